@@ -168,7 +168,7 @@ func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
 // nameThreads keeps the names of threads, if all are known. Where they were taken out of
 // the dump the inspector tells the threads that matter.
 func (d *dump) nameThreads(threads *android.Threads) {
-	if n := threads.LeftOut; n > 0 {
+	if n := threads.Omitted; n > 0 {
 		d.warn("%d more threads are not listed", n)
 		return
 	}

@@ -93,10 +93,10 @@ type LeakChange struct {
 	HeadFingerprints []string `json:"head_fingerprints"`
 	// Like is the key of a leak of the other dump that has the same fingerprint, where
 	// this one is new or gone.
-	Like           string `json:"like,omitempty"`
-	Instances      Change `json:"instances"`
-	RetainedBytes  Change `json:"retained_bytes"`
-	RetainedNative Change `json:"retained_native_bytes"`
+	SameFingerprint string `json:"same_fingerprint,omitempty"`
+	Instances       Change `json:"instances"`
+	RetainedBytes   Change `json:"retained_bytes"`
+	RetainedNative  Change `json:"retained_native_bytes"`
 }
 
 // LeakClassChange is how many objects of one class leak in both dumps.
@@ -184,7 +184,7 @@ func strangers(base, head *Summary) []string {
 		which, flag string
 		names       Naming
 	}{{"base", "--base-mapping", b}, {"head", "--mapping", h}} {
-		switch side.names.Of {
+		switch side.names.Origin {
 		case namesObscure:
 			list = append(list, fmt.Sprintf("the names of %s are obfuscated: its classes and leaks cannot be found again in another build; give the mapping.txt of its build with %s", side.which, side.flag))
 		case namesDoubtful:
@@ -195,7 +195,7 @@ func strangers(base, head *Summary) []string {
 }
 
 // unknown reports whether nobody knows the names of the source.
-func (n *Naming) unknown() bool { return n.Of == namesObscure || n.Of == namesDoubtful }
+func (n *Naming) unknown() bool { return n.Origin == namesObscure || n.Origin == namesDoubtful }
 
 // used is the digest of the mapping that was used, "" for none.
 func (n *Naming) used() string {

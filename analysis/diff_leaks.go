@@ -212,8 +212,8 @@ func crossRefer(list []LeakChange) {
 			continue
 		}
 		for _, f := range c.HeadFingerprints {
-			if g := gone[f]; g != nil && c.Like == "" {
-				c.Like, g.Like = g.Key, c.Key
+			if g := gone[f]; g != nil && c.SameFingerprint == "" {
+				c.SameFingerprint, g.SameFingerprint = g.Key, c.Key
 			}
 		}
 	}

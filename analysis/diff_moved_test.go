@@ -202,7 +202,7 @@ func TestMovedOfMany(t *testing.T) {
 // Names that an obfuscator gave are those of the same things in one build alone.
 func TestStrangers(t *testing.T) {
 	dump := func(of, digest string, shapes map[string]uint64) *Summary {
-		s := &Summary{dump: Dump{Names: Naming{Of: of}}, shapes: shapes, tree: newClassTree([]heap.ClassNode{{}}, 1)}
+		s := &Summary{dump: Dump{Names: Naming{Origin: of}}, shapes: shapes, tree: newClassTree([]heap.ClassNode{{}}, 1)}
 		if digest != "" {
 			s.dump.Names.Mapping = &UsedMapping{SHA256: digest}
 		}

@@ -543,7 +543,7 @@ func TestDiffLeaks(t *testing.T) {
 	})
 	var got []string
 	for _, c := range compareLeaks(base, head, loadedClasses{}) {
-		got = append(got, fmt.Sprint(c.Key, " ", c.Status, " ", c.RetainedBytes.Delta, " ", c.Instances.Delta, " ", c.BaseFingerprints, c.HeadFingerprints, c.Like, c.MovedFrom))
+		got = append(got, fmt.Sprint(c.Key, " ", c.Status, " ", c.RetainedBytes.Delta, " ", c.Instances.Delta, " ", c.BaseFingerprints, c.HeadFingerprints, c.SameFingerprint, c.MovedFrom))
 	}
 	want := []string{
 		"f9 new 1000 1 [] [f9]", "k7b new 600 30 [] [f10]k7", "k5 grown 10 -1 [f6] [f6]", "k2 grown 0 1 [f2 f3] [f8]", "k3b moved 0 0 [f4] [f4]k3", "k6 shrunk -1 0 [f7] [f7]",

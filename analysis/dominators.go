@@ -125,10 +125,10 @@ func (d *dump) leaf(n *node, best *largest, o heap.Object) {
 func (d *dump) dominator(n *node) Dominator {
 	r := Dominator{
 		Object: Hex(d.graph.ID(n.object)), Class: d.name(n.object), ShallowBytes: d.graph.Shallow(n.object).Java,
-		RetainedBytes: n.retained.Total(), RetainedNative: n.retained.Native, Rest: n.total - int64(len(n.children)), RestBytes: n.sum,
+		RetainedBytes: n.retained.Total(), RetainedNative: n.retained.Native, Omitted: n.total - int64(len(n.children)), OmittedBytes: n.sum,
 	}
 	for _, c := range n.children {
-		r.RestBytes -= c.retained.Total()
+		r.OmittedBytes -= c.retained.Total()
 		r.Children = append(r.Children, d.dominator(c))
 	}
 	return r

@@ -369,8 +369,8 @@ func (l *Leak) explains(suspect *Leak) bool {
 // Piled is what there is many of, and how many. What the nodes of a collection hold says
 // more than that they are nodes.
 func (a *Accumulation) Piled() (n int, class string) {
-	if android.IsPlatform(a.Class) && a.Behind != nil && a.Behind.Count*10 >= a.Count*9 {
-		return int(a.Behind.Count), a.Behind.Class
+	if android.IsPlatform(a.Class) && a.AppClass != nil && a.AppClass.Count*10 >= a.Count*9 {
+		return int(a.AppClass.Count), a.AppClass.Class
 	}
 	if android.IsPlatform(a.Class) && a.Holds != "" && a.Held*10 >= a.Count*9 {
 		return int(a.Held), a.Holds

@@ -87,8 +87,8 @@ func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations
 		for _, o := range l.Objects {
 			objects[l.Class][o] = true
 		}
-		if l.Instances != len(l.Objects) || l.Library || len(l.Also) > 0 || l.RetainedBytes <= 0 {
-			t.Errorf("%s: %d instances, %d objects, library %t, also %v, %d bytes", l.Class, l.Instances, len(l.Objects), l.Library, l.Also, l.RetainedBytes)
+		if l.Instances != len(l.Objects) || l.Library || len(l.Consequences) > 0 || l.RetainedBytes <= 0 {
+			t.Errorf("%s: %d instances, %d objects, library %t, also %v, %d bytes", l.Class, l.Instances, len(l.Objects), l.Library, l.Consequences, l.RetainedBytes)
 		}
 		at := slices.IndexFunc(known, func(k jvmtest.Leak) bool { return k.Class == l.Class })
 		if at < 0 {

@@ -294,9 +294,9 @@ func (t *tracing) leak(l *trace.Leak) Leak {
 	r.Instances, r.Classes = len(l.Objects), t.classesOf(l.Objects)
 	r.Parts = t.parts(l.Objects[0])
 	for _, o := range l.Also[:min(len(l.Also), maxAlso)] {
-		r.Also = append(r.Also, Related{Hex(t.graph.ID(o)), t.name(o)})
+		r.Consequences = append(r.Consequences, Related{Hex(t.graph.ID(o)), t.name(o)})
 	}
-	r.AlsoCount = len(l.Also)
+	r.ConsequenceCount = len(l.Also)
 	return r
 }
 

@@ -78,7 +78,7 @@ const (
 type Naming struct {
 	// Of is source for a build that is not obfuscated, mapping for one whose mapping was used,
 	// obfuscated without a mapping, and other_mapping with that of another build.
-	Of string `json:"of"`
+	Origin string `json:"origin"`
 	// Mapping is what was used, nil for none.
 	Mapping *UsedMapping `json:"mapping,omitempty"`
 }
@@ -115,10 +115,10 @@ func (d *dump) doubtNames(source *Mapping) {
 		}
 	}
 	obfuscated := mapping.Obfuscated(list)
-	d.names.Of = namesOfSource
+	d.names.Origin = namesOfSource
 	if source == nil {
 		if obfuscated != nil {
-			d.obfuscated, d.names.Of = true, namesObscure
+			d.obfuscated, d.names.Origin = true, namesObscure
 			d.shape(byID)
 			d.warn("%v", obfuscated)
 		}
@@ -143,10 +143,10 @@ func (d *dump) doubtNames(source *Mapping) {
 	}
 	switch {
 	case (doubt != nil || foreign) && (obfuscated != nil || fit.Found > 0):
-		d.names.Of = namesDoubtful
+		d.names.Origin = namesDoubtful
 		d.shape(byID)
 	case fit.Found > 0:
-		d.names.Of = namesOfMapping
+		d.names.Origin = namesOfMapping
 	}
 }
 

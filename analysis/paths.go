@@ -50,12 +50,12 @@ type Branch struct {
 	// Objects are on paths here, Own of them are asked for; Instances and Bytes are of
 	// those asked for here and below.
 	Objects   int64    `json:"objects"`
-	Own       int64    `json:"own,omitempty"`
+	Requested int64    `json:"requested,omitempty"`
 	Instances int64    `json:"instances"`
 	Bytes     int64    `json:"shallow_bytes"`
 	Branches  []Branch `json:"branches,omitempty"`
 	// Cut tells that what is further down is not told apart.
-	Cut bool `json:"cut,omitempty"`
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // AbsentError is a class or an ID that the dump does not have.
@@ -293,8 +293,8 @@ func (d *dump) platform(ctx context.Context) (*android.Metadata, error) {
 
 func branchOf(b *trace.Branch) Branch {
 	r := Branch{
-		GCRoot: b.Root, Owner: b.Owner, Reference: b.Field, Class: b.Class, Type: b.Type, Objects: b.Objects, Own: b.Own, Instances: b.Targets,
-		Bytes: b.Size.Total(), Cut: b.Cut,
+		GCRoot: b.Root, Owner: b.Owner, Reference: b.Field, Class: b.Class, Type: b.Type, Objects: b.Objects, Requested: b.Own, Instances: b.Targets,
+		Bytes: b.Size.Total(), Truncated: b.Cut,
 	}
 	if b.Root == "" {
 		r.Kind = kindNames[b.Kind]

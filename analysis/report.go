@@ -97,8 +97,8 @@ type Leak struct {
 	// Also lists objects that leak only because of this leak, at most 1,000 of them; with
 	// LeakingClasses those whose shortest path goes through an object of this leak.
 	// AlsoCount is their total.
-	Also      []Related `json:"also,omitempty"`
-	AlsoCount int       `json:"also_count,omitempty"`
+	Consequences     []Related `json:"consequences,omitempty"`
+	ConsequenceCount int       `json:"consequence_count,omitempty"`
 	// Accumulates is there for suspects; ExplainedBy is the key of the leak that explains one.
 	Accumulates *Accumulation `json:"accumulates,omitempty"`
 	ExplainedBy string        `json:"explained_by,omitempty"`
@@ -189,16 +189,16 @@ type Accumulation struct {
 	Share float64 `json:"share"`
 	// Beside are other classes in the same place, with ten objects or more and a fifth of
 	// what it retains or more.
-	Beside []ClassSum `json:"beside,omitempty"`
+	OtherClasses []ClassSum `json:"other_classes,omitempty"`
 	// Holds is the class of which they hold most bytes, Held how many; HeldBeside are others
 	// that they hold, as Beside.
-	Holds      string     `json:"holds,omitempty"`
-	Held       int64      `json:"held,omitempty"`
-	HeldBytes  int64      `json:"held_bytes,omitempty"`
-	HeldBeside []ClassSum `json:"held_beside,omitempty"`
+	Holds     string     `json:"holds,omitempty"`
+	Held      int64      `json:"held,omitempty"`
+	HeldBytes int64      `json:"held_bytes,omitempty"`
+	OtherHeld []ClassSum `json:"other_held,omitempty"`
 	// Behind is, where Holds is a class of a library, the first one that is not, by way of
 	// which most bytes are held.
-	Behind *ClassSum `json:"behind,omitempty"`
+	AppClass *ClassSum `json:"app_class,omitempty"`
 	// Cache is the class of the cache that they are in, which bounds them.
 	Cache string `json:"cache,omitempty"`
 	// Sharers are the static fields that hold them together, as CLASS.FIELD, and behind these
@@ -276,8 +276,8 @@ type Dominator struct {
 	RetainedBytes  int64       `json:"retained_bytes"`
 	RetainedNative int64       `json:"retained_native_bytes"`
 	Children       []Dominator `json:"children,omitempty"`
-	Rest           int64       `json:"rest,omitempty"`
-	RestBytes      int64       `json:"rest_bytes,omitempty"`
+	Omitted        int64       `json:"omitted,omitempty"`
+	OmittedBytes   int64       `json:"omitted_bytes,omitempty"`
 }
 
 // objectsSchema names the form of Objects.

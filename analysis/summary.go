@@ -13,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/analysis/mapping"
 	"github.com/leakgate/leakgate/internal/analysis/trace"
+	"github.com/leakgate/leakgate/internal/retired"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -262,6 +263,9 @@ func ReadSummary(r io.Reader) (*Summary, error) {
 	}
 	if len(raw) > maxSummary {
 		return nil, errLargeSummary
+	}
+	if err := retired.Check(raw, "of"); err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
 	}
 	var f summaryFile
 	if err := json.Unmarshal(raw, &f); err != nil {

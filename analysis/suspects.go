@@ -22,11 +22,11 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	}
 	r.RetainedBytes, r.RetainedNative = a.Retained.Total(), a.Retained.Native
 	r.Accumulates = &Accumulation{
-		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share, Beside: classSums(a.Beside),
-		Holds: a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), HeldBeside: classSums(a.HeldBeside), Cache: a.Cache,
+		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share, OtherClasses: classSums(a.Beside),
+		Holds: a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), OtherHeld: classSums(a.HeldBeside), Cache: a.Cache,
 	}
 	if a.Behind.Count > 0 {
-		r.Accumulates.Behind = &classSums([]heap.ClassSum{a.Behind})[0]
+		r.Accumulates.AppClass = &classSums([]heap.ClassSum{a.Behind})[0]
 	}
 	for _, s := range a.Sharers {
 		r.Accumulates.Sharers = append(r.Accumulates.Sharers, s.name)

@@ -132,12 +132,12 @@ func TestSuspectBeside(t *testing.T) {
 		return found[0]
 	}
 	alone, beside := list(0), list(1000)
-	if alone.Key != beside.Key || alone.Fingerprint != beside.Fingerprint || alone.Accumulates.Beside != nil {
+	if alone.Key != beside.Key || alone.Fingerprint != beside.Fingerprint || alone.Accumulates.OtherClasses != nil {
 		t.Errorf("%q with %+v, %q", alone.KeyText, alone.Accumulates, beside.KeyText)
 	}
 	a := beside.Accumulates
-	want := []ClassSum{{"com.shop.Photo", 1000, a.Beside[0].Bytes}}
-	if !slices.Equal(a.Beside, want) || a.Beside[0].Bytes < 1_000_000 || a.Beside[0].Bytes+a.Bytes > beside.RetainedBytes || a.Class != "com.shop.Session" {
+	want := []ClassSum{{"com.shop.Photo", 1000, a.OtherClasses[0].Bytes}}
+	if !slices.Equal(a.OtherClasses, want) || a.OtherClasses[0].Bytes < 1_000_000 || a.OtherClasses[0].Bytes+a.Bytes > beside.RetainedBytes || a.Class != "com.shop.Session" {
 		t.Errorf("%+v", a)
 	}
 }

@@ -812,7 +812,7 @@ func TestOverhead(t *testing.T) {
 				nodes += e.Duration
 			}
 		}
-		took := time.Duration(entry(t, s).Took * float64(time.Second))
+		took := time.Duration(entry(t, s).Duration * float64(time.Second))
 		own, readings = append(own, nodes-took), append(readings, took)
 	}
 	slices.Sort(own)

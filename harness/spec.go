@@ -317,7 +317,7 @@ func (l *Leaks) closeCheck(ctx context.Context, s *spec, report ginkgo.SpecRepor
 
 func (l *Leaks) closeWith(ctx context.Context, s *spec, outcome, stack string) record.Check {
 	unchecked := func(err error) record.Check {
-		return record.Check{Name: s.name, Of: record.CheckSpec, Location: s.check.location, Outcome: outcome, Verdict: record.VerdictNotChecked, Text: "not checked: " + why(err), Processes: []record.CheckedProcess{}}
+		return record.Check{Name: s.name, Type: record.CheckSpec, Location: s.check.location, Outcome: outcome, Verdict: record.VerdictNotChecked, Text: "not checked: " + why(err), Processes: []record.CheckedProcess{}}
 	}
 	if s.number == 0 {
 		return unchecked(s.problem)

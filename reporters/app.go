@@ -25,7 +25,7 @@ func (out *page) together(a record.AppVerdict, policy string, several bool) {
 		return
 	}
 	out.line("%s: %s; no process leaks by itself", who, Headline(a.Verdict(), policy))
-	out.line("  why      %s", a.Because)
+	out.line("  why      %s", a.Reason)
 	out.line("  series   %s of %s over %s", text.Count(a.Samples, "sum", "sums"), text.Count(len(a.Processes), "process", "processes"), text.Span(a.Duration))
 	out.line("  rate     %s", strings.TrimPrefix(rateText(a), ", "))
 	out.appGrowth(a)
@@ -87,7 +87,7 @@ func leaksOfApps(w record.JudgedWindow) []string {
 			return p.Gate == detector.Leak && app == a.App && p.User == a.User
 		})
 		if a.Gate == detector.Leak && !own {
-			out = append(out, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), Together(record.AppVerdict{App: a.App, User: a.User}), KindWords(a.Kind), a.Because))
+			out = append(out, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), Together(record.AppVerdict{App: a.App, User: a.User}), KindWords(a.Kind), a.Reason))
 		}
 	}
 	return out

@@ -12,13 +12,13 @@ import (
 // shopping are two processes that pass, and what they show together.
 func shopping(gate detector.Gate, leaking ...string) record.Run {
 	p := func(name string) record.Process {
-		return record.Process{Process: name, Gate: detector.Pass, Because: "no growth"}
+		return record.Process{Process: name, Gate: detector.Pass, Reason: "no growth"}
 	}
 	return record.Run{
 		Patterns: []string{"com.shop", "com.shop:*"}, Processes: []record.Process{p("com.shop"), p("com.shop:remote")},
 		Apps: []record.AppVerdict{{
 			App: "com.shop", Processes: []string{"com.shop", "com.shop:remote"}, Leaking: leaking, Samples: 960, Duration: 28800, Gate: gate, Kind: detector.Java,
-			Because: "grew 400 MB", Rate: new(50.0), RateInterval: []float64{45, 55}, Growth: 400,
+			Reason: "grew 400 MB", Rate: new(50.0), RateInterval: []float64{45, 55}, Growth: 400,
 			ByProcess: []record.ProcessGrowth{{Process: "com.shop", Growth: 210, Share: 0.525}, {Process: "com.shop:remote", Growth: 190, Share: 0.475}},
 			Shares:    []record.Share{{Dimension: "Java Heap", Growth: 390, Share: 1, Rate: 48}},
 		}},
@@ -57,7 +57,7 @@ func TestTextOfApps(t *testing.T) {
 func TestTextOfAppsInWindows(t *testing.T) {
 	run := record.Run{Windows: []record.JudgedWindow{{
 		Name: "test", Processes: []record.WindowProcess{{Process: "com.shop", Gate: detector.Pass}},
-		Apps: []record.WindowApp{{App: "com.shop", Gate: detector.Leak, Because: "grew"}},
+		Apps: []record.WindowApp{{App: "com.shop", Gate: detector.Leak, Reason: "grew"}},
 	}}}
 	text := func() string {
 		var out strings.Builder

@@ -166,7 +166,7 @@ func (out *page) limits(e *android.Exhaustion) {
 	}
 	shown := false
 	for _, c := range e.Causes {
-		if !c.Near {
+		if !c.NearLimit {
 			continue
 		}
 		if !shown {

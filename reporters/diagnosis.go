@@ -69,7 +69,7 @@ func diagnosisWhat(d record.Diagnosis) string {
 	}
 	collected, kept := 0, ""
 	for _, c := range d.Steps {
-		if c.Ending == "complete" || c.Ending == "fallback" {
+		if c.Outcome == "complete" || c.Outcome == "fallback" {
 			collected++
 			if c.Step == "heap" && c.File == "" {
 				kept = " (the heap dump is not kept)"

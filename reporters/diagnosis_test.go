@@ -35,7 +35,7 @@ func golden(t *testing.T, file, got string) {
 func diagnosisOf(trigger, outcome string) record.Diagnosis {
 	d := record.Diagnosis{
 		Device: "S1", Process: "com.shop", PID: 4321, T: 3725, Trigger: trigger, Outcome: outcome, Kind: detector.Java, Recipe: "java", Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
-		Steps: []record.Collected{{Step: "meminfo", Ending: "complete", File: "meminfo.txt"}, {Step: "heap", Ending: "failed"}},
+		Steps: []record.Collected{{Step: "meminfo", Outcome: "complete", File: "meminfo.txt"}, {Step: "heap", Outcome: "failed"}},
 	}
 	switch trigger {
 	case "mark":
@@ -76,7 +76,7 @@ func TestWriteDiagnosis(t *testing.T) {
 	d.User, d.Kind = 10, detector.Unknown
 	fmt.Fprintf(&b, "# nothing\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	d = diagnosisOf("mark", record.DiagnosisComplete)
-	d.Keep, d.Steps = "none", []record.Collected{{Step: "heap", Ending: "complete"}}
+	d.Keep, d.Steps = "none", []record.Collected{{Step: "heap", Outcome: "complete"}}
 	fmt.Fprintf(&b, "# not kept\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	d = diagnosisOf("first", record.DiagnosisComplete)
 	d.Mark = "loop 1"
@@ -144,8 +144,8 @@ func TestWriteLeak(t *testing.T) {
 // stays as it is.
 func TestWriteLeakAlone(t *testing.T) {
 	l := leakOf()
-	l.Also = []analysis.Related{{Class: "com.shop.Other"}}
-	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Also) != 1 {
+	l.Consequences = []analysis.Related{{Class: "com.shop.Other"}}
+	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Consequences) != 1 {
 		t.Error(text)
 	}
 	// A trace that goes on from its last object, as only a wrong report has it.
@@ -189,7 +189,7 @@ func TestTextEndsWithTheTrace(t *testing.T) {
 	snapshot := diagnosisOf("suspicious", record.DiagnosisComplete)
 	snapshot.Summary = []string{"meminfo: TOTAL PSS 5 MB"}
 	var b strings.Builder
-	run := record.Run{Devices: []record.Device{{Device: "S1"}}, Processes: []record.Process{{Process: "com.shop"}}, Warnings: []string{"of the run"}, Own: &record.Own{}, Diagnoses: []record.Diagnosis{snapshot, d}}
+	run := record.Run{Devices: []record.Device{{Device: "S1"}}, Processes: []record.Process{{Process: "com.shop"}}, Warnings: []string{"of the run"}, Overhead: &record.Overhead{}, Diagnoses: []record.Diagnosis{snapshot, d}}
 	if err := WriteRun(&b, run); err != nil {
 		t.Fatal(err)
 	}

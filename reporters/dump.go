@@ -205,8 +205,8 @@ func (out *page) dominator(d *analysis.Dominator, at branch) {
 	for i := range d.Children {
 		out.dominator(&d.Children[i], below)
 	}
-	if d.Rest > 0 && (len(d.Children) > 0 || d.RestBytes > at.top/wide) {
-		out.line("%14s %5.1f%% %14s  %s  %s more", text.Grouped(d.RestBytes), percent(d.RestBytes, at.whole), "", indent, text.Grouped(d.Rest))
+	if d.Omitted > 0 && (len(d.Children) > 0 || d.OmittedBytes > at.top/wide) {
+		out.line("%14s %5.1f%% %14s  %s  %s more", text.Grouped(d.OmittedBytes), percent(d.OmittedBytes, at.whole), "", indent, text.Grouped(d.Omitted))
 	}
 }
 

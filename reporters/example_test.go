@@ -35,7 +35,7 @@ func place() analysis.GrowingPlace {
 func process() record.Process {
 	return record.Process{
 		Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Duration: 7200,
-		State: detector.Leaking, Worst: detector.Leaking, Gate: detector.Leak, Kind: detector.Java, Because: "memory grows 120 MB/h",
+		State: detector.Leaking, Worst: detector.Leaking, Gate: detector.Leak, Kind: detector.Java, Reason: "memory grows 120 MB/h",
 	}
 }
 
@@ -53,7 +53,7 @@ func ExampleWriteRun() {
 func ExampleWriteDiagnosis() {
 	d := record.Diagnosis{
 		Process: "com.shop", Trigger: record.TriggerLeak, T: 3720, Kind: detector.Java, Recipe: "java", Outcome: record.DiagnosisComplete, Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
-		Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof.zst"}}, Summary: []string{"heap dump: 3 x CartActivity, held by Registry.all, 5.0 MB retained"},
+		Steps: []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof.zst"}}, Summary: []string{"heap dump: 3 x CartActivity, held by Registry.all, 5.0 MB retained"},
 	}
 	if err := reporters.WriteDiagnosis(os.Stdout, d); err != nil {
 		fmt.Println(err)

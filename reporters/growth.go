@@ -111,8 +111,8 @@ func (out *page) place(p *growth.Place, number int) {
 		indent += "  "
 	}
 	out.grown(p.Children, indent)
-	if p.LeftOut > 0 {
-		out.line("   %s%s more that grow", indent, text.Grouped(int64(p.LeftOut)))
+	if p.ChildrenOmitted > 0 {
+		out.line("   %s%s more that grow", indent, text.Grouped(int64(p.ChildrenOmitted)))
 	}
 }
 
@@ -125,7 +125,7 @@ func holder(p *growth.Place) string {
 	if p.Path[0].Kind == growth.KindFinalizer {
 		return fmt.Sprintf("%s (%s)", p.Path[0].Name, simpleName(p.Path[0].Class))
 	}
-	if len(p.Children) == 1 && p.LeftOut == 0 {
+	if len(p.Children) == 1 && p.ChildrenOmitted == 0 {
 		if c := &p.Children[0]; ofField(&c.Step) && !android.IsPlatform(c.Owner) {
 			return fmt.Sprintf("%s.%s (%s)", simpleName(c.Owner), c.Name, simpleName(c.Class))
 		}
@@ -191,8 +191,8 @@ func (out *page) grown(list []growth.Child, indent string) {
 	for _, c := range list {
 		out.line(" + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects), text.Size(c.RetainedBytes[len(c.RetainedBytes)-1]), text.SignedSize(c.RetainedDelta))
 		out.grown(c.Children, indent+"  ")
-		if c.LeftOut > 0 {
-			out.line(" + %s  %s more", indent, text.Grouped(int64(c.LeftOut)))
+		if c.ChildrenOmitted > 0 {
+			out.line(" + %s  %s more", indent, text.Grouped(int64(c.ChildrenOmitted)))
 		}
 	}
 }
@@ -223,7 +223,7 @@ const maxStepText = 500
 
 // PlaceFinding returns a place that grows as a finding, with the whole way to it.
 func PlaceFinding(p *growth.Place) record.Finding {
-	f := record.Finding{What: "growing", Name: PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
+	f := record.Finding{Type: "growing", Name: PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
 	if n := len(p.RetainedBytes); n > 0 {
 		f.Bytes = new(p.RetainedBytes[n-1])
 	}

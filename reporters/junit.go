@@ -205,7 +205,7 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 		}
 		line := who + ": " + headline(p, run.Policy)
 		lines = append(lines, line)
-		if p.Because != "" {
+		if p.Reason != "" {
 			lines = append(lines, "  "+whyBesideLives(p))
 		}
 		for _, finding := range findingLines(p) {
@@ -216,7 +216,7 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 			leaks = append(leaks, line)
 			lines = append(lines, tracesOf(run, p)...)
 		case detector.Inconclusive:
-			open = append(open, p.Process+": "+cmp.Or(p.Because, "inconclusive"))
+			open = append(open, p.Process+": "+cmp.Or(p.Reason, "inconclusive"))
 		}
 	}
 	c.Time = junitSeconds(longest)
@@ -266,7 +266,7 @@ func (j *junit) app(app string, run record.Run) junitCase {
 		if len(a.Leaking) > 0 {
 			line += "; " + leakingText(a.Leaking)
 		}
-		lines = append(lines, line, "  "+a.Because)
+		lines = append(lines, line, "  "+a.Reason)
 		if held := growthHolders(a); held != "" {
 			lines = append(lines, "  held by "+held)
 		}
@@ -348,7 +348,7 @@ func (j *junit) check(c record.Check, device string) junitCase {
 
 // namesOfCheck returns class and name of a check: those of a test in its name.
 func namesOfCheck(c record.Check) (class, name string) {
-	if c.Of != record.CheckTest {
+	if c.Type != record.CheckTest {
 		return "leakgate.specs", c.Name
 	}
 	class, method, ok := strings.Cut(c.Name, "#")

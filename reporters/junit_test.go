@@ -74,23 +74,23 @@ func checkedRun() record.Run {
 		Started: at, Ended: at.Add(90 * time.Second), Policy: "robust", Patterns: []string{"com.shop", "com.shop:*", "com.gone", "com.quiet"}, Workload: &record.Workload{Kind: "instrument", Error: "run tests on S1: 1 of 7 tests failed: a.B#fails"},
 		Devices: []record.Device{{Device: "S1", Model: "Pixel 8", API: 34}},
 		Processes: []record.Process{
-			{Device: "S1", Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Worst: detector.Leaking, State: detector.Leaking, Because: "grew 90 MB", Duration: 3600},
-			{Device: "S1", Process: "com.shop:push", Gate: detector.Inconclusive, Because: "only 12 min of uninterrupted data", Duration: 720},
+			{Device: "S1", Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Worst: detector.Leaking, State: detector.Leaking, Reason: "grew 90 MB", Duration: 3600},
+			{Device: "S1", Process: "com.shop:push", Gate: detector.Inconclusive, Reason: "only 12 min of uninterrupted data", Duration: 720},
 			{Device: "S1", Process: "com.quiet", Gate: detector.Pass, Duration: 3600},
 		},
 		Diagnoses: []record.Diagnosis{{Device: "S1", Process: "com.shop", Summary: []string{"leak: 3 x DetailActivity"}}},
 		Checks: []record.Check{
-			{Name: "a.B#passes", Of: record.CheckTest, Device: "S1", T: 1, Ended: 3.5, Outcome: record.OutcomePassed, Verdict: record.VerdictPass},
-			{Name: "a.B#leaks[1: <x>]", Of: record.CheckTest, Device: "S1", T: 4, Ended: 6, Outcome: record.OutcomePassed, Verdict: record.VerdictLeak, Text: "com.shop: leaks 2 x DetailActivity",
+			{Name: "a.B#passes", Type: record.CheckTest, Device: "S1", T: 1, Ended: 3.5, Outcome: record.OutcomePassed, Verdict: record.VerdictPass},
+			{Name: "a.B#leaks[1: <x>]", Type: record.CheckTest, Device: "S1", T: 4, Ended: 6, Outcome: record.OutcomePassed, Verdict: record.VerdictLeak, Text: "com.shop: leaks 2 x DetailActivity",
 				Processes: []record.CheckedProcess{{Process: "com.shop", Leaks: []record.CheckedLeak{known, leak}, Folder: "artifacts/com.shop/1-dump"}}},
-			{Name: "a.B#fails", Of: record.CheckTest, Device: "S1", Outcome: record.OutcomeFailed, Stack: "java.lang.AssertionError: \"a\" & 'b' \x00\x1b[31m\n\tat a.B.fails(B.kt:3)\n", Verdict: record.VerdictLeak, Text: "com.shop: leaks 2 x DetailActivity",
+			{Name: "a.B#fails", Type: record.CheckTest, Device: "S1", Outcome: record.OutcomeFailed, Stack: "java.lang.AssertionError: \"a\" & 'b' \x00\x1b[31m\n\tat a.B.fails(B.kt:3)\n", Verdict: record.VerdictLeak, Text: "com.shop: leaks 2 x DetailActivity",
 				Processes: []record.CheckedProcess{{Process: "com.shop", Leaks: []record.CheckedLeak{leak}}}},
-			{Name: "a.B#ignored", Of: record.CheckTest, Device: "S1", Outcome: record.OutcomeIgnored, Verdict: record.VerdictNotChecked, Text: "not checked: the test is ignored"},
-			{Name: "a.B#assumes", Of: record.CheckTest, Device: "S1", Outcome: record.OutcomeAssumptionFailed, Stack: "got: <false>\n", Verdict: record.VerdictInconclusive, Text: "com.shop: more objects"},
-			{Name: "a.B#crashes", Of: record.CheckTest, Device: "S1", Outcome: record.OutcomeCrashed, Verdict: record.VerdictNotChecked, Text: "not checked: the process did not outlive the test"},
-			{Name: "a.B", Of: record.CheckTest, Device: "S1", Outcome: record.OutcomeUnfinished, Verdict: record.VerdictPass},
-			{Name: "flows/cart.yaml", Of: record.CheckTest, Device: "S1", Verdict: record.VerdictKnown, Text: "com.shop: leaks only what is accepted"},
-			{Name: "cart opens an item", Of: record.CheckSpec, Device: "S1", Outcome: record.OutcomePassed, Location: "cart_test.go:12", Verdict: record.VerdictLeak, Text: "com.shop: leaks 1 x CartActivity"},
+			{Name: "a.B#ignored", Type: record.CheckTest, Device: "S1", Outcome: record.OutcomeIgnored, Verdict: record.VerdictNotChecked, Text: "not checked: the test is ignored"},
+			{Name: "a.B#assumes", Type: record.CheckTest, Device: "S1", Outcome: record.OutcomeAssumptionFailed, Stack: "got: <false>\n", Verdict: record.VerdictInconclusive, Text: "com.shop: more objects"},
+			{Name: "a.B#crashes", Type: record.CheckTest, Device: "S1", Outcome: record.OutcomeCrashed, Verdict: record.VerdictNotChecked, Text: "not checked: the process did not outlive the test"},
+			{Name: "a.B", Type: record.CheckTest, Device: "S1", Outcome: record.OutcomeUnfinished, Verdict: record.VerdictPass},
+			{Name: "flows/cart.yaml", Type: record.CheckTest, Device: "S1", Verdict: record.VerdictKnown, Text: "com.shop: leaks only what is accepted"},
+			{Name: "cart opens an item", Type: record.CheckSpec, Device: "S1", Outcome: record.OutcomePassed, Location: "cart_test.go:12", Verdict: record.VerdictLeak, Text: "com.shop: leaks 1 x CartActivity"},
 		},
 	}
 }
@@ -151,7 +151,7 @@ func TestJUnitCases(t *testing.T) {
 
 // On several kinds of devices the names say on which; on two of a kind they do not.
 func TestJUnitDevices(t *testing.T) {
-	run := record.Run{Devices: []record.Device{{Device: "S1", Model: "Pixel 8", API: 34}, {Device: "S2", API: 26}}, Checks: []record.Check{{Name: "a.B#c", Of: record.CheckTest, Device: "S1"}, {Name: "a.B#c", Of: record.CheckTest, Device: "S2"}}}
+	run := record.Run{Devices: []record.Device{{Device: "S1", Model: "Pixel 8", API: 34}, {Device: "S2", API: 26}}, Checks: []record.Check{{Name: "a.B#c", Type: record.CheckTest, Device: "S1"}, {Name: "a.B#c", Type: record.CheckTest, Device: "S2"}}}
 	names := func() (out []string) {
 		var b bytes.Buffer
 		if err := WriteJUnit(&b, run); err != nil {
@@ -188,11 +188,11 @@ func TestJUnitHostile(t *testing.T) {
 		run := record.Run{Policy: hostile(r), Workload: &record.Workload{Kind: hostile(r), Error: hostile(r)}}
 		for range r.IntN(4) {
 			run.Patterns = append(run.Patterns, hostile(r))
-			run.Processes = append(run.Processes, record.Process{Process: hostile(r), Because: hostile(r), Duration: []float64{math.NaN(), -1, math.Inf(1), 5}[r.IntN(4)], Gate: []detector.Gate{detector.Leak, detector.Pass, detector.Inconclusive}[r.IntN(3)]})
+			run.Processes = append(run.Processes, record.Process{Process: hostile(r), Reason: hostile(r), Duration: []float64{math.NaN(), -1, math.Inf(1), 5}[r.IntN(4)], Gate: []detector.Gate{detector.Leak, detector.Pass, detector.Inconclusive}[r.IntN(3)]})
 		}
 		for range r.IntN(5) {
 			run.Checks = append(run.Checks, record.Check{
-				Name: "n" + hostile(r), Of: []string{record.CheckTest, record.CheckSpec, hostile(r)}[r.IntN(3)], Outcome: []string{record.OutcomeFailed, record.OutcomeCrashed, record.OutcomeIgnored, hostile(r)}[r.IntN(4)],
+				Name: "n" + hostile(r), Type: []string{record.CheckTest, record.CheckSpec, hostile(r)}[r.IntN(3)], Outcome: []string{record.OutcomeFailed, record.OutcomeCrashed, record.OutcomeIgnored, hostile(r)}[r.IntN(4)],
 				Stack: hostile(r), Text: hostile(r), Verdict: []record.CheckVerdict{record.VerdictLeak, record.VerdictInconclusive, record.CheckVerdict(hostile(r))}[r.IntN(3)],
 				Processes: []record.CheckedProcess{{Process: hostile(r), Folder: hostile(r), Leaks: []record.CheckedLeak{{DumpLeak: record.DumpLeak{Name: hostile(r)}, Trace: []string{hostile(r), hostile(r)}}}}},
 			})
@@ -208,7 +208,7 @@ func TestJUnitHostile(t *testing.T) {
 	big := record.Run{}
 	stack := strings.Repeat("\tat a.b.C.d(C.kt:1)\n", 10_000)
 	for n := range 5000 {
-		big.Checks = append(big.Checks, record.Check{Name: fmt.Sprintf("a.B#c%d", n), Of: record.CheckTest, Outcome: record.OutcomeFailed, Stack: stack})
+		big.Checks = append(big.Checks, record.Check{Name: fmt.Sprintf("a.B#c%d", n), Type: record.CheckTest, Outcome: record.OutcomeFailed, Stack: stack})
 	}
 	var b bytes.Buffer
 	if err := WriteJUnit(&b, big); err != nil || b.Len() > 2*maxJUnitTexts {
@@ -238,8 +238,8 @@ func FuzzJUnit(f *testing.F) {
 	f.Add("a.B#c", "stack\n\tat x", "text", "failed", "leak")
 	f.Add("\x00", "]]>", "\ufffe", "crashed", "")
 	f.Fuzz(func(t *testing.T, name, stack, text, outcome, verdict string) {
-		run := record.Run{Patterns: []string{name}, Processes: []record.Process{{Process: name, Because: text, Gate: detector.Leak}},
-			Checks: []record.Check{{Name: name, Of: record.CheckTest, Stack: stack, Text: text, Outcome: outcome, Verdict: record.CheckVerdict(verdict)}}}
+		run := record.Run{Patterns: []string{name}, Processes: []record.Process{{Process: name, Reason: text, Gate: detector.Leak}},
+			Checks: []record.Check{{Name: name, Type: record.CheckTest, Stack: stack, Text: text, Outcome: outcome, Verdict: record.CheckVerdict(verdict)}}}
 		var b bytes.Buffer
 		if err := WriteJUnit(&b, run); err != nil {
 			t.Fatal(err)

@@ -151,7 +151,7 @@ func (out *page) leak(l *analysis.Leak) {
 	}
 	out.trace(l, l.Accumulates)
 	out.classesOf(l)
-	out.related(l.Also, l.AlsoCount)
+	out.related(l.Consequences, l.ConsequenceCount)
 }
 
 // sharedBy is what stays until other leaks are fixed, too.
@@ -411,12 +411,12 @@ func (out *page) accumulation(indent string, a *analysis.Accumulation) {
 		more = ", each held by " + allOf(a.Sharers[1:]) + " as well"
 	}
 	out.line("%s%s %s objects of %s: %s%s", indent, what, text.Grouped(a.Count), className(a.Class), text.Bytes(a.Bytes), more)
-	out.beside(indent, a.Beside)
+	out.beside(indent, a.OtherClasses)
 	if a.Holds != "" {
 		out.line("%swhich hold %s objects of %s: %s", indent, text.Grouped(a.Held), className(a.Holds), text.Bytes(a.HeldBytes))
-		out.beside(indent, a.HeldBeside)
+		out.beside(indent, a.OtherHeld)
 	}
-	if b := a.Behind; b != nil {
+	if b := a.AppClass; b != nil {
 		out.line("%sand by way of these %s objects of %s: %s", indent, text.Grouped(b.Count), className(b.Class), text.Bytes(b.Bytes))
 	}
 	if a.Cache != "" {
@@ -449,7 +449,7 @@ func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	var out page
 	if l.Accumulates == nil {
 		alone := *l
-		alone.Also, alone.AlsoCount = nil, 0 // what leaks by it is in its bytes
+		alone.Consequences, alone.ConsequenceCount = nil, 0 // what leaks by it is in its bytes
 		out.leak(&alone)
 	} else {
 		out.suspect(l)

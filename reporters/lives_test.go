@@ -13,11 +13,11 @@ func TestReasonBesideRestarts(t *testing.T) {
 		p    record.Process
 		want string
 	}{
-		{record.Process{Restarts: 2, DeathsByReason: deaths, Because: "restarted 2 times (2 out of memory): died 2 times of memory; grew 5 MB"}, "died 2 times of memory; grew 5 MB"},
-		{record.Process{Restarts: 7, Because: "restarted 7 times; no growth in 8 lives; a leak of 34 MB/h"}, "no growth in 8 lives; a leak of 34 MB/h"},
-		{record.Process{Restarts: 1, Because: "restarted 1 time"}, "restarted 1 time"},
-		{record.Process{Restarts: 1, Because: "no sustained growth: all is well"}, "no sustained growth: all is well"},
-		{record.Process{Because: "restarted 2 times; so it is said"}, "restarted 2 times; so it is said"},
+		{record.Process{Restarts: 2, DeathsByReason: deaths, Reason: "restarted 2 times (2 out of memory): died 2 times of memory; grew 5 MB"}, "died 2 times of memory; grew 5 MB"},
+		{record.Process{Restarts: 7, Reason: "restarted 7 times; no growth in 8 lives; a leak of 34 MB/h"}, "no growth in 8 lives; a leak of 34 MB/h"},
+		{record.Process{Restarts: 1, Reason: "restarted 1 time"}, "restarted 1 time"},
+		{record.Process{Restarts: 1, Reason: "no sustained growth: all is well"}, "no sustained growth: all is well"},
+		{record.Process{Reason: "restarted 2 times; so it is said"}, "restarted 2 times; so it is said"},
 	} {
 		if got := whyBesideLives(c.p); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -45,9 +45,9 @@ func TestReportPages(t *testing.T) {
 		return analysis.Dominator{Object: fmt.Sprint("0x", i), Class: "a.Leaf", ShallowBytes: 8, RetainedBytes: int64(100 - i)}
 	}
 	full.Dominators = []analysis.Dominator{
-		{Object: "0x1", Class: "a.Top", ShallowBytes: 16, RetainedBytes: 5_000_000, Children: many(2, leaf), Rest: 3, RestBytes: 30},
-		{Object: "0x2", Class: "a.Many", RetainedBytes: 1000, Rest: 40, RestBytes: 51},
-		{Object: "0x3", Class: "a.Few", RetainedBytes: 1000, Rest: 40, RestBytes: 50},
+		{Object: "0x1", Class: "a.Top", ShallowBytes: 16, RetainedBytes: 5_000_000, Children: many(2, leaf), Omitted: 3, OmittedBytes: 30},
+		{Object: "0x2", Class: "a.Many", RetainedBytes: 1000, Omitted: 40, OmittedBytes: 51},
+		{Object: "0x3", Class: "a.Few", RetainedBytes: 1000, Omitted: 40, OmittedBytes: 50},
 	}
 	full.Bitmaps = &android.Bitmaps{
 		Count: 12, Bytes: 5 << 20, EstimatedBytes: 1 << 20, Larger: new(int64(2)), LargerBytes: 4 << 20, DuplicatesBy: android.ByNothing,
@@ -78,7 +78,7 @@ func TestReportPages(t *testing.T) {
 		})},
 		Services: android.ComponentGroup{Count: 1, States: map[string]int64{"running": 1}}, Databases: android.Databases{Count: 3, Open: 2},
 	}
-	full.Exhaustion = &android.Exhaustion{Causes: []android.ExhaustionCause{{Cause: "threads", Near: true, Note: "900 of 1000"}, {Cause: "files", Note: "not near"}, {Cause: "heap", Near: true, Note: "97 %"}}}
+	full.Exhaustion = &android.Exhaustion{Causes: []android.ExhaustionCause{{Cause: "threads", NearLimit: true, Note: "900 of 1000"}, {Cause: "files", Note: "not near"}, {Cause: "heap", NearLimit: true, Note: "97 %"}}}
 
 	full.Exhaustion.ThreadGroups = []android.ThreadGroup{{Pattern: "upload-*", Threads: 60}, {Pattern: "a *", Threads: 30}, {Pattern: "b *", Threads: 29}, {Pattern: "c *", Threads: 28}, {Pattern: "d *", Threads: 2}}
 	withUnused(full, 3<<20)
@@ -185,10 +185,10 @@ func TestGrowthPages(t *testing.T) {
 	linked.Linked = true
 	entry := analysis.GrowthStep{Kind: "array_entry", Owner: "java.lang.Object[]", Name: "[x]", Class: "a.B"}
 	nested := child(field("com.shop.B", "c", "a.C"), 6)
-	nested.Children, nested.LeftOut = []analysis.GrowingChild{child(entry, 7), child(entry, 8)}, 2
+	nested.Children, nested.ChildrenOmitted = []analysis.GrowingChild{child(entry, 7), child(entry, 8)}, 2
 	places := []analysis.GrowingPlace{
 		{Path: []analysis.GrowthStep{root, static("com.shop.A", "all", "java.util.ArrayList"), linked}, Delta: 1500, PerLoop: 2.346, GrowthBytes: 3 << 20, Children: []analysis.GrowingChild{nested}},
-		{Path: []analysis.GrowthStep{root, linked, entry}, PerLoop: 12, Children: []analysis.GrowingChild{nested}, LeftOut: 1234},
+		{Path: []analysis.GrowthStep{root, linked, entry}, PerLoop: 12, Children: []analysis.GrowingChild{nested}, ChildrenOmitted: 1234},
 		{Path: []analysis.GrowthStep{root, linked}, Children: []analysis.GrowingChild{nested, nested}},
 		{Path: []analysis.GrowthStep{root, linked}, Children: []analysis.GrowingChild{child(linked, 1)}},
 		{Path: []analysis.GrowthStep{root}, Delta: -1}, {Delta: 3},
@@ -211,7 +211,7 @@ func TestPathPages(t *testing.T) {
 		return analysis.Branch{Kind: kind, Owner: owner, Reference: reference, Class: class, Type: "instance", Objects: 1, Instances: 1500, Bytes: 64, Branches: below}
 	}
 	last := branch("array_entry", "java.util.ArrayList[]", "[x]", "com.shop.Page")
-	last.Objects, last.Cut = 1500, true
+	last.Objects, last.Truncated = 1500, true
 	root := branch("", "", "", "com.shop.Registry", branch("static_field", "com.shop.Registry", "all", "java.util.ArrayList", last), branch("instance_field", "a.B", "c", "a.C"))
 	root.GCRoot, root.Type = "STICKY_CLASS", "class"
 	p := &analysis.Paths{Class: "com.shop.Page", Object: "0x12", Instances: 1500, Reached: 1400, Bytes: 4000, Retained: 4 << 20, Branches: []analysis.Branch{root}, Warnings: []string{"a warning"}}
@@ -227,10 +227,10 @@ func TestPathPages(t *testing.T) {
 // A run with everything that a run.json can say, and how each kind of run ends.
 func TestRunPages(t *testing.T) {
 	p := record.Process{
-		Device: "S1", User: 10, Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Restarts: 1, Duration: 7200, Missed: 2, Gaps: 1, Absent: 90,
-		CPU: new(4.25), CostCPU: new(0.5), State: detector.Normal, Worst: detector.Leaking, Gate: detector.Settled, Growth: 12.3, Because: "it settled",
+		Device: "S1", User: 10, Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Restarts: 1, Duration: 7200, Missed: 2, Gaps: 1, Missing: 90,
+		CPU: new(4.25), CostCPU: new(0.5), State: detector.Normal, Worst: detector.Leaking, Gate: detector.Settled, Growth: 12.3, Reason: "it settled",
 		Rate: new(120.04), RateInterval: []float64{-90, 150}, MinDetectable: new(9.55), Reasons: []string{"better source: no root"}, Warnings: []string{"a warning"},
-		Transitions: []record.Transition{{T: 960, From: detector.Normal, To: detector.Suspicious, Because: "rises"}},
+		Transitions: []record.Transition{{T: 960, From: detector.Normal, To: detector.Suspicious, Reason: "rises"}},
 	}
 	quiet := record.Process{Process: "com.shop:push", Gate: detector.Pass, Missed: 1, Restarts: 2, RateInterval: []float64{1}, Rate: new(1.0)}
 	device := record.Device{Device: "S1", Model: "Pixel", API: 34, Duration: 7200, Usage: record.Usage{
@@ -238,7 +238,7 @@ func TestRunPages(t *testing.T) {
 		SystemServer: new(5.0), DetailSystemServer: new(25.0), CostSystemServer: new(1.5), Thinned: 2, DetailPeriod: 60,
 	}, Error: "lost"}
 	full := record.Run{
-		Policy: detector.PolicyRobust, Processes: []record.Process{p, quiet}, Devices: []record.Device{device, {Device: "S2"}}, Own: &record.Own{CPU: 2, Percent: 0.03, Memory: 18}, Warnings: []string{"of the run"},
+		Policy: detector.PolicyRobust, Processes: []record.Process{p, quiet}, Devices: []record.Device{device, {Device: "S2"}}, Overhead: &record.Overhead{CPU: 2, Percent: 0.03, Memory: 18}, Warnings: []string{"of the run"},
 		Workload: &record.Workload{Kind: "monkey", Seed: new(int64(7)), Events: 1000, Interrupted: []record.Interruption{{Device: "S2", T: 600}}}, Stopped: "killed", Interrupted: true,
 	}
 	runs := []record.Run{full, {Stopped: "disk"}, {Interrupted: true}, {Workload: &record.Workload{Kind: "command", Exit: new(3)}}, {Workload: &record.Workload{Kind: "command", Error: "exit 3", Exit: new(3)}}, {Workload: &record.Workload{Kind: "none"}}}
@@ -255,11 +255,11 @@ func TestReplayPages(t *testing.T) {
 		return record.ReplayProcess{File: file, Process: record.Process{Process: "com.shop", Device: device, User: user, PID: pid, Gate: detector.Pass, Duration: 3600}}
 	}
 	long := p("a.csv", "", 0, 1)
-	long.Rate, long.RateInterval, long.MinDetectable, long.Kind, long.Because = new(1.5), []float64{-1, 4}, new(9.5), detector.Java, "steady"
-	long.Shares, long.Jumps = []record.Share{{Dimension: "Java Heap", Share: 0.85, Growth: 12, Rate: 3}}, []record.Jump{{T: 60, MB: 40, Stayed: true}, {T: 90, MB: -4}}
+	long.Rate, long.RateInterval, long.MinDetectable, long.Kind, long.Reason = new(1.5), []float64{-1, 4}, new(9.5), detector.Java, "steady"
+	long.Shares, long.Jumps = []record.Share{{Dimension: "Java Heap", Share: 0.85, Growth: 12, Rate: 3}}, []record.Jump{{T: 60, Size: 40, Sustained: true}, {T: 90, Size: -4}}
 	long.Looks = []record.ReplayLook{{Series: "memory", Fired: true, Text: "memory: fires"}}
 	long.Transitions = many(maxSteps+1, func(i int) record.Transition {
-		return record.Transition{T: float64(i), From: detector.Suspicious, To: detector.Leaking, Because: "x"}
+		return record.Transition{T: float64(i), From: detector.Suspicious, To: detector.Leaking, Reason: "x"}
 	})
 	var b strings.Builder
 	for _, list := range [][]record.ReplayProcess{{long}, {p("a.csv", "S1", 0, 1), p("a.csv", "S2", 10, 1)}, {p("a.csv", "", 0, 1), p("a.csv", "", 0, 2), p("b.csv", "", 0, 1)}} {

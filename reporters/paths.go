@@ -69,7 +69,7 @@ func (t *pathTree) branch(x *analysis.Branch, depth int) {
 		name = simpleName(strings.TrimSuffix(x.Owner, "[]")) + x.Reference + " → " + name
 	}
 	note := ""
-	if x.Cut {
+	if x.Truncated {
 		note = " (what is further down is not shown)"
 	}
 	t.out.line("%12s %12s  %s%s%s", text.Grouped(x.Instances), text.Grouped(x.Bytes), strings.Repeat("  ", min(depth, deepestIndent/2)), shownName(name), note)

@@ -137,9 +137,9 @@ func (out *page) replayedApp(a record.ReplayApp, r record.Replay) {
 	case len(a.Leaking) > 0:
 		out.blank()
 		out.line("%s: %s; %s", text.TailColumns(who, longName), a.Gate, leakingText(a.Leaking))
-	case a.Because != "":
+	case a.Reason != "":
 		out.blank()
-		out.line("%s: %s: %s", text.TailColumns(who, longName), a.Gate, a.Because)
+		out.line("%s: %s: %s", text.TailColumns(who, longName), a.Gate, a.Reason)
 	}
 }
 
@@ -155,10 +155,10 @@ func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 		out.line("  grew     %s %.0f %% (%+.1f MB, %+.1f MB/h)", s.Dimension, 100*s.Share, s.Growth, s.Rate)
 	}
 	for _, j := range p.Jumps {
-		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
+		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Sustained])
 	}
 	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
-		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
+		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Reason)
 	}
 	if more := len(p.Transitions) - maxSteps; more > 0 {
 		out.line("  %s; --json has them", text.Plural(more, "more step", "more steps"))

@@ -23,7 +23,7 @@ func TestWriteReplayLooks(t *testing.T) {
 	}
 	looks = append(looks, record.ReplayLook{T: 1500, Series: "Java Heap", Fired: true, Text: "Java Heap over 60 min: fires"})
 	r := record.Replay{Policy: "robust", Processes: []record.ReplayProcess{{
-		Process: record.Process{Process: "com.shop", State: detector.Normal, Worst: detector.Normal, Gate: "pass", Because: "nothing grows", Warnings: []string{"line 3: no value"}},
+		Process: record.Process{Process: "com.shop", State: detector.Normal, Worst: detector.Normal, Gate: "pass", Reason: "nothing grows", Warnings: []string{"line 3: no value"}},
 		Looks:   looks,
 	}}, Warnings: []string{"x.csv: line 4: no name"}}
 	if err := WriteReplay(&out, r); err != nil {

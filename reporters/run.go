@@ -29,7 +29,7 @@ func WriteRun(w io.Writer, r record.Run) error {
 		out.device(d)
 	}
 	if r.Extended > 0 {
-		out.line("extended by %s: %s", text.Span(r.Extended), text.Printable(r.ExtendedBecause))
+		out.line("extended by %s: %s", text.Span(r.Extended), text.Printable(r.ExtendedReason))
 	}
 	if r.Workload != nil {
 		out.workload(*r.Workload)
@@ -37,8 +37,8 @@ func WriteRun(w io.Writer, r record.Run) error {
 	out.missing(r)
 	out.unjudged(r.Unjudged)
 	out.warnings(r.Warnings)
-	if r.Own != nil {
-		out.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
+	if r.Overhead != nil {
+		out.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Overhead.CPU, r.Overhead.Percent, r.Overhead.Memory)
 	}
 	for _, d := range r.Diagnoses {
 		out.diagnosis(d, len(r.Devices) > 1)
@@ -82,12 +82,12 @@ func (out *page) process(p record.Process, policy string, several bool) {
 		who += " on " + name(p.Device)
 	}
 	out.line("%s: %s", who, Headline(p, policy))
-	if p.Because != "" {
+	if p.Reason != "" {
 		out.line("  why      %s", whyBesideLives(p))
 	}
 	out.line("  series   %s, by %s; %s; %s", samplesWords(p), p.Source, text.Plural(p.Details, "breakdown", "breakdowns"), restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
-		out.line("  holes    %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"), text.Plural(p.Missed, "short one", "short ones"), text.Span(p.Absent))
+		out.line("  holes    %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"), text.Plural(p.Missed, "short one", "short ones"), text.Span(p.Missing))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
 		out.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
@@ -105,7 +105,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
-		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
+		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Sustained])
 	}
 	for _, m := range p.AtMarks {
 		out.atMarks(m, len(p.AtMarks) > 1)
@@ -117,7 +117,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 		out.line("  limit    at %s: %s", text.Span(w.T), w.Text)
 	}
 	for _, t := range p.Transitions {
-		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
+		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Reason)
 	}
 	for _, text := range p.HeadroomReasons {
 		if !strings.HasSuffix(text, "does not run out of it") { // which is no lack
@@ -194,7 +194,7 @@ var countedObjects = []string{"Activities", "AppContexts", "ViewRootImpl", "View
 func (out *page) objectCounts(counts []record.ObjectCount) {
 	var parts []string
 	for _, c := range counts {
-		if c.Most > 0 && slices.Contains(countedObjects, c.Name) {
+		if c.Max > 0 && slices.Contains(countedObjects, c.Name) {
 			parts = append(parts, fmt.Sprintf("%s %s -> %s", c.Name, text.Grouped(c.First), text.Grouped(c.Last)))
 		}
 	}
@@ -274,7 +274,7 @@ func (out *page) windows(r record.Run) {
 		for _, p := range w.Processes {
 			verdicts[p.Gate]++
 			if p.Gate == detector.Leak {
-				leaks = append(leaks, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), name(p.Process), KindWords(p.Kind), p.Because))
+				leaks = append(leaks, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), name(p.Process), KindWords(p.Kind), p.Reason))
 			}
 		}
 		leaks = append(leaks, leaksOfApps(w)...)
@@ -374,13 +374,13 @@ func lifeWords(p record.Process) string {
 
 // whyBesideLives is the reason of a verdict without the restarts that it begins with: the headline has them.
 func whyBesideLives(p record.Process) string {
-	if lifeWords(p) == "" || !strings.HasPrefix(p.Because, "restarted ") {
-		return p.Because
+	if lifeWords(p) == "" || !strings.HasPrefix(p.Reason, "restarted ") {
+		return p.Reason
 	}
-	if i := strings.IndexAny(p.Because, ":;"); i >= 0 {
-		return strings.TrimSpace(p.Because[i+1:])
+	if i := strings.IndexAny(p.Reason, ":;"); i >= 0 {
+		return strings.TrimSpace(p.Reason[i+1:])
 	}
-	return p.Because
+	return p.Reason
 }
 
 func times(n int) string {

@@ -21,7 +21,7 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	got := text(record.Process{
 		Process: "com.x", Gate: "leak", Kind: detector.Java,
 		Shares: []record.Share{{Dimension: "Java Heap", Growth: 120, Share: 0.846, Rate: 300.04}, {Dimension: "Native Heap", Growth: 21.85, Share: 0.154, Rate: 54.6}},
-		Jumps:  []record.Jump{{T: 3720, MB: 250.4, Stayed: true}, {T: 7325, MB: 61}},
+		Jumps:  []record.Jump{{T: 3720, Size: 250.4, Sustained: true}, {T: 7325, Size: 61}},
 	})
 	for _, want := range []string{
 		"\n  growth   Java Heap 85 % (+120.0 MB, +300.0 MB/h), Native Heap 15 % (+21.9 MB, +54.6 MB/h)\n",
@@ -100,7 +100,7 @@ func TestHeadlines(t *testing.T) {
 	}
 	for policy, want := range map[string]string{"robust": "CONFIRMING -> LEAKING (provisional): rises\n", "article": "CONFIRMING -> LEAKING: rises\n"} {
 		var out strings.Builder
-		err := WriteRun(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: detector.Confirming, To: detector.Leaking, Because: "rises"}}}}})
+		err := WriteRun(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: detector.Confirming, To: detector.Leaking, Reason: "rises"}}}}})
 		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, no %q in\n%s", policy, err, want, out.String())
 		}
@@ -113,7 +113,7 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 	leak := record.LeakSeries{DumpLeak: record.DumpLeak{Name: "DetailActivity, held by Tracker.sScreens\x1b[2J", Bytes: 50 << 20}, Proved: true, Counts: []int64{15, 17, 19}}
 	library := record.LeakSeries{DumpLeak: record.DumpLeak{Name: "InputMethodManager", Library: true}, Counts: []int64{1, 1, 1}}
 	series := record.MarkSeries{PID: 7, Gate: detector.Leak, Dumps: []record.MarkDump{{Settled: true}, {Settled: true}, {}}, Leaks: []record.LeakSeries{leak, library}}
-	window := record.JudgedWindow{Name: "checkout\n", Processes: []record.WindowProcess{{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, Because: "it grew"}, {Process: "com.y", Gate: detector.Pass}}}
+	window := record.JudgedWindow{Name: "checkout\n", Processes: []record.WindowProcess{{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, Reason: "it grew"}, {Process: "com.y", Gate: detector.Pass}}}
 	missing := []record.MissingEvidence{{Process: "com.x", T: 61, Text: "no heap dump at mark \"a\""}, {T: 62, Text: "no process was running"}}
 	for name, c := range map[string]struct {
 		run  record.Run
@@ -124,7 +124,7 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 			"\n  marks    3 heap dumps, 2 of them settled: leak\n           LEAK DetailActivity, held by Tracker.sScreens", ": 15, 17, 19 objects, 50.0 MB retained now\n",
 			"           leak of a library InputMethodManager: 1, 1, 1 objects",
 		}},
-		"deaths": {record.Run{Processes: []record.Process{{Process: "com.x", DeathsByReason: map[string]int{"low_memory": 39, "crash": 1}, Objects: []record.ObjectCount{{Name: "Activities", First: 1, Most: 30, Last: 25}, {Name: "Assets", First: 3, Most: 3, Last: 3}, {Name: "WebViews"}},
+		"deaths": {record.Run{Processes: []record.Process{{Process: "com.x", DeathsByReason: map[string]int{"low_memory": 39, "crash": 1}, Objects: []record.ObjectCount{{Name: "Activities", First: 1, Max: 30, Last: 25}, {Name: "Assets", First: 3, Max: 3, Last: 3}, {Name: "WebViews"}},
 			Deaths: []record.Death{{T: 61, PID: 7, Reason: "low_memory", Text: "LOW_MEMORY\x1b[2J", Lines: []string{"lmkd: kill"}}}}}}, []string{
 			": INCONCLUSIVE, state NORMAL, ended (39 low-memory kills, 1 crash)\n", "\n  deaths   39 low-memory kills, 1 crash; the last at 1m1s, pid 7: LOW_MEMORY", "\n           lmkd: kill\n", "\n  objects  Activities 1 -> 25\n"}},
 		"findings": {record.Run{Processes: []record.Process{{Process: "com.x", Findings: []record.Incident{{Kind: "anr", Count: 1, First: 61, Last: 61, Text: "reported by monkey"}, {Kind: "out_of_memory", Count: 22, First: 60, Last: 7200, Text: "CRASH\x1b[2J"}}}}}, []string{

@@ -34,7 +34,7 @@ func tripOf() record.Trip {
 		},
 		Found: 2,
 		Growing: []record.Finding{{
-			What: "growing", Name: "CartCache.sItems (ArrayList)", Key: strings.Repeat("ab", 20), CountDelta: new(int64(10)), Bytes: new(int64(5000)), BytesDelta: new(int64(1240)),
+			Type: "growing", Name: "CartCache.sItems (ArrayList)", Key: strings.Repeat("ab", 20), CountDelta: new(int64(10)), Bytes: new(int64(5000)), BytesDelta: new(int64(1240)),
 			Trace: []string{"STICKY_CLASS -> class com.shop.App", "com.shop.CartCache.sItems -> java.util.ArrayList"},
 		}},
 		Warnings: []string{"the process did not come to rest before 1 of 6 readings"},

@@ -142,10 +142,10 @@ func grows(c *comparison.Comparison, r *comparison.Row) bool {
 	if r.Library || r.Status == comparison.Accepted || !keyForm.MatchString(r.Key) {
 		return false
 	}
-	if r.What == gate.WhatMeasure {
+	if r.Type == gate.TypeMeasure {
 		return true
 	}
-	if r.What != gate.WhatLeak {
+	if r.Type != gate.TypeLeak {
 		return false
 	}
 	return slices.ContainsFunc(c.Processes, func(p comparison.ProcessRow) bool {

@@ -228,7 +228,7 @@ func TestAnalysisPage(t *testing.T) {
 		collectFields(reflect.TypeOf(v), fields)
 	}
 	for name := range fields {
-		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"[]`") && !strings.HasSuffix(name, "left_out") {
+		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"[]`") && !strings.HasSuffix(name, "omitted") {
 			t.Errorf("no field %s", name)
 		}
 	}
@@ -708,7 +708,7 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 		t.Errorf("an array: exit %d, %s\n%.3000s", code, errOut, out)
 	}
 	r = analyzed(t, flat, "--top", "1")
-	if d := r.Dominators[0].Children[0]; d.Object != analysis.Hex(array) || d.ShallowBytes != 4*n || d.RetainedBytes != 16*n || d.Rest != n || d.RestBytes != 12*n || d.Children != nil {
+	if d := r.Dominators[0].Children[0]; d.Object != analysis.Hex(array) || d.ShallowBytes != 4*n || d.RetainedBytes != 16*n || d.Omitted != n || d.OmittedBytes != 12*n || d.Children != nil {
 		t.Errorf("%+v", d)
 	}
 }

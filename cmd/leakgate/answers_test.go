@@ -293,7 +293,7 @@ func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 		Leaks []struct {
 			Instances int
 			Also      []analysis.Related
-			AlsoCount int `json:"also_count"`
+			ConsequenceCount int `json:"consequence_count"`
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -303,7 +303,7 @@ func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 		t.Fatalf("%d screens: %d leaks", n, len(r.Leaks))
 	}
 	_, out, _ = ran(t, "analyze", path)
-	return len(r.Leaks[0].Also), r.Leaks[0].AlsoCount, out
+	return len(r.Leaks[0].Also), r.Leaks[0].ConsequenceCount, out
 }
 
 func TestPerfettoTrace(t *testing.T) {

@@ -268,7 +268,7 @@ func writeBaseRun(out *strings.Builder, o *gate.Observation) {
 	out.WriteString("\n")
 	for i := range o.Processes {
 		p := &o.Processes[i]
-		fmt.Fprintf(out, "  %s: %s, %s\n", text.Printable(p.Process), text.Count(len(p.Heap.At), "heap dump", "heap dumps"), text.Count(len(p.Places), "leak", "leaks"))
+		fmt.Fprintf(out, "  %s: %s, %s\n", text.Printable(p.Process), text.Count(len(p.Heap.Exposure), "heap dump", "heap dumps"), text.Count(len(p.Places), "leak", "leaks"))
 		for k := range p.Places {
 			l := &p.Places[k]
 			if l.Library {

@@ -56,9 +56,9 @@ type bisectFlags struct {
 type bisected struct {
 	Schema string `json:"schema"`
 	// First is the commit that introduced the leak, nil if unknown. Among are the candidates.
-	First  *bisectedCommit  `json:"first_bad"`
-	Among  []bisectedCommit `json:"among"`
-	Judged []bisectedCommit `json:"judged"`
+	First      *bisectedCommit  `json:"first_bad"`
+	Candidates []bisectedCommit `json:"candidates"`
+	Judged     []bisectedCommit `json:"judged"`
 }
 
 type bisectedCommit struct {
@@ -124,12 +124,12 @@ func (f *bisectFlags) print(c console, r bisect.Culprit) error {
 		_, err := fmt.Fprintln(c.out, text.Printable(r.String()))
 		return err
 	}
-	out := bisected{Schema: "leakgate.bisect/1", Among: []bisectedCommit{}, Judged: []bisectedCommit{}}
+	out := bisected{Schema: "leakgate.bisect/1", Candidates: []bisectedCommit{}, Judged: []bisectedCommit{}}
 	if r.First != nil {
 		out.First = new(shownCommit(*r.First))
 	}
 	for _, x := range r.Among {
-		out.Among = append(out.Among, shownCommit(x))
+		out.Candidates = append(out.Candidates, shownCommit(x))
 	}
 	for _, x := range r.Judged {
 		shown := shownCommit(x.Commit)

@@ -142,11 +142,11 @@ func demoUntraced(run record.Run) string {
 		if d.Process != demoLeak || d.Trigger == record.TriggerSuspicious {
 			continue
 		}
-		if slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.What == "leak" && len(f.Trace) > 0 }) {
+		if slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.Type == "leak" && len(f.Trace) > 0 }) {
 			return ""
 		}
 		for _, s := range d.Steps {
-			if s.Step == "heap" && s.Ending == string(diagnose.Failed) {
+			if s.Step == "heap" && s.Outcome == string(diagnose.Failed) {
 				why = append(why, s.Reasons...)
 			}
 		}

@@ -23,8 +23,8 @@ func demonstrated() record.Run {
 		Diagnoses: []record.Diagnosis{
 			{Process: demoLeak, Trigger: "suspicious", Warnings: []string{"of the snapshot"}},
 			{
-				Process: demoLeak, Trigger: "leak", Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof.zst"}},
-				Findings: []record.Finding{{What: "leak", Name: "DetailActivity", Trace: []string{"GC Root: Thread object"}}},
+				Process: demoLeak, Trigger: "leak", Steps: []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof.zst"}},
+				Findings: []record.Finding{{Type: "leak", Name: "DetailActivity", Trace: []string{"GC Root: Thread object"}}},
 			},
 		},
 	}
@@ -35,7 +35,7 @@ func demonstrated() record.Run {
 func TestDemoFaults(t *testing.T) {
 	noHeap := func(reason string) func(*record.Run) {
 		return func(r *record.Run) {
-			r.Diagnoses[1].Findings, r.Diagnoses[1].Steps[0] = nil, record.Collected{Step: "heap", Ending: "failed", Reasons: []string{reason}}
+			r.Diagnoses[1].Findings, r.Diagnoses[1].Steps[0] = nil, record.Collected{Step: "heap", Outcome: "failed", Reasons: []string{reason}}
 		}
 	}
 	const full = "the host's disk is full: 17 MB free, and the dump with a copy takes 779 MB"

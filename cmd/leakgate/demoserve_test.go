@@ -180,7 +180,7 @@ diagnose: { dump: at_marks }
 			}
 			found := "none"
 			for _, f := range d.Findings {
-				if f.What == "leak" {
+				if f.Type == "leak" {
 					found = f.Name
 				}
 			}

@@ -213,7 +213,7 @@ func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
 // dumped reports whether a heap dump was taken, even if it was not kept.
 func dumped(d record.Diagnosis) bool {
 	return slices.ContainsFunc(d.Steps, func(c record.Collected) bool {
-		return c.Step == "heap" && (c.Ending == string(diagnose.Complete) || c.Ending == string(diagnose.Fallback))
+		return c.Step == "heap" && (c.Outcome == string(diagnose.Complete) || c.Outcome == string(diagnose.Fallback))
 	})
 }
 

@@ -258,7 +258,7 @@ func summarize(t *testing.T, dir string, o analysis.Options) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.Steps[0].File, d.Heap = "", &record.HeapDump{Summary: "heap.summary.json.zst", Names: s.Names().Of}
+		d.Steps[0].File, d.Heap = "", &record.HeapDump{Summary: "heap.summary.json.zst", Names: s.Names().Origin}
 	}
 	if err := record.WriteRun(dir, run); err != nil {
 		t.Fatal(err)

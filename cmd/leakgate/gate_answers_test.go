@@ -39,7 +39,7 @@ func TestGateAnswers(t *testing.T) {
 	ended(t, "other", now, func(r *record.Run) { r.Workload.Digest = "e" })
 	ended(t, "future", now.AddDate(4, 0, 0), nil)
 	ended(t, "failed", now, func(r *record.Run) { r.ExitCode, r.Workload.Error = 1, "exit status 3" })
-	ended(t, "early", now, func(r *record.Run) { r.Stopped, r.Reason = record.StoppedFinished, "gate: 1 new leak" })
+	ended(t, "early", now, func(r *record.Run) { r.Stopped, r.StopReason = record.StoppedFinished, "gate: 1 new leak" })
 	ended(t, "judged", now, nil)
 	for _, c := range []struct {
 		args string

@@ -242,7 +242,7 @@ func posted(t *testing.T, verdict comparison.Outcome, status comparison.Status) 
 	one := 1.0
 	c := &comparison.Comparison{
 		Verdict: verdict, ExitCode: map[comparison.Outcome]int{comparison.Fail: 1}[verdict], Text: "1 leak", Judged: true, Head: comparison.Head{App: "com.shop"}, Base: comparison.Base{Runs: 3},
-		Leaks: []comparison.Row{{Process: "com.shop", What: "leak", Class: "com.shop.WishActivity", Key: strings.Repeat("d", 40), Unit: "loop", Status: status, Fails: verdict == comparison.Fail, PerLoop: comparison.Sides{Head: &one}}},
+		Leaks: []comparison.Row{{Process: "com.shop", Type: "leak", Class: "com.shop.WishActivity", Key: strings.Repeat("d", 40), Unit: "loop", Status: status, Fails: verdict == comparison.Fail, PerLoop: comparison.Sides{Head: &one}}},
 	}
 	if err := os.MkdirAll("result", 0o700); err != nil {
 		t.Fatal(err)
@@ -389,7 +389,7 @@ func poison(v any, name string) any {
 		}
 	case string:
 		switch name {
-		case "schema", "verdict", "status", "unit", "what", "started", "time":
+		case "schema", "verdict", "status", "unit", "type", "started", "time":
 			return v
 		}
 		return hostile

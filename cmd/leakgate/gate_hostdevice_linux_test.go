@@ -272,7 +272,7 @@ func assertSameVerdict(t *testing.T, run, dumps *comparison.Comparison) {
 	}
 	of := func(c *comparison.Comparison) (out []said) {
 		for _, r := range c.Leaks {
-			if r.What == "leak" && r.PerLoop.Head != nil && r.BytesEach.Head != nil {
+			if r.Type == "leak" && r.PerLoop.Head != nil && r.BytesEach.Head != nil {
 				out = append(out, said{r.Status, r.Fails, r.Key, r.HeldBy, *r.PerLoop.Head, *r.BytesEach.Head})
 			}
 		}

@@ -168,7 +168,7 @@ func TestGateWider(t *testing.T) {
 	}
 	code, out, errOut := typed(t, nil, "gate", "--dump", looped(t, dir, "head", false, map[string]int{"ListActivity": 3, "WishActivity": 1}), "--json")
 	var c comparison.Comparison
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || c.Leaks[0].Status != comparison.Wider || !strings.Contains(c.Leaks[0].Why, "WishActivity") {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || c.Leaks[0].Status != comparison.Wider || !strings.Contains(c.Leaks[0].StatusReason, "WishActivity") {
 		t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
 	}
 }

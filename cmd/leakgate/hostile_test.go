@@ -157,7 +157,7 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 	forged := read
 	forged.Processes = append(slices.Clone(read.Processes), record.Process{
 		Process: strings.Repeat(evil, 1000), Device: evil + "\n", Source: evil, State: 99, Worst: 98, Gate: evil, Kind: 99,
-		Transitions: []record.Transition{{From: 99, To: 98, Because: evil}},
+		Transitions: []record.Transition{{From: 99, To: 98, Reason: evil}},
 	})
 	forged.Workload = &record.Workload{Kind: evil}
 	for _, r := range []record.Run{run, read, forged} {

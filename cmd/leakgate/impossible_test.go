@@ -86,7 +86,7 @@ func TestImpossibleReadings(t *testing.T) {
 			}
 			p := run.Processes[0]
 			if !slices.Contains(c.want, p.Gate) {
-				t.Errorf("%s: %s of %d samples, %gs absent: %s, %q", name, p.Gate, p.Samples, p.Absent, p.Because, p.Warnings)
+				t.Errorf("%s: %s of %d samples, %gs absent: %s, %q", name, p.Gate, p.Samples, p.Missing, p.Reason, p.Warnings)
 			}
 			if p.LastMB != nil && (*p.LastMB < 10 || *p.LastMB > 7680) {
 				t.Errorf("%s: the last value is %g MB", name, *p.LastMB)
@@ -98,7 +98,7 @@ func TestImpossibleReadings(t *testing.T) {
 			if err != nil || len(warnings) > 0 {
 				t.Fatalf("%s: %v %v", name, err, warnings)
 			}
-			if q := again.Processes[0]; q.Gate != p.Gate || q.Samples != p.Samples || q.Because != p.Because {
+			if q := again.Processes[0]; q.Gate != p.Gate || q.Samples != p.Samples || q.Reason != p.Reason {
 				t.Errorf("%s: the run says %s of %d samples, its report %s of %d", name, p.Gate, p.Samples, q.Gate, q.Samples)
 			}
 			if code := ledger.ExitCode(run, record.Plan{Assert: record.AssertEnd}); (code == record.ExitClean) != (p.Gate == detector.Pass) {

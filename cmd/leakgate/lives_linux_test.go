@@ -42,7 +42,7 @@ func TestOutOfMemoryAgainAndAgain(t *testing.T) {
 	p := w.process(t, "java")
 	died := p.DeathsByReason["out_of_memory"]
 	if w.exit != record.ExitLeak || p.Gate != detector.Leak || p.Kind != detector.Java {
-		t.Errorf("exit %d, gate %s, %s: %s", w.exit, p.Gate, p.Kind, p.Because)
+		t.Errorf("exit %d, gate %s, %s: %s", w.exit, p.Gate, p.Kind, p.Reason)
 	}
 	if died < 4 || len(p.DeathsByReason) != 1 || p.Restarts != died || len(p.Deaths) != died {
 		t.Errorf("%d restarts, deaths %v: %+v", p.Restarts, p.DeathsByReason, p.Deaths)
@@ -53,7 +53,7 @@ func TestOutOfMemoryAgainAndAgain(t *testing.T) {
 		}
 	}
 	if p.Rate == nil || *p.Rate < 220 || *p.Rate > 260 {
-		t.Errorf("rate: %s", p.Because)
+		t.Errorf("rate: %s", p.Reason)
 	}
 	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()), fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
 		fmt.Sprintf("%d deaths of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
@@ -86,15 +86,15 @@ func TestKilledEverySixSeconds(t *testing.T) {
 			w := beginLives(t, r, c.duration, "am start -n PACKAGE/.Control; sleep 6; am force-stop PACKAGE").end(t)
 			p := w.process(t, "control")
 			if w.exit != record.ExitInconclusive || p.Gate != detector.Inconclusive || p.MinDetectable != nil {
-				t.Errorf("exit %d, gate %s: %s", w.exit, p.Gate, p.Because)
+				t.Errorf("exit %d, gate %s: %s", w.exit, p.Gate, p.Reason)
 			}
 			if p.Restarts < c.restarts || p.DeathsByReason["kill"] < p.Restarts || len(p.DeathsByReason) != 1 {
 				t.Errorf("%d restarts, deaths %v", p.Restarts, p.DeathsByReason)
 			}
-			if why := fmt.Sprintf(`^restarted %d times(?:, ended \d+ times)? \(%d kills\); %s$`, p.Restarts, p.DeathsByReason["kill"], c.why); !regexp.MustCompile(why).MatchString(p.Because) {
-				t.Errorf("%q is not %s", p.Because, why)
+			if why := fmt.Sprintf(`^restarted %d times(?:, ended \d+ times)? \(%d kills\); %s$`, p.Restarts, p.DeathsByReason["kill"], c.why); !regexp.MustCompile(why).MatchString(p.Reason) {
+				t.Errorf("%q is not %s", p.Reason, why)
 			}
-			w.says(t, fmt.Sprintf("INCONCLUSIVE, state NORMAL, "+c.times, p.Restarts), "\n  why      "+p.Because[strings.Index(p.Because, "; ")+2:]+"\n", "Exit code 5: no verdict on what is listed as not judged")
+			w.says(t, fmt.Sprintf("INCONCLUSIVE, state NORMAL, "+c.times, p.Restarts), "\n  why      "+p.Reason[strings.Index(p.Reason, "; ")+2:]+"\n", "Exit code 5: no verdict on what is listed as not judged")
 			w.assertRebuilt(t)
 			assertNothingLeft(t, r)
 		})
@@ -110,7 +110,7 @@ func TestHealthyLivesOfTwentyMinutes(t *testing.T) {
 	w := beginLives(t, r, "2h10m", "am start -n PACKAGE/.Control; sleep 20; am force-stop PACKAGE").end(t)
 	p := w.process(t, "control")
 	if w.exit != record.ExitInconclusive || p.Gate != detector.Inconclusive || p.Worst != detector.Normal {
-		t.Errorf("exit %d, gate %s, worst %s: %s", w.exit, p.Gate, p.Worst, p.Because)
+		t.Errorf("exit %d, gate %s, worst %s: %s", w.exit, p.Gate, p.Worst, p.Reason)
 	}
 	if p.Restarts < 5 || p.DeathsByReason["kill"] < p.Restarts || len(p.DeathsByReason) != 1 {
 		t.Errorf("%d restarts, deaths %v", p.Restarts, p.DeathsByReason)

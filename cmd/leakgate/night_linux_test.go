@@ -77,7 +77,7 @@ func TestSettlersOnTheHostDevice(t *testing.T) {
 		case !ok:
 			t.Errorf("never seen: %s", name)
 		case leaks != (want.kind != "") || leaks && p.Kind.String() != want.kind:
-			t.Errorf("%s: gate %s, %s, want %q: %s", name, p.Gate, p.Kind, want.kind, p.Because)
+			t.Errorf("%s: gate %s, %s, want %q: %s", name, p.Gate, p.Kind, want.kind, p.Reason)
 		case p.LastMB == nil || *p.LastMB < want.mb:
 			t.Errorf("%s has not grown to %v MB: %v", name, want.mb, p.LastMB)
 		}

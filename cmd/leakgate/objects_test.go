@@ -211,7 +211,7 @@ func TestTreeAgreesWithObjects(t *testing.T) {
 func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Dominator, least int64, levels int) {
 	t.Helper()
 	if levels == 0 {
-		if d.Children != nil || d.Rest != 0 || d.RestBytes != 0 {
+		if d.Children != nil || d.Omitted != 0 || d.OmittedBytes != 0 {
 			t.Errorf("below the last level: %+v", d)
 		}
 		return
@@ -235,8 +235,8 @@ func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Do
 	for _, o := range all[n:] {
 		sum += o.RetainedBytes
 	}
-	if d.RestBytes != sum || d.Rest > int64(len(all)-n) || d.Rest == 0 && sum >= least {
-		t.Errorf("%s: %d others of %d bytes, want %d of %d", d.Object, d.Rest, d.RestBytes, len(all)-n, sum)
+	if d.OmittedBytes != sum || d.Omitted > int64(len(all)-n) || d.Omitted == 0 && sum >= least {
+		t.Errorf("%s: %d others of %d bytes, want %d of %d", d.Object, d.Omitted, d.OmittedBytes, len(all)-n, sum)
 	}
 	for i := range d.Children {
 		checkBelow(t, below, &d.Children[i], least, levels-1)

@@ -124,7 +124,7 @@ func TestReplayOfARun(t *testing.T) {
 			}
 			p := replayed(t, out)
 			want := run.Processes[0]
-			if p["device"] != want.Device || p["gate"] != string(want.Gate) || p["state"] != want.State.String() || p["samples"] != float64(want.Samples) || p["because"] != want.Because || p["file"] != path {
+			if p["device"] != want.Device || p["gate"] != string(want.Gate) || p["state"] != want.State.String() || p["samples"] != float64(want.Samples) || p["reason"] != want.Reason || p["file"] != path {
 				t.Errorf("%s: %v\nwant %+v", path, p, want)
 			}
 		}

@@ -57,7 +57,7 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	dir = filepath.Join(t.TempDir(), "run")
 	d := record.Diagnosis{
 		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: detector.Java, Recipe: "java", Folder: "artifacts/com.shop/told",
-		Outcome: record.DiagnosisComplete, Keep: keep, Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
+		Outcome: record.DiagnosisComplete, Keep: keep, Steps: []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
 		Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}
 	for _, folder := range []string{d.Folder, "artifacts/com.shop/untold"} {

@@ -135,8 +135,8 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	w.says(t, r.Package()+":control: PASS, state NORMAL")
 	for _, p := range w.Processes {
 		// A hole lasts as long as the stall and the two intervals around it.
-		if most := 4*nightInterval + 3*w.stalled; p.Absent > most || p.Gaps > 0 && w.stalled == 0 {
-			t.Errorf("%s has %d gaps and misses %d samples: %.0f s of at most %.0f s", p.Process, p.Gaps, p.Missed, p.Absent, most)
+		if most := 4*nightInterval + 3*w.stalled; p.Missing > most || p.Gaps > 0 && w.stalled == 0 {
+			t.Errorf("%s has %d gaps and misses %d samples: %.0f s of at most %.0f s", p.Process, p.Gaps, p.Missed, p.Missing, most)
 		}
 		if name := modeOf(p.Process); name != "java" && p.Paused > 0 {
 			t.Errorf("%s was paused for %v s", p.Process, p.Paused)
@@ -190,9 +190,9 @@ func (w watched) assertKinds(t *testing.T) {
 		case !ok:
 			t.Errorf("unexpected process %s", p.Process)
 		case kind == "" && (p.Worst != detector.Normal || p.Gate != "pass"):
-			t.Errorf("%s was %s, gate %s: %s", p.Process, p.Worst, p.Gate, p.Because)
+			t.Errorf("%s was %s, gate %s: %s", p.Process, p.Worst, p.Gate, p.Reason)
 		case kind != "" && (p.Worst != detector.Leaking || p.Kind.String() != kind || p.Gate != "leak"):
-			t.Errorf("%s is %s, %s, gate %s, want %s: %s", p.Process, p.Worst, p.Kind, p.Gate, kind, p.Because)
+			t.Errorf("%s is %s, %s, gate %s, want %s: %s", p.Process, p.Worst, p.Kind, p.Gate, kind, p.Reason)
 		}
 	}
 	if len(want) > 0 {
@@ -305,7 +305,7 @@ func (w watched) assertControl(t *testing.T) {
 func (w watched) assertRhythm(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
-	from, to := d.T, d.T+(d.Took+d.Analysis)*nightScale
+	from, to := d.T, d.T+(d.Duration+d.Analysis)*nightScale
 	last, usual, during := w.foundAt("control"), nightInterval, 0.0
 	for _, s := range w.samples {
 		if modeOf(s.Process) != "control" || s.Breakdown != nil {
@@ -389,9 +389,9 @@ func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 	t.Helper()
 	var got []string
 	for _, s := range d.Steps {
-		got = append(got, s.Step+" "+s.Ending)
-		if has := s.File != ""; has != (s.Ending == "complete" || s.Ending == "fallback") || !has && len(s.Reasons) == 0 {
-			t.Errorf("%s: %s is %s, file %q, because %q", d.Process, s.Step, s.Ending, s.File, s.Reasons)
+		got = append(got, s.Step+" "+s.Outcome)
+		if has := s.File != ""; has != (s.Outcome == "complete" || s.Outcome == "fallback") || !has && len(s.Reasons) == 0 {
+			t.Errorf("%s: %s is %s, file %q, because %q", d.Process, s.Step, s.Outcome, s.File, s.Reasons)
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -403,7 +403,7 @@ func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 	t.Helper()
 	for _, f := range d.Findings {
-		if f.What == what {
+		if f.Type == what {
 			return f
 		}
 	}
@@ -576,7 +576,7 @@ func (w watched) assertTable(t *testing.T, kinds ...string) {
 			continue // what differs between two snapshots is no leak
 		}
 		for _, f := range d.Findings {
-			want = append(want, d.Process+" "+d.Kind.String()+" "+f.What+" "+f.Name)
+			want = append(want, d.Process+" "+d.Kind.String()+" "+f.Type+" "+f.Name)
 		}
 	}
 	var got []string

@@ -360,13 +360,13 @@ diagnose:
 		if want := fmt.Sprintf("{com.shop} is %d of com.shop in user 0", d.PID); err != nil || strings.TrimSpace(string(said)) != want {
 			t.Errorf("%q, %v; want %q", said, err, want)
 		}
-		if s := steps["uptime"]; s.Ending != "complete" || s.Bytes == 0 {
+		if s := steps["uptime"]; s.Outcome != "complete" || s.Bytes == 0 {
 			t.Errorf("%+v", s)
 		}
-		if s := steps["broken"]; s.Ending != "failed" || len(s.Reasons) == 0 {
+		if s := steps["broken"]; s.Outcome != "failed" || len(s.Reasons) == 0 {
 			t.Errorf("%+v", s)
 		}
-		if _, ok := steps["never"]; ok || d.Kind != detector.Java || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Ending != "complete" {
+		if _, ok := steps["never"]; ok || d.Kind != detector.Java || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Outcome != "complete" {
 			t.Errorf("%+v", d)
 		}
 		if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") && !strings.Contains(text, "com.shop.source") {

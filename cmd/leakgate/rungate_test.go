@@ -96,8 +96,8 @@ func TestRunAbortsOnFail(t *testing.T) {
 		push(t, phone, "CheckoutActivity", "/data/local/tmp/screens")
 		code, out, errOut := phone.typed(t, "run", "run.yaml", "--out", "run")
 		run, err := record.ReadRun("run")
-		if err != nil || code != 1 || run.Stopped != record.StoppedFinished || run.Reason != "gate: 1 leak" {
-			t.Fatalf("exit %d, %v, %s because %q\n%s%s", code, err, run.Stopped, run.Reason, out, errOut)
+		if err != nil || code != 1 || run.Stopped != record.StoppedFinished || run.StopReason != "gate: 1 leak" {
+			t.Fatalf("exit %d, %v, %s because %q\n%s%s", code, err, run.Stopped, run.StopReason, out, errOut)
 		}
 		if n := run.Devices[0].Marks; n < 5 || n > 6 {
 			t.Errorf("%d marks\n%s%s", n, out, errOut)

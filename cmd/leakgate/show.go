@@ -94,7 +94,7 @@ func (s *gateSettings) proved(ev *evidence.Evidence) []comparison.Row {
 	s.rules = gate.DefaultRules()
 	var out []comparison.Row
 	for _, row := range s.alone(ev).Leaks {
-		if row.Fails && (row.What == gate.WhatLeak || row.What == gate.WhatMeasure) && keyForm.MatchString(row.Key) {
+		if row.Fails && (row.Type == gate.TypeLeak || row.Type == gate.TypeMeasure) && keyForm.MatchString(row.Key) {
 			out = append(out, row)
 		}
 	}

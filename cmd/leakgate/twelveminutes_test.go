@@ -67,8 +67,8 @@ func TestTwelveMinutesHaveAnAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := run.Processes[0]
-				if !strings.HasPrefix(p.Because, c.because) || len(p.CountsAtMarks) != 1 || !p.CountsAtMarks[0].Collected {
-					t.Errorf("%s: %+v", p.Because, p.CountsAtMarks)
+				if !strings.HasPrefix(p.Reason, c.because) || len(p.CountsAtMarks) != 1 || !p.CountsAtMarks[0].Collected {
+					t.Errorf("%s: %+v", p.Reason, p.CountsAtMarks)
 				}
 				for _, words := range c.out {
 					if !strings.Contains(out, words) {
@@ -88,8 +88,8 @@ func TestTwelveMinutesHaveAnAnswer(t *testing.T) {
 					t.Fatalf("report: exit %d\n%s\n%s", code, out, errOut)
 				}
 				again, err := record.ReadRun("run")
-				if err != nil || again.ExitCode != c.want || fmt.Sprint(again.Processes[0].Because) != p.Because {
-					t.Errorf("report: %v, exit %d: %s", err, again.ExitCode, again.Processes[0].Because)
+				if err != nil || again.ExitCode != c.want || fmt.Sprint(again.Processes[0].Reason) != p.Reason {
+					t.Errorf("report: %v, exit %d: %s", err, again.ExitCode, again.Processes[0].Reason)
 				}
 			})
 		})

@@ -121,8 +121,8 @@ func TestRangeOfDurations(t *testing.T) {
 		if code != record.ExitLeak || !strings.Contains(out, "extended by ") || !strings.Contains(errOut, "the run ends after 12m unless memory grows") {
 			t.Errorf("watch: exit %d\n%s%s", code, out, errOut)
 		}
-		if run, err := record.ReadRun(dir); err != nil || run.Extended < 1000 || run.ExtendedBecause == "" {
-			t.Errorf("%v s, %q, %v", run.Extended, run.ExtendedBecause, err)
+		if run, err := record.ReadRun(dir); err != nil || run.Extended < 1000 || run.ExtendedReason == "" {
+			t.Errorf("%v s, %q, %v", run.Extended, run.ExtendedReason, err)
 		}
 		file := write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 12m..40m\n")
 		if code, out, errOut := phones.typed(t, "run", file, "--out", filepath.Join(t.TempDir(), "run")); code != record.ExitLeak || !strings.Contains(out, "extended by ") {

@@ -418,8 +418,8 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 	if first && len(p.Leaks) > 0 && before["Activities"] > 0 {
 		p.Text += "; the first heap dump of this process: some may be older than this check"
 	}
-	if p.Verdict != record.VerdictLeak && d.LeaksSkipped > 0 {
-		p.Verdict, p.Text = record.VerdictInconclusive, fmt.Sprintf("%s: its heap has %d leaks, of which only the %d largest were compared with those before%s", r.Name, len(d.Leaks)+d.LeaksSkipped, len(d.Leaks), rose)
+	if p.Verdict != record.VerdictLeak && d.LeaksOmitted > 0 {
+		p.Verdict, p.Text = record.VerdictInconclusive, fmt.Sprintf("%s: its heap has %d leaks, of which only the %d largest were compared with those before%s", r.Name, len(d.Leaks)+d.LeaksOmitted, len(d.Leaks), rose)
 	}
 	if p.Verdict == record.VerdictPass && d.Undecided != "" {
 		p.Verdict, p.Text = record.VerdictInconclusive, r.Name+": the heap dump cannot show whether something leaks: "+d.Undecided+rose
@@ -562,8 +562,8 @@ func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Ch
 	windows, err := c.window.Close()
 	c.closeErr = errors.Join(err, c.awaitDeaths(ctx))
 	out := record.Check{
-		Name: c.options.Name, Of: c.options.Of, Location: c.options.Location, Device: c.session.dev.Serial(), Window: c.window.number, T: c.began,
-		Outcome: outcome, Stack: clip(stack), Processes: []record.CheckedProcess{}, Readings: c.readings, Took: record.Round(c.took.Seconds(), 3),
+		Name: c.options.Name, Type: c.options.Of, Location: c.options.Location, Device: c.session.dev.Serial(), Window: c.window.number, T: c.began,
+		Outcome: outcome, Stack: clip(stack), Processes: []record.CheckedProcess{}, Readings: c.readings, Duration: record.Round(c.took.Seconds(), 3),
 	}
 	err = c.session.ask(func() {
 		out.Ended = c.session.part.Seconds(max(c.session.part.Up(), c.session.part.At(c.session.clock.now())))
@@ -656,11 +656,11 @@ func (c *OpenCheck) trend(x record.WindowProcess) (record.CheckVerdict, string) 
 	switch {
 	case !c.options.Trend:
 	case x.Gate == detector.Leak:
-		return record.VerdictLeak, fmt.Sprintf("%s: %s", x.Process, x.Because)
+		return record.VerdictLeak, fmt.Sprintf("%s: %s", x.Process, x.Reason)
 	case x.Gate == detector.Inconclusive && x.Duration < trendNeeds.Seconds():
 		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: %.0f of %.0f minutes that a trend needs", x.Process, x.Duration/60, trendNeeds.Minutes())
 	case x.Gate == detector.Inconclusive:
-		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: %s", x.Process, x.Because)
+		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: %s", x.Process, x.Reason)
 	}
 	return record.VerdictPass, ""
 }

@@ -231,7 +231,7 @@ func (c claim) finding(p record.Process) finding {
 		}
 		return (*s - c.onset.Seconds()) / 60
 	}
-	f := finding{gate: string(p.Gate), because: p.Because, suspicious: since(p.FirstSuspicious), leaking: since(p.FirstLeaking), jump: math.NaN()}
+	f := finding{gate: string(p.Gate), because: p.Reason, suspicious: since(p.FirstSuspicious), leaking: since(p.FirstLeaking), jump: math.NaN()}
 	if len(p.Jumps) > 0 {
 		f.jump = since(&p.Jumps[0].T)
 	}

@@ -98,8 +98,8 @@ func TestCollectAtMarks(t *testing.T) {
 				}
 				r := perform(t, t.Context(), o)
 				x := r.process(t, "S1", "com.shop")
-				if x.Gate != c.gate || !strings.Contains(x.Because, c.because) || r.ExitCode != c.exit {
-					t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
+				if x.Gate != c.gate || !strings.Contains(x.Reason, c.because) || r.ExitCode != c.exit {
+					t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)
 				}
 				forced, refused := len(r.eventsOf("collected", "com.shop")), len(r.eventsOf("not_collected", "com.shop"))
 				if forced != c.forced || refused != c.refused {

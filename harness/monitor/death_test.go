@@ -83,8 +83,8 @@ func TestDeathsOfACrashLoop(t *testing.T) {
 		if len(pids) != 40 {
 			t.Errorf("%d pids", len(pids))
 		}
-		if push := r.process(t, "S1", "com.shop:push"); push.Absent > 0 || push.Samples < 80 {
-			t.Errorf("the other process: %d samples, %v s absent", push.Samples, push.Absent)
+		if push := r.process(t, "S1", "com.shop:push"); push.Missing > 0 || push.Samples < 80 {
+			t.Errorf("the other process: %d samples, %v s absent", push.Samples, push.Missing)
 		}
 	})
 }

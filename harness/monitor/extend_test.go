@@ -71,10 +71,10 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 				r := perform(t, t.Context(), o)
 				x, lasted := r.process(t, "S1", "com.shop"), r.Devices[0].Duration
 				if lasted < c.from || lasted > c.to+1 || x.Gate != c.gate || r.ExitCode != c.exit || c.stopped != "" && r.Stopped != c.stopped {
-					t.Errorf("ended by %s at %.1f min, exit %d, %s: %s", r.Stopped, lasted/60, r.ExitCode, x.Gate, x.Because)
+					t.Errorf("ended by %s at %.1f min, exit %d, %s: %s", r.Stopped, lasted/60, r.ExitCode, x.Gate, x.Reason)
 				}
-				if (r.Extended > 0) != c.extended || (r.ExtendedBecause != "") != c.extended || c.extended && !strings.HasPrefix(r.ExtendedBecause, "com.shop ") {
-					t.Errorf("extended by %v s: %q", r.Extended, r.ExtendedBecause)
+				if (r.Extended > 0) != c.extended || (r.ExtendedReason != "") != c.extended || c.extended && !strings.HasPrefix(r.ExtendedReason, "com.shop ") {
+					t.Errorf("extended by %v s: %q", r.Extended, r.ExtendedReason)
 				}
 				if c.work != nil && (c.work.passes < c.passes[0] || c.work.passes > c.passes[1] || r.Workload.Repeats != c.work.passes-1) {
 					t.Errorf("%d passes, %+v", c.work.passes, r.Workload)

@@ -34,7 +34,7 @@ func runTests(t *testing.T, i Instrument, p *cabled) (result, map[string]record.
 	r := respond(t, t.Context(), o)
 	checks := map[string]record.Check{}
 	for _, c := range r.Checks {
-		if _, twice := checks[c.Name]; twice || c.Of != record.CheckTest || c.Device != "S1" || c.Window == 0 || c.Ended < c.T {
+		if _, twice := checks[c.Name]; twice || c.Type != record.CheckTest || c.Device != "S1" || c.Window == 0 || c.Ended < c.T {
 			t.Errorf("check %+v", c)
 		}
 		checks[c.Name] = c

@@ -11,9 +11,9 @@ import (
 // moved tells the steps of the processes' machines.
 func (s *session) moved(steps []ledger.Entry) {
 	for _, t := range steps {
-		e := s.naming(t.Of, "jump", t.Because)
+		e := s.naming(t.Of, "jump", t.Reason)
 		if !t.Jump() {
-			e = s.naming(t.Of, "state", t.Because)
+			e = s.naming(t.Of, "state", t.Reason)
 			e.From, e.To, e.Kind = &t.From, &t.To, t.Kind
 		}
 		e.T = t.T
@@ -71,7 +71,7 @@ func (s *session) tell(e record.Event) bool {
 
 // tellUsage writes what watching has cost until now.
 func (s *session) tellUsage() {
-	s.event(record.Event{Event: "usage", Usage: new(s.usageNow()), Own: s.run.own.record()})
+	s.event(record.Event{Event: "usage", Usage: new(s.usageNow()), Overhead: s.run.own.record()})
 }
 
 // row is a process as a table shows it at a moment of the session's clock.

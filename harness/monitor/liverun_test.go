@@ -59,7 +59,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("closed again: %+v, %v", again, err)
 		}
 		d, err := w.Diagnose(t.Context(), "", "com.shop:push", "dump")
-		if err != nil || !d.Analysed || d.Trigger != record.TriggerDemand || len(d.Leaks) != 1 || d.Leaks[0].Count != 2 {
+		if err != nil || !d.Analyzed || d.Trigger != record.TriggerDemand || len(d.Leaks) != 1 || d.Leaks[0].Count != 2 {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if objects, err := w.Objects(t.Context(), "S1", "com.shop"); err != nil || objects["Activities"] < 1 {
@@ -70,8 +70,8 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 		run, err := w.Stop("the suite is done")
-		if err != nil || run.Stopped != record.StoppedFinished || run.Reason != "the suite is done" || run.Interrupted || run.ExitCode != record.ExitLeak {
-			t.Errorf("%s, %s, exit %d, %v", run.Stopped, run.Reason, run.ExitCode, err)
+		if err != nil || run.Stopped != record.StoppedFinished || run.StopReason != "the suite is done" || run.Interrupted || run.ExitCode != record.ExitLeak {
+			t.Errorf("%s, %s, exit %d, %v", run.Stopped, run.StopReason, run.ExitCode, err)
 		}
 		activities := slices.IndexFunc(run.Processes[0].Objects, func(c record.ObjectCount) bool { return c.Name == "Activities" })
 		if activities < 0 || run.Processes[0].Objects[activities].Last <= run.Processes[0].Objects[activities].First {
@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("run.json has %+v", run.Windows)
 		}
 		again, doubts, err := ledger.Rebuild(o.Dir)
-		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again.Windows, closed) || again.Stopped != run.Stopped || again.Reason != run.Reason {
+		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again.Windows, closed) || again.Stopped != run.Stopped || again.StopReason != run.StopReason {
 			t.Errorf("rebuilt: %+v, %v %v", again.Windows, doubts, err)
 		}
 		pauses := 0
@@ -279,7 +279,7 @@ func TestWindowsAgree(t *testing.T) {
 			want := judgeSpan(t, o, lines, x, opened[i])
 			for j, got := range x.Processes {
 				gates[got.Gate]++
-				if j >= len(want) || got.Gate != want[j].Gate || got.Samples != want[j].Samples || got.Restarts != want[j].Restarts || !reflect.DeepEqual(got.Rate, want[j].Rate) || got.Because != want[j].Because {
+				if j >= len(want) || got.Gate != want[j].Gate || got.Samples != want[j].Samples || got.Restarts != want[j].Restarts || !reflect.DeepEqual(got.Rate, want[j].Rate) || got.Reason != want[j].Reason {
 					t.Fatalf("window %d (%v to %v): %+v, want %+v", x.Number, x.T, x.Ended, got, want)
 				}
 			}

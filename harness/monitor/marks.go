@@ -165,7 +165,7 @@ func (s *session) lack(o order, why string) {
 			when = "at mark " + text.Quote(o.mark, maxMarkShown)
 		}
 		e := s.naming(o.subject.Account, "missing", fmt.Sprintf("no heap dump %s: %s", when, why))
-		e.Mark, e.Unread = o.mark, o.unread
+		e.Mark, e.Unreadable = o.mark, o.unread
 		if !o.subject.Account.MissingUnlisted() {
 			s.event(e)
 		}

@@ -64,8 +64,8 @@ func rebuilt(t *testing.T, dir string, r record.Run) {
 		t.Fatalf("rebuilt: exit %d, %d processes, %v %v", again.ExitCode, len(again.Processes), doubts, err)
 	}
 	for i, p := range again.Processes {
-		if was := r.Processes[i]; p.Gate != was.Gate || p.Because != was.Because || len(p.AtMarks) != len(was.AtMarks) {
-			t.Errorf("rebuilt: %s is %s: %s, not %s: %s", p.Process, p.Gate, p.Because, was.Gate, was.Because)
+		if was := r.Processes[i]; p.Gate != was.Gate || p.Reason != was.Reason || len(p.AtMarks) != len(was.AtMarks) {
+			t.Errorf("rebuilt: %s is %s: %s, not %s: %s", p.Process, p.Gate, p.Reason, was.Gate, was.Reason)
 		}
 	}
 }
@@ -78,8 +78,8 @@ func TestMarksProveALeak(t *testing.T) {
 		o := minutes(t, p, looping{5, 2 * time.Minute, time.Hour})
 		r := respond(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
-		if r.ExitCode != record.ExitLeak || x.Gate != detector.Leak || x.Kind != detector.Java || !strings.HasPrefix(x.Because, "DetailActivity, held by ScreenTracker.sScreens: 15, 17, 19, 21, 23 objects at marks") {
-			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
+		if r.ExitCode != record.ExitLeak || x.Gate != detector.Leak || x.Kind != detector.Java || !strings.HasPrefix(x.Reason, "DetailActivity, held by ScreenTracker.sScreens: 15, 17, 19, 21, 23 objects at marks") {
+			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)
 		}
 		if l := x.AtMarks[0].Leaks[0]; !l.Proved || l.Key == "" || !slices.Equal(l.Counts, []int64{15, 17, 19, 21, 23}) || len(l.Classes) != 1 || l.Classes[0].Count != 23 || l.AllBytes[4] <= l.AllBytes[0] {
 			t.Errorf("%+v", l)
@@ -107,8 +107,8 @@ func TestMarksOfAHealthyApp(t *testing.T) {
 		}
 		checkDumps(t, r.Diagnoses)
 		checkSnapshots(t, r.diagnosesOf("com.shop", ""), 1, 5)
-		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive || x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Because, "5 heap dumps at marks: no leak grew") {
-			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
+		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive || x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Reason, "5 heap dumps at marks: no leak grew") {
+			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)
 		}
 		rebuilt(t, o.Dir, r.Run)
 	})
@@ -146,13 +146,13 @@ func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 		triggers = append(triggers, d.Trigger)
 		what := map[string]bool{}
 		for _, f := range d.Findings {
-			what[f.What] = true
+			what[f.Type] = true
 		}
 		isLast, marks := d.Trigger == record.TriggerLast, first
 		if isLast {
 			marks = last
 		}
-		if !d.Analysed || what["native_kind"] != isLast || what["mapping"] != isLast || d.Marks != marks {
+		if !d.Analyzed || what["native_kind"] != isLast || what["mapping"] != isLast || d.Marks != marks {
 			t.Errorf("%s: after %d marks, %v, %q", d.Trigger, d.Marks, what, d.Warnings)
 		}
 	}

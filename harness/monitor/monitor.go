@@ -228,7 +228,7 @@ func (m *run) tellGrowth() {
 
 // end records how the run has ended.
 func (m *run) end(cause error) {
-	stop := record.Event{Event: "stopped", Text: stopped(cause), Reason: m.reasonOf(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
+	stop := record.Event{Event: "stopped", Text: stopped(cause), Reason: m.reasonOf(cause), Ended: new(time.Now().UTC()), Overhead: m.own.record()}
 	if m.Workload != nil {
 		stop.Workload = &m.work
 	}

@@ -691,7 +691,7 @@ func TestAssertLiveByRobust(t *testing.T) {
 			r := perform(t, t.Context(), o)
 			x := r.process(t, "S1", "com.shop")
 			if string(x.Gate) != c.gate || (x.Worst == detector.Leaking) != c.leaking || (x.FirstLeaking != nil) != c.leaking {
-				t.Errorf("%s: %s, worst %s, first LEAKING %v: %s", name, x.Gate, x.Worst, x.FirstLeaking, x.Because)
+				t.Errorf("%s: %s, worst %s, first LEAKING %v: %s", name, x.Gate, x.Worst, x.FirstLeaking, x.Reason)
 			}
 			if end := ledger.ExitCode(r.Run, record.Plan{Assert: record.AssertEnd}); r.ExitCode != c.live || end != c.end {
 				t.Errorf("%s: exit %d live and %d at the end, want %d and %d", name, r.ExitCode, end, c.live, c.end)

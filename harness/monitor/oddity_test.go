@@ -135,7 +135,7 @@ func TestRunUnseenToTheEnd(t *testing.T) {
 		x := r.process(t, "S1", "com.shop")
 		unseen := r.eventsOf("unseen", "com.shop")
 		least := (float64(hours) - 1.2) * 3600
-		if len(unseen) != 1 || unseen[0].Lasted < least || x.Absent < least || x.Gate != "inconclusive" || r.ExitCode != record.ExitInconclusive {
+		if len(unseen) != 1 || unseen[0].Duration < least || x.Missing < least || x.Gate != "inconclusive" || r.ExitCode != record.ExitInconclusive {
 			t.Errorf("exit %d, events %+v, %+v", r.ExitCode, unseen, x)
 		}
 		if !strings.Contains(strings.Join(x.Warnings, "\n"), "no sample in the last") {

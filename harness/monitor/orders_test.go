@@ -25,7 +25,7 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 		r := respond(t, t.Context(), o)
 		suspicion := r.at(t, "suspicion", func(e record.Event) bool { return e.Event == "state" && *e.To == detector.Suspicious })
 		snapshots := r.diagnosesOf("com.shop", record.TriggerSuspicious)
-		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Took > r.events[suspicion].T+120 {
+		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Duration > r.events[suspicion].T+120 {
 			t.Errorf("suspicious at %v, snapshots %+v", r.events[suspicion].T, snapshots)
 		}
 	})

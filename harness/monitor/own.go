@@ -24,12 +24,12 @@ func newOwn() *own {
 }
 
 // record is what was used until now; memory is the most that any call has seen.
-func (o *own) record() *record.Own {
+func (o *own) record() *record.Overhead {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.most = max(o.most, memory())
 	used := cpuTime() - o.before
-	out := &record.Own{CPU: record.Round(used.Seconds(), 2), Memory: record.Round(float64(o.most)/detector.MB, 1)}
+	out := &record.Overhead{CPU: record.Round(used.Seconds(), 2), Memory: record.Round(float64(o.most)/detector.MB, 1)}
 	if p := percent(used, time.Since(o.started)); p != nil {
 		out.Percent = *p
 	}

@@ -65,17 +65,17 @@ func TestRunTellsEveryHole(t *testing.T) {
 				if len(told) != 1 {
 					t.Fatalf("holes of %v, events %+v", longest, r.events)
 				}
-				if secondsOf(told[0].Lasted) != longest || untold > 45*time.Second {
+				if secondsOf(told[0].Duration) != longest || untold > 45*time.Second {
 					t.Errorf("hole of %v, not told %v, events %+v", longest, untold, told)
 				}
 				if longest > c.away+time.Minute {
 					t.Errorf("away for %v, no sample for %v", c.away, longest)
 				}
 				x := r.process(t, "S1", "com.shop")
-				if x.Absent != told[0].Lasted || x.Missed+x.Gaps != 1 {
+				if x.Missing != told[0].Duration || x.Missed+x.Gaps != 1 {
 					t.Errorf("%+v", x)
 				}
-				if back := r.eventsOf("back", ""); len(r.eventsOf("away", "")) != 1 || len(back) != 1 || secondsOf(back[0].Lasted) < c.away-time.Minute {
+				if back := r.eventsOf("back", ""); len(r.eventsOf("away", "")) != 1 || len(back) != 1 || secondsOf(back[0].Duration) < c.away-time.Minute {
 					t.Errorf("events %+v", r.events)
 				}
 			})

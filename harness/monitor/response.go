@@ -304,7 +304,7 @@ func (s *session) paused(on bool) {
 	}
 	lasted := now - x.pausedAt
 	e := s.naming(x.Account, "pause", fmt.Sprintf("not sampled for %v, for a heap dump", lasted.Round(100*time.Millisecond)))
-	e.Lasted = record.Round(lasted.Seconds(), 3)
+	e.Duration = record.Round(lasted.Seconds(), 3)
 	x.pauses += lasted
 	x.due = now
 	s.event(e)
@@ -323,7 +323,7 @@ func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
 		return
 	}
 	e := s.naming(x.Account, "diagnose", collectedText(c))
-	e.Kind, e.Diagnosis, e.Again = c.Record.Kind, recordOf(c), s.again(ctx, o, a.err)
+	e.Kind, e.Diagnosis, e.Retry = c.Record.Kind, recordOf(c), s.again(ctx, o, a.err)
 	s.event(e)
 	if why := heapError(c); o.owed && why != nil {
 		s.lack(o, why.Error())
@@ -382,12 +382,12 @@ func (s *session) resume(x *subject) {
 // same once it is given up: a leak was found, and the machine waits for a diagnosis.
 func (s *session) fruitless(ctx context.Context, o order, err error) {
 	e := s.naming(o.subject.Account, "diagnose", "nothing was collected: "+s.run.paths.Error(err))
-	if e.Again = s.again(ctx, o, err); !e.Again {
+	if e.Retry = s.again(ctx, o, err); !e.Retry {
 		e.Kind = o.kind
 		e.Diagnosis = &record.Diagnosis{
 			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Key().Name, PID: o.process.PID,
 			T: o.t, Trigger: o.trigger, Mark: o.mark, Marks: o.marks, Age: o.age, Memory: o.memory, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
-			Keep: string(s.run.responder.Options().Keep), Analysed: true,
+			Keep: string(s.run.responder.Options().Keep), Analyzed: true,
 			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{text.Head(s.run.paths.Error(err), 500)},
 		}
 	}
@@ -421,7 +421,7 @@ func collectedText(c *response.Case) string {
 	if c.Record.Kind != detector.None {
 		what = reporters.KindWords(c.Record.Kind)
 	}
-	text := fmt.Sprintf("%s: %s in %s, %.1f s", what, strings.Join(have, ", "), c.Record.Folder, c.Record.Took)
+	text := fmt.Sprintf("%s: %s in %s, %.1f s", what, strings.Join(have, ", "), c.Record.Folder, c.Record.Duration)
 	if len(have) == 0 {
 		text = fmt.Sprintf("%s: nothing could be collected", what)
 	}

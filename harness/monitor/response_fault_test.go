@@ -164,8 +164,8 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 	for i, e := range told {
 		last := i == len(told)-1
-		if e.Again == last || last != (leaks[i].Outcome == record.DiagnosisComplete) || !last && leaks[i].Outcome != record.DiagnosisInterrupted {
-			t.Errorf("attempt %d of %d: again %v, %s: %+v", i+1, len(told), e.Again, leaks[i].Outcome, leaks[i].Steps)
+		if e.Retry == last || last != (leaks[i].Outcome == record.DiagnosisComplete) || !last && leaks[i].Outcome != record.DiagnosisInterrupted {
+			t.Errorf("attempt %d of %d: again %v, %s: %+v", i+1, len(told), e.Retry, leaks[i].Outcome, leaks[i].Steps)
 		}
 	}
 	if d := leaks[len(leaks)-1]; d.Recipe != recipe || len(d.Findings) == 0 {
@@ -294,11 +294,11 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 				r, p, _ := faulty{kind: androidsim.Java, phone: c.phone, duration: 26 * time.Minute, n: 1, do: func(p *cabled, _ context.CancelFunc) { end = c.begin(p) }}.run(t)
 				end()
 				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Took > c.limit || r.Stopped != record.StoppedDuration {
+				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Duration > c.limit || r.Stopped != record.StoppedDuration {
 					t.Fatalf("%s: %+v", r.Stopped, leaks)
 				}
 				i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == c.step })
-				if s := leaks[0].Steps[i]; s.Ending != c.ending || s.File != "" || !strings.Contains(strings.Join(s.Reasons, "\n"), c.words) {
+				if s := leaks[0].Steps[i]; s.Outcome != c.ending || s.File != "" || !strings.Contains(strings.Join(s.Reasons, "\n"), c.words) {
 					t.Errorf("%+v", s)
 				}
 				if !slices.ContainsFunc(leaks[0].Summary, func(line string) bool { return strings.HasPrefix(line, c.step+" "+c.ending) }) {
@@ -361,8 +361,8 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 				var kept []string
 				for _, d := range r.diagnosesOf("com.shop", record.TriggerLeak) {
 					kept = append(kept, strings.Fields(d.Device + " " + steps(d))[0])
-					if !strings.Contains(steps(d), "heap") || d.Analysed {
-						t.Errorf("%s: %s, analysed: %v", d.Device, steps(d), d.Analysed)
+					if !strings.Contains(steps(d), "heap") || d.Analyzed {
+						t.Errorf("%s: %s, analysed: %v", d.Device, steps(d), d.Analyzed)
 					}
 				}
 				if !slices.Equal(kept, []string{"S1", "S2"}) {
@@ -389,7 +389,7 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 		checkFolders(t, dir, run)
 		for _, d := range run.Diagnoses {
 			leak := d.Trigger == record.TriggerLeak
-			if !d.Analysed || leak && (len(d.Findings) == 0 || strings.Contains(steps(d), "heap") != (keep != response.Nothing)) {
+			if !d.Analyzed || leak && (len(d.Findings) == 0 || strings.Contains(steps(d), "heap") != (keep != response.Nothing)) {
 				t.Errorf("%+v", d)
 			}
 		}
@@ -538,7 +538,7 @@ func TestResponseWithoutAFolder(t *testing.T) {
 		r := perform(t, t.Context(), o)
 		var texts []string
 		for _, e := range r.eventsOf("diagnose", "com.shop") {
-			texts = append(texts, fmt.Sprint(e.Again, e.Diagnosis != nil))
+			texts = append(texts, fmt.Sprint(e.Retry, e.Diagnosis != nil))
 		}
 		// Two snapshots, which are not tried again, and the leak.
 		if !slices.Equal(texts, []string{"false true", "false true", "true false", "true false", "false true"}) {
@@ -723,12 +723,12 @@ func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 			t.Errorf("%+v", leaks)
 		}
 		for _, e := range r.events {
-			if e.Again {
+			if e.Retry {
 				t.Errorf("said to be tried again: %+v", e)
 			}
 		}
-		if x := r.process(t, "S1", "com.shop"); x.Paused < 30 || x.Absent > 0 {
-			t.Errorf("paused for %v s, absent for %v s", x.Paused, x.Absent)
+		if x := r.process(t, "S1", "com.shop"); x.Paused < 30 || x.Missing > 0 {
+			t.Errorf("paused for %v s, absent for %v s", x.Paused, x.Missing)
 		}
 		checkSwept(t, replugged(p))
 	})
@@ -752,15 +752,15 @@ func TestResponseToAReboot(t *testing.T) {
 					time.AfterFunc(25*time.Second, func() { p.unplug(false) })
 				}}.run(t)
 				x := r.process(t, "S1", "com.shop")
-				if r.Stopped != record.StoppedDuration || len(r.eventsOf("reboot", "")) != 1 || x.Paused < 0 || x.Paused > 60 || x.Absent < 0 || x.Absent > 120 {
-					t.Errorf("%s, paused for %v s, absent for %v s, %+v", r.Stopped, x.Paused, x.Absent, r.eventsOf("reboot", ""))
+				if r.Stopped != record.StoppedDuration || len(r.eventsOf("reboot", "")) != 1 || x.Paused < 0 || x.Paused > 60 || x.Missing < 0 || x.Missing > 120 {
+					t.Errorf("%s, paused for %v s, absent for %v s, %+v", r.Stopped, x.Paused, x.Missing, r.eventsOf("reboot", ""))
 				}
 				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 				if len(leaks) != 2 || leaks[0].Outcome != record.DiagnosisInterrupted || leaks[1].Outcome != record.DiagnosisComplete || leaks[0].PID == leaks[1].PID {
 					t.Errorf("%+v", leaks)
 				}
 				for _, e := range r.events {
-					if e.Lasted < 0 {
+					if e.Duration < 0 {
 						t.Errorf("%+v", e)
 					}
 				}

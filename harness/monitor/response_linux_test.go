@@ -31,7 +31,7 @@ func TestResponseOnASmallHostDisk(t *testing.T) {
 			t.Fatalf("%s, %+v", r.Stopped, leaks)
 		}
 		i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == "heap" })
-		if s := leaks[0].Steps[i]; s.Ending != "failed" || !strings.Contains(strings.Join(s.Reasons, "\n"), "the host's disk is full") {
+		if s := leaks[0].Steps[i]; s.Outcome != "failed" || !strings.Contains(strings.Join(s.Reasons, "\n"), "the host's disk is full") {
 			t.Errorf("%+v", s)
 		}
 		if p.commands("am dumpheap") > 0 {

@@ -377,8 +377,8 @@ func TestResponseToEachKind(t *testing.T) {
 			case "gap", "missed", "unseen", "unresponsive", "error":
 				t.Errorf("%s of %s: %s", e.Event, e.Process, e.Text)
 			case "pause":
-				if e.Process != "com.shop" || e.Lasted <= 0 {
-					t.Errorf("pause of %s: %v", e.Process, e.Lasted)
+				if e.Process != "com.shop" || e.Duration <= 0 {
+					t.Errorf("pause of %s: %v", e.Process, e.Duration)
 				}
 			}
 		}
@@ -427,7 +427,7 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 	if d.Recipe != recipe || d.Kind.String() != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete || !strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
 		t.Errorf("%s: %s, %s, %s, %s:\n%s\n%q", process, d.Recipe, d.Kind, d.Outcome, steps(d), strings.Join(d.Summary, "\n"), d.Warnings)
 	}
-	if !slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.What == finding }) {
+	if !slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.Type == finding }) {
 		t.Errorf("%s: no finding %s in %+v", process, finding, d.Findings)
 	}
 	of := func(event, to string) func(record.Event) bool {
@@ -484,7 +484,7 @@ func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 			continue // what differs between two snapshots is no leak
 		}
 		for _, f := range d.Findings {
-			want = append(want, d.Process+" "+f.What+" "+d.Folder)
+			want = append(want, d.Process+" "+f.Type+" "+d.Folder)
 		}
 	}
 	var have []string
@@ -548,7 +548,7 @@ func TestResponseToDeathsOfMemory(t *testing.T) {
 		r := respond(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
 		if x.DeathsByReason["memory_limiter"] < 4 || x.Worst != detector.Leaking || x.FirstLeaking == nil || x.Gate != "leak" || r.ExitCode != record.ExitLeak {
-			t.Fatalf("exit %d, %s, worst %s, deaths %v: %s", r.ExitCode, x.Gate, x.Worst, x.DeathsByReason, x.Because)
+			t.Fatalf("exit %d, %s, worst %s, deaths %v: %s", r.ExitCode, x.Gate, x.Worst, x.DeathsByReason, x.Reason)
 		}
 		third, fourth := x.Deaths[2].T, x.Deaths[3].T
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
@@ -642,11 +642,11 @@ func TestResponseOneAtATime(t *testing.T) {
 			t.Fatalf("%+v", pauses)
 		}
 		for _, e := range pauses {
-			if e.Lasted < 100 || e.Lasted > 110 {
-				t.Errorf("%s paused for %v s", e.Process, e.Lasted)
+			if e.Duration < 100 || e.Duration > 110 {
+				t.Errorf("%s paused for %v s", e.Process, e.Duration)
 			}
 			for _, s := range r.samples {
-				if s.Process == e.Process && s.T > e.T-e.Lasted+1 && s.T < e.T-1 {
+				if s.Process == e.Process && s.T > e.T-e.Duration+1 && s.T < e.T-1 {
 					t.Errorf("a sample of %s at %v, while its heap is dumped until %v", s.Process, s.T, e.T)
 				}
 			}
@@ -764,8 +764,8 @@ func TestResponseAtTheEnd(t *testing.T) {
 					t.Errorf("%s, events %+v", r.Stopped, r.eventsOf("unseen", ""))
 				}
 				for _, x := range r.Processes {
-					if x.Absent > 0 || len(x.Warnings) > 0 {
-						t.Errorf("%s was absent for %v s: %v", x.Process, x.Absent, x.Warnings)
+					if x.Missing > 0 || len(x.Warnings) > 0 {
+						t.Errorf("%s was absent for %v s: %v", x.Process, x.Missing, x.Warnings)
 					}
 				}
 			})
@@ -810,7 +810,7 @@ func TestResponseAtMarks(t *testing.T) {
 			}
 		}
 		grown := r.diagnosesOf("com.shop", record.TriggerMarks)
-		if len(grown) != 1 || !strings.Contains(grown[0].Summary[0], "4 dumps at marks") || len(grown[0].Findings) == 0 || grown[0].Findings[0].What != "growing" {
+		if len(grown) != 1 || !strings.Contains(grown[0].Summary[0], "4 dumps at marks") || len(grown[0].Findings) == 0 || grown[0].Findings[0].Type != "growing" {
 			t.Errorf("growth %+v", grown)
 		}
 		// The front Activity of a healthy process stays as it is.

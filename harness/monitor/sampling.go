@@ -138,7 +138,7 @@ func (s *session) bridge(x *subject, up time.Duration) {
 			e.Text = fmt.Sprintf("no sample for %v; the trend starts again", hole.Round(time.Second))
 		}
 	}
-	e.Lasted = record.Round(hole.Seconds(), 3)
+	e.Duration = record.Round(hole.Seconds(), 3)
 	s.at(e, up)
 }
 

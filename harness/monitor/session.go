@@ -287,7 +287,7 @@ func (s *session) trail(x *subject) {
 		if s.deviceClock.told {
 			e.Text = fmt.Sprintf("no sample with a time of its own in the last %v: the device's clock has stopped", hole.Round(time.Second))
 		}
-		e.Lasted = record.Round(hole.Seconds(), 3)
+		e.Duration = record.Round(hole.Seconds(), 3)
 		s.event(e)
 	}
 }
@@ -425,7 +425,7 @@ func (s *session) startedAnew(up time.Duration) {
 		Event: "reboot", Text: "the device has started again; every trend starts again",
 		T: max(latest, record.Round(s.clock.now().Seconds(), 3)), Up: record.Round(up.Seconds(), 3),
 	}
-	e.Lasted = record.Round(e.T-latest, 3)
+	e.Duration = record.Round(e.T-latest, 3)
 	s.boots++
 	s.boot, s.discoverAt = "", s.clock.now()
 	for _, x := range s.order {

@@ -247,7 +247,7 @@ func (s *session) answered() {
 		s.failing, s.stumbles = time.Time{}, 0
 		away := time.Duration(float64(time.Since(q.since)) * s.clock.scale)
 		s.event(record.Event{
-			Event: "back", Lasted: record.Round(away.Seconds(), 3),
+			Event: "back", Duration: record.Round(away.Seconds(), 3),
 			Text: fmt.Sprintf("the device answers again after %v", away.Round(time.Second)),
 		})
 	}

@@ -66,8 +66,8 @@ func TestNothingUnjudgedIsGreen(t *testing.T) {
 					t.Errorf("%v\n%s", err, &out)
 				}
 				for _, p := range r.Processes {
-					if p.Restarts > 0 && !strings.HasPrefix(p.Because, "restarted ") {
-						t.Errorf("%s: a sentence about the last life only: %s", p.Process, p.Because)
+					if p.Restarts > 0 && !strings.HasPrefix(p.Reason, "restarted ") {
+						t.Errorf("%s: a sentence about the last life only: %s", p.Process, p.Reason)
 					}
 				}
 			})
@@ -88,7 +88,7 @@ func TestHalfAnHourIsJudged(t *testing.T) {
 			t.Errorf("a run of %.1f s was sampled from %.1f to %.1f s", r.Devices[0].Duration, first.T, last.T)
 		}
 		if x.Gate != detector.Leak || r.ExitCode != record.ExitLeak {
-			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
+			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func TestDeviceCommandWindows(t *testing.T) {
 		var lines []string
 		for _, c := range got.Checks {
 			lines = append(lines, c.Name+" "+c.Outcome+" "+string(c.Verdict))
-			if c.Of != record.CheckTest || c.Window == 0 {
+			if c.Type != record.CheckTest || c.Window == 0 {
 				t.Errorf("%+v", c)
 			}
 		}

@@ -19,7 +19,7 @@ type AppVerdict struct {
 	Restarts int `json:"restarts"`
 	// Gaps and Absent are the holes in which a process had no value.
 	Gaps            int               `json:"gaps"`
-	Absent          float64           `json:"absent_s"`
+	Missing         float64           `json:"missing_s"`
 	Duration        float64           `json:"duration_s"`
 	LastMB          *float64          `json:"last_mb"`
 	State           detector.State    `json:"state"`
@@ -37,7 +37,7 @@ type AppVerdict struct {
 	ByProcess   []ProcessGrowth `json:"growth_by_process"`
 	Shares      []Share         `json:"shares"`
 	Jumps       []Jump          `json:"jumps"`
-	Because     string          `json:"because"`
+	Reason      string          `json:"reason"`
 	Evidence    []Evidence      `json:"evidence"`
 	Transitions []Transition    `json:"transitions"`
 	Warnings    []string        `json:"warnings"`
@@ -56,16 +56,16 @@ func (a AppVerdict) Leaks() bool { return a.Gate == detector.Leak && len(a.Leaki
 
 // SetVerdict takes over what a verdict on a process says of a series.
 func (a *AppVerdict) SetVerdict(p Process) {
-	a.Gate, a.Kind, a.Because, a.Evidence, a.Warnings = p.Gate, p.Kind, p.Because, p.Evidence, p.Warnings
+	a.Gate, a.Kind, a.Reason, a.Evidence, a.Warnings = p.Gate, p.Kind, p.Reason, p.Evidence, p.Warnings
 	a.Rate, a.RateInterval, a.MinDetectable, a.Growth, a.Shares = p.Rate, p.RateInterval, p.MinDetectable, p.Growth, p.Shares
 }
 
 // Verdict returns the verdict on an app in the form of one on a process.
 func (a AppVerdict) Verdict() Process {
 	return Process{
-		Device: a.Device, User: a.User, Process: a.App, Samples: a.Samples, Details: a.Details, Restarts: a.Restarts, Gaps: a.Gaps, Absent: a.Absent,
+		Device: a.Device, User: a.User, Process: a.App, Samples: a.Samples, Details: a.Details, Restarts: a.Restarts, Gaps: a.Gaps, Missing: a.Missing,
 		Duration: a.Duration, LastMB: a.LastMB, State: a.State, Worst: a.Worst, Gate: a.Gate, TrendGate: a.Gate, Kind: a.Kind,
 		FirstSuspicious: a.FirstSuspicious, FirstLeaking: a.FirstLeaking, Rate: a.Rate, RateInterval: a.RateInterval, MinDetectable: a.MinDetectable,
-		Growth: a.Growth, Shares: a.Shares, Jumps: a.Jumps, Because: a.Because, Evidence: a.Evidence, Transitions: a.Transitions, Warnings: a.Warnings,
+		Growth: a.Growth, Shares: a.Shares, Jumps: a.Jumps, Reason: a.Reason, Evidence: a.Evidence, Transitions: a.Transitions, Warnings: a.Warnings,
 	}
 }

@@ -6,7 +6,7 @@ type Check struct {
 	// Name is the full text of the spec, or CLASS#METHOD of the test.
 	Name string `json:"name"`
 	// Of is spec or test.
-	Of     string `json:"of"`
+	Type   string `json:"type"`
 	Device string `json:"device"`
 	// Window is the number of its window, 0 where none was opened.
 	Window int `json:"window"`
@@ -26,7 +26,7 @@ type Check struct {
 	// Readings counts the questions to the device, and Took is the real time in seconds that
 	// they took with all heap dumps and their analyses.
 	Readings int     `json:"readings"`
-	Took     float64 `json:"took_s"`
+	Duration float64 `json:"duration_s"`
 }
 
 // The values of Check.Of.

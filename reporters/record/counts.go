@@ -11,9 +11,9 @@ type CountsAtMarks struct {
 	// Collected reports that the counts that are judged are those after forced garbage collections.
 	Collected bool `json:"collected"`
 	// Gate is leak, pass or inconclusive, Because says why; Kind is that of a leak.
-	Gate    detector.Gate     `json:"gate"`
-	Kind    detector.LeakKind `json:"kind"`
-	Because string            `json:"because"`
+	Gate   detector.Gate     `json:"gate"`
+	Kind   detector.LeakKind `json:"kind"`
+	Reason string            `json:"reason"`
 	// Rising reports that a count becomes more and is not proved to do so in every loop.
 	Rising bool `json:"rising"`
 	// Readings are the latest 500.

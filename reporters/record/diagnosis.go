@@ -18,7 +18,7 @@ type Diagnosis struct {
 	T float64 `json:"t_s"`
 	// Took is the real time in seconds until all was on the host, Analysis that of the
 	// analysis there.
-	Took     float64 `json:"took_s"`
+	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
 	// Trigger is leak, suspicious, mark, marks, first, last, end, final or demand; Mark is the
 	// mark's text.
@@ -35,7 +35,7 @@ type Diagnosis struct {
 	// Keep is what stays of a heap dump: stripped, raw or none. Analysed tells that it
 	// came to that.
 	Keep     string      `json:"keep"`
-	Analysed bool        `json:"analysed"`
+	Analyzed bool        `json:"analyzed"`
 	Steps    []Collected `json:"steps"`
 	Findings []Finding   `json:"findings"`
 	Summary  []string    `json:"summary"`
@@ -45,7 +45,7 @@ type Diagnosis struct {
 	// Leaks are those of the heap dump, what retains most first and at most 100; nil where
 	// no dump was analyzed. LeaksSkipped counts the others.
 	Leaks        []DumpLeak `json:"leaks,omitzero"`
-	LeaksSkipped int        `json:"leaks_skipped,omitempty"`
+	LeaksOmitted int        `json:"leaks_omitted,omitempty"`
 	// Undecided says why there may be leaks that are not in the list, "" where there are none.
 	Undecided string `json:"leaks_undecided,omitempty"`
 	// Marks is how many marks the device had when a diagnosis of a run was ordered, that of
@@ -94,23 +94,23 @@ type Mapping struct {
 type Collected struct {
 	Step string `json:"step"`
 	// Ending is complete, fallback, skipped or failed.
-	Ending string `json:"ending"`
+	Outcome string `json:"outcome"`
 	// File is the artifact in the folder, "" for none, with its size in bytes.
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	// Proves is what it tells; Note what is lost by the way that was taken; Reasons why
 	// no better one was.
-	Proves  string   `json:"proves,omitempty"`
-	Note    string   `json:"note,omitempty"`
-	Reasons []string `json:"reasons,omitempty"`
-	Took    float64  `json:"took_s"`
+	Purpose  string   `json:"purpose,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	Reasons  []string `json:"reasons,omitempty"`
+	Duration float64  `json:"duration_s"`
 }
 
 // Finding is one thing that grew or leaks.
 type Finding struct {
 	// What is leak, library_leak, suspect, growing (between dumps), native_kind, library,
 	// mapping, meminfo, threads or graphics.
-	What string `json:"what"`
+	Type string `json:"type"`
 	Name string `json:"name"`
 	// Count is how many objects, mappings, threads or buffers there are now, CountDelta
 	// how many more than before, null where there is no before.

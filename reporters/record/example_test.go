@@ -48,7 +48,7 @@ func ExampleReadRun() {
 	defer os.RemoveAll(dir)
 	err = record.WriteRun(dir, record.Run{
 		Schema: record.RunSchema, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Stopped: record.StoppedDuration, Policy: detector.PolicyRobust,
-		Processes: []record.Process{{Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Because: "memory rises 300 MB/h"}},
+		Processes: []record.Process{{Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Reason: "memory rises 300 MB/h"}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -61,7 +61,7 @@ func ExampleReadRun() {
 	}
 	for _, p := range run.Processes {
 		if p.Gate == detector.Leak {
-			fmt.Printf("%s: %s: %s\n", p.Process, p.Kind, p.Because)
+			fmt.Printf("%s: %s: %s\n", p.Process, p.Kind, p.Reason)
 		}
 	}
 	// Output:

@@ -20,7 +20,7 @@ const leaksName = "leaks.csv"
 const maxRows = 1000
 
 var leaksHeading = []string{
-	"device", "user", "process", "pid", "t_s", "trigger", "kind", "what", "name", "count", "count_delta",
+	"device", "user", "process", "pid", "t_s", "trigger", "kind", "type", "name", "count", "count_delta",
 	"bytes", "bytes_delta", "share", "fingerprint", "key", "folder", "trace",
 }
 
@@ -65,7 +65,7 @@ func leaksRow(d Diagnosis, f Finding) []string {
 		lines[i] = text.Printable(line)
 	}
 	return []string{
-		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger), cell(d.Kind.String()), cell(f.What), cell(f.Name),
+		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger), cell(d.Kind.String()), cell(f.Type), cell(f.Name),
 		whole(f.Count), whole(f.CountDelta), whole(f.Bytes), whole(f.BytesDelta), share, cell(f.Fingerprint), cell(f.Key), cell(d.Folder), formulaFree(strings.Join(lines, "\n")),
 	}
 }

@@ -21,8 +21,8 @@ func TestLeaksTable(t *testing.T) {
 		d := Diagnosis{Trigger: TriggerLeak, Outcome: DiagnosisComplete}
 		d.Device, d.Process, d.T, d.Folder = text, text, 0.125, text
 		d.Findings = []Finding{
-			{What: "leak", Name: text, Count: new(int64(i)), CountDelta: new(int64(-i)), Bytes: new(int64(0)), Share: new(0.5), Fingerprint: text, Key: text, Trace: []string{text, "├─ x", text}},
-			{What: "mapping", Name: text},
+			{Type: "leak", Name: text, Count: new(int64(i)), CountDelta: new(int64(-i)), Bytes: new(int64(0)), Share: new(0.5), Fingerprint: text, Key: text, Trace: []string{text, "├─ x", text}},
+			{Type: "mapping", Name: text},
 		}
 		run.Diagnoses = append(run.Diagnoses, d)
 	}

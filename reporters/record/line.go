@@ -82,8 +82,8 @@ type Event struct {
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing, or at which garbage was collected. Unread reports that
 	// the dump was taken and could not be analyzed.
-	Mark   string `json:"mark,omitempty"`
-	Unread bool   `json:"unread,omitempty"`
+	Mark       string `json:"mark,omitempty"`
+	Unreadable bool   `json:"unreadable,omitempty"`
 	// Count is how many marks, or events of the workload, were skipped.
 	Count int64 `json:"count,omitempty"`
 	// Window is the number of the window that opens or closes here.
@@ -96,10 +96,10 @@ type Event struct {
 	// device has started again since.
 	EndedUp *float64 `json:"ended_up_s,omitempty"`
 	// Lasted is the length in seconds of what ends here.
-	Lasted float64 `json:"lasted_s,omitempty"`
+	Duration float64 `json:"duration_s,omitempty"`
 	// Usage is what watching has cost so far, Own what the program has used.
-	Usage *Usage `json:"usage,omitempty"`
-	Own   *Own   `json:"own,omitempty"`
+	Usage    *Usage    `json:"usage,omitempty"`
+	Overhead *Overhead `json:"overhead,omitempty"`
 	// Workload is how the workload has ended.
 	Workload *Workload `json:"workload,omitempty"`
 	// Headroom is how near a process is to its limits.
@@ -109,7 +109,7 @@ type Event struct {
 	// Diagnosis is what was collected, and once it is analysed what it says. Again tells
 	// that it could not end and will be tried again.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
-	Again     bool       `json:"again,omitempty"`
+	Retry     bool       `json:"retry,omitempty"`
 	// Check is what a check has shown that ends here.
 	Check *Check `json:"check,omitempty"`
 }

@@ -27,15 +27,15 @@ type ClassCount struct {
 type MarkSeries struct {
 	PID int `json:"pid"`
 	// Gate is leak, pass or inconclusive, Because says why.
-	Gate    detector.Gate `json:"gate"`
-	Because string        `json:"because"`
+	Gate   detector.Gate `json:"gate"`
+	Reason string        `json:"reason"`
 	// Rising reports that a leak becomes more and is not proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
 	// Leaks are in the order of their bytes in the last dump, at most 100; LeaksSkipped
 	// counts the others.
 	Leaks        []LeakSeries `json:"leaks"`
-	LeaksSkipped int          `json:"leaks_skipped,omitempty"`
+	LeaksOmitted int          `json:"leaks_omitted,omitempty"`
 }
 
 // MarkDump is one dump of a MarkSeries.
@@ -67,5 +67,5 @@ type MissingEvidence struct {
 	Mark string `json:"mark,omitempty"`
 	Text string `json:"text"`
 	// Unread reports that the dump was taken and could not be analyzed.
-	Unread bool `json:"unread,omitempty"`
+	Unreadable bool `json:"unreadable,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/leakgate/leakgate/internal/retired"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -142,7 +143,9 @@ func (l *line) decode(text []byte) {
 		return
 	}
 	l.event = new(Event)
-	l.err = json.Unmarshal(text, l.event)
+	if l.err = retired.Check(text, retiredKeys...); l.err == nil {
+		l.err = json.Unmarshal(text, l.event)
+	}
 }
 
 // dispatch calls the functions for the lines. The error is a line that cannot be read
@@ -158,7 +161,7 @@ func (b *batch) dispatch(to Lines) error {
 			err = to.Event(*l.event)
 		}
 		switch {
-		case err != nil && to.Damaged == nil:
+		case err != nil && (to.Damaged == nil || errors.Is(err, retired.Err)):
 			return fmt.Errorf("read samples, line %d: %w", l.number, err)
 		case err != nil:
 			to.Damaged(l.number, err)

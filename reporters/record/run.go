@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/hostfile"
+	"github.com/leakgate/leakgate/internal/retired"
 )
 
 // RunSchema names the format of run.json (docs/formats/run.md).
@@ -27,21 +28,21 @@ type Run struct {
 	// disk, or killed for one that did not come to its end.
 	Stopped string `json:"stopped"`
 	// Reason is what a program said that finished the run.
-	Reason      string `json:"stopped_because,omitempty"`
+	StopReason  string `json:"stop_reason,omitempty"`
 	Interrupted bool   `json:"interrupted"`
 	// Extended is for how many seconds a suspicion has extended the run, ExtendedBecause the first
 	// suspicion.
-	Extended        float64 `json:"extended_s,omitempty"`
-	ExtendedBecause string  `json:"extended_because,omitempty"`
-	ExitCode        int     `json:"exit_code"`
-	Policy          string  `json:"policy"`
+	Extended       float64 `json:"extended_s,omitempty"`
+	ExtendedReason string  `json:"extended_reason,omitempty"`
+	ExitCode       int     `json:"exit_code"`
+	Policy         string  `json:"policy"`
 	// Patterns choose the processes, as they were declared.
 	Patterns []string  `json:"patterns"`
 	Workload *Workload `json:"workload"`
 	// Build is the source and variant of what was tested; nil where nobody has said.
 	Build *Revision `json:"build"`
 	// Own is what the program itself has used; nil where no line tells it.
-	Own       *Own      `json:"own"`
+	Overhead  *Overhead `json:"overhead"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
 	// Apps are those that ever had two processes or more at the same time.
@@ -217,7 +218,7 @@ type AppUsage struct {
 
 // Own is what the program itself has used since the run began: CPU seconds and
 // percent of one core, and the most memory that it held, in MB.
-type Own struct {
+type Overhead struct {
 	CPU     float64 `json:"cpu_s"`
 	Percent float64 `json:"cpu_pct"`
 	Memory  float64 `json:"max_memory_mb"`
@@ -244,9 +245,9 @@ type Process struct {
 	Details  int      `json:"breakdowns"`
 	// Missed and Gaps count the holes in the series, short ones and those that no
 	// trend crosses; Absent is the time in them, in seconds.
-	Missed int     `json:"missed"`
-	Gaps   int     `json:"gaps"`
-	Absent float64 `json:"absent_s"`
+	Missed  int     `json:"missed"`
+	Gaps    int     `json:"gaps"`
+	Missing float64 `json:"missing_s"`
 	// Paused is the time in seconds in which it was not sampled, because its heap was
 	// being dumped.
 	Paused float64 `json:"paused_s"`
@@ -279,7 +280,7 @@ type Process struct {
 	Growth              float64      `json:"growth_mb"`
 	Shares              []Share      `json:"shares"`
 	Jumps               []Jump       `json:"jumps"`
-	Because             string       `json:"because"`
+	Reason              string       `json:"reason"`
 	Evidence            []Evidence   `json:"evidence"`
 	Transitions         []Transition `json:"transitions"`
 	// Headroom is how the process stands with its limits, HeadroomReasons why some are
@@ -325,7 +326,7 @@ type ObjectCount struct {
 	// Name is that of dumpsys meminfo, as "Activities".
 	Name  string `json:"name"`
 	First int64  `json:"first"`
-	Most  int64  `json:"most"`
+	Max   int64  `json:"max"`
 	Last  int64  `json:"last"`
 }
 
@@ -341,10 +342,10 @@ type Share struct {
 
 // Jump is a sudden rise of the memory, which is no leak in itself.
 type Jump struct {
-	T  float64 `json:"t_s"`
-	MB float64 `json:"mb"`
+	T    float64 `json:"t_s"`
+	Size float64 `json:"size_mb"`
 	// Stayed says that the memory was still up there half an hour later.
-	Stayed bool `json:"stayed"`
+	Sustained bool `json:"sustained"`
 }
 
 // Evidence is one number behind a verdict.
@@ -356,11 +357,11 @@ type Evidence struct {
 
 // Transition is one step of a process's state machine.
 type Transition struct {
-	T       float64           `json:"t_s"`
-	From    detector.State    `json:"from"`
-	To      detector.State    `json:"to"`
-	Kind    detector.LeakKind `json:"kind,omitempty"`
-	Because string            `json:"because"`
+	T      float64           `json:"t_s"`
+	From   detector.State    `json:"from"`
+	To     detector.State    `json:"to"`
+	Kind   detector.LeakKind `json:"kind,omitempty"`
+	Reason string            `json:"reason"`
 }
 
 // WriteRun writes run.json into dir, whole or not at all.
@@ -375,12 +376,20 @@ func WriteRun(dir string, run Run) error {
 // maxRunJSON bounds what ReadRun takes: a run of 100 processes stays under 1 MB.
 const maxRunJSON = 64 << 20
 
-// ReadRun reads run.json of a run directory.
+// retiredKeys are keys of run.json and samples.ndjson from before the first
+// release.
+var retiredKeys = []string{"because", "absent_s", "own", "took_s", "lasted_s", "stopped_because"}
+
+// ReadRun reads run.json of a run directory. A file in a form from before the
+// first release is an error.
 func ReadRun(dir string) (Run, error) {
 	path := filepath.Join(dir, "run.json")
 	text, err := hostfile.Read(path, maxRunJSON)
 	if err != nil {
 		return Run{}, fmt.Errorf("open run: %w", err)
+	}
+	if err := retired.Check(text, retiredKeys...); err != nil {
+		return Run{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	var run Run
 	if err := json.Unmarshal(text, &run); err != nil {

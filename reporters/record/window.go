@@ -25,13 +25,13 @@ type WindowApp struct {
 	App           string            `json:"app"`
 	Samples       int               `json:"samples"`
 	Gaps          int               `json:"gaps"`
-	Absent        float64           `json:"absent_s"`
+	Missing       float64           `json:"missing_s"`
 	Duration      float64           `json:"duration_s"`
 	State         detector.State    `json:"state"`
 	Worst         detector.State    `json:"worst"`
 	Gate          detector.Gate     `json:"gate"`
 	Kind          detector.LeakKind `json:"kind"`
-	Because       string            `json:"because"`
+	Reason        string            `json:"reason"`
 	Rate          *float64          `json:"rate_mb_per_h"`
 	RateInterval  []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable *float64          `json:"min_detectable_mb_per_h"`
@@ -47,13 +47,13 @@ type WindowProcess struct {
 	Samples       int               `json:"samples"`
 	Restarts      int               `json:"restarts"`
 	Gaps          int               `json:"gaps"`
-	Absent        float64           `json:"absent_s"`
+	Missing       float64           `json:"missing_s"`
 	Duration      float64           `json:"duration_s"`
 	State         detector.State    `json:"state"`
 	Worst         detector.State    `json:"worst"`
 	Gate          detector.Gate     `json:"gate"`
 	Kind          detector.LeakKind `json:"kind"`
-	Because       string            `json:"because"`
+	Reason        string            `json:"reason"`
 	Rate          *float64          `json:"rate_mb_per_h"`
 	RateInterval  []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable *float64          `json:"min_detectable_mb_per_h"`

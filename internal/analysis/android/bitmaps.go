@@ -49,7 +49,7 @@ type Bitmaps struct {
 	// of what a stripper wrote, and are no duplicates.
 	Duplicates        []DuplicateBitmap `json:"duplicates"`
 	DuplicatesBy      string            `json:"duplicates_by"`
-	DuplicatesLeftOut int64             `json:"duplicates_left_out,omitempty"`
+	DuplicatesOmitted int64             `json:"duplicates_omitted,omitempty"`
 	WastedBytes       int64             `json:"wasted_bytes"`
 	Blank             int64             `json:"blank,omitempty"`
 	// Larger is the number of bitmaps with more than 1.1 times the pixels of the
@@ -60,7 +60,7 @@ type Bitmaps struct {
 	DumpBytes int64 `json:"dump_bytes,omitempty"`
 	// List has those with most bytes, LeftOut is how many others there are.
 	List     []Bitmap `json:"list"`
-	LeftOut  int64    `json:"left_out,omitempty"`
+	Omitted  int64    `json:"omitted,omitempty"`
 	Warnings []error  `json:"-"`
 }
 
@@ -445,7 +445,7 @@ func (t *bitmapsTopic) bitmaps(p *plan) {
 	for _, i := range top.sorted() {
 		t.List = append(t.List, t.show(p, &t.list[i]))
 	}
-	t.LeftOut = t.Count - int64(len(t.List))
+	t.Omitted = t.Count - int64(len(t.List))
 }
 
 // larger tells whether a bitmap has more pixels than the screen can show, with the
@@ -533,7 +533,7 @@ func (t *bitmapsTopic) duplicates(p *plan) {
 		}
 		if end > i+1 {
 			t.WastedBytes = sum(t.WastedBytes, wasted(list[i:end]))
-			t.DuplicatesLeftOut++
+			t.DuplicatesOmitted++
 			groups.add(list[i:end])
 		}
 		i = end
@@ -542,7 +542,7 @@ func (t *bitmapsTopic) duplicates(p *plan) {
 	for _, g := range groups.sorted() {
 		t.Duplicates = append(t.Duplicates, t.duplicate(p, g))
 	}
-	t.DuplicatesLeftOut -= int64(len(t.Duplicates))
+	t.DuplicatesOmitted -= int64(len(t.Duplicates))
 }
 
 // origin is the bitmap that a bitmap is a copy of, or itself. 0 and -1 are not known.

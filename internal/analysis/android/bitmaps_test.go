@@ -40,7 +40,7 @@ func TestBitmapEras(t *testing.T) {
 			s, ids := made(t, h, hproftest.Form{}, android.Options{})
 			b := s.Bitmaps
 			want := int64(4 * (3*40*30 + 2*64*64 + 30*40 + 220*100 + 221*100))
-			if b.Count != 9 || b.Bytes != want || b.EstimatedBytes != 0 || b.Unreachable != 0 || b.LeftOut != 0 || len(b.List) != 9 {
+			if b.Count != 9 || b.Bytes != want || b.EstimatedBytes != 0 || b.Unreachable != 0 || b.Omitted != 0 || len(b.List) != 9 {
 				t.Errorf("sdk %d: %s", sdk, text(t, b))
 			}
 			if b.Larger == nil || *b.Larger != 1 || b.LargerBytes != 4*221*100 {
@@ -172,7 +172,7 @@ func TestBitmapSizes(t *testing.T) {
 func TestBitmapsLeftOut(t *testing.T) {
 	h, _ := gallery(23)
 	s, _ := made(t, h, hproftest.Form{}, android.Options{Top: 1})
-	if b := s.Bitmaps; b.Count != 9 || len(b.List) != 1 || b.LeftOut != 8 || len(b.Duplicates) != 1 || b.DuplicatesLeftOut != 1 || b.List[0].Width != 221 {
+	if b := s.Bitmaps; b.Count != 9 || len(b.List) != 1 || b.Omitted != 8 || len(b.Duplicates) != 1 || b.DuplicatesOmitted != 1 || b.List[0].Width != 221 {
 		t.Errorf("%s", text(t, b))
 	}
 }

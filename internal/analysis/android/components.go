@@ -46,7 +46,7 @@ type ComponentGroup struct {
 	// List has the destroyed ones first, then what retains most; LeftOut is how many
 	// more there are.
 	List    []Component `json:"list"`
-	LeftOut int64       `json:"left_out,omitempty"`
+	Omitted int64       `json:"omitted,omitempty"`
 }
 
 // Component is one component.
@@ -64,7 +64,7 @@ type Databases struct {
 	Count   int64      `json:"count"`
 	Open    int64      `json:"open"`
 	List    []Database `json:"list"`
-	LeftOut int64      `json:"left_out,omitempty"`
+	Omitted int64      `json:"omitted,omitempty"`
 }
 
 // Database is one database. Path is as the app opened it, ":memory:" included.
@@ -322,7 +322,7 @@ func (p *plan) group(parts ...groupPart) ComponentGroup {
 	for _, m := range top.sorted() {
 		g.List = append(g.List, Component{p.id(m.object), p.class(m.object), m.state, p.graph.Reachability(m.object).String(), m.retained})
 	}
-	g.LeftOut = g.Count - int64(len(g.List))
+	g.Omitted = g.Count - int64(len(g.List))
 	return g
 }
 
@@ -341,6 +341,6 @@ func (t *componentsTopic) listDatabases(p *plan) {
 		return cmp.Compare(b.RetainedBytes, a.RetainedBytes)
 	})
 	d.List, _ = cut(d.List, p.options.Top)
-	d.LeftOut = d.Count - int64(len(d.List))
+	d.Omitted = d.Count - int64(len(d.List))
 	t.Databases = d
 }

@@ -24,7 +24,7 @@ func TestActivities(t *testing.T) {
 	h.Hold("com.shop.Cache", "sActivities", h.ArrayList(alive.Ref, gone.Ref, finished.Ref, shadow).Ref)
 	s, ids := made(t, h, hproftest.Form{}, android.Options{})
 	g := s.Components.Activities
-	if g.Count != 5 || g.Held != 1 || !maps.Equal(g.States, map[string]int64{android.Alive: 2, android.Destroyed: 2, android.Finished: 1}) || g.LeftOut != 0 {
+	if g.Count != 5 || g.Held != 1 || !maps.Equal(g.States, map[string]int64{android.Alive: 2, android.Destroyed: 2, android.Finished: 1}) || g.Omitted != 0 {
 		t.Errorf("%s", text(t, g))
 	}
 	if c := g.List[0]; c.Object != ids.Of(gone.Ref) || c.Class != "com.shop.Detail" || c.State != android.Destroyed || c.Reachability != "strong" || c.RetainedBytes < 100 {
@@ -45,7 +45,7 @@ func TestActivities(t *testing.T) {
 		t.Errorf("counts %v", n)
 	}
 	s, _ = made(t, h, hproftest.Form{}, android.Options{Top: 2})
-	if g := s.Components.Activities; len(g.List) != 2 || g.LeftOut != 3 || g.Count != 5 {
+	if g := s.Components.Activities; len(g.List) != 2 || g.Omitted != 3 || g.Count != 5 {
 		t.Errorf("%s", text(t, g))
 	}
 }

@@ -20,7 +20,7 @@ type Exhaustion struct {
 	Causes []ExhaustionCause `json:"causes"`
 	// ThreadGroups are threads that differ in numbers only.
 	ThreadGroups        []ThreadGroup `json:"thread_groups"`
-	ThreadGroupsLeftOut int64         `json:"thread_groups_left_out,omitempty"`
+	ThreadGroupsOmitted int64         `json:"thread_groups_omitted,omitempty"`
 	Files               OpenFiles     `json:"files"`
 	// Arrays are the largest, whose room must be in one piece.
 	Arrays   []LargeArray `json:"arrays"`
@@ -45,7 +45,7 @@ type ExhaustionCause struct {
 	Limit *int64 `json:"limit"`
 	Unit  string `json:"unit"`
 	// Near tells that Value is at three quarters of Limit or more.
-	Near bool `json:"near"`
+	NearLimit bool `json:"near_limit"`
 	// Note says what the numbers are.
 	Note string `json:"note"`
 }
@@ -69,7 +69,7 @@ type OpenFiles struct {
 	// Sockets are those of java.net and android.net that are open.
 	Sockets int64 `json:"sockets"`
 	// LeftOut are objects that were not read.
-	LeftOut int64 `json:"left_out,omitempty"`
+	Omitted int64 `json:"omitted,omitempty"`
 }
 
 // LargeArray is a large array.
@@ -141,7 +141,7 @@ func (t *exhaustionTopic) begin(p *plan) {
 			p.ask(o, tag, int(o))
 		}
 		if n := f.Count - int64(len(f.Objects)); n > 0 {
-			t.Files.LeftOut += n
+			t.Files.Omitted += n
 			t.Warnings = append(t.Warnings, fmt.Errorf("files: %d of %d objects of %s are not read", n, f.Count, f.Class))
 		}
 	}
@@ -235,7 +235,7 @@ func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
 // limited sets a limit and says what it is.
 func (c *ExhaustionCause) limited(limit int64, what string) {
 	c.Limit = &limit
-	c.Near = *c.Value >= limit-limit/4
+	c.NearLimit = *c.Value >= limit-limit/4
 	c.Note += "; " + what
 }
 
@@ -290,5 +290,5 @@ func (t *exhaustionTopic) groups(p *plan) {
 	slices.SortFunc(t.ThreadGroups, func(a, b ThreadGroup) int {
 		return cmp.Or(cmp.Compare(b.Threads, a.Threads), cmp.Compare(a.Pattern, b.Pattern))
 	})
-	t.ThreadGroups, t.ThreadGroupsLeftOut = cut(t.ThreadGroups, p.options.Top)
+	t.ThreadGroups, t.ThreadGroupsOmitted = cut(t.ThreadGroups, p.options.Top)
 }

@@ -24,7 +24,7 @@ type Finalizers struct {
 	PendingBytes int64 `json:"pending_bytes"`
 	// Classes has those with most pending objects first.
 	Classes  []FinalizerClass `json:"classes"`
-	LeftOut  int64            `json:"left_out,omitempty"`
+	Omitted  int64            `json:"omitted,omitempty"`
 	Warnings []error          `json:"-"`
 }
 
@@ -121,6 +121,6 @@ func (t *finalizersTopic) finish(p *plan) {
 		return cmp.Or(cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Registered, a.Registered), cmp.Compare(a.Class, b.Class))
 	})
 	t.PendingBytes = max(t.PendingBytes, p.graph.WaitingForFinalizer().Bytes)
-	t.Classes, t.LeftOut = cut(t.Classes, p.options.Top)
+	t.Classes, t.Omitted = cut(t.Classes, p.options.Top)
 	t.classes = nil
 }

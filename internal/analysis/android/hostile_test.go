@@ -313,8 +313,8 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 		t.Errorf("%s", text(t, c.Activities))
 	}
 	for _, n := range []int64{
-		b.Bytes, b.EstimatedBytes, b.WastedBytes, b.UnreachableBytes, b.LargerBytes, b.DumpBytes, b.LeftOut, b.DuplicatesLeftOut, s.Strings.WastedBytes, s.Strings.LeftOut,
-		s.Threads.Idle, s.Threads.LeftOut, s.Finalizers.PendingBytes, c.Activities.LeftOut, c.Databases.LeftOut, s.Metadata.SDK,
+		b.Bytes, b.EstimatedBytes, b.WastedBytes, b.UnreachableBytes, b.LargerBytes, b.DumpBytes, b.Omitted, b.DuplicatesOmitted, s.Strings.WastedBytes, s.Strings.Omitted,
+		s.Threads.Idle, s.Threads.Omitted, s.Finalizers.PendingBytes, c.Activities.Omitted, c.Databases.Omitted, s.Metadata.SDK,
 	} {
 		if n < 0 {
 			t.Errorf("negative: %s", text(t, s))
@@ -329,7 +329,7 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 			t.Errorf("a list of %d", n)
 		}
 	}
-	if b.LeftOut+int64(len(b.List)) != b.Count || c.Fragments.LeftOut+int64(len(c.Fragments.List)) != c.Fragments.Count {
+	if b.Omitted+int64(len(b.List)) != b.Count || c.Fragments.Omitted+int64(len(c.Fragments.List)) != c.Fragments.Count {
 		t.Errorf("left out: %s", text(t, s))
 	}
 }

@@ -28,7 +28,7 @@ type Strings struct {
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
 	// LeftOut is the number of further texts that several Strings have.
-	LeftOut  int64   `json:"left_out,omitempty"`
+	Omitted  int64   `json:"omitted,omitempty"`
 	Warnings []error `json:"-"`
 }
 
@@ -366,7 +366,7 @@ func (t *stringsTopic) group(p *plan) {
 		t.take(p, order[i:end])
 		i = end
 	}
-	t.LeftOut = max(0, t.LeftOut-int64(len(t.repeated.sorted())))
+	t.Omitted = max(0, t.Omitted-int64(len(t.repeated.sorted())))
 	for _, list := range [][]stringGroup{t.repeated.list, t.wasting.sorted()} {
 		for _, g := range list {
 			if _, asked := t.texts[g.object]; !asked && g.array != noArray {
@@ -429,7 +429,7 @@ func (t *stringsTopic) take(p *plan, order []uint32) {
 		last = e.array
 	}
 	t.WastedBytes = sum(t.WastedBytes, g.wasted)
-	t.LeftOut++
+	t.Omitted++
 	t.repeated.add(g)
 	t.wasting.add(g)
 }

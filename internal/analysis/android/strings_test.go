@@ -92,7 +92,7 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 			unlike++
 		}
 	}
-	if repeated != len(got.Repeated) || got.LeftOut != 0 || unlike > 0 {
+	if repeated != len(got.Repeated) || got.Omitted != 0 || unlike > 0 {
 		t.Errorf("%d texts are repeated, %d told; %d waste another number of bytes", repeated, len(got.Repeated), unlike)
 	}
 	if !slices.IsSortedFunc(got.Repeated, func(a, b android.RepeatedString) int { return cmp.Compare(b.Count, a.Count) }) ||

@@ -17,7 +17,7 @@ type Threads struct {
 	// are.
 	List    []Thread `json:"list"`
 	Count   int64    `json:"count"`
-	LeftOut int64    `json:"left_out,omitempty"`
+	Omitted int64    `json:"omitted,omitempty"`
 	// Idle are Thread objects that did not run: not started yet, or ended.
 	Idle     int64   `json:"idle"`
 	Warnings []error `json:"-"`
@@ -35,7 +35,7 @@ type Thread struct {
 	// Frames are the stack from the innermost frame out, as in a stack trace. Android
 	// dumps have none.
 	Frames        []string `json:"frames,omitempty"`
-	FramesLeftOut bool     `json:"frames_left_out,omitempty"`
+	FramesOmitted bool     `json:"frames_omitted,omitempty"`
 	// RetainedBytes is what the Thread object retains, Java and native.
 	RetainedBytes int64 `json:"retained_bytes"`
 	// Locals are the objects that its frames and native code hold.
@@ -138,9 +138,9 @@ func (t *threadsTopic) roots(p *plan) {
 	})
 	t.Count = int64(len(t.objects))
 	t.Idle = max(0, t.family.Count-t.Count)
-	t.objects, t.LeftOut = cut(t.objects, mostThreads)
-	if t.LeftOut > 0 {
-		t.Warnings = append(t.Warnings, fmt.Errorf("threads: %d of %d are not read", t.LeftOut, t.Count))
+	t.objects, t.Omitted = cut(t.objects, mostThreads)
+	if t.Omitted > 0 {
+		t.Warnings = append(t.Warnings, fmt.Errorf("threads: %d of %d are not read", t.Omitted, t.Count))
 	}
 	slices.SortFunc(t.locals, func(a, b local) int {
 		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.object, b.object))
@@ -193,7 +193,7 @@ func (t *threadsTopic) finish(p *plan) {
 		x.Name, x.Thread.Object, x.Class = p.texts.told(x.text), p.id(x.Object), p.class(x.Object)
 		x.RetainedBytes = p.graph.Retained(x.Object).Total()
 		x.Locals = t.held(p, x.serial)
-		x.FramesLeftOut = len(stacks[i]) > mostFrames
+		x.FramesOmitted = len(stacks[i]) > mostFrames
 		for _, f := range stacks[i][:min(len(stacks[i]), mostFrames)] {
 			x.Frames = append(x.Frames, frame(f))
 		}

@@ -34,7 +34,7 @@ func TestThreads(t *testing.T) {
 		t.Errorf("%s", text(t, x))
 	}
 	// Classes that the dump does not have have no name.
-	if want := []string{".run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)", ".call(Native.java)"}; !slices.Equal(x.Frames, want) || x.FramesLeftOut {
+	if want := []string{".run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)", ".call(Native.java)"}; !slices.Equal(x.Frames, want) || x.FramesOmitted {
 		t.Errorf("frames %q", x.Frames)
 	}
 	if l := x.Locals; l.Count != 2 || l.Largest == nil || l.Largest.Object != ids.Of(holder) || l.RetainedBytes < 5050 || l.RetainedBytes > 5200 || l.Largest.RetainedBytes >= l.RetainedBytes {
@@ -101,13 +101,13 @@ func TestExhaustion(t *testing.T) {
 		for _, c := range x.Causes {
 			causes[c.Cause] = c
 		}
-		if c := causes[android.FileDescriptors]; *c.Value != 801 || *c.Limit != map[int]int64{26: 1024, 34: 32768}[sdk] || c.Near != (sdk == 26) {
+		if c := causes[android.FileDescriptors]; *c.Value != 801 || *c.Limit != map[int]int64{26: 1024, 34: 32768}[sdk] || c.NearLimit != (sdk == 26) {
 			t.Errorf("%s", text(t, c))
 		}
-		if c := causes[android.ThreadCount]; *c.Value != 408 || *c.Limit != 500 || !c.Near {
+		if c := causes[android.ThreadCount]; *c.Value != 408 || *c.Limit != 500 || !c.NearLimit {
 			t.Errorf("%s", text(t, c))
 		}
-		if c := causes[android.JavaHeap]; *c.Value < 2_000_000 || c.Limit != nil || c.Near {
+		if c := causes[android.JavaHeap]; *c.Value < 2_000_000 || c.Limit != nil || c.NearLimit {
 			t.Errorf("%s", text(t, c))
 		}
 		if c := causes[android.VirtualMemory]; c.Value != nil || c.Limit != nil || c.Note == "" {

@@ -42,8 +42,8 @@ type Place struct {
 	Stepwise bool `json:"stepwise,omitempty"`
 	// Children are what grows, what retains most of it first; LeftOut is how many there
 	// are besides.
-	Children []Child `json:"children"`
-	LeftOut  int     `json:"children_left_out,omitempty"`
+	Children        []Child `json:"children"`
+	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
 
 // Step is one reference of a path, and the objects that it leads to.
@@ -72,8 +72,8 @@ type Child struct {
 	Delta         int64   `json:"objects_delta"`
 	// Children are what they hold that becomes more as well, down to four levels, or to
 	// the first class that is not of a library. LeftOut is how many there are besides.
-	Children []Child `json:"children,omitempty"`
-	LeftOut  int     `json:"children_left_out,omitempty"`
+	Children        []Child `json:"children,omitempty"`
+	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
 
 const (
@@ -163,7 +163,7 @@ func (r *reading) place(n uint32) Place {
 	slices.Reverse(p.Path)
 	p.Key = KeyOf(p.Path)
 	p.PerLoop = float64(p.Delta) / float64(r.loops)
-	p.Children, p.LeftOut = r.children(n, 1, mostChildren, false)
+	p.Children, p.ChildrenOmitted = r.children(n, 1, mostChildren, false)
 	if p.Larger = r.large(n); p.Larger {
 		p.Stepwise = r.stepwise(n)
 	} else {
@@ -246,9 +246,9 @@ func (r *reading) children(n uint32, level, most int, own bool) (list []Child, r
 		met := own || !android.IsPlumbing(child.Class)
 		switch {
 		case level < levels:
-			child.Children, child.LeftOut = r.children(c, level+1, branches, met)
+			child.Children, child.ChildrenOmitted = r.children(c, level+1, branches, met)
 		case i == 0 && !met && level < mostLevels:
-			child.Children, child.LeftOut = r.children(c, level+1, 1, met)
+			child.Children, child.ChildrenOmitted = r.children(c, level+1, 1, met)
 		}
 		list = append(list, child)
 	}

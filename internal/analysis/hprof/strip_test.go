@@ -343,7 +343,7 @@ func TestStripFails(t *testing.T) {
 // contents are what a report says of contents, which a stripped dump does not have. All
 // else is the same.
 var contents = regexp.MustCompile(`^(` + strings.Join([]string{
-	`\.strings\.(compared|distinct|without_text|wasted_bytes|repeated|wasteful|left_out)`,
+	`\.strings\.(compared|distinct|without_text|wasted_bytes|repeated|wasteful|omitted)`,
 	`\.threads\[\d+\]\.name`,
 	`\.exhaustion\.thread_groups`, // by their names
 	`\.bitmaps\.(blank|duplicates|duplicates_by|wasted_bytes)`,

@@ -94,7 +94,7 @@ func (r *reading) marks() []judgment {
 }
 
 func (r *reading) series(p *record.Process, s *record.MarkSeries) judgment {
-	missing := skippedLeaks(s.LeaksSkipped)
+	missing := skippedLeaks(s.LeaksOmitted)
 	var found *record.LeakSeries
 	for i := range s.Leaks {
 		l := &s.Leaks[i]
@@ -221,7 +221,7 @@ func (r *reading) incarnation(id process, list []*record.Diagnosis) judgment {
 			missing = "a heap dump was not analyzed"
 		}
 		if n == 0 {
-			missing = cmp.Or(missing, skippedLeaks(d.LeaksSkipped), d.Undecided)
+			missing = cmp.Or(missing, skippedLeaks(d.LeaksOmitted), d.Undecided)
 		}
 		counts, settled = append(counts, n), settled && d.Settled
 	}

@@ -25,7 +25,7 @@ func dumpLeak(key string, count int64) record.DumpLeak {
 
 // series is what dumps at marks show of one leak.
 func series(key string, gate detector.Gate, proved bool, counts ...int64) record.MarkSeries {
-	s := record.MarkSeries{PID: 7, Gate: gate, Because: "x"}
+	s := record.MarkSeries{PID: 7, Gate: gate, Reason: "x"}
 	for range counts {
 		s.Dumps = append(s.Dumps, record.MarkDump{Settled: true})
 	}
@@ -78,7 +78,7 @@ func changed(run record.Run, change func(*record.Run)) record.Run {
 func travelled(verdict, heap record.CheckVerdict, keys ...string) *record.Trip {
 	t := &record.Trip{Schema: record.TripSchema, Process: "com.shop", Loops: 8, Dumps: 3, Stopped: record.TripStoppedLoops, Verdict: verdict, Text: "why", Found: len(keys), Measures: []record.TripMeasure{{Name: "heap", Verdict: heap, Text: "why not"}}}
 	for _, key := range keys {
-		t.Growing = append(t.Growing, record.Finding{What: "growing", Name: "Tracker.screens", Key: key})
+		t.Growing = append(t.Growing, record.Finding{Type: "growing", Name: "Tracker.screens", Key: key})
 	}
 	return t
 }
@@ -131,7 +131,7 @@ func TestVerdict(t *testing.T) {
 		"not there, and interrupted":   {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Interrupted, r.ExitCode = true, 130 }), nil}}, Skip, "interrupted"},
 		"killed":                       {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Stopped = record.StoppedKilled }), nil}}, Skip, "killed"},
 		"a dump is missing":            {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.MissingEvidence = []record.MissingEvidence{{Text: "no disk"}} }), nil}}, Skip, "1 heap dump is missing: no disk"},
-		"the record lacks leaks":       {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Processes[0].AtMarks[0].LeaksSkipped = 2 }), nil}}, Skip, "lacks 2 leaks"},
+		"the record lacks leaks":       {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Processes[0].AtMarks[0].LeaksOmitted = 2 }), nil}}, Skip, "lacks 2 leaks"},
 		"workload failed":              {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.ExitCode, r.Workload = 4, &record.Workload{Error: "exit status 9"} }), nil}}, Skip, "exit code 4: exit status 9"},
 		"no device":                    {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.ExitCode = 3 }), nil}}, Skip, "exit code 3"},
 		"in the only dump":             {[]runCase{{dumped(5), nil}}, Bad, "5 objects in the only heap dump"},

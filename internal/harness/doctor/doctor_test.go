@@ -124,14 +124,14 @@ func look(t *testing.T, env map[string]string, opt Options) Report {
 // checkShape holds for every report.
 func checkShape(t *testing.T, r Report) {
 	t.Helper()
-	if r.Schema != Schema || r.Text == "" || r.Outcome != Usable && r.Todo == "" {
-		t.Errorf("outcome %s: %q, %q", r.Outcome, r.Text, r.Todo)
+	if r.Schema != Schema || r.Text == "" || r.Outcome != Usable && r.Action == "" {
+		t.Errorf("outcome %s: %q, %q", r.Outcome, r.Text, r.Action)
 	}
 	if _, named := map[Outcome]bool{Usable: true, NoDevice: true, Misconfigured: true, Interrupted: true}[r.Outcome]; !named {
 		t.Errorf("outcome %q", r.Outcome)
 	}
 	for _, c := range r.Checks {
-		if c.Name == "" || c.Text == "" || c.Status == Bad && c.Todo == "" {
+		if c.Name == "" || c.Text == "" || c.Status == Bad && c.Action == "" {
 			t.Errorf("check without a text, or bad without a way out: %+v", c)
 		}
 		if (c.Device == "") != (c.Scope == ScopeHost) || (c.Process == "") != (c.Scope != ScopeProcess) {
@@ -146,7 +146,7 @@ func checkShape(t *testing.T, r Report) {
 			t.Errorf("not printable at %d: %q", i, s[i:min(len(s), i+20)])
 		}
 	}
-	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "ready: ") && !strings.HasPrefix(first, "not ready: ") || !strings.Contains(first, r.Todo) {
+	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "ready: ") && !strings.HasPrefix(first, "not ready: ") || !strings.Contains(first, r.Action) {
 		t.Errorf("first line %q", first)
 	}
 }
@@ -183,8 +183,8 @@ func expect(t *testing.T, r Report, name string, status Status, parts ...string)
 		t.Errorf("%s is %q, want %q: %+v", name, c.Status, status, c)
 	}
 	for _, part := range parts {
-		if !strings.Contains(c.Text+" do: "+c.Todo, part) {
-			t.Errorf("%s: no %q in %q, %q", name, part, c.Text, c.Todo)
+		if !strings.Contains(c.Text+" do: "+c.Action, part) {
+			t.Errorf("%s: no %q in %q, %q", name, part, c.Text, c.Action)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestKindsOfPhones(t *testing.T) {
 			func(t *testing.T, r Report) { expect(t, r, "root", OK, "su") }},
 		"kernel without smaps_rollup": {androidsim.Options{Root: true, BuildType: "eng", SmapsRollup: &no, Apps: shop(false)}, "smaps", OK, []string{"dearer"},
 			[]string{"smaps_rollup", "su", "run_as"}, func(t *testing.T, r Report) {
-				if todo := r.Devices[0].Processes[0].Reasons[0].Todo; !strings.Contains(todo, "4.14") {
+				if todo := r.Devices[0].Processes[0].Reasons[0].Action; !strings.Contains(todo, "4.14") {
 					t.Errorf("of an old kernel: %q", todo)
 				}
 			}},
@@ -311,7 +311,7 @@ func TestStatesOfDevices(t *testing.T) {
 		phone := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-a"}), state: state}
 		r := look(t, serve(t, phone), Options{})
 		expect(t, r, "state", Bad, parts...)
-		if r.Outcome != NoDevice || r.Devices[0].Usable || r.Todo != find(t, r, "state").Todo || !strings.Contains(r.Text, "device phone-a") {
+		if r.Outcome != NoDevice || r.Devices[0].Usable || r.Action != find(t, r, "state").Action || !strings.Contains(r.Text, "device phone-a") {
 			t.Errorf("%s: %+v", state, r)
 		}
 		if len(phone.commands) > 0 {
@@ -353,8 +353,8 @@ func TestWhichDeviceIsMeant(t *testing.T) {
 			t.Errorf("%s: %s with %d devices", name, r.Outcome, len(r.Devices))
 		}
 		for _, part := range c.parts {
-			if !strings.Contains(r.Text+": "+r.Todo, part) {
-				t.Errorf("%s: no %q in %q, %q", name, part, r.Text, r.Todo)
+			if !strings.Contains(r.Text+": "+r.Action, part) {
+				t.Errorf("%s: no %q in %q, %q", name, part, r.Text, r.Action)
 			}
 		}
 		if here := find(t, r, "devices"); here.Status == OK && (c.serial != "") != strings.Contains(here.Text, "ANDROID_SERIAL chooses") && c.device == "" {

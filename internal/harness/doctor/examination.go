@@ -95,23 +95,23 @@ func (e *examination) conclude(ctx context.Context, settled bool) {
 	decisive, found := e.decisive()
 	switch {
 	case ctx.Err() != nil:
-		r.Outcome, r.Text, r.Todo = Interrupted, "interrupted before all was looked at", "run it again"
+		r.Outcome, r.Text, r.Action = Interrupted, "interrupted before all was looked at", "run it again"
 	case !settled:
-		r.Outcome, r.Text, r.Todo = Misconfigured, decisive.Text, decisive.Todo
+		r.Outcome, r.Text, r.Action = Misconfigured, decisive.Text, decisive.Action
 	case len(usable) > 0:
-		r.Outcome, r.Text, r.Todo = Usable, fmt.Sprintf("device %s is usable", usable[0]), ""
+		r.Outcome, r.Text, r.Action = Usable, fmt.Sprintf("device %s is usable", usable[0]), ""
 		if len(usable) > 1 {
 			r.Text = fmt.Sprintf("%d devices are usable (%s)", len(usable), strings.Join(usable[:min(len(usable), maxNamed)], ", "))
-			r.Todo = "name the one to watch with --device or ANDROID_SERIAL; `leakgate run` takes all that its file names"
+			r.Action = "name the one to watch with --device or ANDROID_SERIAL; `leakgate run` takes all that its file names"
 		}
 	case found:
 		text := decisive.Text
 		if decisive.Device != "" {
 			text = strings.Replace(text, "the device", "device "+decisive.Device, 1)
 		}
-		r.Outcome, r.Text, r.Todo = NoDevice, text, decisive.Todo
+		r.Outcome, r.Text, r.Action = NoDevice, text, decisive.Action
 	default:
-		r.Outcome, r.Text, r.Todo = NoDevice, "no device can be used", "see the checks"
+		r.Outcome, r.Text, r.Action = NoDevice, "no device can be used", "see the checks"
 	}
 }
 

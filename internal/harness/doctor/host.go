@@ -91,7 +91,7 @@ func (e *examination) program(ctx context.Context, served bool) {
 		if stray, ok := strayProgram(); ok {
 			todo = fmt.Sprintf("put %s into PATH", filepath.Dir(stray))
 		}
-		e.book.note("adb", status, fmt.Sprintf("there is no adb program in %s; %s", strings.Join(p.LookedIn, ", "), use), todo)
+		e.book.note("adb", status, fmt.Sprintf("there is no adb program in %s; %s", strings.Join(p.Searched, ", "), use), todo)
 		return
 	}
 	if err := p.askVersion(ctx, e.opt.limits.program); err != nil {

@@ -148,7 +148,7 @@ func TestPrograms(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		r := look(t, nobody, Options{})
 		expect(t, r, "adb", Bad, "no adb program in PATH", "install Android platform-tools")
-		if r.Outcome != NoDevice || r.Text != find(t, r, "adb").Text || len(r.Host.ADB.LookedIn) != 1 {
+		if r.Outcome != NoDevice || r.Text != find(t, r, "adb").Text || len(r.Host.ADB.Searched) != 1 {
 			t.Errorf("%+v", r)
 		}
 		expect(t, r, "server", Bad, "no adb server runs")
@@ -168,7 +168,7 @@ func TestPrograms(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		r := look(t, map[string]string{"ANDROID_ADB_SERVER_PORT": "1", "ANDROID_HOME": t.TempDir(), "ANDROID_SDK_ROOT": sdk}, Options{})
 		expect(t, r, "adb", OK, sdk, "35.0.2")
-		if got := strings.Join(r.Host.ADB.LookedIn, " "); got != "PATH ANDROID_HOME ANDROID_SDK_ROOT" {
+		if got := strings.Join(r.Host.ADB.Searched, " "); got != "PATH ANDROID_HOME ANDROID_SDK_ROOT" {
 			t.Errorf("looked in %s", got)
 		}
 	})
@@ -246,8 +246,8 @@ func TestAddressFromVariables(t *testing.T) {
 			t.Errorf("%s: %s, %+v", name, r.Outcome, r.Host.Server)
 		}
 		for _, part := range c.parts {
-			if !strings.Contains(r.Text+r.Todo, part) {
-				t.Errorf("%s: no %q in %q, %q", name, part, r.Text, r.Todo)
+			if !strings.Contains(r.Text+r.Action, part) {
+				t.Errorf("%s: no %q in %q, %q", name, part, r.Text, r.Action)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (n *inspection) meminfo(ctx context.Context, book *notebook, dev *adb.Devic
 	switch {
 	case err == nil:
 		book.note("meminfo", OK, fmt.Sprintf("dumpsys meminfo works: %d kB in %.1f s%s", d.Block.TotalPss.N, d.Took.Seconds(), cost(d.SystemServer)), "")
-		return &Meminfo{TotalKB: d.Block.TotalPss.N, Took: seconds(d.Took)}
+		return &Meminfo{TotalKB: d.Block.TotalPss.N, Duration: seconds(d.Took)}
 	case ctx.Err() != nil:
 		book.note("meminfo", Unknown, n.why(ctx, err), "")
 	case errors.Is(err, capture.ErrGone):
@@ -177,7 +177,7 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 		if f.Answer == capture.Available {
 			continue
 		}
-		r := Reason{Source: string(f.Source), Answer: f.Answer.String(), Text: clean(f.Reason), Todo: remedy(f, p, facts)}
+		r := Reason{Source: string(f.Source), Answer: f.Answer.String(), Text: clean(f.Reason), Action: remedy(f, p, facts)}
 		i, seen := at[f.Source]
 		switch {
 		case !seen:
@@ -237,8 +237,8 @@ func best(status Status, reasons []Reason) string {
 	}
 	for _, begins := range []string{"run ", "install ", "unlock ", "grant ", "look ", "needs "} {
 		for _, r := range reasons {
-			if strings.HasPrefix(r.Todo, begins) {
-				return strings.TrimPrefix(r.Todo, "needs a root shell: ")
+			if strings.HasPrefix(r.Action, begins) {
+				return strings.TrimPrefix(r.Action, "needs a root shell: ")
 			}
 		}
 	}

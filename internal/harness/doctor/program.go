@@ -18,7 +18,7 @@ var sdkVariables = []string{"ANDROID_HOME", "ANDROID_SDK_ROOT"}
 
 // findProgram looks for the adb program where a run would.
 func findProgram(getenv func(string) string) Program {
-	p := Program{LookedIn: []string{"PATH"}}
+	p := Program{Searched: []string{"PATH"}}
 	path, err := exec.LookPath("adb")
 	for _, name := range sdkVariables {
 		if err == nil {
@@ -28,7 +28,7 @@ func findProgram(getenv func(string) string) Program {
 		if dir == "" {
 			continue
 		}
-		p.LookedIn = append(p.LookedIn, name)
+		p.Searched = append(p.Searched, name)
 		path, err = exec.LookPath(filepath.Join(dir, "platform-tools", "adb"))
 	}
 	if err == nil {

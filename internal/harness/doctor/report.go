@@ -30,7 +30,7 @@ type Report struct {
 	Outcome Outcome `json:"outcome"`
 	// Text and Todo say the outcome in a sentence, and the one next step.
 	Text    string   `json:"text"`
-	Todo    string   `json:"todo"`
+	Action  string   `json:"action"`
 	Host    Host     `json:"host"`
 	Devices []Device `json:"devices"`
 	Checks  []Item   `json:"checks"`
@@ -55,7 +55,7 @@ type Program struct {
 	// one: 41 for 1.0.41.
 	Protocol *int `json:"protocol"`
 	// LookedIn are the places where the program was looked for.
-	LookedIn []string `json:"looked_in"`
+	Searched []string `json:"searched"`
 }
 
 // Server is the adb server.
@@ -118,14 +118,14 @@ type Reason struct {
 	Source string `json:"source"`
 	Answer string `json:"answer"` // refused or unclear
 	Text   string `json:"text"`   // the device's own words
-	Todo   string `json:"todo"`
+	Action string `json:"action"`
 }
 
 // Meminfo is one reading of dumpsys meminfo.
 type Meminfo struct {
 	TotalKB int64 `json:"total_pss_kb"`
 	// Took is the real time of the trip.
-	Took float64 `json:"took_s"`
+	Duration float64 `json:"duration_s"`
 }
 
 // Scope says what a check is about.
@@ -158,7 +158,7 @@ type Item struct {
 	Status  Status `json:"status"`
 	Text    string `json:"text"`
 	// Todo is what to do about it; empty where it is OK or nothing can be done.
-	Todo string `json:"todo"`
+	Action string `json:"action"`
 }
 
 // maxText bounds a text from outside, in characters.
@@ -177,7 +177,7 @@ type notebook struct {
 func (n *notebook) note(name string, status Status, text, todo string) {
 	n.checks = append(n.checks, Item{
 		Scope: n.scope, Device: n.device, Process: n.process,
-		Name: name, Status: status, Text: clean(text), Todo: clean(todo),
+		Name: name, Status: status, Text: clean(text), Action: clean(todo),
 	})
 }
 

@@ -33,8 +33,8 @@ func headline(r Report) string {
 	if r.Outcome == Usable {
 		text = "ready: " + r.Text
 	}
-	if r.Todo != "" {
-		text += ": " + r.Todo
+	if r.Action != "" {
+		text += ": " + r.Action
 	}
 	return text
 }
@@ -52,16 +52,16 @@ func title(c Item, r Report) string {
 
 func writeCheck(b *strings.Builder, c Item) {
 	fmt.Fprintf(b, "  %-7s  %-10s  %s\n", c.Status, c.Name, c.Text)
-	if c.Todo != "" {
-		fmt.Fprintf(b, "  %-7s  %-10s  do: %s\n", "", "", c.Todo)
+	if c.Action != "" {
+		fmt.Fprintf(b, "  %-7s  %-10s  do: %s\n", "", "", c.Action)
 	}
 }
 
 func writeReasons(b *strings.Builder, p Process) {
 	for _, reason := range p.Reasons {
 		fmt.Fprintf(b, "  %-7s  %-10s  not %s: %s", "", "", reason.Source, reason.Text)
-		if reason.Todo != "" {
-			fmt.Fprintf(b, " (%s)", reason.Todo)
+		if reason.Action != "" {
+			fmt.Fprintf(b, " (%s)", reason.Action)
 		}
 		b.WriteString("\n")
 	}

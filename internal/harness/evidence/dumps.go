@@ -107,7 +107,7 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 	if err != nil {
 		return m, nil, taken, err
 	}
-	m = moment{settled: !o.InUse, leaks: summary.Leaks(), loaded: summary.Loaded(), reachable: report.Dump.ReachableBytes + report.Dump.ReachableNative, names: report.Dump.Names.Of}
+	m = moment{settled: !o.InUse, leaks: summary.Leaks(), loaded: summary.Loaded(), reachable: report.Dump.ReachableBytes + report.Dump.ReachableNative, names: report.Dump.Names.Origin}
 	// Nothing marks objects of a JVM as no longer needed, unless classes of Android are there.
 	for _, reason := range report.Undecided {
 		m.undecided = fmt.Sprint(reason)

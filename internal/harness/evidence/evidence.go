@@ -46,10 +46,10 @@ type moment struct {
 // series makes one process of its dumps, in the order of their moments.
 func series(o *gate.Observed, dumps []moment, lives bool) {
 	places := map[string]int{}
-	o.Heap = gate.Moments{At: []float64{}, Settled: true, Lives: lives}
+	o.Heap = gate.Moments{Exposure: []float64{}, Settled: true, SeparateLives: lives}
 	for i := range dumps {
 		d := &dumps[i]
-		o.Heap.At = append(o.Heap.At, d.at)
+		o.Heap.Exposure = append(o.Heap.Exposure, d.at)
 		o.Heap.Settled = o.Heap.Settled && d.settled
 		o.Reachable = append(o.Reachable, d.reachable)
 		o.Undecided = cmp.Or(o.Undecided, d.undecided)
@@ -59,7 +59,7 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 			if !ok {
 				at = len(o.Places)
 				places[l.Key] = at
-				o.Places = append(o.Places, gate.Place{What: gate.WhatLeak, Key: l.Key, Counts: make([]int64, len(dumps)), Bytes: make([]int64, len(dumps)), Classes: map[string][]int64{}})
+				o.Places = append(o.Places, gate.Place{Type: gate.TypeLeak, Key: l.Key, Counts: make([]int64, len(dumps)), Bytes: make([]int64, len(dumps)), Classes: map[string][]int64{}})
 			}
 			add(&o.Places[at], l, i, len(dumps))
 		}

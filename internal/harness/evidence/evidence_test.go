@@ -65,7 +65,7 @@ func TestFromDumps(t *testing.T) {
 	}
 	o := ev.Observations[0]
 	p := o.Processes[0]
-	if len(p.Places) != 1 || !reflect.DeepEqual(p.Heap, gate.Moments{At: []float64{1, 2, 3}, Settled: true}) || p.Names != "source" || p.Undecided != "" || o.Subject.API != 34 {
+	if len(p.Places) != 1 || !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 2, 3}, Settled: true}) || p.Names != "source" || p.Undecided != "" || o.Subject.API != 34 {
 		t.Fatalf("%+v", o)
 	}
 	l := p.Places[0]
@@ -118,7 +118,7 @@ func night(t testing.TB, dir string, pids ...int) record.Run {
 		Workload:  &record.Workload{Kind: "command", Digest: "abc"},
 		Build:     &record.Revision{Commit: "8c1d0fe", Branch: "main", Variant: "debug"},
 		Devices:   []record.Device{{Device: "S", Model: "Pixel 6", API: 34, ABI: "x86_64", Duration: 600, MarksDigest: "m"}},
-		Processes: []record.Process{{Device: "S", Process: "com.shop", Gate: detector.Leak, TrendGate: detector.Inconclusive, Kind: detector.Java, Because: "15, 17", DeathsByReason: map[string]int{"low_memory": 2, "anr": 1}, Findings: []record.Incident{{Kind: "low_memory", Count: 2}, {Kind: "anr", Count: 3}}}},
+		Processes: []record.Process{{Device: "S", Process: "com.shop", Gate: detector.Leak, TrendGate: detector.Inconclusive, Kind: detector.Java, Reason: "15, 17", DeathsByReason: map[string]int{"low_memory": 2, "anr": 1}, Findings: []record.Incident{{Kind: "low_memory", Count: 2}, {Kind: "anr", Count: 3}}}},
 	}
 	for i, pid := range pids {
 		folder := fmt.Sprintf("artifacts/com.shop/%d-mark", i)
@@ -161,7 +161,7 @@ func TestFromRun(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	p := o.Processes[0]
-	if !reflect.DeepEqual(p.Heap, gate.Moments{At: []float64{1, 4, 7}, Settled: true}) || !reflect.DeepEqual(p.Places[0].Counts, []int64{2, 4, 6}) || p.Reachable[0] != 1001 {
+	if !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 4, 7}, Settled: true}) || !reflect.DeepEqual(p.Places[0].Counts, []int64{2, 4, 6}) || p.Reachable[0] != 1001 {
 		t.Errorf("%+v", p)
 	}
 	if p.Trend.Gate != "inconclusive" || p.Gate != "leak" || p.Deaths["low_memory"] != 2 || p.Deaths["anr"] != 1 || p.Deaths[gate.SurvivedANR] != 2 {
@@ -180,19 +180,19 @@ func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
 	app := func(user int, verdict detector.Gate, leaking ...string) record.AppVerdict {
-		return record.AppVerdict{Device: "S", User: user, App: "com.shop", Gate: verdict, Because: "grows", Leaking: leaking, Rate: new(50.0), RateInterval: []float64{45, 55}}
+		return record.AppVerdict{Device: "S", User: user, App: "com.shop", Gate: verdict, Reason: "grows", Leaking: leaking, Rate: new(50.0), RateInterval: []float64{45, 55}}
 	}
 	run.Apps = []record.AppVerdict{app(0, detector.Leak), app(10, detector.Leak, "com.shop"), app(11, detector.Inconclusive)}
 	var got []gate.Observed
 	for _, p := range read(t, dir, run).Observations[0].Processes {
-		if p.Together {
+		if p.WholeApp {
 			got = append(got, p)
 		}
 	}
 	if len(got) != 2 || got[0].Process != "com.shop (all processes)" || got[0].Explained || got[1].Process != "com.shop (user 10) (all processes)" || !got[1].Explained {
 		t.Fatalf("%+v", got)
 	}
-	if tr := got[0].Trend; tr.Gate != "leak" || *tr.Rate != 50 || *tr.Lower != 45 || got[0].Because != "grows" {
+	if tr := got[0].Trend; tr.Gate != "leak" || *tr.Rate != 50 || *tr.Lower != 45 || got[0].Reason != "grows" {
 		t.Errorf("%+v", tr)
 	}
 }
@@ -208,7 +208,7 @@ func TestLives(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		p := read(t, dir, night(t, dir, c.pids...)).Observations[0].Processes[0]
-		if len(p.Heap.At) != c.dumps || p.Heap.Lives != c.lives {
+		if len(p.Heap.Exposure) != c.dumps || p.Heap.SeparateLives != c.lives {
 			t.Errorf("%s: %+v", name, p.Heap)
 		}
 	}
@@ -231,7 +231,7 @@ func TestLivesOfOnePID(t *testing.T) {
 			run.Diagnoses[i].Age = new(run.Diagnoses[i].T - c.began[i])
 		}
 		p := read(t, dir, run).Observations[0].Processes[0]
-		if len(p.Heap.At) != c.dumps || p.Heap.Lives != c.lives {
+		if len(p.Heap.Exposure) != c.dumps || p.Heap.SeparateLives != c.lives {
 			t.Errorf("%s: %+v", name, p.Heap)
 		}
 	}
@@ -247,7 +247,7 @@ func TestWithoutSummaries(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Leaks = []record.DumpLeak{{Key: "k", Name: "1 x A, held by B.c", Count: int64(i + 1), Bytes: 10, Classes: []record.ClassCount{{Class: "A", Count: int64(i + 1)}}}}
-		d.LeaksSkipped = 4
+		d.LeaksOmitted = 4
 	}
 	p := read(t, dir, run).Observations[0].Processes[0]
 	if len(p.Places) != 1 || p.Places[0].Class != "A" || p.Places[0].Counts[2] != 3 || !strings.Contains(p.Undecided, "4 leaks") {
@@ -261,7 +261,7 @@ func TestMonkey(t *testing.T) {
 	run := night(t, dir, 7, 7, 7)
 	run.Workload = &record.Workload{Kind: "monkey", Digest: "d", Events: 6000}
 	o := read(t, dir, run).Observations[0]
-	if o.Unit != gate.UnitEvent || !reflect.DeepEqual(o.Processes[0].Heap.At, []float64{600, 1200, 1800}) || o.Subject.Marks != "" {
+	if o.Unit != gate.UnitEvent || !reflect.DeepEqual(o.Processes[0].Heap.Exposure, []float64{600, 1200, 1800}) || o.Subject.Marks != "" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -280,7 +280,7 @@ func TestChecks(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	again := read(t, dir, run)
-	c := gate.Compare(gate.Input{Heads: again.Observations, Configured: true, Base: []gate.Observation{{Subject: again.Observations[0].Subject, Unit: gate.UnitLoop, Processes: []gate.Observed{{Process: "com.shop", Checked: true, Heap: gate.Moments{At: []float64{1}, Settled: true}}}}}, Match: gate.MatchAll(), Rules: gate.DefaultRules()})
+	c := gate.Compare(gate.Input{Heads: again.Observations, Configured: true, Base: []gate.Observation{{Subject: again.Observations[0].Subject, Unit: gate.UnitLoop, Processes: []gate.Observed{{Process: "com.shop", Checked: true, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}}}}}, Match: gate.MatchAll(), Rules: gate.DefaultRules()})
 	if c.Verdict != "fail" || c.Leaks[0].Status != "new" {
 		t.Errorf("%+v", c)
 	}
@@ -372,13 +372,13 @@ func TestSnapshots(t *testing.T) {
 	run.Diagnoses = append(run.Diagnoses,
 		record.Diagnosis{Device: "S", Process: "com.shop", PID: 7, Trigger: record.TriggerFirst, Marks: 1},
 		record.Diagnosis{Device: "S", Process: "com.shop", PID: 7, Trigger: record.TriggerLast, Marks: 6, Findings: []record.Finding{
-			{What: "threads", Name: "pool-*", Key: "t", Count: new(int64(12)), CountDelta: new(int64(10))},
-			{What: "library", Name: "libshop.so", Key: "l", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(1 << 20))},
-			{What: "library", Name: "libc.so", Key: "c", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(100))},
-			{What: "growing", Name: "A.b", Key: "g", Count: new(int64(1))},
+			{Type: "threads", Name: "pool-*", Key: "t", Count: new(int64(12)), CountDelta: new(int64(10))},
+			{Type: "library", Name: "libshop.so", Key: "l", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(1 << 20))},
+			{Type: "library", Name: "libc.so", Key: "c", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(100))},
+			{Type: "growing", Name: "A.b", Key: "g", Count: new(int64(1))},
 		}})
 	p := read(t, dir, run).Observations[0].Processes[0]
-	if len(p.Places) != 3 || !reflect.DeepEqual(p.Snapshots.At, []float64{1, 6}) || !reflect.DeepEqual(p.Places[1].Counts, []int64{2, 12}) || p.Places[2].Class != "libshop.so" {
+	if len(p.Places) != 3 || !reflect.DeepEqual(p.Snapshots.Exposure, []float64{1, 6}) || !reflect.DeepEqual(p.Places[1].Counts, []int64{2, 12}) || p.Places[2].Class != "libshop.so" {
 		t.Errorf("%+v", p.Places)
 	}
 }
@@ -394,7 +394,7 @@ func TestTrip(t *testing.T) {
 			{Name: "Activities", Unit: record.UnitCount, PerLoop: new(1.0), Grows: true, Verdict: record.VerdictLeak},
 			{Name: "threads", Unit: record.UnitCount, PerLoop: new(0.0), Verdict: record.VerdictPass},
 		},
-		Growing: []record.Finding{{What: "growing", Name: "Cache.all (ArrayList)", Key: "abc", CountDelta: new(int64(10))}},
+		Growing: []record.Finding{{Type: "growing", Name: "Cache.all (ArrayList)", Key: "abc", CountDelta: new(int64(10))}},
 	}
 	if err := record.WriteTrip(dir, trip); err != nil {
 		t.Fatal(err)
@@ -469,14 +469,14 @@ func TestCountsAtMarks(t *testing.T) {
 		process       record.Process
 		gate, because string
 	}{
-		"leak": {record.Process{Gate: detector.Leak, TrendGate: detector.Inconclusive, Because: "1 more Activity after each of 24 loops: 1 to 25; the trend of its memory: " + trend,
-			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass}, {Gate: detector.Leak, Kind: detector.Thread, Because: "1 more Activity after each of 24 loops: 1 to 25"}}},
+		"leak": {record.Process{Gate: detector.Leak, TrendGate: detector.Inconclusive, Reason: "1 more Activity after each of 24 loops: 1 to 25; the trend of its memory: " + trend,
+			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass}, {Gate: detector.Leak, Kind: detector.Thread, Reason: "1 more Activity after each of 24 loops: 1 to 25"}}},
 			"leak", "1 more Activity after each of 24 loops: 1 to 25; " + trend},
-		"leak of both": {record.Process{Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread, Because: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",
-			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Leak, Kind: detector.Thread, Because: "1 more thread after each of 24 loops: 1 to 25"}}},
+		"leak of both": {record.Process{Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread, Reason: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",
+			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Leak, Kind: detector.Thread, Reason: "1 more thread after each of 24 loops: 1 to 25"}}},
 			"leak", "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h"},
-		"pass": {record.Process{Gate: detector.Inconclusive, TrendGate: detector.Inconclusive, Because: "24 loops: no Activity left behind; memory trend not judged: " + trend,
-			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass, Because: "24 loops: no Activity left behind"}}},
+		"pass": {record.Process{Gate: detector.Inconclusive, TrendGate: detector.Inconclusive, Reason: "24 loops: no Activity left behind; memory trend not judged: " + trend,
+			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass, Reason: "24 loops: no Activity left behind"}}},
 			"inconclusive", trend},
 	} {
 		dir := t.TempDir()
@@ -484,8 +484,8 @@ func TestCountsAtMarks(t *testing.T) {
 		c.process.Device, c.process.Process = "S", "com.shop"
 		run.Diagnoses, run.Processes = nil, []record.Process{c.process}
 		p := read(t, dir, run).Observations[0].Processes[0]
-		if p.Trend.Gate != c.gate || p.Because != c.because || c.gate == "leak" && p.Trend.Kind != detector.Thread.String() {
-			t.Errorf("%s: %+v, %q", name, p.Trend, p.Because)
+		if p.Trend.Gate != c.gate || p.Reason != c.because || c.gate == "leak" && p.Trend.Kind != detector.Thread.String() {
+			t.Errorf("%s: %+v, %q", name, p.Trend, p.Reason)
 		}
 	}
 }

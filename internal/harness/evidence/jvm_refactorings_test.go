@@ -94,7 +94,7 @@ func dumped(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) j
 	if err != nil {
 		t.Fatal(v.Name, err)
 	}
-	if h := ev.Observations[0].Processes[0].Heap; len(h.At) != 3 || !h.Settled {
+	if h := ev.Observations[0].Processes[0].Heap; len(h.Exposure) != 3 || !h.Settled {
 		t.Fatalf("%s: %+v", v.Name, h)
 	}
 	return judged{v, ev}
@@ -186,8 +186,8 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 			if !row.Fails || len(row.Trace) == 0 || len(row.Suspects) == 0 {
 				t.Errorf("%s: %+v", r.Name, row)
 			}
-			if row.Status == comparison.Wider && !strings.Contains(row.Why, marketOf(r.Joins)+" is behind this reference as well") {
-				t.Errorf("%s: %s is not named: %s", r.Name, r.Joins, row.Why)
+			if row.Status == comparison.Wider && !strings.Contains(row.StatusReason, marketOf(r.Joins)+" is behind this reference as well") {
+				t.Errorf("%s: %s is not named: %s", r.Name, r.Joins, row.StatusReason)
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 			t.Errorf("%s: %s: %+v", name, c.Verdict, c.Leaks)
 		}
 		unnamed := func(text string) bool { return !strings.Contains(text, "app.mapping") }
-		if len(c.Warnings) != 1 || slices.ContainsFunc(c.Warnings, unnamed) || slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return unnamed(r.Why) }) {
+		if len(c.Warnings) != 1 || slices.ContainsFunc(c.Warnings, unnamed) || slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return unnamed(r.StatusReason) }) {
 			t.Errorf("%s: the mapping to give is not named: %q, %+v", name, c.Warnings, c.Leaks)
 		}
 	}

@@ -18,8 +18,8 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 		Head: comparison.Head{App: cmp.Or(o.App, "app"), Variant: o.Variant, Workload: "LeakCanary", Devices: []comparison.DeviceRow{}},
 	}
 	p := gate.Observed{
-		Process: out.Head.App, Heap: gate.Moments{At: []float64{1}, Settled: true}, Places: []gate.Place{}, Checked: report.Analyses > 0 || report.Tests > 0,
-		Because: "LeakCanary says which leaks there are, not whether they become more",
+		Process: out.Head.App, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}, Places: []gate.Place{}, Checked: report.Analyses > 0 || report.Tests > 0,
+		Reason: "LeakCanary says which leaks there are, not whether they become more",
 	}
 	if report.Analyses == 0 {
 		p.Heap = gate.Moments{}
@@ -31,7 +31,7 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 		l := &report.Leaks[i]
 		n := int64(max(l.Traces, 1))
 		place := gate.Place{
-			What: gate.WhatLeak, Key: l.Signature, Counts: []int64{n}, Bytes: []int64{0}, Classes: map[string][]int64{name(l.Class): {n}}, Checks: checksOf(l),
+			Type: gate.TypeLeak, Key: l.Signature, Counts: []int64{n}, Bytes: []int64{0}, Classes: map[string][]int64{name(l.Class): {n}}, Checks: checksOf(l),
 			Description: gate.Description{Class: name(l.Class), HeldBy: name(withoutPackage(l.HeldBy)), Fingerprints: []string{l.Signature}, Library: l.Library},
 		}
 		if l.RetainedBytes != nil {

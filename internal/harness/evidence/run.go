@@ -48,7 +48,7 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 		r.out.WorkloadFailed = true
 		r.out.Warnings = append(r.out.Warnings, "the workload failed: "+name(cmp.Or(w.Error, "the device dropped it")))
 	}
-	if run.Stopped == record.StoppedFinished && strings.HasPrefix(run.Reason, "gate: ") {
+	if run.Stopped == record.StoppedFinished && strings.HasPrefix(run.StopReason, "gate: ") {
 		r.out.Warnings = append(r.out.Warnings, "the run ended early, because a rule did not hold")
 	}
 	r.readTrip()
@@ -151,7 +151,7 @@ func (r *runReader) device(d *record.Device) error {
 
 // process reads one process; events is how many monkey sends in a second, 0 without it.
 func (r *runReader) process(o *gate.Observation, p *record.Process, events float64) (*gate.Observed, error) {
-	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Because: name(verdictText(p)), Trend: trendOf(p), Deaths: map[string]int{}}
+	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Reason: name(verdictText(p)), Trend: trendOf(p), Deaths: map[string]int{}}
 	if p.User != 0 {
 		out.Process += fmt.Sprintf(" (user %d)", p.User)
 	}
@@ -206,8 +206,8 @@ func (r *runReader) together(o *gate.Observation, d *record.Device) {
 			who += fmt.Sprintf(" (user %d)", a.User)
 		}
 		o.Processes = append(o.Processes, gate.Observed{
-			Process: who + " (all processes)", Places: []gate.Place{}, Gate: string(a.Gate), Because: name(a.Because), Trend: trendOf(&p),
-			Together: true, Explained: len(a.Leaking) > 0,
+			Process: who + " (all processes)", Places: []gate.Place{}, Gate: string(a.Gate), Reason: name(a.Reason), Trend: trendOf(&p),
+			WholeApp: true, Explained: len(a.Leaking) > 0,
 		})
 	}
 }
@@ -251,9 +251,9 @@ func leftBehind(p *record.Process) *record.CountsAtMarks {
 
 // verdictText is what a verdict says of the trend and of the counts at marks.
 func verdictText(p *record.Process) string {
-	trend := trendText(p.Because)
+	trend := trendText(p.Reason)
 	if left := leftBehind(p); left != nil {
-		return strings.TrimSuffix(left.Because+"; "+strings.TrimPrefix(trend, left.Because+"; "), "; ")
+		return strings.TrimSuffix(left.Reason+"; "+strings.TrimPrefix(trend, left.Reason+"; "), "; ")
 	}
 	return trend
 }
@@ -349,8 +349,8 @@ func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
 		}
 		m.leaks = append(m.leaks, found)
 	}
-	if d.LeaksSkipped > 0 {
-		m.undecided = cmp.Or(m.undecided, fmt.Sprintf("%d leaks are not in the record of the run", d.LeaksSkipped))
+	if d.LeaksOmitted > 0 {
+		m.undecided = cmp.Or(m.undecided, fmt.Sprintf("%d leaks are not in the record of the run", d.LeaksOmitted))
 	}
 	return m, nil
 }
@@ -425,7 +425,7 @@ func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []
 // checks adds what checks of specs have found, where no dumps at marks were taken: each shows by
 // itself that its spec has left something behind.
 func (r *runReader) checks(out *gate.Observed, p *record.Process) {
-	if len(out.Heap.At) > 1 {
+	if len(out.Heap.Exposure) > 1 {
 		return
 	}
 	places := map[string]*gate.Place{}
@@ -445,7 +445,7 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 				l := &cp.Leaks[n]
 				place := places[l.Key]
 				if place == nil {
-					place = &gate.Place{What: gate.WhatLeak, Key: name(l.Key), Counts: []int64{0}, Bytes: []int64{0}, Classes: map[string][]int64{}}
+					place = &gate.Place{Type: gate.TypeLeak, Key: name(l.Key), Counts: []int64{0}, Bytes: []int64{0}, Classes: map[string][]int64{}}
 					places[l.Key], keys = place, append(keys, l.Key)
 				}
 				r.addChecked(place, c, l, out, p.Device)
@@ -456,7 +456,7 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 		return
 	}
 	// The dump of the last check has what the first ones have left, too: the checks count.
-	out.Heap, out.Reachable, out.Places = gate.Moments{At: []float64{1}, Settled: true}, nil, []gate.Place{}
+	out.Heap, out.Reachable, out.Places = gate.Moments{Exposure: []float64{1}, Settled: true}, nil, []gate.Place{}
 	for _, key := range keys {
 		out.Places = append(out.Places, *places[key])
 	}
@@ -546,7 +546,7 @@ func explained(m *record.TripMeasure, t *record.Trip) bool {
 }
 
 // kinds are the findings of two snapshots that are compared.
-var kinds = map[string]string{"threads": gate.WhatThreads, "library": gate.WhatNative, "graphics": gate.WhatGraphics}
+var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
 // leastNative is how much more native memory or graphics is worth a row.
 const leastNative = 64 << 10
@@ -569,20 +569,20 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 	if first == nil || last == nil || anotherLife(first, last) || last.Marks <= first.Marks {
 		return
 	}
-	out.Snapshots = gate.Moments{At: []float64{float64(first.Marks), float64(last.Marks)}}
+	out.Snapshots = gate.Moments{Exposure: []float64{float64(first.Marks), float64(last.Marks)}}
 	met := map[string]bool{}
 	for i := range last.Findings {
 		f := &last.Findings[i]
-		what := kinds[f.What]
+		what := kinds[f.Type]
 		if what == "" || f.Key == "" || met[what+f.Key] {
 			continue
 		}
-		p := gate.Place{What: what, Key: name(f.Key), Counts: before(f.Count, f.CountDelta), Bytes: before(f.Bytes, f.BytesDelta)}
-		if what != gate.WhatThreads {
+		p := gate.Place{Type: what, Key: name(f.Key), Counts: before(f.Count, f.CountDelta), Bytes: before(f.Bytes, f.BytesDelta)}
+		if what != gate.TypeThreads {
 			// Memory is counted by its size: how many mappings there are says little.
 			p.Counts = []int64{p.Bytes[0] >> 10, p.Bytes[1] >> 10}
 		}
-		if p.Counts[1] <= p.Counts[0] || what != gate.WhatThreads && p.Bytes[1]-p.Bytes[0] < leastNative {
+		if p.Counts[1] <= p.Counts[0] || what != gate.TypeThreads && p.Bytes[1]-p.Bytes[0] < leastNative {
 			continue
 		}
 		met[what+f.Key] = true

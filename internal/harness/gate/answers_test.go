@@ -11,7 +11,7 @@ import (
 // Evidence that is not whole is no pass, also where checks have judged.
 func TestUndecidedIsNoPass(t *testing.T) {
 	head := observed(9)
-	head.Processes[0].Heap, head.Processes[0].Checked = Moments{At: []float64{1}, Settled: true}, true
+	head.Processes[0].Heap, head.Processes[0].Checked = Moments{Exposure: []float64{1}, Settled: true}, true
 	if c := judge([]Observation{observed(0)}, head); c.ExitCode != 0 {
 		t.Errorf("%d: %s", c.ExitCode, c.Text)
 	}

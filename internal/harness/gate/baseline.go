@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/retired"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -52,7 +53,7 @@ type Baseline struct {
 type Sighted struct {
 	App     string    `json:"app"`
 	Process string    `json:"process"`
-	What    string    `json:"what"`
+	Type    string    `json:"type"`
 	Key     string    `json:"key"`
 	Commit  string    `json:"commit"`
 	Time    time.Time `json:"time"`
@@ -110,11 +111,11 @@ func (b *Baseline) trim(window int) {
 func sightings(o Observation) (out []Sighted) {
 	for _, p := range o.Processes {
 		for i := range p.Places {
-			out = append(out, Sighted{o.Subject.App, p.Process, p.Places[i].What, p.Places[i].Key, o.Commit, o.Started})
+			out = append(out, Sighted{o.Subject.App, p.Process, p.Places[i].Type, p.Places[i].Key, o.Commit, o.Started})
 		}
 		for i := range p.Measures {
 			if p.Measures[i].Grows {
-				out = append(out, Sighted{o.Subject.App, p.Process, WhatMeasure, p.Measures[i].Key, o.Commit, o.Started})
+				out = append(out, Sighted{o.Subject.App, p.Process, TypeMeasure, p.Measures[i].Key, o.Commit, o.Started})
 			}
 		}
 	}
@@ -124,7 +125,7 @@ func sightings(o Observation) (out []Sighted) {
 // see adds sightings: of each place the earliest stays.
 func (b *Baseline) see(list []Sighted) {
 	at := map[[4]string]int{}
-	id := func(s Sighted) [4]string { return [4]string{s.App, s.Process, s.What, s.Key} }
+	id := func(s Sighted) [4]string { return [4]string{s.App, s.Process, s.Type, s.Key} }
 	for i, s := range b.Seen {
 		at[id(s)] = i
 	}
@@ -137,7 +138,7 @@ func (b *Baseline) see(list []Sighted) {
 		}
 	}
 	slices.SortFunc(b.Seen, func(x, y Sighted) int {
-		return cmp.Or(strings.Compare(x.App, y.App), strings.Compare(x.Process, y.Process), strings.Compare(x.What, y.What), strings.Compare(x.Key, y.Key))
+		return cmp.Or(strings.Compare(x.App, y.App), strings.Compare(x.Process, y.Process), strings.Compare(x.Type, y.Type), strings.Compare(x.Key, y.Key))
 	})
 	if n := len(b.Seen) - maxSeen; n > 0 { // the oldest are the least likely to be asked for
 		slices.SortStableFunc(b.Seen, func(x, y Sighted) int { return y.Time.Compare(x.Time) })
@@ -150,7 +151,7 @@ func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	out := map[SeenKey]comparison.Sighting{}
 	for _, s := range b.Seen {
 		if s.App == app {
-			out[SeenKey{s.Process, s.What, s.Key}] = comparison.Sighting{Commit: s.Commit, Time: s.Time}
+			out[SeenKey{s.Process, s.Type, s.Key}] = comparison.Sighting{Commit: s.Commit, Time: s.Time}
 		}
 	}
 	return out
@@ -276,7 +277,7 @@ func (f *baselineFile) stripPlaces(places []Place) []Place {
 	out := slices.Clone(places)
 	for i := range out {
 		l := &out[i]
-		if l.What != WhatLeak {
+		if l.Type != TypeLeak {
 			continue
 		}
 		if _, ok := f.Places[l.Key]; !ok {
@@ -292,6 +293,9 @@ func (f *baselineFile) stripPlaces(places []Place) []Place {
 func ReadBaseline(raw []byte) (*Baseline, error) {
 	if len(raw) > maxBaseline {
 		return nil, fmt.Errorf("read baseline: it is larger than %s", text.Size(maxBaseline))
+	}
+	if err := retired.Check(raw, "what", "because"); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
 	}
 	var f baselineFile
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -313,7 +317,7 @@ func (f *baselineFile) attach(runs []Observation) {
 		for k := range runs[i].Processes {
 			p := &runs[i].Processes[k]
 			for n := range p.Places {
-				if l := &p.Places[n]; l.What == WhatLeak {
+				if l := &p.Places[n]; l.Type == TypeLeak {
 					library := l.Library
 					l.Description = f.Places[l.Key]
 					l.Library = library
@@ -344,7 +348,7 @@ func (f *baselineFile) check() error {
 		}
 	}
 	for _, s := range f.Seen {
-		if !short(s.App, s.Process, s.What, s.Key, s.Commit) {
+		if !short(s.App, s.Process, s.Type, s.Key, s.Commit) {
 			return errors.New("a text is too long")
 		}
 	}
@@ -388,7 +392,7 @@ func (o *Observation) check() error {
 }
 
 func (o *Observed) check() error {
-	if !short(o.Process, o.Names, o.Undecided, o.Gate, o.Because) || len(o.Loaded) > maxClassSet || len(o.Places) > maxPlaces {
+	if !short(o.Process, o.Names, o.Undecided, o.Gate, o.Reason) || len(o.Loaded) > maxClassSet || len(o.Places) > maxPlaces {
 		return errors.New("a text or list is too long")
 	}
 	if _, err := base64.StdEncoding.DecodeString(string(o.Loaded)); err != nil {
@@ -397,7 +401,7 @@ func (o *Observed) check() error {
 	if err := errors.Join(o.Heap.check(), o.Snapshots.check()); err != nil {
 		return err
 	}
-	if n := len(o.Reachable); n > 0 && n != len(o.Heap.At) || !plausible(o.Reachable) {
+	if n := len(o.Reachable); n > 0 && n != len(o.Heap.Exposure) || !plausible(o.Reachable) {
 		return errors.New("its reachable bytes are damaged")
 	}
 	for reason, n := range o.Deaths {
@@ -408,11 +412,11 @@ func (o *Observed) check() error {
 	met := map[string]bool{}
 	for i := range o.Places {
 		l := &o.Places[i]
-		if met[l.What+" "+l.Key] {
+		if met[l.Type+" "+l.Key] {
 			return fmt.Errorf("duplicate place %s", text.Quote(l.Key, 80))
 		}
-		met[l.What+" "+l.Key] = true
-		if err := l.check(len(o.series(l.What).At)); err != nil {
+		met[l.Type+" "+l.Key] = true
+		if err := l.check(len(o.series(l.Type).Exposure)); err != nil {
 			return fmt.Errorf("place %s: %w", text.Quote(l.Key, 80), err)
 		}
 	}
@@ -439,11 +443,11 @@ func (t *TrendVerdict) check() error {
 }
 
 func (s Moments) check() error {
-	if len(s.At) > maxMoments {
+	if len(s.Exposure) > maxMoments {
 		return errors.New("it has too many dumps")
 	}
-	for i, at := range s.At {
-		if !(at >= 0 && at < maxNumber) || i > 0 && at <= s.At[i-1] {
+	for i, at := range s.Exposure {
+		if !(at >= 0 && at < maxNumber) || i > 0 && at <= s.Exposure[i-1] {
 			return errors.New("its dumps are out of order")
 		}
 	}
@@ -451,7 +455,7 @@ func (s Moments) check() error {
 }
 
 func (p *Place) check(moments int) error {
-	if !slices.Contains([]string{WhatLeak, WhatThreads, WhatNative, WhatGraphics}, p.What) || !short(p.What, p.Key) || !short(p.Checks...) || len(p.Classes) > maxLines || len(p.Checks) > maxLines {
+	if !slices.Contains([]string{TypeLeak, TypeThreads, TypeNative, TypeGraphics}, p.Type) || !short(p.Type, p.Key) || !short(p.Checks...) || len(p.Classes) > maxLines || len(p.Checks) > maxLines {
 		return errors.New("a text or list is too long")
 	}
 	if err := p.Description.check(p.Key); err != nil {

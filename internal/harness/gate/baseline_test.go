@@ -109,7 +109,7 @@ func TestBaselineWindow(t *testing.T) {
 		t.Errorf("%d runs", len(b.Runs))
 	}
 	// When a leak was first seen outlives the window.
-	if s := b.FirstSeen("com.shop")[SeenKey{"com.shop", WhatLeak, fmt.Sprintf("%040d", 0)}]; s.Commit != observed(0).Commit {
+	if s := b.FirstSeen("com.shop")[SeenKey{"com.shop", TypeLeak, fmt.Sprintf("%040d", 0)}]; s.Commit != observed(0).Commit {
 		t.Errorf("%+v", s)
 	}
 }
@@ -156,9 +156,9 @@ func TestReadDamagedBaseline(t *testing.T) {
 		"another schema":   {strings.Replace(good, BaselineSchema, "leakgate.gate/1", 1), "its schema is"},
 		"a missing count":  {strings.Replace(good, `"counts":[1,`, `"counts":[`, 1), "3 counts and 4 sizes for 4 dumps"},
 		"a negative count": {strings.Replace(good, `"counts":[1,`, `"counts":[-1,`, 1), "invalid numbers"},
-		"out of order":     {strings.Replace(good, `"at":[1,`, `"at":[9,`, 1), "out of order"},
+		"out of order":     {strings.Replace(good, `"exposure":[1,`, `"exposure":[9,`, 1), "out of order"},
 		"another unit":     {strings.Replace(good, `"unit":"loop"`, `"unit":"hour"`, 1), "its unit is"},
-		"a kind":           {strings.Replace(good, `"what":"leak"`, `"what":"trend"`, 1), "text or list"},
+		"a kind":           {strings.Replace(good, `"type":"leak"`, `"type":"trend"`, 1), "text or list"},
 		"a long name":      {strings.Replace(good, `"class":"com`, `"class":"`+strings.Repeat("x", 2*maxName), 1), "too long"},
 		"another language": {"<html>", "read baseline"},
 	} {

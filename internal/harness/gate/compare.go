@@ -114,12 +114,12 @@ func (p *pair) compare() []row {
 	}
 	for i := range p.head.Places {
 		place := &p.head.Places[i]
-		met[place.What+place.Key] = true
-		if source := from[place.Key]; source != "" && place.What == WhatLeak {
-			met[place.What+source] = true
+		met[place.Type+place.Key] = true
+		if source := from[place.Key]; source != "" && place.Type == TypeLeak {
+			met[place.Type+source] = true
 		}
 		// Native memory moves by itself: what is not more than in the base is not worth a row.
-		if r := p.place(place, from[place.Key]); place.What != WhatNative && place.What != WhatGraphics || r.Status != comparison.Known && r.Status != comparison.Shrunk {
+		if r := p.place(place, from[place.Key]); place.Type != TypeNative && place.Type != TypeGraphics || r.Status != comparison.Known && r.Status != comparison.Shrunk {
 			p.rows = append(p.rows, r)
 		}
 	}
@@ -140,10 +140,10 @@ func sourceNames(names string) bool { return names == "" || names == "source" ||
 // source and often enough: in a run with fewer dumps than a verdict needs a leak may be missing. Checks
 // that found nothing take no dump.
 func (p *pair) withSeries(what string) []baseRun {
-	lives := p.head.series(what).Lives
+	lives := p.head.series(what).SeparateLives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
 		s := b.series(what)
-		return len(s.At) == 0 && !(what == WhatLeak && b.Checked) || s.Lives != lives || b.of.Unit != p.obs.Unit || what == WhatLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
+		return len(s.Exposure) == 0 && !(what == TypeLeak && b.Checked) || s.SeparateLives != lives || b.of.Unit != p.obs.Unit || what == TypeLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
 	})
 }
 
@@ -156,24 +156,24 @@ func (p *pair) compares() bool {
 	if slices.ContainsFunc(p.base, func(b baseRun) bool { return len(b.Measures) > 0 }) && len(p.head.Measures) > 0 {
 		return true
 	}
-	counted := len(p.head.Heap.At) > 0 || p.head.Checked
-	return p.absent >= fewestBase || counted && p.comparable() && len(p.withSeries(WhatLeak)) > 0
+	counted := len(p.head.Heap.Exposure) > 0 || p.head.Checked
+	return p.absent >= fewestBase || counted && p.comparable() && len(p.withSeries(TypeLeak)) > 0
 }
 
 // place compares one place of head.
 func (p *pair) place(h *Place, movedFrom string) row {
 	key := h.Key
-	if movedFrom != "" && h.What == WhatLeak {
+	if movedFrom != "" && h.Type == TypeLeak {
 		key = movedFrom
 	}
-	base := p.withSeries(h.What)
-	c := &contrast{pair: p, head: h, key: key, base: base, series: p.head.series(h.What)}
+	base := p.withSeries(h.Type)
+	c := &contrast{pair: p, head: h, key: key, base: base, series: p.head.series(h.Type)}
 	c.measure()
 	r := p.describe(h)
 	r.Unit = p.unit(c.series)
 	c.fill(&r)
-	r.Status, r.Why = c.status(movedFrom != "")
-	if h.What == WhatLeak && (movedFrom != "" || r.Status == comparison.Moved) {
+	r.Status, r.StatusReason = c.status(movedFrom != "")
+	if h.Type == TypeLeak && (movedFrom != "" || r.Status == comparison.Moved) {
 		r.MovedFrom = movedFrom
 		if b := c.newest(); b != nil && b.leaking() != h.leaking() {
 			r.MovedClass = b.leaking()
@@ -187,7 +187,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	}
 	p.accept(&r, named)
 	p.creep(&r, c)
-	return row{r, h.What == WhatLeak && !h.Library && (h.accumulates(c.series) || len(h.Checks) > 0)}
+	return row{r, h.Type == TypeLeak && !h.Library && (h.accumulates(c.series) || len(h.Checks) > 0)}
 }
 
 func (p *pair) unit(s Moments) string {
@@ -200,7 +200,7 @@ func (p *pair) unit(s Moments) string {
 // describe is what is known of a place without a base.
 func (p *pair) describe(h *Place) comparison.Row {
 	r := comparison.Row{
-		Device: p.obs.Device, Process: p.head.Process, What: h.What, Class: h.leaking(), Key: h.Key, HeldBy: h.HeldBy, Library: h.Library,
+		Device: p.obs.Device, Process: p.head.Process, Type: h.Type, Class: h.leaking(), Key: h.Key, HeldBy: h.HeldBy, Library: h.Library,
 		Fingerprints: append([]string{}, h.Fingerprints...), Counts: h.Counts, Bytes: h.Bytes,
 	}
 	_, r.HeadBytes = h.last()
@@ -240,8 +240,8 @@ func (c *contrast) measure() {
 	all := []Moments{c.series}
 	var withRate, withSize []baseRun
 	for _, b := range c.base {
-		s := b.series(c.head.What)
-		place := b.place(c.head.What, c.key)
+		s := b.series(c.head.Type)
+		place := b.place(c.head.Type, c.key)
 		if m, ok := measured(place, s); ok {
 			c.rates = append(c.rates, m)
 			withRate = append(withRate, b)
@@ -254,7 +254,7 @@ func (c *contrast) measure() {
 	c.common = commonExposure(all...)
 	c.headEach, c.eachOK = c.head.each(c.series, c.common)
 	for _, b := range c.has {
-		if each, ok := b.place(c.head.What, c.key).each(b.series(c.head.What), c.common); ok {
+		if each, ok := b.place(c.head.Type, c.key).each(b.series(c.head.Type), c.common); ok {
 			c.each = append(c.each, each)
 			withSize = append(withSize, b)
 		}
@@ -268,7 +268,7 @@ func (c *contrast) newest() *Place {
 	if len(c.has) == 0 {
 		return nil
 	}
-	return c.has[0].place(c.head.What, c.key)
+	return c.has[0].place(c.head.Type, c.key)
 }
 
 // fill sets the numbers of a row.
@@ -280,7 +280,7 @@ func (c *contrast) fill(row *comparison.Row) {
 		added, loops := pooled(c.rates)
 		row.PerLoop.Base = new(rounded(float64(added) / loops))
 	}
-	if c.head.What != WhatLeak {
+	if c.head.Type != TypeLeak {
 		row.Classes = classCounts(c.newest(), c.head)
 		if b := c.newest(); b != nil {
 			_, row.BaseBytes = b.last()
@@ -351,7 +351,7 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 		return c.unseen(fmt.Sprintf("none of %d base runs has this process", c.absent))
 	case len(c.pair.base) == 0:
 		return comparison.Present, "no earlier run has this process"
-	case c.head.What == WhatLeak && !c.comparable():
+	case c.head.Type == TypeLeak && !c.comparable():
 		return comparison.Present, "names are obfuscated: give each run its own app.mapping"
 	case len(c.base) == 0:
 		return comparison.Present, "no earlier run has counted it"
@@ -387,7 +387,7 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 // them have: it was fixed, and head has it again. 0 where that cannot be said.
 func (c *contrast) missingLately() int {
 	n := 0
-	for n < len(c.base) && c.base[n].place(c.head.What, c.key) == nil {
+	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
 		n++
 	}
 	if runsOf(c.base[:n]) < returned || n == len(c.base) || len(c.has) != len(c.base)-n {
@@ -403,16 +403,16 @@ func (c *contrast) unseen(where string) (comparison.Status, string) {
 	switch {
 	case len(h.Checks) > 0:
 		return comparison.New, where + ", and left behind by " + text.Count(len(h.Checks), "check", "checks")
-	case h.What != WhatLeak:
+	case h.Type != TypeLeak:
 		return comparison.Transient, where + "; two counts do not show whether it keeps growing"
 	case h.accumulates(c.series):
 		return comparison.New, where + ", and more at every mark"
 	case h.stays(c.series) && bytes >= staticBytes:
 		return comparison.New, where + ", and there at every mark"
-	case h.stays(c.series) && !c.series.Lives:
+	case h.stays(c.series) && !c.series.SeparateLives:
 		return comparison.Transient, where + "; not more at every mark, and less than 1 MB"
 	case !c.series.enough():
-		return comparison.Transient, fmt.Sprintf("%s; %s cannot show whether it becomes more", where, text.Count(len(c.series.At), "heap dump", "heap dumps"))
+		return comparison.Transient, fmt.Sprintf("%s; %s cannot show whether it becomes more", where, text.Count(len(c.series.Exposure), "heap dump", "heap dumps"))
 	}
 	return comparison.Transient, where + "; not more at every mark"
 }
@@ -436,7 +436,7 @@ func (c *contrast) widened() (string, bool) {
 			continue
 		}
 		known := slices.ContainsFunc(c.has, func(b baseRun) bool {
-			place := b.place(c.head.What, c.key)
+			place := b.place(c.head.Type, c.key)
 			// A place without classes, as of a report of LeakCanary, hides them.
 			return len(place.Classes) == 0 || len(place.Classes[class]) > 0
 		})
@@ -455,7 +455,7 @@ func (c *contrast) widening() *Place {
 	out := *c.head
 	out.Classes = maps.Clone(out.Classes)
 	for _, b := range c.has {
-		for class := range b.place(c.head.What, c.key).Classes {
+		for class := range b.place(c.head.Type, c.key).Classes {
 			delete(out.Classes, class)
 		}
 	}
@@ -483,7 +483,7 @@ func (c *contrast) replaced() bool {
 // conditional test of two Poisson rates (Przyborowski and Wilenski, Biometrika 31, 1940), and a
 // quarter above every one of them; or half an object where all left the same number.
 func (c *contrast) grown() (string, bool) {
-	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.What == WhatLeak && !c.series.enough() {
+	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
 	}
 	most, same := 0.0, true
@@ -525,13 +525,13 @@ func (c *contrast) grown() (string, bool) {
 // gained: the same objects, held by something else. In an app that is in use, the queue of a pool
 // holds what the pool has not processed yet.
 func (c *contrast) shifted() bool {
-	if c.head.What != WhatLeak || c.series.Lives || c.series.Settled {
+	if c.head.Type != TypeLeak || c.series.SeparateLives || c.series.Settled {
 		return false
 	}
 	elsewhere := func(o *Observed) (n int64) {
 		for i := range o.Places {
 			p := &o.Places[i]
-			if p.What != WhatLeak || p.Key == c.key || p.Key == c.head.Key {
+			if p.Type != TypeLeak || p.Key == c.key || p.Key == c.head.Key {
 				continue
 			}
 			for class, counts := range p.Classes {
@@ -545,7 +545,7 @@ func (c *contrast) shifted() bool {
 	var here, others int64
 	var loops float64
 	for _, b := range c.base {
-		if m, ok := measured(b.place(WhatLeak, c.key), b.Heap); ok {
+		if m, ok := measured(b.place(TypeLeak, c.key), b.Heap); ok {
 			here, others, loops = here+m.added, others+elsewhere(b.Observed), loops+m.exposure
 		}
 	}
@@ -565,7 +565,7 @@ func number(x float64) string {
 
 // heavier reports whether one object retains more than in every base run.
 func (c *contrast) heavier() (string, bool) {
-	if c.sized < fewestBase || !c.eachOK || c.head.What != WhatLeak {
+	if c.sized < fewestBase || !c.eachOK || c.head.Type != TypeLeak {
 		return "", false
 	}
 	count, _ := c.head.last()
@@ -617,30 +617,30 @@ func (c *contrast) evidence() string {
 	switch {
 	case len(h.Checks) > 0:
 		return text.Count(len(h.Checks), "check", "checks") + ": " + strings.Join(h.Checks[:min(len(h.Checks), 3)], ", ")
-	case len(s.At) == 0:
+	case len(s.Exposure) == 0:
 		return ""
-	case s.Lives:
-		return fmt.Sprintf("%s objects in %d lives of the process", text.Series(h.Counts), len(s.At))
-	case len(s.At) == 1:
+	case s.SeparateLives:
+		return fmt.Sprintf("%s objects in %d lives of the process", text.Series(h.Counts), len(s.Exposure))
+	case len(s.Exposure) == 1:
 		n, _ := h.last()
 		return text.Count(int(n), "object in 1 heap dump", "objects in 1 heap dump")
-	case h.What == WhatThreads:
+	case h.Type == TypeThreads:
 		return fmt.Sprintf("%s at two moments, %s loops apart", text.Series(h.Counts), number(s.exposure()))
-	case h.What != WhatLeak:
+	case h.Type != TypeLeak:
 		return fmt.Sprintf("%s kB at two moments, %s loops apart", text.Series(h.Counts), number(s.exposure()))
 	}
 	settled := ""
 	if !s.Settled {
 		settled = ", app in use"
 	}
-	return fmt.Sprintf("%s objects at %d marks%s", text.Series(h.Counts), len(s.At), settled)
+	return fmt.Sprintf("%s objects at %d marks%s", text.Series(h.Counts), len(s.Exposure), settled)
 }
 
 // movedFrom finds leaks of head that are leaks of the base which something else holds now. It
 // returns the keys in the base by those in head.
 func (p *pair) movedFrom() map[string]string {
 	out := map[string]string{}
-	bases := p.withSeries(WhatLeak)
+	bases := p.withSeries(TypeLeak)
 	if len(bases) == 0 || !p.comparable() {
 		return out
 	}
@@ -660,14 +660,14 @@ func (p *pair) movedFrom() map[string]string {
 	seen := map[string]bool{}
 	for _, b := range bases {
 		for i := range b.Places {
-			if l := &b.Places[i]; l.What == WhatLeak && !seen[l.Key] && p.head.place(WhatLeak, l.Key) == nil {
+			if l := &b.Places[i]; l.Type == TypeLeak && !seen[l.Key] && p.head.place(TypeLeak, l.Key) == nil {
 				seen[l.Key] = true
 				gone = append(gone, l.summary(b.Heap, common))
 			}
 		}
 	}
 	for i := range p.head.Places {
-		if l := &p.head.Places[i]; l.What == WhatLeak && !inBase[l.Key] {
+		if l := &p.head.Places[i]; l.Type == TypeLeak && !inBase[l.Key] {
 			added = append(added, l.summary(p.head.Heap, common))
 		}
 	}
@@ -694,22 +694,22 @@ func (p *Place) summary(s Moments, loops float64) analysis.SummaryLeak {
 
 // gone adds the places that most base runs have and head has not.
 func (p *pair) gone(met map[string]bool) {
-	if len(p.head.Heap.At) == 0 || !p.comparable() {
+	if len(p.head.Heap.Exposure) == 0 || !p.comparable() {
 		return
 	}
-	times, base := map[string]int{}, p.withSeries(WhatLeak)
+	times, base := map[string]int{}, p.withSeries(TypeLeak)
 	for _, b := range base {
 		for i := range b.Places {
 			l := &b.Places[i]
-			id := l.What + l.Key
-			if l.What != WhatLeak || met[id] {
+			id := l.Type + l.Key
+			if l.Type != TypeLeak || met[id] {
 				continue
 			}
 			times[id]++
 			if times[id]*2 != len(base) && times[id]*2 != len(base)+1 {
 				continue // exactly once, when it is most of them
 			}
-			c := &contrast{pair: p, head: &Place{What: l.What, Key: l.Key, Description: l.Description, Counts: make([]int64, len(p.head.Heap.At)), Bytes: make([]int64, len(p.head.Heap.At))}, key: l.Key, base: base, series: p.head.Heap}
+			c := &contrast{pair: p, head: &Place{Type: l.Type, Key: l.Key, Description: l.Description, Counts: make([]int64, len(p.head.Heap.Exposure)), Bytes: make([]int64, len(p.head.Heap.Exposure))}, key: l.Key, base: base, series: p.head.Heap}
 			c.measure()
 			if c.missingLately() > 0 {
 				continue // the base has lost it, not this run
@@ -729,7 +729,7 @@ func (p *pair) sight(row *comparison.Row, key string) {
 	if row.Status == comparison.New || row.Status == comparison.Present {
 		return
 	}
-	if s, ok := p.in.FirstSeen[SeenKey{p.head.Process, row.What, key}]; ok {
+	if s, ok := p.in.FirstSeen[SeenKey{p.head.Process, row.Type, key}]; ok {
 		row.FirstSeen = &s
 	}
 }
@@ -737,7 +737,7 @@ func (p *pair) sight(row *comparison.Row, key string) {
 // accept marks a row that an entry of the accepted leaks names. A new class behind a reference
 // that is accepted by its key is another leak.
 func (p *pair) accept(row *comparison.Row, h *Place) {
-	if row.What != WhatLeak && row.What != WhatMeasure || row.Library {
+	if row.Type != TypeLeak && row.Type != TypeMeasure || row.Library {
 		return
 	}
 	for i := range p.in.Accepted {
@@ -771,7 +771,7 @@ func (p *pair) creep(row *comparison.Row, c *contrast) {
 		return
 	}
 	pinned.compared = p.compared
-	old := &contrast{pair: pinned, head: c.head, key: c.key, base: pinned.withSeries(c.head.What), series: c.series}
+	old := &contrast{pair: pinned, head: c.head, key: c.key, base: pinned.withSeries(c.head.Type), series: c.series}
 	old.measure()
 	if why, ok := old.grown(); ok {
 		row.Pinned = why
@@ -790,12 +790,12 @@ func (p *pair) measures() {
 			continue
 		}
 		r := comparison.Row{
-			Device: p.obs.Device, Process: p.head.Process, What: WhatMeasure, Class: m.Name, Key: m.Key, Unit: UnitLoop, Fingerprints: []string{},
+			Device: p.obs.Device, Process: p.head.Process, Type: TypeMeasure, Class: m.Name, Key: m.Key, Unit: UnitLoop, Fingerprints: []string{},
 			PerLoop: comparison.Sides{Head: m.PerLoop}, Evidence: m.evidence(),
 		}
-		r.Status, r.Why = p.measureStatus(m, &r)
+		r.Status, r.StatusReason = p.measureStatus(m, &r)
 		p.sight(&r, m.Key)
-		p.accept(&r, &Place{What: WhatLeak, Key: m.Key, Description: Description{Class: m.Name}})
+		p.accept(&r, &Place{Type: TypeLeak, Key: m.Key, Description: Description{Class: m.Name}})
 		p.rows = append(p.rows, row{r, true})
 	}
 }
@@ -852,16 +852,16 @@ func (p *pair) trend() {
 		return
 	}
 	r := comparison.Row{
-		Device: p.obs.Device, Process: p.head.Process, What: WhatTrend, Key: strings.TrimSuffix("trend:"+t.Kind, ":"), Unit: UnitHour,
-		Fingerprints: []string{}, Evidence: p.head.Because, PerLoop: comparison.Sides{Head: t.Rate},
+		Device: p.obs.Device, Process: p.head.Process, Type: TypeTrend, Key: strings.TrimSuffix("trend:"+t.Kind, ":"), Unit: UnitHour,
+		Fingerprints: []string{}, Evidence: p.head.Reason, PerLoop: comparison.Sides{Head: t.Rate},
 	}
-	r.Status, r.Why = p.trendStatus(&r)
+	r.Status, r.StatusReason = p.trendStatus(&r)
 	p.rows = append(p.rows, row{r, false})
 }
 
 func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	switch {
-	case p.head.Together && len(p.base) == 0:
+	case p.head.WholeApp && len(p.base) == 0:
 		return comparison.Present, "no earlier run has added up the processes of this app"
 	case p.absent >= fewestBase:
 		return comparison.New, fmt.Sprintf("none of %d base runs has this process", p.absent)

@@ -57,12 +57,12 @@ func TestCreepOfAnotherSubject(t *testing.T) {
 // Objects of each life of a process, or of each event, are not compared with those of each loop.
 func TestOtherUnits(t *testing.T) {
 	lives, events := observed(9, leak("k", "A", kB, 4, 4, 4, 4)), observed(9, leak("k", "A", kB, 5, 10, 15, 20))
-	lives.Processes[0].Heap.Lives = true
+	lives.Processes[0].Heap.SeparateLives = true
 	events.Unit = UnitEvent
 	for name, head := range map[string]Observation{"lives": lives, "events": events} {
 		c := judge(runs(3, leak("k", "A", kB, 4, 5, 6, 7)), head)
 		if row := rowOf(t, c, "k"); row.Status != comparison.Present || row.PerLoop.Base != nil || c.Verdict == comparison.Fail {
-			t.Errorf("%s: %s %s, %s", name, c.Verdict, row.Status, row.Why)
+			t.Errorf("%s: %s %s, %s", name, c.Verdict, row.Status, row.StatusReason)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestTwinsAreOneRun(t *testing.T) {
 			base = append(base, o)
 		}
 		if row := rowOf(t, judge(base, more), "k"); row.Status != want {
-			t.Errorf("%s: %s, want %s", row.Status, row.Why, want)
+			t.Errorf("%s: %s, want %s", row.Status, row.StatusReason, want)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func TestConfirmUnjudged(t *testing.T) {
 	}
 	// That another process was judged does not matter.
 	beside := func(o Observation) Observation {
-		o.Processes = append(o.Processes, Observed{Process: "com.shop:push", Heap: Moments{At: []float64{1, 2, 3}, Settled: true}, Names: "source"})
+		o.Processes = append(o.Processes, Observed{Process: "com.shop:push", Heap: Moments{Exposure: []float64{1, 2, 3}, Settled: true}, Names: "source"})
 		return o
 	}
 	few = judge(runs(3), beside(observed(9, leak("wish", "WishScreen", kB, 1, 2))))
@@ -261,7 +261,7 @@ func TestWiderByCheck(t *testing.T) {
 			head = and(head, class, kB, 1)
 		}
 		if row := rowOf(t, judge([]Observation{base}, checked(head)), "k"); row.Status != status || row.Fails != (status == comparison.Wider) {
-			t.Errorf("%s: %s, %s", class, row.Status, row.Why)
+			t.Errorf("%s: %s, %s", class, row.Status, row.StatusReason)
 		}
 	}
 }
@@ -270,7 +270,7 @@ func TestWiderByCheck(t *testing.T) {
 func TestManySightings(t *testing.T) {
 	b := &Baseline{}
 	for i := range maxSeen {
-		b.Seen = append(b.Seen, Sighted{App: "com.shop", Process: "com.shop", What: WhatLeak, Key: fmt.Sprintf("%08d", i), Time: day})
+		b.Seen = append(b.Seen, Sighted{App: "com.shop", Process: "com.shop", Type: TypeLeak, Key: fmt.Sprintf("%08d", i), Time: day})
 	}
 	start := time.Now()
 	out := &Baseline{}

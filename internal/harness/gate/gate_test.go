@@ -19,7 +19,7 @@ var day = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 // leak is a place whose objects, of one class, retain each bytes.
 func leak(key, class string, each int64, counts ...int64) Place {
-	p := Place{What: WhatLeak, Key: key, Description: Description{Class: class, HeldBy: "Holder." + key, KeyText: []string{"Holder." + key, class}}, Counts: counts, Classes: map[string][]int64{class: counts}}
+	p := Place{Type: TypeLeak, Key: key, Description: Description{Class: class, HeldBy: "Holder." + key, KeyText: []string{"Holder." + key, class}}, Counts: counts, Classes: map[string][]int64{class: counts}}
 	for _, n := range counts {
 		p.Bytes = append(p.Bytes, n*each)
 	}
@@ -47,7 +47,7 @@ func observed(n int, places ...Place) Observation {
 	}
 	s := Moments{Settled: true}
 	for i := range dumps {
-		s.At = append(s.At, float64(i+1))
+		s.Exposure = append(s.Exposure, float64(i+1))
 	}
 	return Observation{
 		Subject: Testbed{App: "com.shop", Workload: "w", Model: "Pixel", API: 34, ABI: "x86_64"}, Commit: fmt.Sprintf("%07x", 0xabc000+n), Branch: "main",
@@ -88,7 +88,7 @@ func TestStatus(t *testing.T) {
 	old := leak("k", "ListScreen", 100*kB, 12)
 	monkey := func(o Observation) Observation { o.Unit = UnitEvent; return o }
 	lives := func(o Observation) Observation {
-		o.Processes[0].Heap.Lives = true
+		o.Processes[0].Heap.SeparateLives = true
 		return o
 	}
 	failed := func(o Observation) Observation { o.Failed = true; return o }
@@ -153,7 +153,7 @@ func TestStatus(t *testing.T) {
 			got := judge(c.base, c.head)
 			row := rowOf(t, got, "k")
 			if row.Status != c.status || row.Fails != c.fails || (got.Verdict == comparison.Fail) != c.fails || (got.ExitCode == 1) != c.fails {
-				t.Errorf("%s, fails %v, verdict %s %d: %s; want %s, %v", row.Status, row.Fails, got.Verdict, got.ExitCode, row.Why, c.status, c.fails)
+				t.Errorf("%s, fails %v, verdict %s %d: %s; want %s, %v", row.Status, row.Fails, got.Verdict, got.ExitCode, row.StatusReason, c.status, c.fails)
 			}
 			if (len(got.Reasons) > 0) != c.fails {
 				t.Errorf("%+v", got.Reasons)
@@ -215,7 +215,7 @@ func TestShifted(t *testing.T) {
 		}
 		head := in(9, c.settled, c.a, []int64{0, 10, 20, 30, 40, 60})
 		if row := rowOf(t, judge(base, head), "b"); row.Status != c.status {
-			t.Errorf("%v settled %v: %s, %s", c.a, c.settled, row.Status, row.Why)
+			t.Errorf("%v settled %v: %s, %s", c.a, c.settled, row.Status, row.StatusReason)
 		}
 	}
 }
@@ -317,7 +317,7 @@ func TestAcceptedAndWider(t *testing.T) {
 
 func trending(o Observation, gate string, rate float64) Observation {
 	p := &o.Processes[0]
-	p.Trend, p.Gate, p.Because = &TrendVerdict{Gate: gate, Kind: "native_leak", Rate: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1)}, gate, "grew"
+	p.Trend, p.Gate, p.Reason = &TrendVerdict{Gate: gate, Kind: "native_leak", Rate: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1)}, gate, "grew"
 	return o
 }
 
@@ -550,7 +550,7 @@ func TestTogether(t *testing.T) {
 	with := func(o Observation, verdict string, explained bool) Observation {
 		o = trending(o, "pass", 1)
 		o.Processes = append(o.Processes, Observed{
-			Process: "com.shop (all processes)", Places: []Place{}, Gate: verdict, Because: "because", Together: true, Explained: explained,
+			Process: "com.shop (all processes)", Places: []Place{}, Gate: verdict, Reason: "because", WholeApp: true, Explained: explained,
 			Trend: &TrendVerdict{Gate: verdict, Rate: new(50.0), Lower: new(45.0), Upper: new(55.0)},
 		})
 		return o

@@ -201,7 +201,7 @@ func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 	for i := range base[0].Processes {
 		name := base[0].Processes[i].Process
 		everywhere := !slices.ContainsFunc(base, func(o Observation) bool { return o.find(name) == nil })
-		if everywhere && head.find(name) == nil && !base[0].Processes[i].Together {
+		if everywhere && head.find(name) == nil && !base[0].Processes[i].WholeApp {
 			j.unjudged = true
 			j.warn("process %s is in every base run but not in this one", name)
 		}
@@ -212,10 +212,10 @@ func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 func (j *judgement) process(p *pair) {
 	h := p.head
 	row := comparison.ProcessRow{
-		Device: p.obs.Device, Process: h.Process, Dumps: len(h.Heap.At), Settled: h.Heap.Settled, Loops: h.Heap.exposure(),
-		Reachable: append([]int64{}, h.Reachable...), Gate: cmp.Or(h.Gate, "inconclusive"), Trend: h.Because, Judged: h.judged(), Deaths: h.Deaths,
+		Device: p.obs.Device, Process: h.Process, Dumps: len(h.Heap.Exposure), Settled: h.Heap.Settled, Loops: h.Heap.exposure(),
+		Reachable: append([]int64{}, h.Reachable...), Gate: cmp.Or(h.Gate, "inconclusive"), Trend: h.Reason, Judged: h.judged(), Deaths: h.Deaths,
 	}
-	for _, b := range p.withSeries(WhatLeak) {
+	for _, b := range p.withSeries(TypeLeak) {
 		if n := len(b.Reachable); n > 0 {
 			row.BaseReachable = append(row.BaseReachable, b.Reachable[min(n, max(len(h.Reachable), 1))-1])
 		}
@@ -224,7 +224,7 @@ func (j *judgement) process(p *pair) {
 		row.BaseReachable = []int64{slices.Min(row.BaseReachable), slices.Max(row.BaseReachable)}
 	}
 	j.out.Judged = j.out.Judged || row.Judged
-	j.unjudged = j.unjudged || !row.Judged && !h.Together
+	j.unjudged = j.unjudged || !row.Judged && !h.WholeApp
 	if h.Unjudged != "" && !row.Judged {
 		j.lacking = append(j.lacking, h.Unjudged)
 	}
@@ -232,7 +232,7 @@ func (j *judgement) process(p *pair) {
 		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
 	}
 	j.doubtNames(p)
-	if len(p.base) > 0 && h.Heap.enough() && len(h.Places) > 0 && len(p.withSeries(WhatLeak)) == 0 && p.comparable() {
+	if len(p.base) > 0 && h.Heap.enough() && len(h.Places) > 0 && len(p.withSeries(TypeLeak)) == 0 && p.comparable() {
 		j.warn("%s: leaks are not compared: no base run has enough heap dumps", h.Process)
 	}
 	j.out.Processes = append(j.out.Processes, row)
@@ -297,7 +297,7 @@ func (j *judgement) applyGate(r *Rule) {
 			continue
 		}
 		j.failTrend(p)
-		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: fmt.Sprintf("%s: %s: %s", p.head.Process, t.Gate, p.head.Because)})
+		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: fmt.Sprintf("%s: %s: %s", p.head.Process, t.Gate, p.head.Reason)})
 	}
 	if j.in.Configured || r.allows("leak") {
 		return
@@ -312,7 +312,7 @@ func (j *judgement) excused(r *Rule, p *pair) bool {
 	}
 	if p.head.Trend.Gate == "leak" {
 		return slices.ContainsFunc(j.rows, func(row row) bool {
-			return row.What == WhatTrend && row.Process == p.head.Process && row.Device == p.obs.Device && (row.Status == comparison.Known || row.Status == comparison.Present)
+			return row.Type == TypeTrend && row.Process == p.head.Process && row.Device == p.obs.Device && (row.Status == comparison.Known || row.Status == comparison.Present)
 		})
 	}
 	return p.uncompared() || slices.ContainsFunc(p.base, func(b baseRun) bool {
@@ -323,7 +323,7 @@ func (j *judgement) excused(r *Rule, p *pair) bool {
 // failTrend marks the row of a trend as a reason.
 func (j *judgement) failTrend(p *pair) {
 	for i := range j.rows {
-		if row := &j.rows[i]; row.What == WhatTrend && row.Process == p.head.Process && row.Device == p.obs.Device {
+		if row := &j.rows[i]; row.Type == TypeTrend && row.Process == p.head.Process && row.Device == p.obs.Device {
 			row.Fails = true
 		}
 	}
@@ -409,7 +409,7 @@ func reasonsCounted(by map[string]int, subject string) map[string]int {
 func (j *judgement) applySlope(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
-		if t == nil || p.head.Together { // the limit is that of a process
+		if t == nil || p.head.WholeApp { // the limit is that of a process
 			continue
 		}
 		value := map[string]*float64{"rate": t.Rate, "lower95": t.Lower, "upper95": t.Upper}[r.subject]
@@ -437,7 +437,7 @@ func (j *judgement) applyRows(r *Rule) {
 	status := statuses[cmp.Or(r.subject, r.Path)]
 	native := r.Path == RuleNative
 	j.failCounted(r, func(row *row) bool {
-		return row.Status == status && row.What != WhatTrend && native == (row.What == WhatNative || row.What == WhatGraphics)
+		return row.Status == status && row.Type != TypeTrend && native == (row.Type == TypeNative || row.Type == TypeGraphics)
 	})
 }
 
@@ -450,7 +450,7 @@ func (j *judgement) onBaseBranch() bool {
 // counts reports whether a row is held to limits: neither accepted nor gone, and evidence that
 // objects accumulate.
 func (r *row) counts() bool {
-	return r.proved && r.What == WhatLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
+	return r.proved && r.Type == TypeLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }
 
 // failLimits fails the leaks of which each loop leaves more than the rule allows.
@@ -487,7 +487,7 @@ func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
 	found := map[SeenKey]bool{}
 	for i := range j.rows {
 		if row := &j.rows[i]; !row.Library && of(row) {
-			found[SeenKey{row.Process, row.What, row.Key}] = true
+			found[SeenKey{row.Process, row.Type, row.Key}] = true
 		}
 	}
 	switch {
@@ -521,7 +521,7 @@ func describe(row *comparison.Row) string {
 	if row.Status == comparison.Present {
 		parts[0] = fmt.Sprintf("%s: leak: %s", row.Process, name)
 	}
-	for _, more := range []string{row.Evidence, row.Why} {
+	for _, more := range []string{row.Evidence, row.StatusReason} {
 		if more != "" {
 			parts = append(parts, more)
 		}
@@ -573,12 +573,12 @@ func (j *judgement) list() {
 	order := comparison.Statuses()
 	slices.SortStableFunc(j.rows, func(a, b row) int {
 		return cmp.Or(-boolean(a.Fails, b.Fails), boolean(a.Library, b.Library), cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status)),
-			cmp.Compare(max(b.HeadBytes, b.BaseBytes), max(a.HeadBytes, a.BaseBytes)), strings.Compare(a.Process, b.Process), strings.Compare(a.What+a.Key, b.What+b.Key), strings.Compare(a.Device, b.Device))
+			cmp.Compare(max(b.HeadBytes, b.BaseBytes), max(a.HeadBytes, a.BaseBytes)), strings.Compare(a.Process, b.Process), strings.Compare(a.Type+a.Key, b.Type+b.Key), strings.Compare(a.Device, b.Device))
 	})
 	for i := range j.rows[:min(len(j.rows), mostRows)] {
 		j.out.Leaks = append(j.out.Leaks, j.rows[i].Row)
 	}
-	j.out.LeaksSkipped = max(len(j.rows)-mostRows, 0)
+	j.out.LeaksOmitted = max(len(j.rows)-mostRows, 0)
 }
 
 // boolean compares two conditions: false is less than true.
@@ -648,7 +648,7 @@ func (j *judgement) sentence() string {
 func (j *judgement) unjudgedWhy() string {
 	for _, p := range j.pairs {
 		s := p.head.Heap
-		switch n := len(s.At); {
+		switch n := len(s.Exposure); {
 		case p.head.judged():
 		case p.head.Undecided != "":
 			return fmt.Sprintf(": %s: leaks cannot be ruled out: %s", p.head.Process, p.head.Undecided)
@@ -683,7 +683,7 @@ func (j *judgement) failing() string {
 	seen := map[string]bool{}
 	for i := range j.out.Leaks {
 		row := &j.out.Leaks[i]
-		if row.Fails && row.What != WhatTrend {
+		if row.Fails && row.Type != TypeTrend {
 			if !seen[row.Process+row.Key] { // else several devices show it
 				count[row.Status]++
 				if row.Status == comparison.Known && row.Pinned != "" && j.out.Base.Pinned != "" {
@@ -732,7 +732,7 @@ func (j *judgement) present() string {
 	for i := range j.rows {
 		switch r := &j.rows[i]; {
 		case r.Status != comparison.Present:
-		case r.What == WhatTrend:
+		case r.Type == TypeTrend:
 			trends++
 		case r.proved:
 			n++
@@ -770,7 +770,7 @@ func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	out.Leaks = slices.Clone(again.Leaks)
 	for i := range out.Leaks {
 		row := &out.Leaks[i]
-		row.Fails = row.Fails && (kept[row.Process+row.Key] || row.What == WhatTrend && kept[row.Process])
+		row.Fails = row.Fails && (kept[row.Process+row.Key] || row.Type == TypeTrend && kept[row.Process])
 	}
 	if len(out.Reasons) > 0 {
 		j := &judgement{in: &Input{}, out: &out}

@@ -57,7 +57,7 @@ func measured(p *Place, s Moments) (m measure, ok bool) {
 // intervals are how many objects each interval added, and how many loops it had. Each life is an
 // interval of one loop.
 func intervals(counts []int64, s Moments) (added []int64, loops []float64) {
-	if s.Lives {
+	if s.SeparateLives {
 		loops = make([]float64, len(counts))
 		for i := range loops {
 			loops[i] = 1
@@ -65,17 +65,17 @@ func intervals(counts []int64, s Moments) (added []int64, loops []float64) {
 		return counts, loops
 	}
 	for i := 1; i < len(counts); i++ {
-		added, loops = append(added, counts[i]-counts[i-1]), append(loops, s.At[i]-s.At[i-1])
+		added, loops = append(added, counts[i]-counts[i-1]), append(loops, s.Exposure[i]-s.Exposure[i-1])
 	}
 	return added, loops
 }
 
 // enough reports whether a series has as many dumps as it takes to prove a leak.
-func (s Moments) enough() bool { return len(s.At) >= ledger.FewestDumps(s.Settled) }
+func (s Moments) enough() bool { return len(s.Exposure) >= ledger.FewestDumps(s.Settled) }
 
 // accumulates reports whether there are more objects at every moment, of moments that are enough.
 func (p *Place) accumulates(s Moments) bool {
-	return !s.Lives && ledger.Proves(p.Counts, s.Settled)
+	return !s.SeparateLives && ledger.Proves(p.Counts, s.Settled)
 }
 
 // stays reports whether the objects are there at all moments, of moments that are enough.
@@ -92,7 +92,7 @@ func (p *Place) stays(s Moments) bool {
 // different length are compared after as many loops, because what one object retains may grow.
 func (p *Place) each(s Moments, loops float64) (bytes float64, known bool) {
 	for i := range p.Counts {
-		if i > 0 && !s.Lives && s.At[i]-s.At[0] > loops {
+		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
 			break
 		}
 		if p.Counts[i] > 0 {
@@ -105,7 +105,7 @@ func (p *Place) each(s Moments, loops float64) (bytes float64, known bool) {
 // instances is how many objects there are after so many loops at most.
 func (p *Place) instances(s Moments, loops float64) (count, bytes int64) {
 	for i := range p.Counts {
-		if i > 0 && !s.Lives && s.At[i]-s.At[0] > loops {
+		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
 			break
 		}
 		count, bytes = p.Counts[i], p.Bytes[i]

@@ -40,8 +40,8 @@ func TestRenamedClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rowOf(t, judge(base, c.head), "k")
-			if got.Status != c.status || got.MovedClass != c.was || got.MovedFrom != "" || !strings.Contains(got.Why, c.because) || got.Fails != (c.status == comparison.Wider) {
-				t.Errorf("%s of %q, fails %t: %s", got.Status, got.MovedClass, got.Fails, got.Why)
+			if got.Status != c.status || got.MovedClass != c.was || got.MovedFrom != "" || !strings.Contains(got.StatusReason, c.because) || got.Fails != (c.status == comparison.Wider) {
+				t.Errorf("%s of %q, fails %t: %s", got.Status, got.MovedClass, got.Fails, got.StatusReason)
 			}
 		})
 	}

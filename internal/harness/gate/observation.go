@@ -123,11 +123,11 @@ type Observed struct {
 	// Checked reports that checks of specs have judged the process.
 	Checked bool `json:"checked,omitempty"`
 	// Gate and Because are the verdict of the run on the process.
-	Gate    string `json:"gate,omitempty"`
-	Because string `json:"because,omitempty"`
+	Gate   string `json:"gate,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Together marks all processes of an app together, whose Process is no name of one. Explained
 	// reports that one of them leaks by itself: then only later runs are compared with it.
-	Together  bool `json:"together,omitempty"`
+	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`
 	// Unjudged says why the run itself has no verdict on the process, "" where it has one. It is no
 	// part of a baseline.
@@ -137,34 +137,34 @@ type Observed struct {
 // Moments are the moments at which something was counted.
 type Moments struct {
 	// At is the exposure at each: how many loops were done, or events sent.
-	At []float64 `json:"at"`
+	Exposure []float64 `json:"exposure"`
 	// Settled reports that the app was left alone before each.
 	Settled bool `json:"settled,omitempty"`
 	// Lives: each moment is of another life of the process, which began anew.
-	Lives bool `json:"lives,omitempty"`
+	SeparateLives bool `json:"separate_lives,omitempty"`
 }
 
 // exposure is how many loops lie between the first moment and the last.
 func (s Moments) exposure() float64 {
-	switch n := len(s.At); {
-	case s.Lives:
+	switch n := len(s.Exposure); {
+	case s.SeparateLives:
 		return float64(n)
 	case n < 2:
 		return 0
 	default:
-		return max(s.At[n-1]-s.At[0], 0)
+		return max(s.Exposure[n-1]-s.Exposure[0], 0)
 	}
 }
 
 // The kinds of places.
 const (
-	WhatLeak     = "leak"
-	WhatThreads  = "threads"
-	WhatNative   = "native"
-	WhatGraphics = "graphics"
-	WhatTrend    = "trend"
+	TypeLeak     = "leak"
+	TypeThreads  = "threads"
+	TypeNative   = "native"
+	TypeGraphics = "graphics"
+	TypeTrend    = "trend"
 	// WhatMeasure is a number that a trip has read after its loops.
-	WhatMeasure = "measure"
+	TypeMeasure = "measure"
 )
 
 // Measure is a number that was read after every few loops of a trip: threads, files, memory of a
@@ -185,7 +185,7 @@ type Measure struct {
 
 // Place is one thing that a process leaves behind, counted at each moment of its series.
 type Place struct {
-	What string `json:"what"`
+	Type string `json:"type"`
 	// Key is the same from build to build.
 	Key string `json:"key"`
 	Description
@@ -303,7 +303,7 @@ func (o *Observed) place(what, key string) *Place {
 		return nil
 	}
 	for i := range o.Places {
-		if o.Places[i].What == what && o.Places[i].Key == key {
+		if o.Places[i].Type == what && o.Places[i].Key == key {
 			return &o.Places[i]
 		}
 	}
@@ -312,7 +312,7 @@ func (o *Observed) place(what, key string) *Place {
 
 // series is that in which a kind of place was counted.
 func (o *Observed) series(what string) Moments {
-	if what == WhatLeak {
+	if what == TypeLeak {
 		return o.Heap
 	}
 	return o.Snapshots

@@ -35,9 +35,9 @@ func TestStatusOracle(t *testing.T) {
 			worse := slices.Contains([]comparison.Status{comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier}, want)
 			fails = fails || worse
 			if is != want || row.Fails != worse {
-				t.Errorf("seed %d: %s is %s, fails %t, %s; want %s\nhead %v at %v %+v", seed, place.Key, row.Status, row.Fails, row.Why, want, place.Counts, head.Processes[0].Heap, place)
+				t.Errorf("seed %d: %s is %s, fails %t, %s; want %s\nhead %v at %v %+v", seed, place.Key, row.Status, row.Fails, row.StatusReason, want, place.Counts, head.Processes[0].Heap, place)
 				for _, b := range base {
-					t.Logf("base at %v %+v", b.Processes[0].Heap, b.Processes[0].place(WhatLeak, place.Key))
+					t.Logf("base at %v %+v", b.Processes[0].Heap, b.Processes[0].place(TypeLeak, place.Key))
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
 		p.Heap, p.Loaded = Moments{Settled: settled}, NewClassSet(loaded)
 		at := float64(random.IntN(3))
 		for range dumps {
-			p.Heap.At = append(p.Heap.At, at)
+			p.Heap.Exposure = append(p.Heap.Exposure, at)
 			at += float64(step)
 			if random.IntN(10) == 0 {
 				at += float64(random.IntN(3))
@@ -143,14 +143,14 @@ func (h *habit) place(random *rand.Rand, s Moments, head bool) (Place, bool) {
 	}
 	n, m := h.first[side], int64(0)
 	var counts, others []int64
-	for i := range s.At {
+	for i := range s.Exposure {
 		if i > 0 {
-			loops := int64(s.At[i] - s.At[i-1])
+			loops := int64(s.Exposure[i] - s.Exposure[i-1])
 			n, m = n+h.rate[side]*loops, m+h.wider[side]*loops
 			if random.IntN(100) < h.noise[side] {
 				n++
 			}
-			if head && h.burst && i == len(s.At)-1 {
+			if head && h.burst && i == len(s.Exposure)-1 {
 				n += 20
 			}
 		}
@@ -167,7 +167,7 @@ func (h *habit) place(random *rand.Rand, s Moments, head bool) (Place, bool) {
 	}
 	for i := range p.Bytes {
 		if h.swells {
-			p.Bytes[i] += p.Bytes[i] * int64(s.At[i]-s.At[0])
+			p.Bytes[i] += p.Bytes[i] * int64(s.Exposure[i]-s.Exposure[0])
 		}
 	}
 	return p, n+m > 0
@@ -223,7 +223,7 @@ func in(o Observation, key string) *Place {
 }
 
 // enoughDumps are three of an app that was left alone, or five of one in use.
-func enoughDumps(m Moments) bool { return m.Settled && len(m.At) >= 3 || len(m.At) >= 5 }
+func enoughDumps(m Moments) bool { return m.Settled && len(m.Exposure) >= 3 || len(m.Exposure) >= 5 }
 
 // risesAtEveryMark takes as many; in an app in use each interval has at least half its share.
 func risesAtEveryMark(counts []int64, m Moments) bool {
@@ -241,7 +241,7 @@ func risesAtEveryMark(counts []int64, m Moments) bool {
 
 // rateOf is how many objects each loop leaves, and in each interval between two marks.
 func rateOf(o Observation, p *Place) (all *big.Rat, intervals []*big.Rat, added, loops int64) {
-	at := o.Processes[0].Heap.At
+	at := o.Processes[0].Heap.Exposure
 	counts := make([]int64, len(at))
 	if p != nil {
 		counts = p.Counts
@@ -279,7 +279,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 	}
 	rate, intervals, n, l := rateOf(head, p)
 	// Without the interval that added most for each loop.
-	at := head.Processes[0].Heap.At
+	at := head.Processes[0].Heap.Exposure
 	drop := 0
 	for i, r := range intervals {
 		if r.Cmp(intervals[drop]) > 0 {
@@ -321,7 +321,7 @@ func heavierByTheDocs(with []Observation, head Observation, p *Place) bool {
 		shared = min(shared, b.Processes[0].Heap.exposure())
 	}
 	each := func(o Observation, p *Place) *big.Rat {
-		at := o.Processes[0].Heap.At
+		at := o.Processes[0].Heap.Exposure
 		for i := len(at) - 1; i >= 0; i-- {
 			if at[i]-at[0] <= shared && p.Counts[i] > 0 {
 				return big.NewRat(p.Bytes[i], p.Counts[i])

@@ -48,7 +48,7 @@ func (w *world) run(n, dumps int) Observation {
 		leak("static", "Once", 700*kB, make([]int64, dumps)...))
 	p := &o.Processes[0]
 	for i := range dumps {
-		p.Heap.At[i] = float64(1 + 3*i)
+		p.Heap.Exposure[i] = float64(1 + 3*i)
 		p.Places[0].Bytes[i] = int64(float64(list[i]) * float64(w.each) * (0.95 + 0.1*w.random.Float64()))
 		p.Places[4].Counts[i], p.Places[4].Bytes[i] = 1, int64(700*kB+i*60*kB)
 	}

@@ -58,7 +58,7 @@ func TestCounts(t *testing.T) {
 		found := slices.ContainsFunc(o.Places, func(p gate.Place) bool {
 			return simple(p.Class) == changedClass(r) && slices.Equal(p.Counts, want)
 		})
-		if !found || !o.Heap.Settled || !slices.Equal(o.Heap.At, []float64{1, 2, 3, 4}) {
+		if !found || !o.Heap.Settled || !slices.Equal(o.Heap.Exposure, []float64{1, 2, 3, 4}) {
 			t.Errorf("%s: no %v of %s in %+v", r.name(), want, changedClass(r), r.shown)
 		}
 	}

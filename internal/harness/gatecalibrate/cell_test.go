@@ -114,7 +114,7 @@ func carryOut(t *testing.T, trials []*trial) {
 				} else {
 					r.shown = runJVM(t, programs[r.build()], r)
 				}
-				if n, want := len(r.shown.Processes), 1; n != want || len(r.shown.Processes[0].Heap.At) != r.moments(r.long) || r.shown.Processes[0].Undecided != "" {
+				if n, want := len(r.shown.Processes), 1; n != want || len(r.shown.Processes[0].Heap.Exposure) != r.moments(r.long) || r.shown.Processes[0].Undecided != "" {
 					t.Fatalf("%d processes, want %d: %+v", n, want, r.shown)
 				}
 			})

@@ -104,7 +104,7 @@ func TestRejects(t *testing.T) {
 	run := func(bytes ...int64) gate.Observation {
 		o := gate.Observed{}
 		for i, n := range bytes {
-			o.Places = append(o.Places, gate.Place{What: gate.WhatLeak, Key: strings.Repeat("k", i+1), Bytes: []int64{0, n}})
+			o.Places = append(o.Places, gate.Place{Type: gate.TypeLeak, Key: strings.Repeat("k", i+1), Bytes: []int64{0, n}})
 		}
 		return gate.Observation{Processes: []gate.Observed{o}}
 	}

@@ -49,7 +49,7 @@ func (p *pair) judge() {
 	var text []string
 	for _, r := range c.Leaks {
 		if r.Fails || r.Status != comparison.Known {
-			text = append(text, fmt.Sprintf("%s %s %v: %s", r.Status, simple(r.Class), r.Counts, r.Why))
+			text = append(text, fmt.Sprintf("%s %s %v: %s", r.Status, simple(r.Class), r.Counts, r.StatusReason))
 		}
 		if r.Fails && r.Status == wanted[p.head.change] && simple(r.Class) == changedClass(p.head) {
 			p.reported = true
@@ -93,7 +93,7 @@ const (
 // rejects reports whether that rule fails a run.
 func rejects(base []gate.Observation, head gate.Observation) bool {
 	for _, place := range head.Processes[0].Places {
-		if place.What != gate.WhatLeak || place.Library {
+		if place.Type != gate.TypeLeak || place.Library {
 			continue
 		}
 		var values []float64
@@ -119,7 +119,7 @@ func rejects(base []gate.Observation, head gate.Observation) bool {
 // last is what a leak retains at the end of a run.
 func last(o gate.Observation, key string) (bytes float64, ok bool) {
 	for _, p := range o.Processes[0].Places {
-		if p.What == gate.WhatLeak && p.Key == key {
+		if p.Type == gate.TypeLeak && p.Key == key {
 			return float64(p.Bytes[len(p.Bytes)-1]), true
 		}
 	}

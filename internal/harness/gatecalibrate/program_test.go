@@ -152,8 +152,8 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	if r.monkey {
 		// As a run under Monkey is recorded: what counts is how many events were sent.
 		o.Unit = gate.UnitEvent
-		for i := range o.Processes[0].Heap.At {
-			o.Processes[0].Heap.At[i] *= monkeyEvents
+		for i := range o.Processes[0].Heap.Exposure {
+			o.Processes[0].Heap.Exposure[i] *= monkeyEvents
 		}
 	}
 	return o

@@ -37,7 +37,7 @@ func (f *followers) follow(device string, receive func(record.Check)) (done func
 
 // happened passes the check of an event on.
 func (f *followers) happened(e record.Event) {
-	if e.Check == nil || e.Check.Of != record.CheckTest {
+	if e.Check == nil || e.Check.Type != record.CheckTest {
 		return
 	}
 	f.mu.Lock()

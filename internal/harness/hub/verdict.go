@@ -70,7 +70,7 @@ func (h *Hub) judgePattern(v *SuiteVerdict, p capture.Pattern) {
 
 // judgeProcess judges the memory of one process over the whole suite.
 func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
-	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Because)
+	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Reason)
 	for _, d := range p.Deaths {
 		if slices.Contains([]string{"out_of_memory", "memory_limiter", "anomaly", "low_memory"}, d.Reason) {
 			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: ended for lack of memory: %s", p.Process, d.PID, d.Text))
@@ -91,7 +91,7 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 func judgeApps(v *SuiteVerdict) {
 	for _, a := range v.Run.Apps {
 		if a.Leaks() {
-			v.Failures = append(v.Failures, fmt.Sprintf("all processes of %s together: %s: %s", a.App, a.Gate, a.Because))
+			v.Failures = append(v.Failures, fmt.Sprintf("all processes of %s together: %s: %s", a.App, a.Gate, a.Reason))
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	looked := map[string]bool{}
 	for _, c := range v.Run.Checks {
 		counts[c.Verdict]++
-		readings, took = readings+c.Readings, took+c.Took
+		readings, took = readings+c.Readings, took+c.Duration
 		line := fmt.Sprintf("%s: %s", c.Name, c.Text)
 		switch {
 		case c.Verdict == record.VerdictLeak, c.Verdict == record.VerdictInconclusive, c.Verdict == record.VerdictNotChecked:
@@ -189,7 +189,7 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 // fails reports whether a check fails the suite: a leak, or with Strict missing evidence, where
 // the spec has not failed by it already.
 func (h *Hub) fails(c record.Check) bool {
-	shown := c.Of == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
+	shown := c.Type == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
 	return !shown && (c.Verdict == record.VerdictLeak || h.plan.config.Strict)
 }
 

@@ -25,7 +25,7 @@ func judged(run record.Run, strict bool, accepted ...monitor.Exception) SuiteVer
 
 // leaking is a run in which the memory of com.shop leaks, with a diagnosis for each list of leaks.
 func leaking(leaks ...[]record.DumpLeak) record.Run {
-	run := record.Run{Processes: []record.Process{{Device: "S1", Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Growth: 90, Because: "+90 MB/h"}}}
+	run := record.Run{Processes: []record.Process{{Device: "S1", Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Growth: 90, Reason: "+90 MB/h"}}}
 	for _, l := range leaks {
 		run.Diagnoses = append(run.Diagnoses, record.Diagnosis{Device: "S1", Process: "com.shop", Trigger: record.TriggerLeak, Leaks: l})
 	}
@@ -77,7 +77,7 @@ func TestSuiteMemory(t *testing.T) {
 // The checks of a suite: what Ginkgo does not show, the verdict does.
 func TestSuiteChecks(t *testing.T) {
 	one := func(verdict record.CheckVerdict, outcome, of string) record.Check {
-		return record.Check{Name: "spec", Of: of, Device: "S1", Verdict: verdict, Outcome: outcome, Text: "what it shows"}
+		return record.Check{Name: "spec", Type: of, Device: "S1", Verdict: verdict, Outcome: outcome, Text: "what it shows"}
 	}
 	for name, c := range map[string]struct {
 		check         record.Check
@@ -118,7 +118,7 @@ func TestSuiteOlderLeaks(t *testing.T) {
 		if older {
 			p.Older = []record.CheckedLeak{{DumpLeak: dumpLeak("Old"), New: 1}}
 		}
-		return record.Check{Name: "spec", Of: record.CheckSpec, Device: device, Verdict: record.VerdictPass, Outcome: record.OutcomePassed, Processes: []record.CheckedProcess{p}}
+		return record.Check{Name: "spec", Type: record.CheckSpec, Device: device, Verdict: record.VerdictPass, Outcome: record.OutcomePassed, Processes: []record.CheckedProcess{p}}
 	}
 	known := with("S1", 1, true)
 	known.Processes[0].Older[0].Known = "SHOP-1"

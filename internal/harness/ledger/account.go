@@ -201,23 +201,23 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 			return nil // it is part of a longer one
 		}
 		a.gaps++
-		a.absent += e.Lasted
+		a.absent += e.Duration
 		return a.Detector.Gap(up)
 	case "missed":
 		if a.missingLines {
 			return nil
 		}
 		a.missed++
-		a.absent += e.Lasted
+		a.absent += e.Duration
 	case "unseen":
 		// The series ended before the run: what it showed stands.
 		a.gaps++
-		a.absent += e.Lasted
+		a.absent += e.Duration
 		a.warn(e.Text)
 	case "error", "unresponsive":
 		a.warn(e.Text)
 	case "pause":
-		a.paused += e.Lasted
+		a.paused += e.Duration
 	case "mark":
 		a.addMark(e, up)
 	case "collected", "not_collected":
@@ -258,9 +258,9 @@ func (a *Account) addObjects(counts map[string]int64) {
 		case !known && (len(a.objects) == maxObjects || len(name) > maxObjects):
 			continue
 		case !known:
-			c = record.ObjectCount{Name: name, First: n, Most: n}
+			c = record.ObjectCount{Name: name, First: n, Max: n}
 		}
-		c.Most, c.Last = max(c.Most, n), n
+		c.Max, c.Last = max(c.Max, n), n
 		if a.objects == nil {
 			a.objects = map[string]record.ObjectCount{}
 		}
@@ -356,7 +356,7 @@ func (a *Account) addMissing(e record.Event) {
 		return
 	}
 	a.missing = append(a.missing, record.MissingEvidence{
-		Device: a.Device(), User: a.User, Process: a.Key().Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unread: e.Unread,
+		Device: a.Device(), User: a.User, Process: a.Key().Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unreadable: e.Unreadable,
 	})
 }
 
@@ -380,7 +380,7 @@ func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Tran
 		a.warn(fmt.Sprintf("more than %d diagnoses; the others are in the folder artifacts alone", maxDiagnoses))
 	}
 	a.addDump(d)
-	if e.Event != "diagnose" || d.Trigger != record.TriggerLeak || e.Again {
+	if e.Event != "diagnose" || d.Trigger != record.TriggerLeak || e.Retry {
 		return nil
 	}
 	a.Diagnosed = up

@@ -267,7 +267,7 @@ func TestSumBeginsAnew(t *testing.T) {
 		got := ""
 		for _, step := range r.sum(t).transitions {
 			if step.To == detector.Normal {
-				got = step.Because
+				got = step.Reason
 			}
 		}
 		if !strings.HasPrefix(got, c.because) || c.because == "" && got != "" {
@@ -375,8 +375,8 @@ func TestSumOfMoreProcesses(t *testing.T) {
 			}
 		}
 		a := r.of.Run().Apps[0]
-		if !slices.Contains(c.want, a.Gate) || !strings.Contains(a.Because, c.because) {
-			t.Errorf("%s: %s: %s", name, a.Gate, a.Because)
+		if !slices.Contains(c.want, a.Gate) || !strings.Contains(a.Reason, c.because) {
+			t.Errorf("%s: %s: %s", name, a.Gate, a.Reason)
 		}
 		if c.leak > 0 && (len(a.ByProcess) < 2 || math.Abs(a.ByProcess[0].Share-0.5) > 0.1 || math.Abs(a.ByProcess[1].Share-0.5) > 0.1) {
 			t.Errorf("%s: %+v", name, a.ByProcess)
@@ -404,7 +404,7 @@ func TestSumAndExitCode(t *testing.T) {
 			t.Errorf("%s: exit %d, %+v", name, run.ExitCode, a)
 		}
 		if a.Leaks() != (c.of.leak > 0) {
-			t.Errorf("%s: the sum is %s: %s", name, a.Gate, a.Because)
+			t.Errorf("%s: the sum is %s: %s", name, a.Gate, a.Reason)
 		}
 	}
 }
@@ -437,8 +437,8 @@ func TestSumsAreJudgedTogether(t *testing.T) {
 	}
 	got := r.of.Run().Processes[0]
 	replica.Among(3)
-	if v := replica.Verdict(); got.Because != v.Because || *got.MinDetectable != record.Round(v.MinDetectable/detector.MB, 4) {
-		t.Errorf("%s, want %s", got.Because, v.Because)
+	if v := replica.Verdict(); got.Reason != v.Because || *got.MinDetectable != record.Round(v.MinDetectable/detector.MB, 4) {
+		t.Errorf("%s, want %s", got.Reason, v.Because)
 	}
 	replica.Among(2)
 	if v := replica.Verdict(); *got.MinDetectable == record.Round(v.MinDetectable/detector.MB, 4) {

@@ -42,10 +42,10 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 	x.absent = absent
 	out := record.AppVerdict{
 		Device: p.Device, User: p.User, App: p.Process, Processes: []string{}, Leaking: []string{},
-		Samples: p.Samples, Details: p.Details, Restarts: p.Restarts, Gaps: p.Gaps, Absent: p.Absent, Duration: p.Duration, LastMB: p.LastMB,
+		Samples: p.Samples, Details: p.Details, Restarts: p.Restarts, Gaps: p.Gaps, Missing: p.Missing, Duration: p.Duration, LastMB: p.LastMB,
 		State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, FirstSuspicious: p.FirstSuspicious, FirstLeaking: p.FirstLeaking,
 		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, Shares: p.Shares, Jumps: p.Jumps,
-		Because: p.Because, Evidence: p.Evidence, Transitions: p.Transitions, Warnings: p.Warnings,
+		Reason: p.Reason, Evidence: p.Evidence, Transitions: p.Transitions, Warnings: p.Warnings,
 	}
 	for _, m := range x.members {
 		if len(out.Processes) < maxNamed && !slices.Contains(out.Processes, m.Key().Name) {
@@ -62,17 +62,17 @@ func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {
 	case x.disordered:
 		out.Gate = detector.Inconclusive
-		out.Because = "its processes are not added up: the rows are not in the order of time; sort the table by t_s"
+		out.Reason = "its processes are not added up: the rows are not in the order of time; sort the table by t_s"
 	case x.Samples == 0 && x.mixed:
-		out.Because = "its processes are not added up: some are read by Pss, others by RssAnon"
+		out.Reason = "its processes are not added up: some are read by Pss, others by RssAnon"
 	case x.Samples == 0:
-		out.Because = "its processes were never read in the same round"
+		out.Reason = "its processes were never read in the same round"
 	}
 	list, grown, born := x.since(x.windowOf(out))
 	out.ByProcess = present(list)
 	if out.Gate == detector.Leak && grown > 0 && born >= grown/2 {
 		out.Gate = detector.Inconclusive
-		out.Because = fmt.Sprintf("%.0f of %.0f MB are of processes that started meanwhile: more processes, not a leak of one; %s", born, grown, out.Because)
+		out.Reason = fmt.Sprintf("%.0f of %.0f MB are of processes that started meanwhile: more processes, not a leak of one; %s", born, grown, out.Reason)
 	}
 }
 

@@ -247,18 +247,18 @@ func conclude(out *record.CountsAtMarks, loops int, proofs, doubts, clean []stri
 	after := text.Count(max(loops, 0), "loop", "loops")
 	switch {
 	case len(proofs) > 0:
-		out.Gate, out.Because, out.Rising = detector.Leak, strings.Join(proofs[:min(len(proofs), shownProofs)], ", "), false
+		out.Gate, out.Reason, out.Rising = detector.Leak, strings.Join(proofs[:min(len(proofs), shownProofs)], ", "), false
 		if n := len(proofs) - shownProofs; n > 0 {
-			out.Because += fmt.Sprintf(", and %d counts more", n)
+			out.Reason += fmt.Sprintf(", and %d counts more", n)
 		}
 	case len(doubts) > 0:
-		out.Because = fmt.Sprintf("%s: more left behind, but not proved for every loop: %s", after, first(doubts))
+		out.Reason = fmt.Sprintf("%s: more left behind, but not proved for every loop: %s", after, first(doubts))
 	case loops < leastCountLoops:
-		out.Because = fmt.Sprintf("%s with counts; %d are needed", after, leastCountLoops)
+		out.Reason = fmt.Sprintf("%s with counts; %d are needed", after, leastCountLoops)
 	case !out.Collected:
-		out.Because = fmt.Sprintf("%s: no count rose, but no garbage collection was forced before it", after)
+		out.Reason = fmt.Sprintf("%s: no count rose, but no garbage collection was forced before it", after)
 	default:
-		out.Gate, out.Because = detector.Pass, fmt.Sprintf("%s: no %s left behind", after, oneOf(clean))
+		out.Gate, out.Reason = detector.Pass, fmt.Sprintf("%s: no %s left behind", after, oneOf(clean))
 	}
 }
 
@@ -370,30 +370,30 @@ func judgeByCounts(p *record.Process) {
 	for _, s := range p.CountsAtMarks {
 		switch {
 		case s.Gate == detector.Leak && p.Gate == detector.Leak:
-			p.Because = s.Because + "; " + p.Because
+			p.Reason = s.Reason + "; " + p.Reason
 			return
 		case s.Gate == detector.Leak:
-			trend := p.Because
-			p.Gate, p.Kind, p.Because = detector.Leak, s.Kind, s.Because
+			trend := p.Reason
+			p.Gate, p.Kind, p.Reason = detector.Leak, s.Kind, s.Reason
 			if trend != "" {
-				p.Because += "; " + trendWords + trend
+				p.Reason += "; " + trendWords + trend
 			}
 			return
 		case s.Rising && p.Gate != detector.Inconclusive && p.Gate != detector.Leak:
 			// Objects are too small to show in the memory.
-			p.Gate, p.Because = detector.Inconclusive, s.Because+"; "+trendWords+p.Because
+			p.Gate, p.Reason = detector.Inconclusive, s.Reason+"; "+trendWords+p.Reason
 			return
 		case s.Gate == detector.Pass, s.Rising:
-			shown = s.Because
+			shown = s.Reason
 		}
 	}
 	if shown != "" && p.Gate == detector.Pass {
-		p.Because += "; " + shown
+		p.Reason += "; " + shown
 	}
 	if p.Gate != detector.Inconclusive || shown == "" {
 		return
 	}
-	p.Because = strings.TrimSuffix(shown+"; "+unjudgedWords+p.Because, ": ")
+	p.Reason = strings.TrimSuffix(shown+"; "+unjudgedWords+p.Reason, ": ")
 }
 
 const (

@@ -166,15 +166,15 @@ func TestCountsAtMarks(t *testing.T) {
 			c.lines(r)
 			run := r.finished(t)
 			p := run.Processes[0]
-			if p.Gate != c.gate || p.Kind != c.kind || !strings.Contains(p.Because, c.because) {
-				t.Errorf("%s, %s: %s; want %s, %s: %s", p.Gate, p.Kind, p.Because, c.gate, c.kind, c.because)
+			if p.Gate != c.gate || p.Kind != c.kind || !strings.Contains(p.Reason, c.because) {
+				t.Errorf("%s, %s: %s; want %s, %s: %s", p.Gate, p.Kind, p.Reason, c.gate, c.kind, c.because)
 			}
 			if exit := ExitCode(run, record.Plan{}); exit != c.exit {
-				t.Errorf("exit code %d, want %d: %s", exit, c.exit, p.Because)
+				t.Errorf("exit code %d, want %d: %s", exit, c.exit, p.Reason)
 			}
 			// With 12 collections the memory is judged as well: it does not grow here.
-			if p.TrendGate == detector.Leak || !strings.Contains(p.Because, "no growth after forced collections") && p.TrendGate != detector.Inconclusive {
-				t.Errorf("a verdict on counts is taken for one on the trend: %s", p.Because)
+			if p.TrendGate == detector.Leak || !strings.Contains(p.Reason, "no growth after forced collections") && p.TrendGate != detector.Inconclusive {
+				t.Errorf("a verdict on counts is taken for one on the trend: %s", p.Reason)
 			}
 		})
 	}

@@ -126,11 +126,11 @@ func withoutAndBroken(t *testing.T, lines []toldLine, lost int) []byte {
 
 // verdictOf leaves of a process what a break decides.
 func verdictOf(p record.Process) record.Process {
-	p.Gaps, p.Missed, p.Absent = 0, 0, 0
+	p.Gaps, p.Missed, p.Missing = 0, 0, 0
 	p.Transitions = slices.Clone(p.Transitions)
 	for i := range p.Transitions {
 		if p.Transitions[i].To == detector.Normal {
-			p.Transitions[i].Because = ""
+			p.Transitions[i].Reason = ""
 		}
 	}
 	return p
@@ -229,7 +229,7 @@ func checkHole(t *testing.T, lines []toldLine, lost int, got, whole record.Proce
 	if math.IsNaN(before) || math.IsNaN(after) || after < before {
 		return
 	}
-	if hole := got.Absent - whole.Absent; got.Gaps == whole.Gaps+1 && math.Abs(hole-(after-before)) > 0.01 {
+	if hole := got.Missing - whole.Missing; got.Gaps == whole.Gaps+1 && math.Abs(hole-(after-before)) > 0.01 {
 		t.Errorf("line %d, %s: %g s more are absent, samples at %g and %g", lost+1, got.Process, hole, before, after)
 	}
 }
@@ -335,7 +335,7 @@ func TestRebuildWithoutItsBeginning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := run.Processes[0]; p.Source != string(capture.Status) || p.Gaps != 0 || p.Absent != 0 || p.Samples != 60 {
+	if p := run.Processes[0]; p.Source != string(capture.Status) || p.Gaps != 0 || p.Missing != 0 || p.Samples != 60 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -344,14 +344,14 @@ func TestRebuildWithoutItsBeginning(t *testing.T) {
 func TestRebuildWithAHoleInAHole(t *testing.T) {
 	for _, word := range []string{"gap", "missed"} {
 		lines := slices.Concat(steadyLines(20, 0, "smaps_rollup"), []string{"lost",
-			fmt.Sprintf(`{"t_s":900,"up_s":1900,"device":"S1","event":%q,"user":0,"process":"com.x","pid":5,"lasted_s":200}`, word)},
+			fmt.Sprintf(`{"t_s":900,"up_s":1900,"device":"S1","event":%q,"user":0,"process":"com.x","pid":5,"duration_s":200}`, word)},
 			steadyLines(60, 0, "smaps_rollup")[31:])
 		run, _, err := rebuildOf(t, linesOf(lines))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := run.Processes[0]; p.Gaps != 1 || p.Missed != 0 || p.Absent != 330 {
-			t.Errorf("%s: %d gaps, %d missed, %g s", word, p.Gaps, p.Missed, p.Absent)
+		if p := run.Processes[0]; p.Gaps != 1 || p.Missed != 0 || p.Missing != 330 {
+			t.Errorf("%s: %d gaps, %d missed, %g s", word, p.Gaps, p.Missed, p.Missing)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func TestRebuildDamagedExit(t *testing.T) {
 			lines[i] = lines[i][:50]
 		}
 		run, doubts, err := rebuildOf(t, linesOf(lines))
-		if err != nil || len(doubts) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" || run.Processes[0].Gaps != 7 || run.Processes[0].Absent != 7*60 {
+		if err != nil || len(doubts) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" || run.Processes[0].Gaps != 7 || run.Processes[0].Missing != 7*60 {
 			t.Errorf("strict %v: exit %d, %d doubts, %+v, %v", strict, run.ExitCode, len(doubts), run.Processes, err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestDiagnosesAreShortened(t *testing.T) {
 	var list []record.Diagnosis
 	for range 600 {
-		list = append(list, record.Diagnosis{Folder: "artifacts/x/y", Summary: []string{"a"}, Findings: []record.Finding{{What: "leak", Trace: []string{strings.Repeat("x", 100<<10)}}}})
+		list = append(list, record.Diagnosis{Folder: "artifacts/x/y", Summary: []string{"a"}, Findings: []record.Finding{{Type: "leak", Trace: []string{strings.Repeat("x", 100<<10)}}}})
 	}
 	small := []record.Diagnosis{list[0], list[1]}
 	if kept, cut := shorten(small); cut != 0 || len(kept) != 2 || len(kept[0].Findings) != 1 {

@@ -20,7 +20,7 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		return record.ExitLeak
 	case deviceLost(r), len(r.Processes) == 0:
 		return record.ExitNoDevice
-	case !plan.AllowUnjudged && slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unread }):
+	case !plan.AllowUnjudged && slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unreadable }):
 		return record.ExitUnread
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
 		// A command whose end nobody has seen has not done what it was to do.

@@ -90,7 +90,7 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 			r.Devices = append(r.Devices, record.Device{Device: "B", Error: "gone"})
 		}},
 		{"a dump could not be analyzed", 6, func(r *record.Run, _ *record.Plan) {
-			r.MissingEvidence = append(r.MissingEvidence, record.MissingEvidence{Unread: true})
+			r.MissingEvidence = append(r.MissingEvidence, record.MissingEvidence{Unreadable: true})
 		}},
 		{"the workload failed", 4, func(r *record.Run, _ *record.Plan) { r.Workload = &record.Workload{Error: "exit 1"} }},
 		{"a device dropped the workload", 4, func(r *record.Run, _ *record.Plan) {

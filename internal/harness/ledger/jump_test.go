@@ -19,7 +19,7 @@ func TestJumpIsNoStep(t *testing.T) {
 	a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
 	for _, state := range []detector.State{detector.Normal, detector.Suspicious, detector.Confirming, detector.Leaking} {
 		out := l.entries(a, []detector.Transition{{At: 160 * time.Second, From: state, To: state, Rule: "jump", Because: "+250 MB"}})
-		if len(out) != 1 || !out[0].Jump() || out[0].T != 60 || out[0].Because != "+250 MB" {
+		if len(out) != 1 || !out[0].Jump() || out[0].T != 60 || out[0].Reason != "+250 MB" {
 			t.Errorf("%v: %+v", state, out)
 		}
 	}
@@ -55,7 +55,7 @@ func TestJumpsAcrossAReboot(t *testing.T) {
 			if i >= 20 {
 				second += 1000 // the reboot came at 3000 and not at 2000
 			}
-			want = append(want, record.Jump{T: second, MB: float64(i + 1), Stayed: i%2 == 0})
+			want = append(want, record.Jump{T: second, Size: float64(i + 1), Sustained: i%2 == 0})
 		}
 		from := max(0, told-maxJumps)
 		got := a.jumpsOf(jumps[from:])

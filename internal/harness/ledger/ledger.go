@@ -114,7 +114,7 @@ func (l *Ledger) AddEvent(e record.Event) error {
 	if err != nil {
 		return err
 	}
-	if err := plausible(e.T, e.Up, e.Lasted); err != nil {
+	if err := plausible(e.T, e.Up, e.Duration); err != nil {
 		return err
 	}
 	l.lines++
@@ -249,15 +249,15 @@ func (l *Ledger) Run() record.Run {
 	}
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
-		Policy: plan.Policy, Patterns: append([]string{}, plan.Processes...), Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Own: l.stopped.Own,
+		Policy: plan.Policy, Patterns: append([]string{}, plan.Processes...), Stopped: l.stopped.Text, StopReason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Overhead: l.stopped.Overhead,
 		Devices: []record.Device{}, Processes: []record.Process{}, Apps: []record.AppVerdict{}, Windows: []record.JudgedWindow{}, Checks: []record.Check{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
-		if r.Own == nil {
-			r.Own = p.own
+		if r.Overhead == nil {
+			r.Overhead = p.own
 		}
 		if p.extended != nil && p.last-*p.extended >= r.Extended {
-			r.Extended, r.ExtendedBecause = record.Round(p.last-*p.extended, 3), p.extendedBecause
+			r.Extended, r.ExtendedReason = record.Round(p.last-*p.extended, 3), p.extendedBecause
 		}
 		r.Devices = append(r.Devices, p.device())
 		r.Diagnoses = append(r.Diagnoses, p.diagnoses()...)

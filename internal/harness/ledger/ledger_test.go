@@ -173,8 +173,8 @@ func TestAmongTheProcessesOfAllDevices(t *testing.T) {
 		fewer := d.Verdict().Gate
 		d.Among(600)
 		got, want := run.Processes[i], d.Verdict()
-		if got.Gate != want.Gate || got.Because != want.Because {
-			t.Errorf("%s of %s: %s, %s, want %s, %s", got.Process, got.Device, got.Gate, got.Because, want.Gate, want.Because)
+		if got.Gate != want.Gate || got.Reason != want.Because {
+			t.Errorf("%s of %s: %s, %s, want %s, %s", got.Process, got.Device, got.Gate, got.Reason, want.Gate, want.Because)
 		}
 		if fewer != want.Gate {
 			changed++

@@ -69,7 +69,7 @@ func (a *Account) addDump(d record.Diagnosis) {
 	for _, l := range s.leaks {
 		l.Counts, l.AllBytes = append(l.Counts, 0), append(l.AllBytes, 0)
 	}
-	skipped := d.LeaksSkipped
+	skipped := d.LeaksOmitted
 	for _, found := range d.Leaks {
 		if !s.add(at, found) {
 			skipped++
@@ -160,9 +160,9 @@ func (s *incarnation) record() record.MarkSeries {
 	}
 	s.conclude(&out, settled, grown, doubtful)
 	if n := len(out.Leaks) - shownLeaksAtMarks; n > 0 {
-		out.Leaks, out.LeaksSkipped = out.Leaks[:shownLeaksAtMarks], n
+		out.Leaks, out.LeaksOmitted = out.Leaks[:shownLeaksAtMarks], n
 	}
-	out.LeaksSkipped += s.skipped
+	out.LeaksOmitted += s.skipped
 	return out
 }
 
@@ -173,22 +173,22 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doub
 	out.Gate, out.Rising = detector.Inconclusive, len(grown) == 0 && len(doubtful) > 0
 	switch {
 	case len(grown) > 0:
-		out.Gate, out.Because = detector.Leak, first(grown)
+		out.Gate, out.Reason = detector.Leak, first(grown)
 	case n < fewest && out.Rising:
-		out.Because = fmt.Sprintf("%s; a verdict needs %d%s: more objects of %s", dumpsAtMarks(n), fewest, inUse(settled), first(doubtful))
+		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s: more objects of %s", dumpsAtMarks(n), fewest, inUse(settled), first(doubtful))
 	case n < fewest:
-		out.Because = fmt.Sprintf("%s; a verdict needs %d%s", dumpsAtMarks(n), fewest, inUse(settled))
+		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s", dumpsAtMarks(n), fewest, inUse(settled))
 	case s.skipped > 0:
-		out.Because = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n), text.Count(s.skipped, "leak was", "leaks were"))
+		out.Reason = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n), text.Count(s.skipped, "leak was", "leaks were"))
 	case len(doubtful) > 0:
-		out.Because = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(doubtful))
+		out.Reason = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(doubtful))
 	case s.undecided != "":
-		out.Because = fmt.Sprintf("%s: leaks cannot be ruled out: %s", dumpsAtMarks(n), s.undecided)
+		out.Reason = fmt.Sprintf("%s: leaks cannot be ruled out: %s", dumpsAtMarks(n), s.undecided)
 	default:
-		out.Gate, out.Because = detector.Pass, dumpsAtMarks(n)+": no leak grew"
+		out.Gate, out.Reason = detector.Pass, dumpsAtMarks(n)+": no leak grew"
 	}
 	if s.growing != "" && len(grown) == 0 {
-		out.Because += fmt.Sprintf("; %s grew in every one of them, as a cache that fills does as well", s.growing)
+		out.Reason += fmt.Sprintf("; %s grew in every one of them, as a cache that fills does as well", s.growing)
 	}
 }
 
@@ -269,16 +269,16 @@ func (a *Account) seriesAtMarks() []record.MarkSeries {
 // judgeAtMarks makes the verdict on a process that of its dumps at marks where they prove a
 // leak, and adds what they show to the reason where the trend cannot tell.
 func judgeAtMarks(p *record.Process) {
-	trend := p.Because
+	trend := p.Reason
 	for _, s := range p.AtMarks {
 		switch {
 		case s.Gate == detector.Leak && p.Gate == detector.Leak:
-			p.Because = s.Because + "; " + trend
+			p.Reason = s.Reason + "; " + trend
 			return
 		case s.Gate == detector.Leak:
-			p.Gate, p.Kind, p.Because = detector.Leak, detector.Java, s.Because
+			p.Gate, p.Kind, p.Reason = detector.Leak, detector.Java, s.Reason
 			if trend != "" {
-				p.Because += "; the trend of its memory: " + trend
+				p.Reason += "; the trend of its memory: " + trend
 			}
 			return
 		}
@@ -286,7 +286,7 @@ func judgeAtMarks(p *record.Process) {
 	if p.Gate != detector.Inconclusive || len(p.AtMarks) == 0 {
 		return
 	}
-	p.Because = strings.TrimPrefix(trend+"; "+p.AtMarks[len(p.AtMarks)-1].Because, "; ")
+	p.Reason = strings.TrimPrefix(trend+"; "+p.AtMarks[len(p.AtMarks)-1].Reason, "; ")
 }
 
 // Proofs returns the leaks that the dumps at marks prove, a line each.
@@ -294,7 +294,7 @@ func (a *Account) Proofs() []string {
 	var out []string
 	for _, s := range a.incarnations {
 		if r := s.record(); r.Gate == detector.Leak {
-			out = append(out, fmt.Sprintf("%s: %s", dumpsAtMarks(len(r.Dumps)), r.Because))
+			out = append(out, fmt.Sprintf("%s: %s", dumpsAtMarks(len(r.Dumps)), r.Reason))
 		}
 	}
 	return out

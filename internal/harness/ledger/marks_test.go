@@ -20,7 +20,7 @@ func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	}
 	d := record.Diagnosis{
 		Process: "com.x", PID: pid, Trigger: record.TriggerMark, Mark: fmt.Sprintf("loop %d", n), T: float64(n),
-		Folder: fmt.Sprintf("artifacts/com.x/%d-%d", pid, n), Analysed: true, Settled: settled, Leaks: leaks,
+		Folder: fmt.Sprintf("artifacts/com.x/%d-%d", pid, n), Analyzed: true, Settled: settled, Leaks: leaks,
 	}
 	return record.Event{T: float64(n), Up: 100 + float64(n), Event: "diagnosed", Process: "com.x", User: new(0), PID: pid, Diagnosis: &d}
 }
@@ -87,11 +87,11 @@ func TestDumpsAtMarks(t *testing.T) {
 		library = append(library, dumpAt(7, i, true, known))
 	}
 	skipped := dumps(true, 5, 5, 5)
-	skipped[1].Diagnosis.LeaksSkipped = 3
+	skipped[1].Diagnosis.LeaksOmitted = 3
 	undecided := dumps(true, 5, 5, 5)
 	undecided[1].Diagnosis.Undecided = "the dump is truncated"
 	grows := append(dumps(true, 5, 5, 5), record.Event{Event: "diagnosed", Process: "com.x", User: new(0), PID: 7, T: 9, Up: 109, Diagnosis: &record.Diagnosis{
-		PID: 7, Trigger: record.TriggerMarks, Folder: "f", Findings: []record.Finding{{What: "growing", Name: "ImageCache.map (HashMap)"}}}})
+		PID: 7, Trigger: record.TriggerMarks, Folder: "f", Findings: []record.Finding{{Type: "growing", Name: "ImageCache.map (HashMap)"}}}})
 	again := dumps(true, 1, 2, 3)
 	again[2].Diagnosis.Folder = again[1].Diagnosis.Folder // the same dump, told twice
 	restarted := append(dumps(true, 1, 2), dumpAt(8, 3, true, screens(1)), dumpAt(8, 4, true, screens(2)), dumpAt(8, 5, true, screens(3)))
@@ -123,14 +123,14 @@ func TestDumpsAtMarks(t *testing.T) {
 	} {
 		p := accountOf(t, c.lines...).Record(1)
 		last := p.AtMarks[len(p.AtMarks)-1]
-		if last.Gate != c.gate || !strings.Contains(last.Because, c.says) {
-			t.Errorf("%s: %s: %s", name, last.Gate, last.Because)
+		if last.Gate != c.gate || !strings.Contains(last.Reason, c.says) {
+			t.Errorf("%s: %s: %s", name, last.Gate, last.Reason)
 		}
-		if last.Rising != (c.gate == detector.Inconclusive && strings.Contains(last.Because, "more objects")) {
-			t.Errorf("%s: rising is %v: %s", name, last.Rising, last.Because)
+		if last.Rising != (c.gate == detector.Inconclusive && strings.Contains(last.Reason, "more objects")) {
+			t.Errorf("%s: rising is %v: %s", name, last.Rising, last.Reason)
 		}
-		if leak := c.gate == detector.Leak; leak != (p.Gate == detector.Leak) || leak && p.Kind != detector.Java || !strings.Contains(p.Because, c.says) {
-			t.Errorf("%s: the process is %s, %s: %s", name, p.Gate, p.Kind, p.Because)
+		if leak := c.gate == detector.Leak; leak != (p.Gate == detector.Leak) || leak && p.Kind != detector.Java || !strings.Contains(p.Reason, c.says) {
+			t.Errorf("%s: the process is %s, %s: %s", name, p.Gate, p.Kind, p.Reason)
 		}
 	}
 }
@@ -235,8 +235,8 @@ func TestDumpsAreBounded(t *testing.T) {
 		lines = append(lines, dumpAt(100+pid, 1, true))
 	}
 	p := accountOf(t, lines...).Record(1)
-	if len(p.AtMarks) != maxSeries || len(p.AtMarks[0].Dumps) != maxMarkDumps || len(p.AtMarks[0].Leaks) != shownLeaksAtMarks || p.AtMarks[0].LeaksSkipped == 0 || p.Gate == detector.Leak {
-		t.Errorf("%d series, %d dumps, %d leaks, %d skipped, %s", len(p.AtMarks), len(p.AtMarks[0].Dumps), len(p.AtMarks[0].Leaks), p.AtMarks[0].LeaksSkipped, p.Gate)
+	if len(p.AtMarks) != maxSeries || len(p.AtMarks[0].Dumps) != maxMarkDumps || len(p.AtMarks[0].Leaks) != shownLeaksAtMarks || p.AtMarks[0].LeaksOmitted == 0 || p.Gate == detector.Leak {
+		t.Errorf("%d series, %d dumps, %d leaks, %d skipped, %s", len(p.AtMarks), len(p.AtMarks[0].Dumps), len(p.AtMarks[0].Leaks), p.AtMarks[0].LeaksOmitted, p.Gate)
 	}
 	text, err := json.Marshal(p)
 	if err != nil || len(text) > 1<<20 {
@@ -288,7 +288,7 @@ func TestObjectCounts(t *testing.T) {
 	for i, n := range []int64{1, 9, 4} {
 		count(float64(3+i), 8, n)
 	}
-	want := []record.ObjectCount{{Name: "Activities", First: 1, Most: 9, Last: 4}, {Name: "Views", First: 80, Most: 80, Last: 80}}
+	want := []record.ObjectCount{{Name: "Activities", First: 1, Max: 9, Last: 4}, {Name: "Views", First: 80, Max: 80, Last: 80}}
 	if got := p.accounts[0].Record(1).Objects; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}

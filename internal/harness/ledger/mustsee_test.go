@@ -24,7 +24,7 @@ func TestMustSee(t *testing.T) {
 			p.AddSample(record.Sample{T: at, Up: at + 100, Process: "com.x", PID: 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
 		}
 		r := l.Run()
-		return r.Processes[0].Gate, r.Windows[0].Processes[0].Gate, r.Processes[0].Because
+		return r.Processes[0].Gate, r.Windows[0].Processes[0].Gate, r.Processes[0].Reason
 	}
 	for rate, want := range map[float64]detector.Gate{0: "pass", 1000: "pass", 1: "inconclusive", -1: "pass", 1e300: "pass"} {
 		gate, window, because := gates(rate)

@@ -37,7 +37,7 @@ type Part struct {
 	checks        []record.Check
 	skippedChecks int
 	usage         record.Usage
-	own           *record.Own // of all devices together
+	own           *record.Overhead // of all devices together
 	// lost says why the device's part ended early.
 	lost string
 	// extended is t_s at which the run would have ended without a suspicion, extendedBecause the
@@ -170,7 +170,7 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		if e.Usage != nil {
 			p.usage = *e.Usage
 		}
-		p.own = e.Own
+		p.own = e.Overhead
 	case "lost":
 		p.lost = e.Text
 	case "extended":
@@ -236,7 +236,7 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	var out []Entry
 	for _, t := range machine {
 		e := Entry{a, record.Transition{
-			T: p.Seconds(t.At), From: t.From, To: t.To, Kind: t.Kind, Because: t.Because,
+			T: p.Seconds(t.At), From: t.From, To: t.To, Kind: t.Kind, Reason: t.Because,
 		}}
 		if e.Jump() {
 			a.addJump(p.begun)

@@ -167,7 +167,7 @@ func FuzzRebuild(f *testing.F) {
 		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}`,
 		`{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
 		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" + `{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
-		`{"t_s":1,"up_s":2,"device":"S1","event":"gap","process":"x","user":10,"lasted_s":-1e308}`,
+		`{"t_s":1,"up_s":2,"device":"S1","event":"gap","process":"x","user":10,"duration_s":-1e308}`,
 		`{"event":"stopped","text":"duration","usage":{}}`,
 	} {
 		f.Add([]byte(header + lines + "\n"))
@@ -214,11 +214,11 @@ func TestRebuildHostileLines(t *testing.T) {
 	}
 	for name, lines := range map[string]string{
 		"a diagnosis of nobody":   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
-		"a diagnosis of the past": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"took_s":1e308}}`,
-		"without one":             `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","again":true}`,
+		"a diagnosis of the past": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"duration_s":1e308}}`,
+		"without one":             `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","retry":true}`,
 		"many":                    many.String(),
 		"no folder, twice":        `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
-		"a pause of minus a year": `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","lasted_s":-31536000}`,
+		"a pause of minus a year": `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","duration_s":-31536000}`,
 		"headroom":                `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
 		"a heap without a limit":  `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
 	} {

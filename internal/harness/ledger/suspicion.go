@@ -34,7 +34,7 @@ func (p *Part) Suspicion() (why string, proved bool) {
 // short does not.
 func suspicion(p record.Process) string {
 	if n := len(p.AtMarks); n > 0 && p.AtMarks[n-1].Rising {
-		return fmt.Sprintf("%s: %s", p.Process, p.AtMarks[n-1].Because)
+		return fmt.Sprintf("%s: %s", p.Process, p.AtMarks[n-1].Reason)
 	}
 	switch {
 	case p.Gate == detector.Leak:

@@ -85,7 +85,7 @@ func Unjudged(p record.Process, seconds float64) string {
 	needs := "a trend needs " + minutes(TrendNeeds.Seconds())
 	const atMarks = "dump heaps at marks (`diagnose.dump: at_marks`)"
 	if n := len(p.AtMarks); n > 0 {
-		return fmt.Sprintf("%s %s; %s: set more marks in one life of the process", name, wholeNight(p, seconds), p.AtMarks[n-1].Because)
+		return fmt.Sprintf("%s %s; %s: set more marks in one life of the process", name, wholeNight(p, seconds), p.AtMarks[n-1].Reason)
 	}
 	switch {
 	case p.Samples == 0:
@@ -107,7 +107,7 @@ func wholeNight(p record.Process, seconds float64) string {
 	case p.Restarts > 0:
 		return fmt.Sprintf("restarted %s, longest life %s", text.Count(p.Restarts, "time", "times"), minutes(p.LongestStretch))
 	case p.Gaps > 0 && p.Alive > 2*p.LongestStretch:
-		return fmt.Sprintf("could not be read for %s of %s, longest stretch %s", minutes(p.Absent), minutes(p.Alive), minutes(p.LongestStretch))
+		return fmt.Sprintf("could not be read for %s of %s, longest stretch %s", minutes(p.Missing), minutes(p.Alive), minutes(p.LongestStretch))
 	case p.Alive < seconds-TrendNeeds.Seconds():
 		return fmt.Sprintf("was there for only %s of %s", minutes(p.Alive), minutes(seconds))
 	}
@@ -184,7 +184,7 @@ func deviceUnjudged(r record.Run, d record.Device) string {
 		case Judged(p), judgedWithin(r, p):
 			return ""
 		default:
-			because = fmt.Sprintf("no process has a verdict; %s: %s", text.Head(p.Process, maxText), cmp.Or(p.Because, string(p.Gate)))
+			because = fmt.Sprintf("no process has a verdict; %s: %s", text.Head(p.Process, maxText), cmp.Or(p.Reason, string(p.Gate)))
 		}
 	}
 	if slices.ContainsFunc(r.Checks, func(c record.Check) bool { return c.Device == d.Device && c.Verdict == record.VerdictPass }) {

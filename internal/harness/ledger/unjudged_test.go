@@ -26,9 +26,9 @@ func TestUnjudged(t *testing.T) {
 		"killed every 6 s":   {short(record.Process{Samples: 900, Restarts: 900, Alive: night}), night, "com.shop restarted 900 times, no life long enough for two samples; a trend needs 30 min without restart"},
 		"a short run":        {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), 12 * minute, "com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer, or dump heaps at marks"},
 		"gone early":         {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), night, "com.shop was there for only 12 min of 8.0 h; a trend needs 30 min"},
-		"holes":              {short(record.Process{Samples: 300, Gaps: 7, Absent: 5 * hour, Alive: night, LongestStretch: 24 * minute}), night, "com.shop could not be read for 5.0 h of 8.0 h, longest stretch 24 min; a trend needs 30 min"},
+		"holes":              {short(record.Process{Samples: 300, Gaps: 7, Missing: 5 * hour, Alive: night, LongestStretch: 24 * minute}), night, "com.shop could not be read for 5.0 h of 8.0 h, longest stretch 24 min; a trend needs 30 min"},
 		"never read":         {short(record.Process{Alive: night}), night, "com.shop was there for 8.0 h and could not be read: `leakgate doctor`"},
-		"too few dumps": {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute, AtMarks: series(record.MarkSeries{Gate: "inconclusive", Because: "2 heap dumps at marks; a verdict needs 3"})}), 12 * minute,
+		"too few dumps": {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute, AtMarks: series(record.MarkSeries{Gate: "inconclusive", Reason: "2 heap dumps at marks; a verdict needs 3"})}), 12 * minute,
 			"com.shop was watched for only 11 min; 2 heap dumps at marks; a verdict needs 3: set more marks"},
 		"judged by dumps":              {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute, AtMarks: series(record.MarkSeries{Gate: "pass"})}), 12 * minute, ""},
 		"judged by pooled lives":       {record.Process{Gate: "pass", Restarts: 47, Alive: night, LongestStretch: 9 * minute}, night, ""},
@@ -53,7 +53,7 @@ func TestUnjudged(t *testing.T) {
 func TestNothingUnjudgedIsGreen(t *testing.T) {
 	pass := record.Process{Device: "A", Process: "system_server", Gate: "pass", Alive: 28800, LongestStretch: 28800}
 	crashing := record.Process{Device: "A", Process: "com.shop", Gate: "inconclusive", Restarts: 47, Samples: 900, Alive: 28000, LongestStretch: 540}
-	doubt := record.Process{Device: "B", Process: "com.shop", Gate: "inconclusive", Because: "grew 90 MB", Samples: 900, Alive: 28000, LongestStretch: 28000}
+	doubt := record.Process{Device: "B", Process: "com.shop", Gate: "inconclusive", Reason: "grew 90 MB", Samples: 900, Alive: 28000, LongestStretch: 28000}
 	one, two := []record.Device{{Device: "A", Duration: 28800}}, []record.Device{{Device: "A", Duration: 28800}, {Device: "B", Duration: 28800}}
 	lost := []record.Device{{Device: "A", Duration: 28800}, {Device: "B", Duration: 100, Error: "gone"}}
 	check := func(device string, v record.CheckVerdict) []record.Check {
@@ -130,7 +130,7 @@ func TestLives(t *testing.T) {
 	if want := 620.0 + 810 + 3540 + 60; p.Alive != want || p.LongestStretch != 780 {
 		t.Errorf("alive %v s, want %v; longest stretch %v s, want 780", p.Alive, want, p.LongestStretch)
 	}
-	if want := "restarted 2 times; longest life 13 min, a trend needs 30 min"; !strings.HasPrefix(p.Because, want) {
-		t.Errorf("because: %s", p.Because)
+	if want := "restarted 2 times; longest life 13 min, a trend needs 30 min"; !strings.HasPrefix(p.Reason, want) {
+		t.Errorf("because: %s", p.Reason)
 	}
 }

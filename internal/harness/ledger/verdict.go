@@ -23,7 +23,7 @@ func (a *Account) Record(processes int) record.Process {
 		Device: a.Device(), User: a.User, Process: a.Key().Name, PID: a.PID,
 		Source: string(a.source), Reasons: present(a.reasons),
 		Restarts: a.restarts, Samples: a.Samples, Details: a.details,
-		Missed: a.missed, Gaps: a.gaps, Absent: record.Round(a.absent, 3), Paused: record.Round(a.paused, 3),
+		Missed: a.missed, Gaps: a.gaps, Missing: record.Round(a.absent, 3), Paused: record.Round(a.paused, 3),
 		Duration:        record.Round(v.Duration.Seconds(), 3),
 		FirstSuspicious: a.firstSuspicious, FirstLeaking: a.firstLeaking,
 		Headroom: a.limits.standings(), HeadroomReasons: present(a.limits.reasons), Limits: present(a.limits.warnings),
@@ -76,7 +76,7 @@ func (a *Account) Unjudged(p record.Process) string { return Unjudged(p, a.watch
 // SetVerdict replaces in the record of a process what a verdict says about a series:
 // everything but the states and the jumps. A leak that its dumps or counts at marks prove stays one.
 func SetVerdict(p *record.Process, v detector.Verdict) {
-	p.Gate, p.TrendGate, p.Kind, p.Because = v.Gate, v.Gate, v.Kind, v.Because
+	p.Gate, p.TrendGate, p.Kind, p.Reason = v.Gate, v.Gate, v.Kind, v.Because
 	p.Flat = record.Round(v.Flat.Seconds(), 3)
 	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
 	p.Rate, p.RateInterval, p.MinDetectable, p.MinDetectableLately = nil, nil, nil, nil
@@ -113,7 +113,7 @@ func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
 		if recorded := len(a.jumps) - len(jumps) + i; recorded >= 0 {
 			zero = a.jumps[recorded]
 		}
-		out[i] = record.Jump{T: record.Round((j.At - zero).Seconds(), 3), MB: mb(j.Bytes), Stayed: j.Stayed}
+		out[i] = record.Jump{T: record.Round((j.At - zero).Seconds(), 3), Size: mb(j.Bytes), Sustained: j.Stayed}
 	}
 	return out
 }

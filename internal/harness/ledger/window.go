@@ -102,8 +102,8 @@ func (w *window) record(ended float64, windows int) record.JudgedWindow {
 // ofWindow is what a window keeps of the record of a process.
 func ofWindow(p record.Process) record.WindowProcess {
 	return record.WindowProcess{
-		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps, Absent: p.Absent,
-		Duration: p.Duration, State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, Because: p.Because,
+		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps, Missing: p.Missing,
+		Duration: p.Duration, State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, Reason: p.Reason,
 		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, AtMarks: p.AtMarks, CountsAtMarks: p.CountsAtMarks,
 	}
 }
@@ -111,8 +111,8 @@ func ofWindow(p record.Process) record.WindowProcess {
 // appOfWindow is what a window keeps of the record of an app.
 func appOfWindow(x record.AppVerdict) record.WindowApp {
 	return record.WindowApp{
-		User: x.User, App: x.App, Samples: x.Samples, Gaps: x.Gaps, Absent: x.Absent, Duration: x.Duration,
-		State: x.State, Worst: x.Worst, Gate: x.Gate, Kind: x.Kind, Because: x.Because,
+		User: x.User, App: x.App, Samples: x.Samples, Gaps: x.Gaps, Missing: x.Missing, Duration: x.Duration,
+		State: x.State, Worst: x.Worst, Gate: x.Gate, Kind: x.Kind, Reason: x.Reason,
 		Rate: x.Rate, RateInterval: x.RateInterval, MinDetectable: x.MinDetectable, Growth: x.Growth,
 	}
 }

@@ -62,8 +62,8 @@ func TestSumOfATable(t *testing.T) {
 			t.Errorf("%s: %d apps", name, len(r.Apps))
 			continue
 		}
-		if a := r.Apps[0]; a.Leaks() != c.leaks || c.gate != "" && a.Gate != c.gate || !strings.Contains(a.Because, c.because) {
-			t.Errorf("%s: %s: %s", name, a.Gate, a.Because)
+		if a := r.Apps[0]; a.Leaks() != c.leaks || c.gate != "" && a.Gate != c.gate || !strings.Contains(a.Reason, c.because) {
+			t.Errorf("%s: %s: %s", name, a.Gate, a.Reason)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestSumAndBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := r.Apps[0]; a.Base == nil || *a.Base != base || a.Gate == detector.Leak {
-		t.Errorf("%v %s: %s", a.Base, a.Gate, a.Because)
+		t.Errorf("%v %s: %s", a.Base, a.Gate, a.Reason)
 	}
 	o.Bases = []string{write(t, "one.csv", "t_s,process,pss_kb\n0,com.shop,5\n30,com.shop,5\n")}
 	if r, err = Run(t.Context(), []string{head}, o); err != nil {

@@ -107,7 +107,7 @@ func TestDamagedTables(t *testing.T) {
 			}
 			p := r.Processes[0]
 			if p.Gate != want || p.Samples != c.samples {
-				t.Errorf("%s, leak %t: %s of %d samples, want %s of %d: %s\n%q %q", name, leaks, p.Gate, p.Samples, want, c.samples, p.Because, p.Warnings, r.Warnings)
+				t.Errorf("%s, leak %t: %s of %d samples, want %s of %d: %s\n%q %q", name, leaks, p.Gate, p.Samples, want, c.samples, p.Reason, p.Warnings, r.Warnings)
 			}
 			if lost := lostRows(t, r); lost != c.lost {
 				t.Errorf("%s: %d rows are lost, want %d: %q %q", name, lost, c.lost, p.Warnings, r.Warnings)
@@ -137,7 +137,7 @@ func TestTableCutInItsLastNumber(t *testing.T) {
 	text := strings.Join(late(true), "\n")
 	for cut := 1; cut < 7; cut++ {
 		if p := mustSay(t, text[:len(text)-cut], robust).Processes[0]; p.Gate != detector.Leak {
-			t.Errorf("%d bytes less: %s: %s", cut, p.Gate, p.Because)
+			t.Errorf("%d bytes less: %s: %s", cut, p.Gate, p.Reason)
 		}
 	}
 }
@@ -235,7 +235,7 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 			said = append(said, dir+": "+w.Error())
 		}
 		p, q := run.Processes[0], r.Processes[0]
-		if len(r.Processes) != len(run.Processes) || p.Gate != q.Gate || p.Samples != q.Samples || p.Gaps != q.Gaps || p.Because != q.Because || !slices.Equal(said, r.Warnings) {
+		if len(r.Processes) != len(run.Processes) || p.Gate != q.Gate || p.Samples != q.Samples || p.Gaps != q.Gaps || p.Reason != q.Reason || !slices.Equal(said, r.Warnings) {
 			t.Errorf("%s: report: %s of %d samples, %d gaps, %.300q\nreplay: %s of %d, %d, %.300q", name, p.Gate, p.Samples, p.Gaps, said, q.Gate, q.Samples, q.Gaps, r.Warnings)
 		}
 		if p.Gaps != c.gaps {

@@ -132,11 +132,11 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 			p := x.record(together)
 			p.File = r.name
 			if x.account.Samples == 0 {
-				p.Gate, p.Because = detector.Inconclusive, "no sample could be used"
+				p.Gate, p.Reason = detector.Inconclusive, "no sample could be used"
 			} else {
 				against.judge(&p, x)
 				if rows, lost := x.rows+r.lost, x.doubts.lost+r.lost; p.Gate != detector.Leak && tooMany(lost, rows) {
-					p.Gate, p.TrendGate, p.Flat, p.Because = detector.Inconclusive, detector.Inconclusive, 0, lostText(lost, rows, p.Because)
+					p.Gate, p.TrendGate, p.Flat, p.Reason = detector.Inconclusive, detector.Inconclusive, 0, lostText(lost, rows, p.Reason)
 				}
 				p.Unjudged = x.account.Unjudged(p.Process)
 			}
@@ -149,7 +149,7 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 			p.File = r.name
 			against.judgeApp(&p, x)
 			if lost := r.lostRows(); p.Gate != detector.Leak && tooMany(lost, r.rows) {
-				p.Gate, p.Because = detector.Inconclusive, lostText(lost, r.rows, p.Because)
+				p.Gate, p.Reason = detector.Inconclusive, lostText(lost, r.rows, p.Reason)
 			}
 			result.Apps = append(result.Apps, p)
 		}

@@ -219,7 +219,7 @@ func rowsOf(r *rand.Rand, process string, pid int) (table, ndjson []string) {
 			pid += 10_000
 			line(`{"t_s":%g,"up_s":%g,%s,"pid":%d,"start":2,"source":"smaps_rollup","event":"restart"}`, t, up, name, pid)
 		case 251:
-			line(`{"t_s":%g,"up_s":%g,%s,"event":"gap","lasted_s":4030.25}`, t, up, name)
+			line(`{"t_s":%g,"up_s":%g,%s,"event":"gap","duration_s":4030.25}`, t, up, name)
 		}
 		detail := ","
 		if i%4 == 0 {
@@ -447,8 +447,8 @@ func TestBaseDecides(t *testing.T) {
 		text := series(2, c.cache, c.leak)
 		alone := mustSay(t, text, Options{Policy: detector.RobustPolicy()}).Processes[0]
 		p := mustSay(t, text, Options{Policy: detector.RobustPolicy(), Bases: []string{base}}).Processes[0]
-		if string(p.Gate) != c.gate || p.Base == nil || *p.Base != base || p.Because == alone.Because || p.State != alone.State || p.Worst != alone.Worst {
-			t.Errorf("%s: %s, %s; alone %s, %s", name, p.Gate, p.Because, alone.Gate, alone.Because)
+		if string(p.Gate) != c.gate || p.Base == nil || *p.Base != base || p.Reason == alone.Reason || p.State != alone.State || p.Worst != alone.Worst {
+			t.Errorf("%s: %s, %s; alone %s, %s", name, p.Gate, p.Reason, alone.Gate, alone.Reason)
 		}
 		if want := c.leak + (c.cache-150)/3; p.Rate == nil || math.Abs(*p.Rate-want) > 15 {
 			t.Errorf("%s: %v MB/h more than the base, want about %g", name, *p.Rate, want)

@@ -174,7 +174,7 @@ func (t *tableReader) end() {
 	for _, f := range t.families {
 		for _, x := range f.tracks {
 			if lasted := x.lacking - x.last; x.begun && lasted > 0 {
-				x.addEvent(record.Event{Event: "unseen", Lasted: lasted.Seconds(), Text: fmt.Sprintf("no usable value in the last %v", lasted)}, x.lacking)
+				x.addEvent(record.Event{Event: "unseen", Duration: lasted.Seconds(), Text: fmt.Sprintf("no usable value in the last %v", lasted)}, x.lacking)
 			}
 		}
 	}
@@ -428,9 +428,9 @@ func (x *track) stepped(at time.Duration) {
 	step := at - x.last
 	switch {
 	case x.rhythm.hole(step):
-		x.addEvent(record.Event{Event: "gap", Lasted: step.Seconds()}, at)
+		x.addEvent(record.Event{Event: "gap", Duration: step.Seconds()}, at)
 	case x.lacking > x.last:
-		x.addEvent(record.Event{Event: "missed", Lasted: step.Seconds()}, at)
+		x.addEvent(record.Event{Event: "missed", Duration: step.Seconds()}, at)
 	}
 	x.rhythm.add(step)
 }

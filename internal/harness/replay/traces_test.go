@@ -57,10 +57,10 @@ func TestTraceVerdicts(t *testing.T) {
 		a := judgedTrace(t, x.file, column, detector.ArticlePolicy())
 		sustained := x.label == "sustained growth"
 		if p.Gate == "leak" && !sustained {
-			t.Errorf("%s (%s) is a leak: %s", x.file, x.label, p.Because)
+			t.Errorf("%s (%s) is a leak: %s", x.file, x.label, p.Reason)
 		}
 		if must := x.file == "android_monkey_44.csv" || !android && sustained; must && p.Gate != "leak" {
-			t.Errorf("%s is %s: %s", x.file, p.Gate, p.Because)
+			t.Errorf("%s is %s: %s", x.file, p.Gate, p.Reason)
 		}
 		if !sustained {
 			falls[string(p.Gate)]++
@@ -104,7 +104,7 @@ func telescope(t *testing.T) string {
 		gates[string(p.Gate)]++
 		longest = max(longest, p.Duration)
 		if p.Gate == "leak" || p.Worst == detector.Leaking {
-			t.Errorf("%s of %s: %s, %s", p.Process.Process, file, p.Gate, p.Because)
+			t.Errorf("%s of %s: %s, %s", p.Process.Process, file, p.Gate, p.Reason)
 		}
 	}
 	return fmt.Sprintf("%s, %d processes of a telescope's control system under tests, at most %.1f h: `pass` %d, `settled` %d, `inconclusive` %d, `leak` %d.\n",

@@ -51,7 +51,7 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	if first := slices.Concat(grown, degraded); len(first) > 0 {
 		c.lead(first[0])
 	}
-	c.Record.Analysis, c.Record.Analysed = seconds(time.Since(began)), !c.interrupted
+	c.Record.Analysis, c.Record.Analyzed = seconds(time.Since(began)), !c.interrupted
 	c.fit()
 	errs = append(errs, c.folder.text("summary.txt", c.Record.Summary), c.write())
 	if r.drop(c) {
@@ -84,10 +84,10 @@ func (c *Case) degraded() []string {
 	var out []string
 	for _, s := range c.Record.Steps {
 		switch {
-		case s.Ending == "fallback" && s.Note != "":
+		case s.Outcome == "fallback" && s.Note != "":
 			out = append(out, s.Step+": "+s.Note)
-		case s.File == "" && len(s.Reasons) > 0 && (s.Ending == "skipped" || s.Ending == "failed"):
-			out = append(out, s.Step+" "+s.Ending+": "+s.Reasons[len(s.Reasons)-1])
+		case s.File == "" && len(s.Reasons) > 0 && (s.Outcome == "skipped" || s.Outcome == "failed"):
+			out = append(out, s.Step+" "+s.Outcome+": "+s.Reasons[len(s.Reasons)-1])
 		}
 	}
 	return out

@@ -165,7 +165,7 @@ func graphicsGrowth(c *Case, before, now *Moment) []string {
 	changed := slices.DeleteFunc(slices.Concat(g.Rows, g.Layers), quiet)
 	for _, r := range changed[:min(len(changed), toldFindings)] {
 		name := fmt.Sprintf("%s (%s)", r.Name, r.Source)
-		f := record.Finding{What: "graphics", Name: text.Tail(name, maxText), Key: footprint.KeyOf("graphics", footprint.WithoutNumbers(name))}
+		f := record.Finding{Type: "graphics", Name: text.Tail(name, maxText), Key: footprint.KeyOf("graphics", footprint.WithoutNumbers(name))}
 		if r.Unit == footprint.Bytes {
 			f.Bytes, f.BytesDelta = new(r.After.N), new(r.Delta)
 		} else {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/hostfile"
+	"github.com/leakgate/leakgate/internal/retired"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -176,6 +177,9 @@ func (f folder) read() (d record.Diagnosis, err error) {
 	case len(text) > maxWritten:
 		return d, fmt.Errorf("diagnosis.json has more than %d bytes", maxWritten)
 	}
+	if err := retired.Check(text, "took_s", "analysed"); err != nil {
+		return d, fmt.Errorf("read diagnosis.json: %w", err)
+	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return d, fmt.Errorf("decode diagnosis.json: %w", err)
 	}
@@ -195,11 +199,11 @@ func (f folder) told(d record.Diagnosis) (record.Diagnosis, bool) {
 	steps := slices.EqualFunc(is.Steps, d.Steps, func(is, was record.Collected) bool {
 		return is.Step == was.Step && sameDump(is, was)
 	})
-	if err != nil || !is.Analysed || !same || !steps {
+	if err != nil || !is.Analyzed || !same || !steps {
 		return d, false
 	}
-	d.Analysed, d.Analysis, d.Steps = true, is.Analysis, is.Steps
-	d.Leaks, d.LeaksSkipped, d.Undecided, d.Heap = is.Leaks, is.LeaksSkipped, is.Undecided, is.Heap
+	d.Analyzed, d.Analysis, d.Steps = true, is.Analysis, is.Steps
+	d.Leaks, d.LeaksOmitted, d.Undecided, d.Heap = is.Leaks, is.LeaksOmitted, is.Undecided, is.Heap
 	d.Findings, d.Summary, d.Warnings = append([]record.Finding{}, is.Findings...), append([]string{}, is.Summary...), append([]string{}, is.Warnings...)
 	return d, true
 }

@@ -126,7 +126,7 @@ func (c *Case) find(what, name, identity string, count int64, d footprint.Change
 		return
 	}
 	f := record.Finding{
-		What: what, Name: text.Tail(name, maxText), Count: &count, CountDelta: new(count - d.Before.Mappings),
+		Type: what, Name: text.Tail(name, maxText), Count: &count, CountDelta: new(count - d.Before.Mappings),
 		Bytes: new(inBytes(d.After.Cost())), BytesDelta: new(inBytes(d.Delta)),
 	}
 	if identity != "" {
@@ -163,7 +163,7 @@ func meminfoGrowth(c *Case, before, now *Moment) []string {
 		lines = append(lines, fmt.Sprintf("  %-14s %s -> %s (%s)", r.name, text.KB(r.before), text.KB(r.after), text.SignedKB(r.after-r.before)))
 		if r.after != r.before {
 			c.Record.Findings = append(c.Record.Findings, record.Finding{
-				What: "meminfo", Name: r.name, Key: footprint.KeyOf("meminfo", r.name), Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),
+				Type: "meminfo", Name: r.name, Key: footprint.KeyOf("meminfo", r.name), Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),
 			})
 		}
 	}
@@ -208,7 +208,7 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 			continue
 		}
 		f := record.Finding{
-			What: "threads", Name: text.Tail(x.Pattern, maxText), Key: threadKey(x.Pattern),
+			Type: "threads", Name: text.Tail(x.Pattern, maxText), Key: threadKey(x.Pattern),
 			Count: new(int64(x.After)), CountDelta: new(int64(x.Delta)),
 		}
 		if per := g.PerThread(); per.Known {

@@ -111,7 +111,7 @@ func packInto(out io.Writer, content []byte) error {
 
 // heapOf is a dump as its record has it.
 func heapOf(r *analysis.Report, summary string) *record.HeapDump {
-	h := &record.HeapDump{Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes, ReachableNative: r.Dump.ReachableNative, Names: r.Dump.Names.Of}
+	h := &record.HeapDump{Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes, ReachableNative: r.Dump.ReachableNative, Names: r.Dump.Names.Origin}
 	if m := r.Dump.Names.Mapping; m != nil {
 		h.Mapping = &record.Mapping{ID: m.ID, SHA256: m.SHA256, Classes: m.Classes, Found: m.Found, Unknown: m.Unknown, Fields: m.Fields, Missing: m.Missing}
 	}
@@ -164,7 +164,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 
 // listLeaks lists the leaks of a dump by their keys, to be compared with those of others.
 func (c *Case) listLeaks(leaks []analysis.Leak) {
-	c.Record.Leaks, c.Record.LeaksSkipped = []record.DumpLeak{}, 0
+	c.Record.Leaks, c.Record.LeaksOmitted = []record.DumpLeak{}, 0
 	order := make([]*analysis.Leak, len(leaks))
 	for i := range leaks {
 		order[i] = &leaks[i]
@@ -174,7 +174,7 @@ func (c *Case) listLeaks(leaks []analysis.Leak) {
 	for i, l := range order {
 		found := leakOf(l)
 		if left -= encoded(found); left < 0 || i == listedLeaks {
-			c.Record.LeaksSkipped = len(order) - i
+			c.Record.LeaksOmitted = len(order) - i
 			return
 		}
 		c.Record.Leaks = append(c.Record.Leaks, found)
@@ -236,7 +236,7 @@ const smallLeak = 20
 func (c *Case) findLeak(l *analysis.Leak, what string) {
 	n := 0
 	for _, f := range c.Record.Findings {
-		if f.What == what {
+		if f.Type == what {
 			n++
 		}
 	}
@@ -249,7 +249,7 @@ func (c *Case) findLeak(l *analysis.Leak, what string) {
 	}
 	trace := cut(textLines(reporters.WriteLeak, l), "analysis.json")
 	c.Record.Findings = append(c.Record.Findings, record.Finding{
-		What: what, Name: reporters.LeakName(l), Count: &count, Bytes: new(l.RetainedBytes),
+		Type: what, Name: reporters.LeakName(l), Count: &count, Bytes: new(l.RetainedBytes),
 		Fingerprint: l.Fingerprint, Key: l.Key, Trace: trace,
 	})
 }

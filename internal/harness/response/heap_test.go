@@ -237,7 +237,7 @@ func TestKeptInterrupted(t *testing.T) {
 		checkCase(t, r, c)
 		files := contents(t, c.folder.path)
 		dump := KeptDump(t, c.folder.path)
-		if holds(dump, secret) || (dump != nil) != k.stays || files["analysis.json"] != nil || c.Unread || c.Record.Analysed {
+		if holds(dump, secret) || (dump != nil) != k.stays || files["analysis.json"] != nil || c.Unread || c.Record.Analyzed {
 			t.Errorf("%s, %s: %d bytes of a dump, %+v", k.keep, k.trigger, len(dump), c.Record)
 		}
 		equal(t, "summary", c.Record.Summary, []string{k.summary})
@@ -254,7 +254,7 @@ func TestKeptInterrupted(t *testing.T) {
 		}
 		c.Record = list[0]
 		checkCase(t, r, c)
-		if note := c.Record.Steps[0].Note; !c.Record.Analysed || len(found(c, "leak")) != 1 || strings.Contains(note, waiting) || strings.Count(note, "zeroed") > 1 {
+		if note := c.Record.Steps[0].Note; !c.Record.Analyzed || len(found(c, "leak")) != 1 || strings.Contains(note, waiting) || strings.Count(note, "zeroed") > 1 {
 			t.Errorf("%s: %+v", k.keep, c.Record)
 		}
 		if there := KeptDump(t, c.folder.path) != nil; there != (k.keep == Stripped) || there != (c.Record.Steps[0].File != "") {
@@ -345,14 +345,14 @@ func TestSeries(t *testing.T) {
 				checkWritten(t, &Case{folder: folder{path: r.dir + "/" + d.Folder}, Record: d})
 				text := fmt.Sprint(d.PID, " ", d.User, " ", d.Summary[0])
 				for _, f := range d.Findings {
-					if f.What != "growing" || len(f.Key) != 40 || f.Bytes == nil || *f.BytesDelta <= 0 || len(f.Trace) == 0 || f.Name != "Journal.pages (ArrayList)" && !strings.Contains(f.Name, "Page") && !strings.Contains(f.Name, "Journal") {
+					if f.Type != "growing" || len(f.Key) != 40 || f.Bytes == nil || *f.BytesDelta <= 0 || len(f.Trace) == 0 || f.Name != "Journal.pages (ArrayList)" && !strings.Contains(f.Name, "Page") && !strings.Contains(f.Name, "Journal") {
 						t.Errorf("%+v", f)
 					}
 					text += fmt.Sprintf(", +%d objects", *f.CountDelta)
 				}
 				got = append(got, text)
 				files := contents(t, r.dir+"/"+d.Folder)
-				if d.Trigger != record.TriggerMarks || d.Recipe != "growth" || !d.Analysed || files["growth.json"] == nil || len(files) != 3 {
+				if d.Trigger != record.TriggerMarks || d.Recipe != "growth" || !d.Analyzed || files["growth.json"] == nil || len(files) != 3 {
 					t.Errorf("%+v, %d files", d, len(files))
 				}
 			}

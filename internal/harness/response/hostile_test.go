@@ -90,7 +90,7 @@ func TestFit(t *testing.T) {
 	var all diagnose.Diagnosis
 	for i := range 60 {
 		all.Steps = append(all.Steps, diagnose.Outcome{Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100)})
-		c.Record.Findings = append(c.Record.Findings, record.Finding{What: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
+		c.Record.Findings = append(c.Record.Findings, record.Finding{Type: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
 		c.warnText(fmt.Sprint(line, i))
 	}
 	c.Record.Steps = collected(diagnose.Recipe{}, all, folder{})

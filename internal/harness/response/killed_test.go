@@ -53,7 +53,7 @@ func TestResumeTwice(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
 		first := resumed(t, r, line)
-		if !first.Analysed || len(first.Findings) == 0 || len(first.Warnings) != 1 {
+		if !first.Analyzed || len(first.Findings) == 0 || len(first.Warnings) != 1 {
 			t.Fatalf("%s: %+v", keep, first)
 		}
 		files := contents(t, c.folder.path)
@@ -87,7 +87,7 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 
 // What diagnosis.json says counts only where it is of that diagnosis, and was analysed.
 func TestResumeBelievesNoOther(t *testing.T) {
-	forged := []record.Finding{{What: "leak", Name: "forged"}}
+	forged := []record.Finding{{Type: "leak", Name: "forged"}}
 	edits := map[string]func(d *record.Diagnosis){
 		"another pid":      func(d *record.Diagnosis) { d.PID++ },
 		"another process":  func(d *record.Diagnosis) { d.Process += "x" },
@@ -98,7 +98,7 @@ func TestResumeBelievesNoOther(t *testing.T) {
 		"another recipe":   func(d *record.Diagnosis) { d.Recipe = "native" },
 		"another folder":   func(d *record.Diagnosis) { d.Folder = "artifacts/x/y" },
 		"another schema":   func(d *record.Diagnosis) { d.Schema = "leakgate.run/1" },
-		"not analysed":     func(d *record.Diagnosis) { d.Analysed = false },
+		"not analysed":     func(d *record.Diagnosis) { d.Analyzed = false },
 		"fewer steps":      func(d *record.Diagnosis) { d.Steps = d.Steps[1:] },
 		"another step":     func(d *record.Diagnosis) { d.Steps[0].Step = "smaps" },
 		"a file elsewhere": func(d *record.Diagnosis) { d.Steps[0].File = "../../../victim" },
@@ -109,7 +109,7 @@ func TestResumeBelievesNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, c, line := killed(t, Stripped)
 			done := line[0]
-			done.Schema, done.Analysed, done.Findings, done.Steps = record.DiagnosisSchema, true, forged, slices.Clone(done.Steps)
+			done.Schema, done.Analyzed, done.Findings, done.Steps = record.DiagnosisSchema, true, forged, slices.Clone(done.Steps)
 			write := func() {
 				text, err := json.Marshal(done)
 				if err == nil {
@@ -120,12 +120,12 @@ func TestResumeBelievesNoOther(t *testing.T) {
 				}
 			}
 			write()
-			if is := resumed(t, r, line); !is.Analysed || len(is.Findings) != 1 || is.Findings[0].Name != "forged" {
+			if is := resumed(t, r, line); !is.Analyzed || len(is.Findings) != 1 || is.Findings[0].Name != "forged" {
 				t.Fatalf("as it is, it is not believed: %+v", is)
 			}
 			edit(&done)
 			write()
-			if is := resumed(t, r, line); !is.Analysed || len(is.Findings) == 0 || is.Findings[0].Name == "forged" {
+			if is := resumed(t, r, line); !is.Analyzed || len(is.Findings) == 0 || is.Findings[0].Name == "forged" {
 				t.Errorf("%+v", is)
 			}
 		})
@@ -143,7 +143,7 @@ func TestResumeBelievesNoOther(t *testing.T) {
 			}
 			list := slices.Clone(line)
 			_, err := Resume(t.Context(), r.dir, Options{}, list) // a folder cannot be written over
-			if (err != nil) != (name == "a folder") || !list[0].Analysed || len(list[0].Findings) == 0 {
+			if (err != nil) != (name == "a folder") || !list[0].Analyzed || len(list[0].Findings) == 0 {
 				t.Errorf("%v, %+v", err, list[0])
 			}
 		})
@@ -158,7 +158,7 @@ func TestResumeInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		list := slices.Clone(line)
-		if _, err := Resume(ctx, r.dir, Options{}, list); !errors.Is(err, context.Canceled) || list[0].Analysed {
+		if _, err := Resume(ctx, r.dir, Options{}, list); !errors.Is(err, context.Canceled) || list[0].Analyzed {
 			t.Errorf("%s: %v, %+v", keep, err, list[0])
 		}
 		equal(t, string(keep), contents(t, c.folder.path), before)
@@ -166,7 +166,7 @@ func TestResumeInterrupted(t *testing.T) {
 		// In the middle of one it is stripped, unless all of it stays, and analysed later.
 		ctx, cancel = context.WithCancel(t.Context())
 		memory := func() int64 { cancel(); return 0 }
-		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) || list[0].Analysed {
+		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) || list[0].Analyzed {
 			t.Errorf("%s: %v, %+v", keep, err, list[0])
 		}
 		dump := KeptDump(t, c.folder.path)
@@ -174,9 +174,9 @@ func TestResumeInterrupted(t *testing.T) {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
 		// Also from a line that an interrupted run has written: what grew stood there.
-		list[0].Findings = append(list[0].Findings, record.Finding{What: "meminfo", Name: "of the first time"})
+		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "of the first time"})
 		first := resumed(t, r, list)
-		if !first.Analysed || len(found(&Case{Record: first}, "leak")) != 1 || len(found(&Case{Record: first}, "meminfo")) > 0 {
+		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 || len(found(&Case{Record: first}, "meminfo")) > 0 {
 			t.Errorf("%s: %+v", keep, first)
 		}
 		for i, w := range first.Warnings {
@@ -219,7 +219,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := secretive(t)
 	leaks := leaksOf(t, dump)
 	written := func(keep Keep, analysed bool, note string) *record.Diagnosis {
-		return &record.Diagnosis{Keep: string(keep), Analysed: analysed, Steps: []record.Collected{{Step: heapStep, Note: note}}}
+		return &record.Diagnosis{Keep: string(keep), Analyzed: analysed, Steps: []record.Collected{{Step: heapStep, Note: note}}}
 	}
 	for name, c := range map[string]struct {
 		record *record.Diagnosis
@@ -234,7 +234,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 		"raw":               {written(Raw, false, ""), dump, "all", "heap.hprof.zst: all of it stays (diagnose.keep is raw)"},
 		"none":              {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
 		"none, analysed":    {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
-		"analysed":          {written(Stripped, true, ""), dump, "untouched", ""},
+		"analyzed":          {written(Stripped, true, ""), dump, "untouched", ""},
 		"raw, analysed":     {written(Raw, true, ""), dump, "untouched", ""},
 		"stripped before":   {written(Stripped, false, zeroed), dump, "untouched", ""},
 		"no way of keeping": {written("all", false, ""), dump, "stripped", ""},
@@ -274,7 +274,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 				}
 				// A diagnosis that the run tells of is not touched.
 				put(t, f, files)
-				if warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: f.name, Analysed: true}}); err != nil || len(warnings) > 0 {
+				if warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: f.name, Analyzed: true}}); err != nil || len(warnings) > 0 {
 					t.Error(warnings, err)
 				}
 				is := contents(t, f.path)
@@ -530,7 +530,7 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, err := folder{name: filepath.ToSlash(name), path: names[0]}.read()
-			if err != nil || d.Keep != string(Raw) || d.Process != "com.shop" || d.PID != w.process.PID || d.Analysed || d.Outcome != record.DiagnosisInterrupted {
+			if err != nil || d.Keep != string(Raw) || d.Process != "com.shop" || d.PID != w.process.PID || d.Analyzed || d.Outcome != record.DiagnosisInterrupted {
 				t.Errorf("%v, %+v", err, d)
 			}
 			return nil

@@ -188,7 +188,7 @@ func (p *phone) shows(t *testing.T, kind string) string {
 	has := func(whats ...string) bool {
 		return slices.ContainsFunc(c.Record.Findings, func(f record.Finding) bool {
 			grew := f.BytesDelta == nil || *f.BytesDelta > 0
-			return slices.Contains(whats, f.What) && grew && (f.What != "threads" || strings.Contains(f.Name, "*"))
+			return slices.Contains(whats, f.Type) && grew && (f.Type != "threads" || strings.Contains(f.Name, "*"))
 		})
 	}
 	switch {

@@ -116,7 +116,7 @@ func TestEachKind(t *testing.T) {
 				time.Sleep(time.Hour)
 				second := w.diagnose(w.order(c.recipe, first.Now))
 				d := second.Record
-				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Took <= 0 || d.Trigger != "leak" || d.Kind != kinds[c.recipe] || d.Recipe != c.recipe || !d.Analysed {
+				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Duration <= 0 || d.Trigger != "leak" || d.Kind != kinds[c.recipe] || d.Recipe != c.recipe || !d.Analyzed {
 					t.Errorf("%+v", d)
 				}
 				if want := fmt.Sprintf("artifacts/com.shop/%s-%s", "[0-9]{8}T[0-9]{6}Z", kinds[c.recipe]); !regexp.MustCompile("^" + want + "$").MatchString(d.Folder) {
@@ -134,8 +134,8 @@ func TestEachKind(t *testing.T) {
 					t.Errorf("ended at %v and %v", first.Ended, second.Ended)
 				}
 				for _, f := range d.Findings {
-					if whole := f.What != "mapping" || !strings.HasSuffix(f.Name, " others)"); (len(f.Key) == 40) != whole {
-						t.Errorf("%s %s: key %q", f.What, f.Name, f.Key)
+					if whole := f.Type != "mapping" || !strings.HasSuffix(f.Name, " others)"); (len(f.Key) == 40) != whole {
+						t.Errorf("%s %s: key %q", f.Type, f.Name, f.Key)
 					}
 				}
 				c.check(t, second)

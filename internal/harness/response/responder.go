@@ -147,7 +147,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 			c.Left = append(c.Left, s.Left)
 		}
 	}
-	c.Record.Took, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
+	c.Record.Duration, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
 	if err != nil && ctx.Err() == nil { // the outcome tells of the other
 		c.warn(err)
 	}
@@ -191,8 +191,8 @@ func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []recor
 	out := make([]record.Collected, len(d.Steps))
 	for i, s := range d.Steps {
 		out[i] = record.Collected{
-			Step: s.Step, Ending: string(s.Ending), File: s.File, Bytes: s.Bytes,
-			Proves: text.Head(proves[s.Step], maxWords), Note: text.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Took: seconds(s.Took),
+			Step: s.Step, Outcome: string(s.Ending), File: s.File, Bytes: s.Bytes,
+			Purpose: text.Head(proves[s.Step], maxWords), Note: text.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Duration: seconds(s.Took),
 		}
 	}
 	return out

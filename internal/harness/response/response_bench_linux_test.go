@@ -69,7 +69,7 @@ func BenchmarkResponse(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				collected += c.Record.Took
+				collected += c.Record.Duration
 				analysed += c.Record.Analysis
 			}
 			n := float64(b.N)

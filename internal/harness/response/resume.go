@@ -29,7 +29,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 	errs := []error{err}
 	for i := range diagnoses {
 		d := &diagnoses[i]
-		if d.Analysed || len(d.Steps) == 0 {
+		if d.Analyzed || len(d.Steps) == 0 {
 			continue
 		}
 		f, err := resumable(dir, *d)
@@ -184,12 +184,12 @@ func (f folder) leave(o Options, file string) []error {
 	d, _ := f.read() // without it the default counts
 	o.Keep = Keep(d.Keep)
 	r := New("", o)
-	done := d.Analysed || slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
+	done := d.Analyzed || slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
 	if done && r.options.Keep != Nothing {
 		return nil
 	}
 	// No report comes for it: what is not to stay goes now.
-	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analysed}
+	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analyzed}
 	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}
 	if _, err := r.keep(c, file); err != nil {
 		c.warn(err)

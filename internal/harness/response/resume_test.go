@@ -46,7 +46,7 @@ func TestResume(t *testing.T) {
 			t.Fatal(warnings, err)
 		}
 		text := strings.Join(records[1].Summary, "\n")
-		if d := records[1]; !d.Analysed || !strings.Contains(text, "native memory:") || !strings.Contains(text, "retained") || len(d.Findings) == 0 {
+		if d := records[1]; !d.Analyzed || !strings.Contains(text, "native memory:") || !strings.Contains(text, "retained") || len(d.Findings) == 0 {
 			t.Errorf("not completed: %+v", d)
 		}
 		names, err := filepath.Glob(filepath.Join(folder, ".*"))

@@ -196,7 +196,7 @@ func checkRecord(t testing.TB, d record.Diagnosis) {
 	}
 	texts := slices.Concat(d.Summary, d.Warnings)
 	for _, s := range d.Steps {
-		texts = append(append(texts, s.Note, s.Proves), s.Reasons...)
+		texts = append(append(texts, s.Note, s.Purpose), s.Reasons...)
 	}
 	for _, f := range d.Findings {
 		texts = append(append(texts, f.Name), f.Trace...)
@@ -309,7 +309,7 @@ func given(t testing.TB, r *Responder, recipe string, before *Moment, files map[
 		if err := os.WriteFile(dir.in(file), files[file], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c.Record.Steps = append(c.Record.Steps, record.Collected{Step: step, Ending: "complete", File: file, Bytes: int64(len(files[file]))})
+		c.Record.Steps = append(c.Record.Steps, record.Collected{Step: step, Outcome: "complete", File: file, Bytes: int64(len(files[file]))})
 	}
 	return c
 }
@@ -328,7 +328,7 @@ func analysed(t testing.TB, r *Responder, recipe string, before *Moment, files m
 // found are the findings of one kind.
 func found(c *Case, what string) (list []record.Finding) {
 	for _, f := range c.Record.Findings {
-		if f.What == what {
+		if f.Type == what {
 			list = append(list, f)
 		}
 	}

@@ -109,7 +109,7 @@ func (r *Responder) writeGrowth(s *series) (record.Diagnosis, error) {
 	}
 	c := &Case{Order: Order{Process: s.process}, folder: dir, Record: record.Diagnosis{
 		Device: s.device, User: s.process.User, Process: s.process.Key().Name, PID: s.process.PID, T: s.t,
-		Trigger: record.TriggerMarks, Recipe: "growth", Folder: dir.name, Outcome: record.DiagnosisComplete, Keep: string(r.options.Keep), Analysed: true,
+		Trigger: record.TriggerMarks, Recipe: "growth", Folder: dir.name, Outcome: record.DiagnosisComplete, Keep: string(r.options.Keep), Analyzed: true,
 		Steps: []record.Collected{}, Findings: growing(report), Warnings: []string{},
 	}}
 	for _, text := range report.Warnings {

@@ -53,7 +53,7 @@ func TestDeaths(t *testing.T) {
 func TestLacking(t *testing.T) {
 	for want, d := range map[string]record.Diagnosis{
 		"the device wrote none":               {},
-		"not debuggable; user build":          {Steps: []record.Collected{{Step: "heap", Ending: "skipped", Reasons: []string{"not debuggable", "user build", "more"}}}},
+		"not debuggable; user build":          {Steps: []record.Collected{{Step: "heap", Outcome: "skipped", Reasons: []string{"not debuggable", "user build", "more"}}}},
 		"heap dump: it could not be analyzed": {Warnings: []string{"", "heap dump: it could not be analyzed"}},
 	} {
 		if got := lacking(d, len(d.Steps)-1); got != want {

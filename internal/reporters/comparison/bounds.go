@@ -45,7 +45,7 @@ func bound(c *Comparison) error {
 		return err
 	}
 	if n := listed - len(c.Leaks); n > 0 {
-		if c.LeaksSkipped += n; c.LeaksSkipped > maxCount {
+		if c.LeaksOmitted += n; c.LeaksOmitted > maxCount {
 			return fmt.Errorf("leaks_skipped is out of range")
 		}
 	}

@@ -67,14 +67,14 @@ func fallback(file string) string { return cmp.Or(repositoryPath(file), defaultF
 
 // fingerprint is the same for the same leak of a process from run to run.
 func (r *Row) fingerprint() string {
-	sum := sha256.Sum256([]byte("leakgate/1\x00" + r.Process + "\x00" + r.What + "\x00" + r.Key))
+	sum := sha256.Sum256([]byte("leakgate/1\x00" + r.Process + "\x00" + r.Type + "\x00" + r.Key))
 	return hex.EncodeToString(sum[:20])
 }
 
 // ruleID names what is wrong with a row.
 func (r *Row) ruleID() string {
 	switch {
-	case r.What == whatTrend:
+	case r.Type == whatTrend:
 		return "leakgate/growth"
 	case r.worse():
 		return "leakgate/" + string(r.Status)
@@ -86,9 +86,9 @@ func (r *Row) ruleID() string {
 func (r *Row) summary() string {
 	line := fmt.Sprintf("%s leak: %s", r.Status, r.name())
 	switch {
-	case r.What == whatTrend:
+	case r.Type == whatTrend:
 		line = fmt.Sprintf("%s growth over time: %s", r.Status, r.name())
-	case r.What == whatMeasure:
+	case r.Type == whatMeasure:
 		line = fmt.Sprintf("%s: %s, %s", r.Status, r.name(), r.kind())
 	case r.kind() != "":
 		line = fmt.Sprintf("%s %s: %s", r.Status, r.kind(), r.name())

@@ -30,7 +30,7 @@ type Comparison struct {
 	// Leaks has what fails first, then by status and bytes.
 	Leaks []Row `json:"leaks"`
 	// LeaksSkipped counts the leaks that the list has no room for.
-	LeaksSkipped int      `json:"leaks_skipped,omitempty"`
+	LeaksOmitted int      `json:"leaks_omitted,omitempty"`
 	Warnings     []string `json:"warnings"`
 	// Unfailed has the verdict, exit code and text if every rule held: what counts where a second
 	// run does not confirm the reasons. nil in a file that was read.
@@ -137,7 +137,7 @@ type Row struct {
 	Process string `json:"process"`
 	// What is leak, threads, native, graphics (kinds of leaks), measure, what grows with each loop
 	// of a trip, or trend, the growth of a process.
-	What string `json:"what"`
+	Type string `json:"type"`
 	// Class is that of most of the objects, Classes has all in both, the most frequent first.
 	Class   string        `json:"class"`
 	Classes []ClassCounts `json:"classes,omitempty"`
@@ -158,8 +158,8 @@ type Row struct {
 	Status   Status `json:"status"`
 	// Fails reports that the leak is a reason of the verdict, Why says how its status was
 	// decided.
-	Fails bool   `json:"fails"`
-	Why   string `json:"why,omitempty"`
+	Fails        bool   `json:"fails"`
+	StatusReason string `json:"status_reason,omitempty"`
 	// PerLoop is how many objects each loop leaves (MB for trends); nil where unknown.
 	PerLoop Sides `json:"per_loop"`
 	// BytesEach is what one object retains: retained bytes divided by the number of objects.

@@ -47,9 +47,9 @@ func (r *Row) shown() bool {
 // name is what leaks, in one word where there is one.
 func (r *Row) name() string {
 	switch {
-	case r.What == whatTrend:
+	case r.Type == whatTrend:
 		return cmp.Or(r.Class, r.Process)
-	case r.What == whatLeak:
+	case r.Type == whatLeak:
 		return cmp.Or(simpleName(r.Class), r.shortKey())
 	}
 	return cmp.Or(r.Class, r.Key)
@@ -57,7 +57,7 @@ func (r *Row) name() string {
 
 // kind is what a row is about where that is not a leak of Java objects.
 func (r *Row) kind() string {
-	switch r.What {
+	switch r.Type {
 	case whatLeak, "":
 		return ""
 	case whatNative:
@@ -69,7 +69,7 @@ func (r *Row) kind() string {
 	case whatMeasure:
 		return "grows with each loop of a trip"
 	}
-	return r.What
+	return r.Type
 }
 
 // title is a row in a few words: its status, what it is about and its name.
@@ -77,7 +77,7 @@ func (r *Row) title(kind, name string) string {
 	switch {
 	case kind == "":
 		return string(r.Status) + " " + name
-	case r.What == whatMeasure:
+	case r.Type == whatMeasure:
 		return fmt.Sprintf("%s %s, %s", r.Status, name, kind)
 	}
 	return fmt.Sprintf("%s %s %s", r.Status, kind, name)
@@ -210,7 +210,7 @@ type burden struct {
 // burdenOf returns what a row costs, nil where that is unknown or nothing. Objects whose number
 // stands still after the first marks do not become more in further loops.
 func burdenOf(r *Row) *burden {
-	if r.Unit == unitRun || r.PerLoop.Head == nil || r.What != whatTrend && r.What != whatMeasure && !rises(r.Counts) {
+	if r.Unit == unitRun || r.PerLoop.Head == nil || r.Type != whatTrend && r.Type != whatMeasure && !rises(r.Counts) {
 		return nil
 	}
 	head, base := *r.PerLoop.Head, 0.0
@@ -251,7 +251,7 @@ func (c *Comparison) unjudged() []*Row {
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
 		s := r.PerLoop
-		if r.Status != Known || r.Library || r.shown() || !strings.Contains(r.Why, "too few") || s.Head == nil || s.Base == nil {
+		if r.Status != Known || r.Library || r.shown() || !strings.Contains(r.StatusReason, "too few") || s.Head == nil || s.Base == nil {
 			continue
 		}
 		if *s.Head > noticeable*max(*s.Base, 0) {
@@ -269,7 +269,7 @@ func (r *Row) pending(m markup) string {
 		scale, per = 1000, perUnit(unitEvent)
 	case r.Unit == unitHour:
 		per = "MB an hour"
-	case r.What == whatNative || r.What == whatGraphics:
+	case r.Type == whatNative || r.Type == whatGraphics:
 		per = "kB a loop"
 	}
 	if m == onTerminal {
@@ -458,7 +458,7 @@ var hexKey = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 // acceptable reports whether a row is a leak, or a place that grows with each loop of a trip, that
 // somebody may want to accept.
 func (r *Row) acceptable() bool {
-	return (r.Fails || r.worse()) && (r.What == whatLeak || r.What == whatMeasure) && !r.Library && hexKey.MatchString(r.Key)
+	return (r.Fails || r.worse()) && (r.Type == whatLeak || r.Type == whatMeasure) && !r.Library && hexKey.MatchString(r.Key)
 }
 
 func (r *Row) acceptCommand() string {

@@ -40,9 +40,9 @@ func sides(base, head float64) Sides { return Sides{Base: &base, Head: &head} }
 
 func wishScreen() Row {
 	return Row{
-		Device: "emulator-5554", Process: "com.shop", What: "leak", Class: "com.shop.WishScreen", Key: "d97295ca5be1f0a2c3d4e5f60718293a4b5c6d7e", HeldBy: "WishScreen.recent",
+		Device: "emulator-5554", Process: "com.shop", Type: "leak", Class: "com.shop.WishScreen", Key: "d97295ca5be1f0a2c3d4e5f60718293a4b5c6d7e", HeldBy: "WishScreen.recent",
 		Fingerprints: []string{"0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}, Unit: "loop", Evidence: "4, 8, 12 at 3 marks", Status: New, Fails: true,
-		Why: "in none of 10 base runs, and more at every mark", PerLoop: sides(0, 1), BytesEach: Sides{Head: new(99_328.0)}, HeadBytes: 1_191_936,
+		StatusReason: "in none of 10 base runs, and more at every mark", PerLoop: sides(0, 1), BytesEach: Sides{Head: new(99_328.0)}, HeadBytes: 1_191_936,
 		Counts: []int64{4, 8, 12}, Bytes: []int64{397_312, 794_624, 1_191_936},
 		Trace: []string{
 			"┬───", "│ GC Root: System class", "│", "├─ com.shop.WishScreen class", "│    Leaking: NO (a class is never leaking)", "│    ↓ static WishScreen.recent",
@@ -56,8 +56,8 @@ func wishScreen() Row {
 
 func cartScreen() Row {
 	return Row{
-		Device: "emulator-5554", Process: "com.shop", What: "leak", Class: "com.shop.CartScreen", Key: "1e31bfa2c3d4e5f60718293a4b5c6d7e8f901234", HeldBy: "EventBus.listeners",
-		Fingerprints: []string{}, Unit: "loop", Evidence: "8, 16, 24 at 3 marks", Status: Heavier, Fails: true, Why: "162.0 kB each, at most 37.4 kB in 10 base runs",
+		Device: "emulator-5554", Process: "com.shop", Type: "leak", Class: "com.shop.CartScreen", Key: "1e31bfa2c3d4e5f60718293a4b5c6d7e8f901234", HeldBy: "EventBus.listeners",
+		Fingerprints: []string{}, Unit: "loop", Evidence: "8, 16, 24 at 3 marks", Status: Heavier, Fails: true, StatusReason: "162.0 kB each, at most 37.4 kB in 10 base runs",
 		PerLoop: sides(2, 2), BytesEach: sides(38_298, 165_888), BaseBytes: 919_152, HeadBytes: 3_981_312, Counts: []int64{8, 16, 24}, Bytes: []int64{1_327_104, 2_654_208, 3_981_312},
 		Trace: []string{"┬───", "│ GC Root: System class", "│", "├─ com.shop.EventBus class", "│    Leaking: NO (a class is never leaking)", "│    ↓ static EventBus.listeners", "│                      ~~~~~~~~~", "╰→ com.shop.CartScreen instance", "      Leaking: YES (closed, still held)"},
 		Suspects: []Suspect{
@@ -69,7 +69,7 @@ func cartScreen() Row {
 
 func listScreen(n int, status Status) Row {
 	r := Row{
-		Device: "emulator-5554", Process: "com.shop", What: "leak", Class: fmt.Sprintf("com.shop.list.ListScreen%d", n), Key: fmt.Sprintf("%08x%032x", 0xa0000000+n, n), HeldBy: "Tracker.screens",
+		Device: "emulator-5554", Process: "com.shop", Type: "leak", Class: fmt.Sprintf("com.shop.list.ListScreen%d", n), Key: fmt.Sprintf("%08x%032x", 0xa0000000+n, n), HeldBy: "Tracker.screens",
 		Fingerprints: []string{}, Unit: "loop", Evidence: "12, 24, 36 at 3 marks", Status: status, PerLoop: sides(3, 3), BytesEach: sides(126_976, 137_216), BaseBytes: 4_571_136, HeadBytes: 4_939_776,
 		Counts: []int64{12, 24, 36}, FirstSeen: &Sighting{Commit: "3f2a91c7d8e9f0a1b2c3d4e5f60718293a4b5c6d", Time: at(2)},
 	}
@@ -79,13 +79,13 @@ func listScreen(n int, status Status) Row {
 	case Gone:
 		r.PerLoop, r.HeadBytes, r.BytesEach.Head, r.Evidence, r.Counts = sides(3, 0), 0, nil, "in no heap dump of this run", nil
 	case Transient:
-		r.Counts, r.Evidence, r.Why = []int64{3, 0, 5}, "3, 0, 5 at 3 marks", "in none of 10 base runs; not more at every mark"
+		r.Counts, r.Evidence, r.StatusReason = []int64{3, 0, 5}, "3, 0, 5 at 3 marks", "in none of 10 base runs; not more at every mark"
 	case Moved:
-		r.MovedFrom, r.Why = "0011223344556677", "something else holds the same objects"
+		r.MovedFrom, r.StatusReason = "0011223344556677", "something else holds the same objects"
 	case Present:
-		r.PerLoop.Base, r.BytesEach.Base, r.Why, r.FirstSeen, r.BaseBytes = nil, nil, "no earlier run has this process", nil, 0
+		r.PerLoop.Base, r.BytesEach.Base, r.StatusReason, r.FirstSeen, r.BaseBytes = nil, nil, "no earlier run has this process", nil, 0
 	case New, Wider, Grown:
-		r.Fails, r.PerLoop, r.Why = true, sides(3, 4), "4 a loop, at most 3 in 10 base runs, which all left the same number"
+		r.Fails, r.PerLoop, r.StatusReason = true, sides(3, 4), "4 a loop, at most 3 in 10 base runs, which all left the same number"
 		r.Trace, r.Suspects = cartScreen().Trace, cartScreen().Suspects
 	}
 	return r
@@ -93,7 +93,7 @@ func listScreen(n int, status Status) Row {
 
 // describe is the text of a reason as the gate writes it.
 func describe(r Row) string {
-	return fmt.Sprintf("%s: %s leak: %s, held by %s; %s; %s", r.Process, r.Status, r.Class, r.HeldBy, r.Evidence, r.Why)
+	return fmt.Sprintf("%s: %s leak: %s, held by %s; %s; %s", r.Process, r.Status, r.Class, r.HeldBy, r.Evidence, r.StatusReason)
 }
 
 // worse is the pull request of the README: a new leak and one that became heavier.
@@ -162,9 +162,9 @@ func fewRuns() *Comparison {
 	c := clean()
 	c.Base.Runs, c.Text = 2, "nothing is worse than in 2 base runs; 3 leaks are known"
 	grown := listScreen(1, Known)
-	grown.PerLoop, grown.Why = sides(1, 2), "in the base; 2 base runs are too few to tell whether it has grown"
+	grown.PerLoop, grown.StatusReason = sides(1, 2), "in the base; 2 base runs are too few to tell whether it has grown"
 	same := listScreen(2, Known)
-	same.Why = grown.Why
+	same.StatusReason = grown.StatusReason
 	c.Leaks = []Row{listScreen(3, Accepted), grown, same}
 	return c
 }
@@ -194,7 +194,7 @@ func ofLeakCanary() *Comparison {
 	c.Verdict, c.ExitCode, c.Text, c.Base.Behind, c.Head.Run, c.Head.Duration, c.Head.Workload, c.Head.Devices = Fail, 1, "1 new leak", nil, "", 0, "LeakCanary", []DeviceRow{}
 	c.Processes = []ProcessRow{{Process: "com.shop", Dumps: 1, Settled: true, Reachable: []int64{}, Gate: "inconclusive", Trend: "LeakCanary says which leaks there are, not whether they become more", Judged: true}}
 	r := wishScreen()
-	r.Device, r.Unit, r.Evidence, r.Why, r.PerLoop, r.BytesEach, r.Counts, r.Bytes = "", "run", "1 check: WishTest", "in none of 10 base runs", Sides{}, Sides{Head: new(99_328.0)}, []int64{1}, []int64{99_328}
+	r.Device, r.Unit, r.Evidence, r.StatusReason, r.PerLoop, r.BytesEach, r.Counts, r.Bytes = "", "run", "1 check: WishTest", "in none of 10 base runs", Sides{}, Sides{Head: new(99_328.0)}, []int64{1}, []int64{99_328}
 	r.HeadBytes = 99_328
 	c.Leaks, c.Reasons = []Row{r}, []Reason{{Rule: "leak.per_loop: new == 0", Process: "com.shop", Key: r.Key, Text: describe(r)}}
 	return c
@@ -205,13 +205,13 @@ func trip() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text = Fail, 1, "2 new leaks"
 	place := Row{
-		Device: "emulator-5554", Process: "com.shop", What: "measure", Class: "Cache.entries", Key: "77ab1e5dc0ffee00", Unit: "loop", Status: New, Fails: true, Fingerprints: []string{},
-		Evidence: "2 a loop of a trip (95 %: 1.9 to 2.1)", Why: "in none of 10 base runs", PerLoop: Sides{Head: new(2.0)}, FirstSeen: &Sighting{Time: at(25)},
+		Device: "emulator-5554", Process: "com.shop", Type: "measure", Class: "Cache.entries", Key: "77ab1e5dc0ffee00", Unit: "loop", Status: New, Fails: true, Fingerprints: []string{},
+		Evidence: "2 a loop of a trip (95 %: 1.9 to 2.1)", StatusReason: "in none of 10 base runs", PerLoop: Sides{Head: new(2.0)}, FirstSeen: &Sighting{Time: at(25)},
 	}
 	threads := place
 	threads.Class, threads.Key = "threads", "threads"
 	for _, r := range []Row{threads, place} {
-		c.Reasons = append(c.Reasons, Reason{Rule: "leak.per_loop: new == 0", Process: "com.shop", Key: r.Key, Text: "com.shop: new: " + r.Class + "; " + r.Evidence + "; " + r.Why})
+		c.Reasons = append(c.Reasons, Reason{Rule: "leak.per_loop: new == 0", Process: "com.shop", Key: r.Key, Text: "com.shop: new: " + r.Class + "; " + r.Evidence + "; " + r.StatusReason})
 	}
 	seen := listScreen(2, Known)
 	seen.FirstSeen.Commit = ""
@@ -249,16 +249,16 @@ func nightly() *Comparison {
 		{Device: "emulator-5554", Process: "com.shop:push", Reachable: []int64{}, Gate: "pass", Trend: "no growth in 8 h; a leak of 9.5 MB/h would have been detected", Judged: true},
 	}
 	row := Row{
-		Device: "emulator-5554", Process: "com.shop", What: "trend", Key: "trend:native", Unit: "hour", Status: New, Fails: true, Why: "the memory grew in none of 10 base runs",
+		Device: "emulator-5554", Process: "com.shop", Type: "trend", Key: "trend:native", Unit: "hour", Status: New, Fails: true, StatusReason: "the memory grew in none of 10 base runs",
 		Fingerprints: []string{}, Evidence: "grows by 35.2 MB/h (28.0 to 42.4) over 8 h", PerLoop: Sides{Head: new(35.2)},
 	}
 	native := Row{
-		Device: "emulator-5554", Process: "com.shop", What: "native", Class: "libimage.so", Key: "native:libimage.so", Unit: "run", Status: Transient, Fingerprints: []string{},
-		Evidence: "3, 41 at two moments, 12 loops apart", Why: "in none of 10 base runs; two counts do not show whether it keeps growing", HeadBytes: 41 << 20,
+		Device: "emulator-5554", Process: "com.shop", Type: "native", Class: "libimage.so", Key: "native:libimage.so", Unit: "run", Status: Transient, Fingerprints: []string{},
+		Evidence: "3, 41 at two moments, 12 loops apart", StatusReason: "in none of 10 base runs; two counts do not show whether it keeps growing", HeadBytes: 41 << 20,
 	}
 	threads := Row{
-		Device: "emulator-5554", Process: "com.shop", What: "threads", Class: "OkHttp *", Key: "threads:OkHttp *", Unit: "event", Status: Grown, Fingerprints: []string{},
-		Evidence: "8, 61 at two moments", Why: "0.0021 an event, at most 0.0002 in 10 base runs (p = 1e-06)", PerLoop: sides(0.0002, 0.0021),
+		Device: "emulator-5554", Process: "com.shop", Type: "threads", Class: "OkHttp *", Key: "threads:OkHttp *", Unit: "event", Status: Grown, Fingerprints: []string{},
+		Evidence: "8, 61 at two moments", StatusReason: "0.0021 an event, at most 0.0002 in 10 base runs (p = 1e-06)", PerLoop: sides(0.0002, 0.0021),
 	}
 	c.Reasons = []Reason{{Rule: "process.gate: != leak", Process: "com.shop", Text: "com.shop: leak: grows by 35.2 MB/h (28.0 to 42.4) over 8 h"}}
 	c.Leaks = []Row{row, threads, native}

@@ -183,7 +183,7 @@ func (p *page) fit() string {
 
 // omissions says what is not on the page and where it is.
 func (p *page) omissions() string {
-	p.omit(p.c.LeaksSkipped, "leaks that gate.json has no room for")
+	p.omit(p.c.LeaksOmitted, "leaks that gate.json has no room for")
 	if len(p.omitted) == 0 {
 		return ""
 	}
@@ -412,7 +412,7 @@ func (p *page) breaches() []*breach {
 	for i := range p.c.Leaks {
 		r := &p.c.Leaks[i]
 		// A reason about the whole process speaks of its trend.
-		if r.Fails && of[r] == nil && (r.What != whatTrend || !trends[r.Process]) {
+		if r.Fails && of[r] == nil && (r.Type != whatTrend || !trends[r.Process]) {
 			out = append(out, &breach{row: r})
 		}
 	}
@@ -449,7 +449,7 @@ func (p *page) evidence(r *Row) string {
 		line += ", in " + inLine.code(r.Process, maxName)
 	}
 	var shown []string
-	for _, s := range []string{r.Evidence, r.Why} {
+	for _, s := range []string{r.Evidence, r.StatusReason} {
 		if s != "" {
 			shown = append(shown, inLine.prose(s, maxSentence))
 		}
@@ -573,7 +573,7 @@ func (p *page) what(r *Row) string {
 	if r.MovedClass != "" {
 		cell += "<br>was " + inCell.code(simpleName(r.MovedClass), maxName)
 	}
-	if p.c.severalProcesses() && r.What != whatTrend {
+	if p.c.severalProcesses() && r.Type != whatTrend {
 		cell += "<br>in " + inCell.code(r.Process, maxName)
 	}
 	if len(p.c.Head.Devices) > 1 {
@@ -657,8 +657,8 @@ const maxFacts = 5
 // facts are what is known of a leak, a line each.
 func (p *page) facts(r *Row) []string {
 	out := []string{p.subject(r)}
-	if r.Why != "" {
-		out = append(out, "Why "+string(r.Status)+": "+inLine.prose(r.Why, maxSentence))
+	if r.StatusReason != "" {
+		out = append(out, "Why "+string(r.Status)+": "+inLine.prose(r.StatusReason, maxSentence))
 	}
 	if r.Pinned != "" {
 		out = append(out, fmt.Sprintf("Compared with release %s: %s", inLine.code(p.c.Base.Pinned, maxName), inLine.prose(r.Pinned, maxSentence)))
@@ -692,7 +692,7 @@ func (p *page) subject(r *Row) string {
 	if r.HeldBy != "" {
 		line += ", held by " + inLine.code(r.HeldBy, 200)
 	}
-	if r.What != whatTrend {
+	if r.Type != whatTrend {
 		line += ", in " + inLine.code(r.Process, maxName)
 	}
 	if r.Device != "" {
@@ -958,7 +958,7 @@ func groupNote(r *Row) string {
 	case Transient:
 		return inCell.prose(cmp.Or(r.Evidence, unknown), maxSentence)
 	case Shrunk, Present:
-		return inCell.prose(cmp.Or(r.Why, r.Evidence, unknown), maxSentence)
+		return inCell.prose(cmp.Or(r.StatusReason, r.Evidence, unknown), maxSentence)
 	}
 	return unknown
 }

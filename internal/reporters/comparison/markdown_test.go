@@ -165,13 +165,13 @@ func checkOthers(t *testing.T, c *Comparison) {
 
 func TestCost(t *testing.T) {
 	row := func(status Status, unit string, left, each Sides) Row {
-		return Row{Class: "a.B", Process: "p", What: "leak", Status: status, Unit: unit, PerLoop: left, BytesEach: each, Fails: true, Counts: []int64{1, 2, 3}}
+		return Row{Class: "a.B", Process: "p", Type: "leak", Status: status, Unit: unit, PerLoop: left, BytesEach: each, Fails: true, Counts: []int64{1, 2, 3}}
 	}
 	trend := func(status Status, growth Sides) Row {
-		return Row{Process: "p", What: "trend", Status: status, Unit: "hour", PerLoop: growth, Fails: true}
+		return Row{Process: "p", Type: "trend", Status: status, Unit: "hour", PerLoop: growth, Fails: true}
 	}
 	counted := func(r Row, counts ...int64) Row { r.Counts = counts; return r }
-	measured := func(r Row) Row { r.What = "measure"; return r }
+	measured := func(r Row) Row { r.Type = "measure"; return r }
 	const mb = 1 << 20
 	for _, test := range []struct {
 		rows []Row

@@ -326,7 +326,7 @@ func fillValue(v reflect.Value, name string, next func() string) {
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]int{next(): 1, next(): 2}))
 	case reflect.String:
-		if !slices.Contains([]string{"schema", "verdict", "status", "unit", "what"}, name) {
+		if !slices.Contains([]string{"schema", "verdict", "status", "unit", "type"}, name) {
 			v.SetString(next())
 		}
 	}

@@ -28,7 +28,7 @@ func TestNoSerialNumber(t *testing.T) {
 		c.Leaks, c.Head.Devices = nil, nil
 		for i, model := range models {
 			row.Device, row.Key = fmt.Sprint("R58M", i), fmt.Sprintf("%08d", i)
-			row.Evidence, row.Why, row.Pinned = "seen on R58M0", "new on R58M0", "R58M0 is worse"
+			row.Evidence, row.StatusReason, row.Pinned = "seen on R58M0", "new on R58M0", "R58M0 is worse"
 			c.Leaks = append(c.Leaks, row)
 			c.Head.Devices = append(c.Head.Devices, DeviceRow{Device: row.Device, Model: model, API: 34})
 		}

@@ -44,7 +44,7 @@ func (c *Comparison) published() *Comparison {
 	}
 	for i := range out.Leaks {
 		r := &out.Leaks[i]
-		r.Evidence, r.Why, r.Pinned = rename(r.Evidence), rename(r.Why), rename(r.Pinned)
+		r.Evidence, r.StatusReason, r.Pinned = rename(r.Evidence), rename(r.StatusReason), rename(r.Pinned)
 	}
 	for i := range out.Warnings {
 		out.Warnings[i] = rename(out.Warnings[i])

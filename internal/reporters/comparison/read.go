@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/leakgate/leakgate/internal/retired"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -31,6 +32,9 @@ func Read(r io.Reader) (*Comparison, error) {
 	}
 	if err := checkOutline(data); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", FileName, err)
+	}
+	if err := retired.Check(data, "what", "leaks_skipped"); err != nil {
+		return nil, fmt.Errorf("read %s: %w", FileName, err)
 	}
 	c := &Comparison{}
 	if err := json.Unmarshal(data, c); err != nil {
@@ -73,7 +77,7 @@ func (c *Comparison) file() ([]byte, error) {
 			return nil, fmt.Errorf("%s without any leak: %w", text.Size(int64(len(data))), errTooLarge)
 		}
 		keep := int(float64(len(out.Leaks)) * 0.95 * maxFile / float64(len(data)))
-		out.LeaksSkipped += len(out.Leaks) - keep
+		out.LeaksOmitted += len(out.Leaks) - keep
 		out.Leaks = out.Leaks[:keep]
 	}
 }

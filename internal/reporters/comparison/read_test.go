@@ -69,7 +69,7 @@ func TestWriteKeepsTheFirst(t *testing.T) {
 	data := written(t, c)
 	var got struct {
 		Leaks        []struct{ Key string }
-		LeaksSkipped int `json:"leaks_skipped"`
+		LeaksSkipped int `json:"leaks_omitted"`
 	}
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
@@ -153,8 +153,8 @@ func TestReadBounds(t *testing.T) {
 		c.Leaks = append(c.Leaks, Row{Status: Known, Unit: unitLoop})
 	}
 	got := read(t, written(t, c))
-	if len(got.Leaks) != 10_000 || got.LeaksSkipped != 50 || len(got.Leaks[3].Trace) != maxList || len([]rune(got.Text)) != maxText {
-		t.Errorf("%d leaks, %d skipped, %d lines, %d characters", len(got.Leaks), got.LeaksSkipped, len(got.Leaks[3].Trace), len([]rune(got.Text)))
+	if len(got.Leaks) != 10_000 || got.LeaksOmitted != 50 || len(got.Leaks[3].Trace) != maxList || len([]rune(got.Text)) != maxText {
+		t.Errorf("%d leaks, %d skipped, %d lines, %d characters", len(got.Leaks), got.LeaksOmitted, len(got.Leaks[3].Trace), len([]rune(got.Text)))
 	}
 	if got.Leaks[4].HeldBy != "a?b?c?[2J" {
 		t.Errorf("%q", got.Leaks[4].HeldBy)
@@ -239,7 +239,7 @@ func FuzzFields(f *testing.F) {
 
 // words are those that Read knows.
 var words = map[string][]string{
-	"schema": {Schema}, "verdict": {"pass", "fail", "neutral"}, "unit": {unitLoop, unitEvent, unitHour, unitRun}, "what": {whatLeak, whatTrend, "native", "threads", "graphics", "other"},
+	"schema": {Schema}, "verdict": {"pass", "fail", "neutral"}, "unit": {unitLoop, unitEvent, unitHour, unitRun}, "type": {whatLeak, whatTrend, "native", "threads", "graphics", "other"},
 	"status": {"new", "grown", "heavier", "wider", "moved", "accepted", "known", "transient", "shrunk", "gone", "present"},
 	"file":   {"app/A.kt", "../x", "", "a b/c.java"},
 }

@@ -60,15 +60,15 @@ func TestUnjudged(t *testing.T) {
 		{row(func(*Row) {}), "not judged yet, too few base runs: `ListScreen1`, 1 → 2 a loop, key `a0000001`"},
 		{row(func(r *Row) { r.PerLoop = sides(0, 0.5) }), "not judged yet, too few base runs: `ListScreen1`, 0 → 0.5 a loop, key `a0000001`"},
 		{row(func(r *Row) { r.Unit, r.PerLoop = "event", sides(0.001, 0.002) }), "not judged yet, too few base runs: `ListScreen1`, 1 → 2 per 1,000 events, key `a0000001`"},
-		{row(func(r *Row) { r.What, r.Class, r.Key = "native", "libx.so", "native:libx.so" }), "not judged yet, too few base runs: `libx.so`, 1 → 2 kB a loop, key `native:libx.so`"},
-		{row(func(r *Row) { r.What, r.Unit = "trend", "hour" }), "not judged yet, too few base runs: `com.shop.list.ListScreen1`, 1 → 2 MB an hour, key `a0000001`"},
+		{row(func(r *Row) { r.Type, r.Class, r.Key = "native", "libx.so", "native:libx.so" }), "not judged yet, too few base runs: `libx.so`, 1 → 2 kB a loop, key `native:libx.so`"},
+		{row(func(r *Row) { r.Type, r.Unit = "trend", "hour" }), "not judged yet, too few base runs: `com.shop.list.ListScreen1`, 1 → 2 MB an hour, key `a0000001`"},
 		{row(func(r *Row) { r.PerLoop = sides(4, 5) }), ""},
 		{row(func(r *Row) { r.PerLoop.Base = nil }), ""},
 		{row(func(r *Row) { r.PerLoop.Head = nil }), ""},
 		{row(func(r *Row) { r.Status = Accepted }), ""},
 		{row(func(r *Row) { r.Library = true }), ""},
 		{row(func(r *Row) { r.Pinned = "not in 3 runs of it" }), ""},
-		{row(func(r *Row) { r.Why = "" }), ""},
+		{row(func(r *Row) { r.StatusReason = "" }), ""},
 	} {
 		got := ""
 		c := fewRuns()
@@ -126,7 +126,7 @@ func TestAcceptable(t *testing.T) {
 		{"trend", "d97295ca", true, New, false},
 		{"threads", "d97295ca", true, New, false},
 	} {
-		r := Row{What: test.what, Key: test.key, Fails: test.fails, Status: test.status}
+		r := Row{Type: test.what, Key: test.key, Fails: test.fails, Status: test.status}
 		if r.acceptable() != test.want {
 			t.Errorf("%+v: acceptable is %t", test, r.acceptable())
 		}

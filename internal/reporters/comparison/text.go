@@ -160,8 +160,8 @@ func (l *lines) leaks(c *Comparison) {
 			parts = append(parts, text.Grouped(int64(n))+" "+string(s))
 		}
 	}
-	if c.LeaksSkipped > 0 {
-		parts = append(parts, text.Grouped(int64(c.LeaksSkipped))+" without room in "+FileName)
+	if c.LeaksOmitted > 0 {
+		parts = append(parts, text.Grouped(int64(c.LeaksOmitted))+" without room in "+FileName)
 	}
 	if len(parts) > 0 {
 		l.blank()
@@ -193,7 +193,7 @@ func (l *lines) row(indent int, r *Row) {
 	if r.HeldBy != "" {
 		line += ", held by " + r.HeldBy
 	}
-	if r.What != whatTrend {
+	if r.Type != whatTrend {
 		line += ", in " + r.Process
 	}
 	l.wrap(indent, line+", key "+r.shortKey())
@@ -252,7 +252,7 @@ func (s *Suspect) line() string {
 // facts are what else is known of a leak.
 func (l *lines) facts(r *Row) {
 	for _, part := range [][2]string{
-		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")}, {"evidence", r.Evidence}, {"why " + string(r.Status), r.Why},
+		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")}, {"evidence", r.Evidence}, {"why " + string(r.Status), r.StatusReason},
 		{"against the pinned release", r.Pinned}, {"device", r.Device}, {"code owners", strings.Join(r.Owners, ", ")}, {"key before", r.MovedFrom}, {"class before", r.MovedClass},
 	} {
 		if part[1] != "" {

@@ -1,0 +1,43 @@
+// Package retired recognizes files that a leakgate from before the first
+// release wrote. Their keys had other names; decoding such a file would skip
+// these without a word, so it is refused.
+package retired
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Err is in the chain of every error of [Check].
+var Err = errors.New("files of a leakgate from before its first release are no longer read: record them again")
+
+// Check returns an error that names the first of the keys that occurs in raw,
+// JSON as leakgate writes it, with a text, number or boolean as its value. Maps
+// whose keys are names from elsewhere have objects and lists as values, so a
+// class that is named like a key is no reason.
+func Check(raw []byte, keys ...string) error {
+	for _, key := range keys {
+		if has(raw, []byte(`"`+key+`":`)) {
+			return fmt.Errorf("unknown key %q: %w", key, Err)
+		}
+	}
+	return nil
+}
+
+// has reports whether the key occurs outside of texts: in a text its quotes are
+// escaped.
+func has(raw, key []byte) bool {
+	for {
+		at := bytes.Index(raw, key)
+		if at < 0 {
+			return false
+		}
+		escaped := at > 0 && raw[at-1] == '\\'
+		raw = raw[at+len(key):]
+		value := bytes.TrimLeft(raw, " ")
+		if !escaped && len(value) > 0 && value[0] != '{' && value[0] != '[' {
+			return true
+		}
+	}
+}
