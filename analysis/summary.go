@@ -264,12 +264,14 @@ func ReadSummary(r io.Reader) (*Summary, error) {
 	if len(raw) > maxSummary {
 		return nil, errLargeSummary
 	}
-	if err := retired.Check(raw, "of"); err != nil {
-		return nil, fmt.Errorf("read summary: %w", err)
-	}
 	var f summaryFile
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	if f.Dump.Names.Origin == "" {
+		if err := retired.Check(raw, "of"); err != nil {
+			return nil, fmt.Errorf("read summary: %w", err)
+		}
 	}
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("read summary: %w", err)

@@ -13,9 +13,8 @@ import (
 var Err = errors.New("files of a leakgate from before its first release are no longer read: record them again")
 
 // Check returns an error that names the first of the keys that occurs in raw,
-// JSON as leakgate writes it, with a text, number or boolean as its value. Maps
-// whose keys are names from elsewhere have objects and lists as values, so a
-// class that is named like a key is no reason.
+// JSON as leakgate writes it, with anything but a list as its value: maps whose
+// keys are class names have lists.
 func Check(raw []byte, keys ...string) error {
 	for _, key := range keys {
 		if has(raw, []byte(`"`+key+`":`)) {
@@ -36,7 +35,7 @@ func has(raw, key []byte) bool {
 		escaped := at > 0 && raw[at-1] == '\\'
 		raw = raw[at+len(key):]
 		value := bytes.TrimLeft(raw, " ")
-		if !escaped && len(value) > 0 && value[0] != '{' && value[0] != '[' {
+		if !escaped && len(value) > 0 && value[0] != '[' {
 			return true
 		}
 	}
