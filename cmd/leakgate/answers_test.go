@@ -291,8 +291,8 @@ func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 	_, out, _ = ran(t, "analyze", path, "--json")
 	var r struct {
 		Leaks []struct {
-			Instances int
-			Also      []analysis.Related
+			Instances        int
+			Also             []analysis.Related
 			ConsequenceCount int `json:"consequence_count"`
 		}
 	}
