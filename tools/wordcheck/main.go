@@ -1,0 +1,93 @@
+// Command wordcheck holds the tree to how the project writes: no phrase of
+// phrases.txt in comments, texts and pages, Go lines of at most 120 columns,
+// comments of at most 80, Markdown lines of at most 120. Exceptions are lines
+// of exceptions.txt, each with a reason.
+//
+//	go -C tools run ./wordcheck [-count] DIR
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "wordcheck:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("wordcheck", flag.ContinueOnError)
+	count := flags.Bool("count", false, "print how often each phrase occurs, exceptions included")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("want one directory, the root of a clone")
+	}
+	root := flags.Arg(0)
+	rules, err := defaultRules()
+	if err != nil {
+		return err
+	}
+	files, err := tracked(root)
+	if err != nil {
+		return err
+	}
+	found, err := check(os.DirFS(root), files, rules)
+	if err != nil {
+		return err
+	}
+	if *count {
+		return printCounts(out, found)
+	}
+	left := rules.report(out, files, found)
+	if left > 0 {
+		return fmt.Errorf("%d places to rewrite; an exception is a line of tools/wordcheck/exceptions.txt with its reason", left)
+	}
+	return nil
+}
+
+// tracked lists the files that git tracks in root, in order.
+func tracked(root string) ([]string, error) {
+	cmd := exec.Command("git", "-C", root, "ls-files", "-z") //nolint:noctx // it ends by itself in milliseconds
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list tracked files of %s: %w", root, err)
+	}
+	files := strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+	slices.Sort(files)
+	return files, nil
+}
+
+func printCounts(out io.Writer, found []finding) error {
+	counts := map[string]int{}
+	for _, f := range found {
+		counts[f.phrase]++
+	}
+	names := make([]string, 0, len(counts))
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if d := counts[b] - counts[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		if _, err := fmt.Fprintf(out, "%6d  %s\n", counts[name], name); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "%6d  in all\n", len(found))
+	return err
+}
