@@ -292,7 +292,7 @@ func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 	var r struct {
 		Leaks []struct {
 			Instances        int
-			Also             []analysis.Related
+			Consequences     []analysis.Related
 			ConsequenceCount int `json:"consequence_count"`
 		}
 	}
@@ -303,7 +303,7 @@ func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 		t.Fatalf("%d screens: %d leaks", n, len(r.Leaks))
 	}
 	_, out, _ = ran(t, "analyze", path)
-	return len(r.Leaks[0].Also), r.Leaks[0].ConsequenceCount, out
+	return len(r.Leaks[0].Consequences), r.Leaks[0].ConsequenceCount, out
 }
 
 func TestPerfettoTrace(t *testing.T) {

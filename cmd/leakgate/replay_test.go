@@ -144,7 +144,7 @@ func replayed(t *testing.T, out string) map[string]any {
 	}
 	p := list[0].(map[string]any)
 	for _, name := range strings.Fields(`device process samples duration_s state worst gate kind first_suspicious_s first_leaking_s rate_mb_per_h
-		rate_interval_mb_per_h min_detectable_mb_per_h growth_mb transitions warnings because shares jumps marks restarts file base`) {
+		rate_interval_mb_per_h min_detectable_mb_per_h growth_mb transitions warnings reason shares jumps marks restarts file base`) {
 		if _, ok := p[name]; !ok {
 			t.Errorf("no %s in %v", name, p)
 		}
