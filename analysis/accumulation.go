@@ -10,60 +10,65 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// What is worth to be called an accumulation. Every app has tables of some thousand
-// strings, resources and classes, of some hundred kilobytes: below a megabyte, and
-// below a twentieth of all, they would hide what matters. Ten are what Eclipse MAT
-// takes for many.
+// Thresholds for an accumulation. Every app has tables of some thousand
+// strings, resources and classes, which take some hundred kilobytes. Anything
+// below a megabyte, or below a twentieth of the reachable bytes, would hide
+// what matters. Eclipse MAT also reports from ten objects on.
 const (
 	leastAccumulated      = 1 << 20
 	leastAccumulatedShare = 20
 	fewestAccumulated     = 10
 )
 
-// ART's heaps of what was there before the app was: what piles up there is the
-// phone's (art/runtime/hprof/hprof.cc, HprofHeapId).
+// ART's heaps. The image and zygote heaps were filled before the app started,
+// so what accumulates there belongs to the system (art/runtime/hprof/hprof.cc,
+// HprofHeapId).
 const (
 	appHeap    = 'A'
 	imageHeap  = 'I'
 	zygoteHeap = 'Z'
 )
 
-// caches are classes that let go of what is too much for them. What piles up in them
-// is as large as somebody said it may be.
+// caches are classes that evict entries beyond a limit. What accumulates in
+// them has a size that somebody chose.
 var caches = []string{
-	"android.util.LruCache", "android.support.v4.util.LruCache", "androidx.collection.LruCache", "com.bumptech.glide.util.LruCache",
+	"android.util.LruCache", "android.support.v4.util.LruCache", "androidx.collection.LruCache",
+	"com.bumptech.glide.util.LruCache",
 	"com.google.common.cache.LocalCache", "com.github.benmanes.caffeine.cache.BoundedLocalCache",
 }
 
-// rootsAccumulated are the kinds of GC roots that an app can have too many of, the one
-// that holds longest first: what a thread is says more than that its frame has it as
-// well. The virtual machine's own are none of them, nor are those that Shark leaves out
-// (MatchingGcRootProvider.kt): interned strings, unknown, finalizing and the debugger's.
+// rootsAccumulated are the kinds of GC roots that an app can have too many of,
+// longest-lived first: that an object is a thread says more than that its frame
+// holds it as well. The roots of the virtual machine are not among them, nor
+// are those that Shark skips (MatchingGcRootProvider.kt): interned strings,
+// unknown, finalizing and the debugger's.
 var rootsAccumulated = []hprof.SubTag{
 	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootNativeStack, hprof.SubRootMonitorUsed,
 	hprof.SubRootJNIMonitor, hprof.SubRootThreadBlock, hprof.SubRootJNILocal, hprof.SubRootJavaFrame,
 }
 
-// cacheDepth is how far above its entries a cache can be: cache, map, table.
+// cacheDepth is how many dominators above its entries a cache can be: cache,
+// map, table.
 const cacheDepth = 3
 
-// accumulation is where memory piles up, with the way to it.
+// accumulation is a place where memory accumulates, with its dominators.
 type accumulation struct {
 	heap.Accumulation
-	// Share is the part of the reachable bytes that Size is, from 0 to 1; image and
-	// zygote heap do not count in any size.
+	// Share is Size divided by the reachable bytes, from 0 to 1. No size
+	// includes the image and zygote heaps.
 	Share float64
-	// Dominators are those of Object, from the top down; there are none of what GC roots
-	// hold. LeftOut is how many are left out behind the first half of them.
+	// Dominators are those of Object, from the top down; nil for objects that
+	// GC roots hold. LeftOut counts the dominators omitted after the first half
+	// of the list.
 	Dominators []heap.Object
 	LeftOut    int
-	// Cache is the class of the cache that it is in, "" for none.
+	// Cache is the class of the cache that contains it, "" for none.
 	Cache string
-	// Sharers hold it together; Object is the first one's first object.
+	// Sharers hold it together; Object is the first object of the first one.
 	Sharers []sharer
 }
 
-// places are the objects that must go for what accumulates to go.
+// places returns the objects that must be released to free the accumulation.
 func (a *accumulation) places() []heap.Object {
 	if len(a.Sharers) == 0 {
 		return []heap.Object{a.Object}
@@ -78,20 +83,20 @@ func placesOf(sharers []sharer) (list []heap.Object) {
 	return list
 }
 
-// shownDominators bounds accumulation.Dominators: those of an object in a list of a
-// million nodes can be a million.
+// shownDominators bounds accumulation.Dominators: an object in a linked list of
+// a million nodes can have a million.
 const shownDominators = 32
 
-// accumulations tells where memory piles up in many objects of one class, whether or not
-// anything says that they should be gone: up to limit places, the one that retains most first.
-// Bytes alone count, also of threads: many that retain little show by their number, in
-// android.Exhaustion.
+// accumulations returns up to limit places where memory accumulates in many
+// objects of one class, whether or not anything says that they should be gone.
+// Those that retain most come first. Only bytes count, also for threads:
+// android.Exhaustion reports many threads that retain little.
 func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, error) {
-	g, reachable := d.graph, accumulating(d.graph)
+	g, reachable := d.graph, appReachable(d.graph)
 	o := heap.AccumulationOptions{
 		Least:   max(leastAccumulated, reachable/leastAccumulatedShare),
 		Fewest:  fewestAccumulated,
-		Leave:   given,
+		Leave:   isSystemHeap,
 		Through: android.IsPlumbing,
 		Roots:   rootsAccumulated,
 	}
@@ -103,7 +108,7 @@ func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, er
 	for _, a := range list {
 		f := accumulation{Accumulation: a, Share: float64(a.Size.Total()) / float64(reachable)}
 		if a.Root == 0 {
-			f.climb(g)
+			f.addDominators(g)
 		}
 		found = append(found, f)
 	}
@@ -115,24 +120,24 @@ func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, er
 	return found[:min(limit, len(found))], nil
 }
 
-// given tells the heaps that the app did not fill.
-func given(h heap.Heap) bool { return h.ID == imageHeap || h.ID == zygoteHeap }
+// isSystemHeap reports whether a heap was filled before the app started.
+func isSystemHeap(h heap.Heap) bool { return h.ID == imageHeap || h.ID == zygoteHeap }
 
-// accumulating is the reachable bytes that count for accumulations.
-func accumulating(g *heap.Graph) int64 {
+// appReachable returns the reachable bytes without those of the system heaps.
+func appReachable(g *heap.Graph) int64 {
 	bytes := g.ReachableBytes().Total()
 	for h := range g.Heaps {
-		if given(g.Heaps[h]) {
+		if isSystemHeap(g.Heaps[h]) {
 			g.Tops(func(o heap.Object) { bytes -= g.RetainedIn(o, h) })
 		}
 	}
 	return bytes
 }
 
-// climb finds the dominators, and a cache among the nearest.
-func (a *accumulation) climb(g *heap.Graph) {
+// addDominators sets Dominators, and Cache if one of the nearest is a cache.
+func (a *accumulation) addDominators(g *heap.Graph) {
 	const half = shownDominators / 2
-	// near are the nearest, far a ring of those further up.
+	// near are the nearest dominators, far is a ring of those further up.
 	var near []heap.Object
 	var far [half]heap.Object
 	n := 0

@@ -13,54 +13,60 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Options say how a dump is analysed.
+// Options say how to analyze a dump.
 type Options struct {
-	// Top bounds classes and dominators.
+	// Top bounds the lists of classes and dominators.
 	Top int
-	// Partial analyses what can be read of a damaged dump.
+	// Partial analyzes the readable part of a damaged dump.
 	Partial bool
-	// Memory bounds the memory that the graph may take, in bytes; 0 does not.
+	// Memory bounds the memory of the graph, in bytes; 0 means no limit.
 	Memory int64
-	// SizeModel is "leakgate", the default, or "ahat", which leaves out the references that
-	// only class records have: from objects to their classes, from classes to their loaders.
+	// SizeModel is "leakgate", the default, or "ahat", which omits the
+	// references that only class records have: from objects to their classes,
+	// from classes to their loaders.
 	SizeModel string
-	// ShowTexts shows texts of the app: keys of maps, names of threads, titles, repeated
-	// strings. Without it each is replaced by a short hash, keyed by the contents of the dump.
+	// ShowTexts shows texts of the app: keys of maps, names of threads, titles,
+	// repeated strings. Otherwise each is replaced by a short hash, keyed by
+	// the contents of the dump.
 	ShowTexts bool
-	// AllStrings compares strings also where there are more than a phone has.
+	// AllStrings compares all strings, even if there are more than a phone's
+	// dump has.
 	AllStrings bool
-	// Mapping has the names of the source for those of an obfuscated build; nil for none.
+	// Mapping translates the names of an obfuscated build; nil for none.
 	Mapping *Mapping
-	// LeakingClasses are classes of which every instance, and nothing else, leaks; none
-	// asks the inspectors.
+	// LeakingClasses are classes of which every instance is taken for a leak,
+	// and nothing else is. If there are none, the inspectors decide.
 	LeakingClasses []string
-	// Cut is why the input is less than it was, where the packed form says so.
+	// Cut says why the input is shorter than the original, if its packed form
+	// records that.
 	Cut error
-	// Phase is told the name of each phase as it begins, Progress how much of the file
-	// is read of how much, from several goroutines.
+	// Phase is called with the name of each phase as it begins. Progress is
+	// called with the number of bytes read and the size of the file, from
+	// several goroutines.
 	Phase    func(string)
 	Progress func(done, total int64)
 
-	// inbound asks for what paths are found with.
+	// inbound keeps what a search for paths needs.
 	inbound bool
-	// shark214 follows Shark 2.14 where it differs, watched takes only what LeakCanary
-	// watched as leaking: for comparison.
+	// shark214 follows Shark 2.14 where it differs. watched takes only the
+	// objects that LeakCanary watched as leaking. Both are for comparison.
 	shark214, watched bool
-	// subclasses of collections are read as those.
+	// subclasses reads subclasses of collections like the collections.
 	subclasses bool
 }
 
-// ErrNoHeap is a dump that ends before its first object.
-var ErrNoHeap = errors.New("there is no object in this dump")
+// ErrNoHeap is the error for a dump that ends before its first object.
+var ErrNoHeap = errors.New("the dump contains no objects")
 
-// Analyze reads a dump of size bytes. A *DamageError says that it cannot be
-// read, ErrNoHeap that there is nothing in it, a *MemoryError that it is too large.
+// Analyze reads a dump of size bytes. It returns a *DamageError if the dump
+// cannot be read, ErrNoHeap if it is empty, and a *MemoryError if it is too
+// large.
 func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
 	report, _, err := examine(ctx, r, size, o, false)
 	return report, err
 }
 
-// Examine is Analyze and Summarize in one reading of a dump.
+// Examine combines Analyze and Summarize in one reading of a dump.
 func Examine(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, *Summary, error) {
 	return examine(ctx, r, size, o, true)
 }
@@ -79,7 +85,10 @@ func examine(ctx context.Context, r io.ReaderAt, size int64, o Options, summariz
 		}
 	}
 	o.phase("report")
-	report := &Report{Schema: analysisSchema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Undecided: []string{}, Classes: classes(d.graph.Heaps, d.ranked(), o.Top)}
+	report := &Report{
+		Schema: analysisSchema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{},
+		Undecided: []string{}, Classes: classes(d.graph.Heaps, d.ranked(), o.Top),
+	}
 	if err := d.weighClasses(ctx, report.Classes); err != nil {
 		return nil, nil, fmt.Errorf("weigh classes: %w", err)
 	}
@@ -89,7 +98,7 @@ func examine(ctx context.Context, r io.ReaderAt, size int64, o Options, summariz
 	if report.Dominators, err = d.dominators(ctx, o.Top); err != nil {
 		return nil, nil, fmt.Errorf("read dominators: %w", err)
 	}
-	if err := d.judge(ctx, report, s, o); err != nil {
+	if err := d.addFindings(ctx, report, s, o); err != nil {
 		return nil, nil, err
 	}
 	report.Undecided = d.undecided(report, o)
@@ -98,10 +107,11 @@ func examine(ctx context.Context, r io.ReaderAt, size int64, o Options, summariz
 	return report, s, nil
 }
 
-// judge adds what the contents say and what leaks to a report, and to a summary if there is one.
-func (d *dump) judge(ctx context.Context, report *Report, s *Summary, o Options) error {
+// addFindings adds the contents and the leaks to a report, and to a summary if
+// there is one.
+func (d *dump) addFindings(ctx context.Context, report *Report, s *Summary, o Options) error {
 	o.phase("read contents")
-	if err := d.survey(ctx, report, o); err != nil {
+	if err := d.addContents(ctx, report, o); err != nil {
 		return err
 	}
 	told := len(d.warnings)
@@ -110,14 +120,14 @@ func (d *dump) judge(ctx context.Context, report *Report, s *Summary, o Options)
 	}
 	if s != nil {
 		s.dump, s.leaks, s.suspects = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects)
-		// Of the contents only what the app is matters to a comparison, not what could not be
-		// counted.
+		// A comparison needs only what the contents say about the app, not what
+		// could not be counted.
 		s.warnings = append(s.warnings, d.warnings[told:]...)
 	}
 	return nil
 }
 
-// undecided is why the dump cannot show that nothing leaks.
+// undecided returns why the dump cannot prove that nothing leaks.
 func (d *dump) undecided(r *Report, o Options) []string {
 	list := append([]string{}, d.unfinished...)
 	if r.Dump.Truncated || r.Dump.Partial {
@@ -133,16 +143,19 @@ func (d *dump) undecided(r *Report, o Options) []string {
 		list = append(list, "nothing marks objects of a JVM as no longer needed")
 	}
 	if r.Dump.Android != nil && d.obfuscated && !slices.ContainsFunc(recognized, d.graph.HasClass) {
-		list = append(list, "the names are obfuscated: without --mapping, fragments and view models of AndroidX are not recognized")
+		list = append(list,
+			"the names are obfuscated: fragments and view models of AndroidX are recognized only with --mapping")
 	}
 	return list
 }
 
 // recognized are the classes by which AndroidX is recognized.
-var recognized = []string{"androidx.fragment.app.Fragment", "androidx.lifecycle.ViewModel", "android.support.v4.app.Fragment"}
+var recognized = []string{
+	"androidx.fragment.app.Fragment", "androidx.lifecycle.ViewModel", "android.support.v4.app.Fragment",
+}
 
-// survey adds what the contents of the objects say.
-func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
+// addContents adds what the contents of the objects say.
+func (d *dump) addContents(ctx context.Context, r *Report, o Options) error {
 	s, err := android.Read(ctx, d.graph, android.Options{Top: o.Top, AllStrings: o.AllStrings})
 	if err != nil {
 		return fmt.Errorf("read contents: %w", err)
@@ -165,14 +178,15 @@ func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
 	return nil
 }
 
-// nameThreads keeps the names of threads, if all are known. Where they were taken out of
-// the dump the inspector tells the threads that matter.
+// nameThreads keeps the names of all threads if all are known. If they were
+// stripped from the dump, the inspector names the threads that matter.
 func (d *dump) nameThreads(threads *android.Threads) {
 	if n := threads.Omitted; n > 0 {
 		d.warn("%d more threads are not listed", n)
 		return
 	}
-	if len(threads.List) > 0 && !slices.ContainsFunc(threads.List, func(t android.Thread) bool { return t.Name != "" }) {
+	if len(threads.List) > 0 &&
+		!slices.ContainsFunc(threads.List, func(t android.Thread) bool { return t.Name != "" }) {
 		return
 	}
 	d.threads = map[heap.Object]string{}
@@ -195,24 +209,24 @@ type dump struct {
 	graph    *heap.Graph
 	warnings []string
 	partial  bool
-	// hide keeps texts out of the report, nil shows them.
+	// hide redacts texts in the report; nil shows them.
 	hide *android.Hider
-	// obfuscated is true where names are obfuscated and there is no mapping, watches where
-	// LeakCanary watched objects in the process.
+	// obfuscated is true if names are obfuscated and there is no mapping,
+	// watches if LeakCanary watched objects in the process.
 	obfuscated, watches bool
-	// names says whose names there are; shapes are the classes of the app where names mean
-	// nothing by themselves.
+	// names says which names the dump has. shapes are the classes of the app if
+	// their names mean nothing by themselves.
 	names  Naming
 	shapes map[string]uint64
-	// unfinished are objects that should be gone and are in no leak, in words.
+	// unfinished describes objects that should be gone and are in no leak.
 	unfinished []string
-	// threads are the names of all threads, once they are known.
+	// threads are the names of all threads, once known.
 	threads map[heap.Object]string
-	// roots are the GC roots, once one asks.
+	// roots are the GC roots, read on demand.
 	roots map[heap.Object]hprof.SubTag
 }
 
-// openFile reads what stands around the heap.
+// openFile reads everything except the heap.
 func openFile(ctx context.Context, r io.ReaderAt, size int64, o Options) (d *dump, err error) {
 	d = &dump{warnings: []string{}}
 	o.phase("read names")
@@ -220,7 +234,7 @@ func openFile(ctx context.Context, r io.ReaderAt, size int64, o Options) (d *dum
 		if !o.Partial || !damaged(err) || len(d.file.Snapshots) == 0 {
 			return nil, err
 		}
-		d.pass(err)
+		d.skipDamage(err)
 	}
 	if o.Cut != nil {
 		d.warn("%v", o.Cut)
@@ -247,13 +261,14 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 		d.graph.Close()
 		return nil, d.empty(size)
 	}
-	d.doubt(d.graph.Damage, d.graph.Truncated)
-	d.doubtGraph()
-	d.doubtNames(o.Mapping)
+	d.warnOfFile(d.graph.Damage, d.graph.Truncated)
+	d.warnOfGraph()
+	d.checkNames(o.Mapping)
 	return d, nil
 }
 
-// openToShow opens a dump whose texts are shown or hidden, as the options say.
+// openToShow opens a dump whose texts are shown or hidden according to the
+// options.
 func openToShow(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, error) {
 	d, err := open(ctx, r, size, o)
 	if err != nil || o.ShowTexts {
@@ -267,7 +282,10 @@ func openToShow(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dum
 }
 
 func (o *Options) heap() heap.Options {
-	h := heap.Options{Snapshot: -1, Model: heap.SizeModel(cmp.Or(o.SizeModel, string(heap.Leakgate))), Limit: o.Memory, Partial: o.Partial, Inbound: o.inbound, Phase: o.Phase, Progress: o.Progress}
+	h := heap.Options{
+		Snapshot: -1, Model: heap.SizeModel(cmp.Or(o.SizeModel, string(heap.Leakgate))), Limit: o.Memory,
+		Partial: o.Partial, Inbound: o.inbound, Phase: o.Phase, Progress: o.Progress,
+	}
 	if o.Mapping != nil {
 		h.Names = sourceNames{o.Mapping.names}
 	}
@@ -276,10 +294,11 @@ func (o *Options) heap() heap.Options {
 
 func damaged(err error) bool { return errors.As(err, new(*hprof.DamageError)) }
 
-// empty tells why there is nothing.
+// empty returns the error for a dump without objects.
 func (d *dump) empty(size int64) error {
 	if d.file.Truncated >= 0 {
-		return fmt.Errorf("%w: the file is cut off after %d bytes, in the record at offset %d", ErrNoHeap, size, d.file.Truncated)
+		return fmt.Errorf("%w: the file is truncated after %d bytes, in the record at offset %d", ErrNoHeap, size,
+			d.file.Truncated)
 	}
 	if len(d.file.Snapshots) == 0 {
 		return fmt.Errorf("%w: it has %d names and no heap", ErrNoHeap, d.file.Strings.Len())
@@ -290,47 +309,48 @@ func (d *dump) empty(size int64) error {
 	return fmt.Errorf("%w: its heap has only GC roots", ErrNoHeap)
 }
 
-// pass notes damage that is passed over.
-func (d *dump) pass(err error) {
+// skipDamage warns of damage that was skipped.
+func (d *dump) skipDamage(err error) {
 	d.partial = true
-	d.warn("%v; what can be read of the rest is analysed", err)
+	d.warn("%v; the readable rest is analyzed", err)
 }
 
 func (d *dump) warn(format string, args ...any) {
 	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
 }
 
-// doubt notes what makes the numbers less than they seem.
-func (d *dump) doubt(damage []error, truncated int64) {
+// warnOfFile warns of what makes the numbers incomplete.
+func (d *dump) warnOfFile(damage []error, truncated int64) {
 	for _, err := range d.file.Warnings {
 		d.warn("%v", err)
 	}
 	for _, err := range damage {
-		d.pass(err)
+		d.skipDamage(err)
 	}
 	d.cut(truncated)
 	if n := len(d.file.Snapshots); n > 1 {
-		d.warn("the file has %d heaps; the last is analysed", n)
+		d.warn("the file has %d heaps; the last one is analyzed", n)
 	}
 }
 
-// doubtGraph notes what only the graph knows.
-func (d *dump) doubtGraph() {
+// warnOfGraph warns of what only the graph shows.
+func (d *dump) warnOfGraph() {
 	g := d.graph
 	if g.ReachableBytes() == (heap.Size{}) {
-		d.warn("no GC root holds anything in this dump: nothing is reachable, and nothing retains; counts and shallow sizes hold")
+		d.warn("no GC root holds anything in this dump: nothing is reachable and retained sizes are missing; counts " +
+			"and shallow sizes are correct")
 	}
 	if g.Dangling > 0 {
 		d.warn("%d references lead to objects that are not in the dump", g.Dangling)
 	}
 	if g.Duplicates > 0 {
-		d.warn("%d objects are in the dump more than once; the last of each counts", g.Duplicates)
+		d.warn("%d objects are in the dump more than once; the last copy of each counts", g.Duplicates)
 	}
 }
 
 func (d *dump) cut(at int64) {
 	if at >= 0 {
-		d.warn("the dump is cut off at offset %d: objects are missing, and sizes can be too small", at)
+		d.warn("the dump is truncated at offset %d: objects are missing, and sizes can be too small", at)
 	}
 }
 
@@ -338,9 +358,11 @@ func (d *dump) dump() Dump {
 	g := d.graph
 	reachable := g.ReachableBytes()
 	r := Dump{
-		Format: g.Format, IDSize: g.IDSize, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
-		Objects: g.Objects, Classes: g.Classes, Instances: g.Instances, ObjectArrays: g.ObjectArrays, PrimitiveArrays: g.PrimitiveArrays,
-		References: g.ReferenceCount, Dangling: g.Dangling, GCRoots: rootCounts(g.RootCounts), Heaps: []Heap{},
+		Format: g.Format, IDSize: g.IDSize, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial,
+		Snapshots: len(d.file.Snapshots),
+		Objects:   g.Objects, Classes: g.Classes, Instances: g.Instances, ObjectArrays: g.ObjectArrays,
+		PrimitiveArrays: g.PrimitiveArrays,
+		References:      g.ReferenceCount, Dangling: g.Dangling, GCRoots: rootCounts(g.RootCounts), Heaps: []Heap{},
 		ReachableBytes: reachable.Java, ReachableNative: reachable.Native, SizeModel: string(g.Model), Names: d.names,
 	}
 	if r.Truncated {
@@ -357,7 +379,10 @@ func (d *dump) dump() Dump {
 func classes(heaps []heap.Heap, rows []heap.Row, top int) []Class {
 	list := make([]Class, 0, min(top, len(rows)))
 	for _, r := range rows[:min(top, len(rows))] {
-		c := Class{Class: r.Class, Instances: r.Instances, Reachable: r.Reachable, ShallowBytes: r.Shallow.Java, RetainedBytes: r.Retained.Total(), RetainedNative: r.Retained.Native}
+		c := Class{
+			Class: r.Class, Instances: r.Instances, Reachable: r.Reachable, ShallowBytes: r.Shallow.Java,
+			RetainedBytes: r.Retained.Total(), RetainedNative: r.Retained.Native,
+		}
 		for h, bytes := range r.RetainedIn {
 			if bytes > 0 {
 				if c.RetainedIn == nil {
@@ -371,16 +396,17 @@ func classes(heaps []heap.Heap, rows []heap.Row, top int) []Class {
 	return list
 }
 
-// appHeap is the heap that the app filled, -1 where the dump does not tell it from those that
-// were there before.
+// appHeap returns the index of the heap that the app filled, -1 if the dump
+// does not distinguish it from those that existed before.
 func (d *dump) appHeap() int {
-	if !slices.ContainsFunc(d.graph.Heaps, given) {
+	if !slices.ContainsFunc(d.graph.Heaps, isSystemHeap) {
 		return -1
 	}
 	return slices.IndexFunc(d.graph.Heaps, func(h heap.Heap) bool { return h.ID == appHeap })
 }
 
-// ranked are the classes, those first that retain most of the app's own heap.
+// ranked returns the classes, those that retain most of the app's own heap
+// first.
 func (d *dump) ranked() []heap.Row {
 	rows, app := d.graph.Histogram(), d.appHeap()
 	if app < 0 {
@@ -394,15 +420,16 @@ func (d *dump) ranked() []heap.Row {
 }
 
 const (
-	// phoneObjects is more objects than a phone's dump has: up to here all classes are weighed
-	// exactly.
+	// phoneObjects is more objects than a phone's dump has: up to this number,
+	// all classes are weighed exactly.
 	phoneObjects = 1 << 21
-	// mostAmong bounds the objects that are looked at to weigh classes.
+	// mostAmong bounds the objects that are visited to weigh classes.
 	mostAmong = 1 << 26
 )
 
-// weighClasses finds what becomes unreachable without the instances of each class, as far as
-// there is patience for it. Other rows are the union of what their instances dominate.
+// weighClasses computes what becomes unreachable without the instances of each
+// class, up to a limit of work. The other rows have the union of what their
+// instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class
@@ -440,13 +467,14 @@ func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 }
 
 const (
-	// fewestLoaders is the number of loaders of one class from which on it is reported,
-	// mostLoaded bounds such classes.
+	// A class is reported if at least fewestLoaders class loaders have loaded
+	// it; mostLoaded bounds the list.
 	fewestLoaders = 3
 	mostLoaded    = 5
 )
 
-// loaders are the classes that several loaders have loaded, those that retain most first.
+// loaders returns the classes that several loaders have loaded, those that
+// retain most first.
 func (d *dump) loaders(ctx context.Context) ([]loadedClass, error) {
 	found := d.graph.LoadedByMany(fewestLoaders)
 	found = found[:min(len(found), mostLoaded)]
@@ -460,7 +488,10 @@ func (d *dump) loaders(ctx context.Context) ([]loadedClass, error) {
 	}
 	list := make([]loadedClass, 0, len(found))
 	for i, l := range found {
-		c := loadedClass{Class: l.Class, Loaders: len(l.Loaders), Classes: l.Classes, RetainedBytes: costs[i].Size.Total(), RetainedIsBound: costs[i].AtLeast}
+		c := loadedClass{
+			Class: l.Class, Loaders: len(l.Loaders), Classes: l.Classes, RetainedBytes: costs[i].Size.Total(),
+			RetainedIsBound: costs[i].AtLeast,
+		}
 		if len(l.Loaders) > 0 {
 			c.LoaderClass = d.graph.Class(l.Loaders[0])
 		}
@@ -470,8 +501,9 @@ func (d *dump) loaders(ctx context.Context) ([]loadedClass, error) {
 	return list, nil
 }
 
-// Histogram counts the objects of each class and their bytes in one pass, reachable
-// or not. The report has no dominators, and classes without retained sizes.
+// Histogram counts the objects of each class and their bytes in one pass,
+// reachable or not. The report has no dominators, and its classes have no
+// retained sizes.
 func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
 	d, err := openFile(ctx, r, size, o)
 	if err != nil {
@@ -485,13 +517,19 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 	if c.Objects == 0 {
 		return nil, d.empty(size)
 	}
-	d.doubt(c.Damage, c.Truncated)
-	d.doubtNames(o.Mapping)
-	report := &Report{Schema: analysisSchema, Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Undecided: []string{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
+	d.warnOfFile(c.Damage, c.Truncated)
+	d.checkNames(o.Mapping)
+	report := &Report{
+		Schema: analysisSchema, Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Undecided: []string{},
+		Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top),
+		Warnings: d.warnings,
+	}
 	report.Dump = Dump{
-		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
-		Objects: c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays, PrimitiveArrays: c.PrimitiveArrays,
-		GCRoots: rootCounts(c.RootCounts), Heaps: []Heap{}, SizeModel: string(o.heap().Model), Names: d.names,
+		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial,
+		Snapshots: len(d.file.Snapshots),
+		Objects:   c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays,
+		PrimitiveArrays: c.PrimitiveArrays,
+		GCRoots:         rootCounts(c.RootCounts), Heaps: []Heap{}, SizeModel: string(o.heap().Model), Names: d.names,
 	}
 	if c.Truncated >= 0 {
 		report.Dump.TruncatedAt = new(c.Truncated)
@@ -512,8 +550,10 @@ func (d *dump) object(o heap.Object) Object {
 	g := d.graph
 	shallow, retained, reachability := g.Shallow(o), g.Retained(o), g.Reachability(o)
 	r := Object{
-		Object: Hex(g.ID(o)), Class: d.name(o), Heap: g.Heaps[g.HeapOf(o)].Name, ShallowBytes: shallow.Java, NativeBytes: shallow.Native,
-		RetainedBytes: retained.Total(), RetainedNative: retained.Native, Reachable: reachability <= heap.Soft, Reachability: reachability.String(),
+		Object: Hex(g.ID(o)), Class: d.name(o), Heap: g.Heaps[g.HeapOf(o)].Name, ShallowBytes: shallow.Java,
+		NativeBytes:   shallow.Native,
+		RetainedBytes: retained.Total(), RetainedNative: retained.Native, Reachable: reachability <= heap.Soft,
+		Reachability: reachability.String(),
 	}
 	if dominator, ok := g.Dominator(o); ok {
 		r.Dominator = Hex(g.ID(dominator))
@@ -521,7 +561,7 @@ func (d *dump) object(o heap.Object) Object {
 	return r
 }
 
-// name gives an object's class; for a class, which it is.
+// name returns the name of an object's class; for a class, its own.
 func (d *dump) name(o heap.Object) string {
 	if d.graph.IsClass(o) {
 		return "class " + d.graph.ClassName(o)

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// detailedObjects is how many objects are shown with who holds them, and of IDs also with
-	// their fields.
+	// detailedObjects is the number of objects that are shown with their
+	// holders and, if selected by ID, with their fields.
 	detailedObjects = 16
 	shownFields     = 64
 	shownHolders    = 16
 )
 
-// details adds the fields of objects, and, if they are few, who holds them.
+// details adds the fields of objects and, if there are few, their holders.
 func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object) error {
 	values := map[heap.Object][]heap.FieldValue{}
 	err := d.graph.Read(ctx, objects, func(r *heap.Record) error {
@@ -66,7 +66,7 @@ func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object
 	return nil
 }
 
-// reading reads the references of some objects.
+// reading holds the references of some objects.
 func (d *dump) reading(ctx context.Context, objects []heap.Object) (*tracing, error) {
 	t, err := d.inspect(ctx, Options{})
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *dump) reading(ctx context.Context, objects []heap.Object) (*tracing, er
 	return t, nil
 }
 
-// holder names the first reference from one object to another.
+// holder describes the first reference from one object to another.
 func (t *tracing) holder(from, to heap.Object) holder {
 	h := holder{Object: Hex(t.graph.ID(from)), Class: t.name(from)}
 	places := t.outbound.Places(from)
@@ -108,7 +108,7 @@ func (t *tracing) holder(from, to heap.Object) holder {
 	return h
 }
 
-// prepareTexts makes the strings among values readable.
+// prepareTexts reads the strings among the values.
 func (t *tracing) prepareTexts(ctx context.Context, values map[heap.Object][]heap.FieldValue) error {
 	var list []heap.Object
 	for _, of := range values {

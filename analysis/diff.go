@@ -10,35 +10,36 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// diffSchema names the form of a Diff.
+// diffSchema is the schema of a Diff.
 const diffSchema = "leakgate.diff/1"
 
-// Diff is what changed from one dump to another. docs/formats/diff.md has the fields.
+// Diff is what changed between two dumps. docs/formats/diff.md has the fields.
 type Diff struct {
 	Schema string `json:"schema"`
 	Base   Dump   `json:"base"`
 	Head   Dump   `json:"head"`
-	// Comparable is false where the sizes of the two are not of one kind, or the names are an
-	// obfuscator's and nobody knows those of the source; Mismatches say why.
+	// Comparable is false if the sizes of the two dumps are counted
+	// differently, or if names are obfuscated and cannot be translated;
+	// Mismatches say why.
 	Comparable      bool     `json:"comparable"`
 	Mismatches      []string `json:"mismatches"`
 	Objects         Change   `json:"objects"`
 	ShallowBytes    Change   `json:"shallow_bytes"`
 	ReachableBytes  Change   `json:"reachable_bytes"`
 	ReachableNative Change   `json:"reachable_native_bytes"`
-	// Leaks and Suspects are those of both, the changed ones first.
+	// Leaks and Suspects are those of both dumps, changed ones first.
 	Leaks    []LeakChange `json:"leaks"`
 	Suspects []LeakChange `json:"suspects"`
-	// Growth is where in the dominator tree there is more, Shrinkage where there is less.
+	// Growth lists where the dominator tree grew, Shrinkage where it shrank.
 	Growth    []PathChange `json:"growth"`
 	Shrinkage []PathChange `json:"shrinkage"`
-	// Classes are those that changed most, of ClassesChanged.
+	// Classes are the ones that changed most, out of ClassesChanged.
 	Classes        []ClassChange `json:"classes"`
 	ClassesChanged int           `json:"classes_changed"`
 	Warnings       []string      `json:"warnings"`
 }
 
-// Change is a number in both dumps; Delta is Head without Base.
+// Change is a number in both dumps; Delta is Head minus Base.
 type Change struct {
 	Base  int64 `json:"base"`
 	Head  int64 `json:"head"`
@@ -47,7 +48,7 @@ type Change struct {
 
 func change(base, head int64) Change { return Change{base, head, head - base} }
 
-// The statuses of what is compared.
+// The statuses of a comparison.
 const (
 	statusNew    = "new"
 	statusGone   = "gone"
@@ -55,14 +56,14 @@ const (
 	statusMoved  = "moved"
 	statusShrunk = "shrunk"
 	statusKnown  = "known"
-	// statusUnpaired is a leak of two dumps whose names are not of the same things: it may be
-	// in the other one, too.
+	// statusUnpaired is the status of a leak of two dumps whose names do not
+	// refer to the same things: the other dump may have it, too.
 	statusUnpaired = "unpaired"
 )
 
-// ClassChange is a class in both dumps. A class of which the name changes with each build, such
-// as that of a lambda, stands for all that differ only so, and has the part of the name
-// that does not change.
+// ClassChange is a class in both dumps. A class whose name changes with each
+// build, such as that of a lambda, stands for all classes that differ only in
+// the generated part, and has the stable part of the name.
 type ClassChange struct {
 	Class          string `json:"class"`
 	Status         string `json:"status"`
@@ -72,27 +73,28 @@ type ClassChange struct {
 	RetainedNative Change `json:"retained_native_bytes"`
 }
 
-// LeakChange is a leak or suspect in both dumps, by its key.
+// LeakChange is a leak or suspect in both dumps, paired by its key.
 type LeakChange struct {
 	Key     string `json:"key"`
 	Status  string `json:"status"`
 	Class   string `json:"class"`
 	Library bool   `json:"library"`
 	Pattern string `json:"pattern"`
-	// KeyText is what the key is made of.
+	// KeyText is the text that the key is made of.
 	KeyText []string `json:"key_text"`
-	// MovedFrom is the key in base of a leak that something else holds in head, BaseKeyText
-	// what that is made of.
+	// MovedFrom is the key in base of a leak that something else holds in head.
+	// BaseKeyText is the text of that key.
 	MovedFrom   string   `json:"moved_from,omitempty"`
 	BaseKeyText []string `json:"base_key_text,omitempty"`
-	// Classes are those of what leaks or piles up, those of which there are most in head first,
-	// at most ten of them.
+	// Classes are those of the objects that leak or accumulate, at most ten,
+	// those with most objects in head first.
 	Classes []LeakClassChange `json:"classes"`
-	// BaseFingerprints and HeadFingerprints are Shark's. They differ where names do.
+	// BaseFingerprints and HeadFingerprints are Shark's. They differ where
+	// names do.
 	BaseFingerprints []string `json:"base_fingerprints"`
 	HeadFingerprints []string `json:"head_fingerprints"`
-	// Like is the key of a leak of the other dump that has the same fingerprint, where
-	// this one is new or gone.
+	// If this leak is new or gone, SameFingerprint is the key of a leak of the
+	// other dump that has the same fingerprint.
 	SameFingerprint string `json:"same_fingerprint,omitempty"`
 	Instances       Change `json:"instances"`
 	RetainedBytes   Change `json:"retained_bytes"`
@@ -105,22 +107,23 @@ type LeakClassChange struct {
 	Instances Change `json:"instances"`
 }
 
-// PathChange is a way down the dominator tree, as classes, with all objects that have it.
-// The change is that of the last step. Below are the steps after it that changed most.
+// PathChange is a path down the dominator tree, as classes, with all objects on
+// such a path. The change is that of the last step. Below are the steps after
+// it that changed most.
 type PathChange struct {
 	Change
 	Steps []PathStep `json:"steps"`
 	Below []PathStep `json:"below"`
 }
 
-// PathStep is one step of the way.
+// PathStep is one step of a path.
 type PathStep struct {
 	Class         string `json:"class"`
 	Objects       Change `json:"objects"`
 	RetainedBytes Change `json:"retained_bytes"`
 }
 
-// Compare tells what changed. Lists have up to top entries.
+// Compare returns what changed. Its lists have up to top entries.
 func Compare(base, head *Summary, top int) *Diff {
 	d := &Diff{
 		Schema: diffSchema, Base: base.dump, Head: head.dump,
@@ -128,9 +131,9 @@ func Compare(base, head *Summary, top int) *Diff {
 		ShallowBytes:    change(base.shallow, head.shallow),
 		ReachableBytes:  change(base.dump.ReachableBytes, head.dump.ReachableBytes),
 		ReachableNative: change(base.dump.ReachableNative, head.dump.ReachableNative),
-		Mismatches:      mismatches(&base.dump, &head.dump), Warnings: doubts(&base.dump, &head.dump),
+		Mismatches:      mismatches(&base.dump, &head.dump), Warnings: commonWarnings(&base.dump, &head.dump),
 	}
-	unnamed := strangers(base, head)
+	unnamed := nameMismatches(base, head)
 	d.Mismatches = append(d.Mismatches, unnamed...)
 	d.Comparable = len(d.Mismatches) == 0
 	compare := compareLeaks
@@ -139,7 +142,7 @@ func Compare(base, head *Summary, top int) *Diff {
 	}
 	loaded := loadedClasses{base.loaded(), head.loaded()}
 	d.Leaks, d.Suspects = compare(base.leaks, head.leaks, loaded), compare(base.suspects, head.suspects, loaded)
-	d.Warnings = append(d.Warnings, doubtMoved(d.Leaks)...)
+	d.Warnings = append(d.Warnings, movedWarnings(d.Leaks)...)
 	classes := compareClasses(base.classes, head.classes)
 	d.Classes, d.ClassesChanged = classes[:min(top, len(classes))], len(classes)
 	t := trees{base: &base.tree, head: &head.tree}
@@ -155,26 +158,32 @@ func Compare(base, head *Summary, top int) *Diff {
 	return d
 }
 
-// mismatches tells why the sizes of two dumps are not of one kind.
+// mismatches returns why the sizes of two dumps cannot be compared.
 func mismatches(base, head *Dump) []string {
 	list := []string{}
 	if base.SizeModel != head.SizeModel {
-		list = append(list, fmt.Sprintf("the sizes are counted in two ways, %s and %s: their differences mean nothing", base.SizeModel, head.SizeModel))
+		list = append(list,
+			fmt.Sprintf("the dumps use different size models, %s and %s: differences in bytes mean nothing",
+				base.SizeModel, head.SizeModel))
 	}
 	if base.IDSize != head.IDSize {
-		list = append(list, fmt.Sprintf("base has IDs of %d bytes and head of %d: each reference differs in size, so differences of bytes mean little; compare dumps of one kind of device", base.IDSize, head.IDSize))
+		list = append(list,
+			fmt.Sprintf("base has %d-byte IDs and head %d-byte IDs: every reference differs in size, so differences "+
+				"in bytes mean little; compare dumps of one type of device", base.IDSize, head.IDSize))
 	}
-	// Of a part of a dump the classes may be missing that tell.
+	// An incomplete dump may lack the classes that decide this.
 	whole := !base.Truncated && !base.Partial && !head.Truncated && !head.Partial
 	if whole && (base.Android == nil) != (head.Android == nil) {
-		list = append(list, "one dump is Android's and the other a JVM's: they have other classes, and count other bytes")
+		list = append(list,
+			"one dump is from Android and the other from a JVM: they have different classes and count different bytes")
 	}
 	return list
 }
 
-// strangers tells why the names of two dumps are not those of the same things. Where names mean
-// nothing by themselves they do so in two dumps of one build.
-func strangers(base, head *Summary) []string {
+// nameMismatches returns why the names of two dumps do not refer to the same
+// things. Names that mean nothing by themselves do so in two dumps of one
+// build.
+func nameMismatches(base, head *Summary) []string {
 	b, h := base.dump.Names, head.dump.Names
 	if b.unknown() && h.unknown() && b.used() == h.used() && oneBuild(base.shapes, head.shapes) {
 		return nil
@@ -186,18 +195,22 @@ func strangers(base, head *Summary) []string {
 	}{{"base", "--base-mapping", b}, {"head", "--mapping", h}} {
 		switch side.names.Origin {
 		case namesObscure:
-			list = append(list, fmt.Sprintf("the names of %s are obfuscated: its classes and leaks cannot be found again in another build; give the mapping.txt of its build with %s", side.which, side.flag))
-		case namesDoubtful:
-			list = append(list, fmt.Sprintf("the mapping of %s is that of another build: the names of its classes and leaks are wrong; give that of its own build with %s", side.which, side.flag))
+			list = append(list,
+				fmt.Sprintf("the names of %s are obfuscated: its classes and leaks cannot be matched with another "+
+					"build; pass the mapping.txt of its build with %s", side.which, side.flag))
+		case namesOtherMapping:
+			list = append(list,
+				fmt.Sprintf("the mapping of %s belongs to another build: the names of its classes and leaks are "+
+					"wrong; pass that of its own build with %s", side.which, side.flag))
 		}
 	}
 	return list
 }
 
-// unknown reports whether nobody knows the names of the source.
-func (n *Naming) unknown() bool { return n.Origin == namesObscure || n.Origin == namesDoubtful }
+// unknown reports whether the names of the source are unknown.
+func (n *Naming) unknown() bool { return n.Origin == namesObscure || n.Origin == namesOtherMapping }
 
-// used is the digest of the mapping that was used, "" for none.
+// used returns the digest of the mapping that was used, "" for none.
 func (n *Naming) used() string {
 	if n.Mapping == nil {
 		return ""
@@ -205,26 +218,31 @@ func (n *Naming) used() string {
 	return n.Mapping.SHA256
 }
 
-// doubts tells what else two dumps that are compared should have in common.
-func doubts(base, head *Dump) []string {
+// commonWarnings returns warnings about two dumps that are not of the same app
+// or system.
+func commonWarnings(base, head *Dump) []string {
 	list := []string{}
 	if base.Truncated != head.Truncated || base.Partial != head.Partial {
-		list = append(list, "one dump is whole and the other is not: what is missing looks as if it were gone, or new")
+		list = append(list,
+			"one dump is complete and the other is not: missing objects look as if they were gone, or new")
 	}
 	if base.Android == nil || head.Android == nil {
 		return list
 	}
 	b, h := base.Android, head.Android
 	if b.SDK != h.SDK && b.SDK != 0 && h.SDK != 0 {
-		list = append(list, fmt.Sprintf("the dumps are of two versions of Android, SDK %d and %d: the platform's own objects differ", b.SDK, h.SDK))
+		list = append(list,
+			fmt.Sprintf("the dumps are from different versions of Android, SDK %d and %d: the platform's own objects "+
+				"differ", b.SDK, h.SDK))
 	}
 	if b.Package != h.Package && b.Package != "" && h.Package != "" {
-		list = append(list, fmt.Sprintf("the dumps are of two apps, %s and %s", b.Package, h.Package))
+		list = append(list, fmt.Sprintf("the dumps are from different apps, %s and %s", b.Package, h.Package))
 	}
 	return list
 }
 
-// compareClasses gives the classes that changed, those that retain most more or less first.
+// compareClasses returns the classes that changed, the largest change in
+// retained size first.
 func compareClasses(base, head map[string]classSum) []ClassChange {
 	list := []ClassChange{}
 	for _, p := range pairs(slices.Collect(maps.Keys(base)), slices.Collect(maps.Keys(head))) {
@@ -237,22 +255,25 @@ func compareClasses(base, head map[string]classSum) []ClassChange {
 		}
 		c := ClassChange{
 			Class: p.name, Instances: change(b.instances, h.instances), ShallowBytes: change(b.shallow, h.shallow),
-			RetainedBytes: change(b.retained.Total(), h.retained.Total()), RetainedNative: change(b.retained.Native, h.retained.Native),
+			RetainedBytes:  change(b.retained.Total(), h.retained.Total()),
+			RetainedNative: change(b.retained.Native, h.retained.Native),
 		}
-		if c.Status = statusOf(len(p.base) > 0, len(p.head) > 0, c.RetainedBytes, c.ShallowBytes, c.Instances); c.Status != statusKnown {
+		if c.Status = statusOf(len(p.base) > 0, len(p.head) > 0, c.RetainedBytes, c.ShallowBytes,
+			c.Instances); c.Status != statusKnown {
 			list = append(list, c)
 		}
 	}
 	slices.SortFunc(list, func(a, b ClassChange) int {
-		return cmp.Or(bySize(a.RetainedBytes, b.RetainedBytes), bySize(a.ShallowBytes, b.ShallowBytes), bySize(a.Instances, b.Instances), cmp.Compare(a.Class, b.Class))
+		return cmp.Or(bySize(a.RetainedBytes, b.RetainedBytes), bySize(a.ShallowBytes, b.ShallowBytes),
+			bySize(a.Instances, b.Instances), cmp.Compare(a.Class, b.Class))
 	})
 	return list
 }
 
-// bySize puts the largest change first, whether up or down.
+// bySize orders changes by size, whether up or down, largest first.
 func bySize(a, b Change) int { return cmp.Compare(max(b.Delta, -b.Delta), max(a.Delta, -a.Delta)) }
 
-// statusOf takes the first change that is one.
+// statusOf returns the status of the first number that changed.
 func statusOf(inBase, inHead bool, changes ...Change) string {
 	switch {
 	case !inBase:
@@ -271,14 +292,15 @@ func statusOf(inBase, inHead bool, changes ...Change) string {
 	return statusKnown
 }
 
-// pair is a name in both dumps, or names that differ only in what compilers number.
+// pair is a name in both dumps, or two names that differ only in
+// compiler-generated numbers.
 type pair struct {
 	name       string
 	base, head []string
 }
 
-// pairs finds what is what: by equal names, and what is then left by names without what
-// changes from build to build.
+// pairs matches equal names first, then the rest by names without the parts
+// that change from build to build.
 func pairs(base, head []string) []pair {
 	var list []pair
 	there := map[string]bool{}

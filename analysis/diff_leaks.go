@@ -8,18 +8,18 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// leakSum is all leaks of one key in one dump.
+// leakSum sums up the leaks of one key in one dump.
 type leakSum struct {
 	key, class, pattern string
 	text, fingerprints  []string
 	library             bool
 	instances           int64
 	bytes, native       int64
-	// classes are those of the objects, by their stable names.
+	// classes counts the objects by class, under stable names.
 	classes map[string]int64
 }
 
-// leaking is the class of most of the objects.
+// leaking returns the class of most of the objects.
 func (s *leakSum) leaking() string {
 	most := ""
 	for class, n := range s.classes {
@@ -36,13 +36,18 @@ func sumLeaks(leaks []Leak) []leakSum {
 	places := map[string]int{}
 	for i := range leaks {
 		l := &leaks[i]
-		// A leak that has no key is known by Shark's fingerprint, or by what leaks.
+		// A leak without a key is identified by Shark's fingerprint, or by its
+		// class.
 		key := cmp.Or(l.Key, l.Fingerprint, l.Class)
 		at, ok := places[key]
 		if !ok {
 			at = len(list)
 			places[key] = at
-			list = append(list, leakSum{key: key, class: l.Class, pattern: l.Pattern, text: l.KeyText, library: l.Library, fingerprints: []string{}, classes: map[string]int64{}})
+			list = append(list,
+				leakSum{
+					key: key, class: l.Class, pattern: l.Pattern, text: l.KeyText, library: l.Library,
+					fingerprints: []string{}, classes: map[string]int64{},
+				})
 		}
 		s := &list[at]
 		s.countClasses(l)
@@ -59,7 +64,7 @@ func sumLeaks(leaks []Leak) []leakSum {
 	return list
 }
 
-// countClasses adds the classes of what leaks, or piles up.
+// countClasses adds the classes of what leaks or accumulates.
 func (s *leakSum) countClasses(l *Leak) {
 	switch {
 	case l.Accumulates != nil:
@@ -72,8 +77,9 @@ func (s *leakSum) countClasses(l *Leak) {
 	}
 }
 
-// compareLeaks gives the leaks of both dumps: new ones, then those that grew, moved, shrank,
-// are gone and are as they were; leaks of the platform behind those of the app.
+// compareLeaks returns the leaks of both dumps: new ones, then those that grew,
+// moved, shrank, are gone and did not change; leaks of the platform after those
+// of the app.
 func compareLeaks(base, head []leakSum, classes loadedClasses) []LeakChange {
 	list := []LeakChange{}
 	byKey := map[string]*leakSum{}
@@ -122,11 +128,13 @@ func rank(c *LeakChange) int {
 	return n
 }
 
-// listLeaks gives the leaks of two dumps whose names are not of the same things: those of the
-// platform, which no build renames, are compared, the others are listed by themselves.
+// listLeaks returns the leaks of two dumps whose names do not refer to the same
+// things. Leaks of the platform, which no build renames, are compared; the
+// others are listed separately.
 func listLeaks(base, head []leakSum, classes loadedClasses) []LeakChange {
 	ofApp := func(l leakSum) bool { return !l.library }
-	list := compareLeaks(slices.DeleteFunc(slices.Clone(base), ofApp), slices.DeleteFunc(slices.Clone(head), ofApp), classes)
+	list := compareLeaks(slices.DeleteFunc(slices.Clone(base), ofApp), slices.DeleteFunc(slices.Clone(head), ofApp),
+		classes)
 	add := func(base, head *leakSum) {
 		c := compareLeak(base, head)
 		c.Status = statusUnpaired
@@ -148,7 +156,8 @@ func listLeaks(base, head []leakSum, classes loadedClasses) []LeakChange {
 
 func sortLeaks(list []LeakChange) {
 	slices.SortFunc(list, func(a, b LeakChange) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), bySize(a.RetainedBytes, b.RetainedBytes), cmp.Compare(a.Key, b.Key), cmp.Compare(b.Instances.Head, a.Instances.Head))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), bySize(a.RetainedBytes, b.RetainedBytes),
+			cmp.Compare(a.Key, b.Key), cmp.Compare(b.Instances.Head, a.Instances.Head))
 	})
 }
 
@@ -157,7 +166,7 @@ func compareLeak(base, head *leakSum) LeakChange {
 	if base != nil {
 		b = *base
 	}
-	// What a leak is called is how head calls it, where head has it.
+	// A leak has the description of head, if head has the leak.
 	named := b
 	if head != nil {
 		h, named = *head, *head
@@ -165,7 +174,8 @@ func compareLeak(base, head *leakSum) LeakChange {
 	c := LeakChange{
 		Key: named.key, Class: named.class, Library: named.library, Pattern: named.pattern, KeyText: named.text,
 		BaseFingerprints: b.fingerprints, HeadFingerprints: h.fingerprints,
-		Instances: change(b.instances, h.instances), RetainedBytes: change(b.bytes, h.bytes), RetainedNative: change(b.native, h.native),
+		Instances: change(b.instances, h.instances), RetainedBytes: change(b.bytes, h.bytes),
+		RetainedNative: change(b.native, h.native),
 	}
 	c.Classes = compareLeakClasses(b.classes, h.classes)
 	c.Status = statusOf(base != nil, head != nil, c.RetainedBytes, c.Instances)
@@ -178,7 +188,7 @@ func compareLeak(base, head *leakSum) LeakChange {
 // mostLeakClasses bounds the classes of a leak that are compared.
 const mostLeakClasses = 10
 
-// compareLeakClasses gives the classes of a leak in both dumps.
+// compareLeakClasses returns the classes of a leak in both dumps.
 func compareLeakClasses(base, head map[string]int64) []LeakClassChange {
 	all := maps.Clone(base)
 	if all == nil {
@@ -190,13 +200,15 @@ func compareLeakClasses(base, head map[string]int64) []LeakClassChange {
 		list = append(list, LeakClassChange{class, change(base[class], head[class])})
 	}
 	slices.SortFunc(list, func(a, b LeakClassChange) int {
-		return cmp.Or(cmp.Compare(b.Instances.Head, a.Instances.Head), cmp.Compare(b.Instances.Base, a.Instances.Base), cmp.Compare(a.Class, b.Class))
+		return cmp.Or(cmp.Compare(b.Instances.Head, a.Instances.Head), cmp.Compare(b.Instances.Base, a.Instances.Base),
+			cmp.Compare(a.Class, b.Class))
 	})
 	return list[:min(len(list), mostLeakClasses)]
 }
 
-// crossRefer tells which new leaks have Shark's fingerprint of one that is gone: they are the same
-// for Shark, and for us something on the way to them was renamed, or is known now.
+// crossRefer sets SameFingerprint of the new leaks that have Shark's
+// fingerprint of one that is gone. To Shark they are the same; here, something
+// on their path was renamed, or is recognized now.
 func crossRefer(list []LeakChange) {
 	gone := map[string]*LeakChange{}
 	for i := range list {

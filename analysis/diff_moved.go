@@ -8,42 +8,51 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/mapping"
 )
 
-// mostMoved bounds the new leaks, and those that are gone, among which moved ones are looked
-// for: what retains most comes first.
+// mostMoved bounds the new leaks, and those that are gone, that are searched
+// for moved ones. Those that retain most come first.
 const mostMoved = 1000
 
-// pairing says that a leak of base and one of head are the same after a change of the code that
-// holds it. The better one is less; base and head count alike, so that a comparison the other
-// way round has the same pairs.
+// pairing says that a leak of base and one of head are the same after a change
+// of the code that holds it. The better pairing compares as less. Base and head
+// are treated alike, so that the reverse comparison has the same pairs.
 type pairing struct {
 	base, head *leakSum
-	// alike is 0 where Shark's fingerprints are equal, 1 where the class that leaks is and
-	// all lines of the key but one, 2 where the class is, and 3 where the lines are.
+	// alike is 0 if Shark's fingerprints are equal, 1 if the leaking class and
+	// all lines of the key but one are equal, 2 if only the class is, and 3 if
+	// only the lines are.
 	alike int
-	// lines is how many lines of the keys differ, count and bytes by how much the leaks do.
+	// lines is the number of lines in which the keys differ; count and bytes
+	// are the differences of the leaks.
 	lines        int
 	count, bytes int64
 }
 
 func (p pairing) compare(q pairing) int {
-	return cmp.Or(cmp.Compare(p.alike, q.alike), cmp.Compare(p.lines, q.lines), cmp.Compare(p.count, q.count), cmp.Compare(p.bytes, q.bytes),
-		cmp.Compare(min(p.base.key, p.head.key), min(q.base.key, q.head.key)), cmp.Compare(max(p.base.key, p.head.key), max(q.base.key, q.head.key)))
+	return cmp.Or(cmp.Compare(p.alike, q.alike), cmp.Compare(p.lines, q.lines), cmp.Compare(p.count, q.count),
+		cmp.Compare(p.bytes, q.bytes),
+		cmp.Compare(min(p.base.key, p.head.key), min(q.base.key, q.head.key)),
+		cmp.Compare(max(p.base.key, p.head.key), max(q.base.key, q.head.key)))
 }
 
 // loadedClasses are the stable names of the app's loaded classes in both dumps.
 type loadedClasses struct{ base, head map[string]bool }
 
-// renamed reports whether a class of base may have another name in head: neither dump has classes
-// of both names. An app does not rename classes of the platform.
+// renamed reports whether a class of base may have another name in head:
+// neither dump has classes of both names. An app does not rename classes of the
+// platform.
 func (c loadedClasses) renamed(base, head string) bool {
 	return mapping.OfApp(base) && mapping.OfApp(head) && !c.head[base] && !c.base[head]
 }
 
-// paired compares a leak that is gone with a new one. They may be the same where there are as
-// many objects, up to one or a quarter of the larger number, and where what leaks is of the
-// same class; or where the keys differ in one line alone, and the class may have been renamed.
+// paired compares a leak that is gone with a new one. They may be the same if
+// the numbers of objects differ by at most one, or by a quarter of the larger
+// number, and the same class leaks; or if the keys differ in one line only, and
+// the class may have been renamed.
 func paired(base, head *leakSum, classes loadedClasses) (pairing, bool) {
-	p := pairing{base: base, head: head, count: distance(base.instances, head.instances), bytes: distance(base.bytes, head.bytes)}
+	p := pairing{
+		base: base, head: head, count: distance(base.instances, head.instances),
+		bytes: distance(base.bytes, head.bytes),
+	}
 	if base.library || head.library || p.count > 1 && p.count > max(base.instances, head.instances)/4 {
 		return p, false
 	}
@@ -68,7 +77,8 @@ func paired(base, head *leakSum, classes loadedClasses) (pairing, bool) {
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// commonLines is how many lines two keys begin and end with alike.
+// commonLines counts the lines that two keys have in common at their beginning
+// and end.
 func commonLines(a, b []string) int {
 	n, least := 0, min(len(a), len(b))
 	for n < least && a[n] == b[n] {
@@ -81,8 +91,8 @@ func commonLines(a, b []string) int {
 	return n
 }
 
-// moved finds the new leaks that are leaks of base which something else holds now, the best
-// pair first. It returns the leak of base by that of head.
+// moved finds the new leaks that are leaks of base which something else holds
+// now, the best pairs first. It returns the leak of base by that of head.
 func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum {
 	var all []pairing
 	for _, h := range heaviest(added, mostMoved) {
@@ -102,10 +112,11 @@ func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum 
 	return of
 }
 
-// MatchMoved finds which of the leaks that only head has are leaks that only base has, held by
-// something else now, by the rule of [Compare]. It returns the places in gone by those in added.
-// baseLoads and headLoads report whether a dump has loaded a class of the app, by its name
-// without compiler-generated numbers.
+// MatchMoved matches leaks that only head has with leaks that only base has, if
+// they are the same leaks held by something else now, by the rule of [Compare].
+// It returns indexes into gone by indexes into added. baseLoads and headLoads
+// report whether a dump has loaded a class of the app, by its name without
+// compiler-generated numbers.
 func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class string) bool) map[int]int {
 	classes := loadedClasses{map[string]bool{}, map[string]bool{}}
 	sums := func(list []SummaryLeak) (out []*leakSum, places map[*leakSum]int) {
@@ -127,7 +138,7 @@ func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class strin
 	return out
 }
 
-// heaviest are the leaks that retain most, so many of them.
+// heaviest returns the most leaks that retain most.
 func heaviest(list []*leakSum, most int) []*leakSum {
 	if len(list) <= most {
 		return list
@@ -139,15 +150,19 @@ func heaviest(list []*leakSum, most int) []*leakSum {
 	return list[:most]
 }
 
-// doubtMoved says where there were more leaks, new or gone, than are compared with each other.
-func doubtMoved(list []LeakChange) []string {
+// movedWarnings warns if there were more new or gone leaks than are compared
+// with each other.
+func movedWarnings(list []LeakChange) []string {
 	count := map[string]int{}
 	for i := range list {
 		count[list[i].Status]++
 	}
 	added, gone, moved := count[statusNew], count[statusGone], count[statusMoved]
 	if max(added, gone)+moved > mostMoved && min(added, gone) > 0 {
-		return []string{fmt.Sprintf("%d leaks are new and %d are gone: only the %d of each that retain most were looked at to see whether they are the same ones, held by something else", added, gone, mostMoved)}
+		return []string{
+			fmt.Sprintf("%d leaks are new and %d are gone: only the %d of each that retain most were checked for "+
+				"leaks that merely moved", added, gone, mostMoved),
+		}
 	}
 	return nil
 }

@@ -11,38 +11,42 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// held is a leak of some objects of one class, held by the lines of its key.
+// held returns a leak of count objects of one class with the lines of its key.
 func held(class string, count int, lines ...string) Leak {
 	key := fmt.Sprint(lines)
 	return Leak{Key: key, KeyText: lines, Class: class, Instances: count, RetainedBytes: int64(count) * 100}
 }
 
-// What is the same leak, held by something else, and what is another one.
+// Which leaks are the same, held by something else, and which are not.
 func TestMoved(t *testing.T) {
 	loaded := loadedClasses{base: map[string]bool{"Wish": true}, head: map[string]bool{"List": true}}
 	for name, c := range map[string]struct {
 		base, head []Leak
 		want       map[string]string // from the key of head to that of base, "" for a new one
 	}{
-		"another collection": {
-			[]Leak{held("Screen", 12, "Bus.listeners", "java.util.ArrayList")}, []Leak{held("Screen", 12, "Bus.listeners", "java.util.LinkedList")},
+		"different collection": {
+			[]Leak{held("Screen", 12, "Bus.listeners", "java.util.ArrayList")},
+			[]Leak{held("Screen", 12, "Bus.listeners", "java.util.LinkedList")},
 			map[string]string{"[Bus.listeners java.util.LinkedList]": "[Bus.listeners java.util.ArrayList]"},
 		},
-		"held in quite another place": {
-			[]Leak{held("Screen", 12, "Bus.listeners")}, []Leak{held("Screen", 10, "Registry.INSTANCE", "Registry.map")},
+		"different place, same class": {
+			[]Leak{held("Screen", 12, "Bus.listeners")},
+			[]Leak{held("Screen", 10, "Registry.INSTANCE", "Registry.map")},
 			map[string]string{"[Registry.INSTANCE Registry.map]": "[Bus.listeners]"},
 		},
-		"what leaks was renamed, and one line": {
-			[]Leak{held("Cart", 8, "Bus.listeners", "Cart$$Lambda.<captured>")}, []Leak{held("Basket", 8, "Bus.listeners", "Basket$$Lambda.<captured>")},
+		"leaking class and one line renamed": {
+			[]Leak{held("Cart", 8, "Bus.listeners", "Cart$$Lambda.<captured>")},
+			[]Leak{held("Basket", 8, "Bus.listeners", "Basket$$Lambda.<captured>")},
 			map[string]string{"[Bus.listeners Basket$$Lambda.<captured>]": "[Bus.listeners Cart$$Lambda.<captured>]"},
 		},
 		"anonymous classes by their stable names": {
 			[]Leak{held("Cart$1", 8, "A.a")}, []Leak{held("Cart$2", 8, "B.b")}, map[string]string{"[B.b]": "[A.a]"},
 		},
-		"another class in another place": {
-			[]Leak{held("Cart", 8, "A.a", "B.b")}, []Leak{held("Wish", 8, "A.c", "B.d")}, map[string]string{"[A.c B.d]": ""},
+		"different class in a different place": {
+			[]Leak{held("Cart", 8, "A.a", "B.b")}, []Leak{held("Wish", 8, "A.c", "B.d")},
+			map[string]string{"[A.c B.d]": ""},
 		},
-		"another class in a place of one line": {
+		"different class in a place of one line": {
 			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Wish", 8, "A.b")}, map[string]string{"[A.b]": ""},
 		},
 		"five times as many": {
@@ -58,25 +62,30 @@ func TestMoved(t *testing.T) {
 			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 11, "A.b")}, map[string]string{"[A.b]": ""},
 		},
 		"one is still there": {
-			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 8, "A.a"), held("Cart", 8, "A.b")}, map[string]string{"[A.b]": ""},
+			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 8, "A.a"), held("Cart", 8, "A.b")},
+			map[string]string{"[A.b]": ""},
 		},
 		"the closest of two": {
 			[]Leak{held("Cart", 8, "A.a", "X.x"), held("Cart", 8, "B.b", "Y.y")}, []Leak{held("Cart", 8, "B.b", "Z.z")},
 			map[string]string{"[B.b Z.z]": "[B.b Y.y]"},
 		},
-		"another class in a place like it, and base has it, too": {
-			[]Leak{held("Cart", 8, "A.a", "Cart$$Lambda.<captured>")}, []Leak{held("Wish", 8, "A.a", "Wish$$Lambda.<captured>")},
+		"different class in a similar place, and base has it, too": {
+			[]Leak{held("Cart", 8, "A.a", "Cart$$Lambda.<captured>")},
+			[]Leak{held("Wish", 8, "A.a", "Wish$$Lambda.<captured>")},
 			map[string]string{"[A.a Wish$$Lambda.<captured>]": ""},
 		},
-		"another class in a place like it, and head has both": {
-			[]Leak{held("List", 8, "A.a", "List$$Lambda.<captured>")}, []Leak{held("Grid", 8, "A.a", "Grid$$Lambda.<captured>")},
+		"different class in a similar place, and head has both": {
+			[]Leak{held("List", 8, "A.a", "List$$Lambda.<captured>")},
+			[]Leak{held("Grid", 8, "A.a", "Grid$$Lambda.<captured>")},
 			map[string]string{"[A.a Grid$$Lambda.<captured>]": ""},
 		},
-		"another class of the platform in a place like it": {
-			[]Leak{held("android.os.Binder", 8, "A.a", "B.b")}, []Leak{held("android.view.View", 8, "A.a", "B.c")}, map[string]string{"[A.a B.c]": ""},
+		"different class of the platform in a similar place": {
+			[]Leak{held("android.os.Binder", 8, "A.a", "B.b")}, []Leak{held("android.view.View", 8, "A.a", "B.c")},
+			map[string]string{"[A.a B.c]": ""},
 		},
-		"of the platform": {
-			[]Leak{{Key: "k1", Class: "Cart", Instances: 1, Library: true}}, []Leak{{Key: "k2", Class: "Cart", Instances: 1, Library: true}}, map[string]string{"k2": ""},
+		"platform": {
+			[]Leak{{Key: "k1", Class: "Cart", Instances: 1, Library: true}},
+			[]Leak{{Key: "k2", Class: "Cart", Instances: 1, Library: true}}, map[string]string{"k2": ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,13 +102,15 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// The pairs are the only ones of all possible that leave no leak with a better partner which
-// would rather have it, too; and of no leak that is left is there a partner left.
+// The pairs are the only stable ones: no two leaks prefer each other to their
+// partners, and no leak without a partner could still have one.
 func TestMovedByBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	some := func(n int) (list []*leakSum) {
 		for i := range random.IntN(n + 1) {
-			l := &leakSum{key: fmt.Sprintf("%c%d", 'a'+rune(n%7), i), instances: 1 + random.Int64N(6), bytes: random.Int64N(3)}
+			l := &leakSum{
+				key: fmt.Sprintf("%c%d", 'a'+rune(n%7), i), instances: 1 + random.Int64N(6), bytes: random.Int64N(3),
+			}
 			l.classes = map[string]int64{fmt.Sprint("C", random.IntN(3)): l.instances}
 			for range 1 + random.IntN(3) {
 				l.text = append(l.text, fmt.Sprint("f", random.IntN(3)))
@@ -128,11 +139,11 @@ func TestMovedByBruteForce(t *testing.T) {
 		pairs += len(of)
 	}
 	if pairs < 1000 {
-		t.Errorf("%d pairs: the inputs show little", pairs)
+		t.Errorf("%d pairs: the inputs prove little", pairs)
 	}
 }
 
-// matchings calls f with each way to pair leaks that may be paired, none among them.
+// matchings calls f with each possible set of pairs, including the empty one.
 func matchings(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*leakSum, f func(map[*leakSum]*leakSum)) {
 	if len(added) == 0 {
 		f(m)
@@ -172,11 +183,13 @@ func isStable(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*lea
 	return true
 }
 
-// Of very many leaks those that retain most are compared, and the diff says so.
+// Of very many leaks, those that retain most are compared, and the diff says
+// so.
 func TestMovedOfMany(t *testing.T) {
 	var base, head []Leak
 	for i := range mostMoved + 1 {
-		b, h := held(fmt.Sprint("C", i), 1, "A.a", fmt.Sprint("B", i)), held(fmt.Sprint("C", i), 1, "A.b", fmt.Sprint("B", i))
+		b, h := held(fmt.Sprint("C", i), 1, "A.a", fmt.Sprint("B", i)),
+			held(fmt.Sprint("C", i), 1, "A.b", fmt.Sprint("B", i))
 		b.RetainedBytes, h.RetainedBytes = int64(i), int64(i)
 		base, head = append(base, b), append(head, h)
 	}
@@ -191,39 +204,55 @@ func TestMovedOfMany(t *testing.T) {
 	if count[statusMoved] != mostMoved || count[statusNew] != 1 || count[statusGone] != 1 {
 		t.Error(count)
 	}
-	if doubts := doubtMoved(list); len(doubts) != 1 {
-		t.Errorf("%q", doubts)
+	if warnings := movedWarnings(list); len(warnings) != 1 {
+		t.Errorf("%q", warnings)
 	}
-	if doubts := doubtMoved(compareLeaks(sumLeaks(base[1:]), sumLeaks(head[1:]), loadedClasses{})); len(doubts) != 0 {
-		t.Errorf("nothing is left, and %q", doubts)
+	if warnings := movedWarnings(compareLeaks(sumLeaks(base[1:]), sumLeaks(head[1:]), loadedClasses{})); len(
+		warnings) != 0 {
+		t.Errorf("want nothing left, got %q", warnings)
 	}
 }
 
-// Names that an obfuscator gave are those of the same things in one build alone.
-func TestStrangers(t *testing.T) {
+// Obfuscated names refer to the same things in one build only.
+func TestNameMismatches(t *testing.T) {
 	dump := func(of, digest string, shapes map[string]uint64) *Summary {
-		s := &Summary{dump: Dump{Names: Naming{Origin: of}}, shapes: shapes, tree: newClassTree([]heap.ClassNode{{}}, 1)}
+		s := &Summary{
+			dump: Dump{Names: Naming{Origin: of}}, shapes: shapes, tree: newClassTree([]heap.ClassNode{{}}, 1),
+		}
 		if digest != "" {
 			s.dump.Names.Mapping = &UsedMapping{SHA256: digest}
 		}
 		s.leaks = sumLeaks([]Leak{held("a", 2, "a.a"), {Key: "k", Class: "P", Instances: 1, Library: true}})
 		return s
 	}
-	one, more, other := map[string]uint64{"a": 1, "b": 2, "c": 3}, map[string]uint64{"a": 1, "b": 2, "d": 4, "e": 5}, map[string]uint64{"a": 1, "b": 3, "c": 3}
+	one, more, other := map[string]uint64{"a": 1, "b": 2, "c": 3}, map[string]uint64{"a": 1, "b": 2, "d": 4, "e": 5},
+		map[string]uint64{"a": 1, "b": 3, "c": 3}
 	foreign := map[string]uint64{"a": 1, "x": 1, "y": 1, "z": 1}
 	for name, c := range map[string]struct {
 		base, head *Summary
 		want       []string // words of the mismatches
 	}{
-		"the source's":                     {dump("source", "", nil), dump("source", "", nil), nil},
-		"each by its own mapping":          {dump("mapping", "m1", nil), dump("mapping", "m2", nil), nil},
-		"one is obfuscated":                {dump("obfuscated", "", one), dump("mapping", "m2", nil), []string{"of base are obfuscated"}},
-		"both, of one build":               {dump("obfuscated", "", one), dump("obfuscated", "", more), nil},
-		"both, of two builds":              {dump("obfuscated", "", one), dump("obfuscated", "", other), []string{"of base are obfuscated", "of head are obfuscated"}},
-		"both, and hardly a class of both": {dump("obfuscated", "", one), dump("obfuscated", "", foreign), []string{"of base", "of head"}},
-		"the mapping of head for both":     {dump("other_mapping", "m2", one), dump("mapping", "m2", nil), []string{"the mapping of base is that of another build"}},
-		"a wrong mapping, one build":       {dump("other_mapping", "m2", one), dump("other_mapping", "m2", more), nil},
-		"two wrong mappings, one build":    {dump("other_mapping", "m1", one), dump("other_mapping", "m2", more), []string{"of base", "of head"}},
+		"source names":              {dump("source", "", nil), dump("source", "", nil), nil},
+		"each with its own mapping": {dump("mapping", "m1", nil), dump("mapping", "m2", nil), nil},
+		"one is obfuscated": {
+			dump("obfuscated", "", one), dump("mapping", "m2", nil), []string{"of base are obfuscated"},
+		},
+		"both, of one build": {dump("obfuscated", "", one), dump("obfuscated", "", more), nil},
+		"both, of two builds": {
+			dump("obfuscated", "", one), dump("obfuscated", "", other),
+			[]string{"of base are obfuscated", "of head are obfuscated"},
+		},
+		"both, with hardly a class in common": {
+			dump("obfuscated", "", one), dump("obfuscated", "", foreign), []string{"of base", "of head"},
+		},
+		"the mapping of head for both": {
+			dump("other_mapping", "m2", one), dump("mapping", "m2", nil),
+			[]string{"the mapping of base belongs to another build"},
+		},
+		"a wrong mapping, one build": {dump("other_mapping", "m2", one), dump("other_mapping", "m2", more), nil},
+		"two wrong mappings, one build": {
+			dump("other_mapping", "m1", one), dump("other_mapping", "m2", more), []string{"of base", "of head"},
+		},
 	} {
 		d := Compare(c.base, c.head, 10)
 		var statuses []string
@@ -244,7 +273,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Of summaries the same pairs are found as of the dumps.
+// Summaries have the same pairs as their dumps.
 func TestMatchMoved(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	pairs := 0
@@ -252,7 +281,9 @@ func TestMatchMoved(t *testing.T) {
 		var sides [2][]Leak
 		for side := range sides {
 			for i := range 1 + random.IntN(4) {
-				sides[side] = append(sides[side], held(fmt.Sprint("C", random.IntN(3)), 1+random.IntN(6), fmt.Sprint("side", side, i), fmt.Sprint("f", random.IntN(2))))
+				sides[side] = append(sides[side],
+					held(fmt.Sprint("C", random.IntN(3)), 1+random.IntN(6), fmt.Sprint("side", side, i),
+						fmt.Sprint("f", random.IntN(2))))
 			}
 		}
 		loads := loadedClasses{map[string]bool{"C0": random.IntN(2) == 0}, map[string]bool{"C1": random.IntN(2) == 0}}
@@ -265,7 +296,8 @@ func TestMatchMoved(t *testing.T) {
 		}
 		got := map[string]string{}
 		gone, added := base.Leaks(), head.Leaks()
-		for h, b := range MatchMoved(gone, added, func(c string) bool { return loads.base[c] }, func(c string) bool { return loads.head[c] }) {
+		for h, b := range MatchMoved(gone, added, func(c string) bool { return loads.base[c] },
+			func(c string) bool { return loads.head[c] }) {
 			got[added[h].Key] = gone[b].Key
 		}
 		if !maps.Equal(got, want) {
@@ -274,6 +306,6 @@ func TestMatchMoved(t *testing.T) {
 		pairs += len(got)
 	}
 	if pairs < 100 {
-		t.Errorf("%d pairs: the inputs show little", pairs)
+		t.Errorf("%d pairs: the inputs prove little", pairs)
 	}
 }

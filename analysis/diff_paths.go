@@ -7,10 +7,11 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// classTree is a merged dominator tree. What is smaller than least is not in it.
+// classTree is a merged dominator tree without the nodes smaller than least.
 type classTree struct {
 	nodes []heap.ClassNode
-	// first is where the children of each node begin; they are next to each other.
+	// first has the index of the first child of each node; children are
+	// adjacent.
 	first []int
 	least int64
 }
@@ -26,7 +27,7 @@ func newClassTree(nodes []heap.ClassNode, least int64) classTree {
 	return t
 }
 
-// children gives those of some nodes.
+// children returns those of some nodes.
 func (t *classTree) children(parents []int) (list []int) {
 	for _, p := range parents {
 		for i := t.first[p]; i < len(t.nodes) && t.nodes[i].Parent == p; i++ {
@@ -44,7 +45,7 @@ func (t *classTree) names(nodes []int) []string {
 	return names
 }
 
-// sum is the objects and bytes of some nodes.
+// sum adds up the objects and bytes of some nodes.
 func (t *classTree) sum(nodes []int) (count, bytes int64) {
 	for _, n := range nodes {
 		count += t.nodes[n].Count
@@ -53,11 +54,12 @@ func (t *classTree) sum(nodes []int) (count, bytes int64) {
 	return count, bytes
 }
 
-// trees are those of two dumps, one upon the other. With a sign of -1 less is more.
+// trees are those of two dumps, overlaid. With a sign of -1, shrinkage counts
+// as growth.
 type trees struct {
 	base, head *classTree
 	sign       int64
-	// least is the bytes by which a step must grow to be followed.
+	// least is the number of bytes by which a step must grow to be followed.
 	least int64
 	found []PathChange
 }
@@ -69,19 +71,19 @@ type fork struct {
 }
 
 const (
-	// mostPaths bounds the paths, widest the steps below the last.
+	// mostPaths bounds the paths, widest the steps below the last one.
 	mostPaths = 10
 	widest    = 5
-	// worthShare is the part of all growth, as a divisor, that a path must have.
+	// worthShare divides all growth: a path must have at least that part.
 	worthShare = 10
-	// noise is how many least sizes of a node a path must grow by. One can be an error, of a
-	// step that is hardly too small for one of the trees; ten are a thousandth of what
-	// is reachable.
+	// noise is the growth that a path needs, in smallest node sizes. One can be
+	// an error, of a step just below the threshold in one of the trees; ten are
+	// a thousandth of the reachable bytes.
 	noise = 10
 )
 
-// paths gives where it grew: the ways down as long as single steps have most of the
-// growth of the one before.
+// paths returns where the tree grew: the paths down as long as single steps
+// have most of the growth of the previous one.
 func (t *trees) paths(sign int64, top int) []PathChange {
 	t.sign = sign
 	root := fork{base: []int{0}, head: []int{0}}
@@ -99,7 +101,7 @@ func (t *trees) paths(sign int64, top int) []PathChange {
 
 func (t *trees) growth(f fork) int64 { return t.sign * f.RetainedBytes.Delta }
 
-// later is the bytes of a step in the dump in which there is more: nothing below can
+// later returns the bytes of a step in the larger dump: nothing below it can
 // have grown by more.
 func (t *trees) later(f fork) int64 {
 	if t.sign < 0 {
@@ -108,7 +110,7 @@ func (t *trees) later(f fork) int64 {
 	return f.RetainedBytes.Head
 }
 
-// below gives the steps after one, what grew most first.
+// below returns the steps after one, the largest growth first.
 func (t *trees) below(f fork) (list []fork) {
 	base, head := t.base.children(f.base), t.head.children(f.head)
 	byName := func(tree *classTree, nodes []int) map[string][]int {
@@ -136,14 +138,14 @@ func (t *trees) below(f fork) (list []fork) {
 	return list
 }
 
-// distinct leaves out names that are there twice: nodes of two parents that are one step.
+// distinct removes duplicates: nodes of two parents that are one step.
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// down follows what grew much. A step of which the growth is spread over small ones is
-// the end of a path.
+// down follows large growth. A step whose growth is spread over small ones ends
+// a path.
 func (t *trees) down(f fork, way []PathStep) {
 	next := t.below(f)
 	spread := t.growth(f)
@@ -151,7 +153,8 @@ func (t *trees) down(f fork, way []PathStep) {
 		if growth := t.growth(c); growth >= t.least {
 			spread -= growth
 		}
-		// Where one thing grew and another shrank, what holds both need not have grown.
+		// If one thing grew and another shrank, what holds both need not have
+		// grown.
 		if t.later(c) >= t.least {
 			t.down(c, append(slices.Clip(way), c.PathStep))
 		}

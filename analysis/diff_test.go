@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// many is more than any test has entries.
+// many is more entries than any test has.
 const many = 1 << 20
 
 func summarized(t testing.TB, file []byte) *Summary {
@@ -31,7 +31,7 @@ func summarized(t testing.TB, file []byte) *Summary {
 	return s
 }
 
-// checkDiff checks what must hold of any two dumps.
+// checkDiff checks what must hold for any two dumps.
 func checkDiff(t *testing.T, base, head *Summary) *Diff {
 	t.Helper()
 	d := Compare(base, head, many)
@@ -55,7 +55,7 @@ func checkTotals(t *testing.T, d *Diff) {
 		}
 	}
 	if shallow != d.ShallowBytes.Delta || instances != d.Objects.Delta || d.ClassesChanged != len(d.Classes) {
-		t.Errorf("classes: %d bytes, %d objects; in all %+v, %+v", shallow, instances, d.ShallowBytes, d.Objects)
+		t.Errorf("classes: %d bytes, %d objects; in total %+v, %+v", shallow, instances, d.ShallowBytes, d.Objects)
 	}
 	for _, list := range [][]PathChange{d.Growth, d.Shrinkage} {
 		for _, p := range list {
@@ -66,20 +66,25 @@ func checkTotals(t *testing.T, d *Diff) {
 	}
 }
 
-// checkEqual wants a diff of a dump with itself, in which nothing changed.
+// checkEqual checks a diff of a dump with itself, in which nothing changed.
 func checkEqual(t *testing.T, d *Diff) {
 	t.Helper()
-	changed := slices.ContainsFunc(d.Leaks, func(l LeakChange) bool { return l.Status != statusKnown || l.RetainedBytes.Delta != 0 })
-	zero := d.Objects.Delta == 0 && d.ShallowBytes.Delta == 0 && d.ReachableBytes.Delta == 0 && d.ReachableNative.Delta == 0
+	changed := slices.ContainsFunc(d.Leaks,
+		func(l LeakChange) bool { return l.Status != statusKnown || l.RetainedBytes.Delta != 0 })
+	zero := d.Objects.Delta == 0 && d.ShallowBytes.Delta == 0 && d.ReachableBytes.Delta == 0 &&
+		d.ReachableNative.Delta == 0
 	if len(d.Classes)+len(d.Growth)+len(d.Shrinkage) != 0 || changed || !zero || !d.Comparable {
 		t.Errorf("a dump differs from itself: %+v", d)
 	}
 }
 
-// checkMirror wants two diffs to say the opposite.
+// checkMirror checks that two diffs are the reverse of each other.
 func checkMirror(t *testing.T, d, m *Diff) {
 	t.Helper()
-	turned := map[string]string{statusNew: statusGone, statusGone: statusNew, statusGrown: statusShrunk, statusShrunk: statusGrown, statusMoved: statusMoved, statusKnown: statusKnown, statusUnpaired: statusUnpaired}
+	turned := map[string]string{
+		statusNew: statusGone, statusGone: statusNew, statusGrown: statusShrunk, statusShrunk: statusGrown,
+		statusMoved: statusMoved, statusKnown: statusKnown, statusUnpaired: statusUnpaired,
+	}
 	turn := func(c *Change) { *c = Change{c.Head, c.Base, -c.Delta} }
 	for _, c := range []*Change{&m.Objects, &m.ShallowBytes, &m.ReachableBytes, &m.ReachableNative} {
 		turn(c)
@@ -128,34 +133,43 @@ func checkMirror(t *testing.T, d, m *Diff) {
 	slices.SortFunc(leaks, byKey)
 	slices.SortFunc(m.Leaks, byKey)
 	for name, pair := range map[string][2]any{
-		"totals":  {[]Change{d.Objects, d.ShallowBytes, d.ReachableBytes, d.ReachableNative}, []Change{m.Objects, m.ShallowBytes, m.ReachableBytes, m.ReachableNative}},
-		"classes": {d.Classes, m.Classes}, "growth": {d.Growth, m.Growth}, "shrinkage": {d.Shrinkage, m.Shrinkage}, "leaks": {leaks, m.Leaks},
+		"totals": {
+			[]Change{d.Objects, d.ShallowBytes, d.ReachableBytes, d.ReachableNative},
+			[]Change{m.Objects, m.ShallowBytes, m.ReachableBytes, m.ReachableNative},
+		},
+		"classes": {d.Classes, m.Classes}, "growth": {d.Growth, m.Growth}, "shrinkage": {d.Shrinkage, m.Shrinkage},
+		"leaks": {leaks, m.Leaks},
 	} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
-			t.Errorf("%s: not the opposite of the opposite:\n%+v\n%+v", name, pair[0], pair[1])
+			t.Errorf("%s: not the reverse of the reverse:\n%+v\n%+v", name, pair[0], pair[1])
 		}
 	}
 }
 
-// Each recorded dump beside each other one.
+// Each recorded dump compared with each other one.
 func TestDiffOfRecordedDumps(t *testing.T) {
 	var all []*Summary
-	for _, file := range []string{"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin", "pyhprof-example-java.hprof"} {
+	for _, file := range []string{
+		"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin",
+		"pyhprof-example-java.hprof",
+	} {
 		all = append(all, summarized(t, recorded.Read(t, "hprof", file)))
 	}
 	for i, base := range all {
 		for j, head := range all {
 			d := checkDiff(t, base, head)
 			same := base.dump.IDSize == head.dump.IDSize && (base.dump.Android == nil) == (head.dump.Android == nil)
-			if obfuscated := base.dump.Names.unknown() || head.dump.Names.unknown(); d.Comparable != (same && !obfuscated || i == j) {
+			if obfuscated := base.dump.Names.unknown() ||
+				head.dump.Names.unknown(); d.Comparable != (same && !obfuscated || i == j) {
 				t.Errorf("%d and %d: comparable %t: %q", i, j, d.Comparable, d.Mismatches)
 			}
 		}
 	}
 }
 
-// tangle is a small heap of random objects, for a graph that is counted by brute force.
-func tangle(t testing.TB, seed uint64) []byte {
+// randomHeap returns a small heap of random objects, for a graph that is
+// counted by brute force.
+func randomHeap(t testing.TB, seed uint64) []byte {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 21))
 	h := hproftest.Java(1)
@@ -173,7 +187,11 @@ func tangle(t testing.TB, seed uint64) []byte {
 		case 1:
 			objects = append(objects, h.ArrayList(objects[r.IntN(len(objects))], objects[r.IntN(len(objects))]).Ref)
 		default:
-			objects = append(objects, h.New(classes[r.IntN(len(classes))], hproftest.Fields{"a": objects[max(len(objects)-1-r.IntN(3), 0)], "b": objects[r.IntN(len(objects))]}))
+			objects = append(objects,
+				h.New(classes[r.IntN(len(classes))],
+					hproftest.Fields{
+						"a": objects[max(len(objects)-1-r.IntN(3), 0)], "b": objects[r.IntN(len(objects))],
+					}))
 		}
 	}
 	h.Hold("com.shop.Holder", "sAll", objects[len(objects)-1])
@@ -192,11 +210,13 @@ func tangle(t testing.TB, seed uint64) []byte {
 // counted is a small dump, counted by brute force.
 type counted struct {
 	classes map[string]classSum
-	// ways are the merged ways down the dominator tree, as names joined by ">".
+	// paths are the merged paths down the dominator tree, as names joined by
+	// ">".
 	ways map[string]Change
 }
 
-// name is that of an object's class on a way; lambdas of any number are one.
+// name returns the name of an object's class on a path; lambdas of any number
+// are one.
 func name(n *hproftest.Node) string {
 	text := heap.NormalName(n.Class)
 	if n.Kind == hprof.SubClassDump {
@@ -219,7 +239,8 @@ func countByHand(t testing.TB, dump []byte) counted {
 		t.Fatal(err)
 	}
 	for _, n := range g.Nodes {
-		// No field of HotSpot's holds an object's class, and ahat does not take it for held.
+		// No field of HotSpot's holds an object's class, and ahat does not
+		// treat it as held.
 		if n.Kind != hprof.SubClassDump {
 			delete(n.Refs, "<class>")
 		}
@@ -258,13 +279,14 @@ func countByHand(t testing.TB, dump []byte) counted {
 		c.classes[class] = sum
 	}
 	for id := range there {
-		c.enter(g, id, lost)
+		c.addToPath(g, id, lost)
 	}
 	return c
 }
 
-// enter adds an object to its way: all whose loss is its loss, those that lose most first.
-func (c *counted) enter(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]map[hprof.ID]bool) {
+// addToPath adds an object to its path: all objects whose removal frees it,
+// those that free most first.
+func (c *counted) addToPath(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]map[hprof.ID]bool) {
 	var above []hprof.ID
 	for other := range lost {
 		if lost[other][id] {
@@ -288,12 +310,12 @@ func (c *counted) enter(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]map[h
 	c.ways[way] = w
 }
 
-// A second implementation, on random graphs: what changed of each class, and of each
-// step of each way.
+// A second implementation, on random graphs: what changed for each class, and
+// for each step of each path.
 func TestDiffByBruteForce(t *testing.T) {
 	paths := 0
 	for seed := range uint64(60) {
-		files := [2][]byte{tangle(t, 2*seed), tangle(t, 2*seed+1)}
+		files := [2][]byte{randomHeap(t, 2*seed), randomHeap(t, 2*seed+1)}
 		base, head := countByHand(t, files[0]), countByHand(t, files[1])
 		d := checkDiff(t, summarized(t, files[0]), summarized(t, files[1]))
 		got := map[string]classSum{}
@@ -316,7 +338,7 @@ func TestDiffByBruteForce(t *testing.T) {
 		}
 		paths += len(d.Growth) + len(d.Shrinkage)
 		for _, p := range append(d.Growth, d.Shrinkage...) {
-			checkWay(t, p, &base, &head)
+			checkPath(t, p, &base, &head)
 		}
 		checkMostGrown(t, d, &base, &head)
 	}
@@ -336,7 +358,7 @@ func names[V any](a, b map[string]V) map[string]bool {
 	return all
 }
 
-func checkWay(t *testing.T, p PathChange, base, head *counted) {
+func checkPath(t *testing.T, p PathChange, base, head *counted) {
 	t.Helper()
 	way := ""
 	check := func(way string, s PathStep) {
@@ -354,13 +376,13 @@ func checkWay(t *testing.T, p PathChange, base, head *counted) {
 	}
 }
 
-// checkMostGrown: the growth of what grew most is on a way that is told, unless what is
-// below of it is.
+// checkMostGrown checks that the largest growth is on a reported path, unless
+// what is below it is reported.
 func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 	t.Helper()
 	most := int64(0)
 	for way := range names(base.ways, head.ways) {
-		// What grew in many small parts, and is there in no other way.
+		// The growth may be spread over many small parts.
 		most = max(most, head.ways[way].Head-base.ways[way].Head)
 	}
 	told := int64(0)
@@ -370,13 +392,14 @@ func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 		}
 	}
 	if told != most && (told != 0 || most >= 2*noise) {
-		t.Errorf("growth of %d bytes is told, the most is %d", told, most)
+		t.Errorf("growth of %d bytes is reported, the largest is %d", told, most)
 	}
 }
 
-// Ways in trees that are given.
+// Paths in given trees.
 func TestDiffPaths(t *testing.T) {
-	// Each line is a step: its indent is its depth, then its class, objects and bytes.
+	// Each line is a step: its indent is its depth, then its class, objects and
+	// bytes.
 	tree := func(text string) classTree {
 		nodes := []heap.ClassNode{{Parent: -1}}
 		above := []int{0}
@@ -394,13 +417,16 @@ func TestDiffPaths(t *testing.T) {
 		return newClassTree(nodes, 1)
 	}
 	tests := []struct{ name, base, head, want string }{
-		{"one way", "A 1 100\n B 1 90\n  C 1 80\n", "A 1 300\n B 1 290\n  C 3 280\n", "A>B>C +200 of 1"},
+		{"one path", "A 1 100\n B 1 90\n  C 1 80\n", "A 1 300\n B 1 290\n  C 3 280\n", "A>B>C +200 of 1"},
 		{"spread over many", "A 1 100\n B 1 30\n", "A 1 300\n B 1 45\n", "A +200 of 1, B"},
-		{"two ways", "A 1 100\nB 1 100\n", "A 1 300\nB 1 200\n", "A +200 of 1; B +100 of 1"},
+		{"two paths", "A 1 100\nB 1 100\n", "A 1 300\nB 1 200\n", "A +200 of 1; B +100 of 1"},
 		{"half here and half below", "A 1 100\n B 1 50\n", "A 1 300\n B 1 150\n", "A +200 of 1, B; A>B +100 of 1"},
 		{"one grew, another shrank", "A 1 300\n B 1 100\n", "A 1 300\n C 1 100\n", "A>C +100 of 0"},
 		{"another lambda", "A 1 100\n X$$Lambda$1 1 100\n", "A 1 200\n X$$Lambda$2 2 200\n", "A>X$$Lambda +100 of 1"},
-		{"many lambdas, one gone", "X$$Lambda$1 1 100\n Y 1 90\nX$$Lambda$2 1 100\n", "X$$Lambda$3 1 300\n Y 2 280\n", "X$$Lambda>Y +190 of 1"},
+		{
+			"many lambdas, one gone", "X$$Lambda$1 1 100\n Y 1 90\nX$$Lambda$2 1 100\n",
+			"X$$Lambda$3 1 300\n Y 2 280\n", "X$$Lambda>Y +190 of 1",
+		},
 		{"noise", "A 1 100\n", "A 1 109\n", ""},
 		{"less", "A 1 100\n", "A 1 50\n", ""},
 	}
@@ -427,15 +453,17 @@ func TestDiffPaths(t *testing.T) {
 func TestPairs(t *testing.T) {
 	got := pairs([]string{"A", "B", "C$1", "D$1", "D$2", "E$7"}, []string{"B", "A", "C$2", "C$3", "D$1", "F$1", "F$2"})
 	want := []pair{
-		{"A", []string{"A"}, []string{"A"}}, {"B", []string{"B"}, []string{"B"}}, {"C$#", []string{"C$1"}, []string{"C$2", "C$3"}},
-		{"D$1", []string{"D$1"}, []string{"D$1"}}, {"D$2", []string{"D$2"}, nil}, {"E$7", []string{"E$7"}, nil}, {"F$1", nil, []string{"F$1"}}, {"F$2", nil, []string{"F$2"}},
+		{"A", []string{"A"}, []string{"A"}}, {"B", []string{"B"}, []string{"B"}},
+		{"C$#", []string{"C$1"}, []string{"C$2", "C$3"}},
+		{"D$1", []string{"D$1"}, []string{"D$1"}}, {"D$2", []string{"D$2"}, nil}, {"E$7", []string{"E$7"}, nil},
+		{"F$1", nil, []string{"F$1"}}, {"F$2", nil, []string{"F$2"}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// What an app's developer wants to see.
+// What the developer of an app wants to see.
 func TestDiffOfApp(t *testing.T) {
 	app := func(n int, android bool) *Summary {
 		h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -467,43 +495,53 @@ func TestDiffOfApp(t *testing.T) {
 		way = append(way, s.Class)
 	}
 	last := d.Growth[0].Steps[len(way)-1]
-	if !slices.Contains(way, "class com.shop.Sessions") || last.Objects != change(100, 400) || last.RetainedBytes.Delta < 300*500 {
+	if !slices.Contains(way, "class com.shop.Sessions") || last.Objects != change(100, 400) ||
+		last.RetainedBytes.Delta < 300*500 {
 		t.Errorf("%q: %+v", way, last)
 	}
 	text, err := json.Marshal(d)
-	if err != nil || !bytes.Contains(text, []byte(`"schema":"leakgate.diff/1"`)) || bytes.Contains(text, []byte("null")) {
+	if err != nil || !bytes.Contains(text, []byte(`"schema":"leakgate.diff/1"`)) ||
+		bytes.Contains(text, []byte("null")) {
 		t.Errorf("%v: %s", err, text)
 	}
-	if d := Compare(app(100, true), app(100, false), 0); d.Comparable || len(d.Classes)+len(d.Growth) != 0 || !strings.Contains(d.Mismatches[0], "IDs of 4 bytes") {
+	if d := Compare(app(100, true), app(100, false), 0); d.Comparable || len(d.Classes)+len(d.Growth) != 0 ||
+		!strings.Contains(d.Mismatches[0], "4-byte IDs") {
 		t.Errorf("%+v", d)
 	}
 }
 
-// A part of a dump may lack what tells that it is of Android, and that is no difference.
-func TestDiffOfAHead(t *testing.T) {
+// An incomplete dump may lack what identifies it as Android's, and that is not
+// a difference.
+func TestDiffOfIncompleteDumps(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	file, _, err := h.Dump(hproftest.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	head := headOf(t, file)
-	for _, d := range []*Diff{Compare(summarized(t, file), summarized(t, head), 0), Compare(summarized(t, head), summarized(t, file), 0)} {
-		if !d.Comparable || len(d.Mismatches) > 0 || !strings.HasPrefix(d.Warnings[0], "one dump is whole and the other is not") {
+	for _, d := range []*Diff{
+		Compare(summarized(t, file), summarized(t, head), 0), Compare(summarized(t, head), summarized(t, file), 0),
+	} {
+		if !d.Comparable || len(d.Mismatches) > 0 ||
+			!strings.HasPrefix(d.Warnings[0], "one dump is complete and the other is not") {
 			t.Errorf("%q, %q", d.Mismatches, d.Warnings)
 		}
 	}
-	jvm := Compare(summarized(t, file), summarized(t, grownHeap(t, 9, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4})), 0)
-	if jvm.Comparable || len(jvm.Mismatches) != 1 || !strings.Contains(jvm.Mismatches[0], "the other a JVM's") {
+	jvm := Compare(summarized(t, file),
+		summarized(t, grownHeap(t, 9, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4})), 0)
+	if jvm.Comparable || len(jvm.Mismatches) != 1 || !strings.Contains(jvm.Mismatches[0], "the other from a JVM") {
 		t.Errorf("%q", jvm.Mismatches)
 	}
 }
 
-// What two dumps tell of their apps is compared where both tell it.
-func TestDiffDoubts(t *testing.T) {
+// What two dumps say about their apps is compared if both say it.
+func TestDiffWarnings(t *testing.T) {
 	of := func(sdk int, app string) *Dump {
 		return &Dump{Android: &android.Metadata{SDK: int64(sdk), Package: app}}
 	}
-	const versions, apps = "the dumps are of two versions of Android, SDK 30 and 34: the platform's own objects differ", "the dumps are of two apps, a and b"
+	const versions,
+		apps = "the dumps are from different versions of Android, SDK 30 and 34: the platform's own objects differ",
+		"the dumps are from different apps, a and b"
 	for _, c := range []struct {
 		base, head *Dump
 		want       []string
@@ -515,7 +553,7 @@ func TestDiffDoubts(t *testing.T) {
 		{of(0, ""), of(34, "b"), []string{}},
 		{of(30, "a"), &Dump{}, []string{}},
 	} {
-		if got := doubts(c.base, c.head); !slices.Equal(got, c.want) {
+		if got := commonWarnings(c.base, c.head); !slices.Equal(got, c.want) {
 			t.Errorf("%+v and %+v: %q, want %q", c.base.Android, c.head.Android, got, c.want)
 		}
 	}
@@ -543,10 +581,13 @@ func TestDiffLeaks(t *testing.T) {
 	})
 	var got []string
 	for _, c := range compareLeaks(base, head, loadedClasses{}) {
-		got = append(got, fmt.Sprint(c.Key, " ", c.Status, " ", c.RetainedBytes.Delta, " ", c.Instances.Delta, " ", c.BaseFingerprints, c.HeadFingerprints, c.SameFingerprint, c.MovedFrom))
+		got = append(got,
+			fmt.Sprint(c.Key, " ", c.Status, " ", c.RetainedBytes.Delta, " ", c.Instances.Delta, " ",
+				c.BaseFingerprints, c.HeadFingerprints, c.SameFingerprint, c.MovedFrom))
 	}
 	want := []string{
-		"f9 new 1000 1 [] [f9]", "k7b new 600 30 [] [f10]k7", "k5 grown 10 -1 [f6] [f6]", "k2 grown 0 1 [f2 f3] [f8]", "k3b moved 0 0 [f4] [f4]k3", "k6 shrunk -1 0 [f7] [f7]",
+		"f9 new 1000 1 [] [f9]", "k7b new 600 30 [] [f10]k7", "k5 grown 10 -1 [f6] [f6]", "k2 grown 0 1 [f2 f3] [f8]",
+		"k3b moved 0 0 [f4] [f4]k3", "k6 shrunk -1 0 [f7] [f7]",
 		"k7 gone -60 -1 [f10] []k7b", "k1 known 0 0 [f1] [f1]", "k4 gone -10 -1 [f5] []",
 	}
 	if !slices.Equal(got, want) {

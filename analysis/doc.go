@@ -1,7 +1,8 @@
-// Package analysis says what one heap dump holds: the histogram, the dominator
-// tree, bitmaps, strings, threads and components, in the form that `leakgate
-// analyze --json` prints.
+// Package analysis reports what one heap dump contains: the histogram, the
+// dominator tree, bitmaps, strings, threads, components and leaks, in the form
+// that `leakgate analyze --json` prints. It also compares dumps and finds what
+// grows in a series.
 //
-// It refuses to open files and to print; it is fed with an io.ReaderAt, by package
-// spool in the program. All sizes are in bytes and follow Options.SizeModel.
+// It reads from an io.ReaderAt; package spool opens files for the program. All
+// sizes are in bytes and follow Options.SizeModel.
 package analysis

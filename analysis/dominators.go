@@ -12,23 +12,24 @@ const (
 	// branches and levels bound the tree below each of the top dominators.
 	branches = 5
 	levels   = 6
-	// worth is the share of its top that a branch must retain, as a divisor.
+	// worth divides what a top dominator retains: a branch must retain at least
+	// that part.
 	worth = 20
 )
 
-// node is a dominator with what a reader wants to see below it.
+// node is a dominator with the branches below it that are shown.
 type node struct {
 	object   heap.Object
 	retained heap.Size
 	// least is the bytes that a child must retain to be shown.
 	least    int64
 	children []*node
-	// total and sum are the number of all children, and what they retain.
+	// total is the number of all children, sum what they retain.
 	total, sum int64
 }
 
-// dominators gives the objects that only the GC roots dominate, those that retain
-// most first, with the branches below them that are worth a look.
+// dominators returns the objects that only the GC roots dominate, those that
+// retain most first, with the branches below them that retain a relevant part.
 func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
 	var best largest
 	best.limit = top
@@ -63,9 +64,10 @@ func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
 	return list, nil
 }
 
-// grow finds the children of each node of a level, and gives those that are shown.
+// grow finds the children of each node of a level, and returns those that are
+// shown.
 func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error) {
-	grown := map[heap.Object]*largest{}
+	appWith := map[heap.Object]*largest{}
 	var reread []heap.Object
 	for _, n := range level {
 		best := &largest{limit: branches}
@@ -80,7 +82,7 @@ func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error
 			}
 		})
 		n.sum += leaves
-		grown[n.object] = best
+		appWith[n.object] = best
 		if leaves >= n.least && leaves > 0 {
 			if d.graph.IsClass(n.object) {
 				d.graph.StaticReferences(n.object, func(o heap.Object) { d.leaf(n, best, o) })
@@ -94,14 +96,14 @@ func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error
 		nodes[n.object] = n
 	}
 	err = d.graph.Read(ctx, reread, func(r *heap.Record) error {
-		r.References(func(o heap.Object) { d.leaf(nodes[r.Object], grown[r.Object], o) })
+		r.References(func(o heap.Object) { d.leaf(nodes[r.Object], appWith[r.Object], o) })
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range level {
-		n.children = grown[n.object].sorted()
+		n.children = appWith[n.object].sorted()
 		for _, c := range n.children {
 			c.least = n.least
 		}
@@ -110,8 +112,8 @@ func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error
 	return next, nil
 }
 
-// leaf takes what an object references for its child, if it is a leaf that nothing
-// else references.
+// leaf adds what an object references as its child, if it is a leaf that
+// nothing else references.
 func (d *dump) leaf(n *node, best *largest, o heap.Object) {
 	if !d.graph.HoldsAlone(n.object, o) {
 		return
@@ -125,7 +127,8 @@ func (d *dump) leaf(n *node, best *largest, o heap.Object) {
 func (d *dump) dominator(n *node) Dominator {
 	r := Dominator{
 		Object: Hex(d.graph.ID(n.object)), Class: d.name(n.object), ShallowBytes: d.graph.Shallow(n.object).Java,
-		RetainedBytes: n.retained.Total(), RetainedNative: n.retained.Native, Omitted: n.total - int64(len(n.children)), OmittedBytes: n.sum,
+		RetainedBytes: n.retained.Total(), RetainedNative: n.retained.Native, Omitted: n.total - int64(len(n.children)),
+		OmittedBytes: n.sum,
 	}
 	for _, c := range n.children {
 		r.OmittedBytes -= c.retained.Total()

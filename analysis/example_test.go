@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// leakyDump is a heap dump in which a static field of com.shop.Cache holds so many
-// activities that are destroyed.
+// leakyDump returns a heap dump in which a static field of com.shop.Cache holds
+// n destroyed activities.
 func leakyDump(activities int) []byte {
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	cache := h.Declare("com.shop.Cache", nil, "static object last")
@@ -26,10 +26,11 @@ func leakyDump(activities int) []byte {
 	return dump
 }
 
-// What leaks in a heap dump, and which references are suspected.
+// What leaks in a heap dump, and which references are suspects.
 func ExampleAnalyze() {
 	dump := leakyDump(1)
-	report, err := analysis.Analyze(context.Background(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{Top: 10})
+	report, err := analysis.Analyze(context.Background(), bytes.NewReader(dump), int64(len(dump)),
+		analysis.Options{Top: 10})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,10 +5,13 @@ import (
 	"testing"
 )
 
-// A place whose objects a leak has already is explained by it; one that holds others as
-// well is.
+// A leak explains a place if it has the place's objects; not if the place holds
+// others as well.
 func TestExplainedBy(t *testing.T) {
-	leak := Leak{Key: "k", Class: "com.shop.CartActivity", Instances: 100, Trace: []TraceElement{{Object: "0x1"}, {Object: "0x2"}, {Object: "0x3"}}}
+	leak := Leak{
+		Key: "k", Class: "com.shop.CartActivity", Instances: 100,
+		Trace: []TraceElement{{Object: "0x1"}, {Object: "0x2"}, {Object: "0x3"}},
+	}
 	pile := Leak{Trace: make([]TraceElement, 2)}
 	for name, c := range map[string]struct {
 		class string
@@ -17,7 +20,7 @@ func TestExplainedBy(t *testing.T) {
 		holder, place, of string
 		told              bool
 	}{
-		"the leak's":              {"com.shop.CartActivity", 100, "0x8", "0x2", "java.util.ArrayList", false},
+		"the leak's own":          {"com.shop.CartActivity", 100, "0x8", "0x2", "java.util.ArrayList", false},
 		"a few more":              {"com.shop.CartActivity", 111, "0x8", "0x2", "java.util.ArrayList", false},
 		"many more":               {"com.shop.CartActivity", 5000, "0x8", "0x2", "java.util.ArrayList", true},
 		"of another class":        {"com.shop.Page", 100, "0x8", "0x2", "java.util.ArrayList", true},

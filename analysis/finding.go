@@ -12,19 +12,19 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// finding is one search for leaks and for places where memory accumulates: as Shark does it,
-// for its fingerprints; by names, for what is shown; and, for what neither reaches, by
-// every reference and root there is.
+// finding is one search for leaks and for places where memory accumulates. It
+// searches like Shark for its fingerprints, by names for what is shown, and
+// through all references and roots for what neither of these reaches.
 type finding struct {
 	*tracing
 	metadata *android.Metadata
 	options  Options
 	places   map[heap.Object]*accumulation
-	// leaks and suspects are what was found, with the objects of each.
-	leaks    []Leak
-	suspects []Leak
-	held     [][]heap.Object
-	piled    [][]heap.Object
+	// leaks and suspects are the results, with the objects of each.
+	leaks             []Leak
+	suspects          []Leak
+	held              [][]heap.Object
+	accumulationLines [][]heap.Object
 }
 
 // missing is what a search did not reach.
@@ -32,16 +32,16 @@ type missing struct{ targets, places, garbage []heap.Object }
 
 func (f *finding) close() { f.graph.ForgetInbound() }
 
-// What a search for paths takes: for each object that leads to a target or a place, for each
-// target until its leak is known, and in any case.
+// The memory of a search for paths: for each object that leads to a target or a
+// place, for each target until its leak is known, and in any case.
 const (
 	searchPerObject = 64
 	searchPerTarget = 700
 	searchAlways    = 32 << 20
 )
 
-// fits refuses a search for which there is not the memory, before it begins.
-func (f *finding) fits(targets int) error {
+// checkMemory fails before a search begins that would exceed the memory limit.
+func (f *finding) checkMemory(targets int) error {
 	need := f.graph.Memory() + f.outbound.Len()*searchPerObject + int64(targets)*searchPerTarget + searchAlways
 	if f.options.Memory > 0 && need > f.options.Memory {
 		return &heap.MemoryError{Need: need, Limit: f.options.Memory, What: "the search for paths"}
@@ -49,14 +49,14 @@ func (f *finding) fits(targets int) error {
 	return nil
 }
 
-// usual searches as Shark does, and by names.
-func (f *finding) usual(ctx context.Context, targets, places []heap.Object) (left missing, err error) {
-	if err := f.fits(len(targets)); err != nil {
+// searchKnown searches like Shark, and by names.
+func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object) (left missing, err error) {
+	if err := f.checkMemory(len(targets)); err != nil {
 		return left, err
 	}
 	f.options.phase("find paths")
 	reader := trace.NewReader(f.graph, f.outbound, f.ownRules(f.metadata))
-	// The other core searches as Shark does meanwhile.
+	// The other core searches like Shark meanwhile.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)
@@ -66,7 +66,8 @@ func (f *finding) usual(ctx context.Context, targets, places []heap.Object) (lef
 		shark, err = f.shark(ctx, targets)
 		found <- err
 	}()
-	own, err := trace.Find(ctx, reader, targets, trace.Options{Through: through(f.options), ByName: true, Early: true, Also: places})
+	own, err := trace.Find(ctx, reader, targets,
+		trace.Options{Through: through(f.options), ByName: true, Early: true, Also: places})
 	if err != nil {
 		cancel()
 	} else {
@@ -99,7 +100,8 @@ func (f *finding) usual(ctx context.Context, targets, places []heap.Object) (lef
 	return left, err
 }
 
-// shark is the search for the paths that the fingerprints are of; nil without targets.
+// shark returns the search for the paths that the fingerprints are made of; nil
+// without targets.
 func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Search, error) {
 	if len(targets) == 0 {
 		return nil, nil
@@ -107,8 +109,8 @@ func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Sear
 	return trace.Find(ctx, f.reader, targets, trace.Options{Through: through(f.options), Early: through(f.options)})
 }
 
-// unusual searches for what is left among all references and roots.
-func (f *finding) unusual(ctx context.Context, left missing) error {
+// searchAll searches for the rest through all references and roots.
+func (f *finding) searchAll(ctx context.Context, left missing) error {
 	set, err := f.allHolders(ctx, slices.Concat(left.targets, left.places))
 	if err != nil {
 		return err
@@ -122,7 +124,7 @@ func (f *finding) unusual(ctx context.Context, left missing) error {
 	if err != nil {
 		return fmt.Errorf("read fields: %w", err)
 	}
-	if err := f.fits(len(left.targets)); err != nil {
+	if err := f.checkMemory(len(left.targets)); err != nil {
 		return err
 	}
 	f.inspector.Follow(f.outbound)
@@ -139,14 +141,17 @@ func (f *finding) unusual(ctx context.Context, left missing) error {
 		return err
 	}
 	if len(lost) > 0 {
-		f.unfinished = append(f.unfinished, fmt.Sprintf("%d objects that should be gone are strongly held, only by references that are never followed, such as those of LeakCanary, the thread that wrote the dump or the finalizer watchdog", len(lost)))
+		f.unfinished = append(f.unfinished,
+			fmt.Sprintf("%d objects that should be gone are strongly held, but only by references that leak traces "+
+				"do not follow, such as those of LeakCanary, the thread that wrote the dump or the finalizer watchdog",
+				len(lost)))
 	}
 	_, err = f.addPlaces(ctx, s, left.places)
 	return err
 }
 
-// allHolders finds what leads to some objects by any reference; nil is all objects, where
-// nobody knows any more.
+// allHolders returns what leads to some objects by any reference; nil means all
+// objects, if the holders are unknown.
 func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.Set, error) {
 	if !f.graph.KeepsInbound() {
 		return nil, nil
@@ -164,9 +169,10 @@ func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.
 	return set, nil
 }
 
-// add adds the leaks of a search, and returns the targets that it did not reach. holder says
-// what holds a leak to which Shark has no path.
-func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Prints, holder func(*trace.Trace) string) ([]heap.Object, error) {
+// add adds the leaks of a search, and returns the targets that it did not
+// reach. holder returns what holds a leak to which Shark has no path.
+func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Prints,
+	holder func(*trace.Trace) string) ([]heap.Object, error) {
 	if len(s.Targets()) == 0 {
 		return nil, nil
 	}
@@ -178,7 +184,8 @@ func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Prints,
 		f.warn("%d leaking objects have no fingerprint: their paths have too many steps", n)
 	}
 	if n := found.Untraced; n > 0 {
-		f.unfinished = append(f.unfinished, fmt.Sprintf("%d more objects should be gone, and their paths are too long to be traced", n))
+		f.unfinished = append(f.unfinished,
+			fmt.Sprintf("%d more objects should be gone; their paths are too long to trace", n))
 	}
 	for i := range found.Leaks {
 		l := f.leak(&found.Leaks[i])
@@ -190,7 +197,8 @@ func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Prints,
 	return found.Unreachable, nil
 }
 
-func (f *finding) addPlaces(ctx context.Context, s *trace.Search, places []heap.Object) (left []heap.Object, err error) {
+func (f *finding) addPlaces(ctx context.Context, s *trace.Search, places []heap.Object) (left []heap.Object,
+	err error) {
 	traces, err := s.Traces(ctx, places, f.describe())
 	if err != nil {
 		return nil, err
@@ -209,11 +217,11 @@ func (f *finding) addPlaces(ctx context.Context, s *trace.Search, places []heap.
 	return left, nil
 }
 
-// addSuspect adds a place, to one with the same key if there is one.
+// addSuspect adds a place, or merges it into the suspect with the same key.
 func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 	at := slices.IndexFunc(f.suspects, func(s Leak) bool { return s.Key == l.Key })
 	if at < 0 {
-		f.suspects, f.piled = append(f.suspects, l), append(f.piled, objects)
+		f.suspects, f.accumulationLines = append(f.suspects, l), append(f.accumulationLines, objects)
 		return
 	}
 	s := &f.suspects[at]
@@ -226,11 +234,12 @@ func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 		a.Held += b.Held
 		a.HeldBytes += b.HeldBytes
 	}
-	f.piled[at] = append(f.piled[at], objects...)
+	f.accumulationLines[at] = append(f.accumulationLines[at], objects...)
 }
 
-// mostWeighed bounds what all leaks and suspects of a dump look at to be weighed, in
-// objects: a quarter of a minute, for a dump in which everything hangs together.
+// mostWeighed bounds the objects that are visited to weigh all leaks and
+// suspects of a dump: a quarter of a minute, for a dump in which everything is
+// connected.
 const mostWeighed = 1 << 28
 
 func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
@@ -255,7 +264,7 @@ func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
 	return list, nil
 }
 
-// weighAll finds what all leaks of the app cost together.
+// weighAll computes what all leaks of the app retain together.
 func (f *finding) weighAll(ctx context.Context) (heap.SetCost, error) {
 	var all []heap.Object
 	for i := range f.leaks {
@@ -271,7 +280,7 @@ func (f *finding) weighAll(ctx context.Context) (heap.SetCost, error) {
 }
 
 func (f *finding) weighSuspects(ctx context.Context, leaks []Leak) ([]Leak, error) {
-	costs, err := f.graph.Costs(ctx, f.piled, &heap.Patience{Left: mostWeighed})
+	costs, err := f.graph.Costs(ctx, f.accumulationLines, &heap.Patience{Left: mostWeighed})
 	if err != nil {
 		return nil, fmt.Errorf("weigh suspects: %w", err)
 	}
@@ -287,13 +296,14 @@ func (f *finding) weighSuspects(ctx context.Context, leaks []Leak) ([]Leak, erro
 	return list, nil
 }
 
-// weigh notes what a leak costs.
+// weigh records what a leak retains.
 func (l *Leak) weigh(c heap.SetCost) {
 	l.RetainedBytes, l.RetainedNative, l.RetainedIsBound = c.Size.Total(), c.Size.Native, c.AtLeast
 }
 
-// ownRules are those by which leaks are shown. Locals of main say little on Android, whose
-// looper runs there; on a JVM every tool and test runner lives there.
+// ownRules are those by which leaks are shown. Locals of main say little on
+// Android, where the looper runs there; on a JVM, every tool and test runner
+// keeps its state there.
 func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
 	rules := t.rules(m, Options{subclasses: true})
 	if m == nil {
@@ -304,16 +314,18 @@ func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
 	return rules
 }
 
-// allRules follow all that holds an object strongly. Only what the tools hold that wrote the
-// dump, and what is about to be finalized, is nobody's.
+// allRules follow everything that holds an object strongly, except what the
+// tools that wrote the dump hold, and what is about to be finalized.
 func (t *tracing) allRules(m *android.Metadata) trace.Rules {
 	rules := t.ownRules(m)
 	rules.Records, rules.AllRoots = true, true
-	rules.Matchers = slices.DeleteFunc(rules.Matchers, func(m trace.Matcher) bool { return m.Ignored && !android.OfTools(m.Pattern) })
+	rules.Matchers = slices.DeleteFunc(rules.Matchers,
+		func(m trace.Matcher) bool { return m.Ignored && !android.OfTools(m.Pattern) })
 	return rules
 }
 
-// heldOnlyBy says what holds a leak to which Shark has no path, from the way to it.
+// heldOnlyBy returns what holds a leak to which Shark has no path, from its
+// trace.
 func (f *finding) heldOnlyBy(x *trace.Trace) string {
 	for i := range x.Elements {
 		e := &x.Elements[i]
@@ -337,11 +349,12 @@ func (f *finding) heldOnlyBy(x *trace.Trace) string {
 			return "the class of a live object"
 		}
 	}
-	return "references that leak traces leave out"
+	return "references that leak traces skip"
 }
 
-// explainedBy is the key of the leak that explains why memory piles up: its trace leads
-// through the place, and its objects are nine tenths or more of those in it.
+// explainedBy returns the key of the leak that explains why memory accumulates:
+// its trace leads through the place, and it has at least nine tenths of the
+// objects there.
 func explainedBy(suspect *Leak, leaks []Leak) string {
 	for i := range leaks {
 		if leaks[i].explains(suspect) {
@@ -356,7 +369,7 @@ func (l *Leak) explains(suspect *Leak) bool {
 	if l.Class != class || 10*l.Instances < 9*n {
 		return false
 	}
-	// A trace goes through a collection and not through the array in it.
+	// A trace goes through a collection, but not through its array.
 	places := suspect.Trace[max(0, len(suspect.Trace)-2):]
 	if len(places) == 2 && !android.IsPlatform(places[1].Class) && !strings.HasSuffix(places[1].Class, "[]") {
 		places = places[1:]
@@ -366,8 +379,8 @@ func (l *Leak) explains(suspect *Leak) bool {
 	})
 }
 
-// Piled is what there is many of, and how many. What the nodes of a collection hold says
-// more than that they are nodes.
+// Piled returns the number and the class of the accumulated objects. What the
+// nodes of a collection hold says more than the nodes do.
 func (a *Accumulation) Piled() (n int, class string) {
 	if android.IsPlatform(a.Class) && a.AppClass != nil && a.AppClass.Count*10 >= a.Count*9 {
 		return int(a.AppClass.Count), a.AppClass.Class

@@ -20,12 +20,13 @@ func analyzed(t *testing.T, data []byte, o Options) *Report {
 	return r
 }
 
-// TestGarbage: destroyed activities that nothing holds are no leaks, and are listed by class;
-// those that a field holds are not among them, and neither is what is alive.
+// Destroyed activities that nothing holds are not leaks, and are listed by
+// class. Those that a field holds are not among them, nor are live ones.
 func TestGarbage(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30})
 	declare := func(name string) *hproftest.Class { return h.Declare(name, h.Class("android.app.Activity")) }
-	gone, held, watched := declare("com.example.GoneActivity"), declare("com.example.HeldActivity"), declare("com.example.WatchedActivity")
+	gone, held, watched := declare("com.example.GoneActivity"), declare("com.example.HeldActivity"),
+		declare("com.example.WatchedActivity")
 	dead := func(c *hproftest.Class) hproftest.Ref { return h.New(c, hproftest.Fields{"mDestroyed": true}) }
 	for range 12 {
 		dead(gone)
@@ -47,24 +48,28 @@ func TestGarbage(t *testing.T) {
 	}
 	const reason = "Activity#mDestroyed is true"
 	many, one := r.Unreachable[0], r.Unreachable[1]
-	if many.Class != "com.example.GoneActivity" || many.Instances != 12 || len(many.Objects) != shownGarbage || many.Reason != reason {
+	if many.Class != "com.example.GoneActivity" || many.Instances != 12 || len(many.Objects) != shownGarbage ||
+		many.Reason != reason {
 		t.Errorf("the garbage with most objects is %+v", many)
 	}
 	if unique := slices.Compact(slices.Sorted(slices.Values(many.Objects))); len(unique) != len(many.Objects) {
-		t.Errorf("an object is there twice: %v", many.Objects)
+		t.Errorf("an object is listed twice: %v", many.Objects)
 	}
-	if one.Class != "com.example.WatchedActivity" || one.Instances != 1 || len(one.Objects) != 1 || one.Reason != reason {
+	if one.Class != "com.example.WatchedActivity" || one.Instances != 1 || len(one.Objects) != 1 ||
+		one.Reason != reason {
 		t.Errorf("the other garbage is %+v", one)
 	}
 }
 
-// TestRecordedGarbage: Shark calls the same object unreachable (its answer for this dump).
+// Shark calls the same object unreachable (its answer for this dump).
 func TestRecordedGarbage(t *testing.T) {
 	r := analyzed(t, recorded.Read(t, "hprof", "leak_service_binder.hprof"), Options{})
-	if len(r.Unreachable) != 1 || !slices.Equal(r.Unreachable[0].Objects, []string{"0xb0f766d0"}) || r.Unreachable[0].Class != "android.view.ViewRootImpl" {
+	if len(r.Unreachable) != 1 || !slices.Equal(r.Unreachable[0].Objects, []string{"0xb0f766d0"}) ||
+		r.Unreachable[0].Class != "android.view.ViewRootImpl" {
 		t.Errorf("garbage is %+v", r.Unreachable)
 	}
-	if r = analyzed(t, recorded.Read(t, "hprof", "ahat-O.hprof"), Options{}); r.Unreachable == nil || len(r.Unreachable) != 0 {
+	if r = analyzed(t, recorded.Read(t, "hprof", "ahat-O.hprof"), Options{}); r.Unreachable == nil ||
+		len(r.Unreachable) != 0 {
 		t.Errorf("garbage is %+v, want none and not null", r.Unreachable)
 	}
 }

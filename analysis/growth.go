@@ -14,18 +14,20 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// growthSchema names the form of Growth.
+// growthSchema is the schema of a Growth.
 const growthSchema = "leakgate.growth/1"
 
-// Growth is what grows from dump to dump. docs/formats/growth.md has the fields.
+// Growth is what grows from dump to dump. docs/formats/growth.md has the
+// fields.
 type Growth struct {
 	Schema string       `json:"schema"`
 	Loops  int          `json:"loops"`
 	Dumps  []GrowthDump `json:"dumps"`
-	// Found is the number of places, Growth the list of them, which may be cut.
+	// Found is the number of places, Growth the list of them, which may be
+	// shortened.
 	Found int `json:"found"`
-	// Accounting compares the growth of the heap, from the first dump to the last, with that of
-	// the places.
+	// Accounting compares the growth of the heap, from the first dump to the
+	// last, with that of the places.
 	Accounting growthAccounting `json:"accounting"`
 	Growth     []growth.Place   `json:"growth"`
 	Warnings   []string         `json:"warnings"`
@@ -33,9 +35,10 @@ type Growth struct {
 
 // GrowthDump is one dump of the series.
 type GrowthDump struct {
-	// Name is what the user calls it.
+	// Name is the user's name for it.
 	Name string `json:"name"`
-	// Time is when it was taken, by the clock of the device; nil where the dump has no date.
+	// Time is when it was taken, by the clock of the device; nil if the dump
+	// has no date.
 	Time           *time.Time `json:"time"`
 	Format         string     `json:"format"`
 	Bytes          int64      `json:"bytes"`
@@ -44,43 +47,52 @@ type GrowthDump struct {
 	Process        string     `json:"process,omitempty"`
 	Objects        int64      `json:"objects"`
 	ReachableBytes int64      `json:"reachable_bytes"`
-	// FinalizerObjects wait for a finalizer, with all that only they hold: FinalizerBytes. They
-	// are not reachable.
+	// FinalizerObjects counts the objects that wait for a finalizer, and
+	// everything that only they hold; FinalizerBytes is their size. They are
+	// not reachable.
 	FinalizerObjects int64 `json:"finalizer_objects"`
 	FinalizerBytes   int64 `json:"finalizer_bytes"`
-	// Compared are the objects that paths lead to, Paths how many different ones.
+	// Compared is the number of objects on paths, Paths the number of different
+	// paths.
 	Compared int64 `json:"compared_objects"`
 	Paths    int   `json:"paths"`
 }
 
-// growthAccounting is how much of what is reachable grew, and how much of that is in the
-// reported places.
+// growthAccounting is how much of the reachable heap grew, and how much of that
+// growth is in the reported places.
 type growthAccounting struct {
 	ReachableDelta int64 `json:"reachable_delta_bytes"`
 	Explained      int64 `json:"explained_bytes"`
 	Unexplained    int64 `json:"unexplained_bytes"`
 }
 
-// GrowthSeries reads dumps one after the other. Of each only what may still grow is
-// kept.
+// GrowthSeries reads dumps one after the other. It keeps only what may still
+// grow.
 type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
-	// waiting are the classes of which most objects waited for their finalizer, dump by dump.
+	// waiting are the classes most of whose objects waited for their finalizer,
+	// for each dump.
 	waiting []heap.Waiting
-	// jvm tells that the dump before was of a JVM.
+	// jvm is true if the previous dump was from a JVM.
 	jvm bool
 }
 
-// NewGrowthSeries begins a series of dumps between which a scenario was repeated so
-// many times.
+// NewGrowthSeries starts a series of dumps between which a scenario was
+// repeated loops times.
 func NewGrowthSeries(loops int) *GrowthSeries {
-	return &GrowthSeries{series: growth.NewSeries(loops), report: Growth{Schema: growthSchema, Loops: max(loops, 1), Dumps: []GrowthDump{}, Growth: []growth.Place{}, Warnings: []string{}}}
+	return &GrowthSeries{
+		series: growth.NewSeries(loops),
+		report: Growth{
+			Schema: growthSchema, Loops: max(loops, 1), Dumps: []GrowthDump{}, Growth: []growth.Place{},
+			Warnings: []string{},
+		},
+	}
 }
 
-// The most that a dump takes besides its graph: in bytes for an object and for a
-// reference.
+// The most memory that a dump takes in addition to its graph, in bytes per
+// object and per reference.
 const (
 	growthPerObject    = 26
 	growthPerReference = 4
@@ -88,7 +100,8 @@ const (
 	graphPerReference  = 4
 )
 
-// Add reads a dump, which was taken after those before. The errors are those of Analyze.
+// Add reads a dump that was taken after the previous ones. The errors are those
+// of Analyze.
 func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size int64, o Options) error {
 	o.inbound = true
 	d, err := open(ctx, r, size, o)
@@ -96,7 +109,8 @@ func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size
 		return err
 	}
 	defer d.graph.Close()
-	need := d.graph.Objects*(graphPerObject+growthPerObject) + d.graph.ReferenceCount*(graphPerReference+growthPerReference)
+	need := d.graph.Objects*(graphPerObject+growthPerObject) +
+		d.graph.ReferenceCount*(graphPerReference+growthPerReference)
 	if o.Memory > 0 && need > o.Memory {
 		return &heap.MemoryError{Need: need, Limit: o.Memory}
 	}
@@ -110,14 +124,16 @@ func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size
 		return err
 	}
 	if tree.Full() {
-		d.warn("there are more than %d different paths; objects beyond are counted with those that lead to them", tree.Nodes())
+		d.warn("there are more than %d different paths; objects beyond them are counted with the objects that lead "+
+			"to them", tree.Nodes())
 	}
 	s.note(name, d, tree, about)
 	o.phase("")
 	return nil
 }
 
-// merge makes the tree of a dump. What only that needs is closed after it.
+// merge returns the tree of a dump. What only the merge needs is released
+// afterwards.
 func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.Metadata, *growth.Tree, error) {
 	o.phase("inspect objects")
 	about, err := android.ReadMetadata(ctx, d.graph, android.Options{})
@@ -139,8 +155,8 @@ func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.
 	return about, tree, err
 }
 
-// growthRules are those of leaks, but that references by which a platform is known to
-// leak are like any other: what grows by them grows.
+// growthRules are those of leaks, but follow references by which a platform is
+// known to leak like any other: what grows by them grows.
 func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
 	build := trace.Build{SDK: int(m.SDK), Manufacturer: m.Manufacturer}
 	if m.Runtime != android.RuntimeAndroid {
@@ -148,11 +164,12 @@ func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
 	}
 	rules := t.ownRules(m)
 	rules.Records = true
-	rules.Matchers = slices.Concat(slices.DeleteFunc(rules.Matchers, func(m trace.Matcher) bool { return !m.Ignored }), growth.Ignored(build))
+	rules.Matchers = slices.Concat(slices.DeleteFunc(rules.Matchers, func(m trace.Matcher) bool { return !m.Ignored }),
+		growth.Ignored(build))
 	return rules
 }
 
-// note adds a dump to the report, and what is doubtful about it.
+// note adds a dump to the report, with warnings about it.
 func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *android.Metadata) {
 	g, list := d.graph, s.report.Dumps
 	warn := func(format string, args ...any) {
@@ -163,7 +180,8 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 	}
 	now := GrowthDump{
 		Name: name, Format: g.Format, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial,
-		Process: about.Bound, Objects: g.Objects, ReachableBytes: g.ReachableBytes().Total(), Compared: tree.Objects(), Paths: tree.Nodes(),
+		Process: about.Bound, Objects: g.Objects, ReachableBytes: g.ReachableBytes().Total(), Compared: tree.Objects(),
+		Paths: tree.Nodes(),
 	}
 	waiting := g.WaitingForFinalizer()
 	now.FinalizerObjects, now.FinalizerBytes = waiting.Objects, waiting.Bytes
@@ -178,27 +196,29 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 	if n := len(list); n > 0 {
 		before := list[n-1]
 		if now.Time != nil && before.Time != nil && now.Time.Before(*before.Time) {
-			warn("it was taken before %s; name the dumps in their order", before.Name)
+			warn("it was taken before %s; list the dumps in the order in which they were taken", before.Name)
 		}
 		if now.Process != before.Process && now.Process != "" && before.Process != "" {
-			warn("it is of the process %q, %s of %q; a series is of one process", now.Process, before.Name, before.Process)
+			warn("it is from the process %q, %s from %q; all dumps of a series must be from one process", now.Process,
+				before.Name, before.Process)
 		}
 		part, partBefore := now.Truncated || now.Partial, before.Truncated || before.Partial
-		// Of a part the classes may be missing that tell.
+		// An incomplete dump may lack the classes that decide this.
 		if jvm != s.jvm && !part && !partBefore {
-			warn("one of it and %s is Android's and the other a JVM's; a series is of one process", before.Name)
+			warn("either it or %s is from Android, the other from a JVM; all dumps of a series must be from one "+
+				"process", before.Name)
 		}
 		if part != partBefore {
-			warn("one of it and %s is whole and the other is not: what is missing looks as if it were new, or gone", before.Name)
+			warn("either it or %s is incomplete: missing objects look as if they were new, or gone", before.Name)
 		}
 		if g.IDSize != s.idSize {
-			warn("it has IDs of another size than %s: bytes cannot be compared", before.Name)
+			warn("its IDs differ in size from those of %s: bytes cannot be compared", before.Name)
 		}
 	}
 	s.report.Dumps, s.idSize, s.jvm = append(list, now), g.IDSize, jvm
 }
 
-// Report says what grew in every dump so far, the first places up to top.
+// Report returns what grew in every dump so far, up to top places.
 func (s *GrowthSeries) Report(top int) *Growth {
 	r := s.report
 	places, found := s.series.Places(top)
@@ -216,12 +236,15 @@ func (s *GrowthSeries) Report(top int) *Growth {
 	}
 	r.Warnings = slices.Clone(r.Warnings)
 	if len(r.Dumps) == 2 {
-		r.Warnings = append(r.Warnings, "two dumps say little: what grew once may be a cache that fills; take a third after as many repetitions")
+		r.Warnings = append(r.Warnings,
+			"two dumps prove little: what grew once may be a cache that fills; take a third dump after as many "+
+				"repetitions")
 	}
 	return &r
 }
 
-// finalizers is the place that the queue of a finalizer is, if it grew in every dump.
+// finalizers returns the queue of a finalizer as a place if it grew in every
+// dump, or nil.
 func (s *GrowthSeries) finalizers() *growth.Place {
 	n := len(s.waiting)
 	if n < 2 {
@@ -229,7 +252,10 @@ func (s *GrowthSeries) finalizers() *growth.Place {
 	}
 	first, last := s.waiting[0], s.waiting[n-1]
 	step := growth.Step{Kind: growth.KindFinalizer, Name: "finalizer queue", Class: last.Class}
-	p := &growth.Place{Path: []growth.Step{step}, Key: growth.KeyOf([]growth.Step{step}), GrowthBytes: last.Bytes - first.Bytes, Delta: last.Objects - first.Objects, Children: []growth.Child{}}
+	p := &growth.Place{
+		Path: []growth.Step{step}, Key: growth.KeyOf([]growth.Step{step}), GrowthBytes: last.Bytes - first.Bytes,
+		Delta: last.Objects - first.Objects, Children: []growth.Child{},
+	}
 	for i, w := range s.waiting {
 		if i > 0 {
 			more := w.Objects - s.waiting[i-1].Objects

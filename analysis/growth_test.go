@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// grow is the report of dumps of a program that repeats what it does so many times
-// before each.
+// grow returns the report of dumps of a program that repeats its scenario loops
+// times before each.
 func grow(t *testing.T, p *jvmtest.Process, dumps, loops int) *Growth {
 	t.Helper()
 	s := NewGrowthSeries(loops)
@@ -29,15 +29,17 @@ func grow(t *testing.T, p *jvmtest.Process, dumps, loops int) *Growth {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Add(t.Context(), filepath.Base(path), bytes.NewReader(dump), int64(len(dump)), Options{}); err != nil {
+		if err := s.Add(t.Context(), filepath.Base(path), bytes.NewReader(dump), int64(len(dump)),
+			Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s.Report(100)
 }
 
-// Every leak of real programs that adds objects is found in three dumps, with what it
-// adds, under the field that holds it; where nothing leaks nothing is told.
+// Every leak of real programs that adds objects is found in three dumps, with
+// what it adds, under the field that holds it; a program without leaks has no
+// places.
 func TestGrowthOfPrograms(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t, jvmtest.Shop())
@@ -52,7 +54,7 @@ func TestGrowthOfPrograms(t *testing.T) {
 	checkLeaks(t, mall, jvmtest.MallLeaks(), loops)
 	steady := grow(t, j.Start(t, jar, jvmtest.SteadyMain), 4, loops)
 	if steady.Found != 0 || len(steady.Growth) != 0 {
-		t.Errorf("nothing leaks, and %d places grow: %+v", steady.Found, steady.Growth)
+		t.Errorf("nothing leaks, but %d places grow: %+v", steady.Found, steady.Growth)
 	}
 }
 
@@ -66,10 +68,11 @@ func checkLeaks(t *testing.T, r *Growth, leaks []jvmtest.Leak, loops int) {
 		expected++
 		place, child := findChild(r.Growth, l.Class)
 		if child == nil {
-			t.Errorf("%s is not found", l.Class)
+			t.Errorf("%s not found", l.Class)
 			continue
 		}
-		if n := len(child.Objects) - 1; child.Delta < int64(n*loops*l.Each)*4/5 || child.RetainedDelta <= 0 || place.GrowthBytes < child.RetainedDelta {
+		if n := len(child.Objects) - 1; child.Delta < int64(n*loops*l.Each)*4/5 || child.RetainedDelta <= 0 ||
+			place.GrowthBytes < child.RetainedDelta {
 			t.Errorf("%s: %+v", l.Class, child)
 		}
 		if !strings.Contains(fields(place), l.Owner+"."+l.Field+"\n") {
@@ -80,7 +83,7 @@ func checkLeaks(t *testing.T, r *Growth, leaks []jvmtest.Leak, loops int) {
 	for i := range r.Growth {
 		leaking := func(l jvmtest.Leak) bool { _, child := findChild(r.Growth[i:i+1], l.Class); return child != nil }
 		if !slices.ContainsFunc(leaks, leaking) {
-			t.Errorf("no leak is in %+v", r.Growth[i])
+			t.Errorf("no leak in %+v", r.Growth[i])
 		}
 	}
 	if r.Found > expected || len(r.Growth) != r.Found {
@@ -109,7 +112,7 @@ func findChild(places []growth.Place, class string) (*growth.Place, *growth.Chil
 	return nil, nil
 }
 
-// fields are those of a place, one in a line, on the path and below.
+// fields returns those of a place, one per line, on the path and below.
 func fields(p *growth.Place) string {
 	var b strings.Builder
 	line := func(s growth.Step) { fmt.Fprintf(&b, "%s.%s\n", s.Owner, s.Name) }
@@ -127,7 +130,7 @@ func fields(p *growth.Place) string {
 	return b.String()
 }
 
-// grownHeap is a heap of a list with so many elements.
+// grownHeap returns a heap with a list of n elements.
 func grownHeap(t testing.TB, elements int, form hproftest.Form) []byte {
 	t.Helper()
 	h := hproftest.Java(1)
@@ -144,7 +147,7 @@ func grownHeap(t testing.TB, elements int, form hproftest.Form) []byte {
 	return dump
 }
 
-// What is doubtful about a series is said.
+// Warnings about a series.
 func TestGrowthWarnings(t *testing.T) {
 	first, second := hproftest.Form{Runtime: hproftest.HotSpot}, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}
 	second.Time = hproftest.Form{}.Time.AddDate(2000, 0, 0)
@@ -164,7 +167,9 @@ func TestGrowthWarnings(t *testing.T) {
 	}
 	r := s.Report(9)
 	text := strings.Join(r.Warnings, "\n")
-	for _, want := range []string{"two: it was taken before one", "two: it has IDs of another size than one", "two dumps say little"} {
+	for _, want := range []string{
+		"two: it was taken before one", "two: its IDs differ in size from those of one", "two dumps prove little",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
@@ -176,25 +181,27 @@ func TestGrowthWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = s.Report(0)
-	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "three: the dump is cut off") || strings.Contains(text, "two dumps say little") || len(r.Growth) != 0 || len(r.Dumps) != 3 {
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "three: the dump is truncated") ||
+		strings.Contains(text, "two dumps prove little") || len(r.Growth) != 0 || len(r.Dumps) != 3 {
 		t.Errorf("%s\n%+v", text, r)
 	}
 	before := r.Dumps
 	// Enough for the graph alone.
 	limit := 30 * before[0].Objects
 	var memory *heap.MemoryError
-	if err := add("four", whole, Options{Memory: limit}); !errors.As(err, &memory) || memory.Limit != limit || memory.Need <= limit {
+	if err := add("four", whole, Options{Memory: limit}); !errors.As(err, &memory) || memory.Limit != limit ||
+		memory.Need <= limit {
 		t.Errorf("%v", err)
 	}
 	if err := add("four", whole[:20], Options{}); err == nil {
-		t.Error("the head of a dump is a dump")
+		t.Error("the beginning of a dump was accepted as a dump")
 	}
 	if len(s.Report(0).Dumps) != len(before) {
-		t.Error("a dump that could not be read is in the report")
+		t.Error("an unreadable dump is in the report")
 	}
 }
 
-// A dump whose head has no date is neither before nor after another.
+// A dump without a date is neither before nor after another.
 func TestGrowthWithoutDate(t *testing.T) {
 	dated := grownHeap(t, 5, hproftest.Form{Runtime: hproftest.HotSpot})
 	undated := slices.Clone(dated)
@@ -207,7 +214,8 @@ func TestGrowthWithoutDate(t *testing.T) {
 	} {
 		s := NewGrowthSeries(1)
 		for i, dump := range dumps {
-			if err := s.Add(t.Context(), fmt.Sprint("dump", i), bytes.NewReader(dump), int64(len(dump)), Options{}); err != nil {
+			if err := s.Add(t.Context(), fmt.Sprint("dump", i), bytes.NewReader(dump), int64(len(dump)),
+				Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -228,8 +236,8 @@ func TestGrowthWithoutDate(t *testing.T) {
 	}
 }
 
-// What a dump does not tell is no difference; what it does is.
-func TestGrowthOfOthers(t *testing.T) {
+// What a dump does not say is not a difference; what it says is.
+func TestGrowthOfMixedDumps(t *testing.T) {
 	app := func(process string) []byte {
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: process})
 		dump, _, err := h.Dump(hproftest.Form{})
@@ -243,17 +251,36 @@ func TestGrowthOfOthers(t *testing.T) {
 		first, second []byte
 		want          []string
 	}{
-		"the same":     {app("com.shop"), app("com.shop"), nil},
-		"another":      {app("com.shop"), app("com.shop:push"), []string{`two: it is of the process "com.shop:push", one of "com.shop"; a series is of one process`}},
-		"nobody knows": {app("com.shop"), whole, nil},
-		"nobody knew":  {whole, app("com.shop"), nil},
-		"a JVM":        {app("com.shop"), grownHeap(t, 9, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}), []string{"two: one of it and one is Android's and the other a JVM's; a series is of one process"}},
-		"a head":       {app("com.shop"), headOf(t, app("com.shop")), []string{"two: one of it and one is whole and the other is not: what is missing looks as if it were new, or gone"}},
-		"a part":       {whole, hproftest.Cut(whole, len(whole)-100), []string{"two: one of it and one is whole and the other is not: what is missing looks as if it were new, or gone"}},
+		"the same": {app("com.shop"), app("com.shop"), nil},
+		"another": {
+			app("com.shop"), app("com.shop:push"),
+			[]string{
+				`two: it is from the process "com.shop:push", one from "com.shop"; ` +
+					"all dumps of a series must be from one process",
+			},
+		},
+		"second unknown": {app("com.shop"), whole, nil},
+		"first unknown":  {whole, app("com.shop"), nil},
+		"a JVM": {
+			app("com.shop"), grownHeap(t, 9, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}),
+			[]string{
+				"two: either it or one is from Android, the other from a JVM; all dumps of a series must be from one " +
+					"process",
+			},
+		},
+		"a head": {
+			app("com.shop"), headOf(t, app("com.shop")),
+			[]string{"two: either it or one is incomplete: missing objects look as if they were new, or gone"},
+		},
+		"a part": {
+			whole, hproftest.Cut(whole, len(whole)-100),
+			[]string{"two: either it or one is incomplete: missing objects look as if they were new, or gone"},
+		},
 	} {
 		s := NewGrowthSeries(1)
 		for i, dump := range [][]byte{c.first, c.second} {
-			if err := s.Add(t.Context(), []string{"one", "two"}[i], bytes.NewReader(dump), int64(len(dump)), Options{}); err != nil {
+			if err := s.Add(t.Context(), []string{"one", "two"}[i], bytes.NewReader(dump), int64(len(dump)),
+				Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -269,8 +296,8 @@ func TestGrowthOfOthers(t *testing.T) {
 	}
 }
 
-// headOf cuts a dump behind the first of its heap, before the classes that tell what it is
-// of.
+// headOf truncates a dump after the first part of its heap, before the classes
+// that identify its origin.
 func headOf(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	for size := len(dump); size > 0; size -= len(dump) / 50 {
@@ -280,6 +307,6 @@ func headOf(t testing.TB, dump []byte) []byte {
 			return head
 		}
 	}
-	t.Fatal("each part of the dump tells what it is of")
+	t.Fatal("each part of the dump identifies its origin")
 	return nil
 }

@@ -14,12 +14,15 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// soon are the shapes that every run of the tests has; make e2e has all.
-var soon = []string{"class-loader", "main-local", "buffer", "finalizer", "direct", "thread-local", "event-bus", "threads", "steady-lru", "steady-strings", "fills-lru"}
+// soon are the shapes that every test run includes; make e2e runs all of them.
+var soon = []string{
+	"class-loader", "main-local", "buffer", "finalizer", "direct", "thread-local", "event-bus", "threads", "steady-lru",
+	"steady-strings", "fills-lru",
+}
 
 func later(shape string) bool { return !recorded.Long() && !slices.Contains(soon, shape) }
 
-// TestGallery takes three dumps of each program and asks what grows.
+// TestGallery takes three dumps of each program and checks what grows.
 func TestGallery(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t, jvmtest.Gallery())
@@ -101,7 +104,7 @@ func grownIn(t *testing.T, j *jvmtest.JDK, jar, main, shape string) *analysis.Gr
 	return series.Report(10)
 }
 
-// growthText is the beginning of an answer.
+// growthText returns the beginning of a report.
 func growthText(t *testing.T, g *analysis.Growth) string {
 	t.Helper()
 	short := *g
@@ -113,7 +116,8 @@ func growthText(t *testing.T, g *analysis.Growth) string {
 	return string(text)
 }
 
-// placeText are the steps to a place, and what grows there, down to the app's own.
+// placeText returns the steps to a place, and what grows there, down to the
+// app's own objects.
 func placeText(p *analysis.GrowingPlace) string {
 	text := ""
 	for i := range p.Path {
@@ -133,8 +137,9 @@ func stepText(s *growth.Step) string {
 	return "\n" + s.Owner[strings.LastIndexAny(s.Owner, ".$")+1:] + "." + s.Name + " " + s.Class
 }
 
-// TestNamesOfAJVM: a class that many loaders have loaded is named with what it costs, and a
-// value of a thread local with the field that has the variable, and the threads that have one.
+// A class that many loaders have loaded is named with what it retains, and a
+// value of a thread local with the field that has the variable and the threads
+// that have a value.
 func TestNamesOfAJVM(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)
@@ -144,13 +149,15 @@ func TestNamesOfAJVM(t *testing.T) {
 	if len(r.Loaders) != 1 {
 		t.Fatalf("%d classes of many loaders", len(r.Loaders))
 	}
-	if l := r.Loaders[0]; !strings.HasSuffix(l.Class, "Gallery$Plugin") || l.Loaders != deployments || l.RetainedBytes < deployments*table || l.RetainedBytes > deployments*table*11/10 {
+	if l := r.Loaders[0]; !strings.HasSuffix(l.Class, "Gallery$Plugin") || l.Loaders != deployments ||
+		l.RetainedBytes < deployments*table || l.RetainedBytes > deployments*table*11/10 {
 		t.Errorf("%+v", l)
 	}
 	r = run(t, j, jar, jvmtest.GalleryMain, 3, "thread-local").analyze(t, nil, "java.util.ArrayList")
 	named := slices.ContainsFunc(r.Leaks, func(l analysis.Leak) bool {
 		return slices.ContainsFunc(l.Trace, func(e analysis.TraceElement) bool {
-			return slices.Contains(e.Labels, "value of ThreadLocal Gallery$RequestContext.HISTORY in 4 threads Thread-*")
+			return slices.Contains(e.Labels,
+				"value of ThreadLocal Gallery$RequestContext.HISTORY in 4 threads Thread-*")
 		})
 	})
 	if !named {

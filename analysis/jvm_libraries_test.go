@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// TestLibraries: what grows by way of RxJava, coroutines and Guava is named by the program's own
-// field, or by its own class where no field leads there.
+// Growth in RxJava, coroutines and Guava is named by the program's own field,
+// or by its own class if no field leads there.
 func TestLibraries(t *testing.T) {
 	j := jvmtest.New(t)
 	classPath := j.CompileLibraries(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestKeysInAnyOrder loads the classes of one program in many orders: a leak to which
-// several ways of one length lead has one key.
+// The classes of one program are loaded in many orders: a leak with several
+// paths of equal length has one key.
 func TestKeysInAnyOrder(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)
@@ -34,11 +34,11 @@ func TestKeysInAnyOrder(t *testing.T) {
 				first[l.Class] = l.Key
 			}
 			if l.Key != first[l.Class] {
-				t.Errorf("order %d: %s has another key: %q", seed, l.Class, l.KeyText)
+				t.Errorf("order %d: %s has a different key: %q", seed, l.Class, l.KeyText)
 			}
 		}
 	}
 	if len(prints) == len(first) {
-		t.Error("Shark's ways are the same in all orders: the orders show nothing")
+		t.Error("Shark's paths are the same in all orders: the orders prove nothing")
 	}
 }

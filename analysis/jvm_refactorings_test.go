@@ -12,8 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestRefactorings changes what holds the leaks of a program: they are still the same ones, and
-// of an old leak nothing is new. Leaks that are new are so.
+// TestRefactorings changes what holds the leaks of a program. The leaks keep
+// their identity, and nothing of an old leak is new. Leaks that are new are
+// reported as new.
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
 	list := jvmtest.Refactorings()
@@ -37,28 +38,32 @@ func TestRefactorings(t *testing.T) {
 	checkRenamed(t, base, renamed)
 }
 
-// checkRenamed compares builds whose names are ProGuard's: by the mapping of each, and otherwise
-// not at all.
+// checkRenamed compares builds with ProGuard's names: with the mapping of each,
+// and without it not at all.
 func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
-		t.Fatal("too few builds with other names")
+		t.Fatal("too few builds with renamed classes")
 	}
 	one, other := builds[0], builds[1]
 	a, b := summaryOf(t, one, one.Mapping, one.Leaking), summaryOf(t, other, other.Mapping, other.Leaking)
-	if d := analysis.Compare(a, b, 10); !d.Comparable || slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
-		t.Errorf("each by its own mapping: %q, %q", d.Mismatches, statusesOf(d))
+	if d := analysis.Compare(a, b, 10); !d.Comparable ||
+		slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
+		t.Errorf("each with its own mapping: %q, %q", d.Mismatches, statusesOf(d))
 	}
 	bare, strange := summaryOf(t, one, "", builtNames(t, one)), summaryOf(t, one, other.Mapping, nil)
 	for name, pair := range map[string][2]*analysis.Summary{
-		"head without a mapping": {base, bare}, "base without a mapping": {bare, base}, "both without a mapping": {bare, summaryOf(t, other, "", builtNames(t, other))},
+		"head without a mapping": {base, bare}, "base without a mapping": {bare, base},
+		"both without a mapping":       {bare, summaryOf(t, other, "", builtNames(t, other))},
 		"the mapping of head for both": {strange, b}, "the mapping of base for both": {b, strange},
 	} {
 		d := analysis.Compare(pair[0], pair[1], 10)
-		if len(d.Mismatches) == 0 || slices.ContainsFunc(d.Mismatches, func(m string) bool { return !strings.Contains(m, "-mapping") }) {
-			t.Errorf("%s: no mismatch names the mapping to give: %q", name, d.Mismatches)
+		if len(d.Mismatches) == 0 ||
+			slices.ContainsFunc(d.Mismatches, func(m string) bool { return !strings.Contains(m, "-mapping") }) {
+			t.Errorf("%s: no mismatch names the missing mapping: %q", name, d.Mismatches)
 		}
-		if d.Comparable || len(d.Leaks) == 0 || slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "unpaired" }) {
+		if d.Comparable || len(d.Leaks) == 0 ||
+			slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "unpaired" }) {
 			t.Errorf("%s: comparable %t, %q, %q", name, d.Comparable, d.Mismatches, statusesOf(d))
 		}
 	}
@@ -67,7 +72,7 @@ func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant
 	}
 }
 
-// builtNames are the screens as a build calls them.
+// builtNames are the names of the screens in a build.
 func builtNames(t *testing.T, v jvmtest.Variant) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile(v.Mapping)
@@ -75,7 +80,8 @@ func builtNames(t *testing.T, v jvmtest.Variant) (names []string) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if source, built, ok := strings.Cut(strings.TrimSuffix(line, ":\n"), " -> "); ok && slices.Contains(v.Leaking, source) {
+		if source, built, ok := strings.Cut(strings.TrimSuffix(line, ":\n"), " -> "); ok &&
+			slices.Contains(v.Leaking, source) {
 			names = append(names, built)
 		}
 	}
@@ -85,15 +91,16 @@ func builtNames(t *testing.T, v jvmtest.Variant) (names []string) {
 func summaryOf(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) *analysis.Summary {
 	t.Helper()
 	d := readJVM(t, v.Dump)
-	s, err := analysis.Summarize(t.Context(), bytes.NewReader(d.data), int64(len(d.data)), analysis.Options{Mapping: readMapping(t, mapping), LeakingClasses: leaking})
+	s, err := analysis.Summarize(t.Context(), bytes.NewReader(d.data), int64(len(d.data)),
+		analysis.Options{Mapping: readMapping(t, mapping), LeakingClasses: leaking})
 	if err != nil {
 		t.Fatal(v.Name, err)
 	}
 	return s
 }
 
-// checkRefactored wants each leak to be what it was, by the keys of base, and only what is expected
-// to be different.
+// checkRefactored wants each leak to keep its identity, by the keys of base,
+// and only the expected changes.
 func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys map[string]string) {
 	t.Helper()
 	if !d.Comparable {
@@ -107,7 +114,7 @@ func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys
 			changed = append(changed, l.Status+" "+screen)
 		}
 		if screen == r.Reached && slices.Equal(l.BaseFingerprints, l.HeadFingerprints) {
-			t.Errorf("%s: Shark's way to %s is the same: the change shows nothing", r.Name, screen)
+			t.Errorf("%s: Shark's path to %s is the same: the change proves nothing", r.Name, screen)
 		}
 		if l.Status == "moved" {
 			t.Logf("%s: %s moved from %q to %q", r.Name, screen, l.BaseKeyText, l.KeyText)
@@ -117,7 +124,7 @@ func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys
 				}
 			}
 			if l.MovedFrom == "" || l.MovedFrom != keys[screen] {
-				t.Errorf("%s: %s is taken for %q", r.Name, screen, l.BaseKeyText)
+				t.Errorf("%s: %s is mistaken for %q", r.Name, screen, l.BaseKeyText)
 			}
 		}
 	}
@@ -134,14 +141,14 @@ func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys
 	}
 	made := func(c analysis.ClassChange) bool { return c.Class == r.Made && c.Instances.Delta > 0 }
 	if r.Made != "" && !slices.ContainsFunc(d.Classes, made) {
-		t.Errorf("%s: no more objects of %s: the change shows nothing", r.Name, r.Made)
+		t.Errorf("%s: no more objects of %s: the change proves nothing", r.Name, r.Made)
 	}
 }
 
-// screenOf is the simple name of the class that leaks.
+// screenOf returns the simple name of the leaking class.
 func screenOf(l *analysis.LeakChange) string { return l.Class[strings.LastIndexByte(l.Class, '$')+1:] }
 
-// joined reports whether a leak that was there before has a class that is new.
+// joined reports whether an existing leak has a new class.
 func joined(d *analysis.Diff, class string) bool {
 	return slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool {
 		return l.Status == "grown" && slices.ContainsFunc(l.Classes, func(c analysis.LeakClassChange) bool {

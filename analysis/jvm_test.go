@@ -21,8 +21,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// few is enough iterations to tell how many objects leak, many enough objects that each
-// of the leaks that pile up in one place holds more than a megabyte.
+// few is enough iterations to count the leaking objects. many is enough objects
+// that each of the leaks that accumulate in one place holds more than a
+// megabyte.
 const (
 	few  = 5
 	many = 4500
@@ -43,17 +44,19 @@ func readJVM(t *testing.T, path string) jvmDump {
 	return jvmDump{data, sync.OnceValues(func() (*hproftest.Graph, error) { return hproftest.ReadGraph(data) })}
 }
 
-// analyze asks who holds the classes, or what piles up where there are none.
+// analyze reports what holds the classes, or what accumulates if there are
+// none.
 func (d jvmDump) analyze(t *testing.T, m *analysis.Mapping, classes ...string) *analysis.Report {
 	t.Helper()
-	r, err := analysis.Analyze(t.Context(), bytes.NewReader(d.data), int64(len(d.data)), analysis.Options{Top: 1 << 16, Mapping: m, LeakingClasses: classes})
+	r, err := analysis.Analyze(t.Context(), bytes.NewReader(d.data), int64(len(d.data)),
+		analysis.Options{Top: 1 << 16, Mapping: m, LeakingClasses: classes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// run is a program that did some iterations.
+// run is a program after some iterations.
 func run(t *testing.T, j *jvmtest.JDK, jar, main string, iterations int, args ...string) jvmDump {
 	t.Helper()
 	p := j.Start(t, jar, main, args...)
@@ -70,15 +73,15 @@ func classesOf(leaks []jvmtest.Leak) (classes []string) {
 	return classes
 }
 
-// byKey holds leaks to the known ones and gives the keys of each class: one for each, and
-// another for each.
+// byKey checks leaks against the known ones and returns the keys of each class,
+// one per class.
 func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations int) map[string]string {
 	t.Helper()
 	keys, objects := map[string]string{}, map[string]map[string]bool{}
 	for i := range found {
 		l := &found[i]
 		if key := keys[l.Class]; key != "" && key != l.Key {
-			t.Errorf("%s has another key: %q", l.Class, l.KeyText)
+			t.Errorf("%s has a different key: %q", l.Class, l.KeyText)
 		}
 		keys[l.Class] = l.Key
 		if objects[l.Class] == nil {
@@ -88,15 +91,16 @@ func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations
 			objects[l.Class][o] = true
 		}
 		if l.Instances != len(l.Objects) || l.Library || len(l.Consequences) > 0 || l.RetainedBytes <= 0 {
-			t.Errorf("%s: %d instances, %d objects, library %t, also %v, %d bytes", l.Class, l.Instances, len(l.Objects), l.Library, l.Consequences, l.RetainedBytes)
+			t.Errorf("%s: %d instances, %d objects, library %t, also %v, %d bytes", l.Class, l.Instances,
+				len(l.Objects), l.Library, l.Consequences, l.RetainedBytes)
 		}
 		at := slices.IndexFunc(known, func(k jvmtest.Leak) bool { return k.Class == l.Class })
 		if at < 0 {
 			t.Errorf("%s leaks", l.Class)
 			continue
 		}
-		if !blamed(l, known[at]) {
-			t.Errorf("%s: %s.%s is not to blame in %q", l.Class, known[at].Owner, known[at].Field, l.KeyText)
+		if !suspected(l, known[at]) {
+			t.Errorf("%s: %s.%s is not a suspect in %q", l.Class, known[at].Owner, known[at].Field, l.KeyText)
 		}
 	}
 	seen := map[string]string{}
@@ -105,21 +109,22 @@ func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations
 			t.Errorf("%d objects of %s leak, want %d", n, k.Class, k.Objects(iterations))
 		}
 		if other := seen[keys[k.Class]]; other != "" {
-			t.Errorf("%s and %s have one key", k.Class, other)
+			t.Errorf("%s and %s have the same key", k.Class, other)
 		}
 		seen[keys[k.Class]] = k.Class
 	}
 	return keys
 }
 
-// blamed tells whether the reference that is wrong is a suspect one.
-func blamed(l *analysis.Leak, k jvmtest.Leak) bool {
-	return slices.ContainsFunc(l.Trace, func(e analysis.TraceElement) bool { return e.Suspect && e.Owner == k.Owner && e.Reference == k.Field })
+// suspected reports whether the faulty reference is among the suspects.
+func suspected(l *analysis.Leak, k jvmtest.Leak) bool {
+	return slices.ContainsFunc(l.Trace,
+		func(e analysis.TraceElement) bool { return e.Suspect && e.Owner == k.Owner && e.Reference == k.Field })
 }
 
-// rooted holds traces to another reader of the dump: they begin at a root of the kind,
-// and each reference by a field is there.
-func (d jvmDump) rooted(t *testing.T, leaks []analysis.Leak) {
+// checkRoots checks traces against a second reader of the dump: they begin at a
+// root of the kind, and each reference by a field exists.
+func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 	t.Helper()
 	g, err := d.graph()
 	if err != nil {
@@ -128,8 +133,9 @@ func (d jvmDump) rooted(t *testing.T, leaks []analysis.Leak) {
 	for i := range leaks {
 		l := &leaks[i]
 		first := objectID(t, l.Trace[0].Object)
-		if !slices.ContainsFunc(g.Roots, func(r hprof.Root) bool { return r.Object == first && r.Kind.String() == l.GCRoot }) {
-			t.Errorf("%s: %s is no root of kind %s", l.Class, l.Trace[0].Object, l.GCRoot)
+		if !slices.ContainsFunc(g.Roots,
+			func(r hprof.Root) bool { return r.Object == first && r.Kind.String() == l.GCRoot }) {
+			t.Errorf("%s: %s is not a root of kind %s", l.Class, l.Trace[0].Object, l.GCRoot)
 		}
 		for n, e := range l.Trace[:len(l.Trace)-1] {
 			next := l.Trace[n+1].Object
@@ -140,8 +146,8 @@ func (d jvmDump) rooted(t *testing.T, leaks []analysis.Leak) {
 	}
 }
 
-// references tells whether an object has a reference of a trace; the elements of a
-// collection are somewhere in it.
+// references reports whether an object has a reference of a trace; the elements
+// of a collection are somewhere in it.
 func references(from *hproftest.Node, e analysis.TraceElement, to hprof.ID) bool {
 	switch {
 	case e.Kind == "static_field":
@@ -175,53 +181,53 @@ func TestJVMLeaks(t *testing.T) {
 	}
 	all := run(t, j, jar, jvmtest.ShopMain, few, names...)
 	r := all.analyze(t, nil, classesOf(known)...)
-	all.rooted(t, r.Leaks)
-	quiet(t, r)
+	all.checkRoots(t, r.Leaks)
+	checkNoWarning(t, r)
 	together := byKey(t, r.Leaks, known, few)
 	for _, k := range known {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			iterations := many / k.Each
-			if runs(k) {
+			if isThreadLeak(k) {
 				iterations = few
 			}
 			d := run(t, j, jar, jvmtest.ShopMain, iterations, k.Name)
 			r := d.analyze(t, nil, k.Class)
-			d.rooted(t, r.Leaks)
-			quiet(t, r)
+			d.checkRoots(t, r.Leaks)
+			checkNoWarning(t, r)
 			if keys := byKey(t, r.Leaks, []jvmtest.Leak{k}, iterations); keys[k.Class] != together[k.Class] {
 				t.Errorf("key %s, beside other leaks %s", keys[k.Class], together[k.Class])
 			}
-			if !runs(k) {
-				d.piles(t, k, iterations)
+			if !isThreadLeak(k) {
+				d.checkAccumulation(t, k, iterations)
 			}
 		})
 	}
 	t.Run("steady", func(t *testing.T) {
 		t.Parallel()
 		r := run(t, j, jar, jvmtest.SteadyMain, 500).analyze(t, nil)
-		quiet(t, r)
+		checkNoWarning(t, r)
 		if len(r.Leaks)+len(r.Suspects) > 0 {
 			t.Errorf("leaks %+v, suspects %+v", r.Leaks, r.Suspects)
 		}
 	})
 }
 
-// runs tells the leaks of threads: each of those is a GC root for itself, so that nothing
-// piles up in one place.
-func runs(k jvmtest.Leak) bool { return strings.HasPrefix(k.Name, "running-") }
+// isThreadLeak reports whether threads leak: each one is a GC root by itself,
+// so that nothing accumulates in one place.
+func isThreadLeak(k jvmtest.Leak) bool { return strings.HasPrefix(k.Name, "running-") }
 
-// piles finds a leak where nobody says what leaks.
-func (d jvmDump) piles(t *testing.T, k jvmtest.Leak, iterations int) {
+// checkAccumulation finds a leak that nothing marks as leaking.
+func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int) {
 	t.Helper()
 	r := d.analyze(t, nil)
 	if len(r.Leaks) > 0 || len(r.Suspects) != 1 {
 		t.Fatalf("%d leaks, %d suspects", len(r.Leaks), len(r.Suspects))
 	}
-	d.rooted(t, r.Suspects)
+	d.checkRoots(t, r.Suspects)
 	s := &r.Suspects[0]
 	a, n := s.Accumulates, int64(k.Objects(iterations))
-	if !blamed(s, k) || s.RetainedBytes < 1<<20 || a.Bytes > s.RetainedBytes || a.Share <= 0.05 || a.Share >= 1 {
+	if !suspected(s, k) || s.RetainedBytes < 1<<20 || a.Bytes > s.RetainedBytes || a.Share <= 0.05 || a.Share >= 1 {
 		t.Errorf("%d bytes by %q: %+v", s.RetainedBytes, s.KeyText, a)
 	}
 	switch {
@@ -234,9 +240,9 @@ func (d jvmDump) piles(t *testing.T, k jvmtest.Leak, iterations int) {
 	}
 }
 
-// quiet asks for no warning. The live objects that a JVM dumps may reference archived
-// ones, which it leaves out.
-func quiet(t *testing.T, r *analysis.Report) {
+// checkNoWarning wants no warning. The live objects that a JVM dumps may
+// reference archived ones, which it omits.
+func checkNoWarning(t *testing.T, r *analysis.Report) {
 	t.Helper()
 	for _, w := range r.Warnings {
 		if !strings.HasSuffix(w, "references lead to objects that are not in the dump") {
@@ -245,12 +251,13 @@ func quiet(t *testing.T, r *analysis.Report) {
 	}
 }
 
-// build is what is known of a variant.
+// build is what is known about a variant.
 type build struct {
 	jvmtest.Variant
 	jvmDump
 	mapping *analysis.Mapping
-	// keys are by class, texts what they are made of, fingerprints those of each class.
+	// keys are by class, texts are their contents, fingerprints those of each
+	// class.
 	keys         map[string]string
 	texts        map[string][]string
 	fingerprints map[string][]string
@@ -279,7 +286,8 @@ func TestStableKeys(t *testing.T) {
 	for _, b := range builds {
 		for _, class := range first.Leaking {
 			if b.keys[class] != first.keys[class] {
-				t.Errorf("%s, %s: key of %q, in the first build of %q", b.Name, class, b.texts[class], first.texts[class])
+				t.Errorf("%s, %s: key of %q, in the first build of %q", b.Name, class, b.texts[class],
+					first.texts[class])
 			}
 		}
 	}
@@ -292,11 +300,11 @@ func TestStableKeys(t *testing.T) {
 			}
 			t.Run(b.Name, func(t *testing.T) {
 				t.Parallel()
-				b.doubted(t, builds[i+1].mapping, "the mapping", "is of another build")
+				b.checkNameWarning(t, builds[i+1].mapping, "the mapping", "belongs to another build")
 			})
 		}
-		last.doubted(t, nil, "names are obfuscated", "--mapping")
-		first.doubted(t, last.mapping, "the mapping", "not obfuscated")
+		last.checkNameWarning(t, nil, "names are obfuscated", "--mapping")
+		first.checkNameWarning(t, last.mapping, "the mapping", "not obfuscated")
 	})
 }
 
@@ -326,7 +334,7 @@ func readMapping(t *testing.T, path string) *analysis.Mapping {
 // identify finds the leaks of a build by the names of the source.
 func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 	r := b.analyze(t, b.mapping, b.Leaking...)
-	quiet(t, r)
+	checkNoWarning(t, r)
 	b.keys = byKey(t, r.Leaks, known, b.Iterations)
 	b.texts, b.fingerprints = map[string][]string{}, map[string][]string{}
 	for i := range r.Leaks {
@@ -342,32 +350,38 @@ func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 	}
 }
 
-// compareFingerprints tells how often Shark's identities are others than those of the
-// first build. Where no build changes a name or a place on the way they are the same.
+// compareFingerprints counts how often Shark's identities differ from those of
+// the first build. They are the same if no build changes a name or a place on
+// the path.
 func compareFingerprints(t *testing.T, builds []*build) {
 	changed := map[string]int{}
 	for _, b := range builds[1:] {
 		for class, list := range b.fingerprints {
-			if !slices.Equal(slices.Compact(slices.Clone(list)), slices.Compact(slices.Clone(builds[0].fingerprints[class]))) {
+			if !slices.Equal(slices.Compact(slices.Clone(list)),
+				slices.Compact(slices.Clone(builds[0].fingerprints[class]))) {
 				changed[class]++
 			}
 		}
 	}
-	for _, class := range slices.SortedFunc(maps.Keys(changed), func(a, b string) int { return cmp.Or(changed[b]-changed[a], strings.Compare(a, b)) }) {
-		t.Logf("Shark's fingerprint of %s: another one in %d of %d builds", class, changed[class], len(builds)-1)
+	for _, class := range slices.SortedFunc(maps.Keys(changed),
+		func(a, b string) int { return cmp.Or(changed[b]-changed[a], strings.Compare(a, b)) }) {
+		t.Logf("Shark's fingerprint of %s: differs in %d of %d builds", class, changed[class], len(builds)-1)
 	}
 	// The JVM puts the address of a lambda class into its name.
-	for class, want := range map[string]bool{"CartScreen": true, "SettingsScreen": true, "ProductScreen": false, "DraftScreen": false} {
+	for class, want := range map[string]bool{
+		"CartScreen": true, "SettingsScreen": true, "ProductScreen": false, "DraftScreen": false,
+	} {
 		if got := changed["com.example.mall."+class] > 0; got != want {
 			t.Errorf("%s: fingerprints change: %t", class, got)
 		}
 	}
 }
 
-// doubted asks for one warning about names that has some words.
-func (b *build) doubted(t *testing.T, m *analysis.Mapping, words ...string) {
+// checkNameWarning wants one warning about names that contains some words.
+func (b *build) checkNameWarning(t *testing.T, m *analysis.Mapping, words ...string) {
 	t.Helper()
-	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, "", nil, analysis.Options{Mapping: m})
+	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, "", nil,
+		analysis.Options{Mapping: m})
 	if err != nil {
 		t.Fatal(err)
 	}

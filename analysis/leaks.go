@@ -15,37 +15,39 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// tracing is what one search for leaks needs.
+// tracing is the state of one search for leaks.
 type tracing struct {
 	*dump
 	inspector *android.Inspector
 	outbound  *heap.Outbound
 	reader    *trace.Reader
-	// shared is true where several objects together hold what accumulates.
+	// shared is true if several objects together hold an accumulation.
 	shared bool
-	// reading is held while the inspector reads a number: two searches ask it at once.
+	// reading guards the inspector while it reads a number, as two searches run
+	// concurrently.
 	reading sync.Mutex
 }
 
-// number is Inspector.Number, for several goroutines.
+// number is Inspector.Number for several goroutines.
 func (t *tracing) number(o heap.Object, m trace.Member) (int64, bool) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
 	return t.inspector.Number(o, m)
 }
 
-// inspect makes ready to tell what leaks. close must be called.
+// inspect prepares a search for leaks. The caller must call close.
 func (d *dump) inspect(ctx context.Context, o Options) (*tracing, error) {
 	o.phase("inspect objects")
-	i, err := android.NewInspector(ctx, d.graph, android.InspectorOptions{Shark214: o.shark214, ThreadNames: d.threads, Hide: d.hide})
+	i, err := android.NewInspector(ctx, d.graph,
+		android.InspectorOptions{Shark214: o.shark214, ThreadNames: d.threads, Hide: d.hide})
 	if err != nil {
 		return nil, fmt.Errorf("inspect objects: %w", err)
 	}
 	return &tracing{dump: d, inspector: i}, nil
 }
 
-// open makes ready to search for paths to targets and to places, in the dump of a phone,
-// or of a JVM if m is nil.
+// open prepares a search for paths to targets and to places, in the dump of a
+// phone, or of a JVM if m is nil.
 func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places []heap.Object, o Options) error {
 	h := t.holders(ctx, targets, o)
 	if h.err != nil {
@@ -85,8 +87,8 @@ func (t *tracing) holders(ctx context.Context, targets []heap.Object, o Options)
 	return h
 }
 
-// addThreads adds all threads: a path to a thread's local begins at the thread, which
-// references nothing.
+// addThreads adds all threads: a path to a thread's local begins at the thread,
+// which references nothing.
 func (t *tracing) addThreads(set *heap.Set) {
 	t.graph.Roots(func(r hprof.Root, x heap.Object) {
 		if r.Kind == hprof.SubRootThreadObject {
@@ -95,9 +97,10 @@ func (t *tracing) addThreads(set *heap.Set) {
 	})
 }
 
-// read reads the references of what matters: a set, which it closes, and what leads to
+// read reads the references of a set, which it closes, and of what leads to
 // some places.
-func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Set, targets, places []heap.Object, o Options) error {
+func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Set, targets, places []heap.Object,
+	o Options) error {
 	defer within.Close()
 	o.phase("find holders")
 	err := t.graph.AddAncestors(ctx, within, places, false)
@@ -105,7 +108,7 @@ func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Se
 		return fmt.Errorf("find holders: %w", err)
 	}
 	if len(targets) == 0 && !t.shared {
-		// The cost of a single object is what it dominates.
+		// A single object retains what it dominates.
 		t.graph.ForgetInbound()
 	}
 	o.phase("read fields")
@@ -124,7 +127,8 @@ func (t *tracing) close() {
 	}
 }
 
-// leaks adds the leaks to a report whose contents were read, and where memory piles up.
+// leaks adds the leaks to a report whose contents were read, and the places
+// where memory accumulates.
 func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	t, err := d.inspect(ctx, o)
 	if err != nil {
@@ -136,8 +140,8 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 		return err
 	}
 	d.watches = t.inspector.Watches()
-	// The other core looks for the holders meanwhile.
-	o.phase("find piles")
+	// The other core searches for the holders meanwhile.
+	o.phase("find accumulations")
 	found := make(chan holders, 1)
 	go func() { found <- t.holders(ctx, targets, o) }()
 	piles, err := d.accumulations(ctx, mostSuspects)
@@ -157,7 +161,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	return t.search(ctx, r, targets, piles, o)
 }
 
-// mostSuspects bounds the places where memory piles up.
+// mostSuspects bounds the places where memory accumulates.
 const mostSuspects = 10
 
 // find searches for the targets.
@@ -170,7 +174,8 @@ func (t *tracing) find(ctx context.Context, targets []heap.Object, o Options) (*
 	return s.Leaks(ctx, t.describe())
 }
 
-// search adds the leaks and the places where memory piles up, each with what it costs.
+// search adds the leaks and the places where memory accumulates, each with what
+// it retains.
 func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, piles []accumulation, o Options) error {
 	f := &finding{tracing: t, metadata: r.Dump.Android, options: o, places: map[heap.Object]*accumulation{}}
 	defer f.close()
@@ -179,12 +184,12 @@ func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, 
 		places = append(places, piles[i].Object)
 		f.places[piles[i].Object] = &piles[i]
 	}
-	left, err := f.usual(ctx, targets, places)
+	left, err := f.searchKnown(ctx, targets, places)
 	if err != nil {
 		return err
 	}
 	if left.targets, left.garbage = t.strongest(left.targets); len(left.targets)+len(left.places) > 0 {
-		if err := f.unusual(ctx, left); err != nil {
+		if err := f.searchAll(ctx, left); err != nil {
 			return err
 		}
 	}
@@ -202,11 +207,11 @@ func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, 
 	return err
 }
 
-// through tells whether paths go through objects that leak.
+// through reports whether paths go through objects that leak.
 func through(o Options) bool { return o.shark214 || len(o.LeakingClasses) > 0 }
 
-// order has leaks of the app before those of the platform, and those that cost most before
-// others.
+// order puts leaks of the app before those of the platform, and those that
+// retain most first.
 func order(a, b *Leak) int {
 	library := func(l *Leak) int {
 		if l.Library {
@@ -214,11 +219,12 @@ func order(a, b *Leak) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(library(a), library(b)), cmp.Compare(b.RetainedBytes, a.RetainedBytes), strings.Compare(a.Key, b.Key))
+	return cmp.Or(cmp.Compare(library(a), library(b)), cmp.Compare(b.RetainedBytes, a.RetainedBytes),
+		strings.Compare(a.Key, b.Key))
 }
 
-// targets are the objects that leak: those of named classes, or what the inspectors
-// find.
+// targets returns the objects that leak: those of named classes, or what the
+// inspectors find.
 func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error) {
 	if o.watched {
 		return t.inspector.Watched(), nil
@@ -248,9 +254,11 @@ func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error)
 	return slices.Compact(list), nil
 }
 
-// rules are those of the platform that a dump is of.
+// rules returns those of the platform of a dump.
 func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
-	rules := trace.Rules{Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.number, Subclasses: o.subclasses}
+	rules := trace.Rules{
+		Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.number, Subclasses: o.subclasses,
+	}
 	if o.shark214 {
 		rules.Without = []string{"java.util.WeakHashMap"}
 	}
@@ -266,25 +274,28 @@ func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
 	return rules
 }
 
-// text is what a key of a map says, or what stands for it.
+// text returns the text of a key of a map, or its replacement.
 func (t *tracing) text(o heap.Object) (string, bool) {
 	text, ok := t.inspector.Text(o)
 	return t.hide.Hide(text), ok
 }
 
 func (t *tracing) describe() trace.Describe {
-	return trace.Describe{Inspect: t.inspector.Inspect, Plain: t.inspector.Plain, Text: t.text, Prepare: t.inspector.Prepare}
+	return trace.Describe{
+		Inspect: t.inspector.Inspect, Plain: t.inspector.Plain, Text: t.text, Prepare: t.inspector.Prepare,
+	}
 }
 
-// maxAlso bounds Leak.Also: each leaked screen adds several objects, and one leak may have
-// 100,000 screens.
-const maxAlso = 1000
+// mostConsequences bounds Leak.Consequences: each leaked screen adds several
+// objects, and one leak may have 100,000 screens.
+const mostConsequences = 1000
 
-// leak returns one leak as the report has it, without what it costs.
+// leak returns one leak as the report has it, without its sizes.
 func (t *tracing) leak(l *trace.Leak) Leak {
 	first := &l.Traces[0]
 	r := t.traced(first)
-	r.Fingerprint, r.Fingerprints, r.CreditedBytes = l.Fingerprint(), append([]string{}, l.Fingerprints...), l.Credited.Total()
+	r.Fingerprint, r.Fingerprints, r.CreditedBytes = l.Fingerprint(), append([]string{}, l.Fingerprints...),
+		l.Credited.Total()
 	if m := l.Library(); m != nil {
 		r.Library, r.Pattern, r.Description, r.Source = true, m.String(), m.Description, m.Source
 	}
@@ -293,14 +304,14 @@ func (t *tracing) leak(l *trace.Leak) Leak {
 	}
 	r.Instances, r.Classes = len(l.Objects), t.classesOf(l.Objects)
 	r.Parts = t.parts(l.Objects[0])
-	for _, o := range l.Also[:min(len(l.Also), maxAlso)] {
+	for _, o := range l.Also[:min(len(l.Also), mostConsequences)] {
 		r.Consequences = append(r.Consequences, Related{Hex(t.graph.ID(o)), t.name(o)})
 	}
 	r.ConsequenceCount = len(l.Also)
 	return r
 }
 
-// classesOf counts objects by class, that with most of them first.
+// classesOf counts objects by class, the largest count first.
 func (t *tracing) classesOf(objects []heap.Object) []leakClass {
 	counts := map[string]int{}
 	for _, o := range objects {
@@ -319,7 +330,7 @@ func (t *tracing) classesOf(objects []heap.Object) []leakClass {
 // shownGarbage bounds Garbage.Objects.
 const shownGarbage = 10
 
-// garbage counts by class what should be gone and is not held.
+// garbage counts by class the objects that should be gone and are not held.
 func (t *tracing) garbage(objects []heap.Object) []Garbage {
 	type kind struct{ class, reachability string }
 	list, places := []Garbage{}, map[kind]int{}
@@ -329,7 +340,11 @@ func (t *tracing) garbage(objects []heap.Object) []Garbage {
 		if !ok {
 			at = len(list)
 			places[k] = at
-			list = append(list, Garbage{Class: k.class, Reachability: k.reachability, Objects: []string{}, Reason: strings.Join(t.inspector.Inspect(o).Leaking, " and ")})
+			list = append(list,
+				Garbage{
+					Class: k.class, Reachability: k.reachability, Objects: []string{},
+					Reason: strings.Join(t.inspector.Inspect(o).Leaking, " and "),
+				})
 		}
 		c := &list[at]
 		if c.Instances++; len(c.Objects) < shownGarbage {
@@ -337,7 +352,8 @@ func (t *tracing) garbage(objects []heap.Object) []Garbage {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Garbage) int {
-		return cmp.Or(cmp.Compare(b.Instances, a.Instances), strings.Compare(a.Class, b.Class), strings.Compare(a.Reachability, b.Reachability))
+		return cmp.Or(cmp.Compare(b.Instances, a.Instances), strings.Compare(a.Class, b.Class),
+			strings.Compare(a.Reachability, b.Reachability))
 	})
 	return list
 }
@@ -355,13 +371,13 @@ func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) 
 }
 
 const (
-	// worthPart is the share of what an object retains, as a divisor, that makes a part
-	// worth telling; mostParts bounds them.
+	// worthPart divides what an object retains: a part must retain at least
+	// that much to be listed. mostParts bounds the list.
 	worthPart = 10
 	mostParts = 3
 )
 
-// parts are the largest of what an object alone holds by its own fields.
+// parts returns the largest parts that only an object holds, by its own fields.
 func (t *tracing) parts(o heap.Object) (list []Part) {
 	whole := t.graph.Retained(o).Total()
 	met := map[heap.Object]bool{}
@@ -378,20 +394,23 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 	return list[:min(len(list), mostParts)]
 }
 
-// traced gives what a leak has of its trace.
+// traced returns the fields of a leak that come from its trace.
 func (t *tracing) traced(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{
 		Fingerprints: []string{}, Key: x.Key(), KeyText: lines(x.KeyText()),
-		Class: last.Class, GCRoot: x.Root.Kind.String(), GCRootText: x.Root.Words(), Objects: []string{}, Trace: make([]TraceElement, 0, len(x.Elements)),
+		Class: last.Class, GCRoot: x.Root.Kind.String(), GCRootText: x.Root.Words(), Objects: []string{},
+		Trace: make([]TraceElement, 0, len(x.Elements)),
 	}
 	for i := range x.Elements {
 		e := &x.Elements[i]
 		element := TraceElement{
-			Object: Hex(t.graph.ID(e.Object)), Class: e.Class, Type: e.Type, Leaking: e.Status.String(), Reason: e.Reason, Labels: e.Labels,
+			Object: Hex(t.graph.ID(e.Object)), Class: e.Class, Type: e.Type, Leaking: e.Status.String(),
+			Reason: e.Reason, Labels: e.Labels,
 		}
 		if i < len(x.Elements)-1 {
-			element.Reference, element.Kind, element.Owner, element.Suspect = e.Shown, kindNames[e.Kind], e.Owner, e.Suspect
+			element.Reference, element.Kind, element.Owner, element.Suspect = e.Shown, kindNames[e.Kind], e.Owner,
+				e.Suspect
 			element.Repeat, element.Omitted = e.Repeat, e.Omitted
 		}
 		if e.Status != trace.NotLeaking {
@@ -402,10 +421,11 @@ func (t *tracing) traced(x *trace.Trace) Leak {
 	return r
 }
 
-// lines cuts a text into its lines.
+// lines splits a text into its lines.
 func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 
 var kindNames = map[trace.EdgeKind]string{
 	trace.FieldEdge: "instance_field", trace.StaticEdge: "static_field", trace.LocalEdge: "local",
-	trace.ElementEdge: "array_entry", trace.ItemEdge: "array_entry", trace.ValueEdge: "array_entry", trace.NamedEdge: "array_entry",
+	trace.ElementEdge: "array_entry", trace.ItemEdge: "array_entry", trace.ValueEdge: "array_entry",
+	trace.NamedEdge: "array_entry",
 }

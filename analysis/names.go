@@ -35,8 +35,8 @@ func ReadMapping(r io.Reader) (*Mapping, error) {
 // sourceNames are those of a mapping.
 type sourceNames struct{ *mapping.Mapping }
 
-// Class gives the name of the source. A JVM names the class of a lambda while it runs,
-// after the one that has the lambda, which no mapping knows of.
+// Class returns the name of the source. A JVM derives the name of a lambda's
+// class at run time from the enclosing class, so no mapping contains it.
 func (n sourceNames) Class(name string) string {
 	original := n.Mapping.Class(name)
 	if original != name {
@@ -52,7 +52,7 @@ func (n sourceNames) Field(class, name string, t hprof.Type) string {
 	return n.FieldOfType(class, name, strings.ToLower(t.String()))
 }
 
-// Frame gives the first of the frames that it may be, with what was inlined.
+// Frame returns the first of the possible frames, with what was inlined.
 func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 	for _, x := range n.Mapping.Frame(f.Class, f.Method, f.Line) {
 		if x.Alternative > 0 {
@@ -68,43 +68,45 @@ func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 
 // The values of Naming.Of.
 const (
-	namesOfSource  = "source"
-	namesOfMapping = "mapping"
-	namesObscure   = "obfuscated"
-	namesDoubtful  = "other_mapping"
+	namesOfSource     = "source"
+	namesOfMapping    = "mapping"
+	namesObscure      = "obfuscated"
+	namesOtherMapping = "other_mapping"
 )
 
-// Naming says whose names the classes, fields and methods of a dump have.
+// Naming says which names the classes, fields and methods of a dump have.
 type Naming struct {
-	// Of is source for a build that is not obfuscated, mapping for one whose mapping was used,
-	// obfuscated without a mapping, and other_mapping with that of another build.
+	// Origin is source for a build that is not obfuscated, mapping for one
+	// whose mapping was used, obfuscated without a mapping, and other_mapping
+	// with that of another build.
 	Origin string `json:"origin"`
-	// Mapping is what was used, nil for none.
+	// Mapping is the mapping that was used, nil for none.
 	Mapping *UsedMapping `json:"mapping,omitempty"`
 }
 
 // UsedMapping is a mapping and how well it fits a dump.
 type UsedMapping struct {
-	// ID is what R8 calls it, "" for one by ProGuard; SHA256 is that of its file, in
-	// hexadecimal digits.
+	// ID is R8's identifier, "" for a mapping by ProGuard; SHA256 is the digest
+	// of its file, in hexadecimal digits.
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Classes are those that the mapping renames, Found those of them that the dump has.
+	// Classes is the number of classes that the mapping renames, Found the
+	// number of those in the dump.
 	Classes int `json:"classes"`
 	Found   int `json:"found_classes"`
-	// Short are the classes of the app whose names look obfuscated, Unknown those of them that
-	// the mapping lacks.
+	// Short is the number of the app's classes whose names look obfuscated,
+	// Unknown the number of those that the mapping lacks.
 	Short   int `json:"short_names"`
 	Unknown int `json:"unknown_names"`
-	// Fields are those that the mapping names in the classes found, Missing those of them that
-	// the dump lacks.
+	// Fields is the number of fields that the mapping names in the classes
+	// found, Missing the number of those that the dump lacks.
 	Fields  int `json:"fields"`
 	Missing int `json:"missing_fields"`
 }
 
-// doubtNames says where names are an obfuscator's and nobody knows those of the source,
-// or where the mapping is that of another build.
-func (d *dump) doubtNames(source *Mapping) {
+// checkNames warns if names are obfuscated and cannot be translated, or if the
+// mapping belongs to another build.
+func (d *dump) checkNames(source *Mapping) {
 	byID := map[hprof.ID]string{}
 	list := make([]string, 0, len(d.file.Classes))
 	for _, c := range d.file.Classes {
@@ -130,31 +132,32 @@ func (d *dump) doubtNames(source *Mapping) {
 	}
 	fit := m.Fit(list)
 	if d.graph != nil {
-		d.askFields(&fit, m, byID)
+		d.compareFields(&fit, m, byID)
 	}
 	doubt := fit.Doubt()
 	if doubt != nil {
 		d.warn("%v", doubt)
 	}
-	foreign := d.doubtSources(m)
+	foreign := d.otherMapping(m)
 	d.names.Mapping = &UsedMapping{
 		ID: text.Head(text.Printable(m.ID), maxMappingID), SHA256: source.digest,
-		Classes: fit.Renamed, Found: fit.Found, Short: fit.Short, Unknown: fit.Unknown, Fields: fit.Fields, Missing: fit.Missing,
+		Classes: fit.Renamed, Found: fit.Found, Short: fit.Short, Unknown: fit.Unknown, Fields: fit.Fields,
+		Missing: fit.Missing,
 	}
 	switch {
 	case (doubt != nil || foreign) && (obfuscated != nil || fit.Found > 0):
-		d.names.Origin = namesDoubtful
+		d.names.Origin = namesOtherMapping
 		d.shape(byID)
 	case fit.Found > 0:
 		d.names.Origin = namesOfMapping
 	}
 }
 
-// maxMappingID bounds the name of a mapping that is recorded.
+// maxMappingID bounds the length of the recorded ID of a mapping.
 const maxMappingID = 100
 
-// askFields compares the fields of classes with those that the mapping tells.
-func (d *dump) askFields(fit *mapping.Fit, m *mapping.Mapping, byID map[hprof.ID]string) {
+// compareFields compares the fields of classes with those in the mapping.
+func (d *dump) compareFields(fit *mapping.Fit, m *mapping.Mapping, byID map[hprof.ID]string) {
 	d.graph.Declared(func(c *hprof.Class) {
 		var names []string
 		for _, f := range c.Fields {
@@ -171,8 +174,8 @@ func (d *dump) askFields(fit *mapping.Fit, m *mapping.Mapping, byID map[hprof.ID
 	})
 }
 
-// shape notes what the classes of the app are like whose names mean nothing by themselves: two
-// dumps of one build have the same ones.
+// shape records a hash of each class of the app whose name means nothing by
+// itself: two dumps of one build have the same ones.
 func (d *dump) shape(byID map[hprof.ID]string) {
 	if d.graph == nil {
 		return
@@ -190,7 +193,8 @@ func (d *dump) shape(byID map[hprof.ID]string) {
 			_, _ = fmt.Fprintf(hash, "%s %d\n", field, f.Type)
 		}
 		for _, f := range c.Statics {
-			// Those of the runtime, such as <resolved_references> and $classOverhead, come and go.
+			// Fields of the runtime, such as <resolved_references> and
+			// $classOverhead, come and go.
 			if field, _ := d.file.Strings.Get(f.Name); field != "" && field[0] != '<' && field[0] != '$' {
 				_, _ = fmt.Fprintf(hash, "static %s %d\n", field, f.Type)
 			}
@@ -199,8 +203,9 @@ func (d *dump) shape(byID map[hprof.ID]string) {
 	})
 }
 
-// oneBuild reports whether two dumps in which names mean nothing by themselves are of one build:
-// no class is another one in the other dump, and each has at least half of the other's.
+// oneBuild reports whether two dumps in which names mean nothing by themselves
+// are from one build: no class differs, and each dump has at least half of the
+// other's classes.
 func oneBuild(base, head map[string]uint64) bool {
 	shared := 0
 	for name, shape := range base {
@@ -215,9 +220,9 @@ func oneBuild(base, head map[string]uint64) bool {
 	return shared > 0 && 2*shared >= min(len(base), len(head))
 }
 
-// doubtSources looks for the mark of another mapping in the stack traces, and reports whether
-// there is one.
-func (d *dump) doubtSources(m *mapping.Mapping) bool {
+// otherMapping looks for the marker of another mapping in the stack traces, and
+// reports whether there is one.
+func (d *dump) otherMapping(m *mapping.Mapping) bool {
 	met := map[hprof.ID]bool{}
 	for _, f := range d.file.Frames {
 		if met[f.Source] {

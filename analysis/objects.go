@@ -15,11 +15,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Lookup returns what is known of single objects of a dump: of those with an ID, or, where a
-// class is named, of the Options.Top instances of exactly this class that retain most and
-// whose fields pass all comparisons of where, such as "state=CLOSED". IDs that are not there
-// are named in Warnings; an *AbsentError is a class or a field that is not.
-func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, class string, where []string, o Options) (*Objects, error) {
+// Lookup returns details of single objects of a dump: of those with an ID, or,
+// if a class is named, of the Options.Top instances of exactly this class that
+// retain most and whose fields pass all comparisons of where, such as
+// "state=CLOSED". Warnings name IDs that are not in the dump; the error for a
+// missing class or field is an *AbsentError.
+func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, class string, where []string,
+	o Options) (*Objects, error) {
 	var comparisons []query.Comparison
 	for _, s := range where {
 		c, err := query.Parse(s)
@@ -53,7 +55,7 @@ func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, clas
 	return list, nil
 }
 
-// find returns the objects that there are.
+// find returns the objects that exist.
 func (d *dump) find(ids []hprof.ID) (list []heap.Object) {
 	for _, id := range ids {
 		o, ok := d.graph.Find(id)
@@ -66,8 +68,10 @@ func (d *dump) find(ids []hprof.ID) (list []heap.Object) {
 	return list
 }
 
-// choose returns the instances of a class that pass all comparisons: those that retain most.
-func (d *dump) choose(ctx context.Context, class string, where []query.Comparison, top int) (*selection, []heap.Object, error) {
+// choose returns the instances of a class that pass all comparisons and retain
+// most.
+func (d *dump) choose(ctx context.Context, class string, where []query.Comparison, top int) (*selection, []heap.Object,
+	error) {
 	name, all, err := d.instances(class)
 	if err != nil {
 		return nil, nil, err
@@ -80,13 +84,14 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 		return nil, nil, err
 	}
 	if chosen.Unread > 0 {
-		d.warn("%s not in the dump; such an object matches neither = nor !=", text.Count(chosen.Unread, "text of a string is", "texts of strings are"))
+		d.warn("%s not in the dump; objects without it match neither = nor !=",
+			text.Count(chosen.Unread, "text of a string is", "texts of strings are"))
 	}
 	s := &selection{Class: name, Where: []string{}, Instances: len(all), Matching: len(chosen.Objects)}
 	for i, c := range where {
 		show := func(value string) string { return value }
 		if chosen.Text != nil && chosen.Text[i] {
-			// As the same text looks among the fields.
+			// As the same text is shown among the fields.
 			show = d.hide.Hide
 		}
 		s.Where = append(s.Where, c.String(show))
@@ -100,19 +105,22 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 	}
 	s.RetainedBytes, s.RetainedIsBound = cost.Size.Total(), cost.AtLeast
 	most := slices.SortedFunc(slices.Values(chosen.Objects), func(a, b heap.Object) int {
-		return cmp.Or(cmp.Compare(d.graph.Retained(b).Total(), d.graph.Retained(a).Total()), cmp.Compare(d.graph.ID(a), d.graph.ID(b)))
+		return cmp.Or(cmp.Compare(d.graph.Retained(b).Total(), d.graph.Retained(a).Total()),
+			cmp.Compare(d.graph.ID(a), d.graph.ID(b)))
 	})
 	return s, most[:min(top, len(most))], nil
 }
 
-// noField names the fields that a class does have.
+// noField lists the fields that the class has.
 func noField(e *query.FieldError, class string) error {
-	absent := &AbsentError{What: "field " + e.Field + " of " + class, Warnings: []string{"its fields are " + strings.Join(e.Has, ", ")}}
+	absent := &AbsentError{
+		What: "field " + e.Field + " of " + class, Warnings: []string{"its fields are " + strings.Join(e.Has, ", ")},
+	}
 	if len(e.Has) == 0 {
 		absent.Warnings = []string{"its objects have no fields"}
 	}
 	for _, name := range e.Has {
-		if slipped(e.Field, name) && len(absent.Like) < mostLike {
+		if nameTypo(e.Field, name) && len(absent.Like) < mostLike {
 			absent.Like = append(absent.Like, name)
 		}
 	}

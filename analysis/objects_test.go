@@ -10,11 +10,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// A stripped dump has no texts: a comparison with one says so instead of finding nothing.
+// A stripped dump has no texts: a comparison with one warns instead of finding
+// nothing.
 func TestLookupOfStrippedTexts(t *testing.T) {
 	for names, want := range map[int]string{
-		1: "1 text of a string is not in the dump; such an object matches neither = nor !=",
-		3: "3 texts of strings are not in the dump; such an object matches neither = nor !=",
+		1: "1 text of a string is not in the dump; objects without it match neither = nor !=",
+		3: "3 texts of strings are not in the dump; objects without it match neither = nor !=",
 	} {
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 		order, list := h.Declare("com.shop.Order", nil, "object name"), h.ArrayList()
@@ -26,15 +27,18 @@ func TestLookupOfStrippedTexts(t *testing.T) {
 		if _, err := whole.ReadFrom(h.Reader(hproftest.Form{})); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := hprof.Strip(t.Context(), &stripped, bytes.NewReader(whole.Bytes()), int64(whole.Len())); err != nil {
+		_, err := hprof.Strip(t.Context(), &stripped, bytes.NewReader(whole.Bytes()), int64(whole.Len()))
+		if err != nil {
 			t.Fatal(err)
 		}
 		for name, dump := range map[string][]byte{"whole": whole.Bytes(), "stripped": stripped.Bytes()} {
-			found, err := analysis.Lookup(t.Context(), bytes.NewReader(dump), int64(len(dump)), nil, "com.shop.Order", []string{"name=OPEN"}, analysis.Options{Top: 10})
+			found, err := analysis.Lookup(t.Context(), bytes.NewReader(dump), int64(len(dump)), nil, "com.shop.Order",
+				[]string{"name=OPEN"}, analysis.Options{Top: 10})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if has := slices.Contains(found.Warnings, want); has != (name == "stripped") || len(found.Objects) != map[bool]int{true: 0, false: names}[has] {
+			if has := slices.Contains(found.Warnings, want); has != (name == "stripped") ||
+				len(found.Objects) != map[bool]int{true: 0, false: names}[has] {
 				t.Errorf("%s: %d objects, %q", name, len(found.Objects), found.Warnings)
 			}
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// The parts of a Report that are read from objects of the runtime and of Android.
+// The parts of a Report that are read from objects of the runtime and of
+// Android.
 type (
 	Metadata        = android.Metadata
 	Screen          = android.Screen
@@ -44,8 +45,9 @@ type (
 // ID identifies an object of a dump: its address at the time of the dump.
 type ID = hprof.ID
 
-// DamageError is the offset and the record at which a dump cannot be read.
+// DamageError has the offset and the record at which a dump cannot be read.
 type DamageError = hprof.DamageError
 
-// MemoryError is a dump that needs more memory than Options.Memory allows.
+// MemoryError is the error for a dump that needs more memory than
+// Options.Memory allows.
 type MemoryError = heap.MemoryError

@@ -16,52 +16,54 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// pathsSchema names the form of Paths.
+// pathsSchema is the schema of a Paths.
 const pathsSchema = "leakgate.paths/1"
 
-// Paths are the shortest paths from the GC roots to the objects of a class, or to one
-// object, merged by classes and fields.
+// Paths are the shortest paths from the GC roots to the objects of a class, or
+// to one object, merged by classes and fields.
 type Paths struct {
 	Schema string `json:"schema"`
-	// Class is what was asked for; Object where it was one object.
+	// Class is the requested class; Object the requested object, if it was one.
 	Class  string `json:"class"`
 	Object string `json:"object,omitempty"`
-	// Instances are all objects of the class, Reached those that a path leads to.
+	// Instances counts all objects of the class, Reached those that a path
+	// leads to.
 	Instances int64 `json:"instances"`
 	Reached   int64 `json:"reached"`
 	Bytes     int64 `json:"shallow_bytes"`
-	// Retained is what becomes unreachable when all of them go; at least, where RetainedIsBound.
+	// Retained is what becomes unreachable if all of them go; a lower bound if
+	// RetainedIsBound.
 	Retained        int64    `json:"retained_bytes"`
 	RetainedIsBound bool     `json:"retained_is_bound,omitempty"`
 	Branches        []Branch `json:"branches"`
 	Warnings        []string `json:"warnings"`
 }
 
-// Branch are all objects of one class that paths reach by the same way.
+// Branch has all objects of one class that paths reach in the same way.
 type Branch struct {
-	// GCRoot is the kind of GC root in words, at the top; Owner, Reference and Kind the
-	// reference that leads here, elsewhere.
+	// GCRoot describes the kind of GC root at the top. Elsewhere, Owner,
+	// Reference and Kind describe the reference that leads here.
 	GCRoot    string `json:"gc_root,omitempty"`
 	Owner     string `json:"owner,omitempty"`
 	Reference string `json:"reference,omitempty"`
 	Kind      string `json:"reference_kind,omitempty"`
 	Class     string `json:"class"`
 	Type      string `json:"type"`
-	// Objects are on paths here, Own of them are asked for; Instances and Bytes are of
-	// those asked for here and below.
+	// Objects counts those on paths here, Requested the requested ones among
+	// them; Instances and Bytes count requested ones here and below.
 	Objects   int64    `json:"objects"`
 	Requested int64    `json:"requested,omitempty"`
 	Instances int64    `json:"instances"`
 	Bytes     int64    `json:"shallow_bytes"`
 	Branches  []Branch `json:"branches,omitempty"`
-	// Cut tells that what is further down is not told apart.
+	// Truncated says that everything further down is merged.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// AbsentError is a class or an ID that the dump does not have.
+// AbsentError is the error for a class or an ID that the dump does not have.
 type AbsentError struct {
 	What string
-	// Like are names of the dump that may be meant, Warnings what else may be why.
+	// Like are similar names in the dump, Warnings other possible reasons.
 	Like, Warnings []string
 }
 
@@ -76,21 +78,22 @@ func (e *AbsentError) Error() string {
 	return text
 }
 
-// mostLike bounds the names that are proposed.
+// mostLike bounds the suggested names.
 const mostLike = 3
 
-// unknown is a class that the dump does not have.
+// unknown returns the error for a class that the dump does not have.
 func (d *dump) unknown(class string) error {
 	e := &AbsentError{What: "class " + class, Warnings: d.warnings}
 	switch {
 	case strings.ContainsAny(class, "*?"):
-		e.Warnings = slices.Concat([]string{"write one whole name, without * and ?"}, d.warnings)
+		e.Warnings = slices.Concat([]string{"write one full name, without * and ?"}, d.warnings)
 	case strings.HasPrefix(class, "class "):
-		e.Warnings = slices.Concat([]string{"write the name alone; who holds a class itself is asked by its ID"}, d.warnings)
+		e.Warnings = slices.Concat([]string{"write the name only; to see what holds the class itself, use its ID"},
+			d.warnings)
 	}
 	rows := d.graph.Histogram()
-	// The first way to be alike that any name has.
-	for _, alike := range []func(a, b string) bool{matches, called, slipped, contains} {
+	// The first kind of similarity that any name has.
+	for _, alike := range []func(a, b string) bool{matches, called, nameTypo, contains} {
 		for _, row := range rows {
 			if len(e.Like) < mostLike && alike(class, row.Class) {
 				e.Like = append(e.Like, row.Class)
@@ -103,13 +106,13 @@ func (d *dump) unknown(class string) error {
 	return e
 }
 
-// simple is the last part of a name, in small letters.
+// simple returns the last part of a name, in lower case.
 func simple(name string) string {
 	return strings.ToLower(name[strings.LastIndexAny(name, ".$ ")+1:])
 }
 
-// matches tells whether a class is what a pattern with * and ? means, of whole names or,
-// without a dot, of their last parts.
+// matches reports whether a class matches a pattern with * and ?, which applies
+// to full names or, without a dot, to their last parts.
 func matches(pattern, class string) bool {
 	if !strings.ContainsAny(pattern, "*?") {
 		return false
@@ -123,20 +126,22 @@ func matches(pattern, class string) bool {
 
 func called(name, class string) bool { return simple(name) == simple(class) }
 
-func slipped(name, class string) bool { return slip(name, class) || slip(simple(name), simple(class)) }
+func nameTypo(name, class string) bool {
+	return isTypo(name, class) || isTypo(simple(name), simple(class))
+}
 
-// contains tells whether half of a class's last part, or more, was written.
+// contains reports whether part is at least half of a class's last part.
 func contains(part, class string) bool {
 	part, class = simple(part), simple(class)
 	return 2*len(part) > len(class) && strings.Contains(class, part)
 }
 
-// shortest is the length from which on a name that differs by a slip may be meant.
+// shortest is the minimum length of a name for corrections of a typo.
 const shortest = 4
 
-// slip tells whether two names differ by one letter more, less or other, or by two that
-// changed places.
-func slip(a, b string) bool {
+// isTypo reports whether two names differ by one letter added, removed or
+// replaced, or by two swapped letters.
+func isTypo(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
@@ -157,7 +162,8 @@ func slip(a, b string) bool {
 	return len(b) <= 1
 }
 
-// below are the classes with most instances that extend one of which there is none.
+// below returns the classes with most instances that extend one without
+// instances.
 func (d *dump) below(class string) (names []string) {
 	counts := map[string]int{}
 	for _, o := range d.graph.InstancesOf(class) {
@@ -169,10 +175,12 @@ func (d *dump) below(class string) (names []string) {
 	return names[:min(len(names), mostLike)]
 }
 
-// FindPaths merges the paths to all instances of a class, or to the object with an ID.
+// FindPaths merges the paths to all instances of a class, or to the object with
+// an ID.
 func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id hprof.ID, o Options) (*Paths, error) {
-	// Leak traces are Shark's, which reads an app's own subclasses of collections by their
-	// tables and nodes. Merged, those would be told apart by what is in them.
+	// Leak traces follow Shark, which reads an app's own subclasses of
+	// collections by their tables and nodes. Merged paths would then be split
+	// by the contents of the collection.
 	o.inbound, o.subclasses = true, true
 	d, err := open(ctx, r, size, o)
 	if err != nil {
@@ -192,7 +200,7 @@ func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id 
 	return p, nil
 }
 
-// wanted finds what is asked for.
+// wanted returns the requested objects.
 func (d *dump) wanted(p *Paths, class string, id hprof.ID) (targets []heap.Object, err error) {
 	g := d.graph
 	if class == "" {
@@ -207,8 +215,8 @@ func (d *dump) wanted(p *Paths, class string, id hprof.ID) (targets []heap.Objec
 	return targets, err
 }
 
-// instances are all objects of exactly a class, whose name is written as Java, a JVM or a
-// dump writes it.
+// instances returns all objects of exactly a class, whose name is written as in
+// Java, in a JVM or in a dump.
 func (d *dump) instances(class string) (name string, list []heap.Object, err error) {
 	class = strings.TrimSpace(class)
 	if inner, ok := strings.CutSuffix(class, ";"); ok && strings.HasPrefix(inner, "L") {
@@ -279,7 +287,7 @@ func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Opt
 	return nil
 }
 
-// platform is the phone that a dump is of, nil for a JVM.
+// platform returns the phone of a dump, nil for a JVM.
 func (d *dump) platform(ctx context.Context) (*android.Metadata, error) {
 	m, err := android.ReadMetadata(ctx, d.graph, android.Options{})
 	if err != nil {
@@ -293,7 +301,8 @@ func (d *dump) platform(ctx context.Context) (*android.Metadata, error) {
 
 func branchOf(b *trace.Branch) Branch {
 	r := Branch{
-		GCRoot: b.Root, Owner: b.Owner, Reference: b.Field, Class: b.Class, Type: b.Type, Objects: b.Objects, Requested: b.Own, Instances: b.Targets,
+		GCRoot: b.Root, Owner: b.Owner, Reference: b.Field, Class: b.Class, Type: b.Type, Objects: b.Objects,
+		Requested: b.Own, Instances: b.Targets,
 		Bytes: b.Size.Total(), Truncated: b.Cut,
 	}
 	if b.Root == "" {

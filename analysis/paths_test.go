@@ -18,7 +18,7 @@ func pathsTo(t testing.TB, dump []byte, class string, id hprof.ID) (*Paths, erro
 	return FindPaths(t.Context(), bytes.NewReader(dump), int64(len(dump)), class, id, Options{})
 }
 
-// leaking is the report of a dump in which all instances of a class leak.
+// leaking returns the report of a dump in which all instances of a class leak.
 func leaking(t testing.TB, dump []byte, class string) *Report {
 	t.Helper()
 	r, err := Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), Options{LeakingClasses: []string{class}})
@@ -28,8 +28,8 @@ func leaking(t testing.TB, dump []byte, class string) *Report {
 	return r
 }
 
-// cachedShop is an app with sessions in a map, of Java's own class or of its own, that
-// has nodes of both kinds.
+// cachedShop is an app with sessions in a map, of Java's own class or of its
+// own, with both kinds of nodes.
 func cachedShop(t testing.TB, own bool) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -57,8 +57,8 @@ func cachedShop(t testing.TB, own bool) []byte {
 	return dump
 }
 
-// The instances that a map holds are one branch, also where the map is of an app's own
-// class; so do leak traces.
+// The instances in a map are one branch, also if the map is of the app's own
+// class; leak traces do the same.
 func TestPathsOfSubclasses(t *testing.T) {
 	var ways []string
 	for _, own := range []bool{false, true} {
@@ -85,15 +85,17 @@ func TestPathsOfSubclasses(t *testing.T) {
 			}
 		}
 		if slices.Contains(fields, "table") {
-			t.Errorf("leak traces go by %q", fields)
+			t.Errorf("leak traces go through %q", fields)
 		}
 	}
-	if got := strings.ReplaceAll(ways[1], "com.shop.Sessions", "java.util.LinkedHashMap"); got != ways[0] || !strings.HasSuffix(got, "java.util.LinkedHashMap.[x] 12 com.shop.Session\n") {
+	if got := strings.ReplaceAll(ways[1], "com.shop.Sessions", "java.util.LinkedHashMap"); got != ways[0] ||
+		!strings.HasSuffix(got, "java.util.LinkedHashMap.[x] 12 com.shop.Session\n") {
 		t.Errorf("%s\nand\n%s", ways[0], ways[1])
 	}
 }
 
-// A path goes to each object alone as to all of its class together.
+// A path leads to each object separately as it does to all of its class
+// together.
 func TestPathsToObjects(t *testing.T) {
 	dump := cachedShop(t, true)
 	report := leaking(t, dump, "com.shop.Session")
@@ -101,14 +103,15 @@ func TestPathsToObjects(t *testing.T) {
 	for _, l := range report.Leaks {
 		for _, text := range l.Objects {
 			p, err := pathsTo(t, dump, "", objectNumber(t, text))
-			if err != nil || p.Object != text || p.Class != "com.shop.Session" || p.Instances != 1 || len(p.Branches) != 1 {
+			if err != nil || p.Object != text || p.Class != "com.shop.Session" || p.Instances != 1 ||
+				len(p.Branches) != 1 {
 				t.Fatalf("%+v, %v", p, err)
 			}
 			reached += p.Reached
 		}
 	}
 	if reached != 12 {
-		t.Errorf("%d of 12 are reached alone", reached)
+		t.Errorf("%d of 12 are reached separately", reached)
 	}
 }
 
@@ -120,8 +123,8 @@ func objectNumber(t testing.TB, text string) (id hprof.ID) {
 	return id
 }
 
-// A class as it may be written, and what is said of one that is not there.
-func TestPathsAsked(t *testing.T) {
+// The spellings of a class, and the errors for one that does not exist.
+func TestPathsClassNames(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	cart := h.Activity("com.shop.CartActivity", hproftest.Attached)
 	for range 2 {
@@ -143,25 +146,29 @@ func TestPathsAsked(t *testing.T) {
 		}
 	}
 	for asked, want := range map[string]string{
-		"cartactivity":                "there is no class cartactivity in the dump; did you mean com.shop.CartActivity?",
-		"com.shop.pay.CartActivity":   "did you mean com.shop.CartActivity?",
-		"com.shop.CartActivtiy":       "did you mean com.shop.CartActivity?",
-		"com.shpo.CartActivity":       "did you mean com.shop.CartActivity?",
-		"CartActiv":                   "did you mean com.shop.CartActivity, com.shop.CartActivity[]?",
-		"com.shop.p*":                 "there is no class com.shop.p* in the dump; write one whole name, without * and ?; did you mean com.shop.pay.PayActivity?",
-		"P?yA*":                       "did you mean com.shop.pay.PayActivity?",
-		"class com.shop.CartActivity": "write the name alone; who holds a class itself is asked by its ID; did you mean com.shop.CartActivity?",
-		"com.shop.Nothing":            "there is no class com.shop.Nothing in the dump",
-		"com.shop.CartActivit[":       "did you mean com.shop.CartActivity?",
-		"android.app.Activity":        "there is no instance of android.app.Activity in the dump; did you mean com.shop.pay.PayActivity, com.shop.CartActivity?",
-		"com.shop.Store":              "there is no instance of com.shop.Store in the dump",
+		"cartactivity":              "there is no class cartactivity in the dump; did you mean com.shop.CartActivity?",
+		"com.shop.pay.CartActivity": "did you mean com.shop.CartActivity?",
+		"com.shop.CartActivtiy":     "did you mean com.shop.CartActivity?",
+		"com.shpo.CartActivity":     "did you mean com.shop.CartActivity?",
+		"CartActiv":                 "did you mean com.shop.CartActivity, com.shop.CartActivity[]?",
+		"com.shop.p*": "there is no class com.shop.p* in the dump; write one full name, without * " +
+			"and ?; did you mean com.shop.pay.PayActivity?",
+		"P?yA*": "did you mean com.shop.pay.PayActivity?",
+		"class com.shop.CartActivity": "write the name only; to see what holds the class itself, use its ID; did you " +
+			"mean com.shop.CartActivity?",
+		"com.shop.Nothing":      "there is no class com.shop.Nothing in the dump",
+		"com.shop.CartActivit[": "did you mean com.shop.CartActivity?",
+		"android.app.Activity": "there is no instance of android.app.Activity in the dump; did you mean " +
+			"com.shop.pay.PayActivity, com.shop.CartActivity?",
+		"com.shop.Store": "there is no instance of com.shop.Store in the dump",
 	} {
 		_, err := pathsTo(t, dump, asked, 0)
 		if !errors.As(err, new(*AbsentError)) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", asked, err, want)
 		}
 	}
-	if _, err := pathsTo(t, dump, "", 1); !errors.As(err, new(*AbsentError)) || err.Error() != "there is no object 0x1 in the dump" {
+	if _, err := pathsTo(t, dump, "", 1); !errors.As(err, new(*AbsentError)) ||
+		err.Error() != "there is no object 0x1 in the dump" {
 		t.Errorf("%v", err)
 	}
 	p, err := pathsTo(t, dump, "", ids.Of(h.Class("com.shop.Store")))
@@ -174,8 +181,8 @@ func TestPathsAsked(t *testing.T) {
 	}
 }
 
-// A slip is found where trying all of them finds one.
-func TestSlip(t *testing.T) {
+// A typo is found if trying all of them finds one.
+func TestTypos(t *testing.T) {
 	letters := "abc"
 	var words []string
 	for n := range 3 * 3 * 3 * 3 * 3 * 3 {
@@ -191,20 +198,20 @@ func TestSlip(t *testing.T) {
 	for _, a := range words {
 		edits := edited(a, letters)
 		for _, b := range words {
-			if slip(a, b) != edits[b] || slip(b, a) != edits[b] {
-				t.Fatalf("%q, %q: %t, want %t", a, b, slip(a, b), edits[b])
+			if isTypo(a, b) != edits[b] || isTypo(b, a) != edits[b] {
+				t.Fatalf("%q, %q: %t, want %t", a, b, isTypo(a, b), edits[b])
 			}
 			if edits[b] {
 				slips++
 			}
 		}
 	}
-	if slips < 1000 || slip("abc", "abd") {
+	if slips < 1000 || isTypo("abc", "abd") {
 		t.Errorf("%d slips", slips)
 	}
 }
 
-// edited are a word and all words that are one slip away.
+// edited returns a word and all words that are one typo away.
 func edited(word, letters string) map[string]bool {
 	all := map[string]bool{word: true}
 	for i := range len(word) + 1 {

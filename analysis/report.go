@@ -7,44 +7,46 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// analysisSchema names the form of a Report.
+// analysisSchema is the schema of a Report.
 const analysisSchema = "leakgate.analysis/1"
 
-// Report is what one dump says. docs/formats/analysis.md has the fields.
+// Report is the analysis of one dump. docs/formats/analysis.md has the fields.
 type Report struct {
 	Schema string `json:"schema"`
 	Dump   Dump   `json:"dump"`
 	Leaks  []Leak `json:"leaks"`
-	// LeakedBytes is what becomes unreachable when all leaks of the app go, what they share
-	// included; at least, where LeakedIsBound.
+	// LeakedBytes is what becomes unreachable if all leaks of the app go,
+	// including what they share; a lower bound if LeakedIsBound.
 	LeakedBytes   int64  `json:"leaked_bytes"`
 	LeakedIsBound bool   `json:"leaked_is_bound,omitempty"`
 	Suspects      []Leak `json:"suspects"`
-	// Unreachable leak by what they say of themselves, but nothing holds them strongly: a
-	// collection would have taken them. The class with most objects is the first.
+	// Unreachable objects leak by their own state, but nothing holds them
+	// strongly: a collection would have freed them. The class with most objects
+	// comes first.
 	Unreachable []Garbage `json:"unreachable"`
-	// Undecided is why the dump cannot show that nothing leaks, empty where it can.
+	// Undecided says why the dump cannot prove that nothing leaks, empty if it
+	// can.
 	Undecided []string `json:"undecided"`
-	// Loaders are classes that three class loaders or more have loaded, as a plugin that is
-	// deployed again and again.
+	// Loaders are classes that at least three class loaders have loaded, like a
+	// plugin that is deployed again and again.
 	Loaders    []loadedClass `json:"class_loaders,omitempty"`
 	Classes    []Class       `json:"classes"`
 	Dominators []Dominator   `json:"dominators"`
-	// Bitmaps and what follows are absent from a Histogram.
+	// Bitmaps and the following fields are absent from a Histogram.
 	Bitmaps    *android.Bitmaps    `json:"bitmaps,omitempty"`
 	Strings    *android.Strings    `json:"strings,omitempty"`
 	Threads    []android.Thread    `json:"threads"`
 	Components *android.Components `json:"components,omitempty"`
 	Finalizers *android.Finalizers `json:"finalizers,omitempty"`
 	Exhaustion *android.Exhaustion `json:"exhaustion,omitempty"`
-	// Unused are the slots of collections that are a quarter full or less.
+	// Unused counts slots of collections that are at most a quarter full.
 	Unused   *unusedSlots `json:"unused_slots,omitempty"`
 	Warnings []string     `json:"warnings"`
 }
 
-// unusedSlots are those of the arrays of ArrayLists and HashMaps, Collections of which were
-// read: Empty ones, and Sparse ones, at most a quarter full. The bytes are of slots that
-// nothing is in.
+// unusedSlots counts slots of the arrays of ArrayLists and HashMaps, of which
+// Collections were read: Empty ones, and Sparse ones, at most a quarter full.
+// The bytes are those of unused slots.
 type unusedSlots struct {
 	Collections int64 `json:"collections"`
 	Empty       int64 `json:"empty"`
@@ -53,66 +55,71 @@ type unusedSlots struct {
 	SparseBytes int64 `json:"sparse_bytes"`
 }
 
-// Leak is one cause with all the objects that leak by it, or, among the suspects, a
-// place where memory piles up.
+// Leak is one cause with all the objects that leak by it or, among the
+// suspects, a place where memory accumulates.
 type Leak struct {
-	// Key is the same from build to build; KeyText is what Key is made of. Fingerprints are
-	// Shark's, as many as it would tell apart, and Fingerprint is the first of them. A leak has
-	// none where Shark has no strong path to it.
+	// Key is stable from build to build; KeyText is the text that Key is made
+	// of. Fingerprints are Shark's, one for each leak that Shark would report,
+	// and Fingerprint is the first of them. A leak has none if Shark has no
+	// strong path to it.
 	Fingerprint  string   `json:"fingerprint"`
 	Fingerprints []string `json:"fingerprints"`
 	Key          string   `json:"key"`
 	KeyText      []string `json:"key_text"`
-	// Library leaks are those of the platform or of a library, by a known Pattern.
+	// Library leaks are those of the platform or of a library, by a known
+	// Pattern.
 	Library     bool   `json:"library"`
 	Pattern     string `json:"pattern"`
 	Description string `json:"description,omitempty"`
 	Source      string `json:"source,omitempty"`
-	// Class is that of the first of Objects; there are Instances of them, of Classes.
+	// Class is the class of the first of Objects. Instances is the number of
+	// all objects, Classes counts them by class.
 	Class     string      `json:"class"`
 	Instances int         `json:"instances"`
 	Classes   []leakClass `json:"classes,omitempty"`
 	Objects   []string    `json:"objects"`
-	// HeldOnlyBy says what holds a leak that Shark does not see, such as a local variable of the
-	// main thread; "" for others.
+	// HeldOnlyBy says what holds a leak that Shark does not see, such as a
+	// local variable of the main thread; "" for others.
 	HeldOnlyBy string `json:"held_only_by,omitempty"`
-	// GCRoot is where Trace begins, GCRootText that in words.
+	// GCRoot is where Trace begins, GCRootText its description.
 	GCRoot     string `json:"gc_root"`
 	GCRootText string `json:"gc_root_text"`
-	// RetainedBytes is what becomes unreachable when all Objects go, Java and native bytes; a
-	// lower bound where RetainedIsBound. CreditedBytes is what Shark gives to this leak: each
-	// object once over all leaks. SharedBytes is what this leak leads to that stays until
-	// SharedWith other leaks go as well.
+	// RetainedBytes is what becomes unreachable if all Objects go, Java and
+	// native bytes; a lower bound if RetainedIsBound. CreditedBytes is the size
+	// that Shark attributes to this leak: each object counts once over all
+	// leaks. SharedBytes is what this leak leads to that stays until SharedWith
+	// other leaks go as well.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedNative  int64 `json:"retained_native_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 	CreditedBytes   int64 `json:"credited_bytes"`
 	SharedBytes     int64 `json:"shared_bytes,omitempty"`
 	SharedWith      int   `json:"shared_with,omitempty"`
-	// Parts are what the first object alone holds that is a tenth of what it retains or more,
-	// by the fields that hold it.
+	// Parts are what only the first object holds, by the fields that hold it,
+	// if a part is at least a tenth of what the object retains.
 	Parts []Part `json:"parts,omitempty"`
 	// Trace is that of the first object.
 	Trace []TraceElement `json:"trace"`
-	// Also lists objects that leak only because of this leak, at most 1,000 of them; with
-	// LeakingClasses those whose shortest path goes through an object of this leak.
-	// AlsoCount is their total.
+	// Consequences lists objects that leak only because of this leak, at most
+	// 1,000; with LeakingClasses, those whose shortest path goes through an
+	// object of this leak. ConsequenceCount is their total.
 	Consequences     []Related `json:"consequences,omitempty"`
 	ConsequenceCount int       `json:"consequence_count,omitempty"`
-	// Accumulates is there for suspects; ExplainedBy is the key of the leak that explains one.
+	// Accumulates is set for suspects; ExplainedBy is the key of the leak that
+	// explains one.
 	Accumulates *Accumulation `json:"accumulates,omitempty"`
 	ExplainedBy string        `json:"explained_by,omitempty"`
 }
 
-// TraceElement is an object on a leak trace, and the reference by which the trace goes
-// on; the last has none.
+// TraceElement is an object on a leak trace and the reference to the next
+// element; the last one has none.
 type TraceElement struct {
 	Object string `json:"object"`
 	Class  string `json:"class"`
 	// Type is instance, array or class.
 	Type string `json:"type"`
-	// Reference is the field, the index or the key, and Owner the class that has it. Kind
-	// is instance_field, static_field, array_entry or local.
+	// Reference is the field, the index or the key, and Owner the class that
+	// declares it. Kind is instance_field, static_field, array_entry or local.
 	Reference string `json:"reference"`
 	Kind      string `json:"reference_kind"`
 	Owner     string `json:"owner,omitempty"`
@@ -120,30 +127,32 @@ type TraceElement struct {
 	Leaking string `json:"leaking"`
 	Reason  string `json:"reason"`
 	Suspect bool   `json:"suspect"`
-	// Repeat is how many more objects of the same class follow, each by the same reference of
-	// the one before; Omitted how many elements behind those are left out.
+	// Repeat is how many more objects of the same class follow, each by the
+	// same reference of the previous one; Omitted is how many elements are
+	// omitted after those.
 	Repeat  int `json:"repeat,omitempty"`
 	Omitted int `json:"omitted,omitempty"`
-	// Labels help to understand the object.
+	// Labels describe the object.
 	Labels []string `json:"labels,omitempty"`
-	// RetainedBytes is absent for what is needed.
+	// RetainedBytes is absent for objects that are needed.
 	RetainedBytes *int64 `json:"retained_bytes,omitempty"`
 }
 
 // loadedClass is a class that several class loaders have loaded.
 type loadedClass struct {
 	Class string `json:"class"`
-	// Loaders is how many have, LoaderClass the class of the first of them; Classes how many
-	// classes all of them have loaded.
+	// Loaders is the number of loaders, LoaderClass the class of the first one;
+	// Classes is how many classes all of them have loaded.
 	Loaders     int    `json:"loaders"`
 	LoaderClass string `json:"loader_class"`
 	Classes     int    `json:"loaded_classes"`
-	// RetainedBytes is what becomes unreachable when the loaders and all their classes go.
+	// RetainedBytes is what becomes unreachable if the loaders and all their
+	// classes go.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 }
 
-// leakClass is how many of the objects of a leak are of a class.
+// leakClass is the number of objects of a class in a leak.
 type leakClass struct {
 	Class     string `json:"class"`
 	Instances int    `json:"instances"`
@@ -162,68 +171,70 @@ type Related struct {
 	Class  string `json:"class"`
 }
 
-// Garbage are objects of one class that should be gone, and that nothing holds strongly.
+// Garbage is the objects of one class that should be gone and that nothing
+// holds strongly.
 type Garbage struct {
 	Class     string `json:"class"`
 	Instances int    `json:"instances"`
-	// Reachability is what still leads to them: soft, finalizer, weak, phantom, or
-	// unreachable.
+	// Reachability is what still leads to them: soft, finalizer, weak, phantom,
+	// or unreachable.
 	Reachability string `json:"reachability"`
 	// Objects are the first ten.
 	Objects []string `json:"objects"`
-	// Reason is why the first should be gone, "" where no inspector says so.
+	// Reason is why the first one should be gone, "" if no inspector says so.
 	Reason string `json:"reason"`
 }
 
-// Accumulation is what piles up in an object, or by GC roots.
+// Accumulation is what accumulates in an object, or by GC roots.
 type Accumulation struct {
-	// Class is that of the objects that pile up; Linked ones hold each other.
+	// Class is that of the accumulated objects; Linked ones hold each other.
 	Class  string `json:"class"`
 	Count  int64  `json:"count"`
 	Linked bool   `json:"linked"`
-	// Root is the kind of the GC roots each of which holds one of them, "" where an object
-	// holds them or is one.
+	// Root is the kind of GC root if each object is held by one of its own, ""
+	// if one object holds them or is one.
 	Root string `json:"root,omitempty"`
-	// Bytes is what they retain together, Share that of what is reachable.
+	// Bytes is what they retain together, Share its part of the reachable
+	// bytes.
 	Bytes int64   `json:"bytes"`
 	Share float64 `json:"share"`
-	// Beside are other classes in the same place, with ten objects or more and a fifth of
-	// what it retains or more.
+	// OtherClasses are classes in the same place, with at least ten objects and
+	// a fifth of the place's retained bytes.
 	OtherClasses []ClassSum `json:"other_classes,omitempty"`
-	// Holds is the class of which they hold most bytes, Held how many; HeldBeside are others
-	// that they hold, as Beside.
+	// Holds is the class of which they hold most bytes, Held its number;
+	// OtherHeld are other classes that they hold, like OtherClasses.
 	Holds     string     `json:"holds,omitempty"`
 	Held      int64      `json:"held,omitempty"`
 	HeldBytes int64      `json:"held_bytes,omitempty"`
 	OtherHeld []ClassSum `json:"other_held,omitempty"`
-	// Behind is, where Holds is a class of a library, the first one that is not, by way of
-	// which most bytes are held.
+	// If Holds is a class of a library, AppClass is the first class that is
+	// not, through which most bytes are held.
 	AppClass *ClassSum `json:"app_class,omitempty"`
-	// Cache is the class of the cache that they are in, which bounds them.
+	// Cache is the class of the cache that contains and bounds them.
 	Cache string `json:"cache,omitempty"`
-	// Sharers are the static fields that hold them together, as CLASS.FIELD, and behind these
-	// the GC roots, as KIND CLASS: each of them alone keeps them. The trace leads to what the
-	// first references, or to the first GC root.
+	// Sharers are the static fields that hold them together, as CLASS.FIELD,
+	// followed by the GC roots, as KIND CLASS: each one alone keeps them. The
+	// trace leads to what the first references, or to the first GC root.
 	Sharers []string `json:"sharers,omitempty"`
 }
 
-// ClassSum is objects of one class, and what they retain together.
+// ClassSum is a number of objects of one class, and what they retain together.
 type ClassSum struct {
 	Class string `json:"class"`
 	Count int64  `json:"count"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Dump is the file, and what is in it, reachable or not.
+// Dump is the file and its contents, reachable or not.
 type Dump struct {
 	Format string `json:"format"`
 	IDSize int    `json:"id_size"`
 	// Bytes is the size of the unpacked file.
 	Bytes     int64 `json:"bytes"`
 	Truncated bool  `json:"truncated"`
-	// TruncatedAt is where the last, incomplete record begins.
+	// TruncatedAt is the offset of the last, incomplete record.
 	TruncatedAt *int64 `json:"truncated_at,omitempty"`
-	// Partial tells that damage was passed over.
+	// Partial says that damage was skipped.
 	Partial         bool             `json:"partial"`
 	Snapshots       int              `json:"snapshots"`
 	Objects         int64            `json:"objects"`
@@ -234,14 +245,14 @@ type Dump struct {
 	References      int64            `json:"references"`
 	Dangling        int64            `json:"dangling_references"`
 	GCRoots         map[string]int64 `json:"gc_roots"`
-	// Android is what the app and its phone are, nil for a dump of a JVM.
+	// Android describes the app and its phone, nil for a dump of a JVM.
 	Android *android.Metadata `json:"android"`
 	Heaps   []Heap            `json:"heaps"`
-	// ReachableBytes is what GC roots reach, strongly or softly.
+	// ReachableBytes is the size of what GC roots reach, strongly or softly.
 	ReachableBytes  int64  `json:"reachable_bytes"`
 	ReachableNative int64  `json:"reachable_native_bytes"`
 	SizeModel       string `json:"size_model"`
-	// Names says whose names the classes have.
+	// Names says which names the classes have.
 	Names Naming `json:"names"`
 }
 
@@ -256,19 +267,19 @@ type Heap struct {
 type Class struct {
 	Class     string `json:"class"`
 	Instances int64  `json:"instances"`
-	// Reachable are the instances that count for RetainedBytes.
+	// Reachable counts the instances included in RetainedBytes.
 	Reachable    int64 `json:"reachable"`
 	ShallowBytes int64 `json:"shallow_bytes"`
-	// RetainedBytes is what becomes unreachable when all instances go; where RetainedIsBound,
-	// at least.
+	// RetainedBytes is what becomes unreachable if all instances go; a lower
+	// bound if RetainedIsBound.
 	RetainedBytes   int64            `json:"retained_bytes"`
 	RetainedNative  int64            `json:"retained_native_bytes"`
 	RetainedIsBound bool             `json:"retained_is_bound,omitempty"`
 	RetainedIn      map[string]int64 `json:"retained_by_heap,omitempty"`
 }
 
-// Dominator is an object and what it dominates. Children are those that retain most
-// of it; Rest is how many others there are.
+// Dominator is an object and what it dominates. Children are the dominated
+// objects that retain most; Omitted is the number of the others.
 type Dominator struct {
 	Object         string      `json:"object"`
 	Class          string      `json:"class"`
@@ -280,25 +291,26 @@ type Dominator struct {
 	OmittedBytes   int64       `json:"omitted_bytes,omitempty"`
 }
 
-// objectsSchema names the form of Objects.
+// objectsSchema is the schema of an Objects.
 const objectsSchema = "leakgate.objects/1"
 
-// Objects is what is known of single objects.
+// Objects describes single objects.
 type Objects struct {
 	Schema string `json:"schema"`
-	// Selection is there where the objects of a class were asked for.
+	// Selection is set if the objects of a class were requested.
 	Selection *selection `json:"selection,omitempty"`
 	Objects   []Object   `json:"objects"`
 	Warnings  []string   `json:"warnings"`
 }
 
-// selection says which objects of a class were asked for: those that pass all comparisons.
+// selection describes which objects of a class were requested: those that pass
+// all comparisons.
 type selection struct {
 	Class string   `json:"class"`
 	Where []string `json:"where"`
-	// Instances are all objects of the class, Matching those that pass. What follows is of
-	// the latter: their own bytes, and what becomes unreachable when all of them go; at least,
-	// where RetainedIsBound.
+	// Instances counts all objects of the class, Matching those that pass. The
+	// following fields are about the latter: their own bytes, and what becomes
+	// unreachable if all of them go; a lower bound if RetainedIsBound.
 	Instances       int   `json:"instances"`
 	Matching        int   `json:"matching"`
 	ShallowBytes    int64 `json:"shallow_bytes"`
@@ -306,8 +318,9 @@ type selection struct {
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 }
 
-// Object is one object. RetainedBytes is Java and native bytes together, and is 0,
-// and Dominator empty, for what is neither strongly nor softly reachable.
+// Object is one object. RetainedBytes is Java and native bytes together. It is
+// 0, and Dominator empty, for an object that is neither strongly nor softly
+// reachable.
 type Object struct {
 	Object         string `json:"object"`
 	Class          string `json:"class"`
@@ -319,33 +332,34 @@ type Object struct {
 	Reachable      bool   `json:"reachable"`
 	Reachability   string `json:"reachability"`
 	Dominator      string `json:"dominator"`
-	// Fields are those of an instance, the static ones of a class, or the first elements of an
-	// array; Holders reference it, the first of HolderCount. Holders are there where few objects
-	// are asked for, fields also for those of a class.
+	// Fields are those of an instance, the static ones of a class, or the first
+	// elements of an array. Holders reference it, the first of HolderCount.
+	// Holders are present if few objects were requested, fields also for the
+	// objects of a class.
 	Fields      []fieldValue `json:"fields,omitempty"`
 	Holders     []holder     `json:"holders,omitempty"`
 	HolderCount int          `json:"holder_count,omitempty"`
 }
 
-// fieldValue is a field and its value: Object and Class of what it references, null for
-// nothing, or Value.
+// fieldValue is a field and its value: Object and Class of what it references,
+// null for nothing, or Value.
 type fieldValue struct {
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	// Value is a number, a truth value or a character, and of a string its text, or what
-	// stands for that.
+	// Value is a number, a boolean or a character; for a string its text, or
+	// the replacement of that.
 	Value  *string `json:"value"`
 	Object string  `json:"object,omitempty"`
 	Class  string  `json:"class,omitempty"`
 }
 
-// holder is an object that references another.
+// holder is an object that references another one.
 type holder struct {
 	Object    string `json:"object"`
 	Class     string `json:"class"`
 	Reference string `json:"reference"`
 }
 
-// Hex gives an ID as reports show it.
+// Hex formats an ID as in reports.
 func Hex(id hprof.ID) string { return fmt.Sprintf("%#x", uint64(id)) }

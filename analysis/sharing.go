@@ -11,32 +11,34 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// sharer is a static field, or GC roots of one kind and class, that holds many objects together
-// with others: without it they would stay. Then the class loader that has the classes dominates
-// them, or nothing does, and neither says anything about the app.
+// sharer is a static field, or GC roots of one kind and class, that together
+// with others holds many objects: each one keeps them alive. The objects are
+// then dominated by the class loader of those classes, or by nothing, and
+// neither says anything about the app.
 type sharer struct {
 	// name is CLASS.FIELD, or KIND CLASS of GC roots.
 	name string
 	// objects are what the field references, or the GC roots of that name.
 	objects []heap.Object
 	root    bool
-	// found is in how many of the objects that were asked.
+	// found is the number of visited objects that it leads to.
 	found int
 }
 
 const (
-	// mostSharers bounds the static fields that are named: what more of them share is
-	// infrastructure, and the loader no worse an answer.
+	// mostSharers bounds the static fields that are named: what more of them
+	// share is infrastructure, and the loader is an equally good answer.
 	mostSharers = 3
-	// sharerReach bounds the holders that are visited for one object, sharerDegree those of
-	// one holder: the static fields that are near are those to look at.
+	// sharerReach bounds the holders that are visited for one object,
+	// sharerDegree those of one holder: only nearby static fields are relevant.
 	sharerReach  = 2048
 	sharerDegree = 256
 )
 
-// sharedAccumulations replaces those that a class loader holds, and adds those that nothing
-// dominates, if it finds the two or three that hold them.
-func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o heap.AccumulationOptions, reachable int64) ([]accumulation, error) {
+// sharedAccumulations replaces accumulations that a class loader holds, and
+// adds those that nothing dominates, if it finds the two or three sharers.
+func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o heap.AccumulationOptions,
+	reachable int64) ([]accumulation, error) {
 	piles, err := d.graph.SharedPiles(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("find accumulations: %w", err)
@@ -65,18 +67,22 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 		list = slices.DeleteFunc(list, func(a accumulation) bool {
 			return !p.Top && a.Object == p.Object && a.Class == p.Class && a.Root == 0
 		})
-		a := accumulation{Accumulation: p.Accumulation, Share: float64(p.Size.Total()) / float64(reachable), Sharers: of[i]}
+		a := accumulation{
+			Accumulation: p.Accumulation, Share: float64(p.Size.Total()) / float64(reachable), Sharers: of[i],
+		}
 		a.Object = of[i][0].objects[0]
-		a.climb(d.graph)
+		a.addDominators(d.graph)
 		list = append(list, a)
 	}
-	slices.SortStableFunc(list, func(a, b accumulation) int { return cmp.Compare(b.Retained.Total(), a.Retained.Total()) })
+	slices.SortStableFunc(list,
+		func(a, b accumulation) int { return cmp.Compare(b.Retained.Total(), a.Retained.Total()) })
 	return list, nil
 }
 
-// sharers are the two or three that lead to half of the objects of a pile or more, fields
-// first, of these those that lead to most. There are none where what dominates the pile holds
-// it directly, or where GC roots are among them and the pile would stay without all of them.
+// sharers returns the two or three that lead to at least half of the
+// accumulated objects, fields first, those that lead to most first. It returns
+// none if the dominator of the objects holds them directly, or if GC roots are
+// among the sharers and the objects would stay without all of them.
 func (d *dump) sharers(ctx context.Context, p *heap.SharedPile, patience *heap.Patience) ([]sharer, error) {
 	met := map[string]*sharer{}
 	for _, o := range p.Sample {
@@ -119,8 +125,8 @@ func (d *dump) sharers(ctx context.Context, p *heap.SharedPile, patience *heap.P
 	return list, nil
 }
 
-// add takes objects that are new. A field may reference another one in another class loader,
-// a kind of GC roots has one for each thread.
+// add adds new objects. A field may reference different objects in different
+// class loaders, a kind of GC roots has one per thread.
 func (s *sharer) add(objects ...heap.Object) {
 	for _, o := range objects {
 		if !slices.Contains(s.objects, o) && len(s.objects) < sharerDegree {
@@ -129,9 +135,10 @@ func (s *sharer) add(objects ...heap.Object) {
 	}
 }
 
-// nearHolders are the static fields and GC roots from which references lead to an object, by
-// their names; nil where what dominates the pile leads to it by other ways, or a GC root that no
-// app can have too many of.
+// nearHolders returns, by name, the static fields and GC roots from which
+// references lead to an object. It returns nil if the dominator of the objects
+// leads to it by other paths, or if a GC root does that no app can have too
+// many of.
 func (d *dump) nearHolders(o heap.Object, p *heap.SharedPile) (map[string]*sharer, error) {
 	near, met, queue := map[string]*sharer{}, map[heap.Object]bool{o: true}, []heap.Object{o}
 	hold := func(name string, o heap.Object, root bool) {
@@ -171,7 +178,8 @@ func (d *dump) nearHolders(o heap.Object, p *heap.SharedPile) (map[string]*share
 	return near, nil
 }
 
-// staticField names the static field of a class that references an object, "" if none does.
+// staticField returns the name of the static field of a class that references
+// an object, "" if none does.
 func (d *dump) staticField(class, o heap.Object) string {
 	for _, v := range d.graph.StaticValues(class, 1<<16) {
 		if v.Type == hprof.Object && v.There && v.Object == o {
@@ -181,8 +189,8 @@ func (d *dump) staticField(class, o heap.Object) string {
 	return ""
 }
 
-// rootKind is the kind of GC root that an object is, of several the one that holds longest; 0
-// for what is none.
+// rootKind returns the kind of GC root of an object, the longest-lived of
+// several; 0 if it is not a root.
 func (d *dump) rootKind(o heap.Object) hprof.SubTag {
 	if d.roots == nil {
 		d.roots = map[heap.Object]hprof.SubTag{}

@@ -20,16 +20,17 @@ func observers(h *hproftest.Heap, n int) (list []hproftest.Ref) {
 	return list
 }
 
-// catalog is a large map that one class holds, so that no sum over a loader is about anything
-// else.
+// catalog is a large map that one class holds, so that no sum over a loader is
+// about anything else.
 func catalog(h *hproftest.Heap) {
 	for i := range 3 {
 		h.Hold(fmt.Sprintf("com.shop.Catalog%c", 'A'+i), "all", h.ArrayList(h.Bytes(make([]byte, 1_500_000))).Ref)
 	}
 }
 
-// TestSharedSuspects: what several classes hold together is named by their static fields, in
-// dumps where the class loader dominates it and in those where nothing does.
+// Objects that several classes hold together are reported with their static
+// fields, in dumps in which the class loader dominates them and in those in
+// which nothing does.
 func TestSharedSuspects(t *testing.T) {
 	t.Parallel()
 	type form struct {
@@ -42,16 +43,21 @@ func TestSharedSuspects(t *testing.T) {
 		want []string
 		hold func(h *hproftest.Heap, all []hproftest.Ref)
 	}{
-		{"two", []string{"com.shop.CartViewModel.PRICES", "com.shop.VM.disposables"}, func(h *hproftest.Heap, all []hproftest.Ref) {
-			h.Hold("com.shop.VM", "disposables", h.HashSet(all...))
-			h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
-		}},
-		{"three", []string{"com.shop.A.a", "com.shop.B.b", "com.shop.C.c"}, func(h *hproftest.Heap, all []hproftest.Ref) {
-			h.Hold("com.shop.A", "a", h.ArrayList(all...).Ref)
-			h.Hold("com.shop.B", "b", h.LinkedList(all...))
-			h.Hold("com.shop.C", "c", h.Objects(h.Class("java.lang.Object"), all...))
-		}},
-		// The holder of most of them comes first; one that holds a few is not named.
+		{
+			"two", []string{"com.shop.CartViewModel.PRICES", "com.shop.VM.disposables"},
+			func(h *hproftest.Heap, all []hproftest.Ref) {
+				h.Hold("com.shop.VM", "disposables", h.HashSet(all...))
+				h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
+			}},
+		{
+			"three", []string{"com.shop.A.a", "com.shop.B.b", "com.shop.C.c"},
+			func(h *hproftest.Heap, all []hproftest.Ref) {
+				h.Hold("com.shop.A", "a", h.ArrayList(all...).Ref)
+				h.Hold("com.shop.B", "b", h.LinkedList(all...))
+				h.Hold("com.shop.C", "c", h.Objects(h.Class("java.lang.Object"), all...))
+			}},
+		// The holder of most of them comes first; one that holds only a few is
+		// not named.
 		{"unequal", []string{"com.shop.Z.all", "com.shop.A.most"}, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.A", "most", h.ArrayList(all[:180]...).Ref)
 			h.Hold("com.shop.Z", "all", h.ArrayList(all...).Ref)
@@ -62,30 +68,37 @@ func TestSharedSuspects(t *testing.T) {
 				h.Hold(fmt.Sprintf("com.shop.H%c", 'A'+i), "all", h.ArrayList(all...).Ref)
 			}
 		}},
-		// One alone is what dominates them.
+		// A single holder dominates them.
 		{"one", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 		}},
-		{"root", []string{"com.shop.CartViewModel.PRICES", "com.shop.VM.disposables", "JNI_GLOBAL java.util.ArrayList"}, func(h *hproftest.Heap, all []hproftest.Ref) {
-			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
-			h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
-			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
-		}},
-		// As an executor's queue has them, of which each of its threads is a way.
-		{"threads", []string{"com.shop.VM.disposables", "THREAD_OBJECT com.shop.Worker"}, func(h *hproftest.Heap, all []hproftest.Ref) {
-			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
-			queue := h.LinkedList(all...)
-			class := h.Declare("com.shop.Worker", h.Class("java.lang.Thread"), "object queue")
-			for range 8 {
-				h.Root(hprof.SubRootThreadObject, h.New(class, hproftest.Fields{"queue": queue}))
-			}
-		}},
-		// What a debugger or the virtual machine holds says nothing about the app.
+		{
+			"root",
+			[]string{"com.shop.CartViewModel.PRICES", "com.shop.VM.disposables", "JNI_GLOBAL java.util.ArrayList"},
+			func(h *hproftest.Heap, all []hproftest.Ref) {
+				h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
+				h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
+				h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
+			}},
+		// Like the queue of an executor, to which each of its threads has a
+		// path.
+		{
+			"threads", []string{"com.shop.VM.disposables", "THREAD_OBJECT com.shop.Worker"},
+			func(h *hproftest.Heap, all []hproftest.Ref) {
+				h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
+				queue := h.LinkedList(all...)
+				class := h.Declare("com.shop.Worker", h.Class("java.lang.Thread"), "object queue")
+				for range 8 {
+					h.Root(hprof.SubRootThreadObject, h.New(class, hproftest.Fields{"queue": queue}))
+				}
+			}},
+		// What a debugger or the virtual machine holds says nothing about the
+		// app.
 		{"debugger", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootDebugger, h.ArrayList(all...).Ref)
 		}},
-		// Without both of them, what nobody is named for still holds them.
+		// Without both of them, an unnamed holder would still hold the objects.
 		{"more", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
@@ -130,19 +143,22 @@ func checkShared(t *testing.T, name string, r *Report, want []string) {
 	}
 	s := r.Suspects[0]
 	a := s.Accumulates
-	if !slices.Equal(a.Sharers, want) || a.Class != "com.shop.Observer" || a.Count != 200 || a.Bytes < 200*10_000 || a.Holds != "byte[]" || a.Held != 200 || a.HeldBytes != 200*10_000 {
+	if !slices.Equal(a.Sharers, want) || a.Class != "com.shop.Observer" || a.Count != 200 || a.Bytes < 200*10_000 ||
+		a.Holds != "byte[]" || a.Held != 200 || a.HeldBytes != 200*10_000 {
 		t.Errorf("%s: %+v", name, a)
 	}
-	// They go when the holders go, but for what another one has, too; the way leads to the
-	// first of these.
-	if s.RetainedBytes < a.Bytes*9/10 || s.RetainedBytes > a.Bytes+20_000 || len(s.Objects) != len(slices.Compact(slices.Clone(s.Objects))) || len(s.Trace) < 2 {
+	// They are freed with their holders, except for those with another holder;
+	// the path leads to the first of these.
+	if s.RetainedBytes < a.Bytes*9/10 || s.RetainedBytes > a.Bytes+20_000 ||
+		len(s.Objects) != len(slices.Compact(slices.Clone(s.Objects))) || len(s.Trace) < 2 {
 		t.Errorf("%s: %d bytes retained by %q, %d elements", name, s.RetainedBytes, s.Objects, len(s.Trace))
 	}
 	first := s.Trace[len(s.Trace)-2]
 	if got := first.Owner + "." + first.Reference; got != want[0] || s.Trace[len(s.Trace)-1].Object != s.Objects[0] {
-		t.Errorf("%s: the way ends with %s", name, got)
+		t.Errorf("%s: the path ends with %s", name, got)
 	}
-	if key := strings.Join(s.KeyText, "\n"); !strings.HasSuffix(key, "\naccumulates com.shop.Observer") || !strings.Contains(key, want[0]) {
+	if key := strings.Join(s.KeyText, "\n"); !strings.HasSuffix(key, "\naccumulates com.shop.Observer") ||
+		!strings.Contains(key, want[0]) {
 		t.Errorf("%s: key of %q", name, key)
 	}
 }

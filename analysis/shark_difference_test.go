@@ -14,56 +14,71 @@ import (
 // sharkDifference is one intended difference from Shark 2.14.
 type sharkDifference struct {
 	name string
-	// dump shows it, and change is how.
+	// dump shows it, and change is its kind.
 	dump, change string
-	// on turns it on.
+	// on enables it.
 	on func(*rules)
 }
 
-// sharkDifferences are all of them, in the order in which they are turned on: first how
-// paths are searched, then what is known, then what ends a path. docs/rationale.md says
-// why, in the same order.
+// sharkDifferences are all of them, in the order in which they are enabled:
+// first the search for paths, then what is known, then what ends a path.
+// docs/rationale.md gives the reasons, in the same order.
 var sharkDifferences = []sharkDifference{
-	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint", func(r *rules) { r.weakMaps = true }},
-	{"known leaks that Shark makes and never adds", "special/WebView", "library", func(r *rules) { r.patterns = append(r.patterns, neverAdded...) }},
-	{"known leaks whose patterns match nothing, or end too early", "special/handler of a connectivity manager", "library", func(r *rules) { r.patterns = append(r.patterns, mended...) }},
-	{"a binder that native code holds is needed", "special/binders", "statuses", judged(func(s *scale, o heap.Object) bool {
-		return s.graph.InstanceOf(o, "android.os.Binder") && s.globals[o]
-	})},
-	{"a ViewModel that was cleared leaks", "special/ViewModels", "a target", judged(instances("androidx.lifecycle.ViewModel"))},
-	{"a fragment of AndroidX that was set back is judged by its manager", "special/fragments that are set back", "a target", judged(instances("androidx.fragment.app.Fragment"))},
-	{"a fragment of old that was never attached does not leak", "special/fragments that were never attached", "no target",
+	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint",
+		func(r *rules) { r.weakMaps = true }},
+	{"known leaks that Shark defines and never adds", "special/WebView", "library",
+		func(r *rules) { r.patterns = append(r.patterns, neverAdded...) }},
+	{"known leaks whose patterns match nothing, or end too early", "special/handler of a connectivity manager",
+		"library", func(r *rules) { r.patterns = append(r.patterns, fixedPatterns...) }},
+	{"a binder that native code holds is needed", "special/binders", "statuses",
+		judged(func(s *scale, o heap.Object) bool {
+			return s.graph.InstanceOf(o, "android.os.Binder") && s.globals[o]
+		})},
+	{"a cleared ViewModel leaks", "special/ViewModels", "a target", judged(instances("androidx.lifecycle.ViewModel"))},
+	{"a reset fragment of AndroidX is judged by its manager", "special/fragments that are set back", "a target",
+		judged(instances("androidx.fragment.app.Fragment"))},
+	{"an old fragment that was never attached does not leak", "special/fragments that were never attached", "no target",
 		judged(instances("android.app.Fragment", "android.support.v4.app.Fragment"))},
-	{"a PackageManager is judged by its context", "special/package managers", "a target", judged(instances("android.app.ApplicationPackageManager"))},
-	{"the state of a Recomposer is read from newer coroutines", "special/recomposers of newer coroutines", "fingerprint", judged(instances("androidx.compose.runtime.Recomposer"))},
-	{"an object that is watched and not yet retained does not leak, whoever asked for the dump", "special/watched, and nobody knows when", "no target",
+	{"a PackageManager is judged by its context", "special/package managers", "a target",
+		judged(instances("android.app.ApplicationPackageManager"))},
+	{"the state of a Recomposer is read from newer coroutines", "special/recomposers of newer coroutines",
+		"fingerprint", judged(instances("androidx.compose.runtime.Recomposer"))},
+	{"an object that is watched and not yet retained does not leak, whatever requested the dump",
+		"special/watched, and nobody knows when", "no target",
 		judged(func(s *scale, o heap.Object) bool { return s.watched[o] })},
-	{"the context of a DecorContext is unwrapped to its end", "special/window with a theme of its own", "a target", judged((*scale).decorated)},
-	{"a leaking object ends a path", "special/leaks around what does not leak", "not behind another leak", func(r *rules) { r.ends = true }},
+	{"the context of a DecorContext is unwrapped completely", "special/window with a theme of its own", "a target",
+		judged((*scale).decorated)},
+	{"a leaking object ends a path", "special/leaks around what does not leak", "not behind another leak",
+		func(r *rules) { r.ends = true }},
 }
 
-// neverAdded are patterns of Shark whose matchers are not put into its list; mended are
-// ours where Shark's name no class or no field, or leave new versions out, and those.
+// neverAdded are patterns of Shark whose matchers are not in its list. mended
+// are our patterns that replace Shark's if those name no existing class or
+// field, or omit new versions, together with Shark's.
 var (
 	neverAdded = []string{
-		"static field org.chromium.android_webview.AwContents#A0", "instance field WV.R9#e", "instance field WV.a6#c", "instance field WV.H5#c", "instance field WV.Y9#e", "instance field WV.U4#c",
-		"native global variable referencing android.app.job.JobService$1", "native global variable referencing android.service.dreams.DreamService$1",
+		"static field org.chromium.android_webview.AwContents#A0", "instance field WV.R9#e", "instance field WV.a6#c",
+		"instance field WV.H5#c", "instance field WV.Y9#e", "instance field WV.U4#c",
+		"native global variable referencing android.app.job.JobService$1",
+		"native global variable referencing android.service.dreams.DreamService$1",
 	}
-	mended = []string{
-		"static field android.net.ConnectivityManager#sInstance", "instance field android.net.ConnectivityManager#sInstance",
-		"instance field android.net.ConnectivityManager$CallbackHandler#this$0", "instance field ConnectivityManager$CallbackHandler#this$0",
+	fixedPatterns = []string{
+		"static field android.net.ConnectivityManager#sInstance",
+		"instance field android.net.ConnectivityManager#sInstance",
+		"instance field android.net.ConnectivityManager$CallbackHandler#this$0",
+		"instance field ConnectivityManager$CallbackHandler#this$0",
 		"instance field android.view.inputmethod.InputMethodManager#mNextServedView",
 	}
 )
 
-// rules are those of Shark 2.14 with some of the differences.
+// rules returns those of Shark 2.14 with some of the differences.
 type rules struct {
 	weakMaps, ends bool
-	// without are collections that are read as any other object.
+	// without are collections that are read like any other object.
 	without []string
-	// patterns are those of known leaks that are ours.
+	// patterns are those of known leaks that only we have.
 	patterns []string
-	// judges tell objects of which our inspectors speak.
+	// judges select the objects that our inspectors judge.
 	judges []func(*scale, heap.Object) bool
 }
 
@@ -77,7 +92,7 @@ func instances(classes ...string) func(*scale, heap.Object) bool {
 	}
 }
 
-// scale is a dump with what both sides know of it.
+// scale is a dump with what both sides know about it.
 type scale struct {
 	*subject
 	// theirs and ours read the same references.
@@ -127,8 +142,8 @@ func (s *scale) close() {
 	s.graph.Close()
 }
 
-// decorated tells whether a DecorContext is among what an object is or references, by
-// contexts that wrap each other.
+// decorated reports whether a DecorContext is among what an object is or
+// references, through contexts that wrap each other.
 func (s *scale) decorated(o heap.Object) bool {
 	near := []heap.Object{o}
 	for i := 0; i < len(near) && i < 200; i++ {
@@ -136,7 +151,8 @@ func (s *scale) decorated(o heap.Object) bool {
 			return true
 		}
 		// A view, an editor and its view, a view root and its context.
-		if i > 0 && !s.graph.InstanceOf(near[i], "android.content.ContextWrapper") && !s.graph.InstanceOf(near[i], "android.view.View") {
+		if i > 0 && !s.graph.InstanceOf(near[i], "android.content.ContextWrapper") &&
+			!s.graph.InstanceOf(near[i], "android.view.View") {
 			continue
 		}
 		for f := s.ours.outbound.Of(near[i]); f.Next(); {
@@ -148,12 +164,13 @@ func (s *scale) decorated(o heap.Object) bool {
 	return false
 }
 
-// judge tells whether our inspectors speak of an object.
+// judge reports whether our inspectors judge an object.
 func (r *rules) judge(s *scale, o heap.Object) bool {
 	return slices.ContainsFunc(r.judges, func(judge func(*scale, heap.Object) bool) bool { return judge(s, o) })
 }
 
-// targets are those of either side, by who speaks of an object.
+// targets are those of either side, by the side whose inspectors judge an
+// object.
 func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	if class != "" {
 		return s.graph.Exactly(class)
@@ -172,7 +189,7 @@ func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	return list
 }
 
-// matchers are Shark's but for our patterns.
+// matchers are Shark's except for our patterns.
 func (r *rules) matchers(theirs, ours []trace.Matcher) []trace.Matcher {
 	mine := func(m trace.Matcher) bool { return slices.Contains(r.patterns, m.Pattern.String()) }
 	list := slices.DeleteFunc(slices.Clone(theirs), mine)
@@ -184,7 +201,8 @@ func (r *rules) matchers(theirs, ours []trace.Matcher) []trace.Matcher {
 	return list
 }
 
-// find searches by the rules for what the inspectors find, or for the objects of a class.
+// find searches with the rules for what the inspectors find, or for the objects
+// of a class.
 func (r *rules) find(t *testing.T, s *scale, class string) *found {
 	t.Helper()
 	ctx := context.Background()
@@ -193,7 +211,8 @@ func (r *rules) find(t *testing.T, s *scale, class string) *found {
 	if !r.weakMaps {
 		now.Without = slices.Concat(old.Without, r.without)
 	}
-	search, err := trace.Find(ctx, trace.NewReader(s.graph, s.ours.outbound, now), r.targets(s, class), trace.Options{Through: !r.ends || class != ""})
+	search, err := trace.Find(ctx, trace.NewReader(s.graph, s.ours.outbound, now), r.targets(s, class),
+		trace.Options{Through: !r.ends || class != ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,10 +232,10 @@ func (r *rules) find(t *testing.T, s *scale, class string) *found {
 	return &found{result, s.graph}
 }
 
-// fate is what is said of one target.
+// fate is the verdict on one target.
 type fate struct{ how, library, fingerprint, statuses, path string }
 
-// fates are what a result says of its targets, but for words and sizes.
+// fates are a result's verdicts on its targets, without texts and sizes.
 func (f *found) fates() map[heap.Object]fate {
 	all := map[heap.Object]fate{}
 	for i := range f.Leaks {
@@ -247,7 +266,7 @@ func (f *found) fates() map[heap.Object]fate {
 	return all
 }
 
-// changes name what is different between two results.
+// changes returns the kinds of changes between two results.
 func changes(before, after map[heap.Object]fate) map[string]int {
 	n := map[string]int{}
 	for o, was := range before {
@@ -278,18 +297,20 @@ func changes(before, after map[heap.Object]fate) map[string]int {
 	return n
 }
 
-// differenceCount counts the answers in which a difference shows, and what it changes.
+// differenceCount counts the answers that a difference changes, by kind of
+// change.
 type differenceCount struct {
 	dumps   int
 	changes map[string]int
-	// shown are the changes of the dump that is named for it.
+	// shown are the changes in the dump that is named for it.
 	shown map[string]int
 }
 
-// TestSharkDifferences turns our differences from Shark 2.14 on, one after the other, on
-// every generated dump. Without any the answers are those of mode shark214, which
-// TestSharkGenerated compares with Shark's; with all of them they are those of reports.
-// So each change has its cause, and there are no others.
+// TestSharkDifferences enables our differences from Shark 2.14, one after the
+// other, on every generated dump. Without any, the answers are those of mode
+// shark214, which TestSharkGenerated compares with Shark's; with all of them,
+// they are those of reports. So each change has its cause, and there are no
+// others.
 func TestSharkDifferences(t *testing.T) {
 	counts := make([]differenceCount, len(sharkDifferences))
 	differ, all := 0, 0
@@ -321,7 +342,7 @@ func TestSharkDifferences(t *testing.T) {
 	}
 }
 
-// attribute counts for one search by which differences its answer changes.
+// attribute counts, for one search, which differences change its answer.
 func attribute(t *testing.T, c *sharkCase, a *sharkAnswer, counts []differenceCount) (changed bool, err error) {
 	t.Helper()
 	f := find(t, c.data, a.options(false))

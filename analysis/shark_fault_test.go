@@ -14,42 +14,54 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// sharkFault is a dump on which Shark 2.14 fails or errs.
+// sharkFault is a dump on which Shark 2.14 fails or is wrong.
 type sharkFault struct {
 	name string
 	dump func(*testing.T) []byte
 	// sound is a dump of the same leaks without the fault.
 	sound func(*testing.T) []byte
-	// failure is what Shark says. Where it is "" wrong tells whether Shark errs.
+	// failure is Shark's error. If it is "", wrong reports whether Shark's
+	// answer is wrong.
 	failure string
 	wrong   func(a, sound *sharktest.Answer, dump []byte) error
 }
 
-// sharkFaults are those that are not to be copied.
+// sharkFaults are those that we do not copy.
 func sharkFaults() []sharkFault {
 	plain := dumpOf(hproftest.Form{}, nil)
 	return []sharkFault{
-		{"dangling references", dumpOf(hproftest.Form{}, dangle), plain, "not found in heap dump", nil},
+		{"dangling references", dumpOf(hproftest.Form{}, addDanglingReference), plain, "not found in heap dump", nil},
 		{"ids of 8 bytes", dumpOf(hproftest.Form{IDSize: 8}, nil), plain, "Unknown tag 0x00", nil},
-		{"hprof-conv", dumpOf(hproftest.Form{Converted: true}, nil), plain, "NullPointerException at shark.AndroidBuildMirror", nil},
-		{"no android.os.Build", without("android.os.Build", plain), plain, "NullPointerException at shark.AndroidBuildMirror", nil},
-		{"compositions by number", dumpOf(hproftest.Form{}, compose(true)), dumpOf(hproftest.Form{}, compose(false)), "NullPointerException at shark.AndroidObjectInspectors$COMPOSITION_IMPL", nil},
-		{"two dumps in one file", twice, plain, "", countedTwice},
+		{
+			"hprof-conv", dumpOf(hproftest.Form{Converted: true}, nil), plain,
+			"NullPointerException at shark.AndroidBuildMirror", nil,
+		},
+		{
+			"no android.os.Build", without("android.os.Build", plain), plain,
+			"NullPointerException at shark.AndroidBuildMirror", nil,
+		},
+		{
+			"compositions by number", dumpOf(hproftest.Form{}, addComposition(true)),
+			dumpOf(hproftest.Form{}, addComposition(false)),
+			"NullPointerException at shark.AndroidObjectInspectors$COMPOSITION_IMPL", nil,
+		},
+		{"two dumps in one file", concatenate, plain, "", countedTwice},
 		{"texts that share a char[]", texts(true), texts(false), "", countedEach},
 	}
 }
 
-// countedTwice: there are twice as many classes as in the last dump of the file.
+// countedTwice reports whether there are twice as many classes as in the last
+// dump of the file.
 func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 	const count = "Class count"
-	twice, err := strconv.Atoi(sound.Metadata[count])
-	if err != nil || a.Metadata[count] != strconv.Itoa(2*twice) {
-		return fmt.Errorf("%s classes, and %d in one dump: %w", a.Metadata[count], twice, err)
+	inOneDump, err := strconv.Atoi(sound.Metadata[count])
+	if err != nil || a.Metadata[count] != strconv.Itoa(2*inOneDump) {
+		return fmt.Errorf("%s classes, and %d in one dump: %w", a.Metadata[count], inOneDump, err)
 	}
 	return nil
 }
 
-// countedEach: a leak retains more than there is.
+// countedEach reports whether a leak retains more than there is.
 func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	if size := a.Leaks[0].RetainedBytes; size <= int64(len(dump)) {
 		return fmt.Errorf("%d bytes of %d are retained", size, len(dump))
@@ -57,10 +69,11 @@ func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	return nil
 }
 
-// faultCase is what the dumps are made of: one leak, and nothing that Shark fails on.
+// faultCase is the base of the dumps: one leak, and nothing that Shark fails
+// on.
 const faultCase = "known/message obj, fixed"
 
-// faultHeap is a heap with one leak.
+// faultHeap returns a heap with one leak.
 func faultHeap(t *testing.T) *hproftest.Heap {
 	t.Helper()
 	for _, c := range hproftest.LeakCases() {
@@ -87,12 +100,14 @@ func dumpOf(f hproftest.Form, change func(*hproftest.Heap)) func(*testing.T) []b
 	}
 }
 
-// dangle references what is not in the dump.
-func dangle(h *hproftest.Heap) { h.Set(h.Application(), "mActivityLifecycleCallbacks", h.Missing()) }
+// addDanglingReference adds a reference to an object that is not in the dump.
+func addDanglingReference(h *hproftest.Heap) {
+	h.Set(h.Application(), "mActivityLifecycleCallbacks", h.Missing())
+}
 
-// compose has a composition that runs on the path to another leak, as newer versions of
-// Compose say so, or as older ones.
-func compose(newer bool) func(*hproftest.Heap) {
+// addComposition adds a composition that is still running on the path to
+// another leak, in the form of newer or of older versions of Compose.
+func addComposition(newer bool) func(*hproftest.Heap) {
 	return func(h *hproftest.Heap) {
 		c := h.Composition
 		if newer {
@@ -122,8 +137,8 @@ func without(class string, dump func(*testing.T) []byte) func(*testing.T) []byte
 	}
 }
 
-// twice has a dump behind another one.
-func twice(t *testing.T) []byte {
+// concatenate appends a second dump to a dump.
+func concatenate(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if _, err := hproftest.Write(&b, hproftest.Form{}, faultHeap(t), faultHeap(t)); err != nil {
@@ -132,7 +147,7 @@ func twice(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// texts has a leak that holds 50 strings, which share one char[] as those do that are
+// texts adds a leak that holds 50 strings, which share one char[] like those
 // made by substring() before Android 7, or have one each.
 func texts(share bool) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
@@ -174,8 +189,8 @@ func retarget(t *testing.T, data []byte, object, from, to hprof.ID) {
 	}
 }
 
-// TestSharkFaults: on each dump Shark fails or errs, and we answer as on the dump without
-// the fault.
+// On each dump Shark fails or is wrong, and our answer is the same as on the
+// dump without the fault.
 func TestSharkFaults(t *testing.T) {
 	run := askShark(t)
 	var sound *sharktest.Answer
@@ -193,10 +208,10 @@ func TestSharkFaults(t *testing.T) {
 					t.Errorf("Shark fails with %q", a.Failure)
 				}
 			case a.Failure != "" || len(a.Leaks) == 0:
-				t.Fatalf("Shark gives %d leaks: %s", len(a.Leaks), a.Failure)
+				t.Fatalf("Shark reports %d leaks: %s", len(a.Leaks), a.Failure)
 			default:
 				if err := f.wrong(&a, sound, data); err != nil {
-					t.Errorf("Shark does not err: %v", err)
+					t.Errorf("Shark is not wrong: %v", err)
 				}
 			}
 			compareSound(t, data, f.sound(t))
@@ -204,8 +219,8 @@ func TestSharkFaults(t *testing.T) {
 	}
 }
 
-// compareSound holds what we say of a faulty dump against a sound one, and sizes against
-// the plain reader.
+// compareSound compares our answers on a faulty dump with those on a sound one,
+// and sizes with the plain reader.
 func compareSound(t *testing.T, faulty, sound []byte) {
 	t.Helper()
 	f, other := find(t, faulty, Options{}), find(t, sound, Options{})
@@ -231,7 +246,7 @@ func compareSound(t *testing.T, faulty, sound []byte) {
 	}
 }
 
-// shapes are the leaks without their objects.
+// shapes returns the leaks without their objects.
 func (f *found) shapes() (list []string) {
 	for i := range f.Leaks {
 		l := &f.Leaks[i]

@@ -31,7 +31,7 @@ type recordedAnswer struct {
 	UnreachableObjects []struct{ Class string }
 }
 
-// readAnswer gives an answer, and the dump that it is about.
+// readAnswer returns an answer and the dump that it is about.
 func readAnswer(t *testing.T, name string) (a recordedAnswer, dump []byte) {
 	t.Helper()
 	if err := json.Unmarshal(recorded.Read(t, "hprof", "shark-2.14", name), &a); err != nil {
@@ -45,7 +45,7 @@ func readAnswer(t *testing.T, name string) (a recordedAnswer, dump []byte) {
 	return a, recorded.Read(t, "hprof", base)
 }
 
-// sharkText writes a trace as Shark prints it, but for sizes and for the numbers of
+// sharkText formats a trace like Shark, without sizes and the numbers of
 // objects (LeakTrace.kt).
 func sharkText(x *trace.Trace) string {
 	var b strings.Builder
@@ -86,7 +86,7 @@ func sharkReference(e *trace.Element) string {
 	return line
 }
 
-// withoutSizes leaves out the lines of sizes.
+// withoutSizes removes the lines of sizes.
 func withoutSizes(text string) string {
 	lines := strings.Split(text, "\n")
 	lines = slices.DeleteFunc(lines, func(l string) bool {
@@ -95,23 +95,27 @@ func withoutSizes(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestSharkRecordedService: a leak of a real app, traces as Shark prints them, and the
-// sizes, which are ahat's too. Our own rules change one status, of the binder that native
+// A leak of a real app: traces as Shark prints them, and the sizes, which are
+// also ahat's. Our own rules change one status, that of the binder that native
 // code holds.
 func TestSharkRecordedService(t *testing.T) {
 	for name, o := range map[string]Options{
-		"leak_service_binder.hprof.filter.json": {shark214: true}, "leak_service_binder.hprof.keyed.json": {shark214: true, watched: true},
+		"leak_service_binder.hprof.filter.json": {shark214: true},
+		"leak_service_binder.hprof.keyed.json":  {shark214: true, watched: true},
 	} {
 		want, data := readAnswer(t, name)
 		f := find(t, data, o)
 		defer f.graph.Close()
 		if len(f.Leaks) != len(want.Leaks) || len(f.Unreachable) != len(want.UnreachableObjects) {
-			t.Fatalf("%s: %d leaks and %d unreachable objects, want %d and %d", name, len(f.Leaks), len(f.Unreachable), len(want.Leaks), len(want.UnreachableObjects))
+			t.Fatalf("%s: %d leaks and %d unreachable objects, want %d and %d", name, len(f.Leaks), len(f.Unreachable),
+				len(want.Leaks), len(want.UnreachableObjects))
 		}
 		for i, l := range want.Leaks {
 			got := &f.Leaks[i]
-			if got.Fingerprint() != l.Signature || len(got.Traces) != len(l.Traces) || got.Credited.Total() != l.TotalRetainedHeapByteSize || got.Library() != nil {
-				t.Errorf("%s: leak %s of %d bytes, want %s of %d", name, got.Fingerprint(), got.Credited.Total(), l.Signature, l.TotalRetainedHeapByteSize)
+			if got.Fingerprint() != l.Signature || len(got.Traces) != len(l.Traces) ||
+				got.Credited.Total() != l.TotalRetainedHeapByteSize || got.Library() != nil {
+				t.Errorf("%s: leak %s of %d bytes, want %s of %d", name, got.Fingerprint(), got.Credited.Total(),
+					l.Signature, l.TotalRetainedHeapByteSize)
 			}
 			for j, x := range l.Traces {
 				if text := sharkText(&got.Traces[j]); text != withoutSizes(x.Text) {
@@ -130,22 +134,27 @@ func TestSharkRecordedService(t *testing.T) {
 	if more := changes(a.ask(t, data).fates, ours.fates()); len(more) != 1 || more["statuses"] != 1 {
 		t.Errorf("our own rules change %v", more)
 	}
-	if _, err := attribute(t, &sharkCase{name: "leak_service_binder", data: data}, a, make([]differenceCount, len(sharkDifferences))); err != nil {
+	if _, err := attribute(t, &sharkCase{name: "leak_service_binder", data: data}, a,
+		make([]differenceCount, len(sharkDifferences))); err != nil {
 		t.Error(err)
 	}
 }
 
-// recordedDifferences are those of sharkDifferences that show in recorded dumps.
-var recordedDifferences = map[string][]string{"leak_service_binder.hprof.hashmap.json": {"values of a WeakHashMap are its elements"}}
+// recordedDifferences are those of sharkDifferences that occur in recorded
+// dumps.
+var recordedDifferences = map[string][]string{
+	"leak_service_binder.hprof.hashmap.json": {"values of a WeakHashMap are its elements"},
+}
 
-// dottedNames is the dump of an old JVM whose classes are named with dots. Shark 2.14 looks
-// for names with slashes where the format is not Android's, finds none of the classes that
-// it knows, and reads collections as any other object.
+// dottedNames is the dump of an old JVM whose classes are named with dots.
+// Shark 2.14 expects names with slashes if the format is not Android's, does
+// not find any of the classes that it knows, and reads collections like any
+// other object.
 const dottedNames = "hprof-32.bin.hashmap.json"
 
-// TestSharkRecordedMaps takes all HashMaps of seven real dumps for leaking: leaks and
-// their identities are Shark's by its rules, and what our own rules change is due to our
-// differences.
+// TestSharkRecordedMaps treats all HashMaps of seven real dumps as leaking:
+// leaks and their identities are Shark's by its rules, and what our own rules
+// change is due to our differences.
 func TestSharkRecordedMaps(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof", "shark-2.14"), "*.hashmap.json"))
 	if err != nil || len(names) != 7 {
@@ -158,14 +167,15 @@ func TestSharkRecordedMaps(t *testing.T) {
 			a := &sharkAnswer{kind: "class", class: "java.util.HashMap"}
 			err := difference(a.ask(t, data).leaks(), want.leaks())
 			if (err != nil) != (name == dottedNames) {
-				t.Errorf("the leaks: %v", err)
+				t.Errorf("leaks: %v", err)
 			}
 			if name == dottedNames {
 				compareUnflattened(t, data, &want)
 			}
 			equal := 0
 			for _, l := range want.Leaks {
-				if a.mine.credited[leakLine(l.Type == sharktest.Library, l.Signature, len(l.Traces))] == l.TotalRetainedHeapByteSize {
+				if a.mine.credited[leakLine(l.Type == sharktest.Library, l.Signature,
+					len(l.Traces))] == l.TotalRetainedHeapByteSize {
 					equal++
 				}
 			}
@@ -190,7 +200,8 @@ func compareUnflattened(t *testing.T, data []byte, want *recordedAnswer) {
 	s := newScale(t, data)
 	defer s.close()
 	r := &rules{without: []string{
-		"java.util.ArrayList", "java.util.LinkedList", "java.util.concurrent.CopyOnWriteArrayList", "java.util.HashMap", "java.util.LinkedHashMap",
+		"java.util.ArrayList", "java.util.LinkedList", "java.util.concurrent.CopyOnWriteArrayList", "java.util.HashMap",
+		"java.util.LinkedHashMap",
 		"java.util.concurrent.ConcurrentHashMap", "java.util.HashSet", "java.util.LinkedHashSet",
 	}}
 	if err := difference(answerOf(r.find(t, s, "java.util.HashMap")).leaks(), want.leaks()); err != nil {
@@ -198,7 +209,8 @@ func compareUnflattened(t *testing.T, data []byte, want *recordedAnswer) {
 	}
 }
 
-// compareDifferences holds what our own rules change against recordedDifferences.
+// compareDifferences compares what our own rules change with
+// recordedDifferences.
 func compareDifferences(t *testing.T, c *sharkCase, a *sharkAnswer) {
 	t.Helper()
 	counts := make([]differenceCount, len(sharkDifferences))

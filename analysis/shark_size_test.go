@@ -14,22 +14,24 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// TestSharkSizes says what makes the sizes of Shark 2.14 other than ours, byte by byte,
-// for each object on a path of each generated dump that may be a leak's cause. Ours are what the object dominates,
-// exactly, in the whole heap. Shark's are
-//
-//   - of what the paths of its search lead to: objects that other roots or ignored
-//     references hold too count (beyond), and what only ignored references lead to does
-//     not (out of sight);
-//   - with the array of a string, and the elements of an array of boxed values, counted
-//     with each that holds them, whoever else does (contents);
-//   - by references that do not hold for us: from a FinalizerReference to its referent, from
-//     an animator to its target (weak);
+// TestSharkSizes explains the differences between the sizes of Shark 2.14 and
+// ours, byte by byte, for each object on a path of each generated dump that may
+// be a leak's cause. Ours are what the object dominates, exactly, in the whole
+// heap. Shark's are
+//   - of what the paths of its search lead to: they include objects that other
+//     roots or ignored references hold too (beyond), but not what only ignored
+//     references lead to (out of sight);
+//   - with the array of a string, and the elements of an array of boxed values,
+//     counted for each object that holds them, even if others do, too
+//     (contents);
+//   - through references that do not hold in our model: from a
+//     FinalizerReference to its referent, from an animator to its target
+//     (weak);
 //   - with the flag in the lowest bit of registered native sizes (flags);
-//   - by dominators that are found along with the paths: where a way around is met late,
-//     what is behind is left with the object (approximation).
+//   - from dominators that are found along with the paths: if a second path is
+//     found late, what is behind it stays with the object (approximation).
 //
-// Where none of these is there the sizes are equal.
+// Without any of these the sizes are equal.
 func TestSharkSizes(t *testing.T) {
 	sum := &sizeSums{}
 	for _, c := range askShark(t).cases {
@@ -41,7 +43,8 @@ func TestSharkSizes(t *testing.T) {
 	}
 	t.Logf("%d objects, %d of equal size; others by causes: %+v", sum.objects, sum.equal, *sum)
 	for name, n := range map[string]int{
-		"equal": sum.equal, "beyond": sum.beyond, "contents": sum.contents, "flags": sum.flags, "weak": sum.weak, "approximation": sum.approximation, "out of sight": sum.outOfSight,
+		"equal": sum.equal, "beyond": sum.beyond, "contents": sum.contents, "flags": sum.flags, "weak": sum.weak,
+		"approximation": sum.approximation, "out of sight": sum.outOfSight,
 	} {
 		if n == 0 {
 			t.Errorf("no object shows %q", name)
@@ -49,28 +52,29 @@ func TestSharkSizes(t *testing.T) {
 	}
 }
 
-// sizeSums count the objects whose sizes differ by a cause.
+// sizeSums counts the objects whose sizes differ by a cause.
 type sizeSums struct {
 	objects, equal                                           int
 	beyond, contents, flags, weak, approximation, outOfSight int
 }
 
-// weighing is a dump with Shark's references and sizes, and with those of the plain
-// reader.
+// weighing is a dump with Shark's references and sizes, and with those of the
+// plain reader.
 type weighing struct {
 	*subject
 	data  []byte
 	plain *hproftest.Graph
-	// edges are those of Shark's search, in its order, with whether they are low; roots
-	// likewise.
+	// edges are those of Shark's search, in its order, with their priority;
+	// roots likewise.
 	edges map[heap.Object][]sharkEdge
 	roots []sharkEdge
-	// native is what Shark takes for the registered sizes: with their flags.
+	// native is what Shark reads as registered sizes: including their flags.
 	native map[hprof.ID]int64
-	// dominators are Shark's, and all what its references lead to, once they are known.
+	// dominators are Shark's, all is everything its references lead to, once
+	// known.
 	dominators map[heap.Object]heap.Object
 	all        map[heap.Object]bool
-	// known are the objects that were compared, by what Shark says about them.
+	// known are the compared objects, by Shark's description.
 	known map[heap.Object]int64
 }
 
@@ -83,7 +87,10 @@ func weigh(t *testing.T, data []byte) *weighing {
 	t.Helper()
 	ctx := context.Background()
 	s := load(t, data, Options{})
-	w := &weighing{subject: s, data: data, edges: map[heap.Object][]sharkEdge{}, native: map[hprof.ID]int64{}, known: map[heap.Object]int64{}}
+	w := &weighing{
+		subject: s, data: data, edges: map[heap.Object][]sharkEdge{}, native: map[hprof.ID]int64{},
+		known: map[heap.Object]int64{},
+	}
 	o := Options{shark214: true}
 	search, err := s.inspect(ctx, o)
 	if err != nil {
@@ -104,7 +111,7 @@ func weigh(t *testing.T, data []byte) *weighing {
 	return w
 }
 
-// readPlain reads what the graph does not tell, by the plain reader.
+// readPlain reads, with the plain reader, what the graph does not have.
 func (w *weighing) readPlain(t *testing.T) {
 	t.Helper()
 	var err error
@@ -121,7 +128,8 @@ func (w *weighing) readPlain(t *testing.T) {
 	}
 }
 
-// reached is what Shark's references lead to without going through an object.
+// reached returns what Shark's references lead to without going through an
+// object.
 func (w *weighing) reached(without heap.Object) map[heap.Object]bool {
 	seen := map[heap.Object]bool{without: true}
 	var next []heap.Object
@@ -148,10 +156,10 @@ func (w *weighing) reached(without heap.Object) map[heap.Object]bool {
 // none is no object.
 const none = ^heap.Object(0)
 
-// approximate gives each object the dominator that Shark 2.14 finds for it (DominatorTree.kt,
-// PathFinder.kt): its search comes to all references once, and lets an object's dominator
-// go up to the nearest one that the new reference has in common with it, by what is known
-// at that time. none is above all.
+// approximate assigns each object the dominator that Shark 2.14 finds for it
+// (DominatorTree.kt, PathFinder.kt). Its search visits all references once, and
+// moves an object's dominator up to the nearest common one of the new
+// reference, as known at that time. none is above all.
 func (w *weighing) approximate() map[heap.Object]heap.Object {
 	dominators := map[heap.Object]heap.Object{}
 	waiting := map[heap.Object]bool{}
@@ -192,7 +200,8 @@ func (w *weighing) approximate() map[heap.Object]heap.Object {
 	return dominators
 }
 
-// common is the nearest object above both an object and a new parent of it.
+// common returns the nearest object above both an object and a new parent of
+// it.
 func common(dominators map[heap.Object]heap.Object, o, parent heap.Object) heap.Object {
 	old, met := dominators[o]
 	if !met || parent == none {
@@ -208,7 +217,7 @@ func common(dominators map[heap.Object]heap.Object, o, parent heap.Object) heap.
 	return parent
 }
 
-// below are the objects that have one above them, with it itself.
+// below returns an object and all objects that it is above of.
 func below(dominators map[heap.Object]heap.Object, top heap.Object) map[heap.Object]bool {
 	set := map[heap.Object]bool{}
 	for o := range dominators {
@@ -222,13 +231,14 @@ func below(dominators map[heap.Object]heap.Object, top heap.Object) map[heap.Obj
 	return set
 }
 
-// own is what Shark counts for an object, apart from its contents.
+// own returns what Shark counts for an object without its contents.
 func (w *weighing) own(o heap.Object) int64 {
 	id := w.graph.ID(o)
 	return w.plain.Nodes[id].Size + w.native[id]
 }
 
-// contents is what Shark counts with an object that no search goes through.
+// contents returns what Shark counts with an object that no search goes
+// through.
 func (w *weighing) contents(o heap.Object) (bytes int64) {
 	n := w.plain.Nodes[w.graph.ID(o)]
 	switch {
@@ -253,9 +263,10 @@ var boxes = map[string]bool{
 	"java.lang.Byte[]": true, "java.lang.Short[]": true, "java.lang.Integer[]": true, "java.lang.Long[]": true,
 }
 
-// compare holds the sizes of one answer against the model: those of all objects on its
-// paths that have one, of the traces, and of the leaks. A trace is as large as the
-// largest leaking object on it for Shark, and as its last for us.
+// compare checks the sizes of one answer against the model: those of all
+// objects on its paths that have one, of the traces, and of the leaks. The size
+// of a trace is that of its largest leaking object for Shark, and of its last
+// one for us.
 func (w *weighing) compare(t *testing.T, name string, a *sharkAnswer, sum *sizeSums) {
 	t.Helper()
 	credited := a.ask(t, w.data).credited
@@ -269,19 +280,21 @@ func (w *weighing) compare(t *testing.T, name string, a *sharkAnswer, sum *sizeS
 			theirs += size
 			ours += w.retained(x.Leaking.ID)
 		}
-		if line := leakLine(l.Type == sharktest.Library, l.Signature, len(l.Traces)); credited[line] != ours || theirs != l.RetainedBytes {
-			t.Errorf("%s, %v: %s: %d bytes of %d, and Shark %d of %d", name, a, line, credited[line], ours, l.RetainedBytes, theirs)
+		if line := leakLine(l.Type == sharktest.Library, l.Signature, len(l.Traces)); credited[line] != ours ||
+			theirs != l.RetainedBytes {
+			t.Errorf("%s, %v: %s: %d bytes of %d, and Shark %d of %d", name, a, line, credited[line], ours,
+				l.RetainedBytes, theirs)
 		}
 	}
 }
 
-// retained is ours.
+// retained returns our size.
 func (w *weighing) retained(id uint64) int64 {
 	o, _ := w.graph.Find(hprof.ID(id))
 	return w.graph.Retained(o).Total()
 }
 
-// compareTrace gives the size of a trace by Shark's objects.
+// compareTrace returns the size of a trace by Shark's objects.
 func (w *weighing) compareTrace(x *sharktest.Trace, sum *sizeSums) (size int64, err error) {
 	objects := []sharktest.Object{x.Leaking}
 	for _, r := range x.Path {
@@ -305,8 +318,8 @@ func (w *weighing) compareTrace(x *sharktest.Trace, sum *sizeSums) (size int64, 
 	return size, nil
 }
 
-// compareObject holds the size of one object against the model: what Shark says is its
-// own size model, and that is ours but for the named causes.
+// compareObject checks the size of one object: Shark's answer must equal its
+// model, and that must equal ours except for the named causes.
 func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) error {
 	if said, ok := w.known[o]; ok && said == theirs {
 		return nil
@@ -337,8 +350,8 @@ func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) err
 	return nil
 }
 
-// differ compares what an object dominates among Shark's references with what it
-// dominates for us. exact is what Shark would say if its dominators were exact.
+// differ compares what an object dominates among Shark's references with what
+// it dominates for us. exact is Shark's size if its dominators were exact.
 func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err error) {
 	theirs, ours := w.dominated(o), w.near(o)
 	outside := sync.OnceValue(func() map[hprof.ID]bool { return w.plain.Reachable(w.graph.ID(o)) })
@@ -350,12 +363,13 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 		case !ours[x] && w.graph.Reachability(x) > heap.Soft:
 			d.weak += w.own(x)
 		case !ours[x] && !outside()[id]:
-			return d, exact, fmt.Errorf("the plain reader finds no other way to %#x", id)
+			return d, exact, fmt.Errorf("the plain reader finds no second path to %#x", id)
 		case !ours[x]:
 			d.beyond += w.own(x)
 		case w.graph.IsClass(x):
-			// Shark counts the bytes of its record. All classes of these dumps are roots.
-			return d, exact, fmt.Errorf("%#x is a class that is no root", id)
+			// Shark counts the bytes of its record. All classes of these dumps
+			// are roots.
+			return d, exact, fmt.Errorf("%#x is a class that is not a root", id)
 		default:
 			d.flags += w.native[id] - shallow.Native
 			if java := w.plain.Nodes[id].Size; java != shallow.Java {
@@ -372,7 +386,7 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 		case !w.all[holder]:
 			d.outOfSight += size
 		case outside()[w.graph.ID(holder)]:
-			return d, exact, fmt.Errorf("the plain reader gets to %#x without it", w.graph.ID(x))
+			return d, exact, fmt.Errorf("the plain reader reaches %#x without it", w.graph.ID(x))
 		default:
 			d.weak -= size
 		}
@@ -380,7 +394,7 @@ func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err err
 	return d, exact, nil
 }
 
-// dominated is what Shark's references lead to through one object only.
+// dominated returns what Shark's references lead to through one object only.
 func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 	if w.all == nil {
 		w.all = w.reached(none)
@@ -392,8 +406,8 @@ func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 	return set
 }
 
-// holder is the string, or the array of boxed values, whose contents an object is, and
-// the object itself where it is none.
+// holder returns the string, or the array of boxed values, whose contents an
+// object is; the object itself if it is not contents.
 func (w *weighing) holder(o heap.Object) heap.Object {
 	d, ok := w.graph.Dominator(o)
 	if ok && (w.graph.Class(d) == "java.lang.String" || boxes[w.graph.Class(d)]) {
@@ -402,7 +416,8 @@ func (w *weighing) holder(o heap.Object) heap.Object {
 	return o
 }
 
-// sizeDifference are the bytes that Shark counts more, and out of sight less.
+// sizeDifference has the bytes that Shark counts in excess; out of sight, those
+// that it does not count.
 type sizeDifference struct {
 	beyond, contents, flags, weak, approximation, outOfSight int64
 }
@@ -423,8 +438,8 @@ func (s *sizeSums) add(d sizeDifference, equal bool) {
 	count(&s.outOfSight, d.outOfSight != 0)
 }
 
-// near are the objects that we take for dominated by one, with it itself: none where it
-// is held by weaker references only.
+// near returns an object and the objects that we consider dominated by it: none
+// if it is held by weaker references only.
 func (w *weighing) near(top heap.Object) map[heap.Object]bool {
 	set := map[heap.Object]bool{}
 	if w.graph.Reachability(top) > heap.Soft {

@@ -18,31 +18,31 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// sharkCase is a generated dump, and what Shark 2.14 answers about it.
+// sharkCase is a generated dump and Shark 2.14's answers about it.
 type sharkCase struct {
 	name    string
 	data    []byte
 	answers []sharkAnswer
 }
 
-// sharkAnswer is one answer of Shark. Kind is filter, keyed or class; class is that of
-// the last.
+// sharkAnswer is one answer of Shark. Kind is filter, keyed or class; class is
+// that of the last.
 type sharkAnswer struct {
 	sharktest.Answer
 	kind, class string
-	// mine is what we say to the same question by Shark's rules, once it was asked.
+	// mine is our answer to the same question by Shark's rules, once computed.
 	mine *ourAnswer
 }
 
-// ourAnswer is what several tests compare: all lines but for sizes, the credited bytes of
-// leaks by their lines, and what is said of each target.
+// ourAnswer is what several tests compare: all lines except for sizes, the
+// credited bytes of leaks by their lines, and the verdict on each target.
 type ourAnswer struct {
 	lines    []string
 	credited map[string]int64
 	fates    map[heap.Object]fate
 }
 
-// ask asks us the same.
+// ask computes our answer to the same question.
 func (a *sharkAnswer) ask(t *testing.T, data []byte) *ourAnswer {
 	t.Helper()
 	if a.mine != nil {
@@ -65,7 +65,7 @@ func answerOf(f *found) *ourAnswer {
 
 func (a *sharkAnswer) String() string { return strings.TrimSpace(a.kind + " " + a.class) }
 
-// options ask for the same targets.
+// options select the same targets.
 func (a *sharkAnswer) options(shark214 bool) Options {
 	o := Options{shark214: shark214, watched: a.kind == "keyed"}
 	if a.kind == "class" {
@@ -74,10 +74,11 @@ func (a *sharkAnswer) options(shark214 bool) Options {
 	return o
 }
 
-// sharkRun is all that Shark is asked by the tests of this package, in one JVM.
+// sharkRun is everything that the tests of this package need from Shark, in one
+// JVM.
 type sharkRun struct {
 	cases []sharkCase
-	// faults are the answers about the dumps of sharkFaults, by their names.
+	// faults are the answers about the dumps of sharkFaults, by name.
 	faults map[string]sharktest.Answer
 }
 
@@ -86,8 +87,8 @@ var oneRun struct {
 	run  *sharkRun
 }
 
-// askShark asks once for all tests. Where Shark cannot be had the test ends as
-// recorded.Missing says.
+// askShark runs Shark once for all tests. If Shark is not available, the test
+// ends according to recorded.Missing.
 func askShark(t *testing.T) *sharkRun {
 	t.Helper()
 	if testing.Short() {
@@ -96,7 +97,7 @@ func askShark(t *testing.T) *sharkRun {
 	s := sharktest.New(t)
 	oneRun.once.Do(func() { oneRun.run = newSharkRun(t, s) })
 	if oneRun.run == nil {
-		t.Fatal("Shark was asked by another test, and did not answer")
+		t.Fatal("Shark was started by another test, and did not answer")
 	}
 	return oneRun.run
 }
@@ -164,14 +165,14 @@ func (a *sharkAnswer) finder() sharktest.Finder {
 	return sharktest.Finder(a.kind)
 }
 
-// watches tells whether a case may have objects that LeakCanary watches.
+// watches reports whether a case may have objects that LeakCanary watches.
 func watches(name string) bool {
 	return strings.Contains(name, "watched") || strings.HasPrefix(name, "mix/")
 }
 
-// classesOf are the classes whose objects are taken for leaking: all that a case names
-// but for shapes that do not leak themselves. The plain leak that those hold is the only
-// one anyway.
+// classesOf returns the classes whose objects are treated as leaking: all that
+// a case names, except for shapes that do not leak themselves. The plain leak
+// that those hold is the only one anyway.
 func classesOf(c *hproftest.LeakCase) []string {
 	kind, shape, _ := strings.Cut(c.Name, "/")
 	if kind == "holder" && !slices.Contains(leakingShapes(), shape) || kind == "harmony" {
@@ -190,13 +191,13 @@ var leakingShapes = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// subject is a dump that was loaded.
+// subject is a loaded dump.
 type subject struct {
 	*dump
 	metadata *android.Metadata
 }
 
-// load reads a dump. Its graph must be closed: a test reads a thousand.
+// load reads a dump. The caller must close its graph: a test reads a thousand.
 func load(t *testing.T, data []byte, o Options) *subject {
 	t.Helper()
 	ctx := context.Background()
@@ -211,13 +212,14 @@ func load(t *testing.T, data []byte, o Options) *subject {
 	return &subject{d, m}
 }
 
-// found is what a search says. One graph serves one search.
+// found is the result of a search. One graph serves one search.
 type found struct {
 	*trace.Result
 	graph *heap.Graph
 }
 
-// find loads a dump and searches as the report does. The graph must be closed.
+// find loads a dump and searches like a report. The caller must close the
+// graph.
 func find(t *testing.T, data []byte, o Options) *found {
 	t.Helper()
 	ctx := context.Background()
@@ -242,8 +244,8 @@ func find(t *testing.T, data []byte, o Options) *found {
 	return &found{result, s.graph}
 }
 
-// TestSharkGenerated compares leaks, identities, statuses and paths with those of Shark
-// 2.14, by its rules, on every generated dump.
+// TestSharkGenerated compares leaks, identities, statuses and paths with those
+// of Shark 2.14, by its rules, on every generated dump.
 func TestSharkGenerated(t *testing.T) {
 	wrong, all := 0, 0
 	for _, c := range askShark(t).cases {
@@ -272,7 +274,7 @@ func TestSharkGenerated(t *testing.T) {
 	t.Logf("%d answers about %d dumps", all, len(askShark(t).cases))
 }
 
-// lines are all that a result says, but for sizes.
+// lines returns everything that a result says, except for sizes.
 func (f *found) lines() (lines []string) {
 	for i := range f.Leaks {
 		l := &f.Leaks[i]
@@ -309,7 +311,8 @@ func traceLine(g *heap.Graph, x *trace.Trace) string {
 	fmt.Fprintf(&b, "trace %s", x.Root.Kind)
 	for i := range x.Elements {
 		e := &x.Elements[i]
-		fmt.Fprintf(&b, "\n   %#x %s %s %s (%s) %s", g.ID(e.Object), e.Type, e.Class, e.Status, e.Reason, strings.Join(e.Labels, "; "))
+		fmt.Fprintf(&b, "\n   %#x %s %s %s (%s) %s", g.ID(e.Object), e.Type, e.Class, e.Status, e.Reason,
+			strings.Join(e.Labels, "; "))
 		if i < len(x.Elements)-1 {
 			fmt.Fprintf(&b, " -> %s %s %s %t", kindNames[e.Kind], e.Owner, e.Field, e.Suspect)
 		}
@@ -324,7 +327,8 @@ func sharkLine(x sharktest.Trace) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "trace %s", x.Root)
 	object := func(o sharktest.Object) {
-		fmt.Fprintf(&b, "\n   %#x %s %s %s (%s) %s", o.ID, strings.ToLower(o.Type), o.Class, sharkStatuses[o.Status], o.Reason, strings.Join(o.Labels, "; "))
+		fmt.Fprintf(&b, "\n   %#x %s %s %s (%s) %s", o.ID, strings.ToLower(o.Type), o.Class, sharkStatuses[o.Status],
+			o.Reason, strings.Join(o.Labels, "; "))
 	}
 	for _, r := range x.Path {
 		object(r.Origin)
@@ -334,7 +338,7 @@ func sharkLine(x sharktest.Trace) string {
 	return b.String()
 }
 
-// difference tells what is on one side only.
+// difference returns what is on one side only.
 func difference(mine, theirs []string) error {
 	slices.Sort(mine)
 	slices.Sort(theirs)

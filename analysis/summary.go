@@ -17,12 +17,14 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Summary is what a comparison needs of one dump; it is small beside the dump.
+// Summary is what a comparison needs of one dump; it is small compared with the
+// dump.
 type Summary struct {
 	dump    Dump
 	shallow int64
 	classes map[string]classSum
-	// empty are the stable names of the app's loaded classes that have no objects, sorted.
+	// empty are the stable names of the app's loaded classes that have no
+	// objects, sorted.
 	empty           []string
 	leaks, suspects []leakSum
 	tree            classTree
@@ -44,16 +46,17 @@ func (c *classSum) add(o classSum) {
 	c.retained.Native += o.retained.Native
 }
 
-// Bounds of the merged tree, so that it is small beside any dump: a node has at least
-// this part of what is reachable, a level at most so many nodes.
+// Limits of the merged tree, which keep it small compared with any dump: each
+// node has at least this part of the reachable bytes, a level at most this many
+// nodes.
 const (
 	treeShare  = 10_000
 	treeNodes  = 1 << 16
 	treeLevels = 64
 )
 
-// Summarize reads a dump of size bytes for a comparison. The graph is gone when it
-// returns. Errors are those of Analyze.
+// Summarize reads a dump of size bytes for a comparison. It releases the graph
+// before it returns. The errors are those of Analyze.
 func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summary, error) {
 	o.inbound = true
 	d, err := open(ctx, r, size, o)
@@ -65,14 +68,14 @@ func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summ
 	if err != nil {
 		return nil, err
 	}
-	if err := d.judge(ctx, &Report{Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}}, s, o); err != nil {
+	if err := d.addFindings(ctx, &Report{Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}}, s, o); err != nil {
 		return nil, err
 	}
 	o.phase("")
 	return s, nil
 }
 
-// summary is what the graph says of classes and ways.
+// summary returns what the graph says about classes and paths.
 func (d *dump) summary(ctx context.Context, o Options) (*Summary, error) {
 	s := &Summary{classes: map[string]classSum{}, shapes: d.shapes, warnings: slices.Clone(d.warnings)}
 	for _, row := range d.graph.Histogram() {
@@ -114,23 +117,24 @@ func (s *Summary) loaded() map[string]bool {
 	return all
 }
 
-// Objects are how many objects and references between them the dump has.
+// Objects returns the number of objects of the dump, and of references between
+// them.
 func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
 
-// Names says whose names the summary has.
+// Names says which names the summary has.
 func (s *Summary) Names() Naming { return s.dump.Names }
 
-// summarySchema names the form of a summary that is written.
+// summarySchema is the schema of a written summary.
 const summarySchema = "leakgate.summary/1"
 
-// Bounds of a summary that is written, and of one that is read.
+// Limits of a summary that is written, and of one that is read.
 const (
-	// mostWrittenLeaks are those of the leaks, and of the suspects.
+	// mostWrittenLeaks bounds the leaks, and the suspects.
 	mostWrittenLeaks = 10_000
 	maxSummary       = 64 << 20
 )
 
-// errLargeSummary is a summary of more than 64 MB.
+// errLargeSummary is the error for a summary of more than 64 MB.
 var errLargeSummary = errors.New("the summary is larger than 64 MB")
 
 // summaryFile is the written form. docs/formats/summary.md has the fields.
@@ -158,18 +162,19 @@ type summaryClass struct {
 
 // SummaryLeak is all leaks of one key in one dump.
 type SummaryLeak struct {
-	// Key identifies the leak across builds. KeyText holds the lines that Key hashes.
+	// Key identifies the leak across builds. KeyText has the lines that Key
+	// hashes.
 	Key     string   `json:"key"`
 	KeyText []string `json:"key_text"`
-	// Class is that of the first object. Library leaks are those of the platform or of a
-	// library, by a known Pattern.
+	// Class is that of the first object. Library leaks are those of the
+	// platform or of a library, by a known Pattern.
 	Class   string `json:"class"`
 	Library bool   `json:"library"`
 	Pattern string `json:"pattern"`
 	// Fingerprints are Shark's, sorted.
 	Fingerprints []string `json:"fingerprints"`
-	// Instances is how many objects leak; RetainedBytes what they retain, Java and native
-	// bytes, and RetainedNative the latter alone.
+	// Instances is how many objects leak. RetainedBytes is what they retain,
+	// Java and native bytes, and RetainedNative the latter alone.
 	Instances      int64 `json:"instances"`
 	RetainedBytes  int64 `json:"retained_bytes"`
 	RetainedNative int64 `json:"retained_native_bytes"`
@@ -185,15 +190,17 @@ type summaryNode struct {
 	RetainedNative int64  `json:"retained_native_bytes"`
 }
 
-// Form returns the zero value of the type that Encode writes, from which a JSON Schema can be made.
+// Form returns the zero value of the type that Encode writes, from which a JSON
+// Schema can be made.
 func (*Summary) Form() any { return summaryFile{} }
 
-// Encode is the summary as JSON, to be read by ReadSummary: a comparison of what is read says the
-// same. Of more than 10,000 leaks, or suspects, it has those that retain most. The error is
-// errLargeSummary.
+// Encode returns the summary as JSON for ReadSummary. A comparison of decoded
+// summaries has the same result. Of more than 10,000 leaks, or suspects, it has
+// those that retain most. The error is errLargeSummary.
 func (s *Summary) Encode() ([]byte, error) {
 	f := summaryFile{
-		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{}, Empty: append([]string{}, s.empty...), Least: s.tree.least,
+		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{},
+		Empty: append([]string{}, s.empty...), Least: s.tree.least,
 		Tree: make([]summaryNode, len(s.tree.nodes)), Shapes: s.shapes, Warnings: append([]string{}, s.warnings...),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.classes)) {
@@ -214,12 +221,12 @@ func (s *Summary) Encode() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// written are the leaks that are written, in their order.
+// written returns the leaks that are written, in their order.
 func (f *summaryFile) written(leaks []leakSum, what string) []SummaryLeak {
 	out := make([]SummaryLeak, 0, min(len(leaks), mostWrittenLeaks))
 	kept := map[string]bool{}
 	if n := len(leaks) - mostWrittenLeaks; n > 0 {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("%d more %s, which retain least, are left out", n, what))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%d more %s, which retain least, are omitted", n, what))
 		list := make([]*leakSum, len(leaks))
 		for i := range leaks {
 			list[i] = &leaks[i]
@@ -239,10 +246,13 @@ func (f *summaryFile) written(leaks []leakSum, what string) []SummaryLeak {
 }
 
 func (s *leakSum) written() SummaryLeak {
-	return SummaryLeak{s.key, s.text, s.class, s.library, s.pattern, s.fingerprints, s.instances, s.bytes, s.native, s.classes}
+	return SummaryLeak{
+		s.key, s.text, s.class, s.library, s.pattern, s.fingerprints, s.instances, s.bytes, s.native, s.classes,
+	}
 }
 
-// Leaks returns the leaks of the dump, one for each key. The caller must not change them.
+// Leaks returns the leaks of the dump, one per key. The caller must not change
+// them.
 func (s *Summary) Leaks() []SummaryLeak {
 	out := make([]SummaryLeak, len(s.leaks))
 	for i := range s.leaks {
@@ -251,11 +261,13 @@ func (s *Summary) Leaks() []SummaryLeak {
 	return out
 }
 
-// Loaded returns the names of the app's loaded classes, without compiler-generated numbers.
+// Loaded returns the names of the app's loaded classes, without
+// compiler-generated numbers.
 func (s *Summary) Loaded() []string { return slices.Sorted(maps.Keys(s.loaded())) }
 
-// ReadSummary reads what Encode has written. It may come from somebody else: what cannot be the
-// summary of a dump is refused.
+// ReadSummary reads what Encode has written. As the input may come from
+// elsewhere, it returns an error for anything that cannot be the summary of a
+// dump.
 func ReadSummary(r io.Reader) (*Summary, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, maxSummary+1))
 	if err != nil {
@@ -277,15 +289,21 @@ func ReadSummary(r io.Reader) (*Summary, error) {
 		return nil, fmt.Errorf("read summary: %w", err)
 	}
 	s := &Summary{
-		dump: f.Dump, shallow: f.ShallowBytes, classes: make(map[string]classSum, len(f.Classes)), empty: f.Empty, shapes: f.Shapes,
-		leaks: readLeaks(f.Leaks), suspects: readLeaks(f.Suspects), warnings: f.Warnings,
+		dump: f.Dump, shallow: f.ShallowBytes, classes: make(map[string]classSum, len(f.Classes)), empty: f.Empty,
+		shapes: f.Shapes,
+		leaks:  readLeaks(f.Leaks), suspects: readLeaks(f.Suspects), warnings: f.Warnings,
 	}
 	for _, c := range f.Classes {
-		s.classes[c.Class] = classSum{c.Instances, c.ShallowBytes, heap.Size{Java: c.RetainedBytes, Native: c.RetainedNative}}
+		s.classes[c.Class] = classSum{
+			c.Instances, c.ShallowBytes, heap.Size{Java: c.RetainedBytes, Native: c.RetainedNative},
+		}
 	}
 	nodes := make([]heap.ClassNode, len(f.Tree))
 	for i, n := range f.Tree {
-		nodes[i] = heap.ClassNode{Parent: n.Parent, Class: n.Class, Count: n.Objects, Size: heap.Size{Java: n.RetainedBytes, Native: n.RetainedNative}}
+		nodes[i] = heap.ClassNode{
+			Parent: n.Parent, Class: n.Class, Count: n.Objects,
+			Size: heap.Size{Java: n.RetainedBytes, Native: n.RetainedNative},
+		}
 	}
 	s.tree = newClassTree(nodes, f.Least)
 	return s, nil
@@ -294,7 +312,11 @@ func ReadSummary(r io.Reader) (*Summary, error) {
 func readLeaks(list []SummaryLeak) []leakSum {
 	out := make([]leakSum, len(list))
 	for i, l := range list {
-		out[i] = leakSum{key: l.Key, class: l.Class, pattern: l.Pattern, text: l.KeyText, fingerprints: append([]string{}, l.Fingerprints...), library: l.Library, instances: l.Instances, bytes: l.RetainedBytes, native: l.RetainedNative, classes: l.Classes}
+		out[i] = leakSum{
+			key: l.Key, class: l.Class, pattern: l.Pattern, text: l.KeyText,
+			fingerprints: append([]string{}, l.Fingerprints...), library: l.Library, instances: l.Instances,
+			bytes: l.RetainedBytes, native: l.RetainedNative, classes: l.Classes,
+		}
 	}
 	return out
 }
@@ -302,7 +324,7 @@ func readLeaks(list []SummaryLeak) []leakSum {
 // mostBytes bounds each number, so that no sum of them overflows.
 const mostBytes = math.MaxInt64 >> 24
 
-// check refuses what no summary has.
+// check returns an error for what no summary has.
 func (f *summaryFile) check() error {
 	if f.Schema != summarySchema {
 		return fmt.Errorf("its schema is %s, want %s", text.Quote(f.Schema, 40), summarySchema)
@@ -310,22 +332,25 @@ func (f *summaryFile) check() error {
 	if len(f.Tree) == 0 || f.Tree[0].Parent != -1 {
 		return errors.New("its tree has no root")
 	}
-	if f.Least < 1 || !counts(f.ShallowBytes, f.Least, f.Dump.Objects, f.Dump.References, f.Dump.ReachableBytes, f.Dump.ReachableNative) {
-		return errors.New("a number of the dump is none")
+	if f.Least < 1 ||
+		!counts(f.ShallowBytes, f.Least, f.Dump.Objects, f.Dump.References, f.Dump.ReachableBytes,
+			f.Dump.ReachableNative) {
+		return errors.New("a number of the dump is invalid")
 	}
 	for i, n := range f.Tree {
-		// Those of one parent are beside each other, those of a later one behind them.
+		// The children of one parent are adjacent, those of a later parent
+		// follow them.
 		if i > 0 && (n.Parent < max(f.Tree[i-1].Parent, 0) || n.Parent >= i) {
 			return fmt.Errorf("node %d of its tree is out of order", i)
 		}
 		if !counts(n.Objects, n.RetainedBytes, n.RetainedNative) {
-			return fmt.Errorf("a number of node %d is none", i)
+			return fmt.Errorf("a number of node %d is invalid", i)
 		}
 	}
 	met := map[string]bool{}
 	for _, c := range f.Classes {
 		if met[c.Class] || !counts(c.Instances, c.ShallowBytes, c.RetainedBytes, c.RetainedNative) {
-			return fmt.Errorf("class %s is there twice, or a number of it is none", text.Quote(c.Class, 80))
+			return fmt.Errorf("class %s is listed twice, or a number of it is invalid", text.Quote(c.Class, 80))
 		}
 		met[c.Class] = true
 	}
@@ -340,7 +365,7 @@ func plausible(list []SummaryLeak) error {
 			ok = ok && counts(n)
 		}
 		if !ok || met[l.Key] {
-			return fmt.Errorf("leak %s is there twice, or a number of it is none", text.Quote(l.Key, 80))
+			return fmt.Errorf("leak %s is listed twice, or a number of it is invalid", text.Quote(l.Key, 80))
 		}
 		met[l.Key] = true
 	}

@@ -38,11 +38,14 @@ func asJSON(t testing.TB, of any) string {
 	return string(text)
 }
 
-// A comparison of summaries that were written says what one of the dumps says; and a report is
-// the same beside a summary, which is the same beside a report.
+// A comparison of decoded summaries has the same result as one of the dumps. A
+// report is the same with and without a summary, and a summary with and without
+// a report.
 func TestSummaryOfRecordedDumps(t *testing.T) {
 	var all []*Summary
-	for _, name := range []string{"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin"} {
+	for _, name := range []string{
+		"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin",
+	} {
 		file := recorded.Read(t, "hprof", name)
 		alone, err := Summarize(t.Context(), bytes.NewReader(file), int64(len(file)), Options{})
 		if err != nil {
@@ -57,49 +60,53 @@ func TestSummaryOfRecordedDumps(t *testing.T) {
 			t.Fatal(err)
 		}
 		if asJSON(t, report) != asJSON(t, only) {
-			t.Errorf("%s: the report is another one beside a summary", name)
+			t.Errorf("%s: the report differs with a summary", name)
 		}
 		if a, b := encoded(t, alone), encoded(t, beside); !bytes.Equal(a, b) {
-			t.Errorf("%s: the summary is another one beside a report:\n%.2000s\n%.2000s", name, a, b)
+			t.Errorf("%s: the summary differs with a report:\n%.2000s\n%.2000s", name, a, b)
 		}
 		t.Logf("%s: %d bytes of %d", name, len(encoded(t, alone)), len(file))
 		all = append(all, alone)
 	}
 	for _, base := range all {
 		for _, head := range all {
-			if got, want := asJSON(t, Compare(reread(t, base), reread(t, head), many)), asJSON(t, Compare(base, head, many)); got != want {
+			if got, want := asJSON(t, Compare(reread(t, base), reread(t, head), many)),
+				asJSON(t, Compare(base, head, many)); got != want {
 				t.Errorf("by summaries:\n%.1000s\nby dumps:\n%.1000s", got, want)
 			}
 		}
 	}
 }
 
-// The same of random heaps.
+// The same with random heaps.
 func TestSummaryOfRandomDumps(t *testing.T) {
 	for seed := range uint64(200) {
-		base, head := summarized(t, tangle(t, seed)), summarized(t, tangle(t, seed+1))
-		if got, want := asJSON(t, Compare(reread(t, base), reread(t, head), many)), asJSON(t, Compare(base, head, many)); got != want {
+		base, head := summarized(t, randomHeap(t, seed)), summarized(t, randomHeap(t, seed+1))
+		if got, want := asJSON(t, Compare(reread(t, base), reread(t, head), many)),
+			asJSON(t, Compare(base, head, many)); got != want {
 			t.Fatalf("seed %d, by summaries:\n%.1000s\nby dumps:\n%.1000s", seed, got, want)
 		}
 	}
 }
 
-// Of very many leaks those that retain most are written, and a warning says so.
+// Of very many leaks, those that retain most are written, and a warning says
+// so.
 func TestSummaryOfManyLeaks(t *testing.T) {
-	s := summarized(t, tangle(t, 1))
+	s := summarized(t, randomHeap(t, 1))
 	var leaks []Leak
 	for i := range mostWrittenLeaks + 5 {
 		leaks = append(leaks, Leak{Key: fmt.Sprint(i), Class: "A", Instances: 1, RetainedBytes: int64(i)})
 	}
 	s.leaks = sumLeaks(leaks)
 	again := reread(t, s)
-	if len(again.leaks) != mostWrittenLeaks || again.leaks[0].key != "5" || !strings.HasPrefix(again.warnings[len(again.warnings)-1], "5 more leaks") {
+	if len(again.leaks) != mostWrittenLeaks || again.leaks[0].key != "5" ||
+		!strings.HasPrefix(again.warnings[len(again.warnings)-1], "5 more leaks") {
 		t.Errorf("%d leaks, %q", len(again.leaks), again.warnings)
 	}
 }
 
 func TestReadDamagedSummary(t *testing.T) {
-	good := string(encoded(t, summarized(t, tangle(t, 1))))
+	good := string(encoded(t, summarized(t, randomHeap(t, 1))))
 	for name, c := range map[string][2]string{
 		"empty":           {"", "read summary"},
 		"cut":             {good[:len(good)/2], "read summary"},
@@ -107,9 +114,11 @@ func TestReadDamagedSummary(t *testing.T) {
 		"no tree":         {`{"schema":"leakgate.summary/1"}`, "no root"},
 		"a loop":          {strings.Replace(good, `"parent":0`, `"parent":1`, 1), "out of order"},
 		"a negative node": {strings.Replace(good, `"parent":0`, `"parent":-1`, 1), "out of order"},
-		"a negative size": {strings.Replace(good, `"shallow_bytes":`, `"shallow_bytes":-`, 1), "none"},
-		"no least":        {strings.Replace(good, `"least_bytes":`, `"least":`, 1), "none"},
-		"a huge number":   {strings.Replace(good, `"shallow_bytes":`, `"shallow_bytes":9223372036854775807,"x":`, 1), "none"},
+		"a negative size": {strings.Replace(good, `"shallow_bytes":`, `"shallow_bytes":-`, 1), "invalid"},
+		"no least":        {strings.Replace(good, `"least_bytes":`, `"least":`, 1), "invalid"},
+		"a huge number": {
+			strings.Replace(good, `"shallow_bytes":`, `"shallow_bytes":9223372036854775807,"x":`, 1), "invalid",
+		},
 	} {
 		_, err := ReadSummary(strings.NewReader(c[0]))
 		if err == nil || !strings.Contains(err.Error(), c[1]) || strings.Contains(err.Error(), "\u202e") {
@@ -121,13 +130,15 @@ func TestReadDamagedSummary(t *testing.T) {
 	}
 }
 
-// Whatever is read is compared without a fault, with itself to nothing that changed, and is the
-// same when it is written and read again.
+// Any accepted input is compared without a panic, with itself to no changes,
+// and is the same after it is written and read again.
 func FuzzReadSummary(f *testing.F) {
 	for seed := range uint64(4) {
-		f.Add(encoded(f, summarized(f, tangle(f, seed))))
+		f.Add(encoded(f, summarized(f, randomHeap(f, seed))))
 	}
-	f.Add([]byte(`{"schema":"leakgate.summary/1","least_bytes":1,"tree":[{"parent":-1},{"class":"A","objects":1,"retained_java_bytes":9}],"leaks":[{"key":"k","key_text":["a"],"classes":{"A":1},"instances":1}]}`))
+	f.Add([]byte(`{"schema":"leakgate.summary/1","least_bytes":1,` +
+		`"tree":[{"parent":-1},{"class":"A","objects":1,"retained_java_bytes":9}],` +
+		`"leaks":[{"key":"k","key_text":["a"],"classes":{"A":1},"instances":1}]}`))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		s, err := ReadSummary(bytes.NewReader(file))
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// suspect gives a place where memory piles up as the report has it. The trace is that of
-// the place; what GC roots hold has one of its own.
+// suspect returns a place where memory accumulates as the report has it. The
+// trace is that of the place; accumulations by GC roots have one of their own.
 func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		x = t.example(a)
@@ -22,8 +22,10 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	}
 	r.RetainedBytes, r.RetainedNative = a.Retained.Total(), a.Retained.Native
 	r.Accumulates = &Accumulation{
-		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share, OtherClasses: classSums(a.Beside),
-		Holds: a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), OtherHeld: classSums(a.HeldBeside), Cache: a.Cache,
+		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share,
+		OtherClasses: classSums(a.Beside),
+		Holds:        a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), OtherHeld: classSums(a.HeldBeside),
+		Cache: a.Cache,
 	}
 	if a.Behind.Count > 0 {
 		r.Accumulates.AppClass = &classSums([]heap.ClassSum{a.Behind})[0]
@@ -34,16 +36,17 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	text := x.KeyText() + "accumulates " + trace.StableClass(a.Class) + "\n"
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
-		// One line, so that it is not the key of what piles up in the one object of that class
-		// that a GC root holds.
+		// One line, so that it differs from the key of what accumulates in the
+		// one object of that class that a GC root holds.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
 	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)
 	return r
 }
 
-// example is the trace of the object that retains most of what GC roots hold: it alone,
-// by the kind of root that they have in common, whoever else leads to it.
+// example returns the trace of the object that retains most among those that GC
+// roots hold: only that object, by their common kind of root, even if other
+// paths lead to it.
 func (t *tracing) example(a *accumulation) *trace.Trace {
 	e := trace.Element{Object: a.Object, Class: a.Class, Type: "instance", Labels: t.inspector.Inspect(a.Object).Labels}
 	if strings.HasSuffix(a.Class, "[]") {

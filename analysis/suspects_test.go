@@ -12,10 +12,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// suspects are those of an app with something added.
+// suspects returns those of an app with something added.
 func suspects(t *testing.T, add func(h *hproftest.Heap)) []Leak {
 	t.Helper()
-	dump := grown(t, add)
+	dump := appWith(t, add)
 	r, err := Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), Options{Top: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -23,11 +23,11 @@ func suspects(t *testing.T, add func(h *hproftest.Heap)) []Leak {
 	return r.Suspects
 }
 
-// What GC roots hold is named by the kind of root and the class, with the largest as its
-// trace, whoever else leads to that.
+// Accumulations by GC roots are named by the kind of root and the class, with
+// the trace of the largest object, even if other paths lead to it.
 func TestSuspectOfRoots(t *testing.T) {
 	var largest hprof.ID
-	dump := grown(t, func(h *hproftest.Heap) {
+	dump := appWith(t, func(h *hproftest.Heap) {
 		rootedBy(hprof.SubRootJNIGlobal, sessions)(h)
 		s := h.New(h.Class("com.shop.Session"), hproftest.Fields{"data": h.Padding(700)})
 		h.Root(hprof.SubRootMonitorUsed, s)
@@ -52,22 +52,26 @@ func TestSuspectOfRoots(t *testing.T) {
 	if !slices.Equal(s.KeyText, text) || s.Key != trace.KeyOf(text[0]+"\n") || s.Fingerprint != "" {
 		t.Errorf("key %s of %q, fingerprint %q", s.Key, s.KeyText, s.Fingerprint)
 	}
-	if s.GCRoot != "JNI_GLOBAL" || s.GCRootText != "Global variable in native code" || s.Class != "com.shop.Session" || s.Library || s.Instances != 1 {
+	if s.GCRoot != "JNI_GLOBAL" || s.GCRootText != "Global variable in native code" || s.Class != "com.shop.Session" ||
+		s.Library || s.Instances != 1 {
 		t.Errorf("%+v", s)
 	}
-	if !slices.Equal(s.Objects, []string{Hex(largest)}) || len(s.Trace) != 1 || s.Trace[0].Object != Hex(largest) || s.Trace[0].Leaking != "UNKNOWN" || s.Trace[0].Type != "instance" {
+	if !slices.Equal(s.Objects, []string{Hex(largest)}) || len(s.Trace) != 1 || s.Trace[0].Object != Hex(largest) ||
+		s.Trace[0].Leaking != "UNKNOWN" || s.Trace[0].Type != "instance" {
 		t.Errorf("objects %q, trace %+v", s.Objects, s.Trace)
 	}
 	a, one := s.Accumulates, g.Retained(g.Exactly("com.shop.Session")[0]).Total()
-	want := Accumulation{Class: "com.shop.Session", Count: sessions + 1, Root: "JNI_GLOBAL", Bytes: sessions*one + *s.Trace[0].RetainedBytes, Share: a.Share,
+	want := Accumulation{
+		Class: "com.shop.Session", Count: sessions + 1, Root: "JNI_GLOBAL", Bytes: sessions*one +
+			*s.Trace[0].RetainedBytes, Share: a.Share,
 		Holds: "byte[]", Held: sessions + 1, HeldBytes: sessions*500 + 700}
 	if !reflect.DeepEqual(*a, want) || s.RetainedBytes != a.Bytes || a.Share < 0.05 || a.Share > 1 {
 		t.Errorf("%d bytes, %+v\nwant %+v", s.RetainedBytes, *a, want)
 	}
 }
 
-// A list that begins at a native global is another suspect than many native globals of
-// its class, and keys of roots are as stable as others.
+// A list that begins at a native global is a different suspect than many native
+// globals of its class, and keys of roots are as stable as others.
 func TestSuspectKeysOfRoots(t *testing.T) {
 	node := func(h *hproftest.Heap, class string) func(next hproftest.Ref) hproftest.Ref {
 		c := h.Declare(class, nil, "object next", "object data")
@@ -92,8 +96,10 @@ func TestSuspectKeysOfRoots(t *testing.T) {
 	})
 	keys := map[string]string{}
 	for name, list := range map[string][]Leak{
-		"linked": linked, "globals": apart(hprof.SubRootJNIGlobal, "com.shop.Node"), "monitors": apart(hprof.SubRootMonitorUsed, "com.shop.Node"),
-		"first": apart(hprof.SubRootJNIGlobal, "com.shop.Cart$$ExternalSyntheticLambda0"), "second": apart(hprof.SubRootJNIGlobal, "com.shop.Cart$$ExternalSyntheticLambda7"),
+		"linked": linked, "globals": apart(hprof.SubRootJNIGlobal, "com.shop.Node"),
+		"monitors": apart(hprof.SubRootMonitorUsed, "com.shop.Node"),
+		"first":    apart(hprof.SubRootJNIGlobal, "com.shop.Cart$$ExternalSyntheticLambda0"),
+		"second":   apart(hprof.SubRootJNIGlobal, "com.shop.Cart$$ExternalSyntheticLambda7"),
 	} {
 		if len(list) != 1 {
 			t.Fatalf("%s: %+v", name, list)
@@ -108,12 +114,14 @@ func TestSuspectKeysOfRoots(t *testing.T) {
 	if len(slices.Compact(different)) != 4 {
 		t.Errorf("%v", keys)
 	}
-	if want := []string{"JNI_GLOBAL com.shop.Node", "accumulates com.shop.Node"}; !slices.Equal(linked[0].KeyText, want) || linked[0].Accumulates.Root != "" {
+	if want := []string{
+		"JNI_GLOBAL com.shop.Node", "accumulates com.shop.Node",
+	}; !slices.Equal(linked[0].KeyText, want) || linked[0].Accumulates.Root != "" {
 		t.Errorf("%q", linked[0].KeyText)
 	}
 }
 
-// Other classes in a place are told, and change nothing in its identity.
+// Other classes in a place are reported, and do not change its identity.
 func TestSuspectBeside(t *testing.T) {
 	list := func(photos int) Leak {
 		found := suspects(t, func(h *hproftest.Heap) {
@@ -137,19 +145,21 @@ func TestSuspectBeside(t *testing.T) {
 	}
 	a := beside.Accumulates
 	want := []ClassSum{{"com.shop.Photo", 1000, a.OtherClasses[0].Bytes}}
-	if !slices.Equal(a.OtherClasses, want) || a.OtherClasses[0].Bytes < 1_000_000 || a.OtherClasses[0].Bytes+a.Bytes > beside.RetainedBytes || a.Class != "com.shop.Session" {
+	if !slices.Equal(a.OtherClasses, want) || a.OtherClasses[0].Bytes < 1_000_000 ||
+		a.OtherClasses[0].Bytes+a.Bytes > beside.RetainedBytes || a.Class != "com.shop.Session" {
 		t.Errorf("%+v", a)
 	}
 }
 
-// Only the heap of the app counts in what is told of roots: no heap.Accumulation has bytes
-// of the phone's.
+// Only the heap of the app counts in numbers about roots: no heap.Accumulation
+// includes bytes of the system heaps.
 func TestSuspectsOfRootsInTheApp(t *testing.T) {
-	g := loaded(t, grown(t, func(h *hproftest.Heap) {
+	g := loaded(t, appWith(t, func(h *hproftest.Heap) {
 		rootedBy(hprof.SubRootJNIGlobal, sessions)(h)
 		h.In(hproftest.Zygote, func() {
 			for range sessions {
-				h.Root(hprof.SubRootJNIGlobal, h.New(h.Class("com.shop.Session"), hproftest.Fields{"data": h.Padding(300)}))
+				h.Root(hprof.SubRootJNIGlobal,
+					h.New(h.Class("com.shop.Session"), hproftest.Fields{"data": h.Padding(300)}))
 			}
 		})
 	}))
@@ -159,7 +169,7 @@ func TestSuspectsOfRootsInTheApp(t *testing.T) {
 	}
 	inApp, bytes := int64(0), heap.Size{}
 	for _, o := range g.Exactly("com.shop.Session") {
-		if !given(g.Heaps[g.HeapOf(o)]) {
+		if !isSystemHeap(g.Heaps[g.HeapOf(o)]) {
 			inApp++
 			bytes.Java += g.Retained(o).Java
 		}

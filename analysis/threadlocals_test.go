@@ -10,12 +10,14 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// historyDump has values of one variable in some threads, and of another one in a thread.
+// historyDump has values of one variable in some threads, and of another one in
+// a thread.
 func historyDump(t *testing.T, h *hproftest.Heap, form hproftest.Form, names []string) []byte {
 	t.Helper()
 	type f = hproftest.Fields
 	local := h.Declare("java.lang.ThreadLocal", nil, "int threadLocalHashCode")
-	entry := h.Declare("java.lang.ThreadLocal$ThreadLocalMap$Entry", h.Class("java.lang.ref.WeakReference"), "object value")
+	entry := h.Declare("java.lang.ThreadLocal$ThreadLocalMap$Entry", h.Class("java.lang.ref.WeakReference"),
+		"object value")
 	table := h.Declare("java.lang.ThreadLocal$ThreadLocalMap", nil, "object table", "int size")
 	history, other := h.New(local, nil), h.New(local, nil)
 	h.Hold("com.shop.RequestContext", "HISTORY", history)
@@ -37,8 +39,8 @@ func historyDump(t *testing.T, h *hproftest.Heap, form hproftest.Form, names []s
 	return dump
 }
 
-// TestThreadsOfThreadLocals: a value of a thread local variable is named with the threads that
-// have one, their numbers folded, and names that the app gave hidden.
+// A value of a thread local variable is reported with the threads that have
+// one. Their numbers are folded, and names that the app chose are hidden.
 func TestThreadsOfThreadLocals(t *testing.T) {
 	t.Parallel()
 	const value = "value of ThreadLocal RequestContext.HISTORY"
@@ -51,8 +53,16 @@ func TestThreadsOfThreadLocals(t *testing.T) {
 		{[]string{"Thread-7"}, " in thread Thread-7", " in thread Thread-7"},
 		{[]string{"sync of bob"}, " in thread sync of bob", " in thread …#HASH"},
 		{[]string{"upload 1", "upload 2"}, " in 2 threads upload *", " in 2 threads …#HASH"},
-		{append([]string{"upload 1", "main2"}, pool...), " in 5 threads: pool-1-thread-* (3), main* (1), upload * (1)", " in 5 threads: pool-1-thread-* (3), …#HASH (1), …#HASH (1)"},
-		{append([]string{"a", "b", "c", "d"}, pool...), " in 7 threads: pool-1-thread-* (3), a (1), b (1) and 2 more", " in 7 threads: pool-1-thread-* (3), …#HASH (1), …#HASH (1) and 2 more"},
+		{
+			append([]string{"upload 1", "main2"}, pool...),
+			" in 5 threads: pool-1-thread-* (3), main* (1), upload * (1)",
+			" in 5 threads: pool-1-thread-* (3), …#HASH (1), …#HASH (1)",
+		},
+		{
+			append([]string{"a", "b", "c", "d"}, pool...),
+			" in 7 threads: pool-1-thread-* (3), a (1), b (1) and 2 more",
+			" in 7 threads: pool-1-thread-* (3), …#HASH (1), …#HASH (1) and 2 more",
+		},
 	}
 	hash := regexp.MustCompile(`#[a-p]{6}`)
 	for _, test := range tests {
@@ -61,7 +71,8 @@ func TestThreadsOfThreadLocals(t *testing.T) {
 			"android": historyDump(t, hproftest.Android(hproftest.Phone{SDK: 34}), hproftest.Form{}, test.names),
 		} {
 			for _, show := range []bool{true, false} {
-				r, err := Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), Options{LeakingClasses: []string{"com.shop.Screen"}, ShowTexts: show})
+				r, err := Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)),
+					Options{LeakingClasses: []string{"com.shop.Screen"}, ShowTexts: show})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -408,7 +408,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 		r := analyzed(t, path, "--top", "3")
 		d := r.Dump
 		if !d.Truncated || d.TruncatedAt == nil || *d.TruncatedAt > int64(n) || d.Partial || d.Objects > last || d.Objects == 0 || len(r.Warnings) == 0 ||
-			!strings.Contains(r.Warnings[0], fmt.Sprintf("cut off at offset %d", *d.TruncatedAt)) {
+			!strings.Contains(r.Warnings[0], fmt.Sprintf("truncated at offset %d", *d.TruncatedAt)) {
 			t.Errorf("%d bytes: %+v, %q", n, d, r.Warnings)
 			continue
 		}
@@ -417,10 +417,10 @@ func TestAnalyzeTruncated(t *testing.T) {
 		if quick.Objects != d.Objects || !quick.Truncated || *quick.TruncatedAt != *d.TruncatedAt {
 			t.Errorf("%d bytes: histogram %+v, %d of %+v", n, quick, *quick.TruncatedAt, d)
 		}
-		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, "\nwarning: the dump is cut off at offset ") {
+		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, "\nwarning: the dump is truncated at offset ") {
 			t.Errorf("%d bytes: no warning in the text", n)
 		}
-		if list := lookedUp(t, path, "0xb0cc6c78"); !slices.ContainsFunc(list.Warnings, func(w string) bool { return strings.Contains(w, "cut off") }) {
+		if list := lookedUp(t, path, "0xb0cc6c78"); !slices.ContainsFunc(list.Warnings, func(w string) bool { return strings.Contains(w, "truncated") }) {
 			t.Errorf("%d bytes: objects warn of %q", n, list.Warnings)
 		}
 	}
@@ -435,7 +435,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 		path := dumpFile(t, hproftest.Cut(dump, n))
 		for _, verb := range [][]string{{"analyze"}, {"analyze", "--json", "--partial"}, {"analyze", "--only", "histogram"}, {"objects", "0x1"}} {
 			args := slices.Insert(slices.Clone(verb), 1, path)
-			refused(t, exitUnread, args, "there is no object in this dump", "copy it again", args[1])
+			refused(t, exitUnread, args, "the dump contains no objects", "copy it again", args[1])
 		}
 	}
 }
@@ -518,7 +518,7 @@ func TestAnalyzeWrongInput(t *testing.T) {
 	if code, out, errOut := fed(t, strings.NewReader(""), "analyze", "-"); code != exitUnread || out != "" || !strings.Contains(errOut, "standard input") {
 		t.Errorf("nothing on stdin: exit %d, %q, %q", code, out, errOut)
 	}
-	if code, _, errOut := fed(t, strings.NewReader("JAVA PROFILE 1.0.2"), "analyze", "-"); code != exitUnread || !strings.Contains(errOut, "standard input: there is no object") {
+	if code, _, errOut := fed(t, strings.NewReader("JAVA PROFILE 1.0.2"), "analyze", "-"); code != exitUnread || !strings.Contains(errOut, "standard input: the dump contains no objects") {
 		t.Errorf("a header on stdin: exit %d, %q", code, errOut)
 	}
 	if _, _, errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut, "--partial") {
@@ -640,7 +640,7 @@ func TestAnalyzeTwoSnapshots(t *testing.T) {
 	path, want := dumpFile(t, both.Bytes()), analyzed(t, dumpFile(t, alone))
 	for _, r := range []findings{analyzed(t, path), analyzed(t, path, "--only", "histogram")} {
 		if r.Dump.Snapshots != 2 || r.Dump.Objects != want.Dump.Objects || r.row("long[]").Instances != want.row("long[]").Instances ||
-			!slices.Contains(r.Warnings, "the file has 2 heaps; the last is analysed") {
+			!slices.Contains(r.Warnings, "the file has 2 heaps; the last one is analyzed") {
 			t.Errorf("%+v, %q, want %+v", r.Dump, r.Warnings, want.Dump)
 		}
 	}

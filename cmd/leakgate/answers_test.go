@@ -141,7 +141,7 @@ func TestFailOnLeak(t *testing.T) {
 		{"a local of main", local, art, 10, 1, 1, "held only by a local variable of thread main"},
 		{"a root of unknown kind", interned, art, 10, 1, 1, "held only by a GC root of unknown kind"},
 		{"weakly held", weak, art, 10, exitOK, exitOK, "weakly reachable"},
-		{"a field of its own called referent", traitor, art, 10, 5, exitOK, "strongly held, only by references that are never followed"},
+		{"a field of its own called referent", traitor, art, 10, 5, exitOK, "strongly held, but only by references that leak traces do not follow"},
 		{"a JVM", jvm, hproftest.Form{Runtime: hproftest.HotSpot}, 10, 5, exitOK, "nothing marks objects of a JVM"},
 		{"truncated", clean, art, 9, exitUnread, exitOK, "the dump is incomplete"},
 	} {

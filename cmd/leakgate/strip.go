@@ -256,7 +256,7 @@ func reportOf(file *spool.File, done hprof.Stripped) strippedReport {
 		}
 	}
 	if r.Truncated {
-		r.Warnings = append(r.Warnings, "the dump is cut off, and so is the stripped one")
+		r.Warnings = append(r.Warnings, "the dump is truncated, and so is the stripped copy")
 	}
 	return r
 }

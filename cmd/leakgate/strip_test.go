@@ -199,7 +199,7 @@ func TestStripTruncated(t *testing.T) {
 	path, dir := dumpFile(t, data), t.TempDir()
 	out := filepath.Join(dir, "out.hprof")
 	code, _, errOut := ran(t, "strip", path, out)
-	if code != exitOK || errOut != "warning: the dump is cut off, and so is the stripped one\n" {
+	if code != exitOK || errOut != "warning: the dump is truncated, and so is the stripped copy\n" {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 	checkFile(t, out, want)

@@ -89,9 +89,9 @@ func (f Fit) Doubt() error {
 	const advice = "names of the source would be wrong; use the mapping.txt that was written by the build that ran"
 	switch {
 	case f.Missing >= fewFields && f.Missing*missingShare > f.Fields:
-		return fmt.Errorf("the mapping%s is of another build: %d of the %d fields that it names are not in the dump's classes; %s", f.called(), f.Missing, f.Fields, advice)
+		return fmt.Errorf("the mapping%s belongs to another build: %d of the %d fields that it names are not in the dump's classes; %s", f.called(), f.Missing, f.Fields, advice)
 	case f.Unknown >= fewClasses && 2*f.Unknown > f.Short, f.Unknown >= fewShort && f.Found == 0:
-		return fmt.Errorf("the mapping%s is of another build or another app: of %d classes in the dump with short names it lacks %d (%s); %s", f.called(), f.Short, f.Unknown, strings.Join(f.Examples, ", "), advice)
+		return fmt.Errorf("the mapping%s belongs to another build or another app: of %d classes in the dump with short names it lacks %d (%s); %s", f.called(), f.Short, f.Unknown, strings.Join(f.Examples, ", "), advice)
 	case f.Renamed >= fewClasses && f.Found == 0:
 		return fmt.Errorf("the mapping%s does not fit the dump: it renames %d classes and the dump has none of them; the dump is of a build that is not obfuscated, or of another app: leave the mapping away, or %s", f.called(), f.Renamed, advice)
 	}

@@ -45,7 +45,7 @@ func TestFit(t *testing.T) {
 		dump  []string
 		doubt string
 	}{
-		{"a dump of a larger build", mustRead(t, other), dump, "the mapping 0000001 is of another build or another app: of 50 classes in the dump with short names it lacks 45 (u, ac, ag, ao, as)"},
+		{"a dump of a larger build", mustRead(t, other), dump, "the mapping 0000001 belongs to another build or another app: of 50 classes in the dump with short names it lacks 45 (u, ac, ag, ao, as)"},
 		{"a dump of a build that is not obfuscated", m, plain, "it renames 200 classes and the dump has none of them"},
 		{"nothing is renamed", mustRead(t, "# compiler: R8\n"), plain, ""},
 		{"nothing is renamed, the dump is", mustRead(t, "# compiler: R8\n"), dump, "lacks 50"},
@@ -77,7 +77,7 @@ func TestFitFields(t *testing.T) {
 			fit.AddFields(m, name, []string{"a", letters(i%26 + 1), "own"})
 		}
 		err := fit.Doubt()
-		if (err == nil) != (m == right) || err != nil && !strings.Contains(err.Error(), "the mapping 0000002 is of another build: ") {
+		if (err == nil) != (m == right) || err != nil && !strings.Contains(err.Error(), "the mapping 0000002 belongs to another build: ") {
 			t.Errorf("%s: %+v %v", m.ID, fit, err)
 		}
 	}

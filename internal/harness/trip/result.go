@@ -58,7 +58,7 @@ func (t *trip) heap(r *record.Trip) record.TripMeasure {
 	if t.heaps.report != nil {
 		r.Found = t.heaps.report.Found
 		for _, w := range t.heaps.report.Warnings {
-			if !strings.HasPrefix(w, "two dumps say little") { // which the verdict says
+			if !strings.HasPrefix(w, "two dumps prove little") { // which the verdict says
 				r.Warnings = append(r.Warnings, text.Head(w, maxStep))
 			}
 		}
