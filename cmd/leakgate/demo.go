@@ -56,7 +56,7 @@ tests of it. The lines to type in another shell are printed.`,
 	cmd.Flags().Var(number(&f.seed, "N", 0), "seed", "seed of the simulated memory")
 	f.declareOutput(cmd.Flags(), "run.json (with --serve: where the phone is)")
 	f.serving.declare(cmd.Flags())
-	f.patience = monitor.DefaultPatience
+	f.patience = monitor.DefaultSampling.Patience
 	return cmd
 }
 

@@ -44,7 +44,7 @@ func (f *runFlags) declare(fs *pflag.FlagSet) {
 	f.declareOutput(fs, "run.json")
 	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process is inconclusive")
 	fs.BoolVar(&f.unjudged, "allow-unjudged", false, "exit with 0 also if nothing could be judged or a heap dump is missing")
-	f.patience = monitor.DefaultPatience
+	f.patience = monitor.DefaultSampling.Patience
 	fs.Var(span(&f.patience), "patience", "how long a device may be disconnected before its part of the run ends")
 }
 
@@ -112,15 +112,21 @@ func serials(flag string) []string {
 	return []string{flag}
 }
 
+// sampling returns how devices are read.
+func (f *runFlags) sampling() monitor.Sampling {
+	s := monitor.DefaultSampling
+	s.Patience = f.patience
+	return s
+}
+
 // carryOut prepares a run and carries it out: signals, directory, screen, verdict.
 func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, int) {
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
 	p.options = monitor.Options{
-		Strict: f.strict, AllowUnjudged: f.unjudged, Tool: "leakgate " + version(), Hurry: hurry,
-		Patience: f.patience, Budget: monitor.DefaultBudget,
-		Headroom: monitor.DefaultHeadroom,
+		ExitRules: monitor.ExitRules{Strict: f.strict, AllowUnjudged: f.unjudged},
+		Sampling:  f.sampling(), Tool: "leakgate " + version(), Hurry: hurry,
 	}
 	err := prepare(p)
 	if err != nil {

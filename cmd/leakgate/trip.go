@@ -56,7 +56,7 @@ prints is in the logs of that directory.`,
 	f.responseFlags.declare(flags)
 	f.declareOutput(flags, record.TripName)
 	flags.BoolVar(&f.strict, "strict", false, "exit with 5 if any measure is inconclusive")
-	f.patience = monitor.DefaultPatience
+	f.patience = monitor.DefaultSampling.Patience
 	return cmd
 }
 
@@ -106,8 +106,8 @@ func (f *tripFlags) trip(c console, args []string) int {
 	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn}); err != nil {
 		return f.refused(c, ctx, err)
 	}
-	p.options.Dir, p.options.Tool, p.options.Hurry, p.options.Patience = f.folder(c, c.verb), "leakgate "+version(), hurry, f.patience
-	p.options.Budget, p.options.Headroom = monitor.DefaultBudget, monitor.DefaultHeadroom
+	p.options.Dir, p.options.Tool, p.options.Hurry = f.folder(c, c.verb), "leakgate "+version(), hurry
+	p.options.Sampling = f.sampling()
 	p.options.Collect = monitor.CollectNever // a trip counts between its loops, when the app has settled
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
 	// The current directory need not be a checkout of the app: git is not asked.

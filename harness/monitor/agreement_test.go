@@ -89,7 +89,8 @@ func randomRun(t *testing.T, r *rand.Rand) (Options, func(context.Context)) {
 	}
 	p := phone("S1", opt, specs...)
 	o := options(t, p)
-	o.Patience, o.Budget, o.Headroom = 20*time.Minute, DefaultBudget, DefaultHeadroom
+	o.Sampling = defaultBudget
+	o.Patience, o.Headroom = 20*time.Minute, DefaultSampling.Headroom
 	o.Duration = time.Duration(25+r.IntN(35)) * time.Minute
 	if r.IntN(2) == 0 {
 		o.Policy = detector.RobustPolicy()

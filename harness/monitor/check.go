@@ -66,6 +66,23 @@ type OpenCheck struct {
 	window  *OpenWindow
 	began   float64
 
+	objects objectChanges
+	// skipped is why the check is not judged, "" where it is.
+	skipped string
+	// found are the processes by name, in the order in which they were read.
+	found    []*record.CheckedProcess
+	readings int
+	took     time.Duration
+	// unread says why nothing was read, where the caller knows.
+	unread string
+
+	mu       sync.Mutex
+	closed   *record.Check
+	closeErr error
+}
+
+// objectChanges are the objects of each incarnation that a check has seen.
+type objectChanges struct {
 	// before are the counts of each incarnation before the body, uncounted those that could
 	// not be counted then.
 	before    map[incarnation]map[string]int64
@@ -78,20 +95,15 @@ type OpenCheck struct {
 	// that seem to have some why nobody could look.
 	older  map[incarnation][]record.CheckedLeak
 	hidden map[incarnation]string
-	// skipped is why the check is not judged, "" where it is.
-	skipped string
 	// there are the incarnations that ran at the beginning or later.
 	there map[incarnation]bool
-	// found are the processes by name, in the order in which they were read.
-	found    []*record.CheckedProcess
-	readings int
-	took     time.Duration
-	// unread says why nothing was read, where the caller knows.
-	unread string
+}
 
-	mu       sync.Mutex
-	closed   *record.Check
-	closeErr error
+func newObjectChanges() objectChanges {
+	return objectChanges{
+		before: map[incarnation]map[string]int64{}, uncounted: map[incarnation]error{},
+		older: map[incarnation][]record.CheckedLeak{}, hidden: map[incarnation]string{}, there: map[incarnation]bool{},
+	}
 }
 
 // Check opens a check: a window on its device, and the counts of objects of each process that
@@ -128,7 +140,7 @@ func (w *LiveRun) openCheck(o CheckOptions) (*OpenCheck, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check: %w", err)
 	}
-	c := &OpenCheck{live: w, session: s, options: o, window: window, before: map[incarnation]map[string]int64{}, uncounted: map[incarnation]error{}, older: map[incarnation][]record.CheckedLeak{}, hidden: map[incarnation]string{}, there: map[incarnation]bool{}}
+	c := &OpenCheck{live: w, session: s, options: o, window: window, objects: newObjectChanges()}
 	if err := s.ask(func() { c.began = s.part.Seconds(max(s.part.Up(), s.part.At(s.clock.now()))) }); err != nil {
 		_, cerr := window.Close()
 		return nil, errors.Join(fmt.Errorf("check %s: %w", text.Quote(o.Name, maxMarkShown), err), cerr)
@@ -157,19 +169,19 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.body = map[incarnation]bool{}
+	c.objects.body = map[incarnation]bool{}
 	for i, counts := range c.count(ctx, rows) {
 		of := incarnationOf(rows[i])
-		c.body[of] = true
-		c.before[of] = counts.objects
-		delete(c.uncounted, of)
+		c.objects.body[of] = true
+		c.objects.before[of] = counts.objects
+		delete(c.objects.uncounted, of)
 		if counts.err != nil {
-			c.uncounted[of] = counts.err
-		} else if !c.opened {
+			c.objects.uncounted[of] = counts.err
+		} else if !c.objects.opened {
 			c.findOlder(ctx, rows[i], counts.objects)
 		}
 	}
-	c.opened = true
+	c.objects.opened = true
 	return nil
 }
 
@@ -191,12 +203,12 @@ func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int6
 			err = dumpError(d)
 		}
 		if err == nil {
-			c.older[of] = c.live.seenOf(of).New(d.Leaks)
+			c.objects.older[of] = c.live.seenOf(of).New(d.Leaks)
 			return
 		}
 		why = err.Error()
 	}
-	c.hidden[of] = fmt.Sprintf("%s: had %s without a window before the body, and no heap dump could show whether they leak: %s",
+	c.objects.hidden[of] = fmt.Sprintf("%s: had %s without a window before the body, and no heap dump could show whether they leak: %s",
 		r.Process, text.Count(int(hidden), "Activity", "Activities"), text.Head(why, maxReason))
 }
 
@@ -209,14 +221,14 @@ func (c *OpenCheck) look(ctx context.Context) ([]Row, error) {
 	var out []Row
 	err := c.session.ask(func() {
 		now := c.session.clock.now()
-		for _, x := range c.session.order {
+		for _, x := range c.session.subjects.order {
 			if x.present && c.watches(x.Name) {
 				out = append(out, c.session.row(x, now))
 			}
 		}
 	})
 	for _, r := range out {
-		c.there[incarnationOf(r)] = true
+		c.objects.there[incarnationOf(r)] = true
 	}
 	return out, err
 }
@@ -270,9 +282,9 @@ func (c *OpenCheck) Collect(ctx context.Context) error {
 	for i, after := range c.count(ctx, rows) {
 		c.keep(c.collect(ctx, rows[i], after))
 	}
-	for of := range c.body {
+	for of := range c.objects.body {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.User == of.user && r.Name == of.name }) {
-			c.keep(record.CheckedProcess{User: of.user, Process: of.name, PID: of.pid, Verdict: record.VerdictNotChecked, Leaks: []record.CheckedLeak{}, Before: check.Keep(c.before[of]),
+			c.keep(record.CheckedProcess{User: of.user, Process: of.name, PID: of.pid, Verdict: record.VerdictNotChecked, Leaks: []record.CheckedLeak{}, Before: check.Keep(c.objects.before[of]),
 				Text: of.name + ": not checked: it ended within the body, and what it held with it"})
 		}
 	}
@@ -313,15 +325,15 @@ func verbOf(v record.CheckVerdict) string {
 // collect judges one process after the body.
 func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.CheckedProcess {
 	of := incarnationOf(r)
-	before, known := c.before[of]
+	before, known := c.objects.before[of]
 	if !known { // the body did not run, or the device did not answer before it
 		before, known = c.live.latestCounts(of)
 	}
 	p := record.CheckedProcess{User: r.User, Process: r.Name, PID: r.PID, Before: check.Keep(before), After: check.Keep(after.objects), Leaks: []record.CheckedLeak{}}
-	check.Judge(c.older[of], c.options.Known, func(string) []string { return nil })
-	p.Older, c.older[of] = c.older[of], nil
+	check.Judge(c.objects.older[of], c.options.Known, func(string) []string { return nil })
+	p.Older, c.objects.older[of] = c.objects.older[of], nil
 	defer func() { // of the next attempt, and of the next check
-		c.before[of] = after.objects
+		c.objects.before[of] = after.objects
 		c.live.setLatestCounts(of, after.objects)
 	}()
 	switch {
@@ -351,11 +363,11 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.Chec
 // unsuspicious is the verdict on a process that need not be dumped.
 func (c *OpenCheck) unsuspicious(r Row, known bool) (record.CheckVerdict, string) {
 	of := incarnationOf(r)
-	switch err := c.uncounted[of]; {
-	case c.hidden[of] != "":
-		return record.VerdictInconclusive, c.hidden[of]
-	case c.restarted(of) != 0:
-		return record.VerdictInconclusive, fmt.Sprintf("%s: restarted within the body (pid %d, then %d): what pid %[2]d held is gone, and was not checked", r.Name, c.restarted(of), r.PID)
+	switch err := c.objects.uncounted[of]; {
+	case c.objects.hidden[of] != "":
+		return record.VerdictInconclusive, c.objects.hidden[of]
+	case c.objects.restarted(of) != 0:
+		return record.VerdictInconclusive, fmt.Sprintf("%s: restarted within the body (pid %d, then %d): what pid %[2]d held is gone, and was not checked", r.Name, c.objects.restarted(of), r.PID)
 	case err != nil:
 		return record.VerdictInconclusive, r.Name + ": its objects could not be counted before the body: " + text.Head(err.Error(), maxReason)
 	case known:
@@ -366,7 +378,7 @@ func (c *OpenCheck) unsuspicious(r Row, known bool) (record.CheckVerdict, string
 
 // restarted returns the pid of the incarnation that ran before the body in the place of one that
 // did not, 0 where there is none.
-func (c *OpenCheck) restarted(now incarnation) int {
+func (c *objectChanges) restarted(now incarnation) int {
 	if c.body[now] {
 		return 0
 	}
@@ -644,7 +656,7 @@ func (c *OpenCheck) addLeaking(from, to float64) {
 	if !c.options.Live {
 		return
 	}
-	for _, x := range c.session.order {
+	for _, x := range c.session.subjects.order {
 		if c.watches(x.Name) && x.Account.WasLeaking(from, to) {
 			c.add(x.User, x.Key().Name, x.PID, record.VerdictLeak, x.Key().Name+": was LEAKING within the check")
 		}
@@ -691,7 +703,7 @@ func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 	step := max(c.session.clock.real(deathDelay)/4, time.Millisecond)
 	for end := time.Now().Add(c.session.clock.real(deathDelay) + askDeath); time.Now().Before(end); {
 		open := false
-		err := c.session.ask(func() { open = c.session.deaths.away || len(c.session.ends) > 0 })
+		err := c.session.ask(func() { open = c.session.deaths.open() })
 		if err != nil || !open {
 			return err
 		}
@@ -714,12 +726,12 @@ func (c *OpenCheck) addEnds(from, to float64) {
 		}
 		return out
 	}
-	for _, x := range c.session.order {
+	for _, x := range c.session.subjects.order {
 		if !c.watches(x.Name) {
 			continue
 		}
 		deaths, faults := within(x.Account.Deaths()), within(x.Account.Faults())
-		deaths = slices.DeleteFunc(deaths, func(d record.Death) bool { return !c.ran(x, d.PID) })
+		deaths = slices.DeleteFunc(deaths, func(d record.Death) bool { return !c.objects.ran(x, d.PID) })
 		if len(deaths)+len(faults) == 0 {
 			continue
 		}
@@ -734,7 +746,7 @@ func (c *OpenCheck) addEnds(from, to float64) {
 
 // ran reports whether an incarnation of a process ran within the check: the end of one that was
 // gone before is read later.
-func (c *OpenCheck) ran(x *subject, pid int) bool {
+func (c *objectChanges) ran(x *subject, pid int) bool {
 	for of := range c.there {
 		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {
 			return true

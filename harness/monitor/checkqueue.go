@@ -144,9 +144,9 @@ func (q *checkQueue) doubt(check *OpenCheck, over time.Time, instead string, own
 // one. The session's goroutine calls it.
 func (q *checkQueue) dumpedAt(p *record.CheckedProcess) (at time.Time, known bool) {
 	s := q.session
-	for _, x := range s.order {
-		if p.Folder != "" && x.Key().Name == p.Process && x.User == p.User && x.PID == p.PID && x.pausedAt > 0 {
-			return s.clock.started.Add(s.clock.real(x.pausedAt)), true
+	for _, x := range s.subjects.order {
+		if p.Folder != "" && x.Key().Name == p.Process && x.User == p.User && x.PID == p.PID && x.pause.since > 0 {
+			return s.clock.started.Add(s.clock.real(x.pause.since)), true
 		}
 	}
 	return time.Time{}, false

@@ -275,7 +275,7 @@ func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f fin
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, &simulated{Phone: androidsim.New(c.options(seed))})
-		o.Duration, o.Policy, o.Budget = c.length, policy, DefaultBudget
+		o.Duration, o.Policy, o.Sampling = c.length, policy, defaultBudget
 		run, err := Run(t.Context(), o)
 		if err != nil || len(run.Processes) != 1 {
 			t.Fatalf("%d processes, %v", len(run.Processes), err)
@@ -453,7 +453,7 @@ func TestClaimsOverADB(t *testing.T) {
 				}
 				run, err := Run(t.Context(), Options{
 					Devices: claimDevice(t, client, phone.Identity().Serial), Patterns: []capture.Pattern{"com.shop"},
-					Policy: policy, Dir: filepath.Join(t.TempDir(), "run"), Duration: c.length, Budget: DefaultBudget,
+					Policy: policy, Dir: filepath.Join(t.TempDir(), "run"), Duration: c.length, Sampling: defaultBudget,
 				})
 				if err != nil || len(run.Processes) != 1 {
 					t.Errorf("%s, %s: %d processes, %v", c.scenario, policy.Name, len(run.Processes), err)

@@ -2,11 +2,8 @@ package monitor
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
-
-	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // clock is the device time that has passed since the start of a session, as far
@@ -47,35 +44,4 @@ func nap(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// stillAfter is the device time after which a clock that shows the same counts as stopped: two
-// looks may fall on one hundredth of a second, not more.
-const stillAfter = 2 * discoverEvery
-
-// deviceClock notices a clock that has stopped.
-type deviceClock struct {
-	up time.Duration
-	// since is the host's time at which the clock first showed up.
-	since time.Time
-	told  bool
-}
-
-// checkClock records once that the device's clock stands still, and that it runs again: readings
-// without a time of their own are not judged.
-func (s *session) checkClock(up time.Duration) {
-	c := &s.deviceClock
-	now := time.Now()
-	if up != c.up {
-		if c.told {
-			s.event(record.Event{Event: "clock", Text: "the device's clock runs again"})
-		}
-		*c = deviceClock{up: up, since: now}
-		return
-	}
-	if c.told || now.Sub(c.since) < s.clock.real(stillAfter) {
-		return
-	}
-	c.told = true
-	s.event(record.Event{Event: "clock", Text: fmt.Sprintf("the device's clock has stopped at %.2f s since boot: readings have no time and are not judged", up.Seconds())})
 }

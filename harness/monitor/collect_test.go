@@ -92,7 +92,7 @@ func TestCollectAtMarks(t *testing.T) {
 					pids[process] = p.PID(process)
 				}
 				o := options(t, p)
-				o.Policy, o.Workload, o.Duration, o.AllowUnjudged, o.Headroom = detector.DefaultPolicy(), openAndClose(c.loops, c.every), 0, false, DefaultHeadroom
+				o.Policy, o.Workload, o.Duration, o.AllowUnjudged, o.Headroom = detector.DefaultPolicy(), openAndClose(c.loops, c.every), 0, false, DefaultSampling.Headroom
 				if c.change != nil {
 					c.change(&o)
 				}
@@ -132,7 +132,8 @@ func checkBudget(t *testing.T, r result) {
 // Which marks begin a loop, and in which runs collections are forced that nobody has asked for.
 func TestCollectRules(t *testing.T) {
 	var got []string
-	g := newCollecting()
+	newLoops := func() *garbage { return &garbage{families: map[string]bool{}, latest: -1} }
+	g := newLoops()
 	for _, mark := range []string{"start", "loop 1", "step 1.1", "loop 2", "step 2.1", "end", "loop 3"} {
 		if g.addMark(ledger.MarkFamily(mark)) {
 			got = append(got, mark)
@@ -141,7 +142,7 @@ func TestCollectRules(t *testing.T) {
 	if want := "start, loop 1, step 1.1, loop 2, loop 3"; strings.Join(got, ", ") != want {
 		t.Errorf("collections at %v, want %s", got, want)
 	}
-	g, n := newCollecting(), 0
+	g, n := newLoops(), 0
 	for i := range 100 {
 		if g.addMark(fmt.Sprintf("%c", 'a'+i)) {
 			n++
@@ -158,8 +159,8 @@ func TestCollectRules(t *testing.T) {
 		{Options{Duration: 12 * time.Minute}, true}, {Options{Duration: 2 * time.Hour}, false},
 		{Options{Workload: load}, true}, {Options{Workload: load, Duration: 8 * time.Hour}, false}, {Options{}, false},
 	} {
-		s := &session{run: &run{Options: c.o}}
-		if s.collects() != c.want {
+		g := &garbage{port: &port{run: &run{Options: c.o}}}
+		if g.collects() != c.want {
 			t.Errorf("duration %v, workload %v: %v", c.o.Duration, c.o.Workload, !c.want)
 		}
 	}

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/internal/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/text"
@@ -37,147 +34,6 @@ const (
 	// maxDeathLines bounds the lines of a log that show an end.
 	maxDeathLines = 6
 )
-
-// lostProcess is an incarnation whose reason is not read yet.
-type lostProcess struct {
-	subject *subject
-	process capture.Process
-	// seen and missed are when it was last and first not there, on the session's clock.
-	seen, missed time.Duration
-	// up is the device's uptime when it was last seen, 0 where that is unknown.
-	up time.Duration
-	// rebooted: the device is known to have started again since.
-	rebooted bool
-	// asked says that the device was asked once and did not answer: it may have been about to
-	// start again.
-	asked bool
-	// boots is how often the device had started again when the end was noted: its clock was that of
-	// then.
-	boots int
-}
-
-// pastProcess is an incarnation that has ended, and how often the device had started again by then.
-type pastProcess struct {
-	diagnose.Sighting
-	boots int
-}
-
-// noteDeath has the reason read why an incarnation has ended.
-func (s *session) noteDeath(x *subject, p capture.Process) {
-	now := s.clock.now()
-	seen := now
-	if x.LastUp > 0 {
-		seen = min(now, x.LastUp-s.part.At(0))
-	}
-	e := lostProcess{subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted, boots: s.boots}
-	x.rebooted = false
-	s.past = append(s.past[max(0, len(s.past)-maxPast+1):], pastProcess{diagnose.Sighting{Process: p, Until: s.part.At(now)}, s.boots})
-	if len(s.ends) == maxUnread {
-		s.die(e, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
-		return
-	}
-	s.ends = append(s.ends, e)
-}
-
-// undoDeath forgets an end that was none: the same incarnation answers again.
-func (s *session) undoDeath(p capture.Process) {
-	s.ends = slices.DeleteFunc(s.ends, func(e lostProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
-	s.past = slices.DeleteFunc(s.past, func(e pastProcess) bool { return e.Same(p) })
-}
-
-// sendDeath reads why the next process has ended, one at a time.
-func (s *session) sendDeath(ctx context.Context, after time.Duration) {
-	if s.deaths.away || len(s.ends) == 0 || s.clock.now() < s.ends[0].missed+after {
-		return
-	}
-	s.ending, s.ends = s.ends[0], s.ends[1:]
-	dev, e, since := s.dev, s.ending, s.clock.now()-s.ending.seen
-	send(s, &s.deaths, func() (record.Death, error) { return readDeath(ctx, dev, e, since) })
-}
-
-func (s *session) takeDeath(a answer[record.Death]) {
-	s.deaths.away = false
-	e, d := s.ending, a.value
-	s.ending = lostProcess{}
-	switch {
-	case a.err != nil && !e.asked:
-		e.asked, e.missed = true, s.clock.now()
-		s.ends = append(s.ends, e)
-		return
-	case a.err != nil && e.rebooted:
-		d = rebooted
-	case a.err != nil:
-		d = record.Death{Reason: "unknown", Text: a.err.Error()}
-	}
-	s.die(e, d)
-}
-
-// readDeaths reads at the end of the session why the last processes have ended, as long as
-// the device answers.
-func (s *session) readDeaths(ctx context.Context) {
-	s.findLost(ctx)
-	for s.deaths.away || len(s.ends) > 0 {
-		if !s.deaths.away && (ctx.Err() != nil || s.err != nil || s.silent.on()) {
-			for _, e := range s.ends {
-				d := record.Death{Reason: "unknown", Text: "the run ended before the device was asked why"}
-				if e.rebooted {
-					d = rebooted
-				}
-				s.die(e, d)
-			}
-			s.ends = nil
-			return
-		}
-		if !s.deaths.away {
-			// system_server needs its time also for the last death of a run.
-			_ = nap(ctx, s.clock.until(s.ends[0].missed+deathDelay))
-		}
-		s.sendDeath(ctx, 0)
-		s.takeDeath(<-s.deaths.done)
-	}
-}
-
-// findLost looks once more whether the processes are there: some may have died since they were last
-// sampled, up to a minute before.
-func (s *session) findLost(ctx context.Context) {
-	if ctx.Err() != nil || s.err != nil || s.silent.on() {
-		return
-	}
-	var targets []capture.Target
-	for _, x := range s.order {
-		if x.present {
-			targets = append(targets, x.target())
-		}
-	}
-	if len(targets) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, askDeath)
-	defer cancel()
-	rounds, err := capture.NewFast(s.dev).Read(ctx, targets, 0, s.deadline(targets)) // an earlier round may still use the session's own
-	if err != nil {
-		return // what is not known is not recorded
-	}
-	for _, r := range rounds {
-		for _, reading := range r.Readings {
-			if x := s.subjects[reading.Key()]; x != nil && x.Same(reading.Process) && errors.Is(reading.Err, capture.ErrGone) {
-				s.lost(x, reading.Err)
-			}
-		}
-	}
-}
-
-// die records the end of an incarnation.
-func (s *session) die(e lostProcess, d record.Death) {
-	d.Text = withLimit(d, e.subject.room)
-	event := s.naming(e.subject.Account, "death", text.Head(d.Text, maxReason))
-	event.PID, event.Reason, event.Lines = e.process.PID, d.Reason, d.Lines
-	if !e.rebooted && e.boots == s.boots {
-		// The reason is read seconds later, when the next incarnation may have ended as well.
-		event.EndedUp = new(record.Round(s.part.At(e.seen).Seconds(), 3))
-	}
-	s.event(event)
-}
 
 // readDeath asks how a process has ended that was last seen so long ago, in device time: its
 // exit info, from Android 11 on, and the log. Exit info is kept over a reboot, and comes first:

@@ -259,7 +259,7 @@ func TestChildThatKeepsItsName(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		s := loneSession(t, o)
 		parent := capture.Process{Name: "com.shop", UID: 10123, PID: 100, Start: 5}
-		s.meet(parent, provisionalProbe())
+		s.subjects.reconcile(parent, provisionalProbe())
 		child := parent
 		child.PID, child.Start = 200, 9
 		for s.clock.now() < childAfter+10*discoverEvery {
@@ -267,8 +267,8 @@ func TestChildThatKeepsItsName(t *testing.T) {
 				child.PID = 201 // another one: the first was short-lived
 			}
 			found := capture.Found{Processes: []capture.Process{parent}, Children: []capture.Process{child}}
-			s.numberTwins(found)
-			s.complainOfChildren(found)
+			s.discovery.twins.number(found)
+			s.discovery.recordChildren(found)
 			time.Sleep(discoverEvery)
 		}
 		told := readAll(t, o.Dir).eventsOf("error", "com.shop")

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/leakgate/leakgate/reporters/record"
@@ -15,27 +16,34 @@ const (
 	quietFor = time.Minute
 )
 
+// extension extends a run whose processes look like leaks and are not decided.
+type extension struct {
+	run *run
+	// extended: a suspicion has extended the run.
+	extended atomic.Bool
+}
+
 // longest is how long a suspicion extends the run, 0 for not at all.
-func (m *run) longest() time.Duration {
-	if m.LongestDuration <= m.Duration {
+func (e *extension) longest() time.Duration {
+	if e.run.LongestDuration <= e.run.Duration {
 		return 0
 	}
-	return m.LongestDuration
+	return e.run.LongestDuration
 }
 
 // extend waits, at the end of the duration, as long as something looks like a leak and is not
 // decided, but not beyond the longest duration.
-func (m *run) extend(ctx context.Context) {
-	if m.longest() == 0 || !m.suspicious(ctx) {
+func (e *extension) extend(ctx context.Context) {
+	if e.longest() == 0 || !e.suspicious(ctx) {
 		return
 	}
-	every := m.Policy.SuspiciousInterval
+	every := e.run.Policy.SuspiciousInterval
 	for quiet := time.Duration(0); quiet < quietFor; {
-		left := m.left()
-		if left <= 0 || nap(ctx, min(left, m.sessions[0].clock.real(every))) != nil {
+		left := e.left()
+		if left <= 0 || nap(ctx, min(left, e.run.sessions[0].clock.real(every))) != nil {
 			return
 		}
-		why, proved := m.suspicion(ctx)
+		why, proved := e.suspicion(ctx)
 		switch {
 		case why != "":
 			quiet = 0
@@ -48,33 +56,33 @@ func (m *run) extend(ctx context.Context) {
 }
 
 // left is the real time until every device has lived through the longest duration.
-func (m *run) left() time.Duration {
+func (e *extension) left() time.Duration {
 	left := time.Duration(0)
-	for _, s := range m.sessions {
-		left = max(left, s.clock.until(m.longest()))
+	for _, s := range e.run.sessions {
+		left = max(left, s.clock.until(e.longest()))
 	}
 	return left
 }
 
 // goesOn reports whether a run whose workload has ended goes on, because of a suspicion.
-func (m *run) goesOn(ctx context.Context) bool {
-	return m.longest() > 0 && m.left() > 0 && m.suspicious(ctx)
+func (e *extension) goesOn(ctx context.Context) bool {
+	return e.longest() > 0 && e.left() > 0 && e.suspicious(ctx)
 }
 
 // suspicious reports whether something looks like a leak and is not decided, and records the first
 // time that this extends the run.
-func (m *run) suspicious(ctx context.Context) bool {
-	why, _ := m.suspicion(ctx)
-	if why != "" && m.extended.CompareAndSwap(false, true) {
-		m.note("", record.Event{Event: "extended", Text: why})
+func (e *extension) suspicious(ctx context.Context) bool {
+	why, _ := e.suspicion(ctx)
+	if why != "" && e.extended.CompareAndSwap(false, true) {
+		e.run.note("", record.Event{Event: "extended", Text: why})
 	}
 	return why != ""
 }
 
 // suspicion says what looks like a leak and is not decided, "" for nothing, and whether a leak is
 // proved.
-func (m *run) suspicion(ctx context.Context) (why string, proved bool) {
-	for _, s := range m.sessions {
+func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
+	for _, s := range e.run.sessions {
 		text, leak := s.suspicion(ctx)
 		if why == "" {
 			why = text

@@ -28,20 +28,7 @@ func (m *run) sampleOnceMore(ctx context.Context) {
 func (s *session) sampleNow(ctx context.Context) {
 	done := make(chan struct{})
 	// Not by ask, which waits for the end of the run: that waits for the duration.
-	s.notes.put(letter{do: func() {
-		now := s.clock.now()
-		due := false
-		for _, x := range s.order {
-			if x.present && !x.paused && s.part.At(now)-x.LastUp >= finalAge {
-				x.due, due = now, true
-			}
-		}
-		if s.silent.on() || !due && !s.rounds.away {
-			close(done)
-			return
-		}
-		s.finalRounds = append(s.finalRounds, done)
-	}})
+	s.notes.put(letter{do: func() { s.sampling.sampleNow(done) }})
 	select {
 	case <-done:
 	case <-s.over: // its part has ended
@@ -50,14 +37,18 @@ func (s *session) sampleNow(ctx context.Context) {
 	}
 }
 
-// endFinalRound tells those who wait for the last samples that they are there, or that the device
-// could not give them.
-func (s *session) endFinalRound(err error) {
-	if len(s.finalRounds) == 0 || err == nil && len(s.dueTargets(s.clock.now())) > 0 {
+// sampleNow has the processes sampled whose latest sample is not of now, and closes done then.
+func (m *sampling) sampleNow(done chan<- struct{}) {
+	now := m.clock.now()
+	due := false
+	for _, x := range m.subjects.order {
+		if x.present && !x.pause.on && m.part.At(now)-x.LastUp >= finalAge {
+			x.sampling.due, due = now, true
+		}
+	}
+	if m.silence.on() || !due && !m.rounds.inFlight {
+		close(done)
 		return
 	}
-	for _, done := range s.finalRounds {
-		close(done)
-	}
-	s.finalRounds = nil
+	m.finalRounds = append(m.finalRounds, done)
 }

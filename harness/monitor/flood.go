@@ -1,14 +1,10 @@
 package monitor
 
 import (
-	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/leakgate/leakgate/internal/text"
-	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -64,70 +60,6 @@ func (l *floodLimit) admit() bool {
 
 // isFull reports whether the next event is skipped anyway.
 func (l *floodLimit) isFull(now time.Time) bool { return int64(now.Sub(l.began)) < l.full.Load() }
-
-// skipsMark reports whether a mark has no room on any device that it is for, and counts it there.
-// It is called for each mark that a workload prints, before anything is done about it.
-func (m *run) skipsMark(device string) bool {
-	now := time.Now()
-	for _, s := range m.sessions {
-		if (device == "" || device == s.dev.Serial()) && !s.notes.marks.isFull(now) {
-			return false
-		}
-	}
-	for _, s := range m.sessions {
-		if device == "" || device == s.dev.Serial() {
-			s.notes.marks.skipped.Add(1)
-		}
-	}
-	return true
-}
-
-// skips are the events that a session has skipped.
-type skips struct {
-	// marks is how many had been skipped before the latest mark that was taken.
-	marks int64
-	// recorded is how many of each kind the record says, which was written at.
-	recorded [2]int64
-	at       [2]time.Time
-	// evidence: the record says that heap dumps are missing because of them.
-	evidence bool
-}
-
-// addMark counts a mark that was taken, and those that were skipped before it, which it returns.
-func (s *session) addMark(l letter) (skipped int64) {
-	skipped = max(0, l.skipped-s.skipped.marks)
-	s.skipped.marks += skipped
-	s.marks += 1 + int(skipped)
-	return skipped
-}
-
-// recordSkips records how many marks and events of the workload were skipped: the first ones at
-// once, the others every minute and, with all, now.
-func (s *session) recordSkips(all bool) {
-	for i, k := range []struct {
-		event, one, many, advice string
-		limit                    *floodLimit
-	}{
-		{"marks_skipped", "mark", "marks", "set one mark in each loop", s.notes.marks},
-		{"events_skipped", "event of the workload", "events of the workload", "", s.notes.events},
-	} {
-		total, r := k.limit.skipped.Load(), &s.skipped
-		n := total - r.recorded[i]
-		if n == 0 || !all && r.recorded[i] > 0 && time.Since(r.at[i]) < skippedEvery {
-			continue
-		}
-		r.recorded[i], r.at[i] = total, time.Now()
-		e := record.Event{Event: k.event, Count: n, Text: text.Count(int(n), k.one, k.many) + " skipped: too many in a short time"}
-		if k.advice != "" {
-			e.Text += "; " + k.advice
-		}
-		s.event(e)
-		if k.event == "marks_skipped" && s.run.atMarks() && !r.evidence {
-			r.evidence = true
-			s.event(record.Event{Event: "missing", Text: fmt.Sprintf("no heap dump at marks that came faster than %.0f a second; %s", floodRate, k.advice)})
-		}
-	}
-}
 
 const (
 	// paceBurst bytes of output are taken as fast as they come: as much as workload.log keeps.

@@ -53,7 +53,7 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 		t.Run(resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options(t, near(c.phone, c.models...))
-				o.Headroom, o.Duration = DefaultHeadroom, c.reaches
+				o.Headroom, o.Duration = DefaultSampling.Headroom, c.reaches
 				r := perform(t, t.Context(), o)
 				x := r.process(t, "S1", "com.shop")
 				told := r.eventsOf("limit", "com.shop")
@@ -86,7 +86,7 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 func TestHeadroomSaysWhatItCannotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, near(androidsim.Options{Seed: 7}, androidsim.LeakFiles(9000, 0)))
-		o.Headroom, o.Duration = DefaultHeadroom, 30*time.Minute
+		o.Headroom, o.Duration = DefaultSampling.Headroom, 30*time.Minute
 		r := perform(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
 		reasons := strings.Join(x.HeadroomReasons, "\n")
@@ -138,7 +138,7 @@ func TestHeadroomOfANewIncarnation(t *testing.T) {
 				p := near(opt, androidsim.LeakFiles(900, 0))
 				time.AfterFunc(40*time.Minute, func() { do(p) })
 				o := options(t, p)
-				o.Headroom, o.Duration = DefaultHeadroom, 55*time.Minute
+				o.Headroom, o.Duration = DefaultSampling.Headroom, 55*time.Minute
 				r := perform(t, t.Context(), o)
 				x := r.process(t, "S1", "com.shop")
 				if len(x.Limits) == 0 || len(r.eventsOf("limit", "com.shop")) != len(x.Limits) {
@@ -176,7 +176,7 @@ func TestHeadroomOfADeviceThatIsAway(t *testing.T) {
 			}
 			return false, nil
 		}}
-		o.Headroom, o.Duration = DefaultHeadroom, 20*time.Minute
+		o.Headroom, o.Duration = DefaultSampling.Headroom, 20*time.Minute
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("headroom", "com.shop")); n < 6 || n > 9 {
 			t.Errorf("%d readings", n)
@@ -198,7 +198,7 @@ func TestMemoryLimiterKillsALeak(t *testing.T) {
 				o.MemoryLimiter = &androidsim.MemoryLimiter{Visible: 400, VisibleSwap: 112, NotVisible: 300, NotVisibleSwap: 100, OldReason: old}
 				p := near(o, androidsim.Leak(androidsim.Native, 240, 0))
 				run := options(t, p)
-				run.Headroom, run.Duration = DefaultHeadroom, 2*time.Hour
+				run.Headroom, run.Duration = DefaultSampling.Headroom, 2*time.Hour
 				r := perform(t, t.Context(), run)
 				x := r.process(t, "S1", "com.shop")
 				if x.DeathsByReason["memory_limiter"] != 1 || len(x.Deaths) != 1 || !strings.HasPrefix(x.Deaths[0].Text, "memory limiter, limit 512 MB, ") {
@@ -237,7 +237,7 @@ func TestAssumedMemoryLimit(t *testing.T) {
 				o := rooted()
 				o.API, o.MemoryLimiter = c.api, c.limiter
 				run := options(t, near(o))
-				run.Headroom, run.Duration = DefaultHeadroom, 20*time.Minute
+				run.Headroom, run.Duration = DefaultSampling.Headroom, 20*time.Minute
 				x := perform(t, t.Context(), run).process(t, "S1", "com.shop")
 				i := slices.IndexFunc(x.Headroom, func(s record.Standing) bool { return s.Resource == "anonymous_memory" })
 				if (i >= 0) != c.has || c.has && (x.Headroom[i].Assumed != c.assumed || x.Headroom[i].Limit != 8192<<20) {

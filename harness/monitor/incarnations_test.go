@@ -24,14 +24,15 @@ func TestIncarnationsOfTheApp(t *testing.T) {
 		return pastProcess{diagnose.Sighting{Process: p, Until: time.Hour}, boots}
 	}
 	x := running(process("com.shop", 0, 1), true)
-	s := &session{boots: 1, order: []*subject{
+	watched := &subjects{order: []*subject{
 		x, running(process("com.shop:push", 0, 2), true), running(process("com.shop:gone", 0, 3), false),
 		running(process("com.shop:push", 10, 4), true), running(process("com.bank", 0, 5), true),
-	}, past: []pastProcess{
+	}}
+	q := &deaths{port: &port{boots: 1, subjects: watched}, past: []pastProcess{
 		ended(process("com.shop", 0, 6), 1), ended(process("com.shop", 0, 7), 0), ended(process("com.bank", 0, 8), 1), ended(x.Process, 1),
 	}}
 	var pids []int
-	for _, p := range s.incarnations(x) {
+	for _, p := range q.incarnationsOfApp(x) {
 		pids = append(pids, p.PID)
 		if (p.Until > 0) != (p.PID == 6) {
 			t.Errorf("%+v", p)

@@ -185,7 +185,7 @@ func (c *testChecks) begin() (scale float64) {
 	s := c.session
 	_ = c.live.look(c.ctx, []*session{s}) // without it, what runs already counts as started by the tests
 	_ = s.ask(func() {
-		for _, x := range s.order {
+		for _, x := range s.subjects.order {
 			if x.present {
 				c.first[incarnationOf(s.row(x, s.clock.now()))] = true
 			}
@@ -216,7 +216,7 @@ func (c *testChecks) lookAround(t *checkedTest) {
 	if _, err := t.check.look(c.ctx); err != nil {
 		c.complain(err)
 	}
-	if !c.told && restarted(c.latest, t.check.there) {
+	if !c.told && restarted(c.latest, t.check.objects.there) {
 		c.told = true
 		c.note(c.serial, record.Event{Event: "workload", Text: orchestratedText})
 	}
@@ -273,18 +273,18 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 		return
 	}
 	check := t.check
-	for of := range check.there {
-		check.before[of] = c.before(of)
+	for of := range check.objects.there {
+		check.objects.before[of] = c.before(of)
 	}
 	err := check.Collect(c.ctx)
-	c.latest = maps.Clone(check.there)
+	c.latest = maps.Clone(check.objects.there)
 	if err != nil {
 		check.unread = "not checked: " + text.Head(err.Error(), maxReason)
 		return
 	}
 	over := t.overAt()
 	if over.IsZero() {
-		c.room = maps.Clone(check.before)
+		c.room = maps.Clone(check.objects.before)
 		return
 	}
 	c.doubt(check, over, raiseRoom, func(p *record.CheckedProcess) { c.keepCounts(check, p) })
@@ -306,7 +306,7 @@ func (c *testChecks) before(of incarnation) map[string]int64 {
 
 // keepCounts keeps the counts of one process for the next test.
 func (c *testChecks) keepCounts(check *OpenCheck, p *record.CheckedProcess) {
-	for of, counts := range check.before {
+	for of, counts := range check.objects.before {
 		if of.user == p.User && of.name == p.Process && of.pid == p.PID {
 			c.room[of] = counts
 		}

@@ -48,7 +48,7 @@ func (w *LiveRun) live(going, user context.Context, box *inbox) {
 	w.result = m.ledger.Run()
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
-	w.err = cmp.Or(m.recordErr(), cerr)
+	w.err = cmp.Or(m.failure(), cerr)
 	if displaced {
 		// Nothing is written where the run is not: a run.json beside no samples looks like a run.
 		w.err = fmt.Errorf("write run: %w; if %s was moved, `leakgate report` finishes it at its new place", w.err, filepath.Base(m.Dir))
@@ -94,7 +94,7 @@ func (w *LiveRun) Now(process string) []Row {
 	for _, s := range w.run.sessions {
 		_ = s.ask(func() {
 			now := s.clock.now()
-			for _, x := range s.order {
+			for _, x := range s.subjects.order {
 				if capture.Pattern(process).Match(x.Name) {
 					out = append(out, s.row(x, now))
 				}
@@ -188,7 +188,7 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
 		for _, s := range w.on {
 			err := s.ask(func() {
-				s.recordSkips(true) // those of the window must be in it
+				s.marks.recordSkips(true) // those of the window must be in it
 				s.event(record.Event{Event: "window_end", Window: w.number})
 				if closed := s.part.Window(w.number); closed != nil {
 					w.closed = append(w.closed, *closed)
@@ -221,7 +221,7 @@ func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) 
 	err := w.of(device, process, func(s *session, x *subject) {
 		o := order{subject: x, recipe: recipe, trigger: record.TriggerDemand, marked: time.Now()}
 		o.answer = func(d record.Diagnosis, err error) { answers <- answer{d, err} }
-		s.want(o)
+		s.responses.want(o)
 	})
 	if err != nil {
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: %w", process, err)
@@ -260,12 +260,12 @@ func (w *LiveRun) of(device, process string, do func(*session, *subject)) error 
 	}
 	found := false
 	err = s.ask(func() {
-		i := slices.IndexFunc(s.order, func(x *subject) bool { return x.present && x.Key().String() == process })
+		i := slices.IndexFunc(s.subjects.order, func(x *subject) bool { return x.present && x.Key().String() == process })
 		if i < 0 { // of whatever user
-			i = slices.IndexFunc(s.order, func(x *subject) bool { return x.present && x.Name == process })
+			i = slices.IndexFunc(s.subjects.order, func(x *subject) bool { return x.present && x.Name == process })
 		}
 		if found = i >= 0; found {
-			do(s, s.order[i])
+			do(s, s.subjects.order[i])
 		}
 	})
 	switch {

@@ -31,7 +31,7 @@ func (s *session) followMarks(ctx context.Context) {
 	if !s.run.atMarks() || s.dev.Facts.API < logTimeAPI {
 		return
 	}
-	s.trips.Go(func() {
+	s.calls.Go(func() {
 		from, resumed := "", false
 		for ctx.Err() == nil {
 			if from == "" {

@@ -106,18 +106,3 @@ func (m mailbox) take() (waiting []letter) {
 	waiting, m.waiting = m.waiting, nil
 	return waiting
 }
-
-func (s *session) takeNotes() {
-	for _, l := range s.notes.take() {
-		if l.do != nil {
-			l.do()
-			continue
-		}
-		s.event(l.Event)
-		if l.Event.Event == "mark" {
-			s.marked(l)
-		}
-		l.dumps.end()
-	}
-	s.recordSkips(false)
-}

@@ -1,259 +1,205 @@
 package monitor
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/internal/capture/detail"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// awaited are the heap dumps of one mark for which somebody waits. Nil is for nobody.
-type awaited struct {
-	mu      sync.Mutex
-	left    int
-	missing []string
-	// owed: the run dumps at marks; taken counts the dumps that were taken.
-	owed  bool
-	taken int
-	// done is called once.
-	done func(markDumps)
-}
+// marks are those that were set on the device.
+type marks struct {
+	*port
+	// count counts them; found is how many there were when the latest look began that has ended,
+	// looking when the one under way began, at lookedAt.
+	count, found, looking int
+	lookedAt              time.Duration
+	// pending are the marks whose heap dumps wait for a look.
+	pending []pendingMark
+	// skipped are the marks and events of the workload for which there was no room.
+	skipped skips
 
-// markDumps is what became of the heap dumps of one mark.
-type markDumps struct {
-	// missing has a line for each dump that was not taken.
-	missing []string
-	// none reports that the run dumps at marks and took no dump of any process.
-	none bool
-}
-
-// begin notes n more that must end before somebody goes on.
-func (a *awaited) begin(n int) {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.left += n
-}
-
-// lack notes a dump that is missing.
-func (a *awaited) lack(why string) {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.missing = append(a.missing, why)
-}
-
-// got notes a dump that was taken.
-func (a *awaited) got() {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.taken++
-}
-
-func (a *awaited) end() {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	a.left--
-	over := a.left == 0
-	a.mu.Unlock()
-	if over {
-		a.done(markDumps{a.missing, a.owed && a.taken == 0})
-	}
-}
-
-// mark puts a mark on the time axis of every device, or of one. One without text says nothing, and
-// `leakgate mark` refuses it; the first one is recorded.
-func (m *run) mark(device, text string) {
-	if text != "" {
-		m.note(device, record.Event{Event: "mark", Text: text})
-		return
-	}
-	m.emptyMark.Do(func() {
-		m.note("", record.Event{Event: "error", Text: "a mark without a text was ignored, as others of the kind will be: write `" + markPrefix + "TEXT`"})
-	})
-}
-
-// noteOfWorkload records an event of a workload. It may cause any number of them, but for those
-// that say how it went.
-func (m *run) noteOfWorkload(device string, e record.Event) {
-	m.send(device, letter{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
-}
-
-// takeMark puts a mark of another process on the time axis of every device. The answer, if
-// not nil, is given when every process has been dumped, where the run dumps at marks.
-func (m *run) takeMark(text string, answer func(markDumps) error) {
-	if text == "" {
-		m.mark("", text)
-		if answer != nil {
-			m.keep(answer(markDumps{missing: []string{"the mark has no text"}}))
-		}
-		return
-	}
-	var dumps *awaited
-	if answer != nil {
-		dumps = &awaited{left: len(m.sessions), owed: m.atMarks(), done: func(d markDumps) { m.keep(answer(d)) }}
-		if !dumps.owed {
-			dumps.lack("nothing was dumped: the run does not dump at marks (diagnose.dump: at_marks, or --dump at_marks)")
-		}
-	}
-	for _, s := range m.sessions {
-		s.notes.put(letter{Event: record.Event{Event: "mark", Text: text}, dumps: dumps})
-	}
-}
-
-// atMarks reports whether heaps are dumped at marks, and atEnd whether at the end.
-func (m *run) atMarks() bool {
-	return m.responder != nil && m.responder.Options().Dump == response.AtMarks
-}
-
-func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().Dump == response.AtEnd }
-
-// snapAfterLoop orders a snapshot of every process that has none after its first loop: what it
-// had then is compared with what it has at the end, also where nothing was ever suspicious.
-func (s *session) snapAfterLoop(mark string, number int) {
-	for _, x := range s.order {
-		if x.present && !x.response.marked {
-			x.response.marked = s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerFirst, mark: mark, marks: number})
-		}
-	}
-}
-
-// startupTime is the device time for which a process is watched before its first snapshot
-// without a mark: while it starts, everything grows.
-const startupTime = 5 * time.Minute
-
-// snapAfterStartup orders the first snapshot of a process that has started and has seen no
-// mark. A process that keeps restarting has one every snapshotEvery.
-func (s *session) snapAfterStartup(x *subject) {
-	r, now := &x.response, s.clock.now()
-	if r.since == 0 {
-		r.since = max(1, now)
-	}
-	if r.marked || r.settled || now-r.since < startupTime || r.early > 0 && now-r.early < snapshotEvery {
-		return
-	}
-	if s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerFirst}) {
-		r.settled, r.early = true, max(1, now)
-	}
-}
-
-// maxMarkShown bounds the characters of a mark in a message.
-const maxMarkShown = 100
-
-// lack records that the heap dump of an order that was owed is missing, and why, and lets
-// go on who waits for it.
-func (s *session) lack(o order, why string) {
-	if o.owed {
-		when := "at the end"
-		if o.trigger == record.TriggerMark {
-			when = "at mark " + text.Quote(o.mark, maxMarkShown)
-		}
-		e := s.naming(o.subject.Account, "missing", fmt.Sprintf("no heap dump %s: %s", when, why))
-		e.Mark, e.Unreadable = o.mark, o.unread
-		if !o.subject.Account.MissingUnlisted() {
-			s.event(e)
-		}
-		o.dumps.lack(o.subject.Key().Name + ": " + e.Text)
-	}
-	o.dumps.end()
-	if o.answer != nil {
-		o.answer(record.Diagnosis{}, fmt.Errorf("diagnose %s: %s", o.process.Name, why))
-	}
+	discovery *discovery
+	garbage   *garbage
+	responses *responses
 }
 
 const (
-	// quiet is the device time for which an app is left alone before its heap is dumped, as
-	// LeakCanary does before it takes an object for retained
-	// (leakcanary AppWatcher.kt, retainedDelayMillis).
-	quiet = 5 * time.Second
-	// settleMost is the device time within which the counts of objects must stand still.
-	settleMost = 10 * time.Second
-	// settleStep is the device time between two counts.
-	settleStep = time.Second
+	// appearMost is the device time within which a process of the app must be found for a mark
+	// whose sender waits: `am start` may return before a slow phone has forked the process.
+	appearMost = 10 * time.Second
+	// lookMost is the device time within which the look for another mark must end. After it the
+	// processes of the look before count: the later a dump, the less it shows of its mark.
+	lookMost = 5 * time.Second
+	// lookStep is the least device time between two looks for marks.
+	lookStep = time.Second
 )
 
-// settlingCounts are those of dumpsys meminfo that must stand still. For them the process
-// collects its garbage: ActivityThread.dumpMemInfo (AOSP frameworks/base) calls
-// Runtime.gc before it counts instances.
-var settlingCounts = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
+// pendingMark is a mark whose heap dumps are not ordered yet: the processes that run at it are
+// looked for first. Those of the regular look may have been stopped and started since.
+type pendingMark struct {
+	text string
+	// number is that among the marks of the device, from 1.
+	number int
+	at     time.Time
+	// until is the device time since the start of the session until which it may wait.
+	until time.Duration
+	// dumps are those of the mark, where somebody waits for them.
+	dumps *awaited
+}
 
-// settle waits until an app that has been left alone since a moment has let go what it had
-// in flight. It is false where the counts of its objects did not stand still.
-func settle(ctx context.Context, dev Device, c clock, p capture.Process, since time.Time) bool {
-	before, err := countObjects(ctx, dev, p)
-	if err != nil {
-		return false
+// take takes a mark: where the run dumps at marks, for every process that a look finds. Where
+// marks were skipped before it, nobody knows where in a loop it stands: what is left at it is
+// neither counted nor dumped, unless somebody waits for that.
+func (m *marks) take(l letter) {
+	mark, dumps := l.Text, l.dumps
+	skipped := m.add(l)
+	if skipped == 0 {
+		m.garbage.collectAt(mark)
 	}
-	step := c.real(settleStep)
-	if nap(ctx, max(time.Until(since.Add(c.real(quiet))), step)) != nil {
-		return false
+	if !m.run.atMarks() || skipped > 0 && dumps == nil {
+		m.responses.snapAfterLoop(mark, m.count)
+		return
 	}
-	for end := time.Now().Add(c.real(settleMost)); ; {
-		now, err := countObjects(ctx, dev, p)
-		if err != nil || now == before {
-			return err == nil
+	most := lookMost
+	if dumps != nil {
+		most = appearMost
+	}
+	dumps.begin(1)
+	m.pending = append(m.pending, pendingMark{text: mark, number: m.count, at: time.Now(), until: m.clock.now() + most, dumps: dumps})
+	m.look()
+}
+
+// look has the processes looked for, where marks wait for it.
+func (m *marks) look() {
+	if len(m.pending) > 0 {
+		m.loop.lookBy(max(m.clock.now(), m.lookedAt+lookStep))
+	}
+}
+
+// order orders the dumps of the marks whose processes are known, in the order of the
+// marks.
+func (m *marks) order() {
+	for len(m.pending) > 0 && m.known(m.pending[0]) {
+		m.orderFirst()
+	}
+}
+
+// known reports whether the wait for the processes of a mark is over.
+func (m *marks) known(p pendingMark) bool {
+	if m.foundFor(p) && (p.dumps == nil || m.subjects.anyPresent()) {
+		return true
+	}
+	// Somebody waits: what is being looked up right now counts, too.
+	return m.clock.now() >= p.until && (p.dumps == nil || !m.discovery.looking())
+}
+
+// foundFor reports whether a look that began after the mark has ended.
+func (m *marks) foundFor(p pendingMark) bool { return p.number <= m.found }
+
+// firstFound reports whether the look of the first mark that waits has ended.
+func (m *marks) firstFound() bool { return len(m.pending) > 0 && m.foundFor(m.pending[0]) }
+
+// lookBegan and lookEnded note a look for processes.
+func (m *marks) lookBegan() { m.looking, m.lookedAt = m.count, m.clock.now() }
+func (m *marks) lookEnded() { m.found = m.looking }
+
+// nextWake is the earliest device time at which a mark waits no longer, at most next.
+func (m *marks) nextWake(next time.Duration) time.Duration {
+	if len(m.pending) == 0 || m.pending[0].until <= m.clock.now() { // then the end of the look wakes the session
+		return next
+	}
+	return min(next, m.pending[0].until)
+}
+
+// total is how many marks were set until now, waiting whether some wait for their dumps.
+func (m *marks) total() int    { return m.count }
+func (m *marks) waiting() bool { return len(m.pending) > 0 }
+
+// orderAll orders the dumps of all marks that wait.
+func (m *marks) orderAll() {
+	for len(m.pending) > 0 {
+		m.orderFirst()
+	}
+}
+
+// orderFirst orders, for the first mark that waits, a dump of every process that is there.
+func (m *marks) orderFirst() {
+	p := m.pending[0]
+	m.pending = m.pending[1:]
+	defer p.dumps.end()
+	defer m.responses.snapAfterLoop(p.text, p.number)
+	if !m.subjects.anyPresent() {
+		e := record.Event{Event: "missing", Mark: p.text, Text: fmt.Sprintf("no heap dump at mark %s: no process of the app was found", text.Quote(p.text, maxMarkShown))}
+		p.dumps.lack(e.Text)
+		m.event(e)
+		return
+	}
+	for _, x := range m.subjects.order {
+		if !x.present {
+			continue
 		}
-		if before = now; time.Now().After(end) || nap(ctx, step) != nil {
-			return false
+		o := order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerMark, mark: p.text, marks: p.number, marked: later(p.at, x.met), dumps: p.dumps, owed: true}
+		p.dumps.begin(1)
+		if !m.responses.want(o) {
+			m.responses.recordMissing(o, "that of an earlier mark has not been taken yet")
 		}
 	}
 }
 
-// objectCounts are the counts that must stand still; 0 is also for what is not known.
-type objectCounts [5]int64
-
-func countObjects(ctx context.Context, dev Device, p capture.Process) (counts objectCounts, err error) {
-	objects, err := readObjects(ctx, dev, p)
-	for i, name := range settlingCounts {
-		counts[i] = objects[name]
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	return counts, err
+	return b
 }
 
-// readObjects counts what dumpsys meminfo counts of a process.
-func readObjects(ctx context.Context, dev Device, p capture.Process) (map[string]int64, error) {
-	d, err := detail.Read(ctx, dev, dev.Facts, p, 0)
-	if err != nil {
-		return nil, fmt.Errorf("count objects: %w", err)
-	}
-	return d.Block.Objects, nil
+// skips are the events that a session has skipped.
+type skips struct {
+	// marks is how many had been skipped before the latest mark that was taken.
+	marks int64
+	// recorded is how many of each kind the record says, which was written at.
+	recorded [2]int64
+	at       [2]time.Time
+	// evidence: the record says that heap dumps are missing because of them.
+	evidence bool
 }
 
-// prove records the leaks that the heap dumps at marks prove.
-func (s *session) prove() {
-	for _, x := range s.order {
-		for _, proof := range x.Account.Proofs() {
-			s.about(x, "proof", proof)
+// add counts a mark that was taken, and those that were skipped before it, which it returns.
+func (m *marks) add(l letter) (skipped int64) {
+	skipped = max(0, l.skipped-m.skipped.marks)
+	m.skipped.marks += skipped
+	m.count += 1 + int(skipped)
+	return skipped
+}
+
+// recordSkips records how many marks and events of the workload were skipped: the first ones at
+// once, the others every minute and, with all, now.
+func (m *marks) recordSkips(all bool) {
+	for i, k := range []struct {
+		event, one, many, advice string
+		limit                    *floodLimit
+	}{
+		{"marks_skipped", "mark", "marks", "set one mark in each loop", m.notes.marks},
+		{"events_skipped", "event of the workload", "events of the workload", "", m.notes.events},
+	} {
+		total, r := k.limit.skipped.Load(), &m.skipped
+		n := total - r.recorded[i]
+		if n == 0 || !all && r.recorded[i] > 0 && time.Since(r.at[i]) < skippedEvery {
+			continue
+		}
+		r.recorded[i], r.at[i] = total, time.Now()
+		e := record.Event{Event: k.event, Count: n, Text: text.Count(int(n), k.one, k.many) + " skipped: too many in a short time"}
+		if k.advice != "" {
+			e.Text += "; " + k.advice
+		}
+		m.event(e)
+		if k.event == "marks_skipped" && m.run.atMarks() && !r.evidence {
+			r.evidence = true
+			m.event(record.Event{Event: "missing", Text: fmt.Sprintf("no heap dump at marks that came faster than %.0f a second; %s", floodRate, k.advice)})
 		}
 	}
-}
-
-// heapError says why a case has no heap dump, nil where it has one.
-func heapError(c *response.Case) error {
-	for _, step := range c.Record.Steps {
-		switch {
-		case step.Step != "heap":
-		case step.File != "":
-			return nil
-		case len(step.Reasons) > 0:
-			return errors.New(step.Reasons[0])
-		}
-	}
-	return errors.New("the device gave none")
 }

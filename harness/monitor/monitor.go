@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
@@ -69,7 +68,7 @@ func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	m := &run{Options: o, paths: hostfile.NewPaths(o.Dir), started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
+	m := newRun(o)
 	if o.Respond != nil {
 		respond := *o.Respond
 		if respond.Memory == nil {
@@ -122,38 +121,36 @@ func (m *run) writeJUnit(r record.Run) error {
 // run is one run on its way.
 type run struct {
 	Options
+	recording
 	started  time.Time
-	recorder *record.Recorder
 	sessions []*session
 	own      *own
 	// paths takes the paths of the host out of what is recorded.
-	paths  hostfile.Paths
-	live   *LiveRun
-	work   record.Workload
-	ledger *ledger.Ledger
+	paths     hostfile.Paths
+	live      *LiveRun
+	workloads *workloads
+	extension *extension
+	ledger    *ledger.Ledger
 
 	// responder collects what a leak calls for; nil where nothing is to be collected.
 	responder *response.Responder
 	// analysing has room for one analysis.
 	analysing chan struct{}
-
-	// stop ends the run; reason is what its caller said who finished it.
-	stop   context.CancelCauseFunc
+	// reason is what its caller said who finished it.
 	reason string
 	// windows counts those that were opened.
 	windows int
-	// emptyMark records once that a mark has no text.
-	emptyMark sync.Once
-	// extended: a suspicion has extended the run.
-	extended atomic.Bool
+}
 
-	mu       sync.Mutex
-	writeErr error
+func newRun(o Options) *run {
+	m := &run{Options: o, paths: hostfile.NewPaths(o.Dir), started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
+	m.workloads, m.extension = &workloads{run: m}, &extension{run: m}
+	return m
 }
 
 // header is the first line of the run: all that is needed to judge the others again.
 func (m *run) header() record.Header {
-	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged, MustSee: m.MustSee / detector.MB, Duration: m.Duration.Seconds(), LongestDuration: m.longest().Seconds(), Build: m.Build}}
+	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged, MustSee: m.MustSee / detector.MB, Duration: m.Duration.Seconds(), LongestDuration: m.extension.longest().Seconds(), Build: m.Build}}
 	h.Plan.SetPolicy(m.Policy)
 	for _, d := range m.Devices {
 		h.Devices = append(h.Devices, headerOf(d))
@@ -162,8 +159,8 @@ func (m *run) header() record.Header {
 		h.Plan.Processes = append(h.Plan.Processes, string(p))
 	}
 	if m.Workload != nil {
-		m.work = m.Workload.Describe()
-		h.Plan.Workload = &record.PlannedWorkload{Kind: m.work.Kind, Seed: m.work.Seed, Events: m.work.Events, Digest: m.work.Digest}
+		m.workloads.work = m.Workload.Describe()
+		h.Plan.Workload = &record.PlannedWorkload{Kind: m.workloads.work.Kind, Seed: m.workloads.work.Seed, Events: m.workloads.work.Events, Digest: m.workloads.work.Digest}
 	}
 	return h
 }
@@ -179,7 +176,7 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	}
 	others.Go(func() { box.watch(ctx, m.takeMark) })
 	if m.Workload != nil {
-		others.Go(func() { m.stress(ctx, stop) })
+		others.Go(func() { m.workloads.stress(ctx, stop) })
 	}
 	if m.Duration > 0 {
 		others.Go(func() { m.timeout(ctx, stop) })
@@ -191,11 +188,11 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	others.Wait()
 	m.tellGrowth()
 	for _, s := range m.sessions {
-		s.prove()
+		s.recordProofs()
 	}
 	// Marks that came in the last moment are taken before the end is written.
 	for _, s := range m.sessions {
-		s.leave(context.Cause(ctx))
+		s.finish(context.Cause(ctx))
 	}
 	return context.Cause(ctx)
 }
@@ -220,7 +217,7 @@ func (m *run) tellGrowth() {
 	for _, d := range records {
 		for _, s := range m.sessions {
 			if s.dev.Serial() == d.Device {
-				s.grown(d)
+				s.responses.recordGrowth(d)
 			}
 		}
 	}
@@ -230,7 +227,7 @@ func (m *run) tellGrowth() {
 func (m *run) end(cause error) {
 	stop := record.Event{Event: "stopped", Text: stopped(cause), Reason: m.reasonOf(cause), Ended: new(time.Now().UTC()), Overhead: m.own.record()}
 	if m.Workload != nil {
-		stop.Workload = &m.work
+		stop.Workload = &m.workloads.work
 	}
 	m.keep(m.recorder.Last(stop))
 	m.keep(m.ledger.AddEvent(stop))
@@ -253,74 +250,9 @@ func (m *run) timeout(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		}
 	}
-	m.extend(ctx)
+	m.extension.extend(ctx)
 	m.sampleOnceMore(ctx)
 	stop(errDuration)
-}
-
-func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
-	stage, err := m.passes(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		m.work.Error = m.paths.Error(err)
-	}
-	if m.alone() {
-		return // the workload ended with the last device, and that is the cause
-	}
-	if errors.Is(err, errDropped) && m.Duration > 0 {
-		return // what it has begun may go on without it, and there is time to watch
-	}
-	if stage.over != nil { // it was begun
-		stage.over("")
-	}
-	stop(errWorkload)
-}
-
-// passes runs the workload, and repeats it as long as a suspicion extends the run: an app that
-// nobody uses shows no leak. What a repetition fails at fails the workload.
-func (m *run) passes(ctx context.Context) (Stage, error) {
-	work := m.Workload
-	for repeats := 0; ; repeats++ {
-		stage, err := m.stage()
-		if err != nil {
-			return stage, err
-		}
-		m.begin(&stage, m.work)
-		began := time.Now()
-		pass := m.work.Pass
-		m.work, err = work.Run(ctx, stage)
-		if repeats > 0 {
-			m.work.Repeats, m.work.Pass = repeats, pass
-		}
-		if cerr := stage.Output.Close(); err == nil && cerr != nil {
-			m.keep(cerr)
-		}
-		if err != nil || ctx.Err() != nil || !m.goesOn(ctx) {
-			return stage, err
-		}
-		stage.over("")
-		if repeats == 0 {
-			m.work.Pass = record.Round(time.Since(began).Seconds()*m.sessions[0].clock.scale, 3)
-		}
-		work = again(m.Workload, repeats+1)
-		m.note("", record.Event{Event: "workload", Text: fmt.Sprintf("the workload has ended and is repeated, time %d", repeats+1)})
-		// One that ends at once must not be begun without end.
-		if nap(ctx, m.sessions[0].clock.real(leastPass)-time.Since(began)) != nil {
-			return stage, nil
-		}
-	}
-}
-
-// again is the workload of a repetition. Monkey sends other events: the same seed would send the
-// same ones again.
-func again(w Workload, repeats int) Workload {
-	if monkey, ok := w.(Monkey); ok {
-		monkey.Seed += int64(repeats)
-		return monkey
-	}
-	return w
 }
 
 // alone tells whether every device is lost.
@@ -344,25 +276,4 @@ func (m *run) send(device string, l letter) {
 			s.notes.put(l)
 		}
 	}
-}
-
-// keep remembers the first error of writing and ends the run: what cannot be
-// recorded need not be measured.
-func (m *run) keep(err error) (written bool) {
-	if err == nil {
-		return true
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.writeErr == nil {
-		m.writeErr = err
-		m.stop(errDisk)
-	}
-	return false
-}
-
-func (m *run) recordErr() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.writeErr
 }

@@ -101,13 +101,16 @@ func rooted() androidsim.Options {
 	return androidsim.Options{Root: true, Seed: 7, BuildType: "userdebug"}
 }
 
+// defaultBudget thins breakdowns as the verbs do.
+var defaultBudget = Sampling{MaxSystemServer: DefaultSampling.MaxSystemServer, MaxApp: DefaultSampling.MaxApp}
+
 // options prepares a run over phones, as a verb does.
 func options(t *testing.T, phones ...*simulated) Options {
 	t.Helper()
 	o := Options{
 		Patterns: []capture.Pattern{"com.shop", "com.shop:*"}, Policy: detector.ArticlePolicy(),
-		Dir: filepath.Join(t.TempDir(), "run"), Tool: "test", Duration: time.Hour,
-		AllowUnjudged: true, // most runs here are too short for a verdict, and about something else
+		Dir: filepath.Join(t.TempDir(), "run"), Duration: time.Hour, Tool: "test",
+		ExitRules: ExitRules{AllowUnjudged: true}, // most runs here are too short for a verdict, and about something else
 	}
 	for _, p := range phones {
 		facts, err := capture.ReadFacts(t.Context(), p)

@@ -347,18 +347,18 @@ func TestRunDumpsysAloneWhileOthersEnd(t *testing.T) {
 func TestGovernorDoesNotSwing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
-		o.Budget = Budget{SystemServer: 10}
+		o.MaxSystemServer = 10
 		s := loneSession(t, o)
 		for i := range 4 {
-			s.rotation.Add(capture.Key{Name: fmt.Sprint(i)})
+			s.breakdowns.rotation.Add(capture.Key{Name: fmt.Sprint(i)})
 		}
 		costs := []time.Duration{8 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond} // 7.2 % of a core on average
 		for dumps := 0; s.clock.now() < 8*time.Hour; dumps++ {
-			s.usage.server.dump(known.OfDuration(costs[dumps%4]), 10*time.Second)
-			s.govern(s.clock.now())
-			time.Sleep(s.rotation.Period())
+			s.overhead.server.dump(known.OfDuration(costs[dumps%4]), 10*time.Second)
+			s.breakdowns.govern(s.clock.now())
+			time.Sleep(s.breakdowns.rotation.Period())
 		}
-		if n := s.usage.governor.thinned; n > 0 {
+		if n := s.breakdowns.governor.thinned; n > 0 {
 			t.Errorf("thinned %d times", n)
 		}
 	})
@@ -370,7 +370,8 @@ func loneSession(t *testing.T, o Options) *session {
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
 	}
-	m := &run{Options: o, started: time.Now(), own: newOwn(), stop: func(error) {}}
+	m := newRun(o)
+	m.stop = func(error) {}
 	h := m.header()
 	var err error
 	if m.recorder, err = record.CreateRecorder(o.Dir, h); err != nil {
@@ -426,7 +427,8 @@ func TestRunTorture(t *testing.T) {
 			}
 			p, q := phone("S1", opt, healthy("com.shop"), healthy("com.shop:b")), phone("S2", rooted(), leaky("com.shop", androidsim.Native, 300))
 			o := options(t, p, q)
-			o.Patience, o.Budget, o.Duration = 20*time.Minute, DefaultBudget, 3*time.Hour
+			o.Sampling = defaultBudget
+			o.Patience, o.Duration = 20*time.Minute, 3*time.Hour
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() { torture(ctx, rand.New(rand.NewPCG(seed, 9)), p, q) })

@@ -18,8 +18,6 @@ type Options struct {
 	Patterns []capture.Pattern
 	// Policy judges; its intervals drive the fast channel.
 	Policy detector.Policy
-	// Detail is the period of the rotation in device time; 30 s if zero.
-	Detail time.Duration
 	// Duration ends the run after that much device time; 0 for no end.
 	Duration time.Duration
 	// LongestDuration, if it is longer than Duration, extends a run up to it as long as a process
@@ -29,6 +27,48 @@ type Options struct {
 	Workload Workload
 	// Dir is the run directory.
 	Dir string
+	// Observer is told what happens; nil for nobody.
+	Observer Observer
+	// Respond says what is collected of a leak; nil for nothing.
+	Respond *Response
+	// Hurry, when closed after the context has ended, gives a workload no time to
+	// end by itself. Nil to give it.
+	Hurry <-chan struct{}
+	// JUnit is whether junit.xml is written; nil for where the run has checks.
+	JUnit *bool
+	// Build is the source and variant of what is tested; nil where nobody knows.
+	Build *record.Revision
+	// Tool is the program's name and version, for run.json.
+	Tool string
+	Sampling
+	ExitRules
+}
+
+// Sampling says how the devices are read beside the fast channel, whose intervals are the policy's.
+type Sampling struct {
+	// Detail is the period of the rotation of breakdowns in device time; 30 s if zero.
+	Detail time.Duration
+	// MaxSystemServer and MaxApp are how much CPU breakdowns may cost, in percent of one core, before
+	// they are thinned: what dumpsys makes system_server spend (the article, section 2.2, wants it
+	// below 25 %), and each process under watch. 0 is no bound.
+	MaxSystemServer, MaxApp float64
+	// Headroom is the device time between two looks at what processes have left until
+	// their limits; 0 for none.
+	Headroom time.Duration
+	// Collect says at which marks garbage collections are forced; CollectAuto if empty.
+	Collect Collect
+	// Patience is the real time that a device may be away before its part of the run ends, 5 min if
+	// zero: a phone that reboots and asks its owner nothing is back in two minutes.
+	Patience time.Duration
+}
+
+// DefaultSampling is what the verbs use where nobody asks for something else.
+var DefaultSampling = Sampling{
+	Detail: 30 * time.Second, MaxSystemServer: 25, MaxApp: 5, Headroom: 2 * time.Minute, Patience: 5 * time.Minute,
+}
+
+// ExitRules say what fails a run.
+type ExitRules struct {
 	// Assert is end or live: whether the gate word at the end fails the run, or
 	// any process that ever reached LEAKING.
 	Assert record.Assert
@@ -40,29 +80,6 @@ type Options struct {
 	// MustSee is the slowest leak in bytes per hour that a pass must rule out: a process that could
 	// hide one is inconclusive. 0 for any.
 	MustSee float64
-	// Build is the source and variant of what is tested; nil where nobody knows.
-	Build *record.Revision
-	// Tool is the program's name and version, for run.json.
-	Tool string
-	// Observer is told what happens; nil for nobody.
-	Observer Observer
-	// Patience is the real time that a device may be away before its part of the
-	// run ends; DefaultPatience if zero.
-	Patience time.Duration
-	// Budget is how much breakdowns may cost before they are thinned.
-	Budget Budget
-	// Headroom is the device time between two looks at what processes have left until
-	// their limits; 0 for none.
-	Headroom time.Duration
-	// Collect says at which marks garbage collections are forced; CollectAuto if empty.
-	Collect Collect
-	// JUnit is whether junit.xml is written; nil for where the run has checks.
-	JUnit *bool
-	// Respond says what is collected of a leak; nil for nothing.
-	Respond *Response
-	// Hurry, when closed after the context has ended, gives a workload no time to
-	// end by itself. Nil to give it.
-	Hurry <-chan struct{}
 }
 
 // What is collected of a leak, and what stays of it.
@@ -153,8 +170,6 @@ type nobody struct{}
 func (nobody) Happened(record.Event)        {}
 func (nobody) Changed(string, func() []Row) {}
 
-const defaultDetail = 30 * time.Second
-
 func (o *Options) complete() error {
 	if len(o.Devices) == 0 {
 		return errors.New("start run: no device to watch")
@@ -163,10 +178,10 @@ func (o *Options) complete() error {
 		return errors.New("start run: no process to watch")
 	}
 	if o.Detail <= 0 {
-		o.Detail = defaultDetail
+		o.Detail = DefaultSampling.Detail
 	}
 	if o.Patience <= 0 {
-		o.Patience = DefaultPatience
+		o.Patience = DefaultSampling.Patience
 	}
 	if o.Observer == nil {
 		o.Observer = nobody{}

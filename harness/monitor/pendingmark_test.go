@@ -157,13 +157,13 @@ func TestMarkWithoutTheApp(t *testing.T) {
 		tell(t, p, stopShop)
 		w, o := started(t, response.Options{Dump: response.AtMarks}, p)
 		time.Sleep(61 * time.Second)
-		w.run.mark("", "goes on 1")
+		w.run.workloads.mark("", "goes on 1")
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
 		if r := readAll(t, o.Dir); len(r.eventsOf("missing", "")) != 1 {
 			t.Errorf("after a mark that does not wait: %+v", r.eventsOf("missing", ""))
 		}
-		time.AfterFunc(time.Second, func() { w.run.mark("", "goes on 2") })
+		time.AfterFunc(time.Second, func() { w.run.workloads.mark("", "goes on 2") })
 		began := time.Now()
 		missing, err := SendMark(t.Context(), o.Dir, "waits", true)
 		if lasted := time.Since(began); !errors.Is(err, errNoDump) || len(missing) != 1 || !strings.HasSuffix(missing[0], says) || lasted < appearMost || lasted > appearMost+2*time.Second {
@@ -229,7 +229,7 @@ func TestMarkWhileALookIsSlow(t *testing.T) {
 						t.Errorf("%q, %v", missing, err)
 					}
 				} else {
-					w.run.mark("", "loop 1")
+					w.run.workloads.mark("", "loop 1")
 					time.Sleep(20 * time.Second)
 				}
 				least, most := lookMost, lookMost+time.Second
@@ -283,7 +283,7 @@ func TestMarksShareLooks(t *testing.T) {
 			}
 		})
 		for i := range 100 {
-			w.run.mark("", fmt.Sprint("step ", i+1))
+			w.run.workloads.mark("", fmt.Sprint("step ", i+1))
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(3 * time.Second)

@@ -326,19 +326,19 @@ func TestEventCount(t *testing.T) {
 func TestRunThinsItselfToTheBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		took   time.Duration
-		budget Budget
+		budget Sampling
 		thin   bool
 	}{
-		"dear":      {9 * time.Second, Budget{SystemServer: 25}, true},
-		"cheap":     {time.Second, Budget{SystemServer: 25, App: 5}, false},
-		"no budget": {9 * time.Second, Budget{}, false},
+		"dear":      {9 * time.Second, Sampling{MaxSystemServer: 25}, true},
+		"cheap":     {time.Second, Sampling{MaxSystemServer: 25, MaxApp: 5}, false},
+		"no budget": {9 * time.Second, Sampling{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opt := rooted()
 				opt.DumpsysTime = c.took
 				o := options(t, phone("S1", opt, healthy("com.shop"), healthy("com.shop:push")))
-				o.Budget = c.budget
+				o.Sampling = c.budget
 				r := perform(t, t.Context(), o)
 				d := r.Devices[0]
 				if c.thin != (d.Thinned > 0) || c.thin != (d.DetailPeriod > 30) || c.thin != (len(r.eventsOf("thinned", "")) > 0) {

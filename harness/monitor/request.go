@@ -27,14 +27,7 @@ func (w *LiveRun) look(ctx context.Context, on []*session) error {
 	answers := make([]chan error, len(on))
 	for i, s := range on {
 		answers[i] = make(chan error, 1)
-		err := s.ask(func() {
-			if s.silent.on() {
-				answers[i] <- errSilent
-				return
-			}
-			s.lookers = append(s.lookers, answers[i])
-			s.discoverAt = s.clock.now()
-		})
+		err := s.ask(func() { s.discovery.request(answers[i]) })
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
@@ -52,36 +45,6 @@ func (w *LiveRun) look(ctx context.Context, on []*session) error {
 		}
 	}
 	return nil
-}
-
-// answerLookers lets go on who waited for the look that has ended. A process that the look
-// did not find is gone: the fast channel would notice that up to half a minute later.
-func (s *session) answerLookers(err error) {
-	for _, l := range s.awaiting {
-		l <- err
-	}
-	s.awaiting = nil
-	if len(s.lookers) > 0 { // who asked while it was under way
-		s.discoverAt = s.clock.now()
-	}
-}
-
-// refuseLookers answers who waits for a look at a device that does not respond.
-func (s *session) refuseLookers() {
-	for _, l := range s.lookers {
-		l <- errSilent
-	}
-	s.lookers = nil
-}
-
-// loseMissing notices the end of processes that a look has not found.
-func (s *session) loseMissing(found []capture.Process) {
-	for _, x := range s.order {
-		there := slices.ContainsFunc(found, func(p capture.Process) bool { return p.Key() == x.Key() })
-		if x.present && !there {
-			s.lost(x, fmt.Errorf("pid %d: %w", x.PID, capture.ErrGone))
-		}
-	}
 }
 
 // ProcessSnapshot is what one process holds at one moment. What could not be read is missing, and
@@ -128,9 +91,7 @@ func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (Process
 
 // readHeadroom reads threads and files. What the device refuses is a reason, and no error.
 func (snap *ProcessSnapshot) readHeadroom(ctx context.Context, s *session, target capture.Target) error {
-	s.requestedMu.Lock()
-	rooms, err := s.requested.Read(ctx, []capture.Target{target})
-	s.requestedMu.Unlock()
+	rooms, err := s.limits.readNow(ctx, target)
 	switch {
 	case err != nil:
 		return err
@@ -167,7 +128,7 @@ func (w *LiveRun) free(ctx context.Context, device, process string) (*session, c
 		var of *session
 		var target capture.Target
 		paused := false
-		err := w.of(device, process, func(s *session, x *subject) { of, target, paused = s, x.target(), x.paused })
+		err := w.of(device, process, func(s *session, x *subject) { of, target, paused = s, x.target(), x.pause.on })
 		if err != nil || !paused {
 			return of, target, err
 		}
@@ -196,7 +157,7 @@ func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled b
 // ctx ends. Its output is in a log of its own in the run directory. The error is a workload
 // that failed or could not begin.
 func (w *LiveRun) Stress(ctx context.Context, device string, load Workload) (record.Workload, error) {
-	stage, err := w.run.stage()
+	stage, err := w.run.workloads.stage()
 	if err != nil {
 		return load.Describe(), err
 	}
@@ -215,7 +176,7 @@ func (w *LiveRun) Stress(ctx context.Context, device string, load Workload) (rec
 		case <-ctx.Done():
 		}
 	}()
-	w.run.begin(&stage, load.Describe())
+	w.run.workloads.begin(&stage, load.Describe())
 	rec, err := load.Run(ctx, stage)
 	stage.over("")
 	err = errors.Join(err, stage.Output.Close())

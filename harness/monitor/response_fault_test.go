@@ -677,7 +677,7 @@ func TestResponseRebuildEveryBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:thread", androidsim.Thread, 300)))
 		o := responding(t, response.Options{}, p)
-		o.Headroom, o.Duration = DefaultHeadroom, 28*time.Minute
+		o.Headroom, o.Duration = DefaultSampling.Headroom, 28*time.Minute
 		whole := respond(t, t.Context(), o)
 		text, err := os.ReadFile(filepath.Join(o.Dir, record.SamplesName))
 		if err != nil {

@@ -355,7 +355,7 @@ func TestResponseToEachKind(t *testing.T) {
 		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:native", androidsim.Native, 300),
 			leaky("com.shop:gpu", androidsim.GPU, 300), leaky("com.shop:thread", androidsim.Thread, 300), healthy("com.shop:push")))
 		o := responding(t, response.Options{}, p)
-		o.Headroom = DefaultHeadroom
+		o.Headroom = DefaultSampling.Headroom
 		screen := &watcher{rows: map[string][]Row{}}
 		o.Observer = screen
 		r := respond(t, t.Context(), o)

@@ -8,198 +8,203 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/internal/capture/detail"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
+// sampling reads the processes that are due over the fast channel, and records their samples.
+type sampling struct {
+	*port
+	fast   *capture.Fast
+	rounds call[[]capture.Round]
+	// finalRounds are closed when the last samples of the run are there.
+	finalRounds []chan<- struct{}
+	// deviceClock is the clock of the device, as rounds show it.
+	deviceClock deviceClock
+
+	overhead   *overhead
+	breakdowns *breakdowns
+}
+
+func newSampling(p *port, o *overhead, b *breakdowns) *sampling {
+	fast := capture.NewFast(p.dev)
+	fast.MemTotal = p.dev.Facts.MemTotal
+	return &sampling{port: p, fast: fast, rounds: newCall[[]capture.Round](), overhead: o, breakdowns: b}
+}
+
 // dueTargets gives the processes that want a sample now. Intervals are aligned, so
 // that one trip serves all.
-func (s *session) dueTargets(now time.Duration) []capture.Target {
+func (m *sampling) dueTargets(now time.Duration) []capture.Target {
 	var out []capture.Target
-	for _, x := range s.order {
-		if x.present && !x.paused && x.due <= now {
+	for _, x := range m.subjects.order {
+		if x.present && !x.pause.on && x.sampling.due <= now {
 			out = append(out, x.target())
 		}
 	}
 	return out
 }
 
-// deadline is the real time that one round may take: smaps costs seconds per
-// process on an old phone, everything else milliseconds. It stays below the
-// interval, so that a device that has fallen silent is noticed within one.
-func (s *session) deadline(targets []capture.Target) time.Duration {
-	d := min(max(s.clock.real(s.interval()), 3*time.Second), 10*time.Second)
-	for _, t := range targets {
-		if t.Level.Source == capture.Smaps {
-			d += 5 * time.Second
-		}
+// send asks for all processes that are due.
+func (m *sampling) send(ctx context.Context, now time.Duration) {
+	targets := m.dueTargets(now)
+	if m.rounds.inFlight || len(targets) == 0 {
+		return
 	}
-	return d
-}
-
-// interval is the shortest that any machine wants at present, in device time.
-func (s *session) interval() time.Duration {
-	shortest := discoverEvery
-	for _, x := range s.order {
-		if x.present {
-			shortest = min(shortest, x.Detector.Demand().Interval)
-		}
-	}
-	return shortest
-}
-
-func (s *session) sendRound(ctx context.Context, targets []capture.Target) {
-	systemServer, deadline := s.systemServer, s.deadline(targets)
-	send(s, &s.rounds, func() ([]capture.Round, error) {
-		return s.fast.Read(ctx, targets, systemServer, deadline)
+	systemServer, deadline := m.subjects.systemServer, m.subjects.deadline(targets)
+	send(m.port, &m.rounds, func() ([]capture.Round, error) {
+		return m.fast.Read(ctx, targets, systemServer, deadline)
 	})
 }
 
-func (s *session) takeRounds(ctx context.Context, a answer[[]capture.Round]) {
-	s.rounds.away = false
-	defer s.endFinalRound(a.err)
-	if a.boot != s.boots {
+// nextWake is the earliest device time at which a sample is due, at most next.
+func (m *sampling) nextWake(next time.Duration) time.Duration {
+	if m.rounds.inFlight {
+		return next
+	}
+	for _, x := range m.subjects.order {
+		if x.present && !x.pause.on {
+			next = min(next, x.sampling.due)
+		}
+	}
+	return next
+}
+
+func (m *sampling) takeRounds(ctx context.Context, a answer[[]capture.Round]) {
+	m.rounds.inFlight = false
+	defer m.endFinalRound(a.err)
+	if stale(m.port, a) {
 		return
 	}
 	for _, r := range a.value {
-		s.takeRound(ctx, r, a.after)
+		m.takeRound(ctx, r, a.after)
 	}
-	s.usage.fast.count(a.err)
+	m.overhead.countRound(a.err)
 	if a.err != nil {
-		s.stumbled(ctx, a.err)
+		m.silence.roundFailed(ctx, a.err)
 		return
 	}
-	s.failing, s.stumbles = time.Time{}, 0
-	s.well(errandRound)
+	m.silence.roundSucceeded()
 }
 
-func (s *session) takeRound(ctx context.Context, r capture.Round, after time.Duration) {
-	s.advance(ctx, r.Up, after)
-	s.checkClock(r.Up)
-	s.usage.fast.add(r.Took)
-	s.usage.server.read(r.Up, r.SystemServer)
+func (m *sampling) takeRound(ctx context.Context, r capture.Round, after time.Duration) {
+	m.silence.advance(ctx, r.Up, after)
+	m.checkClock(r.Up)
+	m.overhead.addRound(r)
 	cost := record.Round(r.Took.Seconds()*1000/float64(max(1, len(r.Readings))), 3)
 	for _, reading := range r.Readings {
-		x := s.subjects[reading.Key()]
+		x := m.subjects.byKey[reading.Key()]
 		if x == nil || !x.Same(reading.Process) || reading.Level != x.probe.Level {
 			continue // of what it was when the round began
 		}
-		x.due = x.nextDue(align(s.clock.now(), x.Detector.Demand().Interval), s.clock.now())
+		x.sampling.due = x.nextDue(align(m.clock.now(), x.Detector.Demand().Interval), m.clock.now())
 		if reading.Err != nil {
-			s.missed(x, reading.Err)
+			m.takeFailure(x, reading.Err)
 			continue
 		}
 		x.cpu.read(r.Up, reading.CPU)
-		s.sampled(x, reading, r.Up, cost)
+		m.takeReading(x, reading, r.Up, cost)
 	}
 }
 
-// sampled takes one good reading of the fast channel.
-func (s *session) sampled(x *subject, r capture.Reading, up time.Duration, costMS float64) {
-	x.failures, x.hung, x.said[fastChannel] = 0, 0, ""
-	x.last, x.costMS = r, costMS
-	line := s.line(x, up)
+// takeReading takes one good reading of the fast channel.
+func (m *sampling) takeReading(x *subject, r capture.Reading, up time.Duration, costMS float64) {
+	x.sampling.failures, x.sampling.hung, x.sampling.said[fastChannel] = 0, 0, ""
+	x.sampling.last, x.sampling.costMS = r, costMS
+	line := m.line(x, up)
 	line.Source, line.CostMS = string(r.Level.Source), costMS
 	line.PSS, line.SwapPSS = number(r.PSS), number(r.SwapPSS)
 	line.RSSAnon, line.Swap, line.Threads = number(r.RSSAnon), number(r.Swap), number(r.Threads)
 	if r.Level.Source != capture.Dumpsys {
-		s.bridge(x, up)
+		m.recordGap(x, up)
 	}
-	s.record(x, line)
-	s.tellLimits(x)
+	m.record(x, line)
 }
 
 // record writes one sample and tells the steps that it causes.
-func (s *session) record(x *subject, line record.Sample) {
-	if !s.run.keep(s.run.recorder.Sample(line)) {
+func (m *sampling) record(x *subject, line record.Sample) {
+	if !m.run.keep(m.run.recorder.Sample(line)) {
 		return
 	}
 	before := x.Samples
-	s.moved(s.part.AddSample(line))
+	m.recordTransitions(m.part.AddSample(line))
 	if x.Samples > before {
-		x.wanted = s.demanded(x)
+		x.sampling.wanted = m.demanded(x)
 	}
-	s.obey(x)
+	m.loop.sampled(x)
 }
 
-// bridge records a hole in the series before the sample that ends it. Through one
+// recordGap records a hole in the series before the sample that ends it. Through one
 // or two samples that are missing a line can be fitted, because it has the right
 // times; what more of them mean is the policy's to say.
-func (s *session) bridge(x *subject, up time.Duration) {
-	hole, rhythm := up-x.LastUp-x.pauses, s.rhythm(x)
-	x.pauses = 0
+func (m *sampling) recordGap(x *subject, up time.Duration) {
+	hole, rhythm := up-x.LastUp-x.pause.total, m.rhythm(x)
+	x.pause.total = 0
 	if x.LastUp == 0 || hole <= rhythm*3/2 {
 		return
 	}
-	e := s.naming(x.Account, "missed", fmt.Sprintf("no sample for %v; the trend goes on", hole.Round(time.Second)))
+	e := m.naming(x.Account, "missed", fmt.Sprintf("no sample for %v; the trend goes on", hole.Round(time.Second)))
 	if hole > 3*rhythm {
 		e.Event = "gap"
-		if !s.crosses(hole) {
+		if !m.trendSpans(hole) {
 			e.Text = fmt.Sprintf("no sample for %v; the trend starts again", hole.Round(time.Second))
 		}
 	}
 	e.Duration = record.Round(hole.Seconds(), 3)
-	s.at(e, up)
+	m.at(e, up)
 }
 
-// crosses tells whether a trend of the policy goes on across a gap.
-func (s *session) crosses(gap time.Duration) bool {
-	return s.run.Policy.Name == detector.PolicyRobust && gap <= s.run.Policy.MaxGap
+// trendSpans tells whether a trend of the policy goes on across a gap.
+func (m *sampling) trendSpans(gap time.Duration) bool {
+	return m.run.Policy.Name == detector.PolicyRobust && gap <= m.run.Policy.MaxGap
 }
 
 // rhythm is the time within which the sample after the latest one was due. Where
 // only dumpsys can read a process, that is its turn.
-func (s *session) rhythm(x *subject) time.Duration {
+func (m *sampling) rhythm(x *subject) time.Duration {
 	if x.probe.Level.Source == capture.Dumpsys {
-		return max(x.wanted, s.demanded(x))
+		return max(x.sampling.wanted, m.demanded(x))
 	}
-	return x.wanted
+	return x.sampling.wanted
 }
 
-func (s *session) demanded(x *subject) time.Duration {
+func (m *sampling) demanded(x *subject) time.Duration {
 	interval := x.Detector.Demand().Interval
 	if x.probe.Level.Source == capture.Dumpsys {
-		return max(interval, s.rotation.Round())
+		return max(interval, m.breakdowns.round())
 	}
 	return interval
 }
 
-// obey does what the machine demands.
-func (s *session) obey(x *subject) {
-	d := x.Detector.Demand()
-	now := s.clock.now()
-	x.due = min(x.due, align(now, d.Interval))
+// demand has a process sampled when its detector wants it.
+func (m *sampling) demand(x *subject, d detector.Demand, now time.Duration) {
+	x.sampling.due = min(x.sampling.due, align(now, d.Interval))
 	if x.probe.Level.Source == capture.Dumpsys {
-		x.due = x.nextDue(align(now, d.Interval), now)
+		x.sampling.due = x.nextDue(align(now, d.Interval), now)
 	}
-	switch {
-	case d.Breakdowns == 0:
-		s.rotation.Cancel(x.Key())
-	case s.rotation.Wanted(x.Key()) == 0 && s.reading != x.Key():
-		s.rotation.Want(x.Key(), d.Breakdowns, now, d.Spacing)
-	}
-	s.answerDemand(x, d.Diagnose)
-	s.snapAfterStartup(x)
 }
 
-// missed takes a reading that gave no sample.
-func (s *session) missed(x *subject, err error) {
+// readSettled has a process sampled when a garbage collection in it has settled.
+func (x *subject) readSettled(at time.Duration) {
+	x.sampling.settles, x.counts.due = at, at
+	x.sampling.due = min(x.sampling.due, at)
+}
+
+// takeFailure takes a reading that gave no sample.
+func (m *sampling) takeFailure(x *subject, err error) {
 	switch {
 	case errors.Is(err, capture.ErrGone):
-		s.lost(x, err)
+		m.subjects.stopTracking(x, err)
 	case errors.Is(err, capture.ErrNoAnswer):
-		x.hung++
-		x.due += pauseAfter(x.hung)
-		s.complain(x, fastChannel, "unresponsive", err)
+		x.sampling.hung++
+		x.sampling.due += pauseAfter(x.sampling.hung)
+		m.recordFailure(x, fastChannel, "unresponsive", err)
 	case x.provisional:
 		// A kernel before 4.5 has no RssAnon; the way to read it is being asked for.
 	default:
-		x.failures++
-		if x.failures%reprobeAfter == 0 {
-			s.discovery.forget = append(s.discovery.forget, x.Process)
-			s.discoverAt = min(s.discoverAt, s.clock.now()+discoverSoon)
+		x.sampling.failures++
+		if x.sampling.failures%reprobeAfter == 0 {
+			m.loop.reprobe(x.Process)
 		}
-		s.complain(x, fastChannel, "error", err)
+		m.recordFailure(x, fastChannel, "error", err)
 	}
 }
 
@@ -209,111 +214,72 @@ func pauseAfter(times int) time.Duration {
 	return 15 * time.Second << min(times, 5)
 }
 
-// lost takes a process that has ended.
-func (s *session) lost(x *subject, err error) {
-	if !x.present {
-		return
-	}
-	x.present = false
-	s.noteDeath(x, x.Process)
-	s.rotation.Remove(x.Key())
-	s.discoverAt = min(s.discoverAt, s.clock.now()+discoverSoon)
-	if x.backs <= maxBacks {
-		s.about(x, "gone", goneText(x.PID, err))
-	}
-}
-
-// goneText is which incarnation is gone: the line names the process already.
-func goneText(pid int, err error) string {
-	if errors.Is(err, capture.ErrGone) {
-		return fmt.Sprintf("pid %d", pid)
-	}
-	return err.Error()
-}
-
-// complain tells a fault of one process once, until its channel reads it again.
-func (s *session) complain(x *subject, on channel, event string, err error) {
+// recordFailure tells a fault of one process once, until its channel reads it again.
+func (m *sampling) recordFailure(x *subject, on channel, event string, err error) {
 	text := err.Error()
-	if text == x.said[on] {
+	if text == x.sampling.said[on] {
 		return
 	}
-	x.said[on] = text
-	s.about(x, event, text)
+	x.sampling.said[on] = text
+	m.about(x, event, text)
 }
 
-func (s *session) sendDetail(ctx context.Context, now time.Duration) {
-	key, ok := s.countsTurn(now)
-	if !ok {
-		key, ok = s.rotation.Turn(now)
-	}
-	if !ok {
+// checkClock records once that the device's clock stands still, and that it runs again: readings
+// without a time of their own are not judged.
+func (m *sampling) checkClock(up time.Duration) {
+	c := &m.deviceClock
+	now := time.Now()
+	if up != c.up {
+		if c.told {
+			m.event(record.Event{Event: "clock", Text: "the device's clock runs again"})
+		}
+		*c = deviceClock{up: up, since: now}
 		return
 	}
-	x := s.subjects[key]
-	if x.paused {
-		return // a stopped process does not answer
+	if c.told || now.Sub(c.since) < m.clock.real(stillAfter) {
+		return
 	}
-	s.reading = key
-	process, systemServer, dev := x.Process, s.systemServer, s.dev
-	send(s, &s.details, func() (detail.Detail, error) {
-		return detail.Read(ctx, dev, dev.Facts, process, systemServer)
-	})
+	c.told = true
+	m.event(record.Event{Event: "clock", Text: fmt.Sprintf("the device's clock has stopped at %.2f s since boot: readings have no time and are not judged", up.Seconds())})
 }
 
-func (s *session) takeDetail(ctx context.Context, a answer[detail.Detail]) {
-	s.details.away, s.reading = false, capture.Key{}
-	disturbed := s.respond.disturbed
-	s.respond.disturbed = false
-	d := a.value
-	s.usage.detail.count(a.err)
-	x := s.subjects[d.Key()]
-	switch {
-	case ctx.Err() != nil || a.boot != s.boots:
-	case a.err == nil && !x.Same(d.Process): // it has restarted meanwhile
-		s.well(errandDetail)
-	case a.err == nil:
-		s.well(errandDetail)
-		s.advance(ctx, d.Up, a.after)
-		s.detailed(x, d)
-	case errors.Is(a.err, capture.ErrGone):
-		// Where that is so, a look or a round finds it too.
-		s.rotation.Skip(s.clock.now())
-		s.discoverAt = min(s.discoverAt, s.clock.now()+discoverSoon)
-	case disturbed && errors.Is(a.err, capture.ErrNoAnswer):
-		s.rotation.Skip(s.clock.now()) // its heap is dumped, or was
-	case errors.Is(a.err, capture.ErrNoAnswer):
-		s.rotation.Hung(d.Key())
-		s.rotation.Skip(s.clock.now())
-		s.complain(x, detailChannel, "unresponsive", a.err)
-	case errors.Is(a.err, capture.ErrDevice):
-		s.failed(ctx, errandDetail, a.err)
-	default:
-		s.rotation.Skip(s.clock.now())
-		s.complain(x, detailChannel, "error", a.err)
+// stillAfter is the device time after which a clock that shows the same counts as stopped: two
+// looks may fall on one hundredth of a second, not more.
+const stillAfter = 2 * discoverEvery
+
+// deviceClock notices a clock that has stopped.
+type deviceClock struct {
+	up time.Duration
+	// since is the host's time at which the clock first showed up.
+	since time.Time
+	told  bool
+}
+
+// recordTrailingGap tells that a process that is still there has no samples until the end.
+func (m *sampling) recordTrailingGap(x *subject) {
+	now := max(m.part.Up(), m.part.At(m.clock.now()))
+	hole := now - x.LastUp - x.pause.total
+	if x.pause.on {
+		hole -= m.clock.now() - x.pause.since
+	}
+	if x.present && x.LastUp > 0 && hole > 3*m.rhythm(x) {
+		e := m.naming(x.Account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
+		if m.deviceClock.told {
+			e.Text = fmt.Sprintf("no sample with a time of its own in the last %v: the device's clock has stopped", hole.Round(time.Second))
+		}
+		e.Duration = record.Round(hole.Seconds(), 3)
+		m.event(e)
 	}
 }
 
-// detailed takes one good reading of the detail channel.
-func (s *session) detailed(x *subject, d detail.Detail) {
-	s.rotation.Answered(x.Key())
-	x.said[detailChannel] = ""
-	s.usage.detail.add(d.Took)
-	s.usage.server.dump(d.SystemServer, d.Spent)
-	x.cpu.dump(d.App, d.Spent)
-	line := s.line(x, d.Up)
-	line.Source, line.CostMS = string(capture.Dumpsys), record.Round(d.Took.Seconds()*1000, 3)
-	line.Breakdown, line.Warnings = breakdown(d.Block, s.dev.Facts.MemTotal>>10)
-	if used := detail.JavaHeapUse(d.Block); used.Known {
-		x.response.java, line.Breakdown.JavaAlloc = used, new(used.N>>10)
+// endFinalRound tells those who wait for the last samples that they are there, or that the device
+// could not give them.
+func (m *sampling) endFinalRound(err error) {
+	if len(m.finalRounds) == 0 || err == nil && len(m.dueTargets(m.clock.now())) > 0 {
+		return
 	}
-	for _, w := range d.Warnings {
-		line.Warnings = append(line.Warnings, w.Error())
+	for _, done := range m.finalRounds {
+		close(done)
 	}
-	if x.probe.Level.Source == capture.Dumpsys {
-		x.costMS = line.CostMS
-		s.bridge(x, d.Up)
-	}
-	s.record(x, line)
-	s.tellLimits(x)
-	s.govern(s.clock.now())
+	m.finalRounds = nil
 }

@@ -339,7 +339,8 @@ func soakOptions(t *testing.T, benches []*bench) Options {
 	t.Helper()
 	o := Options{
 		Patterns: []capture.Pattern{"com.shop", "com.shop:*"}, Policy: detector.ArticlePolicy(),
-		Dir: filepath.Join(t.TempDir(), "run"), Tool: "soak", Budget: DefaultBudget, AllowUnjudged: true,
+		Dir: filepath.Join(t.TempDir(), "run"), Tool: "soak",
+		Sampling: defaultBudget, ExitRules: ExitRules{AllowUnjudged: true},
 	}
 	for _, b := range benches {
 		o.Devices = append(o.Devices, b.device)

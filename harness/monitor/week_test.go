@@ -180,7 +180,7 @@ func TestWeek(t *testing.T) {
 		}
 		o := Options{
 			Devices: []Device{{dev, facts}}, Patterns: []capture.Pattern{"com.shop*"}, Policy: detector.DefaultPolicy(),
-			Dir: filepath.Join(t.TempDir(), "run"), Duration: time.Duration(days) * day, Budget: DefaultBudget,
+			Dir: filepath.Join(t.TempDir(), "run"), Duration: time.Duration(days) * day, Sampling: defaultBudget,
 		}
 		go func() {
 			for range days {

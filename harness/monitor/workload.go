@@ -53,55 +53,12 @@ type Stage struct {
 	Live *LiveRun
 }
 
-// maxWorkloadLog bounds workload.log, in bytes.
-const maxWorkloadLog = 32 << 20
-
-func (m *run) stage() (Stage, error) {
-	f, err := newLog(m.Dir)
-	if err != nil {
-		// Its path on the host is not for the record.
-		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			err = p.Err
-		}
-		return Stage{}, fmt.Errorf("create workload.log: %w", err)
-	}
-	st := Stage{
-		Dir: m.Dir, log: filepath.Base(f.Name()), Output: &paced{w: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }}},
-		Mark: m.mark, Note: m.noteOfWorkload, skips: m.skipsMark, Gone: m.gone, Hurry: m.Hurry, Live: m.live,
-	}
-	for _, d := range m.Devices {
-		st.Devices = append(st.Devices, d.Device)
-	}
-	return st, nil
-}
-
 // seeLog returns the end of an error that names the log of the workload.
 func (st Stage) seeLog() string {
 	if st.log == "" {
 		return ""
 	}
 	return "; its output is in " + st.log
-}
-
-// begin records that a workload begins on the devices of a stage, and has it record where it ends.
-func (m *run) begin(st *Stage, w record.Workload) {
-	running := map[string]bool{}
-	for _, d := range st.Devices {
-		running[d.Serial()] = true
-		m.note(d.Serial(), record.Event{Event: "workload_begin", Text: w.Kind + " began"})
-	}
-	var mu sync.Mutex
-	devices := st.Devices
-	st.over = func(device string) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, d := range devices {
-			if serial := d.Serial(); running[serial] && (device == "" || device == serial) {
-				delete(running, serial)
-				m.note(serial, record.Event{Event: "workload_end", Text: w.Kind + " ended"})
-			}
-		}
-	}
 }
 
 // maxLogs bounds the logs of one run directory.

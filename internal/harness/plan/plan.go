@@ -29,10 +29,16 @@ import (
 // the file is wrong.
 func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	o := monitor.Options{
-		Detail: cfg.Sample.Detail, Duration: cfg.Duration, LongestDuration: cfg.LongestDuration,
-		Budget: monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp},
-		Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict, AllowUnjudged: cfg.AllowUnjudged, MustSee: float64(cfg.Detect.MustSee),
-		Workload: workload(cfg), JUnit: cfg.Report.JUnit, Collect: monitor.Collect(cfg.Diagnose.Collect), Headroom: monitor.DefaultHeadroom, Build: Build(context.Background(), dir, cfg.App.Variant),
+		Duration: cfg.Duration, LongestDuration: cfg.LongestDuration, Workload: workload(cfg),
+		Sampling: monitor.Sampling{
+			Detail: cfg.Sample.Detail, MaxSystemServer: cfg.Sample.MaxSystemServer, MaxApp: cfg.Sample.MaxApp,
+			Headroom: monitor.DefaultSampling.Headroom, Collect: monitor.Collect(cfg.Diagnose.Collect),
+		},
+		ExitRules: monitor.ExitRules{
+			Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict,
+			AllowUnjudged: cfg.AllowUnjudged, MustSee: float64(cfg.Detect.MustSee),
+		},
+		Build: Build(context.Background(), dir, cfg.App.Variant), JUnit: cfg.Report.JUnit,
 	}
 	var err error
 	if o.Policy, err = DetectorPolicy(cfg); err != nil {

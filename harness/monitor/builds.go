@@ -16,6 +16,16 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
+// builds reads which builds of the apps run.
+type builds struct {
+	*port
+	call call[*record.AppBuild]
+	// packages are the apps that were met, queue those whose builds are not read yet.
+	packages, queue []string
+}
+
+func newBuilds(p *port) *builds { return &builds{port: p, call: newCall[*record.AppBuild]()} }
+
 const (
 	// askBuild is the real time that a device has to describe an installed app.
 	askBuild = 15 * time.Second
@@ -23,30 +33,30 @@ const (
 	maxPackages = 100
 )
 
-// wantBuild has the build of the app of a process read, once for each app and start of the
+// want has the build of the app of a process read, once for each app and start of the
 // device: what a run is about must be in its record, to compare it with others.
-func (s *session) wantBuild(p capture.Process) {
+func (q *builds) want(p capture.Process) {
 	pkg := p.Package()
-	if !p.Installed() || slices.Contains(s.packages, pkg) || len(s.packages) == maxPackages {
+	if !p.Installed() || slices.Contains(q.packages, pkg) || len(q.packages) == maxPackages {
 		return
 	}
-	s.packages = append(s.packages, pkg)
-	s.unread = append(s.unread, pkg)
+	q.packages = append(q.packages, pkg)
+	q.queue = append(q.queue, pkg)
 }
 
-// sendBuild reads the next build. A device that does not answer leaves it unknown.
-func (s *session) sendBuild(ctx context.Context) {
-	if s.builds.away || len(s.unread) == 0 {
+// send reads the next build. A device that does not answer leaves it unknown.
+func (q *builds) send(ctx context.Context) {
+	if q.call.inFlight || len(q.queue) == 0 {
 		return
 	}
-	pkg := s.unread[0]
-	s.unread = s.unread[1:]
-	dev := s.dev
-	send(s, &s.builds, func() (*record.AppBuild, error) { return readBuild(ctx, dev, pkg) })
+	pkg := q.queue[0]
+	q.queue = q.queue[1:]
+	dev := q.dev
+	send(q.port, &q.call, func() (*record.AppBuild, error) { return readBuild(ctx, dev, pkg) })
 }
 
-func (s *session) takeBuild(a answer[*record.AppBuild]) {
-	s.builds.away = false
+func (q *builds) take(a answer[*record.AppBuild]) {
+	q.call.inFlight = false
 	if a.err != nil || a.value == nil {
 		return
 	}
@@ -55,7 +65,7 @@ func (s *session) takeBuild(a answer[*record.AppBuild]) {
 	if b.VersionCode != nil {
 		words += fmt.Sprintf(" (%d)", *b.VersionCode)
 	}
-	s.event(record.Event{Event: "build", Build: b, Text: words})
+	q.event(record.Event{Event: "build", Build: b, Text: words})
 }
 
 // readBuild asks for the build of an app; nil where it is not installed.

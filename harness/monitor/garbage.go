@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
@@ -37,9 +36,10 @@ const (
 	collectDeadline = 10 * time.Second
 )
 
-// collecting forces garbage collections at marks.
-type collecting struct {
-	trip trip[collection]
+// garbage forces garbage collections at marks.
+type garbage struct {
+	*port
+	call call[collection]
 	// loop is the family of marks that has come twice, families are those that came before.
 	loop     string
 	families map[string]bool
@@ -47,6 +47,12 @@ type collecting struct {
 	wanted string
 	// latest is when the latest was sent, in device time since the start; less than zero for never.
 	latest time.Duration
+
+	limits *limits
+}
+
+func newGarbage(p *port, l *limits) *garbage {
+	return &garbage{port: p, call: newCall[collection](), families: map[string]bool{}, latest: -1, limits: l}
 }
 
 // collection is what became of one collection in all processes.
@@ -56,25 +62,20 @@ type collection struct {
 	done []diagnose.CollectResult
 }
 
-func newCollecting() collecting {
-	return collecting{trip: newTrip[collection](), families: map[string]bool{}, latest: -1}
-}
-
 // collectAt wants a collection at a mark, where the run has them at this mark.
-func (s *session) collectAt(mark string) {
-	g := &s.garbage
+func (g *garbage) collectAt(mark string) {
 	loop := g.addMark(ledger.MarkFamily(mark))
-	now := s.clock.now()
+	now := g.clock.now()
 	switch {
-	case s.run.Collect == CollectNever || g.trip.away:
-	case s.run.Collect == CollectAtMarks, loop && s.collects() && (g.latest < 0 || now-g.latest >= collectSpacing):
+	case g.run.Collect == CollectNever || g.call.inFlight:
+	case g.run.Collect == CollectAtMarks, loop && g.collects() && (g.latest < 0 || now-g.latest >= collectSpacing):
 		g.wanted = mark
 	}
 }
 
 // addMark notes a mark and reports whether it may begin a loop: it is of the first family that came
 // twice, or none has and it is new.
-func (g *collecting) addMark(family string) bool {
+func (g *garbage) addMark(family string) bool {
 	switch {
 	case g.loop != "":
 		return family == g.loop
@@ -89,116 +90,81 @@ func (g *collecting) addMark(family string) bool {
 }
 
 // collects reports whether collections are forced in a run for which nobody has said so.
-func (s *session) collects() bool {
-	switch d := s.run.Duration; {
-	case s.run.atMarks(), d > 0 && d < collectShort:
+func (g *garbage) collects() bool {
+	switch d := g.run.Duration; {
+	case g.run.atMarks(), d > 0 && d < collectShort:
 		return true
 	default:
-		return d <= 0 && s.run.Workload != nil
+		return d <= 0 && g.run.Workload != nil
 	}
 }
 
-// sendCollection forces the collection that is wanted.
-func (s *session) sendCollection(ctx context.Context) {
-	g := &s.garbage
-	if g.wanted == "" || g.trip.away {
+// send forces the collection that is wanted.
+func (g *garbage) send(ctx context.Context) {
+	if g.wanted == "" || g.call.inFlight {
 		return
 	}
-	mark, uid, dev := g.wanted, s.dev.Facts.UID, s.dev
-	g.wanted, g.latest = "", s.clock.now()
-	var targets []capture.Target
-	for _, x := range s.order {
-		if x.present && !x.paused {
-			targets = append(targets, x.target())
-		}
-	}
+	mark, uid, dev := g.wanted, g.dev.Facts.UID, g.dev
+	g.wanted, g.latest = "", g.clock.now()
+	targets := g.subjects.targets()
 	if len(targets) == 0 {
 		return
 	}
-	send(s, &g.trip, func() (collection, error) {
+	send(g.port, &g.call, func() (collection, error) {
 		up, done, err := diagnose.CollectGarbage(ctx, dev, uid, targets, collectDeadline)
 		return collection{mark, up, done}, err
 	})
 }
 
-// takeCollection records in which processes a collection was forced, and has all of them read once
+// take records in which processes a collection was forced, and has all of them read once
 // it has settled.
-func (s *session) takeCollection(ctx context.Context, a answer[collection]) {
-	s.garbage.trip.away = false
+func (g *garbage) take(ctx context.Context, a answer[collection]) {
+	g.call.inFlight = false
 	switch {
-	case a.boot != s.boots || ctx.Err() != nil:
+	case stale(g.port, a) || ctx.Err() != nil:
 		return
 	case a.err != nil:
-		s.failed(ctx, errandGarbage, a.err)
+		g.silence.requestFailed(ctx, requestGarbage, a.err)
 		return
 	}
-	s.well(errandGarbage)
-	s.advance(ctx, a.value.up, a.after)
-	if a.boot != s.boots { // the clock has shown it only now
+	g.silence.requestSucceeded(requestGarbage)
+	g.silence.advance(ctx, a.value.up, a.after)
+	if stale(g.port, a) { // the clock has shown it only now
 		return
 	}
-	settled := s.clock.now() + collectSettle
+	settled := g.clock.now() + collectSettle
 	for _, c := range a.value.done {
-		x := s.subjects[c.Key()]
+		x := g.subjects.byKey[c.Key()]
 		if x == nil || !x.Same(c.Process) || !x.present {
 			continue
 		}
-		e := s.naming(x.Account, "collected", "a garbage collection was forced")
+		e := g.naming(x.Account, "collected", "a garbage collection was forced")
 		if c.Refused != "" {
 			e.Event, e.Text = "not_collected", "no garbage collection: "+c.Refused
 		}
 		e.Mark = a.value.mark
-		s.at(e, a.value.up)
-		x.settles, x.counts = settled, settled
-		x.due = min(x.due, settled)
+		g.at(e, a.value.up)
+		x.readSettled(settled)
 	}
-	s.roomsAt = min(s.roomsAt, settled)
+	g.limits.readBy(settled)
 }
 
 // nextDue is when the next sample of a process is wanted, which was due at a time: not after what is
 // left of a forced collection has settled.
 func (x *subject) nextDue(due, now time.Duration) time.Duration {
-	if x.settles > now {
-		return min(due, x.settles)
+	if x.sampling.settles > now {
+		return min(due, x.sampling.settles)
 	}
 	return due
 }
 
-// countsTurn is the process whose objects are to be counted now because a collection has settled:
-// of several the one that was counted the longest time ago. Such a reading takes the place of one
-// of the round, so that breakdowns do not become more; where those to come are spent, it is left
-// out.
-func (s *session) countsTurn(now time.Duration) (capture.Key, bool) {
-	var next *subject
-	for _, x := range s.order {
-		switch {
-		case x.counts == 0 || x.counts > now:
-		case !x.present || x.paused || s.rotation.Rests(x.Key()):
-			x.counts = 0
-		case next == nil || x.counted < next.counted:
-			next = x
-		}
-	}
-	if next == nil {
-		return capture.Key{}, false
-	}
-	next.counts = 0
-	if !s.rotation.Borrow(now) {
-		return capture.Key{}, false
-	}
-	next.counted = max(1, now)
-	return next.Key(), true
-}
+// cancel drops the collection that is wanted.
+func (g *garbage) cancel() { g.wanted = "" }
 
-// collectWake is the earliest device time at which a collection is wanted or counts are due.
-func (s *session) collectWake(now, next time.Duration) time.Duration {
-	if s.garbage.wanted != "" && !s.garbage.trip.away {
-		return now
-	}
-	for _, x := range s.order {
-		if x.counts > 0 && !s.details.away {
-			next = min(next, x.counts)
-		}
+// nextWake is the earliest device time at which a collection is wanted, at most next.
+func (g *garbage) nextWake(now, next time.Duration) time.Duration {
+	if g.wanted != "" && !g.call.inFlight {
+		return min(now, next)
 	}
 	return next
 }

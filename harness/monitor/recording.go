@@ -1,0 +1,39 @@
+package monitor
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// recording writes the lines of a run, and ends it where they cannot be written.
+type recording struct {
+	recorder *record.Recorder
+	// stop ends the run.
+	stop context.CancelCauseFunc
+
+	mu  sync.Mutex
+	err error
+}
+
+// keep remembers the first error of writing and ends the run: what cannot be
+// recorded need not be measured.
+func (r *recording) keep(err error) (written bool) {
+	if err == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+		r.stop(errDisk)
+	}
+	return false
+}
+
+func (r *recording) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
