@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// input is what the machine was told.
+// input is one input of the state machine.
 type input uint8
 
 const (
@@ -19,9 +19,9 @@ const (
 	onReading = onSample | onBreakdown
 )
 
-// row is one arrow of the state machine: from where to where, on which input, under
-// which condition. holds decides and words the reason; it changes nothing but the kind
-// and the evidence of a leak.
+// row is one transition of the state machine: from, to, input and condition.
+// holds evaluates the condition and returns the reason in words. It changes
+// only the kind and the evidence of a leak.
 type row struct {
 	rule     string
 	from, to State
@@ -29,15 +29,16 @@ type row struct {
 	holds    func(*articleMachine) (because string, ok bool)
 }
 
-// The rows that leave something behind.
+// The rows with a side effect.
 const (
 	ruleSpike   = "5.4 spike"
 	ruleTimeOut = "5.5 time-out"
 )
 
-// articleTable is the state machine of policy "article". The rows of one state are
-// asked in this order, one step an input. A time-out comes before all evidence (8.2:
-// "whatever the state at that moment"), the end of a suspicion before its promotion.
+// articleTable is the state machine of policy "article". The rows of a state
+// are evaluated in this order, at most one transition per input. A timeout
+// takes precedence over all evidence (8.2: "whatever the state at that
+// moment"), the end of a suspicion over its promotion.
 var articleTable = []row{
 	{ruleSpike, Normal, Leaking, onSample, (*articleMachine).spikes},
 	{"5.4 gpu", Normal, Leaking, onReading, (*articleMachine).gpuLeaks},
@@ -65,10 +66,10 @@ func always(because string) func(*articleMachine) (string, bool) {
 	return func(*articleMachine) (string, bool) { return because, true }
 }
 
-// look is what the article's machine remembers from one input to the next.
+// look is the state that the article's machine keeps between inputs.
 type look struct {
-	// line is the fit of the last window that was looked at; rising and fading count
-	// the windows in a row that were, and were not, significant.
+	// line is the fit of the latest window. rising and fading count the
+	// consecutive windows that were, and were not, significant.
 	line           trend.Line
 	rising, fading int
 	// suspected is when SUSPICIOUS last began, level the total at that time.
@@ -76,17 +77,18 @@ type look struct {
 	level     float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
-	// spike is the rise above the floor, spikeArmed that the last one has passed.
+	// spike is the height above the floor. spikeArmed reports that the previous
+	// spike is over.
 	spike      spike
 	spikeArmed bool
-	// gpuSince is the time in seconds before which breakdowns are used up; gpuDue
-	// says that the GPU path has something new to look at.
+	// gpuSince is the time in seconds before which breakdowns are used up.
+	// gpuDue reports that the GPU path has new data.
 	gpuSince float64
 	gpuDue   bool
-	// event says that this leak is reported without a diagnosis, pending that a
-	// diagnosis is wanted.
+	// event reports that this leak is reported without a diagnosis, pending
+	// that a diagnosis is requested.
 	event, pending bool
-	// unconfirmed says that CONFIRMING ended for want of breakdowns.
+	// unconfirmed reports that CONFIRMING ended for lack of breakdowns.
 	unconfirmed bool
 }
 
@@ -95,7 +97,7 @@ type spike struct {
 	holds, known        bool
 }
 
-// observe looks at the series once for each sample.
+// observe evaluates the series once per sample.
 func (d *articleMachine) observe() {
 	d.observeSpike()
 	if d.state == Normal || d.state == Suspicious {
@@ -138,7 +140,7 @@ func (d *articleMachine) spikes() (string, bool) {
 	if !d.look.spike.holds || !d.look.spikeArmed {
 		return "", false
 	}
-	// A spike never passed CONFIRMING, so its kind is unknown (6.2).
+	// A spike never went through CONFIRMING, so its kind is unknown (6.2).
 	d.kind, d.evidence = Unknown, nil
 	return spikeText(d.look.spike, &d.a), true
 }
@@ -154,7 +156,7 @@ func (d *articleMachine) trendFaded() (string, bool) {
 	if d.look.fading < d.a.consecutive {
 		return "", false
 	}
-	return "no significant rise any more: " + trendText("memory", d.look.line) + windowsText(d.look.fading), true
+	return "no longer a significant rise: " + trendText("memory", d.look.line) + windowsText(d.look.fading), true
 }
 
 func (d *articleMachine) suspicionExpired() (string, bool) {
@@ -176,12 +178,12 @@ func (d *articleMachine) confirmationExpired() (string, bool) {
 	return "not confirmed within " + minutesText(d.a.confirmingMax) + ": " + d.refusalText(), true
 }
 
-// floorRoom is room on the stack for the floors of 160 minutes in the article's
-// segments; more of them cost an allocation.
+// floorRoom is the capacity on the stack for the floors of 160 minutes in the
+// article's segments. More floors cost an allocation.
 type floorRoom [32]trend.Floor
 
-// currentFloors appends to dst the floors of the complete segments since SUSPICIOUS
-// began, oldest first.
+// currentFloors appends to dst the floors of the complete segments since
+// SUSPICIOUS began, oldest first.
 func (d *articleMachine) currentFloors(dst []trend.Floor) []trend.Floor {
 	total := d.series.total
 	blocks := trend.Blocks{From: d.entered.Seconds(), Length: d.a.segment.Seconds()}
@@ -202,7 +204,8 @@ func (d *articleMachine) floorsRise() (string, bool) {
 	return "the floors (P25) of " + minutesText(d.a.segment) + " rise: " + floorsText(floors), true
 }
 
-// gpuLeaks tests the graphics memory itself, and the rest of the same breakdowns.
+// gpuLeaks tests the graphics memory itself, and the rest of the same
+// breakdowns.
 func (d *articleMachine) gpuLeaks() (string, bool) {
 	if !d.look.gpuDue {
 		return "", false
@@ -248,15 +251,17 @@ func (d *articleMachine) reportEnds() (string, bool) {
 	if !d.look.event {
 		return "", false
 	}
-	return "reported without a diagnosis: the last one is less than " + minutesText(d.policy.Cooldown) + " old", true
+	return "reported without a diagnosis: the previous one was less than " + minutesText(d.policy.Cooldown) + " old",
+		true
 }
 
-// enterLeaking decides between a diagnosis and a report (6.1, 6.4) and words the latter.
+// enterLeaking decides between a diagnosis and a mere report (6.1, 6.4) and
+// words the latter.
 func (d *articleMachine) enterLeaking() string {
 	if !d.firstLeaking.Known {
 		d.firstLeaking = known.OfDuration(d.now)
 	}
-	d.look.event = d.cooling()
+	d.look.event = d.inCooldown()
 	d.look.pending = !d.look.event
 	if d.look.event {
 		return " (reported only: diagnosed " + minutesText(d.now-d.diagnosed.N) + " ago)"
@@ -264,7 +269,7 @@ func (d *articleMachine) enterLeaking() string {
 	return ""
 }
 
-// leave forgets what the next state must gather anew (6.4: two new windows).
+// leave clears what the next state must collect again (6.4: two new windows).
 func (d *articleMachine) leave(r *row) {
 	l := &d.look
 	l.rising, l.fading = 0, 0
@@ -275,7 +280,8 @@ func (d *articleMachine) leave(r *row) {
 		l.unconfirmed = true
 	case d.state == Leaking:
 		l.event, l.pending = false, false
-		// A breakdown that has carried one leak does not carry the next.
+		// A breakdown that was evidence for one leak is not evidence for the
+		// next.
 		l.gpuSince = math.Nextafter(d.now.Seconds(), math.Inf(1))
 	}
 	l.fresh = 0

@@ -17,14 +17,15 @@ type articleMachine struct {
 	entered time.Duration
 	kind    LeakKind
 	because string
-	// evidence stands behind the last leak, because its sentence.
+	// evidence is the evidence for the last leak, because its sentence.
 	evidence []Evidence
 
-	// now is the latest time heard of; epoch the earliest that still counts.
+	// now is the latest time stamp received, epoch the earliest one that still
+	// counts.
 	now, epoch                time.Duration
 	lastSample, lastBreakdown known.Duration
 	diagnosed                 known.Duration
-	// firstSuspicious and firstLeaking never change once known.
+	// firstSuspicious and firstLeaking never change once set.
 	firstSuspicious, firstLeaking known.Duration
 
 	look    look
@@ -40,10 +41,11 @@ func newArticleMachine(p Policy) *articleMachine {
 	return d
 }
 
-// addSample hears one reading of the fast channel and gives the steps it caused. A
-// sample that is not newer than the last one, or of no bytes (no living process has
-// none), is ignored and counted in the warnings of the verdict. Samples that come
-// faster than [Demand] asks for make the window, which is a number of samples, shorter.
+// addSample records a reading of the fast channel and returns the resulting
+// transitions. It ignores a sample that is not newer than the previous one, or
+// of 0 bytes (no living process has that little), and counts it in the warnings
+// of the verdict. Samples that arrive faster than [Demand] requests shorten the
+// window, which is a number of samples.
 func (d *articleMachine) addSample(s Sample) []Transition {
 	if s.Bytes <= 0 || !d.accept(s.At, &d.lastSample) {
 		d.ignored++
@@ -55,8 +57,9 @@ func (d *articleMachine) addSample(s Sample) []Transition {
 	return d.step(onSample)
 }
 
-// addBreakdown hears one reading of dumpsys meminfo and gives the steps it caused. It
-// is ignored and counted like a sample; breakdowns and samples may overtake each other.
+// addBreakdown records a reading of dumpsys meminfo and returns the resulting
+// transitions. It is ignored and counted like a sample. Breakdowns and samples
+// may overtake each other.
 func (d *articleMachine) addBreakdown(b Breakdown) []Transition {
 	if !d.accept(b.At, &d.lastBreakdown) {
 		d.ignored++
@@ -74,48 +77,48 @@ func (d *articleMachine) addBreakdown(b Breakdown) []Transition {
 	return d.step(onBreakdown)
 }
 
-// diagnosisDone says that the diagnosis which [Demand] asked for, or any other of this
-// process, is complete. The cooldown runs from here.
-func (d *articleMachine) diagnosisDone(at time.Duration) []Transition {
+// diagnosisFinished records that the diagnosis requested by [Demand], or any other
+// diagnosis of this process, has finished. The cooldown starts here.
+func (d *articleMachine) diagnosisFinished(at time.Duration) []Transition {
 	d.now = max(d.now, at)
 	d.diagnosed = known.OfDuration(max(at, d.diagnosed.N))
 	d.look.pending = false
 	return d.step(onDiagnosis)
 }
 
-// restart says that the process has a new identity, or the device a new clock, from at
-// on: everything known of the old one is forgotten but the worst state, its times and
+// restart records that the process has a new identity, or the device a new
+// clock, from at on. It resets everything but the worst state, its times and
 // the cooldown.
 func (d *articleMachine) restart(at time.Duration) []Transition {
 	d.restarts++
 	if d.diagnosed.Known && d.diagnosed.N > at {
-		// The clock began anew: how long ago the diagnosis was is not known.
+		// The clock was reset, so the age of the last diagnosis is unknown.
 		d.diagnosed = known.Duration{}
 	}
-	d.breakOff(at)
+	d.endSeries(at)
 	d.now = at
 	d.series.driver = driverMemory{}
 	d.history.newProcess()
 	return d.step(onRestart)
 }
 
-// gap says that the device was not watched until at: nothing is concluded across it.
-// The windows are emptied as after a restart, and suspicion starts over; a leak that
-// was found stays found.
+// gap records that the device was not watched until at. No conclusion crosses a
+// gap: the windows are emptied as after a restart and suspicion starts over. A
+// leak that was found stays found.
 func (d *articleMachine) gap(at time.Duration) []Transition {
-	// A clock that goes back is a restart, not a gap. A breakdown may have overtaken
-	// the sample that ends the gap, which counts all the same.
+	// A clock that goes backwards means a restart, not a gap. A breakdown may
+	// have overtaken the sample that ends the gap, and still counts.
 	if d.lastSample.Known && at <= d.lastSample.N {
 		at = d.now
 	}
 	at = max(at, d.epoch)
 	d.now = max(d.now, at)
-	d.breakOff(at)
+	d.endSeries(at)
 	return d.step(onGap)
 }
 
-// breakOff ends the series; inputs from before at do not count any more.
-func (d *articleMachine) breakOff(at time.Duration) {
+// endSeries ends the series. Inputs from before at no longer count.
+func (d *articleMachine) endSeries(at time.Duration) {
 	d.history.close(&d.a, d.series, d.look)
 	d.series.reset()
 	d.epoch = at
@@ -123,7 +126,7 @@ func (d *articleMachine) breakOff(at time.Duration) {
 	d.look = look{spikeArmed: true, event: d.look.event, pending: d.look.pending}
 }
 
-// demand is what the machine wants next.
+// demand returns what the machine wants next.
 func (d *articleMachine) demand() Demand {
 	switch d.state {
 	case Suspicious:
@@ -144,7 +147,7 @@ func (d *articleMachine) demand() Demand {
 	return Demand{Interval: d.policy.NormalInterval}
 }
 
-// accept says whether a reading at a time is new, and takes the time.
+// accept reports whether a reading at a time is new, and records the time.
 func (d *articleMachine) accept(at time.Duration, last *known.Duration) bool {
 	if at < 0 || at < d.epoch || last.Known && at <= last.N {
 		return false
@@ -154,13 +157,13 @@ func (d *articleMachine) accept(at time.Duration, last *known.Duration) bool {
 	return true
 }
 
-// cooling says whether the last diagnosis is less than the cooldown ago.
-func (d *articleMachine) cooling() bool {
+// inCooldown reports whether the last diagnosis is less than the cooldown ago.
+func (d *articleMachine) inCooldown() bool {
 	return d.diagnosed.Known && d.now-d.diagnosed.N < d.policy.Cooldown
 }
 
-// step takes the first row of the table that starts in the present state, listens to
-// the input and holds.
+// step takes the first row of the table that starts in the present state,
+// matches the input and holds.
 func (d *articleMachine) step(in input) []Transition {
 	for i := range articleTable {
 		row := &articleTable[i]
@@ -174,7 +177,7 @@ func (d *articleMachine) step(in input) []Transition {
 	return nil
 }
 
-// take goes where a row leads.
+// take performs the transition of a row.
 func (d *articleMachine) take(r *row, because string) Transition {
 	t := Transition{At: d.now, From: d.state, To: r.to, Rule: r.rule, Because: because}
 	d.leave(r)
@@ -197,10 +200,10 @@ func (d *articleMachine) take(r *row, because string) Transition {
 // change ends the series like a gap.
 func (d *articleMachine) change(at time.Duration) []Transition { return d.gap(at) }
 
-// Marks, the number of processes and looks have no meaning in the article.
+// Policy "article" does not use marks, the number of processes or looks.
 func (d *articleMachine) mark(Mark)                  {}
-func (d *articleMachine) among(int)                  {}
+func (d *articleMachine) setFamilySize(int)          {}
 func (d *articleMachine) death(time.Duration, Cause) {}
 func (d *articleMachine) endWorkload(time.Duration)  {}
 func (d *articleMachine) measure(Quantity)           {}
-func (d *articleMachine) explain(func(Look))         {}
+func (d *articleMachine) onLook(func(Look))          {}

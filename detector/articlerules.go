@@ -2,35 +2,41 @@ package detector
 
 import "time"
 
-// articleRules is the constants of policy "article", each with the section of the
-// article that it comes from.
+// articleRules holds the constants of policy "article", each with the section
+// of the article that it comes from.
 type articleRules struct {
 	// tMin and r2Min are what t and R2 of a rising line must exceed (5.2).
 	tMin, r2Min float64
-	// consecutive is how many windows in a row must agree (5.5).
+	// consecutive is the number of consecutive windows that must agree (5.5).
 	consecutive int
-	// minPoints is the fewest points of a regression that is looked at (8.1). The
-	// dimensions in CONFIRMING need three (8.2).
+	// minPoints is the least number of points of a regression that counts
+	// (8.1). The dimensions in CONFIRMING need three (8.2).
 	minPoints int
-	// highWindow and lowWindow are how many samples and breakdowns are kept (4.3, 8.3).
+	// highWindow and lowWindow are the numbers of samples and breakdowns that
+	// are kept (4.3, 8.3).
 	highWindow, lowWindow int
-	// segment is the length of one floor, minSegments how many there must be (5.3).
+	// segment is the length of one floor, minSegments the least number of
+	// floors (5.3).
 	segment     time.Duration
 	minSegments int
-	// suspiciousMax and confirmingMax are the time-outs of the two states (5.5, 8.2).
+	// suspiciousMax and confirmingMax are the timeouts of the two states (5.5,
+	// 8.2).
 	suspiciousMax, confirmingMax time.Duration
-	// extraBreakdowns are asked for in CONFIRMING, extraSpacing apart (5.5, 8.2).
+	// extraBreakdowns are requested in CONFIRMING, extraSpacing apart (5.5,
+	// 8.2).
 	extraBreakdowns int
 	extraSpacing    time.Duration
-	// minGrowth in bytes is what memory must have grown by since SUSPICIOUS began (5.5).
+	// minGrowth in bytes is the least growth since SUSPICIOUS began (5.5).
 	minGrowth int64
-	// spikePct in percent of the floor and spikeMin in bytes: a spike exceeds both (5.4).
+	// spikePct in percent of the floor and spikeMin in bytes: a spike exceeds
+	// both (5.4).
 	spikePct float64
 	spikeMin int64
-	// spikeMinPoints is the fewest samples in one segment that make a floor for a
-	// spike. The article gives none; with fewer every launch is a spike.
+	// spikeMinPoints is the least number of samples in one segment that make a
+	// floor for a spike. The article gives no number. With fewer, every launch
+	// is a spike.
 	spikeMinPoints int
-	// flatT is what t stays below where memory does not rise (5.4, GPU path).
+	// flatT is the t below which memory does not rise (5.4, GPU path).
 	flatT float64
 }
 
@@ -45,10 +51,10 @@ func defaultArticle() articleRules {
 	}
 }
 
-// firstPoints is how many samples the consecutive windows need.
+// firstPoints is the number of samples that the consecutive windows need.
 func (a *articleRules) firstPoints() int { return a.minPoints + a.consecutive - 1 }
 
-// stages is the shortest way from SUSPICIOUS to LEAKING.
+// stages is the shortest path from SUSPICIOUS to LEAKING.
 func (a *articleRules) stages() time.Duration {
 	return time.Duration(a.minSegments)*a.segment + time.Duration(max(0, a.extraBreakdowns-1))*a.extraSpacing
 }

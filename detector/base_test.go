@@ -12,21 +12,24 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// filling is a process whose cache still fills when its run of 2 h ends, with a leak
-// beside it.
+// filling is a process whose cache is still filling when its run of 2 h ends,
+// with a leak beside it.
 func filling(leak, hours float64) scenario.Scenario {
 	return scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180, Leak: leak}
 }
 
 var inLoops = scenario.Conditions{LoopEvery: 8 * time.Minute, Diagnosis: 2 * time.Minute}
 
-// TestAgainst: what both builds do is no leak, what only the new one does is.
-func TestAgainst(t *testing.T) {
+// TestCompareTo checks that what both builds do is not a leak, and that what
+// only the new one does is.
+func TestCompareTo(t *testing.T) {
 	const runs = 20
 	pairs := map[string]struct{ base, head scenario.Conditions }{
-		"by time":          {asThree, asThree},
-		"by loops":         {inLoops, inLoops},
-		"other sampling":   {scenario.Conditions{Interval: 15 * time.Second}, scenario.Conditions{Interval: time.Minute, Drop: 0.1}},
+		"by time":  {asThree, asThree},
+		"by loops": {inLoops, inLoops},
+		"other sampling": {
+			scenario.Conditions{Interval: 15 * time.Second}, scenario.Conditions{Interval: time.Minute, Drop: 0.1},
+		},
 		"loops in one run": {asThree, inLoops},
 	}
 	for name, c := range pairs {
@@ -35,12 +38,13 @@ func TestAgainst(t *testing.T) {
 			for seed := range uint64(runs) {
 				base, _ := watched(filling(0, 2), seed+500, c.base)
 				head, _ := watched(filling(rate, 2), seed, c.head)
-				v, err := head.Against(base)
+				v, err := head.CompareTo(base)
 				if err != nil {
 					t.Fatal(err)
 				}
 				againstFaults(t, fmt.Sprintf("%s, %g MB/h, seed %d", name, rate, seed), v)
-				if loops := strings.HasSuffix(v.Because, "by loops") || strings.Contains(v.Because, "min by loops"); loops != (name == "by loops") {
+				if loops := strings.HasSuffix(v.Because, "by loops") ||
+					strings.Contains(v.Because, "min by loops"); loops != (name == "by loops") {
 					t.Errorf("%s: %s", name, v.Because)
 				}
 				if v.Gate != detector.Leak {
@@ -50,13 +54,15 @@ func TestAgainst(t *testing.T) {
 				if !strings.HasPrefix(v.Because, "grows") {
 					continue // a leak by itself, with its own rate
 				}
-				// The shares are those of the head alone, and its cache grows too.
-				if math.Abs(v.Rate/detector.MB-rate) > 0.35*rate || v.Kind != detector.Java && v.Kind != detector.Unknown || rate == 100 && v.Kind != detector.Java {
+				// The shares are those of the head alone, and its cache grows
+				// too.
+				if math.Abs(v.Rate/detector.MB-rate) > 0.35*rate || v.Kind != detector.Java &&
+					v.Kind != detector.Unknown || rate == 100 && v.Kind != detector.Java {
 					t.Errorf("%s, %g MB/h, seed %d: %v, %s", name, rate, seed, v.Kind, v.Because)
 				}
 			}
 			if rate == 0 && leaks > 0 || rate > 0 && leaks < runs*9/10 {
-				t.Errorf("%s, %g MB/h: %d of %d are leaks", name, rate, leaks, runs)
+				t.Errorf("%s, %g MB/h: %d of %d runs are leaks", name, rate, leaks, runs)
 			}
 		}
 	}
@@ -70,33 +76,35 @@ func againstFaults(t *testing.T, name string, v detector.Verdict) {
 	if v.Gate == detector.Settled || !strings.Contains(v.Because, "base run") {
 		t.Errorf("%s: %v: %s", name, v.Gate, v.Because)
 	}
-	if tells := strings.Contains(warningText(v), "a base run to compare with, tells"); tells {
-		t.Errorf("%s: compared with a base run, and yet %v", name, v.Warnings)
+	if tells := strings.Contains(warningText(v), "a base run to compare with"); tells {
+		t.Errorf("%s: compared with a base run, but still %v", name, v.Warnings)
 	}
 }
 
-// TestAgainstMoreLoops: the loops of a longer run that the base has not do not count,
-// neither in the growth nor in the time.
-func TestAgainstMoreLoops(t *testing.T) {
+// TestCompareToShorterSuite checks that the loops that only the longer run has
+// do not count, neither in the growth nor in the time.
+func TestCompareToShorterSuite(t *testing.T) {
 	for _, hours := range [][2]float64{{6, 6}, {6, 3}, {3, 6}} {
 		for seed := range uint64(5) {
 			s := scenario.Scenario{Hours: hours[1], Sigma: 5, Rho: 0.7}
 			base, _ := watched(s, seed+500, inLoops)
 			s.Hours, s.Leak = hours[0], 100
 			head, _ := watched(s, seed, inLoops)
-			v, err := head.Against(base)
+			v, err := head.CompareTo(base)
 			if err != nil || v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-100) > 15 {
-				t.Errorf("%g h against %g h, seed %d: %v, %.0f MB/h, want 100: %s %v", hours[0], hours[1], seed, v.Gate, v.Rate/detector.MB, v.Because, err)
+				t.Errorf("%g h against %g h, seed %d: %v, %.0f MB/h, want 100: %s %v", hours[0], hours[1], seed, v.Gate,
+					v.Rate/detector.MB, v.Because, err)
 			}
 		}
 	}
 }
 
-// TestAgainstItself: no difference is a pass, whatever the run does.
-func TestAgainstItself(t *testing.T) {
+// TestCompareToItself checks that no difference is a pass, whatever the run
+// does.
+func TestCompareToItself(t *testing.T) {
 	for i, s := range lively(2) {
 		d, _ := watched(s, uint64(i), asThree)
-		v, err := d.Against(d)
+		v, err := d.CompareTo(d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,9 +114,9 @@ func TestAgainstItself(t *testing.T) {
 	}
 }
 
-// TestAgainstLess: less than half an hour in common says nothing, and says so. A leak that the run proves by
-// itself stays one.
-func TestAgainstLess(t *testing.T) {
+// TestCompareToTooShort checks that less than half an hour in common decides
+// nothing and is reported. A leak that the run proves by itself stays one.
+func TestCompareToTooShort(t *testing.T) {
 	for _, hours := range [][2]float64{{2, 0.4}, {0.4, 2}, {2, 0}, {0, 2}, {0, 0}} {
 		head, base := detector.New(detector.RobustPolicy()), detector.New(detector.RobustPolicy())
 		if hours[0] > 0 {
@@ -117,32 +125,36 @@ func TestAgainstLess(t *testing.T) {
 		if hours[1] > 0 {
 			base, _ = watched(filling(0, hours[1]), 2, asThree)
 		}
-		v, err := head.Against(base)
+		v, err := head.CompareTo(base)
 		if hours[0] == 2 {
 			if err != nil || v.Gate != detector.Leak || !strings.Contains(v.Because, "in common") || !v.RateKnown {
 				t.Errorf("%g h against %g h: %v %v: %s", hours[0], hours[1], err, v.Gate, v.Because)
 			}
 			continue
 		}
-		if err != nil || v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "in common") || v.RateKnown || v.MinDetectable != 0 {
+		if err != nil || v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "in common") || v.RateKnown ||
+			v.MinDetectable != 0 {
 			t.Errorf("%g h against %g h: %v %v: %s", hours[0], hours[1], err, v.Gate, v.Because)
 		}
 	}
 }
 
-// TestAgainstAnotherPolicy: only "robust" can, on both sides.
-func TestAgainstAnotherPolicy(t *testing.T) {
+// TestCompareToOtherPolicy checks that both sides must use "robust".
+func TestCompareToOtherPolicy(t *testing.T) {
 	robust, article := detector.New(detector.RobustPolicy()), detector.New(detector.ArticlePolicy())
-	for name, pair := range map[string][2]*detector.Detector{"head": {article, robust}, "base": {robust, article}, "both": {article, article}} {
-		v, err := pair[0].Against(pair[1])
-		if err == nil || !strings.Contains(err.Error(), `"article"`) || !strings.Contains(err.Error(), `"robust"`) || v.Gate != "" {
+	for name, pair := range map[string][2]*detector.Detector{
+		"head": {article, robust}, "base": {robust, article}, "both": {article, article},
+	} {
+		v, err := pair[0].CompareTo(pair[1])
+		if err == nil || !strings.Contains(err.Error(), `"article"`) || !strings.Contains(err.Error(), `"robust"`) ||
+			v.Gate != "" {
 			t.Errorf("%s: %v %v", name, v.Gate, err)
 		}
 	}
 }
 
-// TestAgainstChangesNothing: both detectors go on as if nobody had asked.
-func TestAgainstChangesNothing(t *testing.T) {
+// TestCompareToKeepsState checks that a comparison changes neither detector.
+func TestCompareToKeepsState(t *testing.T) {
 	for i, c := range []scenario.Conditions{asThree, inLoops} {
 		watches := func() (list [2]*scenario.Watch, ds [2]*detector.Detector) {
 			for k := range list {
@@ -160,11 +172,11 @@ func TestAgainstChangesNothing(t *testing.T) {
 				quiet[k].Until(point)
 			}
 			before := fmt.Sprint(a[0].Verdict(), a[1].Verdict(), a[0].Demand(), a[1].Demand())
-			first, err := a[1].Against(a[0])
+			first, err := a[1].CompareTo(a[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			second, _ := a[1].Against(a[0])
+			second, _ := a[1].CompareTo(a[0])
 			if fmt.Sprint(first) != fmt.Sprint(second) {
 				t.Fatalf("point %d: %v, then %v", point, first, second)
 			}
@@ -173,92 +185,99 @@ func TestAgainstChangesNothing(t *testing.T) {
 			}
 		}
 		for k := range asked {
-			if fmt.Sprint(asked[k].Steps()) != fmt.Sprint(quiet[k].Steps()) || fmt.Sprint(a[k].Verdict()) != fmt.Sprint(q[k].Verdict()) {
+			if fmt.Sprint(asked[k].Steps()) != fmt.Sprint(quiet[k].Steps()) ||
+				fmt.Sprint(a[k].Verdict()) != fmt.Sprint(q[k].Verdict()) {
 				t.Errorf("%d: %v, want %v", k, asked[k].Steps(), quiet[k].Steps())
 			}
 		}
 	}
 }
 
-// TestAgainstAFallingBase: a base run that falls makes no leak of a process that does not grow.
-func TestAgainstAFallingBase(t *testing.T) {
+// TestCompareToFallingBase checks that a falling base run does not make a leak
+// of a process that does not grow.
+func TestCompareToFallingBase(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, hours := range []float64{2, 4, 8} {
-			base, _ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Trimmed: 40, Level: 400}, seed+500, asThree)
+			base,
+				_ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Trimmed: 40, Level: 400}, seed+500,
+				asThree)
 			head, _ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Level: 400}, seed, asThree)
-			v, err := head.Against(base)
-			if err != nil || v.Gate != detector.Pass || !strings.Contains(v.Because, "grows no more than the base run") {
+			v, err := head.CompareTo(base)
+			if err != nil || v.Gate != detector.Pass ||
+				!strings.Contains(v.Because, "grows no more than the base run") {
 				t.Errorf("%g h, seed %d: %v: %s", hours, seed, v.Gate, v.Because)
 			}
 		}
 	}
 }
 
-// TestAgainstOneThatLeaksAlike: a leak that the base run has as well is no difference; one that it has by less
-// than half stays a leak of the process.
-func TestAgainstOneThatLeaksAlike(t *testing.T) {
+// TestCompareToSameLeak checks that a leak of the base run is no difference,
+// and that a base run with less than half of it does not hide the leak.
+func TestCompareToSameLeak(t *testing.T) {
 	for seed := range uint64(10) {
 		for rate, want := range map[float64]detector.Gate{100: detector.Pass, 20: detector.Leak} {
 			base, _ := watched(scenario.Scenario{Hours: 4, Sigma: 5, Rho: 0.7, Leak: rate}, seed+500, asThree)
 			head, _ := watched(scenario.Scenario{Hours: 4, Sigma: 5, Rho: 0.7, Leak: 100}, seed, asThree)
-			v, err := head.Against(base)
+			v, err := head.CompareTo(base)
 			if err != nil || v.Gate != want {
 				t.Errorf("%g MB/h, seed %d: %v: %s", rate, seed, v.Gate, v.Because)
 			}
-			if want == detector.Pass && !strings.Contains(v.Because, "as the base run does") {
+			if want == detector.Pass && !strings.Contains(v.Because, "like the base run") {
 				t.Errorf("seed %d: %s", seed, v.Because)
 			}
 		}
 	}
 }
 
-// TestAgainstSeveral: three base runs find what one does, and where base runs differ among themselves by as much,
-// a difference is no leak.
-func TestAgainstSeveral(t *testing.T) {
+// TestCompareToSeveral checks that three base runs find what one does, and that
+// a difference is not a leak if base runs differ among themselves by as much.
+func TestCompareToSeveral(t *testing.T) {
 	for seed := range uint64(8) {
 		run := func(k uint64, rate float64) *detector.Detector {
 			d, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Leak: rate}, seed*10+k, asThree)
 			return d
 		}
 		head := run(0, 45)
-		alike, err := head.Against(run(1, 0), run(2, 0), run(3, 0))
+		alike, err := head.CompareTo(run(1, 0), run(2, 0), run(3, 0))
 		if err != nil || alike.Gate != detector.Leak || !strings.Contains(alike.Because, "3 base runs") {
 			t.Errorf("seed %d: %v: %s", seed, alike.Gate, alike.Because)
 		}
-		apart, err := head.Against(run(1, -40), run(2, 0), run(3, 40))
+		apart, err := head.CompareTo(run(1, -40), run(2, 0), run(3, 40))
 		if err != nil || apart.Gate == detector.Leak {
 			t.Errorf("seed %d: base runs that differ: %v: %s", seed, apart.Gate, apart.Because)
 		}
 	}
-	if _, err := detector.New(detector.RobustPolicy()).Against(); err == nil {
-		t.Error("no base run, and no error")
+	if _, err := detector.New(detector.RobustPolicy()).CompareTo(); err == nil {
+		t.Error("no base run was accepted")
 	}
 }
 
-// TestAgainstLives: processes that restart are compared by their lives: a warm-up is in both.
-func TestAgainstLives(t *testing.T) {
+// TestCompareToLives checks that processes that restart are compared by their
+// lives, which all contain the warm-up.
+func TestCompareToLives(t *testing.T) {
 	for seed := range uint64(8) {
 		quiet, _ := spent(night(t, "app, 0 MB/h, restart each 25 min"), seed)
 		same, _ := spent(night(t, "app, 0 MB/h, restart each 25 min"), seed) // the same app
 		leaking, _ := spent(night(t, "app, 300 MB/h, restart each 25 min"), seed)
-		v, err := leaking.Against(quiet)
-		if err != nil || v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-300) > 60 || !strings.Contains(v.Because, "of each life") {
+		v, err := leaking.CompareTo(quiet)
+		if err != nil || v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-300) > 60 ||
+			!strings.Contains(v.Because, "of each life") {
 			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)
 		}
 		alike, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed)
 		other, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed+100)
-		if v, err = alike.Against(other); err != nil || v.Gate != detector.Pass {
-			t.Errorf("seed %d, two that leak alike: %v: %s", seed, v.Gate, v.Because)
+		if v, err = alike.CompareTo(other); err != nil || v.Gate != detector.Pass {
+			t.Errorf("seed %d, same leak in both: %v: %s", seed, v.Gate, v.Because)
 		}
-		if v, err = same.Against(quiet); err != nil || v.Gate != detector.Pass {
+		if v, err = same.CompareTo(quiet); err != nil || v.Gate != detector.Pass {
 			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)
 		}
 	}
 }
 
-// TestAgainstAfterDeaths: a base run does not acquit a process that died of memory again and again, whatever its
-// last life did.
-func TestAgainstAfterDeaths(t *testing.T) {
+// TestCompareToAfterDeaths checks that a base run does not clear a process that
+// died of memory repeatedly, whatever its last life did.
+func TestCompareToAfterDeaths(t *testing.T) {
 	base, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7}, 1, asThree)
 	head := detector.New(detector.RobustPolicy())
 	at := bootTime
@@ -279,7 +298,7 @@ func TestAgainstAfterDeaths(t *testing.T) {
 	if v := head.Verdict(); v.Gate != detector.Leak {
 		t.Fatalf("alone: %v: %s", v.Gate, v.Because)
 	}
-	if v, err := head.Against(base); err != nil || v.Gate != detector.Leak {
+	if v, err := head.CompareTo(base); err != nil || v.Gate != detector.Leak {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Levels after forced collections are judged once there are 12 of them: those of moments, and not
-// the means of a minute that a mark "gc" gives.
+// Levels after forced collections are judged once there are 12 of them. They
+// are levels at points in time, unlike the means over a minute that follow a
+// mark "gc".
 func TestCollectedLevels(t *testing.T) {
 	const every = 30 * time.Second
 	for name, c := range map[string]struct {
@@ -36,7 +37,7 @@ func TestCollectedLevels(t *testing.T) {
 	}
 }
 
-// What no device can say changes nothing, and no input is a panic.
+// Values that no device can report change nothing, and no input panics.
 func TestCollectedLevelsHostile(t *testing.T) {
 	for _, policy := range []string{PolicyRobust, PolicyArticle} {
 		p := DefaultPolicy()

@@ -13,17 +13,17 @@ type Detector struct {
 	policy    Policy
 	machine   machine
 	badPolicy error
-	// absent is how much of the time watched had no samples.
+	// absent is the part of the watched time that has no samples.
 	absent, watched time.Duration
-	// mustSee is in bytes per hour, 0 for no demand.
+	// mustSee is in bytes per hour, 0 for no requirement.
 	mustSee float64
 }
 
-// machine is what a policy must answer. The methods are those of [Detector].
+// machine is the interface of a policy. Its methods are those of [Detector].
 type machine interface {
 	addSample(Sample) []Transition
 	addBreakdown(Breakdown) []Transition
-	diagnosisDone(at time.Duration) []Transition
+	diagnosisFinished(at time.Duration) []Transition
 	restart(at time.Duration) []Transition
 	gap(at time.Duration) []Transition
 	change(at time.Duration) []Transition
@@ -32,19 +32,19 @@ type machine interface {
 	death(at time.Duration, c Cause)
 	endWorkload(at time.Duration)
 	measure(Quantity)
-	among(processes int)
-	explain(func(Look))
+	setFamilySize(processes int)
+	onLook(func(Look))
 	demand() Demand
 	verdict() Verdict
 }
 
-// New makes a detector for one process. A policy that [Policy.Validate] refuses is
-// replaced by [DefaultPolicy], and every verdict warns of it.
+// New returns a detector for one process. If [Policy.Validate] rejects the
+// policy, New uses [DefaultPolicy] and every verdict warns of it.
 func New(p Policy) *Detector {
 	d := &Detector{policy: p}
 	if err := p.Validate(); err != nil {
 		d.policy = DefaultPolicy()
-		d.badPolicy = fmt.Errorf("apply policy, used %q with its defaults: %w", d.policy.Name, err)
+		d.badPolicy = fmt.Errorf("invalid policy, %q with its defaults was used: %w", d.policy.Name, err)
 	}
 	if d.policy.Name == PolicyArticle {
 		d.machine = newArticleMachine(d.policy)
@@ -54,85 +54,96 @@ func New(p Policy) *Detector {
 	return d
 }
 
-// AddSample hears one reading of the fast channel and gives the steps it caused. A
-// sample that is not newer than the last one, or of no bytes (no living process has
-// none), is ignored and counted in the warnings of the verdict. Policy "article" keeps
-// a number of samples: those that come faster than [Demand] asks for make its window
-// shorter.
+// AddSample records a reading of the fast channel and returns the resulting
+// transitions. It ignores a sample that is not newer than the previous one, or
+// of 0 bytes (no living process has that little), and counts it in the warnings
+// of the verdict. Policy "article" keeps a number of samples, so samples that
+// arrive faster than [Demand] requests shorten its window.
 func (d *Detector) AddSample(s Sample) []Transition { return d.machine.addSample(s) }
 
-// AddBreakdown hears one reading of dumpsys meminfo and gives the steps it caused. It
-// is ignored and counted like a sample; breakdowns and samples may overtake each other.
+// AddBreakdown records a reading of dumpsys meminfo and returns the resulting
+// transitions. It is ignored and counted like a sample. Breakdowns and samples
+// may overtake each other.
 func (d *Detector) AddBreakdown(b Breakdown) []Transition { return d.machine.addBreakdown(b) }
 
-// DiagnosisDone says that the diagnosis which [Demand] asked for, or any other of this
-// process, is complete. The cooldown runs from here.
-func (d *Detector) DiagnosisDone(at time.Duration) []Transition { return d.machine.diagnosisDone(at) }
+// DiagnosisFinished records that the diagnosis requested by [Demand], or any other
+// diagnosis of this process, has finished. The cooldown starts here.
+func (d *Detector) DiagnosisFinished(at time.Duration) []Transition {
+	return d.machine.diagnosisFinished(at)
+}
 
-// Restart says that the process has a new identity, or the device a new clock, from at
-// on: everything known of the old one is forgotten but the worst state, its times, the
+// Restart records that the process has a new identity, or the device a new
+// clock, from at on. It resets everything but the worst state, its times, the
 // verdict on what has ended, and the cooldown.
 func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.restart(at) }
 
-// Gap says that the process was not watched until at. Policy "article" concludes
-// nothing across any gap: its windows are emptied as after a restart, and suspicion
-// starts over; a leak that was found stays found. Policy "robust" does so for a gap
-// longer than [Policy.MaxGap]: the same process has the same memory after a short one.
+// Gap records that the process was not watched until at. In policy "article" no
+// conclusion crosses a gap: its windows are emptied as after a restart and
+// suspicion starts over, but a leak that was found stays found. Policy "robust"
+// does the same for a gap longer than [Policy.MaxGap]: after a short one the
+// process still has the same memory.
 func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at) }
 
-// Change says that from at on samples are of another quantity (Pss, RssAnon), which is
-// compared with nothing before it.
+// Change records that samples from at on measure another quantity (Pss,
+// RssAnon), which is not compared with anything before.
 func (d *Detector) Change(at time.Duration) []Transition { return d.machine.change(at) }
 
 // AddMark records a mark on the time axis. Policy "article" ignores it.
 func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 
-// AddCollected records the level of the process once a forced garbage collection has settled: a
-// sample that was added before. With at least 12 of them the levels after collections are judged.
-// Unlike the mark "gc", after which the mean of a minute is taken, it is the level of one moment, so
+// AddCollected records the level of the process once a forced garbage
+// collection has settled, a sample that was added before. With at least 12 of
+// them the levels after collections are judged. Unlike the mark "gc", which is
+// followed by a mean over a minute, this is the level at one point in time, so
 // loops of half a minute have levels of their own. Policy "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
-// AddDeath records why the incarnation ended that was last seen at a time of the device's clock. It may come
-// before or after the Restart that follows. Policy "article" ignores it.
+// AddDeath records why the incarnation that was last seen at a time of the
+// device's clock ended. It may come before or after the Restart that follows.
+// Policy "article" ignores it.
 func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 
-// EndWorkload records that the workload ended: what happens later does not speak against a leak.
-// Policy "article" ignores it.
+// EndWorkload records that the workload ended. What happens later is no
+// evidence against a leak. Policy "article" ignores it.
 func (d *Detector) EndWorkload(at time.Duration) { d.machine.endWorkload(at) }
 
-// SetQuantity sets what the samples from now on measure. It does not end a series; [Detector.Change]
-// does.
+// SetQuantity sets what samples measure from now on. It does not end a series;
+// [Detector.Change] does.
 func (d *Detector) SetQuantity(q Quantity) { d.machine.measure(q) }
 
-// SetMustSee sets the rate in bytes per hour of the slowest leak that a pass must rule out: a pass
-// that could have missed it is inconclusive. 0, the default, demands nothing.
+// SetMustSee sets the rate in bytes per hour of the slowest leak that a pass
+// must rule out. A pass that could have missed it becomes inconclusive. The
+// default 0 requires nothing.
 func (d *Detector) SetMustSee(rate float64) { d.mustSee = rate }
 
-// Among says with how many processes, this one included, this one is judged together:
-// the false alarms of all of them are what a gate answers for. 1 unless told.
-func (d *Detector) Among(processes int) { d.machine.among(max(1, processes)) }
+// SetFamilySize sets the number of processes, including this one, that are judged
+// together. They share the chance of a false alarm that a gate may have. The
+// default is 1.
+func (d *Detector) SetFamilySize(processes int) { d.machine.setFamilySize(max(1, processes)) }
 
-// SetCoverage sets how long the process was watched, and for how much of that time
-// there are no samples. Less than half of a run is not enough for a pass.
+// SetCoverage sets how long the process was watched and how much of that time
+// has no samples. A process covered for less than half of a run cannot pass.
 func (d *Detector) SetCoverage(absent, watched time.Duration) { d.absent, d.watched = absent, watched }
 
-// Explain has each look of policy "robust" told to f while inputs are heard.
-func (d *Detector) Explain(f func(Look)) { d.machine.explain(f) }
+// OnLook sets a function that is called for each look of policy "robust" while
+// inputs are added.
+func (d *Detector) OnLook(f func(Look)) { d.machine.onLook(f) }
 
-// Demand is what the machine wants next.
+// Demand returns what the machine wants next.
 func (d *Detector) Demand() Demand { return d.machine.demand() }
 
-// Verdict is what the machine knows now; its gate is what it would be if the run ended now.
+// Verdict returns the present verdict. Its gate is that of a run that ends now.
 func (d *Detector) Verdict() Verdict {
 	v := d.machine.verdict()
 	if d.policy.Revision != policyRevision {
-		v.Warnings = append([]error{fmt.Errorf("judge by policy %q: recorded by revision %d of its rules, judged by revision %d",
-			d.policy.Name, d.policy.Revision, policyRevision)}, v.Warnings...)
+		v.Warnings = append([]error{
+			fmt.Errorf("policy %q: recorded with revision %d of its rules, judged with revision %d",
+				d.policy.Name, d.policy.Revision, policyRevision)}, v.Warnings...)
 	}
 	if v.Gate == Pass && d.absent > d.watched/2 {
 		v.Gate = Inconclusive
-		v.Because = fmt.Sprintf("no samples for %s of %s: %s", text.Span(d.absent.Seconds()), text.Span(d.watched.Seconds()), v.Because)
+		v.Because = fmt.Sprintf("no samples for %s of %s: %s", text.Span(d.absent.Seconds()),
+			text.Span(d.watched.Seconds()), v.Because)
 	}
 	v = d.withoutBlindPass(v)
 	if d.badPolicy != nil {
@@ -141,14 +152,16 @@ func (d *Detector) Verdict() Verdict {
 	return v
 }
 
-// Against is the verdict on the difference between this process and the same process
-// of base runs that were judged by the same policy: floors less floors, aligned by
-// loops where both have them, else by the time since their series began. Several base
-// runs show by how much runs of one build differ. All detectors stay as they are.
-func (d *Detector) Against(bases ...*Detector) (Verdict, error) {
+// CompareTo returns the verdict on the difference between this process and the
+// same process of base runs that were judged by the same policy. It compares
+// floors, aligned by loops where both have them, else by the time since their
+// series began. Several base runs show how much runs of one build differ. No
+// detector is changed.
+func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	head, ok := d.machine.(*robustMachine)
 	if !ok {
-		return Verdict{}, fmt.Errorf("compare with a base run: policy %q cannot; use %q", d.policy.Name, PolicyRobust)
+		return Verdict{},
+			fmt.Errorf("compare with a base run: policy %q does not support it; use %q", d.policy.Name, PolicyRobust)
 	}
 	if len(bases) == 0 {
 		return Verdict{}, errors.New("compare with base runs: no base run given")
@@ -156,17 +169,21 @@ func (d *Detector) Against(bases ...*Detector) (Verdict, error) {
 	of := make([]*robustMachine, len(bases))
 	for i, base := range bases {
 		if of[i], ok = base.machine.(*robustMachine); !ok {
-			return Verdict{}, fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name, PolicyRobust)
+			return Verdict{},
+				fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name,
+					PolicyRobust)
 		}
 	}
-	return d.withoutBlindPass(head.against(of)), nil
+	return d.withoutBlindPass(head.compareTo(of)), nil
 }
 
-// withoutBlindPass makes a pass inconclusive that could have missed a leak that must be seen.
+// withoutBlindPass turns a pass that could have missed a leak that must be seen
+// into an inconclusive verdict.
 func (d *Detector) withoutBlindPass(v Verdict) Verdict {
 	if v.Gate == Pass && d.mustSee > 0 && v.MinDetectable > d.mustSee {
 		v.Gate = Inconclusive
-		v.Because = fmt.Sprintf("a leak of %s MB/h must be ruled out, and one of %s MB/h could have been missed: %s", number(d.mustSee/MB), number(v.MinDetectable/MB), v.Because)
+		v.Because = fmt.Sprintf("must rule out a leak of %s MB/h, but one of %s MB/h could have been missed: %s",
+			number(d.mustSee/MB), number(v.MinDetectable/MB), v.Because)
 	}
 	return v
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// A process grows by 300 MB an hour for four hours. The caller feeds samples with the
-// device's clock and prints the steps as they happen; the verdict is read at the end.
+// A process grows by 300 MB an hour for four hours. The caller adds samples
+// with the device's clock, prints the transitions as they happen and reads the
+// verdict at the end.
 func ExampleDetector() {
 	d := detector.New(detector.DefaultPolicy())
 	for at := time.Duration(0); at <= 4*time.Hour; at += d.Demand().Interval {

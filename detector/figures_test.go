@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// TestConstants holds the defaults to the article, section by section.
+// TestConstants checks the defaults against the article, section by section.
 func TestConstants(t *testing.T) {
 	a, p := defaultArticle(), ArticlePolicy()
 	for name, ok := range map[string]bool{
@@ -36,7 +36,7 @@ func TestConstants(t *testing.T) {
 		"4.3 240 samples at 15 s are 1 h":         time.Duration(a.highWindow)*p.SuspiciousInterval == time.Hour,
 		"8.1 ten points are about 5 min":          time.Duration(a.minPoints)*p.NormalInterval == 5*minute,
 		"5.3 three segments are about 15 min":     time.Duration(a.minSegments)*a.segment == 15*minute,
-		"the soonest LEAKING is 21 min":           newArticleMachine(p).minTime() == 21*minute,
+		"the earliest LEAKING is 21 min":          newArticleMachine(p).minTime() == 21*minute,
 	} {
 		if !ok {
 			t.Errorf("%s does not hold: %+v", name, a)
@@ -44,8 +44,8 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// floorsOf plays segments of five minutes whose P25 is the given MB, after a steep start,
-// and says whether they confirm.
+// floorsOf plays segments of five minutes whose P25 is the given MB, after a
+// steep start, and returns whether they confirm.
 func floorsOf(floors ...float64) bool {
 	p := play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious()
 	entered := p.steps[0].At
@@ -59,8 +59,8 @@ func floorsOf(floors ...float64) bool {
 	return p.d.Verdict().Worst == Confirming
 }
 
-// TestFloors53: "200, 208, 215, 224: 3 of 4 segments rise, at least N-1" and the
-// walk-through's "280, 328, 379: 2 of 3 segments rise".
+// TestFloors53: "200, 208, 215, 224: 3 of 4 segments rise, at least N-1" and
+// the walk-through's "280, 328, 379: 2 of 3 segments rise".
 func TestFloors53(t *testing.T) {
 	tests := []struct {
 		floors []float64
@@ -108,8 +108,8 @@ func TestSpike54(t *testing.T) {
 	}
 }
 
-// noisyLine is n points of a slope with residuals of exactly the given standard deviation,
-// orthogonal to the line.
+// noisyLine is n points of a slope with residuals of exactly the given standard
+// deviation, orthogonal to the line.
 func noisyLine(n int, interval, perHour, sd float64) trend.Line {
 	x, y, e := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range x {
@@ -123,8 +123,8 @@ func noisyLine(n int, interval, perHour, sd float64) trend.Line {
 	return trend.Fit(x, y)
 }
 
-// TestTwoProcesses52: the same 50 MB/h has t 8.5 in a quiet process and 0.85 in a noisy
-// one. Both come out as printed with 50 samples, 25 minutes.
+// TestTwoProcesses52: the same 50 MB/h has t 8.5 in a quiet process and 0.85 in
+// a noisy one. Both match the printed values with 50 samples, 25 minutes.
 func TestTwoProcesses52(t *testing.T) {
 	for sd, want := range map[float64]float64{5: 8.5, 50: 0.85} {
 		if l := noisyLine(50, 30, 50, sd); math.Abs(l.T-want) > 0.005*want {
@@ -133,8 +133,9 @@ func TestTwoProcesses52(t *testing.T) {
 	}
 }
 
-// TestTable72: the printed table is its printed formula, and that is the article's t > 2
-// alone at 15 s; with R2 > 0.6 the rule needs 3.9 to 9.5 times as much.
+// TestTable72: the printed table follows its printed formula, which is the
+// article's t > 2 alone at 15 s. With R2 > 0.6 the rule needs 3.9 to 9.5 times
+// as much.
 func TestTable72(t *testing.T) {
 	printed := map[float64][4]float64{5: {33, 18, 6, 2}, 20: {131, 72, 25, 9}, 50: {329, 179, 63, 22}}
 	for sd, row := range printed {
@@ -160,8 +161,8 @@ func TestTable72(t *testing.T) {
 	}
 }
 
-// TestDoublingThePoints55: the article says that twice the points make t 1.5 into 4.2.
-// That holds for twice the time; at twice the density it is 2.1.
+// TestDoublingThePoints55: the article says that twice the points turn t 1.5
+// into 4.2. That holds for twice the time; at twice the density it is 2.1.
 func TestDoublingThePoints55(t *testing.T) {
 	const n = 60
 	rate := 1.5 / noisyLine(n, 30, 1, 5).T
@@ -176,8 +177,9 @@ func TestDoublingThePoints55(t *testing.T) {
 	}
 }
 
-// TestPrintedPairs55: t^2 = (n-2) R2/(1-R2), so that the walk-through's pairs of t and R2
-// cannot come from the points it has at 30 s; and t > 2 never decides beside R2 > 0.6.
+// TestPrintedPairs55: t^2 = (n-2) R2/(1-R2), so the walk-through's pairs of t
+// and R2 cannot come from the points it has at 30 s, and t > 2 never decides
+// beside R2 > 0.6.
 func TestPrintedPairs55(t *testing.T) {
 	tFor := func(n, r2 float64) float64 { return math.Sqrt((n - 2) * r2 / (1 - r2)) }
 	for _, tt := range []struct{ n, r2, printed, really float64 }{
@@ -194,8 +196,8 @@ func TestPrintedPairs55(t *testing.T) {
 	}
 }
 
-// TestStep: the article says that a step has R2 below 0.6. A clean step has 3f(1-f) at
-// the share f of the window: above 0.6 in its middle.
+// TestStep: the article says that a step has R2 below 0.6. A clean step has
+// 3f(1-f) at the share f of the window, which is above 0.6 in its middle.
 func TestStep(t *testing.T) {
 	const n = 240
 	for k := 1; k < n; k++ {
@@ -214,9 +216,10 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestWalkThrough55 plays the article's story: 600 MB/h of Java heap. Its order, floors
-// and growth come out; its minutes do not: a quiet process is SUSPICIOUS at minute 5, and
-// the third segment is complete 15 minutes later, not 12.
+// TestWalkThrough55 plays the article's story: 600 MB/h of Java heap. Its
+// order, floors and growth are reproduced, its minutes are not: a quiet process
+// is SUSPICIOUS at minute 5, and the third segment is complete 15 minutes
+// later, not 12.
 func TestWalkThrough55(t *testing.T) {
 	leak := simulation{seed: 1, length: 25 * minute, sigma: 5, rotation: 90 * time.Second, diagnosis: 90 * time.Second}
 	leak.rate[JavaHeap] = 600

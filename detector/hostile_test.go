@@ -16,29 +16,29 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// attack feeds bytes to a detector as inputs in any order, with what must hold after
-// each of them.
+// attack feeds bytes to a detector as inputs in any order, and checks what must
+// hold after each.
 type attack struct {
 	d            *detector.Detector
 	at           time.Duration
 	level        int64
 	state, worst detector.State
 	looks        int
-	// ignored counts what must be warned of: times that are not newer, and samples of
-	// impossible sizes.
+	// ignored counts what must be warned of: times that are not newer, and
+	// samples of impossible sizes.
 	old, impossible bool
 }
 
 func newAttack() *attack {
 	a := &attack{d: detector.New(detector.RobustPolicy()), level: 200 * detector.MB}
-	a.d.Explain(func(detector.Look) { a.looks++ })
+	a.d.OnLook(func(detector.Look) { a.looks++ })
 	return a
 }
 
-// inputBytes is how many bytes make one input.
+// inputBytes is the number of bytes of one input.
 const inputBytes = 4
 
-// input hears one input of 4 bytes: what, how much later, and a number.
+// input adds one input of 4 bytes: what, how much later, and a number.
 func (a *attack) input(data []byte) []detector.Transition {
 	op, step, n := data[0], data[1], binary.LittleEndian.Uint16(data[2:])
 	a.at += time.Duration(step) * 500 * time.Millisecond
@@ -54,9 +54,12 @@ func (a *attack) input(data []byte) []detector.Transition {
 	case 10:
 		return a.d.Change(a.at)
 	case 11:
-		return a.d.DiagnosisDone(a.at - time.Duration(int16(n))*time.Second)
+		return a.d.DiagnosisFinished(a.at - time.Duration(int16(n))*time.Second)
 	case 12, 13:
-		a.d.AddMark(detector.Mark{At: a.at + time.Duration(int16(n))*time.Second, Text: [...]string{"loop 1", "gc", "LOOP 2", "", "7", "other \xff\x1b[2J", strings.Repeat("ä", 100)}[n%7]})
+		a.d.AddMark(detector.Mark{
+			At:   a.at + time.Duration(int16(n))*time.Second,
+			Text: [...]string{"loop 1", "gc", "LOOP 2", "", "7", "other \xff\x1b[2J", strings.Repeat("ä", 100)}[n%7],
+		})
 		return nil
 	case 14:
 		a.at += time.Duration(n) * time.Minute
@@ -65,21 +68,25 @@ func (a *attack) input(data []byte) []detector.Transition {
 		return a.far(op, n)
 	case 16:
 		a.impossible = true
-		return a.d.AddSample(detector.Sample{At: a.at, Bytes: [...]int64{0, -1, math.MinInt64, math.MaxInt64, 1<<50 + 1}[n%5]})
+		return a.d.AddSample(detector.Sample{
+			At: a.at, Bytes: [...]int64{0, -1, math.MinInt64, math.MaxInt64, 1<<50 + 1}[n%5],
+		})
 	case 17:
 		a.old = true
 		a.d.AddSample(detector.Sample{At: a.at, Bytes: 1 + int64(n)})
 		return a.d.AddSample(detector.Sample{At: a.at - time.Duration(n), Bytes: 1 + int64(n)})
 	case 18:
-		a.d.Among([...]int{-5, 0, 1, 100, math.MaxInt32}[n%5])
+		a.d.SetFamilySize([...]int{-5, 0, 1, 100, math.MaxInt32}[n%5])
 		return nil
 	}
 	return a.d.AddSample(detector.Sample{At: a.at, Bytes: max(1, a.level)})
 }
 
-// far is readings at the ends of time.
+// far adds readings at the ends of time.
 func (a *attack) far(op byte, n uint16) []detector.Transition {
-	at := [...]time.Duration{math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, -1, 1 << 62, a.at + 1000*time.Hour, a.at + 100000*time.Hour}[n%7]
+	at := [...]time.Duration{
+		math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, -1, 1 << 62, a.at + 1000*time.Hour, a.at + 100000*time.Hour,
+	}[n%7]
 	switch n / 7 % 6 {
 	case 0:
 		return a.d.AddSample(detector.Sample{At: at, Bytes: a.level})
@@ -108,14 +115,17 @@ func (a *attack) breakdown(op byte, n uint16) detector.Breakdown {
 		}
 		return detector.Amount{}
 	}
-	b := detector.Breakdown{At: a.at, EGL: amount(8, int64(n)<<12), GL: amount(9, int64(n)), OtherMtrack: amount(10, 1<<20), GfxDev: amount(11, a.level/9)}
+	b := detector.Breakdown{
+		At: a.at, EGL: amount(8, int64(n)<<12), GL: amount(9, int64(n)), OtherMtrack: amount(10, 1<<20),
+		GfxDev: amount(11, a.level/9),
+	}
 	for i := range b.Dim {
 		b.Dim[i] = amount(i, a.level/int64(i+1))
 	}
 	return b
 }
 
-// after holds what must hold after an input.
+// after checks what must hold after an input.
 func (a *attack) after(steps []detector.Transition) error {
 	for _, step := range steps {
 		if err := arrowFault(step, a.state); err != nil {
@@ -126,7 +136,8 @@ func (a *attack) after(steps []detector.Transition) error {
 	return demandFault(a.d.Demand(), a.state)
 }
 
-// end holds the verdict to the steps, and that to ask for it changes nothing.
+// end compares the verdict with the transitions, and checks that reading it
+// changes nothing.
 func (a *attack) end() error {
 	v := a.d.Verdict()
 	if v.State != a.state || v.Worst != a.worst {
@@ -137,14 +148,15 @@ func (a *attack) end() error {
 	}
 	text := warningText(v)
 	if a.impossible && !ignoredValues.MatchString(text) || a.old && !ignoredReadings.MatchString(text) {
-		return errors.New("no warning of what was ignored: " + text)
+		return errors.New("no warning of ignored inputs: " + text)
 	}
-	against, err := a.d.Against(a.d)
+	against, err := a.d.CompareTo(a.d)
 	return errors.Join(err, verdictFault(v), verdictFault(against))
 }
 
-// FuzzRobust: any inputs in any order, anywhere in time. Each causes a bounded number
-// of looks, every step is an arrow of the diagram and every number is one.
+// FuzzRobust adds any inputs in any order, anywhere in time. Each causes a
+// bounded number of looks, every transition is in the diagram and every number
+// is finite.
 func FuzzRobust(f *testing.F) {
 	r := rand.New(rand.NewPCG(4, 4))
 	f.Add([]byte{})
@@ -185,38 +197,48 @@ func FuzzRobust(f *testing.F) {
 	})
 }
 
-// TestLeapsInTime: no leap costs more than the looks of MaxGap, wherever it goes.
-func TestLeapsInTime(t *testing.T) {
-	for _, by := range []time.Duration{29 * time.Minute, time.Hour, 30 * 24 * time.Hour, 100 * 365 * 24 * time.Hour, math.MaxInt64 - bootTime - 27*time.Minute} {
+// TestClockJumpCost checks that no jump of the clock costs more than the looks
+// of MaxGap.
+func TestClockJumpCost(t *testing.T) {
+	for _, by := range []time.Duration{
+		29 * time.Minute, time.Hour, 30 * 24 * time.Hour, 100 * 365 * 24 * time.Hour,
+		math.MaxInt64 - bootTime - 27*time.Minute,
+	} {
 		for name, leap := range map[string]func(d *detector.Detector, at time.Duration){
-			"sample":    func(d *detector.Detector, at time.Duration) { d.AddSample(detector.Sample{At: at, Bytes: detector.MB}) },
+			"sample": func(d *detector.Detector, at time.Duration) {
+				d.AddSample(detector.Sample{At: at, Bytes: detector.MB})
+			},
 			"breakdown": func(d *detector.Detector, at time.Duration) { d.AddBreakdown(wholeReading(at, 200)) },
-			"mark":      func(d *detector.Detector, at time.Duration) { d.AddMark(detector.Mark{At: at, Text: "loop 1"}) },
+			"mark": func(d *detector.Detector, at time.Duration) {
+				d.AddMark(detector.Mark{At: at, Text: "loop 1"})
+			},
 			"gap":       func(d *detector.Detector, at time.Duration) { d.Gap(at) },
 			"change":    func(d *detector.Detector, at time.Duration) { d.Change(at) },
 			"restart":   func(d *detector.Detector, at time.Duration) { d.Restart(at) },
-			"diagnosis": func(d *detector.Detector, at time.Duration) { d.DiagnosisDone(at) },
+			"diagnosis": func(d *detector.Detector, at time.Duration) { d.DiagnosisFinished(at) },
 		} {
 			l := newLeaker()
 			l.grow(26 * time.Minute)
 			looks := 0
-			l.d.Explain(func(detector.Look) { looks++ })
+			l.d.OnLook(func(detector.Look) { looks++ })
 			leap(l.d, l.at+by)
 			v := l.d.Verdict()
 			if err := verdictFault(v); err != nil || looks > 35 || v.Worst != detector.Leaking {
 				t.Errorf("%s %v later: %d looks, %v", name, by, looks, err)
 			}
 			reading := name == "sample" || name == "breakdown"
-			if broken := reading || name == "change" || name == "restart"; by > 30*time.Minute && broken != (v.State == detector.Normal) {
+			if broken := reading || name == "change" || name == "restart"; by > 30*time.Minute &&
+				broken != (v.State == detector.Normal) {
 				t.Errorf("%s %v later: %v", name, by, v.State)
 			}
 		}
 	}
 }
 
-// TestNumbersBeyondBelief: a breakdown with numbers that no process has is no evidence,
-// and where a judgement would have used them it says that it did not.
-func TestNumbersBeyondBelief(t *testing.T) {
+// TestImplausibleNumbers checks that a breakdown with numbers that no process
+// has is no evidence, and that a judgement that would have used them reports
+// that it did not.
+func TestImplausibleNumbers(t *testing.T) {
 	for _, bytes := range []int64{-1, math.MinInt64, 1<<50 + 1, 1 << 62, math.MaxInt64} {
 		for name, set := range map[string]func(b *detector.Breakdown){
 			"Java Heap":    func(b *detector.Breakdown) { b.Dim[detector.JavaHeap] = known.Of(bytes) },
@@ -225,7 +247,8 @@ func TestNumbersBeyondBelief(t *testing.T) {
 			"EGL":          func(b *detector.Breakdown) { b.EGL = known.Of(bytes) },
 			"Other mtrack": func(b *detector.Breakdown) { b.OtherMtrack = known.Of(bytes) },
 			"all rows": func(b *detector.Breakdown) {
-				b.EGL, b.GL, b.OtherMtrack, b.GfxDev = known.Of(bytes), known.Of(bytes), known.Of(bytes), known.Of(bytes)
+				b.EGL, b.GL, b.OtherMtrack, b.GfxDev = known.Of(bytes), known.Of(bytes), known.Of(bytes),
+					known.Of(bytes)
 			},
 		} {
 			d := detector.New(detector.RobustPolicy())
@@ -240,7 +263,8 @@ func TestNumbersBeyondBelief(t *testing.T) {
 					}
 					steps = append(steps, d.AddBreakdown(b)...)
 				}
-				steps = append(steps, d.AddSample(detector.Sample{At: at, Bytes: 200*detector.MB + r.Int64N(5*detector.MB)})...)
+				steps = append(steps,
+					d.AddSample(detector.Sample{At: at, Bytes: 200*detector.MB + r.Int64N(5*detector.MB)})...)
 			}
 			v := d.Verdict()
 			if err := verdictFault(v); err != nil || v.Gate != detector.Pass || len(steps) > 0 {
@@ -253,11 +277,12 @@ func TestNumbersBeyondBelief(t *testing.T) {
 	}
 }
 
-// TestCrowd: any number of processes may be judged together.
-func TestCrowd(t *testing.T) {
+// TestFamilySizeBounds checks that any number of processes may be judged
+// together.
+func TestFamilySizeBounds(t *testing.T) {
 	for _, n := range []int{math.MinInt, 0, 1, 1 << 20, math.MaxInt32, math.MaxInt} {
 		l := newLeaker()
-		l.d.Among(n)
+		l.d.SetFamilySize(n)
 		for range 3 {
 			l.grow(50 * time.Minute)
 			l.d.Restart(l.at)
@@ -268,20 +293,23 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestMarksOfDigits: texts that differ only in their digits are the loops of a series,
-// whatever else they hold, and a mark from the future spoils nothing.
-func TestMarksOfDigits(t *testing.T) {
+// TestLoopMarksWithDigits checks that texts that differ only in their digits
+// are the loops of a series, whatever else they contain, and that a mark from
+// the future breaks nothing.
+func TestLoopMarksWithDigits(t *testing.T) {
 	for name, text := range map[string]func(i int) string{
-		"loop 1":          func(i int) string { return fmt.Sprintf("loop %d", i) },
-		"1":               func(i int) string { return fmt.Sprint(i) },
-		"one from beyond": func(i int) string { return "loop" },
+		"loop 1":              func(i int) string { return fmt.Sprintf("loop %d", i) },
+		"1":                   func(i int) string { return fmt.Sprint(i) },
+		"one from the future": func(i int) string { return "loop" },
 	} {
 		d := detector.New(detector.RobustPolicy())
 		r := rand.New(rand.NewPCG(7, 8))
 		for i := range 960 {
 			at := bootTime + time.Duration(i)*30*time.Second
-			d.AddSample(detector.Sample{At: at, Bytes: 200*detector.MB + int64(i)*detector.MB + r.Int64N(5*detector.MB)})
-			if i == 100 && name == "one from beyond" {
+			d.AddSample(detector.Sample{
+				At: at, Bytes: 200*detector.MB + int64(i)*detector.MB + r.Int64N(5*detector.MB),
+			})
+			if i == 100 && name == "one from the future" {
 				d.AddMark(detector.Mark{At: at + 1000*time.Hour, Text: "loop"})
 			}
 			if i%20 == 1 {

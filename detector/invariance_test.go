@@ -15,28 +15,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// heard is one input that can be heard again, changed.
-type heard struct {
+// seen is one input that can be replayed with changes.
+type seen struct {
 	sample    detector.Sample
 	breakdown detector.Breakdown
 	detail    bool
 }
 
-// written is what a run hears: a sample each 30 s, a breakdown each 90 s.
-func written(s scenario.Scenario, seed uint64) []heard {
+// written is the input of a run: a sample each 30 s, a breakdown each 90 s.
+func written(s scenario.Scenario, seed uint64) []seen {
 	p := s.Make(rand.New(rand.NewPCG(seed, 81)))
-	var list []heard
+	var list []seen
 	for i := 0; i < p.Len(); i += 2 {
 		if i%6 == 0 {
-			list = append(list, heard{breakdown: p.Breakdown(i), detail: true})
+			list = append(list, seen{breakdown: p.Breakdown(i), detail: true})
 		}
-		list = append(list, heard{sample: p.Sample(i)})
+		list = append(list, seen{sample: p.Sample(i)})
 	}
 	return list
 }
 
-// hear gives a new detector a list of inputs, each changed.
-func hear(list []heard, change func(*heard)) (*detector.Detector, []detector.Transition) {
+// playInputs returns a new detector after a list of inputs, each changed.
+func playInputs(list []seen, change func(*seen)) (*detector.Detector, []detector.Transition) {
 	d := detector.New(detector.RobustPolicy())
 	var steps []detector.Transition
 	for _, x := range list {
@@ -48,24 +48,24 @@ func hear(list []heard, change func(*heard)) (*detector.Detector, []detector.Tra
 	return d, steps
 }
 
-func (x heard) to(d *detector.Detector) []detector.Transition {
+func (x seen) to(d *detector.Detector) []detector.Transition {
 	if x.detail {
 		return d.AddBreakdown(x.breakdown)
 	}
 	return d.AddSample(x.sample)
 }
 
-// raised holds so many bytes more in Private Other.
-func raised(bytes int64) func(*heard) {
-	return func(x *heard) {
+// raised adds so many bytes in Private Other.
+func raised(bytes int64) func(*seen) {
+	return func(x *seen) {
 		x.sample.Bytes += bytes
 		x.breakdown.Dim[detector.PrivateOther].N += bytes
 		x.breakdown.Dim[detector.Total].N += bytes
 	}
 }
 
-func later(by time.Duration) func(*heard) {
-	return func(x *heard) { x.sample.At += by; x.breakdown.At += by }
+func later(by time.Duration) func(*seen) {
+	return func(x *seen) { x.sample.At += by; x.breakdown.At += by }
 }
 
 // moved is a verdict whose times are on another clock.
@@ -82,23 +82,24 @@ func moved(v detector.Verdict, by time.Duration) detector.Verdict {
 	return v
 }
 
-// lively is scenarios in which much happens, of so many hours.
+// lively returns scenarios of so many hours in which much happens.
 func lively(hours float64) []scenario.Scenario {
 	return slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Kinds(hours))
 }
 
-// TestConstantAndClockDoNotMatter: memory that never changes, in any dimension, and the
-// time since boot are no evidence: every step and every number is the same.
+// TestConstantAndClockDoNotMatter checks that constant memory, in any
+// dimension, and the time since boot are no evidence: every transition and
+// every number is the same.
 func TestConstantAndClockDoNotMatter(t *testing.T) {
 	count := 0
 	for i, s := range lively(4) {
 		list := written(s, uint64(i))
-		d, want := hear(list, nil)
+		d, want := playInputs(list, nil)
 		v := d.Verdict()
 		count += len(want)
 		for _, bytes := range []int64{1, 100*detector.MB + 1, 2048 * detector.MB, 1 << 40} {
-			got, steps := hear(list, raised(bytes))
-			// A jump tells the level that it came from.
+			got, steps := playInputs(list, raised(bytes))
+			// The text of a jump contains the level before it.
 			if !slices.EqualFunc(steps, want, func(a, b detector.Transition) bool {
 				if a.Rule == "jump" && b.Rule == "jump" {
 					a.Because, b.Because = "", ""
@@ -112,7 +113,7 @@ func TestConstantAndClockDoNotMatter(t *testing.T) {
 			}
 		}
 		for _, by := range []time.Duration{time.Nanosecond, 7*time.Second + 3, 45 * 24 * time.Hour, -bootTime} {
-			got, steps := hear(list, later(by))
+			got, steps := playInputs(list, later(by))
 			for i := range steps {
 				steps[i].At -= by
 			}
@@ -125,25 +126,26 @@ func TestConstantAndClockDoNotMatter(t *testing.T) {
 		}
 	}
 	if count < 150 {
-		t.Errorf("%d steps in all: the scenarios are too quiet to say anything", count)
+		t.Errorf("only %d transitions in all: the scenarios are too quiet", count)
 	}
 }
 
-// TestDriverMemoryDoesNotMatter: driver memory that does not change is no evidence,
-// whether the first breakdown knows it or a late one.
+// TestDriverMemoryDoesNotMatter checks that constant driver memory is no
+// evidence, whether the first breakdown has it or a late one.
 func TestDriverMemoryDoesNotMatter(t *testing.T) {
 	for i, c := range clearScenarios {
 		c.Hours = 6
 		for _, late := range []time.Duration{0, 20 * time.Minute, 3 * time.Hour} {
 			for seed := range uint64(3) {
 				list := written(c.Scenario, uint64(i)<<8+seed)
-				d, _ := hear(list, func(x *heard) {
+				d, _ := playInputs(list, func(x *seen) {
 					if x.breakdown.At >= bootTime+late {
 						x.breakdown.OtherMtrack = known.Of(300 * detector.MB)
 						x.breakdown.Dim[detector.Total].N += 300 * detector.MB
 					}
 				})
-				if v := d.Verdict(); v.Gate != c.gate && (late == 0 || c.gate != detector.Pass || v.Gate != detector.Settled) {
+				if v := d.Verdict(); v.Gate != c.gate &&
+					(late == 0 || c.gate != detector.Pass || v.Gate != detector.Settled) {
 					t.Errorf("%s, known after %v: %v: %s", c.Name, late, v.Gate, v.Because)
 				}
 			}
@@ -151,12 +153,12 @@ func TestDriverMemoryDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestRepeatsDoNotMatter: what was heard already is ignored and counted, whatever it
-// says the second time.
+// TestRepeatsDoNotMatter checks that a repeated reading is ignored and counted,
+// whatever its second value.
 func TestRepeatsDoNotMatter(t *testing.T) {
 	for i, s := range lively(3) {
 		list := written(s, uint64(i))
-		d, want := hear(list, nil)
+		d, want := playInputs(list, nil)
 		r := rand.New(rand.NewPCG(uint64(i), 82))
 		again := detector.New(detector.RobustPolicy())
 		var steps []detector.Transition
@@ -169,7 +171,7 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 				old.breakdown.Dim[detector.Graphics].N += int64(r.IntN(500)) * detector.MB
 				repeats++
 				if got := old.to(again); len(got) != 0 {
-					t.Fatalf("%s: a repeated reading gives %v", s.Name, got)
+					t.Fatalf("%s: a repeated reading causes %v", s.Name, got)
 				}
 			}
 		}
@@ -177,7 +179,8 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 			t.Errorf("%s: %v, want %v", s.Name, steps, want)
 		}
 		v, w := d.Verdict(), again.Verdict()
-		if len(w.Warnings) != len(v.Warnings)+1 || w.Warnings[0].Error() != text.Plural(repeats, "reading", "readings")+" ignored: not newer than the one before" {
+		if len(w.Warnings) != len(v.Warnings)+1 || w.Warnings[0].Error() != text.Plural(repeats, "reading", "readings")+
+			" ignored: not newer than the previous one" {
 			t.Errorf("%s: %d repeats: %v", s.Name, repeats, w.Warnings)
 		}
 		v.Warnings, w.Warnings = nil, nil
@@ -187,20 +190,21 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestRepeatAfterABreak: the first reading after a hole counts once as well.
-func TestRepeatAfterABreak(t *testing.T) {
+// TestRepeatAfterHole checks that the first reading after a hole counts once as
+// well.
+func TestRepeatAfterHole(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
-	hear := func(at time.Duration) { d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB}) }
-	hear(bootTime)
-	hear(bootTime + 2*time.Hour)
-	hear(bootTime + 2*time.Hour)
+	add := func(at time.Duration) { d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB}) }
+	add(bootTime)
+	add(bootTime + 2*time.Hour)
+	add(bootTime + 2*time.Hour)
 	if v := d.Verdict(); v.Samples != 2 || v.Duration != 2*time.Hour {
 		t.Errorf("%d samples in %v after a hole and a repeat, want 2 in 2 h", v.Samples, v.Duration)
 	}
 }
 
-// overtaken has each sample before the breakdown of the same moment.
-func overtaken(list []heard) []heard {
+// overtaken has each sample before the breakdown of the same time.
+func overtaken(list []seen) []seen {
 	list = slices.Clone(list)
 	for n := 2; n < len(list); n++ {
 		if list[n-1].detail && !list[n].detail {
@@ -211,10 +215,10 @@ func overtaken(list []heard) []heard {
 	return list
 }
 
-// TestReadingsFromBefore: what is older than a restart, another quantity or a long hole
-// belongs to what was before, and is ignored and counted.
+// TestReadingsFromBefore checks that a reading older than a restart, another
+// quantity or a long hole is ignored and counted.
 func TestReadingsFromBefore(t *testing.T) {
-	for name, breakOff := range map[string]func(d *detector.Detector, at time.Duration){
+	for name, endStretch := range map[string]func(d *detector.Detector, at time.Duration){
 		"restart": func(d *detector.Detector, at time.Duration) { d.Restart(at) },
 		"change":  func(d *detector.Detector, at time.Duration) { d.Change(at) },
 		"hole": func(d *detector.Detector, at time.Duration) {
@@ -224,7 +228,7 @@ func TestReadingsFromBefore(t *testing.T) {
 		l := newLeaker()
 		l.grow(10 * time.Minute)
 		begin := l.at + time.Hour
-		breakOff(l.d, begin)
+		endStretch(l.d, begin)
 		samples := l.d.Verdict().Samples
 		for _, at := range []time.Duration{begin - 1, l.at, bootTime, 0} {
 			l.d.AddSample(detector.Sample{At: at, Bytes: 900 * detector.MB})
@@ -241,16 +245,16 @@ func TestReadingsFromBefore(t *testing.T) {
 	}
 }
 
-// TestOrderDoesNotMatter: a breakdown takes seconds, so samples overtake it. Where the
-// driver memory moves, the one that a sample is raised by is older then.
+// TestOrderDoesNotMatter: a breakdown takes seconds, so samples overtake it. If
+// the driver memory changes, the value added to a sample is older then.
 func TestOrderDoesNotMatter(t *testing.T) {
-	still := func(x *heard) {
+	still := func(x *seen) {
 		x.breakdown.Dim[detector.Graphics], x.breakdown.EGL = known.Of(35*detector.MB), known.Of(35*detector.MB)
 	}
 	for i, s := range lively(4) {
 		list := written(s, uint64(i))
-		d, want := hear(list, still)
-		got, steps := hear(overtaken(list), still)
+		d, want := playInputs(list, still)
+		got, steps := playInputs(overtaken(list), still)
 		if !slices.Equal(steps, want) {
 			t.Errorf("%s: %v, want %v", s.Name, steps, want)
 		}
@@ -261,7 +265,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	for i, c := range clearScenarios {
 		c.Hours = 8
 		for seed := range uint64(5) {
-			got, _ := hear(overtaken(written(c.Scenario, uint64(i)<<8+seed)), nil)
+			got, _ := playInputs(overtaken(written(c.Scenario, uint64(i)<<8+seed)), nil)
 			if v := got.Verdict(); v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind {
 				t.Errorf("%s, seed %d: %v %v, want %v %v", c.Name, seed, v.Gate, v.Kind, c.gate, c.kind)
 			}
@@ -269,8 +273,9 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestSamplingDoesNotMatter: lost samples, and another interval than is asked for,
-// change the gate of no run that is clear, and the rate by little.
+// TestSamplingDoesNotMatter checks that lost samples, and another interval than
+// the requested one, do not change the gate of a clear run, and change the rate
+// by little.
 func TestSamplingDoesNotMatter(t *testing.T) {
 	ways := map[string]scenario.Conditions{
 		"a tenth lost":         {Drop: 0.1},
@@ -289,9 +294,11 @@ func TestSamplingDoesNotMatter(t *testing.T) {
 				d, _ := watched(c.Scenario, seed, way)
 				v := d.Verdict()
 				if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind {
-					t.Errorf("%s, %s, seed %d: %v %v, want %v %v: %s", name, c.Name, seed, v.Gate, v.Kind, c.gate, c.kind, v.Because)
+					t.Errorf("%s, %s, seed %d: %v %v, want %v %v: %s", name, c.Name, seed, v.Gate, v.Kind, c.gate,
+						c.kind, v.Because)
 				}
-				if c.gate == detector.Leak && (v.Worst != detector.Leaking || math.Abs(v.Rate/detector.MB-c.Leak) > 0.15*c.Leak) {
+				if c.gate == detector.Leak &&
+					(v.Worst != detector.Leaking || math.Abs(v.Rate/detector.MB-c.Leak) > 0.15*c.Leak) {
 					t.Errorf("%s, %s, seed %d: %v, %.0f MB/h", name, c.Name, seed, v.Worst, v.Rate/detector.MB)
 				}
 			}
@@ -299,9 +306,9 @@ func TestSamplingDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestSamplingAndTime: in the median a leak is found within one look of when samples
-// each 30 s find it. Those each 60 s are too few for the windows of 15 and 20 min, which
-// costs a fast leak two looks.
+// TestSamplingAndTime checks that in the median a leak is found within one look
+// of the time with samples each 30 s. Samples each 60 s are too few for the
+// windows of 15 and 20 min, which costs a fast leak two looks.
 func TestSamplingAndTime(t *testing.T) {
 	for _, rate := range []float64{100, 300} {
 		median := func(interval time.Duration) time.Duration {

@@ -13,20 +13,21 @@ import (
 // confidence is the level of the interval of a rate.
 const confidence = 0.95
 
-// history is what a verdict needs of stretches of the run that are no longer in the
-// windows. A stretch is the time between two restarts or gaps.
+// history is what a verdict needs from stretches of the run that are no longer
+// in the windows. A stretch is the time between two restarts or gaps.
 type history struct {
 	// floor is the P25 of the first segment of this stretch.
 	floor      float64
 	floorKnown bool
-	// ready is when this stretch had the points for the first windows.
+	// ready is when this stretch had enough points for the first windows.
 	ready known.Duration
-	// began and samples describe the present process, over gaps.
+	// began and samples describe the present process, across gaps.
 	began   known.Duration
 	samples int
 	last    time.Duration
-	// enough, unconfirmed and growth sum up the stretches that have ended: one was
-	// long enough; one lacked breakdowns; one grew, then settled, by so many bytes.
+	// enough, unconfirmed and growth summarize the stretches that have ended:
+	// one was long enough, one lacked breakdowns, and one grew by this many
+	// bytes and then settled.
 	enough, unconfirmed bool
 	growth              float64
 	longest             time.Duration
@@ -51,16 +52,16 @@ func (h *history) sample(a *articleRules, s *series) {
 	}
 }
 
-// raise follows the first driver memory back in time.
+// raise applies the first driver memory to the time before it.
 func (h *history) raise(delta float64) { h.floor += delta }
 
-// longEnough says whether this stretch could have come to LEAKING.
+// longEnough reports whether this stretch could have reached LEAKING.
 func (h *history) longEnough(a *articleRules) bool {
 	return h.ready.Known && h.last-h.ready.N >= a.stages()
 }
 
-// settled is by how much a stretch that was suspected ended above its beginning, if
-// that is more than the policy's growth; else 0.
+// settled returns by how much a stretch that was suspected ended above its
+// beginning if that exceeds the policy's growth, else 0.
 func (h *history) settled(a *articleRules, s *series, l look) float64 {
 	if !l.suspected.Known || !h.floorKnown {
 		return 0
@@ -87,13 +88,13 @@ func (h *history) stretch(s *series) time.Duration {
 
 func (h *history) newProcess() { h.began, h.samples, h.last = known.Duration{}, 0, 0 }
 
-// verdict is what the machine knows now.
+// verdict returns the present verdict.
 //
-// The gate is "leak" where LEAKING was ever reached. It is "inconclusive" where the
-// run ended in SUSPICIOUS or CONFIRMING, where CONFIRMING waited in vain for
-// breakdowns, or where no stretch without restart or gap was long enough for the
-// policy to come to LEAKING (minTime). It is "settled" where a suspicion was
-// given up and the last floor is above the first by more than MinGrowth. Else "pass".
+// The gate is "leak" if LEAKING was ever reached. It is "inconclusive" if the
+// run ended in SUSPICIOUS or CONFIRMING, if CONFIRMING did not get its
+// breakdowns, or if no stretch without restart or gap was long enough to reach
+// LEAKING (minTime). It is "settled" if a suspicion was dropped and the last
+// floor is above the first by more than MinGrowth. Otherwise it is "pass".
 func (d *articleMachine) verdict() Verdict {
 	h := &d.history
 	l := trend.Fit(d.series.total.X(), d.series.total.Y())
@@ -135,43 +136,49 @@ func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 		return Leak, d.because
 	case d.state != Normal:
 		return Inconclusive, "still " + d.state.String() + " after " + minutesText(d.now-d.entered) +
-			": watch longer to confirm or to clear it"
+			": watch longer to confirm or clear it"
 	case h.unconfirmed || d.look.unconfirmed:
-		return Inconclusive, fmt.Sprintf("a rise could not be confirmed: fewer than %d breakdowns came in CONFIRMING", d.a.extraBreakdowns)
+		return Inconclusive,
+			fmt.Sprintf("growth could not be confirmed: fewer than %d breakdowns arrived in CONFIRMING",
+				d.a.extraBreakdowns)
 	case !h.enough && !h.longEnough(&d.a):
 		return Inconclusive, d.shortText()
 	}
 	growth := max(h.growth, h.settled(&d.a, d.series, d.look))
 	if growth > 0 {
-		return Settled, "memory grew " + mbText(growth) + " and was SUSPICIOUS, but the rise did not last"
+		return Settled, "memory grew " + mbText(growth) + " and was SUSPICIOUS, but did not keep growing"
 	}
 	if !l.Fitted() {
-		return Pass, "no lasting rise was found"
+		return Pass, "no sustained growth found"
 	}
-	return Pass, trendText("memory", l) + ": no lasting rise"
+	return Pass, trendText("memory", l) + ": no sustained growth"
 }
 
-// minTime is the soonest that a slow leak can reach LEAKING: the points of the first
-// windows, the floors, and the extra breakdowns. 21 minutes with the article's figures.
+// minTime is the earliest time at which a slow leak can reach LEAKING: the
+// points of the first windows, the floors, and the extra breakdowns. It is 21
+// minutes with the article's constants.
 func (d *articleMachine) minTime() time.Duration {
 	return time.Duration(d.a.firstPoints()-1)*d.policy.NormalInterval + d.a.stages()
 }
 
-// shortText says what the policy still needed.
+// shortText returns what the policy still needed.
 func (d *articleMachine) shortText() string {
 	watched := max(d.history.longest, d.history.stretch(d.series))
 	if !d.history.ready.Known {
-		return fmt.Sprintf("%d samples without a break in %s: the first evidence needs %d, and LEAKING at least %s",
+		return fmt.Sprintf("only %d uninterrupted samples in %s; first evidence needs %d, and LEAKING at least %s",
 			d.series.count, minutesText(watched), d.a.firstPoints(), minutesText(d.minTime()))
 	}
 	needed := d.history.ready.N - seconds(d.series.start) + d.a.stages()
-	return fmt.Sprintf("watched %s without a break: LEAKING needs at least %s", minutesText(watched), minutesText(needed))
+	return fmt.Sprintf("only %s of uninterrupted data; LEAKING needs at least %s", minutesText(watched),
+		minutesText(needed))
 }
 
 func (d *articleMachine) warnings() []error {
 	var list []error
 	if d.ignored > 0 {
-		list = append(list, fmt.Errorf("%s ignored: not newer than the one before, or of no bytes", text.Plural(d.ignored, "reading", "readings")))
+		list = append(list,
+			fmt.Errorf("%s ignored: not newer than the previous one, or 0 bytes",
+				text.Plural(d.ignored, "reading", "readings")))
 	}
 	if d.breakdowns == 0 && d.history.samples > 0 {
 		list = append(list, errNoBreakdown)
@@ -179,4 +186,4 @@ func (d *articleMachine) warnings() []error {
 	return list
 }
 
-var errNoBreakdown = errors.New("hear breakdowns: none came, so nothing can be confirmed and graphics memory is not seen")
+var errNoBreakdown = errors.New("no breakdowns arrived: growth cannot be confirmed and graphics memory is not measured")

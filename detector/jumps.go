@@ -7,43 +7,46 @@ import (
 	"time"
 )
 
-// jumps finds sudden rises. They are told at once; alone they are no leak, whatever
-// their size: what came once does not come again by itself.
+// jumps finds sudden rises. They are reported immediately. A jump alone is not
+// a leak, whatever its size, because nothing shows that it will happen again.
 type jumps struct {
 	list []Jump
-	// floor is the level of the last 5 min in MB, limit how far above it a jump begins.
+	// floor is the level of the last 5 min in MB, limit how far above it a jump
+	// begins.
 	floor, limit float64
 	known        bool
-	// slot and bin are what floor and limit were made of.
+	// slot and bin are the positions for which floor and limit were computed.
 	slot, bin int
-	// settled counts the jumps of which it is known whether they stayed; levels are the
-	// floors before each.
+	// settled counts the jumps that are known to have stayed or not; levels are
+	// the floors before each.
 	settled int
 	levels  []float64
 }
 
 const (
-	// leastJump in MB is what is told as a jump; article 5.4 has 200 MB and half of the
-	// floor, but a constant part of memory must not change the answer.
+	// leastJump in MB is the smallest reported jump. Article 5.4 has 200 MB and
+	// half of the floor, but a constant part of memory must not change the
+	// verdict.
 	leastJump = 150.0
-	// jumpSigmas is how many standard deviations of the last hour a jump is above the
-	// floor, so that noise is none.
+	// jumpSigmas is how many standard deviations of the last hour a jump must
+	// be above the floor, so that noise is not reported.
 	jumpSigmas = 6.0
-	// jumpStays is after how long a level counts as one that stayed.
+	// jumpStays is the time after which a level counts as one that stayed.
 	jumpStays = 30 * time.Minute
-	// maxJumps bounds the list: the latest are kept.
+	// maxJumps bounds the list; the latest are kept.
 	maxJumps = 16
-	// jumpPause is how often the floor is taken, in slots.
+	// jumpPause is the time between two computations of the floor, in slots.
 	jumpPause = 4
-	// jumpRhythm is how often the noise is measured, in slots.
+	// jumpRhythm is the time between two measurements of the noise, in slots.
 	jumpRhythm = 10
-	// normalMAD makes a standard deviation of a median deviation of normal noise.
+	// normalMAD converts the median deviation of normal noise to its standard
+	// deviation.
 	normalMAD = 1.4826
-	// jumpMemory is the hour that tells the noise, in slots.
+	// jumpMemory is the hour from which the noise is measured, in slots.
 	jumpMemory = 120
 )
 
-func (j *jumps) breakOff() { *j = jumps{list: j.list, levels: j.levels, settled: len(j.list)} }
+func (j *jumps) endStretch() { *j = jumps{list: j.list, levels: j.levels, settled: len(j.list)} }
 
 // raise moves the levels with the track.
 func (j *jumps) raise(bytes float64) {
@@ -53,8 +56,8 @@ func (j *jumps) raise(bytes float64) {
 	}
 }
 
-// hear takes one value in bytes and gives the jump that it is.
-func (j *jumps) hear(m *robustMachine, at time.Duration, bytes float64) (Transition, bool) {
+// add adds a value in bytes and returns the jump that it makes, if any.
+func (j *jumps) add(m *robustMachine, at time.Duration, bytes float64) (Transition, bool) {
 	t := m.tracks[totalTrack]
 	if m.axis.closed >= j.slot+jumpPause || m.axis.closed < j.slot {
 		j.update(m, t)
@@ -73,16 +76,17 @@ func (j *jumps) hear(m *robustMachine, at time.Duration, bytes float64) (Transit
 	j.list = append(j.list, Jump{At: at, Bytes: int64(height * MB)})
 	j.levels = append(j.levels, j.floor)
 	return Transition{At: at, From: m.state, To: m.state, Rule: "jump", Because: fmt.Sprintf(
-		"memory jumped %s MB above %s MB, its floor of the last 5 min", number(height), number(j.floor+t.base/MB))}, true
+			"memory jumped %s MB above %s MB, its floor of the last 5 min", number(height), number(j.floor+t.base/MB))},
+		true
 }
 
-// rising says whether a value may still belong to the latest jump: its level becomes
-// the floor within 5 min.
+// rising reports whether a value may still belong to the latest jump, whose
+// level becomes the floor within 5 min.
 func (j *jumps) rising(at time.Duration) bool {
 	return len(j.list) > j.settled && at-j.list[len(j.list)-1].At < 2*firstBin*slotTime
 }
 
-// settle says after half an hour whether the latest jump stayed.
+// settle decides after half an hour whether the latest jump stayed.
 func (j *jumps) settle(at time.Duration) {
 	for i := range j.list {
 		if x := &j.list[i]; i >= j.settled && at-x.At >= jumpStays {
@@ -92,8 +96,8 @@ func (j *jumps) settle(at time.Duration) {
 	}
 }
 
-// update takes the floor of the last 5 min, and with it now and then the noise of the
-// hour.
+// update recomputes the floor of the last 5 min and, less often, the noise of
+// the last hour.
 func (j *jumps) update(m *robustMachine, t *track) {
 	var scratch [jumpMemory]float64
 	j.slot = m.axis.closed
@@ -107,7 +111,7 @@ func (j *jumps) update(m *robustMachine, t *track) {
 		return
 	}
 	j.bin, j.known = m.axis.closed/jumpRhythm, true
-	// The median of how much values differ that lie 5 min apart: each jump is in few of
+	// The median difference of values 5 min apart. Each jump is in few of
 	// these, so it does not raise the limit for the next one.
 	values = t.recent(scratch[:0], m.axis.closed, jumpMemory)
 	if len(values) < firstBin {
@@ -122,7 +126,9 @@ func (j *jumps) update(m *robustMachine, t *track) {
 	j.limit = max(leastJump, jumpSigmas*normalMAD/math.Sqrt2*middle(values[:n])*(1+10/float64(n)))
 }
 
-// lasting returns the index of the largest jump of this stretch whose height is still there, or -1. Jumps are not added up: memory that swings jumps with each swing.
+// lasting returns the index of the largest jump of this stretch whose height is
+// still there, or -1. Jumps are not added up, because memory that swings jumps
+// with each swing.
 func (j *jumps) lasting(m *robustMachine) int {
 	best := -1
 	if !j.known {

@@ -11,13 +11,13 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// ride is a process whose level in MB is given by the minute, sampled every 30 s.
+// ride is a process whose level in MB is set by the minute, sampled every 30 s.
 type ride struct {
 	d     *detector.Detector
 	r     *rand.Rand
 	at    time.Duration
 	sigma float64
-	// jumps is the steps of that rule.
+	// jumps returns the transitions of that rule.
 	jumps []detector.Transition
 }
 
@@ -25,7 +25,7 @@ func newRide(seed uint64, sigma float64) *ride {
 	return &ride{d: detector.New(detector.RobustPolicy()), r: rand.New(rand.NewPCG(43, seed)), sigma: sigma}
 }
 
-// until goes on to a minute.
+// until continues to a minute.
 func (p *ride) until(minute float64, level func(minute float64) float64) *ride {
 	for ; p.at.Minutes() < minute; p.at += 30 * time.Second {
 		mb := level(p.at.Minutes()) + p.sigma*p.r.NormFloat64()
@@ -67,7 +67,8 @@ func TestJump(t *testing.T) {
 				t.Fatalf("s%v: %d jumps, want 1", sigma, len(p.jumps))
 			}
 			step := p.jumps[0]
-			if step.At != time.Hour || step.From != detector.Normal || step.To != detector.Normal || step.Kind != detector.None || step.Because == "" {
+			if step.At != time.Hour || step.From != detector.Normal || step.To != detector.Normal ||
+				step.Kind != detector.None || step.Because == "" {
 				t.Errorf("s%v: step %+v", sigma, step)
 			}
 			list := p.d.Verdict().Jumps
@@ -78,10 +79,12 @@ func TestJump(t *testing.T) {
 			if mb := float64(list[0].Bytes) / detector.MB; math.Abs(mb-250) > 4.5*sigma {
 				t.Errorf("s%v: %.1f MB, want 250", sigma, mb)
 			}
-			// Memory that is up for half an hour may go on rising; after 3 h it has settled.
+			// Memory that is up for half an hour may continue to rise; after 3
+			// h it has settled.
 			for minutes, gate := range map[float64]detector.Gate{95: detector.Inconclusive, 270: detector.Settled} {
 				v := newRide(seed, sigma).until(minutes, risesAt(250, 60)).d.Verdict()
-				if len(v.Jumps) != 1 || !v.Jumps[0].Stayed || v.Gate != gate && sigma < 20 || v.State != detector.Normal {
+				if len(v.Jumps) != 1 || !v.Jumps[0].Stayed || v.Gate != gate && sigma < 20 ||
+					v.State != detector.Normal {
 					t.Errorf("s%v: after %g min %+v, %v in %v: %s", sigma, minutes, v.Jumps, v.Gate, v.State, v.Because)
 				}
 			}
@@ -89,7 +92,8 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// TestJumpFallsBack: what is gone within half an hour has not stayed.
+// TestJumpFallsBack checks that a rise that is gone within half an hour has not
+// stayed.
 func TestJumpFallsBack(t *testing.T) {
 	for _, minutes := range []float64{0.5, 2, 10, 24} {
 		level := func(minute float64) float64 {
@@ -106,7 +110,7 @@ func TestJumpFallsBack(t *testing.T) {
 	}
 }
 
-// TestNoJumps: rises that are none.
+// TestNoJumps lists rises that are not jumps.
 func TestNoJumps(t *testing.T) {
 	tests := map[string]func(minute float64) float64{
 		"100 MB at once":    risesAt(100, 60),
@@ -122,7 +126,8 @@ func TestNoJumps(t *testing.T) {
 	}
 }
 
-// TestJumpAfterJump: one jump does not hide another, whenever they come.
+// TestJumpAfterJump checks that one jump does not hide another, whenever they
+// come.
 func TestJumpAfterJump(t *testing.T) {
 	for _, apart := range []float64{11, 15, 20, 30, 45, 60, 90} {
 		for first := 40.0; first < 170; first++ {
@@ -134,7 +139,8 @@ func TestJumpAfterJump(t *testing.T) {
 	}
 }
 
-// TestManyJumps: 250 MB more each 25 min. Each is told, and the latest 16 are kept.
+// TestManyJumps adds 250 MB each 25 min. Each jump is reported, and the latest
+// 16 are kept.
 func TestManyJumps(t *testing.T) {
 	var minutes []float64
 	for m := 30.0; m < 600; m += 25 {
@@ -142,7 +148,7 @@ func TestManyJumps(t *testing.T) {
 	}
 	p := newRide(4, 3).until(660, risesAt(250, minutes...))
 	if len(p.jumps) != len(minutes) {
-		t.Errorf("%d jumps told, want %d", len(p.jumps), len(minutes))
+		t.Errorf("%d jumps reported, want %d", len(p.jumps), len(minutes))
 	}
 	list := p.d.Verdict().Jumps
 	if len(list) != 16 {
@@ -153,20 +159,21 @@ func TestManyJumps(t *testing.T) {
 	}
 }
 
-// TestEachJumpStays: whether a jump stayed does not depend on the next one.
+// TestEachJumpStays checks that whether a jump stayed does not depend on the
+// next one.
 func TestEachJumpStays(t *testing.T) {
 	for _, apart := range []float64{11, 15, 20, 29, 40} {
 		p := newRide(5, 3).until(200, risesAt(250, 61, 61+apart))
 		list := p.d.Verdict().Jumps
 		if len(list) != 2 || !list[0].Stayed || !list[1].Stayed {
-			t.Errorf("250 MB and as much %v min later: %+v", apart, list)
+			t.Errorf("250 MB and the same again %v min later: %+v", apart, list)
 		}
 	}
 }
 
-// TestNoiseIsNoJump: noise of 50 MB jumps in at most one of a hundred runs of 8 h, however
-// slow it is.
-func TestNoiseIsNoJump(t *testing.T) {
+// TestNoiseIsNotAJump checks that noise of 50 MB jumps in at most one of a
+// hundred runs of 8 h, however slow it is.
+func TestNoiseIsNotAJump(t *testing.T) {
 	const runs = 100
 	for _, rho := range []float64{0, 0.7, 0.9, 0.97} {
 		s := scenario.Scenario{Hours: 8, Sigma: 50, Rho: rho}
@@ -184,15 +191,16 @@ func TestNoiseIsNoJump(t *testing.T) {
 			}
 			all += len(v.Jumps)
 		}
-		t.Logf("AR %v s50: jumps in %d of %d runs of 8 h, %d of them with one in the first hour, %d jumps", rho, with, runs, first, all)
+		t.Logf("AR %v s50: jumps in %d of %d runs of 8 h, %d of them with one in the first hour, %d jumps", rho, with,
+			runs, first, all)
 		if with > runs/100 {
 			t.Errorf("AR %v s50: jumps in %d of %d runs", rho, with, runs)
 		}
 	}
 }
 
-// TestLaunchCurve: a launch is over before there is a floor to jump from, or is told as one
-// jump at most, and is no leak.
+// TestLaunchCurve checks that a launch is over before there is a floor to jump
+// from, or is reported as one jump at most, and is not a leak.
 func TestLaunchCurve(t *testing.T) {
 	for _, launch := range []struct{ mb, tau float64 }{{150, 2}, {300, 2}, {400, 3}, {300, 0.5}, {600, 5}} {
 		told := 0
@@ -203,16 +211,17 @@ func TestLaunchCurve(t *testing.T) {
 			v := p.d.Verdict()
 			told += len(p.jumps)
 			if len(p.jumps) > 1 || v.Gate == detector.Leak || v.Worst == detector.Leaking {
-				t.Errorf("+%v MB, tau %v min: %d jumps, %v, worst %v: %s", launch.mb, launch.tau, len(p.jumps), v.Gate, v.Worst, v.Because)
+				t.Errorf("+%v MB, tau %v min: %d jumps, %v, worst %v: %s", launch.mb, launch.tau, len(p.jumps), v.Gate,
+					v.Worst, v.Because)
 			}
 		}
 		t.Logf("+%v MB, tau %v min: %d jumps in 20 launches", launch.mb, launch.tau, told)
 	}
 }
 
-// TestDriverMemoryIsNoJump: the first driver memory that becomes known was there before.
-// What comes to it later is a jump.
-func TestDriverMemoryIsNoJump(t *testing.T) {
+// TestFirstDriverMemoryIsNotAJump: the first known driver memory was there
+// before. Later growth of it is a jump.
+func TestFirstDriverMemoryIsNotAJump(t *testing.T) {
 	breakdown := func(p *ride, egl int64) {
 		b := detector.Breakdown{At: p.at, EGL: known.Of(egl * detector.MB), GL: known.Of(0)}
 		b.Dim[detector.Total] = known.Of((300 + egl) * detector.MB)
@@ -232,7 +241,8 @@ func TestDriverMemoryIsNoJump(t *testing.T) {
 	}
 }
 
-// TestJumpAndRestart: a new process has its own floor; what the old one did stays told.
+// TestJumpAndRestart checks that a new process has its own floor, and that the
+// jumps of the old one are kept.
 func TestJumpAndRestart(t *testing.T) {
 	p := newRide(7, 3).until(70, risesAt(250, 60))
 	p.take(p.d.Restart(p.at))
@@ -247,7 +257,7 @@ func TestJumpAndRestart(t *testing.T) {
 	}
 }
 
-// TestJumpOfAnotherQuantity: what is measured in another way jumps no more than it did.
+// TestJumpOfAnotherQuantity checks that a change of the quantity is not a jump.
 func TestJumpOfAnotherQuantity(t *testing.T) {
 	p := newRide(8, 3).until(60, risesAt(0))
 	p.take(p.d.Change(p.at))
@@ -258,8 +268,9 @@ func TestJumpOfAnotherQuantity(t *testing.T) {
 	}
 }
 
-// TestJumpAcrossAHole: nothing is compared across a hole that no trend crosses.
-func TestJumpAcrossAHole(t *testing.T) {
+// TestJumpAcrossHole checks that nothing is compared across a hole that no
+// trend crosses.
+func TestJumpAcrossHole(t *testing.T) {
 	p := newRide(9, 3).until(60, risesAt(0))
 	p.at += 40 * time.Minute
 	if p.until(160, risesAt(300, 80)); len(p.jumps) != 0 {

@@ -13,7 +13,7 @@ type rise struct {
 	significant bool
 }
 
-// rises is the lines of all dimensions.
+// rises holds the lines of all dimensions.
 type rises [NumDimensions]rise
 
 // any reports whether at least one dimension rises, TOTAL included (5.5).
@@ -21,12 +21,13 @@ func (r rises) any() bool {
 	return slices.ContainsFunc(r[:], func(v rise) bool { return v.significant })
 }
 
-// decides says whether a dimension can be the source of a leak. TOTAL is the sum of
-// all, and System what is left over of Pss, SwapPss included: they never decide.
+// decides reports whether a dimension can be the source of a leak. TOTAL is the
+// sum of all dimensions and System is the rest of Pss, including SwapPss.
+// Neither can.
 func (d Dimension) decides() bool { return d != Total && d != System }
 
-// kindOf is the kind of leak that a dimension stands for (5.6). Code and Private Other
-// have no kind of their own.
+// kindOf is the kind of leak that a dimension indicates (5.6). Code and Private
+// Other have no kind of their own.
 func kindOf(d Dimension) LeakKind {
 	switch d {
 	case JavaHeap:
@@ -41,9 +42,9 @@ func kindOf(d Dimension) LeakKind {
 	return Unknown
 }
 
-// kind names the source of the growth, with the reason in words. It is the dimension
-// with more than half of all significant growth: a quiet stack that grows 1 MB can
-// have the largest t, which the chart of 5.6 goes by.
+// kind returns the source of the growth with the reason in words: the dimension
+// with more than half of all significant growth. The chart of 5.6 goes by the
+// largest t, but a quiet stack that grows 1 MB can have that.
 func (r rises) kind() (LeakKind, string) {
 	source, share, count := r.source()
 	if count == 0 {
@@ -60,8 +61,8 @@ func (r rises) kind() (LeakKind, string) {
 	return kindOf(source), text
 }
 
-// source is the leading one of the count significant dimensions that can decide, with
-// its share of their growth.
+// source returns the largest of the count significant dimensions that can
+// decide, with its share of their growth.
 func (r rises) source() (source Dimension, share float64, count int) {
 	var sum float64
 	for i, v := range r {
@@ -81,7 +82,7 @@ func (r rises) source() (source Dimension, share float64, count int) {
 	return source, share, count
 }
 
-// others names the significant dimensions that cannot decide.
+// others returns the names of the significant dimensions that cannot decide.
 func (r rises) others() string {
 	switch {
 	case r[Total].significant && r[System].significant:
@@ -92,7 +93,8 @@ func (r rises) others() string {
 	return "TOTAL rises"
 }
 
-// The names of evidence, made once: every detector that found a leak keeps some.
+// The names of evidence are built once, because every detector that found a
+// leak keeps some.
 var rateNames, tNames = dimensionsWith("rate"), dimensionsWith("t")
 
 func dimensionsWith(word string) (names [NumDimensions]string) {
@@ -102,7 +104,7 @@ func dimensionsWith(word string) (names [NumDimensions]string) {
 	return names
 }
 
-// evidence is the rate and the t of each dimension that has a line.
+// evidence returns the rate and the t of each dimension that has a line.
 func (r rises) evidence() []Evidence {
 	var list []Evidence
 	for i, v := range r {

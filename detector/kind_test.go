@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// line makes a rising dimension for the kinds.
+// line returns a rising dimension.
 func line(growth, t float64) trend.Line {
 	return trend.Line{N: 10, Span: 3600, Slope: growth * MB / 3600, SE: 1, T: t}
 }
@@ -25,10 +25,12 @@ func TestKind(t *testing.T) {
 		"java with a little code": {dims{JavaHeap: line(100, 5), Code: line(2, 9)}, Java},
 		"java and quiet stack":    {dims{JavaHeap: line(100, 5), Stack: line(2, 9)}, Java},
 		"java and native alike":   {dims{JavaHeap: line(100, 5), NativeHeap: line(100, 5)}, Unknown},
-		"three":                   {dims{JavaHeap: line(45, 5), NativeHeap: line(30, 6), Graphics: line(25, 7)}, Unknown},
-		"total alone":             {dims{Total: line(100, 9)}, Unknown},
-		"system alone":            {dims{System: line(100, 9)}, Unknown},
-		"nothing":                 {dims{JavaHeap: line(100, 2)}, Unknown},
+		"three": {
+			dims{JavaHeap: line(45, 5), NativeHeap: line(30, 6), Graphics: line(25, 7)}, Unknown,
+		},
+		"total alone":  {dims{Total: line(100, 9)}, Unknown},
+		"system alone": {dims{System: line(100, 9)}, Unknown},
+		"nothing":      {dims{JavaHeap: line(100, 2)}, Unknown},
 	}
 	for name, tt := range tests {
 		var r rises

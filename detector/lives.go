@@ -17,96 +17,108 @@ type Cause uint8
 
 // The causes of a death. The zero value is unknown.
 const (
-	// UnknownCause is that of an end that nobody explains.
+	// UnknownCause means that the end was not explained.
 	UnknownCause Cause = iota
-	// OutOfMemory is an OutOfMemoryError, or a kill because the process itself used too much
-	// memory: by Android's memory limiter, or for an anomaly.
+	// OutOfMemory is an OutOfMemoryError, or a kill because the process itself
+	// used too much memory: by Android's memory limiter, or as an anomaly.
 	OutOfMemory
-	// LowMemory is a kill because the device had too little memory left (lmkd).
+	// LowMemory is a kill because the device ran low on memory (lmkd).
 	LowMemory
 	// Crash is an exception or a fatal signal, NotResponding an ANR.
 	Crash
 	NotResponding
 	// Killed is any other kill by the system, a user or a test.
 	Killed
-	// Exited is an end by the process itself.
+	// Exited means that the process ended itself.
 	Exited
-	// Rebooted is the end with the device.
+	// Rebooted means that the device rebooted.
 	Rebooted
 )
 
 // Quantity is what the samples of a process measure.
 type Quantity uint8
 
-// The quantities of samples. The zero value is the whole memory: Pss and SwapPss.
+// The quantities of samples. The zero value is all memory: Pss and SwapPss.
 const (
 	WholeMemory Quantity = iota
-	// WithoutSwap is Pss of a kernel that shows no SwapPss: what is swapped out is missing.
+	// WithoutSwap is Pss on a kernel without SwapPss. It does not include
+	// swapped memory.
 	WithoutSwap
-	// Anonymous is RssAnon and VmSwap: memory of files, ashmem and drivers is missing.
+	// Anonymous is RssAnon and VmSwap. It does not include memory of files,
+	// ashmem and drivers.
 	Anonymous
 )
 
-// lives keeps what the incarnations of a process have shown, so that those that are too short to be
-// judged one by one are judged together.
+// lives keeps the data of the incarnations of a process, so that those that are
+// too short to be judged alone are judged together.
 type lives struct {
 	list []pastLife
-	// count is all that ended, levels those kept in list.
+	// count is the number of all that ended, levels the number of those kept in
+	// list.
 	count, levels int
 	causes        [Rebooted + 1]int
-	// early are causes that were reported before the restart that followed.
+	// early holds causes that were reported before the restart that followed.
 	early []Cause
 	// longest is the longest life that ended.
 	longest time.Duration
-	// expected is the relapse that these lives predict; changed: they have changed since.
+	// expected is the relapse that these lives predict. changed reports that
+	// the lives have changed since it was computed.
 	expected relapse
 	changed  bool
 }
 
 // pastLife is one incarnation that ended.
 type pastLife struct {
-	// began is the device's clock at its first sample, length how long it was watched.
+	// began is the device's clock at its first sample, length the time it was
+	// watched.
 	began, length time.Duration
 	cause         Cause
-	// explained: the cause was reported, be it unknown.
+	// explained: the cause was reported, even if it is unknown.
 	explained bool
-	// levels are in MB, one a minute from the first sample on, of the first two hours at most.
+	// levels are in MB, one per minute from the first sample on, of the first
+	// two hours at most.
 	levels []float32
-	// first is the level of its first two minutes, last its last sample, in MB.
+	// first is the level of the first two minutes, last the last sample, in MB.
 	first, last float64
-	// rates are the slopes of the dimensions in MB/h, NaN where they are unknown.
+	// rates are the slopes of the dimensions in MB/h, NaN if unknown.
 	rates [numTracks]float32
 }
 
 const (
 	// maxLives and maxLifeLevels bound what is kept: the latest lives.
 	maxLives, maxLifeLevels = 64, 3000
-	// maxEarly bounds the causes that wait for a restart.
+	// maxEarly bounds the number of causes that await a restart.
 	maxEarly = 16
-	// lifeLevels is the most levels of one life, lifeSlots the slots of each.
+	// lifeLevels is the largest number of levels of one life, lifeSlots the
+	// slots per level.
 	lifeLevels, lifeSlots = 120, 2
-	// leastLives of leastLife minutes can be judged together.
+	// leastLives lives of leastLife minutes can be judged together.
 	leastLives, leastLife = 3, 4
-	// lifeSkip is the part of each life that is its launch, at most lifeLaunch minutes.
+	// lifeSkip is the part of each life that is its launch, at most lifeLaunch
+	// minutes.
 	lifeSkip, lifeLaunch = 0.1, 15
-	// Of lives of lateLife minutes and more the part after lateSkip is looked at as well, of those of
-	// longLife that alone.
+	// Of lives of lateLife minutes and more the part after lateSkip is judged
+	// as well; of those of longLife minutes only that part.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
-	// latePace is the least pace of a later part, and warmPace that of lives that warm up, with 95 % certainty.
+	// latePace is the least pace of a later part, and warmPace that of lives
+	// that warm up, with 95 % certainty.
 	latePace, warmPace = 0.7, 0.8
-	// lifePace is how fast the second half of the lives must grow at least, as a part of the first: a
-	// warm-up slows down. lifeCertainty of all leaks must pass the test that they do not slow down: with
-	// many quiet lives it asks for more than lifePace.
+	// lifePace is the least rate of the second half of the lives relative to
+	// the first: a warm-up slows down. lifeCertainty of all leaks must pass the
+	// test that they do not slow down; with many quiet lives that requires more
+	// than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
 	// lifeBegin is the shortest beginning of a life, in minutes.
 	lifeBegin = 3
-	// outlives is how many times longer than the others a quiet life must be to show that they warm up.
+	// outlives is how many times longer than the others a quiet life must be to
+	// show that the others only warm up.
 	outlives = 3
-	// leastMemoryDeaths prove a leak: one OutOfMemoryError may be one large picture.
+	// leastMemoryDeaths are proof of a leak. A single OutOfMemoryError may be
+	// one large picture.
 	leastMemoryDeaths = 3
 )
 
-// lifeOf is the incarnation that ends now.
+// lifeOf returns the incarnation that ends now.
 func (m *robustMachine) lifeOf() (pastLife, bool) {
 	t := m.tracks[totalTrack]
 	n := min(m.axis.closed/lifeSlots, lifeLevels)
@@ -119,7 +131,7 @@ func (m *robustMachine) lifeOf() (pastLife, bool) {
 	}
 	var scratch [2 * lifeSlots]float64
 	x.first = meanOf(appendKnown(scratch[:0], x.levels[:min(n, 2)])) + t.base/MB
-	x.last = m.latest // a mean of minutes would lag behind a process that grows fast
+	x.last = m.latest // a mean over minutes would lag behind a process that grows fast
 	for i := range x.rates {
 		x.rates[i] = nan32
 		if slope, _, readings := m.lineOf(m.tracks[i], x.length); i != totalTrack && readings >= leastReadings {
@@ -129,8 +141,8 @@ func (m *robustMachine) lifeOf() (pastLife, bool) {
 	return x, true
 }
 
-// minute is the level of a minute of the stretch in MB, NaN where it is unknown. What the ring has
-// forgotten is in the floors.
+// minute returns the level of a minute of the stretch in MB, NaN if unknown.
+// Values that are no longer in the ring are taken from the floors.
 func (m *robustMachine) minute(t *track, i int) float64 {
 	from := i * lifeSlots
 	if m.axis.closed-from <= ringSlots {
@@ -171,8 +183,9 @@ func (l *lives) end(m *robustMachine) {
 	}
 }
 
-// death adds the cause of an end: to the present incarnation if it began before, whose restart comes later
-// then, else to the one that ended at that time, if it was ever sampled.
+// death adds the cause of an end. If the present incarnation began before that
+// time, its restart is still to come; otherwise the cause belongs to the
+// incarnation that ended at that time, if it was ever sampled.
 func (m *robustMachine) death(at time.Duration, c Cause) {
 	l := &m.lives
 	if c > Rebooted {
@@ -196,7 +209,7 @@ func (m *robustMachine) death(at time.Duration, c Cause) {
 	}
 }
 
-// pool is what the lives of a process show together.
+// pool is the combined result of the lives of a process.
 type pool struct {
 	// lives were long enough, each judged from skip to age, in minutes.
 	lives     int
@@ -205,15 +218,17 @@ type pool struct {
 	all, late ratesOfLives
 	// growth in MB from skip to age.
 	growth float64
-	// grows: the rate is more than chance. straight: by leastGrowth, and not as a warm-up, which slows down;
-	// pace is the rate of the second half as a part of that of the first.
+	// grows: the rate is more than chance. straight: the growth exceeds
+	// leastGrowth and does not slow down like a warm-up. pace is the rate of
+	// the second half relative to the first.
 	grows, straight bool
 	pace            float64
 	// shares are the dimensions that grow.
 	shares shares
 }
 
-// ratesOfLives is the mean of the rates of some lives in MB/h, its standard error, and its 95 % interval.
+// ratesOfLives is the mean of the rates of some lives in MB/h, its standard
+// error, and its 95 % interval.
 type ratesOfLives struct{ rate, se, low, high float64 }
 
 func newRates(rates []float64) ratesOfLives {
@@ -224,8 +239,9 @@ func newRates(rates []float64) ratesOfLives {
 	return r
 }
 
-// poolLives judges the incarnations together, aligned by their age. Of lives of 20 min and more a later
-// part is looked at as well: that of a leak grows evenly once the warm-up is over.
+// poolLives judges the incarnations together, aligned by age. For lives of 20
+// min and more it also judges a later part: a leak grows evenly once the
+// warm-up is over.
 func (m *robustMachine) poolLives() (pool, bool) {
 	age := pooledAge(m.livesOf(0))
 	if age < leastLife {
@@ -244,14 +260,16 @@ func (m *robustMachine) poolLives() (pool, bool) {
 	if !ok || p.straight || age < lateLife {
 		return p, ok
 	}
-	if q, ok := m.pool(list, late, age); ok && q.grows && q.growth >= leastGrowth && q.pace < 1/lifePace && q.surely(list, latePace) {
+	if q, ok := m.pool(list, late, age); ok && q.grows && q.growth >= leastGrowth && q.pace < 1/lifePace &&
+		q.surely(list, latePace) {
 		q.straight = true
 		return q, true
 	}
 	return p, true
 }
 
-// livesOf are the lives of so many minutes and more, the present one among them.
+// livesOf returns the lives of at least this many minutes, including the
+// present one.
 func (m *robustMachine) livesOf(minutes int) []pastLife {
 	list := slices.Clone(m.lives.list)
 	if x, ok := m.lifeOf(); ok {
@@ -273,22 +291,25 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	p.grows = p.growth >= leastGrowth/2 && p.all.rate > m.critical(df)*p.all.se
 	slowing, slowError := meanAndError(lessTimes(firsts, seconds, 1))
 	p.pace = p.late.rate / max(meanOf(firsts), 1e-9)
-	p.straight = p.grows && p.growth >= leastGrowth && p.pace >= lifePace && slowing < trend.StudentQuantile(lifeCertainty, df)*slowError
+	p.straight = p.grows && p.growth >= leastGrowth && p.pace >= lifePace &&
+		slowing < trend.StudentQuantile(lifeCertainty, df)*slowError
 	p.shares = sharesOfLives(list, time.Duration(age-skip)*time.Minute)
 	return p, true
 }
 
-// hours is the time in which the growth came.
+// hours is the time in which the growth happened.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
-// surely reports whether the second half grows at this pace of the first or faster, with 95 % certainty.
+// surely reports whether the second half grows at this pace of the first or
+// faster, with 95 % certainty.
 func (p *pool) surely(list []pastLife, pace float64) bool {
 	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
 	margin, se := meanAndError(lessTimes(seconds, firsts, pace))
 	return margin > trend.StudentQuantile(0.95, float64(p.lives-1))*se
 }
 
-// warmsUp reports whether lives grow faster at their beginning than on the whole, with 99 % certainty.
+// warmsUp reports whether lives grow faster at their beginning than overall,
+// with 99 % certainty.
 func (p *pool) warmsUp(list []pastLife) bool {
 	begin := max(lifeBegin, p.age/5)
 	all, _, _ := slopesOfLives(list, p.skip, p.age)
@@ -300,7 +321,7 @@ func (p *pool) warmsUp(list []pastLife) bool {
 	return faster > trend.StudentQuantile(0.99, float64(len(all)-1))*se
 }
 
-// lessTimes are a - factor b.
+// lessTimes returns a - factor b.
 func lessTimes(a, b []float64, factor float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
@@ -309,7 +330,8 @@ func lessTimes(a, b []float64, factor float64) []float64 {
 	return out
 }
 
-// slopesOfLives are the slopes of lives in MB/h, of all of the time between two ages and of its halves.
+// slopesOfLives returns the slopes of lives in MB/h over the time between two
+// ages and over its halves.
 func slopesOfLives(list []pastLife, skip, age int) (all, firsts, seconds []float64) {
 	for _, x := range list {
 		y := x.between(skip, age)
@@ -323,8 +345,8 @@ func slopesOfLives(list []pastLife, skip, age int) (all, firsts, seconds []float
 	return all, firsts, seconds
 }
 
-// pooledAge is the age in minutes up to which the lives are compared: longer ages tell more of a life
-// and leave fewer lives.
+// pooledAge returns the age in minutes up to which the lives are compared. A
+// longer age uses more of each life but fewer lives.
 func pooledAge(list []pastLife) int {
 	var lengths []int
 	for _, x := range list {
@@ -341,7 +363,8 @@ func pooledAge(list []pastLife) int {
 	return best
 }
 
-// between is the levels of a life from one minute to another, holes bridged.
+// between returns the levels of a life from one minute to another, with holes
+// interpolated.
 func (x *pastLife) between(from, to int) []float64 {
 	y := make([]float64, to-from)
 	for i := range y {
@@ -351,7 +374,7 @@ func (x *pastLife) between(from, to int) []float64 {
 	return y
 }
 
-// meanAndError are the mean and its standard error.
+// meanAndError returns the mean and its standard error.
 func meanAndError(v []float64) (mean, se float64) {
 	mean = meanOf(v)
 	for _, x := range v {
@@ -360,7 +383,8 @@ func meanAndError(v []float64) (mean, se float64) {
 	return mean, math.Sqrt(se / float64(len(v)-1) / float64(len(v)))
 }
 
-// sharesOfLives are the dimensions that grow in the lives, by a t-test over the lives.
+// sharesOfLives returns the dimensions that grow in the lives, by a t-test over
+// the lives.
 func sharesOfLives(list []pastLife, span time.Duration) shares {
 	var out shares
 	for i := javaTrack; i < wholeTrack; i++ {
@@ -377,7 +401,8 @@ func sharesOfLives(list []pastLife, span time.Duration) shares {
 		rate, se := meanAndError(rates)
 		growth := rate * span.Hours()
 		if rate > trend.StudentQuantile(1-shareP/(wholeTrack-1), float64(len(rates)-1))*se && growth >= smallShare {
-			out.list = append(out.list, Share{Dimension: trackDimensions[i], Growth: int64(growth * MB), Rate: rate * MB})
+			out.list = append(out.list,
+				Share{Dimension: trackDimensions[i], Growth: int64(growth * MB), Rate: rate * MB})
 			if i == graphicsTrack {
 				out.graphicsT = rate / max(se, 1e-9)
 			}
@@ -391,18 +416,20 @@ func sharesOfLives(list []pastLife, span time.Duration) shares {
 // memoryDeaths counts the lives that ended because of memory.
 func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 	n := m.lives.causes[OutOfMemory]
-	if pooled && p.taken() {
+	if pooled && p.killsCount() {
 		n += m.lives.causes[LowMemory]
 	}
 	return n
 }
 
-// taken reports whether low-memory kills are evidence: the system takes memory from any process in use
-// where there is too little, so these lives must have grown, and not as a warm-up does.
-func (p *pool) taken() bool { return p.grows && p.pace >= lifePace }
+// killsCount reports whether low-memory kills are evidence. If memory is low the
+// system kills any process, so these lives must also have grown, and not like a
+// warm-up.
+func (p *pool) killsCount() bool { return p.grows && p.pace >= lifePace }
 
-// atOneLevel reports whether the lives end at one level and not at one age, as those of a process do
-// that is killed for its size: the levels at the ends differ by much less than the ages explain.
+// atOneLevel reports whether the lives end at one level rather than at one age,
+// like those of a process that is killed for its size: the levels at the ends
+// differ by much less than the ages explain.
 func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
 	var ends, ages []float64
 	for _, x := range m.lives.list {
@@ -419,14 +446,15 @@ func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
 	return level, by >= leastGrowth && levelError*math.Sqrt(float64(len(ends))) < by/3
 }
 
-// causeWords are what the lives ended of, as reports show them.
+// causeWords are the causes of death as reports show them.
 var causeWords = [Rebooted + 1][2]string{
 	OutOfMemory: {"out of memory", "out of memory"}, LowMemory: {"low-memory kill", "low-memory kills"},
 	Crash: {"crash", "crashes"}, NotResponding: {"ANR", "ANRs"}, Killed: {"kill", "kills"},
 	Exited: {"exit", "exits"}, Rebooted: {"reboot", "reboots"},
 }
 
-// text is how often the process ended, and of what: "restarted 30 times (22 out of memory, 8 crashes)".
+// text returns how often the process ended, and why: "restarted 30 times (22
+// out of memory, 8 crashes)".
 func (l *lives) text() string {
 	type count struct {
 		n    int
@@ -450,7 +478,7 @@ func (l *lives) text() string {
 		ends += n
 	}
 	if ends > l.count && len(parts) > 0 {
-		out += ", ended " + text.Count(ends, "time", "times") // the last was not started again
+		out += ", ended " + text.Count(ends, "time", "times") // the last one was not started again
 	}
 	if len(parts) > 0 {
 		out += " (" + strings.Join(parts, ", ") + ")"
@@ -458,7 +486,7 @@ func (l *lives) text() string {
 	return out
 }
 
-// together judges the run as a whole by its stretches and by all lives together.
+// together judges the run by its stretches and by all lives together.
 func (m *robustMachine) together(j judgement, all *past) judgement {
 	p, ok := m.poolLives()
 	deaths := m.memoryDeaths(p, ok)
@@ -471,9 +499,9 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	if j.length >= shortest {
 		inLife += fmt.Sprintf("in a life of %s: ", minutesText(j.length))
 	}
-	// A life that was quiet for much longer shows that what the short ones do is a warm-up.
+	// A quiet life that is much longer shows that the short ones only warm up.
 	warmUp := ok && all.quiet >= outlives*time.Duration(p.age)*time.Minute
-	// What a life did that was longer than the others is not in their beginnings.
+	// What a longer life did later is not in the beginnings of the others.
 	beyond := ok && j.rising && j.length > time.Duration(p.age)*time.Minute*3/2
 	switch {
 	case j.gate == Leak:
@@ -490,22 +518,27 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		j.because = restarts + "; " + p.text(ok)
 	case ok && p.grows && !warmUp:
 		j = p.judgement(m, Inconclusive)
-		j.because = restarts + "; " + p.text(ok) + "; a warm-up does that too: run without restarts, or compare with --base"
+		j.because = restarts + "; " + p.text(ok) +
+			"; a warm-up can do that too: run without restarts, or compare with --base"
 	case ok && p.flat() && !beyond:
 		j = p.judgement(m, Pass)
-		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", restarts, p.where(), number(j.detectable))
+		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", restarts,
+			p.where(), number(j.detectable))
 	case j.gate == Inconclusive && j.rising:
 		j.because = inLife + j.because
 	case all.judged == 0 || 2*all.judged < all.watched:
 		longest := max(m.lives.longest, m.axis.length())
 		j = judgement{gate: Inconclusive, leading: totalTrack, length: longest}
-		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", restarts, minutesText(longest), minutesText(30*time.Minute))
+		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", restarts, minutesText(longest),
+			minutesText(30*time.Minute))
 		if longest == 0 {
-			j.because = fmt.Sprintf("%s; no life was seen twice, a trend needs %s", restarts, minutesText(30*time.Minute))
+			j.because = fmt.Sprintf("%s; no incarnation was sampled twice, a trend needs %s", restarts,
+				minutesText(30*time.Minute))
 		}
 		if ok {
 			j.finding = p.finding(m)
-			j.because += fmt.Sprintf("; %s, but each is short; leaks slower than %s MB/h cannot be ruled out", p.text(ok), number(j.detectable))
+			j.because += fmt.Sprintf("; %s, but each is short; leaks slower than %s MB/h cannot be ruled out",
+				p.text(ok), number(j.detectable))
 		}
 	default:
 		j.because = restarts + "; in one life: " + j.because
@@ -513,22 +546,23 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	return j
 }
 
-// flat reports whether lives that are long enough show no growth that counts, or none in their second
-// half.
+// flat reports whether lives that are long enough show no growth that counts,
+// or none in their second half.
 func (p *pool) flat() bool {
 	if time.Duration(p.age)*time.Minute < shortest {
 		return false
 	}
-	return !p.grows && p.all.high*p.hours() < 2*leastGrowth || p.age >= longLife && p.late.high*p.hours()/2 < leastGrowth
+	return !p.grows && p.all.high*p.hours() < 2*leastGrowth || p.age >= longLife &&
+		p.late.high*p.hours()/2 < leastGrowth
 }
 
-// finding is the numbers of the lives together.
+// finding returns the numbers of the lives together.
 func (p *pool) finding(m *robustMachine) finding {
 	f := finding{detectable: math.Inf(1), lately: math.Inf(1)}
 	if p.lives < leastLives {
 		return f
 	}
-	f.sight = sight{window: time.Duration(p.hours() * float64(time.Hour)), growth: p.growth, blocks: p.lives}
+	f.lookResult = lookResult{window: time.Duration(p.hours() * float64(time.Hour)), growth: p.growth, blocks: p.lives}
 	f.begins, f.ends = m.axis.origin, m.axis.at()
 	f.rate, f.low, f.high, f.se, f.known = p.all.rate, p.all.low, p.all.high, p.all.se, true
 	f.drift = trend.Drift{Slope: p.all.rate, SE: p.all.se, N: p.lives}
@@ -537,27 +571,31 @@ func (p *pool) finding(m *robustMachine) finding {
 	return f
 }
 
-// judgement is that of all lives together.
+// judgement returns the judgement on all lives together.
 func (p *pool) judgement(m *robustMachine, g Gate) judgement {
-	return judgement{gate: g, leading: totalTrack, lives: p.lives, finding: p.finding(m), shares: p.shares, length: time.Duration(p.age) * time.Minute, rising: g == Inconclusive}
+	return judgement{
+		gate: g, leading: totalTrack, lives: p.lives, finding: p.finding(m), shares: p.shares,
+		length: time.Duration(p.age) * time.Minute, rising: g == Inconclusive,
+	}
 }
 
-// where is the part of the lives that was compared.
+// where returns the part of the lives that was compared.
 func (p *pool) where() string {
 	return fmt.Sprintf("in %s, from minute %d to %d of each", text.Count(p.lives, "life", "lives"), p.skip, p.age)
 }
 
-// text is by how much the lives grow.
+// text returns by how much the lives grow.
 func (p *pool) text(ok bool) string {
 	if !ok {
-		return "the lives are too short to tell by how much they grow"
+		return "the lives are too short to measure their growth"
 	}
 	if !p.grows && p.all.low <= 0 {
 		return fmt.Sprintf("no growth over %s on average (95 %% interval %s MB/h, from minute %d to %d)",
 			text.Count(p.lives, "life", "lives"), intervalText(p.all.low, p.all.high), p.skip, p.age)
 	}
 	out := fmt.Sprintf("grew %s MB a life on average (%s MB/h, 95 %% interval %s, over %s, from minute %d to %d)",
-		number(p.growth), number(p.all.rate), intervalText(p.all.low, p.all.high), text.Count(p.lives, "life", "lives"), p.skip, p.age)
+		number(p.growth), number(p.all.rate), intervalText(p.all.low, p.all.high), text.Count(p.lives, "life", "lives"),
+		p.skip, p.age)
 	switch {
 	case p.grows && p.pace > 3:
 		out += ", most of it in the second half"

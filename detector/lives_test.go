@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// night is one kind of run of package scenario by its name.
+// night returns a run of package scenario by its name.
 func night(t testing.TB, name string) scenario.Night {
 	t.Helper()
 	all := scenario.Nights()
@@ -34,33 +34,58 @@ func spent(n scenario.Night, seed uint64) (*detector.Detector, detector.Verdict)
 	return d, d.Verdict()
 }
 
-// TestNights: what the verdict must be where something happens, in so many of 12 runs.
+// TestNights checks the verdict of nights with events, in so many of 12 runs.
 func TestNights(t *testing.T) {
 	for name, c := range map[string]struct {
 		gate  detector.Gate
 		least int
 		words []string
 	}{
-		"OOM at 512 MB, app, 600 MB/h":                                   {detector.Leak, 12, []string{"restarted ", "out of memory", "deaths of memory", "lives"}},
-		"plain, 300 MB/h, restart each 10 min":                           {detector.Leak, 10, []string{"restarted 47 times (47 crashes)", "MB a life on average", "over 48 lives", "95 % interval"}},
-		"plain, 100 MB/h, restart each 25 min":                           {detector.Leak, 10, []string{"restarted 19 times (19 crashes)", "MB a life on average"}},
-		"plain, 0 MB/h, restart each 10 min":                             {detector.Inconclusive, 12, []string{"longest life 10 min", "a trend needs 30 min"}},
-		"app, 0 MB/h, restart each 25 min":                               {detector.Inconclusive, 12, []string{"a warm-up does that too: run without restarts"}},
-		"app, 0 MB/h, restart each 60 min":                               {detector.Pass, 7, []string{"restarted 7 times (7 crashes)", "no growth in ", "would have been detected"}},
-		"app, 300 MB/h, workload ends 40 min early":                      {detector.Leak, 12, []string{"until 7.3 h after the start, and still there"}},
-		"app, 300 MB/h, workload ends 40 min early, unknown":             {detector.Leak, 12, []string{"until 7.0 h after the start, and still there"}},
-		"app, 300 MB/h, in the background (-200 MB) for the last 40 min": {detector.Leak, 12, []string{"and still there"}},
-		"app, 0 MB/h, in the background (-200 MB) for the last 40 min":   {detector.Pass, 11, []string{"no sustained growth"}},
-		"80 MB lumps, one in 1 h":                                        {detector.Leak, 6, []string{"MB/h"}},
-		"app, 50 MB/h, one trim of 300 MB":                               {detector.Leak, 7, []string{"MB/h"}},
-		"app, 0 MB/h, one trim of 300 MB":                                {detector.Pass, 11, nil},
-		"plain, 100 MB/h of ashmem, source status":                       {detector.Leak, 12, []string{"by the breakdowns: the samples do not show it"}},
-		"plain, 0 MB/h of ashmem, source status":                         {detector.Pass, 11, []string{"no sustained growth of anonymous memory"}},
-		"app, 100 MB/h, holes of 28 min each hour":                       {detector.Leak, 11, nil},
-		"app, 100 MB/h, holes of 35 min each hour":                       {detector.Leak, 11, nil},
-		"app, 0 MB/h, holes of 35 min each hour":                         {detector.Pass, 9, nil},
-		"teeth of 200 to 300 MB, each 60 to 120 min":                     {detector.Pass, 2, nil},
-		"app, 50 MB/h from 4 h on":                                       {detector.Leak, 11, []string{"h after the start"}},
+		"OOM at 512 MB, app, 600 MB/h": {
+			detector.Leak, 12, []string{"restarted ", "out of memory", "deaths of memory", "lives"},
+		},
+		"plain, 300 MB/h, restart each 10 min": {
+			detector.Leak, 10,
+			[]string{"restarted 47 times (47 crashes)", "MB a life on average", "over 48 lives", "95 % interval"},
+		},
+		"plain, 100 MB/h, restart each 25 min": {
+			detector.Leak, 10, []string{"restarted 19 times (19 crashes)", "MB a life on average"},
+		},
+		"plain, 0 MB/h, restart each 10 min": {
+			detector.Inconclusive, 12, []string{"longest life 10 min", "a trend needs 30 min"},
+		},
+		"app, 0 MB/h, restart each 25 min": {
+			detector.Inconclusive, 12, []string{"a warm-up can do that too: run without restarts"},
+		},
+		"app, 0 MB/h, restart each 60 min": {
+			detector.Pass, 7, []string{"restarted 7 times (7 crashes)", "no growth in ", "would have been detected"},
+		},
+		"app, 300 MB/h, workload ends 40 min early": {
+			detector.Leak, 12, []string{"until 7.3 h after the start, and still there"},
+		},
+		"app, 300 MB/h, workload ends 40 min early, unknown": {
+			detector.Leak, 12, []string{"until 7.0 h after the start, and still there"},
+		},
+		"app, 300 MB/h, in the background (-200 MB) for the last 40 min": {
+			detector.Leak, 12, []string{"and still there"},
+		},
+		"app, 0 MB/h, in the background (-200 MB) for the last 40 min": {
+			detector.Pass, 11, []string{"no sustained growth"},
+		},
+		"80 MB lumps, one in 1 h":          {detector.Leak, 6, []string{"MB/h"}},
+		"app, 50 MB/h, one trim of 300 MB": {detector.Leak, 7, []string{"MB/h"}},
+		"app, 0 MB/h, one trim of 300 MB":  {detector.Pass, 11, nil},
+		"plain, 100 MB/h of ashmem, source status": {
+			detector.Leak, 12, []string{"by the breakdowns: the samples do not show it"},
+		},
+		"plain, 0 MB/h of ashmem, source status": {
+			detector.Pass, 11, []string{"no sustained growth of anonymous memory"},
+		},
+		"app, 100 MB/h, holes of 28 min each hour":   {detector.Leak, 11, nil},
+		"app, 100 MB/h, holes of 35 min each hour":   {detector.Leak, 11, nil},
+		"app, 0 MB/h, holes of 35 min each hour":     {detector.Pass, 9, nil},
+		"teeth of 200 to 300 MB, each 60 to 120 min": {detector.Pass, 2, nil},
+		"app, 50 MB/h from 4 h on":                   {detector.Leak, 11, []string{"h after the start"}},
 	} {
 		n := night(t, name)
 		hits := 0
@@ -88,7 +113,8 @@ func TestNights(t *testing.T) {
 	}
 }
 
-// TestSentences: no sentence contradicts the interval beside it, and none speaks of the last life only.
+// TestSentences checks that no sentence contradicts the interval beside it, and
+// that none describes only the last life.
 func TestSentences(t *testing.T) {
 	list := scenario.Nights()
 	for _, s := range slices.Concat(scenario.Null(8), scenario.Null(2), scenario.Shapes(8)) {
@@ -107,12 +133,12 @@ func TestSentences(t *testing.T) {
 	}
 	for _, g := range []detector.Gate{detector.Leak, detector.Pass, detector.Settled, detector.Inconclusive} {
 		if seen[g] < 5 {
-			t.Errorf("%d verdicts %v: nothing is shown", seen[g], g)
+			t.Errorf("%d verdicts %v: not enough to check", seen[g], g)
 		}
 	}
 }
 
-// sentenceFault says in what a verdict contradicts itself.
+// sentenceFault returns in what a verdict contradicts itself.
 func sentenceFault(v detector.Verdict) error {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(v.Because, w) })
@@ -128,20 +154,21 @@ func sentenceFault(v detector.Verdict) error {
 	case v.RateKnown && v.RateLow > 0 && says("MB/h (95 % interval -"):
 		return fmt.Errorf("another interval in the text")
 	case v.Gate == detector.Settled && !says("flat since", "went back"):
-		return fmt.Errorf("settled, and not since when")
+		return fmt.Errorf("settled, without a time")
 	case v.Restarts > 0 && !says("restarted "):
-		return fmt.Errorf("silent about restarts")
+		return fmt.Errorf("does not mention restarts")
 	case says("as no leak does", "tells", "watched "):
-		return fmt.Errorf("words of old")
+		return fmt.Errorf("outdated words")
 	case v.Gate == detector.Pass && !says("or more would have been detected"):
-		return fmt.Errorf("a pass without its reach")
+		return fmt.Errorf("a pass without its detection limit")
 	}
 	return nil
 }
 
-// short feeds lives of so many minutes that grow by a curve in MB of the age in minutes, and returns the
-// verdict.
-func short(lives, minutes int, cause detector.Cause, early bool, level func(life int, age float64) float64) *detector.Detector {
+// short feeds lives of so many minutes that grow by a curve in MB of the age in
+// minutes, and returns the verdict.
+func short(lives, minutes int, cause detector.Cause, early bool,
+	level func(life int, age float64) float64) *detector.Detector {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
 	for i := range lives {
@@ -166,8 +193,9 @@ func short(lives, minutes int, cause detector.Cause, early bool, level func(life
 // rippled is small noise that is the same in each run.
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
-// TestMemoryDeaths: lives too short for any trend are a leak if three of them died of memory; kills for want
-// of the device's memory count where the process grew.
+// TestMemoryDeaths checks that lives too short for any trend are a leak if
+// three of them died of memory. Kills because the device was low on memory
+// count if the process grew.
 func TestMemoryDeaths(t *testing.T) {
 	flat := func(i int, age float64) float64 { return 200 + rippled(i, age) }
 	warm := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/3)) + rippled(i, age) }
@@ -178,17 +206,17 @@ func TestMemoryDeaths(t *testing.T) {
 		level          func(int, float64) float64
 		want           detector.Gate
 	}{
-		"out of memory, flat":             {5, 10, detector.OutOfMemory, flat, detector.Leak},
-		"out of memory, two":              {3, 10, detector.OutOfMemory, flat, detector.Inconclusive},
-		"out of memory, three":            {4, 10, detector.OutOfMemory, flat, detector.Leak},
-		"out of memory, within a minute":  {6, 1, detector.OutOfMemory, flat, detector.Leak},
-		"low memory, flat":                {8, 10, detector.LowMemory, flat, detector.Inconclusive},
-		"low memory, a warm-up":           {8, 10, detector.LowMemory, warm, detector.Inconclusive},
-		"low memory, more than that":      {8, 10, detector.LowMemory, both, detector.Leak},
-		"crashes, more than that":         {8, 10, detector.Crash, both, detector.Inconclusive},
-		"crashes, a warm-up":              {8, 10, detector.Crash, warm, detector.Inconclusive},
-		"of an unknown cause, flat":       {8, 10, detector.UnknownCause, flat, detector.Inconclusive},
-		"a cause that nobody knows, flat": {8, 10, 200, flat, detector.Inconclusive},
+		"out of memory, flat":            {5, 10, detector.OutOfMemory, flat, detector.Leak},
+		"out of memory, two":             {3, 10, detector.OutOfMemory, flat, detector.Inconclusive},
+		"out of memory, three":           {4, 10, detector.OutOfMemory, flat, detector.Leak},
+		"out of memory, within a minute": {6, 1, detector.OutOfMemory, flat, detector.Leak},
+		"low memory, flat":               {8, 10, detector.LowMemory, flat, detector.Inconclusive},
+		"low memory, a warm-up":          {8, 10, detector.LowMemory, warm, detector.Inconclusive},
+		"low memory, more than that":     {8, 10, detector.LowMemory, both, detector.Leak},
+		"crashes, more than that":        {8, 10, detector.Crash, both, detector.Inconclusive},
+		"crashes, a warm-up":             {8, 10, detector.Crash, warm, detector.Inconclusive},
+		"unknown cause, flat":            {8, 10, detector.UnknownCause, flat, detector.Inconclusive},
+		"invalid cause, flat":            {8, 10, 200, flat, detector.Inconclusive},
 	} {
 		for _, early := range []bool{false, true} {
 			v := short(c.lives, c.minutes, c.cause, early, c.level).Verdict()
@@ -211,25 +239,30 @@ func errorsOf(list ...error) error {
 	return nil
 }
 
-// TestLivesOfALeak: the rate of lives that grow evenly is that of the leak, and its kind that of the
-// dimension; lives that slow down are a doubt.
+// TestLivesOfALeak checks that the rate of lives that grow evenly is that of
+// the leak, and its kind that of the dimension. Lives that slow down stay
+// undecided.
 func TestLivesOfALeak(t *testing.T) {
 	line := func(i int, age float64) float64 { return 200 + 4*age + rippled(i, age) }
 	curve := func(i int, age float64) float64 { return 200 + 60*(1-math.Exp(-age/5)) + rippled(i, age) }
 	v := short(12, 10, detector.Killed, false, line).Verdict()
-	if v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-240) > 15 || v.RateLow > 240*detector.MB || v.RateHigh < 240*detector.MB {
-		t.Errorf("%v, %.0f (%.0f to %.0f) MB/h: %s", v.Gate, v.Rate/detector.MB, v.RateLow/detector.MB, v.RateHigh/detector.MB, v.Because)
+	if v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-240) > 15 || v.RateLow > 240*detector.MB ||
+		v.RateHigh < 240*detector.MB {
+		t.Errorf("%v, %.0f (%.0f to %.0f) MB/h: %s", v.Gate, v.Rate/detector.MB, v.RateLow/detector.MB,
+			v.RateHigh/detector.MB, v.Because)
 	}
 	if !strings.Contains(v.Because, "restarted 11 times (11 kills)") {
 		t.Error(v.Because)
 	}
 	v = short(12, 10, detector.Killed, false, curve).Verdict()
-	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up does that too") || !v.RateKnown {
+	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up can do that too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// Lives that begin steeply warm up: what follows must keep its pace with certainty, and these differ too much.
+	// Lives that begin steeply warm up. What follows must keep its pace with
+	// certainty, and these differ too much.
 	uncertain := func(i int, age float64) float64 {
-		return 200 + 30*min(age, 1) + 5*min(age, 5) + 3.5*max(0, age-5) + float64(4*(i%2)-2)*math.Abs(age-5) + rippled(i, age)
+		return 200 + 30*min(age, 1) + 5*min(age, 5) + 3.5*max(0, age-5) + float64(4*(i%2)-2)*math.Abs(age-5) +
+			rippled(i, age)
 	}
 	even := func(i int, age float64) float64 { return uncertain(i, age) - 30*min(age, 1) }
 	launch := func(i int, age float64) float64 { return 200 + 30*min(age, 1) + 5*age + rippled(i, age) }
@@ -241,7 +274,8 @@ func TestLivesOfALeak(t *testing.T) {
 			t.Errorf("want %v: %v: %s", c.want, v.Gate, v.Because)
 		}
 	}
-	// What a collector does at the same age of each life is growth, too: it takes 20 MB of a life to be a leak.
+	// What a collector does at the same age of each life is growth, too, so a
+	// leak must have 20 MB per life.
 	for rate, want := range map[float64]detector.Gate{2.1: detector.Inconclusive, 2.6: detector.Leak} {
 		slow := func(i int, age float64) float64 { return 200 + rate*age + rippled(i, age) }
 		if v := short(12, 10, detector.Killed, false, slow).Verdict(); v.Gate != want || !v.RateKnown {
@@ -249,20 +283,21 @@ func TestLivesOfALeak(t *testing.T) {
 		}
 	}
 	late := func(i int, age float64) float64 { return 200 + 8*max(0, age-6) + rippled(i, age) }
-	if v := short(12, 12, detector.Killed, false, late).Verdict(); !strings.Contains(v.Because, "over 12 lives, from minute 2 to 11), most of it in the second half") {
+	if v := short(12, 12, detector.Killed, false, late).
+		Verdict(); !strings.Contains(v.Because, "over 12 lives, from minute 2 to 11), most of it in the second half") {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// A warm-up, and then a line: lives of 20 min show it.
+	// A warm-up followed by a line, which lives of 20 min show.
 	later := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/2)) + 5*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{20: detector.Inconclusive, 21: detector.Leak} {
 		if v := short(12, minutes, detector.Killed, false, later).Verdict(); v.Gate != want {
-			t.Errorf("%d min, of which the last is not over: %v: %s", minutes, v.Gate, v.Because)
+			t.Errorf("%d min, the last one unfinished: %v: %s", minutes, v.Gate, v.Because)
 		}
 	}
 	steep := func(i int, age float64) float64 { return 200 + 20*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{4: detector.Inconclusive, 5: detector.Leak} {
 		if v := short(12, minutes, detector.Killed, false, steep).Verdict(); v.Gate != want {
-			t.Errorf("%d min, of which the last is not over: %v: %s", minutes, v.Gate, v.Because)
+			t.Errorf("%d min, the last one unfinished: %v: %s", minutes, v.Gate, v.Because)
 		}
 	}
 	for lives, want := range map[int]detector.Gate{2: detector.Inconclusive, 3: detector.Leak} {
@@ -272,8 +307,9 @@ func TestLivesOfALeak(t *testing.T) {
 	}
 }
 
-// TestDeathsAtOneLevel: a process that is killed whenever it has 500 MB, after lives of any length, leaks;
-// one that is killed at any level does not for that.
+// TestDeathsAtOneLevel checks that a process that is killed whenever it has 500
+// MB, after lives of any length, leaks. One that is killed at any level does
+// not leak for that reason.
 func TestDeathsAtOneLevel(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit func(r *rand.Rand) float64
@@ -290,7 +326,8 @@ func TestDeathsAtOneLevel(t *testing.T) {
 				d.Restart(at)
 				d.AddDeath(at-30*time.Second, detector.Killed)
 			}
-			// Each life grows at its own pace, faster at first: a warm-up that is no leak by its shape.
+			// Each life grows at its own pace, faster at first: a warm-up that
+			// is not a leak by its shape.
 			rate, limit := 20+30*r.Float64(), c.limit(r)
 			for age := 0.0; age < 20; age += 0.5 {
 				mb := 200 + rate*20*(1-math.Exp(-age/12)) + rippled(i, age)
@@ -309,9 +346,10 @@ func TestDeathsAtOneLevel(t *testing.T) {
 	}
 }
 
-// TestRisingIsNotForgotten: growth that nobody could explain is not forgotten for a quiet life that follows,
-// and a short quiet one does not speak for a night of restarts.
-func TestRisingIsNotForgotten(t *testing.T) {
+// TestGrowthIsNotForgotten checks that unexplained growth is not forgotten for
+// a quiet life that follows, and that a short quiet life does not decide a
+// night of restarts.
+func TestGrowthIsNotForgotten(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
 	feed := func(minutes int, level func(age float64) float64) {
@@ -349,7 +387,8 @@ func TestRisingIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestMustSee: a pass that could have missed what must be seen is inconclusive, and says so.
+// TestMustSee checks that a pass that could have missed what must be seen
+// becomes inconclusive and reports it.
 func TestMustSee(t *testing.T) {
 	d, v := spent(night(t, "app, 0 MB/h"), 1)
 	if v.Gate != detector.Pass || v.MinDetectable <= 0 {
@@ -360,7 +399,8 @@ func TestMustSee(t *testing.T) {
 		t.Errorf("%v: %s", w.Gate, w.Because)
 	}
 	d.SetMustSee(v.MinDetectable * 0.99)
-	want := fmt.Sprintf("a leak of %.1f MB/h must be ruled out, and one of %.1f MB/h could have been missed: no sustained", v.MinDetectable*0.99/detector.MB, v.MinDetectable/detector.MB)
+	want := fmt.Sprintf("must rule out a leak of %.1f MB/h, but one of %.1f MB/h could have been missed: no sustained",
+		v.MinDetectable*0.99/detector.MB, v.MinDetectable/detector.MB)
 	if w := d.Verdict(); w.Gate != detector.Inconclusive || !strings.HasPrefix(w.Because, want) {
 		t.Errorf("%v: %s", w.Gate, w.Because)
 	}
@@ -370,7 +410,8 @@ func TestMustSee(t *testing.T) {
 	}
 }
 
-// TestLivesBetweenSamples: of a process whose lives are too short for two samples nothing is known but that.
+// TestLivesBetweenSamples checks the verdict on a process whose lives are too
+// short for two samples.
 func TestLivesBetweenSamples(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	for i := range 6 {
@@ -380,12 +421,14 @@ func TestLivesBetweenSamples(t *testing.T) {
 		}
 		d.AddSample(detector.Sample{At: at, Bytes: 100 * detector.MB})
 	}
-	if v := d.Verdict(); v.Gate != detector.Inconclusive || v.Because != "restarted 5 times; no life was seen twice, a trend needs 30 min" {
+	if v := d.Verdict(); v.Gate != detector.Inconclusive ||
+		v.Because != "restarted 5 times; no incarnation was sampled twice, a trend needs 30 min" {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
 }
 
-// lifetimes feeds lives of so many minutes each, by curves in MB of the age in minutes.
+// lifetimes feeds lives of so many minutes each, by curves in MB of the age in
+// minutes.
 func lifetimes(lives ...func(age float64) (mb float64, goesOn bool)) detector.Verdict {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
@@ -405,8 +448,9 @@ func lifetimes(lives ...func(age float64) (mb float64, goesOn bool)) detector.Ve
 	return d.Verdict()
 }
 
-// TestOneLongLife: a crash loop at the start of a night is no leak if the life after it is flat once it is warm,
-// and flat beginnings do not speak for a long life that grows later.
+// TestOneLongLife checks that a crash loop at the start of a night is not a
+// leak if the life after it is flat once it is warm, and that flat beginnings
+// do not clear a long life that grows later.
 func TestOneLongLife(t *testing.T) {
 	warm := func(minutes float64) func(float64) (float64, bool) {
 		return func(age float64) (float64, bool) { return 200 + 8*min(age, 12), age < minutes }
@@ -425,7 +469,8 @@ func TestOneLongLife(t *testing.T) {
 	}
 }
 
-// TestGraphicsLeakAfterCollections: memory outside of smaps is in the levels after collections, too.
+// TestGraphicsLeakAfterCollections checks that memory outside of smaps is in
+// the levels after collections, too.
 func TestGraphicsLeakAfterCollections(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime

@@ -9,11 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// loops is the floors of the loops of a suite, or of the moments after a forced garbage
-// collection: the same work between two marks leaves the same memory, so what is left
-// of load and sawtooth in the floors by time is not in these.
+// loops holds the floors of the loops of a suite, or of the times after a
+// forced garbage collection. The same work between two marks leaves the same
+// memory, so these floors do not contain the load and sawtooth that the floors
+// by time still have.
 type loops struct {
-	// family is the text of the marks without digits; known says that there is one.
+	// family is the text of the marks without digits. known reports that there
+	// is one.
 	family string
 	known  bool
 	// others are the families of other marks, until one repeats.
@@ -22,21 +24,22 @@ type loops struct {
 	begun int
 	// lastMark is the slot of the latest mark of the family.
 	lastMark int
-	// from is the slot in which the present loop began, began that of the first one.
+	// from is the slot in which the present loop began, began the slot in which
+	// the first one began.
 	from, began int
 	open        bool
 	floors      aligned
-	// collected is the slot after which the level after a collection is known, 0 for
-	// none; live those levels.
+	// collected is the slot after which the level after a collection is known,
+	// 0 for none. live holds those levels.
 	collected, firstCollected int
 	live                      aligned
-	// after are the levels at moments after forced collections, used instead of live;
+	// after holds the levels after forced collections, used instead of live.
 	// firstAfter is the slot of the first.
 	after      aligned
 	firstAfter int
 }
 
-// aligned is a list of levels in MB; each stands for so many loops.
+// aligned is a list of levels in MB, each of the same number of loops.
 type aligned struct {
 	levels []float32
 	each   int
@@ -46,16 +49,16 @@ type aligned struct {
 }
 
 const (
-	// maxAligned bounds the levels; two become one when they are full.
+	// maxAligned bounds the levels; when they are full, each two become one.
 	maxAligned = 256
-	// leastLoops is how many loops are needed to judge by them.
+	// leastLoops is the least number of loops for a judgement by loops.
 	leastLoops = 12
-	// maxFamily bounds the text that is kept of a mark, in bytes.
+	// maxFamily bounds the stored text of a mark, in bytes.
 	maxFamily = 64
-	// maxOthers bounds the families that wait for their second mark.
+	// maxOthers bounds the number of families that await their second mark.
 	maxOthers = 8
-	// settleSlots after a collection its level is read: the collector is done, and the
-	// app has not yet allocated much.
+	// settleSlots after a collection its level is read: the collector has
+	// finished, and the app has not yet allocated much.
 	settleSlots = 2
 )
 
@@ -78,19 +81,26 @@ func (a *aligned) add(level float64, slot int) {
 }
 
 func (l *loops) reset() {
-	*l = loops{family: l.family, known: l.known, begun: l.begun, others: l.others, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}, after: aligned{levels: l.after.levels[:0]}}
+	*l = loops{
+		family: l.family, known: l.known, begun: l.begun, others: l.others,
+		floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]},
+		after: aligned{levels: l.after.levels[:0]},
+	}
 }
 
-// shift moves the slots when the axis forgets so many.
+// shift moves the slots when the axis drops so many at its beginning.
 func (l *loops) shift(gone int) {
-	for _, slot := range []*int{&l.from, &l.began, &l.collected, &l.firstCollected, &l.lastMark, &l.floors.last, &l.live.last, &l.firstAfter, &l.after.last} {
+	for _, slot := range []*int{
+		&l.from, &l.began, &l.collected, &l.firstCollected, &l.lastMark, &l.floors.last, &l.live.last, &l.firstAfter,
+		&l.after.last,
+	} {
 		if *slot != 0 { // none
 			*slot -= gone
 		}
 	}
 }
 
-// familyOf is the text of a mark without its digits.
+// familyOf returns the text of a mark without its digits.
 func familyOf(text string) string {
 	folded := func(r rune) bool { return r >= utf8.RuneSelf || unicode.IsDigit(r) || unicode.IsUpper(r) }
 	if len(text) <= maxFamily && !strings.ContainsFunc(text, folded) {
@@ -102,7 +112,7 @@ func familyOf(text string) string {
 		}
 		return unicode.ToLower(r)
 	}, text)
-	// A copy: the rest of a long text must not live on.
+	// A copy, so that the rest of a long text can be freed.
 	return strings.Clone(text[:min(len(text), maxFamily)])
 }
 
@@ -120,7 +130,8 @@ func (l *loops) mark(m *robustMachine, k Mark) {
 		l.collected = slot + settleSlots
 		return
 	case !l.known || l.begun < 2 && slices.Contains(l.others, family):
-		// A family whose mark came once, as "start" does, gives way to one that repeats.
+		// A family whose mark came once, such as "start", is replaced by one
+		// that repeats.
 		l.family, l.known, l.open, l.begun, l.others = family, true, false, 0, nil
 	case family != l.family:
 		if l.begun < 2 && len(l.others) < maxOthers {
@@ -137,7 +148,7 @@ func (m *robustMachine) collected(s Sample) { m.loops.settled(m, s) }
 
 func (d *articleMachine) collected(Sample) {}
 
-// settled takes the level at one moment after a forced collection, in MB.
+// settled adds the level at a point in time after a forced collection, in MB.
 func (l *loops) settled(m *robustMachine, s Sample) {
 	if !m.started || s.At < m.axis.origin || s.Bytes <= 0 {
 		return
@@ -152,8 +163,8 @@ func (l *loops) settled(m *robustMachine, s Sample) {
 	l.after.add((float64(s.Bytes)+m.driver.offset)/MB, slot)
 }
 
-// begin ends the loop that is open and opens the next. A loop within one slot cannot be
-// told from its neighbours and goes on.
+// begin ends the open loop and opens the next. A loop within one slot cannot be
+// told from its neighbors and continues.
 func (l *loops) begin(m *robustMachine, slot int) {
 	if !l.open {
 		l.from, l.began, l.open = slot, slot, true
@@ -170,7 +181,7 @@ func (l *loops) begin(m *robustMachine, slot int) {
 	l.from = slot
 }
 
-// close hears that a slot is complete.
+// close records that a slot is complete.
 func (l *loops) close(m *robustMachine) {
 	if l.collected == 0 || m.axis.closed < l.collected {
 		return
@@ -185,20 +196,24 @@ func (l *loops) close(m *robustMachine) {
 	l.collected = 0
 }
 
-// judged gives the levels by loops, or after collections, at most endBlocks, and the
-// hours that they cover; name says which. ok is false where the run must be judged by
-// time: fewer than leastLoops, or loops in less than half of it.
+// judged returns the levels by loops or after collections, at most endBlocks,
+// and the hours that they cover. name says which. ok is false if the run must
+// be judged by time: it has fewer than leastLoops, or the loops cover less than
+// half of it.
 func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name string, ok bool) {
 	for _, c := range []struct {
 		a     *aligned
 		began int
 		name  string
-	}{{&l.after, l.firstAfter, "collections"}, {&l.live, l.firstCollected, "collections"}, {&l.floors, l.began, "loops"}} {
+	}{{&l.after, l.firstAfter, "collections"}, {&l.live, l.firstCollected, "collections"},
+		{&l.floors, l.began, "loops"}} {
 		slots := c.a.last - c.began
-		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops && m.covered(c.began, c.a.last) {
+		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops &&
+			m.covered(c.began, c.a.last) {
 			levels = c.a.blocks()
-			// What is left out at the begin takes no time, nor does what waits at the end;
-			// collections are moments, one more than the times between them.
+			// Levels skipped at the beginning take no time, nor do pending ones
+			// at the end. Collections are points in time, one more than the
+			// intervals between them.
 			per := (len(c.a.levels) + endBlocks - 1) / endBlocks
 			all := len(c.a.levels)*c.a.each + c.a.n
 			if c.name == "collections" {
@@ -219,8 +234,9 @@ func (a *aligned) raise(mb float64) {
 	a.sum += mb * float64(a.n)
 }
 
-// covered reports whether loops from one slot to another say what happened in the stretch: they take half of it,
-// and end with it or with the workload, but for an eighth.
+// covered reports whether loops from one slot to another represent the stretch:
+// they cover half of it and end within an eighth of its end or of the end of
+// the workload.
 func (m *robustMachine) covered(from, to int) bool {
 	end := m.axis.closed
 	if m.workEnd > 0 {
@@ -229,13 +245,14 @@ func (m *robustMachine) covered(from, to int) bool {
 	return 2*(to-from) >= m.axis.closed && end-to <= max(end/8, firstBin)
 }
 
-// from is the levels from one on, of neighbours the mean where they are too many.
+// from returns the levels from one on, averaged over neighbors if there are too
+// many.
 func (a *aligned) from(first int) []float64 {
 	rest := aligned{levels: a.levels[first:]}
 	return rest.blocks()
 }
 
-// blocks is the levels, of neighbours the mean where they are too many.
+// blocks returns the levels, averaged over neighbors if there are too many.
 func (a *aligned) blocks() []float64 {
 	each := (len(a.levels) + endBlocks - 1) / endBlocks
 	n := len(a.levels) / each
@@ -249,8 +266,8 @@ func (a *aligned) blocks() []float64 {
 	return out
 }
 
-// against is the levels of a less those of b, loop by loop, and which part of a's loops
-// they cover; nil where there are too few.
+// against returns the levels of a less those of b, loop by loop, and which part
+// of a's loops they cover, or nil if there are too few.
 func (a *aligned) against(b *aligned) (levels []float64, part float64) {
 	each := max(a.each, b.each)
 	x, y := a.coarse(each), b.coarse(each)
@@ -265,7 +282,8 @@ func (a *aligned) against(b *aligned) (levels []float64, part float64) {
 	return diff.blocks(), float64(n) / float64(len(x))
 }
 
-// coarse is the levels with so many loops in each, a power of two times those of a.
+// coarse returns the levels with so many loops in each, a power of two times
+// those of a.
 func (a *aligned) coarse(each int) []float32 {
 	if a.each == each || a.each == 0 {
 		return a.levels

@@ -32,16 +32,18 @@ func TestFamilyOf(t *testing.T) {
 	}
 }
 
-// FuzzFamily: digits never matter, the kept text is short, and a family is its own family
-// where its text was not cut.
+// FuzzFamily checks that digits never matter, that the kept text is short, and
+// that a family is its own family if its text was not truncated.
 func FuzzFamily(f *testing.F) {
-	for _, s := range []string{"loop 1", "gc", "\x1b[31mloop\x1b[0m 2", "\xff\xfe3", strings.Repeat("ü", 40), "İ1ı", "㊿ ٣ 𝟗", "\x00"} {
+	for _, s := range []string{
+		"loop 1", "gc", "\x1b[31mloop\x1b[0m 2", "\xff\xfe3", strings.Repeat("ü", 40), "İ1ı", "㊿ ٣ 𝟗", "\x00",
+	} {
 		f.Add(s, uint16(17))
 	}
 	f.Fuzz(func(t *testing.T, text string, number uint16) {
 		got := familyOf(text)
 		if len(got) > maxFamily {
-			t.Fatalf("%d bytes are kept of %q", len(got), text)
+			t.Fatalf("keeps %d bytes of %q", len(got), text)
 		}
 		if numbered := familyOf(fmt.Sprint(number, text)); numbered != got {
 			t.Fatalf("family of %q with a number: %q, want %q", text, numbered, got)
@@ -63,11 +65,13 @@ func FuzzFamily(f *testing.F) {
 	})
 }
 
-// TestMarksAreBounded: of marks with long texts nothing stays but a short text for each of
-// two families.
+// TestMarksAreBounded checks that of marks with long texts only a short text
+// for each of two families is kept.
 func TestMarksAreBounded(t *testing.T) {
 	const most, long = 64 << 10, 1 << 17
-	for name, unit := range map[string]string{"letters": "x", "letters and digits": "x1", "multibyte": "ü", "invalid": "\xff"} {
+	for name, unit := range map[string]string{
+		"letters": "x", "letters and digits": "x1", "multibyte": "ü", "invalid": "\xff",
+	} {
 		got := heapOf(2, func(i int) *Detector {
 			d := New(RobustPolicy())
 			d.AddSample(Sample{At: time.Second, Bytes: 300 * MB})
@@ -78,13 +82,13 @@ func TestMarksAreBounded(t *testing.T) {
 			return d
 		})
 		if got > most {
-			t.Errorf("%s: marks of %d kB leave %.0f bytes, want at most %d", name, long>>10, got, most)
+			t.Errorf("%s: marks of %d kB keep %.0f bytes, want at most %d", name, long>>10, got, most)
 		}
 	}
 }
 
-// suite is a process that runs loops: one sample in 30 s, a mark before the sample of its
-// time.
+// suite is a process that runs loops: one sample in 30 s, each mark before the
+// sample of its time.
 type suite struct {
 	d     *Detector
 	at    time.Duration
@@ -108,7 +112,7 @@ func (s *suite) until(end time.Duration) *suite {
 
 func (s *suite) loops() *loops { return &s.d.machine.(*robustMachine).loops }
 
-// each marks the begin of a loop of so long, counted from 1.
+// each marks the beginning of a loop of so long, counted from 1.
 func each(length time.Duration) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if at%length != 0 {
@@ -118,7 +122,7 @@ func each(length time.Duration) func(time.Duration) string {
 	}
 }
 
-// with says other things at single times.
+// with adds other marks at single times.
 func with(marks func(time.Duration) string, other map[time.Duration]string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if text, ok := other[at]; ok {
@@ -128,7 +132,7 @@ func with(marks func(time.Duration) string, other map[time.Duration]string) func
 	}
 }
 
-// between says another thing each time in the middle between two marks.
+// between adds another mark in the middle between each two.
 func between(length time.Duration, first, second string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		switch n := 1 + at/length; at % length {
@@ -143,27 +147,42 @@ func between(length time.Duration, first, second string) func(time.Duration) str
 
 func flat(time.Duration) float64 { return 300 }
 
-// TestLoopFamilies: which marks begin loops. Each run has 24 loops of 10 min; the mark of
-// the first comes before the process is known, and nothing ends the last.
+// TestLoopFamilies checks which marks begin loops. Each run has 24 loops of 10
+// min. The mark of the first comes before the process is known, and nothing
+// ends the last.
 func TestLoopFamilies(t *testing.T) {
 	const length = 10 * time.Minute
 	tests := map[string]struct {
 		marks  func(time.Duration) string
 		family string
-		// loops at the least; of begins and ends either counts.
+		// loops is the least number; either begins or ends count.
 		loops int
 	}{
-		"numbered":                 {each(length), "loop", 22},
-		"a start before":           {with(each(length), map[time.Duration]string{time.Minute: "start"}), "loop", 21},
-		"a start and a set-up":     {with(each(length), map[time.Duration]string{time.Minute: "start", 2 * time.Minute: "set up"}), "loop", 21},
-		"a remark in between":      {with(each(length), map[time.Duration]string{45 * time.Minute: "screenshot"}), "loop", 22},
-		"remarks in each":          {between(length, "loop %d", "half of %d"), "", 22},
-		"begin and end":            {between(length, "begin loop %d", "end loop %d"), "", 22},
-		"start, begin and end":     {with(between(length, "begin loop %d", "end loop %d"), map[time.Duration]string{time.Minute: "start"}), "", 19},
-		"the same text each time":  {func(at time.Duration) string { return strings.Repeat("again", 1-min(1, int(at%length))) }, "again", 22},
-		"numbers alone":            {func(at time.Duration) string { return strings.ReplaceAll(each(length)(at), "loop ", "") }, "", 22},
-		"capitals and blanks":      {func(at time.Duration) string { return strings.ReplaceAll(each(length)(at), "loop", "\t LOOP ") }, "loop", 22},
-		"collections are no loops": {between(length, "gc %d", "loop %d"), "loop", 22},
+		"numbered":       {each(length), "loop", 22},
+		"a start before": {with(each(length), map[time.Duration]string{time.Minute: "start"}), "loop", 21},
+		"a start and a set-up": {
+			with(each(length), map[time.Duration]string{time.Minute: "start", 2 * time.Minute: "set up"}), "loop", 21,
+		},
+		"a remark in between": {
+			with(each(length), map[time.Duration]string{45 * time.Minute: "screenshot"}), "loop", 22,
+		},
+		"remarks in each": {between(length, "loop %d", "half of %d"), "", 22},
+		"begin and end":   {between(length, "begin loop %d", "end loop %d"), "", 22},
+		"start, begin and end": {
+			with(between(length, "begin loop %d", "end loop %d"), map[time.Duration]string{time.Minute: "start"}), "",
+			19,
+		},
+		"the same text each time": {
+			func(at time.Duration) string { return strings.Repeat("again", 1-min(1, int(at%length))) }, "again", 22,
+		},
+		"digits only": {
+			func(at time.Duration) string { return strings.ReplaceAll(each(length)(at), "loop ", "") }, "", 22,
+		},
+		"capitals and blanks": {
+			func(at time.Duration) string { return strings.ReplaceAll(each(length)(at), "loop", "\t LOOP ") }, "loop",
+			22,
+		},
+		"collections are not loops": {between(length, "gc %d", "loop %d"), "loop", 22},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +197,8 @@ func TestLoopFamilies(t *testing.T) {
 	}
 }
 
-// TestLoopLevels: the level of each loop is the midmean of its samples, but for the last:
-// its slot is not over when the next loop begins.
+// TestLoopLevels checks that the level of each loop is the midmean of its
+// samples, except the last, whose slot is not over when the next loop begins.
 func TestLoopLevels(t *testing.T) {
 	r := rand.New(rand.NewPCG(42, 1))
 	for range 20 {
@@ -202,7 +221,8 @@ func TestLoopLevels(t *testing.T) {
 		}).until(6 * time.Hour)
 		got := s.loops().floors.levels
 		base := s.d.machine.(*robustMachine).tracks[totalTrack].base / MB
-		// The first mark comes before the first sample: there is no process yet.
+		// The first mark comes before the first sample, when there is no
+		// process.
 		begins = begins[1:]
 		if len(got) != len(begins)-1 {
 			t.Fatalf("%d levels of %d loops", len(got), len(begins)-1)
@@ -219,8 +239,8 @@ func TestLoopLevels(t *testing.T) {
 	}
 }
 
-// TestAlignedAgainstAll: the levels are the means of equally many neighbours of all that
-// was ever added, at most maxAligned of them.
+// TestAlignedAgainstAll checks that the levels are the means of equally many
+// neighbors of all that was ever added, at most maxAligned of them.
 func TestAlignedAgainstAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(42, 2))
 	var a aligned
@@ -246,7 +266,8 @@ func TestAlignedAgainstAll(t *testing.T) {
 			t.Fatalf("%d blocks of %d levels", len(blocks), len(a.levels))
 		}
 		for k, got := range blocks {
-			// Counted from the end: the latest levels are never left out.
+			// Counted from the end, because the latest levels are never
+			// skipped.
 			to := len(a.levels) - (len(blocks)-1-k)*each
 			want := 0.0
 			for _, v := range a.levels[to-each : to] {
@@ -258,7 +279,7 @@ func TestAlignedAgainstAll(t *testing.T) {
 		}
 	}
 	if a.each != 16 {
-		t.Errorf("%d loops a level after 3000", a.each)
+		t.Errorf("%d loops per level after 3000", a.each)
 	}
 }
 
@@ -281,7 +302,8 @@ func TestAlignedAgainst(t *testing.T) {
 			t.Errorf("difference %d: %v, want %d", i, v, 5*i)
 		}
 	}
-	if got, part := leaking.against(levels(20, wave)); len(got) != 20 || math.Abs(part-2./3) > 1e-9 || math.Abs(got[19]-95) > 0.001 {
+	if got, part := leaking.against(levels(20, wave)); len(got) != 20 || math.Abs(part-2./3) > 1e-9 ||
+		math.Abs(got[19]-95) > 0.001 {
 		t.Errorf("against fewer loops: %v", got)
 	}
 	for name, tt := range map[string]struct{ a, b *aligned }{
@@ -293,15 +315,16 @@ func TestAlignedAgainst(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	// A long run has two loops in a level, the short base one.
+	// A long run has two loops per level, the short base one.
 	slow := func(i int) float64 { return wave(i) + float64(i) }
 	got, part = levels(300, slow).against(levels(30, wave))
 	if len(got) != 15 || math.Abs(part-0.1) > 1e-9 || math.Abs(got[14]-28.5) > 0.001 {
-		t.Errorf("two loops a level against one: %v, %v of it", got, part)
+		t.Errorf("two loops per level against one: %v, %v of it", got, part)
 	}
 }
 
-// TestJudgedByLoops: twelve loops, in at least half of the run, that ended with it.
+// TestJudgedByLoops: twelve loops, in at least half of the run, that ended with
+// it.
 func TestJudgedByLoops(t *testing.T) {
 	const length = 10 * time.Minute
 	tests := map[string]struct {
@@ -311,15 +334,24 @@ func TestJudgedByLoops(t *testing.T) {
 	}{
 		"no marks":     {func(time.Duration) string { return "" }, 4 * time.Hour, ""},
 		"eleven loops": {each(length), 12 * length, ""},
-		// The mark at 0 comes before the first sample, that of the last loop ends it.
-		"twelve loops":         {each(length), 14 * length, "loops"},
-		"in less than half":    {func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 30 * length, ""},
-		"ended long ago":       {func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 23 * length, ""},
-		"ended lately":         {func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 15 * length, "loops"},
+		// The mark at 0 comes before the first sample, that of the last loop
+		// ends it.
+		"twelve loops": {each(length), 14 * length, "loops"},
+		"in less than half": {
+			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 30 * length, "",
+		},
+		"ended long ago": {
+			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 23 * length, "",
+		},
+		"ended recently": {
+			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 15 * length, "loops",
+		},
 		"collections":          {between(length, "remark %d", "gc %d"), 20 * length, "collections"},
 		"collections in words": {between(length, "gc %d", "of %d"), 20 * length, "collections"},
 		"both":                 {between(length, "loop %d", "GC %d"), 20 * length, "collections"},
-		"few collections":      {with(each(length), map[time.Duration]string{time.Hour + time.Minute: "gc"}), 20 * length, "loops"},
+		"few collections": {
+			with(each(length), map[time.Duration]string{time.Hour + time.Minute: "gc"}), 20 * length, "loops",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -335,14 +367,16 @@ func TestJudgedByLoops(t *testing.T) {
 	}
 }
 
-// TestRateByLoops: the rate of an exact line is that line's, however many loops there are,
-// by loops and by collections.
+// TestRateByLoops checks that the rate of an exact line is found, however many
+// loops there are, by loops and by collections.
 func TestRateByLoops(t *testing.T) {
 	const rate = 60
 	level := func(at time.Duration) float64 { return 300 + rate*at.Hours() }
 	for name, marks := range map[string]func(time.Duration) string{
-		"loops":       each(10 * time.Minute),
-		"collections": func(at time.Duration) string { return strings.ReplaceAll(each(10*time.Minute)(at), "loop", "gc") },
+		"loops": each(10 * time.Minute),
+		"collections": func(at time.Duration) string {
+			return strings.ReplaceAll(each(10*time.Minute)(at), "loop", "gc")
+		},
 	} {
 		for _, count := range []int{14, 20, 36, 39, 60, 76, 113, 200, 300} {
 			s := newSuite(level, marks).until(time.Duration(count) * 10 * time.Minute)
@@ -358,8 +392,8 @@ func TestRateByLoops(t *testing.T) {
 	}
 }
 
-// TestRateAgainstBase: the rate of a difference does not depend on how much longer one of
-// the runs was.
+// TestRateAgainstBase checks that the rate of a difference does not depend on
+// how much longer one of the runs was.
 func TestRateAgainstBase(t *testing.T) {
 	const rate, length = 60, 10 * time.Minute
 	leaking := func(at time.Duration) float64 { return 300 + rate*at.Hours() }
@@ -369,7 +403,7 @@ func TestRateAgainstBase(t *testing.T) {
 		for _, count := range [][2]int{{36, 36}, {36, 18}, {18, 36}, {70, 30}} {
 			head := newSuite(leaking, marks).until(time.Duration(count[0]) * length)
 			base := newSuite(flat, marks).until(time.Duration(count[1]) * length)
-			v, err := head.d.Against(base.d)
+			v, err := head.d.CompareTo(base.d)
 			if err != nil || !v.RateKnown || !strings.Contains(v.Because, name) && v.Gate == Leak {
 				t.Fatalf("%s, %d loops against %d: %v, %+v", name, count[0], count[1], err, v)
 			}
@@ -380,8 +414,9 @@ func TestRateAgainstBase(t *testing.T) {
 	}
 }
 
-// TestMarksOutOfPlace: marks from before the process, after a restart, from the future,
-// in any number, neither panic nor end the loops for good.
+// TestMarksOutOfPlace checks that marks from before the process, after a
+// restart or from the future, in any number, neither panic nor end the loops
+// for good.
 func TestMarksOutOfPlace(t *testing.T) {
 	const length = 10 * time.Minute
 	loopsAfter := func(s *suite) int {
@@ -428,7 +463,7 @@ func TestMarksOutOfPlace(t *testing.T) {
 		s := newSuite(flat, each(length)).until(3*time.Hour + 5*time.Minute)
 		s.d.Restart(s.at)
 		if n := len(s.loops().floors.levels); n != 0 {
-			t.Errorf("%d loops of the process before", n)
+			t.Errorf("%d loops of the previous process", n)
 		}
 		if s.until(s.at + 10*length); len(s.loops().floors.levels) < 8 {
 			t.Errorf("%d of 10 loops after a restart", len(s.loops().floors.levels))
@@ -436,7 +471,8 @@ func TestMarksOutOfPlace(t *testing.T) {
 	})
 }
 
-// TestCollections: the level after a collection is that of the minute from it on.
+// TestCollections checks that the level after a collection is that of the
+// minute after it.
 func TestCollections(t *testing.T) {
 	const length = 10 * time.Minute
 	// Ten minutes of garbage, gone at each mark, over live memory that grows.
@@ -463,8 +499,8 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestSuite: each loop of 20 min fills 150 MB and lets them go. The load alone is no leak;
-// with 30 MB/h it is one, and the loops tell its rate.
+// TestSuite: each loop of 20 min allocates 150 MB and frees them. The load
+// alone is not a leak. With 30 MB/h it is, and the loops show its rate.
 func TestSuite(t *testing.T) {
 	const length, runs = 20 * time.Minute, 10
 	for _, rate := range []float64{0, 30} {
@@ -488,7 +524,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// TestLoopsOfAMonth: loops go on when the axis forgets its oldest floors.
+// TestLoopsOfAMonth checks that loops continue when the axis drops its oldest
+// floors.
 func TestLoopsOfAMonth(t *testing.T) {
 	const day, length = 24 * time.Hour, 4 * time.Hour
 	defer func() {
@@ -498,16 +535,17 @@ func TestLoopsOfAMonth(t *testing.T) {
 	}()
 	s := newSuite(flat, each(length))
 	for s.until(31 * day); s.at < 36*day; {
-		// Two levels become one when there are many: they are counted in loops.
+		// Two levels become one when there are many, so they are counted in
+		// loops.
 		count := func() int { f := s.loops().floors; return len(f.levels)*f.each + f.n }
 		before, gone := count(), s.d.machine.(*robustMachine).axis.origin > 0
 		if s.until(s.at + day); count() != before+6 {
-			t.Fatalf("%d of 6 loops in the day up to %v, forgotten something before: %v", count()-before, s.at, gone)
+			t.Fatalf("%d of 6 loops in the day up to %v, dropped something before: %v", count()-before, s.at, gone)
 		}
 	}
 	m := s.d.machine.(*robustMachine)
 	if m.axis.origin == 0 {
-		t.Error("nothing was forgotten")
+		t.Error("nothing was dropped")
 	}
 	if _, hours, _, ok := m.loops.judged(m); !ok || math.Abs(hours-35.8*24) > 36 {
 		t.Errorf("judged by loops: %v, over %v h", ok, hours)

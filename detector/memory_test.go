@@ -9,13 +9,14 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// memoryBar is the most heap that a detector with full windows of the article may keep,
-// in bytes: a run of weeks may watch hundreds of processes from a small host. It is
-// 11.5 kB, and 12.4 kB with the evidence of a leak; find out why before you raise it.
+// memoryBar is the most heap that a detector with full windows of the article
+// may keep, in bytes, because a run of weeks may watch hundreds of processes
+// from a small host. It is 11.5 kB, and 12.4 kB with the evidence of a leak.
+// Find out why before raising it.
 const memoryBar = 13000
 
-// heapOf is the heap that each of n detectors keeps alive, in bytes. The least of
-// three tries: what the runtime itself allocates meanwhile only adds.
+// heapOf returns the heap that each of n detectors keeps alive, in bytes. It is
+// the least of three tries, because allocations of the runtime itself only add.
 func heapOf(n int, one func(i int) *Detector) float64 {
 	least := 0.0
 	for try := range 3 {
@@ -33,7 +34,8 @@ func heapOf(n int, one func(i int) *Detector) float64 {
 	return least
 }
 
-// liveHeap collects twice: what a finalizer or a pool holds dies in the second round.
+// liveHeap collects twice, because what a finalizer or a pool holds is freed in
+// the second round.
 func liveHeap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -42,8 +44,8 @@ func liveHeap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// filled is a detector with full windows: all dimensions and driver rows are known, and
-// memory rises by rate MB/h.
+// filled is a detector with full windows: all dimensions and driver rows are
+// known, and memory rises by rate MB/h.
 func filled(p Policy, seed uint64, rate float64) *Detector {
 	d := New(p)
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -56,9 +58,11 @@ func filled(p Policy, seed uint64, rate float64) *Detector {
 	return d
 }
 
-// wholeBreakdown knows everything and has mb in each dimension.
+// wholeBreakdown has all values, with mb in each dimension.
 func wholeBreakdown(at time.Duration, mb float64) Breakdown {
-	b := Breakdown{At: at, EGL: known.Of(30 * MB), GL: known.Of(5 * MB), OtherMtrack: known.Of(MB), GfxDev: known.Of(2 * MB)}
+	b := Breakdown{
+		At: at, EGL: known.Of(30 * MB), GL: known.Of(5 * MB), OtherMtrack: known.Of(MB), GfxDev: known.Of(2 * MB),
+	}
 	for d := range b.Dim {
 		b.Dim[d] = known.Of(int64(mb * MB))
 	}
@@ -79,30 +83,31 @@ func TestDetectorMemory(t *testing.T) {
 		}
 		got := heapOf(100, func(i int) *Detector { return filled(ArticlePolicy(), uint64(i), rate) })
 		if got > memoryBar {
-			t.Errorf("%s: %.0f bytes a process, want at most %d", name, got, memoryBar)
+			t.Errorf("%s: %.0f bytes per process, want at most %d", name, got, memoryBar)
 		}
 		t.Logf("%s: %.0f bytes a process", name, got)
 	}
 }
 
-// TestMemoryOfAWeek: a week of restarts, gaps, leaks and half-read breakdowns leaves
-// nothing behind. A process that grows does so in every try; what the runtime allocates
-// in between does not come three times.
-func TestMemoryOfAWeek(t *testing.T) {
+// TestHeapOverAWeek checks that a week of restarts, gaps, leaks and incomplete
+// breakdowns keeps no memory. A process that grows does so in every try;
+// allocations of the runtime do not come three times.
+func TestHeapOverAWeek(t *testing.T) {
 	var heap [8]float64
 	for range 3 {
 		heap = heapOfAWeek(t)
-		// The evidence of a leak is longer or shorter from day to day.
+		// The size of the evidence of a leak varies from day to day.
 		if heap[7]-heap[1] < 1200 && heap[7] <= memoryBar {
-			t.Logf("bytes a process at the end of each day: %.0f", heap[1:])
+			t.Logf("bytes per process at the end of each day: %.0f", heap[1:])
 			return
 		}
 	}
-	t.Errorf("bytes a process at the end of each day: %.0f, want as many after day 7 as after day 1, at most %d", heap[1:], memoryBar)
+	t.Errorf("bytes per process at the end of each day: %.0f, want as many after day 7 as after day 1, at most %d",
+		heap[1:], memoryBar)
 }
 
-// heapOfAWeek is the heap of a process at the end of day 1 to 7. Each day ends with
-// two calm hours, so that all days end alike.
+// heapOfAWeek returns the heap of a process at the end of day 1 to 7. Each day
+// ends with two calm hours, so that all days end alike.
 func heapOfAWeek(t *testing.T) (heap [8]float64) {
 	const lives, day = 8, 24 * time.Hour
 	before := liveHeap()
@@ -138,7 +143,7 @@ func newWeek(seed uint64) *week {
 	return &week{d: New(ArticlePolicy()), r: r, life: newLife(r)}
 }
 
-// live goes on until a time, with disturbances or calmly.
+// live continues until a time, with disturbances or calmly.
 func (w *week) live(until time.Duration, disturbed bool) {
 	for ; w.at < until; w.at += 30 * time.Second {
 		w.life.step(w.r, w.at.Seconds())
@@ -153,17 +158,18 @@ func (w *week) live(until time.Duration, disturbed bool) {
 		w.d.AddBreakdown(b)
 		w.d.AddSample(Sample{At: w.at, Bytes: w.life.smaps(w.r)})
 		if w.d.Demand().Diagnose != None {
-			w.d.DiagnosisDone(w.at + time.Second)
+			w.d.DiagnosisFinished(w.at + time.Second)
 		}
 	}
 }
 
-// check says whether enough happened, and that a verdict stays short.
+// check checks that enough happened, and that a verdict stays short.
 func (w *week) check(t *testing.T) {
 	t.Helper()
 	v := w.d.Verdict()
 	if v.Restarts < 100 || v.Worst != Leaking || articleOf(w.d).ignored < 100 || w.halves < 100 {
-		t.Errorf("too quiet: %d restarts, worst %v, %d readings ignored, %d half read", v.Restarts, v.Worst, articleOf(w.d).ignored, w.halves)
+		t.Errorf("too quiet: %d restarts, worst %v, %d readings ignored, %d incomplete", v.Restarts, v.Worst,
+			articleOf(w.d).ignored, w.halves)
 	}
 	if len(v.Warnings) > 3 || len(v.Evidence) > 5+2*int(NumDimensions) {
 		t.Errorf("%d warnings, %d numbers of evidence", len(v.Warnings), len(v.Evidence))
@@ -189,7 +195,7 @@ func TestAddBreakdownDoesNotAllocate(t *testing.T) {
 		"one known now and again": func(n int) bool { return n%3 > 0 },
 	} {
 		d, n := New(ArticlePolicy()), 0
-		hear := func() {
+		add := func() {
 			n++
 			at := time.Duration(n) * 30 * time.Second
 			b := wholeBreakdown(at, 200+float64(n%2))
@@ -200,9 +206,9 @@ func TestAddBreakdownDoesNotAllocate(t *testing.T) {
 			d.AddSample(Sample{At: at, Bytes: 200 * MB})
 		}
 		for range 300 {
-			hear()
+			add()
 		}
-		if allocs := testing.AllocsPerRun(300, hear); allocs != 0 {
+		if allocs := testing.AllocsPerRun(300, add); allocs != 0 {
 			t.Errorf("%s: %v allocations a breakdown", name, allocs)
 		}
 		if articleOf(d).state != Normal {

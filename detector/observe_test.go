@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// observed are the processes that BenchmarkObserve watches: the bar is 2 µs and no
-// allocation a reading for the worst of them.
+// observed are the processes that BenchmarkObserve watches. The limit is 2 µs
+// and no allocation per reading for the worst of them.
 var observed = []scenario.Scenario{
 	{Name: "flat", Hours: 8, Sigma: 20, Rho: 0.7},
 	{Name: "flat, loud", Hours: 8, Sigma: 50, Rho: 0.9},
@@ -19,9 +19,10 @@ var observed = []scenario.Scenario{
 	{Name: "leaking slowly", Hours: 8, Sigma: 20, Rho: 0.9, Leak: 20},
 }
 
-// BenchmarkObserve feeds a sample each 30 s and a breakdown each 90 s; one operation is
-// one sample with its third of a breakdown, and with the looks that they cause at the total
-// and at the six dimensions that are series of their own.
+// BenchmarkObserve adds a sample each 30 s and a breakdown each 90 s. One
+// operation is one sample with its third of a breakdown, and with the looks
+// that they cause at the total and at the six dimensions that are series of
+// their own.
 func BenchmarkObserve(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {
@@ -54,7 +55,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkVerdict reads a whole run of 8 h again.
+// BenchmarkVerdict judges a run of 8 h again.
 func BenchmarkVerdict(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {

@@ -6,32 +6,34 @@ import (
 	"time"
 )
 
-// MB is the megabyte of every threshold and message: 1024 kB of 1024 bytes, because
-// the figures that Android prints in kB are units of 1024 bytes.
+// MB is the megabyte of every threshold and message: 1024 kB of 1024 bytes,
+// because Android's kB figures are units of 1024 bytes.
 const MB = 1 << 20
 
 // The names of the policies.
 const (
-	// PolicyArticle follows the article; docs/article.md has its rules and constants.
+	// PolicyArticle follows the article; docs/article.md lists its rules and
+	// constants.
 	PolicyArticle = "article"
-	// PolicyRobust is the default; docs/detector.md has its measured rates of alarms.
+	// PolicyRobust is the default; docs/detector.md lists its measured alarm
+	// rates.
 	PolicyRobust = "robust"
 )
 
-// Policy is a set of rules and the constants in it that a user may change. The
-// constants that decide belong together and are part of the rules.
+// Policy is a set of rules and those of its constants that a user may change.
+// The constants that decide belong together and are part of the rules.
 type Policy struct {
-	// Name says which rules apply: PolicyRobust or PolicyArticle.
+	// Name selects the rules: PolicyRobust or PolicyArticle.
 	Name string
-	// Revision counts the changes of the rules, so that a recorded run says by which
-	// rules it was judged.
+	// Revision counts the changes of the rules, so that a recorded run states
+	// the rules that judged it.
 	Revision int
-	// The sampling intervals in the states; CONFIRMING has that of SUSPICIOUS.
+	// The sampling intervals per state; CONFIRMING uses that of SUSPICIOUS.
 	NormalInterval, SuspiciousInterval, LeakingInterval time.Duration
 	// Cooldown is the minimum time between two diagnoses.
 	Cooldown time.Duration
-	// MaxGap is the longest gap that a trend of policy "robust" may cross. Policy
-	// "article" crosses none.
+	// MaxGap is the longest gap that a trend of policy "robust" may cross. In
+	// policy "article" no trend crosses a gap.
 	MaxGap time.Duration
 }
 
@@ -44,7 +46,8 @@ func DefaultPolicy() Policy { return RobustPolicy() }
 // RobustPolicy returns the policy "robust" with its default constants.
 func RobustPolicy() Policy { return named(PolicyRobust) }
 
-// ArticlePolicy returns the policy "article" with the article's intervals and cooldown.
+// ArticlePolicy returns the policy "article" with the article's intervals and
+// cooldown.
 func ArticlePolicy() Policy { return named(PolicyArticle) }
 
 // named returns a policy with the default constants, which both policies share.
@@ -56,10 +59,10 @@ func named(name string) Policy {
 	}
 }
 
-// Validate returns everything that makes a policy unusable.
+// Validate returns an error with everything that makes a policy unusable.
 func (p Policy) Validate() error {
 	if p.Name != PolicyRobust && p.Name != PolicyArticle {
-		return fmt.Errorf("find policy %q: known policies: %s, %s", p.Name, PolicyArticle, PolicyRobust)
+		return fmt.Errorf("unknown policy %q: want %s or %s", p.Name, PolicyArticle, PolicyRobust)
 	}
 	return errors.Join(
 		within("revision", p.Revision, 1, policyRevision),
@@ -75,5 +78,5 @@ func within[T int | time.Duration](name string, v, low, high T) error {
 	if v >= low && v <= high {
 		return nil
 	}
-	return fmt.Errorf("use %s %v: must be from %v to %v", name, v, low, high)
+	return fmt.Errorf("invalid %s %v: must be from %v to %v", name, v, low, high)
 }

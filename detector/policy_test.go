@@ -19,14 +19,14 @@ func TestValidate(t *testing.T) {
 		change func(*Policy)
 		want   string
 	}{
-		"name":        {func(p *Policy) { p.Name = "vague" }, `"vague": known policies: article`},
-		"revision":    {func(p *Policy) { p.Revision = 2 }, "use revision 2"},
-		"normal":      {func(p *Policy) { p.NormalInterval = 0 }, "use interval 0s"},
-		"suspicious":  {func(p *Policy) { p.SuspiciousInterval = 2 * time.Hour }, "use interval 2h"},
-		"leaking":     {func(p *Policy) { p.LeakingInterval = -1 }, "use interval -1ns"},
-		"cooldown":    {func(p *Policy) { p.Cooldown = -1 }, "use cooldown"},
-		"gap":         {func(p *Policy) { p.MaxGap = time.Second }, "use gap 1s"},
-		"zero policy": {func(p *Policy) { *p = Policy{Name: PolicyArticle} }, "use revision 0"},
+		"name":        {func(p *Policy) { p.Name = "vague" }, `unknown policy "vague": want article or`},
+		"revision":    {func(p *Policy) { p.Revision = 2 }, "invalid revision 2"},
+		"normal":      {func(p *Policy) { p.NormalInterval = 0 }, "invalid interval 0s"},
+		"suspicious":  {func(p *Policy) { p.SuspiciousInterval = 2 * time.Hour }, "invalid interval 2h"},
+		"leaking":     {func(p *Policy) { p.LeakingInterval = -1 }, "invalid interval -1ns"},
+		"cooldown":    {func(p *Policy) { p.Cooldown = -1 }, "invalid cooldown"},
+		"gap":         {func(p *Policy) { p.MaxGap = time.Second }, "invalid gap 1s"},
+		"zero policy": {func(p *Policy) { *p = Policy{Name: PolicyArticle} }, "invalid revision 0"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestValidate(t *testing.T) {
 			}
 			d := New(p)
 			if d.policy != DefaultPolicy() {
-				t.Error("an unusable policy is used")
+				t.Error("an invalid policy is used")
 			}
 			if w := d.Verdict().Warnings; len(w) != 1 || !strings.Contains(w[0].Error(), tt.want) {
 				t.Errorf("warnings %v", w)

@@ -10,21 +10,27 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// TestPoolIsFlat: lives of half an hour and more that do not grow by 40 MB, or not by 20 MB in the second half
-// of lives of 45 min and more.
+// TestPoolIsFlat: lives of half an hour and more that do not grow by 40 MB, or
+// not by 20 MB in the second half of lives of 45 min and more.
 func TestPoolIsFlat(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    pool
 		want bool
 	}{
-		"flat":                          {pool{skip: 10, age: 40, all: ratesOfLives{high: 79}}, true},
-		"perhaps 41 MB":                 {pool{skip: 10, age: 40, all: ratesOfLives{high: 82}}, false},
-		"grows a little":                {pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 30}}, false},
-		"too short":                     {pool{skip: 3, age: 28, all: ratesOfLives{high: 1}}, false},
-		"as short as can be":            {pool{skip: 3, age: 29, all: ratesOfLives{high: 1}}, true},
-		"long, grows early only":        {pool{skip: 20, age: 60, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 59}}, true},
-		"long, grows late as well":      {pool{skip: 20, age: 60, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 61}}, false},
-		"not long, flat in second half": {pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 1}}, false},
+		"flat":               {pool{skip: 10, age: 40, all: ratesOfLives{high: 79}}, true},
+		"perhaps 41 MB":      {pool{skip: 10, age: 40, all: ratesOfLives{high: 82}}, false},
+		"grows a little":     {pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 30}}, false},
+		"too short":          {pool{skip: 3, age: 28, all: ratesOfLives{high: 1}}, false},
+		"as short as can be": {pool{skip: 3, age: 29, all: ratesOfLives{high: 1}}, true},
+		"long, grows early only": {
+			pool{skip: 20, age: 60, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 59}}, true,
+		},
+		"long, grows late as well": {
+			pool{skip: 20, age: 60, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 61}}, false,
+		},
+		"not long, flat in second half": {
+			pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 1}}, false,
+		},
 	} {
 		if got := c.p.flat(); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -32,14 +38,17 @@ func TestPoolIsFlat(t *testing.T) {
 	}
 }
 
-// TestPooledAge: three lives at least, and of these the age that tells most.
+// TestPooledAge: at least three lives, and of their ages the one with the most
+// evidence.
 func TestPooledAge(t *testing.T) {
 	for _, c := range []struct {
 		lengths []int
 		want    int
 	}{
-		{nil, 0}, {[]int{10, 10}, 0}, {[]int{10, 10, 10}, 10}, {[]int{10, 12, 60, 60, 60}, 60}, {[]int{10, 10, 10, 10, 60, 60}, 10},
-		{[]int{20, 20, 20, 20, 20, 24, 24, 24}, 20}, {[]int{20, 24, 24, 24, 24, 24, 24, 24}, 24}, {[]int{0, 0, 0, 0}, 0},
+		{nil, 0}, {[]int{10, 10}, 0}, {[]int{10, 10, 10}, 10}, {[]int{10, 12, 60, 60, 60}, 60},
+		{[]int{10, 10, 10, 10, 60, 60}, 10},
+		{[]int{20, 20, 20, 20, 20, 24, 24, 24}, 20}, {[]int{20, 24, 24, 24, 24, 24, 24, 24}, 24},
+		{[]int{0, 0, 0, 0}, 0},
 	} {
 		var list []pastLife
 		for _, n := range c.lengths {
@@ -51,14 +60,15 @@ func TestPooledAge(t *testing.T) {
 	}
 }
 
-// TestMeanAndError against the formula.
+// TestMeanAndError checks against the formula.
 func TestMeanAndError(t *testing.T) {
 	mean, se := meanAndError([]float64{1, 2, 3, 6})
 	if mean != 3 || math.Abs(se-math.Sqrt((4.0+1+0+9)/3/4)) > 1e-12 {
 		t.Errorf("%v, %v", mean, se)
 	}
 	r := newRates([]float64{1, 2, 3, 6})
-	if half := 3.182446305284263 * se; r.rate != 3 || math.Abs(r.low-(3-half)) > 1e-6 || math.Abs(r.high-(3+half)) > 1e-6 || r.se != se {
+	if half := 3.182446305284263 * se; r.rate != 3 || math.Abs(r.low-(3-half)) > 1e-6 ||
+		math.Abs(r.high-(3+half)) > 1e-6 || r.se != se {
 		t.Errorf("%+v", r)
 	}
 	if got := lessTimes([]float64{5, 7}, []float64{2, 4}, 0.5); got[0] != 4 || got[1] != 5 {
@@ -66,7 +76,7 @@ func TestMeanAndError(t *testing.T) {
 	}
 }
 
-// TestSlopesOfLives: MB/h of lives with a level each minute.
+// TestSlopesOfLives checks MB/h of lives with a level each minute.
 func TestSlopesOfLives(t *testing.T) {
 	life := pastLife{}
 	for i := range 21 {
@@ -77,7 +87,8 @@ func TestSlopesOfLives(t *testing.T) {
 		hollow.levels[i] = nan32
 	}
 	all, firsts, seconds := slopesOfLives([]pastLife{life, hollow}, 0, 21)
-	if len(all) != 1 || math.Abs(firsts[0]-120) > 1e-9 || math.Abs(seconds[0]-180) > 1e-9 || all[0] <= 120 || all[0] >= 180 {
+	if len(all) != 1 || math.Abs(firsts[0]-120) > 1e-9 || math.Abs(seconds[0]-180) > 1e-9 || all[0] <= 120 ||
+		all[0] >= 180 {
 		t.Errorf("%v %v %v", all, firsts, seconds)
 	}
 	if all, _, _ = slopesOfLives([]pastLife{life}, 11, 21); math.Abs(all[0]-180) > 1e-9 {
@@ -85,7 +96,8 @@ func TestSlopesOfLives(t *testing.T) {
 	}
 }
 
-// TestRatchet: rises of neighboring levels are one; what falls, or does not stay, is no ratchet.
+// TestRatchet: adjacent rises count as one. A series that falls, or whose rises
+// do not stay, is not a ratchet.
 func TestRatchet(t *testing.T) {
 	steps := func(at ...int) []float64 {
 		y := make([]float64, 36)
@@ -131,7 +143,7 @@ func TestRatchet(t *testing.T) {
 	}
 }
 
-// TestFallOf finds the fall, and none where something else changes as much.
+// TestFallOf finds the fall, and none if something else changes as much.
 func TestFallOf(t *testing.T) {
 	floors := func(change func(i int) float64) []float32 {
 		out := make([]float32, 90)
@@ -158,7 +170,7 @@ func TestFallOf(t *testing.T) {
 		"a small one":           {floors(after(40, -40)), 0, 0},
 		"just large enough":     {floors(after(40, -50)), 40, 50 - 16},
 		"two":                   {floors(both(after(40, -300), after(60, -200))), 0, 0},
-		"another that is small": {floors(both(after(40, -300), after(60, -100))), 40, 300 - 16},
+		"another small one":     {floors(both(after(40, -300), after(60, -100))), 40, 300 - 16},
 		"a rise as large":       {floors(both(after(40, -300), after(60, 200))), 0, 0},
 		"at the very beginning": {floors(after(2, -300)), 0, 0},
 		"at the very end":       {floors(after(88, -300)), 0, 0},
@@ -176,26 +188,30 @@ func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		a, b float64
 		want bool
-	}{{1, 1, true}, {1, 0.41, true}, {0.41, 1, true}, {1, 0.39, false}, {0.39, 1, false}, {-1, -1, false}, {0, 0, false}} {
+	}{{1, 1, true}, {1, 0.41, true}, {0.41, 1, true}, {1, 0.39, false}, {0.39, 1, false}, {-1, -1, false},
+		{0, 0, false}} {
 		if got := alike(c.a, c.b); got != c.want {
 			t.Errorf("%v, %v: %v", c.a, c.b, got)
 		}
 	}
 }
 
-// TestSlowestFound: the slowest from which on all are found, whatever the guess, as brute force finds it.
+// TestSlowestFound compares the slowest rate from which on all are found with
+// brute force, whatever the guess.
 func TestSlowestFound(t *testing.T) {
-	steps := int(math.Round(math.Log(fastestReach/slowestReach) / math.Log(reachStep)))
+	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	for _, found := range []func(float64) bool{
-		func(rate float64) bool { return rate >= 50 }, func(rate float64) bool { return rate >= 1 }, func(rate float64) bool { return rate > 20000 },
-		func(rate float64) bool { return rate >= 50 && (rate < 59 || rate > 60) }, func(rate float64) bool { return rate >= fastestReach }, func(float64) bool { return false },
+		func(rate float64) bool { return rate >= 50 }, func(rate float64) bool { return rate >= 1 },
+		func(rate float64) bool { return rate > 20000 },
+		func(rate float64) bool { return rate >= 50 && (rate < 59 || rate > 60) },
+		func(rate float64) bool { return rate >= fastestTried }, func(float64) bool { return false },
 	} {
 		want := math.Inf(1)
 		for i := steps; i >= 0; i-- {
-			if !found(slowestReach * math.Pow(reachStep, float64(i))) {
+			if !found(slowestTried * math.Pow(rateStep, float64(i))) {
 				break
 			}
-			want = slowestReach * math.Pow(reachStep, float64(i))
+			want = slowestTried * math.Pow(rateStep, float64(i))
 		}
 		for _, guess := range []float64{0, 1, 30, 49, 5000, 1e9} {
 			calls := 0
@@ -203,7 +219,8 @@ func TestSlowestFound(t *testing.T) {
 			if near := guess > want/2 && guess < 2*want; near && calls > 20 {
 				t.Errorf("guess %v: %d leaks tried for %v", guess, calls, want)
 			}
-			// A gap of one rate may be stepped over from below: the answer is then above the guess.
+			// A gap of one rate may be stepped over from below. The result is
+			// then above the guess.
 			if got != want && !(guess < want && found(got) && got < want) {
 				t.Errorf("guess %v: %v, want %v", guess, got, want)
 			}
@@ -211,7 +228,7 @@ func TestSlowestFound(t *testing.T) {
 	}
 }
 
-// TestPairSigma: two pairs of floors are enough to know how much they move.
+// TestPairSigma: two pairs of floors are enough to measure how much they vary.
 func TestPairSigma(t *testing.T) {
 	x := &track{bins: []float32{0, 0, 0, 0, 10, 0}}
 	if got := pairSigma(x, time.Hour); math.Abs(got-0) > 1e-9 && math.Abs(got-2.5) > 1e-9 {
@@ -228,27 +245,33 @@ func TestPairSigma(t *testing.T) {
 	}
 }
 
-// TestLastingJump: the largest jump of this stretch of whose height half is still there.
+// TestLastingJump: the largest jump of this stretch that has kept half of its
+// height.
 func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64
 		want  int
-	}{"all there": {500, 1}, "half of the larger": {300, 1}, "less than half of it, and the smaller": {299, 2}, "half of the smaller": {270, 2}, "back": {120, -1}} {
+	}{"all there": {500, 1}, "half of the larger": {300, 1}, "less than half of it, and the smaller": {299, 2},
+		"half of the smaller": {270, 2}, "back": {120, -1}} {
 		m := newRobustMachine(RobustPolicy())
 		m.axis.origin = 2 * time.Hour
 		m.jumps.known, m.jumps.floor = true, c.floor
-		m.jumps.list = []Jump{{At: time.Hour, Bytes: 1000 * MB}, {At: 3 * time.Hour, Bytes: 300 * MB}, {At: 4 * time.Hour, Bytes: 160 * MB}}
+		m.jumps.list = []Jump{
+			{At: time.Hour, Bytes: 1000 * MB}, {At: 3 * time.Hour, Bytes: 300 * MB},
+			{At: 4 * time.Hour, Bytes: 160 * MB},
+		}
 		m.jumps.levels = []float64{-2000, 150, 190}
 		if got := m.jumps.lasting(m); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 		if m.jumps.known = false; m.jumps.lasting(m) != -1 {
-			t.Errorf("%s: a floor that is not known", name)
+			t.Errorf("%s: an unknown floor", name)
 		}
 	}
 }
 
-// levelsThat makes levels a quarter of an hour apart from a curve of the hours.
+// levelsThat returns levels a quarter of an hour apart from a curve of the
+// hours.
 func levelsThat(hours float64, curve func(h float64) float64) []float64 {
 	var y []float64
 	for i := 0; float64(i) < 4*hours; i++ {
@@ -265,8 +288,8 @@ func judgedThat(hours float64, curve func(h float64) float64) *judgement {
 	return j
 }
 
-// TestSettledRules: flat for three hours and a third of the run; not for several steps, nor for much that came
-// slowly.
+// TestSettledRules: flat for three hours and a third of the run; not after
+// several steps, nor after large slow growth.
 func TestSettledRules(t *testing.T) {
 	ramp := func(mb, from, to float64) func(float64) float64 {
 		return func(h float64) float64 { return mb * max(0, min(1, (h-from)/(to-from))) }
@@ -288,21 +311,23 @@ func TestSettledRules(t *testing.T) {
 		settled bool
 		flat    float64
 	}{
-		"flat for 4 h":                     {8, ramp(100, 0, 4), nil, true, 4},
-		"flat for 2 h":                     {8, ramp(100, 0, 6), nil, false, 2},
-		"flat for 2 h of 3":                {3, ramp(100, 0, 1), nil, false, 2},
-		"flat for 3 h of 12":               {12, ramp(240, 0, 9), nil, false, 3.5},
-		"flat for 5 h of 12":               {12, ramp(100, 0, 7), nil, true, 5},
-		"flat":                             {8, ramp(0, 0, 4), nil, false, 0},
-		"one step":                         {8, steps(3), nil, true, 5},
-		"one step too late":                {8, steps(6), nil, false, 2},
-		"two steps":                        {8, steps(2, 4), nil, false, 0},
-		"240 MB in 3 h":                    {8, ramp(240, 0, 3), nil, true, 5},
-		"350 MB in 3 h":                    {8, ramp(350, 0, 3), nil, false, 0},
-		"350 MB in an hour":                {8, ramp(350, 0, 1), nil, true, 7},
-		"300 MB at once, and a jump of it": {9, func(h float64) float64 { return 300 * max(0, min(1, (h-2.9)*8)) }, &Jump{Bytes: 300 * MB}, true, 6},
-		"400 MB in 3 h, and a small jump":  {8, ramp(400, 0, 3), &Jump{Bytes: 100 * MB}, false, 0},
-		"still rising slowly":              {8, func(h float64) float64 { return 100*min(1, h/3) + 8*h }, nil, false, 0},
+		"flat for 4 h":       {8, ramp(100, 0, 4), nil, true, 4},
+		"flat for 2 h":       {8, ramp(100, 0, 6), nil, false, 2},
+		"flat for 2 h of 3":  {3, ramp(100, 0, 1), nil, false, 2},
+		"flat for 3 h of 12": {12, ramp(240, 0, 9), nil, false, 3.5},
+		"flat for 5 h of 12": {12, ramp(100, 0, 7), nil, true, 5},
+		"flat":               {8, ramp(0, 0, 4), nil, false, 0},
+		"one step":           {8, steps(3), nil, true, 5},
+		"one step too late":  {8, steps(6), nil, false, 2},
+		"two steps":          {8, steps(2, 4), nil, false, 0},
+		"240 MB in 3 h":      {8, ramp(240, 0, 3), nil, true, 5},
+		"350 MB in 3 h":      {8, ramp(350, 0, 3), nil, false, 0},
+		"350 MB in an hour":  {8, ramp(350, 0, 1), nil, true, 7},
+		"300 MB at once, as a jump": {
+			9, func(h float64) float64 { return 300 * max(0, min(1, (h-2.9)*8)) }, &Jump{Bytes: 300 * MB}, true, 6,
+		},
+		"400 MB in 3 h, and a small jump": {8, ramp(400, 0, 3), &Jump{Bytes: 100 * MB}, false, 0},
+		"still rising slowly":             {8, func(h float64) float64 { return 100*min(1, h/3) + 8*h }, nil, false, 0},
 	} {
 		j := judgedThat(c.hours, c.curve)
 		j.jump = c.jump
@@ -330,7 +355,8 @@ func TestGaveBack(t *testing.T) {
 	}
 }
 
-// TestStillRising: a rise that goes on at its pace to the end, and is no curve that levels off.
+// TestStillRising: a rise that continues at its pace to the end, and not a
+// curve that levels off.
 func TestStillRising(t *testing.T) {
 	for name, c := range map[string]struct {
 		curve func(float64) float64
@@ -346,13 +372,13 @@ func TestStillRising(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	// Too noisy for a shape, and yet without a rise in its last quarter.
+	// Too noisy for a shape, but without a rise in its last quarter.
 	if stillRising([]float64{0, 12, 3, 18, 25, 33, 31, 30}) || !stillRising([]float64{0, 12, 3, 18, 25, 33, 41, 40}) {
-		t.Error("noise is taken for a rise, or a rise for noise")
+		t.Error("noise is mistaken for growth, or growth for noise")
 	}
 }
 
-// TestLowestAfter is the lowest of medians of three floors.
+// TestLowestAfter checks the lowest of medians of three floors.
 func TestLowestAfter(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	x := newTrack()
@@ -367,7 +393,8 @@ func TestLowestAfter(t *testing.T) {
 	}
 }
 
-// TestBeyondSpread against the formula: (head - mean) / (sd sqrt(1 + 1/k)).
+// TestBeyondSpread checks against the formula: (head - mean) / (sd sqrt(1 +
+// 1/k)).
 func TestBeyondSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate          float64
@@ -378,7 +405,9 @@ func TestBeyondSpread(t *testing.T) {
 		"runs that agree by chance": {50, []float64{20, 20, 20}, []float64{6, 6, 6}, 30 / (6 * math.Sqrt(4.0/3)), 34},
 		"no more than noise":        {50, []float64{10, 20, 30}, []float64{8, 8, 8}, 30 / (10 * math.Sqrt(4.0/3)), 34},
 		"a little more than noise":  {50, []float64{10, 20, 30}, []float64{7, 7, 7}, 30 / (10 * math.Sqrt(4.0/3)), 2},
-		"four":                      {5, []float64{1, 2, 3, 6}, []float64{0.1, 0.1, 0.1, 0.1}, 2 / math.Sqrt(14.0/3*1.25), 3},
+		"four": {
+			5, []float64{1, 2, 3, 6}, []float64{0.1, 0.1, 0.1, 0.1}, 2 / math.Sqrt(14.0/3*1.25), 3,
+		},
 	} {
 		if got, df := beyondSpread(c.rate, c.rates, c.errors); math.Abs(got-c.t) > 1e-9 || df != c.df {
 			t.Errorf("%s: %v with %v degrees of freedom, want %v with %v", name, got, df, c.t, c.df)
@@ -411,7 +440,8 @@ func TestPoolOfThree(t *testing.T) {
 		}
 		return list
 	}
-	// t is 17 and 35; its 99.9 % point is 22 with two degrees of freedom and 7 with four.
+	// t is 17 and 35. Its 99.9 % point is 22 with two degrees of freedom and 7
+	// with four.
 	for _, c := range []struct {
 		apart float64
 		grows bool
@@ -426,23 +456,25 @@ func TestPoolOfThree(t *testing.T) {
 	}
 }
 
-// TestFirstWindowOfDimensions: the text says from when on a dimension is looked at.
+// TestFirstWindowOfDimensions checks that the text states from when on a
+// dimension is judged.
 func TestFirstWindowOfDimensions(t *testing.T) {
 	d := New(RobustPolicy())
 	seen := map[string]bool{}
-	d.Explain(func(l Look) { seen[l.Text] = true })
+	d.OnLook(func(l Look) { seen[l.Text] = true })
 	for at := time.Duration(0); at < 20*time.Minute; at += 30 * time.Second {
 		b := Breakdown{At: at}
 		b.Dim[JavaHeap] = Amount{N: 50 * MB, Known: true}
 		d.AddBreakdown(b)
 		d.AddSample(Sample{At: at, Bytes: 100 * MB})
 	}
-	if !seen["Java Heap: nothing to look at before 60 min"] || !seen["memory: nothing to look at before 15 min"] {
+	if !seen["Java Heap: needs at least 60 min of data"] || !seen["memory: needs at least 15 min of data"] {
 		t.Errorf("%v", seen)
 	}
 }
 
-// TestLookAfterTwoMinutes: two minutes without a sample, or the time of three, are no hole; more are.
+// TestLookAfterTwoMinutes: two minutes without a sample, or the time of three,
+// are not a hole; more are.
 func TestLookAfterTwoMinutes(t *testing.T) {
 	for _, c := range []struct {
 		rhythm, missing time.Duration
@@ -454,7 +486,7 @@ func TestLookAfterTwoMinutes(t *testing.T) {
 		missing, want := c.missing, c.want
 		d := New(RobustPolicy())
 		looks := 0
-		d.Explain(func(l Look) {
+		d.OnLook(func(l Look) {
 			if l.At == 20*time.Minute {
 				looks++
 			}
@@ -480,7 +512,8 @@ func fed(hours float64, curve func(h float64) float64) *Detector {
 	return d
 }
 
-// TestMinutes: the levels of minutes are those of the slots, and beyond two hours those of the floors.
+// TestMinutes checks that the levels of minutes are those of the slots, and
+// beyond two hours those of the floors.
 func TestMinutes(t *testing.T) {
 	for _, hours := range []float64{1.7, 3} {
 		m := fed(hours, func(h float64) float64 { return 100 + 60*h }).machine.(*robustMachine)
@@ -496,8 +529,8 @@ func TestMinutes(t *testing.T) {
 	}
 }
 
-// TestCausesOfLives: a cause belongs to the life that was there then, whether it is reported before its restart
-// or after the next one began.
+// TestCausesOfLives checks that a cause belongs to the life of its time,
+// whether it is reported before its restart or after the next one began.
 func TestCausesOfLives(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	live := func(from, to time.Duration) {
@@ -512,7 +545,7 @@ func TestCausesOfLives(t *testing.T) {
 	m.death(minutes(5), Crash)  // of the first, late
 	m.death(minutes(6), Killed) // of the second, at its first sample, before its restart
 	m.restart(minutes(11))
-	m.death(minutes(11), LowMemory) // never sampled: of no life that is kept
+	m.death(minutes(11), LowMemory) // never sampled: belongs to no stored life
 	m.restart(minutes(12))
 	live(minutes(12), minutes(16))
 	m.restart(minutes(17))
@@ -532,7 +565,8 @@ func TestCausesOfLives(t *testing.T) {
 	}
 }
 
-// TestRebootIsOneRestart: the device's restart and that of the process are one.
+// TestRebootIsOneRestart checks that the device's restart and that of the
+// process count as one.
 func TestRebootIsOneRestart(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	m.addSample(Sample{At: time.Hour, Bytes: 100 * MB})
@@ -550,7 +584,8 @@ func TestRebootIsOneRestart(t *testing.T) {
 	}
 }
 
-// TestAgeOfLongLives: of lives of 45 min the first third is skipped, of shorter ones a tenth.
+// TestAgeOfLongLives: of lives of 45 min the first third is skipped, of shorter
+// ones a tenth.
 func TestAgeOfLongLives(t *testing.T) {
 	for age, skip := range map[int]int{44: 5, 45: 15, 10: 1, 19: 2} {
 		m := newRobustMachine(RobustPolicy())
@@ -567,7 +602,7 @@ func TestAgeOfLongLives(t *testing.T) {
 	}
 }
 
-// TestSpreadBy: a perfect line has no neighbors that resemble each other.
+// TestSpreadBy: a perfect line has no correlated neighbors.
 func TestSpreadBy(t *testing.T) {
 	if got := spreadBy([]float64{0, 1, 2}, []float64{5, 6, 7}, trend.Line{Intercept: 5, Slope: 1}); got != 1 {
 		t.Errorf("%v", got)
@@ -580,7 +615,8 @@ func TestSpreadBy(t *testing.T) {
 	}
 }
 
-// TestFellLately: a leak that was given back at once shortly before the end is no settled one.
+// TestFellLately checks that a leak that was freed suddenly shortly before the
+// end has not settled.
 func TestFellLately(t *testing.T) {
 	noise := func(h float64) float64 { return math.Sin(h * 77) }
 	at := func(fall float64) func(float64) float64 {
@@ -593,16 +629,18 @@ func TestFellLately(t *testing.T) {
 	}
 	for fall, want := range map[float64]Gate{7: Inconclusive, 4: Settled} {
 		v := fed(8, at(fall)).Verdict()
-		if v.Worst != Leaking || v.Gate != want || strings.Contains(v.Because, "at once: too little data since then") != (want == Inconclusive) {
+		if v.Worst != Leaking || v.Gate != want ||
+			strings.Contains(v.Because, "at once: too little data since then") != (want == Inconclusive) {
 			t.Errorf("falls after %v h: %v %v: %s", fall, v.Worst, v.Gate, v.Because)
 		}
 	}
 }
 
-// TestJumpAfterRaise: driver memory that is seen late moves the floor, and hides no jump.
+// TestJumpAfterRaise checks that driver memory that is seen late moves the
+// floor, and hides no jump.
 func TestJumpAfterRaise(t *testing.T) {
 	d := fed(1, func(h float64) float64 { return 200 + math.Sin(h*77) })
-	d.AddSample(Sample{At: time.Hour, Bytes: 200 * MB}) // takes the floor, the next time in two minutes
+	d.AddSample(Sample{At: time.Hour, Bytes: 200 * MB}) // computes the floor, the next time in two minutes
 	d.AddBreakdown(Breakdown{At: time.Hour + 10*time.Second, EGL: Amount{N: 50 * MB, Known: true}})
 	if n := len(d.Verdict().Jumps); n != 0 {
 		t.Fatalf("%d jumps", n)
@@ -613,8 +651,8 @@ func TestJumpAfterRaise(t *testing.T) {
 	}
 }
 
-// TestGrowthOfShortRuns: a run that is too short says by how much memory grew, once two levels of two minutes
-// are known.
+// TestGrowthOfShortRuns checks that a run that is too short reports by how much
+// memory grew, once two levels of two minutes are known.
 func TestGrowthOfShortRuns(t *testing.T) {
 	for minutes, want := range map[float64]string{
 		1:  "only 30 s of uninterrupted data; a trend needs 30 min",
@@ -627,7 +665,8 @@ func TestGrowthOfShortRuns(t *testing.T) {
 	}
 }
 
-// TestTrimAfterAWarmUp: the later part of a run with one fall is judged without that fall, too.
+// TestTrimAfterAWarmUp checks that the later part of a run with one fall is
+// also judged without that fall.
 func TestTrimAfterAWarmUp(t *testing.T) {
 	v := fed(8, func(h float64) float64 {
 		mb := 700 + 250*(1-math.Exp(-h/0.7)) + 45*h + 2*math.Sin(h*77)
@@ -641,7 +680,8 @@ func TestTrimAfterAWarmUp(t *testing.T) {
 	}
 }
 
-// TestFewReadings: twelve readings of a dimension are enough to find a leak that the total hides.
+// TestFewReadings checks that twelve readings of a dimension are enough to find
+// a leak that the total hides.
 func TestFewReadings(t *testing.T) {
 	for readings, want := range map[int]Gate{11: Pass, 12: Leak} {
 		d := New(RobustPolicy())
@@ -673,7 +713,8 @@ func TestCritical(t *testing.T) {
 	}
 }
 
-// TestReasons: the rules of the end verdict in their order, each by levels that fail it alone.
+// TestReasons checks the rules of the end verdict in their order, each by
+// levels that violate it alone.
 func TestReasons(t *testing.T) {
 	of := func(n int, curve func(i float64) float64) []float64 {
 		y := make([]float64, n)
@@ -716,7 +757,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestOneLevel: five ends at one level are enough, four are not; nor is one half of all ends.
+// TestOneLevel: five ends at one level are enough, four are not; nor is one
+// half of all ends.
 func TestOneLevel(t *testing.T) {
 	for _, c := range []struct {
 		ends, others int
@@ -724,7 +766,8 @@ func TestOneLevel(t *testing.T) {
 	}{{5, 0, true}, {4, 0, false}, {5, 5, true}, {5, 6, false}} {
 		m := newRobustMachine(RobustPolicy())
 		for i := range c.ends {
-			m.lives.list = append(m.lives.list, pastLife{cause: Killed, last: 500 + float64(i%2), length: time.Duration(5+4*i) * time.Minute})
+			m.lives.list = append(m.lives.list,
+				pastLife{cause: Killed, last: 500 + float64(i%2), length: time.Duration(5+4*i) * time.Minute})
 		}
 		for range c.others {
 			m.lives.list = append(m.lives.list, pastLife{cause: Crash, last: 100})
@@ -740,7 +783,8 @@ func TestOneLevel(t *testing.T) {
 	}
 }
 
-// TestLargestSample: what no process can have is ignored, a byte less is not.
+// TestLargestSample checks that an implausible value is ignored and a byte less
+// is not.
 func TestLargestSample(t *testing.T) {
 	for bytes, want := range map[int64]int{0: 0, 1: 1, maxBytes: 1, maxBytes + 1: 0} {
 		d := New(RobustPolicy())
@@ -751,7 +795,8 @@ func TestLargestSample(t *testing.T) {
 	}
 }
 
-// TestLivesThatDifferByChance: a difference of lives that is not significant is no leak, however large.
+// TestLivesThatDifferByChance checks that a difference of lives that is not
+// significant is not a leak, however large.
 func TestLivesThatDifferByChance(t *testing.T) {
 	lives := func(mean float64) *robustMachine {
 		d := New(RobustPolicy())
@@ -768,7 +813,8 @@ func TestLivesThatDifferByChance(t *testing.T) {
 		return d.machine.(*robustMachine)
 	}
 	d, ok := lives(200).compareLives(contrast{}, []*robustMachine{lives(150)})
-	if !ok || d.proved || !d.headRises || !d.matched || math.Abs(d.rate-50) > 12 || d.growth < 10 || math.Abs(d.t-d.rate/d.se) > 1e-9 {
+	if !ok || d.proved || !d.headRises || !d.matched || math.Abs(d.rate-50) > 12 || d.growth < 10 ||
+		math.Abs(d.t-d.rate/d.se) > 1e-9 {
 		t.Errorf("%v, %+v", ok, d)
 	}
 	if d, ok = lives(400).compareLives(contrast{}, []*robustMachine{lives(150)}); !ok || !d.proved || d.matched {
@@ -776,25 +822,26 @@ func TestLivesThatDifferByChance(t *testing.T) {
 	}
 }
 
-// TestGuardsOfLooks: what a look cannot know says nothing.
+// TestGuardsOfLooks checks that unknown data is no evidence in a look.
 func TestGuardsOfLooks(t *testing.T) {
 	m := fed(6, func(h float64) float64 { return 200 + 30*h + math.Sin(h*77) }).machine.(*robustMachine)
 	w := &lookWindows[4] // 40 min: the three before it are older than the ring
-	var out sight
+	var out lookResult
 	out.need = w.need
 	if m.pooled(m.tracks[totalTrack], make([]float64, w.blocks), w, w.minutes*2, -math.MaxFloat64, &out) {
-		t.Error("noise of windows that are forgotten")
+		t.Error("noise of windows that were dropped")
 	}
-	m.first, m.firstSigma = sight{window: 20 * time.Minute, growth: 1e6}, 0
+	m.first, m.firstSigma = lookResult{window: 20 * time.Minute, growth: 1e6}, 0
 	if m.keepsPace(m.tracks[totalTrack]) {
 		t.Error("keeps a pace that nothing keeps")
 	}
 	if m.axis.binSlots = 2 * firstBin; !m.keepsPace(m.tracks[totalTrack]) {
-		t.Error("floors of ten minutes tell no pace of five")
+		t.Error("floors of ten minutes cannot show a pace of five")
 	}
-	for s, want := range map[sight]string{
-		{reason: holes, window: time.Hour}:                        "memory over 60 min has too many holes",
-		{reason: noise, window: time.Hour, blocks: 24, growth: 5}: "memory over 60 min: 5.0 MB (needs 0.0), 5.0 MB/h, t 0.0: does not grow more than noise can",
+	for s, want := range map[lookResult]string{
+		{reason: holes, window: time.Hour}: "memory over 60 min has too many holes",
+		{reason: noise, window: time.Hour, blocks: 24, growth: 5}: "memory over 60 min: 5.0 MB (needs 0.0), 5.0 " +
+			"MB/h, t 0.0: does not grow more than noise can",
 	} {
 		if got := s.text("memory"); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -802,8 +849,9 @@ func TestGuardsOfLooks(t *testing.T) {
 	}
 }
 
-// TestSlowTooth: a cache that is emptied once when it is full is no trimmed leak.
-func TestSlowTooth(t *testing.T) {
+// TestSlowSawtooth checks that a cache that is emptied once when it is full is
+// not a trimmed leak.
+func TestSlowSawtooth(t *testing.T) {
 	for _, period := range []float64{4.2, 5, 6} {
 		v := fed(8, func(h float64) float64 {
 			_, part := math.Modf(h / period)
@@ -815,7 +863,8 @@ func TestSlowTooth(t *testing.T) {
 	}
 }
 
-// TestLoopsThatEnd: loops that ended long ago say nothing of what came after them.
+// TestLoopsThatEnd checks that loops that ended long ago do not decide about
+// the time after them.
 func TestLoopsThatEnd(t *testing.T) {
 	d := New(RobustPolicy())
 	for at := time.Duration(0); at < 8*time.Hour; at += 30 * time.Second {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// script is a list of inputs that can be played again, changed.
+// script is a list of inputs that can be replayed with changes.
 type script []func(d *Detector, shift time.Duration, raise int64) []Transition
 
 func randomScript(seed uint64) script {
@@ -34,7 +34,7 @@ func randomScript(seed uint64) script {
 		})
 		if r.IntN(100) == 0 {
 			s = append(s, func(d *Detector, shift time.Duration, _ int64) []Transition {
-				return d.DiagnosisDone(stamp + shift)
+				return d.DiagnosisFinished(stamp + shift)
 			})
 		}
 		if r.IntN(500) == 0 {
@@ -57,8 +57,9 @@ func (s script) play(change func(*articleRules), shift time.Duration, raise int6
 	return d, steps
 }
 
-// TestOriginDoesNotMatter: neither the clock's origin nor a level that never changes is
-// evidence. Spikes are off: they are measured against the level.
+// TestOriginDoesNotMatter checks that neither the clock's origin nor a constant
+// level is evidence. Spikes are off, because they are measured against the
+// level.
 func TestOriginDoesNotMatter(t *testing.T) {
 	noSpikes := func(a *articleRules) { a.spikeMin = 1 << 50 }
 	steps := 0
@@ -82,11 +83,11 @@ func TestOriginDoesNotMatter(t *testing.T) {
 		}
 	}
 	if steps < 200 {
-		t.Errorf("%d steps in all: the scripts are too quiet to say anything", steps)
+		t.Errorf("only %d transitions in all: the scripts are too quiet", steps)
 	}
 }
 
-// FuzzDetector feeds anything in any order.
+// FuzzDetector adds any inputs in any order.
 func FuzzDetector(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0})
 	r := rand.New(rand.NewPCG(1, 1))
@@ -115,7 +116,7 @@ func FuzzDetector(f *testing.F) {
 			level += int64(int16(b)) * 200
 			for _, step := range fuzzInput(d, op, time.Duration(at), level, b) {
 				if !arrows[step.Rule+step.From.String()+step.To.String()] || step.From != state || step.Because == "" {
-					t.Fatalf("step %+v from %v is no row", step, state)
+					t.Fatalf("step %+v from %v is not in the table", step, state)
 				}
 				if (step.To == Leaking) != (step.Kind != None) {
 					t.Fatalf("kind of %+v", step)
@@ -148,7 +149,9 @@ func FuzzDetector(f *testing.F) {
 func fuzzInput(d *Detector, op byte, at time.Duration, level int64, b uint16) []Transition {
 	switch op % 16 {
 	case 0, 1, 2, 3:
-		v := Breakdown{At: at, EGL: Amount{N: int64(b) << 12, Known: b%3 > 0}, GfxDev: Amount{N: int64(b), Known: b%5 > 0}}
+		v := Breakdown{
+			At: at, EGL: Amount{N: int64(b) << 12, Known: b%3 > 0}, GfxDev: Amount{N: int64(b), Known: b%5 > 0},
+		}
 		for i := range v.Dim {
 			v.Dim[i] = Amount{N: level / int64(i+1), Known: b>>i&1 == 0}
 		}
@@ -157,7 +160,7 @@ func fuzzInput(d *Detector, op byte, at time.Duration, level int64, b uint16) []
 		if op == 4 {
 			return d.Restart(at)
 		}
-		return d.DiagnosisDone(at)
+		return d.DiagnosisFinished(at)
 	case 5:
 		if op == 5 {
 			return d.Gap(at)
@@ -175,7 +178,8 @@ func TestAddSampleDoesNotAllocate(t *testing.T) {
 	for name, drive := range map[string]func() *player{
 		"NORMAL": func() *player { return play(nil).leak(3*time.Hour, 0) },
 		"SUSPICIOUS": func() *player {
-			return play(func(a *articleRules) { a.minSegments = 1000; a.suspiciousMax = 500 * time.Hour }).leak(3*time.Hour, 600)
+			return play(func(a *articleRules) { a.minSegments = 1000; a.suspiciousMax = 500 * time.Hour }).
+				leak(3*time.Hour, 600)
 		},
 		"LEAKING": func() *player { return play(nil).leaking() },
 	} {

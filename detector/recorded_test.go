@@ -17,10 +17,10 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-var update = flag.Bool("update", false, "write testdata/verdicts.txt again: read the difference")
+var update = flag.Bool("update", false, "rewrite testdata/verdicts.txt; review the difference")
 
-// TestRecordedVerdicts: the numbers of many verdicts are those that they were when somebody last read them,
-// to a thousandth. Whoever changes a rule sees here what else it changes.
+// TestRecordedVerdicts compares the numbers of many verdicts with the reviewed
+// ones, to a thousandth. A change of a rule shows here what else it changes.
 func TestRecordedVerdicts(t *testing.T) {
 	lines := recordedVerdicts(t)
 	const page = "testdata/verdicts.txt"
@@ -38,7 +38,8 @@ func TestRecordedVerdicts(t *testing.T) {
 	n := 0
 	for ; s.Scan(); n++ {
 		if n >= len(lines) || !alikeLines(lines[n], s.Text()) {
-			t.Fatalf("%s:%d: go test ./detector -run TestRecordedVerdicts -update writes it again\ngot  %s\nwant %s", page, n+1, lines[min(n, len(lines)-1)], s.Text())
+			t.Fatalf("%s:%d: go test ./detector -run TestRecordedVerdicts -update rewrites it\ngot  %s\nwant %s", page,
+				n+1, lines[min(n, len(lines)-1)], s.Text())
 		}
 	}
 	if n != len(lines) || n < 300 {
@@ -63,9 +64,12 @@ func alikeLines(got, want string) bool {
 func verdictLine(v detector.Verdict) string {
 	var b strings.Builder
 	mb := func(x float64) string { return fmt.Sprintf(" %.5g", x/detector.MB) }
-	fmt.Fprintf(&b, "%v %v %v kind=%v samples %d for %.0f", v.Gate, v.State, v.Worst, v.Kind, v.Samples, v.Duration.Seconds())
-	b.WriteString(" rate" + mb(v.Rate) + mb(v.RateLow) + mb(v.RateHigh) + " reach" + mb(v.MinDetectable) + mb(v.MinDetectableLately) + " grew" + mb(float64(v.Growth)))
-	fmt.Fprintf(&b, " first %.0f %.0f flat %.0f", v.FirstSuspicious.N.Seconds(), v.FirstLeaking.N.Seconds(), v.Flat.Seconds())
+	fmt.Fprintf(&b, "%v %v %v kind=%v samples %d for %.0f", v.Gate, v.State, v.Worst, v.Kind, v.Samples,
+		v.Duration.Seconds())
+	b.WriteString(" rate" + mb(v.Rate) + mb(v.RateLow) + mb(v.RateHigh) + " reach" + mb(v.MinDetectable) +
+		mb(v.MinDetectableLately) + " grew" + mb(float64(v.Growth)))
+	fmt.Fprintf(&b, " first %.0f %.0f flat %.0f", v.FirstSuspicious.N.Seconds(), v.FirstLeaking.N.Seconds(),
+		v.Flat.Seconds())
 	for _, s := range v.Shares {
 		fmt.Fprintf(&b, " %v", s.Dimension)
 		b.WriteString(mb(float64(s.Growth)) + mb(s.Rate) + fmt.Sprintf(" %.4f", s.Share))
@@ -76,24 +80,27 @@ func verdictLine(v detector.Verdict) string {
 	for _, e := range v.Evidence {
 		fmt.Fprintf(&b, " %s %.5g", e.Name, e.Value)
 	}
-	return b.String() + " | " + strings.NewReplacer("(", "( ", ")", " )", ",", " ,", ":", " :", ";", " ;", "%", " %").Replace(v.Because)
+	return b.String() + " | " +
+		strings.NewReplacer("(", "( ", ")", " )", ",", " ,", ":", " :", ";", " ;", "%", " %").Replace(v.Because)
 }
 
 func recordedVerdicts(t *testing.T) []string {
 	var out []string
 	add := func(name string, v detector.Verdict) { out = append(out, name+": "+verdictLine(v)) }
-	play := func(s scenario.Scenario, seed uint64, c scenario.Conditions, p detector.Policy) (*detector.Detector, []detector.Transition) {
+	play := func(s scenario.Scenario, seed uint64, c scenario.Conditions, p detector.Policy) (*detector.Detector,
+		[]detector.Transition) {
 		r := rand.New(rand.NewPCG(seed, 211))
 		d := detector.New(p)
 		return d, scenario.Play(s.Make(r), d, c, r.Float64)
 	}
 	for _, hours := range []float64{0.7, 1.5, 4, 8} {
-		for i, s := range slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Leaks(0, hours), scenario.Kinds(hours)) {
+		for i, s := range slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Leaks(0, hours),
+			scenario.Kinds(hours)) {
 			if i%4 != int(hours)%4 {
 				continue
 			}
 			d, steps := play(s, uint64(i), asThree, detector.RobustPolicy())
-			d.Among(1 + i%3*10)
+			d.SetFamilySize(1 + i%3*10)
 			add(fmt.Sprintf("%s, %g h", s.Name, hours), d.Verdict())
 			for _, x := range steps {
 				out = append(out, fmt.Sprintf("  %.0f %v to %v %v %s", x.At.Seconds(), x.From, x.To, x.Kind, x.Rule))
@@ -122,8 +129,8 @@ func recordedVerdicts(t *testing.T) []string {
 			bases = append(bases, d)
 		}
 		for _, k := range []int{1, 2, 3} {
-			v, err := bases[0].Against(bases[1 : 1+k]...)
-			w, werr := bases[1].Against(bases[2:min(4, 2+k)]...)
+			v, err := bases[0].CompareTo(bases[1 : 1+k]...)
+			w, werr := bases[1].CompareTo(bases[2:min(4, 2+k)]...)
 			if err != nil || werr != nil {
 				t.Fatal(err, werr)
 			}
@@ -132,12 +139,14 @@ func recordedVerdicts(t *testing.T) []string {
 		}
 	}
 	for i, x := range []struct{ head, base string }{
-		{"app, 300 MB/h, restart each 25 min", "app, 0 MB/h, restart each 25 min"}, {"app, 0 MB/h, restart each 25 min", "app, 0 MB/h, restart each 25 min"},
-		{"plain, 100 MB/h, restart each 25 min", "plain, 0 MB/h, restart each 25 min"}, {"plain, 0 MB/h, restart each 10 min", "plain, 300 MB/h, restart each 10 min"},
+		{"app, 300 MB/h, restart each 25 min", "app, 0 MB/h, restart each 25 min"},
+		{"app, 0 MB/h, restart each 25 min", "app, 0 MB/h, restart each 25 min"},
+		{"plain, 100 MB/h, restart each 25 min", "plain, 0 MB/h, restart each 25 min"},
+		{"plain, 0 MB/h, restart each 10 min", "plain, 300 MB/h, restart each 10 min"},
 	} {
 		head, _ := spent(night(t, x.head), uint64(i))
 		base, _ := spent(night(t, x.base), uint64(i))
-		v, err := head.Against(base)
+		v, err := head.CompareTo(base)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +154,8 @@ func recordedVerdicts(t *testing.T) []string {
 	}
 	for i, perLoop := range []float64{0, 0.3, 0.6, 1, 3} {
 		for _, count := range []int{11, 12, 24, 80} {
-			add(fmt.Sprintf("%g MB a loop, %d loops", perLoop, count), collectedRun(uint64(i), perLoop, count, 30*time.Second).Verdict())
+			add(fmt.Sprintf("%g MB a loop, %d loops", perLoop, count),
+				collectedRun(uint64(i), perLoop, count, 30*time.Second).Verdict())
 		}
 	}
 	return out

@@ -10,8 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// reference says the default reading of the article again, the plain way: it keeps every
-// reading, cuts what it needs out of them each time, and has no table. Times are seconds.
+// reference is a plain implementation of the default reading of the article. It
+// keeps every reading, selects what it needs each time, and has no table. Times
+// are seconds.
 type reference struct {
 	x, smaps, total       []float64
 	bx                    []float64
@@ -37,7 +38,8 @@ func newReference() *reference {
 
 type textbook struct{ slope, r2, t, growth float64 }
 
-// regression is the textbook's two passes, with R2 and t by their own definitions.
+// regression is the textbook's two passes, with R2 and t by their own
+// definitions.
 func regression(x, y []float64) (f textbook) {
 	n := float64(len(x))
 	var mx, my float64
@@ -132,7 +134,7 @@ func (r *reference) sample(t, bytes float64) {
 	}
 }
 
-// spike has to be known false before the next one counts; few points say nothing.
+// spike must be false before the next one counts. Too few points show nothing.
 func (r *reference) spike(x, y []float64) bool {
 	now := x[len(x)-1]
 	var recent []float64
@@ -294,7 +296,8 @@ func (r *reference) interrupt(t float64, restart bool) {
 }
 
 func stepText(at float64, from, to State, rule string, kind LeakKind) string {
-	return time.Duration(math.Round(at*1000)*1e6).String() + " " + from.String() + " " + to.String() + " " + rule + " " + kind.String()
+	return time.Duration(math.Round(at*1000)*1e6).String() + " " + from.String() + " " + to.String() + " " + rule +
+		" " + kind.String()
 }
 
 // TestAgainstReference plays random lives of a process to both machines.
@@ -331,7 +334,7 @@ func TestAgainstReference(t *testing.T) {
 				ref.interrupt(at+1, false)
 			}
 			if d.Demand().Diagnose != None && r.IntN(2) == 0 {
-				keep(d.DiagnosisDone(stamp + 2*time.Second))
+				keep(d.DiagnosisFinished(stamp + 2*time.Second))
 				ref.diagnosis(at + 2)
 			}
 			at += d.Demand().Interval.Seconds() + float64(r.IntN(4))
@@ -345,7 +348,8 @@ func TestAgainstReference(t *testing.T) {
 		}
 	}
 	t.Logf("steps by rule: %v", rules)
-	for _, rule := range []string{"5.4 spike", "5.4 gpu", "5.5 trend", "5.5 time-out", "5.5 not significant", "5.3 floors",
+	for _, rule := range []string{
+		"5.4 spike", "5.4 gpu", "5.5 trend", "5.5 time-out", "5.5 not significant", "5.3 floors",
 		"5.6 dimensions", "6.4 diagnosis done", "6.4 cooldown", "8.3 restart", "gap"} {
 		if rules[rule] == 0 {
 			t.Errorf("no random life took %q", rule)

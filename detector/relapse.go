@@ -6,20 +6,25 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// relapse describes the lives that died of memory, to recognize one that is about to.
+// relapse describes the lives that died of memory, to recognize a life that is
+// about to.
 type relapse struct {
-	// deaths counts the deaths of memory; fewer than leastMemoryDeaths raise no alarm.
+	// deaths counts the deaths of memory; fewer than leastMemoryDeaths raise no
+	// alarm.
 	deaths int
-	// begins and ends are the median levels in MB at which these lives began and ended.
+	// begins and ends are the median levels in MB at which these lives began
+	// and ended.
 	begins, ends float64
 	shares       shares
 }
 
 const (
-	// relapseHeight is how far from begins to ends a life must have grown to be a relapse: far enough that a
-	// heap dump contains most of the leak, and early enough that there is time for one.
+	// relapseHeight is how far from begins to ends a life must have grown to be
+	// a relapse: far enough that a heap dump contains most of the leak, and
+	// early enough that there is time for one.
 	relapseHeight = 0.75
-	// relapseLives is how many of the latest lives the levels are of: a suite changes what it does.
+	// relapseLives is how many of the latest lives the levels are taken from,
+	// because a suite changes what it does.
 	relapseLives = 5
 )
 
@@ -30,7 +35,7 @@ func (m *robustMachine) relapseOf() relapse {
 	var begins, ends []float64
 	for i := len(m.lives.list) - 1; i >= 0 && len(ends) < relapseLives; i-- {
 		x := &m.lives.list[i]
-		if x.cause == OutOfMemory || x.cause == LowMemory && pooled && p.taken() {
+		if x.cause == OutOfMemory || x.cause == LowMemory && pooled && p.killsCount() {
 			begins, ends = append(begins, x.first), append(ends, x.last)
 		}
 	}
@@ -41,17 +46,20 @@ func (m *robustMachine) relapseOf() relapse {
 	return r
 }
 
-// near reports whether a process at a level in MB is close to another death of memory.
+// near reports whether a process at a level in MB is close to another death of
+// memory.
 func (r *relapse) near(mb float64) bool {
 	height := r.ends - r.begins
 	return r.deaths >= leastMemoryDeaths && height >= leastGrowth && mb >= r.begins+relapseHeight*height
 }
 
-// relapsed raises the alarm for a process that died of memory repeatedly, in lives that may be too short for
-// any look, and is close to the next death: once a life, and not during the cooldown after a diagnosis.
+// relapsed raises the alarm for a process that died of memory repeatedly, in
+// lives that may be too short for any look, and is close to the next such
+// death. It does so once per life, and not during the cooldown after a
+// diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives
-	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.cooling() {
+	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.inCooldown() {
 		return nil
 	}
 	if l.changed {
@@ -62,6 +70,9 @@ func (m *robustMachine) relapsed() []Transition {
 		return nil
 	}
 	m.kind, m.pending, m.relapsing = r.shares.kind(), true, true
-	return m.enter(Leaking, "relapse", fmt.Sprintf("%s of memory, and %s MB again: the lives that died began at about %s MB and ended at about %s; %s",
-		text.Count(r.deaths, "death", "deaths"), number(m.latest), number(r.begins), number(r.ends), r.shares.text()))
+	return m.enter(Leaking, "relapse",
+		fmt.Sprintf("%s of memory, and at %s MB again: the lives that died began at about %s MB and ended at about "+
+			"%s; %s",
+			text.Count(r.deaths, "death", "deaths"), number(m.latest), number(r.begins), number(r.ends),
+			r.shares.text()))
 }

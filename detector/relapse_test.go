@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// relapses is a process that dies again and again, watched in lives of some minutes whose samples are 30 s
-// apart; every fourth comes with a breakdown.
+// relapses is a process that dies repeatedly, watched in lives of some minutes
+// whose samples are 30 s apart. Every fourth comes with a breakdown.
 type relapses struct {
 	d     *detector.Detector
 	at    time.Duration
@@ -26,7 +26,8 @@ func newRelapses() *relapses {
 	return &relapses{d: detector.New(detector.RobustPolicy()), at: bootTime}
 }
 
-// live is one life and its end, of so many minutes, by its level in MB at an age in minutes.
+// live plays one life and its end, of so many minutes, by its level in MB at an
+// age in minutes.
 func (r *relapses) live(minutes int, cause detector.Cause, level func(age float64) float64) {
 	begin := r.at
 	for i := 0; r.at < begin+time.Duration(minutes)*time.Minute; i++ {
@@ -38,7 +39,7 @@ func (r *relapses) live(minutes int, cause detector.Cause, level func(age float6
 		}
 		if r.diagnose > 0 && r.d.Demand().Diagnose != detector.None {
 			r.asked = append(r.asked, r.at)
-			r.keep(r.d.DiagnosisDone(r.at + r.diagnose))
+			r.keep(r.d.DiagnosisFinished(r.at + r.diagnose))
 		}
 		r.at += 30 * time.Second
 	}
@@ -51,12 +52,14 @@ func (r *relapses) live(minutes int, cause detector.Cause, level func(age float6
 
 func (r *relapses) keep(steps []detector.Transition) { r.steps = append(r.steps, steps...) }
 
-// alarms are the steps to LEAKING.
+// alarms are the transitions to LEAKING.
 func (r *relapses) alarms() []detector.Transition {
-	return slices.DeleteFunc(slices.Clone(r.steps), func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })
+	return slices.DeleteFunc(slices.Clone(r.steps),
+		func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })
 }
 
-// TestRelapse counts the alarms of processes that died of memory, and of others.
+// TestRelapse counts the alarms of processes that died of memory, and of
+// others.
 func TestRelapse(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	flat := func(float64) float64 { return 200 }
@@ -72,17 +75,21 @@ func TestRelapse(t *testing.T) {
 		lives []life
 		want  int
 	}{
-		"four":                     {again(4, dies), 1},
-		"three":                    {again(3, dies), 0},
-		"six":                      {again(6, dies), 3},
-		"crashes":                  {again(6, life{10, detector.Crash, line}), 0},
-		"low memory, grows":        {again(6, life{10, detector.LowMemory, line}), 3},
-		"low memory, flat":         {again(6, life{10, detector.LowMemory, flat}), 0},
-		"of one large picture":     {again(6, life{10, detector.OutOfMemory, flat}), 0},
-		"never as high again":      {append(again(3, dies), again(4, life{10, detector.Crash, low})...), 0},
-		"as high, and then higher": {append(again(3, dies), life{8, detector.Crash, line}, life{9, detector.Crash, line}), 2},
-		"two other ends between":   {append(again(2, dies), life{10, detector.Killed, line}, life{10, detector.Exited, line}, dies, dies), 1},
-		"within a minute":          {again(6, life{1, detector.OutOfMemory, line}), 0},
+		"four":                 {again(4, dies), 1},
+		"three":                {again(3, dies), 0},
+		"six":                  {again(6, dies), 3},
+		"crashes":              {again(6, life{10, detector.Crash, line}), 0},
+		"low memory, grows":    {again(6, life{10, detector.LowMemory, line}), 3},
+		"low memory, flat":     {again(6, life{10, detector.LowMemory, flat}), 0},
+		"of one large picture": {again(6, life{10, detector.OutOfMemory, flat}), 0},
+		"never as high again":  {append(again(3, dies), again(4, life{10, detector.Crash, low})...), 0},
+		"as high, and then higher": {
+			append(again(3, dies), life{8, detector.Crash, line}, life{9, detector.Crash, line}), 2,
+		},
+		"two other ends between": {
+			append(again(2, dies), life{10, detector.Killed, line}, life{10, detector.Exited, line}, dies, dies), 1,
+		},
+		"within a minute": {again(6, life{1, detector.OutOfMemory, line}), 0},
 	} {
 		r := newRelapses()
 		for _, l := range c.lives {
@@ -99,30 +106,37 @@ func TestRelapse(t *testing.T) {
 			}
 			state = s.To
 		}
-		if v := r.d.Verdict(); (v.Worst == detector.Leaking) != (c.want > 0) || v.FirstLeaking.Known && v.FirstSuspicious.N > v.FirstLeaking.N {
+		if v := r.d.Verdict(); (v.Worst == detector.Leaking) != (c.want > 0) || v.FirstLeaking.Known &&
+			v.FirstSuspicious.N > v.FirstLeaking.N {
 			t.Errorf("%s: worst %v, %+v", name, v.Worst, v.FirstLeaking)
 		}
 	}
 }
 
-// TestRelapseText checks the time and text of the alarm, and that later looks do not clear it.
+// TestRelapseText checks the time and text of the alarm, and that later looks
+// do not clear it.
 func TestRelapseText(t *testing.T) {
 	r := newRelapses()
 	for range 3 {
 		r.live(20, detector.OutOfMemory, func(age float64) float64 { return 200 + 10*age })
 	}
 	begin := r.at
-	// It rises until a minute before the others died, and stays there for an hour.
+	// It rises until a minute before the others died, and stays there for an
+	// hour.
 	r.live(60, detector.Exited, func(age float64) float64 { return 200 + 10*min(age, 18) })
 	got := r.alarms()
 	if len(got) != 1 || got[0].Rule != "relapse" {
 		t.Fatalf("%+v", r.steps)
 	}
-	// Three quarters of the way from 229 to 432 MB, which the breakdowns' graphics memory is in.
+	// Three quarters of the way from 229 to 432 MB, which the breakdowns'
+	// graphics memory is in.
 	if age := (got[0].At - begin).Minutes(); age < 13.5 || age > 15.5 {
 		t.Errorf("at %.1f min", age)
 	}
-	for _, words := range []string{"3 deaths of memory, and 383 MB again: the lives that died began at about 229 MB and ended at about 432; of the growth "} {
+	for _, words := range []string{
+		"3 deaths of memory, and at 383 MB again: the lives that died began at about 229 MB and ended at about 432; " +
+			"of the growth ",
+	} {
 		if !strings.Contains(got[0].Because, words) {
 			t.Errorf("no %q in %q", words, got[0].Because)
 		}
@@ -135,8 +149,8 @@ func TestRelapseText(t *testing.T) {
 	}
 }
 
-// TestRelapseIsDiagnosed checks that the fourth life demands a diagnosis, the next one too if that did not
-// finish, and none during the cooldown.
+// TestRelapseIsDiagnosed checks that the fourth life demands a diagnosis, the
+// next one too if that did not finish, and none during the cooldown.
 func TestRelapseIsDiagnosed(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	r := newRelapses()
@@ -158,7 +172,8 @@ func TestRelapseIsDiagnosed(t *testing.T) {
 	for _, at := range r.asked {
 		lives = append(lives, fmt.Sprintf("%.0f", float64(at-from)/float64(10*time.Minute+20*time.Second)))
 	}
-	// Each about 7.5 min after it began: 30 min later is the third life after that.
+	// Each about 7.5 min after it began: 30 min later is the third life after
+	// that.
 	if got := strings.Join(lives, " "); got != "1 4 7" {
 		t.Errorf("diagnosed in lives %s", got)
 	}

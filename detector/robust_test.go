@@ -19,7 +19,8 @@ import (
 // bootTime is the clock of the device when a run of package scenario begins.
 const bootTime = 1000 * time.Second
 
-// asThree is how most tests watch: one of three processes, diagnoses of two minutes.
+// asThree is the setup of most tests: one of three processes, diagnoses of two
+// minutes.
 var asThree = scenario.Conditions{Diagnosis: 2 * time.Minute}
 
 // watched is one process of a scenario, watched to its end.
@@ -30,7 +31,7 @@ func watched(s scenario.Scenario, seed uint64, c scenario.Conditions) (*detector
 	return d, scenario.Play(p, d, c, r.Float64)
 }
 
-// robustArrows is every step that there is, by rule.
+// robustArrows lists every transition, by rule.
 var robustArrows = map[string][]string{
 	"first look":  {"NORMAL SUSPICIOUS"},
 	"second look": {"SUSPICIOUS CONFIRMING"},
@@ -41,13 +42,13 @@ var robustArrows = map[string][]string{
 	"jump":        {"NORMAL NORMAL", "SUSPICIOUS SUSPICIOUS", "CONFIRMING CONFIRMING", "LEAKING LEAKING"},
 }
 
-// arrowFault says what is wrong with a step from a state; nothing where nothing is.
+// arrowFault returns what is wrong with a step from a state, or nothing.
 func arrowFault(step detector.Transition, from detector.State) error {
 	switch {
 	case step.From != from:
 		return fmt.Errorf("step %+v from %v", step, from)
 	case !slices.Contains(robustArrows[step.Rule], step.From.String()+" "+step.To.String()):
-		return fmt.Errorf("step %+v is no arrow", step)
+		return fmt.Errorf("step %+v is not in the diagram", step)
 	case (step.To == detector.Leaking && step.From != detector.Leaking) != (step.Kind != detector.None):
 		return fmt.Errorf("kind of step %+v", step)
 	case step.Because == "" || step.Rule != "break" && !strings.ContainsFunc(step.Because, unicode.IsDigit):
@@ -56,7 +57,7 @@ func arrowFault(step detector.Transition, from detector.State) error {
 	return nil
 }
 
-// demandFault holds what is wanted to the state.
+// demandFault checks the demand against the state.
 func demandFault(w detector.Demand, s detector.State) error {
 	r := detector.RobustPolicy()
 	interval := [...]time.Duration{r.NormalInterval, r.SuspiciousInterval, r.SuspiciousInterval, r.LeakingInterval}[s]
@@ -70,7 +71,7 @@ func demandFault(w detector.Demand, s detector.State) error {
 	return fmt.Errorf("demand %+v in %v", w, s)
 }
 
-// verdictFault holds a verdict to what holds for each.
+// verdictFault checks a verdict against the general rules.
 func verdictFault(v detector.Verdict) error {
 	var errs []error
 	wrong := func(bad bool, what string) {
@@ -94,19 +95,23 @@ func verdictFault(v detector.Verdict) error {
 		wrong(s.Growth <= 0 || i > 0 && s.Growth > v.Shares[i-1].Growth, "order of shares")
 	}
 	wrong(len(v.Shares) > 0 && math.Abs(sum-1) > 1e-9, "sum of shares")
-	wrong(slices.ContainsFunc(numbers, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }), "a number that is none")
+	wrong(slices.ContainsFunc(numbers, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }),
+		"a number that is not finite")
 	wrong(v.RateKnown && !(v.RateLow <= v.Rate && v.Rate <= v.RateHigh), "interval")
-	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "deaths of memory"), "no rate")
+	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "deaths of memory"),
+		"no rate")
 	wrong(v.MinDetectable < 0 || v.Duration < 0 || v.Samples < 0, "negative")
-	wrong(len(v.Jumps) > 16 || slices.ContainsFunc(v.Jumps, func(j detector.Jump) bool { return j.Bytes <= 0 }), "jumps")
-	wrong(v.FirstLeaking.Known != (v.Worst == detector.Leaking) || v.FirstSuspicious.Known != (v.Worst > detector.Normal), "first times")
+	wrong(len(v.Jumps) > 16 || slices.ContainsFunc(v.Jumps, func(j detector.Jump) bool { return j.Bytes <= 0 }),
+		"jumps")
+	wrong(v.FirstLeaking.Known != (v.Worst == detector.Leaking) ||
+		v.FirstSuspicious.Known != (v.Worst > detector.Normal), "first times")
 	if len(errs) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %+v", errors.Join(errs...), v)
 }
 
-// clearScenarios are 8 h that leave no doubt, and what they end with.
+// clearScenarios are 8 h with a clear result.
 var clearScenarios = []struct {
 	scenario.Scenario
 	gate detector.Gate
@@ -118,13 +123,17 @@ var clearScenarios = []struct {
 	{scenario.Scenario{Name: "sawtooth", Sigma: 5, Saw: 40, SawPeriod: 3}, detector.Pass, detector.None},
 	{scenario.Scenario{Name: "load", Sigma: 5, Wave: 60, WavePeriod: 20}, detector.Pass, detector.None},
 	{scenario.Scenario{Name: "java", Sigma: 5, Rho: 0.7, Leak: 100}, detector.Leak, detector.Java},
-	{scenario.Scenario{Name: "native", Sigma: 20, Rho: 0.7, Leak: 300, LeakDim: scenario.Native}, detector.Leak, detector.Native},
-	{scenario.Scenario{Name: "graphics", Sigma: 5, Rho: 0.7, Leak: 100, LeakDim: scenario.Graphics}, detector.Leak, detector.GPU},
+	{scenario.Scenario{Name: "native", Sigma: 20, Rho: 0.7, Leak: 300, LeakDim: scenario.Native}, detector.Leak,
+		detector.Native},
+	{scenario.Scenario{Name: "graphics", Sigma: 5, Rho: 0.7, Leak: 100, LeakDim: scenario.Graphics}, detector.Leak,
+		detector.GPU},
 	{scenario.Scenario{Name: "stack", Sigma: 5, Leak: 100, LeakDim: scenario.Stack}, detector.Leak, detector.Thread},
-	{scenario.Scenario{Name: "launch and leak", Sigma: 5, Rho: 0.7, Leak: 100, Warm: 120, WarmTau: 6, Saw: 40, SawPeriod: 4}, detector.Leak, detector.Java},
+	{scenario.Scenario{
+		Name: "launch and leak", Sigma: 5, Rho: 0.7, Leak: 100, Warm: 120, WarmTau: 6, Saw: 40, SawPeriod: 4,
+	}, detector.Leak, detector.Java},
 }
 
-// TestGateOfClearRuns: the word, the kind and the numbers at the end.
+// TestGateOfClearRuns checks the word, the kind and the numbers at the end.
 func TestGateOfClearRuns(t *testing.T) {
 	for _, c := range clearScenarios {
 		c.Hours = 8
@@ -134,10 +143,13 @@ func TestGateOfClearRuns(t *testing.T) {
 			if err := verdictFault(v); err != nil {
 				t.Errorf("%s, seed %d: %v", c.Name, seed, err)
 			}
-			if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind || len(v.Warnings) > 0 || v.Restarts != 0 {
-				t.Errorf("%s, seed %d: %v %v, want %v %v: %s %v", c.Name, seed, v.Gate, v.Kind, c.gate, c.kind, v.Because, v.Warnings)
+			if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind || len(v.Warnings) > 0 ||
+				v.Restarts != 0 {
+				t.Errorf("%s, seed %d: %v %v, want %v %v: %s %v", c.Name, seed, v.Gate, v.Kind, c.gate, c.kind,
+					v.Because, v.Warnings)
 			}
-			if v.Duration < 8*time.Hour-2*time.Minute || v.Duration > 8*time.Hour || v.Samples < 450 || v.Samples > 1921 {
+			if v.Duration < 8*time.Hour-2*time.Minute || v.Duration > 8*time.Hour || v.Samples < 450 ||
+				v.Samples > 1921 {
 				t.Errorf("%s, seed %d: %d samples in %v", c.Name, seed, v.Samples, v.Duration)
 			}
 			if c.gate == detector.Leak {
@@ -147,7 +159,7 @@ func TestGateOfClearRuns(t *testing.T) {
 	}
 }
 
-// leakNumbers holds the numbers of a leak to the truth.
+// leakNumbers compares the numbers of a leak with the truth.
 func leakNumbers(t *testing.T, s scenario.Scenario, seed uint64, v detector.Verdict) {
 	t.Helper()
 	if rate := v.Rate / detector.MB; math.Abs(rate-s.Leak) > 0.15*s.Leak {
@@ -161,7 +173,8 @@ func leakNumbers(t *testing.T, s scenario.Scenario, seed uint64, v detector.Verd
 		t.Errorf("%s, seed %d: shares %+v", s.Name, seed, v.Shares)
 	}
 	if v.MinDetectable <= 0 || v.MinDetectable > v.Rate || len(v.Evidence) == 0 {
-		t.Errorf("%s, seed %d: detectable %.1f MB/h, evidence %v", s.Name, seed, v.MinDetectable/detector.MB, v.Evidence)
+		t.Errorf("%s, seed %d: detectable %.1f MB/h, evidence %v", s.Name, seed, v.MinDetectable/detector.MB,
+			v.Evidence)
 	}
 	for _, word := range []string{"MB/h", "95 % interval", "since", "of the growth"} {
 		if !strings.Contains(v.Because, word) {
@@ -170,9 +183,9 @@ func leakNumbers(t *testing.T, s scenario.Scenario, seed uint64, v detector.Verd
 	}
 }
 
-// TestRateInterval: the interval holds the true rate nearly as often as it says; the
-// first tenth, which is left out, and noise that is more correlated than it looks cost
-// something.
+// TestRateInterval checks that the interval contains the true rate nearly as
+// often as stated. The first tenth, which is skipped, and noise that is more
+// correlated than measured cost something.
 func TestRateInterval(t *testing.T) {
 	const runs = 150
 	held := 0
@@ -184,11 +197,11 @@ func TestRateInterval(t *testing.T) {
 		}
 	}
 	if held < runs*88/100 || held == runs {
-		t.Errorf("%d of %d intervals hold the rate", held, runs)
+		t.Errorf("%d of %d intervals contain the rate", held, runs)
 	}
 }
 
-// TestStepsOfALeak: each state on its way, with what it asks for.
+// TestStepsOfALeak checks each state on its way, with its demand.
 func TestStepsOfALeak(t *testing.T) {
 	for seed := range uint64(20) {
 		s := scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Leak: 600, LeakDim: scenario.Native}
@@ -221,15 +234,18 @@ func TestStepsOfALeak(t *testing.T) {
 				extra = max(extra, want.Breakdowns)
 			}
 			if state == detector.Leaking && want.Diagnose != detector.Native {
-				t.Fatalf("seed %d: asks for %v", seed, want.Diagnose)
+				t.Fatalf("seed %d: demands %v", seed, want.Diagnose)
 			}
 		}
-		// A look that fails begins again; a breakdown that comes with the second look counts.
-		if got := strings.Join(words, " "); !strings.HasSuffix(got, "SUSPICIOUS CONFIRMING LEAKING") || extra < 2 || extra > 3 {
+		// A look that fails starts over. A breakdown that comes with the second
+		// look counts.
+		if got := strings.Join(words, " "); !strings.HasSuffix(got, "SUSPICIOUS CONFIRMING LEAKING") || extra < 2 ||
+			extra > 3 {
 			t.Errorf("seed %d: %s, %d breakdowns", seed, got, extra)
 		}
 		end := bootTime + 2*time.Hour
-		if steps := d.DiagnosisDone(end); len(steps) != 0 || d.Demand().Diagnose != detector.None || d.Demand().Interval != time.Minute {
+		if steps := d.DiagnosisFinished(end); len(steps) != 0 || d.Demand().Diagnose != detector.None ||
+			d.Demand().Interval != time.Minute {
 			t.Errorf("seed %d: after the diagnosis %v %+v", seed, steps, d.Demand())
 		}
 		if v := d.Verdict(); v.State != detector.Leaking || v.Gate != detector.Leak {
@@ -238,16 +254,16 @@ func TestStepsOfALeak(t *testing.T) {
 	}
 }
 
-// TestExtraBreakdownsRunOut: three are asked for and no more.
+// TestExtraBreakdownsRunOut checks that three are requested and no more.
 func TestExtraBreakdownsRunOut(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime
-	hear := func() detector.State {
+	next := func() detector.State {
 		d.AddSample(detector.Sample{At: at, Bytes: 200*detector.MB + int64(at.Hours()*600*detector.MB)})
 		at += 15 * time.Second
 		return d.Verdict().State
 	}
-	for hear() != detector.Confirming {
+	for next() != detector.Confirming {
 		if at > bootTime+time.Hour {
 			t.Fatal("never CONFIRMING")
 		}
@@ -262,9 +278,11 @@ func TestExtraBreakdownsRunOut(t *testing.T) {
 	}
 }
 
-// wholeReading knows everything; mb is spread over the dimensions.
+// wholeReading has all values; mb is spread over the dimensions.
 func wholeReading(at time.Duration, mb int64) detector.Breakdown {
-	b := detector.Breakdown{At: at, EGL: known.Of(mb / 10 * detector.MB), GL: known.Of(0), OtherMtrack: known.Of(0), GfxDev: known.Of(0)}
+	b := detector.Breakdown{
+		At: at, EGL: known.Of(mb / 10 * detector.MB), GL: known.Of(0), OtherMtrack: known.Of(0), GfxDev: known.Of(0),
+	}
 	for d := range b.Dim {
 		b.Dim[d] = known.Of(mb / 10 * detector.MB)
 	}
@@ -272,12 +290,14 @@ func wholeReading(at time.Duration, mb int64) detector.Breakdown {
 	return b
 }
 
-// TestArrows: whatever a process does, the steps are those of the diagram, the worst
-// state never falls and LEAKING needs 25 minutes of a series.
+// TestArrows checks that, whatever a process does, the steps are those of the
+// diagram, the worst state never falls and LEAKING needs 25 minutes of a
+// series.
 func TestArrows(t *testing.T) {
 	counts := map[string]int{}
 	dies := night(t, "OOM at 512 MB, app, 1200 MB/h").Draw(rand.New(rand.NewPCG(4, 79)))
-	for _, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(0, 2), []scenario.Scenario{dies}) {
+	for _, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(0, 2),
+		[]scenario.Scenario{dies}) {
 		p := s.Make(rand.New(rand.NewPCG(3, 79)))
 		d := detector.New(detector.RobustPolicy())
 		w := scenario.NewWatch(p, d, asThree, nil)
@@ -310,12 +330,13 @@ func TestArrows(t *testing.T) {
 	}
 	for rule := range robustArrows {
 		if counts[rule] < 3 {
-			t.Errorf("%d steps by %q: the scenarios are too quiet to say anything", counts[rule], rule)
+			t.Errorf("only %d steps by %q: the scenarios are too quiet", counts[rule], rule)
 		}
 	}
 }
 
-// TestEvidenceFades: what stops growing goes back to NORMAL, and what it was is told.
+// TestEvidenceFades checks that what stops growing goes back to NORMAL, and
+// that its evidence is reported.
 func TestEvidenceFades(t *testing.T) {
 	for seed := range uint64(15) {
 		s := scenario.Scenario{Hours: 6, Sigma: 5, Rho: 0.7, Leak: 300, LeakEnd: 60}
@@ -328,7 +349,8 @@ func TestEvidenceFades(t *testing.T) {
 		if last.Rule != "no evidence" || last.Kind != detector.None || last.At < time.Hour {
 			t.Errorf("seed %d: last step %+v", seed, last)
 		}
-		if !strings.ContainsFunc(v.Because, unicode.IsDigit) || v.FirstLeaking.N < bootTime+25*time.Minute || v.FirstSuspicious.N >= v.FirstLeaking.N {
+		if !strings.ContainsFunc(v.Because, unicode.IsDigit) || v.FirstLeaking.N < bootTime+25*time.Minute ||
+			v.FirstSuspicious.N >= v.FirstLeaking.N {
 			t.Errorf("seed %d: %q %v %v", seed, v.Because, v.FirstSuspicious, v.FirstLeaking)
 		}
 		if d.Demand() != (detector.Demand{Interval: 30 * time.Second}) {
@@ -341,7 +363,7 @@ func TestEvidenceFades(t *testing.T) {
 type leaker struct {
 	d     *detector.Detector
 	at    time.Duration
-	heard int
+	seen  int
 	steps []detector.Transition
 }
 
@@ -349,14 +371,14 @@ func newLeaker() *leaker {
 	return &leaker{d: detector.New(detector.RobustPolicy()), at: bootTime}
 }
 
-// grow goes on for a time, a sample each 30 s and a breakdown each 90 s.
+// grow continues for a time, a sample each 30 s and a breakdown each 90 s.
 func (l *leaker) grow(d time.Duration) []detector.Transition {
 	told := len(l.steps)
 	for end := l.at + d; l.at < end; l.at += 30 * time.Second {
 		mb := 200 + l.at.Hours()*600
 		b := wholeReading(l.at, 200)
 		b.Dim[detector.JavaHeap] = known.Of(int64(mb * detector.MB))
-		if l.heard++; l.heard%3 == 1 {
+		if l.seen++; l.seen%3 == 1 {
 			l.steps = append(l.steps, l.d.AddBreakdown(b)...)
 		}
 		l.steps = append(l.steps, l.d.AddSample(detector.Sample{At: l.at, Bytes: int64(mb * detector.MB)})...)
@@ -364,15 +386,16 @@ func (l *leaker) grow(d time.Duration) []detector.Transition {
 	return l.steps[told:]
 }
 
-// TestBreaks: a restart, another quantity and a long hole go back to NORMAL with the
-// reason, from each state; what comes after needs 25 minutes again.
+// TestBreaks checks that a restart, another quantity and a long hole go back to
+// NORMAL with the reason, from each state. What comes after needs 25 minutes
+// again.
 func TestBreaks(t *testing.T) {
 	breaks := map[string]struct {
 		do   func(l *leaker) []detector.Transition
 		want string
 	}{
 		"restart": {func(l *leaker) []detector.Transition { return l.d.Restart(l.at) }, "restarted"},
-		"change":  {func(l *leaker) []detector.Transition { return l.d.Change(l.at) }, "another way"},
+		"change":  {func(l *leaker) []detector.Transition { return l.d.Change(l.at) }, "measured differently"},
 		"hole": {func(l *leaker) []detector.Transition {
 			l.at += time.Hour
 			steps := l.d.Gap(l.at)
@@ -380,7 +403,9 @@ func TestBreaks(t *testing.T) {
 		}, "60 min"},
 	}
 	for name, b := range breaks {
-		for minutes, state := range map[int]detector.State{10: detector.Normal, 16: detector.Suspicious, 21: detector.Confirming, 26: detector.Leaking} {
+		for minutes, state := range map[int]detector.State{
+			10: detector.Normal, 16: detector.Suspicious, 21: detector.Confirming, 26: detector.Leaking,
+		} {
 			l := newLeaker()
 			l.grow(time.Duration(minutes) * time.Minute)
 			if v := l.d.Verdict(); v.State != state || v.Worst != state {
@@ -392,11 +417,13 @@ func TestBreaks(t *testing.T) {
 				if len(steps) != 0 {
 					t.Errorf("%s in NORMAL: %v", name, steps)
 				}
-			} else if len(steps) != 1 || steps[0].Rule != "break" || steps[0].To != detector.Normal || !strings.Contains(steps[0].Because, b.want) {
+			} else if len(steps) != 1 || steps[0].Rule != "break" || steps[0].To != detector.Normal ||
+				!strings.Contains(steps[0].Because, b.want) {
 				t.Errorf("%s in %v: %+v, want %q", name, state, steps, b.want)
 			}
 			v := l.d.Verdict()
-			if v.State != detector.Normal || v.Worst != state || l.d.Demand().Diagnose != detector.None || l.d.Demand().Breakdowns != 0 {
+			if v.State != detector.Normal || v.Worst != state || l.d.Demand().Diagnose != detector.None ||
+				l.d.Demand().Breakdowns != 0 {
 				t.Errorf("%s in %v: %v %v, demand %+v", name, state, v.State, v.Worst, l.d.Demand())
 			}
 			if (v.Restarts == 1) != (name == "restart") {
@@ -421,28 +448,29 @@ func warningText(v detector.Verdict) string {
 	return ""
 }
 
-// TestCooldown: a second leak within 30 min of a diagnosis is told, and no second
-// diagnosis is asked for.
+// TestCooldown checks that a second leak within 30 min of a diagnosis is
+// reported, and that no second diagnosis is requested.
 func TestCooldown(t *testing.T) {
 	// The second leak is LEAKING 25 min after the restart.
 	for rest, want := range map[time.Duration]detector.LeakKind{
-		0: detector.None, 4 * time.Minute: detector.None, 6 * time.Minute: detector.Java, 20 * time.Minute: detector.Java,
+		0: detector.None, 4 * time.Minute: detector.None, 6 * time.Minute: detector.Java,
+		20 * time.Minute: detector.Java,
 	} {
 		l := newLeaker()
 		l.grow(26 * time.Minute)
 		if l.d.Demand().Diagnose != detector.Java {
-			t.Fatalf("asks for %v", l.d.Demand().Diagnose)
+			t.Fatalf("demands %v", l.d.Demand().Diagnose)
 		}
-		l.d.DiagnosisDone(l.at)
+		l.d.DiagnosisFinished(l.at)
 		l.grow(rest)
 		if l.d.Demand().Diagnose != detector.None {
-			t.Errorf("%v after the diagnosis: asks for %v", rest, l.d.Demand().Diagnose)
+			t.Errorf("%v after the diagnosis: demands %v", rest, l.d.Demand().Diagnose)
 		}
 		l.d.Restart(l.at)
 		steps := l.grow(26 * time.Minute)
 		last := steps[len(steps)-1]
 		if last.To != detector.Leaking || last.Kind != detector.Java || l.d.Demand().Diagnose != want {
-			t.Errorf("%v after the diagnosis: %+v, asks for %v", rest, last, l.d.Demand().Diagnose)
+			t.Errorf("%v after the diagnosis: %+v, demands %v", rest, last, l.d.Demand().Diagnose)
 		}
 		if said := strings.Contains(last.Because, "no diagnosis"); said != (want == detector.None) {
 			t.Errorf("%v after the diagnosis: %q", rest, last.Because)
@@ -450,11 +478,12 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// TestRestartOfTheClock: after a reboot nobody knows how long ago a diagnosis was.
+// TestRestartOfTheClock checks that the age of the last diagnosis is unknown
+// after a reboot.
 func TestRestartOfTheClock(t *testing.T) {
 	l := newLeaker()
 	l.grow(26 * time.Minute)
-	l.d.DiagnosisDone(l.at)
+	l.d.DiagnosisFinished(l.at)
 	l.at = 10 * time.Second
 	if steps := l.d.Restart(l.at); len(steps) != 1 || steps[0].At != l.at {
 		t.Errorf("%+v", steps)
@@ -462,22 +491,26 @@ func TestRestartOfTheClock(t *testing.T) {
 	l.grow(26 * time.Minute)
 	v := l.d.Verdict()
 	if v.State != detector.Leaking || l.d.Demand().Diagnose != detector.Java || len(v.Warnings) != 0 {
-		t.Errorf("%v, asks for %v, %v", v.State, l.d.Demand().Diagnose, v.Warnings)
+		t.Errorf("%v, demands %v, %v", v.State, l.d.Demand().Diagnose, v.Warnings)
 	}
 }
 
-// TestHoles: a hole within MaxGap changes no verdict; a longer one is a break.
+// TestHoles checks that a hole within MaxGap changes no verdict, and that a
+// longer one ends the stretch.
 func TestHoles(t *testing.T) {
 	for _, c := range clearScenarios {
 		c.Hours = 6
 		for seed := range uint64(4) {
-			for _, hole := range []struct{ from, minutes float64 }{{20, 10}, {100, 10}, {200, 29}, {340, 10}, {100, 44}, {100, 60}} {
+			for _, hole := range []struct {
+				from, minutes float64
+			}{{20, 10}, {100, 10}, {200, 29}, {340, 10}, {100, 44}, {100, 60}} {
 				s := c.Scenario
 				s.Gaps = []scenario.Gap{{From: hole.from, To: hole.from + hole.minutes}}
 				d, steps := watched(s, seed, asThree)
 				v := d.Verdict()
 				if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind {
-					t.Errorf("%s, seed %d, %.0f min from %.0f: %v %v, want %v %v: %s", c.Name, seed, hole.minutes, hole.from, v.Gate, v.Kind, c.gate, c.kind, v.Because)
+					t.Errorf("%s, seed %d, %.0f min from %.0f: %v %v, want %v %v: %s", c.Name, seed, hole.minutes,
+						hole.from, v.Gate, v.Kind, c.gate, c.kind, v.Because)
 				}
 				long := hole.minutes > 45
 				if strings.Contains(warningText(v), "nothing was measured for more than 45 min") != long {
@@ -492,8 +525,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestHoleIsNoEvidence: while nothing is measured nothing is known, so a process that
-// grows in a straight line before and after goes no step back.
+// TestHoleIsNoEvidence checks that a process that grows in a straight line
+// before and after a hole does not go back a state.
 func TestHoleIsNoEvidence(t *testing.T) {
 	for _, minutes := range []int{5, 10, 20, 29} {
 		for _, from := range []int{16, 17, 21, 22, 26, 60, 61} {
@@ -510,7 +543,7 @@ func TestHoleIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestMaxGap: the user's bound is the bound.
+// TestMaxGap checks that the user's bound is used.
 func TestMaxGap(t *testing.T) {
 	for _, bound := range []time.Duration{5 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
 		for _, over := range []time.Duration{0, time.Minute} {
@@ -519,7 +552,7 @@ func TestMaxGap(t *testing.T) {
 			l := newLeaker()
 			l.d = detector.New(p)
 			l.grow(26 * time.Minute)
-			l.at += bound + over - 30*time.Second // grow has gone half a minute ahead
+			l.at += bound + over - 30*time.Second // grow is half a minute ahead
 			l.grow(time.Minute)
 			if broke := len(l.d.Verdict().Warnings) > 0; broke != (over > 0) {
 				t.Errorf("a hole of %v, at most %v: %+v", bound+over, bound, l.steps)
@@ -528,7 +561,8 @@ func TestMaxGap(t *testing.T) {
 	}
 }
 
-// TestTooShort: less than half an hour is judged by nobody, however it grows.
+// TestTooShort checks that less than half an hour is not judged, however it
+// grows.
 func TestTooShort(t *testing.T) {
 	short := []scenario.Scenario{
 		{Name: "flat", Sigma: 5},
@@ -558,8 +592,9 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// TestUndecided: a cache that still fills is not told from a leak, and how long a run
-// would tell is said. One in ten happens to fill more slowly at its end.
+// TestUndecided checks that a cache that is still filling is not distinguished
+// from a leak, and that the text says how long a run would decide. One in ten
+// happens to fill more slowly at its end.
 func TestUndecided(t *testing.T) {
 	const runs = 60
 	undecided := 0
@@ -583,8 +618,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestEndsInTheMiddle: a run that ends while it is CONFIRMING or LEAKING is a leak or
-// undecided, and never more than that.
+// TestEndsInTheMiddle checks that a run that ends while it is CONFIRMING or
+// LEAKING is a leak or undecided, and never more than that.
 func TestEndsInTheMiddle(t *testing.T) {
 	seen := map[string]int{}
 	for i, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(120, 4)) {
@@ -606,14 +641,16 @@ func TestEndsInTheMiddle(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{"CONFIRMING leak", "CONFIRMING inconclusive", "LEAKING leak", "LEAKING inconclusive"} {
+	for _, word := range []string{
+		"CONFIRMING leak", "CONFIRMING inconclusive", "LEAKING leak", "LEAKING inconclusive",
+	} {
 		if seen[word] < 5 {
 			t.Errorf("%q only %d times", word, seen[word])
 		}
 	}
 }
 
-// TestSettled: what grew and stopped is told with its numbers.
+// TestSettled checks that growth that stopped is reported with its numbers.
 func TestSettled(t *testing.T) {
 	for _, tt := range []struct {
 		scenario.Scenario
@@ -628,10 +665,12 @@ func TestSettled(t *testing.T) {
 		for seed := range uint64(6) {
 			d, _ := watched(tt.Scenario, seed, asThree)
 			v := d.Verdict()
-			if v.Gate != detector.Settled || !strings.Contains(v.Because, tt.want) || !strings.Contains(v.Because, " MB") || v.Growth <= 0 {
+			if v.Gate != detector.Settled || !strings.Contains(v.Because, tt.want) ||
+				!strings.Contains(v.Because, " MB") || v.Growth <= 0 {
 				t.Errorf("%s, seed %d: %v: %s", tt.Name, seed, v.Gate, v.Because)
 			}
-			if (len(v.Jumps) == 1) != (tt.want == "jumped") || len(v.Jumps) == 1 && (!v.Jumps[0].Stayed || v.Jumps[0].Bytes < 280*detector.MB) {
+			if (len(v.Jumps) == 1) != (tt.want == "jumped") || len(v.Jumps) == 1 &&
+				(!v.Jumps[0].Stayed || v.Jumps[0].Bytes < 280*detector.MB) {
 				t.Errorf("%s, seed %d: jumps %+v", tt.Name, seed, v.Jumps)
 			}
 		}
@@ -641,13 +680,15 @@ func TestSettled(t *testing.T) {
 // TestHiddenLeak: a dimension leaks while the kernel takes as much elsewhere.
 func TestHiddenLeak(t *testing.T) {
 	for dim, kind := range map[scenario.Dim]detector.LeakKind{
-		scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU, scenario.Stack: detector.Thread,
+		scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU,
+		scenario.Stack: detector.Thread,
 	} {
 		for seed := range uint64(5) {
 			s := scenario.Scenario{Hours: 8, Sigma: 5, Rho: 0.7, Leak: 80, LeakDim: dim, Trimmed: 90}
 			d, _ := watched(s, seed, asThree)
 			v := d.Verdict()
-			if v.Gate != detector.Leak || v.Kind != kind || v.Worst != detector.Leaking || !strings.Contains(v.Because, "hidden") {
+			if v.Gate != detector.Leak || v.Kind != kind || v.Worst != detector.Leaking ||
+				!strings.Contains(v.Because, "hidden") {
 				t.Errorf("%v, seed %d: %v %v %v: %s", kind, seed, v.Gate, v.Kind, v.Worst, v.Because)
 			}
 			if math.Abs(v.Rate/detector.MB-80) > 8 {
@@ -657,22 +698,23 @@ func TestHiddenLeak(t *testing.T) {
 	}
 }
 
-// TestNoGPULeak: with equal numbers on both sides, and while memory moves to swap,
-// nothing is a leak of graphics memory.
-func TestNoGPULeak(t *testing.T) {
-	type change func(x *heard)
-	// What smaps sees is all there is, and graphics memory does not move.
-	equal := func(x *heard) {
+// TestNoFalseGPULeak checks that with equal numbers on both sides, and while memory
+// moves to swap, nothing is a leak of graphics memory.
+func TestNoFalseGPULeak(t *testing.T) {
+	type change func(x *seen)
+	// All memory is in smaps, and graphics memory does not change.
+	equal := func(x *seen) {
 		b := &x.breakdown
 		b.Dim[detector.Total].N -= b.Dim[detector.Graphics].N
 		b.Dim[detector.Graphics], b.EGL = known.Of(0), known.Of(0)
 	}
-	absent := func(x *heard) {
+	absent := func(x *seen) {
 		equal(x)
 		x.breakdown.EGL, x.breakdown.GL, x.breakdown.GfxDev = detector.Amount{}, detector.Amount{}, detector.Amount{}
 	}
-	// Heaps go to swap at 60 MB/h; dumpsys counts swapped memory under System. The sample is the sum.
-	swapped := func(x *heard) {
+	// Heaps are swapped out at 60 MB/h. dumpsys counts swapped memory under
+	// System. The sample is the sum.
+	swapped := func(x *seen) {
 		gone := int64((x.breakdown.At - bootTime).Hours() * 60 * detector.MB)
 		gone = min(gone, x.breakdown.Dim[detector.NativeHeap].N)
 		x.breakdown.Dim[detector.NativeHeap].N -= gone
@@ -680,9 +722,10 @@ func TestNoGPULeak(t *testing.T) {
 	}
 	for name, c := range map[string]change{"equal": equal, "absent": absent, "swap": swapped} {
 		for i, s := range append(scenario.Null(8), scenario.Leaks(0, 4)...) {
-			d, steps := hear(written(s, uint64(i)), c)
+			d, steps := playInputs(written(s, uint64(i)), c)
 			v := d.Verdict()
-			if v.Kind == detector.GPU || slices.ContainsFunc(steps, func(s detector.Transition) bool { return s.Kind == detector.GPU }) {
+			if v.Kind == detector.GPU ||
+				slices.ContainsFunc(steps, func(s detector.Transition) bool { return s.Kind == detector.GPU }) {
 				t.Errorf("%s, %s: %v: %s", name, s.Name, v.Kind, v.Because)
 			}
 			if blind := strings.Contains(warningText(v), "graphics memory"); blind != (name != "swap") {
@@ -690,7 +733,7 @@ func TestNoGPULeak(t *testing.T) {
 			}
 		}
 		for i, s := range scenario.Noise(8)[:4] {
-			d, _ := hear(written(s, uint64(i)), c)
+			d, _ := playInputs(written(s, uint64(i)), c)
 			if v := d.Verdict(); v.Gate != detector.Pass {
 				t.Errorf("%s, %s: %v: %s", name, s.Name, v.Gate, v.Because)
 			}
@@ -698,7 +741,8 @@ func TestNoGPULeak(t *testing.T) {
 	}
 }
 
-// TestNoBreakdowns: the gate needs none, the kind does.
+// TestNoBreakdowns checks that the gate does not need breakdowns, but the kind
+// does.
 func TestNoBreakdowns(t *testing.T) {
 	for seed := range uint64(5) {
 		for _, rate := range []float64{0, 100} {
@@ -709,14 +753,15 @@ func TestNoBreakdowns(t *testing.T) {
 			if rate > 0 {
 				want, kind = detector.Leak, detector.Unknown
 			}
-			if v.Gate != want || v.Kind != kind || len(v.Shares) != 0 || !strings.Contains(warningText(v), "no breakdowns came") {
+			if v.Gate != want || v.Kind != kind || len(v.Shares) != 0 ||
+				!strings.Contains(warningText(v), "no breakdowns arrived") {
 				t.Errorf("%g MB/h, seed %d: %v %v %v", rate, seed, v.Gate, v.Kind, v.Warnings)
 			}
 		}
 	}
 }
 
-// TestStretches: what a run says that was broken off.
+// TestStretches checks the verdict on a run that was interrupted.
 func TestStretches(t *testing.T) {
 	flat := scenario.Scenario{Sigma: 5, Rho: 0.7}
 	leak := scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 300}
@@ -729,17 +774,21 @@ func TestStretches(t *testing.T) {
 		parts []part
 		want  detector.Gate
 	}{
-		"leak, then flat":          {[]part{{leak, 3}, {flat, 3}}, detector.Leak},
-		"leak, then nothing":       {[]part{{leak, 3}, {flat, 0}}, detector.Leak},
-		"flat, then leak":          {[]part{{flat, 3}, {leak, 3}}, detector.Leak},
-		"flat, then nothing":       {[]part{{flat, 3}, {flat, 0}}, detector.Pass},
-		"flat, then short":         {[]part{{flat, 3}, {flat, 0.2}}, detector.Pass},
-		"short, then flat":         {[]part{{flat, 0.2}, {flat, 3}}, detector.Pass},
-		"short each":               {[]part{{flat, 0.3}, {flat, 0.3}, {flat, 0.3}, {flat, 0.3}}, detector.Inconclusive},
-		"step, then flat":          {[]part{{step, 4}, {flat, 3}}, detector.Settled},
-		"leak between flat parts":  {[]part{{flat, 2}, {leak, 3}, {flat, 2}, {flat, 0.1}}, detector.Leak},
-		"flat, then a short leak":  {[]part{{flat, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Inconclusive},
-		"leak, then a short cache": {[]part{{leak, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Leak},
+		"leak, then flat":         {[]part{{leak, 3}, {flat, 3}}, detector.Leak},
+		"leak, then nothing":      {[]part{{leak, 3}, {flat, 0}}, detector.Leak},
+		"flat, then leak":         {[]part{{flat, 3}, {leak, 3}}, detector.Leak},
+		"flat, then nothing":      {[]part{{flat, 3}, {flat, 0}}, detector.Pass},
+		"flat, then short":        {[]part{{flat, 3}, {flat, 0.2}}, detector.Pass},
+		"short, then flat":        {[]part{{flat, 0.2}, {flat, 3}}, detector.Pass},
+		"short each":              {[]part{{flat, 0.3}, {flat, 0.3}, {flat, 0.3}, {flat, 0.3}}, detector.Inconclusive},
+		"step, then flat":         {[]part{{step, 4}, {flat, 3}}, detector.Settled},
+		"leak between flat parts": {[]part{{flat, 2}, {leak, 3}, {flat, 2}, {flat, 0.1}}, detector.Leak},
+		"flat, then a short leak": {
+			[]part{{flat, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Inconclusive,
+		},
+		"leak, then a short cache": {
+			[]part{{leak, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Leak,
+		},
 	}
 	for name, tt := range tests {
 		for seed := range uint64(4) {
@@ -767,7 +816,8 @@ func TestStretches(t *testing.T) {
 				t.Errorf("%s, seed %d: %v", name, seed, err)
 			}
 			if v.Gate != tt.want || v.Restarts != len(tt.parts)-1 {
-				t.Errorf("%s, seed %d: %v after %d restarts, want %v: %s", name, seed, v.Gate, v.Restarts, tt.want, v.Because)
+				t.Errorf("%s, seed %d: %v after %d restarts, want %v: %s", name, seed, v.Gate, v.Restarts, tt.want,
+					v.Because)
 			}
 			if v.Gate == detector.Leak && (v.Kind != detector.Java || math.Abs(v.Rate/detector.MB-300) > 30) {
 				t.Errorf("%s, seed %d: %v, %.0f MB/h", name, seed, v.Kind, v.Rate/detector.MB)
@@ -776,8 +826,8 @@ func TestStretches(t *testing.T) {
 	}
 }
 
-// TestAmong: to be judged with others never makes an alarm.
-func TestAmong(t *testing.T) {
+// TestSetFamilySize checks that a larger family never causes an alarm.
+func TestSetFamilySize(t *testing.T) {
 	alone, together := 0, 0
 	for i, s := range slices.Concat(lively(8), scenario.Leaks(0, 2)) {
 		for seed := range uint64(2) {
@@ -785,7 +835,7 @@ func TestAmong(t *testing.T) {
 			gates := map[int]detector.Gate{}
 			for _, n := range []int{-1, 1, 100} {
 				d := detector.New(detector.RobustPolicy())
-				d.Among(n)
+				d.SetFamilySize(n)
 				for _, x := range list {
 					x.to(d)
 				}
@@ -803,20 +853,23 @@ func TestAmong(t *testing.T) {
 		}
 	}
 	if together >= alone || together < alone*3/4 {
-		t.Errorf("%d leaks alone, %d among 100", alone, together)
+		t.Errorf("%d leaks alone, %d of a family of 100", alone, together)
 	}
 }
 
-// TestExplain: looks are told as they are taken, and nothing changes by telling.
-func TestExplain(t *testing.T) {
+// TestOnLook checks that looks are reported as they happen, and that reporting
+// changes nothing.
+func TestOnLook(t *testing.T) {
 	series := []string{"memory", "Java Heap", "Native Heap", "Graphics", "Stack"}
-	hidden := scenario.Scenario{Name: "a hidden leak that ends", Hours: 5, Sigma: 5, Rho: 0.7, Leak: 80, LeakEnd: 150, Trimmed: 90}
+	hidden := scenario.Scenario{
+		Name: "a hidden leak that ends", Hours: 5, Sigma: 5, Rho: 0.7, Leak: 80, LeakEnd: 150, Trimmed: 90,
+	}
 	for i, s := range append(lively(4), hidden) {
 		list := written(s, uint64(i))
-		d, want := hear(list, nil)
+		d, want := playInputs(list, nil)
 		told := detector.New(detector.RobustPolicy())
 		var looks []detector.Look
-		told.Explain(func(l detector.Look) { looks = append(looks, l) })
+		told.OnLook(func(l detector.Look) { looks = append(looks, l) })
 		var steps []detector.Transition
 		for _, x := range list {
 			steps = append(steps, x.to(told)...)
@@ -827,19 +880,22 @@ func TestExplain(t *testing.T) {
 		moments := map[time.Duration]bool{}
 		fired := map[time.Duration]bool{}
 		for _, l := range looks {
-			if !slices.Contains(series, l.Series) || !strings.HasPrefix(l.Text, l.Series) || l.Fired != strings.Contains(l.Text, "shows a leak") || (l.At-bootTime)%(5*time.Minute) != 0 && len(s.Gaps) == 0 {
+			if !slices.Contains(series, l.Series) || !strings.HasPrefix(l.Text, l.Series) ||
+				l.Fired != strings.Contains(l.Text, "shows a leak") || (l.At-bootTime)%(5*time.Minute) != 0 &&
+				len(s.Gaps) == 0 {
 				t.Errorf("%s: %+v", s.Name, l)
 			}
 			moments[l.At], fired[l.At] = true, fired[l.At] || l.Fired
 		}
 		if len(moments) < 40 {
-			t.Errorf("%s: looks at %d moments", s.Name, len(moments))
+			t.Errorf("%s: looks at %d times", s.Name, len(moments))
 		}
 		for _, step := range steps {
 			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
 				t.Errorf("%s: %+v without a look that fired", s.Name, step)
 			}
-			// The numbers of a step are those of a look; that it has slowed down is known later.
+			// The numbers of a transition are those of a look; that it has
+			// slowed down is known later.
 			seen := func(l detector.Look) bool {
 				return l.At == step.At && strings.HasPrefix(step.Because, strings.TrimSuffix(l.Text, "shows a leak"))
 			}

@@ -9,22 +9,25 @@ import (
 )
 
 const (
-	// baseNeed in MB is the growth of a difference that counts in a run of any length:
-	// what both builds do is not in it.
+	// baseNeed in MB is the growth of a difference that counts in a run of any
+	// length. It excludes what both builds do.
 	baseNeed = 30.0
-	// doubtfulT is the t of a difference that is never a pass.
+	// doubtfulT is the t at which a difference is never a pass.
 	doubtfulT = 2.0
-	// matchingPart is the part of a leak's rate that a base run has that leaks alike.
+	// matchingPart is the part of a leak's rate that a base run must have to
+	// leak alike.
 	matchingPart = 0.5
-	// runsForSpread base runs show by how much runs of one build differ: a difference must be beyond
-	// that with spreadCertainty, and is a leak by itself with 1-endP.
+	// runsForSpread base runs show how much runs of one build differ. A
+	// difference must exceed that with spreadCertainty, and is a leak by itself
+	// with 1-endP.
 	runsForSpread   = 3
 	spreadCertainty = 0.95
 )
 
-// against judges the difference between a process and the same process of base runs. It never finds less
-// than the run alone: a leak that no base run has stays one.
-func (m *robustMachine) against(bases []*robustMachine) Verdict {
+// compareTo judges the difference between a process and the same process of base
+// runs. It never finds less than the run alone: a leak that no base run has
+// remains a leak.
+func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 	v := m.verdict()
 	alone := m.whole()
 	d, ok := m.compare(bases)
@@ -43,23 +46,32 @@ func (m *robustMachine) against(bases []*robustMachine) Verdict {
 		j.gate = Leak
 		j.shares = d.shares
 		j.because = fmt.Sprintf("grows %s MB/h (95 %% interval %s) more than %s: %s MB in %s %s; %s",
-			number(j.rate), intervalText(j.low, j.high), d.bases, number(j.growth), minutesText(j.window), d.how, j.shares.text())
+			number(j.rate), intervalText(j.low, j.high), d.bases, number(j.growth), minutesText(j.window), d.how,
+			j.shares.text())
 	case alone.gate == Leak && !d.matched:
-		v.Because += fmt.Sprintf("; %s more than %s (95 %% interval %s) %s", rateWord(j.rate), d.bases, intervalText(j.low, j.high), d.how)
+		v.Because += fmt.Sprintf("; %s more than %s (95 %% interval %s) %s", rateWord(j.rate), d.bases,
+			intervalText(j.low, j.high), d.how)
 		v.MinDetectable = 0
 		return v
 	case d.headRises && d.t > doubtfulT && j.growth >= baseNeed:
 		j.gate = Inconclusive
-		j.because = fmt.Sprintf("grows %s MB/h (95 %% interval %s) more than %s, %s MB in %s %s: too little for a leak, too much to rule one out; run longer, or add base runs",
+		j.because = fmt.Sprintf(
+			"grows %s MB/h (95 %% interval %s) more than %s, %s MB in %s %s: too little for a leak, too much to rule "+
+				"one out; run longer, or add base runs",
 			number(j.rate), intervalText(j.low, j.high), d.bases, number(j.growth), minutesText(j.window), d.how)
 	case math.IsInf(j.detectable, 1):
 		j.gate = Inconclusive
-		j.because = fmt.Sprintf("no difference from %s in %s %s, but no leak of any rate would have been detected: too much noise", d.bases, minutesText(j.window), d.how)
+		j.because = fmt.Sprintf(
+			"no difference from %s in %s %s, but no leak of any rate would have been detected: too much noise", d.bases,
+			minutesText(j.window), d.how)
 	default:
 		j.gate = Pass
-		j.because = fmt.Sprintf("grows no more than %s in %s %s; a leak of %s MB/h or more would have been detected", d.bases, minutesText(j.window), d.how, number(j.detectable))
+		j.because = fmt.Sprintf("grows no more than %s in %s %s; a leak of %s MB/h or more would have been detected",
+			d.bases, minutesText(j.window), d.how, number(j.detectable))
 		if d.matched && alone.gate == Leak {
-			j.because = fmt.Sprintf("grows %s MB/h, as %s: no difference in %s %s; a leak of %s MB/h more would have been detected",
+			j.because = fmt.Sprintf(
+				"grows %s MB/h, like %s: no difference in %s %s; an additional leak of %s MB/h or more would have "+
+					"been detected",
 				number(alone.rate), d.does, minutesText(j.window), d.how, number(j.detectable))
 		}
 	}
@@ -76,19 +88,21 @@ func (m *robustMachine) against(bases []*robustMachine) Verdict {
 
 func rateWord(rate float64) string { return signed(rate) + " MB/h" }
 
-// contrast is the difference between a process and the same process of base runs.
+// contrast is the difference between a process and the same process of base
+// runs.
 type contrast struct {
 	finding
 	t float64
-	// how they were aligned; bases and does name the base runs.
+	// how the runs were aligned; bases and does name the base runs.
 	how, bases, does string
-	// proved: a leak but for what the process does itself. headRises: it grows itself. matched: the base
-	// runs grow alike.
+	// proved: a leak, apart from what the process does itself. headRises: it
+	// grows itself. matched: the base runs grow alike.
 	proved, headRises, matched bool
 	shares                     shares
 }
 
-// compare aligns a process with those of base runs: by loops, by time, or if they restart by their age.
+// compare aligns a process with those of base runs: by loops, by time or, if
+// they restart, by age.
 func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	d := contrast{bases: "the base run", does: "the base run does"}
 	if len(bases) > 1 {
@@ -108,7 +122,9 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	}
 	d.how = how
 	window := time.Duration(hours * float64(time.Hour))
-	d.finding = finding{sight: sight{window: window}, begins: m.axis.origin, ends: m.axis.at(), before: noRecord}
+	d.finding = finding{
+		lookResult: lookResult{window: window}, begins: m.axis.origin, ends: m.axis.at(), before: noRecord,
+	}
 	s := scale{hours: hours, need: baseNeed, family: m.families(), before: noRecord}
 	d.judge(levels, s)
 	d.t = d.drift.T()
@@ -118,7 +134,7 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	if d.proved {
 		quiet = withoutLine(levels)
 	}
-	d.detectable = reachSafety * slowestFound(baseNeed/hours, func(rate float64) bool {
+	d.detectable = detectableSafety * slowestFound(baseNeed/hours, func(rate float64) bool {
 		var f finding
 		y := append([]float64(nil), quiet...)
 		for i := range y {
@@ -135,8 +151,8 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	return d, true
 }
 
-// matches reports whether base runs grow alike: by the part of the rate that they share, and a difference
-// that is not more than chance.
+// matches reports whether base runs grow alike: by the part of the rate that
+// they share, and by a difference that is not more than chance.
 func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
 	if d.t > doubtfulT && d.growth >= baseNeed {
 		return false
@@ -150,8 +166,9 @@ func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
 	return m.lives.count == 0 && own.low > 0 && meanOf(rates) >= matchingPart*own.rate
 }
 
-// spread holds a difference to how much base runs differ among themselves:
-// t = (head - mean) / (sd sqrt(1 + 1/k)), Student's with k-1 degrees of freedom.
+// spread compares a difference with how much base runs differ among themselves:
+// t = (head - mean) / (sd sqrt(1 + 1/k)), Student's with k-1 degrees of
+// freedom.
 func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 	k := len(bases)
 	if k < runsForSpread {
@@ -170,10 +187,11 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 	}
 }
 
-// beyondSpread is by how many standard deviations, and for how many degrees of freedom, a rate is above those
-// of base runs, whose standard errors are known. A few runs may agree by chance, and no run is known better than
-// its own noise. Runs that differ by no more than that tell nothing else, and their noise is known from many
-// levels.
+// beyondSpread returns by how many standard deviations, and for how many
+// degrees of freedom, a rate is above those of base runs with known standard
+// errors. A few runs may agree by chance, and no run is known better than its
+// own noise. Runs that differ by no more than that carry no other information,
+// and their noise is known from many levels.
 func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	k := float64(len(rates))
 	noise := 0.0
@@ -189,7 +207,8 @@ func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	return t, k - 1
 }
 
-// differences is the levels of a process less the mean of those of base runs.
+// differences returns the levels of a process less the mean of those of base
+// runs.
 func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, hours float64, how string) {
 	var sum []float64
 	n := 0
@@ -213,8 +232,8 @@ func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, h
 	return sum, hours, how
 }
 
-// compareLives compares processes that restart by the rates of their lives: what each life does, a
-// warm-up, is in both.
+// compareLives compares processes that restart by the rates of their lives.
+// What each life does, a warm-up, is in both.
 func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contrast, bool) {
 	p, ok := m.poolLives()
 	if !ok {
@@ -253,7 +272,7 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// Deaths of memory that no base run has are no warm-up.
+	// Deaths of memory that no base run has are not a warm-up.
 	d.matched = d.t <= doubtfulT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares
@@ -266,7 +285,8 @@ type robustLives struct {
 	pool    pool
 }
 
-// difference is the floors of both less each other, aligned by loops or by time.
+// difference returns the floors of both less each other, aligned by loops or by
+// time.
 func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours float64, name string) {
 	if diff, part := m.loops.floors.against(&base.loops.floors); diff != nil {
 		slots := float64(m.loops.floors.last - m.loops.began)
@@ -297,8 +317,8 @@ func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours
 	return levels, float64(count*each*size) * slotTime.Hours(), "by time"
 }
 
-// minutesApart is the difference minute by minute, of runs that have no more than two hours in common: floors
-// would be too coarse for half an hour.
+// minutesApart returns the difference minute by minute, for runs that have at
+// most two hours in common: floors would be too coarse for half an hour.
 func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hours float64) {
 	n := min(m.axis.closed, base.axis.closed) / lifeSlots
 	if n > lifeLevels || time.Duration(n*lifeSlots)*slotTime < shortest {
@@ -320,7 +340,7 @@ func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hou
 	return levels, float64(count*each*lifeSlots) * slotTime.Hours()
 }
 
-// floorAt is the mean of so many floors.
+// floorAt returns the mean of so many floors.
 func (t *track) floorAt(i, each int) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range t.bins[i*each : (i+1)*each] {

@@ -8,42 +8,45 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// finding is what the end verdict knows about one series.
+// finding is the end verdict on one series.
 type finding struct {
-	sight
-	// begins and ends are the window on the device's clock; early: it ends before the stretch does.
+	lookResult
+	// begins and ends are the window on the device's clock; early: it ends
+	// before the stretch does.
 	begins, ends time.Duration
 	early        bool
-	// trimmed in MB is what fell away at once within the window, at fellAt on the device's clock, and was
-	// added again before it was judged.
+	// trimmed in MB is a sudden fall within the window, at fellAt on the
+	// device's clock, that was added back before judging.
 	trimmed float64
 	fellAt  time.Duration
-	// rate in MB/h with its 95 % interval; known reports that there is one.
+	// rate in MB/h with its 95 % interval; known reports whether there is one.
 	rate, low, high float64
 	known           bool
-	// sigma is the standard deviation of the levels about the line in MB, se the
-	// standard error of the rate in MB/h.
+	// sigma is the standard deviation of the levels about the line in MB, se
+	// the standard error of the rate in MB/h.
 	sigma, se float64
-	// detectable in MB/h is the slowest leak that the series would have shown, lately the same for one
-	// that began an hour before the end; 0 if unknown, infinite if none would have been shown.
+	// detectable in MB/h is the slowest leak that the series would have shown,
+	// lately the same for one that began an hour before the end. 0 if unknown,
+	// infinite if no leak would have been shown.
 	detectable, lately float64
-	// higher is by how much the last sixth of the levels is above the first, in MB;
-	// rises reports that this is more than noise.
+	// higher is by how much the last sixth of the levels is above the first, in
+	// MB. rises reports that this exceeds the noise.
 	higher float64
 	rises  bool
-	// levels are those that were judged, each apart in hours.
+	// levels are the judged levels, each apart in hours.
 	levels []float64
 	apart  float64
-	// before is the highest level from before the window, minus infinity for none.
+	// before is the highest level from before the window, minus infinity for
+	// none.
 	before float64
-	// ratchet counts the rises of a series that hardly ever falls, some in each third of it if it is
-	// even; lumps: it is a leak by these alone.
+	// ratchet counts the rises of a series that hardly ever falls, with some in
+	// each third of it if it is even. lumps: it is a leak by these alone.
 	ratchet int
 	even    bool
 	lumps   bool
 }
 
-// scale says how levels become a judgement.
+// scale is how levels are judged.
 type scale struct {
 	// hours that the levels cover, need in MB of growth.
 	hours, need float64
@@ -53,22 +56,24 @@ type scale struct {
 	before float64
 }
 
-// needed is the growth in MB that a window must show.
+// needed returns the growth in MB that a window must show.
 func needed(hours float64) float64 {
 	return max(leastGrowth, shortGrowth-hourGrowth*hours)
 }
 
-// slots of a time.
+// slots returns the number of slots of a time.
 func slotsOf(d time.Duration) int { return int(d / slotTime) }
 
-// skipped is the first slot that counts: the first tenth, at most 15 min, is every process's warm-up.
+// skipped is the first slot that counts. The first tenth, at most 15 min, is
+// warm-up in every process.
 func (m *robustMachine) skipped() int {
 	return min(m.axis.closed/10, slotsOf(15*time.Minute))
 }
 
-// ends judges one track over the whole stretch without its beginning, over later parts of it, and over
-// parts that end earlier if what grew there is still there. It returns the first that shows a leak, or
-// else the whole.
+// ends judges one track over the entire stretch without its beginning, over
+// later parts of it, and over parts that end earlier if what grew there is
+// still there. It returns the first that shows a leak, or else the entire
+// stretch.
 func (m *robustMachine) ends(t *track, others *track, family float64) finding {
 	whole := m.endingAt(t, others, m.axis.closed, family)
 	if whole.reason == fires || others != nil {
@@ -107,7 +112,8 @@ func (m *robustMachine) endingAt(t *track, others *track, to int, family float64
 	return whole
 }
 
-// starts are the slots at which the parts begin that end at a slot, the whole first.
+// starts returns the slots at which the parts begin that end at a slot, the
+// longest first.
 func (m *robustMachine) starts(to int) []int {
 	out := append(make([]int, 0, 1+len(endParts)), m.skipped())
 	for _, p := range endParts {
@@ -122,8 +128,8 @@ func (m *robustMachine) starts(to int) []int {
 	return out
 }
 
-// knownEnds are the slots before the last at which something is known to have ended: the workload, or
-// the last of its loops.
+// knownEnds returns the slots before the last at which something is known to
+// have ended: the workload, or the last of its loops.
 func (m *robustMachine) knownEnds() []int {
 	var out []int
 	for _, slot := range []int{m.workEnd, m.loops.lastMark} {
@@ -134,15 +140,16 @@ func (m *robustMachine) knownEnds() []int {
 	return out
 }
 
-// stays reports whether what grew up to a slot is still there in all that follows.
+// stays reports whether what grew up to a slot is still there in all that
+// follows.
 func (m *robustMachine) stays(t *track, f *finding, to int) bool {
 	k := max(1, len(f.levels)/6)
 	begin, end := median(f.levels[:k]), median(f.levels[len(f.levels)-k:])
 	return m.lowestAfter(t, to)-begin >= stillThere*(end-begin)
 }
 
-// lowestAfter is the lowest level after a slot in MB, each the median of three floors; infinite if there is
-// none.
+// lowestAfter returns the lowest level after a slot in MB, each the median of
+// three floors, or infinity if there is none.
 func (m *robustMachine) lowestAfter(t *track, to int) float64 {
 	lowest := math.Inf(1)
 	bins := t.bins[min(len(t.bins), (to+m.axis.binSlots-1)/m.axis.binSlots):]
@@ -163,7 +170,7 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 		return f
 	}
 	if others != nil {
-		// What shows in the total is found there.
+		// Growth that shows in the total is found there.
 		switch end := highEnd(y); {
 		case end < needed(f.window.Hours())/2:
 			f.reason = small
@@ -181,9 +188,11 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 	return f
 }
 
-// levelsOf cuts the slots from one to another into levels, fewer where holes leave some empty, and sets
-// the window of f, or the reason why there are none.
-func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *finding) (y []float64, at stretch, ok bool) {
+// levelsOf divides the slots from one to another into levels, fewer where holes
+// leave some empty. It sets the window of f, or the reason why there are no
+// levels.
+func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *finding) (y []float64, at stretch,
+	ok bool) {
 	for most := endBlocks; most >= leastBlocks; most -= leastBlocks {
 		n, hours := 0, 0.0
 		at, n, hours = m.cut(from, to, most)
@@ -202,8 +211,9 @@ func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *f
 	return nil, at, false
 }
 
-// cut is the stretch between two slots, into how many blocks to cut it, at most so many, and its hours.
-// What the ring holds is cut by slots; more than that by floors, each block of equally many.
+// cut returns the stretch between two slots, the number of blocks to divide it
+// into, at most so many, and its hours. What the ring holds is divided by
+// slots, a longer stretch by floors, each block with the same number of floors.
 func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float64) {
 	slots := to - from
 	if slots <= 0 {
@@ -223,7 +233,7 @@ func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float6
 	return at, n, float64(n*each*m.axis.binSlots) * slotTime.Hours()
 }
 
-// judge decides about levels that are equally far apart.
+// judge judges levels that are equally far apart.
 func (f *finding) judge(y []float64, s scale) {
 	n := len(y)
 	f.need, f.blocks = s.need, n
@@ -251,7 +261,7 @@ func (f *finding) inLumps(y []float64, s scale) bool {
 	return enough && f.even && f.growth >= s.need
 }
 
-// interval is the rate with its 95 % interval.
+// interval sets the rate with its 95 % interval.
 func (f *finding) interval(y []float64, each float64) {
 	d := trend.FitDrift(y, rateRaise)
 	half := students().rate[d.N] * d.SE
@@ -261,9 +271,10 @@ func (f *finding) interval(y []float64, each float64) {
 	f.sigma = math.Sqrt(shapes.Line / float64(len(y)-2))
 }
 
-// ratchet counts the rises of a series that rises in steps and hardly ever falls: an activity with its
-// pictures that is kept whenever it was opened. Rises of neighbouring levels are one. It is 0 if what
-// falls is more than a tenth of what rises; even reports that each third of the series has a rise.
+// ratchet counts the rises of a series that rises in steps and hardly ever
+// falls, like an activity whose pictures are kept whenever it was opened.
+// Adjacent rises count as one. It is 0 if the falls exceed a tenth of the
+// rises. even reports that each third of the series has a rise.
 func ratchet(y []float64) (rises int, even bool) {
 	noise := max(leastRise, ratchetSigmas*math.Sqrt2*noiseOf(y))
 	var thirds [3]int
@@ -290,8 +301,8 @@ func ratchet(y []float64) (rises int, even bool) {
 	return thirds[0] + thirds[1] + thirds[2], thirds[0] > 0 && thirds[1] > 0 && thirds[2] > 0
 }
 
-// noiseOf is the standard deviation of levels about what they follow, by the median change from one to
-// the next: steps and lines hardly move it.
+// noiseOf returns the standard deviation of levels about what they follow, by
+// the median change from one to the next, which steps and lines hardly affect.
 func noiseOf(y []float64) float64 {
 	var scratch [maxLevels]float64
 	changes := scratch[:0]
@@ -301,9 +312,9 @@ func noiseOf(y []float64) float64 {
 	return normalMAD * middle(changes) / math.Sqrt2
 }
 
-// splice is a track in which once something fell away at once (a trim, a screen that closed), as if it had
-// not. at is the floor of the fall, fall its height in MB, first and second are the slopes before and after
-// it, per floor.
+// splice is a track with one sudden fall (a trim, a screen that closed)
+// removed. at is the floor of the fall, fall its height in MB, first and second
+// are the slopes before and after it, per floor.
 type splice struct {
 	track         *track
 	at            int
@@ -311,10 +322,11 @@ type splice struct {
 	first, second float64
 }
 
-// starts are the slots at which the parts begin that are judged.
+// starts are the slots at which the judged parts begin.
 func (s *splice) starts(m *robustMachine) [2]int { return [2]int{m.skipped(), m.axis.closed / 4} }
 
-// splice finds the one fall of a track. A series that falls more than once is a sawtooth.
+// splice finds the single fall of a track. A series that falls more than once
+// is a sawtooth.
 func (m *robustMachine) splice(t *track) (splice, bool) {
 	if m.axis.length() < spliceTime {
 		return splice{}, false
@@ -324,7 +336,9 @@ func (m *robustMachine) splice(t *track) (splice, bool) {
 	if !ok || at < hour || len(t.bins)-at < hour {
 		return splice{}, false
 	}
-	s := splice{at: at, fall: fall, first: binSlope(t.bins[m.skipped()/m.axis.binSlots : at]), second: binSlope(t.bins[at+2:])}
+	s := splice{
+		at: at, fall: fall, first: binSlope(t.bins[m.skipped()/m.axis.binSlots : at]), second: binSlope(t.bins[at+2:]),
+	}
 	copied := *t
 	copied.bins = slices.Clone(t.bins)
 	for i := at; i < len(copied.bins); i++ {
@@ -335,15 +349,16 @@ func (m *robustMachine) splice(t *track) (splice, bool) {
 	return s, true
 }
 
-// alike reports whether two slopes are those of one leak.
+// alike reports whether two slopes can be those of one leak.
 func alike(first, second float64) bool {
 	return first > 0 && second >= first*alikeSlopes && first >= second*alikeSlopes
 }
 
-// spliced judges a track without its one fall: a leak grows at its rate before and after.
+// spliced judges a track without its single fall. A leak grows at the same rate
+// before and after.
 func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
 	s, ok := m.splice(t)
-	if !ok || !alike(s.first, s.second) || m.tooth(t, &s) {
+	if !ok || !alike(s.first, s.second) || m.isSawtooth(t, &s) {
 		return finding{}, false
 	}
 	for _, from := range s.starts(m) {
@@ -355,8 +370,9 @@ func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
 	return finding{}, false
 }
 
-// tooth reports whether the fall gave back what had grown before it: a cache that is emptied when it is full.
-func (m *robustMachine) tooth(t *track, s *splice) bool {
+// isSawtooth reports whether the fall returned what had grown before it, like a
+// cache that is emptied when it is full.
+func (m *robustMachine) isSawtooth(t *track, s *splice) bool {
 	var scratch [8]float64
 	skip := m.skipped() / m.axis.binSlots
 	begin := middle(appendKnown(scratch[:0], t.bins[skip:min(skip+3, s.at)]))
@@ -364,7 +380,8 @@ func (m *robustMachine) tooth(t *track, s *splice) bool {
 	return math.Abs(s.fall-(top-begin)) <= toothPart*(top-begin)
 }
 
-// fallOf finds the one fall in floors that is far larger than any other change within two floors.
+// fallOf finds the single fall in floors that is far larger than any other
+// change within two floors.
 func fallOf(bins []float32) (at int, fall float64, ok bool) {
 	change := func(i int) float64 { return float64(bins[i+1] - bins[i-1]) }
 	largest := 0.0
@@ -387,7 +404,7 @@ func fallOf(bins []float32) (at int, fall float64, ok bool) {
 	return at, before - after, before-after >= largest/2
 }
 
-// binSlope is the slope of floors, per floor.
+// binSlope returns the slope of floors, per floor.
 func binSlope(bins []float32) float64 {
 	y := make([]float64, len(bins))
 	for i, v := range bins {
@@ -398,17 +415,17 @@ func binSlope(bins []float32) float64 {
 }
 
 const (
-	// riseSigmas of the levels about their line is a rise worth telling.
+	// riseSigmas of the levels about their line is a rise worth reporting.
 	riseSigmas = 3.0
 )
 
-// highEnd is by how much the last sixth of the levels is above the first.
+// highEnd returns by how much the last sixth of the levels is above the first.
 func highEnd(y []float64) float64 {
 	k := max(1, len(y)/6)
 	return median(y[len(y)-k:]) - median(y[:k])
 }
 
-// decide is the end verdict: all that a leak must show, the cheap tests first.
+// decide is the end verdict: all conditions for a leak, the cheap tests first.
 func (f *finding) decide(y []float64, s scale) reason {
 	n := len(y)
 	if f.growth < s.need {
@@ -429,17 +446,17 @@ func (f *finding) decide(y []float64, s scale) reason {
 		return early
 	case m2-m1 < leastStart*even:
 		return late
-	case jumpy(y, f.growth):
+	case dominatedByJumps(y, f.growth):
 		return stepped
-	case !f.tops(y, s.before):
+	case !f.endsHighest(y, s.before):
 		return visited
 	}
 	return f.shape(y, s)
 }
 
-// jumpy says whether one or two rises between neighbouring levels, each the median of
-// three, are too much of the growth.
-func jumpy(y []float64, growth float64) bool {
+// dominatedByJumps reports whether one or two rises between adjacent levels, each the
+// median of three, are too large a part of the growth.
+func dominatedByJumps(y []float64, growth float64) bool {
 	n := len(y)
 	before, largest, second := 0.0, 0.0, 0.0
 	for i := range y {
@@ -457,9 +474,10 @@ func jumpy(y []float64, growth float64) bool {
 	return largest > largestRise*growth || largest+second > 1.5*largestRise*growth
 }
 
-// tops reports whether the last sixth is above all others, and clearly above all levels from before: a
-// tooth of a slow sawtooth ends where the one before it did.
-func (f *finding) tops(y []float64, before float64) bool {
+// endsHighest reports whether the last sixth is above all others, and clearly above
+// all levels from before. The end of a tooth of a slow sawtooth is no higher
+// than the end of the previous tooth.
+func (f *finding) endsHighest(y []float64, before float64) bool {
 	n := len(y)
 	k := n / 6
 	top := before + aboveBefore*f.growth
@@ -471,7 +489,7 @@ func (f *finding) tops(y []float64, before float64) bool {
 
 func (f *finding) shape(y []float64, s scale) reason {
 	shapes := trend.FitShapes(y)
-	// Of many leak-free processes one looks straight by chance.
+	// Of many processes without leaks one looks straight by chance.
 	strictness := math.Log(s.family)
 	if shapes.Line > (1-endExplained-strictness/50)*shapes.Constant {
 		return scattered
@@ -479,9 +497,10 @@ func (f *finding) shape(y []float64, s scale) reason {
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
 	curve := curveBetter - strictness
 	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3))+curve && !steady(y, f.drift) {
-		return slowing // what has levelled off fails the rule about its pace before
+		return slowing // the pace rule above already rejects levels that flatten out
 	}
-	if line > shapes.BIC(shapes.Step, 3) || line > min(shapes.BIC(shapes.TwoSteps, 5), shapes.BIC(shapes.ThreeSteps, 7))+stepsBetter {
+	if line > shapes.BIC(shapes.Step, 3) ||
+		line > min(shapes.BIC(shapes.TwoSteps, 5), shapes.BIC(shapes.ThreeSteps, 7))+stepsBetter {
 		return stepped
 	}
 	return fires

@@ -9,10 +9,11 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// maxLevels is the most that a window is cut into.
+// maxLevels is the largest number of levels of a window.
 const maxLevels = 64
 
-// quantiles are Student's, by the number of levels: one costs as much as a whole look.
+// quantiles are Student's, by the number of levels. Computing one costs as much
+// as an entire look.
 type quantiles struct {
 	look, keep, end, rate, share [maxLevels + 1]float64
 }
@@ -69,8 +70,8 @@ var reasonTexts = [...]string{
 	slowing:   "grows more slowly than before",
 }
 
-// sight is what one window shows.
-type sight struct {
+// lookResult is the result of a look at one window.
+type lookResult struct {
 	window time.Duration
 	reason reason
 	drift  trend.Drift
@@ -81,16 +82,16 @@ type sight struct {
 }
 
 // perHour is the slope in MB/h.
-func (s sight) perHour() float64 {
+func (s lookResult) perHour() float64 {
 	if s.window <= 0 {
 		return 0
 	}
 	return s.growth / s.window.Hours()
 }
 
-func (s sight) text(series string) string {
+func (s lookResult) text(series string) string {
 	if s.reason == tooShort {
-		return fmt.Sprintf("%s: nothing to look at before %s", series, minutesText(s.window))
+		return fmt.Sprintf("%s: needs at least %s of data", series, minutesText(s.window))
 	}
 	t := s.drift.T()
 	if s.blocks == 0 || math.IsNaN(t) {
@@ -100,14 +101,14 @@ func (s sight) text(series string) string {
 		number(s.growth), number(s.need), number(s.perHour()), tText(finite(t)), reasonTexts[s.reason])
 }
 
-// stage is how many looks in a row have fired before this one.
+// stage is how many consecutive looks have fired before this one.
 type stage int
 
-// look looks at one track through all windows and gives the first that shows a leak, or
-// the one that came closest to it. A dimension is looked at for growth that its total
-// does not show, others; its readings are too rare for short windows.
-func (m *robustMachine) look(t *track, s stage, others *track) sight {
-	best := sight{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
+// look tests all windows of one track and returns the first that shows a leak,
+// or the one that came closest to it. A dimension is tested for growth that its
+// total, others, does not show. Its readings are too rare for short windows.
+func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
+	best := lookResult{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
 	if others != nil {
 		best.window = dimensionMinutes * time.Minute
 	}
@@ -121,7 +122,7 @@ func (m *robustMachine) look(t *track, s stage, others *track) sight {
 		if others != nil && w.minutes < dimensionMinutes {
 			continue
 		}
-		got, passed := m.glance(t, s, others, w, slots)
+		got, passed := m.lookAt(t, s, others, w, slots)
 		if got.reason == fires {
 			return got
 		}
@@ -135,8 +136,8 @@ func (m *robustMachine) look(t *track, s stage, others *track) sight {
 // dimensionMinutes is the shortest window for a dimension.
 const dimensionMinutes = 60
 
-// ending is the stretch of so many slots that ends now, and into how many blocks to cut
-// it: floors where they are fine enough, else slots.
+// ending returns the stretch of so many slots that ends now, and the number of
+// blocks to divide it into: floors where they are fine enough, else slots.
 func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 	bins := slots / m.axis.binSlots
 	if !floors && bins < blocks && slots <= ringSlots {
@@ -148,12 +149,13 @@ func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 // leastBlocks make a window.
 const leastBlocks = 12
 
-// glance looks through one window. The tests come in the order of their cost; passed
-// counts those that did not refuse.
-func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, slots int) (out sight, passed int) {
+// lookAt tests one window. The tests come in the order of their cost; passed
+// counts those that passed.
+func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, slots int) (out lookResult,
+	passed int) {
 	var scratch [maxLevels]float64
-	out = sight{window: time.Duration(w.minutes) * time.Minute, need: w.need}
-	refuse := func(r reason) (sight, int) { out.reason = r; return out, passed }
+	out = lookResult{window: time.Duration(w.minutes) * time.Minute, need: w.need}
+	refuse := func(r reason) (lookResult, int) { out.reason = r; return out, passed }
 	if s > 1 && w.minutes <= shortMinutes {
 		out.need *= shortProof
 	}
@@ -161,7 +163,8 @@ func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, 
 	if at.from < 0 || n < leastBlocks {
 		return refuse(tooShort)
 	}
-	// Most windows end here: below half of their rise is asked for once more, exactly.
+	// Most windows end here. Half of the needed rise is enough, because the
+	// exact test follows.
 	if t.rise(slots/m.axis.binSlots) < out.need/4 {
 		return refuse(small)
 	}
@@ -206,10 +209,11 @@ func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, 
 	return out, passed
 }
 
-// pooled tests a short window once more with what the windows before it tell of the
-// noise: a window that is as short as the noise is slow cannot tell it itself.
-func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *sight) bool {
-	if w.minutes > pooledMinutes || len(y) < w.blocks || m.axis.closed < (1+pooledWindows)*slots || (1+pooledWindows)*slots > ringSlots {
+// pooled tests a short window again with the noise of the windows before it. A
+// window that is as short as the noise is slow cannot show that noise itself.
+func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *lookResult) bool {
+	if w.minutes > pooledMinutes || len(y) < w.blocks || m.axis.closed < (1+pooledWindows)*slots ||
+		(1+pooledWindows)*slots > ringSlots {
 		return false
 	}
 	var noise trend.Noise
@@ -231,8 +235,8 @@ func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, 
 	return true
 }
 
-// record says whether the end of a window is above every level from before it, each
-// over a sixth of the window.
+// record reports whether the end of a window is above every level from before
+// it, each over a sixth of the window.
 func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth float64) bool {
 	n := len(y)
 	end := m.axis.binned
@@ -244,9 +248,10 @@ func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth floa
 	return median(y[n-n/6:]) >= top+recordPart*growth+recordSigmas*sigma
 }
 
-// levelsBefore is the highest level before floor end, each a median of so many floors,
-// and how much it changes from one to the next; 0 where fewer than two changes are
-// known, minus infinity where there is no level.
+// levelsBefore returns the highest level before floor end, each a median of so
+// many floors, and how much it changes from one to the next. The change is 0 if
+// fewer than two changes are known; the level is minus infinity if there is
+// none.
 func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	var scratch [maxBins]float64
 	top, squares, changes := math.Inf(-1), 0.0, 0
@@ -270,8 +275,8 @@ func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	return top, math.Sqrt(squares / float64(changes))
 }
 
-// hidden says whether the growth of a dimension does not show in the total, because
-// other memory went: what shows there is found there.
+// hidden reports whether the growth of a dimension does not show in the total
+// because other memory shrank. Growth that shows in the total is found there.
 func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) bool {
 	var scratch [maxLevels]float64
 	y, ok := total.levels(scratch[:], at, n)
@@ -281,8 +286,8 @@ func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) 
 	return median(y[n-n/4:])-median(y[:n/4]) < growth/4
 }
 
-// shapeOf says whether a line, or a line after a flat part, describes the levels better
-// than everything that is no leak.
+// shapeOf reports whether a line, or a line after a flat part, describes the
+// levels better than every shape that is not a leak.
 func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	shapes := trend.FitShapes(y)
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
@@ -296,7 +301,8 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	if s > 1 && shapes.Line > (1-explained)*shapes.Constant {
 		return scattered
 	}
-	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3), shapes.BIC(shapes.Constant, 1))-better {
+	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3),
+		shapes.BIC(shapes.Constant, 1))-better {
 		return curved
 	}
 	if line > stepsBIC(shapes)-steps || s > 1 && line > shapes.BIC(shapes.Step, 3) {
@@ -305,8 +311,8 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	return fires
 }
 
-// steady says whether levels that some curve fits better grow evenly all the same: with
-// little noise a curve that nobody would see wins by the BIC.
+// steady reports whether levels that fit some curve better still grow evenly.
+// With little noise a curve that nobody would notice wins by the BIC.
 func steady(y []float64, d trend.Drift) bool {
 	q := len(y) / 4
 	early, late := meanOf(y[q:2*q])-meanOf(y[:q]), meanOf(y[len(y)-q:])-meanOf(y[len(y)-2*q:len(y)-q])
@@ -317,8 +323,8 @@ func stepsBIC(s trend.Shapes) float64 {
 	return min(s.BIC(s.Step, 3), s.BIC(s.TwoSteps, 5), s.BIC(s.ThreeSteps, 7)+threeStepsCost)
 }
 
-// keepsPace says whether the floors since the first look have grown as it foretold.
-// Floors that are missing say nothing against it.
+// keepsPace reports whether the floors since the first look have grown as it
+// predicted. Missing floors are no evidence against it.
 func (m *robustMachine) keepsPace(t *track) bool {
 	n := len(t.bins)
 	if n < 5 || m.axis.binSlots != firstBin {
@@ -336,13 +342,15 @@ func (m *robustMachine) keepsPace(t *track) bool {
 	return rise >= pacePart*foretold-sigmas*m.firstSigma
 }
 
-// pairRise is how far the two floors up to number k are above the two before.
+// pairRise returns how far the two floors up to number k are above the two
+// before.
 func pairRise(t *track, k int) float64 {
 	b := t.bins
 	return float64(b[k]+b[k-1]-b[k-2]-b[k-3]) / 2
 }
 
-// pairSigma is the standard deviation of pairRise over the floors of a window.
+// pairSigma returns the standard deviation of pairRise over the floors of a
+// window.
 func pairSigma(t *track, window time.Duration) float64 {
 	n := len(t.bins)
 	var sum, square, count float64

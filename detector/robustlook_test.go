@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// glance has a machine see a process that rises by so many MB an hour until some minute,
-// and then falls or rises at another rate, with noise, and shows it every five minutes.
-func glance(r *rand.Rand, show func(*robustMachine)) {
+// playSlopes has a machine watch a process that rises by so many MB an hour
+// until some minute, and then falls or rises at another rate, with noise, and
+// shows it every five minutes.
+func playSlopes(r *rand.Rand, show func(*robustMachine)) {
 	m := newRobustMachine(RobustPolicy())
 	length := time.Duration(70+r.IntN(240)) * time.Minute
 	turn := time.Duration(r.Float64() * 1.2 * float64(length))
@@ -26,38 +27,43 @@ func glance(r *rand.Rand, show func(*robustMachine)) {
 	}
 }
 
-// plainMedian is the middle of sorted values, or the mean of the two in the middle.
+// plainMedian is the middle of sorted values, or the mean of the two in the
+// middle.
 func plainMedian(y []float64) float64 {
 	y = slices.Sorted(slices.Values(y))
 	return (y[(len(y)-1)/2] + y[len(y)/2]) / 2
 }
 
-// Of each window that grows and is not noise: the growth is that of its line over all its
-// blocks, also where the windows before it tell the noise; and its end counts only where
-// the last quarter is above the one before and the rise is at least half of the line's.
-func TestGlance(t *testing.T) {
+// For each window that grows and is not noise, the growth is that of its line
+// over all its blocks, also if the windows before it show the noise. Its end
+// counts only if the last quarter is above the one before and the rise is at
+// least half of the line's.
+func TestLookAt(t *testing.T) {
 	ends, alone, short := 0, 0, 0
 	for seed := range uint64(300) {
-		glance(rand.New(rand.NewPCG(seed, 17)), func(m *robustMachine) {
+		playSlopes(rand.New(rand.NewPCG(seed, 17)), func(m *robustMachine) {
 			for i := range lookWindows {
 				w := &lookWindows[i]
 				slots := w.minutes * int(time.Minute/slotTime)
 				if slots > m.axis.closed {
 					break
 				}
-				got, passed := m.glance(m.tracks[totalTrack], 0, nil, w, slots)
+				got, passed := m.lookAt(m.tracks[totalTrack], 0, nil, w, slots)
 				if passed < 2 || got.reason == noise {
 					continue
 				}
-				if line := got.drift.Slope * float64(got.blocks); got.growth < got.need || math.Abs(got.growth-line) > 1e-9*line {
-					t.Errorf("seed %d, %d min: growth %g, the line's %g, needs %g", seed, w.minutes, got.growth, line, got.need)
+				if line := got.drift.Slope * float64(got.blocks); got.growth < got.need ||
+					math.Abs(got.growth-line) > 1e-9*line {
+					t.Errorf("seed %d, %d min: growth %g, the line's %g, needs %g", seed, w.minutes, got.growth, line,
+						got.need)
 				}
 				if got.drift.T() < m.student.look[got.blocks] {
 					t.Errorf("seed %d, %d min: t %g", seed, w.minutes, got.drift.T())
 				}
 				below, little := endOf(t, m, w, slots, got.growth)
 				if fell := got.reason == fallsBack; fell != (below || little) {
-					t.Errorf("seed %d, %d min: %s; below the quarter before: %v, less than half of the line: %v", seed, w.minutes, reasonTexts[got.reason], below, little)
+					t.Errorf("seed %d, %d min: %s; below the quarter before: %v, less than half of the line: %v", seed,
+						w.minutes, reasonTexts[got.reason], below, little)
 				}
 				if got.reason != fallsBack {
 					ends++
@@ -71,12 +77,12 @@ func TestGlance(t *testing.T) {
 		})
 	}
 	if ends < 100 || alone < 20 || short < 100 {
-		t.Errorf("%d windows that end high, %d refused by one of the two rules, %d short ones", ends, alone, short)
+		t.Errorf("%d windows that end high, %d rejected by one of the two rules, %d short ones", ends, alone, short)
 	}
 }
 
-// endOf says whether the last quarter of a window is not above the one before, and whether
-// it is above the first by less than half of the growth.
+// endOf reports whether the last quarter of a window is not above the one
+// before, and whether it is above the first by less than half of the growth.
 func endOf(t *testing.T, m *robustMachine, w *lookWindow, slots int, growth float64) (below, little bool) {
 	t.Helper()
 	var scratch [maxLevels]float64

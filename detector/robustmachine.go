@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// The tracks of a process: the total, then the dimensions that are series of their own, at last the total
-// of the breakdowns.
+// The tracks of a process: the total, then the dimensions that are series of
+// their own, and last the total of the breakdowns.
 const (
 	totalTrack = iota
 	javaTrack
@@ -27,9 +27,9 @@ var trackDimensions = [numTracks]Dimension{
 	stackTrack: Stack, codeTrack: Code, otherTrack: PrivateOther, wholeTrack: Total,
 }
 
-// hiddenTracks are the dimensions that can be a leak although the total does not grow.
-// Code and Private Other are not among them: the kernel and the runtime move memory
-// between them and away (rationale.md, Capture).
+// hiddenTracks are the dimensions that can leak although the total does not
+// grow. Code and Private Other are not among them, because the kernel and the
+// runtime move memory between them and elsewhere (rationale.md, Capture).
 var hiddenTracks = [...]int{javaTrack, nativeTrack, graphicsTrack, stackTrack}
 
 // robustMachine is the state machine of policy "robust".
@@ -42,13 +42,15 @@ type robustMachine struct {
 	jumps  jumps
 
 	state, worst State
-	// heard is the worst state of this stretch.
-	heard State
-	kind  LeakKind
-	// row counts the looks in a row that fired, faded those that did not in LEAKING.
+	// stretchWorst is the worst state of this stretch.
+	stretchWorst State
+	kind         LeakKind
+	// row counts the consecutive looks that fired, faded those that did not
+	// fire in LEAKING.
 	row, faded int
-	// first is what the first of them saw, firstSigma how much pairs of floors move.
-	first      sight
+	// first is the result of the first of them, firstSigma how much pairs of
+	// floors vary.
+	first      lookResult
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
@@ -58,7 +60,8 @@ type robustMachine struct {
 	now, epoch                time.Duration
 	started                   bool
 	lastSample, lastBreakdown known.Duration
-	// previous is when the latest sample came, rhythm how long after the one before.
+	// previous is when the latest sample came, rhythm how long after the one
+	// before.
 	previous, rhythm time.Duration
 	// latest is the total of the latest sample in MB.
 	latest                        float64
@@ -72,16 +75,16 @@ type robustMachine struct {
 	// rebooted: the latest restart was one of the clock.
 	rebooted bool
 
-	quantity  Quantity
-	family    int
-	stretches int
-	past      past
-	lives     lives
-	reached   reached
-	// workEnd is the slot in which the workload ended, 0 for a workload that goes on.
-	workEnd   int
-	explainTo func(Look)
-	student   *quantiles
+	quantity   Quantity
+	family     int
+	stretches  int
+	past       past
+	lives      lives
+	detectable detectableCache
+	// workEnd is the slot in which the workload ended, 0 while it continues.
+	workEnd  int
+	lookFunc func(Look)
+	student  *quantiles
 }
 
 func newRobustMachine(p Policy) *robustMachine {
@@ -92,10 +95,11 @@ func newRobustMachine(p Policy) *robustMachine {
 	return m
 }
 
-// holeBegins is the age of the latest sample at which a look says nothing any more.
+// holeBegins is the age of the latest sample at which a look is no longer
+// possible.
 const holeBegins = 2 * time.Minute
 
-// maxBytes bounds the memory of a process that is believed: 1 PB.
+// maxBytes is the largest plausible memory of a process: 1 PB.
 const maxBytes = 1 << 50
 
 func (m *robustMachine) addSample(s Sample) []Transition {
@@ -116,7 +120,7 @@ func (m *robustMachine) addSample(s Sample) []Transition {
 	value := float64(s.Bytes) + m.driver.offset
 	m.latest = value / MB
 	m.tracks[totalTrack].add(value)
-	if jump, ok := m.jumps.hear(m, s.At, value); ok {
+	if jump, ok := m.jumps.add(m, s.At, value); ok {
 		steps = append(steps, jump)
 	}
 	return append(steps, m.relapsed()...)
@@ -129,22 +133,23 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 	}
 	steps := m.advance(b.At)
 	m.breakdowns++
-	m.disbelieve(&b)
-	if raised := m.driver.hear(b); raised != 0 {
+	m.dropImplausible(&b)
+	if raised := m.driver.add(b); raised != 0 {
 		m.tracks[totalTrack].raise(raised)
 		m.loops.after.raise(raised / MB)
 		m.jumps.raise(raised)
 	}
-	m.hearDimensions(b)
+	m.addDimensions(b)
 	if m.state == Confirming {
 		m.fresh++
 	}
 	return steps
 }
 
-// hearDimensions puts a breakdown on the tracks. Graphics is the rows where there are
-// any; the App Summary's figure is another quantity and starts the track again.
-func (m *robustMachine) hearDimensions(b Breakdown) {
+// addDimensions adds a breakdown to the tracks. Graphics is taken from the
+// rows if there are any. The App Summary's figure is another quantity and
+// restarts the track.
+func (m *robustMachine) addDimensions(b Breakdown) {
 	for i := javaTrack; i < numTracks; i++ {
 		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known {
 			m.tracks[i].add(float64(v.N))
@@ -159,16 +164,16 @@ func (m *robustMachine) hearDimensions(b Breakdown) {
 	}
 	if m.driver.sourceChanged {
 		m.driver.sourceChanged = false
-		m.tracks[graphicsTrack].blank()
+		m.tracks[graphicsTrack].clear()
 	}
 	m.graphicsSeen = m.graphicsSeen || graphics > 0
 	m.tracks[graphicsTrack].add(graphics)
 }
 
-// disbelieve makes unknown what no process can have.
-func (m *robustMachine) disbelieve(b *Breakdown) {
+// dropImplausible marks implausible values as unknown.
+func (m *robustMachine) dropImplausible(b *Breakdown) {
 	check := func(a *Amount) {
-		if a.Known && !believable(a.N) {
+		if a.Known && !plausible(a.N) {
 			*a = Amount{}
 			m.empty++
 		}
@@ -181,9 +186,9 @@ func (m *robustMachine) disbelieve(b *Breakdown) {
 	}
 }
 
-func believable(bytes int64) bool { return bytes >= 0 && bytes <= maxBytes }
+func plausible(bytes int64) bool { return bytes >= 0 && bytes <= maxBytes }
 
-// accept says whether a reading at a time is new, and takes the time.
+// accept reports whether a reading at a time is new, and records the time.
 func (m *robustMachine) accept(at time.Duration, last *known.Duration) bool {
 	if at < 0 || at < m.epoch || last.Known && at <= last.N {
 		return false
@@ -193,7 +198,8 @@ func (m *robustMachine) accept(at time.Duration, last *known.Duration) bool {
 	return true
 }
 
-// advance closes the slots before a time. A hole longer than MaxGap ends the stretch.
+// advance closes the slots before a time. A hole longer than MaxGap ends the
+// stretch.
 func (m *robustMachine) advance(at time.Duration) []Transition {
 	if !m.started {
 		m.axis, m.started = newAxis(at), true
@@ -203,13 +209,14 @@ func (m *robustMachine) advance(at time.Duration) []Transition {
 	if time.Duration(slot-m.axis.closed)*slotTime > m.policy.MaxGap {
 		m.holes++
 		sample, breakdown := m.lastSample, m.lastBreakdown
-		steps := m.breakOff(at, fmt.Sprintf("nothing was measured for %s", minutesText(at-m.axis.at())))
+		steps := m.endStretch(at, fmt.Sprintf("nothing was measured for %s", minutesText(at-m.axis.at())))
 		m.axis, m.started = newAxis(at), true
 		m.lastSample, m.lastBreakdown = sample, breakdown
 		return steps
 	}
 	var steps []Transition
-	// The axis may forget its begin meanwhile: the number of the slot changes then.
+	// The axis may drop its beginning meanwhile, which changes the number of
+	// the slot.
 	for m.axis.closed < m.axis.slot(at) {
 		steps = append(steps, m.closeSlot()...)
 	}
@@ -254,7 +261,7 @@ func (m *robustMachine) compact() {
 		m.axis.binSlots *= 2
 		return
 	}
-	// The axis begins where the floors that are left begin.
+	// The axis begins where the remaining floors begin.
 	gone := m.axis.binned * m.axis.binSlots
 	m.axis.origin += time.Duration(gone) * slotTime
 	m.axis.closed -= gone
@@ -262,14 +269,15 @@ func (m *robustMachine) compact() {
 	m.workEnd = max(0, m.workEnd-gone)
 }
 
-// observe is one look at all series. In a hole there is none: what comes after will tell.
+// observe takes one look at all series. There is none in a hole; the data after
+// it will decide.
 func (m *robustMachine) observe() []Transition {
 	if age := m.axis.at() - m.previous; age > holeBegins && age > 3*m.rhythm {
 		return nil
 	}
 	s := m.look(m.tracks[totalTrack], stage(m.row), nil)
 	leading := totalTrack
-	m.tell(totalTrack, s)
+	m.reportLook(totalTrack, s)
 	for _, i := range hiddenTracks {
 		if s.reason == fires {
 			break
@@ -278,7 +286,7 @@ func (m *robustMachine) observe() []Transition {
 			continue
 		}
 		got := m.look(m.tracks[i], stage(m.row), m.tracks[totalTrack])
-		m.tell(i, got)
+		m.reportLook(i, got)
 		if got.reason == fires {
 			s, leading = got, i
 		}
@@ -286,11 +294,11 @@ func (m *robustMachine) observe() []Transition {
 	return m.decide(s, leading)
 }
 
-func (m *robustMachine) tell(i int, s sight) {
-	if m.explainTo == nil {
+func (m *robustMachine) reportLook(i int, s lookResult) {
+	if m.lookFunc == nil {
 		return
 	}
-	m.explainTo(Look{
+	m.lookFunc(Look{
 		At: m.axis.at(), Series: seriesName(i), Window: s.window, Fired: s.reason == fires, Text: s.text(seriesName(i)),
 	})
 }
@@ -302,8 +310,8 @@ func seriesName(i int) string {
 	return trackDimensions[i].String()
 }
 
-// decide takes at most one step for a look.
-func (m *robustMachine) decide(s sight, leading int) []Transition {
+// decide takes at most one transition per look.
+func (m *robustMachine) decide(s lookResult, leading int) []Transition {
 	if s.reason == holes {
 		return nil
 	}
@@ -329,8 +337,8 @@ func (m *robustMachine) decide(s sight, leading int) []Transition {
 	return nil
 }
 
-// fade takes a look without evidence.
-func (m *robustMachine) fade(s sight, leading int) []Transition {
+// fade handles a look without evidence.
+func (m *robustMachine) fade(s lookResult, leading int) []Transition {
 	m.row = 0
 	if m.state == Normal || m.relapsing {
 		return nil
@@ -345,13 +353,13 @@ func (m *robustMachine) fade(s sight, leading int) []Transition {
 	return m.enter(Normal, "no evidence", s.text(seriesName(leading)))
 }
 
-func (m *robustMachine) leak(s sight, leading int) []Transition {
+func (m *robustMachine) leak(s lookResult, leading int) []Transition {
 	shares := m.sharesOver(s.window)
 	m.kind = shares.kind()
-	m.pending = !m.cooling()
+	m.pending = !m.inCooldown()
 	text := s.text(seriesName(leading)) + "; " + shares.text()
 	if !m.pending {
-		text += "; no diagnosis: the last one is less than " + minutesText(m.policy.Cooldown) + " old"
+		text += "; no diagnosis: the previous one was less than " + minutesText(m.policy.Cooldown) + " old"
 	}
 	return m.enter(Leaking, "third look", text)
 }
@@ -360,7 +368,7 @@ func (m *robustMachine) enter(to State, rule, because string) []Transition {
 	at := m.axis.at()
 	t := Transition{At: at, From: m.state, To: to, Rule: rule, Because: because}
 	m.state = to
-	m.worst, m.heard = max(m.worst, to), max(m.heard, to)
+	m.worst, m.stretchWorst = max(m.worst, to), max(m.stretchWorst, to)
 	if to >= Suspicious && !m.firstSuspicious.Known {
 		m.firstSuspicious = known.OfDuration(at)
 	}
@@ -373,12 +381,12 @@ func (m *robustMachine) enter(to State, rule, because string) []Transition {
 	return []Transition{t}
 }
 
-// cooling says whether the last diagnosis is less than the cooldown ago.
-func (m *robustMachine) cooling() bool {
+// inCooldown reports whether the last diagnosis is less than the cooldown ago.
+func (m *robustMachine) inCooldown() bool {
 	return m.diagnosed.Known && m.now-m.diagnosed.N < m.policy.Cooldown
 }
 
-func (m *robustMachine) diagnosisDone(at time.Duration) []Transition {
+func (m *robustMachine) diagnosisFinished(at time.Duration) []Transition {
 	m.now = max(m.now, at)
 	m.diagnosed = known.OfDuration(max(at, m.diagnosed.N))
 	m.pending = false
@@ -388,40 +396,41 @@ func (m *robustMachine) diagnosisDone(at time.Duration) []Transition {
 func (m *robustMachine) restart(at time.Duration) []Transition {
 	m.restarts++
 	if m.diagnosed.Known && m.diagnosed.N > at {
-		// The clock began anew: how long ago the diagnosis was is not known.
+		// The clock was reset, so the age of the last diagnosis is unknown.
 		m.diagnosed = known.Duration{}
 	}
-	// A device that starts again has its clock restarted first, and then each process.
+	// When a device reboots, its clock is restarted first, and then each
+	// process.
 	again := m.rebooted && m.samples == 0
 	m.rebooted = at < m.now
 	if !again {
 		m.lives.end(m)
 	}
-	steps := m.breakOff(at, "the process restarted")
+	steps := m.endStretch(at, "the process restarted")
 	m.now = at
 	m.driver = driverMemory{}
 	m.began, m.samples = known.Duration{}, 0
 	return steps
 }
 
-// gap says nothing: advance sees for itself how long it was.
+// gap does nothing: advance computes the length of the gap itself.
 func (m *robustMachine) gap(time.Duration) []Transition { return nil }
 
 func (m *robustMachine) change(at time.Duration) []Transition {
 	at = max(at, m.epoch)
 	m.now = max(m.now, at)
-	return m.breakOff(at, "memory is measured in another way from here")
+	return m.endStretch(at, "memory is measured differently from here on")
 }
 
-// breakOff judges the stretch that ends and begins a new one.
-func (m *robustMachine) breakOff(at time.Duration, because string) []Transition {
+// endStretch judges the stretch that ends and begins a new one.
+func (m *robustMachine) endStretch(at time.Duration, because string) []Transition {
 	long := m.axis.length() >= shortest
 	m.close()
 	for _, t := range m.tracks {
 		t.reset()
 	}
 	m.loops.reset()
-	m.jumps.breakOff()
+	m.jumps.endStretch()
 	m.started, m.axis = false, newAxis(at)
 	m.epoch, m.workEnd = at, 0
 	m.lastSample, m.lastBreakdown = known.Duration{}, known.Duration{}
@@ -429,7 +438,7 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 	if long {
 		m.stretches++
 	}
-	m.heard = Normal
+	m.stretchWorst = Normal
 	if m.state == Normal {
 		return nil
 	}
@@ -446,13 +455,13 @@ func (m *robustMachine) endWorkload(at time.Duration) {
 
 func (m *robustMachine) measure(q Quantity) { m.quantity = q }
 
-func (m *robustMachine) among(processes int) { m.family = processes }
+func (m *robustMachine) setFamilySize(processes int) { m.family = processes }
 
-func (m *robustMachine) explain(f func(Look)) { m.explainTo = f }
+func (m *robustMachine) onLook(f func(Look)) { m.lookFunc = f }
 
 const (
-	// extraBreakdowns decide the kind in CONFIRMING, extraSpacing apart, as in article
-	// 5.5; they take a minute of the five that cli gives them.
+	// extraBreakdowns decide the kind in CONFIRMING, extraSpacing apart, as in
+	// article 5.5. They take a minute of the five that CONFIRMING may last.
 	extraBreakdowns = 3
 	extraSpacing    = 30 * time.Second
 )

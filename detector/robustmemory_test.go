@@ -11,12 +11,13 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// robustMemoryBar is the most heap that a detector of policy "robust" may keep, in
-// bytes: a run of weeks may watch hundreds of processes from a small host.
+// robustMemoryBar is the most heap that a detector of policy "robust" may keep,
+// in bytes, because a run of weeks may watch hundreds of processes from a small
+// host.
 const robustMemoryBar = 64 << 10
 
-// long is a process that is watched for long with all that there is: every dimension
-// and driver row, marks, collections, jumps.
+// long is a process that is watched for long with every kind of input: all
+// dimensions and driver rows, marks, collections, jumps.
 type long struct {
 	d *detector.Detector
 	r *rand.Rand
@@ -38,7 +39,10 @@ func (l *long) live(until time.Duration) {
 		}
 		l.mark()
 		if l.n%3 == 0 {
-			b := detector.Breakdown{At: l.at, EGL: known.Of(30 * detector.MB), GL: known.Of(5 * detector.MB), OtherMtrack: known.Of(detector.MB), GfxDev: known.Of(2 * detector.MB)}
+			b := detector.Breakdown{
+				At: l.at, EGL: known.Of(30 * detector.MB), GL: known.Of(5 * detector.MB),
+				OtherMtrack: known.Of(detector.MB), GfxDev: known.Of(2 * detector.MB),
+			}
 			for d := range b.Dim {
 				b.Dim[d] = known.Of(int64(mb * detector.MB))
 			}
@@ -46,7 +50,7 @@ func (l *long) live(until time.Duration) {
 		}
 		l.d.AddSample(detector.Sample{At: l.at, Bytes: int64(mb * detector.MB)})
 		if l.d.Demand().Diagnose != detector.None {
-			l.d.DiagnosisDone(l.at)
+			l.d.DiagnosisFinished(l.at)
 		}
 		l.n++
 	}
@@ -55,13 +59,15 @@ func (l *long) live(until time.Duration) {
 func (l *long) mark() {
 	switch l.n % 20 {
 	case 1:
-		l.d.AddMark(detector.Mark{At: l.at, Text: fmt.Sprintf("loop %d of a long suite with a long name, %d", l.n, l.n)})
+		l.d.AddMark(detector.Mark{
+			At: l.at, Text: fmt.Sprintf("loop %d of a long suite with a long name, %d", l.n, l.n),
+		})
 	case 11:
 		l.d.AddMark(detector.Mark{At: l.at, Text: "gc"})
 	}
 }
 
-// heapInUse is the heap after all that is dead is gone.
+// heapInUse returns the heap after a full collection.
 func heapInUse() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -70,7 +76,7 @@ func heapInUse() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// TestRobustMemory: the heap of one process after 8 h, 48 h and 60 days.
+// TestRobustMemory checks the heap of one process after 8 h, 48 h and 60 days.
 func TestRobustMemory(t *testing.T) {
 	const lives = 2
 	for name, rate := range map[string]float64{"quiet": 0, "leaking": 5} {
@@ -85,9 +91,9 @@ func TestRobustMemory(t *testing.T) {
 			}
 			each := (heapInUse() - before) / lives
 			if each > robustMemoryBar {
-				t.Errorf("%s: %.0f bytes a process after %v, want at most %d", name, each, until, robustMemoryBar)
+				t.Errorf("%s: %.0f bytes per process after %v, want at most %d", name, each, until, robustMemoryBar)
 			}
-			t.Logf("%s: %.0f bytes a process after %v", name, each, until)
+			t.Logf("%s: %.0f bytes per process after %v", name, each, until)
 		}
 		for i, l := range list {
 			v := l.d.Verdict()
@@ -102,15 +108,18 @@ func TestRobustMemory(t *testing.T) {
 	}
 }
 
-// TestRobustOfTwoMonths: at the end of 60 days a leak is found that begins then. Floors
-// are longer after some days, and so is the time between two looks: 80 min at most.
+// TestRobustOfTwoMonths checks that a leak that begins at the end of 60 days is
+// found. Floors are longer after some days, and so is the time between two
+// looks: 80 min at most.
 func TestRobustOfTwoMonths(t *testing.T) {
 	for days, latest := range map[int]time.Duration{
-		1: time.Hour, 3: 80 * time.Minute, 5: 2 * time.Hour, 9: 3 * time.Hour, 17: 6 * time.Hour, 33: 6 * time.Hour, 60: 6 * time.Hour,
+		1: time.Hour, 3: 80 * time.Minute, 5: 2 * time.Hour, 9: 3 * time.Hour, 17: 6 * time.Hour, 33: 6 * time.Hour,
+		60: 6 * time.Hour,
 	} {
 		l := newLong(1, 0, 0)
 		l.live(time.Duration(days) * 24 * time.Hour)
-		if v := l.d.Verdict(); v.Gate != detector.Pass || v.Worst != detector.Normal || v.Duration != l.at-30*time.Second {
+		if v := l.d.Verdict(); v.Gate != detector.Pass || v.Worst != detector.Normal ||
+			v.Duration != l.at-30*time.Second {
 			t.Errorf("%d days: %v %v in %v: %s", days, v.Gate, v.Worst, v.Duration, v.Because)
 		}
 		begin := l.at
@@ -130,12 +139,12 @@ func TestRobustOfTwoMonths(t *testing.T) {
 	}
 }
 
-// TestRobustDoesNotAllocate: in NORMAL a reading costs no allocation, floors and looks
-// of a whole day included.
+// TestRobustDoesNotAllocate checks that a reading in NORMAL costs no
+// allocation, including floors and looks of an entire day.
 func TestRobustDoesNotAllocate(t *testing.T) {
 	for name, marks := range map[string]bool{"readings": false, "readings and marks": true} {
 		l := newLong(1, 0, 0)
-		hear := func() {
+		add := func() {
 			mb := 400 + 5*l.r.NormFloat64()
 			b := wholeReading(l.at, 400)
 			for d := range b.Dim {
@@ -155,13 +164,14 @@ func TestRobustDoesNotAllocate(t *testing.T) {
 			l.n++
 		}
 		for range 60 {
-			hear()
+			add()
 		}
 		const day = 2880
-		// A mean of less than one is rounded away: the day is measured as a whole.
+		// A mean of less than one is rounded down, so an entire day is
+		// measured.
 		allocs := testing.AllocsPerRun(1, func() {
 			for range day {
-				hear()
+				add()
 			}
 		})
 		if allocs > day/100 {

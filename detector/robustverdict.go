@@ -22,30 +22,33 @@ type judgement struct {
 	length time.Duration
 	// flat is how long the levels have been flat at the end, if they settled.
 	flat time.Duration
-	// jump is the latest jump that is still there.
+	// jump is the latest jump whose height is still there.
 	jump *Jump
-	// lives are those that were judged together, 0 for a stretch.
+	// lives is the number of lives judged together, 0 for a stretch.
 	lives int
-	// loops are those whose levels after a collection were judged, 0 for none.
+	// loops is the number of loops whose levels after a collection were judged,
+	// 0 for none.
 	loops int
-	// fell in MB is what was given back at once, lately.
+	// fell in MB is a recent sudden fall.
 	fell float64
-	// rising: undecided because memory grew, not because there is too little to judge.
+	// rising: undecided because memory grew, not because there is too little
+	// data.
 	rising bool
 }
 
-// past is the verdict on the stretches that have ended: the one that says most.
+// past is the most significant verdict on the stretches that have ended.
 type past struct {
 	judgement
 	any bool
-	// watched is the length of all, judged that of those that were long enough.
+	// watched is the total length of all stretches, judged that of those that
+	// were long enough.
 	watched, judged time.Duration
 	// quiet is the longest stretch that passed or settled.
 	quiet time.Duration
 }
 
-// weight orders judgements by what they say of a run as a whole: growth that nobody can explain is not
-// forgotten for a later stretch that is flat.
+// weight orders judgements by their significance for the run. Unexplained
+// growth is not forgotten for a later stretch that is flat.
 func (j *judgement) weight() int {
 	switch {
 	case j.gate == Leak:
@@ -81,16 +84,16 @@ func (m *robustMachine) close() {
 	}
 }
 
-// families is how many judgements share the chance of a false alarm: processes and the stretches of this
-// one that are long enough to be judged.
+// families is how many judgements share the chance of a false alarm: processes,
+// and the stretches of this one that are long enough to be judged.
 func (m *robustMachine) families() float64 { return float64(m.family) * float64(m.stretches) }
 
-// critical is the t that shows growth, for so many degrees of freedom.
+// critical returns the t that shows growth, for so many degrees of freedom.
 func (m *robustMachine) critical(df float64) float64 {
 	return trend.StudentQuantile(1-endP/m.families(), df)
 }
 
-// familiesOf is the same for so many series of this process beside its total.
+// familiesOf is the same for so many series of this process besides its total.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 
 // judge is the end verdict on the present stretch.
@@ -116,7 +119,7 @@ func (m *robustMachine) judge() judgement {
 	case Settled:
 		j.shares = m.sharesOver(min(j.window, m.axis.length(), m.axis.at()-j.fellAt))
 	}
-	m.reach(&j, aligned)
+	m.setDetectable(&j, aligned)
 	if j.gate == Pass && math.IsInf(j.detectable, 1) {
 		j.gate = Inconclusive // it could have missed any leak
 	}
@@ -124,20 +127,27 @@ func (m *robustMachine) judge() judgement {
 	return j
 }
 
-// judgeCollected judges the levels after forced collections: the same work leaves the same memory, so what
-// counts is what each loop adds, and twelve minutes can be enough. The first third is the warm-up.
+// judgeCollected judges the levels after forced collections. The same work
+// leaves the same memory, so what counts is what each loop adds, and twelve
+// minutes can be enough. The first third is the warm-up.
 func (m *robustMachine) judgeCollected(j *judgement) bool {
 	a := &m.loops.after
 	if len(a.levels) < leastLoops || !m.covered(m.loops.firstAfter, a.last) {
 		return false
 	}
 	y := a.from(len(a.levels) / 3)
-	per := float64(a.each*len(a.levels)-a.each*(len(a.levels)/3)) / float64(len(y)) // loops of each level
+	per := float64(a.each*len(a.levels)-a.each*(len(a.levels)/3)) / float64(len(y)) // loops per level
 	loops := per * float64(len(y))
-	each := time.Duration(a.last-m.loops.firstAfter) * slotTime / time.Duration(max(1, len(a.levels)*a.each-1)) // of a loop
+	// per loop
+	each := time.Duration(a.last-m.loops.firstAfter) * slotTime / time.Duration(max(1, len(a.levels)*a.each-1))
 	window := time.Duration(loops * float64(each))
-	j.finding = finding{sight: sight{window: window}, begins: m.axis.at() - window, ends: m.axis.at(), before: noRecord}
-	s := scale{hours: max(window.Hours(), 1e-3), need: max(leastCollected, perLoop*loops), family: m.families(), before: noRecord}
+	j.finding = finding{
+		lookResult: lookResult{window: window}, begins: m.axis.at() - window, ends: m.axis.at(), before: noRecord,
+	}
+	s := scale{
+		hours: max(window.Hours(), 1e-3), need: max(leastCollected, perLoop*loops), family: m.families(),
+		before: noRecord,
+	}
 	j.judge(y, s)
 	j.loops = int(loops)
 	switch {
@@ -154,7 +164,7 @@ func (m *robustMachine) judgeCollected(j *judgement) bool {
 	if j.gate == Leak {
 		levels = withoutLine(levels)
 	}
-	j.detectable = reachSafety * slowestFound(s.need/s.hours, func(rate float64) bool {
+	j.detectable = detectableSafety * slowestFound(s.need/s.hours, func(rate float64) bool {
 		f, grown := finding{}, slices.Clone(levels)
 		for k := range grown {
 			grown[k] += rate * (float64(k) + 0.5) * j.apart
@@ -171,13 +181,16 @@ func (m *robustMachine) judgeCollected(j *judgement) bool {
 
 func (m *robustMachine) judgeLevels(levels []float64, hours, family float64) finding {
 	window := time.Duration(hours * float64(time.Hour))
-	f := finding{sight: sight{window: window}, begins: m.axis.at() - window, ends: m.axis.at(), before: noRecord}
+	f := finding{
+		lookResult: lookResult{window: window}, begins: m.axis.at() - window, ends: m.axis.at(), before: noRecord,
+	}
 	f.judge(levels, scale{hours: hours, need: needed(hours), family: family, before: noRecord})
 	return f
 }
 
-// judgeHidden looks for a dimension that leaks while the total does not grow, and where the samples are
-// not the whole memory, for the total of the breakdowns.
+// judgeHidden looks for a dimension that leaks while the total does not grow.
+// If the samples do not include all memory, it also judges the total of the
+// breakdowns.
 func (m *robustMachine) judgeHidden(j *judgement) {
 	if t := m.tracks[wholeTrack]; m.quantity != WholeMemory && t.values >= leastLoops {
 		if f := m.ends(t, nil, m.familiesOf(len(hiddenTracks)+1)); f.reason == fires || f.known && f.rises && !j.rises {
@@ -213,18 +226,18 @@ func (m *robustMachine) gateOf(j *judgement) Gate {
 	case m.fellLately(j):
 		j.rising = true
 		return Inconclusive
-	case m.heard == Leaking && j.gaveBack():
+	case m.stretchWorst == Leaking && j.gaveBack():
 		return Settled
 	case j.settled():
 		return Settled
-	case m.heard == Leaking || j.rises || j.jump != nil || j.grows() || j.ratchet >= 2:
+	case m.stretchWorst == Leaking || j.rises || j.jump != nil || j.grows() || j.ratchet >= 2:
 		j.rising = true
 		return Inconclusive
 	}
 	return Pass
 }
 
-// gaveBack reports whether what grew is gone at the end, but for a quarter.
+// gaveBack reports whether all but a quarter of what grew is gone at the end.
 func (j *judgement) gaveBack() bool {
 	n := len(j.levels)
 	k := max(1, n/6)
@@ -235,10 +248,10 @@ func (j *judgement) gaveBack() bool {
 	return !j.rises && j.higher < max(leastGrowth, keptPart*(top-begin))
 }
 
-// fellLately reports whether a leak was given back at once, so shortly before the end that nobody knows
-// whether it grows again.
+// fellLately reports whether a leak was freed suddenly, so shortly before the
+// end that it may still grow again.
 func (m *robustMachine) fellLately(j *judgement) bool {
-	if m.heard != Leaking {
+	if m.stretchWorst != Leaking {
 		return false
 	}
 	t := m.tracks[totalTrack]
@@ -253,11 +266,12 @@ func (m *robustMachine) fellLately(j *judgement) bool {
 	return true
 }
 
-// grows reports growth that counts and is more than chance by the interval of its rate.
+// grows reports growth that counts and is more than chance by the interval of
+// its rate.
 func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 
-// settled reports whether levels that rose have been flat for long at their end, and sets for how long they
-// have been flat.
+// settled reports whether levels that grew have been flat for long at their
+// end, and sets for how long.
 func (j *judgement) settled() bool {
 	lumps := j.ratchet >= doubtfulRises || j.ratchet >= 2 && j.higher >= doubtfulSteps
 	if !j.rises && j.jump == nil && !j.grows() || lumps {
@@ -269,8 +283,10 @@ func (j *judgement) settled() bool {
 			j.flat = time.Duration(float64(k) * j.apart * float64(time.Hour))
 		}
 	}
-	// What no cache has is no warm-up either, unless it came at once.
-	much := j.higher >= uncached && j.window-j.flat >= uncachedTime && (j.jump == nil || float64(j.jump.Bytes)/MB < j.higher/2)
+	// Growth that no cache reaches is not a warm-up either, unless it came
+	// suddenly.
+	much := j.higher >= uncached && j.window-j.flat >= uncachedTime &&
+		(j.jump == nil || float64(j.jump.Bytes)/MB < j.higher/2)
 	least := max(settledTime, time.Duration(settledPart*float64(j.window)))
 	if much {
 		j.flat = 0
@@ -278,18 +294,19 @@ func (j *judgement) settled() bool {
 	return j.flat >= least-time.Duration(j.apart*float64(time.Hour))/2
 }
 
-// isFlat reports whether levels do not grow: by less than a leak would, from end to end as well, and not
-// by more than noise does.
+// isFlat reports whether levels do not grow: by less than a leak would, also
+// from end to end, and not by more than noise.
 func isFlat(y []float64) bool {
 	d := trend.FitDrift(y, rateRaise)
 	growth, half := d.Slope*float64(len(y)), students().rate[d.N]*d.SE*float64(len(y))
 	if meanOf(y[:3]) < median(y)-leastGrowth/2-noiseOf(y) {
-		return false // still on its way up
+		return false // still rising
 	}
 	return growth < leastGrowth && highEnd(y) < leastGrowth && (growth-half <= 0 || growth < leastGrowth/2)
 }
 
-// undecided reports whether all but the length of the run suggests a leak.
+// undecided reports whether everything except the length of the run suggests a
+// leak.
 func (j *judgement) undecided(family float64) bool {
 	if j.reason != small || j.growth < leastGrowth {
 		return false
@@ -298,15 +315,16 @@ func (j *judgement) undecided(family float64) bool {
 		return j.rises && stillRising(j.levels)
 	}
 	f := j.finding
-	return f.decide(j.levels, scale{hours: j.window.Hours(), need: leastGrowth, family: family, before: noRecord}) == fires
+	return f.decide(j.levels,
+		scale{hours: j.window.Hours(), need: leastGrowth, family: family, before: noRecord}) == fires
 }
 
-// undecidedUpTo is the length of a run in which a rise to the end is never called
-// settled: nobody can tell yet.
+// undecidedUpTo is the length of a run up to which growth until the end is
+// never reported as settled.
 const undecidedUpTo = 3 * time.Hour
 
-// stillRising reports whether levels rise in the last quarter as before and do not clearly
-// level off.
+// stillRising reports whether levels rise in the last quarter as before and do
+// not clearly level off.
 func stillRising(y []float64) bool {
 	q := len(y) / 4
 	m1, m3, m4 := meanOf(y[:q]), meanOf(y[len(y)-2*q:len(y)-q]), meanOf(y[len(y)-q:])
@@ -318,7 +336,8 @@ func stillRising(y []float64) bool {
 	return line <= min(s.BIC(s.Saturating, 3), s.BIC(s.Filled, 3), s.BIC(s.Step, 3))+curveBetter
 }
 
-// refit fits the rate of a leak anew from its onset, where a flat part before it shows clearly.
+// refit fits the rate of a leak again from its onset, if a flat part clearly
+// precedes it.
 func (m *robustMachine) refit(j *judgement) {
 	n := len(j.levels)
 	if n < leastBlocks || j.lumps || j.trimmed > 0 {
@@ -345,11 +364,12 @@ func (m *robustMachine) refit(j *judgement) {
 	j.drift, j.growth, j.blocks = drift, drift.Slope*float64(len(y)), len(y)
 }
 
-// verdict is what the machine knows now; its gate is that of a run that ends now.
+// verdict returns the present verdict. Its gate is that of a run that ends now.
 //
-// "leak" where any stretch between restarts and long gaps is a leak, or all lives together are.
-// "inconclusive" where none is long enough, or where memory grew and nobody can tell why. "settled" where
-// it grew, then stopped for long or went back. Else "pass".
+// "leak" if any stretch between restarts and long gaps is a leak, or all lives
+// together are. "inconclusive" if no stretch is long enough, or if memory grew
+// for an unknown reason. "settled" if it grew, then stopped for long or went
+// back. Otherwise "pass".
 func (m *robustMachine) verdict() Verdict {
 	j := m.whole()
 	v := Verdict{
@@ -370,7 +390,8 @@ func (m *robustMachine) verdict() Verdict {
 	return v
 }
 
-// whole is the judgement on all of the run: its stretches, and its lives together.
+// whole returns the judgement on the entire run: its stretches, and its lives
+// together.
 func (m *robustMachine) whole() judgement {
 	all := m.past
 	if m.axis.closed > 0 || !all.any {
@@ -386,7 +407,7 @@ func (m *robustMachine) whole() judgement {
 	return m.together(j, &all)
 }
 
-// finding puts the numbers of a judgement into a verdict.
+// finding copies the numbers of a judgement to a verdict.
 func (v *Verdict) finding(j *judgement) {
 	if !j.known || math.IsNaN(j.rate+j.low+j.high) {
 		return
@@ -405,7 +426,8 @@ func (v *Verdict) finding(j *judgement) {
 	if j.lives > 0 {
 		v.Evidence = append(v.Evidence, Evidence{Name: "lives", Value: float64(j.lives)}, window)
 	} else {
-		v.Evidence = append(v.Evidence, Evidence{Name: "autocorrelation", Value: j.drift.Alpha}, Evidence{Name: "levels", Value: float64(j.blocks)},
+		v.Evidence = append(v.Evidence, Evidence{Name: "autocorrelation", Value: j.drift.Alpha},
+			Evidence{Name: "levels", Value: float64(j.blocks)},
 			window, Evidence{Name: "noise", Value: j.sigma, Unit: "MB"})
 	}
 	if j.gate == Leak && j.shares.readings >= leastReadings {
@@ -414,22 +436,29 @@ func (v *Verdict) finding(j *judgement) {
 }
 
 var (
-	errNoDimensions = errors.New("no breakdowns came: the kind of a leak is unknown, and graphics memory was not measured")
-	errNoGraphics   = errors.New("this device shows no graphics memory for this process: a leak of it cannot be seen")
-	errNoSwap       = errors.New("swapped memory was not measured: this kernel shows no SwapPss")
-	errAnonymous    = errors.New("only anonymous memory was measured between breakdowns: files, ashmem and drivers are missing")
+	errNoDimensions = errors.New(
+		"no breakdowns arrived: the kind of a leak is unknown, and graphics memory was not measured")
+	errNoGraphics = errors.New(
+		"this device reports no graphics memory for this process: graphics leaks cannot be detected")
+	errNoSwap    = errors.New("swapped memory was not measured: this kernel does not report SwapPss")
+	errAnonymous = errors.New("only anonymous memory was measured between breakdowns: files, ashmem and drivers are " +
+		"missing")
 )
 
 func (m *robustMachine) warnings(j *judgement) []error {
 	var list []error
 	if m.ignored > 0 {
-		list = append(list, fmt.Errorf("%s ignored: not newer than the one before", text.Plural(m.ignored, "reading", "readings")))
+		list = append(list,
+			fmt.Errorf("%s ignored: not newer than the previous one", text.Plural(m.ignored, "reading", "readings")))
 	}
 	if m.empty > 0 {
-		list = append(list, fmt.Errorf("%s ignored: no process has so little or so much memory", text.Plural(m.empty, "value", "values")))
+		list = append(list,
+			fmt.Errorf("%s ignored: implausibly little or much memory", text.Plural(m.empty, "value", "values")))
 	}
 	if m.holes > 0 {
-		list = append(list, fmt.Errorf("nothing was measured for more than %s, %s: no trend crosses that", minutesText(m.policy.MaxGap), text.Count(m.holes, "time", "times")))
+		list = append(list,
+			fmt.Errorf("nothing was measured for more than %s, %s: no trend crosses that", minutesText(m.policy.MaxGap),
+				text.Count(m.holes, "time", "times")))
 	}
 	switch {
 	case m.samples == 0:

@@ -8,16 +8,16 @@ import (
 
 // Sample is one reading of the fast channel.
 type Sample struct {
-	// At is the device's own clock: time since boot (/proc/uptime), so that no
-	// host suspend, adb delay or clock step can bend a slope.
+	// At is the device's own clock: time since boot (/proc/uptime), so that
+	// host suspends, adb delays and clock steps cannot bend a slope.
 	At time.Duration
-	// Bytes is Pss + SwapPss, or RssAnon + VmSwap where a device gives nothing
-	// better. One series never mixes the two.
+	// Bytes is Pss + SwapPss, or RssAnon + VmSwap where the device reports
+	// nothing better. One series never mixes the two.
 	Bytes int64
 }
 
-// Amount is a number of bytes that may be unknown: Amount{N: 4096, Known: true} is
-// known. The zero Amount is unknown, which is not the same as zero bytes.
+// Amount is a number of bytes that may be unknown: Amount{N: 4096, Known: true}
+// is known. The zero Amount is unknown, which is not the same as zero bytes.
 type Amount = known.Int
 
 // Dimension is one line of the App Summary of dumpsys meminfo.
@@ -41,7 +41,7 @@ var dimensionNames = [NumDimensions]string{
 	"Java Heap", "Native Heap", "Code", "Stack", "Graphics", "Private Other", "System", "Total",
 }
 
-// String gives the App Summary's own name.
+// String returns the App Summary's own name.
 func (d Dimension) String() string {
 	if d < NumDimensions {
 		return dimensionNames[d]
@@ -49,7 +49,8 @@ func (d Dimension) String() string {
 	return "unknown"
 }
 
-// Breakdown is one reading of dumpsys meminfo: where the memory of a process is.
+// Breakdown is one reading of dumpsys meminfo: where the memory of a process
+// is.
 type Breakdown struct {
 	// At is the device's clock when the reading ended: time since boot.
 	At time.Duration
@@ -60,10 +61,10 @@ type Breakdown struct {
 	EGL, GL, OtherMtrack, GfxDev Amount
 }
 
-// Mapped is the part of the total that smaps sees as well, in bytes: TOTAL PSS
+// Mapped is the part of the total that is also in smaps, in bytes: TOTAL PSS
 // less EGL mtrack, GL mtrack and Other mtrack. It is the only figure of a
-// breakdown that may be compared with Pss + SwapPss of the fast channel
-// (AOSP core/jni/android_os_Debug.cpp, read_memtrack_memory).
+// breakdown that may be compared with Pss + SwapPss of the fast channel (AOSP
+// core/jni/android_os_Debug.cpp, read_memtrack_memory).
 func (b Breakdown) Mapped() Amount {
 	if !b.Dim[Total].Known {
 		return Amount{}
@@ -71,6 +72,6 @@ func (b Breakdown) Mapped() Amount {
 	return known.Of(b.Dim[Total].N - b.driver())
 }
 
-// driver is the driver memory outside smaps, in bytes: EGL + GL + Other mtrack,
-// each as far as it is known.
+// driver returns the driver memory outside smaps, in bytes: EGL + GL + Other
+// mtrack, each as far as it is known.
 func (b Breakdown) driver() int64 { return b.EGL.N + b.GL.N + b.OtherMtrack.N }

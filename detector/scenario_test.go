@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestQuietProcess: noise of 5 MB for eight hours is NORMAL, always.
+// TestQuietProcess: noise of 5 MB for eight hours is always NORMAL.
 func TestQuietProcess(t *testing.T) {
 	for seed := range uint64(30) {
 		d, steps := simulation{seed: seed, length: 8 * time.Hour, sigma: 5}.run()
@@ -30,7 +30,7 @@ func TestQuietProcess(t *testing.T) {
 	}
 }
 
-// TestLeaks: each kind of leak, found in time and named.
+// TestLeaks checks that each kind of leak is found in time and named.
 func TestLeaks(t *testing.T) {
 	tests := map[string]struct {
 		dim    Dimension
@@ -53,7 +53,8 @@ func TestLeaks(t *testing.T) {
 				s.rate[tt.dim] = tt.rate
 				_, steps := s.run()
 				at, kind, ok := leakAt(steps)
-				// The main path needs 21 minutes; the GPU path needs ten breakdowns.
+				// The main path needs 21 minutes; the GPU path needs ten
+				// breakdowns.
 				soonest := 21 * minute
 				if tt.kind == GPU {
 					soonest = 9 * 90 * time.Second
@@ -66,8 +67,8 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestKnownFaults keeps what the article's rules get wrong, so that a change is noticed:
-// they are explained in docs/article.md.
+// TestKnownFaults records what the article's rules get wrong, so that a change
+// is noticed. docs/article.md explains it.
 func TestKnownFaults(t *testing.T) {
 	warmUp := func(mb float64, tau time.Duration) func(time.Duration) float64 {
 		return func(t time.Duration) float64 { return mb * (1 - math.Exp(-t.Minutes()/tau.Minutes())) }
@@ -75,12 +76,18 @@ func TestKnownFaults(t *testing.T) {
 	tests := map[string]struct {
 		shape    func(time.Duration) float64
 		sigma    float64
-		min, max int // of 20 runs of 8 h that come to LEAKING
+		min, max int // of 20 runs of 8 h that reach LEAKING
 	}{
-		"a warm-up is a leak":              {warmUp(200, 10*minute), 5, 20, 20},
-		"a step of 80 MB is none":          {func(t time.Duration) float64 { return 80 * float64(min(1, t/(4*time.Hour))) }, 5, 0, 1},
-		"a step of 250 MB is one":          {func(t time.Duration) float64 { return 250 * float64(min(1, t/(4*time.Hour))) }, 5, 20, 20},
-		"a load of 20 min is none":         {func(t time.Duration) float64 { return 30 * math.Sin(2*math.Pi*t.Minutes()/20) }, 5, 0, 0},
+		"a warm-up is a leak": {warmUp(200, 10*minute), 5, 20, 20},
+		"a step of 80 MB is none": {
+			func(t time.Duration) float64 { return 80 * float64(min(1, t/(4*time.Hour))) }, 5, 0, 1,
+		},
+		"a step of 250 MB is one": {
+			func(t time.Duration) float64 { return 250 * float64(min(1, t/(4*time.Hour))) }, 5, 20, 20,
+		},
+		"a load of 20 min is none": {
+			func(t time.Duration) float64 { return 30 * math.Sin(2*math.Pi*t.Minutes()/20) }, 5, 0, 0,
+		},
 		"noise of 50 MB is a spike at odd": {nil, 50, 5, 15},
 	}
 	for name, tt := range tests {
@@ -99,8 +106,8 @@ func TestKnownFaults(t *testing.T) {
 	}
 }
 
-// TestEvenChances: a leak of 4.24 s/T has R2 > 0.6 in about half of the windows of
-// length T with noise s.
+// TestEvenChances: a leak of 4.24 s/T has R2 > 0.6 in about half of the windows
+// of length T with noise s.
 func TestEvenChances(t *testing.T) {
 	const sd, runs = 5 * MB, 3000
 	r := rand.New(rand.NewPCG(21, 22))
@@ -123,8 +130,8 @@ func TestEvenChances(t *testing.T) {
 	}
 }
 
-// TestSlowestLeaks: the rates of docs/article.md are found in nearly all runs, and half
-// of them are not.
+// TestSlowestLeaks checks that the rates of docs/article.md are found in nearly
+// all runs, and half of them are not.
 func TestSlowestLeaks(t *testing.T) {
 	const runs = 100
 	found := func(s simulation, rate float64) (n int) {
@@ -142,7 +149,8 @@ func TestSlowestLeaks(t *testing.T) {
 		s.change = func(a *articleRules) { a.spikeMin = 1 << 40 } // so that spikes do not help
 		all, half := found(s, tt.rate), found(s, tt.rate/2)
 		if all < 92 || half > 85 {
-			t.Errorf("sigma %v, %v h: %v MB/h found in %d %%, half of it in %d %%", tt.sigma, tt.hours, tt.rate, all, half)
+			t.Errorf("sigma %v, %v h: %v MB/h found in %d %%, half of it in %d %%", tt.sigma, tt.hours, tt.rate, all,
+				half)
 		}
 		t.Logf("sigma %v MB, %v h: %v MB/h found in %d %%, half of it in %d %%", tt.sigma, tt.hours, tt.rate, all, half)
 	}
@@ -174,8 +182,8 @@ func trace(t *testing.T, file, column string) []Sample {
 	return list
 }
 
-// TestRecordedRuns replays the PSS of Android Monkey runs, where one number serves as
-// sample and as TOTAL.
+// TestRecordedRuns replays the PSS of Android Monkey runs, where one number
+// serves as sample and as TOTAL.
 func TestRecordedRuns(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recorded.Path(t, "traces"), "android_monkey_*.csv"))
 	if err != nil || len(files) < 20 {
@@ -194,7 +202,7 @@ func TestRecordedRuns(t *testing.T) {
 					last = s.At
 				}
 				if d.Demand().Diagnose != None {
-					d.DiagnosisDone(s.At)
+					d.DiagnosisFinished(s.At)
 				}
 			}
 			v := d.Verdict()
@@ -219,8 +227,8 @@ func TestRecordedRuns(t *testing.T) {
 	t.Logf("of %d runs: apps %d, system_server %d", len(files), apps, servers)
 }
 
-// TestPlateau: t stays high after a rise that ends, while R2 sinks, so that only the
-// time-out ends the suspicion.
+// TestPlateau: t stays high after a rise that ends, while R2 falls, so only the
+// timeout ends the suspicion.
 func TestPlateau(t *testing.T) {
 	p := play(nil).suspicious().leak(40*minute, 0)
 	if len(p.steps) < 2 || p.steps[1].Rule != "5.5 time-out" {
@@ -228,7 +236,8 @@ func TestPlateau(t *testing.T) {
 	}
 }
 
-// TestLeakWithinCooldown: it is reported as LEAKING and asks for no diagnosis.
+// TestLeakWithinCooldown checks that it is reported as LEAKING and demands no
+// diagnosis.
 func TestLeakWithinCooldown(t *testing.T) {
 	p := play(nil).diagnosed().leak(5*minute, 0).feed(24*minute, 600, true)
 	reports := 0
@@ -245,8 +254,8 @@ func TestLeakWithinCooldown(t *testing.T) {
 	}
 }
 
-// TestDimensionsOverTheWholeWindow: the Java heap grew for long and stands still when
-// CONFIRMING looks; the whole window of breakdowns still shows it.
+// TestDimensionsOverTheWholeWindow: the Java heap grew for long and is flat
+// during CONFIRMING. The entire window of breakdowns still shows it.
 func TestDimensionsOverTheWholeWindow(t *testing.T) {
 	p := play(func(a *articleRules) { a.minPoints = 11 }) // no GPU path by ten breakdowns
 	p.feed(5*minute+40*time.Second, 600, true).leak(15*minute, 600)
@@ -262,8 +271,8 @@ func TestDimensionsOverTheWholeWindow(t *testing.T) {
 	}
 }
 
-// TestGPUPath: graphics memory that grows is found without the main path, and noise is
-// no leak to it.
+// TestGPUPath checks that graphics memory that grows is found without the main
+// path, and that noise is not a leak to it.
 func TestGPUPath(t *testing.T) {
 	alone := func(a *articleRules) { a.minSegments, a.spikeMin = 1000, 1<<40 }
 	textures := simulation{change: alone, length: 35 * minute, sigma: 2, rate: [NumDimensions]float64{Graphics: 120}}

@@ -9,17 +9,17 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// largestT stands for any larger t: that of a perfect line is infinite, which neither
-// a tester nor JSON can read.
+// largestT stands for any larger t. That of a perfect line is infinite, which
+// neither a tester nor JSON can read.
 const largestT = 9999
 
-// finite is t within what can be written down.
+// finite returns t limited to largestT.
 func finite(t float64) float64 { return max(-largestT, min(largestT, t)) }
 
-// perHour turns a rate per second into one per hour.
+// perHour converts a rate per second to one per hour.
 func perHour(slope float64) float64 { return slope * 3600 }
 
-// number prints three digits at most where they are enough.
+// number formats with at most three digits where they are enough.
 func number(v float64) string {
 	if math.Abs(v) < 0.05 {
 		v = 0 // not -0.0
@@ -41,7 +41,7 @@ func tText(t float64) string {
 	return fmt.Sprintf("%.1f", t)
 }
 
-// minutesText is a time as a tester says it: "45 s", "9 min", "2.5 h".
+// minutesText formats a time for testers: "45 s", "9 min", "2.5 h".
 func minutesText(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -52,10 +52,11 @@ func minutesText(d time.Duration) string {
 	return number(d.Hours()) + " h"
 }
 
-// seconds turns seconds of a series back into a duration.
+// seconds converts seconds of a series to a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// trendText: "memory rises 312 MB/h (t 9.1, R2 0.82) over 9 min".
+// trendText returns, for example, "memory rises 312 MB/h (t 9.1, R2 0.82) over
+// 9 min".
 func trendText(what string, l trend.Line) string {
 	verb := "rises"
 	if l.Slope < 0 {
@@ -90,11 +91,11 @@ func gpuText(what string, rise trend.Line, other string, flat trend.Line) string
 		trendText(what, rise), mbText(rise.Growth()), other, tText(flat.T))
 }
 
-// refusalText says what CONFIRMING lacked.
+// refusalText returns what CONFIRMING lacked.
 func (d *articleMachine) refusalText() string {
 	switch grown := d.grown(); {
 	case d.look.fresh < d.a.extraBreakdowns:
-		return fmt.Sprintf("only %d of %d extra breakdowns came", d.look.fresh, d.a.extraBreakdowns)
+		return fmt.Sprintf("only %d of %d extra breakdowns arrived", d.look.fresh, d.a.extraBreakdowns)
 	case grown <= float64(d.a.minGrowth):
 		return fmt.Sprintf("memory grew %s since it became SUSPICIOUS, and must grow more than %s",
 			mbText(grown), mbText(float64(d.a.minGrowth)))

@@ -7,16 +7,17 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// series is what one process has shown since it began or since the last gap. Values
-// are bytes as float64, exact below 2^53; times are seconds of the device's clock.
+// series is the data of one process since it began or since the last gap.
+// Values are bytes as float64, exact below 2^53; times are seconds of the
+// device's clock.
 type series struct {
-	// samples is the window of the fast channel, and total its samples with the
-	// driver memory known at their time.
+	// samples is the window of the fast channel, total the same samples plus
+	// the driver memory known at their time.
 	samples *trend.Window
 	total   *trend.Column
-	// breakdowns is the window of the detail channel: the dimensions in their order,
-	// then graphics and rest, which split a breakdown into GPU memory and everything
-	// else.
+	// breakdowns is the window of the detail channel: the dimensions in their
+	// order, then graphics and rest, which split a breakdown into GPU memory
+	// and everything else.
 	breakdowns     *trend.Window
 	graphics, rest *trend.Column
 	driver         driverMemory
@@ -25,7 +26,7 @@ type series struct {
 	count int
 }
 
-// The columns of the breakdowns behind the dimensions.
+// The columns of the breakdowns after the dimensions.
 const (
 	graphicsColumn   = int(NumDimensions)
 	restColumn       = graphicsColumn + 1
@@ -42,10 +43,11 @@ func newSeries(a *articleRules) *series {
 	return s
 }
 
-// dim is the window of one dimension.
+// dim returns the window of one dimension.
 func (s *series) dim(d Dimension) *trend.Column { return s.breakdowns.Column(int(d)) }
 
-// reset forgets everything but the driver memory: that is still the same after a gap.
+// reset clears everything but the driver memory, which is still the same after
+// a gap.
 func (s *series) reset() {
 	s.samples.Reset()
 	s.breakdowns.Reset()
@@ -61,11 +63,11 @@ func (s *series) addSample(v Sample) {
 	s.samples.Push(x, y+s.driver.offset)
 }
 
-// addBreakdown takes a breakdown and says by how much it raised the samples that are
-// already there: the first driver memory that is known counts for the time before it
-// as well, or its arrival would look like a jump of the process.
+// addBreakdown adds a breakdown and returns by how much it raised the earlier
+// samples. The first known driver memory is applied to the time before it as
+// well, otherwise its arrival would look like a jump of the process.
 func (s *series) addBreakdown(b Breakdown) (raised float64) {
-	raised = s.driver.hear(b)
+	raised = s.driver.add(b)
 	if raised != 0 {
 		s.total.Raise(raised)
 	}
@@ -78,7 +80,7 @@ func (s *series) addBreakdown(b Breakdown) (raised float64) {
 	return raised
 }
 
-// valueOf is an amount as a window takes it: NaN where it is not known.
+// valueOf converts an amount for a window: NaN if unknown.
 func valueOf(a Amount) float64 {
 	if !a.Known {
 		return math.NaN()
@@ -86,8 +88,8 @@ func valueOf(a Amount) float64 {
 	return float64(a.N)
 }
 
-// split parts a breakdown by its rows, or by the App Summary's Graphics where no row
-// was ever seen. One series never mixes the two.
+// split divides a breakdown by its rows, or by the App Summary's Graphics if no
+// row was ever seen. One series never mixes the two.
 func (s *series) split(b Breakdown) (graphics, rest float64) {
 	if !b.Dim[Total].Known {
 		return math.NaN(), math.NaN()
@@ -104,7 +106,7 @@ func (s *series) split(b Breakdown) (graphics, rest float64) {
 	return graphics, rest
 }
 
-// current is the newest total in bytes.
+// current returns the newest total in bytes.
 func (s *series) current() float64 {
 	y := s.total.Y()
 	if len(y) == 0 {
@@ -113,7 +115,7 @@ func (s *series) current() float64 {
 	return y[len(y)-1]
 }
 
-// last is the time of the newest sample in seconds.
+// last returns the time of the newest sample in seconds.
 func (s *series) last() float64 {
 	x := s.total.X()
 	if len(x) == 0 {
@@ -122,38 +124,41 @@ func (s *series) last() float64 {
 	return x[len(x)-1]
 }
 
-// recentFloor is the P25 of the samples less than a segment old, with their number.
+// recentFloor returns the P25 of the samples less than a segment old, and their
+// number.
 func (s *series) recentFloor(segment time.Duration) (floor float64, n int) {
 	_, y := s.total.From(math.Nextafter(s.last()-segment.Seconds(), math.Inf(1)))
 	floor, _ = trend.P25(y)
 	return floor, len(y)
 }
 
-// driverMemory is the memory outside smaps as the breakdowns tell it.
+// driverMemory is the memory outside smaps according to the breakdowns.
 type driverMemory struct {
 	egl, gl, other, gfxDev component
-	// offset is what a sample lacks to the total, in bytes.
+	// offset is the difference between a sample and the total, in bytes.
 	offset float64
 	known  bool
-	// rows says that a row of graphics memory was seen, sourceChanged that this is new.
+	// rows reports that a row of graphics memory was seen, sourceChanged that
+	// this is new.
 	rows, sourceChanged bool
 }
 
-// component is one row. dumpsys leaves rows of zeros out (AOSP ActivityThread
-// dumpMemInfoTable) and a row may fail to parse: one that is absent keeps its value.
+// component is one row. dumpsys omits rows of zeros (AOSP ActivityThread
+// dumpMemInfoTable) and a row may fail to parse. An absent row keeps its value.
 type component struct{ bytes float64 }
 
-func (c *component) hear(a Amount) bool {
+func (c *component) add(a Amount) bool {
 	if a.Known {
 		c.bytes = float64(a.N)
 	}
 	return a.Known
 }
 
-// hear takes the rows of a breakdown and says by how much earlier samples rise.
-func (m *driverMemory) hear(b Breakdown) (raised float64) {
-	egl, gl := m.egl.hear(b.EGL), m.gl.hear(b.GL)
-	gfx, other := m.gfxDev.hear(b.GfxDev), m.other.hear(b.OtherMtrack)
+// add adds the rows of a breakdown and returns by how much earlier samples
+// rise.
+func (m *driverMemory) add(b Breakdown) (raised float64) {
+	egl, gl := m.egl.add(b.EGL), m.gl.add(b.GL)
+	gfx, other := m.gfxDev.add(b.GfxDev), m.other.add(b.OtherMtrack)
 	summary := b.Dim[Graphics]
 	if summary.Known && summary.N == 0 && !egl && !gl && !gfx {
 		m.egl, m.gl, m.gfxDev = component{}, component{}, component{}
@@ -162,8 +167,8 @@ func (m *driverMemory) hear(b Breakdown) (raised float64) {
 		m.rows, m.sourceChanged = true, true
 	}
 
-	heard := egl || gl || other || summary.Known && summary.N == 0
-	if !heard {
+	seen := egl || gl || other || summary.Known && summary.N == 0
+	if !seen {
 		return 0
 	}
 	offset := m.egl.bytes + m.gl.bytes + m.other.bytes
@@ -174,7 +179,7 @@ func (m *driverMemory) hear(b Breakdown) (raised float64) {
 	return raised
 }
 
-// split parts the TOTAL of a breakdown into graphics memory and the rest.
+// split divides the TOTAL of a breakdown into graphics memory and the rest.
 func (m *driverMemory) split(b Breakdown) (graphics, rest float64, known bool) {
 	total := float64(b.Dim[Total].N)
 	if m.rows {

@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// rows makes a breakdown of the graphics rows in MB; a negative one is absent.
+// rows returns a breakdown of the graphics rows in MB; a negative one is
+// absent.
 func rows(at time.Duration, egl, gl, other, gfx, summary int64) Breakdown {
 	amount := func(mb int64) Amount {
 		if mb < 0 {
@@ -26,22 +27,22 @@ func newArticleSeries() *series {
 	return newSeries(&a)
 }
 
-// TestDriverMemory: what the samples are raised by, and when.
+// TestDriverMemory checks what the samples are raised by, and when.
 func TestDriverMemory(t *testing.T) {
 	const no = -1
 	tests := map[string]struct {
 		breakdowns []Breakdown
-		// total is the total in MB of the samples before each breakdown and after the
-		// last, where each sample is 300 MB.
+		// total is the total in MB of the samples before each breakdown and
+		// after the last; each sample is 300 MB.
 		total []float64
 	}{
-		"the first counts for the time before": {
+		"the first applies to the time before": {
 			[]Breakdown{rows(1, 50, 5, no, 2, 57)}, []float64{355, 355}},
 		"growth stays visible": {
 			[]Breakdown{rows(1, 50, 0, 0, 0, 50), rows(2, 80, 0, 0, 0, 80)}, []float64{350, 350, 380}},
-		"no rows and no graphics: known to be nothing": {
+		"no rows and no graphics: known to be zero": {
 			[]Breakdown{rows(1, no, no, no, no, 0), rows(2, 40, no, no, no, 40)}, []float64{300, 300, 340}},
-		"no rows but graphics: not known": {
+		"no rows but graphics: unknown": {
 			[]Breakdown{rows(1, no, no, no, no, 40), rows(2, 40, no, no, no, 40)}, []float64{340, 340, 340}},
 		"a row that is missing keeps its value": {
 			[]Breakdown{rows(1, 50, 5, 3, no, 55), rows(2, no, 6, no, no, no)}, []float64{358, 358, 359}},
@@ -72,16 +73,17 @@ func TestDriverMemory(t *testing.T) {
 	}
 }
 
-// TestFirstBreakdownIsNoJump: a process with 300 MB of textures is watched for ten minutes
-// before its first breakdown.
-func TestFirstBreakdownIsNoJump(t *testing.T) {
+// TestFirstBreakdownIsNotAJump: a process with 300 MB of textures is watched for
+// ten minutes before its first breakdown.
+func TestFirstBreakdownIsNotAJump(t *testing.T) {
 	p := play(nil).leak(10*minute, 0)
 	p.breakdown(300)
 	p.leak(10*minute, 0)
 	if len(p.steps) != 0 {
 		t.Errorf("steps %v", p.steps)
 	}
-	// The level at the entry to SUSPICIOUS moves with it, or 300 MB would be growth.
+	// The level at the entry to SUSPICIOUS moves with it, otherwise 300 MB
+	// would be growth.
 	p = play(nil).suspicious()
 	p.breakdown(300)
 	if p.sample(); articleOf(p.d).grown() > 10*MB {
@@ -89,7 +91,8 @@ func TestFirstBreakdownIsNoJump(t *testing.T) {
 	}
 }
 
-// TestGraphicsSources: the summary and the rows are never mixed in one series.
+// TestGraphicsSources checks that the summary and the rows are never mixed in
+// one series.
 func TestGraphicsSources(t *testing.T) {
 	s := newArticleSeries()
 	s.addBreakdown(rows(1, -1, -1, -1, -1, 40))

@@ -17,34 +17,36 @@ type shares struct {
 	list []Share
 	// certainty is the chance that the first really grew more than the second.
 	certainty float64
-	// graphicsT is the slope of Graphics by its standard error.
+	// graphicsT is the slope of Graphics divided by its standard error.
 	graphicsT float64
 	// readings is the number of breakdowns in the window.
 	readings int
 }
 
 const (
-	// shareP is the chance that any dimension that does not grow is taken for one that
-	// does: it is shared by those that are looked at (Bonferroni).
+	// shareP is the chance that any dimension that does not grow is mistaken
+	// for one that does. The tested dimensions share it (Bonferroni).
 	shareP = 0.05
-	// leadingShare of the growth makes a kind; with less several leak at once.
+	// leadingShare of the growth determines the kind; with less, several
+	// dimensions leak at once.
 	leadingShare = 0.6
-	// graphicsCertainty and graphicsErrors are how sure a leak of graphics memory must
-	// be, and how many standard errors its growth has: its diagnostics show nothing of
-	// any other memory.
+	// graphicsCertainty and graphicsErrors are how certain a leak of graphics
+	// memory must be, and how many standard errors its growth has, because its
+	// diagnostics show no other memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
-	// graphicsGrowth in MB is what it has grown by at least.
+	// graphicsGrowth in MB is its least growth.
 	graphicsGrowth = 2 * leastGrowth
 	// leastReadings of a dimension make a line.
 	leastReadings = 4
-	// smallShare in MB is growth that nobody would name.
+	// smallShare in MB is growth that is not worth naming.
 	smallShare = 2.0
 )
 
-// sharesOver looks at the dimensions over a window that ends now.
+// sharesOver returns the shares of the dimensions over a window that ends now.
 func (m *robustMachine) sharesOver(window time.Duration) shares {
-	// The first look was 10 min ago; what it saw began a window before. A process
-	// whose turn comes every 10 min has few readings in less than half an hour.
+	// The first look was 10 min ago, and its window began before that. A
+	// process that is read every 10 min has few readings in less than half an
+	// hour.
 	window = max(window+10*time.Minute, 40*time.Minute)
 	var out shares
 	var best, second, bestSE, secondSE float64
@@ -64,7 +66,8 @@ func (m *robustMachine) sharesOver(window time.Duration) shares {
 		}
 		crit := m.student.share[min(n, maxLevels)]
 		if growth := slope * window.Hours(); slope > crit*se && growth >= smallShare {
-			out.list = append(out.list, Share{Dimension: trackDimensions[i], Growth: int64(growth * MB), Rate: slope * MB})
+			out.list = append(out.list,
+				Share{Dimension: trackDimensions[i], Growth: int64(growth * MB), Rate: slope * MB})
 		}
 	}
 	out.finish()
@@ -87,8 +90,9 @@ func (s *shares) finish() {
 	slices.SortFunc(s.list, func(a, b Share) int { return cmp.Compare(b.Growth, a.Growth) })
 }
 
-// lineOf is the slope of a track in MB/h over a window that ends now, its standard
-// error with regard to the correlation of neighbours, and the number of readings.
+// lineOf returns the slope of a track in MB/h over a window that ends now, its
+// standard error corrected for the correlation of neighbors, and the number of
+// readings.
 func (m *robustMachine) lineOf(t *track, window time.Duration) (slope, se float64, n int) {
 	var xs, ys [maxBins]float64
 	x, y := xs[:0], ys[:0]
@@ -113,7 +117,7 @@ func (m *robustMachine) lineOf(t *track, window time.Duration) (slope, se float6
 	return l.Slope, l.SE * math.Sqrt(spreadBy(x, y, l)), len(x)
 }
 
-// spreadBy is by how much neighbours that resemble each other raise the variance of a
+// spreadBy is by how much the correlation of neighbors raises the variance of a
 // slope: (1+a)/(1-a) for an autocorrelation a (Bartlett).
 func spreadBy(x, y []float64, l trend.Line) float64 {
 	var cross, square float64
@@ -136,7 +140,8 @@ func (s shares) kind() LeakKind {
 		return Unknown
 	}
 	top := s.list[0]
-	if top.Dimension == Graphics && (top.Growth < graphicsGrowth*MB || s.certainty < graphicsCertainty || s.graphicsT < graphicsErrors) {
+	if top.Dimension == Graphics &&
+		(top.Growth < graphicsGrowth*MB || s.certainty < graphicsCertainty || s.graphicsT < graphicsErrors) {
 		return Unknown
 	}
 	return kindOf(top.Dimension)
@@ -144,7 +149,7 @@ func (s shares) kind() LeakKind {
 
 func (s shares) text() string {
 	if s.readings < leastReadings {
-		return "which memory it is cannot be told from " + text.Plural(s.readings, "breakdown", "breakdowns")
+		return "cannot determine which memory grows from " + text.Plural(s.readings, "breakdown", "breakdowns")
 	}
 	if len(s.list) == 0 {
 		return "no dimension of the breakdowns grows by itself"
@@ -160,7 +165,7 @@ func (s shares) text() string {
 	case s.list[0].Share < leadingShare:
 		text += ": several at once"
 	case s.certainty < 0.98:
-		text += fmt.Sprintf(" (%.0f %% sure after %d breakdowns)", 100*min(s.certainty, 0.99), s.readings)
+		text += fmt.Sprintf(" (%.0f %% certain after %d breakdowns)", 100*min(s.certainty, 0.99), s.readings)
 	}
 	return text
 }

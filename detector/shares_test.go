@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// readings is breakdowns of a machine that takes no looks, and what they said.
+// readings is breakdowns of a machine that takes no looks, and their values.
 type readings struct {
 	m    *robustMachine
 	x, y []float64
@@ -39,7 +39,7 @@ func newReadings(slots int, level func(slot int) (mb float64, read bool)) *readi
 	return p
 }
 
-// last is the readings of the last slots.
+// last returns the readings of the last slots.
 func (p *readings) last(slots int) (x, y []float64) {
 	from := 0
 	for from < len(p.x) && p.x[from] < float64(p.m.axis.closed-slots)*slotTime.Hours()-1e-9 {
@@ -52,7 +52,8 @@ func (p *readings) line(window time.Duration) (slope, se float64, n int) {
 	return p.m.lineOf(p.m.tracks[javaTrack], window)
 }
 
-// TestLineOfAgainstFit: up to two hours a line goes through the readings themselves.
+// TestLineOfAgainstFit checks that up to two hours a line goes through the
+// readings themselves.
 func TestLineOfAgainstFit(t *testing.T) {
 	r := rand.New(rand.NewPCG(44, 1))
 	for range 300 {
@@ -76,15 +77,16 @@ func TestLineOfAgainstFit(t *testing.T) {
 		if math.Abs(slope-want.Slope) > 1e-3*want.SE+1e-3 {
 			t.Fatalf("%d readings: %v MB/h, want %v", n, slope, want.Slope)
 		}
-		// Bartlett's factor for the autocorrelation of what is left, between 0 and 0.9.
+		// Bartlett's factor for the autocorrelation of the residuals, between 0
+		// and 0.9.
 		if ratio := se / want.SE; ratio < 0.999 || ratio > 4.36 {
 			t.Fatalf("%d readings: error %v, %v for independent noise", n, se, want.SE)
 		}
 	}
 }
 
-// TestLineOfLongWindows: over more than two hours it goes through the floors, which are
-// 5 min each.
+// TestLineOfLongWindows checks that over more than two hours a line goes
+// through the floors of 5 min each.
 func TestLineOfLongWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(44, 2))
 	for _, hours := range []float64{2.5, 4, 8} {
@@ -104,8 +106,8 @@ func TestLineOfLongWindows(t *testing.T) {
 	}
 }
 
-// TestSpread: the error of a slope is raised as the noise of neighbours correlates, so
-// that it tells how much slopes really differ.
+// TestSpread checks that the error of a slope is raised as the noise of
+// neighbors correlates, so that it matches how much slopes really vary.
 func TestSpread(t *testing.T) {
 	for _, rho := range []float64{0, 0.5, 0.8} {
 		r := rand.New(rand.NewPCG(44, 3))
@@ -122,13 +124,14 @@ func TestSpread(t *testing.T) {
 			told += se / runs
 		}
 		if ratio := math.Sqrt(square) / told; ratio < 0.85 || ratio > 1.25 {
-			t.Errorf("rho %v: slopes differ by %v MB/h, told %v", rho, math.Sqrt(square), told)
+			t.Errorf("rho %v: slopes vary by %v MB/h, reported %v", rho, math.Sqrt(square), told)
 		}
 	}
 }
 
 // leakingBy watches a process with leaks for some hours, in MB/h.
-func leakingBy(seed uint64, sigma float64, length time.Duration, rates map[Dimension]float64) (*Detector, []Transition) {
+func leakingBy(seed uint64, sigma float64, length time.Duration, rates map[Dimension]float64) (*Detector,
+	[]Transition) {
 	s := simulation{policy: RobustPolicy(), seed: seed, length: length, sigma: sigma}
 	for d, rate := range rates {
 		s.rate[d] = rate
@@ -143,14 +146,16 @@ func TestKinds(t *testing.T) {
 		kind  LeakKind
 		text  string
 	}{
-		"java":              {map[Dimension]float64{JavaHeap: 60}, Java, "Java Heap 100 %"},
-		"native":            {map[Dimension]float64{NativeHeap: 60}, Native, "Native Heap 100 %"},
-		"threads":           {map[Dimension]float64{Stack: 60}, Thread, "Stack 100 %"},
-		"graphics":          {map[Dimension]float64{Graphics: 60}, GPU, "Graphics 100 %"},
-		"code":              {map[Dimension]float64{Code: 60}, Unknown, "Code 100 %"},
-		"private other":     {map[Dimension]float64{PrivateOther: 60}, Unknown, "Private Other 100 %"},
-		"java and native":   {map[Dimension]float64{JavaHeap: 40, NativeHeap: 40}, Unknown, "several at once"},
-		"half of three":     {map[Dimension]float64{JavaHeap: 40, NativeHeap: 20, Graphics: 20}, Unknown, "several at once"},
+		"java":            {map[Dimension]float64{JavaHeap: 60}, Java, "Java Heap 100 %"},
+		"native":          {map[Dimension]float64{NativeHeap: 60}, Native, "Native Heap 100 %"},
+		"threads":         {map[Dimension]float64{Stack: 60}, Thread, "Stack 100 %"},
+		"graphics":        {map[Dimension]float64{Graphics: 60}, GPU, "Graphics 100 %"},
+		"code":            {map[Dimension]float64{Code: 60}, Unknown, "Code 100 %"},
+		"private other":   {map[Dimension]float64{PrivateOther: 60}, Unknown, "Private Other 100 %"},
+		"java and native": {map[Dimension]float64{JavaHeap: 40, NativeHeap: 40}, Unknown, "several at once"},
+		"half of three": {
+			map[Dimension]float64{JavaHeap: 40, NativeHeap: 20, Graphics: 20}, Unknown, "several at once",
+		},
 		"java above all":    {map[Dimension]float64{JavaHeap: 60, NativeHeap: 15}, Java, "Java Heap 8"},
 		"graphics by half":  {map[Dimension]float64{Graphics: 40, NativeHeap: 40}, Unknown, "several at once"},
 		"java, less native": {map[Dimension]float64{JavaHeap: 80, NativeHeap: -20}, Java, "Java Heap 100 %"},
@@ -171,7 +176,8 @@ func TestKinds(t *testing.T) {
 					t.Logf("seed %d: %v: %s", seed, v.Kind, v.Because)
 				}
 			}
-			// A dimension that does not leak is taken for one in 1 of 20 runs.
+			// A dimension that does not leak is mistaken for one that does in 1
+			// of 20 runs.
 			if hit < runs-2 {
 				t.Errorf("%v and %q in %d of %d runs", tt.kind, tt.text, hit, runs)
 			}
@@ -179,8 +185,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// checkShares: the shares are in order and add up to 1, and those that leak are told with
-// their rates.
+// checkShares checks that the shares are in order and add up to 1, and that
+// those that leak are reported with their rates.
 func checkShares(t *testing.T, v Verdict, rates map[Dimension]float64) {
 	t.Helper()
 	sum, before := 0.0, int64(math.MaxInt64)
@@ -201,13 +207,14 @@ func checkShares(t *testing.T, v Verdict, rates map[Dimension]float64) {
 			t.Errorf("%v at %v MB/h: told %v", d, rate, seen[d])
 		}
 		if rate < 0 && seen[d] > 0 {
-			t.Errorf("%v falls: told %v MB/h", d, seen[d])
+			t.Errorf("%v falls: reported %v MB/h", d, seen[d])
 		}
 	}
 }
 
-// TestGraphicsNeedCertainty: a leak of graphics memory is named where it has grown enough
-// and is surely more than the next; its diagnostics show nothing of any other.
+// TestGraphicsNeedCertainty checks that a leak of graphics memory is named only
+// if it has grown enough and certainly more than the next dimension, because
+// its diagnostics show no other memory.
 func TestGraphicsNeedCertainty(t *testing.T) {
 	full := shares{certainty: 1, readings: 100, graphicsT: 100}
 	full.list = []Share{{Dimension: Graphics, Growth: 1000 * MB}}
@@ -216,17 +223,17 @@ func TestGraphicsNeedCertainty(t *testing.T) {
 		change func(*shares)
 		want   LeakKind
 	}{
-		"surely":          {func(*shares) {}, GPU},
-		"few errors":      {func(s *shares) { s.graphicsT = graphicsErrors - 1 }, Unknown},
-		"small":           {func(s *shares) { s.list[0].Growth = 10 * MB }, Unknown},
-		"not sure":        {func(s *shares) { s.certainty = 0.9 }, Unknown},
-		"half":            {func(s *shares) { s.list[0].Share = 0.5 }, Unknown},
-		"none":            {func(s *shares) { s.list = nil }, Unknown},
-		"java, small":     {func(s *shares) { s.list[0].Growth, s.list[0].Dimension = 10*MB, JavaHeap }, Java},
-		"java, not sure":  {func(s *shares) { s.certainty, s.list[0].Dimension = 0.6, JavaHeap }, Java},
-		"native":          {func(s *shares) { s.list[0].Dimension = NativeHeap }, Native},
-		"java, but half":  {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.59 }, Unknown},
-		"java, just more": {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.61 }, Java},
+		"surely":            {func(*shares) {}, GPU},
+		"few errors":        {func(s *shares) { s.graphicsT = graphicsErrors - 1 }, Unknown},
+		"small":             {func(s *shares) { s.list[0].Growth = 10 * MB }, Unknown},
+		"not certain":       {func(s *shares) { s.certainty = 0.9 }, Unknown},
+		"half":              {func(s *shares) { s.list[0].Share = 0.5 }, Unknown},
+		"none":              {func(s *shares) { s.list = nil }, Unknown},
+		"java, small":       {func(s *shares) { s.list[0].Growth, s.list[0].Dimension = 10*MB, JavaHeap }, Java},
+		"java, not certain": {func(s *shares) { s.certainty, s.list[0].Dimension = 0.6, JavaHeap }, Java},
+		"native":            {func(s *shares) { s.list[0].Dimension = NativeHeap }, Native},
+		"java, but half":    {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.59 }, Unknown},
+		"java, just more":   {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.61 }, Java},
 	}
 	for name, tt := range tests {
 		s := full
@@ -238,8 +245,8 @@ func TestGraphicsNeedCertainty(t *testing.T) {
 	}
 }
 
-// TestGraphicsOfAQuietProcess: graphics memory that does not grow is never the kind of a
-// leak of other memory.
+// TestGraphicsOfAQuietProcess checks that graphics memory that does not grow is
+// never the kind of a leak of other memory.
 func TestGraphicsOfAQuietProcess(t *testing.T) {
 	for seed := range uint64(20) {
 		d, steps := leakingBy(seed, 20, 4*time.Hour, map[Dimension]float64{JavaHeap: 100})
@@ -255,12 +262,14 @@ func TestGraphicsOfAQuietProcess(t *testing.T) {
 func TestSharesOfNothing(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	s := m.sharesOver(time.Hour)
-	if s.kind() != Unknown || len(s.list) != 0 || s.readings != 0 || !strings.Contains(s.text(), "cannot be told from 0 breakdowns") {
+	if s.kind() != Unknown || len(s.list) != 0 || s.readings != 0 ||
+		!strings.Contains(s.text(), "cannot determine which memory grows from 0 breakdowns") {
 		t.Errorf("%v of %+v: %s", s.kind(), s, s.text())
 	}
 	p := newReadings(200, func(i int) (float64, bool) { return 100, i%3 == 0 })
 	s = p.m.sharesOver(time.Hour)
-	if s.kind() != Unknown || len(s.list) != 0 || s.readings < leastReadings || !strings.Contains(s.text(), "no dimension") {
+	if s.kind() != Unknown || len(s.list) != 0 || s.readings < leastReadings ||
+		!strings.Contains(s.text(), "no dimension") {
 		t.Errorf("a constant is %v of %+v: %s", s.kind(), s, s.text())
 	}
 	p = newReadings(200, func(i int) (float64, bool) { return float64(i), i >= 200-3*20 && i%20 == 0 })
@@ -269,7 +278,8 @@ func TestSharesOfNothing(t *testing.T) {
 	}
 	p = newReadings(200, func(i int) (float64, bool) { return 100 + float64(i)/2, i%3 == 0 })
 	s = p.m.sharesOver(time.Hour)
-	if s.kind() != Java || len(s.list) != 1 || s.list[0].Share != 1 || math.Abs(s.list[0].Rate/MB-60) > 0.1 || s.certainty != 1 {
+	if s.kind() != Java || len(s.list) != 1 || s.list[0].Share != 1 || math.Abs(s.list[0].Rate/MB-60) > 0.1 ||
+		s.certainty != 1 {
 		t.Errorf("an exact line: %v of %+v: %s", s.kind(), s, s.text())
 	}
 }

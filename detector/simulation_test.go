@@ -7,21 +7,24 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// simulation is a process with known growth and noise, read the way the machine asks.
+// simulation is a process with known growth and noise, sampled as the machine
+// demands.
 type simulation struct {
 	// policy judges; without a name it is "article" with changed constants.
 	policy Policy
 	change func(*articleRules)
 	seed   uint64
 	length time.Duration
-	// sigma is the standard deviation of the noise of the total in MB, rho its AR(1)
-	// coefficient per 30 s.
+	// sigma is the standard deviation of the noise of the total in MB, rho its
+	// AR(1) coefficient per 30 s.
 	sigma float64
-	// rate is the growth of the dimensions in MB/h at a time; shape an addition in MB.
+	// rate is the growth of the dimensions in MB/h at a time; shape an addition
+	// in MB.
 	rate  [NumDimensions]float64
 	start time.Duration
 	shape func(t time.Duration) float64
-	// rotation is the time between two breakdowns; 0 is 90 s, three processes' turn.
+	// rotation is the time between two breakdowns; 0 is 90 s, three processes'
+	// turn.
 	rotation time.Duration
 	// diagnosis is how long one takes; 0 for none.
 	diagnosis time.Duration
@@ -29,8 +32,12 @@ type simulation struct {
 
 // Shares of level and of noise of the App Summary's dimensions, without TOTAL.
 var (
-	simBase  = [Total]float64{JavaHeap: 60, NativeHeap: 70, Code: 45, Stack: 2, Graphics: 35, PrivateOther: 28, System: 20}
-	simNoise = [Total]float64{JavaHeap: .70, NativeHeap: .60, Code: .02, Stack: .01, Graphics: .20, PrivateOther: .30, System: .12}
+	simBase = [Total]float64{
+		JavaHeap: 60, NativeHeap: 70, Code: 45, Stack: 2, Graphics: 35, PrivateOther: 28, System: 20,
+	}
+	simNoise = [Total]float64{
+		JavaHeap: .70, NativeHeap: .60, Code: .02, Stack: .01, Graphics: .20, PrivateOther: .30, System: .12,
+	}
 )
 
 func (s simulation) dims(t time.Duration, r *rand.Rand) (dims [NumDimensions]float64) {
@@ -59,7 +66,7 @@ func (s simulation) breakdown(t time.Duration, r *rand.Rand) Breakdown {
 	return b
 }
 
-// run plays the simulation and gives the machine and its steps.
+// run plays the simulation and returns the machine and its transitions.
 func (s simulation) run() (*Detector, []Transition) {
 	if s.rotation == 0 {
 		s.rotation = 90 * time.Second
@@ -93,7 +100,7 @@ func (s simulation) run() (*Detector, []Transition) {
 				diagnosed = t + s.diagnosis
 			}
 			if t >= diagnosed {
-				steps = append(steps, d.DiagnosisDone(t+boot)...)
+				steps = append(steps, d.DiagnosisFinished(t+boot)...)
 				diagnosed = 0
 			}
 		}

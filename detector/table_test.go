@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// player drives a machine through a made-up life, one reading at a time, with a noise of
-// plus and minus 1 MB.
+// player drives a machine through a made-up life, one reading at a time, with a
+// noise of plus and minus 1 MB.
 type player struct {
 	d     *Detector
 	t     time.Duration
@@ -35,7 +35,8 @@ func articleDetector(change func(*articleRules)) *Detector {
 	return d
 }
 
-// feed plays samples for so long, at the rate in MB/h, with breakdowns where wanted.
+// feed plays samples for so long, at the rate in MB/h, with breakdowns where
+// wanted.
 func (p *player) feed(length time.Duration, rate float64, breakdowns bool) *player {
 	end := p.t + length
 	var due time.Duration
@@ -60,7 +61,8 @@ func (p *player) sample() {
 	p.keep(p.d.AddSample(Sample{At: p.t, Bytes: int64((p.level + float64(p.n%2*2-1)) * MB)}))
 }
 
-// breakdown says that everything above the first 200 MB is Java heap, beside so much EGL.
+// breakdown returns a breakdown in which everything above the first 200 MB is
+// Java heap, beside so much EGL.
 func (p *player) breakdown(egl float64) {
 	wobble := float64(p.n % 2)
 	b := Breakdown{At: p.t, EGL: known.Of(int64(egl * MB))}
@@ -88,7 +90,7 @@ func (p *player) restart() *player { p.keep(p.d.Restart(p.t)); return p }
 
 func (p *player) gap() *player { p.keep(p.d.Gap(p.t)); return p }
 
-func (p *player) diagnosed() *player { p.keep(p.d.DiagnosisDone(p.t)); return p }
+func (p *player) diagnosed() *player { p.keep(p.d.DiagnosisFinished(p.t)); return p }
 
 // Phases that others start from.
 func (p *player) suspicious() *player { return p.leak(5*time.Minute+10*time.Second, 600) }
@@ -97,17 +99,18 @@ func (p *player) leaking() *player    { return p.confirming().feed(2*time.Minute
 
 const minute = time.Minute
 
-// articleRows is the article's machine in the order of its sections: what must happen,
-// after how long in the old state.
+// articleRows is the article's machine in the order of its sections: what must
+// happen, after how long in the old state.
 var articleRows = []struct {
 	section  string
 	from, to State
-	// after is the exact time in the old state; 0 where it follows from the data.
+	// after is the exact time in the old state; 0 if it follows from the data.
 	after time.Duration
 	kind  LeakKind
 	drive func() *player
 }{
-	{"5.4 spike", Normal, Leaking, 0, Unknown, func() *player { return play(nil).leak(10*minute, 0).jump(250).leak(time.Second, 0) }},
+	{"5.4 spike", Normal, Leaking, 0, Unknown,
+		func() *player { return play(nil).leak(10*minute, 0).jump(250).leak(time.Second, 0) }},
 	{"5.4 gpu", Normal, Leaking, 0, GPU, func() *player { return play(nil).textures(10) }},
 	{"5.4 gpu", Suspicious, Leaking, 0, GPU, func() *player {
 		return play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious().textures(10)
@@ -117,11 +120,14 @@ var articleRows = []struct {
 		return play(func(a *articleRules) { a.extraBreakdowns = 100 }).confirming().textures(10)
 	}},
 	{"5.5 trend", Normal, Suspicious, 0, None, func() *player { return play(nil).suspicious() }},
-	{"5.5 not significant", Suspicious, Normal, 0, None, func() *player { return play(nil).suspicious().leak(10*minute, -900) }},
-	{"5.5 time-out", Suspicious, Normal, 30 * minute, None, func() *player { return play(nil).suspicious().leak(time.Minute, 600).leak(31*minute, 0) }},
+	{"5.5 not significant", Suspicious, Normal, 0, None,
+		func() *player { return play(nil).suspicious().leak(10*minute, -900) }},
+	{"5.5 time-out", Suspicious, Normal, 30 * minute, None,
+		func() *player { return play(nil).suspicious().leak(time.Minute, 600).leak(31*minute, 0) }},
 	{"5.3 floors", Suspicious, Confirming, 15 * minute, None, func() *player { return play(nil).confirming() }},
 	{"5.6 dimensions", Confirming, Leaking, 0, Java, func() *player { return play(nil).leaking() }},
-	{"5.5 time-out", Confirming, Normal, 10 * minute, None, func() *player { return play(nil).confirming().leak(11*minute, 600) }},
+	{"5.5 time-out", Confirming, Normal, 10 * minute, None,
+		func() *player { return play(nil).confirming().leak(11*minute, 600) }},
 	{"6.4 diagnosis done", Leaking, Normal, 0, None, func() *player { return play(nil).leaking().diagnosed() }},
 	{"6.4 cooldown", Leaking, Normal, 0, None, func() *player {
 		return play(nil).leak(10*minute, 0).diagnosed().jump(250).leak(2*minute, 0)
@@ -180,8 +186,9 @@ func TestArticleTable(t *testing.T) {
 	}
 }
 
-// TestTimeOutsToTheSecond: one second before the time-out the state still stands.
-func TestTimeOutsToTheSecond(t *testing.T) {
+// TestTimeoutsToTheSecond checks that one second before the timeout the state
+// is unchanged.
+func TestTimeoutsToTheSecond(t *testing.T) {
 	tests := map[string]struct {
 		start func() *player
 		stay  time.Duration
@@ -202,11 +209,11 @@ func TestTimeOutsToTheSecond(t *testing.T) {
 			p.t += time.Second
 			p.sample()
 			if got := p.d.Verdict().State; got != Normal {
-				t.Fatalf("%v at the time-out", got)
+				t.Fatalf("%v at the timeout", got)
 			}
 		})
 	}
-	t.Run("a breakdown tells the time as well", func(t *testing.T) {
+	t.Run("a breakdown advances the time as well", func(t *testing.T) {
 		p := play(nil).suspicious()
 		p.t += 40 * minute
 		if p.breakdown(0); p.d.Verdict().State != Normal {
@@ -223,7 +230,8 @@ func TestTimeOutsToTheSecond(t *testing.T) {
 				p.t += 30 * time.Second
 			}
 			p.jump(250).sample()
-			if want := after >= 30*minute; (p.d.Demand().Diagnose == Unknown) != want || p.d.Verdict().State != Leaking {
+			if want := after >= 30*minute; (p.d.Demand().Diagnose == Unknown) != want ||
+				p.d.Verdict().State != Leaking {
 				t.Errorf("%v after the diagnosis: %+v", after, p.d.Demand())
 			}
 		}
@@ -235,14 +243,21 @@ func TestDemand(t *testing.T) {
 		p    *player
 		want Demand
 	}{
-		"NORMAL":                {play(nil), Demand{Interval: 30 * time.Second}},
-		"SUSPICIOUS":            {play(nil).suspicious(), Demand{Interval: 15 * time.Second}},
-		"CONFIRMING":            {play(nil).confirming(), Demand{Interval: 15 * time.Second, Breakdowns: 3, Spacing: 30 * time.Second}},
-		"CONFIRMING, one came":  {play(nil).confirming().textures(1), Demand{Interval: 15 * time.Second, Breakdowns: 2, Spacing: 30 * time.Second}},
-		"LEAKING":               {play(nil).leaking(), Demand{Interval: time.Minute, Diagnose: Java}},
-		"LEAKING after a gap":   {play(nil).leaking().gap(), Demand{Interval: time.Minute, Diagnose: Java}},
-		"LEAKING, cooling down": {play(nil).leak(10*minute, 0).diagnosed().jump(250).leak(time.Second, 0), Demand{Interval: time.Minute}},
-		"diagnosed":             {play(nil).leaking().diagnosed(), Demand{Interval: 30 * time.Second}},
+		"NORMAL":     {play(nil), Demand{Interval: 30 * time.Second}},
+		"SUSPICIOUS": {play(nil).suspicious(), Demand{Interval: 15 * time.Second}},
+		"CONFIRMING": {
+			play(nil).confirming(), Demand{Interval: 15 * time.Second, Breakdowns: 3, Spacing: 30 * time.Second},
+		},
+		"CONFIRMING, one came": {
+			play(nil).confirming().textures(1),
+			Demand{Interval: 15 * time.Second, Breakdowns: 2, Spacing: 30 * time.Second},
+		},
+		"LEAKING":             {play(nil).leaking(), Demand{Interval: time.Minute, Diagnose: Java}},
+		"LEAKING after a gap": {play(nil).leaking().gap(), Demand{Interval: time.Minute, Diagnose: Java}},
+		"LEAKING, cooling down": {
+			play(nil).leak(10*minute, 0).diagnosed().jump(250).leak(time.Second, 0), Demand{Interval: time.Minute},
+		},
+		"diagnosed": {play(nil).leaking().diagnosed(), Demand{Interval: 30 * time.Second}},
 	}
 	for name, tt := range tests {
 		if got := tt.p.d.Demand(); got != tt.want {
@@ -251,8 +266,9 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// TestWindowsAreKept: after a diagnosis the windows stay, but two new windows of evidence
-// are needed (6.4); after a restart ten new points (8.3, 8.1).
+// TestWindowsAreKept checks that after a diagnosis the windows stay, but two
+// new windows of evidence are needed (6.4), and after a restart ten new points
+// (8.3, 8.1).
 func TestWindowsAreKept(t *testing.T) {
 	after := func(p *player) (n int) {
 		for before := len(p.steps); len(p.steps) == before; n++ {
@@ -268,7 +284,8 @@ func TestWindowsAreKept(t *testing.T) {
 	}
 }
 
-// TestSpikeOnce: one spike is one event, however long it stands above the floor.
+// TestSpikeOnce checks that one spike is one event, however long it stays above
+// the floor.
 func TestSpikeOnce(t *testing.T) {
 	p := play(nil).leak(10*minute, 0).jump(250).leak(2*minute, 0).diagnosed().leak(3*time.Hour, 0)
 	n := 0
@@ -281,6 +298,6 @@ func TestSpikeOnce(t *testing.T) {
 		t.Errorf("%d spikes of one jump: %v", n, p.steps)
 	}
 	if p.jump(300).leak(time.Second, 0); p.d.Verdict().State != Leaking {
-		t.Error("a second jump is no spike")
+		t.Error("a second jump is not reported as a spike")
 	}
 }

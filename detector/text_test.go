@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Words are read back as what they stand for, and anything else is an error: a verdict
-// that nobody gave must not pass for one.
+// Words are read back as what they stand for, and anything else is an error, so
+// that an invalid verdict is never accepted.
 func TestWordsOfAVerdict(t *testing.T) {
 	type words struct {
 		State State
@@ -30,14 +30,16 @@ func TestWordsOfAVerdict(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{`{"State":"normal"}`, `{"State":""}`, `{"State":1}`, `{"Kind":"leak"}`, `{"Gate":"LEAK"}`, `{"Gate":""}`} {
+	for _, text := range []string{
+		`{"State":"normal"}`, `{"State":""}`, `{"State":1}`, `{"Kind":"leak"}`, `{"Gate":"LEAK"}`, `{"Gate":""}`,
+	} {
 		if err := json.Unmarshal([]byte(text), new(words)); err == nil {
 			t.Errorf("%s is accepted", text)
 		}
 	}
 }
 
-// A pass needs samples for half of the time; other verdicts stand.
+// A pass needs samples for half of the time; other verdicts are unchanged.
 func TestCoverage(t *testing.T) {
 	d := New(RobustPolicy())
 	for i := range 480 {
@@ -45,16 +47,18 @@ func TestCoverage(t *testing.T) {
 	}
 	for absent, want := range map[int]Gate{0: Pass, 120: Pass, 121: Inconclusive} {
 		d.SetCoverage(time.Duration(absent)*time.Minute, 4*time.Hour)
-		if v := d.Verdict(); v.Gate != want || (v.Gate == Inconclusive) != strings.HasPrefix(v.Because, "no samples for 2h1m of 4h0m: ") {
+		if v := d.Verdict(); v.Gate != want ||
+			(v.Gate == Inconclusive) != strings.HasPrefix(v.Because, "no samples for 2h1m of 4h0m: ") {
 			t.Errorf("%d min absent: %s, %s", absent, v.Gate, v.Because)
 		}
 	}
 }
 
-// TestMinutesText at the bounds of its units.
+// TestMinutesText checks the bounds of its units.
 func TestMinutesText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0 s", 59 * time.Second: "59 s", time.Minute: "1.0 min", 9 * time.Minute: "9.0 min", 119 * time.Minute: "119 min", 2 * time.Hour: "2.0 h", 30 * time.Hour: "30 h",
+		0: "0 s", 59 * time.Second: "59 s", time.Minute: "1.0 min", 9 * time.Minute: "9.0 min",
+		119 * time.Minute: "119 min", 2 * time.Hour: "2.0 h", 30 * time.Hour: "30 h",
 	} {
 		if got := minutesText(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
@@ -62,7 +66,7 @@ func TestMinutesText(t *testing.T) {
 	}
 }
 
-// TestIntervalText: no interval looks like a point.
+// TestIntervalText checks that no interval looks like a point.
 func TestIntervalText(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64

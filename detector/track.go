@@ -7,21 +7,24 @@ import (
 )
 
 const (
-	// slotTime is the finest time that a judgement distinguishes: samples come every
-	// 15 to 60 s, and noise on a shorter scale says nothing about a leak.
+	// slotTime is the finest time that a judgement resolves. Samples come every
+	// 15 to 60 s, and noise on a shorter scale carries no information about a
+	// leak.
 	slotTime = 30 * time.Second
-	// ringSlots are kept one by one, two hours; what is older is kept as floors.
+	// ringSlots slots are kept individually, two hours; older data is kept as
+	// floors.
 	ringSlots = 240
 	// firstBin is the length of a floor in slots, 5 min as in article 5.3.
 	firstBin = 10
-	// maxBins bounds the floors: 48 hours of 5 min. Then two become one.
+	// maxBins bounds the floors: 48 hours of 5 min. When they are full, each
+	// two become one.
 	maxBins = 576
 	// largestBin keeps a floor within the ring: 80 min, so 32 days at maxBins.
 	largestBin = 160
 )
 
-// axis is the time axis that all tracks of a process share: slots of 30 s since the
-// process was first seen, and floors of binSlots each.
+// axis is the time axis that all tracks of a process share: slots of 30 s since
+// the process was first seen, and floors of binSlots each.
 type axis struct {
 	// origin is the device's clock at the start of slot 0.
 	origin time.Duration
@@ -32,32 +35,33 @@ type axis struct {
 
 func newAxis(origin time.Duration) axis { return axis{origin: origin, binSlots: firstBin} }
 
-// slot is the number of the slot that holds a time.
+// slot returns the number of the slot that holds a time.
 func (a *axis) slot(at time.Duration) int { return int((at - a.origin) / slotTime) }
 
-// at is the device's clock at the end of the closed slots.
+// at returns the device's clock at the end of the closed slots.
 func (a *axis) at() time.Duration { return a.origin + time.Duration(a.closed)*slotTime }
 
-// length is the time that the closed slots cover.
+// length returns the time that the closed slots cover.
 func (a *axis) length() time.Duration { return time.Duration(a.closed) * slotTime }
 
-// track is one series on the axis, in MB about its first value, so that no constant
-// part of it costs digits or changes a judgement. NaN is no value.
+// track is one series on the axis, in MB relative to its first value, so that a
+// constant part costs no digits and does not change a judgement. NaN is no
+// value.
 type track struct {
 	base  float64
 	known bool
-	// sum and n are the open slot.
+	// sum and n belong to the open slot.
 	sum float64
 	n   int
-	// ring holds the last slots twice, so that any of them lie side by side.
+	// ring holds the last slots twice, so that any run of them is contiguous.
 	ring [2 * ringSlots]float32
 	bins []float32
-	// values counts the values heard.
+	// values counts the values added.
 	values int
 }
 
 func newTrack() *track {
-	t := &track{bins: make([]float32, 0, maxBins)} // once, so that it never grows
+	t := &track{bins: make([]float32, 0, maxBins)} // allocated once, so that it never grows
 	t.reset()
 	return t
 }
@@ -69,8 +73,8 @@ func (t *track) reset() {
 	}
 }
 
-// blank forgets the values but keeps the axis: what comes is another quantity.
-func (t *track) blank() {
+// clear clears the values but keeps the axis, because another quantity follows.
+func (t *track) clear() {
 	for i := range t.ring {
 		t.ring[i] = nan32
 	}
@@ -82,7 +86,7 @@ func (t *track) blank() {
 
 var nan32 = float32(math.NaN())
 
-// add hears a value of the open slot, in bytes.
+// add adds a value to the open slot, in bytes.
 func (t *track) add(bytes float64) {
 	if !t.known {
 		t.base, t.known = bytes, true
@@ -92,7 +96,7 @@ func (t *track) add(bytes float64) {
 	t.values++
 }
 
-// raise moves all that is known by so many bytes.
+// raise moves all known values by so many bytes.
 func (t *track) raise(bytes float64) {
 	by := float32(bytes / MB)
 	t.sum += bytes / MB * float64(t.n)
@@ -128,14 +132,15 @@ func (t *track) closeBin(end, slots int) {
 	t.bins = append(t.bins, float32(v))
 }
 
-// slots is the last slots before slot end, NaN for holes.
+// slots returns the last slots before slot end, NaN for holes.
 func (t *track) slots(end, n int) []float32 {
 	n = min(n, end, ringSlots)
 	to := (end-1)%ringSlots + 1 + ringSlots
 	return t.ring[to-n : to]
 }
 
-// recent appends the values of the last slots before slot end; holes are left out.
+// recent appends the values of the last slots before slot end, without the
+// holes.
 func (t *track) recent(dst []float64, end, n int) []float64 {
 	return appendKnown(dst, t.slots(end, n))
 }
@@ -170,11 +175,12 @@ func (t *track) forget() {
 	t.bins = slices.Delete(t.bins, 0, len(t.bins)/2)
 }
 
-// levelOf is the level of values: the mean of their middle half (Tukey's midmean). It
-// orders the values. The P25 of article 5.3 asks for the level under the load, but a low
-// quantile lies the lower the more values there are and the wider they spread: each
-// change of the sampling interval would be a step. The middle half is as blind to peaks
-// that last for less than a quarter of the time, and moves with neither.
+// levelOf returns the level of values: the mean of their middle half (Tukey's
+// midmean). It sorts the values. The P25 of article 5.3 is meant to be the
+// level under the load, but a low quantile falls as the number of values and
+// their spread grow: each change of the sampling interval would be a step. The
+// middle half ignores peaks that last for less than a quarter of the time just
+// as well, and moves with neither.
 func levelOf(values []float64) (float64, bool) {
 	n := len(values)
 	switch n {
@@ -190,7 +196,7 @@ func levelOf(values []float64) (float64, bool) {
 	return meanOf(values[cut : n-cut]), true
 }
 
-// levelOr is levelOf, NaN where there is none.
+// levelOr returns levelOf, NaN if there are no values.
 func levelOr(values []float64) float64 {
 	if v, ok := levelOf(values); ok {
 		return v
@@ -220,9 +226,9 @@ type stretch struct {
 	floors   bool
 }
 
-// levels cuts a stretch into n equal blocks and gives the level of each in MB. ok is
-// false where more than a quarter of them have no value; the holes of the others are
-// bridged by a line.
+// levels divides a stretch into n equal blocks and returns the level of each in
+// MB. ok is false if more than a quarter of them have no value. The holes of
+// the others are interpolated.
 func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bool) {
 	dst = dst[:n]
 	empty := t.cut(dst, s)
@@ -235,12 +241,12 @@ func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bo
 	return dst, true
 }
 
-// largestBlock is the most values of a block: maxBins by endBlocks, or an hour of slots
-// by leastBlocks.
+// largestBlock is the largest number of values of a block: maxBins by
+// endBlocks, or an hour of slots by leastBlocks.
 const largestBlock = 32
 
-// cut gives the level of each block, NaN for those without a value, and the number of
-// these.
+// cut returns the level of each block, NaN for those without a value, and the
+// number of these.
 func (t *track) cut(dst []float64, s stretch) (empty int) {
 	values := t.bins
 	first := s.from
@@ -264,8 +270,9 @@ func (t *track) cut(dst []float64, s stretch) (empty int) {
 	return empty
 }
 
-// rise is how much higher the last quarter of the last n floors is than the first
-// quarter; infinite where one has no value, or where the floors are too long to tell.
+// rise returns how much higher the last quarter of the last n floors is than
+// the first quarter; infinite if one has no value, or if the floors are too
+// long.
 func (t *track) rise(n int) float64 {
 	if n < 2 {
 		return math.Inf(1)
@@ -283,8 +290,8 @@ func (t *track) rise(n int) float64 {
 	return math.Inf(1)
 }
 
-// bridge replaces NaN by the line between its neighbours, or by the nearest value at
-// the ends.
+// bridge replaces NaN by interpolation between its neighbors, or by the nearest
+// value at the ends.
 func bridge(v []float64) {
 	last := -1
 	for i, x := range v {
@@ -308,13 +315,13 @@ func bridge(v []float64) {
 	}
 }
 
-// median orders a copy.
+// median sorts a copy.
 func median(values []float64) float64 {
 	var scratch [maxLevels]float64
 	return middle(append(scratch[:0], values...))
 }
 
-// middle is the median; it moves the values about.
+// middle returns the median and reorders the values.
 func middle(v []float64) float64 {
 	n := len(v)
 	if n == 0 {
@@ -332,8 +339,8 @@ func middle(v []float64) float64 {
 	return (slices.Max(v[:k]) + upper) / 2
 }
 
-// selected is the k-th smallest value, from 0, by Hoare's selection; afterwards none
-// before it is larger and none behind it smaller.
+// selected returns the k-th smallest value, from 0, by Hoare's selection.
+// Afterwards no value before it is larger and none after it smaller.
 func selected(v []float64, k int) float64 {
 	low, high := 0, len(v)-1
 	for low < high {
@@ -372,7 +379,8 @@ func meanOf(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// quarters is the median of the first quarter of the levels and of the last.
+// quarters returns the median of the first quarter of the levels and of the
+// last.
 func quarters(y []float64) (first, last float64) {
 	q := len(y) / 4
 	return median(y[:q]), median(y[len(y)-q:])

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// diary is a track that keeps the mean of every slot there ever was, in bytes, and
-// works out each floor from them when it is asked.
+// diary is a track that keeps the mean of every slot, in bytes, and computes
+// each floor from them on demand.
 type diary struct {
 	slots []float64
 	sum   float64
@@ -34,7 +34,7 @@ func (h *diary) raise(bytes float64) {
 	}
 }
 
-func (h *diary) blank() {
+func (h *diary) clear() {
 	for i := range h.slots {
 		h.slots[i] = math.NaN()
 	}
@@ -46,8 +46,8 @@ func (h *diary) close() {
 	h.sum, h.n = 0, 0
 }
 
-// sizeAt is how long a floor is that ends with a slot: 5 min in the first 48 hours, then
-// 10 min for as long again, up to 80 min.
+// sizeAt returns the length of a floor that ends with a slot: 5 min in the
+// first 48 hours, then 10 min for as long again, up to 80 min.
 func sizeAt(end int) int {
 	size := firstBin
 	for size < largestBin && end > maxBins*size {
@@ -56,8 +56,8 @@ func sizeAt(end int) int {
 	return size
 }
 
-// floor is the level of some slots in MB above the base: the midmean of all where it was
-// taken at once, else the mean of its halves.
+// floor returns the level of some slots in MB above the base: the midmean of
+// all if it was computed at once, else the mean of its halves.
 func (h *diary) floor(from, to int) float64 {
 	if to-from <= sizeAt(to) {
 		return (midmean(h.slots[from:to]) - h.base) / MB
@@ -72,7 +72,8 @@ func (h *diary) floor(from, to int) float64 {
 	return (a + b) / 2
 }
 
-// midmean is the mean of what sorting leaves between the lowest quarter and the highest.
+// midmean returns the mean of what sorting leaves between the lowest quarter
+// and the highest.
 func midmean(values []float64) float64 {
 	var real []float64
 	for _, v := range values {
@@ -89,12 +90,12 @@ func midmean(values []float64) float64 {
 	return sum / float64(len(real)-2*quarter)
 }
 
-// tape is a machine that takes no looks, so that a month of it is short, and what its
-// total should be.
+// tape is a machine that takes no looks, so that a month of it is short, and
+// what its total should be.
 type tape struct {
 	m *robustMachine
 	h diary
-	// gone is how many slots the axis has forgotten.
+	// gone is the number of slots that the axis has dropped.
 	gone int
 }
 
@@ -140,7 +141,8 @@ func (p *tape) check(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	m, size := p.m, p.m.axis.binSlots
 	if m.axis.closed+p.gone != len(p.h.slots) || m.axis.binned != m.axis.closed/size || m.axis.binned >= maxBins {
-		t.Fatalf("%d slots closed, %d gone, %d floors of %d, after %d", m.axis.closed, p.gone, m.axis.binned, size, len(p.h.slots))
+		t.Fatalf("%d slots closed, %d gone, %d floors of %d, after %d", m.axis.closed, p.gone, m.axis.binned, size,
+			len(p.h.slots))
 	}
 	if want := time.Duration(len(p.h.slots)) * slotTime; m.axis.at() != want {
 		t.Fatalf("the axis is at %v after %v", m.axis.at(), want)
@@ -177,7 +179,7 @@ func (p *tape) checkRecent(t *testing.T, n int) {
 	}
 }
 
-// checkLevels cuts any stretch into any number of blocks.
+// checkLevels divides any stretch into any number of blocks.
 func (p *tape) checkLevels(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	m := p.m
@@ -225,7 +227,7 @@ func columnOf(n int, f func(i int) float64) []float64 {
 	return c
 }
 
-// bridged looks for the neighbours of each hole.
+// bridged finds the neighbors of each hole.
 func bridged(v []float64) []float64 {
 	seek := func(i, step int) int {
 		for ; i >= 0 && i < len(v); i += step {
@@ -265,8 +267,8 @@ func (p *tape) checkRise(t *testing.T, n int) {
 	}
 }
 
-// TestTrackAgainstDiary: any values, holes, raises and changes of what is measured, for
-// as long as floors of each length, and until floors are forgotten.
+// TestTrackAgainstDiary adds any values, holes, raises and changes of the
+// quantity, for as long as floors of each length, and until floors are dropped.
 func TestTrackAgainstDiary(t *testing.T) {
 	lengths := map[int]bool{}
 	for seed := range uint64(4) {
@@ -291,8 +293,8 @@ func TestTrackAgainstDiary(t *testing.T) {
 				p.h.raise(by)
 				level += by
 			case 2:
-				p.total().blank()
-				p.h.blank()
+				p.total().clear()
+				p.h.clear()
 				level = 300 * MB
 			}
 			p.close()
@@ -304,7 +306,7 @@ func TestTrackAgainstDiary(t *testing.T) {
 		}
 		p.check(t, r)
 		if seed == 3 && p.gone == 0 {
-			t.Error("nothing was ever forgotten")
+			t.Error("nothing was ever dropped")
 		}
 	}
 	for _, size := range []int{10, 20, 40, 80, 160} {
@@ -366,9 +368,9 @@ func TestLevelOf(t *testing.T) {
 	}
 }
 
-// TestLevelIsBlindToPeaks: load that lasts for less than a quarter of the time does not
-// move a level, however high it is.
-func TestLevelIsBlindToPeaks(t *testing.T) {
+// TestLevelIgnoresPeaks checks that load that lasts for less than a quarter of
+// the time does not move a level, however high it is.
+func TestLevelIgnoresPeaks(t *testing.T) {
 	for n := 4; n <= largestBin; n++ {
 		for _, high := range []float64{1e3, 1e9} {
 			v := columnOf(n, func(i int) float64 {
@@ -423,7 +425,7 @@ func TestMedianAndQuarters(t *testing.T) {
 			}
 		}
 		if !slices.Equal(v, kept) {
-			t.Fatal("the values were ordered")
+			t.Fatal("the values were sorted")
 		}
 	}
 	if !math.IsNaN(median(nil)) {
@@ -431,13 +433,13 @@ func TestMedianAndQuarters(t *testing.T) {
 	}
 }
 
-// TestBlocksFitTheirRoom: no block of the end verdict, and no block of a look, is larger
-// than the room on the stack for its values.
-func TestBlocksFitTheirRoom(t *testing.T) {
+// TestBlocksFitTheirBuffers checks that no block of the end verdict or of a
+// look is larger than the buffer on the stack for its values.
+func TestBlocksFitTheirBuffers(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	check := func(what string, s stretch, n int) {
 		if n >= 8 && s.from >= 0 && (s.to-s.from+n-1)/n > largestBlock {
-			t.Errorf("%s: %d values in %d blocks, room for %d each", what, s.to-s.from, n, largestBlock)
+			t.Errorf("%s: %d values in %d blocks, capacity %d each", what, s.to-s.from, n, largestBlock)
 		}
 	}
 	for m.axis.binSlots = firstBin; m.axis.binSlots <= largestBin; m.axis.binSlots *= 2 {
@@ -457,8 +459,8 @@ func TestBlocksFitTheirRoom(t *testing.T) {
 	}
 }
 
-// TestLongRun: a watch of five weeks ends like one of an hour. Its floors grow from 5 to
-// 80 min, and the oldest of them are forgotten.
+// TestLongRun checks that a watch of five weeks ends like one of an hour. Its
+// floors grow from 5 to 80 min, and the oldest of them are dropped.
 func TestLongRun(t *testing.T) {
 	d := New(RobustPolicy())
 	defer func() {
@@ -480,7 +482,8 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// TestLateLeak: a leak is found as soon in the fifth day as in the first.
+// TestLateLeak checks that a leak is found as soon on the fifth day as on the
+// first.
 func TestLateLeak(t *testing.T) {
 	found := func(start time.Duration) (at time.Duration) {
 		defer func() {
@@ -508,18 +511,18 @@ func TestLateLeak(t *testing.T) {
 	}
 }
 
-// TestTrackMemory: whatever a track has heard, it is of one size.
+// TestTrackMemory checks that a track has the same size whatever it has seen.
 func TestTrackMemory(t *testing.T) {
 	p := newTape()
 	for i := range 2 * maxBins * largestBin {
 		p.add(float64(300+i%50) * MB)
 		p.close()
 		if n := cap(p.total().bins); n > 2*maxBins {
-			t.Fatalf("room for %d floors after %d slots", n, i)
+			t.Fatalf("capacity for %d floors after %d slots", n, i)
 		}
 	}
 	const most = 8 << 10
 	if got := int(unsafe.Sizeof(*p.total())) + 4*cap(p.total().bins); got > most {
-		t.Errorf("%d bytes a track, want at most %d", got, most)
+		t.Errorf("%d bytes per track, want at most %d", got, most)
 	}
 }

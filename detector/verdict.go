@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// State is a step of the state machine.
+// State is a state of the state machine.
 type State uint8
 
 // The four states (article 5.5).
@@ -22,7 +22,8 @@ const (
 
 var stateNames = [...]string{"NORMAL", "SUSPICIOUS", "CONFIRMING", "LEAKING"}
 
-// String gives the word that users read: NORMAL, SUSPICIOUS, CONFIRMING, LEAKING.
+// String returns the word that users read: NORMAL, SUSPICIOUS, CONFIRMING,
+// LEAKING.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -33,17 +34,19 @@ func (s State) String() string {
 // MarshalText implements [encoding.TextMarshaler].
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the four words only.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the four
+// words only.
 func (s *State) UnmarshalText(text []byte) error {
 	i := slices.Index(stateNames[:], string(text))
 	if i < 0 {
-		return fmt.Errorf("unknown state %.40q: want one of %s", text, strings.Join(stateNames[:], ", "))
+		return fmt.Errorf("invalid state %.40q: want one of %s", text, strings.Join(stateNames[:], ", "))
 	}
 	*s = State(i)
 	return nil
 }
 
-// LeakKind says which memory leaks. The zero value means that no kind was decided.
+// LeakKind says which memory leaks. The zero value means that no kind was
+// decided.
 type LeakKind uint8
 
 // The kinds of a leak (article 5.6).
@@ -58,8 +61,8 @@ const (
 
 var kindNames = [...]string{"", "unknown", "java_leak", "native_leak", "gpu_leak", "thread_leak"}
 
-// String gives the text form: java_leak, native_leak, gpu_leak, thread_leak,
-// unknown, or nothing for None.
+// String returns the text form: java_leak, native_leak, gpu_leak, thread_leak,
+// unknown, or the empty string for None.
 func (k LeakKind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -70,20 +73,20 @@ func (k LeakKind) String() string {
 // MarshalText implements [encoding.TextMarshaler].
 func (k LeakKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. Nothing is None.
+// UnmarshalText implements [encoding.TextUnmarshaler]. The empty text is None.
 func (k *LeakKind) UnmarshalText(text []byte) error {
 	i := slices.Index(kindNames[:], string(text))
 	if i < 0 {
-		return fmt.Errorf("unknown kind of leak %.40q: want one of %s", text, strings.Join(kindNames[1:], ", "))
+		return fmt.Errorf("invalid kind of leak %.40q: want one of %s", text, strings.Join(kindNames[1:], ", "))
 	}
 	*k = LeakKind(i)
 	return nil
 }
 
-// Gate is the word said when a run ends.
+// Gate is the verdict at the end of a run.
 type Gate string
 
-// The words of the end of a run.
+// The gates at the end of a run.
 const (
 	Pass         Gate = "pass"
 	Leak         Gate = "leak"
@@ -91,23 +94,24 @@ const (
 	Inconclusive Gate = "inconclusive"
 )
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the four words only.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the four
+// words only.
 func (g *Gate) UnmarshalText(text []byte) error {
 	switch v := Gate(text); v {
 	case Pass, Leak, Settled, Inconclusive:
 		*g = v
 		return nil
 	}
-	return fmt.Errorf("unknown gate %.40q: want %s, %s, %s or %s", text, Pass, Leak, Settled, Inconclusive)
+	return fmt.Errorf("invalid gate %.40q: want %s, %s, %s or %s", text, Pass, Leak, Settled, Inconclusive)
 }
 
-// Demand is what the machine wants next. It asks; it never sleeps and never does I/O.
+// Demand is what the machine wants next.
 type Demand struct {
 	// Interval is the wanted time between two samples of the fast channel, in
 	// device time.
 	Interval time.Duration
-	// Breakdowns is how many extra breakdowns are still wanted, beside the
-	// rotation, and Spacing the device time between two of them.
+	// Breakdowns is how many extra breakdowns are still wanted in addition to
+	// the rotation, Spacing the device time between two of them.
 	Breakdowns int
 	Spacing    time.Duration
 	// Diagnose is the kind to collect diagnostics for now; None for no request.
@@ -119,22 +123,23 @@ type Mark struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
 	// Text names it. Marks whose texts differ only in their digits ("loop 1",
-	// "loop 2") begin the loops of one series; "gc", in any case, says that a garbage
-	// collection was just forced.
+	// "loop 2") begin the loops of one series. "gc", in any case, means that a
+	// garbage collection was just forced.
 	Text string
 }
 
-// Look is one look of policy "robust" at one series, for people who ask why.
+// Look is one look of policy "robust" at one series, for users who want to know
+// the reason.
 type Look struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
-	// Series is what was looked at: "memory" for the total, or the name of a dimension.
+	// Series is "memory" for the total, or the name of a dimension.
 	Series string
 	// Window is the length of the window that decided.
 	Window time.Duration
-	// Fired says that the window shows a leak.
+	// Fired reports that the window shows a leak.
 	Fired bool
-	// Text is why, or why not, in one sentence with the numbers.
+	// Text is the reason in one sentence with the numbers.
 	Text string
 }
 
@@ -144,21 +149,21 @@ type Transition struct {
 	At       time.Duration
 	From, To State
 	Kind     LeakKind
-	// Rule names the row of the policy's table: the section of the article and a
-	// word, as "5.4 spike".
+	// Rule names the row of the policy's table: the section of the article and
+	// a word, such as "5.4 spike".
 	Rule string
 	// Because is one sentence with the numbers, readable by a tester.
 	Because string
 }
 
-// Evidence is one number that stands behind a verdict.
+// Evidence is one number that supports a verdict.
 type Evidence struct {
 	Name  string
 	Value float64
 	Unit  string
 }
 
-// Verdict is what the machine knows at one moment.
+// Verdict is the judgement at one point in time.
 type Verdict struct {
 	State, Worst State
 	Kind         LeakKind
@@ -166,25 +171,28 @@ type Verdict struct {
 	// Samples and Duration describe the series of the present process.
 	Samples  int
 	Duration time.Duration
-	// Rate is the slope over the window in bytes per hour with its 95 % interval;
-	// RateKnown is false where there are too few samples for one.
+	// Rate is the slope over the window in bytes per hour with its 95 %
+	// interval. RateKnown is false if there are too few samples for one.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
-	// MinDetectable is the slowest leak in bytes per hour that this series would
-	// have shown with 95 %; 0 if unknown, as always with policy "article".
+	// MinDetectable is the slowest leak in bytes per hour that this series
+	// would have shown with 95 % certainty; 0 if unknown, which it always is
+	// with policy "article".
 	MinDetectable float64
-	// MinDetectableLately is the same for a leak that began an hour before the end.
+	// MinDetectableLately is the same for a leak that began an hour before the
+	// end.
 	MinDetectableLately float64
-	// Flat is for how long memory that rose has been flat at the end of the run; 0 if it has not.
+	// Flat is for how long memory that grew has been flat at the end of the
+	// run; 0 if it has not.
 	Flat time.Duration
 	// Growth is the rise of the fitted line over the window, in bytes.
 	Growth int64
 	// FirstSuspicious and FirstLeaking are times on the device's clock.
 	FirstSuspicious, FirstLeaking known.Duration
-	// Shares is which dimensions carry the growth, the largest first; empty where no
-	// dimension grows significantly or no breakdowns came.
+	// Shares lists the dimensions that carry the growth, the largest first. It
+	// is empty if no dimension grows significantly or no breakdowns arrived.
 	Shares []Share
-	// Jumps is the sudden rises of the run, the latest 16.
+	// Jumps lists the sudden rises of the run, the latest 16.
 	Jumps []Jump
 	// Restarts counts new identities of the process since the run began.
 	Restarts int
@@ -194,7 +202,7 @@ type Verdict struct {
 	Warnings []error
 }
 
-// Share is what one dimension has of the growth.
+// Share is the part of one dimension in the growth.
 type Share struct {
 	Dimension Dimension
 	// Growth is in bytes; Share from 0 to 1 of all dimensions that grow.
@@ -204,12 +212,12 @@ type Share struct {
 	Rate float64
 }
 
-// Jump is a sudden rise, told at once. It is no leak in itself.
+// Jump is a sudden rise, reported immediately. It is not a leak by itself.
 type Jump struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
-	// Bytes is how far above the floor of the minutes before.
+	// Bytes is the height above the floor of the minutes before.
 	Bytes int64
-	// Stayed says that the level did not fall back within half an hour.
+	// Stayed reports that the level did not fall back within half an hour.
 	Stayed bool
 }

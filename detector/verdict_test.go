@@ -15,27 +15,42 @@ func TestGate(t *testing.T) {
 		gate    Gate
 		because string
 	}{
-		"nothing":          {play(nil), Inconclusive, "0 samples without a break"},
-		"few samples":      {play(nil).leak(4*minute, 0), Inconclusive, "8 samples without a break in 3.5 min: the first evidence needs 11"},
-		"20.5 minutes":     {play(nil).leak(21*minute, 0), Inconclusive, "watched 20 min without a break: LEAKING needs at least 21 min"},
-		"21 minutes":       {play(nil).leak(21*minute+time.Second, 0), Pass, "no lasting rise"},
+		"nothing": {play(nil), Inconclusive, "only 0 uninterrupted samples"},
+		"few samples": {
+			play(nil).leak(4*minute, 0), Inconclusive,
+			"only 8 uninterrupted samples in 3.5 min; first evidence needs 11",
+		},
+		"20.5 minutes": {
+			play(nil).leak(21*minute, 0), Inconclusive,
+			"only 20 min of uninterrupted data; LEAKING needs at least 21 min",
+		},
+		"21 minutes":       {play(nil).leak(21*minute+time.Second, 0), Pass, "no sustained growth"},
 		"leak":             {play(nil).leaking(), Leak, "Java Heap rises"},
 		"leak, diagnosed":  {play(nil).leaking().diagnosed().leak(40*minute, 0), Leak, "Java Heap rises"},
 		"still suspicious": {play(nil).leak(21*minute, 0).leak(14*minute, 900), Inconclusive, "still SUSPICIOUS after"},
-		"no breakdowns":    {play(nil).confirming().leak(11*minute, 600).leak(5*time.Hour, 0), Inconclusive, "fewer than 3 breakdowns"},
-		"settled":          {play(nil).suspicious().leak(minute, 600).leak(60*minute, 0), Settled, "memory grew"},
-		"grew back":        {play(nil).suspicious().leak(minute, 600).leak(2*minute, 0).jump(-61).leak(60*minute, 0), Pass, "no lasting rise"},
-		"settled, then restarted": {play(nil).suspicious().leak(minute, 600).leak(60*minute, 0).restart().leak(minute, 0),
+		"no breakdowns": {
+			play(nil).confirming().leak(11*minute, 600).leak(5*time.Hour, 0), Inconclusive, "fewer than 3 breakdowns",
+		},
+		"settled": {play(nil).suspicious().leak(minute, 600).leak(60*minute, 0), Settled, "memory grew"},
+		"grew back": {
+			play(nil).suspicious().leak(minute, 600).leak(2*minute, 0).jump(-61).leak(60*minute, 0), Pass,
+			"no sustained growth",
+		},
+		"settled, then restarted": {
+			play(nil).suspicious().leak(minute, 600).leak(60*minute, 0).restart().leak(minute, 0),
 			Settled, "memory grew"},
-		"two short halves": {play(nil).leak(15*minute, 0).gap().leak(15*minute, 0), Inconclusive, "watched 14 min without a break"},
-		"restarts early":   {play(nil).leak(minute, 0).restart().leak(25*minute, 0), Pass, "no lasting rise"},
-		"restarts late":    {play(nil).leak(25*minute, 0).restart().leak(minute, 0), Pass, "no lasting rise"},
+		"two short halves": {
+			play(nil).leak(15*minute, 0).gap().leak(15*minute, 0), Inconclusive, "only 14 min of uninterrupted data",
+		},
+		"restarts early": {play(nil).leak(minute, 0).restart().leak(25*minute, 0), Pass, "no sustained growth"},
+		"restarts late":  {play(nil).leak(25*minute, 0).restart().leak(minute, 0), Pass, "no sustained growth"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			v := tt.p.d.Verdict()
 			if v.Gate != tt.gate || !strings.Contains(v.Because, tt.because) {
-				t.Errorf("gate %s because %q, want %s because %q; steps %v", v.Gate, v.Because, tt.gate, tt.because, tt.p.steps)
+				t.Errorf("gate %s because %q, want %s because %q; steps %v", v.Gate, v.Because, tt.gate, tt.because,
+					tt.p.steps)
 			}
 		})
 	}
@@ -53,7 +68,8 @@ func TestVerdictNumbers(t *testing.T) {
 	if got, want := float64(v.Growth)/MB, 600*v.Duration.Hours(); math.Abs(got-want) > 5 {
 		t.Errorf("growth %.0f MB, want %.0f", got, want)
 	}
-	if v.FirstSuspicious != (known.OfDuration(time.Hour+5*minute)) || v.FirstLeaking != (known.OfDuration(p.steps[2].At)) {
+	if v.FirstSuspicious != (known.OfDuration(time.Hour+5*minute)) ||
+		v.FirstLeaking != (known.OfDuration(p.steps[2].At)) {
 		t.Errorf("first suspicious %v, first leaking %v", v.FirstSuspicious, v.FirstLeaking)
 	}
 	names := map[string]float64{}
@@ -64,7 +80,8 @@ func TestVerdictNumbers(t *testing.T) {
 		t.Errorf("evidence %v", v.Evidence)
 	}
 	p.restart()
-	if v := p.d.Verdict(); v.Samples != 0 || v.Duration != 0 || v.RateKnown || v.Worst != Leaking || v.State != Normal || v.Restarts != 1 {
+	if v := p.d.Verdict(); v.Samples != 0 || v.Duration != 0 || v.RateKnown || v.Worst != Leaking ||
+		v.State != Normal || v.Restarts != 1 {
 		t.Errorf("after a restart: %+v", v)
 	}
 }
@@ -79,7 +96,8 @@ func TestReadingsOutOfOrder(t *testing.T) {
 	d.AddBreakdown(Breakdown{At: minute})
 	d.AddBreakdown(Breakdown{At: minute})
 	d.AddSample(Sample{At: 2 * minute, Bytes: 5})
-	if v := d.Verdict(); v.Samples != 2 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0].Error(), "5 readings") {
+	if v := d.Verdict(); v.Samples != 2 || len(v.Warnings) != 1 ||
+		!strings.Contains(v.Warnings[0].Error(), "5 readings") {
 		t.Errorf("%d samples, warnings %v", v.Samples, v.Warnings)
 	}
 	// Readings from before a restart are those of the old process.
@@ -89,7 +107,7 @@ func TestReadingsOutOfOrder(t *testing.T) {
 	if v := d.Verdict(); v.Samples != 0 || !strings.Contains(v.Warnings[0].Error(), "7 readings") {
 		t.Errorf("%d samples, warnings %v", v.Samples, v.Warnings)
 	}
-	// After a reboot the clock begins anew.
+	// After a reboot the clock starts over.
 	d.Restart(10 * time.Second)
 	d.AddSample(Sample{At: 10 * time.Second, Bytes: 5})
 	if v := d.Verdict(); v.Samples != 1 || v.Restarts != 2 {
@@ -97,7 +115,8 @@ func TestReadingsOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestRebootForgetsCooldown: how long ago a diagnosis was cannot be told on a new clock.
+// TestRebootForgetsCooldown: the age of the last diagnosis cannot be computed
+// on a new clock.
 func TestRebootForgetsCooldown(t *testing.T) {
 	for at, want := range map[time.Duration]LeakKind{time.Hour + 11*minute: None, minute: Unknown} {
 		p := play(nil).leak(10*minute, 0).diagnosed()
@@ -121,7 +140,9 @@ func TestSentences(t *testing.T) {
 			t.Errorf("step %d: %q, want %q", i, p.steps[i].Because, w)
 		}
 	}
-	for d, want := range map[time.Duration]string{45 * time.Second: "45 s", 9 * minute: "9.0 min", 90 * minute: "90 min", 150 * minute: "2.5 h"} {
+	for d, want := range map[time.Duration]string{
+		45 * time.Second: "45 s", 9 * minute: "9.0 min", 90 * minute: "90 min", 150 * minute: "2.5 h",
+	} {
 		if got := minutesText(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
@@ -131,7 +152,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestPerfectLine: no noise at all must not bring infinities into a verdict.
+// TestPerfectLine checks that zero noise does not bring infinities into a
+// verdict.
 func TestPerfectLine(t *testing.T) {
 	d := New(ArticlePolicy())
 	for i := range 200 {
@@ -178,7 +200,8 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestArticleRate: policy "article" has no rate before its least number of points.
+// TestArticleRate checks that policy "article" has no rate before its least
+// number of points.
 func TestArticleRate(t *testing.T) {
 	d := New(ArticlePolicy())
 	for i := range 40 {
@@ -189,7 +212,8 @@ func TestArticleRate(t *testing.T) {
 	}
 }
 
-// TestArticleFreshBreakdown: a breakdown of the moment at which CONFIRMING began is one of the extra ones.
+// TestArticleFreshBreakdown checks that a breakdown from the time at which
+// CONFIRMING began is one of the extra ones.
 func TestArticleFreshBreakdown(t *testing.T) {
 	d := New(ArticlePolicy())
 	for at := time.Duration(0); at < 2*time.Hour; at += 30 * time.Second {

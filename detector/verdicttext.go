@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// seriesWord is what a track is called in a verdict.
+// seriesWord is the name of a track in a verdict.
 func (m *robustMachine) seriesWord(i int) string {
 	if i != totalTrack {
 		return seriesName(i)
@@ -22,7 +22,8 @@ func (m *robustMachine) seriesWord(i int) string {
 	return "memory"
 }
 
-// intervalText is an interval of rates, with one more digit where it would look like a point.
+// intervalText formats an interval of rates, with one more digit where it would
+// look like a point.
 func intervalText(low, high float64) string {
 	a, b := number(low), number(high)
 	if a == b && low != high {
@@ -43,18 +44,23 @@ func (m *robustMachine) because(j *judgement, aligned string) string {
 	length := minutesText(m.axis.length())
 	switch {
 	case m.axis.length() < shortest:
-		return fmt.Sprintf("only %s of uninterrupted data%s; a trend needs %s", length, m.growthSoFar(), minutesText(30*time.Minute))
+		return fmt.Sprintf("only %s of uninterrupted data%s; a trend needs %s", length, m.growthSoFar(),
+			minutesText(30*time.Minute))
 	case !j.known:
 		return fmt.Sprintf("%s over %s %s", m.seriesWord(j.leading), length, reasonTexts[j.reason])
 	case !j.rising:
-		return fmt.Sprintf("%s is too noisy over %s: no leak of any rate would have been detected", m.seriesWord(j.leading), length)
+		return fmt.Sprintf("%s is too noisy over %s: no leak of any rate would have been detected",
+			m.seriesWord(j.leading), length)
 	case m.row >= 2:
-		return fmt.Sprintf("%v at the end: %s MB in the last %s (%s MB/h); %s", m.state, signed(m.first.growth), minutesText(m.first.window), number(m.first.perHour()), m.advice(longerHours(m.first.perHour(), m.axis.length())))
+		return fmt.Sprintf("%v at the end: %s MB in the last %s (%s MB/h); %s", m.state, signed(m.first.growth),
+			minutesText(m.first.window), number(m.first.perHour()),
+			m.advice(longerHours(m.first.perHour(), m.axis.length())))
 	}
-	return m.doubtText(j)
+	return m.undecidedText(j)
 }
 
-// growthSoFar is by how much a series that is too short grew, if two minutes of it are known.
+// growthSoFar returns by how much a series that is too short grew, if two
+// minutes of it are known.
 func (m *robustMachine) growthSoFar() string {
 	x, ok := m.lifeOf()
 	if !ok || len(x.levels) < 4 || math.IsNaN(x.first+x.last) {
@@ -63,7 +69,7 @@ func (m *robustMachine) growthSoFar() string {
 	return fmt.Sprintf(": %s MB", signed(x.last-x.first))
 }
 
-// signed prints a number with its sign.
+// signed formats a number with its sign.
 func signed(v float64) string {
 	if v < 0 {
 		return number(v)
@@ -71,41 +77,50 @@ func signed(v float64) string {
 	return "+" + number(v)
 }
 
-// doubtText says why growth could not be told from a leak, and what would.
-func (m *robustMachine) doubtText(j *judgement) string {
+// undecidedText returns why growth could not be distinguished from a leak, and what
+// would decide it.
+func (m *robustMachine) undecidedText(j *judgement) string {
 	hours := longerHours(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
 	advice := m.advice(hours)
 	word := m.seriesWord(j.leading)
 	switch {
 	case j.flat > 0 && j.fell == 0:
-		return fmt.Sprintf("%s is %s MB higher than at the start and has been flat for %s, since %s: it has settled after %s; %s", word, number(max(j.higher, 0)),
-			minutesText(j.flat), sinceText(m.axis.length()-j.flat), minutesText(max(settledTime, time.Duration(settledPart*float64(m.axis.length())))), m.advice(max(hours, settledHours(m.axis.length()-j.flat))))
+		return fmt.Sprintf("%s is %s MB higher than at the start and has been flat for %s, since %s: it has settled "+
+			"after %s; %s", word, number(max(j.higher, 0)),
+			minutesText(j.flat), sinceText(m.axis.length()-j.flat),
+			minutesText(max(settledTime, time.Duration(settledPart*float64(m.axis.length())))),
+			m.advice(max(hours, settledHours(m.axis.length()-j.flat))))
 	case j.fell > 0:
 		return fmt.Sprintf("%s was LEAKING (%s MB in %s), then fell %s MB at once: too little data since then; %s",
 			word, signed(m.first.growth), minutesText(m.first.window), number(j.fell), advice)
 	case j.ratchet >= doubtfulRises:
-		return fmt.Sprintf("%s rose in %s, %s MB in all, and hardly fell: consistent with a leak or with content that stays; %s",
+		return fmt.Sprintf("%s rose in %s, %s MB in all, and hardly fell: consistent with a leak or with content "+
+			"that stays; %s",
 			word, text.Count(j.ratchet, "step", "steps"), signed(j.higher), advice)
 	case j.jump != nil && !j.grows():
-		return fmt.Sprintf("%s is still %s MB up since a jump %s: flat for too short a time to have settled; %s",
-			word, number(float64(j.jump.Bytes)/MB), sinceText(j.jump.At-m.axis.origin), m.advice(max(hours, settledHours(j.jump.At-m.axis.origin))))
-	case m.heard == Leaking && !j.grows():
-		return fmt.Sprintf("%s was LEAKING (%s MB in %s) and is %s MB above the start: flat for too short a time to have settled; %s",
+		return fmt.Sprintf("%s is still %s MB up since a jump %s: not flat for long enough to have settled; %s",
+			word, number(float64(j.jump.Bytes)/MB), sinceText(j.jump.At-m.axis.origin),
+			m.advice(max(hours, settledHours(j.jump.At-m.axis.origin))))
+	case m.stretchWorst == Leaking && !j.grows():
+		return fmt.Sprintf("%s was LEAKING (%s MB in %s) and is %s MB above the start: not flat for long enough to "+
+			"have settled; %s",
 			word, signed(m.first.growth), minutesText(m.first.window), number(j.higher), advice)
 	case j.reason == slowing || j.reason == curved || j.reason == early:
-		return fmt.Sprintf("%s grew %s MB in %s and has slowed down, not for long enough to have settled; %s", word, number(max(j.higher, j.growth)), minutesText(j.window), advice)
+		return fmt.Sprintf("%s grew %s MB in %s and has slowed down, but not for long enough to have settled; %s", word,
+			number(max(j.higher, j.growth)), minutesText(j.window), advice)
 	case !j.grows() && j.reason != small:
-		return fmt.Sprintf("%s is %s MB higher at the end than at the start and neither rises steadily nor has been flat for %s; %s",
+		return fmt.Sprintf("%s is %s MB higher at the end than at the start and neither rises steadily nor has been "+
+			"flat for %s; %s",
 			word, number(j.higher), minutesText(settledTime), advice)
 	}
 	return fmt.Sprintf("%s grew %s MB in %s (%s MB/h, 95 %% interval %s), consistent with a leak or a filling cache; %s",
 		word, number(j.growth), minutesText(j.window), number(j.rate), intervalText(j.low, j.high), advice)
 }
 
-// longerHours is how long a run must be to show a leak of a rate in MB/h: needed() solved for the hours, and
-// longer than the present one.
+// longerHours returns how long a run must be to show a leak of a rate in MB/h:
+// needed() solved for the hours, and longer than the present one.
 func longerHours(rate float64, present time.Duration) float64 {
-	rate = max(rate, leastGrowth/8) // nobody runs for more than a few nights
+	rate = max(rate, leastGrowth/8) // no run lasts more than a few nights
 	hours := shortGrowth / (hourGrowth + rate)
 	if hours*rate < leastGrowth {
 		hours = leastGrowth / rate
@@ -113,12 +128,13 @@ func longerHours(rate float64, present time.Duration) float64 {
 	return 1.25 * max(hours, present.Hours())
 }
 
-// settledHours is how many hours a run must last until memory that is flat from a time on counts as settled.
+// settledHours returns how many hours a run must last until memory that is flat
+// from a time on counts as settled.
 func settledHours(since time.Duration) float64 {
 	return 1.05 * max(since.Hours()+settledTime.Hours(), since.Hours()/(1-settledPart))
 }
 
-// advice recommends what would decide: a run of this many hours.
+// advice recommends a run of this many hours, which would decide.
 func (m *robustMachine) advice(hours float64) string {
 	piece := ""
 	if m.restarts > 0 {
@@ -138,7 +154,8 @@ func (m *robustMachine) leakText(j *judgement, aligned string) string {
 	if j.lumps {
 		verb += " in lumps,"
 	}
-	out := fmt.Sprintf("%s %s %s MB/h (95 %% interval %s): %s MB since %s", word, verb, number(j.rate), intervalText(j.low, j.high), number(j.growth), sinceText(j.begins-m.axis.origin))
+	out := fmt.Sprintf("%s %s %s MB/h (95 %% interval %s): %s MB since %s", word, verb, number(j.rate),
+		intervalText(j.low, j.high), number(j.growth), sinceText(j.begins-m.axis.origin))
 	if j.early {
 		out += fmt.Sprintf(", until %s after the start, and still there", minutesText(j.ends-m.axis.origin))
 	}
@@ -164,17 +181,21 @@ func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
 	loops := text.Count(j.loops, "loop", "loops")
 	switch j.gate {
 	case Leak:
-		return fmt.Sprintf("%s grows %s after forced collections, %s MB in the last %s; %s", m.seriesWord(totalTrack), perLoop, number(j.growth), loops, j.shares.text())
+		return fmt.Sprintf("%s grows %s after forced collections, %s MB in the last %s; %s", m.seriesWord(totalTrack),
+			perLoop, number(j.growth), loops, j.shares.text())
 	case Pass:
-		return fmt.Sprintf("no growth after forced collections in the last %s: %s; a leak of %.2g MB a loop or more would have been detected", loops, perLoop, j.detectable*a)
+		return fmt.Sprintf("no growth after forced collections in the last %s: %s; a leak of %.2g MB per loop or "+
+			"more would have been detected", loops, perLoop, j.detectable*a)
 	}
 	if j.rising {
-		return fmt.Sprintf("%s grew %s after forced collections in the last %s, not evenly enough for a leak; run more loops", m.seriesWord(totalTrack), perLoop, loops)
+		return fmt.Sprintf("%s grew %s after forced collections in the last %s, not evenly enough for a leak; run "+
+			"more loops", m.seriesWord(totalTrack), perLoop, loops)
 	}
-	return fmt.Sprintf("levels after forced collections are too noisy over the last %s: no leak of any rate would have been detected", loops)
+	return fmt.Sprintf("levels after forced collections are too noisy over the last %s: no leak of any rate would "+
+		"have been detected", loops)
 }
 
-// sinceText is a moment of a stretch.
+// sinceText formats a point in time of a stretch.
 func sinceText(since time.Duration) string {
 	if since <= 15*time.Minute {
 		return "the start"
@@ -185,17 +206,20 @@ func sinceText(since time.Duration) string {
 func (m *robustMachine) settledText(j *judgement) string {
 	word := m.seriesWord(j.leading)
 	if j.flat == 0 {
-		return fmt.Sprintf("%s grew %s MB in %s and was LEAKING, then went back: %s MB above the start at the end", word, number(m.first.growth), minutesText(m.first.window), number(max(0, j.higher)))
+		return fmt.Sprintf("%s grew %s MB in %s and was LEAKING, then went back: %s MB above the start at the end",
+			word, number(m.first.growth), minutesText(m.first.window), number(max(0, j.higher)))
 	}
 	since := m.axis.length() - j.flat
 	if j.jump != nil {
-		return fmt.Sprintf("%s jumped %s and stayed there, flat since %s", word, mbText(float64(j.jump.Bytes)), sinceText(since))
+		return fmt.Sprintf("%s jumped %s and stayed there, flat since %s", word, mbText(float64(j.jump.Bytes)),
+			sinceText(since))
 	}
 	was := ""
-	if m.heard > Normal {
-		was = fmt.Sprintf(" and was %v", m.heard)
+	if m.stretchWorst > Normal {
+		was = fmt.Sprintf(" and was %v", m.stretchWorst)
 	}
-	return fmt.Sprintf("%s rose %s MB%s, then settled: flat since %s, for %s", word, number(j.higher), was, sinceText(since), minutesText(j.flat))
+	return fmt.Sprintf("%s rose %s MB%s, then settled: flat since %s, for %s", word, number(j.higher), was,
+		sinceText(since), minutesText(j.flat))
 }
 
 func (m *robustMachine) passText(j *judgement) string {

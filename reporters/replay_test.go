@@ -14,7 +14,7 @@ import (
 func TestWriteReplayLooks(t *testing.T) {
 	var out strings.Builder
 	looks := []record.ReplayLook{
-		{T: 300, Series: "memory", Text: "memory: nothing to look at before 15 min"},
+		{T: 300, Series: "memory", Text: "memory: needs at least 15 min of data"},
 		{T: 900, Series: "memory", Text: "memory over 15 min does not grow enough"},
 		{T: 900, Series: "Java Heap", Text: "Java Heap over 2.0 h does not grow enough"},
 	}
@@ -31,7 +31,7 @@ func TestWriteReplayLooks(t *testing.T) {
 	}
 	_, got, _ := strings.Cut(out.String(), "\n\n")
 	want := `com.shop: PASS, state NORMAL: nothing grows
-  looks    memory: 10, 7 fire; the others: does not grow enough (1), levels off (1), nothing to look at before 15 min (1)
+  looks    memory: 10, 7 fire; the others: does not grow enough (1), levels off (1), needs at least 15 min of data (1)
   looks    Java Heap: 2, 1 fire; the others: does not grow enough (1)
   look     20m      FIRES memory over 15 min: 0 MB: fires
   look     25m      FIRES memory over 15 min: 1 MB: fires

@@ -74,10 +74,10 @@ func (x baseRow) compare(i int, r *rand.Rand) compared {
 	s.Leak = x.rate + x.drift*r.NormFloat64()
 	head, alone := how.play(s.Make(r), r)
 	out := compared{kind: s.Name, alone: alone.gate}
-	if v, err := head.Against(bases[0]); err == nil {
+	if v, err := head.CompareTo(bases[0]); err == nil {
 		out.against = v.Gate
 	}
-	if v, err := head.Against(bases...); err == nil {
+	if v, err := head.CompareTo(bases...); err == nil {
 		out.three = v.Gate
 	}
 	return out

@@ -43,7 +43,7 @@ func (e ending) found() bool { return e.gate == detector.Leak || e.worst == dete
 // play watches a path and gives the detector, which can be asked more.
 func (t trial) play(p *scenario.Path, r *rand.Rand) (*detector.Detector, ending) {
 	d := detector.New(t.policy)
-	d.Among(max(1, t.among))
+	d.SetFamilySize(max(1, t.among))
 	w := scenario.NewWatch(p, d, t.watched, r.Float64)
 	var e ending
 	for _, h := range t.hours {

@@ -201,6 +201,6 @@ func (w *Watch) diagnose(i int) {
 		w.diagnosed = i + points(w.c.Diagnosis)
 	case i >= w.diagnosed:
 		w.diagnosed = 0
-		w.take(w.d.DiagnosisDone(at(i)))
+		w.take(w.d.DiagnosisFinished(at(i)))
 	}
 }
