@@ -1,16 +1,18 @@
-// Package limit judges how near a process is to a limit at whose end it dies: the
-// Java heap against its growth limit, file descriptors, threads, the address
-// space of a 32-bit process, and anonymous memory against the memory limiter of Android 17.
+// Package limit judges how close a process is to a limit that kills it: the
+// growth limit of the Java heap, file descriptors, threads, the address space
+// of a 32-bit process, and the memory limiter of Android 17 for anonymous
+// memory.
 //
-// A [Watch] hears readings and warns by distance (80 % and 95 % of the limit) and by
-// time (the limit comes within the hour if the growth of the last one goes on). A
-// warning too late is better than a false one: it wants a level that lasted more
-// than one reading, growth that is even and still going on, and for the Java heap what
-// is left after collections, since a heap that is full just before one is as it should be,
-// or what it has without all that could be garbage.
+// A [Watch] records readings and warns by distance (80 % and 95 % of the limit)
+// and by time (the limit will be reached within the hour if the growth of the
+// last one continues). A late warning is better than a false one. It requires a
+// level that lasted more than one reading, and growth that is even and
+// continues. For the Java heap it uses what is left after collections, since a
+// heap that is full just before one is normal, or what remains without all that
+// could be garbage.
 //
-// It does no I/O and has no clock: time is the device's, and comes with the readings.
-// It refuses readings that cannot be, never judges by a limit that has been exceeded
-// (it is not the limit then), and knows nothing of leaks: what grows for good and ends
-// at 70 % of a limit is for package detector. The engine feeds it.
+// It does no I/O; time is the device's and comes with the readings. Impossible
+// readings are ignored. A limit that has been exceeded is not the limit and is
+// never judged by. Leaks that end below the limit are found by package
+// detector.
 package limit

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// Rate is a growth in units of the resource an hour, with its interval of 99 %. The
-// zero Rate is unknown.
+// Rate is a growth in units of the resource per hour, with its interval of 99
+// %. The zero Rate is unknown.
 type Rate struct {
 	PerHour, Low, High float64
 	Known              bool
@@ -17,10 +17,10 @@ type Rate struct {
 // leastPoints make a rate.
 const leastPoints = 6
 
-// sen is the median of the slopes between all pairs of points, with the interval that
-// Kendall's test gives it (Sen, Estimates of the regression coefficient based on
-// Kendall's tau, JASA 63, 1968). X is in seconds and rises strictly. A third of the
-// points can lie anywhere without bending it.
+// sen returns the median of the slopes between all pairs of points, with the
+// interval of Kendall's test (Sen, Estimates of the regression coefficient
+// based on Kendall's tau, JASA 63, 1968). X is in seconds and rises strictly. A
+// third of the points can lie anywhere without bending it.
 func sen(x, y []float64) Rate {
 	n := len(x)
 	if n < leastPoints {
@@ -34,8 +34,8 @@ func sen(x, y []float64) Rate {
 	}
 	slices.Sort(slopes)
 	middle, _ := trend.Quantile(slopes, 0.5)
-	// The normal quantile of 99.5 %, and the variance of Kendall's S without ties: with
-	// ties it is smaller, and the interval too wide.
+	// The normal quantile of 99.5 %, and the variance of Kendall's S without
+	// ties: with ties it is smaller, and the interval too wide.
 	const z = 2.5758
 	m := float64(n)
 	width := z * math.Sqrt(m*(m-1)*(2*m+5)/18)
@@ -47,17 +47,17 @@ func sen(x, y []float64) Rate {
 }
 
 const (
-	// risingParts of the eighths of its time is growth above the one before: a load
-	// that came, or a few of them, is a few steps.
+	// risingParts of the eighths of its time are above the previous one in
+	// growth. A load, or a few of them, is a few steps.
 	risingParts = 6
-	// leastShare of the mean step is what growth has in every quarter.
+	// leastShare of the mean step is the least growth of every quarter.
 	leastShare = 0.25
-	// leastLast of the mean step before it is what the last quarter's has: what fills up
-	// slows down.
+	// leastLast of the mean step before it is the least growth of the last
+	// quarter, because what fills up slows down.
 	leastLast = 0.75
 )
 
-// lasting says whether growth is even over its time and still going on.
+// lasting reports whether growth is even over its time and continues.
 func lasting(x, y []float64) bool {
 	if len(x) < 8 {
 		return false
@@ -74,7 +74,7 @@ func lasting(x, y []float64) bool {
 		quarter[2] >= leastLast*(quarter[0]+quarter[1])/2
 }
 
-// steps is the slopes between the middles of so many parts of a series.
+// steps returns the slopes between the middles of so many parts of a series.
 func steps(x, y []float64, parts int) []float64 {
 	out := make([]float64, 0, parts)
 	var at, level float64

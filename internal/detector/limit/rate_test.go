@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// slowSen tells Sen's slope and its interval by counting instead of sorting.
+// slowSen computes Sen's slope and its interval by counting instead of sorting.
 func slowSen(x, y []float64) Rate {
 	var all []float64
 	for i := range x {
@@ -14,7 +14,7 @@ func slowSen(x, y []float64) Rate {
 			all = append(all, (y[i]-y[j])/(x[i]-x[j]))
 		}
 	}
-	// rank is the k-th smallest, from 0.
+	// rank returns the k-th smallest, from 0.
 	rank := func(k int) float64 {
 		for _, v := range all {
 			below, equal := 0, 0
@@ -60,7 +60,7 @@ func TestSenAgainstCounting(t *testing.T) {
 	}
 }
 
-// The slope moves with what is done to the points, and a third of them cannot bend it.
+// The slope follows changes to the points, and a third of them cannot bend it.
 func TestSenMoves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	for range 300 {
@@ -89,7 +89,7 @@ func TestSenMoves(t *testing.T) {
 	}
 }
 
-// The interval holds the true slope as often as it says.
+// The interval contains the true slope as often as stated.
 func TestSenCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, n := range []int{6, 10, 30} {

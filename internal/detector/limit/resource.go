@@ -2,10 +2,11 @@ package limit
 
 import "fmt"
 
-// Resource is what a process can run out of.
+// Resource is something that a process can run out of.
 type Resource uint8
 
-// The resources. Heap, address space and anonymous memory are in bytes, the others are counts.
+// The resources. Heap, address space and anonymous memory are in bytes, the
+// others are counts.
 const (
 	// JavaHeap is what the runtime has allocated, garbage included.
 	JavaHeap Resource = iota
@@ -13,17 +14,18 @@ const (
 	Threads
 	// AddressSpace is the virtual memory of a 32-bit process.
 	AddressSpace
-	// AnonymousMemory is what is in no file, in memory or in swap.
+	// AnonymousMemory is memory that is in no file, resident or swapped.
 	AnonymousMemory
 	NumResources
 )
 
-// words is how a resource is called and what its end is.
+// words are the name of a resource and the effect of reaching its limit.
 type words struct{ key, name, end string }
 
-// What the runtime says at the end stands in art/runtime/thread.cc
-// (Thread::CreateNativeThread) and art/runtime/gc/heap.cc (ThrowOutOfMemoryError); the memory limiter is
-// frameworks/base services/core java/com/android/server/am/MemoryLimiter.java.
+// The messages of the runtime are in art/runtime/thread.cc
+// (Thread::CreateNativeThread) and art/runtime/gc/heap.cc
+// (ThrowOutOfMemoryError). The memory limiter is frameworks/base services/core
+// java/com/android/server/am/MemoryLimiter.java.
 var resources = [NumResources]words{
 	{"java_heap", "Java heap", "reaching it is an OutOfMemoryError: Failed to allocate"},
 	{"file_descriptors", "file descriptors", "reaching it is an IOException or OutOfMemoryError: Too many open files"},
@@ -32,7 +34,8 @@ var resources = [NumResources]words{
 	{"anonymous_memory", "anonymous memory and swap", "the memory limiter kills a process that exceeds it"},
 }
 
-// String returns java_heap, file_descriptors, threads, address_space or anonymous_memory.
+// String returns java_heap, file_descriptors, threads, address_space or
+// anonymous_memory.
 func (r Resource) String() string {
 	if r < NumResources {
 		return resources[r].key
@@ -40,15 +43,15 @@ func (r Resource) String() string {
 	return "unknown"
 }
 
-// ParseResource undoes String.
+// ParseResource is the inverse of String.
 func ParseResource(text string) (Resource, error) {
 	for r := range NumResources {
 		if resources[r].key == text {
 			return r, nil
 		}
 	}
-	return 0, fmt.Errorf("parse resource: %q is none", text)
+	return 0, fmt.Errorf("invalid resource %q", text)
 }
 
-// inBytes says whether the resource is memory.
+// inBytes reports whether the resource is memory.
 func (r Resource) inBytes() bool { return r == JavaHeap || r == AddressSpace || r == AnonymousMemory }

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// series is the last readings of one resource, as the least of each block of time:
-// what comes and goes within a block is no growth.
+// series is the last readings of one resource, as the least of each block of
+// time, because what comes and goes within a block is not growth.
 type series struct {
 	blocks []block
-	// crest is the highest of the blocks that are not kept any more.
+	// crest is the highest of the blocks that are no longer kept.
 	crest int64
 	open  block
 	climb climb
 }
 
-// climb is how readings go on since the last that was below the one before it.
+// climb is the course of the readings since the last one that was below its
+// predecessor.
 type climb struct {
 	base, before int64
 	heard        bool
 }
 
-// add takes a reading and says whether it fell.
+// add adds a reading and reports whether it fell.
 func (c *climb) add(used int64) (fell bool) {
 	fell = c.heard && used < c.before
 	if fell || !c.heard {
@@ -31,8 +32,9 @@ func (c *climb) add(used int64) (fell bool) {
 	return fell
 }
 
-// steady says that a Java heap has grown by more than the garbage that can lie in it. So
-// there were collections, and what they freed was less than what came between two readings.
+// steady reports that a Java heap has grown by more than the garbage it can
+// contain. So there were collections, and what they freed was less than what
+// came between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
 // block is a stretch of readings.
@@ -42,36 +44,38 @@ type block struct {
 	least int64
 	at    time.Duration
 	n     int
-	// fell says that a reading was below the one before it: the Java heap was collected.
+	// fell reports that a reading was below the one before it: the Java heap
+	// was collected.
 	fell bool
 }
 
-// shape says how a resource is cut into blocks.
+// shape is how a resource is divided into blocks.
 type shape struct {
-	length time.Duration // a block is at least so long
-	n      int           // and has so many readings
-	falls  bool          // and a fall, or so steep a climb that there must have been some
-	window time.Duration // growth is that of so much time
+	length time.Duration // least length of a block
+	n      int           // least readings of a block
+	falls  bool          // and a fall, or a climb so steep that there must have been some
+	window time.Duration // time over which growth is measured
 	// garbage is the most that a collection could free, in bytes.
 	garbage int64
 }
 
 const (
-	// maxBlocks bounds what is kept: an hour of counts has 30.
+	// maxBlocks bounds what is kept; an hour of counts has 30.
 	maxBlocks = 40
-	// leastSpan of time makes a rate, growthSpan a growth that can be relied on: what
-	// fills up in a few minutes has slowed down by then.
+	// leastSpan of time makes a rate, growthSpan a reliable growth: what fills
+	// up in a few minutes has slowed down by then.
 	leastSpan  = 10 * time.Minute
 	growthSpan = 20 * time.Minute
 )
 
-// mostGarbage is what can lie in a Java heap between two collections on the largest
-// phones: heapmaxfree, 32 MB (frameworks/native build/phone-xhdpi-6144-dalvik-heap.mk),
-// three times for a process in the foreground (art/runtime/gc/heap.cc,
-// GrowForUtilization; art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
+// mostGarbage is the most garbage in a Java heap between two collections on the
+// largest phones: heapmaxfree, 32 MB (frameworks/native
+// build/phone-xhdpi-6144-dalvik-heap.mk), three times for a process in the
+// foreground (art/runtime/gc/heap.cc, GrowForUtilization;
+// art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
 const mostGarbage = 96 << 20
 
-// garbage is the most that a collection could free.
+// garbage returns the most that a collection could free.
 func (u Use) garbage() int64 {
 	if u.Garbage > 0 {
 		return u.Garbage
@@ -81,23 +85,25 @@ func (u Use) garbage() int64 {
 
 func shapeOf(r Resource, u Use) shape {
 	if r == JavaHeap {
-		// The floor is only seen where a collection was, and by some readings near it.
+		// The floor is only visible after a collection, in some readings near
+		// it.
 		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour, garbage: u.garbage()}
 	}
 	if r == AnonymousMemory {
-		// It rises and falls with the Java heap, and is read as often as the process is sampled.
+		// It rises and falls with the Java heap, and is read as often as the
+		// process is sampled.
 		return shape{length: 5 * time.Minute, n: 4, window: 2 * time.Hour}
 	}
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
 }
 
-// climbOf is a Java heap with its garbage. What it has grown by, less all that could be
-// garbage, is there for good: so a steep leak shows before its floors do.
+// climbOf is a Java heap with its garbage. Its growth less all that could be
+// garbage is permanent, so a steep leak shows before its floors do.
 func climbOf(u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour, garbage: u.garbage()}
 }
 
-// add takes one reading; closed says that a block was completed by it.
+// add adds a reading; closed reports that it completed a block.
 func (s *series) add(sh shape, at time.Duration, used int64) (closed bool) {
 	fell := s.climb.add(used)
 	if o := s.open; o.n >= sh.n && at-o.from >= sh.length && (o.fell || !sh.falls || s.climb.steady(sh.garbage)) {
@@ -128,12 +134,12 @@ func (s *series) keep(b block, since time.Duration) {
 	s.blocks = append(s.blocks, b)
 }
 
-// outlook is what the series says of the time to come.
+// outlook is what the series predicts.
 type outlook struct {
 	rate Rate
-	// pace is the growth in units a second that is counted on; 0 for none.
+	// pace is the certain growth in units per second; 0 for none.
 	pace float64
-	// level is what is held for certain of the last block, if there is a pace.
+	// level is the certain level of the last block, if there is a pace.
 	level int64
 }
 
@@ -152,7 +158,8 @@ func (s *series) outlook(sh shape) outlook {
 		x[i], y[i] = (b.at - first.at).Seconds(), float64(b.least)
 	}
 	o := outlook{rate: sen(x, y)}
-	// What was as high before came down again: it is no growth without an end.
+	// What was as high before came down again, so it is not growth without an
+	// end.
 	if span < growthSpan || !(o.rate.Low > 0) || last.least <= s.crest || !lasting(x, y) {
 		return o
 	}
@@ -176,7 +183,7 @@ func (s *series) outlook(sh shape) outlook {
 	return o
 }
 
-// withGarbage says that the blocks may hold what a collection would free.
+// withGarbage reports that the blocks may contain what a collection would free.
 func (s *series) withGarbage(sh shape) bool {
 	return sh.garbage > 0 && (!sh.falls || slices.ContainsFunc(s.blocks, func(b block) bool { return !b.fell }))
 }
@@ -191,13 +198,13 @@ type recent struct {
 type minute struct {
 	from time.Duration
 	used int64
-	// fell says that a reading was below the one before it.
+	// fell reports that a reading was below the one before it.
 	fell bool
 }
 
-// floorMinutes show the floor of a Java heap, or as many readings that are further
-// apart: of a sawtooth between 70 and 95 % of the limit, which is as high as they come,
-// all of them are above 80 % once in 27,000 times.
+// floorMinutes show the floor of a Java heap, or as many readings that are
+// further apart: of a sawtooth between 70 and 95 % of the limit, the highest
+// that occurs, all of them are above 80 % once in 27,000 times.
 const floorMinutes = 20
 
 func (r *recent) add(sh shape, at time.Duration, used int64) {
@@ -215,7 +222,7 @@ func (r *recent) add(sh shape, at time.Duration, used int64) {
 	r.n++
 }
 
-// least is the least of the last n readings, 0 where there are not so many.
+// least returns the least of the last n readings, 0 if there are fewer.
 func (r *recent) least(n int) int64 {
 	if r.n < n {
 		return 0
@@ -227,8 +234,8 @@ func (r *recent) least(n int) int64 {
 	return used
 }
 
-// level is what is held for certain: of counts the lesser of two readings, of the Java
-// heap the floor, which is known where a collection was seen.
+// level returns the certain level: of counts the lesser of two readings, of the
+// Java heap the floor, which is known if a collection was seen.
 func (r *recent) level(sh shape) (used int64, ok bool) {
 	least := 2
 	if sh.falls {

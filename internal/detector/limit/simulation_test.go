@@ -9,12 +9,14 @@ import (
 	"time"
 )
 
-// life is a process: what it uses after so many minutes, as a share of the limit.
+// life is a process: what it uses after so many minutes, as a share of the
+// limit.
 type life func(rng *rand.Rand) func(minutes float64) float64
 
-// The lives that end nowhere. Each is high enough to be near its limit at times.
-// allowed of a thousand runs are warned of: an hour of a slow wave, or of steps that
-// happen to come evenly, is the hour of a leak.
+// The lives that never reach the limit. Each is high enough to be near its
+// limit at times. A warning is allowed in so many of a thousand runs: an hour
+// of a slow wave, or of steps that happen to come evenly, looks like the hour
+// of a leak.
 var harmless = map[string]struct {
 	resource Resource
 	allowed  int
@@ -71,7 +73,8 @@ var harmless = map[string]struct {
 	}},
 }
 
-// run gives the warnings of a life, with readings as often as the engine makes them.
+// run returns the warnings of a life, with readings as often as the monitor
+// takes them.
 func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 	rng := rand.New(rand.NewPCG(seed, uint64(r)))
 	use := of(rng)
@@ -80,14 +83,19 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 		pause = 30 + (javaPause-30)*rng.Float64()
 	}
 	const limit = 100000 << 10
-	// No collection of these lives frees more; half of the phones tell.
+	// No collection of these lives frees more; half of the phones report it.
 	garbage := int64(seed%2) * limit * 3 / 10
 	w := new(Watch)
 	var out []Warning
 	w.Restart(time.Hour)
 	for s := 0.0; s < hours*3600; s += pause * (0.8 + 0.4*rng.Float64()) {
 		share := min(1, max(0, use(s/60)))
-		out = append(out, w.Hear(r, Use{At: time.Hour + time.Duration(s*float64(time.Second)), Used: int64(limit * share), Limit: limit, Garbage: garbage})...)
+		out = append(out,
+			w.Add(r,
+				Use{
+					At: time.Hour + time.Duration(s*float64(time.Second)), Used: int64(limit * share), Limit: limit,
+					Garbage: garbage,
+				})...)
 		if share >= 1 {
 			return out
 		}
@@ -119,8 +127,8 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// What leaks is warned of before the limit. The time left is measured to the moment at
-// which it is reached.
+// What leaks is warned of before the limit. The time left is measured to the
+// time at which it is reached.
 func TestLeaksAreWarnedOf(t *testing.T) {
 	seeds := 40
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -129,8 +137,9 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		resource Resource
-		// perHour is the growth as a share of the limit; least the shortest time between
-		// the first warning and the limit, and median the middle one.
+		// perHour is the growth as a share of the limit; least the shortest
+		// time between the first warning and the limit, and median the middle
+		// one.
 		perHour       float64
 		javaPause     float64 // longest time between two readings, in seconds
 		least, median time.Duration
@@ -154,7 +163,7 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 				got := run(c.resource, func(rng *rand.Rand) func(float64) float64 {
 					return func(m float64) float64 {
 						floor := level*(1-math.Exp(-m)) + c.perHour*m/60
-						// The runtime collects before it gives up.
+						// The runtime collects before it fails.
 						saw := min(height, max(0, 1-floor)) * math.Mod(m/period, 1)
 						if floor >= 1 {
 							return 1
@@ -173,7 +182,8 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 			if len(left) == 0 {
 				return
 			}
-			t.Logf("first warning before the limit: least %v, median %v, most %v", left[0].Round(time.Minute), left[len(left)/2].Round(time.Minute), left[len(left)-1].Round(time.Minute))
+			t.Logf("first warning before the limit: least %v, median %v, most %v", left[0].Round(time.Minute),
+				left[len(left)/2].Round(time.Minute), left[len(left)-1].Round(time.Minute))
 			if left[0] < c.least || left[len(left)/2] < c.median {
 				t.Fail()
 			}
@@ -181,14 +191,15 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 	}
 }
 
-// artHeap is a Java heap in MB as ART runs it: a collection comes when the heap has
-// reached its target, and sets a new one above what it left (art/runtime/gc/heap.cc,
-// GrowForUtilization).
+// artHeap is a Java heap in MB as ART runs it: a collection comes when the heap
+// has reached its target, and sets a new one above what it left
+// (art/runtime/gc/heap.cc, GrowForUtilization).
 type artHeap struct {
 	live, used, target, limit, maxFree float64
 }
 
-// pass lets a second pass. What is kept more, and other allocations, are in MB a second.
+// pass advances by a second. What is kept, and other allocations, are in MB per
+// second.
 func (h *artHeap) pass(kept, other float64) {
 	h.live += kept
 	h.used += max(0, kept) + other
@@ -198,8 +209,10 @@ func (h *artHeap) pass(kept, other float64) {
 	}
 }
 
-// watched hears a heap until it is full, at most for so long, and gives the first warning.
-func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHeap, seconds float64)) (first *Warning, end time.Duration) {
+// watched watches a heap until it is full, at most for so long, and returns the
+// first warning.
+func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHeap, seconds float64)) (first *Warning,
+	end time.Duration) {
 	const mb = 1 << 20
 	w := new(Watch)
 	w.Restart(0)
@@ -214,20 +227,23 @@ func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHea
 			continue
 		}
 		next = s + pause*(0.9+0.2*rng.Float64())
-		got := w.Hear(JavaHeap, Use{At: at, Used: int64(h.used * mb), Limit: int64(h.limit * mb), Garbage: int64(3 * h.maxFree * mb)})
+		got := w.Add(JavaHeap,
+			Use{At: at, Used: int64(h.used * mb), Limit: int64(h.limit * mb), Garbage: int64(3 * h.maxFree * mb)})
 		if first == nil && len(got) > 0 {
 			first = &got[0]
 		}
 	}
 }
 
-// A heap that fills within an hour or two is warned of before its floors tell a trend,
-// also where a process allocates nothing but what it keeps, so that nothing is freed.
+// A heap that fills within an hour or two is warned of before its floors show a
+// trend, even if a process allocates only what it keeps, so that nothing is
+// freed.
 func TestSteepHeaps(t *testing.T) {
 	for _, c := range []struct {
 		limit, maxFree, perHour float64 // in MB
-		// bare is for a process that allocates only what it keeps, busy for one that
-		// allocates 1 MB a second besides: the median time from the warning to the end.
+		// bare is for a process that allocates only what it keeps, busy for one
+		// that allocates 1 MB per second besides: the median time from the
+		// warning to the end.
 		bare, busy time.Duration
 	}{
 		{192, 8, 100, 15 * time.Minute, 25 * time.Minute}, {192, 8, 200, 10 * time.Minute, 8 * time.Minute},
@@ -241,7 +257,8 @@ func TestSteepHeaps(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(seed), 5))
 				base := 20 + 40*rng.Float64()
 				h := &artHeap{live: base, used: base, target: base + c.maxFree, limit: c.limit, maxFree: c.maxFree}
-				first, end := watched(h, rng, 24*time.Hour, func(h *artHeap, _ float64) { h.pass(c.perHour/3600, other) })
+				first,
+					end := watched(h, rng, 24*time.Hour, func(h *artHeap, _ float64) { h.pass(c.perHour/3600, other) })
 				if first == nil {
 					left = append(left, 0)
 					continue
@@ -255,7 +272,8 @@ func TestSteepHeaps(t *testing.T) {
 					missed++
 				}
 			}
-			t.Logf("limit %v MB, maxfree %v, %v MB/h, %v MB/s besides: %d of %d not warned of, least %v, median %v", c.limit, c.maxFree, c.perHour, other,
+			t.Logf("limit %v MB, maxfree %v, %v MB/h, %v MB/s besides: no warning in %d of %d, least %v, median %v",
+				c.limit, c.maxFree, c.perHour, other,
 				missed, len(left), left[0].Round(time.Minute), median.Round(time.Minute))
 			if median < bar {
 				t.Fail()
@@ -264,9 +282,9 @@ func TestSteepHeaps(t *testing.T) {
 	}
 }
 
-// A heap that fills and then stays is not warned of, whatever is collected, but for one in
-// a hundred: those whose filling goes on evenly for half an hour, and those whose
-// collections keep step with the readings.
+// A heap that fills and then stays is not warned of, whatever is collected,
+// except for one in a hundred: those that fill evenly for half an hour, and
+// those whose collections are in step with the readings.
 func TestHeapsThatStay(t *testing.T) {
 	seeds := 300
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -279,7 +297,7 @@ func TestHeapsThatStay(t *testing.T) {
 		maxFree := []float64{8, 16, 32}[rng.IntN(3)]
 		level, tau := (0.3+0.45*rng.Float64())*limit, 60+600*rng.Float64()
 		wave, period := 0.04*limit*rng.Float64(), 60+7200*rng.Float64()
-		other := math.Exp(math.Log(0.003) + math.Log(3000)*rng.Float64()) // MB a second
+		other := math.Exp(math.Log(0.003) + math.Log(3000)*rng.Float64()) // MB per second
 		h := &artHeap{limit: limit, maxFree: maxFree, target: 2}
 		first, _ := watched(h, rng, 6*time.Hour, func(h *artHeap, s float64) {
 			live := level*(1-math.Exp(-s/tau)) + wave*math.Sin(2*math.Pi*s/period)

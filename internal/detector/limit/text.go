@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// text says a warning in one line: "threads: 870 of 1000 (87 %), +120 an hour, the
-// limit in about 1 h; reaching it is an OutOfMemoryError: pthread_create failed".
+// text returns a warning in one line: "threads: 870 of 1000 (87 %), +120 per
+// hour, limit in about 1 h; reaching it is an OutOfMemoryError: pthread_create
+// failed".
 func (w Warning) text() string {
 	name := resources[w.Resource]
 	held := ""
@@ -22,12 +23,12 @@ func (w Warning) text() string {
 	s := fmt.Sprintf("%s: %s of %s%s (%.0f %%)", name.name, amount(w.Resource, float64(w.Used)), most, held,
 		math.Floor(100*share(w.Used, w.Limit)))
 	if w.TimeKnown {
-		s += fmt.Sprintf(", +%s an hour, the limit in about %s", amount(w.Resource, w.Rate.PerHour), about(w.TimeLeft))
+		s += fmt.Sprintf(", +%s per hour, limit in about %s", amount(w.Resource, w.Rate.PerHour), about(w.TimeLeft))
 	}
 	return s + "; " + name.end
 }
 
-// amount is a count, or whole megabytes.
+// amount formats a count, or whole megabytes.
 func amount(r Resource, n float64) string {
 	if r.inBytes() {
 		return strconv.FormatFloat(n/(1<<20), 'f', 0, 64) + " MB"
@@ -35,7 +36,7 @@ func amount(r Resource, n float64) string {
 	return strconv.FormatFloat(n, 'f', 0, 64)
 }
 
-// about is a time without false precision: "25 min", "1 h", "2 h 30 min".
+// about formats a time without false precision: "25 min", "1 h", "2 h 30 min".
 func about(d time.Duration) string {
 	minutes := int64(d.Round(time.Minute) / time.Minute)
 	if minutes >= 20 {

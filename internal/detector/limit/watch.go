@@ -8,52 +8,52 @@ type Use struct {
 	At time.Duration
 	// Used and Limit are in bytes, or counts.
 	Used, Limit int64
-	// Garbage is the most of a Java heap, in bytes, that a collection could free; 0 where
-	// it is not known stands for what that is on the largest phones.
+	// Garbage is the most of a Java heap, in bytes, that a collection could
+	// free. 0 means unknown; the value of the largest phones is used then.
 	Garbage int64
-	// Assumed says that the limit was not read.
+	// Assumed reports that the limit was not read from the device.
 	Assumed bool
 }
 
-// Warning says that a process comes near a limit.
+// Warning reports that a process comes close to a limit.
 type Warning struct {
 	At       time.Duration
 	Resource Resource
-	// Used is what counts against the limit: of the Java heap what is left after
-	// collections. Both are in bytes, or counts.
+	// Used is what counts against the limit: of the Java heap what is left
+	// after collections. Both are in bytes, or counts.
 	Used, Limit int64
 	// Rate is the growth of the last hour (of the Java heap: four hours).
 	Rate Rate
 	// TimeLeft is the time until the limit at that growth, if TimeKnown.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Urgent says that 95 % of the limit are used.
+	// Urgent reports that 95 % of the limit are used.
 	Urgent bool
 	// Assumed is as in Use.
 	Assumed bool
-	// Text is all of it in one line of English.
+	// Text is the warning in one line of English.
 	Text string
 }
 
-// Standing is how a process stands with one resource.
+// Standing is the present state of one resource of a process.
 type Standing struct {
 	Resource Resource
 	// At, Used and Limit are the last reading.
 	At          time.Duration
 	Used, Limit int64
-	// Level is what counts against the limit, Share its part of it, if LevelKnown: the
-	// Java heap's is not until a collection was seen.
+	// Level is what counts against the limit, Share its part of the limit, if
+	// LevelKnown. That of the Java heap is unknown until a collection was seen.
 	Level      int64
 	Share      float64
 	LevelKnown bool
 	Rate       Rate
-	// TimeLeft is known where growth is even and goes on.
+	// TimeLeft is known if growth is even and continues.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Exceeded says that more than the limit was used, so that it is not the limit and
-	// nothing is judged by it.
+	// Exceeded reports that more than the limit was used, so that it is not the
+	// limit and nothing is judged by it.
 	Exceeded bool
-	// Warned says that a warning stands.
+	// Warned reports that a warning is active.
 	Warned bool
 	// Assumed is as in Use.
 	Assumed bool
@@ -62,24 +62,26 @@ type Standing struct {
 const (
 	near   = 0.80
 	urgent = 0.95
-	// A warning of distance may come again after the level was below these.
+	// A warning of distance may be repeated after the level was below these.
 	nearAgain   = 0.60
 	urgentAgain = 0.80
 	// soon is the time left that is warned of, from soonShare of the limit on.
 	soon      = time.Hour
 	soonShare = 0.40
-	// soonAgain is the time left from which on it may be warned of again.
+	// soonAgain is the time left above which that warning may be repeated
+	// later.
 	soonAgain = 3 * time.Hour
 	// again is the least time between two warnings of one kind.
 	again = time.Hour
-	// warmUp is the time of a start, when everything grows.
+	// warmUp is the time after a start in which everything grows.
 	warmUp = 5 * time.Minute
-	// confirmations is how many blocks in a row must say that the limit comes.
+	// confirmations is how many consecutive blocks must predict the limit.
 	confirmations = 2
 )
 
-// Watch judges one process. It keeps a few kilobytes, however long it hears. The zero
-// Watch is ready: the process counts as started with its first reading.
+// Watch judges one process. It keeps a few kilobytes, however many readings it
+// gets. The zero Watch is ready: the process counts as started with its first
+// reading.
 type Watch struct {
 	from   time.Duration
 	begun  bool
@@ -94,17 +96,17 @@ type track struct {
 	series series
 	recent recent
 	floors outlook
-	// climb and steep tell of a Java heap what its floors do not tell yet.
+	// climb and steep show of a Java heap what its floors do not show yet.
 	climb series
 	steep outlook
-	// coming counts the blocks in a row that said that the limit comes.
+	// coming counts the consecutive blocks that predict the limit.
 	coming int
 	near   alarm
 	urgent alarm
 	soon   alarm
 }
 
-// alarm is a warning that is given once.
+// alarm is a warning that is issued once.
 type alarm struct {
 	on bool
 	at time.Duration
@@ -119,13 +121,14 @@ func (a *alarm) clear(at time.Duration) {
 	}
 }
 
-// Restart tells that the process is another one, which began at the given time. All
-// that was heard of the old one is dropped.
+// Restart records that the process is another one, which began at the given
+// time. All readings of the old one are dropped.
 func (w *Watch) Restart(at time.Duration) { *w = Watch{from: max(0, at), begun: true} }
 
-// Hear takes one reading and gives the warnings that it causes, at most one. A reading
-// that cannot be (negative, without a limit, not later than the last) is left out.
-func (w *Watch) Hear(r Resource, u Use) []Warning {
+// Add adds a reading and returns the warnings that it causes, at most one. An
+// impossible reading (negative, without a limit, not later than the last) is
+// ignored.
+func (w *Watch) Add(r Resource, u Use) []Warning {
 	if r >= NumResources || u.At < 0 || u.Used < 0 || u.Limit <= 0 {
 		return nil
 	}
@@ -142,7 +145,7 @@ func (w *Watch) Hear(r Resource, u Use) []Warning {
 	return t.judge(r, u.At-w.from >= warmUp && t.look(r, u))
 }
 
-// look adds a reading to what tells of the time to come, and says whether that is told anew.
+// look adds a reading to the prediction, and reports whether that was updated.
 func (t *track) look(r Resource, u Use) bool {
 	floors := shapeOf(r, u)
 	closed := t.series.add(floors, u.At, u.Used)
@@ -163,7 +166,7 @@ func (t *track) look(r Resource, u Use) bool {
 	return climbed
 }
 
-// outlook is that of the floors, where they tell a growth.
+// outlook returns that of the floors if they show growth.
 func (t *track) outlook() outlook {
 	if t.floors.pace <= 0 && t.steep.pace > 0 {
 		return t.steep
@@ -171,10 +174,10 @@ func (t *track) outlook() outlook {
 	return t.floors
 }
 
-// exceeded says that the limit is not one: a limit cannot be passed.
+// exceeded reports that the limit is not one, because a limit cannot be passed.
 func (t *track) exceeded() bool { return t.peak > t.last.Limit }
 
-// judge looks at distance and time.
+// judge checks distance and time.
 func (t *track) judge(r Resource, closed bool) []Warning {
 	level, ok := t.level(r)
 	if !ok || t.exceeded() {
@@ -185,14 +188,16 @@ func (t *track) judge(r Resource, closed bool) []Warning {
 	if !t.byTime(r, level, closed) && !far {
 		return nil
 	}
-	w := Warning{At: t.last.At, Resource: r, Used: level, Limit: t.last.Limit, Rate: t.outlook().rate, Assumed: t.last.Assumed}
+	w := Warning{
+		At: t.last.At, Resource: r, Used: level, Limit: t.last.Limit, Rate: t.outlook().rate, Assumed: t.last.Assumed,
+	}
 	w.TimeLeft, w.TimeKnown = t.left(r)
 	w.Urgent = far && share(level, t.last.Limit) >= urgent
 	w.Text = w.text()
 	return []Warning{w}
 }
 
-// byDistance says whether the level is to be warned of.
+// byDistance reports whether the level requires a warning.
 func (t *track) byDistance(level int64) bool {
 	at, s := t.last.At, share(level, t.last.Limit)
 	if s < nearAgain {
@@ -214,8 +219,8 @@ func (t *track) byDistance(level int64) bool {
 	return false
 }
 
-// byTime says whether the time left is to be warned of. Only a block that is complete
-// says something new.
+// byTime reports whether the time left requires a warning. Only a complete
+// block is new evidence.
 func (t *track) byTime(r Resource, level int64, closed bool) bool {
 	if !closed {
 		return false
@@ -236,7 +241,7 @@ func (t *track) byTime(r Resource, level int64, closed bool) bool {
 	return true
 }
 
-// level is what counts against the limit.
+// level returns what counts against the limit.
 func (t *track) level(r Resource) (used int64, ok bool) {
 	used, ok = t.recent.level(shapeOf(r, t.last))
 	if r != JavaHeap {
@@ -255,7 +260,8 @@ func (t *track) level(r Resource) (used int64, ok bool) {
 	return used, ok
 }
 
-// farthest is the longest time left that is told; beyond it nothing is known.
+// farthest is the longest time left that is reported; beyond it nothing is
+// known.
 const farthest = 1000 * time.Hour
 
 func (t *track) left(r Resource) (time.Duration, bool) {
@@ -273,7 +279,8 @@ func (t *track) left(r Resource) (time.Duration, bool) {
 
 func share(used, limit int64) float64 { return float64(used) / float64(limit) }
 
-// State gives the standing of every resource that was heard, in their order.
+// State returns the standing of every resource that has readings, in their
+// order.
 func (w *Watch) State() []Standing {
 	var out []Standing
 	for r := range NumResources {

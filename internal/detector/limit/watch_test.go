@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// hear feeds readings every step from a function of the minutes.
-func hear(w *Watch, r Resource, from, to, step time.Duration, limit int64, used func(minutes float64) float64) (out []Warning) {
+// add adds readings every step from a function of the minutes.
+func add(w *Watch, r Resource, from, to, step time.Duration, limit int64,
+	used func(minutes float64) float64) (out []Warning) {
 	for at := from; at < to; at += step {
-		out = append(out, w.Hear(r, Use{At: at, Used: int64(used((at - from).Minutes())), Limit: limit})...)
+		out = append(out, w.Add(r, Use{At: at, Used: int64(used((at - from).Minutes())), Limit: limit})...)
 	}
 	return out
 }
@@ -36,16 +37,21 @@ func TestDistance(t *testing.T) {
 		share func(minutes float64) float64
 		want  []string // urgent or near
 	}{
-		"79 %":                 {func(float64) float64 { return 0.79 }, nil},
-		"81 %":                 {func(float64) float64 { return 0.81 }, []string{"near"}},
-		"96 % at once":         {func(float64) float64 { return 0.96 }, []string{"urgent"}},
-		"81 %, then 96 %":      {func(m float64) float64 { return 0.81 + 0.15*math.Floor(m/60) }, []string{"near", "urgent"}},
-		"swings about 80 %":    {func(m float64) float64 { return 0.8 + 0.05*math.Sin(m) }, []string{"near"}},
-		"swings about 95 %":    {func(m float64) float64 { return 0.95 - 0.03*math.Sin(m) }, []string{"near", "urgent"}},
+		"79 %":         {func(float64) float64 { return 0.79 }, nil},
+		"81 %":         {func(float64) float64 { return 0.81 }, []string{"near"}},
+		"96 % at once": {func(float64) float64 { return 0.96 }, []string{"urgent"}},
+		"81 %, then 96 %": {
+			func(m float64) float64 { return 0.81 + 0.15*math.Floor(m/60) }, []string{"near", "urgent"},
+		},
+		"swings about 80 %": {func(m float64) float64 { return 0.8 + 0.05*math.Sin(m) }, []string{"near"}},
+		"swings about 95 %": {
+			func(m float64) float64 { return 0.95 - 0.03*math.Sin(m) }, []string{"near", "urgent"},
+		},
 		"one reading of 100 %": {func(m float64) float64 { return 0.5 + 0.5*step(m == 30) }, nil},
 	} {
 		var got []string
-		for _, w := range hear(new(Watch), Threads, time.Hour, 110*time.Minute+time.Hour, 30*time.Second, 1000, func(m float64) float64 { return 1000 * c.share(m) }) {
+		for _, w := range add(new(Watch), Threads, time.Hour, 110*time.Minute+time.Hour, 30*time.Second, 1000,
+			func(m float64) float64 { return 1000 * c.share(m) }) {
 			word := "near"
 			if w.Urgent {
 				word = "urgent"
@@ -65,10 +71,10 @@ func step(yes bool) float64 {
 	return 0
 }
 
-// After the level was low for some time, a warning may come again.
+// After the level was low for some time, a warning may be repeated.
 func TestDistanceAgain(t *testing.T) {
 	w := new(Watch)
-	got := hear(w, FileDescriptors, 0, 4*time.Hour, time.Minute, 1000, func(m float64) float64 {
+	got := add(w, FileDescriptors, 0, 4*time.Hour, time.Minute, 1000, func(m float64) float64 {
 		if int(m/90)%2 == 0 {
 			return 850
 		}
@@ -77,7 +83,7 @@ func TestDistanceAgain(t *testing.T) {
 	if len(got) != 2 || got[1].At-got[0].At < again {
 		t.Errorf("%+v", got)
 	}
-	quick := hear(new(Watch), FileDescriptors, 0, 4*time.Hour, time.Minute, 1000, func(m float64) float64 {
+	quick := add(new(Watch), FileDescriptors, 0, 4*time.Hour, time.Minute, 1000, func(m float64) float64 {
 		if int(m/10)%2 == 0 {
 			return 850
 		}
@@ -91,18 +97,21 @@ func TestDistanceAgain(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
-	// 400 of 1000 and 300 an hour more: the limit comes after 2 h, the hour before it
-	// begins at 700.
+	// 400 of 1000 and 300 more per hour: the limit comes after 2 h, the hour
+	// before it begins at 700.
 	w := new(Watch)
-	got := hear(w, Threads, time.Hour, 3*time.Hour, 30*time.Second, 1000, func(m float64) float64 { return 400 + 5*m })
+	got := add(w, Threads, time.Hour, 3*time.Hour, 30*time.Second, 1000, func(m float64) float64 { return 400 + 5*m })
 	if len(got) != 3 || got[0].Urgent || !got[0].TimeKnown {
 		t.Fatalf("%+v", got)
 	}
 	first := got[0]
-	if first.Used < 690 || first.Used > 730 || first.TimeLeft > time.Hour || first.TimeLeft < 50*time.Minute || math.Abs(first.Rate.PerHour-300) > 5 {
+	if first.Used < 690 || first.Used > 730 || first.TimeLeft > time.Hour || first.TimeLeft < 50*time.Minute ||
+		math.Abs(first.Rate.PerHour-300) > 5 {
 		t.Errorf("%+v", first)
 	}
-	if want := "threads: "; !strings.HasPrefix(first.Text, want) || !strings.Contains(first.Text, " of 1000 (7") || !strings.Contains(first.Text, "+300 an hour, the limit in about 1 h; reaching it is an OutOfMemoryError: pthread_create failed") {
+	if want := "threads: "; !strings.HasPrefix(first.Text, want) || !strings.Contains(first.Text, " of 1000 (7") ||
+		!strings.Contains(first.Text,
+			"+300 per hour, limit in about 1 h; reaching it is an OutOfMemoryError: pthread_create failed") {
 		t.Errorf("%q", first.Text)
 	}
 	// The warnings of distance come after it.
@@ -110,7 +119,8 @@ func TestTime(t *testing.T) {
 		t.Errorf("%+v", got[1:])
 	}
 	s := w.State()
-	if len(s) != 1 || !s[0].Warned || !s[0].LevelKnown || !s[0].TimeKnown || s[0].Resource != Threads || s[0].Used != 997 {
+	if len(s) != 1 || !s[0].Warned || !s[0].LevelKnown || !s[0].TimeKnown || s[0].Resource != Threads ||
+		s[0].Used != 997 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -120,25 +130,31 @@ func TestJavaHeapSawtooth(t *testing.T) {
 	const mb = 1 << 20
 	saw := func(m float64) float64 { return mb * (150 + 100*math.Mod(m/7.3, 1)) }
 	w := new(Watch)
-	if got := hear(w, JavaHeap, 0, 24*time.Hour, time.Minute, 256*mb, saw); len(got) > 0 {
+	if got := add(w, JavaHeap, 0, 24*time.Hour, time.Minute, 256*mb, saw); len(got) > 0 {
 		t.Errorf("%+v", got)
 	}
 	s := w.State()[0]
 	if !s.LevelKnown || s.Level > 165*mb || s.Level < 150*mb {
 		t.Errorf("%+v", s)
 	}
-	got := hear(new(Watch), JavaHeap, 0, 24*time.Hour, time.Minute, 256*mb, func(m float64) float64 { return min(256*mb, saw(m)*0.2+mb*m*0.4) })
-	if len(got) == 0 || !strings.HasPrefix(got[0].Text, "Java heap: ") || !strings.Contains(got[0].Text, " MB of 256 MB after collections (") {
+	got := add(new(Watch), JavaHeap, 0, 24*time.Hour, time.Minute, 256*mb,
+		func(m float64) float64 { return min(256*mb, saw(m)*0.2+mb*m*0.4) })
+	if len(got) == 0 || !strings.HasPrefix(got[0].Text, "Java heap: ") ||
+		!strings.Contains(got[0].Text, " MB of 256 MB after collections (") {
 		t.Fatalf("%+v", got)
 	}
 	if !got[len(got)-1].Urgent {
 		t.Errorf("%+v", got)
 	}
-	// Without a collection nobody knows the floor, until more has come than garbage can be.
+	// Without a collection the floor is unknown, until more has come than
+	// garbage can be.
 	for m, want := range map[int]int{60: 0, 130: 0, 290: 1} {
 		w, warned := new(Watch), 0
 		for i := range m {
-			warned += len(w.Hear(JavaHeap, Use{At: time.Duration(i) * time.Minute, Used: mb * int64(200+i) / 2, Limit: 256 * mb, Garbage: 24 * mb}))
+			warned += len(w.Add(JavaHeap,
+				Use{
+					At: time.Duration(i) * time.Minute, Used: mb * int64(200+i) / 2, Limit: 256 * mb, Garbage: 24 * mb,
+				}))
 		}
 		if min(warned, 1) != want {
 			t.Errorf("%v minutes: %d warnings", m, warned)
@@ -153,10 +169,11 @@ func TestJavaHeapSawtooth(t *testing.T) {
 func TestExceeded(t *testing.T) {
 	w := new(Watch)
 	used := func(m float64) float64 { return 1000 + m }
-	if got := hear(w, Threads, 0, time.Hour, time.Minute, 900, used); len(got) > 0 || !w.State()[0].Exceeded || w.State()[0].TimeKnown {
+	if got := add(w, Threads, 0, time.Hour, time.Minute, 900, used); len(got) > 0 || !w.State()[0].Exceeded ||
+		w.State()[0].TimeKnown {
 		t.Errorf("%+v, %+v", got, w.State())
 	}
-	if got := hear(w, Threads, time.Hour, 2*time.Hour, time.Minute, 1100, used); len(got) == 0 || w.State()[0].Exceeded {
+	if got := add(w, Threads, time.Hour, 2*time.Hour, time.Minute, 1100, used); len(got) == 0 || w.State()[0].Exceeded {
 		t.Errorf("%+v, %+v", got, w.State())
 	}
 }
@@ -164,20 +181,20 @@ func TestExceeded(t *testing.T) {
 func TestRestart(t *testing.T) {
 	w := new(Watch)
 	grow := func(m float64) float64 { return 300 + 6*m }
-	if got := hear(w, Threads, 0, 70*time.Minute, time.Minute, 1000, grow); len(got) != 1 {
+	if got := add(w, Threads, 0, 70*time.Minute, time.Minute, 1000, grow); len(got) != 1 {
 		t.Fatalf("%+v", got)
 	}
 	w.Restart(80 * time.Minute)
 	if len(w.State()) != 0 {
 		t.Errorf("%+v", w.State())
 	}
-	if got := w.Hear(Threads, Use{At: 79 * time.Minute, Used: 1, Limit: 2}); len(got) > 0 || len(w.State()) != 0 {
-		t.Error("a reading of the old process was heard")
+	if got := w.Add(Threads, Use{At: 79 * time.Minute, Used: 1, Limit: 2}); len(got) > 0 || len(w.State()) != 0 {
+		t.Error("a reading of the old process was used")
 	}
 	fresh := new(Watch)
 	fresh.Restart(80 * time.Minute)
-	a := hear(w, Threads, 80*time.Minute, 4*time.Hour, time.Minute, 1200, grow)
-	b := hear(fresh, Threads, 80*time.Minute, 4*time.Hour, time.Minute, 1200, grow)
+	a := add(w, Threads, 80*time.Minute, 4*time.Hour, time.Minute, 1200, grow)
+	b := add(fresh, Threads, 80*time.Minute, 4*time.Hour, time.Minute, 1200, grow)
 	if !reflect.DeepEqual(a, b) || !reflect.DeepEqual(w.State(), fresh.State()) || len(a) == 0 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
@@ -185,8 +202,9 @@ func TestRestart(t *testing.T) {
 
 func TestAbout(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "1 min", 90 * time.Second: "2 min", 17 * time.Minute: "17 min", 58 * time.Minute: "1 h", 54 * time.Minute: "55 min",
-		3 * time.Hour: "3 h", 152 * time.Minute: "2 h 30 min",
+		0: "1 min", 90 * time.Second: "2 min", 17 * time.Minute: "17 min", 58 * time.Minute: "1 h",
+		54 * time.Minute: "55 min",
+		3 * time.Hour:    "3 h", 152 * time.Minute: "2 h 30 min",
 	} {
 		if got := about(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
@@ -194,8 +212,8 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// Any stream of readings leaves the watch whole: bounded, in order, and the same
-// whether or not readings that cannot be are among them.
+// Any stream of readings leaves the watch intact: bounded, in order, and the
+// same whether or not impossible readings are among them.
 func TestHostileReadings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	odd := []int64{math.MinInt64, -1, 0, 1, 1 << 40, math.MaxInt64 - 1, math.MaxInt64}
@@ -209,9 +227,9 @@ func TestHostileReadings(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				u.Used, u.Limit = odd[rng.IntN(len(odd))], odd[rng.IntN(len(odd))]
 			}
-			got, want := a.Hear(r, u), []Warning(nil)
+			got, want := a.Add(r, u), []Warning(nil)
 			if u.Used >= 0 && u.Limit > 0 {
-				want = b.Hear(r, u)
+				want = b.Add(r, u)
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%+v, want %+v", got, want)
@@ -219,7 +237,7 @@ func TestHostileReadings(t *testing.T) {
 			check(t, a, got)
 			// One that is not later than the last.
 			if u.Used >= 0 && u.Limit > 0 {
-				a.Hear(r, Use{At: at - time.Duration(rng.Int64N(1000)), Used: 990, Limit: 1000})
+				a.Add(r, Use{At: at - time.Duration(rng.Int64N(1000)), Used: 990, Limit: 1000})
 			}
 		}
 		if !reflect.DeepEqual(a.State(), b.State()) {
@@ -228,14 +246,15 @@ func TestHostileReadings(t *testing.T) {
 	}
 }
 
-// check holds what is true of every watch and of each warning.
+// check checks what is true of every watch and of each warning.
 func check(t *testing.T, w *Watch, warnings []Warning) {
 	t.Helper()
 	if len(warnings) > 1 {
 		t.Fatalf("%+v", warnings)
 	}
 	for _, x := range warnings {
-		if x.Used < 0 || x.Limit <= 0 || x.Used > x.Limit || x.TimeLeft < 0 || x.TimeLeft > farthest || !x.TimeKnown && x.TimeLeft != 0 || x.Text == "" || strings.Contains(x.Text, "NaN") || strings.Contains(x.Text, "Inf") {
+		if x.Used < 0 || x.Limit <= 0 || x.Used > x.Limit || x.TimeLeft < 0 || x.TimeLeft > farthest || !x.TimeKnown &&
+			x.TimeLeft != 0 || x.Text == "" || strings.Contains(x.Text, "NaN") || strings.Contains(x.Text, "Inf") {
 			t.Fatalf("%+v", x)
 		}
 		if s := share(x.Used, x.Limit); x.Urgent != (s >= urgent) && x.Urgent || s < near && !x.TimeKnown {
@@ -245,7 +264,7 @@ func check(t *testing.T, w *Watch, warnings []Warning) {
 	for r := range w.tracks {
 		s := w.tracks[r].series.blocks
 		if len(s) > maxBlocks || cap(s) > 2*maxBlocks {
-			t.Fatalf("%d blocks, room for %d", len(s), cap(s))
+			t.Fatalf("%d blocks, capacity %d", len(s), cap(s))
 		}
 		for i := 1; i < len(s); i++ {
 			if s[i].at <= s[i-1].at {
@@ -254,7 +273,8 @@ func check(t *testing.T, w *Watch, warnings []Warning) {
 		}
 	}
 	for _, s := range w.State() {
-		if s.LevelKnown && (s.Level < 0 || math.IsNaN(s.Share)) || s.TimeLeft < 0 || math.IsNaN(s.Rate.PerHour+s.Rate.Low+s.Rate.High) {
+		if s.LevelKnown && (s.Level < 0 || math.IsNaN(s.Share)) || s.TimeLeft < 0 ||
+			math.IsNaN(s.Rate.PerHour+s.Rate.Low+s.Rate.High) {
 			t.Fatalf("%+v", s)
 		}
 	}
@@ -282,20 +302,22 @@ func FuzzWatch(f *testing.F) {
 				used += limit / 256 * (int64(b%16) - 6)
 			}
 			at += time.Duration(b) * time.Second
-			check(t, w, w.Hear(r, Use{At: at, Used: used, Limit: limit}))
+			check(t, w, w.Add(r, Use{At: at, Used: used, Limit: limit}))
 		}
 	})
 }
 
-// Anonymous memory rises and falls with the Java heap: that is no growth. A leak below it is warned of
-// before the memory limiter kills, and a limit that was not read is called assumed.
+// Anonymous memory rises and falls with the Java heap, which is not growth. A
+// leak below it is warned of before the memory limiter kills, and a limit that
+// was not read is called assumed.
 func TestAnonymousMemory(t *testing.T) {
 	const mb = 1 << 20
 	saw := func(m float64) float64 { return 60 * mb * math.Mod(m, 7) / 7 }
 	for _, assumed := range []bool{false, true} {
 		w := new(Watch)
 		for at := time.Duration(0); at < 12*time.Hour; at += 30 * time.Second {
-			if got := w.Hear(AnonymousMemory, Use{At: at, Used: 400*mb + int64(saw(at.Minutes())), Limit: 768 * mb, Assumed: assumed}); len(got) > 0 {
+			if got := w.Add(AnonymousMemory,
+				Use{At: at, Used: 400*mb + int64(saw(at.Minutes())), Limit: 768 * mb, Assumed: assumed}); len(got) > 0 {
 				t.Fatalf("a sawtooth: %s", got[0].Text)
 			}
 		}
@@ -303,10 +325,13 @@ func TestAnonymousMemory(t *testing.T) {
 		var got []Warning
 		for at := time.Duration(0); at < 2*time.Hour; at += 30 * time.Second {
 			used := 200*mb + saw(at.Minutes()) + 240*mb*at.Hours()
-			got = append(got, w.Hear(AnonymousMemory, Use{At: at, Used: int64(used), Limit: 768 * mb, Assumed: assumed})...)
+			got = append(got,
+				w.Add(AnonymousMemory, Use{At: at, Used: int64(used), Limit: 768 * mb, Assumed: assumed})...)
 		}
-		if len(got) == 0 || got[0].At > 100*time.Minute || got[0].Assumed != assumed || w.State()[0].Assumed != assumed || strings.Contains(got[0].Text, "of an assumed 768 MB") != assumed ||
-			!strings.HasPrefix(got[0].Text, "anonymous memory and swap: ") || !strings.HasSuffix(got[0].Text, "the memory limiter kills a process that exceeds it") {
+		if len(got) == 0 || got[0].At > 100*time.Minute || got[0].Assumed != assumed ||
+			w.State()[0].Assumed != assumed || strings.Contains(got[0].Text, "of an assumed 768 MB") != assumed ||
+			!strings.HasPrefix(got[0].Text, "anonymous memory and swap: ") ||
+			!strings.HasSuffix(got[0].Text, "the memory limiter kills a process that exceeds it") {
 			t.Errorf("%+v", got)
 		}
 	}

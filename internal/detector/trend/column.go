@@ -2,17 +2,17 @@ package trend
 
 import "sort"
 
-// Column is the last points of one series of a [Window], which makes it.
+// Column is the last points of one series of a [Window], which creates it.
 //
-// A column that lacks a value where another has one keeps its points apart, with times
-// of their own, until all of them are in the window again: it always has its own last
-// points, however rarely it has a value.
+// A column that lacks a value where another has one keeps its points apart,
+// with times of their own, until all of them are in the window again. So it
+// always has its own last points, however rarely it has a value.
 type Column struct {
 	of *Window
 	// y[i] is the value of row i. The latest run rows have one.
 	y   []float64
 	run int
-	// apart holds all points where there are rows without a value between them.
+	// apart holds all points if there are rows without a value between them.
 	apart *Window
 }
 
@@ -46,10 +46,11 @@ func (c *Column) copyApart() *Window {
 	return w
 }
 
-// Len is the number of points.
+// Len returns the number of points.
 func (c *Column) Len() int { return len(c.X()) }
 
-// X is the times of the points, oldest first, valid until the next Push or Reset.
+// X returns the times of the points, oldest first, valid until the next Push or
+// Reset.
 func (c *Column) X() []float64 {
 	if c.apart != nil {
 		return c.apart.Column(0).X()
@@ -57,7 +58,7 @@ func (c *Column) X() []float64 {
 	return c.of.x[c.of.hi-c.run : c.of.hi]
 }
 
-// Y is the values of the points, valid like X.
+// Y returns the values of the points, valid like X.
 func (c *Column) Y() []float64 {
 	if c.apart != nil {
 		return c.apart.Column(0).Y()
@@ -65,7 +66,7 @@ func (c *Column) Y() []float64 {
 	return c.y[c.of.hi-c.run : c.of.hi]
 }
 
-// From is the points with time x or later, valid like X.
+// From returns the points with time x or later, valid like X.
 func (c *Column) From(x float64) (xs, ys []float64) {
 	xs, ys = c.X(), c.Y()
 	i := sort.SearchFloat64s(xs, x)
@@ -82,5 +83,5 @@ func (c *Column) Raise(delta float64) {
 	}
 }
 
-// Reset drops the points of this column alone.
+// Reset drops the points of this column only.
 func (c *Column) Reset() { c.run, c.apart = 0, nil }

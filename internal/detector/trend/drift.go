@@ -3,7 +3,7 @@ package trend
 import "math"
 
 // Drift is the slope of a line through equally spaced values whose noise may be
-// correlated in time, with a standard error that knows of the correlation.
+// correlated in time, with a standard error that accounts for the correlation.
 type Drift struct {
 	// Slope and SE are in units of y per step.
 	Slope, SE float64
@@ -26,13 +26,14 @@ func (d Drift) T() float64 {
 // leastValues make a drift.
 const leastValues = 6
 
-// FitDrift fits a line to equally spaced values by the feasible quasi generalized least
-// squares of Perron and Yabu (Estimating deterministic trends with an integrated or
-// stationary noise component, J. of Econometrics 151, 2009), with one lag: the
-// autocorrelation of the detrended values, corrected for its bias after Roy and
-// Fuller, raised by so many of its standard errors, and taken as 1 where it cannot be
-// told from 1. So the t value is near normal for stationary noise, and not far from it
-// for random walks (the tests have the rates). Fewer than 6 values have no drift: only N is set then.
+// FitDrift fits a line to equally spaced values by the feasible quasi
+// generalized least squares of Perron and Yabu (Estimating deterministic trends
+// with an integrated or stationary noise component, J. of Econometrics 151,
+// 2009), with one lag: the autocorrelation of the detrended values, corrected
+// for its bias after Roy and Fuller, raised by so many of its standard errors,
+// and taken as 1 if it cannot be distinguished from 1. So the t value is near
+// normal for stationary noise, and not far from it for random walks (the tests
+// have the rates). Fewer than 6 values have no drift: only N is set then.
 func FitDrift(y []float64, raise float64) Drift {
 	n := len(y)
 	if n < leastValues {
@@ -47,7 +48,8 @@ func FitDrift(y []float64, raise float64) Drift {
 	return praisWinsten(y, max(alpha, -0.9))
 }
 
-// Slope is the least-squares slope of equally spaced values, per step; 0 for fewer than two.
+// Slope returns the least-squares slope of equally spaced values, per step; 0
+// for fewer than two.
 func Slope(y []float64) float64 {
 	if len(y) < 2 {
 		return 0
@@ -56,7 +58,7 @@ func Slope(y []float64) float64 {
 	return slope
 }
 
-// fitSteps is the least-squares line through y over 0, 1, 2...
+// fitSteps returns the least-squares line through y over 0, 1, 2...
 func fitSteps(y []float64) (level, slope float64) {
 	n := float64(len(y))
 	var sum, cross float64
@@ -69,7 +71,8 @@ func fitSteps(y []float64) (level, slope float64) {
 	return sum/n - slope*middle, slope
 }
 
-// autocorrelation is that of the deviations from a line, with its standard error.
+// autocorrelation returns that of the deviations from a line, with its standard
+// error.
 func autocorrelation(y []float64, level, slope float64) (alpha, se float64) {
 	var cross, square float64
 	before := y[0] - level
@@ -84,14 +87,15 @@ func autocorrelation(y []float64, level, slope float64) (alpha, se float64) {
 		return 0, 0
 	}
 	alpha = cross / square
-	// Sum of (e - alpha*before)^2, written out.
+	// Sum of (e - alpha*before)^2, expanded.
 	first := y[0] - level
 	sse := square - first*first + last*last - alpha*cross
 	return alpha, math.Sqrt(max(0, sse) / float64(len(y)-2) / square)
 }
 
-// royFuller is the correction of Roy and Fuller (2001) for a series with a line, in
-// standard errors: at its median the corrected estimate of a random walk is 1.
+// royFuller is the correction of Roy and Fuller (2001) for a series with a
+// line, in standard errors: at its median the corrected estimate of a random
+// walk is 1.
 func royFuller(alpha, se float64, n int) float64 {
 	if se == 0 {
 		return 0
@@ -122,7 +126,8 @@ func constant(y []float64) bool {
 	return true
 }
 
-// praisWinsten is generalized least squares for noise with a known autocorrelation.
+// praisWinsten is generalized least squares for noise with a known
+// autocorrelation.
 func praisWinsten(y []float64, alpha float64) Drift {
 	n := len(y)
 	// Regressors of the transformed model: level and time.
@@ -145,10 +150,10 @@ func praisWinsten(y []float64, alpha float64) Drift {
 	d := Drift{Alpha: alpha, N: n}
 	df := float64(n - 2)
 	if constant(y) {
-		return d // the sums would leave a slope of rounding
+		return d // otherwise the sums would leave a slope of rounding errors
 	}
 	if alpha >= 1 {
-		// Only the steps tell the slope of a random walk.
+		// The slope of a random walk is in its steps only.
 		d.Slope = s2y / s22
 		sse := syy - d.Slope*s2y
 		d.SD = math.Sqrt(max(0, sse) / df)
@@ -164,14 +169,14 @@ func praisWinsten(y []float64, alpha float64) Drift {
 	return d
 }
 
-// Noise pools the autocorrelation of the noise over several stretches of equally
-// spaced values of one length, each about its own line.
+// Noise pools the autocorrelation of the noise over several stretches of
+// equally spaced values of one length, each about its own line.
 type Noise struct {
 	cross, square float64
 	n, length     int
 }
 
-// Add takes one more stretch; one of fewer than 6 values tells nothing.
+// Add adds a stretch. One of fewer than 6 values is ignored.
 func (p *Noise) Add(y []float64) {
 	if len(y) < leastValues {
 		return
@@ -188,7 +193,7 @@ func (p *Noise) Add(y []float64) {
 	p.length = len(y)
 }
 
-// Alpha is the autocorrelation, corrected for what a fitted line takes away.
+// Alpha returns the autocorrelation, corrected for what a fitted line removes.
 func (p *Noise) Alpha(raise float64) float64 {
 	if p.square <= 0 {
 		return 0

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// project is least squares by orthogonal columns (modified Gram-Schmidt): what the
-// columns leave of y, how much of the last column the others leave, and its coefficient.
-// It shares no formula with the package.
+// project is least squares by orthogonal columns (modified Gram-Schmidt). It
+// returns the residuals of y, how much of the last column is independent of the
+// others, and its coefficient. It shares no formula with the package.
 func project(y []float64, columns ...[]float64) (left []float64, own, coefficient float64) {
 	left = slices.Clone(y)
 	var units [][]float64
 	for _, column := range columns {
 		q := slices.Clone(column)
-		for range 2 { // once more for what rounding left
+		for range 2 { // once more to remove the rounding
 			for _, u := range units {
 				take(q, u, dot(q, u))
 			}
@@ -60,7 +60,7 @@ func ones(n int) []float64 { return columnOf(n, func(int) float64 { return 1 }) 
 func steps(n int) []float64 { return columnOf(n, func(i int) float64 { return float64(i) }) }
 
 // whitened is a column multiplied by the inverse of the Cholesky factor of the
-// covariance of AR(1) noise, alpha^|i-j|/(1-alpha^2), all of it written out.
+// covariance of AR(1) noise, alpha^|i-j|/(1-alpha^2), written out in full.
 func whitened(column []float64, alpha float64) []float64 {
 	n := len(column)
 	l := make([][]float64, n)
@@ -83,8 +83,8 @@ func whitened(column []float64, alpha float64) []float64 {
 	return out
 }
 
-// generalized is the line with a known covariance of the noise. A random walk has none:
-// its steps are independent.
+// generalized is the line with a known covariance of the noise. A random walk
+// has none: its steps are independent.
 func generalized(y []float64, alpha float64) Drift {
 	n := len(y)
 	df := float64(n - 2)
@@ -101,7 +101,7 @@ func generalized(y []float64, alpha float64) Drift {
 	return d
 }
 
-// roughness regresses what a line leaves on itself one step before.
+// roughness regresses the residuals of a line on themselves one step before.
 func roughness(y []float64) (alpha, se float64) {
 	n := len(y)
 	e, _, _ := project(y, ones(n), steps(n))
@@ -109,7 +109,8 @@ func roughness(y []float64) (alpha, se float64) {
 	return alpha, math.Sqrt(dot(left, left)/float64(n-2)) / own
 }
 
-// royAndFuller is the correction as the paper prints it, for a line and one lag.
+// royAndFuller is the correction as the paper prints it, for a line and one
+// lag.
 func royAndFuller(tau, n float64) float64 {
 	const pct, a, r, lags = -1.96, 10.0, 2.0, 1.0
 	switch {
@@ -124,8 +125,8 @@ func royAndFuller(tau, n float64) float64 {
 	return 0
 }
 
-// plainDrift is FitDrift again. sure is false where rounding could decide whether the
-// noise is a random walk.
+// plainDrift is FitDrift again. sure is false if rounding could decide whether
+// the noise is a random walk.
 func plainDrift(y []float64, raise float64) (d Drift, sure bool) {
 	n := float64(len(y))
 	alpha, se := roughness(y)
@@ -138,7 +139,8 @@ func plainDrift(y []float64, raise float64) (d Drift, sure bool) {
 	return generalized(y, max(alpha, -0.9)), sure
 }
 
-// noisy is AR(1) noise of standard deviation sigma, or a random walk with such steps.
+// noisy is AR(1) noise of standard deviation sigma, or a random walk with such
+// steps.
 func noisy(r *rand.Rand, n int, rho, sigma float64) []float64 {
 	y := make([]float64, n)
 	fresh, e := math.Sqrt(1-rho*rho), r.NormFloat64()
@@ -198,12 +200,12 @@ func TestDriftAgainstMatrices(t *testing.T) {
 		sameDrift(t, "FitDriftWith", FitDriftWith(y, alpha), generalized(y, known))
 	}
 	if walks < 100 || smooth < 100 || rough < 5 {
-		t.Errorf("%d random walks, %d others, %d at the bound: the series say too little", walks, smooth, rough)
+		t.Errorf("%d random walks, %d others, %d at the bound: the series test too little", walks, smooth, rough)
 	}
 }
 
-// TestRoyFuller: values worked out by hand from the paper's formula on each side of each
-// of its edges, where it must be continuous.
+// TestRoyFuller checks values computed by hand from the paper's formula on each
+// side of each of its edges, where it must be continuous.
 func TestRoyFuller(t *testing.T) {
 	tests := []struct {
 		tau, want float64
@@ -219,7 +221,7 @@ func TestRoyFuller(t *testing.T) {
 		{-12, -0.12 + 0.25, 100},
 		{-17, -0.17 + 3.0/17, 100},
 		{-18, 0, 100},
-		// The root of 3*24 is 8.49, before -a: the formula ends there all the same.
+		// The root of 3*24 is 8.49, before -a: the formula ends there anyway.
 		{-8, -8.0/24 + 3/(8-2*0.06102142), 24},
 	}
 	for _, tt := range tests {
@@ -268,16 +270,16 @@ func TestNoise(t *testing.T) {
 	}
 	var none Noise
 	if none.Alpha(1) != 0 {
-		t.Errorf("the noise of nothing correlates by %v", none.Alpha(1))
+		t.Errorf("zero noise has autocorrelation %v", none.Alpha(1))
 	}
 	none.Add(ones(20))
 	if none.Alpha(1) != 0 {
-		t.Errorf("a constant correlates by %v", none.Alpha(1))
+		t.Errorf("a constant has autocorrelation %v", none.Alpha(1))
 	}
 }
 
-// TestNoiseFindsItsCorrelation: over many stretches the pooled estimate comes close to
-// the truth, from below where the stretches are short.
+// TestNoiseFindsItsCorrelation checks that over many stretches the pooled
+// estimate comes close to the truth, from below if the stretches are short.
 func TestNoiseFindsItsCorrelation(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 3))
 	for _, rho := range []float64{0, 0.5, 0.8} {
@@ -291,8 +293,8 @@ func TestNoiseFindsItsCorrelation(t *testing.T) {
 	}
 }
 
-// TestRoyFullerOfWalks: the correction alone takes a little more than a third of all
-// random walks for one, at any length.
+// TestRoyFullerOfWalks checks that the correction alone takes a little more
+// than a third of all random walks for one, at any length.
 func TestRoyFullerOfWalks(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 9))
 	for _, n := range []int{24, 60, 240} {
@@ -312,16 +314,18 @@ func TestRoyFullerOfWalks(t *testing.T) {
 	}
 }
 
-// TestDriftSize is the share of series without a drift whose |T| is above the two-sided
-// quantiles of Student's t, with wide bounds. Noise that is slower than the series is
-// long cannot be told from a drift by its T alone, so the shares of the slowest are
-// several times the nominal ones; raising the correlation helps all of them.
+// TestDriftSize checks the share of series without a drift whose |T| is above
+// the two-sided quantiles of Student's t, with wide bounds. Noise that is
+// slower than the series is long cannot be distinguished from a drift by its T
+// alone, so the shares of the slowest are several times the nominal ones.
+// Raising the correlation helps all of them.
 func TestDriftSize(t *testing.T) {
 	tests := []struct {
 		name       string
 		rho, raise float64
 		n          int
-		// Most of |T| above the 5 % and the 0.1 % quantile.
+		// The largest allowed share of |T| above the 5 % and the 0.1 %
+		// quantile.
 		five, one float64
 	}{
 		{"independent, as estimated", 0, 0, 24, 0.09, 0.006},
@@ -357,7 +361,8 @@ func TestDriftSize(t *testing.T) {
 					up++
 				}
 			}
-			t.Logf("%.2f %% above the 5 %% quantile, %.3f %% above that of 0.1 %%, %d of %d rise", 100*above5/runs, 100*above1/runs, up, runs)
+			t.Logf("%.2f %% above the 5 %% quantile, %.3f %% above that of 0.1 %%, %d of %d rise", 100*above5/runs,
+				100*above1/runs, up, runs)
 			if above5/runs > tt.five || above1/runs > tt.one {
 				t.Errorf("%.4f and %.4f, want at most %v and %v", above5/runs, above1/runs, tt.five, tt.one)
 			}
@@ -368,8 +373,8 @@ func TestDriftSize(t *testing.T) {
 	}
 }
 
-// TestDriftIsFound: the other side of the sizes. A drift of several standard errors is
-// found, whatever the noise.
+// TestDriftIsFound is the opposite of TestDriftSize: a drift of several
+// standard errors is found, whatever the noise.
 func TestDriftIsFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 5))
 	for _, tt := range []struct{ rho, slope float64 }{{0, 0.5}, {0.5, 0.8}, {0.9, 1}, {1, 2}} {
@@ -435,7 +440,8 @@ func TestDriftInvariance(t *testing.T) {
 		changed := columnOf(n, func(i int) float64 { return times*y[i] + plus + slope*float64(i) })
 		want := Drift{Slope: times*d.Slope + slope, SE: times * d.SE, SD: times * d.SD, Alpha: d.Alpha, N: n}
 		got := FitDrift(changed, 1)
-		if got.N != n || !alike(got.Alpha, want.Alpha, 1e-5) || !alike(got.SE, want.SE, 1e-4) || !alike(got.SD, want.SD, 1e-4) ||
+		if got.N != n || !alike(got.Alpha, want.Alpha, 1e-5) || !alike(got.SE, want.SE, 1e-4) ||
+			!alike(got.SD, want.SD, 1e-4) ||
 			math.Abs(got.Slope-want.Slope) > 1e-4*want.SE {
 			t.Errorf("%v*y+%v+%v*i: got %+v, want %+v", times, plus, slope, got, want)
 		}
@@ -448,10 +454,13 @@ func TestDriftOfFew(t *testing.T) {
 		if got := FitDrift(y[:n], 1); got != (Drift{N: n}) {
 			t.Errorf("FitDrift of %d values: %+v", n, got)
 		}
-		if got, panicked := trying(func() Drift { return FitDriftWith(y[:n], 0.5) }); panicked != nil || got != (Drift{N: n}) {
+		if got, panicked := trying(func() Drift { return FitDriftWith(y[:n], 0.5) }); panicked != nil ||
+			got != (Drift{N: n}) {
 			t.Errorf("FitDriftWith of %d values: %+v, panic %v", n, got, panicked)
 		}
-		if _, panicked := trying(func() Drift { var p Noise; p.Add(y[:n]); return Drift{Slope: p.Alpha(1)} }); panicked != nil {
+		if _,
+			panicked := trying(
+			func() Drift { var p Noise; p.Add(y[:n]); return Drift{Slope: p.Alpha(1)} }); panicked != nil {
 			t.Errorf("Noise of %d values: panic %v", n, panicked)
 		}
 	}
@@ -460,7 +469,7 @@ func TestDriftOfFew(t *testing.T) {
 	}
 }
 
-// trying says how a call panicked, if it did.
+// trying returns how a call panicked, if it did.
 func trying(f func() Drift) (d Drift, panicked any) {
 	defer func() { panicked = recover() }()
 	return f(), nil
@@ -472,7 +481,10 @@ func TestDriftOfTheUnreal(t *testing.T) {
 		y := noisy(r, r.IntN(30), 0.5, 1)
 		for range r.IntN(4) {
 			if len(y) > 0 {
-				y[r.IntN(len(y))] = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64}[r.IntN(6)]
+				y[r.IntN(len(y))] = []float64{
+					math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64,
+					math.SmallestNonzeroFloat64,
+				}[r.IntN(6)]
 			}
 		}
 		raise := []float64{0, 1, math.NaN(), math.Inf(1)}[r.IntN(4)]
@@ -513,8 +525,8 @@ func seedValues(f *testing.F) {
 	}
 }
 
-// FuzzDrift: the numbers of finite values are in their ranges, and neither the sign nor
-// a unit that is a power of two changes a digit.
+// FuzzDrift checks that the numbers of finite values are in their ranges, and
+// that neither the sign nor a unit that is a power of two changes a digit.
 func FuzzDrift(f *testing.F) {
 	seedValues(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Quantile is the q-quantile of sorted values by linear interpolation between the
-// order statistics at position q*(n-1) (type 7 of Hyndman and Fan 1996; the default
-// of R and NumPy). ok is false where there are no values or q is not within 0..1.
+// Quantile returns the q-quantile of sorted values by linear interpolation
+// between the order statistics at position q*(n-1) (type 7 of Hyndman and Fan
+// 1996; the default of R and NumPy). ok is false if there are no values or q is
+// not within 0..1.
 func Quantile(sorted []float64, q float64) (v float64, ok bool) {
 	if len(sorted) == 0 || !(q >= 0 && q <= 1) {
 		return 0, false
@@ -27,8 +28,8 @@ func Quantile(sorted []float64, q float64) (v float64, ok bool) {
 // onStack is how many values are sorted without an allocation.
 const onStack = 256
 
-// P25 is the floor of values in any order: their 25th percentile. It sorts a copy, and
-// allocates only for more than 256 values.
+// P25 returns the floor of values in any order: their 25th percentile. It sorts
+// a copy, and allocates only for more than 256 values.
 func P25(values []float64) (v float64, ok bool) {
 	var scratch [onStack]float64
 	return p25(values, scratch[:])
@@ -49,17 +50,18 @@ type Floor struct {
 	N     int
 }
 
-// Blocks cuts the time axis into equal blocks: block k holds the points with
-// From + k*Length <= x < From + (k+1)*Length. All in seconds; Length is positive.
+// Blocks divides the time axis into equal blocks: block k holds the points with
+// From + k*Length <= x < From + (k+1)*Length. All in seconds; Length is
+// positive.
 type Blocks struct{ From, Length float64 }
 
-// Of is the number of the block that holds x; negative before From.
+// Of returns the number of the block that holds x; negative before From.
 func (b Blocks) Of(x float64) int64 { return int64(math.Floor((x - b.From) / b.Length)) }
 
-// Floors appends to dst the floors of the complete blocks of a series, in order of
-// time. A block is complete when it began at or after the first point of the series
-// (nothing of it has left the window) and a point lies behind its end. x must not
-// fall. Points before From are left out.
+// Floors appends to dst the floors of the complete blocks of a series, in order
+// of time. A block is complete if it began at or after the first point of the
+// series (so that no part of it has left the window) and a point lies after its
+// end. x must not fall. Points before From are skipped.
 func Floors(dst []Floor, x, y []float64, b Blocks) []Floor {
 	var scratch [onStack]float64
 	n := min(len(x), len(y))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// countingQuantile finds the q-quantile by counting: the k-th order statistic is the
-// value with at most k values below and more than k not above it.
+// countingQuantile finds the q-quantile by counting: the k-th order statistic
+// is the value with at most k values below and more than k not above it.
 func countingQuantile(values []float64, q float64) float64 {
 	order := func(k int) float64 {
 		for _, v := range values {
@@ -59,7 +59,7 @@ func TestQuantileTable(t *testing.T) {
 		}
 	}
 	if _, ok := P25(nil); ok {
-		t.Error("a floor of nothing")
+		t.Error("a floor without values")
 	}
 }
 
@@ -116,6 +116,6 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 		}
 	}
 	if got := Floors(nil, []float64{1, 2, 3}, []float64{1, 2, 3}, Blocks{}); got != nil {
-		t.Errorf("blocks of no length have floors: %v", got)
+		t.Errorf("blocks of zero length have floors: %v", got)
 	}
 }

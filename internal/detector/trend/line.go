@@ -2,9 +2,9 @@ package trend
 
 import "math"
 
-// Line is a least-squares line y = Intercept + Slope*x with its evidence. A series
-// of fewer than three points, or with all points at one time, has no line: only N
-// is set then.
+// Line is a least-squares line y = Intercept + Slope*x with its evidence. A
+// series of fewer than three points, or with all points at one time, has no
+// line: only N is set then.
 type Line struct {
 	// Slope is in units of y per second, Intercept the value at x = 0.
 	Slope, Intercept float64
@@ -15,22 +15,22 @@ type Line struct {
 	T float64
 	// SE is the standard error of the slope for independent noise.
 	SE float64
-	// ResidualSD is the standard deviation of the noise about the line, with N-2
-	// degrees of freedom.
+	// ResidualSD is the standard deviation of the noise about the line, with
+	// N-2 degrees of freedom.
 	ResidualSD float64
 	// Span is the time from the first point to the last, in seconds.
 	Span float64
 	N    int
 }
 
-// Fitted says whether there is a line.
+// Fitted reports whether there is a line.
 func (l Line) Fitted() bool { return l.N >= 3 && l.Span > 0 }
 
-// Growth is the rise of the line over its span, in units of y.
+// Growth returns the rise of the line over its span, in units of y.
 func (l Line) Growth() float64 { return l.Slope * l.Span }
 
-// Interval is the confidence interval of the slope (confidence 0.95 for 95 %), for
-// independent, normal noise. ok is false where there is no line.
+// Interval returns the confidence interval of the slope (confidence 0.95 for 95
+// %), for independent, normal noise. ok is false if there is no line.
 func (l Line) Interval(confidence float64) (low, high float64, ok bool) {
 	if !l.Fitted() || !(confidence > 0 && confidence < 1) {
 		return 0, 0, false
@@ -39,9 +39,9 @@ func (l Line) Interval(confidence float64) (low, high float64, ok bool) {
 	return l.Slope - half, l.Slope + half, true
 }
 
-// Fit fits a line to the points (x[i], y[i]); x must not fall. It takes the first
-// point as origin and then the means, so that neither a late clock nor a large
-// level costs digits. Extra elements of the longer slice are ignored.
+// Fit fits a line to the points (x[i], y[i]); x must not fall. It takes the
+// first point as origin and then the means, so that neither a late clock nor a
+// large level costs digits. Extra elements of the longer slice are ignored.
 func Fit(x, y []float64) Line {
 	n := min(len(x), len(y))
 	none := Line{N: n}
@@ -79,7 +79,7 @@ func Fit(x, y []float64) Line {
 	if math.IsInf(syy, 0) || math.IsInf(sxx, 0) || math.IsNaN(sse) {
 		return none
 	}
-	// What is left of a perfect line is the rounding of the deviations.
+	// The residuals of a perfect line are the rounding of the deviations.
 	if rounding := 4 * epsilon; sse <= rounding*rounding*syy*float64(n) {
 		sse = 0
 	}
@@ -103,7 +103,7 @@ func Fit(x, y []float64) Line {
 // epsilon is the spacing of float64 at 1.
 const epsilon = 1.0 / (1 << 52)
 
-// finite says whether no sum overflowed; T alone may be infinite.
+// finite reports whether no sum overflowed; T alone may be infinite.
 func (l Line) finite() bool {
 	sum := l.Slope + l.Intercept + l.SE + l.ResidualSD + l.R2
 	return !math.IsNaN(sum) && !math.IsInf(sum, 0) && !math.IsNaN(l.T)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// normalEquations fits with the textbook's normal equations in rational numbers: no
-// rounding, no centring, nothing shared with Fit.
+// normalEquations fits with the textbook's normal equations in rational
+// numbers: no rounding, no centering, no code shared with Fit.
 func normalEquations(x, y []float64) (slope, intercept, r2, t float64) {
 	rat := func(v float64) *big.Rat { return new(big.Rat).SetFloat64(v) }
 	mul := func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
@@ -80,13 +80,20 @@ func TestFitOfPlainSeries(t *testing.T) {
 		x, y []float64
 		want Line
 	}{
-		"nothing":        {nil, nil, Line{}},
-		"two points":     {[]float64{1, 2}, []float64{1, 2}, Line{N: 2}},
-		"one time":       {[]float64{5, 5, 5}, []float64{1, 2, 3}, Line{N: 3}},
-		"constant":       {[]float64{1, 2, 4}, []float64{0.1, 0.1, 0.1}, Line{N: 3, Intercept: 0.1, Span: 3}},
-		"perfect up":     {[]float64{1, 2, 4}, []float64{3, 5, 9}, Line{N: 3, Slope: 2, Intercept: 1, R2: 1, T: inf, Span: 3}},
-		"perfect down":   {[]float64{0, 1, 2}, []float64{2, 1, 0}, Line{N: 3, Slope: -1, Intercept: 2, R2: 1, T: -inf, Span: 2}},
-		"no slope":       {[]float64{0, 1, 2, 3}, []float64{1, 2, 2, 1}, Line{N: 4, Intercept: 1.5, Span: 3, ResidualSD: math.Sqrt(0.5), SE: math.Sqrt(0.1)}},
+		"nothing":    {nil, nil, Line{}},
+		"two points": {[]float64{1, 2}, []float64{1, 2}, Line{N: 2}},
+		"one time":   {[]float64{5, 5, 5}, []float64{1, 2, 3}, Line{N: 3}},
+		"constant":   {[]float64{1, 2, 4}, []float64{0.1, 0.1, 0.1}, Line{N: 3, Intercept: 0.1, Span: 3}},
+		"perfect up": {
+			[]float64{1, 2, 4}, []float64{3, 5, 9}, Line{N: 3, Slope: 2, Intercept: 1, R2: 1, T: inf, Span: 3},
+		},
+		"perfect down": {
+			[]float64{0, 1, 2}, []float64{2, 1, 0}, Line{N: 3, Slope: -1, Intercept: 2, R2: 1, T: -inf, Span: 2},
+		},
+		"no slope": {
+			[]float64{0, 1, 2, 3}, []float64{1, 2, 2, 1},
+			Line{N: 4, Intercept: 1.5, Span: 3, ResidualSD: math.Sqrt(0.5), SE: math.Sqrt(0.1)},
+		},
 		"longer y":       {[]float64{0, 1, 2}, []float64{0, 0, 0, 9}, Line{N: 3, Span: 2}},
 		"overflow":       {[]float64{0, 1, 2}, []float64{0, 1e300, -1e300}, Line{N: 3}},
 		"time backwards": {[]float64{9, 1, 2}, []float64{0, 1, 2}, Line{N: 3}},

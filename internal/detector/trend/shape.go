@@ -2,19 +2,19 @@ package trend
 
 import "math"
 
-// Shapes is how well simple curves fit equally spaced values: the sums of squares of
-// what each leaves, in units of y squared, and the number of values. Every curve but
-// the line may be fitted at many places; what is given is its best.
+// Shapes is how well simple curves fit equally spaced values: the residual sum
+// of squares of each, in units of y squared, and the number of values. Every
+// curve but the line may be fitted at many places; the best is used.
 type Shapes struct {
 	N int
 	// Constant has one parameter; Line two.
 	Constant, Line float64
-	// Onset is flat, then rising to the end.
+	// Onset is flat, then rises to the end.
 	Onset float64
 	// OnsetAt is where it begins to rise, in steps.
 	OnsetAt int
-	// Step is a sudden rise or fall, TwoSteps two of them, ThreeSteps one more in the
-	// best place of those.
+	// Step is a sudden rise or fall, TwoSteps two of them, ThreeSteps one more
+	// in the best place of those.
 	Step, TwoSteps, ThreeSteps float64
 	// Saturating rises as 1-exp(-t/tau), Filled rises to a place, then is flat.
 	Saturating, Filled float64
@@ -23,7 +23,7 @@ type Shapes struct {
 // maxShape bounds the values of FitShapes.
 const maxShape = 64
 
-// FitShapes fits them all to 8 to 64 values. Others have no shapes: N is 0 then.
+// FitShapes fits all shapes to 8 to 64 values. For other lengths N is 0.
 func FitShapes(y []float64) Shapes {
 	n := len(y)
 	if n < 8 || n > maxShape {
@@ -48,15 +48,15 @@ func FitShapes(y []float64) Shapes {
 	return s
 }
 
-// BIC is the Bayesian information criterion of a curve with so many parameters for
-// independent noise: less is better. Where every curve is perfect to a billionth of the
-// spread, none is better than another.
+// BIC returns the Bayesian information criterion of a curve with so many
+// parameters for independent noise; smaller is better. If every curve is
+// perfect to a billionth of the spread, none is better than another.
 func (s Shapes) BIC(sse float64, parameters int) float64 {
 	n := float64(s.N)
 	return n*math.Log(max(sse, 1e-18*s.Constant, math.SmallestNonzeroFloat64)/n) + float64(parameters)*math.Log(n)
 }
 
-// prefix is the sums of a series up to each place, about its mean.
+// prefix holds the sums of a series up to each place, about its mean.
 type prefix struct {
 	n int
 	// y, ty and yy are the sums of y, i*y and y*y before a place.
@@ -78,13 +78,14 @@ func (p *prefix) sum(y []float64) {
 	}
 }
 
-// within is the sum of squares about the mean of values i to j-1.
+// within returns the sum of squares about the mean of values i to j-1.
 func (p *prefix) within(i, j int) float64 {
 	sum := p.y[j] - p.y[i]
 	return max(0, p.yy[j]-p.yy[i]-sum*sum/float64(j-i))
 }
 
-// left is what a regression on z leaves: z's own sums and its cross sum with y.
+// left returns the residual of a regression on z, from z's own sums and its
+// cross sum with y.
 func (p *prefix) left(z, zz, zy float64) (sse float64) {
 	sse, _ = p.regress(z, zz, zy)
 	return sse
@@ -122,8 +123,8 @@ func (p *prefix) filled(k int) (sse, slope float64) {
 	return p.regress(z, zz, zy)
 }
 
-// steps is the best single step, the best pair, and that pair with one more step; no
-// level is shorter than two values.
+// steps returns the best single step, the best pair, and that pair with one
+// more step; no level is shorter than two values.
 func (p *prefix) steps() (one, two, three float64) {
 	one, two = math.Inf(1), math.Inf(1)
 	var places [4]int
@@ -150,8 +151,8 @@ func (p *prefix) steps() (one, two, three float64) {
 	return one, min(one, two), min(one, three)
 }
 
-// saturating regresses on exp(-i/tau) for time constants from a tenth of the series to
-// one and a half.
+// saturating regresses on exp(-i/tau) for time constants from a tenth of the
+// series to one and a half.
 func (p *prefix) saturating(y []float64) float64 {
 	best := p.within(0, p.n)
 	for _, part := range [...]float64{0.1, 0.17, 0.25, 0.35, 0.5, 0.7, 1, 1.5} {

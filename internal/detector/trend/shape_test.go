@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// leaves is what regressors leave of y.
+// leaves returns the residual of y after regressors.
 func leaves(y []float64, columns ...[]float64) float64 {
 	left, _, _ := project(y, columns...)
 	return dot(left, left)
 }
 
-// rising is what a regressor with a constant leaves of y, or what the constant leaves
-// where the coefficient is not positive.
+// rising returns the residual of y after a regressor with a constant, or after
+// the constant alone if the coefficient is not positive.
 func rising(y, column []float64) float64 {
 	left, _, slope := project(y, ones(len(y)), column)
 	if slope <= 0 {
@@ -23,7 +23,7 @@ func rising(y, column []float64) float64 {
 	return dot(left, left)
 }
 
-// levelled is what levels between so many places leave of y.
+// levelled returns the residual of y after levels between so many places.
 func levelled(y []float64, places ...int) (sse float64) {
 	from := 0
 	for _, to := range append(slices.Clone(places), len(y)) {
@@ -33,7 +33,8 @@ func levelled(y []float64, places ...int) (sse float64) {
 	return sse
 }
 
-// stepPlaces gives all ways to cut n values at so many places, no part shorter than 2.
+// stepPlaces returns all ways to divide n values at so many places, no part
+// shorter than 2.
 func stepPlaces(n, count int) (all [][]int) {
 	if count == 0 {
 		return [][]int{nil}
@@ -103,8 +104,8 @@ func stepAt(n int, places ...int) []float64 {
 	})
 }
 
-// plainShapes is FitShapes by brute force; best3 is the best of all that have up to three
-// steps.
+// plainShapes is FitShapes by brute force; best3 is the best of all that have
+// up to three steps.
 func plainShapes(y []float64) (s Shapes, best3 float64) {
 	n := len(y)
 	s = Shapes{N: n, Constant: leaves(y, ones(n)), Line: leaves(y, ones(n), steps(n))}
@@ -126,7 +127,8 @@ func plainShapes(y []float64) (s Shapes, best3 float64) {
 	return s, min(best3, s.TwoSteps)
 }
 
-// sums are the figures of shapes with their names, those with the constant first.
+// sums are the figures of shapes with their names, those with the constant
+// first.
 func (s Shapes) sums() map[string]float64 {
 	return map[string]float64{
 		"Constant": s.Constant, "Line": s.Line, "Onset": s.Onset, "Step": s.Step, "TwoSteps": s.TwoSteps,
@@ -173,11 +175,11 @@ func TestShapesAgainstBruteForce(t *testing.T) {
 		}
 	}
 	if onsets < 40 {
-		t.Errorf("%d onsets: the series say too little", onsets)
+		t.Errorf("%d onsets: the series test too little", onsets)
 	}
 }
 
-// TestLongShapes is the same for the longest series but for triples of steps.
+// TestLongShapes is the same for the longest series, without triples of steps.
 func TestLongShapes(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 2))
 	for _, n := range []int{24, 36, 63, 64} {
@@ -187,7 +189,8 @@ func TestLongShapes(t *testing.T) {
 		two, places := bestSteps(y, 2)
 		for name, pair := range map[string][2]float64{
 			"Constant": {got.Constant, leaves(y, ones(n))}, "Line": {got.Line, leaves(y, ones(n), steps(n))},
-			"Step": {got.Step, one}, "TwoSteps": {got.TwoSteps, two}, "ThreeSteps": {got.ThreeSteps, oneMore(y, places)},
+			"Step": {got.Step, one}, "TwoSteps": {got.TwoSteps, two},
+			"ThreeSteps": {got.ThreeSteps, oneMore(y, places)},
 		} {
 			if !alike(pair[0], pair[1], 1e-7) {
 				t.Errorf("%s of %d values: %v, want %v", name, n, pair[0], pair[1])
@@ -199,7 +202,7 @@ func TestLongShapes(t *testing.T) {
 // ordered checks what holds for every series.
 func (s Shapes) ordered(t *testing.T, y []float64) {
 	t.Helper()
-	// What rounding may add: it is a part of all that was summed.
+	// What rounding may add, as a part of all that was summed.
 	rounding := 1e-11 * s.Constant
 	for name, v := range s.sums() {
 		if math.IsNaN(v) || v < 0 || v > s.Constant+rounding {
@@ -237,8 +240,8 @@ func TestShapesOfFewAndMany(t *testing.T) {
 	}
 }
 
-// TestShapesInvariance: a level changes nothing, a unit all sums by its square. Steps and
-// lines do not know up from down.
+// TestShapesInvariance checks that a level changes nothing, and a unit all sums
+// by its square. Steps and lines do not depend on the sign.
 func TestShapesInvariance(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 4))
 	for range 300 {
@@ -269,8 +272,9 @@ func TestShapesInvariance(t *testing.T) {
 	}
 }
 
-// TestFallsAreNoCurves: what falls is no onset, no filling and no saturation.
-func TestFallsAreNoCurves(t *testing.T) {
+// TestFallsAreNotCurves checks that what falls is not an onset, a filling or a
+// saturation.
+func TestFallsAreNotCurves(t *testing.T) {
 	for _, column := range [][]float64{steps(24), onsetAt(24, 8), filledAt(24, 8), saturation(24, 0.25)} {
 		down := columnOf(24, func(i int) float64 { return -10 * column[i] })
 		s := FitShapes(down)
@@ -280,10 +284,10 @@ func TestFallsAreNoCurves(t *testing.T) {
 	}
 }
 
-// TestShapesAreTold: the BIC ranks the shape that a series has before all others. Steps
-// with more steps, and a line that begins late with a line, are told apart by few
-// points only: they count as the same here.
-func TestShapesAreTold(t *testing.T) {
+// TestShapesAreDistinguished checks that the BIC ranks the shape that a series
+// has before all others. Steps and more steps, and a line and a line that
+// begins late, differ by few points only: they count as the same here.
+func TestShapesAreDistinguished(t *testing.T) {
 	const flat, line, step, curve = "flat", "line", "step", "curve"
 	named := func(s Shapes) map[string]float64 {
 		return map[string]float64{
@@ -328,14 +332,14 @@ func TestShapesAreTold(t *testing.T) {
 				}
 			}
 			if told < runs*95/100 {
-				t.Errorf("%s of %d values: told in %d of %d", name, n, told, runs)
+				t.Errorf("%s of %d values: recognized in %d of %d", name, n, told, runs)
 			}
 		}
 	}
 }
 
-// TestParametersCost: of two shapes that fit as well the BIC prefers the simple one, and
-// on noise alone the constant is seldom beaten by a line.
+// TestParametersCost checks that of two shapes that fit as well the BIC prefers
+// the simple one, and that on noise alone a line seldom beats the constant.
 func TestParametersCost(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 6))
 	const runs = 2000
@@ -359,7 +363,8 @@ func TestParametersCost(t *testing.T) {
 	}
 }
 
-// TestPerfectShapes: where a curve fits to the last digit rounding decides nothing.
+// TestPerfectShapes checks that rounding decides nothing if a curve fits to the
+// last digit.
 func TestPerfectShapes(t *testing.T) {
 	for _, n := range []int{8, 24, 36, 64} {
 		constant := FitShapes(columnOf(n, func(int) float64 { return 0.1 }))
@@ -374,14 +379,15 @@ func TestPerfectShapes(t *testing.T) {
 			}
 		}
 		step := FitShapes(stepAt(n, n/2))
-		if step.BIC(step.TwoSteps, 5) < step.BIC(step.Step, 3) || step.BIC(step.ThreeSteps, 7) < step.BIC(step.Step, 3) {
+		if step.BIC(step.TwoSteps, 5) < step.BIC(step.Step, 3) ||
+			step.BIC(step.ThreeSteps, 7) < step.BIC(step.Step, 3) {
 			t.Errorf("one step of %d values is several: %+v", n, step)
 		}
 	}
 }
 
-// FuzzShapes: what curves leave of finite values is never less than nothing nor more than
-// the constant leaves.
+// FuzzShapes checks that the residuals of finite values are never negative nor
+// more than those of the constant.
 func FuzzShapes(f *testing.F) {
 	seedValues(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

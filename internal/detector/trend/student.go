@@ -2,8 +2,8 @@ package trend
 
 import "math"
 
-// StudentCDF is P(T <= t) for Student's t with df > 0 degrees of freedom, by the
-// regularized incomplete beta function (Abramowitz and Stegun 26.7.1).
+// StudentCDF returns P(T <= t) for Student's t with df > 0 degrees of freedom,
+// by the regularized incomplete beta function (Abramowitz and Stegun 26.7.1).
 func StudentCDF(t, df float64) float64 {
 	switch {
 	case math.IsNaN(t) || !(df > 0):
@@ -20,8 +20,9 @@ func StudentCDF(t, df float64) float64 {
 	return tail
 }
 
-// StudentQuantile is the value that Student's t with df > 0 degrees of freedom stays
-// below with probability p, 0 < p < 1; for a two-sided 95 % interval p is 0.975.
+// StudentQuantile returns the value below which Student's t with df > 0 degrees
+// of freedom lies with probability p, 0 < p < 1; for a two-sided 95 % interval
+// p is 0.975.
 func StudentQuantile(p, df float64) float64 {
 	switch {
 	case !(p > 0 && p < 1) || !(df > 0):
@@ -49,10 +50,10 @@ func StudentQuantile(p, df float64) float64 {
 	return high
 }
 
-// NormalCDF is P(Z <= z) for the standard normal distribution.
+// NormalCDF returns P(Z <= z) for the standard normal distribution.
 func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 
-// betaInc is the regularized incomplete beta function I_x(a, b).
+// betaInc returns the regularized incomplete beta function I_x(a, b).
 func betaInc(a, b, x float64) float64 {
 	if x <= 0 {
 		return 0
@@ -71,8 +72,9 @@ func betaInc(a, b, x float64) float64 {
 	return 1 - front*betaFraction(b, a, 1-x)/b
 }
 
-// betaFraction is the continued fraction of the incomplete beta function (Abramowitz
-// and Stegun 26.5.8) by Lentz's method as modified by Thompson and Barnett.
+// betaFraction is the continued fraction of the incomplete beta function
+// (Abramowitz and Stegun 26.5.8) by Lentz's method as modified by Thompson and
+// Barnett.
 func betaFraction(a, b, x float64) float64 {
 	const tiny, rounds = 1e-300, 1000
 	guard := func(v float64) float64 {

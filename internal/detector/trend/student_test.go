@@ -70,9 +70,12 @@ func TestStudentRoundTrip(t *testing.T) {
 	if math.Abs(NormalCDF(1.959964)-0.975) > 1e-6 {
 		t.Errorf("NormalCDF(1.96) = %v", NormalCDF(1.959964))
 	}
-	for _, v := range []float64{StudentCDF(math.NaN(), 3), StudentCDF(1, 0), StudentQuantile(0, 3), StudentQuantile(1, 3), StudentQuantile(0.3, -1)} {
+	for _, v := range []float64{
+		StudentCDF(math.NaN(), 3), StudentCDF(1, 0), StudentQuantile(0, 3), StudentQuantile(1, 3),
+		StudentQuantile(0.3, -1),
+	} {
 		if !math.IsNaN(v) {
-			t.Errorf("got %v for what has no value", v)
+			t.Errorf("got %v for an undefined value", v)
 		}
 	}
 }

@@ -2,25 +2,26 @@ package trend
 
 import "math"
 
-// Window keeps the last points of a few columns that are mostly measured together,
-// each up to the same fixed number. Its columns share their times for as long as each
-// of them has a value whenever one has. The points of a column lie in one piece, so
-// that they can be fitted without a copy; a push is O(1) on average and does not
-// allocate while the columns stay together. The zero Window holds nothing; make one
-// with [NewWindow].
+// Window keeps the last points of a few columns that are mostly measured
+// together, each up to the same fixed number. Its columns share their times for
+// as long as each of them has a value whenever one has. The points of a column
+// are contiguous, so that they can be fitted without a copy. A push is O(1) on
+// average and does not allocate while the columns stay together. The zero
+// Window holds nothing; create one with [NewWindow].
 type Window struct {
 	size int
-	// The rows are x[:hi]. The columns say how many of the latest they read.
+	// The rows are x[:hi]. The columns know how many of the latest they use.
 	x       []float64
 	hi      int
 	columns []Column
 }
 
-// room is how many rows there is room for with size points a column. A sixteenth to
-// spare makes a push copy 16 values of each column on average.
+// room is the capacity in rows for size points per column. A sixteenth to spare
+// makes a push copy 16 values of each column on average.
 func room(size int) int { return size + size/16 + 1 }
 
-// NewWindow makes a window of columns with size points each; at least one of both.
+// NewWindow returns a window of columns with size points each; at least one of
+// both.
 func NewWindow(size, columns int) *Window {
 	size, columns = max(size, 1), max(columns, 1)
 	w := &Window{size: size, x: make([]float64, room(size)), columns: make([]Column, columns)}
@@ -30,12 +31,12 @@ func NewWindow(size, columns int) *Window {
 	return w
 }
 
-// Column is one of the columns, counted from 0.
+// Column returns one of the columns, counted from 0.
 func (w *Window) Column(i int) *Column { return &w.columns[i] }
 
-// Push adds a row: one value for each column, NaN where there is none. Values behind
-// the last column are left out, columns behind the last value have none. A full
-// column drops its oldest point for a new one. The caller keeps x in order.
+// Push adds a row: one value for each column, NaN if there is none. Values
+// after the last column are ignored, columns after the last value have none. A
+// full column drops its oldest point for a new one. x must not fall.
 func (w *Window) Push(x float64, values ...float64) {
 	values = values[:min(len(values), len(w.columns))]
 	if !anyKnown(values) {
@@ -63,8 +64,8 @@ func anyKnown(values []float64) bool {
 	return false
 }
 
-// makeRoom moves the latest rows to the front when the room is used up. With them the
-// new row makes one too many, and the oldest is read no more.
+// makeRoom moves the latest rows to the front when the capacity is used up. The
+// new row then makes one too many, so the oldest is no longer used.
 func (w *Window) makeRoom() {
 	if w.hi < len(w.x) {
 		return

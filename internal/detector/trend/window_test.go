@@ -16,7 +16,7 @@ func fullColumn(size int) *Column {
 	return w.Column(0)
 }
 
-// plainColumn is a column as two slices that forget their first element.
+// plainColumn is a column as two slices that drop their first element.
 type plainColumn struct{ x, y []float64 }
 
 func (p *plainColumn) push(x, y float64, size int) {
@@ -47,8 +47,8 @@ func (p *plainColumn) check(t *testing.T, c *Column, from float64) {
 	}
 }
 
-// TestWindowAgainstSlices: each column holds its own last points, whatever the others
-// lack, and whatever is dropped or raised in between.
+// TestWindowAgainstSlices checks that each column holds its own last points,
+// whatever the others lack, and whatever is dropped or raised in between.
 func TestWindowAgainstSlices(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, size := range []int{1, 2, 3, 7, 60, 240} {
@@ -101,8 +101,8 @@ func TestWindowAgainstSlices(t *testing.T) {
 	}
 }
 
-// TestColumnsComeTogether: a column that lacked a value needs no room of its own when
-// all its points have been measured with the others.
+// TestColumnsComeTogether checks that a column that lacked a value needs no
+// storage of its own once all its points have been measured with the others.
 func TestColumnsComeTogether(t *testing.T) {
 	w := NewWindow(60, 2)
 	for i := range 100 {
