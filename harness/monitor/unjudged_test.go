@@ -32,7 +32,7 @@ func TestNothingUnjudgedIsGreen(t *testing.T) {
 	}{
 		"killed by its suite every 6 s":         {[][]androidsim.ProcessSpec{{dying("com.shop", 6*time.Second, time.Second), healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive, "com.shop restarted "},
 		"crashes every 10 min":                  {[][]androidsim.ProcessSpec{{dying("com.shop", 10*time.Minute, 5*time.Second), healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive, "com.shop restarted 11 times, longest life 1"},
-		"crashes once, early, and stays away":   {[][]androidsim.ProcessSpec{{early, healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive, "com.shop was there for only 12 min of 2.0 h"},
+		"crashes once, early, and stays away":   {[][]androidsim.ProcessSpec{{early, healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive, "com.shop was running for only 12 min of 2.0 h"},
 		"12 min of one tiny process":            {[][]androidsim.ProcessSpec{{healthy("com.shop")}}, 12 * time.Minute, record.ExitInconclusive, "com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer"},
 		"a phone on which the app never runs":   {[][]androidsim.ProcessSpec{{healthy("com.shop")}, {healthy("com.other")}}, 2 * time.Hour, record.ExitInconclusive, "no process of the app was seen in 2.0 h"},
 		"a helper of 20 s":                      {[][]androidsim.ProcessSpec{{healthy("com.shop"), once}}, 2 * time.Hour, record.ExitClean, ""},

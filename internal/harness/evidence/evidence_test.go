@@ -469,7 +469,7 @@ func TestCountsAtMarks(t *testing.T) {
 		process       record.Process
 		gate, because string
 	}{
-		"leak": {record.Process{Gate: detector.Leak, TrendGate: detector.Inconclusive, Reason: "1 more Activity after each of 24 loops: 1 to 25; the trend of its memory: " + trend,
+		"leak": {record.Process{Gate: detector.Leak, TrendGate: detector.Inconclusive, Reason: "1 more Activity after each of 24 loops: 1 to 25; memory trend: " + trend,
 			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass}, {Gate: detector.Leak, Kind: detector.Thread, Reason: "1 more Activity after each of 24 loops: 1 to 25"}}},
 			"leak", "1 more Activity after each of 24 loops: 1 to 25; " + trend},
 		"leak of both": {record.Process{Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread, Reason: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",

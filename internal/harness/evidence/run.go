@@ -228,7 +228,7 @@ func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 
 // trendText is what a verdict says of the trend, without what it says of heap dumps at marks: those
 // are compared by themselves (ledger, judgeAtMarks).
 func trendText(because string) string {
-	for _, words := range []string{"the trend of its memory: ", "memory trend not judged: "} {
+	for _, words := range []string{"memory trend: ", "memory trend not judged: "} {
 		if _, trend, ok := strings.Cut(because, words); ok {
 			because = trend
 		}

@@ -148,7 +148,7 @@ func (p *pair) withSeries(what string) []baseRun {
 }
 
 // compares reports whether anything of the process is compared with a base run: its leaks, or
-// the trend of its memory.
+// the memory trend.
 func (p *pair) compares() bool {
 	if p.head.Trend.decided() && slices.ContainsFunc(p.base, func(b baseRun) bool { return b.Trend.decided() }) {
 		return true

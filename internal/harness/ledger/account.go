@@ -16,18 +16,18 @@ import (
 type Account struct {
 	capture.Process
 	Detector *detector.Detector
-	// LastUp is the device's clock at the latest sample of the present series, 0
-	// for none.
+	// LastUp is the device's clock at the latest sample of the present series,
+	// 0 for none.
 	LastUp    time.Duration
 	LastBytes int64
-	// Samples counts those that were judged; First and Last are t_s of the first and
-	// the latest of them.
+	// Samples counts the judged samples; First and Last are t_s of the first
+	// and the latest of them.
 	Samples     int
 	First, Last float64
 	// Marks counts the marks since the account was opened.
 	Marks int
-	// Diagnosed is the device's clock when the latest diagnosis of a leak ended, 0 for
-	// none since the device started.
+	// Diagnosed is the device's clock when the latest diagnosis of a leak
+	// ended, 0 for none since the device booted.
 	Diagnosed time.Duration
 
 	part   *Part
@@ -36,7 +36,8 @@ type Account struct {
 	// measured is the quantity its detector judges.
 	measured detector.Quantity
 	swap     swapless
-	// app and member are its place in the sum of its app; nil before its first value.
+	// app and member are its place in the sum of its app; nil before its first
+	// value.
 	app    *AppSum
 	member *member
 	// opened is t_s at which the series could begin.
@@ -46,16 +47,17 @@ type Account struct {
 	restarts, details int
 	// impossible counts the values that no process of the device can have.
 	impossible int
-	// missed and gaps count holes in the series; absent is their time in seconds.
+	// missed and gaps count holes in the series; absent is their time in
+	// seconds.
 	missed, gaps int
 	absent       float64
 
-	// missingLines: lines are missing before the next sample. unsure: one that said how
-	// the process is read may be among those that were missing.
+	// missingLines: lines are missing before the next sample. unsure: the
+	// missing lines may include one that changed how the process is read.
 	missingLines, unsure bool
 
-	// firstSuspicious and firstLeaking are kept here, and not taken from the
-	// detector, whose clock is the device's and begins anew with a reboot.
+	// firstSuspicious and firstLeaking are kept here and not taken from the
+	// detector, whose clock is the device's and restarts with a reboot.
 	firstSuspicious, firstLeaking *float64
 
 	limits    limits
@@ -67,35 +69,38 @@ type Account struct {
 	// deaths are the latest ends, reasonsOfDeath counts all.
 	deaths         []record.Death
 	reasonsOfDeath map[string]int
-	// faults are the latest that the workload reported, of faultCount.
+	// faults are the latest faults that the workload reported, out of
+	// faultCount.
 	faults     []record.Death
 	faultCount int
 	incidents  incidents
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
-	// counts are those at marks of a loop, reading is the one of the latest mark.
+	// counts are those at marks of a loop, reading is the one of the latest
+	// mark.
 	counts  []*countSeries
 	reading *openReading
-	// paused is the time in seconds in which heap dumps kept it from being sampled.
+	// paused is the time in seconds in which heap dumps prevented sampling.
 	paused float64
 
 	transitions []record.Transition
 	// dropped counts the transitions that are no longer kept.
 	dropped int
-	// jumps has, for each of the latest jumps, the device's clock at t_s 0 as it was
-	// then: a reboot changes it.
+	// jumps holds, for each of the latest jumps, the device's clock at t_s 0 as
+	// it was then; a reboot changes it.
 	jumps    []time.Duration
 	warnings []string
 }
 
 const (
 	maxWarnings = 50
-	// maxTransitions bounds what run.json holds of one process: the latest ones.
-	// samples.ndjson has them all.
+	// maxTransitions bounds the transitions of one process in run.json to the
+	// latest ones. samples.ndjson has them all.
 	maxTransitions = 1000
-	// maxJumps is how many jumps a verdict has at most.
+	// maxJumps is the largest number of jumps of a verdict.
 	maxJumps = 16
-	// maxDiagnoses bounds what run.json holds of one process: dumps at the marks of a night.
+	// maxDiagnoses bounds the diagnoses of one process in run.json: dumps at
+	// the marks of a night.
 	maxDiagnoses = 500
 	// maxMissing bounds the missing heap dumps of one process in run.json.
 	maxMissing = 500
@@ -104,10 +109,10 @@ const (
 // Device returns the device of the process.
 func (a *Account) Device() string { return a.part.header.Device }
 
-// Seconds returns a moment of the device's clock on the time axis of the run.
+// Seconds returns a time of the device's clock on the time axis of the run.
 func (a *Account) Seconds(up time.Duration) float64 { return a.part.Seconds(up) }
 
-// Inputs counts what may have changed the verdict.
+// Inputs counts the inputs that may have changed the verdict.
 func (a *Account) Inputs() int { return a.Samples + a.details + a.restarts }
 
 // Limits returns the early warnings so far.
@@ -141,7 +146,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	a.addBreakdownToApp(b)
 	switch mapped := b.Mapped(); {
 	case a.source != capture.Dumpsys || !mapped.Known:
-	case mapped.N <= 0: // less driver memory than there is in all
+	case mapped.N <= 0: // less driver memory than the total
 		a.impossible++
 	default:
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)
@@ -166,7 +171,7 @@ func (a *Account) count(t float64, up time.Duration, bytes int64) {
 	a.Last, a.LastUp, a.LastBytes = t, up, bytes
 }
 
-// addEvent adds one event about the process.
+// addEvent adds an event about the process.
 func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transition {
 	switch e.Event {
 	case "found":
@@ -180,8 +185,9 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "probed":
 		a.readBy(e)
 	case "level":
-		// Another level may be another quantity: no trend crosses the change.
-		a.bridge(up)
+		// Another level may measure another quantity, so no trend crosses the
+		// change.
+		a.countHole(up)
 		if a.app != nil && capture.Source(e.Source) != a.source {
 			a.app.changed = true
 		}
@@ -210,7 +216,7 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		a.missed++
 		a.absent += e.Duration
 	case "unseen":
-		// The series ended before the run: what it showed stands.
+		// The series ended before the run; its result stays.
 		a.gaps++
 		a.absent += e.Duration
 		a.warn(e.Text)
@@ -268,7 +274,7 @@ func (a *Account) addObjects(counts map[string]int64) {
 	}
 }
 
-// objectCounts are the counts by name.
+// objectCounts returns the counts by name.
 func (a *Account) objectCounts() []record.ObjectCount {
 	out := []record.ObjectCount{}
 	for _, name := range slices.Sorted(maps.Keys(a.objects)) {
@@ -283,12 +289,13 @@ const (
 	// maxReasons bounds the reasons that are counted; there are eleven.
 	maxReasons    = 20
 	maxDeathLines = 10
-	// maxText and maxWord bound a text and a word of a line that run.json repeats, in characters.
+	// maxText and maxWord bound a text and a word of a line that run.json
+	// repeats, in characters.
 	maxText = 500
 	maxWord = 40
 )
 
-// latest makes room for one more in a bounded list.
+// latest makes space for one more in a bounded list.
 func latest(list []record.Death) []record.Death {
 	if len(list) < maxDeaths {
 		return list
@@ -296,14 +303,13 @@ func latest(list []record.Death) []record.Death {
 	return append(list[:0], list[1:]...)
 }
 
-// Deaths returns the latest ends of incarnations, Faults the latest crashes and ANRs that a
-// workload reported.
+// Deaths returns the latest ends of incarnations.
 func (a *Account) Deaths() []record.Death { return a.deaths }
 
-// Faults is as Deaths.
+// Faults returns the latest crashes and ANRs that a workload reported.
 func (a *Account) Faults() []record.Death { return a.faults }
 
-// deathOf is an event with texts that are not too long.
+// deathOf returns the death of an event, with its texts truncated.
 func deathOf(e record.Event) record.Death {
 	d := record.Death{T: e.T, PID: e.PID, Reason: text.Head(e.Reason, maxWord), Text: text.Head(e.Text, maxText)}
 	for _, line := range e.Lines[:min(len(e.Lines), maxDeathLines)] {
@@ -312,19 +318,21 @@ func deathOf(e record.Event) record.Death {
 	return d
 }
 
-// causes are those of a death by its reason. The memory limiter and an anomaly of memory kill a
-// process for its own memory, as an OutOfMemoryError does.
+// causes are those of a death by its reason. The memory limiter and a memory
+// anomaly kill a process for its own memory, like an OutOfMemoryError.
 var causes = map[string]detector.Cause{
 	"out_of_memory": detector.OutOfMemory, "memory_limiter": detector.OutOfMemory, "anomaly": detector.OutOfMemory,
-	"low_memory": detector.LowMemory, "crash": detector.Crash, "native_crash": detector.Crash, "anr": detector.NotResponding,
+	"low_memory": detector.LowMemory, "crash": detector.Crash, "native_crash": detector.Crash,
+	"anr":  detector.NotResponding,
 	"kill": detector.Killed, "exit": detector.Exited, "reboot": detector.Rebooted,
 }
 
-// Reasons are the words for why a process ended whose cause a detector knows.
+// Reasons returns the words for the reasons of a death whose cause a detector
+// knows.
 func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
-// endOf is a death as the detector takes it: at the moment when the process was last seen, where the
-// line says it.
+// endOf returns the time and cause of a death for the detector: the time when
+// the process was last seen, if the line has it.
 func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	at := up
 	if e.EndedUp != nil && *e.EndedUp >= 0 && *e.EndedUp <= MaxSeconds {
@@ -333,7 +341,8 @@ func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	return at, causes[e.Reason]
 }
 
-// addDeath adds the end of an incarnation, whose reason is read at a moment of the device's clock.
+// addDeath adds the end of an incarnation, whose reason is read at a time of
+// the device's clock.
 func (a *Account) addDeath(e record.Event, up time.Duration) {
 	d := a.incidents.explain(deathOf(e))
 	e.Reason = d.Reason
@@ -356,15 +365,16 @@ func (a *Account) addMissing(e record.Event) {
 		return
 	}
 	a.missing = append(a.missing, record.MissingEvidence{
-		Device: a.Device(), User: a.User, Process: a.Key().Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unreadable: e.Unreadable,
+		Device: a.Device(), User: a.User, Process: a.Key().Name, T: e.T, Mark: text.Head(e.Mark, maxText),
+		Text: text.Head(e.Text, maxText), Unreadable: e.Unreadable,
 	})
 }
 
-// MissingUnlisted reports whether heap dumps are missing that are not listed: that another one is
-// missing adds nothing.
+// MissingUnlisted reports whether some missing heap dumps are not listed, so
+// that another one adds nothing.
 func (a *Account) MissingUnlisted() bool { return a.unlisted }
 
-// addDiagnosis adds what was collected, and later what it shows.
+// addDiagnosis adds what was collected, and later its results.
 func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Transition {
 	if e.Diagnosis == nil {
 		return nil
@@ -377,17 +387,17 @@ func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Tran
 	case len(a.diagnoses) < maxDiagnoses:
 		a.diagnoses = append(a.diagnoses, d)
 	default:
-		a.warn(fmt.Sprintf("more than %d diagnoses; the others are in the folder artifacts alone", maxDiagnoses))
+		a.warn(fmt.Sprintf("more than %d diagnoses; the others are only in the folder artifacts", maxDiagnoses))
 	}
 	a.addDump(d)
 	if e.Event != "diagnose" || d.Trigger != record.TriggerLeak || e.Retry {
 		return nil
 	}
 	a.Diagnosed = up
-	return a.Detector.DiagnosisDone(up)
+	return a.Detector.DiagnosisFinished(up)
 }
 
-// restart takes the identity of the process's next incarnation.
+// restart sets the identity of the process's next incarnation.
 func (a *Account) restart(pid int, start uint64) {
 	a.leaveApp()
 	a.PID, a.Start = pid, start
@@ -408,8 +418,8 @@ func (a *Account) warn(warning string) {
 	}
 }
 
-// WasLeaking reports whether the process was LEAKING at any time between two moments of the run,
-// in seconds.
+// WasLeaking reports whether the process was LEAKING at any time between two
+// times of the run, in seconds.
 func (a *Account) WasLeaking(from, to float64) bool {
 	leaking := false
 	for _, t := range a.transitions {
@@ -437,7 +447,7 @@ func (a *Account) addTransition(t record.Transition) {
 	a.transitions = append(a.transitions, t)
 }
 
-// addJump notes a jump with the device's clock at t_s 0.
+// addJump records a jump with the device's clock at t_s 0.
 func (a *Account) addJump(begun time.Duration) {
 	if len(a.jumps) == maxJumps {
 		a.jumps = append(a.jumps[:0], a.jumps[1:]...)
@@ -445,9 +455,10 @@ func (a *Account) addJump(begun time.Duration) {
 	a.jumps = append(a.jumps, begun)
 }
 
-// breakdownOf is a breakdown of samples.ndjson as the detector takes it, without what is impossible.
+// breakdownOf converts a breakdown of samples.ndjson for the detector, without
+// impossible values.
 func (a *Account) breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
-	// TOTAL has the swapped memory in it, where dumpsys prints it.
+	// TOTAL includes the swapped memory if dumpsys prints it.
 	most := a.part.bounds.memory + a.part.bounds.swap
 	amount := func(kb *int64) detector.Amount {
 		v := within(kb, most)

@@ -10,34 +10,39 @@ import (
 )
 
 const (
-	// maxApps bounds the apps of one device, or of one table, whose processes are added up.
+	// maxApps bounds the apps of one device, or of one table, whose processes
+	// are added up.
 	maxApps = 100
-	// maxHold is the longest time for which the latest value of a process stands in for a missing
-	// one: far shorter than any window of a trend.
+	// maxHold is the longest time for which the latest value of a process
+	// stands in for a missing one: far shorter than any window of a trend.
 	maxHold = 10 * time.Minute
-	// silentFor is how long a process without a sample counts as alive where its end may not be
-	// recorded: a table records no ends, and damaged lines may have held one.
+	// silentFor is how long a process without a sample counts as alive if its
+	// end may not be recorded: a table records no ends, and damaged lines may
+	// have contained one.
 	silentFor = 15 * time.Minute
 )
 
-// AppSum is the memory of all processes of one app together, as one series with a detector of its own.
-// Processes that trade work, or take turns, hide a leak from the verdicts on each of them; their sum
-// shows it. Nobody reads the demand of this detector: sums cost no reading and no dump.
+// AppSum is the memory of all processes of one app as one series with a
+// detector of its own. Processes that pass work to each other, or take turns,
+// hide a leak from the verdicts on each of them; their sum shows it. The demand
+// of this detector is not used: sums cost no reading and no dump.
 type AppSum struct {
-	// Account is nil until two processes of the app were alive at the same time.
+	// Account is nil until two processes of the app were alive at the same
+	// time.
 	*Account
 
 	of      *apps
 	members []*member
 	growth  growth
-	// again: all processes have ended, and the next value begins a new life of the app. changed: the
-	// next value is comparable with none before.
+	// again: all processes have ended, and the next value begins a new life of
+	// the app. changed: the next value is not comparable with earlier ones.
 	again, changed bool
 	// anonymous: the values are RssAnon and VmSwap.
 	anonymous bool
 	// mixed: the processes are read as different quantities now.
 	mixed bool
-	// disordered: the rows of the table are not in the order of time. refused: there were maxApps.
+	// disordered: the rows of the table are not in time order. refused: there
+	// were maxApps.
 	disordered, refused bool
 	// step is the time between the two latest values.
 	step time.Duration
@@ -46,7 +51,8 @@ type AppSum struct {
 // member is one process of an app.
 type member struct {
 	*Account
-	// live: it has a value, and no line says that it ended. unsure: lines are missing since then.
+	// live: it has a value, and no line reports its end. unsure: lines are
+	// missing since then.
 	live, unsure bool
 	// fresh: its value is newer than the latest sum.
 	fresh bool
@@ -57,10 +63,11 @@ type member struct {
 	// pid and start are those of the incarnation that has the value.
 	pid   int
 	start uint64
-	// since is t_s of the first value of the incarnation, early the most of the minutes after it.
+	// since is t_s of the first value of the incarnation, early the maximum of
+	// the minutes after it.
 	since float64
 	early int64
-	// cells are its part of growth.
+	// cells are its part of the growth.
 	cells []float64
 
 	breakdown detector.Breakdown
@@ -81,8 +88,8 @@ type apps struct {
 
 func newApps(table bool) *apps { return &apps{byKey: map[capture.Key]*AppSum{}, table: table} }
 
-// join makes a process a member of its app: that of all processes whose names are the same up to the
-// colon, isolated ones included.
+// join makes a process a member of its app: that of all processes whose names
+// are the same up to the colon, including isolated ones.
 func (s *apps) join(a *Account) {
 	key := capture.Key{User: a.User, Name: a.Package()}
 	x := s.byKey[key]
@@ -95,15 +102,16 @@ func (s *apps) join(a *Account) {
 	x.members = append(x.members, a.member)
 }
 
-// addToApp adds a value of the process to the sum of its app. The sum is taken once every process
-// has a new value, or when one has its second: the others have none in that round then, and their
-// latest values stand in for a while.
+// addToApp adds a value of the process to the sum of its app. The sum is
+// computed once every process has a new value, or when one has its second: the
+// others have none in that round then, and their latest values stand in for a
+// while.
 func (a *Account) addToApp(up time.Duration, bytes int64) {
 	if bytes <= 0 {
 		return // the detector ignores it, too
 	}
 	if a.part.of.policy.Name != detector.PolicyRobust {
-		return // the article judges processes
+		return // policy "article" judges processes only
 	}
 	if a.app == nil {
 		a.part.apps.join(a)
@@ -121,13 +129,13 @@ func (a *Account) addToApp(up time.Duration, bytes int64) {
 	}
 }
 
-// sameRound reports whether the value of a process is of the round that others gave a value in at a
-// moment: no older than half the time between two sums.
+// sameRound reports whether the value of a process belongs to the round of a
+// time: it is no older than half the time between two sums.
 func (x *AppSum) sameRound(m *member, at time.Duration) bool {
 	return x.step == 0 || at-m.at <= x.step/2
 }
 
-// leaveApp takes the memory of an incarnation that has ended out of the sum.
+// leaveApp removes the memory of an incarnation that has ended from the sum.
 func (a *Account) leaveApp() {
 	if a.app == nil {
 		return
@@ -141,7 +149,8 @@ func (m *member) end() {
 	m.breakdown = detector.Breakdown{}
 }
 
-// startup is for how many seconds a process is expected to fill its memory after its start.
+// startup is for how many seconds a process is expected to grow after its
+// start.
 const startup = 300
 
 // take makes a value the latest one of a member.
@@ -152,7 +161,7 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	case m.live && same:
 		m.step = min(max(up-m.at, 0), maxHold)
 	case same:
-		// It had been there all the time, and the sums without it were too low.
+		// It had been there all the time, so the sums without it were too low.
 		x.changed = true
 	}
 	if !same {
@@ -165,8 +174,9 @@ func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
 	m.at, m.bytes, m.pid, m.start = up, bytes, m.PID, m.Start
 }
 
-// checkOrder notes rows that are not in the order of time, as those of a table with one process below
-// the other: they cannot be added up while they are read.
+// checkOrder records rows that are not in time order, such as those of a table
+// with one process below the other. They cannot be added up while they are
+// read.
 func (x *AppSum) checkOrder(m *member, up time.Duration) {
 	if !x.of.table || x.disordered {
 		return
@@ -190,7 +200,10 @@ func (x *AppSum) open() {
 	}
 	first := x.members[0].Account
 	l := first.part.of
-	x.Account = &Account{Process: capture.Process{Name: first.Package(), User: first.User}, Detector: detector.New(l.policy), part: first.part}
+	x.Account = &Account{
+		Process: capture.Process{Name: first.Package(), User: first.User}, Detector: detector.New(l.policy),
+		part: first.part,
+	}
 	x.opened = x.seconds()
 	x.of.opened = append(x.of.opened, x)
 	if l.OpenedApp != nil {
@@ -198,10 +211,10 @@ func (x *AppSum) open() {
 	}
 }
 
-// seconds is t_s of the latest value.
+// seconds returns t_s of the latest value.
 func (x *AppSum) seconds() float64 { return x.members[0].part.Seconds(x.latest()) }
 
-// latest is the device's clock at the latest new value.
+// latest returns the device's clock at the latest new value.
 func (x *AppSum) latest() time.Duration {
 	var at time.Duration
 	for _, m := range x.members {
@@ -222,7 +235,8 @@ func (x *AppSum) living() int {
 	return n
 }
 
-// expire ends the processes that have been silent for long, where no line need say that they ended.
+// expire ends the processes that have been silent for long, if their ends may
+// be missing.
 func (x *AppSum) expire(up time.Duration) {
 	for _, m := range x.members {
 		if (x.of.table || m.unsure) && m.live && up-m.at > silentFor {
@@ -244,18 +258,20 @@ func (x *AppSum) complete(up time.Duration) bool {
 	return true
 }
 
-// slowest is the longest time between two samples that the policy asks for.
+// slowest returns the longest time between two samples that the policy demands.
 func (x *AppSum) slowest() time.Duration {
 	p := x.members[0].part.of.policy
 	return max(p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval)
 }
 
-// hold is for how long the latest value of a process stands in for a missing one.
+// hold returns for how long the latest value of a process stands in for a
+// missing one.
 func (x *AppSum) hold(m *member) time.Duration {
 	return min(max(2*m.step, 2*x.slowest()), maxHold)
 }
 
-// add adds the latest values up, if all of them are known and of the same quantity.
+// add adds the latest values up, if all of them are known and measure the same
+// quantity.
 func (x *AppSum) add() {
 	if x.Account == nil || x.disordered {
 		return
@@ -276,7 +292,7 @@ func (x *AppSum) add() {
 	}
 	if x.mixed = anonymous > 0 && anonymous < living; x.mixed {
 		x.changed = true
-		x.warn("its processes are read in different ways, by Pss and by RssAnon: they are not added up while that is so")
+		x.warn("its processes are read in different ways, by Pss and by RssAnon, and are not added up meanwhile")
 		return
 	}
 	if living == 0 || lacking || x.Samples > 0 && x.LastUp > 0 && at <= x.LastUp {
@@ -323,7 +339,8 @@ func (x *AppSum) judgeSum(at time.Duration, total int64) {
 	x.growth.add(t, x.members)
 }
 
-// quantity is what the sum measures: less than the whole memory where one of its parts does.
+// quantity returns what the sum measures: less than all memory if one of its
+// parts does.
 func (x *AppSum) quantity() detector.Quantity {
 	out := detector.WholeMemory
 	for _, m := range x.members {
@@ -334,8 +351,8 @@ func (x *AppSum) quantity() detector.Quantity {
 	return out
 }
 
-// addBreakdownToApp adds a breakdown of the process to that of its app, which is complete once every process
-// has a new one.
+// addBreakdownToApp adds a breakdown of the process to that of its app, which
+// is complete once every process has a new one.
 func (a *Account) addBreakdownToApp(b detector.Breakdown) {
 	if a.app == nil {
 		return // it has no value yet
@@ -365,13 +382,16 @@ func (a *Account) addBreakdownToApp(b detector.Breakdown) {
 	x.part.entries(x.Account, x.Detector.AddBreakdown(sum))
 }
 
-// keepDriver returns a breakdown with the rows of driver memory that it lacks and the one before had:
-// dumpsys prints no rows of zeros, and a row may fail to parse (AOSP ActivityThread,
-// dumpMemInfoTable). All are gone where the App Summary has no graphics memory.
+// keepDriver returns a breakdown with the rows of driver memory that it lacks
+// and the previous one had: dumpsys prints no rows of zeros, and a row may fail
+// to parse (AOSP ActivityThread, dumpMemInfoTable). All are dropped if the App
+// Summary has no graphics memory.
 func keepDriver(before, b detector.Breakdown) detector.Breakdown {
 	graphics := b.Dim[detector.Graphics]
 	none := graphics.Known && graphics.N == 0 && !b.EGL.Known && !b.GL.Known && !b.GfxDev.Known
-	for _, row := range []struct{ now, was *detector.Amount }{{&b.EGL, &before.EGL}, {&b.GL, &before.GL}, {&b.GfxDev, &before.GfxDev}} {
+	for _, row := range []struct {
+		now, was *detector.Amount
+	}{{&b.EGL, &before.EGL}, {&b.GL, &before.GL}, {&b.GfxDev, &before.GfxDev}} {
 		if !row.now.Known && !none {
 			*row.now = *row.was
 		}
@@ -382,8 +402,9 @@ func keepDriver(before, b detector.Breakdown) detector.Breakdown {
 	return b
 }
 
-// addBreakdowns adds a breakdown to a sum. A dimension is known where it is of all of them, a row of
-// driver memory where it is of one: the others have none.
+// addBreakdowns adds a breakdown to a sum. A dimension is known if it is known
+// of all of them, a row of driver memory if it is known of one: the others have
+// none.
 func addBreakdowns(sum *detector.Breakdown, b detector.Breakdown, first bool) {
 	for d, v := range b.Dim {
 		switch have := sum.Dim[d]; {
@@ -395,14 +416,16 @@ func addBreakdowns(sum *detector.Breakdown, b detector.Breakdown, first bool) {
 			sum.Dim[d] = detector.Amount{}
 		}
 	}
-	for _, row := range []struct{ sum, of *detector.Amount }{{&sum.EGL, &b.EGL}, {&sum.GL, &b.GL}, {&sum.GfxDev, &b.GfxDev}, {&sum.OtherMtrack, &b.OtherMtrack}} {
+	for _, row := range []struct {
+		sum, of *detector.Amount
+	}{{&sum.EGL, &b.EGL}, {&sum.GL, &b.GL}, {&sum.GfxDev, &b.GfxDev}, {&sum.OtherMtrack, &b.OtherMtrack}} {
 		if row.of.Known {
 			*row.sum = known.Of(row.sum.N + row.of.N)
 		}
 	}
 }
 
-// reboot ends all processes; the device's clock begins anew.
+// reboot ends all processes; the device's clock restarts.
 func (s *apps) reboot(up time.Duration) {
 	for _, x := range s.list {
 		for _, m := range x.members {
@@ -418,7 +441,8 @@ func (s *apps) reboot(up time.Duration) {
 	}
 }
 
-// markMissing notes that lines are missing: a process may have ended, or be read in another way.
+// markMissing records that lines are missing: a process may have ended, or be
+// read differently.
 func (s *apps) markMissing() {
 	for _, x := range s.list {
 		x.changed = true
@@ -429,10 +453,13 @@ func (s *apps) markMissing() {
 	}
 }
 
-// warnings say which apps are not judged.
+// warnings returns which apps are not judged.
 func (s *apps) warnings() []string {
 	if s.skipped == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the processes of %d apps are not added up: there are more than %d apps with several processes", s.skipped, maxApps)}
+	return []string{
+		fmt.Sprintf("the processes of %d apps are not added up: there are more than %d apps with several processes",
+			s.skipped, maxApps),
+	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// rounds writes the lines of a device, whose clock begins at 100 s.
+// rounds writes the lines of a device whose clock begins at 100 s.
 type rounds struct {
 	*Part
 	up time.Duration
 	// pids are those of the processes, 1 unless set.
 	pids map[string]int
-	// source reads all processes.
+	// source is the source of all samples.
 	source string
 }
 
@@ -34,7 +34,10 @@ func (r *rounds) pid(name string) int { return max(1, r.pids[name]) }
 
 // event adds an event about a process.
 func (r *rounds) event(word, name string) {
-	r.Part.AddEvent(record.Event{Event: word, T: r.Seconds(r.up), Up: r.up.Seconds(), User: new(0), Process: name, PID: r.pid(name), Start: 1, Source: r.source})
+	r.Part.AddEvent(record.Event{
+		Event: word, T: r.Seconds(r.up), Up: r.up.Seconds(), User: new(0), Process: name, PID: r.pid(name), Start: 1,
+		Source: r.source,
+	})
 }
 
 // device adds an event of the device.
@@ -48,26 +51,33 @@ func (r *rounds) sample(name string, mb float64, after time.Duration) {
 		r.event("found", name)
 	}
 	up, kb := r.up+after, int64(mb*1024)
-	s := record.Sample{T: r.Seconds(up), Up: up.Seconds(), Device: "S1", Process: name, PID: r.pid(name), Start: 1, Source: r.source, PSS: &kb, SwapPSS: new(int64(0))}
+	s := record.Sample{
+		T: r.Seconds(up), Up: up.Seconds(), Device: "S1", Process: name, PID: r.pid(name), Start: 1, Source: r.source,
+		PSS: &kb, SwapPSS: new(int64(0)),
+	}
 	if r.source == "status" {
 		s.PSS, s.SwapPSS, s.RSSAnon = nil, nil, &kb
 	}
 	r.AddSample(s)
 }
 
-// breakdown adds a breakdown of so many MB of Java heap, and of driver memory where it is not 0.
+// breakdown adds a breakdown of so many MB of Java heap, and of driver memory
+// where it is not 0.
 func (r *rounds) breakdown(name string, java, egl float64) {
 	b := record.Breakdown{JavaHeap: new(int64(java * 1024)), TotalPSS: new(int64((java + egl) * 1024))}
 	if egl > 0 {
 		b.EGL = new(int64(egl * 1024))
 	}
-	r.AddSample(record.Sample{T: r.Seconds(r.up), Up: r.up.Seconds(), Process: name, PID: r.pid(name), Start: 1, Source: "dumpsys", Breakdown: &b})
+	r.AddSample(record.Sample{
+		T: r.Seconds(r.up), Up: r.up.Seconds(), Process: name, PID: r.pid(name), Start: 1, Source: "dumpsys",
+		Breakdown: &b,
+	})
 }
 
 // round begins the next round, after so many seconds.
 func (r *rounds) round(seconds float64) { r.up += time.Duration(seconds * float64(time.Second)) }
 
-// sum is what the app has at present.
+// sum returns the present sum of the app.
 func (r *rounds) sum(t *testing.T) *AppSum {
 	t.Helper()
 	if len(r.apps.opened) != 1 {
@@ -90,7 +100,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 		}, 1, 150},
-		"at slightly different moments": {func(r *rounds) {
+		"at slightly different times": {func(r *rounds) {
 			for range 5 {
 				r.round(30)
 				r.sample(shop, 100, 0)
@@ -173,7 +183,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(remote, 50, 0)
 			r.markMissing()
 			r.round(30)
-			r.sample(shop, 200, 0) // whether the other still lives is not known
+			r.sample(shop, 200, 0) // whether the other one is alive is unknown
 			r.round(30)
 			r.sample(shop, 200, 0)
 		}, 1, 150},
@@ -218,7 +228,8 @@ func TestSumOfAnApp(t *testing.T) {
 	}
 }
 
-// grow adds so many rounds of samples of some processes, each of which grows by 300 MB/h.
+// grow adds so many rounds of samples of some processes, each of which grows by
+// 300 MB/h.
 func (r *rounds) grow(rounds int, names ...string) {
 	for range rounds {
 		r.round(30)
@@ -228,13 +239,13 @@ func (r *rounds) grow(rounds int, names ...string) {
 	}
 }
 
-// No trend of a sum crosses what makes its values incomparable. What is said of one process alone
-// does not begin it anew.
-func TestSumBeginsAnew(t *testing.T) {
-	const restarted, changed = "the process restarted", "memory is measured in another way from here"
+// No trend of a sum crosses what makes its values incomparable. What concerns
+// one process only does not restart it.
+func TestSumRestarts(t *testing.T) {
+	const restarted, changed = "the process restarted", "memory is measured differently from here on"
 	for name, c := range map[string]struct {
 		lines func(*rounds)
-		// because is why the series began anew, "" where it went on.
+		// because is why the series restarted, "" if it continued.
 		because string
 	}{
 		"one process restarts": {func(r *rounds) { r.pids[remote] = 2; r.event("restart", remote) }, ""},
@@ -244,15 +255,25 @@ func TestSumBeginsAnew(t *testing.T) {
 			r.pids[remote] = 2
 			r.event("restart", remote)
 		}, ""},
-		"one process dies":                   {func(r *rounds) { r.event("death", remote) }, ""},
-		"another level of the same source":   {func(r *rounds) { r.event("level", remote) }, ""},
-		"a gap of one process":               {func(r *rounds) { r.event("gap", remote) }, ""},
-		"a diagnosis of one process":         {func(r *rounds) { r.event("diagnose", remote) }, ""},
-		"all processes end":                  {func(r *rounds) { r.event("gone", remote); r.pids[shop] = 2; r.event("restart", shop) }, restarted},
-		"the device restarts":                {func(r *rounds) { r.up = 5 * time.Second; r.device("reboot") }, restarted},
-		"an end that was none":               {func(r *rounds) { r.event("gone", remote); r.grow(1, shop); r.event("back", remote) }, changed},
-		"all are read by another source":     {func(r *rounds) { r.source = "su"; r.event("level", remote); r.event("level", shop) }, changed},
-		"all are read as another quantity":   {func(r *rounds) { r.source = "status"; r.event("level", remote); r.event("level", shop) }, changed},
+		"one process dies":                 {func(r *rounds) { r.event("death", remote) }, ""},
+		"another level of the same source": {func(r *rounds) { r.event("level", remote) }, ""},
+		"a gap of one process":             {func(r *rounds) { r.event("gap", remote) }, ""},
+		"a diagnosis of one process":       {func(r *rounds) { r.event("diagnose", remote) }, ""},
+		"all processes end": {
+			func(r *rounds) { r.event("gone", remote); r.pids[shop] = 2; r.event("restart", shop) }, restarted,
+		},
+		"the device restarts": {
+			func(r *rounds) { r.up = 5 * time.Second; r.device("reboot") }, restarted,
+		},
+		"an end that was not one": {
+			func(r *rounds) { r.event("gone", remote); r.grow(1, shop); r.event("back", remote) }, changed,
+		},
+		"all are read by another source": {
+			func(r *rounds) { r.source = "su"; r.event("level", remote); r.event("level", shop) }, changed,
+		},
+		"all are read as another quantity": {
+			func(r *rounds) { r.source = "status"; r.event("level", remote); r.event("level", shop) }, changed,
+		},
 		"lines are missing":                  {func(r *rounds) { r.markMissing() }, changed},
 		"one fails for less than the policy": {func(r *rounds) { r.grow(30, shop) }, ""},
 		"one fails for longer":               {func(r *rounds) { r.grow(110, shop) }, "nothing was measured for 5"},
@@ -271,13 +292,13 @@ func TestSumBeginsAnew(t *testing.T) {
 			}
 		}
 		if !strings.HasPrefix(got, c.because) || c.because == "" && got != "" {
-			t.Errorf("%s: began anew because %q, want %q", name, got, c.because)
+			t.Errorf("%s: restarted because %q, want %q", name, got, c.because)
 		}
 	}
 }
 
-// A breakdown of the sum has the dimensions that are known of all processes, and the driver memory
-// of each that has some.
+// A breakdown of the sum has the dimensions that are known of all processes,
+// and the driver memory of each that has some.
 func TestBreakdownOfASum(t *testing.T) {
 	r := newRounds(t)
 	var java float64
@@ -293,10 +314,11 @@ func TestBreakdownOfASum(t *testing.T) {
 		t.Errorf("%d breakdowns of the sum, want 240", x.details)
 	}
 	run := r.of.Run()
-	if a := run.Apps[0]; a.Gate != detector.Leak || len(a.Shares) == 0 || a.Shares[0].Dimension != "Java Heap" || a.Kind != detector.Java {
+	if a := run.Apps[0]; a.Gate != detector.Leak || len(a.Shares) == 0 || a.Shares[0].Dimension != "Java Heap" ||
+		a.Kind != detector.Java {
 		t.Errorf("%s (%s): %+v", a.Gate, a.Kind, a.Shares)
 	}
-	// The breakdowns of one process alone say nothing of the sum.
+	// The breakdowns of one process alone do not make one of the sum.
 	for range 20 {
 		r.round(30)
 		r.sample(shop, 600, 0)
@@ -332,8 +354,8 @@ func TestAddBreakdowns(t *testing.T) {
 	}
 }
 
-// At most maxApps apps of a device are added up, and the record says so.
-func TestMostApps(t *testing.T) {
+// At most maxApps apps of a device are added up, and the record has a warning.
+func TestMaxApps(t *testing.T) {
 	r := newRounds(t)
 	for i := range maxApps + 5 {
 		for range 2 {
@@ -343,22 +365,31 @@ func TestMostApps(t *testing.T) {
 		}
 	}
 	run := r.of.Run()
-	if len(run.Apps) != maxApps || !slices.ContainsFunc(run.Warnings, func(w string) bool { return strings.Contains(w, "of 5 apps are not added up") }) {
+	if len(run.Apps) != maxApps ||
+		!slices.ContainsFunc(run.Warnings,
+			func(w string) bool { return strings.Contains(w, "of 5 apps are not added up") }) {
 		t.Errorf("%d apps, %q", len(run.Apps), run.Warnings)
 	}
 }
 
-// Processes that start meanwhile raise the sum: that is no leak, but nothing to pass over either.
+// Processes that start meanwhile raise the sum. That is not a leak, but not a
+// pass either.
 func TestSumOfMoreProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
-		// starts are the rounds in which a process of 100 MB starts, leak is of the app in MB/h.
+		// starts are the rounds in which a process of 100 MB starts, leak is of
+		// the app in MB/h.
 		starts  []int
 		leak    float64
 		want    []detector.Gate
 		because string
 	}{
-		"one, in the middle":       {[]int{480}, 0, []detector.Gate{detector.Pass, detector.Settled, detector.Inconclusive}, ""},
-		"one each hour":            {[]int{120, 240, 360, 480, 600, 720, 840}, 0, []detector.Gate{detector.Inconclusive}, "of processes that started meanwhile"},
+		"one, in the middle": {
+			[]int{480}, 0, []detector.Gate{detector.Pass, detector.Settled, detector.Inconclusive}, "",
+		},
+		"one each hour": {
+			[]int{120, 240, 360, 480, 600, 720, 840}, 0, []detector.Gate{detector.Inconclusive},
+			"of processes that started meanwhile",
+		},
 		"one early, and a leak":    {[]int{10}, 60, []detector.Gate{detector.Leak}, ""},
 		"many at once, and a leak": {[]int{5, 5, 5, 5}, 60, []detector.Gate{detector.Leak}, ""},
 	} {
@@ -378,13 +409,16 @@ func TestSumOfMoreProcesses(t *testing.T) {
 		if !slices.Contains(c.want, a.Gate) || !strings.Contains(a.Reason, c.because) {
 			t.Errorf("%s: %s: %s", name, a.Gate, a.Reason)
 		}
-		if c.leak > 0 && (len(a.ByProcess) < 2 || math.Abs(a.ByProcess[0].Share-0.5) > 0.1 || math.Abs(a.ByProcess[1].Share-0.5) > 0.1) {
+		if c.leak > 0 &&
+			(len(a.ByProcess) < 2 || math.Abs(a.ByProcess[0].Share-0.5) > 0.1 ||
+				math.Abs(a.ByProcess[1].Share-0.5) > 0.1) {
 			t.Errorf("%s: %+v", name, a.ByProcess)
 		}
 	}
 }
 
-// A sum that leaks fails the run where no process does, and is explained by one that does.
+// A sum that leaks fails the run if no process does, and is explained by a
+// process that does.
 func TestSumAndExitCode(t *testing.T) {
 	for name, c := range map[string]struct {
 		of      shopping
@@ -400,7 +434,8 @@ func TestSumAndExitCode(t *testing.T) {
 		r.of.stopped = record.Event{Text: record.StoppedDuration}
 		run := r.of.Run()
 		a := run.Apps[0]
-		if run.ExitCode != c.exit || !slices.Equal(a.Leaking, c.leaking) || a.App != shop || !slices.Equal(a.Processes, []string{shop, remote}) {
+		if run.ExitCode != c.exit || !slices.Equal(a.Leaking, c.leaking) || a.App != shop ||
+			!slices.Equal(a.Processes, []string{shop, remote}) {
 			t.Errorf("%s: exit %d, %+v", name, run.ExitCode, a)
 		}
 		if a.Leaks() != (c.of.leak > 0) {
@@ -436,22 +471,25 @@ func TestSumsAreJudgedTogether(t *testing.T) {
 		replica.AddSample(detector.Sample{At: r.up, Bytes: int64((400+walk/60)*1024) << 10})
 	}
 	got := r.of.Run().Processes[0]
-	replica.Among(3)
-	if v := replica.Verdict(); got.Reason != v.Because || *got.MinDetectable != record.Round(v.MinDetectable/detector.MB, 4) {
+	replica.SetFamilySize(3)
+	if v := replica.Verdict(); got.Reason != v.Because ||
+		*got.MinDetectable != record.Round(v.MinDetectable/detector.MB, 4) {
 		t.Errorf("%s, want %s", got.Reason, v.Because)
 	}
-	replica.Among(2)
+	replica.SetFamilySize(2)
 	if v := replica.Verdict(); *got.MinDetectable == record.Round(v.MinDetectable/detector.MB, 4) {
 		t.Error("the number of series makes no difference")
 	}
 }
 
-// shopping is an app whose processes trade work for eight hours, from a seed: each has a share of
-// the load, which swings between them by so many MB, and whoever works leaks.
+// shopping is an app whose processes trade work for eight hours, from a seed:
+// each has a share of the load, which swings between them by so many MB, and
+// the busy ones leak.
 type shopping struct {
 	seed  uint64
 	swing float64
-	// leak is in MB/h. moved is what goes over from the app to the other process, in MB/h.
+	// leak is in MB/h. moved is what moves from the app to the other process,
+	// in MB/h.
 	leak, moved float64
 }
 
@@ -477,8 +515,8 @@ func (s shopping) play(r *rounds) {
 	}
 }
 
-// The sum finds the leak of processes that trade work, has no false alarm, and does not grow where
-// memory moves from one process to another.
+// The sum finds the leak of processes that trade work, has no false alarm, and
+// does not grow if memory moves from one process to another.
 func TestSumOracle(t *testing.T) {
 	const seeds = 30
 	for name, c := range map[string]struct {
@@ -507,12 +545,13 @@ func TestSumOracle(t *testing.T) {
 					alone++
 				}
 				for _, p := range run.Processes {
-					if slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, "may have moved here") }) {
+					if slices.ContainsFunc(p.Warnings,
+						func(w string) bool { return strings.Contains(w, "may have moved here") }) {
 						told++
 					}
 				}
 			}
-			t.Logf("%d of %d leak, %d by the sum alone, %d told that it moved", leaks, seeds, alone, told)
+			t.Logf("%d of %d leak, %d by the sum alone, %d reported as moved", leaks, seeds, alone, told)
 			if leaks < c.need || leaks > c.most {
 				t.Errorf("the sum leaks in %d of %d, want %d to %d", leaks, seeds, c.need, c.most)
 			}

@@ -8,10 +8,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth is what each process of an app had over time, in at most maxCells cells of equal length: it
-// says which process holds the growth of the sum.
+// growth is what each process of an app had over time, in at most maxCells
+// cells of equal length. It shows which process holds the growth of the sum.
 type growth struct {
-	// from is t_s at which the first cell begins, width the length of each in seconds.
+	// from is t_s at which the first cell begins, width the length of each in
+	// seconds.
 	from, width float64
 	// sums counts the sums of each cell.
 	sums []float64
@@ -46,7 +47,7 @@ func (g *growth) add(t float64, members []*member) {
 	}
 }
 
-// addAt adds to the element of a list that is as long as it must be.
+// addAt adds to an element of a list, which it extends as needed.
 func addAt(list []float64, i int, x float64) []float64 {
 	for len(list) <= i {
 		list = append(list, 0)
@@ -67,7 +68,8 @@ func paired(list []float64) []float64 {
 	return list[:(len(list)+1)/2]
 }
 
-// mean is what a process contributed to the sums of some cells in MB, on average.
+// mean returns what a process contributed to the sums of some cells in MB, on
+// average.
 func (g *growth) mean(cells []float64, from, to int) float64 {
 	n, total := 0.0, 0.0
 	for i := from; i < to; i++ {
@@ -82,10 +84,10 @@ func (g *growth) mean(cells []float64, from, to int) float64 {
 // maxShares bounds the processes of an app that are named with their growth.
 const maxShares = 20
 
-// since returns by how much each process grew from a moment of the run on, those that grew most
-// first, and how much of the growth of all, grown, began with a process: born. It is the difference
-// between the means of the last third of the time and of the first. It returns nothing where there
-// are too few sums.
+// since returns by how much each process grew from a time of the run on, those
+// that grew most first, and how much of the growth of all, grown, began with a
+// process: born. It is the difference between the means of the last third of
+// the time and of the first. It returns nothing if there are too few sums.
 func (x *AppSum) since(t float64) (list []record.ProcessGrowth, grown, born float64) {
 	g := &x.growth
 	if g.width == 0 {

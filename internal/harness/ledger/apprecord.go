@@ -27,10 +27,11 @@ func CountJudged(apps []*AppSum) int {
 // maxNamed bounds the processes of an app that run.json names.
 const maxNamed = 50
 
-// Record returns the app as run.json of a run with so many series has it, by its own verdict. Its
-// relation to its processes is added by [RelateApps].
+// Record returns the app as run.json of a run with so many series has it, by
+// its own verdict. Its relation to its processes is added by [RelateApps].
 func (x *AppSum) Record(together int) record.AppVerdict {
-	// What the app has no sum for until the end is a hole as well, unless it has ended.
+	// What the app has no sum for until the end is a hole as well, unless it
+	// has ended.
 	absent, last := x.absent, x.Last
 	for _, m := range x.members {
 		last = max(last, m.part.last)
@@ -42,9 +43,12 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 	x.absent = absent
 	out := record.AppVerdict{
 		Device: p.Device, User: p.User, App: p.Process, Processes: []string{}, Leaking: []string{},
-		Samples: p.Samples, Details: p.Details, Restarts: p.Restarts, Gaps: p.Gaps, Missing: p.Missing, Duration: p.Duration, LastMB: p.LastMB,
-		State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, FirstSuspicious: p.FirstSuspicious, FirstLeaking: p.FirstLeaking,
-		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, Shares: p.Shares, Jumps: p.Jumps,
+		Samples: p.Samples, Details: p.Details, Restarts: p.Restarts, Gaps: p.Gaps, Missing: p.Missing,
+		Duration: p.Duration, LastMB: p.LastMB,
+		State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, FirstSuspicious: p.FirstSuspicious,
+		FirstLeaking: p.FirstLeaking,
+		Rate:         p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth,
+		Shares: p.Shares, Jumps: p.Jumps,
 		Reason: p.Reason, Evidence: p.Evidence, Transitions: p.Transitions, Warnings: p.Warnings,
 	}
 	for _, m := range x.members {
@@ -56,13 +60,14 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 	return out
 }
 
-// Explain adds to the record of an app which process holds its growth, and takes back a leak that is
-// none of memory: more processes are running. It follows every new verdict on the app.
+// Explain adds to the record of an app which process holds its growth, and
+// takes back a leak that is none of memory: more processes are running. It
+// follows every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {
 	case x.disordered:
 		out.Gate = detector.Inconclusive
-		out.Reason = "its processes are not added up: the rows are not in the order of time; sort the table by t_s"
+		out.Reason = "its processes are not added up: the rows are not in time order; sort the table by t_s"
 	case x.Samples == 0 && x.mixed:
 		out.Reason = "its processes are not added up: some are read by Pss, others by RssAnon"
 	case x.Samples == 0:
@@ -72,11 +77,14 @@ func (x *AppSum) Explain(out *record.AppVerdict) {
 	out.ByProcess = present(list)
 	if out.Gate == detector.Leak && grown > 0 && born >= grown/2 {
 		out.Gate = detector.Inconclusive
-		out.Reason = fmt.Sprintf("%.0f of %.0f MB are of processes that started meanwhile: more processes, not a leak of one; %s", born, grown, out.Reason)
+		out.Reason = fmt.Sprintf(
+			"%.0f of %.0f MB belong to processes that started meanwhile: more processes, not a leak of one; %s", born,
+			grown, out.Reason)
 	}
 }
 
-// windowOf is t_s at which the growth of a verdict began: its rate says how long it took.
+// windowOf returns t_s at which the growth of a verdict began, computed from
+// its rate.
 func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
 	if out.Rate == nil || *out.Rate <= 0 || out.Growth <= 0 {
 		return x.First
@@ -84,20 +92,25 @@ func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
 	return max(x.First, x.Last - out.Growth / *out.Rate * 3600)
 }
 
-// RelateApps compares the verdicts on apps with those on their processes. A process that leaks by
-// itself explains the sum. One that leaks while the sum does not grow may have taken over the memory
-// of another, which is said beside its verdict.
+// RelateApps compares the verdicts on apps with those on their processes. A
+// process that leaks by itself explains the sum. One that leaks while the sum
+// does not grow may have taken over the memory of another, which its verdict
+// then mentions.
 func RelateApps(apps []*record.AppVerdict, processes []*record.Process) {
 	for _, x := range apps {
 		for _, p := range processes {
-			if p.Device != x.Device || p.User != x.User || p.Gate != detector.Leak || (capture.Process{Name: p.Process}).Package() != x.App {
+			if p.Device != x.Device || p.User != x.User || p.Gate != detector.Leak ||
+				(capture.Process{Name: p.Process}).Package() != x.App {
 				continue
 			}
 			if !slices.Contains(x.Leaking, p.Process) && len(x.Leaking) < maxNamed {
 				x.Leaking = append(x.Leaking, p.Process)
 			}
 			if flat(x, p) {
-				p.Warnings = append(p.Warnings, fmt.Sprintf("all processes of %s together do not grow (at most %.1f MB/h): the memory may have moved here from another process", text.Printable(x.App), max(0, x.RateInterval[1])))
+				p.Warnings = append(p.Warnings,
+					fmt.Sprintf(
+						"all processes of %s together do not grow (at most %.1f MB/h): the memory may have moved "+
+							"here from another process", text.Printable(x.App), max(0, x.RateInterval[1])))
 			}
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// bounds are the most that a process of one device can have, in kB. A larger or negative value is
-// impossible, and counts as missing: a process cannot have a page in memory that is not there.
+// bounds are the largest plausible values of a process of one device, in kB. A
+// larger or negative value is impossible, and counts as missing: a process
+// cannot have a page in memory that does not exist.
 type bounds struct {
 	memory, swap int64
 }
@@ -21,7 +22,8 @@ func boundsOf(d record.HeaderDevice) bounds {
 	return bounds{memory, swap}
 }
 
-// within returns a value in kB as bytes, unknown where it is not known or impossible.
+// within returns a value in kB as bytes, unknown if it is unknown or
+// impossible.
 func within(kb *int64, most int64) known.Int {
 	if kb == nil || *kb < 0 || *kb > most {
 		return known.Int{}
@@ -29,8 +31,8 @@ func within(kb *int64, most int64) known.Int {
 	return known.Of(*kb << 10)
 }
 
-// valuesOf are what a line of the fast channel has of the judged series: Pss and SwapPss, or RssAnon and
-// VmSwap where the kernel shows no more.
+// valuesOf returns the values of the judged series in a line of the fast
+// channel: Pss and SwapPss, or RssAnon and VmSwap if the kernel shows no more.
 func valuesOf(s record.Sample) (value, swap *int64) {
 	switch capture.Source(s.Source) {
 	case capture.Dumpsys:
@@ -41,9 +43,10 @@ func valuesOf(s record.Sample) (value, swap *int64) {
 	return s.PSS, s.SwapPSS
 }
 
-// bytesOf is the value of the judged series in a line of the fast channel, unknown where a part of it is
-// impossible or where it is 0: no living process has no memory. A kernel without swap accounting has no
-// SwapPss, which then counts as 0.
+// bytesOf returns the value of the judged series in a line of the fast channel,
+// unknown if a part of it is impossible or if it is 0: no living process has no
+// memory. A kernel without swap accounting has no SwapPss, which then counts as
+// 0.
 func (b bounds) bytesOf(s record.Sample) known.Int {
 	value, swap := valuesOf(s)
 	sum, swapped := within(value, b.memory), within(swap, b.swap)
@@ -54,7 +57,8 @@ func (b bounds) bytesOf(s record.Sample) known.Int {
 	return sum
 }
 
-// check returns an error for a line of the fast channel that no run has: with an impossible value.
+// check returns an error for a line of the fast channel with an impossible
+// value.
 func (b bounds) check(s record.Sample) error {
 	value, swap := valuesOf(s)
 	for _, v := range []struct {

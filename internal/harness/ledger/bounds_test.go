@@ -13,19 +13,23 @@ import (
 
 const gib = 1 << 20 // in kB
 
-// impossible are values in kB that no process has on a phone with 8 GB, whose sums overflow or whose
-// bytes do.
-var impossible = []int64{-1, math.MinInt64, 8*gib + 1, 1 << 40, 1 << 43, 1 << 53, 1<<53 + 1, 1 << 54, 1<<54 + 1024, 999_999_999_999_999_999, math.MaxInt64}
+// impossible are values in kB that no process has on a phone with 8 GB, or
+// whose sums or bytes overflow.
+var impossible = []int64{
+	-1, math.MinInt64, 8*gib + 1, 1 << 40, 1 << 43, 1 << 53, 1<<53 + 1, 1 << 54, 1<<54 + 1024, 999_999_999_999_999_999,
+	math.MaxInt64,
+}
 
-// An impossible value of a line of the fast channel is missing: it is neither 0 nor a number of
-// another size, wherever it comes from. No run has such a line, so a report takes it for damaged.
+// An impossible value of a line of the fast channel is missing: it is neither 0
+// nor a number of another size, wherever it comes from. No run has such a line,
+// so a report treats it as damaged.
 func TestImpossibleSamples(t *testing.T) {
 	device := record.HeaderDevice{Device: "S1", MemTotal: 8 * gib}
 	for _, source := range []capture.Source{capture.SmapsRollup, capture.Status} {
 		for _, kb := range impossible {
 			for _, swapped := range []bool{false, true} {
 				if swapped && kb == 8*gib+1 {
-					continue // zram holds more than there is memory
+					continue // zram holds more than the physical memory
 				}
 				l, err := New(record.Header{Devices: []record.HeaderDevice{device}}, detector.RobustPolicy())
 				if err != nil {
@@ -34,7 +38,9 @@ func TestImpossibleSamples(t *testing.T) {
 				p := l.Part("S1")
 				p.AddEvent(record.Event{Event: "found", Process: "com.x", PID: 7, Source: string(source)})
 				line := func(at int, kb, swap *int64) record.Sample {
-					s := record.Sample{T: float64(at), Up: float64(at), Device: "S1", Process: "com.x", PID: 7, Source: string(source)}
+					s := record.Sample{
+						T: float64(at), Up: float64(at), Device: "S1", Process: "com.x", PID: 7, Source: string(source),
+					}
 					if source == capture.Status {
 						s.RSSAnon, s.Swap = kb, swap
 					} else {
@@ -52,27 +58,32 @@ func TestImpossibleSamples(t *testing.T) {
 				bad.T, bad.Up = 90, 90
 				p.AddSample(bad)
 				a := l.Accounts()[0].Record(1)
-				if a.Samples != 3 || a.LastMB == nil || *a.LastMB != 2 || !strings.Contains(strings.Join(a.Warnings, "\n"), "1 value is impossible and counts as missing") {
-					t.Errorf("%s, %d kB, swapped %t: %d samples, the last %g MB, %q", source, kb, swapped, a.Samples, *a.LastMB, a.Warnings)
+				if a.Samples != 3 || a.LastMB == nil || *a.LastMB != 2 ||
+					!strings.Contains(strings.Join(a.Warnings, "\n"), "1 value is impossible and counts as missing") {
+					t.Errorf("%s, %d kB, swapped %t: %d samples, the last %g MB, %q", source, kb, swapped, a.Samples,
+						*a.LastMB, a.Warnings)
 				}
 				if err := l.AddSample(bad); err == nil || !strings.Contains(err.Error(), fmt.Sprint(kb)) {
-					t.Errorf("%s, %d kB, swapped %t: a report takes the line: %v", source, kb, swapped, err)
+					t.Errorf("%s, %d kB, swapped %t: a report accepts the line: %v", source, kb, swapped, err)
 				}
 			}
 		}
 	}
 }
 
-// Of a breakdown the impossible values are missing, the others stand.
+// Of a breakdown the impossible values are missing, the others are kept.
 func TestImpossibleBreakdowns(t *testing.T) {
 	for _, kb := range impossible {
 		if kb == 8*gib+1 {
-			continue // TOTAL has the swapped memory in it
+			continue // TOTAL includes the swapped memory
 		}
 		p := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: "S1", MemTotal: 8 * gib})
 		p.AddEvent(record.Event{Event: "found", Process: "com.x", PID: 7, Source: string(capture.Dumpsys)})
 		add := func(at int, b record.Breakdown) {
-			p.AddSample(record.Sample{T: float64(at), Up: float64(at), Process: "com.x", PID: 7, Source: string(capture.Dumpsys), Breakdown: &b})
+			p.AddSample(record.Sample{
+				T: float64(at), Up: float64(at), Process: "com.x", PID: 7, Source: string(capture.Dumpsys),
+				Breakdown: &b,
+			})
 		}
 		good := func() record.Breakdown {
 			return record.Breakdown{TotalPSS: new(int64(4096)), NativeHeap: new(int64(1024)), EGL: new(int64(2048))}
@@ -85,22 +96,27 @@ func TestImpossibleBreakdowns(t *testing.T) {
 		part.NativeHeap = &kb
 		add(90, part)
 		driver := good()
-		driver.EGL = new(int64(5000)) // more than there is in all
+		driver.EGL = new(int64(5000)) // more than the total
 		add(120, driver)
 		a := p.accounts[0].Record(1)
-		if a.Samples != 2 || *a.LastMB != 2 || !strings.Contains(strings.Join(a.Warnings, "\n"), "3 values are impossible and count as missing") {
+		if a.Samples != 2 || *a.LastMB != 2 ||
+			!strings.Contains(strings.Join(a.Warnings, "\n"), "3 values are impossible and count as missing") {
 			t.Errorf("%d kB: %d samples, the last %g MB, %q", kb, a.Samples, *a.LastMB, a.Warnings)
 		}
 	}
 }
 
-// A sum of processes has the bound of one device, too: above it there is no sum.
+// A sum of processes has the bound of one device, too: above it there is no
+// sum.
 func TestImpossibleSums(t *testing.T) {
 	p := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: "S1", MemTotal: gib})
 	swap := int64(4 * gib)
 	for at := range 10 {
 		for i, name := range []string{"com.x", "com.x:a"} {
-			s := record.Sample{T: float64(at * 30), Up: float64(at * 30), Process: name, PID: i + 7, Source: string(capture.SmapsRollup), PSS: new(int64(1024))}
+			s := record.Sample{
+				T: float64(at * 30), Up: float64(at * 30), Process: name, PID: i + 7,
+				Source: string(capture.SmapsRollup), PSS: new(int64(1024)),
+			}
 			if at == 5 {
 				s.SwapPSS = &swap
 			}
@@ -116,7 +132,8 @@ func TestImpossibleSums(t *testing.T) {
 	}
 }
 
-// Where the header lacks the memory of the device, as in runs of earlier versions, 1 TiB is the bound.
+// If the header lacks the memory of the device, as in runs of earlier versions,
+// 1 TiB is the bound.
 func TestBoundsOfADevice(t *testing.T) {
 	for total, want := range map[int64]bounds{
 		0: {1 << 30, 1 << 30}, -5: {1 << 30, 1 << 30}, math.MaxInt64: {1 << 30, 1 << 30},

@@ -12,41 +12,45 @@ import (
 )
 
 const (
-	// settledAfter is the least device time between a mark and a reading of it: the monitor waits
-	// 2 s for the collection (monitor.collectSettle), and a clock counts hundredths of a second.
+	// settledAfter is the least device time between a mark and a reading that
+	// belongs to it: the monitor waits 2 s for the collection
+	// (monitor.collectSettle), and a clock counts hundredths of a second.
 	settledAfter = 1500 * time.Millisecond
-	// sampleWithin and countsWithin are the device time after the mark until which a sample, and
-	// the counts of a breakdown or of the limits, show what was left at it. A dumpsys takes seconds,
-	// and the processes of an app are read one after the other.
+	// sampleWithin and countsWithin are the device time after the mark up to
+	// which a sample, and the counts of a breakdown or of the limits, belong to
+	// it. A dumpsys takes seconds, and the processes of an app are read one
+	// after the other.
 	sampleWithin = 10 * time.Second
 	countsWithin = 20 * time.Second
 
-	// maxCountReadings bounds the readings of a series, the latest ones, and maxFamilies the
-	// series of one incarnation.
+	// maxCountReadings bounds the readings of a series to the latest ones, and
+	// maxFamilies the series of one incarnation.
 	maxCountReadings = 500
 	maxFamilies      = 8
 
-	// leastCountLoops is how many loops are judged at least.
+	// leastCountLoops is the least number of loops for a verdict.
 	leastCountLoops = 5
-	// unforced is how many more rises are asked for where no collection was forced: what is
-	// garbage may still be counted then, and more of it in a busy loop.
+	// unforced is how many additional rises are required if no collection was
+	// forced: garbage may still be counted then, and more of it in a busy loop.
 	unforced = 3
 )
 
-// countKind is one of the things that are counted.
+// countKind is a kind of thing that is counted.
 type countKind struct {
 	name, one, many string
-	// rises is how many loops in a row prove a leak; 0 for a count that proves nothing by itself.
+	// rises is how many consecutive loops prove a leak; 0 for a count that
+	// proves nothing by itself.
 	rises int
 	kind  detector.LeakKind
 }
 
-// poolLoops is asked of what an app also pools: a pool of threads, connections or proxies that
-// takes one more for each task is full after as many loops as the device has cores, usually 8.
+// poolLoops is required of what an app also pools: a pool of threads,
+// connections or proxies that takes one more for each task is full after as
+// many loops as the device has cores, usually 8.
 const poolLoops = 10
 
-// countKinds are what is counted. A list may have one more View for each item that the scenario
-// adds, so that Views prove nothing.
+// countKinds are the counted things. A list may have one more View for each
+// item that the scenario adds, so Views prove nothing.
 var countKinds = []countKind{
 	{"Activities", "Activity", "Activities", leastCountLoops, detector.Java},
 	{"ViewRootImpl", "window", "windows", leastCountLoops, detector.Java},
@@ -58,13 +62,13 @@ var countKinds = []countKind{
 	{fileCount, "file", "files", poolLoops, detector.Java},
 }
 
-// The names of what dumpsys meminfo does not count.
+// The names of counts that are not in dumpsys meminfo.
 const (
 	threadCount = "threads"
 	fileCount   = "files"
 )
 
-// countSeries has the counts of one incarnation at marks of one family.
+// countSeries holds the counts of one incarnation at marks of one family.
 type countSeries struct {
 	pid      int
 	family   string
@@ -78,7 +82,7 @@ type countReading struct {
 	values [8]*int64
 }
 
-// openReading is the reading of a mark that is not over.
+// openReading is the reading of a mark that is still in progress.
 type openReading struct {
 	of *countSeries
 	up time.Duration
@@ -86,7 +90,8 @@ type openReading struct {
 	sampled bool
 }
 
-// MarkFamily returns the text of a mark with # for each number: the marks of a loop differ in it.
+// MarkFamily returns the text of a mark with # for each number, in which the
+// marks of a loop differ.
 func MarkFamily(mark string) string { return numbers.ReplaceAllString(text.Head(mark, maxText), "#") }
 
 // openCounts begins the reading of a mark.
@@ -99,12 +104,17 @@ func (a *Account) openCounts(e record.Event, up time.Duration) {
 	if len(s.readings) == maxCountReadings {
 		s.readings = append(s.readings[:0], s.readings[1:]...)
 	}
-	s.readings = append(s.readings, countReading{CountReading: record.CountReading{T: e.T, Mark: text.Head(e.Mark, maxText), Collected: e.Event == "collected"}})
+	s.readings = append(s.readings,
+		countReading{
+			CountReading: record.CountReading{
+				T: e.T, Mark: text.Head(e.Mark, maxText), Collected: e.Event == "collected",
+			},
+		})
 	a.reading = &openReading{of: s, up: up}
 }
 
-// countsOf returns the series of an incarnation and a family of marks, a new one where there is
-// none yet; nil where there are too many.
+// countsOf returns the series of an incarnation and a family of marks, a new
+// one if there is none; nil if there are too many.
 func (a *Account) countsOf(pid int, family string) *countSeries {
 	families := 0
 	for _, s := range a.counts {
@@ -124,7 +134,7 @@ func (a *Account) countsOf(pid int, family string) *countSeries {
 	return s
 }
 
-// closeCounts ends all series: the pids of the device begin anew.
+// closeCounts ends all series, because the pids of the device are reused.
 func (a *Account) closeCounts() {
 	a.reading = nil
 	for _, s := range a.counts {
@@ -132,7 +142,7 @@ func (a *Account) closeCounts() {
 	}
 }
 
-// openAt returns the reading that is open at a moment, nil for none.
+// openAt returns the reading that is open at a time, nil for none.
 func (a *Account) openAt(up, within time.Duration) *countReading {
 	r := a.reading
 	if r == nil || up < r.up+settledAfter || up > r.up+within {
@@ -141,8 +151,8 @@ func (a *Account) openAt(up, within time.Duration) *countReading {
 	return &r.of.readings[len(r.of.readings)-1]
 }
 
-// addSampleAtMark takes the threads of a sample, and the level that was judged as that after a
-// collection.
+// addSampleAtMark adds the threads of a sample, and the level that was judged
+// as that after a collection.
 func (a *Account) addSampleAtMark(s record.Sample, up time.Duration) {
 	r := a.openAt(up, sampleWithin)
 	if r == nil {
@@ -155,7 +165,7 @@ func (a *Account) addSampleAtMark(s record.Sample, up time.Duration) {
 	}
 }
 
-// addObjectsAtMark takes the counts of a breakdown.
+// addObjectsAtMark adds the counts of a breakdown.
 func (a *Account) addObjectsAtMark(counts map[string]int64, up time.Duration) {
 	r := a.openAt(up, countsWithin)
 	if r == nil {
@@ -166,7 +176,7 @@ func (a *Account) addObjectsAtMark(counts map[string]int64, up time.Duration) {
 	}
 }
 
-// addHeadroomAtMark takes the files and threads of a reading of the limits.
+// addHeadroomAtMark adds the files and threads of a reading of the limits.
 func (a *Account) addHeadroomAtMark(h record.Headroom, up time.Duration) {
 	if r := a.openAt(up, countsWithin); r != nil {
 		r.add(threadCount, h.Threads)
@@ -174,7 +184,7 @@ func (a *Account) addHeadroomAtMark(h record.Headroom, up time.Duration) {
 	}
 }
 
-// add takes a count that is not known yet.
+// add adds a count that is not known yet.
 func (r *countReading) add(name string, n *int64) {
 	i := slices.IndexFunc(countKinds, func(k countKind) bool { return k.name == name })
 	if i < 0 || n == nil || *n < 0 || r.values[i] != nil {
@@ -183,8 +193,8 @@ func (r *countReading) add(name string, n *int64) {
 	r.values[i] = new(*n)
 }
 
-// countsAtMarks are the series of the account that have at least two readings, as run.json has
-// them.
+// countsAtMarks returns the series of the account that have at least two
+// readings, for run.json.
 func (a *Account) countsAtMarks() []record.CountsAtMarks {
 	var out []record.CountsAtMarks
 	for _, s := range a.counts {
@@ -197,7 +207,10 @@ func (a *Account) countsAtMarks() []record.CountsAtMarks {
 
 // record judges the series.
 func (s *countSeries) record() record.CountsAtMarks {
-	out := record.CountsAtMarks{PID: s.pid, Marks: s.family, Gate: detector.Inconclusive, Readings: []record.CountReading{}, Counts: []record.CountSeries{}}
+	out := record.CountsAtMarks{
+		PID: s.pid, Marks: s.family, Gate: detector.Inconclusive, Readings: []record.CountReading{},
+		Counts: []record.CountSeries{},
+	}
 	for _, r := range s.readings {
 		out.Readings = append(out.Readings, r.CountReading)
 	}
@@ -206,7 +219,7 @@ func (s *countSeries) record() record.CountsAtMarks {
 	loops := 0
 	for i, k := range countKinds {
 		c := record.CountSeries{Name: k.name}
-		known := []int64{} // of the readings that are judged
+		known := []int64{} // of the judged readings
 		for _, r := range s.readings {
 			v := r.values[i]
 			c.Values = append(c.Values, v)
@@ -227,7 +240,8 @@ func (s *countSeries) record() record.CountsAtMarks {
 			}
 			proofs = append(proofs, proofText(k, known, out.Collected))
 		case k.rises > 0 && countRises(known):
-			// More of what an app pools is usual: it hides no verdict on another process.
+			// Growth of what an app pools is common, so it hides no verdict on
+			// another process.
 			out.Rising = out.Rising || k.rises == leastCountLoops
 			doubts = append(doubts, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
 		case c.Gate == detector.Pass:
@@ -242,12 +256,13 @@ func (s *countSeries) record() record.CountsAtMarks {
 	return out
 }
 
-// conclude sets the gate of a series and says why.
+// conclude sets the gate of a series and its reason.
 func conclude(out *record.CountsAtMarks, loops int, proofs, doubts, clean []string) {
 	after := text.Count(max(loops, 0), "loop", "loops")
 	switch {
 	case len(proofs) > 0:
-		out.Gate, out.Reason, out.Rising = detector.Leak, strings.Join(proofs[:min(len(proofs), shownProofs)], ", "), false
+		out.Gate, out.Reason, out.Rising = detector.Leak, strings.Join(proofs[:min(len(proofs), shownProofs)], ", "),
+			false
 		if n := len(proofs) - shownProofs; n > 0 {
 			out.Reason += fmt.Sprintf(", and %d counts more", n)
 		}
@@ -274,7 +289,8 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// collections is how many readings with a count came after a forced collection.
+// collections returns how many readings with a count came after a forced
+// collection.
 func (s *countSeries) collections() int {
 	n := 0
 	for _, r := range s.readings {
@@ -285,10 +301,11 @@ func (s *countSeries) collections() int {
 	return n
 }
 
-// judgeCount judges the known values of one count. A leak needs a rise in each of so many loops up
-// to the last one, and in at least half of all: a screen that is open at some marks, a walk into
-// the depth of an app and back, or a pool that is full, end the rises. Without forced collections
-// there must be no fall at all, and more rises.
+// judgeCount judges the known values of one count. A leak needs a rise in each
+// of so many loops up to the last one, and in at least half of all. The rises
+// of a screen that is open at some marks, a walk into an app and back, or a
+// pool that fills end before. Without forced collections there must be no fall
+// at all, and more rises.
 func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
 	if !collected {
@@ -303,7 +320,7 @@ func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	return detector.Pass
 }
 
-// risesWithoutFall counts the rises of values that never fall, 0 where one does.
+// risesWithoutFall counts the rises of values that never fall, 0 if one does.
 func risesWithoutFall(known []int64) int {
 	n := 0
 	for i := 1; i < len(known); i++ {
@@ -317,8 +334,8 @@ func risesWithoutFall(known []int64) int {
 	return n
 }
 
-// countRises reports whether a count becomes more on the whole, or has done so lately: beyond all
-// that it was before the last loops.
+// countRises reports whether a count grows overall, or has done so recently:
+// beyond everything before the last loops.
 func countRises(known []int64) bool {
 	if rises(known) {
 		return true
@@ -331,7 +348,8 @@ func countRises(known []int64) bool {
 	return late[leastCountLoops] > slices.Max(known[:early]) && rises(late)
 }
 
-// proofText says how a count rose: "1 more Activity after each of 24 loops: 3 to 27".
+// proofText describes how a count rose: "1 more Activity after each of 24
+// loops: 3 to 27".
 func proofText(k countKind, known []int64, collected bool) string {
 	if collected {
 		known = lastRises(known)
@@ -354,7 +372,8 @@ func proofText(k countKind, known []int64, collected bool) string {
 	return fmt.Sprintf("%s after %s: %s to %s", what, loops, text.Grouped(known[0]), text.Grouped(known[len(known)-1]))
 }
 
-// lastRises returns the values of the rises in a row that end with the last value.
+// lastRises returns the values of the consecutive rises that end with the last
+// value.
 func lastRises(known []int64) []int64 {
 	from := max(0, len(known)-1)
 	for from > 0 && known[from] > known[from-1] {
@@ -363,8 +382,9 @@ func lastRises(known []int64) []int64 {
 	return known[from:]
 }
 
-// judgeByCounts makes the verdict on a process that of its counts at marks where they prove a
-// leak, and adds to the reason what they show where the trend cannot tell.
+// judgeByCounts replaces the verdict on a process by that of its counts at
+// marks if they prove a leak, and adds to the reason what they show if the
+// trend is undecided.
 func judgeByCounts(p *record.Process) {
 	var shown string
 	for _, s := range p.CountsAtMarks {
@@ -397,7 +417,7 @@ func judgeByCounts(p *record.Process) {
 }
 
 const (
-	// trendWords and unjudgedWords come before what the trend says.
-	trendWords    = "the trend of its memory: "
+	// trendWords and unjudgedWords introduce the result of the trend.
+	trendWords    = "memory trend: "
 	unjudgedWords = "memory trend not judged: "
 )

@@ -27,7 +27,9 @@ const loopEvery = 30 * time.Second
 
 func newLoopRun(t *testing.T, forced bool) *loopRun {
 	t.Helper()
-	l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "phone", StartedUp: 1000}}}, detector.DefaultPolicy())
+	l,
+		err := New(record.Header{Devices: []record.HeaderDevice{{Device: "phone", StartedUp: 1000}}},
+		detector.DefaultPolicy())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +39,12 @@ func newLoopRun(t *testing.T, forced bool) *loopRun {
 }
 
 func (r *loopRun) event(e record.Event) {
-	e.User, e.Process, e.PID, e.Start, e.Up, e.T = new(0), "com.x", r.pid, uint64(r.pid), r.up.Seconds(), r.Seconds(r.up)
+	e.User, e.Process, e.PID, e.Start, e.Up, e.T = new(0), "com.x", r.pid, uint64(r.pid), r.up.Seconds(),
+		r.Seconds(r.up)
 	r.Part.AddEvent(e)
 }
 
-// loop is one loop: what is there at its end, nil for what is not read.
+// loop is one loop: the counts at its end, nil for what is not read.
 func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *int64) {
 	r.up += loopEvery
 	e := record.Event{Event: "not_collected", Mark: mark}
@@ -49,13 +52,16 @@ func (r *loopRun) loop(mark string, objects map[string]int64, threads, files *in
 		e.Event = "collected"
 	}
 	r.event(e)
-	sample := record.Sample{Process: "com.x", PID: r.pid, Start: uint64(r.pid), Source: "smaps_rollup", PSS: new(int64(200 << 10)), SwapPSS: new(int64(0)), Threads: threads}
+	sample := record.Sample{
+		Process: "com.x", PID: r.pid, Start: uint64(r.pid), Source: "smaps_rollup", PSS: new(int64(200 << 10)),
+		SwapPSS: new(int64(0)), Threads: threads,
+	}
 	at := func(s record.Sample, after time.Duration) {
 		s.Up, s.T = (r.up + after).Seconds(), r.Seconds(r.up+after)
 		r.Part.AddSample(s)
 	}
 	late := sample
-	late.Threads = new(int64(1000)) // in the middle of a loop there may be any number
+	late.Threads = new(int64(1000)) // in the middle of a loop any number is possible
 	at(late, time.Second)
 	at(sample, 2*time.Second)
 	at(late, 15*time.Second)
@@ -83,7 +89,9 @@ func (r *loopRun) finished(t *testing.T) record.Run {
 func TestCountsAtMarks(t *testing.T) {
 	steady := func(r *loopRun, n int, activities func(i int) int64) {
 		for i := range n {
-			r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": activities(i), "AppContexts": 4, "Views": int64(20 + i)}, new(int64(30)), new(int64(90)))
+			r.loop(fmt.Sprintf("loop %d", i),
+				map[string]int64{"Activities": activities(i), "AppContexts": 4, "Views": int64(20 + i)}, new(int64(30)),
+				new(int64(90)))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -95,28 +103,41 @@ func TestCountsAtMarks(t *testing.T) {
 		exit     int
 	}{
 		"one more in each": {lines: func(r *loopRun) { steady(r, 25, func(i int) int64 { return int64(3 + i) }) },
-			gate: detector.Leak, kind: detector.Java, because: "1 more Activity after each of 24 loops: 3 to 27; the trend of its memory: ", exit: record.ExitLeak},
+			gate: detector.Leak, kind: detector.Java,
+			because: "1 more Activity after each of 24 loops: 3 to 27; memory trend: ", exit: record.ExitLeak},
 		"two or more in each": {lines: func(r *loopRun) { steady(r, 7, func(i int) int64 { return int64(2*i + i*i) }) },
-			gate: detector.Leak, kind: detector.Java, because: "at least 3 more Activities after each of 6 loops: 0 to 48", exit: record.ExitLeak},
+			gate: detector.Leak, kind: detector.Java,
+			because: "at least 3 more Activities after each of 6 loops: 0 to 48", exit: record.ExitLeak},
 		"five loops": {lines: func(r *loopRun) { steady(r, 6, func(i int) int64 { return int64(i) }) },
-			gate: detector.Leak, kind: detector.Java, because: "1 more Activity after each of 5 loops: 0 to 5", exit: record.ExitLeak},
+			gate: detector.Leak, kind: detector.Java, because: "1 more Activity after each of 5 loops: 0 to 5",
+			exit: record.ExitLeak},
 		"four loops": {lines: func(r *loopRun) { steady(r, 5, func(i int) int64 { return int64(i) }) },
-			gate: detector.Inconclusive, because: "4 loops: more left behind, but not proved for every loop: Activities: 0, 1, 2, 3, 4; memory trend not judged: ", exit: record.ExitInconclusive},
+			gate: detector.Inconclusive,
+			because: "4 loops: more left behind, but not proved for every loop: Activities: 0, 1, 2, 3, 4; memory " +
+				"trend not judged: ", exit: record.ExitInconclusive},
 		"nothing left": {lines: func(r *loopRun) { steady(r, 13, func(int) int64 { return 1 }) },
-			gate: detector.Pass, because: "would have been detected; 12 loops: no Activity, context, thread or file left behind", exit: record.ExitClean},
+			gate:    detector.Pass,
+			because: "would have been detected; 12 loops: no Activity, context, thread or file left behind",
+			exit:    record.ExitClean},
 		"open screen": {lines: func(r *loopRun) { steady(r, 13, func(i int) int64 { return int64(1 + i%2) }) },
-			gate: detector.Pass, because: "would have been detected; 12 loops: no Activity, context, thread or file left behind", exit: record.ExitClean},
-		"walk into the depth and back": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(1 + i%8) }) },
-			gate: detector.Pass, exit: record.ExitClean},
+			gate:    detector.Pass,
+			because: "would have been detected; 12 loops: no Activity, context, thread or file left behind",
+			exit:    record.ExitClean},
+		"walk into the app and back": {
+			lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(1 + i%8) }) },
+			gate:  detector.Pass, exit: record.ExitClean},
 		"late": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(max(1, i-18)) }) },
-			gate: detector.Inconclusive, because: "more left behind, but not proved for every loop", exit: record.ExitInconclusive},
+			gate: detector.Inconclusive, because: "more left behind, but not proved for every loop",
+			exit: record.ExitInconclusive},
 		"one every second loop": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(i / 2) }) },
-			gate: detector.Inconclusive, because: "more left behind, but not proved for every loop", exit: record.ExitInconclusive},
+			gate: detector.Inconclusive, because: "more left behind, but not proved for every loop",
+			exit: record.ExitInconclusive},
 		"threads": {lines: func(r *loopRun) {
 			for i := range 12 {
 				r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": 1}, new(int64(30+2*i)), nil)
 			}
-		}, gate: detector.Leak, kind: detector.Thread, because: "2 more threads after each of 11 loops: 30 to 52", exit: record.ExitLeak},
+		}, gate: detector.Leak, kind: detector.Thread, because: "2 more threads after each of 11 loops: 30 to 52",
+			exit: record.ExitLeak},
 		"a pool of threads that fills": {lines: func(r *loopRun) {
 			for i := range 16 {
 				r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": 1}, new(int64(30+min(i, 8))), nil)
@@ -126,7 +147,8 @@ func TestCountsAtMarks(t *testing.T) {
 			for i := range 12 {
 				r.loop(fmt.Sprintf("loop %d", i), nil, nil, new(int64(90+i)))
 			}
-		}, gate: detector.Leak, kind: detector.Java, because: "1 more file after each of 11 loops: 90 to 101", exit: record.ExitLeak},
+		}, gate: detector.Leak, kind: detector.Java, because: "1 more file after each of 11 loops: 90 to 101",
+			exit: record.ExitLeak},
 		"readings are missing": {lines: func(r *loopRun) {
 			for i := range 24 {
 				objects := map[string]int64{"Activities": int64(i)}
@@ -135,7 +157,8 @@ func TestCountsAtMarks(t *testing.T) {
 				}
 				r.loop(fmt.Sprintf("loop %d", i), objects, nil, nil)
 			}
-		}, gate: detector.Leak, kind: detector.Java, because: "at least 1 more Activity after each of 15 loops: 0 to 23", exit: record.ExitLeak},
+		}, gate: detector.Leak, kind: detector.Java,
+			because: "at least 1 more Activity after each of 15 loops: 0 to 23", exit: record.ExitLeak},
 		"other marks": {lines: func(r *loopRun) {
 			for i := range 24 {
 				r.loop(fmt.Sprintf("%c", 'a'+i), map[string]int64{"Activities": int64(i)}, nil, nil)
@@ -150,15 +173,23 @@ func TestCountsAtMarks(t *testing.T) {
 				r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": int64(i)}, nil, nil)
 			}
 		}, gate: detector.Inconclusive, exit: record.ExitInconclusive},
-		"seven loops without collections": {unforced: true, lines: func(r *loopRun) { steady(r, 8, func(i int) int64 { return int64(i) }) },
-			gate: detector.Inconclusive, because: "7 loops: more left behind, but not proved", exit: record.ExitInconclusive},
-		"eight loops without collections": {unforced: true, lines: func(r *loopRun) { steady(r, 9, func(i int) int64 { return int64(i) }) },
-			gate: detector.Leak, kind: detector.Java, because: "1 more Activity after each of 8 loops: 0 to 8", exit: record.ExitLeak},
-		"lag without collections": {unforced: true, lines: func(r *loopRun) { steady(r, 17, func(i int) int64 { return int64(i / 2 * 2) }) },
-			gate: detector.Leak, kind: detector.Java, because: "2 more Activities after 8 of 16 loops: 0 to 16", exit: record.ExitLeak},
-		"fall without collections": {unforced: true, lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(i - i/23*2) }) },
+		"seven loops without collections": {
+			unforced: true, lines: func(r *loopRun) { steady(r, 8, func(i int) int64 { return int64(i) }) },
+			gate: detector.Inconclusive, because: "7 loops: more left behind, but not proved",
+			exit: record.ExitInconclusive},
+		"eight loops without collections": {
+			unforced: true, lines: func(r *loopRun) { steady(r, 9, func(i int) int64 { return int64(i) }) },
+			gate: detector.Leak, kind: detector.Java, because: "1 more Activity after each of 8 loops: 0 to 8",
+			exit: record.ExitLeak},
+		"lag without collections": {
+			unforced: true, lines: func(r *loopRun) { steady(r, 17, func(i int) int64 { return int64(i / 2 * 2) }) },
+			gate: detector.Leak, kind: detector.Java, because: "2 more Activities after 8 of 16 loops: 0 to 16",
+			exit: record.ExitLeak},
+		"fall without collections": {
+			unforced: true, lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(i - i/23*2) }) },
 			gate: detector.Inconclusive, because: "more left behind, but not proved", exit: record.ExitInconclusive},
-		"nothing left without collections": {unforced: true, lines: func(r *loopRun) { steady(r, 24, func(int) int64 { return 1 }) },
+		"nothing left without collections": {
+			unforced: true, lines: func(r *loopRun) { steady(r, 24, func(int) int64 { return 1 }) },
 			gate: detector.Inconclusive, exit: record.ExitInconclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,15 +203,17 @@ func TestCountsAtMarks(t *testing.T) {
 			if exit := ExitCode(run, record.Plan{}); exit != c.exit {
 				t.Errorf("exit code %d, want %d: %s", exit, c.exit, p.Reason)
 			}
-			// With 12 collections the memory is judged as well: it does not grow here.
-			if p.TrendGate == detector.Leak || !strings.Contains(p.Reason, "no growth after forced collections") && p.TrendGate != detector.Inconclusive {
-				t.Errorf("a verdict on counts is taken for one on the trend: %s", p.Reason)
+			// With 12 collections the memory is judged as well: it does not
+			// grow here.
+			if p.TrendGate == detector.Leak || !strings.Contains(p.Reason, "no growth after forced collections") &&
+				p.TrendGate != detector.Inconclusive {
+				t.Errorf("a verdict on counts is mistaken for one on the trend: %s", p.Reason)
 			}
 		})
 	}
 }
 
-// The oracle of judgeCount: every way to cut the loops is tried.
+// The oracle of judgeCount tries every way to divide the loops.
 func bruteLeak(known []int64, least int, collected bool) bool {
 	loops := len(known) - 1
 	if !collected {
@@ -226,7 +259,8 @@ func TestJudgeRandomCounts(t *testing.T) {
 		case detector.Leak:
 			leaks++
 			proof := proofText(k, known, collected)
-			if !strings.HasSuffix(proof, fmt.Sprintf(" to %d", known[len(known)-1])) || strings.Contains(proof, "after each of 0 loops") {
+			if !strings.HasSuffix(proof, fmt.Sprintf(" to %d", known[len(known)-1])) ||
+				strings.Contains(proof, "after each of 0 loops") {
 				t.Fatalf("%v: %s", known, proof)
 			}
 			if judgeCount(k, append(slices.Clone(known), 0), collected) == detector.Leak {
@@ -234,19 +268,20 @@ func TestJudgeRandomCounts(t *testing.T) {
 			}
 		case detector.Pass:
 			passes++
-			if !collected || len(known) <= leastCountLoops || known[len(known)-1] > slices.Max(known[:1]) && slices.IsSorted(known) && risesWithoutFall(known) > len(known)/2 {
+			if !collected || len(known) <= leastCountLoops || known[len(known)-1] > slices.Max(known[:1]) &&
+				slices.IsSorted(known) && risesWithoutFall(known) > len(known)/2 {
 				t.Fatalf("%v: pass", known)
 			}
 		}
 	}
 	if leaks < 1000 || passes < 1000 {
-		t.Errorf("%d leaks and %d passes: the property is hardly tried", leaks, passes)
+		t.Errorf("%d leaks and %d passes: the property is hardly tested", leaks, passes)
 	}
 }
 
-// Runs of a pull request: 12 min, 24 loops of 30 s, threads and files that come and go, and one
-// reading in ten that fails. A leak of one Activity a loop is found in all of them, and a screen
-// that is open at some marks in none.
+// Runs of a pull request: 12 min, 24 loops of 30 s, threads and files that come
+// and go, and one reading in ten that fails. A leak of one Activity per loop is
+// found in all of them, and a screen that is open at some marks in none.
 func TestTwelveMinutes(t *testing.T) {
 	const runs = 100
 	for name, c := range map[string]struct {
@@ -255,8 +290,10 @@ func TestTwelveMinutes(t *testing.T) {
 		atLeast    int // clean runs
 	}{
 		"one more Activity in each loop": {func(_ *rand.Rand, loop int) int64 { return int64(2 + loop) }, runs, 0},
-		"a screen open at some marks":    {func(r *rand.Rand, _ int) int64 { return 1 + r.Int64N(2) }, 0, runs * 9 / 10},
-		"screens open at some marks":     {func(r *rand.Rand, _ int) int64 { return 1 + r.Int64N(4) }, 0, runs * 9 / 10},
+		"a screen open at some marks": {
+			func(r *rand.Rand, _ int) int64 { return 1 + r.Int64N(2) }, 0, runs * 9 / 10,
+		},
+		"screens open at some marks": {func(r *rand.Rand, _ int) int64 { return 1 + r.Int64N(4) }, 0, runs * 9 / 10},
 	} {
 		leaks, clean := 0, 0
 		for seed := range uint64(runs) {
@@ -264,7 +301,10 @@ func TestTwelveMinutes(t *testing.T) {
 			run := newLoopRun(t, true)
 			for i := range 24 {
 				n := c.activities(r, i)
-				objects := map[string]int64{"Activities": n, "ViewRootImpl": n, "AppContexts": n + 3, "Views": 40 * n, "Proxy Binders": 30 + r.Int64N(4)}
+				objects := map[string]int64{
+					"Activities": n, "ViewRootImpl": n, "AppContexts": n + 3, "Views": 40 * n, "Proxy Binders": 30 +
+						r.Int64N(4),
+				}
 				if r.IntN(10) == 0 {
 					objects = nil
 				}
@@ -279,16 +319,18 @@ func TestTwelveMinutes(t *testing.T) {
 			}
 		}
 		if leaks != c.leaks || clean < c.atLeast {
-			t.Errorf("%s: %d leaks and %d clean of %d runs, want %d and at least %d", name, leaks, clean, runs, c.leaks, c.atLeast)
+			t.Errorf("%s: %d leaks and %d clean of %d runs, want %d and at least %d", name, leaks, clean, runs, c.leaks,
+				c.atLeast)
 		}
 	}
 }
 
-// What a device prints without end is bounded.
+// Endless output of a device is bounded.
 func TestCountsAreBounded(t *testing.T) {
 	r := newLoopRun(t, true)
 	for i := range maxCountReadings + 7 {
-		r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": int64(i), strings.Repeat("x", 9999): 1}, new(int64(-1)), nil)
+		r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": int64(i), strings.Repeat("x", 9999): 1},
+			new(int64(-1)), nil)
 	}
 	for i := range 99 {
 		r.loop(strings.Repeat("y", i+1), map[string]int64{"Activities": 1}, nil, nil)
@@ -299,29 +341,31 @@ func TestCountsAreBounded(t *testing.T) {
 		t.Fatalf("%d series", len(p.CountsAtMarks))
 	}
 	s := p.CountsAtMarks[0]
-	if len(s.Readings) != maxCountReadings || len(s.Counts) != 1 || len(s.Counts[0].Values) != maxCountReadings || s.Counts[0].Name != "Activities" || *s.Counts[0].Values[0] != 7 {
+	if len(s.Readings) != maxCountReadings || len(s.Counts) != 1 || len(s.Counts[0].Values) != maxCountReadings ||
+		s.Counts[0].Name != "Activities" || *s.Counts[0].Values[0] != 7 {
 		t.Errorf("%d readings, counts %d", len(s.Readings), len(s.Counts))
 	}
 }
 
-// The first sample after a forced collection is the level of the detector, and no other sample is.
+// The first sample after a forced collection is the level of the detector, and
+// no other sample is.
 func TestCollectionsReachTheDetector(t *testing.T) {
 	verdict := func(forced bool) (got, want, without detector.Verdict) {
 		r := newLoopRun(t, forced)
-		to, deaf := detector.New(detector.DefaultPolicy()), detector.New(detector.DefaultPolicy())
+		to, other := detector.New(detector.DefaultPolicy()), detector.New(detector.DefaultPolicy())
 		for i := range 240 {
 			mark := fmt.Sprintf("loop %d", i)
 			r.loop(mark, nil, nil, nil)
 			for k, after := range []time.Duration{time.Second, 2 * time.Second, 15 * time.Second} {
 				s := detector.Sample{At: r.up + after, Bytes: 200 << 20}
 				to.AddSample(s)
-				deaf.AddSample(s)
+				other.AddSample(s)
 				if k == 1 {
 					to.AddCollected(s)
 				}
 			}
 		}
-		return r.accounts[0].Detector.Verdict(), to.Verdict(), deaf.Verdict()
+		return r.accounts[0].Detector.Verdict(), to.Verdict(), other.Verdict()
 	}
 	got, want, without := verdict(true)
 	if !reflect.DeepEqual(got, want) || reflect.DeepEqual(got, without) {

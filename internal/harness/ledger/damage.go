@@ -13,7 +13,7 @@ import (
 
 // damage is the lines of a run that could not be read.
 type damage struct {
-	// first has the first of them with the reasons, lines counts all.
+	// first holds the first of them with the reasons, lines counts all.
 	first []damagedLine
 	lines int
 }
@@ -42,19 +42,23 @@ func (d *damage) add(number int, why error) {
 	d.first = append(d.first, damagedLine{number, text})
 }
 
-// warnings name each line with its reason.
+// warnings returns a warning with the reason for each line.
 func (d *damage) warnings() []error {
 	var out []error
 	for _, l := range d.first {
-		out = append(out, fmt.Errorf("line %d of %s cannot be read: %s; left out, and no verdict crosses it", l.number, record.SamplesName, l.why))
+		out = append(out,
+			fmt.Errorf("line %d of %s cannot be read: %s; skipped, and no trend crosses it", l.number,
+				record.SamplesName, l.why))
 	}
 	if more := d.lines - len(d.first); more > 0 {
-		out = append(out, fmt.Errorf("%s of %s cannot be read", text.Plural(more, "more line", "more lines"), record.SamplesName))
+		out = append(out,
+			fmt.Errorf("%s of %s cannot be read", text.Plural(more, "more line", "more lines"), record.SamplesName))
 	}
 	return out
 }
 
-// summary is the same in one sentence for run.json, empty where nothing is damaged.
+// summary is the same in one sentence for run.json, empty if nothing is
+// damaged.
 func (d *damage) summary() string {
 	if d.lines == 0 {
 		return ""
@@ -66,11 +70,13 @@ func (d *damage) summary() string {
 	if more := d.lines - len(d.first); more > 0 {
 		numbers = append(numbers, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("lines of %s could not be read and are left out, no verdict crosses them: %s", record.SamplesName, strings.Join(numbers, ", "))
+	return fmt.Sprintf("lines of %s could not be read and were skipped, no trend crosses them: %s", record.SamplesName,
+		strings.Join(numbers, ", "))
 }
 
-// markMissing notes that lines are missing here. They may have said anything: that a
-// process restarted or is read in another way, that the device started again.
+// markMissing records that lines are missing here. They may have reported
+// anything: that a process restarted or is read differently, or that the device
+// rebooted.
 func (p *Part) markMissing() {
 	p.missingLines, p.damaged = true, true
 	for _, a := range p.accounts {
@@ -80,12 +86,12 @@ func (p *Part) markMissing() {
 	p.eachWindow((*Part).markMissing)
 }
 
-// clockSlack is how far two lines may differ about the moment at which the run
-// began: their times are whole milliseconds.
+// clockSlack is how far two lines may differ about the time at which the run
+// began, because their times are whole milliseconds.
 const clockSlack = time.Second
 
-// resync takes the clock of the first line after missing ones. If it implies another
-// start of the run, the device has started again.
+// resync takes the clock of the first line after missing ones. If it implies
+// another start of the run, the device has rebooted.
 func (p *Part) resync(t float64, up time.Duration) []Entry {
 	if !p.missingLines {
 		return nil
@@ -97,12 +103,12 @@ func (p *Part) resync(t float64, up time.Duration) []Entry {
 	return nil
 }
 
-// resync takes what the first sample after missing lines says about the process, and
-// ends its series: what happened in between is unknown.
+// resync takes the identity of the process from the first sample after missing
+// lines, and ends its series, because what happened in between is unknown.
 func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transition {
 	ends := a.missingLines
-	a.bridge(up)
-	if a.unsure && s.Breakdown == nil { // a breakdown says nothing of the fast channel
+	a.countHole(up)
+	if a.unsure && s.Breakdown == nil { // a breakdown does not show the source of the fast channel
 		a.unsure = false
 		if source := capture.Source(s.Source); source != a.source {
 			a.source, a.reasons, ends = source, nil, true
@@ -128,8 +134,8 @@ func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transitio
 	return steps
 }
 
-// bridge counts the hole that missing lines have left in the series, once.
-func (a *Account) bridge(up time.Duration) {
+// countHole counts the hole that missing lines have left in the series, once.
+func (a *Account) countHole(up time.Duration) {
 	if a.missingLines && a.LastUp > 0 && up > a.LastUp {
 		a.gaps++
 		a.absent += (up - a.LastUp).Seconds()

@@ -17,18 +17,18 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// toldLine is one line of a run, as a sample or as an event.
-type toldLine struct {
+// runLine is one line of a run, a sample or an event.
+type runLine struct {
 	text   string
 	event  *record.Event
 	sample *record.Sample
 }
 
-func toldLines(t *testing.T, text []byte) []toldLine {
+func runLines(t *testing.T, text []byte) []runLine {
 	t.Helper()
-	var out []toldLine
+	var out []runLine
 	for line := range strings.Lines(string(text)) {
-		l := toldLine{text: line}
+		l := runLine{text: line}
 		var kind struct{ Event *string }
 		into := any(&l.sample)
 		if err := json.Unmarshal([]byte(line), &kind); err != nil {
@@ -45,7 +45,7 @@ func toldLines(t *testing.T, text []byte) []toldLine {
 	return out
 }
 
-func (l toldLine) of() string {
+func (l runLine) of() string {
 	switch {
 	case l.sample != nil:
 		return fmt.Sprint(l.sample.Device, "|", l.sample.User, "|", l.sample.Process)
@@ -55,7 +55,7 @@ func (l toldLine) of() string {
 	return ""
 }
 
-func joined(lines []toldLine) []byte {
+func joined(lines []runLine) []byte {
 	var b bytes.Buffer
 	for _, l := range lines {
 		b.WriteString(l.text)
@@ -63,7 +63,7 @@ func joined(lines []toldLine) []byte {
 	return b.Bytes()
 }
 
-// withPolicy is the run with another policy in its header.
+// withPolicy returns the run with another policy in its header.
 func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 	t.Helper()
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
@@ -79,14 +79,14 @@ func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 	return slices.Concat(first, []byte("\n"), rest)
 }
 
-// withoutAndBroken is the oracle of a lost line that told nothing about who a process
-// is: the run without it, in which every process is told to be read in another way
-// from its next sample on.
-func withoutAndBroken(t *testing.T, lines []toldLine, lost int) []byte {
+// withSeriesBroken is the oracle of a lost line that does not identify a
+// process: the run without it, in which every process changes its source at its
+// next sample.
+func withSeriesBroken(t *testing.T, lines []runLine, lost int) []byte {
 	t.Helper()
 	identity := map[string]record.Event{}
 	due := map[string]bool{}
-	var out []toldLine
+	var out []runLine
 	for i, l := range lines {
 		if i == lost {
 			for name := range identity {
@@ -117,14 +117,14 @@ func withoutAndBroken(t *testing.T, lines []toldLine, lost int) []byte {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out = append(out, toldLine{text: string(text) + "\n"})
+			out = append(out, runLine{text: string(text) + "\n"})
 		}
 		out = append(out, l)
 	}
 	return joined(out)
 }
 
-// verdictOf leaves of a process what a break decides.
+// verdictOf returns the parts of a process that a break decides.
 func verdictOf(p record.Process) record.Process {
 	p.Gaps, p.Missed, p.Missing = 0, 0, 0
 	p.Transitions = slices.Clone(p.Transitions)
@@ -136,8 +136,8 @@ func verdictOf(p record.Process) record.Process {
 	return p
 }
 
-// A line that is damaged is left out and named, and no verdict crosses it: the run is
-// judged as one in which every series was told to end there.
+// A damaged line is skipped and named, and no trend crosses it: the run is
+// judged as if every series ended there.
 func TestRebuildDamagedLine(t *testing.T) {
 	recorded := recordedLines(t)
 	for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
@@ -146,12 +146,13 @@ func TestRebuildDamagedLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := toldLines(t, text)
+		lines := runLines(t, text)
 		r := rand.New(rand.NewPCG(3, 4))
 		differs, tried := 0, 80
 		for range tried {
 			lost := 1 + r.IntN(len(lines)-2)
-			if e := lines[lost].event; e != nil && slices.Contains([]string{"found", "restart", "level", "reboot", "usage", "mark"}, e.Event) {
+			if e := lines[lost].event; e != nil &&
+				slices.Contains([]string{"found", "restart", "level", "reboot", "usage", "mark"}, e.Event) {
 				continue
 			}
 			damaged := slices.Clone(lines)
@@ -161,7 +162,7 @@ func TestRebuildDamagedLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkDamageTold(t, got, doubts, lost+1)
-			want, _, err := rebuildOf(t, withoutAndBroken(t, lines, lost))
+			want, _, err := rebuildOf(t, withSeriesBroken(t, lines, lost))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +177,7 @@ func TestRebuildDamagedLine(t *testing.T) {
 			}
 		}
 		if differs < tried/2 {
-			t.Errorf("%s: only %d processes are judged otherwise than in the whole run", policy.Name, differs)
+			t.Errorf("%s: only %d processes are judged differently than in the complete run", policy.Name, differs)
 		}
 	}
 }
@@ -201,7 +202,8 @@ func checkDamageTold(t *testing.T, run record.Run, doubts []error, number int) {
 	if len(doubts) != 1 || !strings.HasPrefix(doubts[0].Error(), named) || len(doubts[0].Error()) > 400 {
 		t.Fatalf("line %d: %.500q", number, doubts)
 	}
-	if want := fmt.Sprintf("no verdict crosses them: %d", number); !slices.ContainsFunc(run.Warnings, func(w string) bool { return strings.HasSuffix(w, want) }) {
+	if want := fmt.Sprintf("no trend crosses them: %d", number); !slices.ContainsFunc(run.Warnings,
+		func(w string) bool { return strings.HasSuffix(w, want) }) {
 		t.Fatalf("line %d: run.json warns of %q", number, run.Warnings)
 	}
 	if run.Stopped != "duration" || run.ExitCode == record.ExitUnwritten {
@@ -209,9 +211,9 @@ func checkDamageTold(t *testing.T, run record.Run, doubts []error, number int) {
 	}
 }
 
-// checkHole compares the hole that is told with the samples around the lost line, of a
-// process that neither restarts nor is away.
-func checkHole(t *testing.T, lines []toldLine, lost int, got, whole record.Process) {
+// checkHole compares the reported hole with the samples around the lost line,
+// of a process that is present and does not restart.
+func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Process) {
 	t.Helper()
 	if whole.Restarts > 1 || whole.Gaps > 1 || whole.Missed > 0 {
 		return
@@ -234,15 +236,15 @@ func checkHole(t *testing.T, lines []toldLine, lost int, got, whole record.Proce
 	}
 }
 
-// What the lost line told of who a process is and how it is read, the lines after it
-// show: the run has the restarts, the sources and the time axis of the whole one.
-func TestRebuildWithoutItsTurningPoints(t *testing.T) {
+// The lines after a lost line show what it reported about a process: the run
+// has the restarts, the sources and the time axis of the complete one.
+func TestRebuildWithoutIdentityLines(t *testing.T) {
 	text := withPolicy(t, recordedLines(t), detector.ArticlePolicy())
 	whole, _, err := rebuildOf(t, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := toldLines(t, text)
+	lines := runLines(t, text)
 	lost := map[string]int{}
 	for i, l := range lines {
 		if l.event == nil || !slices.Contains([]string{"found", "restart", "reboot"}, l.event.Event) {
@@ -259,8 +261,10 @@ func TestRebuildWithoutItsTurningPoints(t *testing.T) {
 			t.Fatalf("without %s: %d processes", l.text, len(got.Processes))
 		}
 		for k, w := range whole.Processes {
-			g := got.Processes[slices.IndexFunc(got.Processes, func(p record.Process) bool { return p.Process == w.Process })]
-			if g.PID != w.PID || g.Source != w.Source || g.Restarts != w.Restarts || g.Samples != w.Samples || g.Details != w.Details {
+			g := got.Processes[slices.IndexFunc(got.Processes,
+				func(p record.Process) bool { return p.Process == w.Process })]
+			if g.PID != w.PID || g.Source != w.Source || g.Restarts != w.Restarts || g.Samples != w.Samples ||
+				g.Details != w.Details {
 				t.Errorf("without %sprocess %d is\n%+v\nnot\n%+v", l.text, k, g, w)
 			}
 		}
@@ -273,21 +277,25 @@ func TestRebuildWithoutItsTurningPoints(t *testing.T) {
 	}
 }
 
-// steadyLines are the samples of one process, one in 30 s, rising by so many kB each.
+// steadyLines are the samples of one process, one in 30 s, rising by so many kB
+// each.
 func steadyLines(n, rise int, source string) []string {
-	lines := []string{`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`}
+	lines := []string{
+		`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`,
+	}
 	for i := range n {
-		lines = append(lines, fmt.Sprintf(`{"t_s":%d,"up_s":%d,"device":"S1","user":0,"process":"com.x","pid":5,"start":6,"source":%q,"pss_kb":%d,"swap_pss_kb":0,"rss_anon_kb":%d,"swap_kb":0}`,
-			30*i, 1000+30*i, source, 200_000+rise*i, 100_000+rise*i))
+		lines = append(lines,
+			fmt.Sprintf(`{"t_s":%d,"up_s":%d,"device":"S1","user":0,"process":"com.x","pid":5,"start":6,"source":%q,"pss_kb":%d,"swap_pss_kb":0,"rss_anon_kb":%d,"swap_kb":0}`,
+				30*i, 1000+30*i, source, 200_000+rise*i, 100_000+rise*i))
 	}
 	return lines
 }
 
 func linesOf(lines []string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
 
-// Samples of another quantity after a lost line are of another series, though the
-// line that told so is the lost one.
-func TestRebuildWithoutALevel(t *testing.T) {
+// Samples of another quantity after a lost line belong to another series, even
+// if the lost line is the one that reported the change.
+func TestRebuildWithoutLevelLine(t *testing.T) {
 	lines := slices.Concat(steadyLines(60, 0, "smaps_rollup"), []string{"lost"}, steadyLines(120, 0, "status")[61:])
 	run, _, err := rebuildOf(t, linesOf(lines))
 	if err != nil {
@@ -299,19 +307,20 @@ func TestRebuildWithoutALevel(t *testing.T) {
 	}
 }
 
-// rebooted are samples of a device whose clock begins anew after half an hour, and of a
-// process that leaks from then on; told is the lines between.
+// rebooted are samples of a device whose clock restarts after half an hour, and
+// of a process that leaks from then on; told is the lines between.
 func rebooted(told ...string) []string {
 	second := steadyLines(260, 3000, "smaps_rollup")[61:]
 	for i, line := range second {
-		second[i] = strings.NewReplacer(fmt.Sprintf(`"up_s":%d`, 1000+30*(60+i)), fmt.Sprintf(`"up_s":%d`, 50+30*i), `"pid":5`, `"pid":7`).Replace(line)
+		second[i] = strings.NewReplacer(fmt.Sprintf(`"up_s":%d`, 1000+30*(60+i)), fmt.Sprintf(`"up_s":%d`, 50+30*i),
+			`"pid":5`, `"pid":7`).Replace(line)
 	}
 	return slices.Concat(steadyLines(60, 0, "smaps_rollup"), told, second)
 }
 
-// A device that has started again is known by its clock where nothing tells it: the
-// steps after that have the times that they have where it is told.
-func TestRebuildWithoutAReboot(t *testing.T) {
+// A reboot is recognized by the clock if no line reports it. The transitions
+// after it have the same times.
+func TestRebuildWithoutRebootLine(t *testing.T) {
 	told, _, err := rebuildOf(t, linesOf(rebooted(
 		`{"t_s":1800,"up_s":50,"device":"S1","event":"reboot"}`,
 		`{"t_s":1800,"up_s":50,"device":"S1","event":"restart","user":0,"process":"com.x","pid":7,"start":6,"source":"smaps_rollup"}`)))
@@ -323,13 +332,15 @@ func TestRebuildWithoutAReboot(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, got := told.Processes[0], lost.Processes[0]
-	if len(want.Transitions) == 0 || !reflect.DeepEqual(got.Transitions, want.Transitions) || got.Restarts != 1 || got.Samples != want.Samples || got.Gate != want.Gate {
+	if len(want.Transitions) == 0 || !reflect.DeepEqual(got.Transitions, want.Transitions) || got.Restarts != 1 ||
+		got.Samples != want.Samples || got.Gate != want.Gate {
 		t.Errorf("%+v\nwant\n%+v", got, want)
 	}
 }
 
-// The line that said how a process is read may be the lost one, before any sample.
-func TestRebuildWithoutItsBeginning(t *testing.T) {
+// The line that set how a process is read may be the lost one, before any
+// sample.
+func TestRebuildWithoutFirstLines(t *testing.T) {
 	lines := slices.Insert(steadyLines(60, 0, "status"), 1, "lost")
 	run, _, err := rebuildOf(t, linesOf(lines))
 	if err != nil {
@@ -340,8 +351,8 @@ func TestRebuildWithoutItsBeginning(t *testing.T) {
 	}
 }
 
-// A hole that the run has told of and that lost lines are part of is counted once.
-func TestRebuildWithAHoleInAHole(t *testing.T) {
+// A hole that the run reports and that lost lines are part of is counted once.
+func TestRebuildLostLinesInHole(t *testing.T) {
 	for _, word := range []string{"gap", "missed"} {
 		lines := slices.Concat(steadyLines(20, 0, "smaps_rollup"), []string{"lost",
 			fmt.Sprintf(`{"t_s":900,"up_s":1900,"device":"S1","event":%q,"user":0,"process":"com.x","pid":5,"duration_s":200}`, word)},
@@ -356,28 +367,31 @@ func TestRebuildWithAHoleInAHole(t *testing.T) {
 	}
 }
 
-// A run of which too little can be judged is inconclusive: where no process is judged it is
-// not green.
+// A run of which too little can be judged is inconclusive. If no process is
+// judged it is not green.
 func TestRebuildDamagedExit(t *testing.T) {
 	for strict, want := range map[bool]int{true: record.ExitInconclusive, false: record.ExitInconclusive} {
 		lines := steadyLines(80, 0, "smaps_rollup")
 		lines[0] = strings.Replace(lines[0], `"strict":true`, fmt.Sprintf(`"strict":%v`, strict), 1)
-		lines = append(lines, `{"t_s":2400,"up_s":3400,"device":"","event":"stopped","text":"duration","ended":"2026-01-02T03:44:05Z"}`)
-		if run, _, err := rebuildOf(t, linesOf(lines)); err != nil || run.ExitCode != record.ExitClean || run.Processes[0].Gate != "pass" {
-			t.Fatalf("whole: exit %d, %+v, %v", run.ExitCode, run.Processes, err)
+		lines = append(lines,
+			`{"t_s":2400,"up_s":3400,"device":"","event":"stopped","text":"duration","ended":"2026-01-02T03:44:05Z"}`)
+		if run, _, err := rebuildOf(t, linesOf(lines)); err != nil || run.ExitCode != record.ExitClean ||
+			run.Processes[0].Gate != "pass" {
+			t.Fatalf("complete: exit %d, %+v, %v", run.ExitCode, run.Processes, err)
 		}
 		for i := 10; i < 80; i += 10 {
 			lines[i] = lines[i][:50]
 		}
 		run, doubts, err := rebuildOf(t, linesOf(lines))
-		if err != nil || len(doubts) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" || run.Processes[0].Gaps != 7 || run.Processes[0].Missing != 7*60 {
+		if err != nil || len(doubts) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" ||
+			run.Processes[0].Gaps != 7 || run.Processes[0].Missing != 7*60 {
 			t.Errorf("strict %v: exit %d, %d doubts, %+v, %v", strict, run.ExitCode, len(doubts), run.Processes, err)
 		}
 	}
 }
 
-// However many lines are damaged, those that are named have a bound, and so has what
-// is quoted of them; with a damaged last line the run is one that was killed.
+// However many lines are damaged, the number of named lines is bounded, and so
+// is what is quoted of them. With a damaged last line the run counts as killed.
 func TestRebuildManyDamagedLines(t *testing.T) {
 	lines := steadyLines(5000, 0, "smaps_rollup")
 	for i := 101; i < len(lines); i++ {
@@ -387,7 +401,8 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 	}
 	began := time.Now()
 	run, doubts, err := rebuildOf(t, linesOf(lines))
-	if err != nil || len(doubts) != maxDamaged+1 || doubts[maxDamaged].Error() != "2430 more lines of samples.ndjson cannot be read" {
+	if err != nil || len(doubts) != maxDamaged+1 ||
+		doubts[maxDamaged].Error() != "2430 more lines of samples.ndjson cannot be read" {
 		t.Fatalf("%d doubts, %v", len(doubts), err)
 	}
 	for _, d := range doubts {
@@ -395,7 +410,10 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 			t.Errorf("%.500q", d)
 		}
 	}
-	if len(run.Warnings) != 1 || len(run.Warnings[0]) > 400 || !strings.HasSuffix(run.Warnings[0], "103, 105, 107, 109, 111, 113, 115, 117, 119, 121, 123, 125, 127, 129, 131, 133, 135, 137, 139, 141, and 2430 more") {
+	if len(run.Warnings) != 1 || len(run.Warnings[0]) > 400 ||
+		!strings.HasSuffix(run.Warnings[0],
+			"103, 105, 107, 109, 111, 113, 115, 117, 119, 121, 123, 125, 127, 129, 131, 133, 135, 137, 139, 141, and "+
+				"2430 more") {
 		t.Errorf("%q", run.Warnings)
 	}
 	if run.Stopped != record.StoppedKilled || run.Processes[0].Samples != 2550 {
@@ -406,8 +424,8 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 	}
 }
 
-// An editor leaves blank lines and other ends of lines; they lose nothing. A file of
-// which nothing can be read is no run.
+// An editor leaves blank lines and other line endings, which lose nothing. A
+// file without a readable line is not a run.
 func TestRebuildOfEditedLines(t *testing.T) {
 	lines := steadyLines(80, 0, "smaps_rollup")
 	want, _, err := rebuildOf(t, linesOf(lines))
@@ -419,12 +437,15 @@ func TestRebuildOfEditedLines(t *testing.T) {
 		t.Errorf("%v, %v", doubts, err)
 	}
 	_, _, err = rebuildOf(t, linesOf([]string{lines[0], "x", "y"}))
-	if err == nil || !strings.Contains(err.Error(), "nothing can be read but the header; line 2: invalid character 'x'") {
+	if err == nil || !strings.Contains(err.Error(), "only the header can be read; line 2: invalid character 'x'") {
 		t.Errorf("%v", err)
 	}
-	// Zeros that a disk has left at the end, in the place of more than one line.
+	// Zeros that a disk has left at the end, in the place of more than one
+	// line.
 	torn := append(linesOf(lines), make([]byte, 3<<20)...)
-	if got, doubts, err = rebuildOf(t, torn); err != nil || len(doubts) != 1 || doubts[0].Error() != "line 82 of samples.ndjson is truncated, skipped" || !reflect.DeepEqual(got.Processes, want.Processes) {
+	if got, doubts, err = rebuildOf(t, torn); err != nil || len(doubts) != 1 ||
+		doubts[0].Error() != "line 82 of samples.ndjson is truncated, skipped" ||
+		!reflect.DeepEqual(got.Processes, want.Processes) {
 		t.Errorf("zeros: %v, %v", doubts, err)
 	}
 }

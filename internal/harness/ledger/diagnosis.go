@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// diagnoses are those of all processes, in the order of their times.
+// diagnoses returns those of all processes, in the order of their times.
 func (p *Part) diagnoses() []record.Diagnosis {
 	var out []record.Diagnosis
 	for _, a := range p.accounts {
@@ -18,7 +18,7 @@ func (p *Part) diagnoses() []record.Diagnosis {
 	return out
 }
 
-// missingEvidence is that of all processes, in the order of its times.
+// missingEvidence returns that of all processes, in the order of its times.
 func (p *Part) missingEvidence() []record.MissingEvidence {
 	out := slices.Clone(p.missing)
 	for _, a := range p.accounts {
@@ -28,12 +28,12 @@ func (p *Part) missingEvidence() []record.MissingEvidence {
 	return out
 }
 
-// maxDiagnosesText bounds the diagnoses of run.json together, in bytes: it must be read
-// again, see record.ReadRun.
+// maxDiagnosesText bounds the total size of the diagnoses in run.json, in
+// bytes, because it must be read again, see record.ReadRun.
 const maxDiagnosesText = 32 << 20
 
-// shorten leaves out what goes beyond the bound: first what a diagnosis has found, then
-// whole ones. It says of how many.
+// shorten drops what exceeds the bound: first the findings of a diagnosis, then
+// entire diagnoses. It returns how many are affected.
 func shorten(list []record.Diagnosis) (kept []record.Diagnosis, cut int) {
 	kept = list[:0:0]
 	total := 0

@@ -8,11 +8,16 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What goes beyond the bound of run.json loses its findings and stays in the list.
+// A diagnosis beyond the bound of run.json loses its findings and stays in the
+// list.
 func TestDiagnosesAreShortened(t *testing.T) {
 	var list []record.Diagnosis
 	for range 600 {
-		list = append(list, record.Diagnosis{Folder: "artifacts/x/y", Summary: []string{"a"}, Findings: []record.Finding{{Type: "leak", Trace: []string{strings.Repeat("x", 100<<10)}}}})
+		list = append(list,
+			record.Diagnosis{
+				Folder: "artifacts/x/y", Summary: []string{"a"},
+				Findings: []record.Finding{{Type: "leak", Trace: []string{strings.Repeat("x", 100<<10)}}},
+			})
 	}
 	small := []record.Diagnosis{list[0], list[1]}
 	if kept, cut := shorten(small); cut != 0 || len(kept) != 2 || len(kept[0].Findings) != 1 {
@@ -37,8 +42,8 @@ func TestDiagnosesAreShortened(t *testing.T) {
 	}
 }
 
-// The steps of many diagnoses alone go beyond the bound.
-func TestDiagnosesAreLeftOut(t *testing.T) {
+// The steps of many diagnoses alone exceed the bound.
+func TestDiagnosesAreOmitted(t *testing.T) {
 	list := make([]record.Diagnosis, 20_000)
 	for i := range list {
 		list[i] = record.Diagnosis{Steps: []record.Collected{{Reasons: []string{strings.Repeat("x", 3000)}}}}

@@ -1,6 +1,6 @@
-// Package ledger turns the lines of a run into its verdicts. A live run adds every
-// line that it writes, report and replay add every line that they read: the same
-// lines lead to the same verdicts, because there is no other way in.
+// Package ledger computes the verdicts of a run from its lines. A live run adds
+// every line that it writes, and report and replay add every line that they
+// read. This is the only input, so the same lines lead to the same verdicts.
 //
 // It has no goroutine, no clock and no device.
 package ledger

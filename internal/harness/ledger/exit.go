@@ -7,9 +7,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ExitCode returns the exit code of a run with this plan, by its record. Where several conditions
-// hold, the first of 2, 130, 1, 3, 6, 4, 5, 0 counts: a leak that is proved on one phone is a leak
-// even where another phone was lost.
+// ExitCode returns the exit code of a run with this plan, by its record. If
+// several conditions hold, the first of 2, 130, 1, 3, 6, 4, 5, 0 counts: a leak
+// that is proved on one phone is a leak even if another phone was lost.
 func ExitCode(r record.Run, plan record.Plan) int {
 	switch {
 	case r.Stopped == record.StoppedDisk:
@@ -20,14 +20,18 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		return record.ExitLeak
 	case deviceLost(r), len(r.Processes) == 0:
 		return record.ExitNoDevice
-	case !plan.AllowUnjudged && slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unreadable }):
+	case !plan.AllowUnjudged &&
+		slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unreadable }):
 		return record.ExitUnread
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
-		// A command whose end nobody has seen has not done what it was to do.
+		// A command whose end was not observed has not done its work.
 		return record.ExitWorkload
-	case plan.Strict && (slices.ContainsFunc(r.Processes, inconclusive) || checked(r, record.VerdictInconclusive, record.VerdictNotChecked)):
+	case plan.Strict &&
+		(slices.ContainsFunc(r.Processes, inconclusive) ||
+			checked(r, record.VerdictInconclusive, record.VerdictNotChecked)):
 		return record.ExitInconclusive
-	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || len(r.Unjudged) > 0 || !judged(r)):
+	case !plan.AllowUnjudged &&
+		(len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || len(r.Unjudged) > 0 || !judged(r)):
 		return record.ExitInconclusive
 	}
 	return record.ExitClean
@@ -48,13 +52,15 @@ func deviceLost(r record.Run) bool {
 }
 
 func leaked(r record.Run, assert record.Assert) bool {
-	return slices.ContainsFunc(r.Apps, record.AppVerdict.Leaks) || slices.ContainsFunc(r.Processes, func(p record.Process) bool {
-		return p.Gate == detector.Leak || assert == record.AssertLive && p.Worst == detector.Leaking
-	})
+	return slices.ContainsFunc(r.Apps, record.AppVerdict.Leaks) ||
+		slices.ContainsFunc(r.Processes, func(p record.Process) bool {
+			return p.Gate == detector.Leak || assert == record.AssertLive && p.Worst == detector.Leaking
+		})
 }
 
-// rising reports whether leaks of an inconclusive process, or its counts, become more at marks, and
-// do not prove it: another process that passes must not hide that.
+// rising reports whether leaks of an inconclusive process, or its counts, grow
+// at marks without being proved. Another process that passes must not hide
+// that.
 func rising(p record.Process) bool {
 	return inconclusive(p) && (slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Rising }) ||
 		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Rising }))
@@ -62,10 +68,11 @@ func rising(p record.Process) bool {
 
 func inconclusive(p record.Process) bool { return p.Gate == detector.Inconclusive }
 
-// Judged reports whether something is known about a process: by the trend of its memory, or by its
-// heap dumps or counts at marks.
+// Judged reports whether there is a result for a process: by the trend of its
+// memory, or by its heap dumps or counts at marks.
 func Judged(p record.Process) bool {
-	flat := p.Flat > 0 && 2*p.Flat >= p.Duration // it rose, then nothing happened for most of the time
-	return !inconclusive(p) || flat || slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass }) ||
+	flat := p.Flat > 0 && 2*p.Flat >= p.Duration // it grew, then was idle for most of the time
+	return !inconclusive(p) || flat ||
+		slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass }) ||
 		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Gate == detector.Pass })
 }

@@ -15,7 +15,9 @@ func TestExitCodeOrder(t *testing.T) {
 	doubt := record.Process{Gate: "inconclusive"}
 	dumped := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive"}, {Gate: "pass"}}}
 	tooFew := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive"}}}
-	risen := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive", Rising: true}, {Gate: "pass"}}}
+	risen := record.Process{
+		Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive", Rising: true}, {Gate: "pass"}},
+	}
 	failed := &record.Workload{Error: "exit 1"}
 	lost := []record.Device{{Error: "gone"}}
 	missing := []record.MissingEvidence{{Text: "no heap dump"}}
@@ -30,33 +32,52 @@ func TestExitCodeOrder(t *testing.T) {
 		plan record.Plan
 		want int
 	}{
-		"clean":                       {record.Run{Processes: list(pass)}, strict, record.ExitClean},
-		"disk before all":             {record.Run{Stopped: record.StoppedDisk, Devices: lost, Interrupted: true, Processes: list(leak)}, end, record.ExitUnwritten},
-		"interrupted, then leak":      {record.Run{Devices: lost, Interrupted: true, Processes: list(leak), Workload: failed}, strict, record.ExitInterrupted},
-		"leak before a lost device":   {record.Run{Devices: lost, Processes: list(leak), Workload: failed}, end, record.ExitLeak},
-		"lost before the workload":    {record.Run{Devices: lost, Processes: list(pass), Workload: failed}, strict, record.ExitNoDevice},
-		"leak":                        {record.Run{Processes: list(doubt, leak), Workload: failed, MissingEvidence: missing}, strict, record.ExitLeak},
+		"clean": {record.Run{Processes: list(pass)}, strict, record.ExitClean},
+		"disk before all": {
+			record.Run{Stopped: record.StoppedDisk, Devices: lost, Interrupted: true, Processes: list(leak)}, end,
+			record.ExitUnwritten,
+		},
+		"interrupted, then leak": {
+			record.Run{Devices: lost, Interrupted: true, Processes: list(leak), Workload: failed}, strict,
+			record.ExitInterrupted,
+		},
+		"leak before a lost device": {
+			record.Run{Devices: lost, Processes: list(leak), Workload: failed}, end, record.ExitLeak,
+		},
+		"lost before the workload": {
+			record.Run{Devices: lost, Processes: list(pass), Workload: failed}, strict, record.ExitNoDevice,
+		},
+		"leak": {
+			record.Run{Processes: list(doubt, leak), Workload: failed, MissingEvidence: missing}, strict,
+			record.ExitLeak,
+		},
 		"no process":                  {record.Run{}, end, record.ExitNoDevice},
 		"no process, allowed":         {record.Run{}, both, record.ExitNoDevice},
 		"no process, interrupted":     {record.Run{Interrupted: true}, end, record.ExitInterrupted},
 		"no process, failed workload": {record.Run{Workload: failed}, end, record.ExitNoDevice},
-		"workload":                    {record.Run{Processes: list(doubt), Workload: failed, MissingEvidence: missing}, strict, record.ExitWorkload},
-		"one in doubt":                {record.Run{Processes: list(doubt, pass)}, end, record.ExitClean},
-		"one in doubt, strict":        {record.Run{Processes: list(doubt, pass)}, strict, record.ExitInconclusive},
-		"one in doubt, both":          {record.Run{Processes: list(doubt, pass)}, both, record.ExitInconclusive},
-		"nothing judged":              {record.Run{Processes: list(doubt, doubt)}, end, record.ExitInconclusive},
-		"nothing judged, allowed":     {record.Run{Processes: list(doubt, doubt)}, allow, record.ExitClean},
-		"judged by dumps":             {record.Run{Processes: list(doubt, dumped)}, end, record.ExitClean},
-		"judged by dumps, strict":     {record.Run{Processes: list(dumped)}, strict, record.ExitInconclusive},
-		"too few dumps":               {record.Run{Processes: list(doubt, tooFew)}, end, record.ExitInconclusive},
-		"rising, not proved":          {record.Run{Processes: list(pass, risen)}, end, record.ExitInconclusive},
-		"rising, allowed":             {record.Run{Processes: list(pass, risen)}, allow, record.ExitClean},
-		"a dump is missing":           {record.Run{Processes: list(pass), MissingEvidence: missing}, end, record.ExitInconclusive},
-		"a dump is missing, allowed":  {record.Run{Processes: list(pass), MissingEvidence: missing}, allow, record.ExitClean},
-		"was leaking, end":            {record.Run{Processes: list(once)}, end, record.ExitClean},
-		"was leaking, live":           {record.Run{Processes: list(once)}, live, record.ExitLeak},
-		"leak at the end":             {record.Run{Processes: list(late)}, end, record.ExitLeak},
-		"the same, live":              {record.Run{Processes: list(late)}, live, record.ExitLeak},
+		"workload": {
+			record.Run{Processes: list(doubt), Workload: failed, MissingEvidence: missing}, strict, record.ExitWorkload,
+		},
+		"one in doubt":            {record.Run{Processes: list(doubt, pass)}, end, record.ExitClean},
+		"one in doubt, strict":    {record.Run{Processes: list(doubt, pass)}, strict, record.ExitInconclusive},
+		"one in doubt, both":      {record.Run{Processes: list(doubt, pass)}, both, record.ExitInconclusive},
+		"nothing judged":          {record.Run{Processes: list(doubt, doubt)}, end, record.ExitInconclusive},
+		"nothing judged, allowed": {record.Run{Processes: list(doubt, doubt)}, allow, record.ExitClean},
+		"judged by dumps":         {record.Run{Processes: list(doubt, dumped)}, end, record.ExitClean},
+		"judged by dumps, strict": {record.Run{Processes: list(dumped)}, strict, record.ExitInconclusive},
+		"too few dumps":           {record.Run{Processes: list(doubt, tooFew)}, end, record.ExitInconclusive},
+		"rising, not proved":      {record.Run{Processes: list(pass, risen)}, end, record.ExitInconclusive},
+		"rising, allowed":         {record.Run{Processes: list(pass, risen)}, allow, record.ExitClean},
+		"a dump is missing": {
+			record.Run{Processes: list(pass), MissingEvidence: missing}, end, record.ExitInconclusive,
+		},
+		"a dump is missing, allowed": {
+			record.Run{Processes: list(pass), MissingEvidence: missing}, allow, record.ExitClean,
+		},
+		"was leaking, end":  {record.Run{Processes: list(once)}, end, record.ExitClean},
+		"was leaking, live": {record.Run{Processes: list(once)}, live, record.ExitLeak},
+		"leak at the end":   {record.Run{Processes: list(late)}, end, record.ExitLeak},
+		"the same, live":    {record.Run{Processes: list(late)}, live, record.ExitLeak},
 	} {
 		if got := ExitCode(c.run, c.plan); got != c.want {
 			t.Errorf("%s: exit %d, want %d", name, got, c.want)
@@ -64,7 +85,8 @@ func TestExitCodeOrder(t *testing.T) {
 	}
 }
 
-// Of any two conditions the one that comes first in the order of the contract decides.
+// Of any two conditions the one that comes first in the order of the contract
+// decides.
 func TestExitCodeOfTwoConditions(t *testing.T) {
 	type condition struct {
 		name string
@@ -84,7 +106,8 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 		}},
 		{"was LEAKING, by live", 1, func(r *record.Run, p *record.Plan) {
 			p.Assert = record.AssertLive
-			r.Processes = append(r.Processes, record.Process{Device: "A", Process: "com.shop:b", Gate: "pass", Worst: detector.Leaking})
+			r.Processes = append(r.Processes,
+				record.Process{Device: "A", Process: "com.shop:b", Gate: "pass", Worst: detector.Leaking})
 		}},
 		{"a phone was lost", 3, func(r *record.Run, _ *record.Plan) {
 			r.Devices = append(r.Devices, record.Device{Device: "B", Error: "gone"})
@@ -92,25 +115,59 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 		{"a dump could not be analyzed", 6, func(r *record.Run, _ *record.Plan) {
 			r.MissingEvidence = append(r.MissingEvidence, record.MissingEvidence{Unreadable: true})
 		}},
-		{"the workload failed", 4, func(r *record.Run, _ *record.Plan) { r.Workload = &record.Workload{Error: "exit 1"} }},
+		{
+			"the workload failed", 4,
+			func(r *record.Run, _ *record.Plan) { r.Workload = &record.Workload{Error: "exit 1"} },
+		},
 		{"a device dropped the workload", 4, func(r *record.Run, _ *record.Plan) {
 			r.Workload = &record.Workload{Interrupted: []record.Interruption{{Device: "A"}}}
 		}},
 		{"a dump is missing", 5, func(r *record.Run, _ *record.Plan) {
 			r.MissingEvidence = append(r.MissingEvidence, record.MissingEvidence{})
 		}},
-		{"a process died early", 5, process(record.Process{Device: "A", Process: "com.shop:c", Gate: "inconclusive", Samples: 24, Alive: 720, LongestStretch: 690})},
-		{"a process restarts", 5, process(record.Process{Device: "A", Process: "com.shop:d", Gate: "inconclusive", Restarts: 47, Alive: 28800, LongestStretch: 540})},
-		{"leaks rise at marks", 5, process(record.Process{Device: "A", Process: "com.shop:e", Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive", Rising: true}, {Gate: "pass"}}})},
+		{
+			"a process died early", 5,
+			process(record.Process{
+				Device: "A", Process: "com.shop:c", Gate: "inconclusive", Samples: 24, Alive: 720, LongestStretch: 690,
+			}),
+		},
+		{
+			"a process restarts", 5,
+			process(record.Process{
+				Device: "A", Process: "com.shop:d", Gate: "inconclusive", Restarts: 47, Alive: 28800,
+				LongestStretch: 540,
+			}),
+		},
+		{
+			"leaks rise at marks", 5,
+			process(record.Process{
+				Device: "A", Process: "com.shop:e", Gate: "inconclusive",
+				AtMarks: []record.MarkSeries{{Gate: "inconclusive", Rising: true}, {Gate: "pass"}},
+			}),
+		},
 		{"a device without a verdict", 5, func(r *record.Run, _ *record.Plan) {
 			r.Devices = append(r.Devices, record.Device{Device: "C", Duration: 28800})
 		}},
 		{"in doubt, by strict", 5, func(r *record.Run, p *record.Plan) {
 			p.Strict = true
-			r.Processes = append(r.Processes, record.Process{Device: "A", Process: "com.shop:f", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800})
+			r.Processes = append(r.Processes,
+				record.Process{
+					Device: "A", Process: "com.shop:f", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800,
+				})
 		}},
-		{"a limit is near", 0, process(record.Process{Device: "A", Process: "com.shop:g", Gate: "pass", Limits: []record.LimitWarning{{Text: "near", Urgent: true}}})},
-		{"in doubt", 0, process(record.Process{Device: "A", Process: "com.shop:h", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800})},
+		{
+			"a limit is near", 0,
+			process(record.Process{
+				Device: "A", Process: "com.shop:g", Gate: "pass",
+				Limits: []record.LimitWarning{{Text: "near", Urgent: true}},
+			}),
+		},
+		{
+			"in doubt", 0,
+			process(record.Process{
+				Device: "A", Process: "com.shop:h", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800,
+			}),
+		},
 	}
 	for i, a := range ordered {
 		for _, b := range ordered[i:] {
@@ -124,9 +181,10 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 			}
 		}
 	}
-	// Nothing was seen at all: that is exit 3 beside each of the others.
+	// No process was ever seen: that is exit 3 beside each of the others.
 	for _, c := range ordered {
-		r, plan := record.Run{Devices: []record.Device{{Device: "A", Duration: 28800}}}, record.Plan{Assert: record.AssertEnd}
+		r, plan := record.Run{Devices: []record.Device{{Device: "A", Duration: 28800}}},
+			record.Plan{Assert: record.AssertEnd}
 		c.add(&r, &plan)
 		if len(r.Processes) > 0 {
 			continue

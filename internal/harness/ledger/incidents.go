@@ -7,25 +7,28 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// incidents counts the crashes, ANRs and deaths for want of memory of one process. The workload reports
-// a crash, and the death that it causes is read later: both together are one.
+// incidents counts the crashes, ANRs and deaths caused by memory of one
+// process. The workload reports a crash, and the death that it causes is read
+// later: both count as one.
 type incidents struct {
 	byKind map[string]*record.Incident
-	// open are the kinds of the latest faults by pid whose deaths were not read yet.
+	// open are the kinds of the latest faults by pid whose deaths have not been
+	// read.
 	open []openFault
 }
 
-// openFault is a fault whose process may still die of it.
+// openFault is a fault from which its process may still die.
 type openFault struct {
 	pid  int
 	kind string
 	text string
 }
 
-// maxOpenFaults bounds the faults of which a death may still come.
+// maxOpenFaults bounds the faults whose deaths may still come.
 const maxOpenFaults = 100
 
-// kindOfFault is the kind of what a workload reported: monkey names the class of an exception.
+// kindOfFault returns the kind of a fault that a workload reported: monkey
+// names the class of an exception.
 func kindOfFault(d record.Death) string {
 	if d.Reason == "crash" && strings.HasPrefix(d.Text, "java.lang.OutOfMemoryError") {
 		return "out_of_memory"
@@ -45,8 +48,8 @@ func (x *incidents) addFault(d record.Death) {
 	x.open = append(x.open, openFault{d.PID, kind, d.Text})
 }
 
-// explain names the reason of a death that the device does not explain, and that the workload reported
-// before.
+// explain adds the reason to a death that the device does not explain and that
+// the workload reported before.
 func (x *incidents) explain(d record.Death) record.Death {
 	if d.Reason != "unknown" {
 		return d
@@ -68,7 +71,7 @@ func (x *incidents) addDeath(d record.Death) {
 	}
 	for _, f := range x.open {
 		if f.pid == d.PID && sameFailure(f.kind, d.Reason) {
-			x.byKind[f.kind].Count-- // the death says more
+			x.byKind[f.kind].Count-- // the death has more information
 			x.count(d.Reason, d)
 			return
 		}
@@ -76,7 +79,7 @@ func (x *incidents) addDeath(d record.Death) {
 	x.count(d.Reason, d)
 }
 
-// sameFailure reports whether a fault and a death may be of one failure.
+// sameFailure reports whether a fault and a death may belong to one failure.
 func sameFailure(fault, death string) bool {
 	if fault == "anr" || death == "anr" {
 		return fault == death
@@ -101,7 +104,7 @@ func (x *incidents) count(kind string, d record.Death) {
 	i.Last, i.Text = d.T, d.Text
 }
 
-// list are the incidents in the order of their kinds.
+// list returns the incidents in the order of their kinds.
 func (x *incidents) list() []record.Incident {
 	out := []record.Incident{}
 	for _, kind := range record.IncidentKinds() {

@@ -13,28 +13,33 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A jump is told and is no step, in whatever state it comes; a step keeps its place.
-func TestJumpIsNoStep(t *testing.T) {
+// A jump is reported and is not a transition, whatever the state. A transition
+// keeps its place.
+func TestJumpIsNotATransition(t *testing.T) {
 	l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
-	for _, state := range []detector.State{detector.Normal, detector.Suspicious, detector.Confirming, detector.Leaking} {
-		out := l.entries(a, []detector.Transition{{At: 160 * time.Second, From: state, To: state, Rule: "jump", Because: "+250 MB"}})
+	for _, state := range []detector.State{
+		detector.Normal, detector.Suspicious, detector.Confirming, detector.Leaking,
+	} {
+		out := l.entries(a,
+			[]detector.Transition{{At: 160 * time.Second, From: state, To: state, Rule: "jump", Because: "+250 MB"}})
 		if len(out) != 1 || !out[0].Jump() || out[0].T != 60 || out[0].Reason != "+250 MB" {
 			t.Errorf("%v: %+v", state, out)
 		}
 	}
 	if len(a.transitions) > 0 || a.firstSuspicious != nil || a.firstLeaking != nil || len(a.jumps) != 4 {
-		t.Errorf("a jump counts as a step: %+v", a)
+		t.Errorf("a jump counts as a transition: %+v", a)
 	}
 	out := l.entries(a, []detector.Transition{{At: 170 * time.Second, From: detector.Normal, To: detector.Suspicious}})
-	if len(out) != 1 || out[0].Jump() || len(a.transitions) != 1 || a.firstSuspicious == nil || *a.firstSuspicious != 70 || len(a.jumps) != 4 {
-		t.Errorf("a step after jumps: %+v, %+v", out, a)
+	if len(out) != 1 || out[0].Jump() || len(a.transitions) != 1 || a.firstSuspicious == nil ||
+		*a.firstSuspicious != 70 || len(a.jumps) != 4 {
+		t.Errorf("a transition after jumps: %+v, %+v", out, a)
 	}
 }
 
-// The jumps of a verdict are on the time axis of the run, also those from before a
-// reboot; however many were told, the latest match.
-func TestJumpsAcrossAReboot(t *testing.T) {
+// The jumps of a verdict are on the time axis of the run, also those from
+// before a reboot. However many were reported, the latest match.
+func TestJumpsAcrossReboot(t *testing.T) {
 	for told := range 40 {
 		l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 5000})
 		a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
@@ -65,17 +70,20 @@ func TestJumpsAcrossAReboot(t *testing.T) {
 	}
 }
 
-// The lines that tell steps and jumps are not heard when a run is rebuilt: they
-// follow from the samples.
-func TestRebuildHearsNoJump(t *testing.T) {
+// The lines that report transitions and jumps are ignored when a run is
+// rebuilt, because they follow from the samples.
+func TestRebuildIgnoresJumpLines(t *testing.T) {
 	const header = headerLine
 	const found = `{"t_s":1,"up_s":2,"device":"S1","event":"found","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
 	var lines [2]strings.Builder
 	for i := range 50 {
 		for n := range lines {
-			fmt.Fprintf(&lines[n], `{"t_s":%d,"up_s":%d,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":%d}`+"\n", 30*i+1, 30*i+2, 100_000+i%3)
+			fmt.Fprintf(&lines[n],
+				`{"t_s":%d,"up_s":%d,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":%d}`+"\n", 30*i+1, 30*i+2, 100_000+i%3)
 		}
-		fmt.Fprintf(&lines[1], `{"t_s":%d,"up_s":%d,"device":"S1","event":"jump","user":0,"process":"x","pid":1,"text":"+250 MB"}`+"\n", 30*i+1, 30*i+2)
+		fmt.Fprintf(&lines[1],
+			`{"t_s":%d,"up_s":%d,"device":"S1","event":"jump","user":0,"process":"x","pid":1,"text":"+250 MB"}`+"\n",
+			30*i+1, 30*i+2)
 	}
 	var runs [2]string
 	for n := range lines {
@@ -90,7 +98,7 @@ func TestRebuildHearsNoJump(t *testing.T) {
 		runs[n] = string(text)
 	}
 	if runs[0] != runs[1] {
-		t.Errorf("with lines of jumps the run is another:\n%s\n%s", runs[0], runs[1])
+		t.Errorf("with lines of jumps the run differs:\n%s\n%s", runs[0], runs[1])
 	}
 	if !strings.Contains(runs[0], `"jumps":[]`) || !strings.Contains(runs[0], `"shares":[]`) {
 		t.Errorf("no empty lists: %s", runs[0])

@@ -12,18 +12,21 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Ledger is the account of one run: what its header asks for, what its lines say
-// about each device, and how it ended.
+// Ledger is the account of one run: the requests of its header, what its lines
+// report about each device, and how it ended.
 type Ledger struct {
-	// Opened, if not nil, is called with each new account before its first line.
+	// Opened, if not nil, is called with each new account before its first
+	// line.
 	Opened func(*Account)
-	// OpenedApp, if not nil, is called with each app whose processes are added up, before its first
-	// sum.
+	// OpenedApp, if not nil, is called with each app whose processes are added
+	// up, before its first sum.
 	OpenedApp func(*AppSum)
-	// Table says that the devices are the processes of one table, on one clock. Its rows may be in
-	// any order, and it records no ends of processes. It must be set before the first device.
+	// Table reports that the devices are the processes of one table, on one
+	// clock. Its rows may be in any order, and it records no ends of processes.
+	// It must be set before the first device.
 	Table bool
-	// Limit bounds the accounts if it is not 0. Lines of other processes are skipped.
+	// Limit bounds the accounts if it is not 0. Lines of other processes are
+	// skipped.
 	Limit int
 
 	header   record.Header
@@ -35,7 +38,7 @@ type Ledger struct {
 	damage  damage
 	// apps are those of a table.
 	apps *apps
-	// lines counts those that were used, skipped those beyond Limit.
+	// lines counts the used lines, skipped those beyond Limit.
 	lines, skipped int
 }
 
@@ -58,7 +61,8 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 // maxMustSee bounds the rate of a header that a pass must rule out, in MB/h.
 const maxMustSee = 1 << 20
 
-// mustSee is the slowest leak in bytes per hour that a pass must rule out, 0 for any.
+// mustSee returns the slowest leak in bytes per hour that a pass must rule out,
+// 0 for any.
 func (l *Ledger) mustSee() float64 {
 	if l.header.Plan == nil || !(l.header.Plan.MustSee > 0 && l.header.Plan.MustSee <= maxMustSee) {
 		return 0
@@ -69,7 +73,7 @@ func (l *Ledger) mustSee() float64 {
 // AddDevice adds a device to those of the header.
 func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	if l.byDevice[d.Device] != nil {
-		return nil, fmt.Errorf("device %q stands twice in the header", d.Device)
+		return nil, fmt.Errorf("device %q is in the header twice", d.Device)
 	}
 	if err := plausible(d.StartedUp); err != nil {
 		return nil, err
@@ -80,11 +84,12 @@ func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	return p, nil
 }
 
-// Part returns the part of a device of the header, nil for any other. Parts may be
-// used by one goroutine each.
+// Part returns the part of a device of the header, nil for any other. Each part
+// may be used by its own goroutine.
 func (l *Ledger) Part(device string) *Part { return l.byDevice[device] }
 
-// AddSample adds a sample. A sample that no run contains is an error and is not used.
+// AddSample adds a sample. A sample that is impossible in a run is an error and
+// is not used.
 func (l *Ledger) AddSample(s record.Sample) error {
 	p, err := l.partOf(s.Device, s.Process)
 	if err != nil {
@@ -103,7 +108,8 @@ func (l *Ledger) AddSample(s record.Sample) error {
 	return nil
 }
 
-// AddEvent adds an event. An event that no run contains is an error and is not used.
+// AddEvent adds an event. An event that is impossible in a run is an error and
+// is not used.
 func (l *Ledger) AddEvent(e record.Event) error {
 	if e.Event == "stopped" {
 		l.lines++
@@ -124,7 +130,7 @@ func (l *Ledger) AddEvent(e record.Event) error {
 	return nil
 }
 
-// full reports, and counts, a line of a process for which there is no room.
+// full reports, and counts, a line of a process beyond the limit.
 func (l *Ledger) full(p *Part, k capture.Key) bool {
 	if l.Limit == 0 || p.byKey[k] != nil {
 		return false
@@ -140,7 +146,8 @@ func (l *Ledger) full(p *Part, k capture.Key) bool {
 	return true
 }
 
-// partOf returns the part of a line about a process, or an error if no run has it.
+// partOf returns the part of a line about a process, or an error if no run has
+// it.
 func (l *Ledger) partOf(device, process string) (*Part, error) {
 	p := l.byDevice[device]
 	switch {
@@ -153,28 +160,30 @@ func (l *Ledger) partOf(device, process string) (*Part, error) {
 }
 
 const (
-	// MaxProcesses bounds the processes of recordings that are read together; each takes
-	// memory until the end.
+	// MaxProcesses bounds the processes of recordings that are read together;
+	// each takes memory until the end.
 	MaxProcesses = 10_000
-	// MaxName bounds the name of a process in bytes; Android has at most 255 characters.
+	// MaxName bounds the name of a process in bytes; Android has at most 255
+	// characters.
 	MaxName = 1024
-	// MaxSeconds bounds the times of a line: the seconds of this century since 1970.
+	// MaxSeconds bounds the times of a line: the seconds of this century since
+	// 1970.
 	MaxSeconds = 4.2e9
 )
 
-// plausible refuses times that no run can have and that the clock's type, or JSON,
-// could not hold.
+// plausible rejects times that no run can have and that the clock's type, or
+// JSON, could not hold.
 func plausible(seconds ...float64) error {
 	for _, s := range seconds {
 		if math.Abs(s) > MaxSeconds {
-			return fmt.Errorf("a time of %g s", s)
+			return fmt.Errorf("invalid time %g s", s)
 		}
 	}
 	return nil
 }
 
-// AddDamage adds a line that cannot be used, with its number and the reason. It may
-// have been about any process of any device: no verdict crosses it.
+// AddDamage adds an unusable line with its number and the reason. It may have
+// been about any process of any device, so no trend crosses it.
 func (l *Ledger) AddDamage(line int, why error) {
 	l.damage.add(line, why)
 	for _, p := range l.parts {
@@ -191,7 +200,7 @@ func (l *Ledger) Accounts() []*Account {
 	return out
 }
 
-// newApps returns the apps of a device: those of a table are of all of its parts.
+// newApps returns the apps of a device; those of a table span all of its parts.
 func (l *Ledger) newApps() *apps {
 	if !l.Table {
 		return newApps(false)
@@ -202,7 +211,7 @@ func (l *Ledger) newApps() *apps {
 	return l.apps
 }
 
-// allApps are the apps of all devices.
+// allApps returns the apps of all devices.
 func (l *Ledger) allApps() []*apps {
 	if l.Table {
 		return []*apps{l.newApps()}
@@ -223,7 +232,7 @@ func (l *Ledger) Apps() []*AppSum {
 	return out
 }
 
-// AppWarnings say which apps are not judged.
+// AppWarnings returns which apps are not judged.
 func (l *Ledger) AppWarnings() []string {
 	var out []string
 	for _, s := range l.allApps() {
@@ -249,8 +258,11 @@ func (l *Ledger) Run() record.Run {
 	}
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
-		Policy: plan.Policy, Patterns: append([]string{}, plan.Processes...), Stopped: l.stopped.Text, StopReason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Overhead: l.stopped.Overhead,
-		Devices: []record.Device{}, Processes: []record.Process{}, Apps: []record.AppVerdict{}, Windows: []record.JudgedWindow{}, Checks: []record.Check{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
+		Policy: plan.Policy, Patterns: append([]string{}, plan.Processes...), Stopped: l.stopped.Text,
+		StopReason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Overhead: l.stopped.Overhead,
+		Devices: []record.Device{}, Processes: []record.Process{}, Apps: []record.AppVerdict{},
+		Windows: []record.JudgedWindow{}, Checks: []record.Check{}, Diagnoses: []record.Diagnosis{},
+		MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
 		if r.Overhead == nil {
@@ -280,7 +292,8 @@ func (l *Ledger) Run() record.Run {
 	r.Unjudged = unjudged(r)
 	var cut int
 	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d diagnoses are left out here, or what they have found: their folders have it", cut))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("%d diagnoses, or their findings, are omitted here: see their folders", cut))
 	}
 	r.Interrupted = r.Stopped == record.StoppedInterrupted || r.Stopped == record.StoppedKilled
 	r.Warnings = append(append(r.Warnings, l.headerWarnings()...), l.unseen(plan.Processes)...)
@@ -291,7 +304,7 @@ func (l *Ledger) Run() record.Run {
 	return r
 }
 
-// headerWarnings name what is wrong with the header.
+// headerWarnings returns what is wrong with the header.
 func (l *Ledger) headerWarnings() []string {
 	var out []string
 	for _, text := range l.header.Warnings {
@@ -311,7 +324,7 @@ func (l *Ledger) ended() time.Time {
 	return l.header.Started.Add(time.Duration(longest * float64(time.Second))).Round(time.Millisecond)
 }
 
-// workload is how the workload has ended, and where it was interrupted.
+// workload returns how the workload has ended, and where it was interrupted.
 func (l *Ledger) workload() *record.Workload {
 	if l.stopped.Workload == nil {
 		return nil
@@ -326,8 +339,8 @@ func (l *Ledger) workload() *record.Workload {
 	return &w
 }
 
-// unseen names the processes that were asked for and never seen. A pattern with a
-// star may well match none, as long as something was seen.
+// unseen returns a warning for each configured process that was never seen. A
+// pattern with a star may match nothing, as long as something was seen.
 func (l *Ledger) unseen(patterns []string) []string {
 	accounts := l.Accounts()
 	var out, similar []string

@@ -23,22 +23,24 @@ func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *P
 	return l.Part(device.Device)
 }
 
-// heard is what a ledger must make of lines: the detector's own calls.
-type heard struct {
+// expected is what a ledger must make of lines: the detector's own calls.
+type expected struct {
 	*detector.Detector
-	// deaf to one sort of line, so that a test shows that the sort counts.
-	deaf string
+	// without is the kind of line to ignore, so that a test shows that the kind
+	// counts.
+	without string
 }
 
-func (h heard) hear(sort string, call func(*detector.Detector)) {
-	if sort != h.deaf {
+func (h expected) add(sort string, call func(*detector.Detector)) {
+	if sort != h.without {
 		call(h.Detector)
 	}
 }
 
-// saga is a life of one process as lines and as calls, from one seed: eight hours with
-// loops, holes, changes of how it is read and restarts, with a leak in two of three.
-func saga(seed uint64, l *Part, to []heard) {
+// script is a life of one process as lines and as calls, from one seed: eight
+// hours with loops, holes, changes of the source and restarts, with a leak in
+// two of three.
+func script(seed uint64, l *Part, to []expected) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}
 	line := func(e record.Event, up time.Duration) {
@@ -50,7 +52,7 @@ func saga(seed uint64, l *Part, to []heard) {
 	}
 	all := func(sort string, call func(*detector.Detector)) {
 		for _, h := range to {
-			h.hear(sort, call)
+			h.add(sort, call)
 		}
 	}
 	up, loops, level := 100*time.Second, 0, 0.0
@@ -87,9 +89,9 @@ func saga(seed uint64, l *Part, to []heard) {
 	}
 }
 
-// A ledger is the detector fed with its lines: marks, gaps, changes and restarts
-// reach it as such, and each of them counts that the policy has a use for. Robust sees
-// by the samples how long a gap was, article does not read marks.
+// A ledger feeds the detector with its lines: marks, gaps, changes and restarts
+// reach it as such, and each of them that the policy uses matters. Robust takes
+// the length of a gap from the samples, article does not use marks.
 func TestLedgerFeedsTheDetector(t *testing.T) {
 	for _, c := range []struct {
 		policy detector.Policy
@@ -98,11 +100,11 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 		policy, without, gates, holes := c.policy, map[string]int{}, map[string]int{}, 0
 		for seed := range uint64(20) {
 			l := partOf(t, policy, record.HeaderDevice{Device: "S1", StartedUp: 100})
-			to := []heard{{detector.New(policy), ""}}
+			to := []expected{{detector.New(policy), ""}}
 			for _, sort := range []string{"mark", "gap", "level", "restart"} {
-				to = append(to, heard{detector.New(policy), sort})
+				to = append(to, expected{detector.New(policy), sort})
 			}
-			saga(seed, l, to)
+			script(seed, l, to)
 			got := l.accounts[0].Detector.Verdict()
 			gates[string(got.Gate)]++
 			for _, w := range got.Warnings {
@@ -115,14 +117,14 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 			}
 			for _, h := range to[1:] {
 				if !reflect.DeepEqual(got, h.Verdict()) {
-					without[h.deaf]++
+					without[h.without]++
 				}
 			}
 		}
 		t.Logf("%s: gates %v, %d with holes, another verdict without %v", policy.Name, gates, holes, without)
 		for _, sort := range []string{"mark", "gap", "level", "restart"} {
 			if (without[sort] > 0) != (sort != c.unused) {
-				t.Errorf("%s: %d of 20 verdicts are others without %s", policy.Name, without[sort], sort)
+				t.Errorf("%s: %d of 20 verdicts differ without %s", policy.Name, without[sort], sort)
 			}
 		}
 		if len(gates) < 2 || policy.Name == detector.PolicyRobust && holes == 0 {
@@ -131,8 +133,9 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 	}
 }
 
-// watched is the ledger of one device after four hours of processes that grow so many MB
-// an hour each on a random walk, and the detectors that the same samples were given to.
+// watched is the ledger of one device after four hours of processes that grow
+// so many MB per hour each on a random walk, and the detectors that got the
+// same samples.
 func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.Detector) {
 	r := rand.New(rand.NewPCG(uint64(len(device)), 3))
 	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: device, StartedUp: 100})
@@ -140,23 +143,28 @@ func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.
 	for i, rate := range rates {
 		alone[i] = detector.New(detector.RobustPolicy())
 		name := fmt.Sprintf("com.x%d", i) // an app of its own
-		l.AddEvent(record.Event{Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup"})
+		l.AddEvent(record.Event{
+			Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup",
+		})
 		walk := 0.0
 		for k := range 480 {
 			walk += 3 * r.NormFloat64()
 			up := 100*time.Second + time.Duration(k)*30*time.Second
 			kb := 300<<10 + int64(1024*(rate*float64(k)/120+walk))
-			l.AddSample(record.Sample{Up: up.Seconds(), T: l.Seconds(up), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
+			l.AddSample(record.Sample{
+				Up: up.Seconds(), T: l.Seconds(up), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup",
+				PSS: &kb,
+			})
 			alone[i].AddSample(detector.Sample{At: up, Bytes: kb << 10})
 		}
 	}
 	return l, alone
 }
 
-// All processes of a run are judged together, those of other devices too: each is what
-// its detector says among all of them, which for some is another word than among those
-// of its device.
-func TestAmongTheProcessesOfAllDevices(t *testing.T) {
+// All processes of a run are judged together, including those of other devices.
+// Each has the verdict of its detector among all of them, which for some
+// differs from that among those of its device.
+func TestFamilySizeOverAllDevices(t *testing.T) {
 	rates := make([]float64, 100)
 	for i := range rates {
 		rates[i] = 20 + float64(i)/2
@@ -169,12 +177,13 @@ func TestAmongTheProcessesOfAllDevices(t *testing.T) {
 	}
 	changed := 0
 	for i, d := range append(alone, others...) {
-		d.Among(len(rates))
+		d.SetFamilySize(len(rates))
 		fewer := d.Verdict().Gate
-		d.Among(600)
+		d.SetFamilySize(600)
 		got, want := run.Processes[i], d.Verdict()
 		if got.Gate != want.Gate || got.Reason != want.Because {
-			t.Errorf("%s of %s: %s, %s, want %s, %s", got.Process, got.Device, got.Gate, got.Reason, want.Gate, want.Because)
+			t.Errorf("%s of %s: %s, %s, want %s, %s", got.Process, got.Device, got.Gate, got.Reason, want.Gate,
+				want.Because)
 		}
 		if fewer != want.Gate {
 			changed++
@@ -183,5 +192,5 @@ func TestAmongTheProcessesOfAllDevices(t *testing.T) {
 	if changed == 0 {
 		t.Error("no word depends on how many there are")
 	}
-	t.Logf("%d words are others", changed)
+	t.Logf("%d words differ", changed)
 }

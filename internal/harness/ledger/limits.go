@@ -8,24 +8,24 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// limits judges how near a process is to the limits at which it dies.
+// limits judges how close a process is to the limits that kill it.
 type limits struct {
 	watch    limit.Watch
 	warnings []record.LimitWarning
 	dropped  int // warnings beyond maxLimits
-	// reasons say what could not be read.
+	// reasons are why something could not be read.
 	reasons []string
-	// javaLimit is that of the Java heap in bytes, 0 where it is not known, and
+	// javaLimit is that of the Java heap in bytes, 0 if unknown, and
 	// javaGarbage the most of the heap that a collection could free.
 	javaLimit, javaGarbage int64
-	// anonymousLimit is that of anonymous memory and swap in bytes, 0 where there is none;
-	// anonymousAssumed says that the device does not tell it.
+	// anonymousLimit is that of anonymous memory and swap in bytes, 0 if there
+	// is none; anonymousAssumed reports that it was not read from the device.
 	anonymousLimit   int64
 	anonymousAssumed bool
 }
 
-// maxLimits bounds the warnings of one process; the rules warn of each limit once or twice
-// as long as it is near.
+// maxLimits bounds the warnings of one process; the rules warn of each limit
+// once or twice while it is close.
 const maxLimits = 100
 
 func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(time.Duration) float64) {
@@ -57,15 +57,17 @@ func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(t
 	}
 }
 
-// addBreakdown judges the Java heap of a breakdown: there are more of them than readings
-// of the other limits, and a collection between two of them must be seen.
+// addBreakdown judges the Java heap of a breakdown. Breakdowns are more
+// frequent than readings of the other limits, and a collection between two of
+// them must be seen.
 func (l *limits) addBreakdown(b record.Breakdown, most bounds, up time.Duration, seconds func(time.Duration) float64) {
 	if used := within(b.JavaAlloc, most.memory); used.Known && l.javaLimit > 0 {
 		l.add(limit.JavaHeap, limit.Use{At: up, Used: used.N, Limit: l.javaLimit, Garbage: l.javaGarbage}, seconds)
 	}
 }
 
-// addSample judges the anonymous memory of a sample: there are more of them than readings of limits.
+// addSample judges the anonymous memory of a sample. Samples are more frequent
+// than readings of limits.
 func (l *limits) addSample(s record.Sample, most bounds, up time.Duration, seconds func(time.Duration) float64) {
 	if resident := within(s.RSSAnon, most.memory); resident.Known {
 		l.addAnonymous(resident.N+within(s.Swap, most.swap).N, up, seconds)
@@ -74,17 +76,21 @@ func (l *limits) addSample(s record.Sample, most bounds, up time.Duration, secon
 
 func (l *limits) addAnonymous(bytes int64, up time.Duration, seconds func(time.Duration) float64) {
 	if l.anonymousLimit > 0 {
-		l.add(limit.AnonymousMemory, limit.Use{At: up, Used: bytes, Limit: l.anonymousLimit, Assumed: l.anonymousAssumed}, seconds)
+		l.add(limit.AnonymousMemory,
+			limit.Use{At: up, Used: bytes, Limit: l.anonymousLimit, Assumed: l.anonymousAssumed}, seconds)
 	}
 }
 
 func (l *limits) add(of limit.Resource, u limit.Use, seconds func(time.Duration) float64) {
-	for _, w := range l.watch.Hear(of, u) {
+	for _, w := range l.watch.Add(of, u) {
 		if len(l.warnings) == maxLimits {
 			l.dropped++
 			continue
 		}
-		out := record.LimitWarning{T: max(0, seconds(w.At)), Resource: w.Resource.String(), Used: w.Used, Limit: w.Limit, Urgent: w.Urgent, Assumed: w.Assumed, Text: w.Text}
+		out := record.LimitWarning{
+			T: max(0, seconds(w.At)), Resource: w.Resource.String(), Used: w.Used, Limit: w.Limit, Urgent: w.Urgent,
+			Assumed: w.Assumed, Text: w.Text,
+		}
 		if w.TimeKnown {
 			out.TimeLeft = new(record.Round(w.TimeLeft.Seconds(), 0))
 		}
@@ -92,11 +98,14 @@ func (l *limits) add(of limit.Resource, u limit.Use, seconds func(time.Duration)
 	}
 }
 
-// standings are how the process stands with each limit that was seen.
+// standings returns the state of the process for each limit that was seen.
 func (l *limits) standings() []record.Standing {
 	out := []record.Standing{}
 	for _, st := range l.watch.State() {
-		s := record.Standing{Resource: st.Resource.String(), Used: st.Used, Limit: st.Limit, Exceeded: st.Exceeded, Warned: st.Warned, Assumed: st.Assumed}
+		s := record.Standing{
+			Resource: st.Resource.String(), Used: st.Used, Limit: st.Limit, Exceeded: st.Exceeded, Warned: st.Warned,
+			Assumed: st.Assumed,
+		}
 		if st.LevelKnown && finite(st.Share) {
 			s.Share = new(record.Round(st.Share, 4))
 		}

@@ -12,36 +12,37 @@ import (
 )
 
 const (
-	// fewestSettled is how many settled dumps prove a leak that has more objects in each:
-	// what an app has in flight is gone by then, and an object that is created once makes one
-	// step and not two.
+	// fewestSettled is how many settled dumps prove a leak that has more
+	// objects in each: what an app has in flight is gone by then, and an object
+	// that is created once makes one step and not two.
 	fewestSettled = 3
-	// fewestUnsettled is the same for dumps of an app in use. Objects in flight are of a
-	// random number there: five random numbers rise at every step in 1 of 120 cases, and
-	// evenly (see even) in 1 of 1,000.
+	// fewestUnsettled is the same for dumps of an app in use. Objects in flight
+	// are of a random number there: five random numbers rise at every step in 1
+	// of 120 cases, and evenly (see even) in 1 of 1,000.
 	fewestUnsettled = 5
-	// maxMarkDumps bounds the dumps of one series, maxLeaksAtMarks the leaks that it keeps, and
-	// shownLeaksAtMarks those that run.json has.
+	// maxMarkDumps bounds the dumps of one series, maxLeaksAtMarks the leaks
+	// that it keeps, and shownLeaksAtMarks those in run.json.
 	maxMarkDumps      = 500
 	maxLeaksAtMarks   = 1000
 	shownLeaksAtMarks = 100
-	// maxSeries bounds the incarnations of one process that have dumps at marks.
+	// maxSeries bounds the incarnations of one process that have dumps at
+	// marks.
 	maxSeries = 100
 )
 
-// incarnation has the dumps of one incarnation that were taken at marks.
+// incarnation holds the dumps of one incarnation that were taken at marks.
 type incarnation struct {
 	pid   int
 	dumps []record.MarkDump
 	// leaks are by their key.
 	leaks map[string]*record.LeakSeries
-	// skipped is how many leaks some dump has that are not kept, at most.
+	// skipped is the largest number of leaks of a dump that are not kept.
 	skipped int
-	// undecided says why some dump may have leaks that were not found.
+	// undecided is why some dump may have leaks that were not found.
 	undecided string
 	// growing is the first place that grew in every dump, in words.
 	growing string
-	// closed: the device has started again, and its pids begin anew.
+	// closed: the device has rebooted, and its pids are reused.
 	closed bool
 }
 
@@ -61,11 +62,15 @@ func (a *Account) addDump(d record.Diagnosis) {
 		return
 	}
 	s := a.seriesOf(d.PID)
-	if s == nil || len(s.dumps) >= maxMarkDumps || slices.ContainsFunc(s.dumps, func(x record.MarkDump) bool { return x.Folder == text.Head(d.Folder, maxText) }) {
+	if s == nil || len(s.dumps) >= maxMarkDumps ||
+		slices.ContainsFunc(s.dumps, func(x record.MarkDump) bool { return x.Folder == text.Head(d.Folder, maxText) }) {
 		return
 	}
 	at := len(s.dumps)
-	s.dumps = append(s.dumps, record.MarkDump{T: d.T, Mark: text.Head(d.Mark, maxText), Settled: d.Settled, Folder: text.Head(d.Folder, maxText)})
+	s.dumps = append(s.dumps,
+		record.MarkDump{
+			T: d.T, Mark: text.Head(d.Mark, maxText), Settled: d.Settled, Folder: text.Head(d.Folder, maxText),
+		})
 	for _, l := range s.leaks {
 		l.Counts, l.AllBytes = append(l.Counts, 0), append(l.AllBytes, 0)
 	}
@@ -78,8 +83,8 @@ func (a *Account) addDump(d record.Diagnosis) {
 	s.skipped, s.undecided = max(s.skipped, skipped), cmp.Or(s.undecided, text.Head(d.Undecided, maxText))
 }
 
-// addGrowth takes what grew in every dump of a series. It is no verdict: a cache that fills
-// grows as a leak does.
+// addGrowth adds what grew in every dump of a series. It is not a verdict: a
+// cache that fills grows like a leak.
 func (a *Account) addGrowth(d record.Diagnosis) {
 	for _, s := range a.incarnations {
 		if s.pid == d.PID && !s.closed && len(d.Findings) > 0 {
@@ -88,8 +93,8 @@ func (a *Account) addGrowth(d record.Diagnosis) {
 	}
 }
 
-// seriesOf returns the series of an incarnation, a new one where there is none yet; nil
-// where there are too many.
+// seriesOf returns the series of an incarnation, a new one if there is none;
+// nil if there are too many.
 func (a *Account) seriesOf(pid int) *incarnation {
 	for _, s := range a.incarnations {
 		if s.pid == pid && !s.closed {
@@ -105,7 +110,8 @@ func (a *Account) seriesOf(pid int) *incarnation {
 	return s
 }
 
-// add adds a leak of the dump with that number. It is false where there is no room.
+// add adds a leak of the dump with that number. It returns false if the limit
+// is reached.
 func (s *incarnation) add(at int, found record.DumpLeak) bool {
 	l := s.leaks[found.Key]
 	if l == nil {
@@ -115,13 +121,14 @@ func (s *incarnation) add(at int, found record.DumpLeak) bool {
 		l = &record.LeakSeries{Counts: make([]int64, at+1), AllBytes: make([]int64, at+1)}
 		s.leaks[found.Key] = l
 	}
-	l.DumpLeak = bounded(found) // the latest says best what it is
+	l.DumpLeak = bounded(found) // the latest describes it best
 	l.Counts[at] += max(found.Count, 0)
 	l.AllBytes[at] += max(found.Bytes, 0)
 	return true
 }
 
-// bounded is a leak whose texts are not longer than those that a responder writes.
+// bounded returns a leak whose texts are no longer than those that a responder
+// writes.
 func bounded(l record.DumpLeak) record.DumpLeak {
 	l.Key, l.Name = text.Head(l.Key, maxText), text.Head(l.Name, maxText)
 	classes := []record.ClassCount{}
@@ -166,7 +173,7 @@ func (s *incarnation) record() record.MarkSeries {
 	return out
 }
 
-// conclude sets the gate of a series and says why.
+// conclude sets the gate of a series and its reason.
 func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doubtful []string) {
 	fewest := FewestDumps(settled)
 	n := len(s.dumps)
@@ -175,11 +182,13 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doub
 	case len(grown) > 0:
 		out.Gate, out.Reason = detector.Leak, first(grown)
 	case n < fewest && out.Rising:
-		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s: more objects of %s", dumpsAtMarks(n), fewest, inUse(settled), first(doubtful))
+		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s: more objects of %s", dumpsAtMarks(n), fewest,
+			inUse(settled), first(doubtful))
 	case n < fewest:
 		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s", dumpsAtMarks(n), fewest, inUse(settled))
 	case s.skipped > 0:
-		out.Reason = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n), text.Count(s.skipped, "leak was", "leaks were"))
+		out.Reason = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n),
+			text.Count(s.skipped, "leak was", "leaks were"))
 	case len(doubtful) > 0:
 		out.Reason = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(doubtful))
 	case s.undecided != "":
@@ -188,11 +197,11 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doub
 		out.Gate, out.Reason = detector.Pass, dumpsAtMarks(n)+": no leak grew"
 	}
 	if s.growing != "" && len(grown) == 0 {
-		out.Reason += fmt.Sprintf("; %s grew in every one of them, as a cache that fills does as well", s.growing)
+		out.Reason += fmt.Sprintf("; %s grew in every one of them, consistent with a filling cache", s.growing)
 	}
 }
 
-// inUse says why more dumps are needed than of an app that is left alone.
+// inUse explains why more dumps are needed than of an idle app.
 func inUse(settled bool) string {
 	if settled {
 		return ""
@@ -202,7 +211,7 @@ func inUse(settled bool) string {
 
 func dumpsAtMarks(n int) string { return text.Count(n, "heap dump at a mark", "heap dumps at marks") }
 
-// first is the first of some texts, with the number of the others.
+// first returns the first of some texts, with the number of the others.
 func first(list []string) string {
 	if len(list) == 1 {
 		return list[0]
@@ -210,8 +219,8 @@ func first(list []string) string {
 	return fmt.Sprintf("%s, and %d more", list[0], len(list)-1)
 }
 
-// FewestDumps is how many heap dumps at marks a verdict needs: of an app that was left alone
-// before each, or of one in use.
+// FewestDumps returns how many heap dumps at marks a verdict needs, by whether
+// the app was idle before each.
 func FewestDumps(settled bool) int {
 	if settled {
 		return fewestSettled
@@ -219,8 +228,9 @@ func FewestDumps(settled bool) int {
 	return fewestUnsettled
 }
 
-// Proves reports whether objects of a leak that were counted at marks accumulate: there are
-// more of them at every mark. In an app in use they must do so evenly as well.
+// Proves reports whether objects of a leak that were counted at marks
+// accumulate: there are more of them at every mark. In an app in use they must
+// do so evenly as well.
 func Proves(counts []int64, settled bool) bool {
 	if len(counts) < FewestDumps(settled) {
 		return false
@@ -233,9 +243,9 @@ func Proves(counts []int64, settled bool) bool {
 	return least >= 1 && (settled || 2*least*steps >= rise)
 }
 
-// rises reports whether objects of a leak become more on the whole: of all pairs of marks
-// those with more objects at the later one exceed the others by three fifths (Kendall's
-// tau). An object that is created once, or random numbers, do not.
+// rises reports whether objects of a leak grow overall: of all pairs of marks
+// those with more objects at the later one exceed the others by three fifths
+// (Kendall's tau). An object that is created once, or random numbers, do not.
 func rises(counts []int64) bool {
 	pairs, sum := 0, 0
 	for i := range counts {
@@ -257,7 +267,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// seriesAtMarks are the series of the account, as run.json has them.
+// seriesAtMarks returns the series of the account for run.json.
 func (a *Account) seriesAtMarks() []record.MarkSeries {
 	out := []record.MarkSeries{}
 	for _, s := range a.incarnations {
@@ -266,8 +276,9 @@ func (a *Account) seriesAtMarks() []record.MarkSeries {
 	return out
 }
 
-// judgeAtMarks makes the verdict on a process that of its dumps at marks where they prove a
-// leak, and adds what they show to the reason where the trend cannot tell.
+// judgeAtMarks replaces the verdict on a process by that of its dumps at marks
+// if they prove a leak, and adds what they show to the reason if the trend is
+// undecided.
 func judgeAtMarks(p *record.Process) {
 	trend := p.Reason
 	for _, s := range p.AtMarks {
@@ -278,7 +289,7 @@ func judgeAtMarks(p *record.Process) {
 		case s.Gate == detector.Leak:
 			p.Gate, p.Kind, p.Reason = detector.Leak, detector.Java, s.Reason
 			if trend != "" {
-				p.Reason += "; the trend of its memory: " + trend
+				p.Reason += "; memory trend: " + trend
 			}
 			return
 		}
@@ -289,7 +300,7 @@ func judgeAtMarks(p *record.Process) {
 	p.Reason = strings.TrimPrefix(trend+"; "+p.AtMarks[len(p.AtMarks)-1].Reason, "; ")
 }
 
-// Proofs returns the leaks that the dumps at marks prove, a line each.
+// Proofs returns the leaks that the dumps at marks prove, one per line.
 func (a *Account) Proofs() []string {
 	var out []string
 	for _, s := range a.incarnations {

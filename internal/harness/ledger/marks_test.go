@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// dumpAt is the line of an analyzed heap dump at a mark, with so many objects of each leak.
+// dumpAt is the line of an analyzed heap dump at a mark, with so many objects
+// of each leak.
 func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	if leaks == nil {
 		leaks = []record.DumpLeak{}
@@ -22,11 +23,14 @@ func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 		Process: "com.x", PID: pid, Trigger: record.TriggerMark, Mark: fmt.Sprintf("loop %d", n), T: float64(n),
 		Folder: fmt.Sprintf("artifacts/com.x/%d-%d", pid, n), Analyzed: true, Settled: settled, Leaks: leaks,
 	}
-	return record.Event{T: float64(n), Up: 100 + float64(n), Event: "diagnosed", Process: "com.x", User: new(0), PID: pid, Diagnosis: &d}
+	return record.Event{
+		T: float64(n), Up: 100 + float64(n), Event: "diagnosed", Process: "com.x", User: new(0), PID: pid,
+		Diagnosis: &d,
+	}
 }
 
-// Marks have one digest whatever their numbers and how often they were set, and another one
-// where other marks were set.
+// Marks have one digest whatever their numbers and how often they were set, and
+// another one if other marks were set.
 func TestMarksDigest(t *testing.T) {
 	digest := func(marks ...string) string {
 		p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
@@ -41,7 +45,8 @@ func TestMarksDigest(t *testing.T) {
 	}
 	two := digest("loop 1", "checkout 1", "loop 2", "checkout 2")
 	for name, same := range map[string]bool{
-		digest(): false, digest("loop 1"): false, digest("loop 1", "loop 2"): false, digest("checkout 12", "loop 7", "checkout 13"): true, digest("loop#checkout", "x"): false,
+		digest(): false, digest("loop 1"): false, digest("loop 1", "loop 2"): false,
+		digest("checkout 12", "loop 7", "checkout 13"): true, digest("loop#checkout", "x"): false,
 	} {
 		if (name == two) != same || name != "" && len(name) != 64 {
 			t.Errorf("%q and %q", name, two)
@@ -56,7 +61,7 @@ func screens(n int64) record.DumpLeak {
 	return record.DumpLeak{Key: "k1", Name: "DetailActivity, held by Tracker.sScreens", Count: n, Bytes: 1000 * n}
 }
 
-// accountOf is the account of a process about which those lines are written.
+// accountOf is the account of a process with those lines.
 func accountOf(t *testing.T, lines ...record.Event) *Account {
 	t.Helper()
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
@@ -90,35 +95,61 @@ func TestDumpsAtMarks(t *testing.T) {
 	skipped[1].Diagnosis.LeaksOmitted = 3
 	undecided := dumps(true, 5, 5, 5)
 	undecided[1].Diagnosis.Undecided = "the dump is truncated"
-	grows := append(dumps(true, 5, 5, 5), record.Event{Event: "diagnosed", Process: "com.x", User: new(0), PID: 7, T: 9, Up: 109, Diagnosis: &record.Diagnosis{
-		PID: 7, Trigger: record.TriggerMarks, Folder: "f", Findings: []record.Finding{{Type: "growing", Name: "ImageCache.map (HashMap)"}}}})
+	grows := append(dumps(true, 5, 5, 5),
+		record.Event{
+			Event: "diagnosed", Process: "com.x", User: new(0), PID: 7, T: 9, Up: 109, Diagnosis: &record.Diagnosis{
+				PID: 7, Trigger: record.TriggerMarks, Folder: "f",
+				Findings: []record.Finding{{Type: "growing", Name: "ImageCache.map (HashMap)"}}}})
 	again := dumps(true, 1, 2, 3)
-	again[2].Diagnosis.Folder = again[1].Diagnosis.Folder // the same dump, told twice
-	restarted := append(dumps(true, 1, 2), dumpAt(8, 3, true, screens(1)), dumpAt(8, 4, true, screens(2)), dumpAt(8, 5, true, screens(3)))
+	again[2].Diagnosis.Folder = again[1].Diagnosis.Folder // the same dump, reported twice
+	restarted := append(dumps(true, 1, 2), dumpAt(8, 3, true, screens(1)), dumpAt(8, 4, true, screens(2)),
+		dumpAt(8, 5, true, screens(3)))
 	for name, c := range map[string]struct {
 		lines []record.Event
 		gate  detector.Gate
 		says  string
 	}{
-		"at every mark":                {dumps(true, 15, 17, 19), detector.Leak, "DetailActivity, held by Tracker.sScreens: 15, 17, 19 objects at marks"},
-		"from none":                    {dumps(true, -1, 1, 2), detector.Leak, "0, 1, 2"},
-		"not settled, evenly":          {dumps(false, 15, 17, 19, 21, 23), detector.Leak, "15, 17, 19, 21, 23"},
-		"not settled, too few":         {dumps(false, 15, 17, 19, 21), detector.Inconclusive, "4 heap dumps at marks; a verdict needs 5, because the app was in use: more objects of DetailActivity"},
-		"not settled, unevenly":        {dumps(false, 1, 2, 12, 13, 30), detector.Inconclusive, "more objects, but not at every mark"},
-		"settled, unevenly":            {dumps(true, 1, 2, 12, 13, 30), detector.Leak, "1, 2, 12, 13, 30"},
-		"one dump":                     {dumps(true, 15), detector.Inconclusive, "1 heap dump at a mark; a verdict needs 3"},
-		"a screen that is held once":   {dumps(true, -1, 1, 1, 1), detector.Pass, "4 heap dumps at marks: no leak grew"},
-		"steady":                       {dumps(true, 5, 5, 5), detector.Pass, "no leak grew"},
-		"nothing":                      {dumps(true, -1, -1, -1), detector.Pass, "no leak grew"},
-		"it fell":                      {dumps(true, 9, 5, 1), detector.Pass, "no leak grew"},
-		"one mark without":             {dumps(true, 2, 4, 6, 6, 8, 10), detector.Inconclusive, "more objects, but not at every mark, of DetailActivity, held by Tracker.sScreens: 2, 4, 6, 6, 8, 10"},
-		"a leak of a library":          {library, detector.Pass, "no leak grew"},
-		"leaks that are not listed":    {skipped, detector.Inconclusive, "3 leaks were not compared"},
-		"not to be ruled out":          {undecided, detector.Inconclusive, "leaks cannot be ruled out: the dump is truncated"},
-		"a cache that fills":           {grows, detector.Pass, "no leak grew; ImageCache.map (HashMap) grew in every one of them, as a cache"},
-		"one dump told twice":          {again, detector.Inconclusive, "2 heap dumps at marks; a verdict needs 3"},
-		"proved after a restart":       {restarted, detector.Leak, "1, 2, 3 objects"},
-		"some settled and some not":    {append(dumps(true, 1, 2), dumpAt(7, 9, false, screens(3))), detector.Inconclusive, "needs 5"},
+		"at every mark": {
+			dumps(true, 15, 17, 19), detector.Leak,
+			"DetailActivity, held by Tracker.sScreens: 15, 17, 19 objects at marks",
+		},
+		"from none":           {dumps(true, -1, 1, 2), detector.Leak, "0, 1, 2"},
+		"not settled, evenly": {dumps(false, 15, 17, 19, 21, 23), detector.Leak, "15, 17, 19, 21, 23"},
+		"not settled, too few": {
+			dumps(false, 15, 17, 19, 21), detector.Inconclusive,
+			"4 heap dumps at marks; a verdict needs 5, because the app was in use: more objects of DetailActivity",
+		},
+		"not settled, unevenly": {
+			dumps(false, 1, 2, 12, 13, 30), detector.Inconclusive, "more objects, but not at every mark",
+		},
+		"settled, unevenly": {dumps(true, 1, 2, 12, 13, 30), detector.Leak, "1, 2, 12, 13, 30"},
+		"one dump": {
+			dumps(true, 15), detector.Inconclusive, "1 heap dump at a mark; a verdict needs 3",
+		},
+		"a screen that is held once": {
+			dumps(true, -1, 1, 1, 1), detector.Pass, "4 heap dumps at marks: no leak grew",
+		},
+		"steady":  {dumps(true, 5, 5, 5), detector.Pass, "no leak grew"},
+		"nothing": {dumps(true, -1, -1, -1), detector.Pass, "no leak grew"},
+		"it fell": {dumps(true, 9, 5, 1), detector.Pass, "no leak grew"},
+		"one mark without": {
+			dumps(true, 2, 4, 6, 6, 8, 10), detector.Inconclusive,
+			"more objects, but not at every mark, of DetailActivity, held by Tracker.sScreens: 2, 4, 6, 6, 8, 10",
+		},
+		"a leak of a library":       {library, detector.Pass, "no leak grew"},
+		"leaks that are not listed": {skipped, detector.Inconclusive, "3 leaks were not compared"},
+		"cannot be ruled out": {
+			undecided, detector.Inconclusive, "leaks cannot be ruled out: the dump is truncated",
+		},
+		"a cache that fills": {
+			grows, detector.Pass,
+			"no leak grew; ImageCache.map (HashMap) grew in every one of them, consistent with a filling cache",
+		},
+		"one dump reported twice": {again, detector.Inconclusive, "2 heap dumps at marks; a verdict needs 3"},
+		"proved after a restart":  {restarted, detector.Leak, "1, 2, 3 objects"},
+		"some settled and some not": {
+			append(dumps(true, 1, 2), dumpAt(7, 9, false, screens(3))), detector.Inconclusive, "needs 5",
+		},
 		"a leak that comes at the end": {dumps(true, -1, -1, -1, -1, 30), detector.Pass, "no leak grew"},
 	} {
 		p := accountOf(t, c.lines...).Record(1)
@@ -129,16 +160,19 @@ func TestDumpsAtMarks(t *testing.T) {
 		if last.Rising != (c.gate == detector.Inconclusive && strings.Contains(last.Reason, "more objects")) {
 			t.Errorf("%s: rising is %v: %s", name, last.Rising, last.Reason)
 		}
-		if leak := c.gate == detector.Leak; leak != (p.Gate == detector.Leak) || leak && p.Kind != detector.Java || !strings.Contains(p.Reason, c.says) {
+		if leak := c.gate == detector.Leak; leak != (p.Gate == detector.Leak) || leak && p.Kind != detector.Java ||
+			!strings.Contains(p.Reason, c.says) {
 			t.Errorf("%s: the process is %s, %s: %s", name, p.Gate, p.Kind, p.Reason)
 		}
 	}
 }
 
-// A leak that is proved before the app restarts stays proved, and pids that come again after
-// a reboot are others.
+// A leak that is proved before the app restarts stays proved, and pids that
+// come again after a reboot are other processes.
 func TestDumpsOverRestarts(t *testing.T) {
-	first := []record.Event{dumpAt(7, 1, true, screens(1)), dumpAt(7, 2, true, screens(2)), dumpAt(7, 3, true, screens(3))}
+	first := []record.Event{
+		dumpAt(7, 1, true, screens(1)), dumpAt(7, 2, true, screens(2)), dumpAt(7, 3, true, screens(3)),
+	}
 	restart := record.Event{Event: "restart", T: 4, Up: 104, Process: "com.x", User: new(0), PID: 8}
 	p := accountOf(t, append(first, restart, dumpAt(8, 5, true), dumpAt(8, 6, true), dumpAt(8, 7, true))...).Record(1)
 	if p.Gate != detector.Leak || len(p.AtMarks) != 2 || p.AtMarks[1].Gate != detector.Pass {
@@ -151,10 +185,11 @@ func TestDumpsOverRestarts(t *testing.T) {
 	}
 }
 
-// Counts at random are not taken for a leak: in an app in use in at most 2 of 1,000 runs for
-// each kind of object in flight, and what accumulates always is. The first is what the
-// spacings of sorted random numbers say: 1/n! of them rise, and of those the least step is
-// half of the mean one with the probability 2^-(n-2).
+// Random counts are not mistaken for a leak: in an app in use in at most 2 of
+// 1,000 runs for each kind of object in flight, and accumulation always is one.
+// The first follows from the spacings of sorted random numbers: 1/n! of them
+// rise, and of those the least step is half of the mean one with the
+// probability 2^-(n-2).
 func TestProvesRandomCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const draws = 200_000
@@ -221,13 +256,14 @@ func TestRises(t *testing.T) {
 	}
 }
 
-// What the lines of a hostile file say of dumps is bounded, and judged without a panic.
+// Dump lines of a hostile file are bounded, and judged without a panic.
 func TestDumpsAreBounded(t *testing.T) {
 	var lines []record.Event
 	for n := range maxMarkDumps + 50 {
 		e := dumpAt(7, n, true)
 		for k := range 3 {
-			e.Diagnosis.Leaks = append(e.Diagnosis.Leaks, record.DumpLeak{Key: fmt.Sprint(n, k), Name: "\x1b[2J", Count: -1 << 62, Bytes: 1 << 62})
+			e.Diagnosis.Leaks = append(e.Diagnosis.Leaks,
+				record.DumpLeak{Key: fmt.Sprint(n, k), Name: "\x1b[2J", Count: -1 << 62, Bytes: 1 << 62})
 		}
 		lines = append(lines, e)
 	}
@@ -235,8 +271,10 @@ func TestDumpsAreBounded(t *testing.T) {
 		lines = append(lines, dumpAt(100+pid, 1, true))
 	}
 	p := accountOf(t, lines...).Record(1)
-	if len(p.AtMarks) != maxSeries || len(p.AtMarks[0].Dumps) != maxMarkDumps || len(p.AtMarks[0].Leaks) != shownLeaksAtMarks || p.AtMarks[0].LeaksOmitted == 0 || p.Gate == detector.Leak {
-		t.Errorf("%d series, %d dumps, %d leaks, %d skipped, %s", len(p.AtMarks), len(p.AtMarks[0].Dumps), len(p.AtMarks[0].Leaks), p.AtMarks[0].LeaksOmitted, p.Gate)
+	if len(p.AtMarks) != maxSeries || len(p.AtMarks[0].Dumps) != maxMarkDumps ||
+		len(p.AtMarks[0].Leaks) != shownLeaksAtMarks || p.AtMarks[0].LeaksOmitted == 0 || p.Gate == detector.Leak {
+		t.Errorf("%d series, %d dumps, %d leaks, %d skipped, %s", len(p.AtMarks), len(p.AtMarks[0].Dumps),
+			len(p.AtMarks[0].Leaks), p.AtMarks[0].LeaksOmitted, p.Gate)
 	}
 	text, err := json.Marshal(p)
 	if err != nil || len(text) > 1<<20 {
@@ -244,21 +282,28 @@ func TestDumpsAreBounded(t *testing.T) {
 	}
 	var back record.Process
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back.AtMarks, p.AtMarks) {
-		t.Errorf("the series is another after a round trip: %v", err)
+		t.Errorf("the series differs after a round trip: %v", err)
 	}
 }
 
-// Missing heap dumps, of a process and of none, are in the record and decide where nothing
-// else does.
+// Missing heap dumps, of a process and of none, are in the record and decide if
+// nothing else does.
 func TestMissingEvidence(t *testing.T) {
-	l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1"}}, Plan: &record.Plan{Policy: "robust", Assert: record.AssertEnd}, Started: time.Unix(0, 0)}, detector.DefaultPolicy())
+	l,
+		err := New(record.Header{
+		Devices: []record.HeaderDevice{{Device: "S1"}}, Plan: &record.Plan{Policy: "robust", Assert: record.AssertEnd},
+		Started: time.Unix(0, 0),
+	}, detector.DefaultPolicy())
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := []record.Event{
 		{Event: "found", Device: "S1", Process: "com.x", User: new(0), PID: 7},
 		{Event: "missing", Device: "S1", T: 9, Up: 9, Mark: "loop 1", Text: "no process was running"},
-		{Event: "missing", Device: "S1", T: 5, Up: 5, Process: "com.x", User: new(0), PID: 7, Text: "the process had ended before"},
+		{
+			Event: "missing", Device: "S1", T: 5, Up: 5, Process: "com.x", User: new(0), PID: 7,
+			Text: "the process had ended before",
+		},
 		{Event: "stopped", Text: record.StoppedDuration},
 	}
 	for _, e := range lines {
@@ -281,14 +326,19 @@ func TestObjectCounts(t *testing.T) {
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
 	count := func(at float64, pid int, activities int64) {
-		p.AddSample(record.Sample{T: at, Up: 100 + at, Process: "com.x", PID: pid, Source: "dumpsys", Breakdown: &record.Breakdown{Objects: map[string]int64{"Activities": activities, "Views": 80}}})
+		p.AddSample(record.Sample{
+			T: at, Up: 100 + at, Process: "com.x", PID: pid, Source: "dumpsys",
+			Breakdown: &record.Breakdown{Objects: map[string]int64{"Activities": activities, "Views": 80}},
+		})
 	}
 	count(1, 7, 30)
 	p.AddEvent(record.Event{Event: "restart", T: 2, Up: 102, Process: "com.x", User: new(0), PID: 8})
 	for i, n := range []int64{1, 9, 4} {
 		count(float64(3+i), 8, n)
 	}
-	want := []record.ObjectCount{{Name: "Activities", First: 1, Max: 9, Last: 4}, {Name: "Views", First: 80, Max: 80, Last: 80}}
+	want := []record.ObjectCount{
+		{Name: "Activities", First: 1, Max: 9, Last: 4}, {Name: "Views", First: 80, Max: 80, Last: 80},
+	}
 	if got := p.accounts[0].Record(1).Objects; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}

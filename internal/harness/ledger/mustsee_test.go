@@ -8,12 +8,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What a pass must rule out is in the plan of the run, and counts for every process and window.
+// What a pass must rule out is in the plan of the run, and applies to every
+// process and window.
 func TestMustSee(t *testing.T) {
 	gates := func(rate float64) (detector.Gate, detector.Gate, string) {
 		plan := record.Plan{Assert: record.AssertEnd, MustSee: rate}
 		plan.SetPolicy(detector.RobustPolicy())
-		l, err := New(record.Header{Plan: &plan, Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}}, detector.RobustPolicy())
+		l,
+			err := New(record.Header{Plan: &plan, Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+			detector.RobustPolicy())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,12 +24,16 @@ func TestMustSee(t *testing.T) {
 		p.AddEvent(record.Event{Event: "window", Text: "test", Window: 1, Up: 100})
 		for i := range 240 {
 			kb, at := int64(200<<10+i%7*300), 30*float64(i)
-			p.AddSample(record.Sample{T: at, Up: at + 100, Process: "com.x", PID: 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
+			p.AddSample(record.Sample{
+				T: at, Up: at + 100, Process: "com.x", PID: 1, Start: 1, Source: "smaps_rollup", PSS: &kb,
+			})
 		}
 		r := l.Run()
 		return r.Processes[0].Gate, r.Windows[0].Processes[0].Gate, r.Processes[0].Reason
 	}
-	for rate, want := range map[float64]detector.Gate{0: "pass", 1000: "pass", 1: "inconclusive", -1: "pass", 1e300: "pass"} {
+	for rate, want := range map[float64]detector.Gate{
+		0: "pass", 1000: "pass", 1: "inconclusive", -1: "pass", 1e300: "pass",
+	} {
 		gate, window, because := gates(rate)
 		if gate != want || window != want {
 			t.Errorf("%v MB/h: %s, its window %s, want %s: %s", rate, gate, window, want, because)

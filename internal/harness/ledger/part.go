@@ -38,10 +38,10 @@ type Part struct {
 	skippedChecks int
 	usage         record.Usage
 	own           *record.Overhead // of all devices together
-	// lost says why the device's part ended early.
+	// lost is why the device's part ended early.
 	lost string
-	// extended is t_s at which the run would have ended without a suspicion, extendedBecause the
-	// first suspicion.
+	// extended is t_s at which the run would have ended without a suspicion,
+	// extendedBecause the first suspicion.
 	extended        *float64
 	extendedBecause string
 	// dropped is t_s at which the device dropped the workload's command.
@@ -49,17 +49,19 @@ type Part struct {
 	load    workloads
 	// builds are those of the apps.
 	builds []record.AppBuild
-	// similar are names like those that are watched, of processes that ran.
+	// similar are names of running processes that resemble the watched ones.
 	similar []string
-	// marks counts those on the device, markTexts has their different texts without numbers.
+	// marks counts those on the device, markTexts has their different texts
+	// without numbers.
 	marks     int
 	markTexts map[string]bool
-	// skippedMarks counts the marks, skippedEvents the other events of the workload, that came too
-	// fast to be recorded.
+	// skippedMarks counts the marks, skippedEvents the other events of the
+	// workload, that came too fast to be recorded.
 	skippedMarks, skippedEvents int
-	// missing are heap dumps of no process: none ran at the mark.
+	// missing are heap dumps without a process: none ran at the mark.
 	missing []record.MissingEvidence
-	// missingLines: lines are missing before the next one. damaged: some were missing.
+	// missingLines: lines are missing before the next one. damaged: some were
+	// missing.
 	missingLines, damaged bool
 }
 
@@ -68,11 +70,15 @@ func newPart(of *Ledger, header record.HeaderDevice) *Part {
 	if header.TimeScale <= 0 {
 		header.TimeScale = 1
 	}
-	return &Part{of: of, header: header, bounds: boundsOf(header), byKey: map[capture.Key]*Account{}, apps: of.newApps(), begun: up, up: up}
+	return &Part{
+		of: of, header: header, bounds: boundsOf(header), byKey: map[capture.Key]*Account{}, apps: of.newApps(),
+		begun: up, up: up,
+	}
 }
 
-// clockOf is seconds of a line as the device's clock, which counts hundredths of
-// a second (/proc/uptime): whole milliseconds bring back exactly what was read.
+// clockOf converts seconds of a line to the device's clock, which counts
+// hundredths of a second (/proc/uptime), so whole milliseconds restore exactly
+// what was read.
 func clockOf(seconds float64) time.Duration {
 	return time.Duration(math.Round(seconds*1000)) * time.Millisecond
 }
@@ -80,20 +86,21 @@ func clockOf(seconds float64) time.Duration {
 // Up returns the device's clock at its latest line.
 func (p *Part) Up() time.Duration { return p.up }
 
-// Advance notes that the device's clock has shown up.
+// Advance records that the device's clock has shown up.
 func (p *Part) Advance(up time.Duration) { p.up = max(p.up, up) }
 
-// Seconds returns a moment of the device's clock as t_s, seconds since the run began.
+// Seconds returns a time of the device's clock as t_s, seconds since the run
+// began.
 func (p *Part) Seconds(up time.Duration) float64 { return record.Round((up - p.begun).Seconds(), 3) }
 
-// At returns the device's clock at the moment t after the run began.
+// At returns the device's clock at t after the run began.
 func (p *Part) At(t time.Duration) time.Duration { return p.begun + t }
 
 // Open returns the account of a process, a new one if there is none.
 func (p *Part) Open(process capture.Process) *Account {
 	a := p.byKey[process.Key()]
 	if a == nil {
-		// The line that said how it is read may be missing.
+		// The line that set how it is read may be missing.
 		a = &Account{Process: process, Detector: detector.New(p.of.policy), part: p, unsure: p.damaged}
 		a.Detector.SetMustSee(p.of.mustSee())
 		p.byKey[process.Key()] = a
@@ -105,8 +112,8 @@ func (p *Part) Open(process capture.Process) *Account {
 	return a
 }
 
-// Entry is one transition of the machine of one process. One that leads nowhere is
-// a jump of the memory.
+// Entry is one transition of the machine of one process. One with equal states
+// is a jump of the memory.
 type Entry struct {
 	Of *Account
 	record.Transition
@@ -125,8 +132,8 @@ func (p *Part) AddSample(s record.Sample) []Entry {
 	return append(entries, p.entries(a, a.addSample(s, up))...)
 }
 
-// AddEvent adds one event and returns the resulting entries. Transitions and jumps
-// are events too; they follow from the others and are ignored.
+// AddEvent adds one event and returns the resulting entries. Transitions and
+// jumps are events too, but are ignored because they follow from the others.
 func (p *Part) AddEvent(e record.Event) []Entry {
 	up := clockOf(e.Up)
 	var entries []Entry
@@ -142,11 +149,11 @@ func (p *Part) AddEvent(e record.Event) []Entry {
 		return entries // of another version, with an unknown meaning
 	}
 	a := p.Open(process)
-	p.passOn(e, process.Key())
+	p.forward(e, process.Key())
 	return append(entries, p.entries(a, a.addEvent(e, up))...)
 }
 
-// processOf is the process that an event is about.
+// processOf returns the process of an event.
 func processOf(e record.Event) capture.Process {
 	p := capture.Process{Name: e.Process, PID: e.PID, Start: e.Start}
 	if e.User != nil {
@@ -192,12 +199,15 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		}
 	case "missing":
 		if len(p.missing) < maxMissing {
-			p.missing = append(p.missing, record.MissingEvidence{Device: p.header.Device, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText)})
+			p.missing = append(p.missing,
+				record.MissingEvidence{
+					Device: p.header.Device, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText),
+				})
 		}
 	case "marks_skipped":
-		p.skippedMarks = added(p.skippedMarks, e.Count)
+		p.skippedMarks = addCount(p.skippedMarks, e.Count)
 	case "events_skipped":
-		p.skippedEvents = added(p.skippedEvents, e.Count)
+		p.skippedEvents = addCount(p.skippedEvents, e.Count)
 	case "reboot":
 		return p.reboot(e.T, up)
 	case "mark":
@@ -212,8 +222,8 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 	return nil
 }
 
-// reboot takes the device's new clock, which shows up at a moment of the run: nothing
-// before it is compared with anything after.
+// reboot takes the device's new clock, which shows up at a time of the run.
+// Nothing before it is compared with anything after.
 func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	p.missingLines = false
 	p.begun, p.up = up-clockOf(t), up
@@ -226,12 +236,13 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}
-	p.load.up = up // of whatever runs on the new clock
+	p.load.up = up // whatever runs is on the new clock
 	p.apps.reboot(up)
 	return out
 }
 
-// entries records the transitions of an account's machine, on the time axis of the run.
+// entries records the transitions of an account's machine, on the time axis of
+// the run.
 func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	var out []Entry
 	for _, t := range machine {
@@ -268,22 +279,28 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 // maxSkipped bounds a count of skipped lines.
 const maxSkipped = 1 << 40
 
-// added is a count of skipped lines with more of them. What the line says may be damaged.
-func added(n int, more int64) int {
+// addCount adds to a count of skipped lines. The number on the line may be
+// damaged.
+func addCount(n int, more int64) int {
 	if more < 0 || more > maxSkipped-int64(n) {
 		return n
 	}
 	return n + int(more)
 }
 
-// skipWarnings say what is not in the record because the workload was too fast.
+// skipWarnings returns what is not in the record because the workload was too
+// fast.
 func (p *Part) skipWarnings() []string {
 	var out []string
 	if n := p.skippedMarks; n > 0 {
-		out = append(out, fmt.Sprintf("device %s: %s skipped because they came too fast: nothing was counted or dumped at marks meanwhile; set one mark in each loop", p.header.Device, text.Count(n, "mark was", "marks were")))
+		out = append(out,
+			fmt.Sprintf("device %s: %s skipped because they came too fast, without counts or dumps; set one mark in "+
+				"each loop", p.header.Device, text.Count(n, "mark was", "marks were")))
 	}
 	if n := p.skippedEvents; n > 0 {
-		out = append(out, fmt.Sprintf("device %s: %s skipped because they came too fast: crashes and ANRs that the workload reported may be among them", p.header.Device, text.Count(n, "event of the workload was", "events of the workload were")))
+		out = append(out,
+			fmt.Sprintf("device %s: %s skipped because they came too fast; they may include crashes and ANRs",
+				p.header.Device, text.Count(n, "event of the workload was", "events of the workload were")))
 	}
 	return out
 }
@@ -303,7 +320,7 @@ func (p *Part) marksDigest() string {
 // maxBuilds bounds the apps of one device whose builds are recorded.
 const maxBuilds = 100
 
-// addBuild takes the build of an app, the latest of each.
+// addBuild records the build of an app, the latest of each.
 func (p *Part) addBuild(b *record.AppBuild) {
 	if b == nil {
 		return
@@ -317,7 +334,7 @@ func (p *Part) addBuild(b *record.AppBuild) {
 	}
 }
 
-// maxChecks bounds the checks of one device that run.json has.
+// maxChecks bounds the checks of one device in run.json.
 const maxChecks = 20_000
 
 func (p *Part) addCheck(c *record.Check) {
@@ -330,18 +347,21 @@ func (p *Part) addCheck(c *record.Check) {
 	}
 }
 
-// checkWarnings say which checks are not in the record.
+// checkWarnings returns which checks are not in the record.
 func (p *Part) checkWarnings() []string {
 	if p.skippedChecks == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("device %s: %s in %s alone: the record has %d", p.header.Device, text.Plural(p.skippedChecks, "check is", "checks are"), record.SamplesName, maxChecks)}
+	return []string{
+		fmt.Sprintf("device %s: %s only in %s: the record has %d", p.header.Device,
+			text.Plural(p.skippedChecks, "check is", "checks are"), record.SamplesName, maxChecks),
+	}
 }
 
-// maxSimilar bounds the similar names that a warning has.
+// maxSimilar bounds the similar names of a warning.
 const maxSimilar = 5
 
-// device is the device as run.json has it.
+// device returns the device for run.json.
 func (p *Part) device() record.Device {
 	usage := p.usage
 	usage.Apps = nil
@@ -349,7 +369,8 @@ func (p *Part) device() record.Device {
 		WorkloadEnded: p.workloadEnded(),
 		Device:        p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
 		StartedUp: p.header.StartedUp, Duration: p.last, Error: p.lost, Usage: usage,
-		ABI: p.header.ABI, Fingerprint: p.header.Fingerprint, Emulator: p.header.Emulator, HeapLimit: p.header.HeapLimit, Builds: p.builds,
+		ABI: p.header.ABI, Fingerprint: p.header.Fingerprint, Emulator: p.header.Emulator,
+		HeapLimit: p.header.HeapLimit, Builds: p.builds,
 		Marks: p.marks + p.skippedMarks, MarksSkipped: p.skippedMarks, MarksDigest: p.marksDigest(),
 	}
 }

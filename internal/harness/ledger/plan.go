@@ -9,19 +9,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// PolicyOf returns the policy that the run with this header had. There is no default.
+// PolicyOf returns the policy of the run with this header. There is no default.
 func PolicyOf(h record.Header) (detector.Policy, error) {
 	if h.Plan == nil || h.Plan.Policy == "" {
-		return detector.Policy{}, errors.New("use the policy of the run: the plan of its header names none")
+		return detector.Policy{}, errors.New("read the policy of the run: the plan of its header has none")
 	}
 	policy := h.Plan.DetectorPolicy()
 	if err := policy.Validate(); err != nil {
-		return detector.Policy{}, fmt.Errorf("use the policy of the run: %w", err)
+		return detector.Policy{}, fmt.Errorf("read the policy of the run: %w", err)
 	}
 	return policy, nil
 }
 
-// headerError is a header that cannot be used.
+// headerError is an unusable header.
 func headerError(h record.Header, err error) error {
 	because := ""
 	if len(h.Warnings) > 0 {

@@ -6,21 +6,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// fewestReadings is how many readings without SwapPss show that the kernel has none: it came with
-// Linux 4.3, and a single one may lack a line.
+// fewestReadings is how many readings without SwapPss show that the kernel has
+// none. It came with Linux 4.3, and a single reading may lack a line.
 const fewestReadings = 3
 
-// swapless tells whether swapped memory is missing in the readings of a process.
+// swapless reports whether swapped memory is missing in the readings of a
+// process.
 type swapless struct {
-	// readings without SwapPss, in a row; with says that one had it.
+	// consecutive readings without SwapPss; with reports that one had it.
 	readings int
 	with     bool
 	// lacking: dumpsys prints a total that lacks the swapped memory.
 	lacking bool
 }
 
-// addSwap learns from a sample whether the device swaps, and whether the readings of this process
-// show it.
+// addSwap records from a sample whether the device swaps, and whether the
+// readings of this process include it.
 func (a *Account) addSwap(s record.Sample) {
 	switch b := s.Breakdown; {
 	case b != nil:
@@ -39,20 +40,22 @@ func (a *Account) addSwap(s record.Sample) {
 
 func positive(kb *int64) bool { return kb != nil && *kb > 0 }
 
-// quantity is what the samples of the process measure. A device that has never swapped lacks nothing.
+// quantity returns what the samples of the process measure. A device that has
+// never swapped lacks nothing.
 func (a *Account) quantity() detector.Quantity {
 	switch {
 	case a.source == capture.Status:
 		return detector.Anonymous
 	case !a.part.swaps:
 		return detector.WholeMemory
-	case a.source == capture.Dumpsys && a.swap.lacking, a.source != capture.Dumpsys && !a.swap.with && a.swap.readings >= fewestReadings:
+	case a.source == capture.Dumpsys && a.swap.lacking, a.source != capture.Dumpsys && !a.swap.with &&
+		a.swap.readings >= fewestReadings:
 		return detector.WithoutSwap
 	}
 	return detector.WholeMemory
 }
 
-// setQuantity tells the detector what its samples measure, where that has changed.
+// setQuantity sets the detector's quantity if it has changed.
 func (a *Account) setQuantity() {
 	if q := a.quantity(); q != a.measured {
 		a.measured = q

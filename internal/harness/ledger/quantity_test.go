@@ -7,14 +7,17 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What the samples of a process measure follows from how it is read, and from whether the device was
-// ever seen to swap.
+// What the samples of a process measure follows from how it is read, and from
+// whether the device was ever seen to swap.
 func TestQuantity(t *testing.T) {
 	pss := func(source string, swap *int64) record.Sample {
 		return record.Sample{Source: source, PSS: new(int64(1000)), SwapPSS: swap}
 	}
 	breakdown := func(swap int64, inTotal bool) record.Sample {
-		return record.Sample{Source: "dumpsys", Breakdown: &record.Breakdown{TotalPSS: new(int64(1000)), SwapPSS: &swap, SwapInTotal: &inTotal}}
+		return record.Sample{
+			Source:    "dumpsys",
+			Breakdown: &record.Breakdown{TotalPSS: new(int64(1000)), SwapPSS: &swap, SwapInTotal: &inTotal},
+		}
 	}
 	status := record.Sample{Source: "status", RSSAnon: new(int64(1000)), Swap: new(int64(50))}
 	bare := pss("smaps_rollup", nil)
@@ -23,12 +26,23 @@ func TestQuantity(t *testing.T) {
 		lines  []record.Sample
 		want   detector.Quantity
 	}{
-		"Pss and SwapPss":                   {"smaps_rollup", []record.Sample{pss("smaps_rollup", new(int64(5))), pss("smaps_rollup", new(int64(5)))}, detector.WholeMemory},
-		"no SwapPss, no swap seen":          {"smaps", []record.Sample{bare, bare, bare, bare}, detector.WholeMemory},
-		"no SwapPss, and the device swaps":  {"smaps", []record.Sample{bare, bare, breakdown(7, false), bare}, detector.WithoutSwap},
-		"too few readings":                  {"smaps", []record.Sample{breakdown(7, false), bare, bare}, detector.WholeMemory},
-		"one reading lacks the line":        {"smaps", []record.Sample{pss("smaps", new(int64(5))), bare, bare, bare}, detector.WholeMemory},
-		"a device that swapped nothing":     {"smaps", []record.Sample{breakdown(0, false), bare, bare, bare}, detector.WholeMemory},
+		"Pss and SwapPss": {
+			"smaps_rollup", []record.Sample{pss("smaps_rollup", new(int64(5))), pss("smaps_rollup", new(int64(5)))},
+			detector.WholeMemory,
+		},
+		"no SwapPss, no swap seen": {"smaps", []record.Sample{bare, bare, bare, bare}, detector.WholeMemory},
+		"no SwapPss, and the device swaps": {
+			"smaps", []record.Sample{bare, bare, breakdown(7, false), bare}, detector.WithoutSwap,
+		},
+		"too few readings": {
+			"smaps", []record.Sample{breakdown(7, false), bare, bare}, detector.WholeMemory,
+		},
+		"one reading lacks the line": {
+			"smaps", []record.Sample{pss("smaps", new(int64(5))), bare, bare, bare}, detector.WholeMemory,
+		},
+		"a device that swapped nothing": {
+			"smaps", []record.Sample{breakdown(0, false), bare, bare, bare}, detector.WholeMemory,
+		},
 		"RssAnon":                           {"status", []record.Sample{status}, detector.Anonymous},
 		"dumpsys with the swap":             {"dumpsys", []record.Sample{breakdown(7, true)}, detector.WholeMemory},
 		"dumpsys without the swap":          {"dumpsys", []record.Sample{breakdown(7, false)}, detector.WithoutSwap},
@@ -48,12 +62,15 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// What one process shows of the device's swap counts for all others, and another level is another
-// quantity.
-func TestQuantityOfOthers(t *testing.T) {
+// What one process shows of the device's swap applies to all others, and
+// another level is another quantity.
+func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r := newRounds(t)
 	bare := func(name string) {
-		r.AddSample(record.Sample{T: r.Seconds(r.up), Up: r.up.Seconds(), Process: name, PID: 1, Start: 1, Source: "smaps", PSS: new(int64(1000))})
+		r.AddSample(record.Sample{
+			T: r.Seconds(r.up), Up: r.up.Seconds(), Process: name, PID: 1, Start: 1, Source: "smaps",
+			PSS: new(int64(1000)),
+		})
 	}
 	r.source = "smaps"
 	r.event("found", shop)
@@ -65,7 +82,10 @@ func TestQuantityOfOthers(t *testing.T) {
 	if a.measured != detector.WholeMemory {
 		t.Fatalf("%d before anything is known of swap", a.measured)
 	}
-	r.AddSample(record.Sample{T: r.Seconds(r.up), Up: r.up.Seconds(), Process: remote, PID: 1, Start: 1, Source: "status", RSSAnon: new(int64(1)), Swap: new(int64(9))})
+	r.AddSample(record.Sample{
+		T: r.Seconds(r.up), Up: r.up.Seconds(), Process: remote, PID: 1, Start: 1, Source: "status",
+		RSSAnon: new(int64(1)), Swap: new(int64(9)),
+	})
 	r.round(30)
 	bare(shop)
 	if a.measured != detector.WithoutSwap {

@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Rebuild makes the record of a run from the lines of its directory: they are
-// judged again by the rules that the run had. A run that was killed is told as
-// such, with all that it has measured. Lines that are damaged are left out, and no
-// verdict crosses them. The warnings say what of the directory could not be used;
-// the error is a directory without a run, or with one of which nothing can be read.
+// Rebuild returns the record of a run from the lines of its directory, which
+// are judged again by the rules of the run. A killed run is reported as such,
+// with everything that it has measured. Damaged lines are skipped and no trend
+// crosses them. The warnings list what could not be used. The error is a
+// directory without a run, or without a readable line.
 func Rebuild(dir string) (record.Run, []error, error) {
 	path := filepath.Join(dir, record.SamplesName)
 	info, err := os.Stat(path)
@@ -27,7 +27,7 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	case err != nil:
 		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
 	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
-		return record.Run{}, nil, fmt.Errorf("open run: %s is no file", path)
+		return record.Run{}, nil, fmt.Errorf("open run: %s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -50,20 +50,23 @@ func Rebuild(dir string) (record.Run, []error, error) {
 		return record.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
 	}
 	if l.skipped > 0 { // a record without them could be green
-		return record.Run{}, nil, fmt.Errorf("read run in %s: more than %d processes in %s: judge the first ones with `leakgate replay`", dir, MaxProcesses, record.SamplesName)
+		return record.Run{}, nil,
+			fmt.Errorf("read run in %s: more than %d processes in %s: judge the first ones with `leakgate replay`", dir,
+				MaxProcesses, record.SamplesName)
 	}
 	return l.Run(), warnings, nil
 }
 
-// Read adds all lines of a samples.ndjson to the ledger that begin returns for its
-// header. Lines that cannot be used are skipped and no verdict crosses them; the
+// Read adds all lines of a samples.ndjson to the ledger that begin returns for
+// its header. Unusable lines are skipped and no trend crosses them; the
 // warnings name them. The error is a file without a usable line.
 func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
 	var l *Ledger
 	truncated, err := record.ReadSamples(in, record.Lines{
 		Header: func(h record.Header) (err error) {
-			if len(h.Devices) == 0 || slices.ContainsFunc(h.Devices, func(d record.HeaderDevice) bool { return d.Device == "" }) {
-				return headerError(h, errors.New("it names no device, or one without a name"))
+			if len(h.Devices) == 0 ||
+				slices.ContainsFunc(h.Devices, func(d record.HeaderDevice) bool { return d.Device == "" }) {
+				return headerError(h, errors.New("it has no device, or one without a name"))
 			}
 			l, err = begin(h)
 			return err
@@ -77,7 +80,7 @@ func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []
 	}
 	if l.lines == 0 && l.damage.lines > 0 {
 		first := l.damage.first[0]
-		return nil, nil, fmt.Errorf("nothing can be read but the header; line %d: %s", first.number, first.why)
+		return nil, nil, fmt.Errorf("only the header can be read; line %d: %s", first.number, first.why)
 	}
 	var warnings []error
 	for _, text := range l.headerWarnings() {
@@ -85,7 +88,9 @@ func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []
 	}
 	warnings = append(append(warnings, l.damage.warnings()...), truncated...)
 	if l.skipped > 0 {
-		warnings = append(warnings, fmt.Errorf("more than %d processes: %s skipped", l.Limit, text.Plural(l.skipped, "line of the others is", "lines of the others are")))
+		warnings = append(warnings,
+			fmt.Errorf("more than %d processes: %s skipped", l.Limit,
+				text.Plural(l.skipped, "line of the others is", "lines of the others are")))
 	}
 	return l, warnings, nil
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// articlePlan is the plan of a run by policy article, headerLine the header of one.
+// articlePlan is the plan of a run by policy article, headerLine the header of
+// one.
 const (
 	articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 	headerLine  = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}],` + articlePlan + "}\n"
 )
 
-// recordedLines are the lines of a run of policy article with leaks, crashes, a hole, a
-// device that was away and a reboot.
+// recordedLines are the lines of a run of policy article with leaks, crashes, a
+// hole, a device that was disconnected and a reboot.
 func recordedLines(t *testing.T) []byte { return recordedRun(t, "faults") }
 
 func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
@@ -35,7 +36,8 @@ func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
 }
 
 // A run that is killed leaves a beginning of its lines. Every one of them is a
-// run: with all whole samples, and no step that the whole run has not.
+// run: with all complete samples, and no transition that the complete run
+// lacks.
 func TestRebuildEveryBeginning(t *testing.T) {
 	text := recordedLines(t)
 	whole, _, err := rebuildOf(t, text)
@@ -52,11 +54,12 @@ func TestRebuildEveryBeginning(t *testing.T) {
 	for _, cut := range cuts {
 		run, doubts, err := rebuildOf(t, text[:cut])
 		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
+			t.Fatalf("truncated at %d: %v", cut, err)
 		}
 		torn := cut > header && text[cut-1] != '\n'
-		if torn != (len(doubts) == 1) || run.Stopped != "killed" || !run.Interrupted || run.ExitCode != record.ExitInterrupted {
-			t.Fatalf("cut at %d: %v %+v", cut, doubts, run)
+		if torn != (len(doubts) == 1) || run.Stopped != "killed" || !run.Interrupted ||
+			run.ExitCode != record.ExitInterrupted {
+			t.Fatalf("truncated at %d: %v %+v", cut, doubts, run)
 		}
 		checkBeginning(t, text[:cut], run, whole)
 	}
@@ -75,8 +78,9 @@ func checkBeginning(t *testing.T, text []byte, run, whole record.Run) {
 		samples += p.Samples
 		full := whole.Processes[i]
 		n := min(len(p.Transitions), len(full.Transitions))
-		if p.Process != full.Process || len(p.Transitions) > len(full.Transitions) || !reflect.DeepEqual(p.Transitions[:n], full.Transitions[:n]) {
-			t.Fatalf("%d bytes: steps %+v, the whole run has %+v", len(text), p.Transitions, full.Transitions)
+		if p.Process != full.Process || len(p.Transitions) > len(full.Transitions) ||
+			!reflect.DeepEqual(p.Transitions[:n], full.Transitions[:n]) {
+			t.Fatalf("%d bytes: steps %+v, the complete run has %+v", len(text), p.Transitions, full.Transitions)
 		}
 	}
 	if samples != readings {
@@ -87,21 +91,40 @@ func checkBeginning(t *testing.T, text []byte, run, whole record.Run) {
 	}
 }
 
-func TestRebuildRefuses(t *testing.T) {
+func TestRebuildErrors(t *testing.T) {
 	header := headerLine
 	for name, c := range map[string]struct{ text, want string }{
-		"an empty file":     {"", "read samples header"},
-		"half a header":     {header[:40], "read samples header"},
-		"a strange device":  {header + `{"t_s":1,"up_s":2,"device":"S2","process":"x","source":"smaps"}` + "\n", `line 2: device "S2" is not in the header`},
-		"no JSON":           {header + "x\n", "line 2"},
-		"a device twice":    {strings.Replace(header, `"devices":[`, `"devices":[{"device":"S1"},`, 1), "stands twice"},
-		"an unknown policy": {strings.Replace(header, `"article"`, `"x"`, 1), "find policy \"x\": known policies: article, robust: restore the first line of samples.ndjson, or judge the run with `leakgate replay --policy robust`"},
-		"another revision":  {strings.Replace(header, `"revision":1`, `"revision":99`, 1), "use revision 99"},
-		"no policy":         {strings.Replace(header, `"policy"`, `"polizy"`, 1), "names none (missing key plan.policy; unknown key \"plan.polizy\")"},
-		"no plan":           {strings.Replace(header, `"plan"`, `"PLAN"`, 1), "names none (missing key plan; unknown key \"PLAN\")"},
-		"a word":            {strings.Replace(header, `"end"`, `"END"`, 1), "key plan.assert: unknown word \"END\": want end or live"},
-		"of before":         {strings.Replace(header, `"article"`, `{"Name":"robust"}`, 1), "record the run again"},
-		"a nameless device": {strings.Replace(header, `"device"`, `"serial"`, 1), "missing key devices[0].device; unknown key \"devices[0].serial\""},
+		"an empty file": {"", "read samples header"},
+		"half a header": {header[:40], "read samples header"},
+		"an unknown device": {
+			header + `{"t_s":1,"up_s":2,"device":"S2","process":"x","source":"smaps"}` + "\n",
+			`line 2: device "S2" is not in the header`,
+		},
+		"not JSON": {header + "x\n", "line 2"},
+		"a device twice": {
+			strings.Replace(header, `"devices":[`, `"devices":[{"device":"S1"},`, 1), "is in the header twice",
+		},
+		"an unknown policy": {
+			strings.Replace(header, `"article"`, `"x"`, 1),
+			"unknown policy \"x\": want article or robust: restore the first line of samples.ndjson, or judge the " +
+				"run with `leakgate replay --policy robust`",
+		},
+		"another revision": {strings.Replace(header, `"revision":1`, `"revision":99`, 1), "invalid revision 99"},
+		"no policy": {
+			strings.Replace(header, `"policy"`, `"polizy"`, 1),
+			"has none (missing key plan.policy; unknown key \"plan.polizy\")",
+		},
+		"no plan": {
+			strings.Replace(header, `"plan"`, `"PLAN"`, 1), "has none (missing key plan; unknown key \"PLAN\")",
+		},
+		"a word": {
+			strings.Replace(header, `"end"`, `"END"`, 1), "key plan.assert: unknown word \"END\": want end or live",
+		},
+		"of before": {strings.Replace(header, `"article"`, `{"Name":"robust"}`, 1), "record the run again"},
+		"a nameless device": {
+			strings.Replace(header, `"device"`, `"serial"`, 1),
+			"missing key devices[0].device; unknown key \"devices[0].serial\"",
+		},
 	} {
 		if _, _, err := rebuildOf(t, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -112,7 +135,8 @@ func TestRebuildRefuses(t *testing.T) {
 	}
 }
 
-// A missing or impossible time scale is replaced by that of a real phone, with a warning.
+// A missing or impossible time scale is replaced by that of a real phone, with
+// a warning.
 func TestTimeScaleOfTheHeader(t *testing.T) {
 	line := `{"t_s":40,"up_s":41,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` + "\n"
 	for scale, c := range map[string]struct {
@@ -137,14 +161,15 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 		if got := run.Devices[0].TimeScale; got != c.want || run.Ended.Sub(run.Started) != lasted {
 			t.Errorf("%s: a scale of %g, %v to %v", scale, got, run.Started, run.Ended)
 		}
-		if said := strings.Join(run.Warnings, "\n"); !strings.Contains(said, c.warning) || c.warning == "" && said != "" {
+		if said := strings.Join(run.Warnings, "\n"); !strings.Contains(said, c.warning) || c.warning == "" &&
+			said != "" {
 			t.Errorf("%s: %q", scale, said)
 		}
 	}
 }
 
-// Each process takes memory until the end, and a file may name one in each line. A record
-// without the last ones could be green, so there is none.
+// Each process takes memory until the end, and a file may name one in each
+// line. A record without the last ones could be green, so there is none.
 func TestRebuildBoundsProcesses(t *testing.T) {
 	text := []byte(headerLine)
 	for i := range MaxProcesses {
@@ -154,19 +179,21 @@ func TestRebuildBoundsProcesses(t *testing.T) {
 		t.Errorf("%d processes, %v", len(run.Processes), err)
 	}
 	text = append(text, `{"t_s":1,"up_s":2,"device":"S1","process":"more","source":"smaps","pss_kb":5}`+"\n"...)
-	if _, _, err := rebuildOf(t, text); err == nil || !strings.Contains(err.Error(), "more than 10000 processes in samples.ndjson") {
+	if _, _, err := rebuildOf(t, text); err == nil ||
+		!strings.Contains(err.Error(), "more than 10000 processes in samples.ndjson") {
 		t.Errorf("one more: %v", err)
 	}
 }
 
-// Whatever the lines are, a rebuild gives an error or a run that can be written
-// and read again.
+// Whatever the lines are, a rebuild returns an error or a run that can be
+// written and read again.
 func FuzzRebuild(f *testing.F) {
 	header := headerLine
 	for _, lines := range []string{
 		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}`,
 		`{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
-		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" + `{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
+		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" +
+			`{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
 		`{"t_s":1,"up_s":2,"device":"S1","event":"gap","process":"x","user":10,"duration_s":-1e308}`,
 		`{"event":"stopped","text":"duration","usage":{}}`,
 	} {
@@ -193,34 +220,38 @@ func FuzzRebuild(f *testing.F) {
 	})
 }
 
-// What another version wrote neither invents a process nor bends a time.
+// What another version wrote neither invents a process nor distorts a time.
 func TestRebuildOfAnotherVersion(t *testing.T) {
-	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1,` + articlePlan + "}\n" +
+	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1,` +
+		articlePlan + "}\n" +
 		`{"t_s":1,"up_s":2,"device":"S1","event":"celebrated","process":"a","with":"cake"}` + "\n" +
 		`{"t_s":60,"up_s":61,"device":"S1","event":"end"}` + "\n"
 	run, doubts, err := rebuildOf(t, []byte(text))
-	if err != nil || len(doubts) != 5 || doubts[4].Error() != `line 1 of samples.ndjson: unknown key "new"` || len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
+	if err != nil || len(doubts) != 5 || doubts[4].Error() != `line 1 of samples.ndjson: unknown key "new"` ||
+		len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
 		t.Errorf("%+v, %v, %v", run, doubts, err)
 	}
 }
 
-// Lines of a response that no run writes give an error or a run that can be written.
+// Lines of a response that no run writes cause an error or a run that can be
+// written.
 func TestRebuildHostileLines(t *testing.T) {
 	header := headerLine
 	found := `{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
 	var many strings.Builder
 	for i := range 700 {
-		fmt.Fprintf(&many, `{"t_s":%d,"up_s":%d,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","folder":"artifacts/%d","t_s":-1e308}}`+"\n", i, i, i)
+		fmt.Fprintf(&many,
+			`{"t_s":%d,"up_s":%d,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","folder":"artifacts/%d","t_s":-1e308}}`+"\n", i, i, i)
 	}
 	for name, lines := range map[string]string{
-		"a diagnosis of nobody":   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
-		"a diagnosis of the past": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"duration_s":1e308}}`,
-		"without one":             `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","retry":true}`,
-		"many":                    many.String(),
-		"no folder, twice":        `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
-		"a pause of minus a year": `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","duration_s":-31536000}`,
-		"headroom":                `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
-		"a heap without a limit":  `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
+		"a diagnosis without a process": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
+		"a diagnosis of the past":       `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"duration_s":1e308}}`,
+		"without one":                   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","retry":true}`,
+		"many":                          many.String(),
+		"no folder, twice":              `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
+		"a pause of minus a year":       `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","duration_s":-31536000}`,
+		"headroom":                      `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
+		"a heap without a limit":        `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			run, _, err := rebuildOf(t, []byte(header+found+lines+"\n"))

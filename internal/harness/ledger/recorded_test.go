@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the verdicts of the recorded runs as they are now")
+var update = flag.Bool("update", false, "rewrite the verdicts of the recorded runs")
 
 // recordedRun returns the lines of a run in testdata.
 func recordedRun(t *testing.T, name string) []byte {
@@ -32,9 +32,10 @@ func recordedRun(t *testing.T, name string) []byte {
 	return text
 }
 
-// The recorded runs have the verdicts that they had when they were recorded, to the last
-// digit: simulated phones with leaks of each kind, caches, holes, reboots, restarts, by
-// each policy and source, one killed and one with damaged lines.
+// The recorded runs have the verdicts that they had when they were recorded, to
+// the last digit: simulated phones with leaks of each kind, caches, holes,
+// reboots, restarts, by each policy and source, one killed and one with damaged
+// lines.
 func TestRecordedRuns(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.ndjson.gz")
 	if err != nil || len(files) < 10 {
@@ -62,7 +63,7 @@ func TestRecordedRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got)+"\n" != string(want) {
-			t.Errorf("%s has other verdicts:\n%s", name, firstDifference(string(got), string(want)))
+			t.Errorf("%s has different verdicts:\n%s", name, firstDifference(string(got), string(want)))
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leastSuspicion is the growth in MB below which an undecided process does not extend a run: a
-// tester would not act on it.
+// leastSuspicion is the growth in MB below which an undecided process does not
+// extend a run: a tester would not act on it.
 const leastSuspicion = 20.0
 
-// Suspicion says what of the processes that are there looks like a leak and is not decided, "" for
-// nothing. proved reports that a leak is.
+// Suspicion returns which present process looks like a leak and is undecided,
+// "" for none. proved reports that a leak is certain.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
 		if a.life.since == nil {
@@ -30,8 +30,8 @@ func (p *Part) Suspicion() (why string, proved bool) {
 	return why, proved
 }
 
-// suspicion says why a process looks like a leak, "" where it does not. One whose series is only
-// short does not.
+// suspicion returns why a process looks like a leak, "" if it does not. A
+// series that is merely short does not.
 func suspicion(p record.Process) string {
 	if n := len(p.AtMarks); n > 0 && p.AtMarks[n-1].Rising {
 		return fmt.Sprintf("%s: %s", p.Process, p.AtMarks[n-1].Reason)
@@ -41,7 +41,8 @@ func suspicion(p record.Process) string {
 		return ""
 	case p.State != detector.Normal:
 		return fmt.Sprintf("%s is %v", p.Process, p.State)
-	case p.Gate == detector.Inconclusive && p.Rate != nil && len(p.RateInterval) == 2 && p.RateInterval[0] > 0 && p.Growth >= leastSuspicion:
+	case p.Gate == detector.Inconclusive && p.Rate != nil && len(p.RateInterval) == 2 && p.RateInterval[0] > 0 &&
+		p.Growth >= leastSuspicion:
 		return fmt.Sprintf("%s grew %.0f MB, %.0f MB/h", p.Process, p.Growth, *p.Rate)
 	}
 	return ""

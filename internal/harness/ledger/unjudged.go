@@ -11,44 +11,46 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// TrendNeeds is the shortest stretch of samples, without a restart or a long hole, whose memory
-// can be judged by its trend.
+// TrendNeeds is the shortest stretch of samples, without a restart or a long
+// hole, that can be judged by its trend.
 const TrendNeeds = 30 * time.Minute
 
 const (
-	// stretchSlack is by how much a stretch may be shorter than TrendNeeds: a run of exactly that
-	// length has its first sample a little after its start and its last one before its end.
+	// stretchSlack is by how much a stretch may be shorter than TrendNeeds: a
+	// run of exactly that length has its first sample a little after its start
+	// and its last one before its end.
 	stretchSlack = time.Minute
-	// materialShare of the run, or materialTime where that is less, is how long a process must have
-	// been there for a run without a verdict on it to be unjudged: a helper of 20 s does not fail a
-	// night.
+	// materialShare of the run, or materialTime if that is less, is how long a
+	// process must have been present for a run without a verdict on it to be
+	// unjudged. A helper of 20 s does not fail a night.
 	materialShare = 0.1
 	materialTime  = 5 * time.Minute
-	// maxUnjudged bounds the processes without a verdict that run.json lists.
+	// maxUnjudged bounds the processes without a verdict in run.json.
 	maxUnjudged = 1000
 )
 
-// life is how long a process has been there, and the stretches of its series.
+// life is how long a process has been present, and the stretches of its series.
 type life struct {
-	// since is t_s since when the present incarnation has been there, nil for none; before is
-	// the time of earlier ones in seconds.
+	// since is t_s since when the present incarnation has been present, nil for
+	// none; before is the time of earlier ones in seconds.
 	since  *float64
 	before float64
-	// begun and last are t_s of the first and the latest sample of the present stretch, where there
-	// is one; longest is the length of the longest in seconds.
+	// begun and last are t_s of the first and the latest sample of the present
+	// stretch, where there is one; longest is the length of the longest in
+	// seconds.
 	open        bool
 	begun, last float64
 	longest     float64
 }
 
-// arrive notes that the process is there.
+// arrive records that the process is present.
 func (l *life) arrive(t float64) {
 	if l.since == nil {
 		l.since = &t
 	}
 }
 
-// depart notes that the process has ended.
+// depart records that the process has ended.
 func (l *life) depart(t float64) {
 	if l.since != nil {
 		l.before += max(0, t-*l.since)
@@ -56,7 +58,8 @@ func (l *life) depart(t float64) {
 	l.since, l.open = nil, false
 }
 
-// sample adds a sample to the present stretch, which does not cross a hole longer than gap seconds.
+// sample adds a sample to the present stretch, which does not cross a hole
+// longer than gap seconds.
 func (l *life) sample(t, gap float64) {
 	if !l.open || t-l.last > gap {
 		l.open, l.begun = true, t
@@ -65,7 +68,8 @@ func (l *life) sample(t, gap float64) {
 	l.longest = max(l.longest, t-l.begun)
 }
 
-// alive returns how long the process was there until a moment of the run, in seconds.
+// alive returns how long the process was present until a time of the run, in
+// seconds.
 func (l *life) alive(until float64) float64 {
 	if l.since == nil {
 		return l.before
@@ -73,9 +77,10 @@ func (l *life) alive(until float64) float64 {
 	return l.before + max(0, until-*l.since)
 }
 
-// Unjudged says why nothing can be said about a process of a run of so many seconds, and the least
-// that would do; "" where there is a verdict, where the process was there for too short a time to
-// matter, or where its series is long enough and only the memory itself leaves doubt.
+// Unjudged returns why there is no verdict on a process of a run of so many
+// seconds, and the least that would provide one. It returns "" if there is a
+// verdict, if the process was present for too short a time to matter, or if its
+// series is long enough and only the memory itself is ambiguous.
 func Unjudged(p record.Process, seconds float64) string {
 	switch {
 	case Judged(p), !tooShort(p), p.Alive <= min(materialShare*seconds, materialTime.Seconds()):
@@ -85,36 +90,42 @@ func Unjudged(p record.Process, seconds float64) string {
 	needs := "a trend needs " + minutes(TrendNeeds.Seconds())
 	const atMarks = "dump heaps at marks (`diagnose.dump: at_marks`)"
 	if n := len(p.AtMarks); n > 0 {
-		return fmt.Sprintf("%s %s; %s: set more marks in one life of the process", name, wholeNight(p, seconds), p.AtMarks[n-1].Reason)
+		return fmt.Sprintf("%s %s; %s: set more marks in one life of the process", name, describeLives(p, seconds),
+			p.AtMarks[n-1].Reason)
 	}
 	switch {
 	case p.Samples == 0:
-		return fmt.Sprintf("%s was there for %s and could not be read: `leakgate doctor` says what is missing", name, minutes(p.Alive))
+		return fmt.Sprintf("%s was running for %s and could not be read: `leakgate doctor` reports what is missing",
+			name, minutes(p.Alive))
 	case p.Restarts > 0:
-		return fmt.Sprintf("%s %s; %s without restart: %s, or keep the process alive for that long", name, wholeNight(p, seconds), needs, atMarks)
+		return fmt.Sprintf("%s %s; %s without restart: %s, or keep the process alive for that long", name,
+			describeLives(p, seconds), needs, atMarks)
 	}
-	return fmt.Sprintf("%s %s; %s: run for 30m or longer, or %s", name, wholeNight(p, seconds), needs, atMarks)
+	return fmt.Sprintf("%s %s; %s: run for 30m or longer, or %s", name, describeLives(p, seconds), needs, atMarks)
 }
 
 // tooShort reports whether no stretch of a process is long enough for a trend.
 func tooShort(p record.Process) bool { return p.LongestStretch < (TrendNeeds - stretchSlack).Seconds() }
 
-// wholeNight says how a process without a long stretch has lived in a run of so many seconds.
-func wholeNight(p record.Process, seconds float64) string {
+// describeLives describes how a process without a long stretch has lived in a
+// run of so many seconds.
+func describeLives(p record.Process, seconds float64) string {
 	switch {
 	case p.Restarts > 0 && p.LongestStretch == 0:
 		return fmt.Sprintf("restarted %s, no life long enough for two samples", text.Count(p.Restarts, "time", "times"))
 	case p.Restarts > 0:
-		return fmt.Sprintf("restarted %s, longest life %s", text.Count(p.Restarts, "time", "times"), minutes(p.LongestStretch))
+		return fmt.Sprintf("restarted %s, longest life %s", text.Count(p.Restarts, "time", "times"),
+			minutes(p.LongestStretch))
 	case p.Gaps > 0 && p.Alive > 2*p.LongestStretch:
-		return fmt.Sprintf("could not be read for %s of %s, longest stretch %s", minutes(p.Missing), minutes(p.Alive), minutes(p.LongestStretch))
+		return fmt.Sprintf("could not be read for %s of %s, longest stretch %s", minutes(p.Missing), minutes(p.Alive),
+			minutes(p.LongestStretch))
 	case p.Alive < seconds-TrendNeeds.Seconds():
-		return fmt.Sprintf("was there for only %s of %s", minutes(p.Alive), minutes(seconds))
+		return fmt.Sprintf("was running for only %s of %s", minutes(p.Alive), minutes(seconds))
 	}
 	return fmt.Sprintf("was watched for only %s", minutes(p.LongestStretch))
 }
 
-// minutes is a time as a verdict says it: 40 s, 9 min, 8.0 h.
+// minutes formats a time like a verdict: 40 s, 9 min, 8.0 h.
 func minutes(seconds float64) string {
 	switch {
 	case seconds < 60:
@@ -125,18 +136,18 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// ofTheNight is the reason of a verdict that no stretch was long enough for: it is about the whole
-// run. What the detector adds counts where it has numbers.
-func ofTheNight(p record.Process, v detector.Verdict, seconds float64) string {
-	because := fmt.Sprintf("%s; a trend needs %s", wholeNight(p, seconds), minutes(TrendNeeds.Seconds()))
+// runReason returns the reason of a verdict that no stretch was long enough
+// for, about the entire run. What the detector adds is used if it has numbers.
+func runReason(p record.Process, v detector.Verdict, seconds float64) string {
+	because := fmt.Sprintf("%s; a trend needs %s", describeLives(p, seconds), minutes(TrendNeeds.Seconds()))
 	if v.RateKnown {
 		because += "; " + v.Because
 	}
 	return because
 }
 
-// unjudged are the processes, and the devices, of which nothing can be said. A process is judged
-// by a check or by a window too.
+// unjudged returns the processes and the devices without a verdict. A check or
+// a window may judge a process too.
 func unjudged(r record.Run) []record.Unjudged {
 	out := []record.Unjudged{}
 	seconds := map[string]float64{}
@@ -149,7 +160,7 @@ func unjudged(r record.Run) []record.Unjudged {
 		}
 	}
 	if len(r.Processes) == 0 || len(r.Devices) < 2 {
-		return out // which the run as a whole says
+		return out // reported for the entire run
 	}
 	for _, d := range r.Devices {
 		listed := slices.ContainsFunc(out, func(u record.Unjudged) bool { return u.Device == d.Device })
@@ -174,20 +185,23 @@ func judgedWithin(r record.Run, p record.Process) bool {
 	})
 }
 
-// deviceUnjudged says why nothing can be said about a device as a whole, "" where something is
-// judged on it.
+// deviceUnjudged returns why there is no verdict on a device at all, "" if
+// something on it is judged.
 func deviceUnjudged(r record.Run, d record.Device) string {
-	because := fmt.Sprintf("no process of the app was seen in %s: is the app installed and started there?", minutes(d.Duration))
+	because := fmt.Sprintf("no process of the app was seen in %s: is the app installed and started there?",
+		minutes(d.Duration))
 	for _, p := range r.Processes {
 		switch {
 		case p.Device != d.Device:
 		case Judged(p), judgedWithin(r, p):
 			return ""
 		default:
-			because = fmt.Sprintf("no process has a verdict; %s: %s", text.Head(p.Process, maxText), cmp.Or(p.Reason, string(p.Gate)))
+			because = fmt.Sprintf("no process has a verdict; %s: %s", text.Head(p.Process, maxText),
+				cmp.Or(p.Reason, string(p.Gate)))
 		}
 	}
-	if slices.ContainsFunc(r.Checks, func(c record.Check) bool { return c.Device == d.Device && c.Verdict == record.VerdictPass }) {
+	if slices.ContainsFunc(r.Checks,
+		func(c record.Check) bool { return c.Device == d.Device && c.Verdict == record.VerdictPass }) {
 		return ""
 	}
 	return because

@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Who was there for long and has no verdict is named, with what would do; nobody else is.
+// A process that was present for long and has no verdict is named, with what
+// would provide one; no other process is.
 func TestUnjudged(t *testing.T) {
 	const night, hour, minute = 8 * 3600, 3600, 60
 	short := func(p record.Process) record.Process {
@@ -22,24 +23,66 @@ func TestUnjudged(t *testing.T) {
 		seconds float64
 		want    string // parts, with * between
 	}{
-		"restarts all night": {short(restarted), night, "com.shop restarted 47 times, longest life 9 min; a trend needs 30 min without restart: dump heaps at marks (`diagnose.dump: at_marks`), or keep the process alive for that long"},
-		"killed every 6 s":   {short(record.Process{Samples: 900, Restarts: 900, Alive: night}), night, "com.shop restarted 900 times, no life long enough for two samples; a trend needs 30 min without restart"},
-		"a short run":        {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), 12 * minute, "com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer, or dump heaps at marks"},
-		"gone early":         {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), night, "com.shop was there for only 12 min of 8.0 h; a trend needs 30 min"},
-		"holes":              {short(record.Process{Samples: 300, Gaps: 7, Missing: 5 * hour, Alive: night, LongestStretch: 24 * minute}), night, "com.shop could not be read for 5.0 h of 8.0 h, longest stretch 24 min; a trend needs 30 min"},
-		"never read":         {short(record.Process{Alive: night}), night, "com.shop was there for 8.0 h and could not be read: `leakgate doctor`"},
-		"too few dumps": {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute, AtMarks: series(record.MarkSeries{Gate: "inconclusive", Reason: "2 heap dumps at marks; a verdict needs 3"})}), 12 * minute,
+		"restarts all night": {
+			short(restarted), night,
+			"com.shop restarted 47 times, longest life 9 min; a trend needs 30 min without restart: dump heaps at " +
+				"marks (`diagnose.dump: at_marks`), or keep the process alive for that long",
+		},
+		"killed every 6 s": {
+			short(record.Process{Samples: 900, Restarts: 900, Alive: night}), night,
+			"com.shop restarted 900 times, no life long enough for two samples; a trend needs 30 min without restart",
+		},
+		"a short run": {
+			short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), 12 * minute,
+			"com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer, or dump heaps at marks",
+		},
+		"gone early": {
+			short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), night,
+			"com.shop was running for only 12 min of 8.0 h; a trend needs 30 min",
+		},
+		"holes": {
+			short(record.Process{Samples: 300, Gaps: 7, Missing: 5 * hour, Alive: night, LongestStretch: 24 * minute}),
+			night, "com.shop could not be read for 5.0 h of 8.0 h, longest stretch 24 min; a trend needs 30 min",
+		},
+		"never read": {
+			short(record.Process{Alive: night}), night,
+			"com.shop was running for 8.0 h and could not be read: `leakgate doctor`",
+		},
+		"too few dumps": {
+			short(record.Process{
+				Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute,
+				AtMarks: series(
+					record.MarkSeries{Gate: "inconclusive", Reason: "2 heap dumps at marks; a verdict needs 3"}),
+			}), 12 * minute,
 			"com.shop was watched for only 11 min; 2 heap dumps at marks; a verdict needs 3: set more marks"},
-		"judged by dumps":              {short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute, AtMarks: series(record.MarkSeries{Gate: "pass"})}), 12 * minute, ""},
-		"judged by pooled lives":       {record.Process{Gate: "pass", Restarts: 47, Alive: night, LongestStretch: 9 * minute}, night, ""},
-		"a leak":                       {record.Process{Gate: "leak", Restarts: 47, Alive: night, LongestStretch: 9 * minute}, night, ""},
-		"long, and in doubt":           {short(record.Process{Samples: 900, Alive: night, LongestStretch: night}), night, ""},
-		"30 min, less the first round": {short(record.Process{Samples: 60, Alive: 1800, LongestStretch: 1740}), 1800, ""},
-		"a helper of 20 s in a night":  {short(record.Process{Samples: 1, Alive: 20, LongestStretch: 20}), night, ""},
-		"5 min of a night":             {short(record.Process{Samples: 9, Alive: 300, LongestStretch: 270}), night, ""},
-		"more than that":               {short(record.Process{Samples: 9, Alive: 301, LongestStretch: 270}), night, "com.shop was there for only 5 min of 8.0 h"},
-		"a tenth of 10 min":            {short(record.Process{Samples: 2, Alive: 60, LongestStretch: 30}), 600, ""},
-		"more than a tenth":            {short(record.Process{Samples: 2, Alive: 61, LongestStretch: 30}), 600, "com.shop was watched for only 30 s"},
+		"judged by dumps": {
+			short(record.Process{
+				Samples: 24, Alive: 12 * minute, LongestStretch: 11 * minute,
+				AtMarks: series(record.MarkSeries{Gate: "pass"}),
+			}), 12 * minute, "",
+		},
+		"judged by pooled lives": {
+			record.Process{Gate: "pass", Restarts: 47, Alive: night, LongestStretch: 9 * minute}, night, "",
+		},
+		"a leak": {
+			record.Process{Gate: "leak", Restarts: 47, Alive: night, LongestStretch: 9 * minute}, night, "",
+		},
+		"long, but undecided": {
+			short(record.Process{Samples: 900, Alive: night, LongestStretch: night}), night, "",
+		},
+		"30 min, less the first round": {
+			short(record.Process{Samples: 60, Alive: 1800, LongestStretch: 1740}), 1800, "",
+		},
+		"a helper of 20 s in a night": {short(record.Process{Samples: 1, Alive: 20, LongestStretch: 20}), night, ""},
+		"5 min of a night":            {short(record.Process{Samples: 9, Alive: 300, LongestStretch: 270}), night, ""},
+		"more than that": {
+			short(record.Process{Samples: 9, Alive: 301, LongestStretch: 270}), night,
+			"com.shop was running for only 5 min of 8.0 h",
+		},
+		"a tenth of 10 min": {short(record.Process{Samples: 2, Alive: 60, LongestStretch: 30}), 600, ""},
+		"more than a tenth": {
+			short(record.Process{Samples: 2, Alive: 61, LongestStretch: 30}), 600, "com.shop was watched for only 30 s",
+		},
 	} {
 		got := Unjudged(c.process, c.seconds)
 		if c.want == "" && got != "" || c.want != "" && !strings.HasPrefix(got, c.want) {
@@ -48,16 +91,26 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// A run in which something passes is exit code 5 all the same where a process that was there for
-// long, or a device, has no verdict; a check or a window of its own is one.
-func TestNothingUnjudgedIsGreen(t *testing.T) {
+// A run in which something passes still has exit code 5 if a process that was
+// present for long, or a device, has no verdict. A check or a window of its own
+// is a verdict.
+func TestUnjudgedIsNotGreen(t *testing.T) {
 	pass := record.Process{Device: "A", Process: "system_server", Gate: "pass", Alive: 28800, LongestStretch: 28800}
-	crashing := record.Process{Device: "A", Process: "com.shop", Gate: "inconclusive", Restarts: 47, Samples: 900, Alive: 28000, LongestStretch: 540}
-	doubt := record.Process{Device: "B", Process: "com.shop", Gate: "inconclusive", Reason: "grew 90 MB", Samples: 900, Alive: 28000, LongestStretch: 28000}
-	one, two := []record.Device{{Device: "A", Duration: 28800}}, []record.Device{{Device: "A", Duration: 28800}, {Device: "B", Duration: 28800}}
+	crashing := record.Process{
+		Device: "A", Process: "com.shop", Gate: "inconclusive", Restarts: 47, Samples: 900, Alive: 28000,
+		LongestStretch: 540,
+	}
+	doubt := record.Process{
+		Device: "B", Process: "com.shop", Gate: "inconclusive", Reason: "grew 90 MB", Samples: 900, Alive: 28000,
+		LongestStretch: 28000,
+	}
+	one, two := []record.Device{{Device: "A", Duration: 28800}},
+		[]record.Device{{Device: "A", Duration: 28800}, {Device: "B", Duration: 28800}}
 	lost := []record.Device{{Device: "A", Duration: 28800}, {Device: "B", Duration: 100, Error: "gone"}}
 	check := func(device string, v record.CheckVerdict) []record.Check {
-		return []record.Check{{Device: device, Verdict: v, Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: v}}}}
+		return []record.Check{
+			{Device: device, Verdict: v, Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: v}}},
+		}
 	}
 	window := func(g detector.Gate) []record.JudgedWindow {
 		return []record.JudgedWindow{{Device: "A", Processes: []record.WindowProcess{{Process: "com.shop", Gate: g}}}}
@@ -67,19 +120,58 @@ func TestNothingUnjudgedIsGreen(t *testing.T) {
 		text string // of what is unjudged, "" for nothing
 		exit int
 	}{
-		"a process crashes all night":     {record.Run{Devices: one, Processes: []record.Process{pass, crashing}}, "com.shop restarted 47 times", record.ExitInconclusive},
-		"judged by a check":               {record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("A", "pass")}, "", record.ExitClean},
-		"a check that could not judge":    {record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("A", "inconclusive")}, "com.shop restarted", record.ExitInconclusive},
-		"a check on another device":       {record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("B", "pass")}, "com.shop restarted", record.ExitInconclusive},
-		"judged by a window":              {record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Windows: window("pass")}, "", record.ExitClean},
-		"a window without a verdict":      {record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Windows: window("inconclusive")}, "com.shop restarted", record.ExitInconclusive},
-		"a leak comes first":              {record.Run{Devices: one, Processes: []record.Process{{Gate: "leak"}, crashing}}, "com.shop restarted", record.ExitLeak},
-		"a device without a process":      {record.Run{Devices: two, Processes: []record.Process{pass}}, "no process of the app was seen in 8.0 h", record.ExitInconclusive},
-		"a device without a verdict":      {record.Run{Devices: two, Processes: []record.Process{pass, doubt}}, "no process has a verdict; com.shop: grew 90 MB", record.ExitInconclusive},
-		"a device judged by a check":      {record.Run{Devices: two, Processes: []record.Process{pass, doubt}, Checks: check("B", "pass")}, "", record.ExitClean},
-		"a lost device is another code":   {record.Run{Devices: lost, Processes: []record.Process{pass}}, "", record.ExitNoDevice},
-		"no process anywhere":             {record.Run{Devices: two}, "", record.ExitNoDevice},
-		"in doubt beside one that passes": {record.Run{Devices: one, Processes: []record.Process{pass, {Device: "A", Process: "com.shop", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800}}}, "", record.ExitClean},
+		"a process crashes all night": {
+			record.Run{Devices: one, Processes: []record.Process{pass, crashing}}, "com.shop restarted 47 times",
+			record.ExitInconclusive,
+		},
+		"judged by a check": {
+			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("A", "pass")}, "",
+			record.ExitClean,
+		},
+		"a check that could not judge": {
+			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("A", "inconclusive")},
+			"com.shop restarted", record.ExitInconclusive,
+		},
+		"a check on another device": {
+			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Checks: check("B", "pass")},
+			"com.shop restarted", record.ExitInconclusive,
+		},
+		"judged by a window": {
+			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Windows: window("pass")}, "",
+			record.ExitClean,
+		},
+		"a window without a verdict": {
+			record.Run{Devices: one, Processes: []record.Process{pass, crashing}, Windows: window("inconclusive")},
+			"com.shop restarted", record.ExitInconclusive,
+		},
+		"a leak comes first": {
+			record.Run{Devices: one, Processes: []record.Process{{Gate: "leak"}, crashing}}, "com.shop restarted",
+			record.ExitLeak,
+		},
+		"a device without a process": {
+			record.Run{Devices: two, Processes: []record.Process{pass}}, "no process of the app was seen in 8.0 h",
+			record.ExitInconclusive,
+		},
+		"a device without a verdict": {
+			record.Run{Devices: two, Processes: []record.Process{pass, doubt}},
+			"no process has a verdict; com.shop: grew 90 MB", record.ExitInconclusive,
+		},
+		"a device judged by a check": {
+			record.Run{Devices: two, Processes: []record.Process{pass, doubt}, Checks: check("B", "pass")}, "",
+			record.ExitClean,
+		},
+		"a lost device is another code": {
+			record.Run{Devices: lost, Processes: []record.Process{pass}}, "", record.ExitNoDevice,
+		},
+		"no process anywhere": {record.Run{Devices: two}, "", record.ExitNoDevice},
+		"undecided beside one that passes": {
+			record.Run{
+				Devices: one,
+				Processes: []record.Process{
+					pass, {Device: "A", Process: "com.shop", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800},
+				},
+			}, "", record.ExitClean,
+		},
 	} {
 		c.run.Unjudged = unjudged(c.run)
 		text := ""
@@ -102,16 +194,22 @@ func TestNothingUnjudgedIsGreen(t *testing.T) {
 	}
 }
 
-// The time in which a process was there, and its longest stretch, come from the lines.
+// The time in which a process was present, and its longest stretch, come from
+// the lines.
 func TestLives(t *testing.T) {
 	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	event := func(at float64, word string, pid int) {
-		l.AddEvent(record.Event{T: at, Up: at + 100, Event: word, User: new(0), Process: "com.x", PID: pid, Start: 1, Source: "smaps_rollup"})
+		l.AddEvent(record.Event{
+			T: at, Up: at + 100, Event: word, User: new(0), Process: "com.x", PID: pid, Start: 1,
+			Source: "smaps_rollup",
+		})
 	}
 	samples := func(from, to float64, pid int) {
 		for at := from; at <= to; at += 30 {
 			kb := int64(100 << 10)
-			l.AddSample(record.Sample{T: at, Up: at + 100, Process: "com.x", PID: pid, Start: 1, Source: "smaps_rollup", PSS: &kb})
+			l.AddSample(record.Sample{
+				T: at, Up: at + 100, Process: "com.x", PID: pid, Start: 1, Source: "smaps_rollup", PSS: &kb,
+			})
 		}
 	}
 	event(10, "found", 1)

@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Record returns the account as run.json of a run with so many processes has it.
+// Record returns the account as in run.json of a run with so many processes.
 func (a *Account) Record(processes int) record.Process {
-	a.Detector.Among(processes)
+	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
 	if a.part.workloadEnded() != nil {
 		// Only now is it known that no other one followed.
@@ -31,7 +31,9 @@ func (a *Account) Record(processes int) record.Process {
 	}
 	p.AtMarks, p.CountsAtMarks, p.Objects = a.seriesAtMarks(), a.countsAtMarks(), a.objectCounts()
 	if n := a.part.skippedMarks; n > 0 && len(p.AtMarks)+len(p.CountsAtMarks) > 0 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("what it left behind at marks is incomplete: %s skipped because they came too fast", text.Count(n, "mark was", "marks were")))
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("what it left behind at marks is incomplete: %s skipped because they came too fast",
+				text.Count(n, "mark was", "marks were")))
 	}
 	p.Deaths, p.DeathsByReason = append([]record.Death{}, a.deaths...), map[string]int{}
 	p.Faults, p.FaultCount = append([]record.Death{}, a.faults...), a.faultCount
@@ -39,7 +41,7 @@ func (a *Account) Record(processes int) record.Process {
 	p.Findings = a.incidents.list()
 	p.Alive, p.LongestStretch = record.Round(a.life.alive(a.part.last), 3), record.Round(a.life.longest, 3)
 	if v.Gate == detector.Inconclusive && p.Restarts == 0 && p.Gaps > 0 && tooShort(p) {
-		v.Because = ofTheNight(p, v, a.watched())
+		v.Because = runReason(p, v, a.watched())
 	}
 	SetVerdict(&p, v)
 	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
@@ -47,13 +49,18 @@ func (a *Account) Record(processes int) record.Process {
 		p.LastMB = new(mb(a.LastBytes))
 	}
 	if a.impossible > 0 {
-		p.Warnings = append(p.Warnings, text.Plural(a.impossible, "value is impossible and counts", "values are impossible and count")+" as missing: a process has more than 0 kB, and no more than its device")
+		p.Warnings = append(p.Warnings,
+			text.Plural(a.impossible, "value is impossible and counts", "values are impossible and count")+
+				" as missing: a process has more than 0 kB, and no more than its device")
 	}
 	if n := a.limits.dropped; n > 0 {
-		p.Warnings = append(p.Warnings, text.Plural(n, "more early warning of limits is skipped", "more early warnings of limits are skipped"))
+		p.Warnings = append(p.Warnings,
+			text.Plural(n, "more early warning of limits is skipped", "more early warnings of limits are skipped"))
 	}
 	if a.dropped > 0 {
-		p.Warnings = append(p.Warnings, text.Plural(a.dropped, "earlier step is skipped here; samples.ndjson has it", "earlier steps are skipped here; samples.ndjson has them"))
+		p.Warnings = append(p.Warnings,
+			text.Plural(a.dropped, "earlier transition is skipped here; samples.ndjson has it",
+				"earlier transitions are skipped here; samples.ndjson has them"))
 	}
 	for _, u := range a.part.usage.Apps {
 		if u.Process == a.Key().Name && u.User == a.User {
@@ -63,18 +70,20 @@ func (a *Account) Record(processes int) record.Process {
 	return p
 }
 
-// AliveUntil returns how long the process was there until a moment of the run, in seconds.
+// AliveUntil returns how long the process was present until a time of the run,
+// in seconds.
 func (a *Account) AliveUntil(t float64) float64 { return a.life.alive(t) }
 
 // watched returns how long the device has been watched, in seconds.
 func (a *Account) watched() float64 { return a.part.last - a.part.since }
 
-// Unjudged says why nothing can be said about the process, whose record is p; "" where there is a
-// verdict, or where it does not matter.
+// Unjudged returns why there is no verdict on the process, whose record is p;
+// "" if there is a verdict, or if it does not matter.
 func (a *Account) Unjudged(p record.Process) string { return Unjudged(p, a.watched()) }
 
-// SetVerdict replaces in the record of a process what a verdict says about a series:
-// everything but the states and the jumps. A leak that its dumps or counts at marks prove stays one.
+// SetVerdict replaces the verdict in the record of a process: everything but
+// the states and the jumps. A leak that its dumps or counts at marks prove
+// stays one.
 func SetVerdict(p *record.Process, v detector.Verdict) {
 	p.Gate, p.TrendGate, p.Kind, p.Reason = v.Gate, v.Gate, v.Kind, v.Because
 	p.Flat = record.Round(v.Flat.Seconds(), 3)
@@ -104,8 +113,9 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 	}
 }
 
-// jumpsOf are the jumps of a verdict on the time axis of the run. The latest of them
-// were recorded; the present start of the clock is for one that was not.
+// jumpsOf returns the jumps of a verdict on the time axis of the run. The
+// latest of them were recorded; the present start of the clock is for one that
+// was not.
 func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
 	out := make([]record.Jump, len(jumps))
 	for i, j := range jumps {
@@ -122,13 +132,14 @@ func shares(of []detector.Share) []record.Share {
 	out := make([]record.Share, len(of))
 	for i, s := range of {
 		out[i] = record.Share{
-			Dimension: s.Dimension.String(), Growth: mb(s.Growth), Share: record.Round(s.Share, 4), Rate: perHour(s.Rate),
+			Dimension: s.Dimension.String(), Growth: mb(s.Growth), Share: record.Round(s.Share, 4),
+			Rate: perHour(s.Rate),
 		}
 	}
 	return out
 }
 
-// present makes an empty list of nil: in JSON a list is a list.
+// present replaces nil by an empty list, so that JSON has a list.
 func present[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -136,8 +147,8 @@ func present[T any](list []T) []T {
 	return list
 }
 
-// mb is bytes in MB, to a hundredth.
+// mb converts bytes to MB, to a hundredth.
 func mb(bytes int64) float64 { return record.Round(float64(bytes)/detector.MB, 2) }
 
-// perHour is bytes per hour in MB/h, to a tenth of a kB.
+// perHour converts bytes per hour to MB/h, to a tenth of a kB.
 func perHour(bytes float64) float64 { return record.Round(bytes/detector.MB, 4) }

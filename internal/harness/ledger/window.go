@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// MaxOpenWindows bounds the windows of one device that are open at a time: each gets every
+	// MaxOpenWindows bounds the open windows of one device: each gets every
 	// line.
 	MaxOpenWindows = 256
-	// maxVerdicts bounds the verdicts of all windows of one device that run.json has.
+	// maxVerdicts bounds the verdicts of all windows of one device in run.json.
 	maxVerdicts = 50_000
 )
 
-// window is a span of one device's part of a run, judged by itself: from its beginning on it
-// gets the lines of the part, in a part of its own.
+// window is a span of one device's part of a run, judged separately: from its
+// beginning on it gets the lines of the part, in a part of its own.
 type window struct {
 	number int
 	name   string
@@ -34,7 +34,8 @@ type windows struct {
 	skipped int
 }
 
-// openWindow opens a window at a moment of the run. What is being watched then belongs to it.
+// openWindow opens a window at a time of the run. What is being watched then
+// belongs to it.
 func (p *Part) openWindow(e record.Event) {
 	if len(p.windows.open) == MaxOpenWindows {
 		p.windows.skipped++
@@ -45,7 +46,8 @@ func (p *Part) openWindow(e record.Event) {
 	inner.begun, inner.up, inner.last, inner.since = p.begun, p.up, e.T, e.T
 	inner.load = workloads{running: p.load.running, told: p.load.told}
 	for _, a := range p.accounts {
-		inner.Open(a.Process).readBy(record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})
+		inner.Open(a.Process).readBy(
+			record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})
 	}
 	p.windows.open = append(p.windows.open, &window{number: e.Window, name: text.Head(e.Text, maxText), part: inner})
 }
@@ -75,7 +77,8 @@ func (p *Part) eachWindow(call func(*Part)) {
 	}
 }
 
-// record judges a window that ends at a moment of the run, as one of so many windows.
+// record judges a window that ends at a time of the run, as one of so many
+// windows.
 func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	out := record.JudgedWindow{
 		Number: w.number, Name: w.name, Device: w.part.header.Device,
@@ -99,16 +102,18 @@ func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	return out
 }
 
-// ofWindow is what a window keeps of the record of a process.
+// ofWindow returns what a window keeps of the record of a process.
 func ofWindow(p record.Process) record.WindowProcess {
 	return record.WindowProcess{
-		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps, Missing: p.Missing,
+		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps,
+		Missing:  p.Missing,
 		Duration: p.Duration, State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, Reason: p.Reason,
-		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, AtMarks: p.AtMarks, CountsAtMarks: p.CountsAtMarks,
+		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth,
+		AtMarks: p.AtMarks, CountsAtMarks: p.CountsAtMarks,
 	}
 }
 
-// appOfWindow is what a window keeps of the record of an app.
+// appOfWindow returns what a window keeps of the record of an app.
 func appOfWindow(x record.AppVerdict) record.WindowApp {
 	return record.WindowApp{
 		User: x.User, App: x.App, Samples: x.Samples, Gaps: x.Gaps, Missing: x.Missing, Duration: x.Duration,
@@ -117,7 +122,7 @@ func appOfWindow(x record.AppVerdict) record.WindowApp {
 	}
 }
 
-// OpenWindows counts the windows that are open.
+// OpenWindows returns the number of open windows.
 func (p *Part) OpenWindows() int { return len(p.windows.open) }
 
 // Window returns the latest closed window of that number, nil for none.
@@ -131,7 +136,8 @@ func (p *Part) Window(number int) *record.JudgedWindow {
 	return nil
 }
 
-// recorded are the windows of the part, also those that were never closed: they end with it.
+// recordedWindows returns the windows of the part, including those that were
+// never closed, which end with it.
 func (p *Part) recordedWindows() []record.JudgedWindow {
 	out := append([]record.JudgedWindow{}, p.windows.closed...)
 	for _, w := range p.windows.open {
@@ -142,16 +148,19 @@ func (p *Part) recordedWindows() []record.JudgedWindow {
 	return out
 }
 
-// windowWarnings say what of the windows is not in the record.
+// windowWarnings returns which windows are not in the record.
 func (p *Part) windowWarnings() []string {
 	if p.windows.skipped == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("device %s: %d windows are not recorded: more than %d were open, or more than %d verdicts", p.header.Device, p.windows.skipped, MaxOpenWindows, maxVerdicts)}
+	return []string{
+		fmt.Sprintf("device %s: %d windows are not recorded: more than %d were open, or more than %d verdicts",
+			p.header.Device, p.windows.skipped, MaxOpenWindows, maxVerdicts),
+	}
 }
 
-// passOn passes a line about a process on to the open windows.
-func (p *Part) passOn(e record.Event, k capture.Key) {
+// forward adds a line about a process to the open windows.
+func (p *Part) forward(e record.Event, k capture.Key) {
 	p.eachWindow(func(inner *Part) {
 		if e.Event == "found" || inner.byKey[k] != nil {
 			inner.AddEvent(e)

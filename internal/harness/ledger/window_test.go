@@ -12,17 +12,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// afterHours is a part of a run in which five processes were sampled for so many hours.
+// afterHours is a part of a run in which five processes were sampled for so
+// many hours.
 func afterHours(tb testing.TB, hours int) (*Part, float64) {
 	tb.Helper()
-	l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}}, detector.DefaultPolicy())
+	l,
+		err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+		detector.DefaultPolicy())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	p := l.Part("S1")
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 5 {
-		p.AddEvent(record.Event{Event: "found", Up: 100, Process: fmt.Sprint("com.x:", i), User: new(0), PID: 7 + i, Source: "smaps_rollup"})
+		p.AddEvent(record.Event{
+			Event: "found", Up: 100, Process: fmt.Sprint("com.x:", i), User: new(0), PID: 7 + i, Source: "smaps_rollup",
+		})
 	}
 	t := 0.0
 	for range hours * 120 {
@@ -34,7 +39,10 @@ func afterHours(tb testing.TB, hours int) (*Part, float64) {
 
 func sampleAll(p *Part, t float64, r *rand.Rand) {
 	for i := range 5 {
-		p.AddSample(record.Sample{T: t, Up: 100 + t, Process: fmt.Sprint("com.x:", i), PID: 7 + i, Source: "smaps_rollup", PSS: new(100_000 + r.Int64N(3000))})
+		p.AddSample(record.Sample{
+			T: t, Up: 100 + t, Process: fmt.Sprint("com.x:", i), PID: 7 + i, Source: "smaps_rollup",
+			PSS: new(100_000 + r.Int64N(3000)),
+		})
 	}
 }
 
@@ -45,7 +53,7 @@ func span(p *Part, t float64, number int, r *rand.Rand) {
 	p.AddEvent(record.Event{Event: "window_end", Window: number, T: t + 2, Up: 102 + t})
 }
 
-// A window costs the same after eight hours as after one: nothing that it allocates grows
+// A window costs the same after eight hours as after one: no allocation grows
 // with the run.
 func TestWindowAllocations(t *testing.T) {
 	allocs := func(hours int) float64 {
@@ -62,8 +70,8 @@ func TestWindowAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkWindow opens and closes a window with one round of samples of five processes,
-// after one and after eight hours. The bar is 1 ms.
+// BenchmarkWindow opens and closes a window with one round of samples of five
+// processes, after one and after eight hours. The limit is 1 ms.
 func BenchmarkWindow(b *testing.B) {
 	for _, hours := range []int{1, 8} {
 		b.Run(fmt.Sprintf("after %d h", hours), func(b *testing.B) {
@@ -78,8 +86,8 @@ func BenchmarkWindow(b *testing.B) {
 	}
 }
 
-// Windows of hostile lines are bounded; one that is never closed ends with the run, and one
-// that was never opened is none.
+// Windows of hostile lines are bounded. One that is never closed ends with the
+// run, and one that was never opened does not exist.
 func TestHostileWindows(t *testing.T) {
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
@@ -92,42 +100,46 @@ func TestHostileWindows(t *testing.T) {
 		t.Errorf("%d windows", p.OpenWindows())
 	}
 	list := p.recordedWindows()
-	if len(list) != MaxOpenWindows || !list[0].Open || len(list[0].Processes) != 1 || list[0].Processes[0].Samples != 1 {
+	if len(list) != MaxOpenWindows || !list[0].Open || len(list[0].Processes) != 1 ||
+		list[0].Processes[0].Samples != 1 {
 		t.Errorf("%d windows, %+v", len(list), list[0])
 	}
 	if w := p.windowWarnings(); len(w) != 1 || !strings.Contains(w[0], "20 windows are not recorded") {
 		t.Errorf("%q", w)
 	}
-	// Of several of one number the latest is closed; a process that had no line is not in it.
+	// Of several with one number the latest is closed; a process that had no
+	// line is not in it.
 	p.AddEvent(record.Event{Event: "window_end", Window: 5, T: 4, Up: 104})
 	if got := p.Window(5); got == nil || !reflect.DeepEqual(got.Processes, list[5].Processes) {
 		t.Errorf("%+v", got)
 	}
 }
 
-// A death counts for the run and for each open window; its moment is that at which the process was last
-// seen, as far as that can be.
+// A death counts for the run and for each open window. Its time is when the
+// process was last seen, if possible.
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		event record.Event
 		at    time.Duration
 		want  detector.Cause
 	}{
-		"out of memory":       {record.Event{Reason: "out_of_memory", EndedUp: new(90.5)}, 90500 * time.Millisecond, detector.OutOfMemory},
-		"memory limiter":      {record.Event{Reason: "memory_limiter", EndedUp: new(0.0)}, 0, detector.OutOfMemory},
-		"anomaly":             {record.Event{Reason: "anomaly"}, 100 * time.Second, detector.OutOfMemory},
-		"low memory":          {record.Event{Reason: "low_memory"}, 100 * time.Second, detector.LowMemory},
-		"crash":               {record.Event{Reason: "crash"}, 100 * time.Second, detector.Crash},
-		"native crash":        {record.Event{Reason: "native_crash"}, 100 * time.Second, detector.Crash},
-		"ANR":                 {record.Event{Reason: "anr"}, 100 * time.Second, detector.NotResponding},
-		"kill":                {record.Event{Reason: "kill"}, 100 * time.Second, detector.Killed},
-		"exit":                {record.Event{Reason: "exit"}, 100 * time.Second, detector.Exited},
-		"reboot":              {record.Event{Reason: "reboot"}, 100 * time.Second, detector.Rebooted},
-		"unknown":             {record.Event{Reason: "unknown"}, 100 * time.Second, detector.UnknownCause},
-		"a word of tomorrow":  {record.Event{Reason: "sadness"}, 100 * time.Second, detector.UnknownCause},
-		"after it was read":   {record.Event{Reason: "crash", EndedUp: new(200.0)}, 100 * time.Second, detector.Crash},
-		"before the boot":     {record.Event{Reason: "crash", EndedUp: new(-1.0)}, 100 * time.Second, detector.Crash},
-		"of another universe": {record.Event{Reason: "crash", EndedUp: new(1e300)}, 100 * time.Second, detector.Crash},
+		"out of memory": {
+			record.Event{Reason: "out_of_memory", EndedUp: new(90.5)}, 90500 * time.Millisecond, detector.OutOfMemory,
+		},
+		"memory limiter":     {record.Event{Reason: "memory_limiter", EndedUp: new(0.0)}, 0, detector.OutOfMemory},
+		"anomaly":            {record.Event{Reason: "anomaly"}, 100 * time.Second, detector.OutOfMemory},
+		"low memory":         {record.Event{Reason: "low_memory"}, 100 * time.Second, detector.LowMemory},
+		"crash":              {record.Event{Reason: "crash"}, 100 * time.Second, detector.Crash},
+		"native crash":       {record.Event{Reason: "native_crash"}, 100 * time.Second, detector.Crash},
+		"ANR":                {record.Event{Reason: "anr"}, 100 * time.Second, detector.NotResponding},
+		"kill":               {record.Event{Reason: "kill"}, 100 * time.Second, detector.Killed},
+		"exit":               {record.Event{Reason: "exit"}, 100 * time.Second, detector.Exited},
+		"reboot":             {record.Event{Reason: "reboot"}, 100 * time.Second, detector.Rebooted},
+		"unknown":            {record.Event{Reason: "unknown"}, 100 * time.Second, detector.UnknownCause},
+		"a word of tomorrow": {record.Event{Reason: "sadness"}, 100 * time.Second, detector.UnknownCause},
+		"after it was read":  {record.Event{Reason: "crash", EndedUp: new(200.0)}, 100 * time.Second, detector.Crash},
+		"before the boot":    {record.Event{Reason: "crash", EndedUp: new(-1.0)}, 100 * time.Second, detector.Crash},
+		"impossible times":   {record.Event{Reason: "crash", EndedUp: new(1e300)}, 100 * time.Second, detector.Crash},
 	} {
 		if at, got := endOf(c.event, 100*time.Second); at != c.at || got != c.want {
 			t.Errorf("%s: %v at %v, want %v at %v", name, got, at, c.want, c.at)
@@ -138,7 +150,9 @@ func TestDeathOfLine(t *testing.T) {
 func TestDeathsInWindows(t *testing.T) {
 	p, at := afterHours(t, 1)
 	p.AddEvent(record.Event{Event: "window", Text: "spec", Window: 1, T: at, Up: 100 + at})
-	p.AddEvent(record.Event{Event: "death", Process: "com.x:1", User: new(0), PID: 8, Reason: "out_of_memory", T: at + 1, Up: 101 + at})
+	p.AddEvent(record.Event{
+		Event: "death", Process: "com.x:1", User: new(0), PID: 8, Reason: "out_of_memory", T: at + 1, Up: 101 + at,
+	})
 	p.eachWindow(func(inner *Part) {
 		for _, a := range inner.accounts {
 			if want := map[bool]int{true: 1}[a.Name == "com.x:1"]; a.reasonsOfDeath["out_of_memory"] != want {
@@ -148,11 +162,14 @@ func TestDeathsInWindows(t *testing.T) {
 	})
 }
 
-// A crash that the workload reports and the death that it causes are one finding; an ANR that was
-// survived is one, too. A death that the device does not explain is what the workload reported.
+// A crash that the workload reports and the death that it causes are one
+// finding; an ANR that was survived is one, too. A death that the device does
+// not explain gets the reason that the workload reported.
 func TestIncidents(t *testing.T) {
 	fault := func(at float64, pid int, reason, text string) record.Event {
-		return record.Event{Event: "fault", Process: "com.x", User: new(0), PID: pid, Reason: reason, Text: text, T: at, Up: 100 + at}
+		return record.Event{
+			Event: "fault", Process: "com.x", User: new(0), PID: pid, Reason: reason, Text: text, T: at, Up: 100 + at,
+		}
 	}
 	death := func(at float64, pid int, reason, text string) record.Event {
 		e := fault(at, pid, reason, text)
@@ -167,26 +184,48 @@ func TestIncidents(t *testing.T) {
 		"none": {want: []record.Incident{}, deaths: map[string]int{}},
 		"one failure": {[]record.Event{fault(1, 7, "crash", "java.lang.Error"), death(3, 7, "crash", "CRASH")},
 			[]record.Incident{{Kind: "crash", Count: 1, First: 3, Last: 3, Text: "CRASH"}}, map[string]int{"crash": 1}},
-		"which was one of memory": {[]record.Event{fault(1, 7, "crash", "x"), death(3, 7, "out_of_memory", "y"), death(9, 8, "out_of_memory", "z")},
-			[]record.Incident{{Kind: "out_of_memory", Count: 2, First: 3, Last: 9, Text: "z"}}, map[string]int{"out_of_memory": 2}},
+		"which was one of memory": {
+			[]record.Event{
+				fault(1, 7, "crash", "x"), death(3, 7, "out_of_memory", "y"), death(9, 8, "out_of_memory", "z"),
+			},
+			[]record.Incident{{Kind: "out_of_memory", Count: 2, First: 3, Last: 9, Text: "z"}},
+			map[string]int{"out_of_memory": 2}},
 		"an ANR that was survived": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "kill", "y")},
 			[]record.Incident{{Kind: "anr", Count: 1, First: 1, Last: 1, Text: "x"}}, map[string]int{"kill": 1}},
 		"an ANR that was not": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "anr", "y")},
 			[]record.Incident{{Kind: "anr", Count: 1, First: 3, Last: 3, Text: "y"}}, map[string]int{"anr": 1}},
-		"a death that only the workload explains": {[]record.Event{fault(1, 7, "crash", "java.lang.OutOfMemoryError"), death(3, 7, "unknown", "?")},
-			[]record.Incident{{Kind: "out_of_memory", Count: 1, First: 3, Last: 3, Text: "by the workload's report: java.lang.OutOfMemoryError"}}, map[string]int{"out_of_memory": 1}},
+		"a death that only the workload explains": {
+			[]record.Event{fault(1, 7, "crash", "java.lang.OutOfMemoryError"), death(3, 7, "unknown", "?")},
+			[]record.Incident{
+				{
+					Kind: "out_of_memory", Count: 1, First: 3, Last: 3,
+					Text: "by the workload's report: java.lang.OutOfMemoryError",
+				},
+			}, map[string]int{"out_of_memory": 1}},
 		"of another pid": {[]record.Event{fault(1, 7, "crash", "x"), death(3, 8, "unknown", "?")},
 			[]record.Incident{{Kind: "crash", Count: 1, First: 1, Last: 1, Text: "x"}}, map[string]int{"unknown": 1}},
-		"in the order of their kinds": {[]record.Event{death(1, 7, "low_memory", ""), death(2, 8, "memory_limiter", ""), death(3, 9, "native_crash", ""), death(4, 10, "exit", ""), death(5, 11, "anomaly", "")},
-			[]record.Incident{{Kind: "native_crash", Count: 1, First: 3, Last: 3}, {Kind: "memory_limiter", Count: 1, First: 2, Last: 2}, {Kind: "anomaly", Count: 1, First: 5, Last: 5}, {Kind: "low_memory", Count: 1, First: 1, Last: 1}},
+		"in the order of their kinds": {
+			[]record.Event{
+				death(1, 7, "low_memory", ""), death(2, 8, "memory_limiter", ""), death(3, 9, "native_crash", ""),
+				death(4, 10, "exit", ""), death(5, 11, "anomaly", ""),
+			},
+			[]record.Incident{
+				{Kind: "native_crash", Count: 1, First: 3, Last: 3},
+				{Kind: "memory_limiter", Count: 1, First: 2, Last: 2}, {Kind: "anomaly", Count: 1, First: 5, Last: 5},
+				{Kind: "low_memory", Count: 1, First: 1, Last: 1},
+			},
 			map[string]int{"low_memory": 1, "memory_limiter": 1, "native_crash": 1, "exit": 1, "anomaly": 1}},
 	} {
-		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}}, detector.DefaultPolicy())
+		l,
+			err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+			detector.DefaultPolicy())
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := l.Part("S1")
-		p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
+		p.AddEvent(record.Event{
+			Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup",
+		})
 		for _, e := range c.events {
 			p.AddEvent(e)
 		}
@@ -197,8 +236,9 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// Anonymous memory is judged by the samples, against the limit of the latest reading; a process that has
-// no limit now is not judged, and a warning says where the limit is assumed.
+// Anonymous memory is judged by the samples, against the limit of the latest
+// reading. A process that has no limit now is not judged, and a warning states
+// that the limit is assumed.
 func TestAnonymousMemoryOfSamples(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit   *int64
@@ -206,20 +246,30 @@ func TestAnonymousMemoryOfSamples(t *testing.T) {
 		swap    *int64
 		used    int64
 	}{
-		"a limit":         {limit: new(int64(512 << 20)), swap: new(int64(1024)), used: 491 << 20},
-		"an assumed one":  {limit: new(int64(512 << 20)), assumed: true, used: 490 << 20},
-		"none":            {},
-		"a limit of none": {limit: new(int64(0))},
+		"a limit":        {limit: new(int64(512 << 20)), swap: new(int64(1024)), used: 491 << 20},
+		"an assumed one": {limit: new(int64(512 << 20)), assumed: true, used: 490 << 20},
+		"none":           {},
+		"no limit":       {limit: new(int64(0))},
 	} {
-		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}}, detector.DefaultPolicy())
+		l,
+			err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}},
+			detector.DefaultPolicy())
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := l.Part("S1")
-		p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
-		p.AddEvent(record.Event{Event: "headroom", T: 1, Up: 101, Process: "com.x", User: new(0), PID: 7, Headroom: &record.Headroom{AnonymousLimit: c.limit, AnonymousAssumed: c.assumed}})
+		p.AddEvent(record.Event{
+			Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup",
+		})
+		p.AddEvent(record.Event{
+			Event: "headroom", T: 1, Up: 101, Process: "com.x", User: new(0), PID: 7,
+			Headroom: &record.Headroom{AnonymousLimit: c.limit, AnonymousAssumed: c.assumed},
+		})
 		for at := 30.0; at <= 1200; at += 30 {
-			p.AddSample(record.Sample{T: at, Up: 100 + at, Process: "com.x", PID: 7, Source: "smaps_rollup", PSS: new(int64(600 << 10)), RSSAnon: new(int64(490 << 10)), Swap: c.swap})
+			p.AddSample(record.Sample{
+				T: at, Up: 100 + at, Process: "com.x", PID: 7, Source: "smaps_rollup", PSS: new(int64(600 << 10)),
+				RSSAnon: new(int64(490 << 10)), Swap: c.swap,
+			})
 		}
 		got := p.accounts[0].Record(1)
 		if c.used == 0 {
@@ -228,10 +278,12 @@ func TestAnonymousMemoryOfSamples(t *testing.T) {
 			}
 			continue
 		}
-		if len(got.Headroom) != 1 || got.Headroom[0].Resource != "anonymous_memory" || got.Headroom[0].Used != c.used || got.Headroom[0].Assumed != c.assumed || !got.Headroom[0].Warned {
+		if len(got.Headroom) != 1 || got.Headroom[0].Resource != "anonymous_memory" || got.Headroom[0].Used != c.used ||
+			got.Headroom[0].Assumed != c.assumed || !got.Headroom[0].Warned {
 			t.Errorf("%s: %+v", name, got.Headroom)
 		}
-		if len(got.Limits) != 1 || got.Limits[0].Assumed != c.assumed || strings.Contains(got.Limits[0].Text, "assumed") != c.assumed {
+		if len(got.Limits) != 1 || got.Limits[0].Assumed != c.assumed ||
+			strings.Contains(got.Limits[0].Text, "assumed") != c.assumed {
 			t.Errorf("%s: %+v", name, got.Limits)
 		}
 	}

@@ -6,17 +6,18 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leastIdle is how many seconds a device must have gone on without its workload for the end of it to
-// matter: the end of a run takes some as well.
+// leastIdle is how many seconds a device must have continued without its
+// workload for its end to matter; ending a run takes some time as well.
 const leastIdle = 120
 
 // workloads are what stresses the apps of one device.
 type workloads struct {
-	// running counts those that have begun and not ended. told says that lines tell when they begin,
-	// which those of earlier versions do not.
+	// running counts those that have begun and not ended. told reports that
+	// lines record their beginnings, which those of earlier versions do not.
 	running int
 	told    bool
-	// ended is t_s of the end of the last one, and up the device's clock then; nil while one runs.
+	// ended is t_s of the end of the last one, and up the device's clock then;
+	// nil while one runs.
 	ended *float64
 	up    time.Duration
 }
@@ -45,8 +46,8 @@ func (p *Part) addWorkload(e record.Event, up time.Duration) {
 // planned reports whether the run has a workload of its own.
 func (p *Part) planned() bool { return p.of.header.Plan != nil && p.of.header.Plan.Workload != nil }
 
-// workloadEnded is t_s at which the workload of the device ended for good, while the run went on; nil
-// where it did not.
+// workloadEnded returns t_s at which the workload of the device ended for good
+// while the run continued; nil if it did not.
 func (p *Part) workloadEnded() *float64 {
 	if p.load.ended == nil || p.last-*p.load.ended < leastIdle {
 		return nil

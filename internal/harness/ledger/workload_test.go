@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// When a device had no workload any more, by the lines of the run.
+// When a device no longer had a workload, by the lines of the run.
 func TestWorkloadEnded(t *testing.T) {
 	beside := &record.Workload{Kind: "monkey"}
 	for name, c := range map[string]struct {
@@ -14,15 +14,25 @@ func TestWorkloadEnded(t *testing.T) {
 		lines   func(*rounds)
 		want    float64
 	}{
-		"no line":                           {false, func(r *rounds) {}, -1},
-		"it runs":                           {false, func(r *rounds) { r.device("workload_begin") }, -1},
-		"it ended":                          {true, func(r *rounds) { r.device("workload_begin"); r.grow(10, shop); r.device("workload_end") }, 300},
-		"another one began":                 {false, func(r *rounds) { r.device("workload_begin"); r.device("workload_end"); r.device("workload_begin") }, -1},
-		"another one runs":                  {false, func(r *rounds) { r.device("workload_begin"); r.device("workload_begin"); r.device("workload_end") }, -1},
-		"an end without a begin":            {false, func(r *rounds) { r.device("workload_end") }, -1},
-		"words of monkey":                   {false, func(r *rounds) { r.device("workload") }, -1},
-		"beside the run, earlier version":   {false, func(r *rounds) { r.grow(10, shop); r.ended(beside) }, 300},
-		"twice, earlier version":            {false, func(r *rounds) { r.ended(beside); r.grow(10, shop); r.ended(beside) }, 300},
+		"no line": {false, func(r *rounds) {}, -1},
+		"it runs": {false, func(r *rounds) { r.device("workload_begin") }, -1},
+		"it ended": {
+			true, func(r *rounds) { r.device("workload_begin"); r.grow(10, shop); r.device("workload_end") }, 300,
+		},
+		"another one began": {
+			false, func(r *rounds) { r.device("workload_begin"); r.device("workload_end"); r.device("workload_begin") },
+			-1,
+		},
+		"another one runs": {
+			false, func(r *rounds) { r.device("workload_begin"); r.device("workload_begin"); r.device("workload_end") },
+			-1,
+		},
+		"an end without a begin":          {false, func(r *rounds) { r.device("workload_end") }, -1},
+		"words of monkey":                 {false, func(r *rounds) { r.device("workload") }, -1},
+		"beside the run, earlier version": {false, func(r *rounds) { r.grow(10, shop); r.ended(beside) }, 300},
+		"twice, earlier version": {
+			false, func(r *rounds) { r.ended(beside); r.grow(10, shop); r.ended(beside) }, 300,
+		},
 		"beside a workload, earlier verson": {true, func(r *rounds) { r.ended(beside) }, -1},
 	} {
 		r := newRounds(t)
@@ -45,12 +55,14 @@ func TestWorkloadEnded(t *testing.T) {
 	}
 }
 
-// ended adds the end of a workload beside the run, as earlier versions recorded it.
+// ended adds the end of a workload beside the run, as earlier versions recorded
+// it.
 func (r *rounds) ended(w *record.Workload) {
 	r.AddEvent(record.Event{Event: "workload", T: r.Seconds(r.up), Up: r.up.Seconds(), Workload: w})
 }
 
-// A window knows of the workload that runs when it opens, and not of one that had ended.
+// A window includes the workload that runs when it opens, and not one that had
+// ended.
 func TestWorkloadOfAWindow(t *testing.T) {
 	r := newRounds(t)
 	open := func(n int) {

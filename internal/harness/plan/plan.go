@@ -1,5 +1,5 @@
-// Package plan turns the file of a run into the options of the engine and the choice of its
-// devices, for every program that reads such a file.
+// Package plan turns a run's file into the options of the monitor and the
+// choice of its devices, for every program that reads such a file.
 package plan
 
 import (
@@ -24,9 +24,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Of returns what the file asks for; names of files in it are below dir. Devices, run
-// directory and observer are left to the caller. The error is a config.Errors where a line of
-// the file is wrong.
+// Of returns the options that the file requests; names of files in it are
+// relative to dir. The caller sets the devices, the run directory and the
+// observer. The error is a config.Errors if a line of the file is wrong.
 func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	o := monitor.Options{
 		Duration: cfg.Duration, LongestDuration: cfg.LongestDuration, Workload: workload(cfg),
@@ -52,8 +52,8 @@ func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	return o, err
 }
 
-// Build returns what is known of the build that is tested: the source in a directory, and its
-// variant, which may be empty.
+// Build returns what is known about the tested build: the source in a
+// directory, and its variant, which may be empty.
 func Build(ctx context.Context, dir, variant string) *record.Revision {
 	r := revision.Of(ctx, dir, os.Getenv)
 	if r == nil && variant != "" {
@@ -65,12 +65,16 @@ func Build(ctx context.Context, dir, variant string) *record.Revision {
 	return r
 }
 
-// BuildOfCI returns the build that the variables of a CI job name; nil outside of CI.
+// BuildOfCI returns the build that the variables of a CI job name; nil outside
+// of CI.
 func BuildOfCI(getenv func(string) string) *record.Revision { return revision.OfCI(getenv) }
 
-// Choice returns the devices that the file asks for.
+// Choice returns the devices that the file requests.
 func Choice(cfg *config.Config) fleet.DeviceChoice {
-	return fleet.DeviceChoice{Serials: cfg.Devices.Serials, MinAPI: cfg.Devices.MinAPI, Require: cfg.Devices.Require, StandIn: cfg.Devices.StandIn}
+	return fleet.DeviceChoice{
+		Serials: cfg.Devices.Serials, MinAPI: cfg.Devices.MinAPI, Require: cfg.Devices.Require,
+		StandIn: cfg.Devices.StandIn,
+	}
 }
 
 // Policy returns a policy by its name, with its own constants.
@@ -99,16 +103,19 @@ func DetectorPolicy(cfg *config.Config) (detector.Policy, error) {
 	if err != nil {
 		return p, err
 	}
-	p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Suspicious, cfg.Sample.Leaking
+	p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Suspicious,
+		cfg.Sample.Leaking
 	p.Cooldown = cfg.Diagnose.Cooldown
 	return p, p.Validate()
 }
 
-// respond is what is collected of a leak; names of files are below dir.
+// respond returns what is collected of a leak; names of files are relative to
+// dir.
 func respond(cfg *config.Config, dir string) (response.Options, error) {
 	d := cfg.Diagnose
 	o := response.Options{
-		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), Logcat: response.Logcat(d.Logcat), ShowTexts: d.Texts == config.TextsShown, Cooldown: d.Cooldown,
+		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), Logcat: response.Logcat(d.Logcat),
+		ShowTexts: d.Texts == config.TextsShown, Cooldown: d.Cooldown,
 		Steps: map[string][]response.Step{}, Memory: hostmemory.Free,
 	}
 	for kind, list := range d.Steps {
@@ -138,7 +145,9 @@ func workload(cfg *config.Config) monitor.Workload {
 	w := cfg.Workload
 	switch {
 	case w.Monkey != nil:
-		return monitor.Monkey{Package: cfg.App.Package, Seed: seed(w.Monkey.Seed), Throttle: w.Monkey.Throttle, Events: w.Monkey.Events}
+		return monitor.Monkey{
+			Package: cfg.App.Package, Seed: seed(w.Monkey.Seed), Throttle: w.Monkey.Throttle, Events: w.Monkey.Events,
+		}
 	case len(w.Command) > 0:
 		return monitor.HostCommand{Args: w.Command, Windows: windows(w.Windows)}
 	case w.DeviceCommand != "":
@@ -149,8 +158,8 @@ func workload(cfg *config.Config) monitor.Workload {
 	return nil
 }
 
-// windows is the rule for tests in an output, nil for none. Both expressions compile: the file
-// is refused else.
+// windows returns the rule for tests in an output, nil for none. Both
+// expressions compile, otherwise the file is rejected.
 func windows(w *config.Windows) *monitor.WindowRule {
 	if w == nil {
 		return nil
@@ -170,7 +179,7 @@ func instrument(i config.Instrument) monitor.Instrument {
 	return monitor.Instrument{Component: i.Component, Arguments: arguments, Room: i.Room}
 }
 
-// seed returns a new seed where the file leaves it to chance; run.json keeps it.
+// seed returns a new seed if the file has none; run.json keeps it.
 func seed(of *int64) int64 {
 	if of != nil {
 		return *of

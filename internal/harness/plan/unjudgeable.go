@@ -10,8 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// CannotJudge says why a run with these options cannot judge anything, and the least that would do;
-// "" where it can. gated runs compare the heap dumps at their end with those of earlier runs.
+// CannotJudge returns why a run with these options cannot judge anything, and
+// the least change that would help; "" if it can. gated runs compare the heap
+// dumps at their end with those of earlier runs.
 func CannotJudge(o monitor.Options, gated bool) string {
 	dump := response.OnLeak
 	if o.Respond != nil {
@@ -27,7 +28,8 @@ func CannotJudge(o monitor.Options, gated bool) string {
 	if o.LongestDuration > o.Duration {
 		after += " unless memory grows"
 	}
-	return fmt.Sprintf("nothing can be judged: %s, and a trend needs %s: run for 30m or longer, or dump heaps at marks (`diagnose.dump: at_marks`)",
+	return fmt.Sprintf("nothing can be judged: %s, and a trend needs %s: run for 30m or longer, or dump heaps at "+
+		"marks (`diagnose.dump: at_marks`)",
 		after, text.Span(ledger.TrendNeeds.Seconds()))
 }
 
@@ -44,21 +46,25 @@ func checksTests(w monitor.Workload) bool {
 	return false
 }
 
-// FileCannotJudge is CannotJudge of the run that a file describes. Whoever allows a run to judge
-// nothing is not told.
+// FileCannotJudge is CannotJudge of the run that a file describes. It returns
+// "" if the file allows a run that judges nothing.
 func FileCannotJudge(cfg *config.Config) string {
 	if cfg.AllowUnjudged && !cfg.Strict {
 		return ""
 	}
-	o := monitor.Options{Duration: cfg.Duration, LongestDuration: cfg.LongestDuration, Workload: workload(cfg), Respond: &monitor.Response{Dump: response.Dump(cfg.Diagnose.Dump)}}
+	o := monitor.Options{
+		Duration: cfg.Duration, LongestDuration: cfg.LongestDuration, Workload: workload(cfg),
+		Respond: &monitor.Response{Dump: response.Dump(cfg.Diagnose.Dump)},
+	}
 	return CannotJudge(o, cfg.Gated())
 }
 
-// Refused is the problem of a file with strict whose run cannot judge anything; nil where it can.
+// Refused returns the error of a file with strict whose run cannot judge
+// anything; nil if it can.
 func Refused(cfg *config.Config) error {
 	why := FileCannotJudge(cfg)
 	if why == "" || !cfg.Strict {
 		return nil
 	}
-	return config.Errors{cfg.Problem("duration", why+"; with strict such a run would always end with 5")}
+	return config.Errors{cfg.Problem("duration", why+"; with strict such a run would always exit with 5")}
 }

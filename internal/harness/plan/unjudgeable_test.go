@@ -10,16 +10,20 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// A run whose plan cannot judge anything is known before it starts.
+// A run whose plan cannot judge anything is recognized before it starts.
 func TestFileCannotJudge(t *testing.T) {
-	const monkey, least = "workload: { monkey: { events: 9 } }\n", "nothing can be judged: the run ends after 12m, and a trend needs 30m: run for 30m or longer, or dump heaps at marks"
+	const monkey, least = "workload: { monkey: { events: 9 } }\n",
+		"nothing can be judged: the run ends after 12m, and a trend needs 30m: run for 30m or longer, or dump heaps " +
+			"at marks"
 	for name, c := range map[string]struct {
 		text, want, refused string
 	}{
-		"12 min":                 {monkey + "duration: 12m\n", least, ""},
-		"12 min, strict":         {monkey + "duration: 12m\nstrict: true\n", least, "x.yaml:4:11: duration: " + least},
-		"12 min, allowed":        {monkey + "duration: 12m\nallow_unjudged: true\n", "", ""},
-		"allowed, and strict":    {monkey + "duration: 12m\nallow_unjudged: true\nstrict: true\n", least, "x.yaml:4:11: duration: " + least},
+		"12 min":          {monkey + "duration: 12m\n", least, ""},
+		"12 min, strict":  {monkey + "duration: 12m\nstrict: true\n", least, "x.yaml:4:11: duration: " + least},
+		"12 min, allowed": {monkey + "duration: 12m\nallow_unjudged: true\n", "", ""},
+		"allowed, and strict": {
+			monkey + "duration: 12m\nallow_unjudged: true\nstrict: true\n", least, "x.yaml:4:11: duration: " + least,
+		},
 		"30 min, strict":         {monkey + "duration: 30m\nstrict: true\n", "", ""},
 		"until the workload":     {monkey, "", ""},
 		"dumps at marks":         {monkey + "duration: 12m\nstrict: true\ndiagnose: { dump: at_marks }\n", "", ""},
@@ -28,7 +32,9 @@ func TestFileCannotJudge(t *testing.T) {
 		"the gate without dumps": {monkey + "duration: 12m\ngate: {}\n", least, ""},
 		"instrumented tests":     {"workload: { instrument: com.shop.test/R }\nduration: 12m\n", "", ""},
 		"a command":              {"workload: { command: [a] }\nduration: 12m\n", least, ""},
-		"tests of a command":     {"workload: { command: [a], windows: { begin: B, end: E } }\nduration: 12m\n", "", ""},
+		"tests of a command": {
+			"workload: { command: [a], windows: { begin: B, end: E } }\nduration: 12m\n", "", "",
+		},
 	} {
 		cfg, err := config.Parse("x.yaml", []byte("version: 1\napp: { package: com.shop }\n"+c.text), nil)
 		if err != nil {
@@ -42,12 +48,13 @@ func TestFileCannotJudge(t *testing.T) {
 			refused = err.Error()
 		}
 		if !strings.HasPrefix(refused, c.refused) || c.refused == "" && refused != "" {
-			t.Errorf("%s: refused with %q, want %q", name, refused, c.refused)
+			t.Errorf("%s: rejected with %q, want %q", name, refused, c.refused)
 		}
 	}
 }
 
-// Every example of a whole file in the documentation can judge something, with each profile.
+// Every example of an entire file in the documentation can judge something,
+// with each profile.
 func TestExamplesCanJudge(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\napp:.*?)```")
 	checked := 0
@@ -84,13 +91,16 @@ func TestExamplesCanJudge(t *testing.T) {
 	}
 }
 
-// What a pass must rule out goes from the file to the run.
+// What a pass must rule out is passed from the file to the run.
 func TestMustSeeOfTheFile(t *testing.T) {
-	cfg, err := config.Parse("x.yaml", []byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\ndetect: { must_see: 50MB/h }\n"), nil)
+	cfg,
+		err := config.Parse("x.yaml",
+		[]byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\ndetect: { must_see: 50MB/h }\n"),
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o, err := Of(cfg, t.TempDir()); err != nil || o.MustSee != 50<<20 {
-		t.Errorf("%v bytes an hour, %v", o.MustSee, err)
+		t.Errorf("%v bytes per hour, %v", o.MustSee, err)
 	}
 }

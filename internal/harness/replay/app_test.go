@@ -10,8 +10,9 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// traded is a table of eight hours of two processes of an app that trade 200 MB of work while
-// whoever works leaks so many MB/h, from a seed; one below the other instead of in turn where apart.
+// traded is a table of eight hours of two processes of an app that trade 200 MB
+// of work while the busy one leaks so many MB/h, from a seed; with apart one
+// below the other instead of alternating.
 func traded(seed uint64, rate float64, apart bool) string {
 	r := rand.New(rand.NewPCG(seed, 13))
 	var rows [2]strings.Builder
@@ -23,7 +24,8 @@ func traded(seed uint64, rate float64, apart bool) string {
 		}
 		for k, work := range []float64{share, 1 - share} {
 			held[k] += rate * work / 120
-			row := fmt.Sprintf("%d,%s,%d,%.0f\n", i*30, []string{"com.shop", "com.shop:remote"}[k], 7+k, 1024*(200+200*work+held[k]+2*r.NormFloat64()))
+			row := fmt.Sprintf("%d,%s,%d,%.0f\n", i*30, []string{"com.shop", "com.shop:remote"}[k], 7+k,
+				1024*(200+200*work+held[k]+2*r.NormFloat64()))
 			rows[k].WriteString(row)
 			turns.WriteString(row)
 		}
@@ -37,7 +39,7 @@ func traded(seed uint64, rate float64, apart bool) string {
 
 var robust = Options{Policy: detector.RobustPolicy()}
 
-// The processes of an app in a table are added up, whose rows stand in turn.
+// The processes of an app in a table whose rows alternate are added up.
 func TestSumOfATable(t *testing.T) {
 	for name, c := range map[string]struct {
 		table   string
@@ -45,11 +47,15 @@ func TestSumOfATable(t *testing.T) {
 		leaks   bool
 		because string
 	}{
-		"a leak":              {traded(4, 50, false), detector.Leak, true, "grows"},
-		"no leak":             {traded(4, 0, false), "", false, ""},
-		"not in turn":         {traded(4, 50, true), detector.Inconclusive, false, "sort the table by t_s"},
-		"of two apps":         {strings.ReplaceAll(traded(4, 50, false), "com.shop:", "com.shopping:"), "none", false, ""},
-		"one after the other": {"t_s,process,pss_kb\n0,com.x,5\n30,com.x,5\n9000,com.x:p,5\n9030,com.x:p,5\n", "none", false, ""},
+		"a leak":          {traded(4, 50, false), detector.Leak, true, "grows"},
+		"no leak":         {traded(4, 0, false), "", false, ""},
+		"not alternating": {traded(4, 50, true), detector.Inconclusive, false, "sort the table by t_s"},
+		"of two apps": {
+			strings.ReplaceAll(traded(4, 50, false), "com.shop:", "com.shopping:"), "none", false, "",
+		},
+		"one after the other": {
+			"t_s,process,pss_kb\n0,com.x,5\n30,com.x,5\n9000,com.x:p,5\n9030,com.x:p,5\n", "none", false, "",
+		},
 	} {
 		r := mustSay(t, c.table, robust)
 		if c.gate == "none" {
@@ -62,13 +68,15 @@ func TestSumOfATable(t *testing.T) {
 			t.Errorf("%s: %d apps", name, len(r.Apps))
 			continue
 		}
-		if a := r.Apps[0]; a.Leaks() != c.leaks || c.gate != "" && a.Gate != c.gate || !strings.Contains(a.Reason, c.because) {
+		if a := r.Apps[0]; a.Leaks() != c.leaks || c.gate != "" && a.Gate != c.gate ||
+			!strings.Contains(a.Reason, c.because) {
 			t.Errorf("%s: %s: %s", name, a.Gate, a.Reason)
 		}
 	}
 }
 
-// A process that has no row for long has ended, and the sum goes on without it.
+// A process that has no row for long has ended, and the sum continues without
+// it.
 func TestSumAfterAnEndInATable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("t_s,process,pss_kb\n")
@@ -79,13 +87,14 @@ func TestSumAfterAnEndInATable(t *testing.T) {
 		}
 	}
 	a := mustSay(t, b.String(), robust).Apps[0]
-	// 50 sums of both; held for 2 min, unknown until 15 min have passed, then of one.
+	// 50 sums of both; held for 2 min, unknown until 15 min have passed, then
+	// of one.
 	if *a.LastMB != 100 || a.Samples < 150 || a.Samples > 175 || a.Gaps != 1 {
 		t.Errorf("%d sums, %d gaps, the last %.0f MB", a.Samples, a.Gaps, *a.LastMB)
 	}
 }
 
-// With a base, the sum is judged by its difference as the processes are.
+// With a base, the sum is judged by its difference like the processes.
 func TestSumAndBase(t *testing.T) {
 	head, base := write(t, "head.csv", traded(4, 50, false)), write(t, "base.csv", traded(5, 50, false))
 	o := robust
@@ -101,10 +110,11 @@ func TestSumAndBase(t *testing.T) {
 	if r, err = Run(t.Context(), []string{head}, o); err != nil {
 		t.Fatal(err)
 	}
-	if a := r.Apps[0]; a.Base != nil || a.Gate != detector.Leak || !slices.ContainsFunc(a.Warnings, func(w string) bool { return strings.Contains(w, "judged alone") }) {
+	if a := r.Apps[0]; a.Base != nil || a.Gate != detector.Leak ||
+		!slices.ContainsFunc(a.Warnings, func(w string) bool { return strings.Contains(w, "judged alone") }) {
 		t.Errorf("%v %s %q", a.Base, a.Gate, a.Warnings)
 	}
-	// Looks are kept of sums, too.
+	// Looks are kept for sums, too.
 	o.Bases, o.Explain = nil, true
 	if r, err = Run(t.Context(), []string{head}, o); err != nil || len(r.Apps[0].Looks) == 0 {
 		t.Errorf("%v, no looks", err)

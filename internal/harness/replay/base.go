@@ -9,7 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// comparison are the bases that processes and apps are compared with. A nil one compares nothing.
+// comparison holds the bases that processes and apps are compared with. A nil
+// one compares nothing.
 type comparison struct {
 	bases []*base
 }
@@ -17,12 +18,12 @@ type comparison struct {
 // base is one recording of an earlier run.
 type base struct {
 	name string
-	// processes and apps have the detectors of the series that have samples.
+	// processes and apps hold the detectors of the series that have samples.
 	processes, apps series
 }
 
-// series finds detectors by device, user and name, and where that is of another device by the name
-// alone: the first one counts.
+// series finds detectors by device, user and name, and on another device by the
+// name alone: the first one counts.
 type series struct {
 	exact map[key]*detector.Detector
 	named map[string]*detector.Detector
@@ -70,9 +71,10 @@ func newComparison(recordings []*recording) *comparison {
 	return c
 }
 
-// of returns the names and detectors of the bases that have a series, and warnings about the others;
-// lacks says what a base has not.
-func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []string, of []*detector.Detector, warnings []string) {
+// of returns the names and detectors of the bases that have a series, and
+// warnings about the others; lacks is what those bases do not have.
+func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []string, of []*detector.Detector,
+	warnings []string) {
 	var without []string
 	for _, b := range c.bases {
 		if d := in(b).find(k); d != nil {
@@ -83,7 +85,11 @@ func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []st
 	}
 	switch {
 	case len(of) == 0 && len(c.bases) > 1:
-		return nil, nil, []string{fmt.Sprintf("each of %s %s: it is judged alone", text.Count(len(c.bases), "base recording", "base recordings"), lacks)}
+		return nil, nil,
+			[]string{
+				fmt.Sprintf("each of %s %s: it is judged alone",
+					text.Count(len(c.bases), "base recording", "base recordings"), lacks),
+			}
 	case len(of) == 0:
 		return nil, nil, []string{fmt.Sprintf("%s %s: it is judged alone", without[0], lacks)}
 	}
@@ -93,8 +99,8 @@ func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []st
 	return names, of, warnings
 }
 
-// judge makes the verdict on a process one on the difference from the bases that have the process
-// too.
+// judge replaces the verdict on a process by one on the difference from the
+// bases that have the process too.
 func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	if c == nil {
 		return
@@ -104,7 +110,7 @@ func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	if len(of) == 0 {
 		return
 	}
-	v, err := s.account.Detector.Against(of...)
+	v, err := s.account.Detector.CompareTo(of...)
 	if err != nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
 		return
@@ -118,12 +124,14 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	if c == nil || !x.Judged() {
 		return
 	}
-	names, of, warnings := c.of(x.key, func(b *base) *series { return &b.apps }, "never has two processes of this app at the same time")
+	names, of,
+		warnings := c.of(x.key, func(b *base) *series { return &b.apps },
+		"never has two processes of this app at the same time")
 	p.Warnings = append(p.Warnings, warnings...)
 	if len(of) == 0 {
 		return
 	}
-	v, err := x.Detector.Against(of...)
+	v, err := x.Detector.CompareTo(of...)
 	if err != nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// night is the memory of many processes for so many samples each, 30 s apart, told to
-// f in the order of time. Every tenth leaks.
+// night is the memory of many processes for so many samples each, 30 s apart,
+// passed to f in time order. Every tenth leaks.
 func night(processes, samples int, f func(process int, t float64, kb int64)) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for i := range samples {
@@ -36,9 +36,11 @@ func nightTable(processes, samples int) []byte {
 
 func nightLines(processes, samples int) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"schema":%q,"started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],`+articlePlan+"}\n", record.SamplesSchema)
+	fmt.Fprintf(&b,
+		`{"schema":%q,"started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],`+articlePlan+"}\n", record.SamplesSchema)
 	night(processes, samples, func(p int, t float64, kb int64) {
-		fmt.Fprintf(&b, `{"t_s":%g,"up_s":%g,"device":"S1","user":0,"process":"com.shop:p%d","pid":%d,"start":4567,"source":"smaps_rollup","pss_kb":%d,"swap_pss_kb":0,"rss_anon_kb":123456,"swap_kb":0,"threads":30,"cost_ms":6.25}`+"\n",
+		fmt.Fprintf(&b,
+			`{"t_s":%g,"up_s":%g,"device":"S1","user":0,"process":"com.shop:p%d","pid":%d,"start":4567,"source":"smaps_rollup","pss_kb":%d,"swap_pss_kb":0,"rss_anon_kb":123456,"swap_kb":0,"threads":30,"cost_ms":6.25}`+"\n",
 			t, 1000+t, p, 1000+p, kb)
 	})
 	return b.Bytes()
@@ -48,7 +50,9 @@ func nightLines(processes, samples int) []byte {
 func BenchmarkReplay(b *testing.B) {
 	const processes, samples = 1000, 960
 	for _, policy := range []detector.Policy{detector.RobustPolicy(), detector.ArticlePolicy()} {
-		for form, text := range map[string][]byte{"csv": nightTable(processes, samples), "ndjson": nightLines(processes, samples)} {
+		for form, text := range map[string][]byte{
+			"csv": nightTable(processes, samples), "ndjson": nightLines(processes, samples),
+		} {
 			b.Run(policy.Name+"/"+form, func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
@@ -69,7 +73,9 @@ func BenchmarkReadSamples(b *testing.B) {
 	text := nightLines(100, 960)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := record.ReadSamples(bytes.NewReader(text), record.Lines{Sample: func(record.Sample) error { return nil }}); err != nil {
+		if _,
+			err := record.ReadSamples(bytes.NewReader(text),
+			record.Lines{Sample: func(record.Sample) error { return nil }}); err != nil {
 			b.Fatal(err)
 		}
 	}

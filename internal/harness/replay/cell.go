@@ -10,10 +10,11 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// maxKB bounds the memory of a process: a table does not say what its device has.
+// maxKB bounds the memory of a process, because a table does not state what its
+// device has.
 var maxKB, _ = procfs.Bounds(0)
 
-// absent tells whether a cell says that there is no value.
+// absent reports whether a cell says that there is no value.
 func absent(cell string) bool {
 	switch cell {
 	case "", "-", "NA", "N/A", "NaN", "nan", "null", "None":
@@ -22,7 +23,7 @@ func absent(cell string) bool {
 	return false
 }
 
-// amount reads a number of kB, to the nearest whole one.
+// amount parses a number of kB, rounded to a whole one.
 func amount(cell string) (int64, error) {
 	if n, ok := digits(cell); ok && n <= maxKB {
 		return n, nil
@@ -30,30 +31,30 @@ func amount(cell string) (int64, error) {
 	kb, err := strconv.ParseFloat(cell, 64)
 	switch {
 	case err != nil && !math.IsInf(kb, 0), math.IsNaN(kb):
-		return 0, fmt.Errorf("%s is no number", quoted(cell))
+		return 0, fmt.Errorf("%s is not a number", quoted(cell))
 	case kb < 0:
-		return 0, fmt.Errorf("%s is below 0", quoted(cell))
+		return 0, fmt.Errorf("%s is negative", quoted(cell))
 	case kb > float64(maxKB):
 		return 0, fmt.Errorf("%s kB are more than any process has", quoted(cell))
 	}
 	return int64(math.Round(kb)), nil
 }
 
-// moment reads seconds, to the millisecond.
+// moment parses seconds, to the millisecond.
 func moment(cell string) (time.Duration, error) {
 	s, err := strconv.ParseFloat(cell, 64)
 	switch {
 	case err != nil && !math.IsInf(s, 0), math.IsNaN(s):
-		return 0, fmt.Errorf("%s is no number", quoted(cell))
+		return 0, fmt.Errorf("%s is not a number", quoted(cell))
 	case s < 0:
-		return 0, fmt.Errorf("%s is below 0", quoted(cell))
+		return 0, fmt.Errorf("%s is negative", quoted(cell))
 	case s > ledger.MaxSeconds:
 		return 0, fmt.Errorf("%s is too large; are these seconds?", quoted(cell))
 	}
 	return time.Duration(math.Round(s*1000)) * time.Millisecond, nil
 }
 
-// identity reads a pid or a start time; 0 where there is none.
+// identity parses a pid or a start time; 0 if there is none.
 func identity(cell string) (uint64, error) {
 	if absent(cell) {
 		return 0, nil
@@ -65,10 +66,10 @@ func identity(cell string) (uint64, error) {
 	if f, err := strconv.ParseFloat(cell, 64); err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f) {
 		return uint64(f), nil
 	}
-	return 0, fmt.Errorf("%s is no whole number", quoted(cell))
+	return 0, fmt.Errorf("%s is not a whole number", quoted(cell))
 }
 
-// digits reads up to 18 digits, the common case.
+// digits parses up to 18 digits, the common case.
 func digits(cell string) (int64, bool) {
 	if cell == "" || len(cell) > 18 {
 		return 0, false

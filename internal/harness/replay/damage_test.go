@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// late is a table of eight hours, every 30 s, of a process that leaks 65 MB/h after the first 3.5 h,
-// or never.
+// late is a table of eight hours, every 30 s, of a process that leaks 65 MB/h
+// after the first 3.5 h, or never.
 func late(leaks bool) []string {
 	r := rand.New(rand.NewPCG(5, 5))
 	rows := []string{"t_s,process,pid,pss_kb"}
@@ -29,10 +29,11 @@ func late(leaks bool) []string {
 	return rows
 }
 
-// A table that something has damaged loses the rows that are damaged and no others: they are
-// counted, and a leak behind them is not called a pass.
+// A damaged table loses the damaged rows and no others. They are counted, and a
+// leak after them is not reported as a pass.
 func TestDamagedTables(t *testing.T) {
-	// each replaces row n, the 411th below the header and so on, by what f makes of its cells.
+	// each replaces row n, the 411th below the header and so on, by what f
+	// makes of its cells.
 	each := func(f func(row string) string, numbers ...int) func([]string) string {
 		return func(rows []string) string {
 			for _, n := range numbers {
@@ -58,42 +59,102 @@ func TestDamagedTables(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		damage func(rows []string) string
-		// lost is how many rows are, samples how many are judged.
+		// lost is the number of lost rows, samples the number of judged ones.
 		lost, samples int
 		leak, clean   detector.Gate
 	}{
-		"none":                         {each(nil), 0, 960, detector.Leak, detector.Pass},
-		"a quote at the start":         {each(func(r string) string { return `"` + r }, 411), 1, 959, detector.Leak, detector.Pass},
-		"a quote within a field":       {each(func(r string) string { return strings.Replace(r, "shop", `sh"op`, 1) }, 411), 1, 959, detector.Leak, detector.Pass},
-		"a quote at the end":           {each(func(r string) string { return r + `"` }, 411), 1, 959, detector.Leak, detector.Pass},
-		"a quote that opens the last":  {each(func(r string) string { return value(`"5`)(r) }, 411), 1, 959, detector.Leak, detector.Pass},
-		"two quotes, far apart":        {each(func(r string) string { return `"` + r }, 300, 700), 2, 958, detector.Leak, detector.Pass},
-		"a name over two lines":        {each(func(r string) string { return strings.Replace(r, "com.shop", "\"com.\nshop\"", 1) }, 411), 2, 959, detector.Leak, detector.Pass},
-		"a quoted name":                {each(func(r string) string { return strings.Replace(r, "com.shop", `"com.shop"`, 1) }, 411), 0, 960, detector.Leak, detector.Pass},
-		"zeros":                        {each(func(string) string { return strings.Repeat("\x00", 5000) }, 411), 1, 959, detector.Leak, detector.Pass},
-		"a zero in the name":           {each(func(r string) string { return strings.Replace(r, "shop", "sh\x00p", 1) }, 411), 1, 959, detector.Leak, detector.Pass},
-		"a line of 2 MB":               {each(func(string) string { return strings.Repeat("9", 2<<20) }, 411), 1, 959, detector.Leak, detector.Pass},
-		"a header again":               {each(func(string) string { return "t_s,process,pid,pss_kb" }, 411), 1, 959, detector.Leak, detector.Pass},
-		"CRLF":                         {func(rows []string) string { return strings.Join(rows, "\r\n") + "\r\n" }, 0, 960, detector.Leak, detector.Pass},
-		"a byte order mark":            {func(rows []string) string { return "\xef\xbb\xbf" + strings.Join(rows, "\n") }, 0, 960, detector.Leak, detector.Pass},
-		"semicolons":                   {func(rows []string) string { return strings.ReplaceAll(strings.Join(rows, "\n"), ",", ";") }, 0, 960, detector.Leak, detector.Pass},
-		"tabs":                         {func(rows []string) string { return strings.ReplaceAll(strings.Join(rows, "\n"), ",", "\t") }, 0, 960, detector.Leak, detector.Pass},
-		"rows of a spreadsheet":        {func(rows []string) string { return strings.Join(rows, "\n") + strings.Repeat("\n,,,", 400) }, 0, 960, detector.Leak, detector.Pass},
-		"cut in the last name":         {func(rows []string) string { return strings.Join(rows[:960], "\n") + "\n28770,com" }, 1, 959, detector.Leak, detector.Pass},
-		"a sudden petabyte":            {each(value("1099511627776"), 411), 1, 959, detector.Leak, detector.Pass},
-		"2 to the power of 54":         {each(value("18014398509481984"), 411), 1, 959, detector.Leak, detector.Pass},
-		"18 digits":                    {each(value("999999999999999999"), 411), 1, 959, detector.Leak, detector.Pass},
-		"1e300":                        {each(value("1e300"), 411), 1, 959, detector.Leak, detector.Pass},
-		"below zero":                   {each(value("-5"), 411), 1, 959, detector.Leak, detector.Pass},
-		"NaN":                          {each(value("NaN"), 411), 0, 959, detector.Leak, detector.Pass},
-		"every third value impossible": {each(value("1e300"), third...), 320, 640, detector.Leak, detector.Inconclusive},
-		"every other one a petabyte":   {each(value("1099511627776"), half...), 480, 480, detector.Leak, detector.Inconclusive},
-		"every other one NaN":          {each(value("NaN"), half...), 0, 480, detector.Leak, detector.Inconclusive},
-		"the end impossible":           {each(value("1e300"), tail...), 540, 420, detector.Inconclusive, detector.Inconclusive},
-		"the end NaN":                  {each(value("NaN"), tail...), 0, 420, detector.Inconclusive, detector.Inconclusive},
-		"the end without commas":       {each(func(r string) string { return strings.ReplaceAll(r, ",", "") }, tail...), 540, 420, detector.Inconclusive, detector.Inconclusive},
-		"the file twice":               {func(rows []string) string { return strings.Repeat(strings.Join(rows, "\n")+"\n", 2) }, 961, 960, detector.Leak, detector.Inconclusive},
-		"another one before it":        {func(rows []string) string { return strings.Join(append(late(false), rows...), "\n") }, 961, 960, detector.Inconclusive, detector.Inconclusive},
+		"none": {each(nil), 0, 960, detector.Leak, detector.Pass},
+		"a quote at the start": {
+			each(func(r string) string { return `"` + r }, 411), 1, 959, detector.Leak, detector.Pass,
+		},
+		"a quote within a field": {
+			each(func(r string) string { return strings.Replace(r, "shop", `sh"op`, 1) }, 411), 1, 959, detector.Leak,
+			detector.Pass,
+		},
+		"a quote at the end": {
+			each(func(r string) string { return r + `"` }, 411), 1, 959, detector.Leak, detector.Pass,
+		},
+		"a quote that opens the last": {
+			each(func(r string) string { return value(`"5`)(r) }, 411), 1, 959, detector.Leak, detector.Pass,
+		},
+		"two quotes, far apart": {
+			each(func(r string) string { return `"` + r }, 300, 700), 2, 958, detector.Leak, detector.Pass,
+		},
+		"a name over two lines": {
+			each(func(r string) string { return strings.Replace(r, "com.shop", "\"com.\nshop\"", 1) }, 411), 2, 959,
+			detector.Leak, detector.Pass,
+		},
+		"a quoted name": {
+			each(func(r string) string { return strings.Replace(r, "com.shop", `"com.shop"`, 1) }, 411), 0, 960,
+			detector.Leak, detector.Pass,
+		},
+		"zeros": {
+			each(func(string) string { return strings.Repeat("\x00", 5000) }, 411), 1, 959, detector.Leak,
+			detector.Pass,
+		},
+		"a zero in the name": {
+			each(func(r string) string { return strings.Replace(r, "shop", "sh\x00p", 1) }, 411), 1, 959, detector.Leak,
+			detector.Pass,
+		},
+		"a line of 2 MB": {
+			each(func(string) string { return strings.Repeat("9", 2<<20) }, 411), 1, 959, detector.Leak, detector.Pass,
+		},
+		"a header again": {
+			each(func(string) string { return "t_s,process,pid,pss_kb" }, 411), 1, 959, detector.Leak, detector.Pass,
+		},
+		"CRLF": {
+			func(rows []string) string { return strings.Join(rows, "\r\n") + "\r\n" }, 0, 960, detector.Leak,
+			detector.Pass,
+		},
+		"a byte order mark": {
+			func(rows []string) string { return "\xef\xbb\xbf" + strings.Join(rows, "\n") }, 0, 960, detector.Leak,
+			detector.Pass,
+		},
+		"semicolons": {
+			func(rows []string) string { return strings.ReplaceAll(strings.Join(rows, "\n"), ",", ";") }, 0, 960,
+			detector.Leak, detector.Pass,
+		},
+		"tabs": {
+			func(rows []string) string { return strings.ReplaceAll(strings.Join(rows, "\n"), ",", "\t") }, 0, 960,
+			detector.Leak, detector.Pass,
+		},
+		"rows of a spreadsheet": {
+			func(rows []string) string { return strings.Join(rows, "\n") + strings.Repeat("\n,,,", 400) }, 0, 960,
+			detector.Leak, detector.Pass,
+		},
+		"truncated in the last name": {
+			func(rows []string) string { return strings.Join(rows[:960], "\n") + "\n28770,com" }, 1, 959, detector.Leak,
+			detector.Pass,
+		},
+		"a sudden petabyte":    {each(value("1099511627776"), 411), 1, 959, detector.Leak, detector.Pass},
+		"2 to the power of 54": {each(value("18014398509481984"), 411), 1, 959, detector.Leak, detector.Pass},
+		"18 digits":            {each(value("999999999999999999"), 411), 1, 959, detector.Leak, detector.Pass},
+		"1e300":                {each(value("1e300"), 411), 1, 959, detector.Leak, detector.Pass},
+		"below zero":           {each(value("-5"), 411), 1, 959, detector.Leak, detector.Pass},
+		"NaN":                  {each(value("NaN"), 411), 0, 959, detector.Leak, detector.Pass},
+		"every third value impossible": {
+			each(value("1e300"), third...), 320, 640, detector.Leak, detector.Inconclusive,
+		},
+		"every other one a petabyte": {
+			each(value("1099511627776"), half...), 480, 480, detector.Leak, detector.Inconclusive,
+		},
+		"every other one NaN": {each(value("NaN"), half...), 0, 480, detector.Leak, detector.Inconclusive},
+		"the end impossible": {
+			each(value("1e300"), tail...), 540, 420, detector.Inconclusive, detector.Inconclusive,
+		},
+		"the end NaN": {each(value("NaN"), tail...), 0, 420, detector.Inconclusive, detector.Inconclusive},
+		"the end without commas": {
+			each(func(r string) string { return strings.ReplaceAll(r, ",", "") }, tail...), 540, 420,
+			detector.Inconclusive, detector.Inconclusive,
+		},
+		"the file twice": {
+			func(rows []string) string { return strings.Repeat(strings.Join(rows, "\n")+"\n", 2) }, 961, 960,
+			detector.Leak, detector.Inconclusive,
+		},
+		"another one first": {
+			func(rows []string) string { return strings.Join(append(late(false), rows...), "\n") }, 961, 960,
+			detector.Inconclusive, detector.Inconclusive,
+		},
 	} {
 		for leaks, want := range map[bool]detector.Gate{true: c.leak, false: c.clean} {
 			r, err := said(t, c.damage(late(leaks)), robust)
@@ -107,7 +168,8 @@ func TestDamagedTables(t *testing.T) {
 			}
 			p := r.Processes[0]
 			if p.Gate != want || p.Samples != c.samples {
-				t.Errorf("%s, leak %t: %s of %d samples, want %s of %d: %s\n%q %q", name, leaks, p.Gate, p.Samples, want, c.samples, p.Reason, p.Warnings, r.Warnings)
+				t.Errorf("%s, leak %t: %s of %d samples, want %s of %d: %s\n%q %q", name, leaks, p.Gate, p.Samples,
+					want, c.samples, p.Reason, p.Warnings, r.Warnings)
 			}
 			if lost := lostRows(t, r); lost != c.lost {
 				t.Errorf("%s: %d rows are lost, want %d: %q %q", name, lost, c.lost, p.Warnings, r.Warnings)
@@ -132,8 +194,9 @@ func lostRows(t *testing.T, r record.Replay) int {
 	return n
 }
 
-// A row that was cut within its last number has another number: one wrong value decides nothing.
-func TestTableCutInItsLastNumber(t *testing.T) {
+// A row that was truncated within its last number has another number. One wrong
+// value decides nothing.
+func TestTableTruncatedInLastNumber(t *testing.T) {
 	text := strings.Join(late(true), "\n")
 	for cut := 1; cut < 7; cut++ {
 		if p := mustSay(t, text[:len(text)-cut], robust).Processes[0]; p.Gate != detector.Leak {
@@ -142,8 +205,8 @@ func TestTableCutInItsLastNumber(t *testing.T) {
 	}
 }
 
-// What is no table says what it is instead.
-func TestTablesThatAreNone(t *testing.T) {
+// An error says what a file is if it is not a table.
+func TestFilesThatAreNotTables(t *testing.T) {
 	good := strings.Join(late(true), "\n")
 	for name, c := range map[string]struct{ text, want string }{
 		"CR alone":              {strings.ReplaceAll(good, "\n", "\r"), "lines end in CR alone; save it with LF"},
@@ -159,8 +222,8 @@ func TestTablesThatAreNone(t *testing.T) {
 	}
 }
 
-// A death that stood in a damaged row is not forgotten in silence: what follows is not compared with
-// what was before, for a pid need not be there.
+// A death in a damaged row is not ignored silently: what follows is not
+// compared with what was before, because a pid need not be there.
 func TestDamagedDeathOfATable(t *testing.T) {
 	rows := strings.Split(strings.ReplaceAll(strings.Join(late(false), "\n"), ",7,", ",,"), "\n")
 	rows[480] = `"` + rows[480]
@@ -170,8 +233,9 @@ func TestDamagedDeathOfATable(t *testing.T) {
 	}
 }
 
-// Replay and report read the same samples.ndjson alike, whatever has happened to it: both judge the
-// same lines and say the same of the others, or both refuse it.
+// Replay and report read the same samples.ndjson alike, whatever has happened
+// to it: both judge the same lines and report the same problems, or both reject
+// it.
 func TestReplayAndReportReadAlike(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(2, 2)), "a", 7)
 	header := strings.Replace(strings.TrimSuffix(lineHeader, "\n"), `"article"`, `"robust"`, 1)
@@ -189,33 +253,45 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
 		refused bool
-		// gaps are one more where a line is missing.
+		// gaps is one more if a line is missing.
 		gaps int
 	}{
-		"whole":                       {text(whole()), false, 1},
-		"a byte order mark":           {"\xef\xbb\xbf" + text(whole()), false, 1},
-		"a mark and CRLF":             {"\xef\xbb\xbf" + strings.ReplaceAll(text(whole()), "\n", "\r\n"), false, 1},
-		"a mark within":               {with(sample, "\xef\xbb\xbf"+whole()[sample]), false, 2},
-		"a line of 2 MB":              {with(sample, strings.Repeat("9", 2<<20)), false, 2},
-		"a sample of 2 MB":            {with(sample, whole()[sample][:len(whole()[sample])-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), false, 2},
-		"2 MB behind the header":      {with(1, strings.Repeat("9", 2<<20)), false, 1},
-		"2 MB at the end":             {text(append(whole(), strings.Repeat("9", 2<<20))), false, 1},
-		"2 MB without an end":         {text(whole()) + strings.Repeat("9", 2<<20), false, 1},
-		"a header of 2 MB":            {with(0, header[:len(header)-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), true, 0},
-		"zeros":                       {with(sample, strings.Repeat("\x00", 70_000)), false, 2},
-		"blank lines":                 {strings.ReplaceAll(text(whole()), "\n", "\n\n \n"), false, 1},
-		"a line of 65 MB":             {with(sample, strings.Repeat("9", 66<<20)), true, 0},
-		"an impossible value":         {with(sample, strings.Replace(whole()[sample], `"pss_kb":`, `"pss_kb":18014398509481984,"y":`, 1)), false, 2},
-		"a value beyond 64 bits":      {with(sample, strings.Replace(whole()[sample], `"pss_kb":`, `"pss_kb":1e300,"y":`, 1)), false, 2},
-		"a value below 0":             {with(sample, strings.Replace(whole()[sample], `"pss_kb":`, `"pss_kb":-`, 1)), false, 2},
-		"UTF-16":                      {"\xff\xfe" + strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
+		"whole":             {text(whole()), false, 1},
+		"a byte order mark": {"\xef\xbb\xbf" + text(whole()), false, 1},
+		"a mark and CRLF":   {"\xef\xbb\xbf" + strings.ReplaceAll(text(whole()), "\n", "\r\n"), false, 1},
+		"a mark within":     {with(sample, "\xef\xbb\xbf"+whole()[sample]), false, 2},
+		"a line of 2 MB":    {with(sample, strings.Repeat("9", 2<<20)), false, 2},
+		"a sample of 2 MB": {
+			with(sample, whole()[sample][:len(whole()[sample])-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), false, 2,
+		},
+		"2 MB behind the header": {with(1, strings.Repeat("9", 2<<20)), false, 1},
+		"2 MB at the end":        {text(append(whole(), strings.Repeat("9", 2<<20))), false, 1},
+		"2 MB without an end":    {text(whole()) + strings.Repeat("9", 2<<20), false, 1},
+		"a header of 2 MB": {
+			with(0, header[:len(header)-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), true, 0,
+		},
+		"zeros":           {with(sample, strings.Repeat("\x00", 70_000)), false, 2},
+		"blank lines":     {strings.ReplaceAll(text(whole()), "\n", "\n\n \n"), false, 1},
+		"a line of 65 MB": {with(sample, strings.Repeat("9", 66<<20)), true, 0},
+		"an impossible value": {
+			with(sample, strings.Replace(whole()[sample], `"pss_kb":`, `"pss_kb":18014398509481984,"y":`, 1)), false, 2,
+		},
+		"a value beyond 64 bits": {
+			with(sample, strings.Replace(whole()[sample], `"pss_kb":`, `"pss_kb":1e300,"y":`, 1)), false, 2,
+		},
+		"a value below 0": {
+			with(sample, strings.Replace(whole()[sample], `"pss_kb":`, `"pss_kb":-`, 1)), false, 2,
+		},
+		"UTF-16": {
+			"\xff\xfe" + strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0,
+		},
 		"UTF-16 without a mark":       {strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
 		"nothing":                     {"", true, 0},
 		"a byte order mark alone":     {"\xef\xbb\xbf", true, 0},
 		"a header alone without end":  {header, true, 0},
 		"the file twice":              {text(whole()) + text(whole()), false, 2},
 		"a line without its end":      {text(whole()) + `{"t_s":`, false, 1},
-		"a header that is cut":        {header[:50] + "\n", true, 0},
+		"a truncated header":          {header[:50] + "\n", true, 0},
 		"a blank line above the rest": {"\n" + text(whole()), true, 0},
 	} {
 		dir := t.TempDir()
@@ -235,8 +311,10 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 			said = append(said, dir+": "+w.Error())
 		}
 		p, q := run.Processes[0], r.Processes[0]
-		if len(r.Processes) != len(run.Processes) || p.Gate != q.Gate || p.Samples != q.Samples || p.Gaps != q.Gaps || p.Reason != q.Reason || !slices.Equal(said, r.Warnings) {
-			t.Errorf("%s: report: %s of %d samples, %d gaps, %.300q\nreplay: %s of %d, %d, %.300q", name, p.Gate, p.Samples, p.Gaps, said, q.Gate, q.Samples, q.Gaps, r.Warnings)
+		if len(r.Processes) != len(run.Processes) || p.Gate != q.Gate || p.Samples != q.Samples || p.Gaps != q.Gaps ||
+			p.Reason != q.Reason || !slices.Equal(said, r.Warnings) {
+			t.Errorf("%s: report: %s of %d samples, %d gaps, %.300q\nreplay: %s of %d, %d, %.300q", name, p.Gate,
+				p.Samples, p.Gaps, said, q.Gate, q.Samples, q.Gaps, r.Warnings)
 		}
 		if p.Gaps != c.gaps {
 			t.Errorf("%s: %d gaps, want %d", name, p.Gaps, c.gaps)

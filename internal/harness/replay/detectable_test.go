@@ -37,21 +37,26 @@ func pointsOf(t *testing.T, file, column string) []point {
 	return out
 }
 
-// gateWith judges a recorded run with a leak of a rate in MB/h added from a part of it on.
+// gateWith judges a recorded run with a leak of a rate in MB/h added from a
+// part of it on.
 func gateWith(list []point, rate, from float64) detector.Gate {
 	d := detector.New(detector.RobustPolicy())
 	first, last := list[0].seconds, list[len(list)-1].seconds
 	for _, p := range list {
 		grown := rate * max(0, p.seconds-first-from*(last-first)) / 3600
-		d.AddSample(detector.Sample{At: time.Duration((1000 + p.seconds - first) * float64(time.Second)), Bytes: int64(p.kb*1024 + grown*detector.MB)})
+		d.AddSample(detector.Sample{
+			At:    time.Duration((1000 + p.seconds - first) * float64(time.Second)),
+			Bytes: int64(p.kb*1024 + grown*detector.MB),
+		})
 	}
 	return d.Verdict().Gate
 }
 
-// The slowest leak that a pass of a recorded run rules out is that of the run: within a factor of 1.5 a
-// leak of that rate, begun at other times than those that the detector tries, is what is found in the
-// same run, and not one of a fraction of it.
-func TestReachOfRecordedRuns(t *testing.T) {
+// The slowest leak that a pass of a recorded run rules out is that of the run:
+// within a factor of 1.5 a leak of that rate, begun at other times than those
+// that the detector tries, is found in the same run, and one of a fraction of
+// it is not.
+func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	within, above, below, runs := 0, 0, 0, 0
 	for _, x := range traces(t) {
 		if !strings.HasPrefix(x.file, "android") {
@@ -83,7 +88,8 @@ func TestReachOfRecordedRuns(t *testing.T) {
 	}
 }
 
-// slowest is the slowest leak in MB/h that is found, by factors of 1.15 from a third of a guess on.
+// slowest returns the slowest leak in MB/h that is found, by factors of 1.15
+// from a third of a guess on.
 func slowest(list []point, from, guess float64) float64 {
 	for rate := guess / 3; rate < 20*guess; rate *= 1.15 {
 		if gateWith(list, rate, from) == detector.Leak && gateWith(list, rate*1.15, from) == detector.Leak {

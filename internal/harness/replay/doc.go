@@ -1,8 +1,6 @@
-// Package replay judges recorded samples again: the samples.ndjson of a run, or a
-// table of numbers as CSV. It reads them as a stream, drives one detector for each
-// process, and gives what each of them says, alone or against a base recording.
+// Package replay judges recorded samples again: the samples.ndjson of a run, or
+// a table of numbers as CSV. It reads them as a stream, drives one detector per
+// process, and returns the verdicts, alone or compared with a base recording.
 //
-// It refuses to build a verdict on a value that it cannot read or believe: such a
-// row is left out and named. It refuses to measure (monitor does), to judge
-// (detector does) and to write a run directory. It is fed by the verb replay.
+// A row whose value cannot be read, or is implausible, is skipped and named.
 package replay

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// header says which cell of a row is what; -1 for none.
+// header maps the columns to the cells of a row; -1 for none.
 type header struct {
 	width                           int
 	time, process, pid, start, mark int
@@ -19,7 +19,7 @@ type header struct {
 	mapped                          bool   // the value is TOTAL PSS less driver memory
 }
 
-// part is a column that tells a part of a breakdown.
+// part is a column of a part of a breakdown.
 type part struct {
 	column int
 	name   string
@@ -55,8 +55,8 @@ var parts = []part{
 	{name: "gfx_dev_kb", of: func(b *record.Breakdown) **int64 { return &b.GfxDev }},
 }
 
-// readHeader understands the first row. column names the column to judge; empty for
-// pss_kb, or total_pss_kb where there is none.
+// readHeader parses the first row. column names the column to judge; empty for
+// pss_kb, or total_pss_kb if there is none.
 func readHeader(cells []string, column string) (header, error) {
 	names := make([]string, len(cells))
 	for i, c := range cells {
@@ -67,11 +67,12 @@ func readHeader(cells []string, column string) (header, error) {
 	at := func(name string) int {
 		n := slices.Index(names, name)
 		if n >= 0 && slices.Contains(names[n+1:], name) {
-			err = fmt.Errorf("line 1: column %s stands twice", quoted(name))
+			err = fmt.Errorf("line 1: duplicate column %s", quoted(name))
 		}
 		return n
 	}
-	h.time, h.process, h.pid, h.start, h.mark = at(timeColumn), at(processColumn), at(pidColumn), at(startColumn), at(markColumn)
+	h.time, h.process, h.pid, h.start, h.mark = at(timeColumn), at(processColumn), at(pidColumn), at(startColumn),
+		at(markColumn)
 	h.swap, h.death = at(swapColumn), at(deathColumn)
 	for _, p := range parts {
 		if p.column = at(p.name); p.column >= 0 {
@@ -84,7 +85,7 @@ func readHeader(cells []string, column string) (header, error) {
 	case at(pssColumn) >= 0:
 		h.value, h.source = at(pssColumn), pssColumn
 	default:
-		// TOTAL holds the swap where there is a share of it.
+		// TOTAL includes the swapped memory if there is a column for it.
 		h.value, h.source, h.swap, h.mapped = at(totalColumn), totalColumn, -1, true
 	}
 	if err != nil {
@@ -97,13 +98,16 @@ func readHeader(cells []string, column string) (header, error) {
 		return h, fmt.Errorf("line 1: no column %s; the columns are %s", quoted(column), listed(cells))
 	}
 	if h.value < 0 {
-		return h, fmt.Errorf("line 1: no column %s or %s; name another one with --column, of %s", pssColumn, totalColumn, listed(cells))
+		return h,
+			fmt.Errorf("line 1: no column %s or %s; name another one with --column, of %s", pssColumn, totalColumn,
+				listed(cells))
 	}
 	return h, nil
 }
 
-// choose takes the column that the user named as the PSS. One that a breakdown or a
-// sample has anyway is judged alone: what else the row has is of another quantity.
+// choose uses the column that the user named as the PSS. One that also belongs
+// to a breakdown or a sample is judged alone, because the rest of the row is of
+// another quantity.
 func (h *header) choose(column int, name string) {
 	h.value, h.source = column, name
 	own := slices.ContainsFunc(h.parts, func(p part) bool { return p.column == column })

@@ -21,7 +21,7 @@ type place struct {
 	key, path string
 }
 
-// places are all keys of a value, in objects and lists however deep.
+// places returns all keys of a value, in objects and lists however deep.
 func places(path string, v any) []place {
 	var out []place
 	switch v := v.(type) {
@@ -38,13 +38,17 @@ func places(path string, v any) []place {
 	return out
 }
 
-// A header with any key misspelt, removed, added, set to null or to a value of another
-// form ends in a warning of the verdict, or in an error, that names the key, for report
-// and for replay. Null counts where it means none.
+// A header with any key misspelled, removed, added, set to null or to a value
+// of another form causes a warning of the verdict, or an error, that names the
+// key, for report and for replay. Null counts if it means none.
 func TestHeaderWithAnyKeyWrong(t *testing.T) {
 	h := record.Header{
-		Schema: record.SamplesSchema, Devices: []record.HeaderDevice{{Device: "S1", Model: "m", API: 34, StartedUp: 100, TimeScale: 1}},
-		Plan: &record.Plan{Tool: "t", Assert: record.AssertEnd, Processes: []string{"*"}, Workload: &record.PlannedWorkload{Kind: "monkey", Seed: new(int64(7)), Events: 5}},
+		Schema:  record.SamplesSchema,
+		Devices: []record.HeaderDevice{{Device: "S1", Model: "m", API: 34, StartedUp: 100, TimeScale: 1}},
+		Plan: &record.Plan{
+			Tool: "t", Assert: record.AssertEnd, Processes: []string{"*"},
+			Workload: &record.PlannedWorkload{Kind: "monkey", Seed: new(int64(7)), Events: 5},
+		},
 	}
 	h.Plan.SetPolicy(detector.RobustPolicy())
 	clean, err := json.Marshal(h)
@@ -52,7 +56,7 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := verdictsOf(t, clean); len(said[0])+len(said[1]) > 0 {
-		t.Fatalf("as it should be: %q", said)
+		t.Fatalf("valid: %q", said)
 	}
 	tree := func() (v map[string]any) {
 		if err := json.Unmarshal(clean, &v); err != nil {
@@ -99,7 +103,7 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 		p.object[p.key] = nil
 		try(v, "null in "+p.path, p.key)
 	}
-	// There twice, which no decoder into a map can show.
+	// A duplicate key, which no decoder into a map can show.
 	for _, p := range places("", tree()) {
 		twice := strings.Replace(string(clean), `"`+p.key+`":`, `"`+p.key+`":0,"`+p.key+`":`, 1)
 		for _, said := range verdictsOf(t, []byte(twice)) {
@@ -113,8 +117,8 @@ func TestHeaderWithAnyKeyWrong(t *testing.T) {
 	}
 }
 
-// verdictsOf is what report and replay say about a run with this header: their warnings,
-// or why there is no verdict.
+// verdictsOf is what report and replay print about a run with this header:
+// their warnings, or why there is no verdict.
 func verdictsOf(t *testing.T, header []byte) [2]string {
 	t.Helper()
 	text := string(header) + "\n"

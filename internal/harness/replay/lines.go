@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// readLines reads the samples.ndjson of a run, also of one that was killed. The
-// constants of the run's policy apply if it is the one that is asked for by name.
+// readLines reads the samples.ndjson of a run, also of one that was killed. If
+// the policy is the one of the run, the constants of the run apply.
 func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 	r := &recording{}
 	var header bool
@@ -19,7 +19,9 @@ func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 		header = true
 		policy := o.Policy
 		if had, err := ledger.PolicyOf(h); err != nil {
-			r.warnings = append(r.warnings, fmt.Sprintf("line 1 of %s: %v; judged by the defaults of policy %s", record.SamplesName, err, policy.Name))
+			r.warnings = append(r.warnings,
+				fmt.Sprintf("line 1 of %s: %v; judged with the defaults of policy %s", record.SamplesName, err,
+					policy.Name))
 		} else if had.Name == policy.Name {
 			policy = had
 		}
@@ -42,7 +44,8 @@ func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 		return l, nil
 	})
 	if err != nil && !header {
-		err = fmt.Errorf("%w; name the %s of a run, or a table with a header such as t_s,pss_kb", err, record.SamplesName)
+		err = fmt.Errorf("%w; name the %s of a run, or a table with a header such as t_s,pss_kb", err,
+			record.SamplesName)
 	}
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ type looks struct {
 }
 
 const (
-	// maxLooks bounds the looks of one process, maxExplained the processes that are
-	// explained: a look takes some 300 bytes.
+	// maxLooks bounds the looks of one process, maxExplained the processes that
+	// are explained: a look takes some 300 bytes.
 	maxLooks     = 10_000
 	maxExplained = 50
 )
@@ -29,8 +29,8 @@ func (l *looks) add(t float64, seen detector.Look) {
 	})
 }
 
-// leftOut says what is missing; empty for nothing.
-func (l *looks) leftOut() []string {
+// skippedText returns what is missing; empty for nothing.
+func (l *looks) skippedText() []string {
 	if l.more == 0 {
 		return nil
 	}

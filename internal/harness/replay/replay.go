@@ -14,30 +14,30 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Options say how recordings are judged.
+// Options are how recordings are judged.
 type Options struct {
-	// Policy judges; where it has the name of the policy that a run had, the
-	// constants of the run count.
+	// Policy judges. If it has the name of the policy of a run, the constants
+	// of the run are used.
 	Policy detector.Policy
-	// MustSee is the slowest leak in bytes per hour that a pass must rule out; 0 for what a run
-	// itself demanded.
+	// MustSee is the slowest leak in bytes per hour that a pass must rule out;
+	// 0 for the one that a run itself required.
 	MustSee float64
-	// Bases are recordings of earlier runs: what is judged is the difference from them. Empty for
-	// none. They need policy "robust".
+	// Bases are recordings of earlier runs: the difference from them is judged.
+	// Empty for none. They need policy "robust".
 	Bases []string
 	// Column of a table is judged instead of pss_kb. Empty for none.
 	Column string
 	// Explain keeps the looks of the first 50 processes of each recording.
 	Explain bool
-	// Stdin is read where a recording is called "-".
+	// Stdin is read for a recording that is called "-".
 	Stdin io.Reader
-	// Progress hears how far a file is read, from 0 to 1; nil for nobody.
+	// Progress is called with how far a file is read, from 0 to 1; may be nil.
 	Progress func(file string, share float64)
 }
 
-// Run judges recordings: tables, samples.ndjson, or run directories. All of their
-// processes are judged together, as those of one gate. An error is a recording
-// that cannot be read or holds nothing to judge, or the end of ctx.
+// Run judges recordings: tables, samples.ndjson, or run directories. All of
+// their processes are judged together, as those of one gate. The error is a
+// recording that cannot be read or holds nothing to judge, or the end of ctx.
 func Run(ctx context.Context, files []string, o Options) (record.Replay, error) {
 	if err := o.check(files); err != nil {
 		return record.Replay{}, err
@@ -69,7 +69,8 @@ func (o Options) check(files []string) error {
 		return err
 	}
 	if len(o.Bases) > 0 && o.Policy.Name != detector.PolicyRobust {
-		return fmt.Errorf("compare with a base recording: policy %q cannot; use %q", o.Policy.Name, detector.PolicyRobust)
+		return fmt.Errorf("compare with a base recording: policy %q does not support it; use %q", o.Policy.Name,
+			detector.PolicyRobust)
 	}
 	stdins := 0
 	for _, name := range slices.Concat(o.Bases, files) {
@@ -78,7 +79,7 @@ func (o Options) check(files []string) error {
 		}
 	}
 	if stdins > 1 {
-		return errors.New("read standard input: it can be one recording only")
+		return errors.New("read standard input: only one recording can be read from it")
 	}
 	return nil
 }
@@ -108,9 +109,12 @@ func read(ctx context.Context, name string, o Options, limit int) (r *recording,
 	return r, nil
 }
 
-// conclude asks all detectors for their verdicts.
+// conclude collects the verdicts of all detectors.
 func conclude(o Options, recordings, bases []*recording) record.Replay {
-	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Bases: o.Bases, Processes: []record.ReplayProcess{}, Apps: []record.ReplayApp{}, Warnings: []string{}}
+	result := record.Replay{
+		Schema: record.ReplaySchema, Policy: o.Policy.Name, Bases: o.Bases, Processes: []record.ReplayProcess{},
+		Apps: []record.ReplayApp{}, Warnings: []string{},
+	}
 	together := 0
 	for _, r := range recordings {
 		for _, x := range r.subjects {
@@ -135,8 +139,9 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 				p.Gate, p.Reason = detector.Inconclusive, "no sample could be used"
 			} else {
 				against.judge(&p, x)
-				if rows, lost := x.rows+r.lost, x.doubts.lost+r.lost; p.Gate != detector.Leak && tooMany(lost, rows) {
-					p.Gate, p.TrendGate, p.Flat, p.Reason = detector.Inconclusive, detector.Inconclusive, 0, lostText(lost, rows, p.Reason)
+				if rows, lost := x.rows+r.lost, x.problems.lost+r.lost; p.Gate != detector.Leak && tooMany(lost, rows) {
+					p.Gate, p.TrendGate, p.Flat, p.Reason = detector.Inconclusive, detector.Inconclusive, 0,
+						lostText(lost, rows, p.Reason)
 				}
 				p.Unjudged = x.account.Unjudged(p.Process)
 			}
@@ -158,11 +163,12 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 	return result
 }
 
-// maxLost is the share of rows that may be lost without doubt about the others. What a table does not
-// say about a tenth of the time may be what matters,
+// maxLost is the share of rows that may be lost without affecting the verdict.
+// A tenth of the time without data may contain what matters.
 const maxLost = 0.1
 
-// tooMany reports whether so many rows are lost that what is left proves no pass.
+// tooMany reports whether so many rows are lost that the rest cannot prove a
+// pass.
 func tooMany(lost, rows int) bool { return float64(lost) > maxLost*float64(rows) }
 
 // lostText is the reason of a verdict that lost rows make inconclusive.
@@ -170,7 +176,8 @@ func lostText(lost, rows int, because string) string {
 	return fmt.Sprintf("%d of %s could not be used; of the others: %s", lost, text.Plural(rows, "row", "rows"), because)
 }
 
-// relate compares the verdicts on the apps of each recording with those on its processes.
+// relate compares the verdicts on the apps of each recording with those on its
+// processes.
 func relate(r *record.Replay) {
 	processes := map[string][]*record.Process{}
 	for i := range r.Processes {
@@ -182,5 +189,5 @@ func relate(r *record.Replay) {
 	}
 }
 
-// oneLine makes one line of joined errors.
+// oneLine joins the lines of an error.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ", ") }

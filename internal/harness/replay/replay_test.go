@@ -26,7 +26,7 @@ import (
 
 var article = Options{Policy: detector.ArticlePolicy()}
 
-// said is what one text says.
+// said is the result of one text.
 func said(t *testing.T, text string, o Options) (record.Replay, error) {
 	t.Helper()
 	o.Stdin = strings.NewReader(text)
@@ -51,13 +51,14 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// fed is what the detectors of a table heard, in words: the oracle of the reader is a
-// table that a person can read.
+// fed is what the detectors of a table received, in words: the oracle of the
+// reader is a table that a person can read.
 func fed(t *testing.T, text string, o Options) []string {
 	t.Helper()
 	var out []string
 	for _, p := range mustSay(t, text, o).Processes {
-		line := fmt.Sprintf("%s: %d samples, %d breakdowns, %d restarts, %d gaps, %d marks, %gs", p.Process.Process, p.Samples, p.Details, p.Restarts, p.Gaps, p.Marks, p.Duration)
+		line := fmt.Sprintf("%s: %d samples, %d breakdowns, %d restarts, %d gaps, %d marks, %gs", p.Process.Process,
+			p.Samples, p.Details, p.Restarts, p.Gaps, p.Marks, p.Duration)
 		if p.LastMB != nil {
 			line += fmt.Sprintf(", last %g MB by %s", *p.LastMB, p.Source)
 		}
@@ -79,42 +80,59 @@ func TestTables(t *testing.T) {
 		o    Options
 		want []string
 	}{
-		"one process": {"t_s,pss_kb\n0,1024\n30,2048\n", silent, []string{"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"}},
-		"as a spreadsheet writes it": {"\xef\xbb\xbfT_S; Process ;pss_kb\r\n0;\"a;b\";1024\r\n\r\n30.5;\"a;b\";3072\r\n", silent,
+		"one process": {
+			"t_s,pss_kb\n0,1024\n30,2048\n", silent,
+			[]string{"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"},
+		},
+		"as a spreadsheet writes it": {
+			"\xef\xbb\xbfT_S; Process ;pss_kb\r\n0;\"a;b\";1024\r\n\r\n30.5;\"a;b\";3072\r\n", silent,
 			[]string{"a;b: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30.5s, last 3 MB by pss_kb"}},
 		"swap counts": {"t_s\tpss_kb\tswap_pss_kb\n0\t1024\t1024\n30\t1024\t\n60\t1024\t3072", silent,
 			[]string{"app: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 60s, last 4 MB by pss_kb"}},
 		"a column of another name, with swap": {"t_s,used,swap_pss_kb\n0,1024,1024\n", column("used"),
 			[]string{"app: 1 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 0s, last 2 MB by used"}},
-		"a part of the memory, alone": {"t_s,pss_kb,swap_pss_kb,java_heap_kb\n0,1024,1024,512\n", column("java_heap_kb"),
+		"a part of the memory, alone": {
+			"t_s,pss_kb,swap_pss_kb,java_heap_kb\n0,1024,1024,512\n", column("java_heap_kb"),
 			[]string{"app: 1 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 0s, last 0.5 MB by java_heap_kb"}},
-		"dumpsys alone: driver memory is not in the sample": {"t_s,total_pss_kb,egl_mtrack_kb,swap_pss_kb\n0,4096,1024,7\n30,4096,,7\n", silent,
+		"dumpsys alone: driver memory is not in the sample": {
+			"t_s,total_pss_kb,egl_mtrack_kb,swap_pss_kb\n0,4096,1024,7\n30,4096,,7\n", silent,
 			[]string{"app: 2 samples, 2 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 4 MB by total_pss_kb"}},
-		"samples and breakdowns in turn": {"t_s,pss_kb,total_pss_kb,native_heap_kb\n0,1024,,\n0,,2048,100\n30,1024,,\n30,,2048,100\n", silent,
+		"samples and breakdowns in turn": {
+			"t_s,pss_kb,total_pss_kb,native_heap_kb\n0,1024,,\n0,,2048,100\n30,1024,,\n30,,2048,100\n", silent,
 			[]string{"app: 2 samples, 2 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb"}},
-		"restarts by pid and start time": {"t_s,process,pid,start,pss_kb\n0,a,1,5,1024\n30,a,1,5,1024\n60,a,2,9,1024\n90,a,2,10,1024\n120,a,,,1024\n150,a,2,10,1024\n", silent,
+		"restarts by pid and start time": {
+			"t_s,process,pid,start,pss_kb\n0,a,1,5,1024\n30,a,1,5,1024\n60,a,2,9,1024\n90,a,2,10,1024\n120,a,,,1024\n150,a,2,10,1024\n", silent,
 			[]string{"a: 6 samples, 0 breakdowns, 2 restarts, 0 gaps, 0 marks, 150s, last 1 MB by pss_kb"}},
-		"two of one name at a time": {"t_s,process,pid,pss_kb\n0,a,1,1024\n0,a,2,2048\n30,a,1,1024\n30,a,2,2048\n60,a,1,1024\n", silent,
-			[]string{"a: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 60s, last 1 MB by pss_kb", "a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"}},
-		"two of one name, one below the other": {"t_s,process,pid,pss_kb\n0,a,1,1024\n30,a,1,1024\n0,a,2,2048\n30,a,2,2048\n", silent,
-			[]string{"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb", "a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"}},
+		"two of one name at a time": {
+			"t_s,process,pid,pss_kb\n0,a,1,1024\n0,a,2,2048\n30,a,1,1024\n30,a,2,2048\n60,a,1,1024\n", silent,
+			[]string{
+				"a: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 60s, last 1 MB by pss_kb",
+				"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb",
+			}},
+		"two of one name, one below the other": {
+			"t_s,process,pid,pss_kb\n0,a,1,1024\n30,a,1,1024\n0,a,2,2048\n30,a,2,2048\n", silent,
+			[]string{
+				"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb",
+				"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb",
+			}},
 		"a hole": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n421,1024\n481,1024\n", silent,
 			[]string{"app: 7 samples, 0 breakdowns, 0 restarts, 1 gaps, 0 marks, 481s, last 1 MB by pss_kb"}},
 		"no hole yet": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n420,1024\n", silent,
 			[]string{"app: 6 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 420s, last 1 MB by pss_kb"}},
 		"marks": {"t_s,pss_kb,mark\n0,1024,loop 1\n15,,gc\n30,1024,\n60,1024,loop 2\n", silent,
 			[]string{"app: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 3 marks, 60s, last 1 MB by pss_kb"}},
-		"what cannot be used": {"t_s,pss_kb,code_kb\n0,1024\n30,\n60,NaN\n90,-1\n120,x\n150,1e18\n180,inf\n-1,5\nnoon,5\n1e12,5\n0,5\n210,0\n240,5,6,7\n270,\"5\"6\n300,1024,x\n", silent, []string{
-			"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 300s, last 1 MB by pss_kb",
-			`line 3: no value in "pss_kb"`, `line 4: no value in "pss_kb"`,
-			`line 5: "pss_kb": "-1" is below 0; the row is skipped`,
-			`line 6: "pss_kb": "x" is no number; the row is skipped`,
-			`line 7: "pss_kb": "1e18" kB are more than any process has; the row is skipped`,
-			`line 8: "pss_kb": "inf" kB are more than any process has; the row is skipped`,
-			`line 12: t_s 0 is not after 0; the row is skipped`,
-			`line 13: "pss_kb": no living process has 0 kB; the row is skipped`,
-			`line 16: code_kb: "x" is no number`,
-		}},
+		"unusable values": {
+			"t_s,pss_kb,code_kb\n0,1024\n30,\n60,NaN\n90,-1\n120,x\n150,1e18\n180,inf\n-1,5\nnoon,5\n1e12,5\n0,5\n210,0\n240,5,6,7\n270,\"5\"6\n300,1024,x\n", silent, []string{
+				"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 300s, last 1 MB by pss_kb",
+				`line 3: no value in "pss_kb"`, `line 4: no value in "pss_kb"`,
+				`line 5: "pss_kb": "-1" is negative; the row is skipped`,
+				`line 6: "pss_kb": "x" is not a number; the row is skipped`,
+				`line 7: "pss_kb": "1e18" kB are more than any process has; the row is skipped`,
+				`line 8: "pss_kb": "inf" kB are more than any process has; the row is skipped`,
+				`line 12: t_s 0 is not after 0; the row is skipped`,
+				`line 13: "pss_kb": no living process has 0 kB; the row is skipped`,
+				`line 16: code_kb: "x" is not a number`,
+			}},
 	} {
 		if got := fed(t, c.text, c.o); !slices.Equal(onlyOurs(got), c.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -125,22 +143,22 @@ func TestTables(t *testing.T) {
 		`-: line 3: no name in column process; the row is skipped`,
 		`-: line 4: 4 cells, and 3 in the header; the row is skipped`,
 		`-: line 5: extraneous or missing " in quoted-field; the row is skipped`,
-		`-: line 6: t_s: "-1" is below 0; the row is skipped`,
-		`-: line 7: t_s: "noon" is no number; the row is skipped`,
+		`-: line 6: t_s: "-1" is negative; the row is skipped`,
+		`-: line 7: t_s: "noon" is not a number; the row is skipped`,
 		`-: line 8: t_s: "1e12" is too large; are these seconds?; the row is skipped`,
 	}; !slices.Equal(r.Warnings, want) {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }
 
-// onlyOurs leaves out what the detector says.
+// onlyOurs omits the warnings of the detector.
 func onlyOurs(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
 		return !strings.HasPrefix(l, "line ") && !strings.Contains(l, " samples, ")
 	})
 }
 
-func TestRefusals(t *testing.T) {
+func TestErrors(t *testing.T) {
 	robust := Options{Policy: detector.RobustPolicy()}
 	header := lineHeader
 	named := robust
@@ -150,21 +168,34 @@ func TestRefusals(t *testing.T) {
 		o    Options
 		want []string
 	}{
-		"nothing":               {"", robust, []string{"read -", "is empty", "t_s,pss_kb"}},
-		"blank lines":           {"\n\n", robust, []string{"header", "t_s,pss_kb"}},
-		"no time":               {"time,pss_kb\n1,2\n", robust, []string{"line 1", "no column t_s", `"time", "pss_kb"`}},
-		"no value":              {"t_s,app\n1,2\n", robust, []string{"no column pss_kb or total_pss_kb", "--column", `"app"`}},
-		"no such column":        {"t_s,pss_kb\n1,2\n", named, []string{`no column "pss"`, `"pss_kb"`}},
-		"a column twice":        {"t_s,pss_kb,pss_kb\n1,2,3\n", robust, []string{"stands twice"}},
-		"a header alone":        {"t_s,pss_kb\n", robust, []string{"no usable number", "no row below the header"}},
-		"no number":             {"t_s,pss_kb\n0,x\n30,\n", robust, []string{"no usable number", "of 2 rows", `line 2: "pss_kb": "x" is no number`, "--column"}},
-		"a row without end":     {"t_s,pss_kb\n0,5\n30," + strings.Repeat("1", 66<<20), robust, []string{"line 3", "longer than"}},
-		"gzip":                  {"\x1f\x8b\x08", robust, []string{"gunzip -c - | leakgate replay -"}},
-		"UTF-16":                {"\xff\xfet\x00", robust, []string{"UTF-8"}},
-		"another JSON":          {`{"schema":"leakgate.run/1"}` + "\n", robust, []string{"it is run.json", "leakgate report"}},
+		"nothing":     {"", robust, []string{"read -", "is empty", "t_s,pss_kb"}},
+		"blank lines": {"\n\n", robust, []string{"header", "t_s,pss_kb"}},
+		"no time": {
+			"time,pss_kb\n1,2\n", robust, []string{"line 1", "no column t_s", `"time", "pss_kb"`},
+		},
+		"no value": {
+			"t_s,app\n1,2\n", robust, []string{"no column pss_kb or total_pss_kb", "--column", `"app"`},
+		},
+		"no such column": {"t_s,pss_kb\n1,2\n", named, []string{`no column "pss"`, `"pss_kb"`}},
+		"a column twice": {"t_s,pss_kb,pss_kb\n1,2,3\n", robust, []string{"duplicate column"}},
+		"a header alone": {"t_s,pss_kb\n", robust, []string{"no usable number", "no row below the header"}},
+		"no number": {
+			"t_s,pss_kb\n0,x\n30,\n", robust,
+			[]string{"no usable number", "of 2 rows", `line 2: "pss_kb": "x" is not a number`, "--column"},
+		},
+		"a row without end": {
+			"t_s,pss_kb\n0,5\n30," + strings.Repeat("1", 66<<20), robust, []string{"line 3", "longer than"},
+		},
+		"gzip":   {"\x1f\x8b\x08", robust, []string{"gunzip -c - | leakgate replay -"}},
+		"UTF-16": {"\xff\xfet\x00", robust, []string{"UTF-8"}},
+		"another JSON": {
+			`{"schema":"leakgate.run/1"}` + "\n", robust, []string{"it is run.json", "leakgate report"},
+		},
 		"half a header":         {header[:40], robust, []string{"read samples header", "samples.ndjson"}},
 		"a run without samples": {header, robust, []string{"no usable number: no line holds a sample"}},
-		"a line without end":    {header + strings.Repeat(" ", 1<<20), robust, []string{"line 2 of samples.ndjson is truncated"}},
+		"a line without end": {
+			header + strings.Repeat(" ", 1<<20), robust, []string{"line 2 of samples.ndjson is truncated"},
+		},
 	} {
 		_, err := said(t, c.text, c.o)
 		if err == nil {
@@ -182,26 +213,29 @@ func TestRefusals(t *testing.T) {
 	if _, err := said(t, "t_s,pss_kb\n0,1\n", against); err == nil || !strings.Contains(err.Error(), `"robust"`) {
 		t.Errorf("a base by the article: %v", err)
 	}
-	if _, err := Run(t.Context(), []string{"-", "-"}, robust); err == nil || !strings.Contains(err.Error(), "one recording only") {
+	if _, err := Run(t.Context(), []string{"-", "-"}, robust); err == nil ||
+		!strings.Contains(err.Error(), "only one recording") {
 		t.Errorf("standard input twice: %v", err)
 	}
-	if _, err := Run(t.Context(), []string{t.TempDir()}, robust); err == nil || !strings.Contains(err.Error(), "there is no samples.ndjson in it") {
+	if _, err := Run(t.Context(), []string{t.TempDir()}, robust); err == nil ||
+		!strings.Contains(err.Error(), "there is no samples.ndjson in it") {
 		t.Errorf("an empty directory: %v", err)
 	}
 }
 
-// judgedAlike tells whether two processes were judged alike, wherever they were found.
+// judgedAlike reports whether two processes were judged alike, wherever they
+// were found.
 func judgedAlike(a, b record.ReplayProcess) bool {
 	for _, p := range []*record.ReplayProcess{&a, &b} {
 		p.File, p.Device, p.Source, p.PID = "", "", "", 0
 		p.Process.Process, p.Base, p.Bases = "", nil, nil
-		p.Alive = 0 // a run says when the process was found, a table does not
+		p.Alive = 0 // a run records when the process was found, a table does not
 	}
 	return reflect.DeepEqual(a, b)
 }
 
-// rowsOf is a leak with noise, a restart, a hole and marks, as rows of a table and as
-// lines of a run whose clock began elsewhere.
+// rowsOf is a leak with noise, a restart, a hole and marks, as rows of a table
+// and as lines of a run whose clock began elsewhere.
 func rowsOf(r *rand.Rand, process string, pid int) (table, ndjson []string) {
 	line := func(format string, args ...any) { ndjson = append(ndjson, fmt.Sprintf(format, args...)) }
 	name := fmt.Sprintf(`"device":"S1","user":0,"process":%q`, process)
@@ -217,7 +251,8 @@ func rowsOf(r *rand.Rand, process string, pid int) (table, ndjson []string) {
 		switch i {
 		case 120:
 			pid += 10_000
-			line(`{"t_s":%g,"up_s":%g,%s,"pid":%d,"start":2,"source":"smaps_rollup","event":"restart"}`, t, up, name, pid)
+			line(`{"t_s":%g,"up_s":%g,%s,"pid":%d,"start":2,"source":"smaps_rollup","event":"restart"}`, t, up, name,
+				pid)
 		case 251:
 			line(`{"t_s":%g,"up_s":%g,%s,"event":"gap","duration_s":4030.25}`, t, up, name)
 		}
@@ -238,8 +273,8 @@ const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:0
 
 const articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 
-// The same recording as one long table, as tables of their own, and as a run gives
-// the same verdicts, by both policies.
+// The same recording as one long table, as tables of their own, and as a run
+// has the same verdicts, by both policies.
 func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	var tables, lines [][]string
@@ -265,7 +300,7 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 			steps += len(p.Transitions)
 		}
 		if steps == 0 {
-			t.Errorf("%s: no step anywhere: nothing is compared", policy.Name)
+			t.Errorf("%s: no transition anywhere: nothing is compared", policy.Name)
 		}
 		for form, text := range map[string]string{"long table": long, "run": run} {
 			got := mustSay(t, text, o)
@@ -277,14 +312,15 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 					t.Errorf("%s: %+v", form, p)
 				}
 				if !judgedAlike(p, byName[p.Process.Process]) {
-					t.Errorf("%s, %s:\n%.600s\nalone\n%.600s", policy.Name, form, fmt.Sprintf("%+v", p), fmt.Sprintf("%+v", byName[p.Process.Process]))
+					t.Errorf("%s, %s:\n%.600s\nalone\n%.600s", policy.Name, form, fmt.Sprintf("%+v", p),
+						fmt.Sprintf("%+v", byName[p.Process.Process]))
 				}
 			}
 		}
 	}
 }
 
-// merged puts lists together in any order that keeps each of them in its own.
+// merged merges lists in any order that keeps the order of each.
 func merged(r *rand.Rand, lists [][]string) []string {
 	left := slices.Clone(lists)
 	var out []string
@@ -299,15 +335,18 @@ func merged(r *rand.Rand, lists [][]string) []string {
 	return out
 }
 
-// A killed run has a torn last line; a bad line in the middle is left out and named.
+// A killed run has an incomplete last line. A bad line in the middle is skipped
+// and named.
 func TestRunWithBadLines(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
 	text := lineHeader + strings.Join(lines[:50], "\n") + "\nnonsense\n" +
-		strings.Replace(lines[50], `"S1"`, `"S2"`, 1) + "\n\n" + strings.Join(lines[51:], "\n") + "\n" + lines[60] + "\n" + lines[0][:30]
+		strings.Replace(lines[50], `"S1"`, `"S2"`, 1) + "\n\n" + strings.Join(lines[51:], "\n") + "\n" + lines[60] +
+		"\n" + lines[0][:30]
 	r := mustSay(t, text, article)
 	want := []string{
-		"-: line 52 of samples.ndjson cannot be read: invalid character 'o' in literal null (expecting 'u'); left out, and no verdict crosses it",
-		`-: line 53 of samples.ndjson cannot be read: device "S2" is not in the header; left out, and no verdict crosses it`,
+		"-: line 52 of samples.ndjson cannot be read: invalid character 'o' in literal null (expecting 'u'); " +
+			"skipped, and no trend crosses it",
+		`-: line 53 of samples.ndjson cannot be read: device "S2" is not in the header; skipped, and no trend crosses it`,
 		fmt.Sprintf("-: line %d of samples.ndjson is truncated, skipped", len(lines)+5),
 	}
 	if !slices.Equal(r.Warnings, want) || len(r.Processes) != 1 || r.Processes[0].Samples != 400 {
@@ -323,19 +362,22 @@ func TestRunWithBadLines(t *testing.T) {
 	}
 }
 
-// The constants of a run's policy count where the policy is the one asked for.
+// The constants of a run's policy are used if the policy is the requested one.
 func TestPolicyOfTheRun(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
 	plain := lineHeader + strings.Join(lines, "\n") + "\n"
 	robust := Options{Policy: detector.RobustPolicy()}
-	// The hole of 4000 s is none.
+	// The gap of 4000 s is not a hole.
 	crossed := strings.NewReplacer(`"article"`, `"robust"`, `"max_gap_s":1800`, `"max_gap_s":7200`).Replace(plain)
 	const hole = "nothing was measured for more than"
-	if a, b := mustSay(t, plain, robust), mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), hole) || strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), hole) {
+	if a, b := mustSay(t, plain, robust),
+		mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), hole) ||
+		strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), hole) {
 		t.Errorf("%q, and of the patient policy %q", a.Processes[0].Warnings, b.Processes[0].Warnings)
 	}
 	unknown := strings.Replace(plain, `"article"`, `"later"`, 1)
-	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) || !strings.HasSuffix(r.Warnings[0], "judged by the defaults of policy article") {
+	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) ||
+		!strings.HasSuffix(r.Warnings[0], "judged with the defaults of policy article") {
 		t.Errorf("%q", r.Warnings)
 	}
 }
@@ -347,11 +389,13 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&b, "1,p%d,5\n2,p0,x\n", i)
 	}
 	r := mustSay(t, b.String(), article)
-	if len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != maxDoubts+1 || !strings.HasSuffix(r.Warnings[maxDoubts], ": 10 more rows are skipped") {
+	if len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != maxProblems+1 ||
+		!strings.HasSuffix(r.Warnings[maxProblems], ": 10 more rows are skipped") {
 		t.Errorf("%d processes, %d warnings %q", len(r.Processes), len(r.Warnings), r.Warnings[len(r.Warnings)-1])
 	}
 	p := r.Processes[0]
-	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, "10010 more rows are skipped") {
+	if ours := onlyOurs(p.Warnings); len(ours) != maxProblems ||
+		!slices.Contains(p.Warnings, "10010 more rows are skipped") {
 		t.Errorf("%d warnings", len(ours))
 	}
 	b.Reset()
@@ -360,7 +404,8 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&b, `{"t_s":1,"up_s":2,"device":"S1","process":"p%d","source":"smaps","pss_kb":5}`+"\n", i)
 	}
 	want := fmt.Sprintf("-: more than %d processes: 30 lines of the others are skipped", ledger.MaxProcesses)
-	if r := mustSay(t, b.String(), article); len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != 1 || r.Warnings[0] != want {
+	if r := mustSay(t, b.String(), article); len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != 1 ||
+		r.Warnings[0] != want {
 		t.Errorf("a run: %d processes, %q", len(r.Processes), r.Warnings)
 	}
 }
@@ -380,7 +425,8 @@ func TestBase(t *testing.T) {
 	if p := got.Processes[0]; p.Base == nil || *p.Base != base {
 		t.Errorf("a: %+v", p)
 	}
-	if p := got.Processes[1]; p.Base != nil || !slices.Contains(p.Warnings, base+" has no process of this name: it is judged alone") {
+	if p := got.Processes[1]; p.Base != nil ||
+		!slices.Contains(p.Warnings, base+" has no process of this name: it is judged alone") {
 		t.Errorf("b: %+v", p)
 	}
 }
@@ -398,7 +444,9 @@ func TestBases(t *testing.T) {
 	}
 	first, second, third := file("1.csv", "a", "b"), file("2.csv", "a"), file("3.csv", "a", "b")
 	head := file("head.csv", "a", "b", "c")
-	got, err := Run(t.Context(), []string{head}, Options{Policy: detector.RobustPolicy(), Bases: []string{first, second, third}})
+	got,
+		err := Run(t.Context(), []string{head},
+		Options{Policy: detector.RobustPolicy(), Bases: []string{first, second, third}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,20 +462,27 @@ func TestBases(t *testing.T) {
 		{nil, "each of 3 base recordings has no process of this name: it is judged alone"},
 	} {
 		p := got.Processes[i]
-		if p.Base != nil || !slices.Equal(p.Bases, want.bases) || want.warning != "" && !slices.Contains(p.Warnings, want.warning) {
+		if p.Base != nil || !slices.Equal(p.Bases, want.bases) || want.warning != "" &&
+			!slices.Contains(p.Warnings, want.warning) {
 			t.Errorf("%s: %v %q %q", p.Process.Process, p.Base, p.Bases, p.Warnings)
 		}
 	}
-	if _, err := Run(t.Context(), []string{head}, Options{Policy: detector.RobustPolicy(), Bases: []string{"-", "-"}}); err == nil || !strings.Contains(err.Error(), "one recording only") {
+	if _,
+		err := Run(t.Context(), []string{head},
+		Options{Policy: detector.RobustPolicy(), Bases: []string{"-", "-"}}); err == nil ||
+		!strings.Contains(err.Error(), "only one recording") {
 		t.Errorf("standard input twice: %v", err)
 	}
-	if _, err := Run(t.Context(), []string{head}, Options{Policy: detector.RobustPolicy(), Bases: []string{first, head + ".none"}}); err == nil {
+	if _,
+		err := Run(t.Context(), []string{head},
+		Options{Policy: detector.RobustPolicy(), Bases: []string{first, head + ".none"}}); err == nil {
 		t.Error("a base that is not there")
 	}
 }
 
-// The verdict is on the difference: a cache that fills in both is none, and a leak that
-// only one has is found, which a run alone tells or not.
+// The verdict is on the difference: a cache that fills in both is not a leak,
+// and a leak that only one has is found, with or without being found in the run
+// alone.
 func TestBaseDecides(t *testing.T) {
 	series := func(seed uint64, cache, leak float64) string {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -447,7 +502,8 @@ func TestBaseDecides(t *testing.T) {
 		text := series(2, c.cache, c.leak)
 		alone := mustSay(t, text, Options{Policy: detector.RobustPolicy()}).Processes[0]
 		p := mustSay(t, text, Options{Policy: detector.RobustPolicy(), Bases: []string{base}}).Processes[0]
-		if string(p.Gate) != c.gate || p.Base == nil || *p.Base != base || p.Reason == alone.Reason || p.State != alone.State || p.Worst != alone.Worst {
+		if string(p.Gate) != c.gate || p.Base == nil || *p.Base != base || p.Reason == alone.Reason ||
+			p.State != alone.State || p.Worst != alone.Worst {
 			t.Errorf("%s: %s, %s; alone %s, %s", name, p.Gate, p.Reason, alone.Gate, alone.Reason)
 		}
 		if want := c.leak + (c.cache-150)/3; p.Rate == nil || math.Abs(*p.Rate-want) > 15 {
@@ -456,7 +512,7 @@ func TestBaseDecides(t *testing.T) {
 	}
 }
 
-// Every recorded trace is judged, and its samples are those of a count by hand.
+// Every recorded trace is judged, and its samples match a count by hand.
 func TestTraces(t *testing.T) {
 	entries, err := os.ReadDir(recorded.Path(t, "traces"))
 	if err != nil {
@@ -482,7 +538,9 @@ func TestTraces(t *testing.T) {
 			}
 		}
 		for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
-			r, err := Run(t.Context(), []string{recorded.Path(t, "traces", name)}, Options{Policy: policy, Column: column})
+			r,
+				err := Run(t.Context(), []string{recorded.Path(t, "traces", name)},
+				Options{Policy: policy, Column: column})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -503,11 +561,14 @@ func TestTraces(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	endless := iotest.OneByteReader(io.MultiReader(strings.NewReader("t_s,pss_kb\n"), readFunc(func(p []byte) (int, error) {
-		cancel()
-		return copy(p, "1,2\n"), nil
-	})))
-	if _, err := Run(ctx, []string{"-"}, Options{Policy: detector.RobustPolicy(), Stdin: endless}); !errors.Is(err, context.Canceled) {
+	endless := iotest.OneByteReader(
+		io.MultiReader(strings.NewReader("t_s,pss_kb\n"), readFunc(func(p []byte) (int, error) {
+			cancel()
+			return copy(p, "1,2\n"), nil
+		})))
+	if _,
+		err := Run(ctx, []string{"-"}, Options{Policy: detector.RobustPolicy(), Stdin: endless}); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -516,25 +577,28 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Looks have a bound, and say how many are missing.
+// Looks are bounded, and the result reports how many are missing.
 func TestLooksAreBounded(t *testing.T) {
 	var l looks
 	for i := range maxLooks + 7 {
 		l.add(float64(i), detector.Look{Series: "total", Window: 90 * time.Minute, Fired: i == 3, Text: "because"})
 	}
-	if want := (record.ReplayLook{T: 3, Series: "total", Window: 5400, Fired: true, Text: "because"}); len(l.kept) != maxLooks || l.kept[3] != want {
+	if want := (record.ReplayLook{T: 3, Series: "total", Window: 5400, Fired: true, Text: "because"}); len(
+		l.kept) != maxLooks || l.kept[3] != want {
 		t.Errorf("%d looks, %+v", len(l.kept), l.kept[3])
 	}
-	if got := l.leftOut(); !slices.Equal(got, []string{"7 later looks are skipped"}) {
+	if got := l.skippedText(); !slices.Equal(got, []string{"7 later looks are skipped"}) {
 		t.Errorf("%q", got)
 	}
 }
 
-// Looks are only kept where they are asked for, on the time axis of the process, and
-// asking changes nothing else.
+// Looks are only kept on request, on the time axis of the process, and the
+// request changes nothing else.
 func TestExplain(t *testing.T) {
 	table, lines := rowsOf(rand.New(rand.NewPCG(4, 4)), "a", 7)
-	for form, text := range map[string]string{"table": rowHeader + strings.Join(table, "\n"), "run": lineHeader + strings.Join(lines, "\n") + "\n"} {
+	for form, text := range map[string]string{
+		"table": rowHeader + strings.Join(table, "\n"), "run": lineHeader + strings.Join(lines, "\n") + "\n",
+	} {
 		o := Options{Policy: detector.RobustPolicy()}
 		plain := mustSay(t, text, o).Processes[0]
 		o.Explain = true
@@ -555,16 +619,16 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The usual spacing is the median of what was last seen.
-func TestRhythm(t *testing.T) {
+// The usual spacing is the median of the latest ones.
+func TestSpacing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var h rhythm
+	var h spacing
 	var all []time.Duration
 	for i := range 1000 {
 		step := time.Duration(1+r.IntN(100)) * time.Second
 		h.add(step)
 		if all = append(all, step); i >= len(h.recent) && len(all)%len(h.recent) != 0 {
-			continue // it is looked at in blocks
+			continue // checked in blocks
 		}
 		latest := slices.Sorted(slices.Values(all[max(0, len(all)-len(h.recent)):]))
 		if want := latest[len(latest)/2]; h.usual != want {
@@ -573,8 +637,8 @@ func TestRhythm(t *testing.T) {
 	}
 }
 
-// Whatever a table is, it gives an error or a result that JSON takes, of bounded size,
-// and the same one however its bytes come.
+// Any table causes an error or a result that JSON accepts, of bounded size, and
+// the same one however its bytes arrive.
 func FuzzTable(f *testing.F) {
 	for _, text := range []string{
 		"t_s,pss_kb\n0,1024\n30,2048\n",
@@ -586,24 +650,26 @@ func FuzzTable(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, size uint8) {
 		if strings.HasPrefix(strings.TrimPrefix(text, "\xef\xbb\xbf"), "{") {
-			return // no table
+			return // not a table
 		}
 		r, failure := inPieces(t, text, size)
 		samples := 0
 		for _, p := range r.Processes {
 			samples += p.Samples
-			if len(p.Warnings) > maxDoubts+20 || math.IsNaN(p.Duration) || p.Duration < 0 || p.LastMB != nil && (*p.LastMB < 0 || *p.LastMB > 2<<30) {
+			if len(p.Warnings) > maxProblems+20 || math.IsNaN(p.Duration) || p.Duration < 0 || p.LastMB != nil &&
+				(*p.LastMB < 0 || *p.LastMB > 2<<30) {
 				t.Errorf("%+v", p)
 			}
 		}
-		if failure == "<nil>" && (samples == 0 || samples > strings.Count(text, "\n")+strings.Count(text, "\r")) || len(r.Warnings) > maxDoubts+1 {
+		if failure == "<nil>" && (samples == 0 || samples > strings.Count(text, "\n")+strings.Count(text, "\r")) ||
+			len(r.Warnings) > maxProblems+1 {
 			t.Errorf("%d samples, %d warnings", samples, len(r.Warnings))
 		}
 	})
 }
 
-// inPieces judges a text at once and in pieces, which must be the same, and gives what
-// that is.
+// inPieces judges a text at once and in pieces, checks that both agree, and
+// returns the result.
 func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	t.Helper()
 	run := func(in io.Reader) (record.Replay, string) {
@@ -621,12 +687,15 @@ func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	return r, failure
 }
 
-// Whatever the lines of a run are, they give an error or a result that JSON takes.
+// Any lines of a run cause an error or a result that JSON accepts.
 func FuzzRun(f *testing.F) {
 	for _, lines := range []string{
-		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` + "\n" + `{"event":"mark","device":"S1","text":"loop 1"}`,
-		`{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","source":"dumpsys"}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
-		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" + `{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
+		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` +
+			"\n" + `{"event":"mark","device":"S1","text":"loop 1"}`,
+		`{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","source":"dumpsys"}` + "\n" +
+			`{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
+		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" +
+			`{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
 	} {
 		f.Add(lines+"\n", uint8(9))
 	}
@@ -637,13 +706,13 @@ func FuzzRun(f *testing.F) {
 				t.Errorf("%+v", p)
 			}
 		}
-		if (failure == "<nil>") != (len(r.Processes) > 0) || len(r.Warnings) > maxDoubts+2 {
+		if (failure == "<nil>") != (len(r.Processes) > 0) || len(r.Warnings) > maxProblems+2 {
 			t.Errorf("%s: %+v", failure, r)
 		}
 	})
 }
 
-// pieces gives a text so many bytes at a time.
+// pieces returns a text so many bytes at a time.
 type pieces struct {
 	text []byte
 	size int
@@ -658,7 +727,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A table may say why a process ended; what comes after that is another incarnation, with or without a pid.
+// A table may record why a process ended. What comes after that is another
+// incarnation, with or without a pid.
 func TestDeathsOfTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		text     string
@@ -666,17 +736,36 @@ func TestDeathsOfTables(t *testing.T) {
 		restarts int
 		warning  string
 	}{
-		"in the last row of a process":   {"t_s,pid,pss_kb,death\n0,1,1024,\n30,1,2048,out_of_memory\n60,2,1024,\n90,2,1024,low memory\n120,3,1024,-\n", map[string]int{"out_of_memory": 1, "low_memory": 1}, 2, ""},
-		"in a row of its own":            {"t_s,pss_kb,death\n0,1024,\n30,1024,\n35,,CRASH\n60,1024,\n", map[string]int{"crash": 1}, 1, ""},
-		"at the time of the last row":    {"t_s,pss_kb,death\n0,1024,\n30,1024,\n30,,anr\n60,1024,\n", map[string]int{"anr": 1}, 1, ""},
-		"at the end":                     {"t_s,pss_kb,death\n0,1024,\n30,1024,memory_limiter\n", map[string]int{"memory_limiter": 1}, 0, ""},
-		"without a pid":                  {"t_s,pss_kb,death\n0,1024,kill\n30,1024,kill\n60,1024,exit\n90,1024,\n", map[string]int{"kill": 2, "exit": 1}, 3, ""},
-		"of breakdowns alone":            {"t_s,total_pss_kb,death\n0,1024,crash\n30,1024,\n", map[string]int{"crash": 1}, 1, ""},
-		"a word that is none":            {"t_s,pss_kb,death\n0,1024,sadness\n30,1024,\n", map[string]int{"unknown": 1}, 1, `line 2: death: unknown reason "sadness", taken as unknown; write one of anomaly, anr, crash`},
-		"a death that is said not known": {"t_s,pss_kb,death\n0,1024,unknown\n30,1024,\n", map[string]int{"unknown": 1}, 1, ""},
+		"in the last row of a process": {
+			"t_s,pid,pss_kb,death\n0,1,1024,\n30,1,2048,out_of_memory\n60,2,1024,\n90,2,1024,low memory\n120,3,1024,-\n", map[string]int{"out_of_memory": 1, "low_memory": 1}, 2, "",
+		},
+		"in a row of its own": {
+			"t_s,pss_kb,death\n0,1024,\n30,1024,\n35,,CRASH\n60,1024,\n", map[string]int{"crash": 1}, 1, "",
+		},
+		"at the time of the last row": {
+			"t_s,pss_kb,death\n0,1024,\n30,1024,\n30,,anr\n60,1024,\n", map[string]int{"anr": 1}, 1, "",
+		},
+		"at the end": {
+			"t_s,pss_kb,death\n0,1024,\n30,1024,memory_limiter\n", map[string]int{"memory_limiter": 1}, 0, "",
+		},
+		"without a pid": {
+			"t_s,pss_kb,death\n0,1024,kill\n30,1024,kill\n60,1024,exit\n90,1024,\n",
+			map[string]int{"kill": 2, "exit": 1}, 3, "",
+		},
+		"of breakdowns alone": {
+			"t_s,total_pss_kb,death\n0,1024,crash\n30,1024,\n", map[string]int{"crash": 1}, 1, "",
+		},
+		"an invalid word": {
+			"t_s,pss_kb,death\n0,1024,sadness\n30,1024,\n", map[string]int{"unknown": 1}, 1,
+			`line 2: death: unknown reason "sadness", taken as unknown; write one of anomaly, anr, crash`,
+		},
+		"a death reported as unknown": {
+			"t_s,pss_kb,death\n0,1024,unknown\n30,1024,\n", map[string]int{"unknown": 1}, 1, "",
+		},
 	} {
 		p := mustSay(t, c.text, Options{Policy: detector.RobustPolicy()}).Processes[0]
-		if !maps.Equal(p.DeathsByReason, c.want) || p.Restarts != c.restarts || !strings.Contains(strings.Join(p.Warnings, "\n"), c.warning) {
+		if !maps.Equal(p.DeathsByReason, c.want) || p.Restarts != c.restarts ||
+			!strings.Contains(strings.Join(p.Warnings, "\n"), c.warning) {
 			t.Errorf("%s: %v, %d restarts, %q", name, p.DeathsByReason, p.Restarts, p.Warnings)
 		}
 	}

@@ -12,13 +12,14 @@ import (
 // maxRecord bounds one row of a table, in bytes.
 const maxRecord = 1 << 20
 
-// rows reads a table row by row. A row is a line: names of processes have no line feeds, and a stray
-// quote that RFC 4180 would have go on to the next one, far below, costs its own line alone.
+// rows reads a table row by row. A row is a line: names of processes have no
+// line feeds. A stray quote, which in RFC 4180 would extend to the next one,
+// far below, costs only its own line.
 type rows struct {
 	lines *text.LineReader
 	cells *csv.Reader
 	buf   []byte
-	// line is what cells still has to read.
+	// line is the rest of the row that is not in cells yet.
 	line *bytes.Reader
 	// n counts the rows with cells; open: the file ended within the latest one.
 	n    int
@@ -34,7 +35,7 @@ var (
 	errTruncated = errors.New("the file ends within the row")
 )
 
-// newRows looks at the first line for what stands between the cells.
+// newRows detects the separator in the first line.
 func newRows(in *text.LineReader) (*rows, error) {
 	head, err := in.Peek(readAhead)
 	if err != nil {
@@ -56,8 +57,9 @@ func newRows(in *text.LineReader) (*rows, error) {
 	return r, nil
 }
 
-// next returns the cells of the next row, valid until the next call; blank lines are skipped. The
-// error is unreadable for a row that is damaged, io.EOF after the last one, or that of the file.
+// next returns the cells of the next row, valid until the next call; blank
+// lines are skipped. The error is unreadable for a damaged row, io.EOF after
+// the last one, or that of the file.
 func (r *rows) next() ([]string, error) {
 	for {
 		var err error
@@ -90,7 +92,8 @@ func (r *rows) split() ([]string, error) {
 	return cells, err
 }
 
-// blank reports whether all cells are empty, as spreadsheets write rows below the last one.
+// blank reports whether all cells are empty, like the rows that spreadsheets
+// write below the last one.
 func blank(cells []string) bool {
 	for _, c := range cells {
 		if c != "" {

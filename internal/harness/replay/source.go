@@ -18,22 +18,22 @@ import (
 
 // source is one recording that is read once, from its beginning to its end.
 type source struct {
-	name string
-	in   *bufio.Reader
-	f    io.Closer
-	size int64 // 0 where it cannot be known
-	done int64 // bytes read so far
-	ctx  context.Context
-	tell func(file string, share float64)
-	raw  io.Reader
+	name     string
+	in       *bufio.Reader
+	f        io.Closer
+	size     int64 // 0 if unknown
+	done     int64 // bytes read so far
+	ctx      context.Context
+	progress func(file string, share float64)
+	raw      io.Reader
 }
 
-// readAhead is how much of a source is read at once.
+// readAhead is how much of a source is read at a time.
 const readAhead = 64 << 10
 
 // openSource opens a file, the samples of a run directory, or "-" for stdin.
 func openSource(ctx context.Context, name string, o Options) (*source, error) {
-	s := &source{name: name, ctx: ctx, tell: o.Progress}
+	s := &source{name: name, ctx: ctx, progress: o.Progress}
 	if name == "-" {
 		s.raw = o.Stdin
 	} else if err := s.open(); err != nil {
@@ -49,7 +49,8 @@ func (s *source) open() error {
 	if err == nil && info.IsDir() {
 		path = filepath.Join(path, record.SamplesName)
 		if info, err = os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("open recording: %s holds no run: there is no %s in it; name a file", s.name, record.SamplesName)
+			return fmt.Errorf("open recording: %s holds no run: there is no %s in it; name a file", s.name,
+				record.SamplesName)
 		}
 	}
 	if err != nil {
@@ -73,8 +74,8 @@ func (s *source) Read(p []byte) (int, error) {
 	}
 	n, err := s.raw.Read(p)
 	s.done += int64(n)
-	if s.tell != nil && s.size > 0 {
-		s.tell(s.name, float64(s.done)/float64(s.size))
+	if s.progress != nil && s.size > 0 {
+		s.progress(s.name, float64(s.done)/float64(s.size))
 	}
 	return n, err
 }
@@ -86,7 +87,7 @@ func (s *source) close() error {
 	return s.f.Close()
 }
 
-// form is what a recording is written in.
+// form is the format of a recording.
 type form int
 
 const (
@@ -94,7 +95,7 @@ const (
 	lines
 )
 
-// form looks at the first bytes.
+// form detects the format from the first bytes.
 func (s *source) form() (form, error) {
 	head, err := s.in.Peek(readAhead)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -105,7 +106,7 @@ func (s *source) form() (form, error) {
 	what := spool.Identify(head)
 	switch {
 	case len(head) == 0:
-		return table, errors.New("it is empty; write a header such as t_s,pss_kb and then one row a sample")
+		return table, errors.New("it is empty; write a header such as t_s,pss_kb and then one row per sample")
 	case text.IsUTF16(head):
 		return table, text.ErrUTF16
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}) && !strings.HasPrefix(what, "a heap dump"):

@@ -8,14 +8,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// recording is what was read of one source.
+// recording is the data of one source.
 type recording struct {
 	name     string
 	ledger   *ledger.Ledger
 	subjects []*subject
 	apps     []*app
 	warnings []string
-	// lost are the rows of a table that were skipped and belong to no process, of so many rows.
+	// lost are the rows of a table that were skipped and belong to no process,
+	// out of so many rows.
 	lost, rows int
 }
 
@@ -24,10 +25,10 @@ type subject struct {
 	account *ledger.Account
 	key     key
 	looks   looks
-	// source is the column of a table that was judged, doubts are the rows that could
+	// source is the judged column of a table, problems are the rows that could
 	// not be used.
-	source string
-	doubts doubts
+	source   string
+	problems rowProblems
 	// rows counts those of the process.
 	rows int
 }
@@ -46,24 +47,27 @@ func (r *recording) addApp(x *ledger.AppSum, o Options) {
 		out.key.device = ""
 	}
 	if o.Explain && len(r.apps) < maxExplained {
-		x.Detector.Explain(func(seen detector.Look) { out.looks.add(since(x.Seconds(seen.At), x.Account), seen) })
+		x.Detector.OnLook(func(seen detector.Look) { out.looks.add(since(x.Seconds(seen.At), x.Account), seen) })
 	}
 	r.apps = append(r.apps, out)
 }
 
-// record returns the app where so many series are judged together. Its times are those of
-// subject.record.
+// record returns the app for a judgement of so many series. Its times are those
+// of subject.record.
 func (x *app) record(together int) record.ReplayApp {
 	a := x.Account
 	p := record.ReplayApp{AppVerdict: x.Record(together), Looks: x.looks.kept}
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
-	p.Transitions, p.FirstSuspicious, p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
-	p.Warnings = append(append([]string{}, p.Warnings...), x.looks.leftOut()...)
+	p.Transitions, p.FirstSuspicious,
+		p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
+	p.Warnings = append(append([]string{}, p.Warnings...), x.looks.skippedText()...)
 	return p
 }
 
-// sinceFirst makes times of the axis of a run seconds from the first sample.
-func sinceFirst(a *ledger.Account, steps []record.Transition, jumps []record.Jump, suspicious, leaking *float64) (own []record.Transition, ownSuspicious, ownLeaking *float64) {
+// sinceFirst converts times on the axis of a run to seconds from the first
+// sample.
+func sinceFirst(a *ledger.Account, steps []record.Transition, jumps []record.Jump, suspicious,
+	leaking *float64) (own []record.Transition, ownSuspicious, ownLeaking *float64) {
 	own = slices.Clone(steps)
 	for i := range own {
 		own[i].T = since(own[i].T, a)
@@ -80,7 +84,7 @@ func sinceFirst(a *ledger.Account, steps []record.Transition, jumps []record.Jum
 	return own, moved(suspicious), moved(leaking)
 }
 
-// key is what the same process has in two recordings.
+// key identifies the same process in two recordings.
 type key struct {
 	device  string
 	user    int
@@ -91,7 +95,7 @@ type key struct {
 func (r *recording) add(a *ledger.Account, o Options) *subject {
 	x := &subject{account: a, key: key{a.Device(), a.User, a.Name}}
 	if o.Explain && len(r.subjects) < maxExplained {
-		a.Detector.Explain(func(seen detector.Look) { x.looks.add(since(a.Seconds(seen.At), a), seen) })
+		a.Detector.OnLook(func(seen detector.Look) { x.looks.add(since(a.Seconds(seen.At), a), seen) })
 	}
 	r.subjects = append(r.subjects, x)
 	return x
@@ -109,25 +113,28 @@ func (r *recording) samples() int {
 func (r *recording) lostRows() int {
 	n := r.lost
 	for _, x := range r.subjects {
-		n += x.doubts.lost
+		n += x.problems.lost
 	}
 	return n
 }
 
-// since is a time on the axis of a run as seconds from the first sample of a process.
+// since converts a time on the axis of a run to seconds from the first sample
+// of a process.
 func since(t float64, a *ledger.Account) float64 { return record.Round(t-a.First, 3) }
 
-// record returns the process where so many are judged together. Its times count from
+// record returns the process for a judgement of so many. Its times count from
 // its first sample, and it lasts until its last one.
 func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
-	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept} // a verdict may look once more
+	// a verdict may take another look
+	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept}
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
 	p.Alive = record.Round(a.AliveUntil(a.Last), 3)
-	p.Transitions, p.FirstSuspicious, p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
+	p.Transitions, p.FirstSuspicious,
+		p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
 	if x.source != "" {
 		p.Source = x.source
 	}
-	p.Warnings = append(append(append([]string{}, x.doubts.list()...), p.Warnings...), x.looks.leftOut()...)
+	p.Warnings = append(append(append([]string{}, x.problems.list()...), p.Warnings...), x.looks.skippedText()...)
 	return p
 }

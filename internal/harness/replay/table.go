@@ -20,21 +20,21 @@ import (
 // unnamed is the process of a table without a column of names.
 const unnamed = "app"
 
-// tableReader turns the rows of a table into inputs for its judges.
+// tableReader turns the rows of a table into inputs of the ledger.
 type tableReader struct {
 	o        Options
 	h        header
 	ledger   *ledger.Ledger
 	out      *recording
 	families map[string]*family
-	// name and family are those of the latest row, cells and now what it says.
-	name   string
-	family *family
-	cells  []string
-	now    reading
-	limit  int
-	doubts doubts
-	line   int
+	// name and family are those of the latest row, cells and now its contents.
+	name     string
+	family   *family
+	cells    []string
+	now      reading
+	limit    int
+	problems rowProblems
+	line     int
 	// damaged: the latest row was.
 	damaged bool
 }
@@ -57,7 +57,9 @@ func readTable(in io.Reader, o Options, limit int) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.New(record.Header{Plan: &record.Plan{Assert: record.AssertEnd, MustSee: o.MustSee / detector.MB}}, o.Policy)
+	l,
+		err := ledger.New(record.Header{Plan: &record.Plan{Assert: record.AssertEnd, MustSee: o.MustSee / detector.MB}},
+		o.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func readTable(in io.Reader, o Options, limit int) (*recording, error) {
 	if err := t.read(rows); err != nil {
 		return nil, err
 	}
-	t.out.warnings, t.out.lost, t.out.rows = t.doubts.list(), t.doubts.lost, rows.n-1
+	t.out.warnings, t.out.lost, t.out.rows = t.problems.list(), t.problems.lost, rows.n-1
 	if t.out.samples() == 0 {
 		return nil, t.nothing(rows.n - 1)
 	}
@@ -76,7 +78,7 @@ func readTable(in io.Reader, o Options, limit int) (*recording, error) {
 
 func notNothing(err error, line int) error {
 	if errors.Is(err, io.EOF) {
-		return errors.New("there is none; write one such as t_s,pss_kb")
+		return errors.New("it is missing; write one such as t_s,pss_kb")
 	}
 	if bad, ok := errors.AsType[unreadable](err); ok {
 		return fmt.Errorf("line %d: %w", line, bad.error)
@@ -84,17 +86,19 @@ func notNothing(err error, line int) error {
 	return err
 }
 
-// nothing says that a table holds no number to judge, and the first reason.
+// nothing returns the error of a table without a number to judge, with the
+// first reason.
 func (t *tableReader) nothing(rows int) error {
-	why := t.doubts.list()
+	why := t.problems.list()
 	for _, x := range t.out.subjects {
-		why = append(why, x.doubts.list()...)
+		why = append(why, x.problems.list()...)
 	}
 	first := "there is no row below the header"
 	if len(why) > 0 {
 		first = why[0]
 	}
-	return fmt.Errorf("no usable number in column %s of %s: %s; write seconds into %s and kB into %s, or name another column with --column",
+	return fmt.Errorf("no usable number in column %s of %s: %s; write seconds into %s and kB into %s, or name "+
+		"another column with --column",
 		quoted(t.h.source), text.Plural(rows, "row", "rows"), first, timeColumn, quoted(t.h.source))
 }
 
@@ -121,17 +125,17 @@ func (t *tableReader) read(rows *rows) error {
 	}
 }
 
-// damage skips a row that may have said anything, as a damaged line of a run: that a process ended, or
-// was another one. No verdict crosses it.
+// damage skips a row that may have contained anything, like a damaged line of a
+// run: that a process ended, or was another one. No trend crosses it.
 func (t *tableReader) damage(why error) {
-	t.doubts.lose(t.line, "%v", why)
+	t.problems.skip(t.line, "%v", why)
 	if !t.damaged {
 		t.ledger.AddDamage(t.line, why)
 	}
 	t.damaged = true
 }
 
-// row takes one row; one that is shorter than the header ends with empty cells.
+// row adds one row; one that is shorter than the header ends with empty cells.
 func (t *tableReader) row(cells []string) {
 	t.cells = cells
 	at, err := moment(t.cell(t.h.time))
@@ -166,21 +170,25 @@ func (t *tableReader) row(cells []string) {
 	t.damaged = false
 	t.now = reading{at: at, pid: pid, start: start, mark: clipped(t.cell(t.h.mark)), death: t.death(x)}
 	t.values(x, &t.now)
-	t.tell(x, &t.now)
+	t.addReading(x, &t.now)
 }
 
-// end notes the processes whose latest rows have no value: their series ended before the table.
+// end marks the processes whose latest rows have no value: their series ended
+// before the table.
 func (t *tableReader) end() {
 	for _, f := range t.families {
 		for _, x := range f.tracks {
 			if lasted := x.lacking - x.last; x.begun && lasted > 0 {
-				x.addEvent(record.Event{Event: "unseen", Duration: lasted.Seconds(), Text: fmt.Sprintf("no usable value in the last %v", lasted)}, x.lacking)
+				x.addEvent(record.Event{
+					Event: "unseen", Duration: lasted.Seconds(),
+					Text: fmt.Sprintf("no usable value in the last %v", lasted),
+				}, x.lacking)
 			}
 		}
 	}
 }
 
-// cell is a cell of the latest row; one that is not there is empty.
+// cell returns a cell of the latest row; a missing one is empty.
 func (t *tableReader) cell(i int) string {
 	if i < 0 || i >= len(t.cells) {
 		return ""
@@ -188,7 +196,7 @@ func (t *tableReader) cell(i int) string {
 	return strings.TrimSpace(t.cells[i])
 }
 
-// death is the reason for which the process ended after the row, "" for none.
+// death returns why the process ended after the row, "" if it did not.
 func (t *tableReader) death(x *track) string {
 	cell := t.cell(t.h.death)
 	if absent(cell) {
@@ -198,11 +206,12 @@ func (t *tableReader) death(x *track) string {
 	if reason == unknownReason || slices.Contains(ledger.Reasons(), reason) {
 		return strings.Clone(reason) // the row is used again
 	}
-	x.doubts.add(t.line, "%s: unknown reason %s, taken as unknown; write one of %s", deathColumn, quoted(cell), strings.Join(ledger.Reasons(), ", "))
+	x.problems.add(t.line, "%s: unknown reason %s, taken as unknown; write one of %s", deathColumn, quoted(cell),
+		strings.Join(ledger.Reasons(), ", "))
 	return unknownReason
 }
 
-// unknownReason is that of a death that nothing explains.
+// unknownReason is that of an unexplained death.
 const unknownReason = "unknown"
 
 func named(column string, err error) error {
@@ -247,20 +256,23 @@ func (t *tableReader) find(name string) bool {
 	return true
 }
 
-// full tells whether no other process is taken.
+// full reports whether no other process is accepted.
 func (t *tableReader) full() bool {
-	// A family that never got a track counts as well: names take memory.
+	// A family without a track counts as well, because names take memory.
 	if len(t.out.subjects) < t.limit && len(t.families) <= t.limit {
 		return false
 	}
-	t.doubts.lose(t.line, "more than %d processes", ledger.MaxProcesses)
+	t.problems.skip(t.line, "more than %d processes", ledger.MaxProcesses)
 	return true
 }
 
-// open begins another process of the present family. Each has a time axis of its own,
-// as a device has: tables may hold recordings one below the other.
+// open begins another process of the present family. Each has a time axis of
+// its own, like a device, because tables may hold recordings one below the
+// other.
 func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*track, error) {
-	part, err := t.ledger.AddDevice(record.HeaderDevice{Device: strconv.Itoa(len(t.out.subjects)), StartedUp: at.Seconds()})
+	part,
+		err := t.ledger.AddDevice(
+		record.HeaderDevice{Device: strconv.Itoa(len(t.out.subjects)), StartedUp: at.Seconds()})
 	if err != nil {
 		return nil, err
 	}
@@ -272,10 +284,10 @@ func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*t
 	return x, nil
 }
 
-// pidOf is a pid of a table as records have it.
+// pidOf converts a pid of a table to that of a record.
 func pidOf(pid uint64) int { return int(min(pid, math.MaxInt32)) }
 
-// channel is the way in which a run would have read the values of the table.
+// channel returns how a run would have read the values of the table.
 func (h *header) channel() capture.Source {
 	if h.mapped {
 		return capture.Dumpsys
@@ -296,7 +308,7 @@ func (x *track) addSample(s record.Sample, at time.Duration) {
 	x.part.AddSample(s)
 }
 
-// reading is what one row says.
+// reading is the contents of one row.
 type reading struct {
 	at         time.Duration
 	pid, start uint64
@@ -307,7 +319,7 @@ type reading struct {
 	detailed   bool
 }
 
-// values reads the numbers of a row.
+// values parses the numbers of a row.
 func (t *tableReader) values(x *track, r *reading) {
 	for _, p := range t.h.parts {
 		cell := t.cell(p.column)
@@ -316,7 +328,7 @@ func (t *tableReader) values(x *track, r *reading) {
 		}
 		kb, err := amount(cell)
 		if err != nil {
-			x.doubts.add(t.line, "%s: %v", p.name, err)
+			x.problems.add(t.line, "%s: %v", p.name, err)
 			continue
 		}
 		*p.of(&r.breakdown) = &kb
@@ -325,7 +337,7 @@ func (t *tableReader) values(x *track, r *reading) {
 	cell := t.cell(t.h.value)
 	if absent(cell) {
 		if !r.detailed && r.mark == "" && r.death == "" {
-			x.doubts.add(t.line, "no value in %s", quoted(t.h.source))
+			x.problems.add(t.line, "no value in %s", quoted(t.h.source))
 			x.lack(r.at)
 		}
 		return
@@ -345,18 +357,18 @@ func (t *tableReader) values(x *track, r *reading) {
 	}
 	switch {
 	case err != nil:
-		x.lose(r.at, t.line, "%s: %v", quoted(t.h.source), err)
+		x.skip(r.at, t.line, "%s: %v", quoted(t.h.source), err)
 	case kb > maxKB:
-		x.lose(r.at, t.line, "%s: %d kB with the swapped memory are more than any process has", quoted(t.h.source), kb)
+		x.skip(r.at, t.line, "%s: %d kB with the swapped memory are more than any process has", quoted(t.h.source), kb)
 	case kb <= 0:
-		x.lose(r.at, t.line, "%s: no living process has %d kB", quoted(t.h.source), kb)
+		x.skip(r.at, t.line, "%s: no living process has %d kB", quoted(t.h.source), kb)
 		r.detailed = r.detailed && !t.h.mapped
 	default:
 		r.kb = kb
 	}
 }
 
-// mappedKB is TOTAL less driver memory, as the detector takes it for a sample.
+// mappedKB returns TOTAL less driver memory, as a sample for the detector.
 func mappedKB(b record.Breakdown) int64 {
 	kb := *b.TotalPSS
 	for _, driver := range []*int64{b.EGL, b.GL, b.OtherMtrack} {
@@ -367,12 +379,13 @@ func mappedKB(b record.Breakdown) int64 {
 	return kb
 }
 
-// tell adds a row to its process, as far as it is newer than what came before.
-func (t *tableReader) tell(x *track, r *reading) {
-	// A breakdown or a mark may stand in a row of its own beside a sample.
+// addReading adds a row to its process, as far as it is newer than what came
+// before.
+func (t *tableReader) addReading(x *track, r *reading) {
+	// A breakdown or a mark may be in a row of its own next to a sample.
 	old := x.begun && (r.at < x.last || r.kb > 0 && r.at == x.last)
 	if old || r.detailed && x.wasDetail && r.at <= x.detailed {
-		x.doubts.lose(t.line, "%s %v is not after %v", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
+		x.problems.skip(t.line, "%s %v is not after %v", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
 		return
 	}
 	if r.kb == 0 && !r.detailed && r.mark == "" && r.death == "" {
@@ -402,12 +415,12 @@ func (t *tableReader) observe(x *track, r *reading) {
 		return
 	}
 	x.last, x.begun = r.at, true
-	if !t.h.mapped { // else the breakdown is the sample
+	if !t.h.mapped { // otherwise the breakdown is the sample
 		x.addSample(record.Sample{Source: string(capture.SmapsRollup), PSS: &r.kb}, r.at)
 	}
 }
 
-// restarted looks whether the row is of another incarnation of the process.
+// restarted checks whether the row is of another incarnation of the process.
 func (t *tableReader) restarted(x *track, r *reading) {
 	another := r.pid != 0 && x.pid != 0 && r.pid != x.pid || r.start != 0 && x.start != 0 && r.start != x.start
 	// What comes after a death is another incarnation, also without a pid.
@@ -418,19 +431,20 @@ func (t *tableReader) restarted(x *track, r *reading) {
 	}
 	x.account.PID, x.account.Start = pidOf(x.pid), x.start
 	if another {
-		x.rhythm, x.dead = rhythm{}, false
-		x.addEvent(record.Event{Event: "restart", PID: pidOf(x.pid), Start: x.start, Source: string(t.h.channel())}, r.at)
+		x.spacing, x.dead = spacing{}, false
+		x.addEvent(record.Event{Event: "restart", PID: pidOf(x.pid), Start: x.start, Source: string(t.h.channel())},
+			r.at)
 	}
 }
 
-// stepped looks whether the time since the last sample is a hole.
+// stepped checks whether the time since the last sample is a hole.
 func (x *track) stepped(at time.Duration) {
 	step := at - x.last
 	switch {
-	case x.rhythm.hole(step):
+	case x.spacing.hole(step):
 		x.addEvent(record.Event{Event: "gap", Duration: step.Seconds()}, at)
 	case x.lacking > x.last:
 		x.addEvent(record.Event{Event: "missed", Duration: step.Seconds()}, at)
 	}
-	x.rhythm.add(step)
+	x.spacing.add(step)
 }

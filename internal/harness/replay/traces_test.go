@@ -13,13 +13,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-var updateTraces = flag.Bool("update", false, "write what is measured into docs/detector.md")
+var updateTraces = flag.Bool("update", false, "write the results into docs/detector.md")
 
-// trace is a row of the list that comes with the recorded traces: what a careful reader
-// of the floors said of each, before there was a policy to judge it.
+// trace is a row of the list that comes with the recorded traces: what a
+// careful reader of the floors noted about each, before there was a policy to
+// judge it.
 type trace struct{ file, what, length, label, server string }
 
-var traceRow = regexp.MustCompile(`(?m)^\| (android_monkey_\d+\.csv|llm\w+\.csv) \| ([^|]*) \| ([^|,]*)[^|]*\|[^|]*\| ([^|]*) \| ([^|]*) \|`)
+var traceRow = regexp.MustCompile(
+	`(?m)^\| (android_monkey_\d+\.csv|llm\w+\.csv) \| ([^|]*) \| ([^|,]*)[^|]*\|[^|]*\| ([^|]*) \| ([^|]*) \|`)
 
 func traces(t *testing.T) []trace {
 	var out []trace
@@ -41,11 +43,13 @@ func judgedTrace(t *testing.T, file, column string, policy detector.Policy) reco
 	return r.Processes[0]
 }
 
-// TestTraceVerdicts: no leak where nothing grows to the end, a leak where it must be
-// told, and docs/detector.md has what is said of each.
+// TestTraceVerdicts checks that there is no leak if nothing grows to the end,
+// that there is one if it must be reported, and that docs/detector.md has the
+// results.
 func TestTraceVerdicts(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| run | length | by its floors | `robust` | rate, MB/h | detectable | `article` | system_server, `robust` |\n|---|---|---|---|---|---|---|---|\n")
+	table.WriteString("| run | length | by its floors | `robust` | rate, MB/h | detectable | `article` | " +
+		"system_server, `robust` |\n|---|---|---|---|---|---|---|---|\n")
 	falls := map[string]int{}
 	for _, x := range traces(t) {
 		android := strings.HasPrefix(x.file, "android")
@@ -82,20 +86,24 @@ func TestTraceVerdicts(t *testing.T) {
 			said += fmt.Sprintf(", jumps: %d", n)
 		}
 		what := strings.TrimSpace(strings.Trim(strings.TrimSuffix(x.what, ", whole-machine used memory"), "? "))
-		fmt.Fprintf(&table, "| %s %s | %s | %s | %s | %.1f (%.1f to %.1f) | %.0f | %s | %s |\n", strings.TrimSuffix(x.file, ".csv"), what, x.length, x.label, said,
+		fmt.Fprintf(&table, "| %s %s | %s | %s | %s | %.1f (%.1f to %.1f) | %.0f | %s | %s |\n",
+			strings.TrimSuffix(x.file, ".csv"), what, x.length, x.label, said,
 			*p.Rate, p.RateInterval[0], p.RateInterval[1], *p.MinDetectable, a.Gate, server)
 	}
 	fmt.Fprintf(&table, "\nOf the %d runs without sustained growth `article` calls %d a leak, `robust` %d.\n",
-		falls["article leak"]+falls["article pass"]+falls["article settled"]+falls["article inconclusive"], falls["article leak"], falls["leak"])
+		falls["article leak"]+falls["article pass"]+falls["article settled"]+falls["article inconclusive"],
+		falls["article leak"], falls["leak"])
 	table.WriteString("\n" + telescope(t))
 	comparePage(t, table.String())
 }
 
-// telescope judges the processes of a telescope's control system: large steps and
-// plateaus within minutes, and no leak.
+// telescope judges the processes of a telescope's control system: large steps
+// and plateaus within minutes, and no leak.
 func telescope(t *testing.T) string {
 	const file = "eso_tdcstst.csv"
-	r, err := Run(t.Context(), []string{recorded.Path(t, "traces", file)}, Options{Policy: detector.RobustPolicy(), Column: "vsz_kb"})
+	r,
+		err := Run(t.Context(), []string{recorded.Path(t, "traces", file)},
+		Options{Policy: detector.RobustPolicy(), Column: "vsz_kb"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +115,10 @@ func telescope(t *testing.T) string {
 			t.Errorf("%s of %s: %s, %s", p.Process.Process, file, p.Gate, p.Reason)
 		}
 	}
-	return fmt.Sprintf("%s, %d processes of a telescope's control system under tests, at most %.1f h: `pass` %d, `settled` %d, `inconclusive` %d, `leak` %d.\n",
-		strings.TrimSuffix(file, ".csv"), len(r.Processes), longest/3600, gates["pass"], gates["settled"], gates["inconclusive"], gates["leak"])
+	return fmt.Sprintf("%s, %d processes of a telescope's control system under tests, at most %.1f h: `pass` %d, "+
+		"`settled` %d, `inconclusive` %d, `leak` %d.\n",
+		strings.TrimSuffix(file, ".csv"), len(r.Processes), longest/3600, gates["pass"], gates["settled"],
+		gates["inconclusive"], gates["leak"])
 }
 
 func comparePage(t *testing.T, table string) {
@@ -127,7 +137,8 @@ func comparePage(t *testing.T, table string) {
 		return
 	}
 	if !*updateTraces {
-		t.Fatalf("docs/detector.md has another table of the traces: go test ./internal/harness/replay -run TestTraceVerdicts -update writes\n%s", table)
+		t.Fatalf("docs/detector.md has a different table of the traces: go test ./internal/harness/replay -run "+
+			"TestTraceVerdicts -update writes\n%s", table)
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -7,53 +7,54 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// track is one process of a table, as its reader knows it.
+// track is the state of one process of a table.
 type track struct {
 	*subject
 	part *ledger.Part
-	// pid and former are its present and its last pid, start its start time; 0 for
-	// unknown.
+	// pid and former are its present and its previous pid, start its start
+	// time; 0 for unknown.
 	pid, former, start uint64
-	// last is the time of the latest sample, detailed of the latest breakdown; both
-	// are unknown until there is one.
+	// last is the time of the latest sample, detailed of the latest breakdown;
+	// both are unknown until there is one.
 	last, detailed   time.Duration
 	begun, wasDetail bool
 	// lacking is the time of the latest row that should have had a value.
 	lacking time.Duration
 	// dead: it ended with the latest row.
-	dead   bool
-	rhythm rhythm
+	dead    bool
+	spacing spacing
 }
 
-// lack notes a row that should have had a value: there is a hole in the series.
+// lack records a row that should have had a value: there is a hole in the
+// series.
 func (x *track) lack(at time.Duration) { x.lacking = max(x.lacking, at) }
 
-// lose skips a row whose value is impossible.
-func (x *track) lose(at time.Duration, line int, format string, args ...any) {
-	x.doubts.lose(line, format, args...)
+// skip skips a row whose value is impossible.
+func (x *track) skip(at time.Duration, line int, format string, args ...any) {
+	x.problems.skip(line, format, args...)
 	x.lack(at)
 }
 
-// rhythm is the usual time between two samples: the median of the latest ones.
-type rhythm struct {
+// spacing is the usual time between two samples: the median of the latest ones.
+type spacing struct {
 	recent [15]time.Duration
 	n      int
 	usual  time.Duration
 }
 
-// longestInterval is the longest time between two samples that a policy asks for: a
-// run slows down to it by itself.
+// longestInterval is the longest time between two samples that a policy
+// demands: a run slows down to it by itself.
 const longestInterval = time.Minute
 
-// hole tells whether a time between two samples is a hole in the recording.
-func (r *rhythm) hole(step time.Duration) bool {
+// hole reports whether a time between two samples is a hole in the recording.
+func (r *spacing) hole(step time.Duration) bool {
 	return r.n >= 3 && step > 3*max(r.usual, longestInterval)
 }
 
-func (r *rhythm) add(step time.Duration) {
+func (r *spacing) add(step time.Duration) {
 	r.recent[r.n%len(r.recent)] = step
 	r.n++
-	// The median of a steady recording needs no sorting for each row.
+	// The median of a regular recording needs no sorting for each row.
 	if r.n < len(r.recent) || r.n%len(r.recent) == 0 {
 		known := r.recent
 		sorted := known[:min(r.n, len(known))]
@@ -62,17 +63,17 @@ func (r *rhythm) add(step time.Duration) {
 	}
 }
 
-// family is the processes of one name; more than one where several of them run at
-// the same time under pids of their own.
+// family holds the processes of one name; more than one if several of them run
+// at the same time under pids of their own.
 type family struct {
 	tracks []*track
 	// byPID has the present pids and, with nil, the former ones.
 	byPID map[uint64]*track
 }
 
-// find gives the track of a row, nil if none is there yet. A pid that was not seen
-// before is the latest process started anew, unless that one was still there at
-// this time.
+// find returns the track of a row, nil if there is none yet. A pid that was not
+// seen before is a restart of the latest process, unless that one was still
+// running at this time.
 func (f *family) find(pid uint64, at time.Duration) *track {
 	if pid == 0 {
 		return f.latest()
@@ -94,7 +95,7 @@ func (f *family) latest() *track {
 	return f.tracks[len(f.tracks)-1]
 }
 
-// take gives a track a pid.
+// take assigns a pid to a track.
 func (f *family) take(t *track, pid uint64) {
 	if pid == 0 || pid == t.pid {
 		return
