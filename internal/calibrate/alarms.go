@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// lengths is the lengths of runs in hours; the last is that of a whole run.
+// lengths are the lengths of runs in hours; the last is that of an entire run.
 var lengths = []float64{1, 2, 4, 8}
 
 const whole = 8
@@ -17,9 +17,14 @@ const whole = 8
 // alarms is how often a process without a leak raises an alarm.
 func alarms(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d processes a row, none of which leaks, in percent. End verdicts of runs of 1 / 2 / 4 / 8 h; then what was reached at some time of 8 h. "+
-			"*prototype* is what the prototype had of this, *article* the end verdict `leak` of policy `article` after 8 h on the first %d processes.", o.runs, min(o.runs, o.detections)),
-		head: []string{"no leak", "`leak`", "`inconclusive`", "`settled`", "ever SUSPICIOUS", "ever LEAKING", "prototype", "article"},
+		about: fmt.Sprintf("%d processes per row, none of which leaks, in percent. End verdicts of runs of 1 / 2 / 4 "+
+			"/ 8 h; then what was reached at some time of 8 h. "+
+			"*prototype* is the figure of the prototype, *article* the end verdict `leak` of policy `article` after "+
+			"8 h on the first %d processes.", o.runs, min(o.runs, o.detections)),
+		head: []string{
+			"no leak", "`leak`", "`inconclusive`", "`settled`", "ever SUSPICIOUS", "ever LEAKING", "prototype",
+			"article",
+		},
 	}
 	for i, s := range scenario.Null(whole) {
 		one := func(k int, r *rand.Rand) pair { return alarmPair(i, &s, k < o.detections, r) }
@@ -29,8 +34,9 @@ func alarms(o options) table {
 	return t
 }
 
-// alarmPair is one process of a row. Its shorter runs are the begin of the longest,
-// unless something happens anywhere in a run: then each length has a process of its own.
+// alarmPair is one process of a row. Its shorter runs are the beginning of the
+// longest, unless something happens at a random time of a run: then each length
+// has a process of its own.
 func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 	how := robust()
 	anywhere := slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.At < 0 })
@@ -50,7 +56,7 @@ func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 
 func alarmCells(s scenario.Scenario, all []pair, b *bars) []string {
 	judged, n := ofRobust(all), len(all)
-	// hits is how many have a gate at each length.
+	// hits counts those that have a gate at each length.
 	hits := func(g detector.Gate) []int {
 		var out []int
 		for i := range lengths[:len(lengths)-1] {

@@ -2,12 +2,13 @@ package main
 
 import "fmt"
 
-// surprise is how improbable a count must be before loose bars call it missed.
+// surprise is how improbable a count must be before loose bars count as missed.
 const surprise = 1e-4
 
-// bars holds measured figures to their bars and gathers what misses.
+// bars compares measured figures with their bars and collects the missed ones.
 type bars struct {
-	// loose lets pass what few runs cannot tell from a figure on the bar.
+	// loose passes figures that so few runs cannot distinguish from one on the
+	// bar.
 	loose  bool
 	at     string
 	missed []string
@@ -17,7 +18,7 @@ func (b *bars) miss(format string, args ...any) {
 	b.missed = append(b.missed, b.at+": "+fmt.Sprintf(format, args...))
 }
 
-// most wants at most so many percent.
+// most requires at most so many percent.
 func (b *bars) most(what string, hits, of int, percent float64) {
 	if of == 0 || 100*float64(hits) <= percent*float64(of) {
 		return
@@ -28,7 +29,7 @@ func (b *bars) most(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at most %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// least wants at least so many percent, and something to count.
+// least requires at least so many percent, and something to count.
 func (b *bars) least(what string, hits, of int, percent float64) {
 	if of == 0 {
 		b.miss("%s: nothing to count", what)
@@ -43,7 +44,7 @@ func (b *bars) least(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// soon wants a time in minutes.
+// soon requires a time in minutes.
 func (b *bars) soon(what string, minutes, bar float64) {
 	if b.loose {
 		bar = 1.5*bar + 15

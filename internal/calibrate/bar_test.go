@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// TestBars: what is met, what is missed, and what few runs cannot tell.
+// TestBars checks what is met, what is missed, and what few runs cannot
+// distinguish.
 func TestBars(t *testing.T) {
 	tests := map[string]struct {
 		call          func(b *bars)
@@ -49,8 +50,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestPrototype: the figures are of rows that there are, and every row without a leak
-// has one.
+// TestPrototype checks that the figures are of existing rows, and that every
+// row without a leak has one.
 func TestPrototype(t *testing.T) {
 	null := map[string]bool{}
 	for _, s := range scenario.Null(whole) {
@@ -85,7 +86,9 @@ func TestPrototype(t *testing.T) {
 	}
 	check(foundSlowly, leaks)
 	check(lateBarRow, leaks)
-	for name, want := range map[string]float64{"iid s5": 0.5, "AR 0.97 s20": 2.7, "warm-up 150 tau 120": 100, "realistic": 0.5, "realistic 2": 5} {
+	for name, want := range map[string]float64{
+		"iid s5": 0.5, "AR 0.97 s20": 2.7, "warm-up 150 tau 120": 100, "realistic": 0.5, "realistic 2": 5,
+	} {
 		for _, s := range scenario.Null(whole) {
 			if s.Name == name && liveBar(s) != want {
 				t.Errorf("%s: live bar %g, want %g", name, liveBar(s), want)

@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// compared is the end verdicts on a run alone, against one base run and against three.
+// compared is the end verdicts on a run alone, against one base run and against
+// three.
 type compared struct {
 	kind                  string
 	alone, against, three detector.Gate
@@ -18,17 +19,19 @@ type compared struct {
 type baseRow struct {
 	name        string
 	hours, rate float64
-	// falls is at which rate the base runs fall, in MB/h; drift is by how much the rates of runs differ
-	// by themselves, as a standard deviation.
+	// falls is the rate at which the base runs fall, in MB/h; drift is how much
+	// the rates of runs vary by themselves, as a standard deviation.
 	falls, drift float64
 	kinds        func(hours float64) []scenario.Scenario
 }
 
-// base is what base runs are worth.
+// base is the benefit of base runs.
 func base(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d pairs of runs a row, drawn from 18 kinds of app: a base run, and the same with a leak beside it. End verdicts `leak` of the second run in percent: alone, against one base run and against three; and where else the base decides.", o.detections),
-		head:  []string{"second run", "alone", "one base run", "`inconclusive`", "three base runs", "`inconclusive`"},
+		about: fmt.Sprintf("%d pairs of runs per row, drawn from 18 kinds of app: a base run, and the same with a "+
+			"leak beside it. End verdicts `leak` of the second run in percent: alone, against one base run and "+
+			"against three; and where else the base decides.", o.detections),
+		head: []string{"second run", "alone", "one base run", "`inconclusive`", "three base runs", "`inconclusive`"},
 	}
 	var rows []baseRow
 	for _, r := range [][2]float64{{1, 0}, {1, 100}, {2, 0}, {2, 50}, {2, 100}, {4, 0}, {4, 20}, {4, 50}} {
@@ -46,10 +49,12 @@ func base(o options) table {
 		rows = append(rows, baseRow{fmt.Sprintf("no leak, the base falls 40 MB/h, %g h", hours), hours, 0, 40, 0, flat})
 	}
 	for _, hours := range []float64{2, 4} {
-		rows = append(rows, baseRow{fmt.Sprintf("no leak, the rates of runs differ by 8 MB/h (sd), %g h", hours), hours, 0, 0, 8, flat})
+		rows = append(rows,
+			baseRow{fmt.Sprintf("no leak, the rates of runs differ by 8 MB/h (sd), %g h", hours), hours, 0, 0, 8, flat})
 	}
 	for _, rate := range []float64{0, 50, 100} {
-		rows = append(rows, baseRow{fmt.Sprintf("%g MB/h, both fill a cache of 100 MB in 3 h, 2 h", rate), 2, rate, 0, 0, filling})
+		rows = append(rows,
+			baseRow{fmt.Sprintf("%g MB/h, both fill a cache of 100 MB in 3 h, 2 h", rate), 2, rate, 0, 0, filling})
 	}
 	for _, x := range rows {
 		one := func(i int, r *rand.Rand) compared { return x.compare(i, r) }
@@ -96,7 +101,8 @@ func (x baseRow) cells(all []compared, b *bars) []string {
 		b.most("leak against three base runs", is(detector.Leak, three), n, baseBar)
 	}
 	if x.rate > 0 {
-		b.least("found against the base as often as alone", is(detector.Leak, one), max(1, is(detector.Leak, alone)), 100)
+		b.least("found against the base as often as alone", is(detector.Leak, one), max(1, is(detector.Leak, alone)),
+			100)
 	}
 	return []string{
 		percentText(is(detector.Leak, alone), n),

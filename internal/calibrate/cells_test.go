@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// spoil is n results of which the first k are spoiled.
+// spoil returns n results of which the first k are spoiled.
 func spoil[T any](n, k int, good func() T, bad func(*T)) []T {
 	out := make([]T, n)
 	for i := range out {
@@ -24,7 +24,8 @@ func spoil[T any](n, k int, good func() T, bad func(*T)) []T {
 
 func named(t *testing.T, name string) scenario.Scenario {
 	t.Helper()
-	all := slices.Concat(scenario.Null(whole), scenario.Leaks(0, whole), scenario.Leaks(onset, 10), scenario.Shapes(whole), scenario.Kinds(whole))
+	all := slices.Concat(scenario.Null(whole), scenario.Leaks(0, whole), scenario.Leaks(onset, 10),
+		scenario.Shapes(whole), scenario.Kinds(whole))
 	i := slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.Name == name })
 	if i < 0 {
 		t.Fatalf("no scenario %q", name)
@@ -32,7 +33,7 @@ func named(t *testing.T, name string) scenario.Scenario {
 	return all[i]
 }
 
-// missed holds what a row missed to what it should.
+// missed compares what a row missed with what it should.
 func missed(t *testing.T, name string, b bars, want string) {
 	t.Helper()
 	text := strings.Join(b.missed, "\n")
@@ -42,11 +43,13 @@ func missed(t *testing.T, name string, b bars, want string) {
 }
 
 func quiet() pair {
-	e := ending{early: slices.Repeat([]detector.Gate{detector.Pass}, 3), gate: detector.Pass, suspicious: never, leaking: never}
+	e := ending{
+		early: slices.Repeat([]detector.Gate{detector.Pass}, 3), gate: detector.Pass, suspicious: never, leaking: never,
+	}
 	return pair{robust: e, article: e, twice: true}
 }
 
-// TestAlarmCells: each bar of the first table, on and above it.
+// TestAlarmCells checks each bar of the first table, on and above it.
 func TestAlarmCells(t *testing.T) {
 	early := func(i int, g detector.Gate) func(*pair) { return func(p *pair) { p.robust.early[i] = g } }
 	end := func(g detector.Gate) func(*pair) { return func(p *pair) { p.robust.gate = g } }
@@ -102,11 +105,14 @@ func TestAlarmCells(t *testing.T) {
 	}
 }
 
-// TestLeakCells: the bars of the rows with a leak.
+// TestLeakCells checks the bars of the rows with a leak.
 func TestLeakCells(t *testing.T) {
 	finds := func(suspicious, leaking, low, high float64) func() pair {
 		return func() pair {
-			e := ending{gate: detector.Leak, worst: detector.Leaking, suspicious: suspicious, leaking: leaking, low: low, high: high, rateKnown: true, detectable: 12}
+			e := ending{
+				gate: detector.Leak, worst: detector.Leaking, suspicious: suspicious, leaking: leaking, low: low,
+				high: high, rateKnown: true, detectable: 12,
+			}
 			return pair{robust: e, article: e, twice: true}
 		}
 	}
@@ -115,7 +121,7 @@ func TestLeakCells(t *testing.T) {
 	}
 	tests := []struct {
 		row  string
-		k    int // of 300; 9 of them have an interval beside the rate in any case
+		k    int // of 300; 9 of them have an interval that misses the rate in any case
 		bad  func(*pair)
 		want string
 	}{
@@ -132,7 +138,10 @@ func TestLeakCells(t *testing.T) {
 		{"iid s20: 100 MB/h", 151, at(50, 56), "LEAKING after 56 min, at most 55"},
 		{"iid s20: 100 MB/h", 151, at(40, never), "LEAKING after -"},
 		{"iid s20: 100 MB/h", 21 + 9, func(p *pair) { p.robust.low, p.robust.high = 120, 130 }, ""},
-		{"iid s20: 100 MB/h", 22 + 9, func(p *pair) { p.robust.low, p.robust.high = 120, 130 }, "holds the rate in 90 % (269"},
+		{
+			"iid s20: 100 MB/h", 22 + 9, func(p *pair) { p.robust.low, p.robust.high = 120, 130 },
+			"holds the rate in 90 % (269",
+		},
 		{"iid s20: 100 MB/h", 9, func(p *pair) { p.robust.low = 80 }, "holds the rate in 100 %"},
 		{"iid s20: 100 MB/h", 300, func(p *pair) { p.robust.rateKnown = false }, "nothing to count"},
 	}
@@ -166,7 +175,7 @@ func TestLeakCells(t *testing.T) {
 	}
 }
 
-// TestOtherCells: the bars of the smaller tables.
+// TestOtherCells checks the bars of the smaller tables.
 func TestOtherCells(t *testing.T) {
 	row := func(name, want string, cells func(b *bars) []string) []string {
 		b := bars{}
@@ -181,29 +190,37 @@ func TestOtherCells(t *testing.T) {
 	of := func(k detector.LeakKind) func(*ending) {
 		return func(e *ending) { e.worst, e.kind = detector.Leaking, k }
 	}
-	for name, want := range map[string]detector.LeakKind{"java": detector.Java, "native": detector.Native, "gpu": detector.GPU, "thread": detector.Thread} {
+	for name, want := range map[string]detector.LeakKind{
+		"java": detector.Java, "native": detector.Native, "gpu": detector.GPU, "thread": detector.Thread,
+	} {
 		s := named(t, name+" 100 MB/h, AR 0.7 s20")
-		row(name, "", func(b *bars) []string { return kindCells(s, spoil(300, 6, found(want), of(detector.Unknown)), b) })
-		cells := row(name, "the right kind in 98 % (293", func(b *bars) []string { return kindCells(s, spoil(300, 7, found(want), of(detector.Unknown)), b) })
+		row(name, "",
+			func(b *bars) []string { return kindCells(s, spoil(300, 6, found(want), of(detector.Unknown)), b) })
+		cells := row(name, "the right kind in 98 % (293",
+			func(b *bars) []string { return kindCells(s, spoil(300, 7, found(want), of(detector.Unknown)), b) })
 		if want := []string{"100", "98", "2", "0"}; !slices.Equal(cells, want) {
 			t.Errorf("%s: %q, want %q", name, cells, want)
 		}
 		row(name, "nothing to count", func(b *bars) []string { return kindCells(s, spoil(300, 0, quietEnd, nil), b) })
 	}
 	none := named(t, "no leak, AR 0.7 s20")
-	row("no leak", "GPU leak", func(b *bars) []string { return kindCells(none, spoil(300, 1, quietEnd, of(detector.GPU)), b) })
+	row("no leak", "GPU leak",
+		func(b *bars) []string { return kindCells(none, spoil(300, 1, quietEnd, of(detector.GPU)), b) })
 	row("no leak", "", func(b *bars) []string { return kindCells(none, spoil(300, 9, quietEnd, of(detector.Java)), b) })
 
 	gate := func(g detector.Gate) func() detector.Gate { return func() detector.Gate { return g } }
 	leaks := func(g *detector.Gate) { *g = detector.Leak }
-	cells := row("100", "", func(b *bars) []string { return familyCells(100, spoil(6400, 3, gate(detector.Settled), leaks), b) })
+	cells := row("100", "",
+		func(b *bars) []string { return familyCells(100, spoil(6400, 3, gate(detector.Settled), leaks), b) })
 	// 1 - (1 - 3/6400)^100; the upper bound of 3 is 7.75 (Poisson).
 	if want := []string{"6400", "3", "4.6", "11.4"}; !slices.Equal(cells, want) {
 		t.Errorf("family: %q, want %q", cells, want)
 	}
-	row("100", "an alarm in 6.1 %", func(b *bars) []string { return familyCells(100, spoil(6400, 4, gate(detector.Pass), leaks), b) })
+	row("100", "an alarm in 6.1 %",
+		func(b *bars) []string { return familyCells(100, spoil(6400, 4, gate(detector.Pass), leaks), b) })
 	row("1", "", func(b *bars) []string { return familyCells(1, spoil(6400, 320, gate(detector.Pass), leaks), b) })
-	row("1", "an alarm in 5.0 %", func(b *bars) []string { return familyCells(1, spoil(6400, 321, gate(detector.Pass), leaks), b) })
+	row("1", "an alarm in 5.0 %",
+		func(b *bars) []string { return familyCells(1, spoil(6400, 321, gate(detector.Pass), leaks), b) })
 
 	good := func() promise { return promise{rate: 30, found: []bool{false, true, true}} }
 	cells = row("promise", "", func(b *bars) []string {
@@ -225,7 +242,7 @@ func TestOtherCells(t *testing.T) {
 		return promiseCells(spoil(300, 1, good, func(p *promise) { *p = promise{passed: true} }), b)
 	})
 	if want := []string{"-", "100", "-", "-", "-"}; !slices.Equal(cells, want) {
-		t.Errorf("detectable of nothing: %q, want %q", cells, want)
+		t.Errorf("detectable without verdicts: %q, want %q", cells, want)
 	}
 
 	same := func() compared { return compared{alone: detector.Leak, against: detector.Pass} }
@@ -250,10 +267,13 @@ func TestOtherCells(t *testing.T) {
 	unclear := func() detector.Gate { return detector.Inconclusive }
 	to := func(g detector.Gate) func(*detector.Gate) { return func(x *detector.Gate) { *x = g } }
 	row("night", "", func(b *bars) []string { return nightCells(flat, spoil(100, 1, unclear, to(detector.Leak)), b) })
-	row("night", "leak", func(b *bars) []string { return nightCells(flat, spoil(100, 2, unclear, to(detector.Leak)), b) })
-	row("night", "settled", func(b *bars) []string { return nightCells(flat, spoil(100, 1, unclear, to(detector.Settled)), b) })
+	row("night", "leak",
+		func(b *bars) []string { return nightCells(flat, spoil(100, 2, unclear, to(detector.Leak)), b) })
+	row("night", "settled",
+		func(b *bars) []string { return nightCells(flat, spoil(100, 1, unclear, to(detector.Settled)), b) })
 	oom := night(t, "OOM at 512 MB, app, 600 MB/h")
-	row("night", "leak", func(b *bars) []string { return nightCells(oom, spoil(100, 94, unclear, to(detector.Leak)), b) })
+	row("night", "leak",
+		func(b *bars) []string { return nightCells(oom, spoil(100, 94, unclear, to(detector.Leak)), b) })
 	row("night", "", func(b *bars) []string { return nightCells(oom, spoil(100, 95, unclear, to(detector.Leak)), b) })
 	oneMB, noLeak := loopRun{perLoop: 1, until: loopCount}, loopRun{until: loopCount}
 	row("loops", "leak", func(b *bars) []string { return oneMB.cells(spoil(300, 149, unclear, to(detector.Leak)), b) })
@@ -273,7 +293,7 @@ func TestOtherCells(t *testing.T) {
 	})
 }
 
-// night is one kind of run by its name.
+// night returns one kind of run by its name.
 func night(t *testing.T, name string) scenario.Night {
 	t.Helper()
 	for _, n := range scenario.Nights() {
@@ -285,7 +305,8 @@ func night(t *testing.T, name string) scenario.Night {
 	return scenario.Night{}
 }
 
-// TestEnding: the times are those of the first step to a state or beyond it.
+// TestEnding checks that the times are those of the first step to a state or
+// beyond it.
 func TestEnding(t *testing.T) {
 	step := func(minute int64, to detector.State) detector.Transition {
 		return detector.Transition{At: time.Duration(minute * int64(time.Minute)), To: to}
@@ -294,11 +315,20 @@ func TestEnding(t *testing.T) {
 		steps               []detector.Transition
 		suspicious, leaking float64
 	}{
-		"nothing":  {nil, never, never},
-		"all":      {[]detector.Transition{step(5, detector.Suspicious), step(20, detector.Confirming), step(21, detector.Leaking), step(23, detector.Normal), step(40, detector.Leaking)}, 5, 21},
-		"at once":  {[]detector.Transition{step(7, detector.Leaking)}, 7, 7},
-		"given up": {[]detector.Transition{step(9, detector.Suspicious), step(39, detector.Normal), step(50, detector.Suspicious)}, 9, never},
-		"a reset":  {[]detector.Transition{step(3, detector.Normal)}, never, never},
+		"nothing": {nil, never, never},
+		"all": {
+			[]detector.Transition{
+				step(5, detector.Suspicious), step(20, detector.Confirming), step(21, detector.Leaking),
+				step(23, detector.Normal), step(40, detector.Leaking),
+			}, 5, 21,
+		},
+		"at once": {[]detector.Transition{step(7, detector.Leaking)}, 7, 7},
+		"given up": {
+			[]detector.Transition{
+				step(9, detector.Suspicious), step(39, detector.Normal), step(50, detector.Suspicious),
+			}, 9, never,
+		},
+		"a reset": {[]detector.Transition{step(3, detector.Normal)}, never, never},
 	}
 	for name, tt := range tests {
 		var e ending

@@ -8,28 +8,33 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// factors are the leaks simulated, in parts of the slowest detectable one.
+// factors are the simulated leaks, as parts of the slowest detectable one.
 var factors = []float64{1 / 1.5, 1, 1.5}
 
-// promise is what a run without a leak says that it would have found, in MB/h, and
-// whether leaks of the factors of it are found in runs of the same length and noise.
+// promise is the slowest leak that a run without a leak would have found
+// according to its verdict, in MB/h, and whether leaks of the factors of it are
+// found in runs of the same length and noise.
 type promise struct {
 	rate   float64
 	passed bool
 	found  []bool
 }
 
-// detectable is whether the slowest detectable leak of a verdict is that.
+// detectable is whether the slowest detectable leak of a verdict is correct.
 func detectable(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d pairs a row: a process without a leak, whose verdict says the slowest leak m that the same run would have shown (median in MB/h); "+
-			"then another run, with other noise, with a leak of m/1.5, m and 1.5 m from the begin on: end verdicts `leak` in percent. *none* is the percent of verdicts without m.", o.detections),
+		about: fmt.Sprintf("%d pairs per row: a process without a leak, whose verdict has the slowest leak m that "+
+			"the same run would have shown (median in MB/h); "+
+			"then another run, with other noise, with a leak of m/1.5, m and 1.5 m from the start: end verdicts "+
+			"`leak` in percent. *none* is the percent of verdicts without m.", o.detections),
 		head: []string{"noise, length", "m", "none", "m/1.5", "m", "1.5 m"},
 	}
 	for _, hours := range lengths {
 		for _, s := range scenario.Noise(hours) {
 			one := func(_ int, r *rand.Rand) promise { return promised(s, r) }
-			t.rows = append(t.rows, study(fmt.Sprintf("%s, %g h", s.Name, hours), o.detections, hours*float64(1+len(factors)), one, promiseCells))
+			t.rows = append(t.rows,
+				study(fmt.Sprintf("%s, %g h", s.Name, hours), o.detections, hours*float64(1+len(factors)), one,
+					promiseCells))
 		}
 	}
 	return t

@@ -11,9 +11,14 @@ import (
 // detection is how soon a leak is found.
 func detection(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d processes a row, 8 h, a leak from the begin on. *leak* is the percent of end verdicts; times are minutes, median / 90th percentile, `-` where fewer are found; "+
-			"*holds* the percent of 95 %% intervals that hold the true rate; *detectable* the median of the slowest leak that a verdict says it would have found, in MB/h.", o.detections),
-		head: []string{"leak", "`leak`", "SUSPICIOUS", "LEAKING", "prototype", "holds", "detectable", "article: `leak`", "SUSPICIOUS", "LEAKING"},
+		about: fmt.Sprintf("%d processes per row, 8 h, a leak from the start. *leak* is the percent of end verdicts; "+
+			"times are minutes, median / 90th percentile, `-` if fewer are found; "+
+			"*holds* the percent of 95 %% intervals that contain the true rate; *detectable* the median of the "+
+			"slowest leak that would have been found according to the verdict, in MB/h.", o.detections),
+		head: []string{
+			"leak", "`leak`", "SUSPICIOUS", "LEAKING", "prototype", "holds", "detectable", "article: `leak`",
+			"SUSPICIOUS", "LEAKING",
+		},
 	}
 	for _, s := range scenario.Leaks(0, whole) {
 		one := func(_ int, r *rand.Rand) pair { return judge(s.Make(r), robust(), true, r) }
@@ -47,10 +52,10 @@ func detectionCells(s scenario.Scenario, all []pair, b *bars) []string {
 	}
 }
 
-// leaksText is the percent of end verdicts that are `leak`.
+// leaksText returns the percent of end verdicts that are `leak`.
 func leaksText(all []ending) string { return percentText(count(all, gateIs(detector.Leak)), len(all)) }
 
-// held is how many of the known intervals hold a rate in MB/h.
+// held counts the known intervals that contain a rate in MB/h.
 func held(rate float64, all []ending) (holds, known int) {
 	known = count(all, func(e ending) bool { return e.rateKnown })
 	holds = count(all, func(e ending) bool { return e.rateKnown && e.low <= rate && rate <= e.high })
@@ -63,8 +68,9 @@ const onset = 120
 // late is how soon a leak is found that begins after two hours.
 func late(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d processes a row, 10 h, a leak from %d min on. Minutes from its onset, median / 90th percentile; runs that were LEAKING before (*before*, percent) are left out.", o.detections, onset),
-		head:  []string{"leak", "`leak`", "before", "SUSPICIOUS", "LEAKING", "prototype", "article: `leak`", "LEAKING"},
+		about: fmt.Sprintf("%d processes per row, 10 h, a leak from %d min on. Minutes from its onset, median / 90th "+
+			"percentile; runs that were LEAKING before (*before*, percent) are skipped.", o.detections, onset),
+		head: []string{"leak", "`leak`", "before", "SUSPICIOUS", "LEAKING", "prototype", "article: `leak`", "LEAKING"},
 	}
 	for _, s := range scenario.Leaks(onset, 10) {
 		if _, ok := prototypeLate[s.Name]; !ok {
@@ -92,7 +98,7 @@ func lateCells(s scenario.Scenario, all []pair, b *bars) []string {
 	}
 }
 
-// since is the times from a moment on, counted from there.
+// since returns the times from a time on, counted from there.
 func since(moment float64, times []float64) []float64 {
 	var out []float64
 	for _, t := range times {

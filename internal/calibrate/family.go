@@ -12,14 +12,16 @@ import (
 
 // family is how often a run of many processes without a leak has an alarm.
 //
-// Whole runs of 100 processes would give one figure for 100 processes simulated. The
-// processes of a run are independent here, so all that counts is how often one of them
-// has an alarm when it is watched and judged as one of so many.
+// A simulated run of 100 processes would yield one figure for 100 processes.
+// The processes of a run are independent here, so all that counts is how often
+// one of them has an alarm when it is watched and judged as one of so many.
 func family(o options) table {
 	pool := max(1, o.runs*16/5)
 	t := table{
-		about: fmt.Sprintf("So many processes are watched and judged together for 8 h, each drawn from the rows of the first table but the random walks. "+
-			"%d processes a row are simulated as one of so many each; a run has an alarm with 1 - (1 - p)^n, p the share of these with end verdict `leak`. *at most* is the same for the upper 95 %% bound of p.", pool),
+		about: fmt.Sprintf("So many processes are watched and judged together for 8 h, each drawn from the rows of "+
+			"the first table except the random walks. "+
+			"%d processes per row are simulated as one of so many each; a run has an alarm with 1 - (1 - p)^n, p the "+
+			"share of these with end verdict `leak`. *at most* is the same for the upper 95 %% bound of p.", pool),
 		head: []string{"processes", "simulated", "alarms", "runs with an alarm, %", "at most, %"},
 	}
 	mix := slices.DeleteFunc(scenario.Null(whole), func(s scenario.Scenario) bool { return s.Walk > 0 })
@@ -37,12 +39,15 @@ func familyCells(n int, all []detector.Gate, b *bars) []string {
 	hits := count(all, func(g detector.Gate) bool { return g == detector.Leak })
 	share := atLeastOne(float64(hits)/float64(len(all)), n)
 	// The bar of a run is that of its processes, one in n.
-	b.most(fmt.Sprintf("leak, for runs of %d processes an alarm in %.1f %%,", n, 100*share), hits, len(all), 100*(1-math.Pow(1-familyBar/100., 1/float64(n))))
+	b.most(fmt.Sprintf("leak, for runs of %d processes an alarm in %.1f %%,", n, 100*share), hits, len(all),
+		100*(1-math.Pow(1-familyBar/100., 1/float64(n))))
 	return []string{
 		fmt.Sprint(len(all)), fmt.Sprint(hits),
-		shortText(fmt.Sprintf("%.1f", 100*share)), shortText(fmt.Sprintf("%.1f", 100*atLeastOne(upper(hits, len(all)), n))),
+		shortText(fmt.Sprintf("%.1f", 100*share)),
+		shortText(fmt.Sprintf("%.1f", 100*atLeastOne(upper(hits, len(all)), n))),
 	}
 }
 
-// atLeastOne is the chance that one of n has what each has with chance p.
+// atLeastOne returns the chance that at least one of n has what each has with
+// chance p.
 func atLeastOne(p float64, n int) float64 { return 1 - math.Pow(1-p, float64(n)) }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// never is the time of what did not happen.
+// never is the time of an event that did not happen.
 var never = math.Inf(1)
 
-// count is how many of all hold.
+// count returns how many of all hold.
 func count[T any](all []T, holds func(T) bool) int {
 	n := 0
 	for _, v := range all {
@@ -22,7 +22,7 @@ func count[T any](all []T, holds func(T) bool) int {
 	return n
 }
 
-// pick is one figure of all.
+// pick returns one figure of all.
 func pick[T any](all []T, figure func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {
@@ -31,7 +31,8 @@ func pick[T any](all []T, figure func(T) float64) []float64 {
 	return out
 }
 
-// quantile is the smallest value that the share q of all does not exceed; never of none.
+// quantile returns the smallest value that the share q of all does not exceed;
+// never if there is none.
 func quantile(all []float64, q float64) float64 {
 	if len(all) == 0 {
 		return never
@@ -40,7 +41,8 @@ func quantile(all []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(all))))-1)]
 }
 
-// percentText is a share in percent with the digits that the number of runs carries.
+// percentText formats a share in percent with as many digits as the number of
+// runs supports.
 func percentText(hits, of int) string {
 	if of == 0 {
 		return "-"
@@ -54,7 +56,7 @@ func percentText(hits, of int) string {
 
 func shortText(s string) string { return strings.TrimSuffix(s, ".0") }
 
-// percentsText is one share for each of several questions: "0 / 0.1 / 0".
+// percentsText formats a share for each of several questions: "0 / 0.1 / 0".
 func percentsText(of int, hits ...int) string {
 	var parts []string
 	for _, h := range hits {
@@ -63,7 +65,7 @@ func percentsText(of int, hits ...int) string {
 	return strings.Join(parts, " / ")
 }
 
-// timesText is median and 90th percentile in minutes: "20 / 25".
+// timesText formats median and 90th percentile in minutes: "20 / 25".
 func timesText(all []float64) string {
 	return timeText(quantile(all, 0.5)) + " / " + timeText(quantile(all, 0.9))
 }
@@ -75,7 +77,7 @@ func timeText(minutes float64) string {
 	return fmt.Sprintf("%.0f", minutes)
 }
 
-// tail is the chance of at least so many hits in n tries of chance p each.
+// tail returns the chance of at least so many hits in n tries of chance p each.
 func tail(hits, n int, p float64) float64 {
 	switch {
 	case hits <= 0:
@@ -96,14 +98,14 @@ func tail(hits, n int, p float64) float64 {
 		chance := math.Exp(choose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 		sum += chance
 		if float64(k) > p*float64(n) && chance < 1e-15*sum {
-			break // beyond the most probable count the rest only falls
+			break // beyond the most probable count the remaining terms only fall
 		}
 	}
 	return min(1, sum)
 }
 
-// upper is the largest chance of a hit that so few hits of n do not refute with 95 %
-// (Clopper and Pearson, one-sided).
+// upper returns the largest chance of a hit that so few hits of n do not refute
+// with 95 % (Clopper and Pearson, one-sided).
 func upper(hits, n int) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {

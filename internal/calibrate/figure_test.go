@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestQuantile compares with the definition: the smallest value that is not below the
-// share q of all.
+// TestQuantile compares with the definition: the smallest value that is not
+// below the share q of all.
 func TestQuantile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
@@ -66,8 +66,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestUpper: at the bound, as few hits come in 5 % of all cases. No hits in n: the rule
-// of three.
+// TestUpper: at the bound, as few hits come in 5 % of all cases. No hits in n:
+// the rule of three.
 func TestUpper(t *testing.T) {
 	for _, n := range []int{20, 300, 6400} {
 		for _, hits := range []int{0, 1, 5} {
@@ -85,7 +85,7 @@ func TestUpper(t *testing.T) {
 	}
 }
 
-// TestAtLeastOne compares with runs that are drawn.
+// TestAtLeastOne compares with random runs.
 func TestAtLeastOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	const runs = 20000

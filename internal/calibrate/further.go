@@ -26,7 +26,9 @@ func ways() []way {
 		of("no breakdowns", func(c *scenario.Conditions) { c.NoBreakdowns = true }),
 	}
 	for _, interval := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute} {
-		list = append(list, of(fmt.Sprintf("a sample each %.0f s", interval.Seconds()), func(c *scenario.Conditions) { c.Interval = interval }))
+		list = append(list,
+			of(fmt.Sprintf("a sample each %.0f s", interval.Seconds()),
+				func(c *scenario.Conditions) { c.Interval = interval }))
 	}
 	return list
 }
@@ -34,8 +36,12 @@ func ways() []way {
 // further is leaks of other shapes and other ways to watch.
 func further(o options) table {
 	t := table{
-		about: fmt.Sprintf("%[1]d processes a row with a leak, %[2]d a row without, 8 h. End verdicts in percent; times in minutes, median / 90th percentile, `-` where fewer came to it. Policy `article` judges the first %[1]d of each row.", o.detections, o.runs),
-		head:  []string{"process", "`leak`", "`inconclusive`", "`settled`", "SUSPICIOUS", "LEAKING", "article: `leak`", "LEAKING"},
+		about: fmt.Sprintf("%[1]d processes per row with a leak, %[2]d per row without, 8 h. End verdicts in "+
+			"percent; times in minutes, median / 90th percentile, `-` if fewer reached it. Policy `article` judges "+
+			"the first %[1]d of each row.", o.detections, o.runs),
+		head: []string{
+			"process", "`leak`", "`inconclusive`", "`settled`", "SUSPICIOUS", "LEAKING", "article: `leak`", "LEAKING",
+		},
 	}
 	add := func(name string, s scenario.Scenario, c scenario.Conditions) {
 		runs := o.detections

@@ -8,16 +8,19 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// kindOf is what a leak of a dimension is called.
+// kindOf returns the name of a leak of a dimension.
 var kindOf = map[scenario.Dim]detector.LeakKind{
-	scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU, scenario.Stack: detector.Thread,
+	scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU,
+	scenario.Stack: detector.Thread,
 }
 
 // kinds is how often an alarm names the dimension that leaks.
 func kinds(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d processes a row, 8 h, one dimension leaks; the detail channel serves so many processes, one in 30 s. In percent of the processes: *alarms*, and of these the right kind, `unknown` and a wrong kind.", o.detections),
-		head:  []string{"leak", "alarms", "right", "`unknown`", "wrong"},
+		about: fmt.Sprintf("%d processes per row, 8 h, one dimension leaks; the detail channel serves so many "+
+			"processes, one in 30 s. In percent of the processes: *alarms*, and of these the right kind, `unknown` "+
+			"and a wrong kind.", o.detections),
+		head: []string{"leak", "alarms", "right", "`unknown`", "wrong"},
 	}
 	for _, processes := range []int{1, 5, 20} {
 		for _, s := range scenario.Kinds(whole) {
@@ -39,7 +42,10 @@ func kindCells(s scenario.Scenario, all []ending, b *bars) []string {
 	}
 	if s.Leak == 0 {
 		b.most("GPU leak", is(detector.GPU), len(all), gpuBar)
-		return []string{percentText(found, len(all)), "-", percentText(is(detector.Unknown), found), percentText(found-is(detector.Unknown), found)}
+		return []string{
+			percentText(found, len(all)), "-", percentText(is(detector.Unknown), found),
+			percentText(found-is(detector.Unknown), found),
+		}
 	}
 	right := is(kindOf[s.LeakDim])
 	b.least("the right kind", right, found, kindBar)

@@ -8,14 +8,16 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// loopRun is a run of 12 min in 24 loops, with a forced collection at the end of each.
+// loopRun is a run of 12 min in 24 loops, with a forced collection at the end
+// of each.
 type loopRun struct {
 	name string
-	// perLoop is what each loop leaves behind in MB; noise the standard deviation after a collection.
+	// perLoop is what each loop leaves behind in MB; noise the standard
+	// deviation after a collection.
 	perLoop, noise float64
 	// warm MB come within the first loops, with a time constant of tau loops.
 	warm, tau float64
-	// until the loop number that is the last to leave something.
+	// until is the number of the last loop that leaves something.
 	until int
 }
 
@@ -24,17 +26,22 @@ const (
 	loopCount = 24
 )
 
-// loops is what 12 minutes tell.
+// loops is the detection limit of 12 minutes.
 func loops(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d runs a row without a leak, %d with one: 12 min, %d loops, a forced collection at the end of each, with 1 MB of noise (standard deviation) after it. End verdicts in percent.", o.runs, o.detections, loopCount),
-		head:  []string{"run", "`leak`", "`pass`", "`inconclusive`"},
+		about: fmt.Sprintf("%d runs per row without a leak, %d with one: 12 min, %d loops, a forced collection at "+
+			"the end of each, with 1 MB of noise (standard deviation) after it. End verdicts in percent.", o.runs,
+			o.detections, loopCount),
+		head: []string{"run", "`leak`", "`pass`", "`inconclusive`"},
 	}
 	for _, x := range []loopRun{
 		{"no leak", 0, 1, 0, 1, loopCount}, {"no leak, warm-up of 30 MB, tau 2 loops", 0, 1, 30, 2, loopCount},
-		{"no leak, warm-up of 30 MB, tau 4 loops", 0, 1, 30, 4, loopCount}, {"no leak, a cache of 12 MB fills in 12 loops", 1, 1, 0, 1, 12},
-		{"0.5 MB a loop", 0.5, 1, 0, 1, loopCount}, {"1 MB a loop", 1, 1, 0, 1, loopCount}, {"2 MB a loop", 2, 1, 0, 1, loopCount},
-		{"1 MB a loop, warm-up of 30 MB, tau 2 loops", 1, 1, 30, 2, loopCount}, {"2 MB a loop, warm-up of 30 MB, tau 2 loops", 2, 1, 30, 2, loopCount},
+		{"no leak, warm-up of 30 MB, tau 4 loops", 0, 1, 30, 4, loopCount},
+		{"no leak, a cache of 12 MB fills in 12 loops", 1, 1, 0, 1, 12},
+		{"0.5 MB a loop", 0.5, 1, 0, 1, loopCount}, {"1 MB a loop", 1, 1, 0, 1, loopCount},
+		{"2 MB a loop", 2, 1, 0, 1, loopCount},
+		{"1 MB a loop, warm-up of 30 MB, tau 2 loops", 1, 1, 30, 2, loopCount},
+		{"2 MB a loop, warm-up of 30 MB, tau 2 loops", 2, 1, 30, 2, loopCount},
 	} {
 		runs := o.detections
 		if x.perLoop == 0 || x.until < loopCount {
@@ -47,13 +54,16 @@ func loops(o options) table {
 	return t
 }
 
-// gate is the verdict on one run. Between collections the collector's saw and the load are in the samples.
+// gate returns the verdict on one run. Between collections the collector's
+// sawtooth and the load are in the samples.
 func (x loopRun) gate(r *rand.Rand) detector.Gate {
 	d := detector.New(detector.RobustPolicy())
 	at, left, cold := 1000*time.Second, 0.0, x.warm
 	for i := range loopCount {
 		for k := range 2 {
-			d.AddSample(detector.Sample{At: at, Bytes: int64((300 + left + x.warm - cold + 30*r.Float64()) * detector.MB)})
+			d.AddSample(detector.Sample{
+				At: at, Bytes: int64((300 + left + x.warm - cold + 30*r.Float64()) * detector.MB),
+			})
 			at += loopTime / 3
 			_ = k
 		}
@@ -80,5 +90,7 @@ func (x loopRun) cells(all []detector.Gate, b *bars) []string {
 	case x.warm == 0 && x.perLoop == 2:
 		b.least("leak", is(detector.Leak), n, 80)
 	}
-	return []string{percentText(is(detector.Leak), n), percentText(is(detector.Pass), n), percentText(is(detector.Inconclusive), n)}
+	return []string{
+		percentText(is(detector.Leak), n), percentText(is(detector.Pass), n), percentText(is(detector.Inconclusive), n),
+	}
 }

@@ -1,13 +1,14 @@
-// Command calibrate measures the policies of the detector on simulated processes: how
-// often each kind of process without a leak raises an alarm, how soon a leak does. It
-// prints the tables of docs/detector.md:
+// Command calibrate measures the policies of the detector on simulated
+// processes: how often each kind of process without a leak raises an alarm, and
+// how soon a leak does. It prints the tables of docs/detector.md:
 //
-//	go run ./internal/calibrate                                       # all of it: minutes
+//	go run ./internal/calibrate                                       # all tables: minutes
 //	go run ./internal/calibrate -tables alarms -only '^AR' -runs 200  # a part
 //	go run ./internal/calibrate -check -write docs/detector.md        # make calibrate
 //
-// Every run has a seed of its own, made of the names of its table and row, so that the
-// figures depend neither on the number of cores nor on what else is measured.
+// Every run has a seed of its own, made of the names of its table and row, so
+// that the figures depend neither on the number of cores nor on what else is
+// measured.
 package main
 
 import (
@@ -26,14 +27,15 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// options is what a user may choose.
+// options are the choices of the user.
 type options struct {
-	// runs is how many processes a row of alarms has, detections one of leaks.
+	// runs is the number of processes per row of alarms, detections per row of
+	// leaks.
 	runs, detections int
-	// nights is how many runs a row of the table of nights has.
+	// nights is the number of runs per row of the table of nights.
 	nights int
 	seed   uint64
-	// only is which rows, tables which tables; empty for all.
+	// only selects rows, tables the tables; empty for all.
 	only   *regexp.Regexp
 	tables []string
 	check  bool
@@ -44,23 +46,24 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("calibrate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.IntVar(&o.runs, "runs", 2000, "simulated processes a row without a leak")
-	flags.IntVar(&o.detections, "detections", 300, "simulated processes a row with a leak")
-	flags.IntVar(&o.nights, "nights", 100, "simulated runs a row in which something happens")
-	flags.Uint64Var(&o.seed, "seed", 20261122, "first of all chances; the constants were chosen with others")
+	flags.IntVar(&o.runs, "runs", 2000, "simulated processes per row without a leak")
+	flags.IntVar(&o.detections, "detections", 300, "simulated processes per row with a leak")
+	flags.IntVar(&o.nights, "nights", 100, "simulated runs per row in which something happens")
+	flags.Uint64Var(&o.seed, "seed", 20261122, "first random seed; the constants were chosen with others")
 	only := flags.String("only", "", "`regex` of the names of the rows to measure")
-	tables := flags.String("tables", "", "`names` of the tables to measure, with commas between: "+strings.Join(tableNames(), ","))
-	flags.BoolVar(&o.check, "check", false, "compare with the bars; exit with 1 where one is missed")
+	tables := flags.String("tables", "", "`names` of the tables to measure, separated by commas: "+
+		strings.Join(tableNames(), ","))
+	flags.BoolVar(&o.check, "check", false, "compare with the bars; exit with 1 if one is missed")
 	flags.StringVar(&o.write, "write", "", "`page` to write the tables into, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	var errs []error
 	if flags.NArg() > 0 {
-		errs = append(errs, fmt.Errorf("read arguments: unexpected %q", flags.Arg(0)))
+		errs = append(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
 	}
 	if o.runs < 1 || o.detections < 1 {
-		errs = append(errs, errors.New("use -runs and -detections: at least 1"))
+		errs = append(errs, errors.New("-runs and -detections must be at least 1"))
 	}
 	if *only != "" {
 		var err error
@@ -68,7 +71,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 			errs = append(errs, fmt.Errorf("use -only: %w", err))
 		}
 		if o.write != "" {
-			errs = append(errs, errors.New("use -write with -only: a page takes whole tables; leave one of the two out"))
+			errs = append(errs, errors.New("-write needs entire tables: omit -only"))
 		}
 	}
 	if *tables != "" {
@@ -76,14 +79,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	for _, name := range o.tables {
 		if !slices.Contains(tableNames(), name) {
-			errs = append(errs, fmt.Errorf("find table %q: known tables: %s", name, strings.Join(tableNames(), ", ")))
+			errs = append(errs, fmt.Errorf("unknown table %q: want %s", name, strings.Join(tableNames(), ", ")))
 		}
 	}
 	return o, errors.Join(errs...)
 }
 
-// run gives the exit code: 0, 1 where a bar is missed or the page cannot be written, 2
-// for bad arguments.
+// run returns the exit code: 0, 1 if a bar is missed or the page cannot be
+// written, 2 for bad arguments.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// texts measures and gives the tables as they are printed.
+// texts measures and returns the printed tables.
 func texts(o options, workers int, b *bars) string {
 	tables := chosen(o)
 	measure(tables, o.seed, workers, io.Discard)
@@ -24,10 +24,10 @@ func texts(o options, workers int, b *bars) string {
 	return out.String()
 }
 
-// TestWorkers: the figures are those of the seed, however many workers there are and
-// whatever else is measured.
+// TestWorkers checks that the figures are those of the seed, however many
+// workers there are and whatever else is measured.
 func TestWorkers(t *testing.T) {
-	// A row of each table, all of 1 h or 2 h but the first.
+	// A row of each table, all of 1 h or 2 h except the first.
 	o := must(t, "-runs", "6", "-detections", "4", "-only", `^iid s50(, 1 h)?$|loops|300 MB/h, gap of 10|^1$`)
 	one, four := texts(o, 1, &bars{}), texts(o, 4, &bars{})
 	if one != four || strings.Count(one, "\n") < 12 {
@@ -39,11 +39,12 @@ func TestWorkers(t *testing.T) {
 	}
 	o.tables, o.seed = nil, 2
 	if other := texts(o, 2, &bars{}); strings.ReplaceAll(other, "Seed 2", "Seed 1") == one {
-		t.Error("another seed gives the same figures")
+		t.Error("another seed has the same figures")
 	}
 	a, b := source(1, "t", "r", 1).Uint64(), source(1, "t", "r", 2).Uint64()
-	if a == b || a != source(1, "t", "r", 1).Uint64() || a == source(1, "t", "r1", 0).Uint64() || a == source(2, "t", "r", 1).Uint64() {
-		t.Error("chances of runs are not their own")
+	if a == b || a != source(1, "t", "r", 1).Uint64() || a == source(1, "t", "r1", 0).Uint64() ||
+		a == source(2, "t", "r", 1).Uint64() {
+		t.Error("the random numbers of runs are not their own")
 	}
 }
 
@@ -56,13 +57,14 @@ func must(t *testing.T, args ...string) options {
 	return o
 }
 
-// TestTables: every table has as many columns as its head, whatever came of its runs.
+// TestTables checks that every table has as many columns as its head, whatever
+// the results of its runs.
 func TestTables(t *testing.T) {
 	for _, table := range chosen(must(t)) {
 		names := map[string]bool{}
 		for _, r := range table.rows {
 			if names[r.name] {
-				t.Errorf("%s has two rows %q: they would have the same chances", table.name, r.name)
+				t.Errorf("%s has two rows %q: they would have the same random numbers", table.name, r.name)
 			}
 			names[r.name] = true
 			if r.runs < 1 || r.hours <= 0 {
@@ -70,7 +72,9 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
-	for _, made := range chosen(must(t, "-runs", "1", "-detections", "1", "-only", `^iid s5$|^iid s5: 600|s20: 600|lumps|gpu 300|no leak, AR 0.7 s5, 1|^1$|iid s5, 1 h|loops`)) {
+	for _, made := range chosen(
+		must(t, "-runs", "1", "-detections", "1", "-only",
+			`^iid s5$|^iid s5: 600|s20: 600|lumps|gpu 300|no leak, AR 0.7 s5, 1|^1$|iid s5, 1 h|loops`)) {
 		measure([]table{made}, 1, 2, io.Discard)
 		for _, line := range strings.Split(strings.TrimSpace(made.markdown(&bars{})), "\n")[2:] {
 			if strings.Count(line, "|") != len(made.head)+1 {
@@ -80,11 +84,13 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestKnownRates holds generator and policy "article" to figures that another
-// simulation of the article's rules gave (300 runs a row without a leak, 100 with one).
+// TestKnownRates compares generator and policy "article" with the figures of
+// another simulation of the article's rules (300 runs per row without a leak,
+// 100 with one).
 func TestKnownRates(t *testing.T) {
-	known := map[string]int{ // percent of 8-hour runs in which the article's policy sees a leak
-		"iid s5": 0, "AR 0.7 s20": 1, "random walk 20": 22, "warm-up 200 tau 10": 100, "sine 60 per 20 min": 0, "sine 60 per 60 min": 35,
+	known := map[string]int{ // percent of 8-hour runs in which the article's policy reports a leak
+		"iid s5": 0, "AR 0.7 s20": 1, "random walk 20": 22, "warm-up 200 tau 10": 100, "sine 60 per 20 min": 0,
+		"sine 60 per 60 min":   35,
 		"GC saw 60 per 15 min": 0, "GC saw 80 per 90 min": 55, "cache 100 in 180 min": 78, "realistic": 73,
 	}
 	runs, seen := 24, 0
@@ -103,7 +109,8 @@ func TestKnownRates(t *testing.T) {
 				hits++
 			}
 		}
-		// Another simulation, other spikes and GPU path: allow for 5 % more or less.
+		// The other simulation differs in spikes and GPU path: allow for 5 %
+		// more or less.
 		p := float64(percent) / 100
 		if tail(hits, runs, min(1, p+0.05)) < surprise || tail(runs-hits, runs, min(1, 1-p+0.05)) < surprise {
 			t.Errorf("%s: %d of %d runs, want about %d %%", s.Name, hits, runs, percent)
@@ -112,7 +119,9 @@ func TestKnownRates(t *testing.T) {
 	if seen != len(known) {
 		t.Errorf("%d of %d rows found", seen, len(known))
 	}
-	for name, median := range map[string]float64{"iid s5: 600 MB/h": 21, "iid s5: 100 MB/h": 30, "iid s20: 300 MB/h": 32, "AR 0.7 s20: 300 MB/h": 28} {
+	for name, median := range map[string]float64{
+		"iid s5: 600 MB/h": 21, "iid s5: 100 MB/h": 30, "iid s20: 300 MB/h": 32, "AR 0.7 s20: 300 MB/h": 28,
+	} {
 		all := scenario.Leaks(0, 2)
 		s := all[slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.Name == name })]
 		var times []float64
@@ -125,15 +134,16 @@ func TestKnownRates(t *testing.T) {
 	}
 }
 
-// TestArguments: what cannot be done is said before anything is measured.
+// TestArguments checks that invalid arguments are reported before anything is
+// measured.
 func TestArguments(t *testing.T) {
 	for want, args := range map[string][]string{
-		`find table "x": known tables: alarms`: {"-tables", "alarms,x"},
-		"use -only: error parsing regexp":      {"-only", "("},
-		"use -write with -only":                {"-only", "iid", "-write", "page"},
-		"at least 1":                           {"-runs", "0"},
-		`unexpected "more"`:                    {"more"},
-		"find rows: none of these tables":      {"-only", "no such row"},
+		`unknown table "x": want alarms`:  {"-tables", "alarms,x"},
+		"use -only: error parsing regexp": {"-only", "("},
+		"-write needs entire tables":      {"-only", "iid", "-write", "page"},
+		"at least 1":                      {"-runs", "0"},
+		`unexpected "more"`:               {"more"},
+		"find rows: none of these tables": {"-only", "no such row"},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != 2 || !strings.Contains(errs.String(), want) || out.Len() > 0 {
@@ -142,31 +152,38 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestRun goes the whole way: figures, page, bars, exit code.
+// TestRun checks figures, page, bars and exit code.
 func TestRun(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("# x\n<!-- calibrate:family -->\n<!-- /calibrate:family -->\nend\n"), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte("# x\n<!-- calibrate:family -->\n<!-- /calibrate:family -->\nend\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
 	code := run([]string{"-tables", "family", "-runs", "1", "-write", page}, &out, &errs)
 	got, err := os.ReadFile(page)
-	if code != 0 || err != nil || !strings.Contains(string(got), "-->\n3 processes a row") && !strings.Contains(string(got), "| 100 | 3 |") {
+	if code != 0 || err != nil || !strings.Contains(string(got), "-->\n3 processes a row") &&
+		!strings.Contains(string(got), "| 100 | 3 |") {
 		t.Errorf("exit %d, %v, page:\n%s", code, err, got)
 	}
 	text, _ := strings.CutPrefix(out.String(), "### family\n\n")
-	if !strings.Contains(string(got), strings.TrimSpace(text)) || !strings.HasSuffix(string(got), "<!-- /calibrate:family -->\nend\n") {
+	if !strings.Contains(string(got), strings.TrimSpace(text)) ||
+		!strings.HasSuffix(string(got), "<!-- /calibrate:family -->\nend\n") {
 		t.Errorf("printed:\n%s\npage:\n%s", out.String(), got)
 	}
 	errs.Reset()
-	if code := run([]string{"-tables", "family", "-runs", "1", "-only", "^1$", "-check"}, io.Discard, &errs); code != 0 || !strings.Contains(errs.String(), "all bars are met") {
+	if code := run([]string{"-tables", "family", "-runs", "1", "-only", "^1$", "-check"}, io.Discard,
+		&errs); code != 0 || !strings.Contains(errs.String(), "all bars are met") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 	errs.Reset()
-	if code := report([]string{"alarms, iid s5: leak"}, &errs); code != 1 || !strings.Contains(errs.String(), "missed: alarms, iid s5: leak\n") || !strings.Contains(errs.String(), "1 bars") {
+	if code := report([]string{"alarms, iid s5: leak"}, &errs); code != 1 ||
+		!strings.Contains(errs.String(), "missed: alarms, iid s5: leak\n") ||
+		!strings.Contains(errs.String(), "1 bars") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
-	if code := run([]string{"-tables", "late", "-detections", "1", "-write", page}, io.Discard, &errs); code != 1 || !strings.Contains(errs.String(), "find marker <!-- calibrate:late -->") {
+	if code := run([]string{"-tables", "late", "-detections", "1", "-write", page}, io.Discard, &errs); code != 1 ||
+		!strings.Contains(errs.String(), "find marker <!-- calibrate:late -->") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

@@ -20,13 +20,13 @@ type job struct {
 	i     int
 }
 
-// source is the chances of one run of a row.
+// source returns the random numbers of one run of a row.
 func source(seed uint64, table, row string, i int) *rand.Rand {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s\x00%d", seed, table, row, i))
 	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])))
 }
 
-// measure makes all runs of all rows with so many workers.
+// measure executes all runs of all rows with so many workers.
 func measure(tables []table, seed uint64, workers int, stderr io.Writer) {
 	now := time.Now()
 	p := progress{to: stderr, began: now, told: now}
@@ -57,7 +57,7 @@ func measure(tables []table, seed uint64, workers int, stderr io.Writer) {
 	wg.Wait()
 }
 
-// progress tells how far the work is.
+// progress prints how far the work is.
 type progress struct {
 	to          io.Writer
 	began, told time.Time
@@ -73,5 +73,6 @@ func (p *progress) step(hours float64, table, row string) {
 	}
 	p.told = now
 	left := time.Duration(float64(now.Sub(p.began)) * (p.all - p.done) / p.done)
-	fmt.Fprintf(p.to, "calibrate: %3.0f %%, %v left, at %s, %s\n", 100*p.done/p.all, left.Round(time.Second), table, row)
+	fmt.Fprintf(p.to, "calibrate: %3.0f %%, %v left, at %s, %s\n", 100*p.done/p.all, left.Round(time.Second), table,
+		row)
 }

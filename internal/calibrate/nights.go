@@ -12,7 +12,7 @@ import (
 // nights is runs in which something happens.
 func nights(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d runs of 8 h a row, in which something happens. End verdicts in percent.", o.nights),
+		about: fmt.Sprintf("%d runs of 8 h per row, in which something happens. End verdicts in percent.", o.nights),
 		head:  []string{"night", "`leak`", "`pass`", "`settled`", "`inconclusive`"},
 	}
 	for _, n := range scenario.Nights() {
@@ -28,7 +28,7 @@ func nights(o options) table {
 	return t
 }
 
-// nightBar is what a row of nights must keep, in percent.
+// nightBar is the bar of a row of nights, in percent.
 type nightBar struct{ leakLeast, leakMost, passMost, settledMost float64 }
 
 // nightBars are the bars of rows that have some.

@@ -5,17 +5,18 @@ import (
 	"fmt"
 )
 
-// markers enclose what is written into a page by its name.
+// markers returns the lines that enclose the named text of a page.
 func markers(name string) (from, to []byte) {
 	return fmt.Appendf(nil, "<!-- calibrate:%s -->\n", name), fmt.Appendf(nil, "<!-- /calibrate:%s -->", name)
 }
 
-// replace puts a text between the markers of a page. Each must be there once.
+// replace replaces the text between the markers of a page. Each must occur
+// once.
 func replace(page []byte, name, text string) ([]byte, error) {
 	from, to := markers(name)
 	for _, m := range [][]byte{from, to} {
 		if n := bytes.Count(page, m); n != 1 {
-			return nil, fmt.Errorf("find marker %s: it is there %d times, not once", bytes.TrimSpace(m), n)
+			return nil, fmt.Errorf("find marker %s: it occurs %d times, want once", bytes.TrimSpace(m), n)
 		}
 	}
 	head, rest, _ := bytes.Cut(page, from)

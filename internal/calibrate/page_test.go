@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPage: docs/detector.md has the place of every table, and what stands there has
-// the columns that the program writes.
+// TestPage checks that docs/detector.md has the place of every table, and that
+// its text has the columns that the program writes.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "detector.md"))
 	if err != nil {
@@ -35,7 +35,8 @@ func TestPage(t *testing.T) {
 }
 
 func TestReplace(t *testing.T) {
-	page := "a\n<!-- calibrate:one -->\nold\n<!-- /calibrate:one -->\nb\n<!-- calibrate:two -->\n<!-- /calibrate:two -->\n"
+	page := "a\n<!-- calibrate:one -->\nold\n<!-- /calibrate:one -->\nb\n<!-- calibrate:two -->\n<!-- /calibrate:two " +
+		"-->\n"
 	got, err := replace([]byte(page), "one", "new\n")
 	if want := strings.Replace(page, "old", "new", 1); err != nil || string(got) != want {
 		t.Errorf("%q, %v", got, err)

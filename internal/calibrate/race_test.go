@@ -2,5 +2,5 @@
 
 package main
 
-// racing says that the race detector makes everything slow.
+// racing reports that the race detector makes everything slow.
 const racing = true

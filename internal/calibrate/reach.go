@@ -10,22 +10,27 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// reachOnsets are where leaks begin that are added to a run, as parts of it: others than those that the
-// detector tries.
+// reachOnsets are where leaks are added to a run, as parts of it: others than
+// those that the detector tries.
 var reachOnsets = []float64{0.02, 0.07, 0.13}
 
-// reached is what a run without a leak says that it would have found, in MB/h, and the slowest leaks that
-// are found when they are added to the same run.
+// reached is the slowest leak that a run without a leak would have found
+// according to its verdict, in MB/h, and the slowest leaks that are found when
+// they are added to the same run.
 type reached struct {
 	said float64
 	true []float64
 }
 
-// reach is whether the slowest leak that a pass rules out is that of its own run.
+// reach is whether the slowest leak that a pass rules out is correct for its
+// own run.
 func reach(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d runs of 8 h a row that pass, each with leaks added to its own samples from 2, 7 and 13 %% of the run on. *said* is the median of the slowest leak m that the verdict rules out, in MB/h; *found* that of the slowest that is found. In percent: the found ones within a factor 1.5 of m, those above 1.5 m, and those below m/1.5.", o.nights),
-		head:  []string{"noise", "said", "found", "within 1.5", "above", "below"},
+		about: fmt.Sprintf("%d runs of 8 h per row that pass, each with leaks added to its own samples from 2, 7 and "+
+			"13 %% of the run on. *said* is the median of the slowest leak m that the verdict rules out, in MB/h; "+
+			"*found* that of the slowest that is found. In percent: the found ones within a factor 1.5 of m, those "+
+			"above 1.5 m, and those below m/1.5.", o.nights),
+		head: []string{"noise", "said", "found", "within 1.5", "above", "below"},
 	}
 	for _, s := range scenario.Noise(whole)[3:] {
 		one := func(_ int, r *rand.Rand) reached { return reachOf(s, r) }
@@ -60,7 +65,8 @@ func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
 	return d.Verdict()
 }
 
-// slowest searches, by factors of 1.1 from half of a guess on, the slowest leak that is found.
+// slowest searches for the slowest leak that is found, by factors of 1.1 from
+// half of a guess on.
 func slowest(p *scenario.Path, part, guess float64) float64 {
 	for rate := guess / 2.5; rate < 20*guess; rate *= 1.1 {
 		if gateWith(p, rate, part).Gate == detector.Leak && gateWith(p, rate*1.1, part).Gate == detector.Leak {
@@ -87,6 +93,9 @@ func reachCells(all []reached, b *bars) []string {
 		}
 	}
 	n := len(found)
-	b.least("the reach within a factor 1.5", within, n, reachedBar)
-	return []string{timeText(quantile(said, 0.5)), timeText(quantile(found, 0.5)), percentText(within, n), percentText(above, n), percentText(below, n)}
+	b.least("the detection limit within a factor 1.5", within, n, reachedBar)
+	return []string{
+		timeText(quantile(said, 0.5)), timeText(quantile(found, 0.5)), percentText(within, n), percentText(above, n),
+		percentText(below, n),
+	}
 }

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestSmoke measures a little of the first two tables and holds it to the bars as far
-// as so few runs can tell. make calibrate does all of it.
+// TestSmoke measures a little of the first two tables and compares it with the
+// bars as far as so few runs allow. make calibrate does all of it.
 func TestSmoke(t *testing.T) {
 	o := must(t, "-runs", "20", "-detections", "10", "-tables", "alarms,detection")
 	if racing {

@@ -11,7 +11,7 @@ import (
 type table struct {
 	// name is that of its markers and of the option -tables.
 	name string
-	// about says what was measured and what the columns are.
+	// about describes what was measured and what the columns are.
 	about string
 	head  []string
 	rows  []row
@@ -23,14 +23,15 @@ type row struct {
 	runs int
 	// hours is what one run simulates, all its processes together.
 	hours float64
-	// one makes the run i. Runs are made at the same time.
+	// one executes run i. Runs execute concurrently.
 	one func(i int, r *rand.Rand)
-	// cells is the columns after the name, once all runs are made.
+	// cells returns the columns after the name, once all runs are done.
 	cells func(b *bars) []string
 }
 
-// study makes a row: what is kept of each run, and how all of it is summed up.
-func study[T any](name string, runs int, hours float64, one func(i int, r *rand.Rand) T, sum func(all []T, b *bars) []string) row {
+// study builds a row: what is kept of each run, and how it is summarized.
+func study[T any](name string, runs int, hours float64, one func(i int, r *rand.Rand) T,
+	sum func(all []T, b *bars) []string) row {
 	all := make([]T, runs)
 	return row{
 		name: name, runs: runs, hours: hours,
@@ -39,7 +40,7 @@ func study[T any](name string, runs int, hours float64, one func(i int, r *rand.
 	}
 }
 
-// makers is all tables, in the order of the page.
+// makers are all tables, in the order of the page.
 var makers = []struct {
 	name string
 	make func(o options) table
@@ -65,7 +66,7 @@ func tableNames() []string {
 	return names
 }
 
-// chosen is the tables and rows that a user wants.
+// chosen returns the tables and rows that a user wants.
 func chosen(o options) []table {
 	var out []table
 	for _, m := range makers {
@@ -83,7 +84,7 @@ func chosen(o options) []table {
 	return out
 }
 
-// markdown is the text of a table, which tells b what misses.
+// markdown returns the text of a table and adds to b what misses its bar.
 func (t table) markdown(b *bars) string {
 	var text strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }

@@ -8,20 +8,21 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// usual is how a process is watched where a table says nothing else: one of three.
+// usual is how a process is watched unless a table says otherwise: one of
+// three.
 var usual = scenario.Conditions{Processes: 3, Diagnosis: 2 * time.Minute}
 
 // trial is one way to watch and judge a process.
 type trial struct {
 	policy  detector.Policy
 	watched scenario.Conditions
-	// among is with how many processes it is judged; 0 is 1.
+	// among is the number of processes judged together; 0 is 1.
 	among int
-	// hours are the moments at which it is asked for its verdict on the way.
+	// hours are the times at which its verdict is read on the way.
 	hours []float64
 }
 
-// ending is what is kept of one run.
+// ending is the result of one run.
 type ending struct {
 	// early is the gates at the trial's hours, gate the one at the end.
 	early []detector.Gate
@@ -31,16 +32,16 @@ type ending struct {
 	// low and high are the interval of the rate in MB/h.
 	low, high float64
 	rateKnown bool
-	// detectable is in MB/h, 0 where it is not known.
+	// detectable is in MB/h, 0 if unknown.
 	detectable float64
-	// suspicious and leaking are minutes, never where they did not come.
+	// suspicious and leaking are minutes, never if they did not happen.
 	suspicious, leaking float64
 }
 
-// found says that there was an alarm, live or at the end.
+// found reports that there was an alarm, live or at the end.
 func (e ending) found() bool { return e.gate == detector.Leak || e.worst == detector.Leaking }
 
-// play watches a path and gives the detector, which can be asked more.
+// play watches a path and returns the detector.
 func (t trial) play(p *scenario.Path, r *rand.Rand) (*detector.Detector, ending) {
 	d := detector.New(t.policy)
 	d.SetFamilySize(max(1, t.among))
@@ -74,7 +75,7 @@ func (e *ending) follow(steps []detector.Transition) {
 	}
 }
 
-// end is play for those who want no more than the ending.
+// end is play for callers that need only the ending.
 func (t trial) end(s *scenario.Scenario, r *rand.Rand) ending {
 	_, e := t.play(s.Make(r), r)
 	return e
@@ -84,8 +85,8 @@ func (t trial) end(s *scenario.Scenario, r *rand.Rand) ending {
 func robust() trial  { return trial{policy: detector.RobustPolicy(), watched: usual} }
 func article() trial { return trial{policy: detector.ArticlePolicy(), watched: usual} }
 
-// pair is the same process judged by policy "robust" and, where twice is set, by
-// policy "article", which is there to compare with and needs fewer runs.
+// pair is the same process judged by policy "robust" and, if twice is set, by
+// policy "article", which is there for comparison and needs fewer runs.
 type pair struct {
 	robust, article ending
 	twice           bool

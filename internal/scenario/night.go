@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Night is a kind of run of 8 h in which something happens: restarts, the end of the workload, a
-// trim, holes. Each run of it is drawn anew.
+// Night is a kind of run of 8 h in which something happens: restarts, the end
+// of the workload, a trim, holes. Each run of it is drawn again.
 type Night struct {
 	Name    string
 	Watched Conditions
@@ -18,7 +18,7 @@ type Night struct {
 	Draw  func(r *rand.Rand) Scenario
 }
 
-// between draws evenly from a range.
+// between returns a random number, uniform in a range.
 func between(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
 
 // Plain is a warmed process: correlated noise and nothing else.
@@ -26,7 +26,7 @@ func Plain(*rand.Rand) Scenario {
 	return Scenario{Hours: 8, Sigma: 10, Rho: 0.7, Level: 400}
 }
 
-// App is a process as apps are: a warm-up, a collector's sawtooth, correlated noise.
+// App is a typical app: a warm-up, a collector's sawtooth, correlated noise.
 func App(r *rand.Rand) Scenario {
 	return Scenario{
 		Hours: 8, Sigma: between(r, 5, 15), Rho: between(r, 0.7, 0.9), Level: 400,
@@ -35,7 +35,7 @@ func App(r *rand.Rand) Scenario {
 	}
 }
 
-// each is so many minutes apart, to the end of a run.
+// each returns times so many minutes apart, to the end of a run.
 func (s Scenario) each(minutes float64) []float64 {
 	var out []float64
 	for m := minutes; m < s.Hours*60; m += minutes {
@@ -44,7 +44,8 @@ func (s Scenario) each(minutes float64) []float64 {
 	return out
 }
 
-// until is the deaths of a process that ends when it has so many MB, with 2 % of chance.
+// until returns the deaths of a process that ends when it has so many MB, with
+// 2 % of chance.
 func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
 	var out []float64
 	for born := 0.0; born < s.Hours*60; {
@@ -69,11 +70,12 @@ func with(base func(*rand.Rand) Scenario, change func(s *Scenario, r *rand.Rand)
 	}
 }
 
-// Nights are all of them.
+// Nights returns all of them.
 func Nights() []Night {
 	watched := Conditions{Processes: 3}
 	var out []Night
-	add := func(name string, leaks bool, base func(*rand.Rand) Scenario, change func(s *Scenario, r *rand.Rand)) *Night {
+	add := func(name string, leaks bool, base func(*rand.Rand) Scenario,
+		change func(s *Scenario, r *rand.Rand)) *Night {
 		out = append(out, Night{Name: name, Watched: watched, Leaks: leaks, Draw: with(base, change)})
 		return &out[len(out)-1]
 	}
@@ -98,20 +100,24 @@ func Nights() []Night {
 		}
 	}
 	for _, rate := range []float64{0, 300} {
-		add(fmt.Sprintf("app, %g MB/h, workload ends 40 min early", rate), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
-			s.Leak, s.LeakEnd, s.WorkEnd = rate, 440, 440
-		})
-		add(fmt.Sprintf("app, %g MB/h, workload ends 40 min early, unknown", rate), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
-			s.Leak, s.LeakEnd = rate, 440
-		})
-		for _, last := range []float64{20, 40} {
-			add(fmt.Sprintf("app, %g MB/h, in the background (-200 MB) for the last %g min", rate, last), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
-				s.Leak, s.LeakEnd, s.Steps = rate, 480-last, []Step{{480 - last, -200}}
+		add(fmt.Sprintf("app, %g MB/h, workload ends 40 min early", rate), rate > 0, App,
+			func(s *Scenario, _ *rand.Rand) {
+				s.Leak, s.LeakEnd, s.WorkEnd = rate, 440, 440
 			})
+		add(fmt.Sprintf("app, %g MB/h, workload ends 40 min early, unknown", rate), rate > 0, App,
+			func(s *Scenario, _ *rand.Rand) {
+				s.Leak, s.LeakEnd = rate, 440
+			})
+		for _, last := range []float64{20, 40} {
+			add(fmt.Sprintf("app, %g MB/h, in the background (-200 MB) for the last %g min", rate, last), rate > 0, App,
+				func(s *Scenario, _ *rand.Rand) {
+					s.Leak, s.LeakEnd, s.Steps = rate, 480-last, []Step{{480 - last, -200}}
+				})
 		}
 	}
 	for _, every := range []float64{1, 2} {
-		add(fmt.Sprintf("80 MB lumps, one in %g h", every), true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 80/every, 80 })
+		add(fmt.Sprintf("80 MB lumps, one in %g h", every), true, Plain,
+			func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 80/every, 80 })
 	}
 	add("40 MB lumps, one in 1 h", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 40, 40 })
 	for _, n := range []int{1, 2, 3} {
@@ -126,19 +132,22 @@ func Nights() []Night {
 			s.Leak, s.Steps = rate, []Step{{between(r, 60, 420), -300}}
 		})
 		rate := rate * 2
-		add(fmt.Sprintf("plain, %g MB/h of ashmem, source status", rate), rate > 0, Plain, func(s *Scenario, _ *rand.Rand) {
-			s.Leak, s.LeakDim = rate, Other
-		}).Watched.Anonymous = true
+		add(fmt.Sprintf("plain, %g MB/h of ashmem, source status", rate), rate > 0, Plain,
+			func(s *Scenario, _ *rand.Rand) {
+				s.Leak, s.LeakDim = rate, Other
+			}).Watched.Anonymous = true
 		for _, minutes := range []float64{28, 35} {
-			add(fmt.Sprintf("app, %g MB/h, holes of %g min each hour", rate, minutes), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
-				s.Leak = rate
-				for m := 20.0; m < 480; m += 60 {
-					s.Gaps = append(s.Gaps, Gap{m, m + minutes})
-				}
-			})
+			add(fmt.Sprintf("app, %g MB/h, holes of %g min each hour", rate, minutes), rate > 0, App,
+				func(s *Scenario, _ *rand.Rand) {
+					s.Leak = rate
+					for m := 20.0; m < 480; m += 60 {
+						s.Gaps = append(s.Gaps, Gap{m, m + minutes})
+					}
+				})
 		}
 	}
-	add("app, 100 MB/h until a limit after 4 to 6.5 h", true, App, func(s *Scenario, r *rand.Rand) { s.Leak, s.LeakEnd = 100, between(r, 240, 390) })
+	add("app, 100 MB/h until a limit after 4 to 6.5 h", true, App,
+		func(s *Scenario, r *rand.Rand) { s.Leak, s.LeakEnd = 100, between(r, 240, 390) })
 	add("app, 0 MB/h", false, App, func(*Scenario, *rand.Rand) {})
 	add("app, 20 MB/h", true, App, func(s *Scenario, _ *rand.Rand) { s.Leak = 20 })
 	add("app, 50 MB/h from 4 h on", true, App, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakStart = 50, 240 })
@@ -151,7 +160,8 @@ func Nights() []Night {
 	return out
 }
 
-// Bases are kinds of app of which two runs are compared: what both do is not a difference.
+// Bases are kinds of app of which two runs are compared: what both do is not a
+// difference.
 func Bases(hours float64) []Scenario {
 	noisy := func(s Scenario) Scenario {
 		if s.Sigma == 0 {
@@ -161,11 +171,14 @@ func Bases(hours float64) []Scenario {
 		return s
 	}
 	list := []Scenario{
-		{Name: "AR 0.7 s5"}, {Name: "AR 0.7 s10", Sigma: 10, Rho: 0.7}, {Name: "AR 0.7 s20", Sigma: 20, Rho: 0.7}, {Name: "AR 0.9 s10", Sigma: 10, Rho: 0.9},
+		{Name: "AR 0.7 s5"}, {Name: "AR 0.7 s10", Sigma: 10, Rho: 0.7}, {Name: "AR 0.7 s20", Sigma: 20, Rho: 0.7},
+		{Name: "AR 0.9 s10", Sigma: 10, Rho: 0.9},
 		{Name: "warm-up 120 tau 6", Warm: 120, WarmTau: 6}, {Name: "warm-up 120 tau 15", Warm: 120, WarmTau: 15},
 		{Name: "warm-up 200 tau 30", Warm: 200, WarmTau: 30}, {Name: "warm-up 150 tau 60", Warm: 150, WarmTau: 60},
-		{Name: "cache 100 in 60 min", Cache: 100, CacheTime: 60}, {Name: "cache 100 in 180 min", Cache: 100, CacheTime: 180},
-		{Name: "saw 40 per 4 min", Saw: 40, SawPeriod: 4}, {Name: "saw 60 per 15 min", Saw: 60, SawPeriod: 15}, {Name: "saw 80 per 40 min", Saw: 80, SawPeriod: 40},
+		{Name: "cache 100 in 60 min", Cache: 100, CacheTime: 60},
+		{Name: "cache 100 in 180 min", Cache: 100, CacheTime: 180},
+		{Name: "saw 40 per 4 min", Saw: 40, SawPeriod: 4}, {Name: "saw 60 per 15 min", Saw: 60, SawPeriod: 15},
+		{Name: "saw 80 per 40 min", Saw: 80, SawPeriod: 40},
 		{Name: "sine 60 per 20 min", Wave: 60, WavePeriod: 20}, {Name: "sine 60 per 60 min", Wave: 60, WavePeriod: 60},
 		{Name: "square 80 per 60 min", Wave: 80, WavePeriod: 60, Square: true},
 		{Name: "app", Sigma: 10, Rho: 0.8, Warm: 110, WarmTau: 8, Saw: 40, SawPeriod: 6},

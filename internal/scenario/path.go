@@ -26,59 +26,64 @@ const (
 	NumDims
 )
 
-// base is the level of each dimension in MB (260 MB in all), share its part of the
-// standard deviation of the noise; the squares of the shares add up to 0.995. Noise of
-// 50 MB takes single dimensions below zero at times, as it must to stay symmetric.
+// base is the level of each dimension in MB (260 MB in all), share its part of
+// the standard deviation of the noise; the squares of the shares add up to
+// 0.995. Noise of 50 MB takes single dimensions below zero at times, which it
+// must to stay symmetric.
 var (
 	base  = [NumDims]float64{60, 70, 45, 2, 35, 28, 20}
 	share = [NumDims]float64{0.70, 0.60, 0.02, 0.01, 0.20, 0.30, 0.12}
 )
 
-// Scenario is a process to simulate. Sizes are in MB (1024 kB), times in minutes,
-// rates in MB/h. All parts may be combined; a zero part is left out. What a process
-// holds (all but the noise, the load and the peaks) is gone when it restarts, and the
-// times of a leak, a warm-up and a cache are counted from its start.
+// Scenario is a process to simulate. Sizes are in MB (1024 kB), times in
+// minutes, rates in MB/h. All parts may be combined; a zero part is skipped.
+// What a process holds (everything except the noise, the load and the peaks) is
+// gone when it restarts, and the times of a leak, a warm-up and a cache are
+// counted from its start.
 type Scenario struct {
 	Name  string
 	Hours float64
 	// Sigma is the standard deviation of the noise of the total, Rho its AR(1)
 	// coefficient per 30 s; 0 makes independent noise.
 	Sigma, Rho float64
-	// Leak starts at LeakStart in dimension LeakDim and goes on to LeakEnd, or to the
-	// end where that is 0. LeakLump > 0 lets it come in lumps of that size at random
-	// moments (Poisson).
+	// Leak starts at LeakStart in dimension LeakDim and continues to LeakEnd,
+	// or to the end if that is 0. LeakLump > 0 makes it come in lumps of that
+	// size at random times (Poisson).
 	Leak, LeakStart, LeakEnd, LeakLump float64
 	LeakDim                            Dim
 	// Walk is a random walk in MB per square root of an hour.
 	Walk float64
 	// Warm is a warm-up of so many MB with time constant WarmTau.
 	Warm, WarmTau float64
-	// Wave is the peak-to-peak size of a load of period WavePeriod; Square makes it
-	// switch instead of swing.
+	// Wave is the peak-to-peak size of a load of period WavePeriod; Square
+	// makes it switch instead of swing.
 	Wave, WavePeriod float64
 	Square           bool
 	// Steps are one-time rises; a step before 0 falls anywhere in the run.
 	Steps []Step
-	// Saw is the amplitude of a garbage collector's sawtooth with mean period SawPeriod.
+	// Saw is the amplitude of a garbage collector's sawtooth with mean period
+	// SawPeriod.
 	Saw, SawPeriod float64
-	// Tooth is memory that fills within ToothRise of each ToothPeriod, from 0 to 1, and is dropped
-	// at its end; the phase is drawn, and 0 for a period of an hour.
+	// Tooth is memory that fills within ToothRise of each ToothPeriod, from 0
+	// to 1, and is dropped at its end; the phase is random, and 0 for a period
+	// of an hour.
 	Tooth, ToothPeriod, ToothRise float64
 	// Cache fills linearly up to Cache within CacheTime.
 	Cache, CacheTime float64
 	// Peak comes for the last PeakTime of each PeakEvery and goes again.
 	Peak, PeakTime, PeakEvery float64
-	// Trimmed is the rate at which the kernel drops clean pages of Code, so that the
-	// total falls. Code starts so much higher that its usual level is left at the end.
+	// Trimmed is the rate at which the kernel drops clean pages of Code, so
+	// that the total falls. Code starts so much higher that its usual level is
+	// left at the end.
 	Trimmed float64
-	// Level is constant memory beside the base, in MB.
+	// Level is constant memory besides the base, in MB.
 	Level float64
-	// Restarts are the moments at which the process dies and begins anew, Gaps the
-	// times in which nobody watches; both in order.
+	// Restarts are the times at which the process dies and restarts, Gaps the
+	// times in which it is not watched; both in order.
 	Restarts []float64
 	Gaps     []Gap
-	// Dies is the cause of each death, WorkEnd the minute at which the workload ends; 0 for
-	// a workload that lasts.
+	// Dies is the cause of each death, WorkEnd the minute at which the workload
+	// ends; 0 for a workload that lasts.
 	Dies    detector.Cause
 	WorkEnd float64
 }
@@ -95,13 +100,14 @@ type Path struct {
 	Scenario *Scenario
 }
 
-// Len is the number of points.
+// Len returns the number of points.
 func (p *Path) Len() int { return len(p.Dims[0]) }
 
-// minuteOf is the minute of a point of the grid.
+// minuteOf returns the minute of a point of the grid.
 func minuteOf(i int) float64 { return float64(i) * Grid.Minutes() }
 
-// Make makes one process of the scenario. The same chances make the same process.
+// Make simulates one process of the scenario. The same random numbers produce
+// the same process.
 func (s *Scenario) Make(r *rand.Rand) *Path {
 	m := maker{s: s, r: r, p: &Path{Scenario: s}}
 	n := int(s.Hours*3600/Grid.Seconds()) + 1
@@ -122,7 +128,7 @@ func (s *Scenario) Make(r *rand.Rand) *Path {
 	return m.p
 }
 
-// maker is a path that is being made.
+// maker is a path under construction.
 type maker struct {
 	s *Scenario
 	r *rand.Rand
@@ -141,7 +147,8 @@ func (m *maker) grow() {
 	}
 }
 
-// newborn says that a point is the first of a process which is not the run's first.
+// newborn reports that a point is the first of a process which is not the run's
+// first.
 func (m *maker) newborn(i int) bool { return i > 0 && m.age[i] < m.age[i-1] }
 
 func (m *maker) noise(d Dim) {

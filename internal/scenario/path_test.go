@@ -17,7 +17,8 @@ func (p *Path) totals() []float64 {
 	return out
 }
 
-// moments is mean and standard deviation, and the correlation of points lag apart.
+// moments returns mean and standard deviation, and the correlation of points
+// lag apart.
 func moments(x []float64, lag int) (mean, sd, correlation float64) {
 	for _, v := range x {
 		mean += v / float64(len(x))
@@ -32,13 +33,14 @@ func moments(x []float64, lag int) (mean, sd, correlation float64) {
 	return mean, math.Sqrt(square / float64(len(x))), cross / square
 }
 
-// TestNoise: level, standard deviation and correlation at 30 s are those that the
-// scenario names, of the total and of each dimension.
+// TestNoise checks that level, standard deviation and correlation at 30 s are
+// those that the scenario names, of the total and of each dimension.
 func TestNoise(t *testing.T) {
 	for _, s := range Noise(300) {
 		p := s.Make(chance(1))
 		check := func(what string, x []float64, level, sigma float64) {
-			// Correlated points count as fewer: n (1-r)/(1+r), r per point of the grid.
+			// Correlated points count as fewer: n (1-r)/(1+r), r per point of
+			// the grid.
 			r := math.Sqrt(s.Rho)
 			n := float64(len(x)) * (1 - r) / (1 + r)
 			mean, sd, correlation := moments(x, 2)
@@ -59,7 +61,8 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// TestShapes holds each part without noise to its formula, written here once more.
+// TestShapes compares each part without noise with its formula, written here
+// again.
 func TestShapes(t *testing.T) {
 	over := func(m, from float64) float64 { return max(0, m-from) }
 	tests := map[string]struct {
@@ -67,12 +70,19 @@ func TestShapes(t *testing.T) {
 		dim  Dim
 		want func(m float64) float64
 	}{
-		"leak":         {Scenario{Leak: 60, LeakDim: Native}, Native, func(m float64) float64 { return 70 + m }},
-		"late leak":    {Scenario{Leak: 30, LeakStart: 20}, Java, func(m float64) float64 { return 60 + over(m, 20)/2 }},
-		"ending leak":  {Scenario{Leak: 60, LeakEnd: 90}, Java, func(m float64) float64 { return 60 + min(m, 90) }},
-		"warm-up java": {Scenario{Warm: 100, WarmTau: 10}, Java, func(m float64) float64 { return 120 - 60*math.Pow(math.E, -m/10) }},
-		"warm-up nat.": {Scenario{Warm: 100, WarmTau: 10}, Native, func(m float64) float64 { return 110 - 40*math.Pow(math.E, -m/10) }},
-		"cache":        {Scenario{Cache: 100, CacheTime: 50}, Native, func(m float64) float64 { return min(170, 70+2*m) }},
+		"leak": {Scenario{Leak: 60, LeakDim: Native}, Native, func(m float64) float64 { return 70 + m }},
+		"late leak": {
+			Scenario{Leak: 30, LeakStart: 20}, Java, func(m float64) float64 { return 60 + over(m, 20)/2 },
+		},
+		"ending leak": {Scenario{Leak: 60, LeakEnd: 90}, Java, func(m float64) float64 { return 60 + min(m, 90) }},
+		"warm-up java": {
+			Scenario{Warm: 100, WarmTau: 10}, Java, func(m float64) float64 { return 120 - 60*math.Pow(math.E, -m/10) },
+		},
+		"warm-up nat.": {
+			Scenario{Warm: 100, WarmTau: 10}, Native,
+			func(m float64) float64 { return 110 - 40*math.Pow(math.E, -m/10) },
+		},
+		"cache": {Scenario{Cache: 100, CacheTime: 50}, Native, func(m float64) float64 { return min(170, 70+2*m) }},
 		"steps": {Scenario{Steps: []Step{{10, 5}, {100, 7}}}, Java, func(m float64) float64 {
 			switch {
 			case m < 10:
@@ -89,17 +99,18 @@ func TestShapes(t *testing.T) {
 			return 60
 		}},
 		"trimmed": {Scenario{Trimmed: 30}, Code, func(m float64) float64 { return 45 + 90 - m/2 }},
-		"restarts": {Scenario{Leak: 60, Restarts: []float64{50, 60}, Steps: []Step{{55, 3}}}, Java, func(m float64) float64 {
-			switch {
-			case m < 50:
-				return 60 + m
-			case m < 55:
-				return 60 + m - 50
-			case m < 60:
-				return 63 + m - 50
-			}
-			return m // 60 at its birth at 60
-		}},
+		"restarts": {
+			Scenario{Leak: 60, Restarts: []float64{50, 60}, Steps: []Step{{55, 3}}}, Java, func(m float64) float64 {
+				switch {
+				case m < 50:
+					return 60 + m
+				case m < 55:
+					return 60 + m - 50
+				case m < 60:
+					return 63 + m - 50
+				}
+				return m // 60 at its birth at 60
+			}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +128,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestLumps: lumps come one at a time, at the mean rate, and are gone with the process.
+// TestLumps checks that lumps come one at a time, at the mean rate, and are
+// gone with the process.
 func TestLumps(t *testing.T) {
 	s := Scenario{Hours: 500, Leak: 50, LeakLump: 4, LeakStart: 60, LeakDim: Other}
 	p := s.Make(chance(3))
@@ -144,7 +156,8 @@ func TestLumps(t *testing.T) {
 	}
 }
 
-// TestWalk: the steps are independent with the variance that the name says.
+// TestWalk checks that the steps are independent with the variance that the
+// name states.
 func TestWalk(t *testing.T) {
 	s := Scenario{Hours: 500, Walk: 20, Restarts: []float64{60 * 250}}
 	x := s.Make(chance(4)).Dims[Java]
@@ -157,12 +170,14 @@ func TestWalk(t *testing.T) {
 	}
 	n := math.Sqrt(float64(len(steps)))
 	mean, sd, correlation := moments(steps, 1)
-	if want := 20 / math.Sqrt(240); math.Abs(mean) > 5*want/n || math.Abs(sd/want-1) > 5/n || math.Abs(correlation) > 5/n {
+	if want := 20 / math.Sqrt(240); math.Abs(mean) > 5*want/n || math.Abs(sd/want-1) > 5/n ||
+		math.Abs(correlation) > 5/n {
 		t.Errorf("steps: mean %.4f, sd %.4f (want %.4f), correlation %.4f", mean, sd, want, correlation)
 	}
 }
 
-// TestSaw: the level stays within its bounds, and collections come as often as named.
+// TestSaw checks that the level stays within its bounds, and that collections
+// are as frequent as named.
 func TestSaw(t *testing.T) {
 	s := Scenario{Hours: 1000, Saw: 60, SawPeriod: 15}
 	x := s.Make(chance(5)).Dims[Java]
@@ -185,7 +200,7 @@ func TestSaw(t *testing.T) {
 	}
 }
 
-// TestWave: peak to peak, period and shape.
+// TestWave checks peak to peak, period and shape.
 func TestWave(t *testing.T) {
 	for _, square := range []bool{false, true} {
 		s := Scenario{Hours: 10, Wave: 60, WavePeriod: 20, Square: square}
@@ -193,7 +208,8 @@ func TestWave(t *testing.T) {
 		mean, _, period := moments(x, 80)
 		_, _, half := moments(x, 40)
 		if math.Abs(mean-90) > 1 || period < 0.95 || half > -0.9 {
-			t.Errorf("square %v: mean %.2f, correlation after a period %.2f, after half of one %.2f", square, mean, period, half)
+			t.Errorf("square %v: mean %.2f, correlation after a period %.2f, after half of one %.2f", square, mean,
+				period, half)
 		}
 		low, high, between := x[0], x[0], 0
 		for _, v := range x {
@@ -208,7 +224,8 @@ func TestWave(t *testing.T) {
 	}
 }
 
-// TestSeed: a seed is a process, another seed another one, and a recipe is not used up.
+// TestSeed checks that a seed is a process, that another seed is another one,
+// and that a recipe is not changed.
 func TestSeed(t *testing.T) {
 	for _, list := range [][]Scenario{Null(2), Leaks(60, 2), Shapes(3), Kinds(2)} {
 		seen := map[string]bool{}
@@ -232,7 +249,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestNullHasNoLeak, and every leak has one: what the tables of rates rest on.
+// TestNullHasNoLeak checks that Null has no leak and every other scenario has
+// one, which the tables of rates rely on.
 func TestNullHasNoLeak(t *testing.T) {
 	for _, s := range append(Null(8), Noise(8)...) {
 		if s.Leak != 0 || s.Trimmed != 0 || len(s.Restarts)+len(s.Gaps) > 0 {

@@ -12,33 +12,40 @@ const boot = 1000 * time.Second
 
 // Conditions is how a path is watched.
 type Conditions struct {
-	// Processes share the turns of the detail channel, one turn in 30 s; 0 is 3.
+	// Processes share the turns of the detail channel, one turn in 30 s; 0 is
+	// 3.
 	Processes int
-	// Interval is the time between two samples; 0 takes what the machine demands.
+	// Interval is the time between two samples; 0 for what the machine demands.
 	Interval time.Duration
 	// Drop is the chance that a sample is lost.
 	Drop float64
-	// Diagnosis is how long one takes; 0 for none, so that a demand for one stands.
+	// Diagnosis is how long one takes; 0 for none, so that a demand for one
+	// stays.
 	Diagnosis time.Duration
-	// NoBreakdowns leaves the detail channel out.
+	// NoBreakdowns disables the detail channel.
 	NoBreakdowns bool
 	// Anonymous reads RssAnon and VmSwap: memory of Code and Other is missing.
 	Anonymous bool
-	// LoopEvery > 0 marks the begin of a loop of the workload so often.
+	// LoopEvery > 0 marks the beginning of a loop of the workload at this
+	// interval.
 	LoopEvery time.Duration
 }
 
-// at is the moment of a point of the grid on the device's clock.
+// at returns the time of a point of the grid on the device's clock.
 func at(i int) time.Duration { return boot + time.Duration(i)*Grid }
 
-// Sample is what the fast channel reads at a point: everything but Graphics.
+// Sample returns what the fast channel reads at a point: everything but
+// Graphics.
 func (p *Path) Sample(i int) detector.Sample {
 	return detector.Sample{At: at(i), Bytes: int64((p.total(i) - p.Dims[Graphics][i]) * detector.MB)}
 }
 
-// anonymous is what the fast channel reads where only /proc/PID/status is open.
+// anonymous returns what the fast channel reads if only /proc/PID/status is
+// readable.
 func (p *Path) anonymous(i int) detector.Sample {
-	return detector.Sample{At: at(i), Bytes: int64((p.Dims[Java][i] + p.Dims[Native][i] + p.Dims[Stack][i]) * detector.MB)}
+	return detector.Sample{
+		At: at(i), Bytes: int64((p.Dims[Java][i] + p.Dims[Native][i] + p.Dims[Stack][i]) * detector.MB),
+	}
 }
 
 func (p *Path) total(i int) float64 {
@@ -49,7 +56,8 @@ func (p *Path) total(i int) float64 {
 	return sum
 }
 
-// Breakdown is what dumpsys meminfo reads at a point. All of Graphics is EGL mtrack.
+// Breakdown returns what dumpsys meminfo reads at a point. All of Graphics is
+// EGL mtrack.
 func (p *Path) Breakdown(i int) detector.Breakdown {
 	b := detector.Breakdown{At: at(i), GL: known.Of(0), GfxDev: known.Of(0)}
 	for d := range p.Dims {
@@ -60,17 +68,17 @@ func (p *Path) Breakdown(i int) detector.Breakdown {
 	return b
 }
 
-// Play shows a path to a detector and gives the steps it took, their times counted from
-// the begin of the path. Samples are lost by chance, from 0 to 1; it may be nil where
-// none are.
+// Play feeds a path to a detector and returns its transitions, with times
+// counted from the beginning of the path. Samples are lost at random, with
+// numbers from 0 to 1; lost may be nil if none are.
 func Play(p *Path, d *detector.Detector, c Conditions, chance func() float64) []detector.Transition {
 	w := NewWatch(p, d, c, chance)
 	w.Until(p.Len())
 	return w.Steps()
 }
 
-// Watch is a path on its way through a detector, for whoever asks the detector in
-// between. Make one with [NewWatch].
+// Watch is a path on its way through a detector, for callers that use the
+// detector in between. Create one with [NewWatch].
 type Watch struct {
 	p      *Path
 	d      *detector.Detector
@@ -78,10 +86,11 @@ type Watch struct {
 	chance func() float64
 	steps  []detector.Transition
 
-	// The next point to show, and those at which each thing is due.
+	// The next point to play, and those at which each thing is due.
 	next                                  int
 	sampleDue, turnDue, extraDue, loopDue int
-	// diagnosed is the point at which the diagnosis in progress ends; 0 for none.
+	// diagnosed is the point at which the diagnosis in progress ends; 0 for
+	// none.
 	diagnosed int
 	restarts  int
 	blind     bool
@@ -89,7 +98,7 @@ type Watch struct {
 	idle bool
 }
 
-// NewWatch begins what [Play] does at once.
+// NewWatch begins what [Play] does in one call.
 func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64) *Watch {
 	if c.Processes == 0 {
 		c.Processes = 3
@@ -100,17 +109,18 @@ func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64
 	return &Watch{p: p, d: d, c: c, chance: chance}
 }
 
-// Until shows the path up to the point n of the grid, which is left out.
+// Until plays the path up to the point n of the grid, exclusive.
 func (w *Watch) Until(n int) {
 	for ; w.next < min(n, w.p.Len()); w.next++ {
 		w.point(w.next)
 	}
 }
 
-// Steps is what the detector did so far, its times counted from the begin of the path.
+// Steps returns the transitions of the detector so far, with times counted from
+// the beginning of the path.
 func (w *Watch) Steps() []detector.Transition { return w.steps }
 
-// points is the number of steps of the grid that comes closest to a time.
+// points returns the number of steps of the grid that comes closest to a time.
 func points(d time.Duration) int { return max(1, int((d+Grid/2)/Grid)) }
 
 func (w *Watch) take(steps []detector.Transition) {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// TestReadings: a breakdown is the sum of its rows, and what smaps sees of it is what
-// the fast channel reads.
+// TestReadings checks that a breakdown is the sum of its rows, and that its
+// part in smaps is what the fast channel reads.
 func TestReadings(t *testing.T) {
 	s := Scenario{Hours: 1, Sigma: 20, Leak: 600, LeakDim: Graphics}
 	p := s.Make(chance(1))
@@ -24,7 +24,7 @@ func TestReadings(t *testing.T) {
 			}
 			sum += b.Dim[d].N
 		}
-		// Each row is cut to whole bytes.
+		// Each row is rounded down to whole bytes.
 		if off := b.Dim[detector.Total].N - sum; off < -8 || off > 8 {
 			t.Fatalf("point %d: TOTAL is %d bytes off", i, off)
 		}
@@ -41,7 +41,8 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestConditions: how many samples are heard, over what time, in how many processes.
+// TestConditions checks how many samples arrive, over what time, in how many
+// processes.
 func TestConditions(t *testing.T) {
 	lost := func() float64 { return 0 }
 	tests := map[string]struct {
@@ -86,7 +87,8 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// TestDemands: the detector's wish for samples, breakdowns and a diagnosis is met.
+// TestDemands checks that the detector's demand for samples, breakdowns and a
+// diagnosis is met.
 func TestDemands(t *testing.T) {
 	s := Scenario{Hours: 2, Sigma: 5, Leak: 600}
 	play := func(c Conditions) ([]detector.Transition, detector.Verdict) {
@@ -103,25 +105,26 @@ func TestDemands(t *testing.T) {
 		return n
 	}
 	steps, v := play(Conditions{})
-	// Without an end of the diagnosis the machine stays where it is.
+	// Without an end of the diagnosis the machine stays in its state.
 	if leaks(steps) != 1 || v.State != detector.Leaking || steps[0].At < 5*time.Minute || steps[0].At > time.Hour {
 		t.Errorf("%v: %v", v.State, steps)
 	}
 	if v.Samples >= 241 {
-		t.Errorf("%d samples: LEAKING asks for fewer than NORMAL", v.Samples)
+		t.Errorf("%d samples: LEAKING demands fewer than NORMAL", v.Samples)
 	}
 	steps, _ = play(Conditions{Diagnosis: 2 * time.Minute})
 	if leaks(steps) < 2 || steps[len(steps)-1].At > 2*time.Hour {
 		t.Errorf("a leak that was diagnosed is not found again: %v", steps)
 	}
-	// Twenty processes wait ten minutes for a turn, and yet CONFIRMING has its breakdowns.
+	// Twenty processes wait ten minutes for a turn, but CONFIRMING has its
+	// breakdowns.
 	steps, _ = play(Conditions{Processes: 20})
 	if leaks(steps) != 1 {
-		t.Errorf("extra breakdowns did not come: %v", steps)
+		t.Errorf("extra breakdowns did not arrive: %v", steps)
 	}
 	steps, v = play(Conditions{NoBreakdowns: true})
-	if leaks(steps) != 0 || !strings.Contains(errorText(v.Warnings), "none came") {
-		t.Errorf("breakdowns came: %v %v", steps, v.Warnings)
+	if leaks(steps) != 0 || !strings.Contains(errorText(v.Warnings), "no breakdowns arrived") {
+		t.Errorf("breakdowns arrived: %v %v", steps, v.Warnings)
 	}
 }
 
@@ -133,7 +136,7 @@ func errorText(list []error) string {
 	return b.String()
 }
 
-// TestWatch: who asks in between sees the same run.
+// TestWatch checks that a caller in between sees the same run.
 func TestWatch(t *testing.T) {
 	for _, s := range Leaks(0, 2)[:10] {
 		p := s.Make(chance(5))

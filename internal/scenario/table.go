@@ -2,7 +2,7 @@ package scenario
 
 import "fmt"
 
-// noise names the noise of a process: "iid s5", "AR 0.7 s20".
+// noise returns the name of the noise of a process: "iid s5", "AR 0.7 s20".
 func noise(sigma, rho float64) string {
 	if rho == 0 {
 		return fmt.Sprintf("iid s%g", sigma)
@@ -10,7 +10,7 @@ func noise(sigma, rho float64) string {
 	return fmt.Sprintf("AR %g s%g", rho, sigma)
 }
 
-// Noise is the scenarios of noise alone, runs of so many hours.
+// Noise returns the scenarios of noise alone, runs of so many hours.
 func Noise(hours float64) []Scenario {
 	var out []Scenario
 	for _, rho := range []float64{0, 0.7, 0.9, 0.97} {
@@ -21,7 +21,7 @@ func Noise(hours float64) []Scenario {
 	return out
 }
 
-// Null is the scenarios without a leak, those of [Noise] first.
+// Null returns the scenarios without a leak, those of [Noise] first.
 func Null(hours float64) []Scenario {
 	out := Noise(hours)
 	add := func(s Scenario) {
@@ -49,17 +49,23 @@ func Null(hours float64) []Scenario {
 	add(Scenario{Name: "cache 100 in 60 min", Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 60})
 	add(Scenario{Name: "cache 100 in 180 min", Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180})
 	add(Scenario{Name: "realistic", Sigma: 10, Rho: 0.7, Warm: 120, WarmTau: 6, Saw: 40, SawPeriod: 4})
-	add(Scenario{Name: "realistic 2", Sigma: 15, Rho: 0.9, Warm: 120, WarmTau: 12, Saw: 60, SawPeriod: 15, Steps: []Step{{-1, 40}}})
+	add(Scenario{
+		Name: "realistic 2", Sigma: 15, Rho: 0.9, Warm: 120, WarmTau: 12, Saw: 60, SawPeriod: 15,
+		Steps: []Step{{-1, 40}},
+	})
 	return out
 }
 
-// Leaks is the scenarios of detection: each noise with each rate.
+// Leaks returns the scenarios of detection: each noise with each rate.
 func Leaks(start, hours float64) []Scenario {
 	var out []Scenario
 	for _, sigma := range []float64{5, 20, 50} {
 		for _, rho := range []float64{0, 0.7, 0.9} {
 			for _, rate := range []float64{600, 300, 100, 50, 20} {
-				s := Scenario{Name: fmt.Sprintf("%s: %g MB/h", noise(sigma, rho), rate), Hours: hours, Sigma: sigma, Rho: rho, Leak: rate, LeakStart: start}
+				s := Scenario{
+					Name: fmt.Sprintf("%s: %g MB/h", noise(sigma, rho), rate), Hours: hours, Sigma: sigma, Rho: rho,
+					Leak: rate, LeakStart: start,
+				}
 				if start > 0 {
 					s.Name += fmt.Sprintf(" from %g min", start)
 				}
@@ -70,9 +76,9 @@ func Leaks(start, hours float64) []Scenario {
 	return out
 }
 
-// Shapes is leaks that are not a straight line in plain noise, and what they look like
-// without the leak: lumps, loads, collections, warm-ups, restarts, gaps, memory that
-// the kernel takes back.
+// Shapes returns leaks that are not a straight line in plain noise, and the
+// same without the leak: lumps, loads, collections, warm-ups, restarts, gaps,
+// memory that the kernel reclaims.
 func Shapes(hours float64) []Scenario {
 	var out []Scenario
 	add := func(name string, s Scenario) {
@@ -80,9 +86,11 @@ func Shapes(hours float64) []Scenario {
 		out = append(out, s)
 	}
 	for _, rate := range []float64{300, 100, 50, 20} {
-		add(fmt.Sprintf("%g MB/h in lumps of 4, AR 0.7 s10", rate), Scenario{Sigma: 10, Rho: 0.7, Leak: rate, LeakLump: 4})
+		add(fmt.Sprintf("%g MB/h in lumps of 4, AR 0.7 s10", rate),
+			Scenario{Sigma: 10, Rho: 0.7, Leak: rate, LeakLump: 4})
 		add(fmt.Sprintf("%g MB/h + sine 60 per 20 min", rate), Scenario{Sigma: 5, Leak: rate, Wave: 60, WavePeriod: 20})
-		add(fmt.Sprintf("%g MB/h + GC saw 60 per 15 min, AR 0.7 s10", rate), Scenario{Sigma: 10, Rho: 0.7, Leak: rate, Saw: 60, SawPeriod: 15})
+		add(fmt.Sprintf("%g MB/h + GC saw 60 per 15 min, AR 0.7 s10", rate),
+			Scenario{Sigma: 10, Rho: 0.7, Leak: rate, Saw: 60, SawPeriod: 15})
 	}
 	for _, sigma := range []float64{5, 20} {
 		for _, rate := range []float64{600, 300, 100, 50, 20} {
@@ -91,7 +99,8 @@ func Shapes(hours float64) []Scenario {
 		}
 	}
 	for _, rate := range []float64{100, 50} {
-		add(fmt.Sprintf("%g MB/h + warm-up 200 tau 30", rate), Scenario{Sigma: 5, Rho: 0.7, Leak: rate, Warm: 200, WarmTau: 30})
+		add(fmt.Sprintf("%g MB/h + warm-up 200 tau 30", rate),
+			Scenario{Sigma: 5, Rho: 0.7, Leak: rate, Warm: 200, WarmTau: 30})
 	}
 	add("launch 300 tau 2", Scenario{Sigma: 5, Rho: 0.7, Warm: 300, WarmTau: 2})
 	add("launch 400 tau 3", Scenario{Sigma: 5, Rho: 0.7, Warm: 400, WarmTau: 3})
@@ -106,19 +115,21 @@ func Shapes(hours float64) []Scenario {
 		if rate > 0 {
 			leak = fmt.Sprintf("%g MB/h", rate)
 		}
-		add(leak+", restart each 90 min, warm-up 120 tau 6", Scenario{Sigma: 5, Rho: 0.7, Leak: rate, Warm: 120, WarmTau: 6, Restarts: born})
+		add(leak+", restart each 90 min, warm-up 120 tau 6",
+			Scenario{Sigma: 5, Rho: 0.7, Leak: rate, Warm: 120, WarmTau: 6, Restarts: born})
 		add(leak+", gap of 10 min, AR 0.7 s20", Scenario{Sigma: 20, Rho: 0.7, Leak: rate, Gaps: []Gap{{100, 110}}})
 		add(leak+", gap of 60 min, AR 0.7 s20", Scenario{Sigma: 20, Rho: 0.7, Leak: rate, Gaps: []Gap{{100, 160}}})
 	}
 	add("100 MB/h that ends after 2 h", Scenario{Sigma: 5, Rho: 0.7, Leak: 100, LeakEnd: 120})
 	add("no leak, Code falls 80 MB/h", Scenario{Sigma: 5, Rho: 0.7, Trimmed: 80})
 	for _, rate := range []float64{100, 50} {
-		add(fmt.Sprintf("%g MB/h while Code falls 80 MB/h", rate), Scenario{Sigma: 5, Rho: 0.7, Leak: rate, Trimmed: 80})
+		add(fmt.Sprintf("%g MB/h while Code falls 80 MB/h", rate),
+			Scenario{Sigma: 5, Rho: 0.7, Leak: rate, Trimmed: 80})
 	}
 	return out
 }
 
-// Kinds is leaks of one dimension each, and the noise without one.
+// Kinds returns leaks of one dimension each, and the noise without one.
 func Kinds(hours float64) []Scenario {
 	dims := []struct {
 		name string
