@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// together writes what all processes of an app show together: in one line, unless only they show a leak.
+// together writes the result for all processes of an app: in one line, unless
+// only their sum leaks.
 func (out *page) together(a record.AppVerdict, policy string, several bool) {
 	who := Together(a)
 	if several {
@@ -26,7 +27,8 @@ func (out *page) together(a record.AppVerdict, policy string, several bool) {
 	}
 	out.line("%s: %s; no process leaks by itself", who, Headline(a.Verdict(), policy))
 	out.line("  why      %s", a.Reason)
-	out.line("  series   %s of %s over %s", text.Count(a.Samples, "sum", "sums"), text.Count(len(a.Processes), "process", "processes"), text.Span(a.Duration))
+	out.line("  series   %s of %s over %s", text.Count(a.Samples, "sum", "sums"),
+		text.Count(len(a.Processes), "process", "processes"), text.Span(a.Duration))
 	out.line("  rate     %s", strings.TrimPrefix(rateText(a), ", "))
 	out.appGrowth(a)
 	for _, text := range a.Warnings {
@@ -67,7 +69,8 @@ func rateText(a record.AppVerdict) string {
 	return fmt.Sprintf(", %+.1f MB/h (95 %%: %+.1f to %+.1f)", *a.Rate, a.RateInterval[0], a.RateInterval[1])
 }
 
-// growthHolders: "com.shop 52 % (+200.1 MB), com.shop:remote 48 % (+180.0 MB)".
+// growthHolders returns, for example, "com.shop 52 % (+200.1 MB),
+// com.shop:remote 48 % (+180.0 MB)".
 func growthHolders(a record.AppVerdict) string {
 	var parts []string
 	for _, p := range firstOf(a.ByProcess) {
@@ -78,7 +81,7 @@ func growthHolders(a record.AppVerdict) string {
 	return strings.Join(parts, ", ")
 }
 
-// leaksOfApps are the apps that leak in a window of which no process does.
+// leaksOfApps returns the apps that leak in a window in which no process does.
 func leaksOfApps(w record.JudgedWindow) []string {
 	var out []string
 	for _, a := range w.Apps {
@@ -87,7 +90,9 @@ func leaksOfApps(w record.JudgedWindow) []string {
 			return p.Gate == detector.Leak && app == a.App && p.User == a.User
 		})
 		if a.Gate == detector.Leak && !own {
-			out = append(out, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), Together(record.AppVerdict{App: a.App, User: a.User}), KindWords(a.Kind), a.Reason))
+			out = append(out,
+				fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow),
+					Together(record.AppVerdict{App: a.App, User: a.User}), KindWords(a.Kind), a.Reason))
 		}
 	}
 	return out

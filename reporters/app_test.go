@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shopping are two processes that pass, and what they show together.
+// shopping are two processes that pass, and their sum.
 func shopping(gate detector.Gate, leaking ...string) record.Run {
 	p := func(name string) record.Process {
 		return record.Process{Process: name, Gate: detector.Pass, Reason: "no growth"}
@@ -17,31 +17,46 @@ func shopping(gate detector.Gate, leaking ...string) record.Run {
 	return record.Run{
 		Patterns: []string{"com.shop", "com.shop:*"}, Processes: []record.Process{p("com.shop"), p("com.shop:remote")},
 		Apps: []record.AppVerdict{{
-			App: "com.shop", Processes: []string{"com.shop", "com.shop:remote"}, Leaking: leaking, Samples: 960, Duration: 28800, Gate: gate, Kind: detector.Java,
+			App: "com.shop", Processes: []string{"com.shop", "com.shop:remote"}, Leaking: leaking, Samples: 960,
+			Duration: 28800, Gate: gate, Kind: detector.Java,
 			Reason: "grew 400 MB", Rate: new(50.0), RateInterval: []float64{45, 55}, Growth: 400,
-			ByProcess: []record.ProcessGrowth{{Process: "com.shop", Growth: 210, Share: 0.525}, {Process: "com.shop:remote", Growth: 190, Share: 0.475}},
-			Shares:    []record.Share{{Dimension: "Java Heap", Growth: 390, Share: 1, Rate: 48}},
+			ByProcess: []record.ProcessGrowth{
+				{Process: "com.shop", Growth: 210, Share: 0.525},
+				{Process: "com.shop:remote", Growth: 190, Share: 0.475},
+			},
+			Shares: []record.Share{{Dimension: "Java Heap", Growth: 390, Share: 1, Rate: 48}},
 		}},
 	}
 }
 
-// A leak that only the sum shows is told in full, any other sum in one line.
+// A leak that only the sum shows is reported in full, any other sum in one
+// line.
 func TestTextOfApps(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  record.Run
 		want string
 	}{
-		"by the sum alone": {shopping(detector.Leak), `all processes of com.shop together: LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL; no process leaks by itself
+		"by the sum alone": {
+			shopping(detector.Leak), `all processes of com.shop together: LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL; no process leaks by itself
   why      grew 400 MB
   series   960 sums of 2 processes over 8h0m
   rate     +50.0 MB/h (95 %: +45.0 to +55.0)
   held by  com.shop 52 % (+210.0 MB), com.shop:remote 48 % (+190.0 MB)
   growth   Java Heap 100 % (+390.0 MB, +48.0 MB/h)
 `},
-		"by a process":  {shopping(detector.Leak, "com.shop"), "all processes of com.shop together: leak; com.shop leaks by itself\n"},
-		"by two":        {shopping(detector.Leak, "com.shop", "com.shop:remote"), "all processes of com.shop together: leak; 2 processes leak by themselves\n"},
-		"no leak":       {shopping(detector.Pass), "all processes of com.shop together: pass, +50.0 MB/h (95 %: +45.0 to +55.0)\n"},
-		"hostile names": {record.Run{Apps: []record.AppVerdict{{App: "\x1b[2J\n", Gate: detector.Pass}}}, "together: pass\n"},
+		"by a process": {
+			shopping(detector.Leak, "com.shop"), "all processes of com.shop together: leak; com.shop leaks by itself\n",
+		},
+		"by two": {
+			shopping(detector.Leak, "com.shop", "com.shop:remote"),
+			"all processes of com.shop together: leak; 2 processes leak by themselves\n",
+		},
+		"no leak": {
+			shopping(detector.Pass), "all processes of com.shop together: pass, +50.0 MB/h (95 %: +45.0 to +55.0)\n",
+		},
+		"hostile names": {
+			record.Run{Apps: []record.AppVerdict{{App: "\x1b[2J\n", Gate: detector.Pass}}}, "together: pass\n",
+		},
 	} {
 		var out strings.Builder
 		if err := WriteRun(&out, c.run); err != nil {
@@ -72,11 +87,11 @@ func TestTextOfAppsInWindows(t *testing.T) {
 	}
 	run.Windows[0].Processes[0].Gate = detector.Leak
 	if got := text(); strings.Contains(got, "together") {
-		t.Errorf("told twice:\n%s", got)
+		t.Errorf("reported twice:\n%s", got)
 	}
 }
 
-// junit.xml has a case for each app, which fails where only the sum leaks.
+// junit.xml has a case for each app, which fails if only the sum leaks.
 func TestJUnitOfApps(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  record.Run
@@ -103,13 +118,15 @@ func TestJUnitOfApps(t *testing.T) {
 		if len(cases) != 3 || got.Name != "all processes of com.shop together do not leak" || word != c.want {
 			t.Errorf("%s: %d cases, %s %q", name, len(cases), got.Name, word)
 		}
-		if word == "failure" && (got.Failure.Type != "leak" || !strings.Contains(got.Failure.Text, "held by com.shop 52 %")) {
+		if word == "failure" &&
+			(got.Failure.Type != "leak" || !strings.Contains(got.Failure.Text, "held by com.shop 52 %")) {
 			t.Errorf("%s: %+v", name, got.Failure)
 		}
 	}
 }
 
-// The table of a replay has a row for each app, and the evidence of one whose sum alone leaks.
+// The table of a replay has a row for each app, and the evidence of one that
+// only leaks as a sum.
 func TestReplayOfApps(t *testing.T) {
 	run := shopping(detector.Leak)
 	r := record.Replay{Policy: "robust", Apps: []record.ReplayApp{{AppVerdict: run.Apps[0]}}}
@@ -120,7 +137,10 @@ func TestReplayOfApps(t *testing.T) {
 	if err := WriteReplay(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\ncom.shop (all processes)         leak", "\ncom.shop (all processes): LEAK (java leak)", "  held by  com.shop 52 %"} {
+	for _, want := range []string{
+		"\ncom.shop (all processes)         leak", "\ncom.shop (all processes): LEAK (java leak)",
+		"  held by  com.shop 52 %",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

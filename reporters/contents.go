@@ -14,7 +14,7 @@ import (
 // shownFrames bounds the lines of a stack.
 const shownFrames = 8
 
-// app prints whose dump it is.
+// app prints which app the dump is from.
 func (out *page) app(m *android.Metadata) {
 	if m == nil {
 		return
@@ -52,10 +52,11 @@ func (out *page) bitmaps(m *android.Bitmaps) {
 		out.line("  %s are larger than the screen: %s", text.Grouped(*m.Larger), text.Size(m.LargerBytes))
 	}
 	if m.DuplicatesBy == android.ByNothing {
-		out.line("  the dump does not tell which are the same; on Android 15 and later `am dumpheap -b png` does")
+		out.line("  the dump does not contain which are the same; on Android 15 and later `am dumpheap -b png` does")
 	}
 	for _, d := range firstOf(m.Duplicates) {
-		out.line("%14s wasted  %d x %d, %d copies of %s bytes", text.Grouped(d.WastedBytes), d.Width, d.Height, d.Copies, text.Grouped(d.BytesEach))
+		out.line("%14s wasted  %d x %d, %d copies of %s bytes", text.Grouped(d.WastedBytes), d.Width, d.Height,
+			d.Copies, text.Grouped(d.BytesEach))
 	}
 	for _, l := range firstOf(m.List) {
 		owner := ""
@@ -78,7 +79,8 @@ func (out *page) strings(s *android.Strings) {
 		out.line("STRINGS: %s, not compared; --strings does", text.Grouped(s.Count))
 		return
 	}
-	out.line("STRINGS: %s, %s different; %s wasted on repeated ones", text.Grouped(s.Count), text.Grouped(s.Distinct), text.Size(s.WastedBytes))
+	out.line("STRINGS: %s, %s different; %s wasted on repeated ones", text.Grouped(s.Count), text.Grouped(s.Distinct),
+		text.Size(s.WastedBytes))
 	for _, r := range firstOf(s.Wasteful) {
 		out.line("%14s wasted  %s times %q", text.Grouped(r.WastedBytes), text.Grouped(r.Count), r.Value)
 	}
@@ -98,7 +100,8 @@ func (out *page) components(c *android.Components) {
 		out.blank()
 		out.line("%s: %s", g.name, stateCounts(g.group.States))
 		for _, l := range firstOf(g.group.List) {
-			out.line("%14s bytes   %s %s, %s, %s", text.Grouped(l.RetainedBytes), shownName(l.Class), analysis.Hex(l.Object), l.State, l.Reachability)
+			out.line("%14s bytes   %s %s, %s, %s", text.Grouped(l.RetainedBytes), shownName(l.Class),
+				analysis.Hex(l.Object), l.State, l.Reachability)
 		}
 	}
 	if c.Databases.Open > 0 {
@@ -122,13 +125,14 @@ func stateCounts(counts map[string]int64) string {
 	return strings.Join(list, ", ")
 }
 
-// finalizers prints what waits for its finalizer, where it is much.
+// finalizers prints the finalizer queue if it is long.
 func (out *page) finalizers(f *android.Finalizers) {
 	if f == nil || f.Pending < manyWaiting {
 		return
 	}
 	out.blank()
-	out.line("FINALIZER QUEUE: %s wait for their finalizer and hold %s", text.Count(int(f.Pending), "object", "objects"), text.Size(f.PendingBytes))
+	out.line("FINALIZER QUEUE: %s wait for their finalizer and hold %s",
+		text.Count(int(f.Pending), "object", "objects"), text.Size(f.PendingBytes))
 	for _, c := range firstOf(f.Classes) {
 		if c.Pending > 0 {
 			out.line("  %s", objects(int(c.Pending), c.Class))
@@ -136,7 +140,8 @@ func (out *page) finalizers(f *android.Finalizers) {
 	}
 }
 
-// manyWaiting is how many objects wait for their finalizer where it does not come along.
+// manyWaiting is how many objects wait for their finalizer if it does not keep
+// up.
 const manyWaiting = 100
 
 func (out *page) threads(threads []android.Thread) {
@@ -153,7 +158,8 @@ func (out *page) threads(threads []android.Thread) {
 		if t.Locals.Count > 0 {
 			locals = ", objects held by its frames: " + text.Grouped(t.Locals.Count)
 		}
-		out.line("%14s bytes   %s %s%s", text.Grouped(t.RetainedBytes), shownName(t.Name), analysis.Hex(t.Object), locals)
+		out.line("%14s bytes   %s %s%s", text.Grouped(t.RetainedBytes), shownName(t.Name), analysis.Hex(t.Object),
+			locals)
 		for _, f := range t.Frames[:min(len(t.Frames), out.first(shownFrames))] {
 			out.line("%22s  at %s", "", shownName(f))
 		}

@@ -9,16 +9,16 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteDiagnosis writes what was collected of one process, and what it shows.
+// WriteDiagnosis writes what was collected of one process, and its findings.
 func WriteDiagnosis(w io.Writer, d record.Diagnosis) error {
 	var out page
 	out.diagnosis(d, false)
 	return out.writeTo(w)
 }
 
-// diagnosis tells what was collected and what it shows. A snapshot, which is there to be
-// compared with, is one line. The last line is that of the summary: of a leak trace its
-// end.
+// diagnosis writes what was collected and its findings. A snapshot, which is
+// only there for comparison, is one line. The last line is that of the summary,
+// for a leak trace its end.
 func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	who := name(d.Process)
 	if d.User != 0 {
@@ -39,7 +39,7 @@ func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	}
 }
 
-// diagnosisWhen says what a diagnosis was for, and when.
+// diagnosisWhen returns the reason for a diagnosis, and its time.
 func diagnosisWhen(d record.Diagnosis) string {
 	at := text.Span(d.T)
 	switch d.Trigger {
@@ -82,7 +82,7 @@ func diagnosisWhat(d record.Diagnosis) string {
 	case record.DiagnosisInterrupted:
 		what += ", INTERRUPTED"
 	case record.DiagnosisDegraded:
-		what += ", not all in the best way"
+		what += ", some by a fallback"
 	}
 	if len(d.Steps) == 0 {
 		return fmt.Sprintf("%s, in %s", what, d.Folder)

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-var update = flag.Bool("update", false, "write the golden files again")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares a text with a file of testdata.
 func golden(t *testing.T, file, got string) {
@@ -34,8 +34,11 @@ func golden(t *testing.T, file, got string) {
 
 func diagnosisOf(trigger, outcome string) record.Diagnosis {
 	d := record.Diagnosis{
-		Device: "S1", Process: "com.shop", PID: 4321, T: 3725, Trigger: trigger, Outcome: outcome, Kind: detector.Java, Recipe: "java", Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
-		Steps: []record.Collected{{Step: "meminfo", Outcome: "complete", File: "meminfo.txt"}, {Step: "heap", Outcome: "failed"}},
+		Device: "S1", Process: "com.shop", PID: 4321, T: 3725, Trigger: trigger, Outcome: outcome, Kind: detector.Java,
+		Recipe: "java", Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
+		Steps: []record.Collected{
+			{Step: "meminfo", Outcome: "complete", File: "meminfo.txt"}, {Step: "heap", Outcome: "failed"},
+		},
 	}
 	switch trigger {
 	case "mark":
@@ -62,13 +65,16 @@ func lines[T any](write func(io.Writer, T) error, of T) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// Each trigger with each outcome; -update writes the file again.
+// Each trigger with each outcome; -update rewrites the file.
 func TestWriteDiagnosis(t *testing.T) {
 	var b strings.Builder
 	for _, trigger := range []string{"leak", "suspicious", "first", "mark", "marks", "end", "last", "final", "demand"} {
-		for _, outcome := range []string{record.DiagnosisComplete, record.DiagnosisDegraded, record.DiagnosisInterrupted} {
+		for _, outcome := range []string{
+			record.DiagnosisComplete, record.DiagnosisDegraded, record.DiagnosisInterrupted,
+		} {
 			d := diagnosisOf(trigger, outcome)
-			d.Summary, d.Warnings = []string{"heap dump: 2 x CartActivity", "╰→ com.shop.CartActivity"}, []string{"logcat is cut"}
+			d.Summary, d.Warnings = []string{"heap dump: 2 x CartActivity", "╰→ com.shop.CartActivity"},
+				[]string{"logcat is truncated"}
 			fmt.Fprintf(&b, "# %s, %s\n%s\n", trigger, outcome, strings.Join(lines(WriteDiagnosis, d), "\n"))
 		}
 	}
@@ -84,10 +90,13 @@ func TestWriteDiagnosis(t *testing.T) {
 	golden(t, "diagnosis.golden", b.String())
 }
 
-// Whatever a record says, each of its lines is one.
+// Whatever a record contains, each of its lines is one line.
 func TestWriteDiagnosisHostile(t *testing.T) {
 	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
-	d := record.Diagnosis{Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: 99, Recipe: bad, Folder: bad, Outcome: bad, Summary: []string{bad}, Warnings: []string{bad}}
+	d := record.Diagnosis{
+		Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: 99, Recipe: bad, Folder: bad, Outcome: bad,
+		Summary: []string{bad}, Warnings: []string{bad},
+	}
 	got := lines(WriteDiagnosis, d)
 	if len(got) != 3 {
 		t.Errorf("%d lines", len(got))
@@ -102,32 +111,45 @@ func TestWriteDiagnosisHostile(t *testing.T) {
 // leakOf is a leak with a trace of three objects.
 func leakOf() analysis.Leak {
 	return analysis.Leak{
-		Fingerprint: "0123456789abcdef", Key: "fedcba9876543210", Class: "com.shop.CartActivity", Instances: 2, GCRootText: "System class", RetainedBytes: 5 << 20,
+		Fingerprint: "0123456789abcdef", Key: "fedcba9876543210", Class: "com.shop.CartActivity", Instances: 2,
+		GCRootText: "System class", RetainedBytes: 5 << 20,
 		Trace: []analysis.TraceElement{
-			{Class: "com.shop.Registry", Type: "class", Reference: "all", Kind: "static_field", Owner: "com.shop.Registry", Leaking: "NO", Reason: "a class is never leaking"},
-			{Class: "java.util.ArrayList", Type: "instance", Reference: "[0]", Kind: "array_entry", Owner: "java.util.ArrayList", Leaking: "UNKNOWN", Suspect: true, RetainedBytes: new(int64(6 << 20))},
-			{Class: "com.shop.CartActivity", Type: "instance", Leaking: "YES", Reason: "it is destroyed", Labels: []string{"mDestroyed = true"}, RetainedBytes: new(int64(5 << 20))},
+			{
+				Class: "com.shop.Registry", Type: "class", Reference: "all", Kind: "static_field",
+				Owner: "com.shop.Registry", Leaking: "NO", Reason: "a class is never leaking",
+			},
+			{
+				Class: "java.util.ArrayList", Type: "instance", Reference: "[0]", Kind: "array_entry",
+				Owner: "java.util.ArrayList", Leaking: "UNKNOWN", Suspect: true, RetainedBytes: new(int64(6 << 20)),
+			},
+			{
+				Class: "com.shop.CartActivity", Type: "instance", Leaking: "YES", Reason: "it is destroyed",
+				Labels: []string{"mDestroyed = true"}, RetainedBytes: new(int64(5 << 20)),
+			},
 		},
 	}
 }
 
-// pileOf is a place where memory piles up.
-func pileOf() analysis.Leak {
+// accumulationOf is a place where memory accumulates.
+func accumulationOf() analysis.Leak {
 	l := leakOf()
 	l.Class, l.Instances = "java.util.ArrayList", 1
 	l.Trace = l.Trace[:2]
-	l.Trace[1] = analysis.TraceElement{Class: "java.util.ArrayList", Type: "instance", Leaking: "UNKNOWN", RetainedBytes: new(int64(6 << 20))}
+	l.Trace[1] = analysis.TraceElement{
+		Class: "java.util.ArrayList", Type: "instance", Leaking: "UNKNOWN", RetainedBytes: new(int64(6 << 20)),
+	}
 	l.Trace[0].Suspect = true
 	l.Accumulates = &analysis.Accumulation{Class: "com.shop.Page", Count: 1400, Bytes: 6 << 20, Share: 0.25}
 	return l
 }
 
-// A leak and a place where memory piles up in lines, and in a few words.
+// A leak and a place where memory accumulates in lines, and in a few words.
 func TestWriteLeak(t *testing.T) {
-	own, pile := leakOf(), pileOf()
+	own, pile := leakOf(), accumulationOf()
 	library := leakOf()
-	library.Library, library.Pattern, library.Description, library.Source = true, "instance field x", "A known leak.\nOf the platform.", "https://example.org"
-	rooted := pileOf()
+	library.Library, library.Pattern, library.Description, library.Source = true, "instance field x",
+		"A known leak.\nOf the platform.", "https://example.org"
+	rooted := accumulationOf()
 	rooted.Accumulates.Root, rooted.Accumulates.Holds, rooted.Accumulates.Held = "jni global", "com.shop.Picture", 1390
 	rooted.Accumulates.Class, rooted.Accumulates.Cache = "java.lang.Object", "android.util.LruCache"
 	var b strings.Builder
@@ -140,15 +162,16 @@ func TestWriteLeak(t *testing.T) {
 	golden(t, "leaks.golden", b.String())
 }
 
-// What leaks by a leak is in its bytes: the text of one does not list it, and the leak
-// stays as it is.
+// Leaks that a leak explains are in its bytes. The text of one does not list
+// them, and the leak is unchanged.
 func TestWriteLeakAlone(t *testing.T) {
 	l := leakOf()
 	l.Consequences = []analysis.Related{{Class: "com.shop.Other"}}
 	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Consequences) != 1 {
 		t.Error(text)
 	}
-	// A trace that goes on from its last object, as only a wrong report has it.
+	// A trace that continues after its last object, as only a wrong report has
+	// it.
 	l.Trace[2].Suspect, l.Trace[2].Owner, l.Trace[1].Suspect = true, "com.shop.CartActivity", false
 	if name := LeakName(&l); !strings.Contains(name, "held by CartActivity") {
 		t.Error(name)
@@ -161,13 +184,15 @@ func FuzzWriteLeak(f *testing.F) {
 	f.Fuzz(func(t *testing.T, class, reference, reason string, pile bool, n int64) {
 		l := leakOf()
 		if pile {
-			l = pileOf()
-			l.Accumulates.Class, l.Accumulates.Holds, l.Accumulates.Held, l.Accumulates.Count, l.Accumulates.Cache, l.Accumulates.Root = class, reference, n, n, class, reason
+			l = accumulationOf()
+			l.Accumulates.Class, l.Accumulates.Holds, l.Accumulates.Held, l.Accumulates.Count, l.Accumulates.Cache,
+				l.Accumulates.Root = class, reference, n, n, class, reason
 		}
 		l.Class, l.Key, l.Fingerprint, l.GCRootText, l.RetainedBytes = class, class, reference, reason, n
 		for i := range l.Trace {
 			e := &l.Trace[i]
-			e.Class, e.Owner, e.Reference, e.Reason, e.Leaking, e.Labels, e.Suspect = class, class, reference, reason, reason, []string{reason}, n%2 == int64(i%2)
+			e.Class, e.Owner, e.Reference, e.Reason, e.Leaking, e.Labels, e.Suspect = class, class, reference, reason,
+				reason, []string{reason}, n%2 == int64(i%2)
 		}
 		got := append(lines(WriteLeak, &l), LeakName(&l))
 		for _, line := range got {
@@ -181,25 +206,31 @@ func FuzzWriteLeak(f *testing.F) {
 	})
 }
 
-// A run ends with what its last diagnosis ends with: the leak trace.
+// A run ends with the end of its last diagnosis: the leak trace.
 func TestTextEndsWithTheTrace(t *testing.T) {
 	l := leakOf()
 	d := diagnosisOf("leak", record.DiagnosisComplete)
-	d.Summary, d.Warnings = append([]string{"heap dump: " + LeakName(&l)}, lines(WriteLeak, &l)[1:]...), []string{"a warning"}
+	d.Summary, d.Warnings = append([]string{"heap dump: " + LeakName(&l)}, lines(WriteLeak, &l)[1:]...),
+		[]string{"a warning"}
 	snapshot := diagnosisOf("suspicious", record.DiagnosisComplete)
 	snapshot.Summary = []string{"meminfo: TOTAL PSS 5 MB"}
 	var b strings.Builder
-	run := record.Run{Devices: []record.Device{{Device: "S1"}}, Processes: []record.Process{{Process: "com.shop"}}, Warnings: []string{"of the run"}, Overhead: &record.Overhead{}, Diagnoses: []record.Diagnosis{snapshot, d}}
+	run := record.Run{
+		Devices: []record.Device{{Device: "S1"}}, Processes: []record.Process{{Process: "com.shop"}},
+		Warnings: []string{"of the run"}, Overhead: &record.Overhead{}, Diagnoses: []record.Diagnosis{snapshot, d},
+	}
 	if err := WriteRun(&b, run); err != nil {
 		t.Fatal(err)
 	}
 	trace := lines(WriteLeak, &l)
-	if !strings.HasSuffix(b.String(), "  "+strings.Join(trace[1:], "\n  ")+"\n") || strings.Contains(b.String(), "TOTAL PSS") || !strings.Contains(b.String(), "Retaining 5.0 MB\n") {
+	if !strings.HasSuffix(b.String(), "  "+strings.Join(trace[1:], "\n  ")+"\n") ||
+		strings.Contains(b.String(), "TOTAL PSS") || !strings.Contains(b.String(), "Retaining 5.0 MB\n") {
 		t.Error(b.String())
 	}
 	run.Devices = append(run.Devices, record.Device{Device: "S2"})
 	b.Reset()
-	if err := WriteRun(&b, run); err != nil || !strings.Contains(b.String(), "com.shop on S1, leak at 1h2m: java leak, ") {
+	if err := WriteRun(&b, run); err != nil ||
+		!strings.Contains(b.String(), "com.shop on S1, leak at 1h2m: java leak, ") {
 		t.Error(err, b.String())
 	}
 }

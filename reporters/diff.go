@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WriteDiff writes what changed from one dump to another, of leaks and of suspects top
-// at most.
+// WriteDiff writes what changed from one dump to another, at most top of leaks
+// and of suspects.
 func WriteDiff(w io.Writer, d *analysis.Diff, top int) error {
 	var out page
 	for _, mismatch := range d.Mismatches {
@@ -26,7 +26,8 @@ func WriteDiff(w io.Writer, d *analysis.Diff, top int) error {
 	if d.ReachableNative != (analysis.Change{}) {
 		native = ", " + text.SignedSize(d.ReachableNative.Delta) + " of registered native memory"
 	}
-	out.line("change: %s reachable%s, %s objects", text.SignedSize(d.ReachableBytes.Delta), native, text.Signed(d.Objects.Delta))
+	out.line("change: %s reachable%s, %s objects", text.SignedSize(d.ReachableBytes.Delta), native,
+		text.Signed(d.Objects.Delta))
 	out.leakChanges("LEAKS", d.Leaks, top)
 	out.leakChanges("SUSPECTS", d.Suspects, top)
 	out.pathChanges("GROWTH", d.Growth)
@@ -41,7 +42,8 @@ func (out *page) side(name string, d *analysis.Dump) {
 	if d.ReachableNative > 0 {
 		native = " and " + text.Size(d.ReachableNative) + " native"
 	}
-	out.line("%s: %s, IDs of %d bytes, %s, %s objects, %s%s reachable", name, d.Format, d.IDSize, text.Size(d.Bytes), text.Grouped(d.Objects), text.Size(d.ReachableBytes), native)
+	out.line("%s: %s, IDs of %d bytes, %s, %s objects, %s%s reachable", name, d.Format, d.IDSize, text.Size(d.Bytes),
+		text.Grouped(d.Objects), text.Size(d.ReachableBytes), native)
 }
 
 func (out *page) leakChanges(title string, list []analysis.LeakChange, top int) {
@@ -55,15 +57,16 @@ func (out *page) leakChanges(title string, list []analysis.LeakChange, top int) 
 		if l.Library {
 			library = ", of the platform: " + shownName(l.Pattern)
 		}
-		out.line("%-8s %14s %14s %18s  %-8s %s%s", l.Status, text.Signed(l.RetainedBytes.Delta), text.Grouped(l.RetainedBytes.Head), fromTo(l.Instances), shortID(l.Key), shownName(l.Class), library)
+		out.line("%-8s %14s %14s %18s  %-8s %s%s", l.Status, text.Signed(l.RetainedBytes.Delta),
+			text.Grouped(l.RetainedBytes.Head), fromTo(l.Instances), shortID(l.Key), shownName(l.Class), library)
 		out.keyLines(&l)
 		out.leakClasses(&l)
 	}
 	out.more(len(list) - top)
 }
 
-// keyLines writes what the key of a leak is made of; of one that moved also what held it, in
-// the lines that differ.
+// keyLines writes the parts of the key of a leak, and for one that moved also
+// what held it, in the lines that differ.
 func (out *page) keyLines(l *analysis.LeakChange) {
 	if l.Library {
 		return
@@ -85,7 +88,7 @@ func heldBy(line string) string {
 	return "held by " + line
 }
 
-// leakClasses writes the classes of a leak where they are several.
+// leakClasses writes the classes of a leak if there are several.
 func (out *page) leakClasses(l *analysis.LeakChange) {
 	if len(l.Classes) < 2 {
 		return
@@ -98,7 +101,7 @@ func (out *page) leakClasses(l *analysis.LeakChange) {
 // below writes a line about the entry above it.
 func (out *page) below(words string) { out.line("%58s  %s", "", shownName(words)) }
 
-// pathChanges draws the ways as a tree.
+// pathChanges draws the paths as a tree.
 func (out *page) pathChanges(title string, paths []analysis.PathChange) {
 	paths = slices.Clone(paths)
 	slices.SortStableFunc(paths, byStep)
@@ -112,7 +115,7 @@ func (out *page) pathChanges(title string, paths []analysis.PathChange) {
 			out.blank()
 		}
 		if i == 0 {
-			out.line("%-9s %4s %14s %14s %18s  %s", title, "", "CHANGE", "RETAINED", "OBJECTS", "WAY DOWN")
+			out.line("%-9s %4s %14s %14s %18s  %s", title, "", "CHANGE", "RETAINED", "OBJECTS", "PATH")
 		}
 		for depth, s := range p.Steps[same:] {
 			out.step(&s, strings.Repeat(" ", same+depth))
@@ -120,15 +123,15 @@ func (out *page) pathChanges(title string, paths []analysis.PathChange) {
 		above = p.Steps
 		for _, s := range p.Below {
 			if i+1 < len(paths) && slices.Contains(paths[i+1].Steps, s) {
-				continue // it is the next way
+				continue // it is the next path
 			}
 			out.step(&s, strings.Repeat(" ", len(p.Steps))+"· ")
 		}
 	}
 }
 
-// byStep puts a way behind those that it branches from, and of two branches the one in
-// front that changed more.
+// byStep sorts a path after those that it branches from, and of two branches
+// first the one that changed more.
 func byStep(a, b analysis.PathChange) int {
 	for i, s := range a.Steps[:min(len(a.Steps), len(b.Steps))] {
 		x, y := s.RetainedBytes.Delta, b.Steps[i].RetainedBytes.Delta
@@ -143,7 +146,8 @@ func byStep(a, b analysis.PathChange) int {
 }
 
 func (out *page) step(s *analysis.PathStep, indent string) {
-	out.line("%14s %14s %14s %18s  %s%s", "", text.Signed(s.RetainedBytes.Delta), text.Grouped(s.RetainedBytes.Head), fromTo(s.Objects), indent, shownName(s.Class))
+	out.line("%14s %14s %14s %18s  %s%s", "", text.Signed(s.RetainedBytes.Delta), text.Grouped(s.RetainedBytes.Head),
+		fromTo(s.Objects), indent, shownName(s.Class))
 }
 
 func (out *page) classChanges(d *analysis.Diff) {
@@ -154,7 +158,9 @@ func (out *page) classChanges(d *analysis.Diff) {
 	}
 	out.line("%-8s %14s %14s %14s %18s  %s", "CLASSES", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
 	for _, c := range d.Classes {
-		out.line("%-8s %14s %14s %14s %18s  %s", c.Status, text.Signed(c.RetainedBytes.Delta), text.Signed(c.RetainedNative.Delta), text.Signed(c.ShallowBytes.Delta), fromTo(c.Instances), shownName(c.Class))
+		out.line("%-8s %14s %14s %14s %18s  %s", c.Status, text.Signed(c.RetainedBytes.Delta),
+			text.Signed(c.RetainedNative.Delta), text.Signed(c.ShallowBytes.Delta), fromTo(c.Instances),
+			shownName(c.Class))
 	}
 	out.more(d.ClassesChanged - len(d.Classes))
 }

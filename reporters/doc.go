@@ -1,5 +1,5 @@
-// Package reporters writes reports for people: of a run, a diagnosis, a replay, and of
-// heap dumps, what changed between them and what holds their objects. Every verdict was
-// computed elsewhere and is only printed here. Whatever a device or a dump contains, a
-// terminal only shows it.
+// Package reporters writes text reports: of a run, a diagnosis, a replay, and
+// of heap dumps, the difference between them and what holds their objects.
+// Verdicts are computed elsewhere and only printed here. Text from a device or
+// a dump is printed without control characters.
 package reporters

@@ -11,14 +11,14 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WriteReport writes the report of one heap dump: its leaks, and what retains most. The
-// traces are those of the first leaks, or of all.
+// WriteReport writes the report of one heap dump: its leaks, and what retains
+// most. Traces are printed for the first leaks, or with all for all of them.
 func WriteReport(w io.Writer, r *analysis.Report, all bool) error {
 	var out page
 	out.app(r.Dump.Android)
 	out.dump(&r.Dump)
 	out.notable(r)
-	// They change how all that follows is read.
+	// They change the meaning of all that follows.
 	out.warnings(r.Warnings)
 	out.leaks(r, all)
 	for _, l := range r.Loaders {
@@ -27,7 +27,8 @@ func WriteReport(w io.Writer, r *analysis.Report, all bool) error {
 			bound = "at least "
 		}
 		out.blank()
-		out.line("CLASS LOADERS: %s is loaded by %d loaders (%s), %s%s retained", className(l.Class), l.Loaders, className(l.LoaderClass), bound, text.Size(l.RetainedBytes))
+		out.line("CLASS LOADERS: %s is loaded by %d loaders (%s), %s%s retained", className(l.Class), l.Loaders,
+			className(l.LoaderClass), bound, text.Size(l.RetainedBytes))
 	}
 	out.components(r.Components)
 	if out.rows = manyRows; all {
@@ -63,8 +64,10 @@ func WriteHistogram(w io.Writer, r *analysis.Report) error {
 }
 
 func (out *page) dump(d *analysis.Dump) {
-	out.line("%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format, text.Size(d.Bytes),
-		text.Grouped(d.Objects), text.Grouped(d.Instances), text.Grouped(d.ObjectArrays), text.Grouped(d.PrimitiveArrays), text.Grouped(d.Classes))
+	out.line("%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format,
+		text.Size(d.Bytes),
+		text.Grouped(d.Objects), text.Grouped(d.Instances), text.Grouped(d.ObjectArrays),
+		text.Grouped(d.PrimitiveArrays), text.Grouped(d.Classes))
 	for _, h := range d.Heaps {
 		out.line("heap %s: %s objects, %s", shownName(h.Name), text.Grouped(h.Objects), text.Size(h.Bytes))
 	}
@@ -85,18 +88,19 @@ func (out *page) dump(d *analysis.Dump) {
 }
 
 const (
-	// manyAlike is more threads of one kind than pools of their own accord have: those of
-	// Binder are 16, those of coroutines as many as there are cores, and up to 64 that wait.
+	// manyAlike is more threads of one kind than normal pools have: those of
+	// Binder are 16, those of coroutines as many as there are cores, and up to
+	// 64 that wait.
 	manyAlike = 20
 	// shownGroups bounds the groups of threads in one line.
 	shownGroups = 3
-	// worthSlots and worthSlotsShare are the bytes, and the part of the heap as a divisor, from
-	// which on unused slots of collections are worth a line.
+	// worthSlots and worthSlotsShare are the bytes, and the part of the heap as
+	// a divisor, from which on unused slots of collections get a line.
 	worthSlots      = 256 << 10
 	worthSlotsShare = 50
 )
 
-// notable prints what tables further down, or nothing, would say otherwise.
+// notable prints what the tables below do not show clearly.
 func (out *page) notable(r *analysis.Report) {
 	if r.Exhaustion != nil {
 		var groups []string
@@ -110,20 +114,21 @@ func (out *page) notable(r *analysis.Report) {
 		}
 	}
 	if u := r.Unused; u != nil {
-		if bytes := u.EmptyBytes + u.SparseBytes; bytes >= worthSlots && bytes*worthSlotsShare >= r.Dump.ReachableBytes {
+		if bytes := u.EmptyBytes + u.SparseBytes; bytes >= worthSlots &&
+			bytes*worthSlotsShare >= r.Dump.ReachableBytes {
 			out.line("unused slots: %s in %s of %s lists and maps, %s empty and the others at most a quarter full",
 				text.Size(bytes), text.Grouped(u.Empty+u.Sparse), text.Grouped(u.Collections), text.Grouped(u.Empty))
 		}
 	}
 }
 
-// Where there are leaks, what else is in a dump matters less.
+// If there are leaks, the rest of a dump matters less.
 const (
 	fewRows  = 5
 	manyRows = 12
 )
 
-// first is how many of some rows are printed.
+// first returns how many of some rows are printed.
 func (out *page) first(n int) int {
 	if out.rows > 0 {
 		return min(n, out.rows)
@@ -131,7 +136,8 @@ func (out *page) first(n int) int {
 	return n
 }
 
-// ownHeap is the name of the heap that the app filled, "" where there is one heap for all.
+// ownHeap returns the name of the heap that the app filled, "" if there is one
+// heap for all.
 func ownHeap(d *analysis.Dump) string {
 	if len(d.Heaps) > 1 && slices.ContainsFunc(d.Heaps, func(h analysis.Heap) bool { return h.Name == "app" }) {
 		return "app"
@@ -159,7 +165,8 @@ func (out *page) classes(d *analysis.Dump, classes []analysis.Class) {
 		if c.RetainedIsBound {
 			bound = "≥ "
 		}
-		out.line("%s%14s %12s %14s %12s  %s", ownBytes(c), bound+text.Grouped(c.RetainedBytes), text.Grouped(c.RetainedNative), text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shownName(c.Class))
+		out.line("%s%14s %12s %14s %12s  %s", ownBytes(c), bound+text.Grouped(c.RetainedBytes),
+			text.Grouped(c.RetainedNative), text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shownName(c.Class))
 	}
 }
 
@@ -181,17 +188,17 @@ func (out *page) dominators(r *analysis.Report) {
 	}
 }
 
-// branch is where in the tree a dominator stands: below a top that retains so many
-// bytes, of so many that are reachable.
+// branch is the position of a dominator in the tree: below a top that retains
+// so many bytes, of so many that are reachable.
 type branch struct {
 	whole, top int64
 	depth      int
-	// left is how many lines there may still be, all branches together.
+	// left is how many lines may still be printed, for all branches together.
 	left *int
 }
 
-// wide is the share of its top, as a divisor, that an object with nothing large below
-// it must retain in many small ones for them to be told.
+// wide is the share of its top, as a divisor, that an object with nothing large
+// below it must retain in many small ones for these to be printed.
 const wide = 20
 
 func (out *page) dominator(d *analysis.Dominator, at branch) {
@@ -199,14 +206,16 @@ func (out *page) dominator(d *analysis.Dominator, at branch) {
 		return
 	}
 	indent := strings.Repeat("  ", at.depth)
-	out.line("%14s %5.1f%% %14s  %s%s %s", text.Grouped(d.RetainedBytes), percent(d.RetainedBytes, at.whole), text.Grouped(d.ShallowBytes), indent, shownName(d.Class), d.Object)
+	out.line("%14s %5.1f%% %14s  %s%s %s", text.Grouped(d.RetainedBytes), percent(d.RetainedBytes, at.whole),
+		text.Grouped(d.ShallowBytes), indent, shownName(d.Class), d.Object)
 	below := at
 	below.depth++
 	for i := range d.Children {
 		out.dominator(&d.Children[i], below)
 	}
 	if d.Omitted > 0 && (len(d.Children) > 0 || d.OmittedBytes > at.top/wide) {
-		out.line("%14s %5.1f%% %14s  %s  %s more", text.Grouped(d.OmittedBytes), percent(d.OmittedBytes, at.whole), "", indent, text.Grouped(d.Omitted))
+		out.line("%14s %5.1f%% %14s  %s  %s more", text.Grouped(d.OmittedBytes), percent(d.OmittedBytes, at.whole), "",
+			indent, text.Grouped(d.Omitted))
 	}
 }
 

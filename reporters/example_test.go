@@ -10,12 +10,17 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leak is what analysis.Analyze finds of an activity that a registry still holds.
+// leak is the result of analysis.Analyze for an activity that a registry still
+// holds.
 func leak() analysis.Leak {
 	return analysis.Leak{
-		Fingerprint: "95c1f7fe0001", Key: "7ffe8a980002", Class: "com.shop.CartActivity", Instances: 3, GCRootText: "System class", RetainedBytes: 5 << 20,
+		Fingerprint: "95c1f7fe0001", Key: "7ffe8a980002", Class: "com.shop.CartActivity", Instances: 3,
+		GCRootText: "System class", RetainedBytes: 5 << 20,
 		Trace: []analysis.TraceElement{
-			{Class: "com.shop.Registry", Type: "class", Reference: "all", Kind: "static_field", Owner: "com.shop.Registry", Leaking: "NO", Reason: "a class is never leaking", Suspect: true},
+			{
+				Class: "com.shop.Registry", Type: "class", Reference: "all", Kind: "static_field",
+				Owner: "com.shop.Registry", Leaking: "NO", Reason: "a class is never leaking", Suspect: true,
+			},
 			{Class: "com.shop.CartActivity", Type: "instance", Leaking: "YES", Reason: "Activity#mDestroyed is true"},
 		},
 	}
@@ -28,14 +33,22 @@ func place() analysis.GrowingPlace {
 			{Kind: "static_field", Owner: "com.shop.Registry", Name: "all", Class: "java.util.ArrayList"},
 		},
 		Delta: 40, PerLoop: 10, GrowthBytes: 3 << 20,
-		Children: []analysis.GrowingChild{{Step: analysis.GrowthStep{Kind: "array_entry", Owner: "java.util.ArrayList", Name: "[x]", Class: "com.shop.Page", Objects: []int64{10, 30, 50}}, RetainedBytes: []int64{1 << 20, 4 << 20}, RetainedDelta: 3 << 20}},
+		Children: []analysis.GrowingChild{
+			{
+				Step: analysis.GrowthStep{
+					Kind: "array_entry", Owner: "java.util.ArrayList", Name: "[x]", Class: "com.shop.Page",
+					Objects: []int64{10, 30, 50},
+				}, RetainedBytes: []int64{1 << 20, 4 << 20}, RetainedDelta: 3 << 20,
+			},
+		},
 	}
 }
 
 func process() record.Process {
 	return record.Process{
 		Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Duration: 7200,
-		State: detector.Leaking, Worst: detector.Leaking, Gate: detector.Leak, Kind: detector.Java, Reason: "memory grows 120 MB/h",
+		State: detector.Leaking, Worst: detector.Leaking, Gate: detector.Leak, Kind: detector.Java,
+		Reason: "memory grows 120 MB/h",
 	}
 }
 
@@ -52,8 +65,10 @@ func ExampleWriteRun() {
 
 func ExampleWriteDiagnosis() {
 	d := record.Diagnosis{
-		Process: "com.shop", Trigger: record.TriggerLeak, T: 3720, Kind: detector.Java, Recipe: "java", Outcome: record.DiagnosisComplete, Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
-		Steps: []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof.zst"}}, Summary: []string{"heap dump: 3 x CartActivity, held by Registry.all, 5.0 MB retained"},
+		Process: "com.shop", Trigger: record.TriggerLeak, T: 3720, Kind: detector.Java, Recipe: "java",
+		Outcome: record.DiagnosisComplete, Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
+		Steps:   []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof.zst"}},
+		Summary: []string{"heap dump: 3 x CartActivity, held by Registry.all, 5.0 MB retained"},
 	}
 	if err := reporters.WriteDiagnosis(os.Stdout, d); err != nil {
 		fmt.Println(err)
@@ -66,12 +81,14 @@ func ExampleWriteDiagnosis() {
 func ExampleWriteReplay() {
 	p := process()
 	p.Rate, p.RateInterval = new(120.0), []float64{90, 150}
-	r := record.Replay{Policy: detector.PolicyRobust, Processes: []record.ReplayProcess{{File: "night.csv", Process: p}}}
+	r := record.Replay{
+		Policy: detector.PolicyRobust, Processes: []record.ReplayProcess{{File: "night.csv", Process: p}},
+	}
 	if err := reporters.WriteReplay(os.Stdout, r); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
-	// PROCESS                          VERDICT      WORST      KIND        SAMPLES  LENGTH      MB/h                95 % WOULD SEE   GREW MB
+	// PROCESS                          VERDICT      WORST      KIND        SAMPLES  LENGTH      MB/h                95 %   DETECTS   GREW MB
 	// com.shop                         leak         LEAKING    java_leak       240    2h0m    +120.0     +90.0 to +150.0         -      +0.0
 	//
 	// com.shop: LEAK (java leak), state LEAKING: memory grows 120 MB/h
@@ -80,9 +97,14 @@ func ExampleWriteReplay() {
 
 func ExampleWriteReport() {
 	r := &analysis.Report{
-		Dump:  analysis.Dump{Format: "JAVA PROFILE 1.0.3", Bytes: 9 << 20, Objects: 41_000, Instances: 40_000, ObjectArrays: 600, PrimitiveArrays: 400, Classes: 900, ReachableBytes: 8 << 20},
+		Dump: analysis.Dump{
+			Format: "JAVA PROFILE 1.0.3", Bytes: 9 << 20, Objects: 41_000, Instances: 40_000, ObjectArrays: 600,
+			PrimitiveArrays: 400, Classes: 900, ReachableBytes: 8 << 20,
+		},
 		Leaks: []analysis.Leak{leak()}, LeakedBytes: 5 << 20,
-		Classes: []analysis.Class{{Class: "com.shop.CartActivity", Instances: 3, ShallowBytes: 960, RetainedBytes: 5 << 20}},
+		Classes: []analysis.Class{
+			{Class: "com.shop.CartActivity", Instances: 3, ShallowBytes: 960, RetainedBytes: 5 << 20},
+		},
 	}
 	if err := reporters.WriteReport(os.Stdout, r, false); err != nil {
 		fmt.Println(err)
@@ -150,9 +172,15 @@ func ExampleWriteDiff() {
 		return analysis.Change{Base: base, Head: head, Delta: head - base}
 	}
 	d := &analysis.Diff{
-		Comparable: true, Base: analysis.Dump{Format: "JAVA PROFILE 1.0.3", IDSize: 4, Objects: 40_000}, Head: analysis.Dump{Format: "JAVA PROFILE 1.0.3", IDSize: 4, Objects: 41_000},
+		Comparable: true, Base: analysis.Dump{Format: "JAVA PROFILE 1.0.3", IDSize: 4, Objects: 40_000},
+		Head:           analysis.Dump{Format: "JAVA PROFILE 1.0.3", IDSize: 4, Objects: 41_000},
 		ReachableBytes: grew(8<<20, 13<<20), Objects: grew(40_000, 41_000),
-		Leaks: []analysis.LeakChange{{Key: "7ffe8a980002", Status: "new", Class: "com.shop.CartActivity", KeyText: []string{"Registry.all"}, Instances: grew(0, 3), RetainedBytes: grew(0, 5<<20)}},
+		Leaks: []analysis.LeakChange{
+			{
+				Key: "7ffe8a980002", Status: "new", Class: "com.shop.CartActivity", KeyText: []string{"Registry.all"},
+				Instances: grew(0, 3), RetainedBytes: grew(0, 5<<20),
+			},
+		},
 	}
 	if err := reporters.WriteDiff(os.Stdout, d, 30); err != nil {
 		fmt.Println(err)
@@ -171,7 +199,8 @@ func ExampleWriteDiff() {
 
 func ExampleWriteGrowth() {
 	r := &analysis.Growth{
-		Loops: 2, Dumps: []analysis.GrowthDump{{Name: "after2.hprof", Objects: 40_000}, {Name: "after4.hprof", Objects: 41_000}},
+		Loops: 2,
+		Dumps: []analysis.GrowthDump{{Name: "after2.hprof", Objects: 40_000}, {Name: "after4.hprof", Objects: 41_000}},
 		Found: 1, Growth: []analysis.GrowingPlace{place()},
 	}
 	if err := reporters.WriteGrowth(os.Stdout, r); err != nil {
@@ -194,7 +223,12 @@ func ExampleWritePaths() {
 		Class: "com.shop.Page", Instances: 50, Reached: 50, Bytes: 4000, Retained: 4 << 20,
 		Branches: []analysis.Branch{{
 			GCRoot: "STICKY_CLASS", Class: "com.shop.Registry", Type: "class", Objects: 1, Instances: 50, Bytes: 4000,
-			Branches: []analysis.Branch{{Owner: "com.shop.Registry", Reference: "all", Kind: "static_field", Class: "com.shop.Page", Type: "instance", Objects: 50, Instances: 50, Bytes: 4000}},
+			Branches: []analysis.Branch{
+				{
+					Owner: "com.shop.Registry", Reference: "all", Kind: "static_field", Class: "com.shop.Page",
+					Type: "instance", Objects: 50, Instances: 50, Bytes: 4000,
+				},
+			},
 		}},
 	}
 	if err := reporters.WritePaths(os.Stdout, p, 30); err != nil {
@@ -209,7 +243,14 @@ func ExampleWritePaths() {
 }
 
 func ExampleWriteObjects() {
-	list := &analysis.Objects{Objects: []analysis.Object{{Object: "0x12c04948", Class: "com.shop.Cart", Heap: "app", ShallowBytes: 24, RetainedBytes: 4096, Reachability: "strong"}}}
+	list := &analysis.Objects{
+		Objects: []analysis.Object{
+			{
+				Object: "0x12c04948", Class: "com.shop.Cart", Heap: "app", ShallowBytes: 24, RetainedBytes: 4096,
+				Reachability: "strong",
+			},
+		},
+	}
 	if err := reporters.WriteObjects(os.Stdout, list); err != nil {
 		fmt.Println(err)
 	}

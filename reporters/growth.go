@@ -21,7 +21,8 @@ import (
 func WriteGrowth(w io.Writer, r *analysis.Growth) error {
 	var out page
 	for i, d := range r.Dumps {
-		out.line("dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), text.Grouped(d.Objects), text.Size(d.ReachableBytes), date(d.Time))
+		out.line("dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), text.Grouped(d.Objects),
+			text.Size(d.ReachableBytes), date(d.Time))
 	}
 	out.warnings(r.Warnings)
 	out.blank()
@@ -46,7 +47,7 @@ func WriteGrowth(w io.Writer, r *analysis.Growth) error {
 	return out.writeTo(w)
 }
 
-// accounting says how much of the growth is in the places that follow.
+// accounting prints how much of the growth is in the places that follow.
 func (out *page) accounting(r *analysis.Growth) {
 	a := r.Accounting
 	if len(r.Dumps) < 2 || a.ReachableDelta == 0 {
@@ -56,10 +57,11 @@ func (out *page) accounting(r *analysis.Growth) {
 		out.line("reachable memory shrank by %s", text.Size(-a.ReachableDelta))
 		return
 	}
-	out.line("reachable memory grew by %s: explained %s, unexplained %s", text.Size(a.ReachableDelta), text.Size(a.Explained), text.Size(a.Unexplained))
+	out.line("reachable memory grew by %s: explained %s, unexplained %s", text.Size(a.ReachableDelta),
+		text.Size(a.Explained), text.Size(a.Unexplained))
 }
 
-// increments writes how many objects each dump has more than the one before.
+// increments returns how many more objects each dump has than the one before.
 func increments(list []int64) string {
 	texts := make([]string, len(list))
 	for i, n := range list {
@@ -68,7 +70,7 @@ func increments(list []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// date is when a dump was taken.
+// date returns when a dump was taken.
 func date(t *time.Time) string {
 	if t == nil {
 		return "no date"
@@ -76,7 +78,7 @@ func date(t *time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// shownStart and shownEnd bound the steps of a path that are printed.
+// shownStart and shownEnd bound the printed steps of a path.
 const (
 	shownStart = 4
 	shownEnd   = 12
@@ -85,20 +87,22 @@ const (
 func (out *page) place(p *growth.Place, number int) {
 	slows := ""
 	if p.Slowing {
-		slows = "; growth slows (" + increments(p.Increments) + "): something fills, or warms up"
+		slows = "; growth slows (" + increments(p.Increments) + "): consistent with a cache that fills or a warm-up"
 	}
 	if p.Larger {
 		steps := ""
 		if p.Stepwise {
-			steps = ", in steps, as a buffer that doubles"
+			steps = ", in steps, like a buffer that doubles"
 		}
-		out.line("%d. %s: %s at the same number of objects%s", number, shownName(holder(p)), text.SignedSize(p.GrowthBytes), steps)
+		out.line("%d. %s: %s at the same number of objects%s", number, shownName(holder(p)),
+			text.SignedSize(p.GrowthBytes), steps)
 	} else {
-		out.line("%d. %s: %s objects, %s for each repetition, %s%s", number, shownName(holder(p)), text.Signed(p.Delta), rate(p.PerLoop), text.SignedSize(p.GrowthBytes), slows)
+		out.line("%d. %s: %s objects, %s for each repetition, %s%s", number, shownName(holder(p)), text.Signed(p.Delta),
+			rate(p.PerLoop), text.SignedSize(p.GrowthBytes), slows)
 	}
 	indent := ""
 	for i, s := range p.Path {
-		// Of a long way only the ends are worth to be read.
+		// Of a long path only the ends are printed.
 		left := len(p.Path) - shownEnd - shownStart
 		switch {
 		case left > 0 && i == shownStart:
@@ -116,8 +120,8 @@ func (out *page) place(p *growth.Place, number int) {
 	}
 }
 
-// holder names a place in a few words: the last field on the way to it, of the app if
-// there is one, and the class that is there.
+// holder names a place in a few words: the last field on the path to it, of the
+// app if there is one, and its class.
 func holder(p *growth.Place) string {
 	if len(p.Path) == 0 {
 		return "GC roots"
@@ -152,8 +156,8 @@ func holder(p *growth.Place) string {
 	return fmt.Sprintf("%s (%s)%s", last, class, ofApp(p.Children))
 }
 
-// ofApp names the first class below that is not of a library, where there is no field of the
-// app above.
+// ofApp returns the first class below that is not of a library, if there is no
+// field of the app above.
 func ofApp(list []growth.Child) string {
 	for ; len(list) > 0; list = list[0].Children {
 		if class := list[0].Class; !android.IsPlumbing(class) {
@@ -167,7 +171,7 @@ func ofField(s *growth.Step) bool {
 	return s.Kind == growth.KindStatic || s.Kind == growth.KindInstance
 }
 
-// joinedStep is one reference with the class of what it leads to.
+// joinedStep returns a reference with the class of its target.
 func joinedStep(s growth.Step) string {
 	linked := ""
 	if s.Linked {
@@ -189,7 +193,8 @@ func joinedStep(s growth.Step) string {
 
 func (out *page) grown(list []growth.Child, indent string) {
 	for _, c := range list {
-		out.line(" + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects), text.Size(c.RetainedBytes[len(c.RetainedBytes)-1]), text.SignedSize(c.RetainedDelta))
+		out.line(" + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects),
+			text.Size(c.RetainedBytes[len(c.RetainedBytes)-1]), text.SignedSize(c.RetainedDelta))
 		out.grown(c.Children, indent+"  ")
 		if c.ChildrenOmitted > 0 {
 			out.line(" + %s  %s more", indent, text.Grouped(int64(c.ChildrenOmitted)))
@@ -197,7 +202,7 @@ func (out *page) grown(list []growth.Child, indent string) {
 	}
 }
 
-// counted writes the counts of a series; of a long one its ends.
+// counted formats the counts of a series; of a long one its ends.
 func counted(list []int64) string {
 	const most = 6
 	var texts []string
@@ -212,18 +217,21 @@ func counted(list []int64) string {
 	return strings.Join(texts, " > ")
 }
 
-// rate writes how many objects a repetition adds.
+// rate formats how many objects a repetition adds.
 func rate(n float64) string { return strconv.FormatFloat(math.Round(100*n)/100, 'f', -1, 64) }
 
 // PlaceName names a place that grows in a few words.
 func PlaceName(p *growth.Place) string { return shownName(holder(p)) }
 
-// maxStepText bounds a step of the way to a place, in characters.
+// maxStepText bounds a step of the path to a place, in characters.
 const maxStepText = 500
 
-// PlaceFinding returns a place that grows as a finding, with the whole way to it.
+// PlaceFinding returns a place that grows as a finding, with the entire path to
+// it.
 func PlaceFinding(p *growth.Place) record.Finding {
-	f := record.Finding{Type: "growing", Name: PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
+	f := record.Finding{
+		Type: "growing", Name: PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes),
+	}
 	if n := len(p.RetainedBytes); n > 0 {
 		f.Bytes = new(p.RetainedBytes[n-1])
 	}

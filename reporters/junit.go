@@ -17,25 +17,29 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// JUnitName is the file of a run directory that has its verdicts as CI servers read them.
+// JUnitName is the file of a run directory with its verdicts for CI servers.
 const JUnitName = "junit.xml"
 
 // The bounds of junit.xml.
 const (
 	// maxJUnitName bounds a name, and the message of a failure, in characters.
 	maxJUnitName = 500
-	// maxJUnitText bounds the text of one case, and maxJUnitTexts those of all, in bytes.
+	// maxJUnitText bounds the text of one case, and maxJUnitTexts those of all,
+	// in bytes.
 	maxJUnitText  = 16 << 10
 	maxJUnitTexts = 16 << 20
 )
 
-// WriteJUnit writes a run as JUnit XML, in the form that Jenkins, GitLab and GitHub's report
-// actions read: a case for each declared pattern of processes, for the workload, and for each
-// check of a test or spec. The names have no number that changes from run to run. A leak is a
-// failure of type "leak".
+// WriteJUnit writes a run as JUnit XML, in the form that Jenkins, GitLab and
+// GitHub's report actions read: a case for each declared pattern of processes,
+// for the workload, and for each check of a test or spec. The names contain no
+// number that changes from run to run. A leak is a failure of type "leak".
 func WriteJUnit(w io.Writer, run record.Run) error {
 	j := junit{left: maxJUnitTexts}
-	suite := junitSuite{Name: "leakgate", Time: junitSeconds(run.Ended.Sub(run.Started).Seconds()), Timestamp: run.Started.UTC().Format("2006-01-02T15:04:05")}
+	suite := junitSuite{
+		Name: "leakgate", Time: junitSeconds(run.Ended.Sub(run.Started).Seconds()),
+		Timestamp: run.Started.UTC().Format("2006-01-02T15:04:05"),
+	}
 	suite.Cases = append(suite.Cases, j.patterns(run)...)
 	suite.Cases = append(suite.Cases, j.apps(run)...)
 	if run.Workload != nil {
@@ -46,12 +50,16 @@ func WriteJUnit(w io.Writer, run record.Run) error {
 		suite.Cases = append(suite.Cases, j.check(c, several[c.Device]))
 	}
 	suite.count()
-	all := junitSuites{Name: suite.Name, Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Skipped: suite.Skipped, Time: suite.Time, Suites: []junitSuite{suite}}
+	all := junitSuites{
+		Name: suite.Name, Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Skipped: suite.Skipped,
+		Time: suite.Time, Suites: []junitSuite{suite},
+	}
 	out, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode JUnit XML: %w", err)
 	}
-	// Names and messages are one line each, so every such reference is in a text.
+	// Names and messages are one line each, so every such reference is in a
+	// text.
 	out = bytes.ReplaceAll(out, []byte("&#xA;"), []byte("\n"))
 	if _, err := w.Write(slices.Concat([]byte(xml.Header), out, []byte("\n"))); err != nil {
 		return fmt.Errorf("write JUnit XML: %w", err)
@@ -59,7 +67,7 @@ func WriteJUnit(w io.Writer, run record.Run) error {
 	return nil
 }
 
-// WriteJUnitFile writes junit.xml into a run directory, whole or not at all.
+// WriteJUnitFile writes junit.xml into a run directory atomically.
 func WriteJUnitFile(dir string, run record.Run) error {
 	var b bytes.Buffer
 	if err := WriteJUnit(&b, run); err != nil {
@@ -125,12 +133,13 @@ type junit struct {
 	left int // bytes of texts
 }
 
-// result makes the result of a case from a line and further ones.
+// result builds the result of a case from a message and further lines.
 func (j *junit) result(kind, message string, lines ...string) *junitResult {
 	return &junitResult{Type: kind, Message: text.Head(message, maxJUnitName), Text: j.text(lines...)}
 }
 
-// text joins lines, each of them Printable: XML 1.0 has no place for control characters.
+// text joins lines, each of them Printable, because XML 1.0 does not allow
+// control characters.
 func (j *junit) text(lines ...string) string {
 	var b strings.Builder
 	for _, part := range lines {
@@ -148,7 +157,7 @@ func (j *junit) text(lines ...string) string {
 	return b.String()
 }
 
-// junitSeconds is a time as JUnit has it. A record may hold any number.
+// junitSeconds formats a time for JUnit. A record may hold any number.
 func junitSeconds(s float64) string {
 	if math.IsNaN(s) || math.IsInf(s, 0) || s < 0 {
 		s = 0
@@ -156,7 +165,8 @@ func junitSeconds(s float64) string {
 	return strconv.FormatFloat(s, 'f', 3, 64)
 }
 
-// classesOfDevices names the classes of devices, where a run has several: a test ran on each.
+// classesOfDevices returns the classes of devices if a run has several, because
+// a test ran on each.
 func classesOfDevices(devices []record.Device) map[string]string {
 	out := map[string]string{}
 	for _, d := range devices {
@@ -172,7 +182,7 @@ func classesOfDevices(devices []record.Device) map[string]string {
 	return out
 }
 
-// patterns are the cases of the processes that were asked for.
+// patterns returns the cases of the configured processes.
 func (j *junit) patterns(run record.Run) []junitCase {
 	patterns := run.Patterns
 	if len(patterns) == 0 { // of an earlier version
@@ -190,7 +200,10 @@ func (j *junit) patterns(run record.Run) []junitCase {
 }
 
 func (j *junit) pattern(pattern string, run record.Run) junitCase {
-	c := junitCase{Class: "leakgate.processes", Name: text.Head("process "+pattern+" does not leak", maxJUnitName), Time: junitSeconds(0)}
+	c := junitCase{
+		Class: "leakgate.processes", Name: text.Head("process "+pattern+" does not leak", maxJUnitName),
+		Time: junitSeconds(0),
+	}
 	var leaks, open, lines []string
 	longest, seen := 0.0, 0
 	for _, p := range run.Processes {
@@ -222,7 +235,8 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 	c.Time = junitSeconds(longest)
 	switch {
 	case seen == 0:
-		c.Error = j.result("no_process", "no process matched "+pattern, "no process matched "+pattern+": start the app, or correct the pattern")
+		c.Error = j.result("no_process", "no process matched "+pattern, "no process matched "+pattern+
+			": start the app, or correct the pattern")
 	case len(leaks) > 0:
 		c.Failure = j.result("leak", strings.Join(leaks, "; "), lines...)
 	case len(open) > 0:
@@ -233,7 +247,8 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 	return c
 }
 
-// apps are the cases of apps whose processes were added up, one for each name.
+// apps returns the cases of apps whose processes were added up, one for each
+// name.
 func (j *junit) apps(run record.Run) []junitCase {
 	var names []string
 	for _, a := range run.Apps {
@@ -248,9 +263,12 @@ func (j *junit) apps(run record.Run) []junitCase {
 	return out
 }
 
-// app is a case that fails where the processes of an app leak together and none does by itself.
+// app is a case that fails if the processes of an app leak together and none
+// leaks by itself.
 func (j *junit) app(app string, run record.Run) junitCase {
-	c := junitCase{Class: "leakgate.processes", Name: text.Head("all processes of "+app+" together do not leak", maxJUnitName)}
+	c := junitCase{
+		Class: "leakgate.processes", Name: text.Head("all processes of "+app+" together do not leak", maxJUnitName),
+	}
 	var leaks, lines []string
 	longest, judged := 0.0, false
 	for _, a := range run.Apps {
@@ -286,7 +304,8 @@ func (j *junit) app(app string, run record.Run) junitCase {
 	return c
 }
 
-// matchesPattern reports whether a pattern of a plan chooses a process (capture.Pattern).
+// matchesPattern reports whether a pattern of a plan selects a process
+// (capture.Pattern).
 func matchesPattern(pattern, name string) bool {
 	if head, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(name, head)
@@ -294,7 +313,7 @@ func matchesPattern(pattern, name string) bool {
 	return pattern == name
 }
 
-// tracesOf returns what the latest diagnosis of a process shows.
+// tracesOf returns the findings of the latest diagnosis of a process.
 func tracesOf(run record.Run, p record.Process) []string {
 	for _, d := range slices.Backward(run.Diagnoses) {
 		if d.Device == p.Device && d.User == p.User && d.Process == p.Process && len(d.Summary) > 0 {
@@ -305,7 +324,9 @@ func tracesOf(run record.Run, p record.Process) []string {
 }
 
 func (j *junit) workload(w record.Workload) junitCase {
-	c := junitCase{Class: "leakgate.run", Name: text.Head("workload "+w.Kind+" succeeds", maxJUnitName), Time: junitSeconds(0)}
+	c := junitCase{
+		Class: "leakgate.run", Name: text.Head("workload "+w.Kind+" succeeds", maxJUnitName), Time: junitSeconds(0),
+	}
 	switch {
 	case w.Error != "":
 		c.Error = j.result("workload", w.Error, w.Error)
@@ -340,13 +361,15 @@ func (j *junit) check(c record.Check, device string) junitCase {
 			out.Skipped = j.result("", "assumption failed: "+firstLine(c.Stack), c.Stack)
 		}
 	}
-	if c.Verdict != record.VerdictPass && !leaks && c.Text != "" && out.Skipped == nil || c.Verdict == record.VerdictInconclusive {
+	if c.Verdict != record.VerdictPass && !leaks && c.Text != "" && out.Skipped == nil ||
+		c.Verdict == record.VerdictInconclusive {
 		out.Output = j.text(c.Text)
 	}
 	return out
 }
 
-// namesOfCheck returns class and name of a check: those of a test in its name.
+// namesOfCheck returns class and name of a check; those of a test are in its
+// name.
 func namesOfCheck(c record.Check) (class, name string) {
 	if c.Type != record.CheckTest {
 		return "leakgate.specs", c.Name
@@ -362,10 +385,12 @@ func namesOfCheck(c record.Check) (class, name string) {
 }
 
 var outcomeText = map[string]string{
-	record.OutcomeFailed: "the test failed", record.OutcomeCrashed: "the process crashed in the test", record.OutcomeUnfinished: "the test did not end",
+	record.OutcomeFailed: "the test failed", record.OutcomeCrashed: "the process crashed in the test",
+	record.OutcomeUnfinished: "the test did not end",
 }
 
-// ownFailure is the message of a test that failed by itself, which comes before its leak.
+// ownFailure returns the message of a test that failed by itself, which
+// precedes its leak.
 func ownFailure(c record.Check, leaks bool) string {
 	message := cmp.Or(firstLine(c.Stack), outcomeText[c.Outcome])
 	if leaks {
@@ -382,7 +407,7 @@ func ownText(c record.Check, leaks bool) []string {
 	return lines
 }
 
-// leakLines say what leaks, and what holds it.
+// leakLines returns what leaks, and what holds it.
 func leakLines(c record.Check) []string {
 	lines := []string{c.Text}
 	if c.Location != "" {
@@ -393,7 +418,8 @@ func leakLines(c record.Check) []string {
 			if l.Known != "" {
 				continue
 			}
-			lines = append(append(lines, "", fmt.Sprintf("%s: %d x %s, %s retained", p.Process, l.New, l.Name, text.Bytes(l.Bytes))), l.Trace...)
+			lines = append(append(lines, "",
+				fmt.Sprintf("%s: %d x %s, %s retained", p.Process, l.New, l.Name, text.Bytes(l.Bytes))), l.Trace...)
 		}
 		if p.Folder != "" {
 			lines = append(lines, "", "heap dump: "+p.Folder)

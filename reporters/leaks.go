@@ -12,22 +12,23 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownLeaks bounds the leak traces that are printed, shownSuspects the places where memory
-// accumulates; all are printed if asked for.
+// shownLeaks bounds the printed leak traces, shownSuspects the places where
+// memory accumulates; all are printed on request.
 const (
 	shownLeaks    = 5
 	shownSuspects = 2
 )
 
-// leaks adds the leaks of a dump: a line for each, then their traces, in the form that
-// Android developers know from LeakCanary; then what should be gone and is not held, and
-// where memory accumulates.
+// leaks adds the leaks of a dump: a line for each, then their traces, in the
+// form that Android developers know from LeakCanary; then what should be gone
+// and is not held, and where memory accumulates.
 func (out *page) leaks(r *analysis.Report, all bool) {
 	app, library := split(r.Leaks)
 	out.blank()
 	switch {
 	case len(app) > 0:
-		out.line("LEAKS: %s, %s retained; fingerprint is LeakCanary's, key stays the same from build to build; kB are 1024 bytes", howMany(app), leaked(r))
+		out.line("LEAKS: %s, %s retained; fingerprint is LeakCanary's, key stays the same from build to build; kB "+
+			"are 1024 bytes", howMany(app), leaked(r))
 		out.index(app)
 	default:
 		out.line("LEAKS: %s", noLeaks(r))
@@ -43,7 +44,8 @@ func (out *page) leaks(r *analysis.Report, all bool) {
 	out.suspects(r.Suspects, all)
 }
 
-// split parts the leaks of the app from those of libraries, which are behind them.
+// split separates the leaks of the app from those of libraries, which come
+// after them.
 func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
 	at := slices.IndexFunc(leaks, func(l analysis.Leak) bool { return l.Library })
 	if at < 0 {
@@ -52,18 +54,19 @@ func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
 	return leaks[:at], leaks[at:]
 }
 
-// noLeaks says how sure it is that there are none.
+// noLeaks returns how certain it is that there are none.
 func noLeaks(r *analysis.Report) string {
 	if len(r.Undecided) == 0 {
 		return "none found"
 	}
 	if r.Dump.Android == nil && len(r.Undecided) == 1 && !r.Dump.Truncated && r.Dump.ReachableBytes > 0 {
-		return "not judged: nothing marks objects of a JVM as no longer needed; name classes with --leaking-class, or compare dumps with leakgate growth"
+		return "not judged: a JVM does not mark objects as no longer needed; name classes with --leaking-class, or " +
+			"compare dumps with leakgate growth"
 	}
-	return "none found in what is there: " + strings.Join(r.Undecided, "; ")
+	return "none found in the readable part: " + strings.Join(r.Undecided, "; ")
 }
 
-// verdict is the last line: what the dump says, in one sentence.
+// verdict prints the last line: the result in one sentence.
 func (out *page) verdict(r *analysis.Report) {
 	app, library := split(r.Leaks)
 	out.blank()
@@ -82,7 +85,7 @@ func (out *page) verdict(r *analysis.Report) {
 	out.line("verdict: no leak of the app found%s", known)
 }
 
-// howMany says how many causes there are, and of how many objects.
+// howMany returns how many causes there are, and of how many objects.
 func howMany(leaks []analysis.Leak) string {
 	n := 0
 	for i := range leaks {
@@ -94,7 +97,7 @@ func howMany(leaks []analysis.Leak) string {
 	return fmt.Sprintf("%s (%s objects)", text.Grouped(int64(len(leaks))), text.Grouped(int64(n)))
 }
 
-// leaked is what the leaks of the app retain together.
+// leaked returns what the leaks of the app retain together.
 func leaked(r *analysis.Report) string {
 	if r.LeakedIsBound {
 		return "at least " + text.Size(r.LeakedBytes)
@@ -112,7 +115,8 @@ func (out *page) index(leaks []analysis.Leak) {
 	}
 	for i := range leaks[:min(len(leaks), indexed)] {
 		l := &leaks[i]
-		out.line("%14s  %s: %s, key %s", text.Grouped(l.RetainedBytes), objects(l.Instances, simpleName(l.Class)), leakHeadline(l), shortID(l.Key))
+		out.line("%14s  %s: %s, key %s", text.Grouped(l.RetainedBytes), objects(l.Instances, simpleName(l.Class)),
+			leakHeadline(l), shortID(l.Key))
 	}
 	out.more(len(leaks) - indexed)
 }
@@ -139,7 +143,8 @@ func (out *page) leak(l *analysis.Leak) {
 	if l.RetainedIsBound {
 		bound = "at least "
 	}
-	out.line("%s%s retained%s%s, %skey %s", bound, text.Bytes(l.RetainedBytes), partsOf(l, l.Instances), sharedBy(l), printOf(l), shortID(l.Key))
+	out.line("%s%s retained%s%s, %skey %s", bound, text.Bytes(l.RetainedBytes), partsOf(l, l.Instances), sharedBy(l),
+		printOf(l), shortID(l.Key))
 	if l.Library {
 		out.line("known leak: %s", text.Printable(l.Pattern))
 		for _, line := range strings.Split(l.Description, "\n") {
@@ -154,12 +159,13 @@ func (out *page) leak(l *analysis.Leak) {
 	out.related(l.Consequences, l.ConsequenceCount)
 }
 
-// sharedBy is what stays until other leaks are fixed, too.
+// sharedBy returns what stays until other leaks are fixed, too.
 func sharedBy(l *analysis.Leak) string {
 	if l.SharedBytes == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s shared with %s", text.Bytes(l.SharedBytes), text.Count(l.SharedWith, "other leak", "other leaks"))
+	return fmt.Sprintf(", %s shared with %s", text.Bytes(l.SharedBytes),
+		text.Count(l.SharedWith, "other leak", "other leaks"))
 }
 
 func printOf(l *analysis.Leak) string {
@@ -169,7 +175,7 @@ func printOf(l *analysis.Leak) string {
 	return "fingerprint " + shortID(l.Fingerprint) + ", "
 }
 
-// classesOf says of which classes the objects are, where they are of several.
+// classesOf prints the classes of the objects, if there are several.
 func (out *page) classesOf(l *analysis.Leak) {
 	if len(l.Classes) < 2 {
 		return
@@ -182,14 +188,16 @@ func (out *page) classesOf(l *analysis.Leak) {
 	}
 }
 
-// partsOf tells what most of it is.
+// partsOf returns the largest part of it.
 func partsOf(l *analysis.Leak, instances int) string {
 	if len(l.Parts) == 0 {
 		return ""
 	}
 	var list []string
 	for _, p := range l.Parts {
-		list = append(list, fmt.Sprintf("%s %s (%s)", text.Bytes(p.RetainedBytes), className(p.Reference), className(simpleName(p.Class))))
+		list = append(list,
+			fmt.Sprintf("%s %s (%s)", text.Bytes(p.RetainedBytes), className(p.Reference),
+				className(simpleName(p.Class))))
 	}
 	of := " (of which "
 	if instances > 1 {
@@ -198,7 +206,7 @@ func partsOf(l *analysis.Leak, instances int) string {
 	return of + strings.Join(list, ", ") + ")"
 }
 
-// headline names the reference to look at first.
+// leakHeadline returns the reference to look at first.
 func leakHeadline(l *analysis.Leak) string {
 	if l.HeldOnlyBy != "" {
 		return "held only by " + className(l.HeldOnlyBy)
@@ -211,8 +219,8 @@ func leakHeadline(l *analysis.Leak) string {
 	return "held by " + className(simpleName(e.Owner)+joined(e))
 }
 
-// lookFirst is the first suspect reference that the app's own code sets, or else the
-// first; -1 if there is none.
+// lookFirst returns the first suspect reference that the app's own code sets,
+// or else the first; -1 if there is none.
 func lookFirst(l *analysis.Leak) int {
 	first := -1
 	for i, e := range l.Trace {
@@ -222,7 +230,7 @@ func lookFirst(l *analysis.Leak) int {
 		if first < 0 {
 			first = i
 		}
-		// A singleton's field for itself says less than what the singleton holds.
+		// A singleton's field alone says less than what the singleton holds.
 		if !android.IsPlatform(e.Owner) && (i+1 == len(l.Trace) || l.Trace[i+1].Class != e.Owner) {
 			return i
 		}
@@ -230,7 +238,7 @@ func lookFirst(l *analysis.Leak) int {
 	return first
 }
 
-// joined is a reference behind its owner.
+// joined returns a reference after its owner.
 func joined(e analysis.TraceElement) string {
 	if e.Kind == "instance_field" || e.Kind == "static_field" {
 		return "." + e.Reference
@@ -238,14 +246,14 @@ func joined(e analysis.TraceElement) string {
 	return e.Reference
 }
 
-// trace draws the trace as Shark does (LeakTrace.leakTraceAsString).
-func (out *page) trace(l *analysis.Leak, pile *analysis.Accumulation) {
+// trace draws the trace like Shark (LeakTrace.leakTraceAsString).
+func (out *page) trace(l *analysis.Leak, place *analysis.Accumulation) {
 	out.line("┬───")
 	out.line("│ GC Root: %s", l.GCRootText)
 	out.line("│")
 	last, look := len(l.Trace)-1, lookFirst(l)
-	if pile != nil {
-		// That memory accumulates says nothing of who is wrong.
+	if place != nil {
+		// Accumulation of memory does not show which reference is wrong.
 		look = -1
 	}
 	for i, e := range l.Trace {
@@ -255,9 +263,9 @@ func (out *page) trace(l *analysis.Leak, pile *analysis.Accumulation) {
 		}
 		out.line("%s%s %s", first, className(e.Class), kind)
 		switch {
-		case i == last && pile != nil:
-			out.accumulation(more, pile)
-		case pile == nil:
+		case i == last && place != nil:
+			out.accumulation(more, place)
+		case place == nil:
 			out.line("%sLeaking: %s", more, statusText(e))
 		}
 		if e.RetainedBytes != nil {
@@ -299,7 +307,7 @@ func (out *page) reference(e analysis.TraceElement, look bool) {
 		out.line("│%s%s%s", strings.Repeat(" ", text.Columns(owner)), strings.Repeat("~", text.Columns(name)), here)
 	}
 	if e.Repeat > 0 {
-		out.line("│    %s more of the same class, each by the same field", text.Grouped(int64(e.Repeat)))
+		out.line("│    %s more of the same class, each held by the same field", text.Grouped(int64(e.Repeat)))
 	}
 	if e.Omitted > 0 {
 		out.line("│    %s more steps", text.Grouped(int64(e.Omitted)))
@@ -321,7 +329,8 @@ func (out *page) garbage(list []analysis.Garbage) {
 		return
 	}
 	out.blank()
-	out.line("NOT HELD: should be gone, and no strong reference holds it; a collection before the dump (am dumpheap -g) removes it")
+	out.line("NOT HELD: should be gone, and no strong reference holds it; a collection before the dump (am dumpheap " +
+		"-g) removes it")
 	for _, g := range firstOf(list) {
 		reason := ""
 		if g.Reason != "" {
@@ -337,15 +346,16 @@ func (out *page) garbage(list []analysis.Garbage) {
 	}
 }
 
-// suspects prints where memory accumulates without anything that says that it leaks. What
-// a leak explains is not printed again.
+// suspects prints where memory accumulates without evidence of a leak. What a
+// leak explains is not printed again.
 func (out *page) suspects(suspects []analysis.Leak, all bool) {
 	suspects = slices.DeleteFunc(slices.Clone(suspects), func(l analysis.Leak) bool { return l.ExplainedBy != "" })
 	if len(suspects) == 0 {
 		return
 	}
 	out.blank()
-	out.line("MEMORY ACCUMULATES in %s; one dump cannot tell a leak from a cache: compare dumps with leakgate growth or leakgate diff", places(len(suspects)))
+	out.line("MEMORY ACCUMULATES in %s; one dump cannot distinguish a leak from a cache: compare dumps with leakgate "+
+		"growth or leakgate diff", places(len(suspects)))
 	out.index(suspects)
 	shown := len(suspects)
 	if !all {
@@ -363,7 +373,8 @@ func (out *page) suspects(suspects []analysis.Leak, all bool) {
 
 func (out *page) suspect(l *analysis.Leak) {
 	n, class := l.Accumulates.Piled()
-	out.line("%s, %.1f%% of what is reachable, %s", objects(n, simpleName(class)), 100*l.Accumulates.Share, suspectHolder(l))
+	out.line("%s, %.1f%% of what is reachable, %s", objects(n, simpleName(class)), 100*l.Accumulates.Share,
+		suspectHolder(l))
 	in := ""
 	if l.Instances > 1 {
 		in = " in " + places(l.Instances)
@@ -382,7 +393,8 @@ func suspectHolder(l *analysis.Leak) string {
 	return leakHeadline(l)
 }
 
-// allOf names static fields and GC roots as in "A.x, B.y and GC root THREAD_OBJECT C".
+// allOf names static fields and GC roots as in "A.x, B.y and GC root
+// THREAD_OBJECT C".
 func allOf(sharers []string) string {
 	var names []string
 	for _, s := range sharers {
@@ -410,14 +422,17 @@ func (out *page) accumulation(indent string, a *analysis.Accumulation) {
 	case len(a.Sharers) > 1:
 		more = ", each held by " + allOf(a.Sharers[1:]) + " as well"
 	}
-	out.line("%s%s %s objects of %s: %s%s", indent, what, text.Grouped(a.Count), className(a.Class), text.Bytes(a.Bytes), more)
+	out.line("%s%s %s objects of %s: %s%s", indent, what, text.Grouped(a.Count), className(a.Class),
+		text.Bytes(a.Bytes), more)
 	out.beside(indent, a.OtherClasses)
 	if a.Holds != "" {
-		out.line("%swhich hold %s objects of %s: %s", indent, text.Grouped(a.Held), className(a.Holds), text.Bytes(a.HeldBytes))
+		out.line("%swhich hold %s objects of %s: %s", indent, text.Grouped(a.Held), className(a.Holds),
+			text.Bytes(a.HeldBytes))
 		out.beside(indent, a.OtherHeld)
 	}
 	if b := a.AppClass; b != nil {
-		out.line("%sand by way of these %s objects of %s: %s", indent, text.Grouped(b.Count), className(b.Class), text.Bytes(b.Bytes))
+		out.line("%sand through these %s objects of %s: %s", indent, text.Grouped(b.Count), className(b.Class),
+			text.Bytes(b.Bytes))
 	}
 	if a.Cache != "" {
 		out.line("%sin a cache, %s, which bounds them", indent, shownName(a.Cache))
@@ -430,10 +445,10 @@ func (out *page) beside(indent string, list []analysis.ClassSum) {
 	}
 }
 
-// longestSentence is the characters that are shown of a reason or a label.
+// longestSentence is the number of characters shown of a reason or a label.
 const longestSentence = 500
 
-// sentence is a text of an inspector in a line: its beginning, where it is endless.
+// sentence returns a text of an inspector in a line, truncated.
 func sentence(s string) string { return text.Head(s, longestSentence) }
 
 func places(n int) string {
@@ -443,13 +458,13 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// WriteLeak writes one leak with its trace; of a suspect, the place where memory
-// accumulates.
+// WriteLeak writes one leak with its trace; of a suspect, the place where
+// memory accumulates.
 func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	var out page
 	if l.Accumulates == nil {
 		alone := *l
-		alone.Consequences, alone.ConsequenceCount = nil, 0 // what leaks by it is in its bytes
+		alone.Consequences, alone.ConsequenceCount = nil, 0 // leaks that it explains are in its bytes
 		out.leak(&alone)
 	} else {
 		out.suspect(l)
@@ -457,7 +472,7 @@ func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	return out.writeTo(w)
 }
 
-// LeakName says in a few words what leaks and what holds it.
+// LeakName returns in a few words what leaks and what holds it.
 func LeakName(l *analysis.Leak) string {
 	if l.Accumulates == nil {
 		return text.Printable(objects(l.Instances, simpleName(l.Class)) + ", " + leakHeadline(l))

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 )
 
-// What is left out of a list is counted: one in the singular.
+// What is omitted from a list is counted, with a singular form.
 func TestLeftOut(t *testing.T) {
 	for n, want := range map[int][2]string{
 		0:    {"", ""},

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// stepLooks is how many looks in a row take a process to LEAKING: those that fire
-	// after them add nothing and share a line.
+	// stepLooks is how many consecutive looks take a process to LEAKING. Those
+	// that fire after them add nothing and share a line.
 	stepLooks = 3
-	// maxLookLines bounds the looks of one process that are told in words.
+	// maxLookLines bounds the looks of one process that are printed in words.
 	maxLookLines = 60
 )
 
@@ -25,9 +25,9 @@ type lookLine struct {
 	count       int
 }
 
-// looks adds the looks of one process: of each series how many there were and why
-// most of them show no leak; then, in the order of time, those that fire and those that
-// do no longer.
+// looks adds the looks of one process: for each series their number and the
+// main reasons why they show no leak; then, in time order, those that fire and
+// those that no longer do.
 func (out *page) looks(looks []record.ReplayLook) {
 	var series []string
 	of := map[string][]record.ReplayLook{}
@@ -54,13 +54,15 @@ func (out *page) looks(looks []record.ReplayLook) {
 func (l *lookLine) write(out *page) {
 	at, fires := text.Span(l.first.T), map[bool]string{true: "FIRES", false: "-"}[l.first.Fired]
 	if l.count > 1 {
-		out.line("  look     %-8s %-5s %d in a row until %s; the last: %s", at, fires, l.count, text.Span(l.last.T), l.last.Text)
+		out.line("  look     %-8s %-5s %d in a row until %s; the last: %s", at, fires, l.count, text.Span(l.last.T),
+			l.last.Text)
 		return
 	}
 	out.line("  look     %-8s %-5s %s", at, fires, l.first.Text)
 }
 
-// lookLines are the looks of one series that fire, and those that do no longer.
+// lookLines returns the looks of one series that fire, and those that no longer
+// do.
 func lookLines(looks []record.ReplayLook) []*lookLine {
 	var out []*lookLine
 	row := 0
@@ -80,7 +82,8 @@ func lookLines(looks []record.ReplayLook) []*lookLine {
 	return out
 }
 
-// lookCounts: "178, 33 fire; the others: does not grow enough (120), levels off (25)".
+// lookCounts returns, for example, "178, 33 fire; the others: does not grow
+// enough (120), levels off (25)".
 func lookCounts(looks []record.ReplayLook) string {
 	reasons := map[string]int{}
 	for _, l := range looks {
@@ -104,15 +107,15 @@ func lookCounts(looks []record.ReplayLook) string {
 	return line
 }
 
-// lookReason is the part of a look's text that says why: what stands behind the
-// numbers, or behind the window where there are none.
+// lookReason returns the reason in a look's text, which follows the numbers, or
+// the window if there are none.
 func lookReason(l record.ReplayLook) string {
 	if i := strings.LastIndex(l.Text, ": "); i >= 0 {
 		return l.Text[i+2:]
 	}
 	rest, ok := strings.CutPrefix(l.Text, l.Series+" over ")
 	if words := strings.SplitN(rest, " ", 3); ok && len(words) == 3 {
-		return words[2] // behind "15 min"
+		return words[2] // after "15 min"
 	}
 	return l.Text
 }

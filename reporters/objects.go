@@ -20,7 +20,7 @@ func WriteObjects(w io.Writer, list *analysis.Objects) error {
 	return out.writeTo(w)
 }
 
-// selection says which objects of a class are shown, of how many.
+// selection prints which objects of a class are shown, of how many.
 func (out *page) selection(list *analysis.Objects) {
 	s := list.Selection
 	if s == nil {
@@ -45,20 +45,23 @@ func (out *page) selection(list *analysis.Objects) {
 }
 
 func (out *page) objects(list []analysis.Object) {
-	out.line("%-18s %12s %12s %12s  %-12s %-11s %-18s %s", "OBJECT", "RETAINED", "SHALLOW", "NATIVE", "HEAP", "REACHABLE", "DOMINATOR", "CLASS")
+	out.line("%-18s %12s %12s %12s  %-12s %-11s %-18s %s", "OBJECT", "RETAINED", "SHALLOW", "NATIVE", "HEAP",
+		"REACHABLE", "DOMINATOR", "CLASS")
 	for _, o := range list {
 		dominator := o.Dominator
 		if dominator == "" {
 			dominator = "-"
 		}
-		out.line("%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, text.Grouped(o.RetainedBytes), text.Grouped(o.ShallowBytes), text.Grouped(o.NativeBytes), shownName(o.Heap), o.Reachability, dominator, shownName(o.Class))
+		out.line("%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, text.Grouped(o.RetainedBytes),
+			text.Grouped(o.ShallowBytes), text.Grouped(o.NativeBytes), shownName(o.Heap), o.Reachability, dominator,
+			shownName(o.Class))
 	}
 	for i := range list {
 		out.details(&list[i])
 	}
 }
 
-// details prints the fields of an object, and who holds it.
+// details prints the fields of an object, and what holds it.
 func (out *page) details(o *analysis.Object) {
 	if len(o.Fields)+len(o.Holders) == 0 {
 		return

@@ -9,10 +9,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// page is a text for people, built line by line.
+// page is a text report, built line by line.
 type page struct {
 	text strings.Builder
-	// rows bounds the tables of a report that is not asked for all; 0 does not.
+	// rows bounds the tables of a report; 0 for no bound.
 	rows int
 }
 
@@ -31,7 +31,7 @@ func (out *page) warnings(list []string) {
 	}
 }
 
-// more says how many rows of a list are not printed.
+// more prints how many rows of a list are not printed.
 func (out *page) more(n int) {
 	if n > 0 {
 		out.line("%s more", text.Grouped(int64(n)))
@@ -43,19 +43,20 @@ func (out *page) writeTo(w io.Writer) error {
 	return err
 }
 
-// shownLines bounds every list in a text for people.
+// shownLines bounds every list in a text report.
 const shownLines = 10
 
-// firstOf returns the lines of a list that are printed.
+// firstOf returns the printed lines of a list.
 func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
 
-// hiddenClass is the address that a JVM puts behind the name of a lambda's class.
+// hiddenClass is the address that a JVM appends to the name of a lambda's
+// class.
 var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
 
 // longestName bounds a name of a dump in a line, in columns.
 const longestName = 240
 
-// shownName is a name of a dump in a line: its end, where it is long.
+// shownName returns a name of a dump for a line: its end, if it is long.
 func shownName(name string) string { return text.TailColumns(name, longestName) }
 
 // objects returns objects of a class with their number.
@@ -66,23 +67,25 @@ func objects(n int, class string) string {
 	return text.Grouped(int64(n)) + " x " + className(class)
 }
 
-// className is a class in a line, without the address behind that of a lambda.
+// className returns a class for a line, without the address of a lambda.
 func className(class string) string {
 	return shownName(hiddenClass.ReplaceAllString(class, ""))
 }
 
-// simpleName is a class name without its package, and a hidden class's without its address.
+// simpleName returns a class name without its package, and a hidden class's
+// without its address.
 func simpleName(class string) string {
 	class = hiddenClass.ReplaceAllString(class, "")
 	return class[strings.LastIndexByte(class, '.')+1:]
 }
 
-// shortID is the beginning of an identity, enough to tell those of one dump apart.
+// shortID returns the beginning of an identity, enough to distinguish those of
+// one dump.
 func shortID(identity string) string { return identity[:min(8, len(identity))] }
 
-// maxName bounds a name in a line for people, in characters. A process name of
-// Android has at most 255.
+// maxName bounds a name in a line of a text report, in characters. A process
+// name of Android has at most 255.
 const maxName = 255
 
-// name is a name of a process or device for a line for people.
+// name returns a name of a process or device for a line of a text report.
 func name(of string) string { return text.Head(of, maxName) }

@@ -8,14 +8,16 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WritePaths writes the merged paths to objects as a tree of top branches at most.
+// WritePaths writes the merged paths to objects as a tree of top branches at
+// most.
 func WritePaths(w io.Writer, p *analysis.Paths, top int) error {
 	var out page
 	what := p.Class
 	if p.Object != "" {
 		what += " " + p.Object
 	}
-	out.line("%s: %s, %s reached from GC roots; %s, retaining %s", shownName(what), text.Grouped(p.Instances), text.Grouped(p.Reached), text.Size(p.Bytes), text.Size(p.Retained))
+	out.line("%s: %s, %s reached from GC roots; %s, retaining %s", shownName(what), text.Grouped(p.Instances),
+		text.Grouped(p.Reached), text.Size(p.Bytes), text.Size(p.Retained))
 	if len(p.Branches) > 0 {
 		out.blank()
 		out.line("%12s %12s  %s", "INSTANCES", "BYTES", "PATH")
@@ -28,7 +30,8 @@ func WritePaths(w io.Writer, p *analysis.Paths, top int) error {
 		}
 	}
 	if p.Reached == 0 {
-		out.line("no path leads there: it is garbage, or only held by what never tells who holds an object, such as weak references")
+		out.line("no path leads there: it is garbage, or held only by references that are not followed, such as weak " +
+			"ones")
 	}
 	out.warnings(p.Warnings)
 	return out.writeTo(w)
@@ -41,7 +44,7 @@ type pathTree struct {
 	more int64
 }
 
-// deepestIndent is how far in a line begins at most.
+// deepestIndent is the largest indent of a line.
 const deepestIndent = 60
 
 func (t *pathTree) branch(x *analysis.Branch, depth int) {
@@ -70,9 +73,10 @@ func (t *pathTree) branch(x *analysis.Branch, depth int) {
 	}
 	note := ""
 	if x.Truncated {
-		note = " (what is further down is not shown)"
+		note = " (deeper levels are not shown)"
 	}
-	t.out.line("%12s %12s  %s%s%s", text.Grouped(x.Instances), text.Grouped(x.Bytes), strings.Repeat("  ", min(depth, deepestIndent/2)), shownName(name), note)
+	t.out.line("%12s %12s  %s%s%s", text.Grouped(x.Instances), text.Grouped(x.Bytes),
+		strings.Repeat("  ", min(depth, deepestIndent/2)), shownName(name), note)
 	for i := range x.Branches {
 		t.branch(&x.Branches[i], depth+1)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteReplay writes the verdicts on recordings: a table, then the evidence of each
-// process, with the looks where they were asked for.
+// WriteReplay writes the verdicts on recordings: a table, then the evidence of
+// each process, with the looks if requested.
 func WriteReplay(w io.Writer, r record.Replay) error {
 	var out page
 	out.line("%s", replayHeading)
@@ -33,7 +33,8 @@ func WriteReplay(w io.Writer, r record.Replay) error {
 	against := ""
 	switch n := len(r.Bases); {
 	case n > 1:
-		against = fmt.Sprintf(", as the difference from %d base recordings: %s", n, strings.Join(firstOf(r.Bases), ", "))
+		against = fmt.Sprintf(", as the difference from %d base recordings: %s", n,
+			strings.Join(firstOf(r.Bases), ", "))
 	case r.Base != "":
 		against = ", as the difference from " + r.Base
 	}
@@ -42,19 +43,19 @@ func WriteReplay(w io.Writer, r record.Replay) error {
 }
 
 const (
-	// nameColumns is the width of the names in the table, longName bounds one above its
-	// evidence, in columns.
+	// nameColumns is the width of the names in the table, longName bounds one
+	// above its evidence, in columns.
 	nameColumns = 32
 	longName    = 64
-	// maxSteps bounds the steps of one process that are printed.
+	// maxSteps bounds the printed transitions of one process.
 	maxSteps = 10
 )
 
 var replayHeading = fmt.Sprintf("%-*s %-12s %-10s %-11s %7s %7s %9s %19s %9s %9s",
-	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "WOULD SEE", "GREW MB")
+	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "DETECTS", "GREW MB")
 
-// replayNames distinguish the processes: by user and device, and by file or pid where
-// the same name is there more than once.
+// replayNames distinguish the processes: by user and device, and by file or pid
+// if the same name occurs more than once.
 func replayNames(processes []record.ReplayProcess) []string {
 	type place struct {
 		name, file string
@@ -103,7 +104,7 @@ func replayLine(p record.ReplayProcess, name string) string {
 		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)
 }
 
-// appNames is the name of an app in the table of processes.
+// appNames returns the name of an app in the table of processes.
 func appNames(a record.ReplayApp, r record.Replay) string {
 	who := a.App
 	if a.User != 0 {
@@ -123,7 +124,7 @@ func appAsProcess(a record.ReplayApp) record.ReplayProcess {
 	return record.ReplayProcess{File: a.File, Process: a.Verdict(), Base: a.Base, Looks: a.Looks}
 }
 
-// replayedApp adds the evidence of an app: in full where only the sum leaks.
+// replayedApp adds the evidence of an app: in full if only the sum leaks.
 func (out *page) replayedApp(a record.ReplayApp, r record.Replay) {
 	p, who := appAsProcess(a), appNames(a, r)
 	switch {
@@ -143,7 +144,7 @@ func (out *page) replayedApp(a record.ReplayApp, r record.Replay) {
 	}
 }
 
-// replayed adds the evidence of one process, and its looks where there are any.
+// replayed adds the evidence of one process, and its looks if there are any.
 func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 	out.blank()
 	because := whyBesideLives(p.Process)
@@ -155,13 +156,14 @@ func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 		out.line("  grew     %s %.0f %% (%+.1f MB, %+.1f MB/h)", s.Dimension, 100*s.Share, s.Growth, s.Rate)
 	}
 	for _, j := range p.Jumps {
-		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Sustained])
+		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T),
+			map[bool]string{true: ", and it stayed"}[j.Sustained])
 	}
 	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
 		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Reason)
 	}
 	if more := len(p.Transitions) - maxSteps; more > 0 {
-		out.line("  %s; --json has them", text.Plural(more, "more step", "more steps"))
+		out.line("  %s; --json has them", text.Plural(more, "more transition", "more transitions"))
 	}
 	if p.Unjudged != "" {
 		out.line("  not judged: %s", text.Printable(p.Unjudged))

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Looks stand below their process: of each series why most of them show nothing, one
-// line for each that counts, and one for those that fire after that.
+// Looks are below their process: for each series why most of them show nothing,
+// one line for each that counts, and one for those that fire after that.
 func TestWriteReplayLooks(t *testing.T) {
 	var out strings.Builder
 	looks := []record.ReplayLook{
@@ -19,12 +19,21 @@ func TestWriteReplayLooks(t *testing.T) {
 		{T: 900, Series: "Java Heap", Text: "Java Heap over 2.0 h does not grow enough"},
 	}
 	for i := range 8 {
-		looks = append(looks, record.ReplayLook{T: 1200 + 300*float64(i), Series: "memory", Fired: i != 6, Text: fmt.Sprintf("memory over 15 min: %d MB: %s", i, map[bool]string{true: "fires", false: "levels off"}[i != 6])})
+		looks = append(looks,
+			record.ReplayLook{
+				T: 1200 + 300*float64(i), Series: "memory", Fired: i != 6,
+				Text: fmt.Sprintf("memory over 15 min: %d MB: %s", i,
+					map[bool]string{true: "fires", false: "levels off"}[i != 6]),
+			})
 	}
-	looks = append(looks, record.ReplayLook{T: 1500, Series: "Java Heap", Fired: true, Text: "Java Heap over 60 min: fires"})
+	looks = append(looks,
+		record.ReplayLook{T: 1500, Series: "Java Heap", Fired: true, Text: "Java Heap over 60 min: fires"})
 	r := record.Replay{Policy: "robust", Processes: []record.ReplayProcess{{
-		Process: record.Process{Process: "com.shop", State: detector.Normal, Worst: detector.Normal, Gate: "pass", Reason: "nothing grows", Warnings: []string{"line 3: no value"}},
-		Looks:   looks,
+		Process: record.Process{
+			Process: "com.shop", State: detector.Normal, Worst: detector.Normal, Gate: "pass", Reason: "nothing grows",
+			Warnings: []string{"line 3: no value"},
+		},
+		Looks: looks,
 	}}, Warnings: []string{"x.csv: line 4: no name"}}
 	if err := WriteReplay(&out, r); err != nil {
 		t.Fatal(err)
@@ -47,14 +56,16 @@ judged by policy robust
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	// However often it changes, the text stays short, and JSON has all.
+	// However often it changes, the text stays short, and JSON has everything.
 	var page page
 	looks = nil
 	for i := range 1000 {
 		looks = append(looks, record.ReplayLook{Series: "memory", Fired: i%2 == 0, Text: "\x1b[2J"})
 	}
 	page.looks(looks)
-	if n := strings.Count(page.text.String(), "\n"); n != 1+maxLookLines+1 || strings.Contains(page.text.String(), "\x1b") || !strings.Contains(page.text.String(), fmt.Sprintf("%d more lines; --json has all looks", 1000-maxLookLines)) {
+	if n := strings.Count(page.text.String(), "\n"); n != 1+maxLookLines+1 ||
+		strings.Contains(page.text.String(), "\x1b") ||
+		!strings.Contains(page.text.String(), fmt.Sprintf("%d more lines; --json has all looks", 1000-maxLookLines)) {
 		t.Errorf("%d lines:\n%.500s", n, page.text.String())
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteRun writes a run: a verdict per process, what it cost, and what could not be
-// done.
+// WriteRun writes a run: a verdict per process, what it cost, and what could
+// not be done.
 func WriteRun(w io.Writer, r record.Run) error {
 	var out page
 	for _, p := range r.Processes {
@@ -38,18 +38,19 @@ func WriteRun(w io.Writer, r record.Run) error {
 	out.unjudged(r.Unjudged)
 	out.warnings(r.Warnings)
 	if r.Overhead != nil {
-		out.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Overhead.CPU, r.Overhead.Percent, r.Overhead.Memory)
+		out.line("leakgate overhead: %.1f s CPU, %.0f MB peak memory", r.Overhead.CPU, r.Overhead.Memory)
 	}
 	for _, d := range r.Diagnoses {
 		out.diagnosis(d, len(r.Devices) > 1)
 	}
 	switch {
 	case r.Stopped == "killed":
-		out.line("The run was killed; what is above is what it had until then.")
+		out.line("The run was killed; this report covers the time until then.")
 	case r.Stopped == "disk":
-		out.line("The run was stopped: its directory could not be written any more. What is above is what it had until then.")
+		out.line("The run was stopped because its directory could not be written; this report covers the time until " +
+			"then.")
 	case r.Interrupted:
-		out.line("The run was interrupted; what is above is what it had until then.")
+		out.line("The run was interrupted; this report covers the time until then.")
 	case r.ExitCode == record.ExitNoDevice && len(r.Processes) == 0:
 		out.line("Exit code 3: no process of the app was seen.")
 	case r.ExitCode == record.ExitUnread:
@@ -64,8 +65,9 @@ func WriteRun(w io.Writer, r record.Run) error {
 	return out.writeTo(w)
 }
 
-// longer is what a run needs in which nothing could be judged: more time of the same kind does not help
-// where every process was started again before there was enough of it.
+// longer returns what a run needs in which nothing could be judged. More time
+// of the same kind does not help if every process restarted before there was
+// enough of it.
 func longer(list []record.Process) string {
 	if slices.ContainsFunc(list, func(p record.Process) bool { return p.Restarts == 0 }) {
 		return "Watch for longer"
@@ -85,15 +87,18 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	if p.Reason != "" {
 		out.line("  why      %s", whyBesideLives(p))
 	}
-	out.line("  series   %s, by %s; %s; %s", samplesWords(p), p.Source, text.Plural(p.Details, "breakdown", "breakdowns"), restarts(p.Restarts))
+	out.line("  series   %s, by %s; %s; %s", samplesWords(p), p.Source,
+		text.Plural(p.Details, "breakdown", "breakdowns"), restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
-		out.line("  holes    %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"), text.Plural(p.Missed, "short one", "short ones"), text.Span(p.Missing))
+		out.line("  holes    %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"),
+			text.Plural(p.Missed, "short one", "short ones"), text.Span(p.Missing))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
 		out.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
 	}
 	if p.Rate != nil && len(p.RateInterval) == 2 {
-		out.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1], unseenBelow(p))
+		out.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1],
+			unseenBelow(p))
 	}
 	if len(p.Shares) > 0 {
 		out.line("  growth   %s", sharesText(p.Shares))
@@ -105,7 +110,8 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
-		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Sustained])
+		out.line("  jump     %+.0f MB at %s%s", j.Size, text.Span(j.T),
+			map[bool]string{true: ", and it stayed"}[j.Sustained])
 	}
 	for _, m := range p.AtMarks {
 		out.atMarks(m, len(p.AtMarks) > 1)
@@ -120,8 +126,8 @@ func (out *page) process(p record.Process, policy string, several bool) {
 		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Reason)
 	}
 	for _, text := range p.HeadroomReasons {
-		if !strings.HasSuffix(text, "does not run out of it") { // which is no lack
-			out.line("  unknown  how near a limit is: %s", text)
+		if !strings.HasSuffix(text, "does not run out of it") { // which is not missing
+			out.line("  unknown  distance to a limit: %s", text)
 		}
 	}
 	for _, text := range p.Reasons {
@@ -132,41 +138,46 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 }
 
-// samplesWords are how many samples there were and of what time: of a process that was restarted only the
-// time of its present incarnation is known.
+// samplesWords returns the number of samples and their time. Of a process that
+// restarted only the time of its present incarnation is known.
 func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
 		return fmt.Sprintf("%s over %s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration))
 	}
-	return fmt.Sprintf("%s of %d lives, the last over %s", text.Plural(p.Samples, "sample", "samples"), p.Restarts+1, text.Span(p.Duration))
+	return fmt.Sprintf("%s of %d lives, the last over %s", text.Plural(p.Samples, "sample", "samples"), p.Restarts+1,
+		text.Span(p.Duration))
 }
 
-// shownFaults bounds the faults that are printed, the latest ones.
+// shownFaults bounds the printed faults to the latest ones.
 const shownFaults = 5
 
 // faults writes the crashes and ANRs that the workload reported.
 func (out *page) faults(p record.Process) {
 	for _, f := range p.Faults[max(0, len(p.Faults)-shownFaults):] {
-		out.line("  fault    %s at %s, pid %d: %s", text.Printable(strings.ReplaceAll(f.Reason, "_", " ")), text.Span(f.T), f.PID, text.Printable(f.Text))
+		out.line("  fault    %s at %s, pid %d: %s", text.Printable(strings.ReplaceAll(f.Reason, "_", " ")),
+			text.Span(f.T), f.PID, text.Printable(f.Text))
 	}
 	if more := p.FaultCount - min(len(p.Faults), shownFaults); more > 0 {
 		out.line("           and %d before", more)
 	}
 }
 
-// deaths writes how often the process has ended, why, and what shows it of the latest end.
+// deaths writes how often the process has ended, why, and the evidence of the
+// latest end.
 func (out *page) deaths(p record.Process) {
 	if len(p.Deaths) == 0 {
 		return
 	}
 	last := p.Deaths[len(p.Deaths)-1]
-	out.line("  deaths   %s; the last at %s, pid %d: %s", record.DeathWords(p.DeathsByReason), text.Span(last.T), last.PID, text.Printable(last.Text))
+	out.line("  deaths   %s; the last at %s, pid %d: %s", record.DeathWords(p.DeathsByReason), text.Span(last.T),
+		last.PID, text.Printable(last.Text))
 	for _, line := range last.Lines {
 		out.line("           %s", text.Printable(line))
 	}
 }
 
-// findingLines are the crashes, ANRs and deaths for want of memory of a process, a line for each kind.
+// findingLines returns the crashes, ANRs and deaths caused by memory of a
+// process, a line for each kind.
 func findingLines(p record.Process) []string {
 	var out []string
 	for _, f := range p.Findings {
@@ -187,10 +198,10 @@ func findingLines(p record.Process) []string {
 	return out
 }
 
-// countedObjects are the counts that are printed: they rise with leaks of screens.
+// countedObjects are the printed counts: they rise with leaks of screens.
 var countedObjects = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
 
-// objectCounts writes how many objects there were and are, where there are some.
+// objectCounts writes how many objects there were and are, if any.
 func (out *page) objectCounts(counts []record.ObjectCount) {
 	var parts []string
 	for _, c := range counts {
@@ -203,10 +214,10 @@ func (out *page) objectCounts(counts []record.ObjectCount) {
 	}
 }
 
-// shownAtMarks bounds the leaks of one series of dumps that are printed.
+// shownAtMarks bounds the printed leaks of one series of dumps.
 const shownAtMarks = 10
 
-// atMarks writes what the heap dumps at marks show of one incarnation.
+// atMarks writes the result of the heap dumps at marks of one incarnation.
 func (out *page) atMarks(m record.MarkSeries, several bool) {
 	settled := 0
 	for _, d := range m.Dumps {
@@ -218,7 +229,8 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 	if several {
 		who = fmt.Sprintf(" of pid %d", m.PID)
 	}
-	out.line("  marks    %s%s, %d of them settled: %s", text.Count(len(m.Dumps), "heap dump", "heap dumps"), who, settled, m.Gate)
+	out.line("  marks    %s%s, %d of them settled: %s", text.Count(len(m.Dumps), "heap dump", "heap dumps"), who,
+		settled, m.Gate)
 	for _, l := range m.Leaks[:min(len(m.Leaks), shownAtMarks)] {
 		word := "leak "
 		switch {
@@ -227,13 +239,14 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 		case l.Library:
 			word = "leak of a library "
 		}
-		out.line("           %s%s: %s objects, %s retained now", word, text.Printable(l.Name), text.Series(l.Counts), text.Bytes(l.Bytes))
+		out.line("           %s%s: %s objects, %s retained now", word, text.Printable(l.Name), text.Series(l.Counts),
+			text.Bytes(l.Bytes))
 	}
 	out.more(len(m.Leaks) - shownAtMarks)
 }
 
-// countsAtMarks writes how often an incarnation was counted at marks, and the counts that are not
-// the same at all of them.
+// countsAtMarks writes how often an incarnation was counted at marks, and the
+// counts that changed.
 func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 	who, how := "", "without forced collections"
 	if several {
@@ -258,7 +271,7 @@ func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 }
 
 const (
-	// shownWindows bounds the leaks of windows that are printed.
+	// shownWindows bounds the printed leaks of windows.
 	shownWindows = 20
 	// shownName bounds the characters of the name of a window.
 	shownNameOfWindow = 100
@@ -274,7 +287,9 @@ func (out *page) windows(r record.Run) {
 		for _, p := range w.Processes {
 			verdicts[p.Gate]++
 			if p.Gate == detector.Leak {
-				leaks = append(leaks, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), name(p.Process), KindWords(p.Kind), p.Reason))
+				leaks = append(leaks,
+					fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), name(p.Process),
+						KindWords(p.Kind), p.Reason))
 			}
 		}
 		leaks = append(leaks, leaksOfApps(w)...)
@@ -287,10 +302,10 @@ func (out *page) windows(r record.Run) {
 	out.more(len(leaks) - shownWindows)
 }
 
-// shownMissing bounds the missing heap dumps that are printed.
+// shownMissing bounds the printed missing heap dumps.
 const shownMissing = 20
 
-// missing writes which heap dumps should be there and are not.
+// missing writes which heap dumps should exist and do not.
 func (out *page) missing(r record.Run) {
 	for _, m := range r.MissingEvidence[:min(len(r.MissingEvidence), shownMissing)] {
 		who := ""
@@ -304,10 +319,10 @@ func (out *page) missing(r record.Run) {
 	}
 }
 
-// shownUnjudged bounds the processes without a verdict that are printed.
+// shownUnjudged bounds the printed processes without a verdict.
 const shownUnjudged = 20
 
-// unjudged writes of which processes and devices nothing can be said.
+// unjudged writes which processes and devices have no verdict.
 func (out *page) unjudged(list []record.Unjudged) {
 	for _, u := range list[:min(len(list), shownUnjudged)] {
 		if u.Process == "" {
@@ -321,7 +336,8 @@ func (out *page) unjudged(list []record.Unjudged) {
 	}
 }
 
-// sharesText: "Java Heap 85 % (+120.0 MB, +300.1 MB/h), Native Heap 15 % (...)".
+// sharesText returns, for example, "Java Heap 85 % (+120.0 MB, +300.1 MB/h),
+// Native Heap 15 % (...)".
 func sharesText(shares []record.Share) string {
 	parts := make([]string, len(shares))
 	for i, s := range shares {
@@ -337,8 +353,8 @@ func unseenBelow(p record.Process) string {
 	return fmt.Sprintf("; leaks slower than %.1f MB/h cannot be ruled out", *p.MinDetectable)
 }
 
-// Headline is the verdict of a process in a few words, by the policy of that name;
-// Printable.
+// Headline returns the verdict of a process in a few words, by the policy of
+// that name; Printable.
 func Headline(p record.Process, policy string) string { return text.Printable(headline(p, policy)) }
 
 func headline(p record.Process, policy string) string {
@@ -349,8 +365,9 @@ func headline(p record.Process, policy string) string {
 	return line
 }
 
-// lifeWords are how often a process was started again and why it ended, such as "restarted 30 times (22
-// OutOfMemoryErrors, 8 crashes)". It is empty where it did neither.
+// lifeWords returns how often a process restarted and why it ended, such as
+// "restarted 30 times (22 OutOfMemoryErrors, 8 crashes)". It is empty if it did
+// neither.
 func lifeWords(p record.Process) string {
 	why, ends := record.DeathWords(p.DeathsByReason), 0
 	if why != "" {
@@ -360,7 +377,7 @@ func lifeWords(p record.Process) string {
 		ends += n
 	}
 	switch {
-	case p.Restarts > 0 && p.Samples > 0 && p.Samples < 2*(p.Restarts+1): // whole lives may lie between two samples
+	case p.Restarts > 0 && p.Samples > 0 && p.Samples < 2*(p.Restarts+1): // entire lives may lie between two samples
 		return "restarted at least " + times(p.Restarts) + why
 	case p.Restarts > 0 && ends > p.Restarts: // the last one was not started again
 		return "restarted " + times(p.Restarts) + ", ended " + times(ends) + why
@@ -372,7 +389,8 @@ func lifeWords(p record.Process) string {
 	return ""
 }
 
-// whyBesideLives is the reason of a verdict without the restarts that it begins with: the headline has them.
+// whyBesideLives returns the reason of a verdict without the restarts at its
+// beginning, which the headline has.
 func whyBesideLives(p record.Process) string {
 	if lifeWords(p) == "" || !strings.HasPrefix(p.Reason, "restarted ") {
 		return p.Reason
@@ -410,8 +428,8 @@ func states(p record.Process, policy string) string {
 	return text
 }
 
-// leakStates tells the states of a leak: nothing about it is provisional. One that was
-// too slow for an alarm is proved by the whole run.
+// leakStates returns the states of a leak, none of which is provisional. One
+// that was too slow for an alarm is proved by the entire run.
 func leakStates(p record.Process) string {
 	switch {
 	case p.Worst == detector.Leaking:
@@ -424,8 +442,9 @@ func leakStates(p record.Process) string {
 	return ", proved at the end: no alarm while it ran" + states(p, "")
 }
 
-// StateWords is a state as people read it while a run goes on, by the policy of that
-// name: LEAKING of policy robust is provisional, because only the end of a run decides.
+// StateWords returns a state for users while a run continues, by the policy of
+// that name. LEAKING of policy robust is provisional, because only the end of a
+// run decides.
 func StateWords(state detector.State, policy string) string {
 	if state == detector.Leaking && policy == detector.PolicyRobust {
 		return state.String() + " (provisional)"
@@ -433,7 +452,7 @@ func StateWords(state detector.State, policy string) string {
 	return state.String()
 }
 
-// KindWords is a leak's kind as people say it.
+// KindWords returns the words for a leak's kind.
 func KindWords(kind detector.LeakKind) string {
 	switch kind {
 	case detector.None:
@@ -456,8 +475,10 @@ func restarts(n int) string {
 
 func (out *page) device(d record.Device) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "device %s (%s, API %d): watched %s; fast channel %s, mean %.1f ms, at most %.1f ms; detail %s, mean %.0f ms",
-		name(d.Device), name(d.Model), d.API, text.Span(d.Duration), text.Plural(d.Fast.Rounds, "round", "rounds"), d.Fast.MeanMS, d.Fast.MaxMS, text.Plural(d.Detail.Rounds, "reading", "readings"), d.Detail.MeanMS)
+	fmt.Fprintf(&b,
+		"device %s (%s, API %d): watched %s; fast channel %s, mean %.1f ms, at most %.1f ms; detail %s, mean %.0f ms",
+		name(d.Device), name(d.Model), d.API, text.Span(d.Duration), text.Plural(d.Fast.Rounds, "round", "rounds"),
+		d.Fast.MeanMS, d.Fast.MaxMS, text.Plural(d.Detail.Rounds, "reading", "readings"), d.Detail.MeanMS)
 	if failed := d.Fast.Failed + d.Detail.Failed; failed > 0 {
 		fmt.Fprintf(&b, "; %d failed", failed)
 	}
@@ -472,7 +493,8 @@ func (out *page) device(d record.Device) {
 	}
 	out.line("%s", b.String())
 	if d.Thinned > 0 {
-		out.line("device %s: breakdowns were thinned %s to keep within the budget, the latest period is %s", name(d.Device), text.Plural(d.Thinned, "time", "times"), text.Span(d.DetailPeriod))
+		out.line("device %s: breakdowns were reduced %s to keep within the budget, the latest period is %s",
+			name(d.Device), text.Plural(d.Thinned, "time", "times"), text.Span(d.DetailPeriod))
 	}
 	if d.Error != "" {
 		out.line("device %s: %s", name(d.Device), d.Error)
@@ -500,6 +522,7 @@ func (out *page) workload(w record.Workload) {
 		out.line("%s: ended with the run", what)
 	}
 	if len(w.LeftRunning) > 0 {
-		out.line("warning: the workload left processes running: %s; end them in the workload", strings.Join(w.LeftRunning, ", "))
+		out.line("warning: the workload left processes running: %s; end them in the workload",
+			strings.Join(w.LeftRunning, ", "))
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What carries the growth and each jump have a line; nothing has none.
+// What carries the growth and each jump have a line; if there is none there is
+// no line.
 func TestTextOfGrowthAndJumps(t *testing.T) {
 	text := func(p record.Process) string {
 		t.Helper()
@@ -20,8 +21,11 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	}
 	got := text(record.Process{
 		Process: "com.x", Gate: "leak", Kind: detector.Java,
-		Shares: []record.Share{{Dimension: "Java Heap", Growth: 120, Share: 0.846, Rate: 300.04}, {Dimension: "Native Heap", Growth: 21.85, Share: 0.154, Rate: 54.6}},
-		Jumps:  []record.Jump{{T: 3720, Size: 250.4, Sustained: true}, {T: 7325, Size: 61}},
+		Shares: []record.Share{
+			{Dimension: "Java Heap", Growth: 120, Share: 0.846, Rate: 300.04},
+			{Dimension: "Native Heap", Growth: 21.85, Share: 0.154, Rate: 54.6},
+		},
+		Jumps: []record.Jump{{T: 3720, Size: 250.4, Sustained: true}, {T: 7325, Size: 61}},
 	})
 	for _, want := range []string{
 		"\n  growth   Java Heap 85 % (+120.0 MB, +300.0 MB/h), Native Heap 15 % (+21.9 MB, +54.6 MB/h)\n",
@@ -31,10 +35,12 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if bare := text(record.Process{Process: "com.x"}); strings.Contains(bare, "growth") || strings.Contains(bare, "jump") {
-		t.Errorf("lines about nothing:\n%s", bare)
+	if bare := text(record.Process{Process: "com.x"}); strings.Contains(bare, "growth") ||
+		strings.Contains(bare, "jump") {
+		t.Errorf("lines without content:\n%s", bare)
 	}
-	if hostile := text(record.Process{Shares: []record.Share{{Dimension: "\x1b[2J\n"}}}); strings.Contains(hostile, "\x1b") || strings.Count(hostile, "\n") != 3 {
+	if hostile := text(record.Process{Shares: []record.Share{{Dimension: "\x1b[2J\n"}}}); strings.Contains(hostile,
+		"\x1b") || strings.Count(hostile, "\n") != 3 {
 		t.Errorf("%q", hostile)
 	}
 }
@@ -44,26 +50,34 @@ func TestTextOfLimits(t *testing.T) {
 	var out strings.Builder
 	p := record.Process{
 		Process: "com.x", Limits: []record.LimitWarning{{T: 125, Text: "threads: 870 of 1000"}},
-		HeadroomReasons: []string{"open files: the shell may not list them", "address space: a 64-bit process does not run out of it"},
+		HeadroomReasons: []string{
+			"open files: the shell may not list them", "address space: a 64-bit process does not run out of it",
+		},
 	}
 	if err := WriteRun(&out, record.Run{Processes: []record.Process{p}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\n  limit    at 2m5s: threads: 870 of 1000\n", "\n  unknown  how near a limit is: open files: the shell may not list them\n"} {
+	for _, want := range []string{
+		"\n  limit    at 2m5s: threads: 870 of 1000\n",
+		"\n  unknown  distance to a limit: open files: the shell may not list them\n",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 	if strings.Contains(out.String(), "64-bit") {
-		t.Errorf("told without need:\n%s", out.String())
+		t.Errorf("reported without need:\n%s", out.String())
 	}
 }
 
-// LEAKING is final by policy article and where the end has proved the leak; by policy
-// robust all else is provisional, also in what went before.
+// LEAKING is final by policy article and if the end has proved the leak. By
+// policy robust everything else is provisional, also in earlier states.
 func TestHeadlines(t *testing.T) {
 	of := func(gate detector.Gate, state, worst detector.State) record.Process {
-		return record.Process{Gate: gate, State: state, Worst: worst, Kind: map[bool]detector.LeakKind{true: detector.Java}[gate == detector.Leak], Growth: 81.24}
+		return record.Process{
+			Gate: gate, State: state, Worst: worst,
+			Kind: map[bool]detector.LeakKind{true: detector.Java}[gate == detector.Leak], Growth: 81.24,
+		}
 	}
 	for _, c := range []struct {
 		p              record.Process
@@ -72,11 +86,20 @@ func TestHeadlines(t *testing.T) {
 		{of("leak", detector.Leaking, detector.Leaking), "robust", "LEAK (java leak), state LEAKING"},
 		{of("leak", detector.Leaking, detector.Leaking), "article", "LEAK (java leak), state LEAKING"},
 		{of("leak", detector.Normal, detector.Leaking), "article", "LEAK (java leak), state NORMAL, worst LEAKING"},
-		{of("leak", detector.Normal, detector.Normal), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL"},
-		{of("leak", detector.Normal, detector.Confirming), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL, worst CONFIRMING"},
+		{
+			of("leak", detector.Normal, detector.Normal), "robust",
+			"LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL",
+		},
+		{
+			of("leak", detector.Normal, detector.Confirming), "robust",
+			"LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL, worst CONFIRMING",
+		},
 		{of("pass", detector.Normal, detector.Normal), "robust", "PASS, state NORMAL"},
 		{of("pass", detector.Normal, detector.Leaking), "article", "PASS, state NORMAL, worst LEAKING"},
-		{of("settled", detector.Normal, detector.Leaking), "robust", "SETTLED, grew 81.2 MB, state NORMAL, worst LEAKING (provisional)"},
+		{
+			of("settled", detector.Normal, detector.Leaking), "robust",
+			"SETTLED, grew 81.2 MB, state NORMAL, worst LEAKING (provisional)",
+		},
 		{of("inconclusive", detector.Leaking, detector.Leaking), "robust", "INCONCLUSIVE, state LEAKING (provisional)"},
 	} {
 		if got := Headline(c.p, c.policy); got != c.expect {
@@ -84,61 +107,166 @@ func TestHeadlines(t *testing.T) {
 		}
 	}
 	for want, p := range map[string]record.Process{
-		"PASS, state NORMAL, restarted once":                                       {Restarts: 1},
-		"PASS, state NORMAL, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)": {Restarts: 30, DeathsByReason: map[string]int{"crash": 8, "out_of_memory": 22, "kill": 0}},
-		"PASS, state NORMAL, restarted at least 2 times (3 kills)":                 {Restarts: 2, Samples: 5, DeathsByReason: map[string]int{"kill": 3}},
-		"PASS, state NORMAL, restarted 2 times (2 kills)":                          {Restarts: 2, Samples: 6, DeathsByReason: map[string]int{"kill": 2}},
-		"PASS, state NORMAL, restarted 2 times, ended 3 times (3 kills)":           {Restarts: 2, DeathsByReason: map[string]int{"kill": 3}},
-		"PASS, state NORMAL, ended (1 kill by the memory limiter)":                 {DeathsByReason: map[string]int{"memory_limiter": 1}},
-		"PASS, state NORMAL, restarted 2 times (1 ANR, 1 for an unknown reason)":   {Restarts: 2, DeathsByReason: map[string]int{"anr": 1, "unknown": 1}},
-		"PASS, state NORMAL, ended (3 x?[2J y)":                                    {DeathsByReason: map[string]int{"x\x1b[2J_y": 3}},
+		"PASS, state NORMAL, restarted once": {Restarts: 1},
+		"PASS, state NORMAL, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)": {
+			Restarts: 30, DeathsByReason: map[string]int{"crash": 8, "out_of_memory": 22, "kill": 0},
+		},
+		"PASS, state NORMAL, restarted at least 2 times (3 kills)": {
+			Restarts: 2, Samples: 5, DeathsByReason: map[string]int{"kill": 3},
+		},
+		"PASS, state NORMAL, restarted 2 times (2 kills)": {
+			Restarts: 2, Samples: 6, DeathsByReason: map[string]int{"kill": 2},
+		},
+		"PASS, state NORMAL, restarted 2 times, ended 3 times (3 kills)": {
+			Restarts: 2, DeathsByReason: map[string]int{"kill": 3},
+		},
+		"PASS, state NORMAL, ended (1 kill by the memory limiter)": {
+			DeathsByReason: map[string]int{"memory_limiter": 1},
+		},
+		"PASS, state NORMAL, restarted 2 times (1 ANR, 1 for an unknown reason)": {
+			Restarts: 2, DeathsByReason: map[string]int{"anr": 1, "unknown": 1},
+		},
+		"PASS, state NORMAL, ended (3 x?[2J y)": {DeathsByReason: map[string]int{"x\x1b[2J_y": 3}},
 	} {
 		p.Gate = "pass"
 		if got := Headline(p, "robust"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for policy, want := range map[string]string{"robust": "CONFIRMING -> LEAKING (provisional): rises\n", "article": "CONFIRMING -> LEAKING: rises\n"} {
+	for policy, want := range map[string]string{
+		"robust": "CONFIRMING -> LEAKING (provisional): rises\n", "article": "CONFIRMING -> LEAKING: rises\n",
+	} {
 		var out strings.Builder
-		err := WriteRun(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: detector.Confirming, To: detector.Leaking, Reason: "rises"}}}}})
+		err := WriteRun(&out,
+			record.Run{
+				Policy: policy,
+				Processes: []record.Process{
+					{
+						Transitions: []record.Transition{
+							{From: detector.Confirming, To: detector.Leaking, Reason: "rises"},
+						},
+					},
+				},
+			})
 		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, no %q in\n%s", policy, err, want, out.String())
 		}
 	}
 }
 
-// What dumps at marks show, which dumps are missing, what leaked in windows, and why the exit
-// code is not 0 have their lines; what a device or a program says in them is harmless.
+// Results of dumps at marks, missing dumps, leaks in windows, and the reason
+// why the exit code is not 0 have their lines. Text of a device or a program in
+// them is harmless.
 func TestTextOfMarksAndWindows(t *testing.T) {
-	leak := record.LeakSeries{DumpLeak: record.DumpLeak{Name: "DetailActivity, held by Tracker.sScreens\x1b[2J", Bytes: 50 << 20}, Proved: true, Counts: []int64{15, 17, 19}}
-	library := record.LeakSeries{DumpLeak: record.DumpLeak{Name: "InputMethodManager", Library: true}, Counts: []int64{1, 1, 1}}
-	series := record.MarkSeries{PID: 7, Gate: detector.Leak, Dumps: []record.MarkDump{{Settled: true}, {Settled: true}, {}}, Leaks: []record.LeakSeries{leak, library}}
-	window := record.JudgedWindow{Name: "checkout\n", Processes: []record.WindowProcess{{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, Reason: "it grew"}, {Process: "com.y", Gate: detector.Pass}}}
-	missing := []record.MissingEvidence{{Process: "com.x", T: 61, Text: "no heap dump at mark \"a\""}, {T: 62, Text: "no process was running"}}
+	leak := record.LeakSeries{
+		DumpLeak: record.DumpLeak{Name: "DetailActivity, held by Tracker.sScreens\x1b[2J", Bytes: 50 << 20},
+		Proved:   true, Counts: []int64{15, 17, 19},
+	}
+	library := record.LeakSeries{
+		DumpLeak: record.DumpLeak{Name: "InputMethodManager", Library: true}, Counts: []int64{1, 1, 1},
+	}
+	series := record.MarkSeries{
+		PID: 7, Gate: detector.Leak, Dumps: []record.MarkDump{{Settled: true}, {Settled: true}, {}},
+		Leaks: []record.LeakSeries{leak, library},
+	}
+	window := record.JudgedWindow{
+		Name: "checkout\n",
+		Processes: []record.WindowProcess{
+			{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, Reason: "it grew"},
+			{Process: "com.y", Gate: detector.Pass},
+		},
+	}
+	missing := []record.MissingEvidence{
+		{Process: "com.x", T: 61, Text: "no heap dump at mark \"a\""}, {T: 62, Text: "no process was running"},
+	}
 	for name, c := range map[string]struct {
 		run  record.Run
 		want []string
 	}{
-		"marks": {record.Run{Processes: []record.Process{{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, AtMarks: []record.MarkSeries{series}}}}, []string{
-			"com.x: LEAK (java leak), proved by heap dumps at marks, state NORMAL\n",
-			"\n  marks    3 heap dumps, 2 of them settled: leak\n           LEAK DetailActivity, held by Tracker.sScreens", ": 15, 17, 19 objects, 50.0 MB retained now\n",
-			"           leak of a library InputMethodManager: 1, 1, 1 objects",
-		}},
-		"deaths": {record.Run{Processes: []record.Process{{Process: "com.x", DeathsByReason: map[string]int{"low_memory": 39, "crash": 1}, Objects: []record.ObjectCount{{Name: "Activities", First: 1, Max: 30, Last: 25}, {Name: "Assets", First: 3, Max: 3, Last: 3}, {Name: "WebViews"}},
-			Deaths: []record.Death{{T: 61, PID: 7, Reason: "low_memory", Text: "LOW_MEMORY\x1b[2J", Lines: []string{"lmkd: kill"}}}}}}, []string{
-			": INCONCLUSIVE, state NORMAL, ended (39 low-memory kills, 1 crash)\n", "\n  deaths   39 low-memory kills, 1 crash; the last at 1m1s, pid 7: LOW_MEMORY", "\n           lmkd: kill\n", "\n  objects  Activities 1 -> 25\n"}},
-		"findings": {record.Run{Processes: []record.Process{{Process: "com.x", Findings: []record.Incident{{Kind: "anr", Count: 1, First: 61, Last: 61, Text: "reported by monkey"}, {Kind: "out_of_memory", Count: 22, First: 60, Last: 7200, Text: "CRASH\x1b[2J"}}}}}, []string{
-			"\n  finding  1 ANR at 1m1s: reported by monkey\n", "\n  finding  22 OutOfMemoryErrors, first at 1m, last at 2h0m: CRASH?[2J\n"}},
-		"faults": {record.Run{Processes: []record.Process{{Process: "com.x", FaultCount: 7, Faults: []record.Death{{}, {}, {T: 61, PID: 7, Reason: "anr", Text: "reported by monkey"}}}}}, []string{
-			"\n  fault    anr at 1m1s, pid 7: reported by monkey\n           and 4 before\n"}},
-		"windows": {record.Run{Windows: []record.JudgedWindow{window}}, []string{"1 window: 1 leak, 1 pass, 0 settled, 0 inconclusive\n", "  window   \"checkout", ", com.x: LEAK (java leak): it grew\n"}},
-		"missing": {record.Run{MissingEvidence: missing, Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive}, []string{
-			"missing at 1m1s: com.x: no heap dump at mark \"a\"\nmissing at 1m2s: no process was running\n", "Exit code 5: evidence is missing.\n"}},
-		"unjudged": {record.Run{Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive}, []string{"Exit code 5: not judged. Watch for longer"}},
-		"unjudged, restarted": {record.Run{Processes: []record.Process{{Restarts: 11, Samples: 49, Duration: 88, Source: "smaps_rollup"}}, ExitCode: record.ExitInconclusive}, []string{
-			"\n  series   49 samples of 12 lives, the last over 1m28s, by smaps_rollup; ", "Exit code 5: not judged. Watch for longer without restarts, or dump heaps"}},
-		"unjudged, one of them restarted": {record.Run{Processes: []record.Process{{Restarts: 1}, {}}, ExitCode: record.ExitInconclusive}, []string{"Exit code 5: not judged. Watch for longer, or"}},
-		"nothing":                         {record.Run{ExitCode: record.ExitNoDevice}, []string{"No matching process found; no verdict.\n", "Exit code 3: no process of the app was seen.\n"}},
+		"marks": {
+			record.Run{
+				Processes: []record.Process{
+					{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, AtMarks: []record.MarkSeries{series}},
+				},
+			}, []string{
+				"com.x: LEAK (java leak), proved by heap dumps at marks, state NORMAL\n",
+				"\n  marks    3 heap dumps, 2 of them settled: leak\n           LEAK DetailActivity, held by " +
+					"Tracker.sScreens", ": 15, 17, 19 objects, 50.0 MB retained now\n",
+				"           leak of a library InputMethodManager: 1, 1, 1 objects",
+			}},
+		"deaths": {
+			record.Run{
+				Processes: []record.Process{
+					{
+						Process: "com.x", DeathsByReason: map[string]int{"low_memory": 39, "crash": 1},
+						Objects: []record.ObjectCount{
+							{Name: "Activities", First: 1, Max: 30, Last: 25},
+							{Name: "Assets", First: 3, Max: 3, Last: 3}, {Name: "WebViews"},
+						},
+						Deaths: []record.Death{
+							{
+								T: 61, PID: 7, Reason: "low_memory", Text: "LOW_MEMORY\x1b[2J",
+								Lines: []string{"lmkd: kill"},
+							},
+						}}}}, []string{
+				": INCONCLUSIVE, state NORMAL, ended (39 low-memory kills, 1 crash)\n",
+				"\n  deaths   39 low-memory kills, 1 crash; the last at 1m1s, pid 7: LOW_MEMORY",
+				"\n           lmkd: kill\n", "\n  objects  Activities 1 -> 25\n"}},
+		"findings": {
+			record.Run{
+				Processes: []record.Process{
+					{
+						Process: "com.x",
+						Findings: []record.Incident{
+							{Kind: "anr", Count: 1, First: 61, Last: 61, Text: "reported by monkey"},
+							{Kind: "out_of_memory", Count: 22, First: 60, Last: 7200, Text: "CRASH\x1b[2J"},
+						},
+					},
+				},
+			}, []string{
+				"\n  finding  1 ANR at 1m1s: reported by monkey\n",
+				"\n  finding  22 OutOfMemoryErrors, first at 1m, last at 2h0m: CRASH?[2J\n"}},
+		"faults": {
+			record.Run{
+				Processes: []record.Process{
+					{
+						Process: "com.x", FaultCount: 7,
+						Faults: []record.Death{{}, {}, {T: 61, PID: 7, Reason: "anr", Text: "reported by monkey"}},
+					},
+				},
+			}, []string{
+				"\n  fault    anr at 1m1s, pid 7: reported by monkey\n           and 4 before\n"}},
+		"windows": {
+			record.Run{Windows: []record.JudgedWindow{window}},
+			[]string{
+				"1 window: 1 leak, 1 pass, 0 settled, 0 inconclusive\n", "  window   \"checkout",
+				", com.x: LEAK (java leak): it grew\n",
+			},
+		},
+		"missing": {
+			record.Run{MissingEvidence: missing, Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive},
+			[]string{
+				"missing at 1m1s: com.x: no heap dump at mark \"a\"\nmissing at 1m2s: no process was running\n",
+				"Exit code 5: evidence is missing.\n"}},
+		"unjudged": {
+			record.Run{Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive},
+			[]string{"Exit code 5: not judged. Watch for longer"},
+		},
+		"unjudged, restarted": {
+			record.Run{
+				Processes: []record.Process{{Restarts: 11, Samples: 49, Duration: 88, Source: "smaps_rollup"}},
+				ExitCode:  record.ExitInconclusive,
+			}, []string{
+				"\n  series   49 samples of 12 lives, the last over 1m28s, by smaps_rollup; ",
+				"Exit code 5: not judged. Watch for longer without restarts, or dump heaps"}},
+		"unjudged, one of them restarted": {
+			record.Run{Processes: []record.Process{{Restarts: 1}, {}}, ExitCode: record.ExitInconclusive},
+			[]string{"Exit code 5: not judged. Watch for longer, or"},
+		},
+		"nothing": {
+			record.Run{ExitCode: record.ExitNoDevice},
+			[]string{"No matching process found; no verdict.\n", "Exit code 3: no process of the app was seen.\n"},
+		},
 	} {
 		var out strings.Builder
 		if err := WriteRun(&out, c.run); err != nil {

@@ -13,8 +13,8 @@ import (
 // tripWidth is the number of columns of a trip's lines.
 const tripWidth = 100
 
-// WriteTrip writes what the repetitions of a scenario leave behind: the verdict, what grows,
-// and a table of the rest.
+// WriteTrip writes what the repetitions of a scenario leave behind: the
+// verdict, what grows, and a table of the rest.
 func WriteTrip(w io.Writer, t record.Trip) error {
 	var out page
 	out.tripLine("%s: %s: %s", name(t.Process), strings.ToUpper(string(t.Verdict)), t.Text)
@@ -36,14 +36,15 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 			others = append(others, *m)
 		}
 	}
-	out.tripLine("  %s after %d of warm-up, %s, %s%s", text.Count(t.Loops, "loop", "loops"), t.WarmUp, text.Count(t.Readings, "reading", "readings"), text.Count(t.Dumps, "heap dump", "heap dumps"), stopText(&t))
+	out.tripLine("  %s after %d of warm-up, %s, %s%s", text.Count(t.Loops, "loop", "loops"), t.WarmUp,
+		text.Count(t.Readings, "reading", "readings"), text.Count(t.Dumps, "heap dump", "heap dumps"), stopText(&t))
 	if len(others) > 0 {
-		out.line("  %-14s %10s  %-22s %-10s", "", "per loop", "95 %", "would find")
+		out.line("  %-14s %10s  %-22s %-10s", "", "per loop", "95 %", "detects")
 	}
 	var still []string
 	for i := range others {
 		switch m := &others[i]; {
-		case stands(m):
+		case constant(m):
 			still = append(still, name(m.Name))
 		default:
 			out.tripRow(m)
@@ -58,7 +59,8 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 	return out.writeTo(w)
 }
 
-// stopText says why a trip that came to its end did; of others the verdict says it.
+// stopText returns why a trip that came to its end did; otherwise the verdict
+// says it.
 func stopText(t *record.Trip) string {
 	if t.Stopped != record.TripStoppedQuiet && t.Stopped != record.TripStoppedLoops {
 		return ""
@@ -66,7 +68,8 @@ func stopText(t *record.Trip) string {
 	return "; stopped: " + t.Reason
 }
 
-// tripLine adds lines of at most tripWidth columns: what does not fit continues below.
+// tripLine adds lines of at most tripWidth columns, with continuation lines
+// below.
 func (out *page) tripLine(format string, args ...any) {
 	line := text.Printable(fmt.Sprintf(format, args...))
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -85,8 +88,9 @@ func (out *page) tripLine(format string, args ...any) {
 	out.line("%s", now)
 }
 
-// stands reports a count that is the same in all readings, which needs no row of its own.
-func stands(m *record.TripMeasure) bool {
+// constant reports a count that is the same in all readings, which needs no row
+// of its own.
+func constant(m *record.TripMeasure) bool {
 	if m.Unit != record.UnitCount || m.Verdict != record.VerdictPass || len(m.Values) == 0 {
 		return false
 	}
@@ -98,7 +102,7 @@ func stands(m *record.TripMeasure) bool {
 	return true
 }
 
-// shownTripSteps bounds the steps of a path that are printed, the last ones.
+// shownTripSteps bounds the printed steps of a path to the last ones.
 const shownTripSteps = 4
 
 func (out *page) growing(f *record.Finding) {
@@ -120,11 +124,12 @@ func (out *page) tripRow(m *record.TripMeasure) {
 	if m.SmallestFound != nil {
 		found = strings.TrimPrefix(rateOf(m, m.SmallestFound), "+")
 	}
-	row := fmt.Sprintf("  %-14s %10s  %-22s %-10s  %s", text.Cell(name(m.Name), 14), rateOf(m, m.PerLoop), strings.TrimSuffix(strings.TrimPrefix(intervalOf(m), " (95 %: "), ")"), found, m.Text)
+	row := fmt.Sprintf("  %-14s %10s  %-22s %-10s  %s", text.Cell(name(m.Name), 14), rateOf(m, m.PerLoop),
+		strings.TrimSuffix(strings.TrimPrefix(intervalOf(m), " (95 %: "), ")"), found, m.Text)
 	out.line("%s", text.Row(strings.TrimRight(row, " "), tripWidth))
 }
 
-// doubtfulRate is the rate of a measure that is not decided.
+// doubtfulRate returns the rate of an undecided measure.
 func doubtfulRate(m *record.TripMeasure) string {
 	if m.Name == "heap" {
 		return ""
@@ -132,7 +137,7 @@ func doubtfulRate(m *record.TripMeasure) string {
 	return fmt.Sprintf(" %s a loop", rateOf(m, m.PerLoop))
 }
 
-// rateOf writes a rate in the unit of a measure.
+// rateOf formats a rate in the unit of a measure.
 func rateOf(m *record.TripMeasure, v *float64) string {
 	switch {
 	case v == nil || math.IsNaN(*v) || math.IsInf(*v, 0):
@@ -143,7 +148,7 @@ func rateOf(m *record.TripMeasure, v *float64) string {
 	return fmt.Sprintf("%+.3g", *v)
 }
 
-// maxRate bounds the kB a loop that are printed.
+// maxRate bounds the printed kB per loop.
 const maxRate = 1 << 40
 
 func intervalOf(m *record.TripMeasure) string {
@@ -153,7 +158,7 @@ func intervalOf(m *record.TripMeasure) string {
 	return fmt.Sprintf(" (95 %%: %s to %s)", rateOf(m, &m.Interval[0]), rateOf(m, &m.Interval[1]))
 }
 
-// shownValues bounds the readings that are printed, half from each end.
+// shownValues bounds the printed readings, half from each end.
 const shownValues = 8
 
 func valuesOf(m *record.TripMeasure) string {

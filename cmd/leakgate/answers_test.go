@@ -248,7 +248,7 @@ func TestLongChain(t *testing.T) {
 	}
 	path := dumpFile(t, data)
 	_, out, _ := ran(t, "analyze", path)
-	if n := strings.Count(out, "\n"); n >= 100 || !strings.Contains(out, "199 999 more of the same class, each by the same field") {
+	if n := strings.Count(out, "\n"); n >= 100 || !strings.Contains(out, "199 999 more of the same class, each held by the same field") {
 		t.Errorf("%d lines:\n%s", n, out[:min(len(out), 4000)])
 	}
 	if _, out, _ := ran(t, "analyze", path, "--json"); len(out) > 100_000 {

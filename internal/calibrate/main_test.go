@@ -142,7 +142,7 @@ func TestArguments(t *testing.T) {
 		"use -only: error parsing regexp": {"-only", "("},
 		"-write needs entire tables":      {"-only", "iid", "-write", "page"},
 		"at least 1":                      {"-runs", "0"},
-		`unexpected "more"`:               {"more"},
+		`unexpected argument "more"`:      {"more"},
 		"find rows: none of these tables": {"-only", "no such row"},
 	} {
 		var out, errs bytes.Buffer

@@ -1,30 +1,33 @@
 package record
 
-// Check is what one check of a run has shown: of one spec of a suite, or of one test that an
-// instrumentation has run.
+// Check is the result of one check of a run: of one spec of a suite, or of one
+// test of an instrumentation.
 type Check struct {
 	// Name is the full text of the spec, or CLASS#METHOD of the test.
 	Name string `json:"name"`
 	// Of is spec or test.
 	Type   string `json:"type"`
 	Device string `json:"device"`
-	// Window is the number of its window, 0 where none was opened.
+	// Window is the number of its window, 0 if none was opened.
 	Window int `json:"window"`
-	// T and Ended are seconds since the start of the run, on the device's clock.
+	// T and Ended are seconds since the start of the run, on the device's
+	// clock.
 	T     float64 `json:"t_s"`
 	Ended float64 `json:"ended_s"`
-	// Location is FILE:LINE of the check in the source of the suite, "" where it has none.
+	// Location is FILE:LINE of the check in the source of the suite, "" if
+	// unknown.
 	Location string `json:"location,omitempty"`
 	// Outcome is how the spec or test itself ended: passed, failed, ignored,
-	// assumption_failed, crashed or unfinished; "" where that is unknown. Stack says why.
+	// assumption_failed, crashed or unfinished; "" if unknown. Stack is the
+	// reason.
 	Outcome string `json:"outcome,omitempty"`
 	Stack   string `json:"stack,omitempty"`
-	// Verdict is one of the Verdict values, Text says it in one line.
+	// Verdict is one of the Verdict values, Text explains it in one line.
 	Verdict   CheckVerdict     `json:"verdict"`
 	Text      string           `json:"text"`
 	Processes []CheckedProcess `json:"processes"`
-	// Readings counts the questions to the device, and Took is the real time in seconds that
-	// they took with all heap dumps and their analyses.
+	// Readings counts the readings of the device, and Took is the real time in
+	// seconds that they took with all heap dumps and their analyses.
 	Readings int     `json:"readings"`
 	Duration float64 `json:"duration_s"`
 }
@@ -45,11 +48,11 @@ const (
 	OutcomeUnfinished       = "unfinished"
 )
 
-// CheckVerdict is what a check shows of leaks.
+// CheckVerdict is the result of a check for leaks.
 type CheckVerdict string
 
-// The verdicts: a new leak, a leak that an exception names, evidence that is missing, no
-// process that could be read, and none of these.
+// The verdicts: a new leak, a leak that an exception names, missing evidence,
+// no readable process, and none of these.
 const (
 	VerdictLeak         CheckVerdict = "leak"
 	VerdictKnown        CheckVerdict = "known"
@@ -67,31 +70,34 @@ type CheckedProcess struct {
 	PID     int          `json:"pid"`
 	Verdict CheckVerdict `json:"verdict"`
 	Text    string       `json:"text"`
-	// Before and After count its objects by the names of dumpsys meminfo, before and after
-	// the body; nil where they are unknown, as before the start of the process.
+	// Before and After count its objects by the names of dumpsys meminfo,
+	// before and after the body; nil if unknown, such as before the start of
+	// the process.
 	Before map[string]int64 `json:"objects_before"`
 	After  map[string]int64 `json:"objects_after"`
-	// Settled reports that the app was left alone before the last count.
+	// Settled reports that the app was idle before the last count.
 	Settled bool `json:"settled,omitempty"`
-	// Folder has the heap dump, below the run directory; "" where none was taken.
+	// Folder has the heap dump, below the run directory; "" if none was taken.
 	Folder string `json:"folder,omitempty"`
-	// Leaks are those of the heap dump that became more since the latest dump before.
+	// Leaks are those of the heap dump that grew since the previous dump.
 	Leaks []CheckedLeak `json:"leaks"`
-	// Older are leaks that were there before the check, and that no earlier one has found.
+	// Older are leaks that existed before the check and that no earlier one has
+	// found.
 	Older []CheckedLeak `json:"older_leaks,omitempty"`
-	// Deaths are the ends of its incarnations meanwhile, Faults the crashes and ANRs that a
-	// workload reported.
+	// Deaths are the ends of its incarnations during the check, Faults the
+	// crashes and ANRs that a workload reported.
 	Deaths []Death `json:"deaths,omitempty"`
 	Faults []Death `json:"faults,omitempty"`
 }
 
-// CheckedLeak is a leak that became more during a check.
+// CheckedLeak is a leak that grew during a check.
 type CheckedLeak struct {
 	DumpLeak
-	// New is how many objects more leak by it than before.
+	// New is how many more of its objects there are than before.
 	New int64 `json:"new"`
-	// Known is the reason of the exception that names it, with its owner and date; "" for none.
+	// Known is the reason of the exception that names it, with its owner and
+	// date; "" for none.
 	Known string `json:"known,omitempty"`
-	// Trace is the way from the GC root, a reference a line.
+	// Trace is the path from the GC root, a reference per line.
 	Trace []string `json:"trace,omitempty"`
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Lines that cannot be read are told with their numbers, and every other line is heard:
-// compared with the same file without them.
+// Lines that cannot be read are reported with their numbers, and every other
+// line is delivered: compared with the same file without them.
 func TestReadSamplesDamagedLines(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -22,12 +22,16 @@ func TestReadSamplesDamagedLines(t *testing.T) {
 		for n := range 40 {
 			switch r.IntN(6) {
 			case 0:
-				bad := []string{"x", `{"t_s":`, `{"t_s":"x"}`, `{"event":7}`, strings.Repeat("\x00", 70_000), strings.Repeat("9", maxLine+1), `{"event":"refused"}`}
+				bad := []string{
+					"x", `{"t_s":`, `{"t_s":"x"}`, `{"event":7}`, strings.Repeat("\x00", 70_000),
+					strings.Repeat("9", maxLine+1), `{"event":"refused"}`,
+				}
 				text, lost = append(text, bad[r.IntN(len(bad))]), append(lost, n+2)
 			case 1:
 				text = append(text, " ")
 			case 2:
-				text, want = append(text, fmt.Sprintf(`{"t_s":%d,"event":"mark"}`, n)), append(want, fmt.Sprint("mark ", n))
+				text, want = append(text, fmt.Sprintf(`{"t_s":%d,"event":"mark"}`, n)),
+					append(want, fmt.Sprint("mark ", n))
 			default:
 				text, want = append(text, fmt.Sprintf(`{"t_s":%d}`, n)), append(want, fmt.Sprint("sample ", n))
 			}
@@ -56,8 +60,8 @@ func TestReadSamplesDamagedLines(t *testing.T) {
 	}
 }
 
-// A last line without its end is one that a kill has cut, however long it is; what
-// goes on for ever is refused.
+// A last line without its end was truncated by a kill, however long it is. An
+// endless one is an error.
 func TestReadSamplesEndsOfDamage(t *testing.T) {
 	header := `{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1}` + "\n"
 	none := Lines{Damaged: func(line int, why error) { t.Errorf("line %d: %v", line, why) }}
@@ -65,7 +69,8 @@ func TestReadSamplesEndsOfDamage(t *testing.T) {
 	if err != nil || len(warnings) != 1 || warnings[0].Error() != "line 3 of samples.ndjson is truncated, skipped" {
 		t.Errorf("%v, %v", warnings, err)
 	}
-	if _, err := ReadSamples(io.MultiReader(strings.NewReader(header), zeros{}), none); err == nil || !strings.Contains(err.Error(), "line 3 is longer than") {
+	if _, err := ReadSamples(io.MultiReader(strings.NewReader(header), zeros{}), none); err == nil ||
+		!strings.Contains(err.Error(), "line 3 is longer than") {
 		t.Errorf("%v", err)
 	}
 	broken := io.MultiReader(strings.NewReader(header+"x\n"), brokenReader{})
@@ -84,10 +89,11 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
-// Whatever a file holds, reading it with an ear for damage finds all that reading it
-// without finds, and no line twice.
+// Whatever a file holds, reading it with a Damaged function delivers everything
+// that reading it without one does, and no line twice.
 func FuzzReadDamagedSamples(f *testing.F) {
-	f.Add([]byte(`{"schema":"leakgate.samples/1"}` + "\nx\n" + `{"t_s":1,"event":"mark"}` + "\n\n" + `{"t_s":1,"pss_kb":null}`))
+	f.Add([]byte(`{"schema":"leakgate.samples/1"}` + "\nx\n" + `{"t_s":1,"event":"mark"}` + "\n\n" +
+		`{"t_s":1,"pss_kb":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, samples, events, _, err := read(text)
 		heard, damaged := 0, 0
@@ -96,7 +102,8 @@ func FuzzReadDamagedSamples(f *testing.F) {
 			Event:   func(Event) error { heard++; return nil },
 			Damaged: func(int, error) { damaged++ },
 		})
-		if err == nil && (derr != nil || damaged > 0 || heard != len(samples)+len(events)) || heard < len(samples)+len(events) {
+		if err == nil && (derr != nil || damaged > 0 || heard != len(samples)+len(events)) || heard < len(samples)+
+			len(events) {
 			t.Errorf("%d heard, %d damaged, %v; without %d, %v", heard, damaged, derr, len(samples)+len(events), err)
 		}
 		if n := bytes.Count(text, []byte("\n")); heard+damaged > n {

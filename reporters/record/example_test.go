@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ReadSamples reads what a run measured, here the first lines of a run that was killed.
+// ReadSamples reads the measurements of a run, here the first lines of a run
+// that was killed.
 func ExampleReadSamples() {
 	file := strings.NewReader(`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"Pixel 8","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"leakgate","policy":"robust","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["com.shop"],"workload":null}}
 {"t_s":0,"up_s":1000,"device":"S1","event":"found","user":0,"process":"com.shop","pid":7,"start":8,"source":"smaps_rollup"}
@@ -38,7 +39,7 @@ func ExampleReadSamples() {
 	// [line 4 of samples.ndjson is truncated, skipped] <nil>
 }
 
-// A run directory is read by any program: a gate is a comparison of constants.
+// Any program can read a run directory: a gate is a comparison of constants.
 func ExampleReadRun() {
 	dir, err := os.MkdirTemp("", "run")
 	if err != nil {
@@ -47,8 +48,11 @@ func ExampleReadRun() {
 	}
 	defer os.RemoveAll(dir)
 	err = record.WriteRun(dir, record.Run{
-		Schema: record.RunSchema, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Stopped: record.StoppedDuration, Policy: detector.PolicyRobust,
-		Processes: []record.Process{{Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Reason: "memory rises 300 MB/h"}},
+		Schema: record.RunSchema, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Stopped: record.StoppedDuration,
+		Policy: detector.PolicyRobust,
+		Processes: []record.Process{
+			{Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Reason: "memory rises 300 MB/h"},
+		},
 	})
 	if err != nil {
 		fmt.Println(err)

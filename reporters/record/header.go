@@ -36,33 +36,37 @@ type HeaderDevice struct {
 	StartedUp float64 `json:"started_up_s"`
 	// TimeScale is device seconds per real second; 1 for a real phone.
 	TimeScale float64 `json:"time_scale"`
-	// ABI is the first that the device runs, Fingerprint that of its Android; HeapLimit is how
-	// large a Java heap may grow, in MB.
+	// ABI is the first that the device runs, Fingerprint that of its Android;
+	// HeapLimit is the growth limit of a Java heap, in MB.
 	ABI         string  `json:"abi,omitempty"`
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// MemTotal is the memory of the device in kB: a process that has more has not been read
-	// right. 0 where it is unknown.
+	// MemTotal is the memory of the device in kB; a larger value of a process
+	// is a read error. 0 if unknown.
 	MemTotal int64 `json:"mem_total_kb,omitempty"`
 }
 
-// decodeHeader decodes the first line of samples.ndjson. A key that is unknown, missing
-// or there twice is a warning: what is missing has the default of the policy.
+// decodeHeader decodes the first line of samples.ndjson. A key that is unknown,
+// missing or duplicate is a warning: a missing value has the default of the
+// policy.
 func decodeHeader(line []byte) (Header, error) {
 	var head struct {
 		Schema string
 		Plan   struct{ Policy json.RawMessage }
 	}
 	var wrongForm *json.UnmarshalTypeError
-	if err := json.Unmarshal(line, &head); err != nil && !errors.As(err, &wrongForm) { // which is reported with its key below
+	// which is reported with its key below
+	if err := json.Unmarshal(line, &head); err != nil && !errors.As(err, &wrongForm) {
 		return Header{}, err
 	}
 	if head.Schema != SamplesSchema {
 		return Header{}, fmt.Errorf("schema is %s, not %q", text.Quote(head.Schema, maxQuoted), SamplesSchema)
 	}
 	if bytes.HasPrefix(head.Plan.Policy, []byte("{")) {
-		return Header{}, errors.New("the plan has the form of a leakgate from before its first release, which is not read any more: record the run again")
+		return Header{},
+			errors.New("the plan has the form of a leakgate from before its first release, which is no longer " +
+				"supported: record the run again")
 	}
 	h := Header{Plan: &Plan{Assert: AssertEnd}}
 	defaults := detector.DefaultPolicy()
@@ -70,7 +74,7 @@ func decodeHeader(line []byte) (Header, error) {
 		defaults = detector.ArticlePolicy()
 	}
 	h.Plan.SetPolicy(defaults)
-	h.Plan.Policy = "" // nothing stands for a name
+	h.Plan.Policy = "" // null is not a name
 	var k keys
 	if err := k.decode("", line, reflect.ValueOf(&h).Elem()); err != nil {
 		return Header{}, err
@@ -85,7 +89,8 @@ func decodeHeader(line []byte) (Header, error) {
 	return h, nil
 }
 
-// maxTimeScale is the fastest device that capture accepts; records of old versions may have slow ones.
+// maxTimeScale is the fastest device that capture accepts; records of old
+// versions may have slow ones.
 const maxTimeScale = 10000.0
 
 // keys decodes JSON objects that must have exactly the keys of their structs.
@@ -95,7 +100,7 @@ type keys struct {
 }
 
 const (
-	// maxProblems bounds the keys that are named, maxQuoted what is quoted of one.
+	// maxProblems bounds the named keys, maxQuoted what is quoted of one.
 	maxProblems, maxQuoted = 20, 60
 )
 
@@ -114,7 +119,8 @@ func (k *keys) warnings() []string {
 	return k.problems
 }
 
-// decode decodes the value at a path. What is null or missing keeps its value.
+// decode decodes the value at a path. A null or missing value leaves the target
+// unchanged.
 func (k *keys) decode(path string, raw []byte, into reflect.Value) error {
 	pointer := into.Kind() == reflect.Pointer
 	switch {
@@ -148,7 +154,7 @@ func (k *keys) list(path string, raw []byte, into reflect.Value) error {
 	into.Set(reflect.MakeSlice(into.Type(), len(elements), len(elements)))
 	for i, element := range elements {
 		if d, ok := into.Index(i).Addr().Interface().(*HeaderDevice); ok {
-			d.TimeScale = 1 // as of a real phone, where nothing says otherwise
+			d.TimeScale = 1 // as of a real phone, if nothing says otherwise
 		}
 		if err := k.decode(fmt.Sprintf("%s[%d]", path, i), element, into.Index(i)); err != nil {
 			return err
@@ -187,7 +193,7 @@ func (k *keys) object(path string, raw []byte, into reflect.Value) error {
 	return nil
 }
 
-// assumed says what counts in the place of a value.
+// assumed returns the value that is used instead.
 func assumed(value reflect.Value) string {
 	switch value.Kind() {
 	case reflect.Bool, reflect.Int, reflect.Float64:
@@ -219,12 +225,14 @@ func (m *members) take(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// members are the members of an object in their order. Of a key that is there twice the
-// last one counts.
+// members returns the members of an object in their order. Of a duplicate key
+// the last one counts.
 func (k *keys) members(path string, raw []byte) (members, error) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := in.Token(); err != nil || open != json.Delim('{') {
-		return nil, fmt.Errorf("key %s: want an object, not %s", strings.TrimSuffix(path, "."), text.Head(string(raw), maxQuoted))
+		return nil,
+			fmt.Errorf("key %s: want an object, not %s", strings.TrimSuffix(path, "."),
+				text.Head(string(raw), maxQuoted))
 	}
 	var out members
 	at := map[string]int{} // a hostile header has very many
@@ -238,7 +246,7 @@ func (k *keys) members(path string, raw []byte) (members, error) {
 			return nil, err
 		}
 		if i, twice := at[m.name]; twice {
-			k.add("key %s stands twice, the last one counts", text.Quote(path+m.name, maxQuoted))
+			k.add("duplicate key %s, the last one counts", text.Quote(path+m.name, maxQuoted))
 			out[i] = m
 			continue
 		}

@@ -9,13 +9,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Incident is a kind of failure of a process that a rule of the gate can fail for: a crash, an ANR, or
-// a death for want of memory.
+// Incident is a kind of failure of a process that a rule of the gate can fail
+// for: a crash, an ANR, or a death caused by memory.
 type Incident struct {
-	// Kind is crash, native_crash, anr, out_of_memory, memory_limiter, anomaly or low_memory.
+	// Kind is crash, native_crash, anr, out_of_memory, memory_limiter, anomaly
+	// or low_memory.
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
-	// First and Last are when it happened first and last, Text what is known of the last time.
+	// First and Last are when it happened first and last, Text what is known of
+	// the last time.
 	First float64 `json:"first_t_s"`
 	Last  float64 `json:"last_t_s"`
 	Text  string  `json:"text"`
@@ -26,16 +28,20 @@ func IncidentKinds() []string {
 	return []string{"crash", "native_crash", "anr", "out_of_memory", "memory_limiter", "anomaly", "low_memory"}
 }
 
-// reasonWords are a reason of a death as reports say it, of one and of several.
+// reasonWords are a reason of a death in reports, singular and plural.
 var reasonWords = map[string][2]string{
 	"crash": {"crash", "crashes"}, "native_crash": {"native crash", "native crashes"}, "anr": {"ANR", "ANRs"},
-	"out_of_memory": {"OutOfMemoryError", "OutOfMemoryErrors"}, "memory_limiter": {"kill by the memory limiter", "kills by the memory limiter"},
-	"anomaly": {"kill for a memory anomaly", "kills for a memory anomaly"}, "low_memory": {"low-memory kill", "low-memory kills"},
-	"kill": {"kill", "kills"}, "exit": {"exit", "exits"}, "reboot": {"reboot", "reboots"}, "unknown": {"for an unknown reason", "for unknown reasons"},
+	"out_of_memory":  {"OutOfMemoryError", "OutOfMemoryErrors"},
+	"memory_limiter": {"kill by the memory limiter", "kills by the memory limiter"},
+	"anomaly":        {"kill for a memory anomaly", "kills for a memory anomaly"},
+	"low_memory":     {"low-memory kill", "low-memory kills"},
+	"kill":           {"kill", "kills"}, "exit": {"exit", "exits"}, "reboot": {"reboot", "reboots"},
+	"unknown": {"for an unknown reason", "for unknown reasons"},
 }
 
-// DeathWords are the ends of a process by reason in words, the most frequent first, such as "22
-// OutOfMemoryErrors, 8 crashes". It is empty where there are none.
+// DeathWords returns the ends of a process by reason in words, the most
+// frequent first, such as "22 OutOfMemoryErrors, 8 crashes". It is empty if
+// there are none.
 func DeathWords(byReason map[string]int) string {
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byReason[b], byReason[a]), cmp.Compare(a, b))

@@ -12,11 +12,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// leaksName is the file of a run directory that has the findings of all diagnoses as a
-// table.
+// leaksName is the file of a run directory that has the findings of all
+// diagnoses as a table.
 const leaksName = "leaks.csv"
 
-// maxRows is how many findings leaks.csv holds.
+// maxRows is the largest number of findings in leaks.csv.
 const maxRows = 1000
 
 var leaksHeading = []string{
@@ -24,9 +24,9 @@ var leaksHeading = []string{
 	"bytes", "bytes_delta", "share", "fingerprint", "key", "folder", "trace",
 }
 
-// WriteLeaks writes leaks.csv into dir, whole or not at all: the first 1,000 findings of
-// a run. A cell that a spreadsheet would take for a formula begins with an apostrophe
-// (OWASP, CSV Injection).
+// WriteLeaks writes leaks.csv into dir atomically: the first 1,000 findings of
+// a run. A cell that a spreadsheet would interpret as a formula begins with an
+// apostrophe (OWASP, CSV Injection).
 func WriteLeaks(dir string, r Run) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -35,7 +35,7 @@ func WriteLeaks(dir string, r Run) error {
 		return fmt.Errorf("encode %s: %w", leaksName, err)
 	}
 	for _, d := range r.Diagnoses {
-		// What differs between two snapshots is no leak by itself.
+		// A difference between two snapshots is not a leak by itself.
 		if d.Trigger == TriggerLast {
 			continue
 		}
@@ -65,8 +65,10 @@ func leaksRow(d Diagnosis, f Finding) []string {
 		lines[i] = text.Printable(line)
 	}
 	return []string{
-		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger), cell(d.Kind.String()), cell(f.Type), cell(f.Name),
-		whole(f.Count), whole(f.CountDelta), whole(f.Bytes), whole(f.BytesDelta), share, cell(f.Fingerprint), cell(f.Key), cell(d.Folder), formulaFree(strings.Join(lines, "\n")),
+		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger),
+		cell(d.Kind.String()), cell(f.Type), cell(f.Name),
+		whole(f.Count), whole(f.CountDelta), whole(f.Bytes), whole(f.BytesDelta), share, cell(f.Fingerprint),
+		cell(f.Key), cell(d.Folder), formulaFree(strings.Join(lines, "\n")),
 	}
 }
 

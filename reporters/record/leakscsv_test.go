@@ -12,16 +12,22 @@ import (
 	"unicode/utf8"
 )
 
-// leaks.csv can be read again, whatever the findings hold, and no spreadsheet takes a
-// cell for a formula.
+// leaks.csv can be read again, whatever the findings contain, and no
+// spreadsheet interprets a cell as a formula.
 func TestLeaksTable(t *testing.T) {
-	nasty := []string{"=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", `"quoted", and, commas`, "two\nlines", "\x1b[2J", "plain", ""}
+	nasty := []string{
+		"=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", `"quoted", and, commas`, "two\nlines",
+		"\x1b[2J", "plain", "",
+	}
 	run := Run{}
 	for i, text := range nasty {
 		d := Diagnosis{Trigger: TriggerLeak, Outcome: DiagnosisComplete}
 		d.Device, d.Process, d.T, d.Folder = text, text, 0.125, text
 		d.Findings = []Finding{
-			{Type: "leak", Name: text, Count: new(int64(i)), CountDelta: new(int64(-i)), Bytes: new(int64(0)), Share: new(0.5), Fingerprint: text, Key: text, Trace: []string{text, "├─ x", text}},
+			{
+				Type: "leak", Name: text, Count: new(int64(i)), CountDelta: new(int64(-i)), Bytes: new(int64(0)),
+				Share: new(0.5), Fingerprint: text, Key: text, Trace: []string{text, "├─ x", text},
+			},
 			{Type: "mapping", Name: text},
 		}
 		run.Diagnoses = append(run.Diagnoses, d)
@@ -41,10 +47,11 @@ func TestLeaksTable(t *testing.T) {
 			}
 		}
 		if i%2 == 1 && strings.Join(row[9:16], "") != "" {
-			t.Errorf("what is not known is %q", row[9:16])
+			t.Errorf("an unknown value is %q", row[9:16])
 		}
 	}
-	if got := rows[1+2*11]; got[2] != "plain" || got[4] != "0.125" || got[7] != "leak" || got[9] != "11" || got[10] != "-11" || got[11] != "0" || got[12] != "" || got[13] != "0.5" || got[17] != "plain\n├─ x\nplain" {
+	if got := rows[1+2*11]; got[2] != "plain" || got[4] != "0.125" || got[7] != "leak" || got[9] != "11" ||
+		got[10] != "-11" || got[11] != "0" || got[12] != "" || got[13] != "0.5" || got[17] != "plain\n├─ x\nplain" {
 		t.Errorf("%q", got)
 	}
 }
@@ -82,7 +89,8 @@ func table(t *testing.T, run Run) [][]string {
 	return rows
 }
 
-// The table has the first thousand findings of a run, and its heading where there is none.
+// The table has the first thousand findings of a run, and only its heading if
+// there is none.
 func TestLeaksTableIsBounded(t *testing.T) {
 	if rows := table(t, Run{}); len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))

@@ -6,10 +6,11 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Sample is one reading of one process. A value that the source cannot give is nil.
+// Sample is one reading of one process. A value that the source does not have
+// is nil.
 type Sample struct {
-	// T counts seconds from the start of the run on the device's own clock; Up is
-	// that clock itself, seconds since boot.
+	// T counts seconds from the start of the run on the device's own clock; Up
+	// is that clock itself, seconds since boot.
 	T       float64 `json:"t_s"`
 	Up      float64 `json:"up_s"`
 	Device  string  `json:"device"`
@@ -32,7 +33,8 @@ type Sample struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Breakdown is where the memory of a process is, in kB, by the names of `parse`.
+// Breakdown is where the memory of a process is, in kB, by the names of
+// `parse`.
 type Breakdown struct {
 	TotalPSS    *int64 `json:"total_pss_kb"`
 	SwapPSS     *int64 `json:"swap_pss_kb"`
@@ -40,7 +42,8 @@ type Breakdown struct {
 	RSS         *int64 `json:"rss_kb"`
 	JavaHeap    *int64 `json:"java_heap_kb"`
 	NativeHeap  *int64 `json:"native_heap_kb"`
-	// JavaAlloc is what the runtime has allocated for Java objects, garbage included.
+	// JavaAlloc is what the runtime has allocated for Java objects, garbage
+	// included.
 	JavaAlloc    *int64 `json:"java_alloc_kb,omitempty"`
 	Code         *int64 `json:"code_kb"`
 	Stack        *int64 `json:"stack_kb"`
@@ -52,8 +55,9 @@ type Breakdown struct {
 	OtherMtrack  *int64 `json:"other_mtrack_kb"`
 	GfxDev       *int64 `json:"gfx_dev_kb"`
 	OtherDev     *int64 `json:"other_dev_kb"`
-	// Objects counts what the section Objects of dumpsys meminfo counts: Activities, Views,
-	// ViewRootImpl, AppContexts and so on; nil where there was none.
+	// Objects counts what the section Objects of dumpsys meminfo counts:
+	// Activities, Views, ViewRootImpl, AppContexts and so on; nil where there
+	// was none.
 	Objects map[string]int64 `json:"objects,omitempty"`
 }
 
@@ -67,8 +71,8 @@ type Event struct {
 	User    *int   `json:"user,omitempty"`
 	Process string `json:"process,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	// Start and Source are of the process from now on; Reasons say why it is read
-	// in no better way.
+	// Start and Source are of the process from now on; Reasons are why it is
+	// not read in a better way.
 	Start   uint64            `json:"start,omitempty"`
 	Source  string            `json:"source,omitempty"`
 	Reasons []string          `json:"source_reasons,omitempty"`
@@ -78,38 +82,39 @@ type Event struct {
 	Text    string            `json:"text,omitempty"`
 	// Build is that of an app.
 	Build *AppBuild `json:"build,omitempty"`
-	// Similar are names of processes like those that are watched.
+	// Similar are names of processes that resemble the watched ones.
 	Similar []string `json:"similar,omitempty"`
-	// Mark is the text of the mark whose heap dump is missing, or at which garbage was collected. Unread reports that
-	// the dump was taken and could not be analyzed.
+	// Mark is the text of the mark whose heap dump is missing, or at which
+	// garbage was collected. Unread reports that the dump was taken and could
+	// not be analyzed.
 	Mark       string `json:"mark,omitempty"`
 	Unreadable bool   `json:"unreadable,omitempty"`
 	// Count is how many marks, or events of the workload, were skipped.
 	Count int64 `json:"count,omitempty"`
 	// Window is the number of the window that opens or closes here.
 	Window int `json:"window,omitempty"`
-	// Reason is why a process ended, or what a program said that finished the run. Lines are
-	// those of the device's log that show it.
+	// Reason is why a process ended, or the reason of a program that finished
+	// the run. Lines are the related lines of the device's log.
 	Reason string   `json:"reason,omitempty"`
 	Lines  []string `json:"lines,omitempty"`
-	// EndedUp is the device's clock when the process whose death this is was last seen; nil where the
-	// device has started again since.
+	// EndedUp is the device's clock when the process that died was last seen;
+	// nil if the device has rebooted since.
 	EndedUp *float64 `json:"ended_up_s,omitempty"`
 	// Lasted is the length in seconds of what ends here.
 	Duration float64 `json:"duration_s,omitempty"`
-	// Usage is what watching has cost so far, Own what the program has used.
+	// Usage is the cost of watching so far, Own what the program has used.
 	Usage    *Usage    `json:"usage,omitempty"`
 	Overhead *Overhead `json:"overhead,omitempty"`
 	// Workload is how the workload has ended.
 	Workload *Workload `json:"workload,omitempty"`
-	// Headroom is how near a process is to its limits.
+	// Headroom is how close a process is to its limits.
 	Headroom *Headroom `json:"headroom,omitempty"`
 	// Ended is the host's clock.
 	Ended *time.Time `json:"ended,omitempty"`
-	// Diagnosis is what was collected, and once it is analysed what it says. Again tells
-	// that it could not end and will be tried again.
+	// Diagnosis is what was collected, and once it is analyzed its findings.
+	// Again reports that it could not finish and will be retried.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	Retry     bool       `json:"retry,omitempty"`
-	// Check is what a check has shown that ends here.
+	// Check is the result of a check that ends here.
 	Check *Check `json:"check,omitempty"`
 }

@@ -4,7 +4,8 @@ import "github.com/leakgate/leakgate/detector"
 
 // DumpLeak is one leak of a heap dump.
 type DumpLeak struct {
-	// Key is the same from build to build. Name says what leaks and what holds it.
+	// Key is the same from build to build. Name is what leaks and what holds
+	// it.
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	// Library leaks are those of the platform or of a library.
@@ -22,18 +23,18 @@ type ClassCount struct {
 	Count int64  `json:"count"`
 }
 
-// MarkSeries is what the heap dumps of one incarnation of a process, each taken at a mark,
-// show together.
+// MarkSeries is the combined result of the heap dumps of one incarnation of a
+// process that were taken at marks.
 type MarkSeries struct {
 	PID int `json:"pid"`
-	// Gate is leak, pass or inconclusive, Because says why.
+	// Gate is leak, pass or inconclusive, Because the reason.
 	Gate   detector.Gate `json:"gate"`
 	Reason string        `json:"reason"`
-	// Rising reports that a leak becomes more and is not proved.
+	// Rising reports that a leak grows and is not proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
-	// Leaks are in the order of their bytes in the last dump, at most 100; LeaksSkipped
-	// counts the others.
+	// Leaks are in the order of their bytes in the last dump, at most 100;
+	// LeaksSkipped counts the others.
 	Leaks        []LeakSeries `json:"leaks"`
 	LeaksOmitted int          `json:"leaks_omitted,omitempty"`
 }
@@ -42,7 +43,7 @@ type MarkSeries struct {
 type MarkDump struct {
 	T    float64 `json:"t_s"`
 	Mark string  `json:"mark"`
-	// Settled dumps were taken while the app was left alone.
+	// Settled dumps were taken while the app was idle.
 	Settled bool   `json:"settled"`
 	Folder  string `json:"folder"`
 }
@@ -52,7 +53,8 @@ type LeakSeries struct {
 	DumpLeak
 	// Proved leaks have more objects at every mark.
 	Proved bool `json:"proved"`
-	// Counts and AllBytes have a number for each dump: 0 where the leak is not in it.
+	// Counts and AllBytes have a number for each dump: 0 if the leak is not in
+	// it.
 	Counts   []int64 `json:"counts_at_marks"`
 	AllBytes []int64 `json:"bytes_at_marks"`
 }

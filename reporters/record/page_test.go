@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// jsonNames are the names of all fields of a type, also of those within.
+// jsonNames returns the names of all fields of a type, including nested ones.
 func jsonNames(of reflect.Type, names map[string]bool) {
 	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -24,8 +24,8 @@ func jsonNames(of reflect.Type, names map[string]bool) {
 	}
 }
 
-// The page of the format names every field of a run, of its lines and of diagnosis.json;
-// those of a diagnosis in its own section.
+// The page of the format names every field of a run, of its lines and of
+// diagnosis.json; those of a diagnosis in its own section.
 func TestRunPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil {
@@ -57,12 +57,13 @@ func TestRunPage(t *testing.T) {
 		names := map[string]bool{}
 		jsonNames(reflect.TypeOf(c.of), names)
 		switch c.of.(type) {
-		case Event, Sample: // what is within stands elsewhere
+		case Event, Sample: // nested fields are in another section
 			names = ownNames(reflect.TypeOf(c.of))
 		}
 		delete(names, "schema") // by its value
 		for name := range names {
-			if !strings.Contains(c.text, "`"+name+"`") && !strings.Contains(c.text, "`"+name+"[]`") && !strings.Contains(c.text, `"`+name+`":`) {
+			if !strings.Contains(c.text, "`"+name+"`") && !strings.Contains(c.text, "`"+name+"[]`") &&
+				!strings.Contains(c.text, `"`+name+`":`) {
 				t.Errorf("%T: no field %s", c.of, name)
 			}
 		}
@@ -77,7 +78,7 @@ func TestRunPage(t *testing.T) {
 	}
 }
 
-// ownNames are the names of the fields of a type, without what is within them.
+// ownNames returns the names of the fields of a type, without nested ones.
 func ownNames(of reflect.Type) map[string]bool {
 	names := map[string]bool{}
 	for f := range of.Fields() {

@@ -16,22 +16,23 @@ import (
 // maxLine bounds one line of samples.ndjson.
 const maxLine = 1 << 20
 
-// Lines hears the lines of samples.ndjson; each function may be nil.
+// Lines is called with the lines of samples.ndjson; each function may be nil.
 type Lines struct {
-	// Header hears the first line.
+	// Header is called with the first line.
 	Header func(Header) error
 	Sample func(Sample) error
 	Event  func(Event) error
-	// Damaged hears the number of a line that cannot be read, or that Sample or
-	// Event refused, and why; the lines after it are heard. Without it such a line
-	// is an error.
+	// Damaged is called with the number of a line that cannot be read, or that
+	// Sample or Event rejected, and the reason; reading continues after it.
+	// Without it such a line is an error.
 	Damaged func(line int, why error)
 }
 
-// ReadSamples reads samples.ndjson. A last line without its end, as a killed run
-// leaves it, is skipped and named in the returned warnings. Any other line that cannot
-// be read is for Damaged, or else an error with its number; blank lines are skipped.
-// The functions are called in the order of the lines, by the calling goroutine.
+// ReadSamples reads samples.ndjson. A last line without its end, as a killed
+// run leaves it, is skipped and named in the returned warnings. Any other
+// unreadable line is passed to Damaged, or else an error with its number; blank
+// lines are skipped. The functions are called in the order of the lines, by the
+// calling goroutine.
 func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	r, err := text.NewLineReader(in, maxLine)
 	if err != nil {
@@ -50,8 +51,8 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 			return nil, fmt.Errorf("read samples header: %w", err)
 		}
 	}
-	// Decoding takes longer than what is done with a line, so that several batches
-	// are decoded at a time.
+	// Decoding takes longer than using a line, so several batches are decoded
+	// concurrently.
 	batches, stop := make(chan *batch, runtime.GOMAXPROCS(0)), make(chan struct{})
 	var reader sync.WaitGroup
 	reader.Go(func() { readBatches(r, batches, stop) })
@@ -77,12 +78,12 @@ type batch struct {
 	text    []byte
 	lines   []line
 	decoded chan struct{}
-	// end is why the reader stopped behind this batch, nil if it did not.
+	// end is why the reader stopped after this batch, nil if it did not.
 	end error
 }
 
-// line is the place of a line in its batch, and what it says: a sample, an event, or
-// neither where it is blank.
+// line is the position of a line in its batch, and its contents: a sample, an
+// event, or neither if it is blank.
 type line struct {
 	number, begin, end int
 	sample             *Sample
@@ -90,7 +91,7 @@ type line struct {
 	err                error
 }
 
-// batchSize is about how many bytes of lines are decoded at once.
+// batchSize is about how many bytes of lines are decoded together.
 const batchSize = 64 << 10
 
 // readBatches reads all lines into batches.
@@ -148,8 +149,8 @@ func (l *line) decode(text []byte) {
 	}
 }
 
-// dispatch calls the functions for the lines. The error is a line that cannot be read
-// and that nobody wants to know about.
+// dispatch calls the functions for the lines. The error is an unreadable line
+// without a Damaged function.
 func (b *batch) dispatch(to Lines) error {
 	for _, l := range b.lines {
 		err := l.err

@@ -11,15 +11,15 @@ import (
 )
 
 // Recorder appends to samples.ndjson of one run directory. Every line reaches
-// the file before the call returns, so that a killed run keeps what it had. It
-// may be used by several goroutines.
+// the file before the call returns, so a killed run keeps what it had. It is
+// safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex
 	path string
 	f    *os.File
-	// file is what f is, to compare with what the path names.
+	// file identifies f, to compare with the file at the path.
 	file os.FileInfo
-	// size is the length of the whole lines, in bytes.
+	// size is the length of the complete lines, in bytes.
 	size int64
 	line bytes.Buffer
 	enc  *json.Encoder
@@ -29,9 +29,9 @@ type Recorder struct {
 // SamplesName is the file of a run directory that Recorder writes.
 const SamplesName = "samples.ndjson"
 
-// CreateRecorder makes the run directory dir if it is not there and begins its
-// samples.ndjson, which comes into being with its first line. A directory that
-// already holds a run is refused: nothing is ever overwritten.
+// CreateRecorder creates the run directory dir if it does not exist and begins
+// its samples.ndjson, which is created with its first line. A directory that
+// already holds a run is an error: nothing is ever overwritten.
 func CreateRecorder(dir string, h Header) (*Recorder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
@@ -62,8 +62,8 @@ func CreateRecorder(dir string, h Header) (*Recorder, error) {
 	return r, nil
 }
 
-// writeNew writes a file that is whole from its first moment on, and never over
-// another: a link, unlike a rename, fails where the name is taken.
+// writeNew writes a file that is complete from the start, and never over
+// another: a link, unlike a rename, fails if the name is taken.
 func writeNew(path string, content []byte) error {
 	if _, err := os.Lstat(path); err == nil {
 		return os.ErrExist
@@ -86,24 +86,26 @@ func (r *Recorder) Sample(s Sample) error { return r.write(s) }
 // Event appends one event.
 func (r *Recorder) Event(e Event) error { return r.write(e) }
 
-// Check returns an error that wraps os.ErrNotExist if the path of the file does not lead to it any
-// more: CI cleaners and a second checkout delete or move directories in which a run is in progress.
-// From then on nothing is appended but the last line.
+// Check returns an error that wraps os.ErrNotExist if the path no longer leads
+// to the file: CI cleaners and a second checkout delete or move directories in
+// which a run is in progress. From then on nothing is appended but the last
+// line.
 func (r *Recorder) Check() error {
 	now, err := os.Stat(r.path)
 	if err == nil && os.SameFile(now, r.file) || err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil // what cannot be looked at may still be there
+		return nil // a file that cannot be examined may still exist
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
-		r.err = fmt.Errorf("append to %s: it was deleted, moved or replaced during the run: %w", SamplesName, os.ErrNotExist)
+		r.err = fmt.Errorf("append to %s: it was deleted, moved or replaced during the run: %w", SamplesName,
+			os.ErrNotExist)
 	}
 	return r.err
 }
 
-// write keeps the first error. A line that did not fit on the disk is taken back,
-// so that every line of the file is whole.
+// write keeps the first error. A line that did not fit on the disk is removed,
+// so that every line of the file is complete.
 func (r *Recorder) write(v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,13 +124,14 @@ func (r *Recorder) write(v any) error {
 		r.size += int64(n)
 		return nil
 	}
-	// By its name: a file that is open for appending cannot be cut on Windows.
+	// By its name, because Windows cannot truncate a file that is open for
+	// appending.
 	r.err = fmt.Errorf("append to %s: %w", SamplesName, errors.Join(err, os.Truncate(r.path, r.size)))
 	return r.err
 }
 
 // Last appends the last line, also after a line that did not fit: there may be
-// room again, and every line of the file is whole.
+// space again, and every line of the file is complete.
 func (r *Recorder) Last(e Event) error {
 	r.mu.Lock()
 	failed := r.err
@@ -143,7 +146,7 @@ func (r *Recorder) Last(e Event) error {
 	return err
 }
 
-// Close ends the file. It returns the first error of any append.
+// Close closes the file. It returns the first error of any append.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

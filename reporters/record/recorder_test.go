@@ -23,10 +23,21 @@ func header() Header {
 
 func lines() (samples []Sample, events []Event) {
 	samples = []Sample{
-		{T: 12.5, Up: 1247, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "smaps_rollup", PSS: new(int64(1)), SwapPSS: new(int64(0)), Threads: new(int64(30)), CostMS: 6},
-		{T: 13, Up: 1247.5, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "dumpsys", CostMS: 900, Breakdown: &Breakdown{TotalPSS: new(int64(99)), SwapInTotal: new(true)}},
+		{
+			T: 12.5, Up: 1247, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "smaps_rollup",
+			PSS: new(int64(1)), SwapPSS: new(int64(0)), Threads: new(int64(30)), CostMS: 6,
+		},
+		{
+			T: 13, Up: 1247.5, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "dumpsys", CostMS: 900,
+			Breakdown: &Breakdown{TotalPSS: new(int64(99)), SwapInTotal: new(true)},
+		},
 	}
-	events = []Event{{T: 14, Up: 1248.5, Device: "S1", Event: "state", User: new(0), Process: "com.x", PID: 123, From: new(detector.Normal), To: new(detector.Suspicious), Text: "rises"}}
+	events = []Event{
+		{
+			T: 14, Up: 1248.5, Device: "S1", Event: "state", User: new(0), Process: "com.x", PID: 123,
+			From: new(detector.Normal), To: new(detector.Suspicious), Text: "rises",
+		},
+	}
 	return samples, events
 }
 
@@ -73,12 +84,14 @@ func TestRecorderRoundTrip(t *testing.T) {
 		t.Fatal(err, warnings)
 	}
 	wantSamples, wantEvents := lines()
-	if !reflect.DeepEqual(h, header()) || !reflect.DeepEqual(samples, wantSamples) || !reflect.DeepEqual(events, wantEvents) {
+	if !reflect.DeepEqual(h, header()) || !reflect.DeepEqual(samples, wantSamples) ||
+		!reflect.DeepEqual(events, wantEvents) {
 		t.Errorf("read back %+v %+v %+v", h, samples, events)
 	}
 }
 
-// The contract of samples.ndjson: these names, and null where a value is unknown.
+// The contract of samples.ndjson: these names, and null where a value is
+// unknown.
 func TestSampleLineNames(t *testing.T) {
 	text := record(t, t.TempDir())
 	line := strings.Split(string(text), "\n")[1]
@@ -86,18 +99,21 @@ func TestSampleLineNames(t *testing.T) {
 	if err := json.Unmarshal([]byte(line), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"t_s", "up_s", "device", "user", "process", "pid", "start", "source", "pss_kb", "swap_pss_kb", "rss_anon_kb", "threads", "cost_ms"} {
+	for _, name := range []string{
+		"t_s", "up_s", "device", "user", "process", "pid", "start", "source", "pss_kb", "swap_pss_kb", "rss_anon_kb",
+		"threads", "cost_ms",
+	} {
 		if _, ok := got[name]; !ok {
 			t.Errorf("no %s in %s", name, line)
 		}
 	}
 	if got["rss_anon_kb"] != nil || got["swap_pss_kb"] != 0.0 {
-		t.Errorf("unknown and zero are not told apart in %s", line)
+		t.Errorf("unknown and zero are not distinguished in %s", line)
 	}
 }
 
-// A killed run leaves a file that ends anywhere: nothing that was whole is lost,
-// nothing that was not is taken.
+// A killed run leaves a file that ends anywhere: no complete line is lost, and
+// no incomplete one is used.
 func TestReadSamplesCutAnywhere(t *testing.T) {
 	text := record(t, t.TempDir())
 	wantSamples, wantEvents := lines()
@@ -105,20 +121,20 @@ func TestReadSamplesCutAnywhere(t *testing.T) {
 	for cut := headerEnd; cut <= len(text); cut++ {
 		_, samples, events, warnings, err := read(text[:cut])
 		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
+			t.Fatalf("truncated at %d: %v", cut, err)
 		}
 		whole := bytes.Count(text[headerEnd:cut], []byte("\n"))
 		if len(samples)+len(events) != whole {
-			t.Fatalf("cut at %d: %d lines of %d", cut, len(samples)+len(events), whole)
+			t.Fatalf("truncated at %d: %d lines of %d", cut, len(samples)+len(events), whole)
 		}
 		if torn := text[cut-1] != '\n'; torn != (len(warnings) == 1) {
-			t.Fatalf("cut at %d: torn %v, warnings %v", cut, torn, warnings)
+			t.Fatalf("truncated at %d: incomplete %v, warnings %v", cut, torn, warnings)
 		}
 		if !reflect.DeepEqual(samples, wantSamples[:len(samples):len(samples)]) && len(samples) > 0 {
-			t.Fatalf("cut at %d: other samples", cut)
+			t.Fatalf("truncated at %d: other samples", cut)
 		}
 		if len(events) > 0 && !reflect.DeepEqual(events, wantEvents) {
-			t.Fatalf("cut at %d: other events", cut)
+			t.Fatalf("truncated at %d: other events", cut)
 		}
 	}
 }
@@ -126,25 +142,26 @@ func TestReadSamplesCutAnywhere(t *testing.T) {
 func TestReadSamplesRefuses(t *testing.T) {
 	good := `{"schema":"leakgate.samples/1"}` + "\n"
 	for name, text := range map[string]string{
-		"nothing":      "",
-		"no header":    `{"t_s":1}` + "\n",
-		"other schema": `{"schema":"leakgate.samples/9"}` + "\n",
-		"torn middle":  good + `{"t_s":1,` + "\n" + `{"t_s":2}` + "\n",
-		"wrong type":   good + `{"t_s":"x"}` + "\n",
-		"long line":    good + strings.Repeat("x", maxLine+2) + "\n",
+		"nothing":        "",
+		"no header":      `{"t_s":1}` + "\n",
+		"other schema":   `{"schema":"leakgate.samples/9"}` + "\n",
+		"corrupt middle": good + `{"t_s":1,` + "\n" + `{"t_s":2}` + "\n",
+		"wrong type":     good + `{"t_s":"x"}` + "\n",
+		"long line":      good + strings.Repeat("x", maxLine+2) + "\n",
 	} {
 		if _, _, _, _, err := read([]byte(text)); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 }
 
 func FuzzReadSamples(f *testing.F) {
-	f.Add([]byte(`{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1,"event":"mark"}` + "\n" + `{"t_s":1,"pss_kb":null}`))
+	f.Add([]byte(`{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1,"event":"mark"}` + "\n" +
+		`{"t_s":1,"pss_kb":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h, samples, events, _, err := read(text)
 		if err == nil && h.Schema != SamplesSchema {
-			t.Errorf("taken without a header")
+			t.Errorf("accepted without a header")
 		}
 		if n := bytes.Count(text, []byte("\n")); len(samples)+len(events) > n {
 			t.Errorf("%d lines out of %d", len(samples)+len(events), n)
@@ -180,7 +197,10 @@ func TestRecorderKeepsTheFirstError(t *testing.T) {
 
 func TestRunRoundTrip(t *testing.T) {
 	dir := t.TempDir()
-	want := Run{Schema: RunSchema, Stopped: "duration", Processes: []Process{{Process: "com.x", Gate: detector.Pass, Rate: new(1.5), RateInterval: []float64{1, 2}}}}
+	want := Run{
+		Schema: RunSchema, Stopped: "duration",
+		Processes: []Process{{Process: "com.x", Gate: detector.Pass, Rate: new(1.5), RateInterval: []float64{1, 2}}},
+	}
 	for range 2 { // the second replaces the first
 		if err := WriteRun(dir, want); err != nil {
 			t.Fatal(err)
@@ -206,7 +226,7 @@ func TestReadRunRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := ReadRun(dir); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }

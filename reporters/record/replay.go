@@ -7,38 +7,39 @@ const ReplaySchema = "leakgate.replay/1"
 type Replay struct {
 	Schema string `json:"schema"`
 	Policy string `json:"policy"`
-	// Bases are the recordings with which all others were compared; Base is the only one, empty for
-	// none or several.
+	// Bases are the recordings with which all others were compared; Base is the
+	// only one, empty for none or several.
 	Base  string   `json:"base,omitempty"`
 	Bases []string `json:"bases,omitempty"`
 	// Processes are those of all recordings, in the order of their first rows.
 	Processes []ReplayProcess `json:"processes"`
-	// Apps are those of all recordings that ever had two processes at the same time.
+	// Apps are those of all recordings that ever had two processes at the same
+	// time.
 	Apps []ReplayApp `json:"apps"`
 	// Warnings name what of the recordings belongs to no process.
 	Warnings []string `json:"warnings"`
 }
 
-// ReplayProcess is one process of a recording and its verdict. Times are seconds from
-// its first sample.
+// ReplayProcess is one process of a recording and its verdict. Times are
+// seconds from its first sample.
 type ReplayProcess struct {
 	File string `json:"file"`
 	Process
-	// Bases are the recordings with which the process was compared, empty where it was judged
-	// alone; Base is the only one, nil for none or several.
+	// Bases are the recordings with which the process was compared, empty if it
+	// was judged alone; Base is the only one, nil for none or several.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
-	// Unjudged says why nothing can be said about the process, and the least that would do; "" where
-	// there is a verdict or where it does not matter.
+	// Unjudged is why there is no verdict on the process, and the least that
+	// would provide one; "" if there is a verdict or if it does not matter.
 	Unjudged string `json:"unjudged,omitempty"`
 	// Marks is how many marks were on its time axis.
 	Marks int `json:"marks"`
-	// Looks are only there where they were asked for.
+	// Looks are only present on request.
 	Looks []ReplayLook `json:"looks,omitempty"`
 }
 
-// ReplayApp is the verdict on all processes of an app of a recording together. Times are seconds
-// from the first sum.
+// ReplayApp is the verdict on all processes of an app of a recording together.
+// Times are seconds from the first sum.
 type ReplayApp struct {
 	File string `json:"file"`
 	AppVerdict

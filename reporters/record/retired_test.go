@@ -20,7 +20,8 @@ func TestReadRefusesRetiredKeys(t *testing.T) {
 		t.Errorf("samples: %v", err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"schema":"leakgate.run/1","processes":[{"because":"x"}]}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "run.json"),
+		[]byte(`{"schema":"leakgate.run/1","processes":[{"because":"x"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := record.ReadRun(dir); err == nil || !strings.Contains(err.Error(), `"because"`) {

@@ -24,24 +24,24 @@ type Run struct {
 	Tool    string    `json:"tool"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
-	// Stopped says why the run ended: duration, workload, finished, interrupted, devices,
-	// disk, or killed for one that did not come to its end.
+	// Stopped is why the run ended: duration, workload, finished, interrupted,
+	// devices, disk, or killed for one that did not come to its end.
 	Stopped string `json:"stopped"`
-	// Reason is what a program said that finished the run.
+	// Reason is that of a program that finished the run.
 	StopReason  string `json:"stop_reason,omitempty"`
 	Interrupted bool   `json:"interrupted"`
-	// Extended is for how many seconds a suspicion has extended the run, ExtendedBecause the first
-	// suspicion.
+	// Extended is by how many seconds a suspicion has extended the run,
+	// ExtendedBecause the first suspicion.
 	Extended       float64 `json:"extended_s,omitempty"`
 	ExtendedReason string  `json:"extended_reason,omitempty"`
 	ExitCode       int     `json:"exit_code"`
 	Policy         string  `json:"policy"`
-	// Patterns choose the processes, as they were declared.
+	// Patterns select the processes, as they were declared.
 	Patterns []string  `json:"patterns"`
 	Workload *Workload `json:"workload"`
-	// Build is the source and variant of what was tested; nil where nobody has said.
+	// Build is the source and variant of the tested build; nil if unknown.
 	Build *Revision `json:"build"`
-	// Own is what the program itself has used; nil where no line tells it.
+	// Own is what the program itself has used; nil if no line has it.
 	Overhead  *Overhead `json:"overhead"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
@@ -53,20 +53,22 @@ type Run struct {
 	Checks []Check `json:"checks"`
 	// Diagnoses are in the order of their times on each device.
 	Diagnoses []Diagnosis `json:"diagnoses"`
-	// MissingEvidence has the heap dumps that should have been taken and were not.
+	// MissingEvidence has the heap dumps that should have been taken and were
+	// not.
 	MissingEvidence []MissingEvidence `json:"missing_evidence"`
-	// Unjudged has the processes and devices of which nothing can be said.
+	// Unjudged has the processes and devices without a verdict.
 	Unjudged []Unjudged `json:"unjudged"`
 	Warnings []string   `json:"warnings"`
 }
 
-// Unjudged is a process, or a whole device, without any verdict.
+// Unjudged is a process, or an entire device, without any verdict.
 type Unjudged struct {
 	Device string `json:"device"`
 	User   int    `json:"user"`
-	// Process is "" for the device as a whole.
+	// Process is "" for the entire device.
 	Process string `json:"process"`
-	// Text says what happened, why that is no evidence, and the least that would do.
+	// Text is what happened, why that is no evidence, and the least that would
+	// help.
 	Text string `json:"text"`
 }
 
@@ -81,20 +83,22 @@ const (
 	StoppedKilled      = "killed"
 )
 
-// The values of Run.ExitCode; where several apply, the first of this list counts.
+// The values of Run.ExitCode; if several apply, the first of this list counts.
 const (
 	// ExitUnwritten is also that of usage and configuration: the run directory
 	// cannot be written.
 	ExitUnwritten   = 2
 	ExitInterrupted = 130
 	ExitLeak        = 1
-	// ExitNoDevice is also that of a run in which no process of the app was seen.
+	// ExitNoDevice is also that of a run in which no process of the app was
+	// seen.
 	ExitNoDevice = 3
-	// ExitUnread: a heap dump that the run was asked for could not be analyzed.
+	// ExitUnread: a requested heap dump could not be analyzed.
 	ExitUnread   = 6
 	ExitWorkload = 4
-	// ExitInconclusive: nothing could be judged of the run, of a process that was there for long or
-	// of a device, a heap dump is missing, or with strict a process is inconclusive.
+	// ExitInconclusive: there is no verdict on the run, on a process that was
+	// present for long or on a device, a heap dump is missing, or with strict a
+	// process is inconclusive.
 	ExitInconclusive = 5
 	ExitClean        = 0
 )
@@ -105,11 +109,11 @@ func Round(x float64, decimals int) float64 {
 	return math.Round(x*p) / p
 }
 
-// Interruption is a command on a device that the device has dropped: how it would have
-// ended is not known.
+// Interruption is a command on a device that the device has dropped, so that
+// its result is unknown.
 type Interruption struct {
 	Device string `json:"device"`
-	// T is the moment, in seconds of the device since the start of the run.
+	// T is the time, in seconds of the device since the start of the run.
 	T float64 `json:"t_s"`
 }
 
@@ -119,23 +123,26 @@ type Workload struct {
 	// Seed of monkey, so that a run can be repeated.
 	Seed   *int64 `json:"seed,omitempty"`
 	Events int    `json:"events,omitempty"`
-	// Digest is the SHA-256 of what the workload is, in hexadecimal digits: two runs with the
-	// same one have done the same. Seed and number of events of monkey are not part of it.
+	// Digest is the SHA-256 of the workload, in hexadecimal digits: two runs
+	// with the same one have done the same. Seed and number of events of monkey
+	// are not part of it.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
-	// Repeats is how often it was begun again, because a suspicion extended the run, and Pass how
-	// long it took the first time, in seconds of the device.
+	// Repeats is how often it was started again because a suspicion extended
+	// the run, and Pass how long it took the first time, in seconds of the
+	// device.
 	Repeats int     `json:"repeats,omitempty"`
 	Pass    float64 `json:"pass_s,omitempty"`
 	Error   string  `json:"error,omitempty"`
-	// LeftRunning has the processes on the host that it started and that still ran when it had ended,
-	// as "NAME (pid N)", at most 20; only Linux shows them.
+	// LeftRunning has the processes on the host that it started and that still
+	// ran when it had ended, as "NAME (pid N)", at most 20; only on Linux.
 	LeftRunning []string `json:"left_running,omitempty"`
 	// Interrupted has the devices that have dropped it.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
 }
 
-// Revision is the source of the app that was tested, and the variant that was built of it.
+// Revision is the source of the tested app, and the variant that was built from
+// it.
 type Revision struct {
 	Variant string `json:"variant,omitempty"`
 	Commit  string `json:"commit,omitempty"`
@@ -146,7 +153,7 @@ type Revision struct {
 	Modified bool `json:"modified,omitempty"`
 }
 
-// Device is one device of the run and what watching it has cost.
+// Device is one device of the run and the cost of watching it.
 type Device struct {
 	Device    string  `json:"device"`
 	Model     string  `json:"model"`
@@ -160,16 +167,16 @@ type Device struct {
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// Builds are those of the apps that were watched.
+	// Builds are those of the watched apps.
 	Builds []AppBuild `json:"builds,omitempty"`
-	// Marks counts those on the device; MarksDigest is the SHA-256 of their different texts,
-	// sorted and without numbers, in hexadecimal digits: two runs with the same one have set
-	// the same marks, as often as each did.
+	// Marks counts those on the device; MarksDigest is the SHA-256 of their
+	// different texts, sorted and without numbers, in hexadecimal digits: two
+	// runs with the same one have set the same marks, as often as each did.
 	Marks int `json:"marks"`
 	// MarksSkipped is how many of them came too fast to be recorded.
 	MarksSkipped int `json:"marks_skipped,omitempty"`
-	// WorkloadEnded is the moment in seconds since which the device had no workload any more, although the
-	// run went on; nil where that is not so or not known.
+	// WorkloadEnded is the time in seconds since which the device no longer had
+	// a workload although the run continued; nil if that is not so or unknown.
 	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`
 	MarksDigest   string   `json:"marks_digest,omitempty"`
 	Usage
@@ -179,36 +186,37 @@ type Device struct {
 type AppBuild struct {
 	Package     string `json:"package"`
 	VersionName string `json:"version_name"`
-	// VersionCode and Debuggable are nil where the device does not say.
+	// VersionCode and Debuggable are nil if the device does not report them.
 	VersionCode *int64 `json:"version_code"`
 	Debuggable  *bool  `json:"debuggable"`
-	// APK is the SHA-256 of its base APK, in hexadecimal digits; "" where the device does not
-	// say.
+	// APK is the SHA-256 of its base APK, in hexadecimal digits; "" if the
+	// device does not report it.
 	APK string `json:"apk_sha256,omitempty"`
 }
 
-// Usage is what watching one device has cost until a moment. CPU is in percent of
-// one core, null where it could not be read.
+// Usage is the cost of watching one device up to a time. CPU is in percent of
+// one core, null if it could not be read.
 type Usage struct {
 	Fast   Cost `json:"fast"`
 	Detail Cost `json:"detail"`
-	// SystemServer is all that system_server used over the whole time,
-	// DetailSystemServer all that it used while dumpsys ran, over that time alone.
+	// SystemServer is all that system_server used over the entire time,
+	// DetailSystemServer all that it used while dumpsys ran, over that time
+	// alone.
 	SystemServer       *float64 `json:"system_server_cpu_pct"`
 	DetailSystemServer *float64 `json:"system_server_cpu_pct_during_detail"`
-	// CostSystemServer is the part of SystemServer that is there because the
-	// device is watched.
+	// CostSystemServer is the part of SystemServer that is caused by watching
+	// the device.
 	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
-	// DetailPeriod is the present time between two breakdowns in seconds; it is
-	// longer than asked for where sampling was thinned, Thinned times so far.
+	// DetailPeriod is the present time between two breakdowns in seconds. It is
+	// longer than configured if sampling was reduced, Thinned times so far.
 	DetailPeriod float64 `json:"detail_period_s"`
 	Thinned      int     `json:"thinned"`
-	// Apps are the processes under watch; run.json has them at the processes.
+	// Apps are the watched processes; in run.json they are with the processes.
 	Apps []AppUsage `json:"apps,omitempty"`
 }
 
-// AppUsage is the CPU use of one process under watch, and the part of it that is
-// there because the process is watched.
+// AppUsage is the CPU use of one watched process, and the part of it that is
+// caused by watching.
 type AppUsage struct {
 	Process string   `json:"process"`
 	User    int      `json:"user"`
@@ -217,14 +225,14 @@ type AppUsage struct {
 }
 
 // Own is what the program itself has used since the run began: CPU seconds and
-// percent of one core, and the most memory that it held, in MB.
+// percent of one core, and its peak memory in MB.
 type Overhead struct {
 	CPU     float64 `json:"cpu_s"`
 	Percent float64 `json:"cpu_pct"`
 	Memory  float64 `json:"max_memory_mb"`
 }
 
-// Cost is what one channel took, as the host saw it, in milliseconds.
+// Cost is the time of one channel, measured on the host, in milliseconds.
 type Cost struct {
 	Rounds int     `json:"rounds"`
 	Failed int     `json:"failed"`
@@ -243,19 +251,21 @@ type Process struct {
 	Restarts int      `json:"restarts"`
 	Samples  int      `json:"samples"`
 	Details  int      `json:"breakdowns"`
-	// Missed and Gaps count the holes in the series, short ones and those that no
-	// trend crosses; Absent is the time in them, in seconds.
+	// Missed and Gaps count the holes in the series, short ones and those that
+	// no trend crosses; Absent is the time in them, in seconds.
 	Missed  int     `json:"missed"`
 	Gaps    int     `json:"gaps"`
 	Missing float64 `json:"missing_s"`
-	// Paused is the time in seconds in which it was not sampled, because its heap was
-	// being dumped.
+	// Paused is the time in seconds in which it was not sampled, because its
+	// heap was being dumped.
 	Paused float64 `json:"paused_s"`
-	// Flat is for how long memory that rose was flat at the end, 0 if it was not: an inconclusive
-	// process that was flat for half of the run has been judged, if not settled.
+	// Flat is for how long memory that grew was flat at the end, 0 if it was
+	// not: an inconclusive process that was flat for half of the run has been
+	// judged, if not settled.
 	Flat float64 `json:"flat_s,omitempty"`
-	// Alive is how long it was there, LongestStretch the longest time with samples that no
-	// restart, no long hole and no change of the source interrupts, in seconds.
+	// Alive is how long it was present, LongestStretch the longest time with
+	// samples that no restart, no long hole and no change of the source
+	// interrupts, in seconds.
 	Alive          float64 `json:"alive_s"`
 	LongestStretch float64 `json:"longest_stretch_s"`
 	// CPU and CostCPU are as in AppUsage.
@@ -266,8 +276,8 @@ type Process struct {
 	State    detector.State `json:"state"`
 	Worst    detector.State `json:"worst"`
 	Gate     detector.Gate  `json:"gate"`
-	// TrendGate is the verdict on the trend alone, which Gate is unless heap dumps at marks
-	// prove a leak.
+	// TrendGate is the verdict on the trend alone, which Gate is unless heap
+	// dumps at marks prove a leak.
 	TrendGate       detector.Gate     `json:"trend_gate,omitempty"`
 	Kind            detector.LeakKind `json:"kind"`
 	FirstSuspicious *float64          `json:"first_suspicious_s"`
@@ -275,7 +285,8 @@ type Process struct {
 	Rate            *float64          `json:"rate_mb_per_h"`
 	RateInterval    []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable   *float64          `json:"min_detectable_mb_per_h"`
-	// MinDetectableLately is the same for a leak that began an hour before the end.
+	// MinDetectableLately is the same for a leak that began an hour before the
+	// end.
 	MinDetectableLately *float64     `json:"min_detectable_last_hour_mb_per_h,omitempty"`
 	Growth              float64      `json:"growth_mb"`
 	Shares              []Share      `json:"shares"`
@@ -283,56 +294,64 @@ type Process struct {
 	Reason              string       `json:"reason"`
 	Evidence            []Evidence   `json:"evidence"`
 	Transitions         []Transition `json:"transitions"`
-	// Headroom is how the process stands with its limits, HeadroomReasons why some are
-	// not known, Limits the warnings.
+	// Headroom is the state of the process for its limits, HeadroomReasons why
+	// some are unknown, Limits the warnings.
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
-	// Deaths are the ends of incarnations, the latest 100, DeathsByReason counts all.
+	// Deaths are the ends of incarnations, the latest 100, DeathsByReason
+	// counts all.
 	Deaths         []Death        `json:"deaths"`
 	DeathsByReason map[string]int `json:"deaths_by_reason"`
-	// Faults are the crashes and ANRs that the workload reported, the latest 100 of FaultCount.
+	// Faults are the crashes and ANRs that the workload reported, the latest
+	// 100 of FaultCount.
 	Faults     []Death `json:"faults"`
 	FaultCount int     `json:"fault_count"`
-	// Findings are its crashes, ANRs and deaths for want of memory by kind, of deaths and faults alike:
-	// a fault with which it died is one with the death.
+	// Findings are its crashes, ANRs and deaths caused by memory by kind, of
+	// deaths and faults alike: a fault that killed it counts as one with the
+	// death.
 	Findings []Incident `json:"findings"`
 	// Objects are the counts of dumpsys meminfo, by their names.
 	Objects []ObjectCount `json:"objects"`
-	// AtMarks is what the heap dumps at marks show, of each incarnation that has some.
+	// AtMarks is the result of the heap dumps at marks, of each incarnation
+	// that has some.
 	AtMarks []MarkSeries `json:"at_marks"`
-	// CountsAtMarks is what it left behind in the loops of a suite, by counts of its objects,
-	// threads and files: of each incarnation and each kind of mark with two readings or more.
+	// CountsAtMarks is what it left behind in the loops of a suite, by counts
+	// of its objects, threads and files: of each incarnation and each kind of
+	// mark with two readings or more.
 	CountsAtMarks []CountsAtMarks `json:"counts_at_marks,omitempty"`
 	Warnings      []string        `json:"warnings"`
 }
 
-// Death is the end of one incarnation of a process, or a fault that it may survive.
+// Death is the end of one incarnation of a process, or a fault that it may
+// survive.
 type Death struct {
 	T   float64 `json:"t_s"`
 	PID int     `json:"pid"`
-	// Reason is crash, native_crash, anr, out_of_memory (an OutOfMemoryError that nobody caught),
-	// memory_limiter (killed by the memory limiter of Android 17), anomaly (killed for an anomaly of its
-	// memory), low_memory (killed for want of memory of the device while it was in use), kill, exit (by itself), reboot or
-	// unknown; Text is what the device says, Lines are those of its log that show it.
+	// Reason is crash, native_crash, anr, out_of_memory (an uncaught
+	// OutOfMemoryError), memory_limiter (killed by the memory limiter of
+	// Android 17), anomaly (killed for an anomaly of its memory), low_memory
+	// (killed because the device was low on memory while it was in use), kill,
+	// exit (by itself), reboot or unknown; Text is what the device reports,
+	// Lines are those of its log that show it.
 	Reason string   `json:"reason"`
 	Text   string   `json:"text"`
 	Lines  []string `json:"lines,omitempty"`
 }
 
-// ObjectCount is how many objects of a kind the present incarnation of a process had when it
-// was first counted, at most, and at the end.
+// ObjectCount is how many objects of a kind the present incarnation of a
+// process had when it was first counted, at most, and at the end.
 type ObjectCount struct {
-	// Name is that of dumpsys meminfo, as "Activities".
+	// Name is that of dumpsys meminfo, such as "Activities".
 	Name  string `json:"name"`
 	First int64  `json:"first"`
 	Max   int64  `json:"max"`
 	Last  int64  `json:"last"`
 }
 
-// Share is what one dimension of a breakdown has of the growth.
+// Share is the part of one dimension of a breakdown in the growth.
 type Share struct {
-	// Dimension is the App Summary's own name, as "Java Heap".
+	// Dimension is the App Summary's own name, such as "Java Heap".
 	Dimension string  `json:"dimension"`
 	Growth    float64 `json:"growth_mb"`
 	// Share is from 0 to 1 of all dimensions that grow.
@@ -340,11 +359,11 @@ type Share struct {
 	Rate  float64 `json:"rate_mb_per_h"`
 }
 
-// Jump is a sudden rise of the memory, which is no leak in itself.
+// Jump is a sudden rise of the memory, which is not a leak by itself.
 type Jump struct {
 	T    float64 `json:"t_s"`
 	Size float64 `json:"size_mb"`
-	// Stayed says that the memory was still up there half an hour later.
+	// Stayed reports that the memory was still up there half an hour later.
 	Sustained bool `json:"sustained"`
 }
 
@@ -355,7 +374,7 @@ type Evidence struct {
 	Unit  string  `json:"unit"`
 }
 
-// Transition is one step of a process's state machine.
+// Transition is one transition of a process's state machine.
 type Transition struct {
 	T      float64           `json:"t_s"`
 	From   detector.State    `json:"from"`
@@ -364,7 +383,7 @@ type Transition struct {
 	Reason string            `json:"reason"`
 }
 
-// WriteRun writes run.json into dir, whole or not at all.
+// WriteRun writes run.json into dir atomically.
 func WriteRun(dir string, run Run) error {
 	text, err := json.MarshalIndent(run, "", "  ")
 	if err != nil {
@@ -373,7 +392,8 @@ func WriteRun(dir string, run Run) error {
 	return WriteWhole(filepath.Join(dir, "run.json"), append(text, '\n'))
 }
 
-// maxRunJSON bounds what ReadRun takes: a run of 100 processes stays under 1 MB.
+// maxRunJSON bounds what ReadRun accepts; a run of 100 processes stays under 1
+// MB.
 const maxRunJSON = 64 << 20
 
 // retiredKeys are keys of run.json and samples.ndjson from before the first
@@ -396,14 +416,16 @@ func ReadRun(dir string) (Run, error) {
 		return Run{}, fmt.Errorf("decode %s: %w", path, err)
 	}
 	if run.Schema != RunSchema {
-		return Run{}, fmt.Errorf("decode %s: schema is %q, not %q; use a leakgate of the version that wrote it", path, run.Schema, RunSchema)
+		return Run{},
+			fmt.Errorf("decode %s: schema is %q, not %q; use a leakgate of the version that wrote it", path, run.Schema,
+				RunSchema)
 	}
 	return run, nil
 }
 
 // WriteWhole writes a file under a temporary name and renames it, so that a
-// reader sees the old content or the new, never a part. Only the user may read the file: runs have
-// data of people.
+// reader sees the old content or the new, never a part. Only the user may read
+// the file, because runs contain personal data.
 func WriteWhole(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

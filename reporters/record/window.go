@@ -2,14 +2,16 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// JudgedWindow is a span of a run on one device, judged by itself. Its processes are judged as
-// some of all processes of all windows that were opened until its end.
+// JudgedWindow is a span of a run on one device, judged separately. Its
+// processes are judged as some of all processes of all windows that were opened
+// until its end.
 type JudgedWindow struct {
-	// Number is unique in the run, Name what its opener calls it.
+	// Number is unique in the run, Name is chosen by its opener.
 	Number int    `json:"number"`
 	Name   string `json:"name"`
 	Device string `json:"device"`
-	// T and Ended are seconds since the start of the run, on the device's clock.
+	// T and Ended are seconds since the start of the run, on the device's
+	// clock.
 	T     float64 `json:"t_s"`
 	Ended float64 `json:"ended_s"`
 	// Open windows were not closed and ended with the run.
@@ -18,8 +20,8 @@ type JudgedWindow struct {
 	Apps      []WindowApp     `json:"apps"`
 }
 
-// WindowApp is the verdict on all processes of an app together in a window. The fields are those of
-// [AppVerdict].
+// WindowApp is the verdict on all processes of an app together in a window. The
+// fields are those of [AppVerdict].
 type WindowApp struct {
 	User          int               `json:"user"`
 	App           string            `json:"app"`
@@ -38,8 +40,8 @@ type WindowApp struct {
 	Growth        float64           `json:"growth_mb"`
 }
 
-// WindowProcess is the verdict on one process in a window. The fields are those of
-// [Process].
+// WindowProcess is the verdict on one process in a window. The fields are those
+// of [Process].
 type WindowProcess struct {
 	User          int               `json:"user"`
 	Process       string            `json:"process"`

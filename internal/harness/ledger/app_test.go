@@ -388,7 +388,7 @@ func TestSumOfMoreProcesses(t *testing.T) {
 		},
 		"one each hour": {
 			[]int{120, 240, 360, 480, 600, 720, 840}, 0, []detector.Gate{detector.Inconclusive},
-			"of processes that started meanwhile",
+			"belong to processes that started meanwhile",
 		},
 		"one early, and a leak":    {[]int{10}, 60, []detector.Gate{detector.Leak}, ""},
 		"many at once, and a leak": {[]int{5, 5, 5, 5}, 60, []detector.Gate{detector.Leak}, ""},

@@ -118,7 +118,7 @@ func TestRebuildErrors(t *testing.T) {
 			strings.Replace(header, `"plan"`, `"PLAN"`, 1), "has none (missing key plan; unknown key \"PLAN\")",
 		},
 		"a word": {
-			strings.Replace(header, `"end"`, `"END"`, 1), "key plan.assert: unknown word \"END\": want end or live",
+			strings.Replace(header, `"end"`, `"END"`, 1), "key plan.assert: invalid word \"END\": want end or live",
 		},
 		"of before": {strings.Replace(header, `"article"`, `{"Name":"robust"}`, 1), "record the run again"},
 		"a nameless device": {
