@@ -445,7 +445,7 @@ func TestCommentOfAFork(t *testing.T) {
 			"larger than 16.0 MB":         func() error { return os.Truncate(path, 50<<20) },
 			`schema is "leakgate.gate/2"`: func() error { return os.WriteFile(path, []byte(`{"schema":"leakgate.gate/2"}`), 0o600) },
 			"invalid character":           func() error { return os.WriteFile(path, []byte("<html>"), 0o600) },
-			"is not pass, fail or neutral": func() error {
+			"want pass, fail or neutral": func() error {
 				return os.WriteFile(path, bytes.Replace(raw, []byte(`"verdict":"fail"`), []byte(`"verdict":"PASS"`), 1), 0o600)
 			},
 			"exit_code is out of range": func() error {

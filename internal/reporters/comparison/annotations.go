@@ -2,23 +2,24 @@ package comparison
 
 import "github.com/leakgate/leakgate/internal/text"
 
-// LineNote is a note on a line of a file, as a check run of GitHub has them.
+// LineNote is an annotation on a line of a file, for a check run of GitHub.
 type LineNote struct {
-	// Path is that of a file in the repository, Line the first is 1.
+	// Path is that of a file in the repository, Line counts from 1.
 	Path string
 	Line int
 	// Title and Message are plain text.
 	Title   string
 	Message string
-	// Level is failure for leaks that fail, else warning; notice where the rules are informational.
+	// Level is failure for leaks that fail, else warning; notice if the rules
+	// are informational.
 	Level string
 }
 
 // maxAnnotations bounds the annotations of a check run.
 const maxAnnotations = 500
 
-// Annotations returns a note for each leak that is worse and whose suspect is declared in a
-// known file; what fails comes first.
+// Annotations returns a note for each leak that is worse and whose suspect is
+// declared in a known file, failures first.
 func Annotations(c *Comparison) []LineNote {
 	c = c.published()
 	var fails, others []LineNote

@@ -16,10 +16,11 @@ import (
 const (
 	// maxText bounds each text in characters.
 	maxText = 1000
-	// maxBytes and maxCount bound numbers: 16 TB, and a count that an int has everywhere.
+	// maxBytes and maxCount bound numbers: 16 TB, and a count that fits an int
+	// on every platform.
 	maxBytes = 1 << 44
 	maxCount = 1 << 30
-	// maxWarnings bounds the warnings, those of Read among them.
+	// maxWarnings bounds the warnings, including those of Read.
 	maxWarnings = 100
 	// maxList bounds the lists that maxLists does not name.
 	maxList = 500
@@ -27,7 +28,8 @@ const (
 
 // maxLists bounds lists, by their names.
 var maxLists = map[string]int{
-	"leaks": 10_000, "reasons": 10_000, "processes": 1000, "warnings": maxWarnings, "suspects": 20, "owners": 20, "classes": 50, "fingerprints": 100,
+	"leaks": 10_000, "reasons": 10_000, "processes": 1000, "warnings": maxWarnings, "suspects": 20, "owners": 20,
+	"classes": 50, "fingerprints": 100,
 }
 
 // nullable are the lists for which null means unknown.
@@ -35,9 +37,9 @@ var nullable = map[string]bool{"base_reachable_bytes": true}
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// bound makes each text of a comparison printable and truncates texts and lists to their bounds,
-// with a warning. A number or time out of its range is an error. It walks the fields by
-// reflection, so that none can be forgotten.
+// bound makes each text of a comparison printable and truncates texts and lists
+// to their bounds, with a warning. A number or time out of its range is an
+// error. It visits the fields by reflection, so that none can be forgotten.
 func bound(c *Comparison) error {
 	b := &bounder{}
 	listed := len(c.Leaks)
@@ -55,7 +57,8 @@ func bound(c *Comparison) error {
 		added = append(added, fmt.Sprintf("%s: texts longer than %d characters are truncated", FileName, maxText))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.lists)) {
-		added = append(added, fmt.Sprintf("%s: %s has more than %d entries, the rest is skipped", FileName, name, listBound(name)))
+		added = append(added,
+			fmt.Sprintf("%s: %s has more than %d entries, the rest is skipped", FileName, name, listBound(name)))
 	}
 	c.Warnings = append(c.Warnings[:min(len(c.Warnings), maxWarnings-len(added))], added...)
 	return nil
@@ -69,12 +72,14 @@ func listBound(name string) int {
 }
 
 type bounder struct {
-	// texts counts those that are truncated, lists has the names of the lists that are.
+	// texts counts the truncated ones, lists has the names of the truncated
+	// lists.
 	texts int
 	lists map[string]bool
 }
 
-// visit bounds a value; name is that of its field, or of the list or object that it is in.
+// visit bounds a value; name is that of its field, or of the list or object
+// that contains it.
 func (b *bounder) visit(v reflect.Value, name string) error {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -114,7 +119,7 @@ func (b *bounder) fields(v reflect.Value, name string) error {
 	return nil
 }
 
-// boundTime refuses years that no phone or repository has.
+// boundTime rejects years that no phone or repository has.
 func boundTime(v reflect.Value, name string) error {
 	t, _ := v.Interface().(time.Time)
 	if t.IsZero() {
@@ -147,7 +152,8 @@ func (b *bounder) list(v reflect.Value, name string) error {
 // maxReasons bounds the reasons of deaths.
 const maxReasons = 50
 
-// counts bounds a map of counts. Reasons that become one by being made printable are added up.
+// counts bounds a map of counts. Reasons that become equal by being made
+// printable are added up.
 func (b *bounder) counts(v reflect.Value, name string) error {
 	in, ok := v.Interface().(map[string]int)
 	if !ok {
@@ -181,8 +187,8 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// normalize gives empty lists the form in which they are read back: none where an empty one is not
-// written, and not null where it is.
+// normalize gives empty lists the form in which they are read back: absent if
+// an empty one is not written, otherwise not null.
 func normalize(v reflect.Value, tag string) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -11,11 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// defaultFile is the file that a leak is reported in whose own file is not known.
+// defaultFile is the file in which a leak is reported if its own file is
+// unknown.
 const defaultFile = "leakgate.yaml"
 
-// maxCodeQuality bounds the entries of a report: GitLab compares them all with those of the target
-// branch.
+// maxCodeQuality bounds the entries of a report, because GitLab compares them
+// all with those of the target branch.
 const maxCodeQuality = 5000
 
 // codeQualityIssue is an entry of GitLab's code quality report:
@@ -35,15 +36,17 @@ type codeQualityLocation struct {
 	} `json:"lines"`
 }
 
-// WriteCodeQuality writes the leaks that fail as a code quality report of GitLab, in the file that
-// declares their suspect, or in the given one, by default leakgate.yaml.
+// WriteCodeQuality writes the leaks that fail as a code quality report of
+// GitLab, in the file that declares their suspect, or in the given one, by
+// default leakgate.yaml.
 func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
 	c = c.published()
 	issues := []codeQualityIssue{}
 	seen := map[string]bool{}
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
-		// One leak on two devices is one entry: GitLab needs fingerprints that are unique.
+		// One leak on two devices is one entry, because GitLab needs unique
+		// fingerprints.
 		id := r.fingerprint()
 		if !r.Fails || seen[id] || len(issues) == maxCodeQuality {
 			continue
@@ -82,7 +85,7 @@ func (r *Row) ruleID() string {
 	return "leakgate/leak"
 }
 
-// summary is a leak in one line of plain text.
+// summary returns a leak in one line of plain text.
 func (r *Row) summary() string {
 	line := fmt.Sprintf("%s leak: %s", r.Status, r.name())
 	switch {

@@ -10,27 +10,29 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Texts from the app, the device or the pull request reach GitHub and GitLab in one way only: what
-// is not plainly a word or a number stands in a code span. Within one, neither the parser of
-// Markdown nor the filters behind it (mentions, references to issues and commits, emoji, links,
-// formulas) look at anything, and entities would not hide a mention from those filters, because
-// they see the page after entities are resolved. See the GitHub Flavored Markdown Spec 0.29, 6.3
-// (code spans) and 4.10 (pipes in tables).
+// Texts from the app, the device or the pull request reach GitHub and GitLab in
+// one way only: everything that is not plainly a word or a number is in a code
+// span. Within one, neither the parser of Markdown nor the filters after it
+// (mentions, references to issues and commits, emoji, links, formulas)
+// interpret anything. Entities would not hide a mention from those filters,
+// because they see the page after entities are resolved. See the GitHub
+// Flavored Markdown Spec 0.29, 6.3 (code spans) and 4.10 (pipes in tables).
 
-// markup is where a text stands.
+// markup is the context of a text.
 type markup int
 
 const (
 	onTerminal markup = iota
 	// inLine is a paragraph or list item of Markdown.
 	inLine
-	// inCell is a cell of a table of Markdown, where a pipe ends the cell even within code.
+	// inCell is a cell of a table of Markdown, where a pipe ends the cell even
+	// within code.
 	inCell
 	// inHTML is the summary of a <details>, where Markdown is not parsed.
 	inHTML
 )
 
-// unknown stands where a value is not known.
+// unknown is printed for an unknown value.
 const unknown = "–"
 
 // code returns the first n characters of a name as code.
@@ -49,8 +51,8 @@ func (m markup) code(s string, n int) string {
 	}
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
 	if m == inCell {
-		// A pipe behind a backslash does not end the cell, and the backslash is removed, also
-		// within code and behind another backslash.
+		// A pipe after a backslash does not end the cell, and the backslash is
+		// removed, also within code and after another backslash.
 		s = strings.ReplaceAll(s, "|", `\|`)
 	}
 	return fence + s + fence
@@ -58,7 +60,7 @@ func (m markup) code(s string, n int) string {
 
 var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
 
-// longestRun is the length of the longest run of a character.
+// longestRun returns the length of the longest run of a character.
 func longestRun(s string, c byte) int {
 	longest, run := 0, 0
 	for i := range len(s) {
@@ -70,15 +72,15 @@ func longestRun(s string, c byte) int {
 	return longest
 }
 
-// prose returns the first n characters of a text that people wrote or that has names in it: words
-// and numbers as they are, everything else as code.
+// prose returns the first n characters of a text that people wrote or that
+// contains names: words and numbers unchanged, everything else as code.
 func (m markup) prose(s string, n int) string {
 	words := strings.Fields(text.Head(s, n))
 	if m == onTerminal {
 		return strings.Join(words, " ")
 	}
 	if len(words) == 1 && digits.MatchString(words[0]) {
-		return m.code(words[0], maxText) // a full stop behind it would make it the number of a list
+		return m.code(words[0], maxText) // a full stop after it would make it the number of a list
 	}
 	for i, w := range words {
 		words[i] = m.word(w, i == 0)
@@ -86,7 +88,8 @@ func (m markup) prose(s string, n int) string {
 	return strings.Join(words, " ")
 }
 
-// word returns one word of prose. Brackets and punctuation around it stay outside of the code.
+// word returns one word of prose. Brackets and punctuation around it stay
+// outside of the code.
 func (m markup) word(w string, first bool) string {
 	inner := strings.TrimLeft(w, "(")
 	core := strings.TrimRight(inner, ").,;:!?…")
@@ -103,21 +106,25 @@ func (m markup) word(w string, first bool) string {
 	return w
 }
 
-// leadsList reports whether a word would begin a list where it is the first of a line.
+// leadsList reports whether a word would begin a list as the first of a line.
 func leadsList(core, after string) bool {
 	return (after == "." || after == ")") && digits.MatchString(core)
 }
 
 var (
 	digits = regexp.MustCompile(`^\d+$`)
-	// linked is what GitHub takes for the hash of a commit or the beginning of an address.
+	// linked matches what GitHub interprets as the hash of a commit or the
+	// beginning of an address.
 	linked = regexp.MustCompile(`[0-9A-Fa-f]{7}|(?i:www)`)
-	// plain are words, also with an apostrophe, a slash or hyphens (but not GH-12, JIRA-12 or
-	// GHSA-...), numbers with a sign, a percent sign or an exponent, ranges and dates.
-	plain = regexp.MustCompile(`^([\p{L}\p{M}\p{N}]+(['’]\p{L}+)?|\p{L}+/\p{L}+|\p{Ll}+(-\p{Ll}+)+|[+−-]?\d{1,9}(\.\d{1,6})?(e[+-]\d{1,3}|%)?|\d{1,9}(\.\d{1,6})?–\d{1,9}(\.\d{1,6})?|\d{4}-\d\d-\d\d|[→–—×≥≤=±≈·])$`)
+	// plain matches words, also with an apostrophe, a slash or hyphens (but not
+	// GH-12, JIRA-12 or GHSA-...), numbers with a sign, a percent sign or an
+	// exponent, ranges and dates.
+	plain = regexp.MustCompile(
+		`^([\p{L}\p{M}\p{N}]+(['’]\p{L}+)?|\p{L}+/\p{L}+|\p{Ll}+(-\p{Ll}+)+|[+−-]?\d{1,9}(\.\d{1,6})?(e[+-]\d{1,3}|%)?|\d{1,9}(\.\d{1,6})?–\d{1,9}(\.\d{1,6})?|\d{4}-\d\d-\d\d|[→–—×≥≤=±≈·])$`)
 )
 
-// identifier is a name in a program, such as OkHttp, but not a unit such as kB.
+// identifier matches a name in a program, such as OkHttp, but not a unit such
+// as kB.
 var identifier = regexp.MustCompile(`\p{Ll}\p{Lu}.`)
 
 func plainWord(w string) bool {
@@ -146,11 +153,11 @@ func fenced(language string, lines []string) string {
 	return fence + language + "\n" + strings.Join(lines, "\n") + "\n" + fence + "\n"
 }
 
-// plainBase is an address that stands in a link as it is: nothing of it ends the link or needs to
-// be escaped.
+// plainBase matches an address that needs no escaping in a link.
 var plainBase = regexp.MustCompile(`^https?://[A-Za-z0-9._~:/?=%@+-]*[A-Za-z0-9/]$`)
 
-// address returns an address that is safe as the destination of a link, "" for any other.
+// address returns an address that is safe as the destination of a link, "" for
+// any other.
 func address(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.User != nil || !plainBase.MatchString(s) || len(s) > 500 {
@@ -161,7 +168,8 @@ func address(s string) string {
 
 var wholeCommit = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 
-// fileAddress is the address of a line of a file of the repository, "" where there is none.
+// fileAddress returns the address of a line of a file of the repository, "" if
+// there is none.
 func fileAddress(repo, sha, file string, line int) string {
 	repo, file = address(strings.TrimSuffix(repo, "/")), repositoryPath(file)
 	if repo == "" || file == "" || !wholeCommit.MatchString(sha) || strings.ContainsAny(repo, "?#") {
@@ -174,11 +182,13 @@ func fileAddress(repo, sha, file string, line int) string {
 	return to
 }
 
-// escapedPath escapes every byte of a path that is not unreserved (RFC 3986, 2.3).
+// escapedPath escapes every byte of a path that is not unreserved (RFC 3986,
+// 2.3).
 func escapedPath(file string) string {
 	var b strings.Builder
 	for i := range len(file) {
-		if c := file[i]; c == '/' || c == '.' || c == '_' || c == '~' || c == '-' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
+		if c := file[i]; c == '/' || c == '.' || c == '_' || c == '~' || c == '-' || '0' <= c && c <= '9' || 'A' <= c &&
+			c <= 'Z' || 'a' <= c && c <= 'z' {
 			b.WriteByte(c)
 		} else {
 			b.WriteString("%" + strings.ToUpper(strconv.FormatUint(uint64(c)|0x100, 16)[1:]))
@@ -187,16 +197,18 @@ func escapedPath(file string) string {
 	return b.String()
 }
 
-// repositoryPath returns the path of a file within a repository, "" for one that leads elsewhere.
+// repositoryPath returns the path of a file within a repository, "" for one
+// that leads elsewhere.
 func repositoryPath(file string) string {
-	if file == "" || file == "." || path.IsAbs(file) || path.Clean(file) != file || strings.HasPrefix(file, "../") || file == ".." || strings.ContainsAny(file, `\:`) || text.Printable(file) != file {
+	if file == "" || file == "." || path.IsAbs(file) || path.Clean(file) != file || strings.HasPrefix(file, "../") ||
+		file == ".." || strings.ContainsAny(file, `\:`) || text.Printable(file) != file {
 		return ""
 	}
 	return file
 }
 
-// shellWord returns a word for a command that somebody will paste, KEY for one that a program would
-// take for an option.
+// shellWord returns a word for a command to paste, KEY for one that a program
+// would interpret as an option.
 func shellWord(s, instead string) string {
 	s = text.Head(s, 200)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The kinds of rows and the units of what they leave, as in gate.json.
+// The kinds of rows and their units, as in gate.json.
 const (
 	whatLeak     = "leak"
 	whatTrend    = "trend"
@@ -33,18 +33,19 @@ const (
 	maxSentence = 300
 )
 
-// worse reports whether a row is more than the base has.
+// worse reports whether a row is worse than the base.
 func (r *Row) worse() bool {
 	return r.Status == New || r.Status == Wider || r.Status == Grown || r.Status == Heavier
 }
 
-// shown reports whether a row belongs into the main table. A leak that something else holds now is
-// shown where its class differs too, since it may be another leak.
+// shown reports whether a row belongs in the main table. A leak that something
+// else holds now is shown if its class differs too, since it may be another
+// leak.
 func (r *Row) shown() bool {
 	return r.Fails || r.worse() || r.Status == Moved && r.MovedClass != "" || r.Pinned != ""
 }
 
-// name is what leaks, in one word where there is one.
+// name returns what leaks, in one word if there is one.
 func (r *Row) name() string {
 	switch {
 	case r.Type == whatTrend:
@@ -55,7 +56,7 @@ func (r *Row) name() string {
 	return cmp.Or(r.Class, r.Key)
 }
 
-// kind is what a row is about where that is not a leak of Java objects.
+// kind returns what a row is about if that is not a leak of Java objects.
 func (r *Row) kind() string {
 	switch r.Type {
 	case whatLeak, "":
@@ -72,7 +73,8 @@ func (r *Row) kind() string {
 	return r.Type
 }
 
-// title is a row in a few words: its status, what it is about and its name.
+// title returns a row in a few words: its status, what it is about and its
+// name.
 func (r *Row) title(kind, name string) string {
 	switch {
 	case kind == "":
@@ -83,7 +85,7 @@ func (r *Row) title(kind, name string) string {
 	return fmt.Sprintf("%s %s %s", r.Status, kind, name)
 }
 
-// simpleName is a class without its package.
+// simpleName returns a class without its package.
 func simpleName(class string) string {
 	if i := strings.LastIndexByte(class, '.'); i >= 0 && i+1 < len(class) {
 		return class[i+1:]
@@ -91,7 +93,8 @@ func simpleName(class string) string {
 	return class
 }
 
-// shortKey is the key as commands take it: hashes are known by their first 8 digits.
+// shortKey returns the key as commands accept it: hashes by their first 8
+// digits.
 func (r *Row) shortKey() string {
 	if len(r.Key) > 8 && wholeCommit.MatchString(r.Key) {
 		return r.Key[:8]
@@ -106,14 +109,16 @@ func shortCommit(sha string) string {
 	return sha
 }
 
-// figure is a value of base and head as they are shown; base is "" where it says nothing more.
+// figure is a value of base and head as they are shown; base is "" if it adds
+// nothing.
 type figure struct{ base, head string }
 
-// noticeable is the factor from which on a difference is shown: that at which the gate calls an
-// object heavier.
+// noticeable is the factor from which on a difference is shown, the one at
+// which the gate calls an object heavier.
 const noticeable = 1.25
 
-// figureOf shows both sides where they differ, or where the status of the row is about them.
+// figureOf shows both sides if they differ, or if the status of the row is
+// about them.
 func figureOf(s Sides, about bool, format func(float64) string) figure {
 	if s.Head == nil {
 		return figure{}
@@ -129,7 +134,8 @@ func figureOf(s Sides, about bool, format func(float64) string) figure {
 	return f
 }
 
-// left is how many objects each loop, or each 1,000 events, leaves, or the growth in MB per hour.
+// left returns how many objects each loop, or each 1,000 events, leaves, or the
+// growth in MB per hour.
 func (r *Row) left() figure {
 	s := r.PerLoop
 	if r.Status == New && s.Base == nil && s.Head != nil {
@@ -143,12 +149,12 @@ func (r *Row) left() figure {
 	return figureOf(s, about, func(x float64) string { return number(x * scale) })
 }
 
-// each is what one object retains.
+// each returns what one object retains.
 func (r *Row) each() figure {
 	return figureOf(r.BytesEach, r.Status == Heavier, func(x float64) string { return size(x) })
 }
 
-// perUnit names a unit behind a number.
+// perUnit returns a unit for a number.
 func perUnit(unit string) string {
 	switch unit {
 	case unitLoop:
@@ -161,7 +167,7 @@ func perUnit(unit string) string {
 	return ""
 }
 
-// number writes a rate with three digits that count.
+// number formats a rate with three significant digits.
 func number(x float64) string {
 	switch abs := math.Abs(x); {
 	case abs >= 1000:
@@ -182,7 +188,7 @@ func sign(x float64) float64 {
 	return 1
 }
 
-// roundDigits rounds to three digits that count.
+// roundDigits rounds to three significant digits.
 func roundDigits(x float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
 	if err != nil {
@@ -191,7 +197,7 @@ func roundDigits(x float64) float64 {
 	return rounded
 }
 
-// now is what all objects of a row retain after the last loop.
+// now returns what all objects of a row retain after the last loop.
 func (r *Row) now() string {
 	if r.HeadBytes == 0 {
 		return ""
@@ -199,16 +205,17 @@ func (r *Row) now() string {
 	return text.Size(r.HeadBytes)
 }
 
-// burden is what a row costs more than in the base.
+// burden is the additional cost of a row compared with the base.
 type burden struct {
 	row *Row
-	// extra is in bytes per loop or event, or in MB per hour; formula says how it is made.
+	// extra is in bytes per loop or event, or in MB per hour; formula describes
+	// how it is computed.
 	extra   float64
 	formula string
 }
 
-// burdenOf returns what a row costs, nil where that is unknown or nothing. Objects whose number
-// stands still after the first marks do not become more in further loops.
+// burdenOf returns the cost of a row, nil if unknown or zero. Objects whose
+// number is constant after the first marks do not accumulate in further loops.
 func burdenOf(r *Row) *burden {
 	if r.Unit == unitRun || r.PerLoop.Head == nil || r.Type != whatTrend && r.Type != whatMeasure && !rises(r.Counts) {
 		return nil
@@ -244,14 +251,15 @@ func rises(counts []int64) bool {
 	return len(counts) > 1
 }
 
-// unjudged returns the leaks of the base that each loop leaves more of, where too few base runs
-// exist to call that growth.
+// unjudged returns the leaks of the base that each loop leaves more of, if
+// there are too few base runs to call that growth.
 func (c *Comparison) unjudged() []*Row {
 	var out []*Row
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
 		s := r.PerLoop
-		if r.Status != Known || r.Library || r.shown() || !strings.Contains(r.StatusReason, "too few") || s.Head == nil || s.Base == nil {
+		if r.Status != Known || r.Library || r.shown() || !strings.Contains(r.StatusReason, "too few") ||
+			s.Head == nil || s.Base == nil {
 			continue
 		}
 		if *s.Head > noticeable*max(*s.Base, 0) {
@@ -261,14 +269,14 @@ func (c *Comparison) unjudged() []*Row {
 	return out
 }
 
-// pending says what is not judged yet of a leak that unjudged returns.
+// pending returns what is not judged yet of a leak that unjudged returns.
 func (r *Row) pending(m markup) string {
 	scale, per, arrow := 1.0, "a loop", "→"
 	switch {
 	case r.Unit == unitEvent:
 		scale, per = 1000, perUnit(unitEvent)
 	case r.Unit == unitHour:
-		per = "MB an hour"
+		per = "MB per hour"
 	case r.Type == whatNative || r.Type == whatGraphics:
 		per = "kB a loop"
 	}
@@ -279,7 +287,7 @@ func (r *Row) pending(m markup) string {
 		number(*r.PerLoop.Base*scale), arrow, number(*r.PerLoop.Head*scale), per, m.code(r.shortKey(), maxName))
 }
 
-// formula says of which numbers a cost is the product.
+// formula returns the product that a cost is made of.
 func formula(unit string, head, base, each, was float64) string {
 	per := "a loop"
 	if unit == unitEvent {
@@ -297,8 +305,8 @@ func formula(unit string, head, base, each, was float64) string {
 	return fmt.Sprintf("%s %s × %s each, before %s × %s", left, per, now, number(base), size(was))
 }
 
-// judgedRows are the rows of which the sentence of cost speaks: those that fail, or else those that
-// are worse.
+// judgedRows returns the rows of the sentence of cost: those that fail, or else
+// those that are worse.
 func (c *Comparison) judgedRows() []*Row {
 	var fails, worse []*Row
 	for i := range c.Leaks {
@@ -315,8 +323,8 @@ func (c *Comparison) judgedRows() []*Row {
 	return worse
 }
 
-// cost says in one sentence what is worse, in the bytes of 100 loops, with the numbers that it is
-// made of; "" where that is unknown. Bytes of several leaks may be the same bytes, so those of the
+// cost describes in one sentence what is worse, in the bytes of 100 loops, with
+// its numbers; "" if unknown. Several leaks may share bytes, so those of the
 // largest are a lower bound of all.
 func (c *Comparison) cost(m markup) string {
 	worst, of := map[string]*burden{}, map[string]int{}
@@ -352,7 +360,8 @@ func (c *Comparison) costOf(m markup, b *burden, leaks int) string {
 	if leaks == 1 {
 		return fmt.Sprintf("Every %s leave %s behind%s: %s, %s.", loops, m.bold(bytes), than, name, b.formula)
 	}
-	return fmt.Sprintf("Every %s leave at least %s behind%s: %s alone, %s. What several leaks retain can overlap, so it is not added up.",
+	return fmt.Sprintf("Every %s leave at least %s behind%s: %s alone, %s. What several leaks retain can overlap, so "+
+		"it is not added up.",
 		loops, m.bold(bytes), than, name, b.formula)
 }
 
@@ -361,7 +370,8 @@ func (c *Comparison) growth(m markup, r *Row) string {
 	if f := r.left(); f.base != "" && f.base != "0" {
 		was = fmt.Sprintf(", %s by %s MB", c.onBase(m), f.base)
 	}
-	return fmt.Sprintf("%s grows by %s an hour%s.", m.code(r.Process, maxName), m.bold(number(*r.PerLoop.Head)+" MB"), was)
+	return fmt.Sprintf("%s grows by %s per hour%s.", m.code(r.Process, maxName), m.bold(number(*r.PerLoop.Head)+" MB"),
+		was)
 }
 
 // onBase names the base within a sentence.
@@ -387,21 +397,23 @@ func (c *Comparison) change() (short, long string) {
 	return "now", "this change"
 }
 
-// nothingWorse reports whether a comparison has nothing that anybody must look at.
+// nothingWorse reports whether a comparison needs no attention.
 func (c *Comparison) nothingWorse() bool {
-	return c.Verdict == Pass && len(c.Reasons) == 0 && !slices.ContainsFunc(c.Leaks, func(r Row) bool { return r.shown() })
+	return c.Verdict == Pass && len(c.Reasons) == 0 &&
+		!slices.ContainsFunc(c.Leaks, func(r Row) bool { return r.shown() })
 }
 
-// firstDay reports whether there is a baseline to be, which has no run yet.
+// firstDay reports whether a baseline is configured that has no run yet.
 func (c *Comparison) firstDay() bool {
 	return c.Base.Runs == 0 && c.Base.Incomparable == "" && c.Verdict == Neutral && c.Judged
 }
 
-// onlyThisRun is what Incomparable says of a baseline that has no other run.
+// onlyThisRun is the value of Incomparable for a baseline that has no other
+// run.
 const onlyThisRun = "the baseline has only this run"
 
-// unmatched says why the baseline has runs and none is compared; "" where some are, or there are
-// none.
+// unmatched returns why the baseline has runs and none is compared; "" if some
+// are, or there are none.
 func (c *Comparison) unmatched(m markup) string {
 	b := &c.Base
 	switch {
@@ -417,18 +429,20 @@ func (c *Comparison) unmatched(m markup) string {
 	case b.Others > 1:
 		none = fmt.Sprintf("none of the %s base runs matches it", text.Grouped(int64(b.Others)))
 	}
-	return fmt.Sprintf("This run is compared with nothing: %s (%s). Runs match by app, variant, workload, marks and device; "+
+	return fmt.Sprintf("This run is compared with nothing: %s (%s). Runs match by app, variant, workload, marks and "+
+		"device; "+
 		"keep what changes from run to run out of the workload's command.", none, m.prose(b.Incomparable, maxSentence))
 }
 
-// finder returns a function that returns the row a reason is about, nil for none.
+// finder returns a function that returns the row a reason is about, nil for
+// none.
 func (c *Comparison) finder() func(Reason) *Row {
 	type id struct{ process, key string }
 	rows := map[id]*Row{}
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
 		for _, process := range []string{r.Process, ""} {
-			// The first of them fails, where any does.
+			// The first of them fails, if any does.
 			if rows[id{process, r.Key}] == nil {
 				rows[id{process, r.Key}] = r
 			}
@@ -452,13 +466,14 @@ func (c *Comparison) first(is func(*Row) bool) *Row {
 	return nil
 }
 
-// hexKey is a key that leakgate accept takes.
+// hexKey matches a key that leakgate accept takes.
 var hexKey = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
-// acceptable reports whether a row is a leak, or a place that grows with each loop of a trip, that
-// somebody may want to accept.
+// acceptable reports whether a row is a leak, or a place that grows with each
+// loop of a trip, that may be accepted.
 func (r *Row) acceptable() bool {
-	return (r.Fails || r.worse()) && (r.Type == whatLeak || r.Type == whatMeasure) && !r.Library && hexKey.MatchString(r.Key)
+	return (r.Fails || r.worse()) && (r.Type == whatLeak || r.Type == whatMeasure) && !r.Library &&
+		hexKey.MatchString(r.Key)
 }
 
 func (r *Row) acceptCommand() string {
@@ -474,14 +489,16 @@ func (c *Comparison) severalProcesses() bool {
 	return len(names) > 1
 }
 
-// deviceName names a device in what is published: its model, with a number where several devices of
-// the run have the same. A serial number is not published: it identifies somebody's phone.
+// deviceName returns the published name of a device: its model, with a number
+// if several devices of the run have the same. A serial number is not
+// published, because it identifies somebody's phone.
 func (c *Comparison) deviceName(serial string) string {
 	name, number := c.device(serial)
 	return name + number
 }
 
-// device returns the model of a device, and the number of a twin, as " #2".
+// device returns the model of a device, and the number of a twin, such as "
+// #2".
 func (c *Comparison) device(serial string) (name, ordinal string) {
 	name, number, same := unnamedDevice, 0, 0
 	for _, d := range c.Head.Devices {
@@ -512,8 +529,8 @@ var blocks = []rune("▁▂▃▄▅▆▇█")
 // maxSpark bounds the columns of a sparkline.
 const maxSpark = 24
 
-// spark draws values from the least to the most. Values within 2 % of each other are flat: noise
-// must not look like a slope.
+// spark draws values from the least to the most. Values within 2 % of each
+// other are flat, because noise must not look like a slope.
 func spark(values []int64) string {
 	if len(values) < 2 {
 		return ""
@@ -537,7 +554,8 @@ func spark(values []int64) string {
 	return string(out)
 }
 
-// after are the bytes of a process after its last loop: of the base, its least and most, and now.
+// after returns the bytes of a process after its last loop: of the base, its
+// minimum and maximum, and now.
 func (p *ProcessRow) after() (base, head string) {
 	if len(p.Reachable) > 0 {
 		head = text.Size(p.Reachable[len(p.Reachable)-1])
@@ -555,7 +573,7 @@ func (p *ProcessRow) after() (base, head string) {
 	return low + "–" + high, head
 }
 
-// evidence says in words what was judged of a process.
+// evidence describes what was judged of a process.
 func (c *Comparison) evidence(p *ProcessRow) string {
 	var parts []string
 	switch {
@@ -594,7 +612,8 @@ func (c *Comparison) evidence(p *ProcessRow) string {
 	return strings.Join(parts, "; ")
 }
 
-// ofLeakCanary reports whether a report of LeakCanary was judged instead of a run.
+// ofLeakCanary reports whether a report of LeakCanary was judged instead of a
+// run.
 func (c *Comparison) ofLeakCanary() bool { return c.Head.Workload == "LeakCanary" }
 
 func loops(n float64) string {
@@ -604,12 +623,12 @@ func loops(n float64) string {
 	return number(n) + " loops"
 }
 
-// headline is the verdict in one sentence.
+// headline returns the verdict in one sentence.
 func (c *Comparison) headline() string {
 	return cmp.Or(strings.TrimRight(c.Text, ". "), string(c.Verdict))
 }
 
-// tool is the program and its version.
+// tool returns the program and its version.
 func (c *Comparison) tool(own string) string {
 	name := cmp.Or(own, c.Tool, "leakgate")
 	if name[0] >= '0' && name[0] <= '9' || name[0] == 'v' {

@@ -1,6 +1,6 @@
 package comparison
 
-// declared are the suspects whose file is known and within the repository.
+// declared returns the suspects whose file is known and within the repository.
 func (r *Row) declared() []Suspect {
 	var out []Suspect
 	for _, s := range r.Suspects {
@@ -11,8 +11,9 @@ func (r *Row) declared() []Suspect {
 	return out
 }
 
-// place returns where a row is declared: the line that the change adds, or else one in a file that
-// it changes, or else the suspect nearest to the GC root. Without any it is the fallback.
+// place returns where a row is declared: the line that the change adds, or else
+// one in a file that it changes, or else the suspect nearest to the GC root.
+// Without any it is the fallback.
 func (r *Row) place(fallback string) (file string, line int) {
 	s := r.introducer()
 	if s == nil {
@@ -21,8 +22,8 @@ func (r *Row) place(fallback string) (file string, line int) {
 	return s.File, max(s.Line, 1)
 }
 
-// introducer is the suspect that a change is most likely to have introduced, nil where no file is
-// known.
+// introducer returns the suspect that a change is most likely to have
+// introduced, nil if no file is known.
 func (r *Row) introducer() *Suspect {
 	declared := r.declared()
 	for _, is := range []func(*Suspect) bool{
@@ -39,7 +40,7 @@ func (r *Row) introducer() *Suspect {
 	return nil
 }
 
-// role is what a change has to do with a suspect.
+// role is the relation of a change to a suspect.
 type role int
 
 const (
@@ -61,7 +62,8 @@ func (s *Suspect) role() role {
 	return roleUnchanged
 }
 
-// untouched reports whether it is known that the change touches no file that declares a suspect.
+// untouched reports whether the change is known not to touch any file that
+// declares a suspect.
 func (r *Row) untouched() bool {
 	declared := r.declared()
 	for i := range declared {
@@ -72,7 +74,7 @@ func (r *Row) untouched() bool {
 	return len(declared) > 0
 }
 
-// reference is the field of a suspect.
+// reference returns the field of a suspect.
 func (s *Suspect) reference() string {
 	class := simpleName(s.Class)
 	switch {

@@ -13,27 +13,31 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// MarkdownOptions are what a page of Markdown needs besides the comparison. Everything is optional.
+// MarkdownOptions are the optional inputs of a page of Markdown besides the
+// comparison.
 type MarkdownOptions struct {
-	// Key separates the comments of several jobs on one pull request, see CommentMarker.
+	// Key separates the comments of several jobs on one pull request, see
+	// CommentMarker.
 	Key string
-	// RepoURL is the address of the repository and HeadSHA the commit to which links to lines
-	// lead; without both there are no such links.
+	// RepoURL is the address of the repository and HeadSHA the commit that
+	// links to lines refer to; without both there are no such links.
 	RepoURL string
 	HeadSHA string
 	// RunURL is the address of the CI run.
 	RunURL string
-	// Download is the command that fetches the run directory, and RunDir the folder that it
-	// makes; by default the name of the run.
+	// Download is the command that downloads the run directory, and RunDir the
+	// folder that it creates; by default the name of the run.
 	Download string
 	RunDir   string
-	// Limit bounds the page in bytes: 60,000 where it is 0, and never less than 20,000.
+	// Limit bounds the page in bytes: 60,000 if it is 0, and never less than
+	// 20,000.
 	Limit int
 	// Tool is the program with its version; by default that of the comparison.
 	Tool string
 }
 
-// defaultLimit is the size of a page in bytes: a body of GitHub may have 65,536 characters.
+// defaultLimit is the size of a page in bytes: a body of GitHub may have 65,536
+// characters.
 const defaultLimit = 60_000
 
 const minLimit = 20_000
@@ -49,8 +53,9 @@ const (
 	maxDevices    = 3
 )
 
-// CommentMarker returns the first line of a comment, by which it is found again. Different keys
-// have different markers, and no key can end the comment of HTML that it is.
+// CommentMarker returns the first line of a comment, which identifies it.
+// Different keys have different markers, and no key can end the comment of HTML
+// that it is.
 func CommentMarker(key string) string {
 	key = cmp.Or(key, "default")
 	if len(key) > 100 {
@@ -61,7 +66,8 @@ func CommentMarker(key string) string {
 	for i := range len(key) {
 		c := key[i]
 		switch {
-		case '0' <= c && c <= '9', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', c == '.', c == '_', c == '~', c == '-' && i > 0 && key[i-1] != '-':
+		case '0' <= c && c <= '9', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', c == '.', c == '_', c == '~', c == '-' &&
+			i > 0 && key[i-1] != '-':
 			b.WriteByte(c)
 		default:
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -70,9 +76,10 @@ func CommentMarker(key string) string {
 	return "<!-- leakgate:comment key=" + b.String() + " v=1 -->"
 }
 
-// Markdown returns the comparison as GitHub and GitLab show it in a pull request or job summary.
-// It is valid GitHub Flavored Markdown of at most Limit bytes, whatever the comparison has in it:
-// whole parts are dropped where there is no room, never the verdict, the reasons and the commands.
+// Markdown returns the comparison as GitHub and GitLab show it in a pull
+// request or job summary. It is valid GitHub Flavored Markdown of at most Limit
+// bytes, whatever the comparison contains. Entire parts are dropped to stay
+// within the limit, but never the verdict, the reasons and the commands.
 func Markdown(c *Comparison, o MarkdownOptions) string {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
@@ -90,17 +97,18 @@ func Markdown(c *Comparison, o MarkdownOptions) string {
 	return p.fit()
 }
 
-// page is a page of Markdown that is being written.
+// page is a page of Markdown under construction.
 type page struct {
 	c     *Comparison
 	o     MarkdownOptions
 	limit int
 	parts []part
-	// omitted counts what has no room even before parts are dropped, by what it is.
+	// omitted counts what was left out even before parts are dropped, by its
+	// name.
 	omitted []omission
 }
 
-// part is a piece of the page that is kept or dropped as a whole.
+// part is a piece of the page that is kept or dropped completely.
 type part struct {
 	text string
 	// rank is 0 for what always stays; the highest is dropped first.
@@ -140,7 +148,7 @@ func (p *page) addPart(text string, rank, n int, what string) {
 	}
 }
 
-// omit counts what there is no room for.
+// omit counts what exceeds the limit.
 func (p *page) omit(n int, what string) {
 	if n > 0 {
 		p.omitted = append(p.omitted, omission{what, n})
@@ -150,8 +158,8 @@ func (p *page) omit(n int, what string) {
 // room is the part of the limit that the note about omissions may take.
 const room = 600
 
-// fit drops parts until the page is within its limit, and says what it dropped before the last
-// two parts, which are the commands and the footer.
+// fit drops parts until the page is within its limit, and lists them before the
+// last two parts, which are the commands and the footer.
 func (p *page) fit() string {
 	size := room
 	for _, part := range p.parts {
@@ -181,9 +189,9 @@ func (p *page) fit() string {
 	return strings.Join(out, "\n")
 }
 
-// omissions says what is not on the page and where it is.
+// omissions lists what is not on the page and where it is.
 func (p *page) omissions() string {
-	p.omit(p.c.LeaksOmitted, "leaks that gate.json has no room for")
+	p.omit(p.c.LeaksOmitted, "leaks beyond the limit of gate.json")
 	if len(p.omitted) == 0 {
 		return ""
 	}
@@ -216,7 +224,7 @@ func (p *page) heading() string {
 	return fmt.Sprintf("### %s leakgate%s: %s", icons[p.c.Verdict], app, inLine.prose(p.c.headline(), maxSentence))
 }
 
-// short is the body where nothing is worse.
+// short is the body if nothing is worse.
 func (p *page) short() {
 	counts := p.counts()
 	if counts == "" {
@@ -234,7 +242,7 @@ func (p *page) short() {
 	p.add(p.see(""))
 }
 
-// counts says how many leaks there are of each status.
+// counts returns how many leaks there are of each status.
 func (p *page) counts() string {
 	var parts []string
 	for _, s := range Statuses() {
@@ -251,7 +259,7 @@ func (p *page) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// compared says what the run was compared with.
+// compared returns what the run was compared with.
 func (p *page) compared() string {
 	if p.c.Base.Runs == 0 {
 		return "Not compared with earlier runs"
@@ -259,7 +267,7 @@ func (p *page) compared() string {
 	return "Compared with " + p.c.baseRuns(inLine)
 }
 
-// baseRuns says which runs the base is.
+// baseRuns returns which runs the base is.
 func (c *Comparison) baseRuns(m markup) string {
 	out := text.Count(c.Base.Runs, "run", "runs")
 	if c.Base.Branch != "" {
@@ -283,7 +291,8 @@ func (c *Comparison) baseRuns(m markup) string {
 		out += " (" + strings.Join(more, ", ") + ")"
 	}
 	if c.Base.Pinned != "" {
-		out += fmt.Sprintf(" and %s of release %s", text.Count(c.Base.PinnedRuns, "run", "runs"), m.code(c.Base.Pinned, maxName))
+		out += fmt.Sprintf(" and %s of release %s", text.Count(c.Base.PinnedRuns, "run", "runs"),
+			m.code(c.Base.Pinned, maxName))
 	}
 	return out
 }
@@ -297,7 +306,7 @@ func behind(commits int) string {
 
 func day(t time.Time) string { return t.UTC().Format("2 Jan 2006") }
 
-// full is the body where something is worse, or nothing could be compared.
+// full is the body if something is worse, or nothing could be compared.
 func (p *page) full() {
 	if cost := p.c.cost(inLine); cost != "" {
 		p.add(cost + "\n")
@@ -329,10 +338,10 @@ func (p *page) unjudged() {
 	p.omit(len(rows)-maxPending, what)
 }
 
-// fewBaseRuns is below how many runs nothing but a new leak can fail.
+// fewBaseRuns is the number of runs below which only a new leak can fail.
 const fewBaseRuns = 3
 
-// notes say what kind of verdict it is where it is not the usual one.
+// notes describe the kind of verdict if it is not the usual one.
 func (p *page) notes() string {
 	c := p.c
 	var out []string
@@ -340,18 +349,23 @@ func (p *page) notes() string {
 	case c.unmatched(inLine) != "":
 		out = append(out, c.unmatched(inLine))
 	case c.firstDay():
-		out = append(out, fmt.Sprintf("**There is no baseline yet**, so nothing is held against %s. The first run %s that records one makes later runs comparable; "+
-			"see `leakgate baseline update`. To accept the leaks that are here today: `leakgate accept --current`.", p.changeName(), c.onBase(inLine)))
+		out = append(out,
+			fmt.Sprintf("**There is no baseline yet**, so no leak counts against %s. The first run %s that records "+
+				"one makes later runs comparable; "+
+				"see `leakgate baseline update`. To accept the leaks of today: `leakgate accept --current`.",
+				p.changeName(), c.onBase(inLine)))
 	case c.Base.Runs == 0:
-		out = append(out, "There are no earlier runs to compare with: what this run shows is judged as it is.")
+		out = append(out, "There are no earlier runs to compare with: this run is judged on its own.")
 	case c.Base.Runs < fewBaseRuns:
-		out = append(out, fmt.Sprintf("Only %s to compare with: until there are %d, only new leaks can fail.", text.Count(c.Base.Runs, "base run", "base runs"), fewBaseRuns))
+		out = append(out,
+			fmt.Sprintf("Only %s to compare with: until there are %d, only new leaks can fail.",
+				text.Count(c.Base.Runs, "base run", "base runs"), fewBaseRuns))
 	}
 	if c.Informational {
-		out = append(out, "The rules are informational here: nothing fails because of them.")
+		out = append(out, "The rules are informational here and never fail.")
 	}
 	if !c.Judged {
-		out = append(out, "This is not a pass: the evidence that is named below does not suffice for a verdict.")
+		out = append(out, "This is not a pass: the evidence below is not sufficient for a verdict.")
 	}
 	if len(out) == 0 {
 		return ""
@@ -364,8 +378,8 @@ func (p *page) changeName() string {
 	return long
 }
 
-// reasons has a line for each rule that does not hold and for each leak that fails, with what shows
-// it: what remains of a leak where there is no room for more.
+// reasons has a line for each violated rule and for each leak that fails, with
+// its evidence. It is what remains of a leak if the limit allows no more.
 func (p *page) reasons() string {
 	var lines []string
 	for _, r := range p.breaches() {
@@ -383,15 +397,15 @@ func (p *page) reasons() string {
 	return strings.Join(lines[:kept], "")
 }
 
-// breach is what breaks rules: a leak, or something that the text says.
+// breach is what violates rules: a leak, or something that the text describes.
 type breach struct {
 	row           *Row
 	process, text string
 	rules         []string
 }
 
-// breaches puts the reasons together that are about the same leak, and adds leaks that fail without
-// one.
+// breaches combines the reasons that are about the same leak, and adds leaks
+// that fail without one.
 func (p *page) breaches() []*breach {
 	var out []*breach
 	of, find := map[*Row]*breach{}, p.c.finder()
@@ -411,7 +425,7 @@ func (p *page) breaches() []*breach {
 	}
 	for i := range p.c.Leaks {
 		r := &p.c.Leaks[i]
-		// A reason about the whole process speaks of its trend.
+		// A reason about the entire process is about its trend.
 		if r.Fails && of[r] == nil && (r.Type != whatTrend || !trends[r.Process]) {
 			out = append(out, &breach{row: r})
 		}
@@ -439,7 +453,7 @@ func (p *page) breach(b *breach) string {
 	return line + " Rule: " + strings.Join(rules, ", ") + ".\n"
 }
 
-// evidence is a leak and what shows it in one line.
+// evidence returns a leak and what shows it in one line.
 func (p *page) evidence(r *Row) string {
 	line := r.title(inLine.prose(r.kind(), maxName), inLine.code(r.name(), maxName))
 	if r.HeldBy != "" {
@@ -463,7 +477,8 @@ func (p *page) evidence(r *Row) string {
 	return line + "."
 }
 
-// introduced says in one sentence what the change has to do with a leak; "" where that is unknown.
+// introduced describes in one sentence the relation of the change to a leak; ""
+// if unknown.
 func (p *page) introduced(r *Row) string {
 	if r.untouched() {
 		return fmt.Sprintf(" No file that declares a reference on its path is changed by %s.", p.changeName())
@@ -483,7 +498,7 @@ func (p *page) introduced(r *Row) string {
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// location is the line of a suspect, with a link where there is a repository.
+// location returns the line of a suspect, with a link if there is a repository.
 func (p *page) location(s *Suspect, short bool) string {
 	name := s.File
 	if short {
@@ -522,10 +537,12 @@ func (p *page) table(shown []*Row) string {
 	unit := usualUnit(shown)
 	sides := p.sides()
 	var b strings.Builder
-	fmt.Fprintf(&b, "| | what leaks | held by | %s%s | each%s | now |\n|---|---|---|---|---|---|\n", leftTitle(unit), sides, sides)
+	fmt.Fprintf(&b, "| | what leaks | held by | %s%s | each%s | now |\n|---|---|---|---|---|---|\n", leftTitle(unit),
+		sides, sides)
 	kept := 0
 	for _, r := range shown[:min(len(shown), maxShownRows)] {
-		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", p.status(r), p.what(r), inCell.code(r.HeldBy, maxName), leftCell(r, unit), figureCell(r.each(), ""), cmp.Or(r.now(), unknown))
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", p.status(r), p.what(r), inCell.code(r.HeldBy, maxName),
+			leftCell(r, unit), figureCell(r.each(), ""), cmp.Or(r.now(), unknown))
 		if b.Len()+len(row) > p.limit/5 {
 			break
 		}
@@ -537,7 +554,8 @@ func (p *page) table(shown []*Row) string {
 	if p.c.ofLeakCanary() {
 		after = ""
 	}
-	b.WriteString("\n<sub>each: retained bytes ÷ objects, so what would be freed with one; what others hold as well is not in it. now: what all of them retain" + after + ". A single value: no noticeable difference.</sub>\n")
+	b.WriteString("\n<sub>each: retained bytes ÷ objects, so what would be freed with one; what others hold as well " +
+		"is not in it. now: what all of them retain" + after + ". A single value: no noticeable difference.</sub>\n")
 	return b.String()
 }
 
@@ -564,7 +582,7 @@ func (p *page) status(r *Row) string {
 	return word
 }
 
-// what is the cell that says what leaks.
+// what returns the cell with what leaks.
 func (p *page) what(r *Row) string {
 	cell := inCell.code(r.name(), maxName)
 	if kind := r.kind(); kind != "" {
@@ -582,7 +600,7 @@ func (p *page) what(r *Row) string {
 	return cell
 }
 
-// usualUnit is the unit of most rows.
+// usualUnit returns the unit of most rows.
 func usualUnit(rows []*Row) string {
 	count := map[string]int{}
 	best := ""
@@ -626,7 +644,8 @@ func (p *page) details(r *Row, open bool) string {
 	if open {
 		attribute = " open"
 	}
-	fmt.Fprintf(&b, "<details%s><summary>%s <b>%s</b> %s", attribute, p.status(r), inHTML.code(r.name(), maxName), inHTML.code(r.shortKey(), maxName))
+	fmt.Fprintf(&b, "<details%s><summary>%s <b>%s</b> %s", attribute, p.status(r), inHTML.code(r.name(), maxName),
+		inHTML.code(r.shortKey(), maxName))
 	if r.Evidence != "" {
 		b.WriteString(": " + inHTML.prose(r.Evidence, maxSentence))
 	}
@@ -639,14 +658,14 @@ func (p *page) details(r *Row, open bool) string {
 	return b.String()
 }
 
-// trace is the trace of a leak as a block of code.
+// trace returns the trace of a leak as a block of code.
 func (p *page) trace(r *Row) string {
 	if len(r.Trace) == 0 {
 		return ""
 	}
 	block := "\n" + fenced("", shownTrace(r.Trace))
 	if len(block) > p.limit/4 {
-		return "- The trace has no room here: `leakgate show` prints it\n"
+		return "- The trace is too long for this page: `leakgate show` prints it\n"
 	}
 	return block
 }
@@ -654,14 +673,16 @@ func (p *page) trace(r *Row) string {
 // maxFacts bounds the suspects, owners and classes of one leak.
 const maxFacts = 5
 
-// facts are what is known of a leak, a line each.
+// facts returns what is known of a leak, one per line.
 func (p *page) facts(r *Row) []string {
 	out := []string{p.subject(r)}
 	if r.StatusReason != "" {
 		out = append(out, "Why "+string(r.Status)+": "+inLine.prose(r.StatusReason, maxSentence))
 	}
 	if r.Pinned != "" {
-		out = append(out, fmt.Sprintf("Compared with release %s: %s", inLine.code(p.c.Base.Pinned, maxName), inLine.prose(r.Pinned, maxSentence)))
+		out = append(out,
+			fmt.Sprintf("Compared with release %s: %s", inLine.code(p.c.Base.Pinned, maxName),
+				inLine.prose(r.Pinned, maxSentence)))
 	}
 	out = append(out, p.suspects(r)...)
 	if len(r.Owners) > 0 {
@@ -678,7 +699,9 @@ func (p *page) facts(r *Row) []string {
 		out = append(out, "Accepted "+accepted(inLine, a))
 	}
 	if r.MovedFrom != "" {
-		out = append(out, fmt.Sprintf("Has the key %s %s, where something else holds it", inLine.code((&Row{Key: r.MovedFrom}).shortKey(), maxName), p.c.onBase(inLine)))
+		out = append(out,
+			fmt.Sprintf("Has the key %s %s, where something else holds it",
+				inLine.code((&Row{Key: r.MovedFrom}).shortKey(), maxName), p.c.onBase(inLine)))
 	}
 	if len(r.Classes) > 1 {
 		out = append(out, p.classes(r))
@@ -704,7 +727,8 @@ func (p *page) subject(r *Row) string {
 	return line
 }
 
-// suspects says where the references are declared of which one is to be changed.
+// suspects describes where the references are declared one of which must
+// change.
 func (p *page) suspects(r *Row) []string {
 	var out []string
 	declared := r.declared()
@@ -719,19 +743,22 @@ func (p *page) suspects(r *Row) []string {
 		case roleUnchanged:
 			does = fmt.Sprintf(": not changed by %s", p.changeName())
 		}
-		out = append(out, fmt.Sprintf("%s is declared in %s%s", inLine.code(s.reference(), maxName), p.location(s, false), does))
+		out = append(out,
+			fmt.Sprintf("%s is declared in %s%s", inLine.code(s.reference(), maxName), p.location(s, false), does))
 	}
 	if r.untouched() {
 		hint := "the cause is elsewhere in it, or came with a commit that the base runs do not have"
 		if n := p.c.Base.Behind; n != nil && *n > 0 {
 			hint += " (they are " + behind(*n) + ")"
 		}
-		out = append(out, fmt.Sprintf("No file that declares a reference on this path is changed by %s: %s", p.changeName(), hint))
+		out = append(out,
+			fmt.Sprintf("No file that declares a reference on this path is changed by %s: %s", p.changeName(), hint))
 	}
 	return out
 }
 
-// firstSeen completes "first seen"; "" where neither the commit nor the time is known.
+// firstSeen completes "first seen"; "" if neither the commit nor the time is
+// known.
 func (r *Row) firstSeen(m markup) string {
 	if r.FirstSeen == nil {
 		return ""
@@ -746,7 +773,7 @@ func (r *Row) firstSeen(m markup) string {
 	}
 }
 
-// sighted is the commit and day of a sighting, as far as they are known.
+// sighted returns the commit and day of a sighting, as far as they are known.
 func sighted(m markup, s *Sighting) string {
 	var parts []string
 	commit := s.Commit
@@ -762,16 +789,17 @@ func sighted(m markup, s *Sighting) string {
 	return cmp.Or(strings.Join(parts, ", "), unknown)
 }
 
-// accepted says until when a leak is accepted, by whom and why.
+// accepted returns until when a leak is accepted, by whom and why.
 func accepted(m markup, a *Acceptance) string {
 	expired := ""
 	if a.Expired {
 		expired = " (expired)"
 	}
-	return fmt.Sprintf("until %s%s by %s: %s", m.prose(a.Until, 20), expired, m.code(a.Owner, maxName), m.prose(a.Reason, maxSentence))
+	return fmt.Sprintf("until %s%s by %s: %s", m.prose(a.Until, 20), expired, m.code(a.Owner, maxName),
+		m.prose(a.Reason, maxSentence))
 }
 
-// classes are those of the objects of a leak that has several.
+// classes returns those of the objects of a leak that has several.
 func (p *page) classes(r *Row) string {
 	var list []string
 	for _, c := range r.Classes[:min(len(r.Classes), maxFacts)] {
@@ -787,8 +815,8 @@ func (p *page) classes(r *Row) string {
 	return "Objects by class: " + strings.Join(list, ", ")
 }
 
-// shownTrace is a trace, of a long one its beginning with the GC root, its end, and what is around
-// the underlined references.
+// shownTrace returns a trace, of a long one its beginning with the GC root, its
+// end, and the surroundings of the underlined references.
 func shownTrace(lines []string) []string {
 	if len(lines) <= maxTraceLines {
 		return slices.Clone(lines)
@@ -836,7 +864,9 @@ func (p *page) processes() string {
 	if p.c.ofLeakCanary() {
 		b.WriteString("| process | evidence |\n|---|---|\n")
 	} else {
-		fmt.Fprintf(&b, "| process | reachable heap<br>at each dump | after the last loop%s | evidence |\n|---|---|---|---|\n", p.sides())
+		fmt.Fprintf(&b,
+			"| process | reachable heap<br>at each dump | after the last loop%s | evidence |\n|---|---|---|---|\n",
+			p.sides())
 	}
 	kept := 0
 	for i := range p.c.Processes[:min(len(p.c.Processes), maxProcesses)] {
@@ -868,8 +898,8 @@ func (p *page) process(r *ProcessRow) string {
 	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, cmp.Or(spark(r.Reachable), unknown), after, evidence)
 }
 
-// unchecked has the warnings and says what was not judged. The warnings come first: one of them may
-// say that the whole run was ended early.
+// unchecked has the warnings and what was not judged. The warnings come first,
+// because one of them may say that the entire run was ended early.
 func (p *page) unchecked() string {
 	var lines []string
 	for _, w := range p.c.Warnings {
@@ -877,7 +907,9 @@ func (p *page) unchecked() string {
 	}
 	for i := range p.c.Processes {
 		if r := &p.c.Processes[i]; !r.Judged {
-			lines = append(lines, fmt.Sprintf("- %s: %s\n", inLine.code(r.Process, maxName), inLine.prose(cmp.Or(r.Trend, "no evidence"), maxSentence)))
+			lines = append(lines,
+				fmt.Sprintf("- %s: %s\n", inLine.code(r.Process, maxName),
+					inLine.prose(cmp.Or(r.Trend, "no evidence"), maxSentence)))
 		}
 	}
 	if len(lines) == 0 {
@@ -891,7 +923,7 @@ func (p *page) unchecked() string {
 	return "**Not checked, or doubtful:**\n\n" + strings.Join(lines[:kept], "")
 }
 
-// group is a folded section of leaks that nobody must look at.
+// group is a folded section of leaks that need no attention.
 type group struct {
 	status Status
 	rank   int
@@ -905,9 +937,11 @@ type group struct {
 var groups = []group{
 	{Present, rankPresent, true, "leak in this run, not compared", "leaks in this run, not compared", "why"},
 	{Accepted, rankAccepted, false, "accepted leak", "accepted leaks", "accepted"},
-	{Moved, rankMoved, false, "known leak that something else holds now", "known leaks that something else holds now", "key before"},
+	{Moved, rankMoved, false, "known leak that something else holds now", "known leaks that something else holds now",
+		"key before"},
 	{Known, rankKnown, false, "known leak", "known leaks", "first seen"},
-	{Transient, rankTransient, false, "place that does not grow with each loop", "places that do not grow with each loop", "evidence"},
+	{Transient, rankTransient, false, "place that does not grow with each loop",
+		"places that do not grow with each loop", "evidence"},
 	{Shrunk, rankShrunk, false, "leak that became smaller", "leaks that became smaller", "why"},
 	{Gone, rankGone, false, "leak is gone", "leaks are gone", "first seen"},
 }
@@ -930,9 +964,12 @@ func (p *page) group(g group) {
 	if g.open {
 		attribute = " open"
 	}
-	fmt.Fprintf(&b, "<details%s><summary>%s</summary>\n\n| what leaks | held by | key | %s | now | %s |\n|---|---|---|---|---|---|\n", attribute, text.Count(len(rows), g.one, g.many), leftTitle(unit), g.note)
+	fmt.Fprintf(&b,
+		"<details%s><summary>%s</summary>\n\n| what leaks | held by | key | %s | now | %s "+
+			"|\n|---|---|---|---|---|---|\n", attribute, text.Count(len(rows), g.one, g.many), leftTitle(unit), g.note)
 	for _, r := range rows[:kept] {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.what(r), inCell.code(r.HeldBy, maxName), inCell.code(r.shortKey(), maxName), leftCell(r, unit), cmp.Or(r.now(), unknown), groupNote(r))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.what(r), inCell.code(r.HeldBy, maxName),
+			inCell.code(r.shortKey(), maxName), leftCell(r, unit), cmp.Or(r.now(), unknown), groupNote(r))
 	}
 	b.WriteString("\n")
 	if rest > 0 {
@@ -942,7 +979,7 @@ func (p *page) group(g group) {
 	p.addPart(b.String(), g.rank, len(rows), string(g.status)+" leaks")
 }
 
-// groupNote is what the last column says of a leak.
+// groupNote returns the last column of a leak.
 func groupNote(r *Row) string {
 	switch r.Status {
 	case Accepted:
@@ -963,7 +1000,7 @@ func groupNote(r *Row) string {
 	return unknown
 }
 
-// commands are what to type next: to see a leak and to accept it.
+// commands are the next commands to type: to see a leak and to accept it.
 func (p *page) commands() string {
 	first := p.c.first(func(r *Row) bool { return r.shown() })
 	if first == nil {
@@ -974,10 +1011,11 @@ func (p *page) commands() string {
 	}
 	out := p.see(shellWord(first.shortKey(), "KEY"))
 	if len(p.c.Leaks) > 1 {
-		out += "\nFor another leak put its key, which is above, in place of this one.\n"
+		out += "\nFor another leak replace the key by the one shown above.\n"
 	}
 	if leak := p.c.first((*Row).acceptable); leak != nil {
-		out += "\n**Intended?** Accept it until a day, and commit the file that this changes:\n\n" + fenced("sh", []string{leak.acceptCommand()})
+		out += "\n**Intended?** Accept it until a day, and commit the file that this changes:\n\n" +
+			fenced("sh", []string{leak.acceptCommand()})
 	}
 	return out
 }
@@ -998,7 +1036,7 @@ func (p *page) see(key string) string {
 	return "**See it yourself:**\n\n" + fenced("sh", []string{command})
 }
 
-// footer says on what the verdict rests.
+// footer states what the verdict is based on.
 func (p *page) footer() string {
 	c := p.c
 	var parts []string

@@ -15,9 +15,10 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// scenarios are the golden comments, with the number of their tables and folded sections.
+// scenarios are the golden comments, with the number of their tables and folded
+// sections.
 var scenarios = []struct {
 	name             string
 	comparison       func() *Comparison
@@ -54,7 +55,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; run go test -update and read the difference", file)
+		t.Errorf("%s differs; run go test -update and review the difference", file)
 	}
 }
 
@@ -89,19 +90,27 @@ func TestGoldenComments(t *testing.T) {
 	}
 }
 
-// TestCut: what no cut may take stays, whatever the number of leaks and the limit.
-func TestCut(t *testing.T) {
-	for _, n := range []struct{ leaks, fails, limit int }{{5000, 5000, 0}, {500, 500, 20_000}, {200, 100, 1}, {2000, 40, 0}, {500, 0, 0}} {
+// TestTruncation checks that what must never be dropped stays, whatever the
+// number of leaks and the limit.
+func TestTruncation(t *testing.T) {
+	for _, n := range []struct {
+		leaks, fails, limit int
+	}{{5000, 5000, 0}, {500, 500, 20_000}, {200, 100, 1}, {2000, 40, 0}, {500, 0, 0}} {
 		c := many(n.leaks, n.fails)
 		o := options()
 		o.Limit = n.limit
 		page := Markdown(c, o)
 		checkPage(t, page, o)
-		want := []string{"### ❌ leakgate `com.shop`: ", "leakgate show leakgate-shop", "commit the file that this changes", "against 10 runs", "Not shown here: ", o.RunURL}
+		want := []string{
+			"### ❌ leakgate `com.shop`: ", "leakgate show leakgate-shop", "commit the file that this changes",
+			"against 10 runs", "Not shown here: ", o.RunURL,
+		}
 		if n.fails > 0 {
 			want = append(want, "Every 100 loops leave")
 		} else {
-			want = []string{"### ❌ leakgate `com.shop`: ", "against 10 runs", "known leaks</summary>", "more, in `gate.json`"}
+			want = []string{
+				"### ❌ leakgate `com.shop`: ", "against 10 runs", "known leaks</summary>", "more, in `gate.json`",
+			}
 		}
 		for _, part := range want {
 			if !strings.Contains(page, part) {
@@ -113,7 +122,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("%+v: %d lines of reasons", n, lines)
 		}
 		if left := n.fails - lines; left > 0 && !strings.Contains(page, text.Grouped(int64(left))+" more reasons") {
-			t.Errorf("%+v: %d reasons are missing and the page does not say so", n, left)
+			t.Errorf("%+v: %d reasons are missing without a note", n, left)
 		}
 		if n.fails > 0 && lines == 0 {
 			t.Errorf("%+v: no reason", n)
@@ -121,8 +130,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestHostileComparisons: with another hostile text in each place the page is what it should be.
-// FuzzMarkdown has the same text in all places.
+// TestHostileComparisons checks that with another hostile text in each place
+// the page is correct. FuzzMarkdown has the same text in all places.
 func TestHostileComparisons(t *testing.T) {
 	for i := range hostileTexts {
 		c, n := worse(), i
@@ -137,7 +146,7 @@ func TestHostileComparisons(t *testing.T) {
 	}
 }
 
-// checkOthers holds the other forms to what they promise of texts.
+// checkOthers checks the texts of the other formats.
 func checkOthers(t *testing.T, c *Comparison) {
 	t.Helper()
 	var out bytes.Buffer
@@ -165,7 +174,10 @@ func checkOthers(t *testing.T, c *Comparison) {
 
 func TestCost(t *testing.T) {
 	row := func(status Status, unit string, left, each Sides) Row {
-		return Row{Class: "a.B", Process: "p", Type: "leak", Status: status, Unit: unit, PerLoop: left, BytesEach: each, Fails: true, Counts: []int64{1, 2, 3}}
+		return Row{
+			Class: "a.B", Process: "p", Type: "leak", Status: status, Unit: unit, PerLoop: left, BytesEach: each,
+			Fails: true, Counts: []int64{1, 2, 3},
+		}
 	}
 	trend := func(status Status, growth Sides) Row {
 		return Row{Process: "p", Type: "trend", Status: status, Unit: "hour", PerLoop: growth, Fails: true}
@@ -178,21 +190,49 @@ func TestCost(t *testing.T) {
 		want string
 	}{
 		{nil, ""},
-		{[]Row{row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})}, "Every 100 loops leave 100.0 MB more behind than on main: B, 1 a loop × 1.0 MB each."},
+		{
+			[]Row{row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})},
+			"Every 100 loops leave 100.0 MB more behind than on main: B, 1 a loop × 1.0 MB each.",
+		},
 		{[]Row{row(New, "loop", Sides{Head: new(1.0)}, Sides{})}, ""},
 		{[]Row{row(New, "run", Sides{Head: new(1.0)}, sides(1, 1))}, ""},
-		{[]Row{row(Heavier, "loop", sides(2, 2), sides(mb, 3*mb))}, "Every 100 loops leave 400.0 MB more behind than on main: B, 2 a loop × 2.0 MB more each."},
-		{[]Row{row(Grown, "loop", sides(2, 3), sides(mb, mb))}, "Every 100 loops leave 100.0 MB more behind than on main: B, 1 more a loop × 1.0 MB each."},
-		{[]Row{row(Grown, "loop", sides(2, 3), sides(mb, 2*mb))}, "Every 100 loops leave 400.0 MB more behind than on main: B, 3 a loop × 2.0 MB each, before 2 × 1.0 MB."},
-		{[]Row{row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))}), row(New, "loop", sides(0, 2), Sides{Head: new(float64(mb))})},
-			"Every 100 loops leave at least 200.0 MB more behind than on main: B alone, 2 a loop × 1.0 MB each. What several leaks retain can overlap, so it is not added up."},
-		{[]Row{row(New, "event", sides(0, 0.002), Sides{Head: new(float64(mb))})}, "Every 10 000 events leave 20.0 MB more behind than on main: B, 2 per 1,000 events × 1.0 MB each."},
+		{
+			[]Row{row(Heavier, "loop", sides(2, 2), sides(mb, 3*mb))},
+			"Every 100 loops leave 400.0 MB more behind than on main: B, 2 a loop × 2.0 MB more each.",
+		},
+		{
+			[]Row{row(Grown, "loop", sides(2, 3), sides(mb, mb))},
+			"Every 100 loops leave 100.0 MB more behind than on main: B, 1 more a loop × 1.0 MB each.",
+		},
+		{
+			[]Row{row(Grown, "loop", sides(2, 3), sides(mb, 2*mb))},
+			"Every 100 loops leave 400.0 MB more behind than on main: B, 3 a loop × 2.0 MB each, before 2 × 1.0 MB.",
+		},
+		{
+			[]Row{
+				row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))}),
+				row(New, "loop", sides(0, 2), Sides{Head: new(float64(mb))}),
+			},
+			"Every 100 loops leave at least 200.0 MB more behind than on main: B alone, 2 a loop × 1.0 MB each. " +
+				"What several leaks retain can overlap, so it is not added up."},
+		{
+			[]Row{row(New, "event", sides(0, 0.002), Sides{Head: new(float64(mb))})},
+			"Every 10 000 events leave 20.0 MB more behind than on main: B, 2 per 1,000 events × 1.0 MB each.",
+		},
 		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 1, 2, 2, 2)}, ""},
 		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 4, 3, 5)}, ""},
-		{[]Row{counted(row(New, "loop", sides(0, 9), Sides{Head: new(float64(mb))}), 1), row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})}, "Every 100 loops leave 100.0 MB more behind than on main: B, 1 a loop × 1.0 MB each."},
-		{[]Row{counted(measured(row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})))}, "Every 100 loops leave 100.0 MB more behind than on main: a.B, 1 a loop × 1.0 MB each."},
-		{[]Row{trend(New, Sides{Head: new(35.2)})}, "p grows by 35.2 MB an hour."},
-		{[]Row{trend(Grown, sides(4, 35.2))}, "p grows by 35.2 MB an hour, on main by 4 MB."},
+		{
+			[]Row{
+				counted(row(New, "loop", sides(0, 9), Sides{Head: new(float64(mb))}), 1),
+				row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))}),
+			}, "Every 100 loops leave 100.0 MB more behind than on main: B, 1 a loop × 1.0 MB each.",
+		},
+		{
+			[]Row{counted(measured(row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})))},
+			"Every 100 loops leave 100.0 MB more behind than on main: a.B, 1 a loop × 1.0 MB each.",
+		},
+		{[]Row{trend(New, Sides{Head: new(35.2)})}, "p grows by 35.2 MB per hour."},
+		{[]Row{trend(Grown, sides(4, 35.2))}, "p grows by 35.2 MB per hour, on main by 4 MB."},
 	} {
 		c := clean()
 		c.Leaks = test.rows
@@ -205,7 +245,8 @@ func TestCost(t *testing.T) {
 	if got := alone.cost(onTerminal); got != "Every 100 loops leave 100.0 MB behind: B, 1 a loop × 1.0 MB each." {
 		t.Error(got)
 	}
-	// Bytes that overlap are never summed: of any leaks, the sentence has the largest alone.
+	// Bytes that overlap are never summed: of any leaks, the sentence has only
+	// the largest.
 	c := many(30, 30)
 	if got := c.cost(onTerminal); strings.Count(got, "at least 52.3 MB") != 1 {
 		t.Error(got)
@@ -231,12 +272,17 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%v: %v, want %v", test.s, got, test.want)
 		}
 	}
-	for x, want := range map[float64]string{0: "0", 1: "1", 0.5: "0.5", 2.25: "2.25", 1.0 / 3: "0.333", 12345: "12 345", -12345.6: "-12 346", 99.99: "100", 0.0004: "< 0.001", 1e300: "4 611 686 018 427 387 904", 162.4: "162"} {
+	for x, want := range map[float64]string{
+		0: "0", 1: "1", 0.5: "0.5", 2.25: "2.25", 1.0 / 3: "0.333", 12345: "12 345", -12345.6: "-12 346", 99.99: "100",
+		0.0004: "< 0.001", 1e300: "4 611 686 018 427 387 904", 162.4: "162",
+	} {
 		if got := number(x); got != want {
 			t.Errorf("number(%g) = %q, want %q", x, got, want)
 		}
 	}
-	for want, values := range map[string][]int64{"": {5}, "▅▅▅": {100, 101, 100}, "▁▄█": {0, 50, 100}, "▁█": {1, 2}, "▅▅": {0, 0}} {
+	for want, values := range map[string][]int64{
+		"": {5}, "▅▅▅": {100, 101, 100}, "▁▄█": {0, 50, 100}, "▁█": {1, 2}, "▅▅": {0, 0},
+	} {
 		if got := spark(values); got != want {
 			t.Errorf("spark(%v) = %q, want %q", values, got, want)
 		}
@@ -246,20 +292,25 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestUntouched: where no file on the path is changed, the page says so and what that means.
+// TestUntouched checks that the page reports that no file on the path is
+// changed, and what that means.
 func TestUntouched(t *testing.T) {
 	c := one()
 	s := &c.Leaks[0].Suspects[0]
 	s.Changed, s.Added = new(false), new(false)
 	page := Markdown(c, options())
-	for _, want := range []string{"No file that declares a reference on its path is changed by this pull request. Rule: ", "came with a commit that the base runs do not have (they are 2 commits behind the merge base)"} {
+	for _, want := range []string{
+		"No file that declares a reference on its path is changed by this pull request. Rule: ",
+		"came with a commit that the base runs do not have (they are 2 commits behind the merge base)",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
 	s.Changed = nil
-	if page = Markdown(c, options()); strings.Contains(page, "changed by") || !strings.Contains(page, "Declared in [`WishScreen.java:12`]") {
-		t.Error("what is unknown is claimed")
+	if page = Markdown(c, options()); strings.Contains(page, "changed by") ||
+		!strings.Contains(page, "Declared in [`WishScreen.java:12`]") {
+		t.Error("an unknown value is stated")
 	}
 	s.File = "../../etc/passwd"
 	if page = Markdown(c, options()); strings.Contains(page, "passwd") {
@@ -267,7 +318,8 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// TestQuestions holds testdata/questions.md to the golden comment: each answer quotes a line of it.
+// TestQuestions compares testdata/questions.md with the golden comment: each
+// answer quotes a line of it.
 func TestQuestions(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("testdata", "worse.md"))
 	if err != nil {

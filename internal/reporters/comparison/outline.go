@@ -11,8 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The bounds of the JSON text, so that no small file becomes a large value: a list of millions of
-// empty rows is a few megabytes as text and gigabytes as rows.
+// The bounds of the JSON text, so that no small file becomes a large value. A
+// list of millions of empty rows is a few megabytes as text and gigabytes as
+// rows.
 const (
 	maxDepth    = 16
 	maxObjects  = 400_000
@@ -22,14 +23,16 @@ const (
 // nesting is an object or list that the outline is in.
 type nesting struct {
 	object bool
-	// names are those of the object so far, without regard to case, as encoding/json reads them.
+	// names are those of the object so far, case-insensitive like
+	// encoding/json.
 	names    map[string]bool
 	nameNext bool
 	elements int
 }
 
-// checkOutline checks that a JSON text is bounded and that no object has a name twice: the second
-// value would be merged into the first, and another reader would see another one.
+// checkOutline checks that a JSON text is bounded and that no object has a name
+// twice. The second value would be merged into the first, and another reader
+// would see another one.
 func checkOutline(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -18,7 +18,7 @@ import (
 	gmtext "github.com/yuin/goldmark/text"
 )
 
-// parsed is what goldmark, which is not ours, makes of a page.
+// parsed is a page parsed by goldmark, an independent parser.
 type parsed struct {
 	source []byte
 	root   ast.Node
@@ -30,19 +30,21 @@ func parse(page string) parsed {
 	return parsed{source, md.Parser().Parse(gmtext.NewReader(source))}
 }
 
-// mentions are what GitHub or GitLab would turn into something else in the text of a page, outside
-// of code.
-var mentions = regexp.MustCompile(`@|#\d|(^|\W)GH-\d|\b[A-Z]+-\d|GHSA-|://|www\.|:\w+:|\$|\[\^|~|!\d|\b[0-9a-fA-F]{7,}\b|<!--|\]\(|^/\w`)
+// mentions matches what GitHub or GitLab would turn into something else in the
+// text of a page, outside of code.
+var mentions = regexp.MustCompile(
+	`@|#\d|(^|\W)GH-\d|\b[A-Z]+-\d|GHSA-|://|www\.|:\w+:|\$|\[\^|~|!\d|\b[0-9a-fA-F]{7,}\b|<!--|\]\(|^/\w`)
 
 var (
-	allowedTag   = regexp.MustCompile(`^<(details|details open|summary|sub|br|b|code|/details|/summary|/sub|/b|/code)>$`)
+	allowedTag = regexp.MustCompile(
+		`^<(details|details open|summary|sub|br|b|code|/details|/summary|/sub|/b|/code)>$`)
 	markerTag    = regexp.MustCompile(`^<!-- leakgate:comment key=([0-9A-Za-z._~%]|-[0-9A-Za-z._~% ])* ?v=1 -->$`)
 	anyTag       = regexp.MustCompile(`<[^>]*>?`)
 	codeElement  = regexp.MustCompile(`<code>[^<]*</code>`)
 	delimiterRow = regexp.MustCompile(`(?m)^\|(---\|)+$`)
 )
 
-// checkPage holds a page to what Markdown promises.
+// checkPage checks that a page keeps the promises of Markdown.
 func checkPage(t *testing.T, page string, o MarkdownOptions) parsed {
 	t.Helper()
 	limit := max(o.Limit, minLimit)
@@ -53,7 +55,8 @@ func checkPage(t *testing.T, page string, o MarkdownOptions) parsed {
 		t.Errorf("%d bytes, limit %d", len(page), limit)
 	}
 	lines := strings.Split(page, "\n")
-	if !utf8.ValidString(page) || lines[0] != CommentMarker(o.Key) || !markerTag.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "### ") {
+	if !utf8.ValidString(page) || lines[0] != CommentMarker(o.Key) || !markerTag.MatchString(lines[0]) ||
+		!strings.HasPrefix(lines[1], "### ") {
 		t.Errorf("first lines %q", lines[:2])
 	}
 	for _, line := range lines {
@@ -79,7 +82,8 @@ func (p parsed) checkNodes(t *testing.T, o MarkdownOptions) {
 			}
 		case *ast.Link:
 			to := string(n.Destination)
-			if to != o.RunURL && !strings.HasPrefix(to, o.RepoURL+"/blob/"+o.HeadSHA+"/") || slices.Contains(strings.Split(to, "/"), "..") {
+			if to != o.RunURL && !strings.HasPrefix(to, o.RepoURL+"/blob/"+o.HeadSHA+"/") ||
+				slices.Contains(strings.Split(to, "/"), "..") {
 				t.Errorf("link to %q", to)
 			}
 		case *ast.RawHTML:
@@ -95,7 +99,8 @@ func (p parsed) checkNodes(t *testing.T, o MarkdownOptions) {
 			if n.Level != 2 {
 				t.Errorf("emphasis in %q", p.text(n.Parent()))
 			}
-		case *ast.AutoLink, *ast.Image, *ast.Blockquote, *ast.ThematicBreak, *extast.Strikethrough, *extast.TaskCheckBox, *extast.FootnoteLink, *extast.FootnoteList, *extast.DefinitionList, *ast.CodeBlock:
+		case *ast.AutoLink, *ast.Image, *ast.Blockquote, *ast.ThematicBreak, *extast.Strikethrough,
+			*extast.TaskCheckBox, *extast.FootnoteLink, *extast.FootnoteList, *extast.DefinitionList, *ast.CodeBlock:
 			t.Errorf("unexpected %s: %q", n.Kind(), p.text(n.Parent()))
 		case *ast.List:
 			if n.IsOrdered() || n.Parent().Kind() == ast.KindListItem {
@@ -124,7 +129,8 @@ func (p parsed) walk(visit func(ast.Node)) {
 	}
 }
 
-// text is the text of a node without its code and tags, each of which becomes a NUL.
+// text returns the text of a node without its code and tags, each of which
+// becomes a NUL.
 func (p parsed) text(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -153,13 +159,14 @@ func (p parsed) checkHTML(t *testing.T, block string) {
 	if strings.HasPrefix(block, "<!--") {
 		return
 	}
-	if rest := html.UnescapeString(anyTag.ReplaceAllString(codeElement.ReplaceAllString(block, "\x00"), "\x00")); mentions.MatchString(rest) {
+	if rest := html.UnescapeString(
+		anyTag.ReplaceAllString(codeElement.ReplaceAllString(block, "\x00"), "\x00")); mentions.MatchString(rest) {
 		t.Errorf("HTML block has %q: %q", mentions.FindString(rest), rest)
 	}
 }
 
-// checkTables counts the cells of every row by itself, because goldmark fills missing cells and
-// drops others.
+// checkTables counts the cells of every row itself, because goldmark adds
+// missing cells and drops others.
 func (p parsed) checkTables(t *testing.T) {
 	t.Helper()
 	tables := 0
@@ -182,14 +189,14 @@ func (p parsed) checkTables(t *testing.T) {
 	}
 }
 
-// line is the line of the source that has a byte.
+// line returns the line of the source that has a byte.
 func (p parsed) line(at int) string {
 	from := strings.LastIndexByte(string(p.source[:at]), '\n') + 1
 	line, _, _ := strings.Cut(string(p.source[from:]), "\n")
 	return line
 }
 
-// cells counts the cells of a row: an escaped pipe separates none.
+// cells counts the cells of a row; an escaped pipe separates none.
 func cells(line string) int {
 	n := -1
 	for i := range len(line) {
@@ -200,7 +207,7 @@ func cells(line string) int {
 	return n
 }
 
-// codes are the contents of the code spans of a page.
+// codes returns the contents of the code spans of a page.
 func (p parsed) codes() []string {
 	var out []string
 	p.walk(func(n ast.Node) {
@@ -218,7 +225,7 @@ func (p parsed) codes() []string {
 	return out
 }
 
-// words are the words of a paragraph, code and text alike.
+// words returns the words of a paragraph, code and text alike.
 func (p parsed) words(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -234,7 +241,8 @@ func (p parsed) words(n ast.Node) string {
 
 func normal(s string, n int) string { return strings.Join(strings.Fields(text.Head(s, n)), " ") }
 
-// checkCode: a name is one code span with exactly its characters, in a line and in a cell.
+// checkCode checks that a name is one code span with exactly its characters, in
+// a line and in a cell.
 func checkCode(t *testing.T, s string) {
 	t.Helper()
 	want := []string{normal(s, 200)}
@@ -254,7 +262,8 @@ func checkCode(t *testing.T, s string) {
 	}
 }
 
-// checkProse: a text keeps its words, and none becomes anything else.
+// checkProse checks that a text keeps its words, and that none becomes anything
+// else.
 func checkProse(t *testing.T, s string) {
 	t.Helper()
 	want := normal(s, 300)
@@ -268,7 +277,8 @@ func checkProse(t *testing.T, s string) {
 		}
 	})
 	// The heading has nothing before it that a list could not have.
-	if p := parse(inLine.prose(s, 300) + "\n"); want != "" && (p.root.ChildCount() != 1 || p.root.FirstChild().Kind() != ast.KindParagraph) {
+	if p := parse(inLine.prose(s, 300) + "\n"); want != "" &&
+		(p.root.ChildCount() != 1 || p.root.FirstChild().Kind() != ast.KindParagraph) {
 		t.Errorf("prose(%q) is not one paragraph", s)
 	}
 	if got := html.UnescapeString(anyTag.ReplaceAllString(inHTML.prose(s, 300), "")); got != want {
@@ -296,13 +306,14 @@ func FuzzEscape(f *testing.F) {
 		if w := shellWord(s, "KEY"); strings.HasPrefix(w, "-") || w == "" {
 			t.Errorf("shellWord(%q) = %q", s, w)
 		}
-		if to := fileAddress("https://github.com/acme/shop", sha, s, 3); to != "" && !regexp.MustCompile(`^https://github.com/acme/shop/blob/`+sha+`/[A-Za-z0-9._~%/-]+#L3$`).MatchString(to) {
+		if to := fileAddress("https://github.com/acme/shop", sha, s, 3); to != "" &&
+			!regexp.MustCompile(`^https://github.com/acme/shop/blob/`+sha+`/[A-Za-z0-9._~%/-]+#L3$`).MatchString(to) {
 			t.Errorf("fileAddress(%q) = %q", s, to)
 		}
 	})
 }
 
-// fill replaces every text of a comparison but the words that Read holds.
+// fill replaces every text of a comparison except the words that Read checks.
 func fill(c *Comparison, next func() string) {
 	fillValue(reflect.ValueOf(c).Elem(), "", next)
 }
@@ -334,7 +345,10 @@ func fillValue(v reflect.Value, name string, next func() string) {
 
 func TestCommentMarker(t *testing.T) {
 	seen := map[string]string{}
-	for _, key := range []string{"", "shop", "a--b", "a-b", "a-", "-a", "-->", "a b", "a%20b", "ä", strings.Repeat("k", 101), strings.Repeat("k", 102), "x\n"} {
+	for _, key := range []string{
+		"", "shop", "a--b", "a-b", "a-", "-a", "-->", "a b", "a%20b", "ä", strings.Repeat("k", 101),
+		strings.Repeat("k", 102), "x\n",
+	} {
 		m := CommentMarker(key)
 		if other, ok := seen[m]; ok {
 			t.Errorf("%q and %q have the same marker", key, other)
@@ -352,14 +366,19 @@ func TestCommentMarker(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	const repo = "https://github.com/acme/shop"
 	for file, want := range map[string]string{
-		"app/src/My Screen.kt": repo + "/blob/" + sha + "/app/src/My%20Screen.kt#L7", "a(b)[c].kt": repo + "/blob/" + sha + "/a%28b%29%5Bc%5D.kt#L7", "ü.kt": repo + "/blob/" + sha + "/%C3%BC.kt#L7",
-		"../x": "", "a/../../x": "", "/etc/passwd": "", "a//b": "", `a\b`: "", "": "", "a/": "", "C:/x": "", ".": "", "..": "", "a\nb": "",
+		"app/src/My Screen.kt": repo + "/blob/" + sha + "/app/src/My%20Screen.kt#L7", "a(b)[c].kt": repo + "/blob/" +
+			sha + "/a%28b%29%5Bc%5D.kt#L7", "ü.kt": repo + "/blob/" + sha + "/%C3%BC.kt#L7",
+		"../x": "", "a/../../x": "", "/etc/passwd": "", "a//b": "", `a\b`: "", "": "", "a/": "", "C:/x": "", ".": "",
+		"..": "", "a\nb": "",
 	} {
 		if got := fileAddress(repo, sha, file, 7); got != want {
 			t.Errorf("%q: %q, want %q", file, got, want)
 		}
 	}
-	for _, bad := range []string{"", "javascript:alert(1)", "https://", "https://a b", "https://user:pw@host/x", "https://host/x)", "https://host/<x", "https://host/x\n", "//host/x", "https://host/" + strings.Repeat("x", 600)} {
+	for _, bad := range []string{
+		"", "javascript:alert(1)", "https://", "https://a b", "https://user:pw@host/x", "https://host/x)",
+		"https://host/<x", "https://host/x\n", "//host/x", "https://host/" + strings.Repeat("x", 600),
+	} {
 		if got := address(bad); got != "" {
 			t.Errorf("%q: %q", bad, got)
 		}
@@ -370,13 +389,17 @@ func TestAddresses(t *testing.T) {
 	if got := fileAddress(repo, "main", "a.kt", 1); got != "" {
 		t.Error(got)
 	}
-	if got := fileAddress("http://localhost:8080/acme/shop/", sha, "a.kt", 0); got != "http://localhost:8080/acme/shop/blob/"+sha+"/a.kt" {
+	if got := fileAddress("http://localhost:8080/acme/shop/", sha, "a.kt",
+		0); got != "http://localhost:8080/acme/shop/blob/"+sha+"/a.kt" {
 		t.Error(got)
 	}
 }
 
 func TestShellWord(t *testing.T) {
-	for s, want := range map[string]string{"d97295ca": "d97295ca", "trend:java": "trend:java", "": "KEY", "-rf": "KEY", "threads:OkHttp *": "'threads:OkHttp *'", "a'b": `'a'\''b'`, "$(id)": "'$(id)'", "a;b": "'a;b'"} {
+	for s, want := range map[string]string{
+		"d97295ca": "d97295ca", "trend:java": "trend:java", "": "KEY", "-rf": "KEY",
+		"threads:OkHttp *": "'threads:OkHttp *'", "a'b": `'a'\''b'`, "$(id)": "'$(id)'", "a;b": "'a;b'",
+	} {
 		if got := shellWord(s, "KEY"); got != want {
 			t.Errorf("%q: %s, want %s", s, got, want)
 		}
@@ -401,7 +424,8 @@ func TestShownTrace(t *testing.T) {
 	long[1] = "│ GC Root: Thread"
 	long[250] = "│     ~~~~"
 	got := shownTrace(long)
-	if len(got) > maxTraceLines+5 || got[1] != long[1] || got[len(got)-1] != long[499] || !slices.Contains(got, long[250]) || !slices.Contains(got, long[249]) {
+	if len(got) > maxTraceLines+5 || got[1] != long[1] || got[len(got)-1] != long[499] ||
+		!slices.Contains(got, long[250]) || !slices.Contains(got, long[249]) {
 		t.Errorf("%d lines: %q", len(got), got)
 	}
 	if got := shownTrace(long[:maxTraceLines]); !slices.Equal(got, long[:maxTraceLines]) {

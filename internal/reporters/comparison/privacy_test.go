@@ -22,7 +22,9 @@ func published(t *testing.T, c *Comparison) string {
 
 // What is published names devices by their model, never by their serial number.
 func TestNoSerialNumber(t *testing.T) {
-	for _, models := range [][]string{{"Pixel 9"}, {""}, {"Pixel 9", "Pixel 9"}, {"", "Pixel 9", ""}, {"Pixel 9", "Pixel 8"}} {
+	for _, models := range [][]string{
+		{"Pixel 9"}, {""}, {"Pixel 9", "Pixel 9"}, {"", "Pixel 9", ""}, {"Pixel 9", "Pixel 8"},
+	} {
 		c := worse()
 		row := c.Leaks[0]
 		c.Leaks, c.Head.Devices = nil, nil
@@ -49,21 +51,25 @@ func TestNoSerialNumber(t *testing.T) {
 	}
 }
 
-// TestNoSerialNumberInTexts: messages of adb have serial numbers, one of which may begin another.
+// TestNoSerialNumberInTexts: messages of adb contain serial numbers, one of
+// which may be a prefix of another.
 func TestNoSerialNumberInTexts(t *testing.T) {
 	all := published(t, twoPhones())
 	if strings.Contains(all, "R58M") {
 		t.Error("a serial number is published")
 	}
-	for _, want := range []string{"device `'Pixel` 9 `#1'` not found", "1 death by crash on Pixel 9 `#2`", "not judged: Pixel 9 `#2`: connection lost", "`Pixel 9 #1, API 36, arm64-v8a`"} {
+	for _, want := range []string{
+		"device `'Pixel` 9 `#1'` not found", "1 death by crash on Pixel 9 `#2`",
+		"not judged: Pixel 9 `#2`: connection lost", "`Pixel 9 #1, API 36, arm64-v8a`",
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	// A serial number that could be any word stays where it is one.
+	// A serial number that could be any word is not replaced.
 	c := one()
 	c.Head.Devices[0].Device, c.Warnings = "ab", []string{"about the run"}
 	if !strings.Contains(Markdown(c, options()), "about the run") {
-		t.Error("a word is taken for a serial number")
+		t.Error("a word is mistaken for a serial number")
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shortestSerial is the length from which on a serial number is looked for in texts: a shorter one
-// could be any word.
+// shortestSerial is the length from which on a serial number is searched for in
+// texts; a shorter one could be any word.
 const shortestSerial = 4
 
-// published returns a comparison for everybody to read: with the names of devices in place of their
-// serial numbers, which messages of adb have in them.
+// published returns a comparison for publication, with the names of devices in
+// place of their serial numbers, which messages of adb contain.
 func (c *Comparison) published() *Comparison {
 	var serials []string
 	for _, d := range c.Head.Devices {
@@ -35,7 +35,8 @@ func (c *Comparison) published() *Comparison {
 	rename := func(s string) string { return text.Head(all.Replace(s), maxText) }
 	out := *c
 	out.Text = rename(c.Text)
-	out.Reasons, out.Processes, out.Leaks, out.Warnings = slices.Clone(c.Reasons), slices.Clone(c.Processes), slices.Clone(c.Leaks), slices.Clone(c.Warnings)
+	out.Reasons, out.Processes, out.Leaks, out.Warnings = slices.Clone(c.Reasons), slices.Clone(c.Processes),
+		slices.Clone(c.Leaks), slices.Clone(c.Warnings)
 	for i := range out.Reasons {
 		out.Reasons[i].Text = rename(out.Reasons[i].Text)
 	}

@@ -15,13 +15,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// maxFile bounds gate.json in bytes: a comparison of 5,000 leaks with their traces has about 10 MB.
+// maxFile bounds gate.json in bytes: a comparison of 5,000 leaks with their
+// traces has about 10 MB.
 const maxFile = 16 << 20
 
-// Read reads gate.json, which may come from somebody who is not trusted: a pull request from a
-// fork uploads it. Every text is printable and bounded, every number in its range, every word of a
-// status, verdict or unit known. Lists and texts that are too long are truncated, and a warning
-// says so; anything else that is wrong is an error.
+// Read reads gate.json, which may be untrusted: a pull request from a fork
+// uploads it. Every text is printable and bounded, every number in its range,
+// every word of a status, verdict or unit known. Lists and texts that are too
+// long are truncated with a warning; anything else that is wrong is an error.
 func Read(r io.Reader) (*Comparison, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -41,7 +42,9 @@ func Read(r io.Reader) (*Comparison, error) {
 		return nil, fmt.Errorf("decode %s: %w", FileName, err)
 	}
 	if c.Schema != Schema {
-		return nil, fmt.Errorf("decode %s: schema is %s, not %q; use a leakgate of the version that wrote it", FileName, text.Quote(c.Schema, 60), Schema)
+		return nil,
+			fmt.Errorf("decode %s: schema is %s, not %q; use a leakgate of the version that wrote it", FileName,
+				text.Quote(c.Schema, 60), Schema)
 	}
 	if err := bound(c); err != nil {
 		return nil, fmt.Errorf("check %s: %w", FileName, err)
@@ -52,8 +55,8 @@ func Read(r io.Reader) (*Comparison, error) {
 	return c, nil
 }
 
-// Write writes gate.json into a run directory, whole or not at all. Leaks for which the file has no
-// room are skipped from the end of the list and counted in it.
+// Write writes gate.json into a run directory atomically. Leaks beyond the size
+// limit of the file are skipped from the end of the list and counted in it.
 func Write(dir string, c *Comparison) error {
 	data, err := c.file()
 	if err != nil {
@@ -84,7 +87,7 @@ func (c *Comparison) file() ([]byte, error) {
 
 var errTooLarge = errors.New("file too large")
 
-// encode writes names such as <init> as they are: a file is not a page.
+// encode writes names such as <init> unescaped: a file is not a page.
 func encode(c *Comparison) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -94,10 +97,10 @@ func encode(c *Comparison) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// check holds the words and the signs of numbers.
+// check checks the words and the signs of numbers.
 func (c *Comparison) check() error {
 	if !slices.Contains([]Outcome{Pass, Fail, Neutral}, c.Verdict) {
-		return fmt.Errorf("verdict %s is not pass, fail or neutral", text.Quote(string(c.Verdict), 40))
+		return fmt.Errorf("invalid verdict %s: want pass, fail or neutral", text.Quote(string(c.Verdict), 40))
 	}
 	if c.ExitCode > 255 {
 		return fmt.Errorf("exit_code %d is out of range", c.ExitCode)
@@ -113,14 +116,15 @@ func (c *Comparison) check() error {
 	return nil
 }
 
-// checkVerdict checks that reasons and exit code agree with the verdict, so that no page says pass
-// above what fails.
+// checkVerdict checks that reasons and exit code agree with the verdict, so
+// that no page says pass above what fails.
 func (c *Comparison) checkVerdict() error {
 	if c.Verdict == Pass && len(c.Reasons) > 0 {
 		return fmt.Errorf("verdict pass has %s", text.Count(len(c.Reasons), "reason", "reasons"))
 	}
 	fits := map[Outcome]bool{
-		Pass: c.ExitCode == record.ExitClean, Fail: c.ExitCode == record.ExitLeak || c.ExitCode == record.ExitInterrupted, Neutral: c.ExitCode != record.ExitLeak,
+		Pass: c.ExitCode == record.ExitClean, Fail: c.ExitCode == record.ExitLeak ||
+			c.ExitCode == record.ExitInterrupted, Neutral: c.ExitCode != record.ExitLeak,
 	}
 	if !fits[c.Verdict] {
 		return fmt.Errorf("exit_code %d does not fit verdict %s", c.ExitCode, c.Verdict)

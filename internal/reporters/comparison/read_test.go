@@ -38,7 +38,8 @@ func read(t testing.TB, data []byte) *Comparison {
 	return c
 }
 
-// TestRoundTrip: what the gate writes is read as it was, and read again it stays the same.
+// TestRoundTrip checks that what the gate writes is read unchanged, and stays
+// the same when it is read again.
 func TestRoundTrip(t *testing.T) {
 	for _, s := range scenarios {
 		if s.name == "many-5000" {
@@ -54,13 +55,15 @@ func TestRoundTrip(t *testing.T) {
 		if again := read(t, written(t, first)); !reflect.DeepEqual(first, again) {
 			t.Errorf("%s: read again it differs", s.name)
 		}
-		if first.Schema != Schema || first.Leaks == nil || first.Reasons == nil || first.Warnings == nil || first.Processes == nil || first.Head.Devices == nil {
+		if first.Schema != Schema || first.Leaks == nil || first.Reasons == nil || first.Warnings == nil ||
+			first.Processes == nil || first.Head.Devices == nil {
 			t.Errorf("%s: a list is null", s.name)
 		}
 	}
 }
 
-// TestWriteKeepsTheFirst: a comparison that is too large for its file loses leaks from the end.
+// TestWriteKeepsTheFirst checks that a comparison that is too large for its
+// file loses leaks from the end.
 func TestWriteKeepsTheFirst(t *testing.T) {
 	c := many(200, 10)
 	for i := range c.Leaks {
@@ -74,7 +77,8 @@ func TestWriteKeepsTheFirst(t *testing.T) {
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(data) > maxFile || len(got.Leaks)+got.LeaksSkipped != 200 || got.LeaksSkipped == 0 || got.Leaks[0].Key != c.Leaks[0].Key || len(c.Leaks) != 200 {
+	if len(data) > maxFile || len(got.Leaks)+got.LeaksSkipped != 200 || got.LeaksSkipped == 0 ||
+		got.Leaks[0].Key != c.Leaks[0].Key || len(c.Leaks) != 200 {
 		t.Errorf("%d bytes, %d leaks, %d skipped", len(data), len(got.Leaks), got.LeaksSkipped)
 	}
 	c.Leaks = nil
@@ -87,7 +91,7 @@ func TestWriteKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// edited is gate.json with some of it replaced.
+// edited returns gate.json with some of it replaced.
 func edited(t testing.TB, pairs ...string) string {
 	data := string(written(t, worse()))
 	for i := 0; i < len(pairs); i += 2 {
@@ -101,15 +105,16 @@ func edited(t testing.TB, pairs ...string) string {
 
 func TestReadRefuses(t *testing.T) {
 	for want, data := range map[string]string{
-		"larger than 16.0 MB":                    strings.Repeat(" ", maxFile+1),
-		"unexpected end":                         "",
-		"schema is \"leakgate.gate/2\"":          edited(t, Schema, "leakgate.gate/2"),
-		"schema is \"\"":                         "{}",
-		"verdict \"maybe\"":                      edited(t, `"verdict": "fail"`, `"verdict": "maybe"`),
-		"leaks[0]: unknown status \"worse\"":     edited(t, `"status": "new"`, `"status": "worse"`),
-		"leaks[0]: unknown unit \"day\"":         edited(t, `"unit": "loop"`, `"unit": "day"`),
-		"head_bytes is out of range: -1":         edited(t, `"head_bytes": 1191936`, `"head_bytes": -1`),
-		"head_bytes is out of range: 2000000000": edited(t, `"head_bytes": 1191936`, `"head_bytes": 2000000000000000000`),
+		"larger than 16.0 MB":                strings.Repeat(" ", maxFile+1),
+		"unexpected end":                     "",
+		"schema is \"leakgate.gate/2\"":      edited(t, Schema, "leakgate.gate/2"),
+		"schema is \"\"":                     "{}",
+		"verdict \"maybe\"":                  edited(t, `"verdict": "fail"`, `"verdict": "maybe"`),
+		"leaks[0]: unknown status \"worse\"": edited(t, `"status": "new"`, `"status": "worse"`),
+		"leaks[0]: unknown unit \"day\"":     edited(t, `"unit": "loop"`, `"unit": "day"`),
+		"head_bytes is out of range: -1":     edited(t, `"head_bytes": 1191936`, `"head_bytes": -1`),
+		"head_bytes is out of range: 2000000000": edited(t, `"head_bytes": 1191936`,
+			`"head_bytes": 2000000000000000000`),
 		"head is out of range: 1e+300":           edited(t, `"head": 1`, `"head": 1e300`),
 		"cannot unmarshal number 1e400":          edited(t, `"head": 1`, `"head": 1e400`),
 		"bytes_each is negative":                 edited(t, `"head": 99328`, `"head": -99328`),
@@ -119,23 +124,29 @@ func TestReadRefuses(t *testing.T) {
 		"exit_code 5 does not fit verdict fail":  edited(t, `"exit_code": 1`, `"exit_code": 5`),
 		"exit_code 1 does not fit verdict neutr": edited(t, `"verdict": "fail"`, `"verdict": "neutral"`),
 		"verdict pass has 2 reasons":             edited(t, `"verdict": "fail"`, `"verdict": "pass"`),
-		"exit_code 1 does not fit verdict pass":  strings.Replace(string(written(t, clean())), `"exit_code": 0`, `"exit_code": 1`, 1),
-		"other_runs is out of range: -1":         strings.Replace(string(written(t, noMatch())), `"other_runs": 4`, `"other_runs": -1`, 1),
-		"other_runs is out of range: 2000000000": strings.Replace(string(written(t, noMatch())), `"other_runs": 4`, `"other_runs": 2000000000`, 1),
-		"exit_code 256":                          edited(t, `"exit_code": 1`, `"exit_code": 256`),
-		"started is out of range: year 1970":     edited(t, `"started": "2026`, `"started": "1970`),
-		"parsing time":                           edited(t, `"started": "2026`, `"started": "x026`),
-		"\"verdict\" twice":                      edited(t, `"verdict": "fail"`, `"verdict": "fail", "verdict": "pass"`),
-		"\"Verdict\" twice":                      edited(t, `"verdict": "fail"`, `"verdict": "fail", "Verdict": "pass"`),
-		"\"ſtatuſ\" twice":                       edited(t, `"status": "new"`, `"status": "new", "ſtatuſ": "known"`),
-		"\"a\" twice":                            edited(t, `"verdict"`, `"unknown": {"a": 1, "a": 2}, "verdict"`),
-		"crash\" twice":                          edited(t, `"crash": 1`, `"crash": 1, "crash": 2`),
-		"deaths is out of range":                 edited(t, `"crash": 1`, `"crash": -1`),
-		"levels":                                 edited(t, `"verdict"`, `"unknown": `+strings.Repeat("[", 50)+strings.Repeat("]", 50)+`, "verdict"`),
-		"values in one list":                     edited(t, `"verdict"`, `"unknown": [0`+strings.Repeat(",0", maxElements)+`], "verdict"`),
-		"400000 objects":                         edited(t, `"verdict"`, `"unknown": [`+strings.Repeat("["+strings.Repeat("{},", 40_000)+"{}],", 10)+`[]], "verdict"`),
-		"after top-level value":                  edited(t) + "{}",
-		"cannot unmarshal string":                edited(t, `"leaks": [`, `"leaks": ["x", `),
+		"exit_code 1 does not fit verdict pass": strings.Replace(string(written(t, clean())), `"exit_code": 0`,
+			`"exit_code": 1`, 1),
+		"other_runs is out of range: -1": strings.Replace(string(written(t, noMatch())), `"other_runs": 4`,
+			`"other_runs": -1`, 1),
+		"other_runs is out of range: 2000000000": strings.Replace(string(written(t, noMatch())), `"other_runs": 4`,
+			`"other_runs": 2000000000`, 1),
+		"exit_code 256":                      edited(t, `"exit_code": 1`, `"exit_code": 256`),
+		"started is out of range: year 1970": edited(t, `"started": "2026`, `"started": "1970`),
+		"parsing time":                       edited(t, `"started": "2026`, `"started": "x026`),
+		"\"verdict\" twice":                  edited(t, `"verdict": "fail"`, `"verdict": "fail", "verdict": "pass"`),
+		"\"Verdict\" twice":                  edited(t, `"verdict": "fail"`, `"verdict": "fail", "Verdict": "pass"`),
+		"\"ſtatuſ\" twice":                   edited(t, `"status": "new"`, `"status": "new", "ſtatuſ": "known"`),
+		"\"a\" twice":                        edited(t, `"verdict"`, `"unknown": {"a": 1, "a": 2}, "verdict"`),
+		"crash\" twice":                      edited(t, `"crash": 1`, `"crash": 1, "crash": 2`),
+		"deaths is out of range":             edited(t, `"crash": 1`, `"crash": -1`),
+		"levels": edited(t, `"verdict"`, `"unknown": `+strings.Repeat("[", 50)+
+			strings.Repeat("]", 50)+`, "verdict"`),
+		"values in one list": edited(t, `"verdict"`, `"unknown": [0`+strings.Repeat(",0", maxElements)+
+			`], "verdict"`),
+		"400000 objects": edited(t, `"verdict"`,
+			`"unknown": [`+strings.Repeat("["+strings.Repeat("{},", 40_000)+"{}],", 10)+`[]], "verdict"`),
+		"after top-level value":   edited(t) + "{}",
+		"cannot unmarshal string": edited(t, `"leaks": [`, `"leaks": ["x", `),
 	} {
 		if _, err := Read(strings.NewReader(data)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -153,14 +164,18 @@ func TestReadBounds(t *testing.T) {
 		c.Leaks = append(c.Leaks, Row{Status: Known, Unit: unitLoop})
 	}
 	got := read(t, written(t, c))
-	if len(got.Leaks) != 10_000 || got.LeaksOmitted != 50 || len(got.Leaks[3].Trace) != maxList || len([]rune(got.Text)) != maxText {
-		t.Errorf("%d leaks, %d skipped, %d lines, %d characters", len(got.Leaks), got.LeaksOmitted, len(got.Leaks[3].Trace), len([]rune(got.Text)))
+	if len(got.Leaks) != 10_000 || got.LeaksOmitted != 50 || len(got.Leaks[3].Trace) != maxList ||
+		len([]rune(got.Text)) != maxText {
+		t.Errorf("%d leaks, %d skipped, %d lines, %d characters", len(got.Leaks), got.LeaksOmitted,
+			len(got.Leaks[3].Trace), len([]rune(got.Text)))
 	}
 	if got.Leaks[4].HeldBy != "a?b?c?[2J" {
 		t.Errorf("%q", got.Leaks[4].HeldBy)
 	}
 	tail := got.Warnings[maxWarnings-4:]
-	if len(got.Warnings) != maxWarnings || !strings.Contains(fmt.Sprint(tail), "texts longer than 1000 characters") || !strings.Contains(tail[1], "leaks has more than 10000 entries") || !strings.Contains(tail[3], "warnings has more") {
+	if len(got.Warnings) != maxWarnings || !strings.Contains(fmt.Sprint(tail), "texts longer than 1000 characters") ||
+		!strings.Contains(tail[1], "leaks has more than 10000 entries") ||
+		!strings.Contains(tail[3], "warnings has more") {
 		t.Errorf("%d warnings, %q", len(got.Warnings), tail)
 	}
 	got.Leaks = got.Leaks[:100]
@@ -169,8 +184,8 @@ func TestReadBounds(t *testing.T) {
 	}
 }
 
-// TestReadTakesFieldsOfLaterVersions: a field that is not known is ignored.
-func TestReadTakesFieldsOfLaterVersions(t *testing.T) {
+// TestReadAcceptsFieldsOfLaterVersions checks that an unknown field is ignored.
+func TestReadAcceptsFieldsOfLaterVersions(t *testing.T) {
 	c := read(t, []byte(edited(t, `"verdict"`, `"later": {"x": [1, null, "y"]}, "verdict"`)))
 	if !reflect.DeepEqual(c, read(t, []byte(edited(t)))) {
 		t.Error("an unknown field changes what is read")
@@ -180,7 +195,8 @@ func TestReadTakesFieldsOfLaterVersions(t *testing.T) {
 	checkOthers(t, c)
 }
 
-// TestReadVerdicts: every exit code that the gate writes with a verdict is read.
+// TestReadVerdicts checks that every exit code that the gate writes with a
+// verdict is accepted.
 func TestReadVerdicts(t *testing.T) {
 	for verdict, codes := range map[Outcome][]int{Pass: {0}, Fail: {1, 130}, Neutral: {0, 3, 4, 5, 6, 130}} {
 		for _, code := range codes {
@@ -196,7 +212,8 @@ func TestReadVerdicts(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	// Small ones, so that the fuzzer does not spend its time on making them smaller.
+	// Small ones, so that the fuzzer does not spend its time on making them
+	// smaller.
 	for _, make := range []func() *Comparison{one, nightly, firstDay, notJudged} {
 		c := make()
 		for i := range c.Leaks {
@@ -216,8 +233,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzFields reads comparisons whose every field has some value, and holds what is read to the same
-// as FuzzRead, which seldom gets far into a file.
+// FuzzFields reads comparisons whose every field has some value, and checks the
+// result like FuzzRead, which seldom gets far into a file.
 func FuzzFields(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed)
@@ -237,11 +254,14 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// words are those that Read knows.
+// words are those that Read accepts.
 var words = map[string][]string{
-	"schema": {Schema}, "verdict": {"pass", "fail", "neutral"}, "unit": {unitLoop, unitEvent, unitHour, unitRun}, "type": {whatLeak, whatTrend, "native", "threads", "graphics", "other"},
-	"status": {"new", "grown", "heavier", "wider", "moved", "accepted", "known", "transient", "shrunk", "gone", "present"},
-	"file":   {"app/A.kt", "../x", "", "a b/c.java"},
+	"schema": {Schema}, "verdict": {"pass", "fail", "neutral"}, "unit": {unitLoop, unitEvent, unitHour, unitRun},
+	"type": {whatLeak, whatTrend, "native", "threads", "graphics", "other"},
+	"status": {
+		"new", "grown", "heavier", "wider", "moved", "accepted", "known", "transient", "shrunk", "gone", "present",
+	},
+	"file": {"app/A.kt", "../x", "", "a b/c.java"},
 }
 
 // random sets every field that v has.
@@ -280,11 +300,13 @@ func random(r *rand.Rand, v reflect.Value, name string) {
 	case reflect.Int64:
 		v.SetInt([]int64{0, 1, r.Int64N(1 << 20), r.Int64N(maxBytes), maxBytes}[r.IntN(5)])
 	case reflect.Float64:
-		v.SetFloat([]float64{0, 1, r.Float64(), r.Float64() * maxBytes, 1e-300, maxBytes, float64(r.IntN(9))}[r.IntN(7)])
+		v.SetFloat([]float64{
+			0, 1, r.Float64(), r.Float64() * maxBytes, 1e-300, maxBytes, float64(r.IntN(9)),
+		}[r.IntN(7)])
 	}
 }
 
-// checkRead holds what is read to everything that is promised of it.
+// checkRead checks everything that Read promises.
 func checkRead(t *testing.T, data []byte) {
 	t.Helper()
 	c := read(t, data)
@@ -304,7 +326,8 @@ func checkRead(t *testing.T, data []byte) {
 	}
 }
 
-// checkPrintable looks at the JSON form of a comparison, so that no field is forgotten.
+// checkPrintable checks the JSON form of a comparison, so that no field is
+// forgotten.
 func checkPrintable(t *testing.T, c *Comparison) {
 	t.Helper()
 	data, err := encode(c)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// checkSARIF holds a file to the parts of SARIF 2.1.0 that GitHub asks for.
+// checkSARIF checks a file against the parts of SARIF 2.1.0 that GitHub
+// requires.
 func checkSARIF(t *testing.T, c *Comparison) sarifLog {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,7 +53,9 @@ func checkResult(t *testing.T, raw json.RawMessage, rules []sarifRule) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.RuleIndex >= len(rules) || rules[r.RuleIndex].ID != r.RuleID || !slices.Contains([]string{"error", "warning", "note"}, r.Level) || r.Message.Text == "" || strings.Contains(r.Message.Text, "](") || strings.ContainsAny(r.Message.Text, "{}") {
+	if r.RuleIndex >= len(rules) || rules[r.RuleIndex].ID != r.RuleID ||
+		!slices.Contains([]string{"error", "warning", "note"}, r.Level) || r.Message.Text == "" ||
+		strings.Contains(r.Message.Text, "](") || strings.ContainsAny(r.Message.Text, "{}") {
 		t.Errorf("result %s", raw)
 	}
 	if _, ok := r.Prints["leakgateKey/v1"]; !ok || len(r.Locations) != 1 {
@@ -69,7 +72,8 @@ func checkResult(t *testing.T, raw json.RawMessage, rules []sarifRule) {
 	}
 	for _, l := range locations {
 		file, err := url.PathUnescape(l.Physical.Artifact.URI)
-		if err != nil || repositoryPath(file) == "" || l.Physical.Artifact.URIBase != "%SRCROOT%" || l.Physical.Region.StartLine < 1 {
+		if err != nil || repositoryPath(file) == "" || l.Physical.Artifact.URIBase != "%SRCROOT%" ||
+			l.Physical.Region.StartLine < 1 {
 			t.Errorf("location %+v", l)
 		}
 	}
@@ -89,9 +93,10 @@ func TestSARIF(t *testing.T) {
 		t.Errorf("%d results, want those of the new and the heavier leak", len(log.Runs[0].Results))
 	}
 	if log := checkSARIF(t, clean()); log.Runs[0].Results == nil || len(log.Runs[0].Results) != 0 {
-		t.Error("a clean run needs an empty list, or its alerts stay open")
+		t.Error("a clean run needs an empty list, otherwise its alerts stay open")
 	}
-	if log := checkSARIF(t, many(5010, 5010)); len(log.Runs[0].Results) != 5000 || fmt.Sprint(log.Runs[0].Properties["skippedResults"]) != "10" {
+	if log := checkSARIF(t, many(5010, 5010)); len(log.Runs[0].Results) != 5000 ||
+		fmt.Sprint(log.Runs[0].Properties["skippedResults"]) != "10" {
 		t.Errorf("%d results, %v", len(log.Runs[0].Results), log.Runs[0].Properties)
 	}
 	large := many(3000, 3000)
@@ -103,7 +108,8 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
-// checkCodeQuality holds a report to GitLab's documentation of the format.
+// checkCodeQuality checks a report against GitLab's documentation of the
+// format.
 func checkCodeQuality(t *testing.T, c *Comparison) []codeQualityIssue {
 	t.Helper()
 	var out bytes.Buffer
@@ -118,7 +124,8 @@ func checkCodeQuality(t *testing.T, c *Comparison) []codeQualityIssue {
 	}
 	seen := map[string]bool{}
 	for _, i := range issues {
-		if i.Description == "" || i.CheckName == "" || len(i.Fingerprint) != 40 || seen[i.Fingerprint] || i.Severity != "major" || repositoryPath(i.Location.Path) == "" || i.Location.Lines.Begin < 1 {
+		if i.Description == "" || i.CheckName == "" || len(i.Fingerprint) != 40 || seen[i.Fingerprint] ||
+			i.Severity != "major" || repositoryPath(i.Location.Path) == "" || i.Location.Lines.Begin < 1 {
 			t.Errorf("entry %+v", i)
 		}
 		seen[i.Fingerprint] = true
@@ -133,10 +140,12 @@ func TestCodeQuality(t *testing.T) {
 	}
 	golden(t, "worse.codequality.json", out.Bytes())
 	first := checkCodeQuality(t, worse())
-	if len(first) != 2 || first[0].Location.Path != "app/src/main/java/com/shop/WishScreen.java" || first[0].Location.Lines.Begin != 12 {
+	if len(first) != 2 || first[0].Location.Path != "app/src/main/java/com/shop/WishScreen.java" ||
+		first[0].Location.Lines.Begin != 12 {
 		t.Errorf("%+v", first)
 	}
-	// The same leak with other numbers is the same entry, in another process another one.
+	// The same leak with other numbers is the same entry, in another process
+	// another one.
 	c := worse()
 	c.Leaks[0].HeadBytes, c.Leaks[0].Evidence, c.Leaks[1].Process = 1, "other", "com.shop:push"
 	second := checkCodeQuality(t, c)
@@ -153,7 +162,8 @@ func TestCodeQuality(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	out.Reset()
-	if err := WriteCodeQuality(&out, c, "ci/leaks.yaml"); err != nil || !strings.Contains(out.String(), `"ci/leaks.yaml"`) {
+	if err := WriteCodeQuality(&out, c, "ci/leaks.yaml"); err != nil ||
+		!strings.Contains(out.String(), `"ci/leaks.yaml"`) {
 		t.Error("the fallback file is not used", err)
 	}
 	if n := len(checkCodeQuality(t, many(6000, 6000))); n != maxCodeQuality {
@@ -166,12 +176,14 @@ func TestCodeQuality(t *testing.T) {
 
 func TestAnnotations(t *testing.T) {
 	got := Annotations(worse())
-	if len(got) != 2 || got[0].Path != "app/src/main/java/com/shop/WishScreen.java" || got[0].Line != 12 || got[0].Level != "failure" || got[0].Title != "new leak: WishScreen" {
+	if len(got) != 2 || got[0].Path != "app/src/main/java/com/shop/WishScreen.java" || got[0].Line != 12 ||
+		got[0].Level != "failure" || got[0].Title != "new leak: WishScreen" {
 		t.Errorf("%+v", got)
 	}
 	c := worse()
 	c.Leaks[0].Fails = false
-	if got := Annotations(c); len(got) != 2 || got[0].Level != "failure" || got[1].Level != "warning" || got[1].Title != "new leak: WishScreen" {
+	if got := Annotations(c); len(got) != 2 || got[0].Level != "failure" || got[1].Level != "warning" ||
+		got[1].Title != "new leak: WishScreen" {
 		t.Errorf("what fails is not first: %+v", got)
 	}
 	if got := Annotations(informational()); len(got) != 2 || got[0].Level != "notice" {
@@ -185,8 +197,8 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestPlace: a leak is where the change adds the line, or else where it changes the file, or else
-// next to the GC root.
+// TestPlace: a leak is where the change adds the line, or else where it changes
+// the file, or else next to the GC root.
 func TestPlace(t *testing.T) {
 	known := Suspect{File: "a/Known.kt", Line: 1, Changed: new(false), Added: new(false)}
 	changed := Suspect{File: "a/Changed.kt", Line: 2, Changed: new(true), Added: new(false)}

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The bounds of a SARIF file: GitHub shows 5,000 results and takes 10 MB, see
+// The bounds of a SARIF file: GitHub shows 5,000 results and accepts 10 MB, see
 // https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/troubleshoot-sarif-uploads
 const (
 	maxResults = 5000
@@ -93,24 +93,39 @@ const acceptHelp = " Run `leakgate show RUN KEY` to see its trace, or `leakgate 
 // sarifRules are all rules, in the order of their indexes.
 var sarifRules = []sarifRule{
 	newRule("new", "NewLeak", "New leak", "Each loop leaves objects behind that no base run leaves."),
-	newRule("grown", "GrownLeak", "Leak with more objects", "Each loop leaves more objects behind than in any base run."),
-	newRule("heavier", "HeavierLeak", "Leak with larger objects", "Each object that is left behind retains more memory than in any base run."),
-	newRule("wider", "WiderLeak", "Leak of another class", "A reference that held leaking objects now holds objects of another class as well."),
-	newRule("growth", "GrowthOverTime", "Process that grows", "The memory of the process grows for as long as it runs."),
-	newRule("leak", "Leak", "Leak that breaks a rule", "A leak breaks a rule of the gate, such as one that compares with a pinned release or an acceptance that has expired."),
+	newRule("grown", "GrownLeak", "Leak with more objects",
+		"Each loop leaves more objects behind than in any base run."),
+	newRule("heavier", "HeavierLeak", "Leak with larger objects",
+		"Each object that is left behind retains more memory than in any base run."),
+	newRule("wider", "WiderLeak", "Leak of another class",
+		"A reference that held leaking objects now holds objects of another class as well."),
+	newRule("growth", "GrowthOverTime", "Process that grows",
+		"The memory of the process grows for as long as it runs."),
+	newRule("leak", "Leak", "Leak that violates a rule",
+		"A leak violates a rule of the gate, such as one that compares with a pinned release or an acceptance that "+
+			"has expired."),
 }
 
 func newRule(id, name, short, full string) sarifRule {
-	return sarifRule{ID: "leakgate/" + id, Name: name, Short: sarifMessage{short}, Full: sarifMessage{full}, Help: sarifMessage{full + acceptHelp}, Default: sarifLevel{"warning"}}
+	return sarifRule{
+		ID: "leakgate/" + id, Name: name, Short: sarifMessage{short}, Full: sarifMessage{full},
+		Help: sarifMessage{full + acceptHelp}, Default: sarifLevel{"warning"},
+	}
 }
 
-// WriteSARIF writes the leaks that are worse as SARIF 2.1.0 for code scanning, each in the file that
-// declares its suspect, or in the given one, by default leakgate.yaml. A leak keeps its alert over
-// commits by its key. Those for which there is no room are skipped from the end and counted.
+// WriteSARIF writes the leaks that are worse as SARIF 2.1.0 for code scanning,
+// each in the file that declares its suspect, or in the given one, by default
+// leakgate.yaml. A leak keeps its alert over commits by its key. Leaks beyond
+// the limit are skipped from the end and counted.
 func WriteSARIF(w io.Writer, c *Comparison, file string) error {
 	c = c.published()
 	run := sarifRun{
-		Tool:       sarifTool{sarifDriver{Name: "leakgate", Version: text.Head(strings.TrimPrefix(c.Tool, "leakgate "), 60), InformationURI: "https://github.com/leakgate/leakgate", Rules: sarifRules}},
+		Tool: sarifTool{
+			sarifDriver{
+				Name: "leakgate", Version: text.Head(strings.TrimPrefix(c.Tool, "leakgate "), 60),
+				InformationURI: "https://github.com/leakgate/leakgate", Rules: sarifRules,
+			},
+		},
 		ColumnKind: "utf16CodeUnits", Results: []json.RawMessage{},
 	}
 	size, skipped := 0, 0
@@ -132,7 +147,10 @@ func WriteSARIF(w io.Writer, c *Comparison, file string) error {
 	if skipped > 0 {
 		run.Properties = map[string]any{"skippedResults": skipped}
 	}
-	out, err := json.Marshal(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	out,
+		err := json.Marshal(sarifLog{
+		Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
+	})
 	if err != nil {
 		return fmt.Errorf("encode SARIF: %w", err)
 	}
@@ -176,7 +194,8 @@ func physical(file string, line int) sarifLocation {
 	return sarifLocation{Physical: sarifPhysical{sarifArtifact{escapedPath(file), "%SRCROOT%"}, sarifRegion{line}}}
 }
 
-// sarifText is a message: it must not have a link (SARIF 2.1.0, 3.11.6) or a placeholder (3.11.5).
+// sarifText returns a message: it must not have a link (SARIF 2.1.0, 3.11.6) or
+// a placeholder (3.11.5).
 func sarifText(s string) sarifMessage {
 	s = text.Head(s, maxText)
 	return sarifMessage{strings.NewReplacer("](", "] (", "{", "(", "}", ")").Replace(s)}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// terminal is what WriteText writes, on one line.
+// terminal is the output of WriteText on one line.
 func terminal(t *testing.T, c *Comparison) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -18,35 +18,54 @@ func terminal(t *testing.T, c *Comparison) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// TestUnmatched: a baseline whose runs all differ in subject does not ask for a first run.
+// TestUnmatched checks that a baseline whose runs all differ in subject does
+// not ask for a first run.
 func TestUnmatched(t *testing.T) {
-	const advice = " Runs match by app, variant, workload, marks and device; keep what changes from run to run out of the workload's command."
+	const advice = " Runs match by app, variant, workload, marks and device; keep what changes from run to run out " +
+		"of the workload's command."
 	for _, test := range []struct {
 		base Base
 		want string
 	}{
 		{Base{}, ""},
 		{Base{Runs: 3, Incomparable: "another workload", Others: 4}, ""},
-		{Base{Incomparable: "another workload", Others: 4}, "This run is compared with nothing: none of the 4 base runs matches it (another workload)." + advice},
-		{Base{Incomparable: "another workload, another API", Others: 1}, "This run is compared with nothing: the only base run does not match it (another workload, another API)." + advice},
-		{Base{Incomparable: "another device"}, "This run is compared with nothing: no base run matches it (another device)." + advice},
-		{Base{Incomparable: "the baseline has only this run", Others: 1}, "This run is compared with nothing: the baseline has only this run."},
+		{
+			Base{Incomparable: "another workload", Others: 4},
+			"This run is compared with nothing: none of the 4 base runs matches it (another workload)." + advice,
+		},
+		{
+			Base{Incomparable: "another workload, another API", Others: 1},
+			"This run is compared with nothing: the only base run does not match it (another workload, another API)." +
+				advice,
+		},
+		{
+			Base{Incomparable: "another device"},
+			"This run is compared with nothing: no base run matches it (another device)." + advice,
+		},
+		{
+			Base{Incomparable: "the baseline has only this run", Others: 1},
+			"This run is compared with nothing: the baseline has only this run.",
+		},
 	} {
 		c := firstDay()
 		c.Base = test.base
 		if got := c.unmatched(onTerminal); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
-		if first := test.base == (Base{}); c.firstDay() != first || strings.Contains(terminal(t, c)+Markdown(c, options()), "no baseline yet") != first {
+		if first := test.base == (Base{}); c.firstDay() != first ||
+			strings.Contains(terminal(t, c)+Markdown(c, options()), "no baseline yet") != first {
 			t.Errorf("%+v: first day is %t", test.base, c.firstDay())
 		}
-		if test.want != "" && (!strings.Contains(terminal(t, c), test.want) || !strings.Contains(Markdown(c, options()), "\n"+test.want+"\n")) {
+		if test.want != "" &&
+			(!strings.Contains(terminal(t, c), test.want) ||
+				!strings.Contains(Markdown(c, options()), "\n"+test.want+"\n")) {
 			t.Errorf("%q is missing", test.want)
 		}
 	}
 }
 
-// TestUnjudged: growth that too few base runs exist to judge is listed, and nothing else is.
+// TestUnjudged checks that growth with too few base runs to judge is listed,
+// and nothing else is.
 func TestUnjudged(t *testing.T) {
 	row := func(edit func(*Row)) Row {
 		r := fewRuns().Leaks[1]
@@ -58,10 +77,22 @@ func TestUnjudged(t *testing.T) {
 		want string
 	}{
 		{row(func(*Row) {}), "not judged yet, too few base runs: `ListScreen1`, 1 → 2 a loop, key `a0000001`"},
-		{row(func(r *Row) { r.PerLoop = sides(0, 0.5) }), "not judged yet, too few base runs: `ListScreen1`, 0 → 0.5 a loop, key `a0000001`"},
-		{row(func(r *Row) { r.Unit, r.PerLoop = "event", sides(0.001, 0.002) }), "not judged yet, too few base runs: `ListScreen1`, 1 → 2 per 1,000 events, key `a0000001`"},
-		{row(func(r *Row) { r.Type, r.Class, r.Key = "native", "libx.so", "native:libx.so" }), "not judged yet, too few base runs: `libx.so`, 1 → 2 kB a loop, key `native:libx.so`"},
-		{row(func(r *Row) { r.Type, r.Unit = "trend", "hour" }), "not judged yet, too few base runs: `com.shop.list.ListScreen1`, 1 → 2 MB an hour, key `a0000001`"},
+		{
+			row(func(r *Row) { r.PerLoop = sides(0, 0.5) }),
+			"not judged yet, too few base runs: `ListScreen1`, 0 → 0.5 a loop, key `a0000001`",
+		},
+		{
+			row(func(r *Row) { r.Unit, r.PerLoop = "event", sides(0.001, 0.002) }),
+			"not judged yet, too few base runs: `ListScreen1`, 1 → 2 per 1,000 events, key `a0000001`",
+		},
+		{
+			row(func(r *Row) { r.Type, r.Class, r.Key = "native", "libx.so", "native:libx.so" }),
+			"not judged yet, too few base runs: `libx.so`, 1 → 2 kB a loop, key `native:libx.so`",
+		},
+		{
+			row(func(r *Row) { r.Type, r.Unit = "trend", "hour" }),
+			"not judged yet, too few base runs: `com.shop.list.ListScreen1`, 1 → 2 MB per hour, key `a0000001`",
+		},
 		{row(func(r *Row) { r.PerLoop = sides(4, 5) }), ""},
 		{row(func(r *Row) { r.PerLoop.Base = nil }), ""},
 		{row(func(r *Row) { r.PerLoop.Head = nil }), ""},
@@ -79,30 +110,35 @@ func TestUnjudged(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
-		if page := Markdown(c, options()); strings.Contains(page, "\n- not judged yet, ") != (test.want != "") || !strings.Contains(page, test.want) {
+		if page := Markdown(c, options()); strings.Contains(page, "\n- not judged yet, ") != (test.want != "") ||
+			!strings.Contains(page, test.want) {
 			t.Errorf("%q: the comment differs", test.want)
 		}
 	}
-	// Of many the page has the first, and says how many it has not.
+	// Of many the page has the first, and reports how many are missing.
 	c := many(100, 20)
 	for range 50 {
 		c.Leaks = append(c.Leaks, fewRuns().Leaks[1])
 	}
 	page := Markdown(c, options())
 	checkPage(t, page, options())
-	if n := strings.Count(page, "\n- not judged yet"); n != maxPending || !strings.Contains(page, "40 leaks that are not judged yet") {
+	if n := strings.Count(page, "\n- not judged yet"); n != maxPending ||
+		!strings.Contains(page, "40 leaks that are not judged yet") {
 		t.Errorf("%d lines", n)
 	}
 }
 
-// TestCountsAgree: the headline counts accepted leaks as known; the list has both, and their sum is
-// that of the headline.
+// TestCountsAgree: the headline counts accepted leaks as known; the list has
+// both, and their sum is that of the headline.
 func TestCountsAgree(t *testing.T) {
 	c := fewRuns()
-	if got := terminal(t, c); !strings.Contains(got, "; 3 leaks are known") || strings.Count(got, "not judged yet") != 1 || !strings.Contains(got, "other leaks: 1 accepted, 1 known processes") {
+	if got := terminal(t, c); !strings.Contains(got, "; 3 leaks are known") ||
+		strings.Count(got, "not judged yet") != 1 ||
+		!strings.Contains(got, "other leaks: 1 accepted, 1 known processes") {
 		t.Errorf("%s", got)
 	}
-	if page := Markdown(c, options()); !strings.Contains(page, "; 3 leaks are known") || !strings.Contains(page, ": 1 accepted, 2 known.") {
+	if page := Markdown(c, options()); !strings.Contains(page, "; 3 leaks are known") ||
+		!strings.Contains(page, ": 1 accepted, 2 known.") {
 		t.Errorf("%s", page)
 	}
 }
@@ -137,22 +173,29 @@ func TestAcceptable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, page := range []string{out.String(), Markdown(trip(), options()), terminal(t, trip())} {
-		if strings.Contains(page, "measure") || !strings.Contains(page, "Cache.entries") || !strings.Contains(page, "grows with each loop of a trip") {
+		if strings.Contains(page, "measure") || !strings.Contains(page, "Cache.entries") ||
+			!strings.Contains(page, "grows with each loop of a trip") {
 			t.Errorf("%s", page)
 		}
 	}
 }
 
-// TestFirstSeen: what is unknown leaves no gap.
+// TestFirstSeen checks that an unknown value leaves no gap.
 func TestFirstSeen(t *testing.T) {
 	for _, test := range []struct {
 		seen                 *Sighting
 		full, comment, known string
 	}{
-		{&Sighting{Commit: sha, Time: at(25)}, "first seen at " + sha + ", 25 Nov 2026", "\n- First seen at `8c1d0fe`, 25 Nov 2026\n", "| `8c1d0fe`, 25 Nov 2026 |\n"},
+		{
+			&Sighting{Commit: sha, Time: at(25)}, "first seen at " + sha + ", 25 Nov 2026",
+			"\n- First seen at `8c1d0fe`, 25 Nov 2026\n", "| `8c1d0fe`, 25 Nov 2026 |\n",
+		},
 		{&Sighting{Commit: sha}, "first seen at " + sha, "\n- First seen at `8c1d0fe`\n", "| `8c1d0fe` |\n"},
 		{&Sighting{Time: at(25)}, "first seen 25 Nov 2026", "\n- First seen 25 Nov 2026\n", "| 25 Nov 2026 |\n"},
-		{&Sighting{Commit: " ", Time: at(25)}, "first seen 25 Nov 2026", "\n- First seen 25 Nov 2026\n", "| 25 Nov 2026 |\n"},
+		{
+			&Sighting{Commit: " ", Time: at(25)}, "first seen 25 Nov 2026", "\n- First seen 25 Nov 2026\n",
+			"| 25 Nov 2026 |\n",
+		},
 		{&Sighting{}, "", "", "| – |\n"},
 		{nil, "", "", "| – |\n"},
 	} {
@@ -165,38 +208,47 @@ func TestFirstSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := Markdown(c, options())
-		if !strings.Contains(out.String(), test.full) || !strings.Contains(page, test.comment) || !strings.Contains(page, test.known) {
+		if !strings.Contains(out.String(), test.full) || !strings.Contains(page, test.comment) ||
+			!strings.Contains(page, test.known) {
 			t.Errorf("%+v:\n%s%s", test.seen, out.String(), page)
 		}
-		if test.full == "" && strings.Contains(strings.ToLower(out.String()+strings.ReplaceAll(page, "| first seen |", "")), "first seen") {
+		if test.full == "" &&
+			strings.Contains(strings.ToLower(out.String()+strings.ReplaceAll(page, "| first seen |", "")),
+				"first seen") {
 			t.Errorf("%+v: first seen nowhere", test.seen)
 		}
 	}
 }
 
-// TestLeakCanary: a report of LeakCanary is not called what it is not.
+// TestLeakCanary checks that a report of LeakCanary is not called a run.
 func TestLeakCanary(t *testing.T) {
 	for _, dumps := range []int{0, 1} {
 		c := ofLeakCanary()
 		c.Processes[0].Dumps = dumps
 		for _, page := range []string{Markdown(c, options()), terminal(t, c)} {
-			if strings.Contains(page, "left alone") || strings.Contains(page, "dump") || strings.Contains(page, "each loop") || !strings.Contains(page, "LeakCanary") {
+			if strings.Contains(page, "left alone") || strings.Contains(page, "dump") ||
+				strings.Contains(page, "each loop") || !strings.Contains(page, "LeakCanary") {
 				t.Errorf("%s", page)
 			}
 		}
 	}
-	if page := Markdown(clean(), options()); !strings.Contains(page, "3 heap dumps over 12 loops, the app left alone before each") {
+	if page := Markdown(clean(), options()); !strings.Contains(page,
+		"3 heap dumps over 12 loops, the app left alone before each") {
 		t.Error("a run is not called what it is")
 	}
 }
 
-// TestWarnings: that a run was ended early is on every page, whatever else could not be judged.
+// TestWarnings checks that every page reports that a run was ended early,
+// whatever else could not be judged.
 func TestWarnings(t *testing.T) {
 	const early = "the run was ended early, because a rule did not hold"
-	for i, c := range []*Comparison{clean(), worse(), firstDay(), notJudged(), noMatch(), ofLeakCanary(), many(500, 100)} {
+	for i, c := range []*Comparison{
+		clean(), worse(), firstDay(), notJudged(), noMatch(), ofLeakCanary(), many(500, 100),
+	} {
 		c.Warnings = slices.Concat([]string{early}, c.Warnings)
 		for n := range 20 {
-			c.Processes = append(c.Processes, ProcessRow{Process: fmt.Sprint("com.shop:p", n), Trend: "not judged: 1 min, a trend needs 30"})
+			c.Processes = append(c.Processes,
+				ProcessRow{Process: fmt.Sprint("com.shop:p", n), Trend: "not judged: 1 min, a trend needs 30"})
 		}
 		if page := Markdown(c, options()); !strings.Contains(page, "\n- "+early+"\n") {
 			t.Errorf("comment %d does not warn", i)
@@ -205,7 +257,8 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("text %d does not warn", i)
 		}
 		c.Processes = nil
-		if !strings.Contains(terminal(t, c), "warning: "+early) || !strings.Contains(Markdown(c, options()), "\n- "+early+"\n") {
+		if !strings.Contains(terminal(t, c), "warning: "+early) ||
+			!strings.Contains(Markdown(c, options()), "\n- "+early+"\n") {
 			t.Errorf("%d: no warning without processes", i)
 		}
 	}

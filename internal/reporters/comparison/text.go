@@ -15,8 +15,9 @@ const terminalColumns = 100
 // maxTextRows bounds the leaks that WriteText writes of one kind.
 const maxTextRows = 50
 
-// WriteText writes the comparison for a terminal: the verdict first, then its reasons, what is
-// worse, and what was judged of each process. Every text is printable.
+// WriteText writes the comparison for a terminal: the verdict first, then its
+// reasons, what is worse, and what was judged of each process. Every text is
+// printable.
 func WriteText(w io.Writer, c *Comparison) error {
 	out := &lines{}
 	out.verdict(c)
@@ -27,7 +28,8 @@ func WriteText(w io.Writer, c *Comparison) error {
 	return out.write(w)
 }
 
-// WriteRow writes one leak in full: its numbers, where it is declared, and its trace.
+// WriteRow writes one leak in full: its numbers, where it is declared, and its
+// trace.
 func WriteRow(w io.Writer, r *Row) error {
 	out := &lines{}
 	out.row(0, r)
@@ -42,7 +44,8 @@ func WriteRow(w io.Writer, r *Row) error {
 	return out.write(w)
 }
 
-// inert is a line that no CI runner takes for a command, as those of GitHub take ::error::
+// inert returns a line that no CI runner interprets as a command, such as
+// ::error:: of GitHub
 // (docs.github.com/actions/reference/workflow-commands-for-github-actions).
 func inert(line string) string {
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "::"); ok {
@@ -62,8 +65,8 @@ func (l *lines) blank() {
 	}
 }
 
-// wrap adds a text in lines of at most terminalColumns where its words allow it; all but the first
-// are indented further.
+// wrap adds a text in lines of at most terminalColumns if its words allow it;
+// all but the first are indented further.
 func (l *lines) wrap(indent int, s string) {
 	line, pad := strings.Repeat(" ", indent), strings.Repeat(" ", indent+4)
 	begun := false
@@ -96,16 +99,19 @@ func (l *lines) verdict(c *Comparison) {
 	case c.unmatched(onTerminal) != "":
 		l.wrap(0, c.unmatched(onTerminal))
 	case c.firstDay():
-		l.wrap(0, "There is no baseline yet, so nothing is held against this run: record one with `leakgate baseline update`.")
+		l.wrap(0,
+			"There is no baseline yet, so no leak counts against this run: record one with `leakgate baseline update`.")
 	case c.Base.Runs == 0:
 		l.wrap(0, "Not compared with earlier runs.")
 	case c.Base.Runs < fewBaseRuns:
-		l.wrap(0, fmt.Sprintf("Compared with %s: until there are %d, only new leaks can fail.", c.baseRuns(onTerminal), fewBaseRuns))
+		l.wrap(0,
+			fmt.Sprintf("Compared with %s: until there are %d, only new leaks can fail.", c.baseRuns(onTerminal),
+				fewBaseRuns))
 	default:
 		l.wrap(0, "Compared with "+c.baseRuns(onTerminal)+".")
 	}
 	if c.Informational {
-		l.add("The rules are informational: nothing fails because of them.")
+		l.add("The rules are informational and never fail.")
 	}
 	if len(c.Reasons) == 0 {
 		return
@@ -124,8 +130,8 @@ func (l *lines) more(n int) {
 	}
 }
 
-// leaks lists what is worse and what cannot be judged yet; the others are counted, but where there
-// is nothing to compare with they are listed too.
+// leaks lists what is worse and what cannot be judged yet. The others are
+// counted, or listed too if there is nothing to compare with.
 func (l *lines) leaks(c *Comparison) {
 	var list []*Row
 	rest := map[Status]int{}
@@ -161,7 +167,7 @@ func (l *lines) leaks(c *Comparison) {
 		}
 	}
 	if c.LeaksOmitted > 0 {
-		parts = append(parts, text.Grouped(int64(c.LeaksOmitted))+" without room in "+FileName)
+		parts = append(parts, text.Grouped(int64(c.LeaksOmitted))+" beyond the limit of "+FileName)
 	}
 	if len(parts) > 0 {
 		l.blank()
@@ -199,7 +205,7 @@ func (l *lines) row(indent int, r *Row) {
 	l.wrap(indent, line+", key "+r.shortKey())
 }
 
-// numbers are those of a leak in base and head.
+// numbers returns those of a leak in base and head.
 func (l *lines) numbers(indent int, r *Row) {
 	var parts []string
 	if f := r.left(); f.head != "" {
@@ -223,7 +229,8 @@ func (f figure) onTerminal() string {
 	return f.base + " -> " + f.head
 }
 
-// declaredAt says where the suspect is declared and what the change has to do with it.
+// declaredAt returns where the suspect is declared and the relation of the
+// change to it.
 func (r *Row) declaredAt(c *Comparison) string {
 	s := r.introducer()
 	if s == nil {
@@ -249,11 +256,13 @@ func (s *Suspect) line() string {
 	return fmt.Sprintf("%s:%d", s.File, s.Line)
 }
 
-// facts are what else is known of a leak.
+// facts is what else is known of a leak.
 func (l *lines) facts(r *Row) {
 	for _, part := range [][2]string{
-		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")}, {"evidence", r.Evidence}, {"why " + string(r.Status), r.StatusReason},
-		{"against the pinned release", r.Pinned}, {"device", r.Device}, {"code owners", strings.Join(r.Owners, ", ")}, {"key before", r.MovedFrom}, {"class before", r.MovedClass},
+		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")},
+		{"evidence", r.Evidence}, {"why " + string(r.Status), r.StatusReason},
+		{"against the pinned release", r.Pinned}, {"device", r.Device}, {"code owners", strings.Join(r.Owners, ", ")},
+		{"key before", r.MovedFrom}, {"class before", r.MovedClass},
 	} {
 		if part[1] != "" {
 			l.wrap(2, part[0]+": "+part[1])
@@ -309,14 +318,15 @@ func (l *lines) warnings(c *Comparison) {
 	}
 }
 
-// next are the commands to type next.
+// next are the next commands to type.
 func (l *lines) next(c *Comparison) {
 	first := c.first((*Row).shown)
 	if first == nil {
 		return
 	}
 	l.blank()
-	l.add(fmt.Sprintf("see it:    leakgate show %s %s", shellWord(c.Head.Run, "RUN"), shellWord(first.shortKey(), "KEY")))
+	l.add(fmt.Sprintf("see it:    leakgate show %s %s", shellWord(c.Head.Run, "RUN"),
+		shellWord(first.shortKey(), "KEY")))
 	if leak := c.first((*Row).acceptable); leak != nil {
 		l.add("accept it: " + leak.acceptCommand())
 	}
