@@ -16,19 +16,21 @@ import (
 // maxEntries bounds the directory of a zip file.
 const maxEntries = 1000
 
-// extract returns the file of that name in a zip file. Nothing is written to disk and nothing else is unpacked. It
-// refuses names that a file system could take for the same, what is not a plain file, and more than limit bytes,
+// extract returns the file of that name in a zip file. Nothing is written to
+// disk and nothing else is unpacked. It rejects names that a file system could
+// interpret as the same, anything but a plain file, and more than limit bytes,
 // whatever the directory claims.
 func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 	archive, err := zip.NewReader(bytes.NewReader(zipped), int64(len(zipped)))
-	// ErrInsecurePath is about names of other files, and comes with a reader; ours is compared with a valid one.
+	// ErrInsecurePath is about names of other files, and comes with a reader.
+	// The requested name is compared with a valid one.
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, fmt.Errorf("open zip file: %w", err)
 	}
 	if len(archive.File) > maxEntries {
 		return nil, fmt.Errorf("open zip file: %d entries, want at most %d", len(archive.File), maxEntries)
 	}
-	entry, err := theOne(archive.File, name)
+	entry, err := onlyEntry(archive.File, name)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,8 @@ func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("unpack %s: %w", text.Quote(name, 100), err)
 	}
 	defer r.Close()
-	// One byte more than allowed, so that the end, and with it the checksum, is read.
+	// One byte more than allowed, so that the end, and with it the checksum, is
+	// read.
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("unpack %s: %w", text.Quote(name, 100), err)
@@ -51,8 +54,8 @@ func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// theOne returns the only entry that may be called name.
-func theOne(files []*zip.File, name string) (*zip.File, error) {
+// onlyEntry returns the only entry that may be called name.
+func onlyEntry(files []*zip.File, name string) (*zip.File, error) {
 	var found *zip.File
 	for _, f := range files {
 		if !strings.EqualFold(flat(f.Name), flat(name)) {

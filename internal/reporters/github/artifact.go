@@ -17,14 +17,16 @@ import (
 )
 
 const (
-	// maxZip bounds the file that is downloaded for an artifact.
+	// maxZip bounds the downloaded file of an artifact.
 	maxZip = 64 << 20
-	// maxOfName bounds how many artifacts of one name are considered, and with it the lookups of their runs.
+	// maxOfName bounds how many artifacts of one name are considered, and with
+	// it the lookups of their runs.
 	maxOfName = 1000
 )
 
-// trustedEvents start runs that only people with write access to the repository can bring about. A pull_request run
-// of a branch "main" in a fork uploads whatever it likes under every name.
+// trustedEvents start runs that only people with write access to the repository
+// can trigger. A pull_request run of a branch "main" in a fork can upload
+// anything under any name.
 var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repository_dispatch", "merge_group"}
 
 // Artifact is an artifact of a workflow run of the repository itself.
@@ -41,8 +43,9 @@ type Artifact struct {
 	Event string
 }
 
-// Artifacts returns the newest artifacts of that name which runs for branch uploaded, newest first, at most limit of
-// them. Expired ones, those of forks and those of pull requests are skipped. The run may have failed: the caller
+// Artifacts returns the newest artifacts of that name that runs for branch
+// uploaded, newest first, at most limit of them. Expired ones, those of forks
+// and those of pull requests are skipped. The run may have failed: the caller
 // decides what its contents prove. It needs `actions: read`.
 func (s *Session) Artifacts(ctx context.Context, name, branch string, limit int) ([]Artifact, error) {
 	ctx, cancel := s.bounded(ctx)
@@ -71,42 +74,49 @@ func (s *Session) Artifacts(ctx context.Context, name, branch string, limit int)
 	return kept, nil
 }
 
-// candidates returns the artifacts that may be trusted by what the list says of them, newest first.
+// candidates returns the artifacts that may be trusted according to the list,
+// newest first.
 func (s *Session) candidates(ctx context.Context, name, branch string) ([]Artifact, error) {
 	var found []Artifact
 	seen := 0
-	r := request{what: fmt.Sprintf("list artifacts %s of %s/%s", text.Quote(name, 100), s.owner, s.repo), need: "actions: read", mode: read}
-	err := s.pages(ctx, r, func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
-		// v60's ListArtifacts has no filter by name.
-		path := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.owner, s.repo, url.QueryEscape(name), o.PerPage, o.Page)
-		req, err := c.NewRequest(http.MethodGet, path, nil)
-		if err != nil {
-			return 0, nil, err
-		}
-		var page gogithub.ArtifactList
-		resp, err := c.Do(ctx, req, &page)
-		if err != nil || page.TotalCount == nil {
-			return -1, resp, err
-		}
-		for _, a := range page.Artifacts {
-			if ownArtifact(a, name, branch) {
-				found = append(found, newArtifact(a))
+	r := request{
+		what: fmt.Sprintf("list artifacts %s of %s/%s", text.Quote(name, 100), s.owner, s.repo), need: "actions: read",
+		mode: read,
+	}
+	err := s.pages(ctx, r,
+		func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
+			// v60's ListArtifacts has no filter by name.
+			path := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.owner, s.repo,
+				url.QueryEscape(name), o.PerPage, o.Page)
+			req, err := c.NewRequest(http.MethodGet, path, nil)
+			if err != nil {
+				return 0, nil, err
 			}
-		}
-		if seen += len(page.Artifacts); seen >= maxOfName {
-			// Older ones are not needed: the list has the newest first.
-			resp.Header.Del("Link")
-			return 0, resp, nil
-		}
-		return len(page.Artifacts), resp, nil
-	})
+			var page gogithub.ArtifactList
+			resp, err := c.Do(ctx, req, &page)
+			if err != nil || page.TotalCount == nil {
+				return -1, resp, err
+			}
+			for _, a := range page.Artifacts {
+				if ownArtifact(a, name, branch) {
+					found = append(found, newArtifact(a))
+				}
+			}
+			if seen += len(page.Artifacts); seen >= maxOfName {
+				// Older ones are not needed, because the list has the newest first.
+				resp.Header.Del("Link")
+				return 0, resp, nil
+			}
+			return len(page.Artifacts), resp, nil
+		})
 	slices.SortFunc(found, func(a, b Artifact) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
 	})
 	return slices.CompactFunc(found, func(a, b Artifact) bool { return a.ID == b.ID }), err
 }
 
-// ownArtifact reports whether a run of the repository's own branch uploaded a. An ID that is missing is no proof.
+// ownArtifact reports whether a run of the repository's own branch uploaded a.
+// A missing ID is no proof.
 func ownArtifact(a *gogithub.Artifact, name, branch string) bool {
 	run := a.GetWorkflowRun()
 	return a.GetID() > 0 && a.GetName() == name && a.Expired != nil && !a.GetExpired() &&
@@ -122,7 +132,8 @@ func newArtifact(a *gogithub.Artifact) Artifact {
 	}
 }
 
-// trustedRun returns the event of a's run, "" where a pull request or somebody else's repository started it.
+// trustedRun returns the event of a's run, "" if a pull request or somebody
+// else's repository started it.
 func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 	var run *gogithub.WorkflowRun
 	err := s.do(ctx, request{
@@ -136,32 +147,37 @@ func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 		},
 	})
 	if errors.Is(err, ErrNotFound) {
-		// Somebody deleted the run between the list and now.
+		// The run was deleted after the list was read.
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
 	own := run.GetRepository().GetID() > 0 && run.GetRepository().GetID() == run.GetHeadRepository().GetID()
-	if !own || run.GetHeadBranch() != a.HeadBranch || run.GetHeadSHA() != a.HeadSHA || !slices.Contains(trustedEvents, run.GetEvent()) {
+	if !own || run.GetHeadBranch() != a.HeadBranch || run.GetHeadSHA() != a.HeadSHA ||
+		!slices.Contains(trustedEvents, run.GetEvent()) {
 		return "", nil
 	}
 	return run.GetEvent(), nil
 }
 
-// Download returns one file of an artifact, at most limit bytes. The zip file is hostile: see extract. The storage
-// that GitHub redirects to is never sent the token. It needs `actions: read`.
+// Download returns one file of an artifact, at most limit bytes. The zip file
+// is hostile: see extract. The token is never sent to the storage that GitHub
+// redirects to. It needs `actions: read`.
 func (s *Session) Download(ctx context.Context, a Artifact, file string, limit int64) ([]byte, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	if a.Size > maxZip {
-		return nil, fmt.Errorf("download artifact %d: %s, want at most %s: upload runs without dumps", a.ID, text.Size(a.Size), text.Size(maxZip))
+		return nil,
+			fmt.Errorf("download artifact %d: %s, want at most %s: upload runs without dumps", a.ID, text.Size(a.Size),
+				text.Size(maxZip))
 	}
 	var zipped []byte
 	err := s.do(ctx, request{
 		what: fmt.Sprintf("download artifact %d of %s/%s", a.ID, s.owner, s.repo), need: "actions: read", mode: read,
 		send: func(ctx context.Context, _ *gogithub.Client) (*gogithub.Response, error) {
-			// Each attempt asks for the address again: it is valid for a minute.
+			// Each attempt requests the address again, because it is valid for
+			// a minute.
 			location, resp, err := s.storage(ctx, a.ID)
 			if err != nil {
 				return resp, err
@@ -180,10 +196,12 @@ func (s *Session) Download(ctx context.Context, a Artifact, file string, limit i
 	return data, nil
 }
 
-// storage returns where an artifact's zip file is.
+// storage returns the address of an artifact's zip file.
 func (s *Session) storage(ctx context.Context, id int64) (*url.URL, *gogithub.Response, error) {
 	c := s.client(noRedirect)
-	req, err := c.NewRequest(http.MethodGet, fmt.Sprintf("repos/%s/%s/actions/artifacts/%d/zip", s.owner, s.repo, id), nil)
+	req,
+		err := c.NewRequest(http.MethodGet, fmt.Sprintf("repos/%s/%s/actions/artifacts/%d/zip", s.owner, s.repo, id),
+		nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,7 +214,8 @@ func (s *Session) storage(ctx context.Context, id int64) (*url.URL, *gogithub.Re
 			return nil, resp, err
 		}
 		location, err := req.URL.Parse(resp.Header.Get("Location"))
-		if err != nil || resp.Header.Get("Location") == "" || (location.Scheme != "https" && location.Scheme != s.api.Scheme) {
+		if err != nil || resp.Header.Get("Location") == "" ||
+			(location.Scheme != "https" && location.Scheme != s.api.Scheme) {
 			return nil, nil, fmt.Errorf("%w to an invalid address", errRedirect)
 		}
 		// A renamed repository redirects within the API first.
@@ -224,8 +243,9 @@ func (s *Session) fetch(ctx context.Context, location *url.URL) ([]byte, *gogith
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		// Not GitHub's own status: an address that has expired is 403, and a new one is asked for.
-		return nil, nil, fmt.Errorf("the storage answered %d", resp.StatusCode)
+		// Not GitHub's own status: an expired address is 403, and a new one is
+		// requested.
+		return nil, nil, fmt.Errorf("the storage returned %d", resp.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxZip+1))
 	if err == nil && len(data) > maxZip {

@@ -17,11 +17,14 @@ import (
 )
 
 // upload adds an artifact and its run; change makes it one that must not count.
-func (w *world) upload(id int64, change func(artifact, run, ofRun map[string]any)) {
-	ofRun := map[string]any{"id": id + 100, "repository_id": 1, "head_repository_id": 1, "head_branch": "main", "head_sha": headSHA}
+func (w *fakeGitHub) upload(id int64, change func(artifact, run, ofRun map[string]any)) {
+	ofRun := map[string]any{
+		"id": id + 100, "repository_id": 1, "head_repository_id": 1, "head_branch": "main", "head_sha": headSHA,
+	}
 	artifact := map[string]any{"id": id, "name": "base", "size_in_bytes": 10, "expired": false, "workflow_run": ofRun,
 		"created_at": time.Date(2026, 1, 1, 0, 0, int(id), 0, time.UTC).Format(time.RFC3339)}
-	run := map[string]any{"id": id + 100, "event": "push", "head_branch": "main", "head_sha": headSHA, "conclusion": "failure",
+	run := map[string]any{
+		"id": id + 100, "event": "push", "head_branch": "main", "head_sha": headSHA, "conclusion": "failure",
 		"repository": map[string]any{"id": 1}, "head_repository": map[string]any{"id": 1}}
 	if change != nil {
 		change(artifact, run, ofRun)
@@ -32,13 +35,18 @@ func (w *world) upload(id int64, change func(artifact, run, ofRun map[string]any
 
 func TestArtifacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeGitHub(t)
 		w.upload(1, nil)
 		w.upload(3, nil)
 		w.upload(2, func(a, run, of map[string]any) { run["event"] = "schedule" })
 		hostile := map[string]func(a, run, of map[string]any){
-			"fork's main":           func(a, run, of map[string]any) { of["head_repository_id"] = 2; run["event"] = "pull_request" },
-			"fork's run":            func(a, run, of map[string]any) { run["head_repository"] = map[string]any{"id": 2} },
+			"fork's main": func(a, run, of map[string]any) {
+				of["head_repository_id"] = 2
+				run["event"] = "pull_request"
+			},
+			"fork's run": func(a, run, of map[string]any) {
+				run["head_repository"] = map[string]any{"id": 2}
+			},
 			"pull request":          func(a, run, of map[string]any) { run["event"] = "pull_request" },
 			"target":                func(a, run, of map[string]any) { run["event"] = "pull_request_target" },
 			"follow-up":             func(a, run, of map[string]any) { run["event"] = "workflow_run" },
@@ -48,9 +56,12 @@ func TestArtifacts(t *testing.T) {
 			"run of another branch": func(a, run, of map[string]any) { run["head_branch"] = "dev" },
 			"run of another commit": func(a, run, of map[string]any) { run["head_sha"] = baseSHA },
 			"no commit":             func(a, run, of map[string]any) { of["head_sha"] = "main" },
-			"no repository":         func(a, run, of map[string]any) { delete(of, "repository_id"); delete(of, "head_repository_id") },
-			"no run":                func(a, run, of map[string]any) { delete(a, "workflow_run") },
-			"not said to be kept":   func(a, run, of map[string]any) { delete(a, "expired") },
+			"no repository": func(a, run, of map[string]any) {
+				delete(of, "repository_id")
+				delete(of, "head_repository_id")
+			},
+			"no run":              func(a, run, of map[string]any) { delete(a, "workflow_run") },
+			"not said to be kept": func(a, run, of map[string]any) { delete(a, "expired") },
 		}
 		id := int64(10)
 		for _, change := range hostile {
@@ -65,7 +76,7 @@ func TestArtifacts(t *testing.T) {
 		}
 		w.upload(500, nil)
 		w.noLink = true
-		w.goesWrong = nth("GET", "/artifacts", badGateway, trouble{kind: "empty"})
+		w.faultOf = nth("GET", "/artifacts", badGateway, trouble{kind: "empty"})
 		s := w.session(Options{})
 		got, err := s.Artifacts(t.Context(), "base", "main", 10)
 		if err != nil {
@@ -75,7 +86,8 @@ func TestArtifacts(t *testing.T) {
 		for _, a := range got {
 			ids = append(ids, a.ID)
 		}
-		if fmt.Sprint(ids) != "[500 3 2 1]" || got[2].Event != "schedule" || got[0].RunID != 600 || got[0].HeadSHA != headSHA || got[0].HeadBranch != "main" || got[0].Size != 10 {
+		if fmt.Sprint(ids) != "[500 3 2 1]" || got[2].Event != "schedule" || got[0].RunID != 600 ||
+			got[0].HeadSHA != headSHA || got[0].HeadBranch != "main" || got[0].Size != 10 {
 			t.Errorf("%+v", got)
 		}
 		if n := w.count("GET /repos/o/r/actions/artifacts?name=base&"); n < 2 {
@@ -90,10 +102,10 @@ func TestArtifacts(t *testing.T) {
 	})
 }
 
-// TestArtifactsOfAge: old artifacts are not read for ever.
-func TestArtifactsOfAge(t *testing.T) {
+// TestOldArtifactsAreNotRead checks that old artifacts are not read endlessly.
+func TestOldArtifactsAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeGitHub(t)
 		for id := range int64(1300) {
 			w.upload(2000-id, nil)
 		}
@@ -102,7 +114,8 @@ func TestArtifactsOfAge(t *testing.T) {
 		if err != nil || len(got) != 3 || got[0].ID != 2000 || got[2].ID != 1998 {
 			t.Fatal(got, err)
 		}
-		if pages, runs := w.count("GET /repos/o/r/actions/artifacts"), w.count("GET /repos/o/r/actions/runs"); pages != 10 || runs != 3 {
+		if pages, runs := w.count("GET /repos/o/r/actions/artifacts"),
+			w.count("GET /repos/o/r/actions/runs"); pages != 10 || runs != 3 {
 			t.Errorf("%d pages, %d runs", pages, runs)
 		}
 	})
@@ -131,24 +144,53 @@ func TestDownload(t *testing.T) {
 		err   error
 		says  string
 	}{
-		"plain":           {},
-		"storage fails":   {wrong: nth("GET", "/x", trouble{kind: "refuse", status: 403}, trouble{kind: "cut"}, trouble{kind: "reset"})},
-		"API fails":       {wrong: nth("GET", "/zip", badGateway, tooMany)},
-		"renamed":         {wrong: nth("GET", "/zip", trouble{kind: "refuse", status: 301, header: map[string]string{"Location": "/repos/o/r/actions/artifacts/5/zip"}})},
-		"on the API host": {wrong: always("GET", "/zip", trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "/storage?sig=signature"}})},
-		"expired":         {wrong: always("GET", "/zip", trouble{kind: "refuse", status: 410, body: `{"message":"Artifact has expired"}`}), err: ErrNotFound, says: "has expired"},
-		"no address":      {wrong: always("GET", "/zip", trouble{kind: "refuse", status: 302}), says: "invalid address"},
-		"file address":    {wrong: always("GET", "/zip", trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "file:///etc/passwd"}}), says: "invalid address"},
-		"goes in circles": {wrong: always("GET", "/zip", trouble{kind: "refuse", status: 301, header: map[string]string{"Location": "/repos/o/r/actions/artifacts/5/zip"}}), says: "too many"},
-		"storage is down": {wrong: always("GET", "/x", trouble{kind: "refuse", status: 500}), says: "storage answered 500"},
-		"storage hangs":   {wrong: always("GET", "/x", trouble{kind: "hang"}), err: context.DeadlineExceeded},
-		"too big":         {size: maxZip + 1, says: "at most"},
+		"plain": {},
+		"storage fails": {
+			wrong: nth("GET", "/x", trouble{kind: "refuse", status: 403}, trouble{kind: "cut"}, trouble{kind: "reset"}),
+		},
+		"API fails": {wrong: nth("GET", "/zip", badGateway, tooMany)},
+		"renamed": {
+			wrong: nth("GET", "/zip",
+				trouble{
+					kind: "refuse", status: 301,
+					header: map[string]string{"Location": "/repos/o/r/actions/artifacts/5/zip"},
+				}),
+		},
+		"on the API host": {
+			wrong: always("GET", "/zip",
+				trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "/storage?sig=signature"}}),
+		},
+		"expired": {
+			wrong: always("GET", "/zip",
+				trouble{kind: "refuse", status: 410, body: `{"message":"Artifact has expired"}`}), err: ErrNotFound,
+			says: "has expired",
+		},
+		"no address": {
+			wrong: always("GET", "/zip", trouble{kind: "refuse", status: 302}), says: "invalid address",
+		},
+		"file address": {
+			wrong: always("GET", "/zip",
+				trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "file:///etc/passwd"}}),
+			says: "invalid address",
+		},
+		"goes in circles": {
+			wrong: always("GET", "/zip",
+				trouble{
+					kind: "refuse", status: 301,
+					header: map[string]string{"Location": "/repos/o/r/actions/artifacts/5/zip"},
+				}), says: "too many",
+		},
+		"storage is down": {
+			wrong: always("GET", "/x", trouble{kind: "refuse", status: 500}), says: "storage returned 500",
+		},
+		"storage hangs": {wrong: always("GET", "/x", trouble{kind: "hang"}), err: context.DeadlineExceeded},
+		"too big":       {size: maxZip + 1, says: "at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFakeGitHub(t)
 				w.stored = zipOf(t, "other.json", "no", "base.json", `{"ok":true}`)
-				w.goesWrong = c.wrong
+				w.faultOf = c.wrong
 				s := w.session(Options{})
 				data, err := s.Download(t.Context(), Artifact{ID: 5, Size: c.size}, "base.json", 1000)
 				if c.err == nil && c.says == "" {
@@ -157,7 +199,8 @@ func TestDownload(t *testing.T) {
 					}
 					return
 				}
-				if err == nil || c.err != nil && !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "signature") {
+				if err == nil || c.err != nil && !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.says) ||
+					strings.Contains(err.Error(), "signature") {
 					t.Error(err)
 				}
 			})
@@ -188,7 +231,11 @@ func TestExtract(t *testing.T) {
 		r, _ := zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 		raw, _ := r.File[0].OpenRaw()
 		data, _ := io.ReadAll(raw)
-		out, _ := z.CreateRaw(&zip.FileHeader{Name: "f", Method: zip.Deflate, CompressedSize64: uint64(len(data)), UncompressedSize64: 10, CRC32: crc32.ChecksumIEEE(make([]byte, 10))})
+		out,
+			_ := z.CreateRaw(&zip.FileHeader{
+			Name: "f", Method: zip.Deflate, CompressedSize64: uint64(len(data)), UncompressedSize64: 10,
+			CRC32: crc32.ChecksumIEEE(make([]byte, 10)),
+		})
 		out.Write(data)
 		z.Close()
 		return b.Bytes()
@@ -203,23 +250,23 @@ func TestExtract(t *testing.T) {
 		zip  []byte
 		want string // content, or part of the error after "!"
 	}{
-		"plain":          {zipOf(t, "g", "no", "f", "yes"), "yes"},
-		"traversal":      {zipOf(t, "../../f", "no", "dir/f", "no", "f", "yes"), "!spellings"},
-		"of others":      {zipOf(t, "../../g", "no", "f", "yes"), "yes"},
-		"twice":          {zipOf(t, "f", "yes", "f", "no"), "!spellings"},
-		"other case":     {zipOf(t, "f", "yes", "F", "no"), "!spellings"},
-		"dot":            {zipOf(t, "./f", "no"), "!spellings"},
-		"backslash":      {zipOf(t, "f", "yes", `x\..\f`, "no"), "!spellings"},
-		"folder":         {zipOf(t, "f/", ""), "!spellings"},
-		"none":           {zipOf(t, "g", ""), "!has no"},
-		"no zip":         {[]byte("PK"), "!open zip"},
-		"truncated":      {zipOf(t, "f", "yes")[:60], "!open zip"},
-		"link":           {link(), "!plain file"},
-		"too long":       {zipOf(t, "f", strings.Repeat("x", 1001)), "!more than"},
-		"just not":       {zipOf(t, "f", strings.Repeat("x", 1000)), strings.Repeat("x", 1000)},
-		"bomb that lies": {lying(), "!"},
-		"corrupt":        {broken, "!unpack"},
-		"many entries":   {zipOf(t, many...), "!entries"},
+		"plain":                {zipOf(t, "g", "no", "f", "yes"), "yes"},
+		"traversal":            {zipOf(t, "../../f", "no", "dir/f", "no", "f", "yes"), "!spellings"},
+		"of others":            {zipOf(t, "../../g", "no", "f", "yes"), "yes"},
+		"twice":                {zipOf(t, "f", "yes", "f", "no"), "!spellings"},
+		"other case":           {zipOf(t, "f", "yes", "F", "no"), "!spellings"},
+		"dot":                  {zipOf(t, "./f", "no"), "!spellings"},
+		"backslash":            {zipOf(t, "f", "yes", `x\..\f`, "no"), "!spellings"},
+		"folder":               {zipOf(t, "f/", ""), "!spellings"},
+		"none":                 {zipOf(t, "g", ""), "!has no"},
+		"no zip":               {[]byte("PK"), "!open zip"},
+		"truncated":            {zipOf(t, "f", "yes")[:60], "!open zip"},
+		"link":                 {link(), "!plain file"},
+		"too long":             {zipOf(t, "f", strings.Repeat("x", 1001)), "!more than"},
+		"just not":             {zipOf(t, "f", strings.Repeat("x", 1000)), strings.Repeat("x", 1000)},
+		"bomb with wrong size": {lying(), "!"},
+		"corrupt":              {broken, "!unpack"},
+		"many entries":         {zipOf(t, many...), "!entries"},
 	} {
 		data, err := extract(c.zip, "f", 1000)
 		if says, fails := strings.CutPrefix(c.want, "!"); fails {
@@ -232,7 +279,8 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// FuzzExtract: what comes out is short enough and has the checksum that its only entry names.
+// FuzzExtract checks that the output is short enough and has the checksum that
+// its only entry states.
 func FuzzExtract(f *testing.F) {
 	f.Add(zipOf(f, "f", "content"))
 	f.Add(zipOf(f, "f", "content", "../f", "x"))
@@ -242,7 +290,7 @@ func FuzzExtract(f *testing.F) {
 		data, err := extract(zipped, "f", limit)
 		if err != nil {
 			if data != nil {
-				t.Error("content beside an error")
+				t.Error("content with an error")
 			}
 			return
 		}

@@ -11,13 +11,15 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 )
 
-// GitHub's limits (docs.github.com/rest/checks/runs): bytes of summary and text, annotations of one request.
+// GitHub's limits (docs.github.com/rest/checks/runs): bytes of summary and
+// text, annotations of one request.
 const (
 	maxOutput  = 65535
 	maxPerCall = 50
 	maxMessage = 60 << 10 // a message may have 64 KB
 	maxTitle   = 255
-	// maxAnnotations is ours: twenty requests a second apart. Nobody reads more.
+	// maxAnnotations is our own limit: twenty requests a second apart, more
+	// than anybody reads.
 	maxAnnotations = 1000
 )
 
@@ -38,28 +40,32 @@ type CheckRun struct {
 	// HeadSHA is the commit: of a pull request its head, not the merge commit.
 	HeadSHA    string
 	Conclusion Conclusion
-	// Title, Summary and Text are truncated to what GitHub takes; the last two are Markdown. Title may not be empty.
+	// Title, Summary and Text are truncated to GitHub's limits; the last two
+	// are Markdown. Title may not be empty.
 	Title, Summary, Text string
 	// DetailsURL is linked from the check; empty: none.
 	DetailsURL string
-	// Annotations are shown at lines of files; those beyond the first 1,000 are skipped.
+	// Annotations are shown at lines of files; those beyond the first 1,000 are
+	// skipped.
 	Annotations []Annotation
 }
 
-// Annotation is a remark at lines of a file.
+// Annotation is a note at lines of a file.
 type Annotation struct {
 	// Path is relative to the repository's root, with slashes.
 	Path string
 	// Line and EndLine count from 1; EndLine 0: the same.
 	Line, EndLine int
-	// Failing shows the annotation as a failure, else it is a warning.
+	// Failing shows the annotation as a failure, otherwise it is a warning.
 	Failing        bool
 	Title, Message string
 }
 
-// CreateCheckRun adds a completed check run to a commit, with as many updates as its annotations need, and returns its
-// page. It replaces an earlier one of the same name: GitHub shows the latest, and annotations cannot be removed from
-// one that exists. It needs `checks: write` and a GITHUB_TOKEN or a token of a GitHub App.
+// CreateCheckRun adds a completed check run to a commit, with as many updates
+// as its annotations need, and returns its page. It replaces an earlier one of
+// the same name: GitHub shows the latest, and annotations cannot be removed
+// from an existing one. It needs `checks: write` and a GITHUB_TOKEN or a token
+// of a GitHub App.
 func (s *Session) CreateCheckRun(ctx context.Context, run CheckRun) (string, error) {
 	if !shaRE.MatchString(run.HeadSHA) {
 		return "", fmt.Errorf("create check run: invalid commit %q", run.HeadSHA)
@@ -85,8 +91,8 @@ func (s *Session) CreateCheckRun(ctx context.Context, run CheckRun) (string, err
 	return w.made.GetHTMLURL(), nil
 }
 
-// checkWriter is one CreateCheckRun. The nonce is the check run's external ID, by which it is found where the response
-// to its creation was lost.
+// checkWriter is one CreateCheckRun. The nonce is the check run's external ID,
+// which identifies it if the response to its creation was lost.
 type checkWriter struct {
 	*Session
 	CheckRun
@@ -95,11 +101,16 @@ type checkWriter struct {
 }
 
 func (w *checkWriter) request(what string, m mode) request {
-	return request{what: fmt.Sprintf("%s of %s/%s at %.12s", what, w.owner, w.repo, w.HeadSHA), need: "checks: write", mode: m}
+	return request{
+		what: fmt.Sprintf("%s of %s/%s at %.12s", what, w.owner, w.repo, w.HeadSHA), need: "checks: write", mode: m,
+	}
 }
 
 func (w *checkWriter) output(annotations []Annotation) *gogithub.CheckRunOutput {
-	o := &gogithub.CheckRunOutput{Title: gogithub.String(truncate(cmp.Or(w.Title, w.Name), maxTitle)), Summary: gogithub.String(truncate(w.Summary, maxOutput))}
+	o := &gogithub.CheckRunOutput{
+		Title:   gogithub.String(truncate(cmp.Or(w.Title, w.Name), maxTitle)),
+		Summary: gogithub.String(truncate(w.Summary, maxOutput)),
+	}
 	if w.Text != "" {
 		o.Text = gogithub.String(truncate(w.Text, maxOutput))
 	}
@@ -125,7 +136,8 @@ func (a Annotation) form() *gogithub.CheckRunAnnotation {
 	return form
 }
 
-// truncate returns the first n bytes of s, whole characters, with an ellipsis where something is missing.
+// truncate returns the first n bytes of s, complete characters, with an
+// ellipsis if something is missing.
 func truncate(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -170,30 +182,33 @@ func (w *checkWriter) create(ctx context.Context, annotations []Annotation) erro
 	}
 }
 
-// find looks for the check run with our nonce, as often as a list that lags needs.
+// find looks for the check run with our nonce, as often as a lagging list
+// requires.
 func (w *checkWriter) find(ctx context.Context) error {
 	r := w.request("list check runs", read)
 	for look := range maxLooks {
-		if !rest(ctx, backOff(look)) {
+		if !sleep(ctx, backOff(look)) {
 			return w.expired(ctx, r, nil)
 		}
-		err := w.pages(ctx, r, func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
-			page, resp, err := c.Checks.ListCheckRunsForRef(ctx, w.owner, w.repo, w.HeadSHA, &gogithub.ListCheckRunsOptions{
-				CheckName: &w.Name, Filter: gogithub.String("all"), ListOptions: o,
-			})
-			if err != nil {
-				return 0, resp, err
-			}
-			for _, run := range page.CheckRuns {
-				if run.GetExternalID() == w.nonce && run.GetID() != 0 {
-					w.made = run
+		err := w.pages(ctx, r,
+			func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
+				page, resp,
+					err := c.Checks.ListCheckRunsForRef(ctx, w.owner, w.repo, w.HeadSHA, &gogithub.ListCheckRunsOptions{
+					CheckName: &w.Name, Filter: gogithub.String("all"), ListOptions: o,
+				})
+				if err != nil {
+					return 0, resp, err
 				}
-			}
-			if page.CheckRuns == nil && page.GetTotal() != 0 || page.Total == nil {
-				return -1, resp, nil
-			}
-			return len(page.CheckRuns), resp, nil
-		})
+				for _, run := range page.CheckRuns {
+					if run.GetExternalID() == w.nonce && run.GetID() != 0 {
+						w.made = run
+					}
+				}
+				if page.CheckRuns == nil && page.GetTotal() != 0 || page.Total == nil {
+					return -1, resp, nil
+				}
+				return len(page.CheckRuns), resp, nil
+			})
 		if err != nil || w.made != nil {
 			return err
 		}
@@ -201,8 +216,9 @@ func (w *checkWriter) find(ctx context.Context) error {
 	return nil
 }
 
-// add appends annotations, so that there are want in all. A request whose response was lost is repeated only where
-// GitHub has not counted its annotations: they would be shown twice.
+// add appends annotations, up to want in total. A request whose response was
+// lost is repeated only if GitHub has not counted its annotations, because they
+// would be shown twice.
 func (w *checkWriter) add(ctx context.Context, annotations []Annotation, want int) error {
 	o := gogithub.UpdateCheckRunOptions{Name: w.Name, Output: w.output(annotations)}
 	r := w.request("update check run", once)
@@ -237,7 +253,7 @@ func (w *checkWriter) counted(ctx context.Context, want int) (bool, error) {
 		return resp, err
 	}
 	for look := range maxLooks {
-		if !rest(ctx, backOff(look)) {
+		if !sleep(ctx, backOff(look)) {
 			return false, w.expired(ctx, r, nil)
 		}
 		if err := w.do(ctx, r); err != nil || n >= want {

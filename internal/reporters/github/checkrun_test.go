@@ -24,32 +24,39 @@ func TestCreateCheckRun(t *testing.T) {
 		updates     int
 		err         error
 	}{
-		"none":            {},
-		"one request":     {annotations: 50},
-		"three requests":  {annotations: 101, updates: 2},
-		"too many":        {annotations: 1234, updates: 19},
-		"lost creation":   {annotations: 3, wrong: nth("POST", "/check-runs", trouble{kind: "lose"})},
-		"no creation":     {annotations: 3, wrong: nth("POST", "/check-runs", badGateway)},
-		"cut creation":    {annotations: 60, updates: 1, wrong: nth("POST", "/check-runs", trouble{kind: "cut"})},
-		"empty creation":  {wrong: nth("POST", "/check-runs", trouble{kind: "empty"})},
-		"lost update":     {annotations: 120, updates: 2, wrong: nth("PATCH", "/check-runs", trouble{kind: "lose"}, trouble{kind: "error"})},
+		"none":               {},
+		"one request":        {annotations: 50},
+		"three requests":     {annotations: 101, updates: 2},
+		"too many":           {annotations: 1234, updates: 19},
+		"lost creation":      {annotations: 3, wrong: nth("POST", "/check-runs", trouble{kind: "lose"})},
+		"no creation":        {annotations: 3, wrong: nth("POST", "/check-runs", badGateway)},
+		"truncated creation": {annotations: 60, updates: 1, wrong: nth("POST", "/check-runs", trouble{kind: "cut"})},
+		"empty creation":     {wrong: nth("POST", "/check-runs", trouble{kind: "empty"})},
+		"lost update": {
+			annotations: 120, updates: 2,
+			wrong: nth("PATCH", "/check-runs", trouble{kind: "lose"}, trouble{kind: "error"}),
+		},
 		"no update":       {annotations: 120, updates: 2, wrong: nth("PATCH", "/check-runs", badGateway)},
 		"limited update":  {annotations: 120, updates: 2, wrong: nth("PATCH", "/check-runs", tooMany)},
 		"read-only token": {wrong: always("POST", "/check-runs", readOnly), err: ErrReadOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFakeGitHub(t)
 				w.checks = []map[string]any{{"id": 1, "external_id": "of another run", "output": map[string]any{}}}
-				w.goesWrong = c.wrong
+				w.faultOf = c.wrong
 				s := w.session(Options{})
-				run := CheckRun{HeadSHA: testSHA, Conclusion: Failure, Title: "1 new leak", Summary: strings.Repeat("é", 40000), Text: "x"}
+				run := CheckRun{
+					HeadSHA: testSHA, Conclusion: Failure, Title: "1 new leak", Summary: strings.Repeat("é", 40000),
+					Text: "x",
+				}
 				for i := range c.annotations {
 					run.Annotations = append(run.Annotations, Annotation{Path: "a.kt", Line: i, Message: fmt.Sprint(i)})
 				}
 				url, err := s.CreateCheckRun(t.Context(), run)
 				if c.err != nil {
-					if !errors.Is(err, c.err) || !strings.Contains(err.Error(), "checks: write") || strings.Contains(err.Error(), testToken) {
+					if !errors.Is(err, c.err) || !strings.Contains(err.Error(), "checks: write") ||
+						strings.Contains(err.Error(), testToken) {
 						t.Fatal(err)
 					}
 					return
@@ -61,7 +68,8 @@ func TestCreateCheckRun(t *testing.T) {
 					t.Fatalf("%d check runs", len(w.checks)-1)
 				}
 				made := w.checks[1]
-				if made["name"] != "leakgate" || made["conclusion"] != "failure" || made["status"] != "completed" || made["head_sha"] != testSHA {
+				if made["name"] != "leakgate" || made["conclusion"] != "failure" || made["status"] != "completed" ||
+					made["head_sha"] != testSHA {
 					t.Error(made)
 				}
 				if n := len(made["output"].(map[string]any)["summary"].(string)); n > maxOutput || n < maxOutput-4 {
@@ -83,7 +91,7 @@ func TestCreateCheckRun(t *testing.T) {
 		})
 	}
 	if _, err := (&Session{}).CreateCheckRun(t.Context(), CheckRun{HeadSHA: "main"}); err == nil {
-		t.Error("took a branch for a commit")
+		t.Error("accepted a branch as a commit")
 	}
 }
 
@@ -109,8 +117,8 @@ func FuzzTruncate(f *testing.F) {
 
 func TestUploadSARIF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.goesWrong = nth("POST", "/sarifs", trouble{kind: "reset"}, secondaryAfter)
+		w := newFakeGitHub(t)
+		w.faultOf = nth("POST", "/sarifs", trouble{kind: "reset"}, secondaryAfter)
 		s := w.session(Options{})
 		id, err := s.UploadSARIF(t.Context(), "refs/pull/7/head", testSHA, []byte(`{"runs":[]}`))
 		if err != nil || id != "sarif-1" || len(w.sarif) != 1 {
@@ -124,15 +132,19 @@ func TestUploadSARIF(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if data, err := io.ReadAll(z); err != nil || string(data) != `{"runs":[]}` || w.sarif[0]["ref"] != "refs/pull/7/head" || w.sarif[0]["commit_sha"] != testSHA {
+		if data, err := io.ReadAll(z); err != nil || string(data) != `{"runs":[]}` ||
+			w.sarif[0]["ref"] != "refs/pull/7/head" || w.sarif[0]["commit_sha"] != testSHA {
 			t.Error(string(data), err, w.sarif[0])
 		}
-		w.goesWrong = always("POST", "/sarifs", trouble{kind: "refuse", status: 202})
+		w.faultOf = always("POST", "/sarifs", trouble{kind: "refuse", status: 202})
 		if id, err := s.UploadSARIF(t.Context(), "refs/heads/main", testSHA, nil); err != nil || id != "" {
 			t.Error("202 without a body:", id, err)
 		}
-		w.goesWrong = always("POST", "/sarifs", trouble{kind: "refuse", status: 403, body: `{"message":"Advanced Security must be enabled"}`})
-		if _, err := s.UploadSARIF(t.Context(), "refs/heads/main", testSHA, nil); !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "security-events: write") || !strings.Contains(err.Error(), "Advanced Security") {
+		w.faultOf = always("POST", "/sarifs",
+			trouble{kind: "refuse", status: 403, body: `{"message":"Advanced Security must be enabled"}`})
+		if _, err := s.UploadSARIF(t.Context(), "refs/heads/main", testSHA, nil); !errors.Is(err, ErrReadOnly) ||
+			!strings.Contains(err.Error(), "security-events: write") ||
+			!strings.Contains(err.Error(), "Advanced Security") {
 			t.Error(err)
 		}
 		noise := make([]byte, 1000)
@@ -142,7 +154,7 @@ func TestUploadSARIF(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := s.UploadSARIF(t.Context(), "main", testSHA, nil); err == nil {
-			t.Error("took a branch for a ref")
+			t.Error("accepted a branch as a ref")
 		}
 	})
 }
@@ -169,7 +181,8 @@ func TestAppendSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := read()
-	if len(got) > maxSummary || len(got) < maxSummary-10 || !strings.HasSuffix(got, "line é\n") || strings.Index(got, truncatedSummary) != len("# one\n\n# two\n") {
+	if len(got) > maxSummary || len(got) < maxSummary-10 || !strings.HasSuffix(got, "line é\n") ||
+		strings.Index(got, truncatedSummary) != len("# one\n\n# two\n") {
 		t.Errorf("%d bytes", len(got))
 	}
 	if err := AppendSummary(path, []byte(long)); !errors.Is(err, ErrTooLong) || read() != got {

@@ -12,10 +12,12 @@ import (
 )
 
 const (
-	// maxLooks is how often the list is read before a creation with an unknown outcome is repeated: pauses of 1, 2, 4
-	// and 8 s and a half more at most, because a list may lag behind a write.
+	// maxLooks is how often the list is read before a creation with an unknown
+	// outcome is repeated, with pauses of 1, 2, 4 and 8 s and up to half more,
+	// because a list may lag behind a write.
 	maxLooks = 4
-	// maxTries is how often a comment is created, and how often another write may end unknown.
+	// maxTries is how often a comment is created, and how often another write
+	// may end with an unknown outcome.
 	maxTries = 3
 )
 
@@ -23,19 +25,20 @@ const (
 type Comment struct {
 	// Number is that of the pull request.
 	Number int
-	// Marker is a line that identifies the comment, such as <!-- leakgate:shop -->. It counts as the first or the
-	// last line only, because lines between them may be quoted from a pull request.
+	// Marker is a line that identifies the comment, such as <!-- leakgate:shop
+	// -->. It only counts as the first or the last line, because lines between
+	// them may be quoted from a pull request.
 	Marker string
-	// Body is Markdown; Upsert adds the marker where it is missing.
+	// Body is Markdown; Upsert adds the marker if it is missing.
 	Body string
-	// OnlyEdit: write no new comment, only edit the one that is there.
+	// OnlyEdit: write no new comment, only edit an existing one.
 	OnlyEdit bool
 }
 
-// Upserted says what Upsert did.
+// Upserted is the result of Upsert.
 type Upserted string
 
-// What Upsert did.
+// The results of Upsert.
 const (
 	Created   Upserted = "created"
 	Edited    Upserted = "edited"
@@ -43,23 +46,27 @@ const (
 	Absent    Upserted = "absent" // no comment, and none was wanted
 )
 
-// Upsert makes c the one comment of this token with that marker, and returns what it did and the comment's URL. Of
-// several the oldest is edited and the others are deleted, or minimized where that is forbidden; comments of others
-// are not touched. It needs `pull-requests: write`.
+// Upsert makes c the one comment of this token with that marker, and returns
+// what it did and the comment's URL. If there are several, the oldest is edited
+// and the others are deleted, or minimized if deletion is forbidden; comments
+// of others are not touched. It needs `pull-requests: write`.
 //
-// An error does not mean that the comment is not there: only ErrReadOnly, ErrNotFound, ErrToken and ErrTooLong on the
-// first write do. Where a comment was created before the failure, its URL is returned beside the error.
+// An error does not mean that the comment does not exist: only ErrReadOnly,
+// ErrNotFound, ErrToken and ErrTooLong on the first write do. If a comment was
+// created before the failure, its URL is returned with the error.
 func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, error) {
 	if c.Number <= 0 || strings.TrimSpace(c.Marker) == "" || strings.ContainsAny(c.Marker, "\r\n") {
 		return "", "", fmt.Errorf("write comment: invalid pull request %d or marker %q", c.Number, c.Marker)
 	}
 	c.Marker = strings.TrimSpace(c.Marker)
-	if !carries(c.Body, c.Marker) {
+	if !hasMarker(c.Body, c.Marker) {
 		c.Body = strings.TrimRight(c.Body, "\n") + "\n\n" + c.Marker + "\n"
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	w := commentWriter{Session: s, Comment: c, edited: map[int64]bool{}, gone: map[int64]bool{}, attempted: map[int64]bool{}}
+	w := commentWriter{
+		Session: s, Comment: c, edited: map[int64]bool{}, gone: map[int64]bool{}, attempted: map[int64]bool{},
+	}
 	for {
 		ours, err := w.look(ctx)
 		if err == nil {
@@ -74,28 +81,31 @@ func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, erro
 	}
 }
 
-// carries reports whether marker is the first or the last line of body.
-func carries(body, marker string) bool {
+// hasMarker reports whether marker is the first or the last line of body.
+func hasMarker(body, marker string) bool {
 	body = strings.TrimSpace(body)
 	first, _, _ := strings.Cut(body, "\n")
 	last := body[strings.LastIndexByte(body, '\n')+1:]
 	return strings.TrimSpace(first) == marker || strings.TrimSpace(last) == marker
 }
 
-// sameBody compares as GitHub may store it: other line breaks, no blanks at the end.
+// sameBody compares as GitHub may store it: other line breaks, no blanks at the
+// end.
 func sameBody(a, b string) bool {
 	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 	return plain(a) == plain(b)
 }
 
-// commentWriter is one Upsert: it looks, writes one thing, and looks again, until nothing is left to write.
+// commentWriter is one Upsert: it reads the list, writes one thing, and reads
+// again, until nothing is left to write.
 type commentWriter struct {
 	*Session
 	Comment
 	result Upserted
 	url    string
 
-	// created is the comment that the latest creation returned; nil where the outcome is unknown or nothing was sent.
+	// created is the comment that the latest creation returned; nil if the
+	// outcome is unknown or nothing was sent.
 	created *gogithub.IssueComment
 	// sent: a creation was sent that no list has shown yet.
 	sent bool
@@ -103,8 +113,8 @@ type commentWriter struct {
 	looks    int
 	tries    int
 	unknowns int
-	// edited and gone are writes that succeeded: a list that lags does not undo them. attempted are edits whatever
-	// their outcome.
+	// edited and gone are writes that succeeded, so that a lagging list does
+	// not undo them. attempted are edits whatever their outcome.
 	edited, gone, attempted map[int64]bool
 }
 
@@ -127,21 +137,27 @@ func (w *commentWriter) look(ctx context.Context) ([]*gogithub.IssueComment, err
 	}
 	var ours []*gogithub.IssueComment
 	r := w.request("list comments of", "pull-requests: write", read)
-	err = w.pages(ctx, r, func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
-		page, resp, err := c.Issues.ListComments(ctx, w.owner, w.repo, w.Number, &gogithub.IssueListCommentsOptions{ListOptions: o})
-		if err != nil || page == nil {
-			// An empty body is not an empty list: it would make us write a second comment.
-			return -1, resp, err
-		}
-		for _, comment := range page {
-			if comment.GetID() != 0 && wrote(comment.GetUser(), author) && carries(comment.GetBody(), w.Marker) && !w.gone[comment.GetID()] {
-				ours = append(ours, comment)
+	err = w.pages(ctx, r,
+		func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
+			page, resp,
+				err := c.Issues.ListComments(ctx, w.owner, w.repo, w.Number,
+				&gogithub.IssueListCommentsOptions{ListOptions: o})
+			if err != nil || page == nil {
+				// An empty body is not an empty list: it would make us write a
+				// second comment.
+				return -1, resp, err
 			}
-		}
-		return len(page), resp, nil
-	})
+			for _, comment := range page {
+				if comment.GetID() != 0 && wrote(comment.GetUser(), author) && hasMarker(comment.GetBody(), w.Marker) &&
+					!w.gone[comment.GetID()] {
+					ours = append(ours, comment)
+				}
+			}
+			return len(page), resp, nil
+		})
 	slices.SortFunc(ours, func(a, b *gogithub.IssueComment) int { return cmp.Compare(a.GetID(), b.GetID()) })
-	// A comment that is deleted during the walk moves the others to earlier pages, and a repeated page repeats them.
+	// A comment that is deleted while the pages are read moves the others to
+	// earlier pages, and a repeated page repeats them.
 	return slices.CompactFunc(ours, func(a, b *gogithub.IssueComment) bool { return a.GetID() == b.GetID() }), err
 }
 
@@ -173,7 +189,8 @@ func (w *commentWriter) step(ctx context.Context, ours []*gogithub.IssueComment)
 	return true, nil
 }
 
-// shown reports whether the latest creation is in the list. All that is older than it is listed, too, then.
+// shown reports whether the latest creation is in the list. Everything older
+// than it is listed then, too.
 func (w *commentWriter) shown(ours []*gogithub.IssueComment) bool {
 	return slices.ContainsFunc(ours, func(c *gogithub.IssueComment) bool {
 		if w.created != nil {
@@ -199,7 +216,7 @@ func (w *commentWriter) finish(kept *gogithub.IssueComment) {
 
 // pause waits before the next look.
 func (w *commentWriter) pause(ctx context.Context, n int) error {
-	if rest(ctx, backOff(n)) {
+	if sleep(ctx, backOff(n)) {
 		return nil
 	}
 	return w.expired(ctx, w.request("look for the comment on", "", read), nil)
@@ -210,7 +227,8 @@ func (w *commentWriter) create(ctx context.Context) error {
 	w.sent, w.created, w.looks = true, nil, 0
 	r := w.request("create comment on", "pull-requests: write", once)
 	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
-		comment, resp, err := c.Issues.CreateComment(ctx, w.owner, w.repo, w.Number, &gogithub.IssueComment{Body: &w.Body})
+		comment, resp,
+			err := c.Issues.CreateComment(ctx, w.owner, w.repo, w.Number, &gogithub.IssueComment{Body: &w.Body})
 		if err == nil && comment.GetID() == 0 {
 			err = errIncomplete
 		}
@@ -233,7 +251,8 @@ func (w *commentWriter) create(ctx context.Context) error {
 func (w *commentWriter) edit(ctx context.Context, kept *gogithub.IssueComment) error {
 	r := w.request("edit comment on", "pull-requests: write", repeatable)
 	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
-		comment, resp, err := c.Issues.EditComment(ctx, w.owner, w.repo, kept.GetID(), &gogithub.IssueComment{Body: &w.Body})
+		comment, resp,
+			err := c.Issues.EditComment(ctx, w.owner, w.repo, kept.GetID(), &gogithub.IssueComment{Body: &w.Body})
 		if err == nil && comment.GetID() != kept.GetID() {
 			err = errIncomplete
 		}
@@ -245,7 +264,7 @@ func (w *commentWriter) edit(ctx context.Context, kept *gogithub.IssueComment) e
 	case err == nil:
 		w.edited[kept.GetID()] = true
 	case errors.Is(err, ErrNotFound):
-		// Another job removed it between the list and now.
+		// Another job removed it after the list was read.
 		w.gone[kept.GetID()] = true
 		return nil
 	}
@@ -268,7 +287,8 @@ func (w *commentWriter) remove(ctx context.Context, extra *gogithub.IssueComment
 	return w.tolerate(ctx, err)
 }
 
-// minimize hides a duplicate that may not be deleted. One that may not be hidden either stays.
+// minimize hides a duplicate that may not be deleted. One that may not be
+// hidden either stays.
 func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComment) error {
 	const mutation = "mutation($id:ID!){minimizeComment(input:{subjectId:$id,classifier:OUTDATED}){minimizedComment{isMinimized}}}"
 	var data struct {
@@ -284,7 +304,8 @@ func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComme
 	return nil
 }
 
-// tolerate returns nil where a look may show that a write with an unknown outcome had its effect.
+// tolerate returns nil if a look may show that a write with an unknown outcome
+// had its effect.
 func (w *commentWriter) tolerate(ctx context.Context, err error) error {
 	if !isUnknown(err) || ctx.Err() != nil || w.unknowns >= maxTries {
 		return err

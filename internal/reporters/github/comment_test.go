@@ -14,17 +14,27 @@ import (
 
 const wanted = "## leakgate: 1 new leak\n\n" + testMarker + "\n"
 
-// refusals of GitHub, as it words them.
+// Errors of GitHub, with its own texts.
 var (
-	secondary = trouble{kind: "refuse", status: 403, header: map[string]string{"X-RateLimit-Remaining": "4990", "X-RateLimit-Reset": "946687799"},
-		body: `{"message":"You have exceeded a secondary rate limit. ` + testToken + `","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`}
-	secondaryAfter = trouble{kind: "refuse", status: 403, header: map[string]string{"Retry-After": "7"}, body: secondary.body}
-	tooMany        = trouble{kind: "refuse", status: 429, header: map[string]string{"Retry-After": "20"}, body: `{"message":"slow down"}`}
-	badGateway     = trouble{kind: "refuse", status: 502, body: "<html>" + testToken}
-	readOnly       = trouble{kind: "refuse", status: 403, body: `{"message":"Resource not accessible by integration ` + testToken + `"}`}
+	secondary = trouble{
+		kind: "refuse", status: 403,
+		header: map[string]string{"X-RateLimit-Remaining": "4990", "X-RateLimit-Reset": "946687799"},
+		body: `{"message":"You have exceeded a secondary rate limit. ` + testToken +
+			`","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`}
+	secondaryAfter = trouble{
+		kind: "refuse", status: 403, header: map[string]string{"Retry-After": "7"}, body: secondary.body,
+	}
+	tooMany = trouble{
+		kind: "refuse", status: 429, header: map[string]string{"Retry-After": "20"}, body: `{"message":"slow down"}`,
+	}
+	badGateway = trouble{kind: "refuse", status: 502, body: "<html>" + testToken}
+	readOnly   = trouble{
+		kind: "refuse", status: 403, body: `{"message":"Resource not accessible by integration ` + testToken + `"}`,
+	}
 )
 
-// nth lets the first requests of a method and a part of the path go wrong, one after the other.
+// nth makes the first requests of a method and a part of the path fail, one
+// after the other.
 func nth(method, part string, what ...trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) || len(what) == 0 {
@@ -36,7 +46,7 @@ func nth(method, part string, what ...trouble) func(int, *http.Request) trouble 
 	}
 }
 
-// always lets all of them go wrong.
+// always makes all of them fail.
 func always(method, part string, what trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) {
@@ -49,7 +59,7 @@ func always(method, part string, what trouble) func(int, *http.Request) trouble 
 func TestUpsert(t *testing.T) {
 	old := "old\n\n" + testMarker
 	for name, c := range map[string]struct {
-		arrange func(*world)
+		arrange func(*fakeGitHub)
 		comment Comment
 		want    Upserted
 		err     error
@@ -57,153 +67,263 @@ func TestUpsert(t *testing.T) {
 		atLeast time.Duration
 		atMost  time.Duration
 		creates int // creations that arrive; -1: any
-		check   func(*testing.T, *world)
+		check   func(*testing.T, *fakeGitHub)
 	}{
 		"first":         {want: Created, creates: 1, atMost: 20 * time.Second},
 		"nothing worse": {comment: Comment{OnlyEdit: true}, want: Absent},
-		"nothing worse, but there": {arrange: func(w *world) { w.add(actionsLogin, "Bot", old) },
+		"nothing worse, but there": {arrange: func(w *fakeGitHub) { w.add(actionsLogin, "Bot", old) },
 			comment: Comment{OnlyEdit: true}, want: Edited},
-		"unchanged": {arrange: func(w *world) { w.add(actionsLogin, "Bot", strings.ReplaceAll(wanted, "\n", "\r\n")) }, want: Unchanged,
-			check: func(t *testing.T, w *world) {
+		"unchanged": {
+			arrange: func(w *fakeGitHub) { w.add(actionsLogin, "Bot", strings.ReplaceAll(wanted, "\n", "\r\n")) },
+			want:    Unchanged,
+			check: func(t *testing.T, w *fakeGitHub) {
 				if n := w.count("PATCH"); n != 0 {
 					t.Errorf("%d edits of an identical comment", n)
 				}
 			}},
-		"page 4":                {arrange: func(w *world) { w.fill(321); w.add(actionsLogin, "Bot", old); w.fill(20) }, want: Edited},
-		"page 4 without Link":   {arrange: func(w *world) { w.noLink = true; w.fill(321); w.add(actionsLogin, "Bot", old) }, want: Edited},
-		"last of a full page":   {arrange: func(w *world) { w.noLink = true; w.fill(99); w.add(actionsLogin, "Bot", old) }, want: Edited},
-		"capped pages":          {arrange: func(w *world) { w.noLink, w.pageCap = true, 30; w.fill(70); w.add(actionsLogin, "Bot", old) }, want: Edited},
-		"foreign marker":        {arrange: func(w *world) { w.add("mallory", "User", old); w.add("other[bot]", "Bot", old) }, want: Created, creates: 1},
-		"user called like us":   {arrange: func(w *world) { w.add("github-actions", "User", old); w.add(actionsLogin, "User", old) }, want: Created, creates: 1, check: func(*testing.T, *world) {}},
-		"marker that is quoted": {arrange: func(w *world) { w.add(actionsLogin, "Bot", "coverage of\n"+testMarker+"\nis 7 %") }, want: Created, creates: 1},
-		"duplicates": {arrange: func(w *world) {
+		"page 4": {
+			arrange: func(w *fakeGitHub) { w.fill(321); w.add(actionsLogin, "Bot", old); w.fill(20) }, want: Edited,
+		},
+		"page 4 without Link": {
+			arrange: func(w *fakeGitHub) { w.noLink = true; w.fill(321); w.add(actionsLogin, "Bot", old) },
+			want:    Edited,
+		},
+		"last of a full page": {
+			arrange: func(w *fakeGitHub) { w.noLink = true; w.fill(99); w.add(actionsLogin, "Bot", old) }, want: Edited,
+		},
+		"capped pages": {
+			arrange: func(w *fakeGitHub) {
+				w.noLink, w.pageCap = true, 30
+				w.fill(70)
+				w.add(actionsLogin, "Bot", old)
+			}, want: Edited,
+		},
+		"foreign marker": {
+			arrange: func(w *fakeGitHub) { w.add("mallory", "User", old); w.add("other[bot]", "Bot", old) },
+			want:    Created, creates: 1,
+		},
+		"user called like us": {
+			arrange: func(w *fakeGitHub) { w.add("github-actions", "User", old); w.add(actionsLogin, "User", old) },
+			want:    Created, creates: 1, check: func(*testing.T, *fakeGitHub) {},
+		},
+		"marker that is quoted": {
+			arrange: func(w *fakeGitHub) { w.add(actionsLogin, "Bot", "coverage of\n"+testMarker+"\nis 7 %") },
+			want:    Created, creates: 1,
+		},
+		"duplicates": {arrange: func(w *fakeGitHub) {
 			w.add(actionsLogin, "Bot", old)
 			w.fill(150)
 			w.add(actionsLogin, "Bot", wanted)
 			w.add(actionsLogin, "Bot", old)
-		}, want: Edited, check: func(t *testing.T, w *world) {
+		}, want: Edited, check: func(t *testing.T, w *fakeGitHub) {
 			if w.ours()[0].id != 1001 {
-				t.Error("the oldest is not the one that stays")
+				t.Error("the oldest is not the remaining one")
 			}
 		}},
-		"duplicates that may not be deleted": {arrange: func(w *world) {
+		"duplicates that may not be deleted": {arrange: func(w *fakeGitHub) {
 			w.noDelete = true
 			w.add(actionsLogin, "Bot", old)
 			w.add(actionsLogin, "Bot", old)
-		}, want: Edited, check: func(t *testing.T, w *world) {
+		}, want: Edited, check: func(t *testing.T, w *fakeGitHub) {
 			if fmt.Sprint(w.hidden) != "[IC_1002]" || w.ours()[0].body(time.Now()) != wanted {
 				t.Errorf("minimized %v", w.hidden)
 			}
 		}},
-		"duplicates that stay": {arrange: func(w *world) {
+		"duplicates that stay": {arrange: func(w *fakeGitHub) {
 			w.noDelete = true
 			w.add(actionsLogin, "Bot", wanted)
 			w.add(actionsLogin, "Bot", old)
-			w.goesWrong = func(_ int, r *http.Request) trouble {
+			w.faultOf = func(_ int, r *http.Request) trouble {
 				if r.URL.Path == "/graphql" && w.count("DELETE") > 0 {
 					return readOnly
 				}
 				return trouble{}
 			}
-		}, want: Unchanged, check: func(t *testing.T, w *world) {
+		}, want: Unchanged, check: func(t *testing.T, w *fakeGitHub) {
 			if len(w.ours()) != 2 || len(w.hidden) != 0 || w.count("DELETE") != 1 {
 				t.Errorf("%d comments, minimized %v", len(w.ours()), w.hidden)
 			}
 		}},
-		"never listed": {arrange: func(w *world) { w.lag = 24 * time.Hour }, want: Created, creates: 1},
-		"never listed, racing": {arrange: func(w *world) {
+		"never listed": {arrange: func(w *fakeGitHub) { w.lag = 24 * time.Hour }, want: Created, creates: 1},
+		"never listed, racing": {arrange: func(w *fakeGitHub) {
 			w.lag = 20 * time.Minute
 			w.race = func(effect func()) {
 				w.add(actionsLogin, "Bot", old)
 				effect()
 			}
 		}, want: Edited, creates: 1},
-		"viewer unknown":         {arrange: func(w *world) { w.noViewer = true; w.add(actionsLogin, "Bot", old) }, want: Edited},
-		"personal token":         {arrange: func(w *world) { w.login = "alice"; w.add("alice", "User", old) }, want: Edited},
-		"personal, no viewer":    {arrange: func(w *world) { w.login, w.noViewer = "alice", true; w.add("alice", "User", old) }, want: Edited},
-		"secondary limit":        {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", secondary) }, want: Created, creates: 2, atLeast: time.Minute, atMost: 90 * time.Second},
-		"secondary, retry-after": {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", secondaryAfter, secondaryAfter) }, want: Created, creates: 3, atLeast: 14 * time.Second, atMost: 40 * time.Second},
-		"429":                    {arrange: func(w *world) { w.goesWrong = nth("GET", "/comments", tooMany) }, want: Created, creates: 1, atLeast: 20 * time.Second, atMost: 50 * time.Second},
-		"primary limit is too far": {arrange: func(w *world) {
-			far := trouble{kind: "refuse", status: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(time.Now().Add(50 * time.Minute).Unix())}, body: "{}"}
-			w.goesWrong = always("GET", "/comments", far)
+		"viewer unknown": {
+			arrange: func(w *fakeGitHub) { w.noViewer = true; w.add(actionsLogin, "Bot", old) }, want: Edited,
+		},
+		"personal token": {
+			arrange: func(w *fakeGitHub) { w.login = "alice"; w.add("alice", "User", old) }, want: Edited,
+		},
+		"personal, no viewer": {
+			arrange: func(w *fakeGitHub) { w.login, w.noViewer = "alice", true; w.add("alice", "User", old) },
+			want:    Edited,
+		},
+		"secondary limit": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", secondary) }, want: Created, creates: 2,
+			atLeast: time.Minute, atMost: 90 * time.Second,
+		},
+		"secondary, retry-after": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", secondaryAfter, secondaryAfter) },
+			want:    Created, creates: 3, atLeast: 14 * time.Second, atMost: 40 * time.Second,
+		},
+		"429": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("GET", "/comments", tooMany) }, want: Created, creates: 1,
+			atLeast: 20 * time.Second, atMost: 50 * time.Second,
+		},
+		"primary limit is too far": {arrange: func(w *fakeGitHub) {
+			far := trouble{
+				kind: "refuse", status: 403,
+				header: map[string]string{
+					"X-RateLimit-Remaining": "0",
+					"X-RateLimit-Reset":     fmt.Sprint(time.Now().Add(50 * time.Minute).Unix()),
+				}, body: "{}",
+			}
+			w.faultOf = always("GET", "/comments", far)
 		}, err: context.DeadlineExceeded, says: "rate limit", atMost: 10 * time.Second},
-		"primary limit": {arrange: func(w *world) {
-			soon := trouble{kind: "refuse", status: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(time.Now().Add(30 * time.Second).Unix())}, body: "{}"}
-			w.goesWrong = nth("GET", "/comments", soon)
+		"primary limit": {arrange: func(w *fakeGitHub) {
+			soon := trouble{
+				kind: "refuse", status: 403,
+				header: map[string]string{
+					"X-RateLimit-Remaining": "0",
+					"X-RateLimit-Reset":     fmt.Sprint(time.Now().Add(30 * time.Second).Unix()),
+				}, body: "{}",
+			}
+			w.faultOf = nth("GET", "/comments", soon)
 		}, want: Created, creates: 1, atLeast: 30 * time.Second, atMost: time.Minute},
-		"502 twice":         {arrange: func(w *world) { w.goesWrong = nth("GET", "/comments", badGateway, badGateway) }, want: Created, creates: 1},
-		"502 on creation":   {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", badGateway) }, want: Created, creates: 2},
-		"502 after effect":  {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", trouble{kind: "error"}) }, want: Created, creates: 1},
-		"reset":             {arrange: func(w *world) { w.goesWrong = nth("GET", "", trouble{kind: "reset"}, trouble{kind: "reset"}) }, want: Created, creates: 1},
-		"reset on creation": {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", trouble{kind: "reset"}) }, want: Created, creates: 2},
-		"lost reply":        {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", trouble{kind: "lose"}) }, want: Created, creates: 1},
-		"lost reply, lagging list": {arrange: func(w *world) {
-			w.lag, w.goesWrong = 6*time.Second, nth("POST", "/comments", trouble{kind: "lose"})
+		"502 twice": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("GET", "/comments", badGateway, badGateway) }, want: Created,
+			creates: 1,
+		},
+		"502 on creation": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", badGateway) }, want: Created,
+			creates: 2,
+		},
+		"502 after effect": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", trouble{kind: "error"}) },
+			want:    Created, creates: 1,
+		},
+		"reset": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("GET", "", trouble{kind: "reset"}, trouble{kind: "reset"}) },
+			want:    Created, creates: 1,
+		},
+		"reset on creation": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", trouble{kind: "reset"}) },
+			want:    Created, creates: 2,
+		},
+		"lost reply": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", trouble{kind: "lose"}) }, want: Created,
+			creates: 1,
+		},
+		"lost reply, lagging list": {arrange: func(w *fakeGitHub) {
+			w.lag, w.faultOf = 6*time.Second, nth("POST", "/comments", trouble{kind: "lose"})
 		}, want: Created, creates: 1},
-		"late effect": {arrange: func(w *world) {
-			w.lag, w.goesWrong = 2*time.Second, nth("POST", "/comments", trouble{kind: "ghost", delay: 8 * time.Second})
+		"late effect": {arrange: func(w *fakeGitHub) {
+			w.lag, w.faultOf = 2*time.Second, nth("POST", "/comments", trouble{kind: "ghost", delay: 8 * time.Second})
 		}, want: Created, creates: 1},
-		"cut reply":   {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", trouble{kind: "cut"}) }, want: Created, creates: 1},
-		"empty reply": {arrange: func(w *world) { w.goesWrong = nth("POST", "/comments", trouble{kind: "empty"}) }, want: Created, creates: 1},
-		"empty list": {arrange: func(w *world) {
+		"truncated reply": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", trouble{kind: "cut"}) }, want: Created,
+			creates: 1,
+		},
+		"empty reply": {
+			arrange: func(w *fakeGitHub) { w.faultOf = nth("POST", "/comments", trouble{kind: "empty"}) },
+			want:    Created, creates: 1,
+		},
+		"empty list": {arrange: func(w *fakeGitHub) {
 			w.add(actionsLogin, "Bot", old)
-			w.goesWrong = nth("GET", "/comments", trouble{kind: "empty"})
+			w.faultOf = nth("GET", "/comments", trouble{kind: "empty"})
 		}, want: Edited},
-		"cut list": {arrange: func(w *world) {
+		"truncated list": {arrange: func(w *fakeGitHub) {
 			w.add(actionsLogin, "Bot", old)
-			w.goesWrong = nth("GET", "/comments", trouble{kind: "cut"})
+			w.faultOf = nth("GET", "/comments", trouble{kind: "cut"})
 		}, want: Edited},
-		"empty edits": {arrange: func(w *world) {
+		"empty edits": {arrange: func(w *fakeGitHub) {
 			w.add(actionsLogin, "Bot", old)
-			w.goesWrong = always("PATCH", "", trouble{kind: "empty"})
+			w.faultOf = always("PATCH", "", trouble{kind: "empty"})
 		}, want: Edited},
-		"lost edit": {arrange: func(w *world) { w.add(actionsLogin, "Bot", old); w.goesWrong = nth("PATCH", "", trouble{kind: "lose"}) }, want: Edited},
-		"list lags an edit": {arrange: func(w *world) {
+		"lost edit": {arrange: func(w *fakeGitHub) {
+			w.add(actionsLogin, "Bot", old)
+			w.faultOf = nth("PATCH", "", trouble{kind: "lose"})
+		}, want: Edited},
+		"list lags an edit": {arrange: func(w *fakeGitHub) {
 			w.lag = 5 * time.Second
 			w.add(actionsLogin, "Bot", old)
 			w.add(actionsLogin, "Bot", old)
 		}, want: Edited},
-		"racing job, before": {arrange: func(w *world) { w.race = func(effect func()) { w.insert(actionsLogin, old); effect() } }, want: Edited, creates: 1},
-		"racing job, after": {arrange: func(w *world) {
+		"racing job, before": {
+			arrange: func(w *fakeGitHub) { w.race = func(effect func()) { w.insert(actionsLogin, old); effect() } },
+			want:    Edited, creates: 1,
+		},
+		"racing job, after": {arrange: func(w *fakeGitHub) {
 			w.lag = 3 * time.Second
 			w.race = func(effect func()) { effect(); w.insert(actionsLogin, old) }
 		}, want: Created, creates: 1},
-		"removed meanwhile": {arrange: func(w *world) {
+		"removed meanwhile": {arrange: func(w *fakeGitHub) {
 			p := w.add(actionsLogin, "Bot", old)
-			w.goesWrong = func(_ int, r *http.Request) trouble {
+			w.faultOf = func(_ int, r *http.Request) trouble {
 				if r.Method == "PATCH" && p.died.IsZero() {
 					p.died = time.Now()
 				}
 				return trouble{}
 			}
 		}, want: Created, creates: 1},
-		"read-only token": {arrange: func(w *world) { w.goesWrong = always("POST", "/comments", readOnly) }, err: ErrReadOnly, says: "pull-requests: write", creates: 1, atMost: 5 * time.Second},
-		"invalid token": {arrange: func(w *world) {
-			w.goesWrong = always("POST", "/graphql", trouble{kind: "refuse", status: 401, body: `{"message":"Bad credentials"}`})
+		"read-only token": {
+			arrange: func(w *fakeGitHub) { w.faultOf = always("POST", "/comments", readOnly) }, err: ErrReadOnly,
+			says: "pull-requests: write", creates: 1, atMost: 5 * time.Second,
+		},
+		"invalid token": {arrange: func(w *fakeGitHub) {
+			w.faultOf = always("POST", "/graphql",
+				trouble{kind: "refuse", status: 401, body: `{"message":"Bad credentials"}`})
 		}, err: ErrToken, says: "Bad credentials"},
 		"wrong number": {comment: Comment{Number: 8}, err: ErrNotFound, says: "#8: 404", atMost: 5 * time.Second},
-		"locked": {arrange: func(w *world) {
-			w.goesWrong = always("POST", "/comments", trouble{kind: "refuse", status: 403, body: `{"message":"Unable to create comment because issue is locked."}`})
+		"locked": {arrange: func(w *fakeGitHub) {
+			w.faultOf = always("POST", "/comments",
+				trouble{
+					kind: "refuse", status: 403,
+					body: `{"message":"Unable to create comment because issue is locked."}`,
+				})
 		}, err: ErrReadOnly, says: "unlock", creates: 1},
-		"too long": {comment: Comment{Body: strings.Repeat("x", 300000)}, err: ErrTooLong, says: "too long", creates: 1},
-		"moved": {arrange: func(w *world) {
-			w.goesWrong = always("POST", "/comments", trouble{kind: "refuse", status: 301, header: map[string]string{"Location": "http://api.github.test/repositories/1/issues/7/comments"}})
+		"too long": {
+			comment: Comment{Body: strings.Repeat("x", 300000)}, err: ErrTooLong, says: "too long", creates: 1,
+		},
+		"moved": {arrange: func(w *fakeGitHub) {
+			w.faultOf = always("POST", "/comments",
+				trouble{
+					kind: "refuse", status: 301,
+					header: map[string]string{"Location": "http://api.github.test/repositories/1/issues/7/comments"},
+				})
 		}, says: "has moved", creates: 1},
-		"redirected elsewhere": {arrange: func(w *world) {
-			w.goesWrong = always("GET", "/comments", trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "http://evil.test/"}})
+		"redirected elsewhere": {arrange: func(w *fakeGitHub) {
+			w.faultOf = always("GET", "/comments",
+				trouble{kind: "refuse", status: 302, header: map[string]string{"Location": "http://evil.test/"}})
 		}, says: "another host"},
-		"502 for ever":     {arrange: func(w *world) { w.goesWrong = always("GET", "/comments", badGateway) }, says: "502"},
-		"hangs for ever":   {arrange: func(w *world) { w.goesWrong = always("GET", "/comments", trouble{kind: "hang"}) }, err: context.DeadlineExceeded, says: "time limit of 2m0s", atLeast: 2 * time.Minute, atMost: 2 * time.Minute},
-		"creations hang":   {arrange: func(w *world) { w.goesWrong = always("POST", "/comments", trouble{kind: "hang"}) }, err: context.DeadlineExceeded, creates: 2, atMost: 2 * time.Minute},
-		"limited for ever": {arrange: func(w *world) { w.goesWrong = always("POST", "/comments", secondaryAfter) }, err: context.DeadlineExceeded, says: "rate limit", creates: -1, atMost: 2 * time.Minute},
-		"limited by 1 hour": {arrange: func(w *world) {
-			w.goesWrong = always("POST", "/comments", trouble{kind: "refuse", status: 429, header: map[string]string{"Retry-After": "3600"}})
+		"502 for ever": {
+			arrange: func(w *fakeGitHub) { w.faultOf = always("GET", "/comments", badGateway) }, says: "502",
+		},
+		"hangs for ever": {
+			arrange: func(w *fakeGitHub) { w.faultOf = always("GET", "/comments", trouble{kind: "hang"}) },
+			err:     context.DeadlineExceeded, says: "time limit of 2m0s", atLeast: 2 * time.Minute,
+			atMost: 2 * time.Minute,
+		},
+		"creations hang": {
+			arrange: func(w *fakeGitHub) { w.faultOf = always("POST", "/comments", trouble{kind: "hang"}) },
+			err:     context.DeadlineExceeded, creates: 2, atMost: 2 * time.Minute,
+		},
+		"limited for ever": {
+			arrange: func(w *fakeGitHub) { w.faultOf = always("POST", "/comments", secondaryAfter) },
+			err:     context.DeadlineExceeded, says: "rate limit", creates: -1, atMost: 2 * time.Minute,
+		},
+		"limited by 1 hour": {arrange: func(w *fakeGitHub) {
+			w.faultOf = always("POST", "/comments",
+				trouble{kind: "refuse", status: 429, header: map[string]string{"Retry-After": "3600"}})
 		}, err: context.DeadlineExceeded, creates: 1, atMost: 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFakeGitHub(t)
 				w.fill(3)
 				w.posts, w.lastID = nil, 1000
 				if c.arrange != nil {
@@ -225,10 +345,12 @@ func TestUpsert(t *testing.T) {
 				if took < c.atLeast || (c.atMost > 0 && took > c.atMost) {
 					t.Errorf("took %s", took)
 				}
-				if fails := c.err != nil || c.says != ""; (err != nil) != fails || !errors.Is(err, c.err) && c.err != nil {
+				if fails := c.err != nil || c.says != ""; (err != nil) != fails || !errors.Is(err, c.err) &&
+					c.err != nil {
 					t.Fatalf("error %v, want %v", err, c.err)
 				}
-				if err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(fmt.Sprintf("%+v", err), testToken)) {
+				if err != nil &&
+					(!strings.Contains(err.Error(), c.says) || strings.Contains(fmt.Sprintf("%+v", err), testToken)) {
 					t.Errorf("error %q, want %q in it, and no token", err, c.says)
 				}
 				if n := w.count("POST /repos/o/r/issues"); c.creates >= 0 && n != c.creates {
@@ -246,7 +368,8 @@ func TestUpsert(t *testing.T) {
 				if c.check != nil {
 					c.check(t, w)
 				}
-				if ours := w.ours(); got != Absent && !w.noDelete && c.check == nil && (len(ours) != 1 || ours[0].body(time.Now()) != wanted && got != Unchanged) {
+				if ours := w.ours(); got != Absent && !w.noDelete && c.check == nil &&
+					(len(ours) != 1 || ours[0].body(time.Now()) != wanted && got != Unchanged) {
 					t.Errorf("%d comments of ours", len(ours))
 				}
 			})
@@ -254,37 +377,40 @@ func TestUpsert(t *testing.T) {
 	}
 }
 
-// TestUpsertAgain: a second call finds what the first one wrote, and asks nobody who it is.
+// TestUpsertAgain checks that a second call finds what the first one wrote,
+// without requesting the user.
 func TestUpsertAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeGitHub(t)
 		s := w.session(Options{})
 		for i, want := range []Upserted{Created, Unchanged, Edited} {
 			body := "no marker yet"
 			if i == 2 {
 				body = "changed"
 			}
-			if got, _, err := s.Upsert(t.Context(), Comment{Number: 7, Marker: testMarker, Body: body}); got != want || err != nil {
+			if got, _, err := s.Upsert(t.Context(), Comment{Number: 7, Marker: testMarker, Body: body}); got != want ||
+				err != nil {
 				t.Fatalf("%s %v, want %s", got, err, want)
 			}
 		}
 		if n := w.count("POST /graphql"); n != 1 {
-			t.Errorf("asked %d times who the token belongs to", n)
+			t.Errorf("requested the owner of the token %d times", n)
 		}
 	})
 }
 
-// TestUpsertLearns: where nobody says who the token belongs to, the response to a creation does, and an earlier
-// comment is found after all.
+// TestUpsertLearns checks that, if the owner of the token is unknown, the
+// response to a creation shows it, and an earlier comment is found after all.
 func TestUpsertLearns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeGitHub(t)
 		w.login = "gate[bot]"
 		w.noViewer = true
 		w.add("gate[bot]", "Bot", "old\n"+testMarker)
-		w.goesWrong = always("GET", "/user", readOnly)
+		w.faultOf = always("GET", "/user", readOnly)
 		s := w.session(Options{})
-		if got, _, err := s.Upsert(t.Context(), Comment{Number: 7, Marker: testMarker, Body: wanted}); got != Edited || err != nil {
+		if got, _, err := s.Upsert(t.Context(), Comment{Number: 7, Marker: testMarker, Body: wanted}); got != Edited ||
+			err != nil {
 			t.Fatal(got, err)
 		}
 		if ours := w.ours(); len(ours) != 1 || ours[0].id != 1001 || ours[0].body(time.Now()) != wanted {
@@ -293,12 +419,13 @@ func TestUpsertLearns(t *testing.T) {
 	})
 }
 
-// TestUpsertCreatedThenFailed: a comment that exists is named beside the error.
+// TestUpsertCreatedThenFailed checks that an existing comment is returned with
+// the error.
 func TestUpsertCreatedThenFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeGitHub(t)
 		lists := 0
-		w.goesWrong = func(_ int, r *http.Request) trouble {
+		w.faultOf = func(_ int, r *http.Request) trouble {
 			if r.Method == "GET" {
 				if lists++; lists > 1 {
 					return trouble{kind: "hang"}
@@ -316,22 +443,25 @@ func TestUpsertCreatedThenFailed(t *testing.T) {
 
 func TestUpsertCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.goesWrong = always("GET", "", trouble{kind: "hang"})
+		w := newFakeGitHub(t)
+		w.faultOf = always("GET", "", trouble{kind: "hang"})
 		s := w.session(Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, cancel)
 		start := time.Now()
-		if _, _, err := s.Upsert(ctx, Comment{Number: 7, Marker: testMarker, Body: wanted}); !errors.Is(err, context.Canceled) || time.Since(start) != 10*time.Second {
+		if _, _,
+			err := s.Upsert(ctx, Comment{Number: 7, Marker: testMarker, Body: wanted}); !errors.Is(err,
+			context.Canceled) || time.Since(start) != 10*time.Second {
 			t.Fatal(err, time.Since(start))
 		}
 	})
 }
 
-// TestWritesOfSeveral: goroutines that share a session keep the gap, too; session checks it.
+// TestWritesOfSeveral checks that goroutines that share a session keep the gap,
+// too; session checks it.
 func TestWritesOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeGitHub(t)
 		s := w.session(Options{})
 		done := make(chan error)
 		for i := range 5 {
@@ -376,7 +506,7 @@ func TestUpsertRandom(t *testing.T) {
 
 func upsertRandomly(t *testing.T, seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := newWorld(t)
+	w := newFakeGitHub(t)
 	w.noLink, w.noViewer = rng.IntN(2) == 0, rng.IntN(4) == 0
 	w.lag = []time.Duration{0, 0, 3 * time.Second, 9 * time.Second}[rng.IntN(4)]
 	for range rng.IntN(4) {
@@ -405,10 +535,12 @@ func upsertRandomly(t *testing.T, seed uint64) string {
 		}
 	}
 	likely := []float64{0, 0.1, 0.3, 0.6}[rng.IntN(4)]
-	kinds := []trouble{secondary, secondaryAfter, tooMany, badGateway, {kind: "reset"}, {kind: "lose"}, {kind: "cut"}, {kind: "empty"}, {kind: "error"},
+	kinds := []trouble{
+		secondary, secondaryAfter, tooMany, badGateway, {kind: "reset"}, {kind: "lose"}, {kind: "cut"}, {kind: "empty"},
+		{kind: "error"},
 		{kind: "hang"}, {delay: 5 * time.Second}, {delay: 50 * time.Second}, {kind: "ghost", delay: 4 * time.Second}}
 	var lock = make(chan struct{}, 1)
-	w.goesWrong = func(int, *http.Request) trouble {
+	w.faultOf = func(int, *http.Request) trouble {
 		lock <- struct{}{}
 		defer func() { <-lock }()
 		if rng.Float64() < likely {
@@ -425,7 +557,7 @@ func upsertRandomly(t *testing.T, seed uint64) string {
 	if took := time.Since(start); took > limit {
 		t.Errorf("took %s of %s", took, limit)
 	}
-	time.Sleep(time.Minute) // until all late effects are there
+	time.Sleep(time.Minute) // until all late effects have happened
 	if w.foreign() != foreign {
 		t.Error("foreign comments were touched")
 	}

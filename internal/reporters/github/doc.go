@@ -1,7 +1,9 @@
-// Package github is the GitHub side of the gate: it reads what started a workflow, keeps one comment on a pull
-// request, writes check runs, SARIF and the job summary, and reads artifacts. Others render what it writes.
+// Package github is the GitHub side of the gate: it reads what started a
+// workflow, keeps one comment on a pull request, writes check runs, SARIF and
+// the job summary, and reads artifacts.
 //
-// The one idea: a lost reply proves nothing, so it looks before it writes again. A creation is never repeated before
-// the lists had time to show it; everything else is repeated until a time limit, with the pauses that GitHub asks for
+// A lost reply proves nothing, so the package reads before it writes again. A
+// creation is never repeated before the lists had time to show it. Everything
+// else is repeated until a time limit, with the pauses that GitHub requires
 // (docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api).
 package github

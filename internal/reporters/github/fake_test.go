@@ -26,24 +26,25 @@ const (
 	testSHA    = "0123456789012345678901234567890123456789"
 )
 
-// world is GitHub in memory, with one pull request o/r#7. It keeps a history, so that its lists can lag.
-type world struct {
+// fakeGitHub is GitHub in memory, with one pull request o/r#7. It keeps a
+// history, so that its lists can lag.
+type fakeGitHub struct {
 	t         *testing.T
 	prefix    string // of the REST API: "" or /api/v3
 	graphQL   string // path of the GraphQL API
-	login     string // who the token belongs to
+	login     string // owner of the token
 	lag       time.Duration
 	noLink    bool
 	pageCap   int
-	noViewer  bool // GraphQL knows nobody
+	noViewer  bool // GraphQL returns no user
 	noDelete  bool
-	stored    []byte // what the storage returns for every artifact
+	stored    []byte // the reply of the storage for every artifact
 	artifacts []map[string]any
 	runs      map[int64]map[string]any
 	pulls     []map[string]any
-	// goesWrong says what happens to the nth request; nil: nothing does.
-	goesWrong func(n int, r *http.Request) trouble
-	// race is called once, when the first comment is to be created.
+	// faultOf returns the fault of the nth request; nil: none.
+	faultOf func(n int, r *http.Request) trouble
+	// race is called once, when the first comment is about to be created.
 	race func(effect func())
 
 	mu       sync.Mutex
@@ -52,7 +53,7 @@ type world struct {
 	lastID   int64
 	writes   []time.Time
 	seen     []string // METHOD PATH
-	leaked   []string // requests to other hosts that had the token
+	leaked   []string // requests to other hosts that carried the token
 	checks   []map[string]any
 	sarif    []map[string]any
 	hidden   []string // node IDs of minimized comments
@@ -73,7 +74,7 @@ type version struct {
 	body string
 }
 
-// trouble is what happens to a request.
+// trouble is a fault of a request.
 type trouble struct {
 	kind   string // see answer
 	status int
@@ -82,12 +83,13 @@ type trouble struct {
 	delay  time.Duration
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{t: t, graphQL: "/graphql", login: actionsLogin, lastID: 1000, runs: map[int64]map[string]any{}}
+func newFakeGitHub(t *testing.T) *fakeGitHub {
+	return &fakeGitHub{t: t, graphQL: "/graphql", login: actionsLogin, lastID: 1000, runs: map[int64]map[string]any{}}
 }
 
-// session starts the world as an HTTP server over pipes, and returns a session with it. Call it in a bubble.
-func (w *world) session(o Options) *Session {
+// session starts the fake as an HTTP server over pipes, and returns a session
+// with it. Call it in a bubble.
+func (w *fakeGitHub) session(o Options) *Session {
 	w.t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	server := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0)}
@@ -163,8 +165,8 @@ func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// add adds a comment that is already old.
-func (w *world) add(user, kind, body string) *post {
+// add adds an old comment.
+func (w *fakeGitHub) add(user, kind, body string) *post {
 	w.lastID++
 	old := time.Now().Add(-time.Hour)
 	p := &post{id: w.lastID, user: user, kind: kind, born: old, bodies: []version{{old, body}}}
@@ -172,14 +174,14 @@ func (w *world) add(user, kind, body string) *post {
 	return p
 }
 
-func (w *world) fill(n int) {
+func (w *fakeGitHub) fill(n int) {
 	for i := range n {
 		w.add("octocat", "User", fmt.Sprintf("looks good %d", i))
 	}
 }
 
 // insert adds a comment now.
-func (w *world) insert(user, body string) *post {
+func (w *fakeGitHub) insert(user, body string) *post {
 	p := w.add(user, "Bot", body)
 	p.born, p.bodies[0].at = time.Now(), time.Now()
 	return p
@@ -201,18 +203,20 @@ func (p *post) alive(at time.Time) bool {
 
 func (p *post) json(at time.Time) map[string]any {
 	return map[string]any{
-		"id": p.id, "node_id": fmt.Sprintf("IC_%d", p.id), "body": p.body(at), "created_at": p.born.UTC().Format(time.RFC3339),
-		"html_url": fmt.Sprintf("https://github.test/o/r/pull/7#issuecomment-%d", p.id), "user": map[string]any{"login": p.user, "type": p.kind},
+		"id": p.id, "node_id": fmt.Sprintf("IC_%d", p.id), "body": p.body(at),
+		"created_at": p.born.UTC().Format(time.RFC3339),
+		"html_url":   fmt.Sprintf("https://github.test/o/r/pull/7#issuecomment-%d", p.id),
+		"user":       map[string]any{"login": p.user, "type": p.kind},
 	}
 }
 
-// ours returns the comments that there are of the token's owner with the marker.
-func (w *world) ours() []*post {
+// ours returns the comments of the token's owner with the marker.
+func (w *fakeGitHub) ours() []*post {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []*post
 	for _, p := range w.posts {
-		if now := time.Now(); p.alive(now) && p.user == w.login && carries(p.body(now), testMarker) {
+		if now := time.Now(); p.alive(now) && p.user == w.login && hasMarker(p.body(now), testMarker) {
 			out = append(out, p)
 		}
 	}
@@ -220,7 +224,7 @@ func (w *world) ours() []*post {
 }
 
 // foreign returns the text of all other comments.
-func (w *world) foreign() string {
+func (w *fakeGitHub) foreign() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var b strings.Builder
@@ -232,7 +236,7 @@ func (w *world) foreign() string {
 	return b.String()
 }
 
-func (w *world) count(prefix string) int {
+func (w *fakeGitHub) count(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -244,12 +248,13 @@ func (w *world) count(prefix string) int {
 	return n
 }
 
-func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (w *fakeGitHub) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.requests++
 	n := w.requests
 	w.seen = append(w.seen, r.Method+" "+r.URL.RequestURI())
-	if (r.URL.Path == "/storage" || !strings.Contains(r.Host, "api")) && r.Host != "ghes.test" && strings.Contains(fmt.Sprint(r.Header, r.URL), testToken) {
+	if (r.URL.Path == "/storage" || !strings.Contains(r.Host, "api")) && r.Host != "ghes.test" &&
+		strings.Contains(fmt.Sprint(r.Header, r.URL), testToken) {
 		w.leaked = append(w.leaked, r.Host)
 	}
 	if r.Method != http.MethodGet {
@@ -257,15 +262,15 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Unlock()
 	var what trouble
-	if w.goesWrong != nil {
-		what = w.goesWrong(n, r)
+	if w.faultOf != nil {
+		what = w.faultOf(n, r)
 	}
 	body, _ := io.ReadAll(r.Body)
 	w.answer(rw, r, body, what)
 }
 
-// answer does what r asks for, as far as what lets it.
-func (w *world) answer(rw http.ResponseWriter, r *http.Request, body []byte, what trouble) {
+// answer executes r, as far as what permits.
+func (w *fakeGitHub) answer(rw http.ResponseWriter, r *http.Request, body []byte, what trouble) {
 	effect := func() *httptest.ResponseRecorder {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -281,19 +286,20 @@ func (w *world) answer(rw http.ResponseWriter, r *http.Request, body []byte, wha
 		rw.WriteHeader(what.status)
 		io.WriteString(rw, what.body)
 	case "reset":
-		hangUp(rw, "")
+		closeConnection(rw, "")
 	case "hang":
 		<-r.Context().Done()
 	case "lose":
 		effect()
-		hangUp(rw, "")
+		closeConnection(rw, "")
 	case "ghost": // the effect comes after the connection is lost
 		time.AfterFunc(what.delay, func() { effect() })
-		hangUp(rw, "")
+		closeConnection(rw, "")
 	case "cut":
 		rec := effect()
 		half := rec.Body.Bytes()[:rec.Body.Len()/2]
-		hangUp(rw, fmt.Sprintf("HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s", rec.Code, rec.Body.Len(), half))
+		closeConnection(rw,
+			fmt.Sprintf("HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s", rec.Code, rec.Body.Len(), half))
 	case "empty":
 		effect()
 		rw.WriteHeader(http.StatusOK)
@@ -311,7 +317,7 @@ func (w *world) answer(rw http.ResponseWriter, r *http.Request, body []byte, wha
 	}
 }
 
-func hangUp(rw http.ResponseWriter, last string) {
+func closeConnection(rw http.ResponseWriter, last string) {
 	conn, _, err := rw.(http.Hijacker).Hijack()
 	if err != nil {
 		panic(err)
@@ -336,7 +342,7 @@ func reply(rw http.ResponseWriter, status int, v any) {
 	}
 }
 
-func (w *world) route(rw http.ResponseWriter, r *http.Request, body []byte) {
+func (w *fakeGitHub) route(rw http.ResponseWriter, r *http.Request, body []byte) {
 	if r.Host == "storage.test" || r.URL.Path == "/storage" {
 		rw.Write(w.stored)
 		return
@@ -416,14 +422,16 @@ func (w *world) route(rw http.ResponseWriter, r *http.Request, body []byte) {
 
 func list(v any) []any { l, _ := v.([]any); return l }
 
-// check returns a check run as GitHub shows it: with the number of its annotations instead of them.
-func (w *world) check(c map[string]any) map[string]any {
+// check returns a check run as GitHub shows it: with the number of its
+// annotations instead of the annotations.
+func (w *fakeGitHub) check(c map[string]any) map[string]any {
 	out := map[string]any{"id": c["id"], "html_url": c["html_url"], "external_id": c["external_id"]}
 	out["output"] = map[string]any{"annotations_count": len(annotationsOf(c))}
 	return out
 }
 
-// annotationsOf returns the annotations of a check run's creation and its updates.
+// annotationsOf returns the annotations of a check run's creation and its
+// updates.
 func annotationsOf(c map[string]any) []any {
 	outputs := append([]any{c["output"]}, list(c["updates"])...)
 	var all []any
@@ -434,7 +442,7 @@ func annotationsOf(c map[string]any) []any {
 }
 
 // page replies with one page of n elements and a Link header.
-func (w *world) page(rw http.ResponseWriter, r *http.Request, n int, body func(from, to int) any) {
+func (w *fakeGitHub) page(rw http.ResponseWriter, r *http.Request, n int, body func(from, to int) any) {
 	size, _ := strconv.Atoi(r.FormValue("per_page"))
 	if w.pageCap > 0 {
 		size = min(size, w.pageCap)
@@ -450,7 +458,7 @@ func (w *world) page(rw http.ResponseWriter, r *http.Request, n int, body func(f
 	reply(rw, 200, body(from, to))
 }
 
-func (w *world) list(rw http.ResponseWriter, r *http.Request) {
+func (w *fakeGitHub) list(rw http.ResponseWriter, r *http.Request) {
 	at := time.Now().Add(-w.lag)
 	shown := []map[string]any{}
 	for _, p := range w.posts {
@@ -461,7 +469,7 @@ func (w *world) list(rw http.ResponseWriter, r *http.Request) {
 	w.page(rw, r, len(shown), func(from, to int) any { return shown[from:to] })
 }
 
-func (w *world) create(rw http.ResponseWriter, body string) {
+func (w *fakeGitHub) create(rw http.ResponseWriter, body string) {
 	var p *post
 	effect := func() { p = w.insert(w.login, body) }
 	if race := w.race; race != nil {
@@ -472,13 +480,22 @@ func (w *world) create(rw http.ResponseWriter, body string) {
 	}
 	if len(body) > 262144 {
 		p.died = time.Now()
-		reply(rw, 422, map[string]any{"message": "Validation Failed", "errors": []any{map[string]any{"code": "unprocessable", "field": "data", "message": "Body is too long (maximum is 262144 characters)"}}})
+		reply(rw, 422,
+			map[string]any{
+				"message": "Validation Failed",
+				"errors": []any{
+					map[string]any{
+						"code": "unprocessable", "field": "data",
+						"message": "Body is too long (maximum is 262144 characters)",
+					},
+				},
+			})
 		return
 	}
 	reply(rw, 201, p.json(time.Now()))
 }
 
-func (w *world) change(rw http.ResponseWriter, r *http.Request, id int64, in map[string]any) {
+func (w *fakeGitHub) change(rw http.ResponseWriter, r *http.Request, id int64, in map[string]any) {
 	i := slices.IndexFunc(w.posts, func(p *post) bool { return p.id == id && p.alive(time.Now()) })
 	switch {
 	case i < 0:
@@ -494,7 +511,7 @@ func (w *world) change(rw http.ResponseWriter, r *http.Request, id int64, in map
 	}
 }
 
-func (w *world) routeGraphQL(rw http.ResponseWriter, body []byte) {
+func (w *fakeGitHub) routeGraphQL(rw http.ResponseWriter, body []byte) {
 	var in struct {
 		Query     string
 		Variables map[string]string
@@ -503,9 +520,19 @@ func (w *world) routeGraphQL(rw http.ResponseWriter, body []byte) {
 	switch {
 	case strings.Contains(in.Query, "minimizeComment"):
 		w.hidden = append(w.hidden, in.Variables["id"])
-		reply(rw, 200, map[string]any{"data": map[string]any{"minimizeComment": map[string]any{"minimizedComment": map[string]any{"isMinimized": true}}}})
+		reply(rw, 200,
+			map[string]any{
+				"data": map[string]any{
+					"minimizeComment": map[string]any{"minimizedComment": map[string]any{"isMinimized": true}},
+				},
+			})
 	case w.noViewer:
-		reply(rw, 200, map[string]any{"errors": []any{map[string]any{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}}})
+		reply(rw, 200,
+			map[string]any{
+				"errors": []any{
+					map[string]any{"type": "FORBIDDEN", "message": "Resource not accessible by integration"},
+				},
+			})
 	default:
 		reply(rw, 200, map[string]any{"data": map[string]any{"viewer": map[string]any{"login": w.login}}})
 	}

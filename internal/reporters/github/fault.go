@@ -16,32 +16,38 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// What GitHub refuses, to be found with errors.Is. A call that used up its time limit is context.DeadlineExceeded.
+// The kinds of errors of GitHub, for errors.Is. A call that used up its time
+// limit is context.DeadlineExceeded.
 var (
-	// ErrReadOnly: the token may not do that (403). Workflows of pull requests from forks have a read-only token.
+	// ErrReadOnly: the token does not have the permission (403). Workflows of
+	// pull requests from forks have a read-only token.
 	ErrReadOnly = errors.New("the token may not do that")
-	// ErrNotFound: there is no such thing, or the token may not see it (404, 410).
+	// ErrNotFound: it does not exist, or the token may not see it (404, 410).
 	ErrNotFound = errors.New("not found")
 	// ErrToken: the token is invalid or has expired (401).
 	ErrToken = errors.New("the token is invalid")
-	// ErrTooLong: GitHub takes no text of that length.
+	// ErrTooLong: GitHub accepts no text of that length.
 	ErrTooLong = errors.New("too long")
-	// ErrNoPullRequest: no open pull request, or more than one, has the head commit.
+	// ErrNoPullRequest: no open pull request, or more than one, has the head
+	// commit.
 	ErrNoPullRequest = errors.New("no pull request")
 )
 
-// errIncomplete is a response that a proxy emptied: 200 without the value that the call returns.
+// errIncomplete is a response that a proxy emptied: 200 without the value that
+// the call returns.
 var errIncomplete = errors.New("response without content")
 
-// fault is a failed request. Its text has what GitHub said, printable and without the token.
+// fault is a failed request. Its text contains GitHub's message, printable and
+// without the token.
 type fault struct {
 	text string
 	kind error
-	// status is that of the response, 0 where none came.
+	// status is that of the response, 0 if there was none.
 	status int
 	// unknown: the request may have had its effect.
 	unknown bool
-	// limited: GitHub refused the request for now; wait is how long it asks to wait, 0 where it does not say.
+	// limited: GitHub rejected the request for now; wait is how long it asks to
+	// wait, 0 if unknown.
 	limited bool
 	wait    time.Duration
 }
@@ -57,7 +63,8 @@ func isUnknown(err error) bool {
 	return errors.As(err, &f) && f.unknown
 }
 
-// fault returns what a failed request means. err is from go-github, resp is nil where no response came.
+// fault returns what a failed request means. err is from go-github, resp is nil
+// where no response came.
 func (s *Session) fault(r request, resp *gogithub.Response, err error) *fault {
 	f := s.classify(r, resp, err)
 	if resp != nil && resp.Response != nil {
@@ -89,21 +96,28 @@ func (s *Session) classify(r request, resp *gogithub.Response, err error) *fault
 	case status == http.StatusForbidden && strings.Contains(message, "is locked"):
 		return s.newFault(r, said+": unlock the conversation", ErrReadOnly, false)
 	case status == http.StatusForbidden:
-		return s.newFault(r, fmt.Sprintf("%s: the token may not do that: give the job `permissions: { %s }`", said, r.need), ErrReadOnly, false)
+		return s.newFault(r,
+			fmt.Sprintf("%s: the token may not do that: give the job `permissions: { %s }`", said, r.need), ErrReadOnly,
+			false)
 	case status == http.StatusNotFound, status == http.StatusGone:
-		return s.newFault(r, fmt.Sprintf("%s: check what is named, and that the job has `permissions: { %s }`", said, r.need), ErrNotFound, false)
-	case status == http.StatusRequestEntityTooLarge, status == http.StatusUnprocessableEntity && strings.Contains(message, "too long"):
+		return s.newFault(r,
+			fmt.Sprintf("%s: check what is named, and that the job has `permissions: { %s }`", said, r.need),
+			ErrNotFound, false)
+	case status == http.StatusRequestEntityTooLarge, status == http.StatusUnprocessableEntity &&
+		strings.Contains(message, "too long"):
 		return s.newFault(r, said+": write less text", ErrTooLong, false)
 	}
 	return s.newFault(r, said, nil, false)
 }
 
 func (s *Session) newFault(r request, said string, kind error, unknown bool) *fault {
-	// The token goes before the text is shortened: half a token is not found again.
+	// The token is removed before the text is truncated, because half a token
+	// would not be found again.
 	return &fault{text: r.what + ": " + text.Head(s.redact(said), 500), kind: kind, unknown: unknown}
 }
 
-// cause removes the URL from an error of net/http: that of a download has a signature in its query.
+// cause removes the URL from an error of net/http, because that of a download
+// has a signature in its query.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -118,7 +132,7 @@ func cause(err error) error {
 	return err
 }
 
-// answer returns what the body of an error response says.
+// answer returns the message of an error response's body.
 func answer(err error) string {
 	var (
 		plain     *gogithub.ErrorResponse
@@ -155,10 +169,12 @@ func documentationOf(err error) string {
 	return ""
 }
 
-// limitOf reports whether a response is a rate limit and how long it asks to wait, in the order of
+// limitOf reports whether a response is a rate limit and how long it asks to
+// wait, in the order of
 // docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit:
-// Retry-After, then the reset if nothing remains, else a time that the caller chooses. go-github v60 does not know
-// 429, and takes the primary reset, up to an hour away, for the end of a secondary limit.
+// Retry-After, then the reset if nothing remains, else a time that the caller
+// chooses. go-github v60 does not know 429, and takes the primary reset, up to
+// an hour away, for the end of a secondary limit.
 func limitOf(status int, h http.Header, err error, said string) (wait time.Duration, limited bool) {
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
 		return 0, false
@@ -178,7 +194,8 @@ func limitOf(status int, h http.Header, err error, said string) (wait time.Durat
 		strings.Contains(low, "secondary rate limit") || strings.Contains(low, "secondary-rate-limit")
 }
 
-// serverTime returns the server's clock where it says it: the runner's may be wrong.
+// serverTime returns the server's clock if the response has it, because the
+// runner's may be wrong.
 func serverTime(h http.Header) time.Time {
 	if t, err := http.ParseTime(h.Get("Date")); err == nil {
 		return t
@@ -195,11 +212,13 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if err != nil || n < 0 {
 		return 0, false
 	}
-	// A day is longer than any time limit, and seconds beyond it could overflow.
+	// A day is longer than any time limit, and seconds beyond it could
+	// overflow.
 	return time.Duration(min(n, 86400)) * time.Second, true
 }
 
-// expired returns the error of a call whose time is up. last is what failed before, or nil.
+// expired returns the error of a call whose time is up. last is the previous
+// failure, or nil.
 func (s *Session) expired(ctx context.Context, r request, last error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return fmt.Errorf("%s: %w", r.what, context.Canceled)

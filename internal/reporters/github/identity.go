@@ -9,11 +9,12 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 )
 
-// actionsLogin is who writes with a GITHUB_TOKEN.
+// actionsLogin is the author of comments with a GITHUB_TOKEN.
 const actionsLogin = "github-actions[bot]"
 
-// author returns the login that comments of this token have. GraphQL's viewer knows it for every kind of token;
-// GET /user is refused for a GITHUB_TOKEN and for tokens of a GitHub App (403).
+// author returns the login that comments of this token have. GraphQL's viewer
+// returns it for every kind of token; GET /user is forbidden for a GITHUB_TOKEN
+// and for tokens of a GitHub App (403).
 func (s *Session) author(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	login := s.login
@@ -32,7 +33,8 @@ func (s *Session) author(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// learn remembers who the author is. The response to a creation is the best source.
+// learn stores who the author is. The response to a creation is the best
+// source.
 func (s *Session) learn(login string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,8 +43,9 @@ func (s *Session) learn(login string) {
 
 func (s *Session) viewer(ctx context.Context) (string, error) {
 	var data struct{ Viewer struct{ Login string } }
-	r := request{what: "ask who the token belongs to", need: "metadata: read", mode: repeatable}
-	err := s.graphQL(ctx, r, "query{viewer{login}}", nil, func() any { return &data }, func() bool { return data.Viewer.Login != "" })
+	r := request{what: "read who the token belongs to", need: "metadata: read", mode: repeatable}
+	err := s.graphQL(ctx, r, "query{viewer{login}}", nil, func() any { return &data },
+		func() bool { return data.Viewer.Login != "" })
 	return data.Viewer.Login, err
 }
 
@@ -65,14 +68,16 @@ func (s *Session) user(ctx context.Context) (string, error) {
 	return login, err
 }
 
-// wrote reports whether u is login. A login in brackets is always a GitHub App's.
+// wrote reports whether u is login. A login in brackets is always a GitHub
+// App's.
 func wrote(u *gogithub.User, login string) bool {
 	return strings.EqualFold(u.GetLogin(), login) && (!strings.HasSuffix(login, "[bot]") || u.GetType() != "User")
 }
 
-// graphQL sends a query or an idempotent mutation. data returns where to decode to; whole reports whether it has what
-// was asked for.
-func (s *Session) graphQL(ctx context.Context, r request, query string, variables map[string]any, data func() any, whole func() bool) error {
+// graphQL sends a query or an idempotent mutation. data returns where to decode
+// to; whole reports whether it has what was requested.
+func (s *Session) graphQL(ctx context.Context, r request, query string, variables map[string]any, data func() any,
+	whole func() bool) error {
 	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
 		body := map[string]any{"query": query, "variables": variables}
 		req, err := c.NewRequest(http.MethodPost, s.graphQLURL, body)
@@ -90,7 +95,8 @@ func (s *Session) graphQL(ctx context.Context, r request, query string, variable
 			}
 			return resp, err
 		}
-		// GraphQL reports errors with status 200 (docs.github.com/graphql/overview/rate-limits-and-query-limits).
+		// GraphQL reports errors with status 200
+		// (docs.github.com/graphql/overview/rate-limits-and-query-limits).
 		resp.StatusCode = graphQLStatus(answer.Errors[0].Type)
 		return resp, &gogithub.ErrorResponse{Response: resp.Response, Message: answer.Errors[0].Message}
 	}

@@ -10,10 +10,12 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 )
 
-// Locate completes t with what its event did not say: the pull request of a head commit (workflow_run of a fork), or
-// the head of a pull request (issue_comment). It asks GitHub alone, because artifacts of a fork say whatever the fork
-// likes. The error is ErrNoPullRequest where not exactly one open pull request has the commit as its head, also
-// because another one was pushed meanwhile. It needs `pull-requests: read`.
+// Locate completes t with what its event does not contain: the pull request of
+// a head commit (workflow_run of a fork), or the head of a pull request
+// (issue_comment). It uses GitHub only, because a fork controls the contents of
+// its artifacts. The error is ErrNoPullRequest unless exactly one open pull
+// request has the commit as its head; another one may have been pushed
+// meanwhile. It needs `pull-requests: read`.
 func (s *Session) Locate(ctx context.Context, t Trigger) (Trigger, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -34,10 +36,11 @@ func (s *Session) Locate(ctx context.Context, t Trigger) (Trigger, error) {
 	return t, nil
 }
 
-// located returns t with the values of pr. A fork that was deleted has no repository.
+// located returns t with the values of pr. A deleted fork has no repository.
 func located(t Trigger, pr *gogithub.PullRequest) (Trigger, error) {
 	t.Number = pr.GetNumber()
-	t.HeadSHA, t.HeadBranch, t.HeadOwner = pr.GetHead().GetSHA(), pr.GetHead().GetRef(), pr.GetHead().GetRepo().GetOwner().GetLogin()
+	t.HeadSHA, t.HeadBranch, t.HeadOwner = pr.GetHead().GetSHA(), pr.GetHead().GetRef(),
+		pr.GetHead().GetRepo().GetOwner().GetLogin()
 	t.BaseSHA, t.BaseBranch = pr.GetBase().GetSHA(), pr.GetBase().GetRef()
 	t.Fork = pr.GetHead().GetRepo().GetID() == 0 || pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
 	err := t.check()
@@ -47,7 +50,8 @@ func located(t Trigger, pr *gogithub.PullRequest) (Trigger, error) {
 func (s *Session) pullRequest(ctx context.Context, number int) (*gogithub.PullRequest, error) {
 	var pr *gogithub.PullRequest
 	err := s.do(ctx, request{
-		what: fmt.Sprintf("read pull request %s/%s#%d", s.owner, s.repo, number), need: "pull-requests: read", mode: read,
+		what: fmt.Sprintf("read pull request %s/%s#%d", s.owner, s.repo, number), need: "pull-requests: read",
+		mode: read,
 		send: func(ctx context.Context, c *gogithub.Client) (resp *gogithub.Response, err error) {
 			pr, resp, err = c.PullRequests.Get(ctx, s.owner, s.repo, number)
 			if err == nil && pr.GetNumber() != number {
@@ -59,8 +63,8 @@ func (s *Session) pullRequest(ctx context.Context, number int) (*gogithub.PullRe
 	return pr, err
 }
 
-// pullOf returns the open pull request whose head is t's. The lookup by commit misses commits of some forks, the one
-// by branch does not.
+// pullOf returns the open pull request whose head is t's. The lookup by commit
+// misses commits of some forks, the one by branch does not.
 func (s *Session) pullOf(ctx context.Context, t Trigger) (*gogithub.PullRequest, error) {
 	var byCommit, byBranch []*gogithub.PullRequest
 	what := fmt.Sprintf("find the pull request of %s in %s/%s", t.HeadSHA, s.owner, s.repo)
@@ -89,12 +93,14 @@ func (s *Session) pullOf(ctx context.Context, t Trigger) (*gogithub.PullRequest,
 		found = s.withHead(byBranch, t.HeadSHA)
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("%s: %d open pull requests have it as their head, want one: %w", what, len(found), ErrNoPullRequest)
+		return nil,
+			fmt.Errorf("%s: %d open pull requests have it as their head, want one: %w", what, len(found),
+				ErrNoPullRequest)
 	}
 	return found[0], nil
 }
 
-// length returns -1 for a list that was missing.
+// length returns -1 for a missing list.
 func length[T any](page []T) int {
 	if page == nil {
 		return -1
@@ -102,22 +108,26 @@ func length[T any](page []T) int {
 	return len(page)
 }
 
-// unknownCommit: GitHub answers 404 or 422 ("No commit found for SHA") for a commit that only a fork has.
+// unknownCommit: GitHub returns 404 or 422 ("No commit found for SHA") for a
+// commit that only a fork has.
 func unknownCommit(err error) bool {
 	var f *fault
 	return errors.As(err, &f) && (f.status == 404 || f.status == 422)
 }
 
-// withHead returns the open pull requests into this repository whose head is sha, each once.
+// withHead returns the open pull requests into this repository whose head is
+// sha, each once.
 func (s *Session) withHead(list []*gogithub.PullRequest, sha string) []*gogithub.PullRequest {
 	var found []*gogithub.PullRequest
 	for _, pr := range list {
 		base := &repository{FullName: pr.GetBase().GetRepo().GetFullName()}
-		if pr.GetNumber() > 0 && pr.GetState() == "open" && pr.GetHead().GetSHA() == sha && same(base, &repository{FullName: s.owner + "/" + s.repo}) {
+		if pr.GetNumber() > 0 && pr.GetState() == "open" && pr.GetHead().GetSHA() == sha &&
+			same(base, &repository{FullName: s.owner + "/" + s.repo}) {
 			found = append(found, pr)
 		}
 	}
 	slices.SortFunc(found, func(a, b *gogithub.PullRequest) int { return cmp.Compare(a.GetNumber(), b.GetNumber()) })
-	// A page that is repeated, because the list has changed meanwhile, names no second pull request.
+	// A page that is repeated because the list has changed meanwhile names no
+	// second pull request.
 	return slices.CompactFunc(found, func(a, b *gogithub.PullRequest) bool { return a.GetNumber() == b.GetNumber() })
 }

@@ -11,20 +11,24 @@ import (
 )
 
 const (
-	// writeGap is the pause between requests that change something (docs.github.com, best practices for the REST API).
+	// writeGap is the pause between requests that change something
+	// (docs.github.com, best practices for the REST API).
 	writeGap = time.Second
-	// maxFailures is how often one request is repeated after failures that are not limits.
+	// maxFailures is how often one request is repeated after failures that are
+	// not limits.
 	maxFailures = 4
-	// secondaryWait is the least wait after a secondary limit that does not say how long; it doubles each time.
+	// secondaryWait is the least wait after a secondary limit without a time;
+	// it doubles each time.
 	secondaryWait = time.Minute
 	perPage       = 100
-	// leastPage is the smallest page that may be full: a server that caps per_page does not go below its default.
+	// leastPage is the smallest page that may be full: a server that caps
+	// per_page does not go below its default.
 	leastPage = 30
 	maxPages  = 200
 )
 
-// request is what a call sends. send makes one attempt; it returns errIncomplete where the response lacks what was
-// asked for.
+// request is what a call sends. send makes one attempt; it returns
+// errIncomplete if the response lacks what was requested.
 type request struct {
 	what string // for errors: "list comments of o/r#7"
 	need string // the permission of a workflow: "pull-requests: write"
@@ -32,13 +36,13 @@ type request struct {
 	send func(context.Context, *gogithub.Client) (*gogithub.Response, error)
 }
 
-// mode says what may be done after a failure that leaves the effect unknown.
+// mode is what may be done after a failure that leaves the effect unknown.
 type mode int
 
 const (
 	read       mode = iota // repeat
 	repeatable             // a write that has the same effect twice: repeat
-	once                   // a write that must not happen twice: return, so that the caller looks
+	once                   // a write that must not happen twice: return, so that the caller reads again
 )
 
 // do sends r until it has a definite outcome or the time of ctx is up.
@@ -68,13 +72,14 @@ func (s *Session) do(ctx context.Context, r request) error {
 		default:
 			return err
 		}
-		if !rest(ctx, pause) {
+		if !sleep(ctx, pause) {
 			return s.expired(ctx, r, err)
 		}
 	}
 }
 
-// limitPause returns the wait after the nth limit in a row: at least a minute, then longer, where GitHub does not say.
+// limitPause returns the wait after the nth consecutive limit: at least a
+// minute, then longer, if GitHub does not state it.
 func limitPause(asked time.Duration, n int) time.Duration {
 	if asked > 0 {
 		return asked
@@ -82,14 +87,16 @@ func limitPause(asked time.Duration, n int) time.Duration {
 	return secondaryWait<<min(n, 10) + rand.N(5*time.Second)
 }
 
-// backOff returns 1, 2, 4, 8 s... and up to half of it more, so that jobs that failed together do not return together.
+// backOff returns 1, 2, 4, 8 s... and up to half of it more, so that jobs that
+// failed together do not retry together.
 func backOff(n int) time.Duration {
 	d := time.Second << min(n, 5)
 	return d + rand.N(d/2)
 }
 
-// rest waits for d. It returns false at once where the deadline comes first: nothing could follow.
-func rest(ctx context.Context, d time.Duration) bool {
+// sleep waits for d. It returns false immediately if the deadline comes first,
+// because nothing could follow.
+func sleep(ctx context.Context, d time.Duration) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
 		return false
 	}
@@ -127,19 +134,21 @@ func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 	case <-ctx.Done():
 		return nil, false
 	}
-	if wait := time.Until(s.lastWrite.Add(writeGap)); !s.lastWrite.IsZero() && wait > 0 && !rest(ctx, wait) {
+	if wait := time.Until(s.lastWrite.Add(writeGap)); !s.lastWrite.IsZero() && wait > 0 && !sleep(ctx, wait) {
 		<-s.writing
 		return nil, false
 	}
-	// The gap counts from the response: the request arrived before it.
+	// The gap counts from the response, because the request arrived before it.
 	return func() {
 		s.lastWrite = time.Now()
 		<-s.writing
 	}, true
 }
 
-// pages sends r for page after page. fetch returns how many elements the page had, -1 where the response had no list.
-func (s *Session) pages(ctx context.Context, r request, fetch func(context.Context, *gogithub.Client, gogithub.ListOptions) (int, *gogithub.Response, error)) error {
+// pages sends r for page after page. fetch returns how many elements the page
+// had, -1 if the response had no list.
+func (s *Session) pages(ctx context.Context, r request,
+	fetch func(context.Context, *gogithub.Client, gogithub.ListOptions) (int, *gogithub.Response, error)) error {
 	first := 0
 	for page := 1; page <= maxPages; page++ {
 		var n int
@@ -165,8 +174,9 @@ func (s *Session) pages(ctx context.Context, r request, fetch func(context.Conte
 	return s.newFault(r, fmt.Sprintf("more than %d pages", maxPages), nil, false)
 }
 
-// hasNext reports whether a page may have a successor. Without a Link header go-github returns NextPage 0 as on the
-// last page; then the next page is asked for unless this one is shorter than a full one.
+// hasNext reports whether a page may have a successor. Without a Link header
+// go-github returns NextPage 0 as on the last page; then the next page is
+// requested unless this one is shorter than a full one.
 func hasNext(resp *gogithub.Response, n, first int) bool {
 	if resp.Header.Get("Link") != "" {
 		return resp.NextPage != 0 && n > 0

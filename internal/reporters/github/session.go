@@ -17,36 +17,43 @@ import (
 
 const (
 	defaultLimit = 2 * time.Minute
-	// attemptLimit bounds one request, so that one dead connection does not use up the whole time limit.
+	// attemptLimit bounds one request, so that one dead connection does not use
+	// up the entire time limit.
 	attemptLimit = 45 * time.Second
-	// maxAnswer bounds one response: 100 comments of 262,144 bytes, and what JSON adds to them.
+	// maxAnswer bounds one response: 100 comments of 262,144 bytes, and the
+	// overhead of JSON.
 	maxAnswer    = 64 << 20
 	maxRedirects = 5
 	userAgent    = "leakgate"
 )
 
-// Options are the arguments of New. Trigger has the values that a workflow run starts with.
+// Options are the arguments of New. Trigger has the values that a workflow run
+// starts with.
 type Options struct {
 	// Owner and Repo name the repository of all calls.
 	Owner, Repo string
-	// API is the base URL of the REST API, as GITHUB_API_URL has it: https://api.github.com,
-	// https://HOST/api/v3 or https://api.SUBDOMAIN.ghe.com.
+	// API is the base URL of the REST API, as in GITHUB_API_URL:
+	// https://api.github.com, https://HOST/api/v3 or
+	// https://api.SUBDOMAIN.ghe.com.
 	API string
-	// GraphQL is the URL of the GraphQL API; empty: the one that belongs to API.
+	// GraphQL is the URL of the GraphQL API; empty: the one that belongs to
+	// API.
 	GraphQL string
-	// Token is a GITHUB_TOKEN, a token of a GitHub App or a personal access token. It is sent to the hosts of API
-	// and GraphQL alone, and never part of an error or a note.
+	// Token is a GITHUB_TOKEN, a token of a GitHub App or a personal access
+	// token. It is only sent to the hosts of API and GraphQL, and never part of
+	// an error or a note.
 	Token string
-	// Limit bounds each call of a method, waiting included; 0: 2 minutes.
+	// Limit bounds each call of a method, including waits; 0: 2 minutes.
 	Limit time.Duration
 	// Say, if not nil, is called with notes about waits and retries.
 	Say func(note string)
-	// Transport sends the requests; nil: one of the session's own, which Close closes.
+	// Transport sends the requests; nil: one of the session's own, which Close
+	// closes.
 	Transport http.RoundTripper
 }
 
-// Session makes calls to one repository of GitHub. Its methods may be called by several goroutines; writes are sent
-// one after the other, at least a second apart.
+// Session makes calls to one repository of GitHub. It is safe for concurrent
+// use; writes are sent one after the other, at least a second apart.
 type Session struct {
 	owner, repo string
 	api         *url.URL
@@ -57,7 +64,8 @@ type Session struct {
 	transport   *authorizer
 	close       func()
 
-	// writing holds one element while a write is in flight; it guards lastWrite.
+	// writing holds one element while a write is in flight; it guards
+	// lastWrite.
 	writing   chan struct{}
 	lastWrite time.Time
 
@@ -66,22 +74,26 @@ type Session struct {
 	login string
 }
 
-// secret is a token that no formatting verb prints: fmt shows a pointer inside of a struct as its address.
+// secret is a token that no formatting verb prints: fmt shows a pointer inside
+// of a struct as its address.
 type secret struct{ text *string }
 
 const redacted = "[token]"
 
 var nameRE = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 
-// validName reports whether s can be an owner or a repository: no path of the API can be made to mean another.
+// validName reports whether s can be an owner or a repository, so that no path
+// of the API can be turned into another.
 func validName(s string) bool { return nameRE.MatchString(s) && s != "." && s != ".." }
 
-// New returns a session for the repository that o names. It sends nothing. Close it after the last call.
+// New returns a session for the repository in o. It sends nothing. Close it
+// after the last call.
 func New(o Options) (*Session, error) {
 	if !validName(o.Owner) || !validName(o.Repo) {
 		return nil, fmt.Errorf("open GitHub session: invalid repository %q: want OWNER/REPO", o.Owner+"/"+o.Repo)
 	}
-	// A token with a blank or a line break is two tokens or none; the header would be refused with it in plain sight.
+	// A token with a blank or a line break is two tokens or none. The rejected
+	// header would show it.
 	if o.Token == "" || strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("open GitHub session: no valid token: set GITHUB_TOKEN")
 	}
@@ -108,7 +120,9 @@ func New(o Options) (*Session, error) {
 		own := ownTransport()
 		base, s.close = own, own.CloseIdleConnections
 	}
-	s.transport = &authorizer{base: base, token: s.token, origins: map[string]bool{origin(api): true, origin(graphQL): true}}
+	s.transport = &authorizer{
+		base: base, token: s.token, origins: map[string]bool{origin(api): true, origin(graphQL): true},
+	}
 	return s, nil
 }
 
@@ -125,15 +139,18 @@ func ownTransport() *http.Transport {
 // parseBase parses a URL that ends with a slash, as go-github wants it.
 func parseBase(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("not an absolute http or https URL: set GITHUB_API_URL, for example https://api.github.com")
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil,
+			errors.New("not an absolute http or https URL: set GITHUB_API_URL, for example https://api.github.com")
 	}
 	u.Path = strings.TrimRight(u.Path, "/") + "/"
 	u.RawPath = ""
 	return u, nil
 }
 
-// graphQLOf returns the GraphQL URL of a REST base: HOST/api/v3 has HOST/api/graphql, every other base has BASE/graphql
+// graphQLOf returns the GraphQL URL of a REST base: HOST/api/v3 has
+// HOST/api/graphql, every other base has BASE/graphql
 // (docs.github.com/enterprise-server/graphql/guides/forming-calls-with-graphql).
 func graphQLOf(api *url.URL) string {
 	u := *api
@@ -145,19 +162,20 @@ func graphQLOf(api *url.URL) string {
 	return u.String()
 }
 
-// origin returns what a token belongs to: scheme, host and port.
+// origin returns what a token is restricted to: scheme, host and port.
 func origin(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
 
-// client returns a go-github client that remembers nothing: v60's client refuses all calls after a secondary rate
-// limit until the reset of the primary one, up to an hour later.
+// client returns a go-github client without state: v60's client rejects all
+// calls after a secondary rate limit until the reset of the primary one, up to
+// an hour later.
 func (s *Session) client(redirect func(*http.Request, []*http.Request) error) *gogithub.Client {
 	c := gogithub.NewClient(&http.Client{Transport: s.transport, CheckRedirect: redirect})
 	c.BaseURL, c.UserAgent = s.api, userAgent
 	return c
 }
 
-// sameOrigin follows a redirect of a renamed repository. net/http turns a POST into a GET after 301, which would read
-// where something was to be written.
+// sameOrigin follows a redirect of a renamed repository. net/http turns a POST
+// into a GET after 301, which would read instead of write.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
 	case len(via) >= maxRedirects:
@@ -170,12 +188,14 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// errRedirect is a redirect that is not followed: the request had no effect, and has none the next time.
+// errRedirect is a redirect that is not followed: the request had no effect,
+// and will have none the next time.
 var errRedirect = errors.New("refused redirect")
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// authorizer adds the token to requests for GitHub itself, and bounds every response.
+// authorizer adds the token to requests for GitHub itself, and bounds every
+// response.
 type authorizer struct {
 	base    http.RoundTripper
 	token   secret
@@ -195,7 +215,8 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// boundedBody fails, instead of ending, where a response is too long: a truncated list must not look whole.
+// boundedBody fails, instead of ending, if a response is too long: a truncated
+// list must not look complete.
 type boundedBody struct {
 	io.ReadCloser
 	left int64

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestHosts: the same on github.com, Enterprise Server and ghe.com.
+// TestHosts checks that github.com, Enterprise Server and ghe.com behave the
+// same.
 func TestHosts(t *testing.T) {
 	for api, c := range map[string]struct{ prefix, graphQL, given string }{
 		"http://api.github.test":          {"", "/graphql", ""},
@@ -22,11 +23,13 @@ func TestHosts(t *testing.T) {
 	} {
 		t.Run(api, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFakeGitHub(t)
 				w.prefix, w.graphQL = c.prefix, c.graphQL
 				w.add(actionsLogin, "Bot", "old\n"+testMarker)
 				s := w.session(Options{API: api, GraphQL: c.given})
-				if got, _, err := s.Upsert(t.Context(), Comment{Number: 7, Marker: testMarker, Body: wanted}); got != Edited || err != nil {
+				if got, _,
+					err := s.Upsert(t.Context(), Comment{Number: 7, Marker: testMarker, Body: wanted}); got != Edited ||
+					err != nil {
 					t.Fatal(got, err)
 				}
 				if n := w.count("POST " + c.graphQL); n != 1 {
@@ -37,7 +40,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	good := Options{Owner: "o", Repo: "r", API: "https://api.github.com", Token: testToken}
 	for name, change := range map[string]func(*Options){
 		"owner":       func(o *Options) { o.Owner = "o/x" },
@@ -64,11 +67,12 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: whole seconds and dates, and what is neither.
+// TestRetryAfter checks whole seconds and dates, and invalid values.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"7": 7 * time.Second, "0": 0, "99999999999": 24 * time.Hour, "Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second, "-1": -1, "": -1, "soon": -1,
+		"7": 7 * time.Second, "0": 0, "99999999999": 24 * time.Hour, "Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second,
+		"-1": -1, "": -1, "soon": -1,
 	} {
 		got, ok := retryAfter(http.Header{"Retry-After": {value}}, now)
 		if ok != (want >= 0) || ok && got != want {
@@ -77,16 +81,21 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestResetByServerClock: a runner whose clock is wrong waits as long as one whose clock is right.
+// TestResetByServerClock checks that a runner with a wrong clock waits as long
+// as one with the right clock.
 func TestResetByServerClock(t *testing.T) {
 	server := time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
-	h := http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {fmt.Sprint(server.Add(time.Minute).Unix())}, "Date": {server.Format(http.TimeFormat)}}
+	h := http.Header{
+		"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {fmt.Sprint(server.Add(time.Minute).Unix())},
+		"Date": {server.Format(http.TimeFormat)},
+	}
 	if wait, limited := limitOf(403, h, nil, ""); !limited || wait != 61*time.Second {
 		t.Error(wait, limited)
 	}
 }
 
-// TestTooLargeAnswer: a response that does not end is an error, not the end of a list.
+// TestTooLargeAnswer checks that a response that does not end is an error, not
+// the end of a list.
 func TestTooLargeAnswer(t *testing.T) {
 	body := boundedBody{ReadCloser: http.NoBody, left: 0}
 	if _, err := body.Read(make([]byte, 1)); !errors.Is(err, errTooLarge) {
@@ -94,7 +103,8 @@ func TestTooLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestTokenStays: GitHub's own redirects keep the token, others neither get it nor are followed.
+// TestTokenStays checks that GitHub's own redirects keep the token, and that
+// others neither get it nor are followed.
 func TestTokenStays(t *testing.T) {
 	for location, works := range map[string]bool{
 		"http://api.github.test/repos/o/r/issues/7/comments?again=1": true,
@@ -103,9 +113,9 @@ func TestTokenStays(t *testing.T) {
 		"https://api.github.test/repos/o/r/issues/7/comments":        false,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFakeGitHub(t)
 			w.add(actionsLogin, "Bot", wanted)
-			w.goesWrong = func(_ int, r *http.Request) trouble {
+			w.faultOf = func(_ int, r *http.Request) trouble {
 				if r.Method == "GET" && r.FormValue("again") == "" && r.Host == "api.github.test" {
 					return trouble{kind: "refuse", status: 307, header: map[string]string{"Location": location}}
 				}
@@ -120,20 +130,25 @@ func TestTokenStays(t *testing.T) {
 	}
 }
 
-// TestAuthorizer: the token is for scheme, host and port of the API alone.
+// TestAuthorizer checks that the token is only sent to scheme, host and port of
+// the API.
 func TestAuthorizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeGitHub(t)
 		s := w.session(Options{API: "http://ghes.test/api/v3"})
 		for url, want := range map[string]string{
-			"http://GHES.test/x": "Bearer " + testToken, "http://ghes.test:81/": "", "http://ghes.test.evil.test/": "", "http://sub.ghes.test/": "", "http://x.test/ghes.test": "",
+			"http://GHES.test/x": "Bearer " + testToken, "http://ghes.test:81/": "", "http://ghes.test.evil.test/": "",
+			"http://sub.ghes.test/": "", "http://x.test/ghes.test": "",
 		} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := ""
-			sent := authorizer{base: roundTrip(func(r *http.Request) { got = r.Header.Get("Authorization") }), token: s.token, origins: s.transport.origins}
+			sent := authorizer{
+				base: roundTrip(func(r *http.Request) { got = r.Header.Get("Authorization") }), token: s.token,
+				origins: s.transport.origins,
+			}
 			if _, err := sent.RoundTrip(req); err != nil {
 				t.Fatal(err)
 			}
@@ -154,15 +169,15 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
 }
 
-func TestRestRespectsDeadline(t *testing.T) {
+func TestSleepRespectsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		if rest(ctx, time.Hour) || rest(ctx, time.Minute) || time.Since(start) != 0 {
-			t.Error("waited for what cannot be")
+		if sleep(ctx, time.Hour) || sleep(ctx, time.Minute) || time.Since(start) != 0 {
+			t.Error("waited beyond the deadline")
 		}
-		if !rest(ctx, 59*time.Second) || time.Since(start) != 59*time.Second {
+		if !sleep(ctx, 59*time.Second) || time.Since(start) != 59*time.Second {
 			t.Error(time.Since(start))
 		}
 	})

@@ -7,15 +7,16 @@ import (
 	"os"
 )
 
-// maxSummary is what a step may write: GitHub discards a larger file as a whole (docs.github.com, workflow commands,
-// step isolation and limits).
+// maxSummary is what a step may write: GitHub discards a larger file completely
+// (docs.github.com, workflow commands, step isolation and limits).
 const maxSummary = 1 << 20
 
 const truncatedSummary = "> **Truncated**: a job summary holds 1 MiB.\n\n"
 
-// AppendSummary appends Markdown to the job summary, the file that GITHUB_STEP_SUMMARY names. Text that does not fit
-// is truncated after a line, and begins with a notice: at the end it could be inside a block that was cut open. A file
-// without room is left as it is: ErrTooLong. It needs no permission.
+// AppendSummary appends Markdown to the job summary, the file named by
+// GITHUB_STEP_SUMMARY. Text that does not fit is truncated after a line, and
+// begins with a notice, because the end could be inside an open block. A full
+// file is not changed: ErrTooLong. It needs no permission.
 func AppendSummary(path string, md []byte) error {
 	if path == "" {
 		return errors.New("append to job summary: GITHUB_STEP_SUMMARY is not set")
@@ -50,14 +51,15 @@ func appendSummary(file *os.File, md []byte) error {
 	return err
 }
 
-// fitSummary returns md, or the lines of it that fit into room bytes behind a notice.
+// fitSummary returns md, or those of its lines that fit into room bytes after a
+// notice.
 func fitSummary(md []byte, room int64) ([]byte, error) {
 	if int64(len(md)) <= room {
 		return md, nil
 	}
 	room -= int64(len("\n" + truncatedSummary))
 	if room < 0 {
-		return nil, fmt.Errorf("less room than a line of the 1 MiB that a step may write: %w", ErrTooLong)
+		return nil, fmt.Errorf("less space than a line of the 1 MiB that a step may write: %w", ErrTooLong)
 	}
 	head := md[:room]
 	head = head[:bytes.LastIndexByte(head, '\n')+1]

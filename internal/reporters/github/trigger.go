@@ -12,42 +12,48 @@ import (
 	"strings"
 )
 
-// maxEvent is GitHub's own cap for a webhook payload (docs.github.com/webhooks/webhook-events-and-payloads).
+// maxEvent is GitHub's own cap for a webhook payload
+// (docs.github.com/webhooks/webhook-events-and-payloads).
 const maxEvent = 25 << 20
 
-// Trigger is what started a workflow run, from its environment and its event file. Names of branches are whatever
-// their authors chose: escape them.
+// Trigger is what started a workflow run, from its environment and its event
+// file. Names of branches are chosen by their authors: escape them.
 type Trigger struct {
 	// Name is the event: pull_request, push, workflow_run, merge_group...
 	Name string
 	// Owner and Repo name the repository that the workflow belongs to.
 	Owner, Repo string
-	// Number is that of the pull request; 0 where the event has none, see Session.Locate.
+	// Number is that of the pull request; 0 if the event has none, see
+	// Session.Locate.
 	Number int
-	// HeadSHA is the commit that is judged: the head of a pull request, never the merge commit that GITHUB_SHA names.
-	// Empty where the event does not say (issue_comment), see Session.Locate.
+	// HeadSHA is the judged commit: the head of a pull request, never the merge
+	// commit of GITHUB_SHA. Empty if the event does not have it
+	// (issue_comment), see Session.Locate.
 	HeadSHA string
 	// HeadOwner and HeadBranch name the branch of HeadSHA.
 	HeadOwner, HeadBranch string
-	// BaseBranch and BaseSHA are what a pull request or a merge group is to be merged into, empty where unknown.
+	// BaseBranch and BaseSHA are what a pull request or a merge group is merged
+	// into, empty if unknown.
 	BaseBranch, BaseSHA string
-	// DefaultBranch is the repository's, empty where the event does not say.
+	// DefaultBranch is the repository's, empty if the event does not have it.
 	DefaultBranch string
-	// Fork: the head is of another repository, so that the token of a pull_request workflow is read-only.
+	// Fork: the head is of another repository, so that the token of a
+	// pull_request workflow is read-only.
 	Fork bool
 	// Ref is GITHUB_REF.
 	Ref string
-	// RunID and RunAttempt identify this workflow run, SourceRun the one that started a workflow_run event; 0 where
-	// unknown.
+	// RunID and RunAttempt identify this workflow run, SourceRun the one that
+	// started a workflow_run event; 0 if unknown.
 	RunID, SourceRun int64
 	RunAttempt       int
-	// ServerURL, APIURL and GraphQLURL are the addresses of this GitHub, without a slash at the end.
+	// ServerURL, APIURL and GraphQLURL are the addresses of this GitHub,
+	// without a slash at the end.
 	ServerURL, APIURL, GraphQLURL string
-	// SummaryPath is the file of the job summary, empty without one.
+	// SummaryPath is the file of the job summary, empty if there is none.
 	SummaryPath string
 }
 
-// RunURL returns the page of this workflow run, or "" where it is unknown.
+// RunURL returns the page of this workflow run, or "" if unknown.
 func (t Trigger) RunURL() string {
 	if t.RunID == 0 || t.ServerURL == "" {
 		return ""
@@ -57,12 +63,14 @@ func (t Trigger) RunURL() string {
 
 var (
 	shaRE = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
-	// queueRE is the branch of a merge group; the commit is the one that it is built on.
+	// queueRE matches the branch of a merge group; the commit is the one that
+	// it is built on.
 	queueRE = regexp.MustCompile(`^(?:refs/heads/)?gh-readonly-queue/(.+)/pr-([0-9]{1,9})-[0-9a-f]{40,64}$`)
 	pullRE  = regexp.MustCompile(`^refs/pull/([0-9]{1,9})/(?:merge|head)$`)
 )
 
-// ReadTrigger reads the GITHUB_ variables of a workflow run and the event file that they name, which may have 25 MB.
+// ReadTrigger reads the GITHUB_ variables of a workflow run and its event file,
+// which may have 25 MB.
 func ReadTrigger(getenv func(string) string) (Trigger, error) {
 	t := Trigger{
 		Name:        getenv("GITHUB_EVENT_NAME"),
@@ -72,15 +80,18 @@ func ReadTrigger(getenv func(string) string) (Trigger, error) {
 		SummaryPath: getenv("GITHUB_STEP_SUMMARY"),
 	}
 	var ok bool
-	if t.Owner, t.Repo, ok = strings.Cut(getenv("GITHUB_REPOSITORY"), "/"); !ok || !validName(t.Owner) || !validName(t.Repo) {
-		return Trigger{}, errors.New("read workflow event: GITHUB_REPOSITORY is not OWNER/REPO: run this in a GitHub workflow")
+	if t.Owner, t.Repo, ok = strings.Cut(getenv("GITHUB_REPOSITORY"), "/"); !ok || !validName(t.Owner) ||
+		!validName(t.Repo) {
+		return Trigger{},
+			errors.New("read workflow event: GITHUB_REPOSITORY is not OWNER/REPO: run this in a GitHub workflow")
 	}
 	api, err := parseBase(t.APIURL)
 	if err != nil {
 		return Trigger{}, fmt.Errorf("read workflow event: GITHUB_API_URL: %w", err)
 	}
 	t.GraphQLURL = strings.TrimRight(cmp.Or(getenv("GITHUB_GRAPHQL_URL"), graphQLOf(api)), "/")
-	// A number that is missing or malformed is unknown: nothing depends on these three but links.
+	// A missing or malformed number is unknown: only links depend on these
+	// three.
 	t.RunID, _ = strconv.ParseInt(getenv("GITHUB_RUN_ID"), 10, 64)
 	t.RunAttempt, _ = strconv.Atoi(getenv("GITHUB_RUN_ATTEMPT"))
 	var p payload
@@ -120,7 +131,8 @@ func readPayload(path string) (payload, error) {
 	return p, nil
 }
 
-// payload is what is read of an event (docs.github.com/webhooks/webhook-events-and-payloads).
+// payload is the part of an event that is read
+// (docs.github.com/webhooks/webhook-events-and-payloads).
 type payload struct {
 	Number      int
 	PullRequest *pull `json:"pull_request"`
@@ -159,7 +171,7 @@ type repository struct {
 	Owner         struct{ Login string }
 }
 
-// same reports whether a and b are one repository. A fork that was deleted is nil.
+// same reports whether a and b are one repository. A deleted fork is nil.
 func same(a, b *repository) bool {
 	if a == nil || b == nil {
 		return false
@@ -170,7 +182,8 @@ func same(a, b *repository) bool {
 	return a.FullName != "" && strings.EqualFold(a.FullName, b.FullName)
 }
 
-// fill sets what the event says. GITHUB_SHA is the head only where nothing is to be merged.
+// fill sets the values of the event. GITHUB_SHA is only the head if nothing is
+// to be merged.
 func (t *Trigger) fill(p payload, getenv func(string) string) {
 	t.DefaultBranch = p.Repository.DefaultBranch
 	switch {
@@ -213,14 +226,15 @@ func (t *Trigger) setPull(p pull) {
 	}
 }
 
-// owner returns the login, which events do not have in every place.
+// owner returns the login, which is not in every place of an event.
 func (r *repository) owner() string {
 	owner, _, _ := strings.Cut(r.FullName, "/")
 	return cmp.Or(r.Owner.Login, owner)
 }
 
-// setSource reads the run that started a workflow_run event. Its pull_requests also lists those of other repositories
-// of the network, and none at all for a fork.
+// setSource reads the run that started a workflow_run event. Its pull_requests
+// also lists those of other repositories of the network, and none at all for a
+// fork.
 func (t *Trigger) setSource(p payload) {
 	run := p.WorkflowRun
 	t.SourceRun, t.HeadSHA, t.HeadBranch = run.ID, run.HeadSHA, run.HeadBranch
@@ -239,7 +253,8 @@ func (t *Trigger) setSource(p payload) {
 	}
 }
 
-// setGroup reads a merge group. No event of it has a pull request: the number is part of the branch alone.
+// setGroup reads a merge group. Its events contain no pull request: the number
+// is only in the branch.
 func (t *Trigger) setGroup(p payload, getenv func(string) string) {
 	t.setCommit(getenv)
 	ref := t.Ref
@@ -254,7 +269,8 @@ func (t *Trigger) setGroup(p payload, getenv func(string) string) {
 	}
 }
 
-// check refuses what GitHub never writes; the values become parts of URLs.
+// check rejects what GitHub never writes, because the values become parts of
+// URLs.
 func (t Trigger) check() error {
 	for _, sha := range []string{t.HeadSHA, t.BaseSHA} {
 		if sha != "" && !shaRE.MatchString(sha) {

@@ -19,8 +19,10 @@ const (
 // environment returns a getenv of a workflow run with that event.
 func environment(t testing.TB, name, event string, more ...string) func(string) string {
 	env := map[string]string{
-		"GITHUB_REPOSITORY": "o/r", "GITHUB_EVENT_NAME": name, "GITHUB_SHA": testSHA, "GITHUB_RUN_ID": "77", "GITHUB_RUN_ATTEMPT": "2",
-		"GITHUB_SERVER_URL": "https://github.com", "GITHUB_API_URL": "https://api.github.com", "GITHUB_STEP_SUMMARY": "summary.md",
+		"GITHUB_REPOSITORY": "o/r", "GITHUB_EVENT_NAME": name, "GITHUB_SHA": testSHA, "GITHUB_RUN_ID": "77",
+		"GITHUB_RUN_ATTEMPT": "2",
+		"GITHUB_SERVER_URL":  "https://github.com", "GITHUB_API_URL": "https://api.github.com",
+		"GITHUB_STEP_SUMMARY": "summary.md",
 	}
 	if event != "" {
 		env["GITHUB_EVENT_PATH"] = filepath.Join(t.TempDir(), "event.json")
@@ -45,37 +47,107 @@ const (
 
 func TestReadTrigger(t *testing.T) {
 	pr := func(headRepo string) string {
-		return `{"number":7,"pull_request":{"number":7,"head":` + side("main", headSHA, headRepo) + `,"base":` + side("main", baseSHA, ourRepo) + `},"repository":` + ourRepo + `}`
+		return `{"number":7,"pull_request":{"number":7,"head":` + side("main", headSHA, headRepo) + `,"base":` +
+			side("main", baseSHA, ourRepo) + `},"repository":` + ourRepo + `}`
 	}
 	run := func(repo, pulls string) string {
-		return `{"workflow_run":{"id":55,"head_sha":"` + headSHA + `","head_branch":"fix","head_repository":` + repo + `,"pull_requests":[` + pulls + `]},"repository":` + ourRepo + `}`
+		return `{"workflow_run":{"id":55,"head_sha":"` + headSHA + `","head_branch":"fix","head_repository":` + repo +
+			`,"pull_requests":[` + pulls + `]},"repository":` + ourRepo + `}`
 	}
 	listed := func(number int, sha, baseRepo string) string {
-		return fmt.Sprintf(`{"number":%d,"head":%s,"base":%s}`, number, side("fix", sha, `{"id":1}`), side("main", baseSHA, baseRepo))
+		return fmt.Sprintf(`{"number":%d,"head":%s,"base":%s}`, number, side("fix", sha, `{"id":1}`),
+			side("main", baseSHA, baseRepo))
 	}
-	group := `{"merge_group":{"head_sha":"` + headSHA + `","head_ref":"refs/heads/gh-readonly-queue/release/1.x/pr-7-` + baseSHA + `","base_sha":"` + baseSHA + `","base_ref":"refs/heads/release/1.x"},"repository":` + ourRepo + `}`
+	group := `{"merge_group":{"head_sha":"` + headSHA + `","head_ref":"refs/heads/gh-readonly-queue/release/1.x/pr-7-` +
+		baseSHA + `","base_sha":"` + baseSHA + `","base_ref":"refs/heads/release/1.x"},"repository":` + ourRepo + `}`
 	for name, c := range map[string]struct {
 		event, json string
 		more        []string
 		want        Trigger
 	}{
-		"pull request":        {event: "pull_request", json: pr(ourRepo), want: Trigger{Number: 7, HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "main", BaseBranch: "main", BaseSHA: baseSHA, DefaultBranch: "main"}},
-		"of a fork":           {event: "pull_request_target", json: pr(forkRepo), want: Trigger{Number: 7, HeadSHA: headSHA, HeadOwner: "alice", HeadBranch: "main", BaseBranch: "main", BaseSHA: baseSHA, DefaultBranch: "main", Fork: true}},
-		"of a deleted fork":   {event: "pull_request", json: pr("null"), want: Trigger{Number: 7, HeadSHA: headSHA, HeadBranch: "main", BaseBranch: "main", BaseSHA: baseSHA, DefaultBranch: "main", Fork: true}},
-		"without an event":    {event: "pull_request", more: []string{"GITHUB_REF", "refs/pull/7/merge"}, want: Trigger{Number: 7, Ref: "refs/pull/7/merge"}},
-		"comment":             {event: "issue_comment", json: `{"issue":{"number":7,"pull_request":{}},"repository":` + ourRepo + `}`, want: Trigger{Number: 7, DefaultBranch: "main"}},
-		"comment on an issue": {event: "issue_comment", json: `{"issue":{"number":7},"repository":` + ourRepo + `}`, want: Trigger{HeadSHA: testSHA, HeadOwner: "o", DefaultBranch: "main"}},
-		"push":                {event: "push", json: `{"repository":` + ourRepo + `}`, more: []string{"GITHUB_REF", "refs/heads/a/b"}, want: Trigger{HeadSHA: testSHA, HeadOwner: "o", HeadBranch: "a/b", DefaultBranch: "main", Ref: "refs/heads/a/b"}},
-		"workflow run":        {event: "workflow_run", json: run(ourRepo, listed(7, headSHA, `{"id":1}`)+","+listed(9, headSHA, `{"id":2}`)), want: Trigger{Number: 7, HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "fix", BaseBranch: "main", BaseSHA: baseSHA, DefaultBranch: "main", SourceRun: 55}},
-		"two pull requests":   {event: "workflow_run", json: run(ourRepo, listed(7, headSHA, `{"id":1}`)+","+listed(8, headSHA, `{"id":1}`)), want: Trigger{HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55}},
-		"an outdated head":    {event: "workflow_run", json: run(ourRepo, listed(7, baseSHA, `{"id":1}`)), want: Trigger{HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55}},
-		"run of a fork":       {event: "workflow_run", json: run(forkRepo, ""), want: Trigger{HeadSHA: headSHA, HeadOwner: "alice", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55, Fork: true}},
-		"merge group": {event: "merge_group", json: group, want: Trigger{Number: 7, HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "gh-readonly-queue/release/1.x/pr-7-" + baseSHA,
-			BaseBranch: "release/1.x", BaseSHA: baseSHA, DefaultBranch: "main"}},
-		"merge group by ref": {event: "merge_group", json: `{}`, more: []string{"GITHUB_REF", "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA},
-			want: Trigger{Number: 12, HeadSHA: testSHA, HeadOwner: "o", HeadBranch: "gh-readonly-queue/main/pr-12-" + baseSHA, BaseBranch: "main", Ref: "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA}},
-		"queue's name, other event": {event: "push", json: `{}`, more: []string{"GITHUB_REF", "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA},
-			want: Trigger{HeadSHA: testSHA, HeadOwner: "o", HeadBranch: "gh-readonly-queue/main/pr-12-" + baseSHA, Ref: "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA}},
+		"pull request": {
+			event: "pull_request", json: pr(ourRepo),
+			want: Trigger{
+				Number: 7, HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "main", BaseBranch: "main", BaseSHA: baseSHA,
+				DefaultBranch: "main",
+			},
+		},
+		"of a fork": {
+			event: "pull_request_target", json: pr(forkRepo),
+			want: Trigger{
+				Number: 7, HeadSHA: headSHA, HeadOwner: "alice", HeadBranch: "main", BaseBranch: "main",
+				BaseSHA: baseSHA, DefaultBranch: "main", Fork: true,
+			},
+		},
+		"of a deleted fork": {
+			event: "pull_request", json: pr("null"),
+			want: Trigger{
+				Number: 7, HeadSHA: headSHA, HeadBranch: "main", BaseBranch: "main", BaseSHA: baseSHA,
+				DefaultBranch: "main", Fork: true,
+			},
+		},
+		"without an event": {
+			event: "pull_request", more: []string{"GITHUB_REF", "refs/pull/7/merge"},
+			want: Trigger{Number: 7, Ref: "refs/pull/7/merge"},
+		},
+		"comment": {
+			event: "issue_comment", json: `{"issue":{"number":7,"pull_request":{}},"repository":` + ourRepo + `}`,
+			want: Trigger{Number: 7, DefaultBranch: "main"},
+		},
+		"comment on an issue": {
+			event: "issue_comment", json: `{"issue":{"number":7},"repository":` + ourRepo + `}`,
+			want: Trigger{HeadSHA: testSHA, HeadOwner: "o", DefaultBranch: "main"},
+		},
+		"push": {
+			event: "push", json: `{"repository":` + ourRepo + `}`, more: []string{"GITHUB_REF", "refs/heads/a/b"},
+			want: Trigger{
+				HeadSHA: testSHA, HeadOwner: "o", HeadBranch: "a/b", DefaultBranch: "main", Ref: "refs/heads/a/b",
+			},
+		},
+		"workflow run": {
+			event: "workflow_run",
+			json:  run(ourRepo, listed(7, headSHA, `{"id":1}`)+","+listed(9, headSHA, `{"id":2}`)),
+			want: Trigger{
+				Number: 7, HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "fix", BaseBranch: "main", BaseSHA: baseSHA,
+				DefaultBranch: "main", SourceRun: 55,
+			},
+		},
+		"two pull requests": {
+			event: "workflow_run",
+			json:  run(ourRepo, listed(7, headSHA, `{"id":1}`)+","+listed(8, headSHA, `{"id":1}`)),
+			want:  Trigger{HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55},
+		},
+		"an outdated head": {
+			event: "workflow_run", json: run(ourRepo, listed(7, baseSHA, `{"id":1}`)),
+			want: Trigger{HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55},
+		},
+		"run of a fork": {
+			event: "workflow_run", json: run(forkRepo, ""),
+			want: Trigger{
+				HeadSHA: headSHA, HeadOwner: "alice", HeadBranch: "fix", DefaultBranch: "main", SourceRun: 55,
+				Fork: true,
+			},
+		},
+		"merge group": {
+			event: "merge_group", json: group,
+			want: Trigger{
+				Number: 7, HeadSHA: headSHA, HeadOwner: "o", HeadBranch: "gh-readonly-queue/release/1.x/pr-7-" +
+					baseSHA,
+				BaseBranch: "release/1.x", BaseSHA: baseSHA, DefaultBranch: "main"}},
+		"merge group by ref": {
+			event: "merge_group", json: `{}`,
+			more: []string{"GITHUB_REF", "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA},
+			want: Trigger{
+				Number: 12, HeadSHA: testSHA, HeadOwner: "o", HeadBranch: "gh-readonly-queue/main/pr-12-" + baseSHA,
+				BaseBranch: "main", Ref: "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA,
+			}},
+		"queue's name, other event": {
+			event: "push", json: `{}`,
+			more: []string{"GITHUB_REF", "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA},
+			want: Trigger{
+				HeadSHA: testSHA, HeadOwner: "o", HeadBranch: "gh-readonly-queue/main/pr-12-" + baseSHA,
+				Ref: "refs/heads/gh-readonly-queue/main/pr-12-" + baseSHA,
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadTrigger(environment(t, c.event, c.json, c.more...))
@@ -83,7 +155,8 @@ func TestReadTrigger(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.want.Name, c.want.Owner, c.want.Repo, c.want.RunID, c.want.RunAttempt = c.event, "o", "r", 77, 2
-			c.want.ServerURL, c.want.APIURL, c.want.GraphQLURL, c.want.SummaryPath = "https://github.com", "https://api.github.com", "https://api.github.com/graphql", "summary.md"
+			c.want.ServerURL, c.want.APIURL, c.want.GraphQLURL, c.want.SummaryPath = "https://github.com",
+				"https://api.github.com", "https://api.github.com/graphql", "summary.md"
 			if got != c.want {
 				t.Errorf("\n got %+v\nwant %+v", got, c.want)
 			}
@@ -94,7 +167,7 @@ func TestReadTrigger(t *testing.T) {
 	}
 }
 
-func TestReadTriggerRefuses(t *testing.T) {
+func TestReadTriggerErrors(t *testing.T) {
 	big := filepath.Join(t.TempDir(), "big.json")
 	file, err := os.Create(big)
 	if err != nil {
@@ -109,18 +182,19 @@ func TestReadTriggerRefuses(t *testing.T) {
 		more []string
 		want string
 	}{
-		"no workflow":    {more: []string{"GITHUB_REPOSITORY", ""}, want: "GITHUB_REPOSITORY"},
+		"not a workflow": {more: []string{"GITHUB_REPOSITORY", ""}, want: "GITHUB_REPOSITORY"},
 		"path in a name": {more: []string{"GITHUB_REPOSITORY", "o/../x"}, want: "GITHUB_REPOSITORY"},
 		"dots":           {more: []string{"GITHUB_REPOSITORY", "o/.."}, want: "GITHUB_REPOSITORY"},
 		"API":            {more: []string{"GITHUB_API_URL", "ftp://x"}, want: "GITHUB_API_URL"},
 		"no file":        {more: []string{"GITHUB_EVENT_PATH", "nowhere/x.json"}, want: "nowhere"},
 		"folder":         {more: []string{"GITHUB_EVENT_PATH", t.TempDir()}, want: "GITHUB_EVENT_PATH"},
 		"too big":        {more: []string{"GITHUB_EVENT_PATH", big}, want: "25 MB"},
-		"no JSON":        {json: `{"number":`, want: "parse"},
+		"not JSON":       {json: `{"number":`, want: "parse"},
 		"commit":         {json: `{"pull_request":{"number":7,"head":{"sha":"../../x"}}}`, want: "invalid commit"},
 		"number":         {json: `{"pull_request":{"number":-7}}`, want: "negative"},
 	} {
-		if got, err := ReadTrigger(environment(t, "pull_request", c.json, c.more...)); err == nil || !strings.Contains(err.Error(), c.want) || got != (Trigger{}) {
+		if got, err := ReadTrigger(environment(t, "pull_request", c.json, c.more...)); err == nil ||
+			!strings.Contains(err.Error(), c.want) || got != (Trigger{}) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -140,13 +214,16 @@ func TestGraphQLURL(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s", api, got.GraphQLURL, err, want)
 		}
 	}
-	if got, _ := ReadTrigger(environment(t, "push", "", "GITHUB_GRAPHQL_URL", "https://x/graphql")); got.GraphQLURL != "https://x/graphql" {
+	if got,
+		_ := ReadTrigger(environment(t, "push", "", "GITHUB_GRAPHQL_URL",
+		"https://x/graphql")); got.GraphQLURL != "https://x/graphql" {
 		t.Error(got.GraphQLURL)
 	}
 }
 
 func FuzzReadTrigger(f *testing.F) {
-	f.Add("pull_request", `{"number":7,"pull_request":{"number":7,"head":{"ref":"x","sha":"`+headSHA+`","repo":null}}}`, "refs/pull/7/merge", headSHA)
+	f.Add("pull_request", `{"number":7,"pull_request":{"number":7,"head":{"ref":"x","sha":"`+headSHA+`","repo":null}}}`,
+		"refs/pull/7/merge", headSHA)
 	f.Add("workflow_run", `{"workflow_run":{"pull_requests":[{"number":7}]}}`, "refs/heads/main", "")
 	f.Add("merge_group", `{"merge_group":{"head_ref":"gh-readonly-queue/main/pr-7-`+headSHA+`"}}`, "", headSHA)
 	f.Add("issue_comment", `{"issue":{"number":1e3,"pull_request":{}}}`, "", "x")
@@ -156,7 +233,9 @@ func FuzzReadTrigger(f *testing.F) {
 		if err := os.WriteFile(path, []byte(event), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadTrigger(environment(t, name, "", "GITHUB_EVENT_PATH", path, "GITHUB_REF", ref, "GITHUB_SHA", sha))
+		got,
+			err := ReadTrigger(
+			environment(t, name, "", "GITHUB_EVENT_PATH", path, "GITHUB_REF", ref, "GITHUB_SHA", sha))
 		if err != nil {
 			if got != (Trigger{}) {
 				t.Errorf("%+v beside %v", got, err)
@@ -174,7 +253,8 @@ func FuzzReadTrigger(f *testing.F) {
 				t.Errorf("commit %q", commit)
 			}
 		}
-		if strings.HasPrefix(name, "pull_request") && got.HeadSHA != "" && !strings.Contains(event, got.HeadSHA) && !strings.Contains(event, `\u`) {
+		if strings.HasPrefix(name, "pull_request") && got.HeadSHA != "" && !strings.Contains(event, got.HeadSHA) &&
+			!strings.Contains(event, `\u`) {
 			t.Errorf("%s is not of the event", got.HeadSHA)
 		}
 	})
@@ -183,10 +263,16 @@ func FuzzReadTrigger(f *testing.F) {
 func TestLocate(t *testing.T) {
 	pr := func(number int, sha, state, base string) map[string]any {
 		return map[string]any{"number": number, "state": state, "label": "alice:fix",
-			"head": map[string]any{"ref": "fix", "sha": sha, "repo": map[string]any{"id": 2, "full_name": "alice/r", "owner": map[string]any{"login": "alice"}}},
+			"head": map[string]any{
+				"ref": "fix", "sha": sha,
+				"repo": map[string]any{"id": 2, "full_name": "alice/r", "owner": map[string]any{"login": "alice"}},
+			},
 			"base": map[string]any{"ref": "main", "sha": baseSHA, "repo": map[string]any{"id": 1, "full_name": base}}}
 	}
-	fork := Trigger{Owner: "o", Repo: "r", Name: "workflow_run", HeadSHA: testSHA, HeadOwner: "alice", HeadBranch: "fix", Fork: true}
+	fork := Trigger{
+		Owner: "o", Repo: "r", Name: "workflow_run", HeadSHA: testSHA, HeadOwner: "alice", HeadBranch: "fix",
+		Fork: true,
+	}
 	for name, c := range map[string]struct {
 		pulls   []map[string]any
 		trigger Trigger
@@ -194,32 +280,50 @@ func TestLocate(t *testing.T) {
 		want    int
 		err     error
 	}{
-		"one":              {pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: fork, want: 7},
-		"others":           {pulls: []map[string]any{pr(5, testSHA, "closed", "o/r"), pr(6, testSHA, "open", "alice/r"), pr(4, headSHA, "open", "o/r"), pr(7, testSHA, "open", "O/R")}, trigger: fork, want: 7},
-		"by branch":        {pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: fork, wrong: &trouble{kind: "refuse", status: 422, body: `{"message":"No commit found for SHA"}`}, want: 7},
-		"head has moved":   {pulls: []map[string]any{pr(7, headSHA, "open", "o/r")}, trigger: fork, err: ErrNoPullRequest},
-		"two":              {pulls: []map[string]any{pr(7, testSHA, "open", "o/r"), pr(8, testSHA, "open", "o/r")}, trigger: fork, err: ErrNoPullRequest},
-		"none":             {trigger: fork, err: ErrNoPullRequest},
-		"may not":          {trigger: fork, wrong: &readOnly, err: ErrReadOnly},
-		"head of a number": {pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: Trigger{Owner: "o", Repo: "r", Number: 7}, want: 7},
-		"known":            {trigger: Trigger{Number: 3, HeadSHA: testSHA, Fork: true}, want: 3},
+		"one": {pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: fork, want: 7},
+		"others": {
+			pulls: []map[string]any{
+				pr(5, testSHA, "closed", "o/r"), pr(6, testSHA, "open", "alice/r"), pr(4, headSHA, "open", "o/r"),
+				pr(7, testSHA, "open", "O/R"),
+			}, trigger: fork, want: 7,
+		},
+		"by branch": {
+			pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: fork,
+			wrong: &trouble{kind: "refuse", status: 422, body: `{"message":"No commit found for SHA"}`}, want: 7,
+		},
+		"head has moved": {
+			pulls: []map[string]any{pr(7, headSHA, "open", "o/r")}, trigger: fork, err: ErrNoPullRequest,
+		},
+		"two": {
+			pulls: []map[string]any{pr(7, testSHA, "open", "o/r"), pr(8, testSHA, "open", "o/r")}, trigger: fork,
+			err: ErrNoPullRequest,
+		},
+		"none":    {trigger: fork, err: ErrNoPullRequest},
+		"may not": {trigger: fork, wrong: &readOnly, err: ErrReadOnly},
+		"head of a number": {
+			pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: Trigger{Owner: "o", Repo: "r", Number: 7},
+			want: 7,
+		},
+		"known": {trigger: Trigger{Number: 3, HeadSHA: testSHA, Fork: true}, want: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFakeGitHub(t)
 				w.pulls = append(w.pulls, c.pulls...)
 				if w.pulls == nil {
 					w.pulls = []map[string]any{}
 				}
 				if c.wrong != nil {
-					w.goesWrong = always("GET", "/commits/", *c.wrong)
+					w.faultOf = always("GET", "/commits/", *c.wrong)
 				}
 				s := w.session(Options{})
 				got, err := s.Locate(t.Context(), c.trigger)
-				if !errors.Is(err, c.err) || err == nil && (got.Number != c.want || got.HeadSHA != testSHA || !got.Fork) {
+				if !errors.Is(err, c.err) || err == nil &&
+					(got.Number != c.want || got.HeadSHA != testSHA || !got.Fork) {
 					t.Errorf("%+v %v", got, err)
 				}
-				if err == nil && name != "known" && (got.BaseBranch != "main" || got.BaseSHA != baseSHA || got.HeadOwner != "alice") {
+				if err == nil && name != "known" &&
+					(got.BaseBranch != "main" || got.BaseSHA != baseSHA || got.HeadOwner != "alice") {
 					t.Errorf("%+v", got)
 				}
 			})
