@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// watch carries out a run, and ends it where a rule does not hold any more.
+// watch runs p, and ends the run early once it breaks a rule.
 func (f *runFlags) watch(p *plan, screen monitor.Observer) (record.Run, error) {
 	if f.failing == nil {
 		return monitor.Run(p.ctx, p.options)
@@ -43,16 +43,17 @@ type abortWatch struct {
 // Happened implements monitor.Observer.
 func (w *abortWatch) Happened(e record.Event) {
 	w.Observer.Happened(e)
-	if e.Event != "death" && (e.Event != "diagnosed" || e.Diagnosis == nil || e.Diagnosis.Trigger != record.TriggerMark) {
+	if e.Event != "death" &&
+		(e.Event != "diagnosed" || e.Diagnosis == nil || e.Diagnosis.Trigger != record.TriggerMark) {
 		return
 	}
 	select {
 	case w.news <- struct{}{}:
-	default: // the pending judgement covers this event, too
+	default: // the pending judgment covers this event as well
 	}
 }
 
-// judge asks after each event whether the run fails, and ends it if so.
+// judge checks after each event whether the run fails, and ends it if so.
 func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing func() string) {
 	for {
 		select {
@@ -70,8 +71,8 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 	}
 }
 
-// failing returns a function that reports why a run in progress fails already, "" if it does not: its
-// record so far is judged as at its end.
+// failing returns a function that reports why a run in progress already fails,
+// "" if it does not. It judges the record so far as if the run had ended.
 func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Context, dir string) string {
 	return func(ctx context.Context, dir string) string {
 		run, _, err := ledger.Rebuild(dir)
@@ -85,13 +86,13 @@ func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Con
 			return ""
 		}
 		s.fillHead(c, ev)
-		// What is missing, and how the run ends, is known at its end.
+		// Missing evidence and the way the run ends are known only at its end.
 		ev.Missing, ev.Unjudged, ev.RunExit = nil, nil, 0
 		in := s.input(ev, b)
 		if in.Informational {
 			return ""
 		}
-		// By the same base runs as at its end.
+		// With the same base runs as at its end.
 		if tree, err := checkout.Open(ctx, s.checkout); err == nil {
 			s.ancestors(ctx, tree, &in)
 		}

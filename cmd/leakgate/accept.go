@@ -27,25 +27,25 @@ func acceptCommand(c *console) *cobra.Command {
 	f := &acceptFlags{}
 	cmd := &cobra.Command{
 		Use: "accept KEY", GroupID: groupGate,
-		Short: "accept a leak until a day",
-		Long: `Add a leak to the file of accepted leaks, by its key, with a reason, an owner and the last
-day. Commit the file: the gate and test suites read it. An accepted leak fails nothing; an
-entry whose day is over fails.
+		Short: "accept a leak until a given day",
+		Long: `Add a leak to the file of accepted leaks, by its key, with a reason, an owner and an expiry
+date. Commit the file: the gate and test suites read it. An accepted leak does not fail a run;
+an expired entry does.
 
---current accepts all leaks that grow in a run, to start with an app that leaks today.`,
+--current accepts all leaks that grow in a run: a starting point for an app that already leaks.`,
 		Example: `  leakgate accept d97295ca --reason SHOP-12 --owner kim --until 2027-01-31
   leakgate accept --current --run main --reason x --owner kim --until 2027-01-31`,
-		Annotations: manual{exits: `0 the file has the leaks
+		Annotations: manual{exits: `0 the leaks are in the file
 2 the command line, the file or the run directory is wrong`, page: "docs/formats/accepted.md"}.annotations(),
 		RunE: c.run(f.accept),
 	}
 	flags := cmd.Flags()
 	flags.Var(word(&f.reason, "TEXT"), "reason", "why it is accepted")
-	flags.Var(word(&f.owner, "NAME"), "owner", "who is to fix it")
-	flags.Var(word(&f.until, "DATE"), "until", "the last day, such as 2027-01-31")
+	flags.Var(word(&f.owner, "NAME"), "owner", "who is going to fix it")
+	flags.Var(word(&f.until, "DATE"), "until", "last day on which the entry applies, such as 2027-01-31")
 	flags.Var(word(&f.file, "FILE"), "accepted", "file to add to (default "+acceptedName+")")
 	flags.BoolVar(&f.current, "current", false, "accept all leaks that grow in the run")
-	flags.Var(word(&f.run, "DIR"), "run", "run directory of --current")
+	flags.Var(word(&f.run, "DIR"), "run", "run directory for --current")
 	return cmd
 }
 
@@ -54,30 +54,31 @@ type acceptFlags struct {
 	current                         bool
 }
 
-// keyForm is a key, or the beginning of one.
+// keyForm matches a key or the beginning of one.
 var keyForm = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
 func (f *acceptFlags) check(args []string) (time.Time, error) {
 	switch {
 	case f.current && len(args) > 0:
-		return time.Time{}, errors.New("--current accepts all leaks of a run: write it without a KEY")
+		return time.Time{}, errors.New("--current accepts all leaks of a run: remove the KEY")
 	case f.current && f.run == "":
-		return time.Time{}, errors.New("--current needs the run: write --run DIR")
+		return time.Time{}, errors.New("--current needs a run: add --run DIR")
 	case !f.current && f.run != "":
-		return time.Time{}, errors.New("--run is for --current")
+		return time.Time{}, errors.New("--run needs --current")
 	case !f.current && len(args) != 1:
 		return time.Time{}, fmt.Errorf("want the key of one leak, got %d; every report shows it", len(args))
 	case !f.current && !keyForm.MatchString(args[0]):
-		return time.Time{}, fmt.Errorf("KEY: %w", invalid(args[0], "8 to 64 hexadecimal digits in lower case, as reports show them"))
+		return time.Time{},
+			fmt.Errorf("KEY: %w", invalid(args[0], "8 to 64 hexadecimal digits in lower case, as reports show them"))
 	case f.reason == "", f.owner == "", f.until == "":
 		return time.Time{}, errors.New("an accepted leak needs --reason, --owner and --until")
 	}
 	until, err := time.ParseInLocation(time.DateOnly, f.until, time.Local)
 	if err != nil {
-		return until, fmt.Errorf("--until: %w", invalid(f.until, "the last day, such as 2027-01-31"))
+		return until, fmt.Errorf("--until: %w", invalid(f.until, "a day, such as 2027-01-31"))
 	}
 	if f.until < time.Now().Format(time.DateOnly) {
-		return until, fmt.Errorf("--until: %s is over", f.until)
+		return until, fmt.Errorf("--until: %s is in the past", f.until)
 	}
 	return until, nil
 }
@@ -103,12 +104,14 @@ func (f *acceptFlags) accept(c console, args []string) int {
 		c.note("nothing to add to %s", text.Printable(cmp.Or(f.file, acceptedName)))
 		return exitOK
 	}
-	c.note("%s added to %s; commit it", text.Count(added, "leak was", "leaks were"), text.Printable(cmp.Or(f.file, acceptedName)))
+	c.note("%s added to %s; commit it", text.Count(added, "leak was", "leaks were"),
+		text.Printable(cmp.Or(f.file, acceptedName)))
 	return exitOK
 }
 
-// growing are the keys of the leaks that grow in the run: by its run directory, or by the gate.json
-// that is all there is of heap dumps.
+// growing returns the keys of the leaks that grow in the run. It reads the run
+// directory, or the gate.json, which is all that a comparison of heap dumps
+// leaves.
 func (f *acceptFlags) growing(c console) ([]string, error) {
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -153,11 +156,11 @@ func grows(c *comparison.Comparison, r *comparison.Row) bool {
 	})
 }
 
-// write adds the leaks that the file does not have yet.
+// write adds the leaks that are not in the file yet.
 func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 	path := cmp.Or(f.file, acceptedName)
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // write through a symbolic link, do not replace it
+		path = target // write through a symbolic link instead of replacing it
 	}
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -175,9 +178,10 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 			}
 		}
 	}
-	// Either may be the beginning of the other: reports show eight digits.
+	// Either may be a prefix of the other: reports show eight digits.
 	has := func(key string) bool {
-		return slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, key) || strings.HasPrefix(key, k) })
+		return slices.ContainsFunc(known,
+			func(k string) bool { return strings.HasPrefix(k, key) || strings.HasPrefix(key, k) })
 	}
 	var added []config.Accepted
 	for _, key := range keys {
@@ -185,7 +189,7 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 			known = append(known, key)
 			added = append(added, config.Accepted{Key: key, Reason: f.reason, Owner: f.owner, Until: until})
 		} else if !f.current {
-			return 0, fmt.Errorf("%s has the leak %s already: change its entry there", path, key)
+			return 0, fmt.Errorf("%s already has the leak %s: change its entry there", path, key)
 		}
 	}
 	if len(added) == 0 {
@@ -198,10 +202,11 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 	return len(added), replaceShared(path, out)
 }
 
-// replaceShared writes a file of a checkout, which others may read: as the user's umask has it
-// where it is new, else with the rights that it has. A reader sees the old content or the new.
+// replaceShared writes a file of a checkout that others may read: a new file
+// gets the permissions of the user's umask, an existing one keeps its own. A
+// reader sees either the old content or the new.
 func replaceShared(path string, content []byte) (err error) {
-	failed := func(err error) error { return fmt.Errorf("write %s: %w", path, bare(err)) }
+	failed := func(err error) error { return fmt.Errorf("write %s: %w", path, withoutPath(err)) }
 	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+rand.Text()[:8])
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -230,7 +235,7 @@ func replaceShared(path string, content []byte) (err error) {
 // mostShown bounds the leaks that an error lists.
 const mostShown = 10
 
-// rowOf finds a leak by the beginning of its key.
+// rowOf finds a leak by a prefix of its key.
 func rowOf(rows []comparison.Row, key string) (*comparison.Row, error) {
 	var found []*comparison.Row
 	for i := range rows {
@@ -253,5 +258,5 @@ func rowOf(rows []comparison.Row, key string) (*comparison.Row, error) {
 	return found[0], nil
 }
 
-// shortKey is the beginning of a key, as reports show it.
+// shortKey returns the prefix of a key that reports show.
 func shortKey(key string) string { return text.Printable(key[:min(len(key), 8)]) }

@@ -8,10 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The file of accepted leaks may be a symbolic link. An error about an empty one shows what to write.
+// The file of accepted leaks may be a symbolic link. An error about an empty
+// one shows what to write.
 func TestAcceptFiles(t *testing.T) {
 	inFolder(t)
-	for name, content := range map[string]string{"shared.yaml": "version: 1\naccepted: []\n", "header.yaml": "# reviewed by QA\n"} {
+	for name, content := range map[string]string{
+		"shared.yaml": "version: 1\naccepted: []\n", "header.yaml": "# reviewed by QA\n",
+	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -20,7 +23,9 @@ func TestAcceptFiles(t *testing.T) {
 		recorded.Missing(t, "symbolic links: %v", err)
 	}
 	accept := func(file string) (int, string) {
-		code, _, errOut := typed(t, nil, "accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2999-01-01", "--accepted", file)
+		code, _,
+			errOut := typed(t, nil, "accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2999-01-01",
+			"--accepted", file)
 		return code, errOut
 	}
 	if code, errOut := accept("link.yaml"); code != 0 {
@@ -29,7 +34,8 @@ func TestAcceptFiles(t *testing.T) {
 	if raw, err := os.ReadFile("shared.yaml"); err != nil || !strings.Contains(string(raw), "d97295ca") {
 		t.Errorf("%v: the file behind the link has\n%s", err, raw)
 	}
-	if code, errOut := accept("header.yaml"); code != 2 || strings.Contains(errOut, "workload") || !strings.Contains(errOut, "accepted: []") {
+	if code, errOut := accept("header.yaml"); code != 2 || strings.Contains(errOut, "workload") ||
+		!strings.Contains(errOut, "accepted: []") {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }

@@ -20,19 +20,19 @@ func analyzeCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "analyze DUMP", GroupID: groupDump,
 		Short: "report leaks, classes, dominators, bitmaps and threads",
-		Long: `Report what a heap dump of Android or a JVM holds: what leaks and which references keep
+		Long: `Report what is in a heap dump of Android or a JVM: what leaks and which references keep
 it alive, the classes and objects that retain most, bitmaps, strings, threads and
 activities. The retained size of an object is what would be freed with it.
 
-DUMP may be compressed by gzip or zstd; "-" is standard input. A truncated dump is
-analyzed as far as it goes, with a warning. A damaged one is an error, unless
+DUMP may be compressed with gzip or zstd; "-" is standard input. A truncated dump is
+analyzed up to where it ends, with a warning. A damaged one is an error, unless
 --partial is given.`,
 		Example: `  leakgate analyze shop.hprof --mapping build/mapping.txt
   leakgate analyze shop.hprof --leaking-class com.shop.Cart --json
   adb exec-out cat /data/local/tmp/shop.hprof | leakgate analyze - --top 50`,
-		Annotations: manual{exits: `0 the dump was analyzed, whatever it holds
+		Annotations: manual{exits: `0 the dump was analyzed, whatever was found
 1 the app leaks, with --fail-on leak
-5 with --fail-on leak, no leak was found in a dump that cannot show that there is none
+5 with --fail-on leak: no leak was found, but the dump cannot prove that there is none
 ` + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
 	}
@@ -42,18 +42,23 @@ analyzed as far as it goes, with a warning. A damaged one is an error, unless
 		return f.analyze(c, args)
 	})
 	f.declare(flags)
-	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of dominators to print")
-	flags.Var(choice(&f.only, "histogram", "histogram"), "only", "count objects and bytes in one quick pass, without leaks and retained sizes")
-	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class", "treat the instances of exactly this class, and nothing else, as leaks (repeatable)")
-	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on", "exit with 1 if the app leaks; known leaks of Android do not count")
-	flags.BoolVar(&f.incomplete, "allow-incomplete", false, "with --fail-on leak: pass a dump in which nothing leaks as far as it can be judged")
-	flags.BoolVar(&f.all, "all", false, "print the traces of all leaks, not only of the first")
-	flags.BoolVar(&f.texts, "show-texts", false, "show keys of maps, names of threads, titles and repeated strings; without it a short hash stands for each")
+	flags.Var(number(&f.top, "N", 0), "top", "number of classes and dominators to print")
+	flags.Var(choice(&f.only, "histogram", "histogram"), "only",
+		"count objects and bytes in one quick pass, without leaks and retained sizes")
+	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class",
+		"treat the instances of exactly this class as leaks, and nothing else (repeatable)")
+	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on",
+		"exit with 1 if the app leaks; known leaks of Android do not count")
+	flags.BoolVar(&f.incomplete, "allow-incomplete", false,
+		"with --fail-on leak: exit with 0 if no leak was found in a dump that cannot prove that there is none")
+	flags.BoolVar(&f.all, "all", false, "print the traces of all leaks, not only the first")
+	flags.BoolVar(&f.texts, "show-texts", false,
+		"show map keys, thread names, titles and repeated strings; by default each is replaced by a short hash")
 	flags.BoolVar(&f.strings, "strings", false, "look for duplicate strings even if there are very many")
 	return cmd
 }
 
-// defaultTop is how many rows of a list are printed.
+// defaultTop is the number of rows printed of a list.
 const defaultTop = 30
 
 type analyzeFlags struct {
@@ -61,16 +66,16 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
-	// all, and asked for --top, ask for whole tables.
+	// all, and --top if given, apply to entire tables.
 	all, asked bool
 	texts      bool
 	leaking    []string
 	failOn     string
-	// incomplete passes a dump that cannot be judged.
+	// incomplete lets a dump pass that cannot be judged.
 	incomplete bool
 }
 
-// errLeaks ends the program with the exit code of a gate that failed.
+// errLeaks ends the program with the exit code of a failed gate.
 var errLeaks = errors.New("the app leaks")
 
 func (f *analyzeFlags) analyze(c console, args []string) int {
@@ -78,9 +83,10 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 	case len(args) != 1:
 		return c.usage(fmt.Errorf("want one heap dump, or - for standard input, got %d files", len(args)))
 	case f.incomplete && f.failOn == "":
-		return c.usage(errors.New("--allow-incomplete says what --fail-on leak passes: add it"))
+		return c.usage(errors.New("--allow-incomplete has no effect without --fail-on leak: add it"))
 	case f.only != "" && (f.failOn != "" || len(f.leaking) > 0):
-		return c.usage(errors.New("--only histogram does not look for leaks: remove it, or --fail-on and --leaking-class"))
+		return c.usage(errors.New(
+			"--only histogram does not look for leaks: remove it, or --fail-on and --leaking-class"))
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		o.Top, o.AllStrings, o.ShowTexts, o.LeakingClasses = f.top, f.strings, f.texts, f.leaking
@@ -120,7 +126,7 @@ func (f *analyzeFlags) gate(r *analysis.Report) error {
 	return unjudged{strings.Join(r.Undecided, "; ")}
 }
 
-// unjudged ends the program where a dump cannot show that nothing leaks.
+// unjudged ends the program for a dump that cannot prove that nothing leaks.
 type unjudged struct{ why string }
 
 func (e unjudged) Error() string {

@@ -24,8 +24,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Each recorded dump, with all its classes: what its origin says of it, and what
-// must hold between the numbers of one report.
+// Analyzes each recorded dump with all its classes: the report must agree with
+// its manifest, and its numbers with one another.
 func TestAnalyzeRecordedDumps(t *testing.T) {
 	for _, d := range recordedDumps {
 		t.Run(d.file, func(t *testing.T) {
@@ -44,15 +44,17 @@ func TestAnalyzeRecordedDumps(t *testing.T) {
 	}
 }
 
-// manyRows are more than any recorded dump has classes.
+// manyRows exceeds the number of classes of every recorded dump.
 const manyRows = 1000
 
 func checkManifest(t *testing.T, d *recordedDump, got *analysis.Dump) {
 	t.Helper()
 	for name, pair := range map[string][2]int64{
-		"id_size": {int64(d.idSize), int64(got.IDSize)}, "instances": {d.instances, got.Instances}, "object_arrays": {d.objectArrays, got.ObjectArrays},
-		"primitive_arrays": {d.primitives, got.PrimitiveArrays}, "classes": {d.classes, got.Classes}, "snapshots": {1, int64(got.Snapshots)},
-		"objects": {got.Instances + got.ObjectArrays + got.PrimitiveArrays + got.Classes, got.Objects},
+		"id_size": {int64(d.idSize), int64(got.IDSize)}, "instances": {d.instances, got.Instances},
+		"object_arrays":    {d.objectArrays, got.ObjectArrays},
+		"primitive_arrays": {d.primitives, got.PrimitiveArrays}, "classes": {d.classes, got.Classes},
+		"snapshots": {1, int64(got.Snapshots)},
+		"objects":   {got.Instances + got.ObjectArrays + got.PrimitiveArrays + got.Classes, got.Objects},
 	} {
 		if pair[0] != 0 && pair[0] != pair[1] {
 			t.Errorf("%s: %d, want %d", name, pair[1], pair[0])
@@ -75,12 +77,13 @@ func checkManifest(t *testing.T, d *recordedDump, got *analysis.Dump) {
 	}
 }
 
-// checkSums adds up a report with all classes and most dominators.
+// checkSums checks the sums of a report with all classes and most dominators.
 func checkSums(t *testing.T, r *findings) {
 	t.Helper()
 	var objects, bytes, tops int64
-	// What the app filled comes first.
-	android := slices.ContainsFunc(r.Dump.Heaps, func(h analysis.Heap) bool { return h.Name == "image" || h.Name == "zygote" })
+	// The app heap comes first.
+	android := slices.ContainsFunc(r.Dump.Heaps,
+		func(h analysis.Heap) bool { return h.Name == "image" || h.Name == "zygote" })
 	own := func(c *analysis.Class) int64 {
 		if android {
 			return c.RetainedIn["app"] + c.RetainedNative
@@ -106,15 +109,16 @@ func checkSums(t *testing.T, r *findings) {
 		}
 	}
 	if objects != r.Dump.Objects || inHeaps != r.Dump.Objects || bytes != heapBytes {
-		t.Errorf("classes: %d objects, %d bytes; heaps: %d, %d; %d in all", objects, bytes, inHeaps, heapBytes, r.Dump.Objects)
+		t.Errorf("classes: %d objects, %d bytes; heaps: %d, %d; %d in all", objects, bytes, inHeaps, heapBytes,
+			r.Dump.Objects)
 	}
-	// What is reachable is below exactly one top.
+	// Everything reachable is below exactly one top.
 	if all := r.Dump.ReachableBytes + r.Dump.ReachableNative; tops > all || tops < all && len(r.Dominators) < manyRows {
 		t.Errorf("dominators retain %d of %d bytes", tops, all)
 	}
 }
 
-// checkHistogram holds the quick histogram against the graph's.
+// checkHistogram compares the quick histogram with that of the graph.
 func checkHistogram(t *testing.T, full, quick *findings) {
 	t.Helper()
 	counts := map[string][2]int64{}
@@ -137,7 +141,7 @@ func checkHistogram(t *testing.T, full, quick *findings) {
 	}
 }
 
-// The binding names of the report, with the JSON types of their values.
+// The contract's keys of the report, with the JSON types of their values.
 func TestAnalyzeKeys(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 25})
 	picture := hproftest.Picture{Width: 96, Height: 96, Content: 1}
@@ -146,33 +150,44 @@ func TestAnalyzeKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"analyze", "--json"}, {"analyze", "--json", "--only", "histogram"}, {"analyze", "--json", "--top", "0"}} {
+	for _, args := range [][]string{
+		{"analyze", "--json"}, {"analyze", "--json", "--only", "histogram"}, {"analyze", "--json", "--top", "0"},
+	} {
 		whole := !slices.Contains(args, "histogram")
 		var report map[string]any
 		answered(t, &report, append(args, dumpFile(t, dump))...)
 		checkKeys(t, report, "", map[string]string{
-			"schema": "string", "dump": "object", "leaks": "array", "suspects": "array", "classes": "array", "dominators": "array", "threads": "array", "warnings": "array",
+			"schema": "string", "dump": "object", "leaks": "array", "suspects": "array", "classes": "array",
+			"dominators": "array", "threads": "array", "warnings": "array",
 		})
 		checkKeys(t, report["dump"], "dump.", map[string]string{
-			"format": "string", "id_size": "number", "bytes": "number", "truncated": "bool", "partial": "bool", "snapshots": "number", "classes": "number", "instances": "number",
-			"object_arrays": "number", "primitive_arrays": "number", "gc_roots": "object", "heaps": "array", "reachable_bytes": "number", "size_model": "string",
+			"format": "string", "id_size": "number", "bytes": "number", "truncated": "bool", "partial": "bool",
+			"snapshots": "number", "classes": "number", "instances": "number",
+			"object_arrays": "number", "primitive_arrays": "number", "gc_roots": "object", "heaps": "array",
+			"reachable_bytes": "number", "size_model": "string",
 		})
 		if report["schema"] != "leakgate.analysis/1" {
 			t.Errorf("schema %v", report["schema"])
 		}
 		if whole {
 			checkKeys(t, report, "", map[string]string{"bitmaps": "object"})
-			checkKeys(t, report["bitmaps"], "bitmaps.", map[string]string{"count": "number", "bytes": "number", "duplicates": "array"})
+			checkKeys(t, report["bitmaps"], "bitmaps.",
+				map[string]string{"count": "number", "bytes": "number", "duplicates": "array"})
 			checkKeys(t, report["dump"], "dump.", map[string]string{"android": "object"})
-			checkKeys(t, report["dump"].(map[string]any)["android"], "dump.android.", map[string]string{"sdk": "number", "manufacturer": "string", "process": "string"})
+			checkKeys(t, report["dump"].(map[string]any)["android"], "dump.android.",
+				map[string]string{"sdk": "number", "manufacturer": "string", "process": "string"})
 		}
 		if len(args) > 2 {
 			continue
 		}
 		for list, keys := range map[string]map[string]string{
-			"classes":    {"class": "string", "instances": "number", "shallow_bytes": "number", "retained_bytes": "number"},
-			"dominators": {"object": "string", "class": "string", "shallow_bytes": "number", "retained_bytes": "number"},
-			"threads":    {"name": "string"},
+			"classes": {
+				"class": "string", "instances": "number", "shallow_bytes": "number", "retained_bytes": "number",
+			},
+			"dominators": {
+				"object": "string", "class": "string", "shallow_bytes": "number", "retained_bytes": "number",
+			},
+			"threads": {"name": "string"},
 		} {
 			if len(report[list].([]any)) == 0 {
 				t.Errorf("no %s", list)
@@ -182,10 +197,12 @@ func TestAnalyzeKeys(t *testing.T) {
 			}
 		}
 		for _, d := range report["bitmaps"].(map[string]any)["duplicates"].([]any) {
-			checkKeys(t, d, "bitmaps.duplicates[].", map[string]string{"width": "number", "height": "number", "copies": "number", "bytes_each": "number"})
+			checkKeys(t, d, "bitmaps.duplicates[].",
+				map[string]string{"width": "number", "height": "number", "copies": "number", "bytes_each": "number"})
 		}
 		for _, heap := range report["dump"].(map[string]any)["heaps"].([]any) {
-			checkKeys(t, heap, "dump.heaps[].", map[string]string{"name": "string", "objects": "number", "bytes": "number"})
+			checkKeys(t, heap, "dump.heaps[].",
+				map[string]string{"name": "string", "objects": "number", "bytes": "number"})
 		}
 	}
 }
@@ -228,7 +245,8 @@ func TestAnalysisPage(t *testing.T) {
 		collectFields(reflect.TypeOf(v), fields)
 	}
 	for name := range fields {
-		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"[]`") && !strings.HasSuffix(name, "omitted") {
+		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"[]`") &&
+			!strings.HasSuffix(name, "omitted") {
 			t.Errorf("no field %s", name)
 		}
 	}
@@ -237,7 +255,8 @@ func TestAnalysisPage(t *testing.T) {
 	}
 }
 
-// collectFields takes the JSON names of a type and of what is in it.
+// collectFields collects the JSON names of a type and of its fields,
+// recursively.
 func collectFields(v reflect.Type, names map[string]bool) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -256,15 +275,17 @@ func collectFields(v reflect.Type, names map[string]bool) {
 	}
 }
 
-// hprof-slurp's answers: records, roots and the instances of each class that it
-// lists. Its sizes have constants of their own and are no order for the small ones;
-// the names of arrays have one [] too many in dumps of the old agent.
+// Compares records, roots and the instances of each class with hprof-slurp. Its
+// sizes use constants of their own, so that the small ones cannot be compared;
+// its array names have one [] too many in dumps of the old agent.
 func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 	count := regexp.MustCompile(`(?m)^\.\.GC root ([a-zA-Z ]+): (\d+)$`)
 	row := regexp.MustCompile(`(?m)^\| +[0-9.]+[A-Za-z]+ \| +(\d+) \| +[0-9.]+[A-Za-z]+ \| (\S+) +\|$`)
 	kinds := map[string]string{
-		"unknown": "UNKNOWN", "thread objects": "THREAD_OBJECT", "JNI global": "JNI_GLOBAL", "JNI local": "JNI_LOCAL", "Java frame": "JAVA_FRAME",
-		"native stack": "NATIVE_STACK", "sticky class": "STICKY_CLASS", "thread block": "THREAD_BLOCK", "monitor used": "MONITOR_USED",
+		"unknown": "UNKNOWN", "thread objects": "THREAD_OBJECT", "JNI global": "JNI_GLOBAL", "JNI local": "JNI_LOCAL",
+		"Java frame":   "JAVA_FRAME",
+		"native stack": "NATIVE_STACK", "sticky class": "STICKY_CLASS", "thread block": "THREAD_BLOCK",
+		"monitor used": "MONITOR_USED",
 	}
 	for name, oneMore := range map[string]bool{"hprof-32": true, "hprof-64": false} {
 		text := string(recorded.Read(t, "hprof", "expected-"+name+"-result.txt"))
@@ -297,13 +318,14 @@ func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 	}
 }
 
-// The class histogram that the virtual machine itself gave beside the dump. It has
-// its own sizes, and classes of the machine, which no dump has.
-func TestAnalyzeAgainstTheMachine(t *testing.T) {
-	r := analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof"), "--top", strconv.Itoa(manyRows))
+// Compares with the class histogram that the virtual machine wrote beside the
+// dump. The machine has its own sizes, and internal classes that no dump has.
+func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
+	r := analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof"), "--top",
+		strconv.Itoa(manyRows))
 	rows := machineRows(recorded.Read(t, "hprof", "expected-mat-sun_jdk6_30_x64_compressedOops.notes.txt"))
-	// int[][] stands for the machine's own tables. Class has instances for which there
-	// is no class dump.
+	// int[][] stands for internal tables of the machine. Class has instances
+	// for which there is no class dump.
 	differ := map[string]bool{"int[][]": true, "java.lang.Class": true, "java.lang.Object": true}
 	for class, n := range rows {
 		if got := r.row(class).Instances; (got == n) == differ[class] {
@@ -313,7 +335,7 @@ func TestAnalyzeAgainstTheMachine(t *testing.T) {
 	if len(rows) < 150 {
 		t.Errorf("%d rows", len(rows))
 	}
-	// This one was taken at another time, when less was alive.
+	// This one was taken at another time, with fewer live objects.
 	r = analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_18_x32.hprof"), "--top", strconv.Itoa(manyRows))
 	rows = machineRows(recorded.Read(t, "hprof", "expected-mat-histogram_sun_jdk6_18_x32.txt"))
 	fewer := 0
@@ -330,13 +352,17 @@ func TestAnalyzeAgainstTheMachine(t *testing.T) {
 // machineRows are the lines "NUMBER: COUNT BYTES NAME" of a class histogram.
 func machineRows(text []byte) map[string]int64 {
 	rows := map[string]int64{}
-	for _, m := range regexp.MustCompile(`(?m)^ *(?:\d+: +)?(\d+) +\d+ +(\[*)(\S+?);? *\r?$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ *(?:\d+: +)?(\d+) +\d+ +(\[*)(\S+?);? *\r?$`).
+		FindAllStringSubmatch(string(text), -1) {
 		name := m[3]
 		if strings.HasPrefix(name, "<") {
 			continue
 		}
 		if m[2] != "" {
-			primitive := map[string]string{"C": "char", "B": "byte", "I": "int", "S": "short", "J": "long", "Z": "boolean", "F": "float", "D": "double"}
+			primitive := map[string]string{
+				"C": "char", "B": "byte", "I": "int", "S": "short", "J": "long", "Z": "boolean", "F": "float",
+				"D": "double",
+			}
 			name = cmp.Or(primitive[name], strings.TrimPrefix(name, "L")) + strings.Repeat("[]", len(m[2]))
 		}
 		rows[name], _ = strconv.ParseInt(m[1], 10, 64)
@@ -344,17 +370,19 @@ func machineRows(text []byte) map[string]int64 {
 	return rows
 }
 
-// Retained bytes are those of Java and registered native memory together, wherever
-// they stand.
+// Retained bytes are the sum of Java memory and registered native memory,
+// wherever they are shown.
 func TestAnalyzeCountsNativeMemory(t *testing.T) {
 	path := recorded.Path(t, "hprof", "ahat-O.hprof")
 	r := analyzed(t, path)
 	b := lookedUp(t, path, "0x12c04c28").Objects[0]
-	if row := r.row("b"); row.RetainedBytes != 1290432 || row.RetainedNative != 50000 || b.RetainedBytes != 1290432 || b.RetainedNative != 50000 {
+	if row := r.row("b"); row.RetainedBytes != 1290432 || row.RetainedNative != 50000 || b.RetainedBytes != 1290432 ||
+		b.RetainedNative != 50000 {
 		t.Errorf("class %+v\nobject %+v", row, b)
 	}
 	main := r.Dominators[0]
-	if main.Object != "0x12c04948" || main.RetainedBytes != 1290660 || main.RetainedNative != 50000 || main.Children[0].RetainedBytes != 1290432 || r.Dump.ReachableNative != 50200 {
+	if main.Object != "0x12c04948" || main.RetainedBytes != 1290660 || main.RetainedNative != 50000 ||
+		main.Children[0].RetainedBytes != 1290432 || r.Dump.ReachableNative != 50200 {
 		t.Errorf("%+v", main)
 	}
 	code, out, _ := ran(t, "analyze", path, "--top", "1")
@@ -363,7 +391,7 @@ func TestAnalyzeCountsNativeMemory(t *testing.T) {
 	}
 }
 
-// However a dump arrives, the answer is the same.
+// The result does not depend on how a dump is read.
 func TestAnalyzeInputs(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "hprof-32.bin")
 	_, want, _ := typed(t, nil, "analyze", "--json", dumpFile(t, dump))
@@ -371,7 +399,8 @@ func TestAnalyzeInputs(t *testing.T) {
 		t.Fatal(want)
 	}
 	forms := map[string][]byte{
-		"plain": dump, "gzip": packed(t, dump), "zstd": zstandard(dump), "gzip in two members": append(packed(t, dump[:5000]), packed(t, dump[5000:])...),
+		"plain": dump, "gzip": packed(t, dump), "zstd": zstandard(dump),
+		"gzip in two members": append(packed(t, dump[:5000]), packed(t, dump[5000:])...),
 	}
 	for name, form := range forms {
 		if _, out, errOut := typed(t, nil, "analyze", "--json", dumpFile(t, form)); out != want {
@@ -380,13 +409,15 @@ func TestAnalyzeInputs(t *testing.T) {
 		if _, out, errOut := fed(t, bytes.NewReader(form), "analyze", "--json", "-"); out != want {
 			t.Errorf("%s on stdin: %s %.200s", name, errOut, out)
 		}
-		if _, out, errOut := fed(t, &sluggish{form}, "objects", "-", "0x5000002d"); !strings.Contains(out, "class java.lang.System") {
+		if _, out,
+			errOut := fed(t, &sluggish{form}, "objects", "-", "0x5000002d"); !strings.Contains(out,
+			"class java.lang.System") {
 			t.Errorf("%s, objects: %s %.200s", name, errOut, out)
 		}
 	}
 }
 
-// sluggish gives a few bytes at a time.
+// sluggish returns a few bytes per read.
 type sluggish struct{ rest []byte }
 
 func (s *sluggish) Read(p []byte) (int, error) {
@@ -398,7 +429,7 @@ func (s *sluggish) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A dump that ends early is analysed as far as it goes, and says so.
+// A truncated dump is analyzed up to where it ends, with a warning.
 func TestAnalyzeTruncated(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	whole := analyzed(t, dumpFile(t, dump), "--top", "1")
@@ -407,7 +438,8 @@ func TestAnalyzeTruncated(t *testing.T) {
 		path := dumpFile(t, hproftest.Cut(dump, n))
 		r := analyzed(t, path, "--top", "3")
 		d := r.Dump
-		if !d.Truncated || d.TruncatedAt == nil || *d.TruncatedAt > int64(n) || d.Partial || d.Objects > last || d.Objects == 0 || len(r.Warnings) == 0 ||
+		if !d.Truncated || d.TruncatedAt == nil || *d.TruncatedAt > int64(n) || d.Partial || d.Objects > last ||
+			d.Objects == 0 || len(r.Warnings) == 0 ||
 			!strings.Contains(r.Warnings[0], fmt.Sprintf("truncated at offset %d", *d.TruncatedAt)) {
 			t.Errorf("%d bytes: %+v, %q", n, d, r.Warnings)
 			continue
@@ -420,27 +452,32 @@ func TestAnalyzeTruncated(t *testing.T) {
 		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, "\nwarning: the dump is truncated at offset ") {
 			t.Errorf("%d bytes: no warning in the text", n)
 		}
-		if list := lookedUp(t, path, "0xb0cc6c78"); !slices.ContainsFunc(list.Warnings, func(w string) bool { return strings.Contains(w, "truncated") }) {
+		if list := lookedUp(t, path, "0xb0cc6c78"); !slices.ContainsFunc(list.Warnings,
+			func(w string) bool { return strings.Contains(w, "truncated") }) {
 			t.Errorf("%d bytes: objects warn of %q", n, list.Warnings)
 		}
 	}
-	// A packed one that ends early.
+	// A truncated compressed dump.
 	short := packed(t, recorded.Read(t, "hprof", "hprof-32.bin"))
 	r := analyzed(t, dumpFile(t, short[:len(short)*9/10]), "--top", "1")
-	if !r.Dump.Truncated || r.Dump.Objects == 0 || r.Dump.Objects >= 2926 || len(r.Warnings) < 2 || !strings.Contains(r.Warnings[0], "gzip data end early") {
+	if !r.Dump.Truncated || r.Dump.Objects == 0 || r.Dump.Objects >= 2926 || len(r.Warnings) < 2 ||
+		!strings.Contains(r.Warnings[0], "gzip data end early") {
 		t.Errorf("%+v, %q", r.Dump, r.Warnings)
 	}
-	// Where there is nothing, nothing is invented.
+	// An empty dump has an empty report.
 	for _, n := range []int{31, 40, 500, 700_000} {
 		path := dumpFile(t, hproftest.Cut(dump, n))
-		for _, verb := range [][]string{{"analyze"}, {"analyze", "--json", "--partial"}, {"analyze", "--only", "histogram"}, {"objects", "0x1"}} {
+		for _, verb := range [][]string{
+			{"analyze"}, {"analyze", "--json", "--partial"}, {"analyze", "--only", "histogram"}, {"objects", "0x1"},
+		} {
 			args := slices.Insert(slices.Clone(verb), 1, path)
 			refused(t, exitUnread, args, "the dump contains no objects", "copy it again", args[1])
 		}
 	}
 }
 
-// A damaged dump is an error that tells where; --partial takes what can be read.
+// A damaged dump is an error that names the place; --partial analyzes the
+// readable part.
 func TestAnalyzeDamaged(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	_, records, err := hproftest.Parse(dump)
@@ -448,7 +485,7 @@ func TestAnalyzeDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := analyzed(t, dumpFile(t, dump), "--top", "1")
-	// A record inside of a segment, and one that stands between segments.
+	// A record within a segment, and one between segments.
 	inner, outer := len(records)*3/4, len(records)/2
 	for records[inner].Sub == 0 {
 		inner++
@@ -468,12 +505,13 @@ func TestAnalyzeDamaged(t *testing.T) {
 		}
 		for _, args := range [][]string{{path, "--partial"}, {path, "--partial", "--only", "histogram"}} {
 			r := analyzed(t, args...)
-			if !r.Dump.Partial || r.Dump.Objects == 0 || r.Dump.Objects >= whole.Dump.Objects || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), at) {
+			if !r.Dump.Partial || r.Dump.Objects == 0 || r.Dump.Objects >= whole.Dump.Objects || len(r.Warnings) == 0 ||
+				!strings.Contains(strings.Join(r.Warnings, "\n"), at) {
 				t.Errorf("%s: %+v, %q", name, r.Dump, r.Warnings)
 			}
 		}
 	}
-	// Packed data may be damaged, too.
+	// Compressed data may be damaged, too.
 	wrong := packed(t, recorded.Read(t, "hprof", "hprof-32.bin"))
 	wrong[len(wrong)-6] ^= 1
 	path := dumpFile(t, wrong)
@@ -483,7 +521,7 @@ func TestAnalyzeDamaged(t *testing.T) {
 	}
 }
 
-// What is no dump is refused in words that help.
+// A file that is not a dump is rejected with helpful words.
 func TestAnalyzeWrongInput(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -498,16 +536,29 @@ func TestAnalyzeWrongInput(t *testing.T) {
 		code  int
 		words []string
 	}{
-		"empty":         {file("empty", ""), exitUnread, []string{"is empty"}},
-		"text":          {file("notes.txt", "some notes\n"), exitUnread, []string{"not a heap dump", "JAVA PROFILE", "am dumpheap"}},
-		"a command":     {file("failed", "run-as: package not debuggable: com.shop\n"), exitUnread, []string{"command that failed", "not debuggable"}},
-		"zip":           {file("a.zip", "PK\x03\x04\x00\x00\x00\x00"), exitUnread, []string{"zip archive", "unpack it first"}},
-		"other version": {file("old", "JAVA PROFILE 1.0\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread, []string{"header", "JAVA PROFILE"}},
-		"wide IDs":      {file("wide", "JAVA PROFILE 1.0.2\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread, []string{"IDs of 7 bytes", "4 and 8"}},
-		"folder":        {dir, exitUsage, []string{"it is a folder", "name a file"}},
-		"missing":       {filepath.Join(dir, "none.hprof"), exitUsage, []string{"none.hprof", "does not exist"}},
-		"no name":       {"", exitUsage, []string{"is empty"}},
-		"hostile name":  {filepath.Join(dir, "a\x1b[2Jb"), exitUsage, []string{"a?[2Jb"}},
+		"empty": {file("empty", ""), exitUnread, []string{"is empty"}},
+		"text": {
+			file("notes.txt", "some notes\n"), exitUnread, []string{"not a heap dump", "JAVA PROFILE", "am dumpheap"},
+		},
+		"a command": {
+			file("failed", "run-as: package not debuggable: com.shop\n"), exitUnread,
+			[]string{"command that failed", "not debuggable"},
+		},
+		"zip": {
+			file("a.zip", "PK\x03\x04\x00\x00\x00\x00"), exitUnread, []string{"zip archive", "unpack it first"},
+		},
+		"other version": {
+			file("old", "JAVA PROFILE 1.0\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread,
+			[]string{"header", "JAVA PROFILE"},
+		},
+		"wide IDs": {
+			file("wide", "JAVA PROFILE 1.0.2\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread,
+			[]string{"IDs of 7 bytes", "4 and 8"},
+		},
+		"folder":       {dir, exitUsage, []string{"it is a folder", "name a file"}},
+		"missing":      {filepath.Join(dir, "none.hprof"), exitUsage, []string{"none.hprof", "does not exist"}},
+		"no name":      {"", exitUsage, []string{"is empty"}},
+		"hostile name": {filepath.Join(dir, "a\x1b[2Jb"), exitUsage, []string{"a?[2Jb"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, c.code, []string{"analyze", c.path}, append(c.words, "leakgate analyze: ")...)
@@ -515,13 +566,16 @@ func TestAnalyzeWrongInput(t *testing.T) {
 			refused(t, c.code, []string{"objects", c.path, "0x1"}, append(c.words, "leakgate objects: ")...)
 		})
 	}
-	if code, out, errOut := fed(t, strings.NewReader(""), "analyze", "-"); code != exitUnread || out != "" || !strings.Contains(errOut, "standard input") {
+	if code, out, errOut := fed(t, strings.NewReader(""), "analyze", "-"); code != exitUnread || out != "" ||
+		!strings.Contains(errOut, "standard input") {
 		t.Errorf("nothing on stdin: exit %d, %q, %q", code, out, errOut)
 	}
-	if code, _, errOut := fed(t, strings.NewReader("JAVA PROFILE 1.0.2"), "analyze", "-"); code != exitUnread || !strings.Contains(errOut, "standard input: the dump contains no objects") {
+	if code, _, errOut := fed(t, strings.NewReader("JAVA PROFILE 1.0.2"), "analyze", "-"); code != exitUnread ||
+		!strings.Contains(errOut, "standard input: the dump contains no objects") {
 		t.Errorf("a header on stdin: exit %d, %q", code, errOut)
 	}
-	if _, _, errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut, "--partial") {
+	if _, _,
+		errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut, "--partial") {
 		t.Errorf("what was done is advised: %s", errOut)
 	}
 }
@@ -550,7 +604,8 @@ func TestAnalyzeTop(t *testing.T) {
 	for top, want := range map[string]int{"0": 0, "1": 1, "7": 7} {
 		for _, args := range [][]string{{path, "--top", top}, {path, "--top", top, "--only", "histogram"}} {
 			r := analyzed(t, args...)
-			if len(r.Classes) != want || len(args) == 3 && len(r.Dominators) != want || r.Classes == nil || r.Dominators == nil {
+			if len(r.Classes) != want || len(args) == 3 && len(r.Dominators) != want || r.Classes == nil ||
+				r.Dominators == nil {
 				t.Errorf("--top %s: %d classes, %d dominators", top, len(r.Classes), len(r.Dominators))
 			}
 		}
@@ -560,11 +615,14 @@ func TestAnalyzeTop(t *testing.T) {
 	}
 }
 
-// A dump that needs more than there is: the need is named, nothing is printed.
+// A dump that needs more memory than there is: the error names the need, and
+// nothing is printed.
 func TestAnalyzeLimits(t *testing.T) {
 	path := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz")
-	refused(t, exitUnread, []string{"analyze", path, "--memory", "4MB"}, path, "needs about", "MB of memory", "--memory allows more", "--only histogram")
-	refused(t, exitUnread, []string{"analyze", path, "--memory", "1MB"}, path, "what stands around the heap needs about", "--memory allows more")
+	refused(t, exitUnread, []string{"analyze", path, "--memory", "4MB"}, path, "needs about", "MB of memory",
+		"--memory allows more", "--only histogram")
+	refused(t, exitUnread, []string{"analyze", path, "--memory", "1MB"}, path,
+		"what stands around the heap needs about", "--memory allows more")
 	refused(t, exitUnread, []string{"objects", path, "0x1", "--memory", "1MB"}, "needs about", "--memory allows more")
 	refused(t, exitUnread, []string{"analyze", path, "--spool-cap", "2MB"}, path, "2.0 MB", "--spool-cap")
 	if r := analyzed(t, path, "--memory", "4MB", "--only", "histogram"); r.Dump.Objects != 187949 {
@@ -594,7 +652,9 @@ func TestAnalyzePhases(t *testing.T) {
 		}
 		names[p.Name] = true
 	}
-	for _, name := range []string{"open", "read names", "read objects", "read references", "search", "dominators", "sizes", "report"} {
+	for _, name := range []string{
+		"open", "read names", "read objects", "read references", "search", "dominators", "sizes", "report",
+	} {
 		if !names[name] {
 			t.Errorf("no phase %s in %s", name, text)
 		}
@@ -603,14 +663,14 @@ func TestAnalyzePhases(t *testing.T) {
 	if code != exitUsage || !strings.Contains(errOut, "write phases") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
-	// It is told before the dump is read, which here could not be.
+	// It is reported before the dump is read, which could not be read here.
 	for _, file := range []string{dir, filepath.Join(dir, "none", "phases.json")} {
 		code, _, errOut = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file)
 		if code != exitUsage || !strings.Contains(errOut, "write phases") {
 			t.Errorf("exit %d, %s", code, errOut)
 		}
 	}
-	// What cannot be analysed leaves no file.
+	// A dump that cannot be analyzed leaves no file.
 	file = filepath.Join(dir, "of nothing.json")
 	if code, _, _ = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file); code == exitOK {
 		t.Error("a dump that is not there was analysed")
@@ -620,7 +680,7 @@ func TestAnalyzePhases(t *testing.T) {
 	}
 }
 
-// Two heaps in one file, as the agent of the JVM writes them: the last counts.
+// Two heaps in one file, as the JVM agent writes them: the last one counts.
 func TestAnalyzeTwoSnapshots(t *testing.T) {
 	first, second := hproftest.Java(1), hproftest.Java(2)
 	for range 1000 {
@@ -639,20 +699,24 @@ func TestAnalyzeTwoSnapshots(t *testing.T) {
 	}
 	path, want := dumpFile(t, both.Bytes()), analyzed(t, dumpFile(t, alone))
 	for _, r := range []findings{analyzed(t, path), analyzed(t, path, "--only", "histogram")} {
-		if r.Dump.Snapshots != 2 || r.Dump.Objects != want.Dump.Objects || r.row("long[]").Instances != want.row("long[]").Instances ||
+		if r.Dump.Snapshots != 2 || r.Dump.Objects != want.Dump.Objects ||
+			r.row("long[]").Instances != want.row("long[]").Instances ||
 			!slices.Contains(r.Warnings, "the file has 2 heaps; the last one is analyzed") {
 			t.Errorf("%+v, %q, want %+v", r.Dump, r.Warnings, want.Dump)
 		}
 	}
-	if list := lookedUp(t, path, analysis.Hex(ids[1].Of(kept))); list.Objects[0].ShallowBytes != 40000 || len(list.Warnings) != 1 {
+	if list := lookedUp(t, path, analysis.Hex(ids[1].Of(kept))); list.Objects[0].ShallowBytes != 40000 ||
+		len(list.Warnings) != 1 {
 		t.Errorf("%+v", list)
 	}
 }
 
-// Names are those of somebody else's file. The text has nothing that a terminal
-// obeys; the machine form has them as they are.
+// Names come from an untrusted file. The text contains nothing that a terminal
+// interprets; the JSON has them unchanged.
 func TestAnalyzeHostileNames(t *testing.T) {
-	for _, name := range []string{evil, "com.x\nwarning: all is well", "\u202eelbissop", strings.Repeat("very.", 1000) + "Long", "\xff\xfe", ""} {
+	for _, name := range []string{
+		evil, "com.x\nwarning: all is well", "\u202eelbissop", strings.Repeat("very.", 1000) + "Long", "\xff\xfe", "",
+	} {
 		var dump bytes.Buffer
 		w := small(&dump, name, firstObject)
 		w.String(0x2000, name)
@@ -663,7 +727,10 @@ func TestAnalyzeHostileNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := dumpFile(t, dump.Bytes())
-		for _, args := range [][]string{{"analyze", path}, {"analyze", path, "--only", "histogram"}, {"objects", path, analysis.Hex(firstObject), analysis.Hex(nodeClass)}} {
+		for _, args := range [][]string{
+			{"analyze", path}, {"analyze", path, "--only", "histogram"},
+			{"objects", path, analysis.Hex(firstObject), analysis.Hex(nodeClass)},
+		} {
 			code, out, errOut := typed(t, nil, args...)
 			if code != exitOK || errOut != "" {
 				t.Errorf("%q: exit %d, %s", args, code, errOut)
@@ -673,15 +740,17 @@ func TestAnalyzeHostileNames(t *testing.T) {
 				t.Errorf("a name became a line of its own:\n%s", out)
 			}
 		}
-		// A class may be named with slashes. What is no text is not kept.
+		// A class may be named with slashes. A name that is not text is not
+		// kept.
 		want := strings.ToValidUTF8(name, "\ufffd\ufffd")
-		if o := lookedUp(t, path, analysis.Hex(firstObject)).Objects[0]; o.Class != strings.ReplaceAll(want, "/", ".") && name != "" || o.Heap != want {
+		if o := lookedUp(t, path, analysis.Hex(firstObject)).
+			Objects[0]; o.Class != strings.ReplaceAll(want, "/", ".") && name != "" || o.Heap != want {
 			t.Errorf("class %q in heap %q, want %q", o.Class, o.Heap, want)
 		}
 	}
 }
 
-// A list and an array of a million objects: what is printed has a bound.
+// A list and an array of a million objects: the output is bounded.
 func TestAnalyzeBoundsTheTree(t *testing.T) {
 	const n = 1_000_000
 	deep := chainFile(t, n)
@@ -704,17 +773,19 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 	if d := &r.Dominators[0]; d.RetainedBytes != 12*n+4 {
 		t.Errorf("the list retains %d", d.RetainedBytes)
 	}
-	if code, out, errOut = ran(t, "analyze", flat); code != exitOK || errOut != "" || strings.Count(out, "\n") > 60 || !strings.Contains(out, "1 000 000 more\n") {
+	if code, out, errOut = ran(t, "analyze", flat); code != exitOK || errOut != "" || strings.Count(out, "\n") > 60 ||
+		!strings.Contains(out, "1 000 000 more\n") {
 		t.Errorf("an array: exit %d, %s\n%.3000s", code, errOut, out)
 	}
 	r = analyzed(t, flat, "--top", "1")
-	if d := r.Dominators[0].Children[0]; d.Object != analysis.Hex(array) || d.ShallowBytes != 4*n || d.RetainedBytes != 16*n || d.Omitted != n || d.OmittedBytes != 12*n || d.Children != nil {
+	if d := r.Dominators[0].Children[0]; d.Object != analysis.Hex(array) || d.ShallowBytes != 4*n ||
+		d.RetainedBytes != 16*n || d.Omitted != n || d.OmittedBytes != 12*n || d.Children != nil {
 		t.Errorf("%+v", d)
 	}
 }
 
-// What people read, of a recorded dump and of one that was made. -update writes the
-// files again.
+// The text for a recorded dump and for a synthetic one. -update rewrites the
+// files.
 func TestAnalyzeText(t *testing.T) {
 	made := hproftest.Java(1)
 	cache := made.Declare("com.shop.Cache", nil, "object pages", "static object all")
@@ -729,11 +800,16 @@ func TestAnalyzeText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, args := range map[string][]string{
-		"recorded":  {"analyze", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "--top", "4"},
-		"histogram": {"analyze", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "--top", "4", "--only", "histogram"},
-		"objects":   {"objects", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "0xb0f5c788", "0xb0fa7cb0", "0xb0fa7de0", "0x1"},
-		"made":      {"analyze", dumpFile(t, dump[:len(dump)-9]), "--top", "2"},
-		"cut":       {"analyze", dumpFile(t, hproftest.Cut(dump, len(dump)-500)), "--top", "1"},
+		"recorded": {"analyze", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "--top", "4"},
+		"histogram": {
+			"analyze", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "--top", "4", "--only", "histogram",
+		},
+		"objects": {
+			"objects", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "0xb0f5c788", "0xb0fa7cb0", "0xb0fa7de0",
+			"0x1",
+		},
+		"made": {"analyze", dumpFile(t, dump[:len(dump)-9]), "--top", "2"},
+		"cut":  {"analyze", dumpFile(t, hproftest.Cut(dump, len(dump)-500)), "--top", "1"},
 	} {
 		code, out, errOut := ran(t, args...)
 		if code != exitOK || errOut != "" {

@@ -28,15 +28,17 @@ func heapFile(t *testing.T, h *hproftest.Heap) (string, hproftest.IDs, *hproftes
 	return dumpFile(t, data), ids, g
 }
 
-// TestSharedCosts: what several leaking objects hold together is what their leak costs, in
-// the text and in JSON: what a search without them does not reach.
-func TestSharedCosts(t *testing.T) {
+// TestCostIncludesSharedObjects: the cost of a leak includes what its leaking
+// objects share, in the text and in JSON. The expected value is what a search
+// that skips these objects does not reach.
+func TestCostIncludesSharedObjects(t *testing.T) {
 	t.Parallel()
 	for shape := range uint64(20) {
 		r := rand.New(rand.NewPCG(shape, 3))
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 		h.Activity("com.shop.CartActivity", hproftest.Attached)
-		screen, box := h.Class("com.shop.CartActivity"), h.Declare("com.shop.Box", nil, "object a", "object b", "object screen")
+		screen, box := h.Class("com.shop.CartActivity"),
+			h.Declare("com.shop.Box", nil, "object a", "object b", "object screen")
 		images := make([]hproftest.Ref, 1+r.IntN(3))
 		for i := range images {
 			images[i] = h.ArrayList(h.Bytes(make([]byte, 1000+r.IntN(200_000))), h.Bytes(make([]byte, 10))).Ref
@@ -48,7 +50,7 @@ func TestSharedCosts(t *testing.T) {
 			boxes = append(boxes, h.New(box, hproftest.Fields{"screen": s}))
 		}
 		if r.IntN(3) == 0 {
-			// Somebody else holds one of them, too.
+			// Another object holds one of them, too.
 			h.Hold("com.shop.Cache", "images", images[0])
 		}
 		h.Hold("com.shop.Registry", "all", h.ArrayList(boxes...).Ref)
@@ -73,22 +75,24 @@ func TestSharedCosts(t *testing.T) {
 			t.Errorf("shape %d: %d leaks, %+v, want %d bytes", shape, len(report.Leaks), report.Leaks, want)
 			continue
 		}
-		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, fmt.Sprintf("\n%s retained", text.Bytes(want))) {
+		if _, out,
+			_ := ran(t, "analyze", path); !strings.Contains(out, fmt.Sprintf("\n%s retained", text.Bytes(want))) {
 			t.Errorf("shape %d: %s is not in the text", shape, text.Bytes(want))
 		}
 	}
 }
 
-// TestManyShare: the sum of many leaks has what they share, also where it is not known which of
-// them share it.
-func TestManyShare(t *testing.T) {
+// TestSumOfManyLeaks: the sum over many leaks includes what they share, even if
+// it is unknown which of them share it.
+func TestSumOfManyLeaks(t *testing.T) {
 	t.Parallel()
 	const shared = 3 << 20
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	h.Activity("com.shop.CartActivity", hproftest.Attached)
 	images := h.Bytes(make([]byte, shared))
 	for i := range 80 {
-		h.Hold(fmt.Sprintf("com.shop.Holder%da", i), "last", h.New(h.Class("com.shop.CartActivity"), hproftest.Fields{"mDestroyed": true, "mIntent": images}))
+		h.Hold(fmt.Sprintf("com.shop.Holder%da", i), "last",
+			h.New(h.Class("com.shop.CartActivity"), hproftest.Fields{"mDestroyed": true, "mIntent": images}))
 	}
 	path, _, _ := heapFile(t, h)
 	var report struct {
@@ -104,7 +108,7 @@ func TestManyShare(t *testing.T) {
 	}
 }
 
-// TestFailOnLeak: a gate is green only for a dump that can show that nothing leaks.
+// TestFailOnLeak: a gate passes only a dump that can prove that nothing leaks.
 func TestFailOnLeak(t *testing.T) {
 	t.Parallel()
 	phone := hproftest.Phone{SDK: 34, Process: "com.shop"}
@@ -113,11 +117,14 @@ func TestFailOnLeak(t *testing.T) {
 	leaking := hproftest.Android(phone)
 	leaking.Hold("com.shop.Registry", "last", leaking.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref)
 	local := hproftest.Android(phone)
-	local.RootOf(local.Main(), hprof.SubRootJavaFrame, local.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref, 0)
+	local.RootOf(local.Main(), hprof.SubRootJavaFrame, local.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref,
+		0)
 	interned := hproftest.Android(phone)
 	interned.Root(hprof.SubRootUnknown, interned.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref)
 	weak := hproftest.Android(phone)
-	weak.Hold("com.shop.Cache", "last", weak.New(weak.Class("java.lang.ref.WeakReference"), hproftest.Fields{"referent": weak.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref}))
+	weak.Hold("com.shop.Cache", "last",
+		weak.New(weak.Class("java.lang.ref.WeakReference"),
+			hproftest.Fields{"referent": weak.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref}))
 	traitor := hproftest.Android(phone)
 	handleClass := traitor.Declare("com.shop.Handle", traitor.Class("java.lang.ref.WeakReference"), "object referent")
 	handle := traitor.New(handleClass, nil)
@@ -130,7 +137,7 @@ func TestFailOnLeak(t *testing.T) {
 		name string
 		heap *hproftest.Heap
 		form hproftest.Form
-		// cut is how much of the file is there, in tenths.
+		// cut is how much of the file exists, in tenths.
 		cut     int
 		code    int
 		allowed int
@@ -141,7 +148,10 @@ func TestFailOnLeak(t *testing.T) {
 		{"a local of main", local, art, 10, 1, 1, "held only by a local variable of thread main"},
 		{"a root of unknown kind", interned, art, 10, 1, 1, "held only by a GC root of unknown kind"},
 		{"weakly held", weak, art, 10, exitOK, exitOK, "weakly reachable"},
-		{"a field of its own called referent", traitor, art, 10, 5, exitOK, "strongly held, but only by references that leak traces do not follow"},
+		{
+			"a field of its own called referent", traitor, art, 10, 5, exitOK,
+			"strongly held, but only by references that leak traces do not follow",
+		},
 		{"a JVM", jvm, hproftest.Form{Runtime: hproftest.HotSpot}, 10, 5, exitOK, "nothing marks objects of a JVM"},
 		{"truncated", clean, art, 9, exitUnread, exitOK, "the dump is incomplete"},
 	} {
@@ -156,7 +166,8 @@ func TestFailOnLeak(t *testing.T) {
 			if code != c.code || !strings.Contains(out, c.says) {
 				t.Errorf("exit %d, %s\n%s", code, errOut, out)
 			}
-			if code, _, errOut := ran(t, "analyze", path, "--fail-on", "leak", "--allow-incomplete"); code != c.allowed {
+			if code, _,
+				errOut := ran(t, "analyze", path, "--fail-on", "leak", "--allow-incomplete"); code != c.allowed {
 				t.Errorf("exit %d with --allow-incomplete, %s", code, errOut)
 			}
 			if code, _, _ := ran(t, "analyze", path); code != exitOK {
@@ -166,38 +177,47 @@ func TestFailOnLeak(t *testing.T) {
 	}
 }
 
-// TestHiddenTexts: what people have typed is in no report that does not ask for it.
+// TestHiddenTexts: no report contains what people have typed, unless it is
+// requested.
 func TestHiddenTexts(t *testing.T) {
 	t.Parallel()
 	const mail, phone, title = "alice8@example.org", "4917612345678", "Invoice of Bob"
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	a := h.Activity("com.shop.CartActivity", hproftest.Destroyed)
-	h.Hold("com.shop.Sessions", "byUser", h.HashMap(h.String(mail), a.Ref, h.String(title), h.String(mail), h.String("x"), h.String(mail)))
+	h.Hold("com.shop.Sessions", "byUser",
+		h.HashMap(h.String(mail), a.Ref, h.String(title), h.String(mail), h.String("x"), h.String(mail)))
 	worker := h.Thread("upload-" + phone)
-	h.RootOf(worker, hprof.SubRootJavaFrame, h.Fragment("com.shop.PhotoFragment", hproftest.Fragment{State: hproftest.Destroyed, Tag: title}), 0)
+	h.RootOf(worker, hprof.SubRootJavaFrame,
+		h.Fragment("com.shop.PhotoFragment", hproftest.Fragment{State: hproftest.Destroyed, Tag: title}), 0)
 	path, _, _ := heapFile(t, h)
 	for _, args := range [][]string{{"analyze", path, "--all"}, {"analyze", path, "--json"}} {
 		code, out, errOut := ran(t, args...)
-		if code != exitOK || strings.Contains(out, mail) || strings.Contains(out, phone) || strings.Contains(out, title) {
+		if code != exitOK || strings.Contains(out, mail) || strings.Contains(out, phone) ||
+			strings.Contains(out, title) {
 			t.Errorf("exit %d, %s\n%s", code, errOut, out)
 		}
 		_, again, _ := ran(t, args...)
 		if again != out {
 			t.Error("two reports of one dump differ")
 		}
-		if _, shown, _ := ran(t, append(args, "--show-texts")...); !strings.Contains(shown, mail) || !strings.Contains(shown, phone) || !strings.Contains(shown, title) {
+		if _, shown, _ := ran(t, append(args, "--show-texts")...); !strings.Contains(shown, mail) ||
+			!strings.Contains(shown, phone) || !strings.Contains(shown, title) {
 			t.Errorf("--show-texts hides some:\n%s", shown)
 		}
 	}
 }
 
-// TestUnusualSuspect: memory that only a root of the virtual machine, or the class of a live
-// object, holds has a way to it, too.
-func TestUnusualSuspect(t *testing.T) {
+// TestTraceFromUnusualRoots: memory that is held only by a root of the virtual
+// machine, or by the class of a live object, has a path too.
+func TestTraceFromUnusualRoots(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(h *hproftest.Heap, list hproftest.Ref){
-		"Root of the virtual machine (UNKNOWN)": func(h *hproftest.Heap, list hproftest.Ref) { h.Root(hprof.SubRootUnknown, list) },
-		"Java Local":                            func(h *hproftest.Heap, list hproftest.Ref) { h.RootOf(h.Main(), hprof.SubRootJavaFrame, list, 0) },
+		"Root of the virtual machine (UNKNOWN)": func(h *hproftest.Heap, list hproftest.Ref) {
+			h.Root(hprof.SubRootUnknown, list)
+		},
+		"Java Local": func(h *hproftest.Heap, list hproftest.Ref) {
+			h.RootOf(h.Main(), hprof.SubRootJavaFrame, list, 0)
+		},
 	} {
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 		item := h.Declare("com.shop.Item", nil, "object photo")
@@ -214,8 +234,8 @@ func TestUnusualSuspect(t *testing.T) {
 	}
 }
 
-// TestHiddenArrays: objects shows the elements of arrays, but of those that hold texts and
-// pictures only if asked.
+// TestHiddenArrays: objects shows the elements of arrays, but texts and
+// pictures only on request.
 func TestHiddenArrays(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -224,7 +244,8 @@ func TestHiddenArrays(t *testing.T) {
 	h.Hold("com.shop.Cache2", "numbers", numbers)
 	path, ids, _ := heapFile(t, h)
 	args := []string{"objects", path, analysis.Hex(ids.Of(secret)), analysis.Hex(ids.Of(numbers))}
-	if _, out, _ := ran(t, args...); strings.Contains(out, "'p'") || !strings.Contains(out, "[0] = 471\n") || !strings.Contains(out, "held by class com.shop.Cache ") {
+	if _, out, _ := ran(t, args...); strings.Contains(out, "'p'") || !strings.Contains(out, "[0] = 471\n") ||
+		!strings.Contains(out, "held by class com.shop.Cache ") {
 		t.Errorf("%s", out)
 	}
 	if _, out, _ := ran(t, append(args, "--show-texts")...); !strings.Contains(out, "[0] = 'p'\n") {
@@ -232,8 +253,8 @@ func TestHiddenArrays(t *testing.T) {
 	}
 }
 
-// TestLongChain: one leak behind a long list is a short answer.
-func TestLongChain(t *testing.T) {
+// TestLongChainIsFolded: one leak behind a long list has a short report.
+func TestLongChainIsFolded(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	node := h.Declare("com.shop.Node", nil, "object next")
@@ -248,19 +269,21 @@ func TestLongChain(t *testing.T) {
 	}
 	path := dumpFile(t, data)
 	_, out, _ := ran(t, "analyze", path)
-	if n := strings.Count(out, "\n"); n >= 100 || !strings.Contains(out, "199 999 more of the same class, each held by the same field") {
+	if n := strings.Count(out, "\n"); n >= 100 ||
+		!strings.Contains(out, "199 999 more of the same class, each held by the same field") {
 		t.Errorf("%d lines:\n%s", n, out[:min(len(out), 4000)])
 	}
 	if _, out, _ := ran(t, "analyze", path, "--json"); len(out) > 100_000 {
 		t.Errorf("%d bytes of JSON", len(out))
 	}
-	if code, out, errOut := ran(t, "analyze", path, "--memory", "40MB"); code != exitUnread || out != "" || !strings.Contains(errOut, "the search for paths needs about") {
+	if code, out, errOut := ran(t, "analyze", path, "--memory", "40MB"); code != exitUnread || out != "" ||
+		!strings.Contains(errOut, "the search for paths needs about") {
 		t.Errorf("exit %d, %s%s", code, errOut, out)
 	}
 }
 
-// A leak lists a bounded number of the objects that leak only because of it, and counts
-// all of them: 1,200 screens have 1,200 times those of one.
+// A leak lists a bounded number of the objects that leak only because of it,
+// and counts all: 1,200 screens have 1,200 times those of one.
 func TestManyBehindOneLeak(t *testing.T) {
 	t.Parallel()
 	listed, each, _ := behindScreens(t, 1)
@@ -272,13 +295,15 @@ func TestManyBehindOneLeak(t *testing.T) {
 	if listed != 1000 || total != screens*each {
 		t.Errorf("%d of %d are listed, want 1000 of %d", listed, total, screens*each)
 	}
-	if want := "Also retains " + text.Count(total-10, "more leaking object", "more leaking objects"); !strings.Contains(out, want) {
+	if want := "Also retains " +
+		text.Count(total-10, "more leaking object", "more leaking objects"); !strings.Contains(out, want) {
 		t.Errorf("not in the text: %s\n%s", want, out)
 	}
 }
 
-// behindScreens analyzes a list of n destroyed activities, and returns how many objects the
-// one leak lists and counts that leak only because of it, and the text.
+// behindScreens analyzes a list of n destroyed activities. It returns how many
+// objects the one leak lists and counts that leak only because of it, and the
+// text.
 func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// checkValues refuses a flag that would take the next flag for its value: the parser reads
-// `--out --json` as a directory called --json. It returns the command that has the flag.
+// checkValues rejects a flag that would consume the next flag as its value: the
+// parser reads `--out --json` as a directory named --json. It returns the
+// command that has the flag.
 func checkValues(root *cobra.Command, args []string) (*cobra.Command, error) {
 	cmd, args, err := root.Find(args)
 	if err != nil {
-		return nil, nil // an unknown command, which its execution reports
+		return nil, nil // an unknown command; its execution reports it
 	}
 	for i := 0; i+1 < len(args) && args[i] != "--"; i++ {
 		name, isLong := strings.CutPrefix(args[i], "--")
@@ -23,30 +24,34 @@ func checkValues(root *cobra.Command, args []string) (*cobra.Command, error) {
 		}
 		i++
 		if isFlag(cmd, args[i]) {
-			return cmd, fmt.Errorf("--%s needs a value, and %s is a flag: write --%[1]s %[3]s, or --%[1]s=%[2]s if it is the value", name, args[i], f.Value.Type())
+			return cmd,
+				fmt.Errorf("--%s needs a value, and %s is a flag: write --%[1]s %[3]s, or --%[1]s=%[2]s if it is the "+
+					"value", name, args[i], f.Value.Type())
 		}
 	}
 	return nil, nil
 }
 
-// isFlag reports whether a word is one that a command takes for a flag; a number below zero and
-// the dash of standard input are not.
+// isFlag reports whether a command parses a word as a flag. Negative numbers
+// and the dash for standard input are not flags.
 func isFlag(cmd *cobra.Command, word string) bool {
 	if strings.HasPrefix(word, "--") {
 		return true
 	}
 	letter, short := strings.CutPrefix(word, "-")
-	return short && len(letter) == 1 && (cmd.Flags().ShorthandLookup(letter) != nil || cmd.InheritedFlags().ShorthandLookup(letter) != nil)
+	return short && len(letter) == 1 &&
+		(cmd.Flags().ShorthandLookup(letter) != nil || cmd.InheritedFlags().ShorthandLookup(letter) != nil)
 }
 
-// checkArguments refuses an empty argument, which is what an unset variable of a script leaves.
-// Behind -- stands the command line of another program, which may have empty ones.
+// checkArguments rejects empty arguments, which unset variables of a script
+// produce. After -- comes the command line of another program, which may have
+// empty ones.
 func checkArguments(cmd *cobra.Command, args []string) error {
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args = args[:dash]
 	}
 	if i := slices.Index(args, ""); i >= 0 {
-		return fmt.Errorf("argument %d is empty: leave it out, or set the variable that it comes from", i+1)
+		return fmt.Errorf("argument %d is empty: remove it, or set the variable that it comes from", i+1)
 	}
 	return nil
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Neither the next flag nor nothing is the value of a flag, and no argument is empty, whatever
-// the command: an unset variable of a script never means the default.
-func TestNoCommandTakesNothingForAValue(t *testing.T) {
+// No flag takes the next flag or an empty text as its value, and no argument is
+// empty, whatever the command: an unset variable of a script never selects the
+// default.
+func TestFlagsRejectEmptyValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	flags, commands := 0, 0
 	for _, cmd := range allCommands(newRoot(&console{})) {
@@ -26,7 +27,10 @@ func TestNoCommandTakesNothingForAValue(t *testing.T) {
 			}{
 				{[]string{"--" + f.Name, ""}, "--" + f.Name + ": "},
 				{[]string{"--" + f.Name + "="}, "--" + f.Name + ": "},
-				{[]string{"--" + f.Name, "--json"}, "--" + f.Name + " needs a value, and --json is a flag: write --" + f.Name + " "},
+				{
+					[]string{"--" + f.Name, "--json"},
+					"--" + f.Name + " needs a value, and --json is a flag: write --" + f.Name + " ",
+				},
 				{[]string{"--" + f.Name, "-q"}, "--" + f.Name + " needs a value, and -q is a flag"},
 				{[]string{"--" + f.Name, "--"}, "--" + f.Name + " needs a value"},
 			} {
@@ -36,7 +40,8 @@ func TestNoCommandTakesNothingForAValue(t *testing.T) {
 				wantRefusal(t, append(words, "--"+f.Name, "a.b", "--"+f.Name, ""), "--"+f.Name+": the value is empty")
 			}
 			if l, _ := f.Value.(list); l.commas {
-				wantRefusal(t, append(words, "--"+f.Name, "a.b,"), "--"+f.Name+`: the value "a.b," has an empty name between its commas`)
+				wantRefusal(t, append(words, "--"+f.Name, "a.b,"),
+					"--"+f.Name+`: the value "a.b," has an empty name between its commas`)
 			}
 		})
 		if cmd.HasSubCommands() || cmd.Name() == "help" {
@@ -47,12 +52,14 @@ func TestNoCommandTakesNothingForAValue(t *testing.T) {
 		wantRefusal(t, append(words, "a", ""), "argument 2 is empty")
 	}
 	if flags < 60 || commands < 25 {
-		t.Errorf("looked at %d flags and %d commands", flags, commands)
+		t.Errorf("checked %d flags and %d commands", flags, commands)
 	}
-	// What is behind -- is of another program, and what is behind = is meant.
+	// Arguments after -- belong to another program, and a value after = is
+	// intended.
 	root := newRoot(&console{})
 	for _, args := range [][]string{
-		{"trip", "--process", "a.b", "--", "cmd", "--out", "--json", ""}, {"watch", "--out=--json"}, {"analyze", "--top", "-1"},
+		{"trip", "--process", "a.b", "--", "cmd", "--out", "--json", ""}, {"watch", "--out=--json"},
+		{"analyze", "--top", "-1"},
 		{"parse", "meminfo", "-"}, {"watch", "--json", "--strict"}, {"watch", "--out"},
 	} {
 		if cmd, err := checkValues(root, args); err != nil {
@@ -61,7 +68,7 @@ func TestNoCommandTakesNothingForAValue(t *testing.T) {
 	}
 	cmd := &cobra.Command{}
 	if err := cmd.ParseFlags([]string{"a", "--", ""}); err != nil || checkArguments(cmd, cmd.Flags().Args()) != nil {
-		t.Error(err, "the arguments of a command of its own")
+		t.Error(err, "the arguments of another program")
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// asyncWriter writes in the background and in order. A terminal that was stopped
-// (Ctrl-S), or a pipe that nobody reads, must not hold up the sampling: text that does
-// not fit into the queue is dropped, and the record of the run has it.
+// asyncWriter writes in the background and in order. A stopped terminal
+// (Ctrl-S), or a pipe that nobody reads, must not delay the sampling. Text that
+// does not fit into the queue is dropped; the record of the run still has it.
 type asyncWriter struct {
 	w     io.Writer
 	queue chan []byte
@@ -15,9 +15,9 @@ type asyncWriter struct {
 }
 
 const (
-	// maxWaiting is how many writes may wait.
+	// maxWaiting is the capacity of the queue, in writes.
 	maxWaiting = 1024
-	// lastWrites is how long the end waits for what is queued.
+	// lastWrites is how long close waits for the queue to empty.
 	lastWrites = time.Second
 )
 
@@ -27,14 +27,14 @@ func newAsyncWriter(w io.Writer) *asyncWriter {
 		defer close(a.done)
 		for text := range a.queue {
 			if _, err := a.w.Write(text); err != nil {
-				continue // nobody is there any more; the queue is emptied
+				continue // the reader is gone; keep emptying the queue
 			}
 		}
 	}()
 	return a
 }
 
-// Write implements io.Writer; it never fails and never waits.
+// Write implements io.Writer; it never fails and never blocks.
 func (a *asyncWriter) Write(p []byte) (int, error) {
 	select {
 	case a.queue <- append([]byte(nil), p...):
@@ -43,7 +43,7 @@ func (a *asyncWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close waits for what is queued, for a moment. Nothing may be written after it.
+// close waits briefly for the queued writes. Nothing may be written after it.
 func (a *asyncWriter) close() {
 	close(a.queue)
 	select {

@@ -53,9 +53,9 @@ func (a *asyncWriter) drained(read chan []byte) <-chan []byte {
 	return out
 }
 
-// A pipe that nobody reads holds up neither the samples nor Ctrl-C, and a reader
-// that goes away ends nothing.
-func TestNobodyReadsStderr(t *testing.T) {
+// A pipe that nobody reads delays neither the samples nor Ctrl-C, and a reader
+// that exits ends nothing.
+func TestUnreadStderrBlocksNothing(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]bool{"a full pipe": false, "a broken pipe": true} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestNobodyReadsStderr(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 			began := time.Now()
-			_ = cmd.Wait() // the exit code is about who reads
+			_ = cmd.Wait() // the exit code depends on the reader
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("ended %v after Ctrl-C", took)
 			}
@@ -98,7 +98,7 @@ func TestNobodyReadsStderr(t *testing.T) {
 	}
 }
 
-// fillPipe leaves room for the line that a run begins with and little more.
+// fillPipe leaves space for the first line of a run and little more.
 func fillPipe(t *testing.T, r, w *os.File) {
 	t.Helper()
 	if err := w.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
@@ -120,5 +120,5 @@ func fillPipe(t *testing.T, r, w *os.File) {
 	}
 }
 
-// page is what a pipe is made of on Linux.
+// page is the unit of a pipe's capacity on Linux.
 const page = 4096

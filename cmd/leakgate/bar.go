@@ -10,24 +10,26 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// bar shows on a terminal what long work does and how far it is, from the second
-// second on; elsewhere nothing. It may be updated from several goroutines, and often.
+// bar shows the phase and the progress of long work on a terminal, from the
+// second second on; elsewhere it shows nothing. It may be updated from several
+// goroutines, and often.
 type bar struct {
 	mu sync.Mutex
-	// out is the way to the terminal; nil where there is none.
+	// out is the terminal; nil if there is none.
 	out   *asyncWriter
 	width func() int
 	began time.Time
 	text  string
-	// done of total is how far the phase is; total 0 is not known.
+	// done of total is the progress of the phase; a total of 0 is unknown.
 	done, total int64
 	shown       bool
-	// stop ends the drawing, ended is closed when it has ended.
+	// Closing stop ends the drawing; ended is closed when it has ended.
 	stop, ended chan struct{}
 }
 
 const (
-	// quick is how long work may take before the bar appears, redrawn how often it is drawn.
+	// quick is how long work may take before the bar appears, redrawn the time
+	// between two drawings.
 	quick   = 2 * time.Second
 	redrawn = 200 * time.Millisecond
 	cells   = 24
@@ -41,7 +43,7 @@ func newBar(c console) *bar {
 	return barOn(w, terminalWidth(w))
 }
 
-// barOn draws on w as long as it has columns.
+// barOn draws on w if it has columns.
 func barOn(w io.Writer, width func() int) *bar {
 	b := &bar{width: width, began: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
 	if width() == 0 {
@@ -53,26 +55,26 @@ func barOn(w io.Writer, width func() int) *bar {
 	return b
 }
 
-// phase names what is done now. The line goes to the terminal as it is: a text that
-// quotes anything must be printable.
+// phase names the present phase. The line goes to the terminal unchanged: a
+// text that quotes anything must be printable.
 func (b *bar) phase(text string) { b.at(text, 0, 0) }
 
-// at is phase and progress at once.
+// at sets phase and progress together.
 func (b *bar) at(text string, done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text, b.done, b.total = text, done, total
 }
 
-// progress records how far the phase is; total 0 is unknown.
+// progress sets the progress of the phase; a total of 0 is unknown.
 func (b *bar) progress(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done, b.total = done, total
 }
 
-// run draws the line again and again: work that reports no progress, such as waiting for
-// input, is seen to continue, too.
+// run redraws the line regularly, so that work without progress, such as
+// waiting for input, is visibly still running.
 func (b *bar) run() {
 	defer close(b.ended)
 	select {
@@ -113,10 +115,11 @@ func (b *bar) line() string {
 	}
 	share := min(float64(b.done)/float64(b.total), 1)
 	full := int(share * cells)
-	return fmt.Sprintf("[%s%s] %3.0f %%  %s, %.0f s", strings.Repeat("#", full), strings.Repeat(".", cells-full), 100*share, b.text, took)
+	return fmt.Sprintf("[%s%s] %3.0f %%  %s, %.0f s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
+		100*share, b.text, took)
 }
 
-// close takes the line off the terminal.
+// close removes the line from the terminal.
 func (b *bar) close() {
 	close(b.stop)
 	<-b.ended

@@ -28,7 +28,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return t.text.Write(p)
 }
 
-// drawn gives what was drawn since the last call.
+// drawn returns what was drawn since the last call.
 func (t *terminal) drawn() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,10 +53,11 @@ func TestBar(t *testing.T) {
 		if text := out.drawn(); text != "\r\x1b[K[######..................]  25 %  read objects, 2 s" {
 			t.Errorf("%q", text)
 		}
-		// It goes on where nothing is told.
+		// It continues without progress reports.
 		b.phase("search")
 		time.Sleep(3 * time.Second)
-		if text := out.drawn(); !strings.Contains(text, "\r\x1b[Ksearch, 3 s\r") || !strings.HasSuffix(text, "\r\x1b[Ksearch, 5 s") {
+		if text := out.drawn(); !strings.Contains(text, "\r\x1b[Ksearch, 3 s\r") ||
+			!strings.HasSuffix(text, "\r\x1b[Ksearch, 5 s") {
 			t.Errorf("%q", text)
 		}
 		b.progress(3<<20, 0)
@@ -64,7 +65,7 @@ func TestBar(t *testing.T) {
 		if text := out.drawn(); !strings.HasSuffix(text, "search, 3.0 MB, 6 s") {
 			t.Errorf("%q", text)
 		}
-		// More than all is all.
+		// More than everything counts as everything.
 		b.progress(9, 4)
 		time.Sleep(time.Second)
 		if text := out.drawn(); !strings.HasSuffix(text, "[########################] 100 %  search, 7 s") {
@@ -79,8 +80,8 @@ func TestBar(t *testing.T) {
 	})
 }
 
-// Quick work draws nothing, nor does any work where there is no terminal.
-func TestBarOfQuickWork(t *testing.T) {
+// Quick work draws nothing, nor does any work without a terminal.
+func TestBarHiddenForQuickWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, width := range []int{80, 0} {
 			var out terminal
@@ -97,8 +98,8 @@ func TestBarOfQuickWork(t *testing.T) {
 	})
 }
 
-// A line that is too long for the terminal would not be taken off it.
-func TestBarOfANarrowTerminal(t *testing.T) {
+// A line that is too long for the terminal could not be removed.
+func TestBarFitsNarrowTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out terminal
 		b := barOn(&out, columnsOf(40))
@@ -114,8 +115,8 @@ func TestBarOfANarrowTerminal(t *testing.T) {
 	})
 }
 
-// A terminal that was stopped holds up neither the work nor its end.
-func TestBarOfAStoppedTerminal(t *testing.T) {
+// A stopped terminal delays neither the work nor its end.
+func TestBarOnStoppedTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := make(chan []byte)
 		b := barOn(writerFunc(func(p []byte) (int, error) { read <- p; return len(p), nil }), columnsOf(80))
@@ -134,7 +135,7 @@ func TestBarOfAStoppedTerminal(t *testing.T) {
 	})
 }
 
-// pseudoTerminal gives both ends of a new terminal (pty(7)).
+// pseudoTerminal returns both ends of a new terminal (pty(7)).
 func pseudoTerminal(t *testing.T) (screen, user *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -144,7 +145,9 @@ func pseudoTerminal(t *testing.T) (screen, user *os.File) {
 	t.Cleanup(func() { screen.Close() })
 	var number, unlocked int32
 	for request, value := range map[uintptr]*int32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, screen.Fd(), request, uintptr(unsafe.Pointer(value))); errno != 0 {
+		if _, _,
+			errno := syscall.Syscall(syscall.SYS_IOCTL, screen.Fd(), request,
+			uintptr(unsafe.Pointer(value))); errno != 0 {
 			t.Fatal(errno)
 		}
 	}
@@ -156,9 +159,9 @@ func pseudoTerminal(t *testing.T) (screen, user *os.File) {
 	return screen, user
 }
 
-// The program itself, on a dump that comes slowly: after two seconds a line on the
-// terminal, which is gone in the end, and nothing but JSON on stdout. Without a
-// terminal there is no word.
+// The program itself, with a dump that arrives slowly: after two seconds a line
+// appears on the terminal and is gone at the end; stdout has only JSON. Without
+// a terminal nothing is drawn.
 func TestAnalyzeShowsProgress(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "hprof-32.bin")
 	for name, onTerminal := range map[string]bool{"terminal": true, "pipe": false} {
@@ -198,7 +201,7 @@ func TestAnalyzeShowsProgress(t *testing.T) {
 				}
 				drawn = append(drawn, piece[:n]...)
 				if err != nil {
-					break // EIO: the program has left the terminal
+					break // EIO: the program has closed the terminal
 				}
 			}
 			if err := cmd.Wait(); err != nil || !json.Valid(out.Bytes()) || errOut.Len() > 0 {
@@ -208,7 +211,8 @@ func TestAnalyzeShowsProgress(t *testing.T) {
 				return
 			}
 			text := string(drawn)
-			if first < quick || !strings.HasPrefix(text, "\r\x1b[Kread the input, ") || !strings.HasSuffix(text, "\r\x1b[K") || strings.Count(text, "read the input") < 3 {
+			if first < quick || !strings.HasPrefix(text, "\r\x1b[Kread the input, ") ||
+				!strings.HasSuffix(text, "\r\x1b[K") || strings.Count(text, "read the input") < 3 {
 				t.Errorf("first after %v: %q", first, text)
 			}
 		})

@@ -22,7 +22,7 @@ func baselineCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "baseline", GroupID: groupGate,
 		Short: "record and show the runs that others are compared with",
-		Long: `A baseline is the newest runs of the base branch, ten of each app, variant, workload and
+		Long: `A baseline is the newest runs of the base branch, ten for each app, variant, workload and
 kind of device, and where each leak was first seen. A job on the base branch adds its run;
 ` + "`leakgate gate`" + ` compares the runs of pull requests with it.`,
 		Example: `  leakgate baseline update --run leakgate-runs/main
@@ -50,16 +50,19 @@ func baselineUpdateCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update --run DIR",
 		Short: "add a run of the base branch",
-		Long: `Add a run to the baseline. A run that is worse than those before it is kept as observed:
-what it shows is not blamed on pull requests. A run that could not be judged, was interrupted
-or tests a pull request is refused.
+		Long: `Add a run to the baseline. A run that is worse than the runs before it is kept as observed:
+its regressions are not blamed on pull requests. A run that could not be judged, was
+interrupted or tests a pull request is rejected.
 
 On GitHub Actions the baseline is an artifact: this command writes
 leak-baseline/leak-baseline.json, for actions/upload-artifact to upload as leakgate-baseline.`,
 		Example: `  leakgate baseline update --run main --baseline file:leak-baseline.json
   leakgate baseline update --dump com.shop=1.hprof,2.hprof,3.hprof`,
-		Annotations: manual{exits: "0 the run was added\n" + baselineExits + "\n5 the run could not be judged and was not added", page: "docs/formats/baseline.md"}.annotations(),
-		RunE:        c.run(f.update),
+		Annotations: manual{
+			exits: "0 the run was added\n" + baselineExits + "\n5 the run could not be judged and was not added",
+			page:  "docs/formats/baseline.md",
+		}.annotations(),
+		RunE: c.run(f.update),
 	}
 	flags := cmd.Flags()
 	f.declareSource(flags)
@@ -97,7 +100,7 @@ func (f *baselineFlags) update(c console, args []string) int {
 	return exitOK
 }
 
-// notJudged is a run that cannot be a base run.
+// notJudged is the error of a run that cannot become a base run.
 type notJudged struct{ error }
 
 // add adds the run to the baseline.
@@ -114,11 +117,14 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	ev := all[0]
 	s.fillHead(c, ev)
 	if n := ev.Head.PullRequest; n > 0 && !f.pullRequest {
-		return fmt.Errorf("this run tests pull request %d, and a baseline is of the base branch: update it in a job on push, or write --allow-pull-request", n)
+		return fmt.Errorf("this run tests pull request %d, but a baseline is for the base branch: update it in a job "+
+			"on push, or add --allow-pull-request", n)
 	}
-	// The number is unknown for a run of a fork and if the event file is missing.
+	// The number is unknown for a run of a fork and if the event file is
+	// missing.
 	if ci := s.ci; ci != nil && (ci.Fork || strings.HasPrefix(ci.Name, "pull_request")) && !f.pullRequest {
-		return errors.New("this job is about a pull request, and a baseline is of the base branch: update it in a job on push, or write --allow-pull-request")
+		return errors.New("this job tests a pull request, but a baseline is for the base branch: update it in a job " +
+			"on push, or add --allow-pull-request")
 	}
 	if err := f.checkRun(s, ev); err != nil {
 		return err
@@ -133,13 +139,15 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 		if err := judgedForBaseline(ev, result); err != nil {
 			return nil, notJudged{err}
 		}
-		failed = len(result.Reasons) > 0 // also where the rules are informational
+		failed = len(result.Reasons) > 0 // even if the rules are informational
 		for _, o := range ev.Observations {
 			o.Failed = failed
 			became = b.Add(o, s.window)
 		}
 		if became == gate.TooOld {
-			return nil, fmt.Errorf("the baseline has %d newer runs, as many as it keeps: this one is of %s", s.window, ev.Observations[0].Started.Format(time.DateTime))
+			return nil,
+				fmt.Errorf("the baseline already has %d newer runs, which is its limit: this one is of %s", s.window,
+					ev.Observations[0].Started.Format(time.DateTime))
 		}
 		added = len(b.Runs)
 		return b.Encode()
@@ -147,10 +155,10 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	what := map[gate.Added]string{gate.Appended: "added", gate.Replaced: "was there already, and was replaced"}[became]
+	what := map[gate.Added]string{gate.Appended: "added", gate.Replaced: "replaced the one that was there"}[became]
 	c.note("the run %s; the baseline in %s has %s", what, s.store, text.Count(added, "run", "runs"))
 	if failed {
-		c.problem("a rule does not hold for this run: it is kept as observed, and what it shows is not blamed on pull requests")
+		c.problem("the run breaks a rule: it is kept as observed, and its regressions are not blamed on pull requests")
 	}
 	if strings.HasPrefix(s.store.String(), "artifact:") {
 		c.note("upload %s as an artifact of that name", store.UploadFile)
@@ -158,15 +166,18 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	return nil
 }
 
-// clockSlack is how far in the future the start of a run may be: clocks of two computers differ.
+// clockSlack is how far in the future a run may start: the clocks of two
+// computers differ.
 const clockSlack = 24 * time.Hour
 
-// checkRun refuses a run whose clock is wrong, because the newest runs are compared, and one that was
-// judged with another baseline than it would be added to.
+// checkRun rejects a run whose clock is wrong, because the newest runs are
+// compared, and a run that was judged with a baseline other than the one it
+// would be added to.
 func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	for _, o := range ev.Observations {
 		if o.Started.After(time.Now().Add(clockSlack)) {
-			return fmt.Errorf("this run started on %s, which is in the future: correct the clock (for heap dumps, that of the device) and repeat the run", o.Started.Format(time.DateTime))
+			return fmt.Errorf("this run started on %s, which is in the future: correct the clock (for heap dumps, "+
+				"that of the device) and repeat the run", o.Started.Format(time.DateTime))
 		}
 	}
 	if len(f.runs) == 0 || f.baseline != "" || f.config != "" {
@@ -174,9 +185,10 @@ func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	}
 	result, err := readComparison(f.runs[0])
 	if err != nil || result.Base.Store == "" || result.Base.Store == publicStore(s.store.String()) {
-		return nil // it was not judged with a baseline, or with this one
+		return nil // it was judged without a baseline, or not with this one
 	}
-	return fmt.Errorf("this run was judged with the baseline in %s, not %s: name the one to add it to with --baseline or --config", result.Base.Store, publicStore(s.store.String()))
+	return fmt.Errorf("this run was judged with the baseline in %s, not %s: name the one to add it to with "+
+		"--baseline or --config", result.Base.Store, publicStore(s.store.String()))
 }
 
 // openSettings returns the settings of a command that needs a baseline.
@@ -193,14 +205,16 @@ func baselineShowCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "list the runs of the baseline",
-		Long:  "List the runs of the baseline, newest first, with what each of them leaves behind.",
+		Long:  "List the runs of the baseline, newest first, with what each leaves behind.",
 		Example: `  leakgate baseline show
   leakgate baseline show --baseline git:leak-baseline#shop.json --json`,
-		Annotations: manual{exits: "0 the baseline was listed, also an empty one\n" + baselineExits, page: "docs/formats/baseline.md"}.annotations(),
-		RunE:        c.run(f.show),
+		Annotations: manual{
+			exits: "0 the baseline was listed, even if it is empty\n" + baselineExits, page: "docs/formats/baseline.md",
+		}.annotations(),
+		RunE: c.run(f.show),
 	}
 	f.declareBaseline(cmd.Flags())
-	cmd.Flags().Var(word(&f.config, "FILE"), "config", "file of a run that names the baseline")
+	cmd.Flags().Var(word(&f.config, "FILE"), "config", "configuration file of a run that names the baseline")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -243,7 +257,8 @@ func writeBaseline(c console, s *gateSettings, b *gate.Baseline) error {
 		writeBaseRun(&out, &o)
 	}
 	if len(b.Pinned) > 0 {
-		fmt.Fprintf(&out, "\npinned as %s: %s\n", text.Printable(b.PinnedName), text.Count(len(b.Pinned), "run", "runs"))
+		fmt.Fprintf(&out, "\npinned as %s: %s\n", text.Printable(b.PinnedName),
+			text.Count(len(b.Pinned), "run", "runs"))
 		for _, o := range b.Pinned {
 			writeBaseRun(&out, &o)
 		}
@@ -257,8 +272,10 @@ func writeBaseline(c console, s *gateSettings, b *gate.Baseline) error {
 
 func writeBaseRun(out *strings.Builder, o *gate.Observation) {
 	s := o.Subject
-	on := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", s.Model, map[bool]string{true: fmt.Sprintf("API %d", s.API)}[s.API > 0], s.ABI)), " ")
-	fmt.Fprintf(out, "\n%s  %s  %s", o.Started.UTC().Format(time.DateTime), text.Printable(text.Head(o.Commit, 12)), text.Printable(strings.TrimSpace(s.App+" "+s.Variant+" "+s.Test)))
+	on := strings.Join(strings.Fields(
+		fmt.Sprintf("%s %s %s", s.Model, map[bool]string{true: fmt.Sprintf("API %d", s.API)}[s.API > 0], s.ABI)), " ")
+	fmt.Fprintf(out, "\n%s  %s  %s", o.Started.UTC().Format(time.DateTime), text.Printable(text.Head(o.Commit, 12)),
+		text.Printable(strings.TrimSpace(s.App+" "+s.Variant+" "+s.Test)))
 	if on != "" {
 		fmt.Fprintf(out, " on %s", text.Printable(on))
 	}
@@ -268,7 +285,8 @@ func writeBaseRun(out *strings.Builder, o *gate.Observation) {
 	out.WriteString("\n")
 	for i := range o.Processes {
 		p := &o.Processes[i]
-		fmt.Fprintf(out, "  %s: %s, %s\n", text.Printable(p.Process), text.Count(len(p.Heap.Exposure), "heap dump", "heap dumps"), text.Count(len(p.Places), "leak", "leaks"))
+		fmt.Fprintf(out, "  %s: %s, %s\n", text.Printable(p.Process),
+			text.Count(len(p.Heap.Exposure), "heap dump", "heap dumps"), text.Count(len(p.Places), "leak", "leaks"))
 		for k := range p.Places {
 			l := &p.Places[k]
 			if l.Library {
@@ -287,16 +305,19 @@ func baselinePinCommand(c *console) *cobra.Command {
 	f := &baselineFlags{}
 	cmd := &cobra.Command{
 		Use:   "pin NAME",
-		Short: "keep the present runs as those of a release",
+		Short: "keep the present runs under the name of a release",
 		Long: `Keep the present good runs of the baseline under the name of a release. Runs of the base
-branch are compared with them, too: what got a little worse with each change, and is known
-to the newest runs, fails there (rule leak.creep), and is only reported for a pull request.`,
-		Example:     "  leakgate baseline pin 4.1\n  leakgate baseline pin v2026.11 --baseline git:leak-baseline#shop.json",
-		Annotations: manual{exits: "0 the runs were pinned\n" + baselineExits, page: "docs/formats/baseline.md"}.annotations(),
-		RunE:        c.run(f.pin),
+branch are compared with them as well: slow growth over many changes, which the newest runs
+already contain, fails there (rule leak.creep), and is only reported for a pull request.`,
+		Example: "  leakgate baseline pin 4.1\n  leakgate baseline pin v2026.11 --baseline " +
+			"git:leak-baseline#shop.json",
+		Annotations: manual{
+			exits: "0 the runs were pinned\n" + baselineExits, page: "docs/formats/baseline.md",
+		}.annotations(),
+		RunE: c.run(f.pin),
 	}
 	f.declareBaseline(cmd.Flags())
-	cmd.Flags().Var(word(&f.config, "FILE"), "config", "file of a run that names the baseline")
+	cmd.Flags().Var(word(&f.config, "FILE"), "config", "configuration file of a run that names the baseline")
 	return cmd
 }
 
@@ -316,7 +337,9 @@ func (f *baselineFlags) pin(c console, args []string) int {
 				return nil, err
 			}
 			if pinned = b.Pin(args[0]); pinned == 0 {
-				return nil, errors.New("the baseline has no good run to pin: add some with `leakgate baseline update --run DIR`")
+				return nil,
+					errors.New(
+						"the baseline has no good run to pin: add some with `leakgate baseline update --run DIR`")
 			}
 			return b.Encode()
 		})
@@ -328,12 +351,15 @@ func (f *baselineFlags) pin(c console, args []string) int {
 	return exitOK
 }
 
-// input returns all that the verdict on a run depends on.
+// input returns everything that the verdict on a run depends on.
 func (s *gateSettings) input(ev *evidence.Evidence, b *gate.Baseline) gate.Input {
 	in := gate.Input{
-		Heads: ev.Observations, Configured: s.store != nil, Base: b.Runs, Pinned: b.Pinned, PinnedName: b.PinnedName, Window: s.window, Match: s.match, FirstSeen: b.FirstSeen(ev.Head.App),
-		Accepted: s.accepted, Now: time.Now(), Rules: s.rules, Informational: s.informational, Strict: s.strict, AllowUnjudged: s.unjudged,
-		Missing: ev.Missing, Unjudged: ev.Unjudged, RunExit: ev.RunExit, Tool: "leakgate " + version(), Head: ev.Head, Traces: ev.Traces, Warnings: ev.Warnings,
+		Heads: ev.Observations, Configured: s.store != nil, Base: b.Runs, Pinned: b.Pinned, PinnedName: b.PinnedName,
+		Window: s.window, Match: s.match, FirstSeen: b.FirstSeen(ev.Head.App),
+		Accepted: s.accepted, Now: time.Now(), Rules: s.rules, Informational: s.informational, Strict: s.strict,
+		AllowUnjudged: s.unjudged,
+		Missing:       ev.Missing, Unjudged: ev.Unjudged, RunExit: ev.RunExit, Tool: "leakgate " + version(),
+		Head: ev.Head, Traces: ev.Traces, Warnings: ev.Warnings,
 	}
 	if s.store != nil {
 		in.Store = publicStore(s.store.String())
@@ -341,8 +367,9 @@ func (s *gateSettings) input(ev *evidence.Evidence, b *gate.Baseline) gate.Input
 	return in
 }
 
-// publicStore is the address of a baseline as it is published: a path of this computer, which may
-// have the name of its user, without its folders.
+// publicStore returns the address of a baseline for publication: without the
+// directories of a path on this computer, which may contain the name of its
+// user.
 func publicStore(address string) string {
 	scheme, path, _ := strings.Cut(address, ":")
 	path = strings.Trim(path, `'"`)

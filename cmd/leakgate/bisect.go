@@ -19,28 +19,29 @@ func bisectCommand(c *console) *cobra.Command {
 	f := &bisectFlags{}
 	cmd := &cobra.Command{
 		Use: "bisect --good A --bad B --key K -- COMMAND...", GroupID: groupGate,
-		Short: "find the commit that brought a leak",
-		Long: `Search the commits between A and B for the one that brought a leak, by git bisect. COMMAND
-builds the app and runs leakgate (run, watch or trip) at each of them; its run directories go
-to the folder that the variable ` + bisect.RunsVariable + ` names.
+		Short: "find the commit that introduced a leak",
+		Long: `Search the commits between A and B for the one that introduced a leak, with git bisect.
+COMMAND builds the app and runs leakgate (run, watch or trip) at each commit; its run
+directories go to the directory in the variable ` + bisect.RunsVariable + `.
 
-A commit is bad if its runs prove the leak, good if they judged and do not, and skipped if the
-build failed, nothing could be judged, or a leak of the same class grows under a key that B
-does not have: a rename changes the key. A and B are tried first. In the end the checkout is as
-it was.`,
+A commit is bad if its runs prove the leak, and good if they reached a verdict without it. It
+is skipped if the build failed, nothing could be judged, or a leak of the same class grows
+under a key that B does not have: a rename changes the key. A and B are tried first. At the
+end the checkout is restored.`,
 		Example: `  leakgate bisect --good v4.1 --bad HEAD --key d97295ca -- ./leak.sh
   leakgate bisect --good v4.1 --bad HEAD --key d97295ca --json -- make leak`,
 		Annotations: manual{exits: `0 the commit was found
-2 the command line or the checkout is wrong, or A or B is not what it should be
-5 commits that could not be judged prevent an answer; those that remain are named
-130 interrupted; the checkout is as it was`}.annotations(),
+2 the command line or the checkout is wrong, A has the leak, or B does not have it
+5 commits that could not be judged prevent an answer; the remaining candidates are listed
+130 interrupted; the checkout is restored`}.annotations(),
 		RunE: c.run(f.bisect),
 	}
 	flags := cmd.Flags()
 	flags.Var(word(&f.good, "COMMIT"), "good", "commit without the leak")
 	flags.Var(word(&f.bad, "COMMIT"), "bad", "commit with the leak")
 	flags.Var(word(&f.key, "KEY"), "key", "key of the leak, or its first 8 digits")
-	flags.Var(number(&f.confirm, "N", 1), "confirm", "runs without the leak that make a commit good, for a leak that is not always there (default 1)")
+	flags.Var(number(&f.confirm, "N", 1), "confirm",
+		"runs without the leak that make a commit good, for an intermittent leak (default 1)")
 	flags.Var(word(&f.keep, "DIR"), "keep", "keep the run directories in DIR, outside of the checkout")
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd
@@ -52,10 +53,11 @@ type bisectFlags struct {
 	asJSON               bool
 }
 
-// bisected is the form of --json.
+// bisected is the JSON form of the result.
 type bisected struct {
 	Schema string `json:"schema"`
-	// First is the commit that introduced the leak, nil if unknown. Among are the candidates.
+	// First is the commit that introduced the leak, nil if unknown. Candidates lists
+	// the candidates.
 	First      *bisectedCommit  `json:"first_bad"`
 	Candidates []bisectedCommit `json:"candidates"`
 	Judged     []bisectedCommit `json:"judged"`
@@ -72,13 +74,13 @@ type bisectedCommit struct {
 func (f *bisectFlags) check(args []string) error {
 	switch {
 	case f.good == "", f.bad == "":
-		return errors.New("no commits to search: write --good COMMIT and --bad COMMIT")
+		return errors.New("no commits to search: add --good COMMIT and --bad COMMIT")
 	case f.key == "":
-		return errors.New("no leak to search: write --key KEY, as reports show it")
+		return errors.New("no leak to search for: add --key KEY, as reports show it")
 	case !keyForm.MatchString(f.key):
 		return fmt.Errorf("--key: %w", invalid(f.key, "8 to 64 hexadecimal digits, as reports show them"))
 	case len(args) == 0:
-		return errors.New("no command to run at each commit: write it after --, such as -- ./leak.sh")
+		return errors.New("no command to run at each commit: add it after --, such as -- ./leak.sh")
 	}
 	return nil
 }
@@ -87,7 +89,8 @@ func (f *bisectFlags) bisect(c console, args []string) int {
 	if err := f.check(args); err != nil {
 		return c.usage(err)
 	}
-	// The checkout must be restored also if the terminal closes or nobody reads the output any more.
+	// The checkout must be restored even if the terminal closes or nobody reads
+	// the output any more.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	unread := make(chan os.Signal, 1)
@@ -99,7 +102,7 @@ func (f *bisectFlags) bisect(c console, args []string) int {
 	})
 	switch {
 	case ctx.Err() != nil:
-		c.problem("interrupted; the checkout is as it was")
+		c.problem("interrupted; the checkout is restored")
 		if err != nil && !errors.Is(err, ctx.Err()) {
 			c.problem("%s", text.Printable(err.Error()))
 		}

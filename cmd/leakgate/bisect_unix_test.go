@@ -11,7 +11,7 @@ import (
 )
 
 // The checkout is restored after a closed pipe and a closed terminal.
-func TestBisectLeavesTheCheckout(t *testing.T) {
+func TestBisectRestoresCheckout(t *testing.T) {
 	for name, end := range map[string]func(out *os.File, p *os.Process) error{
 		"the reader is gone":  func(out *os.File, _ *os.Process) error { return out.Close() },
 		"the terminal closes": func(_ *os.File, p *os.Process) error { return p.Signal(syscall.SIGHUP) },
@@ -23,7 +23,8 @@ func TestBisectLeavesTheCheckout(t *testing.T) {
 				git(t, dir, "commit", "-q", "--allow-empty", "-m", message)
 			}
 			temp := t.TempDir()
-			cmd := program(t, minute(t), []string{"TMPDIR=" + temp}, "bisect", "--good", "HEAD~2", "--bad", "HEAD", "--key", "d97295ca", "--", "sh", "-c", "sleep 1; echo built")
+			cmd := program(t, minute(t), []string{"TMPDIR=" + temp}, "bisect", "--good", "HEAD~2", "--bad", "HEAD",
+				"--key", "d97295ca", "--", "sh", "-c", "sleep 1; echo built")
 			cmd.Dir = dir
 			out, in, err := os.Pipe()
 			if err != nil {
@@ -41,7 +42,7 @@ func TestBisectLeavesTheCheckout(t *testing.T) {
 			if err := end(out, cmd.Process); err != nil {
 				t.Fatal(err)
 			}
-			_ = cmd.Wait() // what counts is what it leaves
+			_ = cmd.Wait() // its effects count
 			if branch := git(t, dir, "branch", "--show-current"); branch != "main" && branch != "main\n" {
 				t.Errorf("the checkout is on %q", branch)
 			}

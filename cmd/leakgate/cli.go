@@ -21,22 +21,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The exit codes that all commands share; those of a run are record's.
+// The exit codes that all commands share; package record has those of a run.
 const (
 	exitOK    = 0
 	exitUsage = 2
 )
 
-// The variables of the environment that stand for a flag or a setting of the program.
-// All other flags have none: child processes inherit variables, and one that is meant
-// for a run would change the commands that its workload calls.
+// The environment variables that stand for a flag or a setting of the program.
+// Other flags have none: child processes inherit variables, and one that is
+// intended for a run would change the commands that its workload calls.
 const (
 	profileVariable = "LEAKGATE_PROFILE"
 	waitVariable    = "LEAKGATE_WAIT"
 	noColorVariable = "NO_COLOR"
 )
 
-// console is what a command reads and writes: machine forms and verdicts on out,
+// console is what a command reads and writes: JSON and verdicts on out,
 // everything else on err.
 type console struct {
 	in      io.Reader
@@ -44,9 +44,9 @@ type console struct {
 	err     io.Writer
 	getenv  func(string) (string, bool)
 	environ []string // NAME=value
-	// dial, where not nil, is the only way to the adb server.
+	// dial, if not nil, replaces all connections to the adb server.
 	dial func(context.Context) (net.Conn, error)
-	// github, where not nil, sends the requests to GitHub.
+	// github, if not nil, sends the requests to GitHub.
 	github http.RoundTripper
 
 	command *cobra.Command
@@ -54,19 +54,20 @@ type console struct {
 
 	quiet, verbose, noColor bool
 
-	// configs are the files of runs that were read; messages do not show their secrets.
+	// configs are the configuration files read; messages do not show their
+	// secrets.
 	configs *[]*config.Config
 }
 
-// hide keeps the values of variables that a file refers to out of messages: logs of CI are read
-// by many.
+// hide keeps the values of variables that a file refers to out of messages,
+// because many people read the logs of CI.
 func (c console) hide(cfg *config.Config) {
 	if cfg != nil && c.configs != nil {
 		*c.configs = append(*c.configs, cfg)
 	}
 }
 
-// redacted is a message without what hide has hidden.
+// redacted returns a message without the hidden values.
 func (c console) redacted(message string) string {
 	if c.configs == nil {
 		return message
@@ -77,7 +78,7 @@ func (c console) redacted(message string) string {
 	return message
 }
 
-// variable returns the value of a variable of the environment, "" if it is not set.
+// variable returns the value of an environment variable, "" if it is not set.
 func (c console) variable(name string) string {
 	if c.getenv == nil {
 		return ""
@@ -86,7 +87,8 @@ func (c console) variable(name string) string {
 	return value
 }
 
-// colored reports whether text on a terminal may have colors (https://no-color.org).
+// colored reports whether text on a terminal may have colors
+// (https://no-color.org).
 func (c console) colored() bool {
 	return !c.noColor && c.variable(noColorVariable) == "" && c.variable("TERM") != "dumb"
 }
@@ -117,13 +119,14 @@ func (c console) name() string { return strings.TrimSpace("leakgate " + c.verb) 
 func (c console) usage(err error) int {
 	c.problem("%v", err)
 	if !c.quiet && c.command != nil {
-		fmt.Fprintf(c.err, "Usage: %s\nRun `%s --help` for flags and examples.\n", c.command.UseLine(), c.command.CommandPath())
+		fmt.Fprintf(c.err, "Usage: %s\nRun `%s --help` for flags and examples.\n", c.command.UseLine(),
+			c.command.CommandPath())
 	}
 	return exitUsage
 }
 
-// close refuses whatever is written to standard output from now on, unless something
-// was written before. It reports which.
+// close rejects all further writes to standard output, unless something has
+// been written already. It reports whether it did.
 func (c console) close() (untouched bool) {
 	out, ok := c.out.(*trackingWriter)
 	return ok && out.close()
@@ -139,8 +142,8 @@ func (c console) onTerminal() bool {
 	return ok
 }
 
-// trackingWriter is open until it is closed or used, whichever comes first: a command
-// that says that nothing was written must not be overtaken by its own output.
+// trackingWriter is open until it is closed or used, whichever comes first:
+// once a command has reported that nothing was written, no output may follow.
 type trackingWriter struct {
 	io.Writer
 	state atomic.Int32
@@ -159,21 +162,22 @@ func (t *trackingWriter) Write(p []byte) (int, error) {
 	return t.Writer.Write(p)
 }
 
-// close closes an untouched writer, and reports whether it is closed.
+// close closes an unused writer, and reports whether it is closed.
 func (t *trackingWriter) close() bool {
 	return t.state.CompareAndSwap(outputUntouched, outputClosed) || t.state.Load() == outputClosed
 }
 
-// exitCode ends a command that has printed its errors itself.
+// exitCode ends a command that has already printed its errors.
 type exitCode int
 
 func (e exitCode) Error() string { return "exit code " + strconv.Itoa(int(e)) }
 
-// run makes a command of a function that prints its errors and returns an exit code.
+// run turns a function that prints its errors and returns an exit code into a
+// command.
 func (c *console) run(do func(console, []string) int) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if c.quiet && c.verbose {
-			return errors.New("--quiet and --verbose contradict each other: use one of them")
+			return errors.New("--quiet and --verbose exclude each other: use one of them")
 		}
 		if err := checkArguments(cmd, args); err != nil {
 			return err
@@ -199,7 +203,7 @@ func call(args []string, c console) int {
 	c.out = &trackingWriter{Writer: c.out}
 	c.configs = new([]*config.Config)
 	root := newRoot(&c)
-	root.SetArgs(append([]string{}, args...)) // nil would stand for those of the process
+	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
@@ -278,12 +282,12 @@ their processes, decides whether one leaks, and collects the evidence.`,
 	return root
 }
 
-// helpCommand replaces cobra's, which has no exit code for a command that does not exist.
+// helpCommand replaces cobra's, which has no exit code for an unknown command.
 func helpCommand(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", GroupID: groupHost, DisableFlagsInUseLine: true,
 		Short:       "show the help of a command",
-		Long:        "Show the help of leakgate or of one of its commands, as --help does.",
+		Long:        "Show the help of leakgate or of one of its commands, like --help.",
 		Example:     "  leakgate help watch\n  leakgate help config print",
 		Annotations: manual{exits: "0 the help was printed\n2 there is no such command"}.annotations(),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -330,7 +334,8 @@ func unknownCommand(of *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q: `leakgate help` lists the commands", name)
 }
 
-// suggestion asks whether the nearest word was meant; empty if there is none.
+// suggestion returns a question that names the most similar word, or "" if no
+// word is similar.
 func suggestion(word string, words []string, prefix string) string {
 	if near, ok := config.Nearest(word, words); ok {
 		return fmt.Sprintf(" (did you mean %s%s?)", prefix, near)
@@ -338,10 +343,10 @@ func suggestion(word string, words []string, prefix string) string {
 	return ""
 }
 
-// flagError words the errors of the flag parser.
+// flagError rewords the errors of the flag parser.
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
-		return unknownCommand(cmd, args[0]) // whose flags are not known either
+		return unknownCommand(cmd, args[0]) // whose flags are unknown as well
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlag(cmd.Flags(), e)
@@ -362,7 +367,7 @@ func flagError(cmd *cobra.Command, err error) error {
 func unknownFlag(fs *pflag.FlagSet, e *pflag.NotExistError) error {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	// pflag takes a word behind one dash for several flags of one letter.
+	// pflag parses a word after one dash as several flags of one letter.
 	if short := e.GetSpecifiedShortnames(); short != "" {
 		name, _, _ := strings.Cut(short, "=")
 		return fmt.Errorf("unknown flag -%s%s", name, suggestion(name, names, "--"))
@@ -370,7 +375,7 @@ func unknownFlag(fs *pflag.FlagSet, e *pflag.NotExistError) error {
 	return fmt.Errorf("unknown flag --%s%s", e.GetSpecifiedName(), suggestion(e.GetSpecifiedName(), names, "--"))
 }
 
-// wantsToWait reports whether --wait or its variable is given.
+// wantsToWait reports whether --wait or its variable is set.
 func (c console) wantsToWait(flag bool) (bool, error) {
 	text := c.variable(waitVariable)
 	if flag || text == "" {
@@ -384,9 +389,9 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 }
 
 // standInUsage describes the flag --stand-in.
-const standInUsage = "allow a stand-in for a phone whose time runs faster, such as that of demo --serve"
+const standInUsage = "allow a simulated phone whose time runs faster, such as that of demo --serve"
 
-// allowsStandIn reports whether --stand-in or its variable is given.
+// allowsStandIn reports whether --stand-in or its variable is set.
 func (c console) allowsStandIn(flag bool) (bool, error) {
 	text := c.variable(config.StandInVariable)
 	if flag || c.dial != nil || text == "" {
@@ -399,16 +404,17 @@ func (c console) allowsStandIn(flag bool) (bool, error) {
 	return allowed, nil
 }
 
-// warnOfVariables names the variables that leakgate does not read and that look like a
-// slip of one that it does.
+// warnOfVariables warns of variables that leakgate does not read and that look
+// like a misspelling of one that it does.
 func (c console) warnOfVariables() {
-	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable, bisect.RunsVariable, artifactVariable, acceptedVariable, ownTokenVariable) {
+	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable,
+		bisect.RunsVariable, artifactVariable, acceptedVariable, ownTokenVariable) {
 		c.problem("warning: the variable %s has no effect; did you mean %s?", text.Printable(slip.Written), slip.Meant)
 	}
 }
 
-// withoutArguments refuses what stands alone on the command line of a command that has
-// only flags.
+// withoutArguments rejects positional arguments of a command that has only
+// flags.
 func withoutArguments(args []string, flag string) error {
 	switch {
 	case len(args) == 0:

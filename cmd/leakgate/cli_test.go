@@ -14,8 +14,9 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/lease"
 )
 
-// environment is the console of a command with these variables and no input, and with the
-// leases of this test program: phones of other ones have the same names.
+// environment returns the console of a command with these variables and no
+// input. It uses the leases of this test program: phones of other programs have
+// the same names.
 func environment(env map[string]string, out, errOut io.Writer) console {
 	c := console{in: strings.NewReader(""), out: out, err: errOut, getenv: func(name string) (string, bool) {
 		v, ok := env[name]
@@ -30,7 +31,7 @@ func environment(env map[string]string, out, errOut io.Writer) console {
 	return c
 }
 
-// callWith is one command line with something on standard input and no environment.
+// callWith runs one command line with an input and an empty environment.
 func callWith(in io.Reader, out, errOut io.Writer, args ...string) int {
 	c := environment(nil, out, errOut)
 	c.in = in
@@ -43,13 +44,13 @@ func typed(t *testing.T, env map[string]string, args ...string) (code int, out, 
 	return attached{env: env}.typed(t, args...)
 }
 
-// attached are phones in memory, for bubbles, and the environment beside them.
+// attached holds simulated phones in memory, for bubbles, with an environment.
 type attached struct {
 	dial func(context.Context) (net.Conn, error)
 	env  map[string]string
 }
 
-// attach puts phones behind an adb server in memory.
+// attach serves phones by an adb server in memory.
 func attach(t *testing.T, phones ...adbd.Phone) attached {
 	t.Helper()
 	server := adbd.NewServer(phones...)
@@ -69,31 +70,55 @@ func (a attached) typed(t *testing.T, args ...string) (code int, out, errOut str
 
 func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\napp: { package: com.x }\nworklod: none\nduration: soon\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("version: 1\napp: { package: com.x }\nworklod: none\nduration: soon\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"no verb":            {nil, []string{"Usage:\n  leakgate COMMAND", "demo"}},
-		"verb with a slip":   {[]string{"wach"}, []string{`unknown command "wach"`, "did you mean watch?"}},
-		"verb of nowhere":    {[]string{"frobnicate"}, []string{`unknown command "frobnicate"`, "leakgate help"}},
-		"flag with a slip":   {[]string{"watch", "--procss", "com.x"}, []string{"unknown flag --procss", "did you mean --process?"}},
-		"watch what":         {[]string{"watch"}, []string{"--process NAME"}},
-		"watch a bare name":  {[]string{"watch", "com.x"}, []string{"--process com.x"}},
-		"hostile name":       {[]string{"watch", "--process", "$(reboot)"}, []string{"cannot stand in a process name"}},
-		"a time without end": {[]string{"watch", "--process", "com.x", "--for", "forever"}, []string{"--for", `invalid value "forever"`, "90s, 30m or 2h"}},
-		"watch by no rules":  {[]string{"watch", "--process", "com.x", "--policy", "robst\x1b[2J"}, []string{"--policy", `"robst\x1b[2J"`, "want robust or article"}},
-		"no number":          {[]string{"analyze", "x.hprof", "--top", "many\x1b[2J"}, []string{"--top", `"many\x1b[2J"`, "want a whole number"}},
-		"no number that is":  {[]string{"analyze", "x.hprof", "--top", "99999999999999999999"}, []string{"--top", "want a whole number"}},
-		"no boolean":         {[]string{"analyze", "x.hprof", "--partial=perhaps"}, []string{"--partial", "want true or false"}},
-		"run what":           {[]string{"run"}, []string{"want one YAML file"}},
-		"run a missing file": {[]string{"run", "no-such.yaml"}, []string{"no-such.yaml"}},
-		"run a bad file":     {[]string{"run", file}, []string{":3:1", "workload", ":4:11"}},
-		"mark what":          {[]string{"mark", "text"}, []string{"--run DIR"}},
-		"mark nowhere":       {[]string{"mark", "--run", filepath.Dir(file), "text"}, []string{"no run in progress in that directory"}},
-		"demo with a word":   {[]string{"demo", "now"}, []string{`unexpected argument "now"`}},
+		"no command": {nil, []string{"Usage:\n  leakgate COMMAND", "demo"}},
+		"misspelled command": {
+			[]string{"wach"}, []string{`unknown command "wach"`, "did you mean watch?"},
+		},
+		"unknown command": {
+			[]string{"frobnicate"}, []string{`unknown command "frobnicate"`, "leakgate help"},
+		},
+		"misspelled flag": {
+			[]string{"watch", "--procss", "com.x"}, []string{"unknown flag --procss", "did you mean --process?"},
+		},
+		"watch without a process":          {[]string{"watch"}, []string{"--process NAME"}},
+		"watch with a positional argument": {[]string{"watch", "com.x"}, []string{"--process com.x"}},
+		"hostile name": {
+			[]string{"watch", "--process", "$(reboot)"}, []string{"cannot stand in a process name"},
+		},
+		"invalid duration": {
+			[]string{"watch", "--process", "com.x", "--for", "forever"},
+			[]string{"--for", `invalid value "forever"`, "90s, 30m or 2h"},
+		},
+		"unknown policy": {
+			[]string{"watch", "--process", "com.x", "--policy", "robst\x1b[2J"},
+			[]string{"--policy", `"robst\x1b[2J"`, "want robust or article"},
+		},
+		"not a number": {
+			[]string{"analyze", "x.hprof", "--top", "many\x1b[2J"},
+			[]string{"--top", `"many\x1b[2J"`, "want an integer"},
+		},
+		"number out of range": {
+			[]string{"analyze", "x.hprof", "--top", "99999999999999999999"}, []string{"--top", "want an integer"},
+		},
+		"not a boolean": {
+			[]string{"analyze", "x.hprof", "--partial=perhaps"}, []string{"--partial", "want true or false"},
+		},
+		"run without a file":  {[]string{"run"}, []string{"want one YAML file"}},
+		"run a missing file":  {[]string{"run", "no-such.yaml"}, []string{"no-such.yaml"}},
+		"run an invalid file": {[]string{"run", file}, []string{":3:1", "workload", ":4:11"}},
+		"mark without a run":  {[]string{"mark", "text"}, []string{"--run DIR"}},
+		"mark in a missing directory": {
+			[]string{"mark", "--run", filepath.Dir(file), "text"}, []string{"no run in progress in that directory"},
+		},
+		"demo with an argument": {[]string{"demo", "now"}, []string{`unexpected argument "now"`}},
 	} {
 		code, out, errOut := typed(t, nil, c.args...)
 		if code != exitUsage || out != "" {
@@ -107,44 +132,57 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 	}
 }
 
-// A flag has no variable, for children inherit those: what a run has for itself would
-// change a command that its workload calls.
+// Flags have no variables, because child processes inherit those: a setting of
+// a run would change the commands that its workload calls.
 func TestFlagsHaveNoVariables(t *testing.T) {
-	env := map[string]string{"LEAKGATE_JSON": "1", "LEAKGATE_FOR": "3h", "LEAKGATE_DUMP": "at_end", "LEAKGATE_ORIGIN": "false"}
+	env := map[string]string{
+		"LEAKGATE_JSON": "1", "LEAKGATE_FOR": "3h", "LEAKGATE_DUMP": "at_end", "LEAKGATE_ORIGIN": "false",
+	}
 	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\n")
 	code, out, errOut := typed(t, env, "config", "print", file)
-	if code != exitOK || !strings.HasPrefix(out, "version: 1") || !strings.Contains(out, "duration: 30m") || !strings.Contains(out, "dump: on_leak") || !strings.Contains(out, "# default") {
+	if code != exitOK || !strings.HasPrefix(out, "version: 1") || !strings.Contains(out, "duration: 30m") ||
+		!strings.Contains(out, "dump: on_leak") || !strings.Contains(out, "# default") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
-	if want := "leakgate config print: warning: the variable LEAKGATE_DUMP has no effect; did you mean LEAKGATE_DIAGNOSE_DUMP?\n"; errOut != want {
+	if want := "leakgate config print: warning: the variable LEAKGATE_DUMP has no effect; did you mean " +
+		"LEAKGATE_DIAGNOSE_DUMP?\n"; errOut != want {
 		t.Errorf("%q, want %q", errOut, want)
 	}
 }
 
-// The variables that do stand for a flag, and what a wrong one says.
+// The variables that do stand for a flag, and the error for a wrong value.
 func TestVariablesOfFlags(t *testing.T) {
-	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: { duration: 45m } }\n")
-	if code, out, _ := typed(t, map[string]string{profileVariable: "pr"}, "config", "print", file); code != exitOK || !strings.Contains(out, "# profile pr,") {
+	file := write(t,
+		"version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: { duration: 45m } }\n")
+	if code, out, _ := typed(t, map[string]string{profileVariable: "pr"}, "config", "print", file); code != exitOK ||
+		!strings.Contains(out, "# profile pr,") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	if code, _, errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file); code != exitUsage || !strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, profileVariable) {
+	if code, _,
+		errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file); code != exitUsage ||
+		!strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, profileVariable) {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
-	if code, _, errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file, "--profile", "pr"); code != exitOK || errOut != "" {
+	if code, _,
+		errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file, "--profile",
+		"pr"); code != exitOK || errOut != "" {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
 	env[waitVariable] = "perhaps"
-	if code, _, errOut := typed(t, env, "watch", "--process", "com.shop"); code != exitUsage || !strings.Contains(errOut, `environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`) {
+	if code, _, errOut := typed(t, env, "watch", "--process", "com.shop"); code != exitUsage ||
+		!strings.Contains(errOut, `environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`) {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
-	if wait, err := environment(map[string]string{waitVariable: "1"}, nil, nil).wantsToWait(false); !wait || err != nil {
+	if wait, err := environment(map[string]string{waitVariable: "1"}, nil, nil).wantsToWait(false); !wait ||
+		err != nil {
 		t.Error(wait, err)
 	}
 }
 
-// Verbose says more on stderr, quiet only what went wrong; the verdict stays as it is.
+// Verbose prints more on stderr, quiet only errors; the verdict does not
+// change.
 func TestQuietAndVerbose(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
@@ -154,7 +192,11 @@ func TestQuietAndVerbose(t *testing.T) {
 		not  []string
 	}{
 		{"", []string{"writing to", "the run is in"}, []string{"device phone-a"}},
-		{"-v", []string{"adb server 127.0.0.1:", "device phone-a: ", "(API 34), userdebug build", "writing to", "took "}, nil},
+		{
+			"-v",
+			[]string{"adb server 127.0.0.1:", "device phone-a: ", "(API 34), userdebug build", "writing to", "took "},
+			nil,
+		},
 		{"-q", nil, []string{"writing to", "com.shop"}},
 	} {
 		args := []string{"watch", "--process", "com.shop", "--for", "2m"}
@@ -176,23 +218,26 @@ func TestQuietAndVerbose(t *testing.T) {
 			}
 		}
 	}
-	if code, _, errOut := typed(t, env, "-q", "watch"); code != exitUsage || errOut != "leakgate watch: no process to watch: write --process NAME, such as --process com.shop\n" {
+	if code, _, errOut := typed(t, env, "-q", "watch"); code != exitUsage ||
+		errOut != "leakgate watch: no process to watch: add --process NAME, such as --process com.shop\n" {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
-	if code, _, errOut := typed(t, nil, "version", "-qv"); code != exitUsage || !strings.Contains(errOut, "--quiet and --verbose contradict each other") {
+	if code, _, errOut := typed(t, nil, "version", "-qv"); code != exitUsage ||
+		!strings.Contains(errOut, "--quiet and --verbose exclude each other") {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 }
 
-// A flag that takes one value and has two is refused, wherever the two stand; lists and
-// switches are not.
+// A flag of one value that is given twice is rejected, wherever the two are;
+// lists and switches are not.
 func TestFlagGivenTwice(t *testing.T) {
 	for name, args := range map[string][]string{
 		"a text":     {"diagnose", "--process", "com.a", "--process", "com.b"},
 		"in between": {"diff", "--process=com.a", "x.hprof", "y.hprof", "--process", "com.b"},
 	} {
 		code, out, errOut := typed(t, nil, args...)
-		if code != exitUsage || out != "" || !strings.Contains(errOut, `--process: given twice, as "com.a" and as "com.b"; it takes one value`) {
+		if code != exitUsage || out != "" ||
+			!strings.Contains(errOut, `--process: given twice, as "com.a" and as "com.b"; it takes one value`) {
 			t.Errorf("%s: exit %d, %q", name, code, errOut)
 		}
 	}
@@ -217,10 +262,12 @@ func TestFlagGivenTwice(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if code, out, _ := typed(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "leakgate ") || !strings.HasSuffix(out, ", policy robust\n") {
+	if code, out, _ := typed(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "leakgate ") ||
+		!strings.HasSuffix(out, ", policy robust\n") {
 		t.Errorf("exit %d, %q", code, out)
 	}
-	if code, out, _ := typed(t, nil, "version", "--json"); code != exitOK || !strings.Contains(out, `"leakgate.run/1"`) {
+	if code, out, _ := typed(t, nil, "version", "--json"); code != exitOK ||
+		!strings.Contains(out, `"leakgate.run/1"`) {
 		t.Errorf("exit %d, %q", code, out)
 	}
 }

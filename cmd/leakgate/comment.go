@@ -23,15 +23,16 @@ func commentCommand(c *console) *cobra.Command {
 	f := &commentFlags{}
 	cmd := &cobra.Command{
 		Use: "comment --run DIR", GroupID: groupGate,
-		Short: "post the result of the gate to a pull request",
-		Long: `Post what ` + "`leakgate gate`" + ` has found to the pull request of a GitHub workflow: one comment, which
-is edited from then on, and none where nothing is worse and none is there. The job summary gets
-the same text.
+		Short: "post the verdict of the gate to a pull request",
+		Long: `Post the verdict of ` +
+			"`leakgate gate`" + ` to the pull request of a GitHub workflow: one comment, which later runs edit.
+Where nothing is worse and no comment exists, none is written. The job summary gets the same
+text.
 
 It needs GITHUB_TOKEN with pull-requests: write (--check: checks: write, --sarif:
-security-events: write). A token that may not write, as in a workflow of a fork, leaves the job
-summary; a second workflow, on workflow_run, posts then: it takes the number of the pull request
-from the event, and nothing of the run directory but its numbers and names.`,
+security-events: write). With a read-only token, as in a workflow of a fork, only the job
+summary is written; a second workflow, on workflow_run, then posts the comment: it takes the
+number of the pull request from the event, and only numbers and names from the run directory.`,
 		Example: `  leakgate comment --run leakgate-runs/pr --dry-run
   leakgate comment --run leakgate-runs/pr --config leakgate.yaml --check`,
 		Annotations: manual{exits: `0 it was posted, or there was nothing to post
@@ -42,16 +43,17 @@ from the event, and nothing of the run directory but its numbers and names.`,
 	flags := cmd.Flags()
 	flags.Var(word(&f.run, "DIR"), "run", "run directory with gate.json")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the comment and post nothing")
-	flags.Var(word(&f.key, "KEY"), "key", "name that separates the comments of several jobs (default: the app)")
-	flags.Var(choice(&f.when, "WHEN", commentAlways, commentChanged, commentFailed, commentDefault, commentNever), "when", "when a new comment is written: always, changed, failed, \"changed || failed\" (default) or never")
+	flags.Var(word(&f.key, "KEY"), "key", "name that distinguishes the comments of several jobs (default: the app)")
+	flags.Var(choice(&f.when, "WHEN", commentAlways, commentChanged, commentFailed, commentDefault, commentNever),
+		"when", "when to write a new comment: always, changed, failed, \"changed || failed\" (default) or never")
 	flags.BoolVar(&f.check, "check", false, "also create a check run with annotations")
-	flags.BoolVar(&f.sarif, "sarif", false, "also upload what fails to code scanning")
-	flags.Var(word(&f.config, "FILE"), "config", "file of a run that says what is posted (github)")
+	flags.BoolVar(&f.sarif, "sarif", false, "also upload the failures to code scanning")
+	flags.Var(word(&f.config, "FILE"), "config", "configuration file of a run, with the settings for posting (github)")
 	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
 	return cmd
 }
 
-// When a new comment is written.
+// When to write a new comment.
 const (
 	commentAlways  = "always"
 	commentChanged = "changed"
@@ -64,7 +66,7 @@ type commentFlags struct {
 	run, key, when, config, profile string
 	dryRun, check, sarif            bool
 	noSummary                       bool
-	// readOnly is set where the token was refused.
+	// readOnly is set if the token was rejected.
 	readOnly bool
 }
 
@@ -73,7 +75,7 @@ func (f *commentFlags) comment(c console, args []string) int {
 		return c.usage(err)
 	}
 	if f.run == "" {
-		return c.usage(errors.New("nothing to post: write --run DIR"))
+		return c.usage(errors.New("nothing to post: add --run DIR"))
 	}
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -106,7 +108,8 @@ func (f *commentFlags) post(ctx context.Context, c console) error {
 		}
 		s.ci = &t
 	} else if !f.dryRun {
-		return fmt.Errorf("this is not a workflow of GitHub Actions: post %s from your CI system, or print it with --dry-run", filepath.Join(f.run, commentName))
+		return fmt.Errorf("this is not a workflow of GitHub Actions: post %s from your CI system, or print it with "+
+			"--dry-run", filepath.Join(f.run, commentName))
 	}
 	if f.dryRun {
 		_, err := fmt.Fprint(c.out, comparison.Markdown(result, s.markdown(c, result)))
@@ -118,12 +121,12 @@ func (f *commentFlags) post(ctx context.Context, c console) error {
 		if !f.noSummary && s.ci.SummaryPath != "" {
 			hint += "; the job summary has the report"
 		}
-		c.problem("a workflow of a fork or of Dependabot has no token that writes: %s", hint)
+		c.problem("a workflow of a fork or of Dependabot has a read-only token: %s", hint)
 	}
 	return err
 }
 
-// configure takes what the file says, where no flag does.
+// configure applies the settings of the file that no flag overrides.
 func (f *commentFlags) configure(c console) error {
 	if f.config == "" {
 		return nil
@@ -144,7 +147,8 @@ func readComparison(dir string) (*comparison.Comparison, error) {
 	}
 	file, err := hostfile.Open(filepath.Join(dir, comparison.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no %s: `leakgate gate --run %s` writes it", dir, comparison.FileName, shellWord(dir))
+		return nil,
+			fmt.Errorf("%s has no %s: `leakgate gate --run %s` writes it", dir, comparison.FileName, shellWord(dir))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open comparison: %w", err)
@@ -153,7 +157,7 @@ func readComparison(dir string) (*comparison.Comparison, error) {
 	return comparison.Read(file)
 }
 
-// publish posts to GitHub. What fails does not keep the rest from being posted.
+// publish posts to GitHub. A failure does not keep the rest from being posted.
 func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {
 	var failed error
 	if !f.noSummary && s.ci.SummaryPath != "" {
@@ -172,7 +176,7 @@ func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, 
 	}
 	switch {
 	case f.sarif && !result.Judged:
-		// GitHub closes each alert that an upload lacks.
+		// GitHub closes each alert that is missing from an upload.
 		c.note("no verdict: no alerts uploaded; existing ones stay open")
 	case f.sarif:
 		failed = errors.Join(failed, f.degraded(c, s, f.upload(ctx, s, result)))
@@ -184,8 +188,9 @@ func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, 
 	return errors.Join(failed, f.degraded(c, s, f.upsert(ctx, c, s, result)))
 }
 
-// degraded returns nil if the token cannot write by GitHub's rules, as in the workflows of forks and
-// of Dependabot. Elsewhere the workflow lacks a permission, which is an error.
+// degraded returns nil if GitHub grants only a read-only token, as in the
+// workflows of forks and of Dependabot. Elsewhere the workflow lacks a
+// permission, which is an error.
 func (f *commentFlags) degraded(c console, s *gateSettings, err error) error {
 	restricted := s.ci.Fork && s.ci.Name == "pull_request" || c.variable("GITHUB_ACTOR") == "dependabot[bot]"
 	if !restricted || !errors.Is(err, github.ErrReadOnly) {
@@ -202,7 +207,8 @@ func (f *commentFlags) upsert(ctx context.Context, c console, s *gateSettings, r
 	}
 	o := s.markdown(c, result)
 	did, url, err := s.session.Upsert(ctx, github.Comment{
-		Number: s.ci.Number, Marker: comparison.CommentMarker(o.Key), Body: comparison.Markdown(result, o), OnlyEdit: !f.wanted(result),
+		Number: s.ci.Number, Marker: comparison.CommentMarker(o.Key), Body: comparison.Markdown(result, o),
+		OnlyEdit: !f.wanted(result),
 	})
 	if err != nil {
 		return err
@@ -227,8 +233,8 @@ func (f *commentFlags) wanted(result *comparison.Comparison) bool {
 	return failed || changed(result)
 }
 
-// changed reports whether leaks of the app got worse, or moved. What is gone or less needs no
-// comment of its own.
+// changed reports whether leaks of the app got worse, or moved. Leaks that are
+// gone or smaller need no comment of their own.
 func changed(result *comparison.Comparison) bool {
 	for i := range result.Leaks {
 		switch row := &result.Leaks[i]; row.Status {
@@ -241,7 +247,8 @@ func changed(result *comparison.Comparison) bool {
 	return false
 }
 
-// checkTitle is what a list of checks shows. What is missing may name a device, and is in the summary.
+// checkTitle returns the title in a list of checks. The missing evidence may
+// name a device, so that only the summary has it.
 func checkTitle(result *comparison.Comparison) string {
 	switch result.Verdict {
 	case comparison.Fail:
@@ -252,18 +259,25 @@ func checkTitle(result *comparison.Comparison) string {
 	return "not judged: see the summary"
 }
 
-func (f *commentFlags) createCheck(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {
+func (f *commentFlags) createCheck(ctx context.Context, c console, s *gateSettings,
+	result *comparison.Comparison) error {
 	if s.ci.HeadSHA == "" {
-		return errors.New("the event does not say which commit the check is of")
+		return errors.New("the event does not name the commit to check")
 	}
 	o := s.markdown(c, result)
 	run := github.CheckRun{
-		Name: "leakgate " + o.Key, HeadSHA: s.ci.HeadSHA, Title: checkTitle(result), Summary: comparison.Markdown(result, o), DetailsURL: o.RunURL,
-		Conclusion: map[comparison.Outcome]github.Conclusion{comparison.Pass: github.Success, comparison.Fail: github.Failure}[result.Verdict],
+		Name: "leakgate " + o.Key, HeadSHA: s.ci.HeadSHA, Title: checkTitle(result),
+		Summary: comparison.Markdown(result, o), DetailsURL: o.RunURL,
+		Conclusion: map[comparison.Outcome]github.Conclusion{
+			comparison.Pass: github.Success, comparison.Fail: github.Failure,
+		}[result.Verdict],
 	}
 	run.Conclusion = cmp.Or(run.Conclusion, github.Neutral)
 	for _, a := range comparison.Annotations(result) {
-		run.Annotations = append(run.Annotations, github.Annotation{Path: a.Path, Line: a.Line, Failing: a.Level == "failure", Title: a.Title, Message: a.Message})
+		run.Annotations = append(run.Annotations,
+			github.Annotation{
+				Path: a.Path, Line: a.Line, Failing: a.Level == "failure", Title: a.Title, Message: a.Message,
+			})
 	}
 	url, err := s.session.CreateCheckRun(ctx, run)
 	if err == nil {

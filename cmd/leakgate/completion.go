@@ -17,9 +17,9 @@ func completionCommand(c *console) *cobra.Command {
 	names := []string{"bash", "zsh", "fish", "powershell"}
 	cmd := &cobra.Command{
 		Use: "completion SHELL", GroupID: groupHost, DisableFlagsInUseLine: true,
-		Short: "print the script that completes commands in a shell",
-		Long: `Print a script that makes a shell complete commands, flags, their values and the names
-of files. SHELL is bash, zsh, fish or powershell.
+		Short: "print a shell completion script",
+		Long: `Print a script for shell completion of commands, flags, their values and file names.
+SHELL is bash, zsh, fish or powershell.
 
 Load it when the shell starts:
 
@@ -49,7 +49,8 @@ Load it when the shell starts:
 	return cmd
 }
 
-// completeFiles completes arguments with the names of files that end so.
+// completeFiles completes arguments with the names of files with these
+// extensions.
 func completeFiles(extensions ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
 }
@@ -65,7 +66,7 @@ func completeDump(cmd *cobra.Command, args []string, to string) ([]string, cobra
 // completeFolders completes arguments with the names of directories.
 var completeFolders = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
-// dumpExtensions are those of heap dumps.
+// dumpExtensions are the extensions of heap dumps.
 var dumpExtensions = []string{"hprof", "hprof.gz", "hprof.zst", "bin"}
 
 // completeChoices completes the values of flags: words, files and directories.

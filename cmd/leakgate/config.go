@@ -18,10 +18,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultFile is what `config init` writes where no file is named.
+// defaultFile is what `config init` writes if no file is named.
 const defaultFile = "leakgate.yaml"
 
-// fileFlags choose a profile of a file and replace values of it, for run and for config.
+// fileFlags are the flags of run and config that choose a profile of a file and
+// override its values.
 type fileFlags struct {
 	profile string
 	devices []string
@@ -38,39 +39,45 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file to use")
 	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use; overrides devices.serials (repeatable)")
-	flags.Var(lasting(&f.span, &f.longest), "for", "duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
+	flags.Var(lasting(&f.span, &f.longest), "for",
+		"duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
 	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
 	flags.Var(choice(&f.logcat, "WHAT", keptLogs...), "logcat", logcatUsage+"; overrides diagnose.logcat")
 	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
-	err := cmd.RegisterFlagCompletionFunc("profile", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, path := range args {
-			if cfg, err := config.Load(path, nil); err == nil {
-				names = append(names, cfg.Profiles()...)
+	err := cmd.RegisterFlagCompletionFunc("profile",
+		func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, path := range args {
+				if cfg, err := config.Load(path, nil); err == nil {
+					names = append(names, cfg.Profiles()...)
+				}
 			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+			return names, cobra.ShellCompDirectiveNoFileComp
+		})
 	if err != nil {
 		panic(err) // the flag is declared above
 	}
 }
 
-// load reads a file with the flags, so that their values pass the same checks as those
-// of the file and keep their origin.
+// load reads a file with the flags, so that the values of flags pass the same
+// checks as those of the file and record where they come from.
 func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	profile := cmp.Or(f.profile, c.variable(profileVariable))
-	choices := []config.Choice{config.WithProfile(profile), config.WithFlag("--device", "devices.serials", f.devices...)}
+	choices := []config.Choice{
+		config.WithProfile(profile), config.WithFlag("--device", "devices.serials", f.devices...),
+	}
 	lasts := f.span.String()
 	if f.longest > 0 {
 		lasts += ".." + f.longest.String()
 	}
 	texts := map[bool]string{true: config.TextsShown}[f.texts]
 	for _, flag := range []struct{ name, path, value string }{
-		{"--for", "duration", lasts}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
-		{"--logcat", "diagnose.logcat", string(f.logcat)}, {"--show-texts", "diagnose.texts", texts}, {"--stand-in", "devices.stand_in", map[bool]string{true: "true"}[f.standIn]},
+		{"--for", "duration", lasts}, {"--dump", "diagnose.dump", string(f.dump)},
+		{"--keep", "diagnose.keep", string(f.keep)},
+		{"--logcat", "diagnose.logcat", string(f.logcat)}, {"--show-texts", "diagnose.texts", texts},
+		{"--stand-in", "devices.stand_in", map[bool]string{true: "true"}[f.standIn]},
 	} {
 		if flag.value != "" && flag.value != "0s" {
 			choices = append(choices, config.WithFlag(flag.name, flag.path, flag.value))
@@ -113,12 +120,15 @@ const configPage = "docs/formats/config.md"
 func configInitCommand(c *console) *cobra.Command {
 	app := "com.example.app"
 	cmd := &cobra.Command{
-		Use:         "init [FILE]",
-		Short:       "write a file to start from",
-		Long:        "Write a file to start from: FILE, or " + defaultFile + ". An existing file is never overwritten.",
-		Example:     "  leakgate config init --package com.shop\n  leakgate config init nightly.yaml --package com.shop",
-		Annotations: manual{exits: "0 the file was written\n2 the command line is wrong, or the file exists or cannot be written", page: configPage}.annotations(),
-		RunE:        c.run(func(c console, args []string) int { return initConfig(c, app, args) }),
+		Use:     "init [FILE]",
+		Short:   "write a starter file",
+		Long:    "Write a starter file: FILE, or " + defaultFile + ". An existing file is never overwritten.",
+		Example: "  leakgate config init --package com.shop\n  leakgate config init nightly.yaml --package com.shop",
+		Annotations: manual{
+			exits: "0 the file was written\n2 the command line is wrong, or the file exists or cannot be written",
+			page:  configPage,
+		}.annotations(),
+		RunE: c.run(func(c console, args []string) int { return initConfig(c, app, args) }),
 	}
 	cmd.Flags().Var(word(&app, "ID"), "package", "package name of the app")
 	return cmd
@@ -129,12 +139,14 @@ func configVerifyCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
 		Short: "report all errors in files, and values without effect",
-		Long: `Check files with all their profiles. All errors are reported at once, and so are
-values that have no effect. A run that could judge nothing, because it is too short for a
-trend, is a warning, and with strict an error.`,
+		Long: `Check files with all their profiles. All errors are reported together, and so are
+values that have no effect. A run that cannot reach a verdict, because it is too short for
+a trend, is a warning, and with strict an error.`,
 		Example: `  leakgate config verify nightly.yaml
   leakgate config verify nightly.yaml pr.yaml --json`,
-		Annotations:       manual{exits: "0 no file has an error\n2 a file has an error, or the command line is wrong", page: configPage}.annotations(),
+		Annotations: manual{
+			exits: "0 no file has an error\n2 a file has an error, or the command line is wrong", page: configPage,
+		}.annotations(),
 		ValidArgsFunction: completeFiles("yaml", "yml"),
 		RunE:              c.run(f.verify),
 	}
@@ -148,13 +160,15 @@ func configPrintCommand(c *console) *cobra.Command {
 		Use:   "print FILE",
 		Short: "show each value that a run would use, and its origin",
 		Long: `Show each value that a run would use and where it comes from: a flag, a variable, a
-profile, a line of the file, or the default. A value that refers to variables is shown as
-it is written, because it may be a secret; --reveal shows it. The output is itself a file
+profile, a line of the file, or the default. A value that refers to variables is shown
+unexpanded, because it may be a secret; --reveal expands it. The output is itself a file
 with the same meaning.`,
 		Example: `  leakgate config print nightly.yaml --profile pr
   LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --for 2h
   leakgate config print nightly.yaml --origin=false > resolved.yaml`,
-		Annotations:       manual{exits: "0 the values were printed\n2 the file has an error, or the command line is wrong", page: configPage}.annotations(),
+		Annotations: manual{
+			exits: "0 the values were printed\n2 the file has an error, or the command line is wrong", page: configPage,
+		}.annotations(),
 		ValidArgsFunction: completeFiles("yaml", "yml"),
 		RunE:              c.run(f.print),
 	}
@@ -166,12 +180,14 @@ with the same meaning.`,
 
 func configSchemaCommand(c *console) *cobra.Command {
 	return &cobra.Command{
-		Use:         "schema",
-		Short:       "print the JSON Schema of the file, for editors",
-		Long:        "Print the JSON Schema of the file, with which editors complete and check it.",
-		Example:     "  leakgate config schema\n  leakgate config schema > leakgate.schema.json",
-		Annotations: manual{exits: "0 the schema was printed\n2 the command line is wrong", page: configPage}.annotations(),
-		RunE:        c.run(printSchema),
+		Use:     "schema",
+		Short:   "print the JSON Schema of the file, for editors",
+		Long:    "Print the JSON Schema of the file; editors use it to complete and check the file.",
+		Example: "  leakgate config schema\n  leakgate config schema > leakgate.schema.json",
+		Annotations: manual{
+			exits: "0 the schema was printed\n2 the command line is wrong", page: configPage,
+		}.annotations(),
+		RunE: c.run(printSchema),
 	}
 }
 
@@ -188,7 +204,7 @@ func (f *configFlags) declare(cmd *cobra.Command) {
 	f.fileFlags.declare(cmd)
 }
 
-// initConfig writes a file to start with.
+// initConfig writes a starter file.
 func initConfig(c console, app string, args []string) int {
 	path := defaultFile
 	switch len(args) {
@@ -214,7 +230,8 @@ func initConfig(c console, app string, args []string) int {
 	return exitOK
 }
 
-// writeNew writes a file that must not be there, whole or not at all.
+// writeNew writes a file that must not exist yet. It writes all of it or
+// nothing.
 func writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -228,13 +245,14 @@ func writeNew(path string, text []byte) error {
 		err = cerr
 	}
 	if err != nil {
-		// What is left of it would keep the next attempt away.
+		// A leftover would make the next attempt fail.
 		return fmt.Errorf("write %q: %w", path, errors.Join(cause(err), os.Remove(path)))
 	}
 	return nil
 }
 
-// cause is an error of the file system without the path, which the message quotes itself.
+// cause returns an error of the file system without the path, which the message
+// quotes itself.
 func cause(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -242,7 +260,8 @@ func cause(err error) error {
 	return err
 }
 
-// shellWord is a path as it is typed: quoted where a shell would take it apart.
+// shellWord returns a path as it is typed in a shell: quoted if the shell would
+// split or expand it.
 func shellWord(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:\\-", r)
@@ -259,11 +278,11 @@ type checkedFile struct {
 	Problems []checkedProblem       `json:"problems"`
 	Profiles []string               `json:"profiles,omitempty"`
 	Profile  string                 `json:"profile,omitempty"`
-	Values   map[string]toldSetting `json:"values,omitempty"`
+	Values   map[string]jsonSetting `json:"values,omitempty"`
 	Warnings []checkedProblem       `json:"warnings,omitempty"`
 	errors   config.Errors          // the problems, for people
 	warnings config.Errors          // the warnings, for people
-	config   *config.Config         // nil where there are problems
+	config   *config.Config         // nil if there are problems
 }
 
 type checkedProblem struct {
@@ -272,16 +291,17 @@ type checkedProblem struct {
 	Path       string `json:"path"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion"`
-	// Place is the variable of the environment or the flag, where it is not the file.
+	// Place is the environment variable or the flag, if the problem is not in
+	// the file.
 	Place string `json:"place,omitempty"`
 }
 
-type toldSetting struct {
+type jsonSetting struct {
 	Value  any        `json:"value"`
-	Origin toldOrigin `json:"origin"`
+	Origin jsonOrigin `json:"origin"`
 }
 
-type toldOrigin struct {
+type jsonOrigin struct {
 	Layer     string   `json:"layer"`
 	File      string   `json:"file,omitempty"`
 	Line      int      `json:"line,omitempty"`
@@ -290,8 +310,8 @@ type toldOrigin struct {
 	Variables []string `json:"variables,omitempty"`
 }
 
-// check reads a file and validates the policy that it and each of its profiles
-// describe.
+// check reads a file and validates the policy that the file and each of its
+// profiles describe.
 func (f *configFlags) check(c console, path string) checkedFile {
 	out := checkedFile{File: text.Printable(path)}
 	cfg, err := f.load(c, path)
@@ -313,12 +333,14 @@ func (f *configFlags) check(c console, path string) checkedFile {
 	return out
 }
 
-// listed returns problems as JSON has them.
+// listed returns problems in their JSON form.
 func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
 	out := []checkedProblem{}
 	for _, p := range problems {
 		p = p.Printable()
-		one := checkedProblem{Line: p.Line, Column: p.Column, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}
+		one := checkedProblem{
+			Line: p.Line, Column: p.Column, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion,
+		}
 		if p.File != f.File {
 			one.Place = p.File
 		}
@@ -327,8 +349,9 @@ func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
 	return out
 }
 
-// readingsOf is what is chosen, the file alone and the file with each profile. A
-// profile that cannot be read here is one whose variables are not set.
+// readingsOf returns the chosen profile, or the file without a profile and with
+// each of them. A profile that cannot be read at this point refers to variables
+// that are not set.
 func readingsOf(c console, path string, chosen *config.Config) []*config.Config {
 	out := []*config.Config{chosen}
 	for _, name := range append([]string{""}, chosen.Profiles()...) {
@@ -339,7 +362,7 @@ func readingsOf(c console, path string, chosen *config.Config) []*config.Config 
 	return out
 }
 
-// checkPolicies makes the policy of each reading of a file.
+// checkPolicies builds the policy of each reading of a file.
 func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
 	for _, cfg := range readings {
@@ -356,12 +379,12 @@ func checkPolicies(path string, readings []*config.Config) error {
 	return problems
 }
 
-// unjudgeable warns of the readings of a file whose run cannot judge anything.
+// unjudgeable warns of the readings of a file whose run cannot reach a verdict.
 func unjudgeable(readings []*config.Config) config.Errors {
 	var warnings config.Errors
 	for _, cfg := range readings {
 		why := plans.FileCannotJudge(cfg)
-		if why == "" || cfg.Strict { // which is refused
+		if why == "" || cfg.Strict { // which is rejected
 			continue
 		}
 		if w := cfg.Problem("duration", why); !slices.Contains(warnings, w) {
@@ -371,8 +394,8 @@ func unjudgeable(readings []*config.Config) config.Errors {
 	return warnings
 }
 
-// problemsOf are the problems of an error; one that is no list of problems is of
-// the file as a whole.
+// problemsOf returns the problems of an error. An error that is not a list of
+// problems is one problem of the entire file.
 func problemsOf(path string, err error) config.Errors {
 	if err == nil {
 		return nil
@@ -417,7 +440,7 @@ func (f *configFlags) verify(c console, args []string) int {
 	return code
 }
 
-// print shows what a run would use.
+// print shows the values that a run would use.
 func (f *configFlags) print(c console, args []string) int {
 	if len(args) != 1 {
 		return c.usage(fmt.Errorf("want one YAML file, got %d", len(args)))
@@ -443,12 +466,13 @@ func (f *configFlags) print(c console, args []string) int {
 	return written(c, file.config.YAML(f.origin))
 }
 
-func valuesOf(cfg *config.Config) map[string]toldSetting {
-	out := map[string]toldSetting{}
+func valuesOf(cfg *config.Config) map[string]jsonSetting {
+	out := map[string]jsonSetting{}
 	for _, s := range cfg.Settings() {
 		o := s.Origin
-		out[s.Path] = toldSetting{s.Value, toldOrigin{
-			Layer: o.Layer.String(), File: text.Printable(o.File), Line: o.Line, Column: o.Column, Name: o.Name, Variables: o.Variables,
+		out[s.Path] = jsonSetting{s.Value, jsonOrigin{
+			Layer: o.Layer.String(), File: text.Printable(o.File), Line: o.Line, Column: o.Column, Name: o.Name,
+			Variables: o.Variables,
 		}}
 	}
 	return out

@@ -16,8 +16,9 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
 )
 
-// The page about the file shows commands with what they print: run, they print that.
-func TestMistakesOfThePage(t *testing.T) {
+// The page about the file shows commands and their output: executed, they print
+// that.
+func TestErrorsShownOnConfigPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/config.md")
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +26,7 @@ func TestMistakesOfThePage(t *testing.T) {
 	t.Chdir("../../internal/harness/config/testdata/mistakes")
 	shown := regexp.MustCompile("(?s)```text\n\\$ ([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	for _, m := range shown {
-		// What the page shows of the environment of its reader is nothing.
+		// What the page shows of its reader's environment is not set.
 		env := map[string]string{}
 		words := strings.Fields(m[1])
 		for ; strings.Contains(words[0], "="); words = words[1:] {
@@ -39,43 +40,53 @@ func TestMistakesOfThePage(t *testing.T) {
 	}
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(shown) != len(files) || len(files) < 20 {
-		t.Errorf("%d mistakes are shown, %d are known: %v", len(shown), len(files), err)
+		t.Errorf("the page shows %d mistakes, the test knows %d: %v", len(shown), len(files), err)
 	}
 }
 
 func TestConfigInitVerifyPrint(t *testing.T) {
 	t.Chdir(t.TempDir())
 	code, out, errOut := typed(t, nil, "config", "init", "--package", "com.shop")
-	if code != exitOK || errOut != "" || !strings.Contains(out, "leakgate config verify leakgate.yaml\n") || !strings.Contains(out, "leakgate run leakgate.yaml") {
+	if code != exitOK || errOut != "" || !strings.Contains(out, "leakgate config verify leakgate.yaml\n") ||
+		!strings.Contains(out, "leakgate run leakgate.yaml") {
 		t.Fatalf("init: exit %d\n%s%s", code, out, errOut)
 	}
 	first, err := os.ReadFile("leakgate.yaml")
 	if err != nil || !strings.HasPrefix(string(first), "# yaml-language-server: $schema=https://") {
 		t.Fatalf("the file begins with %.80q, %v", first, err)
 	}
-	if code, out, errOut := typed(t, nil, "config", "verify", "leakgate.yaml"); code != exitOK || out != "leakgate.yaml: ok, also with its profiles pr, nightly\n" || errOut != "" {
+	if code, out, errOut := typed(t, nil, "config", "verify", "leakgate.yaml"); code != exitOK ||
+		out != "leakgate.yaml: ok, also with its profiles pr, nightly\n" || errOut != "" {
 		t.Errorf("verify: exit %d\n%s%s", code, out, errOut)
 	}
-	// It never overwrites.
+	// It never overwrites a file.
 	code, out, errOut = typed(t, nil, "config", "init", "--package", "com.other")
-	if again, _ := os.ReadFile("leakgate.yaml"); code != exitUsage || out != "" || !strings.Contains(errOut, `"leakgate.yaml" exists`) || string(again) != string(first) {
+	if again, _ := os.ReadFile("leakgate.yaml"); code != exitUsage || out != "" ||
+		!strings.Contains(errOut, `"leakgate.yaml" exists`) || string(again) != string(first) {
 		t.Errorf("init again: exit %d\n%s%s", code, out, errOut)
 	}
-	if code, _, errOut := typed(t, nil, "config", "init", filepath.Join("no", "dir.yaml")); code != exitUsage || !strings.Contains(errOut, "create ") {
+	if code, _, errOut := typed(t, nil, "config", "init", filepath.Join("no", "dir.yaml")); code != exitUsage ||
+		!strings.Contains(errOut, "create ") {
 		t.Errorf("init in no directory: exit %d, %s", code, errOut)
 	}
-	if code, _, errOut := typed(t, nil, "config", "init", "x.yaml", "--package", "com.x;reboot"); code != exitUsage || !strings.Contains(errOut, "--package: ") {
+	if code, _, errOut := typed(t, nil, "config", "init", "x.yaml", "--package", "com.x;reboot"); code != exitUsage ||
+		!strings.Contains(errOut, "--package: ") {
 		t.Errorf("init for no package: exit %d, %s", code, errOut)
 	}
 	if _, err := os.Stat("x.yaml"); err == nil {
 		t.Error("a file was written for no package")
 	}
-	// What is printed is a file, and verifies to the same.
-	code, printed, errOut := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "7s"}, "config", "print", "leakgate.yaml", "--profile", "pr", "--device", "a", "--for", "2h")
+	// The printed form is a file, and verifies to the same.
+	code, printed,
+		errOut := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "7s"}, "config", "print", "leakgate.yaml",
+		"--profile", "pr", "--device", "a", "--for", "2h")
 	if code != exitOK || errOut != "" {
 		t.Fatalf("print: exit %d, %s", code, errOut)
 	}
-	for _, want := range []string{`normal: 7s +# LEAKGATE_SAMPLE_NORMAL`, `duration: 2h +# --for`, `serials: \[a\] +# --device`, `package: com.shop +# leakgate.yaml:\d+`, `detail: 30s +# default`} {
+	for _, want := range []string{
+		`normal: 7s +# LEAKGATE_SAMPLE_NORMAL`, `duration: 2h +# --for`, `serials: \[a\] +# --device`,
+		`package: com.shop +# leakgate.yaml:\d+`, `detail: 30s +# default`,
+	} {
 		if !regexp.MustCompile("(?m)" + want + "$").MatchString(printed) {
 			t.Errorf("no %s in\n%s", want, printed)
 		}
@@ -83,8 +94,14 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 	if err := os.WriteFile("printed.yaml", []byte(printed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, bare, _ := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "7s", "LEAKGATE_PROFILE": "pr", "LEAKGATE_DEVICES_SERIALS": "a", "LEAKGATE_DURATION": "2h"}, "config", "print", "leakgate.yaml", "--origin=false")
-	if code, again, errOut := typed(t, nil, "config", "print", "printed.yaml", "--origin=false"); code != exitOK || again != bare {
+	_, bare,
+		_ := typed(t,
+		map[string]string{
+			"LEAKGATE_SAMPLE_NORMAL": "7s", "LEAKGATE_PROFILE": "pr", "LEAKGATE_DEVICES_SERIALS": "a",
+			"LEAKGATE_DURATION": "2h",
+		}, "config", "print", "leakgate.yaml", "--origin=false")
+	if code, again, errOut := typed(t, nil, "config", "print", "printed.yaml", "--origin=false"); code != exitOK ||
+		again != bare {
 		t.Errorf("exit %d, %s\n%s\nis not\n%s", code, errOut, again, bare)
 	}
 }
@@ -122,7 +139,7 @@ func readConfigJSON(t *testing.T, text string) configJSON {
 	return v
 }
 
-// All errors of all files, whatever file has them, in both forms.
+// All errors of all files, in both forms.
 func TestConfigVerifyManyFiles(t *testing.T) {
 	t.Chdir("testdata/config")
 	files := []string{"good.yaml", "bad.yaml", "profile.yaml", "none.yaml"}
@@ -132,7 +149,9 @@ func TestConfigVerifyManyFiles(t *testing.T) {
 		t.Errorf("exit %d, %q", code, out)
 	}
 	const want = `bad.yaml:2:18: app.package: "shop" is not a package name`
-	for _, want := range []string{want, "bad.yaml:4:1: unknown key \"duraton\"; did you mean duration?", "profile.yaml:6:9: profiles.pr: unknown key",
+	for _, want := range []string{
+		want, "bad.yaml:4:1: unknown key \"duraton\"; did you mean duration?",
+		"profile.yaml:6:9: profiles.pr: unknown key",
 		"none.yaml: cannot read the file: ", "      | "} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("no %q in\n%s", want, errOut)
@@ -148,10 +167,12 @@ func TestConfigVerifyManyFiles(t *testing.T) {
 			t.Errorf("%+v", file)
 		}
 	}
-	if p := v.Files[0].Problems[0]; p.Place != "environment LEAKGATE_DEVICES_MIN_API" || p.Line != 0 || p.Path != "devices.min_api" {
+	if p := v.Files[0].Problems[0]; p.Place != "environment LEAKGATE_DEVICES_MIN_API" || p.Line != 0 ||
+		p.Path != "devices.min_api" {
 		t.Errorf("%+v", p)
 	}
-	if p := v.Files[1].Problems[len(v.Files[1].Problems)-1]; p.Line != 4 || p.Column != 1 || p.Suggestion != "duration" || p.Message == "" || p.Place != "" {
+	if p := v.Files[1].Problems[len(v.Files[1].Problems)-1]; p.Line != 4 || p.Column != 1 ||
+		p.Suggestion != "duration" || p.Message == "" || p.Place != "" {
 		t.Errorf("%+v", p)
 	}
 	_, out, _ = typed(t, nil, "config", "verify", "good.yaml", "--json")
@@ -162,9 +183,12 @@ func TestConfigVerifyManyFiles(t *testing.T) {
 
 func TestConfigPrintJSON(t *testing.T) {
 	t.Chdir("testdata/config")
-	code, out, errOut := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "10s"}, "config", "print", "full.yaml", "--profile", "pr", "--json", "--for", "1h")
+	code, out,
+		errOut := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "10s"}, "config", "print", "full.yaml",
+		"--profile", "pr", "--json", "--for", "1h")
 	v := readConfigJSON(t, out)
-	if code != exitOK || errOut != "" || !v.Files[0].OK || v.Files[0].Profile != "pr" || !slices.Equal(v.Files[0].Profiles, []string{"pr"}) {
+	if code != exitOK || errOut != "" || !v.Files[0].OK || v.Files[0].Profile != "pr" ||
+		!slices.Equal(v.Files[0].Profiles, []string{"pr"}) {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
 	values := v.Files[0].Values
@@ -197,7 +221,8 @@ func TestConfigPrintJSON(t *testing.T) {
 			t.Errorf("%s is %s from %+v", path, text, got.Origin)
 		}
 	}
-	if o := values["app.package"].Origin; o.File != "full.yaml" || o.Line != 2 || o.Column != 17 || !slices.Equal(o.Variables, []string{"APP"}) {
+	if o := values["app.package"].Origin; o.File != "full.yaml" || o.Line != 2 || o.Column != 17 ||
+		!slices.Equal(o.Variables, []string{"APP"}) {
 		t.Errorf("%+v", o)
 	}
 	code, out, errOut = typed(t, nil, "config", "print", "bad.yaml", "--json")
@@ -211,18 +236,36 @@ func TestConfigUsage(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"nothing":             {[]string{"config"}, []string{"want init, print, schema or verify"}},
-		"a slip":              {[]string{"config", "verfy", "x"}, []string{`unknown command "verfy"`, "did you mean verify?"}},
-		"a slip before flags": {[]string{"config", "verfy", "x", "--json"}, []string{`unknown command "verfy"`, "did you mean verify?"}},
-		"a word of nowhere":   {[]string{"config", "frobnicate"}, []string{`unknown command "frobnicate": want init, print, schema or verify`}},
-		"verify what":         {[]string{"config", "verify"}, []string{"leakgate config verify: no file to verify"}},
-		"print two":           {[]string{"config", "print", "a", "b"}, []string{"want one YAML file, got 2"}},
-		"init two":            {[]string{"config", "init", "a", "b"}, []string{"want one YAML file, got 2"}},
-		"schema of a file":    {[]string{"config", "schema", "a"}, []string{`unexpected argument "a"`}},
-		"a flag of another":   {[]string{"config", "init", "--json"}, []string{"leakgate config init: unknown flag --json"}},
-		"a flag of none":      {[]string{"config", "schema", "--json"}, []string{"leakgate config schema: unknown flag --json"}},
-		"a flag with a slip":  {[]string{"config", "print", "a", "--profil", "x"}, []string{"unknown flag --profil", "did you mean --profile?"}},
-		"a hostile file name": {[]string{"config", "verify", "a\x1b[2J\u202e.yaml"}, []string{`a\x1b[2J\u202e.yaml: cannot read the file`}},
+		"nothing": {[]string{"config"}, []string{"want init, print, schema or verify"}},
+		"a slip": {
+			[]string{"config", "verfy", "x"}, []string{`unknown command "verfy"`, "did you mean verify?"},
+		},
+		"misspelled before flags": {
+			[]string{"config", "verfy", "x", "--json"}, []string{`unknown command "verfy"`, "did you mean verify?"},
+		},
+		"unknown command": {
+			[]string{"config", "frobnicate"},
+			[]string{`unknown command "frobnicate": want init, print, schema or verify`},
+		},
+		"verify without a file": {
+			[]string{"config", "verify"}, []string{"leakgate config verify: no file to verify"},
+		},
+		"print two":        {[]string{"config", "print", "a", "b"}, []string{"want one YAML file, got 2"}},
+		"init two":         {[]string{"config", "init", "a", "b"}, []string{"want one YAML file, got 2"}},
+		"schema of a file": {[]string{"config", "schema", "a"}, []string{`unexpected argument "a"`}},
+		"a flag of another command": {
+			[]string{"config", "init", "--json"}, []string{"leakgate config init: unknown flag --json"},
+		},
+		"a flag of no command": {
+			[]string{"config", "schema", "--json"}, []string{"leakgate config schema: unknown flag --json"},
+		},
+		"a misspelled flag": {
+			[]string{"config", "print", "a", "--profil", "x"},
+			[]string{"unknown flag --profil", "did you mean --profile?"},
+		},
+		"a hostile file name": {
+			[]string{"config", "verify", "a\x1b[2J\u202e.yaml"}, []string{`a\x1b[2J\u202e.yaml: cannot read the file`},
+		},
 	} {
 		code, out, errOut := typed(t, nil, c.args...)
 		if code != exitUsage || out != "" {
@@ -244,22 +287,26 @@ func TestConfigSchemaIsThePublishedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, out, _ := typed(t, nil, "config", "schema"); code != exitOK || out != strings.ReplaceAll(string(want), "\r\n", "\n") {
+	if code, out, _ := typed(t, nil, "config", "schema"); code != exitOK ||
+		out != strings.ReplaceAll(string(want), "\r\n", "\n") {
 		t.Errorf("exit %d, %d bytes", code, len(out))
 	}
 }
 
-func TestSlipsOfVariables(t *testing.T) {
-	code, out, errOut := typed(t, map[string]string{"LEAKGATE_SAMPEL_NORMAL": "1s"}, "config", "print", "testdata/config/good.yaml")
-	if code != exitOK || !strings.HasPrefix(out, "version: 1") || !strings.Contains(errOut, "did you mean LEAKGATE_SAMPLE_NORMAL?") {
+func TestSuggestsMisspelledVariables(t *testing.T) {
+	code, out,
+		errOut := typed(t, map[string]string{"LEAKGATE_SAMPEL_NORMAL": "1s"}, "config", "print",
+		"testdata/config/good.yaml")
+	if code != exitOK || !strings.HasPrefix(out, "version: 1") ||
+		!strings.Contains(errOut, "did you mean LEAKGATE_SAMPLE_NORMAL?") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 }
 
-// A file whose name could do something in a terminal or a shell.
+// A file whose name could affect a terminal or a shell.
 func TestConfigWithHostileFileName(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no such name can be there")
+		t.Skip("no such name is possible")
 	}
 	t.Chdir(t.TempDir())
 	const name = "a b\x1b[2J\nduration: 1ns #\u202e$(id).yaml"
@@ -270,7 +317,9 @@ func TestConfigWithHostileFileName(t *testing.T) {
 	unseen := func(text string) bool {
 		return strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 	}
-	for _, args := range [][]string{{"verify"}, {"verify", "--json"}, {"print"}, {"print", "--json"}, {"print", "--profile", "\x1b[2J"}, {"init"}} {
+	for _, args := range [][]string{
+		{"verify"}, {"verify", "--json"}, {"print"}, {"print", "--json"}, {"print", "--profile", "\x1b[2J"}, {"init"},
+	} {
 		_, more, moreErr := typed(t, nil, append([]string{"config", args[0], name}, args[1:]...)...)
 		if unseen(out+more) || unseen(moreErr) || strings.Contains(more, "\nduration: 1ns") {
 			t.Errorf("%q: %q, %q", args, more, moreErr)
@@ -278,7 +327,8 @@ func TestConfigWithHostileFileName(t *testing.T) {
 	}
 }
 
-// run uses the profile, by its flag or its variable, and tells a wrong one.
+// run uses the profile from its flag or its variable, and reports an unknown
+// one.
 func TestRunWithProfile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path, err := filepath.Abs("../../examples/nightly/phone.yaml")
@@ -286,7 +336,8 @@ func TestRunWithProfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Chdir(t.TempDir())
-		if code, _, errOut := typed(t, map[string]string{"LEAKGATE_PROFILE": "rp"}, "run", path); code != exitUsage || !strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, "did you mean pr?") {
+		if code, _, errOut := typed(t, map[string]string{"LEAKGATE_PROFILE": "rp"}, "run", path); code != exitUsage ||
+			!strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, "did you mean pr?") {
 			t.Errorf("exit %d, %s", code, errOut)
 		}
 		phones := attach(t, shop("phone-a"))
@@ -298,15 +349,16 @@ func TestRunWithProfile(t *testing.T) {
 	})
 }
 
-// The page and the schema name the file of a step as it is made.
-func TestStepsTellTheirFile(t *testing.T) {
+// The page and the schema name the file of a step as it is created.
+func TestStepFilesAreDocumented(t *testing.T) {
 	step, err := diagnose.CustomStep("name", "id", time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, page := range []string{"config.md", "leakgate.schema.json"} {
 		text, err := os.ReadFile(filepath.Join("../../docs/formats", page))
-		if want := "Its file is " + strings.Replace(step.File, "name", "NAME", 1); err != nil || !strings.Contains(string(text), want) {
+		if want := "Its file is " + strings.Replace(step.File, "name", "NAME", 1); err != nil ||
+			!strings.Contains(string(text), want) {
 			t.Errorf("%s: no %q, %v", page, want, err)
 		}
 	}

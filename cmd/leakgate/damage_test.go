@@ -12,13 +12,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A line that something has damaged in the middle of a run does not lose the run: it
-// is named on stderr and in run.json, and the exit code is that of a report.
-func TestReportOfADamagedRun(t *testing.T) {
+// A damaged line in the middle of a run does not lose the run: it is reported
+// on stderr and in run.json, and the exit code is that of a report.
+func TestReportSkipsDamagedLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
-		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != record.ExitInconclusive {
+		if code, out,
+			errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out",
+			dir); code != record.ExitInconclusive {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		before, err := record.ReadRun(dir)
@@ -48,7 +50,9 @@ func TestReportOfADamagedRun(t *testing.T) {
 		if err != nil || after.ExitCode != before.ExitCode || after.Stopped != before.Stopped {
 			t.Errorf("%+v, %v", after, err)
 		}
-		if !slices.ContainsFunc(after.Warnings, func(w string) bool { return strings.Contains(w, "could not be read") }) || !strings.Contains(out, "could not be read") {
+		if !slices.ContainsFunc(after.Warnings,
+			func(w string) bool { return strings.Contains(w, "could not be read") }) ||
+			!strings.Contains(out, "could not be read") {
 			t.Errorf("run.json warns of %q\n%s", after.Warnings, out)
 		}
 		for i, p := range after.Processes {

@@ -23,8 +23,8 @@ import (
 
 const (
 	demoScale = 200
-	// demoDuration is long enough for the leak to be proved at the end, by three times
-	// the growth that policy robust asks for, and not only suspected.
+	// demoDuration is long enough to prove the leak at the end, not only to
+	// suspect it: the growth is three times what policy robust requires.
 	demoDuration = time.Hour
 	demoLeak     = "com.shop"
 	demoHealthy  = "com.shop:push"
@@ -34,19 +34,20 @@ func demoCommand(c *console) *cobra.Command {
 	f := demoFlags{seed: 1, serving: serving{speed: serveSpeed}}
 	cmd := &cobra.Command{
 		Use: "demo", GroupID: groupWatch,
-		Short: "find a leak on a simulated phone; nothing else needed",
+		Short: "find a leak on a simulated phone; needs nothing else",
 		Long: `Watch an app on a simulated phone whose clock runs 200 times faster: one process
 leaks Java memory, the other is healthy. An hour of the phone takes 18 seconds. The
-phone speaks adb's protocol, so that everything else is real.
+phone speaks adb's protocol; everything else is real.
 
 The heap dump and its copy need 1 GB of free disk space; 0.3 GB stay in the run
 directory.
 
 With --serve the phone is an adb server on 127.0.0.1 until Ctrl-C, to try leakgate,
 adb and your own scripts without a phone. It has an app that leaks, and instrumented
-tests of it. The lines to type in another shell are printed.`,
+tests of that app. The commands to type in another shell are printed.`,
 		Example: "  leakgate demo\n  leakgate demo --seed 7 --out runs/demo\n  leakgate demo --serve --speed 60",
-		Annotations: manual{exits: `0 the demo found and traced the leak, and no leak in the healthy process; or the phone was served until Ctrl-C
+		Annotations: manual{
+			exits: `0 the demo found and traced the leak, and found no leak in the healthy process; or the phone was served until Ctrl-C
 1 the demo failed
 2 the command line is wrong, or the run directory cannot be written
 3 the simulated phone cannot be started
@@ -54,7 +55,7 @@ tests of it. The lines to type in another shell are printed.`,
 		RunE: c.run(f.demo),
 	}
 	cmd.Flags().Var(number(&f.seed, "N", 0), "seed", "seed of the simulated memory")
-	f.declareOutput(cmd.Flags(), "run.json (with --serve: where the phone is)")
+	f.declareOutput(cmd.Flags(), "run.json (with --serve: the address of the phone)")
 	f.serving.declare(cmd.Flags())
 	f.patience = monitor.DefaultSampling.Patience
 	return cmd
@@ -99,8 +100,9 @@ func (f *demoFlags) demo(c console, args []string) int {
 	return f.reportLocation(c, demoCode(c, run, code))
 }
 
-// demoCode reports whether a demo passed, and turns the exit code of its run into
-// that of the demo. One that was interrupted, or could not begin, shows nothing.
+// demoCode reports whether a demo passed, and turns the exit code of its run
+// into that of the demo. A demo that was interrupted, or could not begin,
+// proves nothing.
 func demoCode(c console, run record.Run, code int) int {
 	if code != record.ExitLeak && code != record.ExitClean {
 		return code
@@ -113,10 +115,11 @@ func demoCode(c console, run record.Run, code int) int {
 	return exitOK
 }
 
-// reportIt is what to do where the program is wrong.
+// reportIt is the advice for a fault of leakgate itself.
 const reportIt = "; please report it with the run directory"
 
-// demoFault says what a demo did not show, and what to do; empty if it went as it should.
+// demoFault returns what a demo did not show and what to do about it, or "" if
+// it passed.
 func demoFault(run record.Run) string {
 	for _, p := range run.Processes {
 		leak := p.Gate == detector.Leak && p.Kind == detector.Java
@@ -124,25 +127,27 @@ func demoFault(run record.Run) string {
 		case p.Process == demoLeak && !leak:
 			return "the Java leak of com.shop was not found" + reportIt
 		case p.Process == demoLeak && p.FirstLeaking == nil:
-			return "the leak of com.shop was not reported while it ran" + reportIt
+			return "the leak of com.shop was not reported during the run" + reportIt
 		case p.Process == demoHealthy && p.Worst != detector.Normal:
 			return "the healthy process com.shop:push was suspected" + reportIt
 		}
 	}
 	if len(run.Processes) != 2 {
-		return fmt.Sprintf("%d processes were seen, not two%s", len(run.Processes), reportIt)
+		return fmt.Sprintf("found %d processes, want 2%s", len(run.Processes), reportIt)
 	}
 	return demoUntraced(run)
 }
 
-// demoUntraced says why there is no trace of the leak that was found; empty if there is one.
+// demoUntraced returns why the leak that was found has no trace, or "" if it
+// has one.
 func demoUntraced(run record.Run) string {
 	var why []string
 	for _, d := range run.Diagnoses {
 		if d.Process != demoLeak || d.Trigger == record.TriggerSuspicious {
 			continue
 		}
-		if slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.Type == "leak" && len(f.Trace) > 0 }) {
+		if slices.ContainsFunc(d.Findings,
+			func(f record.Finding) bool { return f.Type == "leak" && len(f.Trace) > 0 }) {
 			return ""
 		}
 		for _, s := range d.Steps {
@@ -152,7 +157,7 @@ func demoUntraced(run record.Run) string {
 		}
 		why = append(why, d.Warnings...)
 	}
-	text := "the leak was found, but no heap dump says what leaks"
+	text := "the leak was found, but no heap dump shows what leaks"
 	if len(why) > 0 {
 		text += ": " + strings.Join(why, "; ")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// demonstrated is a demo that went as it should.
+// demonstrated returns the record of a successful demo.
 func demonstrated() record.Run {
 	leaking := 2100.0
 	return record.Run{
@@ -23,19 +23,23 @@ func demonstrated() record.Run {
 		Diagnoses: []record.Diagnosis{
 			{Process: demoLeak, Trigger: "suspicious", Warnings: []string{"of the snapshot"}},
 			{
-				Process: demoLeak, Trigger: "leak", Steps: []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof.zst"}},
-				Findings: []record.Finding{{Type: "leak", Name: "DetailActivity", Trace: []string{"GC Root: Thread object"}}},
+				Process: demoLeak, Trigger: "leak",
+				Steps: []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof.zst"}},
+				Findings: []record.Finding{
+					{Type: "leak", Name: "DetailActivity", Trace: []string{"GC Root: Thread object"}},
+				},
 			},
 		},
 	}
 }
 
-// A demo shows a leak with its trace beside a healthy process, or says what is missing and
-// what to do, with the exit code of a leak.
+// A demo shows a leak with its trace beside a healthy process, or reports what
+// is missing and what to do, with the exit code of a failure.
 func TestDemoFaults(t *testing.T) {
 	noHeap := func(reason string) func(*record.Run) {
 		return func(r *record.Run) {
-			r.Diagnoses[1].Findings, r.Diagnoses[1].Steps[0] = nil, record.Collected{Step: "heap", Outcome: "failed", Reasons: []string{reason}}
+			r.Diagnoses[1].Findings, r.Diagnoses[1].Steps[0] = nil,
+				record.Collected{Step: "heap", Outcome: "failed", Reasons: []string{reason}}
 		}
 	}
 	const full = "the host's disk is full: 17 MB free, and the dump with a copy takes 779 MB"
@@ -44,37 +48,62 @@ func TestDemoFaults(t *testing.T) {
 		run, code int
 		want      string
 	}{
-		"as it should":       {func(*record.Run) {}, record.ExitLeak, exitOK, "passed: found and traced the leak"},
-		"no room":            {noHeap(full), record.ExitLeak, record.ExitLeak, full + "; free space or choose another --out\n"},
-		"no dump":            {noHeap("am dumpheap said nothing"), record.ExitLeak, record.ExitLeak, "am dumpheap said nothing; please report it"},
-		"no diagnosis":       {func(r *record.Run) { r.Diagnoses = r.Diagnoses[:1] }, record.ExitLeak, record.ExitLeak, "no heap dump says what leaks; please report it"},
-		"no trace":           {func(r *record.Run) { r.Diagnoses[1].Findings[0].Trace = nil }, record.ExitLeak, record.ExitLeak, "no heap dump says what leaks"},
-		"a trace of another": {func(r *record.Run) { r.Diagnoses[1].Process = demoHealthy }, record.ExitLeak, record.ExitLeak, "no heap dump says what leaks"},
-		"not analysed": {func(r *record.Run) {
+		"success": {func(*record.Run) {}, record.ExitLeak, exitOK, "passed: found and traced the leak"},
+		"disk full": {
+			noHeap(full), record.ExitLeak, record.ExitLeak, full + "; free space or choose another --out\n",
+		},
+		"no dump": {
+			noHeap("am dumpheap said nothing"), record.ExitLeak, record.ExitLeak,
+			"am dumpheap said nothing; please report it",
+		},
+		"no diagnosis": {
+			func(r *record.Run) { r.Diagnoses = r.Diagnoses[:1] }, record.ExitLeak, record.ExitLeak,
+			"no heap dump shows what leaks; please report it",
+		},
+		"no trace": {
+			func(r *record.Run) { r.Diagnoses[1].Findings[0].Trace = nil }, record.ExitLeak, record.ExitLeak,
+			"no heap dump shows what leaks",
+		},
+		"a trace of another leak": {
+			func(r *record.Run) { r.Diagnoses[1].Process = demoHealthy }, record.ExitLeak, record.ExitLeak,
+			"no heap dump shows what leaks",
+		},
+		"not analyzed": {func(r *record.Run) {
 			r.Diagnoses[1].Findings, r.Diagnoses[1].Warnings = nil, []string{"strip the dump: no space left on device"}
 		}, record.ExitLeak, record.ExitLeak, "no space left on device; free space or choose another --out"},
-		"no leak":              {func(r *record.Run) { r.Processes[0].Gate = detector.Inconclusive }, record.ExitClean, record.ExitLeak, "the Java leak of com.shop was not found; please report it"},
-		"interrupted":          {func(r *record.Run) { r.Processes[0].Gate = detector.Inconclusive }, record.ExitInterrupted, record.ExitInterrupted, ""},
+		"no leak": {
+			func(r *record.Run) { r.Processes[0].Gate = detector.Inconclusive }, record.ExitClean, record.ExitLeak,
+			"the Java leak of com.shop was not found; please report it",
+		},
+		"interrupted": {
+			func(r *record.Run) { r.Processes[0].Gate = detector.Inconclusive }, record.ExitInterrupted,
+			record.ExitInterrupted, "",
+		},
 		"could not be written": {noHeap(full), record.ExitUnwritten, record.ExitUnwritten, ""},
 	} {
 		run := demonstrated()
 		c.change(&run)
 		var errOut bytes.Buffer
 		code := demoCode(console{err: &errOut}, run, c.run)
-		if code != c.code || !strings.Contains(errOut.String(), c.want) || c.want == "" && errOut.Len() > 0 || strings.Contains(errOut.String(), "snapshot") {
+		if code != c.code || !strings.Contains(errOut.String(), c.want) || c.want == "" && errOut.Len() > 0 ||
+			strings.Contains(errOut.String(), "snapshot") {
 			t.Errorf("%s: exit %d, %q", name, code, errOut.String())
 		}
 	}
 }
 
-// Who tries the demo first reads what it needs of the disk, and what its exit codes are.
-func TestDemoIsTold(t *testing.T) {
+// The documentation of the demo names the disk space that it needs, and its
+// exit codes.
+func TestDemoIsDocumented(t *testing.T) {
 	_, help, _ := typed(t, nil, "demo", "--help")
-	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB stay in the run") || !regexp.MustCompile(`leakgate demo .*1 GB of free disk`).MatchString(readme(t)) {
-		t.Errorf("no word of the disk in the README or in\n%s", help)
+	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB stay in the run") ||
+		!regexp.MustCompile(`leakgate demo .*1 GB of free disk`).MatchString(readme(t)) {
+		t.Errorf("the disk space is missing in the README or in\n%s", help)
 	}
 	page, err := os.ReadFile("../../docs/formats/run.md")
-	if err != nil || !regexp.MustCompile("(?m)^\\| `interrupted`, `exit_code` \\|.*`demo` that went as it should has 1 here").Match(page) {
-		t.Errorf("no word of the demo's exit code in run.md, %v", err)
+	if err != nil ||
+		!regexp.MustCompile("(?m)^\\| `interrupted`, `exit_code` \\|.*`demo` that went as it should has 1 here").
+			Match(page) {
+		t.Errorf("the demo's exit code is missing in run.md, %v", err)
 	}
 }

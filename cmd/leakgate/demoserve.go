@@ -17,32 +17,35 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// serving are the flags of a demo that serves its phone.
+// serving holds the flags of a demo that serves its phone.
 type serving struct {
 	serve       bool
 	port, speed int
 }
 
 const (
-	// serveSpeed makes two hours of watching two minutes.
+	// serveSpeed turns two hours of watching into two minutes.
 	serveSpeed = 60
-	// maxServeSpeed leaves a sample of every 30 s of the phone 75 ms of this computer.
+	// maxServeSpeed leaves 75 ms of this computer for each sample, one every 30
+	// s of the phone.
 	maxServeSpeed = 400
 	serveHost     = "127.0.0.1"
 )
 
 func (s *serving) declare(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.serve, "serve", false, "serve the simulated phone as an adb server until Ctrl-C")
-	flags.Var(numberUpTo(&s.port, 1, 1<<16-1, 5038), "port", "with --serve: port of the adb server; by default a free one")
-	flags.Var(numberUpTo(&s.speed, 1, maxServeSpeed, serveSpeed), "speed", "with --serve: seconds of the phone in one second")
+	flags.Var(numberUpTo(&s.port, 1, 1<<16-1, 5038), "port",
+		"with --serve: port of the adb server; by default a free one")
+	flags.Var(numberUpTo(&s.speed, 1, maxServeSpeed, serveSpeed), "speed",
+		"with --serve: seconds on the phone per second of real time")
 }
 
-// numberUpTo is a flag of a whole number between two.
+// numberUpTo is a flag of an integer within a range.
 func numberUpTo(to *int, least, most, such int) *value {
 	v := &value{placeholder: "N", parse: func(text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
-			return invalid(text, fmt.Sprintf("a whole number from %d to %d, such as %d", least, most, such))
+			return invalid(text, fmt.Sprintf("an integer from %d to %d, such as %d", least, most, such))
 		}
 		*to = n
 		return nil
@@ -53,12 +56,13 @@ func numberUpTo(to *int, least, most, such int) *value {
 	return v
 }
 
-// check refuses the flags that have no effect beside each other.
+// check rejects flags that have no effect together.
 func (s *serving) check(flags *pflag.FlagSet) error {
 	if s.serve {
 		for _, name := range []string{"out", "wait"} {
 			if flags.Changed(name) {
-				return fmt.Errorf("--%s has no effect with --serve, which makes no run: leave one of them out", name)
+				return fmt.Errorf("--%s has no effect with --serve, which does not run a test: remove one of them",
+					name)
 			}
 		}
 		return nil
@@ -71,7 +75,7 @@ func (s *serving) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// given is the value of a flag as it was written.
+// given returns the value of a flag as it was written.
 func given(f *pflag.Flag) string {
 	if v, ok := f.Value.(*value); ok && v.given != nil {
 		return *v.given
@@ -79,8 +83,8 @@ func given(f *pflag.Flag) string {
 	return f.Value.String()
 }
 
-// run serves the phone until Ctrl-C, or until a client ends the server as
-// `adb kill-server` does.
+// run serves the phone until Ctrl-C, or until a client ends the server like
+// `adb kill-server`.
 func (s *serving) run(c console, seed uint64, asJSON bool) int {
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -110,7 +114,8 @@ func (s *serving) run(c console, seed uint64, asJSON bool) int {
 	return code
 }
 
-// wait returns when the user or a client has ended the server, or it has failed.
+// wait returns when the user or a client has ended the server, or the server
+// has failed.
 func (s *serving) wait(ctx context.Context, c console, ended <-chan error) error {
 	select {
 	case <-ctx.Done():
@@ -118,24 +123,25 @@ func (s *serving) wait(ctx context.Context, c console, ended <-chan error) error
 		return nil
 	case err := <-ended:
 		if err == nil {
-			c.note("stopped by a client, as `adb kill-server` does")
+			c.note("stopped by a client, as with `adb kill-server`")
 		}
 		return err
 	}
 }
 
-// listenError says what to do about a port that cannot be had.
+// listenError adds what to do about a port that cannot be used.
 func listenError(err error, port int) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("port %d of %s is in use: choose another --port, or leave it out for a free one", port, serveHost)
+		return fmt.Errorf("port %d of %s is in use: choose another --port, or omit it for a free one", port, serveHost)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("port %d of %s needs rights that you do not have: choose another --port, or leave it out for a free one", port, serveHost)
+		return fmt.Errorf("no permission to use port %d of %s: choose another --port, or omit it for a free one", port,
+			serveHost)
 	}
 	return fmt.Errorf("serve the simulated phone: %w", err)
 }
 
-// served is what --json prints of a phone that is served.
+// served is the JSON description of a phone that is served.
 type served struct {
 	Address          string   `json:"address"`
 	Serial           string   `json:"serial"`
@@ -144,7 +150,7 @@ type served struct {
 	TimeScale        int      `json:"time_scale"`
 }
 
-// announce prints how the phone is reached.
+// announce prints how to reach the phone.
 func (s *serving) announce(c console, address string, phone *androidsim.Phone, asJSON bool) error {
 	serial := phone.Identity().Serial
 	if asJSON {
@@ -162,15 +168,15 @@ func (s *serving) announce(c console, address string, phone *androidsim.Phone, a
 
 com.shop leaks all the time; its 2 hours take %s. com.cart is for test suites: it leaks
 a CheckoutActivity each time that one is closed. An app is stopped when its tests end, as
-on every phone; am start starts it again. Press Ctrl-C to stop the phone.
+on a real phone; am start restarts it. Press Ctrl-C to stop the phone.
 `, phone.Instrumentations()[0], text.Span(2*3600/float64(s.speed)))
 	_, err := fmt.Fprint(c.out, b.String())
 	return err
 }
 
-// exports are the lines that lead leakgate and adb to the server. ADB_SERVER_SOCKET, the
-// address and the serial come before the port, so that one that is set here, and so is
-// likely to be set in the other shell, is taken out of the way.
+// exports are the lines that point leakgate and adb to the server. They clear
+// ADB_SERVER_SOCKET, the address and the serial before they set the port: what
+// is set in this shell is likely to be set in the other shell.
 func exports(c console, address string) []string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Flags that have no effect beside each other, and values out of range, are refused with
-// what to write.
-func TestDemoServeRefusesFlags(t *testing.T) {
+// Flags that have no effect together, and values out of range, are rejected
+// with advice.
+func TestDemoServeRejectsFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for want, args := range map[string][]string{
-		"--port needs --serve: write --serve --port 5099\n":                        {"--port", "5099"},
-		"--speed needs --serve: write --serve --speed 10\n":                        {"--speed", "10"},
-		"--out has no effect with --serve, which makes no run":                     {"--serve", "--out", "x"},
-		"--wait has no effect with --serve, which makes no run":                    {"--serve", "--wait"},
-		`--port: invalid value "0": want a whole number from 1 to 65535`:           {"--serve", "--port", "0"},
-		`--port: invalid value "65536": want a whole number from 1 to 65535`:       {"--serve", "--port", "65536"},
-		`--speed: invalid value "401": want a whole number from 1 to 400, such as`: {"--serve", "--speed", "401"},
-		`--speed: invalid value "fast": want a whole number from 1 to 400`:         {"--serve", "--speed", "fast"},
-		`unexpected argument "now"`:                                                {"--serve", "now"},
+		"--port needs --serve: write --serve --port 5099\n":                    {"--port", "5099"},
+		"--speed needs --serve: write --serve --speed 10\n":                    {"--speed", "10"},
+		"--out has no effect with --serve, which does not run a test":          {"--serve", "--out", "x"},
+		"--wait has no effect with --serve, which does not run a test":         {"--serve", "--wait"},
+		`--port: invalid value "0": want an integer from 1 to 65535`:           {"--serve", "--port", "0"},
+		`--port: invalid value "65536": want an integer from 1 to 65535`:       {"--serve", "--port", "65536"},
+		`--speed: invalid value "401": want an integer from 1 to 400, such as`: {"--serve", "--speed", "401"},
+		`--speed: invalid value "fast": want an integer from 1 to 400`:         {"--serve", "--speed", "fast"},
+		`unexpected argument "now"`:                                            {"--serve", "now"},
 	} {
 		code, out, errOut := typed(t, nil, append([]string{"demo"}, args...)...)
 		if code != exitUsage || out != "" || !strings.Contains(errOut, want) {
@@ -42,7 +42,7 @@ func TestDemoServeRefusesFlags(t *testing.T) {
 	}
 }
 
-func TestDemoServeOnATakenPort(t *testing.T) {
+func TestDemoServeReportsPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -53,20 +53,28 @@ func TestDemoServeOnATakenPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := typed(t, nil, "demo", "--serve", "--port", port)
-	if want := "leakgate demo: port " + port + " of 127.0.0.1 is in use: choose another --port, or leave it out for a free one\n"; code != record.ExitNoDevice || out != "" || errOut != want {
+	if want := "leakgate demo: port " + port +
+		" of 127.0.0.1 is in use: choose another --port, or omit it for a free one\n"; code != record.ExitNoDevice ||
+		out != "" || errOut != want {
 		t.Errorf("exit %d, %q, %q", code, out, errOut)
 	}
 }
 
-// The lines to type take variables out of the way that would lead elsewhere.
+// The printed lines unset variables that would select another server.
 func TestDemoServeExports(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string
 		want string
 	}{
 		{nil, "ANDROID_ADB_SERVER_PORT"},
-		{map[string]string{"ADB_SERVER_SOCKET": "tcp:1", "ANDROID_SERIAL": "x"}, "ADB_SERVER_SOCKET ANDROID_SERIAL ANDROID_ADB_SERVER_PORT"},
-		{map[string]string{"ANDROID_ADB_SERVER_ADDRESS": "h", "ANDROID_ADB_SERVER_PORT": "1"}, "ANDROID_ADB_SERVER_ADDRESS ANDROID_ADB_SERVER_PORT"},
+		{
+			map[string]string{"ADB_SERVER_SOCKET": "tcp:1", "ANDROID_SERIAL": "x"},
+			"ADB_SERVER_SOCKET ANDROID_SERIAL ANDROID_ADB_SERVER_PORT",
+		},
+		{
+			map[string]string{"ANDROID_ADB_SERVER_ADDRESS": "h", "ANDROID_ADB_SERVER_PORT": "1"},
+			"ANDROID_ADB_SERVER_ADDRESS ANDROID_ADB_SERVER_PORT",
+		},
 	} {
 		lines := exports(environment(c.env, nil, nil), "127.0.0.1:5099")
 		last := lines[len(lines)-1]
@@ -82,12 +90,13 @@ func TestDemoServeExports(t *testing.T) {
 	}
 }
 
-// What adb is to be asked works on the phone: it ends with a screen that leaks.
+// The printed adb commands work on the phone and end with a screen that leaks.
 func TestDemoServePrintsCommandsThatWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phone := androidsim.ServedDemo(60, 1)
 		var text, out bytes.Buffer
-		if err := (&serving{speed: 60}).announce(environment(nil, &text, nil), "127.0.0.1:5099", phone, false); err != nil {
+		if err := (&serving{speed: 60}).announce(environment(nil, &text, nil), "127.0.0.1:5099", phone,
+			false); err != nil {
 			t.Fatal(err)
 		}
 		asked := 0
@@ -98,7 +107,8 @@ func TestDemoServePrintsCommandsThatWork(t *testing.T) {
 			}
 			asked++
 			out.Reset()
-			if exit := phone.Shell(t.Context(), command, nil, &out, &out); exit != 0 || strings.Contains(out.String(), "Error") {
+			if exit := phone.Shell(t.Context(), command, nil, &out, &out); exit != 0 ||
+				strings.Contains(out.String(), "Error") {
 				t.Errorf("%s: exit %d, %s", command, exit, &out)
 			}
 		}
@@ -110,8 +120,8 @@ func TestDemoServePrintsCommandsThatWork(t *testing.T) {
 	})
 }
 
-// The page has the screens and tests of the phone.
-func TestPageOfDemoNamesWhatThePhoneHas(t *testing.T) {
+// The page lists the screens and tests of the phone.
+func TestDemoPageListsScreensAndTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/demo.md")
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +137,8 @@ func TestPageOfDemoNamesWhatThePhoneHas(t *testing.T) {
 				if name, ok := strings.CutPrefix(line, "INSTRUMENTATION_STATUS: class="); ok {
 					class = name
 				}
-				if method, ok := strings.CutPrefix(line, "INSTRUMENTATION_STATUS: test="); ok && !strings.Contains(string(page), "\n| "+class+"#"+method+" | ") {
+				if method, ok := strings.CutPrefix(line, "INSTRUMENTATION_STATUS: test="); ok &&
+					!strings.Contains(string(page), "\n| "+class+"#"+method+" | ") {
 					t.Errorf("the page lacks the test %s#%s", class, method)
 				}
 			}
@@ -135,8 +146,11 @@ func TestPageOfDemoNamesWhatThePhoneHas(t *testing.T) {
 				t.Errorf("%s has no tests: %s", tests, &out)
 			}
 		}
-		for _, screen := range []string{"MainActivity", "CartActivity", "ProductActivity", "CheckoutActivity", "LegacyActivity", "SearchActivity"} {
-			if exit := phone.Shell(t.Context(), "am start -n com.cart/."+screen, nil, nil, nil); exit != 0 || !strings.Contains(string(page), screen) {
+		for _, screen := range []string{
+			"MainActivity", "CartActivity", "ProductActivity", "CheckoutActivity", "LegacyActivity", "SearchActivity",
+		} {
+			if exit := phone.Shell(t.Context(), "am start -n com.cart/."+screen, nil, nil, nil); exit != 0 ||
+				!strings.Contains(string(page), screen) {
 				t.Errorf("%s: exit %d, or the page lacks it", screen, exit)
 			}
 		}
@@ -144,21 +158,21 @@ func TestPageOfDemoNamesWhatThePhoneHas(t *testing.T) {
 }
 
 // The page names every field of the JSON form.
-func TestPageOfDemoNamesEveryField(t *testing.T) {
+func TestDemoPageNamesEveryField(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/demo.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for f := range reflect.TypeFor[served]().Fields() {
 		if name := f.Tag.Get("json"); !strings.Contains(string(page), "\n| `"+name+"` | ") {
-			t.Errorf("the page does not tell of %s", name)
+			t.Errorf("the page does not name %s", name)
 		}
 	}
 }
 
-// Dumps at marks between the tests of the phone that is served show what the one that
-// leaks has left, and nothing before it.
-func TestDumpsAtMarksFindWhatATestLeaks(t *testing.T) {
+// Dumps at marks between the tests of the served phone show what the leaking
+// test has left, and nothing before it.
+func TestDumpsAtMarksFindLeakOfATest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := write(t, `version: 1
 app: { package: com.shop }

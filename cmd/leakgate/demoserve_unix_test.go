@@ -20,7 +20,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// serveDemo starts a program that serves the phone, and reads where.
+// serveDemo starts a program that serves the phone, and reads its address.
 func serveDemo(t *testing.T, args ...string) (cmd *exec.Cmd, at served, errOut *bytes.Buffer) {
 	t.Helper()
 	cmd = program(t, minute(t), nil, append([]string{"demo", "--serve", "--json", "--speed", "400"}, args...)...)
@@ -40,16 +40,22 @@ func serveDemo(t *testing.T, args ...string) (cmd *exec.Cmd, at served, errOut *
 	return cmd, at, errOut
 }
 
-// A phone that is served is watched as any other, runs tests, and is gone after Ctrl-C.
+// A served phone is watched like any other, runs tests, and is gone after
+// Ctrl-C.
 func TestDemoServe(t *testing.T) {
 	cmd, at, errOut := serveDemo(t)
 	_, port, err := net.SplitHostPort(at.Address)
-	if err != nil || at.Serial != "demo-phone" || strings.Join(at.Packages, " ") != "com.shop com.cart com.shop.test com.cart.test" || at.TimeScale != 400 || len(at.Instrumentations) != 2 {
+	if err != nil || at.Serial != "demo-phone" ||
+		strings.Join(at.Packages, " ") != "com.shop com.cart com.shop.test com.cart.test" || at.TimeScale != 400 ||
+		len(at.Instrumentations) != 2 {
 		t.Fatalf("%+v, %v", at, err)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	code, out, text := typed(t, map[string]string{"ANDROID_ADB_SERVER_PORT": port}, "watch", "--process", "com.shop", "--for", "5m", "--stand-in", "--out", dir)
-	if run, err := record.ReadRun(dir); err != nil || len(run.Processes) != 1 || run.Processes[0].Process != "com.shop" || code != record.ExitInconclusive {
+	code, out,
+		text := typed(t, map[string]string{"ANDROID_ADB_SERVER_PORT": port}, "watch", "--process", "com.shop", "--for",
+		"5m", "--stand-in", "--out", dir)
+	if run, err := record.ReadRun(dir); err != nil || len(run.Processes) != 1 ||
+		run.Processes[0].Process != "com.shop" || code != record.ExitInconclusive {
 		t.Errorf("exit %d, %+v, %v\n%s%s", code, run, err, out, text)
 	}
 	client, err := adb.NewClient(adb.Options{Addr: at.Address, NoStart: true})
@@ -78,8 +84,8 @@ func TestDemoServe(t *testing.T) {
 	}
 }
 
-// SIGTERM ends it as Ctrl-C does, also while a client waits for an answer; and so does
-// a client that ends the server.
+// SIGTERM ends it like Ctrl-C, even while a client waits for a response; so
+// does a client that ends the server.
 func TestDemoServeEnds(t *testing.T) {
 	cmd, at, _ := serveDemo(t)
 	waiting := askServer(t, at.Address, "host:transport:demo-phone", "shell:sleep 100000")
@@ -88,12 +94,13 @@ func TestDemoServeEnds(t *testing.T) {
 
 	cmd, at, errOut := serveDemo(t)
 	askServer(t, at.Address, "host:kill").Close()
-	if err := cmd.Wait(); err != nil || errOut.String() != "leakgate demo: stopped by a client, as `adb kill-server` does\n" {
+	if err := cmd.Wait(); err != nil ||
+		errOut.String() != "leakgate demo: stopped by a client, as with `adb kill-server`\n" {
 		t.Errorf("%v, %q", err, errOut)
 	}
 }
 
-// askServer sends requests of adb over one connection.
+// askServer sends adb requests over one connection.
 func askServer(t *testing.T, address string, requests ...string) net.Conn {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", address, 10*time.Second)
@@ -112,7 +119,7 @@ func askServer(t *testing.T, address string, requests ...string) net.Conn {
 	return c
 }
 
-// stopBy ends a program by a signal; it wants it to end well and soon.
+// stopBy ends a program with a signal and expects it to exit cleanly and soon.
 func stopBy(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
 	t.Helper()
 	began := time.Now()

@@ -28,9 +28,9 @@ func diagnoseCommand(c *console) *cobra.Command {
 	f := diagnoseFlags{kind: "unknown"}
 	cmd := &cobra.Command{
 		Use: "diagnose --process NAME", GroupID: groupWatch,
-		Short: "collect and analyze the evidence of one process now",
-		Long: `Collect and analyze the evidence of one process now, as a run does when it finds a
-leak, and write it to a directory. What is collected depends on the kind of the leak:
+		Short: "collect and analyze evidence about one process now",
+		Long: `Collect and analyze evidence about one process now, as a run does when it finds a
+leak, and write it to a directory. The kind of the leak selects what is collected:
 
   java     a heap dump
   native   the memory maps
@@ -38,12 +38,12 @@ leak, and write it to a directory. What is collected depends on the kind of the 
   thread   the threads by name
   unknown  what java and native collect
 
-With --for, the process is read twice, that far apart, and the growth in between is
-reported.`,
+With --for, the process is read twice, that far apart, and the growth between the two
+readings is reported.`,
 		Example: `  leakgate diagnose --process com.shop --kind java
   leakgate diagnose --process com.shop:push --kind native --for 60s`,
 		Annotations: manual{exits: `0 the evidence was collected
-2 the command line is wrong, or NAME is not exactly one process
+2 the command line is wrong, or NAME does not match exactly one process
 3 no usable device
 6 nothing could be collected or analyzed, or with --kind java no heap dump
 130 interrupted`, page: "docs/response.md"}.annotations(),
@@ -51,7 +51,7 @@ reported.`,
 	}
 	flags := cmd.Flags()
 	flags.Var(word(&f.process, "NAME"), "process", "process to diagnose")
-	flags.IntVar(&f.pid, "pid", 0, "pid of the process, where several have the name")
+	flags.IntVar(&f.pid, "pid", 0, "pid of the process, if several have this name")
 	flags.Var(choice(&f.kind, "KIND", diagnosedKinds...), "kind", "kind of the leak")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
@@ -61,7 +61,7 @@ reported.`,
 	return cmd
 }
 
-// diagnosedKinds are the kinds that can be asked for.
+// diagnosedKinds are the accepted values of --kind.
 var diagnosedKinds = []string{"java", "native", "gpu", "thread", "unknown"}
 
 // keptForms are the values of diagnose.keep.
@@ -71,7 +71,7 @@ var keptForms = []response.Keep{response.Stripped, response.Raw, response.Nothin
 var keptLogs = []response.Logcat{response.LogcatApp, response.LogcatAll, response.LogcatNone}
 
 // logcatUsage describes the flag --logcat.
-const logcatUsage = "what to keep of the log of the device: what is about the app, all (other apps, too) or none"
+const logcatUsage = "lines of the device log to keep, where all includes other apps"
 
 type diagnoseFlags struct {
 	runFlags
@@ -79,11 +79,11 @@ type diagnoseFlags struct {
 	process, kind, device string
 	standIn               bool
 	apart                 time.Duration
-	// pid chooses one of several processes of the name; 0 for none.
+	// pid chooses one of several processes of the name; 0 if not given.
 	pid int
 }
 
-// responseFlags say what is collected and what stays of it.
+// responseFlags select what is collected and what is kept.
 type responseFlags struct {
 	keep    response.Keep
 	logcat  response.Logcat
@@ -92,7 +92,7 @@ type responseFlags struct {
 }
 
 // textsUsage describes the flag --show-texts.
-const textsUsage = "show keys of maps, names of threads and titles; without it a short hash stands for each"
+const textsUsage = "show map keys, thread names and titles; by default each is replaced by a short hash"
 
 // mappingUsage describes the flag --mapping.
 const mappingUsage = "mapping.txt of ProGuard or R8, to show the names of the source"
@@ -106,9 +106,11 @@ func (f *responseFlags) declare(fs *pflag.FlagSet) {
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 }
 
-// options are the flags as the engine takes them.
+// options returns the flags in the form of the engine.
 func (f *responseFlags) options() (response.Options, error) {
-	o := response.Options{Keep: f.keep, Logcat: f.logcat, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: hostmemory.Free}
+	o := response.Options{
+		Keep: f.keep, Logcat: f.logcat, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: hostmemory.Free,
+	}
 	if f.mapping == "" {
 		return o, nil
 	}
@@ -122,7 +124,7 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 		return c.usage(err)
 	}
 	if f.process == "" {
-		return c.usage(errors.New("no process to diagnose: write --process NAME, such as --process com.shop"))
+		return c.usage(errors.New("no process to diagnose: add --process NAME, such as --process com.shop"))
 	}
 	name, err := capture.ParsePattern(f.process)
 	if err != nil {
@@ -143,17 +145,17 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 	if err := f.hold(p); err != nil {
 		return f.refused(c, ctx, err)
 	}
-	code := f.look(p, name, options)
+	code := f.diagnoseProcess(p, name, options)
 	if err := p.fleet.Close(); err != nil {
 		c.problem("%v", err)
 	}
 	return code
 }
 
-// look finds the process, has it diagnosed and reports what was found.
-func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Options) int {
+// diagnoseProcess finds the process, diagnoses it and reports the findings.
+func (f *diagnoseFlags) diagnoseProcess(p *plan, name capture.Pattern, options response.Options) int {
 	c, dev := p.console, p.options.Devices[0]
-	process, err := theOne(p.ctx, dev, name, f.pid)
+	process, err := selectProcess(p.ctx, dev, name, f.pid)
 	var absent absentError
 	if errors.As(err, &absent) {
 		c.problem("%v", err)
@@ -162,16 +164,18 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	if err != nil {
 		return f.refused(c, p.ctx, err)
 	}
-	// What cannot be removed now is the next one's: the diagnosis does not need it gone.
+	// A leftover that cannot be removed now is left for the next diagnosis:
+	// this one does not depend on it.
 	if left, err := diagnose.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
 		c.note("removed what an earlier diagnosis left on the device: %s", strings.Join(left, ", "))
 	}
-	f.tidy(p, options)
+	f.finishKilled(p, options)
 	c.note("writing to %s", p.options.Dir)
 	found, err := f.respond(p, response.New(p.options.Dir, options), process)
 	switch {
 	case found == nil && f.apart > 0 && p.ctx.Err() != nil:
-		c.problem("interrupted before the second reading: nothing is compared; %s has what the first one collected", text.Printable(p.options.Dir))
+		c.problem("interrupted before the second reading: no comparison; what the first one collected is in %s",
+			text.Printable(p.options.Dir))
 		return record.ExitInterrupted
 	case found == nil:
 		return f.refused(c, p.ctx, err)
@@ -195,9 +199,9 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	return exitOK
 }
 
-// tidy leaves what a diagnosis that was killed has left in the same directory in the form
-// that it was to keep; of a run that is for `leakgate report`.
-func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
+// finishKilled brings what a killed diagnosis has left in the same directory
+// into the form to keep. The directory of a run is left to `leakgate report`.
+func (f *diagnoseFlags) finishKilled(p *plan, options response.Options) {
 	if _, err := os.Lstat(filepath.Join(p.options.Dir, record.SamplesName)); err == nil {
 		return
 	}
@@ -217,7 +221,7 @@ func dumped(d record.Diagnosis) bool {
 	})
 }
 
-// respond collects and analyses. The case is nil if nothing was started.
+// respond collects and analyzes. The case is nil if nothing was started.
 func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.Process) (*response.Case, error) {
 	dev := p.options.Devices[0]
 	probe, err := capture.NewLevels(dev, dev.Facts).Probe(p.ctx, process)
@@ -228,7 +232,10 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	for _, reason := range probe.Reasons() {
 		p.console.detail("not by %s", text.Printable(reason))
 	}
-	order := response.Order{Process: process, Level: probe.Level, Findings: probe.Findings, Recipe: f.kind, Kind: kindOf(f.kind), Trigger: record.TriggerDemand, App: siblings(p.ctx, dev, process)}
+	order := response.Order{
+		Process: process, Level: probe.Level, Findings: probe.Findings, Recipe: f.kind, Kind: kindOf(f.kind),
+		Trigger: record.TriggerDemand, App: siblings(p.ctx, dev, process),
+	}
 	if f.apart > 0 {
 		if order.Before, err = f.before(p, r, order); err != nil {
 			return nil, err
@@ -238,17 +245,20 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	if found == nil {
 		return nil, err
 	}
-	// What was interrupted is reported, too, and left in the form that is to be kept.
+	// An interrupted diagnosis is reported as well, and kept in the chosen
+	// form.
 	return found, errors.Join(err, r.Analyse(p.ctx, found))
 }
 
-// siblings are the other processes of the app, of whose lines the log is kept. What is not found
-// is not kept.
+// siblings returns the other processes of the app, whose log lines are kept.
+// Lines of a process that is not found are not kept.
 func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.Sighting) {
 	if of.Package() == "" {
 		return nil
 	}
-	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{capture.Pattern(of.Package()), capture.Pattern(of.Package() + ":*")})
+	found,
+		err := capture.FindProcesses(ctx, dev,
+		[]capture.Pattern{capture.Pattern(of.Package()), capture.Pattern(of.Package() + ":*")})
 	if err != nil {
 		return nil
 	}
@@ -260,7 +270,7 @@ func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out 
 	return out
 }
 
-// before looks at the process for the first time and waits.
+// before reads the process for the first time and waits.
 func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Order) (*response.Moment, error) {
 	dev := p.options.Devices[0]
 	order.Recipe, order.Kind = response.Snapshot, detector.None
@@ -282,7 +292,7 @@ func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Or
 	}
 }
 
-// kindOf is the kind that a value of --kind names.
+// kindOf returns the kind for a value of --kind.
 func kindOf(kind string) (k detector.LeakKind) {
 	if k.UnmarshalText([]byte(kind+"_leak")) != nil {
 		return detector.Unknown
@@ -290,11 +300,12 @@ func kindOf(kind string) (k detector.LeakKind) {
 	return k
 }
 
-// absentError is a name that does not choose one process.
+// absentError is the error of a name that does not choose exactly one process.
 type absentError struct{ error }
 
-// theOne is the process that the name chooses, with a pid if that is not 0.
-func theOne(ctx context.Context, dev monitor.Device, name capture.Pattern, pid int) (capture.Process, error) {
+// selectProcess returns the process that the name chooses, with a pid other
+// than 0 that of the pid.
+func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern, pid int) (capture.Process, error) {
 	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{name})
 	if err != nil {
 		return capture.Process{}, err
@@ -305,7 +316,8 @@ func theOne(ctx context.Context, dev monitor.Device, name capture.Pattern, pid i
 	}
 	switch {
 	case len(list) == 0:
-		return capture.Process{}, absentError{fmt.Errorf("no process %s runs on %s%s", name, text.Printable(dev.Serial()), running(ctx, dev))}
+		return capture.Process{},
+			absentError{fmt.Errorf("no process %s on %s%s", name, text.Printable(dev.Serial()), running(ctx, dev))}
 	case len(list) == 1 && pid == 0:
 		return list[0], nil
 	}
@@ -315,15 +327,22 @@ func theOne(ctx context.Context, dev monitor.Device, name capture.Pattern, pid i
 	}
 	these := strings.Join(names, ", ")
 	if pid != 0 {
-		return capture.Process{}, absentError{fmt.Errorf("no process %s with pid %d runs on %s; these do: %s", name, pid, text.Printable(dev.Serial()), these)}
+		return capture.Process{},
+			absentError{
+				fmt.Errorf("no process %s with pid %d on %s; the pids of that name are %s", name, pid,
+					text.Printable(dev.Serial()), these),
+			}
 	}
-	return capture.Process{}, absentError{fmt.Errorf("%s is %d processes: %s; name one, or choose one with --pid", name, len(list), these)}
+	return capture.Process{},
+		absentError{
+			fmt.Errorf("%s matches %d processes: %s; name one, or choose one with --pid", name, len(list), these),
+		}
 }
 
 // shownApps bounds the apps that are suggested.
 const shownApps = 5
 
-// running names apps that do run.
+// running names apps that are running.
 func running(ctx context.Context, dev monitor.Device) string {
 	apps, _, err := capture.RunningApps(ctx, dev, shownApps)
 	if err != nil || len(apps) == 0 {
@@ -332,7 +351,7 @@ func running(ctx context.Context, dev monitor.Device) string {
 	for i := range apps {
 		apps[i] = text.Printable(apps[i])
 	}
-	return "; these apps do: " + strings.Join(apps, ", ")
+	return "; running apps: " + strings.Join(apps, ", ")
 }
 
 func (f *diagnoseFlags) tell(c console, d record.Diagnosis) error {

@@ -12,9 +12,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A dump that a diagnosis has left when it was killed does not stay as it is once there is
-// another in the same directory; those of a run are for its report.
-func TestDiagnoseAfterOneThatWasKilled(t *testing.T) {
+// A dump left by a killed diagnosis does not stay unstripped once another
+// diagnosis runs in the same directory; the dumps of a run are left to its
+// report.
+func TestDiagnoseAfterKilledDiagnosis(t *testing.T) {
 	t.Parallel()
 	env := serve(t, shop("phone-a"))
 	for _, run := range []bool{false, true} {
@@ -36,8 +37,9 @@ func TestDiagnoseAfterOneThatWasKilled(t *testing.T) {
 				}
 				continue
 			}
-			if kept := keptDump(t, path+".zst"); !errors.Is(err, fs.ErrNotExist) || bytes.Contains(kept, []byte("correct horse")) {
-				t.Errorf("a dump of %d bytes, and one that is not packed: %v", len(kept), err)
+			if kept := keptDump(t, path+".zst"); !errors.Is(err, fs.ErrNotExist) ||
+				bytes.Contains(kept, []byte("correct horse")) {
+				t.Errorf("a dump of %d bytes, and one that is not compressed: %v", len(kept), err)
 			}
 		}
 	}

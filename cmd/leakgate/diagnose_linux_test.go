@@ -26,7 +26,7 @@ import (
 type demanded struct {
 	out, errs string
 	exit      int
-	// dir is its directory, record what it tells of itself, if there is one.
+	// dir is its directory, record its JSON, if there is any.
 	dir    string
 	record record.Diagnosis
 }
@@ -51,7 +51,8 @@ func demand(t *testing.T, r *hostdevicetest.Running, args ...string) demanded {
 	return d
 }
 
-// read reads the record of the last folder, which is on stdout too where that is JSON.
+// read reads the record of the last directory, which is on stdout as well with
+// --json.
 func (d *demanded) read(t *testing.T) {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(d.dir, "artifacts", "*", "*", "diagnosis.json"))
@@ -73,8 +74,9 @@ func (d *demanded) read(t *testing.T) {
 	}
 	if strings.HasPrefix(d.out, "{") {
 		printed := decodeRecord(t, []byte(d.out))
-		if printed.Folder != d.record.Folder || printed.Outcome != d.record.Outcome || len(printed.Findings) != len(d.record.Findings) {
-			t.Errorf("printed is %+v, written %+v", printed, d.record)
+		if printed.Folder != d.record.Folder || printed.Outcome != d.record.Outcome ||
+			len(printed.Findings) != len(d.record.Findings) {
+			t.Errorf("printed %+v, written %+v", printed, d.record)
 		}
 	}
 }
@@ -94,7 +96,7 @@ func (d demanded) file(name string) string {
 	return filepath.Join(d.dir, filepath.FromSlash(d.record.Folder), name)
 }
 
-// assert holds the exit code and what is printed against what is wanted.
+// assert compares the exit code and the output with the expected ones.
 func (d demanded) assert(t *testing.T, exit int, out ...string) {
 	t.Helper()
 	if d.exit != exit {
@@ -102,7 +104,7 @@ func (d demanded) assert(t *testing.T, exit int, out ...string) {
 	}
 	for _, part := range out {
 		if !strings.Contains(d.out+d.errs, part) {
-			t.Errorf("nothing printed has %q", part)
+			t.Errorf("the output has no %q", part)
 		}
 	}
 	if t.Failed() {
@@ -110,7 +112,8 @@ func (d demanded) assert(t *testing.T, exit int, out ...string) {
 	}
 }
 
-// Each kind on demand, where all may be read, and each way to ask wrongly.
+// Diagnoses each kind on demand, where everything may be read, and tries each
+// wrong command line.
 func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
@@ -127,7 +130,8 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		d.assert(t, 0, "held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS")
 		assertSteps(t, d.record, "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
 		assertStripped(t, d.file("heap.hprof.zst"), true)
-		if f := found(t, d.record, "suspect"); !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") || d.record.Outcome != record.DiagnosisComplete {
+		if f := found(t, d.record, "suspect"); !strings.Contains(f.Name,
+			"Leaky$Session, held by Leaky.OPEN_SESSIONS") || d.record.Outcome != record.DiagnosisComplete {
 			t.Errorf("%s, found %+v", d.record.Outcome, f)
 		}
 	})
@@ -141,7 +145,7 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		d.assert(t, 0)
 		for _, name := range []string{"heap.hprof", "heap.hprof.zst"} {
 			if _, err := os.Stat(d.file(name)); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s is there: %v", name, err)
+				t.Errorf("%s exists: %v", name, err)
 			}
 		}
 		if _, err := os.Stat(d.file("analysis.json")); err != nil {
@@ -157,7 +161,7 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		if f.Name != "[heap]" && f.Name != "(anonymous)" || f.Share == nil || *f.Share < 0.8 {
 			t.Errorf("%+v grew", f)
 		}
-		const rate = 1500.0 / 3600 // MB for each second of the device; who leaks was stopped as well
+		const rate = 1500.0 / 3600 // MB per second of the device; the leaking process was stopped as well
 		stalled := stalls.Total().Seconds() * scale
 		assertMB(t, f.Name, f.BytesDelta, rate*(30-stalled), rate*(90+stalled)) // and a little later than 60 s
 	})
@@ -171,31 +175,44 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	t.Run("unknown", func(t *testing.T) {
 		d := demand(t, r, "--process", of("control"), "--json")
 		d.assert(t, 0)
-		assertSteps(t, d.record, "status complete", "smaps complete", "showmap complete", "maps complete", "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
+		assertSteps(t, d.record, "status complete", "smaps complete", "showmap complete", "maps complete",
+			"meminfo complete", "heap complete", "logcat complete", "exit_info complete")
 	})
 	t.Run("gpu", func(t *testing.T) {
 		d := demand(t, r, "--process", of("control"), "--kind", "gpu", "--json")
 		d.assert(t, 0)
-		// This machine draws nothing, and says so.
-		assertSteps(t, d.record, "meminfo complete", "gfxinfo skipped", "gpu skipped", "surfaceflinger skipped", "logcat complete", "exit_info complete")
+		// This machine draws nothing, and reports that.
+		assertSteps(t, d.record, "meminfo complete", "gfxinfo skipped", "gpu skipped", "surfaceflinger skipped",
+			"logcat complete", "exit_info complete")
 	})
 	for name, c := range map[string]struct {
 		args []string
 		exit int
 		says []string
 	}{
-		"another name":  {[]string{"--process", "com.example.leeky"}, 2, []string{"no process com.example.leeky runs on", "these apps do: " + r.Package()}},
-		"four":          {[]string{"--process", of("*")}, 2, []string{"is 4 processes: ", of("java") + " (pid ", "; name one"}},
-		"another kind":  {[]string{"--process", of("java"), "--kind", "jav"}, 2, []string{`--kind: invalid value "jav": want java, native, gpu, thread or unknown (did you mean java?)`}},
-		"another way":   {[]string{"--process", of("java"), "--keep", "all"}, 2, []string{`--keep: invalid value "all": want stripped, raw or none`}},
-		"no process":    {nil, 2, []string{"no process to diagnose: write --process NAME"}},
+		"another name": {
+			[]string{"--process", "com.example.leeky"}, 2,
+			[]string{"no process com.example.leeky runs on", "running apps: " + r.Package()},
+		},
+		"four": {
+			[]string{"--process", of("*")}, 2, []string{"is 4 processes: ", of("java") + " (pid ", "; name one"},
+		},
+		"another kind": {
+			[]string{"--process", of("java"), "--kind", "jav"}, 2,
+			[]string{`--kind: invalid value "jav": want java, native, gpu, thread or unknown (did you mean java?)`},
+		},
+		"another form": {
+			[]string{"--process", of("java"), "--keep", "all"}, 2,
+			[]string{`--keep: invalid value "all": want stripped, raw or none`},
+		},
+		"no process":    {nil, 2, []string{"no process to diagnose: add --process NAME"}},
 		"no such phone": {[]string{"--process", of("java"), "--device", "phone-b"}, 3, []string{"phone-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := demand(t, r, c.args...)
 			d.assert(t, c.exit, c.says...)
 			if _, err := os.Stat(d.dir); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a directory is made: %v", err)
+				t.Errorf("a directory was created: %v", err)
 			}
 		})
 	}
@@ -204,8 +221,8 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// diagnosePrivate looks at a process whose keys, texts and threads are about people: who
-// opens what is kept of it learns of none, unless that was asked for.
+// diagnosePrivate diagnoses a process whose keys, texts and threads are about
+// people: the kept files contain none of them unless requested.
 func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	r.Must(t, "shell", "am start -n "+r.Package()+"/.Private --es mb_per_h 1500")
 	process := r.Package() + ":private"
@@ -217,15 +234,15 @@ func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	d := demand(t, r, "--process", process, "--kind", "thread", "--show-texts")
 	d.assert(t, 0)
 	if shown, err := os.ReadFile(d.file("threads.txt")); err != nil || !aboutPeople.Match(shown) {
-		t.Errorf("threads.txt has no name, which was asked for: %v", err)
+		t.Errorf("threads.txt lacks the name that was requested: %v", err)
 	}
 }
 
-// aboutPeople is in the keys, texts and names of threads of .Private.
+// aboutPeople is in the keys, texts and thread names of .Private.
 var aboutPeople = regexp.MustCompile(`alice\d*@|4917612\d`)
 
-// assertPrivate wants nothing about people in what was printed, and in the files of a
-// directory that are not heap dumps.
+// assertPrivate expects nothing about people in the output, and in the files of
+// a directory that are not heap dumps.
 func assertPrivate(t *testing.T, dir, printed string) {
 	t.Helper()
 	files := 0
@@ -244,11 +261,11 @@ func assertPrivate(t *testing.T, dir, printed string) {
 		t.Errorf("%d files: %v", files, err)
 	}
 	if aboutPeople.MatchString(printed) {
-		t.Errorf("printed is\n%s", printed)
+		t.Errorf("printed\n%s", printed)
 	}
 }
 
-// interruptDump ends a diagnosis while the heap is being dumped.
+// interruptDump interrupts a diagnosis while the heap is being dumped.
 func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 	ctx, cancel := context.WithTimeout(t.Context(), demandWithin)
 	defer cancel()
@@ -271,7 +288,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the exit code tells
+	_ = cmd.Wait() // the exit code reports it
 	d.out, d.errs, d.exit = out.String(), errs.String(), cmd.ProcessState.ExitCode()
 	d.read(t)
 	d.assert(t, 130)
@@ -279,7 +296,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 		t.Errorf("took %v", took)
 	}
 	if d.record.Outcome != record.DiagnosisInterrupted {
-		t.Errorf("it says %+v", d.record)
+		t.Errorf("the record is %+v", d.record)
 	}
 	assertNothingLeft(t, r)
 	known := []string{"diagnosis.json", "summary.txt", "meminfo.txt", "meminfo.txt.summary.txt"}
@@ -296,14 +313,15 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 	}
 }
 
-// On a user build an app that is debuggable is read by run-as, and dumped.
+// On a user build a debuggable app is read by run-as, and dumped.
 func TestDiagnoseADebuggableApp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, ShellUID: shellUser, AppUID: appUser, BuildType: "user"})
+	r := hostdevicetest.StartNested(t,
+		hostdevice.Options{Scale: 20, ShellUID: shellUser, AppUID: appUser, BuildType: "user"})
 	r.Must(t, "shell", "am start -n "+r.Package()+"/.All --es mb_per_h 1500")
 	of := func(name string) string { return r.Package() + ":" + name }
 	t.Run("java", func(t *testing.T) {
@@ -315,7 +333,8 @@ func TestDiagnoseADebuggableApp(t *testing.T) {
 	t.Run("native", func(t *testing.T) {
 		d := demand(t, r, "--process", of("native"), "--kind", "native", "--for", "60s", "--json")
 		d.assert(t, 0)
-		assertSteps(t, d.record, "status complete", "smaps complete", "showmap complete", "maps complete", "meminfo complete", "logcat complete", "exit_info complete")
+		assertSteps(t, d.record, "status complete", "smaps complete", "showmap complete", "maps complete",
+			"meminfo complete", "logcat complete", "exit_info complete")
 		if f := found(t, d.record, "mapping"); f.Share == nil || *f.Share < 0.8 {
 			t.Errorf("%+v grew", f)
 		}
@@ -330,15 +349,16 @@ func TestDiagnoseADebuggableApp(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// As it is released, it is not: what can be told is told, and what was asked for and is
-// not there is no success.
+// A released build is not debuggable: everything available is reported, and a
+// requested dump that is missing is a failure.
 func TestDiagnoseAReleasedApp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, ShellUID: shellUser, AppUID: appUser, BuildType: "user", Released: true})
+	r := hostdevicetest.StartNested(t,
+		hostdevice.Options{Scale: 20, ShellUID: shellUser, AppUID: appUser, BuildType: "user", Released: true})
 	r.Must(t, "shell", "am start -n "+r.Package()+"/.All --es mb_per_h 1500")
 	of := func(name string) string { return r.Package() + ":" + name }
 	t.Run("java", func(t *testing.T) {

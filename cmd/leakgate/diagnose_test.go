@@ -15,9 +15,9 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// What a diagnosis that crashed has left on the phone goes with a later one, and nothing
-// of anybody else does: a dump that another host is taking is not old.
-func TestDiagnoseSweeps(t *testing.T) {
+// A later diagnosis removes what a crashed one has left on the phone, and
+// nothing else: a dump that another host is taking is not old.
+func TestDiagnoseRemovesOldDumps(t *testing.T) {
 	t.Parallel()
 	phone := shop("phone-a")
 	const left, other = "/data/local/tmp/leakgate-abc-def.hprof", "/data/local/tmp/mine.hprof"
@@ -37,8 +37,11 @@ func TestDiagnoseSweeps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, out, errOut := typed(t, serve(t, phone), "diagnose", "--process", "com.shop", "--kind", "thread", "--out", filepath.Join(t.TempDir(), "now"))
-	if code != exitOK || !strings.Contains(errOut, left) || strings.Contains(errOut, other) || !strings.Contains(out, "threads: ") {
+	code, out,
+		errOut := typed(t, serve(t, phone), "diagnose", "--process", "com.shop", "--kind", "thread", "--out",
+		filepath.Join(t.TempDir(), "now"))
+	if code != exitOK || !strings.Contains(errOut, left) || strings.Contains(errOut, other) ||
+		!strings.Contains(out, "threads: ") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 	if r, err := phone.Open(left); err == nil {
@@ -47,7 +50,7 @@ func TestDiagnoseSweeps(t *testing.T) {
 	for _, name := range []string{other, now} {
 		r, err := phone.Open(name)
 		if err != nil {
-			t.Fatal("gone, too:", err)
+			t.Fatal("removed as well:", err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -65,31 +68,37 @@ func (p clinging) Shell(ctx context.Context, command string, stdin io.Reader, st
 	return p.Phone.Shell(ctx, command, stdin, stdout, stderr)
 }
 
-// Of a dump that the phone did not remove the name is told, and the next diagnosis finds it.
-func TestDiagnoseTellsWhatIsLeft(t *testing.T) {
+// The name of a dump that the phone did not remove is reported, and the next
+// diagnosis finds it.
+func TestDiagnoseReportsLeftovers(t *testing.T) {
 	t.Parallel()
 	phone := shop("phone-a")
 	env := serve(t, clinging{phone})
 	java := func() (int, string) {
-		code, _, errOut := typed(t, env, "diagnose", "--process", "com.shop", "--kind", "java", "--out", filepath.Join(t.TempDir(), "now"))
+		code, _,
+			errOut := typed(t, env, "diagnose", "--process", "com.shop", "--kind", "java", "--out",
+			filepath.Join(t.TempDir(), "now"))
 		return code, errOut
 	}
 	code, errOut := java()
 	_, name, told := strings.Cut(errOut, "leakgate diagnose: /data/local/tmp/leakgate-")
 	name, _, _ = strings.Cut("/data/local/tmp/leakgate-"+name, " ")
-	if code != exitOK || !told || !strings.Contains(errOut, name+" may be left on the device; the next diagnosis tries to remove it\n") {
+	if code != exitOK || !told ||
+		!strings.Contains(errOut, name+" may be left on the device; the next diagnosis tries to remove it\n") {
 		t.Fatalf("exit %d\n%s", code, errOut)
 	}
 	if r, err := phone.Open(name); err != nil || r.Close() != nil {
-		t.Errorf("%s is not there: %v", name, err)
+		t.Errorf("%s does not exist: %v", name, err)
 	}
-	if code, errOut = java(); code != exitOK || !strings.Contains(errOut, "removed what an earlier diagnosis left on the device: "+name+"\n") {
+	if code, errOut = java(); code != exitOK ||
+		!strings.Contains(errOut, "removed what an earlier diagnosis left on the device: "+name+"\n") {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }
 
-// Ctrl-C between the two looks: what the first has collected is whole and named.
-func TestDiagnoseInterruptedBetweenTwoLooks(t *testing.T) {
+// Ctrl-C between the two readings: what the first one collected is complete and
+// its place is printed.
+func TestDiagnoseInterruptedBetweenReadings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "now")
 	var env []string
 	for name, value := range serve(t, shop("phone-a")) {
@@ -114,29 +123,40 @@ func TestDiagnoseInterruptedBetweenTwoLooks(t *testing.T) {
 			t.Skipf("signals: %v", err) // Windows has none
 		}
 	}
-	_ = cmd.Wait() // the exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(text.String(), "interrupted before the second reading: nothing is compared; "+dir+" has what the first one collected") {
+	_ = cmd.Wait() // the exit code reports it
+	if code := cmd.ProcessState.ExitCode(); code != 130 ||
+		!strings.Contains(text.String(), "interrupted before the second reading: no comparison; "+
+			"what the first one collected is in "+dir) {
 		t.Errorf("exit %d\n%s", code, text.String())
 	}
-	if found, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "summary.txt")); err != nil || len(found) != 1 {
+	if found, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "summary.txt")); err != nil ||
+		len(found) != 1 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
 
-// Of two processes of one name the message says which there are, and --pid chooses one.
-func TestDiagnoseOneOfTwins(t *testing.T) {
+// For two processes of one name the message lists both, and --pid chooses one.
+func TestDiagnoseSelectsByPID(t *testing.T) {
 	t.Parallel()
 	twin := func(pkg string) androidsim.App {
-		return androidsim.App{Package: pkg, Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}}}
+		return androidsim.App{
+			Package:   pkg,
+			Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}},
+		}
 	}
-	phone := androidsim.New(androidsim.Options{Serial: "phone-a", Root: true, Apps: []androidsim.App{twin("com.shop"), twin("com.other")}})
+	phone := androidsim.New(androidsim.Options{
+		Serial: "phone-a", Root: true, Apps: []androidsim.App{twin("com.shop"), twin("com.other")},
+	})
 	env := serve(t, phone)
 	args := func(more ...string) []string {
-		return append([]string{"diagnose", "--process", "com.shop", "--kind", "thread", "--out", filepath.Join(t.TempDir(), "run")}, more...)
+		return append([]string{
+			"diagnose", "--process", "com.shop", "--kind", "thread", "--out", filepath.Join(t.TempDir(), "run"),
+		}, more...)
 	}
 	code, _, errOut := typed(t, env, args()...)
 	pids := regexp.MustCompile(`com\.shop \(pid (\d+), uid \d+\)`).FindAllStringSubmatch(errOut, -1)
-	if code != exitUsage || len(pids) != 2 || !strings.Contains(errOut, "com.shop is 2 processes: ") || !strings.Contains(errOut, "choose one with --pid") {
+	if code != exitUsage || len(pids) != 2 || !strings.Contains(errOut, "com.shop matches 2 processes: ") ||
+		!strings.Contains(errOut, "choose one with --pid") {
 		t.Fatalf("exit %d\n%s", code, errOut)
 	}
 	for _, pid := range pids {
@@ -145,7 +165,9 @@ func TestDiagnoseOneOfTwins(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, errOut)
 		}
 	}
-	if code, _, errOut := typed(t, env, args("--pid", "1")...); code != exitUsage || !strings.Contains(errOut, "no process com.shop with pid 1 runs on phone-a; these do: com.shop (pid ") {
+	if code, _, errOut := typed(t, env, args("--pid", "1")...); code != exitUsage ||
+		!strings.Contains(errOut,
+			"no process com.shop with pid 1 on phone-a; the pids of that name are com.shop (pid ") {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }

@@ -24,28 +24,31 @@ func diffCommand(c *console) *cobra.Command {
 		Use: "diff BASE HEAD", GroupID: groupDump,
 		Short: "compare two heap dumps, or two runs",
 		Long: `Compare two heap dumps: which leaks are new, larger, smaller, unchanged or gone, by a
-key that stays the same from build to build; where the dominator tree grew or shrank;
+key that is stable from build to build; where the dominator tree grew or shrank;
 and what changed in each class. One of the dumps may be "-",
 standard input.
 
-Of two run directories, the last heap dumps of one process are compared, preferably
-those of the end of the run (diagnose.dump: at_end). The dumps need not be there any
-more: a run keeps a summary of each, heap.summary.json.zst, which may also stand for
-BASE or HEAD, and has the names of the run's own mapping.
+For two run directories, the last heap dumps of one process are compared, preferably
+those taken at the end of the run (diagnose.dump: at_end). The dumps themselves are not
+needed: a run keeps a summary of each, heap.summary.json.zst, which may also be given as
+BASE or HEAD, and has the names from the run's own mapping.
 
 Dumps of different kinds of devices, such as 32-bit and 64-bit, are compared with a
-warning, because the same objects have other sizes there.`,
+warning, because the same objects have different sizes there.`,
 		Example: `  leakgate diff before.hprof after.hprof --top 10
   leakgate diff v1.hprof v2.hprof --base-mapping v1.txt --mapping v2.txt
   leakgate diff leakgate-runs/main leakgate-runs/branch --process com.shop`,
-		Annotations:       manual{exits: "0 the dumps were compared, whatever changed\n" + dumpExits, page: "docs/formats/diff.md"}.annotations(),
+		Annotations: manual{
+			exits: "0 the dumps were compared, whatever changed\n" + dumpExits, page: "docs/formats/diff.md",
+		}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
 		RunE:              c.run(f.diff),
 	}
 	flags := cmd.Flags()
 	f.declare(flags)
-	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of places in the dominator tree to print")
-	flags.Var(word(&f.baseMapping, "FILE"), "base-mapping", "mapping.txt of BASE, if it is another build; by default that of --mapping")
+	flags.Var(number(&f.top, "N", 0), "top", "number of classes and places in the dominator tree to print")
+	flags.Var(word(&f.baseMapping, "FILE"), "base-mapping",
+		"mapping.txt of BASE, if it is a different build; by default that of --mapping")
 	flags.Var(word(&f.process, "NAME"), "process", "process to compare, if two runs have dumps of several")
 	return cmd
 }
@@ -65,9 +68,10 @@ func (f *diffFlags) diff(c console, args []string) int {
 		return c.usage(errors.New("standard input is one heap dump: name the other"))
 	}
 	switch a, b := isFolder(args[0]), isFolder(args[1]); {
-	case present(args...) != nil: // which is reported below, with its side
+	case checkFiles(args...) != nil: // which is reported below, with its side
 	case a != b:
-		return c.usage(fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
+		return c.usage(fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories",
+			text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
 	case a:
 		sides, err := f.runSides(args[0], args[1])
 		if err != nil {
@@ -76,11 +80,13 @@ func (f *diffFlags) diff(c console, args []string) int {
 		c.note("%s and %s", text.Printable(sides[0]), text.Printable(sides[1]))
 		args = sides[:]
 	case f.process != "":
-		return c.usage(errors.New("--process is for two run directories"))
+		return c.usage(errors.New("--process is only for two run directories"))
 	}
-	for _, file := range []struct{ which, path string }{{"BASE", args[0]}, {"HEAD", args[1]}, {"--mapping", f.mapping}, {"--base-mapping", f.baseMapping}} {
-		if err := present(file.path); err != nil {
-			return f.blame(c, file.which, f.exit(c, "", outside{err}))
+	for _, file := range []struct {
+		which, path string
+	}{{"BASE", args[0]}, {"HEAD", args[1]}, {"--mapping", f.mapping}, {"--base-mapping", f.baseMapping}} {
+		if err := checkFiles(file.path); err != nil {
+			return f.failedSide(c, file.which, f.exit(c, "", outside{err}))
 		}
 	}
 	return f.compare(c, args[0], args[1])
@@ -103,7 +109,7 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 		return err
 	})
 	if code != exitOK {
-		return f.blame(c, "BASE", code)
+		return f.failedSide(c, "BASE", code)
 	}
 	f.mapping = headMapping
 	var compared atomic.Bool
@@ -115,25 +121,28 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 		d := analysis.Compare(base, head, f.top)
 		compared.Store(true)
 		if sameFile(basePath, headPath) {
-			d.Warnings = append(d.Warnings, "BASE and HEAD are one file")
+			d.Warnings = append(d.Warnings, "BASE and HEAD are the same file")
 		}
 		if f.asJSON {
 			return printed(printJSON(c.out, d))
 		}
 		return printed(reporters.WriteDiff(c.out, d, f.top))
 	})
-	// What goes wrong from then on is about the output.
+	// Errors from here on concern the output.
 	if compared.Load() {
 		return code
 	}
-	return f.blame(c, "HEAD", code)
+	return f.failedSide(c, "HEAD", code)
 }
 
-// errRenamed is a mapping for a summary.
-var errRenamed = errors.New("a summary keeps the names that it was made with: a mapping is for the heap dump")
+// errRenamed is the error of a mapping for a summary.
+var errRenamed = errors.New("a summary keeps the names that it was written with: give a mapping with the heap dump " +
+	"instead")
 
-// summarize reads a dump, or the summary of one; remap says that a mapping was given for it.
-func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.Options, remap bool) (*analysis.Summary, error) {
+// summarize reads a dump, or the summary of one; remap reports whether a
+// mapping was given for it.
+func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.Options, remap bool) (*analysis.Summary,
+	error) {
 	if isSummary(file) {
 		if remap {
 			return nil, unusable{errRenamed}
@@ -147,15 +156,16 @@ func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.
 	return s, err
 }
 
-// isSummary reports whether a file is JSON, which no heap dump is.
+// isSummary reports whether a file is JSON, which a heap dump never is.
 func isSummary(file io.ReaderAt) bool {
 	first := make([]byte, 1)
-	n, _ := file.ReadAt(first, 0) // what cannot be read is no summary
+	n, _ := file.ReadAt(first, 0) // an unreadable file is not a summary
 	return n == 1 && first[0] == '{'
 }
 
-// blame reports which of the two dumps an error was about, and returns its exit code.
-func (f *diffFlags) blame(c console, which string, code int) int {
+// failedSide reports which of the two dumps caused an error, and returns its
+// exit code.
+func (f *diffFlags) failedSide(c console, which string, code int) int {
 	if code != exitOK && code != record.ExitInterrupted {
 		c.problem("the error is in %s; nothing was compared", which)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shopDump is the dump of a shop with so many sessions that are kept, and activities that leak.
+// shopDump returns a dump of a shop with retained sessions and leaked
+// activities.
 func shopDump(t testing.TB, sessions, activities int) string {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -39,7 +40,7 @@ func shopDump(t testing.TB, sessions, activities int) string {
 	return dumpFile(t, dump)
 }
 
-// What people read; -update writes the files again.
+// The text output; -update rewrites the files.
 func TestDiffText(t *testing.T) {
 	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
 	for name, args := range map[string][]string{
@@ -58,38 +59,45 @@ func TestDiffText(t *testing.T) {
 	}
 }
 
-// The binding names, with the JSON types of their values.
+// The contract's keys, with the JSON types of their values.
 func TestDiffJSON(t *testing.T) {
 	base, head := shopDump(t, 200, 1), shopDump(t, 600, 2)
 	var report map[string]any
 	answered(t, &report, "diff", base, head, "--json", "--top", "4")
 	number := map[string]any{"base": 0.0, "head": 0.0, "delta": 0.0}
 	checkShape(t, "", report, map[string]any{
-		"schema": "", "base": map[string]any{"objects": 0.0, "reachable_bytes": 0.0}, "head": map[string]any{"id_size": 0.0, "android": map[string]any{"sdk": 0.0}}, "comparable": true, "mismatches": []any{},
-		"objects": number, "shallow_bytes": number, "reachable_bytes": number, "reachable_native_bytes": number,
+		"schema": "", "base": map[string]any{"objects": 0.0, "reachable_bytes": 0.0},
+		"head": map[string]any{"id_size": 0.0, "android": map[string]any{"sdk": 0.0}}, "comparable": true,
+		"mismatches": []any{},
+		"objects":    number, "shallow_bytes": number, "reachable_bytes": number, "reachable_native_bytes": number,
 		"leaks": []any{map[string]any{
-			"key": "", "status": "", "class": "", "library": false, "pattern": "", "key_text": []any{""}, "base_fingerprints": []any{""}, "head_fingerprints": []any{""},
+			"key": "", "status": "", "class": "", "library": false, "pattern": "", "key_text": []any{""},
+			"base_fingerprints": []any{""}, "head_fingerprints": []any{""},
 			"instances": number, "retained_bytes": number, "retained_native_bytes": number,
 		}},
 		"suspects": []any{}, "shrinkage": []any{},
 		"growth": []any{map[string]any{
-			"base": 0.0, "head": 0.0, "delta": 0.0, "steps": []any{map[string]any{"class": "", "objects": number, "retained_bytes": number}}, "below": []any{},
+			"base": 0.0, "head": 0.0, "delta": 0.0,
+			"steps": []any{map[string]any{"class": "", "objects": number, "retained_bytes": number}}, "below": []any{},
 		}},
 		"classes": []any{map[string]any{
-			"class": "", "status": "", "instances": number, "shallow_bytes": number, "retained_bytes": number, "retained_native_bytes": number,
+			"class": "", "status": "", "instances": number, "shallow_bytes": number, "retained_bytes": number,
+			"retained_native_bytes": number,
 		}},
 		"classes_changed": 0.0, "warnings": []any{},
 	})
 	var d analysis.Diff
 	answered(t, &d, "diff", base, head, "--json", "--top", "4")
-	leaks := len(d.Leaks) == 1 && d.Leaks[0].Status == "grown" && d.Leaks[0].Instances == analysis.Change{Base: 1, Head: 2, Delta: 1} && d.Leaks[0].Class == "com.shop.CartActivity"
+	leaks := len(d.Leaks) == 1 && d.Leaks[0].Status == "grown" &&
+		d.Leaks[0].Instances == analysis.Change{Base: 1, Head: 2, Delta: 1} &&
+		d.Leaks[0].Class == "com.shop.CartActivity"
 	if d.Schema != "leakgate.diff/1" || !leaks || len(d.Classes) != 4 || len(d.Growth) != 1 {
 		t.Errorf("%+v", d)
 	}
 }
 
-// checkShape wants the names of a pattern, with values of the same type. Of a list each
-// element is looked at, and there is one.
+// checkShape expects the keys of a pattern, with values of the same types. A
+// list must have an element, and each is checked.
 func checkShape(t *testing.T, at string, got, want any) {
 	t.Helper()
 	if fmt.Sprintf("%T", got) != fmt.Sprintf("%T", want) {
@@ -113,7 +121,7 @@ func checkShape(t *testing.T, at string, got, want any) {
 	}
 }
 
-// The page of the format names every field that is not of analyze.
+// The page of the format names every field that analyze does not have.
 func TestDiffPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/diff.md")
 	if err != nil {
@@ -137,22 +145,25 @@ func TestDiffPage(t *testing.T) {
 	}
 }
 
-func TestDiffWrong(t *testing.T) {
+func TestDiffRejectsWrongInput(t *testing.T) {
 	good, folder := shopDump(t, 1, 0), t.TempDir()
 	bad := filepath.Join(folder, "bad.hprof")
-	if err := os.WriteFile(bad, []byte("no dump at all"), 0o600); err != nil {
+	if err := os.WriteFile(bad, []byte("not a dump"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	missing := filepath.Join(folder, "none.hprof")
 	refused(t, exitUnread, []string{"diff", bad, good}, bad, "the error is in BASE", "jmap")
 	refused(t, exitUnread, []string{"diff", good, bad}, bad, "the error is in HEAD")
-	refused(t, exitUnread, []string{"diff", good, good, "--memory", "1KB"}, "the error is in BASE", "--memory allows more")
+	refused(t, exitUnread, []string{"diff", good, good, "--memory", "1KB"}, "the error is in BASE",
+		"--memory allows more")
 	refused(t, exitUsage, []string{"diff", good, missing}, missing, "the error is in HEAD")
-	// What is missing is told before the other is read.
+	// A missing file is reported before the other is read.
 	refused(t, exitUsage, []string{"diff", bad, missing}, missing, "the error is in HEAD")
 	refused(t, exitUsage, []string{"diff", bad, good, "--mapping", missing}, missing, "the error is in --mapping")
-	refused(t, exitUsage, []string{"diff", bad, good, "--base-mapping", missing}, missing, "the error is in --base-mapping")
-	refused(t, exitUsage, []string{"diff", folder, good}, folder, "is a directory and the other is not", "name two heap dumps or two run directories")
+	refused(t, exitUsage, []string{"diff", bad, good, "--base-mapping", missing}, missing,
+		"the error is in --base-mapping")
+	refused(t, exitUsage, []string{"diff", folder, good}, folder, "is a directory and the other is not",
+		"name two heap dumps or two run directories")
 	refused(t, exitUsage, []string{"diff", good, folder}, folder, "is a directory")
 	refused(t, exitUsage, []string{"diff", good}, "want two heap dumps")
 	refused(t, exitUsage, []string{"diff", good, good, good}, "got 3")
@@ -160,25 +171,28 @@ func TestDiffWrong(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", good, good, "--top", "-1"}, "--top")
 }
 
-// Either dump may be cut, packed or come through a pipe.
-func TestDiffOfOtherForms(t *testing.T) {
+// Either dump may be truncated, compressed or come through a pipe.
+func TestDiffInputs(t *testing.T) {
 	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
 	_, want, _ := ran(t, "diff", base, head)
 	dump, err := os.ReadFile(head)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errOut := fed(t, bytes.NewReader(dump), "diff", base, "-"); code != exitOK || errOut != "" || out != want {
+	if code, out, errOut := fed(t, bytes.NewReader(dump), "diff", base, "-"); code != exitOK || errOut != "" ||
+		out != want {
 		t.Errorf("exit %d, %s, %.300s", code, errOut, out)
 	}
 	code, out, errOut := ran(t, "diff", base, dumpFile(t, hproftest.Cut(dump, len(dump)-2000)))
-	if code != exitOK || errOut != "" || !strings.Contains(out, "warning: one dump is complete and the other is not") || !strings.Contains(out, "warning: head: the dump is truncated") {
+	if code != exitOK || errOut != "" || !strings.Contains(out, "warning: one dump is complete and the other is not") ||
+		!strings.Contains(out, "warning: head: the dump is truncated") {
 		t.Errorf("exit %d, %s, %.300s", code, errOut, out)
 	}
 }
 
-// runWithDumps is a run directory that has the heap dumps, each of a process for a trigger:
-// every other one as earlier versions have kept it, unpacked.
+// runWithDumps returns a run directory with the given heap dumps, each of a
+// process for a trigger: every other one uncompressed, as earlier versions kept
+// it.
 func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -209,9 +223,9 @@ func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	return dir
 }
 
-// Folders that hold no run are answered with what can be compared: of `leakgate diagnose`
-// its heap dumps, of a run that was killed what finishes it.
-func TestDiffOfNoRuns(t *testing.T) {
+// A directory without a run is rejected with advice: for one of `leakgate
+// diagnose` its heap dumps, for a killed run the command that finishes it.
+func TestDiffOfDirectoriesWithoutRun(t *testing.T) {
 	_, paths := series(t, 5, 10)
 	run := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
 	demanded := runWithDumps(t, [3]string{"com.shop", "demand", paths[0]}, [3]string{"com.shop", "demand", paths[1]})
@@ -233,7 +247,7 @@ func TestDiffOfNoRuns(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", run, killed}, "`leakgate report "+killed+"` finishes")
 }
 
-// summarize leaves the summary of each heap dump of a run directory instead of the dump.
+// summarize replaces each heap dump of a run directory with its summary.
 func summarize(t *testing.T, dir string, o analysis.Options) {
 	t.Helper()
 	run, err := record.ReadRun(dir)
@@ -253,7 +267,8 @@ func summarize(t *testing.T, dir string, o analysis.Options) {
 		}
 		text, err := s.Encode()
 		if err == nil {
-			err = errors.Join(file.Close(), os.Remove(filepath.Join(folder, d.Steps[0].File)), os.WriteFile(filepath.Join(folder, "heap.summary.json.zst"), zstandard(text), 0o600))
+			err = errors.Join(file.Close(), os.Remove(filepath.Join(folder, d.Steps[0].File)),
+				os.WriteFile(filepath.Join(folder, "heap.summary.json.zst"), zstandard(text), 0o600))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -265,22 +280,24 @@ func summarize(t *testing.T, dir string, o analysis.Options) {
 	}
 }
 
-// Two runs are compared without their heap dumps, and the answer is the same.
+// Two runs are compared without their heap dumps, with the same result.
 func TestDiffRunsWithoutDumps(t *testing.T) {
 	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
 	_, want, _ := ran(t, "diff", "--json", base, head)
 	_, wantText, _ := ran(t, "diff", base, head)
-	b, h := runWithDumps(t, [3]string{"com.shop", "end", base}), runWithDumps(t, [3]string{"com.shop", "mark", base}, [3]string{"com.shop", "mark", head})
+	b, h := runWithDumps(t, [3]string{"com.shop", "end", base}),
+		runWithDumps(t, [3]string{"com.shop", "mark", base}, [3]string{"com.shop", "mark", head})
 	summarize(t, b, analysis.Options{})
 	summarize(t, h, analysis.Options{})
-	if code, out, errOut := ran(t, "diff", "--json", b, h); code != exitOK || out != want || !strings.Contains(errOut, "1-dump") {
+	if code, out, errOut := ran(t, "diff", "--json", b, h); code != exitOK || out != want ||
+		!strings.Contains(errOut, "1-dump") {
 		t.Errorf("exit %d, %s\n%.500s\nwant\n%.500s", code, errOut, out, want)
 	}
 	checkSchemas(t, want, b, h)
 	if code, out, _ := ran(t, "diff", b, h); code != exitOK || out != wantText {
 		t.Errorf("exit %d\n%s\nwant\n%s", code, out, wantText)
 	}
-	// A summary stands for a dump anywhere.
+	// A summary can be given wherever a dump can.
 	file := filepath.Join(b, "artifacts", "x", "0-dump", "heap.summary.json.zst")
 	if code, out, errOut := ran(t, "diff", "--json", file, head); code != exitOK || out != want {
 		t.Errorf("exit %d, %s", code, errOut)
@@ -289,27 +306,32 @@ func TestDiffRunsWithoutDumps(t *testing.T) {
 	if err := os.WriteFile(names, []byte("com.shop.A -> a.a:\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, exitUsage, []string{"diff", b, h, "--mapping", names}, "has no heap dump: --mapping, --base-mapping and --size-model need one")
+	refused(t, exitUsage, []string{"diff", b, h, "--mapping", names},
+		"has no heap dump: --mapping, --base-mapping and --size-model need one")
 	refused(t, exitUsage, []string{"diff", b, h, "--size-model", "ahat"}, "need one")
-	if code, _, errOut := ran(t, "diff", file, head, "--base-mapping", names); code == exitOK || !strings.Contains(errOut, "a summary keeps the names that it was made with") || !strings.Contains(errOut, "BASE") {
+	if code, _, errOut := ran(t, "diff", file, head, "--base-mapping", names); code == exitOK ||
+		!strings.Contains(errOut, "a summary keeps the names that it was written with") ||
+		!strings.Contains(errOut, "BASE") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
-	// One that is damaged, or made up, is refused.
+	// A summary that is damaged or forged is rejected.
 	if err := os.WriteFile(file, zstandard([]byte(`{"schema":"leakgate.summary/1"}`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errOut := ran(t, "diff", b, h); code != exitUnread || out != "" || !strings.Contains(errOut, "its tree has no root") || !strings.Contains(errOut, "BASE") {
+	if code, out, errOut := ran(t, "diff", b, h); code != exitUnread || out != "" ||
+		!strings.Contains(errOut, "its tree has no root") || !strings.Contains(errOut, "BASE") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	refused(t, exitUsage, []string{"diff", b, filepath.Join(b, "none"), "--process", "com.shop"}, "none")
-	// A summary that is gone leaves the run without what to compare.
+	// Without summaries and dumps, a run has nothing to compare.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, exitUsage, []string{"diff", b, h}, "no heap dump")
 }
 
-// checkSchemas holds a diff, and all that its runs have, against the published schemas.
+// checkSchemas validates a diff, and everything in its runs, against the
+// published schemas.
 func checkSchemas(t *testing.T, diff string, runs ...string) {
 	t.Helper()
 	files, err := schema.Files()
@@ -330,12 +352,13 @@ func checkSchemas(t *testing.T, diff string, runs ...string) {
 	}
 }
 
-// Of two run directories the dumps of one process are compared: those of the end, or the
-// last ones.
+// For two run directories the dumps of one process are compared: those of the
+// end, or the last ones.
 func TestDiffRuns(t *testing.T) {
 	_, paths := series(t, 5, 10, 20)
 	_, want, _ := ran(t, "diff", "--json", paths[0], paths[2])
-	base := runWithDumps(t, [3]string{"com.shop", "end", paths[0]}, [3]string{"com.shop", "leak", paths[1]}, [3]string{"com.shop:push", "end", paths[0]})
+	base := runWithDumps(t, [3]string{"com.shop", "end", paths[0]}, [3]string{"com.shop", "leak", paths[1]},
+		[3]string{"com.shop:push", "end", paths[0]})
 	head := runWithDumps(t, [3]string{"com.shop", "mark", paths[1]}, [3]string{"com.shop", "mark", paths[2]})
 	code, out, errOut := ran(t, "diff", "--json", base, head)
 	if code != exitOK || !strings.Contains(errOut, "0-dump") || !strings.Contains(errOut, "1-dump") {
@@ -348,12 +371,14 @@ func TestDiffRuns(t *testing.T) {
 	if code, _, errOut := ran(t, "diff", base, base, "--process", "com.shop:push"); code != exitOK {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
-	refused(t, exitUsage, []string{"diff", base, head, "--process", "com.shop:push"}, "no heap dump of com.shop:push", "it has those of com.shop")
+	refused(t, exitUsage, []string{"diff", base, head, "--process", "com.shop:push"}, "no heap dump of com.shop:push",
+		"it has those of com.shop")
 	refused(t, exitUsage, []string{"diff", base, t.TempDir()}, "without a run.json")
 	refused(t, exitUsage, []string{"diff", base, runWithDumps(t)}, "no heap dump", "at_end")
-	refused(t, exitUsage, []string{"diff", base, runWithDumps(t, [3]string{"com.other", "end", paths[0]})}, "no process in common")
+	refused(t, exitUsage, []string{"diff", base, runWithDumps(t, [3]string{"com.other", "end", paths[0]})},
+		"no process has heap dumps in both runs")
 	refused(t, exitUsage, []string{"diff", paths[0], paths[1], "--process", "com.shop"}, "two run directories")
-	// What a run.json names elsewhere is not read.
+	// Names in a run.json that lead outside of the directory are not read.
 	hostile := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
 	run, err := record.ReadRun(hostile)
 	if err != nil {

@@ -21,8 +21,8 @@ func doctorCommand(c *console) *cobra.Command {
 		Use: "doctor", GroupID: groupHost,
 		Short: "check this computer, adb and each device",
 		Long: `Check the adb program and server, the directory for runs, each device, and how the
-memory of each process can be read, and say how to fix what is missing. The first line
-is the next step. Without --process, the installed apps that are running are checked.
+memory of each process can be read, and report how to fix what is missing. The first line
+is the next step. Without --process, the running apps that are not part of Android are checked.
 
 Nothing is changed: no adb server is started, no file is written. A root manager on a
 device may ask whether the shell may be root, as it would in a run.`,
@@ -30,12 +30,13 @@ device may ask whether the shell may be root, as it would in a run.`,
   leakgate doctor --process 'com.shop*' --device emulator-5554`,
 		Annotations: manual{exits: `0 a run can start
 2 the command line, a setting or the directory for runs is wrong
-3 no device is usable
+3 no usable device
 130 interrupted`, page: "docs/formats/doctor.md"}.annotations(),
 		RunE: c.run(f.examine),
 	}
 	flags := cmd.Flags()
-	flags.Var(list{&f.processes, "NAME", true}, "process", "process to check; a star at the end stands for any characters: 'com.shop*' (repeatable)")
+	flags.Var(list{&f.processes, "NAME", true}, "process",
+		"process to check; a star at the end matches any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "the only device to check")
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
@@ -79,7 +80,7 @@ func (f *doctorFlags) examine(c console, args []string) int {
 
 // lookProgress shows what is being checked.
 func lookProgress(b *bar) func(string) {
-	return func(what string) { b.phase("looking at " + text.Printable(what)) }
+	return func(what string) { b.phase("checking " + text.Printable(what)) }
 }
 
 func (f *doctorFlags) tell(w io.Writer, r doctor.Report) error {
@@ -104,9 +105,13 @@ func doctorExit(o doctor.Outcome) int {
 	return record.ExitNoDevice
 }
 
-// isForDoctor reports whether an error is one that doctor explains: of the adb server, or
-// of a device that cannot be used.
+// isForDoctor reports whether doctor explains an error: one of the adb server,
+// or of a device that cannot be used.
 func isForDoctor(err error) bool {
-	return slices.ContainsFunc([]error{adb.ErrNoServer, adb.ErrNoDevice, adb.ErrUnauthorized, adb.ErrOffline, adb.ErrDeviceGone, adb.ErrProtocol, capture.ErrDevice},
+	return slices.ContainsFunc(
+		[]error{
+			adb.ErrNoServer, adb.ErrNoDevice, adb.ErrUnauthorized, adb.ErrOffline, adb.ErrDeviceGone, adb.ErrProtocol,
+			capture.ErrDevice,
+		},
 		func(kind error) bool { return errors.Is(err, kind) })
 }

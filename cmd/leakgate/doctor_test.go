@@ -22,17 +22,28 @@ func TestDoctorExitCodes(t *testing.T) {
 		out  string // first line
 		err  string
 	}{
-		"usable":        {two, []string{"--device", "phone-a", "--process", "com.shop"}, 0, "ready: device phone-a is usable", ""},
-		"variable":      {map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-b"}, []string{"--process", "com.shop", "--stand-in"}, 0, "ready: device phone-b is usable", ""},
-		"no device":     {serve(t), nil, 3, "not ready: no device is connected", ""},
-		"absent device": {two, []string{"--device", "phone-c"}, 3, "not ready: device phone-c (from --device) is not connected", ""},
-		"no port":       {map[string]string{"ANDROID_ADB_SERVER_PORT": "none"}, nil, 2, "not ready: find the adb server: read ANDROID_ADB_SERVER_PORT", ""},
-		"hostile name":  {two, []string{"--process", "$(reboot)"}, 2, "", "cannot stand in a process name"},
-		"a bare name":   {two, []string{"com.shop"}, 2, "", "--process com.shop"},
-		"a slip":        {two, []string{"--jsn"}, 2, "", "did you mean --json?"},
+		"usable": {
+			two, []string{"--device", "phone-a", "--process", "com.shop"}, 0, "ready: device phone-a is usable", "",
+		},
+		"variable": {
+			map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-b"},
+			[]string{"--process", "com.shop", "--stand-in"}, 0, "ready: device phone-b is usable", "",
+		},
+		"no device": {serve(t), nil, 3, "not ready: no device is connected", ""},
+		"absent device": {
+			two, []string{"--device", "phone-c"}, 3, "not ready: device phone-c (from --device) is not connected", "",
+		},
+		"no port": {
+			map[string]string{"ANDROID_ADB_SERVER_PORT": "none"}, nil, 2,
+			"not ready: find the adb server: read ANDROID_ADB_SERVER_PORT", "",
+		},
+		"hostile name": {two, []string{"--process", "$(reboot)"}, 2, "", "cannot stand in a process name"},
+		"a bare name":  {two, []string{"com.shop"}, 2, "", "--process com.shop"},
+		"a slip":       {two, []string{"--jsn"}, 2, "", "did you mean --json?"},
 	} {
 		code, out, errOut := typed(t, c.env, append([]string{"doctor"}, c.args...)...)
-		if first, _, _ := strings.Cut(out, "\n"); code != c.code || !strings.HasPrefix(first, c.out) || (c.out == "") != (out == "") {
+		if first, _, _ := strings.Cut(out, "\n"); code != c.code || !strings.HasPrefix(first, c.out) ||
+			(c.out == "") != (out == "") {
 			t.Errorf("%s: exit %d, %q", name, code, out)
 		}
 		if !strings.Contains(errOut, c.err) || (c.err == "") != (errOut == "") {
@@ -50,7 +61,8 @@ func TestDoctorJSON(t *testing.T) {
 	if err := dec.Decode(&r); err != nil || dec.More() || code != 0 || errOut != "" {
 		t.Fatalf("exit %d, %v, %q\n%s", code, err, errOut, out)
 	}
-	if r.Schema != "leakgate.doctor/1" || len(r.Devices) != 1 || r.Devices[0].Processes[0].Source != "smaps_rollup" || len(r.Checks) < 8 {
+	if r.Schema != "leakgate.doctor/1" || len(r.Devices) != 1 || r.Devices[0].Processes[0].Source != "smaps_rollup" ||
+		len(r.Checks) < 8 {
 		t.Errorf("%+v", r)
 	}
 	for _, c := range r.Checks {
@@ -61,7 +73,9 @@ func TestDoctorJSON(t *testing.T) {
 }
 
 func TestDoctorExitOfEachOutcome(t *testing.T) {
-	for outcome, want := range map[doctor.Outcome]int{doctor.Usable: 0, doctor.Misconfigured: 2, doctor.NoDevice: 3, doctor.Interrupted: 130} {
+	for outcome, want := range map[doctor.Outcome]int{
+		doctor.Usable: 0, doctor.Misconfigured: 2, doctor.NoDevice: 3, doctor.Interrupted: 130,
+	} {
 		if got := doctorExit(outcome); got != want {
 			t.Errorf("%s: %d", outcome, got)
 		}
@@ -83,7 +97,8 @@ func TestDoctorProgress(t *testing.T) {
 		lookProgress(b)("phone-a\x1b[2J com.shop with a long name")
 		time.Sleep(quick + redrawn/2)
 		b.close()
-		if got := out.String(); got != "\r\x1b[Klooking at phone-a\r\x1b[K" && got != "\r\x1b[Klooking at phone-a?\r\x1b[K" {
+		if got := out.String(); got != "\r\x1b[Kchecking phone-a\r\x1b[K" &&
+			got != "\r\x1b[Kchecking phone-a?[2\r\x1b[K" {
 			t.Errorf("%q", got)
 		}
 	})

@@ -23,10 +23,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// exitUnread is the exit code for a dump or log that could not be analysed.
+// exitUnread is the exit code for a dump or log that could not be analyzed.
 const exitUnread = 6
 
-// dumpFlags are those of every verb that reads a heap dump.
+// dumpFlags are the flags of every command that reads a heap dump.
 type dumpFlags struct {
 	asJSON         bool
 	partial        bool
@@ -34,21 +34,22 @@ type dumpFlags struct {
 	mapping, model string
 	phasesFile     string
 	phases         []phase
-	shown          int // of the phases, by --verbose
+	shown          int // of the phases, for --verbose
 	objects, edges int64
 }
 
-// phase is one line of the file of --phases.
+// phase is one entry of the file of --phases.
 type phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	// RSS is the most memory that the program had resident until its end.
+	// RSS is the peak resident memory of the program up to the end of the
+	// phase.
 	RSS   int64 `json:"rss_bytes,omitempty"`
 	began time.Time
 	ended bool
 }
 
-// phases are the file of --phases.
+// phases is the content of the file of --phases.
 type phases struct {
 	Objects int64   `json:"objects,omitempty"`
 	Edges   int64   `json:"edges,omitempty"`
@@ -60,32 +61,33 @@ const spoolUsage = "largest temporary file for standard input or a compressed du
 
 func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.asJSON, "json", false, jsonUsage)
-	fs.BoolVar(&f.partial, "partial", false, "analyze what can be read of a damaged dump")
+	fs.BoolVar(&f.partial, "partial", false, "analyze the readable part of a damaged dump")
 	fs.Var(size(&f.memory), "memory", "memory for the object graph, such as 4GB; by default what is free")
 	fs.Var(size(&f.spool), "spool-cap", spoolUsage)
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
-	fs.Var(choice(&f.model, "MODEL", "leakgate", "ahat"), "size-model", "how retained sizes are counted: leakgate (default), or ahat, without references to classes and class loaders")
+	fs.Var(choice(&f.model, "MODEL", "leakgate", "ahat"), "size-model",
+		"how to count retained sizes: leakgate (default), or ahat, without references to classes and class loaders")
 	fs.Var(word(&f.phasesFile, "FILE"), "phases", "write the time and memory of each phase to FILE, as JSON")
 }
 
-// work is what a verb does with an open dump.
+// work is what a command does with an open dump.
 type work func(ctx context.Context, file *spool.File, o analysis.Options) error
 
-// run opens a dump and works on it until the user ends it.
+// run opens a dump and works on it until the user interrupts it.
 func (f *dumpFlags) run(c console, path string, do work) int {
 	ctx, stop := untilInterrupt()
 	defer stop()
 	return f.runIn(ctx, c, path, do)
 }
 
-// untilInterrupt is a context that Ctrl-C and SIGTERM end. A verb that reads several dumps has
-// one for all, so that none is missed between two.
+// untilInterrupt returns a context that Ctrl-C and SIGTERM end. A command that
+// reads several dumps has one for all, so that no signal is missed between two.
 func untilInterrupt() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
-// runIn is run in a context of the verb. The work is left behind when the user ends it:
-// the program exits, and what it had is the system's again.
+// runIn is run in a context of the command. When the user interrupts it, the
+// work is abandoned: the program exits and the system reclaims its memory.
 func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) int {
 	if err := f.tryPhases(); err != nil {
 		return f.exit(c, path, err)
@@ -105,8 +107,9 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 	return f.exit(c, path, err)
 }
 
-// untilDone waits for work that may print. When the user ends it, nothing is printed any
-// more, or, if printing has begun, it has a moment to end.
+// untilDone waits for work that may print. Once the user interrupts it,
+// printing does not begin any more, or gets a short time to end if it has
+// begun.
 func untilDone(ctx context.Context, c console, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -119,7 +122,7 @@ func untilDone(ctx context.Context, c console, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(lastWord):
+	case <-time.After(messageTimeout):
 		return errCutShort
 	}
 }
@@ -136,16 +139,17 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 	}
 	defer file.Close()
 	if file.Damage != nil && !f.partial {
-		return fmt.Errorf("%w; --partial analyses what was unpacked", file.Damage)
+		return fmt.Errorf("%w; --partial analyzes what was unpacked", file.Damage)
 	}
 	if spool.IsPerfetto(file, file.Size()) {
 		return unusable{errPerfetto}
 	}
 	o := analysis.Options{
-		Partial: f.partial, SizeModel: f.model, Memory: cmp.Or(f.memory, hostmemory.Free()), Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
+		Partial: f.partial, SizeModel: f.model, Memory: cmp.Or(f.memory, hostmemory.Free()), Progress: bar.progress,
+		Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
-			// What the reading left behind would add to what follows.
+			// The garbage of the reading would add to what follows.
 			if name == "dominators" {
 				debug.FreeOSMemory()
 			}
@@ -164,11 +168,12 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 	return err
 }
 
-var errPerfetto = errors.New("this is a Perfetto trace, and leakgate reads heap dumps: take one with `adb shell am dumpheap -g PROCESS FILE`")
+var errPerfetto = errors.New("this is a Perfetto trace, but leakgate reads heap dumps: take one with `adb shell am " +
+	"dumpheap -g PROCESS FILE`")
 
-// present looks at files before the first of them is read, which may take minutes.
-// Whatever else is wrong with one is reported when it is opened.
-func present(paths ...string) error {
+// checkFiles checks files before the first of them is read, which may take
+// minutes. All other errors of a file are reported when it is opened.
+func checkFiles(paths ...string) error {
 	for _, path := range paths {
 		if path == "" || path == "-" {
 			continue
@@ -180,7 +185,8 @@ func present(paths ...string) error {
 	return nil
 }
 
-// sameFile reports whether two names are of one file, or both of standard input.
+// sameFile reports whether two names refer to the same file, or both to
+// standard input.
 func sameFile(a, b string) bool {
 	if a == "-" || b == "-" {
 		return a == b
@@ -193,22 +199,23 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// swapped is the error of a heap dump that is named behind what belongs behind it: nil
-// where the first is a file, or none of the others is.
-func swapped(args []string, what string) error {
+// wrongOrder returns an error if arguments are in the wrong order: the first is
+// not a file, and a later one is.
+func wrongOrder(args []string, what string) error {
 	if _, err := os.Stat(args[0]); args[0] == "-" || err == nil {
 		return nil
 	}
 	for _, arg := range args[1:] {
 		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
-			return fmt.Errorf("there is no file %s, and %s is one; name the heap dump first, then %s", text.Printable(args[0]), text.Printable(arg), what)
+			return fmt.Errorf("no such file %s, but %s is one; name the heap dump first, then %s",
+				text.Printable(args[0]), text.Printable(arg), what)
 		}
 	}
 	return nil
 }
 
-// readMapping reads a mapping.txt. What is wrong with it is the user's to correct, as a
-// wrong flag is.
+// readMapping reads a mapping.txt. Its errors are the user's to correct, like a
+// wrong flag.
 func readMapping(path string) (*analysis.Mapping, error) {
 	m, err := plans.Mapping(path)
 	if err != nil {
@@ -222,8 +229,8 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// outside is an error that is not about what is in the dump: of a file that cannot be
-// opened, or written.
+// outside is an error that does not concern the content of the dump: a file
+// that cannot be opened or written.
 type outside struct{ error }
 
 func (o outside) Unwrap() error { return o.error }
@@ -248,7 +255,8 @@ func (f *dumpFlags) enter(name string) {
 	}
 }
 
-// tryPhases finds out whether the file can be written, before a dump is read for minutes.
+// tryPhases checks that the file can be written, before a dump is read for
+// minutes.
 func (f *dumpFlags) tryPhases() error {
 	if f.phasesFile == "" {
 		return nil
@@ -300,7 +308,7 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 		tell("%s: %v", path, err)
 		return record.ExitInconclusive
 	case errors.Is(err, errCutShort):
-		tell("interrupted; what was written is only a part")
+		tell("interrupted; the output is incomplete")
 		return record.ExitInterrupted
 	case errors.Is(err, context.Canceled):
 		tell("interrupted; nothing was written")
@@ -324,37 +332,37 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 	return exitUnread
 }
 
-// emptyDumpHint is what to do about a file with nothing in it: am dumpheap returns before it
-// has written any.
+// emptyDumpHint is the advice for an empty file: am dumpheap returns before it
+// has written anything.
 func emptyDumpHint(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
 		return ""
 	}
-	return "; copy it again when the app has written all of it"
+	return "; copy it again when the app has finished writing it"
 }
 
-// remedy is what to do about an error of a dump, or nothing.
+// remedy returns what to do about an error of a dump, or "".
 func (f *dumpFlags) remedy(c console, err error) string {
 	memory, tooLarge := errors.AsType[*analysis.MemoryError](err)
 	damage, damaged := errors.AsType[*analysis.DamageError](err)
 	switch {
 	case errors.Is(err, analysis.ErrNoHeap):
-		return "; copy it again when the app has written all of it"
+		return "; copy it again when the app has finished writing it"
 	case tooLarge && f.memory > 0 && memory.Limit == f.memory && memory.What != "":
 		return "; --memory allows more"
 	case tooLarge && f.memory > 0 && memory.Limit == f.memory:
 		return "; --memory allows more" + cheaper(c)
 	case tooLarge:
-		return "; close other programs, take a computer with more, or try it with --memory" + cheaper(c)
+		return "; close other programs, use a computer with more memory, or try it with --memory" + cheaper(c)
 	case damaged && damage.Record == "the header":
-		return "; a heap dump is what `am dumpheap` or jmap writes"
+		return "; a heap dump is a file written by `am dumpheap` or jmap"
 	case damaged && !f.partial:
-		return "; --partial analyses what can be read of it"
+		return "; --partial analyzes the readable part"
 	}
 	return ""
 }
 
-// cheaper is what needs no graph.
+// cheaper names an alternative that needs no graph.
 func cheaper(c console) string {
 	if c.verb != "analyze" {
 		return ""
@@ -362,7 +370,7 @@ func cheaper(c console) string {
 	return "; --only histogram needs little"
 }
 
-// printJSON writes the machine form.
+// printJSON prints a value as JSON.
 func printJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

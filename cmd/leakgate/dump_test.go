@@ -19,33 +19,42 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// recordedDump is a recorded heap dump with what its origin says of it.
+// recordedDump is a recorded heap dump with the values of its manifest.
 type recordedDump struct {
 	file, format string
 	idSize       int
 	instances    int64
 	objectArrays int64
 	primitives   int64
-	classes      int64 // 0: not told
+	classes      int64 // 0: unknown
 	heaps        map[string]int64
-	bytes        int64 // unpacked, of a packed one
+	bytes        int64 // uncompressed, of a compressed one
 }
 
-// recordedDumps are those of the folder hprof, with the numbers of its MANIFEST.md.
+// recordedDumps are those of the directory hprof, with the numbers of its
+// MANIFEST.md.
 var recordedDumps = []recordedDump{
-	{file: "ahat-O.hprof", format: "JAVA PROFILE 1.0.3", idSize: 4, instances: 51470, objectArrays: 1512, primitives: 27335, classes: 2148, heaps: map[string]int64{"app": 20875, "image": 61590}},
-	{file: "ahat-RI.hprof", format: "JAVA PROFILE 1.0.2", idSize: 4, instances: 22454, objectArrays: 740, primitives: 1348, classes: 476},
-	{file: "leak_service_binder.hprof", format: "JAVA PROFILE 1.0.3", idSize: 4, instances: 25183, objectArrays: 1980, primitives: 13610, classes: 3645, heaps: map[string]int64{"zygote": 40983, "app": 3435}},
-	{file: "hprof-32.bin", format: "JAVA PROFILE 1.0.1", idSize: 4, instances: 1293, objectArrays: 423, primitives: 849, classes: 361},
-	{file: "hprof-64.bin", format: "JAVA PROFILE 1.0.1", idSize: 8, instances: 4149, objectArrays: 748, primitives: 2891, classes: 474},
-	{file: "pyhprof-example-java.hprof", format: "JAVA PROFILE 1.0.2", idSize: 8, instances: 14484, objectArrays: 1500, primitives: 7977},
-	{file: "mat-sun_jdk6_32bit.hprof", format: "JAVA PROFILE 1.0.1", idSize: 4, instances: 8664, objectArrays: 2431, primitives: 3822},
+	{file: "ahat-O.hprof", format: "JAVA PROFILE 1.0.3", idSize: 4, instances: 51470, objectArrays: 1512,
+		primitives: 27335, classes: 2148, heaps: map[string]int64{"app": 20875, "image": 61590}},
+	{file: "ahat-RI.hprof", format: "JAVA PROFILE 1.0.2", idSize: 4, instances: 22454, objectArrays: 740,
+		primitives: 1348, classes: 476},
+	{file: "leak_service_binder.hprof", format: "JAVA PROFILE 1.0.3", idSize: 4, instances: 25183, objectArrays: 1980,
+		primitives: 13610, classes: 3645, heaps: map[string]int64{"zygote": 40983, "app": 3435}},
+	{file: "hprof-32.bin", format: "JAVA PROFILE 1.0.1", idSize: 4, instances: 1293, objectArrays: 423, primitives: 849,
+		classes: 361},
+	{file: "hprof-64.bin", format: "JAVA PROFILE 1.0.1", idSize: 8, instances: 4149, objectArrays: 748,
+		primitives: 2891, classes: 474},
+	{file: "pyhprof-example-java.hprof", format: "JAVA PROFILE 1.0.2", idSize: 8, instances: 14484, objectArrays: 1500,
+		primitives: 7977},
+	{file: "mat-sun_jdk6_32bit.hprof", format: "JAVA PROFILE 1.0.1", idSize: 4, instances: 8664, objectArrays: 2431,
+		primitives: 3822},
 	{file: "mat-sun_jdk6_18_x32.hprof", format: "JAVA PROFILE 1.0.1", idSize: 4},
 	{file: "mat-sun_jdk6_30_x64_compressedOops.hprof", format: "JAVA PROFILE 1.0.1", idSize: 8},
-	{file: "mat-openjdk_jdk11_04_x64.hprof.gz", format: "JAVA PROFILE 1.0.2", idSize: 8, instances: 129433, objectArrays: 8566, primitives: 48038, classes: 1912, bytes: 14080024},
+	{file: "mat-openjdk_jdk11_04_x64.hprof.gz", format: "JAVA PROFILE 1.0.2", idSize: 8, instances: 129433,
+		objectArrays: 8566, primitives: 48038, classes: 1912, bytes: 14080024},
 }
 
-// fed is one command line with something on standard input.
+// fed is one command line with an input.
 func fed(t *testing.T, in io.Reader, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -53,7 +62,7 @@ func fed(t *testing.T, in io.Reader, args ...string) (code int, out, errOut stri
 	return code, o.String(), e.String()
 }
 
-// findings are what these tests look at in a report.
+// findings are the parts of a report that these tests check.
 type findings struct {
 	Dump       analysis.Dump
 	Classes    []analysis.Class
@@ -61,7 +70,7 @@ type findings struct {
 	Warnings   []string
 }
 
-// row gives the line of a class, an empty one if there is none.
+// row returns the row of a class, an empty one if there is none.
 func (r *findings) row(class string) analysis.Class {
 	for _, c := range r.Classes {
 		if c.Class == class {
@@ -71,7 +80,8 @@ func (r *findings) row(class string) analysis.Class {
 	return analysis.Class{}
 }
 
-// analyzed is the report of a dump that is analysed without a word on stderr.
+// analyzed returns the report of a dump whose analysis prints nothing on
+// stderr.
 func analyzed(t *testing.T, args ...string) findings {
 	t.Helper()
 	var r findings
@@ -79,7 +89,7 @@ func analyzed(t *testing.T, args ...string) findings {
 	return r
 }
 
-// lookedUp is the same of objects.
+// lookedUp does the same for objects.
 func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	t.Helper()
 	var list analysis.Objects
@@ -87,15 +97,15 @@ func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	return list
 }
 
-// ran is one command line of the program itself, which reads a large dump faster
-// than a test that watches for races.
+// ran runs one command line in the program itself, which reads a large dump
+// faster than a test with the race detector.
 func ran(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	ctx := minute(t)
 	cmd := program(t, ctx, nil, args...)
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
-	_ = cmd.Run() // the exit code tells
+	_ = cmd.Run() // the exit code reports it
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
@@ -114,7 +124,7 @@ func answered(t *testing.T, value any, args ...string) {
 	}
 }
 
-// refused wants an exit code with nothing on stdout, and certain words on stderr.
+// refused expects an exit code, nothing on stdout, and certain words on stderr.
 func refused(t *testing.T, code int, args []string, words ...string) {
 	t.Helper()
 	got, out, errOut := ran(t, args...)
@@ -130,10 +140,10 @@ func refused(t *testing.T, code int, args []string, words ...string) {
 	checkLines(t, args[0], first)
 }
 
-// path gives the path of a recorded dump.
+// path returns the path of a recorded dump.
 func (d *recordedDump) path(t *testing.T) string { return recorded.Path(t, "hprof", d.file) }
 
-// dumpFile writes a dump into a new folder.
+// dumpFile writes a dump into a new directory.
 func dumpFile(t testing.TB, dump []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.hprof")
@@ -148,7 +158,7 @@ func packed(t *testing.T, data []byte) []byte {
 	return []byte(gzipped(t, string(data)))
 }
 
-// zstandard stores data in a zstd frame without packing it (RFC 8878, 3.1.1).
+// zstandard stores data uncompressed in a zstd frame (RFC 8878, 3.1.1).
 func zstandard(data []byte) []byte {
 	const single, most = 1<<7 | 1<<5, 128 << 10
 	out := binary.LittleEndian.AppendUint32([]byte("\x28\xb5\x2f\xfd\xa0"), uint32(len(data)))
@@ -169,7 +179,7 @@ func zstandard(data []byte) []byte {
 	}
 }
 
-// keptDump is a heap dump of a run directory, which is kept packed.
+// keptDump returns a heap dump of a run directory, which is kept compressed.
 func keptDump(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := spool.Open(t.Context(), path, nil, spool.Options{})
@@ -198,8 +208,8 @@ const (
 const firstObject hprof.ID = 0x100000
 
 // small begins a dump for an Android app with IDs of 4 bytes, with the classes
-// Object, Class, Object[], a node of one reference, and a holder with one static
-// reference, which is a root.
+// Object, Class, Object[], a node with one reference, and a holder with one
+// static reference, which is a root.
 func small(out io.Writer, node string, held hprof.ID) *hproftest.Writer {
 	w := hproftest.NewWriter(out, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	names := []string{"java.lang.Object", "java.lang.Class", node, "java.lang.Object[]", "com.shop.Holder", "next"}
@@ -211,14 +221,21 @@ func small(out io.Writer, node string, held hprof.ID) *hproftest.Writer {
 	}
 	w.Class(&hprof.Class{ID: objectClass, InstanceSize: 8})
 	w.Class(&hprof.Class{ID: classClass, Super: objectClass})
-	w.Class(&hprof.Class{ID: nodeClass, Super: objectClass, InstanceSize: 12, Fields: []hprof.Field{{Name: firstName, Type: hprof.Object}}})
+	w.Class(&hprof.Class{
+		ID: nodeClass, Super: objectClass, InstanceSize: 12,
+		Fields: []hprof.Field{{Name: firstName, Type: hprof.Object}},
+	})
 	w.Class(&hprof.Class{ID: arrayClass, Super: objectClass})
-	w.Class(&hprof.Class{ID: holderClass, Super: objectClass, Statics: []hprof.Static{{Name: firstName, Type: hprof.Object, Value: uint64(held)}}})
+	w.Class(&hprof.Class{
+		ID: holderClass, Super: objectClass,
+		Statics: []hprof.Static{{Name: firstName, Type: hprof.Object, Value: uint64(held)}},
+	})
 	w.Root(hprof.Root{Kind: hprof.SubRootStickyClass, Object: holderClass})
 	return w
 }
 
-// nodes writes instances of the node class: each refers to the next, or none to any.
+// nodes writes instances of the node class: each refers to the next, or none to
+// any.
 func nodes(w *hproftest.Writer, n int, chained bool) {
 	var next [4]byte
 	for i := range n {
@@ -232,7 +249,7 @@ func nodes(w *hproftest.Writer, n int, chained bool) {
 	}
 }
 
-// chainFile is a dump of a list of n nodes.
+// chainFile returns a dump of a list of n nodes.
 func chainFile(t testing.TB, n int) string {
 	t.Helper()
 	return writtenDump(t, func(out io.Writer) *hproftest.Writer {
@@ -261,18 +278,19 @@ func writtenDump(t testing.TB, write func(io.Writer) *hproftest.Writer) string {
 	return path
 }
 
-// A verb that reads several dumps was interrupted before the next: that one is not
-// worked on.
-func TestRunInterruptedBefore(t *testing.T) {
+// If a command that reads several dumps is interrupted, it does not work on the
+// next one.
+func TestInterruptBeforeNextDump(t *testing.T) {
 	path := chainFile(t, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errOut bytes.Buffer
 	f := growthFlags{loops: 1}
 	series := analysis.NewGrowthSeries(1)
-	code := f.runIn(ctx, console{out: &out, err: &errOut, verb: "growth"}, path, func(ctx context.Context, file *spool.File, o analysis.Options) error {
-		return series.Add(ctx, path, file, file.Size(), o)
-	})
+	code := f.runIn(ctx, console{out: &out, err: &errOut, verb: "growth"}, path,
+		func(ctx context.Context, file *spool.File, o analysis.Options) error {
+			return series.Add(ctx, path, file, file.Size(), o)
+		})
 	if code != 130 || out.Len() > 0 || errOut.String() != "leakgate growth: interrupted; nothing was written\n" {
 		t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// job is a program that works on a dump, with a temporary folder of its own.
+// job is a program that works on a dump, with its own temporary directory.
 type job struct {
 	*exec.Cmd
 	out, errOut bytes.Buffer
@@ -41,10 +41,10 @@ func startJob(t *testing.T, in io.Reader, args ...string) *job {
 	return j
 }
 
-// end waits for the job, and wants nothing of it to be left.
+// end waits for the job, and expects that it leaves nothing behind.
 func (j *job) end(t *testing.T) int {
 	t.Helper()
-	_ = j.Wait() // the exit code tells
+	_ = j.Wait() // the exit code reports it
 	if left, err := os.ReadDir(j.temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -58,7 +58,7 @@ func (j *job) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// pipe is a pipe both ends of which are files, as a shell makes it.
+// pipe returns a pipe with files at both ends, as a shell makes it.
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -72,15 +72,16 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// Ctrl-C and SIGTERM while whoever writes to standard input pauses, and while a FIFO
-// has no writer: the program ends at once.
-func TestAnalyzeInterruptedAtItsInput(t *testing.T) {
+// Ctrl-C and SIGTERM while the writer of standard input pauses, and while a
+// FIFO has no writer: the program ends immediately.
+func TestAnalyzeInterruptedWhileReading(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run("stdin/"+s.String(), func(t *testing.T) {
 			t.Parallel()
 			r, w := pipe(t)
 			j := startJob(t, r, "analyze", "-", "--json")
-			// More than a pipe holds: when it is written, it is being read.
+			// More than a pipe holds: once it is written, the program is
+			// reading.
 			if _, err := w.Write(append([]byte("JAVA PROFILE 1.0.3\x00"), make([]byte, 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +100,8 @@ func (j *job) interrupted(t *testing.T, s os.Signal) {
 	t.Helper()
 	began := time.Now()
 	j.signal(t, s)
-	if code, took := j.end(t), time.Since(began); code != 130 || took > 5*time.Second || j.out.Len() > 0 || !strings.Contains(j.errOut.String(), "interrupted") {
+	if code, took := j.end(t), time.Since(began); code != 130 || took > 5*time.Second || j.out.Len() > 0 ||
+		!strings.Contains(j.errOut.String(), "interrupted") {
 		t.Errorf("exit %d after %v, %q, %q", code, took, j.out.String(), j.errOut.String())
 	}
 }
@@ -113,8 +115,9 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// The same, and a kill, at any moment of the analysis of a dump that takes seconds.
-func TestAnalyzeEndedAtAnyMoment(t *testing.T) {
+// The same, and a kill, at any time during the analysis of a dump that takes
+// seconds.
+func TestAnalyzeInterruptedAtAnyTime(t *testing.T) {
 	path := chainFile(t, 3_000_000)
 	r := rand.New(rand.NewPCG(1, 2))
 	interrupted := 0
@@ -140,40 +143,43 @@ func TestAnalyzeEndedAtAnyMoment(t *testing.T) {
 		whole := strings.HasSuffix(j.out.String(), "\n}\n")
 		switch {
 		case code == 0 && whole, s == os.Kill && code == -1, code == -1 && j.errOut.Len() == 0:
-			// It was done before, or killed, or had not begun to listen.
+			// It had finished, was killed, or did not handle signals yet.
 		case code == 130 && took < 5*time.Second && j.out.Len() == 0:
 			interrupted++
 		default:
-			t.Errorf("%v after %v: exit %d after %v, %d bytes, %s", s, after, code, took, j.out.Len(), j.errOut.String())
+			t.Errorf("%v after %v: exit %d after %v, %d bytes, %s", s, after, code, took, j.out.Len(),
+				j.errOut.String())
 		}
 	}
 	if interrupted == 0 {
-		t.Error("none of them was interrupted at work")
+		t.Error("none was interrupted during its work")
 	}
 }
 
-// Ctrl-C while nobody reads what is printed: a part was, and the message does not say
-// that nothing was.
+// Ctrl-C while nobody reads the output: it is incomplete, and the message says
+// so.
 func TestAnalyzeInterruptedWhilePrinting(t *testing.T) {
 	out, w := pipe(t)
 	j := &job{temp: t.TempDir()}
-	j.Cmd = program(t, t.Context(), []string{"TMPDIR=" + j.temp}, "analyze", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "--json", "--top", "100000")
+	j.Cmd = program(t, t.Context(), []string{"TMPDIR=" + j.temp}, "analyze",
+		recorded.Path(t, "hprof", "leak_service_binder.hprof"), "--json", "--top", "100000")
 	j.Stdout, j.Stderr = w, &j.errOut
 	if err := j.Start(); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
-	// More than a pipe holds will come; when the first of it is here, it prints.
+	// The output is larger than a pipe; once its first bytes have arrived, the
+	// program is printing.
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 	j.signal(t, syscall.SIGINT)
-	if code := j.end(t); code != 130 || !strings.Contains(j.errOut.String(), "only a part") {
+	if code := j.end(t); code != 130 || !strings.Contains(j.errOut.String(), "the output is incomplete") {
 		t.Errorf("exit %d, %q", code, j.errOut.String())
 	}
 }
 
-// seriesVerbs are the verbs that read several dumps, and one that reads one.
+// seriesVerbs are the commands that read several dumps, and one that reads one.
 func seriesVerbs(first, second string) map[string][]string {
 	return map[string][]string{
 		"diff":   {"diff", first, second, "--json"},
@@ -182,10 +188,10 @@ func seriesVerbs(first, second string) map[string][]string {
 	}
 }
 
-// Ctrl-C while the first of several dumps comes, while the second does, and while the
-// dump does that paths are searched in: nothing is printed, nothing left, and it takes
-// no second.
-func TestSeriesInterruptedAtItsInput(t *testing.T) {
+// Ctrl-C while the first of several dumps arrives, while the second does, and
+// while the dump does in which paths are searched: nothing is printed or left
+// behind, and the end takes less than a second.
+func TestSeriesInterruptedWhileReading(t *testing.T) {
 	for _, order := range []string{"first", "second"} {
 		first, second := "-", chainFile(t, 10)
 		if order == "second" {
@@ -198,7 +204,8 @@ func TestSeriesInterruptedAtItsInput(t *testing.T) {
 			t.Run(verb+"/"+order, func(t *testing.T) {
 				r, w := pipe(t)
 				j := startJob(t, r, args...)
-				// More than a pipe holds: when it is written, it is being read.
+				// More than a pipe holds: once it is written, the program is
+				// reading.
 				if _, err := w.Write(append([]byte("JAVA PROFILE 1.0.3\x00"), make([]byte, 1<<20)...)); err != nil {
 					t.Fatal(err)
 				}
@@ -208,7 +215,7 @@ func TestSeriesInterruptedAtItsInput(t *testing.T) {
 	}
 }
 
-// interruptedSoon wants the end within a second.
+// interruptedSoon expects the end within a second.
 func (j *job) interruptedSoon(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -218,8 +225,8 @@ func (j *job) interruptedSoon(t *testing.T) {
 	}
 }
 
-// The same at moments of the reading of two large dumps.
-func TestSeriesEndedAtAnyMoment(t *testing.T) {
+// The same at times during the reading of two large dumps.
+func TestSeriesInterruptedAtAnyTime(t *testing.T) {
 	const objects = 800_000
 	parts := 2
 	if recorded.Long() {
@@ -242,21 +249,22 @@ func TestSeriesEndedAtAnyMoment(t *testing.T) {
 				code, after := j.end(t), time.Since(began)
 				switch {
 				case code == exitOK && bytes.Equal(j.out.Bytes(), whole.out.Bytes()), code == -1 && j.errOut.Len() == 0:
-					// It was done before, or had not begun to listen.
-				case code == 130 && after < time.Second && j.out.Len() == 0 && strings.Contains(j.errOut.String(), "interrupted"):
+					// It had finished, or did not handle signals yet.
+				case code == 130 && after < time.Second && j.out.Len() == 0 &&
+					strings.Contains(j.errOut.String(), "interrupted"):
 					interrupted++
 				default:
 					t.Errorf("exit %d after %v, %d bytes, %s", code, after, j.out.Len(), j.errOut.String())
 				}
 			}
 			if interrupted == 0 {
-				t.Error("none was interrupted at work")
+				t.Error("none was interrupted during its work")
 			}
 		})
 	}
 }
 
-// A FIFO is read as standard input is.
+// A FIFO is read like standard input.
 func TestAnalyzeFIFO(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "hprof-32.bin")
 	for _, verb := range [][]string{{"analyze", "--json"}, {"objects", "0x5000002d"}} {
@@ -279,14 +287,14 @@ func TestAnalyzeFIFO(t *testing.T) {
 	}
 }
 
-// A file that may not be read, and a temporary folder that is not there.
+// A file without read permission, and a missing temporary directory.
 func TestAnalyzeNotPermitted(t *testing.T) {
 	exe, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Root may read everything: then it is tried as somebody else, who must be able to
-	// reach the program.
+	// Root may read everything: then another user runs the program, who must be
+	// able to reach it.
 	dir, err := os.MkdirTemp("", "leakgate-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +306,8 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []error{
-		os.Chmod(dir, 0o755), os.WriteFile(own, program, 0o755), os.Chmod(own, 0o755), os.WriteFile(secret, recorded.Read(t, "hprof", "hprof-32.bin"), 0), //nolint:gosec // a program
+		os.Chmod(dir, 0o755), os.WriteFile(own, program, 0o755), os.Chmod(own, 0o755),
+		os.WriteFile(secret, recorded.Read(t, "hprof", "hprof-32.bin"), 0), //nolint:gosec // a program
 	} {
 		if step != nil {
 			t.Fatal(step)
@@ -312,24 +321,28 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 		const nobody = 65534
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
-	out, _ := cmd.CombinedOutput() // the exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(out), "open "+secret+": permission denied") {
+	out, _ := cmd.CombinedOutput() // the exit code reports it
+	if code := cmd.ProcessState.ExitCode(); code != exitUsage ||
+		!strings.Contains(string(out), "open "+secret+": permission denied") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	cmd = exec.CommandContext(ctx, exe, "analyze", "-")
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "none"))
 	cmd.Stdin = bytes.NewReader(recorded.Read(t, "hprof", "hprof-32.bin"))
-	out, _ = cmd.CombinedOutput() // the exit code tells
+	out, _ = cmd.CombinedOutput() // the exit code reports it
 	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(out), "TMPDIR") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }
 
-// Nobody reads what is printed any more: the program ends quietly, with nothing left.
+// The reader of the output has gone: the program ends quietly, with nothing
+// left behind.
 func TestAnalyzeIntoAClosedPipe(t *testing.T) {
-	path, other := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"), recorded.Path(t, "hprof", "hprof-64.bin")
+	path, other := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"),
+		recorded.Path(t, "hprof", "hprof-64.bin")
 	for _, args := range [][]string{
-		{"analyze", path}, {"paths", path, "java.lang.String", "--json"}, {"diff", other, path, "--json"}, {"growth", other, path, "--json"}, {"objects", path, "0xe0c2aaa8"},
+		{"analyze", path}, {"paths", path, "java.lang.String", "--json"}, {"diff", other, path, "--json"},
+		{"growth", other, path, "--json"}, {"objects", path, "0xe0c2aaa8"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			r, w := pipe(t)
@@ -348,7 +361,7 @@ func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 	}
 }
 
-// A disk that is full is not the dump's fault.
+// A full disk is not an error of the dump.
 func TestAnalyzeOntoAFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -357,7 +370,8 @@ func TestAnalyzeOntoAFullDisk(t *testing.T) {
 	defer full.Close()
 	other := recorded.Path(t, "hprof", "hprof-64.bin")
 	for _, verb := range [][]string{
-		{"analyze"}, {"analyze", "--json"}, {"objects", "0x5000002d"}, {"paths", "java.lang.String"}, {"paths", "java.lang.String", "--json"},
+		{"analyze"}, {"analyze", "--json"}, {"objects", "0x5000002d"}, {"paths", "java.lang.String"},
+		{"paths", "java.lang.String", "--json"},
 		{"diff", other}, {"diff", other, "--json"}, {"growth", other}, {"growth", other, "--json"},
 	} {
 		ctx := minute(t)
@@ -365,8 +379,9 @@ func TestAnalyzeOntoAFullDisk(t *testing.T) {
 		cmd := program(t, ctx, nil, append([]string{verb[0], path}, verb[1:]...)...)
 		var errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errOut
-		_ = cmd.Run() // the exit code tells
-		if code, text := cmd.ProcessState.ExitCode(), errOut.String(); code != exitUnread || !strings.Contains(text, "no space left") || strings.Contains(text, path) || strings.Count(text, "\n") != 1 {
+		_ = cmd.Run() // the exit code reports it
+		if code, text := cmd.ProcessState.ExitCode(), errOut.String(); code != exitUnread ||
+			!strings.Contains(text, "no space left") || strings.Contains(text, path) || strings.Count(text, "\n") != 1 {
 			t.Errorf("%q: exit %d, %s", verb, code, text)
 		}
 	}

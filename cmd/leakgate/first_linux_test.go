@@ -33,13 +33,17 @@ func (p *personal) Shell(ctx context.Context, command string, in io.Reader, out,
 	return p.Phone.Shell(ctx, command, in, out, errOut)
 }
 
-// Of a thousand packages every process that is watched has its first sample within two seconds of
-// the start of the program, also where su waits for a person.
+// With a thousand packages every watched process has its first sample within
+// two seconds of the start of the program, even if su waits for a person.
 func TestFirstSampleOfAThousandPackagesInRealTime(t *testing.T) {
 	var apps []androidsim.App
 	for i := range 1000 {
 		name := fmt.Sprintf("com.shop.p%d", i)
-		apps = append(apps, androidsim.App{Package: name, Debuggable: true, Processes: []androidsim.ProcessSpec{{Name: name, Models: []androidsim.Model{androidsim.Typical()}}}})
+		apps = append(apps,
+			androidsim.App{
+				Package: name, Debuggable: true,
+				Processes: []androidsim.ProcessSpec{{Name: name, Models: []androidsim.Model{androidsim.Typical()}}},
+			})
 	}
 	p := &personal{Phone: androidsim.New(androidsim.Options{Serial: "S1", Seed: 7, Apps: apps})}
 	var env []string
@@ -74,7 +78,7 @@ func TestFirstSampleOfAThousandPackagesInRealTime(t *testing.T) {
 	}
 }
 
-// sampledIn are the processes that have a sample in a run in progress.
+// sampledIn returns the processes that have a sample in a run in progress.
 func sampledIn(dir string) map[string]bool {
 	seen := map[string]bool{}
 	f, err := os.Open(filepath.Join(dir, record.SamplesName))
@@ -82,7 +86,7 @@ func sampledIn(dir string) map[string]bool {
 		return seen
 	}
 	defer f.Close()
-	// The last line may be on its way.
+	// The last line may be incomplete.
 	_, _ = record.ReadSamples(f, record.Lines{
 		Header: func(record.Header) error { return nil },
 		Sample: func(s record.Sample) error { seen[s.Process] = true; return nil },

@@ -22,7 +22,8 @@ type value struct {
 // String implements pflag.Value.
 func (v *value) String() string { return v.standard }
 
-// Type implements pflag.Value: the word that stands for the value in the help.
+// Type implements pflag.Value. It returns the placeholder of the value in the
+// help.
 func (v *value) Type() string { return v.placeholder }
 
 // Set implements pflag.Value.
@@ -34,21 +35,23 @@ func (v *value) Set(text string) error {
 	return v.parse(text)
 }
 
-// invalid is the error of a value of a flag or variable.
+// invalid returns the error of a value of a flag or variable.
 func invalid(text, want string) error {
 	return fmt.Errorf("invalid value %q: want %s", text, want)
 }
 
-// errEmptyValue refuses a value without a name in it: it is what an unset variable of a script
-// leaves, and the default is not what the script asked for.
+// errEmptyValue rejects a value with an empty name: unset variables of a script
+// produce it, and the default is not what the script asked for.
 func errEmptyValue(text string) error {
 	if strings.Contains(text, ",") {
-		return fmt.Errorf("the value %q has an empty name between its commas: remove it, or set the variable that it comes from", text)
+		return fmt.Errorf("the value %q has an empty name between its commas: remove it, or set the variable that it "+
+			"comes from", text)
 	}
-	return errors.New("the value is empty: leave the flag out, or set the variable that it comes from")
+	return errors.New("the value is empty: remove the flag, or set the variable that it comes from")
 }
 
-// word is a flag of any text but the empty one; what it points to is the default.
+// word is a flag of any non-empty text; the initial value of the target is the
+// default.
 func word(to *string, placeholder string) *value {
 	return &value{placeholder: placeholder, standard: *to, parse: func(text string) error {
 		if strings.TrimSpace(text) == "" {
@@ -90,12 +93,12 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// number is a flag of a whole number that is not below least.
+// number is a flag of an integer with a minimum.
 func number[T int | int64 | uint64](to *T, placeholder string, least T) *value {
 	v := &value{placeholder: placeholder, parse: func(text string) error {
 		n, err := strconv.ParseInt(text, 10, 0)
 		if err != nil || T(n) < least || n < 0 {
-			return invalid(text, fmt.Sprintf("a whole number of at least %d, such as %d", least, max(least, 30)))
+			return invalid(text, fmt.Sprintf("an integer of at least %d, such as %d", least, max(least, 30)))
 		}
 		*to = T(n)
 		return nil
@@ -106,12 +109,12 @@ func number[T int | int64 | uint64](to *T, placeholder string, least T) *value {
 	return v
 }
 
-// span is a flag of a time above 0.
+// span is a flag of a positive duration.
 func span(to *time.Duration) *value {
 	v := &value{placeholder: "TIME", parse: func(text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			return invalid(text, "a time such as 90s, 30m or 2h")
+			return invalid(text, "a duration such as 90s, 30m or 2h")
 		}
 		*to = d
 		return nil
@@ -122,7 +125,7 @@ func span(to *time.Duration) *value {
 	return v
 }
 
-// lasting is a flag of a time above 0, or of a range of two.
+// lasting is a flag of a positive duration, or of a range of two.
 func lasting(least, most *time.Duration) *value {
 	return &value{placeholder: "TIME", parse: func(text string) error {
 		first, second, isRange := strings.Cut(text, "..")
@@ -132,14 +135,14 @@ func lasting(least, most *time.Duration) *value {
 			longest, err = time.ParseDuration(second)
 		}
 		if err != nil || d <= 0 || isRange && longest <= d {
-			return invalid(text, "a time such as 90s, 30m or 2h, or a range such as 12m..30m")
+			return invalid(text, "a duration such as 90s, 30m or 2h, or a range such as 12m..30m")
 		}
 		*least, *most = d, longest
 		return nil
 	}}
 }
 
-// size is a flag of a number of bytes above 0.
+// size is a flag of a positive number of bytes.
 func size(to *int64) *value {
 	return &value{placeholder: "SIZE", parse: func(text string) error {
 		n, err := config.ParseSize(text)

@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A workload that prints marks as fast as it can costs neither disk nor CPU, nor samples.
+// A workload that prints marks as fast as it can costs neither disk nor CPU,
+// nor samples.
 func TestFloodOfMarks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -37,7 +38,7 @@ func TestFloodOfMarks(t *testing.T) {
 		port = regexp.MustCompile(`ANDROID_ADB_SERVER_PORT=(\d+)`).FindStringSubmatch(lines.Text())
 	}
 	if port == nil {
-		t.Fatal("the demo does not say its port")
+		t.Fatal("the demo does not print its port")
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	config := write(t, `version: 1
@@ -52,7 +53,7 @@ allow_unjudged: true
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
-	// With the CPU of the workload, which spends it in waiting.
+	// Including the CPU time of the workload, which spends it waiting.
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	info, err := os.Stat(filepath.Join(dir, record.SamplesName))
 	if err != nil {
@@ -63,7 +64,8 @@ allow_unjudged: true
 		t.Fatal(err)
 	}
 	x := r.Processes[0]
-	t.Logf("%v of CPU, %d bytes, %d samples, %d gaps, %d missed, %d marks, %d skipped; stopped for %v", used, info.Size(), x.Samples, x.Gaps, x.Missed, r.Devices[0].Marks, r.Devices[0].MarksSkipped, stalls.Total())
+	t.Logf("%v of CPU, %d bytes, %d samples, %d gaps, %d missed, %d marks, %d skipped; stopped for %v", used,
+		info.Size(), x.Samples, x.Gaps, x.Missed, r.Devices[0].Marks, r.Devices[0].MarksSkipped, stalls.Total())
 	if used > 15*time.Second || info.Size() > 1<<20 || r.Devices[0].MarksSkipped < 1_000_000 {
 		t.Errorf("%v of CPU, %d bytes, %d marks skipped", used, info.Size(), r.Devices[0].MarksSkipped)
 	}

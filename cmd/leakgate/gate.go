@@ -30,14 +30,14 @@ func gateCommand(c *console) *cobra.Command {
 	f := &gateFlags{}
 	cmd := &cobra.Command{
 		Use: "gate --run DIR", GroupID: groupGate,
-		Short: "compare a run with earlier ones and fail for what is worse",
-		Long: `Compare what a run leaves behind in each loop with the runs of the baseline, and fail if
-it is worse: a new leak, more objects a loop, heavier objects, or another class behind a
-known reference. What earlier runs leak as well is reported and does not fail.
+		Short: "compare a run with earlier ones and fail on regressions",
+		Long: `Compare what a run leaves behind in each loop with the runs of the baseline, and fail on
+a regression: a new leak, more objects per loop, heavier objects, or another class behind a
+known reference. Leaks of earlier runs are reported and do not fail.
 
 Instead of a run, --dump names heap dumps of one process, each taken after a loop of the
-scenario while the app was left alone, and --leakcanary a report of LeakCanary (its text,
-a JUnit XML or logcat).
+scenario while the app was idle, and --leakcanary a LeakCanary report (its text, a JUnit
+XML or logcat).
 
 gate.json and comment.md are written into the run directory, or into --out.`,
 		Example: `  leakgate gate --run leakgate-runs/pr --baseline file:leak-baseline.json
@@ -49,25 +49,26 @@ gate.json and comment.md are written into the run directory, or into --out.`,
 	flags := cmd.Flags()
 	f.declareSource(flags)
 	f.declareRules(flags)
-	flags.Var(list{to: &f.runs, placeholder: "DIR"}, "run", "run directory to judge; a second one of the same build confirms the first (repeatable)")
+	flags.Var(list{to: &f.runs, placeholder: "DIR"}, "run",
+		"run directory to judge; a second one of the same build confirms the first (repeatable)")
 	flags.Var(word(&f.leakCanary, "FILE"), "leakcanary", "report of LeakCanary to judge instead of a run")
 	flags.Var(word(&f.out, "DIR"), "out", "directory for gate.json and comment.md; by default that of the run")
-	flags.Var(word(&f.codeQuality, "FILE"), "code-quality", "also write what fails as a code quality report of GitLab")
-	flags.Var(word(&f.sarif, "FILE"), "sarif", "also write what fails as SARIF")
+	flags.Var(word(&f.codeQuality, "FILE"), "code-quality", "also write the failures as a GitLab code quality report")
+	flags.Var(word(&f.sarif, "FILE"), "sarif", "also write the failures as SARIF")
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd
 }
 
 const gateExits = `0 nothing is worse, or there is no base run to compare with yet
-1 a rule does not hold
+1 a rule is broken
 2 the command line, the configuration, the baseline or the run directory is wrong
-3 the run had no usable device, or saw no process of the app
+3 the run had no usable device, or found no process of the app
 4 the workload of the run failed, and nothing is worse
 5 nothing could be judged, or a heap dump is missing; with --strict: any process could not be judged
 6 a heap dump or a report could not be read
 130 interrupted`
 
-// sourceFlags say what is judged.
+// sourceFlags name what is judged.
 type sourceFlags struct {
 	runs       []string
 	dumps      []string
@@ -80,12 +81,15 @@ type sourceFlags struct {
 }
 
 func (f *sourceFlags) declareSource(fs *pflag.FlagSet) {
-	fs.Var(list{to: &f.dumps, placeholder: "PROCESS=FILE,FILE,..."}, "dump", "heap dumps of one process in the order of the loops, instead of a run (repeatable)")
+	fs.Var(list{to: &f.dumps, placeholder: "PROCESS=FILE,FILE,..."}, "dump",
+		"heap dumps of one process in the order of the loops, instead of a run (repeatable)")
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
-	fs.Var(word(&f.app, "PACKAGE"), "app", "app that --dump or --leakcanary is about; by default that of the first process")
-	fs.Var(word(&f.variant, "NAME"), "variant", "build variant that --dump or --leakcanary is about")
-	fs.Var(word(&f.test, "NAME"), "test", "test or scenario that --dump or --leakcanary is about")
-	fs.BoolVar(&f.inUse, "in-use", false, "the app was in use while its heap was dumped: five dumps are needed instead of three")
+	fs.Var(word(&f.app, "PACKAGE"), "app",
+		"app that --dump or --leakcanary refers to; by default that of the first process")
+	fs.Var(word(&f.variant, "NAME"), "variant", "build variant that --dump or --leakcanary refers to")
+	fs.Var(word(&f.test, "NAME"), "test", "test or scenario that --dump or --leakcanary refers to")
+	fs.BoolVar(&f.inUse, "in-use", false,
+		"the app was in use while its heap was dumped: five dumps are needed instead of three")
 }
 
 // ruleFlags select the rules, the baseline and the accepted leaks.
@@ -100,18 +104,23 @@ type ruleFlags struct {
 }
 
 func (f *ruleFlags) declareRules(fs *pflag.FlagSet) {
-	fs.Var(word(&f.config, "FILE"), "config", "file of a run with the rules (gate), the baseline and what is posted (github)")
+	fs.Var(word(&f.config, "FILE"), "config",
+		"configuration file with the rules (gate), the baseline and the settings for posting (github)")
 	fs.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
 	f.declareBaseline(fs)
-	fs.Var(word(&f.accepted, "FILE"), "accepted", "file of accepted leaks; by default leaks-accepted.yaml where there is one")
-	fs.Var(word(&f.checkout, "DIR"), "checkout", "checkout of the app, in which the declarations of leaks are looked up; by default the current directory")
-	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process could not be judged, or no base run can be compared")
-	fs.BoolVar(&f.unjudged, "allow-unjudged", false, "exit with 0 also if nothing could be judged or a heap dump is missing")
+	fs.Var(word(&f.accepted, "FILE"), "accepted", "file of accepted leaks; by default leaks-accepted.yaml if it exists")
+	fs.Var(word(&f.checkout, "DIR"), "checkout",
+		"checkout of the app, to look up where leaks are declared; by default the current directory")
+	fs.BoolVar(&f.strict, "strict", false,
+		"exit with 5 if any process could not be judged, or there is no base run to compare with")
+	fs.BoolVar(&f.unjudged, "allow-unjudged", false,
+		"exit with 0 even if nothing could be judged or a heap dump is missing")
 	fs.BoolVar(&f.informational, "informational", false, "report what is worse, and exit with 0")
 }
 
 func (f *ruleFlags) declareBaseline(fs *pflag.FlagSet) {
-	fs.Var(word(&f.baseline, "STORE"), "baseline", "where the baseline is: file:PATH, git:BRANCH#PATH, artifact:NAME or command:PROGRAM")
+	fs.Var(word(&f.baseline, "STORE"), "baseline",
+		"address of the baseline: file:PATH, git:BRANCH#PATH, artifact:NAME or command:PROGRAM")
 }
 
 type gateFlags struct {
@@ -121,7 +130,7 @@ type gateFlags struct {
 	asJSON                  bool
 }
 
-// acceptedName is the file of accepted leaks that is read where it is there.
+// acceptedName is the file of accepted leaks that is read if it exists.
 const acceptedName = "leaks-accepted.yaml"
 
 func (f *gateFlags) gate(c console, args []string) int {
@@ -142,7 +151,7 @@ func (f *gateFlags) gate(c console, args []string) int {
 	return f.report(c, s, result)
 }
 
-// check refuses sources that contradict each other, or none.
+// check rejects sources that contradict each other, and no source at all.
 func (f *sourceFlags) check() error {
 	sources := 0
 	for _, given := range []bool{len(f.runs) > 0, len(f.dumps) > 0, f.leakCanary != ""} {
@@ -152,18 +161,19 @@ func (f *sourceFlags) check() error {
 	}
 	switch {
 	case sources == 0:
-		return errors.New("nothing to judge: write --run DIR, --dump PROCESS=FILE,FILE,FILE or --leakcanary FILE")
+		return errors.New("nothing to judge: add --run DIR, --dump PROCESS=FILE,FILE,FILE or --leakcanary FILE")
 	case sources > 1:
 		return errors.New("--run, --dump and --leakcanary exclude each other: use one of them")
 	case len(f.runs) > 0 && (f.mapping != "" || f.app != "" || f.variant != "" || f.test != "" || f.inUse):
-		return errors.New("--mapping, --app, --variant, --test and --in-use are only for --dump and --leakcanary: a run has them in its record (app.mapping and app.variant of the YAML file)")
+		return errors.New("--mapping, --app, --variant, --test and --in-use are only for --dump and --leakcanary: " +
+			"the record of a run has these values (app.mapping and app.variant of the YAML file)")
 	case len(f.runs) > 2:
 		return fmt.Errorf("got %d runs: a second one confirms the first, more are not compared", len(f.runs))
 	}
 	return nil
 }
 
-// withoutRun refuses a run directory that stands alone on the command line.
+// withoutRun rejects a run directory given as a positional argument.
 func withoutRun(args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -171,8 +181,8 @@ func withoutRun(args []string) error {
 	return fmt.Errorf("unexpected argument %q: name a run directory with --run %s", args[0], shellWord(args[0]))
 }
 
-// printableError is the message of an error. It may have several lines, such as those of a file with
-// a mistake.
+// printableError returns the message of an error. It may have several lines,
+// such as those of a file with errors.
 func printableError(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
@@ -200,12 +210,12 @@ func (f *gateFlags) failed(c console, ctx context.Context, err error) int {
 	return exitUsage
 }
 
-// unreadReport is a report of LeakCanary that could not be read.
+// unreadReport is the error of a LeakCanary report that could not be read.
 type unreadReport struct{ error }
 
 func (u unreadReport) Unwrap() error { return u.error }
 
-// judge reads what is judged and compares it.
+// judge reads the sources and compares them.
 func (f *gateFlags) judge(ctx context.Context, c console, s *gateSettings) (*comparison.Comparison, error) {
 	all, err := f.read(ctx, c)
 	if err != nil {
@@ -231,22 +241,25 @@ func (f *gateFlags) judge(ctx context.Context, c console, s *gateSettings) (*com
 	return result, nil
 }
 
-// confirmable refuses two runs that cannot confirm each other: one run twice, or runs of different tests.
+// confirmable rejects two runs that cannot confirm each other: the same run
+// twice, or runs of different tests.
 func confirmable(first, again *evidence.Evidence) error {
 	for _, a := range first.Observations {
 		for _, b := range again.Observations {
 			if a.Started.Equal(b.Started) {
 				return errors.New("--run: both are the same run: a run cannot confirm itself")
 			}
-			if d := a.Subject.Differences(b.Subject, gate.MatchAll()); len(d) > 0 && len(first.Observations) == 1 && len(again.Observations) == 1 {
-				return fmt.Errorf("--run: the two runs cannot confirm each other: different %s", strings.Join(d, ", different "))
+			if d := a.Subject.Differences(b.Subject, gate.MatchAll()); len(d) > 0 && len(first.Observations) == 1 &&
+				len(again.Observations) == 1 {
+				return fmt.Errorf("--run: the two runs cannot confirm each other: different %s",
+					strings.Join(d, ", different "))
 			}
 		}
 	}
 	return nil
 }
 
-// read returns the evidence of each run, or of what stands for one.
+// read returns the evidence of each run, or of the source that replaces it.
 func (f *sourceFlags) read(ctx context.Context, c console) ([]*evidence.Evidence, error) {
 	switch {
 	case len(f.dumps) > 0:
@@ -270,7 +283,9 @@ func (f *sourceFlags) read(ctx context.Context, c console) ([]*evidence.Evidence
 func readRun(ctx context.Context, dir string) (*evidence.Evidence, error) {
 	ev, err := evidence.FromRun(ctx, dir)
 	if info, serr := os.Stat(dir); err != nil && serr == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%s is a file, not a run directory; give heap dumps with --dump PROCESS=FILE,FILE,FILE", text.Printable(dir))
+		return nil,
+			fmt.Errorf("%s is a file, not a run directory; give heap dumps with --dump PROCESS=FILE,FILE,FILE",
+				text.Printable(dir))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return ev, err
@@ -278,11 +293,14 @@ func readRun(ctx context.Context, dir string) (*evidence.Evidence, error) {
 	if _, serr := os.Stat(filepath.Join(dir, record.SamplesName)); serr == nil {
 		return nil, fmt.Errorf("%w; `leakgate report %s` finishes a run that was killed", err, shellWord(dir))
 	}
-	return nil, fmt.Errorf("%w; name a directory that `leakgate run`, `watch` or a suite has written", err)
+	return nil, fmt.Errorf("%w; name a directory written by `leakgate run`, `watch` or a suite", err)
 }
 
 func (f *sourceFlags) readDumps(ctx context.Context, c console) (*evidence.Evidence, error) {
-	o := evidence.DumpOptions{App: f.app, Variant: f.variant, Test: f.test, InUse: f.inUse, Progress: func(file string) { c.detail("reading %s", text.Printable(file)) }}
+	o := evidence.DumpOptions{
+		App: f.app, Variant: f.variant, Test: f.test, InUse: f.inUse,
+		Progress: func(file string) { c.detail("reading %s", text.Printable(file)) },
+	}
 	o.Analysis.Top, o.Analysis.Memory = defaultTop, hostmemory.Free()
 	if f.mapping != "" {
 		m, err := readMapping(f.mapping)
@@ -296,12 +314,16 @@ func (f *sourceFlags) readDumps(ctx context.Context, c console) (*evidence.Evide
 		process, files, ok := strings.Cut(given, "=")
 		s := evidence.Scenario{Process: strings.TrimSpace(process), Files: strings.Split(files, ",")}
 		if !ok || s.Process == "" || slices.Contains(s.Files, "") {
-			return nil, fmt.Errorf("--dump: %w", invalid(given, "PROCESS=FILE,FILE,... such as com.shop=loop1.hprof,loop2.hprof,loop3.hprof"))
+			return nil,
+				fmt.Errorf("--dump: %w",
+					invalid(given, "PROCESS=FILE,FILE,... such as com.shop=loop1.hprof,loop2.hprof,loop3.hprof"))
 		}
 		if slices.ContainsFunc(scenarios, func(x evidence.Scenario) bool { return x.Process == s.Process }) {
-			return nil, fmt.Errorf("--dump: duplicate process %s: name all of its dumps at once, in the order of the loops", s.Process)
+			return nil,
+				fmt.Errorf("--dump: duplicate process %s: name all its dumps in one flag, in the order of the loops",
+					s.Process)
 		}
-		if err := present(s.Files...); err != nil {
+		if err := checkFiles(s.Files...); err != nil {
 			return nil, err
 		}
 		for i, file := range s.Files {
@@ -322,7 +344,7 @@ func (f *sourceFlags) readDumps(ctx context.Context, c console) (*evidence.Evide
 	return ev, nil
 }
 
-// appOfProcess is the package of a process of the usual name.
+// appOfProcess returns the package of a process with a conventional name.
 func appOfProcess(process string) string {
 	app, _, _ := strings.Cut(process, ":")
 	return app
@@ -330,7 +352,7 @@ func appOfProcess(process string) string {
 
 func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 	if isFolder(f.leakCanary) {
-		return nil, fmt.Errorf("%s is a directory: name the report of LeakCanary in it", f.leakCanary)
+		return nil, fmt.Errorf("%s is a directory: name the LeakCanary report in it", f.leakCanary)
 	}
 	file, err := os.Open(f.leakCanary)
 	if err != nil {
@@ -340,9 +362,11 @@ func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 	report, err := leakcanary.Read(file, leakcanary.Auto)
 	switch {
 	case errors.Is(err, leakcanary.ErrNoReport) && identify(f.leakCanary) != "" && identify(f.leakCanary) != "empty":
-		return nil, unreadReport{fmt.Errorf("%s: no report of LeakCanary: it is %s", f.leakCanary, identify(f.leakCanary))}
+		return nil,
+			unreadReport{fmt.Errorf("%s: not a LeakCanary report: it is %s", f.leakCanary, identify(f.leakCanary))}
 	case errors.Is(err, leakcanary.ErrNoReport):
-		// Tests that pass print none, and so do tests without LeakCanary.
+		// Passing tests print no report, and neither do tests without
+		// LeakCanary.
 		report = leakcanary.Report{Failures: []string{err.Error()}}
 	case err != nil:
 		return nil, unreadReport{fmt.Errorf("%s: %w", f.leakCanary, err)}
@@ -352,7 +376,8 @@ func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 	return ev, nil
 }
 
-// reportRun is report after a run. With --json, stdout has the run.json of the run and nothing else.
+// reportRun is report after a run. With --json, stdout gets only the run.json
+// of the run.
 func (f *gateFlags) reportRun(c console, s *gateSettings, result *comparison.Comparison) int {
 	if !f.asJSON {
 		fmt.Fprintln(c.out)
@@ -378,7 +403,7 @@ func (f *gateFlags) report(c console, s *gateSettings, result *comparison.Compar
 	} else {
 		shown := *result
 		if len(f.runs) > 0 {
-			shown.Head.Run = f.runs[len(f.runs)-1] // to be typed here; gate.json has no path of the host
+			shown.Head.Run = f.runs[len(f.runs)-1] // for the user to type; gate.json has no path of the host
 		}
 		err = comparison.WriteText(c.out, &shown)
 	}
@@ -396,8 +421,10 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 		dir = f.runs[len(f.runs)-1]
 	}
 	if dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && !slices.ContainsFunc(f.runs, func(run string) bool { return sameFile(run, dir) }) {
-			return fmt.Errorf("write %s: %s is the directory of another run: choose another --out", comparison.FileName, text.Printable(dir))
+		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil &&
+			!slices.ContainsFunc(f.runs, func(run string) bool { return sameFile(run, dir) }) {
+			return fmt.Errorf("write %s: %s is the directory of another run: choose another --out", comparison.FileName,
+				text.Printable(dir))
 		}
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return fmt.Errorf("write %s: %w", comparison.FileName, err)
@@ -406,7 +433,9 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 			return err
 		}
 	}
-	for path, write := range map[string]func(io.Writer, *comparison.Comparison, string) error{f.codeQuality: comparison.WriteCodeQuality, f.sarif: comparison.WriteSARIF} {
+	for path, write := range map[string]func(io.Writer, *comparison.Comparison, string) error{
+		f.codeQuality: comparison.WriteCodeQuality, f.sarif: comparison.WriteSARIF,
+	} {
 		if path == "" {
 			continue
 		}
@@ -422,7 +451,7 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 	return nil
 }
 
-// commentName is the file of a run directory that has the comment.
+// commentName is the file of a run directory with the comment.
 const commentName = "comment.md"
 
 func writeComparison(dir string, result *comparison.Comparison, o comparison.MarkdownOptions) error {
@@ -443,7 +472,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// acceptedLeaks reads the file of accepted leaks; that of the usual name need not be there.
+// acceptedLeaks reads the file of accepted leaks; the one with the default name
+// need not exist.
 func acceptedLeaks(path string) ([]config.Accepted, error) {
 	list, err := config.LoadAccepted(cmp.Or(path, acceptedName))
 	if path == "" && err != nil {

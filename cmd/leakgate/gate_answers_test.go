@@ -11,14 +11,16 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ended writes a run directory in which nothing was watched but one process, which did not leak.
+// ended writes a run directory in which one process was watched, which did not
+// leak.
 func ended(t *testing.T, dir string, started time.Time, change func(*record.Run)) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	run := record.Run{
-		Schema: record.RunSchema, Started: started, Patterns: []string{"com.shop"}, Workload: &record.Workload{Kind: "command", Digest: "d"},
+		Schema: record.RunSchema, Started: started, Patterns: []string{"com.shop"},
+		Workload:  &record.Workload{Kind: "command", Digest: "d"},
 		Devices:   []record.Device{{Device: "S", Model: "Pixel", API: 34}},
 		Processes: []record.Process{{Device: "S", Process: "com.shop", Gate: "pass", TrendGate: "pass"}},
 	}
@@ -30,8 +32,8 @@ func ended(t *testing.T, dir string, started time.Time, change func(*record.Run)
 	}
 }
 
-// Answers that would be wrong or silent.
-func TestGateAnswers(t *testing.T) {
+// Cases in which the gate could be wrong or silent.
+func TestGateEdgeCases(t *testing.T) {
 	inFolder(t)
 	now := time.Now().UTC().Truncate(time.Second)
 	ended(t, "a", now.Add(-2*time.Hour), nil)
@@ -58,7 +60,7 @@ func TestGateAnswers(t *testing.T) {
 		{"baseline update --run judged", 2, "judged with the baseline in file:b.json, not file:leak-baseline.json"},
 		{"baseline update --run judged --baseline file:c.json", 0, "the run added"},
 		{"baseline update --run a", 0, "the run added"},
-		{"baseline update --run a", 0, "was there already"},
+		{"baseline update --run a", 0, "replaced the one that was there"},
 		{"gate --run a", 0, "the baseline has only this run"},
 		{"gate --run other", 0, "different workload"},
 	} {
@@ -80,8 +82,8 @@ func TestGateDumpsInOrder(t *testing.T) {
 	}
 }
 
-// The baseline is not named wrongly where nothing matches.
-func TestGateWithoutMatch(t *testing.T) {
+// The message does not suggest a wrong address if no run matches.
+func TestGateWithoutMatchingBase(t *testing.T) {
 	inFolder(t)
 	now := time.Now().UTC().Truncate(time.Second)
 	ended(t, "a", now.Add(-time.Hour), nil)
@@ -91,7 +93,8 @@ func TestGateWithoutMatch(t *testing.T) {
 	}
 	code, out, _ := typed(t, nil, "gate", "--run", "other", "--json")
 	var c comparison.Comparison
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 0 || c.Verdict != comparison.Neutral || c.Base.Incomparable != "different workload" || c.Base.Others != 1 {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 0 || c.Verdict != comparison.Neutral ||
+		c.Base.Incomparable != "different workload" || c.Base.Others != 1 {
 		t.Errorf("exit %d, %v\n%s", code, err, out)
 	}
 	if code, out, errOut := typed(t, nil, "gate", "--run", "other", "--strict"); code != 5 {

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// pictured writes three dumps, with two more closed screens in each, every one of which holds a
+// pictured writes three dumps, each with two more closed screens that hold a
 // picture of so many bytes. It returns the value of --dump.
 func pictured(t *testing.T, dir, name string, picture int) string {
 	t.Helper()
@@ -44,8 +44,9 @@ func pictured(t *testing.T, dir, name string, picture int) string {
 	return "com.shop=" + strings.Join(files, ",")
 }
 
-// What each object retains is compared in bytes of the size model: a picture that is added to each
-// is its bytes and the header of its array more, 16 bytes at most, and nothing else.
+// The retained size of an object is compared in bytes of the size model: adding
+// a picture adds exactly its bytes and the header of its array, 16 bytes at
+// most.
 func TestGateBytesWithinSizeModel(t *testing.T) {
 	dir := inFolder(t)
 	const picture, header = 100 << 10, 16
@@ -58,17 +59,20 @@ func TestGateBytesWithinSizeModel(t *testing.T) {
 		t.Helper()
 		code, out, errOut := typed(t, nil, "gate", "--dump", pictured(t, dir, name, picture), "--json")
 		var c comparison.Comparison
-		if err := json.Unmarshal([]byte(out), &c); err != nil || code != want || len(c.Leaks) != 1 || c.Leaks[0].BytesEach.Base == nil || c.Leaks[0].BytesEach.Head == nil {
+		if err := json.Unmarshal([]byte(out), &c); err != nil || code != want || len(c.Leaks) != 1 ||
+			c.Leaks[0].BytesEach.Base == nil || c.Leaks[0].BytesEach.Head == nil {
 			t.Fatalf("exit %d, %v\n%s%s", code, err, out, errOut)
 		}
 		return &c.Leaks[0]
 	}
 	same := judge("same", 0, 0)
-	if same.Status != comparison.Known || *same.BytesEach.Head != *same.BytesEach.Base || same.HeadBytes != 6*int64(*same.BytesEach.Head) {
+	if same.Status != comparison.Known || *same.BytesEach.Head != *same.BytesEach.Base ||
+		same.HeadBytes != 6*int64(*same.BytesEach.Head) {
 		t.Errorf("the same: %+v", same)
 	}
 	heavier := judge("heavier", picture, 1)
-	if heavier.Status != comparison.Heavier || *heavier.BytesEach.Base != *same.BytesEach.Base || *heavier.PerLoop.Head != 2 {
+	if heavier.Status != comparison.Heavier || *heavier.BytesEach.Base != *same.BytesEach.Base ||
+		*heavier.PerLoop.Head != 2 {
 		t.Errorf("heavier: %+v", heavier)
 	}
 	if more := *heavier.BytesEach.Head - *heavier.BytesEach.Base; more < picture || more > picture+header {
@@ -77,8 +81,10 @@ func TestGateBytesWithinSizeModel(t *testing.T) {
 	if more := heavier.HeadBytes - same.HeadBytes; more < 6*picture || more > 6*(picture+header) {
 		t.Errorf("all retain %d bytes more, want 6 x %d and headers", more, picture)
 	}
-	// 1.25 times is not enough where all together are less than 512 KB.
-	if light := judge("light", picture/2, 0); light.Status != comparison.Known || *light.BytesEach.Head < 1.25**light.BytesEach.Base {
+	// A factor of 1.25 is not enough if the total difference is less than 512
+	// KB.
+	if light := judge("light", picture/2, 0); light.Status != comparison.Known ||
+		*light.BytesEach.Head < 1.25**light.BytesEach.Base {
 		t.Errorf("6 x 50 KB: %+v", light)
 	}
 }

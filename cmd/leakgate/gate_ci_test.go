@@ -18,20 +18,26 @@ func TestGateByDumpsInGitLab(t *testing.T) {
 		t.Errorf("%v: no commit in\n%s", err, raw)
 	}
 	job["CI_MERGE_REQUEST_IID"] = "7"
-	if code, _, errOut := typed(t, job, "baseline", "update", "--dump", h.worse); code != 2 || !strings.Contains(errOut, "pull request 7") {
+	if code, _, errOut := typed(t, job, "baseline", "update", "--dump", h.worse); code != 2 ||
+		!strings.Contains(errOut, "pull request 7") {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }
 
-// A job about a pull request does not update the baseline, even if the number is unknown.
+// A job for a pull request does not update the baseline, even if the number is
+// unknown.
 func TestBaselineOfAnUnknownPullRequest(t *testing.T) {
 	dir := inFolder(t)
 	h, g := heapsOf(t, dir), newHub(t)
 	g.pull.headRepo = "mallory/app"
 	without := g.pulled()
 	without["GITHUB_EVENT_PATH"], without["GITHUB_REF"] = "", ""
-	for name, env := range map[string]map[string]string{"after the run of a fork": g.completed(), "without the event file": without} {
-		if code, _, errOut := typed(t, env, "baseline", "update", "--dump", h.worse, "--baseline", "file:x.json"); code != 2 || !strings.Contains(errOut, "about a pull request") {
+	for name, env := range map[string]map[string]string{
+		"after the run of a fork": g.completed(), "without the event file": without,
+	} {
+		if code, _,
+			errOut := typed(t, env, "baseline", "update", "--dump", h.worse, "--baseline", "file:x.json"); code != 2 ||
+			!strings.Contains(errOut, "this job tests a pull request") {
 			t.Errorf("%s: exit %d\n%s", name, code, errOut)
 		}
 	}

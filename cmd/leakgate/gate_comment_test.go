@@ -23,17 +23,21 @@ import (
 const (
 	wishFile = "app/src/main/java/com/shop/WishBus.java"
 	wishBase = "package com.shop;\n\nimport java.util.*;\n\nfinal class WishBus {\n  private WishBus() {}\n}\n"
-	wishHead = "package com.shop;\n\nimport java.util.*;\n\nfinal class WishBus {\n  static final List<Object> listeners = new ArrayList<>();\n\n  private WishBus() {}\n}\n"
+	wishHead = "package com.shop;\n\nimport java.util.*;\n\nfinal class WishBus {\n  static final List<Object> " +
+		"listeners = new ArrayList<>();\n\n  private WishBus() {}\n}\n"
 	wishLine = 6
 )
 
-// request makes a checkout of a pull request whose head adds the field that leaks, and records a
-// base run of the commit before it.
+// request makes a checkout of a pull request whose head adds the leaking field,
+// and records a base run of the commit before it.
 func (h *hub) request(base string) {
 	t := h.t
 	t.Helper()
 	commit := func(text string) string {
-		for name, text := range map[string]string{wishFile: text, ".github/CODEOWNERS": "* @shop/all\nWishBus.java @shop/wishes\n", ".gitignore": "*.hprof\n*.json\nresult/\n"} {
+		for name, text := range map[string]string{
+			wishFile: text, ".github/CODEOWNERS": "* @shop/all\nWishBus.java @shop/wishes\n",
+			".gitignore": "*.hprof\n*.json\nresult/\n",
+		} {
 			path := filepath.FromSlash(name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
@@ -48,15 +52,18 @@ func (h *hub) request(base string) {
 	}
 	git(t, ".", "init")
 	h.pull.baseSHA = commit(wishBase)
-	if code, _, errOut := h.typed(h.pushed(h.pull.baseSHA), "baseline", "update", "--dump", base, "--baseline", fileStore); code != 0 {
+	if code, _,
+		errOut := h.typed(h.pushed(h.pull.baseSHA), "baseline", "update", "--dump", base, "--baseline",
+		fileStore); code != 0 {
 		t.Fatal(errOut)
 	}
 	h.pull.headSHA = commit(wishHead)
 }
 
-// A pull request that leaks has one comment, a check and an alert, which say what leaks, who holds
-// it, that the pull request adds it and whom to ask. The comment is left alone while it is true, and
-// becomes short when the leak is gone. A pull request that leaks nothing has none.
+// A pull request that leaks gets one comment, a check and an alert, which say
+// what leaks, who holds it, that the pull request adds it and whom to ask. The
+// comment is not edited while it is up to date, and becomes short when the leak
+// is gone. A pull request without leaks gets none.
 func TestCommentOnAPullRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)
@@ -77,26 +84,33 @@ func TestCommentOnAPullRequest(t *testing.T) {
 		}
 		post := func(want string, more ...string) {
 			t.Helper()
-			if code, out, errOut := h.typed(job, append([]string{"comment", "--run", "result"}, more...)...); code != 0 || out != "" || !strings.Contains(errOut, want) {
+			if code, out,
+				errOut := h.typed(job, append([]string{"comment", "--run", "result"}, more...)...); code != 0 ||
+				out != "" || !strings.Contains(errOut, want) {
 				t.Errorf("exit %d, want 0 with %q\n%s%s", code, want, out, errOut)
 			}
 		}
 		c := judge(dumps.worse, 1)
-		if c.Head.Commit != h.pull.headSHA || c.Head.PullRequest != 7 || c.Base.Commit != h.pull.baseSHA || c.Base.Behind == nil || *c.Base.Behind != 0 {
+		if c.Head.Commit != h.pull.headSHA || c.Head.PullRequest != 7 || c.Base.Commit != h.pull.baseSHA ||
+			c.Base.Behind == nil || *c.Base.Behind != 0 {
 			t.Errorf("%+v\n%+v", c.Head, c.Base)
 		}
 		post("comment created: https://hub.test/shop/app/pull/7#issuecomment-1", "--check", "--sarif")
 		body := h.body()
 		for _, want := range []string{
-			"<!-- leakgate:comment key=com.shop v=1 -->\n### ❌ leakgate `com.shop`: 1 new leak", "╰→ com.shop.WishActivity instance", "static WishBus.listeners",
-			fmt.Sprintf("[`WishBus.java:%d`](https://hub.test/shop/app/blob/%s/%s#L%[1]d)", wishLine, h.pull.headSHA, wishFile),
-			"**this pull request adds this line**", "Code owner: `@shop/wishes`", h.pull.baseSHA[:7], h.pull.headSHA[:7], "(https://hub.test/shop/app/actions/runs/4711)",
+			"<!-- leakgate:comment key=com.shop v=1 -->\n### ❌ leakgate `com.shop`: 1 new leak",
+			"╰→ com.shop.WishActivity instance", "static WishBus.listeners",
+			fmt.Sprintf("[`WishBus.java:%d`](https://hub.test/shop/app/blob/%s/%s#L%[1]d)", wishLine, h.pull.headSHA,
+				wishFile),
+			"**this pull request adds this line**", "Code owner: `@shop/wishes`", h.pull.baseSHA[:7],
+			h.pull.headSHA[:7], "(https://hub.test/shop/app/actions/runs/4711)",
 		} {
 			if !strings.Contains(body, want) {
 				t.Errorf("the comment has no %q:\n%s", want, body)
 			}
 		}
-		if file, err := os.ReadFile(filepath.Join("result", commentName)); err != nil || string(file) != body || h.summary(job) != body {
+		if file, err := os.ReadFile(filepath.Join("result", commentName)); err != nil || string(file) != body ||
+			h.summary(job) != body {
 			t.Errorf("%v: the comment, its file and the summary differ:\n%s\n%s\n%s", err, body, file, h.summary(job))
 		}
 		h.assertCheck(c)
@@ -108,7 +122,8 @@ func TestCommentOnAPullRequest(t *testing.T) {
 		}
 		judge(dumps.same, 0)
 		post("comment edited")
-		if body := h.body(); !strings.Contains(body, "### ✅ leakgate `com.shop`") || strings.Contains(body, "WishActivity") || len(body) > 2000 {
+		if body := h.body(); !strings.Contains(body, "### ✅ leakgate `com.shop`") ||
+			strings.Contains(body, "WishActivity") || len(body) > 2000 {
 			t.Errorf("the comment is not short:\n%s", body)
 		}
 		h.comments = nil
@@ -119,9 +134,10 @@ func TestCommentOnAPullRequest(t *testing.T) {
 	})
 }
 
-// Commits that the base branch got since the last push are part of the merge that is checked out, but
-// not of the pull request, although the event names the older base. If the base branch is checked
-// out, as on pull_request_target, the comment does not say what the pull request changes.
+// Commits that the base branch got since the last push are part of the merge
+// that is checked out, but not of the pull request, although the event names
+// the older base. If the base branch is checked out, as on pull_request_target,
+// the comment does not say what the pull request changes.
 func TestCommentAfterTheBaseMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)
@@ -138,7 +154,10 @@ func TestCommentAfterTheBaseMoved(t *testing.T) {
 		for _, c := range []struct {
 			at, says, not string
 			behind        int
-		}{{"HEAD", "not changed by this pull request", "this pull request adds", 1}, {moved, "WishBus.listeners` is declared in", " by this pull request", -1}} {
+		}{
+			{"HEAD", "not changed by this pull request", "this pull request adds", 1},
+			{moved, "WishBus.listeners` is declared in", " by this pull request", -1},
+		} {
 			git(t, ".", "checkout", c.at)
 			if code, out, errOut := h.typed(job, "gate", "--dump", dumps.worse, "--out", "result"); code != 1 {
 				t.Fatalf("exit %d\n%s%s", code, out, errOut)
@@ -148,7 +167,8 @@ func TestCommentAfterTheBaseMoved(t *testing.T) {
 				t.Errorf("at %s: %v:\n%s", c.at, err, body)
 			}
 			result, err := readComparison("result")
-			if err != nil || (result.Base.Behind == nil) != (c.behind < 0) || result.Base.Behind != nil && *result.Base.Behind != c.behind {
+			if err != nil || (result.Base.Behind == nil) != (c.behind < 0) || result.Base.Behind != nil &&
+				*result.Base.Behind != c.behind {
 				t.Errorf("at %s: %v: %+v", c.at, err, result.Base)
 			}
 		}
@@ -164,11 +184,13 @@ func (h *hub) assertCheck(c *comparison.Comparison) {
 	check := h.checks[0]
 	output, _ := check["output"].(map[string]any)
 	notes, _ := output["annotations"].([]any)
-	if check["head_sha"] != h.pull.headSHA || check["conclusion"] != "failure" || check["name"] != "leakgate com.shop" || output["title"] != c.Text || len(notes) != 1 {
+	if check["head_sha"] != h.pull.headSHA || check["conclusion"] != "failure" ||
+		check["name"] != "leakgate com.shop" || output["title"] != c.Text || len(notes) != 1 {
 		h.t.Fatalf("%v", check)
 	}
 	note := notes[0].(map[string]any)
-	if note["path"] != wishFile || note["start_line"] != float64(wishLine) || note["annotation_level"] != "failure" || !strings.Contains(fmt.Sprint(note["title"], note["message"]), "WishActivity") {
+	if note["path"] != wishFile || note["start_line"] != float64(wishLine) || note["annotation_level"] != "failure" ||
+		!strings.Contains(fmt.Sprint(note["title"], note["message"]), "WishActivity") {
 		h.t.Errorf("%v", note)
 	}
 }
@@ -202,17 +224,22 @@ func (h *hub) assertAlert(c *comparison.Comparison) {
 		h.t.Fatalf("%v\n%s", err, raw)
 	}
 	result := log.Runs[0].Results[0]
-	if !strings.Contains(fmt.Sprint(result.PartialFingerprints), c.Leaks[0].Key) || len(result.Locations) != 1 || result.Locations[0].PhysicalLocation.ArtifactLocation.URI != wishFile {
+	if !strings.Contains(fmt.Sprint(result.PartialFingerprints), c.Leaks[0].Key) || len(result.Locations) != 1 ||
+		result.Locations[0].PhysicalLocation.ArtifactLocation.URI != wishFile {
 		h.t.Errorf("%+v", result)
 	}
 }
 
-// If only the class around a field is found, a change of the line of the class adds no field.
+// If only the class around a field is found, a change of the line of the class
+// adds no field.
 func TestLocateWithinAClass(t *testing.T) {
 	inFolder(t)
 	git(t, ".", "init")
 	commit := func(header string) string {
-		if err := os.WriteFile("Cart.java", []byte("package com.shop;\n"+header+" {\n  Object last;\n  Runnable r() { Object kept = last; return () -> kept.hashCode(); }\n}\n"), 0o600); err != nil {
+		if err := os.WriteFile("Cart.java",
+			[]byte("package com.shop;\n"+header+
+				" {\n  Object last;\n  Runnable r() { Object kept = last; return () -> kept.hashCode(); }\n}\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		git(t, ".", "add", ".")
@@ -228,7 +255,9 @@ func TestLocateWithinAClass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []comparison.Suspect{{Class: "com.shop.Cart$$ExternalSyntheticLambda0", Field: "f$0"}, {Class: "com.shop.Cart", Field: "last"}} {
+	for _, s := range []comparison.Suspect{
+		{Class: "com.shop.Cart$$ExternalSyntheticLambda0", Field: "f$0"}, {Class: "com.shop.Cart", Field: "last"},
+	} {
 		locateSuspect(t.Context(), tree, &s, &changes)
 		if s.File != "Cart.java" || s.Changed == nil || !*s.Changed || s.Added == nil || *s.Added {
 			t.Errorf("%+v: changed %v, added %v", s, *s.Changed, *s.Added)
@@ -241,8 +270,14 @@ func posted(t *testing.T, verdict comparison.Outcome, status comparison.Status) 
 	t.Helper()
 	one := 1.0
 	c := &comparison.Comparison{
-		Verdict: verdict, ExitCode: map[comparison.Outcome]int{comparison.Fail: 1}[verdict], Text: "1 leak", Judged: true, Head: comparison.Head{App: "com.shop"}, Base: comparison.Base{Runs: 3},
-		Leaks: []comparison.Row{{Process: "com.shop", Type: "leak", Class: "com.shop.WishActivity", Key: strings.Repeat("d", 40), Unit: "loop", Status: status, Fails: verdict == comparison.Fail, PerLoop: comparison.Sides{Head: &one}}},
+		Verdict: verdict, ExitCode: map[comparison.Outcome]int{comparison.Fail: 1}[verdict], Text: "1 leak",
+		Judged: true, Head: comparison.Head{App: "com.shop"}, Base: comparison.Base{Runs: 3},
+		Leaks: []comparison.Row{
+			{
+				Process: "com.shop", Type: "leak", Class: "com.shop.WishActivity", Key: strings.Repeat("d", 40),
+				Unit: "loop", Status: status, Fails: verdict == comparison.Fail, PerLoop: comparison.Sides{Head: &one},
+			},
+		},
 	}
 	if err := os.MkdirAll("result", 0o700); err != nil {
 		t.Fatal(err)
@@ -252,7 +287,8 @@ func posted(t *testing.T, verdict comparison.Outcome, status comparison.Status) 
 	}
 }
 
-// --when decides about a new comment. An existing one is always edited, except with never.
+// --when decides about a new comment. An existing one is always edited, except
+// with never.
 func TestCommentWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -260,7 +296,9 @@ func TestCommentWhen(t *testing.T) {
 			verdict comparison.Outcome
 			status  comparison.Status
 		}{{comparison.Pass, comparison.Known}, {comparison.Pass, comparison.Moved}, {comparison.Fail, comparison.New}}
-		for when, want := range map[string]string{"always": "+++", "changed": " ++", "failed": "  +", "changed || failed": " ++", "": " ++", "never": "   "} {
+		for when, want := range map[string]string{
+			"always": "+++", "changed": " ++", "failed": "  +", "changed || failed": " ++", "": " ++", "never": "   ",
+		} {
 			got := ""
 			for _, r := range results {
 				posted(t, r.verdict, r.status)
@@ -273,23 +311,34 @@ func TestCommentWhen(t *testing.T) {
 					t.Errorf("exit %d\n%s", code, errOut)
 				}
 				got += map[bool]string{true: "+", false: " "}[len(h.comments) == 1]
-				h.comments = []map[string]any{{"id": 1, "body": comparison.CommentMarker("com.shop") + "\nold", "user": map[string]any{"login": "github-actions[bot]", "type": "Bot"}}}
-				if code, _, errOut := h.typed(h.pulled(), args...); code != 0 || (h.body() == comparison.CommentMarker("com.shop")+"\nold") != (when == "never") {
+				h.comments = []map[string]any{
+					{
+						"id": 1, "body": comparison.CommentMarker("com.shop") + "\nold",
+						"user": map[string]any{"login": "github-actions[bot]", "type": "Bot"},
+					},
+				}
+				if code, _, errOut := h.typed(h.pulled(), args...); code != 0 ||
+					(h.body() == comparison.CommentMarker("com.shop")+"\nold") != (when == "never") {
 					t.Errorf("--when %q, %s: exit %d\n%s%s", when, r.status, code, errOut, h.body())
 				}
 			}
 			if got != want {
-				t.Errorf("--when %q: comments %q, want %q for nothing worse, a leak that moved, a failure", when, got, want)
+				t.Errorf("--when %q: comments %q, want %q for nothing worse, a leak that moved, a failure", when, got,
+					want)
 			}
 		}
-		// The file says it where no flag does; the comment of another job is another.
+		// The file sets it unless a flag does; another job has its own comment.
 		posted(t, comparison.Fail, comparison.New)
-		if err := os.WriteFile("run.yaml", []byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { key: nightly, when: never }, summary: false, check: true }\n"), 0o600); err != nil {
+		if err := os.WriteFile("run.yaml",
+			[]byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { key: "+
+				"nightly, when: never }, summary: false, check: true }\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		h := newHub(t)
 		job := h.pulled()
-		if code, _, errOut := h.typed(job, "comment", "--run", "result", "--config", "run.yaml"); code != 0 || len(h.comments) != 0 || len(h.checks) != 1 || h.checks[0]["name"] != "leakgate nightly" || h.summary(job) != "" {
+		if code, _, errOut := h.typed(job, "comment", "--run", "result", "--config", "run.yaml"); code != 0 ||
+			len(h.comments) != 0 || len(h.checks) != 1 || h.checks[0]["name"] != "leakgate nightly" ||
+			h.summary(job) != "" {
 			t.Errorf("exit %d, %d comments, %v\n%s", code, len(h.comments), h.checks, errOut)
 		}
 		for _, more := range [][]string{{"--config", "run.yaml", "--when", "always"}, {"--key", "smoke"}} {
@@ -297,18 +346,23 @@ func TestCommentWhen(t *testing.T) {
 				t.Errorf("exit %d\n%s", code, errOut)
 			}
 		}
-		if len(h.comments) != 2 || !strings.Contains(fmt.Sprint(h.comments), "key=nightly") || !strings.Contains(fmt.Sprint(h.comments), "key=smoke") {
+		if len(h.comments) != 2 || !strings.Contains(fmt.Sprint(h.comments), "key=nightly") ||
+			!strings.Contains(fmt.Sprint(h.comments), "key=smoke") {
 			t.Errorf("%q", h.comments)
 		}
 	})
 }
 
-// A run without a verdict uploads no alerts: GitHub closes each alert that an upload lacks.
+// A run without a verdict uploads no alerts: GitHub closes each alert that an
+// upload lacks.
 func TestCommentWithoutAVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
 		for judged, want := range map[bool]int{false: 0, true: 1} {
-			c := &comparison.Comparison{Verdict: comparison.Neutral, ExitCode: 5, Text: "nothing could be judged", Judged: judged, Head: comparison.Head{App: "com.shop"}}
+			c := &comparison.Comparison{
+				Verdict: comparison.Neutral, ExitCode: 5, Text: "nothing could be judged", Judged: judged,
+				Head: comparison.Head{App: "com.shop"},
+			}
 			if err := os.MkdirAll("result", 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -316,15 +370,17 @@ func TestCommentWithoutAVerdict(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := newHub(t)
-			if code, out, errOut := h.typed(h.pulled(), "comment", "--run", "result", "--sarif", "--check"); code != 0 || len(h.sarifs) != want || h.checks[0]["conclusion"] != "neutral" {
+			if code, out,
+				errOut := h.typed(h.pulled(), "comment", "--run", "result", "--sarif", "--check"); code != 0 ||
+				len(h.sarifs) != want || h.checks[0]["conclusion"] != "neutral" {
 				t.Errorf("judged %v: exit %d, %d uploads, %v\n%s%s", judged, code, len(h.sarifs), h.checks, out, errOut)
 			}
 		}
 	})
 }
 
-// A token that may not write leaves the summary, and says which workflow posts. What is wrong with
-// the job is an error.
+// With a read-only token only the summary is written, and it names the workflow
+// that posts. A fault of the job is an error.
 func TestCommentNotPosted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -335,8 +391,14 @@ func TestCommentNotPosted(t *testing.T) {
 			want    string
 			summary bool
 		}{
-			"read-only token": {func(h *hub, _ map[string]string) { h.readOnly = true }, 2, "permissions: { pull-requests: write }", true},
-			"Dependabot's":    {func(h *hub, job map[string]string) { h.readOnly, job["GITHUB_ACTOR"] = true, "dependabot[bot]" }, 0, "post from a workflow on workflow_run", true},
+			"read-only token": {
+				func(h *hub, _ map[string]string) { h.readOnly = true }, 2, "permissions: { pull-requests: write }",
+				true,
+			},
+			"Dependabot's": {
+				func(h *hub, job map[string]string) { h.readOnly, job["GITHUB_ACTOR"] = true, "dependabot[bot]" }, 0,
+				"post from a workflow on workflow_run", true,
+			},
 			"that of a fork": {func(h *hub, job map[string]string) {
 				h.readOnly, h.pull.headRepo = true, "mallory/app"
 				maps.Copy(job, h.pulled())
@@ -345,38 +407,53 @@ func TestCommentNotPosted(t *testing.T) {
 				h.readOnly, h.pull.headRepo = true, "mallory/app"
 				maps.Copy(job, h.completed())
 			}, 2, "permissions: { pull-requests: write }", true},
-			"no token":         {func(_ *hub, job map[string]string) { delete(job, "GITHUB_TOKEN") }, 2, "set GITHUB_TOKEN", true},
-			"an invalid token": {func(_ *hub, job map[string]string) { job["GITHUB_TOKEN"] = hubToken + "x" }, 2, "the token is invalid", true},
-			"no GitHub":        {func(h *hub, _ map[string]string) { h.down = true }, 2, "no such host", true},
+			"no token": {
+				func(_ *hub, job map[string]string) { delete(job, "GITHUB_TOKEN") }, 2, "set GITHUB_TOKEN", true,
+			},
+			"an invalid token": {
+				func(_ *hub, job map[string]string) { job["GITHUB_TOKEN"] = hubToken + "x" }, 2, "the token is invalid",
+				true,
+			},
+			"no GitHub": {func(h *hub, _ map[string]string) { h.down = true }, 2, "no such host", true},
 			"no event": {func(_ *hub, job map[string]string) {
 				if err := os.WriteFile(job["GITHUB_EVENT_PATH"], []byte("{"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}, 2, "read workflow event", false},
-			"no repository": {func(_ *hub, job map[string]string) { delete(job, "GITHUB_REPOSITORY") }, 2, "run this in a GitHub workflow", false},
-			"no workflow":   {func(_ *hub, job map[string]string) { delete(job, "GITHUB_ACTIONS") }, 2, "not a workflow of GitHub Actions", false},
+			"no repository": {
+				func(_ *hub, job map[string]string) { delete(job, "GITHUB_REPOSITORY") }, 2,
+				"run this in a GitHub workflow", false,
+			},
+			"no workflow": {
+				func(_ *hub, job map[string]string) { delete(job, "GITHUB_ACTIONS") }, 2,
+				"not a workflow of GitHub Actions", false,
+			},
 		} {
 			h := newHub(t)
 			job := h.pulled()
 			c.change(h, job)
 			code, out, errOut := h.typed(job, "comment", "--run", "result", "--check", "--sarif")
-			if code != c.code || out != "" || !strings.Contains(errOut, c.want) || len(h.comments)+len(h.checks)+len(h.sarifs) > 0 || strings.Contains(h.summary(job), "WishActivity") != c.summary {
-				t.Errorf("%s: exit %d, want %d with %q; summary %q\n%s%s", name, code, c.code, c.want, h.summary(job), out, errOut)
+			if code != c.code || out != "" || !strings.Contains(errOut, c.want) || len(h.comments)+len(h.checks)+
+				len(h.sarifs) > 0 || strings.Contains(h.summary(job), "WishActivity") != c.summary {
+				t.Errorf("%s: exit %d, want %d with %q; summary %q\n%s%s", name, code, c.code, c.want, h.summary(job),
+					out, errOut)
 			}
 		}
 		// A push to main has no pull request.
 		h := newHub(t)
 		h.pull.headRepo = "kim/app" // no pull request has the commit
-		if code, _, errOut := h.typed(h.pushed(h.pull.headSHA), "comment", "--run", "result", "--check"); code != 0 || len(h.comments) > 0 || len(h.checks) != 1 || !strings.Contains(errOut, "nothing to comment on") {
+		if code, _, errOut := h.typed(h.pushed(h.pull.headSHA), "comment", "--run", "result", "--check"); code != 0 ||
+			len(h.comments) > 0 || len(h.checks) != 1 || !strings.Contains(errOut, "nothing to comment on") {
 			t.Errorf("exit %d\n%s", code, errOut)
 		}
 	})
 }
 
-// hostile is what an artifact of a fork may say anywhere.
-const hostile = "@octocat #1 --> <img src=x onerror=alert(1)> ![a](https://evil.test/a) [b](https://evil.test/b) https://evil.test/c `` ``` <!-- --> | **x** </details></code>\n\n# Big\n\n::error::x\x1b[31m"
+// hostile is what an artifact of a fork may contain anywhere.
+const hostile = "@octocat #1 --> <img src=x onerror=alert(1)> ![a](https://evil.test/a) [b](https://evil.test/b) " +
+	"https://evil.test/c `` ``` <!-- --> | **x** </details></code>\n\n# Big\n\n::error::x\x1b[31m"
 
-// poison puts it in place of each text of gate.json that is free.
+// poison puts it in place of each free text of gate.json.
 func poison(v any, name string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -397,8 +474,8 @@ func poison(v any, name string) any {
 	return v
 }
 
-// The workflow that posts what the run of a fork has uploaded: nothing in the artifact chooses where
-// that goes or what it does there.
+// The workflow that posts what the run of a fork has uploaded: nothing in the
+// artifact can choose where the comment goes or what it does there.
 func TestCommentOfAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)
@@ -430,10 +507,14 @@ func TestCommentOfAFork(t *testing.T) {
 		if code != 0 || out != "" {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
-		if h.count("POST /repos/shop/app/issues/7/comments") != 1 || h.count("POST /repos/shop/app/issues/") != 1 || h.checks[0]["head_sha"] != h.pull.headSHA || h.sarifs[0]["ref"] != "refs/pull/7/head" {
+		if h.count("POST /repos/shop/app/issues/7/comments") != 1 || h.count("POST /repos/shop/app/issues/") != 1 ||
+			h.checks[0]["head_sha"] != h.pull.headSHA || h.sarifs[0]["ref"] != "refs/pull/7/head" {
 			t.Errorf("%q", h.seen)
 		}
-		for where, text := range map[string]string{"comment": h.body(), "summary": h.summary(job), "check": h.checks[0]["output"].(map[string]any)["summary"].(string)} {
+		for where, text := range map[string]string{
+			"comment": h.body(), "summary": h.summary(job),
+			"check": h.checks[0]["output"].(map[string]any)["summary"].(string),
+		} {
 			assertHarmless(t, where, text)
 		}
 		if strings.ContainsAny(errOut, "\x1b") || strings.Contains(errOut, "\n::error::") {
@@ -442,14 +523,18 @@ func TestCommentOfAFork(t *testing.T) {
 
 		writes := h.count("POST ") + h.count("PATCH ")
 		for want, change := range map[string]func() error{
-			"larger than 16.0 MB":         func() error { return os.Truncate(path, 50<<20) },
-			`schema is "leakgate.gate/2"`: func() error { return os.WriteFile(path, []byte(`{"schema":"leakgate.gate/2"}`), 0o600) },
-			"invalid character":           func() error { return os.WriteFile(path, []byte("<html>"), 0o600) },
+			"larger than 16.0 MB": func() error { return os.Truncate(path, 50<<20) },
+			`schema is "leakgate.gate/2"`: func() error {
+				return os.WriteFile(path, []byte(`{"schema":"leakgate.gate/2"}`), 0o600)
+			},
+			"invalid character": func() error { return os.WriteFile(path, []byte("<html>"), 0o600) },
 			"want pass, fail or neutral": func() error {
-				return os.WriteFile(path, bytes.Replace(raw, []byte(`"verdict":"fail"`), []byte(`"verdict":"PASS"`), 1), 0o600)
+				return os.WriteFile(path, bytes.Replace(raw, []byte(`"verdict":"fail"`), []byte(`"verdict":"PASS"`), 1),
+					0o600)
 			},
 			"exit_code is out of range": func() error {
-				return os.WriteFile(path, bytes.Replace(raw, []byte(`"exit_code":1`), []byte(`"exit_code":-1`), 1), 0o600)
+				return os.WriteFile(path, bytes.Replace(raw, []byte(`"exit_code":1`), []byte(`"exit_code":-1`), 1),
+					0o600)
 			},
 		} {
 			if err := change(); err != nil {
@@ -457,14 +542,15 @@ func TestCommentOfAFork(t *testing.T) {
 			}
 			job := h.completed()
 			code, out, errOut := h.typed(job, "comment", "--run", "result", "--check")
-			if code != 2 || out != "" || !strings.Contains(errOut, want) || h.summary(job) != "" || h.count("POST ")+h.count("PATCH ") != writes {
+			if code != 2 || out != "" || !strings.Contains(errOut, want) || h.summary(job) != "" ||
+				h.count("POST ")+h.count("PATCH ") != writes {
 				t.Errorf("exit %d, want 2 with %q\n%s%s", code, want, out, errOut)
 			}
 		}
 	})
 }
 
-// markerLine is the first line of a comment, whatever the app is called.
+// markerLine is the first line of a comment, for any name of the app.
 var markerLine = regexp.MustCompile(`^<!-- leakgate:comment key=[A-Za-z0-9._~%-]+ v=1 -->\n`)
 
 var (
@@ -472,9 +558,10 @@ var (
 	inHTML    = regexp.MustCompile(`<code>[^<]*</code>`)
 )
 
-// outsideOfCode is Markdown without its blocks and spans of code: what lies between a run of
-// backticks and the next one of the same length, and the code of summaries. In the package comparison
-// an independent parser reads such comments.
+// outsideOfCode returns Markdown without its code blocks and code spans: a span
+// ends at the next run of backticks of the same length; the code of summaries
+// counts as well. Package comparison reads such comments with an independent
+// parser.
 func outsideOfCode(markdown string) string {
 	markdown = inHTML.ReplaceAllString(markdown, "")
 	var out strings.Builder
@@ -492,18 +579,21 @@ func outsideOfCode(markdown string) string {
 	return out.String() + markdown[from:]
 }
 
-// assertHarmless: outside of code there is nothing of it that GitHub reads, and the comment ends
-// where it does.
+// assertHarmless: outside of code there is nothing hostile that GitHub would
+// interpret, and the comment ends where it should.
 func assertHarmless(t *testing.T, where, markdown string) {
 	t.Helper()
 	marker := markerLine.FindString(markdown)
 	seen := outsideOfCode(markdown[len(marker):])
-	for _, bad := range []string{"@octocat", "#1", "evil.test", "<img", "onerror", "<h1", "alert(", "::error", "-->", "\x1b", "999"} {
+	for _, bad := range []string{
+		"@octocat", "#1", "evil.test", "<img", "onerror", "<h1", "alert(", "::error", "-->", "\x1b", "999",
+	} {
 		if strings.Contains(seen, bad) {
 			t.Errorf("%s: %q outside of code:\n%s", where, bad, seen)
 		}
 	}
-	if marker == "" || strings.Count(seen, "<details") != strings.Count(seen, "</details>") || !strings.Contains(seen, "❌ leakgate") {
+	if marker == "" || strings.Count(seen, "<details") != strings.Count(seen, "</details>") ||
+		!strings.Contains(seen, "❌ leakgate") {
 		t.Errorf("%s:\n%s", where, markdown)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// judging is a run whose workload has an app open and close ten screens in each of three loops,
-// and which ends with the verdict of the gate.
+// judging is a run whose workload has an app open and close ten screens in each
+// of three loops, and which ends with the verdict of the gate.
 const judging = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -37,8 +37,8 @@ baseline: { store: "file:leak-baseline.json" }
 gate: {}
 `
 
-// What the head build adds to the app: in each loop two screens of the checkout stay in a static
-// list, each with a picture of 48 KiB of its own.
+// The head build adds this to the app: in each loop two screens of the checkout
+// stay in a static list, each with a picture of 48 KiB of its own.
 const (
 	addedPerLoop = 2
 	addedPicture = 48 << 10
@@ -66,16 +66,18 @@ final class Checkout extends Activity {
 	addedLine = keptLine + " Basket.visit(); Basket.visit();"
 )
 
-// The size model: what a screen retains is the bytes of its array, the header of the array and
-// the screen itself. The latter two are some 50 bytes, whatever the width of a reference.
+// By the size model, a screen retains the bytes of its array, the header of the
+// array and the screen itself. The latter two are about 50 bytes, whatever the
+// width of a reference.
 const (
 	screenPixels = 8 << 10 // SESSION_BYTES of Leaky.java
 	mostOfObject = 96
 )
 
-// The whole way on real processes and real heap dumps: three base runs with a known leak, a head
-// build with one more, which fails and names it, is accepted and passes, and a build without it
-// passes. The same dumps without their runs have the same verdicts.
+// End to end with real processes and real heap dumps: three base runs with a
+// known leak; a head build with one more, which fails and names it, and passes
+// once it is accepted; and a build without it, which passes. The same dumps
+// without their runs have the same verdicts.
 func TestGateOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()
@@ -101,7 +103,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	}
 	fails := g.comparison(t, "head")
 	g.assertAdded(t, fails)
-	// The heap dumps without their run say the same.
+	// The heap dumps without their run have the same verdict.
 	g.typed(t, 1, "gate", "--dump", g.dumps(t, "head"), "--baseline", "file:dumps.json", "--out", "dumped")
 	assertSameVerdict(t, fails, g.comparison(t, "dumped"))
 
@@ -110,7 +112,8 @@ func TestGateOnTheHostDevice(t *testing.T) {
 		t.Errorf("show:\n%s", out)
 	}
 	g.typed(t, 0, "accept", key[:8], "--reason", "SHOP-1", "--owner", "kim", "--until", "2999-01-01")
-	if out := g.typed(t, 0, "gate", "--run", "head", "--config", "run.yaml", "--out", "accepted"); !strings.Contains(out, "accepted") {
+	if out := g.typed(t, 0, "gate", "--run", "head", "--config", "run.yaml", "--out",
+		"accepted"); !strings.Contains(out, "accepted") {
 		t.Errorf("accepted:\n%s", out)
 	}
 	g.typed(t, 0, "gate", "--dump", g.dumps(t, "head"), "--baseline", "file:dumps.json", "--out", "accepted-dumped")
@@ -128,20 +131,20 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, g.running)
 }
 
-// judged are runs of one app on one host device, in one folder.
+// judged holds the runs of one app on one host device, in one directory.
 type judged struct {
 	running *hostdevicetest.Running
 	folder  string
 }
 
-// run is `leakgate run` on a process that has just started.
+// run executes `leakgate run` on a process that has just started.
 func (g *judged) run(t *testing.T, name string) (code int, out string) {
 	t.Helper()
 	g.running.Must(t, "shell", "am force-stop "+g.running.Package()+"; am start -n "+g.running.Package()+"/.Kept")
 	return g.start(t, 2*time.Minute, "run", "run.yaml", "--out", name)
 }
 
-// typed is another command, which is to end with that code.
+// typed executes another command, which must end with this exit code.
 func (g *judged) typed(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	code, out := g.start(t, time.Minute, args...)
@@ -164,12 +167,12 @@ func (g *judged) start(t *testing.T, within time.Duration, args ...string) (int,
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// build compiles another build of the app over the one that is installed.
+// build compiles another build of the app over the installed one.
 func (g *judged) build(t *testing.T, line, more string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "hostdevice", "app", "Leaky.java"))
 	if err != nil || strings.Count(string(text), keptLine) != 1 {
-		t.Fatalf("the app has not one line to replace: %v", err)
+		t.Fatalf("the app does not have exactly one line to replace: %v", err)
 	}
 	dir := t.TempDir()
 	files := map[string]string{"Leaky.java": strings.Replace(string(text), keptLine, line, 1), "Basket.java": more}
@@ -187,7 +190,7 @@ func (g *judged) build(t *testing.T, line, more string) {
 	}
 }
 
-// dumps is the value of --dump for the heap dumps that a run has kept.
+// dumps returns the value of --dump for the heap dumps that a run has kept.
 func (g *judged) dumps(t *testing.T, run string) string {
 	t.Helper()
 	w := watched{dir: filepath.Join(g.folder, run)}
@@ -211,22 +214,26 @@ func (g *judged) comparison(t *testing.T, dir string) *comparison.Comparison {
 	return c
 }
 
-// assertAdded holds what the gate says of the leak that was added against how it was made.
+// assertAdded compares what the gate reports of the added leak with how it was
+// made.
 func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 	t.Helper()
 	added, kept := rowOfClass(t, c, "com.example.leaky.Checkout"), rowOfClass(t, c, "com.example.leaky.Leaky$Screen")
 	if c.Verdict != comparison.Fail || len(c.Reasons) != 1 || c.Reasons[0].Key != added.Key {
 		t.Errorf("%s because of %+v", c.Verdict, c.Reasons)
 	}
-	if added.Status != comparison.New || !added.Fails || added.HeldBy != "Basket.OPEN" || added.Unit != "loop" || !slices.Equal(added.Counts, []int64{2, 4, 6}) {
+	if added.Status != comparison.New || !added.Fails || added.HeldBy != "Basket.OPEN" || added.Unit != "loop" ||
+		!slices.Equal(added.Counts, []int64{2, 4, 6}) {
 		t.Errorf("the leak that was added: %+v", added)
 	}
-	if kept.Status != comparison.Known || kept.Fails || kept.HeldBy != "Leaky.KEPT" || !slices.Equal(kept.Counts, []int64{1, 2, 3}) {
+	if kept.Status != comparison.Known || kept.Fails || kept.HeldBy != "Leaky.KEPT" ||
+		!slices.Equal(kept.Counts, []int64{1, 2, 3}) {
 		t.Errorf("the known leak: %+v", kept)
 	}
 	assertWithin(t, "objects a loop", added.PerLoop.Head, addedPerLoop, 0)
 	assertWithin(t, "bytes each", added.BytesEach.Head, addedPicture, mostOfObject)
-	assertWithin(t, "bytes of all", new(float64(added.HeadBytes)), 3*addedPerLoop*addedPicture, 3*addedPerLoop*mostOfObject)
+	assertWithin(t, "bytes of all", new(float64(added.HeadBytes)), 3*addedPerLoop*addedPicture,
+		3*addedPerLoop*mostOfObject)
 	assertWithin(t, "objects a loop that are known", kept.PerLoop.Head, 1, 0)
 	assertWithin(t, "bytes of each that is known", kept.BytesEach.Head, screenPixels, mostOfObject)
 	assertWithin(t, "bytes of each in the base", kept.BytesEach.Base, screenPixels, mostOfObject)
@@ -235,7 +242,10 @@ func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"❌ leakgate", "1 new leak", "**9.4 MB more**", "2 a loop × 48.0 kB each", "| ❌ new | `Checkout` | `Basket.OPEN` | 0 → **2** | 48.0 kB | 288", "static Basket.OPEN", "leakgate accept " + added.Key[:8],
+	for _, want := range []string{
+		"❌ leakgate", "1 new leak", "**9.4 MB more**", "2 a loop × 48.0 kB each",
+		"| ❌ new | `Checkout` | `Basket.OPEN` | 0 → **2** | 48.0 kB | 288", "static Basket.OPEN", "leakgate accept " +
+			added.Key[:8],
 		"| `Leaky$Screen` | `Leaky.KEPT` | `" + kept.Key[:8] + "` | 1 | 24."} {
 		if !strings.Contains(string(comment), want) {
 			t.Errorf("the comment has no %q:\n%s", want, comment)
@@ -243,7 +253,7 @@ func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 	}
 }
 
-// assertWithin: a number is at least the least, and more by no more than that.
+// assertWithin expects a number between least and least plus more.
 func assertWithin(t *testing.T, what string, got *float64, least, more float64) {
 	t.Helper()
 	if got == nil || *got < least || *got > least+more {
@@ -261,7 +271,7 @@ func rowOfClass(t *testing.T, c *comparison.Comparison, class string) *compariso
 	return &c.Leaks[at]
 }
 
-// assertSameVerdict: what a run and its heap dumps alone say of its leaks is the same.
+// assertSameVerdict: a run and its heap dumps alone have the same leaks.
 func assertSameVerdict(t *testing.T, run, dumps *comparison.Comparison) {
 	t.Helper()
 	type said struct {
@@ -278,7 +288,8 @@ func assertSameVerdict(t *testing.T, run, dumps *comparison.Comparison) {
 		}
 		return out
 	}
-	if run.Verdict != dumps.Verdict || run.ExitCode != dumps.ExitCode || len(of(run)) == 0 || !slices.Equal(of(run), of(dumps)) {
+	if run.Verdict != dumps.Verdict || run.ExitCode != dumps.ExitCode || len(of(run)) == 0 ||
+		!slices.Equal(of(run), of(dumps)) {
 		t.Errorf("the run: %s\n%+v\nits dumps: %s\n%+v", run.Verdict, of(run), dumps.Verdict, of(dumps))
 	}
 }

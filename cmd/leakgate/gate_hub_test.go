@@ -18,11 +18,12 @@ import (
 	"time"
 )
 
-// hubToken is what nothing that leakgate writes may have in it.
+// hubToken must not be in anything that leakgate writes.
 const hubToken = "ghs_0123456789abcdefghijSECRET"
 
-// hub is as much of GitHub as the commands ask for, in memory: the repository shop/app with one
-// open pull request. It never lags; what GitHub is at its worst is tested in reporters/github.
+// hub is the part of GitHub that the commands use, in memory: the repository
+// shop/app with one open pull request. It never lags; reporters/github tests
+// GitHub at its worst.
 type hub struct {
 	t *testing.T
 
@@ -44,8 +45,8 @@ type hubPull struct {
 	headRepo, headBranch string
 }
 
-// hubArtifact is an artifact that a run has uploaded: for which branch, after which event, of which
-// repository.
+// hubArtifact is an artifact that a run has uploaded: for which branch, after
+// which event, of which repository.
 type hubArtifact struct {
 	name, branch, event, sha string
 	repository               int64
@@ -59,14 +60,23 @@ const (
 )
 
 func newHub(t *testing.T) *hub {
-	return &hub{t: t, pull: hubPull{number: 7, headSHA: strings.Repeat("a", 40), baseSHA: strings.Repeat("b", 40), headRepo: "shop/app", headBranch: "wish"}}
+	return &hub{
+		t: t,
+		pull: hubPull{
+			number: 7, headSHA: strings.Repeat("a", 40), baseSHA: strings.Repeat("b", 40), headRepo: "shop/app",
+			headBranch: "wish",
+		},
+	}
 }
 
-// env are the variables of a job. The event file is shaped as GitHub's are.
+// env returns the variables of a job. The event file has the form of GitHub's.
 func (h *hub) env(event string, payload, more map[string]any) map[string]string {
 	h.t.Helper()
 	dir := h.t.TempDir()
-	payload["repository"] = map[string]any{"id": hubRepository, "full_name": "shop/app", "default_branch": "main", "owner": map[string]any{"login": "shop"}}
+	payload["repository"] = map[string]any{
+		"id": hubRepository, "full_name": "shop/app", "default_branch": "main",
+		"owner": map[string]any{"login": "shop"},
+	}
 	raw, err := json.Marshal(payload)
 	path := filepath.Join(dir, "event.json")
 	if err == nil {
@@ -76,9 +86,11 @@ func (h *hub) env(event string, payload, more map[string]any) map[string]string 
 		h.t.Fatal(err)
 	}
 	env := map[string]string{
-		"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": event, "GITHUB_EVENT_PATH": path, "GITHUB_REPOSITORY": "shop/app", "GITHUB_TOKEN": hubToken,
-		"GITHUB_API_URL": "https://api.hub.test", "GITHUB_GRAPHQL_URL": "https://api.hub.test/graphql", "GITHUB_SERVER_URL": "https://hub.test",
-		"GITHUB_RUN_ID": "4711", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_STEP_SUMMARY": filepath.Join(dir, "summary.md"),
+		"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": event, "GITHUB_EVENT_PATH": path,
+		"GITHUB_REPOSITORY": "shop/app", "GITHUB_TOKEN": hubToken,
+		"GITHUB_API_URL": "https://api.hub.test", "GITHUB_GRAPHQL_URL": "https://api.hub.test/graphql",
+		"GITHUB_SERVER_URL": "https://hub.test",
+		"GITHUB_RUN_ID":     "4711", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_STEP_SUMMARY": filepath.Join(dir, "summary.md"),
 		"PATH": os.Getenv("PATH"), "HOME": dir,
 	}
 	for name, value := range more {
@@ -89,22 +101,30 @@ func (h *hub) env(event string, payload, more map[string]any) map[string]string 
 
 // pushed is a job on a push to main.
 func (h *hub) pushed(sha string) map[string]string {
-	return h.env("push", map[string]any{"ref": "refs/heads/main", "after": sha}, map[string]any{"GITHUB_REF": "refs/heads/main", "GITHUB_SHA": sha})
+	return h.env("push", map[string]any{"ref": "refs/heads/main", "after": sha},
+		map[string]any{"GITHUB_REF": "refs/heads/main", "GITHUB_SHA": sha})
 }
 
 // pulled is a job of the pull request; GITHUB_SHA is the merge commit there.
 func (h *hub) pulled() map[string]string {
-	return h.env("pull_request", map[string]any{"action": "synchronize", "number": h.pull.number, "pull_request": h.pull.json()},
-		map[string]any{"GITHUB_REF": fmt.Sprintf("refs/pull/%d/merge", h.pull.number), "GITHUB_SHA": strings.Repeat("c", 40), "GITHUB_BASE_REF": "main", "GITHUB_HEAD_REF": h.pull.headBranch})
+	return h.env("pull_request",
+		map[string]any{"action": "synchronize", "number": h.pull.number, "pull_request": h.pull.json()},
+		map[string]any{
+			"GITHUB_REF": fmt.Sprintf("refs/pull/%d/merge", h.pull.number), "GITHUB_SHA": strings.Repeat("c", 40),
+			"GITHUB_BASE_REF": "main", "GITHUB_HEAD_REF": h.pull.headBranch,
+		})
 }
 
-// completed is the job of the repository itself after one of the pull request of a fork, for which
-// GitHub lists no pull requests.
+// completed is the job of the repository itself after one of the pull request
+// of a fork, for which GitHub lists no pull requests.
 func (h *hub) completed() map[string]string {
 	owner, _, _ := strings.Cut(h.pull.headRepo, "/")
 	return h.env("workflow_run", map[string]any{"action": "completed", "workflow_run": map[string]any{
-		"id": 815, "event": "pull_request", "head_sha": h.pull.headSHA, "head_branch": h.pull.headBranch, "pull_requests": []any{},
-		"head_repository": map[string]any{"id": hubFork, "full_name": h.pull.headRepo, "owner": map[string]any{"login": owner}},
+		"id": 815, "event": "pull_request", "head_sha": h.pull.headSHA, "head_branch": h.pull.headBranch,
+		"pull_requests": []any{},
+		"head_repository": map[string]any{
+			"id": hubFork, "full_name": h.pull.headRepo, "owner": map[string]any{"login": owner},
+		},
 	}}, map[string]any{"GITHUB_REF": "refs/heads/main", "GITHUB_SHA": h.pull.baseSHA})
 }
 
@@ -122,8 +142,8 @@ func (p *hubPull) json() map[string]any {
 	}
 }
 
-// typed runs a command line in a job. The token is in nothing that it prints, in no summary and in
-// no file of the current folder.
+// typed runs a command line in a job. The token must not be in the output, in
+// the summary or in any file of the current directory.
 func (h *hub) typed(env map[string]string, args ...string) (code int, out, errOut string) {
 	h.t.Helper()
 	var o, e bytes.Buffer
@@ -138,7 +158,7 @@ func (h *hub) typed(env map[string]string, args ...string) (code int, out, errOu
 			return err
 		}
 		if info, err := d.Info(); err != nil || info.Size() > 1<<20 {
-			return err // of the test itself
+			return err // written by the test itself
 		}
 		text, err := os.ReadFile(path)
 		h.assertNoToken(path, string(text))
@@ -157,7 +177,7 @@ func (h *hub) assertNoToken(where, text string) {
 	}
 }
 
-// summary is that of a job, "" for none.
+// summary returns that of a job, "" for none.
 func (h *hub) summary(env map[string]string) string {
 	text, err := os.ReadFile(env["GITHUB_STEP_SUMMARY"])
 	if err != nil && !os.IsNotExist(err) {
@@ -166,7 +186,7 @@ func (h *hub) summary(env map[string]string) string {
 	return string(text)
 }
 
-// count is how many requests there were that begin so.
+// count returns the number of requests with this prefix.
 func (h *hub) count(prefix string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,7 +199,7 @@ func (h *hub) count(prefix string) int {
 	return n
 }
 
-// body is the text of the one comment.
+// body returns the text of the one comment.
 func (h *hub) body() string {
 	h.t.Helper()
 	if len(h.comments) != 1 {
@@ -188,7 +208,7 @@ func (h *hub) body() string {
 	return h.comments[0]["body"].(string)
 }
 
-// RoundTrip is one request.
+// RoundTrip answers one request.
 func (h *hub) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,7 +228,8 @@ func (h *hub) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	return &http.Response{
-		StatusCode: status, Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		StatusCode: status, Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), Proto: "HTTP/1.1",
+		ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(raw)), ContentLength: int64(len(raw)), Request: r,
 	}, nil
 }
@@ -227,7 +248,8 @@ func (h *hub) answer(r *http.Request, body []byte) (int, http.Header, any) {
 		return 401, header, map[string]any{"message": "Bad credentials"}
 	}
 	if r.URL.Path == "/graphql" {
-		return 200, header, map[string]any{"data": map[string]any{"viewer": map[string]any{"login": "github-actions[bot]"}}}
+		return 200, header,
+			map[string]any{"data": map[string]any{"viewer": map[string]any{"login": "github-actions[bot]"}}}
 	}
 	if r.Method != http.MethodGet && h.readOnly {
 		return 403, header, map[string]any{"message": "Resource not accessible by integration"}
@@ -253,7 +275,10 @@ func (h *hub) route(r *http.Request, header http.Header, path string, in map[str
 		return 200, append([]map[string]any{}, h.comments...)
 	case path == comments && r.Method == "POST":
 		n := len(h.comments) + 1
-		c := map[string]any{"id": n, "body": in["body"], "user": map[string]any{"login": "github-actions[bot]", "type": "Bot"}, "html_url": fmt.Sprintf("https://hub.test/shop/app/pull/%d#issuecomment-%d", h.pull.number, n)}
+		c := map[string]any{
+			"id": n, "body": in["body"], "user": map[string]any{"login": "github-actions[bot]", "type": "Bot"},
+			"html_url": fmt.Sprintf("https://hub.test/shop/app/pull/%d#issuecomment-%d", h.pull.number, n),
+		}
 		h.comments = append(h.comments, c)
 		return 201, c
 	case strings.HasPrefix(path, "issues/comments/") && r.Method == "PATCH":
@@ -277,7 +302,7 @@ func (h *hub) route(r *http.Request, header http.Header, path string, in map[str
 	case path == "commits/"+h.pull.headSHA+"/pulls" && h.pull.headRepo == "shop/app":
 		return 200, []any{h.pull.json()}
 	case strings.HasPrefix(path, "commits/"):
-		return 200, []any{} // GitHub knows no pull requests of the commits of a fork
+		return 200, []any{} // GitHub lists no pull requests for the commits of a fork
 	case path == "pulls" && r.FormValue("head") == strings.Split(h.pull.headRepo, "/")[0]+":"+h.pull.headBranch:
 		return 200, []any{h.pull.json()}
 	case path == "pulls":
@@ -286,14 +311,18 @@ func (h *hub) route(r *http.Request, header http.Header, path string, in map[str
 	return 404, map[string]any{"message": "Not Found"}
 }
 
-// list are the artifacts of a name, newest first.
+// list returns the artifacts of a name, newest first.
 func (h *hub) list(name string) map[string]any {
 	all := []any{}
 	for i, a := range h.artifacts {
 		if a.name == name {
 			all = append([]any{map[string]any{
-				"id": i + 1, "name": a.name, "expired": false, "size_in_bytes": len(a.zip), "created_at": time.Now().Add(time.Duration(i-100) * time.Minute).UTC().Format(time.RFC3339),
-				"workflow_run": map[string]any{"id": i + 1, "head_branch": a.branch, "head_sha": a.sha, "repository_id": hubRepository, "head_repository_id": a.repository},
+				"id": i + 1, "name": a.name, "expired": false, "size_in_bytes": len(a.zip),
+				"created_at": time.Now().Add(time.Duration(i-100) * time.Minute).UTC().Format(time.RFC3339),
+				"workflow_run": map[string]any{
+					"id": i + 1, "head_branch": a.branch, "head_sha": a.sha, "repository_id": hubRepository,
+					"head_repository_id": a.repository,
+				},
 			}}, all...)
 		}
 	}
@@ -321,7 +350,7 @@ func (h *hub) upload(a hubArtifact, file string, content []byte) {
 	h.artifacts = append(h.artifacts, a)
 }
 
-// zipped is a zip file of one file.
+// zipped returns a zip file of one file.
 func (h *hub) zipped(file string, content []byte) []byte {
 	h.t.Helper()
 	var out bytes.Buffer

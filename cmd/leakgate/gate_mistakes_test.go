@@ -9,14 +9,15 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// What somebody types who does not know the commands yet: each is an error, which says what to
-// write instead, and none of them is a verdict.
-func TestGateVerbsMistyped(t *testing.T) {
+// Command lines of somebody who does not know the commands yet: each is an
+// error with advice, and none is a verdict.
+func TestGateRejectsWrongCommandLines(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1, "WishActivity": 2})
 	files := map[string]string{
-		"other/gate.json": `{"schema":"leakgate.gate/2"}`, "later/run.json": `{"schema":"leakgate.run/9"}`, "killed/samples.ndjson": "{}\n",
-		"list.yaml": "x\n", "file": "", "baseline/x": "",
+		"other/gate.json": `{"schema":"leakgate.gate/2"}`, "later/run.json": `{"schema":"leakgate.run/9"}`,
+		"killed/samples.ndjson": "{}\n",
+		"list.yaml":             "x\n", "file": "", "baseline/x": "",
 	}
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -42,10 +43,16 @@ func TestGateVerbsMistyped(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"gate", "result"}, 2, "unexpected argument \"result\": name a run directory with --run result\nUsage:"},
+		{
+			[]string{"gate", "result"}, 2,
+			"unexpected argument \"result\": name a run directory with --run result\nUsage:",
+		},
 		{[]string{"gate", "--rum", "x"}, 2, "did you mean --run?"},
-		{[]string{"gate", "--run", "a-1.hprof"}, 2, "a-1.hprof is a file, not a run directory; give heap dumps with --dump PROCESS=FILE,FILE,FILE"},
-		{[]string{"gate", "--run", "result"}, 2, "name a directory that `leakgate run`, `watch` or a suite has written"},
+		{
+			[]string{"gate", "--run", "a-1.hprof"}, 2,
+			"a-1.hprof is a file, not a run directory; give heap dumps with --dump PROCESS=FILE,FILE,FILE",
+		},
+		{[]string{"gate", "--run", "result"}, 2, "name a directory written by `leakgate run`, `watch` or a suite"},
 		{[]string{"gate", "--run", "killed"}, 2, "`leakgate report killed` finishes a run that was killed"},
 		{[]string{"gate", "--run", "later"}, 2, `schema is "leakgate.run/9"`},
 		{[]string{"gate", "--run", "a", "--run", "b", "--run", "c"}, 2, "got 3 runs"},
@@ -56,9 +63,12 @@ func TestGateVerbsMistyped(t *testing.T) {
 		{[]string{"gate", "--dump", dumps, "--sarif", "none/x.sarif"}, 2, "none/x.sarif"},
 		{[]string{"gate", "--dump", dumps, "--code-quality", "baseline"}, 2, "write report"},
 		{[]string{"gate", "--dump", dumps, "--mapping", "none.txt"}, 2, "none.txt"},
-		{[]string{"gate", "--dump", dumps, "--accepted", "list.yaml"}, 2, "list.yaml:1:1: want keys and values: version, accepted\n    1 | x\n      | ^\n"},
+		{
+			[]string{"gate", "--dump", dumps, "--accepted", "list.yaml"}, 2,
+			"list.yaml:1:1: want keys and values: version, accepted\n    1 | x\n      | ^\n",
+		},
 		{[]string{"gate", "--dump", dumps, "--config", "list.yaml"}, 2, "the file must be a mapping"},
-		{[]string{"gate", "--dump", dumps, "--profile", "pr"}, 2, "--profile is for --config"},
+		{[]string{"gate", "--dump", dumps, "--profile", "pr"}, 2, "--profile needs --config"},
 		{[]string{"gate", "--dump", dumps, "--baseline", "fil:x.json"}, 2, `write "file:x.json"`},
 		{[]string{"gate", "--dump", dumps, "--baseline", "file:baseline"}, 2, "not a regular file"},
 		{[]string{"gate", "--dump", dumps, "--baseline", "artifact:x"}, 2, "not a workflow of GitHub Actions"},
@@ -68,7 +78,7 @@ func TestGateVerbsMistyped(t *testing.T) {
 		{[]string{"baseline", "update", "--run", "a", "--run", "b"}, 2, "add one run at a time"},
 		{[]string{"baseline", "show", "x"}, 2, "unexpected argument"},
 		{[]string{"baseline", "pin"}, 2, "want the name of one release"},
-		{[]string{"comment"}, 2, "write --run DIR"},
+		{[]string{"comment"}, 2, "add --run DIR"},
 		{[]string{"comment", "result"}, 2, "name a run directory with --run result"},
 		{[]string{"comment", "--run", "killed"}, 2, "`leakgate gate --run killed` writes it"},
 		{[]string{"comment", "--run", "other"}, 2, "use a leakgate of the version that wrote it"},
@@ -76,7 +86,10 @@ func TestGateVerbsMistyped(t *testing.T) {
 		{[]string{"comment", "--run", "result", "--dry-run", "--config", "list.yaml"}, 2, "\n    1 | x\n      | ^\n"},
 		{[]string{"show"}, 2, "want a run directory and the key of a leak, such as leakgate-runs/pr d97295ca"},
 		{[]string{"show", "result", " "}, 2, "want a run directory and the key of a leak"},
-		{[]string{"show", "result", "ffffffff"}, 2, "the run has no leak \"ffffffff\"; it has\n  " + key[:8] + "  " + c.Leaks[0].Class + "\n"},
+		{
+			[]string{"show", "result", "ffffffff"}, 2, "the run has no leak \"ffffffff\"; it has\n  " + key[:8] + "  " +
+				c.Leaks[0].Class + "\n",
+		},
 		{[]string{"show", "result", ""}, 2, "argument 2 is empty"},
 		{[]string{"show", "other", key}, 2, "use a leakgate of the version that wrote it"},
 		{[]string{"show", "killed", key}, 2, "finishes a run that was killed"},
@@ -84,14 +97,16 @@ func TestGateVerbsMistyped(t *testing.T) {
 		{accept(strings.ToUpper(key)), 2, "hexadecimal digits in lower case"},
 		{accept(key, key), 2, "want the key of one leak, got 2"},
 		{accept(key, "--accepted", "list.yaml"), 2, "list.yaml:1:1"},
-		{accept(key, "--current", "--run", "x"), 2, "write it without a KEY"},
-		{accept("--current"), 2, "write --run DIR"},
+		{accept(key, "--current", "--run", "x"), 2, "remove the KEY"},
+		{accept("--current"), 2, "add --run DIR"},
 		{accept("--current", "--run", "killed"), 2, "finishes a run that was killed"},
-		{accept(key, "--run", "x"), 2, "--run is for --current"},
+		{accept(key, "--run", "x"), 2, "--run needs --current"},
 	} {
 		code, out, errOut := typed(t, nil, m.args...)
-		if code != m.code || !strings.Contains(errOut, m.want) || strings.Contains(errOut, "?\n") && !strings.Contains(m.want, "?") {
-			t.Errorf("leakgate %s: exit %d, want %d with %q\n%s%s", strings.Join(m.args, " "), code, m.code, m.want, out, errOut)
+		if code != m.code || !strings.Contains(errOut, m.want) || strings.Contains(errOut, "?\n") &&
+			!strings.Contains(m.want, "?") {
+			t.Errorf("leakgate %s: exit %d, want %d with %q\n%s%s", strings.Join(m.args, " "), code, m.code, m.want,
+				out, errOut)
 		}
 	}
 	for _, name := range []string{acceptedName, baselineName, filepath.Join("file", comparison.FileName)} {
@@ -99,7 +114,7 @@ func TestGateVerbsMistyped(t *testing.T) {
 			t.Errorf("%s was written", name)
 		}
 	}
-	// A leak is accepted once, by its key or the beginning of it.
+	// A leak is accepted once, by its key or a prefix.
 	for _, again := range []struct {
 		key  string
 		code int

@@ -26,31 +26,35 @@ type commandLine func(args ...string) (code int, out, errOut string)
 // stored is a store with a command line that uses it.
 type stored struct {
 	address string
-	// name is how messages name it.
+	// name is its name in messages.
 	name  string
 	typed commandLine
 	// other is a second user of the store, nil for the same.
 	other commandLine
-	// published is called after an update, where that alone does not store.
+	// published is called after an update that does not store by itself.
 	published func()
-	// replace puts something else in place of the baseline. A nil content makes the store be out
-	// of reach.
+	// replace replaces the baseline. With nil content the store becomes
+	// unreachable.
 	replace func(content []byte)
-	// slow leaves out what all stores have in common.
+	// slow skips what all stores have in common.
 	slow bool
 }
 
-// heaps are the heap dumps of a base run, of one without a difference and of one with a new leak.
+// heaps are the heap dumps of a base run, of one without a difference and of
+// one with a new leak.
 type heaps struct{ base, same, worse string }
 
-// heapFiles are their files, made once: the race detector makes that dear.
+// heapFiles are their files, made once, because that is expensive under the
+// race detector.
 var heapFiles map[string][]byte
 
 func heapsOf(t *testing.T, dir string) heaps {
 	t.Helper()
 	if heapFiles == nil {
 		from, files := t.TempDir(), map[string][]byte{}
-		for name, perLoop := range map[string]map[string]int{"base": {"CartActivity": 2}, "same": {"CartActivity": 2}, "worse": {"CartActivity": 2, "WishActivity": 1}} {
+		for name, perLoop := range map[string]map[string]int{
+			"base": {"CartActivity": 2}, "same": {"CartActivity": 2}, "worse": {"CartActivity": 2, "WishActivity": 1},
+		} {
 			_, list, _ := strings.Cut(looped(t, from, name, true, perLoop), "=")
 			for path := range strings.SplitSeq(list, ",") {
 				content, err := os.ReadFile(path)
@@ -74,8 +78,9 @@ func heapsOf(t *testing.T, dir string) heaps {
 	return heaps{of("base"), of("same"), of("worse")}
 }
 
-// assertKept drives a store from the first day on: none yet is neutral, a run that was added is
-// found by the other user, and what cannot be read is never green.
+// assertKept uses a store from the first day on: an empty one is neutral, the
+// other user finds a run that was added, and an unreadable baseline never
+// passes.
 func (s stored) assertKept(t *testing.T, h heaps) {
 	t.Helper()
 	expect := func(by commandLine, code int, want string, args ...string) string {
@@ -89,7 +94,8 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 	assertVerdict := func(by commandLine, dump string, code int, want comparison.Outcome, runs int) {
 		t.Helper()
 		var c comparison.Comparison
-		if out := expect(by, code, "", "gate", "--dump", dump, "--json"); json.Unmarshal([]byte(out), &c) != nil || c.Verdict != want || c.Base.Runs != runs {
+		if out := expect(by, code, "", "gate", "--dump", dump, "--json"); json.Unmarshal([]byte(out), &c) != nil ||
+			c.Verdict != want || c.Base.Runs != runs {
 			t.Errorf("%s against %d base runs, want %s against %d: %s", c.Verdict, c.Base.Runs, want, runs, c.Text)
 		}
 	}
@@ -110,7 +116,7 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 		assertVerdict(by, h.same, 0, comparison.Pass, 1)
 		assertVerdict(by, h.worse, 1, comparison.Fail, 1)
 	}
-	// The other adds one, too, which the first finds.
+	// The other user adds a run as well, which the first finds.
 	expect(other, 0, "has 2 runs", "baseline", "update", "--dump", h.same)
 	s.published()
 	out := expect(s.typed, 0, "", "baseline", "show", "--json")
@@ -125,7 +131,8 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 	reading := [][]string{{"gate", "--dump", h.same, "--allow-unjudged"}, {"baseline", "update", "--dump", h.same}}
 	others := [][]string{{"baseline", "show"}, {"baseline", "pin", "5"}}
 	broken := []struct{ name, content string }{
-		{"corrupt", out[:len(out)/2]}, {"out of reach", ""}, {"foreign", `{"schema":"leakgate.gate/1"}`}, {"of a later format", `{"schema":"leakgate.baseline/2"}`}, {"not JSON", "<html>sign in</html>"},
+		{"corrupt", out[:len(out)/2]}, {"out of reach", ""}, {"foreign", `{"schema":"leakgate.gate/1"}`},
+		{"of a later format", `{"schema":"leakgate.baseline/2"}`}, {"not JSON", "<html>sign in</html>"},
 	}
 	if s.slow {
 		broken = broken[:2]
@@ -156,23 +163,27 @@ func TestGateStoreFile(t *testing.T) {
 	if err := os.Mkdir("kept", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	stored{address: "file:kept/shop.json", name: "file:kept/shop.json", typed: here, published: func() {}, replace: func(content []byte) {
-		err := os.RemoveAll(file)
-		if len(content) == 0 && err == nil {
-			err = os.Mkdir(file, 0o700)
-		} else if err == nil {
-			err = os.WriteFile(file, content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}}.assertKept(t, h)
+	stored{
+		address: "file:kept/shop.json", name: "file:kept/shop.json", typed: here, published: func() {},
+		replace: func(content []byte) {
+			err := os.RemoveAll(file)
+			if len(content) == 0 && err == nil {
+				err = os.Mkdir(file, 0o700)
+			} else if err == nil {
+				err = os.WriteFile(file, content, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}}.assertKept(t, h)
 }
 
-// git runs git in a folder, with an author and nothing of this user's settings.
+// git runs git in a directory, with an author and none of the user's settings.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "user.name=kim", "-c", "user.email=kim@shop.test", "-c", "init.defaultBranch=main"}, args...)...)
+	cmd := exec.Command("git",
+		append([]string{"-c", "user.name=kim", "-c", "user.email=kim@shop.test", "-c", "init.defaultBranch=main"},
+			args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
 	out, err := cmd.CombinedOutput()
@@ -182,7 +193,7 @@ func git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Two clones of a bare repository on the disk share a baseline on a branch of it.
+// Two clones of a bare repository on disk share a baseline on a branch.
 func TestGateStoreGit(t *testing.T) {
 	dir := inFolder(t)
 	h := heapsOf(t, dir)
@@ -195,26 +206,28 @@ func TestGateStoreGit(t *testing.T) {
 			return typed(t, nil, args...)
 		}
 	}
-	stored{address: "git:leak-baseline#shop.json", name: "git:origin/leak-baseline#shop.json", slow: true, typed: in("a"), other: in("b"), published: func() {}, replace: func(content []byte) {
-		if len(content) == 0 {
-			if err := os.Rename(remote, remote+".moved"); err != nil {
+	stored{
+		address: "git:leak-baseline#shop.json", name: "git:origin/leak-baseline#shop.json", slow: true, typed: in("a"),
+		other: in("b"), published: func() {}, replace: func(content []byte) {
+			if len(content) == 0 {
+				if err := os.Rename(remote, remote+".moved"); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if _, err := os.Stat(remote); err != nil {
+				if err := os.Rename(remote+".moved", remote); err != nil {
+					t.Fatal(err)
+				}
+			}
+			work := t.TempDir()
+			git(t, dir, "clone", "-b", "leak-baseline", remote, work)
+			if err := os.WriteFile(filepath.Join(work, "shop.json"), content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			return
-		}
-		if _, err := os.Stat(remote); err != nil {
-			if err := os.Rename(remote+".moved", remote); err != nil {
-				t.Fatal(err)
-			}
-		}
-		work := t.TempDir()
-		git(t, dir, "clone", "-b", "leak-baseline", remote, work)
-		if err := os.WriteFile(filepath.Join(work, "shop.json"), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		git(t, work, "commit", "-am", "something else")
-		git(t, work, "push", "origin", "leak-baseline")
-	}}.assertKept(t, h)
+			git(t, work, "commit", "-am", "something else")
+			git(t, work, "push", "origin", "leak-baseline")
+		}}.assertKept(t, h)
 	for _, clone := range []string{"a", "b"} {
 		if out := git(t, filepath.Join(dir, clone), "status", "--porcelain"); out != "" {
 			t.Errorf("the work tree of %s has changed:\n%s", clone, out)
@@ -222,7 +235,8 @@ func TestGateStoreGit(t *testing.T) {
 	}
 }
 
-// keeper is a store of one's own: it refuses a baseline that is made of another than the present.
+// keeper is a custom store: it rejects a baseline that was made from an
+// outdated one.
 const keeper = `set -eu
 [ ! -e down ] || { echo "the server is down" >&2; exit 1; }
 case "$1" in
@@ -245,30 +259,37 @@ func TestGateStoreCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := func(args ...string) (int, string, string) { return typed(t, nil, args...) }
-	stored{address: "command:sh keeper.sh", name: "command:sh ...", slow: true, typed: here, published: func() {}, replace: func(content []byte) {
-		err := os.RemoveAll("down")
-		if len(content) == 0 {
-			err = os.WriteFile("down", nil, 0o600)
-		} else if err == nil {
-			err = os.WriteFile("kept.json", content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}}.assertKept(t, h)
+	stored{
+		address: "command:sh keeper.sh", name: "command:sh ...", slow: true, typed: here, published: func() {},
+		replace: func(content []byte) {
+			err := os.RemoveAll("down")
+			if len(content) == 0 {
+				err = os.WriteFile("down", nil, 0o600)
+			} else if err == nil {
+				err = os.WriteFile("kept.json", content, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}}.assertKept(t, h)
 }
 
-// Artifacts of the base branch are the baseline; those that forks and pull requests upload under
-// its name are not.
+// Artifacts of the base branch are the baseline; those that forks and pull
+// requests upload under its name are not.
 func TestGateStoreArtifact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)
 		h := heapsOf(t, dir)
 		hub := newHub(t)
 		push, pull := hub.pushed(hub.pull.baseSHA), hub.pulled()
-		own := hubArtifact{name: "leakgate-baseline", branch: "main", event: "push", sha: hub.pull.baseSHA, repository: hubRepository}
+		own := hubArtifact{
+			name: "leakgate-baseline", branch: "main", event: "push", sha: hub.pull.baseSHA, repository: hubRepository,
+		}
 		uploaded := filepath.Join("leak-baseline", "leak-baseline.json")
-		byRuns := stored{address: "artifact:leakgate-baseline", name: "artifact:leakgate-baseline", slow: true, typed: func(args ...string) (int, string, string) { return hub.typed(push, args...) }}
+		byRuns := stored{
+			address: "artifact:leakgate-baseline", name: "artifact:leakgate-baseline", slow: true,
+			typed: func(args ...string) (int, string, string) { return hub.typed(push, args...) },
+		}
 		byRuns.published = func() {
 			content, err := os.ReadFile(uploaded)
 			if err != nil {
@@ -279,7 +300,8 @@ func TestGateStoreArtifact(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, strange := range []hubArtifact{
-				{branch: "main", event: "pull_request", repository: hubFork}, {branch: "wish", event: "push", repository: hubRepository},
+				{branch: "main", event: "pull_request", repository: hubFork},
+				{branch: "wish", event: "push", repository: hubRepository},
 				{branch: "main", event: "pull_request", repository: hubRepository},
 			} {
 				strange.name, strange.sha = own.name, own.sha
@@ -293,13 +315,13 @@ func TestGateStoreArtifact(t *testing.T) {
 		}
 		byRuns.assertKept(t, h)
 
-		// What else may be wrong with an artifact.
+		// Other faults of an artifact.
 		hub.down = false
 		good := hub.artifacts[0]
 		for name, a := range map[string]hubArtifact{
-			"no zip":      {zip: []byte("PK\x03\x04")},
-			"a bomb":      {zip: bomb(t)},
-			"other files": {zip: hub.zipped("gate.json", []byte("{}"))},
+			"not a zip file": {zip: []byte("PK\x03\x04")},
+			"a bomb":         {zip: bomb(t)},
+			"other files":    {zip: hub.zipped("gate.json", []byte("{}"))},
 		} {
 			own.zip = a.zip
 			hub.artifacts = []hubArtifact{good, own}
@@ -312,26 +334,34 @@ func TestGateStoreArtifact(t *testing.T) {
 				t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
 			}
 			hub.artifacts = []hubArtifact{own}
-			if code, out, errOut = hub.typed(pull, "gate", "--dump", h.same, "--baseline", "artifact:leakgate-baseline"); code != 2 {
+			if code, out,
+				errOut = hub.typed(pull, "gate", "--dump", h.same, "--baseline",
+				"artifact:leakgate-baseline"); code != 2 {
 				t.Errorf("%s alone: exit %d\n%s%s", name, code, out, errOut)
 			}
 		}
-		// A workflow that names no baseline uses the artifact; without a token it has no baseline.
+		// A workflow that names no baseline uses the artifact; without a token
+		// it has no baseline.
 		hub.artifacts = []hubArtifact{good}
-		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.worse); code != 1 || !strings.Contains(out, "1 new leak") {
+		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.worse); code != 1 ||
+			!strings.Contains(out, "1 new leak") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
-		if code, out, errOut := hub.typed(pull, "baseline", "update", "--dump", h.same, "--baseline", "artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "tests pull request 7") {
+		if code, out,
+			errOut := hub.typed(pull, "baseline", "update", "--dump", h.same, "--baseline",
+			"artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "tests pull request 7") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		delete(pull, "GITHUB_TOKEN")
-		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline", "artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "set GITHUB_TOKEN") {
+		if code, out,
+			errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline",
+			"artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "set GITHUB_TOKEN") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 	})
 }
 
-// bomb is a zip file with a baseline that is larger than one may be.
+// bomb returns a zip file with a baseline that exceeds the limit.
 func bomb(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -14,8 +14,9 @@ import (
 	"github.com/leakgate/leakgate/internal/schema"
 )
 
-// closedScreens is a heap dump of an app in which so many closed screens of each class are held by one
-// list, or by one of each where apart.
+// closedScreens returns a heap dump of an app in which a number of closed
+// screens of each class are held by one list, or with apart by one list for
+// each class.
 func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -40,10 +41,12 @@ func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time
 	return dump
 }
 
-// takings counts the series of dumps: each is of another minute of the first day of a synctest bubble.
+// takings counts the series of dumps: each gets another minute of the first day
+// of a synctest bubble.
 var takings int
 
-// looped writes three dumps, one after each loop, and returns the value of --dump.
+// looped writes three dumps, one after each loop, and returns the value of
+// --dump.
 func looped(t testing.TB, dir, name string, apart bool, perLoop map[string]int) string {
 	t.Helper()
 	var files []string
@@ -54,7 +57,8 @@ func looped(t testing.TB, dir, name string, apart bool, perLoop map[string]int) 
 			counts[class] = n * loop
 		}
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d.hprof", name, loop))
-		if err := os.WriteFile(path, closedScreens(t, counts, apart, time.Date(2000, 1, 1, 0, takings, loop, 0, time.UTC)), 0o600); err != nil {
+		if err := os.WriteFile(path,
+			closedScreens(t, counts, apart, time.Date(2000, 1, 1, 0, takings, loop, 0, time.UTC)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, path)
@@ -62,7 +66,7 @@ func looped(t testing.TB, dir, name string, apart bool, perLoop map[string]int) 
 	return "com.shop=" + strings.Join(files, ",")
 }
 
-// inFolder runs the command lines of a test in an empty folder.
+// inFolder runs the command lines of a test in an empty directory.
 func inFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,8 +74,8 @@ func inFolder(t *testing.T) string {
 	return dir
 }
 
-// From heap dumps alone: base runs are recorded, a change that leaks fails, one that is accepted
-// passes, and one without passes.
+// From heap dumps alone: base runs are recorded, a change that leaks fails, an
+// accepted one passes, and one without a leak passes.
 func TestGateByDumps(t *testing.T) {
 	dir := inFolder(t)
 	known := map[string]int{"CartActivity": 2}
@@ -93,11 +97,13 @@ func TestGateByDumps(t *testing.T) {
 	}
 	code, out, errOut = typed(t, nil, "gate", "--dump", worse, "--json", "--out", "result")
 	var c comparison.Comparison
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || c.Verdict != comparison.Fail || len(c.Reasons) != 1 {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || c.Verdict != comparison.Fail ||
+		len(c.Reasons) != 1 {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, out, errOut)
 	}
 	row := c.Leaks[0]
-	if row.Status != comparison.New || row.Class != "com.shop.WishActivity" || row.HeldBy != "WishBus.listeners" || *row.PerLoop.Head != 1 || *row.BytesEach.Head <= 0 || len(row.Trace) == 0 {
+	if row.Status != comparison.New || row.Class != "com.shop.WishActivity" || row.HeldBy != "WishBus.listeners" ||
+		*row.PerLoop.Head != 1 || *row.BytesEach.Head <= 0 || len(row.Trace) == 0 {
 		t.Errorf("%+v", row)
 	}
 	if n, err := schema.CheckRun("result"); err != nil || n != 1 {
@@ -107,19 +113,21 @@ func TestGateByDumps(t *testing.T) {
 	if err != nil || !strings.Contains(string(comment), "WishActivity") {
 		t.Errorf("%v\n%s", err, comment)
 	}
-	if code, out, errOut = typed(t, nil, "show", "result", row.Key[:8]); code != 0 || !strings.Contains(out, "WishBus.listeners") {
+	if code, out, errOut = typed(t, nil, "show", "result", row.Key[:8]); code != 0 ||
+		!strings.Contains(out, "WishBus.listeners") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
-	if code, out, errOut = typed(t, nil, "comment", "--run", "result", "--dry-run"); code != 0 || out != string(comment) {
+	if code, out, errOut = typed(t, nil, "comment", "--run", "result", "--dry-run"); code != 0 ||
+		out != string(comment) {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 
-	// One more a loop is known to be more with three base runs.
+	// With three base runs, one more object per loop counts as more.
 	if code, out, _ = typed(t, nil, "gate", "--dump", more); code != 0 || !strings.Contains(out, "too few base runs") {
 		t.Errorf("one base run: exit %d\n%s", code, out)
 	}
 	second, third := looped(t, dir, "second", true, known), looped(t, dir, "third", true, known)
-	for _, run := range []string{second, third, third} { // one run twice is one
+	for _, run := range []string{second, third, third} { // the same run twice counts once
 		if code, _, errOut = typed(t, nil, "baseline", "update", "--dump", run); code != 0 {
 			t.Fatalf("exit %d\n%s", code, errOut)
 		}
@@ -128,52 +136,63 @@ func TestGateByDumps(t *testing.T) {
 		t.Errorf("three base runs: exit %d\n%s", code, out)
 	}
 
-	if code, _, errOut = typed(t, nil, "accept", row.Key, "--reason", "SHOP-1", "--owner", "kim", "--until", "2999-01-01"); code != 0 {
+	if code, _,
+		errOut = typed(t, nil, "accept", row.Key, "--reason", "SHOP-1", "--owner", "kim", "--until",
+		"2999-01-01"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errOut)
 	}
 	if code, out, errOut = typed(t, nil, "gate", "--dump", worse); code != 0 || !strings.Contains(out, "accepted") {
 		t.Errorf("accepted: exit %d\n%s%s", code, out, errOut)
 	}
-	if code, out, errOut = typed(t, nil, "baseline", "show"); code != 0 || !strings.Contains(out, "3 runs") || !strings.Contains(out, "com.shop.CartActivity, held by CartBus.listeners: 2, 4, 6") {
+	if code, out, errOut = typed(t, nil, "baseline", "show"); code != 0 || !strings.Contains(out, "3 runs") ||
+		!strings.Contains(out, "com.shop.CartActivity, held by CartBus.listeners: 2, 4, 6") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
 
-// The default baseline is in the current folder, even if the config file is in another one.
+// The default baseline is in the current directory, even if the config file is
+// in another one.
 func TestGateConfigElsewhere(t *testing.T) {
 	dir := inFolder(t)
 	if err := os.Mkdir("ci", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("ci/run.yaml", []byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\n"), 0o600); err != nil {
+	if err := os.WriteFile("ci/run.yaml",
+		[]byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base, worse := looped(t, dir, "base", true, map[string]int{"CartActivity": 2}), looped(t, dir, "worse", true, map[string]int{"CartActivity": 2, "WishActivity": 1})
+	base, worse := looped(t, dir, "base", true, map[string]int{"CartActivity": 2}),
+		looped(t, dir, "worse", true, map[string]int{"CartActivity": 2, "WishActivity": 1})
 	if code, _, errOut := typed(t, nil, "baseline", "update", "--dump", base, "--config", "ci/run.yaml"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errOut)
 	}
 	for _, more := range [][]string{nil, {"--config", "ci/run.yaml"}} {
-		if code, out, errOut := typed(t, nil, append([]string{"gate", "--dump", worse}, more...)...); code != 1 || !strings.Contains(out, "1 new leak") {
+		if code, out, errOut := typed(t, nil, append([]string{"gate", "--dump", worse}, more...)...); code != 1 ||
+			!strings.Contains(out, "1 new leak") {
 			t.Errorf("%v: exit %d\n%s%s", more, code, out, errOut)
 		}
 	}
 }
 
-// A new screen in a known list is a leak of its own.
+// A new screen in a known list is a separate leak.
 func TestGateWider(t *testing.T) {
 	dir := inFolder(t)
 	base := looped(t, dir, "base", false, map[string]int{"ListActivity": 3})
 	if code, _, errOut := typed(t, nil, "baseline", "update", "--dump", base); code != 0 {
 		t.Fatal(errOut)
 	}
-	code, out, errOut := typed(t, nil, "gate", "--dump", looped(t, dir, "head", false, map[string]int{"ListActivity": 3, "WishActivity": 1}), "--json")
+	code, out,
+		errOut := typed(t, nil, "gate", "--dump",
+		looped(t, dir, "head", false, map[string]int{"ListActivity": 3, "WishActivity": 1}), "--json")
 	var c comparison.Comparison
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || c.Leaks[0].Status != comparison.Wider || !strings.Contains(c.Leaks[0].StatusReason, "WishActivity") {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || c.Leaks[0].Status != comparison.Wider ||
+		!strings.Contains(c.Leaks[0].StatusReason, "WishActivity") {
 		t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
 	}
 }
 
-// A gate without a verdict writes no reports: an empty one closes the findings of earlier ones.
+// A gate without a verdict writes no reports: an empty one closes the findings
+// of earlier ones.
 func TestGateReportsNeedAVerdict(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1})
@@ -185,26 +204,29 @@ func TestGateReportsNeedAVerdict(t *testing.T) {
 			if (err == nil) != judged || strings.Contains(errOut, "no verdict: "+name+" not written") == judged {
 				t.Errorf("judged %v: exit %d, %s: %v\n%s%s", judged, code, name, err, out, errOut)
 			}
-			_ = os.Remove(name) // the other case begins without
+			_ = os.Remove(name) // the other case begins without it
 		}
 	}
 }
 
-// Each problem has its exit code and a message that says what to write instead.
-func TestGateRefuses(t *testing.T) {
+// Each problem has its exit code and a message with advice.
+func TestGateErrors(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1})
 	one, _, _ := strings.Cut(dumps, ",")
 	if err := os.WriteFile("broken.json", []byte(`{"schema":"leakgate.baseline/9"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("junit.xml", []byte(`<testsuite tests="1"><testcase name="a" classname="b"/></testsuite>`), 0o600); err != nil {
+	if err := os.WriteFile("junit.xml", []byte(`<testsuite tests="1"><testcase name="a" classname="b"/></testsuite>`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	var later []string
 	for i := range 3 {
 		later = append(later, fmt.Sprintf("later-%d.hprof", i))
-		if err := os.WriteFile(later[i], closedScreens(t, map[string]int{"CartActivity": i + 1}, true, time.Now().AddDate(1, 0, i)), 0o600); err != nil {
+		if err := os.WriteFile(later[i],
+			closedScreens(t, map[string]int{"CartActivity": i + 1}, true, time.Now().AddDate(1, 0, i)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,24 +235,40 @@ func TestGateRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"dumps of the future":    {[]string{"baseline", "update", "--dump", "com.shop=" + strings.Join(later, ",")}, 2, "which is in the future"},
-		"nothing":                {[]string{"gate"}, 2, "nothing to judge"},
-		"two sources":            {[]string{"gate", "--run", "x", "--dump", dumps}, 2, "exclude each other"},
-		"no run":                 {[]string{"gate", "--run", "nowhere"}, 2, "no such file or directory"},
-		"no process":             {[]string{"gate", "--dump", "a.hprof"}, 2, "PROCESS=FILE"},
-		"a missing dump":         {[]string{"gate", "--dump", dumps + ",x.hprof"}, 2, "x.hprof"},
-		"one dump twice":         {[]string{"gate", "--dump", one + "," + strings.TrimPrefix(one, "com.shop=")}, 2, "duplicate file"},
+		"dumps of the future": {
+			[]string{"baseline", "update", "--dump", "com.shop=" + strings.Join(later, ",")}, 2,
+			"which is in the future",
+		},
+		"nothing":        {[]string{"gate"}, 2, "nothing to judge"},
+		"two sources":    {[]string{"gate", "--run", "x", "--dump", dumps}, 2, "exclude each other"},
+		"no run":         {[]string{"gate", "--run", "nowhere"}, 2, "no such file or directory"},
+		"no process":     {[]string{"gate", "--dump", "a.hprof"}, 2, "PROCESS=FILE"},
+		"a missing dump": {[]string{"gate", "--dump", dumps + ",x.hprof"}, 2, "x.hprof"},
+		"one dump twice": {
+			[]string{"gate", "--dump", one + "," + strings.TrimPrefix(one, "com.shop=")}, 2, "duplicate file",
+		},
 		"no dump":                {[]string{"gate", "--dump", "com.shop=broken.json"}, 6, "broken.json"},
 		"too few dumps":          {[]string{"gate", "--dump", one}, 5, "nothing could be judged"},
 		"too few dumps, allowed": {[]string{"gate", "--dump", one, "--allow-unjudged"}, 0, ""},
-		"a corrupt baseline":     {[]string{"gate", "--dump", dumps, "--baseline", "file:broken.json"}, 2, "its schema is"},
-		"no such baseline":       {[]string{"gate", "--dump", dumps, "--baseline", "file:leak-baselin.json"}, 0, "file:leak-baselin.json has no base runs"},
-		"an unknown store":       {[]string{"gate", "--dump", dumps, "--baseline", "broken.json"}, 2, "file:"},
-		"no accepted file":       {[]string{"gate", "--dump", dumps, "--accepted", "none.yaml"}, 2, "none.yaml"},
-		"no report":              {[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints none"},
-		"accept nothing":         {[]string{"accept"}, 2, "want the key"},
-		"accept a word":          {[]string{"accept", "CartActivity", "--reason", "r", "--owner", "o", "--until", "2999-01-01"}, 2, "hexadecimal"},
-		"accept a past day":      {[]string{"accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2001-01-01"}, 2, "is over"},
+		"a corrupt baseline": {
+			[]string{"gate", "--dump", dumps, "--baseline", "file:broken.json"}, 2, "its schema is",
+		},
+		"no such baseline": {
+			[]string{"gate", "--dump", dumps, "--baseline", "file:leak-baselin.json"}, 0,
+			"file:leak-baselin.json has no base runs",
+		},
+		"an unknown store": {[]string{"gate", "--dump", dumps, "--baseline", "broken.json"}, 2, "file:"},
+		"no accepted file": {[]string{"gate", "--dump", dumps, "--accepted", "none.yaml"}, 2, "none.yaml"},
+		"not a report":     {[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints none"},
+		"accept nothing":   {[]string{"accept"}, 2, "want the key"},
+		"accept a word": {
+			[]string{"accept", "CartActivity", "--reason", "r", "--owner", "o", "--until", "2999-01-01"}, 2,
+			"hexadecimal",
+		},
+		"accept a past day": {
+			[]string{"accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2001-01-01"}, 2,
+			"is in the past",
+		},
 		"show nothing":           {[]string{"show", dir}, 2, "want a run directory"},
 		"comment without a gate": {[]string{"comment", "--run", dir, "--dry-run"}, 2, "has no gate.json"},
 		"baseline":               {[]string{"baseline"}, 2, "Usage"},

@@ -23,21 +23,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// gateSettings are the rules of a comparison and where its base runs are.
+// gateSettings are the rules of a comparison and the address of its base runs.
 type gateSettings struct {
 	rules                           []gate.Rule
 	informational, strict, unjudged bool
 	accepted                        []check.Exception
 	window                          int
 	match                           []string
-	// store is nil where no baseline is configured.
+	// store is nil if no baseline is configured.
 	store *store.Store
-	// dir is the folder that a path in the address of the store is relative to.
+	// dir is the directory that a relative path in the address of the store
+	// starts from.
 	dir      string
 	checkout string
-	// key is that of the comment.
+	// key is the key of the comment.
 	key string
-	// ci is what has started the workflow of GitHub, nil elsewhere.
+	// ci is the event that started the GitHub workflow, nil elsewhere.
 	ci      *github.Trigger
 	session *github.Session
 }
@@ -48,17 +49,17 @@ func (s *gateSettings) close() {
 	}
 }
 
-// The stores that are used where none is named.
+// The default stores.
 const (
 	fileStore     = "file:leak-baseline.json"
 	artifactStore = "artifact:leakgate-baseline"
 	baselineName  = "leak-baseline.json"
 )
 
-// settings are those of the file, of flags, and of the CI job.
+// settings returns the settings from the file, the flags and the CI job.
 func (f *ruleFlags) settings(c console) (*gateSettings, error) {
 	if f.config == "" && f.profile != "" {
-		return nil, errors.New("--profile is for --config")
+		return nil, errors.New("--profile needs --config")
 	}
 	if f.config == "" {
 		return f.settingsOf(c, nil)
@@ -71,10 +72,11 @@ func (f *ruleFlags) settings(c console) (*gateSettings, error) {
 	return f.settingsOf(c, cfg)
 }
 
-// settingsOf are those of a file that was read, nil for none.
+// settingsOf returns the settings for a file that was read; file may be nil.
 func (f *ruleFlags) settingsOf(c console, cfg *config.Config) (*gateSettings, error) {
 	s := &gateSettings{
-		rules: gate.DefaultRules(), window: gate.Window, match: gate.MatchAll(), informational: f.informational, strict: f.strict, unjudged: f.unjudged,
+		rules: gate.DefaultRules(), window: gate.Window, match: gate.MatchAll(), informational: f.informational,
+		strict: f.strict, unjudged: f.unjudged,
 		checkout: cmp.Or(f.checkout, "."),
 	}
 	address, accepted := f.baseline, f.accepted
@@ -97,7 +99,7 @@ func (f *ruleFlags) settingsOf(c console, cfg *config.Config) (*gateSettings, er
 	return s, s.open(c, address)
 }
 
-// below is a path of a file, seen from its folder.
+// below returns a path from a file, relative to the directory of that file.
 func below(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -105,7 +107,7 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// take takes what a file says.
+// take applies the values of a file.
 func (s *gateSettings) take(cfg *config.Config) {
 	s.rules, s.window, s.match = cfg.Gate.Rules, cfg.Baseline.Window, cfg.Baseline.Match
 	s.informational = s.informational || cfg.Gate.Informational
@@ -116,7 +118,9 @@ func (s *gateSettings) take(cfg *config.Config) {
 func exceptions(list []config.Accepted) ([]check.Exception, error) {
 	out := make([]check.Exception, len(list))
 	for i, a := range list {
-		out[i] = check.Exception{Key: a.Key, Class: a.Class, Held: a.Held, Reason: a.Reason, Owner: a.Owner, Until: a.Until}
+		out[i] = check.Exception{
+			Key: a.Key, Class: a.Class, Held: a.Held, Reason: a.Reason, Owner: a.Owner, Until: a.Until,
+		}
 		if err := out[i].Validate(); err != nil {
 			return nil, fmt.Errorf("accepted[%d]: %w", i, err)
 		}
@@ -124,8 +128,9 @@ func exceptions(list []config.Accepted) ([]check.Exception, error) {
 	return out, nil
 }
 
-// open opens the store of the baseline: the one that is named; in a workflow of GitHub else its
-// artifacts; else the file of the usual name where it is there.
+// open opens the store of the baseline: the one that is named; otherwise, in a
+// GitHub workflow its artifacts, and elsewhere the file with the default name
+// if it exists.
 func (s *gateSettings) open(c console, address string) error {
 	if c.variable("GITHUB_ACTIONS") == "true" {
 		t, err := github.ReadTrigger(c.variable)
@@ -142,7 +147,8 @@ func (s *gateSettings) open(c console, address string) error {
 			address = artifactStore
 		default:
 			if s.ci != nil {
-				c.note("no baseline: set %s (permissions: actions: read), or name one with --baseline", ownTokenVariable)
+				c.note("no baseline: set %s (permissions: actions: read), or name one with --baseline",
+					ownTokenVariable)
 			}
 			return nil
 		}
@@ -166,26 +172,29 @@ func (s *gateSettings) open(c console, address string) error {
 }
 
 const (
-	// ownTokenVariable is the token of GitHub that workloads do not see, tokenVariable one that
-	// they do.
+	// ownTokenVariable holds the GitHub token that workloads do not see,
+	// tokenVariable the one that they do.
 	ownTokenVariable = "LEAKGATE_GITHUB_TOKEN"
 	tokenVariable    = "GITHUB_TOKEN"
-	// artifactVariable is the name of the artifact that a workflow uploads the run directory as.
+	// artifactVariable holds the name of the artifact under which a workflow
+	// uploads the run directory.
 	artifactVariable = "LEAKGATE_ARTIFACT"
-	// acceptedVariable is the file of accepted leaks, also for test suites.
+	// acceptedVariable holds the file of accepted leaks, for test suites as
+	// well.
 	acceptedVariable = "LEAKGATE_ACCEPTED"
 )
 
-// token is that of GitHub.
+// token returns the GitHub token.
 func token(c console) string { return cmp.Or(c.variable(ownTokenVariable), c.variable(tokenVariable)) }
 
-// connect makes the session with GitHub.
+// connect starts the session with GitHub.
 func (s *gateSettings) connect(c console) error {
 	if s.session != nil {
 		return nil
 	}
 	if s.ci == nil {
-		return errors.New("this is not a workflow of GitHub Actions: use file:PATH or git:BRANCH#PATH, or run it in a workflow")
+		return errors.New("this is not a workflow of GitHub Actions: use file:PATH or git:BRANCH#PATH, or run it in " +
+			"a workflow")
 	}
 	var err error
 	s.session, err = github.New(github.Options{
@@ -195,7 +204,7 @@ func (s *gateSettings) connect(c console) error {
 	return err
 }
 
-// artifacts are those of GitHub Actions, for a store.
+// artifacts implements store.Artifacts with GitHub Actions.
 type artifacts struct{ session *github.Session }
 
 // List implements store.Artifacts.
@@ -212,7 +221,7 @@ func (a artifacts) List(ctx context.Context, name, branch string, n int) ([]stor
 func (a artifacts) Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error) {
 	content, err := a.session.Download(ctx, github.Artifact{ID: id}, file, limit)
 	if errors.Is(err, github.ErrNotFound) {
-		// It was deleted, or has expired, between the list and now.
+		// It was deleted or expired after the list was read.
 		err = fmt.Errorf("%w (%w)", err, fs.ErrNotExist)
 	}
 	return content, err
@@ -237,7 +246,7 @@ func (s *gateSettings) load(ctx context.Context) (*gate.Baseline, error) {
 	return b, nil
 }
 
-// merge makes one baseline of several, which runs at the same time have uploaded.
+// merge combines several baselines, which concurrent runs have uploaded.
 func (s *gateSettings) merge(contents [][]byte) (*gate.Baseline, error) {
 	out := &gate.Baseline{}
 	for _, raw := range contents {
@@ -272,7 +281,8 @@ func (s *gateSettings) compare(ctx context.Context, c console, ev *evidence.Evid
 	s.fillHead(c, ev)
 	in := s.input(ev, b)
 	if s.store != nil && len(b.Runs) == 0 {
-		in.Warnings = append(in.Warnings, fmt.Sprintf("%s has no base runs: if it should have some, check this address", in.Store))
+		in.Warnings = append(in.Warnings,
+			fmt.Sprintf("%s has no base runs: if it should have some, check this address", in.Store))
 	}
 	tree, err := checkout.Open(ctx, s.checkout)
 	if err != nil {
@@ -284,7 +294,7 @@ func (s *gateSettings) compare(ctx context.Context, c console, ev *evidence.Evid
 	return result, ctx.Err()
 }
 
-// fillHead adds what the CI job says of the run, where the run does not.
+// fillHead adds the commit and the branch of the CI job where the run has none.
 func (s *gateSettings) fillHead(c console, ev *evidence.Evidence) {
 	var job record.Revision
 	if s.ci != nil {
@@ -297,12 +307,14 @@ func (s *gateSettings) fillHead(c console, ev *evidence.Evidence) {
 	h.PullRequest = cmp.Or(h.PullRequest, job.PullRequest)
 	for i := range ev.Observations {
 		o := &ev.Observations[i]
-		o.Commit, o.Branch, o.PullRequest = cmp.Or(o.Commit, h.Commit), cmp.Or(o.Branch, h.Branch), cmp.Or(o.PullRequest, h.PullRequest)
+		o.Commit, o.Branch, o.PullRequest = cmp.Or(o.Commit, h.Commit), cmp.Or(o.Branch, h.Branch),
+			cmp.Or(o.PullRequest, h.PullRequest)
 	}
 }
 
-// ancestors leaves the base runs whose commits are in what is checked out: what was changed on the
-// base branch since is not the doing of this build. Where git cannot tell, all stay.
+// ancestors keeps the base runs whose commits are ancestors of the checkout:
+// later changes on the base branch are not part of this build. If git cannot
+// determine that, all are kept.
 func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, in *gate.Input) {
 	var commits []string
 	for _, o := range in.Base {
@@ -314,15 +326,17 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 		return
 	}
 	behind, unknown, err := tree.Ancestors(ctx, "HEAD", commits)
-	if err != nil || len(behind) == 0 && len(unknown) == 0 && !s.knows(ctx, tree, in) {
-		return // not a checkout of this app, or none with git
+	if err != nil || len(behind) == 0 && len(unknown) == 0 && !s.hasTestedCommit(ctx, tree, in) {
+		return // not a checkout of this app, or not of git
 	}
 	kept := slices.DeleteFunc(slices.Clone(in.Base), func(o gate.Observation) bool {
 		_, ok := behind[o.Commit]
 		return o.Commit != "" && !ok && !slices.Contains(unknown, o.Commit)
 	})
 	if n := len(in.Base) - len(kept); n > 0 {
-		in.Warnings = append(in.Warnings, fmt.Sprintf("%d of %d base runs are not of ancestors of this commit and are not compared; merge or rebase to compare with them", n, len(in.Base)))
+		in.Warnings = append(in.Warnings,
+			fmt.Sprintf("%d of %d base runs are not of ancestors of this commit and are not compared; merge or "+
+				"rebase to compare with them", n, len(in.Base)))
 	}
 	in.Base = kept
 	if s.ci != nil && s.ci.BaseSHA != "" {
@@ -341,8 +355,9 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 	}
 }
 
-// knows reports whether the checkout has the commit that was tested: it is of this app then.
-func (s *gateSettings) knows(ctx context.Context, tree *checkout.Checkout, in *gate.Input) bool {
+// hasTestedCommit reports whether the checkout has the tested commit, and so is
+// one of this app.
+func (s *gateSettings) hasTestedCommit(ctx context.Context, tree *checkout.Checkout, in *gate.Input) bool {
 	if in.Head.Commit == "" {
 		return false
 	}
@@ -353,8 +368,8 @@ func (s *gateSettings) knows(ctx context.Context, tree *checkout.Checkout, in *g
 // mostLocated bounds the leaks whose declarations are looked up.
 const mostLocated = 100
 
-// locate finds where the suspects of leaks that are worse are declared, whether this change
-// touches them, and who owns the file.
+// locate finds where the suspects of worse leaks are declared, whether this
+// change touches them, and who owns the file.
 func (s *gateSettings) locate(ctx context.Context, tree *checkout.Checkout, result *comparison.Comparison) {
 	var changes *checkout.Changes
 	if base := s.changedSince(ctx, tree, result); base != "" {
@@ -365,7 +380,8 @@ func (s *gateSettings) locate(ctx context.Context, tree *checkout.Checkout, resu
 	located := 0
 	for i := range result.Leaks {
 		row := &result.Leaks[i]
-		if len(row.Suspects) == 0 || !row.Fails && row.Status != comparison.New && row.Status != comparison.Present && row.Status != comparison.Moved {
+		if len(row.Suspects) == 0 || !row.Fails && row.Status != comparison.New && row.Status != comparison.Present &&
+			row.Status != comparison.Moved {
 			continue
 		}
 		if located++; located > mostLocated || ctx.Err() != nil {
@@ -380,20 +396,24 @@ func (s *gateSettings) locate(ctx context.Context, tree *checkout.Checkout, resu
 	}
 }
 
-func locateSuspect(ctx context.Context, tree *checkout.Checkout, suspect *comparison.Suspect, changes *checkout.Changes) {
+func locateSuspect(ctx context.Context, tree *checkout.Checkout, suspect *comparison.Suspect,
+	changes *checkout.Changes) {
 	d, ok := tree.Declaration(ctx, suspect.Class, suspect.Field)
 	if !ok {
 		return
 	}
 	suspect.File, suspect.Line = d.File, d.Line
 	if changes != nil {
-		// Without the line of the field, such as a captured variable, only the file is certain.
+		// Without the line of the field, as for a captured variable, only the
+		// file is certain.
 		suspect.Changed, suspect.Added = new(changes.File(d.File)), new(d.OfField && changes.Adds(d.File, d.Line))
 	}
 }
 
-// changedSince is the commit since which this build has changed, "" where that is unknown.
-func (s *gateSettings) changedSince(ctx context.Context, tree *checkout.Checkout, result *comparison.Comparison) string {
+// changedSince returns the commit that this build is compared with, "" if it is
+// unknown.
+func (s *gateSettings) changedSince(ctx context.Context, tree *checkout.Checkout,
+	result *comparison.Comparison) string {
 	if s.ci != nil && s.ci.BaseSHA != "" {
 		base, _ := tree.Base(ctx, s.ci.BaseSHA, s.ci.HeadSHA)
 		return base
@@ -401,7 +421,7 @@ func (s *gateSettings) changedSince(ctx context.Context, tree *checkout.Checkout
 	return result.Base.Commit
 }
 
-// markdown are the links and commands of a comment.
+// markdown returns the links and commands of a comment.
 func (s *gateSettings) markdown(c console, result *comparison.Comparison) comparison.MarkdownOptions {
 	o := comparison.MarkdownOptions{Key: cmp.Or(s.key, result.Head.App), Tool: "leakgate " + version()}
 	if s.ci == nil {
@@ -416,8 +436,8 @@ func (s *gateSettings) markdown(c console, result *comparison.Comparison) compar
 	return o
 }
 
-// judgedForBaseline returns why a run cannot become a base run: nothing was judged, evidence is
-// missing, or the run did not end well. nil if it can.
+// judgedForBaseline returns why a run cannot become a base run: nothing was
+// judged, evidence is missing, or the run failed. It returns nil if it can.
 func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) error {
 	switch {
 	case !result.Judged:
@@ -426,7 +446,8 @@ func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) err
 		return errors.New("the workload of the run failed: not added to the baseline")
 	case len(ev.Missing) > 0:
 		return fmt.Errorf("evidence is missing: %s: not added to the baseline", ev.Missing[0])
-	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitWorkload, exitUnread}, ev.RunExit):
+	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitWorkload, exitUnread},
+		ev.RunExit):
 		return fmt.Errorf("the run ended with exit code %d: not added to the baseline", ev.RunExit)
 	}
 	return nil

@@ -22,15 +22,18 @@ func growthCommand(c *console) *cobra.Command {
 		Long: `Compare heap dumps of one process, taken between repetitions of a scenario, and report
 what grows from each dump to the next: which objects, how many per repetition, the path
 from a GC root that keeps them alive, and their bytes. A cache
-that is not full yet grows, too.
+that is not yet full grows, too.
 
 Repeat the scenario a few times before the first dump, until everything that is created
-only once exists; then the same number of times between the dumps, which is --loops.
-Less than one object per repetition does not count as growth. Name three or more dumps
-in the order in which they were taken; two prove little. One of them may be "-",
+only once exists; then the same number of times between the dumps (--loops). Less than
+one object per repetition does not count as growth. Name three or more dumps in the order
+in which they were taken; two prove little. One of them may be "-",
 standard input.`,
-		Example:           "  leakgate growth loop1.hprof loop2.hprof loop3.hprof\n  leakgate growth after5.hprof after10.hprof after15.hprof --loops 5",
-		Annotations:       manual{exits: "0 the dumps were compared, whatever grows\n" + dumpExits, page: "docs/formats/growth.md"}.annotations(),
+		Example: "  leakgate growth loop1.hprof loop2.hprof loop3.hprof\n  leakgate growth after5.hprof " +
+			"after10.hprof after15.hprof --loops 5",
+		Annotations: manual{
+			exits: "0 the dumps were compared, whatever grows\n" + dumpExits, page: "docs/formats/growth.md",
+		}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
 		RunE:              c.run(f.growth),
 	}
@@ -46,14 +49,14 @@ type growthFlags struct {
 	loops, top int
 }
 
-// mostLoops are more repetitions than anybody has made between two dumps.
+// mostLoops is more repetitions than anybody makes between two dumps.
 const mostLoops = 1 << 30
 
 func (f *growthFlags) growth(c console, args []string) int {
 	if err := f.check(args); err != nil {
 		return c.usage(err)
 	}
-	if err := present(args...); err != nil {
+	if err := checkFiles(args...); err != nil {
 		return f.exit(c, "", outside{err})
 	}
 	ctx, stop := untilInterrupt()
@@ -98,9 +101,11 @@ func (f *growthFlags) check(args []string) error {
 			case path == "-":
 				return errors.New("standard input is one heap dump: name files for the others")
 			case path == other:
-				return fmt.Errorf("%s is named twice; nothing grows between a heap dump and itself", text.Printable(path))
+				return fmt.Errorf("%s is named twice; nothing grows between a heap dump and itself",
+					text.Printable(path))
 			default:
-				return fmt.Errorf("%s and %s are one file; nothing grows between a heap dump and itself", text.Printable(other), text.Printable(path))
+				return fmt.Errorf("%s and %s are the same file; nothing grows between a heap dump and itself",
+					text.Printable(other), text.Printable(path))
 			}
 		}
 	}
@@ -108,9 +113,11 @@ func (f *growthFlags) check(args []string) error {
 	case n == 0:
 		return errors.New("no heap dumps: name three or more in the order in which they were taken")
 	case n == 1:
-		return errors.New("one heap dump cannot show what grows: name two or, better, three in the order in which they were taken; `leakgate analyze` reports what one holds")
+		return errors.New("one heap dump cannot show what grows: name two or, better, three in the order in which " +
+			"they were taken; `leakgate analyze` reports what one holds")
 	case f.loops > mostLoops:
-		return fmt.Errorf("--loops: %w", invalid(fmt.Sprint(f.loops), "how often the scenario was repeated between two dumps"))
+		return fmt.Errorf("--loops: %w",
+			invalid(fmt.Sprint(f.loops), "how often the scenario was repeated between two dumps"))
 	}
 	return nil
 }

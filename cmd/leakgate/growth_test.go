@@ -15,14 +15,16 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// growingShop is the heap of an app after so many repetitions of a scenario: a list of
-// listeners that nobody leaves, a linked list, threads that do not end, JNI globals, and
-// a cache that is full.
+// growingShop is the heap of an app after a number of repetitions of a
+// scenario: a list of listeners that are never removed, a linked list, threads
+// that do not end, JNI globals, and a full cache.
 func growingShop(t testing.TB, loops int) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
-	screen, listener := h.Declare("com.shop.CartScreen", nil, "object picture"), h.Declare("com.shop.CartScreen$1", nil, "object this$0")
-	page, upload := h.Declare("com.shop.Page", nil, "object next", "int number"), h.Declare("com.shop.Upload", h.Class("java.lang.Thread"))
+	screen, listener := h.Declare("com.shop.CartScreen", nil, "object picture"),
+		h.Declare("com.shop.CartScreen$1", nil, "object this$0")
+	page, upload := h.Declare("com.shop.Page", nil, "object next", "int number"),
+		h.Declare("com.shop.Upload", h.Class("java.lang.Thread"))
 	listeners, full, last := h.ArrayList(), h.ArrayList(), hproftest.Ref(0)
 	for i := range 2 + loops {
 		picture := h.Bytes(make([]byte, 2000))
@@ -43,7 +45,7 @@ func growingShop(t testing.TB, loops int) []byte {
 	return dump
 }
 
-// series writes dumps of growingShop, and gives their folder and paths.
+// series writes dumps of growingShop, and returns their directory and paths.
 func series(t testing.TB, loops ...int) (dir string, paths []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -57,7 +59,7 @@ func series(t testing.TB, loops ...int) (dir string, paths []string) {
 	return dir, paths
 }
 
-// What people read, and what programs do; -update writes the files again.
+// Text and JSON; -update rewrites the files.
 func TestGrowthText(t *testing.T) {
 	dir, three := series(t, 5, 10, 15)
 	for name, args := range map[string][]string{
@@ -70,16 +72,18 @@ func TestGrowthText(t *testing.T) {
 		if code != exitOK || errOut != "" {
 			t.Errorf("%s: exit %d, %s", name, code, errOut)
 		}
-		golden(t, filepath.Join("testdata", "growth", name), strings.ReplaceAll(out, dir+string(filepath.Separator), ""))
+		golden(t, filepath.Join("testdata", "growth", name),
+			strings.ReplaceAll(out, dir+string(filepath.Separator), ""))
 	}
 }
 
-// Of the numbers, those that can be told without the program.
+// The numbers that are known without the program.
 func TestGrowthCounts(t *testing.T) {
 	_, paths := series(t, 5, 15, 25)
 	var r analysis.Growth
 	answered(t, &r, append([]string{"growth", "--json", "--loops", "10"}, paths...)...)
-	if r.Schema != "leakgate.growth/1" || r.Loops != 10 || r.Found != 3 || len(r.Growth) != 3 || len(r.Dumps) != 3 || len(r.Warnings) != 0 {
+	if r.Schema != "leakgate.growth/1" || r.Loops != 10 || r.Found != 3 || len(r.Growth) != 3 || len(r.Dumps) != 3 ||
+		len(r.Warnings) != 0 {
 		t.Fatalf("%+v", r)
 	}
 	found := map[string][]int64{}
@@ -96,12 +100,13 @@ func TestGrowthCounts(t *testing.T) {
 			t.Errorf("%s: %s", class, got)
 		}
 	}
-	if d := r.Dumps[2]; d.Process != "com.shop" || d.Compared <= 0 || d.Compared > d.Objects || d.Paths <= 0 || d.Time.Second() != 25 {
+	if d := r.Dumps[2]; d.Process != "com.shop" || d.Compared <= 0 || d.Compared > d.Objects || d.Paths <= 0 ||
+		d.Time.Second() != 25 {
 		t.Errorf("%+v", d)
 	}
 }
 
-func TestGrowthRefuses(t *testing.T) {
+func TestGrowthRejectsWrongInput(t *testing.T) {
 	dir, paths := series(t, 1, 2)
 	broken := filepath.Join(dir, "broken.hprof")
 	if err := os.WriteFile(broken, []byte("JAVA PROFILE 1.0.3\x00 and no more"), 0o600); err != nil {
@@ -117,22 +122,25 @@ func TestGrowthRefuses(t *testing.T) {
 	if err := os.Link(paths[1], link); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, exitUsage, []string{"growth", paths[0], paths[1], link}, paths[1]+" and "+link+" are one file")
+	refused(t, exitUsage, []string{"growth", paths[0], paths[1], link}, paths[1]+" and "+link+" are the same file")
 	refused(t, exitUsage, []string{"growth", paths[0], paths[1], "--loops", "0"}, "--loops")
 	refused(t, exitUsage, []string{"growth", paths[0], paths[1], "--top", "-1"}, "--top")
 	refused(t, exitUsage, []string{"growth", paths[0], filepath.Join(dir, "none.hprof")}, "none.hprof")
 	refused(t, exitUnread, []string{"growth", paths[0], broken, paths[1]}, "broken.hprof")
-	// What is missing is told before others are read.
-	refused(t, exitUsage, []string{"growth", broken, paths[1], filepath.Join(dir, "none.hprof")}, "none.hprof", "does not exist")
+	// A missing file is reported before others are read.
+	refused(t, exitUsage, []string{"growth", broken, paths[1], filepath.Join(dir, "none.hprof")}, "none.hprof",
+		"does not exist")
 	refused(t, exitUnread, []string{"growth", paths[0], paths[1], "--memory", "10KB"}, "memory", "after1.hprof")
 }
 
-// One of the dumps may come from standard input, packed or not.
+// One of the dumps may come from standard input, compressed or not.
 func TestGrowthInputs(t *testing.T) {
 	_, paths := series(t, 5, 10)
 	_, want, _ := ran(t, "growth", "--json", paths[0], paths[1])
-	code, out, errOut := fed(t, strings.NewReader(string(packed(t, growingShop(t, 10)))), "growth", "--json", paths[0], "-")
-	if out = strings.ReplaceAll(out, `"name": "-"`, fmt.Sprintf(`"name": %q`, paths[1])); code != exitOK || out != want || !strings.Contains(out, "com.shop.Page") {
+	code, out,
+		errOut := fed(t, strings.NewReader(string(packed(t, growingShop(t, 10)))), "growth", "--json", paths[0], "-")
+	if out = strings.ReplaceAll(out, `"name": "-"`, fmt.Sprintf(`"name": %q`, paths[1])); code != exitOK ||
+		out != want || !strings.Contains(out, "com.shop.Page") {
 		t.Errorf("exit %d, %s\n%.400s\nwant\n%.400s", code, errOut, out, want)
 	}
 }

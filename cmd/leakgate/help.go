@@ -11,16 +11,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is the number of columns that the help fits into.
+// helpWidth is the width of the help in columns.
 const helpWidth = 80
 
-// pages is where the documentation is read.
+// pages is the address of the documentation.
 const pages = "https://github.com/leakgate/leakgate/blob/main/"
 
-// manual is what the help of a command shows beside what cobra knows of it.
+// manual holds the parts of a command's help that cobra does not know.
 type manual struct {
 	exits       string // a line for each code: the code, a space, its meaning
-	page        string // of the repository, to read on
+	page        string // a page of the repository, for further reading
 	environment bool   // list the variables
 }
 
@@ -37,20 +37,21 @@ const dumpExits = `2 the command line is wrong, or a file cannot be opened
 6 a dump could not be read or analyzed
 130 interrupted`
 
-// environmentHelp are the variables that leakgate reads.
+// environmentHelp lists the variables that leakgate reads.
 const environmentHelp = `LEAKGATE_SECTION_KEY a key of the YAML file, such as LEAKGATE_SAMPLE_NORMAL=10s
-LEAKGATE_PROFILE the profile of the YAML file to use, as --profile
-LEAKGATE_WAIT true: wait for a device that another run uses, as --wait
+LEAKGATE_PROFILE the profile of the YAML file to use, like --profile
+LEAKGATE_WAIT true: wait for a device that another run uses, like --wait
 LEAKGATE_LEASES the directory for the locks of devices and run directories
 LEAKGATE_RUNS the directory for runs without --out; by default leakgate-runs
-LEAKGATE_ACCEPTED the file of accepted leaks, as --accepted
+LEAKGATE_ACCEPTED the file of accepted leaks, like --accepted
 LEAKGATE_ARTIFACT the artifact of a GitHub workflow that has the run directory, for the comment
-LEAKGATE_GITHUB_TOKEN the token for baselines in artifacts and for comments, which workloads do not see; else GITHUB_TOKEN
+LEAKGATE_GITHUB_TOKEN the token for baselines in artifacts and for comments, which workloads do not see; by default GITHUB_TOKEN
 NO_COLOR if not empty: print no colors
 ANDROID_SERIAL the device to use; adb's other variables apply too`
 
-// writeHelp prints the help of a command, in the usual sections. It is no template:
-// text/template would keep every exported method of the program in the binary.
+// writeHelp prints the help of a command in the usual sections. It does not use
+// text/template, which would keep every exported method of the program in the
+// binary.
 func writeHelp(w io.Writer, cmd *cobra.Command) {
 	var b strings.Builder
 	writeParagraphs(&b, cmp.Or(cmd.Long, cmd.Short))
@@ -64,15 +65,16 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 	writePairs(&b, "Environment:", cmd.Annotations["environment"])
 	writeFlags(&b, "Global flags:", cmd.Root().PersistentFlags())
 	if page := cmd.Annotations["page"]; page != "" {
-		fmt.Fprintf(&b, "\nRead on:\n  %s%s\n", pages, page)
+		fmt.Fprintf(&b, "\nSee also:\n  %s%s\n", pages, page)
 	}
 	if cmd.HasSubCommands() {
 		fmt.Fprintf(&b, "\nRun `%s COMMAND --help` for more about a command.\n", cmd.CommandPath())
 	}
-	_, _ = io.WriteString(w, b.String()) // there is nobody else to tell
+	_, _ = io.WriteString(w, b.String()) // there is nowhere else to report it
 }
 
-// writeParagraphs fills the paragraphs of a text; indented lines stay as they are.
+// writeParagraphs wraps the paragraphs of a text; indented lines stay as they
+// are.
 func writeParagraphs(b *strings.Builder, text string) {
 	for i, paragraph := range strings.Split(text, "\n\n") {
 		if i > 0 {
@@ -88,7 +90,7 @@ func writeParagraphs(b *strings.Builder, text string) {
 	}
 }
 
-// fill breaks a text into lines of at most so many columns.
+// fill breaks a text into lines of at most width columns.
 func fill(s string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(s) {
@@ -118,7 +120,7 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// helpRow is a name and what is said about it.
+// helpRow is a name and its description.
 type helpRow struct{ name, text string }
 
 func writeRows(b *strings.Builder, title string, rows []helpRow) {
@@ -141,7 +143,7 @@ func writeRows(b *strings.Builder, title string, rows []helpRow) {
 	}
 }
 
-// writePairs prints lines that begin with a name.
+// writePairs prints each name with its description beside it.
 func writePairs(b *strings.Builder, title, text string) {
 	var rows []helpRow
 	for line := range strings.Lines(text) {

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// allCommands are a command and those below it.
+// allCommands returns a command and its subcommands.
 func allCommands(cmd *cobra.Command) []*cobra.Command {
 	out := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
@@ -50,8 +50,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Each command says what its exit codes mean, where to read on, and shows two or three
-// command lines that can be written so.
+// Each command explains its exit codes, links to a page, and shows two or three
+// valid command lines.
 func TestHelpIsComplete(t *testing.T) {
 	for _, cmd := range allCommands(newRoot(&console{})) {
 		if page := cmd.Annotations["page"]; page != "" {
@@ -74,7 +74,8 @@ func TestHelpIsComplete(t *testing.T) {
 			args, _, _ = strings.Cut(args, " | ")
 			args, _, _ = strings.Cut(args, " > ")
 			name, args, _ := strings.Cut(args, " ")
-			if !ok || !strings.HasPrefix(line, "  ") || !strings.Contains(line, strings.TrimPrefix(cmd.CommandPath(), "leakgate")) {
+			if !ok || !strings.HasPrefix(line, "  ") ||
+				!strings.Contains(line, strings.TrimPrefix(cmd.CommandPath(), "leakgate")) {
 				t.Errorf("%s: %q", cmd.CommandPath(), line)
 			}
 			checkCommand(t, "help", name, args)
@@ -82,11 +83,14 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 }
 
-// The placeholder of a flag is not said again, and a flag is not the end of a sentence.
+// The text of a flag does not repeat its placeholder, and no sentence ends with
+// a flag.
 func TestHelpOfFlags(t *testing.T) {
 	for _, cmd := range allCommands(newRoot(&console{})) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if strings.ContainsAny(f.Usage, "`") || strings.HasSuffix(f.Usage, ".") || strings.HasPrefix(f.Usage, f.Value.Type()+" ") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] && f.Usage[:4] != "JSON" {
+			if strings.ContainsAny(f.Usage, "`") || strings.HasSuffix(f.Usage, ".") ||
+				strings.HasPrefix(f.Usage, f.Value.Type()+" ") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] &&
+				f.Usage[:4] != "JSON" {
 				t.Errorf("%s --%s: %q", cmd.CommandPath(), f.Name, f.Usage)
 			}
 		})
@@ -103,7 +107,7 @@ var foreignFlags = []string{
 	"activity-clear-task", "activity-clear-top", "activity-single-top", // am start
 }
 
-// Every flag that a page names is one of some command.
+// Every flag that a page names belongs to a command.
 func TestFlagsOfThePages(t *testing.T) {
 	known := slices.Clone(foreignFlags)
 	for _, cmd := range allCommands(newRoot(&console{})) {
@@ -123,47 +127,62 @@ func TestFlagsOfThePages(t *testing.T) {
 			}
 			for _, m := range flag.FindAllStringSubmatch(string(text), -1) {
 				if !slices.Contains(known, m[1]) {
-					t.Errorf("%s: --%s is no flag", page, m[1])
+					t.Errorf("%s: there is no flag --%s", page, m[1])
 				}
 			}
 		}
 	}
 }
 
-// wrong are command lines that cannot be carried out, by what is wrong with them.
+// wrong are invalid command lines, by what is wrong with them.
 var wrong = map[string][][]string{
 	"commands": {
 		{"wach"}, {"frobnicate"}, {"wach", "--process", "com.shop"}, {"help", "wach"}, {"help", "watch", "com.shop"},
 		{"config"}, {"config", "verfy", "run.yaml"}, {"config", "frobnicate"}, {"completion", "tcsh"}, {"completion"},
 	},
 	"flags": {
-		{"watch", "--procss", "com.shop"}, {"watch", "-process", "com.shop"}, {"watch", "-x"}, {"--frob"}, {"analyze", "shop.hprof", "--gate"},
-		{"watch", "--process"}, {"watch", "--process", "com.a", "--for", "1h", "--for", "2h"}, {"config", "schema", "--json"}, {"version", "-qv"},
+		{"watch", "--procss", "com.shop"}, {"watch", "-process", "com.shop"}, {"watch", "-x"}, {"--frob"},
+		{"analyze", "shop.hprof", "--gate"},
+		{"watch", "--process"}, {"watch", "--process", "com.a", "--for", "1h", "--for", "2h"},
+		{"config", "schema", "--json"}, {"version", "-qv"},
 	},
 	"values": {
-		{"watch", "--process", "com.shop", "--for", "8"}, {"watch", "--process", "com.shop", "--for", "-2h"}, {"watch", "--process", "com.shop", "--dump", "on_leek"},
-		{"watch", "--process", "com.shop", "--policy", "strict"}, {"watch", "--process", "$(reboot)"}, {"watch", "--process", "com.shop", "--device", ""},
-		{"watch", "--process", "com.shop", "--out", "--json"}, {"watch", "--process", "com.shop", "--process", ""}, {"report", ""},
-		{"diagnose", "--process", "com.shop", "--kind", "jave"}, {"run", "run.yaml", "--keep", "all"}, {"analyze", "shop.hprof", "--top", "many"}, {"analyze", "shop.hprof", "--top", "-1"},
-		{"analyze", "shop.hprof", "--memory", "4"}, {"analyze", "shop.hprof", "--memory", "0GB"}, {"analyze", "shop.hprof", "--json=perhaps"}, {"analyze", "shop.hprof", "--fail-on", "leaks"},
-		{"growth", "a.hprof", "b.hprof", "--loops", "0"}, {"parse", "memifno", "x.txt"}, {"objects", "missing.hprof", "12c0494x"}, {"analyze", "missing.hprof", "--leaking-class", ""},
+		{"watch", "--process", "com.shop", "--for", "8"}, {"watch", "--process", "com.shop", "--for", "-2h"},
+		{"watch", "--process", "com.shop", "--dump", "on_leek"},
+		{"watch", "--process", "com.shop", "--policy", "strict"}, {"watch", "--process", "$(reboot)"},
+		{"watch", "--process", "com.shop", "--device", ""},
+		{"watch", "--process", "com.shop", "--out", "--json"}, {"watch", "--process", "com.shop", "--process", ""},
+		{"report", ""},
+		{"diagnose", "--process", "com.shop", "--kind", "jave"}, {"run", "run.yaml", "--keep", "all"},
+		{"analyze", "shop.hprof", "--top", "many"}, {"analyze", "shop.hprof", "--top", "-1"},
+		{"analyze", "shop.hprof", "--memory", "4"}, {"analyze", "shop.hprof", "--memory", "0GB"},
+		{"analyze", "shop.hprof", "--json=perhaps"}, {"analyze", "shop.hprof", "--fail-on", "leaks"},
+		{"growth", "a.hprof", "b.hprof", "--loops", "0"}, {"parse", "memifno", "x.txt"},
+		{"objects", "missing.hprof", "12c0494x"}, {"analyze", "missing.hprof", "--leaking-class", ""},
 		{"demo", "--serve", "--port", "0"}, {"demo", "--serve", "--speed", "1000"},
 	},
 	"arguments": {
-		{"run"}, {"run", "a.yaml", "b.yaml"}, {"watch"}, {"watch", "com.shop"}, {"diagnose", "com.shop"}, {"diagnose"}, {"demo", "now"}, {"doctor", "com.shop"}, {"mark", "text"}, {"version", "now"},
-		{"replay"}, {"report"}, {"analyze"}, {"analyze", "a.hprof", "b.hprof"}, {"objects", "a.hprof"}, {"paths", "a.hprof"}, {"paths", "a.hprof", "A", "B"}, {"diff", "a.hprof"}, {"growth"}, {"growth", "a.hprof"},
-		{"strip", "a.hprof"}, {"parse", "meminfo"}, {"parse", "meminfo", "x.txt", "--pid", "7"}, {"config", "verify"}, {"config", "print"}, {"config", "schema", "x"},
-		{"analyze", "a.hprof", "--only", "histogram", "--fail-on", "leak"}, {"diff", "-", "-"}, {"growth", "a.hprof", "a.hprof"},
+		{"run"}, {"run", "a.yaml", "b.yaml"}, {"watch"}, {"watch", "com.shop"}, {"diagnose", "com.shop"}, {"diagnose"},
+		{"demo", "now"}, {"doctor", "com.shop"}, {"mark", "text"}, {"version", "now"},
+		{"replay"}, {"report"}, {"analyze"}, {"analyze", "a.hprof", "b.hprof"}, {"objects", "a.hprof"},
+		{"paths", "a.hprof"}, {"paths", "a.hprof", "A", "B"}, {"diff", "a.hprof"}, {"growth"}, {"growth", "a.hprof"},
+		{"strip", "a.hprof"}, {"parse", "meminfo"}, {"parse", "meminfo", "x.txt", "--pid", "7"}, {"config", "verify"},
+		{"config", "print"}, {"config", "schema", "x"},
+		{"analyze", "a.hprof", "--only", "histogram", "--fail-on", "leak"}, {"diff", "-", "-"},
+		{"growth", "a.hprof", "a.hprof"},
 		{"demo", "--port", "5099"}, {"demo", "--serve", "--out", "runs/demo"},
 	},
 	"files": {
-		{"run", "missing.yaml"}, {"run", "bad.yaml"}, {"config", "verify", "bad.yaml"}, {"config", "init", "bad.yaml"}, {"replay", "missing.csv"}, {"report", "missing"}, {"mark", "--run", ".", "text"},
-		{"analyze", "missing.hprof"}, {"analyze", "bad.yaml"}, {"analyze", "bad.yaml", "--mapping", "missing.txt"}, {"diff", "missing.hprof", "bad.yaml"}, {"diff", "bad.yaml", "."}, {"strip", "bad.yaml", "bad.yaml"}, {"parse", "meminfo", "missing.txt"},
+		{"run", "missing.yaml"}, {"run", "bad.yaml"}, {"config", "verify", "bad.yaml"}, {"config", "init", "bad.yaml"},
+		{"replay", "missing.csv"}, {"report", "missing"}, {"mark", "--run", ".", "text"},
+		{"analyze", "missing.hprof"}, {"analyze", "bad.yaml"}, {"analyze", "bad.yaml", "--mapping", "missing.txt"},
+		{"diff", "missing.hprof", "bad.yaml"}, {"diff", "bad.yaml", "."}, {"strip", "bad.yaml", "bad.yaml"},
+		{"parse", "meminfo", "missing.txt"},
 	},
 }
 
-// What a wrong command line prints is a golden file for each kind of mistake: both
-// streams and the exit code.
+// The output of an invalid command line is a golden file for each kind of
+// mistake: both streams and the exit code.
 func TestWrongCommandLines(t *testing.T) {
 	for name, lines := range wrong {
 		file, err := filepath.Abs(filepath.Join("testdata", "wrong", name+".txt"))
@@ -172,7 +191,8 @@ func TestWrongCommandLines(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("bad.yaml", []byte("version: 1\napp: { package: com.shop }\nworklod: none\nduration: soon\n"), 0o600); err != nil {
+			if err := os.WriteFile("bad.yaml",
+				[]byte("version: 1\napp: { package: com.shop }\nworklod: none\nduration: soon\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			var b strings.Builder
@@ -204,7 +224,7 @@ func shownArguments(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// completions are what a shell is offered for the last word.
+// completions are what a shell offers for the last word.
 func completions(t *testing.T, args ...string) []string {
 	t.Helper()
 	code, out, _ := typed(t, nil, append([]string{cobra.ShellCompRequestCmd}, args...)...)
@@ -220,7 +240,8 @@ func completions(t *testing.T, args ...string) []string {
 }
 
 func TestCompletion(t *testing.T) {
-	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: {}, nightly: {} }\n")
+	file := write(t,
+		"version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: {}, nightly: {} }\n")
 	for name, c := range map[string]struct {
 		args, want []string
 	}{

@@ -13,14 +13,15 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// onHostDevice is leakgate as a child process that uses the device's adb server.
+// onHostDevice is leakgate as a child process that uses the device's adb
+// server.
 func onHostDevice(t *testing.T, ctx context.Context, r *hostdevicetest.Running, args ...string) *exec.Cmd {
 	t.Helper()
 	return program(t, ctx, append(r.Environment(), "LEAKGATE_HOSTDEVICE="+r.Serial), args...)
 }
 
-// assertNoHostPath holds a run directory against the rule that no file names a
-// path of the host.
+// assertNoHostPath checks that no file of a run directory names a path of the
+// host.
 func assertNoHostPath(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"run.json", "samples.ndjson"} {

@@ -27,7 +27,8 @@ import (
 )
 
 // evil is what a device may put wherever it puts text.
-const evil = "\x1b]0;owned\x07\x1b[2J\u009b31m$(touch /data/local/tmp/canary);reboot'\"`\\ \u202e\u2066\u200b\u2028\U000e0041\x7f\tduration: 8h"
+const evil = "\x1b]0;owned\x07\x1b[2J\u009b31m$(touch /data/local/tmp/canary);reboot'\"`\\ " +
+	"\u202e\u2066\u200b\u2028\U000e0041\x7f\tduration: 8h"
 
 // hostilePhone is a simulated phone that answers with hostile text where a real
 // one has names, numbers and errors.
@@ -38,10 +39,12 @@ type hostilePhone struct {
 
 func (p *hostilePhone) Serial() string { return p.serial }
 
-// lies are what the phone says instead.
+// lies are the responses of the phone.
 var lies = strings.NewReplacer(
-	"Permission denied", evil+"\xff\xfe"+strings.Repeat("x", 1<<10), "Native Heap", evil+" Heap", "Unknown", evil, "TOTAL SWAP PSS", evil,
-	"Pixel 7", evil+"\xff", "Google", strings.Repeat("\u0301", 1<<10), "inaccessible or not found", evil, "Events injected", evil)
+	"Permission denied", evil+"\xff\xfe"+strings.Repeat("x", 1<<10), "Native Heap", evil+" Heap", "Unknown", evil,
+	"TOTAL SWAP PSS", evil,
+	"Pixel 7", evil+"\xff", "Google", strings.Repeat("\u0301", 1<<10), "inaccessible or not found", evil,
+	"Events injected", evil)
 
 func (p *hostilePhone) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 	if strings.Contains(command, "leakgate:mark") {
@@ -62,17 +65,27 @@ func (*hostilePhone) Push(context.Context, io.Reader, string, fs.FileMode) error
 	return errors.ErrUnsupported
 }
 
-// A whole run on a hostile phone: nothing is executed there, every line of every
-// file is whole and small, and no text for people has more than text.
+// An entire run on a hostile phone: no injected command is executed, every line
+// of every file is complete and bounded, and no text for people contains
+// terminal commands.
 func TestRunOnAHostilePhone(t *testing.T) {
-	good := []string{"com.x", "com.x:push", "com.x:duration:", "com.x:yes", "com.x:1e3", "com.x:$HOME/y@z", "com.x:" + strings.Repeat("n", 240), "com.x;reboot", "com.x:$(id)", "com.x: - a", "com.x:中文"}
-	bad := []string{"com.x" + evil, "com.x\nPss: 1 kB", "com.x\xff", "com.x#2", "com.x:\xc3\r\n'\xfe", "com.x:y\r\nz", "com.x" + strings.Repeat("n", 4<<10)}
+	good := []string{
+		"com.x", "com.x:push", "com.x:duration:", "com.x:yes", "com.x:1e3", "com.x:$HOME/y@z",
+		"com.x:" + strings.Repeat("n", 240), "com.x;reboot", "com.x:$(id)", "com.x: - a", "com.x:中文",
+	}
+	bad := []string{
+		"com.x" + evil, "com.x\nPss: 1 kB", "com.x\xff", "com.x#2", "com.x:\xc3\r\n'\xfe", "com.x:y\r\nz",
+		"com.x" + strings.Repeat("n", 4<<10),
+	}
 	var specs []androidsim.ProcessSpec
 	for _, name := range slices.Concat(good, bad) {
-		specs = append(specs, androidsim.ProcessSpec{Name: name, Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Java, 600, 0)}})
+		specs = append(specs,
+			androidsim.ProcessSpec{
+				Name: name, Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Java, 600, 0)},
+			})
 	}
-	// Without root all levels are tried, with it the memory of all is read and their
-	// leaks are found in time.
+	// Without root all levels are tried; with root the memory of all processes
+	// is read, and their leaks are found in time.
 	for root, duration := range map[bool]time.Duration{false: 5 * time.Minute, true: 30 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			phone := &hostilePhone{serial: "S1" + evil + "\xff", Phone: androidsim.New(androidsim.Options{
@@ -84,9 +97,13 @@ func TestRunOnAHostilePhone(t *testing.T) {
 			}
 			var screen bytes.Buffer
 			o := monitor.Options{
-				Devices: []monitor.Device{{Device: phone, Facts: facts}}, Patterns: []capture.Pattern{"com.x*"}, Policy: detector.ArticlePolicy(),
-				Dir: filepath.Join(t.TempDir(), "run"), Tool: "test " + evil, Duration: duration,
-				Workload: monitor.DeviceCommand{Command: "echo leakgate:mark " + text.ShellQuote(evil+"\xff\r") + "; echo leakgate:mark " + strings.Repeat("m", 100<<10) + "; sleep 7200"},
+				Devices: []monitor.Device{{Device: phone, Facts: facts}}, Patterns: []capture.Pattern{"com.x*"},
+				Policy: detector.ArticlePolicy(),
+				Dir:    filepath.Join(t.TempDir(), "run"), Tool: "test " + evil, Duration: duration,
+				Workload: monitor.DeviceCommand{
+					Command: "echo leakgate:mark " + text.ShellQuote(evil+"\xff\r") + "; echo leakgate:mark " +
+						strings.Repeat("m", 100<<10) + "; sleep 7200",
+				},
 			}
 			s := newScreen(console{err: &screen}, o)
 			o.Observer = s
@@ -98,14 +115,14 @@ func TestRunOnAHostilePhone(t *testing.T) {
 			checkRun(t, o.Dir, run, good, root)
 			checkLines(t, "screen", screen.String())
 			if _, err := phone.Stat("/data/local/tmp/canary"); err == nil {
-				t.Error("a name was run")
+				t.Error("a name was executed")
 			}
 		})
 	}
 }
 
-// checkRun reads a run back: the processes that may be named are there and no
-// other, under root their leaks were found, and each file is what it should be.
+// checkRun reads a run back: it has the processes with valid names and no
+// others, under root their leaks were found, and each file is well-formed.
 func checkRun(t *testing.T, dir string, run record.Run, names []string, root bool) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
@@ -145,7 +162,8 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := read.Devices[0].Device; d != header.Devices[0].Device || d != strings.ToValidUTF8(run.Devices[0].Device, "\ufffd") {
+	if d := read.Devices[0].Device; d != header.Devices[0].Device ||
+		d != strings.ToValidUTF8(run.Devices[0].Device, "\ufffd") {
 		t.Errorf("the device is called %q, %q and %q", d, header.Devices[0].Device, run.Devices[0].Device)
 	}
 	for _, p := range read.Processes {
@@ -153,10 +171,11 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 			t.Errorf("%.80q: gate %s, %.200q", p.Process, p.Gate, p.Warnings)
 		}
 	}
-	// As written, and as a file by somebody else may be.
+	// As written, and as a file from an untrusted source.
 	forged := read
 	forged.Processes = append(slices.Clone(read.Processes), record.Process{
-		Process: strings.Repeat(evil, 1000), Device: evil + "\n", Source: evil, State: 99, Worst: 98, Gate: evil, Kind: 99,
+		Process: strings.Repeat(evil, 1000), Device: evil + "\n", Source: evil, State: 99, Worst: 98, Gate: evil,
+		Kind:        99,
 		Transitions: []record.Transition{{From: 99, To: 98, Reason: evil}},
 	})
 	forged.Workload = &record.Workload{Kind: evil}
@@ -169,7 +188,7 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 	}
 }
 
-// checkLines wants lines of printable text, none of them endless.
+// checkLines expects lines of printable text of bounded length.
 func checkLines(t *testing.T, what, told string) {
 	t.Helper()
 	if told == "" {

@@ -21,7 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// lyingPhone is a simulated phone of 7.5 GB whose reading n of the memory of a process is what lie makes of it.
+// lyingPhone is a simulated phone of 7.5 GB whose reading n of the memory of a
+// process is the result of lie.
 type lyingPhone struct {
 	hostilePhone
 	lie   func(n int, kb string) string
@@ -42,8 +43,8 @@ func (p *lyingPhone) Shell(ctx context.Context, command string, stdout, stderr i
 	return exit, errors.Join(err, ctx.Err())
 }
 
-// A value that no process of a phone can have is a missing sample, in a run as in its report: never 0
-// bytes, and nothing that a pass could rest on.
+// An impossible value is a missing sample, in a run as in its report: never 0
+// bytes, and never the basis of a pass.
 func TestImpossibleReadings(t *testing.T) {
 	from := func(first, every int, value string) func(int, string) string {
 		return func(n int, kb string) string {
@@ -69,24 +70,35 @@ func TestImpossibleReadings(t *testing.T) {
 		"nothing else":                  {from(1, 1, "18014398509481984"), []detector.Gate{detector.Inconclusive}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			phone := &lyingPhone{lie: c.lie, hostilePhone: hostilePhone{serial: "S1", Phone: androidsim.New(androidsim.Options{
-				Root: true, Apps: []androidsim.App{{Package: "com.x", Processes: []androidsim.ProcessSpec{{Name: "com.x", Models: []androidsim.Model{androidsim.Typical()}}}}},
-			})}}
+			phone := &lyingPhone{
+				lie: c.lie, hostilePhone: hostilePhone{serial: "S1", Phone: androidsim.New(androidsim.Options{
+					Root: true,
+					Apps: []androidsim.App{
+						{
+							Package: "com.x",
+							Processes: []androidsim.ProcessSpec{
+								{Name: "com.x", Models: []androidsim.Model{androidsim.Typical()}},
+							},
+						},
+					},
+				})}}
 			facts, err := capture.ReadFacts(t.Context(), phone)
 			if err != nil || facts.MemTotal != 7680<<20 {
 				t.Fatalf("%v, %d bytes of memory", err, facts.MemTotal)
 			}
 			dir := filepath.Join(t.TempDir(), "run")
 			run, err := monitor.Run(t.Context(), monitor.Options{
-				Devices: []monitor.Device{{Device: phone, Facts: facts}}, Patterns: []capture.Pattern{"com.x"}, Policy: detector.RobustPolicy(),
-				Dir: dir, Duration: 80 * time.Minute,
+				Devices: []monitor.Device{{Device: phone, Facts: facts}}, Patterns: []capture.Pattern{"com.x"},
+				Policy: detector.RobustPolicy(),
+				Dir:    dir, Duration: 80 * time.Minute,
 			})
 			if err != nil || len(run.Processes) != 1 {
 				t.Fatalf("%s: %v, %d processes", name, err, len(run.Processes))
 			}
 			p := run.Processes[0]
 			if !slices.Contains(c.want, p.Gate) {
-				t.Errorf("%s: %s of %d samples, %gs absent: %s, %q", name, p.Gate, p.Samples, p.Missing, p.Reason, p.Warnings)
+				t.Errorf("%s: %s of %d samples, %gs absent: %s, %q", name, p.Gate, p.Samples, p.Missing, p.Reason,
+					p.Warnings)
 			}
 			if p.LastMB != nil && (*p.LastMB < 10 || *p.LastMB > 7680) {
 				t.Errorf("%s: the last value is %g MB", name, *p.LastMB)
@@ -99,9 +111,11 @@ func TestImpossibleReadings(t *testing.T) {
 				t.Fatalf("%s: %v %v", name, err, warnings)
 			}
 			if q := again.Processes[0]; q.Gate != p.Gate || q.Samples != p.Samples || q.Reason != p.Reason {
-				t.Errorf("%s: the run says %s of %d samples, its report %s of %d", name, p.Gate, p.Samples, q.Gate, q.Samples)
+				t.Errorf("%s: the run says %s of %d samples, its report %s of %d", name, p.Gate, p.Samples, q.Gate,
+					q.Samples)
 			}
-			if code := ledger.ExitCode(run, record.Plan{Assert: record.AssertEnd}); (code == record.ExitClean) != (p.Gate == detector.Pass) {
+			if code := ledger.ExitCode(run,
+				record.Plan{Assert: record.AssertEnd}); (code == record.ExitClean) != (p.Gate == detector.Pass) {
 				t.Errorf("%s: exit %d", name, code)
 			}
 		})

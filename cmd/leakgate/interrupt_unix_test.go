@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// started gives a demo that has its first samples.
+// started returns a demo that has its first samples.
 func started(t *testing.T, out string) (wait func() int, signal func(syscall.Signal)) {
 	t.Helper()
 	ctx := minute(t)
@@ -28,7 +28,7 @@ func started(t *testing.T, out string) (wait func() int, signal func(syscall.Sig
 	}
 	waitForSamples(out)
 	return func() int {
-			_ = cmd.Wait() // the exit code tells
+			_ = cmd.Wait() // the exit code reports it
 			return cmd.ProcessState.ExitCode()
 		}, func(s syscall.Signal) {
 			if err := cmd.Process.Signal(s); err != nil {
@@ -71,13 +71,14 @@ func TestCtrlCFinishesTheRun(t *testing.T) {
 	}
 }
 
-// A workload that does not want to end gets its grace after one Ctrl-C and none
-// after two. Nothing of it is left.
+// A workload that does not want to end gets its grace period after one Ctrl-C
+// and none after two. It leaves nothing behind.
 func TestCtrlCTwiceStopsNow(t *testing.T) {
 	dir := t.TempDir()
 	alive := filepath.Join(dir, "alive")
 	env := []string{"ANDROID_ADB_SERVER_PORT=" + serve(t, shop("phone-a"))["ANDROID_ADB_SERVER_PORT"]}
-	config := write(t, "version: 1\napp: { package: com.shop }\nworkload:\n  command: [/bin/sh, -c, \"trap '' TERM; while :; do touch "+alive+"; sleep 0.05; done\"]\n")
+	config := write(t,
+		"version: 1\napp: { package: com.shop }\nworkload:\n  command: [/bin/sh, -c, \"trap '' TERM; while :; do touch "+alive+"; sleep 0.05; done\"]\n")
 	ctx := minute(t)
 	cmd := program(t, ctx, env, "run", config, "--out", filepath.Join(dir, "run"))
 	var text bytes.Buffer
@@ -98,7 +99,7 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 	}
 	began := time.Now()
-	_ = cmd.Wait() // the exit code tells
+	_ = cmd.Wait() // the exit code reports it
 	if code := cmd.ProcessState.ExitCode(); code != 130 || time.Since(began) > 3*time.Second {
 		t.Errorf("exit %d after %v\n%s", code, time.Since(began), text.String())
 	}
@@ -107,22 +108,23 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	if _, err := os.Stat(alive); err == nil {
-		t.Error("the workload lives on")
+		t.Error("the workload is still running")
 	}
 	if run, err := record.ReadRun(filepath.Join(dir, "run")); err != nil || !run.Interrupted {
 		t.Errorf("%+v, %v", run, err)
 	}
 }
 
-// A workload on the host marks the loops of its run, by the verb and by a line.
-// The run ends with it.
+// A workload on the host marks the loops of its run, with the command and with
+// a line. The run ends with the workload.
 func TestWorkloadMarksItsRun(t *testing.T) {
 	path, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := filepath.Join(t.TempDir(), "suite.sh")
-	text := "set -e\n" + path + " mark --run \"$LEAKGATE_RUN\" loop 1\nsleep 0.5\necho leakgate:mark loop 2\nsleep 0.2\n"
+	text := "set -e\n" + path +
+		" mark --run \"$LEAKGATE_RUN\" loop 1\nsleep 0.5\necho leakgate:mark loop 2\nsleep 0.2\n"
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,8 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 		return nil
 	}})
 	// Half a second is 200 seconds of the phone.
-	if err != nil || len(marks) != 2 || marks[0].Text != "loop 1" || marks[1].Text != "loop 2" || marks[1].T-marks[0].T < 150 {
+	if err != nil || len(marks) != 2 || marks[0].Text != "loop 1" || marks[1].Text != "loop 2" ||
+		marks[1].T-marks[0].T < 150 {
 		t.Errorf("marks %+v, %v", marks, err)
 	}
 	run, err := record.ReadRun(dir)
@@ -154,8 +157,8 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 	}
 }
 
-// Under nohup a terminal that closes ends nothing.
-func TestNohupGoesOn(t *testing.T) {
+// Under nohup, closing the terminal ends nothing.
+func TestNohupContinues(t *testing.T) {
 	t.Parallel()
 	path, err := build()
 	if err != nil {
@@ -175,12 +178,12 @@ func TestNohupGoesOn(t *testing.T) {
 	}
 	time.Sleep(time.Second)
 	if run, err := record.ReadRun(out); err == nil {
-		t.Errorf("a terminal that closed ended the run: %s", run.Stopped)
+		t.Errorf("closing the terminal ended the run: %s", run.Stopped)
 	}
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the run says how it ended
+	_ = cmd.Wait() // the run records how it ended
 	if run, err := record.ReadRun(out); err != nil || run.Stopped != record.StoppedInterrupted {
 		t.Errorf("after an interrupt: stopped by %q, %v", run.Stopped, err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Every verb that reads dumps reads the one that a run directory keeps, as it is named in
-// run.json, and leaves no temporary file.
+// Every command that reads dumps reads the one that a run directory keeps, as
+// it is named in run.json, and leaves no temporary file.
 func TestKeptDump(t *testing.T) {
 	dir, dumps := killedRun(t, "stripped")
 	whole, err := os.ReadFile(dumps[0])
@@ -36,7 +36,8 @@ func TestKeptDump(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	for verb, args := range map[string][]string{
-		"analyze": {"--json"}, "paths": {"com.shop.CartActivity", "--json"}, "diff": {dumpFile(t, whole), "--json"}, "growth": {dumpFile(t, whole)}, "strip": {out, "--json", "--force"},
+		"analyze": {"--json"}, "paths": {"com.shop.CartActivity", "--json"}, "diff": {dumpFile(t, whole), "--json"},
+		"growth": {dumpFile(t, whole)}, "strip": {out, "--json", "--force"},
 	} {
 		_, want, _ := typed(t, nil, slices.Concat([]string{verb, plain}, args)...)
 		code, got, errOut := typed(t, nil, slices.Concat([]string{verb, path}, args)...)
@@ -52,9 +53,9 @@ func TestKeptDump(t *testing.T) {
 	}
 }
 
-// A kept dump of which the end is missing is analysed as that, and a few kB that unpack to
-// gigabytes are refused, before they are unpacked where they declare it.
-func TestKeptDumpThatIsNotWhole(t *testing.T) {
+// A truncated kept dump is analyzed as such, and a few kB that decompress to
+// gigabytes are rejected, before decompression if they declare their size.
+func TestDamagedKeptDump(t *testing.T) {
 	dump, err := os.ReadFile(shopDump(t, 2000, 2))
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,8 @@ func TestKeptDumpThatIsNotWhole(t *testing.T) {
 	if _, out, _ := typed(t, nil, "analyze", path, "--json"); !strings.Contains(out, `"truncated": true`) {
 		t.Errorf("%.500s", out)
 	}
-	// RFC 8878, 3.1.1: blocks of four bytes, 128 KiB of zeros each; 4 GB in 128 kB.
+	// RFC 8878, 3.1.1: blocks of four bytes, 128 KiB of zeros each; 4 GB in 128
+	// kB.
 	blocks := bytes.Repeat([]byte{0x02, 0x00, 0x10, 0x00}, 32<<10)
 	magic := []byte("\x28\xb5\x2f\xfd")
 	silent := slices.Concat(magic, []byte("\x00\x38"), blocks)
@@ -81,9 +83,13 @@ func TestKeptDumpThatIsNotWhole(t *testing.T) {
 		want string
 	}{
 		{"declared", []string{"analyze", dumpFile(t, declaring)}, "it has 1099511627776 bytes unpacked"},
-		{"undeclared", []string{"analyze", dumpFile(t, silent), "--spool-cap", "8MB"}, "it is larger than the cap of 8.0 MB"},
+		{
+			"undeclared", []string{"analyze", dumpFile(t, silent), "--spool-cap", "8MB"},
+			"it is larger than the cap of 8.0 MB",
+		},
 	} {
-		if code, out, errOut := typed(t, nil, c.args...); code != exitUnread || out != "" || !strings.Contains(errOut, c.want) {
+		if code, out, errOut := typed(t, nil, c.args...); code != exitUnread || out != "" ||
+			!strings.Contains(errOut, c.want) {
 			t.Errorf("%s: exit %d, %s\n%.300s", c.name, code, errOut, out)
 		}
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A demo that is killed at any moment leaves a directory that can be read and
-// finished, with everything up to the last interval. LEAKGATE_E2E=long spreads 50
-// moments over the whole demo, else 12 over its first seconds.
-func TestKilledAtAnyMoment(t *testing.T) {
+// A demo killed at any time leaves a directory that can be read and finished,
+// with everything up to the last interval. LEAKGATE_E2E=long spreads 50 kills
+// over the whole demo, otherwise 12 over its first seconds.
+func TestKilledAtAnyTime(t *testing.T) {
 	t.Parallel()
 	moments, span := 12, 3*time.Second
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -90,7 +90,7 @@ func checkFinished(t *testing.T, out string, answer []byte, told string, stalled
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	// Nothing that was shown is lost, and nothing that was written.
+	// Everything that was shown or written is still there.
 	written, newest := linesOf(t, out)
 	for _, p := range run.Processes {
 		if bytes.Contains([]byte(told), []byte(p.Process+" found")) && p.PID == 0 {
@@ -98,13 +98,14 @@ func checkFinished(t *testing.T, out string, answer []byte, told string, stalled
 		}
 		whole, most := run.Devices[0].Duration, 5*60+stalled.Seconds()*run.Devices[0].TimeScale
 		if p.Samples != written[p.Process] || p.Samples > 0 && whole-newest[p.Process] > most {
-			t.Errorf("%s has %d samples of %d, the last at %v s of %v s", p.Process, p.Samples, written[p.Process], newest[p.Process], whole)
+			t.Errorf("%s has %d samples of %d, the last at %v s of %v s", p.Process, p.Samples, written[p.Process],
+				newest[p.Process], whole)
 		}
 	}
 }
 
-// linesOf counts the samples of the fast channel that a run has on disk, and gives
-// the t_s of the last, by process.
+// linesOf counts the samples of the fast channel that a run has on disk, and
+// returns the t_s of the last, by process.
 func linesOf(t *testing.T, dir string) (count map[string]int, last map[string]float64) {
 	count, last = map[string]int{}, map[string]float64{}
 	f, err := os.Open(filepath.Join(dir, record.SamplesName))

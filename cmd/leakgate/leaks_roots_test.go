@@ -10,14 +10,16 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestTellRoots holds what is said of what GC roots hold, and of further classes.
-func TestTellRoots(t *testing.T) {
+// TestTextOfRoots checks the text about what GC roots hold, and about further
+// classes.
+func TestTextOfRoots(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	upload := h.Declare("com.shop.Upload", nil, "object data", "object text")
 	item, photo := h.Declare("com.shop.Item", nil, "object data"), h.Declare("com.shop.Photo", nil, "object data")
 	list := h.ArrayList()
 	for i := range 2000 {
-		h.Root(hprof.SubRootJNIGlobal, h.New(upload, hproftest.Fields{"data": h.Padding(600), "text": h.Filler(hprof.Char, 200)}))
+		h.Root(hprof.SubRootJNIGlobal,
+			h.New(upload, hproftest.Fields{"data": h.Padding(600), "text": h.Filler(hprof.Char, 200)}))
 		list.Add(h.New(item, hproftest.Fields{"data": h.Padding(600)}))
 		if i%2 == 0 {
 			list.Add(h.New(photo, hproftest.Fields{"data": h.Padding(900)}))

@@ -24,17 +24,20 @@ workload:
 duration: DURATION
 `
 
-// A life of 20 minutes of the device is one of 20 seconds.
+// A life of 20 minutes of the device takes 20 seconds.
 const livesScale = 60
 
 func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload string) watching {
 	t.Helper()
-	return begin(t, r, 4*time.Minute, strings.NewReplacer("PACKAGE", r.Package(), "DURATION", duration, "WORKLOAD", strings.ReplaceAll(workload, "PACKAGE", r.Package())).Replace(living))
+	return begin(t, r, 4*time.Minute,
+		strings.NewReplacer("PACKAGE", r.Package(), "DURATION", duration, "WORKLOAD",
+			strings.ReplaceAll(workload, "PACKAGE", r.Package())).Replace(living))
 }
 
-// A process that leaks until it dies of an OutOfMemoryError, each time before it lives long enough for
-// a trend, leaks: by its deaths, and by the growth that its lives have in common.
-func TestOutOfMemoryAgainAndAgain(t *testing.T) {
+// A process that leaks until it dies of an OutOfMemoryError, each time before
+// it lives long enough for a trend, leaks: by its deaths, and by the growth
+// that its lives have in common.
+func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: livesScale, HeapMB: 80})
@@ -55,18 +58,21 @@ func TestOutOfMemoryAgainAndAgain(t *testing.T) {
 	if p.Rate == nil || *p.Rate < 220 || *p.Rate > 260 {
 		t.Errorf("rate: %s", p.Reason)
 	}
-	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()), fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
+	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()),
+		fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
 		fmt.Sprintf("%d deaths of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
 		"held by Leaky.OPEN_SESSIONS")
-	// After three deaths the next life is looked at before it ends.
-	if leaks := w.diagnosesOf("java", record.TriggerLeak); len(leaks) == 0 || leaks[0].T < p.Deaths[2].T || leaks[0].T > p.Deaths[3].T {
+	// After three deaths the next life is diagnosed before it ends.
+	if leaks := w.diagnosesOf("java", record.TriggerLeak); len(leaks) == 0 || leaks[0].T < p.Deaths[2].T ||
+		leaks[0].T > p.Deaths[3].T {
 		t.Errorf("deaths %+v, diagnosed %+v", p.Deaths, leaks)
 	}
 	w.assertRebuilt(t)
 	assertNothingLeft(t, r)
 }
 
-// A process that its suite kills every six seconds cannot be judged, and is not green.
+// A process that its suite kills every six seconds cannot be judged, and does
+// not pass.
 func TestKilledEverySixSeconds(t *testing.T) {
 	for name, c := range map[string]struct {
 		scale      float64
@@ -77,7 +83,10 @@ func TestKilledEverySixSeconds(t *testing.T) {
 		// The lives last for two minutes of the device, with some samples each.
 		"two minutes": {20, "25m", 8, "restarted %d times", `longest life [0-9.]+ min, a trend needs 30 min`},
 		// Between two samples the process was killed several times.
-		"six seconds": {1, "100s", 2, "restarted at least %d times", `(?:no life was seen twice|longest life .*), a trend needs 30 min`},
+		"six seconds": {
+			1, "100s", 2, "restarted at least %d times",
+			`(?:no life was seen twice|longest life .*), a trend needs 30 min`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,19 +100,22 @@ func TestKilledEverySixSeconds(t *testing.T) {
 			if p.Restarts < c.restarts || p.DeathsByReason["kill"] < p.Restarts || len(p.DeathsByReason) != 1 {
 				t.Errorf("%d restarts, deaths %v", p.Restarts, p.DeathsByReason)
 			}
-			if why := fmt.Sprintf(`^restarted %d times(?:, ended \d+ times)? \(%d kills\); %s$`, p.Restarts, p.DeathsByReason["kill"], c.why); !regexp.MustCompile(why).MatchString(p.Reason) {
+			if why := fmt.Sprintf(`^restarted %d times(?:, ended \d+ times)? \(%d kills\); %s$`, p.Restarts,
+				p.DeathsByReason["kill"], c.why); !regexp.MustCompile(why).MatchString(p.Reason) {
 				t.Errorf("%q is not %s", p.Reason, why)
 			}
-			w.says(t, fmt.Sprintf("INCONCLUSIVE, state NORMAL, "+c.times, p.Restarts), "\n  why      "+p.Reason[strings.Index(p.Reason, "; ")+2:]+"\n", "Exit code 5: no verdict on what is listed as not judged")
+			w.says(t, fmt.Sprintf("INCONCLUSIVE, state NORMAL, "+c.times, p.Restarts),
+				"\n  why      "+p.Reason[strings.Index(p.Reason, "; ")+2:]+"\n",
+				"Exit code 5: no verdict on what is listed as not judged")
 			w.assertRebuilt(t)
 			assertNothingLeft(t, r)
 		})
 	}
 }
 
-// A process without a leak that its suite starts again every 20 minutes is no leak; the
-// verdict says how large a leak it could have missed.
-func TestHealthyLivesOfTwentyMinutes(t *testing.T) {
+// A process without a leak that its suite restarts every 20 minutes is not a
+// leak; the verdict states how large a leak it could have missed.
+func TestHealthyProcessRestartedEveryTwentyMinutes(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: livesScale})

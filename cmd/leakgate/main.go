@@ -6,5 +6,9 @@ import (
 )
 
 func main() {
-	os.Exit(call(os.Args[1:], console{in: os.Stdin, out: readable(os.Stdout), err: newSanitizer(os.Stderr), getenv: os.LookupEnv, environ: os.Environ()}))
+	os.Exit(call(os.Args[1:],
+		console{
+			in: os.Stdin, out: readable(os.Stdout), err: newSanitizer(os.Stderr), getenv: os.LookupEnv,
+			environ: os.Environ(),
+		}))
 }

@@ -20,16 +20,16 @@ of a loop of a test suite, for example. A workload finds DIR
 in the variable LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.
 
 With --wait the command returns once every process has been dumped, if the run dumps at
-marks (diagnose.dump is at_marks). The app is left alone until then: its processes get 5 s
-of quiet and until their object counts stand still, so that no dump shows what is still in
-flight. Put it behind each loop; three such dumps prove a leak. An app that was just started
-has 10 s to appear. Dumps that are missing are printed; where no process was dumped at all,
+marks (diagnose.dump is at_marks). Leave the app alone until then: its processes get 5 s
+of quiet and then until their object counts are stable, so that no dump contains work in
+progress. Put it after each loop; three such dumps prove a leak. An app that was just
+started has 10 s to appear. Missing dumps are printed; if no process was dumped at all,
 the exit code is 5.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'
   leakgate mark --run "$LEAKGATE_RUN" --wait checkout`,
-		Annotations: manual{exits: `0 the mark is in the record
+		Annotations: manual{exits: `0 the mark was recorded
 2 the command line is wrong, or no run is in progress in DIR
-5 the mark is in the record, but --wait could not dump any process
+5 the mark was recorded, but --wait could not dump any process
 130 interrupted while waiting`}.annotations(),
 		RunE: c.run(func(c console, args []string) int { return f.mark(c, strings.Join(args, " ")) }),
 	}
@@ -45,7 +45,7 @@ type markFlags struct {
 
 func (f *markFlags) mark(c console, text string) int {
 	if f.dir == "" {
-		return c.usage(errors.New("no run directory: write --run DIR, or in a workload --run \"$LEAKGATE_RUN\""))
+		return c.usage(errors.New("no run directory: add --run DIR, or in a workload --run \"$LEAKGATE_RUN\""))
 	}
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -60,7 +60,7 @@ func (f *markFlags) mark(c console, text string) int {
 	for _, line := range missing {
 		c.problem("%s", line)
 	}
-	if err != nil { // it says that all are missing
+	if err != nil { // it reports that all are missing
 		return record.ExitInconclusive
 	}
 	return exitOK

@@ -11,18 +11,23 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A script that waits at a mark notices that nothing was dumped, and need not stop where the run
-// asks for no dumps.
-func TestMarkThatDumpsNothing(t *testing.T) {
+// A script that waits at a mark notices that nothing was dumped, and need not
+// stop if the run does not dump at marks.
+func TestMarkWaitWithoutDump(t *testing.T) {
 	const app = "version: 1\napp: { package: com.cart, processes: [com.cart] }\nworkload: none\nduration: 5m\n"
 	for name, c := range map[string]struct {
 		config, says string
 		running      bool
 		want         int
 	}{
-		"the app does not run":      {app + "diagnose: { dump: at_marks }\n", `no heap dump at mark "loop 1": no process of the app was found`, false, record.ExitInconclusive},
-		"it runs":                   {app + "diagnose: { dump: at_marks }\n", "", true, record.ExitClean},
-		"the run takes no such one": {app + "diagnose: { dump: on_leak }\n", "the run does not dump at marks", true, record.ExitClean},
+		"the app does not run": {
+			app + "diagnose: { dump: at_marks }\n", `no heap dump at mark "loop 1": no process of the app was found`,
+			false, record.ExitInconclusive,
+		},
+		"it runs": {app + "diagnose: { dump: at_marks }\n", "", true, record.ExitClean},
+		"the run does not dump at marks": {
+			app + "diagnose: { dump: on_leak }\n", "the run does not dump at marks", true, record.ExitClean,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// loops is a run whose workload marks eight loops of three seconds of the device.
+// loops is a run whose workload marks eight loops of three seconds of the
+// device.
 const loops = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -28,8 +29,9 @@ workload:
 diagnose: { dump: at_marks }
 `
 
-// Marks that wait: of each process a dump after each loop and before the next. Marks that do
-// not: at least three, and each other is missing evidence.
+// With marks that wait, each process has a dump after each loop and before the
+// next. With marks that do not, it has at least three, and each other is
+// missing evidence.
 func TestMarksOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()
@@ -40,7 +42,8 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	r.Must(t, "shell", "am start -n "+r.Package()+"/.Java --es mb_per_h 60 && am start -n "+r.Package()+"/.Control")
 	config := strings.ReplaceAll(loops, "PACKAGE", r.Package())
 
-	waits := begin(t, r, 4*time.Minute, strings.ReplaceAll(config, "MARK", path+` mark --run "$LEAKGATE_RUN" --wait loop $i`)).end(t)
+	waits := begin(t, r, 4*time.Minute,
+		strings.ReplaceAll(config, "MARK", path+` mark --run "$LEAKGATE_RUN" --wait loop $i`)).end(t)
 	var marks []record.Event
 	for _, e := range waits.events {
 		if e.Event == "mark" {
@@ -54,7 +57,8 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 		}
 		for i, d := range dumps {
 			assertSteps(t, d, "heap complete")
-			if want := fmt.Sprintf("loop %d", i+1); d.Mark != want || !d.Settled || d.T < marks[i].T || i < 7 && d.T > marks[i+1].T {
+			if want := fmt.Sprintf("loop %d", i+1); d.Mark != want || !d.Settled || d.T < marks[i].T || i < 7 &&
+				d.T > marks[i+1].T {
 				t.Errorf("%s: dump of %q at %v, settled %v; %s at %v", name, d.Mark, d.T, d.Settled, want, marks[i].T)
 			}
 		}
@@ -88,8 +92,8 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// screens is a run whose workload has an app open and close ten screens in each loop, and marks
-// the loop.
+// screens is a run whose workload has an app open and close ten screens in each
+// loop, and marks the loop.
 const screens = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -105,9 +109,9 @@ workload:
 diagnose: { dump: at_marks, keep: none }
 `
 
-// An app that lets go of its screens two seconds after each loop has no leak in a hundred dumps
-// at marks that wait; at marks that do not, what is in flight is there. One that keeps a screen
-// of each loop is proved to leak.
+// An app that releases its screens two seconds after each loop has no leak in a
+// hundred dumps at marks that wait; dumps at marks that do not wait contain
+// work in progress. An app that keeps a screen of each loop is proved to leak.
 func TestScreensOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()
@@ -129,7 +133,8 @@ func TestScreensOnTheHostDevice(t *testing.T) {
 			r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 5})
 			activity := map[string]string{"screens": ".Screens", "kept": ".Kept"}[c.mode]
 			r.Must(t, "shell", "am start -n "+r.Package()+"/"+activity)
-			config := strings.NewReplacer("PACKAGE", r.Package(), "MODE", c.mode, "LOOPS", fmt.Sprint(c.loops), "MARK", c.mark).Replace(screens)
+			config := strings.NewReplacer("PACKAGE", r.Package(), "MODE", c.mode, "LOOPS", fmt.Sprint(c.loops), "MARK",
+				c.mark).Replace(screens)
 			w := begin(t, r, 8*time.Minute, config).end(t)
 			dumps, inFlight := w.diagnosesOf(c.mode, "mark"), 0
 			for i, d := range dumps {
@@ -148,7 +153,7 @@ func TestScreensOnTheHostDevice(t *testing.T) {
 				t.Errorf("%d dumps at %d marks", len(dumps), c.loops)
 			}
 			if c.leaks == nil && inFlight == 0 {
-				t.Errorf("nothing was in flight in any of %d dumps: the app shows nothing", len(dumps))
+				t.Errorf("nothing was in progress in any of %d dumps: the app shows nothing", len(dumps))
 			}
 			t.Logf("%d dumps, %d with leaks", len(dumps), inFlight)
 			if c.leaks != nil && w.exit != c.exit {

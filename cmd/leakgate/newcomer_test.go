@@ -18,9 +18,9 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-var update = flag.Bool("update", false, "write the golden files of the newcomer")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// inState is a phone that adb lists in another state than device.
+// inState is a phone that adb lists in a state other than device.
 type inState struct {
 	adbd.Phone
 	state string
@@ -32,14 +32,14 @@ func (s inState) Identity() adbd.Identity {
 	return id
 }
 
-// port serves phones and gives the port.
+// port serves phones and returns the port.
 func port(t *testing.T, phones ...adbd.Phone) string {
 	t.Helper()
 	return serve(t, phones...)["ANDROID_ADB_SERVER_PORT"]
 }
 
-// webServer answers every request with what a web server says to one that it does
-// not understand, without waiting for the end of a line.
+// webServer answers every request as a web server answers one that it does not
+// understand, without waiting for the end of a line.
 func webServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,39 +72,43 @@ func webServer(t *testing.T) string {
 	return port
 }
 
-// adbProgram is a folder with an adb program that tells its version and can do
-// nothing else.
+// adbProgram returns a directory with an adb program that prints its version
+// and can do nothing else.
 func adbProgram(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	text := "#!/bin/sh\n[ \"$1\" = version ] || exit 1\necho Android Debug Bridge version 1.0.41\necho Version 35.0.2-12147458\n"
+	text := "#!/bin/sh\n[ \"$1\" = version ] || exit 1\necho Android Debug Bridge version 1.0.41\necho Version " +
+		"35.0.2-12147458\n"
 	if err := os.WriteFile(filepath.Join(dir, "adb"), []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// newcomers are the places in which somebody tries leakgate for the first time.
+// newcomers are the situations in which somebody tries leakgate for the first
+// time.
 var newcomers = []struct {
 	name string
-	// port prepares the place and gives the port of the adb server.
+	// port prepares the situation and returns the port of the adb server.
 	port func(*testing.T) string
 	// noADB: there is no adb program.
 	noADB bool
 }{
 	{"no-adb", deadPort, true},
 	{"no-phone", func(t *testing.T) string { return port(t) }, false},
-	{"unauthorized-phone", func(t *testing.T) string { return port(t, inState{shop("phone-a"), "unauthorized"}) }, false},
+	{"unauthorized-phone", func(t *testing.T) string { return port(t, inState{shop("phone-a"), "unauthorized"}) },
+		false},
 	{"offline-phone", func(t *testing.T) string { return port(t, inState{shop("phone-a"), "offline"}) }, false},
 	{"two-phones", func(t *testing.T) string { return port(t, shop("phone-a"), shop("phone-b")) }, false},
 	{"port-taken", webServer, false},
 }
 
-// nextStep is a word of an advice in the first line.
-var nextStep = regexp.MustCompile(`\b(install|connect|accept|name (one|the one)|reconnect|choose|check|stop it|end it)\b`)
+// nextStep matches an advice in the first line.
+var nextStep = regexp.MustCompile(
+	`\b(install|connect|accept|name (one|the one)|reconnect|choose|check|stop it|end it)\b`)
 
 // The first line that a newcomer sees says what to do, whatever is missing. The
-// golden files hold all that is printed; -update writes them again.
+// golden files have the entire output; -update rewrites them.
 func TestNewcomer(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the adb program of this test is a shell script")
@@ -114,7 +118,7 @@ func TestNewcomer(t *testing.T) {
 			t.Run(place.name+"/"+verb, func(t *testing.T) {
 				text := arrive(t, place.port(t), place.noADB, verb)
 				if place.name == "two-phones" && verb == "run" {
-					// A run takes both: it begins.
+					// A run uses both: it begins.
 					text = strings.Join(strings.SplitAfter(text, "\n")[:2], "")
 				} else if first := strings.Split(text, "\n")[1]; !nextStep.MatchString(first) {
 					t.Errorf("the first line does not say what to do: %s", first)
@@ -125,8 +129,8 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// arrive runs the program with nothing in its environment but what the place has,
-// and gives exit code and output without what differs between two machines.
+// arrive runs the program with only the environment of the situation, and
+// returns exit code and output without what differs between two machines.
 func arrive(t *testing.T, port string, noADB bool, verb string) string {
 	t.Helper()
 	ctx := minute(t)
@@ -141,10 +145,12 @@ func arrive(t *testing.T, port string, noADB bool, verb string) string {
 		path = adbProgram(t)
 	}
 	home := t.TempDir()
-	cmd.Env = []string{"PATH=" + path, "HOME=" + home, "TMPDIR=" + home, "ANDROID_ADB_SERVER_PORT=" + port, "LEAKGATE_STAND_IN=1"}
+	cmd.Env = []string{
+		"PATH=" + path, "HOME=" + home, "TMPDIR=" + home, "ANDROID_ADB_SERVER_PORT=" + port, "LEAKGATE_STAND_IN=1",
+	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	_ = cmd.Run() // the exit code tells
+	_ = cmd.Run() // the exit code reports it
 	return fmt.Sprintf("exit %d\n", cmd.ProcessState.ExitCode()) + settled(out.String(), map[string]string{
 		path: "DIR", home: "HOME", ":" + port: ":PORT", runtime.GOOS + "/" + runtime.GOARCH: "SYSTEM",
 	})
@@ -159,7 +165,7 @@ var measured = map[string]*regexp.Regexp{
 	"_PORT=NEXT":        regexp.MustCompile(`_PORT=[0-9]+`),
 }
 
-// settled puts words in the place of what differs between two runs.
+// settled replaces what differs between two runs.
 func settled(text string, words map[string]string) string {
 	for from, to := range words {
 		text = strings.ReplaceAll(text, from, to)

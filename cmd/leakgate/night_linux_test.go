@@ -16,9 +16,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// settlers is a run of three hours in which real processes grow and stop: one loads
-// 225 MB within a quarter of an hour, one fills a cache of 200 MB in 40 min and goes
-// on with it. The leaks beside them are half as fast as those of the nightly run.
+// settlers is a run of three hours in which real processes grow and stop: one
+// loads 225 MB within a quarter of an hour, one fills a cache of 200 MB in 40
+// min and continues with it. The leaks beside them are half as fast as those of
+// the nightly run.
 const settlers = `version: 1
 app:
   package: PACKAGE
@@ -35,8 +36,9 @@ duration: 3h
 detect: { policy: robust }
 `
 
-// What grows and stops is no leak, and what leaks beside it is found.
-func TestSettlersOnTheHostDevice(t *testing.T) {
+// Processes that grow and stop do not leak, and the leaks beside them are
+// found.
+func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 	if os.Getenv("LEAKGATE_E2E") != "long" {
 		t.Skip("takes ten minutes; LEAKGATE_E2E=long")
 	}
@@ -75,7 +77,7 @@ func TestSettlersOnTheHostDevice(t *testing.T) {
 		leaks := p.Gate == "leak"
 		switch {
 		case !ok:
-			t.Errorf("never seen: %s", name)
+			t.Errorf("not found: %s", name)
 		case leaks != (want.kind != "") || leaks && p.Kind.String() != want.kind:
 			t.Errorf("%s: gate %s, %s, want %q: %s", name, p.Gate, p.Kind, want.kind, p.Reason)
 		case p.LastMB == nil || *p.LastMB < want.mb:
@@ -84,9 +86,10 @@ func TestSettlersOnTheHostDevice(t *testing.T) {
 	}
 }
 
-// The whole job on real parts: the real adb server, the real adbd, a real shell, and
-// four Java processes, three of which really leak; on a build where all may be read, and
-// on a user build with an app as it is released, where the kernel refuses.
+// End to end with real parts: the real adb server, the real adbd, a real shell,
+// and four Java processes, three of which really leak; on a build where
+// everything may be read, and on a user build with a released app, where the
+// kernel refuses.
 func TestNightOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than two minutes")
@@ -94,13 +97,15 @@ func TestNightOnTheHostDevice(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
 	rooted := hostdevicetest.StartNested(t, hostdevice.Options{Scale: nightScale, AppUID: appUser})
-	user := hostdevicetest.StartNested(t, hostdevice.Options{Scale: nightScale, ShellUID: shellUser, AppUID: appUser, BuildType: "user", Released: true})
+	user := hostdevicetest.StartNested(t,
+		hostdevice.Options{Scale: nightScale, ShellUID: shellUser, AppUID: appUser, BuildType: "user", Released: true})
 	one, other := beginNight(t, rooted), beginNight(t, user)
 	t.Run("root", func(t *testing.T) { one.end(t).assertWhole(t, rooted) })
 	t.Run("user build", func(t *testing.T) { other.end(t).assertDegraded(t, user) })
 }
 
-// nearing is a run of processes that come near a limit: of files, and of the Java heap.
+// nearing is a run of processes that approach a limit: of files, and of the
+// Java heap.
 const nearing = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -109,7 +114,7 @@ workload:
 duration: 110m
 `
 
-// A process is warned of before it dies of a limit.
+// A process gets a warning before it dies of a limit.
 func TestLimitsOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than a minute")
@@ -137,7 +142,8 @@ func TestLimitsOnTheHostDevice(t *testing.T) {
 			continue
 		}
 		l := p.Limits[0]
-		if l.Limit != want.limit || l.Used < want.limit*4/10 || l.Used > want.limit || l.TimeLeft == nil || *l.TimeLeft > 3600 {
+		if l.Limit != want.limit || l.Used < want.limit*4/10 || l.Used > want.limit || l.TimeLeft == nil ||
+			*l.TimeLeft > 3600 {
 			t.Errorf("%s: %+v", want.process, l)
 		}
 		if !strings.Contains(l.Text, want.words) || !w.has(want.process, "limit") {
@@ -145,13 +151,15 @@ func TestLimitsOnTheHostDevice(t *testing.T) {
 		}
 		w.says(t, l.Text)
 	}
-	// What was warned of has happened, and when: the app cannot live without files.
+	// The predicted end happened, and at that time: the app cannot live without
+	// files.
 	warned := w.process(t, "files").Limits[0]
-	gone := slices.IndexFunc(w.events, func(e record.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })
+	gone := slices.IndexFunc(w.events,
+		func(e record.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })
 	if gone < 0 {
-		t.Fatal("the process that leaks files lives on")
+		t.Fatal("the process that leaks files is still running")
 	}
 	if left := w.events[gone].T - warned.T; left < 0.7**warned.TimeLeft || left > 1.3**warned.TimeLeft {
-		t.Errorf("it has ended after %.0f s, foretold were %.0f", left, *warned.TimeLeft)
+		t.Errorf("it ended after %.0f s, predicted %.0f", left, *warned.TimeLeft)
 	}
 }

@@ -25,25 +25,29 @@ func objectsCommand(c *console) *cobra.Command {
 		Short: "show single objects, or those of a class with certain values",
 		Long: `Show for each object its size, what would be freed with it, what dominates it, and how
 the GC roots reach it; for up to 16 objects also its fields, and which objects
-reference it. IDs are written as analyze prints them; "-" as DUMP is standard input.
+reference it. Write IDs as analyze prints them; "-" as DUMP is standard input.
 
 With --class, show the instances of exactly this class that retain most, with their
-fields. --where chooses among them by a field: FIELD=VALUE, FIELD!=VALUE, and of
-numbers FIELD<VALUE, <=, >, >=. VALUE is a number, true, false, a character, the text
-of a String, the name of a constant of an enum, null or the ID of an object; in double
-quotes it is always a text. Quote it for the shell. Several --where must all hold.`,
+fields. --where filters them by a field: FIELD=VALUE, FIELD!=VALUE, and for numbers
+FIELD<VALUE, <=, >, >=. VALUE is a number, true, false, a character, the text of a
+String, the name of an enum constant, null or the ID of an object; in double quotes it
+is always a text. Quote it for the shell. Several --where must all hold.`,
 		Example: "  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json\n" +
 			"  leakgate objects shop.hprof --class com.shop.Cart --where 'total>100'",
-		Annotations:       manual{exits: "0 an object was found, or none passes --where\n" + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
+		Annotations: manual{
+			exits: "0 an object was found, or none matches --where\n" + dumpExits, page: "docs/formats/analysis.md",
+		}.annotations(),
 		ValidArgsFunction: completeDump,
 		RunE:              c.run(func(c console, args []string) int { return lookUp(&f, c, args) }),
 	}
 	f.declare(cmd.Flags())
 	flags := cmd.Flags()
 	flags.Var(word(&f.class, "NAME"), "class", "show the instances of this class, written as analyze prints it")
-	flags.Var(list{to: &f.where, placeholder: "COMPARISON"}, "where", "with --class: only objects whose field compares so, such as state=CLOSED; repeatable")
+	flags.Var(list{to: &f.where, placeholder: "COMPARISON"}, "where",
+		"with --class: only objects whose field has such a value, as in state=CLOSED; repeatable")
 	flags.Var(number(&f.top, "N", 0), "top", "with --class: number of objects to print")
-	flags.BoolVar(&f.texts, "show-texts", false, "show the texts of strings; without it a short hash stands for each")
+	flags.BoolVar(&f.texts, "show-texts", false,
+		"show the texts of strings; by default each is replaced by a short hash")
 	return cmd
 }
 
@@ -55,24 +59,24 @@ type objectsFlags struct {
 	texts bool
 }
 
-// check refuses command lines that ask for nothing, or for two things.
+// check rejects command lines that request nothing, or two things.
 func (f *objectsFlags) check(c console, args []string) error {
 	switch given := c.command.Flags().Changed; {
 	case f.class == "" && given("where"):
-		return errors.New("--where chooses among the objects of a class: name it with --class")
+		return errors.New("--where filters the objects of a class: add --class")
 	case f.class == "" && given("top"):
-		return errors.New("--top bounds the objects of a class: name it with --class")
+		return errors.New("--top bounds the objects of a class: add --class")
 	case f.class != "" && len(args) > 1:
-		return errors.New("--class and the IDs of objects exclude each other: leave one out")
+		return errors.New("--class and object IDs exclude each other: remove one of them")
 	case len(args) == 0 || f.class == "" && len(args) < 2:
-		return errors.New("want a heap dump and the IDs of objects, such as 0x12c04948, or --class")
+		return errors.New("want a heap dump and object IDs, such as 0x12c04948, or --class")
 	}
 	for _, s := range f.where {
 		if _, err := query.Parse(s); err != nil {
 			return fmt.Errorf("--where: %w", err)
 		}
 	}
-	return swapped(args, "the IDs")
+	return wrongOrder(args, "the IDs")
 }
 
 func lookUp(f *objectsFlags, c console, args []string) int {
@@ -97,7 +101,9 @@ func lookUp(f *objectsFlags, c console, args []string) int {
 			return err
 		}
 		for i, id := range ids {
-			if hint := decimal(args[i+1]); hint != "" && !slices.ContainsFunc(list.Objects, func(o analysis.Object) bool { return o.Object == analysis.Hex(id) }) {
+			if hint := decimal(args[i+1]); hint != "" &&
+				!slices.ContainsFunc(list.Objects,
+					func(o analysis.Object) bool { return o.Object == analysis.Hex(id) }) {
 				list.Warnings = append(list.Warnings, hint)
 			}
 		}
@@ -111,17 +117,17 @@ func lookUp(f *objectsFlags, c console, args []string) int {
 	})
 }
 
-// parseID reads the ID of an object, with or without 0x.
+// parseID parses the ID of an object, with or without 0x.
 func parseID(s string) (hprof.ID, error) {
 	id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(s), "0x"), 16, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not the ID of an object: write it as 0x12c04948", text.Printable(s))
+		return 0, fmt.Errorf("%q is not an object ID: write it as 0x12c04948", text.Printable(s))
 	}
 	return hprof.ID(id), nil
 }
 
-// decimal tells of an ID that no object has what it is if it was meant to be decimal, as
-// some programs print IDs; "" for one that was not.
+// decimal returns a hint for an ID that is not in the dump and may be decimal,
+// as some programs print IDs, or "".
 func decimal(text string) string {
 	n, err := strconv.ParseUint(text, 10, 64)
 	id := analysis.Hex(hprof.ID(n))

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Each object that AOSP's ahat computed, as a user asks for it.
+// Compares each object that AOSP's ahat computed, as a user requests it.
 func TestObjectsAgainstAhat(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) < 5 {
@@ -27,7 +27,8 @@ func TestObjectsAgainstAhat(t *testing.T) {
 		if name == "hprof-64" {
 			file = name + ".bin"
 		}
-		// id, class, kind, heap, shallow_java, native, retained_total, reachability, idom, roots
+		// id, class, kind, heap, shallow_java, native, retained_total,
+		// reachability, idom, roots
 		var rows [][]string
 		var ids []string
 		for line := range strings.Lines(string(recorded.Read(t, "hprof", filepath.Base(table)))) {
@@ -51,19 +52,24 @@ func asRow(o *analysis.Object, heap string) string {
 	if heap != "default" {
 		heap = o.Heap
 	}
-	return fmt.Sprint(o.Object, " ", o.Class, " ", heap, " ", o.ShallowBytes, " ", o.NativeBytes, " ", o.RetainedBytes, " ", o.Reachability, " ", o.Reachable, " ", o.Dominator)
+	return fmt.Sprint(o.Object, " ", o.Class, " ", heap, " ", o.ShallowBytes, " ", o.NativeBytes, " ", o.RetainedBytes,
+		" ", o.Reachability, " ", o.Reachable, " ", o.Dominator)
 }
 
-// expectedRow: an object that is not in the tree retains nothing, as far as we say.
+// expectedRow: by our definition, an object that is not in the tree retains
+// nothing.
 func expectedRow(c []string) string {
-	class, retained, dominator, reachable := c[1], c[6], strings.TrimPrefix(c[8], "-"), c[7] == "strong" || c[7] == "soft"
+	class, retained, dominator, reachable := c[1], c[6], strings.TrimPrefix(c[8], "-"), c[7] == "strong" ||
+		c[7] == "soft"
 	if c[2] == "class" {
 		class = "class " + class
 	}
 	if !reachable {
 		retained = "0"
 	}
-	return strings.Join([]string{c[0], class, c[3], c[4], c[5], retained, c[7], strconv.FormatBool(reachable), dominator}, " ")
+	return strings.Join([]string{
+		c[0], class, c[3], c[4], c[5], retained, c[7], strconv.FormatBool(reachable), dominator,
+	}, " ")
 }
 
 func TestObjectsKeys(t *testing.T) {
@@ -75,7 +81,8 @@ func TestObjectsKeys(t *testing.T) {
 	}
 	for _, o := range list["objects"].([]any) {
 		checkKeys(t, o, "objects[].", map[string]string{
-			"object": "string", "class": "string", "heap": "string", "shallow_bytes": "number", "native_bytes": "number", "retained_bytes": "number", "reachable": "bool", "dominator": "string",
+			"object": "string", "class": "string", "heap": "string", "shallow_bytes": "number",
+			"native_bytes": "number", "retained_bytes": "number", "reachable": "bool", "dominator": "string",
 		})
 	}
 }
@@ -90,7 +97,8 @@ func TestObjectsOfMATsDominatorTest(t *testing.T) {
 	names := map[string]string{}
 	var ids []string
 	for _, n := range graph.Nodes {
-		if name, ok := strings.CutPrefix(strings.ReplaceAll(n.Class, "/", "."), prefix); ok && n.Kind == hprof.SubInstance {
+		if name, ok := strings.CutPrefix(strings.ReplaceAll(n.Class, "/", "."), prefix); ok &&
+			n.Kind == hprof.SubInstance {
 			names[analysis.Hex(n.ID)] = name
 			ids = append(ids, analysis.Hex(n.ID))
 		}
@@ -108,7 +116,9 @@ func TestObjectsOfMATsDominatorTest(t *testing.T) {
 	if len(list.Objects) != 13 || shallow != 84 {
 		t.Errorf("%d objects of %d bytes", len(list.Objects), shallow)
 	}
-	for name, want := range map[string]string{"R": "ABCDEHIK", "C": "FG", "D": "L", "G": "J", "A": "", "B": "", "L": ""} {
+	for name, want := range map[string]string{
+		"R": "ABCDEHIK", "C": "FG", "D": "L", "G": "J", "A": "", "B": "", "L": "",
+	} {
 		slices.Sort(below[name])
 		if got := strings.Join(below[name], ""); got != want {
 			t.Errorf("%s dominates %s, want %s", name, got, want)
@@ -116,8 +126,8 @@ func TestObjectsOfMATsDominatorTest(t *testing.T) {
 	}
 }
 
-// What the MANIFEST tells about single objects: what they retain, by how much of it
-// native memory, and what dominates them.
+// What the MANIFEST says about single objects: what they retain, how much of
+// that is native memory, and what dominates them.
 func TestObjectsOfTheManifest(t *testing.T) {
 	type fact struct {
 		object           string
@@ -143,15 +153,17 @@ func TestObjectsOfTheManifest(t *testing.T) {
 			args = append(args, f.object)
 		}
 		for i, o := range lookedUp(t, args...).Objects {
-			if got := (fact{o.Object, o.RetainedBytes, o.RetainedNative, o.Reachability, o.Dominator}); got != facts[i] {
+			if got := (fact{
+				o.Object, o.RetainedBytes, o.RetainedNative, o.Reachability, o.Dominator,
+			}); got != facts[i] {
 				t.Errorf("%+v, want %+v", got, facts[i])
 			}
 		}
 	}
 }
 
-// The tree of analyze is the one that objects tells of, one object after the other:
-// it has the children that retain most, and the bytes of all others.
+// The tree of analyze agrees with objects, one object after the other: it has
+// the children that retain most, and the bytes of all others.
 func TestTreeAgreesWithObjects(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	var pictures []hproftest.Ref
@@ -160,13 +172,16 @@ func TestTreeAgreesWithObjects(t *testing.T) {
 	}
 	h.Hold("com.shop.Gallery", "all", h.ArrayList(pictures...).Ref)
 	object := h.Class("java.lang.Object")
-	h.Hold("com.shop.Names", "all", h.Objects(object, h.String("a"), h.Ints(1, 2, 3), h.Bytes(nil), h.Objects(object, h.Longs(1, 2), h.Longs(), h.Integer(5000))))
+	h.Hold("com.shop.Names", "all",
+		h.Objects(object, h.String("a"), h.Ints(1, 2, 3), h.Bytes(nil),
+			h.Objects(object, h.Longs(1, 2), h.Longs(), h.Integer(5000))))
 	native, _, err := h.Dump(hproftest.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, dump := range map[string][]byte{
-		"made": native, "jdk6": recorded.Read(t, "hprof", "mat-sun_jdk6_32bit.hprof"), "binder": recorded.Read(t, "hprof", "leak_service_binder.hprof"),
+		"made": native, "jdk6": recorded.Read(t, "hprof", "mat-sun_jdk6_32bit.hprof"),
+		"binder": recorded.Read(t, "hprof", "leak_service_binder.hprof"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, records, err := hproftest.Parse(dump)
@@ -183,7 +198,7 @@ func TestTreeAgreesWithObjects(t *testing.T) {
 				}
 			}
 			below := map[string][]analysis.Object{}
-			// A command line has an end.
+			// A command line has a maximum length.
 			for some := range slices.Chunk(ids, 20_000) {
 				for _, o := range lookedUp(t, append([]string{path}, some...)...).Objects {
 					if o.Reachable {
@@ -193,11 +208,12 @@ func TestTreeAgreesWithObjects(t *testing.T) {
 			}
 			for _, list := range below {
 				slices.SortFunc(list, func(a, b analysis.Object) int {
-					return cmp.Or(cmp.Compare(b.RetainedBytes, a.RetainedBytes), cmp.Compare(len(a.Object), len(b.Object)), cmp.Compare(a.Object, b.Object))
+					return cmp.Or(cmp.Compare(b.RetainedBytes, a.RetainedBytes),
+						cmp.Compare(len(a.Object), len(b.Object)), cmp.Compare(a.Object, b.Object))
 				})
 			}
 			r := analyzed(t, path, "--top", "50")
-			// What the app filled comes first where the dump tells it apart.
+			// The app heap comes first where the dump distinguishes heaps.
 			if !slices.ContainsFunc(r.Dump.Heaps, func(h analysis.Heap) bool { return h.Name == "app" }) {
 				checkBranch(t, below, below[""][:50], r.Dominators)
 			}
@@ -224,12 +240,12 @@ func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Do
 		n++
 	}
 	checkBranch(t, below, all[:n], d.Children)
-	// Registered native memory is its object's own.
+	// Registered native memory belongs to its object.
 	for _, o := range all[n:] {
 		rest -= o.RetainedBytes
 	}
 	if native := d.RetainedNative; rest < 0 || rest > native {
-		t.Errorf("%s: %d bytes are nobody's, %d of them native", d.Object, rest, native)
+		t.Errorf("%s: %d bytes belong to no object, %d of them native", d.Object, rest, native)
 	}
 	sum := int64(0)
 	for _, o := range all[n:] {
@@ -250,14 +266,15 @@ func checkBranch(t *testing.T, below map[string][]analysis.Object, want []analys
 		return
 	}
 	for i, d := range got {
-		if o := want[i]; d.Object != o.Object || d.Class != o.Class || d.ShallowBytes != o.ShallowBytes || d.RetainedBytes != o.RetainedBytes || d.RetainedNative != o.RetainedNative {
+		if o := want[i]; d.Object != o.Object || d.Class != o.Class || d.ShallowBytes != o.ShallowBytes ||
+			d.RetainedBytes != o.RetainedBytes || d.RetainedNative != o.RetainedNative {
 			t.Errorf("%+v\nwant %+v", d, o)
 		}
 	}
 }
 
-// IDs as people write them: any case, with or without 0x; in the order in which they
-// were asked for.
+// IDs as people write them: upper or lower case, with or without 0x; the output
+// has the order of the request.
 func TestObjectsIDs(t *testing.T) {
 	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")
 	list := lookedUp(t, path, "0XB0F5C788", "b0fa7cb0", "0x00000000b0f5c788", "0x1", "0x0")
@@ -265,41 +282,64 @@ func TestObjectsIDs(t *testing.T) {
 	for _, o := range list.Objects {
 		got = append(got, o.Object)
 	}
-	if !slices.Equal(got, []string{"0xb0f5c788", "0xb0fa7cb0", "0xb0f5c788"}) || !slices.Equal(list.Warnings, []string{"there is no object 0x1 in the dump", "there is no object 0x0 in the dump"}) {
+	if !slices.Equal(got, []string{"0xb0f5c788", "0xb0fa7cb0", "0xb0f5c788"}) ||
+		!slices.Equal(list.Warnings,
+			[]string{"there is no object 0x1 in the dump", "there is no object 0x0 in the dump"}) {
 		t.Errorf("%q, %q", got, list.Warnings)
 	}
 	// As some programs print them.
 	list = lookedUp(t, path, "2968897416", "0xb0f5c788", "1")
-	if want := []string{"there is no object 0x2968897416 in the dump", "there is no object 0x1 in the dump", "IDs are hexadecimal; decimal 2968897416 is 0xb0f5c788"}; !slices.Equal(list.Warnings, want) {
+	if want := []string{
+		"there is no object 0x2968897416 in the dump", "there is no object 0x1 in the dump",
+		"IDs are hexadecimal; decimal 2968897416 is 0xb0f5c788",
+	}; !slices.Equal(list.Warnings, want) {
 		t.Errorf("%q, want %q", list.Warnings, want)
 	}
-	// None of them is there: nothing was answered.
+	// None of them exists: nothing is printed.
 	refused(t, exitUsage, []string{"objects", "--json", path, "0x1"}, "there is no object 0x1 in the dump")
-	refused(t, exitUsage, []string{"objects", path, "2968897416", "0x1"}, "no object 0x2968897416", "no object 0x1", "decimal 2968897416 is 0xb0f5c788")
+	refused(t, exitUsage, []string{"objects", path, "2968897416", "0x1"}, "no object 0x2968897416", "no object 0x1",
+		"decimal 2968897416 is 0xb0f5c788")
 }
 
-func TestObjectsWrongUse(t *testing.T) {
+func TestObjectsRejectsWrongUse(t *testing.T) {
 	path := recorded.Path(t, "hprof", "hprof-32.bin")
 	for _, c := range []struct {
 		args  []string
 		words []string
 	}{
-		{nil, []string{"want a heap dump and the IDs", "0x12c04948", "Usage: leakgate objects"}},
-		{[]string{path}, []string{"want a heap dump and the IDs"}},
-		{[]string{path, "java.lang.String"}, []string{`"java.lang.String" is not the ID`, "0x12c04948"}},
-		{[]string{path, "0x"}, []string{"is not the ID"}},
-		{[]string{path, "0x10000000000000000"}, []string{"is not the ID"}},
-		{[]string{path, "0x1\x1b[2J"}, []string{`0x1?[2J`, "is not the ID"}},
+		{nil, []string{"want a heap dump and object IDs", "0x12c04948", "Usage: leakgate objects"}},
+		{[]string{path}, []string{"want a heap dump and object IDs"}},
+		{[]string{path, "java.lang.String"}, []string{`"java.lang.String" is not an object ID`, "0x12c04948"}},
+		{[]string{path, "0x"}, []string{"is not an object ID"}},
+		{[]string{path, "0x10000000000000000"}, []string{"is not an object ID"}},
+		{[]string{path, "0x1\x1b[2J"}, []string{`0x1?[2J`, "is not an object ID"}},
 		{[]string{path, "0x1", "--top", "3"}, []string{"--top bounds the objects of a class", "--class"}},
-		{[]string{path, "--where", "a=b"}, []string{"name it with --class"}},
+		{[]string{path, "--where", "a=b"}, []string{"add --class"}},
 		{[]string{path, "0x1", "--class", "a.B"}, []string{"exclude each other"}},
 		{[]string{"--class", "a.B"}, []string{"want a heap dump"}},
-		{[]string{path, "--class", "java.lang.Strin"}, []string{"no class java.lang.Strin in the dump", "did you mean java.lang.String?"}},
-		{[]string{path, "--class", "java.lang.String", "--where", "count"}, []string{`--where: invalid value "count": want FIELD=VALUE`}},
-		{[]string{path, "--class", "java.lang.String", "--where", "coun=1"}, []string{"no field coun of java.lang.String in the dump", "its fields are ", "did you mean count?"}},
-		{[]string{path, "--class", "java.lang.String", "--where", "count=many\x1b[2J"}, []string{`--where: compare field count of type int: invalid value "=many`, "want a whole number of 32 bits"}},
+		{
+			[]string{path, "--class", "java.lang.Strin"},
+			[]string{"no class java.lang.Strin in the dump", "did you mean java.lang.String?"},
+		},
+		{
+			[]string{path, "--class", "java.lang.String", "--where", "count"},
+			[]string{`--where: invalid value "count": want FIELD=VALUE`},
+		},
+		{
+			[]string{path, "--class", "java.lang.String", "--where", "coun=1"},
+			[]string{"no field coun of java.lang.String in the dump", "its fields are ", "did you mean count?"},
+		},
+		{
+			[]string{path, "--class", "java.lang.String", "--where", "count=many\x1b[2J"},
+			[]string{
+				`--where: compare field count of type int: invalid value "=many`, "want a whole number of 32 bits",
+			},
+		},
 		{[]string{path, "--class", "byte[]", "--where", "length=1"}, []string{"its objects have no fields"}},
-		{[]string{"0x1", path}, []string{"there is no file 0x1", path + " is one", "name the heap dump first, then the IDs"}},
+		{
+			[]string{"0x1", path},
+			[]string{"no such file 0x1", path + " is one", "name the heap dump first, then the IDs"},
+		},
 	} {
 		refused(t, exitUsage, append([]string{"objects"}, c.args...), c.words...)
 	}
@@ -319,7 +359,12 @@ func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	var carts []hproftest.Ref
 	for i := range 40 {
 		owner := []any{nil, h.String("alice@example.org"), h.String("bob@example.org")}[i%3]
-		carts = append(carts, h.New(cart, f{"id": i, "sold": i%2 == 0, "owner": owner, "state": []hproftest.Ref{open, closed}[i%4/2], "total": float64(i) / 4, "lines": h.Bytes(make([]byte, 100*i))}))
+		carts = append(carts,
+			h.New(cart,
+				f{
+					"id": i, "sold": i%2 == 0, "owner": owner, "state": []hproftest.Ref{open, closed}[i%4/2],
+					"total": float64(i) / 4, "lines": h.Bytes(make([]byte, 100*i)),
+				}))
 	}
 	h.Set(carts[0], "lines", shared)
 	h.Set(carts[1], "lines", shared)
@@ -328,7 +373,7 @@ func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	return path, ids, append(carts, open, closed)
 }
 
-// What people and programs read of the objects of a class; -update writes the files again.
+// Text and JSON of the objects of a class; -update rewrites the files.
 func TestObjectsOfClass(t *testing.T) {
 	t.Parallel()
 	path, ids, refs := cartDump(t)
@@ -342,7 +387,8 @@ func TestObjectsOfClass(t *testing.T) {
 		"none":   {"--where", "owner!=null", "--where", "id=-1"},
 	} {
 		for form, flags := range map[string][]string{"txt": nil, "json": {"--json"}} {
-			code, out, errOut := ran(t, slices.Concat([]string{"objects", path, "--class", "com/shop/Cart"}, args, flags)...)
+			code, out,
+				errOut := ran(t, slices.Concat([]string{"objects", path, "--class", "com/shop/Cart"}, args, flags)...)
 			if code != exitOK || errOut != "" {
 				t.Errorf("%s: exit %d, %s", name, code, errOut)
 			}
@@ -352,14 +398,17 @@ func TestObjectsOfClass(t *testing.T) {
 			golden(t, filepath.Join("testdata", "objects", name+"."+form), out)
 		}
 	}
-	// By default as many as elsewhere: with fields, but without holders.
+	// By default the number is the same as elsewhere: with fields, but without
+	// holders.
 	all := lookedUp(t, path, "--class", "com.shop.Cart")
-	if len(all.Objects) != 30 || all.Selection.Instances != 40 || all.Selection.Matching != 40 || len(all.Objects[29].Fields) < 6 || all.Objects[0].Holders != nil {
+	if len(all.Objects) != 30 || all.Selection.Instances != 40 || all.Selection.Matching != 40 ||
+		len(all.Objects[29].Fields) < 6 || all.Objects[0].Holders != nil {
 		t.Errorf("%d objects, %+v", len(all.Objects), all.Selection)
 	}
 }
 
-// TestObjectsOfClassAgainstPlainReading compares a recorded dump with a plain reading of it.
+// TestObjectsOfClassAgainstPlainReading compares the result for a recorded dump
+// with a plain reading of it.
 func TestObjectsOfClassAgainstPlainReading(t *testing.T) {
 	t.Parallel()
 	file := "mat-sun_jdk6_32bit.hprof"
@@ -368,17 +417,21 @@ func TestObjectsOfClassAgainstPlainReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	value, queries := uint64(0), map[string]func(n *hproftest.Node) bool{
-		"hash=0":          func(n *hproftest.Node) bool { return n.Fields["java/lang/String.hash"] == 0 },
-		"count > 20":      func(n *hproftest.Node) bool { return int32(n.Fields["java/lang/String.count"]) > 20 },
-		"offset!=0":       func(n *hproftest.Node) bool { return n.Fields["java/lang/String.offset"] != 0 },
-		"hash<-100000000": func(n *hproftest.Node) bool { return int32(n.Fields["java/lang/String.hash"]) < -100_000_000 },
+		"hash=0":     func(n *hproftest.Node) bool { return n.Fields["java/lang/String.hash"] == 0 },
+		"count > 20": func(n *hproftest.Node) bool { return int32(n.Fields["java/lang/String.count"]) > 20 },
+		"offset!=0":  func(n *hproftest.Node) bool { return n.Fields["java/lang/String.offset"] != 0 },
+		"hash<-100000000": func(n *hproftest.Node) bool {
+			return int32(n.Fields["java/lang/String.hash"]) < -100_000_000
+		},
 	}
 	for _, n := range graph.Nodes {
 		if n.Class == "java/lang/String" && n.Refs["java/lang/String.value"] != 0 {
 			value = max(value, uint64(n.Refs["java/lang/String.value"]))
 		}
 	}
-	queries[fmt.Sprintf("value=%#x", value)] = func(n *hproftest.Node) bool { return uint64(n.Refs["java/lang/String.value"]) == value }
+	queries[fmt.Sprintf("value=%#x", value)] = func(n *hproftest.Node) bool {
+		return uint64(n.Refs["java/lang/String.value"]) == value
+	}
 	for text, passes := range queries {
 		want := []string{}
 		for _, n := range graph.Nodes {
@@ -387,7 +440,8 @@ func TestObjectsOfClassAgainstPlainReading(t *testing.T) {
 			}
 		}
 		got := []string{}
-		list := lookedUp(t, recorded.Path(t, "hprof", file), "--class", "java.lang.String", "--top", "100000", "--where", text)
+		list := lookedUp(t, recorded.Path(t, "hprof", file), "--class", "java.lang.String", "--top", "100000",
+			"--where", text)
 		for _, o := range list.Objects {
 			got = append(got, o.Object)
 		}

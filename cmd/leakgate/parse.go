@@ -25,11 +25,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// parseSchema names the format of what parse prints with --json.
+// parseSchema names the format of parse --json.
 const parseSchema = "leakgate.parse/1"
 
 const (
-	maxParseText = 64 << 20 // of one file; smaps is read as a stream and has no limit
+	maxParseText = 64 << 20 // of one file; smaps is streamed and has no limit
 	maxParseHead = 64 << 10 // of smaps, kept to find an error text in it
 	maxTableRows = 20       // of one list, without --json
 )
@@ -39,15 +39,18 @@ func parseCommand(c *console) *cobra.Command {
 	var of logOwner
 	cmd := &cobra.Command{
 		Use: "parse KIND FILE", GroupID: groupRecords,
-		Short: "print what a parser reads from the output of a device",
-		Long: `Read a saved output of a device and print the values in it. FILE may be compressed by
-gzip; "-" is standard input. A value that the text does not hold is null. An error
-message of the device is reported as what the text holds.
+		Short: "print what a parser reads from device output",
+		Long: `Read saved output of a device and print the values in it. FILE may be compressed with
+gzip; "-" is standard input. A value that is not in the text is null. An error message of
+the device is reported as the content of the text.
 
 KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 		Example: `  adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json
   leakgate parse logcat night.log.gz --process com.shop`,
-		Annotations: manual{exits: "0 the text was read, even if it is an error message of the device\n2 the command line is wrong, or the file cannot be read", page: "docs/formats/parse.md"}.annotations(),
+		Annotations: manual{
+			exits: "0 the text was read, even if it is an error message of the device\n2 the command line is wrong, " +
+				"or the file cannot be read", page: "docs/formats/parse.md",
+		}.annotations(),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
@@ -56,10 +59,12 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 		},
 		RunE: c.run(func(c console, args []string) int {
 			if len(args) != 2 {
-				return c.usage(fmt.Errorf("want a kind and a file, got %d; kinds: %s", len(args), strings.Join(parseKindNames(), ", ")))
+				return c.usage(
+					fmt.Errorf("want a kind and a file, got %d; kinds: %s", len(args),
+						strings.Join(parseKindNames(), ", ")))
 			}
 			if of != (logOwner{}) && args[0] != "logcat" {
-				return c.usage(errors.New("--pid and --process are for kind logcat"))
+				return c.usage(errors.New("--pid and --process are only for kind logcat"))
 			}
 			if err := runParseOf(args[0], args[1], asJSON, of, c.in, c.out); err != nil {
 				return c.usage(err)
@@ -74,8 +79,8 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 	return cmd
 }
 
-// parseKind is one reader of a text. The error is only for a text that could not be read
-// to its end; what the text says is in the document.
+// parseKind reads one kind of text. It returns an error only for a text that
+// could not be read to its end; the content of the text is in the document.
 type parseKind struct {
 	name string
 	read func(io.Reader) (*document, error)
@@ -110,7 +115,7 @@ func runParse(kind, path string, asJSON bool, in io.Reader, out io.Writer) error
 	return runParseOf(kind, path, asJSON, logOwner{}, in, out)
 }
 
-// runParseOf reads path as kind and prints what is in it. An error means that
+// runParseOf reads path as kind and prints its content. An error means that
 // nothing was printed: an unknown kind, or a file that cannot be read.
 func runParseOf(kind, path string, asJSON bool, of logOwner, in io.Reader, out io.Writer) error {
 	read, err := readerOf(kind, of)
@@ -158,8 +163,9 @@ func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), err
 	return nil, fmt.Errorf("unknown kind %q%s: want %s", kind, suggestion(kind, names, ""), alternatives(names))
 }
 
-// textOnly refuses what is no text of a device: a file that leakgate or another program wrote, or binary
-// data, of which a parser would print as much as there is.
+// textOnly rejects anything but the text of a device: files that leakgate or
+// another program wrote, and binary data, of which a parser would print
+// whatever it finds.
 func textOnly(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(in, spool.IdentifySize)
 	head, err := b.Peek(spool.IdentifySize)
@@ -169,12 +175,12 @@ func textOnly(in io.Reader) (io.Reader, error) {
 	case text.IsUTF16(head):
 		return nil, text.ErrUTF16
 	case what != "":
-		return nil, fmt.Errorf("want the output of a device as text: it is %s", what)
+		return nil, fmt.Errorf("want device output as text: it is %s", what)
 	}
 	return b, nil
 }
 
-// ungzip takes gzip off, if there is any.
+// ungzip decompresses gzip, if the input is compressed.
 func ungzip(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(r)
 	magic, err := b.Peek(2)
@@ -187,7 +193,7 @@ func ungzip(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(b)
 }
 
-// whole makes a reader of a parser that wants the whole text.
+// whole makes a reader of a parser that needs the entire text.
 func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(io.Reader) (*document, error) {
 	return func(r io.Reader) (*document, error) {
 		text, err := io.ReadAll(io.LimitReader(r, maxParseText+1))
@@ -206,11 +212,11 @@ func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(i
 	}
 }
 
-// document is what parse prints: what every kind has, then the values of the kind.
+// document is what parse prints: the common values, then those of the kind.
 type document struct {
 	Schema    string      `json:"schema"`
 	Kind      string      `json:"kind"`
-	Truncated bool        `json:"truncated"` // the text shows that it was truncated
+	Truncated bool        `json:"truncated"` // the text was recognized as truncated
 	Error     *parseError `json:"error"`
 	Warnings  []string    `json:"warnings"`
 
@@ -224,7 +230,7 @@ type parseError struct {
 
 func newDocument() *document { return &document{Warnings: []string{}} }
 
-// MarshalJSON writes one object.
+// MarshalJSON encodes everything as one object.
 func (d *document) MarshalJSON() ([]byte, error) {
 	type common document // without this method
 	head, err := marshalRaw((*common)(d))
@@ -238,7 +244,7 @@ func (d *document) MarshalJSON() ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), values[1:]...), nil
 }
 
-// marshalRaw leaves <, > and & as they are.
+// marshalRaw does not escape <, > and &.
 func marshalRaw(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -262,7 +268,7 @@ func (d *document) deviceSaid(e dumpsys.DeviceError) {
 	d.Error = &parseError{Kind: string(e.Kind), Text: e.Text}
 }
 
-// refuse finds the device's words in a text that err says is no answer.
+// refuse extracts the device's error message from a text that err rejects.
 func (d *document) refuse(text []byte, err error) {
 	d.values = struct {
 		Blocks []string `json:"blocks"`
@@ -349,7 +355,7 @@ func (d *document) gfxinfo(g dumpsys.Gfxinfo) {
 	if g.BrokenOff != nil {
 		d.deviceSaid(*g.BrokenOff)
 	}
-	var one *dumpsys.GfxValues // the values of the process, where there is one
+	var one *dumpsys.GfxValues // the values of the process, if there is one
 	if len(g.Processes) == 1 {
 		one = &g.Processes[0].GfxValues
 	}
@@ -393,7 +399,8 @@ func (d *document) exitInfo(info dumpsys.ExitInfo) {
 	}{info.Persisted, exits}, info.Truncated, info.Warnings)
 }
 
-// logOwner is the process whose lines of a log count; the zero logOwner is any.
+// logOwner selects the process whose lines of a log count; the zero logOwner
+// selects all.
 type logOwner struct {
 	pid     int64
 	process string
@@ -409,7 +416,7 @@ type logMention struct {
 	dumpsys.Mention
 }
 
-// readLogcat streams: the buffers of a phone have up to 64 MB.
+// readLogcat streams: the log buffers of a phone have up to 64 MB.
 func (of logOwner) readLogcat(r io.Reader) (*document, error) {
 	log, err := dumpsys.ScanLogcat(r, of.pid, of.process)
 	doc := newDocument()
@@ -439,19 +446,20 @@ func (of logOwner) readLogcat(r io.Reader) (*document, error) {
 		dumpsys.GC
 		Causes   []logCause   `json:"gc_causes"`
 		Mentions []logMention `json:"mentions"`
-	}{log.Entries, log.First, log.Last, log.Crash(), log.Kill(), log.LogEnd, log.GC, causes, mentions}, log.Truncated, log.Warnings)
+	}{log.Entries, log.First, log.Last, log.Crash(), log.Kill(), log.LogEnd, log.GC, causes, mentions}, log.Truncated,
+		log.Warnings)
 	return doc, nil
 }
 
-// write prints a document for people: a name and a value a line, lists indented and
-// shortened.
+// write prints a document for people: one name and value per line, lists
+// indented and shortened.
 func (d *document) write(w io.Writer) {
 	if d.Error != nil {
-		fmt.Fprintf(w, "the device says (%s): %s\n", d.Error.Kind, text.Printable(d.Error.Text))
+		fmt.Fprintf(w, "device error (%s): %s\n", d.Error.Kind, text.Printable(d.Error.Text))
 	}
 	writeFields(w, reflect.ValueOf(d.values), "")
 	if d.Truncated {
-		fmt.Fprintln(w, "the text is cut")
+		fmt.Fprintln(w, "the text is truncated")
 	}
 	for _, warning := range d.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", text.Printable(warning))
@@ -467,7 +475,7 @@ func writeFields(w io.Writer, v reflect.Value, indent string) {
 		case name == "-":
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			writeFields(w, value, indent)
-		case f.Anonymous: // the values of the only process, which the list has too
+		case f.Anonymous: // the values of the only process, which are in the list as well
 		case !scalar && f.Type.Kind() == reflect.Struct:
 			fmt.Fprintf(w, "%s%s\n", indent, name)
 			writeFields(w, value, indent+"  ")
@@ -490,7 +498,7 @@ func writeList(w io.Writer, name string, list reflect.Value, indent string) {
 	}
 }
 
-// valueText is a value as people read it: - for what the text does not hold.
+// valueText formats a value for people: - if it is not in the text.
 func valueText(v any) string {
 	switch v := v.(type) {
 	case field.Text:

@@ -21,11 +21,13 @@ func pathsCommand(c *console) *cobra.Command {
 		Short: "show what keeps the instances of a class alive",
 		Long: `Find the shortest path from a GC root to each instance of exactly this class, or to one
 object, and merge the paths by classes and fields into a tree, the most common first.
-A collection counts as one step, and its elements, as those of an array, are merged.
+A collection counts as one step; its elements and those of an array are merged.
 
-CLASS is written as analyze prints it; "-" as DUMP is standard input.`,
-		Example:           "  leakgate paths shop.hprof android.graphics.Bitmap\n  leakgate paths shop.hprof 0x12c04948",
-		Annotations:       manual{exits: "0 the paths were printed\n" + dumpExits, page: "docs/formats/paths.md"}.annotations(),
+Write CLASS as analyze prints it; "-" as DUMP is standard input.`,
+		Example: "  leakgate paths shop.hprof android.graphics.Bitmap\n  leakgate paths shop.hprof 0x12c04948",
+		Annotations: manual{
+			exits: "0 the paths were printed\n" + dumpExits, page: "docs/formats/paths.md",
+		}.annotations(),
 		ValidArgsFunction: completeDump,
 		RunE:              c.run(f.paths),
 	}
@@ -44,19 +46,20 @@ func (f *pathsFlags) paths(c console, args []string) int {
 	case len(args) > 2:
 		return c.usage(fmt.Errorf("want a heap dump and one class or ID, got %d", len(args)))
 	case len(args) != 2 || strings.TrimSpace(args[1]) == "":
-		return c.usage(errors.New("want a heap dump and a class or the ID of an object, such as android.graphics.Bitmap or 0x12c04948"))
+		return c.usage(errors.New(
+			"want a heap dump and a class or object ID, such as android.graphics.Bitmap or 0x12c04948"))
 	}
-	if err := swapped(args, "the class or ID"); err != nil {
+	if err := wrongOrder(args, "the class or ID"); err != nil {
 		return c.usage(err)
 	}
-	class, id, err := wantedBy(args[1])
+	class, id, err := parseTarget(args[1])
 	if err != nil {
 		return c.usage(err)
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		p, err := analysis.FindPaths(ctx, file, file.Size(), class, id, o)
 		if err != nil {
-			return hinted(err, args[1])
+			return withHints(err, args[1])
 		}
 		if f.asJSON {
 			return printed(printJSON(c.out, p))
@@ -65,8 +68,8 @@ func (f *pathsFlags) paths(c console, args []string) int {
 	})
 }
 
-// wantedBy reads a class or an ID: no name begins with a digit.
-func wantedBy(text string) (class string, id hprof.ID, err error) {
+// parseTarget parses a class or an ID: no name begins with a digit.
+func parseTarget(text string) (class string, id hprof.ID, err error) {
 	if text[0] < '0' || text[0] > '9' {
 		return text, 0, nil
 	}
@@ -74,8 +77,9 @@ func wantedBy(text string) (class string, id hprof.ID, err error) {
 	return "", id, err
 }
 
-// hinted adds to the error of what is not in the dump what else may have been meant.
-func hinted(err error, text string) error {
+// withHints adds suggestions to the error of a class or object that is not in
+// the dump.
+func withHints(err error, text string) error {
 	absent, ok := errors.AsType[*analysis.AbsentError](err)
 	if !ok {
 		return err

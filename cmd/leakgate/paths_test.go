@@ -13,25 +13,28 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// heldShop is the dump of a shop whose sessions are held by a map of its own class, by
-// listeners and by a list of links.
+// heldShop returns the dump of a shop whose sessions are held by a map of its
+// own class, by listeners and by a linked list.
 func heldShop(t testing.TB) string {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	type f = hproftest.Fields
 	session := h.Declare("com.shop.Session", nil, "object data")
-	listener, link := h.Declare("com.shop.Cart$1", nil, "object this$0"), h.Declare("com.shop.Link", nil, "object next", "object session")
+	listener, link := h.Declare("com.shop.Cart$1", nil, "object this$0"),
+		h.Declare("com.shop.Link", nil, "object next", "object session")
 	node := h.Class("java.util.HashMap$Node")
 	var nodes, listeners []hproftest.Ref
 	last := hproftest.Ref(0)
 	for i := range 5 {
-		nodes = append(nodes, h.New(node, f{"key": h.String(fmt.Sprint(i)), "value": h.New(session, f{"data": h.Padding(100)})}))
+		nodes = append(nodes,
+			h.New(node, f{"key": h.String(fmt.Sprint(i)), "value": h.New(session, f{"data": h.Padding(100)})}))
 		last = h.New(link, f{"next": last, "session": h.New(session, nil)})
 	}
 	for range 2 {
 		listeners = append(listeners, h.New(listener, f{"this$0": h.New(session, nil)}))
 	}
-	h.Hold("com.shop.Store", "sAll", h.New(h.Declare("com.shop.Sessions", h.Class("java.util.HashMap")), f{"table": h.Objects(node, nodes...)}))
+	h.Hold("com.shop.Store", "sAll",
+		h.New(h.Declare("com.shop.Sessions", h.Class("java.util.HashMap")), f{"table": h.Objects(node, nodes...)}))
 	h.Hold("com.shop.Bus", "sListeners", h.CopyOnWriteArrayList(listeners...))
 	h.Hold("com.shop.Journal", "sLast", last)
 	h.New(session, nil)
@@ -43,7 +46,7 @@ func heldShop(t testing.TB) string {
 	return dumpFile(t, dump)
 }
 
-// What people read; -update writes the files again.
+// The text output; -update rewrites the files.
 func TestPathsText(t *testing.T) {
 	path := heldShop(t)
 	for name, args := range map[string][]string{
@@ -62,14 +65,16 @@ func TestPathsText(t *testing.T) {
 	}
 }
 
-// firstOf gives the ID of an object of a class that is held.
+// firstOf returns the ID of an object of a class that is held.
 func firstOf(t testing.TB, path, class string) string {
 	t.Helper()
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := analysis.Analyze(t.Context(), strings.NewReader(string(file)), int64(len(file)), analysis.Options{LeakingClasses: []string{class}})
+	r,
+		err := analysis.Analyze(t.Context(), strings.NewReader(string(file)), int64(len(file)),
+		analysis.Options{LeakingClasses: []string{class}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +85,8 @@ func TestPathsJSON(t *testing.T) {
 	path := heldShop(t)
 	var p analysis.Paths
 	answered(t, &p, "paths", "--json", path, "com.shop.Session")
-	if p.Schema != "leakgate.paths/1" || p.Class != "com.shop.Session" || p.Object != "" || p.Instances != 13 || p.Reached != 12 || len(p.Branches) != 1 || p.Branches[0].Instances != 12 {
+	if p.Schema != "leakgate.paths/1" || p.Class != "com.shop.Session" || p.Object != "" || p.Instances != 13 ||
+		p.Reached != 12 || len(p.Branches) != 1 || p.Branches[0].Instances != 12 {
 		t.Errorf("%+v", p)
 	}
 	var one analysis.Paths
@@ -88,7 +94,8 @@ func TestPathsJSON(t *testing.T) {
 	if one.Object == "" || one.Instances != 1 || one.Reached != 1 {
 		t.Errorf("%+v", one)
 	}
-	// An ID without 0x that begins with a digit can be no name.
+	// A word that begins with a digit cannot be a class: it is an ID without
+	// 0x.
 	var bare analysis.Paths
 	if answered(t, &bare, "paths", path, one.Object[2:], "--json"); bare.Object != one.Object {
 		t.Errorf("%+v, want %s", bare, one.Object)
@@ -113,7 +120,7 @@ func TestPathsPage(t *testing.T) {
 	}
 }
 
-func TestPathsWrong(t *testing.T) {
+func TestPathsRejectsWrongInput(t *testing.T) {
 	path, folder := recorded.Path(t, "hprof", "leak_service_binder.hprof"), t.TempDir()
 	missing, empty := filepath.Join(folder, "none.hprof"), dumpFile(t, nil)
 	for _, c := range []struct {
@@ -125,16 +132,25 @@ func TestPathsWrong(t *testing.T) {
 		{exitUsage, []string{path}, []string{"want a heap dump and a class"}},
 		{exitUsage, []string{path, ""}, []string{"argument 2 is empty"}},
 		{exitUsage, []string{path, "a.B", "a.C"}, []string{"got 3", "one class or ID"}},
-		{exitUsage, []string{"java.util.HashMap", path}, []string{"there is no file java.util.HashMap", path + " is one", "name the heap dump first"}},
+		{
+			exitUsage, []string{"java.util.HashMap", path},
+			[]string{"no such file java.util.HashMap", path + " is one", "name the heap dump first"},
+		},
 		{exitUsage, []string{missing, "java.util.HashMap"}, []string{missing, "does not exist"}},
 		{exitUsage, []string{missing, folder}, []string{missing, "does not exist"}},
 		{exitUsage, []string{path, "java.util.HashMap", "--top", "-1"}, []string{"--top", "at least 0"}},
-		{exitUsage, []string{path, "0xzz"}, []string{`"0xzz" is not the ID`}},
-		{exitUsage, []string{path, "2bitmap"}, []string{`"2bitmap" is not the ID`}},
-		{exitUsage, []string{path, "2968897416"}, []string{"there is no object 0x2968897416", "decimal 2968897416 is 0xb0f5c788"}},
+		{exitUsage, []string{path, "0xzz"}, []string{`"0xzz" is not an object ID`}},
+		{exitUsage, []string{path, "2bitmap"}, []string{`"2bitmap" is not an object ID`}},
+		{
+			exitUsage, []string{path, "2968897416"},
+			[]string{"there is no object 0x2968897416", "decimal 2968897416 is 0xb0f5c788"},
+		},
 		{exitUsage, []string{path, "0x1"}, []string{"there is no object 0x1 in the dump\n"}},
 		{exitUsage, []string{path, "1"}, []string{"there is no object 0x1 in the dump\n"}},
-		{exitUsage, []string{path, "b0f5c788"}, []string{"there is no class b0f5c788", "write the ID of an object as 0xb0f5c788"}},
+		{
+			exitUsage, []string{path, "b0f5c788"},
+			[]string{"there is no class b0f5c788", "write the ID of an object as 0xb0f5c788"},
+		},
 		{exitUsage, []string{path, "LeakyService"}, []string{"did you mean com.example.leakcanary.LeakyService?"}},
 		{exitUsage, []string{path, "a\x1b[2Jb"}, []string{"there is no class a?[2Jb"}},
 		{exitUnread, []string{empty, "0x1"}, []string{empty + ": the file is empty; copy it again"}},
@@ -142,7 +158,8 @@ func TestPathsWrong(t *testing.T) {
 	} {
 		refused(t, c.code, append([]string{"paths"}, c.args...), c.words...)
 	}
-	if code, out, errOut := fed(t, strings.NewReader(""), "paths", "-", "a.B"); code != exitUnread || out != "" || !strings.Contains(errOut, "standard input") {
+	if code, out, errOut := fed(t, strings.NewReader(""), "paths", "-", "a.B"); code != exitUnread || out != "" ||
+		!strings.Contains(errOut, "standard input") {
 		t.Errorf("nothing on stdin: exit %d, %q, %q", code, out, errOut)
 	}
 }

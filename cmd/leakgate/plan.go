@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// runFlags are what run, watch and demo have in common.
+// runFlags are the flags that run, watch and demo share.
 type runFlags struct {
 	out      string
 	asJSON   bool
@@ -31,9 +31,11 @@ type runFlags struct {
 	patience time.Duration
 	// started is the directory of a run that has started.
 	started string
-	// unprinted is set if the run is complete and recorded, but its verdict could not be printed.
+	// unprinted is set if the run is complete and recorded, but its verdict
+	// could not be printed.
 	unprinted bool
-	// failing, if not nil, is called during the run; a non-empty reason stops the run.
+	// failing, if not nil, is called during the run; a non-empty reason stops
+	// the run.
 	failing func(ctx context.Context, dir string) (reason string)
 }
 
@@ -43,16 +45,17 @@ const jsonUsage = "print JSON, and nothing else, to stdout"
 func (f *runFlags) declare(fs *pflag.FlagSet) {
 	f.declareOutput(fs, "run.json")
 	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process is inconclusive")
-	fs.BoolVar(&f.unjudged, "allow-unjudged", false, "exit with 0 also if nothing could be judged or a heap dump is missing")
+	fs.BoolVar(&f.unjudged, "allow-unjudged", false,
+		"exit with 0 even if nothing could be judged or a heap dump is missing")
 	f.patience = monitor.DefaultSampling.Patience
 	fs.Var(span(&f.patience), "patience", "how long a device may be disconnected before its part of the run ends")
 }
 
-// declareOutput declares the flags that diagnose has, too.
+// declareOutput declares the flags that diagnose has as well.
 func (f *runFlags) declareOutput(fs *pflag.FlagSet, file string) {
 	fs.Var(word(&f.out, "DIR"), "out", "directory to write to; by default a new one in leakgate-runs")
 	fs.BoolVar(&f.asJSON, "json", false, "print "+file+", and nothing else, to stdout")
-	fs.BoolVar(&f.wait, "wait", false, "wait while another run uses the device or the directory")
+	fs.BoolVar(&f.wait, "wait", false, "wait if another run uses the device or the directory")
 }
 
 // plan is a run before it begins.
@@ -61,11 +64,12 @@ type plan struct {
 	console console
 	fleet   *fleet.Fleet
 	options monitor.Options
-	// warning says before the run starts why it cannot judge anything, "" where it can.
+	// warning is printed before the run starts if it cannot reach a verdict, ""
+	// otherwise.
 	warning string
 }
 
-// fill takes what a file asks for; flags that are given count beside it.
+// fill applies the values of a file and of the flags.
 func (p *plan) fill(o monitor.Options) {
 	own := p.options
 	p.options = o
@@ -98,13 +102,14 @@ func (p *plan) choose(c fleet.DeviceChoice) error {
 	}
 	for _, dev := range f.Devices() {
 		p.console.detail("device %s: %s %s, Android %s (API %d), %s build, shell uid %d", text.Printable(dev.Serial()),
-			text.Printable(dev.Facts.Manufacturer), text.Printable(dev.Facts.Model), text.Printable(dev.Facts.Release), dev.Facts.API, text.Printable(dev.Facts.BuildType), dev.Facts.UID)
+			text.Printable(dev.Facts.Manufacturer), text.Printable(dev.Facts.Model), text.Printable(dev.Facts.Release),
+			dev.Facts.API, text.Printable(dev.Facts.BuildType), dev.Facts.UID)
 	}
 	p.fleet, p.options.Devices = f, f.Devices()
 	return nil
 }
 
-// serials are the devices of a flag that may be "".
+// serials returns the devices of a flag that may be "".
 func serials(flag string) []string {
 	if flag == "" {
 		return nil
@@ -119,7 +124,7 @@ func (f *runFlags) sampling() monitor.Sampling {
 	return s
 }
 
-// carryOut prepares a run and carries it out: signals, directory, screen, verdict.
+// carryOut prepares a run and executes it: signals, directory, screen, verdict.
 func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, int) {
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
@@ -143,8 +148,8 @@ func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, i
 	return run, code
 }
 
-// reportLocation says last where the run is, below which its artifacts are named, and
-// returns the exit code.
+// reportLocation prints the run directory last, because the artifacts are named
+// relative to it, and returns the exit code.
 func (f *runFlags) reportLocation(c console, code int) int {
 	if f.started != "" {
 		c.note("the run is in %s", text.Printable(f.started))
@@ -152,24 +157,25 @@ func (f *runFlags) reportLocation(c console, code int) int {
 	return code
 }
 
-// folder is the directory of the run.
+// folder returns the directory of the run.
 func (f *runFlags) folder(c console, verb string) string {
 	if f.out != "" {
 		return f.out
 	}
-	return filepath.Join(cmp.Or(c.variable(bisect.RunsVariable), "leakgate-runs"), time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
+	return filepath.Join(cmp.Or(c.variable(bisect.RunsVariable), "leakgate-runs"),
+		time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
 }
 
-// elsewhere says what to do where a run cannot begin because its directory cannot be made.
-func (f *runFlags) elsewhere(err error) error {
+// chooseOutHint adds what to do if the directory of a run cannot be created.
+func (f *runFlags) chooseOutHint(err error) error {
 	if f.out == "" {
-		return fmt.Errorf("%w; name a directory that can be written with --out DIR", err)
+		return fmt.Errorf("%w; name a writable directory with --out DIR", err)
 	}
-	return fmt.Errorf("%w; choose another --out, a directory that can be written", err)
+	return fmt.Errorf("%w; choose a writable directory with --out", err)
 }
 
-// hold takes the directory and the devices of the plan, so that no other run uses
-// them meanwhile.
+// hold locks the directory and the devices of the plan, so that no other run
+// uses them meanwhile.
 func (f *runFlags) hold(p *plan) error {
 	wait, err := p.console.wantsToWait(f.wait)
 	if err != nil {
@@ -177,7 +183,7 @@ func (f *runFlags) hold(p *plan) error {
 	}
 	var waiting func(fleet.InUseError)
 	if wait {
-		waiting = func(h fleet.InUseError) { p.console.note("%v; waiting for its end", h) }
+		waiting = func(h fleet.InUseError) { p.console.note("%v; waiting for it to end", h) }
 	}
 	err = p.fleet.Hold(p.ctx, p.options.Dir, p.console.verb, waiting)
 	p.options.Devices = p.fleet.Devices()
@@ -185,13 +191,13 @@ func (f *runFlags) hold(p *plan) error {
 	if dir, ok := errors.AsType[fleet.DirectoryError](err); ok && dir.Leases {
 		return usageError{err}
 	} else if ok {
-		return usageError{f.elsewhere(err)}
+		return usageError{f.chooseOutHint(err)}
 	}
 	switch {
 	case other && held.Directory:
-		return usageError{fmt.Errorf("%w: choose another --out, or wait for its end with --wait", err)}
+		return usageError{fmt.Errorf("%w: choose another --out, or wait with --wait", err)}
 	case other:
-		return fmt.Errorf("%w: choose another device, or wait for its end with --wait", err)
+		return fmt.Errorf("%w: choose another device, or wait with --wait", err)
 	}
 	return err
 }
@@ -199,7 +205,7 @@ func (f *runFlags) hold(p *plan) error {
 // refused reports why a run cannot start.
 func (f *runFlags) refused(c console, ctx context.Context, err error) int {
 	if ctx.Err() != nil {
-		c.problem("interrupted before it began")
+		c.problem("interrupted before the start")
 		return record.ExitInterrupted
 	}
 	c.problem("%v", err)
@@ -208,12 +214,12 @@ func (f *runFlags) refused(c console, ctx context.Context, err error) int {
 		return exitUsage
 	}
 	if isForDoctor(err) {
-		c.note("`leakgate doctor` looks closer and changes nothing")
+		c.note("run `leakgate doctor` for details; it changes nothing")
 	}
 	return record.ExitNoDevice
 }
 
-// usageError is an error that the user mends by writing something else.
+// usageError is an error that the user fixes by changing the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -230,7 +236,7 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	screen.close()
 	if err != nil && run.Schema == "" {
 		if _, ok := errors.AsType[*fs.PathError](err); ok {
-			err = f.elsewhere(err)
+			err = f.chooseOutHint(err)
 		}
 		c.problem("%v", err)
 		return run, exitUsage
@@ -241,35 +247,35 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		f.started = p.options.Dir
 	}
-	if perr := tell(c, run, f.asJSON); perr != nil {
+	if perr := printRun(c, run, f.asJSON); perr != nil {
 		c.problem("print the verdict: %v", perr)
 		f.unprinted, err = err == nil, perr
 	}
 	if err != nil {
-		return run, exitUsage // counts before all others
+		return run, exitUsage // takes precedence over all others
 	}
 	return run, run.ExitCode
 }
 
-// lastMoment is the real time between the second Ctrl-C and the end: enough to
-// end what runs on the device and on the host, not to wait for it.
-const lastMoment = 2 * time.Second
+// stopGrace is the real time between the second Ctrl-C and the exit: enough to
+// stop what runs on the device and the host, without waiting for it.
+const stopGrace = 2 * time.Second
 
-// lastWord is how long a message may take that nobody may read.
-const lastWord = 100 * time.Millisecond
+// messageTimeout is how long a message may take that perhaps nobody reads.
+const messageTimeout = 100 * time.Millisecond
 
-// interruptible returns a context that the first Ctrl-C ends, so that the run is
-// finished cleanly. The second closes hurry and ends the program soon, finished
-// or not.
+// interruptible returns a context that the first Ctrl-C ends, so that the run
+// is finished cleanly. The second closes hurry and exits the program soon,
+// finished or not.
 func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals, done, now := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup, and stays
+	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup, and stays ignored
 		ends = append(ends, syscall.SIGHUP)
 	}
 	signal.Notify(signals, ends...)
-	// A reader of our output who goes away ends no night.
+	// A reader of the output that exits must not end a run of a night.
 	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		for n := 1; ; n++ {
@@ -277,16 +283,17 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 			case <-done:
 				return
 			case s := <-signals:
-				// First what was asked for: nobody may read what is said.
+				// Act before printing: nobody may read the message.
 				switch n {
 				case 1:
 					cancel(fmt.Errorf("interrupted by %v", s))
 					go fmt.Fprintf(c.err, "\nleakgate: %v; finishing the run; press Ctrl-C again to stop now\n", s)
 				case 2:
 					close(now)
-					time.AfterFunc(lastMoment, func() {
-						go fmt.Fprintln(c.err, "leakgate: stopped; samples.ndjson has every sample, run.json is not written")
-						time.Sleep(lastWord)
+					time.AfterFunc(stopGrace, func() {
+						go fmt.Fprintln(c.err,
+							"leakgate: stopped; samples.ndjson has every sample, run.json was not written")
+						time.Sleep(messageTimeout)
 						os.Exit(record.ExitInterrupted)
 					})
 				}

@@ -22,21 +22,22 @@ import (
 )
 
 const (
-	// bankSecret is what another app logs, and what it is called.
+	// bankSecret is what another app logs; bankName is its package.
 	bankSecret = "token=ghp_SECRET password=hunter2"
 	bank       = "com.bank"
 	// pin and password are what people have typed into the app.
 	pin, password = "481516", "alice-the-user"
 )
 
-// A run with a leak whose dump is kept stripped leaves nothing that others may read, nothing about
-// the host, and nothing of other apps.
+// A run with a leak whose dump is kept stripped leaves nothing that others may
+// read, nothing about the host, and nothing of other apps.
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int
 		// there is the mode of a directory that exists before, 0 for none.
 		there fs.FileMode
-	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0}, "umask 022, in a directory that others may enter": {0o022, 0o755}} {
+	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
+		"umask 022, in a directory that others may enter": {0o022, 0o755}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newPrivateHost(t)
@@ -54,7 +55,7 @@ func TestRunIsPrivate(t *testing.T) {
 	}
 }
 
-// The tests above would find what they look for.
+// The tests above would find a violation.
 func TestRunThatKeepsAllIsNotPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newPrivateHost(t)
@@ -79,14 +80,15 @@ func TestRunOfMissingWorkloadIsPrivate(t *testing.T) {
 		h := newPrivateHost(t)
 		dir := filepath.Join(h.home, "run")
 		phones := attach(t, shop("phone-a"))
-		config := write(t, "version: 1\napp: { package: com.shop }\nworkload: { command: ["+filepath.Join(h.home, "secret-project", "run.sh")+"] }\nduration: 2m\n")
+		config := write(t, "version: 1\napp: { package: com.shop }\nworkload: { command: ["+
+			filepath.Join(h.home, "secret-project", "run.sh")+"] }\nduration: 2m\n")
 		if code, out, errOut := phones.typed(t, "run", config, "--out", dir); code == exitOK {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		for path, content := range h.contents(t, dir) {
 			h.assertClean(t, path, content)
 			if bytes.Contains(content, []byte("secret-project")) {
-				t.Errorf("%s has the place of the workload", path)
+				t.Errorf("%s has the path of the workload", path)
 			}
 		}
 	})
@@ -100,7 +102,9 @@ type privateHost struct {
 
 func newPrivateHost(t *testing.T) *privateHost {
 	t.Helper()
-	h := &privateHost{home: filepath.Join(t.TempDir(), "home-of-alice"), temp: filepath.Join(t.TempDir(), "temp-of-alice")}
+	h := &privateHost{
+		home: filepath.Join(t.TempDir(), "home-of-alice"), temp: filepath.Join(t.TempDir(), "temp-of-alice"),
+	}
 	for _, dir := range []string{h.home, h.temp} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -110,7 +114,9 @@ func newPrivateHost(t *testing.T) *privateHost {
 	t.Setenv("TMPDIR", h.temp)
 	t.Setenv("USER", "alice-the-user")
 	t.Setenv("LOGNAME", "alice-the-user")
-	h.secrets = []string{h.home, h.temp, filepath.Dir(h.home), "-of-alice", "alice-the-user", "ghp_SECRET", "hunter2", bank}
+	h.secrets = []string{
+		h.home, h.temp, filepath.Dir(h.home), "-of-alice", "alice-the-user", "ghp_SECRET", "hunter2", bank,
+	}
 	names := []string{}
 	if name, err := os.Hostname(); err == nil {
 		names = append(names, name)
@@ -119,40 +125,46 @@ func newPrivateHost(t *testing.T) *privateHost {
 		names = append(names, u.Username, u.HomeDir)
 	}
 	for _, name := range names {
-		if len(name) > 5 { // root and vm are words
+		if len(name) > 5 { // root and vm are common words
 			h.secrets = append(h.secrets, name)
 		}
 	}
 	return h
 }
 
-// The workloads of a run with a leak: on the device, where time is that of a bubble, and on the
-// host. Each lasts for about 50 minutes of the device.
+// The workloads of a run with a leak: on the device, in the time of a bubble,
+// and on the host. Each lasts for about 50 minutes of the device.
 const (
 	deviceWork = "{ device_command: 'echo a step; sleep 3000' }"
 	hostWork   = "{ command: [/bin/sh, -c, 'echo a step; sleep 7.5'] }"
 )
 
-// run carries out a run with a leak, on a phone on which another app logs secrets.
+// run executes a run with a leak, on a phone on which another app logs secrets.
 func (h *privateHost) run(t *testing.T, umask int, dir, workload string, flags ...string) {
 	t.Helper()
 	apps := func(name string, models ...androidsim.Model) androidsim.App {
 		models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.3)}, models...)
-		return androidsim.App{Package: name, Debuggable: true, Processes: []androidsim.ProcessSpec{{Name: name, RestartAfter: time.Second, Models: models}}}
+		return androidsim.App{
+			Package: name, Debuggable: true,
+			Processes: []androidsim.ProcessSpec{{Name: name, RestartAfter: time.Second, Models: models}},
+		}
 	}
 	phone := androidsim.New(androidsim.Options{
 		Serial: "phone-a", API: 30, Scale: 400, Seed: 5, Root: true, BuildType: "userdebug",
 		Apps: []androidsim.App{apps("com.shop", androidsim.Leak(androidsim.Java, 300, 0)), apps(bank)},
-		// A small one, with a PIN as the key of a map, which has asked for its hash code.
+		// A small dump with a PIN as the key of a map, whose hash code is
+		// therefore set.
 		DumpHeap: func(w io.Writer, d androidsim.Heap) error {
 			heap := hproftest.Android(hproftest.Phone{SDK: d.API, Process: d.Process})
-			heap.Hold("com.shop.Screens", "sAll", heap.ArrayList(heap.Activity("com.shop.DetailActivity", hproftest.Destroyed).Ref).Ref)
+			heap.Hold("com.shop.Screens", "sAll",
+				heap.ArrayList(heap.Activity("com.shop.DetailActivity", hproftest.Destroyed).Ref).Ref)
 			heap.Hold("com.shop.Login", "sPins", heap.HashMap(heap.String(pin), heap.String(password)))
 			_, err := io.Copy(w, heap.Reader(hproftest.Form{}))
 			return err
 		},
 	})
-	phone.Shell(t.Context(), "log -t Bank '"+bankSecret+" of com.shop'; log -t ActivityManager 'START u0 {dat="+bank+"?"+bankSecret+"}'", strings.NewReader(""), io.Discard, io.Discard)
+	phone.Shell(t.Context(), "log -t Bank '"+bankSecret+" of com.shop'; log -t ActivityManager 'START u0 {dat="+bank+
+		"?"+bankSecret+"}'", strings.NewReader(""), io.Discard, io.Discard)
 	phone.Kill(bank)
 	phones := attach(t, phone)
 	config := write(t, "version: 1\napp: { package: com.shop }\nworkload: "+workload+"\nduration: 1h\n")
@@ -164,8 +176,8 @@ func (h *privateHost) run(t *testing.T, umask int, dir, workload string, flags .
 	}
 }
 
-// assertPrivateRun wants nothing that others may read, and nothing about the host, other apps and
-// what people have typed.
+// assertPrivateRun expects nothing that others may read, and nothing about the
+// host, other apps and what people have typed.
 func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMode) {
 	t.Helper()
 	assertOwnersAlone(t, dir, there)
@@ -177,8 +189,8 @@ func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMo
 	}
 }
 
-// assertOwnersAlone wants nothing that others may read or enter; there is the mode of the directory
-// itself where it was there before.
+// assertOwnersAlone expects nothing that others may read or enter; there is the
+// mode of the directory itself if it existed before.
 func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -202,7 +214,7 @@ func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 	}
 }
 
-// contents are the files of a directory, as they are and unpacked.
+// contents returns the files of a directory, as they are and decompressed.
 func (h *privateHost) contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -250,8 +262,9 @@ func (h *privateHost) assertClean(t *testing.T, path string, content []byte) {
 	}
 }
 
-// textsOfDumps counts the dumps of a run and the Strings in them that have a hash code: it is
-// unique for up to six digits, and words and names can be tried.
+// textsOfDumps counts the dumps of a run and the Strings in them that have a
+// hash code: it is unique for up to six digits, and words and names can be
+// guessed.
 func (h *privateHost) textsOfDumps(t *testing.T, dir string) (dumps, texts int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "heap.hprof*"))
@@ -263,7 +276,8 @@ func (h *privateHost) textsOfDumps(t *testing.T, dir string) (dumps, texts int) 
 			continue
 		}
 		dumps++
-		code, out, errOut := typed(t, nil, "objects", path, "--class", "java.lang.String", "--where", "hash!=0", "--json")
+		code, out,
+			errOut := typed(t, nil, "objects", path, "--class", "java.lang.String", "--where", "hash!=0", "--json")
 		if code != 0 {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}

@@ -18,10 +18,11 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/lease"
 )
 
-// built is where the program for child processes lies; empty until one is wanted.
+// built is the path of the program for child processes; empty until one is
+// needed.
 var built string
 
-// build makes the program once for all tests of the package.
+// build builds the program once for all tests of the package.
 var build = sync.OnceValues(func() (string, error) {
 	var err error
 	if built, err = os.MkdirTemp("", "leakgate-test-"); err != nil {
@@ -38,32 +39,32 @@ var build = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	// The leases of the tests are nobody else's.
+	// The tests use leases of their own.
 	leases, err := os.MkdirTemp("", "leakgate-leases-")
 	if err == nil {
 		err = os.Setenv(lease.FolderVariable, leases)
 	}
-	if err == nil { // programs of the tests meet only stand-ins
+	if err == nil { // the tests use only simulated phones
 		err = os.Setenv(config.StandInVariable, "1")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// The runtime's receiver of signals must not start in a bubble.
+	// The runtime's signal receiver must not start in a bubble.
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, os.Interrupt)
 	signal.Stop(c)
 	code := m.Run()
 	_ = os.RemoveAll(leases)
 	if built != "" {
-		_ = os.RemoveAll(built) // what is left below the temporary folder harms nobody
+		_ = os.RemoveAll(built) // leftovers in the temporary directory are harmless
 	}
 	os.Exit(code)
 }
 
-// minute is the time of a program. It begins when the program is built, which on a busy
-// machine takes one.
+// minute is the time limit of a program. It begins when the program is built,
+// which on a busy machine takes a minute.
 func minute(t *testing.T) context.Context {
 	t.Helper()
 	if _, err := build(); err != nil {
@@ -74,7 +75,7 @@ func minute(t *testing.T) context.Context {
 	return ctx
 }
 
-// program is leakgate as a child process in an empty folder.
+// program is leakgate as a child process in an empty directory.
 func program(t *testing.T, ctx context.Context, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := build()

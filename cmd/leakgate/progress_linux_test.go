@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// drawnBy runs a program with a terminal as its stderr and gives what it draws there,
-// and after what time it begins to.
+// drawnBy runs a program with a terminal as its stderr. It returns what the
+// program draws there, and after what time it begins to.
 func drawnBy(t *testing.T, cmd *exec.Cmd) (text string, first time.Duration) {
 	t.Helper()
 	screen, user := pseudoTerminal(t)
@@ -33,14 +33,14 @@ func drawnBy(t *testing.T, cmd *exec.Cmd) (text string, first time.Duration) {
 		}
 		drawn = append(drawn, piece[:n]...)
 		if err != nil {
-			return string(drawn), first // EIO: the program has left the terminal
+			return string(drawn), first // EIO: the program has closed the terminal
 		}
 	}
 }
 
-// The program itself: stderr goes through the sanitizer, and what draws finds the terminal
-// behind it. After two seconds there is a line, in the end it is gone, and stdout has
-// JSON alone.
+// The program itself: stderr goes through the sanitizer, and drawing code finds
+// the terminal behind it. After two seconds there is a line, at the end it is
+// gone, and stdout has only JSON.
 func TestDoctorShowsProgress(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // an adb server that never answers
@@ -56,7 +56,8 @@ func TestDoctorShowsProgress(t *testing.T) {
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 3 || !json.Valid(out.Bytes()) {
 		t.Errorf("exit %d\n%.200s", cmd.ProcessState.ExitCode(), out.String())
 	}
-	if first < quick || !strings.HasPrefix(text, "\r\x1b[Klooking at host, ") || !strings.HasSuffix(text, "\r\x1b[K") || strings.Count(text, "looking at") < 3 {
+	if first < quick || !strings.HasPrefix(text, "\r\x1b[Kchecking host, ") || !strings.HasSuffix(text, "\r\x1b[K") ||
+		strings.Count(text, "checking") < 3 {
 		t.Errorf("first after %v: %q", first, text)
 	}
 }
@@ -82,13 +83,15 @@ func TestReplayShowsProgress(t *testing.T) {
 	if err := cmd.Wait(); err != nil || !json.Valid(out.Bytes()) {
 		t.Errorf("%v\n%.200s", err, out.String())
 	}
-	if first < quick || !strings.HasPrefix(text, "\r\x1b[Kread the recordings, ") || !strings.HasSuffix(text, "\r\x1b[K") || strings.Count(text, "read the") < 3 {
+	if first < quick || !strings.HasPrefix(text, "\r\x1b[Kread the recordings, ") ||
+		!strings.HasSuffix(text, "\r\x1b[K") || strings.Count(text, "read the") < 3 {
 		t.Errorf("first after %v: %q", first, text)
 	}
 }
 
-// How far a file is read is told with its name, of which nothing commands a terminal,
-// and nothing is drawn any more when the line is gone: a read may go on after Ctrl-C.
+// The progress of reading a file is shown with its name, without any terminal
+// commands in it. Nothing is drawn once the line is removed, even if a read
+// continues after Ctrl-C.
 func TestReadProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out terminal
@@ -99,7 +102,9 @@ func TestReadProgress(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		synctest.Wait()
-		if text := out.drawn(); !strings.HasPrefix(text, "\r\x1b[K[#######.................]  33 %  read a?[2J.csv, 2 s\r\x1b[K") || !strings.HasSuffix(text, "50 %  read a?[2J.csv, 3 s") {
+		if text := out.drawn(); !strings.HasPrefix(text,
+			"\r\x1b[K[#######.................]  33 %  read a?[2J.csv, 2 s\r\x1b[K") ||
+			!strings.HasSuffix(text, "50 %  read a?[2J.csv, 3 s") {
 			t.Errorf("%q", text)
 		}
 		b.close()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The address of a baseline is published without the folders of this computer.
+// The address of a baseline is published without the directories of this
+// computer.
 func TestGatePublicStore(t *testing.T) {
 	private := filepath.Join(t.TempDir(), "kim", "leak-baseline.json")
 	for address, want := range map[string]string{

@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// readers are leaks of an app that everybody knows from somewhere. The text of each was
-// given to somebody who had seen neither the app nor this program, with four questions:
-// what leaks, who holds it, which line to change, how much it costs. NAME.answer.md has
-// what was said.
+// readers are leaks of an app that everybody has seen somewhere. The text of
+// each was shown to somebody who knew neither the app nor this program, with
+// four questions: what leaks, who holds it, which line to change, how much it
+// costs. NAME.answer.md has the answers.
 var readers = []struct {
 	name  string
 	phone hproftest.Phone
@@ -23,14 +23,18 @@ var readers = []struct {
 	{"listener", hproftest.Phone{SDK: 34}, func(h *hproftest.Heap) {
 		cart := h.Activity("com.shop.cart.CartActivity", hproftest.Destroyed)
 		h.AddView(cart.Content, h.New(h.Class("android.widget.ImageView"), nil))
-		listener := h.New(h.Declare("com.shop.cart.CartActivity$1", nil, "object this$0"), hproftest.Fields{"this$0": cart.Ref})
+		listener := h.New(h.Declare("com.shop.cart.CartActivity$1", nil, "object this$0"),
+			hproftest.Fields{"this$0": cart.Ref})
 		bus := h.Declare("com.shop.core.EventBus", nil, "object listeners", "static object INSTANCE")
-		h.SetStatic(bus, "INSTANCE", h.New(bus, hproftest.Fields{"listeners": h.ArrayList(h.String("main"), listener).Ref}))
+		h.SetStatic(bus, "INSTANCE",
+			h.New(bus, hproftest.Fields{"listeners": h.ArrayList(h.String("main"), listener).Ref}))
 	}},
 	{"fragment", hproftest.Phone{SDK: 33}, func(h *hproftest.Heap) {
 		h.Activity("com.shop.detail.DetailActivity", hproftest.Attached)
-		page := h.Fragment("com.shop.detail.PhotoFragment", hproftest.Fragment{State: hproftest.Destroyed, Tag: "photos"})
-		adapter := h.New(h.Declare("com.shop.detail.PhotoAdapter", nil, "object pages"), hproftest.Fields{"pages": h.HashMap(h.String("cover"), page)})
+		page := h.Fragment("com.shop.detail.PhotoFragment",
+			hproftest.Fragment{State: hproftest.Destroyed, Tag: "photos"})
+		adapter := h.New(h.Declare("com.shop.detail.PhotoAdapter", nil, "object pages"),
+			hproftest.Fields{"pages": h.HashMap(h.String("cover"), page)})
 		app := h.Declare("com.shop.detail.PhotoCache", nil, "static object sAdapter")
 		h.SetStatic(app, "sAdapter", adapter)
 	}},
@@ -47,11 +51,14 @@ var readers = []struct {
 	}},
 	{"viewmodel", hproftest.Phone{SDK: 35}, func(h *hproftest.Heap) {
 		h.Declare("androidx.lifecycle.ViewModel", nil, "abstract", "boolean mCleared", "object mBagOfTags")
-		model := h.New(h.Declare("com.shop.cart.CartViewModel", h.Class("androidx.lifecycle.ViewModel"), "object items"),
+		model := h.New(h.Declare("com.shop.cart.CartViewModel", h.Class("androidx.lifecycle.ViewModel"),
+			"object items"),
 			hproftest.Fields{"mCleared": true, "items": h.Bytes(make([]byte, 2_000_000))})
-		callback := h.New(h.Declare("com.shop.cart.CartViewModel$$ExternalSyntheticLambda0", nil, "object f$0"), hproftest.Fields{"f$0": model})
+		callback := h.New(h.Declare("com.shop.cart.CartViewModel$$ExternalSyntheticLambda0", nil, "object f$0"),
+			hproftest.Fields{"f$0": model})
 		repository := h.Declare("com.shop.data.PriceRepository", nil, "object observers", "static object INSTANCE")
-		h.SetStatic(repository, "INSTANCE", h.New(repository, hproftest.Fields{"observers": h.LinkedHashMap(h.String("prices"), callback)}))
+		h.SetStatic(repository, "INSTANCE",
+			h.New(repository, hproftest.Fields{"observers": h.LinkedHashMap(h.String("prices"), callback)}))
 	}},
 	{"pile", hproftest.Phone{SDK: 34}, func(h *hproftest.Heap) {
 		h.Activity("com.shop.MainActivity", hproftest.Attached)
@@ -66,7 +73,7 @@ var readers = []struct {
 	}},
 }
 
-// TestReaders holds the texts that readers were given.
+// TestReaders compares with the texts that the readers were shown.
 func TestReaders(t *testing.T) {
 	for _, r := range readers {
 		t.Run(r.name, func(t *testing.T) {
@@ -87,7 +94,8 @@ func TestReaders(t *testing.T) {
 			}
 			golden(t, filepath.Join("testdata", "readers", r.name+".txt"), out)
 			answer, err := os.ReadFile(filepath.Join("testdata", "readers", r.name+".answer.md"))
-			if err != nil || !bytes.Contains(answer, []byte("Which line")) || !strings.Contains(string(answer), "How much") {
+			if err != nil || !bytes.Contains(answer, []byte("Which line")) ||
+				!strings.Contains(string(answer), "How much") {
 				t.Errorf("the answer of a reader is missing: %v", err)
 			}
 		})

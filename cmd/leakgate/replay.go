@@ -22,13 +22,12 @@ func replayCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay FILE...", GroupID: groupRecords,
 		Short: "judge recorded samples again",
-		Long: `Judge memory that was recorded before: a run directory or its samples.ndjson, even if
-the run was killed, or a table as CSV. "-" is standard input.
+		Long: `Judge recorded memory again: a run directory or its samples.ndjson, even if the run was
+killed, or a CSV table. "-" is standard input.
 
 A table has a header with t_s (seconds) and pss_kb. If it has several processes,
-a column "process" names them. Other columns are used where they exist:
-swap_pss_kb, java_heap_kb, native_heap_kb, graphics_kb, total_pss_kb, pid, mark,
-death.
+a column "process" names them. Other columns are used if they exist: swap_pss_kb,
+java_heap_kb, native_heap_kb, graphics_kb, total_pss_kb, pid, mark, death.
 
 With --base, the difference from the same process of another recording is judged; give
 it several times to compare with several earlier runs.`,
@@ -37,20 +36,23 @@ it several times to compare with several earlier runs.`,
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
 1 a leak, with --gate
 2 the command line is wrong, or a file cannot be read or has no samples
-5 with --gate, no verdict on any process, or on one that was there for long; with --gate --strict, any process is inconclusive
+5 with --gate, no verdict on any process, or on a long-lived one; with --gate --strict, any process is inconclusive
 130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
 		ValidArgsFunction: completeFiles("csv", "ndjson"),
 		RunE:              c.run(f.replay),
 	}
 	flags := cmd.Flags()
-	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
-	flags.Var(list{&f.bases, "FILE", false}, "base", "recording to compare with, such as that of the last release; several show by how much runs differ (repeatable)")
+	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy",
+		"policy that judges memory")
+	flags.Var(list{&f.bases, "FILE", false}, "base",
+		"recording to compare with, such as that of the last release; several show how much runs differ (repeatable)")
 	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
-	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage+"; by default what the run demanded")
-	flags.BoolVar(&f.explain, "explain", false, "show what policy robust concluded when, and why; --json has all of it")
+	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage+"; by default that of the run")
+	flags.BoolVar(&f.explain, "explain", false,
+		"show the conclusions of policy robust over time, with reasons; --json has all of them")
 	flags.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
 	flags.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if any process is inconclusive")
-	flags.BoolVar(&f.unjudged, "allow-unjudged", false, "with --gate: exit with 0 also if nothing could be judged")
+	flags.BoolVar(&f.unjudged, "allow-unjudged", false, "with --gate: exit with 0 even if nothing could be judged")
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -95,9 +97,10 @@ func (f *replayFlags) replay(c console, args []string) int {
 	return f.exit(result)
 }
 
-// judge reads and judges, and gives up with ctx even where a read waits: on a
-// terminal, or on a pipe that nobody writes to.
-func (f *replayFlags) judge(ctx context.Context, c console, files []string, policy detector.Policy) (record.Replay, error) {
+// judge reads and judges, and gives up when ctx ends even if a read blocks: on
+// a terminal, or on a pipe that nobody writes to.
+func (f *replayFlags) judge(ctx context.Context, c console, files []string, policy detector.Policy) (record.Replay,
+	error) {
 	type outcome struct {
 		result record.Replay
 		err    error
@@ -121,7 +124,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	}
 }
 
-// readProgress shows how much of a file is read.
+// readProgress shows how much of a file has been read.
 func readProgress(b *bar) func(string, float64) {
 	const whole = 1000
 	return func(file string, share float64) {
@@ -143,7 +146,8 @@ func (f *replayFlags) exit(r record.Replay) int {
 	if slices.ContainsFunc(r.Apps, func(a record.ReplayApp) bool { return a.Leaks() }) {
 		return record.ExitLeak
 	}
-	inconclusive := slices.ContainsFunc(r.Processes, func(p record.ReplayProcess) bool { return p.Gate == detector.Inconclusive })
+	inconclusive := slices.ContainsFunc(r.Processes,
+		func(p record.ReplayProcess) bool { return p.Gate == detector.Inconclusive })
 	if f.strict && inconclusive || (!judged || unjudged) && !f.unjudged {
 		return record.ExitInconclusive
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// recording is a table of one process that grows by so many kB a sample, with native
-// memory that does too where detail is set.
+// recording is a table of one process that grows by so many kB per sample; with
+// detail its native memory grows as well.
 func recording(t *testing.T, name string, samples, growth int, detail bool) string {
 	t.Helper()
 	var b strings.Builder
@@ -36,9 +36,10 @@ func recording(t *testing.T, name string, samples, growth int, detail bool) stri
 	return path
 }
 
-// The program as it is built ends as the contract says, by both policies.
+// The program itself ends with the documented exit codes, by both policies.
 func TestReplayExitCodes(t *testing.T) {
-	leak, flat, short := recording(t, "leak.csv", 200, 4000, true), recording(t, "flat.csv", 200, 0, true), recording(t, "short.csv", 3, 0, true)
+	leak, flat, short := recording(t, "leak.csv", 200, 4000, true), recording(t, "flat.csv", 200, 0, true),
+		recording(t, "short.csv", 3, 0, true)
 	for _, c := range []struct {
 		args string
 		want int
@@ -71,7 +72,7 @@ func TestReplayExitCodes(t *testing.T) {
 		{flat + " --column rss_kb", 2, `no column "rss_kb"`},
 	} {
 		cmd := program(t, t.Context(), nil, append([]string{"replay"}, strings.Fields(c.args)...)...)
-		out, _ := cmd.CombinedOutput() // the exit code tells
+		out, _ := cmd.CombinedOutput() // the exit code reports it
 		if code := cmd.ProcessState.ExitCode(); code != c.want || !strings.Contains(string(out), c.says) {
 			t.Errorf("%s: exit %d, want %d and %q\n%s", c.args, code, c.want, c.says, out)
 		}
@@ -91,26 +92,29 @@ func TestReplayInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// More than a pipe holds: it reads when this is written.
+	// More than a pipe holds: once this is written, it is reading.
 	if _, err := in.Write([]byte("t_s,pss_kb\n" + strings.Repeat("1,2\n", 1<<18))); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Skipf("signals: %v", err) // Windows has none
 	}
-	_ = cmd.Wait() // the exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != 130 || out.String() != "" || !strings.Contains(errOut.String(), "interrupted") {
+	_ = cmd.Wait() // the exit code reports it
+	if code := cmd.ProcessState.ExitCode(); code != 130 || out.String() != "" ||
+		!strings.Contains(errOut.String(), "interrupted") {
 		t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
 	}
 }
 
-// A run that was watched is replayed by the policy that it had: the same verdict as
-// the report, from the directory, from its file and from standard input.
+// A run is replayed by the policy that it had: the same verdict as in its
+// report, from the directory, from its file and from standard input.
 func TestReplayOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
-		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != record.ExitInconclusive {
+		if code, out,
+			errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out",
+			dir); code != record.ExitInconclusive {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		run, err := record.ReadRun(dir)
@@ -124,14 +128,16 @@ func TestReplayOfARun(t *testing.T) {
 			}
 			p := replayed(t, out)
 			want := run.Processes[0]
-			if p["device"] != want.Device || p["gate"] != string(want.Gate) || p["state"] != want.State.String() || p["samples"] != float64(want.Samples) || p["reason"] != want.Reason || p["file"] != path {
+			if p["device"] != want.Device || p["gate"] != string(want.Gate) || p["state"] != want.State.String() ||
+				p["samples"] != float64(want.Samples) || p["reason"] != want.Reason || p["file"] != path {
 				t.Errorf("%s: %v\nwant %+v", path, p, want)
 			}
 		}
 	})
 }
 
-// replayed is the one process of a JSON result, which has all that the contract names.
+// replayed is the one process of a JSON result, which must have every key of
+// the contract.
 func replayed(t *testing.T, out string) map[string]any {
 	t.Helper()
 	var doc map[string]any
@@ -152,10 +158,11 @@ func replayed(t *testing.T, out string) map[string]any {
 	return p
 }
 
-// Values that are not known are null, lists are lists, and times count from the first
+// Unknown values are null, lists are lists, and times count from the first
 // sample.
 func TestReplayJSON(t *testing.T) {
-	code, out, errOut := typed(t, nil, "replay", recording(t, "short.csv", 3, 0, false), "--policy", "article", "--json")
+	code, out,
+		errOut := typed(t, nil, "replay", recording(t, "short.csv", 3, 0, false), "--policy", "article", "--json")
 	if code != 0 || errOut != "" {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
@@ -174,12 +181,13 @@ func TestReplayJSON(t *testing.T) {
 	p = replayed(t, out)
 	steps := p["transitions"].([]any)
 	first := steps[0].(map[string]any)
-	if first["from"] != "NORMAL" || first["to"] != "SUSPICIOUS" || first["t_s"] != 300.0 || p["first_suspicious_s"] != 300.0 || p["kind"] != "native_leak" || p["duration_s"] != 199*30.0 {
+	if first["from"] != "NORMAL" || first["to"] != "SUSPICIOUS" || first["t_s"] != 300.0 ||
+		p["first_suspicious_s"] != 300.0 || p["kind"] != "native_leak" || p["duration_s"] != 199*30.0 {
 		t.Errorf("%v", p)
 	}
 }
 
-// What a file says does not reach the terminal as commands.
+// Text from a file does not reach the terminal as commands.
 func TestReplayOfAHostileTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	text := "t_s,process,pss_kb,mark\n0,\x1b[2Jshop\u202e,100,\x1b]0;x\x07\n30,\x1b[2Jshop\u202e,\x1b[31m,\n60,\xff\xfe,5,\n90,\"a\tb\",7,\n"
@@ -187,13 +195,15 @@ func TestReplayOfAHostileTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := typed(t, nil, "replay", path)
-	if code != 0 || strings.ContainsAny(out, "\x1b\x07\u202e") || !strings.Contains(out, "?[2Jshop?") || !strings.Contains(out, "a?b") {
+	if code != 0 || strings.ContainsAny(out, "\x1b\x07\u202e") || !strings.Contains(out, "?[2Jshop?") ||
+		!strings.Contains(out, "a?b") {
 		t.Errorf("exit %d\n%q\n%q", code, out, errOut)
 	}
 }
 
-// The text of the traces shows every process in one row and one line of evidence, and so all
-// processes of each name that several had at the same time.
+// The text for the traces shows every process in one row and one line of
+// evidence, and also all processes together of each name that several had at
+// the same time.
 func TestReplayText(t *testing.T) {
 	code, out, errOut := typed(t, nil, "replay", recorded.Path(t, "traces", "eso_tdcstst.csv"), "--column", "vsz_kb")
 	if code != 0 || errOut != "" {
@@ -209,14 +219,18 @@ func TestReplayText(t *testing.T) {
 			t.Errorf("row %q", lines[1+i])
 		}
 	}
-	if lines[1+processes+together] != "" || strings.Count(out, ", state ") != processes || strings.Count(out, "\ntdcsimControl (all processes)") != 2 || !strings.Contains(out, "\ntdcsimControl (pid 547363): ") {
+	if lines[1+processes+together] != "" || strings.Count(out, ", state ") != processes ||
+		strings.Count(out, "\ntdcsimControl (all processes)") != 2 ||
+		!strings.Contains(out, "\ntdcsimControl (pid 547363): ") {
 		t.Errorf("%q...", out[:2000])
 	}
 }
 
-// --base is repeatable: JSON has one base as a string, and all of them as a list.
+// --base is repeatable: JSON has a single base as a string, and several as a
+// list.
 func TestReplayBases(t *testing.T) {
-	head, a, b := recording(t, "head.csv", 200, 100, true), recording(t, "a.csv", 200, 100, true), recording(t, "b.csv", 200, 100, true)
+	head, a, b := recording(t, "head.csv", 200, 100, true), recording(t, "a.csv", 200, 100, true),
+		recording(t, "b.csv", 200, 100, true)
 	for _, bases := range [][]string{nil, {a}, {a, b}} {
 		args := []string{"replay", head, "--json"}
 		for _, base := range bases {
@@ -241,7 +255,8 @@ func TestReplayBases(t *testing.T) {
 	}
 }
 
-// With --explain as it is typed, the lines of the text come from the looks of the JSON.
+// With --explain as it is typed, the lines of the text come from the looks of
+// the JSON.
 func TestReplayExplains(t *testing.T) {
 	leak := recording(t, "leak.csv", 200, 4000, true)
 	code, out, errOut := typed(t, nil, "replay", leak, "--explain", "--json")
@@ -258,7 +273,8 @@ func TestReplayExplains(t *testing.T) {
 		}
 	}
 	code, out, errOut = typed(t, nil, "replay", leak, "--explain")
-	if want := fmt.Sprintf("  looks    memory: %d, %d fire", all, fired); fired < 3 || code != 0 || errOut != "" || !strings.Contains(out, want) {
+	if want := fmt.Sprintf("  looks    memory: %d, %d fire", all, fired); fired < 3 || code != 0 || errOut != "" ||
+		!strings.Contains(out, want) {
 		t.Errorf("exit %d, no %q in\n%s%s", code, want, out, errOut)
 	}
 }

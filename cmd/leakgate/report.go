@@ -24,11 +24,11 @@ func reportCommand(c *console) *cobra.Command {
 		Use: "report DIR", GroupID: groupRecords,
 		Short: "rebuild the reports of a run, even of one that was killed",
 		Long: `Judge the samples of the run in DIR again, by the rules of that run, and write
-run.json. A run that was killed is marked as such and keeps all that it measured;
-collected artifacts that are not analyzed yet are analyzed now. A corrupt line, such as
-a crash leaves, is skipped and reported by its number, and no trend spans it.`,
+run.json. A run that was killed is marked as such and keeps all its measurements;
+collected artifacts that are not analyzed yet are analyzed now. A corrupt line, as a
+crash leaves it, is skipped and reported with its number, and no trend spans it.`,
 		Example: "  leakgate report leakgate-runs/tonight\n  leakgate report leakgate-runs/tonight --json",
-		Annotations: manual{exits: `0 the reports were written, whatever they say
+		Annotations: manual{exits: `0 the reports were written, whatever the verdict
 2 the command line is wrong, or DIR cannot be read or written
 130 interrupted; the next report continues`, page: "docs/formats/run.md"}.annotations(),
 		ValidArgsFunction: completeFolders,
@@ -47,8 +47,8 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 		c.problem("interrupted; the next report analyzes the rest")
 		return record.ExitInterrupted
 	}
-	if run.Schema != "" { // also where it cannot be written
-		if terr := tell(c, run, asJSON); terr != nil {
+	if run.Schema != "" { // even if it cannot be written
+		if terr := printRun(c, run, asJSON); terr != nil {
 			err = errors.Join(err, fmt.Errorf("print the verdict: %w", terr))
 		}
 	}
@@ -59,8 +59,8 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 	return exitOK
 }
 
-// finish rebuilds the record of a run that does not go on any more. What it analyses goes
-// on until the context of ending ends.
+// finish rebuilds the record of a run that has ended. The analysis of its
+// artifacts continues until the context of ending ends.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	if err := notADirectory(dir); err != nil {
 		return run, err
@@ -100,7 +100,7 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 	return run, monitor.Finish(dir)
 }
 
-// rewriteJUnit writes junit.xml where the run has one, or has checks.
+// rewriteJUnit writes junit.xml if the run has one, or has checks.
 func rewriteJUnit(dir string, run record.Run) error {
 	if _, err := os.Lstat(filepath.Join(dir, reporters.JUnitName)); err != nil && len(run.Checks) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func rewriteJUnit(dir string, run record.Run) error {
 	return reporters.WriteJUnitFile(dir, run)
 }
 
-// holdDirectory takes a run directory whose run has ended.
+// holdDirectory locks a run directory whose run has ended.
 func holdDirectory(c console, dir string) (*lease.Lease, error) {
 	folder, err := lease.Folder(c.variable(lease.FolderVariable))
 	if err != nil {
@@ -123,8 +123,8 @@ func holdDirectory(c console, dir string) (*lease.Lease, error) {
 	})
 }
 
-// tell prints a run: run.json for machines, else words.
-func tell(c console, run record.Run, asJSON bool) error {
+// printRun prints a run: run.json with --json, text otherwise.
+func printRun(c console, run record.Run, asJSON bool) error {
 	if !asJSON {
 		return reporters.WriteRun(c.out, run)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// report on a run that has come to its end gives the same words again.
-func TestReportOfAWholeRun(t *testing.T) {
+// report on a run that has ended prints the same words again.
+func TestReportOfCompleteRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
@@ -43,8 +43,8 @@ func TestReportOfAWholeRun(t *testing.T) {
 	})
 }
 
-// killedRun is the directory of a run that was killed when it had collected a heap dump and
-// not analysed it, and was pulling another.
+// killedRun returns the directory of a run that was killed when it had
+// collected a heap dump and not analyzed it, and was pulling another.
 func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -56,8 +56,10 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	}
 	dir = filepath.Join(t.TempDir(), "run")
 	d := record.Diagnosis{
-		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: detector.Java, Recipe: "java", Folder: "artifacts/com.shop/told",
-		Outcome: record.DiagnosisComplete, Keep: keep, Steps: []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
+		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: detector.Java, Recipe: "java",
+		Folder:  "artifacts/com.shop/told",
+		Outcome: record.DiagnosisComplete, Keep: keep,
+		Steps:    []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
 		Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}
 	for _, folder := range []string{d.Folder, "artifacts/com.shop/untold"} {
@@ -70,15 +72,26 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	}
 	plan := &record.Plan{Assert: record.AssertEnd, Processes: []string{"com.shop"}}
 	plan.SetPolicy(detector.RobustPolicy())
-	r, err := record.CreateRecorder(dir, record.Header{Started: time.Now(), Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}, Plan: plan})
+	r,
+		err := record.CreateRecorder(dir,
+		record.Header{
+			Started: time.Now(), Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}, Plan: plan,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pss := int64(4000)
 	err = errors.Join(
-		r.Event(record.Event{T: 1, Up: 2, Device: "S1", Event: "found", User: new(0), Process: "com.shop", PID: 7, Start: 5, Source: "smaps"}),
-		r.Sample(record.Sample{T: 2, Up: 3, Device: "S1", Process: "com.shop", PID: 7, Start: 5, Source: "smaps", PSS: &pss}),
-		r.Event(record.Event{T: 4, Up: 5, Device: "S1", Event: "diagnose", User: new(0), Process: "com.shop", PID: 7, Diagnosis: &d}),
+		r.Event(record.Event{
+			T: 1, Up: 2, Device: "S1", Event: "found", User: new(0), Process: "com.shop", PID: 7, Start: 5,
+			Source: "smaps",
+		}),
+		r.Sample(record.Sample{
+			T: 2, Up: 3, Device: "S1", Process: "com.shop", PID: 7, Start: 5, Source: "smaps", PSS: &pss,
+		}),
+		r.Event(record.Event{
+			T: 4, Up: 5, Device: "S1", Event: "diagnose", User: new(0), Process: "com.shop", PID: 7, Diagnosis: &d,
+		}),
 		r.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +99,8 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	return dir, dumps
 }
 
-// Each report of a run that was killed says what the first one has found, whatever has
-// become of the dump; a dump of which no line tells does not stay as it is.
+// Each report of a killed run has the findings of the first one, whatever has
+// become of the dump; a dump that no line mentions does not stay unstripped.
 func TestReportTwiceOfAKilledRun(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)
@@ -98,7 +111,9 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 			if code != 0 || !strings.Contains(out, "CartActivity, held by Registry.all") {
 				t.Errorf("%s, report %d: exit %d\n%s%s", keep, i+1, code, out, errOut)
 			}
-			if !strings.Contains(errOut, "artifacts/com.shop/untold is of a diagnosis that did not come to its end; heap.hprof.zst: the contents of primitive arrays are zeroed") {
+			if !strings.Contains(errOut,
+				"artifacts/com.shop/untold is of a diagnosis that did not come to its end; heap.hprof.zst: the "+
+					"contents of primitive arrays are zeroed") {
 				t.Errorf("%s: %s", keep, errOut)
 			}
 			files := map[string][]byte{}
@@ -110,13 +125,14 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 				files[name] = text
 			}
 			if i > 0 && !reflect.DeepEqual(files, before) {
-				t.Errorf("%s: report %d has written\n%s\nand before\n%s", keep, i+1, files["run.json"], before["run.json"])
+				t.Errorf("%s: report %d has written\n%s\nand before\n%s", keep, i+1, files["run.json"],
+					before["run.json"])
 			}
 			before = files
 		}
 		for i, dump := range dumps {
 			if _, err := os.Stat(dump); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: a dump that is not packed: %v", keep, err)
+				t.Errorf("%s: a dump that is not compressed: %v", keep, err)
 			}
 			if _, err := os.Stat(dump + ".zst"); i == 0 && keep == "none" {
 				if !errors.Is(err, fs.ErrNotExist) {
@@ -124,14 +140,16 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 				}
 				continue
 			}
-			if kept := keptDump(t, dump+".zst"); bytes.Contains(kept, []byte("correct horse")) != (i == 0 && keep == "raw") {
+			if kept := keptDump(t, dump+".zst"); bytes.Contains(kept, []byte("correct horse")) != (i == 0 &&
+				keep == "raw") {
 				t.Errorf("%s: a dump of %d bytes", keep, len(kept))
 			}
 		}
 	}
 }
 
-// Ctrl-C in a report takes nothing away that is not analysed: the next one does it.
+// Ctrl-C in a report removes nothing that is not analyzed yet: the next one
+// analyzes it.
 func TestReportInterrupted(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)
@@ -143,16 +161,18 @@ func TestReportInterrupted(t *testing.T) {
 			cancel()
 			return ctx, cancel
 		}
-		if code := report(c, []string{dir}, false, interrupted); code != 130 || out.Len() > 0 || !strings.Contains(errs.String(), "leakgate report: interrupted") {
+		if code := report(c, []string{dir}, false, interrupted); code != 130 || out.Len() > 0 ||
+			!strings.Contains(errs.String(), "leakgate report: interrupted") {
 			t.Errorf("%s: exit %d\n%s%s", keep, code, &out, &errs)
 		}
 		if _, err := os.Stat(dumps[0]); err != nil {
 			t.Error(keep, err)
 		}
-		if code, text, errOut := typed(t, nil, "report", dir); code != 0 || !strings.Contains(text, "CartActivity, held by Registry.all") {
+		if code, text, errOut := typed(t, nil, "report", dir); code != 0 ||
+			!strings.Contains(text, "CartActivity, held by Registry.all") {
 			t.Errorf("%s: exit %d\n%s%s", keep, code, text, errOut)
 		}
-		// What is analysed already takes no time.
+		// Artifacts that are analyzed already take no time.
 		if code := report(c, []string{dir}, false, interrupted); code != 0 {
 			t.Errorf("%s: exit %d\n%s%s", keep, code, &out, &errs)
 		}
@@ -184,7 +204,7 @@ func TestReportWrongInput(t *testing.T) {
 	}
 }
 
-// The second run on a device is refused with the name of the first, or waits.
+// The second run on a device is rejected with the name of the first, or waits.
 func TestSecondRunOnADevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"), shop("phone-b"))
@@ -192,7 +212,9 @@ func TestSecondRunOnADevice(t *testing.T) {
 		var first sync.WaitGroup
 		first.Go(func() {
 			// 20 minutes of the phone take three seconds.
-			code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m", "--out", filepath.Join(dir, "first"))
+			code, out,
+				errOut := phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m",
+				"--out", filepath.Join(dir, "first"))
 			if code != record.ExitInconclusive {
 				t.Errorf("first: exit %d\n%s%s", code, out, errOut)
 			}
@@ -205,22 +227,25 @@ func TestSecondRunOnADevice(t *testing.T) {
 		}
 		second := []string{"watch", "--process", "com.shop", "--device", "phone-a", "--for", "2m"}
 		code, _, errOut := phones.typed(t, append(second, "--out", filepath.Join(dir, "second"))...)
-		if code != 3 || !strings.Contains(errOut, "phone-a") || !strings.Contains(errOut, "leakgate watch (pid ") || !strings.Contains(errOut, "--wait") {
+		if code != 3 || !strings.Contains(errOut, "phone-a") || !strings.Contains(errOut, "leakgate watch (pid ") ||
+			!strings.Contains(errOut, "--wait") {
 			t.Errorf("second: exit %d\n%s", code, errOut)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "second")); err == nil {
-			t.Error("the second has made its directory")
+			t.Error("the second has created its directory")
 		}
 		code, _, errOut = phones.typed(t, append(second, "--out", filepath.Join(dir, "first"))...)
 		if code != 2 && code != 3 || !strings.Contains(errOut, "is in use by leakgate watch") {
 			t.Errorf("same directory: exit %d\n%s", code, errOut)
 		}
-		code, _, errOut = phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-b", "--for", "1m", "--out", filepath.Join(dir, "other"))
+		code, _,
+			errOut = phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-b", "--for", "1m", "--out",
+			filepath.Join(dir, "other"))
 		if code != record.ExitInconclusive {
 			t.Errorf("another device: exit %d\n%s", code, errOut)
 		}
 		code, _, errOut = phones.typed(t, append(second, "--wait", "--out", filepath.Join(dir, "third"))...)
-		if code != record.ExitInconclusive || strings.Count(errOut, "waiting for its end") != 1 {
+		if code != record.ExitInconclusive || strings.Count(errOut, "waiting for it to end") != 1 {
 			t.Errorf("third: exit %d\n%s", code, errOut)
 		}
 		first.Wait()

@@ -24,37 +24,38 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The users of a phone: the shell's of a user build, and that of one app.
+// The users of a phone: the shell of a user build, and one app.
 const (
 	shellUser = 2000
 	appUser   = 10123
 )
 
-// The nightly run of the examples on the host device: as long as a verdict wants it, in
-// little more than two minutes.
+// The nightly run of the examples on the host device: as long as a verdict
+// needs, in little more than two minutes.
 const (
 	nightScale    = 25
 	nightDuration = "55m"
-	// nightInterval is the time between two samples of what does not leak, in seconds:
-	// shorter than a heap dump takes.
+	// nightInterval is the time between two samples of a process that does not
+	// leak, in seconds: shorter than a heap dump takes.
 	nightInterval = 15.0
-	// leakRate is that of each leak, in MB an hour.
+	// leakRate is that of each leak, in MB/h.
 	leakRate = 300
 )
 
 // watched is what a run has left.
 type watched struct {
 	record.Run
-	// dir is its directory, text what it has printed, exit how it has ended.
+	// dir is its directory, text its output, exit how it ended.
 	dir, text string
 	exit      int
 	samples   []record.Sample
 	events    []record.Event
-	// stalled is how long the machine kept the test from running, in seconds of the device.
+	// stalled is how long the machine kept the test from running, in seconds of
+	// the device.
 	stalled float64
 }
 
-// watching is a `leakgate run` that goes on.
+// watching is a `leakgate run` in progress.
 type watching struct {
 	cmd    *exec.Cmd
 	stalls *stall.Meter
@@ -63,12 +64,14 @@ type watching struct {
 	began  time.Time
 }
 
-// begin starts a run with a file of the given text on the device.
+// begin starts a run with the given configuration on the device.
 func begin(t *testing.T, r *hostdevicetest.Running, within time.Duration, config string) watching {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	t.Cleanup(cancel)
-	w := watching{dir: filepath.Join(t.TempDir(), "run"), text: new(bytes.Buffer), began: time.Now(), stalls: stall.Measure(t)}
+	w := watching{
+		dir: filepath.Join(t.TempDir(), "run"), text: new(bytes.Buffer), began: time.Now(), stalls: stall.Measure(t),
+	}
 	w.cmd = onHostDevice(t, ctx, r, "run", write(t, config), "--out", w.dir)
 	w.cmd.Stdout, w.cmd.Stderr = w.text, w.text
 	if err := w.cmd.Start(); err != nil {
@@ -77,10 +80,10 @@ func begin(t *testing.T, r *hostdevicetest.Running, within time.Duration, config
 	return w
 }
 
-// end waits for the end and reads what is there then.
+// end waits for the end and reads the results.
 func (w watching) end(t *testing.T) watched {
 	t.Helper()
-	_ = w.cmd.Wait() // the exit code tells
+	_ = w.cmd.Wait() // the exit code reports it
 	out := watched{dir: w.dir, text: w.text.String(), exit: w.cmd.ProcessState.ExitCode()}
 	t.Logf("%s\nexit %d in %v", out.text, out.exit, time.Since(w.began).Round(time.Second))
 	out.read(t)
@@ -110,21 +113,22 @@ func (w *watched) read(t *testing.T) {
 	}
 }
 
-// beginNight has a device watched as the example says.
+// beginNight starts a run by the nightly example.
 func beginNight(t *testing.T, r *hostdevicetest.Running) watching {
 	t.Helper()
 	text, err := os.ReadFile("../../examples/nightly/hostdevice.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := strings.NewReplacer("com.example.leaky", r.Package(), "duration: 55m", "duration: "+nightDuration, "normal: 30s", "normal: 15s").Replace(string(text))
+	config := strings.NewReplacer("com.example.leaky", r.Package(), "duration: 55m", "duration: "+nightDuration,
+		"normal: 30s", "normal: 15s").Replace(string(text))
 	if !strings.Contains(config, "duration: "+nightDuration) || !strings.Contains(config, "normal: 15s") {
 		t.Fatal("the example has another duration, or other intervals")
 	}
 	return begin(t, r, 4*time.Minute, config)
 }
 
-// assertNight holds what is the same on all builds.
+// assertNight checks what is the same on all builds.
 func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	if w.exit != 1 {
@@ -134,9 +138,10 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	assertNoHostPath(t, w.dir)
 	w.says(t, r.Package()+":control: PASS, state NORMAL")
 	for _, p := range w.Processes {
-		// A hole lasts as long as the stall and the two intervals around it.
+		// A gap lasts as long as the stall and the two intervals around it.
 		if most := 4*nightInterval + 3*w.stalled; p.Missing > most || p.Gaps > 0 && w.stalled == 0 {
-			t.Errorf("%s has %d gaps and misses %d samples: %.0f s of at most %.0f s", p.Process, p.Gaps, p.Missed, p.Missing, most)
+			t.Errorf("%s has %d gaps and misses %d samples: %.0f s of at most %.0f s", p.Process, p.Gaps, p.Missed,
+				p.Missing, most)
 		}
 		if name := modeOf(p.Process); name != "java" && p.Paused > 0 {
 			t.Errorf("%s was paused for %v s", p.Process, p.Paused)
@@ -151,7 +156,7 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 	w.assertRebuilt(t)
 }
 
-// assertRebuilt: the samples alone tell the same again.
+// assertRebuilt: the samples alone yield the same reports.
 func (w watched) assertRebuilt(t *testing.T) {
 	t.Helper()
 	table, err := os.ReadFile(filepath.Join(w.dir, "leaks.csv"))
@@ -170,16 +175,17 @@ func (w watched) assertRebuilt(t *testing.T) {
 		t.Errorf("rebuilt %+v, were %+v", again.Diagnoses, w.Diagnoses)
 	}
 	if anew, err := os.ReadFile(filepath.Join(w.dir, "leaks.csv")); err != nil || !bytes.Equal(anew, table) {
-		t.Errorf("leaks.csv is another: %v\n%s", err, anew)
+		t.Errorf("leaks.csv differs: %v\n%s", err, anew)
 	}
 	for i, p := range again.Processes {
-		if was := w.Processes[i]; p.Gate != was.Gate || p.Worst != was.Worst || p.Kind != was.Kind || !reflect.DeepEqual(p.Headroom, was.Headroom) || !reflect.DeepEqual(p.Limits, was.Limits) {
+		if was := w.Processes[i]; p.Gate != was.Gate || p.Worst != was.Worst || p.Kind != was.Kind ||
+			!reflect.DeepEqual(p.Headroom, was.Headroom) || !reflect.DeepEqual(p.Limits, was.Limits) {
 			t.Errorf("rebuilt %+v, was %+v", p, was)
 		}
 	}
 }
 
-// assertKinds holds the verdicts against what the processes of the app do.
+// assertKinds compares the verdicts with what the processes of the app do.
 func (w watched) assertKinds(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"java": "java_leak", "native": "native_leak", "thread": "thread_leak", "control": ""}
@@ -196,17 +202,17 @@ func (w watched) assertKinds(t *testing.T) {
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("never seen: %v", want)
+		t.Errorf("not found: %v", want)
 	}
 }
 
-// modeOf is the name of a process of the app without the package.
+// modeOf returns the name of a process of the app without the package.
 func modeOf(process string) string {
 	_, name, _ := strings.Cut(process, ":")
 	return name
 }
 
-// process is the one that does what its name says.
+// process returns the process with this mode.
 func (w watched) process(t *testing.T, name string) record.Process {
 	t.Helper()
 	for _, p := range w.Processes {
@@ -218,7 +224,7 @@ func (w watched) process(t *testing.T, name string) record.Process {
 	return record.Process{}
 }
 
-// diagnosis is the only one of a process for a trigger.
+// diagnosis returns the only one of a process for a trigger.
 func (w watched) diagnosis(t *testing.T, name, trigger string) record.Diagnosis {
 	t.Helper()
 	list := w.diagnosesOf(name, trigger)
@@ -237,18 +243,18 @@ func (w watched) diagnosesOf(name, trigger string) (list []record.Diagnosis) {
 	return list
 }
 
-// says holds what was printed against a text that it is to have.
+// says checks that the output has a text.
 func (w watched) says(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(w.text, part) {
-			t.Errorf("nothing printed has %q", part)
+			t.Errorf("the output has no %q", part)
 		}
 	}
 }
 
-// assertOrder: suspicion, a look to compare with, the leak, the artifacts, the analysis. The
-// detector does not wait for what is collected.
+// assertOrder: suspicion, a look to compare with, the leak, the artifacts, the
+// analysis. The detector does not wait for the collection.
 func (w watched) assertOrder(t *testing.T, name string) {
 	t.Helper()
 	var had []string
@@ -281,7 +287,8 @@ func (w watched) assertOrder(t *testing.T, name string) {
 	}
 }
 
-// assertControl expects nothing of the process that does not leak but the two snapshots of every run.
+// assertControl expects for the process that does not leak only the two
+// snapshots of every run.
 func (w watched) assertControl(t *testing.T) {
 	t.Helper()
 	folders := 0
@@ -289,7 +296,8 @@ func (w watched) assertControl(t *testing.T) {
 		if modeOf(d.Process) != "control" {
 			continue
 		}
-		if d.Trigger != record.TriggerFirst && d.Trigger != record.TriggerLast || d.Recipe != "snapshot" || d.Kind != detector.None {
+		if d.Trigger != record.TriggerFirst && d.Trigger != record.TriggerLast || d.Recipe != "snapshot" ||
+			d.Kind != detector.None {
 			t.Errorf("the control was diagnosed: %+v", d)
 		}
 		folders++
@@ -300,8 +308,9 @@ func (w watched) assertControl(t *testing.T) {
 	}
 }
 
-// assertRhythm: whoever is not dumped is sampled as before. What the machine itself puts
-// off while nothing is collected, it may put off then too.
+// assertRhythm: processes that are not being dumped are sampled as before.
+// Delays of the machine itself, measured while nothing is collected, are
+// allowed.
 func (w watched) assertRhythm(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
@@ -319,16 +328,19 @@ func (w watched) assertRhythm(t *testing.T) {
 		last = s.T
 	}
 	if during == 0 || during > 1.5*usual+w.stalled {
-		t.Errorf("while the heap was dumped, for %.0f s, the control was not sampled for %.1f s, else at most for %.1f s", to-from, during, usual)
+		t.Errorf("while the heap was dumped, for %.0f s, the control was not sampled for %.1f s, else at most for "+
+			"%.1f s", to-from, during, usual)
 	}
 }
 
-// assertFolders: an artifact is where the record says and as large, its text beside it,
-// and there is nothing else.
+// assertFolders: an artifact is where the record says, with the recorded size
+// and its text beside it, and there is nothing else.
 func (w watched) assertFolders(t *testing.T) {
 	t.Helper()
 	for _, d := range w.Diagnoses {
-		known := map[string]bool{"summary.txt": true, "diagnosis.json": true, "analysis.json": true, "growth.json": true}
+		known := map[string]bool{
+			"summary.txt": true, "diagnosis.json": true, "analysis.json": true, "growth.json": true,
+		}
 		if d.Heap != nil {
 			known[d.Heap.Summary] = true
 		}
@@ -352,19 +364,20 @@ func (w watched) assertFolders(t *testing.T) {
 			}
 		}
 		for _, line := range d.Summary {
-			if text, err := os.ReadFile(w.in(d, "summary.txt")); d.Recipe != "growth" && (err != nil || !strings.Contains(string(text), line)) {
+			if text, err := os.ReadFile(w.in(d, "summary.txt")); d.Recipe != "growth" &&
+				(err != nil || !strings.Contains(string(text), line)) {
 				t.Errorf("%s/summary.txt lacks %q: %v", d.Folder, line, err)
 			}
 		}
 	}
 }
 
-// in is the path of a file of a diagnosis.
+// in returns the path of a file of a diagnosis.
 func (w watched) in(d record.Diagnosis, file string) string {
 	return filepath.Join(w.dir, filepath.FromSlash(d.Folder), file)
 }
 
-// assertNothingLeft: what was made on the device is gone.
+// assertNothingLeft: everything created on the device is removed.
 func assertNothingLeft(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	if out := r.Must(t, "shell", "ls -A /data/local/tmp"); out != "" {
@@ -372,7 +385,7 @@ func assertNothingLeft(t *testing.T, r *hostdevicetest.Running) {
 	}
 }
 
-// step is one of a diagnosis.
+// step returns a step of a diagnosis.
 func step(t *testing.T, d record.Diagnosis, name string) record.Collected {
 	t.Helper()
 	for _, s := range d.Steps {
@@ -384,13 +397,15 @@ func step(t *testing.T, d record.Diagnosis, name string) record.Collected {
 	return record.Collected{}
 }
 
-// assertSteps holds the endings of steps, given as "step ending", against those wanted.
+// assertSteps compares the results of steps, as "step result", with the
+// expected ones.
 func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 	t.Helper()
 	var got []string
 	for _, s := range d.Steps {
 		got = append(got, s.Step+" "+s.Outcome)
-		if has := s.File != ""; has != (s.Outcome == "complete" || s.Outcome == "fallback") || !has && len(s.Reasons) == 0 {
+		if has := s.File != ""; has != (s.Outcome == "complete" || s.Outcome == "fallback") || !has &&
+			len(s.Reasons) == 0 {
 			t.Errorf("%s: %s is %s, file %q, because %q", d.Process, s.Step, s.Outcome, s.File, s.Reasons)
 		}
 	}
@@ -399,7 +414,7 @@ func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 	}
 }
 
-// found is the first finding of its sort, which is the largest.
+// found returns the first finding of its sort, which is the largest.
 func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 	t.Helper()
 	for _, f := range d.Findings {
@@ -413,7 +428,7 @@ func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 
 const mb = 1 << 20
 
-// assertMB holds bytes between two bounds in MB.
+// assertMB expects bytes between two bounds in MB.
 func assertMB(t *testing.T, what string, got *int64, least, most float64) {
 	t.Helper()
 	if got == nil || float64(*got) < least*mb || float64(*got) > most*mb {
@@ -421,21 +436,22 @@ func assertMB(t *testing.T, what string, got *int64, least, most float64) {
 	}
 }
 
-// assertLeaked holds the growth that a diagnosis found, since from at the earliest and until
-// since at the latest, against the rate of the leak. A busy machine may take the artifacts
-// of a diagnosis long after it was ordered.
+// assertLeaked compares the growth that a diagnosis found, since from at the
+// earliest and until since at the latest, with the rate of the leak. A busy
+// machine may collect the artifacts of a diagnosis long after it was requested.
 func (w watched) assertLeaked(t *testing.T, what string, got *int64, from, since float64, d record.Diagnosis) {
 	t.Helper()
 	assertMB(t, what, got, 0.8*leaked(since, d.T), 1.2*leaked(from, w.collectedAt(t, d)))
 }
 
-// assertGrown holds the growth between two diagnoses against the rate of the leak.
+// assertGrown compares the growth between two diagnoses with the rate of the
+// leak.
 func (w watched) assertGrown(t *testing.T, what string, got *int64, before, d record.Diagnosis) {
 	t.Helper()
 	w.assertLeaked(t, what, got, before.T, w.collectedAt(t, before), d)
 }
 
-// collectedAt is when the last artifact of a diagnosis was there.
+// collectedAt returns when the last artifact of a diagnosis was collected.
 func (w watched) collectedAt(t *testing.T, d record.Diagnosis) float64 {
 	t.Helper()
 	for _, e := range w.events {
@@ -454,10 +470,11 @@ func bytesText(n *int64) string {
 	return fmt.Sprintf("%.1f MB", float64(*n)/mb)
 }
 
-// leaked is what a leak of the nightly run comes to between two moments, in MB.
+// leaked returns how much a leak of the nightly run adds between two times, in
+// MB.
 func leaked(from, to float64) float64 { return (to - from) * leakRate / 3600 }
 
-// assertWhole: where all may be read, nothing is lacking.
+// assertWhole: where everything may be read, nothing is missing.
 func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	w.assertNight(t, r)
@@ -473,16 +490,17 @@ func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "java_leak", "native_leak", "thread_leak")
 }
 
-// assertJavaLeak: the dump, stripped, with the class that leaks and its way.
+// assertJavaLeak: the dump, stripped, with the leaking class and its path.
 func (w watched) assertJavaLeak(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
 	assertSteps(t, d, "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
 	f := found(t, d, "suspect")
-	if !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") || !strings.Contains(strings.Join(f.Trace, "\n"), "static Leaky.OPEN_SESSIONS") {
+	if !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") ||
+		!strings.Contains(strings.Join(f.Trace, "\n"), "static Leaky.OPEN_SESSIONS") {
 		t.Errorf("found %s by %q", f.Name, f.Trace)
 	}
-	// It leaks since a moment before it was first seen.
+	// It has leaked since slightly before it was first found.
 	began := w.foundAt("java")
 	w.assertLeaked(t, "leaked sessions", f.Bytes, began, began, d)
 	w.says(t, "x Leaky$Session, held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS", "MB retained")
@@ -495,7 +513,7 @@ func (w watched) assertJavaLeak(t *testing.T) {
 	assertStripped(t, w.in(d, step(t, d, "heap").File), true)
 }
 
-// foundAt is when a process was first seen.
+// foundAt returns when a process was first found.
 func (w watched) foundAt(name string) float64 {
 	for _, e := range w.events {
 		if e.Event == "found" && modeOf(e.Process) == name {
@@ -506,27 +524,30 @@ func (w watched) foundAt(name string) float64 {
 }
 
 func (w watched) has(name, event string) bool {
-	return slices.ContainsFunc(w.events, func(e record.Event) bool { return e.Event == event && modeOf(e.Process) == name })
+	return slices.ContainsFunc(w.events,
+		func(e record.Event) bool { return e.Event == event && modeOf(e.Process) == name })
 }
 
-// assertStripped tells a stripped dump by a text that is in an array of every Java
-// virtual machine: its own place.
+// assertStripped recognizes a stripped dump by a text in an array of every Java
+// virtual machine: the path of its own directory.
 func assertStripped(t *testing.T, dump string, want bool) {
 	t.Helper()
 	data := keptDump(t, dump)
-	if !bytes.HasPrefix(data, []byte("JAVA PROFILE 1.0.2\x00")) || !bytes.Contains(data, []byte("com/example/leaky/Leaky$Session")) {
-		t.Errorf("%s is no dump of the app", dump)
+	if !bytes.HasPrefix(data, []byte("JAVA PROFILE 1.0.2\x00")) ||
+		!bytes.Contains(data, []byte("com/example/leaky/Leaky$Session")) {
+		t.Errorf("%s is not a dump of the app", dump)
 	}
 	if texts := bytes.Contains(data, []byte("java.vm.specification.version")); texts == want {
 		t.Errorf("%s has texts of the app's memory: %t", dump, texts)
 	}
 }
 
-// assertNativeLeak: the maps, at two moments, and the mapping that grew.
+// assertNativeLeak: the maps, at two times, and the mapping that grew.
 func (w watched) assertNativeLeak(t *testing.T) {
 	t.Helper()
 	before, d := w.diagnosis(t, "native", "suspicious"), w.diagnosis(t, "native", "leak")
-	assertSteps(t, d, "status complete", "smaps complete", "showmap complete", "maps complete", "meminfo complete", "logcat complete", "exit_info complete")
+	assertSteps(t, d, "status complete", "smaps complete", "showmap complete", "maps complete", "meminfo complete",
+		"logcat complete", "exit_info complete")
 	f := found(t, d, "mapping")
 	if f.Name != "[heap]" && f.Name != "(anonymous)" {
 		t.Errorf("%s grew", f.Name)
@@ -542,9 +563,11 @@ func (w watched) assertNativeLeak(t *testing.T) {
 func (w watched) assertThreadLeak(t *testing.T) {
 	t.Helper()
 	before, d := w.diagnosis(t, "thread", "suspicious"), w.diagnosis(t, "thread", "leak")
-	assertSteps(t, d, "status complete", "threads complete", "meminfo complete", "logcat complete", "exit_info complete")
+	assertSteps(t, d, "status complete", "threads complete", "meminfo complete", "logcat complete",
+		"exit_info complete")
 	f := found(t, d, "threads")
-	if f.Name != "pool-3-thread-*" || f.Count == nil || f.CountDelta == nil || *f.CountDelta < 30 || *f.Count < *f.CountDelta {
+	if f.Name != "pool-3-thread-*" || f.Count == nil || f.CountDelta == nil || *f.CountDelta < 30 ||
+		*f.Count < *f.CountDelta {
 		t.Fatalf("threads %+v", f)
 	}
 	names, err := os.ReadFile(w.in(d, step(t, d, "threads").File))
@@ -558,7 +581,7 @@ func (w watched) assertThreadLeak(t *testing.T) {
 	w.says(t, "pool-3-thread-*: ", fmt.Sprintf("-> %d threads (+%d)", *f.Count, *f.CountDelta))
 }
 
-// assertTable: leaks.csv has what run.json has, of these kinds.
+// assertTable: leaks.csv agrees with run.json for these kinds.
 func (w watched) assertTable(t *testing.T, kinds ...string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(w.dir, "leaks.csv"))
@@ -573,7 +596,7 @@ func (w watched) assertTable(t *testing.T, kinds ...string) {
 	var want []string
 	for _, d := range w.Diagnoses {
 		if d.Trigger == record.TriggerLast {
-			continue // what differs between two snapshots is no leak
+			continue // a difference between two snapshots is not a leak
 		}
 		for _, f := range d.Findings {
 			want = append(want, d.Process+" "+d.Kind.String()+" "+f.Type+" "+f.Name)
@@ -590,13 +613,16 @@ func (w watched) assertTable(t *testing.T, kinds ...string) {
 	}
 }
 
-// assertDegraded: where the kernel refuses, what is left is taken and named.
+// assertDegraded: where the kernel refuses, the rest is collected and the
+// reasons are recorded.
 func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	w.assertNight(t, r)
 	for _, p := range w.Processes {
 		reasons := strings.Join(p.Reasons, "\n")
-		if p.Source != "status" || !strings.Contains(reasons, "smaps_rollup") || !strings.Contains(reasons, "Permission denied") || !strings.Contains(reasons, "package not debuggable: "+r.Package()) {
+		if p.Source != "status" || !strings.Contains(reasons, "smaps_rollup") ||
+			!strings.Contains(reasons, "Permission denied") ||
+			!strings.Contains(reasons, "package not debuggable: "+r.Package()) {
 			t.Errorf("%s was read by %s because %q", p.Process, p.Source, p.Reasons)
 		}
 		w.says(t, p.Process+" found: pid "+fmt.Sprint(p.PID)+", read by status")
@@ -609,12 +635,14 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "native_leak", "thread_leak")
 }
 
-// assertFilesTold: on newer kernels everybody may know how many files a process has open;
-// else there is a reason.
+// assertFilesTold: newer kernels show everybody how many files a process has
+// open; otherwise there is a reason.
 func assertFilesTold(t *testing.T, p record.Process) {
 	t.Helper()
-	told := slices.ContainsFunc(p.Headroom, func(s record.Standing) bool { return s.Resource == "file_descriptors" && s.Used > 3 })
-	said := slices.ContainsFunc(p.HeadroomReasons, func(text string) bool { return strings.HasPrefix(text, "open files: ") })
+	told := slices.ContainsFunc(p.Headroom,
+		func(s record.Standing) bool { return s.Resource == "file_descriptors" && s.Used > 3 })
+	said := slices.ContainsFunc(p.HeadroomReasons,
+		func(text string) bool { return strings.HasPrefix(text, "open files: ") })
 	if told == said {
 		t.Errorf("%s: its open files are known: %t, there is a reason: %t", p.Process, told, said)
 	}
@@ -640,9 +668,11 @@ func (w watched) assertNoJavaDump(t *testing.T) {
 func (w watched) assertNativeRows(t *testing.T) {
 	t.Helper()
 	before, d := w.diagnosis(t, "native", "suspicious"), w.diagnosis(t, "native", "leak")
-	assertSteps(t, d, "status complete", "smaps fallback", "showmap skipped", "maps skipped", "meminfo complete", "logcat complete", "exit_info complete")
+	assertSteps(t, d, "status complete", "smaps fallback", "showmap skipped", "maps skipped", "meminfo complete",
+		"logcat complete", "exit_info complete")
 	const lost = "which library cannot be told"
-	if s := step(t, d, "smaps"); !strings.Contains(s.Note, lost) || !strings.Contains(strings.Join(s.Reasons, "\n"), "Permission denied") {
+	if s := step(t, d, "smaps"); !strings.Contains(s.Note, lost) ||
+		!strings.Contains(strings.Join(s.Reasons, "\n"), "Permission denied") {
 		t.Errorf("smaps: %q because %q", s.Note, s.Reasons)
 	}
 	f := found(t, d, "meminfo")
@@ -653,11 +683,12 @@ func (w watched) assertNativeRows(t *testing.T) {
 	w.says(t, lost, "meminfo, by row:")
 }
 
-// awaiting is a function of the workloads below: it waits until the run has so many events
-// of a kind, however long a busy machine takes for them.
+// awaiting is a function of the workloads below: it waits until the run has so
+// many events of a kind, however long a busy machine takes for them.
 const awaiting = `await() { until [ "$(grep -c "\"event\":\"$1\"" "$LEAKGATE_RUN/samples.ndjson")" -ge "$2" ]; do sleep 0.1; done; }`
 
-// marking is a run whose workload tells its loops; each of two processes is dumped at each.
+// marking is a run whose workload marks its loops; each of two processes is
+// dumped at each mark.
 const marking = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -687,8 +718,8 @@ workload:
 diagnose: { dump: at_end }
 `
 
-// Heaps are dumped at marks and at the end, also of what does not leak, and what grew in
-// every dump is named.
+// Heaps are dumped at marks and at the end, even of processes that do not leak,
+// and what grew in every dump is named.
 func TestDumpsOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -712,7 +743,8 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 	}
 	grown := w.diagnosis(t, "java", "marks")
 	f := found(t, grown, "growing")
-	if f.Name != "Leaky.OPEN_SESSIONS (ArrayList)" || f.CountDelta == nil || *f.CountDelta < 100 || f.BytesDelta == nil || *f.BytesDelta < mb {
+	if f.Name != "Leaky.OPEN_SESSIONS (ArrayList)" || f.CountDelta == nil || *f.CountDelta < 100 ||
+		f.BytesDelta == nil || *f.BytesDelta < mb {
 		t.Errorf("found %+v", f)
 	}
 	w.says(t, "4 dumps at marks: 1 place", "[x] -> com.example.leaky.Leaky$Session: ")
@@ -729,9 +761,11 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, r)
 
 	first, last := w.diagnosesOf("java", "mark")[0], e.diagnosis(t, "java", "end")
-	cmd := program(t, t.Context(), nil, "diff", w.in(first, step(t, first, "heap").File), e.in(last, step(t, last, "heap").File))
-	text, _ := cmd.CombinedOutput() // the exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(text), "Leaky.OPEN_SESSIONS") || !strings.Contains(string(text), "grown") {
+	cmd := program(t, t.Context(), nil, "diff", w.in(first, step(t, first, "heap").File),
+		e.in(last, step(t, last, "heap").File))
+	text, _ := cmd.CombinedOutput() // the exit code reports it
+	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(text), "Leaky.OPEN_SESSIONS") ||
+		!strings.Contains(string(text), "grown") {
 		t.Errorf("diff: exit %d\n%s", code, text)
 	}
 }

@@ -22,7 +22,7 @@ func runCommand(c *console) *cobra.Command {
 judge each process, and write a run directory with the samples, the verdicts and
 the evidence for each leak.
 
-Values come from, strongest first: flags, LEAKGATE_ variables named after the keys
+Values come from, in order of precedence: flags, LEAKGATE_ variables named after the keys
 of the file, the profile, the file, defaults. ` + "`leakgate config print`" + ` shows them all.`,
 		Example: `  leakgate run nightly.yaml
   leakgate run nightly.yaml --profile pr --for 30m --out runs/pr
@@ -41,16 +41,16 @@ const (
 	runExits = `0 no leak
 1 a leak
 2 the command line or the file is wrong, or the run directory cannot be written
-3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
+3 no usable device, one disconnected for longer than --patience, or no process of the app was found
 4 the workload failed
-5 no verdict on the run, on a device or on a process that was there for long, or a heap dump is missing; with --strict: any process is inconclusive
+5 no verdict on the run, on a device or on a long-lived process, or a heap dump is missing; with --strict: any process is inconclusive
 6 a heap dump was taken and could not be analyzed
 130 interrupted; the run directory is complete`
 	watchExits = `0 no leak
 1 a leak
 2 the command line is wrong, or the run directory cannot be written
-3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
-5 no verdict on the run, on a device or on a process that was there for long, or a heap dump is missing; with --strict: any process is inconclusive
+3 no usable device, one disconnected for longer than --patience, or no process of the app was found
+5 no verdict on the run, on a device or on a long-lived process, or a heap dump is missing; with --strict: any process is inconclusive
 6 a heap dump was taken and could not be analyzed
 130 interrupted; the run directory is complete`
 )
@@ -91,14 +91,15 @@ func (f *runVerbFlags) run(c console, args []string) int {
 	return f.reportLocation(c, code)
 }
 
-// runGated carries out a run and judges it by the rules of its file.
+// runGated executes a run and judges it by the rules of its file.
 func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prepare func(*plan) error) int {
 	g := &gateFlags{ruleFlags: ruleFlags{config: path, strict: f.strict, unjudged: f.unjudged}, asJSON: f.asJSON}
 	ctx, stop := untilInterrupt()
 	s, err := g.settingsOf(c, cfg)
 	if err == nil {
 		defer s.close()
-		// What is wrong with the baseline is better known before the run than after it.
+		// An error of the baseline should show before the run rather than after
+		// it.
 		var b *gate.Baseline
 		if b, err = s.load(ctx); err == nil && cfg.Gate.AbortOnFail {
 			f.failing = s.failing(c, b)
@@ -116,8 +117,10 @@ func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prep
 	return code
 }
 
-// judged carries out a run and returns what the gate says of it; nil where there is no run to judge.
-func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error) (*comparison.Comparison, int) {
+// judged executes a run and returns the verdict of the gate; nil if there is no
+// run to judge.
+func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings,
+	prepare func(*plan) error) (*comparison.Comparison, int) {
 	_, code := f.carryOut(c, prepare)
 	if f.started == "" || code == exitUsage && !f.unprinted {
 		return nil, f.reportLocation(c, code)
@@ -131,14 +134,15 @@ func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings, prepare 
 	}
 	code = g.reportRun(c, s, result)
 	if f.unprinted {
-		code = exitUsage // counts before all others
+		code = exitUsage // takes precedence over all others
 	}
 	return result, f.reportLocation(c, code)
 }
 
-// confirm repeats a run that failed, and fails only for what both show.
-func (f *runVerbFlags) confirm(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error, first *comparison.Comparison) int {
-	c.note("the run fails; it is repeated once, because gate.confirm is set")
+// confirm repeats a failed run, and fails only for what both runs show.
+func (f *runVerbFlags) confirm(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error,
+	first *comparison.Comparison) int {
+	c.note("the run fails; repeating it once, because gate.confirm is set")
 	f.out, f.started = f.started+"-confirm", ""
 	result, code := f.judged(c, g, s, prepare)
 	if result == nil || !result.Judged {

@@ -21,16 +21,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shop is a simulated phone with the app com.shop, 400 times faster than a real one.
+// shop is a simulated phone with the app com.shop, 400 times faster than a real
+// one.
 func shop(serial string, models ...androidsim.Model) *androidsim.Phone {
 	models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.3)}, models...)
 	return androidsim.New(androidsim.Options{
 		Serial: serial, Model: "Sim " + serial, Scale: 400, Seed: 5, Root: true, BuildType: "userdebug",
-		Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: models}}}},
+		Apps: []androidsim.App{
+			{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: models}}},
+		},
 	})
 }
 
-// serve gives the environment in which phones are attached.
+// serve returns the environment in which phones are attached.
 func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
 	t.Helper()
 	server, err := adbd.Listen(phones...)
@@ -58,23 +61,30 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// Two phones of one file run the same app: in every output they stay apart.
+// Two phones of one file run the same app: every output distinguishes them.
 func TestRunTwoDevicesOfOneFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 600, 0)), shop("phone-b"))
-		config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 45m\n")
+		config := write(t,
+			"version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: "+
+				"none\nduration: 45m\n")
 		dir := filepath.Join(t.TempDir(), "run")
 		code, out, errOut := phones.typed(t, "run", config, "--out", dir)
 		if code != 1 {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
-		for _, want := range []string{"com.shop on phone-a: LEAK (native leak)", "com.shop on phone-b: PASS", "device phone-a (Sim phone-a", "device phone-b (Sim phone-b"} {
+		for _, want := range []string{
+			"com.shop on phone-a: LEAK (native leak)", "com.shop on phone-b: PASS", "device phone-a (Sim phone-a",
+			"device phone-b (Sim phone-b",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}
 		}
 		for line := range strings.Lines(errOut) {
-			if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a build: ") && !strings.Contains(line, "phone-b build: ") && !strings.Contains(line, "phone-a com.shop") && !strings.Contains(line, "phone-b com.shop") {
+			if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a build: ") &&
+				!strings.Contains(line, "phone-b build: ") && !strings.Contains(line, "phone-a com.shop") &&
+				!strings.Contains(line, "phone-b com.shop") {
 				t.Errorf("a line of no device: %q", line)
 			}
 		}
@@ -100,7 +110,8 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 			Header: func(h record.Header) error { header = h; return nil },
 			Sample: func(s record.Sample) error { samples[s.Device]++; return nil },
 		})
-		if err != nil || len(warnings) > 0 || len(header.Devices) != 2 || samples["phone-a"] < 50 || samples["phone-b"] < 50 || len(samples) != 2 {
+		if err != nil || len(warnings) > 0 || len(header.Devices) != 2 || samples["phone-a"] < 50 ||
+			samples["phone-b"] < 50 || len(samples) != 2 {
 			t.Errorf("%+v, %v samples, %v, %v", header, samples, warnings, err)
 		}
 	})
@@ -110,7 +121,8 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		code, out, errOut := attach(t, shop("phone-a")).typed(t, "watch", "--process", "com.shop", "--for", "3m") // so that it ends
+		// so that it ends
+		code, out, errOut := attach(t, shop("phone-a")).typed(t, "watch", "--process", "com.shop", "--for", "3m")
 		if code != record.ExitInconclusive || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
@@ -121,33 +133,37 @@ func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	})
 }
 
-// What a report names is below the directory of the run, which the last line names: as it
-// was given, or the new one. Nothing of it is in the JSON on stdout.
+// The paths in a report are relative to the run directory, which the last line
+// names: as it was given, or the new one. The JSON on stdout does not have it.
 func TestWatchNamesItsDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, shop("phone-a"))
 		for _, args := range [][]string{{"--out", "tonight"}, {"--json"}} {
-			code, out, errOut := phones.typed(t, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, args...)...)
+			code, out,
+				errOut := phones.typed(t, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, args...)...)
 			at := strings.LastIndex(strings.TrimSpace(errOut), "\n") + 1
 			dir, told := strings.CutPrefix(strings.TrimSpace(errOut[at:]), "leakgate watch: the run is in ")
-			if args[0] == "--out" && dir != "tonight" || args[0] == "--json" && !strings.HasPrefix(dir, "leakgate-runs"+string(filepath.Separator)) {
+			if args[0] == "--out" && dir != "tonight" || args[0] == "--json" &&
+				!strings.HasPrefix(dir, "leakgate-runs"+string(filepath.Separator)) {
 				t.Errorf("%q", dir)
 			}
-			if _, err := record.ReadRun(dir); code != record.ExitInconclusive || !told || err != nil || strings.Contains(out, dir) {
+			if _, err := record.ReadRun(dir); code != record.ExitInconclusive || !told || err != nil ||
+				strings.Contains(out, dir) {
 				t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
 			}
 		}
-		// What has not begun is nowhere.
+		// A run that has not begun has no directory.
 		code, _, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
-		if code != exitUsage || strings.Contains(errOut, "the run is in") || !strings.Contains(errOut, "already holds a run; choose another --out") {
+		if code != exitUsage || strings.Contains(errOut, "the run is in") ||
+			!strings.Contains(errOut, "already holds a run; choose another --out") {
 			t.Errorf("exit %d, %s", code, errOut)
 		}
 	})
 }
 
-// A directory that cannot be made is told with what to do about it.
-func TestDirectoryThatCannotBeMade(t *testing.T) {
+// For a directory that cannot be created, the error says what to do.
+func TestRunDirectoryCannotBeCreated(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
 	for _, name := range []string{"leakgate-runs", "taken"} {
@@ -159,11 +175,12 @@ func TestDirectoryThatCannotBeMade(t *testing.T) {
 		args []string
 		want string
 	}{
-		"of itself":    {nil, "; name a directory that can be written with --out DIR"},
-		"a file":       {[]string{"--out", "taken"}, "; choose another --out, a directory that can be written"},
-		"below a file": {[]string{"--out", "taken/run"}, "; choose another --out, a directory that can be written"},
+		"of itself":    {nil, "; name a writable directory with --out DIR"},
+		"a file":       {[]string{"--out", "taken"}, "; choose a writable directory with --out"},
+		"below a file": {[]string{"--out", "taken/run"}, "; choose a writable directory with --out"},
 	} {
-		code, out, errOut := typed(t, env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, c.args...)...)
+		code, out,
+			errOut := typed(t, env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, c.args...)...)
 		if code != exitUsage || out != "" || !strings.HasSuffix(errOut, c.want+"\n") {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
 		}
@@ -174,7 +191,9 @@ func TestWatchStrictAndJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, shop("phone-a"))
-		code, out, _ := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--dump", "at_marks", "--strict", "--json")
+		code, out,
+			_ := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--dump", "at_marks", "--strict",
+			"--json")
 		if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
 			t.Errorf("exit %d\n%s", code, out)
 		}
@@ -186,16 +205,18 @@ func TestWatchInCI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, shop("phone-a"))
-		phones.env["GITHUB_ACTIONS"], phones.env["GITHUB_SHA"], phones.env["GITHUB_REF_NAME"] = "true", "8c1d0fe", "main"
+		phones.env["GITHUB_ACTIONS"], phones.env["GITHUB_SHA"], phones.env["GITHUB_REF_NAME"] = "true", "8c1d0fe",
+			"main"
 		phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
 		r, err := record.ReadRun("tonight")
-		if want := (record.Revision{Commit: "8c1d0fe", Branch: "main"}); err != nil || r.Build == nil || *r.Build != want {
+		if want := (record.Revision{Commit: "8c1d0fe", Branch: "main"}); err != nil || r.Build == nil ||
+			*r.Build != want {
 			t.Errorf("%+v, %v", r.Build, err)
 		}
 	})
 }
 
-func TestDevicesThatCannotBeUsed(t *testing.T) {
+func TestUnusableDevices(t *testing.T) {
 	t.Chdir(t.TempDir())
 	two := serve(t, shop("phone-a"), shop("phone-b"))
 	old := androidsim.New(androidsim.Options{Serial: "old", API: 19, Scale: 400})
@@ -204,13 +225,33 @@ func TestDevicesThatCannotBeUsed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"several":        {two, []string{"watch", "--process", "com.shop"}, []string{"phone-a", "phone-b", "--device"}},
-		"not there":      {two, []string{"watch", "--process", "com.shop", "--device", "phone-c"}, []string{"phone-c", "not connected"}},
-		"too few":        {two, []string{"run", write(t, "version: 1\napp: { package: com.shop }\ndevices: { require: 3 }\nworkload: none\nduration: 30m\n")}, []string{"needs 3 devices", "has 2"}},
-		"too old":        {serve(t, old), []string{"run", write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\n")}, []string{"min_api is 21", "old has API 19"}},
-		"none":           {serve(t), []string{"watch", "--process", "com.shop"}, []string{"no device is connected"}},
-		"a dead server":  {map[string]string{"ANDROID_ADB_SERVER_PORT": deadPort(t), "PATH": "/nonexistent"}, []string{"watch", "--process", "com.shop"}, []string{"no adb server"}},
-		"ANDROID_SERIAL": {map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-d"}, []string{"watch", "--process", "com.shop"}, []string{"phone-d"}},
+		"several": {two, []string{"watch", "--process", "com.shop"}, []string{"phone-a", "phone-b", "--device"}},
+		"not there": {
+			two, []string{"watch", "--process", "com.shop", "--device", "phone-c"},
+			[]string{"phone-c", "not connected"},
+		},
+		"too few": {
+			two,
+			[]string{
+				"run",
+				write(t,
+					"version: 1\napp: { package: com.shop }\ndevices: { require: 3 }\nworkload: none\nduration: 30m\n"),
+			}, []string{"needs 3 devices", "has 2"},
+		},
+		"too old": {
+			serve(t, old),
+			[]string{"run", write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\n")},
+			[]string{"min_api is 21", "old has API 19"},
+		},
+		"none": {serve(t), []string{"watch", "--process", "com.shop"}, []string{"no device is connected"}},
+		"a dead server": {
+			map[string]string{"ANDROID_ADB_SERVER_PORT": deadPort(t), "PATH": "/nonexistent"},
+			[]string{"watch", "--process", "com.shop"}, []string{"no adb server"},
+		},
+		"ANDROID_SERIAL": {
+			map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-d"},
+			[]string{"watch", "--process", "com.shop"}, []string{"phone-d"},
+		},
 	} {
 		if name == "a dead server" {
 			t.Setenv("PATH", "/nonexistent")
@@ -240,10 +281,11 @@ func deadPort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// The file's intervals are those of whichever policy judges, and run.json and the
-// header say which that was.
+// The file's intervals apply to either policy, and run.json and the header name
+// the policy.
 func TestPolicyOfTheFile(t *testing.T) {
-	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\nsample: { normal: 7s, suspicious: 5s, leaking: 3s }\n"
+	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\nsample: { normal: 7s, " +
+		"suspicious: 5s, leaking: 3s }\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"by default": {head, "robust"}, "robust": {head + "detect: { policy: robust }\n", "robust"},
 		"article": {head + "detect: { policy: article }\n", "article"},
@@ -256,35 +298,49 @@ func TestPolicyOfTheFile(t *testing.T) {
 		if err != nil || p.Name != c.want {
 			t.Errorf("%s: %q, %v", name, p.Name, err)
 		}
-		if p.NormalInterval != 7*time.Second || p.SuspiciousInterval != 5*time.Second || p.LeakingInterval != 3*time.Second {
+		if p.NormalInterval != 7*time.Second || p.SuspiciousInterval != 5*time.Second ||
+			p.LeakingInterval != 3*time.Second {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
 }
 
 // Phones before Android 7 have no shell protocol: the outputs are mixed, line
-// ends are those of a terminal and the exit code comes by a marker.
+// ends are those of a terminal and the exit code comes after a marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			phone := androidsim.New(androidsim.Options{Serial: fmt.Sprint("old-", api), API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
-				Package:   "com.shop",
-				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 600, 0)}}},
-			}}})
-			code, out, errOut := attach(t, phone).typed(t, "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", dir)
+			phone := androidsim.New(
+				androidsim.Options{
+					Serial: fmt.Sprint("old-", api), API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
+						Package: "com.shop",
+						Processes: []androidsim.ProcessSpec{
+							{
+								Name: "com.shop",
+								Models: []androidsim.Model{
+									androidsim.Typical(), androidsim.Leak(androidsim.Native, 600, 0),
+								},
+							},
+						},
+					}}})
+			code, out,
+				errOut := attach(t, phone).
+				typed(t, "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", dir)
 			run, err := record.ReadRun(dir)
 			if err != nil {
 				t.Fatal(err, errOut)
 			}
-			if code != 1 || len(run.Processes) != 1 || run.Processes[0].Gate != "leak" || run.Processes[0].Source != source {
+			if code != 1 || len(run.Processes) != 1 || run.Processes[0].Gate != "leak" ||
+				run.Processes[0].Source != source {
 				t.Errorf("exit %d\n%s%s", code, out, errOut)
 			}
 		})
 	}
 }
 
-// The nightly example on a simulated phone, with monkey; its variable chooses the app.
+// The nightly example on a simulated phone, with monkey; its variable chooses
+// the app.
 func TestNightlyExampleWithMonkey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, err := filepath.Abs("../../examples/nightly/phone.yaml")
@@ -295,22 +351,25 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		phones.env["APP"] = "com.shop"
 		code, out, errOut := phones.typed(t, "run", config, "--for", "5m", "--out", "run")
-		if code != record.ExitInconclusive || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
+		if code != record.ExitInconclusive || !strings.Contains(out, "com.shop: INCONCLUSIVE") ||
+			!strings.Contains(out, "workload monkey, 200000 events with seed ") {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		log, err := os.ReadFile("run/workload.log")
-		if err != nil || !strings.Contains(string(log), ":Monkey: seed=") || !strings.Contains(string(log), "com.shop") {
+		if err != nil || !strings.Contains(string(log), ":Monkey: seed=") ||
+			!strings.Contains(string(log), "com.shop") {
 			t.Errorf("workload.log: %.300q, %v", log, err)
 		}
 		run, err := record.ReadRun("run")
-		if err != nil || run.Stopped != "duration" || run.Workload == nil || run.Workload.Seed == nil || run.Workload.Error != "" {
+		if err != nil || run.Stopped != "duration" || run.Workload == nil || run.Workload.Seed == nil ||
+			run.Workload.Error != "" {
 			t.Errorf("%+v, %v", run, err)
 		}
 	})
 }
 
-// What a file says of diagnoses is done: steps of its own, what is kept, the names of the
-// source. Flags are stronger.
+// The diagnosis settings of a file are applied: its own steps, what is kept,
+// the names of the source. Flags take precedence.
 func TestRunDiagnoses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Java, 900, 0)))
@@ -328,7 +387,8 @@ diagnose:
 `
 		path := write(t, text)
 		out := filepath.Join(t.TempDir(), "run")
-		if code, _, errOut := phones.typed(t, "run", path, "--out", out); code != exitUsage || !strings.Contains(errOut, "mapping") || !strings.Contains(errOut, "app.mapping") {
+		if code, _, errOut := phones.typed(t, "run", path, "--out", out); code != exitUsage ||
+			!strings.Contains(errOut, "mapping") || !strings.Contains(errOut, "app.mapping") {
 			t.Fatalf("without the mapping: exit %d, %s", code, errOut)
 		}
 		names := filepath.Join(filepath.Dir(path), "names")
@@ -357,7 +417,8 @@ diagnose:
 			steps[s.Step] = s
 		}
 		said, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(d.Folder), steps["who-am-i"].File))
-		if want := fmt.Sprintf("{com.shop} is %d of com.shop in user 0", d.PID); err != nil || strings.TrimSpace(string(said)) != want {
+		if want := fmt.Sprintf("{com.shop} is %d of com.shop in user 0", d.PID); err != nil ||
+			strings.TrimSpace(string(said)) != want {
 			t.Errorf("%q, %v; want %q", said, err, want)
 		}
 		if s := steps["uptime"]; s.Outcome != "complete" || s.Bytes == 0 {
@@ -366,10 +427,12 @@ diagnose:
 		if s := steps["broken"]; s.Outcome != "failed" || len(s.Reasons) == 0 {
 			t.Errorf("%+v", s)
 		}
-		if _, ok := steps["never"]; ok || d.Kind != detector.Java || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Outcome != "complete" {
+		if _, ok := steps["never"]; ok || d.Kind != detector.Java || d.Keep != "none" || steps["heap"].File != "" ||
+			steps["heap"].Outcome != "complete" {
 			t.Errorf("%+v", d)
 		}
-		if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") && !strings.Contains(text, "com.shop.source") {
+		if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") &&
+			!strings.Contains(text, "com.shop.source") {
 			t.Errorf("not the names of the source:\n%s", text)
 		}
 	})

@@ -16,9 +16,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// runSides returns what stands for the heap dump of one process in each of two run directories:
-// that of the end of the run where there is one, else the last. The process need not be named
-// where the runs have dumps of one in common.
+// runSides returns the summary or heap dump of one process in each of two run
+// directories: the one of the end of the run if it exists, otherwise the last.
+// The process need not be named if exactly one has dumps in both runs.
 func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	var of [2]map[string]string
 	for i, dir := range []string{base, head} {
@@ -35,7 +35,8 @@ func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	}
 	process := f.process
 	if process == "" {
-		common := slices.DeleteFunc(slices.Sorted(maps.Keys(of[0])), func(name string) bool { return of[1][name] == "" })
+		common := slices.DeleteFunc(slices.Sorted(maps.Keys(of[0])),
+			func(name string) bool { return of[1][name] == "" })
 		if len(common) != 1 {
 			return sides, chooseProcess(common)
 		}
@@ -43,7 +44,9 @@ func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	}
 	for i, dir := range []string{base, head} {
 		if sides[i] = of[i][process]; sides[i] == "" {
-			return sides, fmt.Errorf("%s has no heap dump of %s; it has those of %s", text.Printable(dir), text.Printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
+			return sides,
+				fmt.Errorf("%s has no heap dump of %s; it has those of %s", text.Printable(dir),
+					text.Printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
 		}
 	}
 	return sides, nil
@@ -51,17 +54,21 @@ func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 
 func (f *diffFlags) noDump(dir string) error {
 	if f.mapping+f.baseMapping+f.model != "" {
-		return fmt.Errorf("%s has no heap dump: --mapping, --base-mapping and --size-model need one; without them the summaries are compared that a run keeps", text.Printable(dir))
+		return fmt.Errorf("%s has no heap dump: --mapping, --base-mapping and --size-model need one; without them, "+
+			"diff compares the summaries that a run keeps", text.Printable(dir))
 	}
-	return fmt.Errorf("%s has no heap dump: diagnose.dump: at_end takes one of every process at the end of a run", text.Printable(dir))
+	return fmt.Errorf("%s has no heap dump: set diagnose.dump: at_end to dump every process at the end of a run",
+		text.Printable(dir))
 }
 
-// noRun says what to name instead of a directory without a run.json: the heap dumps that
-// `leakgate diagnose` has left in it, or the run that has its samples there once it is finished.
+// noRun returns what to name instead of a directory without a run.json: the
+// heap dumps that `leakgate diagnose` has written there, or the run after
+// `leakgate report` has finished it.
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"
 	if _, err := os.Stat(filepath.Join(dir, record.SamplesName)); err == nil {
-		return fmt.Errorf(what+" or two run directories; `leakgate report %s` finishes a run that was killed", text.Printable(dir), text.Printable(shellWord(dir)))
+		return fmt.Errorf(what+" or two run directories; `leakgate report %s` finishes a run that was killed",
+			text.Printable(dir), text.Printable(shellWord(dir)))
 	}
 	for _, below := range []string{"", response.Artifacts + "/*/*/"} {
 		var dumps []string
@@ -70,7 +77,8 @@ func noRun(dir string) error {
 			dumps = append(dumps, found...)
 		}
 		if len(dumps) > 0 {
-			return fmt.Errorf(what+", such as %s", text.Printable(dir), text.Printable(shellWord(filepath.Join(dir, filepath.FromSlash(slices.Max(dumps))))))
+			return fmt.Errorf(what+", such as %s", text.Printable(dir),
+				text.Printable(shellWord(filepath.Join(dir, filepath.FromSlash(slices.Max(dumps))))))
 		}
 	}
 	return fmt.Errorf(what+" or two run directories", text.Printable(dir))
@@ -78,7 +86,7 @@ func noRun(dir string) error {
 
 func chooseProcess(common []string) error {
 	if len(common) == 0 {
-		return errors.New("the two runs have heap dumps of no process in common")
+		return errors.New("no process has heap dumps in both runs")
 	}
 	return fmt.Errorf("both runs have heap dumps of %s: choose one with --process", processNames(common))
 }
@@ -90,8 +98,9 @@ func processNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// lastDumps are what stands for the heap dumps of a run, by process. A run directory may come
-// from somebody else: no name in it leads out of it.
+// lastDumps returns the last summary or heap dump of each process of a run. A
+// run directory may come from an untrusted source: no name in it leads outside
+// of it.
 func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]string {
 	dumps, ends := map[string]string{}, map[string]bool{}
 	for _, d := range run.Diagnoses {
@@ -106,8 +115,9 @@ func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]
 	return dumps
 }
 
-// sideOf is the summary of the heap dump of a diagnosis, or where that is not there, or will
-// not do, the dump itself; "" for neither. The summary has the names that the run had.
+// sideOf returns the summary of the heap dump of a diagnosis, or the dump
+// itself if there is no usable summary; "" if there is neither. The summary has
+// the names of the run's mapping.
 func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	mapping := f.mapping
 	if base {
@@ -129,10 +139,11 @@ func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	return ""
 }
 
-// obfuscated is what a record says of the names of a dump that was read without a mapping.
+// obfuscated is the text by which a record marks names of a dump that was read
+// without a mapping.
 const obfuscated = "obfuscated"
 
-// inRun is the path of a file of a run directory, "" where it is not there.
+// inRun returns the path of a file of a run directory, "" if it does not exist.
 func inRun(dir, folder, file string) string {
 	name := filepath.Join(filepath.FromSlash(folder), file)
 	if !filepath.IsLocal(name) || !strings.HasPrefix(folder, response.Artifacts+"/") {

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// gated is a run of the screens that a file on the device names, with rules and a baseline; marks
-// end the loops.
+// gated is a run of the screens that a file on the device names, with rules and
+// a baseline; marks end the loops.
 func gated(more string) string {
 	return fmt.Sprintf(`version: 1
 app: { package: com.cart, processes: [com.cart] }
@@ -26,8 +26,8 @@ gate: { %s }
 `, more)
 }
 
-// A run whose file has rules ends by them: what the base leaks as well is no reason, what it does
-// not is. LEAKGATE_E2E=long runs more of them.
+// A run whose file has rules ends by them: a leak of the base does not fail it,
+// a new one does. LEAKGATE_E2E=long tests more of them.
 func TestRunGated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -42,7 +42,7 @@ func TestRunGated(t *testing.T) {
 			code, out, errOut := phone.typed(t, "run", file, "--out", name)
 			return code, out + errOut
 		}
-		// The first day: what leaks is shown, and nobody is blamed.
+		// The first day: leaks are shown, and nobody is blamed.
 		code, out := run("first", "CheckoutActivity CartActivity", "")
 		if code != 0 || !strings.Contains(out, "there is no base run to compare with yet; 1 leak grows in this run") {
 			t.Fatalf("exit %d\n%s", code, out)
@@ -61,7 +61,9 @@ func TestRunGated(t *testing.T) {
 		if code != 1 || !strings.Contains(out, "1 new leak, in two runs") || !strings.Contains(out, "LegacyActivity") {
 			t.Errorf("exit %d\n%s", code, out)
 		}
-		for _, name := range []string{"worse/gate.json", "worse/comment.md", "worse-confirm/gate.json", "worse-confirm/comment.md"} {
+		for _, name := range []string{
+			"worse/gate.json", "worse/comment.md", "worse-confirm/gate.json", "worse-confirm/comment.md",
+		} {
 			if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
 				t.Error(err)
 			}
@@ -73,7 +75,8 @@ func TestRunGated(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "1 new leak; the rules are informational") {
 			t.Errorf("exit %d\n%s", code, out)
 		}
-		if code, out, errOut := typed(t, nil, "baseline", "update", "--run", "worse"); code != 0 || !strings.Contains(errOut, "kept as observed") {
+		if code, out, errOut := typed(t, nil, "baseline", "update", "--run", "worse"); code != 0 ||
+			!strings.Contains(errOut, "kept as observed") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		code, out = run("excused", "CheckoutActivity LegacyActivity", "")
@@ -83,7 +86,8 @@ func TestRunGated(t *testing.T) {
 	})
 }
 
-// A run that may end early ends at the dump that proves the leak, and is judged as one that did not.
+// A run that may end early ends at the dump that proves the leak, with the same
+// verdict as one that did not end early.
 func TestRunAbortsOnFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -121,8 +125,9 @@ func push(t *testing.T, phone attached, content, path string) {
 	}
 }
 
-// Errors in the baseline or the accepted leaks are reported before the run starts.
-func TestRunGatedRefuses(t *testing.T) {
+// Errors in the baseline or the accepted leaks are reported before the run
+// starts.
+func TestRunGatedRejectsBadBaseline(t *testing.T) {
 	inFolder(t)
 	if err := os.WriteFile("leak-baseline.json", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

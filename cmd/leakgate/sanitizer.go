@@ -12,15 +12,15 @@ import (
 	"golang.org/x/term"
 )
 
-// sanitizer is the writer behind all text for people. Messages quote devices, files,
-// variables and arguments, and no single place can be trusted to have made each of them
-// harmless: so all text passes here, and of what a terminal would interpret only line
-// breaks and tabs remain. Code that draws on a terminal uses the file behind it, see
-// drawable.
+// sanitizer is the writer behind all text for people. Messages quote devices,
+// files, variables and arguments, and not every place can be trusted to make
+// them harmless. So all text passes through here: of the characters that a
+// terminal interprets, only line breaks and tabs remain. Code that draws on a
+// terminal uses the file behind it, see drawable.
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer
-	// rest is the start of a character that later writes complete.
+	// rest is the beginning of a character that later writes complete.
 	rest []byte
 }
 
@@ -39,7 +39,7 @@ func (s *sanitizer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// unfinished is the length of a character at the end of text that is not all there.
+// unfinished returns the length of an incomplete character at the end of text.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
@@ -67,8 +67,8 @@ func printableLines(lines string) string {
 	}
 }
 
-// readable puts a sanitizer before a terminal. A file or a pipe takes machine forms
-// byte by byte.
+// readable puts a sanitizer in front of a terminal. A file or a pipe gets the
+// output byte by byte.
 func readable(f *os.File) io.Writer {
 	if term.IsTerminal(int(f.Fd())) {
 		return newSanitizer(f)
@@ -76,8 +76,8 @@ func readable(f *os.File) io.Writer {
 	return f
 }
 
-// drawable is the writer for one that draws: it may write terminal commands, and
-// makes every text that it writes printable itself.
+// drawable returns the writer for code that draws: it may write terminal
+// commands, and must make every text printable itself.
 func drawable(w io.Writer) io.Writer {
 	if s, ok := w.(*sanitizer); ok {
 		return s.w

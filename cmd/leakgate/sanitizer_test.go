@@ -11,10 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// What passes the sanitizer is lines of printable text, however the text is cut into
-// writes, and harmless lines pass as they are.
+// The sanitizer passes only lines of printable text, however the text is split
+// into writes, and harmless lines unchanged.
 func FuzzSanitizer(f *testing.F) {
-	for _, text := range []string{"leakgate run: no device\n", "\x1b[2J", "a\tb\r\nc", "中文\n", "\xc2", "\xe4\xb8", "\u202e\n\n", "e\u0301"} {
+	for _, text := range []string{
+		"leakgate run: no device\n", "\x1b[2J", "a\tb\r\nc", "中文\n", "\xc2", "\xe4\xb8", "\u202e\n\n", "e\u0301",
+	} {
 		f.Add([]byte(text), 3)
 	}
 	f.Fuzz(func(t *testing.T, told []byte, size int) {
@@ -36,10 +38,12 @@ func FuzzSanitizer(f *testing.F) {
 				}
 			}
 		}
-		if strings.Count(got, "\n") != bytes.Count(told, []byte("\n")) || strings.Count(got, "\t") != bytes.Count(told, []byte("\t")) {
+		if strings.Count(got, "\n") != bytes.Count(told, []byte("\n")) ||
+			strings.Count(got, "\t") != bytes.Count(told, []byte("\t")) {
 			t.Errorf("%q became %q", told, got)
 		}
-		if plain := text.Printable(string(told)) == string(told) && !strings.ContainsFunc(string(told), unicode.IsMark); plain && got != string(told) {
+		if plain := text.Printable(string(told)) == string(told) &&
+			!strings.ContainsFunc(string(told), unicode.IsMark); plain && got != string(told) {
 			t.Errorf("%q became %q", told, got)
 		}
 	})
@@ -57,26 +61,28 @@ type errorWriter struct{}
 
 func (errorWriter) Write([]byte) (int, error) { return 0, errFull }
 
-// The program itself, as a child: nothing of a hostile command line, environment
-// or file reaches the terminal as more than text.
-func TestProgramSaysNothingThatATerminalObeys(t *testing.T) {
+// The program itself, as a child process: no hostile command line, environment
+// or file reaches the terminal as anything but text.
+func TestProgramPrintsNoTerminalCommands(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\u202e\u009b2J\u200b\U000e0041\xff\r"
 	calls := [][]string{
-		{evil}, {"run", evil}, {"watch", evil}, {"watch", "--process", evil}, {"watch", "--process", "x", "--for", evil},
+		{evil}, {"run", evil}, {"watch", evil}, {"watch", "--process", evil},
+		{"watch", "--process", "x", "--for", evil},
 		{"mark", "--run", evil, evil}, {"parse", evil, evil}, {"help", evil}, {"demo", evil}, {"demo", "--seed", evil},
 	}
 	for _, cmd := range newRoot(&console{}).Commands() {
 		calls = append(calls, []string{cmd.Name(), "--" + evil})
 	}
 	for _, args := range calls {
-		cmd := program(t, context.Background(), []string{"ADB_SERVER_SOCKET=tcp:127.0.0.1:1", "LEAKGATE_SEED=" + evil}, args...)
+		cmd := program(t, context.Background(), []string{"ADB_SERVER_SOCKET=tcp:127.0.0.1:1", "LEAKGATE_SEED=" + evil},
+			args...)
 		var out, err bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &err
 		if cmd.Run() == nil {
-			t.Errorf("%q went well", args)
+			t.Errorf("%q succeeded", args)
 		}
 		if err.Len() == 0 {
-			t.Errorf("%q: nothing is said", args)
+			t.Errorf("%q: nothing was printed", args)
 		}
 		for _, line := range strings.Split(out.String()+err.String(), "\n") {
 			if text.Printable(line) != strings.ReplaceAll(line, "\t", "?") {

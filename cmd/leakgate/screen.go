@@ -19,32 +19,32 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// screen shows a run in progress: on a terminal a table that is drawn again
-// in place, each line cut to one row, with the events above it; elsewhere one plain
-// line an event.
+// screen shows a run in progress. On a terminal it redraws a table in place,
+// each row one line, with the events above it. Elsewhere it prints one line per
+// event.
 type screen struct {
-	mu     sync.Mutex
-	w      io.Writer
-	out    *asyncWriter // w, to be closed
-	width  func() int   // columns; 0 where w is no terminal
-	speech speech
-	color  bool // of states on a terminal
-	rows   map[string][]monitor.Row
-	read   map[string]time.Time // when the rows of a device were asked for
-	drawn  int                  // lines of the table that stand on the terminal
-	last   time.Time
+	mu          sync.Mutex
+	w           io.Writer
+	out         *asyncWriter // w, to be closed
+	width       func() int   // columns; 0 if w is not a terminal
+	textContext textContext
+	color       bool // of states on a terminal
+	rows        map[string][]monitor.Row
+	read        map[string]time.Time // when the rows of a device were last requested
+	drawn       int                  // lines of the table on the terminal
+	last        time.Time
 }
 
 const (
 	// redraw is the least real time between two drawings of the table.
 	redraw = 250 * time.Millisecond
-	// heartbeat is the real time between two tables in a log, where nothing is
-	// drawn in place: a night without events still shows that it continues.
+	// heartbeat is the real time between two tables in a log, so that a night
+	// without events still shows that the run continues.
 	heartbeat = 10 * time.Minute
-	// logged is the age that a row of a log may have.
+	// logged is how old a row may be that a log prints.
 	logged = time.Minute
-	// maxLogLine bounds a line that stays, and maxName a name in the line of an event,
-	// in columns: a device may name its processes as it likes.
+	// maxLogLine bounds a permanent line, and maxName a name in the line of an
+	// event, in columns: the process names of a device have no limit.
 	maxLogLine = 1000
 	maxName    = 64
 )
@@ -55,10 +55,14 @@ func newScreen(c console, o monitor.Options) *screen {
 		w = io.Discard
 	}
 	out := newAsyncWriter(w)
-	return &screen{w: out, out: out, width: terminalWidth(w), speech: speech{o.Policy.Name, len(o.Devices) > 1}, color: c.colored(), rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
+	return &screen{
+		w: out, out: out, width: terminalWidth(w), textContext: textContext{o.Policy.Name, len(o.Devices) > 1},
+		color: c.colored(), rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now(),
+	}
 }
 
-// terminalWidth returns the present width of the terminal behind w, 0 without one.
+// terminalWidth returns the present width of the terminal behind w, 0 without
+// one.
 func terminalWidth(w io.Writer) func() int {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -67,7 +71,7 @@ func terminalWidth(w io.Writer) func() int {
 	return func() int {
 		width, _, err := term.GetSize(int(f.Fd()))
 		if err != nil || width < 1 {
-			return 80 // some terminals do not say
+			return 80 // some terminals do not report it
 		}
 		return width
 	}
@@ -78,7 +82,7 @@ func (s *screen) Happened(e record.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	s.put(s.speech.event(e))
+	s.put(s.textContext.event(e))
 	s.draw()
 }
 
@@ -115,8 +119,8 @@ func (s *screen) close() {
 	s.out.close()
 }
 
-// erase takes the table off the terminal: up by its lines, then clear downwards
-// (ECMA-48 CPL and ED).
+// erase removes the table from the terminal: up by its lines, then clear
+// downwards (ECMA-48 CPL and ED).
 func (s *screen) erase() {
 	if s.drawn > 0 {
 		fmt.Fprintf(s.w, "\x1b[%dF\x1b[J", s.drawn)
@@ -140,7 +144,7 @@ func (s *screen) draw() {
 	s.drawn = len(lines)
 }
 
-// put writes one line that stays; a terminal may take several rows for it.
+// put writes one permanent line, which may take several rows of a terminal.
 func (s *screen) put(line string) { fmt.Fprintln(s.w, text.Row(line, maxLogLine)) }
 
 // tableLine is a line of the table and its color, if any (ECMA-48 SGR).
@@ -162,10 +166,15 @@ func (s *screen) table() []tableLine {
 		devices = append(devices, d)
 	}
 	slices.Sort(devices)
-	lines := []tableLine{{text: fmt.Sprintf("%-*s %-24s %10s %9s %7s %6s %7s  %s", nameColumns, "PROCESS", "STATE", "MB", "MB/h", "THREADS", "NEXT", "COST", "EVIDENCE")}}
+	lines := []tableLine{
+		{
+			text: fmt.Sprintf("%-*s %-24s %10s %9s %7s %6s %7s  %s", nameColumns, "PROCESS", "STATE", "MB", "MB/h",
+				"THREADS", "NEXT", "COST", "EVIDENCE"),
+		},
+	}
 	for _, d := range devices {
 		for _, r := range s.rows[d] {
-			lines = append(lines, tableLine{s.speech.row(r), stateColor(r.Verdict.State)})
+			lines = append(lines, tableLine{s.textContext.row(r), stateColor(r.Verdict.State)})
 		}
 	}
 	return lines
@@ -174,13 +183,13 @@ func (s *screen) table() []tableLine {
 // nameColumns is the width of the names in the table.
 const nameColumns = 32
 
-// speech is what the words for rows and events depend on.
-type speech struct {
+// textContext holds what the texts of rows and events depend on.
+type textContext struct {
 	policy  string
 	several bool // devices
 }
 
-func (s speech) row(r monitor.Row) string {
+func (s textContext) row(r monitor.Row) string {
 	name := r.Process
 	if s.several {
 		name += " @" + r.Device
@@ -196,7 +205,8 @@ func (s speech) row(r monitor.Row) string {
 		next = fmt.Sprintf("%.0fs", r.Next.Seconds())
 	}
 	return text.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
-		text.Cell(name, nameColumns), reporters.StateWords(r.Verdict.State, s.policy), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
+		text.Cell(name, nameColumns), reporters.StateWords(r.Verdict.State, s.policy), r.MB, rate, threads, next,
+		r.CostMS, evidenceWords(r.Verdict)))
 }
 
 func evidenceWords(v detector.Verdict) string {
@@ -206,8 +216,8 @@ func evidenceWords(v detector.Verdict) string {
 	return v.Because
 }
 
-// event is one printable line, whatever the event holds.
-func (s speech) event(e record.Event) string {
+// event returns one printable line, whatever the event contains.
+func (s textContext) event(e record.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s ", text.Span(e.T))
 	if s.several {

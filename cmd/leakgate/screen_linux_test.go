@@ -6,18 +6,21 @@ import (
 	"unsafe"
 )
 
-// The width is that of the terminal, however narrow: what is taken for wider wraps, and is
-// not taken back. One that tells no width has the usual one.
+// The width is that of the terminal, however narrow: a line that is too long
+// wraps, and is not fully removed. A terminal that reports no width gets the
+// usual one.
 func TestScreenOfANarrowTerminal(t *testing.T) {
 	_, user := pseudoTerminal(t)
 	width := terminalWidth(user)
 	for columns, want := range map[uint16]int{200: 200, 80: 80, 39: 39, 38: 38, 1: 1, 0: 80} {
 		size := [4]uint16{24, columns} // struct winsize of ioctl_tty(2)
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, user.Fd(), syscall.TIOCSWINSZ, uintptr(unsafe.Pointer(&size))); errno != 0 {
+		if _, _,
+			errno := syscall.Syscall(syscall.SYS_IOCTL, user.Fd(), syscall.TIOCSWINSZ,
+			uintptr(unsafe.Pointer(&size))); errno != 0 {
 			t.Fatal(errno)
 		}
 		if got := width(); got != want {
-			t.Errorf("%d columns are taken for %d", columns, got)
+			t.Errorf("width of %d columns, want %d", columns, got)
 		}
 	}
 }

@@ -20,15 +20,21 @@ func row(device, process string, state detector.State) monitor.Row {
 	if state == detector.Leaking {
 		v.Kind = detector.Java
 	}
-	return monitor.Row{Device: device, Process: process, Present: true, MB: 123.4, Threads: 30, Next: 15 * time.Second, CostMS: 4, Verdict: v}
+	return monitor.Row{
+		Device: device, Process: process, Present: true, MB: 123.4, Threads: 30, Next: 15 * time.Second, CostMS: 4,
+		Verdict: v,
+	}
 }
 
-// Without a terminal there is one line an event, and a table now and then.
+// Without a terminal there is one line per event, and a table now and then.
 func TestScreenOfALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		s := newScreen(console{err: &out, noColor: true}, monitor.Options{})
-		s.Happened(record.Event{T: 61, Event: "state", Process: "com.x", From: new(detector.Normal), To: new(detector.Suspicious), Text: "rises\x1b[2J"})
+		s.Happened(record.Event{
+			T: 61, Event: "state", Process: "com.x", From: new(detector.Normal), To: new(detector.Suspicious),
+			Text: "rises\x1b[2J",
+		})
 		for range 25 {
 			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
 			time.Sleep(time.Minute)
@@ -44,16 +50,19 @@ func TestScreenOfALog(t *testing.T) {
 	})
 }
 
-// On a terminal the table is drawn again in place: each time as many lines are
-// taken back as were drawn, and no line is wider than the terminal.
+// On a terminal the table is redrawn in place: as many lines are removed as
+// were drawn, and no line is wider than the terminal.
 func TestScreenOfATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := newScreen(console{err: newSanitizer(&out), noColor: true}, monitor.Options{Devices: make([]monitor.Device, 2), Policy: detector.RobustPolicy()})
+		s := newScreen(console{err: newSanitizer(&out), noColor: true},
+			monitor.Options{Devices: make([]monitor.Device, 2), Policy: detector.RobustPolicy()})
 		s.width = func() int { return 90 }
 		for i := range 10 {
 			s.Changed("S1", func() []monitor.Row {
-				return []monitor.Row{row("S1", "com.x", detector.Leaking), row("S1", strings.Repeat("ü", 60), detector.Normal)}
+				return []monitor.Row{
+					row("S1", "com.x", detector.Leaking), row("S1", strings.Repeat("ü", 60), detector.Normal),
+				}
 			})
 			time.Sleep(100 * time.Millisecond)
 			if i == 5 {
@@ -64,7 +73,7 @@ func TestScreenOfATerminal(t *testing.T) {
 		screen := replay(t, out.String())
 		want := []string{"S1 mark: loop 2", "PROCESS", "com.x @S1", "ü"}
 		if len(screen) != len(want) {
-			t.Fatalf("%d lines stand: %q", len(screen), screen)
+			t.Fatalf("%d lines remain: %q", len(screen), screen)
 		}
 		for i, line := range screen {
 			if !strings.Contains(line, want[i]) || text.Columns(line) >= 90 {
@@ -72,13 +81,13 @@ func TestScreenOfATerminal(t *testing.T) {
 			}
 		}
 		if !strings.Contains(screen[2], "LEAKING (provisional)") {
-			t.Errorf("LEAKING is not told as provisional: %q", screen[2])
+			t.Errorf("LEAKING is not shown as provisional: %q", screen[2])
 		}
 	})
 }
 
-// Wide characters take two columns: a row of them is cut before it wraps, and the
-// columns after a wide name stand where they stand after a narrow one.
+// Wide characters take two columns: a row is truncated before it wraps, and the
+// columns after a wide name are aligned with those after a narrow one.
 func TestScreenOfWideNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -86,7 +95,10 @@ func TestScreenOfWideNames(t *testing.T) {
 		s.width = func() int { return 81 }
 		time.Sleep(time.Second)
 		s.Changed("S1", func() []monitor.Row {
-			return []monitor.Row{row("S1", strings.Repeat("中", 60), detector.Normal), row("S1", "com.x", detector.Normal), row("S1", "한e\u0301", detector.Normal)}
+			return []monitor.Row{
+				row("S1", strings.Repeat("中", 60), detector.Normal), row("S1", "com.x", detector.Normal),
+				row("S1", "한e\u0301", detector.Normal),
+			}
 		})
 		s.close()
 		var at []int
@@ -104,9 +116,10 @@ func TestScreenOfWideNames(t *testing.T) {
 	})
 }
 
-// Only what is taken back has to stay one row: on a terminal of any width the table is cut,
-// and the event above it, which stays, is told to its end, but not endlessly.
-func TestScreenCutsTheTableAlone(t *testing.T) {
+// Only redrawn lines must stay one row: the table is truncated to any width of
+// a terminal, and the event above it, which stays, is printed in full, up to a
+// limit.
+func TestScreenTruncatesOnlyTheTable(t *testing.T) {
 	for _, width := range []int{1, 2, 38, 80} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
@@ -119,7 +132,8 @@ func TestScreenCutsTheTableAlone(t *testing.T) {
 			s.Happened(record.Event{Event: "mark", Text: strings.Repeat("日本語", 1000)})
 			s.close()
 			screen := replay(t, out.String())
-			if len(screen) != 4 || !strings.HasSuffix(screen[0], mark) || text.Columns(screen[1]) >= maxLogLine || text.Columns(screen[1]) < maxLogLine-2 {
+			if len(screen) != 4 || !strings.HasSuffix(screen[0], mark) || text.Columns(screen[1]) >= maxLogLine ||
+				text.Columns(screen[1]) < maxLogLine-2 {
 				t.Fatalf("%d columns: %q", width, screen)
 			}
 			for _, line := range screen[2:] {
@@ -131,21 +145,31 @@ func TestScreenCutsTheTableAlone(t *testing.T) {
 	}
 }
 
-// A leak is provisional while a run goes on, wherever it is told, with its kind, but
-// not by policy article, which never takes it back; a jump is an event like others.
+// A leak is provisional while a run is in progress, wherever it is shown, with
+// its kind, but not with policy article, which never revokes it; a jump is an
+// event like any other.
 func TestScreenOfALeak(t *testing.T) {
-	rises := record.Event{T: 10, Event: "state", Process: "com.x", From: new(detector.Confirming), To: new(detector.Leaking), Text: "rises"}
-	done := record.Event{T: 10, Event: "state", Process: "com.x", From: new(detector.Leaking), To: new(detector.Normal), Text: "done"}
+	rises := record.Event{
+		T: 10, Event: "state", Process: "com.x", From: new(detector.Confirming), To: new(detector.Leaking),
+		Text: "rises",
+	}
+	done := record.Event{
+		T: 10, Event: "state", Process: "com.x", From: new(detector.Leaking), To: new(detector.Normal), Text: "done",
+	}
 	jump := record.Event{T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"}
-	for policy, state := range map[string]string{detector.PolicyRobust: "LEAKING (provisional)", detector.PolicyArticle: "LEAKING"} {
+	for policy, state := range map[string]string{
+		detector.PolicyRobust: "LEAKING (provisional)", detector.PolicyArticle: "LEAKING",
+	} {
 		s := newScreen(console{err: io.Discard, noColor: true}, monitor.Options{Policy: detector.Policy{Name: policy}})
 		s.close()
-		say := s.speech
-		if line := say.row(row("S1", "com.x", detector.Leaking)); !strings.Contains(line, " "+state+"  ") || !strings.Contains(line, "java leak: ") {
+		say := s.textContext
+		if line := say.row(row("S1", "com.x", detector.Leaking)); !strings.Contains(line, " "+state+"  ") ||
+			!strings.Contains(line, "java leak: ") {
 			t.Errorf("%s: %q", policy, line)
 		}
 		for want, e := range map[string]record.Event{
-			"     10s com.x CONFIRMING -> " + state + ": rises": rises, "     10s com.x " + state + " -> NORMAL: done": done, "     10s com.x jump: +250 MB": jump,
+			"     10s com.x CONFIRMING -> " + state + ": rises": rises, "     10s com.x " + state +
+				" -> NORMAL: done": done, "     10s com.x jump: +250 MB": jump,
 		} {
 			if got := say.event(e); got != want {
 				t.Errorf("%s: %q, want %q", policy, got, want)
@@ -156,7 +180,8 @@ func TestScreenOfALeak(t *testing.T) {
 
 func FuzzScreenLines(f *testing.F) {
 	for _, text := range []string{
-		"com.x;reboot", "$(id)", "\x1b[2J\x1b]0;x\x07", "\u202e", "a\nb", "中文\u0301", "\U0001f600\u200d", "\xff", "duration: 8h", strings.Repeat("x", 5000),
+		"com.x;reboot", "$(id)", "\x1b[2J\x1b]0;x\x07", "\u202e", "a\nb", "中文\u0301", "\U0001f600\u200d", "\xff",
+		"duration: 8h", strings.Repeat("x", 5000),
 	} {
 		f.Add(text, 80)
 	}
@@ -166,7 +191,7 @@ func FuzzScreenLines(f *testing.F) {
 		if text.Columns(name) != nameColumns {
 			t.Errorf("%q takes %d columns", name, text.Columns(name))
 		}
-		say := speech{detector.PolicyRobust, true}
+		say := textContext{detector.PolicyRobust, true}
 		lines := []string{
 			say.event(record.Event{Device: s, Process: s, Event: s, Text: s}),
 			say.event(record.Event{Device: s, Process: s, Event: "state", Text: s}),
@@ -180,15 +205,16 @@ func FuzzScreenLines(f *testing.F) {
 				t.Errorf("%q at %d columns", row, terminal)
 			}
 		}
-		if head, _, ok := strings.Cut(lines[1], " -> "); ok && len(s) > 500 && !strings.Contains(s, "->") && text.Columns(head) > text.Columns(text.Printable(s))+2*maxName+20 {
-			t.Errorf("the names in %q are not cut", head)
+		if head, _, ok := strings.Cut(lines[1], " -> "); ok && len(s) > 500 && !strings.Contains(s, "->") &&
+			text.Columns(head) > text.Columns(text.Printable(s))+2*maxName+20 {
+			t.Errorf("the names in %q are not truncated", head)
 		}
 	})
 }
 
 // The name of an event is not printed in front of a text that begins with it.
 func TestEventNameIsPrintedOnce(t *testing.T) {
-	say := speech{detector.PolicyRobust, false}
+	say := textContext{detector.PolicyRobust, false}
 	for want, e := range map[string]record.Event{
 		"waiting for com.shop to start": {Event: "waiting", Text: "waiting for com.shop to start"},
 		"end: duration is over":         {Event: "end", Text: "duration is over"},
@@ -228,7 +254,7 @@ func replay(t *testing.T, text string) []string {
 	return lines
 }
 
-// On a terminal a state that is suspected has a color, unless the user wants none.
+// On a terminal a suspicious state has a color, unless the user wants none.
 func TestScreenColors(t *testing.T) {
 	for name, c := range map[string]struct {
 		noColor bool
@@ -249,7 +275,10 @@ func TestScreenColors(t *testing.T) {
 			s.width = func() int { return 80 }
 			time.Sleep(time.Second)
 			s.Changed("S1", func() []monitor.Row {
-				return []monitor.Row{row("S1", "com.a", detector.Normal), row("S1", "com.b", detector.Suspicious), row("S1", "com.c", detector.Leaking)}
+				return []monitor.Row{
+					row("S1", "com.a", detector.Normal), row("S1", "com.b", detector.Suspicious),
+					row("S1", "com.c", detector.Leaking),
+				}
 			})
 			s.close()
 			for process, code := range map[string]string{"com.b": "\x1b[33m", "com.c": "\x1b[31m"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// The value of a variable that a file refers to is in no output of a command, unless --reveal asks
-// for it; that of the token of GitHub never is.
+// The value of a variable that a file refers to is in no output of a command,
+// unless --reveal is given; the GitHub token never is.
 func TestNoCommandShowsSecrets(t *testing.T) {
 	t.Chdir(t.TempDir())
 	files := map[string]string{
@@ -36,7 +36,10 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 	}{
 		{[]string{"config", "print", "good.yaml"}, `"--t=${TOKEN}x"`},
 		{[]string{"config", "print", "good.yaml", "--json"}, `"--t=${TOKEN}x"`},
-		{[]string{"config", "verify", "bad.yaml"}, "duration: invalid value from ${TOKEN} (10 characters): want a duration"},
+		{
+			[]string{"config", "verify", "bad.yaml"},
+			"duration: invalid value from ${TOKEN} (10 characters): want a duration",
+		},
 		{[]string{"config", "verify", "bad.yaml", "--json"}, "invalid value from ${TOKEN} (10 characters)"},
 		{[]string{"config", "print", "bad.yaml"}, "invalid value from ${TOKEN} (10 characters)"},
 		{[]string{"run", "bad.yaml"}, "invalid value from ${TOKEN} (10 characters)"},
@@ -49,12 +52,16 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 			t.Errorf("%q: exit %d, want %s\n%s", c.args, code, c.want, all)
 		}
 	}
-	if _, out, _ := typed(t, env, "config", "print", "good.yaml", "--reveal"); !strings.Contains(out, `"--t=ghp_SECRETx"`) {
+	if _, out,
+		_ := typed(t, env, "config", "print", "good.yaml", "--reveal"); !strings.Contains(out, `"--t=ghp_SECRETx"`) {
 		t.Errorf("not revealed:\n%s", out)
 	}
-	// A file with the same meaning, as it was.
+	// A file with the same meaning, unexpanded.
 	_, out, _ := typed(t, env, "config", "print", "good.yaml", "--origin=false")
-	if cfg, err := config.Parse("again.yaml", []byte(out), func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil || cfg.Workload.Command[1] != "--t=ghp_SECRETx" {
+	if cfg,
+		err := config.Parse("again.yaml", []byte(out),
+		func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil ||
+		cfg.Workload.Command[1] != "--t=ghp_SECRETx" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	if left, err := filepath.Glob("leakgate-runs/*"); err != nil || len(left) > 0 {

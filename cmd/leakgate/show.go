@@ -22,10 +22,14 @@ func showCommand(c *console) *cobra.Command {
 		Use: "show RUN KEY", GroupID: groupGate,
 		Short: "show one leak of a run in full",
 		Long: `Show one leak of a run directory: how many objects there were at each mark, what each retains,
-who holds them from the GC root on, and how that compares with the base runs where the gate
-has compared it. KEY is the key that every report shows, or its first digits.`,
-		Example:           "  leakgate show leakgate-runs/pr d97295ca\n  gh run download 9482 -n leakgate-shop && leakgate show leakgate-shop d97295ca",
-		Annotations:       manual{exits: "0 the leak was shown\n2 the command line or the run directory is wrong, or the run has no such leak", page: "docs/formats/gate.md"}.annotations(),
+the references that keep them alive from the GC root on, and how that compares with the base
+runs if the gate has compared them. KEY is the key that every report shows, or its first digits.`,
+		Example: "  leakgate show leakgate-runs/pr d97295ca\n  gh run download 9482 -n leakgate-shop && " +
+			"leakgate show leakgate-shop d97295ca",
+		Annotations: manual{
+			exits: "0 the leak was shown\n2 the command line or the run directory is wrong, or the run has no such leak",
+			page:  "docs/formats/gate.md",
+		}.annotations(),
 		ValidArgsFunction: completeFolders,
 		RunE:              c.run(func(c console, args []string) int { return show(c, args, asJSON) }),
 	}
@@ -60,7 +64,7 @@ func show(c console, args []string, asJSON bool) int {
 	return exitOK
 }
 
-// shownRows are the leaks of a run: as the gate has compared them, or as they are.
+// shownRows returns the leaks of a run: as compared by the gate, or uncompared.
 func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
 	if err := notADirectory(dir); err != nil {
 		return nil, err
@@ -81,11 +85,11 @@ func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&gateSettings{}).alone(ev).Leaks, nil
+	return (&gateSettings{}).withoutBase(ev).Leaks, nil
 }
 
-// alone is a run that is compared with nothing.
-func (s *gateSettings) alone(ev *evidence.Evidence) *comparison.Comparison {
+// withoutBase returns a run as a comparison with no base runs.
+func (s *gateSettings) withoutBase(ev *evidence.Evidence) *comparison.Comparison {
 	return gate.Compare(s.input(ev, &gate.Baseline{}))
 }
 
@@ -93,7 +97,7 @@ func (s *gateSettings) alone(ev *evidence.Evidence) *comparison.Comparison {
 func (s *gateSettings) proved(ev *evidence.Evidence) []comparison.Row {
 	s.rules = gate.DefaultRules()
 	var out []comparison.Row
-	for _, row := range s.alone(ev).Leaks {
+	for _, row := range s.withoutBase(ev).Leaks {
 		if row.Fails && (row.Type == gate.TypeLeak || row.Type == gate.TypeMeasure) && keyForm.MatchString(row.Key) {
 			out = append(out, row)
 		}

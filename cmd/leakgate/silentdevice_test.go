@@ -12,21 +12,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// oddPhone is a phone whose shell does something else than it is asked.
+// oddPhone is a phone with a shell that misbehaves.
 type oddPhone struct {
 	*androidsim.Phone
 	shell func(ctx context.Context, stdout io.Writer) int
 }
 
 func (p oddPhone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if strings.Contains(command, "kill") { // by which the client ends an abandoned command
+	if strings.Contains(command, "kill") { // with which the client ends an abandoned command
 		return p.Phone.Shell(ctx, command, stdin, stdout, stderr)
 	}
 	return p.shell(ctx, stdout)
 }
 
-// Each verb says of a phone that is there and does not answer what doctor says, and points to it.
-func TestDeviceThatDoesNotAnswerAtTheStart(t *testing.T) {
+// For a phone that does not respond, each command prints the same explanation
+// as doctor, and refers to it.
+func TestUnresponsiveDeviceAtStart(t *testing.T) {
 	file := write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 45m\n")
 	t.Chdir(t.TempDir())
 	verbs := [][]string{
@@ -38,7 +39,8 @@ func TestDeviceThatDoesNotAnswerAtTheStart(t *testing.T) {
 		want  string
 	}{
 		"hangs": {func(ctx context.Context, _ io.Writer) int { <-ctx.Done(); return 1 },
-			`device "phone-a" is listed, but its shell has not answered in 20s: reconnect it or run ` + "`adb reconnect`; restart the device if that does not help"},
+			`device "phone-a" is listed, but its shell has not answered in 20s: reconnect it or run ` +
+				"`adb reconnect`; restart the device if that does not help"},
 		"prints without end": {func(ctx context.Context, out io.Writer) int {
 			for block := make([]byte, 1<<20); ctx.Err() == nil; {
 				if _, err := out.Write(block); err != nil {
@@ -53,7 +55,8 @@ func TestDeviceThatDoesNotAnswerAtTheStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				phones := attach(t, oddPhone{shop("phone-a"), c.shell})
 				code, out, errOut := phones.typed(t, args...)
-				if code != record.ExitNoDevice || out != "" || !strings.Contains(errOut, c.want) || !strings.Contains(errOut, "`leakgate doctor` looks closer") {
+				if code != record.ExitNoDevice || out != "" || !strings.Contains(errOut, c.want) ||
+					!strings.Contains(errOut, "run `leakgate doctor` for details") {
 					t.Errorf("%s, %s: exit %d, stdout %q\n%s", name, args[0], code, out, errOut)
 				}
 				for _, word := range []string{"context", "deadline", "33554432", "pass the output"} {

@@ -19,11 +19,11 @@ import (
 )
 
 func stripCommand(c *console) *cobra.Command {
-	// --partial could do nothing about damage here.
+	// --partial could not repair any damage here.
 	f := stripFlags{dumpFlags: dumpFlags{partial: true}}
 	cmd := &cobra.Command{
 		Use: "strip IN OUT", GroupID: groupDump,
-		Short: "write a copy of a heap dump without texts and pictures",
+		Short: "write a shareable copy of a heap dump",
 		Long: `Write a shareable copy of a heap dump: all elements of primitive arrays are set to
 zero, which removes the texts of strings, the pixels of bitmaps and buffers. So are hash
 codes, from which short texts could be recovered. analyze finds the same leaks in the copy.
@@ -31,11 +31,14 @@ codes, from which short texts could be recovered. analyze finds the same leaks i
 What stays: names of classes and fields, references, the lengths of texts and arrays, and
 numbers in fields, such as coordinates, IDs and times.
 
-IN may be compressed by gzip or zstd; "-" is standard input. OUT is a file that does
-not exist yet, written uncompressed, or "-" for standard output. A truncated dump is
-stripped as far as it goes. A damaged one is refused.`,
-		Example:           "  leakgate strip shop.hprof shop-stripped.hprof\n  leakgate strip shop.hprof - | zstd > shop-stripped.hprof.zst",
-		Annotations:       manual{exits: "0 the copy was written\n" + dumpExits, page: "docs/formats/hprof.md"}.annotations(),
+IN may be compressed with gzip or zstd; "-" is standard input. OUT is a new file, written
+uncompressed, or "-" for standard output. A truncated dump is stripped up to where it
+ends. A damaged one is rejected.`,
+		Example: "  leakgate strip shop.hprof shop-stripped.hprof\n  leakgate strip shop.hprof - | zstd > " +
+			"shop-stripped.hprof.zst",
+		Annotations: manual{
+			exits: "0 the copy was written\n" + dumpExits, page: "docs/formats/hprof.md",
+		}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
 		RunE:              c.run(f.strip),
 	}
@@ -51,13 +54,13 @@ type stripFlags struct {
 	force bool
 }
 
-// stripSchema names the form of strippedReport.
+// stripSchema names the format of strippedReport.
 const stripSchema = "leakgate.strip/1"
 
-// strippedReport is what was done to a dump.
+// strippedReport is what strip reports about a dump.
 type strippedReport struct {
 	Schema string `json:"schema"`
-	// Bytes is the size of the unpacked dump and of the copy.
+	// Bytes is the size of the uncompressed dump and of the copy.
 	Bytes         int64    `json:"bytes"`
 	Arrays        int64    `json:"arrays"`
 	StrippedBytes int64    `json:"stripped_bytes"`
@@ -68,7 +71,8 @@ type strippedReport struct {
 
 func (f *stripFlags) strip(c console, args []string) int {
 	if len(args) != 2 {
-		return c.usage(fmt.Errorf("want a heap dump and the file to write, or - for standard input and output, got %d", len(args)))
+		return c.usage(fmt.Errorf("want a heap dump and the file to write, or - for standard input and output, got %d",
+			len(args)))
 	}
 	in, out := args[0], args[1]
 	if err := distinct(in, out); err != nil {
@@ -82,7 +86,7 @@ func (f *stripFlags) strip(c console, args []string) int {
 	return f.exit(c, in, f.stripIn(ctx, c, in, out))
 }
 
-// distinct looks for a dump that would be written over itself.
+// distinct rejects a dump that would be overwritten by its own copy.
 func distinct(in, out string) error {
 	if out != "-" && in != "-" && sameFile(in, out) {
 		return fmt.Errorf("%s: OUT is the dump itself; name another file", text.Printable(out))
@@ -90,7 +94,7 @@ func distinct(in, out string) error {
 	return nil
 }
 
-// writable reports whether there can be an output, before a dump is read for minutes.
+// writable checks that OUT can be written, before a dump is read for minutes.
 func (f *stripFlags) writable(c console, out string) error {
 	if out == "-" {
 		return f.streamable(c)
@@ -99,7 +103,8 @@ func (f *stripFlags) writable(c console, out string) error {
 		return errors.New("the name of OUT is empty")
 	}
 	if packing := strings.ToLower(filepath.Ext(out)); packing == ".gz" || packing == ".zst" {
-		return fmt.Errorf("%s: OUT is written unpacked; name it %s, or write to - and pack that", text.Printable(out), text.Printable(strings.TrimSuffix(out, filepath.Ext(out))))
+		return fmt.Errorf("%s: OUT is written uncompressed; name it %s, or write to - and compress that",
+			text.Printable(out), text.Printable(strings.TrimSuffix(out, filepath.Ext(out))))
 	}
 	info, err := os.Lstat(out)
 	switch {
@@ -108,11 +113,11 @@ func (f *stripFlags) writable(c console, out string) error {
 	case err != nil:
 		return fmt.Errorf("look at OUT: %w", err)
 	case info.IsDir():
-		return fmt.Errorf("%s: OUT is a folder; name a file in it", text.Printable(out))
+		return fmt.Errorf("%s: OUT is a directory; name a file in it", text.Printable(out))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: OUT is no plain file; name another, or - for standard output", text.Printable(out))
+		return fmt.Errorf("%s: OUT is not a regular file; name another, or - for standard output", text.Printable(out))
 	case !f.force:
-		return fmt.Errorf("%s: OUT is there already; name another file, or write over it with --force", text.Printable(out))
+		return fmt.Errorf("%s: OUT exists; name another file, or overwrite it with --force", text.Printable(out))
 	}
 	return nil
 }
@@ -123,13 +128,13 @@ func (f *stripFlags) streamable(c console) error {
 		return errors.New("--json: the dump goes to standard output; name a file as OUT")
 	}
 	if c.onTerminal() {
-		return errors.New("refusing to write binary data to a terminal; name a file as OUT")
+		return errors.New("refusing to write binary data to a terminal; give OUT")
 	}
 	return nil
 }
 
-// stripIn is strip in a context. Before it ends because of the user, what it has begun to
-// write is taken away; only standard output may be left in the middle of a write.
+// stripIn is strip in a context. When the user interrupts it, it removes what
+// it has written; only standard output may end in the middle of a write.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)
@@ -170,34 +175,36 @@ func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out stri
 	return f.tell(c, reportOf(file, done), in, out)
 }
 
-// stream writes to standard output, which cannot be taken back: so the dump is read once
-// before, to the end.
+// stream writes to standard output, which cannot be undone. So the dump is read
+// to its end once before.
 func stream(ctx context.Context, c console, bar *bar, file *spool.File) (hprof.Stripped, error) {
 	bar.phase("check the dump")
-	if done, err := hprof.Strip(ctx, &tally{w: io.Discard, bar: bar, total: file.Size()}, file, file.Size()); err != nil {
+	if done,
+		err := hprof.Strip(ctx, &progressWriter{w: io.Discard, bar: bar, total: file.Size()}, file, file.Size()); err != nil {
 		return done, err
 	}
 	bar.phase("write the stripped dump")
-	return hprof.Strip(ctx, &tally{w: c.out, bar: bar, total: file.Size()}, file, file.Size())
+	return hprof.Strip(ctx, &progressWriter{w: c.out, bar: bar, total: file.Size()}, file, file.Size())
 }
 
-// replace writes OUT under another name in the same folder, and renames it when it is
-// whole.
-func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, out string) (done hprof.Stripped, err error) {
+// replace writes OUT under another name in the same directory, and renames it
+// when it is complete.
+func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, out string) (done hprof.Stripped,
+	err error) {
 	bar.phase("write the stripped dump")
 	part := filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+"-"+rand.Text()[:8])
 	w, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return done, outside{fmt.Errorf("create %s: %w", out, bare(err))}
+		return done, outside{fmt.Errorf("create %s: %w", out, withoutPath(err))}
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.Remove(part))
 		}
 	}()
-	done, err = hprof.Strip(ctx, &tally{w: w, bar: bar, total: file.Size()}, file, file.Size())
+	done, err = hprof.Strip(ctx, &progressWriter{w: w, bar: bar, total: file.Size()}, file, file.Size())
 	if cerr := w.Close(); err == nil && cerr != nil {
-		err = outside{fmt.Errorf("write %s: %w", out, bare(cerr))}
+		err = outside{fmt.Errorf("write %s: %w", out, withoutPath(cerr))}
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -205,37 +212,38 @@ func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, ou
 	if err != nil {
 		return done, err
 	}
-	// Somebody may have made it meanwhile.
+	// It may have been created meanwhile.
 	if !f.force {
 		if _, there := os.Lstat(out); there == nil {
 			return done, outside{fmt.Errorf("write %s: %w", out, fs.ErrExist)}
 		}
 	}
 	if err = os.Rename(part, out); err != nil {
-		err = outside{fmt.Errorf("write %s: %w", out, bare(err))}
+		err = outside{fmt.Errorf("write %s: %w", out, withoutPath(err))}
 	}
 	return done, err
 }
 
-// tally shows in a bar how much was written.
-type tally struct {
+// progressWriter shows in a bar how much was written.
+type progressWriter struct {
 	w           io.Writer
 	bar         *bar
 	done, total int64
 }
 
-func (t *tally) Write(p []byte) (int, error) {
+func (t *progressWriter) Write(p []byte) (int, error) {
 	n, err := t.w.Write(p)
 	t.done += int64(n)
 	t.bar.progress(t.done, t.total)
 	if err != nil {
-		return n, outside{bare(err)}
+		return n, outside{withoutPath(err)}
 	}
 	return n, nil
 }
 
-// bare is the error of a file without the name, which may be a temporary one.
-func bare(err error) error {
+// withoutPath returns the error of a file without the name, which may be a
+// temporary one.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
@@ -272,6 +280,7 @@ func (f *stripFlags) tell(c console, r strippedReport, in, out string) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(c.out, "%s: set %s of %s to zero: the elements of %s arrays; and %s hash codes\n",
-		text.Printable(out), text.Size(r.StrippedBytes), text.Size(r.Bytes), text.Grouped(r.Arrays), text.Grouped(r.Hashes))
+		text.Printable(out), text.Size(r.StrippedBytes), text.Size(r.Bytes), text.Grouped(r.Arrays),
+		text.Grouped(r.Hashes))
 	return printed(err)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// strippedOf is what a dump should become: hprof's own tests say that this is right.
+// strippedOf returns the expected copy of a dump; the tests of hprof verify it.
 func strippedOf(t *testing.T, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,7 +41,7 @@ func secret(t *testing.T) []byte {
 	return data
 }
 
-// only wants a folder to have these files, and no other.
+// only expects a directory to have exactly these files.
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -65,7 +65,7 @@ func checkFile(t *testing.T, path string, want []byte) {
 	}
 }
 
-// A dump in every packing, to a file and to standard output.
+// A dump in every compression, to a file and to standard output.
 func TestStrip(t *testing.T) {
 	data := secret(t)
 	want, done := strippedOf(t, data)
@@ -75,17 +75,21 @@ func TestStrip(t *testing.T) {
 			out := filepath.Join(dir, "out.hprof")
 			var report strippedReport
 			answered(t, &report, "strip", path, out, "--json")
-			if report.Schema != "leakgate.strip/1" || report.Bytes != int64(len(data)) || report.Arrays != done.Arrays || report.StrippedBytes != done.Bytes || report.Hashes != done.Hashes || report.Hashes == 0 || report.Truncated || len(report.Warnings) > 0 {
+			if report.Schema != "leakgate.strip/1" || report.Bytes != int64(len(data)) ||
+				report.Arrays != done.Arrays || report.StrippedBytes != done.Bytes || report.Hashes != done.Hashes ||
+				report.Hashes == 0 || report.Truncated || len(report.Warnings) > 0 {
 				t.Errorf("%+v, want %+v", report, done)
 			}
 			checkFile(t, out, want)
 			checkFile(t, path, in)
 			only(t, dir, "out.hprof")
 			code, text, errOut := ran(t, "strip", "--force", path, out)
-			if code != exitOK || errOut != "" || !strings.Contains(text, " arrays; and ") || strings.Count(text, "\n") != 1 {
+			if code != exitOK || errOut != "" || !strings.Contains(text, " arrays; and ") ||
+				strings.Count(text, "\n") != 1 {
 				t.Errorf("exit %d, %q, %s", code, text, errOut)
 			}
-			if code, text, errOut := ran(t, "strip", path, "-"); code != exitOK || errOut != "" || text != string(want) {
+			if code, text, errOut := ran(t, "strip", path, "-"); code != exitOK || errOut != "" ||
+				text != string(want) {
 				t.Errorf("to standard output: exit %d, %d bytes, %s", code, len(text), errOut)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +103,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// The leaks that analyze finds are the same, in all that is no text.
+// analyze finds the same leaks, except for texts.
 func TestStripThenAnalyze(t *testing.T) {
 	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")
 	out := filepath.Join(t.TempDir(), "out.hprof")
@@ -132,18 +136,21 @@ func TestStripThenAnalyze(t *testing.T) {
 	}
 }
 
-// What cannot be: nothing is written, and nothing is lost.
-func TestStripRefuses(t *testing.T) {
+// Errors: nothing is written, and nothing is lost.
+func TestStripRejectsWrongInput(t *testing.T) {
 	data := secret(t)
 	dir := t.TempDir()
 	in, there := filepath.Join(dir, "in.hprof"), filepath.Join(dir, "there.hprof")
-	folder, damaged, empty := filepath.Join(dir, "folder"), filepath.Join(dir, "damaged.hprof"), filepath.Join(dir, "empty.hprof")
+	folder, damaged, empty := filepath.Join(dir, "folder"), filepath.Join(dir, "damaged.hprof"),
+		filepath.Join(dir, "empty.hprof")
 	broken := bytes.Clone(data)
 	broken[len(broken)-9] = 0x77 // the tag of the last record
 	gzip := filepath.Join(dir, "damaged.gz")
 	z := packed(t, data)
 	z[len(z)-8] ^= 1 // its checksum
-	for path, content := range map[string][]byte{in: data, there: []byte("kept"), damaged: broken, empty: nil, gzip: z} {
+	for path, content := range map[string][]byte{
+		in: data, there: []byte("kept"), damaged: broken, empty: nil, gzip: z,
+	} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -157,29 +164,40 @@ func TestStripRefuses(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		"nothing":              {exitUsage, nil, []string{"want a heap dump", "got 0"}},
-		"one file":             {exitUsage, []string{in}, []string{"got 1"}},
-		"three files":          {exitUsage, []string{in, out, out}, []string{"got 3"}},
-		"no name":              {exitUsage, []string{in, ""}, []string{"argument 2 is empty"}},
-		"IN without a name":    {exitUsage, []string{"", out}, []string{"argument 1 is empty"}},
-		"IN missing":           {exitUsage, []string{filepath.Join(dir, "none"), out}, []string{"none", "not exist"}},
-		"IN a folder":          {exitUsage, []string{folder, out}, []string{"is a folder"}},
-		"IN empty":             {exitUnread, []string{empty, out}, []string{"is empty"}},
-		"OUT there":            {exitUsage, []string{in, there}, []string{"there already", "--force"}},
-		"OUT a folder":         {exitUsage, []string{in, folder, "--force"}, []string{"OUT is a folder"}},
-		"OUT below nothing":    {exitUsage, []string{in, filepath.Join(dir, "none", "out.hprof")}, []string{"create ", "out.hprof", "no such"}},
-		"OUT below a file":     {exitUsage, []string{in, filepath.Join(there, "out.hprof")}, []string{"OUT"}},
-		"OUT is IN":            {exitUsage, []string{in, in, "--force"}, []string{"the dump itself"}},
-		"OUT is IN, elsewhere": {exitUsage, []string{in, filepath.Join(folder, "..", "in.hprof"), "--force"}, []string{"the dump itself"}},
-		"OUT packed":           {exitUsage, []string{in, out + ".gz"}, []string{"unpacked", "out.hprof,"}},
-		"OUT packed by zstd":   {exitUsage, []string{in, out + ".ZST"}, []string{"unpacked"}},
-		"OUT a device":         {exitUsage, []string{in, os.DevNull, "--force"}, []string{"no plain file"}},
-		"JSON and the dump":    {exitUsage, []string{in, "-", "--json"}, []string{"--json", "name a file"}},
-		"damaged":              {exitUnread, []string{damaged, out}, []string{"damaged at offset", "unknown tag 0x77"}},
-		"damaged, to stdout":   {exitUnread, []string{damaged, "-"}, []string{"damaged at offset"}},
-		"damaged, over a file": {exitUnread, []string{damaged, there, "--force"}, []string{"damaged at offset"}},
-		"damaged in its pack":  {exitUnread, []string{gzip, out}, []string{"checksum"}},
-		"larger than the cap":  {exitUnread, []string{gzip, out, "--spool-cap", "1KB"}, []string{"larger than the cap"}},
+		"nothing":           {exitUsage, nil, []string{"want a heap dump", "got 0"}},
+		"one file":          {exitUsage, []string{in}, []string{"got 1"}},
+		"three files":       {exitUsage, []string{in, out, out}, []string{"got 3"}},
+		"no name":           {exitUsage, []string{in, ""}, []string{"argument 2 is empty"}},
+		"IN without a name": {exitUsage, []string{"", out}, []string{"argument 1 is empty"}},
+		"IN missing": {
+			exitUsage, []string{filepath.Join(dir, "none"), out}, []string{"none", "not exist"},
+		},
+		"IN a folder":  {exitUsage, []string{folder, out}, []string{"is a folder"}},
+		"IN empty":     {exitUnread, []string{empty, out}, []string{"is empty"}},
+		"OUT exists":   {exitUsage, []string{in, there}, []string{"OUT exists", "--force"}},
+		"OUT a folder": {exitUsage, []string{in, folder, "--force"}, []string{"OUT is a directory"}},
+		"OUT in a missing directory": {
+			exitUsage, []string{in, filepath.Join(dir, "none", "out.hprof")},
+			[]string{"create ", "out.hprof", "no such"},
+		},
+		"OUT below a file": {exitUsage, []string{in, filepath.Join(there, "out.hprof")}, []string{"OUT"}},
+		"OUT is IN":        {exitUsage, []string{in, in, "--force"}, []string{"the dump itself"}},
+		"OUT is IN by another path": {
+			exitUsage, []string{in, filepath.Join(folder, "..", "in.hprof"), "--force"}, []string{"the dump itself"},
+		},
+		"OUT compressed":           {exitUsage, []string{in, out + ".gz"}, []string{"uncompressed", "out.hprof,"}},
+		"OUT compressed with zstd": {exitUsage, []string{in, out + ".ZST"}, []string{"uncompressed"}},
+		"OUT a device":             {exitUsage, []string{in, os.DevNull, "--force"}, []string{"not a regular file"}},
+		"JSON and the dump":        {exitUsage, []string{in, "-", "--json"}, []string{"--json", "name a file"}},
+		"damaged": {
+			exitUnread, []string{damaged, out}, []string{"damaged at offset", "unknown tag 0x77"},
+		},
+		"damaged, to stdout":      {exitUnread, []string{damaged, "-"}, []string{"damaged at offset"}},
+		"damaged, over a file":    {exitUnread, []string{damaged, there, "--force"}, []string{"damaged at offset"}},
+		"damaged compressed data": {exitUnread, []string{gzip, out}, []string{"checksum"}},
+		"larger than the cap": {
+			exitUnread, []string{gzip, out, "--spool-cap", "1KB"}, []string{"larger than the cap"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, c.code, append([]string{"strip"}, c.args...), c.words...)
@@ -191,7 +209,7 @@ func TestStripRefuses(t *testing.T) {
 	}
 }
 
-// A dump that ends early is stripped, and says that it does.
+// A truncated dump is stripped with a warning.
 func TestStripTruncated(t *testing.T) {
 	data := secret(t)
 	data = data[:len(data)*3/4]
@@ -211,7 +229,7 @@ func TestStripTruncated(t *testing.T) {
 	}
 }
 
-// A terminal gets no dump.
+// A dump is not written to a terminal.
 func TestStripToATerminal(t *testing.T) {
 	var screen, errOut bytes.Buffer
 	code := callWith(nil, newSanitizer(&screen), &errOut, "strip", dumpFile(t, secret(t)), "-")
@@ -220,8 +238,8 @@ func TestStripToATerminal(t *testing.T) {
 	}
 }
 
-// Whoever makes the file meanwhile keeps it.
-func TestStripOverANewFile(t *testing.T) {
+// A file that is created meanwhile is not overwritten.
+func TestStripKeepsConcurrentFile(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.hprof")
 	var errOut bytes.Buffer

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The end by the user while the input comes, and at any moment of the copying: nothing
-// is left of what was begun, or all is there.
+// An interrupt while the input arrives, and at any time during the copying:
+// either nothing is left behind, or the copy is complete.
 func TestStripInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.hprof")
@@ -47,7 +47,7 @@ func TestStripInterrupted(t *testing.T) {
 		code := j.end(t)
 		_, missing := os.Stat(out)
 		switch {
-		case code == exitOK, code == -1 && missing == nil: // or it had ceased to listen
+		case code == exitOK, code == -1 && missing == nil: // or it ignored signals by then
 			checkFile(t, out, want)
 			if err := os.Remove(out); err != nil {
 				t.Fatal(err)
@@ -57,16 +57,16 @@ func TestStripInterrupted(t *testing.T) {
 			interrupted++
 			only(t, dir)
 		case code == -1 && j.errOut.Len() == 0:
-			only(t, dir) // it had not begun to listen
+			only(t, dir) // it did not handle signals yet
 		default:
 			t.Errorf("exit %d, %s", code, j.errOut.String())
 		}
 	}
-	t.Logf("%d of 12 were interrupted at work", interrupted)
+	t.Logf("%d of 12 were interrupted during their work", interrupted)
 }
 
-// Nobody takes what is written to standard output: Ctrl-C ends it, and it says that a
-// part was written.
+// Nobody reads standard output: Ctrl-C ends it, and the message says that the
+// output is incomplete.
 func TestStripInterruptedWhileWriting(t *testing.T) {
 	out, w := pipe(t)
 	j := &job{temp: t.TempDir()}
@@ -80,12 +80,12 @@ func TestStripInterruptedWhileWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.signal(t, syscall.SIGINT)
-	if code := j.end(t); code != 130 || !strings.Contains(j.errOut.String(), "only a part") {
+	if code := j.end(t); code != 130 || !strings.Contains(j.errOut.String(), "the output is incomplete") {
 		t.Errorf("exit %d, %q", code, j.errOut.String())
 	}
 }
 
-// A disk that is full: it is said so, with the name of OUT, and nothing is left on it.
+// A full disk: the error names OUT, and nothing is left behind.
 func TestStripOntoAFullDisk(t *testing.T) {
 	path := chainFile(t, 100_000)
 	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil { // Linux has it
@@ -94,12 +94,14 @@ func TestStripOntoAFullDisk(t *testing.T) {
 		cmd := program(t, ctx, nil, "strip", path, "-")
 		var errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errOut
-		_ = cmd.Run() // the exit code tells
-		if code := cmd.ProcessState.ExitCode(); code != exitUnread || !strings.Contains(errOut.String(), "no space left") || strings.Count(errOut.String(), "\n") != 1 {
+		_ = cmd.Run() // the exit code reports it
+		if code := cmd.ProcessState.ExitCode(); code != exitUnread ||
+			!strings.Contains(errOut.String(), "no space left") || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("exit %d, %s", code, errOut.String())
 		}
 	}
-	// A limit on the size of files is as good: the write ends in the middle.
+	// A limit on the file size has the same effect: the write fails in the
+	// middle.
 	dir := t.TempDir()
 	exe, err := build()
 	if err != nil {
@@ -107,9 +109,11 @@ func TestStripOntoAFullDisk(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `ulimit -f 2048; trap "" XFSZ; exec "$0" strip "$1" "$2"`, exe, path, filepath.Join(dir, "out.hprof"))
-	text, _ := cmd.CombinedOutput() // the exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != exitUnread || !strings.Contains(string(text), "file too large") || strings.Contains(string(text), ".out.hprof") {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `ulimit -f 2048; trap "" XFSZ; exec "$0" strip "$1" "$2"`, exe,
+		path, filepath.Join(dir, "out.hprof"))
+	text, _ := cmd.CombinedOutput() // the exit code reports it
+	if code := cmd.ProcessState.ExitCode(); code != exitUnread || !strings.Contains(string(text), "file too large") ||
+		strings.Contains(string(text), ".out.hprof") {
 		t.Errorf("exit %d, %s", code, text)
 	}
 	only(t, dir)

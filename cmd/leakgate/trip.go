@@ -29,16 +29,16 @@ func tripCommand(c *console) *cobra.Command {
 		Short: "repeat a scenario, report what each repetition leaves behind",
 		Long: `Run COMMAND again and again on this computer and report what each repetition leaves
 behind in a process of the app: objects, threads, files, memory by dimension and, from
-heap dumps, the places that hold more and more.
+heap dumps, the places that accumulate objects.
 
 COMMAND is a scenario that ends where it began: it opens the cart and comes back. It must
 leave the process running. It runs twice as a warm-up, then up to --loops times; after
-every two loops the app is left alone until it has settled, and is read. The trip stops
-as soon as nothing grows any more. What fills a cache or starts once is no leak; what
-rises by the same with every loop is.
+every two loops the app is left alone until it has settled, and is read. The trip ends
+early once nothing grows any more. Caches that fill and one-time initialization are not
+leaks; growth by the same amount with every loop is.
 
-COMMAND finds the device in ANDROID_SERIAL and the run directory in LEAKGATE_RUN; what it
-prints is in the logs of that directory.`,
+COMMAND finds the device in ANDROID_SERIAL and the run directory in LEAKGATE_RUN; its
+output is in the logs of that directory.`,
 		Example: `  leakgate trip --process com.shop -- maestro test cart.yaml
   leakgate trip --process com.shop --loops 20 -- sh cart.sh
   leakgate trip --process com.shop --no-dumps --json -- sh cart.sh > trip.json`,
@@ -47,7 +47,7 @@ prints is in the logs of that directory.`,
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.Var(word(&f.process, "NAME"), "process", "process that the scenario runs in")
+	flags.Var(word(&f.process, "NAME"), "process", "process that runs the scenario")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	flags.Var(number(&f.loops, "N", leastTripLoops), "loops", "most repetitions after the warm-up")
@@ -60,17 +60,17 @@ prints is in the logs of that directory.`,
 	return cmd
 }
 
-const tripExits = `0 nothing grows, or what rises may be a cache
+const tripExits = `0 nothing grows, or the growth may be a cache
 1 something grows with every loop
 2 the command line is wrong, or the run directory cannot be written
-3 no usable device, or the process was never seen
+3 no usable device, or the process was never found
 4 the command failed
-5 nothing could be judged, as where the process restarts; with --strict: any measure is inconclusive
+5 nothing could be judged, for example because the process restarts; with --strict: any measure is inconclusive
 130 interrupted; the run directory is complete`
 
 const (
 	leastTripLoops = 3
-	// mostTripLoops is bounded by the logs of a run directory, one a loop.
+	// mostTripLoops is limited by the logs of a run directory, one per loop.
 	mostTripLoops = 900
 )
 
@@ -110,14 +110,17 @@ func (f *tripFlags) trip(c console, args []string) int {
 	p.options.Sampling = f.sampling()
 	p.options.Collect = monitor.CollectNever // a trip counts between its loops, when the app has settled
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
-	// The current directory need not be a checkout of the app: git is not asked.
+	// The current directory need not be a checkout of the app: git is not
+	// asked.
 	p.options.Build = plans.BuildOfCI(c.variable)
 	if err := f.hold(p); err != nil {
 		return f.refused(c, ctx, err)
 	}
-	t := &traveller{flags: f, plan: p, command: args, deaths: &trip.Deaths{}, screen: newScreen(c, p.options), began: time.Now()}
+	t := &tripRunner{
+		flags: f, plan: p, command: args, deaths: &trip.Deaths{}, screen: newScreen(c, p.options), began: time.Now(),
+	}
 	t.heap = analysis.Options{Mapping: respond.Mapping, ShowTexts: respond.ShowTexts, Memory: respond.Memory()}
-	code := t.travel()
+	code := t.runTrip()
 	if err := p.fleet.Close(); err != nil {
 		c.problem("%v", err)
 	}
@@ -127,11 +130,11 @@ func (f *tripFlags) trip(c console, args []string) int {
 func (f *tripFlags) check(args []string) error {
 	switch {
 	case f.process == "":
-		return errors.New("no process to read: write --process NAME, such as --process com.shop")
+		return errors.New("no process to read: add --process NAME, such as --process com.shop")
 	case strings.HasSuffix(f.process, "*"):
 		return fmt.Errorf("--process: %w", invalid(f.process, "the full name of one process"))
 	case len(args) == 0:
-		return errors.New("no command to repeat: write it after --, such as -- maestro test cart.yaml")
+		return errors.New("no command to repeat: add it after --, such as -- maestro test cart.yaml")
 	case f.loops > mostTripLoops:
 		return fmt.Errorf("--loops: %w", invalid(fmt.Sprint(f.loops), fmt.Sprintf("at most %d", mostTripLoops)))
 	case f.warmUp > mostTripLoops/10:
@@ -140,8 +143,8 @@ func (f *tripFlags) check(args []string) error {
 	return nil
 }
 
-// traveller is one trip.
-type traveller struct {
+// tripRunner is one trip.
+type tripRunner struct {
 	flags   *tripFlags
 	plan    *plan
 	command []string
@@ -155,25 +158,30 @@ type traveller struct {
 }
 
 // Happened implements monitor.Observer.
-func (t *traveller) Happened(e record.Event) {
+func (t *tripRunner) Happened(e record.Event) {
 	t.deaths.Happened(e)
 	t.screen.Happened(e)
 }
 
 // Changed implements monitor.Observer.
-func (t *traveller) Changed(device string, rows func() []monitor.Row) { t.screen.Changed(device, rows) }
+func (t *tripRunner) Changed(device string, rows func() []monitor.Row) {
+	t.screen.Changed(device, rows)
+}
 
-// say shows progress as an event of the run.
-func (t *traveller) say(line string) {
+// showProgress shows progress as an event of the run.
+func (t *tripRunner) showProgress(line string) {
 	scale := 1.0
 	if d := t.plan.options.Devices[0]; d.Facts.TimeScale > 0 {
 		scale = d.Facts.TimeScale
 	}
-	t.screen.Happened(record.Event{T: time.Since(t.began).Seconds() * scale, Device: t.plan.options.Devices[0].Serial(), Process: t.flags.process, Event: "trip", Text: line})
+	t.screen.Happened(record.Event{
+		T: time.Since(t.began).Seconds() * scale, Device: t.plan.options.Devices[0].Serial(), Process: t.flags.process,
+		Event: "trip", Text: line,
+	})
 }
 
-// travel runs the trip and writes its result.
-func (t *traveller) travel() int {
+// runTrip runs the trip and writes its result.
+func (t *tripRunner) runTrip() int {
 	p, c := t.plan, t.plan.console
 	p.options.Observer = t
 	c.note("writing to %s", p.options.Dir)
@@ -181,7 +189,7 @@ func (t *traveller) travel() int {
 	if t.run, err = monitor.Start(p.ctx, p.options); err != nil {
 		t.screen.close()
 		if _, ok := errors.AsType[*fs.PathError](err); ok {
-			err = t.flags.elsewhere(err)
+			err = t.flags.chooseOutHint(err)
 		}
 		c.problem("%v", err)
 		return exitUsage
@@ -196,8 +204,9 @@ func (t *traveller) travel() int {
 	return t.finish(result, terr, run, rerr)
 }
 
-// repeat waits for the process, if need be by running the scenario once, and makes the trip.
-func (t *traveller) repeat() (record.Trip, error) {
+// repeat waits for the process, if necessary after running the scenario once to
+// start it, and makes the trip.
+func (t *tripRunner) repeat() (record.Trip, error) {
 	p, f := t.plan, t.flags
 	serial := p.options.Devices[0].Serial()
 	t.live = &trip.Live{Run: t.run, Device: serial, Process: f.process, Dir: p.options.Dir, Heap: t.heap}
@@ -211,12 +220,12 @@ func (t *traveller) repeat() (record.Trip, error) {
 	}
 	return trip.Run(p.ctx, t.live, t.once, trip.Options{
 		Device: serial, Process: f.process, WarmUp: &warmUp, Loops: f.loops, NoDumps: f.noDumps,
-		Death: t.deaths.Reason, Progress: func(line string) { t.say(t.of(line)) },
+		Death: t.deaths.Reason, Progress: func(line string) { t.showProgress(t.of(line)) },
 	})
 }
 
-// of adds how many loops there may be.
-func (t *traveller) of(line string) string {
+// of adds the maximum number of loops.
+func (t *tripRunner) of(line string) string {
 	var n int
 	if _, err := fmt.Sscanf(line, "loop %d", &n); err == nil {
 		return fmt.Sprintf("%s of up to %d", line, t.flags.loops)
@@ -225,24 +234,26 @@ func (t *traveller) of(line string) string {
 }
 
 // once runs the scenario once.
-func (t *traveller) once(ctx context.Context) error {
+func (t *tripRunner) once(ctx context.Context) error {
 	_, err := t.run.Stress(ctx, t.live.Device, monitor.HostCommand{Args: t.command})
 	return err
 }
 
-// startWithin is the device time in which a process has to be there after its scenario.
+// startWithin is the device time within which a process must appear after its
+// scenario.
 const startWithin = 10 * time.Second
 
-// errNeverSeen is a process that was not there before the trip.
-var errNeverSeen = errors.New("was not seen")
+// errNeverSeen is the error of a process that did not exist before the trip.
+var errNeverSeen = errors.New("not found")
 
-// awaitProcess returns once the process runs; started reports that the scenario ran for that.
-func (t *traveller) awaitProcess() (started bool, err error) {
+// awaitProcess returns once the process runs; started reports whether it ran
+// the scenario to start it.
+func (t *tripRunner) awaitProcess() (started bool, err error) {
 	ctx := t.plan.ctx
 	if _, err = t.live.Alive(ctx); err == nil || !errors.Is(err, trip.ErrGone) {
 		return false, err
 	}
-	t.say("not running yet; running the command once to start it")
+	t.showProgress("not running yet; running the command once to start it")
 	if err := t.once(ctx); err != nil {
 		return true, &trip.LoopError{Loop: 1, WarmUp: true, Err: err}
 	}
@@ -253,7 +264,9 @@ func (t *traveller) awaitProcess() (started bool, err error) {
 			return true, err
 		}
 		if time.Now().After(end) {
-			return true, fmt.Errorf("process %s %w, neither before nor after the command ran%s", text.Printable(t.flags.process), errNeverSeen, running(ctx, t.plan.options.Devices[0]))
+			return true,
+				fmt.Errorf("process %s %w, neither before nor after the command ran%s", text.Printable(t.flags.process),
+					errNeverSeen, running(ctx, t.plan.options.Devices[0]))
 		}
 		select {
 		case <-time.After(time.Duration(float64(time.Second) / scale)):
@@ -264,7 +277,7 @@ func (t *traveller) awaitProcess() (started bool, err error) {
 }
 
 // finish writes trip.json and the report, and returns the exit code.
-func (t *traveller) finish(result record.Trip, terr error, run record.Run, rerr error) int {
+func (t *tripRunner) finish(result record.Trip, terr error, run record.Run, rerr error) int {
 	p, c, f := t.plan, t.plan.console, t.flags
 	if rerr != nil {
 		c.problem("%v", rerr)
@@ -278,7 +291,7 @@ func (t *traveller) finish(result record.Trip, terr error, run record.Run, rerr 
 			}
 		}
 		if err := record.WriteTrip(p.options.Dir, result); err != nil {
-			c.problem("%v", f.elsewhere(err))
+			c.problem("%v", f.chooseOutHint(err))
 			return exitUsage
 		}
 		if err := f.tell(c, result); err != nil {
@@ -289,8 +302,8 @@ func (t *traveller) finish(result record.Trip, terr error, run record.Run, rerr 
 	return f.exitCode(p.ctx, result, terr, run)
 }
 
-// discards reports that nobody needs the dumps: those of a trip that passes, unless they were
-// asked for.
+// discards reports whether the dumps can be removed: those of a trip that
+// passes, unless they were requested.
 func (f *tripFlags) discards(r record.Trip) bool {
 	return f.keep == response.Nothing || r.Verdict == record.VerdictPass && f.keep == response.Stripped
 }
@@ -302,7 +315,7 @@ func (f *tripFlags) tell(c console, r record.Trip) error {
 	return reporters.WriteTrip(c.out, r)
 }
 
-// exitCode is that of a trip, by the order of all exit codes.
+// exitCode returns that of a trip, by the precedence of exit codes.
 func (f *tripFlags) exitCode(ctx context.Context, r record.Trip, err error, run record.Run) int {
 	_, failed := errors.AsType[*trip.LoopError](err)
 	lost := slices.ContainsFunc(run.Devices, func(d record.Device) bool { return d.Error != "" })

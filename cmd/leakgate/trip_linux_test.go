@@ -19,7 +19,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// tripping is a host device whose app does one loop of a scenario at each signal.
+// tripping is a host device whose app does one loop of a scenario at each
+// signal.
 type tripping struct {
 	*hostdevicetest.Running
 	process string
@@ -33,10 +34,16 @@ func startTripping(t *testing.T, activity, mode string) *tripping {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
 	r.Must(t, "shell", "am start -n "+r.Package()+"/"+activity)
-	p := &tripping{Running: r, process: r.Package() + ":" + mode, env: map[string]string{"ANDROID_ADB_SERVER_PORT": strconv.Itoa(r.ADBPort), "LEAKGATE_STAND_IN": "1"}}
-	// The commands of a trip are children of this program, and find the server as it does.
+	p := &tripping{
+		Running: r, process: r.Package() + ":" + mode,
+		env: map[string]string{"ANDROID_ADB_SERVER_PORT": strconv.Itoa(r.ADBPort), "LEAKGATE_STAND_IN": "1"},
+	}
+	// The commands of a trip are children of this program, and find the same
+	// server.
 	t.Setenv("ANDROID_ADB_SERVER_PORT", strconv.Itoa(r.ADBPort))
-	p.command = []string{"sh", "-c", fmt.Sprintf(`adb -s "$ANDROID_SERIAL" shell 'kill -28 $(pidof %s)'; sleep 0.05`, p.process)}
+	p.command = []string{
+		"sh", "-c", fmt.Sprintf(`adb -s "$ANDROID_SERIAL" shell 'kill -28 $(pidof %s)'; sleep 0.05`, p.process),
+	}
 	return p
 }
 
@@ -51,11 +58,12 @@ func (p *tripping) trip(t *testing.T, args ...string) (record.Trip, int) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("exit %d, %v\n%s\n%s", code, err, out, errOut)
 	}
-	t.Logf("exit %d in %v: %s: %s (%d loops, %d dumps, %s)", code, time.Since(began).Round(100*time.Millisecond), r.Verdict, r.Text, r.Loops, r.Dumps, r.Stopped)
+	t.Logf("exit %d in %v: %s: %s (%d loops, %d dumps, %s)", code, time.Since(began).Round(100*time.Millisecond),
+		r.Verdict, r.Text, r.Loops, r.Dumps, r.Stopped)
 	return r, code
 }
 
-// values are the readings of a measure, for the log.
+// values returns the readings of a measure, for the log.
 func values(m record.TripMeasure) string {
 	text := ""
 	for _, v := range m.Values {
@@ -68,11 +76,13 @@ func values(m record.TripMeasure) string {
 	return text
 }
 
-// A list of one object a loop is found by its heap dumps alone, and named.
+// A list that grows by one object per loop is found from its heap dumps alone,
+// and named.
 func TestTripOfAList(t *testing.T) {
 	p := startTripping(t, ".List", "list")
 	r, code := p.trip(t)
-	if code != record.ExitLeak || len(r.Growing) != 1 || r.Growing[0].Name != "Leaky.ITEMS (ArrayList)" || *measureIn(r, "heap").PerLoop != 1 || r.Loops > 10 {
+	if code != record.ExitLeak || len(r.Growing) != 1 || r.Growing[0].Name != "Leaky.ITEMS (ArrayList)" ||
+		*measureIn(r, "heap").PerLoop != 1 || r.Loops > 10 {
 		t.Errorf("exit %d, %+v", code, r)
 	}
 	if m := measureIn(r, "native_heap"); m.Grows {
@@ -80,18 +90,20 @@ func TestTripOfAList(t *testing.T) {
 	}
 }
 
-// 200 kB of native memory a loop are found.
+// 200 kB of native memory per loop are found.
 func TestTripOfBuffers(t *testing.T) {
 	p := startTripping(t, ".Buffers", "buffers")
 	r, code := p.trip(t)
 	m := measureIn(r, "native_heap")
-	t.Logf("native:%s; private other:%s; total:%s", values(m), values(measureIn(r, "private_other")), values(measureIn(r, "total_pss")))
+	t.Logf("native:%s; private other:%s; total:%s", values(m), values(measureIn(r, "private_other")),
+		values(measureIn(r, "total_pss")))
 	if code != record.ExitLeak || !m.Grows || *m.PerLoop < 150 || *m.PerLoop > 250 || r.Loops > 10 {
 		t.Errorf("exit %d, %+v", code, r)
 	}
 }
 
-// And so they are without heap dumps, which name who holds the buffers.
+// They are found without heap dumps as well; only the dumps name who holds the
+// buffers.
 func TestTripOfBuffersWithoutDumps(t *testing.T) {
 	p := startTripping(t, ".Buffers", "buffers")
 	if r, code := p.trip(t, "--no-dumps"); code != record.ExitLeak || !measureIn(r, "native_heap").Grows {
@@ -109,7 +121,8 @@ func TestTripOfACache(t *testing.T) {
 	}
 }
 
-// A process that leaves nothing behind raises no alarm, and its trips end early.
+// A process that leaves nothing behind raises no alarm, and its trips end
+// early.
 func TestSteadyTrips(t *testing.T) {
 	trips := 3
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -134,28 +147,36 @@ func TestSteadyTrips(t *testing.T) {
 	}
 }
 
-// A scenario that starts its app anew cannot be judged; the error says in which loop and why.
-func TestTripThatRestartsItsApp(t *testing.T) {
+// A scenario that restarts its app cannot be judged; the error names the loop
+// and the reason.
+func TestTripRestartsApp(t *testing.T) {
 	p := startTripping(t, ".Steady", "steady")
-	again := "adb -s \"$ANDROID_SERIAL\" shell 'am force-stop " + p.Package() + "; am start -n " + p.Package() + "/.Steady'"
+	again := "adb -s \"$ANDROID_SERIAL\" shell 'am force-stop " + p.Package() + "; am start -n " + p.Package() +
+		"/.Steady'"
 	p.command = []string{"sh", "-c", `[ -e "$LEAKGATE_RUN/workload-5.log" ] && ` + again + `; true`}
 	t.Chdir(t.TempDir())
-	code, out, errOut := typed(t, p.env, append([]string{"trip", "--process", p.process, "--no-dumps", "--out", "run", "--"}, p.command...)...)
-	want := regexp.MustCompile(`leakgate trip: ` + p.process + ` restarted in loop 3 \(pid \d+, then \d+\): .+; a scenario must leave its process running\n`)
-	if code != record.ExitInconclusive || !want.MatchString(errOut) || !strings.Contains(out, "INCONCLUSIVE: ended after 2 loops:") {
+	code, out,
+		errOut := typed(t, p.env,
+		append([]string{"trip", "--process", p.process, "--no-dumps", "--out", "run", "--"}, p.command...)...)
+	want := regexp.MustCompile(`leakgate trip: ` + p.process +
+		` restarted in loop 3 \(pid \d+, then \d+\): .+; a scenario must leave its process running\n`)
+	if code != record.ExitInconclusive || !want.MatchString(errOut) ||
+		!strings.Contains(out, "INCONCLUSIVE: ended after 2 loops:") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 	t.Log(want.FindString(errOut))
 }
 
-// Ctrl-C ends a trip at once, with a whole run directory and nothing left of the scenario.
+// Ctrl-C ends a trip immediately, with a complete run directory, and stops the
+// scenario.
 func TestTripAndCtrlC(t *testing.T) {
 	p := startTripping(t, ".Steady", "steady")
 	ctx := minute(t)
 	dir := t.TempDir()
 	alive, out := filepath.Join(dir, "alive"), filepath.Join(dir, "run")
 	script := `[ -e "$LEAKGATE_RUN/workload-4.log" ] || exit 0; while :; do touch ` + alive + `; sleep 0.05; done`
-	cmd := program(t, ctx, p.Environment(), "trip", "--process", p.process, "--device", p.Serial, "--out", out, "--", "sh", "-c", script)
+	cmd := program(t, ctx, p.Environment(), "trip", "--process", p.process, "--device", p.Serial, "--out", out, "--",
+		"sh", "-c", script)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
 	if err := cmd.Start(); err != nil {
@@ -171,7 +192,7 @@ func TestTripAndCtrlC(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the exit code tells
+	_ = cmd.Wait() // the exit code reports it
 	if code := cmd.ProcessState.ExitCode(); code != record.ExitInterrupted || time.Since(began) > 10*time.Second {
 		t.Errorf("exit %d after %v\n%s", code, time.Since(began), text.String())
 	}
@@ -180,7 +201,8 @@ func TestTripAndCtrlC(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(written, &r)
 	}
-	if err != nil || r.Stopped != record.TripStoppedInterrupted || r.Verdict != record.VerdictInconclusive || r.Loops != 1 || r.Readings != 1 {
+	if err != nil || r.Stopped != record.TripStoppedInterrupted || r.Verdict != record.VerdictInconclusive ||
+		r.Loops != 1 || r.Readings != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if run, err := record.ReadRun(out); err != nil || !run.Interrupted {
@@ -191,7 +213,7 @@ func TestTripAndCtrlC(t *testing.T) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	if _, err := os.Stat(alive); err == nil {
-		t.Error("the scenario lives on")
+		t.Error("the scenario is still running")
 	}
 	assertNothingLeft(t, p.Running)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// quietShop is a phone with an app whose memory stands still but for models: the time that a
-// loop and its reading take is what makes them grow.
+// quietShop is a phone with an app whose memory grows only by models: from the
+// time that a loop and its reading take.
 func quietShop(spec androidsim.ProcessSpec) *androidsim.Phone {
 	spec.Name = "com.shop"
 	spec.Models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(0.05, 0.3)}, spec.Models...)
@@ -36,7 +36,7 @@ func scenario(t *testing.T, command string) []string {
 	return []string{"--", "sh", "-c", command}
 }
 
-// tripped types a trip and returns its result, where there is one.
+// tripped makes a trip and returns its result, if there is one.
 func tripped(t *testing.T, phone *androidsim.Phone, args ...string) (r record.Trip, code int, out, errOut string) {
 	t.Helper()
 	phones := attach(t, phone)
@@ -56,8 +56,12 @@ func TestTripFindsALeak(t *testing.T) {
 	args := scenario(t, `echo "$ANDROID_SERIAL $LEAKGATE_RUN"`)
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		r, code, out, errOut := tripped(t, quietShop(androidsim.ProcessSpec{Models: []androidsim.Model{androidsim.Leak(androidsim.Native, 600, 0)}}), args...)
-		if code != record.ExitLeak || r.Verdict != record.VerdictLeak || r.Loops != 10 || !strings.HasPrefix(out, "com.shop: LEAK: ") || !strings.Contains(out, "native_heap +") {
+		r, code, out,
+			errOut := tripped(t,
+			quietShop(androidsim.ProcessSpec{Models: []androidsim.Model{androidsim.Leak(androidsim.Native, 600, 0)}}),
+			args...)
+		if code != record.ExitLeak || r.Verdict != record.VerdictLeak || r.Loops != 10 ||
+			!strings.HasPrefix(out, "com.shop: LEAK: ") || !strings.Contains(out, "native_heap +") {
 			t.Errorf("exit %d, %+v\n%s%s", code, r, out, errOut)
 		}
 		if m := measureIn(r, "native_heap"); !m.Grows || len(m.Interval) != 2 || m.Interval[0] <= 0 {
@@ -76,21 +80,24 @@ func TestTripFindsALeak(t *testing.T) {
 		if err != nil || len(logs) != 12 {
 			t.Errorf("%q, %v", logs, err)
 		}
-		if log, err := os.ReadFile("run/workload-3.log"); err != nil || !strings.HasPrefix(string(log), "phone-a /") || !strings.HasSuffix(string(log), "/run\n") {
+		if log, err := os.ReadFile("run/workload-3.log"); err != nil || !strings.HasPrefix(string(log), "phone-a /") ||
+			!strings.HasSuffix(string(log), "/run\n") {
 			t.Errorf("%q, %v", log, err)
 		}
 	})
 }
 
-// A trip in which nothing grows stops early and leaves no heap dumps behind, unless those are
-// asked for.
+// A trip in which nothing grows stops early and leaves no heap dumps behind,
+// unless they are requested.
 func TestTripWithoutALeak(t *testing.T) {
 	args := scenario(t, "true")
 	synctest.Test(t, func(t *testing.T) {
 		for _, keep := range [][]string{nil, {"--keep", "none"}, {"--keep", "raw"}} {
 			t.Chdir(t.TempDir())
-			r, code, out, errOut := tripped(t, quietShop(androidsim.ProcessSpec{}), append(append(keep, "--json"), args...)...)
-			if code != exitOK || r.Verdict != record.VerdictPass || r.Stopped != record.TripStoppedQuiet || r.Loops > 8 || r.Dumps != 3 {
+			r, code, out,
+				errOut := tripped(t, quietShop(androidsim.ProcessSpec{}), append(append(keep, "--json"), args...)...)
+			if code != exitOK || r.Verdict != record.VerdictPass || r.Stopped != record.TripStoppedQuiet ||
+				r.Loops > 8 || r.Dumps != 3 {
 				t.Errorf("exit %d, %+v\n%s%s", code, r, out, errOut)
 			}
 			if want, err := os.ReadFile("run/trip.json"); err != nil || out != string(want) {
@@ -100,20 +107,24 @@ func TestTripWithoutALeak(t *testing.T) {
 			if kept := len(keep) > 0 && keep[1] == "raw"; err != nil || kept != (len(dumps) == 3) {
 				t.Errorf("%q: %q, %v", keep, dumps, err)
 			}
-			// A record whose dumps are gone is still one.
-			if code, out, errOut := typed(t, nil, "report", "run"); code != exitOK || strings.Contains(errOut, "heap.hprof") {
+			// A record remains valid when its dumps are gone.
+			if code, out, errOut := typed(t, nil, "report", "run"); code != exitOK ||
+				strings.Contains(errOut, "heap.hprof") {
 				t.Errorf("report: exit %d\n%s%s", code, out, errOut)
 			}
 		}
 	})
 }
 
-func TestTripWhoseCommandFails(t *testing.T) {
+func TestTripCommandFails(t *testing.T) {
 	args := scenario(t, `[ -e "$LEAKGATE_RUN/workload-4.log" ] && { echo broken; exit 3; } || true`)
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		r, code, out, errOut := tripped(t, quietShop(androidsim.ProcessSpec{}), append([]string{"--no-dumps"}, args...)...)
-		if code != record.ExitWorkload || r.Stopped != record.TripStoppedLoop || r.Loops != 1 || !strings.Contains(errOut, "leakgate trip: loop 2: run workload sh: exit status 3; its output is in workload-4.log") {
+		r, code, out,
+			errOut := tripped(t, quietShop(androidsim.ProcessSpec{}), append([]string{"--no-dumps"}, args...)...)
+		if code != record.ExitWorkload || r.Stopped != record.TripStoppedLoop || r.Loops != 1 ||
+			!strings.Contains(errOut,
+				"leakgate trip: loop 2: run workload sh: exit status 3; its output is in workload-4.log") {
 			t.Errorf("exit %d, %+v\n%s%s", code, r, out, errOut)
 		}
 		if log, err := os.ReadFile("run/workload-4.log"); err != nil || string(log) != "broken\n" {
@@ -122,14 +133,19 @@ func TestTripWhoseCommandFails(t *testing.T) {
 	})
 }
 
-// A process that restarts cannot be compared: the error says when and why.
-func TestTripWhoseProcessRestarts(t *testing.T) {
+// A process that restarts cannot be compared: the error names the time and the
+// reason.
+func TestTripProcessRestarts(t *testing.T) {
 	args := scenario(t, "true")
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		phone := quietShop(androidsim.ProcessSpec{Models: []androidsim.Model{androidsim.Crash(12*time.Second, time.Second)}})
+		phone := quietShop(androidsim.ProcessSpec{
+			Models: []androidsim.Model{androidsim.Crash(12*time.Second, time.Second)},
+		})
 		r, code, out, errOut := tripped(t, phone, append([]string{"--no-dumps"}, args...)...)
-		if code != record.ExitInconclusive || r.Judged || !strings.Contains(errOut, "com.shop ") || !strings.Contains(errOut, "crash") || !strings.Contains(errOut, "a scenario must leave its process running") {
+		if code != record.ExitInconclusive || r.Judged || !strings.Contains(errOut, "com.shop ") ||
+			!strings.Contains(errOut, "crash") ||
+			!strings.Contains(errOut, "a scenario must leave its process running") {
 			t.Errorf("exit %d, %+v\n%s%s", code, r, out, errOut)
 		}
 		if _, err := record.ReadRun("run"); err != nil {
@@ -138,13 +154,16 @@ func TestTripWhoseProcessRestarts(t *testing.T) {
 	})
 }
 
-func TestTripOfAProcessThatIsNotThere(t *testing.T) {
+func TestTripOfMissingProcess(t *testing.T) {
 	args := scenario(t, "true")
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, quietShop(androidsim.ProcessSpec{}))
-		code, out, errOut := phones.typed(t, append([]string{"trip", "--process", "com.sho", "--out", "run"}, args...)...)
-		if code != record.ExitNoDevice || out != "" || !strings.Contains(errOut, "process com.sho was not seen, neither before nor after the command ran; these apps do: com.shop") {
+		code, out,
+			errOut := phones.typed(t, append([]string{"trip", "--process", "com.sho", "--out", "run"}, args...)...)
+		if code != record.ExitNoDevice || out != "" ||
+			!strings.Contains(errOut,
+				"process com.sho not found, neither before nor after the command ran; running apps: com.shop") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		if logs, err := filepath.Glob("run/workload*.log"); err != nil || len(logs) != 1 {
@@ -159,10 +178,10 @@ func TestTripOfAProcessThatIsNotThere(t *testing.T) {
 
 func TestTripUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"write --process NAME":                {"--", "true"},
+		"add --process NAME":                  {"--", "true"},
 		"no command to repeat":                {"--process", "com.shop"},
 		"the full name of one process":        {"--process", "com.shop*", "--", "true"},
-		"a whole number of at least 3":        {"--process", "com.shop", "--loops", "2", "--", "true"},
+		"an integer of at least 3":            {"--process", "com.shop", "--loops", "2", "--", "true"},
 		"--loops: invalid value \"901\"":      {"--process", "com.shop", "--loops", "901", "--", "true"},
 		"--warmup: invalid value \"91\"":      {"--process", "com.shop", "--warmup", "91", "--", "true"},
 		"cannot stand in a process name":      {"--process", "$(reboot)", "--", "true"},
@@ -176,7 +195,7 @@ func TestTripUsage(t *testing.T) {
 	}
 }
 
-// The exit code follows the order of all exit codes.
+// The exit code follows the precedence of exit codes.
 func TestTripExitCode(t *testing.T) {
 	failed := &trip.LoopError{Loop: 3, Err: os.ErrNotExist}
 	pass := record.Trip{Verdict: record.VerdictPass, Judged: true}
@@ -191,10 +210,13 @@ func TestTripExitCode(t *testing.T) {
 		strict bool
 		want   int
 	}{
-		"pass": {pass, nil, record.Run{}, true, 0}, "leak": {leak, nil, record.Run{}, false, 1}, "leak, then a failure": {leak, failed, lost, false, 1},
-		"failure": {none, failed, record.Run{}, false, 4}, "device lost": {none, failed, lost, false, 3},
-		"doubt": {doubt, nil, record.Run{}, false, 0}, "doubt, strict": {doubt, nil, record.Run{}, true, 5}, "nothing judged": {none, nil, record.Run{}, false, 5},
-		"restarted": {none, &trip.RestartError{}, record.Run{}, false, 5}, "never seen": {record.Trip{}, errNeverSeen, record.Run{}, false, 3},
+		"pass": {pass, nil, record.Run{}, true, 0}, "leak": {leak, nil, record.Run{}, false, 1},
+		"leak, then a failure": {leak, failed, lost, false, 1},
+		"failure":              {none, failed, record.Run{}, false, 4}, "device lost": {none, failed, lost, false, 3},
+		"doubt": {doubt, nil, record.Run{}, false, 0}, "warning, strict": {doubt, nil, record.Run{}, true, 5},
+		"nothing judged": {none, nil, record.Run{}, false, 5},
+		"restarted":      {none, &trip.RestartError{}, record.Run{}, false, 5},
+		"never found":    {record.Trip{}, errNeverSeen, record.Run{}, false, 3},
 	} {
 		f := &tripFlags{}
 		f.strict = c.strict

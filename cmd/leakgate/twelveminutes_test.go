@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// twelveMinutes is a run of a pull request: 24 loops of half a minute, each with a mark.
+// twelveMinutes is a run of a pull request: 24 loops of half a minute, each
+// with a mark.
 const twelveMinutes = `version: 1
 app: { package: com.shop, processes: [com.shop] }
 workload:
@@ -27,9 +28,10 @@ duration: 15m
 report: { junit: true }
 `
 
-// A run of 12 minutes has an answer: the screen that each loop leaks, or that nothing was left. The
-// files of the run have the same, also judged again from its lines.
-func TestTwelveMinutesHaveAnAnswer(t *testing.T) {
+// A run of 12 minutes has a verdict: the screen that each loop leaks, or that
+// nothing was left. The files of the run agree, and so does judging its samples
+// again.
+func TestTwelveMinuteRunHasVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		screen  androidsim.Screen
 		want    int
@@ -37,8 +39,12 @@ func TestTwelveMinutesHaveAnAnswer(t *testing.T) {
 		out     []string
 	}{
 		"leak": {
-			androidsim.Screen{Class: ".CartActivity", Leaks: true}, record.ExitLeak, "1 more Activity after each of 24 loops: 1 to 25, 1 more context",
-			[]string{"LEAK", "proved by counts at marks", "25 readings, after forced collections: leak", "LEAK Activities: 1, 2, 3"},
+			androidsim.Screen{Class: ".CartActivity", Leaks: true}, record.ExitLeak,
+			"1 more Activity after each of 24 loops: 1 to 25, 1 more context",
+			[]string{
+				"LEAK", "proved by counts at marks", "25 readings, after forced collections: leak",
+				"LEAK Activities: 1, 2, 3",
+			},
 		},
 		"no leak": {
 			androidsim.Screen{Class: ".CartActivity"}, record.ExitClean,
@@ -53,7 +59,8 @@ func TestTwelveMinutesHaveAnAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				phone := androidsim.New(androidsim.Options{Serial: "S1", Apps: []androidsim.App{{
-					Package: "com.shop", Debuggable: true, Screens: []androidsim.Screen{{Class: ".MainActivity"}, c.screen},
+					Package: "com.shop", Debuggable: true,
+					Screens: []androidsim.Screen{{Class: ".MainActivity"}, c.screen},
 					Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{
 						androidsim.Typical(), androidsim.GCSawtooth(20, time.Minute), androidsim.Noise(1, 0.3),
 					}}},
@@ -67,7 +74,8 @@ func TestTwelveMinutesHaveAnAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := run.Processes[0]
-				if !strings.HasPrefix(p.Reason, c.because) || len(p.CountsAtMarks) != 1 || !p.CountsAtMarks[0].Collected {
+				if !strings.HasPrefix(p.Reason, c.because) || len(p.CountsAtMarks) != 1 ||
+					!p.CountsAtMarks[0].Collected {
 					t.Errorf("%s: %+v", p.Reason, p.CountsAtMarks)
 				}
 				for _, words := range c.out {

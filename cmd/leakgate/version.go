@@ -31,7 +31,8 @@ func versionCommand(c *console) *cobra.Command {
 	return cmd
 }
 
-// version is the module's version, or the commit that the build was made from.
+// version returns the module's version, or the commit that the build was made
+// from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

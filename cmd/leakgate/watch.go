@@ -19,9 +19,9 @@ func watchCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "watch --process NAME", GroupID: groupWatch,
 		Short: "watch an app on a device, without a file",
-		Long: `Watch the processes of an app on a device until Ctrl-C, or as long as --for says.
+		Long: `Watch the processes of an app on a device until Ctrl-C, or for the time given by --for.
 Memory is sampled every 30 s, and every 15 s when it looks like a leak; each process
-gets a verdict at the end. If one leaks, the evidence is collected and analyzed.`,
+gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,
 		Example: `  leakgate watch --process 'com.shop*' --for 2h
   leakgate watch --process com.shop --for 12m --dump at_marks
   leakgate watch --process com.shop --strict --json > run.json`,
@@ -29,11 +29,14 @@ gets a verdict at the end. If one leaks, the evidence is collected and analyzed.
 		RunE:        c.run(f.watch),
 	}
 	flags := cmd.Flags()
-	flags.Var(list{&f.processes, "NAME", true}, "process", "process to watch; a star at the end stands for any characters: 'com.shop*' (repeatable)")
+	flags.Var(list{&f.processes, "NAME", true}, "process",
+		"process to watch; a star at the end matches any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
-	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
-	flags.Var(lasting(&f.span, &f.longest), "for", "how long to watch, such as 30m or 2h, or 30m..2h, where a suspicion extends it; by default until Ctrl-C")
+	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy",
+		"policy that judges memory")
+	flags.Var(lasting(&f.span, &f.longest), "for",
+		"how long to watch, such as 30m or 2h, or 30m..2h, where a suspicion extends it; by default until Ctrl-C")
 	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage)
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps")
 	f.responseFlags.declare(flags)
@@ -42,10 +45,11 @@ gets a verdict at the end. If one leaks, the evidence is collected and analyzed.
 }
 
 // mustSeeUsage describes the flag --must-see.
-const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; a process that could hide one is inconclusive"
+const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; a process that could hide one is " +
+	"inconclusive"
 
-// errMustSee refuses what policy article cannot do.
-var errMustSee = errors.New("--must-see: policy article does not know the slowest leak that it would see: use policy robust")
+// errMustSee rejects a demand that policy article cannot check.
+var errMustSee = errors.New("--must-see: policy article has no detection limit: use policy robust")
 
 // dumpTimes are the values of diagnose.dump.
 var dumpTimes = []response.Dump{response.OnLeak, response.AtEnd, response.AtMarks}
@@ -68,7 +72,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 		return c.usage(err)
 	}
 	if len(f.processes) == 0 {
-		return c.usage(errors.New("no process to watch: write --process NAME, such as --process com.shop"))
+		return c.usage(errors.New("no process to watch: add --process NAME, such as --process com.shop"))
 	}
 	patterns, err := plans.Patterns(f.processes)
 	if err != nil {
@@ -89,7 +93,8 @@ func (f *watchFlags) watch(c console, args []string) int {
 	c.warnOfVariables()
 	why := plans.CannotJudge(monitor.Options{Duration: f.span, LongestDuration: f.longest, Respond: &respond}, false)
 	if why != "" && f.strict {
-		return c.usage(fmt.Errorf("--for %s: %s; with --strict such a run would always end with 5", text.Span(f.span.Seconds()), why))
+		return c.usage(fmt.Errorf("--for %s: %s; with --strict such a run would always end with 5",
+			text.Span(f.span.Seconds()), why))
 	}
 	_, code := f.carryOut(c, func(p *plan) error {
 		if !f.unjudged {
@@ -100,7 +105,8 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Policy = policy
 		p.options.Duration, p.options.LongestDuration = f.span, f.longest
 		p.options.MustSee = float64(f.mustSee)
-		// The current directory need not be a checkout of the app: git is not asked.
+		// The current directory need not be a checkout of the app: do not ask
+		// git.
 		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn})
 	})

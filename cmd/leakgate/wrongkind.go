@@ -11,8 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// notADirectory returns an error that says what a file is that is named in place of a run directory; nil
-// for a directory, and for a path that does not exist.
+// notADirectory returns an error that identifies a file that is named instead
+// of a run directory. It returns nil for a directory and for a path that does
+// not exist.
 func notADirectory(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -25,10 +26,10 @@ func notADirectory(path string) error {
 	return err
 }
 
-// identify says what the file at path is, "" where that is not known.
+// identify describes the file at path, "" if it is unknown.
 func identify(path string) string {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() { // a pipe would wait for its writer
+	if err != nil || !info.Mode().IsRegular() { // a pipe would block until it has a writer
 		return ""
 	}
 	f, err := os.Open(path)

@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// kinds are files of each kind that leakgate knows, and what it says of each where it wants another.
+// kinds are files of each kind that leakgate recognizes, with the message where
+// it expects another kind.
 func kinds(t *testing.T) map[string]struct{ path, says string } {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,53 +42,90 @@ func kinds(t *testing.T) map[string]struct{ path, says string } {
 	// A packet of a trace: a message with a timestamp.
 	trace := bytes.Repeat([]byte{0x0a, 6, 0x40, 1, 0x48, 2, 0x50, 3}, 100)
 	return map[string]struct{ path, says string }{
-		"dump":         {file("shop.hprof", dump), "a heap dump: analyze it with `leakgate analyze`"},
-		"packed dump":  {file("shop.hprof.gz", packed.Bytes()), "a heap dump: analyze it"},
-		"zstd":         {file("shop.hprof.zst", []byte("\x28\xb5\x2f\xfd\x00\x00")), "packed with zstd"},
-		"trace":        {file("shop.pftrace", trace), "Perfetto trace"},
-		"samples":      {file("samples.ndjson", []byte(`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z"}`+"\n")), "samples.ndjson, the samples of a run: judge them with `leakgate replay`"},
-		"run":          {file("run.json", []byte("{\n  \"schema\": \"leakgate.run/1\"\n}\n")), "run.json, the record of a run: name its directory"},
-		"analysis":     {file("analysis.json", []byte(`{"schema":"leakgate.analysis/1"}`)), "a file that leakgate wrote (leakgate.analysis)"},
-		"table":        {file("memory.csv", []byte("t_s,pss_kb\n0,1024\n")), "a table of memory: judge it with `leakgate replay`"},
-		"elf":          {file("libshop.so", append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...)), "an ELF file"},
-		"zip":          {file("shop.apk", archive.Bytes()), "a zip archive"},
-		"binary":       {file("shop.bin", bytes.Repeat([]byte{7, 1, 0, 0xc8, 3}, 1000)), "binary data"},
-		"zeros":        {file("zeros", make([]byte, 100_000)), "binary data"},
-		"UTF-16":       {file("utf16.txt", []byte("\xff\xfet\x00_\x00s\x00,\x00p\x00s\x00s\x00")), "UTF-16"},
-		"empty":        {file("empty", nil), "empty"},
-		"directory":    {dir, ""},
-		"not a thing":  {filepath.Join(dir, "nowhere"), ""},
-		"plain prose":  {file("notes.txt", []byte("the app became slow after lunch\n")), ""},
-		"half a dump":  {file("half.hprof", []byte("JAVA PROFILE 1.0.3\x00\x00\x00")), "a heap dump: analyze it"},
-		"byte-ordered": {file("marked.ndjson", []byte("\xef\xbb\xbf"+`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z"}`+"\n")), "samples.ndjson"},
+		"dump":            {file("shop.hprof", dump), "a heap dump: analyze it with `leakgate analyze`"},
+		"compressed dump": {file("shop.hprof.gz", packed.Bytes()), "a heap dump: analyze it"},
+		"zstd":            {file("shop.hprof.zst", []byte("\x28\xb5\x2f\xfd\x00\x00")), "packed with zstd"},
+		"trace":           {file("shop.pftrace", trace), "Perfetto trace"},
+		"samples": {
+			file("samples.ndjson", []byte(`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z"}`+"\n")),
+			"samples.ndjson, the samples of a run: judge them with `leakgate replay`",
+		},
+		"run": {
+			file("run.json", []byte("{\n  \"schema\": \"leakgate.run/1\"\n}\n")),
+			"run.json, the record of a run: name its directory",
+		},
+		"analysis": {
+			file("analysis.json", []byte(`{"schema":"leakgate.analysis/1"}`)),
+			"a file that leakgate wrote (leakgate.analysis)",
+		},
+		"table": {
+			file("memory.csv", []byte("t_s,pss_kb\n0,1024\n")), "a table of memory: judge it with `leakgate replay`",
+		},
+		"elf": {
+			file("libshop.so", append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...)), "an ELF file",
+		},
+		"zip":         {file("shop.apk", archive.Bytes()), "a zip archive"},
+		"binary":      {file("shop.bin", bytes.Repeat([]byte{7, 1, 0, 0xc8, 3}, 1000)), "binary data"},
+		"zeros":       {file("zeros", make([]byte, 100_000)), "binary data"},
+		"UTF-16":      {file("utf16.txt", []byte("\xff\xfet\x00_\x00s\x00,\x00p\x00s\x00s\x00")), "UTF-16"},
+		"empty":       {file("empty", nil), "empty"},
+		"directory":   {dir, ""},
+		"not a thing": {filepath.Join(dir, "nowhere"), ""},
+		"plain prose": {file("notes.txt", []byte("the app became slow after lunch\n")), ""},
+		"half a dump": {file("half.hprof", []byte("JAVA PROFILE 1.0.3\x00\x00\x00")), "a heap dump: analyze it"},
+		"byte-ordered": {
+			file("marked.ndjson",
+				[]byte("\xef\xbb\xbf"+`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z"}`+"\n")),
+			"samples.ndjson",
+		},
 	}
 }
 
-// A file of another kind is an error that says what it is and which command reads it: for each command
-// that takes a file, each kind that is not its own.
+// A file of the wrong kind is an error that identifies it and names the command
+// that reads it: for each command that takes a file, each kind that it does not
+// read.
 func TestWrongKindsOfFiles(t *testing.T) {
 	all := kinds(t)
-	dumps := []string{"dump", "packed dump", "zstd", "half a dump"}
+	dumps := []string{"dump", "compressed dump", "zstd", "half a dump"}
 	recordings := []string{"samples", "byte-ordered", "table"}
 	for _, c := range []struct {
 		name string
 		args func(path string) []string
 		own  []string
-		// vague: what the dump reader says of kinds that have no mark of their own.
+		// vague are the messages of the dump reader for kinds without a
+		// signature.
 		vague []string
 	}{
 		{"replay", func(p string) []string { return []string{"replay", p} }, recordings, nil},
 		{"analyze", func(p string) []string { return []string{"analyze", p} }, dumps, []string{"binary", "zeros"}},
-		{"paths", func(p string) []string { return []string{"paths", p, "java.lang.String"} }, dumps, []string{"binary", "zeros"}},
-		{"objects", func(p string) []string { return []string{"objects", p, "0x1"} }, dumps, []string{"binary", "zeros"}},
+		{
+			"paths", func(p string) []string { return []string{"paths", p, "java.lang.String"} }, dumps,
+			[]string{"binary", "zeros"},
+		},
+		{
+			"objects", func(p string) []string { return []string{"objects", p, "0x1"} }, dumps,
+			[]string{"binary", "zeros"},
+		},
 		{"diff", func(p string) []string { return []string{"diff", p, p} }, dumps, []string{"binary", "zeros"}},
-		{"strip", func(p string) []string { return []string{"strip", p, filepath.Join(t.TempDir(), "out.hprof")} }, dumps, []string{"binary", "zeros"}},
-		{"parse", func(p string) []string { return []string{"parse", "meminfo", p} }, []string{"plain prose", "empty"}, nil},
-		{"parse smaps", func(p string) []string { return []string{"parse", "smaps", p} }, []string{"plain prose", "empty"}, nil},
+		{
+			"strip", func(p string) []string { return []string{"strip", p, filepath.Join(t.TempDir(), "out.hprof")} },
+			dumps, []string{"binary", "zeros"},
+		},
+		{
+			"parse", func(p string) []string { return []string{"parse", "meminfo", p} },
+			[]string{"plain prose", "empty"}, nil,
+		},
+		{
+			"parse smaps", func(p string) []string { return []string{"parse", "smaps", p} },
+			[]string{"plain prose", "empty"}, nil,
+		},
 		{"report", func(p string) []string { return []string{"report", p} }, nil, nil},
 		{"show", func(p string) []string { return []string{"show", p, "0123456789abcdef"} }, nil, nil},
 		{"comment", func(p string) []string { return []string{"comment", "--dry-run", "--run", p} }, nil, nil},
-		{"gate --leakcanary", func(p string) []string { return []string{"gate", "--leakcanary", p} }, []string{"plain prose", "empty"}, nil},
+		{
+			"gate --leakcanary", func(p string) []string { return []string{"gate", "--leakcanary", p} },
+			[]string{"plain prose", "empty"}, nil,
+		},
 	} {
 		for kind, f := range all {
 			if slices.Contains(c.own, kind) {
