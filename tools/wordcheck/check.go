@@ -63,7 +63,8 @@ func check(root fs.FS, files []string, r *rules) ([]finding, error) {
 func written(file string) bool {
 	switch {
 	case strings.Contains(file, "testdata/") && !strings.HasSuffix(file, ".go"),
-		file == "LICENSE", file == "docs/api.txt", file == "tools/wordcheck/phrases.txt", file == "tools/wordcheck/exceptions.txt":
+		file == "LICENSE", file == "docs/api.txt", file == "tools/wordcheck/phrases.txt",
+		file == "tools/wordcheck/exceptions.txt":
 		return false
 	}
 	switch path.Ext(file) {
@@ -135,7 +136,8 @@ func goPassages(fset *token.FileSet, f *ast.File) []passage {
 }
 
 // goColumns finds long lines: of code over 120 columns, of comments over 80. A
-// raw text, a directive and a comment of one word (an address) cannot be broken.
+// raw text, a directive and a comment of one word (an address) cannot be
+// broken.
 func goColumns(file string, fset *token.FileSet, f *ast.File, text string) []finding {
 	raw := map[int]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -152,12 +154,16 @@ func goColumns(file string, fset *token.FileSet, f *ast.File, text string) []fin
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case n <= 80 || raw[i+1] || directive.MatchString(trimmed):
-		case strings.HasPrefix(trimmed, "//") && !strings.HasPrefix(trimmed, "//\t") && !strings.HasPrefix(trimmed, "//  "):
-			if len(strings.Fields(trimmed)) > 2 && n > max(80, columns(line[:len(line)-len(strings.TrimLeft(line, "\t"))])+44) {
-				found = append(found, finding{file, i + 1, ruleComment, fmt.Sprintf("comment of %d columns: wrap it at 80", n)})
+		case strings.HasPrefix(trimmed, "//") && !strings.HasPrefix(trimmed, "//\t") &&
+			!strings.HasPrefix(trimmed, "//  "):
+			if len(strings.Fields(trimmed)) > 2 &&
+				n > max(80, columns(line[:len(line)-len(strings.TrimLeft(line, "\t"))])+44) {
+				found = append(found,
+					finding{file, i + 1, ruleComment, fmt.Sprintf("comment of %d columns: wrap it at 80", n)})
 			}
 		case n > 120 && !strings.HasPrefix(trimmed, "//"):
-			found = append(found, finding{file, i + 1, ruleColumns, fmt.Sprintf("line of %d columns: break it at 120", n)})
+			found = append(found,
+				finding{file, i + 1, ruleColumns, fmt.Sprintf("line of %d columns: break it at 120", n)})
 		}
 	}
 	return found
@@ -170,8 +176,8 @@ func columns(line string) int {
 // code is what Markdown has between backquotes, and the targets of links.
 var code = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
 
-// markdown finds phrases outside of code, and long lines outside of code, tables
-// and links.
+// markdown finds phrases outside of code, and long lines outside of code,
+// tables and links.
 func (r *rules) markdown(file, text string) []finding {
 	var found []finding
 	var passages []passage
@@ -200,8 +206,10 @@ func (r *rules) markdown(file, text string) []finding {
 			begin = i + 1
 		}
 		paragraph = append(paragraph, code.ReplaceAllString(line, "``"))
-		if columns(line) > 120 && !strings.HasPrefix(trimmed, "|") && !strings.Contains(line, "](") && !strings.HasPrefix(trimmed, "<") {
-			found = append(found, finding{file, i + 1, ruleMarkdown, fmt.Sprintf("line of %d columns: wrap it at 120", columns(line))})
+		if columns(line) > 120 && !strings.HasPrefix(trimmed, "|") && !strings.Contains(line, "](") &&
+			!strings.HasPrefix(trimmed, "<") {
+			found = append(found,
+				finding{file, i + 1, ruleMarkdown, fmt.Sprintf("line of %d columns: wrap it at 120", columns(line))})
 		}
 	}
 	flush()
@@ -230,7 +238,8 @@ func (r *rules) phrasesIn(file string, passages []passage) []finding {
 			for _, at := range rule.pattern.FindAllStringIndex(p.text, -1) {
 				found = append(found, finding{
 					file: file, line: p.line + strings.Count(p.text[:at[0]], "\n"), phrase: rule.name,
-					text: fmt.Sprintf("%q: write %s", strings.Join(strings.Fields(p.text[at[0]:at[1]]), " "), rule.better),
+					text: fmt.Sprintf("%q: write %s", strings.Join(strings.Fields(p.text[at[0]:at[1]]), " "),
+						rule.better),
 				})
 			}
 		}

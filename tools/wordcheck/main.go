@@ -51,7 +51,8 @@ func run(out io.Writer, args []string) error {
 	}
 	left := rules.report(out, files, found)
 	if left > 0 {
-		return fmt.Errorf("%d places to rewrite; an exception is a line of tools/wordcheck/exceptions.txt with its reason", left)
+		return fmt.Errorf("%d places to rewrite; an exception is a line of tools/wordcheck/exceptions.txt with its "+
+			"reason", left)
 	}
 	return nil
 }

@@ -47,20 +47,32 @@ func TestFindsPhrases(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, text, want string
 	}{
-		"comment":             {"a.go", "package a\n\n// Run tells why.\nfunc Run() {}\n", "a.go:3: \"tells\": write reports"},
-		"across a line break": {"a.go", "package a\n\n// A line that is left\n// out is here.\nfunc Run() {}\n", "a.go:3: \"left out\": write skipped"},
-		"text":                {"a.go", "package a\n\nconst a = \"it tells\"\n", "a.go:3: \"tells\": write reports"},
-		"reason of a linter":  {"a.go", "package a\n\nvar a = 1 //nolint:x // it tells\n", "a.go:3: \"tells\": write reports"},
-		"import path":         {"a.go", "package a\n\nimport _ \"tells\"\n", ""},
-		"name":                {"a.go", "package a\n\nvar tells = 1\n", ""},
-		"part of a word":      {"a.go", "package a\n\n// foretells\nvar a = 1\n", ""},
-		"page":                {"a.md", "x\n\nIt tells.\n", "a.md:3: \"tells\": write reports"},
-		"code in a page":      {"a.md", "`tells` and\n\n    tells\n\n```\ntells\n```\n", ""},
-		"comment of make":     {"Makefile", "# It tells.\n", "Makefile:1: \"tells\": write reports"},
-		"recorded data":       {"testdata/a.md", "It tells.", ""},
-		"long comment":        {"a.go", "package a\n\n// " + long + "\nvar a = 1\n", "a.go:3: comment of 93 columns: wrap it at 80"},
-		"address":             {"a.go", "package a\n\n// https://" + strings.Repeat("x", 90) + "\nvar a = 1\n", ""},
-		"long line":           {"a.go", "package a\n\nvar a = []string{" + strings.Repeat("\"\", ", 30) + "}\n", "a.go:3: line of 138 columns: break it at 120"},
+		"comment": {
+			"a.go", "package a\n\n// Run tells why.\nfunc Run() {}\n", "a.go:3: \"tells\": write reports",
+		},
+		"across a line break": {
+			"a.go", "package a\n\n// A line that is left\n// out is here.\nfunc Run() {}\n",
+			"a.go:3: \"left out\": write skipped",
+		},
+		"text": {"a.go", "package a\n\nconst a = \"it tells\"\n", "a.go:3: \"tells\": write reports"},
+		"reason of a linter": {
+			"a.go", "package a\n\nvar a = 1 //nolint:x // it tells\n", "a.go:3: \"tells\": write reports",
+		},
+		"import path":     {"a.go", "package a\n\nimport _ \"tells\"\n", ""},
+		"name":            {"a.go", "package a\n\nvar tells = 1\n", ""},
+		"part of a word":  {"a.go", "package a\n\n// foretells\nvar a = 1\n", ""},
+		"page":            {"a.md", "x\n\nIt tells.\n", "a.md:3: \"tells\": write reports"},
+		"code in a page":  {"a.md", "`tells` and\n\n    tells\n\n```\ntells\n```\n", ""},
+		"comment of make": {"Makefile", "# It tells.\n", "Makefile:1: \"tells\": write reports"},
+		"recorded data":   {"testdata/a.md", "It tells.", ""},
+		"long comment": {
+			"a.go", "package a\n\n// " + long + "\nvar a = 1\n", "a.go:3: comment of 93 columns: wrap it at 80",
+		},
+		"address": {"a.go", "package a\n\n// https://" + strings.Repeat("x", 90) + "\nvar a = 1\n", ""},
+		"long line": {
+			"a.go", "package a\n\nvar a = []string{" + strings.Repeat("\"\", ", 30) + "}\n",
+			"a.go:3: line of 138 columns: break it at 120",
+		},
 		"raw text":            {"a.go", "package a\n\nvar a = `" + strings.Repeat("x", 130) + "`\n", ""},
 		"long line of a page": {"a.md", strings.Repeat("x ", 70) + "\n", "a.md:1: line of 140 columns: wrap it at 120"},
 		"table":               {"a.md", "| " + strings.Repeat("x ", 70) + "|\n", ""},
@@ -76,10 +88,11 @@ func TestFindsPhrases(t *testing.T) {
 func TestExceptions(t *testing.T) {
 	files := map[string]string{"b/a.md": "It tells."}
 	for exceptions, want := range map[string]string{
-		"b/a.md | tells\\b | a quote":                           "",
-		"b/ | * | recorded":                                     "",
-		"b/*.md | tells\\b | a quote":                           "",
-		"b/a.md | left out\\b | a quote":                        "b/a.md:1: \"tells\": write reports\nexceptions.txt:1: nothing in b/a.md needs it",
+		"b/a.md | tells\\b | a quote": "",
+		"b/ | * | recorded":           "",
+		"b/*.md | tells\\b | a quote": "",
+		"b/a.md | left out\\b | a quote": "b/a.md:1: \"tells\": write " +
+			"reports\nexceptions.txt:1: nothing in b/a.md needs it",
 		"b/a.md | tells\\b | a quote\nc/ | tells\\b | is away":  "exceptions.txt:2: no tracked file matches c/",
 		"b/ | tells\\b | a quote\nb/a.md | left out\\b | quote": "exceptions.txt:2: nothing in b/a.md needs it",
 	} {

@@ -38,9 +38,9 @@ type rules struct {
 
 func defaultRules() (*rules, error) { return parseRules(phrasesText, exceptionsText) }
 
-// parseRules reads the two lists. A line of phrases is `PHRASE => BETTER`, where
-// PHRASE is a regular expression whose blanks match any white space; one of
-// exceptions is `FILES | PHRASE | REASON`, where FILES is a pattern of
+// parseRules reads the two lists. A line of phrases is `PHRASE => BETTER`,
+// where PHRASE is a regular expression whose blanks match any white space; one
+// of exceptions is `FILES | PHRASE | REASON`, where FILES is a pattern of
 // [path.Match] or a folder with a slash at its end, and PHRASE is a phrase as
 // written in the list, the name of a column rule, or *.
 func parseRules(phrases, exceptions string) (*rules, error) {
@@ -117,10 +117,12 @@ func (r *rules) report(out io.Writer, files []string, found []finding) int {
 		switch {
 		case !slices.ContainsFunc(files, e.covers):
 			left++
-			fmt.Fprintf(out, "exceptions.txt:%d: no tracked file matches %s\n", e.line, e.files) //nolint:errcheck // as above
+			fmt.Fprintf(out, "exceptions.txt:%d: no tracked file matches %s\n", e.line,
+				e.files) //nolint:errcheck // as above
 		case !e.used:
 			left++
-			fmt.Fprintf(out, "exceptions.txt:%d: nothing in %s needs it\n", e.line, e.files) //nolint:errcheck // as above
+			fmt.Fprintf(out, "exceptions.txt:%d: nothing in %s needs it\n", e.line,
+				e.files) //nolint:errcheck // as above
 		}
 	}
 	return left
