@@ -20,14 +20,6 @@ func (c clock) up() time.Duration {
 // maxWait bounds what a phone may be asked to wait for: ten years.
 const maxWait = 10 * 365 * 24 * time.Hour
 
-// deviceTime converts seconds that somebody wrote; it bounds them.
-func deviceTime(seconds float64) time.Duration {
-	if !(seconds > 0) {
-		return 0
-	}
-	return time.Duration(math.Min(seconds*float64(time.Second), float64(maxWait)))
-}
-
 // real is how long device time takes for the host, rounded up: who has waited for the end
 // of a heap dump must not find it a byte short.
 func (c clock) real(device time.Duration) time.Duration {

@@ -1,10 +1,8 @@
 package androidsim
 
 import (
-	"context"
 	"encoding/binary"
 	"io/fs"
-	"strings"
 	"sync/atomic"
 )
 
@@ -37,10 +35,7 @@ func (p *Phone) endless(name string) (*endless, bool) {
 	return nil, false
 }
 
-func (e *endless) read(ctx context.Context, b []byte) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
+func (e *endless) Read(b []byte) (int, error) {
 	if !e.random {
 		clear(b)
 		return len(b), nil
@@ -54,19 +49,3 @@ func (e *endless) read(ctx context.Context, b []byte) (int, error) {
 
 // Close is for Phone.Open.
 func (e *endless) Close() error { return nil }
-
-func (e *endless) Read(b []byte) (int, error) { return e.read(context.Background(), b) }
-
-// yesTool prints a line for ever.
-func yesTool(c *call) int {
-	line := "y\n"
-	if len(c.args) > 1 {
-		line = strings.Join(c.args[1:], " ") + "\n"
-	}
-	for c.ctx.Err() == nil {
-		if _, err := c.out.WriteString(line); err != nil {
-			return 1
-		}
-	}
-	return statusOf(c.ctx)
-}

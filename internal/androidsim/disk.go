@@ -53,11 +53,11 @@ func mountOf(all []mount, name string) mount {
 
 // df prints the space of all file systems, or of those of the paths given.
 func df(c *call) int {
-	human, failed := false, 0
+	failed := 0
 	names, ok := c.args[1:], true
 	// To toolbox an option is a path like others (system/core/toolbox/df.c).
 	if c.phone.opt.API >= 23 {
-		names, ok = c.getopt("HPkht:a", func(o byte, _ string) { human = human || o == 'h' || o == 'H' })
+		names, ok = c.getopt("Pk", func(byte, string) {})
 	}
 	if !ok {
 		return 1
@@ -85,19 +85,15 @@ func df(c *call) int {
 	case c.phone.opt.API < 23:
 		c.oldDF(list)
 	default:
-		c.dfTable(list, human)
+		c.dfTable(list)
 	}
 	return failed
 }
 
 // dfTable is that of toybox (toys/posix/df.c).
-func (c *call) dfTable(list []mount, human bool) {
+func (c *call) dfTable(list []mount) {
 	rows := [][]string{{"Filesystem", "1K-blocks", "Used", "Available", "Use%"}}
 	number := func(kb int64) string { return strconv.FormatInt(kb, 10) }
-	if human {
-		rows[0] = []string{"Filesystem", "Size", "Used", "Avail", "Use%"}
-		number = humanReadable
-	}
 	width := []int{14, 0, 0, 0, 0}
 	for _, m := range list {
 		used := m.size - m.available

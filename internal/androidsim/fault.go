@@ -1,6 +1,7 @@
 package androidsim
 
 import (
+	"context"
 	"io"
 	"io/fs"
 	"path"
@@ -480,7 +481,7 @@ func (p *Phone) spoil(w io.Writer, kill func()) *spoiled {
 	return s
 }
 
-// Write is called by one at a time, as the outlet before it sees to.
+// Write is never called concurrently: the shell sees to that.
 func (s *spoiled) Write(b []byte) (int, error) {
 	if s.done.Load() {
 		return 0, io.ErrClosedPipe
@@ -513,19 +514,20 @@ func (s *spoiled) garble(b []byte) []byte {
 	return b
 }
 
-// floods writes the flood until it is over, somebody ends the command or nobody
-// reads any more.
-func (s *spoiled) floods(p *Phone, write func([]byte) (int, error)) {
-	if s.flood == nil || s.done.Load() {
+// floods writes the flood until it is over, the command is killed or nobody reads
+// any more.
+func (s *spoiled) floods(ctx context.Context, p *Phone) {
+	if s.flood == nil {
 		return
 	}
-	chunk := slices.Repeat([]byte{'x'}, maxChunk)
-	for left := *s.flood.flood; left != 0 && slices.Contains(p.faults(), s.flood); {
+	const size = 32 << 10
+	chunk := slices.Repeat([]byte{'x'}, size)
+	for left := *s.flood.flood; left != 0 && ctx.Err() == nil && slices.Contains(p.faults(), s.flood); {
 		if left > 0 {
-			chunk = chunk[:min(left, int64(len(chunk)))]
+			chunk = chunk[:min(left, size)]
 			left -= int64(len(chunk))
 		}
-		if _, err := write(chunk); err != nil {
+		if _, err := s.Write(chunk); err != nil {
 			return
 		}
 	}

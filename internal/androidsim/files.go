@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // The users that matter (system/core android_filesystem_config.h).
@@ -90,6 +92,8 @@ func (i info) Mode() fs.FileMode  { return i.mode }
 func (i info) ModTime() time.Time { return i.mod }
 func (i info) IsDir() bool        { return i.mode.IsDir() }
 func (i info) Sys() any           { return nil }
+func (i info) Owner() int         { return i.uid }
+func (i info) Target() string     { return i.link }
 
 func newStore(p *Phone) *store {
 	s := &store{phone: p, nodes: map[string]*node{}, room: maxFiles}
@@ -163,24 +167,8 @@ var links = []struct{ from, to string }{
 	{"/etc", "/system/etc"}, {"/bin", "/system/bin"}, {"/data/user/0", "/data/data"}, {"/storage/emulated/0", "/sdcard"},
 }
 
-// errorText is bionic's strerror for what the files of the phone answer.
-func errorText(err error) string {
-	for _, e := range []struct {
-		err  error
-		text string
-	}{
-		// EPERM and ESRCH come first: Go takes EPERM for fs.ErrPermission too.
-		{syscall.EPERM, "Operation not permitted"}, {syscall.ESRCH, "No such process"},
-		{syscall.EISDIR, "Is a directory"}, {syscall.EFBIG, "File too large"}, {syscall.ENOTDIR, "Not a directory"}, {syscall.ENOSPC, "No space left on device"},
-		{syscall.EROFS, "Read-only file system"}, {syscall.ENAMETOOLONG, "File name too long"}, {syscall.ENOTEMPTY, "Directory not empty"},
-		{fs.ErrNotExist, "No such file or directory"}, {fs.ErrPermission, "Permission denied"}, {fs.ErrExist, "File exists"},
-	} {
-		if errors.Is(err, e.err) {
-			return e.text
-		}
-	}
-	return "I/O error"
-}
+// errorText is what bionic's strerror says.
+func errorText(err error) string { return ksh.ErrorText(err) }
 
 func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
@@ -282,16 +270,6 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	return p.files.info(name, n, up), nil
 }
 
-// readFile gives what can be read of a file now. The caller must not change it. Of
-// files that are not kept it is only the beginning.
-func (p *Phone) readFile(name string, c cred) ([]byte, error) {
-	data, r, err := p.readOrMake(name, c)
-	if r != nil {
-		return io.ReadAll(io.LimitReader(r, maxCommand+1))
-	}
-	return data, err
-}
-
 // readAll gives what can be read of a file now as a stream.
 func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
 	data, r, err := p.readOrMake(name, c)
@@ -309,12 +287,6 @@ func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	if proc, ok := procPath(name); ok {
 		data, err := p.procRead(proc, c)
 		return data, nil, err
-	}
-	if e, ok := p.endless(name); ok {
-		// Those who want a file as a whole cannot have all of this one.
-		data := make([]byte, maxCommand+1)
-		e.Read(data)
-		return data, nil, nil
 	}
 	if name == "/dev/null" {
 		return nil, nil, nil

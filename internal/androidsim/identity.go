@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // userName is the name of a uid (bionic's getpwuid).
@@ -54,11 +53,6 @@ func id(c *call) int {
 	default:
 		c.printf("uid=%d(%s) gid=%d(%s) groups=%d(%s),9997(everybody) context=u:r:runas_app:s0\n", c.cred.uid, user, c.cred.uid, user, c.cred.uid, user)
 	}
-	return 0
-}
-
-func whoami(c *call) int {
-	c.printf("%s\n", userName(c.cred.uid))
 	return 0
 }
 
@@ -146,34 +140,6 @@ func getprop(c *call) int {
 	return 0
 }
 
-// settings knows a few values and forgets what is put.
-func settings(c *call) int {
-	if c.phone.server() == 0 {
-		return c.noService("settings")
-	}
-	if len(c.args) < 2 {
-		return c.failf("No command specified")
-	}
-	known := map[string]string{
-		"global/device_provisioned": "1", "global/window_animation_scale": "1.0", "global/transition_animation_scale": "1.0",
-		"global/animator_duration_scale": "1.0", "global/adb_enabled": "1", "global/stay_on_while_plugged_in": "7",
-		"system/screen_off_timeout": "60000", "system/accelerometer_rotation": "0",
-		"secure/android_id": fmt.Sprintf("%016x", mix(c.phone.opt.Seed, hashText("android_id"))),
-	}
-	if c.args[1] == "get" && len(c.args) > 3 {
-		value, ok := known[c.args[2]+"/"+c.args[3]]
-		if !ok {
-			value = "null"
-		}
-		c.printf("%s\n", value)
-		return 0
-	}
-	if c.args[1] == "put" || c.args[1] == "delete" {
-		return 0
-	}
-	return c.failf("Bad arguments")
-}
-
 // pidof wants the full name of an app's process.
 func pidof(c *call) int {
 	single := false
@@ -206,33 +172,17 @@ type column struct {
 }
 
 var columns = map[string]column{
-	"PID":  {5, func(v view, _ memory) string { return strconv.Itoa(v.pid) }},
-	"PPID": {5, func(v view, _ memory) string { return strconv.Itoa(v.ppid) }},
-	"USER": {-12, func(v view, _ memory) string { return userName(v.uid) }},
-	"UID":  {5, func(v view, _ memory) string { return strconv.Itoa(v.uid) }},
-	"VSZ":  {10, func(v view, m memory) string { return strconv.FormatInt(v.virtual(m), 10) }},
-	"RSS":  {6, func(v view, m memory) string { return strconv.FormatInt(m.mapped().rss(), 10) }},
-	"S":    {1, func(view, memory) string { return "S" }},
-	"NI":   {3, func(view, memory) string { return "0" }},
-	"NAME": {-27, func(v view, _ memory) string { return psName(v) }},
-	"ARGS": {-27, func(v view, _ memory) string { return psName(v) }},
-	"CMD":  {-15, func(v view, _ memory) string { return v.comm() }},
-	"COMM": {-15, func(v view, _ memory) string { return v.comm() }},
-	"TIME": {8, func(v view, _ memory) string {
-		user, system := v.cpu()
-		d := time.Duration(user+system) * 10 * time.Millisecond
-		return fmt.Sprintf("%02d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
-	}},
-	"ETIME":   {11, func(v view, _ memory) string { return strconv.Itoa(int((v.up - v.start).Seconds())) }},
-	"WCHAN":   {-12, func(view, memory) string { return "0" }},
-	"ADDR":    {8, func(view, memory) string { return "0" }},
-	"THCNT":   {5, func(_ view, m memory) string { return strconv.Itoa(m.threads) }},
-	"TTY":     {-8, func(view, memory) string { return "?" }},
-	"VSIZE":   {7, func(v view, m memory) string { return strconv.FormatInt(v.virtual(m), 10) }},
-	"%CPU":    {4, func(view, memory) string { return "1.0" }},
-	"LABEL":   {-30, func(v view, _ memory) string { return "u:r:untrusted_app:s0" }},
-	"STAT":    {-5, func(view, memory) string { return "S" }},
-	"CMDLINE": {-27, func(v view, _ memory) string { return psName(v) }},
+	"PID":   {5, func(v view, _ memory) string { return strconv.Itoa(v.pid) }},
+	"PPID":  {5, func(v view, _ memory) string { return strconv.Itoa(v.ppid) }},
+	"USER":  {-12, func(v view, _ memory) string { return userName(v.uid) }},
+	"UID":   {5, func(v view, _ memory) string { return strconv.Itoa(v.uid) }},
+	"VSZ":   {10, func(v view, m memory) string { return strconv.FormatInt(v.virtual(m), 10) }},
+	"RSS":   {6, func(v view, m memory) string { return strconv.FormatInt(m.mapped().rss(), 10) }},
+	"S":     {1, func(view, memory) string { return "S" }},
+	"NAME":  {-27, func(v view, _ memory) string { return psName(v) }},
+	"ARGS":  {-27, func(v view, _ memory) string { return psName(v) }},
+	"WCHAN": {-12, func(view, memory) string { return "0" }},
+	"ADDR":  {8, func(view, memory) string { return "0" }},
 }
 
 func psName(v view) string {
@@ -246,16 +196,13 @@ func ps(c *call) int {
 	if c.phone.opt.API < 26 {
 		return oldPS(c)
 	}
-	var all bool
-	var fields, pids []string
-	_, ok := c.getopt("AefTwZlo:p:u:", func(o byte, v string) {
-		switch o {
-		case 'A', 'e':
+	all := false
+	var fields []string
+	_, ok := c.getopt("Ao:", func(o byte, v string) {
+		if o == 'A' {
 			all = true
-		case 'o':
-			fields = append(fields, strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })...)
-		case 'p':
-			pids = append(pids, strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })...)
+		} else {
+			fields = append(fields, strings.Split(v, ",")...)
 		}
 	})
 	if !ok {
@@ -264,51 +211,26 @@ func ps(c *call) int {
 	if fields == nil {
 		fields = []string{"USER", "PID", "PPID", "VSZ", "RSS", "WCHAN", "ADDR", "S", "NAME"}
 	}
-	var cols []column
-	var titles []string
-	bare := true
-	for _, f := range fields {
-		f, title, renamed := strings.Cut(f, "=")
-		if !renamed {
-			title = f
+	row := func(cell func(name string, col column) string) {
+		line := ""
+		for _, name := range fields {
+			line += fmt.Sprintf("%*s ", columns[name].width, cell(name, columns[name]))
 		}
-		name, _, _ := strings.Cut(f, ":")
-		col, ok := columns[strings.ToUpper(name)]
-		if !ok {
-			return c.failf("bad -o %s", f)
+		c.printf("%s\n", strings.TrimRight(line, " "))
+	}
+	for _, name := range fields {
+		if columns[name].value == nil {
+			return c.failf("bad -o %s", name)
 		}
-		cols, titles, bare = append(cols, col), append(titles, title), bare && title == ""
 	}
-	row := func(cells []string) {
-		var line []string
-		for i, cell := range cells {
-			line = append(line, fmt.Sprintf("%*s", cols[i].width, cell))
-		}
-		c.printf("%s\n", strings.TrimRight(strings.Join(line, " "), " "))
-	}
-	if !bare {
-		row(titles)
-	}
-	found := false
+	row(func(name string, _ column) string { return name })
 	for _, v := range c.phone.views() {
-		own := v.shell && v.uid == c.cred.uid
-		switch {
-		case !c.phone.sees(c.cred, v):
-			continue
-		case len(pids) > 0 && !slices.Contains(pids, strconv.Itoa(v.pid)):
-			continue
-		case len(pids) == 0 && !all && !own:
-			continue
+		if c.phone.sees(c.cred, v) && (all || v.shell && v.uid == c.cred.uid) {
+			m := v.memory()
+			row(func(_ string, col column) string { return col.value(v, m) })
 		}
-		found = true
-		m := v.memory()
-		var cells []string
-		for _, col := range cols {
-			cells = append(cells, col.value(v, m))
-		}
-		row(cells)
 	}
-	return truth(found)
+	return 0
 }
 
 // oldPS is that of toolbox: all processes, or those whose name begins with the
@@ -364,13 +286,10 @@ func runAs(c *call) int {
 	case !app.Debuggable:
 		return c.failf("package not debuggable: %s", pkg)
 	}
-	sub := c.clone()
-	sub.cred.uid, sub.cwd = app.UID, appHome(app)
-	sub.set("HOME", sub.cwd)
 	if len(args) == 0 {
 		args = []string{"sh"}
 	}
-	return c.run(sub, args)
+	return c.Run(app.UID, appHome(app), args)
 }
 
 // app finds an installed package.
@@ -383,38 +302,27 @@ func (p *Phone) app(pkg string, user int) (App, bool) {
 	return App{}, false
 }
 
-// su takes both AOSP's way, `su 0 CMD ARG`, and that of the usual root tools,
+// su takes both the way of AOSP, `su 0 CMD ARG`, and that of the usual root tools,
 // `su -c "CMD ARG"`.
 func su(c *call) int {
-	args := c.args[1:]
-	sub := c.clone()
-	sub.cred.uid = uidRoot
-	for len(args) > 0 {
-		switch n, err := strconv.Atoi(args[0]); {
-		case args[0] == "-" || args[0] == "-l":
-			args = args[1:]
-		case args[0] == "-c":
-			return c.run(sub, append([]string{"sh", "-c"}, args[1:]...))
+	args, uid := c.args[1:], uidRoot
+	for len(args) > 0 && (args[0] == "-" || args[0] == "-l") {
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0] != "-c" {
+		n, err := strconv.Atoi(args[0])
+		switch {
 		case err == nil && n >= 0:
-			sub.cred.uid, args = n, args[1:]
-			return c.run(sub, suCommand(args))
-		case args[0] == "root" || args[0] == "shell":
-			sub.cred.uid = map[string]int{"root": uidRoot, "shell": uidShell}[args[0]]
-			return c.run(sub, suCommand(args[1:]))
-		default:
-			sub.cancel(nil)
+			uid = n
+		case args[0] == "shell":
+			uid = uidShell
+		case args[0] != "root":
 			return c.failf("invalid uid/gid '%s'", args[0])
 		}
+		args = args[1:]
 	}
-	return c.run(sub, []string{"sh"})
-}
-
-func suCommand(args []string) []string {
-	switch {
-	case len(args) == 0:
-		return []string{"sh"}
-	case args[0] == "-c":
-		return append([]string{"sh", "-c"}, args[1:]...)
+	if len(args) == 0 || args[0] == "-c" {
+		args = append([]string{"sh"}, args...)
 	}
-	return args
+	return c.Run(uid, "", args)
 }

@@ -92,9 +92,7 @@ type Phone struct {
 	born  time.Time
 	files *store
 
-	builtins map[string]builtin
 	programs map[string]program
-	patterns linePatterns
 
 	mu       sync.Mutex
 	clock    clock
@@ -152,10 +150,11 @@ func New(o Options) *Phone {
 		o.SmapsRollup = new(o.API >= 29)
 	}
 	o.Apps, o.Instrumentations = slices.Clone(o.Apps), slices.Clone(o.Instrumentations)
-	p := &Phone{opt: o, born: time.Now(), builtins: builtins(), programs: programs(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID, changed: make(chan struct{})}
+	p := &Phone{opt: o, born: time.Now(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID, changed: make(chan struct{})}
 	p.clock = clock{origin: p.born, offset: o.Uptime, scale: o.Scale}
 	p.install()
 	p.files = newStore(p)
+	p.programs = p.programTable()
 	p.boot(o.Uptime)
 	return p
 }

@@ -120,6 +120,9 @@ func (b *bench) shell(limit time.Duration, command string) (a answer, err error)
 
 const soon = 10 * time.Second
 
+// hundred prints a hundred lines of three bytes.
+const hundred = "for i in 0 1 2 3 4 5 6 7 8 9; do for j in 0 1 2 3 4 5 6 7 8 9; do echo $i$j; done; done"
+
 var sampleText = regexp.MustCompile(`^(\d+)\.\d\d \d+\.\d\d\n(?s:.*)\nPss: +(\d+) kB\n`)
 
 // sample reads the clock and the memory in one command, as the fast channel does.
@@ -140,7 +143,7 @@ func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
 // portrait is what must be the same before and after a fault.
 func (b *bench) portrait() string {
 	a, err := b.shell(soon, "id; getprop; df /data; ls /dev; ls /proc/$(pidof com.shop); "+
-		"grep -o '^Pss:' /proc/$(pidof com.shop)/smaps_rollup; wc -l /proc/uptime; dumpsys meminfo com.shop | grep -c TOTAL; yes | head -c 3000 | wc -c")
+		"grep -o '^Pss:' /proc/$(pidof com.shop)/smaps_rollup; grep -c . /proc/uptime; dumpsys meminfo com.shop | grep -c TOTAL; "+hundred)
 	names, nerr := b.shell(soon, "ps -A -o NAME") // in the order of pids, which change
 	lines := strings.Split(names.out, "\n")
 	slices.Sort(lines)
@@ -166,22 +169,22 @@ func (b *bench) become(t *testing.T, want string) {
 // phone.
 var seen = map[string]func(b *bench) bool{
 	"output torn, status lost": func(b *bench) bool {
-		a, err := b.shell(soon, "seq 100")
+		a, err := b.shell(soon, hundred)
 		return errors.Is(err, errNoStatus) && len(a.out) == 100
 	},
 	"output torn, status 0": func(b *bench) bool {
-		a, err := b.shell(soon, "seq 100; exit 3")
+		a, err := b.shell(soon, hundred+"; exit 3")
 		return err == nil && len(a.out) == 100 && a.exit == 0
 	},
 	"output garbled": func(b *bench) bool {
-		a, err := b.shell(soon, "seq 100")
-		return err == nil && len(a.out) == 292 && a.out[:60] == "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n21\n22\n23\n" && a.out[60] != '2'
+		a, err := b.shell(soon, hundred)
+		return err == nil && len(a.out) == 300 && a.out[:60] == "00\n01\n02\n03\n04\n05\n06\n07\n08\n09\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n" && a.out[60] != '2'
 	},
 	"no smaps_rollup":     failing("No such file or directory"),
 	"smaps_rollup denied": failing("Permission denied"),
 	"smaps_rollup empty": func(b *bench) bool {
-		a, err := b.shell(soon, "wc -c /proc/$(pidof com.shop)/smaps_rollup")
-		return err == nil && strings.HasPrefix(a.out, "0 ")
+		a, err := b.shell(soon, "grep -c . /proc/$(pidof com.shop)/smaps_rollup")
+		return err == nil && a.out == "0\n"
 	},
 	"dumpsys times out": func(b *bench) bool {
 		a, err := b.shell(soon, "dumpsys -t 2 meminfo com.shop")
@@ -209,7 +212,7 @@ var seen = map[string]func(b *bench) bool{
 	},
 	"connection dropped": func(*bench) bool { return true },
 	"line cut": func(b *bench) bool {
-		a, err := b.shell(soon, "seq 1000")
+		a, err := b.shell(soon, "for k in 0 1 2 3 4; do "+hundred+"; done")
 		return errors.Is(err, errNoStatus) && len(a.out) < 1000
 	},
 	"line cut at an open": func(b *bench) bool {
@@ -218,7 +221,7 @@ var seen = map[string]func(b *bench) bool{
 		return first == nil && second != nil
 	},
 	"line cut again and again": func(b *bench) bool {
-		a, err := b.shell(soon, "seq 10000")
+		a, err := b.shell(soon, "while :; do "+hundred+"; done")
 		return errors.Is(err, errNoStatus) && len(a.out) <= 20_000
 	},
 	"line slow": func(b *bench) bool {
@@ -227,8 +230,8 @@ var seen = map[string]func(b *bench) bool{
 		return err == nil && time.Since(began) >= 100*time.Millisecond
 	},
 	"line garbled": func(b *bench) bool {
-		a, err := b.shell(soon, "yes 0123 | head -n 4000")
-		return err != nil || a.out != strings.Repeat("0123\n", 4000)
+		a, err := b.shell(soon, "for k in 0 1 2 3 4 5 6 7 8 9; do "+hundred+"; "+hundred+"; done")
+		return err != nil || len(a.out) != 6000 || a.out[:300] != a.out[5700:]
 	},
 	"line with garbage": func(b *bench) bool {
 		_, err := b.shell(soon, "true")
@@ -432,15 +435,15 @@ func TestEndlessThroughADB(t *testing.T) {
 // testEndless has a phone that sends for ever, and one long line of real commands.
 func testEndless(t *testing.T, b *bench) {
 	const size = 100 << 20
-	conn, err := b.open(time.Minute, fmt.Sprintf("exec:head -c %d /dev/zero", size))
+	conn, err := b.open(time.Minute, "exec:cat /dev/zero")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if n, err := io.Copy(io.Discard, conn); n != size || err != nil {
+	if n, err := io.CopyN(io.Discard, conn, size); n != size || err != nil {
 		t.Errorf("%d bytes came, %v", n, err)
 	}
-	for _, service := range []string{"exec:yes", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/urandom"} {
+	for _, service := range []string{"exec:while :; do echo y; done", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/urandom"} {
 		conn, err := b.open(soon, service)
 		if err != nil {
 			t.Fatal(err)

@@ -2,10 +2,10 @@ package androidsim
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"syscall"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // The signals that the phone tells apart.
@@ -18,11 +18,6 @@ const (
 	sigTerm = 15
 )
 
-var signalNames = map[string]int{
-	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10, "SEGV": 11, "USR2": 12,
-	"PIPE": 13, "ALRM": 14, "TERM": 15, "CHLD": 17, "CONT": 18, "STOP": 19, "TSTP": 20,
-}
-
 // harmless tells whether an Android app survives the signal: ART catches QUIT
 // (stack traces) and USR1 (a collection), the others do nothing by default.
 func harmless(signal int) bool {
@@ -33,19 +28,8 @@ func harmless(signal int) bool {
 	return false
 }
 
-// signalled is why a shell ended.
-type signalled int
-
-func (s signalled) Error() string { return fmt.Sprintf("ended by signal %d", int(s)) }
-
-// statusOf is the exit status of what its context ended.
-func statusOf(ctx context.Context) int {
-	var s signalled
-	if errors.As(context.Cause(ctx), &s) {
-		return 128 + int(s)
-	}
-	return 128 + sigHUP
-}
+// statusOf is the exit status of a command whose context has ended.
+func statusOf(ctx context.Context) int { return ksh.Status(ctx) }
 
 // task is a shell, or a job of one, in the process table.
 type task struct {
@@ -55,7 +39,7 @@ type task struct {
 	cancel                  context.CancelCauseFunc
 }
 
-func (t *task) kill(signal int) { t.cancel(signalled(signal)) }
+func (t *task) kill(signal int) { t.cancel(ksh.Signal(signal)) }
 
 func (t *task) view(up time.Duration) view {
 	return view{name: t.name, pid: t.pid, ppid: t.parent, uid: t.uid, shell: true, start: t.start, up: up, age: max(0, up-t.start), gc: never}

@@ -337,7 +337,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	}
 	head := strings.SplitN(string(recorded.Read(t, "device", "api36-memorylab-showmap.txt")), "\n", 4)
 	p := shop(Options{API: 36, Root: true})
-	if ours := ask(t, p, fmt.Sprintf("showmap %d | head -n 3", p.PID("com.shop"))); ours != strings.Join(head[:3], "\n")+"\n" {
+	if ours := ask(t, p, fmt.Sprintf("showmap %d", p.PID("com.shop"))); !strings.HasPrefix(ours, strings.Join(head[:3], "\n")+"\n") {
 		t.Errorf("showmap begins with\n%s", ours)
 	}
 }
@@ -353,7 +353,7 @@ func TestErrorTexts(t *testing.T) {
 		}
 		for file, command := range map[string]string{
 			"error-dumpheap-not-debuggable.txt": "am dumpheap a.b 2>&1 >/dev/null",
-			"error-smaps_rollup-permission.txt": fmt.Sprintf("head /proc/%d/smaps_rollup 2>&1", pid),
+			"error-smaps_rollup-permission.txt": fmt.Sprintf("cat /proc/%d/smaps_rollup 2>&1", pid),
 			"error-kill-not-permitted.txt":      fmt.Sprintf("kill %d 2>&1", pid),
 			"error-meminfo-no-process.txt":      "dumpsys meminfo x.y.z",
 			"error-dumpsys-timeout.txt":         "dumpsys -T 100 meminfo a.b",

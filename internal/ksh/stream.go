@@ -1,4 +1,4 @@
-package androidsim
+package ksh
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// source and sink are the ends of what a command reads and writes. Both give up
+// source and sink are the two ends of what a command reads and writes. Both return
 // when ctx ends, so that no command outlives its shell.
 type source interface {
 	read(ctx context.Context, b []byte) (int, error)
@@ -18,20 +18,25 @@ type sink interface {
 	write(ctx context.Context, b []byte) (int, error)
 }
 
-// errPipe is what SIGPIPE is about.
+// end is an open file of a shell.
+type end struct {
+	source
+	sink
+}
+
+// errPipe is what a process gets SIGPIPE for.
 var errPipe = syscall.EPIPE
 
-// pipe is a pipe of the phone. It holds a few chunks, so that its memory is
-// bounded. Waiting is done on channels alone: a synctest bubble sees it.
+// pipe is a pipe that holds a few chunks, so that its memory is bounded. It only
+// waits on channels, which a synctest bubble sees.
 type pipe struct {
 	chunks chan []byte
-	// token is held by the one who reads; rest is his.
+	// token is held by the reader, which owns rest.
 	token chan struct{}
 	rest  []byte
 
-	writerGone, readerGone chan struct{}
-	closeWriter            func()
-	closeReader            func()
+	writerGone, readerGone   chan struct{}
+	closeWriter, closeReader func()
 }
 
 const (
@@ -95,11 +100,6 @@ func (p *pipe) next(ctx context.Context) ([]byte, error) {
 	select {
 	case chunk := <-p.chunks:
 		return chunk, nil
-	default:
-	}
-	select {
-	case chunk := <-p.chunks:
-		return chunk, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-p.writerGone:
@@ -112,9 +112,8 @@ func (p *pipe) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// stdin is the input of the whole shell. The first read starts the goroutine
-// that copies it into a pipe; it ends with the input, which the owner of the
-// input must see to.
+// stdin is the input of a command line. Its first read starts a goroutine that
+// copies it into a pipe, until the input ends.
 type stdin struct {
 	r    io.Reader
 	pipe *pipe
@@ -129,24 +128,13 @@ func (s *stdin) read(ctx context.Context, b []byte) (int, error) {
 		}
 		go func() {
 			defer s.pipe.closeWriter()
-			buf := make([]byte, maxChunk)
-			for {
-				n, err := s.r.Read(buf)
-				if n > 0 {
-					if _, werr := s.pipe.write(context.Background(), buf[:n]); werr != nil {
-						return
-					}
-				}
-				if err != nil {
-					return
-				}
-			}
+			io.Copy(writer{context.Background(), s.pipe, nil}, s.r)
 		}()
 	})
 	return s.pipe.read(ctx, b)
 }
 
-// outlet hands what several commands write to the shell's output, one at a time.
+// outlet passes on what several commands write, one write at a time.
 type outlet struct {
 	w     io.Writer
 	token chan struct{}
@@ -176,26 +164,24 @@ func (o *outlet) write(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// content is the source of a file or a here-document.
+// content is a file that is read; several commands may share its position.
 type content struct {
-	mu   sync.Mutex
-	rest io.Reader
-	// size is that of the file, where it is one that says so.
-	size int64
+	mu sync.Mutex
+	r  io.Reader
 }
 
 func (c *content) read(_ context.Context, b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.rest.Read(b)
+	return c.r.Read(b)
 }
 
-// toFile is the sink of a file.
-type toFile struct{ w *fileWriter }
+// file is a file that is written.
+type file struct{ w io.Writer }
 
-func (f toFile) write(_ context.Context, b []byte) (int, error) { return f.w.Write(b) }
+func (f file) write(_ context.Context, b []byte) (int, error) { return f.w.Write(b) }
 
-// buffer is a sink that keeps what it gets, up to a limit.
+// buffer is a sink that keeps what is written, up to a limit.
 type buffer struct {
 	mu   sync.Mutex
 	data []byte
@@ -214,7 +200,7 @@ func (k *buffer) write(_ context.Context, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reader and writer bind an end to the context of one command.
+// reader and writer bind an end to the context of a command.
 type reader struct {
 	ctx context.Context
 	source
@@ -224,10 +210,13 @@ func (r reader) Read(b []byte) (int, error) {
 	if r.source == nil {
 		return 0, io.EOF
 	}
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
 	return r.read(r.ctx, b)
 }
 
-// writer also ends its command when nobody reads any more, as SIGPIPE does.
+// writer calls broken when nothing reads what it writes, like SIGPIPE.
 type writer struct {
 	ctx context.Context
 	sink

@@ -1,4 +1,4 @@
-package androidsim
+package ksh
 
 import (
 	"math/rand/v2"
@@ -98,7 +98,7 @@ func TestPatternsWithoutAnAutomaton(t *testing.T) {
 // A phone keeps some patterns and not more, each with its own options.
 func TestPatternsAreKept(t *testing.T) {
 	var k linePatterns
-	same := func(w wanted) bool {
+	same := func(w grepKey) bool {
 		a, err := k.get(w)
 		if err != nil {
 			t.Fatal(err)
@@ -106,20 +106,20 @@ func TestPatternsAreKept(t *testing.T) {
 		b, err := k.get(w)
 		return err == nil && a == b
 	}
-	if !same(wanted{patterns: "a.b"}) || !same(wanted{patterns: "a.b", fixed: true}) || same(wanted{patterns: strings.Repeat("a", maxKept+1)}) {
+	if !same(grepKey{patterns: "a.b"}) || !same(grepKey{patterns: "a.b", fixed: true}) || same(grepKey{patterns: strings.Repeat("a", maxKept+1)}) {
 		t.Error("not what was kept")
 	}
-	plain, _ := k.get(wanted{patterns: "a.b"})
-	fixed, _ := k.get(wanted{patterns: "a.b", fixed: true})
+	plain, _ := k.get(grepKey{patterns: "a.b"})
+	fixed, _ := k.get(grepKey{patterns: "a.b", fixed: true})
 	if !plain.in("axb") || fixed.in("axb") || !fixed.in("a.b") {
 		t.Error("options are mixed up")
 	}
 	for i := range 3 * maxPatterns {
-		if !same(wanted{patterns: strings.Repeat("a", i)}) || len(k.made) > maxPatterns {
+		if !same(grepKey{patterns: strings.Repeat("a", i)}) || len(k.made) > maxPatterns {
 			t.Fatalf("%d are kept", len(k.made))
 		}
 	}
-	if _, err := k.get(wanted{patterns: "(", extended: true}); err == nil {
+	if _, err := k.get(grepKey{patterns: "(", extended: true}); err == nil {
 		t.Error("no error")
 	}
 }

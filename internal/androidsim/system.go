@@ -1,0 +1,319 @@
+package androidsim
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/ksh"
+)
+
+// Shell runs one command line like the shell of the phone. An empty one runs the
+// lines of stdin, with a prompt. It returns when everything that the command
+// started has ended, also in the background, because adbd waits for its output. It
+// returns adbd.NoExit for a command that lost its adbd, and where a fault says so.
+//
+// stdin is read by a goroutine once a command reads it; the goroutine ends with
+// the input, so the owner of stdin must end it after Shell has returned.
+func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
+	born, uid := p.session.Load(), p.shellUID()
+	if !p.answers(Request{CommandRequest, command, 0}) {
+		<-ctx.Done() // adb ends what it asked for
+		return adbd.NoExit
+	}
+	if stdout == nil {
+		stdout = io.Discard
+	}
+	ctx, leader := p.startTask(ctx, "sh", uid, 0, 0)
+	defer p.endTask(leader)
+	o := ksh.Options{
+		System: system{p}, Cred: ksh.Cred{UID: uid, PID: leader.pid}, Leader: p.entry(leader), Command: command,
+		Prompt: "androidsim:/ $ ", Stdin: stdin, Stdout: stdout, Stderr: stderr, NotFound: "not found",
+		Variables: map[string]string{
+			"PATH": "/product/bin:/apex/com.android.runtime/bin:/system/bin:/system/xbin:/vendor/bin", "HOME": "/", "USER": userName(uid),
+			"SHELL": "/system/bin/sh", "TMPDIR": "/data/local/tmp", "ANDROID_DATA": "/data", "ANDROID_ROOT": "/system",
+		},
+	}
+	if uid == uidRoot {
+		o.Prompt = "androidsim:/ # "
+	}
+	if p.opt.API >= 29 {
+		o.NotFound = "inaccessible or not found"
+	}
+	spoiled := p.spoil(stdout, func() { leader.kill(sigKill) })
+	if spoiled != nil {
+		if ksh.SameWriter(stdout, stderr) {
+			o.Stderr = spoiled
+		}
+		o.Stdout = spoiled
+	}
+	status := ksh.Run(ctx, o)
+	if spoiled != nil {
+		spoiled.floods(ctx, p)
+	}
+	switch {
+	case p.session.Load() != born:
+		return adbd.NoExit
+	case spoiled != nil && spoiled.done.Load():
+		return spoiled.torn.exit
+	case ctx.Err() != nil:
+		return statusOf(ctx)
+	}
+	return status
+}
+
+// system is the phone as its shell sees it.
+type system struct{ phone *Phone }
+
+var _ ksh.System = system{}
+
+func (s system) Clean(dir, name string) string { return clean(dir, name) }
+
+func (s system) Stat(path string, c ksh.Cred) (ksh.FileInfo, error) {
+	return s.phone.stat(path, credOf(c))
+}
+
+func (s system) ReadDir(path string, c ksh.Cred) ([]ksh.FileInfo, error) {
+	list, err := s.phone.readDir(path, credOf(c))
+	out := make([]ksh.FileInfo, len(list))
+	for i, f := range list {
+		out[i] = f
+	}
+	return out, err
+}
+
+func (s system) Open(path string, c ksh.Cred) (io.Reader, error) {
+	if e, ok := s.phone.endless(path); ok {
+		return e, nil
+	}
+	return s.phone.readAll(path, credOf(c))
+}
+
+func (s system) Create(path string, c ksh.Cred, add bool) (io.Writer, error) {
+	w, err := s.phone.openWrite(path, credOf(c), 0o666, add, false)
+	return w, err
+}
+
+func (s system) Mkdir(path string, c ksh.Cred) error { return s.phone.mkdir(path, credOf(c)) }
+
+func (s system) Remove(path string, c ksh.Cred, all bool) error {
+	return s.phone.remove(path, credOf(c), all, all)
+}
+
+func (s system) Signal(c ksh.Cred, pid, signal int) error {
+	return s.phone.signal(credOf(c), pid, signal)
+}
+
+func (s system) UserName(uid int) string { return userName(uid) }
+
+func (s system) Now() time.Time { return s.phone.wall() }
+
+func (s system) Sleep(ctx context.Context, d time.Duration) error { return s.phone.now().wait(ctx, d) }
+
+func (s system) Start(ctx context.Context, leader ksh.Process) (context.Context, ksh.Process) {
+	ctx, t := s.phone.startTask(ctx, "sh", leader.UID, leader.PID, leader.Group)
+	return ctx, s.phone.entry(t)
+}
+
+// entry is a task as the shell sees it.
+func (p *Phone) entry(t *task) ksh.Process {
+	return ksh.Process{PID: t.pid, Group: t.group, Parent: t.parent, UID: t.uid, Cancel: t.cancel, End: func() { p.endTask(t) }}
+}
+
+func credOf(c ksh.Cred) cred { return cred{uid: c.UID, pid: c.PID} }
+
+// Program returns a program of the phone, by its name or its path.
+func (s system) Program(name string) (ksh.Program, bool) {
+	if strings.Contains(name, "/") {
+		base, ok := s.phone.toolAt(name)
+		if !ok {
+			return nil, false
+		}
+		name = base
+	}
+	return s.phone.tool(name)
+}
+
+// call is a program of Android that runs.
+type call struct {
+	*ksh.Call
+	phone  *Phone
+	ctx    context.Context
+	leader struct{ pid int }
+	cred   cred
+	cwd    string
+	args   []string
+	out    *bufio.Writer
+	errs   io.Writer
+}
+
+// tool is a program of Android; it returns the exit status.
+type tool func(c *call) int
+
+// program makes t a program of the shell.
+func (p *Phone) program(t tool) ksh.Program {
+	return func(k *ksh.Call) int {
+		c := &call{Call: k, phone: p, ctx: k.Ctx, cred: credOf(k.Cred), cwd: k.Dir, args: k.Args, out: k.Out, errs: k.Errs}
+		c.leader.pid = k.Leader.PID
+		return t(c)
+	}
+}
+
+func (c *call) failf(format string, args ...any) int { return c.Failf(format, args...) }
+
+func (c *call) printf(format string, args ...any) { c.Printf(format, args...) }
+
+func (c *call) getopt(spec string, each func(opt byte, value string)) ([]string, bool) {
+	return c.Getopt(spec, each)
+}
+
+// program is a program with the Android version (API) since which it exists: before
+// 6.0 toolbox had few (system/core shell_and_utilities/README.md).
+type program struct {
+	run   ksh.Program
+	since int
+}
+
+// programTable returns the programs of all versions.
+func (p *Phone) programTable() map[string]program {
+	out := map[string]program{}
+	for name, run := range ksh.Programs() {
+		out[name] = program{run: run}
+	}
+	for name, run := range map[string]tool{
+		"am": am, "df": df, "dumpsys": dumpsysTool, "getprop": getprop, "id": id, "input": input, "log": logTool, "logcat": logcat,
+		"monkey": monkey, "pidof": pidof, "pm": pm, "ps": ps, "run-as": runAs, "showmap": showmap, "su": su, "uname": uname,
+	} {
+		out[name] = program{run: p.program(run)}
+	}
+	if p.opt.API < 23 {
+		// What toolbox had in the place of toybox.
+		out["ls"], out["md5"] = program{run: p.program(oldLS)}, program{run: ksh.Programs()["md5sum"]}
+	}
+	for name, since := range map[string]int{"md5sum": 23, "nice": 23, "pidof": 23, "sha256sum": 26, "stat": 23, "uname": 23} {
+		out[name] = program{out[name].run, since}
+	}
+	return out
+}
+
+// tool finds a program of this phone.
+func (p *Phone) tool(name string) (ksh.Program, bool) {
+	t, ok := p.programs[name]
+	switch {
+	case !ok || t.since > p.opt.API || name == "su" && !p.opt.SU,
+		// It came with debuggable builds alone (system/extras/showmap/Android.mk).
+		name == "showmap" && p.opt.API < showmapEverywhere && p.opt.BuildType == "user" && !p.opt.Root:
+		return nil, false
+	}
+	return t.run, true
+}
+
+// folder is the directory of a program.
+func (p *Phone) folder(name string) string {
+	if name == "su" || name == "showmap" && p.opt.API < showmapEverywhere {
+		return "/system/xbin/"
+	}
+	return "/system/bin/"
+}
+
+// toolAt returns the name of the program at a clean path.
+func (p *Phone) toolAt(at string) (string, bool) {
+	name := at[strings.LastIndexByte(at, '/')+1:]
+	_, ok := p.tool(name)
+	return name, ok && p.folder(name)+name == at
+}
+
+// tools are the names of all programs.
+func (p *Phone) tools() []string {
+	var out []string
+	for name := range p.programs {
+		if _, ok := p.tool(name); ok {
+			out = append(out, name)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// oldLS is that of toolbox (system/core/toolbox/ls.c).
+func oldLS(c *call) int {
+	var long, all, self bool
+	names, ok := c.getopt("lad", func(o byte, _ string) {
+		long, all, self = long || o == 'l', all || o == 'a', self || o == 'd'
+	})
+	if !ok {
+		return 1
+	}
+	if len(names) == 0 {
+		names = []string{"."}
+	}
+	show := func(name string, i info) {
+		if !long {
+			c.printf("%s\n", name)
+			return
+		}
+		size := strconv.FormatInt(i.size, 10)
+		if !i.mode.IsRegular() {
+			size = ""
+		}
+		if i.link != "" {
+			name += " -> " + i.link
+		}
+		owner := userName(i.uid)
+		c.printf("%s %-8s %-8s %8s %s %s\n", ksh.ModeText(i.mode), owner, owner, size, i.mod.UTC().Format("2006-01-02 15:04"), name)
+	}
+	failed := 0
+	for _, name := range names {
+		i, err := c.phone.stat(clean(c.cwd, name), c.cred)
+		if err != nil {
+			c.out.Flush()
+			fmt.Fprintf(c.errs, "%s: %s\n", name, errorText(err))
+			failed = 1
+			continue
+		}
+		if !i.IsDir() || self {
+			show(name, i)
+			continue
+		}
+		entries, err := c.phone.readDir(clean(c.cwd, name), c.cred)
+		if err != nil {
+			c.out.Flush()
+			fmt.Fprintf(c.errs, "opendir failed, %s\n", errorText(err))
+			failed = 1
+		}
+		for _, e := range entries {
+			if all || !strings.HasPrefix(e.name, ".") {
+				show(e.name, e)
+			}
+		}
+	}
+	return failed
+}
+
+func uname(c *call) int {
+	release, machine := kernelRelease(c.phone.opt.API), "aarch64"
+	if c.phone.opt.Bits32 {
+		machine = "armv7l"
+	}
+	text := "Linux"
+	_, ok := c.getopt("asrmnvo", func(o byte, _ string) {
+		switch o {
+		case 'a':
+			text = "Linux localhost " + release + " #1 SMP PREEMPT " + machine
+		case 'r':
+			text = release
+		case 'm':
+			text = machine
+		case 'n':
+			text = "localhost"
+		}
+	})
+	c.printf("%s\n", text)
+	return map[bool]int{false: 1}[ok]
+}

@@ -1,0 +1,285 @@
+package ksh
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/pattern"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+const (
+	// maxCommand is the kernel's MAX_ARG_STRLEN.
+	maxCommand = 128 << 10
+	// maxOpeners bounds everything that can nest in a command line: the parser
+	// recurses, and each level takes about 4 kB of stack.
+	maxOpeners = 4000
+)
+
+// parseError is a command line that cannot be parsed.
+type parseError struct{ error }
+
+func (e parseError) Error() string { return plain(e.error.Error()) }
+
+// parse parses a script of mksh and rejects what this shell does not have. All
+// texts in the result are opaque.
+func parse(text string) (list []*syntax.Stmt, err error) {
+	if len(text) > maxCommand {
+		return nil, errors.New("argument list too long")
+	}
+	for _, o := range openers {
+		// Openers are counted whether they nest or not: no real script has as many.
+		if strings.Count(text, o) > maxOpeners {
+			return nil, errors.New("nested too deeply")
+		}
+	}
+	defer recovered(&err)
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangMirBSDKorn)).Parse(strings.NewReader(opaque(text)), "")
+	if err != nil {
+		return nil, parseError{err}
+	}
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if what := unsupported(n); what != "" && err == nil {
+			err = fmt.Errorf("%s: not supported by this shell", what)
+		}
+		// Walk cannot enter what is not there, such as the X of $(()).
+		return n != nil && err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	syntax.Walk(f, func(n syntax.Node) bool {
+		prepare(n)
+		return n != nil
+	})
+	return f.Stmts, nil
+}
+
+// openers are all that can take the parser one level deeper.
+var openers = []string{
+	"(", "{", "[", "`", "?", "-", "+", "~", "!", "|", "&", "if", "for", "while", "until", "case", "do", "time", "function",
+}
+
+// recovered turns a panic of the libraries, for input that they do not expect, into
+// an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("bad substitution: %.200v", r)
+	}
+}
+
+// unsupported names what this shell does not have in a node, "" for nothing.
+func unsupported(n syntax.Node) string {
+	switch n := n.(type) {
+	case *syntax.Stmt:
+		if n.Coprocess || n.Disown {
+			return "coprocess"
+		}
+	case *syntax.BinaryCmd:
+		if n.Op != syntax.AndStmt && n.Op != syntax.OrStmt && n.Op != syntax.Pipe {
+			return n.Op.String()
+		}
+	case *syntax.CallExpr, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause:
+	case *syntax.CaseClause:
+		for _, item := range n.Items {
+			if item.Op != syntax.Break {
+				return item.Op.String()
+			}
+		}
+	case *syntax.ForClause:
+		if _, ok := n.Loop.(*syntax.WordIter); !ok || n.Select {
+			return "this loop"
+		}
+	case syntax.Command:
+		return "this kind of command"
+	case *syntax.Assign:
+		if n.Array != nil || n.Index != nil || n.Name == nil {
+			return "array"
+		}
+	case *syntax.Redirect:
+		if n.N != nil && (len(n.N.Value) != 1 || n.N.Value[0] < '0' || n.N.Value[0] > '9') {
+			return "file descriptor " + n.N.Value
+		}
+		switch n.Op {
+		case syntax.RdrIn, syntax.RdrOut, syntax.AppOut, syntax.DplIn, syntax.DplOut:
+		default:
+			return n.Op.String()
+		}
+	case *syntax.CmdSubst:
+		if n.TempFile || n.ReplyVar || len(n.Stmts) == 1 && n.Stmts[0].Cmd == nil {
+			return "this substitution"
+		}
+	case *syntax.ProcSubst:
+		return n.Op.String()
+	case *syntax.ParamExp:
+		return unsupportedExpansion(n)
+	}
+	return ""
+}
+
+// unsupportedExpansion names what this shell does not have in ${...}. Replacements
+// are among it because their results could be as large as the product of two
+// variables.
+func unsupportedExpansion(p *syntax.ParamExp) string {
+	const what = "bad substitution"
+	if p.Param == nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Width || p.IsSet || p.Index != nil || p.Names != 0 ||
+		p.NestedParam != nil || len(p.Modifiers) > 0 || p.Flags != nil {
+		return what
+	}
+	switch {
+	case p.Exp == nil:
+		return ""
+	case trims(p.Exp.Op) && p.Exp.Word != nil:
+		for _, part := range p.Exp.Word.Parts {
+			// The library would take the value for a pattern.
+			if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) > 0 && (&syntax.Word{Parts: q.Parts}).Lit() == "" {
+				return what
+			}
+		}
+		return ""
+	}
+	switch p.Exp.Op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
+		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		return ""
+	}
+	return what
+}
+
+// trims reports whether an operator is that of ${name#pattern} or a relative.
+func trims(op syntax.ParExpOperator) bool {
+	switch op {
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		return true
+	}
+	return false
+}
+
+// prepare turns words into those that package expand understands: it does not
+// remove the backslashes of words that become a single text, nor keep quotes in
+// patterns to be trimmed, and it only expands globs by the rules of the host.
+func prepare(n syntax.Node) {
+	switch n := n.(type) {
+	case *syntax.CallExpr:
+		markGlobs(n.Args)
+	case *syntax.WordIter:
+		markGlobs(n.Items)
+	case *syntax.Assign:
+		unquote(n.Value)
+	case *syntax.Redirect:
+		unquote(n.Word)
+	case *syntax.CaseClause:
+		unquote(n.Word)
+	case *syntax.ParamExp:
+		switch {
+		case n.Exp == nil || n.Exp.Word == nil:
+		case trims(n.Exp.Op):
+			for i, part := range n.Exp.Word.Parts {
+				n.Exp.Word.Parts[i] = quotePattern(part)
+			}
+		default:
+			unquote(n.Exp.Word)
+		}
+	}
+}
+
+// unquote replaces characters after a backslash by quoted ones.
+func unquote(w *syntax.Word) {
+	if w == nil {
+		return
+	}
+	var out []syntax.WordPart
+	for _, part := range w.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			out = append(out, part)
+			continue
+		}
+		for text := lit.Value; text != ""; {
+			i := strings.IndexByte(text, '\\')
+			if i < 0 || i+1 == len(text) {
+				out = append(out, &syntax.Lit{Value: text})
+				break
+			}
+			_, size := utf8.DecodeRuneInString(text[i+1:])
+			if i > 0 {
+				out = append(out, &syntax.Lit{Value: text[:i]})
+			}
+			out = append(out, &syntax.SglQuoted{Value: text[i+1 : i+1+size]})
+			text = text[i+1+size:]
+		}
+	}
+	w.Parts = out
+}
+
+// quotePattern turns a quoted part of a pattern into plain text that stands for
+// itself.
+func quotePattern(part syntax.WordPart) syntax.WordPart {
+	text := ""
+	switch part := part.(type) {
+	case *syntax.SglQuoted:
+		if text = part.Value; part.Dollar {
+			return part
+		}
+	case *syntax.DblQuoted:
+		text = (&syntax.Word{Parts: part.Parts}).Lit()
+		text = strings.NewReplacer(`\\`, `\`, `\$`, `$`, `\"`, `"`, "\\`", "`").Replace(text)
+	default:
+		return part
+	}
+	return &syntax.Lit{Value: pattern.QuoteMeta(text, 0)}
+}
+
+// mksh and file names take any bytes but NUL. The parser only takes UTF-8, and so
+// does package regexp in patterns; in texts it does not distinguish two invalid
+// bytes. Such bytes pass through both as code points that nothing else uses. So does
+// CR, which the parser drops at the end of a line and takes for a blank elsewhere; to
+// mksh it is an ordinary character (sh.h, C_LEX1).
+
+// opaqueBase stands for byte 0, opaqueBase+255 for the last one: the end of the last
+// private use area. Code points of a script that are in it are replaced byte by byte.
+// opaqueBase+'*' and the like are globs, see markGlobs.
+const opaqueBase = 0x10ff00
+
+// opaque replaces CR and each byte that is not UTF-8 with a code point.
+func opaque(text string) string {
+	var b strings.Builder
+	kept := 0
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r < opaqueBase && r != '\r' && (r != utf8.RuneError || size > 1) {
+			i += size
+			continue
+		}
+		b.WriteString(text[kept:i])
+		for range size {
+			b.WriteRune(opaqueBase + rune(text[i]))
+			i++
+		}
+		kept = i
+	}
+	if kept == 0 {
+		return text
+	}
+	return b.String() + text[kept:]
+}
+
+// plain undoes opaque and markGlobs.
+func plain(text string) string {
+	var b strings.Builder
+	kept := 0
+	for i, r := range text {
+		if r < opaqueBase {
+			continue
+		}
+		b.WriteString(text[kept:i])
+		b.WriteByte(byte(r - opaqueBase))
+		kept = i + utf8.RuneLen(r)
+	}
+	if kept == 0 {
+		return text
+	}
+	return b.String() + text[kept:]
+}
