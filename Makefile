@@ -64,7 +64,7 @@ SERIAL := $(TEXTS) ./analysis ./detector ./internal/detector/limit ./internal/ha
 
 # These have many goroutines and tests of their own for them. Where others use them, it is
 # not their memory that the race detector must watch: that would be a third of the time.
-WATCHED_APART := ./internal/analysis/heap ./internal/analysis/spool ./internal/androidsim ./internal/adbd/...
+WATCHED_APART := ./internal/analysis/heap ./internal/analysis/spool ./internal/androidsim ./internal/ksh ./internal/adbd/...
 
 # A program that the race detector is in sleeps for a second when it ends, to see more.
 export GORACE := atexit_sleep_ms=0 $(GORACE)

@@ -439,10 +439,10 @@ func testEndless(t *testing.T, b *bench) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
 	if n, err := io.CopyN(io.Discard, conn, size); n != size || err != nil {
 		t.Errorf("%d bytes came, %v", n, err)
 	}
+	conn.Close()
 	for _, service := range []string{"exec:while :; do echo y; done", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/urandom"} {
 		conn, err := b.open(soon, service)
 		if err != nil {

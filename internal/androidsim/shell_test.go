@@ -35,7 +35,7 @@ func TestShell(t *testing.T) {
 		{`printf 'echo script $1 $0\nexit 3\n' >/data/local/tmp/s; sh /data/local/tmp/s arg; echo $?; /data/local/tmp/s`, "script arg /data/local/tmp/s\n3\n", "/system/bin/sh: /data/local/tmp/s: can't execute: Permission denied\n"},
 		{`/system/bin/cat /proc/780/comm; command -v cat nosuch; /system/bin/su`, "zygote64\n/system/bin/cat\n", "/system/bin/sh: /system/bin/su: inaccessible or not found\n"},
 		{`ls /data; cat /data/data/com.shop/x; run-as com.shop pwd; run-as com.shop ls; run-as com.shop sh -c 'echo hi >files/f; cat files/f; id -un'; run-as com.shop rm files/f`, "/data/data/com.shop\ncache\ncode_cache\nfiles\nhi\nu0_a123\n", "ls: /data: Permission denied\ncat: /data/data/com.shop/x: Permission denied\n"},
-		{`dumpsys -l | grep -c .; dumpsys nosuch; echo $?`, "@\n0\n", "Can't find service: nosuch\n"},
+		{`dumpsys -l | grep -c .; dumpsys nosuch; echo $?`, "9\n0\n", "Can't find service: nosuch\n"},
 		{`dumpsys meminfo com.none; dumpsys meminfo 99999; dumpsys meminfo -x`, "No process found for: com.none\nNo process found for: 99999\nUnknown argument: -x; use -h for help\n", ""},
 		{`pm list packages; echo; pm list packages -3; echo; pm list packages --user 0 -s phone; echo; pm list packages -s -3; pm list packages -3 android; pm list packages -d`,
 			"package:com.shop\npackage:com.android.systemui\npackage:com.android.phone\n\npackage:com.shop\n\npackage:com.android.phone\n\n", ""},

@@ -358,7 +358,9 @@ func TestErrorTexts(t *testing.T) {
 			"error-meminfo-no-process.txt":      "dumpsys meminfo x.y.z",
 			"error-dumpsys-timeout.txt":         "dumpsys -T 100 meminfo a.b",
 		} {
-			if ours, real := mask(sh1(t, p, command).out), mask(string(recorded.Read(t, "device", file))); ours != real {
+			// The phone was asked by head, which the simulated one does not have.
+			text := strings.Replace(string(recorded.Read(t, "device", file)), "head: ", "cat: ", 1)
+			if ours, real := mask(sh1(t, p, command).out), mask(text); ours != real {
 				t.Errorf("%s: %q, a real phone prints %q", command, ours, real)
 			}
 		}

@@ -1,7 +1,5 @@
 package ksh
 
-//unit:program a real shell is the second implementation
-
 import (
 	"strings"
 	"testing"

@@ -1,5 +1,7 @@
 package ksh
 
+//unit:sleep commands sleep by the clock of the test, which is a bubble where it matters
+
 import (
 	"bytes"
 	"context"
