@@ -28,13 +28,14 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// built is the folder of the programs that tests start, "" until one is wanted.
+// built is the directory of the programs that tests start, "" until it is
+// needed.
 var built string
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if built != "" {
-		_ = os.RemoveAll(built) // what is left below the temporary folder harms nobody
+		_ = os.RemoveAll(built) // leftovers in the temporary directory are harmless
 	}
 	os.Exit(code)
 }
@@ -45,23 +46,25 @@ var buildFolder = sync.OnceValues(func() (string, error) {
 	return built, err
 })
 
-// programs are the programs of one version of Ginkgo.
+// programs are the programs built with one version of Ginkgo.
 type programs struct {
-	// cli is the program ginkgo, suite the fixture, plain the fixture without Watch and Check.
+	// cli is the program ginkgo, suite the test suite, plain the same suite
+	// without Watch and Check.
 	cli, suite, plain string
 }
 
 // current are the programs with the Ginkgo of go.mod.
 var current = sync.OnceValues(func() (programs, error) { return build("") })
 
-// goCommand is the go command in the folder of the module.
+// goCommand returns the go command in the directory of the module.
 func goCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = ".."
 	return cmd
 }
 
-// build builds the programs, with another go.mod than that of the project if it is given one.
+// build builds the programs, with the given go.mod instead of that of the
+// project if it is not "".
 func build(modfile string) (programs, error) {
 	folder, err := buildFolder()
 	if err == nil {
@@ -70,7 +73,10 @@ func build(modfile string) (programs, error) {
 	if err != nil {
 		return programs{}, err
 	}
-	p := programs{cli: filepath.Join(folder, "ginkgo"), suite: filepath.Join(folder, "suite.test"), plain: filepath.Join(folder, "plain.test")}
+	p := programs{
+		cli: filepath.Join(folder, "ginkgo"), suite: filepath.Join(folder, "suite.test"),
+		plain: filepath.Join(folder, "plain.test"),
+	}
 	const fixture = "github.com/leakgate/leakgate/harness/testdata/suite"
 	for _, args := range [][]string{
 		{"build", "-o", p.cli, "github.com/onsi/ginkgo/v2/ginkgo"},
@@ -87,13 +93,14 @@ func build(modfile string) (programs, error) {
 	return p, nil
 }
 
-// bench is where children run: phones behind an adb server, and folders of their own.
+// bench is where children run: phones behind an adb server, and directories of
+// their own.
 type bench struct {
 	programs programs
 	server   *adbd.Server
 	port     string
-	// temp is the temporary folder of the children. Its name distinguishes them from all other
-	// processes. leases are what they hold.
+	// temp is the temporary directory of the children. Its name distinguishes
+	// them from all other processes. leases are the leases they hold.
 	temp, leases string
 }
 
@@ -113,13 +120,14 @@ func newBench(t *testing.T, phones ...adbd.Phone) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A socket has room for a short path only.
+	// The path of a socket is limited to about 100 bytes.
 	temp, err := os.MkdirTemp("", "lg")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(temp) })
-	// The go command, which the program ginkgo starts, must leave no process either.
+	// The go command, which the program ginkgo starts, must leave no process
+	// either.
 	telemetry := filepath.Join(temp, ".config", "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o700); err != nil {
 		t.Fatal(err)
@@ -130,7 +138,7 @@ func newBench(t *testing.T, phones ...adbd.Phone) *bench {
 	return &bench{p, server, port, temp, t.TempDir()}
 }
 
-// phoneSpeed is how many seconds of a phone are one here.
+// phoneSpeed is how many seconds of a phone pass per second here.
 const phoneSpeed = 60
 
 // demoPhone is the phone that the program serves for suites.
@@ -141,17 +149,18 @@ func demoPhone(t *testing.T) *androidsim.Phone {
 
 // child is a run of the suite.
 type child struct {
-	// scenario is what it runs.
+	// scenario names the specs to run.
 	scenario string
-	// args are of the program ginkgo, env what its environment has beside that of the bench.
+	// args are arguments of the program ginkgo, env is added to the environment
+	// of the bench.
 	args, env []string
 	// plain runs the suite without Watch and Check.
 	plain bool
-	// alone starts the test binary itself, as go test does.
+	// alone starts the test binary directly, like go test.
 	alone bool
-	// most bounds it; childTime if zero.
+	// most is the time limit; childTime if zero.
 	most time.Duration
-	// dead: processes of it were killed, whose sockets stay.
+	// dead: its processes were killed, so that their sockets remain.
 	dead bool
 }
 
@@ -202,7 +211,7 @@ func (c *junitCase) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	return nil
 }
 
-// running is a child that runs.
+// running is a child in progress.
 type running struct {
 	bench   *bench
 	of      child
@@ -211,7 +220,7 @@ type running struct {
 	began   time.Time
 }
 
-// lockedBuffer is written by a child and read meanwhile.
+// lockedBuffer can be written by a child and read meanwhile.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -229,7 +238,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// childTime bounds a child: one that hangs fails its test and not the whole run of tests.
+// childTime bounds a child: one that hangs fails its test instead of blocking
+// the whole run of tests.
 const childTime = 2 * time.Minute
 
 // start starts a child in a process group of its own.
@@ -244,7 +254,10 @@ func (b *bench) start(t *testing.T, c child) *running {
 	if err := os.Link(binary, here); err != nil {
 		t.Fatal(err)
 	}
-	args := slices.Concat([]string{b.programs.cli, "run", "--no-color", "--json-report=report.json", "--junit-report=junit.xml", "--output-dir=" + filepath.Join(folder, "out")}, c.args, []string{"suite.test"})
+	args := slices.Concat([]string{
+		b.programs.cli, "run", "--no-color", "--json-report=report.json", "--junit-report=junit.xml",
+		"--output-dir=" + filepath.Join(folder, "out"),
+	}, c.args, []string{"suite.test"})
 	if i := slices.Index(c.args, "--"); i >= 0 {
 		args = slices.Concat(args[:len(args)-1-len(c.args)+i], []string{"suite.test"}, c.args[i:])
 	}
@@ -257,7 +270,10 @@ func (b *bench) start(t *testing.T, c child) *running {
 	r.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 	r.cmd.Dir = folder
 	r.cmd.Stdout, r.cmd.Stderr = r.console, r.console
-	r.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.temp, "TMPDIR=" + b.temp, "LEAKGATE_LEASES=" + b.leases, "LEAKGATE_STAND_IN=1", "ANDROID_ADB_SERVER_PORT=" + b.port, "SUITE=" + c.scenario}, c.env...)
+	r.cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + b.temp, "TMPDIR=" + b.temp, "LEAKGATE_LEASES=" + b.leases,
+		"LEAKGATE_STAND_IN=1", "ANDROID_ADB_SERVER_PORT=" + b.port, "SUITE=" + c.scenario,
+	}, c.env...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r.cmd.Cancel = func() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) }
 	r.cmd.WaitDelay = 5 * time.Second
@@ -267,7 +283,7 @@ func (b *bench) start(t *testing.T, c child) *running {
 	return r
 }
 
-// signal sends a signal to all processes of the child, as a terminal does.
+// signal sends a signal to all processes of the child, like a terminal.
 func (r *running) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(-r.cmd.Process.Pid, s); err != nil {
@@ -278,7 +294,8 @@ func (r *running) signal(t *testing.T, s syscall.Signal) {
 // await waits until the console shows a text.
 func (r *running) await(t *testing.T, words string) {
 	t.Helper()
-	for end := time.Now().Add(childTime / 2); !strings.Contains(r.console.String(), words); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(childTime / 2); !strings.Contains(r.console.String(),
+		words); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.signal(t, syscall.SIGKILL)
 			t.Fatalf("no %q in\n%s", words, r.console)
@@ -286,17 +303,21 @@ func (r *running) await(t *testing.T, words string) {
 	}
 }
 
-// finish waits for the end of the child and returns its console, reports and exit code.
+// finish waits for the end of the child and returns its console, reports and
+// exit code.
 func (r *running) finish(t *testing.T) result {
 	t.Helper()
 	err := r.cmd.Wait()
 	if _, ok := err.(*exec.ExitError); err != nil && !ok {
-		t.Errorf("the child did not end well: %v", err)
+		t.Errorf("the child failed to exit: %v", err)
 	}
-	out := result{console: r.console.String(), code: r.cmd.ProcessState.ExitCode(), folder: r.cmd.Dir, took: time.Since(r.began)}
+	out := result{
+		console: r.console.String(), code: r.cmd.ProcessState.ExitCode(), folder: r.cmd.Dir, took: time.Since(r.began),
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s %s: exit %d after %v\n%s", r.of.scenario, strings.Join(r.of.args, " "), out.code, out.took, out.console)
+			t.Logf("%s %s: exit %d after %v\n%s", r.of.scenario, strings.Join(r.of.args, " "), out.code, out.took,
+				out.console)
 		}
 	})
 	out.read(t)
@@ -340,7 +361,8 @@ func readJUnit(t *testing.T, text []byte) []junitCase {
 	return out
 }
 
-// checkLeft fails a child that has left a process, a socket, a lease or a file on a phone.
+// checkLeft fails if a child has left a process, a socket, a lease or a file on
+// a phone.
 func (r *running) checkLeft(t *testing.T) {
 	t.Helper()
 	b := r.bench
@@ -356,16 +378,17 @@ func (r *running) checkLeft(t *testing.T) {
 	}
 }
 
-// checkPhone fails where files are left on a phone.
+// checkPhone fails if files are left on a phone.
 func checkPhone(t *testing.T, p adbd.Phone) {
 	t.Helper()
 	var out bytes.Buffer
-	if code := p.Shell(t.Context(), "ls -A /data/local/tmp", strings.NewReader(""), &out, &out); code != 0 || strings.TrimSpace(out.String()) != "" {
+	if code := p.Shell(t.Context(), "ls -A /data/local/tmp", strings.NewReader(""), &out, &out); code != 0 ||
+		strings.TrimSpace(out.String()) != "" {
 		t.Errorf("left on the phone: exit %d, %s", code, &out)
 	}
 }
 
-// names returns the names in a folder, nil if the folder does not exist.
+// names returns the names in a directory, nil if it does not exist.
 func names(folder string) []string {
 	list, _ := os.ReadDir(folder)
 	var out []string
@@ -375,7 +398,8 @@ func names(folder string) []string {
 	return out
 }
 
-// processes are the command lines of processes that were started by children of the bench.
+// processes returns the command lines of processes started by children of the
+// bench.
 func (b *bench) processes() []string {
 	var out []string
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -390,7 +414,8 @@ func (b *bench) processes() []string {
 	return out
 }
 
-// spec returns the report of the spec with a text; its name may be the end of it.
+// spec returns the report of the spec whose name is or ends with the given
+// text.
 func (o *result) spec(t *testing.T, name string) types.SpecReport {
 	t.Helper()
 	for _, s := range o.specs() {
@@ -402,7 +427,7 @@ func (o *result) spec(t *testing.T, name string) types.SpecReport {
 	return types.SpecReport{}
 }
 
-// specs are the reports of all specs, without those of nodes of the suite.
+// specs returns the reports of all specs, without those of suite nodes.
 func (o *result) specs() []types.SpecReport {
 	var out []types.SpecReport
 	for _, suite := range o.suites {
@@ -415,7 +440,7 @@ func (o *result) specs() []types.SpecReport {
 	return out
 }
 
-// suiteNode returns the report of a node of the suite, such as its verdict.
+// suiteNode returns the report of a suite node, such as the verdict.
 func (o *result) suiteNode(kind types.NodeType) types.SpecReport {
 	for _, suite := range o.suites {
 		for _, s := range suite.SpecReports {
@@ -427,7 +452,8 @@ func (o *result) suiteNode(kind types.NodeType) types.SpecReport {
 	return types.SpecReport{}
 }
 
-// verdict is what leakgate says of the suite: how it fails, or the text of its entry.
+// verdict returns leakgate's verdict on the suite: its failure, or the text of
+// its entry.
 func (o *result) verdict() (failed bool, text string) {
 	r := o.suiteNode(types.NodeTypeReportAfterSuite)
 	if r.Failed() {
@@ -439,7 +465,7 @@ func (o *result) verdict() (failed bool, text string) {
 	return false, text
 }
 
-// failures are the names of the specs that have failed, in order of names.
+// failures returns the names of the specs that have failed, sorted.
 func (o *result) failures() []string {
 	out := []string{}
 	for _, s := range o.specs() {
@@ -451,7 +477,7 @@ func (o *result) failures() []string {
 	return out
 }
 
-// entry is the entry of a spec in the JSON report.
+// entry returns the report entry of a spec in the JSON report.
 func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
 	t.Helper()
 	for _, e := range s.ReportEntries {
@@ -467,7 +493,8 @@ func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
 	return harness.SpecEntry{}
 }
 
-// verdicts are those of the specs with an entry, by the last words of their names.
+// verdicts returns those of the specs with an entry, by the last words of their
+// names.
 func (o *result) verdicts(t *testing.T) map[string]record.CheckVerdict {
 	t.Helper()
 	out := map[string]record.CheckVerdict{}
@@ -481,13 +508,13 @@ func (o *result) verdicts(t *testing.T) map[string]record.CheckVerdict {
 	return out
 }
 
-// runs are the run directories of a child.
+// runs returns the run directories of a child.
 func (o *result) runs() []string {
 	found, _ := filepath.Glob(filepath.Join(o.folder, "out", "leakgate-runs", "*"))
 	return found
 }
 
-// has fails where a text lacks a part.
+// has fails if a text lacks a part.
 func has(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -497,7 +524,7 @@ func has(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// lacks fails where a text has a part.
+// lacks fails if a text contains a part.
 func lacks(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {

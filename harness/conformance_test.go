@@ -14,9 +14,9 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// A suite with a spec of each kind, in one process and in three: what leaks fails, with its
-// class, its holder and a trace, and nothing else does. No name of a test is other than in
-// the suite without leakgate.
+// A suite with a spec of each kind, in one process and in three: leaks fail,
+// with class, holder and trace, and nothing else fails. The names of the tests
+// are the same as in the suite without leakgate.
 func TestSuiteIsChecked(t *testing.T) {
 	plain := testNames(newBench(t).run(t, child{scenario: "shop", args: []string{"--dry-run"}, plain: true}))
 	for name, args := range map[string][]string{"serial": nil, "3 processes": {"--procs=3"}} {
@@ -33,7 +33,7 @@ func TestSuiteIsChecked(t *testing.T) {
 	}
 }
 
-// testNames are the names of the specs in the JUnit report.
+// testNames returns the names of the specs in the JUnit report.
 func testNames(r result) []string {
 	var out []string
 	for _, c := range r.junit {
@@ -45,22 +45,31 @@ func testNames(r result) []string {
 	return out
 }
 
-// checkShop judges a run of the scenario shop.
+// checkShop checks a run of the scenario shop.
 func checkShop(t *testing.T, r result) {
 	t.Helper()
 	want := map[string]record.CheckVerdict{
-		"cart opens the cart": record.VerdictPass, "cart opens a product": record.VerdictPass, "cart ends on one more screen": record.VerdictPass,
-		"cart checks out": record.VerdictLeak, "cart opens the cart again": record.VerdictPass,
-		"cart opens an accepted page": record.VerdictKnown, "cart checks out beside an accepted page": record.VerdictLeak, "cart opens a page that was accepted": record.VerdictPass,
-		"cart fails by itself": record.VerdictLeak, "cart passes at its third attempt": record.VerdictLeak,
-		"cart is not checked": record.VerdictSkipped, "cart opens the cart at last": record.VerdictPass,
-		"cart item of the cart": record.VerdictPass, "cart item that leaks": record.VerdictLeak,
-		"cart in order is empty": record.VerdictPass, "cart in order is paid": record.VerdictLeak, "cart is alone": record.VerdictPass,
+		"cart opens the cart": record.VerdictPass, "cart opens a product": record.VerdictPass,
+		"cart ends on one more screen": record.VerdictPass,
+		"cart checks out":              record.VerdictLeak, "cart opens the cart again": record.VerdictPass,
+		"cart opens an accepted page":             record.VerdictKnown,
+		"cart checks out beside an accepted page": record.VerdictLeak,
+		"cart opens a page that was accepted":     record.VerdictPass,
+		"cart fails by itself":                    record.VerdictLeak,
+		"cart passes at its third attempt":        record.VerdictLeak,
+		"cart is not checked":                     record.VerdictSkipped,
+		"cart opens the cart at last":             record.VerdictPass,
+		"cart item of the cart":                   record.VerdictPass, "cart item that leaks": record.VerdictLeak,
+		"cart in order is empty": record.VerdictPass, "cart in order is paid": record.VerdictLeak,
+		"cart is alone": record.VerdictPass,
 	}
 	if got := r.verdicts(t); !maps.Equal(got, want) {
 		t.Errorf("verdicts are %v\nwant %v", got, want)
 	}
-	failed := []string{"cart checks out", "cart checks out beside an accepted page", "cart fails by itself", "cart in order is paid", "cart item that leaks", "cart opens a page that was accepted", "cart passes at its third attempt"}
+	failed := []string{
+		"cart checks out", "cart checks out beside an accepted page", "cart fails by itself", "cart in order is paid",
+		"cart item that leaks", "cart opens a page that was accepted", "cart passes at its third attempt",
+	}
 	if got := r.failures(); !slices.Equal(got, failed) || r.code != 1 {
 		t.Errorf("exit %d, failed: %q\nwant %q", r.code, got, failed)
 	}
@@ -75,7 +84,7 @@ func checkShop(t *testing.T, r result) {
 // leakText is the verdict on a spec that leaks one screen.
 const leakText = "leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTracker.sScreens ("
 
-// checkLeak judges the failure of a spec that leaks.
+// checkLeak checks the failure of a spec that leaks.
 func checkLeak(t *testing.T, r result) {
 	t.Helper()
 	for _, name := range []string{"cart checks out", "in order is paid", "item that leaks"} {
@@ -84,23 +93,26 @@ func checkLeak(t *testing.T, r result) {
 		if !strings.HasPrefix(failure, leakText) {
 			t.Errorf("%s fails with\n%s", name, failure)
 		}
-		has(t, name, failure, "╰→ com.cart.CheckoutActivity instance", "↓ static ScreenTracker.sScreens", "evidence in "+r.folder, "leaks.Known(harness.Key(\"", "GC Root: ")
+		has(t, name, failure, "╰→ com.cart.CheckoutActivity instance", "↓ static ScreenTracker.sScreens",
+			"evidence in "+r.folder, "leaks.Known(harness.Key(\"", "GC Root: ")
 		has(t, "the console", r.console, "[FAILED] "+strings.SplitN(failure, "\n", 2)[0])
 		if n := strings.Count(failure, "\n"); n > 65 {
 			t.Errorf("%s fails with %d lines", name, n)
 		}
 		e := entry(t, s)
-		if len(e.Processes) == 0 || len(e.Processes[0].Leaks) != 1 || e.Processes[0].Leaks[0].New != 1 || e.Device == "" || e.Window == 0 || e.Readings == 0 {
+		if len(e.Processes) == 0 || len(e.Processes[0].Leaks) != 1 || e.Processes[0].Leaks[0].New != 1 ||
+			e.Device == "" || e.Window == 0 || e.Readings == 0 {
 			t.Errorf("%s: entry %+v", name, e)
 		}
 		checkLocation(t, failure)
 	}
-	if i := slices.IndexFunc(r.junit, func(c junitCase) bool { return c.Name == "[It] cart checks out" }); i < 0 || r.junit[i].Failure == nil || !strings.HasPrefix(r.junit[i].Failure.Message, leakText) {
+	if i := slices.IndexFunc(r.junit, func(c junitCase) bool { return c.Name == "[It] cart checks out" }); i < 0 ||
+		r.junit[i].Failure == nil || !strings.HasPrefix(r.junit[i].Failure.Message, leakText) {
 		t.Errorf("the JUnit report has %+v", r.junit)
 	}
 }
 
-// checkLocation wants a failure to name a line with a check.
+// checkLocation expects that a failure names a line with a check.
 func checkLocation(t *testing.T, failure string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(failure, "checked at ")
@@ -120,11 +132,11 @@ func checkLocation(t *testing.T, failure string) {
 			return
 		}
 	}
-	t.Errorf("checked at %q, where no check is", at)
+	t.Errorf("checked at %q, which has no check", at)
 }
 
-// checkOwnFailure judges a spec that fails by itself and leaks too: its own failure comes first,
-// and the leak is everywhere else.
+// checkOwnFailure checks a spec that fails by itself and leaks too: its own
+// failure comes first, and the leak is everywhere else.
 func checkOwnFailure(t *testing.T, r result) {
 	t.Helper()
 	s := r.spec(t, "fails by itself")
@@ -137,7 +149,8 @@ func checkOwnFailure(t *testing.T, r result) {
 	if !failed {
 		t.Error("the suite passes")
 	}
-	has(t, "the verdict on the suite", verdict, "cart fails by itself: com.cart: leaks 1 x CheckoutActivity", "leakgate: the suite fails", "the run is in "+r.folder)
+	has(t, "the verdict on the suite", verdict, "cart fails by itself: com.cart: leaks 1 x CheckoutActivity",
+		"leakgate: the suite fails", "the run is in "+r.folder)
 	if n := strings.Count(r.console, "leaks 1 x CheckoutActivity"); n < 6 {
 		t.Errorf("the console shows the leak %d times", n)
 	}
@@ -147,12 +160,13 @@ func checkOwnFailure(t *testing.T, r result) {
 	}
 }
 
-// checkExceptions judges what is accepted.
+// checkExceptions checks the accepted leaks.
 func checkExceptions(t *testing.T, r result) {
 	t.Helper()
 	accepted := entry(t, r.spec(t, "opens an accepted page"))
-	has(t, "the accepted page", accepted.Text, "leaks only what is accepted: 1 x LegacyActivity, held by LegacyPage.sInstance")
-	if len(accepted.Processes) == 0 || len(accepted.Processes[0].Leaks) == 0 || !strings.Contains(accepted.Processes[0].Leaks[0].Known, "SHOP-12, owner anna, until 2999-01-01") {
+	has(t, "the accepted page", accepted.Text, "only accepted leaks: 1 x LegacyActivity, held by LegacyPage.sInstance")
+	if len(accepted.Processes) == 0 || len(accepted.Processes[0].Leaks) == 0 ||
+		!strings.Contains(accepted.Processes[0].Leaks[0].Known, "SHOP-12, owner anna, until 2999-01-01") {
 		t.Errorf("%+v", accepted)
 	}
 	beside := r.spec(t, "checks out beside an accepted page")
@@ -160,11 +174,14 @@ func checkExceptions(t *testing.T, r result) {
 		t.Errorf("beside an accepted page: %s", beside.Failure.Message)
 	}
 	over := r.spec(t, "opens a page that was accepted")
-	has(t, "an exception that is over", over.Failure.Message, "accepted until a date that is over: LegacyPage.sInstance (SHOP-11, owner anna, until 2020-01-01)")
+	has(t, "an expired exception", over.Failure.Message,
+		"expired exception: LegacyPage.sInstance (SHOP-11, owner anna, until 2020-01-01)")
 	skipped := entry(t, r.spec(t, "is not checked"))
 	if skipped.Text != "skipped: SHOP-13" {
 		t.Errorf("%+v", skipped)
 	}
 	_, verdict := r.verdict()
-	has(t, "the verdict on the suite", verdict, "cart is not checked: skipped: SHOP-13", "cart opens an accepted page: com.cart: leaks only what is accepted", "17 checks: 9 passed, 6 leak, 1 known, 0 inconclusive, 0 not checked, 1 skipped")
+	has(t, "the verdict on the suite", verdict, "cart is not checked: skipped: SHOP-13",
+		"cart opens an accepted page: com.cart: only accepted leaks",
+		"17 checks: 9 passed, 6 leak, 1 known, 0 inconclusive, 0 not checked, 1 skipped")
 }

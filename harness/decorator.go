@@ -15,18 +15,18 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Decorator decorates Describe, Context, When, It, DescribeTable and Entry. It changes no name
-// and no label.
+// Decorator decorates Describe, Context, When, It, DescribeTable and Entry. It
+// does not change names or labels.
 type Decorator []any
 
-// CheckOption says what a check looks at.
+// CheckOption selects what a check examines.
 type CheckOption interface{ applyCheck(*checkSettings) }
 
 type checkOption func(*checkSettings)
 
 func (o checkOption) applyCheck(s *checkSettings) { o(s) }
 
-// checkSettings are what the decorators of a spec ask for together.
+// checkSettings are the combined options of the decorators of a spec.
 type checkSettings struct {
 	location          string
 	patterns          []string
@@ -41,28 +41,33 @@ func newCheckSettings(opts []CheckOption) *checkSettings {
 	return s
 }
 
-// Heap has the heap dumped after the body in any case, not only where counts of objects rose:
-// it finds leaks of objects that dumpsys does not count, and costs a dump for each spec.
+// Heap always dumps the heap after the body, not only if object counts grew. It
+// finds leaks of objects that dumpsys does not count, and costs a dump for each
+// spec.
 func Heap() CheckOption { return checkOption(func(s *checkSettings) { s.heap = true }) }
 
-// Trend judges the memory of the spec, which must last for 30 minutes at least: a shorter one
-// is inconclusive.
+// Trend judges the memory of the spec, which must last for at least 30 minutes:
+// a shorter one is inconclusive.
 func Trend() CheckOption { return checkOption(func(s *checkSettings) { s.trend = true }) }
 
-// Live fails a spec in which a process was LEAKING at any time, by its samples within the spec.
+// Live fails a spec in which a process was LEAKING at any time, by its samples
+// within the spec.
 func Live() CheckOption { return checkOption(func(s *checkSettings) { s.live = true }) }
 
-// Of checks some of the processes that are watched, by names or patterns; by default all.
+// Of checks some of the watched processes, by names or patterns; by default
+// all.
 func Of(processes ...string) CheckOption {
 	return checkOption(func(s *checkSettings) { s.patterns = append(s.patterns, processes...) })
 }
 
 // Check checks what each spec leaves behind.
 //
-// Activities, Views, ViewRootImpl and AppContexts are counted right before the body and right
-// after it, before any teardown. Where they rose, the app is left alone until it has settled, they
-// are counted again, and the heap is dumped: objects that are over, still held and new since the
-// latest dump fail the spec. What is open and in use does not.
+// Activities, Views, ViewRootImpl and AppContexts are counted right before the
+// body and right after it, before any teardown. If they grew, the app is left
+// alone until it has settled, they are counted again, and the heap is dumped.
+// The spec fails if the dump has objects that should be gone, are still held
+// and were not there in the latest dump. Objects that are open and in use do
+// not fail it.
 func (l *Leaks) Check(opts ...CheckOption) Decorator {
 	s := newCheckSettings(opts)
 	s.location = caller()
@@ -71,9 +76,9 @@ func (l *Leaks) Check(opts ...CheckOption) Decorator {
 	return d
 }
 
-// Known accepts a leak in the specs that it decorates until the end of a day: others still
-// fail. Reason and owner are in every report. After that day the spec fails, whether the leak is
-// there or not.
+// Known accepts a leak in the specs that it decorates until the end of a day;
+// other leaks still fail. Reason and owner are in every report. After that day
+// the spec fails, whether the leak is there or not.
 func (l *Leaks) Known(id Identity, reason, owner string, until Date) Decorator {
 	e := monitor.Exception{Reason: reason, Owner: owner, Until: time.Time(until)}
 	id(&e)
@@ -83,7 +88,7 @@ func (l *Leaks) Known(id Identity, reason, owner string, until Date) Decorator {
 	return l.around(func(_ context.Context, spec *spec) { spec.accept(e) })
 }
 
-// Skip does not check the specs that it decorates, and reports why.
+// Skip does not check the specs that it decorates, and reports the reason.
 func (l *Leaks) Skip(reason string) Decorator {
 	if strings.TrimSpace(reason) == "" {
 		panic(fmt.Sprintf("harness.Skip at %s: write a reason", caller()))
@@ -94,13 +99,16 @@ func (l *Leaks) Skip(reason string) Decorator {
 // Identity names a leak.
 type Identity func(*monitor.Exception)
 
-// Key names a leak by its key, or by 8 or more of its first characters: reports show it.
+// Key names a leak by its key, or by 8 or more of its first characters; reports
+// show it.
 func Key(key string) Identity { return func(e *monitor.Exception) { e.Key = key } }
 
-// Class names leaks by the class of the objects that leak, with its package or without.
+// Class names leaks by the class of the leaking objects, with or without its
+// package.
 func Class(name string) Identity { return func(e *monitor.Exception) { e.Class = name } }
 
-// Held names leaks by a reference on their way from the GC root, as "ScreenTracker.sScreens".
+// Held names leaks by a reference on their path from the GC root, such as
+// "ScreenTracker.sScreens".
 func Held(reference string) Identity { return func(e *monitor.Exception) { e.Held = reference } }
 
 // Date is a day.
@@ -111,7 +119,8 @@ func Until(year int, month time.Month, day int) Date {
 	return Date(time.Date(year, month, day, 0, 0, 0, 0, time.Local))
 }
 
-// around is a decorator that does something once in each spec, before its first decorated node.
+// around returns a decorator that calls a function once in each spec, before
+// its first decorated node.
 func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
 	once := new(int) // its address is the decorator's identity
 	l.decorators++
@@ -124,8 +133,9 @@ func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
 	}, at)}
 }
 
-// learn notes where nodes with a check are, so that their specs are prepared outside of their
-// time-outs. Entries of tables are not among them: they are prepared in their first node.
+// learn records the locations of nodes with a check, so that their specs are
+// prepared outside of their timeouts. Table entries are not among them: they
+// are prepared in their first node.
 func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args []any) (string, []any, []error) {
 	for _, a := range args {
 		d, ok := a.(types.AroundNodeDecorator)
@@ -140,8 +150,9 @@ func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args 
 	return text, args, nil
 }
 
-// foreseen returns the check that a spec will have in all likelihood, nil where none is known.
-func (l *Leaks) foreseen(r ginkgo.SpecReport) *checkSettings {
+// expectedCheck returns the check that a spec will probably have, nil if none is
+// known.
+func (l *Leaks) expectedCheck(r ginkgo.SpecReport) *checkSettings {
 	if l.settings.every != nil {
 		return l.settings.every
 	}
@@ -153,7 +164,7 @@ func (l *Leaks) foreseen(r ginkgo.SpecReport) *checkSettings {
 	return nil
 }
 
-// caller is FILE:LINE of the first function outside of this package.
+// caller returns FILE:LINE of the first function outside of this package.
 func caller() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -168,8 +179,9 @@ func caller() string {
 	}
 }
 
-// withoutHost is a location as the record of a run has it, which says nothing about the folders
-// of this computer: below the folder of the package, where Go runs its tests.
+// withoutHost returns a location for the record of a run, which must not
+// contain the directories of this computer: relative to the directory of the
+// package, where Go runs its tests.
 func withoutHost(location string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -184,7 +196,7 @@ func withoutHost(location string) string {
 
 const packagePath = "github.com/leakgate/leakgate/harness"
 
-// patternsOf are names of processes as the engine knows them.
+// patternsOf parses names and patterns of processes.
 func patternsOf(names []string) []capture.Pattern {
 	out := make([]capture.Pattern, len(names))
 	for i, n := range names {

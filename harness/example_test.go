@@ -8,8 +8,9 @@ import (
 	"github.com/leakgate/leakgate/harness"
 )
 
-// A suite has its watch in a variable of the test package. The phone is not needed before
-// the first checked spec. examples/leakcheck is a whole suite.
+// A suite has its watch in a variable of the test package. The phone is not
+// needed before the first checked spec. See examples/leakcheck for a complete
+// suite.
 func ExampleWatch() {
 	leaks := harness.Watch("com.shop*",
 		harness.Config("nightly.yaml"), // devices, sampling, detection
@@ -21,7 +22,7 @@ func ExampleWatch() {
 	// Output: ""
 }
 
-// A suite whose specs are all checked has no decorators.
+// A suite that checks all its specs needs no decorators.
 func ExampleEverySpec() {
 	leaks := harness.Watch("com.shop", harness.EverySpec(harness.Trend(), harness.Live()))
 	fmt.Printf("%q", leaks.Device())
@@ -31,24 +32,30 @@ func ExampleEverySpec() {
 // Decorators are values: a suite may keep one for all specs that share a leak.
 func ExampleLeaks_Known() {
 	leaks := harness.Watch("com.shop")
-	legacy := leaks.Known(harness.Key("32554831"), "SHOP-12: the SDK keeps its screens", "anna", harness.Until(2030, time.March, 31))
+	legacy := leaks.Known(harness.Key("32554831"), "SHOP-12: the SDK keeps its screens", "anna",
+		harness.Until(2030, time.March, 31))
 	fmt.Println(len(legacy))
 	// Output: 1
 }
 
 func ExampleHaveSlopeBelow() {
-	slow := harness.ProcessState{Process: "com.shop", PID: 1234, State: detector.Normal, MB: 180, Slope: &harness.Slope{MBPerHour: 3, Low: -1, High: 7}}
+	slow := harness.ProcessState{
+		Process: "com.shop", PID: 1234, State: detector.Normal, MB: 180,
+		Slope: &harness.Slope{MBPerHour: 3, Low: -1, High: 7},
+	}
 	ok, err := harness.HaveSlopeBelow(20).Match(slow)
 	fmt.Println(ok, err)
 	_, err = harness.HaveSlopeBelow(20).Match(harness.ProcessState{Process: "com.shop", Because: "3 samples so far"})
 	fmt.Println(err)
 	// Output:
 	// true <nil>
-	// judge the slope of com.shop: no rate is known yet: 3 samples so far
+	// judge the slope of com.shop: the rate is still unknown: 3 samples so far
 }
 
 func ExampleBeLeaking() {
-	state := harness.ProcessState{Process: "com.shop", PID: 1234, State: detector.Leaking, MB: 410, Because: "grows by 120 MB/h"}
+	state := harness.ProcessState{
+		Process: "com.shop", PID: 1234, State: detector.Leaking, MB: 410, Because: "grows by 120 MB/h",
+	}
 	match := harness.BeLeaking()
 	ok, _ := match.Match(state)
 	fmt.Println(ok)

@@ -11,12 +11,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ForTest is [Watch] and [Leaks.Check] for one test of go test: it starts now, counts objects, and
-// when the test is over fails it for what the test has left behind. What a cleanup of the test
-// tears down that was registered later than ForTest is torn down first: register ForTest
-// last, or call it after the app is set up.
+// ForTest is [Watch] and [Leaks.Check] for one test of go test. It starts
+// immediately and counts objects; when the test is over, it fails the test for
+// what it has left behind. Cleanups registered after ForTest run before the
+// check: register ForTest last, or call it after the app is set up.
 //
-// The Expect of Gomega and the matchers of this package need no Ginkgo.
+// The Expect of Gomega and the matchers of this package work without Ginkgo.
 func ForTest(t testing.TB, process string, opts ...any) *Leaks {
 	t.Helper()
 	declareFlags(flag.CommandLine)
@@ -40,7 +40,12 @@ func ForTest(t testing.TB, process string, opts ...any) *Leaks {
 	if err != nil {
 		t.Fatal("leakgate: ", err)
 	}
-	opened, err := l.owner.Open(ctx, hub.OpenRequest{Name: s.name, Location: withoutHost(s.check.location), Device: s.turn.Serial(), Patterns: patternsOf(s.check.patterns)})
+	opened,
+		err := l.owner.Open(ctx,
+		hub.OpenRequest{
+			Name: s.name, Location: withoutHost(s.check.location), Device: s.turn.Serial(),
+			Patterns: patternsOf(s.check.patterns),
+		})
 	s.number, s.strict, s.problem = opened.Check, opened.Strict, err
 	s.setSerial()
 	if err == nil {
@@ -50,7 +55,7 @@ func ForTest(t testing.TB, process string, opts ...any) *Leaks {
 	return l
 }
 
-// splitOptions takes options of a watch and of a check apart.
+// splitOptions separates the options of a watch from those of a check.
 func splitOptions(t testing.TB, opts []any) (watch []Option, check []CheckOption) {
 	t.Helper()
 	for _, o := range opts {
@@ -72,7 +77,8 @@ func (l *Leaks) endTest(ctx context.Context, t testing.TB, s *spec) {
 	s.stopBackground()
 	if s.number != 0 {
 		s.note(l.owner.Collect(ctx, hub.CollectRequest{
-			Check: s.number, Location: withoutHost(s.check.location), Patterns: patternsOf(s.check.patterns), Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
+			Check: s.number, Location: withoutHost(s.check.location), Patterns: patternsOf(s.check.patterns),
+			Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
 		}))
 	}
 	outcome := record.OutcomePassed

@@ -11,10 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// A suite on real Java virtual machines, behind the real adb server: a list of one object a loop
-// and 200 kB of native memory a loop are found; a cache that fills up and a process that is at
-// rest pass, after fewer loops. Nothing marks an object of such a machine as over, so that its heap
-// cannot acquit it: its check is inconclusive, and says so.
+// A suite on real Java virtual machines, behind the real adb server: a list
+// that grows by one object per loop and 200 kB of native memory per loop are
+// found; a cache that fills up and an idle process pass, after fewer loops.
+// Nothing marks an object of such a machine as destroyed, so that its heap
+// cannot prove the absence of leaks: its check is inconclusive, with that
+// reason.
 func TestSuiteOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	for _, c := range []struct {
@@ -32,7 +34,13 @@ func TestSuiteOnTheHostDevice(t *testing.T) {
 			device.Must(t, "shell", "am start -n "+device.Package()+"/"+c.activity)
 			b := newBench(t)
 			b.port = strconv.Itoa(device.ADBPort)
-			r := b.run(t, child{scenario: "jvm", env: []string{"SUITE_WATCHES=" + device.Package() + ":" + c.mode, "SUITE_OPTIONS=device=" + device.Serial}})
+			r := b.run(t,
+				child{
+					scenario: "jvm",
+					env: []string{
+						"SUITE_WATCHES=" + device.Package() + ":" + c.mode, "SUITE_OPTIONS=device=" + device.Serial,
+					},
+				})
 			if r.code != c.code {
 				t.Errorf("exit %d", r.code)
 			}
@@ -41,7 +49,8 @@ func TestSuiteOnTheHostDevice(t *testing.T) {
 					t.Errorf("no %q on the console", want)
 				}
 			}
-			if left := strings.TrimSpace(device.Must(t, "shell", "ls /data/local/tmp")); strings.Contains(left, "hprof") {
+			if left := strings.TrimSpace(device.Must(t, "shell", "ls /data/local/tmp")); strings.Contains(left,
+				"hprof") {
 				t.Errorf("left on the device: %s", left)
 			}
 		})

@@ -17,16 +17,17 @@ import (
 
 // matcher is a matcher of one kind of value.
 type matcher[T any] struct {
-	// match reports whether the value matches, and says in words what it shows.
+	// match reports whether the value matches, and describes the value.
 	match func(T) (ok bool, words string, err error)
-	// want is what the value should be, as "to be leaking".
+	// want is the expectation, as in "to be leaking".
 	want string
-	// final reports whether the answer cannot change any more; nil for never.
+	// final reports whether the result cannot change any more; nil for never.
 	final func(T) bool
 	words string
 }
 
-// Match implements Gomega's matcher. A function, such as that of [Leaks.Process], is asked.
+// Match implements Gomega's matcher. It calls a function, such as that of
+// [Leaks.Process], for the value.
 func (m *matcher[T]) Match(actual any) (bool, error) {
 	v, err := valueOf[T](actual)
 	if err != nil {
@@ -37,10 +38,11 @@ func (m *matcher[T]) Match(actual any) (bool, error) {
 	return ok, err
 }
 
-// askTime is the real time that a function has for a matcher that is not polled.
+// askTime is the real-time limit of a function for a matcher that is not
+// polled.
 const askTime = 30 * time.Second
 
-// valueOf is what a matcher is about: the value, or what a function returns.
+// valueOf returns the value to match, or what a function returns.
 func valueOf[T any](actual any) (T, error) {
 	var none T
 	switch a := actual.(type) {
@@ -62,7 +64,8 @@ func (m *matcher[T]) NegatedFailureMessage(any) string {
 	return m.words + "\nexpected it not " + m.want
 }
 
-// MatchMayChangeInTheFuture implements Gomega's oracle: a final answer ends an Eventually.
+// MatchMayChangeInTheFuture implements Gomega's oracle: a final result ends an
+// Eventually.
 func (m *matcher[T]) MatchMayChangeInTheFuture(actual any) bool {
 	v, err := valueOf[T](actual)
 	return err != nil || m.final == nil || !m.final(v)
@@ -75,120 +78,134 @@ func BeLeaking() types.GomegaMatcher {
 	}}
 }
 
-// HaveState matches a process in a state.
+// HaveState matches a process in the given state.
 func HaveState(want detector.State) types.GomegaMatcher {
 	return &matcher[ProcessState]{want: "to be " + want.String(), match: func(s ProcessState) (bool, string, error) {
 		return s.State == want, s.GomegaString(), nil
 	}}
 }
 
-// HaveSlopeBelow matches a process whose memory certainly grows more slowly, in MB an hour: the
-// upper end of the 95 % interval is below. A process whose rate is not known yet is an error.
+// HaveSlopeBelow matches a process whose memory certainly grows more slowly, in
+// MB/h: the upper end of the 95 % interval is below. A process whose rate is
+// still unknown is an error.
 func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 	want := fmt.Sprintf("to grow by less than %g MB/h, with 95 %% confidence", mbPerHour)
 	return &matcher[ProcessState]{want: want, match: func(s ProcessState) (bool, string, error) {
 		if s.Slope == nil {
-			return false, s.GomegaString(), fmt.Errorf("judge the slope of %s: no rate is known yet: %s", s.Process, s.Because)
+			return false, s.GomegaString(),
+				fmt.Errorf("judge the slope of %s: the rate is still unknown: %s", s.Process, s.Because)
 		}
 		return s.Slope.High < mbPerHour, s.GomegaString(), nil
 	}}
 }
 
-// HaveGrowingObjects matches a trip that leaves something behind with every repetition: objects,
-// threads, files or memory. A trip that could not be judged is an error.
+// HaveGrowingObjects matches a trip that leaves something behind with every
+// repetition: objects, threads, files or memory. A trip that could not be
+// judged is an error.
 func HaveGrowingObjects() types.GomegaMatcher {
-	return &matcher[*Trip]{want: "to leave something behind with every repetition", match: func(t *Trip) (bool, string, error) {
-		if t == nil {
-			return false, "", errors.New("judge a trip: it is nil; the error of RoundTrip says why")
-		}
-		words := tripText(t)
-		if t.Verdict == record.VerdictInconclusive {
-			return false, words, fmt.Errorf("judge the trip of %s: %s", t.Process, t.Text)
-		}
-		return t.Verdict == record.VerdictLeak, words, nil
-	}, final: func(*Trip) bool { return true }}
+	return &matcher[*Trip]{
+		want: "to leave something behind with every repetition", match: func(t *Trip) (bool, string, error) {
+			if t == nil {
+				return false, "", errors.New("judge a trip: it is nil; see the error of RoundTrip")
+			}
+			words := tripText(t)
+			if t.Verdict == record.VerdictInconclusive {
+				return false, words, fmt.Errorf("judge the trip of %s: %s", t.Process, t.Text)
+			}
+			return t.Verdict == record.VerdictLeak, words, nil
+		}, final: func(*Trip) bool { return true }}
 }
 
 func tripText(t *Trip) string {
 	var b strings.Builder
-	_ = reporters.WriteTrip(&b, *t) // a Builder takes everything
+	_ = reporters.WriteTrip(&b, *t) // a Builder never fails
 	return screen(strings.TrimSpace(b.String()))
 }
 
 // HaveLeaks matches a heap dump in which objects of the app leak.
 func HaveLeaks() types.GomegaMatcher {
-	return &matcher[*Dump]{want: "to have leaks", final: func(*Dump) bool { return true }, match: func(d *Dump) (bool, string, error) {
-		if err := d.check(); err != nil {
-			return false, "", err
-		}
-		var own []record.CheckedLeak
-		for _, l := range d.Leaks {
-			if !l.Library {
-				own = append(own, record.CheckedLeak{DumpLeak: l, New: l.Count})
+	return &matcher[*Dump]{
+		want: "to have leaks", final: func(*Dump) bool { return true }, match: func(d *Dump) (bool, string, error) {
+			if err := d.check(); err != nil {
+				return false, "", err
 			}
-		}
-		words := d.GomegaString() + " has no leak"
-		if len(own) > 0 {
-			words = d.GomegaString() + " has " + check.Describe(own) + traceOf(d, own[0].Key)
-		}
-		if len(own) == 0 && len(d.Report.Undecided) > 0 {
-			return false, words, fmt.Errorf("judge %s: leaks cannot be ruled out: %s", d.GomegaString(), strings.Join(d.Report.Undecided, "; "))
-		}
-		return len(own) > 0, words, nil
-	}}
+			var own []record.CheckedLeak
+			for _, l := range d.Leaks {
+				if !l.Library {
+					own = append(own, record.CheckedLeak{DumpLeak: l, New: l.Count})
+				}
+			}
+			words := d.GomegaString() + " has no leak"
+			if len(own) > 0 {
+				words = d.GomegaString() + " has " + check.Describe(own) + traceOf(d, own[0].Key)
+			}
+			if len(own) == 0 && len(d.Report.Undecided) > 0 {
+				return false, words,
+					fmt.Errorf("judge %s: leaks cannot be ruled out: %s", d.GomegaString(),
+						strings.Join(d.Report.Undecided, "; "))
+			}
+			return len(own) > 0, words, nil
+		}}
 }
 
-// check returns why there is nothing to judge, nil where there is.
+// check returns why there is nothing to judge, nil otherwise.
 func (d *Dump) check() error {
 	if d == nil || d.Report == nil {
-		return errors.New("judge a heap dump: it is nil; the error of Dump says why")
+		return errors.New("judge a heap dump: it is nil; see the error of Dump")
 	}
 	return nil
 }
 
-// traceOf is the trace of a leak on lines of its own, "" where there is none.
+// traceOf returns the trace of a leak on separate lines, "" if there is none.
 func traceOf(d *Dump, key string) string {
 	for i := range d.Report.Leaks {
 		if d.Report.Leaks[i].Key == key {
 			var b strings.Builder
-			_ = reporters.WriteLeak(&b, &d.Report.Leaks[i]) // a Builder takes everything
+			_ = reporters.WriteLeak(&b, &d.Report.Leaks[i]) // a Builder never fails
 			return "\n" + screen(strings.TrimSpace(b.String()))
 		}
 	}
 	return ""
 }
 
-// HaveRetainedBelow matches a heap dump in which all objects of a class together retain less than
-// so many bytes.
+// HaveRetainedBelow matches a heap dump in which all objects of a class
+// together retain less than so many bytes.
 func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
 	want := fmt.Sprintf("to have less than %s retained by %s", text.Bytes(bytes), class)
-	return &matcher[*Dump]{want: want, final: func(*Dump) bool { return true }, match: func(d *Dump) (bool, string, error) {
-		if err := d.check(); err != nil {
-			return false, "", err
-		}
-		least := int64(-1)
-		for _, c := range d.Report.Classes {
-			if c.Class == class {
-				words := fmt.Sprintf("%s: %s of %s, %s retained", d.GomegaString(), text.Count(int(c.Instances), "object", "objects"), class, text.Bytes(c.RetainedBytes))
-				if c.RetainedIsBound && c.RetainedBytes < bytes {
-					return false, words, fmt.Errorf("judge %s: %s retains %s at least; more is not known", d.GomegaString(), class, text.Bytes(c.RetainedBytes))
+	return &matcher[*Dump]{
+		want: want, final: func(*Dump) bool { return true }, match: func(d *Dump) (bool, string, error) {
+			if err := d.check(); err != nil {
+				return false, "", err
+			}
+			least := int64(-1)
+			for _, c := range d.Report.Classes {
+				if c.Class == class {
+					words := fmt.Sprintf("%s: %s of %s, %s retained", d.GomegaString(),
+						text.Count(int(c.Instances), "object", "objects"), class, text.Bytes(c.RetainedBytes))
+					if c.RetainedIsBound && c.RetainedBytes < bytes {
+						return false, words,
+							fmt.Errorf("judge %s: %s retains at least %s; the exact size is unknown", d.GomegaString(),
+								class, text.Bytes(c.RetainedBytes))
+					}
+					return c.RetainedBytes < bytes, words, nil
 				}
-				return c.RetainedBytes < bytes, words, nil
+				if least < 0 || c.RetainedBytes < least {
+					least = c.RetainedBytes
+				}
 			}
-			if least < 0 || c.RetainedBytes < least {
-				least = c.RetainedBytes
+			words := fmt.Sprintf("%s: %s is not among the %d classes that retain most, so it retains at most %s",
+				d.GomegaString(), class, len(d.Report.Classes), text.Bytes(max(least, 0)))
+			if least > 0 && bytes <= least {
+				return false, words,
+					fmt.Errorf("judge %s: %s is not among the classes that retain most", d.GomegaString(), class)
 			}
-		}
-		words := fmt.Sprintf("%s: %s is not among the %d classes that retain most, so it retains at most %s", d.GomegaString(), class, len(d.Report.Classes), text.Bytes(max(least, 0)))
-		if least > 0 && bytes <= least {
-			return false, words, fmt.Errorf("judge %s: %s is not among the classes that retain most", d.GomegaString(), class)
-		}
-		return true, words, nil
-	}}
+			return true, words, nil
+		}}
 }
 
-// HaveLeaked matches a process that has more objects, threads or open files than in a snapshot
-// that was taken before: Eventually(leaks.Process("com.shop")).ShouldNot(HaveLeaked(before)).
+// HaveLeaked matches a process that has more objects, threads or open files
+// than in an earlier snapshot:
+// Eventually(leaks.Process("com.shop")).ShouldNot(HaveLeaked(before)).
 func HaveLeaked(before *Snapshot) types.GomegaMatcher {
 	return &matcher[ProcessState]{want: "to have more than before", match: func(s ProcessState) (bool, string, error) {
 		if before == nil {
@@ -204,9 +221,11 @@ func HaveLeaked(before *Snapshot) types.GomegaMatcher {
 			return false, "", err
 		}
 		if now.PID != before.PID || now.Start != before.Start {
-			return false, "", fmt.Errorf("compare %s: it has restarted since the snapshot: pid %d was %d", s.Process, now.PID, before.PID)
+			return false, "",
+				fmt.Errorf("compare %s: it has restarted since the snapshot: pid %d was %d", s.Process, now.PID,
+					before.PID)
 		}
-		rises := snapshotRises(before, now)
+		rises := snapshotGrowth(before, now)
 		if len(rises) == 0 {
 			return false, s.Process + " has no more than before", nil
 		}
@@ -214,7 +233,7 @@ func HaveLeaked(before *Snapshot) types.GomegaMatcher {
 	}}
 }
 
-func snapshotRises(before, now *Snapshot) []check.Rise {
+func snapshotGrowth(before, now *Snapshot) []check.Rise {
 	rises := check.Rose(before.Objects, now.Objects)
 	for _, n := range []struct {
 		name        string

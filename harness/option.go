@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/hub"
 )
 
-// Option is an option of [Watch] or [ForTest]. A YAML file counts before it, LEAKGATE_ variables
-// before the file, and flags before all.
+// Option is an option of [Watch] or [ForTest]. A YAML file overrides it,
+// LEAKGATE_ variables override the file, and flags override everything.
 type Option interface{ apply(*settings) }
 
 type option func(*settings)
@@ -23,29 +23,30 @@ type settings struct {
 	every *checkSettings
 }
 
-// Config names a YAML file of leakgate for devices, sampling, detection and what is collected of
-// a leak. Its processes count before those of the code; workload and duration may be missing, and
-// do not count: the suite is the workload.
+// Config names a YAML file of leakgate for devices, sampling, detection and
+// diagnostics. Its processes override those of the code. Workload and duration
+// may be missing and are ignored: the suite is the workload.
 func Config(path string) Option { return option(func(s *settings) { s.Config = path }) }
 
-// Processes adds processes, by names or patterns such as com.shop:*. No process that matches
-// one of them fails the suite.
+// Processes adds processes, by names or patterns such as com.shop:*. A pattern
+// that matches no process fails the suite.
 func Processes(patterns ...string) Option {
 	return option(func(s *settings) { s.Options.Processes = append(s.Options.Processes, patterns...) })
 }
 
-// Devices chooses devices by their serials, among those that are attached. Where there are
-// several, each spec gets one of them.
+// Devices chooses devices by their serials among the attached ones. If there
+// are several, each spec uses one of them.
 func Devices(serials ...string) Option {
 	return option(func(s *settings) { s.Options.Devices = append(s.Options.Devices, serials...) })
 }
 
-// Artifacts is the folder below which run directories are written: by default the folder of
-// Ginkgo's reports, else leakgate-runs in the folder of the package.
+// Artifacts sets the directory in which run directories are created: by default
+// the directory of Ginkgo's reports, otherwise leakgate-runs in the directory
+// of the package.
 func Artifacts(dir string) Option { return option(func(s *settings) { s.Artifacts = dir }) }
 
-// Accepted names the reviewed file of leaks that are accepted until a date. They fail no spec
-// and not the suite; one whose date is over fails the suite.
+// Accepted names the reviewed file of leaks that are accepted until a date.
+// They fail neither specs nor the suite; an expired entry fails the suite.
 func Accepted(path string) Option { return option(func(s *settings) { s.Accepted = path }) }
 
 // EverySpec checks each spec of the suite, decorated or not.
@@ -53,27 +54,29 @@ func EverySpec(opts ...CheckOption) Option {
 	return option(func(s *settings) { s.every = newCheckSettings(opts) })
 }
 
-// Strict fails a spec whose check is inconclusive, such as one of an app whose heap cannot be
-// dumped, or in which no process was read.
+// Strict fails a spec whose check is inconclusive, for example because the heap
+// of the app cannot be dumped, or no process was read.
 func Strict() Option { return option(func(s *settings) { s.Strict = true }) }
 
 // Observe reports everything and fails nothing.
 func Observe() Option { return option(func(s *settings) { s.Observe = true }) }
 
-// Wait waits for devices that another run or suite on this computer uses, instead of failing.
+// Wait waits for devices that another run or suite on this computer uses,
+// instead of failing.
 func Wait() Option { return option(func(s *settings) { s.Wait = true }) }
 
-// StandIn allows a stand-in for a phone whose time runs faster, as that of `leakgate demo --serve`.
+// StandIn allows a simulated phone whose time runs faster, such as that of
+// `leakgate demo --serve`.
 func StandIn() Option { return option(func(s *settings) { s.StandIn = true }) }
 
-// flags are those of a test binary, after -- on the command line of ginkgo or after -args on
-// that of go test.
+// flags are those of a test binary, after -- on the command line of ginkgo or
+// after -args on that of go test.
 var flags struct {
 	config, devices, artifacts, accepted string
 	strict, observe, wait, standIn       optionalBool
 }
 
-// optionalBool is a flag that counts only where it is given.
+// optionalBool is a flag that has an effect only if it is given.
 type optionalBool struct{ set, value bool }
 
 func (b *optionalBool) String() string   { return "" }
@@ -87,7 +90,8 @@ func (b *optionalBool) Set(text string) error {
 	return nil
 }
 
-// declareFlags declares the flags once; a test binary may have flags of these names already.
+// declareFlags declares the flags once. Flags with these names that a test
+// binary already has are skipped.
 func declareFlags(to *flag.FlagSet) {
 	text := func(name string, value *string, usage string) {
 		if to.Lookup(name) == nil {
@@ -95,8 +99,8 @@ func declareFlags(to *flag.FlagSet) {
 		}
 	}
 	text("leakgate.config", &flags.config, "YAML file of leakgate")
-	text("leakgate.devices", &flags.devices, "serials of the devices to use, with commas")
-	text("leakgate.artifacts", &flags.artifacts, "folder of run directories")
+	text("leakgate.devices", &flags.devices, "serials of the devices to use, separated by commas")
+	text("leakgate.artifacts", &flags.artifacts, "directory of run directories")
 	text("leakgate.accepted", &flags.accepted, "file of accepted leaks")
 	for name, f := range map[string]struct {
 		value *optionalBool
@@ -105,7 +109,7 @@ func declareFlags(to *flag.FlagSet) {
 		"leakgate.strict":   {&flags.strict, "fail checks that are inconclusive"},
 		"leakgate.observe":  {&flags.observe, "report leaks and fail nothing"},
 		"leakgate.wait":     {&flags.wait, "wait for devices that another run uses"},
-		"leakgate.stand_in": {&flags.standIn, "allow a stand-in for a phone whose time runs faster"},
+		"leakgate.stand_in": {&flags.standIn, "allow a simulated phone whose time runs faster"},
 	} {
 		if to.Lookup(name) == nil {
 			to.Var(f.value, name, f.usage)
@@ -113,10 +117,12 @@ func declareFlags(to *flag.FlagSet) {
 	}
 }
 
-// addFlags adds what flags say, which counts before all else. It is called once they are
-// parsed.
+// addFlags adds the values of flags, which override all others. It is called
+// once they are parsed.
 func (s *settings) addFlags() {
-	for value, text := range map[*string]string{&s.Config: flags.config, &s.Artifacts: flags.artifacts, &s.Accepted: flags.accepted} {
+	for value, text := range map[*string]string{
+		&s.Config: flags.config, &s.Artifacts: flags.artifacts, &s.Accepted: flags.accepted,
+	} {
 		if text != "" {
 			*value = text
 		}

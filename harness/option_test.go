@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// parsed has the flags of a test binary parsed.
+// parsed parses the flags of a test binary.
 func parsed(t *testing.T, args ...string) error {
 	t.Helper()
 	before := flags
@@ -20,7 +20,7 @@ func parsed(t *testing.T, args ...string) error {
 	return f.Parse(args)
 }
 
-// Flags count before what was there, and only where they are given.
+// Flags override other settings, but only if they are given.
 func TestFlags(t *testing.T) {
 	s := settings{}
 	s.Config, s.Artifacts, s.Observe, s.Wait = "code.yaml", "code", true, false
@@ -35,14 +35,16 @@ func TestFlags(t *testing.T) {
 		}
 	})
 	t.Run("all", func(t *testing.T) {
-		err := parsed(t, "-leakgate.config=flag.yaml", "-leakgate.devices", "a,b", "--leakgate.artifacts=flag", "-leakgate.accepted=list.yaml", "-leakgate.strict", "-leakgate.observe=false", "-leakgate.wait=1")
+		err := parsed(t, "-leakgate.config=flag.yaml", "-leakgate.devices", "a,b", "--leakgate.artifacts=flag",
+			"-leakgate.accepted=list.yaml", "-leakgate.strict", "-leakgate.observe=false", "-leakgate.wait=1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := s
 		s.addFlags()
 		want := map[string][]string{"devices.serials": {"a", "b"}, "strict": {"true"}}
-		if s.Config != "flag.yaml" || s.Artifacts != "flag" || s.Accepted != "list.yaml" || s.Observe || !s.Wait || !maps.EqualFunc(s.Flags, want, slices.Equal[[]string]) {
+		if s.Config != "flag.yaml" || s.Artifacts != "flag" || s.Accepted != "list.yaml" || s.Observe || !s.Wait ||
+			!maps.EqualFunc(s.Flags, want, slices.Equal[[]string]) {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -56,13 +58,14 @@ func TestFlags(t *testing.T) {
 		}
 	})
 	t.Run("invalid", func(t *testing.T) {
-		if err := parsed(t, "-leakgate.strict=perhaps"); err == nil || !strings.Contains(err.Error(), "want true or false") {
+		if err := parsed(t, "-leakgate.strict=perhaps"); err == nil ||
+			!strings.Contains(err.Error(), "want true or false") {
 			t.Errorf("%v", err)
 		}
 	})
 }
 
-// A test binary may have a flag of that name already.
+// A test binary may already have a flag with that name.
 func TestFlagsBesideOthers(t *testing.T) {
 	f := flag.NewFlagSet("suite", flag.ContinueOnError)
 	own := f.String("leakgate.config", "own", "")
@@ -73,18 +76,25 @@ func TestFlagsBesideOthers(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	l := newLeaks("com.shop", []Option{Processes("com.shop:*"), Devices("a"), Devices("b"), Config("x.yaml"), Artifacts("runs"), Accepted("list"), EverySpec(Heap(), Trend(), Live()), Strict(), Observe(), Wait()})
+	l := newLeaks("com.shop",
+		[]Option{
+			Processes("com.shop:*"), Devices("a"), Devices("b"), Config("x.yaml"), Artifacts("runs"), Accepted("list"),
+			EverySpec(Heap(), Trend(), Live()), Strict(), Observe(), Wait(),
+		})
 	s := l.settings
-	if !slices.Equal(s.Options.Processes, []string{"com.shop", "com.shop:*"}) || !slices.Equal(s.Options.Devices, []string{"a", "b"}) || s.Config != "x.yaml" || s.Artifacts != "runs" || s.Accepted != "list" ||
+	if !slices.Equal(s.Options.Processes, []string{"com.shop", "com.shop:*"}) ||
+		!slices.Equal(s.Options.Devices, []string{"a", "b"}) || s.Config != "x.yaml" || s.Artifacts != "runs" ||
+		s.Accepted != "list" ||
 		!s.Strict || !s.Observe || !s.Wait || s.every == nil || !s.every.heap || !s.every.trend || !s.every.live {
 		t.Errorf("%+v", s)
 	}
-	if other := newLeaks("com.shop", nil); other.number == l.number || other.name("127.0.0.1:1") == l.name("127.0.0.1:1") {
-		t.Error("two watches are one")
+	if other := newLeaks("com.shop", nil); other.number == l.number ||
+		other.name("127.0.0.1:1") == l.name("127.0.0.1:1") {
+		t.Error("two watches have the same name")
 	}
 }
 
-// fatal keeps what a test would fail with.
+// fatal records the failure of a test.
 type fatal struct {
 	testing.TB
 	text string

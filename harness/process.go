@@ -19,29 +19,29 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// ProcessState is a process as it stands now.
+// ProcessState is the present state of a process.
 type ProcessState struct {
 	Device, Process string
 	PID             int
-	// State is the present one, Worst the worst so far, and Gate what the run would say of it
-	// if it ended now.
+	// State is the present one, Worst the worst so far, and Gate the verdict if
+	// the run ended now.
 	State, Worst detector.State
 	Gate         detector.Gate
 	Kind         detector.LeakKind
 	// MB is the latest value of its memory, in MB of 1,048,576 bytes.
 	MB float64
-	// Slope is that of its memory in MB an hour, with its 95 % interval; nil where it is
-	// not known yet.
+	// Slope is the slope of its memory in MB/h with its 95 % interval; nil if
+	// it is still unknown.
 	Slope *Slope
 	// Because is the evidence for the state, in one sentence.
 	Because string
-	// Age is the time of the device since the latest reading.
+	// Age is the device time since the latest reading.
 	Age time.Duration
 
 	leaks *Leaks
 }
 
-// Slope is that of a memory with its 95 % interval.
+// Slope is the slope of a memory series with its 95 % interval.
 type Slope struct{ MBPerHour, Low, High float64 }
 
 // GomegaString returns the state for the text of a failure.
@@ -53,9 +53,10 @@ func (s ProcessState) GomegaString() string {
 	return fmt.Sprintf("%s, pid %d: %s, %.1f MB, %s: %s", s.Process, s.PID, s.State, s.MB, rate, s.Because)
 }
 
-// Process returns a function that Gomega's Eventually, Consistently and the matchers of this
-// package ask for the state of a process. What is not read at present is an error: a process
-// that does not run, a device that does not respond, a reading older than three intervals.
+// Process returns a function that returns the state of a process, for Gomega's
+// Eventually, Consistently and the matchers of this package. It returns an
+// error if the process is not being read: the process is not running, the
+// device does not respond, or the latest reading is older than three intervals.
 func (l *Leaks) Process(name string) func(context.Context) (ProcessState, error) {
 	return func(ctx context.Context) (ProcessState, error) {
 		h, err := l.watcher()
@@ -78,31 +79,35 @@ func (l *Leaks) state(name string, rows []hub.Standing) (ProcessState, error) {
 	case len(rows) == 0:
 		return ProcessState{}, fmt.Errorf("read %s: it has not been seen", name)
 	case len(rows) > 1:
-		return ProcessState{}, gomega.StopTrying(fmt.Sprintf("read %s: %d processes match: name one of them", name, len(rows)))
+		return ProcessState{},
+			gomega.StopTrying(fmt.Sprintf("read %s: %d processes match: name one of them", name, len(rows)))
 	}
 	r := rows[0]
 	switch {
 	case !r.Answers:
 		return ProcessState{}, fmt.Errorf("read %s: the device %s does not respond", name, r.Device)
 	case !r.Present:
-		return ProcessState{}, fmt.Errorf("read %s: it does not run", name)
+		return ProcessState{}, fmt.Errorf("read %s: it is not running", name)
 	case r.Age < 0:
 		return ProcessState{}, fmt.Errorf("read %s: it has not been sampled yet", name)
 	case r.Age > r.MaxAge:
 		return ProcessState{}, fmt.Errorf("read %s: the latest sample is %v old", name, r.Age.Round(time.Second))
 	}
-	s := ProcessState{Device: r.Device, Process: r.Process, PID: r.PID, State: r.State, Worst: r.Worst, Gate: r.Gate, Kind: r.Kind, MB: r.MB, Because: r.Because, Age: r.Age, leaks: l}
+	s := ProcessState{
+		Device: r.Device, Process: r.Process, PID: r.PID, State: r.State, Worst: r.Worst, Gate: r.Gate, Kind: r.Kind,
+		MB: r.MB, Because: r.Because, Age: r.Age, leaks: l,
+	}
 	if r.RateKnown {
 		s.Slope = &Slope{r.Rate, r.RateLow, r.RateHigh}
 	}
 	return s, nil
 }
 
-// Snapshot is what a process holds at one moment.
+// Snapshot holds the resources of a process at one point in time.
 type Snapshot = monitor.ProcessSnapshot
 
-// Snapshot reads what a process holds now: objects, threads, open files, memory. It starts the
-// watch if need be.
+// Snapshot counts the resources of a process now: objects, threads, open files,
+// memory. It starts the watch if necessary.
 func (l *Leaks) Snapshot(ctx context.Context, process string) (*Snapshot, error) {
 	h, err := l.watcher()
 	if err != nil {
@@ -118,9 +123,9 @@ func (l *Leaks) Snapshot(ctx context.Context, process string) (*Snapshot, error)
 // Dump is a heap dump of a process, analyzed.
 type Dump struct {
 	Device, Process string
-	// Folder has the dump and its analysis.
+	// Folder is the directory of the dump and its analysis.
 	Folder string
-	// Leaks are what leaks in it, Report all that it shows.
+	// Leaks are its leaks, Report is the entire analysis.
 	Leaks  []record.DumpLeak
 	Report *analysis.Report
 }
@@ -133,7 +138,8 @@ func (d *Dump) GomegaString() string {
 // maxReport bounds an analysis that is read, in bytes.
 const maxReport = 512 << 20
 
-// Dump dumps the heap of a process and analyzes it. The dump is part of the run.
+// Dump dumps the heap of a process and analyzes it. The dump is part of the
+// run.
 func (l *Leaks) Dump(ctx context.Context, process string) (*Dump, error) {
 	h, err := l.watcher()
 	if err != nil {
@@ -146,12 +152,15 @@ func (l *Leaks) Dump(ctx context.Context, process string) (*Dump, error) {
 	if d.Heap == nil {
 		return nil, fmt.Errorf("dump %s: %w", process, noHeap(d))
 	}
-	out := &Dump{Device: d.Device, Process: process, Folder: filepath.Join(l.Dir(), filepath.FromSlash(d.Folder)), Leaks: d.Leaks}
+	out := &Dump{
+		Device: d.Device, Process: process, Folder: filepath.Join(l.Dir(), filepath.FromSlash(d.Folder)),
+		Leaks: d.Leaks,
+	}
 	out.Report, err = readReport(filepath.Join(out.Folder, "analysis.json"))
 	return out, err
 }
 
-// noHeap says why a diagnosis has no heap dump.
+// noHeap returns why a diagnosis has no heap dump.
 func noHeap(d record.Diagnosis) error {
 	for _, step := range d.Steps {
 		if step.Step == "heap" && len(step.Reasons) > 0 {
@@ -161,7 +170,7 @@ func noHeap(d record.Diagnosis) error {
 	if len(d.Warnings) > 0 {
 		return errors.New(d.Warnings[0])
 	}
-	return errors.New("the device gave no heap dump")
+	return errors.New("the device returned no heap dump")
 }
 
 func readReport(path string) (*analysis.Report, error) {

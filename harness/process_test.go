@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The analysis of a dump is read again as it was written, with leaks, bitmaps and all.
+// The analysis of a dump is read back as it was written, with leaks, bitmaps
+// and all.
 func TestReadReport(t *testing.T) {
 	heap := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	screen := heap.Activity("com.shop.DetailActivity", hproftest.Destroyed)
@@ -45,7 +46,8 @@ func TestReadReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want, got any
-	if twice, err := json.Marshal(again); err != nil || json.Unmarshal(twice, &got) != nil || json.Unmarshal(text, &want) != nil || !reflect.DeepEqual(got, want) {
+	if twice, err := json.Marshal(again); err != nil || json.Unmarshal(twice, &got) != nil ||
+		json.Unmarshal(text, &want) != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read as %s, %v\nwas %s", twice, err, text)
 	}
 	if _, err := readReport(path + ".none"); err == nil {
@@ -59,14 +61,18 @@ func TestReadReport(t *testing.T) {
 	}
 }
 
-// Why a diagnosis has no heap dump, in the words of the device where there are some.
+// Why a diagnosis has no heap dump, in the words of the device if there are
+// any.
 func TestNoHeap(t *testing.T) {
 	step := func(name string, reasons ...string) record.Diagnosis {
 		return record.Diagnosis{Steps: []record.Collected{{Step: name, Reasons: reasons}}}
 	}
 	warned := step("smaps", "other")
 	warned.Warnings = []string{"it was gone"}
-	for want, d := range map[string]record.Diagnosis{"com.shop is not debuggable": step("heap", "com.shop is not debuggable"), "it was gone": warned, "the device gave no heap dump": step("heap")} {
+	for want, d := range map[string]record.Diagnosis{
+		"com.shop is not debuggable": step("heap", "com.shop is not debuggable"), "it was gone": warned,
+		"the device returned no heap dump": step("heap"),
+	} {
 		if got := noHeap(d).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -17,8 +17,8 @@ import (
 // proxyVersion is the version of the module that the proxy serves.
 const proxyVersion = "v0.0.1"
 
-// serveModule writes a module proxy of files that has this module as the working tree has it
-// (https://go.dev/ref/mod#goproxy-protocol).
+// serveModule writes a module proxy of files that serves this module as it is
+// in the working tree (https://go.dev/ref/mod#goproxy-protocol).
 func serveModule(t *testing.T) (proxy string) {
 	t.Helper()
 	const module = "github.com/leakgate/leakgate"
@@ -32,7 +32,8 @@ func serveModule(t *testing.T) (proxy string) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"list": proxyVersion + "\n", proxyVersion + ".mod": string(mod), proxyVersion + ".info": fmt.Sprintf(`{"Version":%q,"Time":"2026-01-02T03:04:05Z"}`, proxyVersion),
+		"list": proxyVersion + "\n", proxyVersion + ".mod": string(mod),
+		proxyVersion + ".info": fmt.Sprintf(`{"Version":%q,"Time":"2026-01-02T03:04:05Z"}`, proxyVersion),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -79,9 +80,10 @@ func addFile(z *zip.Writer, name, path string) error {
 	return err
 }
 
-// TestPageFromAnEmptyFolder: from an empty folder, by the lines of docs/harness.md alone and
-// without a phone, a newcomer has a check that fails within five minutes.
-func TestPageFromAnEmptyFolder(t *testing.T) {
+// TestHarnessPageFromEmptyDirectory: from an empty directory, with only the lines of
+// docs/harness.md and without a phone, a newcomer gets a failing check within
+// five minutes.
+func TestHarnessPageFromEmptyDirectory(t *testing.T) {
 	page, err := os.ReadFile("../docs/harness.md")
 	if err != nil {
 		t.Fatal(err)
@@ -105,23 +107,29 @@ func TestPageFromAnEmptyFolder(t *testing.T) {
 	began := time.Now()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", lines)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=file://"+serveModule(t)+","+strings.TrimSpace(string(upstream)), "GONOSUMDB=github.com/leakgate/*", "GOFLAGS=-modcacherw", "GOWORK=off",
+	cmd.Env = append(os.Environ(), "GOPROXY=file://"+serveModule(t)+","+strings.TrimSpace(string(upstream)),
+		"GONOSUMDB=github.com/leakgate/*", "GOFLAGS=-modcacherw", "GOWORK=off",
 		"GOMODCACHE="+filepath.Join(t.TempDir(), "mod"), "LEAKGATE_LEASES="+t.TempDir(), "LEAKGATE_STAND_IN=1")
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	console := string(out)
-	for _, want := range []string{"leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTracker.sScreens (2.0 MB retained); Activities 0 -> 1", "static ScreenTracker.sScreens", "cart_test.go:27"} {
+	for _, want := range []string{
+		"leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTracker.sScreens (2.0 MB retained); Activities 0 " +
+			"-> 1", "static ScreenTracker.sScreens", "cart_test.go:27",
+	} {
 		if !strings.Contains(console, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if left, err := exec.CommandContext(t.Context(), "pgrep", "-f", "leakgate demo --serve --port 5999").Output(); err == nil {
-		t.Errorf("the served phone still runs: %s", left)
+	if left,
+		err := exec.CommandContext(t.Context(), "pgrep", "-f", "leakgate demo --serve --port 5999").
+		Output(); err == nil {
+		t.Errorf("the served phone is still running: %s", left)
 	}
 	if took := time.Since(began); took > 5*time.Minute {
 		t.Errorf("it took %v", took)
 	} else {
-		t.Logf("%v from an empty folder to a check that fails", took.Round(time.Second))
+		t.Logf("%v from an empty directory to a failing check", took.Round(time.Second))
 	}
 	if t.Failed() {
 		t.Logf("%v\n%s", err, console)

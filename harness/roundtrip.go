@@ -12,7 +12,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// Trip is a scenario that was repeated, and what each repetition leaves behind.
+// Trip is a repeated scenario and what each repetition leaves behind.
 type Trip = record.Trip
 
 // TripOption is an option of [Leaks.RoundTrip].
@@ -21,25 +21,27 @@ type TripOption func(*tripSettings)
 // tripSettings are the options of one round trip.
 type tripSettings struct{ trip.Options }
 
-// Loops is how often the loop runs at most after the warm-up; 10 without it.
+// Loops is the maximum number of loops after the warm-up; 10 by default.
 func Loops(n int) TripOption { return func(o *tripSettings) { o.Loops = n } }
 
-// Warmup is how often the loop runs before the first reading; 2 without it.
+// Warmup is the number of loops before the first reading; 2 by default.
 func Warmup(n int) TripOption { return func(o *tripSettings) { o.WarmUp = &n } }
 
 // NoDumps judges without heap dumps: by counts and memory alone.
 func NoDumps() TripOption { return func(o *tripSettings) { o.NoDumps = true } }
 
-// RoundTrip repeats a loop that should leave nothing behind, and says what each repetition leaves
-// in a process: objects, threads, open files, memory by kind, and from heap dumps the places that
-// grow. After a warm-up the loop runs in pairs, and the process is read after each, once it has
-// settled. It stops as soon as nothing grows any more.
+// RoundTrip repeats a loop that should leave nothing behind, and returns what
+// each repetition leaves in a process: objects, threads, open files, memory by
+// kind, and from heap dumps the places that grow. After a warm-up the loop runs
+// in pairs; after each pair the process is read once it has settled. The trip
+// ends early once nothing grows any more.
 //
-// The process must live as long as the trip: one that restarts or ends is an error that says
-// in which loop and why. The values fit Gomega:
+// The process must live as long as the trip: a restart or an end is an error
+// that names the loop and the reason. The values fit Gomega:
 //
 //	Expect(leaks.RoundTrip(ctx, "com.shop", loop)).NotTo(harness.HaveGrowingObjects())
-func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context.Context), opts ...TripOption) (*Trip, error) {
+func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context.Context), opts ...TripOption) (*Trip,
+	error) {
 	h, err := l.watcher()
 	if err == nil {
 		err = h.Start(ctx, false)
@@ -96,7 +98,10 @@ func (r remoteRun) Now(process string) []monitor.Row {
 	}
 	out := make([]monitor.Row, len(rows))
 	for i, s := range rows {
-		out[i] = monitor.Row{Device: s.Device, Process: s.Process, Name: s.Process, PID: s.PID, Start: s.Start, Present: s.Present, Answers: s.Answers, MB: s.MB, Age: s.Age}
+		out[i] = monitor.Row{
+			Device: s.Device, Process: s.Process, Name: s.Process, PID: s.PID, Start: s.Start, Present: s.Present,
+			Answers: s.Answers, MB: s.MB, Age: s.Age,
+		}
 	}
 	return out
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// spec is what this process knows of the spec that it runs.
+// spec is the state of the spec that runs in this process.
 type spec struct {
 	name string
 	turn hub.Lent
@@ -24,19 +24,20 @@ type spec struct {
 	mu      sync.Mutex
 	entered map[*int]bool
 	check   checkSettings
-	// number is that of the open check, 0 for none; wanted says that there should be one.
+	// number is that of the open check, 0 for none; wanted means that there
+	// should be one.
 	number  int
 	wanted  bool
 	strict  bool
 	skipped string
 	known   []monitor.Exception
-	// problem is why the spec is not checked, or not well.
+	// problem is why the spec is not checked, or only partly.
 	problem error
-	// bodyNext: all that sets up the present attempt is over.
+	// bodyNext: the setup of the present attempt is over.
 	bodyNext bool
 	// collected counts the bodies after which the check has collected.
 	collected int
-	// tests are those that an instrumentation has run within the spec.
+	// tests are the instrumented tests that ran within the spec.
 	tests []record.Check
 	// background ends with the spec.
 	background []*Background
@@ -44,7 +45,7 @@ type spec struct {
 	serialSet  bool
 }
 
-// enter reports whether a decorator is met for the first time.
+// enter reports whether a decorator runs for the first time.
 func (s *spec) enter(decorator *int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +62,7 @@ func (s *spec) accept(e monitor.Exception) {
 	s.known = append(s.known, e)
 }
 
-// valid returns the exceptions of the spec whose date is not over.
+// valid returns the exceptions of the spec that have not expired.
 func (s *spec) valid() []monitor.Exception {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +75,8 @@ func (l *Leaks) current() *spec {
 	return l.spec
 }
 
-// beforeSpec waits for the turn of the spec. It runs outside of the time-outs of the spec, and
-// before all of its nodes.
+// beforeSpec waits for the turn of the spec. It runs outside of the timeouts of
+// the spec, and before all of its nodes.
 func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	suite, _ := ginkgo.GinkgoConfiguration()
 	if suite.DryRun || report.State.Is(types.SpecStatePending|types.SpecStateSkipped) {
@@ -86,9 +87,10 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 		ginkgo.Fail("leakgate: " + err.Error())
 	}
 	s := &spec{name: report.FullText(), entered: map[*int]bool{}}
-	expected := l.foreseen(report)
+	expected := l.expectedCheck(report)
 	if expected != nil {
-		// The turn is that of a device, once there are some. The decorator reports an error.
+		// A turn is the use of a device, once there are some. The decorator
+		// reports an error.
 		_ = h.Start(ctx, false)
 	}
 	began := time.Now()
@@ -105,7 +107,9 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 		return
 	}
 	if waited := time.Since(began); waited > time.Second {
-		ginkgo.AddReportEntry("leakgate", fmt.Sprintf("waited %v for the device, which %s used", waited.Round(time.Second), orAnother(holder)), types.ReportEntryVisibilityFailureOrVerbose)
+		ginkgo.AddReportEntry("leakgate",
+			fmt.Sprintf("waited %v for the device, which %s used", waited.Round(time.Second), orAnother(holder)),
+			types.ReportEntryVisibilityFailureOrVerbose)
 	}
 	s.setSerial()
 	l.mu.Lock()
@@ -119,14 +123,18 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	}
 }
 
-// prepare opens the check of a spec that will be decorated with one. An error recurs, and is
-// reported, when the decorator runs.
+// prepare opens the check of a spec that will probably be decorated with one.
+// An error occurs again, and is reported, when the decorator runs.
 func (l *Leaks) prepare(ctx context.Context, s *spec, c *checkSettings) {
 	h, err := l.watcher()
 	if err != nil || h.Start(ctx, false) != nil {
 		return
 	}
-	opened, err := h.Open(ctx, hub.OpenRequest{Name: s.name, Location: withoutHost(c.location), Device: s.turn.Serial(), Patterns: patternsOf(c.patterns)})
+	opened,
+		err := h.Open(ctx,
+		hub.OpenRequest{
+			Name: s.name, Location: withoutHost(c.location), Device: s.turn.Serial(), Patterns: patternsOf(c.patterns),
+		})
 	if err == nil {
 		s.number, s.strict = opened.Check, opened.Strict
 	}
@@ -147,7 +155,7 @@ func (l *Leaks) setWaiting(holder string) {
 
 const serialVariable = "ANDROID_SERIAL"
 
-// setSerial has the programs that the spec starts, such as adb, use its device.
+// setSerial sets the device for the programs that the spec starts, such as adb.
 func (s *spec) setSerial() {
 	serial := s.turn.Serial()
 	s.mu.Lock()
@@ -172,8 +180,8 @@ func (s *spec) resetSerial() {
 	}
 }
 
-// checkSpec opens the check of a spec, and starts the watch with the first one. Decorators of
-// inner nodes add to what outer ones ask for.
+// checkSpec opens the check of a spec, and starts the watch with the first one.
+// Decorators of inner nodes add options to those of outer ones.
 func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 	s.mu.Lock()
 	c := &s.check
@@ -203,7 +211,9 @@ func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 		ginkgo.Fail("leakgate: " + err.Error() + "\nchecked at " + location)
 	}
 	s.setSerial() // of a run that has just started
-	opened, err := h.Open(ctx, hub.OpenRequest{Name: s.name, Location: withoutHost(location), Device: s.turn.Serial(), Patterns: patterns})
+	opened,
+		err := h.Open(ctx,
+		hub.OpenRequest{Name: s.name, Location: withoutHost(location), Device: s.turn.Serial(), Patterns: patterns})
 	s.mu.Lock()
 	s.number, s.strict, s.problem = opened.Check, opened.Strict, err
 	bodyNext := s.bodyNext
@@ -213,7 +223,8 @@ func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 	}
 }
 
-// beforeBody counts objects right before the body: what a BeforeEach has opened is there.
+// beforeBody counts objects right before the body, so that what a BeforeEach
+// has opened is included.
 func (l *Leaks) beforeBody(ctx ginkgo.SpecContext) {
 	s := l.current()
 	if s == nil {
@@ -233,7 +244,7 @@ func (l *Leaks) recount(ctx context.Context, s *spec) {
 	s.note(err)
 }
 
-// stopBackground ends what stresses the app within the spec.
+// stopBackground ends the background stress of the spec.
 func (s *spec) stopBackground() {
 	s.mu.Lock()
 	list := s.background
@@ -250,13 +261,14 @@ func (s *spec) note(err error) {
 	s.problem = errors.Join(s.problem, err)
 }
 
-// afterBody reads what the body has left behind, right after it and before any teardown.
+// afterBody reads what the body has left behind, right after it and before any
+// teardown.
 func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 	s := l.current()
 	if s == nil {
 		return
 	}
-	s.stopBackground() // the app must come to rest
+	s.stopBackground() // the app must settle
 	s.bodyNext = false // of the next attempt
 	if s.number == 0 || !s.wanted {
 		return
@@ -270,7 +282,7 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		Check: s.number, Location: withoutHost(s.check.location), Patterns: patternsOf(s.check.patterns),
 		Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
 	}
-	if s.collected == 0 { // of later attempts it is known already
+	if s.collected == 0 { // for later attempts it is known already
 		r.Known = s.valid()
 	}
 	s.collected++
@@ -279,7 +291,8 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 	}
 }
 
-// afterSpec judges the spec, once all of its attempts are over: no retry makes a leak pass.
+// afterSpec judges the spec once all its attempts are over: a retry cannot make
+// a leak pass.
 func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	l.mu.Lock()
 	s := l.spec
@@ -299,17 +312,17 @@ func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	l.judge(s, l.closeCheck(ctx, s, report), report)
 }
 
-// drop forgets a check that was prepared for a spec without one.
+// drop discards a check that was prepared for a spec without one.
 func (l *Leaks) drop(ctx context.Context, s *spec) {
 	if s.number == 0 {
 		return
 	}
 	if h, err := l.watcher(); err == nil {
-		_, _ = h.Close(ctx, hub.CloseRequest{Check: s.number, Drop: true}) // it ends with the run otherwise
+		_, _ = h.Close(ctx, hub.CloseRequest{Check: s.number, Drop: true}) // otherwise it ends with the run
 	}
 }
 
-// closeCheck returns what the check of a spec shows.
+// closeCheck returns the result of the check of a spec.
 func (l *Leaks) closeCheck(ctx context.Context, s *spec, report ginkgo.SpecReport) record.Check {
 	outcome, stack := outcomeOf(report)
 	return l.closeWith(ctx, s, outcome, stack)
@@ -317,7 +330,10 @@ func (l *Leaks) closeCheck(ctx context.Context, s *spec, report ginkgo.SpecRepor
 
 func (l *Leaks) closeWith(ctx context.Context, s *spec, outcome, stack string) record.Check {
 	unchecked := func(err error) record.Check {
-		return record.Check{Name: s.name, Type: record.CheckSpec, Location: s.check.location, Outcome: outcome, Verdict: record.VerdictNotChecked, Text: "not checked: " + why(err), Processes: []record.CheckedProcess{}}
+		return record.Check{
+			Name: s.name, Type: record.CheckSpec, Location: s.check.location, Outcome: outcome,
+			Verdict: record.VerdictNotChecked, Text: "not checked: " + why(err), Processes: []record.CheckedProcess{},
+		}
 	}
 	if s.number == 0 {
 		return unchecked(s.problem)
@@ -335,7 +351,7 @@ func (l *Leaks) closeWith(ctx context.Context, s *spec, outcome, stack string) r
 	case c.Verdict == record.VerdictNotChecked:
 		c.Text = "not checked: " + why(err)
 	case c.Verdict == record.VerdictPass, c.Verdict == record.VerdictKnown:
-		c.Verdict, c.Text = record.VerdictInconclusive, "not wholly checked: "+why(err)
+		c.Verdict, c.Text = record.VerdictInconclusive, "only partly checked: "+why(err)
 	}
 	return c
 }
@@ -347,7 +363,7 @@ func why(err error) string {
 	return firstLine(err.Error())
 }
 
-// outcomeOf is how a spec itself ended.
+// outcomeOf returns how the spec itself ended.
 func outcomeOf(r ginkgo.SpecReport) (outcome, stack string) {
 	switch {
 	case r.State.Is(types.SpecStatePassed):

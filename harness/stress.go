@@ -16,10 +16,10 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Background is something that stresses the app while a spec or container goes on. One that is
-// started in an It ends with its context. One that is started in a BeforeEach ends with the body
-// of the spec, and one of a BeforeAll or BeforeSuite with the container or the suite, because
-// Ginkgo ends the context of such a node with the node.
+// Background is stress on the app while a spec or container is running. Started
+// in an It, it ends with its context. Started in a BeforeEach, it ends with the
+// body of the spec; in a BeforeAll or BeforeSuite, with the container or the
+// suite, because Ginkgo ends the context of such a node with the node.
 type Background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -28,9 +28,9 @@ type Background struct {
 	asked  bool
 }
 
-// Wait waits for the end, and returns how it failed: a command that exits with another code
-// than 0, a device that has dropped it. One that was ended with its context has not failed.
-// Crashes and ANRs that monkey reports are findings of the check and of the run.
+// Wait waits for the end, and returns its error: a command with a nonzero exit
+// code, or a lost device. Ending with its context is not an error. Crashes and
+// ANRs that monkey reports are findings of the check and of the run.
 func (b *Background) Wait() error {
 	<-b.done
 	b.mu.Lock()
@@ -58,13 +58,15 @@ func (b *Background) end(err error) {
 // MonkeyOption is an option of [Leaks.Monkey].
 type MonkeyOption func(*monitor.Monkey)
 
-// Events is how many events monkey sends; without it, it goes on until its context ends.
+// Events is how many events monkey sends; by default it continues until its
+// context ends.
 func Events(n int) MonkeyOption { return func(m *monitor.Monkey) { m.Events = n } }
 
-// Throttle is the time between two events; 300 ms without it.
+// Throttle is the time between two events; 300 ms by default.
 func Throttle(d time.Duration) MonkeyOption { return func(m *monitor.Monkey) { m.Throttle = d } }
 
-// Seed makes monkey send the same events again; without it the seed is random, and recorded.
+// Seed makes monkey send the same events again; by default the seed is random,
+// and recorded.
 func Seed(n int64) MonkeyOption { return func(m *monitor.Monkey) { m.Seed = n } }
 
 const (
@@ -82,9 +84,9 @@ func (l *Leaks) Monkey(ctx context.Context, pkg string, opts ...MonkeyOption) *B
 	return l.background(ctx, hub.StressRequest{Monkey: &m})
 }
 
-// Exec runs a command on the device that the spec drives, such as "input tap 540 1200", and
-// returns what it prints. Another exit code than 0 is an error with the first line of that. It
-// starts the watch if need be.
+// Exec runs a command on the device that the spec drives, such as "input tap
+// 540 1200", and returns its output. A nonzero exit code is an error with the
+// first line of the output. Exec starts the watch if necessary.
 func (l *Leaks) Exec(ctx context.Context, command string) (string, error) {
 	h, err := l.watcher()
 	if err != nil {
@@ -92,7 +94,8 @@ func (l *Leaks) Exec(ctx context.Context, command string) (string, error) {
 	}
 	out, err := h.Exec(ctx, hub.ExecRequest{Device: l.Device(), Command: command})
 	if err == nil && out.Exit != 0 {
-		err = fmt.Errorf("run %s on the device: exit %d: %s", text.Quote(command, 200), out.Exit, text.FirstLine(out.Output, 200))
+		err = fmt.Errorf("run %s on the device: exit %d: %s", text.Quote(command, 200), out.Exit,
+			text.FirstLine(out.Output, 200))
 	}
 	return out.Output, err
 }
@@ -104,7 +107,7 @@ func (l *Leaks) Shell(ctx context.Context, command string) *Background {
 
 func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background {
 	node := l.node()
-	if node.Is(outliving) {
+	if node.Is(outlivingNodes) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -129,10 +132,11 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 	return b
 }
 
-// outliving are the nodes whose context ends before what they set up.
-const outliving = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll | types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
+// outlivingNodes are the nodes whose context ends before what they set up.
+const outlivingNodes = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll |
+	types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
 
-// node is the type of the node that runs, invalid outside of Ginkgo.
+// node returns the type of the running node, invalid outside of Ginkgo.
 func (l *Leaks) node() types.NodeType {
 	if !l.inGinkgo {
 		return types.NodeTypeInvalid
@@ -164,7 +168,8 @@ func (l *Leaks) stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, 
 // InstrumentOption is an option of [Leaks.Instrument].
 type InstrumentOption func(*monitor.Instrument)
 
-// Classes runs the tests of some classes, or single tests as CLASS#METHOD; all without it.
+// Classes runs the tests of some classes, or single tests as CLASS#METHOD; all
+// by default.
 func Classes(names ...string) InstrumentOption {
 	return func(i *monitor.Instrument) {
 		list := i.Arguments["class"]
@@ -178,27 +183,27 @@ func Classes(names ...string) InstrumentOption {
 	}
 }
 
-// Arg is an argument of the runner, as -e KEY VALUE.
+// Arg is an argument of the runner, as with -e KEY VALUE.
 func Arg(key, value string) InstrumentOption {
 	return func(i *monitor.Instrument) { i.Arguments[key] = value }
 }
 
-// Room is the time of the device that the runner waits after each test (delay_msec), in which
-// the test is checked.
+// Room is the device time that the runner waits after each test (delay_msec),
+// in which the test is checked.
 func Room(d time.Duration) InstrumentOption { return func(i *monitor.Instrument) { i.Room = d } }
 
-// Instrumentation is what a run of instrumented tests has shown.
+// Instrumentation is the result of a run of instrumented tests.
 type Instrumentation struct {
 	Component string
-	// Tests are in the order in which they ran, with their outcomes and the verdicts of their
-	// checks.
+	// Tests are in the order in which they ran, with their outcomes and the
+	// verdicts of their checks.
 	Tests []record.Check
 }
 
-// Instrument runs instrumented tests in Kotlin or Java by am instrument and checks what each of
-// them leaves behind. Each test is a window of the run and a test case of its junit.xml; one
-// that leaks fails the spec in which Instrument was called, and is named. The error is tests
-// that failed or could not run.
+// Instrument runs instrumented tests in Kotlin or Java with am instrument and
+// checks what each leaves behind. Each test is a window of the run and a test
+// case of its junit.xml; a leaking test is named and fails the spec that called
+// Instrument. The error reports tests that failed or could not run.
 func (l *Leaks) Instrument(ctx context.Context, component string, opts ...InstrumentOption) (*Instrumentation, error) {
 	i := monitor.Instrument{Component: component, Arguments: map[string]string{}}
 	for _, o := range opts {

@@ -16,11 +16,12 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// SpecEntry is the value of the report entry that each checked spec has: in Ginkgo's JSON report as
-// it is, in JUnit as a property of the test case, on the console as text.
+// SpecEntry is the value of the report entry that each checked spec has:
+// unchanged in Ginkgo's JSON report, a property of the test case in JUnit, text
+// on the console.
 type SpecEntry struct {
 	record.Check
-	// Expired are the exceptions whose date is over.
+	// Expired are the exceptions that have expired.
 	Expired []string `json:"expired,omitempty"`
 	// Run is the run directory.
 	Run string `json:"run,omitempty"`
@@ -31,12 +32,12 @@ func (e SpecEntry) String() string {
 	lines := []string{string(e.Verdict) + ": " + e.Text}
 	switch e.Verdict {
 	case record.VerdictSkipped, record.VerdictNotChecked:
-		lines[0] = e.Text // which begins so
+		lines[0] = e.Text // the text begins with it
 	case "":
 		lines = nil // not a checked spec
 	}
 	for _, line := range e.Expired {
-		lines = append(lines, "accepted until a date that is over: "+line)
+		lines = append(lines, "expired exception: "+line)
 	}
 	for _, p := range e.Processes {
 		for _, d := range check.Failures(p) {
@@ -51,9 +52,9 @@ func (e SpecEntry) String() string {
 
 const entryName = "leakgate"
 
-// judge adds the entry of a spec, and fails it where it leaks. In a spec that has failed by
-// itself Ginkgo would not show a second failure: its leak is in the entry, and in the verdict
-// on the suite.
+// judge adds the entry of a spec, and fails the spec if it leaks. In a spec
+// that has failed by itself Ginkgo would not show a second failure: its leak is
+// in the entry, and in the verdict on the suite.
 func (l *Leaks) judge(s *spec, c record.Check, report ginkgo.SpecReport) {
 	e := SpecEntry{Check: c, Run: l.Dir()}
 	e.Stack, e.Location = "", s.check.location // Ginkgo's report has the failure itself
@@ -96,7 +97,7 @@ func (l *Leaks) fails(e SpecEntry, strict bool) bool {
 	return false
 }
 
-// visibility shows on the console what somebody should read.
+// visibility shows entries on the console that somebody should read.
 func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
 	died := strings.Contains(e.String(), "\n")
 	if fails || died || e.Verdict != record.VerdictPass && e.Verdict != record.VerdictSkipped {
@@ -105,7 +106,8 @@ func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
 	return types.ReportEntryVisibilityFailureOrVerbose
 }
 
-// locationOf is FILE:LINE as Ginkgo has it; what has none is at the library's line.
+// locationOf returns a location as FILE:LINE in Ginkgo's form; a location
+// without a line is that of the library.
 func locationOf(location string) types.CodeLocation {
 	at := strings.LastIndexByte(location, ':')
 	line := 0
@@ -124,8 +126,8 @@ const (
 	shownScreen = 60
 )
 
-// failure is the text with which a spec fails: the verdict first, then where it was checked,
-// what to look at, and the trace of the first leak.
+// failure returns the text of the failure of a spec: the verdict first, then
+// where it was checked, where the evidence is, and the trace of the first leak.
 func (l *Leaks) failure(e SpecEntry) string {
 	lines := []string{e.String()}
 	if e.Location != "" {
@@ -141,10 +143,11 @@ func (l *Leaks) failure(e SpecEntry) string {
 			if leak.Known != "" {
 				continue
 			}
-			lines = append(lines, "accept it with leaks.Known(harness.Key(\""+leak.Key[:min(len(leak.Key), keyShown)]+"\"), reason, owner, harness.Until(year, month, day))", "")
+			lines = append(lines, "accept it with leaks.Known(harness.Key(\""+leak.Key[:min(len(leak.Key), keyShown)]+
+				"\"), reason, owner, harness.Until(year, month, day))", "")
 			trace := leak.Trace
 			if len(trace) > shownTrace {
-				trace = append(trace[:shownTrace:shownTrace], fmt.Sprintf("... %d lines more", len(trace)-shownTrace))
+				trace = append(trace[:shownTrace:shownTrace], fmt.Sprintf("... %d more lines", len(trace)-shownTrace))
 			}
 			return strings.Join(append(lines, trace...), "\n")
 		}
@@ -155,13 +158,14 @@ func (l *Leaks) failure(e SpecEntry) string {
 // keyShown is how many characters of a key name a leak.
 const keyShown = 8
 
-// screen bounds a text to one screen.
+// screen truncates a text to one screen.
 func screen(s string) string {
 	lines := strings.Split(s, "\n")
 	if len(lines) <= shownScreen {
 		return s
 	}
-	return strings.Join(append(lines[:shownScreen:shownScreen], fmt.Sprintf("... %d lines more", len(lines)-shownScreen)), "\n")
+	return strings.Join(append(lines[:shownScreen:shownScreen],
+		fmt.Sprintf("... %d more lines", len(lines)-shownScreen)), "\n")
 }
 
 func firstLine(s string) string {
@@ -169,7 +173,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// reportSuite reports on the suite as a whole, and fails it.
+// reportSuite reports the verdict on the suite, and fails it if necessary.
 func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 	var lines []string
 	if v.Started {
@@ -186,7 +190,7 @@ func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 	case fails:
 		head = "leakgate: the suite fails"
 	case len(v.Failures) > 0:
-		head = "leakgate: the suite would fail (it is only observed)"
+		head = "leakgate: the suite would fail (observe only)"
 	case !v.Started:
 		head = "leakgate: no checked spec ran; nothing was watched"
 	case leaking > 0:
@@ -199,8 +203,8 @@ func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 	ginkgo.AddReportEntry(entryName, summary, types.ReportEntryVisibilityAlways)
 }
 
-// unopened are the specs whose check could not be opened, as while a device was away: no run has
-// them. Entries of other processes have their JSON alone.
+// unopened are the specs whose check could not be opened, for example while a
+// device was away: no run has them. Entries of other processes arrive as JSON.
 func unopened(report ginkgo.Report) []string {
 	var out []string
 	for _, s := range report.SpecReports {
@@ -229,7 +233,8 @@ func leaks(checks []record.Check) int {
 	return n
 }
 
-// table is the live table of Ginkgo's progress reports: on a signal, and where a node times out.
+// table returns the live table of Ginkgo's progress reports: on a signal, and
+// when a node times out.
 func (l *Leaks) table() string {
 	l.mu.Lock()
 	h, waiting := l.hub, l.devices
@@ -266,5 +271,6 @@ func rowText(r hub.Standing) string {
 	if r.RateKnown {
 		rate = fmt.Sprintf("%+.1f MB/h", r.Rate)
 	}
-	return fmt.Sprintf("  %s  pid %d  %s  %.1f MB  %s  read %v ago", text.Head(r.Process, 60), r.PID, state, r.MB, rate, r.Age.Round(time.Second))
+	return fmt.Sprintf("  %s  pid %d  %s  %.1f MB  %s  read %v ago", text.Head(r.Process, 60), r.PID, state, r.MB, rate,
+		r.Age.Round(time.Second))
 }

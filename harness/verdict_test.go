@@ -14,20 +14,30 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// leakyEntry is the entry of a spec with so many leaks, whose traces have so many lines.
+// leakyEntry is the entry of a spec with so many leaks, whose traces have so
+// many lines.
 func leakyEntry(leaks, lines int) SpecEntry {
-	p := record.CheckedProcess{Process: "com.cart", PID: 42, Verdict: record.VerdictLeak, Folder: "artifacts/com.cart/1"}
+	p := record.CheckedProcess{
+		Process: "com.cart", PID: 42, Verdict: record.VerdictLeak, Folder: "artifacts/com.cart/1",
+	}
 	for n := range leaks {
-		l := record.CheckedLeak{DumpLeak: record.DumpLeak{Key: fmt.Sprintf("%016d", n), Name: "CheckoutActivity"}, New: 1}
+		l := record.CheckedLeak{
+			DumpLeak: record.DumpLeak{Key: fmt.Sprintf("%016d", n), Name: "CheckoutActivity"}, New: 1,
+		}
 		for i := range lines {
 			l.Trace = append(l.Trace, fmt.Sprintf("leak %d, line %d", n, i+1))
 		}
 		p.Leaks = append(p.Leaks, l)
 	}
-	return SpecEntry{Check: record.Check{Name: "spec", Location: "cart_test.go:7", Verdict: record.VerdictLeak, Text: "com.cart: leaks", Processes: []record.CheckedProcess{p}}, Run: "runs/1"}
+	return SpecEntry{
+		Check: record.Check{
+			Name: "spec", Location: "cart_test.go:7", Verdict: record.VerdictLeak, Text: "com.cart: leaks",
+			Processes: []record.CheckedProcess{p},
+		}, Run: "runs/1",
+	}
 }
 
-// What the console shows of an entry.
+// The text of an entry on the console.
 func TestEntryText(t *testing.T) {
 	death := record.Death{PID: 42, Reason: "crash", Text: "boom"}
 	fault := record.Death{PID: 43, Reason: "anr", Text: "input timed out"}
@@ -35,7 +45,12 @@ func TestEntryText(t *testing.T) {
 		return SpecEntry{Check: record.Check{Verdict: verdict, Text: text}}
 	}
 	died := one(record.VerdictPass, "com.cart: no more objects")
-	died.Processes = []record.CheckedProcess{{Process: "com.cart", Deaths: []record.Death{death}, Faults: []record.Death{fault}, Older: []record.CheckedLeak{{DumpLeak: record.DumpLeak{Name: "A", Count: 2}, New: 2}}}}
+	died.Processes = []record.CheckedProcess{
+		{
+			Process: "com.cart", Deaths: []record.Death{death}, Faults: []record.Death{fault},
+			Older: []record.CheckedLeak{{DumpLeak: record.DumpLeak{Name: "A", Count: 2}, New: 2}},
+		},
+	}
 	expired := one(record.VerdictPass, "com.cart: no more objects")
 	expired.Expired = []string{"A (SHOP-1)"}
 	for want, c := range map[string]struct {
@@ -48,8 +63,9 @@ func TestEntryText(t *testing.T) {
 		"inconclusive: com.cart: no dump": {one(record.VerdictInconclusive, "com.cart: no dump"), true},
 		"not checked: no process":         {one(record.VerdictNotChecked, "not checked: no process"), true},
 		"skipped: SHOP-1":                 {one(record.VerdictSkipped, "skipped: SHOP-1"), false},
-		"pass: com.cart: no more objects\naccepted until a date that is over: A (SHOP-1)":                                                                                     {expired, true},
-		"pass: com.cart: no more objects\ncom.cart, pid 42: crash: boom\ncom.cart, pid 43: anr: input timed out\ncom.cart: leaked before this spec: 2 x A (0 bytes retained)": {died, true},
+		"pass: com.cart: no more objects\nexpired exception: A (SHOP-1)": {expired, true},
+		"pass: com.cart: no more objects\ncom.cart, pid 42: crash: boom\ncom.cart, pid 43: anr: input timed " +
+			"out\ncom.cart: leaked before this spec: 2 x A (0 bytes retained)": {died, true},
 	} {
 		if got := c.e.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -63,7 +79,8 @@ func TestEntryText(t *testing.T) {
 	}
 }
 
-// An entry in JSON is read again as it was, with the fields of the check beside its own.
+// An entry is decoded from JSON as it was encoded, with the fields of the check
+// beside its own.
 func TestEntryJSON(t *testing.T) {
 	e := leakyEntry(2, 3)
 	e.Expired = []string{"x"}
@@ -72,28 +89,36 @@ func TestEntryJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fields map[string]any
-	if err := json.Unmarshal(text, &fields); err != nil || fields["verdict"] != "leak" || fields["run"] != "runs/1" || fields["expired"] == nil {
+	if err := json.Unmarshal(text, &fields); err != nil || fields["verdict"] != "leak" || fields["run"] != "runs/1" ||
+		fields["expired"] == nil {
 		t.Errorf("%v, %v", fields, err)
 	}
 	var again SpecEntry
-	if err := json.Unmarshal(text, &again); err != nil || again.String() != e.String() || len(again.Processes[0].Leaks[1].Trace) != 3 {
+	if err := json.Unmarshal(text, &again); err != nil || again.String() != e.String() ||
+		len(again.Processes[0].Leaks[1].Trace) != 3 {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
 
-// The failure of a spec: the verdict first, where it was checked and what to look at, the trace
-// of one leak that is not accepted, and all of that on one screen.
+// The failure of a spec: the verdict first, where it was checked and where the
+// evidence is, the trace of one leak that is not accepted, and all that on one
+// screen.
 func TestFailureText(t *testing.T) {
 	l := &Leaks{}
 	e := leakyEntry(3, 1000)
 	e.Processes[0].Leaks[0].Known = "SHOP-1"
 	lines := strings.Split(l.failure(e), "\n")
-	for i, want := range []string{"leak: com.cart: leaks", "checked at cart_test.go:7", "evidence in runs/1/artifacts/com.cart/1", `accept it with leaks.Known(harness.Key("00000000"), reason, owner, harness.Until(year, month, day))`, "", "leak 1, line 1"} {
+	for i, want := range []string{
+		"leak: com.cart: leaks", "checked at cart_test.go:7", "evidence in runs/1/artifacts/com.cart/1",
+		`accept it with leaks.Known(harness.Key("00000000"), reason, owner, harness.Until(year, month, day))`, "",
+		"leak 1, line 1",
+	} {
 		if lines[i] != want {
 			t.Errorf("line %d is %q, want %q", i+1, lines[i], want)
 		}
 	}
-	if last := lines[len(lines)-1]; last != "... 960 lines more" || len(lines) > shownScreen || strings.Contains(strings.Join(lines, ""), "leak 2, line") {
+	if last := lines[len(lines)-1]; last != "... 960 more lines" || len(lines) > shownScreen ||
+		strings.Contains(strings.Join(lines, ""), "leak 2, line") {
 		t.Errorf("%d lines, the last is %q", len(lines), last)
 	}
 	if len(e.Processes[0].Leaks[1].Trace) != 1000 || e.Processes[0].Leaks[1].Trace[shownTrace] != "leak 1, line 41" {
@@ -113,13 +138,14 @@ func TestFailureText(t *testing.T) {
 }
 
 // What fails a spec.
-func TestFails(t *testing.T) {
+func TestFailingChecks(t *testing.T) {
 	for _, c := range []struct {
 		verdict         record.CheckVerdict
 		fails, strictly bool
 	}{
 		{record.VerdictPass, false, false}, {record.VerdictKnown, false, false}, {record.VerdictSkipped, false, false},
-		{record.VerdictLeak, true, true}, {record.VerdictInconclusive, false, true}, {record.VerdictNotChecked, false, true},
+		{record.VerdictLeak, true, true}, {record.VerdictInconclusive, false, true},
+		{record.VerdictNotChecked, false, true},
 	} {
 		e := SpecEntry{Check: record.Check{Verdict: c.verdict}}
 		l := &Leaks{}
@@ -128,17 +154,19 @@ func TestFails(t *testing.T) {
 		}
 		e.Expired = []string{"over"}
 		if !l.fails(e, false) { // whatever the check shows, somebody has to look
-			t.Errorf("%s with an exception that is over", c.verdict)
+			t.Errorf("%s with an expired exception", c.verdict)
 		}
 		l.settings.Observe = true
 		if l.fails(e, true) {
-			t.Errorf("%s fails what is only observed", c.verdict)
+			t.Errorf("%s fails although it is only observed", c.verdict)
 		}
 	}
 }
 
 func TestLocationOf(t *testing.T) {
-	for location, want := range map[string]string{"/a/b_test.go:12": "/a/b_test.go:12", `C:\a\b_test.go:7`: `C:\a\b_test.go:7`} {
+	for location, want := range map[string]string{
+		"/a/b_test.go:12": "/a/b_test.go:12", `C:\a\b_test.go:7`: `C:\a\b_test.go:7`,
+	} {
 		if got := locationOf(location); fmt.Sprintf("%s:%d", got.FileName, got.LineNumber) != want {
 			t.Errorf("%q is %v", location, got)
 		}
@@ -153,9 +181,11 @@ func TestLocationOf(t *testing.T) {
 // How a spec itself has ended.
 func TestOutcome(t *testing.T) {
 	for state, want := range map[types.SpecState]string{
-		types.SpecStatePassed: record.OutcomePassed, types.SpecStateSkipped: record.OutcomeIgnored, types.SpecStatePending: record.OutcomeIgnored,
+		types.SpecStatePassed: record.OutcomePassed, types.SpecStateSkipped: record.OutcomeIgnored,
+		types.SpecStatePending:     record.OutcomeIgnored,
 		types.SpecStateInterrupted: record.OutcomeUnfinished, types.SpecStateAborted: record.OutcomeUnfinished,
-		types.SpecStateFailed: record.OutcomeFailed, types.SpecStatePanicked: record.OutcomeFailed, types.SpecStateTimedout: record.OutcomeFailed,
+		types.SpecStateFailed: record.OutcomeFailed, types.SpecStatePanicked: record.OutcomeFailed,
+		types.SpecStateTimedout: record.OutcomeFailed,
 	} {
 		got, stack := outcomeOf(types.SpecReport{State: state, Failure: types.Failure{Message: "why"}})
 		if got != want || (stack == "why") != state.Is(types.SpecStateFailureStates) {
@@ -164,9 +194,12 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// A row of the live table says what is known of a process, and not more.
+// A row of the live table shows what is known of a process, and no more.
 func TestRowText(t *testing.T) {
-	r := hub.Standing{Process: "com.shop", PID: 7, State: detector.Leaking, MB: 100.26, Present: true, Answers: true, Age: 1500 * time.Millisecond, Rate: 90, RateKnown: true}
+	r := hub.Standing{
+		Process: "com.shop", PID: 7, State: detector.Leaking, MB: 100.26, Present: true, Answers: true,
+		Age: 1500 * time.Millisecond, Rate: 90, RateKnown: true,
+	}
 	if got := rowText(r); got != "  com.shop  pid 7  LEAKING  100.3 MB  +90.0 MB/h  read 2s ago" {
 		t.Errorf("%q", got)
 	}
@@ -180,13 +213,14 @@ func TestRowText(t *testing.T) {
 	}
 }
 
-// Decorators know where they are written, and refuse what says nothing.
+// Decorators record where they are written, and reject empty arguments.
 func TestDecorators(t *testing.T) {
 	l := newLeaks("com.shop", nil)
 	d := l.Check(Heap(), Of("com.shop:push"))
 	at := d[0].(types.AroundNodeDecorator).CodeLocation
 	s := l.checks[at]
-	if s == nil || !s.heap || s.trend || s.live || !slices.Equal(s.patterns, []string{"com.shop:push"}) || !strings.Contains(s.location, "verdict_test.go:") {
+	if s == nil || !s.heap || s.trend || s.live || !slices.Equal(s.patterns, []string{"com.shop:push"}) ||
+		!strings.Contains(s.location, "verdict_test.go:") {
 		t.Errorf("%+v", s)
 	}
 	if other := l.Check()[0].(types.AroundNodeDecorator).CodeLocation; other == at {

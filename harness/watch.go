@@ -20,13 +20,13 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Leaks is the watch of one suite. It is the same in all processes of the suite: the first
-// owns the devices and the run, and the others ask it.
+// Leaks is the watch of one suite. It is the same in all processes of the
+// suite: the first owns the devices and the run, and the others call it.
 type Leaks struct {
 	settings settings
 	number   int64
-	// checks are those of decorators, by the locations that identify decorators; nodes are
-	// the checks of decorated nodes by FILE:LINE.
+	// checks are those of decorators, by the locations that identify
+	// decorators; nodes are the checks of decorated nodes by FILE:LINE.
 	checks     map[types.CodeLocation]*checkSettings
 	nodes      map[string]*checkSettings
 	decorators int
@@ -38,7 +38,7 @@ type Leaks struct {
 	hub     watcher
 	owner   *hub.Hub // in the first process
 	server  *hub.Listener
-	badly   error // options that are not valid
+	badly   error // invalid options
 	spec    *spec
 	devices string
 }
@@ -65,17 +65,18 @@ type watcher interface {
 // watches counts those of a test binary: a suite may watch several apps.
 var watches atomic.Int64
 
-// Watch watches a process, or all that a pattern such as com.shop* matches, while the suite
-// runs. Call it once for each app, in a variable of the test package: it registers report nodes
-// beside the suite's own BeforeSuite and AfterSuite.
+// Watch watches a process, or all that a pattern such as com.shop* matches,
+// while the suite runs. Call it once for each app, in a variable of the test
+// package: it registers report nodes beside the suite's own BeforeSuite and
+// AfterSuite.
 //
-// The device is first needed by the first checked spec, or by [Leaks.Start]. Without a device
-// the suite fails. In a dry run, and where no spec runs, nothing is started.
+// The first checked spec, or [Leaks.Start], needs the device. Without a device
+// the suite fails. In a dry run, and if no spec runs, nothing is started.
 func Watch(process string, opts ...Option) *Leaks {
 	declareFlags(flag.CommandLine)
 	l := newLeaks(process, opts)
 	l.inGinkgo = true
-	at := types.NewCodeLocation(1) // where the suite has it, and not this library
+	at := types.NewCodeLocation(1) // the line in the suite, not in this library
 	ginkgo.AddTreeConstructionNodeArgsTransformer(l.learn)
 	ginkgo.ReportBeforeSuite(l.beforeSuite, at)
 	ginkgo.ReportBeforeEach(l.beforeSpec, at, ginkgo.NodeTimeout(maxWait))
@@ -90,14 +91,18 @@ func Watch(process string, opts ...Option) *Leaks {
 const (
 	// maxWait is the real time for which a spec waits for its device.
 	maxWait = 12 * time.Hour
-	// collectTime is the real time that a check has to count, settle and dump.
+	// collectTime is the real time in which a check must count, settle and
+	// dump.
 	collectTime = 15 * time.Minute
-	// finishTime is the real time that the end of the run has, with what it still analyzes.
+	// finishTime is the real time in which the run must end, including pending
+	// analyses.
 	finishTime = time.Hour
 )
 
 func newLeaks(process string, opts []Option) *Leaks {
-	l := &Leaks{number: watches.Add(1), checks: map[types.CodeLocation]*checkSettings{}, nodes: map[string]*checkSettings{}}
+	l := &Leaks{
+		number: watches.Add(1), checks: map[types.CodeLocation]*checkSettings{}, nodes: map[string]*checkSettings{},
+	}
 	l.settings.Options.Processes = []string{process}
 	for _, o := range opts {
 		o.apply(&l.settings)
@@ -105,8 +110,8 @@ func newLeaks(process string, opts []Option) *Leaks {
 	return l
 }
 
-// Start begins the watch now, as in a BeforeSuite that has booted the device. It may be called
-// again after an error.
+// Start begins the watch now, for example in a BeforeSuite that has booted the
+// device. It may be called again after an error.
 func (l *Leaks) Start(ctx context.Context) error {
 	h, err := l.watcher()
 	if err != nil {
@@ -128,8 +133,9 @@ func (l *Leaks) Dir() string {
 	return h.Dir()
 }
 
-// Device returns the serial of the device that the running spec drives, "" where the watch has
-// not started. Where a suite has several devices, ANDROID_SERIAL is the same.
+// Device returns the serial of the device that the running spec drives, "" if
+// the watch has not started. With several devices, ANDROID_SERIAL has the same
+// value.
 func (l *Leaks) Device() string {
 	if s := l.current(); s != nil && s.turn != nil {
 		return s.turn.Serial()
@@ -168,7 +174,7 @@ func (l *Leaks) watcher() (watcher, error) {
 	return l.hub, nil
 }
 
-// resolve fills in what the environment and flags say.
+// resolve applies the environment and the flags.
 func (l *Leaks) resolve() error {
 	l.settings.Tool = "leakgate harness"
 	if err := l.settings.Resolve(); err != nil {
@@ -178,12 +184,13 @@ func (l *Leaks) resolve() error {
 	return nil
 }
 
-// name is the same in all processes of a suite, and in no other.
+// name is the same in all processes of a suite, and unique to the suite.
 func (l *Leaks) name(parallelHost string) string {
 	return fmt.Sprintf("%s %d", parallelHost, l.number)
 }
 
-// reportFolder is the folder of Ginkgo's reports, which --output-dir chooses.
+// reportFolder returns the directory of Ginkgo's reports, which --output-dir
+// chooses.
 func reportFolder() string {
 	_, reporter := ginkgo.GinkgoConfiguration()
 	for _, file := range []string{reporter.JSONReport, reporter.JUnitReport, reporter.TeamcityReport} {
@@ -194,7 +201,8 @@ func reportFolder() string {
 	return ""
 }
 
-// beforeSuite prepares the first process to answer the others. It touches no device.
+// beforeSuite prepares the first process to serve the others. It touches no
+// device.
 func (l *Leaks) beforeSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	if report.SuiteConfig.DryRun || report.PreRunStats.SpecsThatWillRun == 0 {
 		return
@@ -233,8 +241,8 @@ const interruptedReason = "Interrupted by User"
 // skippedReason is that for a suite that was skipped by its BeforeSuite.
 const skippedReason = "Suite skipped in BeforeSuite"
 
-// afterSuite ends the run and judges the suite as a whole. It runs in the first process, after
-// all others have ended.
+// afterSuite ends the run and judges the suite as a whole. It runs in the first
+// process, after all others have ended.
 func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	l.mu.Lock()
 	owner, server := l.owner, l.server
@@ -257,7 +265,8 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	l.reportSuite(v, owner.Dir(), err)
 }
 
-// mustRun reports whether a suite that checks nothing fails: in CI nobody reads why.
+// mustRun reports whether a suite that checks nothing fails: in CI nobody would
+// read why.
 func (l *Leaks) mustRun() bool {
 	ci, _ := l.settings.Getenv("CI")
 	return !l.settings.Observe && (l.settings.Strict || ci != "" && ci != "false")

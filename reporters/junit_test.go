@@ -132,7 +132,7 @@ func checkedRun() record.Run {
 			},
 			{
 				Name: "flows/cart.yaml", Type: record.CheckTest, Device: "S1", Verdict: record.VerdictKnown,
-				Text: "com.shop: leaks only what is accepted",
+				Text: "com.shop: only accepted leaks",
 			},
 			{
 				Name: "cart opens an item", Type: record.CheckSpec, Device: "S1", Outcome: record.OutcomePassed,

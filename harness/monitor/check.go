@@ -317,7 +317,7 @@ func (c *OpenCheck) keep(p record.CheckedProcess) {
 // verbOf begins the text of a process that leaks.
 func verbOf(v record.CheckVerdict) string {
 	if v == record.VerdictKnown {
-		return "leaks only what is accepted: "
+		return "only accepted leaks: "
 	}
 	return "leaks "
 }

@@ -33,7 +33,7 @@ func TestCheckOfHeaps(t *testing.T) {
 			{record.VerdictLeak, "com.shop: leaks 2 x DetailActivity, held by ScreenTracker.sScreens (", nil},
 			{record.VerdictPass, "com.shop: no new leak in its heap", nil},
 			{record.VerdictLeak, "com.shop: leaks 1 x DetailActivity, held by ScreenTracker.sScreens (", nil},
-			{record.VerdictKnown, "com.shop: leaks only what is accepted: 1 x DetailActivity", []Exception{known}},
+			{record.VerdictKnown, "com.shop: only accepted leaks: 1 x DetailActivity", []Exception{known}},
 			{record.VerdictPass, "com.shop: no new leak in its heap", []Exception{known}},
 		} {
 			c, err := w.Check(t.Context(), CheckOptions{Name: "cart", Patterns: []capture.Pattern{"com.shop"}, Heap: true, Known: want.known})

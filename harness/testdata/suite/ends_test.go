@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// before has a BeforeSuite that does what SUITE_BEFORE says.
+// before has a BeforeSuite that does what SUITE_BEFORE names.
 var _ = scenario("before", func() {
 	BeforeSuite(func() {
 		switch os.Getenv("SUITE_BEFORE") {
@@ -44,7 +44,7 @@ var _ = scenario("simple", func() {
 	})
 })
 
-// clean has nothing wrong.
+// clean has no leaks or failures.
 var _ = scenario("clean", func() {
 	SynchronizedBeforeSuite(launch, func() {})
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -57,7 +57,7 @@ var _ = scenario("unchecked", func() {
 	It("has no check", func() {})
 })
 
-// paused leaks, and stops in mid-spec until it is told to go on.
+// paused leaks, and waits in the middle of the spec until the test releases it.
 var _ = inOrder("paused", func() {
 	BeforeEach(launch)
 	It("waits", leaks.Check(), func(ctx SpecContext) {
@@ -67,7 +67,7 @@ var _ = inOrder("paused", func() {
 	It("is clean", leaks.Check(), func() { visit("CartActivity") })
 })
 
-// holding has a spec that holds the device and leaks nothing.
+// holding has a spec that occupies the device and leaks nothing.
 var _ = inOrder("holding", func() {
 	It("waits", leaks.Check(), func(ctx SpecContext) {
 		launch()
@@ -85,7 +85,7 @@ var _ = inOrder("cleaned", func() {
 	})
 })
 
-// held has specs that hold the device, each in its own process.
+// held has specs that occupy the device, each in its own process.
 var _ = scenario("held", func() {
 	SynchronizedBeforeSuite(launch, func() {})
 	for _, name := range []string{"one", "two", "three"} {
@@ -113,14 +113,14 @@ var _ = inOrder("crashes", func() {
 	It("is clean at last", leaks.Check(), func() { visit("CartActivity") })
 })
 
-// gone has a spec in which the app does not run.
+// gone has a spec in which the app is not running.
 var _ = inOrder("gone", func() {
 	It("is clean", leaks.Check(), func() { launch(); visit("CartActivity") })
 	It("has no app", leaks.Check(), func() { shell("am force-stop com.cart"); time.Sleep(100 * time.Millisecond) })
 	It("has no app at all", leaks.Check(), func() {})
 })
 
-// pool has specs that say which device they drive.
+// pool has specs that report which device they drive.
 var _ = inOrder("pool", func() {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		It("drives "+name, leaks.Check(), func() {
@@ -146,7 +146,7 @@ var _ = inOrder("trends", func() {
 	It("is LEAKING", leaks.Check(harness.Live()), func() { shell("sleep 5400") })
 })
 
-// entries has checks only where none is expected before its node.
+// entries has only checks that are not known before their node runs.
 var _ = scenario("entries", func() {
 	DescribeTable("table", func(screen string) {
 		Expect(os.Getenv("ANDROID_SERIAL")).NotTo(BeEmpty())
@@ -177,7 +177,8 @@ var _ = inOrder("trips", func() {
 	BeforeEach(launch)
 	repeat := func(screen string) func(SpecContext) {
 		return func(ctx SpecContext) {
-			Expect(leaks.RoundTrip(ctx, "com.cart", func(context.Context) { visit(screen) })).NotTo(harness.HaveGrowingObjects())
+			Expect(leaks.RoundTrip(ctx, "com.cart", func(context.Context) { visit(screen) })).
+				NotTo(harness.HaveGrowingObjects())
 		}
 	}
 	It("is steady", repeat("CartActivity"))

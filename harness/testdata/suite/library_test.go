@@ -37,18 +37,22 @@ var _ = inOrder("background", func() {
 // tests runs tests of the app.
 var _ = inOrder("tests", func() {
 	It("runs tests", func(ctx SpecContext) {
-		run, err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner", harness.Room(2*time.Minute))
+		run,
+			err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
+			harness.Room(2*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Tests).To(HaveLen(5))
 	})
 	It("runs tests that are clean", func(ctx SpecContext) {
-		run, err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner", harness.Classes("com.cart.CartTest"), harness.Room(2*time.Minute))
+		run,
+			err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
+			harness.Classes("com.cart.CartTest"), harness.Room(2*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Tests).To(HaveLen(2))
 	})
 })
 
-// matchers asks a process for its state.
+// matchers reads the state of a process.
 var _ = inOrder("matchers", func() {
 	BeforeEach(launch)
 	It("is steady", func(ctx SpecContext) {
@@ -86,16 +90,18 @@ var _ = inOrder("matchers", func() {
 	})
 })
 
-// many has a spec of each of three kinds, which are repeated: each drives the phone for ten
-// seconds.
+// many has a repeated spec of each of three kinds: each drives the phone for
+// ten seconds.
 var _ = inOrder("many", func() {
 	BeforeEach(launch)
 	rounds, _ := strconv.Atoi(os.Getenv("SUITE_ROUNDS"))
 	for range rounds {
 		for _, screen := range []string{"CheckoutActivity", "CartActivity"} {
-			It("closes "+screen, leaks.Check(), func() { shell("am start -W -n com.cart/." + screen + "; sleep 10; input keyevent BACK") })
+			It("closes "+screen, leaks.Check(),
+				func() { shell("am start -W -n com.cart/." + screen + "; sleep 10; input keyevent BACK") })
 		}
-		It("leaves CartActivity open", leaks.Check(), func() { shell("am start -W -n com.cart/.CartActivity; sleep 10") })
+		It("leaves CartActivity open", leaks.Check(),
+			func() { shell("am start -W -n com.cart/.CartActivity; sleep 10") })
 	}
 })
 
@@ -119,7 +125,7 @@ func TestPlainFailure(t *testing.T) {
 	t.Error("the total is wrong")
 }
 
-// start starts the app, in a run that asks for plain tests.
+// start starts the app, in a run of plain tests.
 func start(t *testing.T) {
 	t.Helper()
 	if os.Getenv("SUITE") != "plain" {

@@ -15,7 +15,8 @@ func both() {
 	It("is clean", func() { visit("CartActivity") })
 }
 
-// nodes has specs under nodes of each type, most of which start the app again or end it.
+// nodes has specs under nodes of each type, most of which restart the app or
+// end it.
 var _ = scenario("nodes", func() {
 	Describe("started before each", leaks.Check(), func() {
 		BeforeEach(func() { stop(); launch() })
@@ -98,14 +99,17 @@ var _ = scenario("nodes", func() {
 			visit("CheckoutActivity")
 			<-ctx.Done()
 		})
-		It("is clean and has a time limit", leaks.Check(), SpecTimeout(20*time.Second), func(ctx SpecContext) { visit("CartActivity") })
+		It("is clean and has a time limit", leaks.Check(), SpecTimeout(20*time.Second),
+			func(ctx SpecContext) { visit("CartActivity") })
 		It("leaks where nobody looks", leaks.Check(harness.Of("com.cart:sync")), func() { visit("CheckoutActivity") })
 		It("is clean at last", leaks.Check(), func() { visit("CartActivity") })
 	})
 	DescribeTable("table", leaks.Check(), visit,
 		Entry("leaks", "CheckoutActivity"),
 		Entry("is clean", "CartActivity"),
-		Entry("leaks where it is accepted", leaks.Known(harness.Class("CheckoutActivity"), "SHOP-12", "anna", harness.Until(2999, 1, 1)), "CheckoutActivity"))
+		Entry("leaks where it is accepted",
+			leaks.Known(harness.Class("CheckoutActivity"), "SHOP-12", "anna", harness.Until(2999, 1, 1)),
+			"CheckoutActivity"))
 })
 
 // old has a leak in a spec without a check between those with one.
@@ -122,7 +126,7 @@ var _ = scenario("old", func() {
 	})
 })
 
-// chosen has a spec that is chosen in the source.
+// chosen has a spec that is focused in the source.
 var _ = inOrder("chosen", func() {
 	It("is not chosen", leaks.Check(), func() { visit("CheckoutActivity") })
 	FIt("is chosen", leaks.Check(), func() { launch(); visit("CheckoutActivity") })

@@ -5,8 +5,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// shop has a spec of each kind that a suite has every day. Its specs may run in any order and
-// in several processes.
+// shop has a spec of each kind that suites typically have. Its specs may run in
+// any order and in several processes.
 var _ = scenario("shop", func() {
 	SynchronizedBeforeSuite(launch, func() {})
 
@@ -16,12 +16,17 @@ var _ = scenario("shop", func() {
 		It("ends on one more screen", func() { open("CartActivity") })
 		It("checks out", func() { visit("CheckoutActivity") })
 		It("opens the cart again", func() { visit("CartActivity") })
-		It("opens an accepted page", leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-12", "anna", harness.Until(2999, 1, 1)), func() { visit("LegacyActivity") })
-		It("checks out beside an accepted page", leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-12", "anna", harness.Until(2999, 1, 1)), func() {
-			visit("LegacyActivity")
-			visit("CheckoutActivity")
-		})
-		It("opens a page that was accepted", leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-11", "anna", harness.Until(2020, 1, 1)), func() { visit("CartActivity") })
+		It("opens an accepted page",
+			leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-12", "anna", harness.Until(2999, 1, 1)),
+			func() { visit("LegacyActivity") })
+		It("checks out beside an accepted page",
+			leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-12", "anna", harness.Until(2999, 1, 1)), func() {
+				visit("LegacyActivity")
+				visit("CheckoutActivity")
+			})
+		It("opens a page that was accepted",
+			leaks.Known(harness.Held("LegacyPage.sInstance"), "SHOP-11", "anna", harness.Until(2020, 1, 1)),
+			func() { visit("CartActivity") })
 		It("fails by itself", func() {
 			visit("CheckoutActivity")
 			Fail("the total is wrong")

@@ -1,6 +1,6 @@
-// Package suite is a Ginkgo suite that drives a simulated phone: the tests of package harness
-// run it in child processes. SUITE names the scenario of a run; the others are not built, so that
-// each run has the specs of one.
+// Package suite is a Ginkgo suite that drives a simulated phone: the tests of
+// package harness run it in child processes. SUITE names the scenario of a run;
+// only its specs are built.
 package suite
 
 import (
@@ -21,7 +21,7 @@ func TestSuite(t *testing.T) {
 	RunSpecs(t, "Shop suite")
 }
 
-// scenario builds the specs of a run that asks for them.
+// scenario builds the specs of a run that selects them.
 func scenario(name string, build func()) bool {
 	if os.Getenv("SUITE") == name {
 		build()
@@ -29,12 +29,13 @@ func scenario(name string, build func()) bool {
 	return true
 }
 
-// inOrder builds the specs of a run in a container: Ginkgo shuffles what is in none.
+// inOrder builds the specs of a run in a container: Ginkgo shuffles top-level
+// specs.
 func inOrder(name string, build func()) bool {
 	return scenario(name, func() { Describe("app", build) })
 }
 
-// try runs a command on the device, and returns what it prints.
+// try runs a command on the device, and returns its output.
 func try(ctx context.Context, command string) (string, error) {
 	client, err := adb.NewClient(adb.Options{NoStart: true})
 	if err != nil {
@@ -71,5 +72,5 @@ func launch() { GinkgoHelper(); open("MainActivity") }
 
 func stop() { GinkgoHelper(); shell("am force-stop com.cart") }
 
-// attempt is the number of the attempt of the spec.
+// attempt returns the number of the attempt of the spec.
 func attempt() int { return CurrentSpecReport().NumAttempts }

@@ -120,7 +120,7 @@ func TestHub(t *testing.T) {
 		if len(v.Failures) != 2 || !strings.Contains(failures, "fails: com.cart: leaks 1 x CheckoutActivity") || !strings.Contains(failures, "before the check of after it: com.cart: leaked 1 x CheckoutActivity") {
 			t.Errorf("failures:\n%s", failures)
 		}
-		for _, want := range []string{"leaks: com.cart: leaks 1 x CheckoutActivity", "accepted: com.cart: leaks only what is accepted", "6 checks: 3 passed, 2 leak, 1 known, 0 inconclusive, 0 not checked, 0 skipped"} {
+		for _, want := range []string{"leaks: com.cart: leaks 1 x CheckoutActivity", "accepted: com.cart: only accepted leaks", "6 checks: 3 passed, 2 leak, 1 known, 0 inconclusive, 0 not checked, 0 skipped"} {
 			if !strings.Contains(notes, want) {
 				t.Errorf("notes lack %q:\n%s", want, notes)
 			}

@@ -32,7 +32,7 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	}
 	for _, e := range h.accepted {
 		if e.Expired(today()) {
-			v.Failures = append(v.Failures, "accepted until a date that is over: "+e.String())
+			v.Failures = append(v.Failures, "expired exception: "+e.String())
 		}
 	}
 }

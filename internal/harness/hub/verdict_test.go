@@ -61,7 +61,7 @@ func TestSuiteMemory(t *testing.T) {
 		"known and another":     {leaking([]record.DumpLeak{dumpLeak("Known"), dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
 		"another in other dump": {leaking([]record.DumpLeak{dumpLeak("Known")}, []record.DumpLeak{dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
 		"known and a library's": {leaking([]record.DumpLeak{dumpLeak("Known"), library}), []monitor.Exception{until(1)}, ""},
-		"over":                  {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(-1)}, "com.shop: leak: +90 MB/h\naccepted until a date that is over: Known (SHOP-1, owner anna"},
+		"over":                  {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(-1)}, "com.shop: leak: +90 MB/h\nexpired exception: Known (SHOP-1, owner anna"},
 		"nothing":               {record.Run{Processes: []record.Process{{Process: "com.shop:push", Gate: detector.Pass}}}, nil, ""},
 		"no process":            {record.Run{}, nil, "no process matched com.shop*"},
 		"a lost device":         {record.Run{Processes: []record.Process{{Process: "com.shop"}}, Devices: []record.Device{{Device: "S1\x1b", Error: "device is gone"}}}, nil, "device S1"},
