@@ -412,7 +412,7 @@ func TestTwoSuites(t *testing.T) {
 		t.Error("the second suite passes")
 	}
 	has(t, "the second suite", second.console.String(), "is in use by leakgate \"suite Shop suite\" (pid ",
-		"not checked: start the watch: device \"demo-phone\" is in use", "wait for its end with LEAKGATE_WAIT=true")
+		"not checked: start the watch: device \"demo-phone\" is in use", "wait with LEAKGATE_WAIT=true")
 	beside.env = []string{"LEAKGATE_WAIT=true"}
 	third := b.start(t, beside)
 	time.Sleep(2 * time.Second)

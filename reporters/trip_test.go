@@ -37,7 +37,7 @@ func tripOf() record.Trip {
 			{
 				Name: "graphics", Unit: record.UnitKB, PerLoop: new(310.0), Interval: []float64{100, 520},
 				Values: known(1, 2), Verdict: record.VerdictInconclusive,
-				Text: "rises, but not evenly; needs more loops",
+				Text: "grows, but unevenly; needs more loops",
 			},
 			{
 				Name: "threads", Unit: record.UnitCount, PerLoop: new(-0.1), Interval: []float64{-0.4, 0.2},
@@ -62,7 +62,7 @@ func tripOf() record.Trip {
 			CountDelta: new(int64(10)), Bytes: new(int64(5000)), BytesDelta: new(int64(1240)),
 			Trace: []string{"STICKY_CLASS -> class com.shop.App", "com.shop.CartCache.sItems -> java.util.ArrayList"},
 		}},
-		Warnings: []string{"the process did not come to rest before 1 of 6 readings"},
+		Warnings: []string{"the process did not settle before 1 of 6 readings"},
 	}
 }
 

@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// Watched are the counts of dumpsys meminfo whose rise is looked into: objects that have a
-// life cycle, and should be as many as before once their screens are closed.
+// Watched are the counts of dumpsys meminfo whose growth is examined: objects
+// with a life cycle, whose number should return to its old value once their
+// screens are closed.
 var Watched = []string{"Activities", "AppContexts", "ViewRootImpl", "Views"}
 
-// Rise is a count that is higher than before.
+// Rise is a count that has grown.
 type Rise struct {
 	Name          string
 	Before, After int64
 }
 
-// Rose returns the watched counts that are higher than before. A count that either side
-// lacks has not risen.
+// Rose returns the watched counts that have grown. A count that is missing on
+// either side has not grown.
 func Rose(before, after map[string]int64) []Rise {
 	var out []Rise
 	for _, name := range Watched {
@@ -29,15 +30,15 @@ func Rose(before, after map[string]int64) []Rise {
 	return out
 }
 
-// Crowded reports whether a process that started during the check may hold screens that are
-// over: with one screen it has one Activity and one window.
+// Crowded reports whether a process that started during the check may hold
+// destroyed screens: with one screen it has one Activity and one window.
 func Crowded(after map[string]int64) bool {
 	activities, known := after["Activities"]
 	return known && (activities > 1 || activities > after["ViewRootImpl"] || after["ViewRootImpl"] > 1)
 }
 
-// Hidden returns how many Activities have no window: 1 or more are over in all likelihood. It is
-// 0 where the counts are not known.
+// Hidden returns how many Activities have no window: 1 or more are probably
+// destroyed. It is 0 if the counts are unknown.
 func Hidden(counts map[string]int64) int64 {
 	activities, known := counts["Activities"]
 	windows, too := counts["ViewRootImpl"]
@@ -47,7 +48,7 @@ func Hidden(counts map[string]int64) int64 {
 	return activities - windows
 }
 
-// Text returns the rises as "Activities 1 -> 2, Views 40 -> 75".
+// Text returns the growth as "Activities 1 -> 2, Views 40 -> 75".
 func Text(rises []Rise) string {
 	words := make([]string, len(rises))
 	for i, r := range rises {
@@ -56,7 +57,7 @@ func Text(rises []Rise) string {
 	return strings.Join(words, ", ")
 }
 
-// Keep returns the watched counts, the only ones that a record of a check has.
+// Keep returns the watched counts, the only ones in a record of a check.
 func Keep(counts map[string]int64) map[string]int64 {
 	if counts == nil {
 		return nil

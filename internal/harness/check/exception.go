@@ -11,17 +11,17 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Exception is a leak that is accepted until a date. Exactly one of Key, Class and Held names
-// it.
+// Exception is a leak that is accepted until a date. Exactly one of Key, Class
+// and Held names it.
 type Exception struct {
-	// Key is that of the leak or its first characters, 8 at least.
+	// Key is the key of the leak or at least its first 8 characters.
 	Key string
-	// Class is that of the objects that leak, with its package or without.
+	// Class is the class of the leaking objects, with or without its package.
 	Class string
-	// Held is the reference that holds them, as "ScreenTracker.sScreens", with its package or
-	// without.
+	// Held is the reference that holds them, such as "ScreenTracker.sScreens",
+	// with or without its package.
 	Held string
-	// Reason and Owner say why it is accepted and who is to fix it.
+	// Reason and Owner are why it is accepted and who is going to fix it.
 	Reason, Owner string
 	// Until is the last day, at any time of that day.
 	Until time.Time
@@ -30,7 +30,7 @@ type Exception struct {
 // minKey is the least number of characters of a key that name a leak.
 const minKey = 8
 
-// Validate returns what is wrong with an exception, nil if nothing is.
+// Validate returns an error if the exception is invalid.
 func (e Exception) Validate() error {
 	named := 0
 	for _, id := range []string{e.Key, e.Class, e.Held} {
@@ -50,7 +50,7 @@ func (e Exception) Validate() error {
 	case strings.TrimSpace(e.Owner) == "":
 		return fmt.Errorf("accept leak %s: write an owner", e.name())
 	case e.Until.IsZero():
-		return fmt.Errorf("accept leak %s: write a date until which it is accepted", e.name())
+		return fmt.Errorf("accept leak %s: write the date until which it is accepted", e.name())
 	}
 	return nil
 }
@@ -61,19 +61,20 @@ func (e Exception) name() string {
 	return text.Quote(cmp.Or(e.Key, e.Class, e.Held), maxName)
 }
 
-// Expired reports whether the last day of an exception is over.
+// Expired reports whether the last day of an exception is in the past.
 func (e Exception) Expired(now time.Time) bool {
 	return now.Format(time.DateOnly) > e.Until.Format(time.DateOnly)
 }
 
-// String returns what names the leak, why it is accepted, by whom and until when.
+// String returns the name of the leak, why it is accepted, by whom and until
+// when.
 func (e Exception) String() string {
 	return fmt.Sprintf("%s (%s, owner %s, until %s)", text.Head(cmp.Or(e.Key, e.Class, e.Held), maxName),
 		text.Head(e.Reason, maxName), text.Head(e.Owner, maxName), e.Until.Format(time.DateOnly))
 }
 
-// Names reports whether the exception names a leak. trace is its way from the GC root, a
-// reference a line, as a report writes it.
+// Names reports whether the exception names a leak. trace is its path from the
+// GC root, one reference per line, in the form of a report.
 func (e Exception) Names(l record.DumpLeak, trace []string) bool {
 	switch {
 	case e.Key != "":
@@ -90,20 +91,22 @@ func (e Exception) Names(l record.DumpLeak, trace []string) bool {
 		return true
 	}
 	for _, line := range trace {
-		if _, reference, ok := strings.Cut(line, "↓ "); ok && sameReference(strings.TrimPrefix(reference, "static "), e.Held) {
+		if _, reference, ok := strings.Cut(line, "↓ "); ok &&
+			sameReference(strings.TrimPrefix(reference, "static "), e.Held) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameName reports whether a class is the one that is named, which may lack its package.
+// sameName reports whether a class has the given name, which may omit the
+// package.
 func sameName(class, named string) bool {
 	return class == named || strings.HasSuffix(class, "."+named)
 }
 
-// sameReference compares references. Reports write classes without their packages, so that of
-// what is named is not compared.
+// sameReference compares references. Reports write classes without their
+// packages, so that the package of a given name is ignored.
 func sameReference(shown, named string) bool {
 	shown, _, _ = strings.Cut(strings.TrimSpace(shown), ",")
 	shown, _, _ = strings.Cut(shown, " ")

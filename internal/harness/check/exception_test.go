@@ -11,15 +11,21 @@ import (
 var day = time.Date(2027, 3, 31, 0, 0, 0, 0, time.Local)
 
 func TestException(t *testing.T) {
-	l := record.DumpLeak{Key: "32554831e25c83e8", Name: "CheckoutActivity, held by ScreenTracker.sScreens", Classes: []record.ClassCount{{Class: "com.cart.CheckoutActivity"}, {Class: "com.cart.Row"}}}
-	trace := []string{"├─ com.cart.ScreenTracker class", "│    ↓ static ScreenTracker.sScreens", "│                 ~~~~~~~~", "├─ java.util.ArrayList instance", "│    ↓ ArrayList[0]", "│    ↓ Session.cart"}
+	l := record.DumpLeak{
+		Key: "32554831e25c83e8", Name: "CheckoutActivity, held by ScreenTracker.sScreens",
+		Classes: []record.ClassCount{{Class: "com.cart.CheckoutActivity"}, {Class: "com.cart.Row"}},
+	}
+	trace := []string{
+		"├─ com.cart.ScreenTracker class", "│    ↓ static ScreenTracker.sScreens", "│                 ~~~~~~~~",
+		"├─ java.util.ArrayList instance", "│    ↓ ArrayList[0]", "│    ↓ Session.cart",
+	}
 	for name, c := range map[string]struct {
 		e     Exception
 		names bool
 		wrong string
 	}{
 		"key":                {Exception{Key: "32554831"}, true, ""},
-		"whole key":          {Exception{Key: l.Key}, true, ""},
+		"entire key":         {Exception{Key: l.Key}, true, ""},
 		"other key":          {Exception{Key: "32554832"}, false, ""},
 		"short key":          {Exception{Key: "3255483"}, true, "a key has at least 8 characters"},
 		"class":              {Exception{Class: "com.cart.CheckoutActivity"}, true, ""},
@@ -45,7 +51,8 @@ func TestException(t *testing.T) {
 		}
 	}
 	for name, e := range map[string]Exception{
-		"reason": {Class: "A", Owner: "anna", Until: day, Reason: " "}, "owner": {Class: "A", Reason: "x", Until: day}, "date": {Class: "A", Reason: "x", Owner: "anna"},
+		"reason": {Class: "A", Owner: "anna", Until: day, Reason: " "}, "owner": {Class: "A", Reason: "x", Until: day},
+		"date": {Class: "A", Reason: "x", Owner: "anna"},
 	} {
 		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), "write a") {
 			t.Errorf("without %s: %v", name, err)
@@ -57,7 +64,8 @@ func TestException(t *testing.T) {
 func TestExpired(t *testing.T) {
 	e := Exception{Until: day}
 	for at, want := range map[time.Time]bool{
-		day.AddDate(0, 0, -1): false, day: false, day.Add(24*time.Hour - time.Second): false, day.AddDate(0, 0, 1): true, day.AddDate(1, 0, 0): true,
+		day.AddDate(0, 0, -1): false, day: false, day.Add(24*time.Hour - time.Second): false,
+		day.AddDate(0, 0, 1): true, day.AddDate(1, 0, 0): true,
 	} {
 		if e.Expired(at) != want {
 			t.Errorf("%v: expired %v", at, !want)
@@ -65,7 +73,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// nameOracle reports whether a class is named, by its parts from the end.
+// nameOracle reports whether a class has a name, by comparing its parts from
+// the end.
 func nameOracle(class, named string) bool {
 	have, want := strings.Split(class, "."), strings.Split(named, ".")
 	if len(want) > len(have) {
@@ -79,13 +88,15 @@ func nameOracle(class, named string) bool {
 	return true
 }
 
-// Whatever a dump and an exception say: an exception that is valid names what an oracle says
-// it names, prints on one line, and is found by what the report shows of a leak.
+// For any dump and exception: a valid exception names what the oracle says,
+// prints on one line, and matches the names that a report shows of a leak.
 func FuzzException(f *testing.F) {
 	f.Add("32554831", "com.cart.CheckoutActivity", "ScreenTracker.sScreens", "SHOP-1", "CheckoutActivity")
 	f.Add("", "a.b", "a.b.c", "\x1b[31m\n", ".")
 	f.Fuzz(func(t *testing.T, key, class, held, reason, other string) {
-		l := record.DumpLeak{Key: key + "0000", Name: class + ", held by " + held, Classes: []record.ClassCount{{Class: class}}}
+		l := record.DumpLeak{
+			Key: key + "0000", Name: class + ", held by " + held, Classes: []record.ClassCount{{Class: class}},
+		}
 		for _, e := range []Exception{{Key: key}, {Class: other}, {Held: held}, {Class: class}} {
 			e.Reason, e.Owner, e.Until = reason, "anna", day
 			if e.Validate() != nil {
@@ -99,7 +110,8 @@ func FuzzException(f *testing.F) {
 				t.Errorf("%+v does not name its key", e)
 			case e.Class != "" && e.Names(l, nil) != nameOracle(class, e.Class):
 				t.Errorf("%q names %q: %v", e.Class, class, e.Names(l, nil))
-			case e.Held != "" && !strings.ContainsAny(held, " ,\t\r\n\v\f\u0085\u00a0") && !strings.Contains(class, "held by ") && strings.TrimSpace(held) == held && !e.Names(l, nil):
+			case e.Held != "" && !strings.ContainsAny(held, " ,\t\r\n\v\f\u0085\u00a0") &&
+				!strings.Contains(class, "held by ") && strings.TrimSpace(held) == held && !e.Names(l, nil):
 				t.Errorf("%q does not name what it holds", e.Held)
 			}
 		}

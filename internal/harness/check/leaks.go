@@ -9,20 +9,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Seen is what the latest heap dump of one incarnation of a process has shown.
+// Seen holds the leaks of the latest heap dump of one incarnation of a process.
 type Seen struct {
 	dumped bool
-	// byKey counts the objects of each leak, byClass those of each class that leak anyhow.
+	// byKey counts the objects of each leak, byClass those of each class that
+	// leak by any path.
 	byKey, byClass map[string]int64
 }
 
 // Dumped reports whether there was a heap dump.
 func (s *Seen) Dumped() bool { return s.dumped }
 
-// New returns the leaks of a dump that have more objects than in the latest dump before, and
-// remembers the dump. Leaks of libraries and of Android are not the app's to fix, and not
-// among them. A leak whose objects leaked before in another way is not new: what holds an
-// object may change, and its key with it.
+// New returns the leaks of a dump that have more objects than in the dump
+// before, and remembers the dump. Leaks of libraries and of Android are not the
+// app's to fix, and not among them. A leak whose objects leaked before by
+// another path is not new: the holder of an object may change, and with it the
+// key.
 func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	out := []record.CheckedLeak{}
 	byKey, byClass := map[string]int64{}, map[string]int64{}
@@ -48,8 +50,8 @@ func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	return out
 }
 
-// rise is by how much the classes of a leak have more objects that leak than before. A leak
-// without its classes may be new as a whole.
+// rise returns how many more objects of the classes of a leak are leaking than
+// before. A leak without its classes may be new as a whole.
 func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 	if len(l.Classes) == 0 {
 		return l.Count
@@ -64,8 +66,8 @@ func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 // maxTraceLines bounds the trace of a leak in a record.
 const maxTraceLines = 60
 
-// Judge finds the exceptions that name leaks, and returns the leaks with the verdict of a
-// process: leak where one is named by none.
+// Judge finds the exceptions that name leaks, and returns the leaks with the
+// verdict of a process: leak if any is named by none.
 func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key string) []string) record.CheckVerdict {
 	verdict := record.VerdictPass
 	for i := range leaks {
@@ -91,8 +93,8 @@ func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key 
 // shownLeaks bounds the leaks in one line.
 const shownLeaks = 3
 
-// Describe returns leaks in one line: "2 x DetailActivity, held by ScreenTracker.sScreens (5 in
-// all, 4.0 MB retained)".
+// Describe returns leaks in one line: "2 x DetailActivity, held by
+// ScreenTracker.sScreens (5 in all, 4.0 MB retained)".
 func Describe(leaks []record.CheckedLeak) string {
 	words := []string{}
 	for _, l := range leaks[:min(len(leaks), shownLeaks)] {
@@ -108,7 +110,7 @@ func Describe(leaks []record.CheckedLeak) string {
 	return strings.Join(words, "; ")
 }
 
-// Merge returns the leaks of two attempts, each once, as the later dump has it.
+// Merge returns the leaks of two attempts, each once, as in the later dump.
 func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 	out := slices.Clone(later)
 	for _, l := range earlier {
@@ -122,17 +124,19 @@ func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 	return out
 }
 
-// Failures returns the crashes, ANRs and ends for lack of memory of a process within a check. Other
-// ends are the suite's own: it stops an app, or starts it again.
+// Failures returns the crashes, ANRs and out-of-memory deaths of a process
+// within a check. Other ends are the suite's own: it stops or restarts the app.
 func Failures(p record.CheckedProcess) []record.Death {
 	return slices.DeleteFunc(slices.Concat(p.Deaths, p.Faults), func(d record.Death) bool {
 		return !slices.Contains(record.IncidentKinds(), d.Reason)
 	})
 }
 
-// Worse returns the verdict that counts of two.
+// Worse returns the verdict that takes precedence.
 func Worse(a, b record.CheckVerdict) record.CheckVerdict {
-	for _, v := range []record.CheckVerdict{record.VerdictLeak, record.VerdictInconclusive, record.VerdictNotChecked, record.VerdictKnown} {
+	for _, v := range []record.CheckVerdict{
+		record.VerdictLeak, record.VerdictInconclusive, record.VerdictNotChecked, record.VerdictKnown,
+	} {
 		if a == v || b == v {
 			return v
 		}

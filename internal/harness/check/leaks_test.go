@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// New against an oracle that counts objects one by one: those of a leak beyond as many as
-// the dump before had.
-func TestNewAgainstAnOracle(t *testing.T) {
+// Compares New with an oracle that counts objects one by one: those of a leak
+// that exceed the number in the dump before.
+func TestNewAgainstOracle(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var s Seen
@@ -60,10 +60,16 @@ func sorted(list []string) []string {
 	return list
 }
 
-// The verdict on leaks with exceptions: any that none names is a leak.
+// The verdict on leaks with exceptions: any leak without an exception is a
+// leak.
 func TestJudge(t *testing.T) {
 	leak := func(class string) record.CheckedLeak {
-		return record.CheckedLeak{DumpLeak: record.DumpLeak{Key: class, Name: class, Count: 3, Bytes: 2 << 20, Classes: []record.ClassCount{{Class: "com.shop." + class}}}, New: 1}
+		return record.CheckedLeak{
+			DumpLeak: record.DumpLeak{
+				Key: class, Name: class, Count: 3, Bytes: 2 << 20,
+				Classes: []record.ClassCount{{Class: "com.shop." + class}},
+			}, New: 1,
+		}
 	}
 	known := Exception{Class: "Known", Reason: "SHOP-1", Owner: "anna"}
 	long := slices.Repeat([]string{"│ line"}, 100)
@@ -85,14 +91,19 @@ func TestJudge(t *testing.T) {
 			}
 		}
 	}
-	if got, want := Describe(slices.Repeat([]record.CheckedLeak{leak("Other")}, 5)), "1 x Other (3 in all, 2.0 MB retained); 1 x Other (3 in all, 2.0 MB retained); 1 x Other (3 in all, 2.0 MB retained); 2 more"; got != want {
+	if got, want := Describe(slices.Repeat([]record.CheckedLeak{leak("Other")}, 5)),
+		"1 x Other (3 in all, 2.0 MB retained); 1 x Other (3 in all, 2.0 MB retained); 1 x Other (3 in all, 2.0 MB "+
+			"retained); 2 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// Worse is a maximum: it does not matter in which order verdicts come.
+// Worse is a maximum: the order of verdicts does not matter.
 func TestWorse(t *testing.T) {
-	order := []record.CheckVerdict{record.VerdictPass, record.VerdictKnown, record.VerdictNotChecked, record.VerdictInconclusive, record.VerdictLeak}
+	order := []record.CheckVerdict{
+		record.VerdictPass, record.VerdictKnown, record.VerdictNotChecked, record.VerdictInconclusive,
+		record.VerdictLeak,
+	}
 	for i, a := range order {
 		for k, b := range order {
 			if got := Worse(a, b); got != order[max(i, k)] {
@@ -110,15 +121,21 @@ func TestCounts(t *testing.T) {
 		crowded       bool
 		hidden        int64
 	}{
-		"the same":            {one, one, "", false, 0},
-		"unknown before":      {nil, one, "", false, 0},
-		"unknown after":       {one, nil, "", false, 0},
-		"not watched":         {one, map[string]int64{"Assets": 9, "Activities": 1, "ViewRootImpl": 1}, "", false, 0},
-		"one more":            {one, map[string]int64{"Activities": 2, "Views": 75, "ViewRootImpl": 1}, "Activities 1 -> 2, Views 40 -> 75", true, 1},
-		"a window more":       {one, map[string]int64{"Activities": 1, "ViewRootImpl": 2}, "ViewRootImpl 1 -> 2", true, -1},
+		"the same":       {one, one, "", false, 0},
+		"unknown before": {nil, one, "", false, 0},
+		"unknown after":  {one, nil, "", false, 0},
+		"not watched":    {one, map[string]int64{"Assets": 9, "Activities": 1, "ViewRootImpl": 1}, "", false, 0},
+		"one more": {
+			one, map[string]int64{"Activities": 2, "Views": 75, "ViewRootImpl": 1}, "Activities 1 -> 2, Views 40 -> 75",
+			true, 1,
+		},
+		"a window more": {
+			one, map[string]int64{"Activities": 1, "ViewRootImpl": 2}, "ViewRootImpl 1 -> 2", true, -1,
+		},
 		"one without windows": {map[string]int64{}, map[string]int64{"Activities": 1, "ViewRootImpl": 0}, "", true, 1},
 	} {
-		if got := Text(Rose(c.before, c.after)); got != c.rose || Crowded(c.after) != c.crowded || Hidden(c.after) != c.hidden {
+		if got := Text(Rose(c.before, c.after)); got != c.rose || Crowded(c.after) != c.crowded ||
+			Hidden(c.after) != c.hidden {
 			t.Errorf("%s: %q, crowded %v, %d hidden", name, got, Crowded(c.after), Hidden(c.after))
 		}
 	}
@@ -127,7 +144,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// Whatever the counts are, a rise is a watched count that is known twice and higher.
+// For any counts, growth is a watched count that is known twice and higher.
 func FuzzRose(f *testing.F) {
 	f.Add(int64(1), int64(2), int64(3), int64(0), uint8(0xff))
 	f.Fuzz(func(t *testing.T, a, b, c, d int64, known uint8) {
@@ -155,8 +172,9 @@ func FuzzRose(f *testing.F) {
 	})
 }
 
-// Objects that are held in another way than before are not new: a leak is reported only where
-// more objects of its class leak than before, and then wherever its key has more.
+// Objects that are held by another path than before are not new: a leak is
+// reported only if more objects of its class leak than before, and then
+// wherever its key has more.
 func TestMovedLeaksAreNotNew(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -168,7 +186,11 @@ func TestMovedLeaksAreNotNew(t *testing.T) {
 			for n := range 6 {
 				if count := int64(r.IntN(3)); count > 0 {
 					class := fmt.Sprint("class ", n%2)
-					leaks = append(leaks, record.DumpLeak{Key: fmt.Sprint("key ", n), Count: count, Classes: []record.ClassCount{{Class: class, Count: count}}})
+					leaks = append(leaks,
+						record.DumpLeak{
+							Key: fmt.Sprint("key ", n), Count: count,
+							Classes: []record.ClassCount{{Class: class, Count: count}},
+						})
 					now[class] += count
 				}
 			}

@@ -18,7 +18,9 @@ func readAccepted(path string) ([]monitor.Exception, error) {
 	}
 	out := make([]monitor.Exception, len(list))
 	for i, a := range list {
-		out[i] = monitor.Exception{Key: a.Key, Class: a.Class, Held: a.Held, Reason: a.Reason, Owner: a.Owner, Until: a.Until}
+		out[i] = monitor.Exception{
+			Key: a.Key, Class: a.Class, Held: a.Held, Reason: a.Reason, Owner: a.Owner, Until: a.Until,
+		}
 		if err := out[i].Validate(); err != nil {
 			return nil, fmt.Errorf("%s: accepted[%d]: %w", path, i, err)
 		}

@@ -17,12 +17,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Hub owns the run and the devices of a suite. Its methods may be called by several goroutines.
+// Hub owns the run and the devices of a suite. Its methods may be called by
+// several goroutines.
 type Hub struct {
 	options Options
 	turns   turns
 
-	// starting has room for who starts or ends the run. A start may wait for a device for hours.
+	// starting is a semaphore for starting or ending the run. A start may wait
+	// for a device for hours.
 	starting chan struct{}
 
 	mu     sync.Mutex
@@ -39,7 +41,8 @@ type Hub struct {
 	checks   map[int]*monitor.OpenCheck
 	numbers  int
 	finished bool
-	// tests are those that instrumentations run; deaths says why processes have ended.
+	// tests are those that instrumentations run; deaths are the reasons for the
+	// ends of processes.
 	tests  followers
 	deaths trip.Deaths
 }
@@ -53,7 +56,8 @@ func (h *Hub) Happened(e record.Event) {
 // Changed implements monitor.Observer.
 func (h *Hub) Changed(string, func() []monitor.Row) {}
 
-// Death waits for the reason why a process of that pid has ended; "" where nobody knows it.
+// Death waits for the reason why a process with that pid has ended; "" if it is
+// unknown.
 func (h *Hub) Death(ctx context.Context, pid int) (string, error) {
 	return h.deaths.Reason(ctx, pid), nil
 }
@@ -69,9 +73,10 @@ func (h *Hub) log(format string, args ...any) {
 	}
 }
 
-// Start chooses and holds the devices and begins the run, if that has not been done. A spec
-// that needs the run calls it too; after a start that failed it returns the same error, so
-// that a suite without a device fails at once, while again tries anew.
+// Start chooses and locks the devices and begins the run, unless that has been
+// done. A spec that needs the run calls it too. After a failed start it returns
+// the same error, so that a suite without a device fails immediately; with
+// again it retries.
 func (h *Hub) Start(ctx context.Context, again bool) error {
 	select {
 	case h.starting <- struct{}{}:
@@ -144,18 +149,19 @@ func (h *Hub) start(ctx context.Context) error {
 	return nil
 }
 
-// waiting reports who holds the devices that the suite waits for; nil where it does not wait.
+// waiting reports who holds the devices that the suite waits for; nil if it
+// does not wait.
 func (h *Hub) waiting() func(fleet.InUseError) {
 	if !h.options.Wait {
 		return nil
 	}
-	return func(e fleet.InUseError) { h.log("%v; waiting for its end", e) }
+	return func(e fleet.InUseError) { h.log("%v; waiting for it to end", e) }
 }
 
-// advise adds to an error of what is in use what to do.
+// advise adds what to do to an error of something in use.
 func advise(err error) error {
 	if e, ok := errors.AsType[fleet.InUseError](err); ok && !e.Directory {
-		return fmt.Errorf("%w; wait for its end with %s=true, or name another device", err, WaitVariable)
+		return fmt.Errorf("%w; wait with %s=true, or name another device", err, WaitVariable)
 	}
 	return err
 }
@@ -191,19 +197,21 @@ func (h *Hub) live() (*monitor.LiveRun, error) {
 	return nil, errors.New("the watch has not started: a checked spec starts it, or Start")
 }
 
-// OpenRequest is what a check begins with.
+// OpenRequest begins a check.
 type OpenRequest struct {
 	Name, Location, Device string
 	Patterns               []capture.Pattern
 }
 
-// Opened is an open check. Strict reports whether missing evidence fails its spec.
+// Opened is an open check. Strict reports whether missing evidence fails its
+// spec.
 type Opened struct {
 	Check  int
 	Strict bool
 }
 
-// Open starts the run if need be, and opens a check. Recount counts the objects before the body.
+// Open starts the run if necessary, and opens a check. Recount counts the
+// objects before the body.
 func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err := h.Start(ctx, false); err != nil {
 		return Opened{}, err
@@ -212,7 +220,12 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	c, err := run.Check(ctx, monitor.CheckOptions{Name: r.Name, Of: record.CheckSpec, Location: r.Location, Device: h.deviceOf(r.Device), Patterns: r.Patterns, Later: true})
+	c,
+		err := run.Check(ctx,
+		monitor.CheckOptions{
+			Name: r.Name, Of: record.CheckSpec, Location: r.Location, Device: h.deviceOf(r.Device),
+			Patterns: r.Patterns, Later: true,
+		})
 	if err != nil {
 		return Opened{}, err
 	}
@@ -223,7 +236,8 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	return Opened{h.numbers, h.plan.config.Strict}, nil
 }
 
-// deviceOf is the device of a spec: the only one, where its turn came before the run started.
+// deviceOf returns the device of a spec: the only one, if its turn began before
+// the run started.
 func (h *Hub) deviceOf(device string) string {
 	if device != "" {
 		return device
@@ -249,7 +263,7 @@ func (h *Hub) Recount(ctx context.Context, number int) error {
 	return c.Recount(ctx)
 }
 
-// CollectRequest is what a check looks at after the body.
+// CollectRequest selects what a check examines after the body.
 type CollectRequest struct {
 	Check             int
 	Location          string
@@ -272,12 +286,14 @@ func (h *Hub) Collect(ctx context.Context, r CollectRequest) error {
 	}
 	known := append(slices.Clone(r.Known), h.accepted...)
 	h.mu.Unlock()
-	c.Amend(monitor.CheckOptions{Location: r.Location, Patterns: r.Patterns, Heap: r.Heap, Trend: r.Trend, Live: r.Live, Known: known})
+	c.Amend(monitor.CheckOptions{
+		Location: r.Location, Patterns: r.Patterns, Heap: r.Heap, Trend: r.Trend, Live: r.Live, Known: known,
+	})
 	return c.Collect(ctx)
 }
 
-// CloseRequest ends a check with what became of its spec. Skipped is why it is not judged, and
-// Drop forgets a check that nobody wanted.
+// CloseRequest ends a check with the outcome of its spec. Skipped is why it is
+// not judged, and Drop discards an unwanted check.
 type CloseRequest struct {
 	Check          int
 	Outcome, Stack string
@@ -285,7 +301,7 @@ type CloseRequest struct {
 	Drop           bool
 }
 
-// Close ends a check and returns what it shows.
+// Close ends a check and returns its result.
 func (h *Hub) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
 	c, err := h.check(r.Check)
 	if err != nil {
@@ -305,7 +321,7 @@ func (h *Hub) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
 	return c.Close(ctx, r.Outcome, r.Stack)
 }
 
-// Now returns the processes of a name or pattern as they stand.
+// Now returns the present state of the processes of a name or pattern.
 func (h *Hub) Now(_ context.Context, process string) ([]Standing, error) {
 	run, err := h.live()
 	if err != nil {
@@ -324,12 +340,13 @@ func (h *Hub) Look(ctx context.Context) error {
 	return err
 }
 
-// ProcessRequest names a process on a device, which may be "" where there is one.
+// ProcessRequest names a process on a device, which may be "" if there is only
+// one.
 type ProcessRequest struct{ Device, Process, Recipe string }
 
-// Snapshot reads what a process holds now, Settle waits until it has released what it had in
-// flight, and Dump analyzes its heap. They start the run, and look for a process that has just
-// started.
+// Snapshot counts what a process holds now, Settle waits until it has released
+// its work in progress, and Dump analyzes its heap. They start the run, and
+// look for a process that has just started.
 func (h *Hub) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSnapshot, error) {
 	run, err := h.look(ctx)
 	if err != nil {
@@ -338,7 +355,7 @@ func (h *Hub) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSn
 	return run.Snapshot(ctx, h.deviceOf(r.Device), r.Process)
 }
 
-// Settle is described at Snapshot.
+// Settle is documented at Snapshot.
 func (h *Hub) Settle(ctx context.Context, r ProcessRequest) (bool, error) {
 	run, err := h.look(ctx)
 	if err != nil {
@@ -347,7 +364,7 @@ func (h *Hub) Settle(ctx context.Context, r ProcessRequest) (bool, error) {
 	return run.Settle(ctx, h.deviceOf(r.Device), r.Process)
 }
 
-// Dump is described at Snapshot.
+// Dump is documented at Snapshot.
 func (h *Hub) Dump(ctx context.Context, r ProcessRequest) (record.Diagnosis, error) {
 	run, err := h.look(ctx)
 	if err != nil {
@@ -370,13 +387,13 @@ func (h *Hub) look(ctx context.Context) (*monitor.LiveRun, error) {
 // ExecRequest is a command for the shell of a device.
 type ExecRequest struct{ Device, Command string }
 
-// Executed is what a command has printed, on both outputs, and its exit code.
+// Executed is the output of a command, of both streams, and its exit code.
 type Executed struct {
 	Output string
 	Exit   int
 }
 
-// maxOutput bounds what is kept of the output of a command, in bytes.
+// maxOutput bounds the kept output of a command, in bytes.
 const maxOutput = 1 << 20
 
 // Exec runs a command on a device and waits for its end.
@@ -390,7 +407,8 @@ func (h *Hub) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	serial := h.deviceOf(r.Device)
 	i := slices.IndexFunc(devices, func(d monitor.Device) bool { return d.Serial() == serial })
 	if i < 0 {
-		return Executed{}, fmt.Errorf("run a command: the run has %d devices, and the spec has none of them", len(devices))
+		return Executed{},
+			fmt.Errorf("run a command: the run has %d devices, and the spec has none of them", len(devices))
 	}
 	var out bounded
 	exit, err := devices[i].Shell(ctx, r.Command, &out, &out)
@@ -400,7 +418,8 @@ func (h *Hub) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	return Executed{out.String(), exit}, nil
 }
 
-// bounded keeps the first maxOutput bytes. Both outputs of a command may write at once.
+// bounded keeps the first maxOutput bytes. Both streams of a command may write
+// concurrently.
 type bounded struct {
 	mu sync.Mutex
 	strings.Builder
@@ -413,8 +432,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// StressRequest is a workload that runs beside a spec. Exactly one of Monkey, Shell and
-// Instrument is set.
+// StressRequest is a workload that runs beside a spec. Exactly one of Monkey,
+// Shell and Instrument is set.
 type StressRequest struct {
 	Device     string
 	Monkey     *monitor.Monkey
@@ -422,7 +441,8 @@ type StressRequest struct {
 	Instrument *monitor.Instrument
 }
 
-// Stressed is how a workload has ended, with the checks of the tests that it ran.
+// Stressed is how a workload has ended, with the checks of the tests that it
+// ran.
 type Stressed struct {
 	Workload record.Workload
 	Checks   []record.Check
@@ -456,16 +476,17 @@ func (h *Hub) Stress(ctx context.Context, r StressRequest) (Stressed, error) {
 	return out, nil
 }
 
-// SuiteVerdict is what a suite comes to at its end.
+// SuiteVerdict is the verdict on a suite at its end.
 type SuiteVerdict struct {
 	Run record.Run
 	// Started reports whether there was a run.
 	Started bool
-	// Failures say why the suite fails, Notes what else there is to know.
+	// Failures are why the suite fails; Notes is other information.
 	Failures, Notes []string
 }
 
-// Finish ends the run and judges the suite. With interrupted it takes no last dumps.
+// Finish ends the run and judges the suite. With interrupted it takes no final
+// dumps.
 func (h *Hub) Finish(reason string, interrupted bool) (SuiteVerdict, error) {
 	h.starting <- struct{}{}
 	defer func() { <-h.starting }()

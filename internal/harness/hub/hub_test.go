@@ -24,13 +24,17 @@ func cart(serial string) *androidsim.Phone {
 		Serial: serial, Seed: 1, DumpsysTime: time.Millisecond,
 		Apps: []androidsim.App{{
 			Package: "com.cart", Debuggable: true,
-			Processes: []androidsim.ProcessSpec{{Name: "com.cart", Models: []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 8)}}},
-			Screens:   []androidsim.Screen{{Class: ".MainActivity"}, {Class: ".CheckoutActivity", Leaks: true, JavaKB: 64}},
+			Processes: []androidsim.ProcessSpec{
+				{Name: "com.cart", Models: []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 8)}},
+			},
+			Screens: []androidsim.Screen{
+				{Class: ".MainActivity"}, {Class: ".CheckoutActivity", Leaks: true, JavaKB: 64},
+			},
 		}},
 	})
 }
 
-// newHub is a hub of phones in memory.
+// newHub returns a hub of phones in memory.
 func newHub(t *testing.T, o Options, phones ...adbd.Phone) *Hub {
 	t.Helper()
 	server := adbd.NewServer(phones...)
@@ -91,20 +95,26 @@ func TestHub(t *testing.T) {
 		if err := h.Start(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		accepted := monitor.Exception{Class: "CheckoutActivity", Reason: "SHOP-1", Owner: "anna", Until: time.Now().AddDate(0, 0, 1)}
+		accepted := monitor.Exception{
+			Class: "CheckoutActivity", Reason: "SHOP-1", Owner: "anna", Until: time.Now().AddDate(0, 0, 1),
+		}
 		const checkout = "am start -W -n com.cart/.CheckoutActivity; input keyevent BACK"
 		for _, c := range []struct {
 			name, command, outcome string
 			known                  []monitor.Exception
 			want                   record.CheckVerdict
 		}{
-			{"clean", "am start -W -n com.cart/.MainActivity; input keyevent BACK", record.OutcomePassed, nil, record.VerdictPass},
+			{
+				"clean", "am start -W -n com.cart/.MainActivity; input keyevent BACK", record.OutcomePassed, nil,
+				record.VerdictPass,
+			},
 			{"leaks", checkout, record.OutcomePassed, nil, record.VerdictLeak},
 			{"old leak", "input tap 1 1", record.OutcomePassed, nil, record.VerdictPass},
 			{"accepted", checkout, record.OutcomePassed, []monitor.Exception{accepted}, record.VerdictKnown},
 			{"fails", checkout, record.OutcomeFailed, nil, record.VerdictLeak},
 		} {
-			if got := spec(t, h, p, c.name, c.command, c.outcome, c.known...); got.Verdict != c.want || got.Device != "S1" {
+			if got := spec(t, h, p, c.name, c.command, c.outcome, c.known...); got.Verdict != c.want ||
+				got.Device != "S1" {
 				t.Errorf("%s: %s: %s", c.name, got.Verdict, got.Text)
 			}
 		}
@@ -117,10 +127,14 @@ func TestHub(t *testing.T) {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		failures, notes := strings.Join(v.Failures, "\n"), strings.Join(v.Notes, "\n")
-		if len(v.Failures) != 2 || !strings.Contains(failures, "fails: com.cart: leaks 1 x CheckoutActivity") || !strings.Contains(failures, "before the check of after it: com.cart: leaked 1 x CheckoutActivity") {
+		if len(v.Failures) != 2 || !strings.Contains(failures, "fails: com.cart: leaks 1 x CheckoutActivity") ||
+			!strings.Contains(failures, "before the check of after it: com.cart: leaked 1 x CheckoutActivity") {
 			t.Errorf("failures:\n%s", failures)
 		}
-		for _, want := range []string{"leaks: com.cart: leaks 1 x CheckoutActivity", "accepted: com.cart: only accepted leaks", "6 checks: 3 passed, 2 leak, 1 known, 0 inconclusive, 0 not checked, 0 skipped"} {
+		for _, want := range []string{
+			"leaks: com.cart: leaks 1 x CheckoutActivity", "accepted: com.cart: only accepted leaks",
+			"6 checks: 3 passed, 2 leak, 1 known, 0 inconclusive, 0 not checked, 0 skipped",
+		} {
 			if !strings.Contains(notes, want) {
 				t.Errorf("notes lack %q:\n%s", want, notes)
 			}
@@ -129,7 +143,8 @@ func TestHub(t *testing.T) {
 	})
 }
 
-// checkEnded checks that a hub whose suite has ended answers, and holds nothing.
+// checkEnded checks that a hub whose suite has ended responds, and holds
+// nothing.
 func checkEnded(t *testing.T, h *Hub) {
 	t.Helper()
 	if err := h.Start(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the suite has ended") {
@@ -147,15 +162,16 @@ func checkEnded(t *testing.T, h *Hub) {
 	}
 }
 
-// A suite without a device fails, at once in each of its specs; a start that is asked for again
-// tries again.
+// Without a device a suite fails, immediately in each of its specs; an explicit
+// start retries.
 func TestHubWithoutADevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")
 		end := p.Become(adbd.StateUnauthorized)
 		h := newHub(t, Options{}, p)
 		for range 2 {
-			if err := h.Start(t.Context(), false); err == nil || !strings.Contains(err.Error(), "start the watch: ") || !strings.Contains(err.Error(), "has not authorized") {
+			if err := h.Start(t.Context(), false); err == nil || !strings.Contains(err.Error(), "start the watch: ") ||
+				!strings.Contains(err.Error(), "has not authorized") {
 				t.Errorf("%v", err)
 			}
 		}
@@ -186,7 +202,8 @@ func TestHubWithoutADevice(t *testing.T) {
 	})
 }
 
-// A pattern without a process fails the suite; an interrupted one ends at once.
+// A pattern without a process fails the suite; an interrupted suite ends
+// immediately.
 func TestHubVerdicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{Processes: []string{"com.carts"}}, cart("S1"))
@@ -196,7 +213,9 @@ func TestHubVerdicts(t *testing.T) {
 		time.Sleep(time.Minute)
 		began := time.Now()
 		v, err := h.Finish("interrupted", true)
-		if err != nil || len(v.Failures) != 1 || v.Failures[0] != "no process matched com.carts; similar names that run: com.cart" || v.Run.ExitCode != record.ExitInterrupted {
+		if err != nil || len(v.Failures) != 1 ||
+			v.Failures[0] != "no process matched com.carts; similar names that run: com.cart" ||
+			v.Run.ExitCode != record.ExitInterrupted {
 			t.Errorf("%+v, exit %d, %v", v.Failures, v.Run.ExitCode, err)
 		}
 		if took := time.Since(began); took > 20*time.Second {
@@ -205,7 +224,7 @@ func TestHubVerdicts(t *testing.T) {
 	})
 }
 
-// What there is to ask a hub for.
+// All requests to a hub.
 func TestHubRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")
@@ -222,11 +241,13 @@ func TestHubRequests(t *testing.T) {
 		if d, err := h.Dump(t.Context(), of); err != nil || d.Heap == nil {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if rows, err := h.Now(t.Context(), "com.*"); err != nil || len(rows) != 1 || !rows[0].Present || rows[0].PID != s.PID || rows[0].MaxAge <= 0 {
+		if rows, err := h.Now(t.Context(), "com.*"); err != nil || len(rows) != 1 || !rows[0].Present ||
+			rows[0].PID != s.PID || rows[0].MaxAge <= 0 {
 			t.Errorf("%+v, %v", rows, err)
 		}
 		for name, err := range map[string]error{
-			"recount": h.Recount(t.Context(), 7), "collect": h.Collect(t.Context(), CollectRequest{Check: 7}), "close": func() error { _, err := h.Close(t.Context(), CloseRequest{Check: 7}); return err }(),
+			"recount": h.Recount(t.Context(), 7), "collect": h.Collect(t.Context(), CollectRequest{Check: 7}),
+			"close": func() error { _, err := h.Close(t.Context(), CloseRequest{Check: 7}); return err }(),
 		} {
 			if err == nil || err.Error() != "there is no open check 7" {
 				t.Errorf("%s: %v", name, err)
@@ -245,7 +266,7 @@ func TestHubRequests(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		if err := h.Look(ctx); err == nil {
-			t.Error("it looks after the end of the context")
+			t.Error("it still runs after the end of the context")
 		}
 		if v, err := h.Finish("done", false); err != nil || len(v.Run.Checks) != 0 {
 			t.Errorf("%+v, %v", v.Run.Checks, err)

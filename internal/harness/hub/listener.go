@@ -16,23 +16,23 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Listener answers the other processes of a suite.
+// Listener serves the other processes of a suite.
 type Listener struct {
 	server *http.Server
 	path   string
 	done   chan struct{}
 }
 
-// maxRequest bounds a request, in bytes: stacks of specs are in it.
+// maxRequest bounds a request, in bytes: it contains stacks of specs.
 const maxRequest = 4 << 20
 
-// reply is an answer: a value, or why there is none.
+// reply is a response: a value, or an error.
 type reply struct {
 	Value any    `json:"value,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Serve answers on a socket until Close.
+// Serve listens on a socket until Close.
 func Serve(h *Hub, path string) (*Listener, error) {
 	removeDead(filepath.Dir(path))
 	_ = os.Remove(path) // of a suite that was killed
@@ -41,10 +41,12 @@ func Serve(h *Hub, path string) (*Listener, error) {
 		return nil, fmt.Errorf("listen for the other processes of the suite: %w", err)
 	}
 	mux := http.NewServeMux()
-	handle(mux, "start", func(ctx context.Context, again bool) (string, error) { err := h.Start(ctx, again); return h.Dir(), err })
+	handle(mux, "start",
+		func(ctx context.Context, again bool) (string, error) { err := h.Start(ctx, again); return h.Dir(), err })
 	handle(mux, "open", h.Open)
 	handle(mux, "recount", func(ctx context.Context, n int) (struct{}, error) { return struct{}{}, h.Recount(ctx, n) })
-	handle(mux, "collect", func(ctx context.Context, r CollectRequest) (struct{}, error) { return struct{}{}, h.Collect(ctx, r) })
+	handle(mux, "collect",
+		func(ctx context.Context, r CollectRequest) (struct{}, error) { return struct{}{}, h.Collect(ctx, r) })
 	handle(mux, "close", h.Close)
 	handle(mux, "now", h.Now)
 	handle(mux, "snapshot", h.Snapshot)
@@ -56,7 +58,9 @@ func Serve(h *Hub, path string) (*Listener, error) {
 	handle(mux, "stress", h.Stress)
 	handle(mux, "serial", func(_ context.Context, turn int) (string, error) { return h.turns.deviceOf(turn), nil })
 	mux.HandleFunc("/turn", h.serveTurn)
-	s := &Listener{server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, path: path, done: make(chan struct{})}
+	s := &Listener{
+		server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, path: path, done: make(chan struct{}),
+	}
 	go func() {
 		defer close(s.done)
 		_ = s.server.Serve(listener) // ends with Close
@@ -64,13 +68,13 @@ func Serve(h *Hub, path string) (*Listener, error) {
 	return s, nil
 }
 
-// deadAge is the age from which on a socket that nobody listens on is one of a suite that was
-// killed; a younger one may be about to be listened on.
+// deadAge is the age after which a socket without a listener belongs to a
+// killed suite; the owner of a younger one may be about to listen.
 const deadAge = time.Minute
 
 // removeDead removes the sockets of suites that were killed.
 func removeDead(folder string) {
-	files, _ := os.ReadDir(folder) // a folder that cannot be read stays as it is
+	files, _ := os.ReadDir(folder) // a directory that cannot be read stays as it is
 	for _, f := range files {
 		info, err := f.Info()
 		if err != nil || f.Type()&fs.ModeSocket == 0 || time.Since(info.ModTime()) < deadAge {
@@ -80,14 +84,14 @@ func removeDead(folder string) {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 		switch {
 		case err == nil:
-			_ = conn.Close() // it lives
+			_ = conn.Close() // it is in use
 		case errors.Is(err, syscall.ECONNREFUSED):
 			_ = os.Remove(path)
 		}
 	}
 }
 
-// Close ends the server and what it is about to answer.
+// Close ends the server and its pending responses.
 func (s *Listener) Close() error {
 	err := s.server.Close()
 	<-s.done
@@ -97,7 +101,8 @@ func (s *Listener) Close() error {
 	return err
 }
 
-// handle answers requests of one kind. A client that goes away ends what it asked for.
+// handle serves requests of one kind. A client that disconnects cancels its
+// request.
 func handle[Q, A any](mux *http.ServeMux, name string, do func(context.Context, Q) (A, error)) {
 	mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
 		var q Q
@@ -110,12 +115,12 @@ func handle[Q, A any](mux *http.ServeMux, name string, do func(context.Context, 
 		if err != nil {
 			out.Error = text.Printable(err.Error())
 		}
-		_ = json.NewEncoder(w).Encode(out) // who has gone away needs no answer
+		_ = json.NewEncoder(w).Encode(out) // a client that is gone needs no response
 	})
 }
 
-// turnLine is one line of the answer to who asks for a turn: who holds the device meanwhile,
-// then the device.
+// turnLine is one line of the response to a request for a turn: who holds the
+// device meanwhile, then the device.
 type turnLine struct {
 	Waiting bool
 	Holder  string
@@ -125,7 +130,8 @@ type turnLine struct {
 	Error   string
 }
 
-// serveTurn lends a device as long as the request lasts: a process that dies holds nothing.
+// serveTurn lends a device as long as the request lasts: a process that dies
+// holds nothing.
 func (h *Hub) serveTurn(w http.ResponseWriter, r *http.Request) {
 	var spec string
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&spec); err != nil {
@@ -133,7 +139,7 @@ func (h *Hub) serveTurn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tell := func(l turnLine) {
-		_ = json.NewEncoder(w).Encode(l) // the request ends with who has gone away
+		_ = json.NewEncoder(w).Encode(l) // the request ends when the client is gone
 		_ = http.NewResponseController(w).Flush()
 	}
 	t, err := h.turn(r.Context(), spec, func(holder string) { tell(turnLine{Waiting: true, Holder: holder}) })

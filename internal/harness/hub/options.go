@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/plan"
 )
 
-// Options say what a suite watches. A flag counts before the environment, that before the YAML
-// file, and that before what the suite's code says.
+// Options say what a suite watches. The precedence is: flag, environment, YAML
+// file, code of the suite.
 type Options struct {
 	// Suite names the suite in messages and in its run directory.
 	Suite string
@@ -28,30 +28,31 @@ type Options struct {
 	Processes []string
 	// Config is a YAML file, "" for none.
 	Config string
-	// Devices are serials; nil for all that are attached.
+	// Devices are serials; nil for all attached devices.
 	Devices []string
-	// Artifacts is the folder of run directories; "" for leakgate-runs.
+	// Artifacts is the directory of run directories; "" for leakgate-runs.
 	Artifacts string
 	// Accepted is the file of accepted leaks, "" for none.
 	Accepted string
-	// Strict fails what is inconclusive or not checked, Observe fails nothing, and Wait waits
-	// for devices that another run uses.
+	// Strict fails checks that are inconclusive or missing, Observe fails
+	// nothing, and Wait waits for devices that another run uses.
 	Strict, Observe, Wait bool
-	// StandIn allows devices whose time runs faster, as fleet.DeviceChoice does.
+	// StandIn allows devices whose time runs faster, like fleet.DeviceChoice.
 	StandIn bool
-	// Flags are the values of flags by their keys in the YAML file, as devices.serials.
+	// Flags are the values of flags by their keys in the YAML file, such as
+	// devices.serials.
 	Flags map[string][]string
-	// Getenv reads the environment, as [os.LookupEnv] does.
+	// Getenv reads the environment, like [os.LookupEnv].
 	Getenv func(string) (string, bool)
-	// Log receives what the hub does, a line at a time; it may be nil.
+	// Log receives progress messages, one line each; it may be nil.
 	Log func(line string)
-	// Client is the adb server; nil for the one that the environment names.
+	// Client is the adb server; nil for the one from the environment.
 	Client *adb.Client
 	// Tool is the program's name and version, for run.json.
 	Tool string
 }
 
-// The variables that only suites have; those of the YAML file count too.
+// The variables that only suites have; those of the YAML file apply too.
 const (
 	ConfigVariable    = "LEAKGATE_CONFIG"
 	ArtifactsVariable = "LEAKGATE_ARTIFACTS"
@@ -60,12 +61,14 @@ const (
 	WaitVariable      = "LEAKGATE_WAIT"
 )
 
-// Resolve fills in the values of the environment. The error is a variable that is not valid.
+// Resolve applies the environment. It returns an error for an invalid variable.
 func (o *Options) Resolve() error {
 	if o.Getenv == nil {
 		o.Getenv = os.LookupEnv
 	}
-	for name, value := range map[string]*string{ConfigVariable: &o.Config, ArtifactsVariable: &o.Artifacts, AcceptedVariable: &o.Accepted} {
+	for name, value := range map[string]*string{
+		ConfigVariable: &o.Config, ArtifactsVariable: &o.Artifacts, AcceptedVariable: &o.Accepted,
+	} {
 		if text, ok := o.Getenv(name); ok && text != "" {
 			*value = text
 		}
@@ -91,7 +94,8 @@ type settings struct {
 	choice fleet.DeviceChoice
 }
 
-// settle resolves the options of the run and of its devices. It touches no device.
+// settle resolves the options of the run and of its devices. It touches no
+// device.
 func (o *Options) settle() (settings, error) {
 	cfg, dir, err := o.load()
 	if err != nil {
@@ -101,7 +105,7 @@ func (o *Options) settle() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	// A suite drives the app itself, and ends when it is done.
+	// A suite drives the app itself, and ends by itself.
 	run.Workload, run.Duration, run.LongestDuration = nil, 0, 0
 	run.Tool = o.Tool
 	choice := plan.Choice(cfg)
@@ -113,8 +117,8 @@ func (o *Options) settle() (settings, error) {
 	return settings{cfg, run, choice}, nil
 }
 
-// load reads the YAML file, or makes one of what the code says. dir is the folder below which
-// it names files.
+// load reads the YAML file, or generates one from the code. dir is the
+// directory that its paths are relative to.
 func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	var choices []config.Choice
 	for path, values := range o.Flags {
@@ -131,7 +135,7 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	// The file counts before the code, which fills in what it leaves open.
+	// The file overrides the code, which supplies what the file omits.
 	if cfg.Origin("devices.serials").Layer == config.Default && len(o.Devices) > 0 {
 		cfg.Devices.Serials = o.Devices
 	}
@@ -141,11 +145,14 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	return cfg, filepath.Dir(o.Config), nil
 }
 
-// suiteChoices are what a file may leave open, or says in vain, where a suite is the workload.
+// suiteChoices are the keys that a file may omit, or that have no effect, when
+// a suite is the workload.
 func (o *Options) suiteChoices() []config.Choice {
-	out := []config.Choice{config.WithFlag("a suite", "workload", "none"), config.WithFlag("a suite", "duration", endless)}
+	out := []config.Choice{
+		config.WithFlag("a suite", "workload", "none"), config.WithFlag("a suite", "duration", endless),
+	}
 	file, err := os.ReadFile(o.Config)
-	if err == nil && !appKey.Match(file) { // Load says what is wrong with a file that cannot be read
+	if err == nil && !appKey.Match(file) { // Load reports the errors of a file that cannot be read
 		out = append(out, config.WithFlag("harness.Watch", "app.processes", o.Processes...))
 	}
 	return out
@@ -157,25 +164,26 @@ var appKey = regexp.MustCompile(`(?m)^\{?\s*["']?app["']?\s*:`)
 // endless is longer than any suite.
 const endless = "1000h"
 
-// text is a YAML file of what the code says.
+// text returns a YAML file with the settings of the code.
 func (o *Options) text() []byte {
 	var b bytes.Buffer
 	quoted := func(list []string) string {
 		words := make([]string, len(list))
 		for i, w := range list {
-			// ${VAR} in a name is no variable here.
+			// ${VAR} in a name is not a variable here.
 			words[i] = strconv.Quote(strings.ReplaceAll(w, "$", "$$"))
 		}
 		return "[" + strings.Join(words, ", ") + "]"
 	}
-	fmt.Fprintf(&b, "version: 1\napp: { processes: %s }\nworkload: none\nduration: 1000h\nstrict: %t\n", quoted(o.Processes), o.Strict)
+	fmt.Fprintf(&b, "version: 1\napp: { processes: %s }\nworkload: none\nduration: 1000h\nstrict: %t\n",
+		quoted(o.Processes), o.Strict)
 	if len(o.Devices) > 0 {
 		fmt.Fprintf(&b, "devices: { serials: %s }\n", quoted(o.Devices))
 	}
 	return b.Bytes()
 }
 
-// directory is a new run directory.
+// directory returns a new run directory.
 func (o *Options) directory() string {
 	name := time.Now().UTC().Format("20060102T150405.000Z") + "-suite"
 	if word := slug(o.Suite); word != "" {
@@ -187,7 +195,7 @@ func (o *Options) directory() string {
 // maxSlug bounds the name of a suite in a path.
 const maxSlug = 40
 
-// slug is a name as a part of a path.
+// slug converts a name to a path component.
 func slug(name string) string {
 	keep := func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

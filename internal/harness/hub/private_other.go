@@ -4,6 +4,6 @@ package hub
 
 import "io/fs"
 
-// private reports whether a folder is this user's. The temporary folder of Windows is one
-// user's alone.
+// private reports whether a directory belongs to this user. The temporary
+// directory of Windows is private.
 func private(fs.FileInfo) bool { return true }

@@ -24,7 +24,8 @@ type Remote struct {
 	dir string
 }
 
-// NewRemote returns a client of the hub that listens on a socket. It connects when it is used.
+// NewRemote returns a client of the hub that listens on a socket. It connects
+// when it is used.
 func NewRemote(path string) *Remote {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -32,13 +33,13 @@ func NewRemote(path string) *Remote {
 	return &Remote{http: http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
-// maxReply bounds an answer, in bytes.
+// maxReply bounds a response, in bytes.
 const maxReply = 64 << 20
 
-// errNoHub is a first process that is gone or never began.
-var errNoHub = errors.New("the first process of the suite, which owns the device, does not answer")
+// errNoHub is the error if the first process is gone or never began.
+var errNoHub = errors.New("the first process of the suite, which owns the device, does not respond")
 
-// post sends a request and returns the body of the answer.
+// post sends a request and returns the body of the response.
 func (c *Remote) post(ctx context.Context, name string, q any) (io.ReadCloser, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -57,12 +58,12 @@ func (c *Remote) post(ctx context.Context, name string, q any) (io.ReadCloser, e
 	}
 	if answer.StatusCode != http.StatusOK {
 		_ = answer.Body.Close() // the body is not read
-		return nil, fmt.Errorf("%w as it should: %s", errNoHub, answer.Status)
+		return nil, fmt.Errorf("%w correctly: %s", errNoHub, answer.Status)
 	}
 	return answer.Body, nil
 }
 
-// ask sends a request and decodes the answer.
+// ask sends a request and decodes the response.
 func ask[A any](ctx context.Context, c *Remote, name string, q any) (A, error) {
 	var out struct {
 		Value A
@@ -96,7 +97,7 @@ func (c *Remote) Start(ctx context.Context, again bool) error {
 	return err
 }
 
-// Dir returns the run directory as it was at the latest start, "" before.
+// Dir returns the run directory as of the latest start, "" before.
 func (c *Remote) Dir() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +211,8 @@ type remoteTurn struct {
 	device string
 }
 
-// serialTime is the real time that the hub has to say which device a turn is for.
+// serialTime is the real time in which the hub must return the device of a
+// turn.
 const serialTime = 5 * time.Second
 
 func (t *remoteTurn) Serial() string {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// socket is a path that is short enough for one.
+// socket returns a path that is short enough for a socket.
 func socket(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lg")
@@ -28,7 +28,7 @@ func socket(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// served is a hub without a run, at a socket.
+// served returns a hub without a run, at a socket.
 func served(t *testing.T) (*Hub, *Listener, string) {
 	t.Helper()
 	h, path := newHub(t, Options{}), socket(t)
@@ -40,8 +40,8 @@ func served(t *testing.T) (*Hub, *Listener, string) {
 	return h, l, path
 }
 
-// A turn of another process lasts until it is released, or the process is gone; who waits for
-// it is told who has it.
+// A turn of another process lasts until it is released, or the process is gone;
+// the waiting process learns who holds it.
 func TestRemoteTurns(t *testing.T) {
 	h, l, path := served(t)
 	one, two := NewRemote(path), NewRemote(path)
@@ -66,14 +66,14 @@ func TestRemoteTurns(t *testing.T) {
 	first.Release()
 	second := <-granted
 
-	// A wait that is given up, and one in the process of the hub.
+	// A canceled wait, and one in the process of the hub.
 	gone := make(chan error, 1)
 	go func() {
 		_, err := one.Turn(dying, "third", func(string) { die() })
 		gone <- err
 	}()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	local := make(chan Lent, 1)
 	go func() {
@@ -124,7 +124,7 @@ func TestRemoteTurnAtTheEnd(t *testing.T) {
 	}
 }
 
-// Errors of the hub are those of the remote; each method has its own request.
+// A remote returns the errors of its hub; each method has its own request.
 func TestRemoteErrors(t *testing.T) {
 	_, _, path := served(t)
 	c := NewRemote(path)
@@ -139,13 +139,19 @@ func TestRemoteErrors(t *testing.T) {
 	_, dump := c.Dump(t.Context(), ProcessRequest{})
 	_, stress := c.Stress(t.Context(), StressRequest{})
 	_, exec := c.Exec(t.Context(), ExecRequest{})
-	for name, err := range map[string]error{"open": open, "now": now, "snapshot": snapshot, "settle": settle, "dump": dump, "stress": stress, "exec": exec, "look": c.Look(t.Context())} {
+	for name, err := range map[string]error{
+		"open": open, "now": now, "snapshot": snapshot, "settle": settle, "dump": dump, "stress": stress, "exec": exec,
+		"look": c.Look(t.Context()),
+	} {
 		if err == nil || err.Error() != start.Error() {
 			t.Errorf("%s: %v, want %v", name, err, start)
 		}
 	}
 	_, closing := c.Close(t.Context(), CloseRequest{Check: 3})
-	for name, err := range map[string]error{"recount": c.Recount(t.Context(), 3), "collect": c.Collect(t.Context(), CollectRequest{Check: 3}), "close": closing} {
+	for name, err := range map[string]error{
+		"recount": c.Recount(t.Context(), 3), "collect": c.Collect(t.Context(), CollectRequest{Check: 3}),
+		"close": closing,
+	} {
 		if err == nil || err.Error() != "there is no open check 3" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -160,14 +166,14 @@ func TestRemoteErrors(t *testing.T) {
 	}
 }
 
-// What is no request is refused, and harms nobody.
+// Malformed requests are rejected without damage.
 func TestHostileRequests(t *testing.T) {
 	_, _, path := served(t)
 	for _, body := range []string{"", "{", "[]", `"` + strings.Repeat("x", maxRequest) + `"`, "\x00\xff"} {
 		for _, name := range []string{"open", "turn", "close", "nothing"} {
 			answer, err := NewRemote(path).http.Post("http://hub/"+name, "", strings.NewReader(body))
 			if err != nil {
-				continue // it was refused before all of it was sent
+				continue // it was rejected before all of it was sent
 			}
 			io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
@@ -188,8 +194,8 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// A turn of another process that was granted before the run started is one of a device of the
-// run then.
+// A turn of another process that was granted before the run started is for a
+// device of the run afterwards.
 func TestRemoteTurnBeforeTheRun(t *testing.T) {
 	h, _, path := served(t)
 	turn, err := NewRemote(path).Turn(t.Context(), "spec", func(string) {})
@@ -204,12 +210,12 @@ func TestRemoteTurnBeforeTheRun(t *testing.T) {
 	turn.Release()
 	other.Release()
 	if got := h.turns.deviceOf(-1); got != "" {
-		t.Errorf("a turn that nobody has is of %q", got)
+		t.Errorf("a turn that nobody has is for %q", got)
 	}
 }
 
-// Many processes ask at once, and never is more than one served.
-func TestRemoteTurnsOfMany(t *testing.T) {
+// Many processes ask at the same time, and at most one has the device.
+func TestConcurrentRemoteTurns(t *testing.T) {
 	_, _, path := served(t)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -239,8 +245,8 @@ func TestRemoteTurnsOfMany(t *testing.T) {
 	wg.Wait()
 }
 
-// The sockets of suites that were killed go with the next suite; what is listened on, what is
-// young and what is no socket stays.
+// The next suite removes the sockets of killed suites, but not sockets in use,
+// young ones and other files.
 func TestDeadSockets(t *testing.T) {
 	folder := filepath.Dir(socket(t))
 	at := func(name string) string { return filepath.Join(folder, name) }
@@ -272,12 +278,12 @@ func TestDeadSockets(t *testing.T) {
 	defer l.Close()
 	for name, want := range map[string]bool{"dead": false, "young": true, "alive": true, "file": true, "own": true} {
 		if _, err := os.Lstat(at(name)); (err == nil) != want {
-			t.Errorf("%s is there: %v", name, err == nil)
+			t.Errorf("%s exists: %v", name, err == nil)
 		}
 	}
 }
 
-// The folder of sockets is this user's alone.
+// The directory of sockets belongs to this user only.
 func TestSocketPath(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	one, err := SocketPath("127.0.0.1:1 1")
@@ -299,6 +305,6 @@ func TestSocketPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := SocketPath("x"); err == nil {
-		t.Error("a link is taken for the folder")
+		t.Error("a symbolic link is accepted as the directory")
 	}
 }

@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// turns lend devices to specs, one spec at a time for each device, in the order in which they
-// ask. Before the run starts nobody knows how many devices there are, and there is one turn.
+// turns lend devices to specs, one spec at a time for each device, in the order
+// of the requests. Before the run starts the number of devices is unknown, and
+// there is one turn.
 type turns struct{ *ring }
 
 type ring struct {
 	mu sync.Mutex
-	// free are the devices that are lent to nobody; "" stands for the first of a run that has
-	// not started.
+	// free are the devices that are not lent; "" stands for the first of a run
+	// that has not started.
 	free    []string
 	all     []string
 	holders map[*Turn]bool
@@ -27,21 +28,22 @@ func newTurns() turns {
 
 // Turn is the right of one spec to drive a device, until Release.
 type Turn struct {
-	// Device is the serial; "" where the run has not started.
+	// Device is the serial; "" if the run has not started.
 	Device string
-	// number tells it from others of the suite.
+	// number identifies it in the suite.
 	number int
 	holder string
 	of     *ring
 	once   sync.Once
 }
 
-// Release hands the device on. It may be called again.
+// Release passes the device on. It may be called again.
 func (t *Turn) Release() {
 	t.once.Do(func() { t.of.release(t) })
 }
 
-// open takes the devices of the run. Who has a turn keeps it, on the first of them.
+// open takes the devices of the run. The holder of a turn keeps it, on the
+// first device.
 func (r *ring) open(devices []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +59,7 @@ func (r *ring) open(devices []string) {
 	r.serve()
 }
 
-// first is the device of a run that has one, "" else.
+// first returns the device of a run that has one, "" otherwise.
 func (r *ring) first() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +69,8 @@ func (r *ring) first() string {
 	return ""
 }
 
-// deviceOf is the device of a turn that another process has, "" where it has none yet.
+// deviceOf returns the device of a turn that another process has, "" if it has
+// none yet.
 func (r *ring) deviceOf(number int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +82,7 @@ func (r *ring) deviceOf(number int) string {
 	return ""
 }
 
-// serve gives free devices to who waits.
+// serve lends free devices to waiting specs.
 func (r *ring) serve() {
 	for len(r.free) > 0 && len(r.waiting) > 0 {
 		r.numbers++
@@ -99,7 +102,8 @@ func (r *ring) release(t *Turn) {
 	r.serve()
 }
 
-// take waits for a turn. waiting is called once with who holds the devices, if there is a wait.
+// take waits for a turn. If it has to wait, it calls waiting once with the
+// holder of the devices.
 func (r *ring) take(ctx context.Context, who string, waiting func(holder string)) (*Turn, error) {
 	got := make(chan *Turn, 1)
 	r.mu.Lock()
@@ -127,7 +131,7 @@ func (r *ring) take(ctx context.Context, who string, waiting func(holder string)
 	r.waiting = slices.DeleteFunc(r.waiting, func(c chan *Turn) bool { return c == got })
 	r.mu.Unlock()
 	select {
-	case t := <-got: // it came at the last moment
+	case t := <-got: // it arrived at the last moment
 		t.Release()
 	default:
 	}
@@ -141,8 +145,8 @@ func (r *ring) name(t *Turn, who string) *Turn {
 	return t
 }
 
-// Turn waits until a device is free, and lends it to a spec. waiting is called with the spec that holds
-// it meanwhile.
+// Turn waits until a device is free, and lends it to a spec. waiting is called
+// with the spec that holds it meanwhile.
 func (h *Hub) Turn(ctx context.Context, spec string, waiting func(holder string)) (Lent, error) {
 	return h.turn(ctx, spec, waiting)
 }
@@ -154,7 +158,7 @@ func (h *Hub) turn(ctx context.Context, spec string, waiting func(holder string)
 
 // Lent is a device that is lent to a spec.
 type Lent interface {
-	// Serial is that of the device, "" where the run has not started.
+	// Serial is that of the device, "" if the run has not started.
 	Serial() string
 	Release()
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// lenders hold devices for a while each, some of whom give up while they wait: no device has
-// two holders at a time, and all devices are free at the end.
-func TestTurnsOfMany(t *testing.T) {
+// lenders hold devices for a while each, and some give up while they wait: no
+// device has two holders at a time, and all devices are free at the end.
+func TestConcurrentTurns(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -24,7 +24,8 @@ func TestTurnsOfMany(t *testing.T) {
 			holder, served, gaveUp := map[string]string{}, 0, 0
 			var wg sync.WaitGroup
 			for n := range 30 {
-				wait, hold, patience := time.Duration(r.IntN(60))*time.Second, time.Duration(1+r.IntN(20))*time.Second, time.Duration(1+r.IntN(300))*time.Second
+				wait, hold, patience := time.Duration(r.IntN(60))*time.Second, time.Duration(1+r.IntN(20))*time.Second,
+					time.Duration(1+r.IntN(300))*time.Second
 				who := fmt.Sprint("spec ", n)
 				wg.Go(func() {
 					time.Sleep(wait)
@@ -58,14 +59,17 @@ func TestTurnsOfMany(t *testing.T) {
 			ring.open(devices)
 			wg.Wait()
 			slices.Sort(ring.free)
-			if served+gaveUp != 30 || served < 5 || !slices.Equal(ring.free, devices) || len(ring.holders) > 0 || len(ring.waiting) > 0 {
-				t.Errorf("seed %d: %d served, %d gave up, free %q, %d hold, %d wait", seed, served, gaveUp, ring.free, len(ring.holders), len(ring.waiting))
+			if served+gaveUp != 30 || served < 5 || !slices.Equal(ring.free, devices) || len(ring.holders) > 0 ||
+				len(ring.waiting) > 0 {
+				t.Errorf("seed %d: %d served, %d gave up, free %q, %d hold, %d wait", seed, served, gaveUp, ring.free,
+					len(ring.holders), len(ring.waiting))
 			}
 		})
 	}
 }
 
-// Specs are served in the order in which they ask, and are told who holds the device.
+// Specs are served in the order of their requests, and learn who holds the
+// device.
 func TestTurnsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := newTurns()
@@ -102,8 +106,8 @@ func TestTurnsAreInOrder(t *testing.T) {
 	})
 }
 
-// The spec in which the run starts keeps its turn, on the first device; those that wait get the
-// others at once.
+// The spec in which the run starts keeps its turn, on the first device; waiting
+// specs get the others immediately.
 func TestTurnsBeforeTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := newTurns()
@@ -145,8 +149,8 @@ type asked struct {
 	state  string // waits, holds or over
 }
 
-// Whatever specs ask for, give up and hand back, in whatever order: turns are those of a queue
-// with devices.
+// For any order of requests, cancellations and releases, turns behave like a
+// queue with devices.
 func FuzzTurns(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0x10, 0x20, 0x01})
 	f.Add([]byte{1, 0, 0, 0x11, 0x12, 0, 0, 0x10})

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// judge decides whether the suite as a whole fails, beside its specs.
+// judge decides whether the suite as a whole fails, in addition to its specs.
 func (h *Hub) judge(v *SuiteVerdict) {
 	for _, p := range h.plan.run.Patterns {
 		h.judgePattern(v, p)
@@ -37,8 +37,8 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	}
 }
 
-// judgeUnjudged names the processes and devices of which no check and no trend says anything: with
-// Strict they fail the suite.
+// judgeUnjudged names the processes and devices without any check or trend:
+// with Strict they fail the suite.
 func (h *Hub) judgeUnjudged(v *SuiteVerdict) {
 	for _, u := range v.Run.Unjudged {
 		line := "not judged: " + u.Text
@@ -73,7 +73,7 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Reason)
 	for _, d := range p.Deaths {
 		if slices.Contains([]string{"out_of_memory", "memory_limiter", "anomaly", "low_memory"}, d.Reason) {
-			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: ended for lack of memory: %s", p.Process, d.PID, d.Text))
+			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: ended out of memory: %s", p.Process, d.PID, d.Text))
 		}
 	}
 	if p.Gate != detector.Leak {
@@ -87,18 +87,21 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	v.Failures = append(v.Failures, line)
 }
 
-// judgeApps fails a suite in which the processes of an app leak together, and none of them by itself.
+// judgeApps fails a suite in which the processes of an app leak together, but
+// none by itself.
 func judgeApps(v *SuiteVerdict) {
 	for _, a := range v.Run.Apps {
 		if a.Leaks() {
-			v.Failures = append(v.Failures, fmt.Sprintf("all processes of %s together: %s: %s", a.App, a.Gate, a.Reason))
+			v.Failures = append(v.Failures,
+				fmt.Sprintf("all processes of %s together: %s: %s", a.App, a.Gate, a.Reason))
 		}
 	}
 }
 
-// knownAs names the exceptions that cover all leaks that were found in a process whose memory
-// leaks; "" where one is not covered, none was found, or they do not explain the growth: memory
-// of another kind, or more of it than they retain.
+// knownAs names the exceptions that cover all leaks found in a process whose
+// memory leaks. It returns "" if one is not covered, none was found, or they do
+// not explain the growth: memory of another kind, or more of it than they
+// retain.
 func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	if p.Kind != detector.Java {
 		return ""
@@ -106,7 +109,8 @@ func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	found := map[string]bool{}
 	most := int64(0)
 	for _, d := range run.Diagnoses {
-		if d.Device != p.Device || d.User != p.User || d.Process != p.Process || d.Trigger == record.TriggerFirst || d.Trigger == record.TriggerLast {
+		if d.Device != p.Device || d.User != p.User || d.Process != p.Process || d.Trigger == record.TriggerFirst ||
+			d.Trigger == record.TriggerLast {
 			continue
 		}
 		retained := int64(0)
@@ -129,7 +133,7 @@ func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
-// explained is the least share of a growth that leaks must retain to explain it.
+// explained is the share of a growth that leaks must retain to explain it.
 const explained = 0.5
 
 func traceOf(d record.Diagnosis, key string) []string {
@@ -150,15 +154,16 @@ func (h *Hub) exceptionOf(l record.DumpLeak, trace []string) string {
 	return ""
 }
 
-// exceptions are those of the accepted list and of all specs.
+// exceptions returns those of the accepted list and of all specs.
 func (h *Hub) exceptions() []monitor.Exception {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Concat(h.accepted, h.known)
 }
 
-// judgeChecks reports the checks that are not plain passes, and counts the others. A leak fails
-// its spec; one whose spec had failed by itself is shown by Ginkgo nowhere else.
+// judgeChecks reports the checks that are not plain passes, and counts the
+// others. A leak fails its spec; if the spec had failed by itself, Ginkgo does
+// not show the leak.
 func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	counts := map[record.CheckVerdict]int{}
 	readings, took := 0, 0.0
@@ -168,7 +173,8 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 		readings, took = readings+c.Readings, took+c.Duration
 		line := fmt.Sprintf("%s: %s", c.Name, c.Text)
 		switch {
-		case c.Verdict == record.VerdictLeak, c.Verdict == record.VerdictInconclusive, c.Verdict == record.VerdictNotChecked:
+		case c.Verdict == record.VerdictLeak, c.Verdict == record.VerdictInconclusive,
+			c.Verdict == record.VerdictNotChecked:
 			if h.fails(c) {
 				v.Failures = append(v.Failures, line)
 			} else {
@@ -181,22 +187,27 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 		v.Notes = append(v.Notes, ends(c)...)
 	}
 	if n := len(v.Run.Checks); n > 0 {
-		v.Notes = slices.Insert(v.Notes, 0, fmt.Sprintf("%s: %d passed, %d leak, %d known, %d inconclusive, %d not checked, %d skipped; %d readings of devices, %.1f s", text.Count(n, "check", "checks"),
-			counts[record.VerdictPass], counts[record.VerdictLeak], counts[record.VerdictKnown], counts[record.VerdictInconclusive], counts[record.VerdictNotChecked], counts[record.VerdictSkipped], readings, took))
+		v.Notes = slices.Insert(v.Notes, 0,
+			fmt.Sprintf("%s: %d passed, %d leak, %d known, %d inconclusive, %d not checked, %d skipped; %d readings "+
+				"of devices, %.1f s", text.Count(n, "check", "checks"),
+				counts[record.VerdictPass], counts[record.VerdictLeak], counts[record.VerdictKnown],
+				counts[record.VerdictInconclusive], counts[record.VerdictNotChecked], counts[record.VerdictSkipped],
+				readings, took))
 	}
 }
 
-// fails reports whether a check fails the suite: a leak, or with Strict missing evidence, where
-// the spec has not failed by it already.
+// fails reports whether a check fails the suite: a leak, or with Strict missing
+// evidence, unless the spec has already failed by it.
 func (h *Hub) fails(c record.Check) bool {
 	shown := c.Type == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
 	return !shown && (c.Verdict == record.VerdictLeak || h.plan.config.Strict)
 }
 
-// judgeOlder judges the leaks that were there before a check, and that no earlier one has found:
-// no spec is to blame, and the suite must not pass. What the first look at a process finds may
-// be older than the suite, as after an earlier suite that has left the app running: that fails
-// nothing. looked has the processes that earlier checks have looked at.
+// judgeOlder judges the leaks that were there before a check, and that no
+// earlier one has found: no spec is to blame, and the suite must not pass.
+// Leaks found by the first look at a process may be older than the suite, for
+// example of an earlier suite that left the app running: they fail nothing.
+// looked has the processes that earlier checks have examined.
 func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
 	for _, p := range c.Processes {
 		of := fmt.Sprint(c.Device, p.User, p.Process)
@@ -215,7 +226,7 @@ func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
 	}
 }
 
-// ends are the crashes, ANRs and deaths for lack of memory within a check.
+// ends returns the crashes, ANRs and out-of-memory deaths within a check.
 func ends(c record.Check) []string {
 	var out []string
 	for _, p := range c.Processes {

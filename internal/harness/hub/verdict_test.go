@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// judged is the verdict on a run of com.shop.
+// judged returns the verdict on a run of com.shop.
 func judged(run record.Run, strict bool, accepted ...monitor.Exception) SuiteVerdict {
 	h := &Hub{accepted: accepted}
 	h.plan.config = &config.Config{}
@@ -23,20 +23,33 @@ func judged(run record.Run, strict bool, accepted ...monitor.Exception) SuiteVer
 	return v
 }
 
-// leaking is a run in which the memory of com.shop leaks, with a diagnosis for each list of leaks.
+// leaking returns a run in which the memory of com.shop leaks, with a diagnosis
+// for each list of leaks.
 func leaking(leaks ...[]record.DumpLeak) record.Run {
-	run := record.Run{Processes: []record.Process{{Device: "S1", Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Growth: 90, Reason: "+90 MB/h"}}}
+	run := record.Run{
+		Processes: []record.Process{
+			{
+				Device: "S1", Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Growth: 90,
+				Reason: "+90 MB/h",
+			},
+		},
+	}
 	for _, l := range leaks {
-		run.Diagnoses = append(run.Diagnoses, record.Diagnosis{Device: "S1", Process: "com.shop", Trigger: record.TriggerLeak, Leaks: l})
+		run.Diagnoses = append(run.Diagnoses,
+			record.Diagnosis{Device: "S1", Process: "com.shop", Trigger: record.TriggerLeak, Leaks: l})
 	}
 	return run
 }
 
 func dumpLeak(class string) record.DumpLeak {
-	return record.DumpLeak{Key: "0123456789 " + class, Name: class, Count: 1, Bytes: 80 << 20, Classes: []record.ClassCount{{Class: "com.shop." + class}}}
+	return record.DumpLeak{
+		Key: "0123456789 " + class, Name: class, Count: 1, Bytes: 80 << 20,
+		Classes: []record.ClassCount{{Class: "com.shop." + class}},
+	}
 }
 
-// The memory of a process over the suite: a leak fails it, but for one whose cause is known.
+// The memory of a process over the suite: a leak fails it, unless its cause is
+// known.
 func TestSuiteMemory(t *testing.T) {
 	until := func(days int) monitor.Exception {
 		return monitor.Exception{Class: "Known", Reason: "SHOP-1", Owner: "anna", Until: time.Now().AddDate(0, 0, days)}
@@ -52,19 +65,39 @@ func TestSuiteMemory(t *testing.T) {
 		accepted []monitor.Exception
 		failures string
 	}{
-		"leak":                  {leaking(), nil, "com.shop: leak: +90 MB/h"},
-		"leak, cause unknown":   {leaking(), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
-		"known":                 {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(1)}, ""},
-		"of another kind":       {native, []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
-		"known, but small":      {leaking([]record.DumpLeak{small}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
-		"known until today":     {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(0)}, ""},
-		"known and another":     {leaking([]record.DumpLeak{dumpLeak("Known"), dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
-		"another in other dump": {leaking([]record.DumpLeak{dumpLeak("Known")}, []record.DumpLeak{dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
-		"known and a library's": {leaking([]record.DumpLeak{dumpLeak("Known"), library}), []monitor.Exception{until(1)}, ""},
-		"over":                  {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(-1)}, "com.shop: leak: +90 MB/h\nexpired exception: Known (SHOP-1, owner anna"},
-		"nothing":               {record.Run{Processes: []record.Process{{Process: "com.shop:push", Gate: detector.Pass}}}, nil, ""},
-		"no process":            {record.Run{}, nil, "no process matched com.shop*"},
-		"a lost device":         {record.Run{Processes: []record.Process{{Process: "com.shop"}}, Devices: []record.Device{{Device: "S1\x1b", Error: "device is gone"}}}, nil, "device S1"},
+		"leak":                {leaking(), nil, "com.shop: leak: +90 MB/h"},
+		"leak, cause unknown": {leaking(), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"known":               {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(1)}, ""},
+		"of another kind":     {native, []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"known, but small": {
+			leaking([]record.DumpLeak{small}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h",
+		},
+		"known until today": {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(0)}, ""},
+		"known and another": {
+			leaking([]record.DumpLeak{dumpLeak("Known"), dumpLeak("Other")}), []monitor.Exception{until(1)},
+			"com.shop: leak: +90 MB/h",
+		},
+		"another in other dump": {
+			leaking([]record.DumpLeak{dumpLeak("Known")}, []record.DumpLeak{dumpLeak("Other")}),
+			[]monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h",
+		},
+		"known and a library's": {
+			leaking([]record.DumpLeak{dumpLeak("Known"), library}), []monitor.Exception{until(1)}, "",
+		},
+		"over": {
+			leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(-1)},
+			"com.shop: leak: +90 MB/h\nexpired exception: Known (SHOP-1, owner anna",
+		},
+		"nothing": {
+			record.Run{Processes: []record.Process{{Process: "com.shop:push", Gate: detector.Pass}}}, nil, "",
+		},
+		"no process": {record.Run{}, nil, "no process matched com.shop*"},
+		"a lost device": {
+			record.Run{
+				Processes: []record.Process{{Process: "com.shop"}},
+				Devices:   []record.Device{{Device: "S1\x1b", Error: "device is gone"}},
+			}, nil, "device S1",
+		},
 	} {
 		v := judged(c.run, false, c.accepted...)
 		got := strings.Join(v.Failures, "\n")
@@ -74,17 +107,20 @@ func TestSuiteMemory(t *testing.T) {
 	}
 }
 
-// The checks of a suite: what Ginkgo does not show, the verdict does.
+// The checks of a suite: what Ginkgo does not show is in the verdict.
 func TestSuiteChecks(t *testing.T) {
 	one := func(verdict record.CheckVerdict, outcome, of string) record.Check {
-		return record.Check{Name: "spec", Type: of, Device: "S1", Verdict: verdict, Outcome: outcome, Text: "what it shows"}
+		return record.Check{
+			Name: "spec", Type: of, Device: "S1", Verdict: verdict, Outcome: outcome, Text: "what it shows",
+		}
 	}
 	for name, c := range map[string]struct {
 		check         record.Check
 		fails, strict bool
 	}{
-		"passes":              {one(record.VerdictPass, record.OutcomePassed, record.CheckSpec), false, false},
-		"leaks":               {one(record.VerdictLeak, record.OutcomePassed, record.CheckSpec), false, false}, // the spec fails by it
+		"passes": {one(record.VerdictPass, record.OutcomePassed, record.CheckSpec), false, false},
+		// the spec fails by it
+		"leaks":               {one(record.VerdictLeak, record.OutcomePassed, record.CheckSpec), false, false},
 		"leaks and fails":     {one(record.VerdictLeak, record.OutcomeFailed, record.CheckSpec), true, true},
 		"leaks, interrupted":  {one(record.VerdictLeak, record.OutcomeUnfinished, record.CheckSpec), true, true},
 		"leaks and skips":     {one(record.VerdictLeak, record.OutcomeIgnored, record.CheckSpec), false, false},
@@ -110,15 +146,18 @@ func TestSuiteChecks(t *testing.T) {
 	}
 }
 
-// A leak that is found before a body fails the suite, unless it may be older than the suite;
-// what dies within a spec that fails is told too.
-func TestSuiteOlderLeaks(t *testing.T) {
+// A leak that is found before a body fails the suite, unless it may be older
+// than the suite; deaths within a failing spec are reported as well.
+func TestLeaksOlderThanCheck(t *testing.T) {
 	with := func(device string, pid int, older bool) record.Check {
 		p := record.CheckedProcess{Process: "com.shop", PID: pid, Verdict: record.VerdictPass}
 		if older {
 			p.Older = []record.CheckedLeak{{DumpLeak: dumpLeak("Old"), New: 1}}
 		}
-		return record.Check{Name: "spec", Type: record.CheckSpec, Device: device, Verdict: record.VerdictPass, Outcome: record.OutcomePassed, Processes: []record.CheckedProcess{p}}
+		return record.Check{
+			Name: "spec", Type: record.CheckSpec, Device: device, Verdict: record.VerdictPass,
+			Outcome: record.OutcomePassed, Processes: []record.CheckedProcess{p},
+		}
 	}
 	known := with("S1", 1, true)
 	known.Processes[0].Older[0].Known = "SHOP-1"
@@ -140,9 +179,12 @@ func TestSuiteOlderLeaks(t *testing.T) {
 	}
 	crash := with("S1", 1, false)
 	crash.Verdict, crash.Outcome, crash.Text = record.VerdictLeak, record.OutcomeFailed, "leaks"
-	crash.Processes[0].Deaths = []record.Death{{PID: 1, Reason: "crash", Text: "boom"}, {PID: 1, Reason: "kill", Text: "stopped"}}
+	crash.Processes[0].Deaths = []record.Death{
+		{PID: 1, Reason: "crash", Text: "boom"}, {PID: 1, Reason: "kill", Text: "stopped"},
+	}
 	v := judged(record.Run{Processes: []record.Process{{Process: "com.shop"}}, Checks: []record.Check{crash}}, false)
-	if notes := strings.Join(v.Notes, "\n"); len(v.Failures) != 1 || !strings.Contains(notes, "spec: com.shop, pid 1, ended: crash: boom") || strings.Contains(notes, "stopped") {
+	if notes := strings.Join(v.Notes, "\n"); len(v.Failures) != 1 ||
+		!strings.Contains(notes, "spec: com.shop, pid 1, ended: crash: boom") || strings.Contains(notes, "stopped") {
 		t.Errorf("%q, %q", v.Failures, notes)
 	}
 }

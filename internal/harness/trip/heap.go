@@ -14,31 +14,34 @@ import (
 
 // heaps compares the heap dumps of a trip.
 type heaps struct {
-	// loops is how many loops there are between two dumps.
+	// loops is the number of loops between two dumps.
 	loops  int
 	series *analysis.GrowthSeries
-	// taken counts all dumps, compared those of the present series; again reports that it is the
-	// second series.
+	// taken counts all dumps, compared those of the present series; again is
+	// set in the second series.
 	taken, compared int
 	again           bool
 	report          *analysis.Growth
-	// failure says why the heap cannot be dumped.
+	// failure is why the heap cannot be dumped.
 	failure string
 }
 
-// firstDumps are the dumps after which a heap in which nothing grows needs no more.
+// firstDumps is the number of dumps after which a heap in which nothing grows
+// needs no more.
 const firstDumps = 2
 
-// maxPlaces bounds the places of a result, maxSteps the steps of a path, from its end.
+// maxPlaces bounds the places of a result, maxSteps the steps of a path, from
+// its end.
 const (
 	maxPlaces = 10
 	maxSteps  = 30
 	maxStep   = 300
 )
 
-// wanted reports whether to dump now. Where nothing grew in the first dumps and Java memory
-// rises all the same, a second series begins, if there is time for it: what grows in each dump
-// of a series has grown since its begin.
+// wanted reports whether to dump now. If nothing grew in the first dumps but
+// Java memory still grows, a second series begins, if there is time for it:
+// what grows in each dump of a series has grown since the beginning of the
+// series.
 func (h *heaps) wanted(rises, last bool) bool {
 	switch {
 	case h.failure != "":
@@ -49,7 +52,7 @@ func (h *heaps) wanted(rises, last bool) bool {
 	return rises && !last && !h.again
 }
 
-// add reads a dump. The error is that of a context that has ended.
+// add reads a dump. It returns only the error of a context that has ended.
 func (h *heaps) add(ctx context.Context, d *Dump) error {
 	if h.flat() {
 		h.series, h.compared, h.again = nil, 0, true
@@ -73,18 +76,19 @@ func (h *heaps) add(ctx context.Context, d *Dump) error {
 	return nil
 }
 
-// flat reports that nothing grew in the dumps of the present series.
+// flat reports whether nothing grew in the dumps of the present series.
 func (h *heaps) flat() bool {
 	return h.failure == "" && h.compared >= firstDumps && h.report.Found == 0
 }
 
-// verdict judges the places that grow; growing are those that do not slow down.
+// verdict judges the growing places; growing are those that do not slow down.
 func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reason string) {
 	switch {
 	case h.failure != "":
 		return record.VerdictInconclusive, nil, h.failure
 	case h.compared < firstDumps && !h.again:
-		return record.VerdictInconclusive, nil, fmt.Sprintf("%s; want 2 or more", text.Count(h.compared, "heap dump", "heap dumps"))
+		return record.VerdictInconclusive, nil,
+			fmt.Sprintf("%s; want 2 or more", text.Count(h.compared, "heap dump", "heap dumps"))
 	case h.report.Found == 0:
 		return record.VerdictPass, nil, fmt.Sprintf("no place grows, in %d heap dumps", h.taken)
 	}
@@ -94,14 +98,14 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 		p := &h.report.Growth[i]
 		switch increments := increments(p); {
 		case h.compared <= firstDumps:
-			doubt = "grew between 2 heap dumps; needs more loops to tell a leak from a cache that fills"
+			doubt = "grew between 2 heap dumps; needs more loops to distinguish a leak from a filling cache"
 			growing = append(growing, p)
 		case p.Stepwise:
 			doubt = "a buffer grows in steps"
 		case slower(increments, settled):
 			settling++
 		case slower(increments, slowing):
-			doubt = "growth slows as of a cache that fills"
+			doubt = "growth slows, like a filling cache"
 		default:
 			v, growing = record.VerdictLeak, append(growing, p)
 		}
@@ -112,14 +116,17 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 		if n := h.report.Found - len(growing); n > 0 {
 			more = fmt.Sprintf("; %s that may fill up", text.Count(n, "place", "places"))
 		}
-		return v, growing, fmt.Sprintf("%s in each of %d heap dumps%s", text.Count(len(growing), "place grows", "places grow"), h.compared, more)
+		return v, growing,
+			fmt.Sprintf("%s in each of %d heap dumps%s", text.Count(len(growing), "place grows", "places grow"),
+				h.compared, more)
 	case doubt != "":
 		return record.VerdictInconclusive, growing, doubt
 	}
-	return record.VerdictPass, nil, fmt.Sprintf("%s up and settled", text.Count(settling, "place filled", "places filled"))
+	return record.VerdictPass, nil,
+		fmt.Sprintf("%s up and settled", text.Count(settling, "place filled", "places filled"))
 }
 
-// increments are how much more there was in each dump than in the one before: objects, or
+// increments are the differences of each dump from the one before: objects, or
 // bytes of objects that become larger.
 func increments(p *growth.Place) []int64 {
 	if !p.Larger {
@@ -132,7 +139,7 @@ func increments(p *growth.Place) []int64 {
 	return out
 }
 
-// slower reports that the last increment is less than a share of the first.
+// slower reports whether the last increment is less than a share of the first.
 func slower(list []int64, share float64) bool {
 	return len(list) > 1 && float64(list[len(list)-1]) < share*float64(list[0])
 }
@@ -146,13 +153,15 @@ func perLoop(list []*growth.Place) float64 {
 	return sum
 }
 
-// findings are the places of a result, with the last steps of the way to each.
+// findings returns the places of a result, with the last steps of the path to
+// each.
 func findings(list []*growth.Place) []record.Finding {
 	out := []record.Finding{}
 	for _, p := range list {
 		f := reporters.PlaceFinding(p)
 		if skipped := len(f.Trace) - maxSteps; skipped > 0 {
-			f.Trace = append([]string{fmt.Sprintf("... %s", text.Count(skipped, "step", "steps"))}, f.Trace[skipped:]...)
+			f.Trace = append([]string{fmt.Sprintf("... %s", text.Count(skipped, "step", "steps"))},
+				f.Trace[skipped:]...)
 		}
 		out = append(out, f)
 	}

@@ -8,16 +8,17 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// rule is how one measure is judged. The constants were chosen by simulation: docs/formats/trip.md
-// has the rates of wrong verdicts.
+// rule is how one measure is judged. The constants were chosen by simulation:
+// docs/formats/trip.md has the rates of wrong verdicts.
 type rule struct {
 	unit string
-	// noise is how much readings of a process at rest usually scatter.
+	// noise is the usual scatter of readings of an idle process.
 	noise float64
-	// least is the least rate per loop that is a leak; found is the rate that a trip of ten
-	// loops with the usual noise finds.
+	// least is the least rate per loop that is a leak; found is the rate that a
+	// trip of ten loops with the usual noise finds.
 	least, found float64
-	// every asks for a rise between all readings, as of objects that nothing pools.
+	// every requires growth between all readings, as for objects that nothing
+	// pools.
 	every bool
 	// java marks what heap dumps show better.
 	java bool
@@ -25,18 +26,19 @@ type rule struct {
 	shown bool
 }
 
-// memory returns the rule for a dimension, in kB. Native memory of an app at rest scatters by
-// about 150 kB; the other limits follow from that in proportion.
+// memory returns the rule for a dimension, in kB. Native memory of an idle app
+// scatters by about 150 kB; the other limits are in proportion to that.
 func memory(noise float64) rule {
 	return rule{unit: record.UnitKB, noise: noise, least: noise * 2 / 3, found: noise * 4 / 3}
 }
 
-// quietShare is the part of the found rate that the upper bound must stay below for a measure
-// to count as quiet.
+// quietShare is the share of the found rate that the upper bound must stay
+// below for a measure to count as quiet.
 const quietShare = 0.85
 
-// The rules of counts: screens and their contexts are objects that nothing pools; threads,
-// files and other objects come in pools, and count from one per loop on.
+// The rules of counts: screens and their contexts are objects that nothing
+// pools; threads, files and other objects come in pools, and count from one per
+// loop on.
 var (
 	screens = rule{unit: record.UnitCount, noise: 0.3, least: 0.3, found: 0.5, every: true}
 	pooled  = rule{unit: record.UnitCount, noise: 0.3, least: 0.75, found: 1}
@@ -50,20 +52,22 @@ func shownOnly(r rule) rule { r.shown = true; return r }
 
 // The conditions of a leak.
 const (
-	// leastMemory and leastCounts are the intervals between readings that it needs.
+	// leastMemory and leastCounts are the intervals between readings that a
+	// leak needs.
 	leastMemory, leastCounts = 4, 3
-	// leastQuiet are those after which what scatters may count as quiet.
+	// leastQuiet are those after which a scattering measure may count as quiet.
 	leastQuiet = 3
-	// confidence is that of a rate above 0, noisyT the t value where readings scatter by more
-	// than noisy times the usual.
+	// confidence is that of a rate above 0, noisyT the t value if readings
+	// scatter by more than noisy times the usual noise.
 	confidence    = 0.99
 	noisy, noisyT = 1.2, 8
-	// A rise slows where the latest two intervals rise by less than slowing of the first two,
-	// or has settled by less than settled, and noise does not explain it: by so many standard
-	// deviations.
+	// Growth slows if it is less than slowing in the latest two intervals,
+	// relative to the first two, and has settled if it is less than settled,
+	// unless noise explains it: by so many standard deviations.
 	slowing, slowingZ = 0.6, 1.64
 	settled, settledZ = 1.0 / 3, 2.5
-	// lastShare is the part of the mean rise that the latest interval must have.
+	// lastShare is the share of the mean growth that the latest interval must
+	// have.
 	lastShare = 1.0 / 3
 )
 
@@ -71,8 +75,9 @@ const (
 type state int
 
 const (
-	// unread has too few readings; quiet does not grow, or not enough to matter; growing is a
-	// leak if it ends so; rising and open are undecided.
+	// unread has too few readings; quiet does not grow, or too little to
+	// matter; growing is a leak if the trip ends; rising and open are
+	// undecided.
 	unread state = iota
 	quiet
 	open
@@ -80,23 +85,23 @@ const (
 	growing
 )
 
-// judgement is what the readings of one measure show.
-type judgement struct {
+// judgment is what the readings of one measure show.
+type judgment struct {
 	state state
-	// fitted reports that there is a line, with its 95 % interval.
+	// fitted reports whether there is a line, with its 95 % interval.
 	fitted    bool
 	line      line
 	curve     curve
 	low, high float64
-	// flattened reports a rise that has slowed down or stopped.
+	// flattened reports growth that has slowed down or stopped.
 	flattened bool
-	// readings are how many the measure has.
+	// readings is the number of readings of the measure.
 	readings int
 }
 
 // judge judges readings y after x loops.
-func (r rule) judge(x, y []float64) judgement {
-	j := judgement{readings: len(y)}
+func (r rule) judge(x, y []float64) judgment {
+	j := judgment{readings: len(y)}
 	if len(y) < 3 {
 		return j
 	}
@@ -119,11 +124,11 @@ func (r rule) judge(x, y []float64) judgement {
 	return j
 }
 
-// quiet reports that nothing relevant grows any more.
-func (r rule) quiet(j judgement, c curve, intervals int) bool {
+// quiet reports whether nothing relevant grows any more.
+func (r rule) quiet(j judgment, c curve, intervals int) bool {
 	switch {
 	case r.every:
-		// Such counts have no noise: an interval without a rise is the end of it.
+		// Such counts have no noise: an interval without growth ends it.
 		return c.last <= 0
 	case intervals < leastQuiet:
 		return false
@@ -133,7 +138,7 @@ func (r rule) quiet(j judgement, c curve, intervals int) bool {
 	return j.high < quietShare*r.found || intervals >= leastMemory && c.slower(settled, settledZ)
 }
 
-// grows reports that the measure grows as a leak does.
+// grows reports whether the measure grows like a leak.
 func (r rule) grows(l line, c curve, intervals int) bool {
 	least, rises := leastMemory, intervals-1
 	if r.unit == record.UnitCount {
@@ -152,12 +157,13 @@ func (r rule) grows(l line, c curve, intervals int) bool {
 	return c.rises >= rises
 }
 
-// curve is how a measure rises over its readings. Rates are per loop.
+// curve describes the growth of a measure over its readings. Rates are per
+// loop.
 type curve struct {
-	// rises counts the intervals in which it rises.
+	// rises counts the intervals in which it grows.
 	rises, intervals int
-	// first and latest are the rates over the first two and the latest two intervals, last
-	// that of the latest one, before that of the one before.
+	// first and latest are the rates over the first two and the latest two
+	// intervals, last that of the latest one, before that of the one before.
 	first, latest, last, before float64
 	// sd is the standard deviation of the difference between first and latest.
 	sd float64
@@ -177,12 +183,13 @@ func curveOf(x, y []float64, scatter float64) curve {
 	return c
 }
 
-// slower reports that the latest rates are below a share of the first ones, and not by noise.
+// slower reports whether the latest rates are below a share of the first ones,
+// and not by noise.
 func (c curve) slower(share, z float64) bool {
 	return c.intervals >= 3 && c.first > 0 && c.latest < share*c.first && c.first-c.latest > z*c.sd
 }
 
-// risesNow reports a rise that has not stopped and that may be a leak.
+// risesNow reports growth that has not stopped and may be a leak.
 func (c curve) risesNow(slope, least float64) bool {
 	return slope >= least && 2*c.rises > c.intervals && c.latest >= least/2
 }
@@ -194,7 +201,7 @@ func scatterOf(x, y []float64, noise float64) float64 {
 	return scatter(x, y, noise)
 }
 
-// perLoop writes a rate.
+// perLoop formats a rate.
 func (r rule) perLoop(rate float64) string {
 	if r.unit == record.UnitKB {
 		return text.SignedKB(int64(math.Round(rate))) + " a loop"
@@ -202,7 +209,7 @@ func (r rule) perLoop(rate float64) string {
 	return fmt.Sprintf("%+.2g a loop", rate)
 }
 
-// level writes a rate without its sign.
+// level formats a rate without its sign.
 func (r rule) level(rate float64) string {
 	if r.unit == record.UnitKB {
 		return text.KB(int64(math.Ceil(rate))) + " a loop"

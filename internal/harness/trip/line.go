@@ -15,15 +15,16 @@ type line struct {
 	own float64
 }
 
-// priorWeight is how many degrees of freedom the usual noise of a measure counts for. A few
-// readings may lie on a line by chance, and their own scatter then promises a precision that
-// they do not have. The scatter is therefore averaged with the usual one, as moderated t-tests
-// do (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004), but never
-// taken for less than it is.
+// priorWeight is the number of degrees of freedom that the usual noise of a
+// measure counts for. A few readings may lie on a line by chance, and their own
+// scatter then promises a precision that they do not have. The scatter is
+// therefore averaged with the usual one, as in moderated t-tests (Smyth,
+// Statistical Applications in Genetics and Molecular Biology 3, 2004), but
+// never taken for less than it is.
 const priorWeight = 4
 
-// fit returns the line through readings y after x loops of a measure whose readings usually
-// scatter by noise. It takes three readings or more.
+// fit returns the line through readings y after x loops of a measure whose
+// readings usually scatter by noise. It needs at least three readings.
 func fit(x, y []float64, noise float64) line {
 	slope, sxx, residuals := regress(x, y)
 	sse, own := squares(residuals), float64(len(x)-2)
@@ -36,13 +37,14 @@ func fit(x, y []float64, noise float64) line {
 	return l
 }
 
-// bounds returns the limits that the slope is below and above with this probability each.
+// bounds returns the limits that the slope is below and above with this
+// probability each.
 func (l line) bounds(p float64) (low, high float64) {
 	half := quantile(p, l.df) * l.se
 	return l.slope - half, l.slope + half
 }
 
-// quantiles are those that were computed: all trips need the same few.
+// quantiles caches computed values: all trips need the same few.
 var quantiles sync.Map
 
 // quantile is that of Student's t.
@@ -56,8 +58,8 @@ func quantile(p, df float64) float64 {
 	return t
 }
 
-// scatter returns the standard deviation around a parabola, averaged with the usual noise: what
-// bends is no noise. It takes four readings or more.
+// scatter returns the standard deviation around a parabola, averaged with the
+// usual noise: a bend is not noise. It needs at least four readings.
 func scatter(x, y []float64, noise float64) float64 {
 	_, _, straight := regress(x, y)
 	squared := make([]float64, len(x))
@@ -70,7 +72,8 @@ func scatter(x, y []float64, noise float64) float64 {
 	for i := range bend {
 		product += bend[i] * straight[i]
 	}
-	// By Frisch, Waugh and Lovell, the bend explains what is common to both residuals.
+	// By Frisch, Waugh and Lovell, the bend explains what is common to both
+	// residuals.
 	sse := squares(straight)
 	if b := squares(bend); b > 0 {
 		sse -= product * product / b
@@ -78,7 +81,8 @@ func scatter(x, y []float64, noise float64) float64 {
 	return math.Sqrt((max(sse, 0) + priorWeight*noise*noise) / (float64(len(x)-3) + priorWeight))
 }
 
-// regress returns the least-squares slope of y on x, the squares of x and the residuals.
+// regress returns the least-squares slope of y on x, the squares of x and the
+// residuals.
 func regress(x, y []float64) (slope, sxx float64, residuals []float64) {
 	mx, my := mean(x), mean(y)
 	var sxy float64

@@ -36,8 +36,8 @@ func solve(a [][]float64, b []float64) []float64 {
 	return x
 }
 
-// polynomial fits one of a degree by its normal equations, and returns the coefficients and the
-// sum of squares that are left.
+// polynomial fits one of a degree by its normal equations, and returns the
+// coefficients and the residual sum of squares.
 func polynomial(x, y []float64, degree int) (c []float64, sse float64) {
 	n := degree + 1
 	a, b := make([][]float64, n), make([]float64, n)
@@ -61,7 +61,8 @@ func polynomial(x, y []float64, degree int) (c []float64, sse float64) {
 	return c, sse
 }
 
-// studentBelow is the probability of Student's t below a value, by Simpson's rule over its density.
+// studentBelow is the probability of Student's t below a value, by Simpson's
+// rule over its density.
 func studentBelow(t, df float64) float64 {
 	lg := func(v float64) float64 { g, _ := math.Lgamma(v); return g }
 	scale := math.Exp(lg((df+1)/2)-lg(df/2)) / math.Sqrt(df*math.Pi)
@@ -76,8 +77,8 @@ func studentBelow(t, df float64) float64 {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)+math.Abs(b)) }
 
-// Slope, error, scatter and interval are those of a second way to compute them: normal equations
-// for lines and parabolas, and Student's density integrated.
+// Slope, error, scatter and interval agree with a second computation: normal
+// equations for lines and parabolas, and Student's density integrated.
 func TestLineAgainstNormalEquations(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -96,13 +97,15 @@ func TestLineAgainstNormalEquations(t *testing.T) {
 		if sse/own > pooled {
 			variance, df = sse/own, own
 		}
-		// The variance of the slope is that of the residuals times the element of the inverted matrix.
+		// The variance of the slope is that of the residuals times the element
+		// of the inverted matrix.
 		sx, sxx := 0.0, 0.0
 		for _, v := range x {
 			sx, sxx = sx+v, sxx+v*v
 		}
 		inverse := float64(n) / (float64(n)*sxx - sx*sx)
-		if !near(l.slope, c[1]) || !near(l.own, math.Sqrt(sse/own)) || l.df != df || !near(l.se, math.Sqrt(variance*inverse)) {
+		if !near(l.slope, c[1]) || !near(l.own, math.Sqrt(sse/own)) || l.df != df ||
+			!near(l.se, math.Sqrt(variance*inverse)) {
 			t.Fatalf("%v %v: %+v, want %v, %v, %v", x, y, l, c[1], math.Sqrt(variance*inverse), df)
 		}
 		low, high := l.bounds(0.975)
@@ -113,14 +116,16 @@ func TestLineAgainstNormalEquations(t *testing.T) {
 			continue
 		}
 		_, bent := polynomial(x, y, 2)
-		if want := math.Sqrt((bent + 4*noise*noise) / (float64(n-3) + 4)); math.Abs(scatter(x, y, noise)-want) > 1e-4*want {
+		if want := math.Sqrt((bent + 4*noise*noise) / (float64(n-3) + 4)); math.Abs(
+			scatter(x, y, noise)-want) > 1e-4*want {
 			t.Fatalf("%v %v: scatter %v, want %v", x, y, scatter(x, y, noise), want)
 		}
 	}
 }
 
-// What is judged does not depend on the level of a measure, and only by the noise on its unit.
-func TestJudgementIsInvariant(t *testing.T) {
+// The verdict does not depend on the level of a measure, and depends on its
+// unit only through the noise.
+func TestVerdictIsInvariant(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	states := map[state]int{}
 	for range 5000 {

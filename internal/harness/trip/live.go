@@ -27,8 +27,8 @@ type RunInProgress interface {
 	Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error)
 }
 
-// Live is a process that a run watches, as the subject of a trip. The run has to respond and to
-// keep its heap dumps.
+// Live is a process that a run watches, as the subject of a trip. The run must
+// be responding and keep its heap dumps.
 type Live struct {
 	Run             RunInProgress
 	Device, Process string
@@ -53,7 +53,7 @@ func (l *Live) Alive(ctx context.Context) (Incarnation, error) {
 	return Incarnation{row.PID, row.Start}, nil
 }
 
-// row returns the process where it runs.
+// row returns the process if it runs.
 func (l *Live) row() (monitor.Row, bool) {
 	rows := l.Run.Now(l.Process)
 	i := slices.IndexFunc(rows, func(r monitor.Row) bool {
@@ -97,7 +97,7 @@ func (l *Live) Snapshot(ctx context.Context) (Measured, error) {
 	}, nil
 }
 
-// heapStep is the step of a diagnosis that has the heap dump.
+// heapStep is the step of a diagnosis with the heap dump.
 const heapStep = "heap"
 
 // Dump implements Subject.
@@ -125,7 +125,7 @@ func (l *Live) Dump(ctx context.Context) (*Dump, error) {
 	return &Dump{Name: name, ReaderAt: f, Size: f.Size(), Options: o, Close: f.Close}, nil
 }
 
-// lacking says why a diagnosis has no heap dump.
+// lacking returns why a diagnosis has no heap dump.
 func lacking(d record.Diagnosis, step int) string {
 	var reasons []string
 	if step >= 0 {
@@ -133,7 +133,7 @@ func lacking(d record.Diagnosis, step int) string {
 	}
 	reasons = slices.DeleteFunc(append(reasons, d.Warnings...), func(s string) bool { return s == "" })
 	if len(reasons) == 0 {
-		return "the device wrote none"
+		return "the device wrote no heap dump"
 	}
 	return strings.Join(reasons[:min(len(reasons), 2)], "; ")
 }
@@ -149,7 +149,7 @@ func (l *Live) RemoveDumps() error {
 	return errors.Join(errs...)
 }
 
-// Deaths remembers why processes have ended, from the events of a run.
+// Deaths records why processes have ended, from the events of a run.
 type Deaths struct {
 	mu      sync.Mutex
 	reasons map[int]string
@@ -159,7 +159,7 @@ type Deaths struct {
 // maxDeaths bounds what is remembered.
 const maxDeaths = 1000
 
-// Happened records why a process has ended, by an event of the run.
+// Happened records why a process has ended, from an event of the run.
 func (d *Deaths) Happened(e record.Event) {
 	if e.Event != "death" {
 		return
@@ -186,10 +186,12 @@ func deathText(e record.Event) string {
 	return reason + ", " + text.Head(e.Text, maxStep)
 }
 
-// deathWithin is the real time that a device has to say why a process ended.
+// deathWithin is the real time in which a device must report why a process
+// ended.
 const deathWithin = 10 * time.Second
 
-// Reason waits for the reason why a process of that pid has ended; "" where none comes.
+// Reason waits for the reason why a process with that pid has ended; "" if none
+// arrives.
 func (d *Deaths) Reason(ctx context.Context, pid int) string {
 	timeout := time.After(deathWithin)
 	for {

@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The reason of an end may come before it is asked for, while it is waited for, or never.
+// The reason of an end may arrive before it is requested, while it is waited
+// for, or never.
 func TestDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d Deaths
@@ -49,11 +50,15 @@ func TestDeaths(t *testing.T) {
 	})
 }
 
-// A diagnosis without a dump says why.
-func TestLacking(t *testing.T) {
+// A diagnosis without a dump reports why.
+func TestWhyDumpIsMissing(t *testing.T) {
 	for want, d := range map[string]record.Diagnosis{
-		"the device wrote none":               {},
-		"not debuggable; user build":          {Steps: []record.Collected{{Step: "heap", Outcome: "skipped", Reasons: []string{"not debuggable", "user build", "more"}}}},
+		"the device wrote no heap dump": {},
+		"not debuggable; user build": {
+			Steps: []record.Collected{
+				{Step: "heap", Outcome: "skipped", Reasons: []string{"not debuggable", "user build", "more"}},
+			},
+		},
 		"heap dump: it could not be analyzed": {Warnings: []string{"", "heap dump: it could not be analyzed"}},
 	} {
 		if got := lacking(d, len(d.Steps)-1); got != want {

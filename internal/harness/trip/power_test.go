@@ -10,20 +10,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// cell is how trips of one kind ended.
+// cell counts how trips of one kind ended.
 type cell struct {
 	trips, leak, inconclusive, pass, loops int
-	// named counts those whose verdict is of the measure that leaks.
+	// named counts those whose verdict names the leaking measure.
 	named int
 }
 
 func (c cell) share(n int) float64 { return float64(n) / float64(c.trips) }
 
 func (c cell) String() string {
-	return fmt.Sprintf("leak %6.2f %%  inconclusive %6.2f %%  pass %6.2f %%  %4.1f loops", 100*c.share(c.leak), 100*c.share(c.inconclusive), 100*c.share(c.pass), c.share(c.loops))
+	return fmt.Sprintf("leak %6.2f %%  inconclusive %6.2f %%  pass %6.2f %%  %4.1f loops", 100*c.share(c.leak),
+		100*c.share(c.inconclusive), 100*c.share(c.pass), c.share(c.loops))
 }
 
-// most is how many trips a share of them may be by chance: two standard deviations more.
+// most is how many trips a share may be by chance: two standard deviations
+// more.
 func (c cell) most(share float64) int {
 	expected := share * float64(c.trips)
 	return int(expected + 2*math.Sqrt(expected))
@@ -72,16 +74,17 @@ func with(n noise, change func(*simulated)) func(uint64) *simulated {
 	}
 }
 
-// usual is the noise of native memory that a process has at rest.
+// usual is the noise of native memory in an idle process.
 var usual = noise{100, 0.5}
 
-// A process that leaks nothing raises no alarm, whatever its noise, what it makes once and what
-// it fills.
+// A process that leaks nothing raises no alarm, whatever its noise, its
+// one-time objects and its caches.
 func TestSteadyTripsPass(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		process func(uint64) *simulated
-		// alarms and doubts are the largest shares of leaks and of inconclusive trips.
+		// alarms and doubts are the largest shares of leaks and of inconclusive
+		// trips.
 		alarms, doubts float64
 	}{
 		{"noise of 50 kB", with(noise{50, 0}, func(*simulated) {}), 0.001, 0.01},
@@ -120,15 +123,33 @@ func TestLeaksAreFound(t *testing.T) {
 		process     func(uint64) *simulated
 		power       float64
 	}{
-		{"200 kB in noise of 50 kB", "native_heap", with(noise{50, 0.5}, func(s *simulated) { s.native = rate(200) }), 0.99},
-		{"200 kB in noise of 100 kB", "native_heap", with(noise{100, 0}, func(s *simulated) { s.native = rate(200) }), 0.94},
-		{"200 kB in correlated noise of 100 kB", "native_heap", with(usual, func(s *simulated) { s.native = rate(200) }), 0.95},
-		{"400 kB in noise of 200 kB", "native_heap", with(noise{200, 0.5}, func(s *simulated) { s.native = rate(400) }), 0.95},
-		{"2 MB in noise of 500 kB", "native_heap", with(noise{500, 0.5}, func(s *simulated) { s.native = rate(2000) }), 0.95},
+		{
+			"200 kB in noise of 50 kB", "native_heap",
+			with(noise{50, 0.5}, func(s *simulated) { s.native = rate(200) }), 0.99,
+		},
+		{
+			"200 kB in noise of 100 kB", "native_heap",
+			with(noise{100, 0}, func(s *simulated) { s.native = rate(200) }), 0.94,
+		},
+		{
+			"200 kB in correlated noise of 100 kB", "native_heap",
+			with(usual, func(s *simulated) { s.native = rate(200) }), 0.95,
+		},
+		{
+			"400 kB in noise of 200 kB", "native_heap",
+			with(noise{200, 0.5}, func(s *simulated) { s.native = rate(400) }), 0.95,
+		},
+		{
+			"2 MB in noise of 500 kB", "native_heap",
+			with(noise{500, 0.5}, func(s *simulated) { s.native = rate(2000) }), 0.95,
+		},
 		{"600 kB of textures", "graphics", with(usual, func(s *simulated) { s.graphics = rate(600) }), 0.99},
 		{"1 thread", "threads", with(usual, func(s *simulated) { s.threads = rate(1) }), 0.95},
 		{"2 files", "files", with(usual, func(s *simulated) { s.files = rate(2) }), 0.95},
-		{"3 MB of Java memory without dumps", "java_heap", with(usual, func(s *simulated) { s.java = rate(3000) }), 0.95},
+		{
+			"3 MB of Java memory without dumps", "java_heap", with(usual, func(s *simulated) { s.java = rate(3000) }),
+			0.95,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := simulate(t, trips(), c.process, c.leaks)
@@ -140,7 +161,7 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// A trip does not pass with a leak that it says it would have found.
+// A trip does not pass with a leak that it claims it would have found.
 func TestSmallestFound(t *testing.T) {
 	for _, sigma := range []float64{30, 100, 200, 300, 500} {
 		for _, perLoop := range []float64{200, 300, 500, 1000} {
@@ -157,9 +178,11 @@ func TestSmallestFound(t *testing.T) {
 				}
 			}
 			share := float64(passed) / float64(trips())
-			t.Logf("noise of %.0f kB: %.2f %% of trips pass with a leak of %.0f kB a loop and claim otherwise", sigma, 100*share, perLoop)
+			t.Logf("noise of %.0f kB: %.2f %% of trips pass with a leak of %.0f kB a loop and claim otherwise", sigma,
+				100*share, perLoop)
 			if passed > (cell{trips: trips()}).most(0.05) {
-				t.Errorf("noise of %.0f kB: %.1f %% of trips pass with a leak of %.0f kB a loop", sigma, 100*share, perLoop)
+				t.Errorf("noise of %.0f kB: %.1f %% of trips pass with a leak of %.0f kB a loop", sigma, 100*share,
+					perLoop)
 			}
 		}
 	}
@@ -173,9 +196,9 @@ func measureOf(r record.Trip, name string) record.TripMeasure {
 	return r.Measures[i]
 }
 
-// The interval of a rate has it in as many trips as it says; more often, because a trip never
-// trusts its own scatter alone.
-func TestIntervalHasTheRate(t *testing.T) {
+// The interval of a rate contains it in at least as many trips as promised;
+// more often, because a trip never trusts its own scatter alone.
+func TestIntervalContainsRate(t *testing.T) {
 	for _, sigma := range []float64{50, 150, 600} {
 		inside := 0
 		for seed := range uint64(trips()) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// result is what the trip shows so far.
+// result is the result of the trip so far.
 func (t *trip) result(ctx context.Context, err error) record.Trip {
 	r := record.Trip{
 		Schema: record.TripSchema, Device: t.Device, Process: t.Process, User: t.user,
@@ -29,12 +29,13 @@ func (t *trip) result(ctx context.Context, err error) record.Trip {
 		r.Measures = append(r.Measures, judged[i].record())
 	}
 	r.Measures = append(r.Measures, t.heap(&r))
-	slices.SortStableFunc(r.Measures, func(a, b record.TripMeasure) int { return weightOf(a.Verdict) - weightOf(b.Verdict) })
-	if t.restless > 0 {
-		t.warn(fmt.Sprintf("the process did not come to rest before %d of %d readings", t.restless, r.Readings))
+	slices.SortStableFunc(r.Measures,
+		func(a, b record.TripMeasure) int { return weightOf(a.Verdict) - weightOf(b.Verdict) })
+	if t.unsettled > 0 {
+		t.warn(fmt.Sprintf("the process did not settle before %d of %d readings", t.unsettled, r.Readings))
 	}
 	if n := t.series.swapped(); n > 0 {
-		t.warn(fmt.Sprintf("%s were swapped out meanwhile: the dimensions lack them", text.KB(n)))
+		t.warn(fmt.Sprintf("%s were swapped out meanwhile: the dimensions do not include them", text.KB(n)))
 	}
 	r.Warnings = append(r.Warnings, t.warnings...)
 	r.Reason = t.reason(&r, err)
@@ -44,12 +45,17 @@ func (t *trip) result(ctx context.Context, err error) record.Trip {
 
 // weightOf orders verdicts, the worst first.
 func weightOf(v record.CheckVerdict) int {
-	return slices.Index([]record.CheckVerdict{record.VerdictLeak, record.VerdictInconclusive, record.VerdictPass, record.VerdictNotChecked}, v)
+	return slices.Index([]record.CheckVerdict{
+		record.VerdictLeak, record.VerdictInconclusive, record.VerdictPass, record.VerdictNotChecked,
+	}, v)
 }
 
 // heap is the measure of the places that grow in heap dumps.
 func (t *trip) heap(r *record.Trip) record.TripMeasure {
-	m := record.TripMeasure{Name: "heap", Unit: record.UnitCount, Values: []*float64{}, Verdict: record.VerdictNotChecked, Text: "no heap dumps were asked for"}
+	m := record.TripMeasure{
+		Name: "heap", Unit: record.UnitCount, Values: []*float64{}, Verdict: record.VerdictNotChecked,
+		Text: "heap dumps were disabled",
+	}
 	if t.heaps == nil {
 		return m
 	}
@@ -58,7 +64,7 @@ func (t *trip) heap(r *record.Trip) record.TripMeasure {
 	if t.heaps.report != nil {
 		r.Found = t.heaps.report.Found
 		for _, w := range t.heaps.report.Warnings {
-			if !strings.HasPrefix(w, "two dumps prove little") { // which the verdict says
+			if !strings.HasPrefix(w, "two dumps prove little") { // which is in the verdict
 				r.Warnings = append(r.Warnings, text.Head(w, maxStep))
 			}
 		}
@@ -71,7 +77,7 @@ func (t *trip) heap(r *record.Trip) record.TripMeasure {
 	return m
 }
 
-// record is one measure as the result has it.
+// record returns one measure in the form of the result.
 func (j *judgedMeasure) record() record.TripMeasure {
 	m := record.TripMeasure{Name: j.name, Unit: j.rule.unit, Values: j.values}
 	if j.fitted {
@@ -85,7 +91,7 @@ func (j *judgedMeasure) record() record.TripMeasure {
 	return m
 }
 
-// rounded keeps what a rate is known to.
+// rounded keeps the known digits of a rate.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // smallest is the rate from which on the measure would not have passed.
@@ -93,13 +99,14 @@ func (j *judgedMeasure) smallest() float64 {
 	if j.rule.unit == record.UnitCount {
 		return j.rule.found
 	}
-	// Of what has levelled off the latest readings tell what may still rise.
+	// For a measure that has leveled off, the latest readings bound what may
+	// still grow.
 	rest := 0.0
 	if j.flattened {
 		rest = j.curve.latest + 2*j.curve.sd
 	}
-	// Below the last bound, noise may hide a rise (5 %) from a test that noise alone passes
-	// (2.5 %).
+	// Below the last bound, noise may hide growth (5 %) from a test that noise
+	// alone passes (2.5 %).
 	return max(j.rule.found, rest, j.high, (quantile(0.975, j.line.df)+quantile(0.95, j.line.df))*j.line.se)
 }
 
@@ -117,20 +124,20 @@ func (j *judgedMeasure) verdict() (record.CheckVerdict, string) {
 	case j.state == growing:
 		return record.VerdictLeak, "grows with every loop"
 	case j.state == quiet && j.line.slope >= j.rule.least && j.flattened:
-		return record.VerdictPass, "rose and levelled off"
+		return record.VerdictPass, "grew and leveled off"
 	case j.state == quiet:
 		return record.VerdictPass, "does not grow"
 	case j.state == rising && j.flattened:
-		return record.VerdictInconclusive, "rises ever slower, as a cache that fills does; needs more loops"
+		return record.VerdictInconclusive, "growth slows, like a filling cache; needs more loops"
 	case j.state == rising && j.readings <= leastMemory:
-		return record.VerdictInconclusive, "rises; too few readings to tell a leak from a cache that fills"
+		return record.VerdictInconclusive, "grows; too few readings to distinguish a leak from a filling cache"
 	case j.state == rising:
-		return record.VerdictInconclusive, "rises, but not evenly; needs more loops"
+		return record.VerdictInconclusive, "grows, but unevenly; needs more loops"
 	}
-	return record.VerdictPass, fmt.Sprintf("no lasting rise; noise hides less than %s", j.rule.level(j.smallest()))
+	return record.VerdictPass, fmt.Sprintf("no sustained growth; noise hides less than %s", j.rule.level(j.smallest()))
 }
 
-// reason says why the trip ended.
+// reason is why the trip ended.
 func (t *trip) reason(r *record.Trip, err error) string {
 	switch {
 	case r.Stopped == record.TripStoppedInterrupted:
@@ -143,7 +150,7 @@ func (t *trip) reason(r *record.Trip, err error) string {
 	return "all loops are done"
 }
 
-// conclude draws the verdict from those of the measures.
+// conclude combines the verdicts of the measures.
 func conclude(r *record.Trip) {
 	var leaks, doubts []string
 	for _, m := range r.Measures {
@@ -170,7 +177,8 @@ func conclude(r *record.Trip) {
 	case !r.Judged:
 		r.Verdict, r.Text = record.VerdictInconclusive, "nothing could be read"
 	default:
-		r.Verdict, r.Text = record.VerdictPass, fmt.Sprintf("nothing grows after %s; would have found %s", after, detectable(r))
+		r.Verdict, r.Text = record.VerdictPass,
+			fmt.Sprintf("nothing grows after %s; would have found %s", after, detectable(r))
 	}
 }
 
@@ -209,7 +217,8 @@ func perLoopText(unit string, rate float64) string { return rule{unit: unit}.per
 func detectable(r *record.Trip) string {
 	var parts []string
 	for _, name := range []string{"heap", "Activities", "native_heap"} {
-		i := slices.IndexFunc(r.Measures, func(m record.TripMeasure) bool { return m.Name == name && m.SmallestFound != nil })
+		i := slices.IndexFunc(r.Measures,
+			func(m record.TripMeasure) bool { return m.Name == name && m.SmallestFound != nil })
 		if i < 0 {
 			continue
 		}

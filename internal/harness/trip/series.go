@@ -10,7 +10,7 @@ import (
 
 // series are the readings of a trip, measure by measure.
 type series struct {
-	// loops is how many loops were done at each reading.
+	// loops is the number of loops done at each reading.
 	loops    []float64
 	readings []Measured
 }
@@ -38,16 +38,17 @@ var dimensions = []struct {
 	{"stack", memory(150), func(r *Measured) *int64 { return r.Breakdown.Stack }},
 	{"graphics", memory(300), func(r *Measured) *int64 { return graphics(&r.Breakdown) }},
 	{"private_other", memory(200), func(r *Measured) *int64 { return r.Breakdown.PrivateOther }},
-	// What the process shares is divided by how many share it, so that the total moves by
-	// megabytes when another process starts or ends.
+	// Shared memory is divided by the number of processes that share it, so
+	// that the total moves by megabytes when another process starts or ends.
 	{"total_pss", shownOnly(memory(400)), func(r *Measured) *int64 { return r.PSS }},
 	{"threads", pooled, func(r *Measured) *int64 { return r.Threads }},
 	{"files", pooled, func(r *Measured) *int64 { return r.Files }},
 }
 
-// graphics returns the graphics memory. Graphics of the App Summary has EGL and GL mtrack in
-// it (android.app.ActivityThread.dumpMemInfoTable, Debug.MemoryInfo.getSummaryGraphics); where
-// there is no summary, they are what is known.
+// graphics returns the graphics memory. Graphics of the App Summary includes
+// EGL and GL mtrack (android.app.ActivityThread.dumpMemInfoTable,
+// Debug.MemoryInfo.getSummaryGraphics); without a summary, only these two are
+// known.
 func graphics(b *record.Breakdown) *int64 {
 	if b.Graphics != nil || b.EGL == nil && b.GL == nil {
 		return b.Graphics
@@ -61,10 +62,12 @@ func graphics(b *record.Breakdown) *int64 {
 	return &sum
 }
 
-// screenCounts are the objects of dumpsys meminfo that a screen brings and that nothing pools.
+// screenCounts are the objects of dumpsys meminfo that a screen brings and that
+// nothing pools.
 var screenCounts = []string{"Activities", "ViewRootImpl", "AppContexts", "WebViews"}
 
-// maxObjects bounds the names of objects that are judged: a device may print any.
+// maxObjects bounds the names of objects that are judged: a device may print
+// any.
 const maxObjects = 30
 
 // measures returns what at least one reading has.
@@ -88,7 +91,8 @@ func (s *series) measures() []measure {
 		}
 		out = append(out, m)
 	}
-	return slices.DeleteFunc(out, func(m measure) bool { return !slices.ContainsFunc(m.values, func(v *float64) bool { return v != nil }) })
+	return slices.DeleteFunc(out,
+		func(m measure) bool { return !slices.ContainsFunc(m.values, func(v *float64) bool { return v != nil }) })
 }
 
 func number(n *int64) *float64 {
@@ -108,8 +112,9 @@ func objectRule(name string) rule {
 	return pooled
 }
 
-// objectNames are the counts of the readings, the same in each order of them. Sizes among them,
-// such as "Parcel memory" in kB, are no counts.
+// objectNames returns the counts of the readings, in an order that does not
+// depend on theirs. Sizes among them, such as "Parcel memory" in kB, are not
+// counts.
 func (s *series) objectNames() []string {
 	names := map[string]bool{}
 	for _, r := range s.readings {
@@ -142,10 +147,11 @@ func (s *series) known(m *measure) (x, y []float64) {
 	return x, y
 }
 
-// maxSwapped is the rise of swap in kB that is told: what was swapped out is in no dimension.
+// maxSwapped is the growth of swap in kB from which on it is reported:
+// swapped-out memory is in no dimension.
 const maxSwapped = 512
 
-// swapped returns by how much swap rose, 0 where that is little or unknown.
+// swapped returns by how much swap grew, 0 if that is little or unknown.
 func (s *series) swapped() int64 {
 	if len(s.readings) < 2 {
 		return 0

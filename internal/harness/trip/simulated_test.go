@@ -26,7 +26,7 @@ func filling(perLoop, until float64) shape {
 	return func(x float64) float64 { return perLoop * math.Min(x, until) }
 }
 
-// jump is something that is made once.
+// jump is something that is created once.
 func jump(at, by float64) shape {
 	return func(x float64) float64 {
 		if x < at {
@@ -36,8 +36,8 @@ func jump(at, by float64) shape {
 	}
 }
 
-// noise is an AR(1) process: sigma is its standard deviation, rho the correlation of two
-// readings.
+// noise is an AR(1) process: sigma is its standard deviation, rho the
+// correlation of two readings.
 type noise struct{ sigma, rho float64 }
 
 // simulated is a process in memory that has no heap dumps.
@@ -46,8 +46,8 @@ type simulated struct {
 	loops  int
 	// java, native, graphics, threads and files are what grows.
 	java, native, graphics, threads, files shape
-	// nativeNoise is in kB; sawtooth is the amplitude of garbage in the Java heap, threadNoise
-	// the most threads that come and go.
+	// nativeNoise is in kB; sawtooth is the amplitude of garbage in the Java
+	// heap, threadNoise the most threads that come and go.
 	nativeNoise noise
 	sawtooth    float64
 	threadNoise int
@@ -58,7 +58,10 @@ type simulated struct {
 
 // steady is a process that leaks nothing.
 func steady(seed uint64, n noise) *simulated {
-	return &simulated{random: rand.New(rand.NewPCG(seed, 7)), java: flat, native: flat, graphics: flat, threads: flat, files: flat, nativeNoise: n, sawtooth: 2000, threadNoise: 1}
+	return &simulated{
+		random: rand.New(rand.NewPCG(seed, 7)), java: flat, native: flat, graphics: flat, threads: flat, files: flat,
+		nativeNoise: n, sawtooth: 2000, threadNoise: 1,
+	}
 }
 
 func (s *simulated) loop(context.Context) error { s.loops++; return nil }
@@ -67,7 +70,7 @@ func (s *simulated) Alive(context.Context) (Incarnation, error) { return Incarna
 
 func (s *simulated) Settle(context.Context) (bool, error) { return true, nil }
 
-func (s *simulated) Dump(context.Context) (*Dump, error) { panic("no dumps are asked for") }
+func (s *simulated) Dump(context.Context) (*Dump, error) { panic("dumps are disabled") }
 
 func (s *simulated) Snapshot(context.Context) (Measured, error) {
 	if n := s.nativeNoise; s.readings == 0 {
@@ -84,11 +87,17 @@ func (s *simulated) Snapshot(context.Context) (Measured, error) {
 	code, stack, gpu, other := 44_000+little(20), 2000+little(10), 36_000+s.graphics(x)+little(100), 28_000+little(80)
 	r := Measured{
 		Incarnation: Incarnation{100, 1},
-		Objects:     map[string]int64{"Activities": 1, "Views": 40 + int64(s.random.IntN(3)), "ViewRootImpl": 1, "AppContexts": 4, "Local Binders": 20 + int64(s.random.IntN(4)), "Parcel memory": int64(s.random.IntN(50)) + 2*int64(x)},
-		Threads:     kb(28 + s.threads(x) + float64(s.random.IntN(s.threadNoise+1))),
-		Files:       kb(90 + s.files(x) + float64(s.random.IntN(3))),
-		Breakdown:   record.Breakdown{JavaHeap: kb(java), NativeHeap: kb(native), Code: kb(code), Stack: kb(stack), Graphics: kb(gpu), PrivateOther: kb(other)},
-		PSS:         kb(java + native + code + stack + gpu + other + 20_000 + little(100)),
+		Objects: map[string]int64{
+			"Activities": 1, "Views": 40 + int64(s.random.IntN(3)), "ViewRootImpl": 1, "AppContexts": 4,
+			"Local Binders": 20 + int64(s.random.IntN(4)), "Parcel memory": int64(s.random.IntN(50)) + 2*int64(x),
+		},
+		Threads: kb(28 + s.threads(x) + float64(s.random.IntN(s.threadNoise+1))),
+		Files:   kb(90 + s.files(x) + float64(s.random.IntN(3))),
+		Breakdown: record.Breakdown{
+			JavaHeap: kb(java), NativeHeap: kb(native), Code: kb(code), Stack: kb(stack), Graphics: kb(gpu),
+			PrivateOther: kb(other),
+		},
+		PSS: kb(java + native + code + stack + gpu + other + 20_000 + little(100)),
 	}
 	return r, nil
 }

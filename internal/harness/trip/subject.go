@@ -11,19 +11,20 @@ import (
 
 // Subject is the process of a trip.
 type Subject interface {
-	// Alive returns which incarnation runs now; ErrGone is none.
+	// Alive returns the running incarnation; ErrGone if there is none.
 	Alive(ctx context.Context) (Incarnation, error)
-	// Settle waits until what the last loop had in flight is released. False is a process that
-	// does not come to rest.
+	// Settle waits until the work in progress of the last loop is released. It
+	// returns false if the process does not settle.
 	Settle(ctx context.Context) (settled bool, err error)
-	// Snapshot reads what the process holds now.
+	// Snapshot counts what the process holds now.
 	Snapshot(ctx context.Context) (Measured, error)
-	// Dump writes a heap dump and opens it. An error that is not that of the context is a heap
-	// that cannot be dumped; the trip goes on without.
+	// Dump writes a heap dump and opens it. An error other than that of the
+	// context means that the heap cannot be dumped; the trip continues without
+	// dumps.
 	Dump(ctx context.Context) (*Dump, error)
 }
 
-// ErrGone is a process that does not run.
+// ErrGone is the error of a process that is not running.
 var ErrGone = errors.New("the process is not running")
 
 // Incarnation identifies a process from its start to its end.
@@ -33,15 +34,15 @@ type Incarnation struct {
 	Start uint64
 }
 
-// Measured is what a process holds at one moment. What could not be read is nil or missing,
-// and Reasons say why.
+// Measured is what a process holds at one point in time. Values that could not
+// be read are nil or missing, and Reasons says why.
 type Measured struct {
 	Incarnation
 	User int
 	// Objects counts objects by the names of dumpsys meminfo.
 	Objects        map[string]int64
 	Threads, Files *int64
-	// Breakdown is the memory by dimension, PSS all of it with its swap, in kB.
+	// Breakdown is the memory by dimension, PSS the total with swap, in kB.
 	Breakdown record.Breakdown
 	PSS       *int64
 	Reasons   []string
@@ -54,6 +55,6 @@ type Dump struct {
 	Size int64
 	// Options are how it is read.
 	Options analysis.Options
-	// Close releases it; nil for nothing.
+	// Close releases it; may be nil.
 	Close func() error
 }

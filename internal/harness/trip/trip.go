@@ -10,26 +10,28 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Options say how a scenario is repeated.
+// Options control how a scenario is repeated.
 type Options struct {
 	Device, Process string
-	// WarmUp is how often the scenario runs before the first reading; DefaultWarmUp where it is
+	// WarmUp is the number of loops before the first reading; DefaultWarmUp if
 	// nil.
 	WarmUp *int
-	// Loops is how often it runs at most since then, DefaultLoops if zero.
+	// Loops is the maximum number of loops after that, DefaultLoops if zero.
 	Loops int
-	// LoopsPerReading is how often it runs between two readings; if zero 2, and 1 where Loops
-	// are few.
+	// LoopsPerReading is the number of loops between two readings; if zero 2,
+	// or 1 if Loops is small.
 	LoopsPerReading int
 	// NoDumps judges without heap dumps.
 	NoDumps bool
-	// Death returns why a process of that pid has ended, "" where nobody knows; it may be nil.
+	// Death returns why a process with that pid has ended, "" if unknown; it
+	// may be nil.
 	Death func(ctx context.Context, pid int) string
-	// Progress receives what happens; it may be nil.
+	// Progress receives messages; it may be nil.
 	Progress func(string)
 }
 
-// The defaults: LeakCanary's repeating scenarios take up to 5 dumps with 2 loops between them.
+// The defaults: LeakCanary's repeating scenarios take up to 5 dumps with 2
+// loops between them.
 const (
 	DefaultWarmUp          = 2
 	DefaultLoops           = 10
@@ -41,7 +43,8 @@ const MaxLoops = 10_000
 
 // LoopError is a scenario that failed.
 type LoopError struct {
-	// Loop is the number of the loop, from 1 on; WarmUp loops have their own numbers.
+	// Loop is the number of the loop, from 1 on; WarmUp loops have their own
+	// numbers.
 	Loop   int
 	WarmUp bool
 	Err    error
@@ -51,16 +54,17 @@ func (e *LoopError) Error() string { return fmt.Sprintf("%s: %v", loopName(e.Loo
 
 func (e *LoopError) Unwrap() error { return e.Err }
 
-// RestartError is a process that has restarted or ended during a trip: what it held before and
-// after cannot be compared.
+// RestartError is a process that has restarted or ended during a trip: its
+// memory before and after cannot be compared.
 type RestartError struct {
 	Process string
 	// Loop is the number of the loop in which it happened.
 	Loop   int
 	WarmUp bool
-	// Old is the incarnation before, New the one after; its PID is 0 where there is none.
+	// Old is the incarnation before, New the one after; its PID is 0 if there
+	// is none.
 	Old, New Incarnation
-	// Reason is why it ended, "" where nobody knows.
+	// Reason is why it ended, "" if unknown.
 	Reason string
 }
 
@@ -84,7 +88,7 @@ func (e *RestartError) Error() string {
 	return fmt.Sprintf("%s %s (%s)%s; a scenario must leave its process running", what, at, pids, reason)
 }
 
-// Unwrap lets callers ask for ErrGone.
+// Unwrap lets callers check for ErrGone.
 func (e *RestartError) Unwrap() error {
 	if e.New.PID == 0 {
 		return ErrGone
@@ -99,9 +103,10 @@ func loopName(n int, warmUp bool) string {
 	return fmt.Sprintf("loop %d", n)
 }
 
-// Run repeats a scenario until nothing grows any more or all loops are done, and judges what
-// it leaves behind. The result has what was measured also where an error ends it: a
-// [LoopError], a [RestartError], a process that cannot be read, or the cause of ctx.
+// Run repeats a scenario until nothing grows any more or all loops are done,
+// and judges what it leaves behind. The result has the measurements even if an
+// error ends the trip: a [LoopError], a [RestartError], a process that cannot
+// be read, or the cause of ctx.
 func Run(ctx context.Context, s Subject, loop func(context.Context) error, o Options) (record.Trip, error) {
 	t, err := newTrip(s, loop, o)
 	if err != nil {
@@ -111,7 +116,7 @@ func Run(ctx context.Context, s Subject, loop func(context.Context) error, o Opt
 	return t.result(ctx, err), err
 }
 
-// trip is one trip on its way.
+// trip is one trip in progress.
 type trip struct {
 	Options
 	subject Subject
@@ -123,8 +128,8 @@ type trip struct {
 	user           int
 	series         series
 	heaps          *heaps
-	// restless counts the readings of a process that did not come to rest.
-	restless int
+	// unsettled counts the readings of a process that had not settled.
+	unsettled int
 	stopped  string
 	warnings []string
 }
@@ -149,7 +154,9 @@ func newTrip(s Subject, loop func(context.Context) error, o Options) (*trip, err
 	case t.Loops < leastCounts || t.Loops > MaxLoops:
 		return nil, fmt.Errorf("start trip: %d loops; want %d to %d", t.Loops, leastCounts, MaxLoops)
 	case t.LoopsPerReading < 1 || t.LoopsPerReading*leastCounts > t.Loops:
-		return nil, fmt.Errorf("start trip: %d loops per reading; want 1 to %d, a third of the loops", t.LoopsPerReading, t.Loops/leastCounts)
+		return nil,
+			fmt.Errorf("start trip: %d loops per reading; want 1 to %d, a third of the loops", t.LoopsPerReading,
+				t.Loops/leastCounts)
 	}
 	if t.Progress == nil {
 		t.Progress = func(string) {}
@@ -200,7 +207,7 @@ func (t *trip) run(ctx context.Context) error {
 	return nil
 }
 
-// repeat runs the scenario once and checks that its process still runs.
+// repeat runs the scenario once and checks that its process is still running.
 func (t *trip) repeat(ctx context.Context, n int, warmUp bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -216,7 +223,7 @@ func (t *trip) repeat(ctx context.Context, n int, warmUp bool) error {
 	return t.check(ctx, n, warmUp)
 }
 
-// check compares the incarnation that runs with the one before.
+// check compares the running incarnation with the one before.
 func (t *trip) check(ctx context.Context, n int, warmUp bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -254,8 +261,8 @@ func (t *trip) compare(ctx context.Context, now Incarnation, err error, n int, w
 	return restart
 }
 
-// lookAgain looks whether the process runs after an error: what reads a process that restarts
-// meanwhile fails in many ways.
+// lookAgain checks whether the process is running after an error: reading a
+// process that restarts meanwhile fails in many ways.
 func (t *trip) lookAgain(ctx context.Context, err error) (Incarnation, error) {
 	now, aerr := t.subject.Alive(ctx)
 	switch {
@@ -275,7 +282,7 @@ func (t *trip) at() (n int, warmUp bool) {
 	return t.done, false
 }
 
-// settle waits until the process has come to rest.
+// settle waits until the process has settled.
 func (t *trip) settle(ctx context.Context) (rests bool, err error) {
 	rests, err = t.subject.Settle(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -285,14 +292,14 @@ func (t *trip) settle(ctx context.Context) (rests bool, err error) {
 	return rests, nil
 }
 
-// read reads the process once it has come to rest.
+// read reads the process once it has settled.
 func (t *trip) read(ctx context.Context) error {
 	rests, err := t.settle(ctx)
 	if err != nil {
 		return err
 	}
 	if !rests {
-		t.restless++
+		t.unsettled++
 	}
 	last, warmUp := t.at()
 	r, err := t.subject.Snapshot(ctx)
@@ -309,9 +316,9 @@ func (t *trip) read(ctx context.Context) error {
 	return nil
 }
 
-// dumpFirst takes a dump that nothing is compared with. The first ones leave memory of their own
-// in the process, such as the tables and buffers of what writes them (a JVM: one thread, one
-// file, 1 MB), which must not look like growth.
+// dumpFirst takes a dump that nothing is compared with. The first dumps leave
+// memory of their own in the process, such as tables and buffers of the writer
+// (a JVM: one thread, one file, 1 MB), which must not look like growth.
 func (t *trip) dumpFirst(ctx context.Context) error {
 	if t.heaps == nil {
 		return nil
@@ -343,7 +350,7 @@ func (t *trip) begin(ctx context.Context) error {
 	return t.read(ctx)
 }
 
-// dump dumps the heap where that may show something.
+// dump dumps the heap if that may show something.
 func (t *trip) dump(ctx context.Context) error {
 	if t.heaps == nil || t.done%t.LoopsPerReading != 0 || !t.heaps.wanted(t.javaRises(), t.done == t.Loops) {
 		return nil
@@ -360,7 +367,7 @@ func (t *trip) compareDump(ctx context.Context) error {
 	return t.heaps.add(ctx, d)
 }
 
-// takeDump returns nil where the heap cannot be dumped.
+// takeDump returns nil if the heap cannot be dumped.
 func (t *trip) takeDump(ctx context.Context) (*Dump, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -384,7 +391,7 @@ func (t *trip) takeDump(ctx context.Context) (*Dump, error) {
 	return d, nil
 }
 
-// javaRises reports that the Java heap or the objects in it may be rising.
+// javaRises reports whether the Java heap or the objects in it may be growing.
 func (t *trip) javaRises() bool {
 	for _, m := range t.series.measures() {
 		if m.rule.unit == record.UnitKB && !m.rule.java || m.name == "threads" || m.name == "files" {
@@ -397,8 +404,8 @@ func (t *trip) javaRises() bool {
 	return false
 }
 
-// over reports that nothing grows any more, and that what might be missed is too small to
-// matter.
+// over reports whether nothing grows any more, and what might be missed is too
+// small to matter.
 func (t *trip) over() bool {
 	if t.heaps != nil && t.heaps.failure == "" && !t.heaps.flat() {
 		return false
@@ -406,7 +413,7 @@ func (t *trip) over() bool {
 	judged := false
 	for _, m := range t.judged() {
 		switch {
-		case m.rule.shown || m.overruled || m.state == unread && m.readings < 2: // which more loops do not change
+		case m.rule.shown || m.overruled || m.state == unread && m.readings < 2: // more loops do not change that
 		case m.state != quiet:
 			return false
 		default:
@@ -416,11 +423,11 @@ func (t *trip) over() bool {
 	return judged
 }
 
-// judgedMeasure is a measure with what it shows so far.
+// judgedMeasure is a measure with its present judgment.
 type judgedMeasure struct {
 	measure
-	judgement
-	// overruled reports that heap dumps show that Java memory does not grow.
+	judgment
+	// overruled reports whether heap dumps show that Java memory does not grow.
 	overruled bool
 }
 

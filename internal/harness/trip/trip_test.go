@@ -17,7 +17,8 @@ import (
 // dumped is a simulated process with a heap.
 type dumped struct {
 	*simulated
-	// items are in a list after so many loops, of bytes each in an array of their own.
+	// items are in a list after so many loops, of bytes each in an array of
+	// their own.
 	items func(loops int) int
 	bytes int
 	// closed counts dumps that were closed, opened those that were opened.
@@ -41,18 +42,23 @@ func (d *dumped) Dump(context.Context) (*Dump, error) {
 		return nil, err
 	}
 	d.opened++
-	return &Dump{Name: fmt.Sprint("dump ", d.opened), ReaderAt: bytes.NewReader(dump), Size: int64(len(dump)), Close: func() error { d.closed++; return nil }}, nil
+	return &Dump{
+		Name: fmt.Sprint("dump ", d.opened), ReaderAt: bytes.NewReader(dump), Size: int64(len(dump)),
+		Close: func() error { d.closed++; return nil },
+	}, nil
 }
 
 func heap(items func(loops int) int) *dumped {
 	return &dumped{simulated: steady(1, noise{30, 0}), items: items, bytes: 100}
 }
 
-// A list of one object a loop is found although no count and no memory rises.
-func TestListOfOneObjectALoop(t *testing.T) {
+// A list that grows by one object per loop is found although no count and no
+// memory grows.
+func TestListOfOneObjectPerLoop(t *testing.T) {
 	s := heap(func(loops int) int { return 3 + loops })
 	r, err := Run(t.Context(), s, s.loop, Options{Process: "com.shop"})
-	if err != nil || r.Verdict != record.VerdictLeak || r.Loops != 10 || r.WarmUp != 2 || r.Readings != 6 || r.Dumps != 7 || r.Stopped != record.TripStoppedLoops {
+	if err != nil || r.Verdict != record.VerdictLeak || r.Loops != 10 || r.WarmUp != 2 || r.Readings != 6 ||
+		r.Dumps != 7 || r.Stopped != record.TripStoppedLoops {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	heap := measureOf(r, "heap")
@@ -60,7 +66,8 @@ func TestListOfOneObjectALoop(t *testing.T) {
 		t.Errorf("%+v, %+v", heap, r.Growing)
 	}
 	f := r.Growing[0]
-	if f.Name != "Cache.all (ArrayList)" || *f.CountDelta != 10 || *f.BytesDelta < 1000 || len(f.Key) != 40 || len(f.Trace) == 0 || !strings.HasSuffix(f.Trace[len(f.Trace)-1], "com.shop.Cache.all -> java.util.ArrayList") {
+	if f.Name != "Cache.all (ArrayList)" || *f.CountDelta != 10 || *f.BytesDelta < 1000 || len(f.Key) != 40 ||
+		len(f.Trace) == 0 || !strings.HasSuffix(f.Trace[len(f.Trace)-1], "com.shop.Cache.all -> java.util.ArrayList") {
 		t.Errorf("%+v", f)
 	}
 	if want := "Cache.all (ArrayList): +1 object a loop"; r.Text != want {
@@ -71,28 +78,31 @@ func TestListOfOneObjectALoop(t *testing.T) {
 	}
 }
 
-// What a heap dump shows to be flat needs no more dumps, and stops the trip early.
-func TestHeapsThatDoNotGrow(t *testing.T) {
+// A heap that dumps show to be flat needs no more dumps, and the trip stops
+// early.
+func TestFlatHeapStopsEarly(t *testing.T) {
 	for name, c := range map[string]struct {
 		items func(int) int
 		dumps int
 	}{
 		"steady":                    {func(int) int { return 9 }, 3},
 		"garbage that differs":      {func(n int) int { return 9 + n%3 }, 3},
-		"less than one a loop":      {func(n int) int { return n / 2 }, 3},
+		"less than one per loop":    {func(n int) int { return n / 2 }, 3},
 		"a cache full after loop 6": {func(n int) int { return min(n, 6) }, 5},
 		"filled by the warm-up":     {func(n int) int { return 10 * min(n, 2) }, 3},
 	} {
 		s := heap(c.items)
 		r, err := Run(t.Context(), s, s.loop, Options{})
-		if err != nil || r.Verdict != record.VerdictPass || r.Stopped != record.TripStoppedQuiet || r.Dumps != c.dumps || r.Loops > 8 || len(r.Growing) > 0 || r.Found != 0 {
+		if err != nil || r.Verdict != record.VerdictPass || r.Stopped != record.TripStoppedQuiet ||
+			r.Dumps != c.dumps || r.Loops > 8 || len(r.Growing) > 0 || r.Found != 0 {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
 }
 
-// A cache that fills ever slower all the time is no leak, and no pass where it is not clear.
-func TestHeapsThatSlow(t *testing.T) {
+// A cache that fills ever slower all the time is not a leak, and passes only if
+// that is certain.
+func TestSlowingHeapGrowth(t *testing.T) {
 	for name, c := range map[string]struct {
 		items []int // after 2, 4, ... loops
 		want  record.CheckVerdict
@@ -109,34 +119,39 @@ func TestHeapsThatSlow(t *testing.T) {
 	}
 }
 
-// Where Java memory rises after dumps that show nothing, the heap is dumped again; what the
-// dumps show counts.
+// If Java memory grows after dumps that show nothing, the heap is dumped again;
+// the result of the dumps counts.
 func TestDumpsOverruleJavaMemory(t *testing.T) {
 	s := heap(func(int) int { return 9 })
 	s.java, s.sawtooth = rate(3000), 100
 	r, err := Run(t.Context(), s, s.loop, Options{})
 	java := measureOf(r, "java_heap")
-	if err != nil || r.Verdict != record.VerdictPass || java.Verdict != record.VerdictPass || java.Text != "heap dumps show no growth" || r.Dumps != 5 {
+	if err != nil || r.Verdict != record.VerdictPass || java.Verdict != record.VerdictPass ||
+		java.Text != "heap dumps show no growth" || r.Dumps != 5 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	r, err = Run(t.Context(), s, s.loop, Options{NoDumps: true})
-	if java = measureOf(r, "java_heap"); err != nil || !java.Grows || measureOf(r, "heap").Verdict != record.VerdictNotChecked {
+	if java = measureOf(r, "java_heap"); err != nil || !java.Grows ||
+		measureOf(r, "heap").Verdict != record.VerdictNotChecked {
 		t.Errorf("without dumps: %+v, %v", r, err)
 	}
 }
 
-// A heap that cannot be dumped leaves a doubt that is told, and the rest of the trip.
-func TestHeapThatCannotBeDumped(t *testing.T) {
+// If the heap cannot be dumped, the trip continues with a warning.
+func TestHeapDumpFails(t *testing.T) {
 	s := heap(func(int) int { return 9 })
 	s.dumpErr = errors.New("com.shop is not debuggable")
 	r, err := Run(t.Context(), s, s.loop, Options{})
-	if heap := measureOf(r, "heap"); err != nil || r.Verdict != record.VerdictInconclusive || !r.Judged || heap.Text != "the heap could not be dumped: com.shop is not debuggable" || !strings.Contains(r.Text, "not debuggable") {
+	if heap := measureOf(r, "heap"); err != nil || r.Verdict != record.VerdictInconclusive || !r.Judged ||
+		heap.Text != "the heap could not be dumped: com.shop is not debuggable" ||
+		!strings.Contains(r.Text, "not debuggable") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	// A dump that is none.
+	// A corrupt dump.
 	broken := &brokenDump{dumped: heap(func(int) int { return 9 })}
 	r, err = Run(t.Context(), broken, broken.loop, Options{})
-	if heap := measureOf(r, "heap"); err != nil || heap.Verdict != record.VerdictInconclusive || !strings.HasPrefix(heap.Text, "compare heap dumps: ") {
+	if heap := measureOf(r, "heap"); err != nil || heap.Verdict != record.VerdictInconclusive ||
+		!strings.HasPrefix(heap.Text, "compare heap dumps: ") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -144,13 +159,13 @@ func TestHeapThatCannotBeDumped(t *testing.T) {
 type brokenDump struct{ *dumped }
 
 func (b *brokenDump) Dump(context.Context) (*Dump, error) {
-	return &Dump{Name: "broken", ReaderAt: strings.NewReader("no dump"), Size: 7}, nil
+	return &Dump{Name: "broken", ReaderAt: strings.NewReader("not a dump"), Size: 7}, nil
 }
 
-// failing is a process in which something goes wrong after some calls.
+// failing is a process in which something fails after some calls.
 type failing struct {
 	*dumped
-	// calls counts all of them; at is the one at which fail happens.
+	// calls counts all calls; at is the one at which fail happens.
 	calls, at int
 	fail      func(*failing)
 
@@ -197,31 +212,41 @@ func (f *failing) once(ctx context.Context) error {
 	return f.simulated.loop(ctx)
 }
 
-// allCalls is more than a trip of ten loops has.
+// allCalls exceeds the number of calls of a trip of ten loops.
 const allCalls = 70
 
-// Whenever the process restarts, the trip ends with an error that says in which loop and why.
-func TestRestartAtAnyMoment(t *testing.T) {
+// Whenever the process restarts, the trip ends with an error that names the
+// loop and the reason.
+func TestRestartAtAnyTime(t *testing.T) {
 	restarts := 0
 	for at := 2; at < allCalls; at++ {
 		s := failAt(at, func(f *failing) { f.now = Incarnation{200, 9} })
-		r, err := Run(t.Context(), s, s.once, Options{Process: "com.shop", Death: func(_ context.Context, pid int) string { return fmt.Sprintf("crash of %d", pid) }})
+		r,
+			err := Run(t.Context(), s, s.once,
+			Options{
+				Process: "com.shop",
+				Death:   func(_ context.Context, pid int) string { return fmt.Sprintf("crash of %d", pid) },
+			})
 		if s.calls < at {
 			continue // the trip was over
 		}
 		var restart *RestartError
 		if err == nil {
-			// What nobody asked for any more.
+			// Nobody was waiting for it any more.
 			if r.Verdict != record.VerdictLeak {
 				t.Fatalf("call %d: %+v", at, r)
 			}
 			continue
 		}
 		restarts++
-		if !errors.As(err, &restart) || restart.Old.PID != 100 || restart.New.PID != 200 || restart.Reason != "crash of 100" || errors.Is(err, ErrGone) {
+		if !errors.As(err, &restart) || restart.Old.PID != 100 || restart.New.PID != 200 ||
+			restart.Reason != "crash of 100" || errors.Is(err, ErrGone) {
 			t.Fatalf("call %d: %v", at, err)
 		}
-		if want := "com.shop restarted in "; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "loop ") || !strings.Contains(err.Error(), "(pid 100, then 200): crash of 100; a scenario must leave its process running") {
+		if want := "com.shop restarted in "; !strings.HasPrefix(err.Error(), want) ||
+			!strings.Contains(err.Error(), "loop ") ||
+			!strings.Contains(err.Error(),
+				"(pid 100, then 200): crash of 100; a scenario must leave its process running") {
 			t.Fatalf("call %d: %v", at, err)
 		}
 		if r.Stopped != record.TripStoppedRestart || r.Schema != record.TripSchema || r.Verdict == record.VerdictPass {
@@ -233,8 +258,8 @@ func TestRestartAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A process that ends is one that is gone.
-func TestEndAtAnyMoment(t *testing.T) {
+// A process that ends is gone.
+func TestProcessEndsAtAnyTime(t *testing.T) {
 	for at := 1; at < allCalls; at++ {
 		s := failAt(at, func(f *failing) { f.err = fmt.Errorf("read: %w", ErrGone) })
 		r, err := Run(t.Context(), s, s.once, Options{Process: "com.shop"})
@@ -243,7 +268,7 @@ func TestEndAtAnyMoment(t *testing.T) {
 		}
 		loop, failed := errors.AsType[*LoopError](err)
 		if failed && r.Stopped == record.TripStoppedLoop && strings.HasSuffix(loop.Error(), ": scenario") {
-			continue // it was the scenario that noticed
+			continue // the scenario noticed it
 		}
 		if !errors.Is(err, ErrGone) || r.Stopped != record.TripStoppedGone || r.Verdict == record.VerdictPass {
 			t.Fatalf("call %d: %+v, %v", at, r, err)
@@ -251,8 +276,9 @@ func TestEndAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A context that ends stops the trip at once, with what was measured so far and all dumps closed.
-func TestCancelAtAnyMoment(t *testing.T) {
+// A context that ends stops the trip immediately, with the measurements so far
+// and all dumps closed.
+func TestCancelAtAnyTime(t *testing.T) {
 	cause := errors.New("interrupted by SIGINT")
 	for at := 1; at < allCalls; at++ {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -265,28 +291,31 @@ func TestCancelAtAnyMoment(t *testing.T) {
 		if !errors.Is(err, cause) && err != nil || err == nil && r.Loops < 10 {
 			t.Fatalf("call %d: %v", at, err)
 		}
-		if r.Stopped != record.TripStoppedInterrupted || s.calls > at || s.opened != s.closed || r.Verdict == record.VerdictPass {
+		if r.Stopped != record.TripStoppedInterrupted || s.calls > at || s.opened != s.closed ||
+			r.Verdict == record.VerdictPass {
 			t.Fatalf("call %d of %d: %d opened, %d closed, %+v", at, s.calls, s.opened, s.closed, r)
 		}
 	}
 }
 
-// A device that does not answer is an error, and no end of the process.
+// A device that does not respond is an error, not the end of the process.
 func TestUnreadable(t *testing.T) {
 	for _, at := range []int{1, 9, 20} {
 		s := failAt(at, func(f *failing) { f.err = io.ErrUnexpectedEOF })
 		r, err := Run(t.Context(), s, func(context.Context) error { return nil }, Options{NoDumps: true})
-		if !errors.Is(err, io.ErrUnexpectedEOF) || r.Stopped != record.TripStoppedUnread || r.Verdict != record.VerdictInconclusive || r.Judged {
+		if !errors.Is(err, io.ErrUnexpectedEOF) || r.Stopped != record.TripStoppedUnread ||
+			r.Verdict != record.VerdictInconclusive || r.Judged {
 			t.Errorf("call %d: %+v, %v", at, r, err)
 		}
 	}
 }
 
-// Options that make no trip are refused, others are completed.
+// Invalid options are rejected, others are completed.
 func TestOptions(t *testing.T) {
 	minus, many := -1, MaxLoops+1
 	for want, o := range map[string]Options{
-		"-1 warm-up loops": {WarmUp: &minus}, "10001 warm-up loops": {WarmUp: &many}, "2 loops": {Loops: 2}, "10001 loops": {Loops: 10001},
+		"-1 warm-up loops": {WarmUp: &minus}, "10001 warm-up loops": {WarmUp: &many}, "2 loops": {Loops: 2},
+		"10001 loops":                      {Loops: 10001},
 		"4 loops per reading; want 1 to 3": {LoopsPerReading: 4}, "-1 loops per reading": {LoopsPerReading: -1},
 	} {
 		s := steady(1, usual)
@@ -303,13 +332,14 @@ func TestOptions(t *testing.T) {
 	}
 	// An odd number of loops ends with a shorter interval, which no dump ends.
 	d := heap(func(n int) int { return n })
-	if r, err = Run(t.Context(), d, d.loop, Options{Loops: 11}); err != nil || r.Loops != 11 || r.Readings != 7 || r.Dumps != 7 || r.Verdict != record.VerdictLeak {
+	if r, err = Run(t.Context(), d, d.loop, Options{Loops: 11}); err != nil || r.Loops != 11 || r.Readings != 7 ||
+		r.Dumps != 7 || r.Verdict != record.VerdictLeak {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
-// Screens that stay are found by their counts alone, also one in two loops; one that is open
-// now, or came and went, is no leak.
+// Screens that stay are found by their counts alone, even one in two loops; one
+// that is open now, or came and went, is not a leak.
 func TestScreensThatStay(t *testing.T) {
 	for name, c := range map[string]struct {
 		activities []int64 // by reading
@@ -324,16 +354,20 @@ func TestScreensThatStay(t *testing.T) {
 		"opened at last":   {[]int64{1, 2, 3, 4, 4, 4}, record.VerdictPass, 8},
 	} {
 		h := &hostile{simulated: steady(1, usual), reading: func(n int) Measured {
-			return Measured{Objects: map[string]int64{"Activities": c.activities[n-1]}, Threads: new(int64(20)), Files: new(int64(9))}
+			return Measured{
+				Objects: map[string]int64{"Activities": c.activities[n-1]}, Threads: new(int64(20)),
+				Files: new(int64(9)),
+			}
 		}}
 		r, err := Run(t.Context(), h, h.loop, Options{NoDumps: true})
-		if m := measureOf(r, "Activities"); err != nil || m.Verdict != c.want || r.Loops != c.loops || m.Grows != (c.want == record.VerdictLeak) {
+		if m := measureOf(r, "Activities"); err != nil || m.Verdict != c.want || r.Loops != c.loops ||
+			m.Grows != (c.want == record.VerdictLeak) {
 			t.Errorf("%s: %d loops, %+v, %v", name, r.Loops, m, err)
 		}
 	}
 }
 
-// hostile is a process whose readings say anything.
+// hostile is a process whose readings contain anything.
 type hostile struct {
 	*simulated
 	reading func(n int) Measured
@@ -347,9 +381,9 @@ func (h *hostile) Snapshot(context.Context) (Measured, error) {
 	return r, nil
 }
 
-// Values that are not known are null and no zero; a process of which nothing can be read is
-// inconclusive; names of a device are bounded.
-func TestReadingsThatLack(t *testing.T) {
+// Unknown values are null rather than zero; a process that cannot be read at
+// all is inconclusive; names from a device are bounded.
+func TestMissingReadings(t *testing.T) {
 	run := func(reading func(int) Measured) record.Trip {
 		h := &hostile{simulated: steady(1, usual), reading: reading}
 		r, err := Run(t.Context(), h, h.loop, Options{NoDumps: true})
@@ -359,7 +393,8 @@ func TestReadingsThatLack(t *testing.T) {
 		return r
 	}
 	r := run(func(int) Measured { return Measured{Reasons: []string{"threads: permission denied"}} })
-	if r.Verdict != record.VerdictInconclusive || r.Judged || r.Text != "nothing could be read" || !slices.Contains(r.Warnings, "threads: permission denied") || len(r.Warnings) != 1 {
+	if r.Verdict != record.VerdictInconclusive || r.Judged || r.Text != "nothing could be read" ||
+		!slices.Contains(r.Warnings, "threads: permission denied") || len(r.Warnings) != 1 {
 		t.Errorf("%+v", r)
 	}
 	// Every second reading has the threads, which grow.
@@ -373,7 +408,8 @@ func TestReadingsThatLack(t *testing.T) {
 	if m.Values[1] != nil || *m.Values[2] != 32 || *m.PerLoop != 2 || m.Verdict != record.VerdictInconclusive {
 		t.Errorf("%+v", m)
 	}
-	// One that was read once says nothing, and does not keep the trip from its end.
+	// A measure that was read once proves nothing, and does not delay the end
+	// of the trip.
 	r = run(func(n int) Measured {
 		v := Measured{Threads: new(int64(20))}
 		if n == 1 {
@@ -384,15 +420,24 @@ func TestReadingsThatLack(t *testing.T) {
 	if m := measureOf(r, "files"); m.Verdict != record.VerdictInconclusive || r.Stopped != record.TripStoppedQuiet {
 		t.Errorf("%+v", r)
 	}
-	// A total that rises is no leak: others share a part of it. What was swapped out is told.
+	// A growing total is not a leak: it includes shared memory. Swapped-out
+	// memory is reported.
 	r = run(func(n int) Measured {
-		return Measured{Threads: new(int64(20)), PSS: new(int64(1000 * n)), Breakdown: record.Breakdown{SwapPSS: new(int64(300 * n))}}
+		return Measured{
+			Threads: new(int64(20)), PSS: new(int64(1000 * n)),
+			Breakdown: record.Breakdown{SwapPSS: new(int64(300 * n))},
+		}
 	})
-	if m := measureOf(r, "total_pss"); m.Verdict != record.VerdictNotChecked || *m.PerLoop != 500 || m.Grows || r.Verdict != record.VerdictPass || !slices.Contains(r.Warnings, "900 kB were swapped out meanwhile: the dimensions lack them") {
+	if m := measureOf(r, "total_pss"); m.Verdict != record.VerdictNotChecked || *m.PerLoop != 500 || m.Grows ||
+		r.Verdict != record.VerdictPass ||
+		!slices.Contains(r.Warnings, "900 kB were swapped out meanwhile: the dimensions do not include them") {
 		t.Errorf("%+v", r)
 	}
 	r = run(func(n int) Measured {
-		v := Measured{Objects: map[string]int64{}, PSS: new(int64(-1 << 62)), Breakdown: record.Breakdown{NativeHeap: new(int64(1<<62 - 1))}}
+		v := Measured{
+			Objects: map[string]int64{}, PSS: new(int64(-1 << 62)),
+			Breakdown: record.Breakdown{NativeHeap: new(int64(1<<62 - 1))},
+		}
 		for i := range 10_000 {
 			v.Objects[fmt.Sprintf("\x1b[2J%d", i)] = int64(n) << 60
 		}
