@@ -12,21 +12,21 @@ import (
 // instrumentCall are the arguments of `am instrument`.
 type instrumentCall struct {
 	wait, raw bool
-	// values are those of -e.
+	// values are from -e.
 	values    map[string]string
 	component string
 }
 
-// instrumentFlags are the options without a value that change nothing here, each with
-// the version from which on there is one.
+// instrumentFlags are the options without a value that have no effect here,
+// each with the API level that added it.
 var instrumentFlags = map[string]int{
 	"--no_window_animation": 0, "--no-window-animation": 24, "--no-hidden-api-checks": 28, "--no-isolated-storage": 29,
 	"--no-test-api-access": 30, "--no-restart": 31, "--always-check-signature": 34,
 }
 
-// parseInstrument reads the arguments (cmds/am Am.java, runInstrument). unknown is an
-// option that does not exist, illegal what is wrong otherwise. -m and -f, which write
-// protocol buffers, are unknown here.
+// parseInstrument parses the arguments (cmds/am Am.java, runInstrument).
+// unknown is an option that does not exist, illegal any other error. -m and -f,
+// which write protocol buffers, are unknown here.
 func parseInstrument(args []string, api int) (o instrumentCall, unknown, illegal string) {
 	o.values = map[string]string{}
 	last := "instrument"
@@ -83,9 +83,11 @@ func (c *call) instrument(args []string) int {
 		c.instrumentError(o, illegal, true)
 		return c.illegal(illegal)
 	}
-	at := slices.IndexFunc(c.phone.opt.Instrumentations, func(i Instrumentation) bool { return i.component() == component })
+	at := slices.IndexFunc(c.phone.opt.Instrumentations,
+		func(i Instrumentation) bool { return i.component() == component })
 	if at < 0 {
-		return c.noInstrumentation(o, component, "Unable to find instrumentation info for: ComponentInfo{"+component+"}")
+		return c.noInstrumentation(o, component, "Unable to find instrumentation info for: ComponentInfo{"+component+
+			"}")
 	}
 	i := &c.phone.opt.Instrumentations[at]
 	delay, err := testDelay(o.values["delay_msec"])
@@ -102,8 +104,8 @@ func (c *call) instrument(args []string) int {
 	return c.follow(run, o)
 }
 
-// componentOf is the full name of an instrumentation: that of a package is enough since
-// Android 8 (Instrument.parseComponentName).
+// componentOf returns the full name of an instrumentation. Since Android 8 its
+// package is enough (Instrument.parseComponentName).
 func (p *Phone) componentOf(text string) (component, illegal string) {
 	pkg, class, ok := strings.Cut(text, "/")
 	switch {
@@ -130,8 +132,8 @@ func (p *Phone) componentOf(text string) (component, illegal string) {
 	return "", "Found multiple instrumentations: " + strings.Join(found, ", ")
 }
 
-// chosen are the tests that the values of -e ask for: those of class, a list of classes
-// and methods, or all. With log they do nothing but report
+// chosen returns the tests that the values of -e select: class lists classes
+// and methods; without it all tests run. With log they are only reported
 // (androidx.test.internal.runner.RunnerArgs and TestRequestBuilder).
 func (i Instrumentation) chosen(values map[string]string) []Test {
 	tests := i.Tests
@@ -146,7 +148,8 @@ func (i Instrumentation) chosen(values map[string]string) []Test {
 		for _, name := range names {
 			class, _, _ := strings.Cut(name, "#")
 			if !slices.ContainsFunc(i.Tests, func(t Test) bool { return t.class() == class }) {
-				tests = append(tests, Test{Name: class + "#initializationError", Outcome: testUnloadable, Took: time.Millisecond})
+				tests = append(tests,
+					Test{Name: class + "#initializationError", Outcome: testUnloadable, Took: time.Millisecond})
 			}
 		}
 	}
@@ -163,8 +166,8 @@ func (i Instrumentation) chosen(values map[string]string) []Test {
 	return tests
 }
 
-// testDelay reads delay_msec (RunnerArgs.parseUnsignedInt); illegal is the message of its
-// NumberFormatException.
+// testDelay parses delay_msec (RunnerArgs.parseUnsignedInt); illegal is the
+// message of its NumberFormatException.
 func testDelay(text string) (delay time.Duration, illegal string) {
 	if text == "" {
 		return 0, ""
@@ -179,11 +182,12 @@ func testDelay(text string) (delay time.Duration, illegal string) {
 	return time.Duration(n) * time.Millisecond, ""
 }
 
-// instrumentPoll is how often `am instrument` looks whether the process lives, in device
-// time.
+// instrumentPoll is the device time between two checks of `am instrument`
+// whether the process is alive.
 const instrumentPoll = 500 * time.Millisecond
 
-// follow prints the reports of a run as they come. The tests run on without it.
+// follow prints the reports of a run as they arrive. The tests continue without
+// it.
 func (c *call) follow(r *testRun, o instrumentCall) int {
 	p := c.phone
 	out := &reportPrinter{call: c, raw: o.raw, run: r}
@@ -217,8 +221,8 @@ func (c *call) follow(r *testRun, o instrumentCall) int {
 	}
 }
 
-// instrumentError is TextStatusReporter.onError, for who waits. BaseCommand prints the
-// errors of the command line once more.
+// instrumentError is TextStatusReporter.onError with -w. BaseCommand prints
+// errors of the command line a second time.
 func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool) {
 	switch {
 	case !o.wait:
@@ -231,7 +235,7 @@ func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool)
 	}
 }
 
-// noInstrumentation is the end where nothing can be started
+// noInstrumentation reports that nothing can be started
 // (ActivityManagerService.reportStartInstrumentationFailureLocked).
 func (c *call) noInstrumentation(o instrumentCall, component, why string) int {
 	if o.wait {
@@ -242,7 +246,7 @@ func (c *call) noInstrumentation(o instrumentCall, component, why string) int {
 	return c.thrown(failure)
 }
 
-// failOnCreate is the end of a runner that throws before its first test
+// failOnCreate reports a runner that throws before its first test
 // (AppErrors.crashApplicationInner).
 func (c *call) failOnCreate(o instrumentCall, i *Instrumentation, thrown, message string) int {
 	p := c.phone
@@ -252,19 +256,26 @@ func (c *call) failOnCreate(o instrumentCall, i *Instrumentation, thrown, messag
 	p.stopPackage(i.Target, up, "start instr")
 	p.mu.Unlock()
 	if o.wait {
-		c.report(bundle{{"longMsg", thrown + ": " + message}, {"shortMsg", thrown}}, o.raw, resultReport, resultCanceled)
+		c.report(bundle{{"longMsg", thrown + ": " + message}, {"shortMsg", thrown}}, o.raw, resultReport,
+			resultCanceled)
 	}
 	return 0
 }
 
-// thrown is an exception that ends am (com.android.internal.os.BaseCommand.run).
+// thrown prints an exception that ends am
+// (com.android.internal.os.BaseCommand.run).
 func (c *call) thrown(message string) int {
 	c.out.Flush()
-	fmt.Fprintf(c.errs, "android.util.AndroidException: %s\n\tat com.android.commands.am.Instrument.run(Instrument.java:519)\n\tat com.android.commands.am.Am.runInstrument(Am.java:202)\n\tat com.android.commands.am.Am.onRun(Am.java:80)\n\tat com.android.internal.os.BaseCommand.run(BaseCommand.java:60)\n", message)
+	fmt.Fprintf(c.errs,
+		"android.util.AndroidException: %s\n\tat com.android.commands.am.Instrument.run(Instrument.java:519)\n\tat "+
+			"com.android.commands.am.Am.runInstrument(Am.java:202)\n\tat "+
+			"com.android.commands.am.Am.onRun(Am.java:80)\n\tat "+
+			"com.android.internal.os.BaseCommand.run(BaseCommand.java:60)\n", message)
 	return 1
 }
 
-// illegal is an IllegalArgumentException, which BaseCommand answers with the help.
+// illegal prints an IllegalArgumentException, which BaseCommand answers with
+// the help.
 func (c *call) illegal(message string) int {
 	c.printf("%s", amHelp(c.phone.opt.API))
 	c.out.Flush()

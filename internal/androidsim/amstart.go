@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// startCall are the arguments of `am start`, as far as this phone supports them.
+// startCall are the arguments of `am start`, as far as this phone supports
+// them.
 type startCall struct {
 	wait, stop bool
-	// repeat is how often the Activity is started, 0 for once.
+	// repeat is the number of starts, 0 for one.
 	repeat int
 	intent intent
 }
@@ -21,13 +22,14 @@ type intent struct {
 	action, data, mime string
 	categories         []string
 	flags              uint32
-	// pkg is what -p or a lone package says; component is CLASS of PACKAGE, both in full.
+	// pkg is from -p or a lone package; component is CLASS of PACKAGE, both
+	// fully qualified.
 	pkg                  string
 	component, className string
 	extras               bool
 }
 
-// The flags of android.content.Intent that change which instances there are.
+// Flags of android.content.Intent that decide whether a new instance starts.
 const (
 	singleTop uint32 = 0x20000000
 	clearTop  uint32 = 0x04000000
@@ -36,46 +38,58 @@ const (
 
 // intentFlags are the options that set a flag (Intent.parseCommandArgs).
 var intentFlags = map[string]uint32{
-	"--grant-read-uri-permission": 1, "--grant-write-uri-permission": 2, "--grant-persistable-uri-permission": 0x40, "--grant-prefix-uri-permission": 0x80,
-	"--exclude-stopped-packages": 0x10, "--include-stopped-packages": 0x20, "--debug-log-resolution": 8,
-	"--activity-brought-to-front": 0x00400000, "--activity-clear-top": clearTop, "--activity-clear-when-task-reset": 0x00080000,
-	"--activity-exclude-from-recents": 0x00800000, "--activity-launched-from-history": 0x00100000, "--activity-multiple-task": 0x08000000,
-	"--activity-no-animation": 0x00010000, "--activity-no-history": 0x40000000, "--activity-no-user-action": 0x00040000,
-	"--activity-previous-is-top": 0x01000000, "--activity-reorder-to-front": 0x00020000, "--activity-reset-task-if-needed": 0x00200000,
-	"--activity-single-top": singleTop, "--activity-clear-task": clearTask, "--activity-task-on-home": 0x00004000, "--activity-match-external": 0x00000800,
+	"--grant-read-uri-permission": 1, "--grant-write-uri-permission": 2, "--grant-persistable-uri-permission": 0x40,
+	"--grant-prefix-uri-permission": 0x80,
+	"--exclude-stopped-packages":    0x10, "--include-stopped-packages": 0x20, "--debug-log-resolution": 8,
+	"--activity-brought-to-front": 0x00400000, "--activity-clear-top": clearTop,
+	"--activity-clear-when-task-reset": 0x00080000,
+	"--activity-exclude-from-recents":  0x00800000, "--activity-launched-from-history": 0x00100000,
+	"--activity-multiple-task": 0x08000000,
+	"--activity-no-animation":  0x00010000, "--activity-no-history": 0x40000000,
+	"--activity-no-user-action":  0x00040000,
+	"--activity-previous-is-top": 0x01000000, "--activity-reorder-to-front": 0x00020000,
+	"--activity-reset-task-if-needed": 0x00200000,
+	"--activity-single-top":           singleTop, "--activity-clear-task": clearTask,
+	"--activity-task-on-home": 0x00004000, "--activity-match-external": 0x00000800,
 }
 
-// startSwitches are options without a value that change nothing here, startValues those with one
-// (ActivityManagerShellCommand.makeIntent); extraValues are how many a kind of extra takes.
+// startSwitches are options without a value that have no effect here,
+// startValues those with one (ActivityManagerShellCommand.makeIntent).
+// extraValues has the number of values of each kind of extra.
 var (
 	startSwitches = map[string]bool{
-		"-D": true, "-N": true, "--streaming": true, "--track-allocation": true, "--task-overlay": true, "--lock-task": true,
-		"--allow-background-activity-starts": true, "--splashscreen-show-icon": true, "--dismiss-keyguard": true, "--selector": true,
+		"-D": true, "-N": true, "--streaming": true, "--track-allocation": true, "--task-overlay": true,
+		"--lock-task":                        true,
+		"--allow-background-activity-starts": true, "--splashscreen-show-icon": true, "--dismiss-keyguard": true,
+		"--selector": true,
 	}
 	startValues = map[string]bool{
-		"-P": true, "--start-profiler": true, "--sampling": true, "--attach-agent": true, "--attach-agent-bind": true, "--user": true,
-		"--receiver-permission": true, "--display": true, "--windowingMode": true, "--activityType": true, "--task": true, "-i": true,
+		"-P": true, "--start-profiler": true, "--sampling": true, "--attach-agent": true, "--attach-agent-bind": true,
+		"--user":                true,
+		"--receiver-permission": true, "--display": true, "--windowingMode": true, "--activityType": true,
+		"--task": true, "-i": true,
 	}
 	extraValues = map[string]int{
-		"-e": 2, "--es": 2, "--esn": 1, "--ei": 2, "--eu": 2, "--ecn": 2, "--eia": 2, "--eial": 2, "--el": 2, "--ela": 2, "--elal": 2,
+		"-e": 2, "--es": 2, "--esn": 1, "--ei": 2, "--eu": 2, "--ecn": 2, "--eia": 2, "--eial": 2, "--el": 2,
+		"--ela": 2, "--elal": 2,
 		"--ef": 2, "--efa": 2, "--efal": 2, "--esa": 2, "--esal": 2, "--ez": 2, "--ed": 2, "--eda": 2, "--edal": 2,
 	}
 )
 
-// maxRepeat bounds what one command may open.
+// maxRepeat bounds the number of starts of one command.
 const maxRepeat = 10_000
 
-// startParser reads the arguments of `am start`.
+// startParser parses the arguments of `am start`.
 type startParser struct {
 	args []string
 	last string
 	out  startCall
-	// thrown is the exception that ends the command.
+	// thrown is the exception that aborts the command.
 	thrown string
 }
 
-// parseStart reads the arguments (ActivityManagerShellCommand.makeIntent and
-// Intent.parseCommandArgs). thrown is the exception of wrong ones.
+// parseStart parses the arguments (ActivityManagerShellCommand.makeIntent and
+// Intent.parseCommandArgs). thrown is the exception for invalid ones.
 func parseStart(args []string) (o startCall, thrown string) {
 	p := &startParser{args: args}
 	for p.thrown == "" && len(p.args) > 0 && strings.HasPrefix(p.args[0], "-") {
@@ -98,7 +112,7 @@ func (p *startParser) next() string {
 	return p.last
 }
 
-// throw keeps the first exception.
+// throw records the first exception.
 func (p *startParser) throw(class, format string, args ...any) {
 	if p.thrown == "" {
 		p.thrown = "java.lang." + class + ": " + fmt.Sprintf(format, args...)
@@ -167,13 +181,14 @@ func (p *startParser) component(text string) {
 	p.out.intent.component, p.out.intent.className = pkg, class
 }
 
-// operand is what follows the options: a URI, a component or a package.
+// operand handles what follows the options: a URI, a component or a package.
 func (p *startParser) operand() {
 	in := &p.out.intent
 	switch {
 	case p.thrown != "":
 	case len(p.args) == 0:
-		if in.action == "" && in.data == "" && in.mime == "" && in.categories == nil && in.pkg == "" && in.className == "" {
+		if in.action == "" && in.data == "" && in.mime == "" && in.categories == nil && in.pkg == "" &&
+			in.className == "" {
 			p.throw("IllegalArgumentException", "No intent supplied")
 		}
 	case strings.Contains(p.args[0], ":"):
@@ -187,7 +202,8 @@ func (p *startParser) operand() {
 	}
 }
 
-// launches makes it the intent of an icon, where it does not say otherwise.
+// launches turns it into the intent of a launcher icon, unless its arguments
+// say otherwise.
 func (in *intent) launches() {
 	if in.action == "" {
 		in.action = "android.intent.action.MAIN"
@@ -197,7 +213,7 @@ func (in *intent) launches() {
 	}
 }
 
-// target is the package that is started, "" where the intent names none.
+// target is the package to start, "" if the intent names none.
 func (in intent) target() string {
 	if in.component != "" {
 		return in.component
@@ -244,8 +260,8 @@ func shortComponent(pkg, class string) string {
 	return pkg + "/" + class
 }
 
-// Device times of am start: until the command has done its part, of a stop before it, and until
-// the screen is drawn, in a process that had to be started or one that ran.
+// Durations of am start in device time: until the command returns, of a stop
+// before it, and until the screen is drawn, for a cold and for a warm start.
 const (
 	startTakes  = 60 * time.Millisecond
 	stopTakes   = 250 * time.Millisecond
@@ -254,8 +270,9 @@ const (
 	usualLaunch = "com.android.launcher3"
 )
 
-// startScreen is am start for an app that has screens (ActivityManagerShellCommand.
-// runStartActivity); ours is false for any other.
+// startScreen is am start for an app that has screens
+// (ActivityManagerShellCommand. runStartActivity). For other apps ours is
+// false.
 func (c *call) startScreen(args []string) (status int, ours bool) {
 	o, thrown := parseStart(args[1:])
 	pkg := o.intent.target()
@@ -281,14 +298,19 @@ func (c *call) startScreen(args []string) (status int, ours bool) {
 	return 0, true
 }
 
-// refuseStart is what wrong arguments get (android.os.ShellCommand.exec; before Android 8
+// refuseStart prints the error for invalid arguments
+// (android.os.ShellCommand.exec; before Android 8
 // com.android.internal.os.BaseCommand.run).
 func (c *call) refuseStart(command, thrown string) int {
 	if c.phone.opt.API < 26 {
 		_, message, _ := strings.Cut(thrown, ": ")
 		return c.illegal(message)
 	}
-	fmt.Fprintf(c.errs, "\nException occurred while executing '%s':\n%s\n\tat android.content.Intent.parseCommandArgs(Intent.java:8047)\n\tat com.android.server.am.ActivityManagerShellCommand.makeIntent(ActivityManagerShellCommand.java:446)\n", command, thrown)
+	fmt.Fprintf(c.errs,
+		"\nException occurred while executing '%s':\n%s\n\tat "+
+			"android.content.Intent.parseCommandArgs(Intent.java:8047)\n\tat "+
+			"com.android.server.am.ActivityManagerShellCommand.makeIntent(ActivityManagerShellCommand.java:446)\n",
+		command, thrown)
 	return 255
 }
 
@@ -330,7 +352,8 @@ func (c *call) startOnce(app App, o startCall) int {
 	p.mu.Unlock()
 	if how == deliversToTop {
 		c.out.Flush()
-		fmt.Fprintln(out, "Warning: Activity not started, intent has been delivered to currently running top-most instance.")
+		fmt.Fprintln(out,
+			"Warning: Activity not started, intent has been delivered to currently running top-most instance.")
 	}
 	if !o.wait {
 		return 0
@@ -338,14 +361,14 @@ func (c *call) startOnce(app App, o startCall) int {
 	return c.reportLaunch(shortComponent(app.Package, class), how, started)
 }
 
-// pass lets device time pass, with all that was printed out.
+// pass flushes the output and waits for a device time.
 func (c *call) pass(t time.Duration) error {
 	c.out.Flush()
 	return c.phone.now().wait(c.ctx, t)
 }
 
-// reportLaunch is what -W prints once the screen is drawn. After a crash what the user sees is
-// the launcher.
+// reportLaunch prints the report of -W once the screen is drawn. After a crash
+// it is that of the launcher.
 func (c *call) reportLaunch(component string, how opening, cold bool) int {
 	took, state := warmStart, "WARM"
 	switch {
@@ -363,6 +386,7 @@ func (c *call) reportLaunch(component string, how opening, cold bool) int {
 	if c.phone.opt.API >= 29 {
 		c.printf("LaunchState: %s\n", state)
 	}
-	c.printf("Activity: %s\nTotalTime: %d\nWaitTime: %d\nComplete\n", component, took.Milliseconds(), (took + 3*time.Millisecond).Milliseconds())
+	c.printf("Activity: %s\nTotalTime: %d\nWaitTime: %d\nComplete\n", component, took.Milliseconds(),
+		(took + 3*time.Millisecond).Milliseconds())
 	return 0
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clock is the device's time since boot.
+// clock is the device time since boot.
 type clock struct {
 	origin time.Time
 	offset time.Duration
@@ -17,16 +17,17 @@ func (c clock) up() time.Duration {
 	return c.offset + time.Duration(float64(time.Since(c.origin))*c.scale)
 }
 
-// maxWait bounds what a phone may be asked to wait for: ten years.
+// maxWait bounds every wait: ten years.
 const maxWait = 10 * 365 * 24 * time.Hour
 
-// real is how long device time takes for the host, rounded up: who has waited for the end
-// of a heap dump must not find it a byte short.
+// real converts device time to host time, rounded up: after a wait for the end
+// of a heap dump the dump must not be a byte short.
 func (c clock) real(device time.Duration) time.Duration {
 	return time.Duration(math.Min(math.Ceil(float64(device)/c.scale), float64(maxWait)))
 }
 
-// wait lets device time pass; it returns early, with the reason, when ctx ends.
+// wait waits for a device time; it returns early, with the reason, when ctx
+// ends.
 func (c clock) wait(ctx context.Context, device time.Duration) error {
 	if device <= 0 {
 		return ctx.Err()

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// devices are the files of /dev. What is written to them is gone.
+// devices are the files of /dev. Writes to them are discarded.
 var devices = map[string]info{
 	"/dev/null":    charDevice("null"),
 	"/dev/urandom": charDevice("urandom"),
@@ -17,14 +17,14 @@ func charDevice(name string) info {
 	return info{name: name, mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}
 }
 
-// endless is a file without an end. Its random bytes are those of the seed.
+// endless is a file without an end. Its random bytes depend on the seed.
 type endless struct {
 	stream uint64
 	random bool
 	index  atomic.Uint64
 }
 
-// endless opens the files that have no end.
+// endless opens an endless file.
 func (p *Phone) endless(name string) (*endless, bool) {
 	switch name {
 	case "/dev/zero":
@@ -47,5 +47,5 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close is for Phone.Open.
+// Close implements io.Closer for Phone.Open.
 func (e *endless) Close() error { return nil }

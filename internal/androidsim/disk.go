@@ -10,24 +10,25 @@ import (
 type mount struct {
 	device, dir     string
 	size, available int64
-	// under is the path of the phone's files that lies on it.
+	// under is the path of the phone's files on it.
 	under string
 }
 
-// The file system /data in kB, and how much of it files may take.
+// The size of the file system /data in kB, and the part that files may use.
 const (
 	dataSize  = 112 << 20
 	dataSpace = dataSize - 20<<20
 )
 
-// mounts are the file systems of the phone; of those that a path is under the
-// last one counts.
+// mounts returns the file systems of the phone; a path belongs to the last one
+// that it is under.
 func (p *Phone) mounts() []mount {
 	p.files.mu.Lock()
 	limit, filled := p.files.limit()
 	used := p.files.used
 	p.files.mu.Unlock()
-	// The disk is larger than what the files in memory may have, unless it is full.
+	// The disk is larger than the limit of the files in memory, unless it is
+	// full.
 	available := int64(dataSpace) - used/1024
 	if filled {
 		available = max(0, limit-used) / 1024
@@ -40,7 +41,7 @@ func (p *Phone) mounts() []mount {
 	}
 }
 
-// mountOf is the file system of a clean path.
+// mountOf returns the file system of a clean path.
 func mountOf(all []mount, name string) mount {
 	found := all[0]
 	for _, m := range all {
@@ -51,11 +52,11 @@ func mountOf(all []mount, name string) mount {
 	return found
 }
 
-// df prints the space of all file systems, or of those of the paths given.
+// df prints the space of all file systems, or of those of the given paths.
 func df(c *call) int {
 	failed := 0
 	names, ok := c.args[1:], true
-	// To toolbox an option is a path like others (system/core/toolbox/df.c).
+	// toolbox takes options for paths (system/core/toolbox/df.c).
 	if c.phone.opt.API >= 23 {
 		names, ok = c.getopt("Pk", func(byte, string) {})
 	}
@@ -90,7 +91,7 @@ func df(c *call) int {
 	return failed
 }
 
-// dfTable is that of toybox (toys/posix/df.c).
+// dfTable prints the table of toybox (toys/posix/df.c).
 func (c *call) dfTable(list []mount) {
 	rows := [][]string{{"Filesystem", "1K-blocks", "Used", "Available", "Use%"}}
 	number := func(kb int64) string { return strconv.FormatInt(kb, 10) }
@@ -98,7 +99,8 @@ func (c *call) dfTable(list []mount) {
 	for _, m := range list {
 		used := m.size - m.available
 		share := (used*100 + m.size - 1) / m.size // rounded up
-		rows = append(rows, []string{m.device, number(m.size), number(used), number(m.available), fmt.Sprintf("%d%%", share)})
+		rows = append(rows,
+			[]string{m.device, number(m.size), number(used), number(m.available), fmt.Sprintf("%d%%", share)})
 	}
 	for _, row := range rows {
 		for i, cell := range row {
@@ -110,20 +112,22 @@ func (c *call) dfTable(list []mount) {
 		if i > 0 {
 			on = list[i-1].dir
 		}
-		c.printf("%-*s %*s %*s %*s %*s %s\n", width[0], row[0], width[1], row[1], width[2], row[2], width[3], row[3], width[4], row[4], on)
+		c.printf("%-*s %*s %*s %*s %*s %s\n", width[0], row[0], width[1], row[1], width[2], row[2], width[3], row[3],
+			width[4], row[4], on)
 	}
 }
 
-// oldDF is that of toolbox, as the tests of AOSP's tradefed have it
+// oldDF prints the table of toolbox, as in the tests of AOSP's tradefed
 // (TestDeviceTest, testGetExternalStoreFreeSpace_table).
 func (c *call) oldDF(list []mount) {
 	c.printf("Filesystem             Size   Used   Free   Blksize\n")
 	for _, m := range list {
-		c.printf("%-20s %6s %6s %6s   4096\n", m.dir, humanReadable(m.size), humanReadable(m.size-m.available), humanReadable(m.available))
+		c.printf("%-20s %6s %6s %6s   4096\n", m.dir, humanReadable(m.size), humanReadable(m.size-m.available),
+			humanReadable(m.available))
 	}
 }
 
-// humanReadable prints kB with a unit: one decimal below 10, none above.
+// humanReadable formats kB with a unit: one decimal below 10, none above.
 func humanReadable(kb int64) string {
 	n, units := float64(kb), "KMGT"
 	for n >= 1024 && len(units) > 1 {

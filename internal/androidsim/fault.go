@@ -14,33 +14,33 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// fault is one thing that is wrong with the phone. The fields that are not zero
-// say what; all but the pointers' contents never change.
+// fault is one fault of the phone. The non-zero fields say which; everything
+// but what the pointers refer to is immutable.
 type fault struct {
-	// state is what adb sees instead of device.
+	// state is what adb reports instead of device.
 	state string
-	// rootless: adbd has dropped root. oldShell: it knows no shell_v2.
+	// rootless: adbd has dropped root. oldShell: it does not support shell_v2.
 	rootless, oldShell bool
-	// files are those that file is about, as a pattern.
+	// files is the pattern of the files that file is about.
 	files string
 	file  FileFault
-	// torn, garbled and flood are about the output of commands.
+	// torn, garbled and flood affect the output of commands.
 	torn    *tear
 	garbled *garble
 	flood   *int64
-	// dumpsys is the time of one, hangs says that none ends.
+	// dumpsys is the duration of one, hangs means that none returns.
 	dumpsys time.Duration
 	hangs   bool
-	// full is how many bytes all files may have.
+	// full is the limit of all files in bytes.
 	full *int64
 	dies *doom
-	// cut is how much of a heap dump there is in the end.
+	// cut is the final size of a heap dump.
 	cut *int64
-	// asked is told of what adb asks.
+	// asked is called for each request of adb.
 	asked func(Request)
 }
 
-// faults are what is wrong now, in the order in which it went wrong.
+// faults returns the present faults, in the order in which they started.
 func (p *Phone) faults() []*fault {
 	if all := p.wrong.Load(); all != nil {
 		return *all
@@ -48,7 +48,7 @@ func (p *Phone) faults() []*fault {
 	return nil
 }
 
-// hold keeps a fault on until the returned function is called.
+// hold starts a fault, which lasts until the returned function is called.
 func (p *Phone) hold(f *fault) (end func()) {
 	p.alter(func(all []*fault) []*fault { return append(slices.Clone(all), f) })
 	return sync.OnceFunc(func() {
@@ -70,13 +70,13 @@ func (p *Phone) alter(change func([]*fault) []*fault) {
 	p.notify()
 }
 
-// notify tells those who wait for Changed. The caller holds altering.
+// notify wakes those who wait for Changed. The caller must hold altering.
 func (p *Phone) notify() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// Changed tells adb when the Identity changes, see adbd.Notifier.
+// Changed is closed when the Identity changes, see adbd.Notifier.
 func (p *Phone) Changed() <-chan struct{} {
 	p.altering.Lock()
 	defer p.altering.Unlock()
@@ -84,21 +84,21 @@ func (p *Phone) Changed() <-chan struct{} {
 }
 
 // Become puts the phone in another state for adb, such as adbd.StateOffline or
-// adbd.StateUnauthorized; the latest one counts. Connections break off, and
-// commands with them.
+// adbd.StateUnauthorized; the latest one counts. It drops connections, and with
+// them commands.
 func (p *Phone) Become(state string) (end func()) { return p.hold(&fault{state: state}) }
 
-// LoseRoot lets adbd run as the shell's user, as after `adb unroot`: it starts
-// anew, which breaks connections off, and again at the end. A phone without
-// Options.Root only has the breaks.
+// LoseRoot restarts adbd as the shell user, like `adb unroot`, which drops
+// connections, and restarts it again at the end. On a phone without
+// Options.Root it only drops them.
 func (p *Phone) LoseRoot() (end func()) { return p.restartADBD(&fault{rootless: true}) }
 
-// OldShell takes the features of adbd away that came with Android 7, so that
-// outputs are mixed, lines end in \r\n and no exit code comes. It starts anew,
-// which breaks connections off, and again at the end.
+// OldShell removes the features that adbd got with Android 7: outputs are
+// mixed, lines end in \r\n and there is no exit code. It restarts adbd, which
+// drops connections, and again at the end.
 func (p *Phone) OldShell() (end func()) { return p.restartADBD(&fault{oldShell: true}) }
 
-// restartADBD holds a fault whose begin and end are a new adbd.
+// restartADBD holds a fault that starts and ends with a restart of adbd.
 func (p *Phone) restartADBD(f *fault) (end func()) {
 	release := p.hold(f)
 	p.newADBD()
@@ -108,7 +108,7 @@ func (p *Phone) restartADBD(f *fault) (end func()) {
 	})
 }
 
-// newADBD starts the process adbd, and with it a session.
+// newADBD restarts the process adbd, which starts a new session.
 func (p *Phone) newADBD() {
 	p.onProcess("adbd", func(proc *process, up time.Duration) {
 		proc.uid = p.shellUID()
@@ -121,30 +121,31 @@ func (p *Phone) newADBD() {
 	p.notify()
 }
 
-// FileFault is what is wrong with a file.
+// FileFault is how a file is broken.
 type FileFault int
 
 const (
-	// FileMissing is a file that is not there, in its directory neither.
+	// FileMissing is a file that does not exist, and is not listed in its
+	// directory.
 	FileMissing FileFault = iota + 1
-	// FileDenied can be seen but not read: "Permission denied", also for root.
+	// FileDenied exists but cannot be read: "Permission denied", also for root.
 	FileDenied
-	// FileEmpty can be read and holds nothing, as files of /proc/PID do while the
+	// FileEmpty can be read but is empty, like files of /proc/PID while the
 	// process ends.
 	FileEmpty
-	// FileGone can be opened but not read: "No such process", as the files of
-	// /proc/PID say when it ended in between (ESRCH, fs/proc/base.c).
+	// FileGone can be opened but not read: "No such process", like files of
+	// /proc/PID when the process ends in between (ESRCH, fs/proc/base.c).
 	FileGone
 )
 
-// BreakFile makes reading all files fail whose absolute path matches the pattern,
-// by the rules of path.Match: /proc/*/smaps_rollup. A malformed pattern matches
-// none. The latest fault of a file counts.
+// BreakFile breaks all files whose absolute path matches the pattern, by the
+// rules of path.Match: /proc/*/smaps_rollup. A malformed pattern matches none.
+// The latest fault of a file counts.
 func (p *Phone) BreakFile(pattern string, f FileFault) (end func()) {
 	return p.hold(&fault{files: pattern, file: f})
 }
 
-// broken is what is wrong with a file, 0 for nothing.
+// broken returns how a file is broken, 0 if it is not.
 func (p *Phone) broken(name string) FileFault {
 	for _, f := range slices.Backward(p.faults()) {
 		if f.file == 0 {
@@ -157,7 +158,7 @@ func (p *Phone) broken(name string) FileFault {
 	return 0
 }
 
-// read is what reading such a file gives, in the place of content if ok.
+// read returns the result of reading such a file, if ok instead of its content.
 func (f FileFault) read() (err error, ok bool) {
 	switch f {
 	case FileMissing:
@@ -170,15 +171,15 @@ func (f FileFault) read() (err error, ok bool) {
 	return nil, f == FileEmpty
 }
 
-// tear cuts outputs.
+// tear truncates outputs.
 type tear struct {
 	after int64
 	exit  int
 }
 
-// TearOutput cuts the standard output of each command that begins from now on
-// after n bytes, if it has more; the command is killed and its stream ends. The
-// exit status is lost, or it is 0, as with phones whose adbd reads no status.
+// TearOutput truncates the standard output of each command that starts from now
+// on after n bytes; such a command is killed and its stream ends. The exit
+// status is lost or, with status, 0, as with phones whose adbd reads no status.
 func (p *Phone) TearOutput(n int64, status bool) (end func()) {
 	t := &tear{after: max(n, 0), exit: adbd.NoExit}
 	if status {
@@ -187,28 +188,28 @@ func (p *Phone) TearOutput(n int64, status bool) (end func()) {
 	return p.hold(&fault{torn: t})
 }
 
-// garble replaces bytes of outputs.
+// garble corrupts bytes of outputs.
 type garble struct {
 	every    int64
 	seed     uint64
 	commands atomic.Uint64
 }
 
-// GarbleOutput replaces every n-th byte, at least the first, in the standard
-// output of each command that begins from now on by another one. Which one
-// depends on the seed, the position and how many commands came before.
+// GarbleOutput replaces every n-th byte (n is at least 1) in the standard
+// output of each command that starts from now on. The new bytes depend on the
+// seed, the position and the number of commands before.
 func (p *Phone) GarbleOutput(n int64, seed uint64) (end func()) {
 	return p.hold(&fault{garbled: &garble{every: max(n, 1), seed: seed}})
 }
 
-// FloodOutput adds n bytes without a line's end to the standard output of each
-// command that begins from now on; less than 0 is for ever. The end of the fault
-// ends the flood, and then the command with its own status.
+// FloodOutput appends n bytes without a newline to the standard output of each
+// command that starts from now on; a negative n never ends. When the fault
+// ends, so does the flood, and then the command with its own status.
 func (p *Phone) FloodOutput(n int64) (end func()) { return p.hold(&fault{flood: &n}) }
 
-// SlowDumpsys sets the device time of one dumpsys from now on; 0 or less is the
-// one of the options again. One that takes longer than its -t, 10 s without,
-// prints that its time is up.
+// SlowDumpsys sets the device time of one dumpsys from now on; 0 or less
+// restores that of the options. A dumpsys that takes longer than its -t, by
+// default 10 s, prints that it timed out.
 func (p *Phone) SlowDumpsys(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,15 +219,16 @@ func (p *Phone) SlowDumpsys(d time.Duration) {
 	}
 }
 
-// DelayDumpsys is SlowDumpsys until it ends; of several the longest counts.
+// DelayDumpsys is SlowDumpsys as a fault; of several the longest counts.
 func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&fault{dumpsys: d}) }
 
-// HangDumpsys lets no dumpsys end that begins from now on, whatever its -t. Those
-// that hang do so until they are killed, also after the fault.
+// HangDumpsys prevents every dumpsys that starts from now on from returning,
+// whatever its -t. They hang until they are killed, even after the fault has
+// ended.
 func (p *Phone) HangDumpsys() (end func()) { return p.hold(&fault{hangs: true}) }
 
-// FillDisk leaves n bytes of space for files: more than that cannot be written,
-// pushed or dumped, and df shows it. Removing files makes space.
+// FillDisk leaves n bytes for files: more cannot be written, pushed or dumped,
+// and df shows it. Removing files frees space.
 func (p *Phone) FillDisk(n int64) (end func()) {
 	p.files.mu.Lock()
 	full := p.files.used + max(n, 0)
@@ -234,14 +236,14 @@ func (p *Phone) FillDisk(n int64) (end func()) {
 	return p.hold(&fault{full: &full})
 }
 
-// CutDump leaves the first n bytes of each heap dump that begins from now on, though
-// am says that all is well.
+// CutDump truncates each heap dump that starts from now on to n bytes, though
+// am reports success.
 func (p *Phone) CutDump(n int64) (end func()) {
 	n = max(n, 0)
 	return p.hold(&fault{cut: &n})
 }
 
-// StepClock moves the phone's wall clock; the uptime goes on as ever. The end
+// StepClock moves the wall clock of the phone, but not its uptime. The end
 // moves it back.
 func (p *Phone) StepClock(by time.Duration) (end func()) {
 	p.skew.Add(int64(by))
@@ -255,20 +257,20 @@ type doom struct {
 
 	mu   sync.Mutex
 	left int
-	// ghost is the pid that answers once more; spent says that it has.
+	// ghost is the pid that answers once more; spent means that it has.
 	ghost int
 	spent bool
 }
 
-// DieInSample ends a process, once, when n more of the files of its /proc/PID
-// have been read; n is at least 1. The next read of such a file still finds it,
-// and gives how, which is FileGone or FileEmpty; then the directory is gone. The
-// process comes back as its RestartAfter says.
+// DieInSample ends a process once, after n more reads of files in its
+// /proc/PID; n is at least 1. The next read of such a file fails like how,
+// which is FileGone or FileEmpty; then the directory is gone. The process comes
+// back after its RestartAfter.
 func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 	return p.hold(&fault{dies: &doom{name: process, how: how, left: max(n, 1)}})
 }
 
-// witness counts the reading of a file of a process.
+// witness counts a read of a file of a process.
 func (d *doom) witness(p *Phone, v view) {
 	if v.name != d.name || v.shell {
 		return
@@ -288,7 +290,7 @@ func (d *doom) witness(p *Phone, v view) {
 	}
 }
 
-// haunts is what a file of a pid answers after its end, once.
+// haunts returns how a file of a pid fails once after the end of the process.
 func (d *doom) haunts(pid int) FileFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -299,13 +301,13 @@ func (d *doom) haunts(pid int) FileFault {
 	return d.how
 }
 
-// stranger is a native process that does not run until somebody starts it.
+// stranger is a native process that only runs once it is started.
 const stranger = "logcat"
 
-// ReusePID ends a process and starts another one, at the same moment, under its
-// pid: one that runs is ended first. Every phone has a native process "logcat"
-// for this, which does not run before. It returns false if the process does not run or the
-// other one does not exist.
+// ReusePID ends a process and starts another one under the same pid at the same
+// time; if the other one runs, it is ended first. Every phone has a native
+// process "logcat" for this, which does not run before. It returns false if the
+// process does not run or the other one does not exist.
 func (p *Phone) ReusePID(process, by string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,13 +326,12 @@ func (p *Phone) ReusePID(process, by string) bool {
 	return true
 }
 
-// Reboot ends everything that runs and starts over, with an uptime of 25 s, new
-// pids for all but init and the kernel, a new boot id, and the files as they are.
-// Connections break off.
+// Reboot restarts the phone, with an uptime of 25 s, new pids for all but init
+// and the kernel, a new boot id, and unchanged files. It drops connections.
 func (p *Phone) Reboot() { p.RebootFor(0) }
 
-// RebootFor is Reboot with the phone offline for a device time, in which its
-// uptime already runs; back ends that early.
+// RebootFor is Reboot with the phone offline for a device time, during which
+// its uptime already counts; back ends that early.
 func (p *Phone) RebootFor(down time.Duration) (back func()) {
 	online := func() {}
 	if down > 0 {
@@ -370,11 +371,11 @@ func (p *Phone) reset() {
 	p.boot(uptimeAtReboot)
 }
 
-// CrashSystem ends system_server, and with it zygote and every app, as zygote
-// does (frameworks/base, com_android_internal_os_Zygote.cpp). The system's
-// services are back after a device time, at once if it is 0, under another pid;
-// the apps that come back by themselves do so afterwards. Until then dumpsys and
-// cmd find no service. back ends the time early.
+// CrashSystem ends system_server, and with it zygote and every app, like a
+// crash of zygote (frameworks/base, com_android_internal_os_Zygote.cpp). The
+// services of the system return after a device time, immediately if it is 0,
+// under another pid; the apps that restart by themselves follow. Until then
+// dumpsys and cmd find no service. back ends the time early.
 func (p *Phone) CrashSystem(down time.Duration) (back func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -384,12 +385,13 @@ func (p *Phone) CrashSystem(down time.Duration) (back func()) {
 	return sync.OnceFunc(p.hurrySystem)
 }
 
-// ofSystem tells what runs in, or above, system_server.
+// ofSystem reports whether the process is system_server or one that it depends
+// on.
 func (p *process) ofSystem() bool { return p.spec.Name == systemServer || p.isZygote() }
 
 func (p *process) isZygote() bool { return p.fixed == zygotePID || p.fixed == zygotePID+1 }
 
-// crashSystem is CrashSystem at a time. The caller holds the lock.
+// crashSystem is CrashSystem at a given time. The caller must hold the lock.
 func (p *Phone) crashSystem(at, down time.Duration) {
 	before := never
 	if server := p.processNamed(systemServer); !server.alive() {
@@ -409,7 +411,7 @@ func (p *Phone) crashSystem(at, down time.Duration) {
 		case proc.alive():
 			proc.die(at, back)
 		case proc.next != never && (proc.next < at+down || proc.died == before):
-			// What went down with the system goes on waiting for it.
+			// What went down with the system keeps waiting for it.
 			proc.next, proc.died = max(proc.next, at+down), at
 		}
 	}
@@ -434,7 +436,7 @@ func (p *Phone) hurrySystem() {
 	p.advance(up)
 }
 
-// server is the pid of system_server, 0 while it is down.
+// server returns the pid of system_server, 0 while it is down.
 func (p *Phone) server() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -442,7 +444,7 @@ func (p *Phone) server() int {
 	return p.processNamed(systemServer).pid
 }
 
-// spoiled is the standard output of one command under the faults of its begin.
+// spoiled is the standard output of one command under the faults at its start.
 type spoiled struct {
 	w io.Writer
 	// kill ends the command.
@@ -459,7 +461,7 @@ type spoiled struct {
 	done atomic.Bool
 }
 
-// spoil wraps the output of a command; it is nil if nothing spoils it.
+// spoil wraps the output of a command; it returns nil if no fault affects it.
 func (p *Phone) spoil(w io.Writer, kill func()) *spoiled {
 	var s *spoiled
 	for _, f := range p.faults() {
@@ -503,7 +505,7 @@ func (s *spoiled) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// garble replaces bytes in a copy.
+// garble corrupts bytes in a copy.
 func (s *spoiled) garble(b []byte) []byte {
 	b = slices.Clone(b)
 	every := s.garbled.every
@@ -514,8 +516,8 @@ func (s *spoiled) garble(b []byte) []byte {
 	return b
 }
 
-// floods writes the flood until it is over, the command is killed or nobody reads
-// any more.
+// floods writes the flood until it ends, the command is killed or a write
+// fails.
 func (s *spoiled) floods(ctx context.Context, p *Phone) {
 	if s.flood == nil {
 		return

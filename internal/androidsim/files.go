@@ -18,21 +18,21 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The users that matter (system/core android_filesystem_config.h).
+// The users that have a meaning here (system/core android_filesystem_config.h).
 const (
 	uidRoot   = 0
 	uidSystem = 1000
 	uidShell  = 2000
 )
 
-// cred is who asks for a file.
+// cred is who accesses a file.
 type cred struct {
 	uid int
-	// pid stands behind /proc/self; 0 for none.
+	// pid is the process behind /proc/self; 0 for none.
 	pid int
 }
 
-// Caps of the files in memory.
+// Limits of the files in memory.
 const (
 	maxFile  = 128 << 20
 	maxFiles = 256 << 20
@@ -40,49 +40,50 @@ const (
 	maxPath  = 4096
 )
 
-// node is a file or directory that is kept. Guarded by store.mu.
+// node is a stored file or directory. Guarded by store.mu.
 type node struct {
 	mode fs.FileMode
 	uid  int
 	data []byte
 	mod  time.Time
-	// counted: the data is part of store.used. It is not once the node is gone.
+	// counted: the data is part of store.used. It no longer is once the node is
+	// removed.
 	counted bool
-	// A file with until set is being written by the system: it grows evenly from
-	// the device time since on.
+	// A file with until set is being written by the system: it grows evenly
+	// from the device time since.
 	since, until time.Duration
-	// made is the content in the place of data.
+	// made is the content, instead of data.
 	made *made
 }
 
-// made is content that is made while it is read, and never kept. open gives the same
-// bytes each time, size is how many of them the file has.
+// made is content that is generated on each read and never stored. open returns
+// the same bytes each time; the file has the first size of them.
 type made struct {
 	open func() io.Reader
 	size int64
 }
 
-// reader gives the first n bytes.
+// reader reads the first n bytes.
 func (m *made) reader(n int64) io.Reader { return io.LimitReader(m.open(), n) }
 
-// store is the part of the phone's files that is kept.
+// store holds the stored files of the phone.
 type store struct {
 	phone *Phone
 	mu    sync.Mutex
 	nodes map[string]*node
-	// used and room are bytes of file contents: those there are and those there
-	// may be. made are those of used that are not kept.
+	// used and room are bytes of file contents: the present number and its
+	// limit. made is the part of used that is not stored.
 	used, room, made int64
 }
 
-// info describes a file.
+// info describes a file; it is an fs.FileInfo and a ksh.FileInfo.
 type info struct {
 	name string
 	size int64
 	mode fs.FileMode
 	mod  time.Time
 	uid  int
-	// link is where a symbolic link leads.
+	// link is the target of a symbolic link.
 	link string
 }
 
@@ -103,7 +104,10 @@ func newStore(p *Phone) *store {
 	file := func(name, text string) {
 		s.nodes[name] = &node{mode: 0o644, data: []byte(text), mod: p.wall()}
 	}
-	for _, name := range []string{"/", "/dev", "/system", "/system/bin", "/system/xbin", "/system/etc", "/system/framework", "/vendor", "/storage"} {
+	for _, name := range []string{
+		"/", "/dev", "/system", "/system/bin", "/system/xbin", "/system/etc", "/system/framework", "/vendor",
+		"/storage",
+	} {
 		dir(name, 0o755, uidRoot)
 	}
 	dir("/data", 0o771, uidSystem)
@@ -140,8 +144,8 @@ func newStore(p *Phone) *store {
 	return s
 }
 
-// appHome is the app's private folder. That of another user than the owner has a
-// place of its own.
+// appHome returns the private directory of an app. Users other than the owner
+// have their own.
 func appHome(app App) string {
 	if app.User == 0 {
 		return "/data/data/" + app.Package
@@ -149,7 +153,8 @@ func appHome(app App) string {
 	return "/data/user/" + strconv.Itoa(app.User) + "/" + app.Package
 }
 
-// clean makes a path absolute and resolves the links of a phone's root.
+// clean makes a path absolute and resolves the links in the root directory of a
+// phone.
 func clean(dir, name string) string {
 	if !strings.HasPrefix(name, "/") {
 		name = dir + "/" + name
@@ -164,17 +169,19 @@ func clean(dir, name string) string {
 }
 
 var links = []struct{ from, to string }{
-	{"/etc", "/system/etc"}, {"/bin", "/system/bin"}, {"/data/user/0", "/data/data"}, {"/storage/emulated/0", "/sdcard"},
+	{"/etc", "/system/etc"}, {"/bin", "/system/bin"}, {"/data/user/0", "/data/data"},
+	{"/storage/emulated/0", "/sdcard"},
 }
 
-// errorText is what bionic's strerror says.
+// errorText returns what strerror of bionic returns.
 func errorText(err error) string { return ksh.ErrorText(err) }
 
 func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// allowed tells whether uid may do what the bits say: 4 read, 2 write, 1 search.
+// allowed reports whether uid has the permissions of bits: 4 read, 2 write, 1
+// search.
 func (n *node) allowed(uid int, bits fs.FileMode) bool {
 	perm := n.mode.Perm()
 	if uid == n.uid {
@@ -183,7 +190,7 @@ func (n *node) allowed(uid int, bits fs.FileMode) bool {
 	return uid == uidRoot || perm&bits == bits
 }
 
-// length is how many bytes the file will have.
+// length returns the final size of the file in bytes.
 func (n *node) length() int64 {
 	if n.made != nil {
 		return n.made.size
@@ -191,7 +198,7 @@ func (n *node) length() int64 {
 	return int64(len(n.data))
 }
 
-// size is how much of the file can be seen now.
+// size returns how much of the file is visible now.
 func (n *node) size(up time.Duration) int64 {
 	all := n.length()
 	if n.until == 0 || up >= n.until {
@@ -203,8 +210,8 @@ func (n *node) size(up time.Duration) int64 {
 	return int64(float64(all) * float64(up-n.since) / float64(n.until-n.since))
 }
 
-// walk checks that every directory above name may be searched. The caller holds
-// the lock.
+// walk checks that every directory above name may be searched. The caller must
+// hold the lock.
 func (s *store) walk(name string, uid int) error {
 	if len(name) > maxPath {
 		return syscall.ENAMETOOLONG
@@ -226,7 +233,7 @@ func (s *store) walk(name string, uid int) error {
 	return nil
 }
 
-// find gives the node of a path. The caller holds the lock.
+// find returns the node of a path. The caller must hold the lock.
 func (s *store) find(name string, uid int) (*node, error) {
 	if err := s.walk(name, uid); err != nil {
 		return nil, err
@@ -270,7 +277,7 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	return p.files.info(name, n, up), nil
 }
 
-// readAll gives what can be read of a file now as a stream.
+// readAll opens a file; the content is that of now.
 func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
 	data, r, err := p.readOrMake(name, c)
 	if r == nil && err == nil {
@@ -279,7 +286,8 @@ func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
 	return r, err
 }
 
-// readOrMake gives what can be read of a file now, as a stream if it is not kept.
+// readOrMake returns the present content of a file, as a stream if it is not
+// stored.
 func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	if err, ok := p.broken(name).read(); ok {
 		return nil, nil, err
@@ -306,7 +314,7 @@ func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	case !n.allowed(c.uid, 4):
 		return nil, nil, fs.ErrPermission
 	}
-	// Appending may write behind the slice but never inside it.
+	// Appending may write after the slice but never inside it.
 	end := n.size(up)
 	if n.made != nil {
 		return nil, n.made.reader(end), nil
@@ -314,7 +322,7 @@ func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	return n.data[:end:end], nil, nil
 }
 
-// readDir lists a directory, by name.
+// readDir lists a directory, sorted by name.
 func (p *Phone) readDir(name string, c cred) ([]info, error) {
 	if err, ok := p.broken(name).read(); ok {
 		return nil, err
@@ -367,7 +375,7 @@ func (p *Phone) listDir(name string, c cred) ([]info, error) {
 	return out, nil
 }
 
-// place checks that uid may put something at name. The caller holds the lock.
+// place checks that uid may create name. The caller must hold the lock.
 func (s *store) place(name string, uid int) error {
 	if err := s.walk(name, uid); err != nil {
 		return err
@@ -389,8 +397,8 @@ func (s *store) place(name string, uid int) error {
 	return nil
 }
 
-// openWrite opens a file for writing, emptied unless add is set. A staged file
-// is put in its place only by commit.
+// openWrite opens a file for writing, truncated unless add is set. A staged
+// file only appears on commit.
 func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged bool) (*fileWriter, error) {
 	if _, ok := devices[name]; ok {
 		return &fileWriter{}, nil
@@ -430,7 +438,7 @@ func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged boo
 	return &fileWriter{store: s, node: n, name: name, staged: staged}, nil
 }
 
-// counts is what the node adds to store.used.
+// counts returns the bytes of the node in store.used.
 func (n *node) counts() int64 {
 	if !n.counted {
 		return 0
@@ -438,14 +446,14 @@ func (n *node) counts() int64 {
 	return n.length()
 }
 
-// empty takes the content out of a file. The caller holds the lock.
+// empty removes the content of a file. The caller must hold the lock.
 func (s *store) empty(n *node) {
 	s.forget(n)
 	// A new slice: readers may still hold the old one.
 	n.data, n.made = nil, nil
 }
 
-// forget counts the content of a file no longer. The caller holds the lock.
+// forget no longer counts the content of a file. The caller must hold the lock.
 func (s *store) forget(n *node) {
 	s.used -= n.counts()
 	if n.made != nil {
@@ -453,8 +461,8 @@ func (s *store) forget(n *node) {
 	}
 }
 
-// fill makes m the content of an empty file, or what there is space for. The caller
-// holds the lock.
+// fill makes m the content of an empty file, truncated to the available space.
+// The caller must hold the lock.
 func (s *store) fill(n *node, m made) error {
 	space := int64(dataSpace)<<10 - s.used
 	if _, filled := s.limit(); filled {
@@ -470,7 +478,7 @@ func (s *store) fill(n *node, m made) error {
 	return err
 }
 
-// cut leaves so many bytes of a file. The caller holds the lock.
+// cut truncates a file. The caller must hold the lock.
 func (s *store) cut(n *node, size int64) {
 	if n.length() <= size {
 		return
@@ -485,12 +493,12 @@ func (s *store) cut(n *node, size int64) {
 	s.used += n.counts()
 }
 
-// fileWriter adds to a file. Without a node it is /dev/null.
+// fileWriter appends to a file. Without a node it is /dev/null.
 type fileWriter struct {
 	store *store
 	node  *node
 	name  string
-	// staged: the file is not in its place yet and counts for nobody.
+	// staged: the file has not appeared yet and is not counted.
 	staged bool
 }
 
@@ -502,10 +510,10 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !w.node.counted && !w.staged {
-		// The file was removed: nobody can read it any more.
+		// The file was removed, so nobody can read it.
 		return len(b), nil
 	}
-	// What fits is written, as the kernel does.
+	// Write what fits, like the kernel.
 	space := s.free()
 	if w.staged {
 		space -= int64(len(w.node.data))
@@ -524,13 +532,13 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// free is how many bytes more there may be. The caller holds the lock.
+// free returns the available bytes. The caller must hold the lock.
 func (s *store) free() int64 {
 	limit, _ := s.limit()
 	return max(0, limit-s.used)
 }
 
-// limit is how many bytes there may be, and whether a fault says so.
+// limit returns how many bytes files may have, and whether a fault limits them.
 func (s *store) limit() (bytes int64, filled bool) {
 	bytes = s.room + s.made
 	for _, f := range s.phone.faults() {
@@ -541,7 +549,7 @@ func (s *store) limit() (bytes int64, filled bool) {
 	return bytes, filled
 }
 
-// commit puts a staged file in its place, over one that is there.
+// commit puts a staged file in its place, replacing one that exists.
 func (w *fileWriter) commit(c cred) error {
 	if w.node == nil || !w.staged {
 		return nil
@@ -572,7 +580,7 @@ func (w *fileWriter) commit(c cred) error {
 	return nil
 }
 
-// drop takes a node out. The caller holds the lock.
+// drop removes a node. The caller must hold the lock.
 func (s *store) drop(name string) {
 	n := s.nodes[name]
 	s.forget(n)
@@ -580,7 +588,8 @@ func (s *store) drop(name string) {
 	delete(s.nodes, name)
 }
 
-// remove deletes a file, or a directory that is empty or, with all, whatever it holds.
+// remove deletes a file, or a directory that is empty or, with all, everything
+// in it.
 func (p *Phone) remove(name string, c cred, dirs, all bool) error {
 	s := p.files
 	s.mu.Lock()
@@ -623,7 +632,7 @@ func (p *Phone) remove(name string, c cred, dirs, all bool) error {
 	return nil
 }
 
-// mkdir makes a directory.
+// mkdir creates a directory.
 func (p *Phone) mkdir(name string, c cred) error {
 	s := p.files
 	s.mu.Lock()
@@ -640,7 +649,7 @@ func (p *Phone) mkdir(name string, c cred) error {
 	return nil
 }
 
-// procPath gives the parts of a path below /proc.
+// procPath returns the elements of a path below /proc.
 func procPath(name string) ([]string, bool) {
 	if name == "/proc" {
 		return nil, true
@@ -652,7 +661,7 @@ func procPath(name string) ([]string, bool) {
 	return strings.Split(rest, "/"), true
 }
 
-// procView is the process that a path below /proc means, if c may see it: since
+// procView returns the process of a path below /proc if c may see it: since
 // Android 7 /proc is mounted with hidepid=2, and the shell is in readproc.
 func (p *Phone) procView(part string, c cred) (view, error) {
 	pid, err := strconv.Atoi(part)
@@ -673,10 +682,10 @@ func (p *Phone) sees(c cred, v view) bool {
 	return p.opt.API < 24 || c.uid == uidRoot || c.uid == uidShell || c.uid == uidSystem || c.uid == v.uid
 }
 
-// traces tells whether c may read what needs ptrace rights.
+// traces reports whether c may read files that require ptrace access.
 func (c cred) traces(v view) bool { return c.uid == uidRoot || c.uid == v.uid && !v.kernel }
 
-// thread finds the number of a thread by its tid.
+// thread returns the number of a thread by its tid.
 func (v view) thread(part string) (int, bool) {
 	tid, err := strconv.Atoi(part)
 	if err != nil || tid < v.pid || tid >= v.pid+v.memory().threads {
@@ -690,7 +699,7 @@ func (p *Phone) hasProcFile(name string) bool {
 	return ok && (name != "smaps_rollup" || *p.opt.SmapsRollup)
 }
 
-// underGlobal tells whether a path below /proc leads to one of globalFiles.
+// underGlobal reports whether dir, below /proc, is above one of globalFiles.
 func underGlobal(dir string) bool {
 	for name := range globalFiles {
 		if strings.HasPrefix(name, dir+"/") {
@@ -705,8 +714,8 @@ func (p *Phone) procStat(parts []string, c cred) (info, error) {
 	return i, err
 }
 
-// procEntry describes a path below /proc, and the process that it belongs to where
-// it belongs to one.
+// procEntry describes a path below /proc, and the process that it belongs to if
+// there is one.
 func (p *Phone) procEntry(parts []string, c cred) (info, view, error) {
 	if len(parts) == 0 {
 		return p.procDirInfo("proc", uidRoot), view{}, nil
@@ -738,12 +747,15 @@ func (p *Phone) procFileInfo(name string, uid int) info {
 
 // fdInfo describes an open file of a process.
 func (p *Phone) fdInfo(v view, fd int) info {
-	return info{name: strconv.Itoa(fd), mode: fs.ModeSymlink | 0o700, mod: p.wall(), uid: v.uid, size: 64, link: v.fdTarget(fd)}
+	return info{
+		name: strconv.Itoa(fd), mode: fs.ModeSymlink | 0o700, mod: p.wall(), uid: v.uid, size: 64, link: v.fdTarget(fd),
+	}
 }
 
-// labelled tells which files of /proc the label of SELinux keeps from the shell since
-// Android 9, though their mode does not (system/sepolicy, private/genfs_contexts:
-// pid_max has a label that the shell may read, threads-max has that of the rest).
+// labelled reports whether SELinux denies the shell a file of /proc since
+// Android 9, in spite of its mode (system/sepolicy, private/genfs_contexts:
+// pid_max has a label that the shell may read, threads-max has the default
+// one).
 func (p *Phone) labelled(name string) bool {
 	return p.opt.API >= 28 && name == "sys/kernel/threads-max"
 }
@@ -801,7 +813,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 		return nil, syscall.EISDIR
 	}
 	if i.link != "" {
-		return nil, fs.ErrNotExist // what it is open on is not there
+		return nil, fs.ErrNotExist // the target does not exist
 	}
 	if whole := strings.Join(parts, "/"); p.labelled(whole) && c.uid != uidRoot {
 		return nil, fs.ErrPermission
@@ -902,7 +914,7 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 	return out, nil
 }
 
-// syncCred is who moves files over the sync protocol: adbd itself.
+// syncCred is the user of the sync protocol: adbd itself.
 func (p *Phone) syncCred() cred { return cred{uid: p.shellUID()} }
 
 func (p *Phone) shellUID() int {
@@ -929,7 +941,7 @@ func (p *Phone) Stat(name string) (fs.FileInfo, error) {
 	return i, nil
 }
 
-// Open opens a file for reading; what is read is the file of this moment.
+// Open opens a file for reading; the content is that of now.
 func (p *Phone) Open(name string) (io.ReadCloser, error) {
 	if !p.answers(Request{PullRequest, name, 0}) {
 		return nil, pathError("open", name, syscall.ENODEV)
@@ -944,8 +956,8 @@ func (p *Phone) Open(name string) (io.ReadCloser, error) {
 	return &pull{Reader: r, phone: p, name: name}, nil
 }
 
-// Create makes a file, and the directories above it as adbd does. It stands once
-// Close has returned nil.
+// Create creates a file and, like adbd, the directories above it. The file
+// appears when Close returns nil.
 func (p *Phone) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	if !p.answers(Request{PushRequest, name, 0}) {
 		return nil, pathError("create", name, syscall.ENODEV)
@@ -974,9 +986,9 @@ type pushed struct {
 // Close puts the file in its place.
 func (f *pushed) Close() error { return f.commit(f.cred) }
 
-// Abort drops the file, and the one that it was to replace: adbd unlinks that
-// before it writes, and the torn one afterwards (file_sync_service.cpp, do_send and
-// handle_send_file).
+// Abort removes the incomplete file, and the file that it was to replace: adbd
+// unlinks that before it writes, and the incomplete one afterwards
+// (file_sync_service.cpp, do_send and handle_send_file).
 func (f *pushed) Abort() error {
 	if f.node == nil {
 		return nil

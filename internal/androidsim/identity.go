@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// userName is the name of a uid (bionic's getpwuid).
+// userName returns the name of a uid (bionic's getpwuid).
 func userName(uid int) string {
 	switch uid {
 	case uidRoot:
@@ -47,24 +47,29 @@ func id(c *call) int {
 		if c.phone.opt.API < 24 {
 			readproc = ""
 		}
-		c.printf("uid=2000(shell) gid=2000(shell) groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats)%s context=u:r:shell:s0\n", readproc)
+		c.printf("uid=2000(shell) gid=2000(shell) "+
+			"groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats)%s context=u:r:shell:s0\n", readproc)
 	case c.cred.uid == uidRoot:
-		c.printf("uid=0(root) gid=0(root) groups=0(root),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3009(readproc) context=u:r:su:s0\n")
+		c.printf("uid=0(root) gid=0(root) " +
+			"groups=0(root),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3009(readproc) " +
+			"context=u:r:su:s0\n")
 	default:
-		c.printf("uid=%d(%s) gid=%d(%s) groups=%d(%s),9997(everybody) context=u:r:runas_app:s0\n", c.cred.uid, user, c.cred.uid, user, c.cred.uid, user)
+		c.printf("uid=%d(%s) gid=%d(%s) groups=%d(%s),9997(everybody) context=u:r:runas_app:s0\n", c.cred.uid, user,
+			c.cred.uid, user, c.cred.uid, user)
 	}
 	return 0
 }
 
 type property struct{ name, value string }
 
-// releases names the Android version of an API level.
+// releases has the Android version of each API level.
 var releases = map[int]string{
-	18: "4.3", 19: "4.4.4", 20: "4.4W", 21: "5.0", 22: "5.1", 23: "6.0.1", 24: "7.0", 25: "7.1.2", 26: "8.0.0", 27: "8.1.0",
+	18: "4.3", 19: "4.4.4", 20: "4.4W", 21: "5.0", 22: "5.1", 23: "6.0.1", 24: "7.0", 25: "7.1.2", 26: "8.0.0",
+	27: "8.1.0",
 	28: "9", 29: "10", 30: "11", 31: "12", 32: "12", 33: "13", 34: "14", 35: "15", 36: "16",
 }
 
-// properties are what getprop knows.
+// properties returns what getprop prints.
 func (p *Phone) properties() []property {
 	o := p.opt
 	debuggable := "1"
@@ -78,12 +83,20 @@ func (p *Phone) properties() []property {
 	}
 	mb := func(n int) string { return strconv.Itoa(n) + "m" }
 	out := []property{
-		{"dalvik.vm.heapgrowthlimit", mb(o.HeapGrowthLimit)}, {"dalvik.vm.heapsize", mb(o.HeapSize)}, {"dalvik.vm.heapstartsize", "8m"}, {"dalvik.vm.heapmaxfree", "8m"},
+		{"dalvik.vm.heapgrowthlimit", mb(o.HeapGrowthLimit)}, {"dalvik.vm.heapsize", mb(o.HeapSize)},
+		{"dalvik.vm.heapstartsize", "8m"}, {"dalvik.vm.heapmaxfree", "8m"},
 		{"leakgate.time_scale", strconv.FormatFloat(o.Scale, 'g', -1, 64)},
-		{"ro.build.fingerprint", fmt.Sprintf("%s/androidsim/androidsim:%s/SIM.%d/1:%s/%s", strings.ToLower(o.Manufacturer), release, o.API, o.BuildType, keys)},
-		{"ro.build.type", o.BuildType}, {"ro.build.version.release", release}, {"ro.build.version.sdk", strconv.Itoa(o.API)}, {"ro.debuggable", debuggable},
-		{"ro.product.brand", o.Manufacturer}, {"ro.product.cpu.abi", p.abi()}, {"ro.product.device", "androidsim"}, {"ro.product.manufacturer", o.Manufacturer},
-		{"ro.product.model", o.Model}, {"ro.product.name", "androidsim"}, {"ro.boot.serialno", o.Serial}, {"ro.serialno", o.Serial},
+		{
+			"ro.build.fingerprint",
+			fmt.Sprintf("%s/androidsim/androidsim:%s/SIM.%d/1:%s/%s", strings.ToLower(o.Manufacturer), release, o.API,
+				o.BuildType, keys),
+		},
+		{"ro.build.type", o.BuildType}, {"ro.build.version.release", release},
+		{"ro.build.version.sdk", strconv.Itoa(o.API)}, {"ro.debuggable", debuggable},
+		{"ro.product.brand", o.Manufacturer}, {"ro.product.cpu.abi", p.abi()}, {"ro.product.device", "androidsim"},
+		{"ro.product.manufacturer", o.Manufacturer},
+		{"ro.product.model", o.Model}, {"ro.product.name", "androidsim"}, {"ro.boot.serialno", o.Serial},
+		{"ro.serialno", o.Serial},
 	}
 	if o.API >= 21 {
 		out = append(out, p.abis()...)
@@ -95,16 +108,22 @@ func (p *Phone) properties() []property {
 	return out
 }
 
-// abis are the lists of what the phone can run, which came with 64 bits.
+// abis returns the lists of supported ABIs, which Android 5 added with 64 bits.
 func (p *Phone) abis() []property {
 	const old = "armeabi-v7a,armeabi"
 	if p.opt.Bits32 {
-		return []property{{"ro.product.cpu.abilist", old}, {"ro.product.cpu.abilist32", old}, {"ro.product.cpu.abilist64", ""}, {"ro.zygote", "zygote32"}}
+		return []property{
+			{"ro.product.cpu.abilist", old}, {"ro.product.cpu.abilist32", old}, {"ro.product.cpu.abilist64", ""},
+			{"ro.zygote", "zygote32"},
+		}
 	}
-	return []property{{"ro.product.cpu.abilist", abi64 + "," + old}, {"ro.product.cpu.abilist32", old}, {"ro.product.cpu.abilist64", abi64}, {"ro.zygote", "zygote64_32"}}
+	return []property{
+		{"ro.product.cpu.abilist", abi64 + "," + old}, {"ro.product.cpu.abilist32", old},
+		{"ro.product.cpu.abilist64", abi64}, {"ro.zygote", "zygote64_32"},
+	}
 }
 
-// heapLimit is how many MB the Java heap of a process may have.
+// heapLimit returns the limit of the Java heap of a process in MB.
 func (p *Phone) heapLimit(v view) int {
 	if v.app != nil && v.app.LargeHeap {
 		return p.opt.HeapSize
@@ -112,7 +131,7 @@ func (p *Phone) heapLimit(v view) int {
 	return p.opt.HeapGrowthLimit
 }
 
-// booted tells whether the boot is over.
+// booted reports whether the boot has completed.
 func (p *Phone) booted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +159,7 @@ func getprop(c *call) int {
 	return 0
 }
 
-// pidof wants the full name of an app's process.
+// pidof requires the full name of an app's process.
 func pidof(c *call) int {
 	single := false
 	names, ok := c.getopt("so:x", func(o byte, _ string) { single = single || o == 's' })
@@ -156,7 +175,7 @@ func pidof(c *call) int {
 	if len(pids) == 0 {
 		return 1
 	}
-	// The newest comes first, as in the order that /proc is walked backwards.
+	// The latest comes first, because /proc is walked backwards.
 	slices.Reverse(pids)
 	if single {
 		pids = pids[:1]
@@ -167,7 +186,7 @@ func pidof(c *call) int {
 
 // column is a column of ps -o.
 type column struct {
-	width int // negative: to the left
+	width int // negative: left-aligned
 	value func(v view, m memory) string
 }
 
@@ -233,8 +252,8 @@ func ps(c *call) int {
 	return 0
 }
 
-// oldPS is that of toolbox: all processes, or those whose name begins with the
-// argument or that have it as their pid.
+// oldPS is the ps of toolbox: all processes, or those whose name begins with
+// the argument or that have it as their pid.
 func oldPS(c *call) int {
 	filter := ""
 	for _, a := range c.args[1:] {
@@ -244,7 +263,8 @@ func oldPS(c *call) int {
 	}
 	c.printf("USER      PID   PPID  VSIZE  RSS   WCHAN            PC  NAME\n")
 	for _, v := range c.phone.views() {
-		if filter != "" && strconv.Itoa(v.pid) != filter && !strings.HasPrefix(v.name, filter) || !c.phone.sees(c.cred, v) {
+		if filter != "" && strconv.Itoa(v.pid) != filter && !strings.HasPrefix(v.name, filter) ||
+			!c.phone.sees(c.cred, v) {
 			continue
 		}
 		m := v.memory()
@@ -252,12 +272,14 @@ func oldPS(c *call) int {
 		if v.pid == c.leader.pid {
 			name = "/system/bin/sh"
 		}
-		c.printf("%-9s %-5d %-5d %-6d %-5d ffffffff b6f5e2c8 S %s\n", userName(v.uid), v.pid, v.ppid, v.virtual(m), m.mapped().rss(), name)
+		c.printf("%-9s %-5d %-5d %-6d %-5d ffffffff b6f5e2c8 S %s\n", userName(v.uid), v.pid, v.ppid, v.virtual(m),
+			m.mapped().rss(), name)
 	}
 	return 0
 }
 
-// runAs takes on the uid of a debuggable app (system/core run-as/run-as.cpp).
+// runAs runs a command as the uid of a debuggable app (system/core
+// run-as/run-as.cpp).
 func runAs(c *call) int {
 	if c.cred.uid != uidShell && c.cred.uid != uidRoot {
 		return c.failf("only 'shell' or 'root' users can run this program")
@@ -292,7 +314,7 @@ func runAs(c *call) int {
 	return c.Run(app.UID, appHome(app), args)
 }
 
-// app finds an installed package.
+// app returns an installed package.
 func (p *Phone) app(pkg string, user int) (App, bool) {
 	for _, a := range p.opt.Apps {
 		if a.Package == pkg && a.User == user {
@@ -302,8 +324,8 @@ func (p *Phone) app(pkg string, user int) (App, bool) {
 	return App{}, false
 }
 
-// su takes both the way of AOSP, `su 0 CMD ARG`, and that of the usual root tools,
-// `su -c "CMD ARG"`.
+// su accepts the syntax of AOSP, `su 0 CMD ARG`, and that of the usual root
+// tools, `su -c "CMD ARG"`.
 func su(c *call) int {
 	args, uid := c.args[1:], uidRoot
 	for len(args) > 0 && (args[0] == "-" || args[0] == "-l") {

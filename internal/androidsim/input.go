@@ -8,25 +8,27 @@ import (
 	"time"
 )
 
-// inputService is the version from which input is a command of the input service
-// (services/core InputShellCommand.java); before, it was a program (cmds/input
-// Input.java).
+// inputService is the API level since which input is a command of the input
+// service (services/core InputShellCommand.java); before, it was a program
+// (cmds/input Input.java).
 const inputService = 31
 
-// What input waits for, in device time (android.view.ViewConfiguration).
+// Durations of input in device time (android.view.ViewConfiguration).
 const (
 	usualSwipe = 300 * time.Millisecond
 	longPress  = 500 * time.Millisecond
-	// keyTakes is the device time from a key to what a screen does.
+	// keyTakes is the device time from a key to its effect on a screen.
 	keyTakes = 60 * time.Millisecond
 )
 
 var inputSources = []string{
-	"dpad", "keyboard", "mouse", "touchpad", "gamepad", "touchnavigation", "joystick", "touchscreen", "stylus", "trackball",
+	"dpad", "keyboard", "mouse", "touchpad", "gamepad", "touchnavigation", "joystick", "touchscreen", "stylus",
+	"trackball",
 }
 
-// input takes events and does nothing with them but for two keys: BACK closes the screen in
-// front, HOME leaves it (App.Screens). Wrong arguments get the messages of the real command.
+// input accepts events and ignores all but two keys: BACK closes the screen in
+// front, HOME leaves it (App.Screens). Errors have the messages of the real
+// command.
 func input(c *call) int {
 	if c.phone.server() == 0 {
 		return c.noService("input")
@@ -67,10 +69,10 @@ type inputEvent struct {
 	call    *call
 	command string
 	args    []string
-	// last is the argument before args, problem the first thing that is wrong.
+	// last is the argument before args, problem the first error.
 	last, problem string
 	unknown       bool
-	// keys are the names of those that are pressed.
+	// keys are the names of the pressed keys.
 	keys []string
 }
 
@@ -82,7 +84,8 @@ func (e *inputEvent) next() string {
 	return e.last
 }
 
-// required is next where there must be one (ShellCommand.getNextArgRequired).
+// required is next for an argument that must exist
+// (ShellCommand.getNextArgRequired).
 func (e *inputEvent) required() string {
 	if len(e.args) == 0 && e.problem == "" {
 		e.problem = fmt.Sprintf("Argument expected after \"%s\"", e.last)
@@ -90,14 +93,15 @@ func (e *inputEvent) required() string {
 	return e.next()
 }
 
-// check notes the first argument that is no number of Java.
+// check records the first argument that is not a Java number.
 func (e *inputEvent) check(err error) {
 	if err != nil && e.problem == "" {
 		e.problem = "Error: Invalid arguments for command: " + e.command
 	}
 }
 
-// read reads the arguments of the command; it returns how long the command takes.
+// read parses the arguments of the command and returns how long the command
+// takes.
 func (e *inputEvent) read() time.Duration {
 	points := map[string]int{"tap": 2, "roll": 2, "press": 0, "swipe": 4, "draganddrop": 4}
 	switch n, known := points[e.command]; {
@@ -149,7 +153,7 @@ func (e *inputEvent) readSwipe() time.Duration {
 	return takes
 }
 
-// refuse is what a command gets that input does not have, or none.
+// refuse answers an unknown or missing command.
 func (e *inputEvent) refuse() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {
@@ -167,12 +171,16 @@ func (e *inputEvent) refuse() int {
 	return 0
 }
 
-// complain is what wrong arguments get: an exception that nobody caught from the service
-// (android.os.ShellCommand.exec), the usage from the program.
+// complain answers invalid arguments: the service with an uncaught exception
+// (android.os.ShellCommand.exec), the program with the usage.
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {
-		fmt.Fprintf(c.errs, "\nException occurred while executing '%s':\njava.lang.IllegalArgumentException: %s\n\tat com.android.server.input.InputShellCommand.onCommand(InputShellCommand.java:267)\n\tat com.android.modules.utils.BasicShellCommandHandler.exec(BasicShellCommandHandler.java:97)\n", c.args[1], e.problem)
+		fmt.Fprintf(c.errs,
+			"\nException occurred while executing '%s':\njava.lang.IllegalArgumentException: %s\n\tat "+
+				"com.android.server.input.InputShellCommand.onCommand(InputShellCommand.java:267)\n\tat "+
+				"com.android.modules.utils.BasicShellCommandHandler.exec(BasicShellCommandHandler.java:97)\n",
+			c.args[1], e.problem)
 		return 255
 	}
 	fmt.Fprintf(c.errs, "Error: Invalid arguments for command: %s\n%s", e.command, inputUsage)

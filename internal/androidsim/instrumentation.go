@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Instrumentation is an installed package of tests, as `am instrument` runs it. It runs
+// Instrumentation is an installed package of tests for `am instrument`. It runs
 // in the main process of its target, which Android stops before and after.
 type Instrumentation struct {
-	// Package has the tests, such as com.shop.test; Runner is the class that runs them,
-	// androidx.test.runner.AndroidJUnitRunner if empty.
+	// Package contains the tests, such as com.shop.test; Runner is the class
+	// that runs them, androidx.test.runner.AndroidJUnitRunner if empty.
 	Package, Runner string
 	// Target is the package under test: one of Options.Apps.
 	Target string
-	// Models are the memory of the process under test in the place of those of its
-	// ProcessSpec, which stand for a user; nil keeps them.
+	// Models describe the memory of the process under test instead of those of
+	// its ProcessSpec, which stand for a user; nil keeps them.
 	Models []Model
-	// Orchestrated gives each test a process of its own, as Android Test Orchestrator
-	// does: nothing that a test leaks outlives it.
+	// Orchestrated runs each test in its own process, like Android Test
+	// Orchestrator: nothing that a test leaks outlives it.
 	Orchestrated bool
 	Tests        []Test
 }
@@ -28,14 +28,14 @@ type Test struct {
 	// Name is CLASS#METHOD.
 	Name    string
 	Outcome TestOutcome
-	// Leaks are held after the test, until the process ends.
+	// Leaks are held from the end of the test until the process ends.
 	Leaks []LeakedActivities
-	// Took is the device time of the test; 0 means one second.
+	// Took is the duration of the test in device time; 0 means one second.
 	Took time.Duration
 }
 
-// LeakedActivities are destroyed Activities that a static list of their class holds,
-// each with 2 MB of Java memory.
+// LeakedActivities are destroyed Activities held by a static list of their
+// class, each with 2 MB of Java memory.
 type LeakedActivities struct {
 	Class string
 	Count int
@@ -44,24 +44,25 @@ type LeakedActivities struct {
 // TestOutcome is how a test ends.
 type TestOutcome uint8
 
-// The outcomes. A crash is one of native code, which the runner cannot report.
+// The outcomes. A crash is a native one, which the runner cannot report.
 const (
 	TestPasses TestOutcome = iota
 	TestFails
 	TestCrashes
 	TestIgnored
 	TestAssumptionFails
-	// testUnloadable is a class that is asked for and not there.
+	// testUnloadable is a requested class that does not exist.
 	testUnloadable
 )
 
 const (
 	usualRunner = "androidx.test.runner.AndroidJUnitRunner"
 	usualTest   = time.Second
-	// launchTakes is the device time from the start of the process to the first test.
+	// launchTakes is the device time from the start of the process to the first
+	// test.
 	launchTakes = 500 * time.Millisecond
-	// maxHeldActivities bounds what tests can leak in one process: 1 GB, as no heap is
-	// larger (dalvik.vm.heapsize).
+	// maxHeldActivities bounds what tests can leak in one process: 1 GB,
+	// because no heap is larger (dalvik.vm.heapsize).
 	maxHeldActivities = 1 << 10 / mbPerActivity
 )
 
@@ -73,14 +74,14 @@ func (i Instrumentation) runner() string {
 	return i.Runner
 }
 
-// component is what names the instrumentation.
+// component returns the name of the instrumentation.
 func (i Instrumentation) component() string { return i.Package + "/" + i.runner() }
 
 // class and method are the parts of the name.
 func (t Test) class() string  { class, _, _ := strings.Cut(t.Name, "#"); return class }
 func (t Test) method() string { _, method, _ := strings.Cut(t.Name, "#"); return method }
 
-// takes is the device time of the test.
+// takes returns the duration of the test in device time.
 func (t Test) takes() time.Duration {
 	switch {
 	case t.Outcome == TestIgnored:
@@ -91,31 +92,33 @@ func (t Test) takes() time.Duration {
 	return usualTest
 }
 
-// testRun is one run of an instrumentation. Everything in it is guarded by Phone.mu.
+// testRun is one run of an instrumentation. Everything in it is guarded by
+// Phone.mu.
 type testRun struct {
 	*Instrumentation
 	tests []Test
 	steps []testStep
-	// proc is the process under test, in the incarnation instance; 0 while there is none.
+	// proc is the process under test, in the incarnation instance; 0 while it
+	// does not run.
 	proc     *process
 	instance int
-	// current is the test that runs, or -1.
+	// current is the running test, or -1.
 	current int
 	reports []testReport
-	// began and ended are when the runner started and ended; crashed tells that the
-	// process died first.
+	// began and ended are the times at which the runner started and ended;
+	// crashed means that the process died first.
 	began, ended  time.Duration
 	over, crashed bool
 }
 
-// testStep is what a run does at one device time.
+// testStep is an action of a run at a device time.
 type testStep struct {
 	at   time.Duration
 	kind stepKind
 	test int
 }
 
-// stepKind is what a step does.
+// stepKind is the action of a step.
 type stepKind uint8
 
 const (
@@ -127,14 +130,15 @@ const (
 	finishesRun
 )
 
-// testReport is what the runner reports of a test.
+// testReport is a report of the runner about a test.
 type testReport struct {
 	test, code int
-	// stack is why the test has failed.
+	// stack is the stack trace of a failed test.
 	stack string
 }
 
-// The codes of androidx.test.internal.runner.listener.InstrumentationResultPrinter.
+// The codes of
+// androidx.test.internal.runner.listener.InstrumentationResultPrinter.
 const (
 	reportStart             = 1
 	reportOK                = 0
@@ -143,8 +147,8 @@ const (
 	reportAssumptionFailure = -4
 )
 
-// startTests runs tests of an instrumentation, and ends the run that its target has so
-// far. It returns nil if the target is not installed.
+// startTests runs tests of an instrumentation and ends the current run of its
+// target. It returns nil if the target is not installed.
 func (p *Phone) startTests(i *Instrumentation, tests []Test, delay time.Duration) *testRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +170,8 @@ func (p *Phone) startTests(i *Instrumentation, tests []Test, delay time.Duration
 	return r
 }
 
-// mainProcess is the process of a package that has its name, or else its first.
+// mainProcess returns the process of a package that has its name, or else its
+// first.
 func (p *Phone) mainProcess(pkg string) *process {
 	var first *process
 	for _, proc := range p.procs {
@@ -183,11 +188,11 @@ func (p *Phone) mainProcess(pkg string) *process {
 	return first
 }
 
-// plan lists the steps of the run from a time on. The delay comes before the first test
-// and after each that was not ignored (androidx.test.internal.runner.listener.
-// DelayInjector). By then the test is reported and its Activities are finished:
-// AndroidJUnitRunner adds InstrumentationResultPrinter and ActivityFinisherRunListener
-// before it.
+// plan lists the steps of the run from a time on. The delay comes before the
+// first test and after each that was not ignored
+// (androidx.test.internal.runner.listener. DelayInjector). By then the test is
+// reported and its Activities are finished: AndroidJUnitRunner adds
+// InstrumentationResultPrinter and ActivityFinisherRunListener before it.
 func (r *testRun) plan(at, delay time.Duration) {
 	add := func(kind stepKind, test int) { r.steps = append(r.steps, testStep{at, kind, test}) }
 	add(launchesProcess, 0)
@@ -210,7 +215,7 @@ func (r *testRun) plan(at, delay time.Duration) {
 	add(finishesRun, 0)
 }
 
-// due is the time of the next step, if there is one.
+// due returns the time of the next step, if there is one.
 func (r *testRun) due() (time.Duration, bool) {
 	if r.over || len(r.steps) == 0 {
 		return never, false
@@ -218,7 +223,7 @@ func (r *testRun) due() (time.Duration, bool) {
 	return r.steps[0].at, true
 }
 
-// step takes the next step of a run. The caller holds the lock.
+// step executes the next step of a run. The caller must hold the lock.
 func (p *Phone) step(r *testRun) {
 	s := r.steps[0]
 	r.steps = r.steps[1:]
@@ -256,7 +261,7 @@ func (p *Phone) endTest(r *testRun, at time.Duration) {
 	r.current = -1
 }
 
-// finishRun ends a run, after which Android stops the package under test
+// finishRun ends a run; Android then stops the package under test
 // (ActivityManagerService.finishInstrumentationLocked).
 func (p *Phone) finishRun(r *testRun, at time.Duration) {
 	r.over, r.ended = true, at
@@ -264,13 +269,13 @@ func (p *Phone) finishRun(r *testRun, at time.Duration) {
 	p.forgetRuns()
 }
 
-// forgetRuns drops the runs that are over.
+// forgetRuns removes the runs that have ended.
 func (p *Phone) forgetRuns() {
 	p.runs = slices.DeleteFunc(p.runs, func(r *testRun) bool { return r.over })
 }
 
-// noticeDeaths lets the runs go on whose process has died: an orchestrated one to its
-// next test, any other to its end. The caller holds the lock.
+// noticeDeaths continues the runs whose process has died: an orchestrated one
+// with its next test, any other with its end. The caller must hold the lock.
 func (p *Phone) noticeDeaths(up time.Duration) {
 	for _, r := range slices.Clone(p.runs) {
 		if r.instance == 0 || r.proc.alive() && r.proc.instance == r.instance {
@@ -294,7 +299,8 @@ func (p *Phone) noticeDeaths(up time.Duration) {
 	}
 }
 
-// skip drops what a dead process was to do, and what follows comes as much earlier.
+// skip drops the remaining steps of a dead process and moves the following ones
+// forward.
 func (r *testRun) skip(at time.Duration) {
 	next := slices.IndexFunc(r.steps, func(s testStep) bool { return s.kind == stopsProcess || s.kind == finishesRun })
 	r.steps = r.steps[next:]
@@ -304,7 +310,7 @@ func (r *testRun) skip(at time.Duration) {
 	}
 }
 
-// hold adds what a test has leaked. Views share the slice, so it is made anew.
+// hold adds what a test has leaked. Views share the slice, so it is copied.
 func (p *process) hold(leaks []LeakedActivities) {
 	held := slices.Clone(p.held)
 	for _, l := range leaks {
@@ -318,7 +324,7 @@ func (p *process) hold(leaks []LeakedActivities) {
 	p.held = held
 }
 
-// activitiesIn is how many Activities are held in all.
+// activitiesIn returns the total number of held Activities.
 func activitiesIn(held []LeakedActivities) (n int) {
 	for _, h := range held {
 		n += h.Count

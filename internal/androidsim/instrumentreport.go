@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// sortsReports is the version from which `am instrument` prints the values of a report
-// in the order of their keys; before, it was that of their hashes.
+// sortsReports is the API level since which `am instrument` prints the values
+// of a report sorted by key; before, the order was that of their hashes.
 const sortsReports = 28
 
-// bundle are the values of a report, in the order before sortsReports.
+// bundle has the values of a report, in the order before sortsReports.
 type bundle [][2]string
 
-// reportKind is where a report comes in the run.
+// reportKind is the position of a report in the run.
 type reportKind struct{ value, code, end string }
 
-// The kinds of reports. The value for people ends the line only at the end of a run.
+// The kinds of reports. The value for people only ends with a newline at the
+// end of a run.
 var (
 	statusReport = reportKind{"INSTRUMENTATION_STATUS", "INSTRUMENTATION_STATUS_CODE", ""}
 	resultReport = reportKind{"INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", "\n"}
 )
 
-// report prints what a run reports: its values in raw mode, else the one for people if
+// report prints a report: its values in raw mode, else the one for people if
 // there is one (cmds/am Instrument.java, TextStatusReporter).
 func (c *call) report(b bundle, raw bool, kind reportKind, code int) {
 	if stream, ok := b.value("stream"); ok && !raw {
@@ -49,7 +50,7 @@ func (b bundle) value(key string) (string, bool) {
 	return "", false
 }
 
-// report is how the test ended.
+// report returns how the test ended.
 func (t Test) report(n int) testReport {
 	switch t.Outcome {
 	case TestFails, testUnloadable:
@@ -62,7 +63,7 @@ func (t Test) report(n int) testReport {
 	return testReport{test: n, code: reportOK}
 }
 
-// frame is the line of the stack that is in the test.
+// frame returns the stack frame of the test.
 func (t Test) frame() string {
 	class := t.class()
 	file := class[strings.LastIndexByte(class, '.')+1:]
@@ -71,22 +72,27 @@ func (t Test) frame() string {
 
 func (t Test) failureText() string {
 	if t.Outcome == testUnloadable {
-		return fmt.Sprintf("java.lang.RuntimeException: Failed loading specified test class '%s'\n\t... 24 trimmed\nCaused by: java.lang.ClassNotFoundException: %[1]s\n\t... 28 more\n", t.class())
+		return fmt.Sprintf("java.lang.RuntimeException: Failed loading specified test class '%s'\n\t... 24 "+
+			"trimmed\nCaused by: java.lang.ClassNotFoundException: %[1]s\n\t... 28 more\n", t.class())
 	}
-	return "java.lang.AssertionError: expected:<3> but was:<2>\n\tat org.junit.Assert.fail(Assert.java:89)\n\tat org.junit.Assert.failNotEquals(Assert.java:835)\n" + t.frame()
+	return "java.lang.AssertionError: expected:<3> but was:<2>\n\tat org.junit.Assert.fail(Assert.java:89)\n\tat " +
+		"org.junit.Assert.failNotEquals(Assert.java:835)\n" + t.frame()
 }
 
 func (t Test) assumptionText() string {
-	return "org.junit.AssumptionViolatedException: got: <false>, expected: is <true>\n\tat org.junit.Assume.assumeThat(Assume.java:106)\n" + t.frame()
+	return "org.junit.AssumptionViolatedException: got: <false>, expected: is <true>\n\tat " +
+		"org.junit.Assume.assumeThat(Assume.java:106)\n" + t.frame()
 }
 
-// orchestratorText is what Android Test Orchestrator says of a test whose process has
-// died (androidx.test.orchestrator.OrchestrationListenerManager.testProcessFinished).
+// orchestratorText is the message of Android Test Orchestrator for a test whose
+// process has died
+// (androidx.test.orchestrator.OrchestrationListenerManager.testProcessFinished).
 func (t Test) orchestratorText() string {
 	return fmt.Sprintf("Test instrumentation process crashed. Check %s.txt for details", t.Name)
 }
 
-// display is the name of the test as JUnit prints it (org.junit.runner.Description).
+// display returns the name of the test as JUnit prints it
+// (org.junit.runner.Description).
 func (t Test) display() string { return t.method() + "(" + t.class() + ")" }
 
 // reportPrinter prints the reports of one run.
@@ -98,8 +104,8 @@ type reportPrinter struct {
 	class, stream string
 }
 
-// test prints the start or the end of one test (InstrumentationResultPrinter). The value
-// for people of one that was skipped is that of its start, once more.
+// test prints the start or the end of one test (InstrumentationResultPrinter).
+// A skipped test repeats the value for people of its start.
 func (p *reportPrinter) test(r testReport) {
 	t := p.run.tests[r.test]
 	switch r.code {
@@ -113,7 +119,10 @@ func (p *reportPrinter) test(r testReport) {
 	case reportFailure:
 		p.stream = fmt.Sprintf("\nError in %s:\n%s", t.display(), r.stack)
 	}
-	b := bundle{{"numtests", strconv.Itoa(len(p.run.tests))}, {"stream", p.stream}, {"id", "AndroidJUnitRunner"}, {"test", t.method()}, {"class", t.class()}}
+	b := bundle{
+		{"numtests", strconv.Itoa(len(p.run.tests))}, {"stream", p.stream}, {"id", "AndroidJUnitRunner"},
+		{"test", t.method()}, {"class", t.class()},
+	}
 	if r.stack != "" {
 		b = append(b, [2]string{"stack", r.stack})
 	}
@@ -121,7 +130,7 @@ func (p *reportPrinter) test(r testReport) {
 	p.call.report(b, p.raw, statusReport, r.code)
 }
 
-// The codes with which a run ends: Activity.RESULT_OK and RESULT_CANCELED.
+// The exit codes of a run: Activity.RESULT_OK and RESULT_CANCELED.
 const (
 	resultOK       = -1
 	resultCanceled = 0
@@ -137,7 +146,7 @@ func (p *reportPrinter) end(reports []testReport) {
 	p.call.report(b, p.raw, resultReport, code)
 }
 
-// summary is the text of org.junit.internal.TextListener, of JUnit 4.13.
+// summary returns the text of org.junit.internal.TextListener, of JUnit 4.13.
 func (r *testRun) summary(reports []testReport) string {
 	var b strings.Builder
 	ran, failed := 0, []testReport(nil)
@@ -176,8 +185,8 @@ func (r *testRun) summary(reports []testReport) string {
 	return b.String()
 }
 
-// junitSeconds prints seconds as java.text.NumberFormat does: at most three decimals, and
-// the thousands apart.
+// junitSeconds formats seconds like java.text.NumberFormat: at most three
+// decimals, with grouping separators.
 func junitSeconds(d time.Duration) string {
 	text := strconv.FormatFloat(float64(d.Milliseconds())/1000, 'f', -1, 64)
 	whole, _, _ := strings.Cut(text, ".")

@@ -6,13 +6,12 @@ import (
 )
 
 // Dimension is a part of the memory of a process. Models add up per dimension;
-// a sum below zero counts as zero.
+// a negative sum counts as zero.
 type Dimension uint8
 
 // The dimensions. EGL and GL are driver memory outside smaps (EGL mtrack, GL
 // mtrack), GfxDev is driver memory inside smaps (/dev/kgsl-3d0). Shared is what
-// the process shares with others: "System" of the App Summary, as far as it is
-// not swap.
+// the process shares with others: "System" of the App Summary without swap.
 const (
 	JavaHeap Dimension = iota
 	NativeHeap
@@ -26,7 +25,7 @@ const (
 	numDimensions
 )
 
-// Kind is what a leak leaks.
+// Kind is the resource that a leak leaks.
 type Kind uint8
 
 // The kinds of leaks.
@@ -38,8 +37,8 @@ const (
 )
 
 // Model is one component of the memory of a process. Models of one process add
-// up. Time counts from the start of the process's incarnation and stands still
-// while it is frozen.
+// up. Time counts from the start of the incarnation and does not pass while the
+// process is frozen.
 type Model struct {
 	add     func(*levels, moment)
 	crashAt time.Duration
@@ -47,30 +46,31 @@ type Model struct {
 	crashes bool
 }
 
-// moment is when, and for which incarnation, a model is asked.
+// moment is the time and the incarnation that a model is evaluated for.
 type moment struct {
 	age time.Duration
-	// gc is the age at the last forced garbage collection, negative without one.
+	// gc is the age at the last forced garbage collection, negative without
+	// one.
 	gc time.Duration
-	// stream is the model's own source of numbers.
+	// stream is the model's own source of random numbers.
 	stream uint64
 }
 
-// levels is what models give together, in MB of 1024*1024 bytes.
+// levels is the sum of models, in MB of 1024*1024 bytes.
 type levels struct {
 	mb      [numDimensions]float64
 	threads int
 	// swapped is the part of the anonymous memory that is in zram.
 	swapped float64
-	// leaked is the Java memory that leaks hold; it shows as live Activities.
+	// leaked is the Java memory held by leaks; it shows as live Activities.
 	leaked float64
-	// files are open file descriptors, reserved the MB of address space that nothing
-	// has touched.
+	// files are open file descriptors, reserved is untouched address space in
+	// MB.
 	files    int
 	reserved float64
 }
 
-// On makes the model add all it has to one dimension.
+// On moves everything that the model adds to one dimension.
 func (m Model) On(d Dimension) Model {
 	inner := m.add
 	if inner == nil {
@@ -96,11 +96,13 @@ func curve(d Dimension, mb func(moment) float64) Model {
 	return Model{add: func(l *levels, at moment) { l.mb[d] += mb(at) }}
 }
 
-// Typical is the steady memory of a small app with a window: 238 MB and 28
-// threads, 34 MB of it driver memory outside smaps.
+// Typical is the steady memory of a small app with a window: 238 MB, 34 MB of
+// which is driver memory outside smaps, and 28 threads.
 func Typical() Model {
 	return Model{add: func(l *levels, _ moment) {
-		for d, mb := range [numDimensions]float64{JavaHeap: 48, NativeHeap: 60, Code: 44, Stack: 2, EGL: 30, GL: 4, GfxDev: 2, Other: 28, Shared: 20} {
+		for d, mb := range [numDimensions]float64{
+			JavaHeap: 48, NativeHeap: 60, Code: 44, Stack: 2, EGL: 30, GL: 4, GfxDev: 2, Other: 28, Shared: 20,
+		} {
 			l.mb[d] += mb
 		}
 	}}
@@ -121,11 +123,11 @@ func WarmUp(mb float64, tau time.Duration) Model {
 }
 
 // GCSawtooth fills the Java heap and collects it: ramps of about amplitude MB
-// and period, both varying from ramp to ramp (amplitude by 20 %, the moment of
-// the collection by 30 % of the period). SIGUSR1 ends a ramp early.
+// and period, both varying from ramp to ramp (the amplitude by 20 %, the time
+// of the collection by 30 % of the period). SIGUSR1 ends a ramp early.
 func GCSawtooth(amplitude float64, period time.Duration) Model {
 	p := float64(max(period, time.Millisecond))
-	// bound is the beginning of ramp k; the jitter is too small to swap two.
+	// bound returns the start of ramp k; the jitter is too small to swap two.
 	bound := func(stream uint64, k int64) float64 {
 		return (float64(k) + 0.6*(uniform(stream, 3*k)-0.5)) * p
 	}
@@ -146,7 +148,7 @@ func GCSawtooth(amplitude float64, period time.Duration) Model {
 	})
 }
 
-// Periodic adds a sine of the given amplitude, peak to peak, on the Java heap.
+// Periodic adds a sine of the given peak-to-peak amplitude to the Java heap.
 func Periodic(amplitude float64, period time.Duration) Model {
 	return curve(JavaHeap, func(at moment) float64 {
 		turns := float64(at.age)/float64(max(period, 1)) + uniform(at.stream, 0)
@@ -154,9 +156,8 @@ func Periodic(amplitude float64, period time.Duration) Model {
 	})
 }
 
-// Peaks adds mb to the Java heap for a while, as a user does who opens many large
-// pages: once in each stretch of the length every, at any moment of it that leaves
-// room for lasting.
+// Peaks adds mb to the Java heap for a while, like a user who opens many large
+// pages: once in each period every, at any time that leaves room for lasting.
 func Peaks(mb float64, lasting, every time.Duration) Model {
 	length, room := float64(lasting), float64(max(every, 1))
 	return curve(JavaHeap, func(at moment) float64 {
@@ -179,19 +180,20 @@ func Step(at time.Duration, mb float64) Model {
 	})
 }
 
-// CacheFill grows evenly to mb over the time given and stays there: native.
+// CacheFill grows evenly to mb of native memory over the given time and stays
+// there.
 func CacheFill(mb float64, over time.Duration) Model {
 	return curve(NativeHeap, func(at moment) float64 {
 		return mb * math.Min(1, float64(at.age)/float64(max(over, 1)))
 	})
 }
 
-// mbPerThread is what a leaked thread holds: the touched part of its stack.
+// mbPerThread is the memory of a leaked thread: the touched part of its stack.
 const mbPerThread = 0.1
 
 // Leak grows at mbPerHour from the age onset on. GPU leaks grow outside smaps
-// (EGL); On(GfxDev) makes one that smaps sees. Thread leaks grow by whole
-// threads of 0.1 MB of stack each.
+// (EGL); On(GfxDev) moves one into smaps. Thread leaks grow by whole threads of
+// 0.1 MB of stack each.
 func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 	grown := func(at moment) float64 {
 		return mbPerHour * math.Max(0, (at.age-onset).Hours())
@@ -214,23 +216,24 @@ func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 	}}
 }
 
-// LeakFiles opens perHour file descriptors an hour from the age onset on and closes
-// none. They end at the limit that /proc/PID/limits names.
+// LeakFiles opens perHour file descriptors an hour from the age onset on and
+// closes none. They end at the limit in /proc/PID/limits.
 func LeakFiles(perHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.files += int(math.Min(perHour*math.Max(0, (at.age-onset).Hours()), maxFDs))
 	}}
 }
 
-// LeakAddresses maps mbPerHour MB an hour from the age onset on and touches none of
-// it: VmSize grows, memory does not. It ends where the address space does.
+// LeakAddresses maps mbPerHour MB an hour from the age onset on and touches
+// none of it: VmSize grows, memory does not. It ends at the limit of the
+// address space.
 func LeakAddresses(mbPerHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.reserved += mbPerHour * math.Max(0, (at.age-onset).Hours())
 	}}
 }
 
-// noiseShares is how noise spreads over the dimensions inside smaps; the squares
+// noiseShares distributes noise over the dimensions inside smaps; the squares
 // add up to one.
 var noiseShares = normalized([numDimensions]float64{JavaHeap: 0.72, NativeHeap: 0.6, Other: 0.32, Shared: 0.13})
 
@@ -261,8 +264,8 @@ func Noise(sigmaMB, rho float64) Model {
 }
 
 // Swap moves a fraction of the anonymous memory to zram, evenly from the age at
-// over the time given: Pss falls, SwapPss rises, their sum stays. Of several
-// the largest counts.
+// over the given time: Pss falls, SwapPss grows, their sum does not change. Of
+// several the largest counts.
 func Swap(fraction float64, at, over time.Duration) Model {
 	return Model{add: func(l *levels, now moment) {
 		ramp := math.Min(1, math.Max(0, float64(now.age-at)/float64(max(over, 1))))
@@ -270,8 +273,8 @@ func Swap(fraction float64, at, over time.Duration) Model {
 	}}
 }
 
-// Crash ends the process once, at the time at after its first start since the
-// phone booted, and starts it again downFor later; with downFor zero it stays down.
+// Crash ends the process once, at the time at after its first start since boot,
+// and restarts it downFor later; with downFor zero it stays down.
 func Crash(at, downFor time.Duration) Model {
 	return Model{crashAt: at, downFor: downFor, crashes: true}
 }

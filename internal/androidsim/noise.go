@@ -7,8 +7,8 @@ import (
 )
 
 // mix is the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable
-// Pseudorandom Number Generators, 2014) over a stream and an index, so that any
-// number of a stream can be had without the ones before it.
+// Pseudorandom Number Generators, 2014) over a stream and an index: any number
+// of a stream can be computed without the ones before it.
 func mix(stream, index uint64) uint64 {
 	z := stream + (index+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -16,7 +16,7 @@ func mix(stream, index uint64) uint64 {
 	return z ^ z>>31
 }
 
-// hashText names a stream.
+// hashText returns the stream of a name.
 func hashText(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
@@ -26,12 +26,12 @@ func hashText(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// uniform is number index of the stream, in [0, 1).
+// uniform returns number index of the stream, in [0, 1).
 func uniform(stream uint64, index int64) float64 {
 	return float64(mix(stream, uint64(index))>>11) / (1 << 53)
 }
 
-// normal is number index of the stream, standard normal (Box and Muller).
+// normal returns number index of the stream, standard normal (Box and Muller).
 func normal(stream uint64, index int64) float64 {
 	u := 1 - uniform(stream, 2*index)
 	v := uniform(stream, 2*index+1)
@@ -39,18 +39,18 @@ func normal(stream uint64, index int64) float64 {
 }
 
 const (
-	// noiseGrid is the time for which one value of noise stands.
+	// noiseGrid is the time for which one value of noise holds.
 	noiseGrid = 15 * time.Second
-	// rhoLag is the distance for which Noise's rho is given.
+	// rhoLag is the lag of Noise's rho.
 	rhoLag = 30 * time.Second
 	// maxTaps bounds the cost of one value for a rho near 1.
 	maxTaps = 4096
 )
 
 // autoregression is a stationary AR(1) series on a grid, with unit variance. It
-// is written as its moving average, x[i] = sum of phi^k e[i-k], so that x[i] can
-// be had at any i, in any order and without memory; what is cut off has less
-// than a millionth of the variance unless phi is above 0.9983.
+// is computed as its moving average, x[i] = sum of phi^k e[i-k], so that x[i]
+// is available at any i, in any order and without memory; the truncated part
+// has less than a millionth of the variance unless phi is above 0.9983.
 type autoregression struct {
 	weights []float64
 }
@@ -69,7 +69,7 @@ func newAutoregression(rho float64) autoregression {
 	return autoregression{weights}
 }
 
-// at is value i of the series that the stream names.
+// at returns value i of the series of a stream.
 func (a autoregression) at(stream uint64, i int64) float64 {
 	x := 0.0
 	for k, w := range a.weights {

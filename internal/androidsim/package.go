@@ -6,7 +6,7 @@ import (
 )
 
 // dumpPackage is dumpsys package PACKAGE (com.android.server.pm.Settings,
-// dumpPackageLPr), without the tables of what it answers to.
+// dumpPackageLPr), without the resolver tables.
 func dumpPackage(d *dump, args []string) {
 	if !d.work(false) {
 		return
@@ -63,7 +63,7 @@ func (p *Phone) packageText(b *strings.Builder, a App, i int) {
 	line("User %d: installed=true hidden=false stopped=false notLaunched=false enabled=0", a.User)
 }
 
-// appCode is where the code of an app lies.
+// appCode returns the directory of the code of an app.
 func appCode(pkg string, api int) string {
 	if api >= 30 {
 		return "/data/app/~~c2ltdWxhdGVk==/" + pkg + "-cGhvbmU=="
@@ -76,7 +76,7 @@ const (
 	abi64 = "arm64-v8a"
 )
 
-// abi is the one that the phone prefers.
+// abi returns the preferred ABI of the phone.
 func (p *Phone) abi() string {
 	if p.opt.Bits32 {
 		return abi32

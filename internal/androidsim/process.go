@@ -12,64 +12,68 @@ type App struct {
 	Package string
 	// User is the Android user that runs it, 0 for the owner.
 	User int
-	// UID is the app's uid with the user's part; 0 chooses one.
+	// UID is the uid of the app including its user; 0 chooses one.
 	UID int
-	// Debuggable is android:debuggable in its manifest, LargeHeap android:largeHeap.
+	// Debuggable is android:debuggable in its manifest, LargeHeap
+	// android:largeHeap.
 	Debuggable, LargeHeap bool
 	Processes             []ProcessSpec
-	// Screens are what `am start` opens: the first is the one of the app's icon. They are in the
-	// process that is named as the package. A process that starts by itself shows none. Without
-	// any, each process has one Activity in front for ever.
+	// Screens are what `am start` opens, first the one of the launcher icon.
+	// They belong to the process with the name of the package. A process that
+	// starts by itself shows none. Without any, each process always has one
+	// Activity in front.
 	Screens []Screen
 }
 
-// ProcessSpec is a process of an app and what its memory does.
+// ProcessSpec describes a process of an app and its memory.
 type ProcessSpec struct {
 	// Name is the full name of the process, such as com.shop:push.
 	Name   string
 	Models []Model
-	// StartAfter is when it starts for the first time: from New or Reboot on.
+	// StartAfter is the time of its first start after New or Reboot.
 	StartAfter time.Duration
 	// CrashAfter is the age at which every incarnation dies; 0 for never. Less
 	// than a second counts as a second.
 	CrashAfter time.Duration
-	// RestartAfter is how long it stays down after it died, by CrashAfter or by a
-	// signal; 0 means until somebody starts it.
+	// RestartAfter is how long it stays down after it died by CrashAfter or a
+	// signal; 0 means until it is started.
 	RestartAfter time.Duration
-	// Isolated gives the process a uid of its own that run-as cannot take.
+	// Isolated gives the process its own uid, which run-as cannot take.
 	Isolated bool
-	// Native makes it a program that is not ART's: it has no Java heap, and SIGUSR1 ends it.
+	// Native makes it a program without ART: it has no Java heap, and SIGUSR1
+	// ends it.
 	Native bool
-	// Threads is the number of threads without leaked ones; 0 means 28.
+	// Threads is the number of threads that do not leak; 0 means 28.
 	Threads int
-	// Files is the number of open file descriptors without leaked ones; 0 means 96.
+	// Files is the number of open file descriptors that do not leak; 0 means
+	// 96.
 	Files int
-	// Bits32 makes it a process of 32 bits on a phone that has both.
+	// Bits32 makes it a 32-bit process on a phone that supports both.
 	Bits32 bool
-	// DumpBytes is the least size of its heap dumps in bytes: arrays that are not kept
-	// make up for what the heap lacks. 0 is whatever the heap needs.
+	// DumpBytes is the minimum size of its heap dumps in bytes; generated
+	// arrays are added up to it. 0 is the size of the heap.
 	DumpBytes int64
 }
 
 const (
 	defaultThreads = 28
 	defaultFiles   = 96
-	// maxFDs is the hard limit of the newest releases.
+	// maxFDs is the hard limit of the latest releases.
 	maxFDs = 32768
-	// maxThreads bounds what is listed under /proc/PID/task.
+	// maxThreads bounds the entries of /proc/PID/task.
 	maxThreads = 16 << 10
 	perUser    = 100000
 	never      = time.Duration(-1)
 )
 
-// process is a row of the phone's process table. Everything below spec is
-// guarded by Phone.mu.
+// process is an entry of the process table of the phone. Everything below spec
+// is guarded by Phone.mu.
 type process struct {
 	spec ProcessSpec
 	app  *App
 	uid  int
 	ppid int
-	// dormant processes start only when somebody starts them.
+	// dormant processes only start when they are started.
 	dormant bool
 	id      uint64
 	native  bool
@@ -85,17 +89,17 @@ type process struct {
 	next     time.Duration
 	crashes  []Model
 	deaths   int
-	// crashed counts its crashes, which monkey reports; crashedAt and crashedPID are those of
-	// the latest.
+	// crashed counts its crashes, which monkey reports; crashedAt and
+	// crashedPID belong to the latest.
 	crashed    int
 	crashedAt  time.Duration
 	crashedPID int
-	// died is when it did, or when a crash of the system put off its start.
+	// died is when it died, or when a crash of the system delayed its start.
 	died    time.Duration
 	lastPID int
 
-	// limited is when the memory limiter looks at it next, overLimit when it was over its limit;
-	// never for not at all.
+	// limited is when the memory limiter checks it next, overLimit when it
+	// exceeded its limit; never if it does not.
 	limited, overLimit time.Duration
 
 	gc        time.Duration
@@ -103,18 +107,19 @@ type process struct {
 	frozenAt  time.Duration
 	frozenFor time.Duration
 
-	// run is whose tests run in this incarnation, nil for none; testing tells that one
-	// does now, and held is what those so far have leaked.
+	// run is the test run of this incarnation, nil for none; testing means that
+	// a test is running, and held is what the tests so far have leaked.
 	run     *testRun
 	testing bool
 	held    []LeakedActivities
 
-	// ui is set for the process that has the app's screens, stack is what became of them.
+	// ui is set for the process that has the app's screens, stack is their
+	// state.
 	ui    bool
 	stack stack
 }
 
-// view is a process that runs, at one moment.
+// view is a snapshot of a running process.
 type view struct {
 	spec       *ProcessSpec
 	app        *App
@@ -132,17 +137,18 @@ type view struct {
 	frozen     bool
 	extraTicks int64
 	models     []Model
-	// idle is a process under test between two tests: it has no Activity in front.
+	// idle is a process under test between two tests: it has no Activity in
+	// front.
 	idle bool
 	held []LeakedActivities
-	// screens are those that the process can show, nil for none; stack is what became of them.
-	// hidden is a process that has no Activity of its own.
+	// screens are the screens of the process, nil for none; stack is their
+	// state. A hidden process has no Activity of its own.
 	screens []Screen
 	stack   stack
 	hidden  bool
 }
 
-// pkg is the package that names of files are made of.
+// pkg returns the package in names of files.
 func (v view) pkg() string {
 	if v.app != nil {
 		return v.app.Package
@@ -150,7 +156,7 @@ func (v view) pkg() string {
 	return v.name
 }
 
-// comm is the kernel's name of the process: the last 15 bytes of an app's.
+// comm returns the kernel's name of the process: the last 15 bytes of an app's.
 func (v view) comm() string {
 	if len(v.name) > 15 {
 		return v.name[len(v.name)-15:]
@@ -158,8 +164,9 @@ func (v view) comm() string {
 	return v.name
 }
 
-// activities is how many Activities are in front that are no screens: one, but for a process
-// under test between two tests, and for the processes of an app with screens.
+// activities returns how many Activities that are not screens are in front:
+// one, except for a process under test between two tests, and for the processes
+// of an app with screens.
 func (v view) activities() int {
 	if v.idle || v.hidden {
 		return 0
@@ -167,7 +174,7 @@ func (v view) activities() int {
 	return 1
 }
 
-// views is how many views the Activity in front has.
+// views returns how many views the Activity in front has.
 func (v view) views() int { return frontViews * v.activities() }
 
 const frontViews = 120
@@ -198,7 +205,7 @@ func (v view) memory() memory {
 
 func (p *process) alive() bool { return p.pid != 0 }
 
-// age is how long the incarnation has run at the time, less frozen time.
+// age returns the age of the incarnation at a time, without frozen time.
 func (p *process) age(at time.Duration) time.Duration {
 	if p.frozen {
 		at = p.frozenAt
@@ -218,12 +225,13 @@ func (p *process) view(up time.Duration) view {
 	return view{
 		screens: screens, stack: p.stack, hidden: p.app != nil && p.app.Screens != nil && p.run == nil,
 		models: models, idle: p.run != nil && !p.testing, held: p.held,
-		spec: &p.spec, app: p.app, name: p.spec.Name, pid: p.pid, ppid: p.ppid, uid: p.uid, native: p.native, kernel: p.kernel, bits32: p.bits32,
+		spec: &p.spec, app: p.app, name: p.spec.Name, pid: p.pid, ppid: p.ppid, uid: p.uid, native: p.native,
+		kernel: p.kernel, bits32: p.bits32,
 		start: p.start, up: up, age: p.age(up), gc: p.gc, stream: mix(p.id, uint64(p.instance)), frozen: p.frozen,
 	}
 }
 
-// due is the next event of the process, if there is one.
+// due returns the next event of the process, if there is one.
 func (p *process) due() (time.Duration, bool) {
 	if !p.alive() {
 		return p.next, p.next != never
@@ -246,7 +254,7 @@ func (p *process) due() (time.Duration, bool) {
 	return at, ok
 }
 
-// die ends the incarnation; the process comes back after the given time, or with
+// die ends the incarnation; the process restarts after the given time, or with
 // never only when it is started.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
@@ -258,8 +266,8 @@ func (p *process) die(at, back time.Duration) {
 	}
 }
 
-// backAfter is ProcessSpec.RestartAfter, or never. Init starts what belongs to
-// the system again.
+// backAfter returns ProcessSpec.RestartAfter, or never. Init restarts the
+// processes of the system.
 func (p *process) backAfter() time.Duration {
 	if p.fixed != 0 {
 		return 5 * time.Second
@@ -271,7 +279,7 @@ func (p *process) backAfter() time.Duration {
 }
 
 // advance plays all events up to the time, in their order, so that pids do not
-// depend on when somebody looks. The caller holds the lock.
+// depend on when they are read. The caller must hold the lock.
 func (p *Phone) advance(up time.Duration) {
 	for {
 		p.noticeDeaths(up)
@@ -324,8 +332,8 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 	proc.die(at, back)
 }
 
-// end is die for a process that others may go down with, for a reason that Android
-// keeps. The caller holds the lock.
+// end is die for a process that may take others down, for a reason that Android
+// records. The caller must hold the lock.
 func (p *Phone) end(proc *process, at, back time.Duration, why cause) {
 	if proc.spec.Name == systemServer || proc == p.zygote {
 		p.crashSystem(at, max(back, 0))
@@ -335,7 +343,7 @@ func (p *Phone) end(proc *process, at, back time.Duration, why cause) {
 	proc.die(at, back)
 }
 
-// spawn starts a process under a pid of its own.
+// spawn starts a process under a new pid.
 func (p *Phone) spawn(proc *process, at time.Duration) { p.spawnAs(proc, at, 0) }
 
 // spawnAs starts a process; a pid of 0 chooses one.
@@ -366,8 +374,8 @@ func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
 	p.begin(proc)
 }
 
-// pidAtBoot is the pid that a process of the system has in this boot. Between two
-// boots in a row all differ but those of the kernel's threads and init.
+// pidAtBoot returns the pid of a process of the system in this boot. Between
+// two consecutive boots all differ except those of kernel threads and init.
 func (p *Phone) pidAtBoot(fixed int) int {
 	const steps, step = 40, 17
 	if fixed < 100 {
@@ -376,14 +384,15 @@ func (p *Phone) pidAtBoot(fixed int) int {
 	return fixed + p.boots%steps*step
 }
 
-// The pids of apps. Shells take those above.
+// The pids of apps. Those above are for shells.
 const (
 	firstAppPID   = 3000
 	firstShellPID = 20000
 	lastPID       = 32767
 )
 
-// freePID goes up like the kernel does, with gaps for what a phone starts besides.
+// freePID counts up like the kernel, with gaps for what a phone starts in
+// between.
 func (p *Phone) freePID(proc *process) int {
 	for {
 		p.lastApp += 1 + int(mix(proc.id, uint64(proc.instance)+1<<32)%90)
@@ -397,7 +406,7 @@ func (p *Phone) freePID(proc *process) int {
 	}
 }
 
-// views are all processes that run now, by pid.
+// views returns all running processes, sorted by pid.
 func (p *Phone) views() []view {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -416,7 +425,7 @@ func (p *Phone) views() []view {
 	return out
 }
 
-// view is a process that runs as the others see it. The caller holds the lock.
+// view returns a snapshot of a running process. The caller must hold the lock.
 func (p *Phone) view(proc *process, up time.Duration) view {
 	v := proc.view(up)
 	v.api = p.opt.API
@@ -432,7 +441,7 @@ func (p *Phone) view(proc *process, up time.Duration) view {
 	return v
 }
 
-// find gives the process of a pid.
+// find returns the process of a pid.
 func (p *Phone) find(pid int) (view, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -449,8 +458,8 @@ func (p *Phone) find(pid int) (view, bool) {
 	return view{}, false
 }
 
-// processNamed is the process of a name, whether it runs or not; with several
-// users the first. The caller holds the lock.
+// processNamed returns the process of a name, running or not; with several
+// users the first. The caller must hold the lock.
 func (p *Phone) processNamed(name string) *process {
 	for _, proc := range p.procs {
 		if proc.spec.Name == name && !proc.kernel {
@@ -460,7 +469,7 @@ func (p *Phone) processNamed(name string) *process {
 	return nil
 }
 
-// belongs tells whether a process is one of the package.
+// belongs reports whether a process is one of the package.
 func (v view) belongs(pkg string) bool {
 	return v.app != nil && v.app.Package == pkg || v.name == pkg || strings.HasPrefix(v.name, pkg+":")
 }
@@ -488,7 +497,7 @@ func (l *ledger) end(id int, up time.Duration) {
 	}
 }
 
-// ticks is the cost in clock ticks of 1/100 s: a dump keeps one core busy.
+// ticks returns the cost in clock ticks of 1/100 s: a dump keeps one core busy.
 func (l *ledger) ticks(up time.Duration) int64 {
 	sum := l.done
 	for _, began := range l.running {

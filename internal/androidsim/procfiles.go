@@ -10,8 +10,8 @@ import (
 // ticksOf converts device time to clock ticks of 1/100 s (USER_HZ).
 func ticksOf(d time.Duration) int64 { return int64(d / (10 * time.Millisecond)) }
 
-// cpu is the user and system time of a process so far, in ticks. An app uses
-// 4 % of a core; system_server 6 % and whatever dumpsys costs.
+// cpu returns the user and system time of a process so far, in ticks. An app
+// uses 4 % of a core; system_server 6 % and the cost of dumpsys.
 func (v view) cpu() (user, system int64) {
 	share := int64(4)
 	switch {
@@ -24,8 +24,8 @@ func (v view) cpu() (user, system int64) {
 	return all * 2 / 3, all - all*2/3
 }
 
-// statText is /proc/PID/stat (fs/proc/array.c, do_task_stat); tid and name are
-// those of the thread.
+// statText is /proc/PID/stat (fs/proc/array.c, do_task_stat); tid and name
+// belong to the thread.
 func (v view) statText(tid int, name string, m memory) string {
 	user, system := v.cpu()
 	if tid != v.pid {
@@ -33,8 +33,10 @@ func (v view) statText(tid int, name string, m memory) string {
 	}
 	mapped := m.mapped()
 	faults := mapped.rss() / 4 * 3
-	return fmt.Sprintf("%d (%s) S %d %d 0 0 -1 1077952832 %d 0 %d 0 %d %d 0 0 20 0 %d 0 %d %d %d 18446744073709551615 0 0 0 0 0 0 4612 1 1073775864 0 0 0 17 %d 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
-		tid, name, v.ppid, v.ppid, faults, mapped.privateClean/16, user, system, m.threads, ticksOf(v.start), v.virtual(m)<<10, mapped.rss()/4, tid%8)
+	return fmt.Sprintf("%d (%s) S %d %d 0 0 -1 1077952832 %d 0 %d 0 %d %d 0 0 20 0 %d 0 %d %d %d "+
+		"18446744073709551615 0 0 0 0 0 0 4612 1 1073775864 0 0 0 17 %d 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		tid, name, v.ppid, v.ppid, faults, mapped.privateClean/16, user, system, m.threads, ticksOf(v.start),
+		v.virtual(m)<<10, mapped.rss()/4, tid%8)
 }
 
 // statusText is /proc/PID/status. Kernels before 4.5 do not split the Rss.
@@ -84,7 +86,8 @@ func (v view) statusText(m memory, api int) string {
 	line("Threads", "%d", m.threads)
 	line("SigQ", "0/%d", maxTasks/2)
 	line("SigPnd", "%016x", 0)
-	// ART blocks QUIT, USR1 and PIPE in every thread (art/runtime/runtime.cc, BlockSignals).
+	// ART blocks QUIT, USR1 and PIPE in every thread (art/runtime/runtime.cc,
+	// BlockSignals).
 	blocked := uint64(0x80001204)
 	if v.native || v.shell {
 		blocked = 0
@@ -108,7 +111,7 @@ func (v view) statmText(m memory) string {
 	return fmt.Sprintf("%d %d %d 7 0 %d 0\n", v.virtual(m)/4, u.rss()/4, (file+shmem)/4, (u.rss()+512<<10)/4)
 }
 
-// cmdline is the name with the blanks of the longer line that the zygote had.
+// cmdline is the name, padded to the longer command line of the zygote.
 func (v view) cmdline() string {
 	if v.kernel {
 		return ""
@@ -119,8 +122,9 @@ func (v view) cmdline() string {
 	return v.name + strings.Repeat("\x00", max(1, 64-len(v.name)))
 }
 
-// oomScoreAdj is 0 in the foreground, 900 for an app that is frozen or has no screen open, 700
-// for one whose screens were left (com.android.server.am.ProcessList), -900 for the system.
+// oomScoreAdj is 0 in the foreground, 900 for an app that is frozen or has no
+// screen open, 700 for one whose screens were left
+// (com.android.server.am.ProcessList), -900 for the system.
 func (v view) oomScoreAdj() int {
 	switch {
 	case v.shell:
@@ -141,12 +145,13 @@ func (v view) oomScoreAdj() int {
 
 // threadNames are the threads that every app has, after its main thread.
 var threadNames = []string{
-	"Signal Catcher", "perfetto_hprof_", "ADB-JDWP Connec", "Jit thread pool", "HeapTaskDaemon", "ReferenceQueueD", "FinalizerDaemon",
+	"Signal Catcher", "perfetto_hprof_", "ADB-JDWP Connec", "Jit thread pool", "HeapTaskDaemon", "ReferenceQueueD",
+	"FinalizerDaemon",
 	"FinalizerWatchd", "Profile Saver", "RenderThread", "hwuiTask0", "hwuiTask1", "GPU completion", "queued-work-loo",
 }
 
-// threadName is the comm of thread number i of a process; thread 0 is the main
-// one. The threads that a leak leaves behind are those of pools.
+// threadName returns the comm of thread number i of a process; thread 0 is the
+// main one. Leaked threads have names of a pool.
 func (v view) threadName(i int) string {
 	base := threadsOf(v)
 	switch {
@@ -160,20 +165,21 @@ func (v view) threadName(i int) string {
 	return clipComm(v.poolThread(i))
 }
 
-// poolThread is the name in Java of a thread that a leak left behind.
+// poolThread returns the Java name of a leaked thread.
 func (v view) poolThread(i int) string { return fmt.Sprintf("pool-3-thread-%d", i-threadsOf(v)+1) }
 
-// clipComm cuts a thread's name as the kernel does.
+// clipComm truncates the name of a thread like the kernel.
 func clipComm(name string) string { return name[:min(len(name), 15)] }
 
-// procNames are the files of /proc/PID that the shell may see, with who may read
-// them: everybody, or those who may trace the process.
+// procNames are the files of /proc/PID that the shell may see. The value says
+// whether reading them requires ptrace access.
 var procNames = map[string]bool{
-	"cmdline": false, "comm": false, "limits": false, "oom_score_adj": false, "stat": false, "statm": false, "status": false,
-	"maps": true, "smaps": true, "smaps_rollup": true,
+	"cmdline": false, "comm": false, "limits": false, "oom_score_adj": false, "stat": false, "statm": false,
+	"status": false,
+	"maps":   true, "smaps": true, "smaps_rollup": true,
 }
 
-// procText is the content of a file of /proc/PID.
+// procText returns the content of a file of /proc/PID.
 func (p *Phone) procText(v view, name string) string {
 	switch name {
 	case "cmdline":
@@ -215,7 +221,8 @@ var globalFiles = map[string]func(*Phone) string{
 		used := p.usedKB()
 		const total = 7680 << 10
 		free := max(total-used-1<<20, 64<<10)
-		return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nBuffers:        %8d kB\nCached:         %8d kB\nSwapTotal:      %8d kB\nSwapFree:       %8d kB\n",
+		return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nBuffers:        "+
+			"%8d kB\nCached:         %8d kB\nSwapTotal:      %8d kB\nSwapFree:       %8d kB\n",
 			total, free/4, free, 4096, free/2, 4<<20, 3<<20)
 	},
 	"version": func(p *Phone) string {
@@ -239,10 +246,10 @@ func (p *Phone) bootID() string {
 	return p.uuid("boot_id", boot)
 }
 
-// randomUUID is another one at each call.
+// randomUUID is a new one on each call.
 func (p *Phone) randomUUID() string { return p.uuid("uuid", p.uuids.Add(1)) }
 
-// uuid is the n-th random UUID of a stream.
+// uuid returns the n-th random UUID of a stream.
 func (p *Phone) uuid(name string, n uint64) string {
 	stream := mix(p.opt.Seed, hashText(name, p.opt.Serial))
 	a, b := mix(stream, 2*n), mix(stream, 2*n+1)
@@ -269,7 +276,7 @@ func kernelRelease(api int) string {
 	return "3.4.0-perf"
 }
 
-// usedKB is what all processes hold.
+// usedKB returns the memory of all processes.
 func (p *Phone) usedKB() int64 {
 	var sum int64
 	for _, v := range p.views() {

@@ -10,33 +10,35 @@ import (
 type Effect int
 
 const (
-	// Harms: some readings fail, are missing something or come late, and can be
-	// told by that; the others go on. Processes may die of it.
+	// Harms: some readings fail, are incomplete or late, and can be recognized
+	// by that; the others continue. Processes may die.
 	Harms Effect = iota
-	// Distorts is Harms, and a reading may also hold a wrong value without a sign.
+	// Distorts is Harms, and a reading may also contain a wrong value that
+	// cannot be recognized.
 	Distorts
 	// Silences: no sample can be expected.
 	Silences
 )
 
 // Fault is one thing that can go wrong, for tests that choose at random. Start
-// may be called at any moment and again after the end, also while others last; it
-// does not wait. end may be called often; once it has been, the phone is soon as
-// it was, but for processes that have died: those of apps that ran at the start
-// run again, in another incarnation. A fault that happens once, such as a cut,
-// may be over before its end. An adb server finds its way back in about a second.
+// may be called at any time, again after the end, and while others last; it
+// does not wait. end may be called repeatedly. Soon after it the phone is as it
+// was, except for processes that have died: those of apps that ran at the start
+// run again, in a new incarnation. A fault that happens once, such as a cut
+// line, may be over before its end. An adb server recovers in about a second.
 type Fault struct {
-	// Name is for people, and unique.
+	// Name is a unique text for people.
 	Name   string
 	Effect Effect
 	Start  func() (end func())
 }
 
-// Faults returns the faults of a phone, of the adbd.Daemon or adbd.Server in front of
-// it, and of its line. A nil line has no faults, nor have the processes of a phone
-// without apps: it is the first process of the first app that they happen to.
+// Faults returns the faults of a phone, of the adbd.Daemon or adbd.Server in
+// front of it, and of its line. A nil line has no faults, nor have the
+// processes of a phone without apps: they happen to the first process of the
+// first app.
 //
-// Missing is what no phone does in the middle of a run: OldShell.
+// OldShell is missing because no phone changes to it during a run.
 func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
 	out := append(p.phoneFaults(), Fault{"connection dropped", Harms, func() func() { front.Drop(); return func() {} }})
 	if l != nil {
@@ -51,9 +53,9 @@ func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
 }
 
 const (
-	// forEver is longer than anything that somebody waits for.
+	// forEver is longer than any test waits.
 	forEver = 365 * 24 * time.Hour
-	// rollups are the files that a sample is read from where it can be.
+	// rollups are the files that samples are read from where possible.
 	rollups = "/proc/*/smaps_rollup"
 )
 
@@ -73,7 +75,10 @@ func (p *Phone) phoneFaults() []Fault {
 		{"uptime empty", Silences, func() func() { return p.BreakFile("/proc/uptime", FileEmpty) }},
 		{"dumpsys times out", Harms, func() func() { return p.DelayDumpsys(forEver) }},
 		{"dumpsys hangs", Harms, p.HangDumpsys},
-		{"system_server crashes", Harms, func() func() { return p.reviving(func() func() { return p.CrashSystem(forEver) }) }},
+		{
+			"system_server crashes", Harms,
+			func() func() { return p.reviving(func() func() { return p.CrashSystem(forEver) }) },
+		},
 		{"clock steps", Harms, func() func() { return p.StepClock(-25 * time.Hour) }},
 		{"clock far off", Harms, func() func() { return p.StepClock(-50 * forEver) }},
 		{"disk full", Harms, func() func() { return p.FillDisk(0) }},
@@ -97,7 +102,7 @@ func lineFaults(l *adbd.Line, seed uint64) []Fault {
 	}
 }
 
-// noise are random bytes.
+// noise returns random bytes.
 func noise(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -123,8 +128,8 @@ func (p *Phone) processFaults(name string) []Fault {
 	}
 }
 
-// reviving starts a fault after whose end the processes of apps run that ran
-// before.
+// reviving wraps a fault that kills: after its end the processes of apps that
+// ran before run again.
 func (p *Phone) reviving(start func() func()) (end func()) {
 	var ran []*process
 	p.mu.Lock()

@@ -8,41 +8,42 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// RequestKind is what adb asks of the phone.
+// RequestKind is the kind of a request of adb.
 type RequestKind uint8
 
 // The kinds of requests.
 const (
 	// CommandRequest is a command line.
 	CommandRequest RequestKind = iota
-	// StatRequest, ListRequest, PullRequest and PushRequest are those of the sync protocol
-	// about a file.
+	// StatRequest, ListRequest, PullRequest and PushRequest are requests of the
+	// sync protocol about a file.
 	StatRequest
 	ListRequest
 	PullRequest
 	PushRequest
-	// ReadRequest is a piece of a pull that has been read from the file.
+	// ReadRequest is a chunk of a pull, after it was read from the file.
 	ReadRequest
 )
 
-// Request is one thing that adb asks of the phone.
+// Request is one request of adb.
 type Request struct {
 	Kind RequestKind
 	// Text is the command line or the path.
 	Text string
-	// Bytes are those of the pull so far.
+	// Bytes is the size of the pull so far.
 	Bytes int64
 }
 
-// OnRequest calls f at each request, before the phone answers, until it ends. f may
-// start and end faults and unplug a Line; it must return soon. There can be several
-// requests at the same time.
+// OnRequest calls f for each request, before the phone answers, until end is
+// called. f may start and end faults and unplug a Line; it must return soon.
+// Requests may be concurrent.
 func (p *Phone) OnRequest(f func(Request)) (end func()) { return p.hold(&fault{asked: f}) }
 
-// AtRequest starts a fault, once, at request number n from now on, counted from 1, of
-// those that count; nil counts all but ReadRequest. That request already meets the
-// fault. hit tells whether it has come so far, and end ends the fault too. A test can
-// so unplug the phone at each step of what it watches:
+// AtRequest starts a fault, once, at the n-th request from now on, counted from
+// 1. counts selects the requests that count; nil counts all but ReadRequest.
+// The fault already affects that request. hit reports whether the request has
+// come, and end ends the fault, too. So a test can unplug the phone at each
+// step of what it watches:
 //
 //	hit, end := phone.AtRequest(n, nil, line.Unplug)
 func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end func())) (hit func() bool, end func()) {
@@ -76,8 +77,8 @@ func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end fu
 	}
 }
 
-// answers tells those who wait for requests of one; it is false if the phone can no
-// longer answer because of it.
+// answers passes a request to those who wait for it; it returns false if the
+// phone can no longer answer because of them.
 func (p *Phone) answers(r Request) bool {
 	faults := p.faults()
 	if !slices.ContainsFunc(faults, func(f *fault) bool { return f.asked != nil }) {
@@ -92,13 +93,13 @@ func (p *Phone) answers(r Request) bool {
 	return !before || p.serves()
 }
 
-// serves tells whether adb lets anybody talk to the phone.
+// serves reports whether adb lets clients talk to the phone.
 func (p *Phone) serves() bool {
 	state := p.Identity().State
 	return state != adbd.StateOffline && state != adbd.StateUnauthorized
 }
 
-// pull is a file while it is pulled.
+// pull is a file that is being pulled.
 type pull struct {
 	io.Reader
 	phone *Phone
@@ -114,5 +115,5 @@ func (r *pull) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is for Phone.Open.
+// Close implements io.Closer for Phone.Open.
 func (r *pull) Close() error { return nil }

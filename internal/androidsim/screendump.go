@@ -9,15 +9,15 @@ import (
 // staticField is a static field of a class of the app.
 type staticField struct{ class, name string }
 
-// holders are the classes of an app's Activities and of what holds them, and the lists in their
-// static fields.
+// holders are the classes of an app's Activities and of their holders, and the
+// lists in their static fields.
 type holders struct {
 	heap    *hproftest.Heap
 	classes map[string]*hproftest.Class
 	lists   map[staticField]*hproftest.List
 }
 
-// list is the list in a static field, which is made when it is first asked for.
+// list returns the list in a static field, created on first use.
 func (h *holders) list(f staticField) *hproftest.List {
 	if h.lists[f] == nil {
 		list := h.heap.ArrayList()
@@ -49,8 +49,8 @@ func (d *declarations) add(class string, members ...string) {
 
 func (d *declarations) field(f staticField) { d.add(f.class, "static object "+f.name) }
 
-// declare makes the classes of Activities and of what holds them. modelled tells that a model
-// has leaked some.
+// declare declares the classes of Activities and of their holders. modelled
+// means that a model has leaked some.
 func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	d := &declarations{members: map[string][]string{}}
 	for _, l := range v.held {
@@ -82,8 +82,8 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	return out
 }
 
-// field holds the leaked instances of a screen, keeper what openings of one leave that does not
-// leak, and usualField what a model leaks.
+// field holds the leaked instances of a screen, keeper what openings of a
+// screen that does not leak leave behind, and usualField what a model leaks.
 func (v view) field(screen int) staticField {
 	class, name := v.app.holder(v.screens[screen])
 	return staticField{class, name}
@@ -93,7 +93,8 @@ func (v view) keeper(screen int) staticField {
 	return staticField{v.app.class(v.screens[screen].Class), "sPages"}
 }
 
-// task is the class of the delayed task that holds an instance for a while: an anonymous Runnable.
+// task is the class of the delayed task that holds an instance for a while: an
+// anonymous Runnable.
 func (v view) task(screen int) string { return v.app.class(v.screens[screen].Class) + "$1" }
 
 func (v view) usualField() staticField {
@@ -101,7 +102,7 @@ func (v view) usualField() staticField {
 	return staticField{class, name}
 }
 
-// heldBytes is what leaked screens retain, and what tests have leaked.
+// heldBytes returns what leaked screens retain, and what tests have leaked.
 func (v view) heldBytes() int64 {
 	sum := int64(activitiesIn(v.held)) * bytesPerActivity
 	for n, times := range v.stack.leaked {
@@ -110,8 +111,9 @@ func (v view) heldBytes() int64 {
 	return sum
 }
 
-// dumpScreens adds the screens to a heap: the open ones, those that leak, those that a delayed
-// task holds, and, where no garbage was collected first, those that nothing holds.
+// dumpScreens adds the screens to a heap: the open ones, those that leak, those
+// that a delayed task holds, and, if no garbage was collected first, those that
+// nothing holds.
 func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	instance := func(n int, s hproftest.State) hproftest.Activity {
 		screen := v.screens[n]
@@ -148,7 +150,7 @@ func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	}
 }
 
-// dumpKept adds what openings have left of screens that do not leak.
+// dumpKept adds what openings of screens that do not leak have left behind.
 func (v view) dumpKept(h *hproftest.Heap, held *holders) {
 	for n, times := range v.stack.openings {
 		if s := v.screens[n]; !s.Leaks && s.JavaKB > 0 {

@@ -14,13 +14,15 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// Shell runs one command line like the shell of the phone. An empty one runs the
-// lines of stdin, with a prompt. It returns when everything that the command
-// started has ended, also in the background, because adbd waits for its output. It
-// returns adbd.NoExit for a command that lost its adbd, and where a fault says so.
+// Shell runs one command line like the shell of the phone. An empty one runs
+// the lines of stdin, with a prompt. It returns when everything that the
+// command started has ended, also in the background, because adbd waits for its
+// output. It returns adbd.NoExit for a command that lost its adbd, and where a
+// fault demands it.
 //
-// stdin is read by a goroutine once a command reads it; the goroutine ends with
-// the input, so the owner of stdin must end it after Shell has returned.
+// stdin is read by a goroutine that starts with the first read of a command and
+// ends with the input, so the owner of stdin must end it after Shell has
+// returned.
 func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	born, uid := p.session.Load(), p.shellUID()
 	if !p.answers(Request{CommandRequest, command, 0}) {
@@ -36,7 +38,8 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 		System: system{p}, Cred: ksh.Cred{UID: uid, PID: leader.pid}, Leader: p.entry(leader), Command: command,
 		Prompt: "androidsim:/ $ ", Stdin: stdin, Stdout: stdout, Stderr: stderr, NotFound: "not found",
 		Variables: map[string]string{
-			"PATH": "/product/bin:/apex/com.android.runtime/bin:/system/bin:/system/xbin:/vendor/bin", "HOME": "/", "USER": userName(uid),
+			"PATH": "/product/bin:/apex/com.android.runtime/bin:/system/bin:/system/xbin:/vendor/bin", "HOME": "/",
+			"USER":  userName(uid),
 			"SHELL": "/system/bin/sh", "TMPDIR": "/data/local/tmp", "ANDROID_DATA": "/data", "ANDROID_ROOT": "/system",
 		},
 	}
@@ -68,7 +71,7 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	return status
 }
 
-// system is the phone as its shell sees it.
+// system is the phone as ksh.System.
 type system struct{ phone *Phone }
 
 var _ ksh.System = system{}
@@ -121,9 +124,11 @@ func (s system) Start(ctx context.Context, leader ksh.Process) (context.Context,
 	return ctx, s.phone.entry(t)
 }
 
-// entry is a task as the shell sees it.
+// entry returns a task for the shell.
 func (p *Phone) entry(t *task) ksh.Process {
-	return ksh.Process{PID: t.pid, Group: t.group, Parent: t.parent, UID: t.uid, Cancel: t.cancel, End: func() { p.endTask(t) }}
+	return ksh.Process{
+		PID: t.pid, Group: t.group, Parent: t.parent, UID: t.uid, Cancel: t.cancel, End: func() { p.endTask(t) },
+	}
 }
 
 func credOf(c ksh.Cred) cred { return cred{uid: c.UID, pid: c.PID} }
@@ -140,7 +145,7 @@ func (s system) Program(name string) (ksh.Program, bool) {
 	return s.phone.tool(name)
 }
 
-// call is a program of Android that runs.
+// call is a running program of Android.
 type call struct {
 	*ksh.Call
 	phone  *Phone
@@ -156,10 +161,12 @@ type call struct {
 // tool is a program of Android; it returns the exit status.
 type tool func(c *call) int
 
-// program makes t a program of the shell.
+// program adapts a program of Android to the shell.
 func (p *Phone) program(t tool) ksh.Program {
 	return func(k *ksh.Call) int {
-		c := &call{Call: k, phone: p, ctx: k.Ctx, cred: credOf(k.Cred), cwd: k.Dir, args: k.Args, out: k.Out, errs: k.Errs}
+		c := &call{
+			Call: k, phone: p, ctx: k.Ctx, cred: credOf(k.Cred), cwd: k.Dir, args: k.Args, out: k.Out, errs: k.Errs,
+		}
 		c.leader.pid = k.Leader.PID
 		return t(c)
 	}
@@ -173,8 +180,8 @@ func (c *call) getopt(spec string, each func(opt byte, value string)) ([]string,
 	return c.Getopt(spec, each)
 }
 
-// program is a program with the Android version (API) since which it exists: before
-// 6.0 toolbox had few (system/core shell_and_utilities/README.md).
+// program is a program with the API level that added it: toolbox had few before
+// Android 6.0 (system/core shell_and_utilities/README.md).
 type program struct {
 	run   ksh.Program
 	since int
@@ -187,34 +194,39 @@ func (p *Phone) programTable() map[string]program {
 		out[name] = program{run: run}
 	}
 	for name, run := range map[string]tool{
-		"am": am, "df": df, "dumpsys": dumpsysTool, "getprop": getprop, "id": id, "input": input, "log": logTool, "logcat": logcat,
-		"monkey": monkey, "pidof": pidof, "pm": pm, "ps": ps, "run-as": runAs, "showmap": showmap, "su": su, "uname": uname,
+		"am": am, "df": df, "dumpsys": dumpsysTool, "getprop": getprop, "id": id, "input": input, "log": logTool,
+		"logcat": logcat,
+		"monkey": monkey, "pidof": pidof, "pm": pm, "ps": ps, "run-as": runAs, "showmap": showmap, "su": su,
+		"uname": uname,
 	} {
 		out[name] = program{run: p.program(run)}
 	}
 	if p.opt.API < 23 {
-		// What toolbox had in the place of toybox.
+		// toolbox had these instead of toybox.
 		out["ls"], out["md5"] = program{run: p.program(oldLS)}, program{run: ksh.Programs()["md5sum"]}
 	}
-	for name, since := range map[string]int{"md5sum": 23, "nice": 23, "pidof": 23, "sha256sum": 26, "stat": 23, "uname": 23} {
+	for name, since := range map[string]int{
+		"md5sum": 23, "nice": 23, "pidof": 23, "sha256sum": 26, "stat": 23, "uname": 23,
+	} {
 		out[name] = program{out[name].run, since}
 	}
 	return out
 }
 
-// tool finds a program of this phone.
+// tool returns a program that this phone has.
 func (p *Phone) tool(name string) (ksh.Program, bool) {
 	t, ok := p.programs[name]
 	switch {
 	case !ok || t.since > p.opt.API || name == "su" && !p.opt.SU,
-		// It came with debuggable builds alone (system/extras/showmap/Android.mk).
+		// Only debuggable builds had it at first
+		// (system/extras/showmap/Android.mk).
 		name == "showmap" && p.opt.API < showmapEverywhere && p.opt.BuildType == "user" && !p.opt.Root:
 		return nil, false
 	}
 	return t.run, true
 }
 
-// folder is the directory of a program.
+// folder returns the directory of a program.
 func (p *Phone) folder(name string) string {
 	if name == "su" || name == "showmap" && p.opt.API < showmapEverywhere {
 		return "/system/xbin/"
@@ -229,7 +241,7 @@ func (p *Phone) toolAt(at string) (string, bool) {
 	return name, ok && p.folder(name)+name == at
 }
 
-// tools are the names of all programs.
+// tools returns the names of all programs.
 func (p *Phone) tools() []string {
 	var out []string
 	for name := range p.programs {
@@ -241,7 +253,7 @@ func (p *Phone) tools() []string {
 	return out
 }
 
-// oldLS is that of toolbox (system/core/toolbox/ls.c).
+// oldLS is the ls of toolbox (system/core/toolbox/ls.c).
 func oldLS(c *call) int {
 	var long, all, self bool
 	names, ok := c.getopt("lad", func(o byte, _ string) {
@@ -266,7 +278,8 @@ func oldLS(c *call) int {
 			name += " -> " + i.link
 		}
 		owner := userName(i.uid)
-		c.printf("%s %-8s %-8s %8s %s %s\n", ksh.ModeText(i.mode), owner, owner, size, i.mod.UTC().Format("2006-01-02 15:04"), name)
+		c.printf("%s %-8s %-8s %8s %s %s\n", ksh.ModeText(i.mode), owner, owner, size,
+			i.mod.UTC().Format("2006-01-02 15:04"), name)
 	}
 	failed := 0
 	for _, name := range names {

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The signals that the phone tells apart.
+// The signals with a meaning on the phone.
 const (
 	sigHUP  = 1
 	sigKill = 9
@@ -18,8 +18,8 @@ const (
 	sigTerm = 15
 )
 
-// harmless tells whether an Android app survives the signal: ART catches QUIT
-// (stack traces) and USR1 (a collection), the others do nothing by default.
+// harmless reports whether an Android app survives a signal: ART catches QUIT
+// (stack traces) and USR1 (a collection), the others have no effect by default.
 func harmless(signal int) bool {
 	switch signal {
 	case 0, 3, sigUSR1, 17, 18, 19, 20, 23, 28:
@@ -28,10 +28,10 @@ func harmless(signal int) bool {
 	return false
 }
 
-// statusOf is the exit status of a command whose context has ended.
+// statusOf returns the exit status of a command whose context has ended.
 func statusOf(ctx context.Context) int { return ksh.Status(ctx) }
 
-// task is a shell, or a job of one, in the process table.
+// task is a shell, or one of its jobs, in the process table.
 type task struct {
 	pid, group, parent, uid int
 	name                    string
@@ -42,11 +42,14 @@ type task struct {
 func (t *task) kill(signal int) { t.cancel(ksh.Signal(signal)) }
 
 func (t *task) view(up time.Duration) view {
-	return view{name: t.name, pid: t.pid, ppid: t.parent, uid: t.uid, shell: true, start: t.start, up: up, age: max(0, up-t.start), gc: never}
+	return view{
+		name: t.name, pid: t.pid, ppid: t.parent, uid: t.uid, shell: true, start: t.start, up: up,
+		age: max(0, up-t.start), gc: never,
+	}
 }
 
-// startTask puts a task into the table. Its context ends when it is killed. A
-// parent of 0 is adbd; a group of 0 makes it the leader of one.
+// startTask adds a task to the table. Its context ends when it is killed. A
+// parent of 0 is adbd; a group of 0 starts a new group.
 func (p *Phone) startTask(ctx context.Context, name string, uid, parent, group int) (context.Context, *task) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
@@ -120,8 +123,7 @@ func (p *Phone) signal(c cred, pid, signal int) error {
 	return nil
 }
 
-// deliver is what a signal does to a process. Nothing kills init or a thread of
-// the kernel.
+// deliver applies a signal to a process. Nothing kills init or a kernel thread.
 func (p *Phone) deliver(proc *process, signal int, up time.Duration) {
 	switch {
 	case proc.kernel || proc.pid == 1:

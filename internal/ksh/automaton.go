@@ -7,33 +7,37 @@ import (
 	"unicode/utf8"
 )
 
-// automaton is a regular expression as a table with one step per byte of a line: the
-// sets of states of Thompson's construction, made in advance (Aho, Hopcroft, Ullman:
-// The Design and Analysis of Computer Algorithms, section 9.1). It reports whether the
-// pattern is in a line of ASCII, not where. Package regexp takes thirty times as long,
-// which was most of the time to read the smaps of a process.
+// automaton is a regular expression as a table with one step per byte of a
+// line: the sets of states of Thompson's construction, made in advance (Aho,
+// Hopcroft, Ullman: The Design and Analysis of Computer Algorithms, section
+// 9.1). It reports whether the pattern is in a line of ASCII, not where.
+// Package regexp takes thirty times as long, which was most of the time to read
+// the smaps of a process.
 type automaton struct {
 	next [][utf8.RuneSelf]uint8
-	// ends tells for each state whether the pattern is found if the line ends there.
+	// ends tells for each state whether the pattern is found if the line ends
+	// there.
 	ends []bool
 }
 
-// The first states of every automaton: the rest of the line does not matter because
-// the pattern cannot be found any more, or has been found; the start of the line.
+// The first states of every automaton: the rest of the line does not matter
+// because the pattern cannot be found any more, or has been found; the start of
+// the line.
 const (
 	stateLost = iota
 	stateFound
 	stateFirst
 )
 
-// Limits on the work for one automaton: a short pattern may need very many states.
+// Limits on the work for one automaton: a short pattern may need very many
+// states.
 const (
 	maxStates       = 128
 	maxInstructions = 256
 )
 
-// matches reports whether the pattern is in the line; known is false for a line that is
-// not ASCII.
+// matches reports whether the pattern is in the line; known is false for a line
+// that is not ASCII.
 func (a *automaton) matches(line string) (found, known bool) {
 	state := uint8(stateFirst)
 	for i := range len(line) {
@@ -47,8 +51,8 @@ func (a *automaton) matches(line string) (found, known bool) {
 	return a.ends[state], true
 }
 
-// newAutomaton returns the table of a regular expression of package regexp; nil for one
-// that depends on word boundaries or is too large.
+// newAutomaton returns the table of a regular expression of package regexp; nil
+// for one that depends on word boundaries or is too large.
 func newAutomaton(text string) *automaton {
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -65,7 +69,9 @@ func newAutomaton(text string) *automaton {
 	}
 	a, p := &automaton{}, program{prog}
 	// A state is a set of instructions; those of lost and found are not used.
-	sets := [][]uint32{stateLost: {}, stateFound: {}, stateFirst: p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText)}
+	sets := [][]uint32{
+		stateLost: {}, stateFound: {}, stateFirst: p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText),
+	}
 	states := map[string]uint8{keyOf(sets[stateLost]): stateLost}
 	for state := 0; state < len(sets); state++ {
 		if len(sets) > maxStates {
@@ -107,8 +113,8 @@ func newAutomaton(text string) *automaton {
 // program is a compiled regular expression.
 type program struct{ *syntax.Prog }
 
-// after returns the instructions after one more byte. The pattern may begin after any
-// byte.
+// after returns the instructions after one more byte. The pattern may begin
+// after any byte.
 func (p program) after(set []uint32, b rune) []uint32 {
 	next := []uint32{uint32(p.Start)}
 	for _, pc := range set {
@@ -119,8 +125,8 @@ func (p program) after(set []uint32, b rune) []uint32 {
 	return p.closure(next, 0)
 }
 
-// closure returns, in order, the instructions that can be reached without a byte where
-// the conditions of at hold, except jumps.
+// closure returns, in order, the instructions that can be reached without a
+// byte where the conditions of at hold, except jumps.
 func (p program) closure(from []uint32, at syntax.EmptyOp) []uint32 {
 	seen := make([]bool, len(p.Inst))
 	var out []uint32

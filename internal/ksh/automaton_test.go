@@ -7,11 +7,13 @@ import (
 	"testing"
 )
 
-// randomPattern is a pattern of package regexp over few letters, so that it is often
-// in a line of the same letters.
+// randomPattern is a pattern of package regexp over few letters, so that it is
+// often in a line of the same letters.
 func randomPattern(r *rand.Rand, depth int) string {
 	if depth == 0 {
-		return []string{"a", "b", "ab", ".", "[ab]", "[^a]", "[0-9]", `\.`, " ", "^", "$", "", "(?i:B)", "é"}[r.IntN(14)]
+		return []string{
+			"a", "b", "ab", ".", "[ab]", "[^a]", "[0-9]", `\.`, " ", "^", "$", "", "(?i:B)", "é",
+		}[r.IntN(14)]
 	}
 	sub := func() string { return randomPattern(r, depth-1) }
 	switch r.IntN(7) {
@@ -39,8 +41,8 @@ func randomLine(r *rand.Rand) string {
 	return b.String()
 }
 
-// Package regexp is the oracle: an automaton says the same of every line of ASCII, and
-// nothing of the others.
+// Package regexp is the oracle: an automaton says the same of every line of
+// ASCII, and nothing of the others.
 func TestAutomatonIsTheRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	patterns := []string{
@@ -57,7 +59,10 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 			continue
 		}
 		made++
-		lines := []string{"", "a", "ab", "Pss:  12 kB", "SwapPss: 0 kB", "Size: 4 kB", "12 (com.x) S 1 0", "1.2 3.4", "1.2 3.4x", "K", "\u212a"}
+		lines := []string{
+			"", "a", "ab", "Pss:  12 kB", "SwapPss: 0 kB", "Size: 4 kB", "12 (com.x) S 1 0", "1.2 3.4", "1.2 3.4x", "K",
+			"\u212a",
+		}
 		for range 40 {
 			lines = append(lines, randomLine(r))
 		}
@@ -84,7 +89,9 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 
 // What has no automaton is left to package regexp, and is found all the same.
 func TestPatternsWithoutAnAutomaton(t *testing.T) {
-	for _, pattern := range []string{`\bab\b`, `(?m)^b`, "(?:a|b)*a" + strings.Repeat("[ab]", 9), strings.Repeat("ab", maxInstructions)} {
+	for _, pattern := range []string{
+		`\bab\b`, `(?m)^b`, "(?:a|b)*a" + strings.Repeat("[ab]", 9), strings.Repeat("ab", maxInstructions),
+	} {
 		if newAutomaton(pattern) != nil {
 			t.Errorf("%.40q has one", pattern)
 		}
@@ -106,7 +113,8 @@ func TestPatternsAreKept(t *testing.T) {
 		b, err := k.get(w)
 		return err == nil && a == b
 	}
-	if !same(grepKey{patterns: "a.b"}) || !same(grepKey{patterns: "a.b", fixed: true}) || same(grepKey{patterns: strings.Repeat("a", maxKept+1)}) {
+	if !same(grepKey{patterns: "a.b"}) || !same(grepKey{patterns: "a.b", fixed: true}) ||
+		same(grepKey{patterns: strings.Repeat("a", maxKept+1)}) {
 		t.Error("not what was kept")
 	}
 	plain, _ := k.get(grepKey{patterns: "a.b"})

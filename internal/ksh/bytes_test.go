@@ -9,27 +9,37 @@ import (
 // odd are bytes that a parser of UTF-8 texts would refuse or change: broken
 // sequences, CR, and the code points that stand for them inside.
 var odd = []string{
-	"\xff", "\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\x80", "\r", "\r\n", "\r\r\n", "a\r\nb", "\n\r", "\xc3\r", "\xff\xfe\r\n", "\ufffd",
-	"\U0010fefe", "\U0010ff00", "\U0010ff0d", "\U0010ff41\xf4\x8f", "\U0010ffff", "\u00e9\U0001f600", "\xf4\x8f\xbd\xff", "'\xff'", "$\xff", "\\\xff", "\\\r\n", "`\xff`", "{\xff,\r}", "\x01\x7f",
+	"\xff", "\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\x80", "\r", "\r\n", "\r\r\n", "a\r\nb", "\n\r",
+	"\xc3\r", "\xff\xfe\r\n", "\ufffd",
+	"\U0010fefe", "\U0010ff00", "\U0010ff0d", "\U0010ff41\xf4\x8f", "\U0010ffff", "\u00e9\U0001f600",
+	"\xf4\x8f\xbd\xff", "'\xff'", "$\xff", "\\\xff", "\\\r\n", "`\xff`", "{\xff,\r}", "\x01\x7f",
 }
 
 // oddScripts use X, which stands for such a text without quotes in it.
 var oddScripts = []string{
-	"printf '%s' 'X' | cat", `x="X"; printf '%s' "$x"; echo "${x}" '' "$x"`, `printf '%s|' "aX" "Xb" "$(printf '%s' 'X')" "${n:-X}"`,
+	"printf '%s' 'X' | cat", `x="X"; printf '%s' "$x"; echo "${x}" '' "$x"`,
+	`printf '%s|' "aX" "Xb" "$(printf '%s' 'X')" "${n:-X}"`,
 	"case 'X' in 'X') echo same;; *) echo differs;; esac; case 'X' in Q*) echo q;; *) echo none;; esac",
-	`x='aXb'; echo "${x#a}" "${x%b}" "${x#a'X'}" "${x%'X'b}" "${x##*'X'}"`, "[ 'X' = 'X' ] && echo same; [ 'X' = 'Y' ] || echo differs",
-	"eval 'printf %s \"X\"'; sh -c 'printf \"%s|\" \"$1\"' X 'X'", "set -- 'X'; printf '%s' \"$1\"; # X\necho end", "echo 'X' | { read -r x; printf '%s' \"$x\"; }",
-	"trap '' HUP; echo $((1+1)) 'X'; if true; then printf X; fi; while [ -z \"$i\" ]; do i='X'; done; printf '%s' \"$i\"",
+	`x='aXb'; echo "${x#a}" "${x%b}" "${x#a'X'}" "${x%'X'b}" "${x##*'X'}"`,
+	"[ 'X' = 'X' ] && echo same; [ 'X' = 'Y' ] || echo differs",
+	"eval 'printf %s \"X\"'; sh -c 'printf \"%s|\" \"$1\"' X 'X'", "set -- 'X'; printf '%s' \"$1\"; # X\necho end",
+	"echo 'X' | { read -r x; printf '%s' \"$x\"; }",
+	"trap '' HUP; echo $((1+1)) 'X'; if true; then printf X; fi; while [ -z \"$i\" ]; do i='X'; done; printf '%s' " +
+		"\"$i\"",
 	"for j in 'X' a; do printf '%s|' \"$j\"; done; (printf '%s' 'X'); { printf '%s' 'X'; }",
 }
 
 // Another shell is the oracle for bytes, too: dash takes all but NUL.
 func TestAnyBytes(t *testing.T) {
 	scripts := []string{
-		"echo a\r\necho b", "printf '[%s]' a\r b \r c", "echo \xff; echo a\xffb\xfec", "echo \\\xff \\\r\\\xc3\\\xa9", "x=\xff\r; echo $x", "printf '%s|' \xff{a \xff} \r{",
-		"case \xff in \xfe) echo wrong;; \xff) echo right;; esac", "case a\r in a) echo wrong;; a?) echo right;; esac", "case \xff in [\x80-\xff]) echo in;; esac",
-		"x=a\xffb\xfec; echo ${x#*\xff} ${x%\xfe*} ${x##*[\xfe\xff]} ${#x}", "echo 'one \\\r\ntwo' \"one \\\r\ntwo\"", "IFS=\r; x=a\rb; for i in $x; do echo \"<$i>\"; done",
-		"true\r", "nosuch\xff", "\xff=1; echo $?", "echo a # \xff\r\necho b", "set -- \xff \r; echo $# $1$2", "printf '\\377\\r\\n' | { read x; printf '%s' \"$x\"; }",
+		"echo a\r\necho b", "printf '[%s]' a\r b \r c", "echo \xff; echo a\xffb\xfec", "echo \\\xff \\\r\\\xc3\\\xa9",
+		"x=\xff\r; echo $x", "printf '%s|' \xff{a \xff} \r{",
+		"case \xff in \xfe) echo wrong;; \xff) echo right;; esac", "case a\r in a) echo wrong;; a?) echo right;; esac",
+		"case \xff in [\x80-\xff]) echo in;; esac",
+		"x=a\xffb\xfec; echo ${x#*\xff} ${x%\xfe*} ${x##*[\xfe\xff]} ${#x}", "echo 'one \\\r\ntwo' \"one \\\r\ntwo\"",
+		"IFS=\r; x=a\rb; for i in $x; do echo \"<$i>\"; done",
+		"true\r", "nosuch\xff", "\xff=1; echo $?", "echo a # \xff\r\necho b", "set -- \xff \r; echo $# $1$2",
+		"printf '\\377\\r\\n' | { read x; printf '%s' \"$x\"; }",
 	}
 	for _, script := range oddScripts {
 		for _, text := range odd {
@@ -49,7 +59,8 @@ func TestAnyBytes(t *testing.T) {
 // Errors show the bytes that were sent.
 func TestErrorsShowBytes(t *testing.T) {
 	for command, want := range map[string]string{
-		"\xffx\r": "/system/bin/sh: \xffx\r: not found\n", "cat '\xff\r\n'": "cat: \xff\r\n: No such file or directory\n",
+		"\xffx\r":         "/system/bin/sh: \xffx\r: not found\n",
+		"cat '\xff\r\n'":  "cat: \xff\r\n: No such file or directory\n",
 		"echo x >/\xff/y": "/system/bin/sh: can't create /\xff/y: No such file or directory\n",
 	} {
 		if a := newMachine().ask(t, command); a.err != want {
@@ -63,18 +74,21 @@ func TestErrorsShowBytes(t *testing.T) {
 
 // Files have names of any bytes, and globs find them.
 func TestNamesOfAnyBytes(t *testing.T) {
-	a := newMachine().ask(t, "cd /tmp && echo 1 >'\xff' && echo 2 >'\xfe\r\n' && echo 3 >\u00e9 && echo * && cat \xff ? *\r* && rm [\xff] *\r* && ls")
+	a := newMachine().ask(t,
+		"cd /tmp && echo 1 >'\xff' && echo 2 >'\xfe\r\n' && echo 3 >\u00e9 && echo * && cat \xff ? *\r* && rm [\xff] "+
+			"*\r* && ls")
 	if want := "\u00e9 \xfe\r\n \xff\n1\n3\n1\n2\n\u00e9\n"; a.out != want {
 		t.Errorf("%+v, want %q", a, want)
 	}
-	// A character of several bytes is one, as in the mksh of Android (MKSH_ASSUME_UTF8).
+	// A character of several bytes is one, as in the mksh of Android
+	// (MKSH_ASSUME_UTF8).
 	if a := newMachine().ask(t, "x=\u00e9\xff\u00e8; echo ${x#?} ${x%?} ${#x}"); a.out != "\xff\u00e8 \u00e9\xff 3\n" {
 		t.Errorf("%+v", a)
 	}
 }
 
-// Whatever is in a word comes back byte for byte by every path that a quoted word can
-// take, and is equal to itself.
+// Whatever is in a word comes back byte for byte by every path that a quoted
+// word can take, and is equal to itself.
 func FuzzQuotedBytes(f *testing.F) {
 	for _, text := range odd {
 		f.Add(text)
@@ -86,7 +100,8 @@ func FuzzQuotedBytes(f *testing.F) {
 		quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 		word := quote(text)
 		script := "x=" + word + "; printf '%s' " + word + "; printf '%s' \"$x\"; eval " + quote("printf '%s' "+word) +
-			"; printf '%s' \"${x}${none-$x}${x#" + word + "}\"; case $x in " + word + ") printf same;; esac; case a$x in " + word +
+			"; printf '%s' \"${x}${none-$x}${x#" + word + "}\"; case $x in " + word +
+			") printf same;; esac; case a$x in " + word +
 			") printf wrong;; esac; [ \"$x\" = " + word + " ] && printf same; set -- " + word + "; printf $#"
 		a := newMachine().ask(t, script)
 		if want := strings.Repeat(text, 5) + "samesame1"; a.out != want || a.err != "" {

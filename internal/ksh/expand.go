@@ -156,8 +156,8 @@ func (s *shell) matches(w *syntax.Word, text string) (hit bool, err error) {
 	})
 }
 
-// compile returns the regular expression of an opaque pattern; an invalid pattern is
-// plain text.
+// compile returns the regular expression of an opaque pattern; an invalid
+// pattern is plain text.
 func compile(p string, mode pattern.Mode) *regexp.Regexp {
 	if text, err := pattern.Regexp(p, mode); err == nil {
 		if re, err := regexp.Compile(text); err == nil {
@@ -167,10 +167,11 @@ func compile(p string, mode pattern.Mode) *regexp.Regexp {
 	return regexp.MustCompile("^" + regexp.QuoteMeta(p) + "$")
 }
 
-// Globs are not expanded by package expand: it splits and joins paths by the rules of
-// the host. Instead, the characters of a glob that are not quoted pass through it
-// as code points that opaque leaves free. Those in the values of unquoted variables
-// stand for themselves, which is the one difference from mksh.
+// Globs are not expanded by package expand: it splits and joins paths by the
+// rules of the host. Instead, the characters of a glob that are not quoted pass
+// through it as code points that opaque leaves free. Those in the values of
+// unquoted variables stand for themselves, which is the one difference from
+// mksh.
 
 const globs = "*?["
 

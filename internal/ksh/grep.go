@@ -11,7 +11,8 @@ import (
 type grepping struct {
 	*Call
 	pattern *linePattern
-	// The options: -v, -c, -l, -q, -o, -s, and whether lines have the name of their file.
+	// The options: -v, -c, -l, -q, -o, -s, and whether lines have the name of
+	// their file.
 	invert, count, list, quiet, only, silent, named bool
 	found                                           bool
 }
@@ -90,7 +91,8 @@ type grepKey struct {
 	extended, fixed bool
 }
 
-// linePatterns keeps the latest patterns: a run greps for the same ones all day.
+// linePatterns keeps the latest patterns: a run greps for the same ones all
+// day.
 type linePatterns struct {
 	mu   sync.Mutex
 	made map[grepKey]*linePattern
@@ -124,8 +126,8 @@ func (k *linePatterns) get(w grepKey) (*linePattern, error) {
 func grepPattern(w grepKey) (*linePattern, error) {
 	var alternatives []string
 	for line := range strings.SplitSeq(w.patterns, "\n") {
-		// Package regexp accepts no invalid UTF-8 in a pattern and matches each such
-		// byte of a text as U+FFFD.
+		// Package regexp accepts no invalid UTF-8 in a pattern and matches each
+		// such byte of a text as U+FFFD.
 		line = string([]rune(line))
 		if w.fixed {
 			line = regexp.QuoteMeta(line)

@@ -1,13 +1,14 @@
 // Package ksh is the shell of a simulated machine, with the small programs that
 // scripts expect: an evaluator over the syntax trees and word expansions of
 // mvdan.cc/sh/v3, which parses mksh, the shell of Android. Files, clock and
-// processes are those of a System; nothing on the host is read, written or started.
+// processes are those of a System; nothing on the host is read, written or
+// started.
 //
-// It has what leakgate and its tests send: pipes, redirections, background jobs,
-// if, for, while, until and case, expansions and globs. Whatever else the parser
-// accepts is refused before the script starts. Variables, words, captured output,
-// recursion and jobs are bounded, so that a hostile script cannot exhaust memory,
-// and a script that never ends stops with its context.
+// It has what leakgate and its tests send: pipes, redirections, background
+// jobs, if, for, while, until and case, expansions and globs. Whatever else the
+// parser accepts is refused before the script starts. Variables, words,
+// captured output, recursion and jobs are bounded, so that a hostile script
+// cannot exhaust memory, and a script that never ends stops with its context.
 package ksh
 
 import (
@@ -43,7 +44,8 @@ type System interface {
 	// Start adds a process to the group of its leader. Its context ends, with a
 	// Signal as its cause, when the process is killed.
 	Start(ctx context.Context, leader Process) (context.Context, Process)
-	// Signal sends a signal to a process, or to the group -pid if pid is negative.
+	// Signal sends a signal to a process, or to the group -pid if pid is
+	// negative.
 	Signal(c Cred, pid, signal int) error
 	UserName(uid int) string
 
@@ -52,7 +54,8 @@ type System interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Cred is who accesses a file. PID is the process behind /proc/self, 0 for none.
+// Cred is who accesses a file. PID is the process behind /proc/self, 0 for
+// none.
 type Cred struct{ UID, PID int }
 
 // Process is an entry of the process table.
@@ -63,8 +66,8 @@ type Process struct {
 	End    func()
 }
 
-// FileInfo describes a file. Owner is a uid, Target where a symbolic link leads,
-// "" for other files.
+// FileInfo describes a file. Owner is a uid, Target where a symbolic link
+// leads, "" for other files.
 type FileInfo interface {
 	fs.FileInfo
 	Owner() int
@@ -99,8 +102,9 @@ func (c *Call) Failf(format string, args ...any) int {
 // Printf writes to the standard output.
 func (c *Call) Printf(format string, args ...any) { fmt.Fprintf(c.Out, format, args...) }
 
-// Run runs another program in place of this one, as another user and, unless dir
-// is empty, with dir as its home and working directory. It returns the exit status.
+// Run runs another program in place of this one, as another user and, unless
+// dir is empty, with dir as its home and working directory. It returns the exit
+// status.
 func (c *Call) Run(uid int, dir string, args []string) int {
 	c.Out.Flush()
 	if c.shell.tooDeep() {
@@ -117,9 +121,9 @@ func (c *Call) Run(uid int, dir string, args []string) int {
 	return sub.finish()
 }
 
-// Getopt reads options like toybox: the letters of spec, those followed by a colon
-// with a value. Options may follow operands, unless spec begins with ^. ok is false
-// after an error, which has been reported.
+// Getopt reads options like toybox: the letters of spec, those followed by a
+// colon with a value. Options may follow operands, unless spec begins with ^.
+// ok is false after an error, which has been reported.
 func (c *Call) Getopt(spec string, each func(opt byte, value string)) (operands []string, ok bool) {
 	spec, first := strings.CutPrefix(spec, "^")
 	args := c.Args[1:]
@@ -192,7 +196,8 @@ func ErrorText(err error) string {
 		{syscall.EISDIR, "Is a directory"}, {syscall.EFBIG, "File too large"}, {syscall.ENOTDIR, "Not a directory"},
 		{syscall.ENOSPC, "No space left on device"}, {syscall.EROFS, "Read-only file system"},
 		{syscall.ENAMETOOLONG, "File name too long"}, {syscall.ENOTEMPTY, "Directory not empty"},
-		{fs.ErrNotExist, "No such file or directory"}, {fs.ErrPermission, "Permission denied"}, {fs.ErrExist, "File exists"},
+		{fs.ErrNotExist, "No such file or directory"}, {fs.ErrPermission, "Permission denied"},
+		{fs.ErrExist, "File exists"},
 	} {
 		if errors.Is(err, e.err) {
 			return e.text
@@ -206,28 +211,30 @@ type Options struct {
 	System System
 	Cred   Cred
 	Leader Process
-	// Command is the command line. If it is empty, Run reads lines from Stdin and
-	// writes Prompt to Stderr before each.
+	// Command is the command line. If it is empty, Run reads lines from Stdin
+	// and writes Prompt to Stderr before each.
 	Command, Prompt string
 	// Variables are set at the start, in addition to HOME, IFS and PWD.
 	Variables map[string]string
 	Stdin     io.Reader
-	// Stdout and Stderr may be the same writer, but are never written concurrently.
+	// Stdout and Stderr may be the same writer, but are never written
+	// concurrently.
 	Stdout, Stderr io.Writer
 	// NotFound follows the name of an unknown command; "not found" if empty.
 	NotFound string
 }
 
-// Run runs a command line and returns its exit status once all that it started has
-// ended, background jobs included. ctx is that of the leader. Stdin is read by a
-// goroutine that starts with the first read of a command and ends with the input,
-// so the owner of Stdin must end it after Run has returned.
+// Run runs a command line and returns its exit status once all that it started
+// has ended, background jobs included. ctx is that of the leader. Stdin is read
+// by a goroutine that starts with the first read of a command and ends with the
+// input, so the owner of Stdin must end it after Run has returned.
 func Run(ctx context.Context, o Options) int {
 	in := &stdin{r: o.Stdin, pipe: newPipe()}
 	defer in.pipe.closeReader()
 	s := &shell{
 		session: &session{sys: o.System, leader: o.Leader, notFound: cmp.Or(o.NotFound, "not found")},
-		ctx:     ctx, cancel: o.Leader.Cancel, cred: o.Cred, dir: "/", name: "/system/bin/sh", vars: map[string]string{},
+		ctx:     ctx, cancel: o.Leader.Cancel, cred: o.Cred, dir: "/", name: "/system/bin/sh",
+		vars: map[string]string{},
 	}
 	out := newOutlet(o.Stdout)
 	errs := out
@@ -248,8 +255,8 @@ func Run(ctx context.Context, o Options) int {
 	return s.finish()
 }
 
-// SameWriter reports whether two writers are one. Writers of a type that cannot be
-// compared are two.
+// SameWriter reports whether two writers are one. Writers of a type that cannot
+// be compared are two.
 func SameWriter(a, b io.Writer) (equal bool) {
 	defer func() {
 		if recover() != nil {

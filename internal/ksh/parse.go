@@ -30,7 +30,8 @@ func parse(text string) (list []*syntax.Stmt, err error) {
 		return nil, errors.New("argument list too long")
 	}
 	for _, o := range openers {
-		// Openers are counted whether they nest or not: no real script has as many.
+		// Openers are counted whether they nest or not: no real script has as
+		// many.
 		if strings.Count(text, o) > maxOpeners {
 			return nil, errors.New("nested too deeply")
 		}
@@ -59,11 +60,12 @@ func parse(text string) (list []*syntax.Stmt, err error) {
 
 // openers are all that can take the parser one level deeper.
 var openers = []string{
-	"(", "{", "[", "`", "?", "-", "+", "~", "!", "|", "&", "if", "for", "while", "until", "case", "do", "time", "function",
+	"(", "{", "[", "`", "?", "-", "+", "~", "!", "|", "&", "if", "for", "while", "until", "case", "do", "time",
+	"function",
 }
 
-// recovered turns a panic of the libraries, for input that they do not expect, into
-// an error.
+// recovered turns a panic of the libraries, for input that they do not expect,
+// into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("bad substitution: %.200v", r)
@@ -119,12 +121,13 @@ func unsupported(n syntax.Node) string {
 	return ""
 }
 
-// unsupportedExpansion names what this shell does not have in ${...}. Replacements
-// are among it because their results could be as large as the product of two
-// variables.
+// unsupportedExpansion names what this shell does not have in ${...}.
+// Replacements are among it because their results could be as large as the
+// product of two variables.
 func unsupportedExpansion(p *syntax.ParamExp) string {
 	const what = "bad substitution"
-	if p.Param == nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Width || p.IsSet || p.Index != nil || p.Names != 0 ||
+	if p.Param == nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Width || p.IsSet || p.Index != nil ||
+		p.Names != 0 ||
 		p.NestedParam != nil || len(p.Modifiers) > 0 || p.Flags != nil {
 		return what
 	}
@@ -232,15 +235,15 @@ func quotePattern(part syntax.WordPart) syntax.WordPart {
 	return &syntax.Lit{Value: pattern.QuoteMeta(text, 0)}
 }
 
-// mksh and file names take any bytes but NUL. The parser only takes UTF-8, and so
-// does package regexp in patterns; in texts it does not distinguish two invalid
-// bytes. Such bytes pass through both as code points that nothing else uses. So does
-// CR, which the parser drops at the end of a line and takes for a blank elsewhere; to
-// mksh it is an ordinary character (sh.h, C_LEX1).
+// mksh and file names take any bytes but NUL. The parser only takes UTF-8, and
+// so does package regexp in patterns; in texts it does not distinguish two
+// invalid bytes. Such bytes pass through both as code points that nothing else
+// uses. So does CR, which the parser drops at the end of a line and takes for a
+// blank elsewhere; to mksh it is an ordinary character (sh.h, C_LEX1).
 
-// opaqueBase stands for byte 0, opaqueBase+255 for the last one: the end of the last
-// private use area. Code points of a script that are in it are replaced byte by byte.
-// opaqueBase+'*' and the like are globs, see markGlobs.
+// opaqueBase stands for byte 0, opaqueBase+255 for the last one: the end of the
+// last private use area. Code points of a script that are in it are replaced
+// byte by byte. opaqueBase+'*' and the like are globs, see markGlobs.
 const opaqueBase = 0x10ff00
 
 // opaque replaces CR and each byte that is not UTF-8 with a code point.

@@ -19,7 +19,8 @@ import (
 // scripts of leakgate call, and the builtins that are programs too.
 func Programs() map[string]Program {
 	all := map[string]Program{
-		"cat": cat, "date": date, "grep": grep, "ls": ls, "md5sum": md5sum, "mkdir": mkdir, "nice": nice, "rm": rm, "sh": sh,
+		"cat": cat, "date": date, "grep": grep, "ls": ls, "md5sum": md5sum, "mkdir": mkdir, "nice": nice, "rm": rm,
+		"sh":        sh,
 		"sha256sum": sha256sum, "sleep": sleep, "stat": stat, "touch": touch,
 	}
 	for _, name := range []string{"echo", "printf", "true", "false", "test", "[", "kill", "pwd"} {
@@ -56,7 +57,8 @@ func (c *Call) eachFile(names []string, f func(name string, r io.Reader)) (statu
 	})
 }
 
-// each calls f for every operand; it reports errors and returns the exit status.
+// each calls f for every operand; it reports errors and returns the exit
+// status.
 func (c *Call) each(names []string, format string, f func(name string) error) (status int) {
 	for _, name := range names {
 		if c.Ctx.Err() != nil {
@@ -69,8 +71,8 @@ func (c *Call) each(names []string, format string, f func(name string) error) (s
 	return status
 }
 
-// eachLine calls f for every line, with its end, until f returns false. A line that
-// is longer than a command line may be comes in pieces.
+// eachLine calls f for every line, with its end, until f returns false. A line
+// that is longer than a command line may be comes in pieces.
 func (c *Call) eachLine(r io.Reader, f func(line string) bool) {
 	if c.lines == nil {
 		c.lines = bufio.NewReader(r)
@@ -179,7 +181,9 @@ func touch(c *Call) int {
 
 func ls(c *Call) int {
 	var long, all, self bool
-	names, ok := c.Getopt("la1d", func(o byte, _ string) { long, all, self = long || o == 'l', all || o == 'a', self || o == 'd' })
+	names,
+		ok := c.Getopt("la1d",
+		func(o byte, _ string) { long, all, self = long || o == 'l', all || o == 'a', self || o == 'd' })
 	if !ok {
 		return 1
 	}
@@ -195,7 +199,8 @@ func ls(c *Call) int {
 		if i.Target() != "" {
 			name += " -> " + i.Target()
 		}
-		c.Printf("%s %2d %-8s %-8s %8d %s %s\n", ModeText(i.Mode()), 1, owner, owner, i.Size(), i.ModTime().UTC().Format("2006-01-02 15:04"), name)
+		c.Printf("%s %2d %-8s %-8s %8d %s %s\n", ModeText(i.Mode()), 1, owner, owner, i.Size(),
+			i.ModTime().UTC().Format("2006-01-02 15:04"), name)
 	}
 	first := true
 	return c.each(names, "%s", func(name string) error {
@@ -333,8 +338,11 @@ func date(c *Call) int {
 		c.Printf("%s\n", now.Format("Mon Jan _2 15:04:05 UTC 2006"))
 		return 0
 	}
-	c.Printf("%s\n", strings.NewReplacer("%%", "%", "%s", strconv.FormatInt(now.Unix(), 10), "%N", fmt.Sprintf("%09d", now.Nanosecond()),
-		"%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"), "%M", now.Format("04"),
-		"%S", now.Format("05")).Replace(c.Args[1][1:]))
+	c.Printf("%s\n",
+		strings.NewReplacer("%%", "%", "%s", strconv.FormatInt(now.Unix(), 10), "%N",
+			fmt.Sprintf("%09d", now.Nanosecond()),
+			"%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"), "%M",
+			now.Format("04"),
+			"%S", now.Format("05")).Replace(c.Args[1][1:]))
 	return 0
 }

@@ -34,9 +34,9 @@ type session struct {
 }
 
 // shell evaluates commands. The interpreter of mvdan.cc/sh is not used because
-// parts of it reach the host (named pipes for <(...), stat for `type`), its pipes
-// are those of the operating system, which a synctest bubble cannot see, and
-// nothing bounds its recursion.
+// parts of it reach the host (named pipes for <(...), stat for `type`), its
+// pipes are those of the operating system, which a synctest bubble cannot see,
+// and nothing bounds its recursion.
 type shell struct {
 	*session
 	ctx    context.Context
@@ -53,8 +53,8 @@ type shell struct {
 	job     int // pid of the last background job
 	depth   int
 	running sync.WaitGroup
-	// loops counts the loops around a command; breaks and skips count those that
-	// break and continue still have to leave.
+	// loops counts the loops around a command; breaks and skips count those
+	// that break and continue still have to leave.
 	loops, breaks, skips int
 	exiting              bool
 	// keepFDs: exec has changed the redirections of the shell itself.
@@ -65,8 +65,8 @@ type shell struct {
 	outside bool
 }
 
-// script runs a text in this shell. A syntax error ends the shell, unless stays is
-// set, as for eval.
+// script runs a text in this shell. A syntax error ends the shell, unless stays
+// is set, as for eval.
 func (s *shell) script(text string, stays bool) {
 	list, err := parse(text)
 	if err != nil {
@@ -103,7 +103,8 @@ func (s *shell) interactive(prompt string) {
 	}
 }
 
-// finish waits for the background jobs and returns the exit status of the shell.
+// finish waits for the background jobs and returns the exit status of the
+// shell.
 func (s *shell) finish() int {
 	s.running.Wait()
 	if s.ctx.Err() != nil {
@@ -141,7 +142,8 @@ func (s *shell) writer(fd int) io.Writer {
 func (s *shell) clone() *shell {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	return &shell{
-		session: s.session, ctx: ctx, cancel: cancel, cred: s.cred, dir: s.dir, name: s.name, params: s.params, fds: s.fds,
+		session: s.session, ctx: ctx, cancel: cancel, cred: s.cred, dir: s.dir, name: s.name, params: s.params,
+		fds:  s.fds,
 		vars: maps.Clone(s.vars), size: s.size, status: s.status, job: s.job, depth: s.depth + 1,
 	}
 }
@@ -202,8 +204,8 @@ func statusOf(ok bool) int {
 	return 1
 }
 
-// spawn runs f in the subshell c on a goroutine of its own and calls done at its
-// end; the shell waits for it in finish.
+// spawn runs f in the subshell c on a goroutine of its own and calls done at
+// its end; the shell waits for it in finish.
 func (s *shell) spawn(c *shell, f func(*shell), done func()) bool {
 	if s.jobs.Add(1) > maxJobs {
 		s.jobs.Add(-1)
@@ -275,7 +277,8 @@ func (s *shell) command(cm syntax.Command) {
 	}
 }
 
-// pipeline runs both sides concurrently, each in a subshell, and waits for both.
+// pipeline runs both sides concurrently, each in a subshell, and waits for
+// both.
 func (s *shell) pipeline(cm *syntax.BinaryCmd) {
 	if s.tooDeep() {
 		return

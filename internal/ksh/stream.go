@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// source and sink are the two ends of what a command reads and writes. Both return
-// when ctx ends, so that no command outlives its shell.
+// source and sink are the two ends of what a command reads and writes. Both
+// return when ctx ends, so that no command outlives its shell.
 type source interface {
 	read(ctx context.Context, b []byte) (int, error)
 }
@@ -27,8 +27,8 @@ type end struct {
 // errPipe is what a process gets SIGPIPE for.
 var errPipe = syscall.EPIPE
 
-// pipe is a pipe that holds a few chunks, so that its memory is bounded. It only
-// waits on channels, which a synctest bubble sees.
+// pipe is a pipe that holds a few chunks, so that its memory is bounded. It
+// only waits on channels, which a synctest bubble sees.
 type pipe struct {
 	chunks chan []byte
 	// token is held by the reader, which owns rest.

@@ -26,7 +26,10 @@ type machine struct {
 
 func newMachine() *machine {
 	return &machine{
-		files: map[string][]byte{"/": nil, "/dev": nil, "/dev/null": {}, "/tmp": nil, "/proc": nil, "/proc/1": nil, "/proc/1/comm": []byte("init\n")},
+		files: map[string][]byte{
+			"/": nil, "/dev": nil, "/dev/null": {}, "/tmp": nil, "/proc": nil, "/proc/1": nil,
+			"/proc/1/comm": []byte("init\n"),
+		},
 		procs: map[int]Process{}, last: 100,
 	}
 }
