@@ -88,7 +88,7 @@
 //	AtRequest                   any of them, and an adbd.Line unplugged, at the n-th
 //	                            request of adb or in the middle of a pull
 //
-// /dev/zero and /dev/urandom never end. Faults of the cable are those of an
+// /dev/zero never ends. Faults of the cable are those of an
 // adbd.Line. Faults lists all of them for tests that choose at random.
 //
 // # Isolation

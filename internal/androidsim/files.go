@@ -259,7 +259,8 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 		return info{}, fs.ErrNotExist
 	}
 	if proc, ok := procPath(name); ok {
-		return p.procStat(proc, c)
+		i, _, err := p.procEntry(proc, c)
+		return i, err
 	}
 	if i, ok := devices[name]; ok {
 		return i, nil
@@ -279,28 +280,21 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 
 // readAll opens a file; the content is that of now.
 func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
-	data, r, err := p.readOrMake(name, c)
-	if r == nil && err == nil {
-		r = bytes.NewReader(data)
-	}
-	return r, err
-}
-
-// readOrMake returns the present content of a file, as a stream if it is not
-// stored.
-func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	if err, ok := p.broken(name).read(); ok {
-		return nil, nil, err
+		return strings.NewReader(""), err
 	}
 	if proc, ok := procPath(name); ok {
 		data, err := p.procRead(proc, c)
-		return data, nil, err
+		return bytes.NewReader(data), err
 	}
-	if name == "/dev/null" {
-		return nil, nil, nil
+	switch name {
+	case "/dev/null":
+		return strings.NewReader(""), nil
+	case "/dev/zero":
+		return zeros{}, nil
 	}
 	if _, ok := p.toolAt(name); ok {
-		return []byte("\x7fELF\x02\x01\x01"), nil, nil
+		return strings.NewReader("\x7fELF\x02\x01\x01"), nil
 	}
 	up := p.fileTime()
 	p.files.mu.Lock()
@@ -308,18 +302,18 @@ func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	n, err := p.files.find(name, c.uid)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case n.mode.IsDir():
-		return nil, nil, syscall.EISDIR
+		return nil, syscall.EISDIR
 	case !n.allowed(c.uid, 4):
-		return nil, nil, fs.ErrPermission
+		return nil, fs.ErrPermission
 	}
-	// Appending may write after the slice but never inside it.
 	end := n.size(up)
 	if n.made != nil {
-		return nil, n.made.reader(end), nil
+		return n.made.reader(end), nil
 	}
-	return n.data[:end:end], nil, nil
+	// Appending may write after the slice but never inside it.
+	return bytes.NewReader(n.data[:end:end]), nil
 }
 
 // readDir lists a directory, sorted by name.
@@ -709,11 +703,6 @@ func underGlobal(dir string) bool {
 	return false
 }
 
-func (p *Phone) procStat(parts []string, c cred) (info, error) {
-	i, _, err := p.procEntry(parts, c)
-	return i, err
-}
-
 // procEntry describes a path below /proc, and the process that it belongs to if
 // there is one.
 func (p *Phone) procEntry(parts []string, c cred) (info, view, error) {
@@ -945,9 +934,6 @@ func (p *Phone) Stat(name string) (fs.FileInfo, error) {
 func (p *Phone) Open(name string) (io.ReadCloser, error) {
 	if !p.answers(Request{PullRequest, name, 0}) {
 		return nil, pathError("open", name, syscall.ENODEV)
-	}
-	if e, ok := p.endless(clean("/", name)); ok {
-		return e, nil
 	}
 	r, err := p.readAll(clean("/", name), p.syncCred())
 	if err != nil {

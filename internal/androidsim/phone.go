@@ -123,8 +123,6 @@ type Phone struct {
 	skew atomic.Int64
 	// session counts the starts of adbd.
 	session atomic.Uint64
-	// opened counts the openings of /dev/urandom.
-	opened atomic.Uint64
 	// wrong are the faults that are on; nil for none. altering guards its changes,
 	// and changed, which is closed by each.
 	wrong    atomic.Pointer[[]*fault]

@@ -30,7 +30,7 @@ func TestShell(t *testing.T) {
 		{`grep -c zygote /proc/780/comm /proc/1/comm; grep -H zygote /proc/780/comm; grep -h z /proc/78?/comm; grep zygote64 /proc/780/comm`, "/proc/780/comm:1\n/proc/1/comm:0\n/proc/780/comm:zygote64\nzygote64\nzygote\nzygote64\n", ""},
 		{`id -u; getprop ro.build.version.sdk; getprop nosuch; getprop nosuch default`, "2000\n34\n\ndefault\n", ""},
 		{`pidof nosuch; echo $?; pidof zygote64; ps -A -o PID,NAME | grep 'zygote$'; ps -o PID | grep PID; ps -o X`, "1\n780\n  781 zygote\n  PID\n", "ps: bad -o X\n"},
-		{`mkdir -p /data/local/tmp/a/b; echo x >/data/local/tmp/a/b/c; ls /data/local/tmp/a; rm -r /data/local/tmp/a; ls /data/local/tmp`, "b\n", ""},
+		{`mkdir /data/local/tmp/a /data/local/tmp/a/b; echo x >/data/local/tmp/a/b/c; ls /data/local/tmp/a; rm -r /data/local/tmp/a; ls /data/local/tmp`, "b\n", ""},
 		{`echo abc >/data/local/tmp/f; echo de >>/data/local/tmp/f; stat -c '%s %n' /data/local/tmp/f; cat /data/local/tmp/f; rm /data/local/tmp/f; touch /system/x; stat x`, "7 /data/local/tmp/f\nabc\nde\n", "touch: '/system/x': Read-only file system\nstat: 'x': No such file or directory\n"},
 		{`printf 'echo script $1 $0\nexit 3\n' >/data/local/tmp/s; sh /data/local/tmp/s arg; echo $?; /data/local/tmp/s`, "script arg /data/local/tmp/s\n3\n", "/system/bin/sh: /data/local/tmp/s: can't execute: Permission denied\n"},
 		{`/system/bin/cat /proc/780/comm; command -v cat nosuch; /system/bin/su`, "zygote64\n/system/bin/cat\n", "/system/bin/sh: /system/bin/su: inaccessible or not found\n"},
@@ -267,8 +267,8 @@ func TestTheHostStaysOutside(t *testing.T) {
 var bombs = []string{
 	"while :; do echo 0123456789; done | cat >/data/local/tmp/fill; while :; do :; done", "while :; do echo x; done", "sleep 1e300", "sleep 1e9 & sleep 1e9 | sleep 1e9",
 	"dumpsys -t 999999 meminfo; dumpsys -t 99 gfxinfo; while :; do dumpsys gpu; done", "monkey -v 99999999999", "cat", "read x; read x", "while :; do touch /data/local/tmp/$((i+=1)); done",
-	"set -- /proc/*/task/*/*; while :; do set -- \"$@\" \"$@\"; done", "while :; do grep . /proc/*/task/*/* >/dev/null; done", "cat /dev/zero; cat /dev/urandom", "grep x /dev/zero",
-	"x=$(cat /dev/zero)", "sh /dev/zero", "md5sum /dev/urandom", "exec >/data/local/tmp/big; while :; do cat /proc/1523/smaps; done", "cat /dev/zero >/data/local/tmp/big; while :; do :; done",
+	"set -- /proc/*/task/*/*; while :; do set -- \"$@\" \"$@\"; done", "while :; do grep . /proc/*/task/*/* >/dev/null; done", "cat /dev/zero", "grep x /dev/zero",
+	"x=$(cat /dev/zero)", "sh /dev/zero", "md5sum /dev/zero", "exec >/data/local/tmp/big; while :; do cat /proc/1523/smaps; done", "cat /dev/zero >/data/local/tmp/big; while :; do :; done",
 }
 
 // Whatever a command line wants, it ends with its context, and the host keeps its

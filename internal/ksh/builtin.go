@@ -35,8 +35,6 @@ func builtinNamed(name string) builtin {
 		return exitShell
 	case "break", "continue":
 		return leaveLoop
-	case "shift":
-		return shift
 	case "set":
 		return setParams
 	case "read":
@@ -167,7 +165,7 @@ func cd(s *shell, args []string) int {
 	return 0
 }
 
-// count returns the operand of exit, break, continue and shift.
+// count returns the operand of exit, break and continue.
 func count(s *shell, args []string, otherwise int) (int, bool) {
 	if len(args) < 2 {
 		return otherwise, true
@@ -196,15 +194,6 @@ func leaveLoop(s *shell, args []string) int {
 	default:
 		s.skips = min(n, s.loops)
 	}
-	return 0
-}
-
-func shift(s *shell, args []string) int {
-	n, ok := count(s, args, 1)
-	if !ok || n > len(s.params) {
-		return 1
-	}
-	s.params = s.params[n:]
 	return 0
 }
 

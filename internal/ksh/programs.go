@@ -145,27 +145,11 @@ func rm(c *Call) int {
 }
 
 func mkdir(c *Call) int {
-	parents := false
-	names, ok := c.Getopt("p", func(byte, string) { parents = true })
+	names, ok := c.Getopt("", func(byte, string) {})
 	if !ok {
 		return 1
 	}
-	return c.each(names, "'%s'", func(name string) error {
-		at := c.path(name)
-		for i := 1; parents && i < len(at); i++ {
-			if at[i] != '/' {
-				continue
-			}
-			if err := c.shell.sys.Mkdir(at[:i], c.Cred); err != nil && !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-		}
-		err := c.shell.sys.Mkdir(at, c.Cred)
-		if parents && errors.Is(err, fs.ErrExist) {
-			return nil
-		}
-		return err
-	})
+	return c.each(names, "'%s'", func(name string) error { return c.shell.sys.Mkdir(c.path(name), c.Cred) })
 }
 
 func touch(c *Call) int {
