@@ -77,8 +77,8 @@ func (d *articleMachine) addBreakdown(b Breakdown) []Transition {
 	return d.step(onBreakdown)
 }
 
-// diagnosisFinished records that the diagnosis requested by [Demand], or any other
-// diagnosis of this process, has finished. The cooldown starts here.
+// diagnosisFinished records that the diagnosis requested by [Demand], or any
+// other diagnosis of this process, has finished. The cooldown starts here.
 func (d *articleMachine) diagnosisFinished(at time.Duration) []Transition {
 	d.now = max(d.now, at)
 	d.diagnosed = known.OfDuration(max(at, d.diagnosed.N))

@@ -76,7 +76,7 @@ func againstFaults(t *testing.T, name string, v detector.Verdict) {
 	if v.Gate == detector.Settled || !strings.Contains(v.Because, "base run") {
 		t.Errorf("%s: %v: %s", name, v.Gate, v.Because)
 	}
-	if tells := strings.Contains(warningText(v), "a base run to compare with"); tells {
+	if advised := strings.Contains(warningText(v), "a base run to compare with"); advised {
 		t.Errorf("%s: compared with a base run, but still %v", name, v.Warnings)
 	}
 }

@@ -12,12 +12,12 @@ const (
 	// slowestTried and fastestTried in MB/h bound the leaks that are tried.
 	// rateStep is the factor between two.
 	slowestTried, fastestTried, rateStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
-	// fasterFound is how many faster leaks must be found as well, because shapes
-	// do not depend evenly on the rate.
+	// fasterFound is how many faster leaks must be found as well, because
+	// shapes do not depend evenly on the rate.
 	fasterFound = 3
-	// detectableSafety is by how much a leak in another run must be faster than one
-	// that was added to this run, to be found in 95 of 100 runs, because the
-	// noise differs. Calibrated.
+	// detectableSafety is by how much a leak in another run must be faster than
+	// one that was added to this run, to be found in 95 of 100 runs, because
+	// the noise differs. Calibrated.
 	detectableSafety = 1.15
 	// latelyTime is how long before the end a late leak begins.
 	latelyTime = time.Hour
@@ -27,9 +27,9 @@ const (
 // be found.
 var onsetParts = [...]float64{0, 0.05, 0.1}
 
-// setDetectable sets the slowest leaks that the judged levels would have shown, by
-// adding leaks to them. The result includes what the levels do by themselves,
-// steps and plateaus, which no formula for noise covers.
+// setDetectable sets the slowest leaks that the judged levels would have shown,
+// by adding leaks to them. The result includes what the levels do by
+// themselves, steps and plateaus, which no formula for noise covers.
 func (m *robustMachine) setDetectable(j *judgement, aligned bool) {
 	j.detectable, j.lately = math.Inf(1), math.Inf(1)
 	if !j.known || j.leading != totalTrack {
@@ -79,8 +79,8 @@ func withoutLine(y []float64) []float64 {
 	return out
 }
 
-// detectableCache is the detection limit that was computed last. It changes with each
-// floor.
+// detectableCache is the detection limit that was computed last. It changes
+// with each floor.
 type detectableCache struct {
 	at, stretches, family int
 	gate                  Gate
@@ -106,8 +106,8 @@ type detectableWindow struct {
 	spliced       bool
 }
 
-// detectableWindows returns the parts that [robustMachine.ends] judges, with their
-// levels.
+// detectableWindows returns the parts that [robustMachine.ends] judges, with
+// their levels.
 func (m *robustMachine) detectableWindows() []detectableWindow {
 	t := m.tracks[totalTrack]
 	out := m.partsUntil(t, m.axis.closed, detectableWindow{})

@@ -66,8 +66,8 @@ func (d *Detector) AddSample(s Sample) []Transition { return d.machine.addSample
 // may overtake each other.
 func (d *Detector) AddBreakdown(b Breakdown) []Transition { return d.machine.addBreakdown(b) }
 
-// DiagnosisFinished records that the diagnosis requested by [Demand], or any other
-// diagnosis of this process, has finished. The cooldown starts here.
+// DiagnosisFinished records that the diagnosis requested by [Demand], or any
+// other diagnosis of this process, has finished. The cooldown starts here.
 func (d *Detector) DiagnosisFinished(at time.Duration) []Transition {
 	return d.machine.diagnosisFinished(at)
 }
@@ -116,9 +116,9 @@ func (d *Detector) SetQuantity(q Quantity) { d.machine.measure(q) }
 // default 0 requires nothing.
 func (d *Detector) SetMustSee(rate float64) { d.mustSee = rate }
 
-// SetFamilySize sets the number of processes, including this one, that are judged
-// together. They share the chance of a false alarm that a gate may have. The
-// default is 1.
+// SetFamilySize sets the number of processes, including this one, that are
+// judged together. They share the chance of a false alarm that a gate may have.
+// The default is 1.
 func (d *Detector) SetFamilySize(processes int) { d.machine.setFamilySize(max(1, processes)) }
 
 // SetCoverage sets how long the process was watched and how much of that time

@@ -203,19 +203,19 @@ func TestNoiseIsNotAJump(t *testing.T) {
 // from, or is reported as one jump at most, and is not a leak.
 func TestLaunchCurve(t *testing.T) {
 	for _, launch := range []struct{ mb, tau float64 }{{150, 2}, {300, 2}, {400, 3}, {300, 0.5}, {600, 5}} {
-		told := 0
+		reported := 0
 		for seed := range uint64(20) {
 			p := newRide(100+seed, 5).until(120, func(minute float64) float64 {
 				return 100 + launch.mb*(1-math.Exp(-minute/launch.tau))
 			})
 			v := p.d.Verdict()
-			told += len(p.jumps)
+			reported += len(p.jumps)
 			if len(p.jumps) > 1 || v.Gate == detector.Leak || v.Worst == detector.Leaking {
 				t.Errorf("+%v MB, tau %v min: %d jumps, %v, worst %v: %s", launch.mb, launch.tau, len(p.jumps), v.Gate,
 					v.Worst, v.Because)
 			}
 		}
-		t.Logf("+%v MB, tau %v min: %d jumps in 20 launches", launch.mb, launch.tau, told)
+		t.Logf("+%v MB, tau %v min: %d jumps in 20 launches", launch.mb, launch.tau, reported)
 	}
 }
 

@@ -422,9 +422,9 @@ func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 	return n
 }
 
-// killsCount reports whether low-memory kills are evidence. If memory is low the
-// system kills any process, so these lives must also have grown, and not like a
-// warm-up.
+// killsCount reports whether low-memory kills are evidence. If memory is low
+// the system kills any process, so these lives must also have grown, and not
+// like a warm-up.
 func (p *pool) killsCount() bool { return p.grows && p.pace >= lifePace }
 
 // atOneLevel reports whether the lives end at one level rather than at one age,

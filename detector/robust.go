@@ -119,14 +119,14 @@ const (
 	uncached, uncachedTime = 250.0, 2 * time.Hour
 	// ratchetTime is the shortest window for lumps. A rise has leastRise MB and
 	// ratchetSigmas of the noise. Falls may be ratchetFalls of the rises, of
-	// which ratchetKept must remain at the end. doubtfulRises, or two of
-	// doubtfulSteps MB in all, make the verdict undecided, provedRises are a
+	// which ratchetKept must remain at the end. undecidedRises, or two of
+	// undecidedSteps MB in all, make the verdict undecided, provedRises are a
 	// leak. Calibrated.
-	ratchetTime                = 3 * time.Hour
-	leastRise, ratchetSigmas   = 10.0, 3.0
-	ratchetFalls, ratchetKept  = 0.1, 0.5
-	doubtfulSteps              = 130.0
-	doubtfulRises, provedRises = 4, 5
+	ratchetTime                 = 3 * time.Hour
+	leastRise, ratchetSigmas    = 10.0, 3.0
+	ratchetFalls, ratchetKept   = 0.1, 0.5
+	undecidedSteps              = 130.0
+	undecidedRises, provedRises = 4, 5
 	// spliceTime is the shortest run whose single fall is added back,
 	// shortestSide the time required before and after it. The slopes of both
 	// sides may differ by alikeSlopes.

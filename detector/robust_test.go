@@ -209,10 +209,10 @@ func TestStepsOfALeak(t *testing.T) {
 		d := detector.New(detector.RobustPolicy())
 		w := scenario.NewWatch(p, d, scenario.Conditions{}, nil)
 		var words []string
-		state, told, extra := detector.Normal, 0, 0
+		state, seen, extra := detector.Normal, 0, 0
 		for i := range p.Len() {
 			w.Until(i + 1)
-			for _, step := range w.Steps()[told:] {
+			for _, step := range w.Steps()[seen:] {
 				if err := arrowFault(step, state); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
@@ -225,7 +225,7 @@ func TestStepsOfALeak(t *testing.T) {
 					t.Errorf("seed %d: %v at %v", seed, state, step.At)
 				}
 			}
-			told = len(w.Steps())
+			seen = len(w.Steps())
 			want := d.Demand()
 			if err := demandFault(want, state); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
@@ -301,10 +301,10 @@ func TestArrows(t *testing.T) {
 		p := s.Make(rand.New(rand.NewPCG(3, 79)))
 		d := detector.New(detector.RobustPolicy())
 		w := scenario.NewWatch(p, d, asThree, nil)
-		state, worst, told := detector.Normal, detector.Normal, 0
+		state, worst, seen := detector.Normal, detector.Normal, 0
 		for i := 0; i <= p.Len(); i += 20 {
 			w.Until(i)
-			for _, step := range w.Steps()[told:] {
+			for _, step := range w.Steps()[seen:] {
 				if err := arrowFault(step, state); err != nil {
 					t.Errorf("%s: %v", s.Name, err)
 				}
@@ -315,7 +315,7 @@ func TestArrows(t *testing.T) {
 				counts[step.Rule]++
 				worst = max(worst, state)
 			}
-			told = len(w.Steps())
+			seen = len(w.Steps())
 			if err := demandFault(d.Demand(), state); err != nil {
 				t.Errorf("%s: %v", s.Name, err)
 			}
@@ -373,7 +373,7 @@ func newLeaker() *leaker {
 
 // grow continues for a time, a sample each 30 s and a breakdown each 90 s.
 func (l *leaker) grow(d time.Duration) []detector.Transition {
-	told := len(l.steps)
+	seen := len(l.steps)
 	for end := l.at + d; l.at < end; l.at += 30 * time.Second {
 		mb := 200 + l.at.Hours()*600
 		b := wholeReading(l.at, 200)
@@ -383,7 +383,7 @@ func (l *leaker) grow(d time.Duration) []detector.Transition {
 		}
 		l.steps = append(l.steps, l.d.AddSample(detector.Sample{At: l.at, Bytes: int64(mb * detector.MB)})...)
 	}
-	return l.steps[told:]
+	return l.steps[seen:]
 }
 
 // TestBreaks checks that a restart, another quantity and a long hole go back to
@@ -698,8 +698,8 @@ func TestHiddenLeak(t *testing.T) {
 	}
 }
 
-// TestNoFalseGPULeak checks that with equal numbers on both sides, and while memory
-// moves to swap, nothing is a leak of graphics memory.
+// TestNoFalseGPULeak checks that with equal numbers on both sides, and while
+// memory moves to swap, nothing is a leak of graphics memory.
 func TestNoFalseGPULeak(t *testing.T) {
 	type change func(x *seen)
 	// All memory is in smaps, and graphics memory does not change.
@@ -867,14 +867,14 @@ func TestOnLook(t *testing.T) {
 	for i, s := range append(lively(4), hidden) {
 		list := written(s, uint64(i))
 		d, want := playInputs(list, nil)
-		told := detector.New(detector.RobustPolicy())
+		observed := detector.New(detector.RobustPolicy())
 		var looks []detector.Look
-		told.OnLook(func(l detector.Look) { looks = append(looks, l) })
+		observed.OnLook(func(l detector.Look) { looks = append(looks, l) })
 		var steps []detector.Transition
 		for _, x := range list {
-			steps = append(steps, x.to(told)...)
+			steps = append(steps, x.to(observed)...)
 		}
-		if !slices.Equal(steps, want) || fmt.Sprint(told.Verdict()) != fmt.Sprint(d.Verdict()) {
+		if !slices.Equal(steps, want) || fmt.Sprint(observed.Verdict()) != fmt.Sprint(d.Verdict()) {
 			t.Errorf("%s: %v, want %v", s.Name, steps, want)
 		}
 		moments := map[time.Duration]bool{}

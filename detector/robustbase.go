@@ -12,8 +12,8 @@ const (
 	// baseNeed in MB is the growth of a difference that counts in a run of any
 	// length. It excludes what both builds do.
 	baseNeed = 30.0
-	// doubtfulT is the t at which a difference is never a pass.
-	doubtfulT = 2.0
+	// undecidedT is the t at which a difference is never a pass.
+	undecidedT = 2.0
 	// matchingPart is the part of a leak's rate that a base run must have to
 	// leak alike.
 	matchingPart = 0.5
@@ -24,9 +24,9 @@ const (
 	spreadCertainty = 0.95
 )
 
-// compareTo judges the difference between a process and the same process of base
-// runs. It never finds less than the run alone: a leak that no base run has
-// remains a leak.
+// compareTo judges the difference between a process and the same process of
+// base runs. It never finds less than the run alone: a leak that no base run
+// has remains a leak.
 func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 	v := m.verdict()
 	alone := m.whole()
@@ -53,7 +53,7 @@ func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 			intervalText(j.low, j.high), d.how)
 		v.MinDetectable = 0
 		return v
-	case d.headRises && d.t > doubtfulT && j.growth >= baseNeed:
+	case d.headRises && d.t > undecidedT && j.growth >= baseNeed:
 		j.gate = Inconclusive
 		j.because = fmt.Sprintf(
 			"grows %s MB/h (95 %% interval %s) more than %s, %s MB in %s %s: too little for a leak, too much to rule "+
@@ -154,7 +154,7 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 // matches reports whether base runs grow alike: by the part of the rate that
 // they share, and by a difference that is not more than chance.
 func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
-	if d.t > doubtfulT && d.growth >= baseNeed {
+	if d.t > undecidedT && d.growth >= baseNeed {
 		return false
 	}
 	rates := make([]float64, len(bases))
@@ -273,7 +273,7 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
 	// Deaths of memory that no base run has are not a warm-up.
-	d.matched = d.t <= doubtfulT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
+	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares
 	d.how = fmt.Sprintf("of each life, %d against %.0f of them", head.lives, lives)

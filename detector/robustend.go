@@ -257,7 +257,7 @@ func (f *finding) inLumps(y []float64, s scale) bool {
 		return false
 	}
 	f.ratchet, f.even = ratchet(y)
-	enough := f.ratchet >= provedRises || f.ratchet >= doubtfulRises && highEnd(y) >= uncached
+	enough := f.ratchet >= provedRises || f.ratchet >= undecidedRises && highEnd(y) >= uncached
 	return enough && f.even && f.growth >= s.need
 }
 
@@ -454,8 +454,8 @@ func (f *finding) decide(y []float64, s scale) reason {
 	return f.shape(y, s)
 }
 
-// dominatedByJumps reports whether one or two rises between adjacent levels, each the
-// median of three, are too large a part of the growth.
+// dominatedByJumps reports whether one or two rises between adjacent levels,
+// each the median of three, are too large a part of the growth.
 func dominatedByJumps(y []float64, growth float64) bool {
 	n := len(y)
 	before, largest, second := 0.0, 0.0, 0.0
@@ -474,9 +474,9 @@ func dominatedByJumps(y []float64, growth float64) bool {
 	return largest > largestRise*growth || largest+second > 1.5*largestRise*growth
 }
 
-// endsHighest reports whether the last sixth is above all others, and clearly above
-// all levels from before. The end of a tooth of a slow sawtooth is no higher
-// than the end of the previous tooth.
+// endsHighest reports whether the last sixth is above all others, and clearly
+// above all levels from before. The end of a tooth of a slow sawtooth is no
+// higher than the end of the previous tooth.
 func (f *finding) endsHighest(y []float64, before float64) bool {
 	n := len(y)
 	k := n / 6

@@ -334,12 +334,12 @@ func (m *robustMachine) keepsPace(t *track) bool {
 	if rise != rise {
 		return true
 	}
-	foretold := m.first.perHour() * (2 * firstBin * slotTime).Hours()
+	predicted := m.first.perHour() * (2 * firstBin * slotTime).Hours()
 	sigmas := paceSigmas
 	if m.first.window <= pooledMinutes*time.Minute {
 		sigmas = paceShortSigmas
 	}
-	return rise >= pacePart*foretold-sigmas*m.firstSigma
+	return rise >= pacePart*predicted-sigmas*m.firstSigma
 }
 
 // pairRise returns how far the two floors up to number k are above the two

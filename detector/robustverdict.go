@@ -273,7 +273,7 @@ func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 // settled reports whether levels that grew have been flat for long at their
 // end, and sets for how long.
 func (j *judgement) settled() bool {
-	lumps := j.ratchet >= doubtfulRises || j.ratchet >= 2 && j.higher >= doubtfulSteps
+	lumps := j.ratchet >= undecidedRises || j.ratchet >= 2 && j.higher >= undecidedSteps
 	if !j.rises && j.jump == nil && !j.grows() || lumps {
 		return false
 	}

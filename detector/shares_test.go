@@ -111,7 +111,7 @@ func TestLineOfLongWindows(t *testing.T) {
 func TestSpread(t *testing.T) {
 	for _, rho := range []float64{0, 0.5, 0.8} {
 		r := rand.New(rand.NewPCG(44, 3))
-		var square, told float64
+		var square, reported float64
 		const runs = 400
 		for range runs {
 			e := r.NormFloat64()
@@ -121,10 +121,10 @@ func TestSpread(t *testing.T) {
 			})
 			slope, se, _ := p.line(2 * time.Hour)
 			square += slope * slope / runs
-			told += se / runs
+			reported += se / runs
 		}
-		if ratio := math.Sqrt(square) / told; ratio < 0.85 || ratio > 1.25 {
-			t.Errorf("rho %v: slopes vary by %v MB/h, reported %v", rho, math.Sqrt(square), told)
+		if ratio := math.Sqrt(square) / reported; ratio < 0.85 || ratio > 1.25 {
+			t.Errorf("rho %v: slopes vary by %v MB/h, reported %v", rho, math.Sqrt(square), reported)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func checkShares(t *testing.T, v Verdict, rates map[Dimension]float64) {
 	}
 	for d, rate := range rates {
 		if rate > 0 && math.Abs(seen[d]-rate) > 0.15*rate {
-			t.Errorf("%v at %v MB/h: told %v", d, rate, seen[d])
+			t.Errorf("%v at %v MB/h: reported %v", d, rate, seen[d])
 		}
 		if rate < 0 && seen[d] > 0 {
 			t.Errorf("%v falls: reported %v MB/h", d, seen[d])

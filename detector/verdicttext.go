@@ -77,8 +77,8 @@ func signed(v float64) string {
 	return "+" + number(v)
 }
 
-// undecidedText returns why growth could not be distinguished from a leak, and what
-// would decide it.
+// undecidedText returns why growth could not be distinguished from a leak, and
+// what would decide it.
 func (m *robustMachine) undecidedText(j *judgement) string {
 	hours := longerHours(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
 	advice := m.advice(hours)
@@ -93,7 +93,7 @@ func (m *robustMachine) undecidedText(j *judgement) string {
 	case j.fell > 0:
 		return fmt.Sprintf("%s was LEAKING (%s MB in %s), then fell %s MB at once: too little data since then; %s",
 			word, signed(m.first.growth), minutesText(m.first.window), number(j.fell), advice)
-	case j.ratchet >= doubtfulRises:
+	case j.ratchet >= undecidedRises:
 		return fmt.Sprintf("%s rose in %s, %s MB in all, and hardly fell: consistent with a leak or with content "+
 			"that stays; %s",
 			word, text.Count(j.ratchet, "step", "steps"), signed(j.higher), advice)

@@ -29,7 +29,7 @@ func source(seed uint64, table, row string, i int) *rand.Rand {
 // measure executes all runs of all rows with so many workers.
 func measure(tables []table, seed uint64, workers int, stderr io.Writer) {
 	now := time.Now()
-	p := progress{to: stderr, began: now, told: now}
+	p := progress{to: stderr, began: now, printed: now}
 	for _, t := range tables {
 		for _, r := range t.rows {
 			p.all += float64(r.runs) * r.hours
@@ -59,8 +59,8 @@ func measure(tables []table, seed uint64, workers int, stderr io.Writer) {
 
 // progress prints how far the work is.
 type progress struct {
-	to          io.Writer
-	began, told time.Time
+	to             io.Writer
+	began, printed time.Time
 	// done and all are in hours of simulated time.
 	done, all float64
 }
@@ -68,10 +68,10 @@ type progress struct {
 func (p *progress) step(hours float64, table, row string) {
 	p.done += hours
 	now := time.Now()
-	if now.Sub(p.told) < progressEvery {
+	if now.Sub(p.printed) < progressEvery {
 		return
 	}
-	p.told = now
+	p.printed = now
 	left := time.Duration(float64(now.Sub(p.began)) * (p.all - p.done) / p.done)
 	fmt.Fprintf(p.to, "calibrate: %3.0f %%, %v left, at %s, %s\n", 100*p.done/p.all, left.Round(time.Second), table,
 		row)

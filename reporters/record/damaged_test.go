@@ -55,7 +55,7 @@ func TestReadSamplesDamagedLines(t *testing.T) {
 			},
 		})
 		if err != nil || len(warnings) > 0 || !slices.Equal(got, want) || !slices.Equal(told, lost) {
-			t.Fatalf("heard %q\nwant %q\ndamaged %v, want %v; %v %v", got, want, told, lost, warnings, err)
+			t.Fatalf("delivered %q\nwant %q\ndamaged %v, want %v; %v %v", got, want, told, lost, warnings, err)
 		}
 	}
 }
@@ -96,18 +96,18 @@ func FuzzReadDamagedSamples(f *testing.F) {
 		`{"t_s":1,"pss_kb":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, samples, events, _, err := read(text)
-		heard, damaged := 0, 0
+		delivered, damaged := 0, 0
 		_, derr := ReadSamples(bytes.NewReader(text), Lines{
-			Sample:  func(Sample) error { heard++; return nil },
-			Event:   func(Event) error { heard++; return nil },
+			Sample:  func(Sample) error { delivered++; return nil },
+			Event:   func(Event) error { delivered++; return nil },
 			Damaged: func(int, error) { damaged++ },
 		})
-		if err == nil && (derr != nil || damaged > 0 || heard != len(samples)+len(events)) || heard < len(samples)+
+		if err == nil && (derr != nil || damaged > 0 || delivered != len(samples)+len(events)) || delivered < len(samples)+
 			len(events) {
-			t.Errorf("%d heard, %d damaged, %v; without %d, %v", heard, damaged, derr, len(samples)+len(events), err)
+			t.Errorf("%d delivered, %d damaged, %v; without %d, %v", delivered, damaged, derr, len(samples)+len(events), err)
 		}
-		if n := bytes.Count(text, []byte("\n")); heard+damaged > n {
-			t.Errorf("%d lines out of %d", heard+damaged, n)
+		if n := bytes.Count(text, []byte("\n")); delivered+damaged > n {
+			t.Errorf("%d lines out of %d", delivered+damaged, n)
 		}
 	})
 }

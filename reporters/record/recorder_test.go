@@ -127,8 +127,8 @@ func TestReadSamplesCutAnywhere(t *testing.T) {
 		if len(samples)+len(events) != whole {
 			t.Fatalf("truncated at %d: %d lines of %d", cut, len(samples)+len(events), whole)
 		}
-		if torn := text[cut-1] != '\n'; torn != (len(warnings) == 1) {
-			t.Fatalf("truncated at %d: incomplete %v, warnings %v", cut, torn, warnings)
+		if incomplete := text[cut-1] != '\n'; incomplete != (len(warnings) == 1) {
+			t.Fatalf("truncated at %d: incomplete %v, warnings %v", cut, incomplete, warnings)
 		}
 		if !reflect.DeepEqual(samples, wantSamples[:len(samples):len(samples)]) && len(samples) > 0 {
 			t.Fatalf("truncated at %d: other samples", cut)

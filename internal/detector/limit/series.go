@@ -19,16 +19,16 @@ type series struct {
 // predecessor.
 type climb struct {
 	base, before int64
-	heard        bool
+	seen         bool
 }
 
 // add adds a reading and reports whether it fell.
 func (c *climb) add(used int64) (fell bool) {
-	fell = c.heard && used < c.before
-	if fell || !c.heard {
+	fell = c.seen && used < c.before
+	if fell || !c.seen {
 		c.base = used
 	}
-	c.before, c.heard = used, true
+	c.before, c.seen = used, true
 	return fell
 }
 

@@ -91,7 +91,7 @@ type Watch struct {
 // track is one resource of a process.
 type track struct {
 	last   Use
-	heard  bool
+	seen   bool
 	peak   int64
 	series series
 	recent recent
@@ -136,10 +136,10 @@ func (w *Watch) Add(r Resource, u Use) []Warning {
 		w.from, w.begun = u.At, true
 	}
 	t := &w.tracks[r]
-	if u.At < w.from || t.heard && u.At <= t.last.At {
+	if u.At < w.from || t.seen && u.At <= t.last.At {
 		return nil
 	}
-	t.last, t.heard = u, true
+	t.last, t.seen = u, true
 	t.peak = max(t.peak, u.Used)
 	t.recent.add(shapeOf(r, u), u.At, u.Used)
 	return t.judge(r, u.At-w.from >= warmUp && t.look(r, u))
@@ -285,7 +285,7 @@ func (w *Watch) State() []Standing {
 	var out []Standing
 	for r := range NumResources {
 		t := &w.tracks[r]
-		if !t.heard {
+		if !t.seen {
 			continue
 		}
 		s := Standing{

@@ -16,21 +16,23 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Scenario is heap dumps of one process, in the order in which they were taken: one after each
-// loop, or after each few loops.
+// Scenario is heap dumps of one process, in the order in which they were taken:
+// one after each loop, or after each few loops.
 type Scenario struct {
 	Process string
 	Files   []string
 }
 
-// DumpOptions say how heap dumps are read.
+// DumpOptions are how heap dumps are read.
 type DumpOptions struct {
 	Analysis analysis.Options
-	// Spool bounds the temporary file of a compressed dump, in bytes; 0 is the default.
+	// Spool bounds the temporary file of a compressed dump, in bytes; 0 is the
+	// default.
 	Spool int64
-	// InUse says that the app was not left alone before each dump.
+	// InUse reports that the app was not idle before each dump.
 	InUse bool
-	// App is the package under test, Variant and Test what makes the dumps comparable.
+	// App is the package under test, Variant and Test what makes the dumps
+	// comparable.
 	App, Variant, Test string
 	// Progress is called with each file before it is read; it may be nil.
 	Progress func(file string)
@@ -42,7 +44,8 @@ type DumpError struct {
 	Err  error
 }
 
-// ErrOrder is wrapped by the error of dumps that are not in the order in which they were taken.
+// ErrOrder is wrapped by the error of dumps that are not in the order in which
+// they were taken.
 var ErrOrder = errors.New("name the dumps in the order of the loops")
 
 // Error implements error.
@@ -53,8 +56,16 @@ func (e *DumpError) Unwrap() error { return e.Err }
 
 // FromDumps reads heap dumps that were taken without leakgate.
 func FromDumps(ctx context.Context, scenarios []Scenario, o DumpOptions) (*Evidence, error) {
-	out := &Evidence{Traces: map[gate.TraceKey]gate.Trace{}, Head: comparison.Head{App: o.App, Variant: o.Variant, Workload: "heap dumps", Devices: []comparison.DeviceRow{}}}
-	obs := gate.Observation{Unit: gate.UnitLoop, Subject: gate.Testbed{App: o.App, Variant: o.Variant, Test: o.Test, Workload: "dumps"}, Processes: []gate.Observed{}}
+	out := &Evidence{
+		Traces: map[gate.TraceKey]gate.Trace{},
+		Head: comparison.Head{
+			App: o.App, Variant: o.Variant, Workload: "heap dumps", Devices: []comparison.DeviceRow{},
+		},
+	}
+	obs := gate.Observation{
+		Unit: gate.UnitLoop, Subject: gate.Testbed{App: o.App, Variant: o.Variant, Test: o.Test, Workload: "dumps"},
+		Processes: []gate.Observed{},
+	}
 	for _, s := range scenarios {
 		p := gate.Observed{Process: name(s.Process), Places: []gate.Place{}}
 		var moments []moment
@@ -68,7 +79,12 @@ func FromDumps(ctx context.Context, scenarios []Scenario, o DumpOptions) (*Evide
 				return nil, &DumpError{file, err}
 			}
 			if taken.Before(latest) && !taken.IsZero() {
-				return nil, &DumpError{file, fmt.Errorf("it was taken before the dump that is named before it (%s): %w", text.Printable(s.Files[i-1]), ErrOrder)}
+				return nil,
+					&DumpError{
+						file,
+						fmt.Errorf("it was taken before the preceding dump (%s): %w", text.Printable(s.Files[i-1]),
+							ErrOrder),
+					}
 			}
 			latest = taken
 			if i == 0 && (obs.Started.IsZero() || taken.Before(obs.Started)) {
@@ -91,15 +107,18 @@ func FromDumps(ctx context.Context, scenarios []Scenario, o DumpOptions) (*Evide
 	return out, nil
 }
 
-// readDump reads one dump; taken is when it was written, by the clock of its device.
-func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report *analysis.Report, taken time.Time, err error) {
+// readDump reads one dump; taken is when it was written, by the clock of its
+// device.
+func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report *analysis.Report, taken time.Time,
+	err error) {
 	file, err := spool.Open(ctx, path, nil, spool.Options{Cap: o.Spool})
 	if err != nil {
 		return m, nil, taken, err
 	}
 	defer file.Close()
 	if spool.IsPerfetto(file, file.Size()) {
-		return m, nil, taken, errors.New("this is a Perfetto trace: take a heap dump with `adb shell am dumpheap -g PROCESS FILE`")
+		return m, nil, taken,
+			errors.New("this is a Perfetto trace: take a heap dump with `adb shell am dumpheap -g PROCESS FILE`")
 	}
 	a := o.Analysis
 	a.Cut = errors.Join(file.Truncated, file.Damage)
@@ -107,8 +126,12 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 	if err != nil {
 		return m, nil, taken, err
 	}
-	m = moment{settled: !o.InUse, leaks: summary.Leaks(), loaded: summary.Loaded(), reachable: report.Dump.ReachableBytes + report.Dump.ReachableNative, names: report.Dump.Names.Origin}
-	// Nothing marks objects of a JVM as no longer needed, unless classes of Android are there.
+	m = moment{
+		settled: !o.InUse, leaks: summary.Leaks(), loaded: summary.Loaded(), reachable: report.Dump.ReachableBytes +
+			report.Dump.ReachableNative, names: report.Dump.Names.Origin,
+	}
+	// A JVM does not mark objects as no longer needed, unless there are classes
+	// of Android.
 	for _, reason := range report.Undecided {
 		m.undecided = fmt.Sprint(reason)
 		break
@@ -116,8 +139,8 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 	return m, report, takenAt(file), nil
 }
 
-// takenAt reads the time in the header of a dump: behind its name, a zero byte and the size of
-// an ID, in milliseconds. The zero time where there is none.
+// takenAt reads the time in the header of a dump: after its name, a zero byte
+// and the size of an ID, in milliseconds. The zero time if there is none.
 func takenAt(file io.ReaderAt) time.Time {
 	head := make([]byte, 64)
 	n, _ := file.ReadAt(head, 0) // a dump that was read has a header

@@ -21,12 +21,13 @@ type Evidence struct {
 	Observations []gate.Observation
 	Traces       map[gate.TraceKey]gate.Trace
 	Head         comparison.Head
-	// Missing is evidence that should be there and is not.
+	// Missing is evidence that should exist and does not.
 	Missing []string
-	// Unjudged says of which devices nothing can be said, and why.
+	// Unjudged lists the devices without a verdict, and why.
 	Unjudged []string
-	// RunExit is how the run itself ended, 0 for heap dumps alone. WorkloadFailed reports that its
-	// workload failed, whatever else decided the exit code.
+	// RunExit is how the run itself ended, 0 for heap dumps alone.
+	// WorkloadFailed reports that its workload failed, whatever else decided
+	// the exit code.
 	RunExit        int
 	WorkloadFailed bool
 	Warnings       []string
@@ -43,7 +44,7 @@ type moment struct {
 	undecided string
 }
 
-// series makes one process of its dumps, in the order of their moments.
+// series builds one process from its dumps, in the order of their moments.
 func series(o *gate.Observed, dumps []moment, lives bool) {
 	places := map[string]int{}
 	o.Heap = gate.Moments{Exposure: []float64{}, Settled: true, SeparateLives: lives}
@@ -59,7 +60,11 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 			if !ok {
 				at = len(o.Places)
 				places[l.Key] = at
-				o.Places = append(o.Places, gate.Place{Type: gate.TypeLeak, Key: l.Key, Counts: make([]int64, len(dumps)), Bytes: make([]int64, len(dumps)), Classes: map[string][]int64{}})
+				o.Places = append(o.Places,
+					gate.Place{
+						Type: gate.TypeLeak, Key: l.Key, Counts: make([]int64, len(dumps)),
+						Bytes: make([]int64, len(dumps)), Classes: map[string][]int64{},
+					})
 			}
 			add(&o.Places[at], l, i, len(dumps))
 		}
@@ -73,7 +78,8 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 	}
 }
 
-// boundClasses keeps the classes that most objects have at the end: each dump may have had others.
+// boundClasses keeps the classes that most objects have at the end, because
+// each dump may have had others.
 func boundClasses(p *gate.Place) {
 	if len(p.Classes) <= mostClasses {
 		return
@@ -87,7 +93,7 @@ func boundClasses(p *gate.Place) {
 	}
 }
 
-// name sets what holds the places of a process, as their traces say.
+// name sets what holds the places of a process, according to their traces.
 func (e *Evidence) name(device string, o *gate.Observed) {
 	for i := range o.Places {
 		p := &o.Places[i]
@@ -98,11 +104,14 @@ func (e *Evidence) name(device string, o *gate.Observed) {
 // mostClasses bounds the classes of one leak: those that most objects have.
 const mostClasses = 100
 
-// add adds a leak of the dump with that number. The latest dump says best what it is.
+// add adds a leak of the dump with that number. The latest dump describes it
+// best.
 func add(p *gate.Place, l *analysis.SummaryLeak, dump, dumps int) {
 	p.Counts[dump] += l.Instances
 	p.Bytes[dump] += l.RetainedBytes
-	p.Description = gate.Description{Class: name(l.Class), HeldBy: p.HeldBy, KeyText: l.KeyText, Fingerprints: l.Fingerprints, Library: l.Library}
+	p.Description = gate.Description{
+		Class: name(l.Class), HeldBy: p.HeldBy, KeyText: l.KeyText, Fingerprints: l.Fingerprints, Library: l.Library,
+	}
 	classes := make([]string, 0, len(l.Classes))
 	for class := range l.Classes {
 		classes = append(classes, class)
@@ -124,7 +133,7 @@ const maxName = 500
 
 func name(s string) string { return text.Head(text.Printable(s), maxName) }
 
-// worse is what is known of the names of two dumps.
+// worse returns the less reliable origin of the names of two dumps.
 func worse(a, b string) string {
 	order := []string{"", "source", "mapping", "other_mapping", "obfuscated"}
 	if slices.Index(order, b) > slices.Index(order, a) {
@@ -133,12 +142,12 @@ func worse(a, b string) string {
 	return a
 }
 
-// traceOf is how a leak is held.
+// traceOf returns how a leak is held.
 func traceOf(l *analysis.Leak) gate.Trace {
 	var out bytes.Buffer
-	_ = reporters.WriteLeak(&out, l) // a Buffer takes everything
+	_ = reporters.WriteLeak(&out, l) // a Buffer accepts everything
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	// What stands before the trace is in the comparison by itself.
+	// What precedes the trace is in the comparison separately.
 	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") }); at > 0 {
 		lines = lines[at:]
 	}
@@ -166,7 +175,8 @@ func traceOf(l *analysis.Leak) gate.Trace {
 }
 
 const (
-	// maxTrace bounds the lines of a trace, maxSuspects the references that are named.
+	// maxTrace bounds the lines of a trace, maxSuspects the references that are
+	// named.
 	maxTrace    = 80
 	maxSuspects = 5
 )

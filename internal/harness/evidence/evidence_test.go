@@ -21,7 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shop is a heap dump of an app whose list holds so many closed screens, and whose registry one.
+// shop is a heap dump of an app whose list holds so many closed screens, and
+// whose registry one.
 func shop(t testing.TB, carts, wishes int) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -52,7 +53,8 @@ func file(t testing.TB, dir, name string, content []byte) string {
 	return path
 }
 
-// Heap dumps in the order of their loops are counted, with what holds the leaks.
+// Heap dumps in the order of their loops are counted, with what holds the
+// leaks.
 func TestFromDumps(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -65,21 +67,26 @@ func TestFromDumps(t *testing.T) {
 	}
 	o := ev.Observations[0]
 	p := o.Processes[0]
-	if len(p.Places) != 1 || !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 2, 3}, Settled: true}) || p.Names != "source" || p.Undecided != "" || o.Subject.API != 34 {
+	if len(p.Places) != 1 || !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 2, 3}, Settled: true}) ||
+		p.Names != "source" || p.Undecided != "" || o.Subject.API != 34 {
 		t.Fatalf("%+v", o)
 	}
 	l := p.Places[0]
 	want := map[string][]int64{"com.shop.CartActivity": {2, 4, 6}, "com.shop.WishActivity": {0, 1, 2}}
-	if !reflect.DeepEqual(l.Counts, []int64{2, 5, 8}) || !reflect.DeepEqual(l.Classes, want) || l.Bytes[0] <= 0 || len(l.KeyText) == 0 || len(p.Reachable) != 3 || p.Loaded == "" {
+	if !reflect.DeepEqual(l.Counts, []int64{2, 5, 8}) || !reflect.DeepEqual(l.Classes, want) || l.Bytes[0] <= 0 ||
+		len(l.KeyText) == 0 || len(p.Reachable) != 3 || p.Loaded == "" {
 		t.Errorf("%+v", l)
 	}
 	trace := ev.Traces[gate.TraceKey{Process: "com.shop", Key: l.Key}]
-	if trace.HeldBy != "Registry.all" || len(trace.Suspects) != 1 || trace.Suspects[0].Class != "com.shop.Registry" || trace.Suspects[0].Field != "all" || len(trace.Lines) < 5 {
+	if trace.HeldBy != "Registry.all" || len(trace.Suspects) != 1 || trace.Suspects[0].Class != "com.shop.Registry" ||
+		trace.Suspects[0].Field != "all" || len(trace.Lines) < 5 {
 		t.Errorf("%+v", trace)
 	}
 	broken := file(t, dir, "broken.hprof", []byte("JAVA PROFILE 1.0.3\x00"))
 	var failed *DumpError
-	if _, err := FromDumps(t.Context(), []Scenario{{"com.shop", []string{files[0], broken}}}, DumpOptions{}); !errors.As(err, &failed) || failed.File != broken {
+	if _,
+		err := FromDumps(t.Context(), []Scenario{{"com.shop", []string{files[0], broken}}},
+		DumpOptions{}); !errors.As(err, &failed) || failed.File != broken {
 		t.Errorf("%v", err)
 	}
 	used, err := FromDumps(t.Context(), []Scenario{{"com.shop", files}}, DumpOptions{InUse: true})
@@ -110,23 +117,36 @@ func packed(t testing.TB, dump []byte) []byte {
 	return out.Bytes()
 }
 
-// night is a run with dumps of one process at marks; lives are the pids of the dumps.
+// night is a run with dumps of one process at marks; lives are the pids of the
+// dumps.
 func night(t testing.TB, dir string, pids ...int) record.Run {
 	t.Helper()
 	run := record.Run{
-		Schema: record.RunSchema, Started: time.Date(2026, 11, 1, 2, 0, 0, 0, time.UTC), Patterns: []string{"com.shop", "com.shop:*"}, ExitCode: 1,
-		Workload:  &record.Workload{Kind: "command", Digest: "abc"},
-		Build:     &record.Revision{Commit: "8c1d0fe", Branch: "main", Variant: "debug"},
-		Devices:   []record.Device{{Device: "S", Model: "Pixel 6", API: 34, ABI: "x86_64", Duration: 600, MarksDigest: "m"}},
-		Processes: []record.Process{{Device: "S", Process: "com.shop", Gate: detector.Leak, TrendGate: detector.Inconclusive, Kind: detector.Java, Reason: "15, 17", DeathsByReason: map[string]int{"low_memory": 2, "anr": 1}, Findings: []record.Incident{{Kind: "low_memory", Count: 2}, {Kind: "anr", Count: 3}}}},
+		Schema: record.RunSchema, Started: time.Date(2026, 11, 1, 2, 0, 0, 0, time.UTC),
+		Patterns: []string{"com.shop", "com.shop:*"}, ExitCode: 1,
+		Workload: &record.Workload{Kind: "command", Digest: "abc"},
+		Build:    &record.Revision{Commit: "8c1d0fe", Branch: "main", Variant: "debug"},
+		Devices: []record.Device{
+			{Device: "S", Model: "Pixel 6", API: 34, ABI: "x86_64", Duration: 600, MarksDigest: "m"},
+		},
+		Processes: []record.Process{
+			{
+				Device: "S", Process: "com.shop", Gate: detector.Leak, TrendGate: detector.Inconclusive,
+				Kind: detector.Java, Reason: "15, 17", DeathsByReason: map[string]int{"low_memory": 2, "anr": 1},
+				Findings: []record.Incident{{Kind: "low_memory", Count: 2}, {Kind: "anr", Count: 3}},
+			},
+		},
 	}
 	for i, pid := range pids {
 		folder := fmt.Sprintf("artifacts/com.shop/%d-mark", i)
 		dump := shop(t, 2*(i+1), 0)
 		file(t, dir, folder+"/heap.summary.json.zst", packed(t, dump))
 		d := record.Diagnosis{
-			Device: "S", Process: "com.shop", PID: pid, T: float64(60 * (i + 1)), Trigger: record.TriggerMark, Folder: folder, Settled: true, Marks: 3*i + 1,
-			Heap: &record.HeapDump{Summary: "heap.summary.json.zst", ReachableBytes: 1000, ReachableNative: 1, Names: "source"}, Leaks: []record.DumpLeak{},
+			Device: "S", Process: "com.shop", PID: pid, T: float64(60 * (i + 1)), Trigger: record.TriggerMark,
+			Folder: folder, Settled: true, Marks: 3*i + 1,
+			Heap: &record.HeapDump{
+				Summary: "heap.summary.json.zst", ReachableBytes: 1000, ReachableNative: 1, Names: "source",
+			}, Leaks: []record.DumpLeak{},
 		}
 		run.Diagnoses = append(run.Diagnoses, d)
 	}
@@ -157,17 +177,23 @@ func TestFromRun(t *testing.T) {
 	run.MissingEvidence = []record.MissingEvidence{{Process: "com.shop", Text: "no dump at loop 4"}}
 	ev := read(t, dir, run)
 	o := ev.Observations[0]
-	if want := (gate.Testbed{App: "com.shop", Variant: "debug", Workload: "abc", Marks: "m", Model: "Pixel 6", API: 34, ABI: "x86_64"}); o.Subject != want || o.Commit != "8c1d0fe" || o.Unit != gate.UnitLoop || o.Device != "S" {
+	if want := (gate.Testbed{
+		App: "com.shop", Variant: "debug", Workload: "abc", Marks: "m", Model: "Pixel 6", API: 34, ABI: "x86_64",
+	}); o.Subject != want || o.Commit != "8c1d0fe" || o.Unit != gate.UnitLoop || o.Device != "S" {
 		t.Errorf("%+v", o)
 	}
 	p := o.Processes[0]
-	if !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 4, 7}, Settled: true}) || !reflect.DeepEqual(p.Places[0].Counts, []int64{2, 4, 6}) || p.Reachable[0] != 1001 {
+	if !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 4, 7}, Settled: true}) ||
+		!reflect.DeepEqual(p.Places[0].Counts, []int64{2, 4, 6}) || p.Reachable[0] != 1001 {
 		t.Errorf("%+v", p)
 	}
-	if p.Trend.Gate != "inconclusive" || p.Gate != "leak" || p.Deaths["low_memory"] != 2 || p.Deaths["anr"] != 1 || p.Deaths[gate.SurvivedANR] != 2 {
+	if p.Trend.Gate != "inconclusive" || p.Gate != "leak" || p.Deaths["low_memory"] != 2 || p.Deaths["anr"] != 1 ||
+		p.Deaths[gate.SurvivedANR] != 2 {
 		t.Errorf("%+v", p)
 	}
-	if tr := ev.Traces[gate.TraceKey{Device: "S", Process: "com.shop", Key: p.Places[0].Key}]; tr.HeldBy != "Registry.all" {
+	if tr := ev.Traces[gate.TraceKey{
+		Device: "S", Process: "com.shop", Key: p.Places[0].Key,
+	}]; tr.HeldBy != "Registry.all" {
 		t.Errorf("%+v", ev.Traces)
 	}
 	if len(ev.Missing) != 1 || ev.RunExit != 1 || ev.Head.Run != filepath.Base(dir) || len(ev.Warnings) != 0 {
@@ -180,16 +206,22 @@ func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
 	app := func(user int, verdict detector.Gate, leaking ...string) record.AppVerdict {
-		return record.AppVerdict{Device: "S", User: user, App: "com.shop", Gate: verdict, Reason: "grows", Leaking: leaking, Rate: new(50.0), RateInterval: []float64{45, 55}}
+		return record.AppVerdict{
+			Device: "S", User: user, App: "com.shop", Gate: verdict, Reason: "grows", Leaking: leaking, Rate: new(50.0),
+			RateInterval: []float64{45, 55},
+		}
 	}
-	run.Apps = []record.AppVerdict{app(0, detector.Leak), app(10, detector.Leak, "com.shop"), app(11, detector.Inconclusive)}
+	run.Apps = []record.AppVerdict{
+		app(0, detector.Leak), app(10, detector.Leak, "com.shop"), app(11, detector.Inconclusive),
+	}
 	var got []gate.Observed
 	for _, p := range read(t, dir, run).Observations[0].Processes {
 		if p.WholeApp {
 			got = append(got, p)
 		}
 	}
-	if len(got) != 2 || got[0].Process != "com.shop (all processes)" || got[0].Explained || got[1].Process != "com.shop (user 10) (all processes)" || !got[1].Explained {
+	if len(got) != 2 || got[0].Process != "com.shop (all processes)" || got[0].Explained ||
+		got[1].Process != "com.shop (user 10) (all processes)" || !got[1].Explained {
 		t.Fatalf("%+v", got)
 	}
 	if tr := got[0].Trend; tr.Gate != "leak" || *tr.Rate != 50 || *tr.Lower != 45 || got[0].Reason != "grows" {
@@ -204,7 +236,8 @@ func TestLives(t *testing.T) {
 		dumps int
 		lives bool
 	}{
-		"one life": {[]int{7, 7, 7}, 3, false}, "a restart": {[]int{7, 8, 8, 8}, 3, false}, "each test in its own": {[]int{7, 8, 9}, 3, true}, "one dump": {[]int{7}, 1, false},
+		"one life": {[]int{7, 7, 7}, 3, false}, "a restart": {[]int{7, 8, 8, 8}, 3, false},
+		"each test in its own": {[]int{7, 8, 9}, 3, true}, "one dump": {[]int{7}, 1, false},
 	} {
 		dir := t.TempDir()
 		p := read(t, dir, night(t, dir, c.pids...)).Observations[0].Processes[0]
@@ -237,7 +270,8 @@ func TestLivesOfOnePID(t *testing.T) {
 	}
 }
 
-// Without summaries the record of the run is used, which says where it is not whole.
+// Without summaries the record of the run is used, which states where it is
+// incomplete.
 func TestWithoutSummaries(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -246,22 +280,30 @@ func TestWithoutSummaries(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, filepath.FromSlash(d.Folder), d.Heap.Summary)); err != nil {
 			t.Fatal(err)
 		}
-		d.Leaks = []record.DumpLeak{{Key: "k", Name: "1 x A, held by B.c", Count: int64(i + 1), Bytes: 10, Classes: []record.ClassCount{{Class: "A", Count: int64(i + 1)}}}}
+		d.Leaks = []record.DumpLeak{
+			{
+				Key: "k", Name: "1 x A, held by B.c", Count: int64(i + 1), Bytes: 10,
+				Classes: []record.ClassCount{{Class: "A", Count: int64(i + 1)}},
+			},
+		}
 		d.LeaksOmitted = 4
 	}
 	p := read(t, dir, run).Observations[0].Processes[0]
-	if len(p.Places) != 1 || p.Places[0].Class != "A" || p.Places[0].Counts[2] != 3 || !strings.Contains(p.Undecided, "4 leaks") {
+	if len(p.Places) != 1 || p.Places[0].Class != "A" || p.Places[0].Counts[2] != 3 ||
+		!strings.Contains(p.Undecided, "4 leaks") {
 		t.Errorf("%+v", p)
 	}
 }
 
-// Events of monkey are the measure of a random walk, and its number is no difference.
+// Events of monkey are the measure of a random walk, and their number is not a
+// difference.
 func TestMonkey(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
 	run.Workload = &record.Workload{Kind: "monkey", Digest: "d", Events: 6000}
 	o := read(t, dir, run).Observations[0]
-	if o.Unit != gate.UnitEvent || !reflect.DeepEqual(o.Processes[0].Heap.Exposure, []float64{600, 1200, 1800}) || o.Subject.Marks != "" {
+	if o.Unit != gate.UnitEvent || !reflect.DeepEqual(o.Processes[0].Heap.Exposure, []float64{600, 1200, 1800}) ||
+		o.Subject.Marks != "" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -271,44 +313,75 @@ func TestChecks(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7)
 	run.Diagnoses = nil
-	found := record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Name: "1 x Cart, held by Bus.all", Count: 5, Bytes: 50, Classes: []record.ClassCount{{Class: "com.shop.Cart", Count: 5}}}, New: 2, Trace: []string{"┬───"}}
+	found := record.CheckedLeak{
+		DumpLeak: record.DumpLeak{
+			Key: "k", Name: "1 x Cart, held by Bus.all", Count: 5, Bytes: 50,
+			Classes: []record.ClassCount{{Class: "com.shop.Cart", Count: 5}},
+		}, New: 2, Trace: []string{"┬───"},
+	}
 	for _, name := range []string{"opens", "closes"} {
-		run.Checks = append(run.Checks, record.Check{Name: name, Device: "S", Verdict: record.VerdictLeak, Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: record.VerdictLeak, Leaks: []record.CheckedLeak{found}}}})
+		run.Checks = append(run.Checks,
+			record.Check{
+				Name: name, Device: "S", Verdict: record.VerdictLeak,
+				Processes: []record.CheckedProcess{
+					{Process: "com.shop", Verdict: record.VerdictLeak, Leaks: []record.CheckedLeak{found}},
+				},
+			})
 	}
 	p := read(t, dir, run).Observations[0].Processes[0]
-	if !p.Checked || len(p.Places) != 1 || p.Places[0].Counts[0] != 4 || !reflect.DeepEqual(p.Places[0].Checks, []string{"opens", "closes"}) || p.Places[0].HeldBy != "Bus.all" {
+	if !p.Checked || len(p.Places) != 1 || p.Places[0].Counts[0] != 4 ||
+		!reflect.DeepEqual(p.Places[0].Checks, []string{"opens", "closes"}) || p.Places[0].HeldBy != "Bus.all" {
 		t.Errorf("%+v", p)
 	}
 	again := read(t, dir, run)
-	c := gate.Compare(gate.Input{Heads: again.Observations, Configured: true, Base: []gate.Observation{{Subject: again.Observations[0].Subject, Unit: gate.UnitLoop, Processes: []gate.Observed{{Process: "com.shop", Checked: true, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}}}}}, Match: gate.MatchAll(), Rules: gate.DefaultRules()})
+	c := gate.Compare(gate.Input{
+		Heads: again.Observations, Configured: true,
+		Base: []gate.Observation{
+			{
+				Subject: again.Observations[0].Subject, Unit: gate.UnitLoop,
+				Processes: []gate.Observed{
+					{Process: "com.shop", Checked: true, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}},
+				},
+			},
+		}, Match: gate.MatchAll(), Rules: gate.DefaultRules(),
+	})
 	if c.Verdict != "fail" || c.Leaks[0].Status != "new" {
 		t.Errorf("%+v", c)
 	}
 }
 
-// A base run whose checks found nothing has no heap dump, and can be compared nevertheless: what a
-// check finds now is new.
+// A base run whose checks found nothing has no heap dump, but can be compared:
+// what a check finds now is new.
 func TestChecksFoundNothingBefore(t *testing.T) {
 	suite := func(day int, verdict record.CheckVerdict, leaks ...record.CheckedLeak) []gate.Observation {
 		dir := t.TempDir()
 		run := night(t, dir, 7)
 		run.Diagnoses, run.Started = nil, run.Started.AddDate(0, 0, day)
-		run.Checks = []record.Check{{Name: "opens", Device: "S", Verdict: verdict, Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: verdict, Leaks: leaks}}}}
+		run.Checks = []record.Check{
+			{
+				Name: "opens", Device: "S", Verdict: verdict,
+				Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: verdict, Leaks: leaks}},
+			},
+		}
 		return read(t, dir, run).Observations
 	}
 	base := suite(0, record.VerdictPass)
 	for want, head := range map[comparison.Outcome][]gate.Observation{
-		comparison.Fail: suite(1, record.VerdictLeak, record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Count: 2, Bytes: 2000}, New: 2}),
+		comparison.Fail: suite(1, record.VerdictLeak,
+			record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Count: 2, Bytes: 2000}, New: 2}),
 		comparison.Pass: suite(1, record.VerdictPass),
 	} {
-		c := gate.Compare(gate.Input{Heads: head, Configured: true, Base: base, Match: gate.MatchAll(), Rules: gate.DefaultRules(), Strict: true})
+		c := gate.Compare(gate.Input{
+			Heads: head, Configured: true, Base: base, Match: gate.MatchAll(), Rules: gate.DefaultRules(), Strict: true,
+		})
 		if c.Verdict != want {
 			t.Errorf("%s, want %s: %s", c.Verdict, want, c.Text)
 		}
 	}
 }
 
-// What one object retains is the same, however many checks of processes of their own leave one.
+// What one object retains is the same, however many checks of processes of
+// their own leave one.
 func TestCheckedBytes(t *testing.T) {
 	for _, checks := range []int{1, 10} {
 		dir := t.TempDir()
@@ -316,7 +389,13 @@ func TestCheckedBytes(t *testing.T) {
 		run.Diagnoses = nil
 		found := record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Count: 2, Bytes: 2000}, New: 2}
 		for i := range checks {
-			run.Checks = append(run.Checks, record.Check{Name: fmt.Sprint("test ", i), Device: "S", Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: record.VerdictLeak, Leaks: []record.CheckedLeak{found}}}})
+			run.Checks = append(run.Checks,
+				record.Check{
+					Name: fmt.Sprint("test ", i), Device: "S",
+					Processes: []record.CheckedProcess{
+						{Process: "com.shop", Verdict: record.VerdictLeak, Leaks: []record.CheckedLeak{found}},
+					},
+				})
 		}
 		if l := read(t, dir, run).Observations[0].Processes[0].Places[0]; l.Bytes[0] != 1000*l.Counts[0] {
 			t.Errorf("%d checks: %d objects retain %d bytes", checks, l.Counts[0], l.Bytes[0])
@@ -324,7 +403,7 @@ func TestCheckedBytes(t *testing.T) {
 	}
 }
 
-// Devices of one model are observed apart.
+// Devices of one model are observed separately.
 func TestTwins(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -342,7 +421,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// A list that holds other classes in each dump is written into a baseline and read again.
+// A list that holds other classes in each dump is written into a baseline and
+// read again.
 func TestManyClasses(t *testing.T) {
 	var moments []moment
 	for i := range 5 {
@@ -371,30 +451,42 @@ func TestSnapshots(t *testing.T) {
 	run := night(t, dir, 7, 7, 7)
 	run.Diagnoses = append(run.Diagnoses,
 		record.Diagnosis{Device: "S", Process: "com.shop", PID: 7, Trigger: record.TriggerFirst, Marks: 1},
-		record.Diagnosis{Device: "S", Process: "com.shop", PID: 7, Trigger: record.TriggerLast, Marks: 6, Findings: []record.Finding{
-			{Type: "threads", Name: "pool-*", Key: "t", Count: new(int64(12)), CountDelta: new(int64(10))},
-			{Type: "library", Name: "libshop.so", Key: "l", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(1 << 20))},
-			{Type: "library", Name: "libc.so", Key: "c", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(100))},
-			{Type: "growing", Name: "A.b", Key: "g", Count: new(int64(1))},
-		}})
+		record.Diagnosis{
+			Device: "S", Process: "com.shop", PID: 7, Trigger: record.TriggerLast, Marks: 6, Findings: []record.Finding{
+				{Type: "threads", Name: "pool-*", Key: "t", Count: new(int64(12)), CountDelta: new(int64(10))},
+				{
+					Type: "library", Name: "libshop.so", Key: "l", Bytes: new(int64(5 << 20)),
+					BytesDelta: new(int64(1 << 20)),
+				},
+				{Type: "library", Name: "libc.so", Key: "c", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(100))},
+				{Type: "growing", Name: "A.b", Key: "g", Count: new(int64(1))},
+			}})
 	p := read(t, dir, run).Observations[0].Processes[0]
-	if len(p.Places) != 3 || !reflect.DeepEqual(p.Snapshots.Exposure, []float64{1, 6}) || !reflect.DeepEqual(p.Places[1].Counts, []int64{2, 12}) || p.Places[2].Class != "libshop.so" {
+	if len(p.Places) != 3 || !reflect.DeepEqual(p.Snapshots.Exposure, []float64{1, 6}) ||
+		!reflect.DeepEqual(p.Places[1].Counts, []int64{2, 12}) || p.Places[2].Class != "libshop.so" {
 		t.Errorf("%+v", p.Places)
 	}
 }
 
-// A trip has read what grows with each loop; objects are named by the places that hold them.
+// A trip has read what grows with each loop; objects are named by the places
+// that hold them.
 func TestTrip(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7)
 	trip := record.Trip{
-		Schema: record.TripSchema, Device: "S", Process: "com.shop", Loops: 10, Verdict: record.VerdictLeak, Judged: true,
+		Schema: record.TripSchema, Device: "S", Process: "com.shop", Loops: 10, Verdict: record.VerdictLeak,
+		Judged: true,
 		Measures: []record.TripMeasure{
-			{Name: "native_heap", Unit: record.UnitKB, PerLoop: new(200.0), Interval: []float64{180, 220}, Grows: true, Verdict: record.VerdictLeak},
+			{
+				Name: "native_heap", Unit: record.UnitKB, PerLoop: new(200.0), Interval: []float64{180, 220},
+				Grows: true, Verdict: record.VerdictLeak,
+			},
 			{Name: "Activities", Unit: record.UnitCount, PerLoop: new(1.0), Grows: true, Verdict: record.VerdictLeak},
 			{Name: "threads", Unit: record.UnitCount, PerLoop: new(0.0), Verdict: record.VerdictPass},
 		},
-		Growing: []record.Finding{{Type: "growing", Name: "Cache.all (ArrayList)", Key: "abc", CountDelta: new(int64(10))}},
+		Growing: []record.Finding{
+			{Type: "growing", Name: "Cache.all (ArrayList)", Key: "abc", CountDelta: new(int64(10))},
+		},
 	}
 	if err := record.WriteTrip(dir, trip); err != nil {
 		t.Fatal(err)
@@ -418,7 +510,8 @@ func TestTrip(t *testing.T) {
 	}
 }
 
-// A run directory of somebody else: nothing outside of it is read, and damage is an error.
+// An untrusted run directory: nothing outside of it is read, and damage is an
+// error.
 func TestHostileRun(t *testing.T) {
 	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))
 	for name, spoil := range map[string]func(dir string, run *record.Run){
@@ -461,22 +554,44 @@ func asJSON(t testing.TB, of any) []byte {
 	return raw
 }
 
-// Counts that prove a leak are a part of the verdict on the trend, with their words; those that prove
-// nothing are no words of the trend.
+// Counts that prove a leak are part of the verdict on the trend, with their
+// words; those that prove nothing are not.
 func TestCountsAtMarks(t *testing.T) {
-	const trend = "watched 12 min without a break"
+	const trend = "only 12 min of uninterrupted data"
 	for name, c := range map[string]struct {
 		process       record.Process
 		gate, because string
 	}{
-		"leak": {record.Process{Gate: detector.Leak, TrendGate: detector.Inconclusive, Reason: "1 more Activity after each of 24 loops: 1 to 25; memory trend: " + trend,
-			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass}, {Gate: detector.Leak, Kind: detector.Thread, Reason: "1 more Activity after each of 24 loops: 1 to 25"}}},
+		"leak": {
+			record.Process{
+				Gate: detector.Leak, TrendGate: detector.Inconclusive,
+				Reason: "1 more Activity after each of 24 loops: 1 to 25; memory trend: " + trend,
+				CountsAtMarks: []record.CountsAtMarks{
+					{Gate: detector.Pass},
+					{
+						Gate: detector.Leak, Kind: detector.Thread,
+						Reason: "1 more Activity after each of 24 loops: 1 to 25",
+					},
+				}},
 			"leak", "1 more Activity after each of 24 loops: 1 to 25; " + trend},
-		"leak of both": {record.Process{Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread, Reason: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",
-			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Leak, Kind: detector.Thread, Reason: "1 more thread after each of 24 loops: 1 to 25"}}},
+		"leak of both": {
+			record.Process{
+				Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread,
+				Reason: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",
+				CountsAtMarks: []record.CountsAtMarks{
+					{
+						Gate: detector.Leak, Kind: detector.Thread,
+						Reason: "1 more thread after each of 24 loops: 1 to 25",
+					},
+				}},
 			"leak", "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h"},
-		"pass": {record.Process{Gate: detector.Inconclusive, TrendGate: detector.Inconclusive, Reason: "24 loops: no Activity left behind; memory trend not judged: " + trend,
-			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass, Reason: "24 loops: no Activity left behind"}}},
+		"pass": {
+			record.Process{
+				Gate: detector.Inconclusive, TrendGate: detector.Inconclusive,
+				Reason: "24 loops: no Activity left behind; memory trend not judged: " + trend,
+				CountsAtMarks: []record.CountsAtMarks{
+					{Gate: detector.Pass, Reason: "24 loops: no Activity left behind"},
+				}},
 			"inconclusive", trend},
 	} {
 		dir := t.TempDir()
@@ -484,7 +599,8 @@ func TestCountsAtMarks(t *testing.T) {
 		c.process.Device, c.process.Process = "S", "com.shop"
 		run.Diagnoses, run.Processes = nil, []record.Process{c.process}
 		p := read(t, dir, run).Observations[0].Processes[0]
-		if p.Trend.Gate != c.gate || p.Reason != c.because || c.gate == "leak" && p.Trend.Kind != detector.Thread.String() {
+		if p.Trend.Gate != c.gate || p.Reason != c.because || c.gate == "leak" &&
+			p.Trend.Kind != detector.Thread.String() {
 			t.Errorf("%s: %+v, %q", name, p.Trend, p.Reason)
 		}
 	}

@@ -21,29 +21,35 @@ const market = "com.example.market"
 
 // gateCI are the refactorings that a short test judges.
 var gateCI = []string{
-	"nothing", "classes are loaded in another order", "an anonymous class for a lambda", "other names", "other names again",
+	"nothing", "classes are loaded in another order", "an anonymous class for a lambda", "other names",
+	"other names again",
 	"three of the others are held otherwise, and a screen with a holder of its own", "a screen in a known list",
-	"one leak is fixed, and another screen registers a lambda in the same bus", "a screen takes the place of another in the bus", "what leaks is renamed", "what leaks is renamed, and another screen is in its list", "a second anonymous class that holds more",
+	"one leak is fixed, and another screen registers a lambda in the same bus",
+	"a screen takes the place of another in the bus", "what leaks is renamed",
+	"what leaks is renamed, and another screen is in its list", "a second anonymous class that holds more",
 }
 
-// gateSays are the refactorings of which the gate, which sees three loops, says other things than
-// a diff of two dumps: each a status and the simple name of a screen, in order.
+// gateSays are the refactorings on which the gate, which sees three loops,
+// differs from a diff of two dumps: each a status and the simple name of a
+// screen, in order.
 var gateSays = map[string][]string{
 	"a screen in a known list":                                 {"wider ListScreen"},
 	"what leaks is renamed":                                    {"moved CatalogScreen"},
 	"what leaks is renamed, and another screen is in its list": {"wider WishScreen"},
-	// Of the newest screen there is one at every mark, and each loop leaves as many of the others.
+	// Of the newest screen there is one at every mark, and each loop leaves as
+	// many of the others.
 	"a second, shorter holder of the newest": {"transient OrderScreen"},
 }
 
-// judged is one build of Market and what its dumps show.
+// judged is one build of Market and its dumps.
 type judged struct {
 	jvmtest.Variant
 	*Evidence
 }
 
-// TestRefactorings judges real programs after a change of the code that holds their leaks: the
-// leaks are those of the base. A leak that is new is found, also behind a known reference.
+// TestRefactorings judges real programs after a change of the code that holds
+// their leaks: the leaks are those of the base. A new leak is found, also
+// behind a known reference.
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
 	list := jvmtest.Refactorings()
@@ -100,7 +106,8 @@ func dumped(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) j
 	return judged{v, ev}
 }
 
-// stored is a baseline of n runs of some builds in turn, as it is read back.
+// stored returns a baseline of n runs of some builds in turn, after a round
+// trip.
 func stored(t *testing.T, n int, of ...judged) *gate.Baseline {
 	t.Helper()
 	var b gate.Baseline
@@ -120,15 +127,16 @@ func stored(t *testing.T, n int, of ...judged) *gate.Baseline {
 	return read
 }
 
-// compared judges a build by the rules of a configuration that has none.
+// compared judges a build with the default rules.
 func compared(base *gate.Baseline, head judged) *comparison.Comparison {
 	return gate.Compare(gate.Input{
-		Heads: head.Observations, Configured: true, Base: base.Runs, FirstSeen: base.FirstSeen(market), Match: gate.MatchAll(), Rules: gate.DefaultRules(), Traces: head.Traces,
+		Heads: head.Observations, Configured: true, Base: base.Runs, FirstSeen: base.FirstSeen(market),
+		Match: gate.MatchAll(), Rules: gate.DefaultRules(), Traces: head.Traces,
 		Now: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
 	})
 }
 
-// expected are the leaks that are not known, compared with so many base runs.
+// expected returns the unknown leaks, compared with so many base runs.
 func expected(r jvmtest.Refactoring, runs int) []string {
 	if said, ok := gateSays[r.Name]; ok {
 		return said
@@ -147,10 +155,11 @@ func expected(r jvmtest.Refactoring, runs int) []string {
 	return want
 }
 
-// screenOf is the simple name of a class of Market.
+// screenOf returns the simple name of a class of Market.
 func screenOf(class string) string { return class[strings.LastIndexByte(class, '$')+1:] }
 
-// checkJudged wants the status of each leak, and a verdict that follows from them.
+// checkJudged checks the status of each leak, and a verdict that follows from
+// them.
 func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Baseline, head judged) {
 	t.Helper()
 	c := compared(base, head)
@@ -180,13 +189,14 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 				}
 			}
 			if cmp.Or(row.MovedFrom, row.Key) != keys[before] || row.MovedClass != class {
-				t.Errorf("%s: %s is taken for %q of %q", r.Name, screen, row.MovedFrom, row.MovedClass)
+				t.Errorf("%s: %s is mistaken for %q of %q", r.Name, screen, row.MovedFrom, row.MovedClass)
 			}
 		case comparison.New, comparison.Wider, comparison.Grown:
 			if !row.Fails || len(row.Trace) == 0 || len(row.Suspects) == 0 {
 				t.Errorf("%s: %+v", r.Name, row)
 			}
-			if row.Status == comparison.Wider && !strings.Contains(row.StatusReason, marketOf(r.Joins)+" is behind this reference as well") {
+			if row.Status == comparison.Wider &&
+				!strings.Contains(row.StatusReason, marketOf(r.Joins)+" is behind this reference as well") {
 				t.Errorf("%s: %s is not named: %s", r.Name, r.Joins, row.StatusReason)
 			}
 		}
@@ -202,15 +212,17 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 		status, _, _ := strings.Cut(s, " ")
 		return slices.Contains([]string{"new", "wider", "grown"}, status)
 	})
-	if outcome := map[bool]comparison.Outcome{true: comparison.Fail, false: comparison.Pass}[fails]; c.Verdict != outcome || !c.Judged {
+	if outcome := map[bool]comparison.Outcome{
+		true: comparison.Fail, false: comparison.Pass,
+	}[fails]; c.Verdict != outcome || !c.Judged {
 		t.Errorf("%s, %d base runs: %s: %s", r.Name, runs, c.Verdict, c.Text)
 	}
 }
 
 func marketOf(screen string) string { return market + ".Market$" + screen }
 
-// checkNames compares builds whose names are ProGuard's: by the mapping of each, and otherwise
-// not at all.
+// checkNames compares builds whose names are ProGuard's: by the mapping of
+// each, and otherwise not at all.
 func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
@@ -218,7 +230,8 @@ func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 	}
 	one, other := builds[0], builds[1]
 	a, b := dumped(t, one, one.Mapping, one.Leaking), dumped(t, other, other.Mapping, other.Leaking)
-	if c := compared(stored(t, 3, a), b); c.Verdict != comparison.Pass || !all(c, comparison.Known) || len(c.Leaks) != len(one.Leaking) {
+	if c := compared(stored(t, 3, a), b); c.Verdict != comparison.Pass || !all(c, comparison.Known) ||
+		len(c.Leaks) != len(one.Leaking) {
 		t.Errorf("each by its own mapping: %s: %+v", c.Verdict, c.Leaks)
 	}
 	first, second := classNames(t, one), classNames(t, other)
@@ -233,7 +246,8 @@ func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 	}
 	bare, misread := dumped(t, one, "", bareOne), dumped(t, one, other.Mapping, strange)
 	for name, pair := range map[string][2]judged{
-		"head without a mapping": {base, bare}, "base without a mapping": {bare, base}, "both without a mapping": {bare, dumped(t, other, "", bareOther)},
+		"head without a mapping": {base, bare}, "base without a mapping": {bare, base},
+		"both without a mapping":       {bare, dumped(t, other, "", bareOther)},
 		"the mapping of head for both": {misread, b}, "the mapping of base for both": {b, misread},
 	} {
 		c := compared(stored(t, 3, pair[0]), pair[1])
@@ -241,7 +255,8 @@ func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 			t.Errorf("%s: %s: %+v", name, c.Verdict, c.Leaks)
 		}
 		unnamed := func(text string) bool { return !strings.Contains(text, "app.mapping") }
-		if len(c.Warnings) != 1 || slices.ContainsFunc(c.Warnings, unnamed) || slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return unnamed(r.StatusReason) }) {
+		if len(c.Warnings) != 1 || slices.ContainsFunc(c.Warnings, unnamed) ||
+			slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return unnamed(r.StatusReason) }) {
 			t.Errorf("%s: the mapping to give is not named: %q, %+v", name, c.Warnings, c.Leaks)
 		}
 	}
@@ -256,7 +271,7 @@ func all(c *comparison.Comparison, status comparison.Status) bool {
 	return len(c.Leaks) > 0 && !slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return r.Status != status })
 }
 
-// classNames are the classes of a build by their names in the source.
+// classNames returns the classes of a build by their names in the source.
 func classNames(t *testing.T, v jvmtest.Variant) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(v.Mapping)
@@ -265,7 +280,8 @@ func classNames(t *testing.T, v jvmtest.Variant) map[string]string {
 	}
 	names := map[string]string{}
 	for line := range strings.Lines(string(content)) {
-		if source, name, ok := strings.Cut(strings.TrimSuffix(line, ":\n"), " -> "); ok && !strings.HasPrefix(line, " ") {
+		if source, name, ok := strings.Cut(strings.TrimSuffix(line, ":\n"), " -> "); ok &&
+			!strings.HasPrefix(line, " ") {
 			names[source] = name
 		}
 	}

@@ -10,16 +10,20 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// FromLeakCanary takes what LeakCanary has reported: which leaks there are, by their signatures,
-// and not whether they become more.
+// FromLeakCanary converts a report of LeakCanary: which leaks there are, by
+// their signatures, and not whether they accumulate.
 func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 	out := &Evidence{
-		Traces: map[gate.TraceKey]gate.Trace{}, Missing: slices.Clone(report.Failures), Warnings: slices.Clone(report.Warnings),
-		Head: comparison.Head{App: cmp.Or(o.App, "app"), Variant: o.Variant, Workload: "LeakCanary", Devices: []comparison.DeviceRow{}},
+		Traces: map[gate.TraceKey]gate.Trace{}, Missing: slices.Clone(report.Failures),
+		Warnings: slices.Clone(report.Warnings),
+		Head: comparison.Head{
+			App: cmp.Or(o.App, "app"), Variant: o.Variant, Workload: "LeakCanary", Devices: []comparison.DeviceRow{},
+		},
 	}
 	p := gate.Observed{
-		Process: out.Head.App, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}, Places: []gate.Place{}, Checked: report.Analyses > 0 || report.Tests > 0,
-		Reason: "LeakCanary says which leaks there are, not whether they become more",
+		Process: out.Head.App, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}, Places: []gate.Place{},
+		Checked: report.Analyses > 0 || report.Tests > 0,
+		Reason:  "LeakCanary reports which leaks exist, not whether they accumulate",
 	}
 	if report.Analyses == 0 {
 		p.Heap = gate.Moments{}
@@ -31,8 +35,12 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 		l := &report.Leaks[i]
 		n := int64(max(l.Traces, 1))
 		place := gate.Place{
-			Type: gate.TypeLeak, Key: l.Signature, Counts: []int64{n}, Bytes: []int64{0}, Classes: map[string][]int64{name(l.Class): {n}}, Checks: checksOf(l),
-			Description: gate.Description{Class: name(l.Class), HeldBy: name(withoutPackage(l.HeldBy)), Fingerprints: []string{l.Signature}, Library: l.Library},
+			Type: gate.TypeLeak, Key: l.Signature, Counts: []int64{n}, Bytes: []int64{0},
+			Classes: map[string][]int64{name(l.Class): {n}}, Checks: checksOf(l),
+			Description: gate.Description{
+				Class: name(l.Class), HeldBy: name(withoutPackage(l.HeldBy)), Fingerprints: []string{l.Signature},
+				Library: l.Library,
+			},
 		}
 		if l.RetainedBytes != nil {
 			place.Bytes[0] = max(*l.RetainedBytes, 0)
@@ -48,12 +56,15 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 		out.Traces[gate.TraceKey{Process: p.Process, Key: l.Signature}] = t
 	}
 	out.Observations = []gate.Observation{{
-		Unit: gate.UnitLoop, Subject: gate.Testbed{App: out.Head.App, Variant: o.Variant, Test: o.Test, Workload: "leakcanary"}, Processes: []gate.Observed{p},
+		Unit:      gate.UnitLoop,
+		Subject:   gate.Testbed{App: out.Head.App, Variant: o.Variant, Test: o.Test, Workload: "leakcanary"},
+		Processes: []gate.Observed{p},
 	}}
 	return out
 }
 
-// withoutPackage is a reference with the simple name of its class, as other reports have it.
+// withoutPackage returns a reference with the simple name of its class, as in
+// other reports.
 func withoutPackage(reference string) string {
 	class, field, ok := strings.Cut(reference, ".")
 	for ok && strings.Contains(field, ".") {
@@ -65,7 +76,8 @@ func withoutPackage(reference string) string {
 	return class + "." + field
 }
 
-// checksOf are the tests that have found a leak; each has waited until the object should be gone.
+// checksOf returns the tests that have found a leak; each has waited until the
+// object should be gone.
 func checksOf(l *leakcanary.SignedLeak) []string {
 	var out []string
 	for _, test := range l.Tests[:min(len(l.Tests), mostChecks)] {

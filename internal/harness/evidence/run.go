@@ -27,7 +27,7 @@ const (
 	maxDumps    = 500
 )
 
-// FromRun reads the run directory dir, which need not have its heap dumps any more.
+// FromRun reads the run directory dir, whose heap dumps are not needed.
 func FromRun(ctx context.Context, dir string) (*Evidence, error) {
 	run, err := record.ReadRun(dir)
 	if err != nil {
@@ -43,13 +43,16 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 		return nil, fmt.Errorf("open run: %w", err)
 	}
 	defer root.Close()
-	r := &runReader{ctx: ctx, root: root, run: &run, out: &Evidence{Traces: map[gate.TraceKey]gate.Trace{}, RunExit: run.ExitCode, Head: headOf(dir, &run)}}
+	r := &runReader{
+		ctx: ctx, root: root, run: &run,
+		out: &Evidence{Traces: map[gate.TraceKey]gate.Trace{}, RunExit: run.ExitCode, Head: headOf(dir, &run)},
+	}
 	if w := run.Workload; w != nil && (w.Error != "" || len(w.Interrupted) > 0) {
 		r.out.WorkloadFailed = true
 		r.out.Warnings = append(r.out.Warnings, "the workload failed: "+name(cmp.Or(w.Error, "the device dropped it")))
 	}
 	if run.Stopped == record.StoppedFinished && strings.HasPrefix(run.StopReason, "gate: ") {
-		r.out.Warnings = append(r.out.Warnings, "the run ended early, because a rule did not hold")
+		r.out.Warnings = append(r.out.Warnings, "the run was ended early, because a rule was violated")
 	}
 	r.readTrip()
 	for i := range run.Devices {
@@ -68,20 +71,24 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	return r.out, nil
 }
 
-// headOf is the run as a comparison shows it.
+// headOf returns the run as a comparison shows it.
 func headOf(dir string, run *record.Run) comparison.Head {
 	h := comparison.Head{Started: run.Started, App: appOf(run), Devices: []comparison.DeviceRow{}}
 	if abs, err := filepath.Abs(dir); err == nil {
 		h.Run = filepath.Base(abs)
 	}
 	if b := run.Build; b != nil {
-		h.Variant, h.Commit, h.Branch, h.PullRequest = name(b.Variant), name(b.Commit), name(b.Branch), max(b.PullRequest, 0)
+		h.Variant, h.Commit, h.Branch, h.PullRequest = name(b.Variant), name(b.Commit), name(b.Branch),
+			max(b.PullRequest, 0)
 	}
 	if run.Workload != nil {
 		h.Workload = name(run.Workload.Kind)
 	}
 	for _, d := range run.Devices {
-		h.Devices = append(h.Devices, comparison.DeviceRow{Device: name(d.Device), Model: name(d.Model), API: d.API, ABI: name(d.ABI), Emulator: d.Emulator})
+		h.Devices = append(h.Devices,
+			comparison.DeviceRow{
+				Device: name(d.Device), Model: name(d.Model), API: d.API, ABI: name(d.ABI), Emulator: d.Emulator,
+			})
 		h.Duration = max(h.Duration, d.Duration)
 		for _, b := range d.Builds {
 			h.Version = cmp.Or(h.Version, name(b.VersionName))
@@ -90,7 +97,8 @@ func headOf(dir string, run *record.Run) comparison.Head {
 	return h
 }
 
-// appOf is the package under test: of the first pattern, without the name of a process.
+// appOf returns the package under test: of the first pattern, without the name
+// of a process.
 func appOf(run *record.Run) string {
 	if len(run.Patterns) == 0 {
 		return ""
@@ -103,7 +111,7 @@ type runReader struct {
 	ctx  context.Context
 	root *os.Root
 	run  *record.Run
-	// trip is what a trip has measured; nil where the run is not one.
+	// trip is what a trip has measured; nil if the run is not one.
 	trip *record.Trip
 	out  *Evidence
 }
@@ -112,9 +120,13 @@ type runReader struct {
 func (r *runReader) device(d *record.Device) error {
 	run := r.run
 	o := gate.Observation{
-		Device: name(d.Device), Started: run.Started, Tool: name(run.Tool), Unit: gate.UnitLoop, Processes: []gate.Observed{},
-		Commit: r.out.Head.Commit, Branch: r.out.Head.Branch, PullRequest: r.out.Head.PullRequest,
-		Subject: gate.Testbed{App: r.out.Head.App, Variant: r.out.Head.Variant, Marks: name(d.MarksDigest), Model: name(d.Model), API: d.API, ABI: name(d.ABI), Workload: "none"},
+		Device: name(d.Device), Started: run.Started, Tool: name(run.Tool), Unit: gate.UnitLoop,
+		Processes: []gate.Observed{},
+		Commit:    r.out.Head.Commit, Branch: r.out.Head.Branch, PullRequest: r.out.Head.PullRequest,
+		Subject: gate.Testbed{
+			App: r.out.Head.App, Variant: r.out.Head.Variant, Marks: name(d.MarksDigest), Model: name(d.Model),
+			API: d.API, ABI: name(d.ABI), Workload: "none",
+		},
 	}
 	if r.trip != nil {
 		o.Subject.Workload = "trip " + name(r.trip.Digest)
@@ -123,7 +135,8 @@ func (r *runReader) device(d *record.Device) error {
 	if w := run.Workload; w != nil {
 		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
 		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
-			// Marks of a random walk are no loops: what counts is how far it has come.
+			// Marks of a random walk are not loops: what counts is how far it
+			// has come.
 			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/cmp.Or(w.Pass, d.Duration), ""
 		}
 	}
@@ -149,9 +162,13 @@ func (r *runReader) device(d *record.Device) error {
 	return nil
 }
 
-// process reads one process; events is how many monkey sends in a second, 0 without it.
+// process reads one process; events is how many events monkey sends per second,
+// 0 without it.
 func (r *runReader) process(o *gate.Observation, p *record.Process, events float64) (*gate.Observed, error) {
-	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Reason: name(verdictText(p)), Trend: trendOf(p), Deaths: map[string]int{}}
+	out := &gate.Observed{
+		Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Reason: name(verdictText(p)),
+		Trend: trendOf(p), Deaths: map[string]int{},
+	}
 	if p.User != 0 {
 		out.Process += fmt.Sprintf(" (user %d)", p.User)
 	}
@@ -206,13 +223,14 @@ func (r *runReader) together(o *gate.Observation, d *record.Device) {
 			who += fmt.Sprintf(" (user %d)", a.User)
 		}
 		o.Processes = append(o.Processes, gate.Observed{
-			Process: who + " (all processes)", Places: []gate.Place{}, Gate: string(a.Gate), Reason: name(a.Reason), Trend: trendOf(&p),
+			Process: who + " (all processes)", Places: []gate.Place{}, Gate: string(a.Gate), Reason: name(a.Reason),
+			Trend:    trendOf(&p),
 			WholeApp: true, Explained: len(a.Leaking) > 0,
 		})
 	}
 }
 
-// exposureOf is how far a workload had come when a heap was dumped.
+// exposureOf returns how far a workload had come when a heap was dumped.
 func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 {
 	switch {
 	case lives:
@@ -225,8 +243,8 @@ func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 
 	return float64(i + 1)
 }
 
-// trendText is what a verdict says of the trend, without what it says of heap dumps at marks: those
-// are compared by themselves (ledger, judgeAtMarks).
+// trendText returns the part of a verdict about the trend, without that about
+// heap dumps at marks, which are compared separately (ledger, judgeAtMarks).
 func trendText(because string) string {
 	for _, words := range []string{"memory trend: ", "memory trend not judged: "} {
 		if _, trend, ok := strings.Cut(because, words); ok {
@@ -249,7 +267,8 @@ func leftBehind(p *record.Process) *record.CountsAtMarks {
 	return nil
 }
 
-// verdictText is what a verdict says of the trend and of the counts at marks.
+// verdictText returns the part of a verdict about the trend and the counts at
+// marks.
 func verdictText(p *record.Process) string {
 	trend := trendText(p.Reason)
 	if left := leftBehind(p); left != nil {
@@ -258,8 +277,8 @@ func verdictText(p *record.Process) string {
 	return trend
 }
 
-// trendOf is the verdict on the trend. Counts that prove a leak are a part of it: they are no object
-// of a heap dump that could be compared.
+// trendOf returns the verdict on the trend. Counts that prove a leak are part
+// of it, because they are not objects of a heap dump that could be compared.
 func trendOf(p *record.Process) *gate.TrendVerdict {
 	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
 	if t.Gate == "leak" {
@@ -273,9 +292,10 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 	return t
 }
 
-// dumpsOf chooses the heap dumps of a process that are compared: those at marks of the life that
-// has most of them; or one of each life where each has only one, as instrumented tests have in
-// processes of their own; or the last dump of the run.
+// dumpsOf selects the heap dumps of a process that are compared: those at marks
+// of the life that has most of them; or one of each life if each has only one,
+// like instrumented tests in processes of their own; or the last dump of the
+// run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
 	var all [][]*record.Diagnosis // dumps of each life
 	latest := map[int]int{}       // index of the last life with this PID
@@ -318,14 +338,14 @@ func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives
 	return nil, false
 }
 
-// anotherLife reports whether the process of d is not that of before: a PID can be used again,
-// certainly after a restart of the device.
+// anotherLife reports whether the process of d is another than that of before.
+// A PID can be used again, certainly after a reboot of the device.
 func anotherLife(before, d *record.Diagnosis) bool {
 	const slack = 1 // a second, for rounding
 	return before.PID != d.PID || d.Age != nil && d.T-*d.Age > before.T+slack
 }
 
-// moment reads one heap dump: its summary, or where that is not there what the record has.
+// moment reads one heap dump: its summary, or else what the record has.
 func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
 	m := moment{settled: d.Settled, undecided: name(d.Undecided)}
 	if d.Heap != nil {
@@ -342,7 +362,10 @@ func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
 		}
 	}
 	for _, l := range d.Leaks {
-		found := analysis.SummaryLeak{Key: name(l.Key), Library: l.Library, Instances: max(l.Count, 0), RetainedBytes: max(l.Bytes, 0), Classes: map[string]int64{}}
+		found := analysis.SummaryLeak{
+			Key: name(l.Key), Library: l.Library, Instances: max(l.Count, 0), RetainedBytes: max(l.Bytes, 0),
+			Classes: map[string]int64{},
+		}
 		for _, c := range l.Classes {
 			found.Class = cmp.Or(found.Class, c.Class)
 			found.Classes[c.Class] += max(c.Count, 0)
@@ -355,7 +378,8 @@ func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
 	return m, nil
 }
 
-// open opens a file of an artifact, which must be a regular one inside the run directory.
+// open opens a file of an artifact, which must be a regular one inside the run
+// directory.
 func (r *runReader) open(folder, file string) (*os.File, error) {
 	path := filepath.Join(filepath.FromSlash(folder), file)
 	if !filepath.IsLocal(path) || !strings.HasPrefix(folder, "artifacts/") {
@@ -395,7 +419,8 @@ func (r *runReader) summary(d *record.Diagnosis) (*analysis.Summary, error) {
 	return s, nil
 }
 
-// traces reads how the leaks of a dump are held. A run without the file is compared all the same.
+// traces reads how the leaks of a dump are held. A run without the file is
+// still compared.
 func (r *runReader) traces(device, process string, d *record.Diagnosis) {
 	f, err := r.open(d.Folder, "analysis.json")
 	if err != nil {
@@ -407,7 +432,8 @@ func (r *runReader) traces(device, process string, d *record.Diagnosis) {
 		Leaks []analysis.Leak `json:"leaks"`
 	}
 	if err := json.NewDecoder(io.LimitReader(f, maxAnalysis)).Decode(&report); err != nil {
-		r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s: no leak traces: decode analysis.json: %v", process, err))
+		r.out.Warnings = append(r.out.Warnings,
+			fmt.Sprintf("%s: no leak traces: decode analysis.json: %v", process, err))
 		return
 	}
 	addTraces(r.out.Traces, device, process, report.Leaks)
@@ -415,15 +441,17 @@ func (r *runReader) traces(device, process string, d *record.Diagnosis) {
 
 func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []analysis.Leak) {
 	for i := range leaks {
-		key := gate.TraceKey{Device: device, Process: process, Key: cmp.Or(leaks[i].Key, leaks[i].Fingerprint, leaks[i].Class)}
+		key := gate.TraceKey{
+			Device: device, Process: process, Key: cmp.Or(leaks[i].Key, leaks[i].Fingerprint, leaks[i].Class),
+		}
 		if _, ok := to[key]; !ok {
 			to[key] = traceOf(&leaks[i])
 		}
 	}
 }
 
-// checks adds what checks of specs have found, where no dumps at marks were taken: each shows by
-// itself that its spec has left something behind.
+// checks adds what checks of specs have found, if no dumps at marks were taken:
+// each shows by itself that its spec has left something behind.
 func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(out.Heap.Exposure) > 1 {
 		return
@@ -440,12 +468,17 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 			if cp.Process != p.Process || cp.User != p.User {
 				continue
 			}
-			out.Checked = out.Checked || slices.Contains([]record.CheckVerdict{record.VerdictPass, record.VerdictLeak, record.VerdictKnown}, cp.Verdict)
+			out.Checked = out.Checked ||
+				slices.Contains([]record.CheckVerdict{record.VerdictPass, record.VerdictLeak, record.VerdictKnown},
+					cp.Verdict)
 			for n := range cp.Leaks {
 				l := &cp.Leaks[n]
 				place := places[l.Key]
 				if place == nil {
-					place = &gate.Place{Type: gate.TypeLeak, Key: name(l.Key), Counts: []int64{0}, Bytes: []int64{0}, Classes: map[string][]int64{}}
+					place = &gate.Place{
+						Type: gate.TypeLeak, Key: name(l.Key), Counts: []int64{0}, Bytes: []int64{0},
+						Classes: map[string][]int64{},
+					}
 					places[l.Key], keys = place, append(keys, l.Key)
 				}
 				r.addChecked(place, c, l, out, p.Device)
@@ -455,7 +488,8 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(keys) == 0 {
 		return
 	}
-	// The dump of the last check has what the first ones have left, too: the checks count.
+	// The dump of the last check also contains what the first ones have left:
+	// the checks count.
 	out.Heap, out.Reachable, out.Places = gate.Moments{Exposure: []float64{1}, Settled: true}, nil, []gate.Place{}
 	for _, key := range keys {
 		out.Places = append(out.Places, *places[key])
@@ -465,8 +499,10 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 // mostChecks bounds the checks that are named for one leak.
 const mostChecks = 20
 
-func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.CheckedLeak, out *gate.Observed, device string) {
-	// Count and Bytes are those of the heap, which may have objects of earlier checks as well.
+func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.CheckedLeak, out *gate.Observed,
+	device string) {
+	// Count and Bytes are those of the heap, which may contain objects of
+	// earlier checks as well.
 	place.Counts[0] += max(l.New, 0)
 	place.Bytes[0] += max(l.Bytes, 0) / max(l.Count, 1) * min(max(l.New, 0), max(l.Count, 1))
 	place.Library = l.Library
@@ -493,7 +529,7 @@ func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.Che
 // maxTrip bounds trip.json in bytes.
 const maxTrip = 16 << 20
 
-// readTrip reads what a trip has measured. A run need not be one.
+// readTrip reads what a trip has measured, nil if the run is not one.
 func (r *runReader) readTrip() {
 	f, err := r.root.Open(record.TripName)
 	if err != nil {
@@ -522,7 +558,10 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 	t := r.trip
 	for i := range t.Measures {
 		m := &t.Measures[i]
-		measure := gate.Measure{Key: name(m.Name), Name: name(strings.ReplaceAll(m.Name, "_", " ")), Unit: name(m.Unit), PerLoop: m.PerLoop, Grows: m.Verdict == record.VerdictLeak && !explained(m, t)}
+		measure := gate.Measure{
+			Key: name(m.Name), Name: name(strings.ReplaceAll(m.Name, "_", " ")), Unit: name(m.Unit), PerLoop: m.PerLoop,
+			Grows: m.Verdict == record.VerdictLeak && !explained(m, t),
+		}
 		if len(m.Interval) == 2 {
 			measure.Lower, measure.Upper = new(m.Interval[0]), new(m.Interval[1])
 		}
@@ -531,7 +570,10 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 	// The places of the heap that grow are named one by one.
 	for i := range t.Growing {
 		f := &t.Growing[i]
-		place := gate.Measure{Key: name(cmp.Or(f.Key, f.Name)), Name: name(f.Name), Unit: record.UnitCount, Grows: t.Verdict == record.VerdictLeak}
+		place := gate.Measure{
+			Key: name(cmp.Or(f.Key, f.Name)), Name: name(f.Name), Unit: record.UnitCount,
+			Grows: t.Verdict == record.VerdictLeak,
+		}
 		if f.CountDelta != nil && t.Loops > 0 {
 			place.PerLoop = new(float64(*f.CountDelta) / float64(t.Loops))
 		}
@@ -539,7 +581,8 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 	}
 }
 
-// explained reports whether places of the heap that grow say what a measure says of Java objects.
+// explained reports whether places of the heap that grow account for a measure
+// of Java objects.
 func explained(m *record.TripMeasure, t *record.Trip) bool {
 	objects := m.Name == "java_heap" || m.Unit == record.UnitCount && m.Name != "threads" && m.Name != "files"
 	return objects && len(t.Growing) > 0
@@ -551,7 +594,8 @@ var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeN
 // leastNative is how much more native memory or graphics is worth a row.
 const leastNative = 64 << 10
 
-// snapshots adds what has grown between the first and the last snapshot of a process.
+// snapshots adds what has grown between the first and the last snapshot of a
+// process.
 func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 	var first, last *record.Diagnosis
 	for i := range r.run.Diagnoses {
@@ -577,9 +621,12 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 		if what == "" || f.Key == "" || met[what+f.Key] {
 			continue
 		}
-		p := gate.Place{Type: what, Key: name(f.Key), Counts: before(f.Count, f.CountDelta), Bytes: before(f.Bytes, f.BytesDelta)}
+		p := gate.Place{
+			Type: what, Key: name(f.Key), Counts: before(f.Count, f.CountDelta), Bytes: before(f.Bytes, f.BytesDelta),
+		}
 		if what != gate.TypeThreads {
-			// Memory is counted by its size: how many mappings there are says little.
+			// Memory is counted by its size, because the number of mappings
+			// means little.
 			p.Counts = []int64{p.Bytes[0] >> 10, p.Bytes[1] >> 10}
 		}
 		if p.Counts[1] <= p.Counts[0] || what != gate.TypeThreads && p.Bytes[1]-p.Bytes[0] < leastNative {
@@ -591,7 +638,7 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 	}
 }
 
-// before is a number now and what it was before.
+// before is a number now and its earlier value.
 func before(now, delta *int64) []int64 {
 	if now == nil {
 		return []int64{0, 0}

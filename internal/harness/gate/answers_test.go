@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// Evidence that is not whole is no pass, also where checks have judged.
-func TestUndecidedIsNoPass(t *testing.T) {
+// Incomplete evidence is not a pass, also if checks have judged.
+func TestUndecidedIsNotAPass(t *testing.T) {
 	head := observed(9)
 	head.Processes[0].Heap, head.Processes[0].Checked = Moments{Exposure: []float64{1}, Settled: true}, true
 	if c := judge([]Observation{observed(0)}, head); c.ExitCode != 0 {
@@ -35,7 +35,7 @@ func TestCreepOfABranch(t *testing.T) {
 	}
 }
 
-// The sentence names what fails, and a limit has the number that is beyond it.
+// The sentence names what fails, and a limit has the number that exceeds it.
 func TestWordsOfReasons(t *testing.T) {
 	expired := check.Exception{Key: "12345678", Reason: "r", Owner: "o", Until: day.AddDate(0, 0, -1)}
 	c := judge(runs(3), observed(9), func(in *Input) { in.Accepted = []check.Exception{expired} })
@@ -49,7 +49,7 @@ func TestWordsOfReasons(t *testing.T) {
 	}
 }
 
-// Adding a run reports what became of it.
+// Adding a run reports the result.
 func TestAdded(t *testing.T) {
 	b := filled(t, 10, 1)
 	for _, c := range []struct {

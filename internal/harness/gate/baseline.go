@@ -21,10 +21,10 @@ import (
 // BaselineSchema names the format of a baseline (docs/formats/baseline.md).
 const BaselineSchema = "leakgate.baseline/1"
 
-// Window is how many good runs of one subject a baseline keeps by default.
+// Window is the default number of good runs of one subject in a baseline.
 const Window = 10
 
-// Bounds of a baseline, which may come from somebody else.
+// Bounds of a baseline, which may be untrusted.
 const (
 	maxBaseline  = 16 << 20
 	maxRuns      = 2000
@@ -38,7 +38,7 @@ const (
 	maxClassSet  = 4 << 20
 )
 
-// Baseline is the earlier runs that a run is compared with.
+// Baseline holds the earlier runs that a run is compared with.
 type Baseline struct {
 	// Runs are those of the base branch, the newest first.
 	Runs []Observation
@@ -59,8 +59,8 @@ type Sighted struct {
 	Time    time.Time `json:"time"`
 }
 
-// Add adds a run: of each subject the newest good runs stay, as many as the window has, and of
-// those that failed the ones since, as many at most.
+// Add adds a run. For each subject the newest good runs are kept, as many as
+// the window has, and the failed runs since then, at most as many.
 func (b *Baseline) Add(o Observation, window int) Added {
 	before := len(b.Runs)
 	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
@@ -77,11 +77,11 @@ func (b *Baseline) Add(o Observation, window int) Added {
 	return Appended
 }
 
-// Added is what became of a run that was added to a baseline.
+// Added is the result of adding a run to a baseline.
 type Added int
 
-// What becomes of a run: it is new there, it was there already, or the baseline has as many newer
-// ones as it keeps.
+// The results of adding a run: it is new, it was there already, or the baseline
+// has as many newer ones as it keeps.
 const (
 	Appended Added = iota
 	Replaced
@@ -107,7 +107,8 @@ func (b *Baseline) trim(window int) {
 	b.Runs = b.Runs[:min(len(b.Runs), maxRuns)]
 }
 
-// sightings are the places that a run shows, and the measures that grow in it.
+// sightings returns the places that a run shows, and the measures that grow in
+// it.
 func sightings(o Observation) (out []Sighted) {
 	for _, p := range o.Processes {
 		for i := range p.Places {
@@ -115,14 +116,15 @@ func sightings(o Observation) (out []Sighted) {
 		}
 		for i := range p.Measures {
 			if p.Measures[i].Grows {
-				out = append(out, Sighted{o.Subject.App, p.Process, TypeMeasure, p.Measures[i].Key, o.Commit, o.Started})
+				out = append(out,
+					Sighted{o.Subject.App, p.Process, TypeMeasure, p.Measures[i].Key, o.Commit, o.Started})
 			}
 		}
 	}
 	return out
 }
 
-// see adds sightings: of each place the earliest stays.
+// see adds sightings; for each place the earliest is kept.
 func (b *Baseline) see(list []Sighted) {
 	at := map[[4]string]int{}
 	id := func(s Sighted) [4]string { return [4]string{s.App, s.Process, s.Type, s.Key} }
@@ -138,15 +140,16 @@ func (b *Baseline) see(list []Sighted) {
 		}
 	}
 	slices.SortFunc(b.Seen, func(x, y Sighted) int {
-		return cmp.Or(strings.Compare(x.App, y.App), strings.Compare(x.Process, y.Process), strings.Compare(x.Type, y.Type), strings.Compare(x.Key, y.Key))
+		return cmp.Or(strings.Compare(x.App, y.App), strings.Compare(x.Process, y.Process),
+			strings.Compare(x.Type, y.Type), strings.Compare(x.Key, y.Key))
 	})
-	if n := len(b.Seen) - maxSeen; n > 0 { // the oldest are the least likely to be asked for
+	if n := len(b.Seen) - maxSeen; n > 0 { // the oldest are the least likely to be needed
 		slices.SortStableFunc(b.Seen, func(x, y Sighted) int { return y.Time.Compare(x.Time) })
 		b.Seen = b.Seen[:maxSeen]
 	}
 }
 
-// FirstSeen is when each place of an app was first seen.
+// FirstSeen returns when each place of an app was first seen.
 func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	out := map[SeenKey]comparison.Sighting{}
 	for _, s := range b.Seen {
@@ -157,14 +160,16 @@ func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	return out
 }
 
-// Pin keeps the present good runs as those of a release, under a name, and returns how many.
+// Pin stores the present good runs as those of a release, under a name, and
+// returns their number.
 func (b *Baseline) Pin(name string) int {
 	b.PinnedName = text.Head(text.Printable(name), maxName)
 	b.Pinned = slices.DeleteFunc(slices.Clone(b.Runs), func(o Observation) bool { return o.Failed })
 	return len(b.Pinned)
 }
 
-// Merge adds what another baseline has, as of a run that was recorded at the same time.
+// Merge adds the contents of another baseline, such as that of a run that was
+// recorded at the same time.
 func (b *Baseline) Merge(o *Baseline, window int) {
 	for _, run := range o.Runs {
 		if !slices.ContainsFunc(b.Runs, func(x Observation) bool { return same(x, run) }) {
@@ -182,7 +187,8 @@ func (b *Baseline) Merge(o *Baseline, window int) {
 	}
 }
 
-// baselineFile is the written form. What a place is called stands once for all runs.
+// baselineFile is the written form. The description of a place is stored once
+// for all runs.
 type baselineFile struct {
 	Schema     string                 `json:"schema"`
 	Runs       []Observation          `json:"runs"`
@@ -192,12 +198,15 @@ type baselineFile struct {
 	Seen       []Sighted              `json:"first_seen"`
 }
 
-// Encode returns the baseline as JSON, one run per line, so that a diff of two shows what changed. A
-// baseline that ReadBaseline would refuse is an error.
+// Encode returns the baseline as JSON, one run per line, so that a diff of two
+// shows what changed. A baseline that ReadBaseline would reject is an error.
 func (b *Baseline) Encode() ([]byte, error) {
-	f := baselineFile{Schema: BaselineSchema, PinnedName: b.PinnedName, Places: map[string]Description{}, Seen: append([]Sighted{}, b.Seen...)}
+	f := baselineFile{
+		Schema: BaselineSchema, PinnedName: b.PinnedName, Places: map[string]Description{},
+		Seen: append([]Sighted{}, b.Seen...),
+	}
 	f.Runs, f.Pinned = f.strip(b.Runs), f.strip(b.Pinned)
-	if err := f.check(); err != nil { // nobody could read it
+	if err := f.check(); err != nil { // it could not be read
 		return nil, fmt.Errorf("encode baseline: %w", err)
 	}
 	out, err := f.lines()
@@ -210,7 +219,7 @@ func (b *Baseline) Encode() ([]byte, error) {
 	return out, nil
 }
 
-// lines is the file with one entry per line.
+// lines returns the file with one entry per line.
 func (f *baselineFile) lines() ([]byte, error) {
 	var out bytes.Buffer
 	var failed error
@@ -248,8 +257,9 @@ func (f *baselineFile) lines() ([]byte, error) {
 	return out.Bytes(), failed
 }
 
-// strip moves what places are called into the table: the newest name of a key stays. The loaded
-// classes stay with the newest run of each subject, which says what names are in use.
+// strip moves the descriptions of places into the table; the newest name of a
+// key is kept. The loaded classes stay with the newest run of each subject,
+// which shows what names are in use.
 func (f *baselineFile) strip(runs []Observation) []Observation {
 	type id struct {
 		subject Testbed
@@ -288,8 +298,8 @@ func (f *baselineFile) stripPlaces(places []Place) []Place {
 	return out
 }
 
-// ReadBaseline parses what Encode wrote. It may come from somebody else: what cannot be a baseline
-// is an error.
+// ReadBaseline parses the output of Encode. It may be untrusted: an impossible
+// baseline is an error.
 func ReadBaseline(raw []byte) (*Baseline, error) {
 	if len(raw) > maxBaseline {
 		return nil, fmt.Errorf("read baseline: it is larger than %s", text.Size(maxBaseline))
@@ -302,7 +312,9 @@ func ReadBaseline(raw []byte) (*Baseline, error) {
 		return nil, fmt.Errorf("read baseline: %w", err)
 	}
 	if f.Schema != BaselineSchema {
-		return nil, fmt.Errorf("read baseline: its schema is %s, want %s; use a leakgate of the version that wrote it", text.Quote(f.Schema, 40), BaselineSchema)
+		return nil,
+			fmt.Errorf("read baseline: its schema is %s, want %s; use a leakgate of the version that wrote it",
+				text.Quote(f.Schema, 40), BaselineSchema)
 	}
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("read baseline: %w", err)
@@ -327,7 +339,7 @@ func (f *baselineFile) attach(runs []Observation) {
 	}
 }
 
-// check refuses what no baseline has.
+// check rejects what no baseline has.
 func (f *baselineFile) check() error {
 	if len(f.Runs) > maxRuns || len(f.Pinned) > maxRuns || len(f.Seen) > maxSeen {
 		return errors.New("it has too many runs")
@@ -356,7 +368,8 @@ func (f *baselineFile) check() error {
 }
 
 func (d Description) check(key string) error {
-	if !short(key, d.Class, d.HeldBy) || !short(d.KeyText...) || !short(d.Fingerprints...) || len(d.KeyText) > maxLines || len(d.Fingerprints) > maxLines {
+	if !short(key, d.Class, d.HeldBy) || !short(d.KeyText...) || !short(d.Fingerprints...) ||
+		len(d.KeyText) > maxLines || len(d.Fingerprints) > maxLines {
 		return fmt.Errorf("place %s: a text is too long", text.Quote(key, 80))
 	}
 	return nil
@@ -392,7 +405,8 @@ func (o *Observation) check() error {
 }
 
 func (o *Observed) check() error {
-	if !short(o.Process, o.Names, o.Undecided, o.Gate, o.Reason) || len(o.Loaded) > maxClassSet || len(o.Places) > maxPlaces {
+	if !short(o.Process, o.Names, o.Undecided, o.Gate, o.Reason) || len(o.Loaded) > maxClassSet ||
+		len(o.Places) > maxPlaces {
 		return errors.New("a text or list is too long")
 	}
 	if _, err := base64.StdEncoding.DecodeString(string(o.Loaded)); err != nil {
@@ -421,7 +435,8 @@ func (o *Observed) check() error {
 		}
 	}
 	for i := range o.Measures {
-		if m := &o.Measures[i]; !short(m.Key, m.Name, m.Unit) || !finite(m.PerLoop, m.Lower, m.Upper) || len(o.Measures) > maxLines {
+		if m := &o.Measures[i]; !short(m.Key, m.Name, m.Unit) || !finite(m.PerLoop, m.Lower, m.Upper) ||
+			len(o.Measures) > maxLines {
 			return errors.New("its measures are damaged")
 		}
 	}
@@ -455,14 +470,16 @@ func (s Moments) check() error {
 }
 
 func (p *Place) check(moments int) error {
-	if !slices.Contains([]string{TypeLeak, TypeThreads, TypeNative, TypeGraphics}, p.Type) || !short(p.Type, p.Key) || !short(p.Checks...) || len(p.Classes) > maxLines || len(p.Checks) > maxLines {
+	if !slices.Contains([]string{TypeLeak, TypeThreads, TypeNative, TypeGraphics}, p.Type) || !short(p.Type, p.Key) ||
+		!short(p.Checks...) || len(p.Classes) > maxLines || len(p.Checks) > maxLines {
 		return errors.New("a text or list is too long")
 	}
 	if err := p.Description.check(p.Key); err != nil {
 		return err
 	}
 	if len(p.Counts) != moments || len(p.Bytes) != moments || !plausible(p.Counts) || !plausible(p.Bytes) {
-		return fmt.Errorf("it has %d counts and %d sizes for %d dumps, or invalid numbers", len(p.Counts), len(p.Bytes), moments)
+		return fmt.Errorf("it has %d counts and %d sizes for %d dumps, or invalid numbers", len(p.Counts), len(p.Bytes),
+			moments)
 	}
 	for class, counts := range p.Classes {
 		if !short(class) || len(counts) != moments || !plausible(counts) {

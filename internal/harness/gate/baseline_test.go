@@ -40,7 +40,8 @@ func encoded(t testing.TB, b *Baseline) []byte {
 	return raw
 }
 
-// What is read judges as what was written, and is written as it was.
+// A baseline that was read judges like the written one, and is written
+// unchanged.
 func TestBaselineRoundTrip(t *testing.T) {
 	b := filled(t, 4, 3)
 	b.Add(func() Observation { o := observed(7, leak("new", "N", kB, 1, 2, 3)); o.Failed = true; return o }(), Window)
@@ -53,7 +54,8 @@ func TestBaselineRoundTrip(t *testing.T) {
 	if second := encoded(t, again); !bytes.Equal(raw, second) {
 		t.Errorf("%s\n%s", raw, second)
 	}
-	head := observed(20, leak(fmt.Sprintf("%040d", 1), "com.shop.Screen1", 100*kB, 2, 4, 6, 8), leak("new", "N", kB, 1, 2, 3, 4), leak("newer", "N2", kB, 1, 2, 3, 4))
+	head := observed(20, leak(fmt.Sprintf("%040d", 1), "com.shop.Screen1", 100*kB, 2, 4, 6, 8),
+		leak("new", "N", kB, 1, 2, 3, 4), leak("newer", "N2", kB, 1, 2, 3, 4))
 	want, got := judge(b.Runs, head), judge(again.Runs, head)
 	if !reflect.DeepEqual(want, got) {
 		t.Errorf("%+v\n%+v", got, want)
@@ -61,14 +63,15 @@ func TestBaselineRoundTrip(t *testing.T) {
 	if len(again.Pinned) != 4 || again.PinnedName != "4.1" {
 		t.Errorf("%d pinned as %q", len(again.Pinned), again.PinnedName)
 	}
-	// A moved leak is found by what the table keeps of it.
+	// A moved leak is found by its entry in the table.
 	moved := observed(20, leak("elsewhere", "com.shop.Screen1", 100*kB, 1, 2, 3, 4))
 	if row := rowOf(t, judge(again.Runs, moved), "elsewhere"); row.Status != comparison.Moved {
 		t.Errorf("%+v", row)
 	}
 }
 
-// Ten runs of 60 leaks and 3,000 classes are 200 kB at most: the file may be in git.
+// Ten runs of 60 leaks and 3,000 classes are 200 kB at most, because the file
+// may be in git.
 func TestBaselineSize(t *testing.T) {
 	if n := len(encoded(t, filled(t, 30, 60))); n > 200_000 {
 		t.Errorf("%d bytes", n)
@@ -108,8 +111,9 @@ func TestBaselineWindow(t *testing.T) {
 	if len(b.Runs) != 2*Window+1 {
 		t.Errorf("%d runs", len(b.Runs))
 	}
-	// When a leak was first seen outlives the window.
-	if s := b.FirstSeen("com.shop")[SeenKey{"com.shop", TypeLeak, fmt.Sprintf("%040d", 0)}]; s.Commit != observed(0).Commit {
+	// When a leak was first seen is kept beyond the window.
+	if s := b.FirstSeen("com.shop")[SeenKey{"com.shop", TypeLeak, fmt.Sprintf("%040d", 0)}]; s.Commit != observed(0).
+		Commit {
 		t.Errorf("%+v", s)
 	}
 }
@@ -151,16 +155,20 @@ func TestMerge(t *testing.T) {
 func TestReadDamagedBaseline(t *testing.T) {
 	good := string(encoded(t, filled(t, 2, 2)))
 	for name, c := range map[string][2]string{
-		"empty":            {"", "read baseline"},
-		"truncated":        {good[:len(good)/2], "read baseline"},
-		"another schema":   {strings.Replace(good, BaselineSchema, "leakgate.gate/1", 1), "its schema is"},
-		"a missing count":  {strings.Replace(good, `"counts":[1,`, `"counts":[`, 1), "3 counts and 4 sizes for 4 dumps"},
+		"empty":          {"", "read baseline"},
+		"truncated":      {good[:len(good)/2], "read baseline"},
+		"another schema": {strings.Replace(good, BaselineSchema, "leakgate.gate/1", 1), "its schema is"},
+		"a missing count": {
+			strings.Replace(good, `"counts":[1,`, `"counts":[`, 1), "3 counts and 4 sizes for 4 dumps",
+		},
 		"a negative count": {strings.Replace(good, `"counts":[1,`, `"counts":[-1,`, 1), "invalid numbers"},
 		"out of order":     {strings.Replace(good, `"exposure":[1,`, `"exposure":[9,`, 1), "out of order"},
 		"another unit":     {strings.Replace(good, `"unit":"loop"`, `"unit":"hour"`, 1), "its unit is"},
 		"a kind":           {strings.Replace(good, `"type":"leak"`, `"type":"trend"`, 1), "text or list"},
-		"a long name":      {strings.Replace(good, `"class":"com`, `"class":"`+strings.Repeat("x", 2*maxName), 1), "too long"},
-		"another language": {"<html>", "read baseline"},
+		"a long name": {
+			strings.Replace(good, `"class":"com`, `"class":"`+strings.Repeat("x", 2*maxName), 1), "too long",
+		},
+		"another JSON": {"<html>", "read baseline"},
 	} {
 		if _, err := ReadBaseline([]byte(c[0])); err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("%s: %v", name, err)
@@ -168,8 +176,9 @@ func TestReadDamagedBaseline(t *testing.T) {
 	}
 }
 
-// Whatever is read is written and read again as it is, and judges any run without a fault:
-// each number of the answer is finite, and a run that is in the base is no worse than it.
+// Any baseline that can be read is written and read again unchanged, and judges
+// any run without a fault: each number of the result is finite, and a run that
+// is in the base is no worse than it.
 func FuzzReadBaseline(f *testing.F) {
 	f.Add(encoded(f, filled(f, 2, 2)))
 	small := &Baseline{}
@@ -197,8 +206,9 @@ func FuzzReadBaseline(f *testing.F) {
 		head.Started = head.Started.AddDate(1, 0, 0)
 		c := judge(b.Runs, head)
 		for _, r := range c.Leaks {
-			if r.Status == comparison.New || r.Status == comparison.Grown || r.Status == comparison.Wider || r.Status == comparison.Heavier {
-				t.Errorf("as one of its base runs, and worse: %+v", r)
+			if r.Status == comparison.New || r.Status == comparison.Grown || r.Status == comparison.Wider ||
+				r.Status == comparison.Heavier {
+				t.Errorf("equal to one of its base runs, but worse: %+v", r)
 			}
 		}
 	})

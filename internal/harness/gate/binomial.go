@@ -2,8 +2,9 @@ package gate
 
 import "math"
 
-// upperTail is the probability that a binomial number of n trials with success probability p is k
-// or more. It is exact but for rounding: the terms are added up, the largest first.
+// upperTail returns the probability that a binomial number of n trials with
+// success probability p is k or more. It is exact except for rounding: the
+// terms are added up, the largest first.
 func upperTail(k, n int64, p float64) float64 {
 	switch {
 	case k <= 0:
@@ -16,7 +17,8 @@ func upperTail(k, n int64, p float64) float64 {
 	if float64(k) < float64(n)*p { // the other tail has fewer terms that matter
 		return max(0, 1-lowerTail(k-1, n, p))
 	}
-	// Each term is the one before times (n-i)/(i+1) * p/(1-p): they fall from here on.
+	// Each term is the previous one times (n-i)/(i+1) * p/(1-p): they fall from
+	// here on.
 	term := math.Exp(logTerm(k, n, p))
 	sum := term
 	for i := k; i < n && term > sum*1e-17; i++ {
@@ -26,7 +28,7 @@ func upperTail(k, n int64, p float64) float64 {
 	return min(sum, 1)
 }
 
-// lowerTail is the probability of k or fewer.
+// lowerTail returns the probability of k or fewer.
 func lowerTail(k, n int64, p float64) float64 {
 	switch {
 	case k < 0:
@@ -37,7 +39,7 @@ func lowerTail(k, n int64, p float64) float64 {
 	return upperTail(n-k, n, 1-p)
 }
 
-// logTerm is the logarithm of the probability of exactly k.
+// logTerm returns the logarithm of the probability of exactly k.
 func logTerm(k, n int64, p float64) float64 {
 	choose := lgamma(n+1) - lgamma(k+1) - lgamma(n-k+1)
 	return choose + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p)

@@ -16,35 +16,41 @@ import (
 )
 
 const (
-	// fewestBase is how many base runs it takes before anything but a new leak can fail: one or two
-	// do not show how much runs differ among themselves.
+	// fewestBase is how many base runs are needed before anything but a new
+	// leak can fail. One or two do not show how much runs differ among
+	// themselves.
 	fewestBase = 3
-	// alpha is the probability of calling an unchanged count grown, shared over the leaks of a
-	// comparison (Bonferroni).
+	// alpha is the probability of reporting an unchanged count as grown, shared
+	// over the leaks of a comparison (Bonferroni).
 	alpha = 0.001
 	// factor is how far above every base run a count or a size must be.
 	factor = 1.25
-	// floorBytes is the least difference of all objects of a leak that counts as heavier.
+	// floorBytes is the least difference of all objects of a leak that counts
+	// as heavier.
 	floorBytes = 512 << 10
-	// staticBytes is what a leak that does not become more must retain to be new.
+	// staticBytes is what a leak that does not grow must retain to be new.
 	staticBytes = 1 << 20
-	// scriptStep is how many objects a loop more fail where every base run left the same number.
+	// scriptStep is how many more objects per loop fail if every base run left
+	// the same number.
 	scriptStep = 0.5
-	// returned is in how many of the newest base runs a leak must be missing to be new again.
+	// returned is in how many of the newest base runs a leak must be missing to
+	// be new again.
 	returned = 3
 )
 
-// pair is one process in the run that is judged and in the base.
+// pair is one process in the judged run and in the base.
 type pair struct {
 	in   *Input
 	obs  *Observation
 	head *Observed
 	base []baseRun
-	// loads reports whether any base run has loaded a class, headLoads whether head has.
+	// loads reports whether any base run has loaded a class, headLoads whether
+	// head has.
 	loads, headLoads func(string) bool
 	// absent counts the base runs if none of them has the process.
 	absent int
-	// pinned pairs the process with that in the runs of the pinned release; nil in such a pair.
+	// pinned pairs the process with that in the runs of the pinned release; nil
+	// in such a pair.
 	pinned *pair
 	// compared is how many leaks share alpha.
 	compared int
@@ -54,7 +60,8 @@ type pair struct {
 // row is a row of the comparison.
 type row struct {
 	comparison.Row
-	// proved leaks become more at every mark, or were left behind by a check.
+	// proved leaks have more objects at every mark, or were left behind by a
+	// check.
 	proved bool
 }
 
@@ -81,8 +88,8 @@ func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *p
 	return p
 }
 
-// countRuns counts the runs among n observations: the devices of one run do not show by how much
-// runs differ.
+// countRuns counts the runs among n observations, because the devices of one
+// run do not show how much runs differ.
 func countRuns(n int, of func(i int) *Observation) int {
 	type run struct {
 		started int64
@@ -100,10 +107,11 @@ func runsOf(list []baseRun) int {
 	return countRuns(len(list), func(i int) *Observation { return list[i].of })
 }
 
-// uncompared reports whether there are too few base runs to hold anything against the process.
+// uncompared reports whether there are too few base runs to count anything
+// against the process.
 func (p *pair) uncompared() bool { return len(p.base) == 0 && p.absent < fewestBase }
 
-// compare makes the rows of the process.
+// compare builds the rows of the process.
 func (p *pair) compare() []row {
 	met := map[string]bool{}
 	from := p.movedFrom()
@@ -118,8 +126,10 @@ func (p *pair) compare() []row {
 		if source := from[place.Key]; source != "" && place.Type == TypeLeak {
 			met[place.Type+source] = true
 		}
-		// Native memory moves by itself: what is not more than in the base is not worth a row.
-		if r := p.place(place, from[place.Key]); place.Type != TypeNative && place.Type != TypeGraphics || r.Status != comparison.Known && r.Status != comparison.Shrunk {
+		// Native memory varies by itself: what is no more than in the base is
+		// not worth a row.
+		if r := p.place(place, from[place.Key]); place.Type != TypeNative && place.Type != TypeGraphics ||
+			r.Status != comparison.Known && r.Status != comparison.Shrunk {
 			p.rows = append(p.rows, r)
 		}
 	}
@@ -129,26 +139,31 @@ func (p *pair) compare() []row {
 	return p.rows
 }
 
-// comparable reports whether the leaks of the dumps can be found again in the base.
+// comparable reports whether the leaks of the dumps can be found again in the
+// base.
 func (p *pair) comparable() bool {
-	return sourceNames(p.head.Names) && (len(p.base) == 0 || slices.ContainsFunc(p.base, func(b baseRun) bool { return sourceNames(b.Names) }))
+	return sourceNames(p.head.Names) &&
+		(len(p.base) == 0 || slices.ContainsFunc(p.base, func(b baseRun) bool { return sourceNames(b.Names) }))
 }
 
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
-// withSeries are the base runs that have counted such places in the same unit, by the names of the
-// source and often enough: in a run with fewer dumps than a verdict needs a leak may be missing. Checks
-// that found nothing take no dump.
+// withSeries returns the base runs that have counted such places in the same
+// unit, by the names of the source and often enough: in a run with fewer dumps
+// than a verdict needs a leak may be missing. Checks that found nothing take no
+// dump.
 func (p *pair) withSeries(what string) []baseRun {
 	lives := p.head.series(what).SeparateLives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
 		s := b.series(what)
-		return len(s.Exposure) == 0 && !(what == TypeLeak && b.Checked) || s.SeparateLives != lives || b.of.Unit != p.obs.Unit || what == TypeLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
+		return len(s.Exposure) == 0 && !(what == TypeLeak && b.Checked) || s.SeparateLives != lives ||
+			b.of.Unit != p.obs.Unit || what == TypeLeak &&
+			(!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
 	})
 }
 
-// compares reports whether anything of the process is compared with a base run: its leaks, or
-// the memory trend.
+// compares reports whether anything of the process is compared with a base run:
+// its leaks, or the memory trend.
 func (p *pair) compares() bool {
 	if p.head.Trend.decided() && slices.ContainsFunc(p.base, func(b baseRun) bool { return b.Trend.decided() }) {
 		return true
@@ -182,7 +197,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	r.Evidence = c.evidence()
 	p.sight(&r, key)
 	named := h
-	if r.Status == comparison.Wider { // accepting a class does not accept another one beside it
+	if r.Status == comparison.Wider { // accepting a class does not accept another one with it
 		named = c.widening()
 	}
 	p.accept(&r, named)
@@ -197,10 +212,11 @@ func (p *pair) unit(s Moments) string {
 	return cmp.Or(p.obs.Unit, UnitLoop)
 }
 
-// describe is what is known of a place without a base.
+// describe returns what is known of a place without a base.
 func (p *pair) describe(h *Place) comparison.Row {
 	r := comparison.Row{
-		Device: p.obs.Device, Process: p.head.Process, Type: h.Type, Class: h.leaking(), Key: h.Key, HeldBy: h.HeldBy, Library: h.Library,
+		Device: p.obs.Device, Process: p.head.Process, Type: h.Type, Class: h.leaking(), Key: h.Key, HeldBy: h.HeldBy,
+		Library:      h.Library,
 		Fingerprints: append([]string{}, h.Fingerprints...), Counts: h.Counts, Bytes: h.Bytes,
 	}
 	_, r.HeadBytes = h.last()
@@ -221,14 +237,14 @@ type contrast struct {
 
 	// has are the base runs that have the place.
 	has []baseRun
-	// rates are the measures in the base runs that have one. ratedRuns and sized are the numbers of
-	// runs with a measure and with a size.
+	// rates are the measures in the base runs that have one. ratedRuns and
+	// sized are the numbers of runs with a measure and with a size.
 	rates            []measure
 	ratedRuns, sized int
 	rate             measure
 	rated            bool
-	// common is the exposure after which the sizes are compared; each are those in the base
-	// runs, the largest first.
+	// common is the exposure after which the sizes are compared; each are those
+	// in the base runs, the largest first.
 	common   float64
 	each     []float64
 	headEach float64
@@ -263,7 +279,7 @@ func (c *contrast) measure() {
 	slices.SortFunc(c.each, func(a, b float64) int { return cmp.Compare(b, a) })
 }
 
-// newest is the place in the newest base run that has it.
+// newest returns the place in the newest base run that has it.
 func (c *contrast) newest() *Place {
 	if len(c.has) == 0 {
 		return nil
@@ -344,7 +360,7 @@ func classCounts(base, head *Place) []comparison.ClassCounts {
 	return out[:min(len(out), mostClasses)]
 }
 
-// status decides how the place compares with the base, and says why.
+// status returns how the place compares with the base, and why.
 func (c *contrast) status(moved bool) (comparison.Status, string) {
 	switch {
 	case c.absent >= fewestBase:
@@ -383,8 +399,9 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	return comparison.Known, c.doubt()
 }
 
-// missingLately is in how many of the newest base runs a place is missing which all runs before
-// them have: it was fixed, and head has it again. 0 where that cannot be said.
+// missingLately returns in how many of the newest base runs a place is missing
+// which all runs before them have: it was fixed, and head has it again. 0 if
+// that cannot be determined.
 func (c *contrast) missingLately() int {
 	n := 0
 	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
@@ -396,7 +413,8 @@ func (c *contrast) missingLately() int {
 	return n
 }
 
-// unseen decides on a place that no base run has, or none of the newest; where says which.
+// unseen decides on a place that no base run has, or none of the newest; where
+// names which.
 func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
@@ -412,7 +430,9 @@ func (c *contrast) unseen(where string) (comparison.Status, string) {
 	case h.stays(c.series) && !c.series.SeparateLives:
 		return comparison.Transient, where + "; not more at every mark, and less than 1 MB"
 	case !c.series.enough():
-		return comparison.Transient, fmt.Sprintf("%s; %s cannot show whether it becomes more", where, text.Count(len(c.series.Exposure), "heap dump", "heap dumps"))
+		return comparison.Transient,
+			fmt.Sprintf("%s; %s cannot show whether it grows", where,
+				text.Count(len(c.series.Exposure), "heap dump", "heap dumps"))
 	}
 	return comparison.Transient, where + "; not more at every mark"
 }
@@ -424,7 +444,8 @@ func noneOf(n int) string {
 	return fmt.Sprintf("none of %d base runs", n)
 }
 
-// widened finds a class whose objects become more and which no base run has at this place.
+// widened finds a class whose objects accumulate and which no base run has at
+// this place.
 func (c *contrast) widened() (string, bool) {
 	var added []string
 	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {
@@ -437,7 +458,8 @@ func (c *contrast) widened() (string, bool) {
 		}
 		known := slices.ContainsFunc(c.has, func(b baseRun) bool {
 			place := b.place(c.head.Type, c.key)
-			// A place without classes, as of a report of LeakCanary, hides them.
+			// A place without classes, such as that of a report of LeakCanary,
+			// hides them.
 			return len(place.Classes) == 0 || len(place.Classes[class]) > 0
 		})
 		if !known && c.loads(class) {
@@ -450,7 +472,8 @@ func (c *contrast) widened() (string, bool) {
 	return strings.Join(added, " or "), len(added) > c.renamed()
 }
 
-// widening is the place with only those classes that no base run has there.
+// widening returns the place with only those classes that no base run has
+// there.
 func (c *contrast) widening() *Place {
 	out := *c.head
 	out.Classes = maps.Clone(out.Classes)
@@ -462,8 +485,9 @@ func (c *contrast) widening() *Place {
 	return &out
 }
 
-// renamed is how many classes of this place may have another name now: the base has them, and head
-// has not loaded them. Each excuses one class that the base has not loaded.
+// renamed returns how many classes of this place may have another name now: the
+// base has them, and head has not loaded them. Each excuses one class that the
+// base has not loaded.
 func (c *contrast) renamed() (n int) {
 	for old := range c.newest().Classes {
 		if len(c.head.Classes[old]) == 0 && !c.headLoads(old) {
@@ -473,15 +497,18 @@ func (c *contrast) renamed() (n int) {
 	return n
 }
 
-// replaced reports whether the class that leaks may be that of the base under another name.
+// replaced reports whether the class that leaks may be that of the base under
+// another name.
 func (c *contrast) replaced() bool {
 	before, now := c.newest(), c.head
-	return c.pair.head.Loaded != "" && len(before.Classes) > 0 && len(now.Classes) > 0 && before.leaking() != now.leaking() && !c.headLoads(before.leaking()) && !c.loads(now.leaking())
+	return c.pair.head.Loaded != "" && len(before.Classes) > 0 && len(now.Classes) > 0 &&
+		before.leaking() != now.leaking() && !c.headLoads(before.leaking()) && !c.loads(now.leaking())
 }
 
-// grown reports whether each loop leaves more objects than in the base runs: by the exact
-// conditional test of two Poisson rates (Przyborowski and Wilenski, Biometrika 31, 1940), and a
-// quarter above every one of them; or half an object where all left the same number.
+// grown reports whether each loop leaves more objects than in the base runs: by
+// the exact conditional test of two Poisson rates (Przyborowski and Wilenski,
+// Biometrika 31, 1940), and a quarter above every one of them; or half an
+// object if all left the same number.
 func (c *contrast) grown() (string, bool) {
 	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
@@ -492,7 +519,7 @@ func (c *contrast) grown() (string, bool) {
 		same = same && m.even && m.rate() == c.rates[0].rate()
 	}
 	if same && most == 0 && c.obs.Unit == UnitLoop && c.head.accumulates(c.series) {
-		return "more at every mark, where it never became more in " + text.Count(c.ratedRuns, "base run", "base runs"), true
+		return "more at every mark, but never growing in " + text.Count(c.ratedRuns, "base run", "base runs"), true
 	}
 	if c.ratedRuns < fewestBase {
 		return "", false
@@ -500,7 +527,8 @@ func (c *contrast) grown() (string, bool) {
 	if c.rate.steady <= most {
 		return "", false
 	}
-	rates := fmt.Sprintf("%s per %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most), c.ratedRuns)
+	rates := fmt.Sprintf("%s per %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most),
+		c.ratedRuns)
 	if same && c.obs.Unit == UnitLoop && c.rate.rate() >= most+scriptStep && c.rate.steady > most+scriptStep/2 {
 		return rates + ", which all left the same number", true
 	}
@@ -521,9 +549,9 @@ func (c *contrast) grown() (string, bool) {
 	return fmt.Sprintf("%s (p = %.1g)", rates, p), true
 }
 
-// shifted reports whether other places have lost, of the same classes, half of what this one has
-// gained: the same objects, held by something else. In an app that is in use, the queue of a pool
-// holds what the pool has not processed yet.
+// shifted reports whether other places have lost half of what this one has
+// gained, of the same classes: the same objects, held by something else. In an
+// app in use, the queue of a pool holds what the pool has not processed yet.
 func (c *contrast) shifted() bool {
 	if c.head.Type != TypeLeak || c.series.SeparateLives || c.series.Settled {
 		return false
@@ -573,7 +601,8 @@ func (c *contrast) heavier() (string, bool) {
 	if c.headEach <= factor*most || (c.headEach-most)*float64(count) < floorBytes {
 		return "", false
 	}
-	return fmt.Sprintf("%s each, at most %s in %d base runs", text.Size(int64(c.headEach)), text.Size(int64(most)), c.sized), true
+	return fmt.Sprintf("%s each, at most %s in %d base runs", text.Size(int64(c.headEach)), text.Size(int64(most)),
+		c.sized), true
 }
 
 // shrunk is the mirror image of grown.
@@ -586,7 +615,8 @@ func (c *contrast) shrunk() (string, bool) {
 		least = min(least, m.rate())
 		same = same && m.even && m.rate() == c.rates[0].rate()
 	}
-	rates := fmt.Sprintf("%s per %s, at least %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(least), c.ratedRuns)
+	rates := fmt.Sprintf("%s per %s, at least %s in %d base runs", number(c.rate.rate()), c.unit(c.series),
+		number(least), c.ratedRuns)
 	if same && c.rate.even && c.rate.rate() <= least-scriptStep {
 		return rates, true
 	}
@@ -598,25 +628,27 @@ func (c *contrast) shrunk() (string, bool) {
 	return rates, p < alpha/float64(max(c.compared, 1))
 }
 
-// doubt says what kept a known place from being judged.
+// doubt returns why a known place could not be judged.
 func (c *contrast) doubt() string {
 	switch {
 	case !c.rated:
 		return "in the base; one heap dump does not show how many each loop leaves"
 	case c.ratedRuns < fewestBase:
-		return fmt.Sprintf("in the base; %s too few to tell whether it has grown", count(c.ratedRuns, "base run is", "base runs are"))
+		return fmt.Sprintf("in the base; %s too few to tell whether it has grown",
+			count(c.ratedRuns, "base run is", "base runs are"))
 	}
 	return ""
 }
 
 func count(n int, one, many string) string { return text.Count(n, one, many) }
 
-// evidence says what shows the place in head.
+// evidence describes what shows the place in head.
 func (c *contrast) evidence() string {
 	h, s := c.head, c.series
 	switch {
 	case len(h.Checks) > 0:
-		return text.Count(len(h.Checks), "check", "checks") + ": " + strings.Join(h.Checks[:min(len(h.Checks), 3)], ", ")
+		return text.Count(len(h.Checks), "check", "checks") + ": " +
+			strings.Join(h.Checks[:min(len(h.Checks), 3)], ", ")
 	case len(s.Exposure) == 0:
 		return ""
 	case s.SeparateLives:
@@ -636,8 +668,8 @@ func (c *contrast) evidence() string {
 	return fmt.Sprintf("%s objects at %d marks%s", text.Series(h.Counts), len(s.Exposure), settled)
 }
 
-// movedFrom finds leaks of head that are leaks of the base which something else holds now. It
-// returns the keys in the base by those in head.
+// movedFrom finds leaks of head that are leaks of the base which something else
+// holds now. It returns the keys in the base by those in head.
 func (p *pair) movedFrom() map[string]string {
 	out := map[string]string{}
 	bases := p.withSeries(TypeLeak)
@@ -655,7 +687,8 @@ func (p *pair) movedFrom() map[string]string {
 		all = append(all, b.Heap)
 	}
 	common := commonExposure(all...)
-	// What is gone is in the newest run that has it; a leak that was rare is in an older one.
+	// What is gone is in the newest run that has it; a leak that was rare is in
+	// an older one.
 	var gone, added []analysis.SummaryLeak
 	seen := map[string]bool{}
 	for _, b := range bases {
@@ -677,10 +710,13 @@ func (p *pair) movedFrom() map[string]string {
 	return out
 }
 
-// summary is a leak after so many loops.
+// summary returns a leak after so many loops.
 func (p *Place) summary(s Moments, loops float64) analysis.SummaryLeak {
 	n, bytes := p.instances(s, loops)
-	l := analysis.SummaryLeak{Key: p.Key, KeyText: p.KeyText, Class: p.Class, Library: p.Library, Fingerprints: p.Fingerprints, Instances: n, RetainedBytes: bytes, Classes: map[string]int64{}}
+	l := analysis.SummaryLeak{
+		Key: p.Key, KeyText: p.KeyText, Class: p.Class, Library: p.Library, Fingerprints: p.Fingerprints, Instances: n,
+		RetainedBytes: bytes, Classes: map[string]int64{},
+	}
 	for class, counts := range p.Classes {
 		if len(counts) > 0 {
 			l.Classes[class] = counts[len(counts)-1]
@@ -692,7 +728,7 @@ func (p *Place) summary(s Moments, loops float64) analysis.SummaryLeak {
 	return l
 }
 
-// gone adds the places that most base runs have and head has not.
+// gone adds the places that most base runs have and head does not.
 func (p *pair) gone(met map[string]bool) {
 	if len(p.head.Heap.Exposure) == 0 || !p.comparable() {
 		return
@@ -709,7 +745,13 @@ func (p *pair) gone(met map[string]bool) {
 			if times[id]*2 != len(base) && times[id]*2 != len(base)+1 {
 				continue // exactly once, when it is most of them
 			}
-			c := &contrast{pair: p, head: &Place{Type: l.Type, Key: l.Key, Description: l.Description, Counts: make([]int64, len(p.head.Heap.Exposure)), Bytes: make([]int64, len(p.head.Heap.Exposure))}, key: l.Key, base: base, series: p.head.Heap}
+			c := &contrast{
+				pair: p,
+				head: &Place{
+					Type: l.Type, Key: l.Key, Description: l.Description,
+					Counts: make([]int64, len(p.head.Heap.Exposure)), Bytes: make([]int64, len(p.head.Heap.Exposure)),
+				}, key: l.Key, base: base, series: p.head.Heap,
+			}
 			c.measure()
 			if c.missingLately() > 0 {
 				continue // the base has lost it, not this run
@@ -734,8 +776,8 @@ func (p *pair) sight(row *comparison.Row, key string) {
 	}
 }
 
-// accept marks a row that an entry of the accepted leaks names. A new class behind a reference
-// that is accepted by its key is another leak.
+// accept marks a row that an entry of the accepted leaks names. A new class
+// behind a reference that is accepted by its key is another leak.
 func (p *pair) accept(row *comparison.Row, h *Place) {
 	if row.Type != TypeLeak && row.Type != TypeMeasure || row.Library {
 		return
@@ -745,7 +787,9 @@ func (p *pair) accept(row *comparison.Row, h *Place) {
 		if !names(e, row, h) || row.Status == comparison.Wider && e.Class == "" {
 			continue
 		}
-		row.Accepted = &comparison.Acceptance{Reason: e.Reason, Owner: e.Owner, Until: e.Until.Format("2006-01-02"), Expired: e.Expired(p.in.Now)}
+		row.Accepted = &comparison.Acceptance{
+			Reason: e.Reason, Owner: e.Owner, Until: e.Until.Format("2006-01-02"), Expired: e.Expired(p.in.Now),
+		}
 		if !row.Accepted.Expired {
 			row.Status = comparison.Accepted
 		}
@@ -764,7 +808,7 @@ func names(e *check.Exception, row *comparison.Row, h *Place) bool {
 	return e.Names(l, row.Trace)
 }
 
-// creep compares what the base runs show as well with the pinned release.
+// creep also compares what the base runs show with the pinned release.
 func (p *pair) creep(row *comparison.Row, c *contrast) {
 	pinned := p.pinned
 	if pinned == nil || row.Status != comparison.Known {
@@ -790,8 +834,9 @@ func (p *pair) measures() {
 			continue
 		}
 		r := comparison.Row{
-			Device: p.obs.Device, Process: p.head.Process, Type: TypeMeasure, Class: m.Name, Key: m.Key, Unit: UnitLoop, Fingerprints: []string{},
-			PerLoop: comparison.Sides{Head: m.PerLoop}, Evidence: m.evidence(),
+			Device: p.obs.Device, Process: p.head.Process, Type: TypeMeasure, Class: m.Name, Key: m.Key, Unit: UnitLoop,
+			Fingerprints: []string{},
+			PerLoop:      comparison.Sides{Head: m.PerLoop}, Evidence: m.evidence(),
 		}
 		r.Status, r.StatusReason = p.measureStatus(m, &r)
 		p.sight(&r, m.Key)
@@ -800,7 +845,7 @@ func (p *pair) measures() {
 	}
 }
 
-// evidence is a measure in words.
+// evidence describes a measure in words.
 func (m *Measure) evidence() string {
 	unit := map[string]string{"kB": " kB"}[m.Unit]
 	switch {
@@ -809,7 +854,8 @@ func (m *Measure) evidence() string {
 	case m.Lower == nil || m.Upper == nil:
 		return fmt.Sprintf("%s%s a loop of a trip", number(*m.PerLoop), unit)
 	}
-	return fmt.Sprintf("%s%s a loop of a trip (95 %%: %s to %s)", number(*m.PerLoop), unit, number(*m.Lower), number(*m.Upper))
+	return fmt.Sprintf("%s%s a loop of a trip (95 %%: %s to %s)", number(*m.PerLoop), unit, number(*m.Lower),
+		number(*m.Upper))
 }
 
 // measureStatus compares the growth of a measure with that in the base runs.
@@ -840,19 +886,22 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 	case grew == 0:
 		return comparison.New, "it grew in " + noneOf(tripped)
 	case tripped >= fewestBase && known > 0 && lower != nil && *lower > factor*most:
-		return comparison.Grown, fmt.Sprintf("at least %s a loop, at most %s in %s", number(*lower), number(most), text.Count(known, "base run", "base runs"))
+		return comparison.Grown,
+			fmt.Sprintf("at least %s a loop, at most %s in %s", number(*lower), number(most),
+				text.Count(known, "base run", "base runs"))
 	}
 	return comparison.Known, ""
 }
 
-// trend adds the growth of the process over time where that is a leak.
+// trend adds the growth of the process over time if that is a leak.
 func (p *pair) trend() {
 	t := p.head.Trend
 	if t == nil || t.Gate != "leak" || p.head.Explained {
 		return
 	}
 	r := comparison.Row{
-		Device: p.obs.Device, Process: p.head.Process, Type: TypeTrend, Key: strings.TrimSuffix("trend:"+t.Kind, ":"), Unit: UnitHour,
+		Device: p.obs.Device, Process: p.head.Process, Type: TypeTrend, Key: strings.TrimSuffix("trend:"+t.Kind, ":"),
+		Unit:         UnitHour,
 		Fingerprints: []string{}, Evidence: p.head.Reason, PerLoop: comparison.Sides{Head: t.Rate},
 	}
 	r.Status, r.StatusReason = p.trendStatus(&r)
@@ -892,7 +941,8 @@ func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	case leaks == 0:
 		return comparison.New, fmt.Sprintf("the memory grew in %s", noneOf(decided))
 	case t.Lower != nil && *t.Lower > factor*most && known >= fewestBase:
-		return comparison.Grown, fmt.Sprintf("at least %s MB/h, at most %s in %d base runs", number(*t.Lower), number(most), known)
+		return comparison.Grown,
+			fmt.Sprintf("at least %s MB/h, at most %s in %d base runs", number(*t.Lower), number(most), known)
 	}
 	return comparison.Known, ""
 }

@@ -20,7 +20,8 @@ func ruled(t *testing.T, path, written string) func(*Input) {
 	return func(in *Input) { in.Rules = []Rule{rule} }
 }
 
-// A baseline that has only the run itself is one without runs, not one of another kind.
+// A baseline that has only the run itself counts as one without runs, not as
+// one of another kind.
 func TestComparedWithItself(t *testing.T) {
 	c := judge([]Observation{observed(9)}, observed(9))
 	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "the baseline has only this run") || c.Base.Others != 1 {
@@ -31,7 +32,10 @@ func TestComparedWithItself(t *testing.T) {
 // Whatever the exit code of a run, its verdict has a text.
 func TestVerdictHasText(t *testing.T) {
 	few := observed(20, leak("k", "A", kB, 3, 6))
-	for _, exit := range []int{0, record.ExitLeak, record.ExitUnwritten, record.ExitNoDevice, record.ExitWorkload, record.ExitInconclusive, record.ExitUnread, record.ExitInterrupted, 99} {
+	for _, exit := range []int{
+		0, record.ExitLeak, record.ExitUnwritten, record.ExitNoDevice, record.ExitWorkload, record.ExitInconclusive,
+		record.ExitUnread, record.ExitInterrupted, 99,
+	} {
 		for _, head := range []Observation{few, observed(20, leak("k", "A", kB, 3, 6, 9))} {
 			c := judge(runs(3), head, func(in *Input) { in.RunExit, in.Rules = exit, nil })
 			if c.Text == "" {
@@ -54,20 +58,22 @@ func TestCreepOfAnotherSubject(t *testing.T) {
 	}
 }
 
-// Objects of each life of a process, or of each event, are not compared with those of each loop.
+// Objects of each life of a process, or of each event, are not compared with
+// those of each loop.
 func TestOtherUnits(t *testing.T) {
 	lives, events := observed(9, leak("k", "A", kB, 4, 4, 4, 4)), observed(9, leak("k", "A", kB, 5, 10, 15, 20))
 	lives.Processes[0].Heap.SeparateLives = true
 	events.Unit = UnitEvent
 	for name, head := range map[string]Observation{"lives": lives, "events": events} {
 		c := judge(runs(3, leak("k", "A", kB, 4, 5, 6, 7)), head)
-		if row := rowOf(t, c, "k"); row.Status != comparison.Present || row.PerLoop.Base != nil || c.Verdict == comparison.Fail {
+		if row := rowOf(t, c, "k"); row.Status != comparison.Present || row.PerLoop.Base != nil ||
+			c.Verdict == comparison.Fail {
 			t.Errorf("%s: %s %s, %s", name, c.Verdict, row.Status, row.StatusReason)
 		}
 	}
 }
 
-// Growth that nobody has measured is no growth of nothing.
+// An unmeasured rate of the base is not zero.
 func TestUnknownBaseRates(t *testing.T) {
 	var trips, trends []Observation
 	for n := range 3 {
@@ -79,16 +85,20 @@ func TestUnknownBaseRates(t *testing.T) {
 		o.Processes[0].Trend.Rate, o.Processes[0].Trend.Lower, o.Processes[0].Trend.Upper = nil, nil, nil
 		trends = append(trends, o)
 	}
-	for _, c := range []*comparison.Comparison{judge(trips, tripped(9, 200)), judge(trends, trending(observed(9), "leak", 40))} {
+	for _, c := range []*comparison.Comparison{
+		judge(trips, tripped(9, 200)), judge(trends, trending(observed(9), "leak", 40)),
+	} {
 		if c.Verdict != comparison.Pass || len(c.Leaks) != 1 || c.Leaks[0].Status != comparison.Known {
 			t.Errorf("%s: %+v", c.Verdict, c.Leaks)
 		}
 	}
 }
 
-// A rule that asks for leaks fails if there are none.
+// A rule that requires leaks fails if there are none.
 func TestRuleAsksForLeaks(t *testing.T) {
-	for rule, fails := range map[string]bool{"new > 0": true, "new != 0": true, "new >= 1": true, "new >= 0": false, "new < 1": false} {
+	for rule, fails := range map[string]bool{
+		"new > 0": true, "new != 0": true, "new >= 1": true, "new >= 0": false, "new < 1": false,
+	} {
 		c := judge(runs(3), observed(9), ruled(t, RulePerLoop, rule))
 		if (c.Verdict == comparison.Fail) != fails || (len(c.Reasons) == 1) != fails {
 			t.Errorf("%s: %s %+v", rule, c.Verdict, c.Reasons)
@@ -96,14 +106,16 @@ func TestRuleAsksForLeaks(t *testing.T) {
 	}
 }
 
-// The limits of leaks do not hold for measures of a trip, which have units of their own.
+// The limits of leaks do not apply to measures of a trip, which have units of
+// their own.
 func TestLimitsOfMeasures(t *testing.T) {
-	if c := judge([]Observation{tripped(0, 200)}, tripped(9, 200), ruled(t, RulePerLoop, "objects <= 1")); len(c.Reasons) != 0 {
+	if c := judge([]Observation{tripped(0, 200)}, tripped(9, 200),
+		ruled(t, RulePerLoop, "objects <= 1")); len(c.Reasons) != 0 {
 		t.Errorf("%+v", c.Reasons)
 	}
 }
 
-// What main has lost already is not gone by the doing of this run.
+// What main has already lost is not gone because of this run.
 func TestGoneBefore(t *testing.T) {
 	list, other := leak("k", "A", kB, 1, 2, 3, 4), leak("o", "O", 10, 1, 1, 1, 1)
 	base := append(runs(7, list, other), observed(7, other), observed(8, other), observed(9, other))
@@ -114,14 +126,17 @@ func TestGoneBefore(t *testing.T) {
 	}
 }
 
-// An entry that accepts a class does not accept another one behind the same reference.
+// An entry that accepts a class does not accept another one behind the same
+// reference.
 func TestAcceptedClassAndWider(t *testing.T) {
 	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
 	wider := and(list, "WishScreen", 50*kB, 1, 2, 3, 4)
 	accept := func(class string) func(*Input) {
 		return func(in *Input) { in.Accepted = []check.Exception{{Class: class, Reason: "r", Owner: "o", Until: day}} }
 	}
-	for class, want := range map[string]comparison.Status{"ListScreen": comparison.Wider, "WishScreen": comparison.Accepted} {
+	for class, want := range map[string]comparison.Status{
+		"ListScreen": comparison.Wider, "WishScreen": comparison.Accepted,
+	} {
 		if row := rowOf(t, judge(runs(3, list), observed(9, wider), accept(class)), "list12345"); row.Status != want {
 			t.Errorf("%s is accepted: %s, want %s", class, row.Status, want)
 		}
@@ -156,7 +171,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// Three devices of one run do not show by how much runs differ.
+// Three devices of one run do not show how much runs differ.
 func TestTwinsAreOneRun(t *testing.T) {
 	more := observed(9, leak("k", "A", kB, 4, 8, 12, 16))
 	for want, of := range map[comparison.Status]func(o *Observation, i int){
@@ -175,18 +190,19 @@ func TestTwinsAreOneRun(t *testing.T) {
 	}
 }
 
-// What is published has no serial number.
-func TestNoSerial(t *testing.T) {
+// A published comparison has no serial number.
+func TestPublishedWithoutSerial(t *testing.T) {
 	x, y := observed(9), observed(9)
 	x.Device, y.Device, y.Subject.Model = "serial-1", "serial-2", "Pixel 9"
 	c := judge(runs(3), x, func(in *Input) { in.Heads = []Observation{x, y} })
-	if all := c.Text + strings.Join(c.Warnings, "\n"); strings.Contains(all, "serial") || !strings.Contains(all, "Pixel 9") {
+	if all := c.Text + strings.Join(c.Warnings, "\n"); strings.Contains(all, "serial") ||
+		!strings.Contains(all, "Pixel 9") {
 		t.Error(all)
 	}
 }
 
-// A baseline that nobody could read is not written.
-func TestEncodeRefuses(t *testing.T) {
+// A baseline that could not be read is not written.
+func TestEncodeErrors(t *testing.T) {
 	twice := observed(1)
 	twice.Processes = append(twice.Processes, twice.Processes[0])
 	short := observed(1, leak("k", "A", kB, 1, 2, 3))
@@ -201,24 +217,29 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// A run that could not be judged does not refute one that fails, and what kept a run from being
-// judged is said also where no rule fails for it.
+// A run that could not be judged does not refute one that fails, and the reason
+// why a run could not be judged is stated even if no rule fails for it.
 func TestConfirmUnjudged(t *testing.T) {
 	wish, list := leak("wish", "WishScreen", kB, 1, 2, 3), leak("list", "ListScreen", kB, 3, 6, 9)
 	few := judge(runs(3), observed(9, leak("wish", "WishScreen", kB, 1, 2)))
 	if c := Confirm(few, judge(runs(3), observed(10, wish))); c.Verdict != comparison.Fail {
 		t.Errorf("%s %d %s", c.Verdict, c.ExitCode, c.Text)
 	}
-	if c := Confirm(judge(runs(3), observed(9)), judge(runs(3), observed(10, wish))); c.Verdict != comparison.Pass || c.Text != "only one of two runs fails: not confirmed" {
+	if c := Confirm(judge(runs(3), observed(9)), judge(runs(3), observed(10, wish))); c.Verdict != comparison.Pass ||
+		c.Text != "only one of two runs fails: not confirmed" {
 		t.Errorf("%s %q", c.Verdict, c.Text)
 	}
-	// That another process was judged does not matter.
+	// It does not matter that another process was judged.
 	beside := func(o Observation) Observation {
-		o.Processes = append(o.Processes, Observed{Process: "com.shop:push", Heap: Moments{Exposure: []float64{1, 2, 3}, Settled: true}, Names: "source"})
+		o.Processes = append(o.Processes,
+			Observed{
+				Process: "com.shop:push", Heap: Moments{Exposure: []float64{1, 2, 3}, Settled: true}, Names: "source",
+			})
 		return o
 	}
 	few = judge(runs(3), beside(observed(9, leak("wish", "WishScreen", kB, 1, 2))))
-	if c := Confirm(few, judge(runs(3), beside(observed(10, wish)))); c.Verdict != comparison.Fail || !c.Leaks[0].Fails || c.Text != "1 new leak" {
+	if c := Confirm(few, judge(runs(3), beside(observed(10, wish)))); c.Verdict != comparison.Fail ||
+		!c.Leaks[0].Fails || c.Text != "1 new leak" {
 		t.Errorf("%s %d %s", c.Verdict, c.ExitCode, c.Text)
 	}
 	first := judge(runs(3), observed(9, list))
@@ -239,13 +260,15 @@ func TestDeathsOfNewProcess(t *testing.T) {
 	head := observed(9)
 	head.Processes = append(head.Processes, Observed{Process: "com.shop:new", Deaths: map[string]int{"crash": 2}})
 	for n, fails := range map[int]bool{0: false, 2: false, 3: true} {
-		if c := judge(runs(n), head, ruled(t, RuleDeaths, "any == 0")); (c.Verdict == comparison.Fail) != fails || strings.Contains(fmt.Sprint(c.Reasons), "by any") {
+		if c := judge(runs(n), head, ruled(t, RuleDeaths, "any == 0")); (c.Verdict == comparison.Fail) != fails ||
+			strings.Contains(fmt.Sprint(c.Reasons), "by any") {
 			t.Errorf("%d base runs: %s %+v", n, c.Verdict, c.Reasons)
 		}
 	}
 }
 
-// A check that leaves another class behind a known reference proves it by itself.
+// A check that leaves another class behind a known reference proves it by
+// itself.
 func TestWiderByCheck(t *testing.T) {
 	checked := func(p Place) Observation {
 		p.Checks = []string{"opens the list"}
@@ -255,22 +278,27 @@ func TestWiderByCheck(t *testing.T) {
 	}
 	base := checked(leak("k", "ListScreen", kB, 1))
 	base.Started = day
-	for status, class := range map[comparison.Status]string{comparison.Wider: "WishScreen", comparison.Known: "ListScreen"} {
+	for status, class := range map[comparison.Status]string{
+		comparison.Wider: "WishScreen", comparison.Known: "ListScreen",
+	} {
 		head := leak("k", "ListScreen", kB, 1)
 		if class != "ListScreen" {
 			head = and(head, class, kB, 1)
 		}
-		if row := rowOf(t, judge([]Observation{base}, checked(head)), "k"); row.Status != status || row.Fails != (status == comparison.Wider) {
+		if row := rowOf(t, judge([]Observation{base}, checked(head)), "k"); row.Status != status ||
+			row.Fails != (status == comparison.Wider) {
 			t.Errorf("%s: %s, %s", class, row.Status, row.StatusReason)
 		}
 	}
 }
 
-// Reading a baseline with as many sightings as there may be takes no minutes.
+// Reading a baseline with the maximum number of sightings does not take
+// minutes.
 func TestManySightings(t *testing.T) {
 	b := &Baseline{}
 	for i := range maxSeen {
-		b.Seen = append(b.Seen, Sighted{App: "com.shop", Process: "com.shop", Type: TypeLeak, Key: fmt.Sprintf("%08d", i), Time: day})
+		b.Seen = append(b.Seen,
+			Sighted{App: "com.shop", Process: "com.shop", Type: TypeLeak, Key: fmt.Sprintf("%08d", i), Time: day})
 	}
 	start := time.Now()
 	out := &Baseline{}

@@ -17,9 +17,13 @@ const kB = 1 << 10
 
 var day = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// leak is a place whose objects, of one class, retain each bytes.
+// leak returns a place whose objects, of one class, retain each bytes.
 func leak(key, class string, each int64, counts ...int64) Place {
-	p := Place{Type: TypeLeak, Key: key, Description: Description{Class: class, HeldBy: "Holder." + key, KeyText: []string{"Holder." + key, class}}, Counts: counts, Classes: map[string][]int64{class: counts}}
+	p := Place{
+		Type: TypeLeak, Key: key,
+		Description: Description{Class: class, HeldBy: "Holder." + key, KeyText: []string{"Holder." + key, class}},
+		Counts:      counts, Classes: map[string][]int64{class: counts},
+	}
 	for _, n := range counts {
 		p.Bytes = append(p.Bytes, n*each)
 	}
@@ -39,7 +43,7 @@ func and(p Place, class string, each int64, counts ...int64) Place {
 	return p
 }
 
-// observed is a run with dumps after each loop.
+// observed returns a run with dumps after each loop.
 func observed(n int, places ...Place) Observation {
 	dumps := 4
 	if len(places) > 0 {
@@ -50,8 +54,10 @@ func observed(n int, places ...Place) Observation {
 		s.Exposure = append(s.Exposure, float64(i+1))
 	}
 	return Observation{
-		Subject: Testbed{App: "com.shop", Workload: "w", Model: "Pixel", API: 34, ABI: "x86_64"}, Commit: fmt.Sprintf("%07x", 0xabc000+n), Branch: "main",
-		Started: day.AddDate(0, 0, n), Unit: UnitLoop, Processes: []Observed{{Process: "com.shop", Heap: s, Places: places, Names: "source", Gate: "inconclusive"}},
+		Subject: Testbed{App: "com.shop", Workload: "w", Model: "Pixel", API: 34, ABI: "x86_64"},
+		Commit:  fmt.Sprintf("%07x", 0xabc000+n), Branch: "main",
+		Started: day.AddDate(0, 0, n), Unit: UnitLoop,
+		Processes: []Observed{{Process: "com.shop", Heap: s, Places: places, Names: "source", Gate: "inconclusive"}},
 	}
 }
 
@@ -63,7 +69,9 @@ func runs(n int, places ...Place) (out []Observation) {
 }
 
 func judge(base []Observation, head Observation, more ...func(*Input)) *comparison.Comparison {
-	in := Input{Heads: []Observation{head}, Configured: true, Base: base, Match: MatchAll(), Rules: DefaultRules(), Now: day}
+	in := Input{
+		Heads: []Observation{head}, Configured: true, Base: base, Match: MatchAll(), Rules: DefaultRules(), Now: day,
+	}
 	for _, m := range more {
 		m(&in)
 	}
@@ -82,7 +90,7 @@ func rowOf(t *testing.T, c *comparison.Comparison, key string) comparison.Row {
 	return comparison.Row{}
 }
 
-// What becomes of one leak, and whether it fails.
+// The status of one leak, and whether it fails.
 func TestStatus(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	old := leak("k", "ListScreen", 100*kB, 12)
@@ -93,8 +101,15 @@ func TestStatus(t *testing.T) {
 	}
 	failed := func(o Observation) Observation { o.Failed = true; return o }
 	with := func(head Place) Observation { return observed(20, head) }
-	mixed := []Observation{observed(0, list), observed(1, leak("k", "ListScreen", 100*kB, 3, 5, 9, 12)), observed(2, leak("k", "ListScreen", 100*kB, 3, 7, 10, 13))}
-	falling := []Observation{observed(0, leak("k", "ListScreen", 100*kB, 9, 6, 5, 4)), observed(1, leak("k", "ListScreen", 100*kB, 5, 5, 6, 6)), observed(2, leak("k", "ListScreen", 100*kB, 5, 5, 5, 5))}
+	mixed := []Observation{
+		observed(0, list), observed(1, leak("k", "ListScreen", 100*kB, 3, 5, 9, 12)),
+		observed(2, leak("k", "ListScreen", 100*kB, 3, 7, 10, 13)),
+	}
+	falling := []Observation{
+		observed(0, leak("k", "ListScreen", 100*kB, 9, 6, 5, 4)),
+		observed(1, leak("k", "ListScreen", 100*kB, 5, 5, 6, 6)),
+		observed(2, leak("k", "ListScreen", 100*kB, 5, 5, 5, 5)),
+	}
 	fixed := append(runs(4, list), observed(4), observed(5), observed(6))
 	for name, c := range map[string]struct {
 		base   []Observation
@@ -102,58 +117,140 @@ func TestStatus(t *testing.T) {
 		status comparison.Status
 		fails  bool
 	}{
-		"the same":                          {runs(3, list), with(list), comparison.Known, false},
-		"a longer run of the same":          {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 12, 15, 18)), comparison.Known, false},
-		"a shorter run of the same":         {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9)), comparison.Known, false},
-		"new and more at every mark":        {runs(3), with(list), comparison.New, true},
-		"new beside one base run":           {runs(1), with(list), comparison.New, true},
-		"new, small, in three dumps":        {runs(3), with(leak("k", "A", 100, 1, 2, 3)), comparison.New, true},
-		"in flight":                         {runs(3), with(leak("k", "A", 100*kB, 2, 0, 3, 1)), comparison.Transient, false},
-		"one object, small":                 {runs(3), with(leak("k", "A", 100*kB, 1, 1, 1, 1)), comparison.Transient, false},
-		"one object of 1 MB":                {runs(3), with(leak("k", "A", 1024*kB, 1, 1, 1, 1)), comparison.New, true},
-		"1 MB in flight":                    {runs(3), with(leak("k", "A", 1024*kB, 0, 1, 1, 1)), comparison.Transient, false},
-		"1 MB in one dump":                  {runs(3), with(leak("k", "A", 1024*kB, 1)), comparison.Transient, false},
-		"new in two dumps":                  {runs(3), with(leak("k", "A", 1024*kB, 1, 2)), comparison.Transient, false},
-		"one more a loop":                   {runs(3, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Grown, true},
-		"one more a loop, two base runs":    {runs(2, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Known, false},
-		"more, where base runs lost some":   {falling, with(leak("k", "ListScreen", 100*kB, 4, 104, 204, 304)), comparison.Grown, true},
-		"a few, where base runs lost some":  {falling, with(leak("k", "ListScreen", 100*kB, 4, 5, 6, 6)), comparison.Known, false},
-		"one more at the end, in flight":    {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 14)), comparison.Known, false},
-		"one more once":                     {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 10, 13)), comparison.Known, false},
-		"one more every other loop":         {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 7, 10, 14, 17, 21)), comparison.Grown, true},
-		"twice as many of few, random base": {mixed, with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 16)), comparison.Known, false},
-		"three times as many, random base":  {mixed, with(leak("k", "ListScreen", 100*kB, 9, 18, 28, 37)), comparison.Grown, true},
-		"as under monkey":                   {[]Observation{monkey(observed(0, list)), monkey(observed(1, list)), monkey(observed(2, list))}, monkey(with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16))), comparison.Known, false},
-		"as one of the base runs":           {append(runs(5, leak("k", "L", 100*kB, 100, 200, 300, 400)), observed(6, leak("k", "L", 100*kB, 150, 300, 450, 600))), with(leak("k", "L", 100*kB, 150, 300, 450, 600)), comparison.Known, false},
-		"3 MB heavier":                      {runs(3, list), with(leak("k", "ListScreen", 350*kB, 3, 6, 9, 12)), comparison.Heavier, true},
-		"3 MB heavier, two base runs":       {runs(2, list), with(leak("k", "ListScreen", 350*kB, 3, 6, 9, 12)), comparison.Known, false},
-		"a fifth heavier":                   {runs(3, list), with(leak("k", "ListScreen", 120*kB, 3, 6, 9, 12)), comparison.Known, false},
-		"twice as heavy, and little":        {runs(3, leak("k", "L", kB, 3, 6, 9, 12)), with(leak("k", "L", 2*kB, 3, 6, 9, 12)), comparison.Known, false},
-		"another class behind it":           {runs(3, list), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Wider, true},
-		"another class in flight":           {runs(3, list), with(and(list, "WishScreen", 50*kB, 0, 0, 1, 0)), comparison.Known, false},
-		"another class, known in one run":   {append(runs(3, list), observed(4, and(list, "WishScreen", 50*kB, 1, 1, 1, 1))), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Grown, true},
-		"flat in one base run":              {runs(1, leak("k", "A", kB, 2, 2, 2, 2)), with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Grown, true},
-		"flat in one, growing in another":   {append(runs(1, leak("k", "A", kB, 2, 2, 2, 2)), observed(3, leak("k", "A", kB, 2, 3, 4, 5))), with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Known, false},
-		"a base run of two dumps":           {[]Observation{observed(0, leak("o", "O", 1, 1, 1))}, with(list), comparison.Present, false},
-		"fewer":                             {runs(3, list), with(leak("k", "ListScreen", 100*kB, 1, 2, 3, 4)), comparison.Shrunk, false},
-		"gone":                              {runs(3, list), with(leak("other", "X", 10, 1, 1, 1, 1)), comparison.Gone, false},
-		"no base":                           {nil, with(list), comparison.Present, false},
-		"main leaks it since its last run":  {append(runs(3), failed(observed(5, list))), with(list), comparison.Known, false},
-		"main leaked it before its last":    {append(runs(3), failed(observed(-5, list))), with(list), comparison.New, true},
-		"fixed, and there again":            {fixed, with(list), comparison.New, true},
-		"rare in the base":                  {[]Observation{observed(0, list), observed(1), observed(2), observed(3)}, with(list), comparison.New, true},
-		"rare in the base, lately":          {[]Observation{observed(0), observed(1), observed(2, list), observed(3)}, with(list), comparison.Known, false},
-		"of a library":                      {runs(3), with(func() Place { l := list; l.Library = true; return l }()), comparison.New, false},
-		"in each life, small":               {[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))}, lives(with(leak("k", "A", 100, 1, 1, 1))), comparison.Transient, false},
-		"in each life, large":               {[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))}, lives(with(leak("k", "A", 2048*kB, 1, 1, 1))), comparison.New, true},
-		"one dump each, the same":           {runs(3, old), with(old), comparison.Known, false},
-		"one dump each, heavier":            {runs(3, old), with(leak("k", "ListScreen", 400*kB, 12)), comparison.Heavier, true},
+		"the same": {runs(3, list), with(list), comparison.Known, false},
+		"a longer run of the same": {
+			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 12, 15, 18)), comparison.Known, false,
+		},
+		"a shorter run of the same": {
+			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9)), comparison.Known, false,
+		},
+		"new and more at every mark": {runs(3), with(list), comparison.New, true},
+		"new beside one base run":    {runs(1), with(list), comparison.New, true},
+		"new, small, in three dumps": {runs(3), with(leak("k", "A", 100, 1, 2, 3)), comparison.New, true},
+		"in flight": {
+			runs(3), with(leak("k", "A", 100*kB, 2, 0, 3, 1)), comparison.Transient, false,
+		},
+		"one object, small": {
+			runs(3), with(leak("k", "A", 100*kB, 1, 1, 1, 1)), comparison.Transient, false,
+		},
+		"one object of 1 MB": {runs(3), with(leak("k", "A", 1024*kB, 1, 1, 1, 1)), comparison.New, true},
+		"1 MB in flight": {
+			runs(3), with(leak("k", "A", 1024*kB, 0, 1, 1, 1)), comparison.Transient, false,
+		},
+		"1 MB in one dump": {runs(3), with(leak("k", "A", 1024*kB, 1)), comparison.Transient, false},
+		"new in two dumps": {
+			runs(3), with(leak("k", "A", 1024*kB, 1, 2)), comparison.Transient, false,
+		},
+		"one more a loop": {
+			runs(3, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Grown, true,
+		},
+		"one more a loop, two base runs": {
+			runs(2, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Known, false,
+		},
+		"more, where base runs lost some": {
+			falling, with(leak("k", "ListScreen", 100*kB, 4, 104, 204, 304)), comparison.Grown, true,
+		},
+		"a few, where base runs lost some": {
+			falling, with(leak("k", "ListScreen", 100*kB, 4, 5, 6, 6)), comparison.Known, false,
+		},
+		"one more at the end, in flight": {
+			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 14)), comparison.Known, false,
+		},
+		"one more once": {
+			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 10, 13)), comparison.Known, false,
+		},
+		"one more every other loop": {
+			runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 7, 10, 14, 17, 21)), comparison.Grown, true,
+		},
+		"twice as many of few, random base": {
+			mixed, with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 16)), comparison.Known, false,
+		},
+		"three times as many, random base": {
+			mixed, with(leak("k", "ListScreen", 100*kB, 9, 18, 28, 37)), comparison.Grown, true,
+		},
+		"as under monkey": {
+			[]Observation{monkey(observed(0, list)), monkey(observed(1, list)), monkey(observed(2, list))},
+			monkey(with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16))), comparison.Known, false,
+		},
+		"as one of the base runs": {
+			append(runs(5, leak("k", "L", 100*kB, 100, 200, 300, 400)),
+				observed(6, leak("k", "L", 100*kB, 150, 300, 450, 600))),
+			with(leak("k", "L", 100*kB, 150, 300, 450, 600)), comparison.Known, false,
+		},
+		"3 MB heavier": {
+			runs(3, list), with(leak("k", "ListScreen", 350*kB, 3, 6, 9, 12)), comparison.Heavier, true,
+		},
+		"3 MB heavier, two base runs": {
+			runs(2, list), with(leak("k", "ListScreen", 350*kB, 3, 6, 9, 12)), comparison.Known, false,
+		},
+		"a fifth heavier": {
+			runs(3, list), with(leak("k", "ListScreen", 120*kB, 3, 6, 9, 12)), comparison.Known, false,
+		},
+		"twice as heavy, and little": {
+			runs(3, leak("k", "L", kB, 3, 6, 9, 12)), with(leak("k", "L", 2*kB, 3, 6, 9, 12)), comparison.Known, false,
+		},
+		"another class behind it": {
+			runs(3, list), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Wider, true,
+		},
+		"another class in flight": {
+			runs(3, list), with(and(list, "WishScreen", 50*kB, 0, 0, 1, 0)), comparison.Known, false,
+		},
+		"another class, known in one run": {
+			append(runs(3, list), observed(4, and(list, "WishScreen", 50*kB, 1, 1, 1, 1))),
+			with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Grown, true,
+		},
+		"flat in one base run": {
+			runs(1, leak("k", "A", kB, 2, 2, 2, 2)), with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Grown, true,
+		},
+		"flat in one, growing in another": {
+			append(runs(1, leak("k", "A", kB, 2, 2, 2, 2)), observed(3, leak("k", "A", kB, 2, 3, 4, 5))),
+			with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Known, false,
+		},
+		"a base run of two dumps": {
+			[]Observation{observed(0, leak("o", "O", 1, 1, 1))}, with(list), comparison.Present, false,
+		},
+		"fewer": {
+			runs(3, list), with(leak("k", "ListScreen", 100*kB, 1, 2, 3, 4)), comparison.Shrunk, false,
+		},
+		"gone": {
+			runs(3, list), with(leak("other", "X", 10, 1, 1, 1, 1)), comparison.Gone, false,
+		},
+		"no base": {nil, with(list), comparison.Present, false},
+		"main leaks it since its last run": {
+			append(runs(3), failed(observed(5, list))), with(list), comparison.Known, false,
+		},
+		"main leaked it before its last": {
+			append(runs(3), failed(observed(-5, list))), with(list), comparison.New, true,
+		},
+		"fixed, and there again": {fixed, with(list), comparison.New, true},
+		"rare in the base": {
+			[]Observation{observed(0, list), observed(1), observed(2), observed(3)}, with(list), comparison.New, true,
+		},
+		"rare in the base, lately": {
+			[]Observation{observed(0), observed(1), observed(2, list), observed(3)}, with(list), comparison.Known,
+			false,
+		},
+		"of a library": {
+			runs(3), with(func() Place { l := list; l.Library = true; return l }()), comparison.New, false,
+		},
+		"in each life, small": {
+			[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))}, lives(with(leak("k", "A", 100, 1, 1, 1))),
+			comparison.Transient, false,
+		},
+		"in each life, large": {
+			[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))},
+			lives(with(leak("k", "A", 2048*kB, 1, 1, 1))), comparison.New, true,
+		},
+		"one dump each, the same": {runs(3, old), with(old), comparison.Known, false},
+		"one dump each, heavier":  {runs(3, old), with(leak("k", "ListScreen", 400*kB, 12)), comparison.Heavier, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := judge(c.base, c.head)
 			row := rowOf(t, got, "k")
-			if row.Status != c.status || row.Fails != c.fails || (got.Verdict == comparison.Fail) != c.fails || (got.ExitCode == 1) != c.fails {
-				t.Errorf("%s, fails %v, verdict %s %d: %s; want %s, %v", row.Status, row.Fails, got.Verdict, got.ExitCode, row.StatusReason, c.status, c.fails)
+			if row.Status != c.status || row.Fails != c.fails || (got.Verdict == comparison.Fail) != c.fails ||
+				(got.ExitCode == 1) != c.fails {
+				t.Errorf("%s, fails %v, verdict %s %d: %s; want %s, %v", row.Status, row.Fails, got.Verdict,
+					got.ExitCode, row.StatusReason, c.status, c.fails)
 			}
 			if (len(got.Reasons) > 0) != c.fails {
 				t.Errorf("%+v", got.Reasons)
@@ -162,7 +259,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A leak that something else holds now is the same leak, and its growth is still seen.
+// A leak that something else holds now is the same leak, and its growth is
+// still seen.
 func TestMovedLeak(t *testing.T) {
 	before := leak("list", "CartScreen", 100*kB, 2, 4, 6, 8)
 	after := leak("map", "CartScreen", 100*kB, 2, 4, 6, 8)
@@ -178,11 +276,12 @@ func TestMovedLeak(t *testing.T) {
 	if row := rowOf(t, heavy, "map"); row.Status != comparison.Heavier || row.MovedFrom != "list" || !row.Fails {
 		t.Errorf("%+v", row)
 	}
-	// Held by another reference, and of another class that the base has never loaded: the reader
-	// is shown both.
+	// Held by another reference, and of another class that the base has never
+	// loaded: the report shows both.
 	renamed := leak("map", "BasketScreen", 100*kB, 2, 4, 6, 8)
 	renamed.KeyText = []string{"Holder.list", "BasketScreen"}
-	if row := rowOf(t, judge(runs(3, before), observed(9, renamed)), "map"); row.Status != comparison.Moved || row.MovedClass != "CartScreen" {
+	if row := rowOf(t, judge(runs(3, before), observed(9, renamed)), "map"); row.Status != comparison.Moved ||
+		row.MovedClass != "CartScreen" {
 		t.Errorf("%+v", row)
 	}
 	for _, r := range judge(runs(3, before), observed(9, after)).Leaks {
@@ -192,8 +291,8 @@ func TestMovedLeak(t *testing.T) {
 	}
 }
 
-// In an app in use the same objects may be held otherwise in one run: that is no growth. In dumps
-// of an app that was left alone it is.
+// In an app in use the same objects may be held differently in one run: that is
+// not growth. In dumps of an idle app it is.
 func TestShifted(t *testing.T) {
 	in := func(n int, settled bool, a, b []int64) Observation {
 		o := observed(n, leak("a", "Draft", kB, a...), leak("b", "Draft", kB, b...))
@@ -238,33 +337,77 @@ func TestVerdicts(t *testing.T) {
 		exit    int
 		text    string
 	}{
-		"a new leak":         {runs(3, list), head, nil, comparison.Fail, 1, "1 new leak"},
-		"the same":           {runs(3, list, bad), head, nil, comparison.Pass, 0, "nothing is worse than in 3 base runs; 2 leaks are known"},
-		"informational":      {runs(3, list), head, func(in *Input) { in.Informational = true }, comparison.Neutral, 0, "1 new leak; the rules are informational"},
-		"no base run yet":    {nil, head, nil, comparison.Neutral, 0, "there is no base run to compare with yet; 2 leaks grow in this run, and nobody is blamed for them"},
+		"a new leak": {runs(3, list), head, nil, comparison.Fail, 1, "1 new leak"},
+		"the same": {
+			runs(3, list, bad), head, nil, comparison.Pass, 0,
+			"nothing is worse than in 3 base runs; 2 leaks are known",
+		},
+		"informational": {
+			runs(3, list), head, func(in *Input) { in.Informational = true }, comparison.Neutral, 0,
+			"1 new leak; the rules are informational",
+		},
+		"no base run yet": {
+			nil, head, nil, comparison.Neutral, 0,
+			"there is no base run to compare with yet; 2 leaks grow in this run and do not count against it",
+		},
 		"no baseline at all": {nil, head, func(in *Input) { in.Configured = false }, comparison.Fail, 1, "2 leaks"},
-		"nothing leaks, no baseline": {nil, observed(20, leak("k", "A", 10, 1, 1, 1)), func(in *Input) { in.Configured = false },
+		"nothing leaks, no baseline": {
+			nil, observed(20, leak("k", "A", 10, 1, 1, 1)), func(in *Input) { in.Configured = false },
 			comparison.Pass, 0, "no leak grows"},
-		"too few dumps":           {runs(3, list), few, nil, comparison.Neutral, 5, "nothing could be judged: com.shop: 2 heap dumps, and a verdict needs 3"},
-		"too few dumps, allowed":  {runs(3, list), few, func(in *Input) { in.AllowUnjudged = true }, comparison.Neutral, 0, "nothing could be judged"},
-		"a dump is missing":       {runs(3, list, bad), head, func(in *Input) { in.Missing = []string{"com.shop: no dump at loop 3"} }, comparison.Neutral, 5, "evidence is missing: com.shop: no dump at loop 3"},
-		"missing and a new leak":  {runs(3, list), head, func(in *Input) { in.Missing = []string{"x"} }, comparison.Fail, 1, "1 new leak"},
-		"the workload failed":     {runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Neutral, 4, "the workload failed"},
-		"it failed, and leaks":    {runs(3, list), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Fail, 1, "1 new leak"},
-		"interrupted":             {runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitInterrupted }, comparison.Neutral, 130, "interrupted"},
-		"its own leak verdict":    {runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitLeak }, comparison.Pass, 0, "nothing is worse"},
-		"accepted":                {runs(3, list), observed(20, list, long), accept(accepted), comparison.Pass, 0, "nothing is worse"},
-		"accepted and expired":    {runs(3, list, bad), head, accept(expired), comparison.Fail, 1, "1 expired acceptance"},
+		"too few dumps": {
+			runs(3, list), few, nil, comparison.Neutral, 5,
+			"nothing could be judged: com.shop: 2 heap dumps, and a verdict needs 3",
+		},
+		"too few dumps, allowed": {
+			runs(3, list), few, func(in *Input) { in.AllowUnjudged = true }, comparison.Neutral, 0,
+			"nothing could be judged",
+		},
+		"a dump is missing": {
+			runs(3, list, bad), head, func(in *Input) { in.Missing = []string{"com.shop: no dump at loop 3"} },
+			comparison.Neutral, 5, "evidence is missing: com.shop: no dump at loop 3",
+		},
+		"missing and a new leak": {
+			runs(3, list), head, func(in *Input) { in.Missing = []string{"x"} }, comparison.Fail, 1, "1 new leak",
+		},
+		"the workload failed": {
+			runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Neutral, 4,
+			"the workload failed",
+		},
+		"it failed, and leaks": {
+			runs(3, list), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Fail, 1, "1 new leak",
+		},
+		"interrupted": {
+			runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitInterrupted }, comparison.Neutral, 130,
+			"interrupted",
+		},
+		"its own leak verdict": {
+			runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitLeak }, comparison.Pass, 0,
+			"nothing is worse",
+		},
+		"accepted": {
+			runs(3, list), observed(20, list, long), accept(accepted), comparison.Pass, 0, "nothing is worse",
+		},
+		"accepted and expired": {
+			runs(3, list, bad), head, accept(expired), comparison.Fail, 1, "1 expired acceptance",
+		},
 		"accepted by another key": {runs(3, list), head, accept(accepted), comparison.Fail, 1, "1 new leak"},
-		"obfuscated": {runs(3, list), func() Observation { o := observed(20, list, bad); o.Processes[0].Names = "obfuscated"; return o }(), nil,
+		"obfuscated": {
+			runs(3, list),
+			func() Observation { o := observed(20, list, bad); o.Processes[0].Names = "obfuscated"; return o }(), nil,
 			comparison.Neutral, 0, "names are obfuscated"},
-		"another workload":         {other("w2"), head, nil, comparison.Neutral, 0, "none of 3 base runs can be compared with this run: different workload; 2 leaks grow"},
-		"another workload, strict": {other("w2"), head, func(in *Input) { in.Strict = true }, comparison.Neutral, 5, "different workload"},
+		"another workload": {
+			other("w2"), head, nil, comparison.Neutral, 0,
+			"none of 3 base runs can be compared with this run: different workload; 2 leaks grow",
+		},
+		"another workload, strict": {
+			other("w2"), head, func(in *Input) { in.Strict = true }, comparison.Neutral, 5, "different workload",
+		},
 		"a process without dumps": {runs(3, list, bad), func() Observation {
 			o := observed(20, list, bad)
 			o.Processes = append(o.Processes, Observed{Process: "com.shop:push"})
 			return o
-		}(), nil, comparison.Pass, 0, "nothing is worse than in 3 base runs; 2 leaks are known; 1 process could not be judged"},
+		}(), nil, comparison.Pass, 0,
+			"nothing is worse than in 3 base runs; 2 leaks are known; 1 process could not be judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var more []func(*Input)
@@ -273,13 +416,14 @@ func TestVerdicts(t *testing.T) {
 			}
 			got := judge(c.base, c.head, more...)
 			if got.Verdict != c.verdict || got.ExitCode != c.exit || !strings.Contains(got.Text, c.text) {
-				t.Errorf("%s %d %q %+v; want %s %d %q", got.Verdict, got.ExitCode, got.Text, got.Reasons, c.verdict, c.exit, c.text)
+				t.Errorf("%s %d %q %+v; want %s %d %q", got.Verdict, got.ExitCode, got.Text, got.Reasons, c.verdict,
+					c.exit, c.text)
 			}
 		})
 	}
 }
 
-// other are base runs of another workload.
+// other returns base runs of another workload.
 func other(workload string) []Observation {
 	out := runs(3)
 	for i := range out {
@@ -288,11 +432,18 @@ func other(workload string) []Observation {
 	return out
 }
 
-// A leak in a process that no base run has is blamed on the run where there are enough of them.
+// A leak in a process that no base run has counts against the run if there are
+// enough of them.
 func TestNewProcess(t *testing.T) {
 	head := observed(20)
-	head.Processes = append(head.Processes, Observed{Process: "com.shop:new", Names: "source", Heap: head.Processes[0].Heap, Places: []Place{leak("k", "A", kB, 1, 2, 3, 4)}})
-	for n, want := range map[int]comparison.Status{0: comparison.Present, 1: comparison.Present, 2: comparison.Present, 3: comparison.New} {
+	head.Processes = append(head.Processes,
+		Observed{
+			Process: "com.shop:new", Names: "source", Heap: head.Processes[0].Heap,
+			Places: []Place{leak("k", "A", kB, 1, 2, 3, 4)},
+		})
+	for n, want := range map[int]comparison.Status{
+		0: comparison.Present, 1: comparison.Present, 2: comparison.Present, 3: comparison.New,
+	} {
 		c := judge(runs(n), head)
 		if row := rowOf(t, c, "k"); row.Status != want || row.Fails != (want == comparison.New) {
 			t.Errorf("%d base runs: %s %v, %s", n, row.Status, row.Fails, c.Text)
@@ -307,23 +458,30 @@ func TestAcceptedAndWider(t *testing.T) {
 	accept := func(in *Input) {
 		in.Accepted = []check.Exception{{Key: "list12345", Reason: "r", Owner: "o", Until: day}}
 	}
-	if row := rowOf(t, judge(runs(3, list), observed(9, list), accept), "list12345"); row.Status != comparison.Accepted || row.Accepted.Owner != "o" {
+	if row := rowOf(t, judge(runs(3, list), observed(9, list), accept),
+		"list12345"); row.Status != comparison.Accepted || row.Accepted.Owner != "o" {
 		t.Errorf("%+v", row)
 	}
-	if row := rowOf(t, judge(runs(3, list), observed(9, wider), accept), "list12345"); row.Status != comparison.Wider || !row.Fails {
+	if row := rowOf(t, judge(runs(3, list), observed(9, wider), accept), "list12345"); row.Status != comparison.Wider ||
+		!row.Fails {
 		t.Errorf("%+v", row)
 	}
 }
 
 func trending(o Observation, gate string, rate float64) Observation {
 	p := &o.Processes[0]
-	p.Trend, p.Gate, p.Reason = &TrendVerdict{Gate: gate, Kind: "native_leak", Rate: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1)}, gate, "grew"
+	p.Trend, p.Gate,
+		p.Reason = &TrendVerdict{
+		Gate: gate, Kind: "native_leak", Rate: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1),
+	}, gate, "grew"
 	return o
 }
 
 func TestTrends(t *testing.T) {
 	of := func(gate string, rate float64) []Observation {
-		return []Observation{trending(observed(0), gate, rate), trending(observed(1), gate, rate), trending(observed(2), gate, rate)}
+		return []Observation{
+			trending(observed(0), gate, rate), trending(observed(1), gate, rate), trending(observed(2), gate, rate),
+		}
 	}
 	for name, c := range map[string]struct {
 		base  []Observation
@@ -344,7 +502,8 @@ func TestTrends(t *testing.T) {
 		}
 	}
 	first := judge(nil, trending(observed(9), "leak", 40))
-	if first.Verdict != comparison.Neutral || !strings.Contains(first.Text, "the memory of 1 process grows in this run") {
+	if first.Verdict != comparison.Neutral ||
+		!strings.Contains(first.Text, "the memory of 1 process grows in this run") {
 		t.Errorf("on the first day: %s: %s", first.Verdict, first.Text)
 	}
 	bare := judge(nil, trending(observed(9), "leak", 40), func(in *Input) { in.Configured = false })
@@ -353,15 +512,21 @@ func TestTrends(t *testing.T) {
 	}
 }
 
-// tripped is a run of a trip in which native memory grows by so many kB a loop, 0 for none.
+// tripped is a run of a trip in which native memory grows by so many kB per
+// loop, 0 for none.
 func tripped(n int, rate float64) Observation {
 	o := observed(n)
 	o.Processes[0].Heap = Moments{}
-	o.Processes[0].Measures = []Measure{{Key: "native_heap", Name: "native heap", Unit: "kB", PerLoop: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1), Grows: rate > 0}}
+	o.Processes[0].Measures = []Measure{
+		{
+			Key: "native_heap", Name: "native heap", Unit: "kB", PerLoop: new(rate), Lower: new(rate * 0.9),
+			Upper: new(rate * 1.1), Grows: rate > 0,
+		},
+	}
 	return o
 }
 
-// What a trip has proved to grow is compared with earlier trips.
+// Growth that a trip has proved is compared with earlier trips.
 func TestMeasures(t *testing.T) {
 	elsewhere := []Observation{tripped(0, 0), tripped(1, 0), tripped(2, 0)}
 	for i := range elsewhere {
@@ -373,19 +538,24 @@ func TestMeasures(t *testing.T) {
 		status  comparison.Status
 		verdict comparison.Outcome
 	}{
-		"new":           {[]Observation{tripped(0, 0)}, tripped(9, 200), comparison.New, comparison.Fail},
-		"known":         {[]Observation{tripped(0, 200)}, tripped(9, 210), comparison.Known, comparison.Pass},
-		"twice as much": {[]Observation{tripped(0, 200), tripped(1, 210), tripped(2, 190)}, tripped(9, 400), comparison.Grown, comparison.Fail},
+		"new":   {[]Observation{tripped(0, 0)}, tripped(9, 200), comparison.New, comparison.Fail},
+		"known": {[]Observation{tripped(0, 200)}, tripped(9, 210), comparison.Known, comparison.Pass},
+		"twice as much": {
+			[]Observation{tripped(0, 200), tripped(1, 210), tripped(2, 190)}, tripped(9, 400), comparison.Grown,
+			comparison.Fail,
+		},
 		"no trip yet":   {nil, tripped(9, 400), comparison.Present, comparison.Neutral},
 		"no trip there": {runs(3), tripped(9, 400), comparison.Present, comparison.Neutral},
 		"new process":   {elsewhere, tripped(9, 400), comparison.New, comparison.Fail},
 	} {
 		got := judge(c.base, c.head)
-		if row := rowOf(t, got, "native_heap"); row.Status != c.status || got.Verdict != c.verdict || got.ExitCode != map[bool]int{true: 1}[c.verdict == comparison.Fail] {
+		if row := rowOf(t, got, "native_heap"); row.Status != c.status || got.Verdict != c.verdict ||
+			got.ExitCode != map[bool]int{true: 1}[c.verdict == comparison.Fail] {
 			t.Errorf("%s: %s %s %d: %s", name, row.Status, got.Verdict, got.ExitCode, row.Evidence)
 		}
 	}
-	if got := judge([]Observation{tripped(0, 0)}, tripped(9, 0)); got.Verdict != comparison.Pass || len(got.Leaks) != 0 {
+	if got := judge([]Observation{tripped(0, 0)}, tripped(9, 0)); got.Verdict != comparison.Pass ||
+		len(got.Leaks) != 0 {
 		t.Errorf("nothing grows: %+v", got)
 	}
 	if got := judge(nil, tripped(9, 200), func(in *Input) { in.Configured = false }); got.ExitCode != 1 {
@@ -418,18 +588,36 @@ func TestRulesOfProcesses(t *testing.T) {
 		{RuleDeaths, "any == 0", runs(3), dying(observed(9), SurvivedANR, 2), false},
 		{RuleDeaths, "crash <= 1", runs(3), dying(observed(9), "crash", 2), true},
 		{RuleDeaths, "any == 0", runs(3), dying(observed(9), "anr", 1), true},
-		{RuleDeaths, "crash == 0", []Observation{dying(observed(0), "crash", 2)}, dying(observed(9), "crash", 2), false},
+		{
+			RuleDeaths, "crash == 0", []Observation{dying(observed(0), "crash", 2)}, dying(observed(9), "crash", 2),
+			false,
+		},
 		{RuleDeaths, "crash == 0", nil, dying(observed(9), "crash", 2), false},
 		{RuleSlope, "lower95 < 20", runs(3), trending(observed(9), "pass", 40), true},
 		{RuleSlope, "lower95 < 20 MB/h", runs(3), trending(observed(9), "pass", 21), false},
 		{RuleSlope, "lower95 < 20", runs(3), observed(9), false},
 		{RuleGate, "== pass", runs(3), trending(observed(9), "settled", 21), true},
-		{RuleGate, "!= settled", []Observation{trending(observed(0), "settled", 1)}, trending(observed(9), "settled", 21), false},
-		{RulePerLoop, "bytes < 50KB", runs(3, leak("k", "A", 100*kB, 1, 2, 3, 4)), observed(9, leak("k", "A", 100*kB, 1, 2, 3, 4)), true},
-		{RulePerLoop, "bytes < 200KB", runs(3, leak("k", "A", 100*kB, 1, 2, 3, 4)), observed(9, leak("k", "A", 100*kB, 1, 2, 3, 4)), false},
-		{RulePerLoop, "objects <= 1", runs(3, leak("k", "A", 10, 2, 4, 6, 8)), observed(9, leak("k", "A", 10, 2, 4, 6, 8)), true},
+		{
+			RuleGate, "!= settled", []Observation{trending(observed(0), "settled", 1)},
+			trending(observed(9), "settled", 21), false,
+		},
+		{
+			RulePerLoop, "bytes < 50KB", runs(3, leak("k", "A", 100*kB, 1, 2, 3, 4)),
+			observed(9, leak("k", "A", 100*kB, 1, 2, 3, 4)), true,
+		},
+		{
+			RulePerLoop, "bytes < 200KB", runs(3, leak("k", "A", 100*kB, 1, 2, 3, 4)),
+			observed(9, leak("k", "A", 100*kB, 1, 2, 3, 4)), false,
+		},
+		{
+			RulePerLoop, "objects <= 1", runs(3, leak("k", "A", 10, 2, 4, 6, 8)),
+			observed(9, leak("k", "A", 10, 2, 4, 6, 8)), true,
+		},
 		{RulePerLoop, "new <= 1", runs(3), observed(9, leak("k", "A", 10, 1, 2, 3, 4)), false},
-		{RulePerLoop, "moved == 0", runs(3, leak("l", "A", 10, 1, 2, 3, 4)), observed(9, leak("k", "A", 10, 1, 2, 3, 4)), true},
+		{
+			RulePerLoop, "moved == 0", runs(3, leak("l", "A", 10, 1, 2, 3, 4)),
+			observed(9, leak("k", "A", 10, 1, 2, 3, 4)), true,
+		},
 	} {
 		rule, err := ParseRule(c.path, c.rule)
 		if err != nil {
@@ -442,7 +630,7 @@ func TestRulesOfProcesses(t *testing.T) {
 	}
 }
 
-// A leak that got used to, a little more with each change, is measured against a release.
+// A leak that grows a little with each change is compared with a release.
 func TestCreep(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	now := leak("k", "ListScreen", 100*kB, 6, 12, 18, 24)
@@ -453,11 +641,11 @@ func TestCreep(t *testing.T) {
 	}
 	pull := judge(runs(5, now), observed(9, now), pinned, func(in *Input) { in.Head.PullRequest = 7 })
 	if row := rowOf(t, pull, "k"); row.Pinned == "" || row.Fails || pull.ExitCode != 0 {
-		t.Errorf("a pull request is blamed for what others did: %+v", row)
+		t.Errorf("a pull request fails for the changes of others: %+v", row)
 	}
 }
 
-// Runs of another subject are not compared, and the result says why.
+// Runs of another subject are not compared, and the result states why.
 func TestSubjects(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	other := runs(3)
@@ -472,7 +660,7 @@ func TestSubjects(t *testing.T) {
 	if any.Verdict != comparison.Fail {
 		t.Errorf("%s %q", any.Verdict, any.Warnings)
 	}
-	// The run itself may be in its baseline already.
+	// The run itself may already be in its baseline.
 	self := judge([]Observation{observed(9, list)}, observed(9, list))
 	if self.Verdict != comparison.Neutral || self.Base.Runs != 0 {
 		t.Errorf("compared with itself: %+v", self)
@@ -486,12 +674,14 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// What two runs of one build both show is confirmed, what one of them shows is not.
+// What two runs of one build both show is confirmed, what only one of them
+// shows is not.
 func TestConfirm(t *testing.T) {
 	list, wish := leak("list", "ListScreen", kB, 3, 6, 9), leak("wish", "WishScreen", kB, 1, 2, 3)
 	first, again := judge(runs(3), observed(9, list, wish)), judge(runs(3), observed(10, wish))
 	got := Confirm(first, again)
-	if got.Verdict != comparison.Fail || len(got.Reasons) != 1 || got.Reasons[0].Key != "wish" || got.Text != "1 new leak, in two runs" {
+	if got.Verdict != comparison.Fail || len(got.Reasons) != 1 || got.Reasons[0].Key != "wish" ||
+		got.Text != "1 new leak, in two runs" {
 		t.Errorf("%+v", got)
 	}
 	got = Confirm(judge(runs(3), observed(9, list)), again)
@@ -506,7 +696,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// The verdict depends on what was observed alone: not on the order of runs, processes or leaks.
+// The verdict depends only on what was observed: not on the order of runs,
+// processes or leaks.
 func TestOrderDoesNotMatter(t *testing.T) {
 	base := runs(4, leak("a", "A", kB, 1, 2, 3, 4), leak("b", "B", kB, 2, 4, 6, 8))
 	head := observed(9, leak("a", "A", kB, 2, 4, 6, 8), leak("b", "B", kB, 2, 4, 6, 8), leak("c", "C", kB, 1, 2, 3, 4))
@@ -519,8 +710,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// The reason of a rule about deaths names the reasons that it counts, where they are several or another
-// than its subject.
+// The reason of a rule about deaths names the counted reasons if there are
+// several, or another than its subject.
 func TestTextOfDeaths(t *testing.T) {
 	of := func(by map[string]int) Observation {
 		o := observed(9)
@@ -531,10 +722,16 @@ func TestTextOfDeaths(t *testing.T) {
 		by   map[string]int
 		want string
 	}{
-		"memory == 0": {map[string]int{"out_of_memory": 22, "low_memory": 1, "crash": 8}, ": 23 deaths by memory (22 OutOfMemoryErrors, 1 low-memory kill), at most 0 in a base run"},
-		"crash == 0":  {map[string]int{"out_of_memory": 22, "crash": 8}, ": 30 deaths by crash (22 OutOfMemoryErrors, 8 crashes), at most"},
-		"crash <= 1":  {map[string]int{"crash": 8}, ": 8 deaths by crash, at most"},
-		"any == 0":    {map[string]int{"crash": 1, SurvivedANR: 3}, ": 1 death (1 crash), at most"},
+		"memory == 0": {
+			map[string]int{"out_of_memory": 22, "low_memory": 1, "crash": 8},
+			": 23 deaths by memory (22 OutOfMemoryErrors, 1 low-memory kill), at most 0 in a base run",
+		},
+		"crash == 0": {
+			map[string]int{"out_of_memory": 22, "crash": 8},
+			": 30 deaths by crash (22 OutOfMemoryErrors, 8 crashes), at most",
+		},
+		"crash <= 1": {map[string]int{"crash": 8}, ": 8 deaths by crash, at most"},
+		"any == 0":   {map[string]int{"crash": 1, SurvivedANR: 3}, ": 1 death (1 crash), at most"},
 	} {
 		c2 := judge(runs(3), of(c.by), ruled(t, RuleDeaths, rule))
 		if len(c2.Reasons) != 1 || !strings.Contains(c2.Reasons[0].Text, c.want) {
@@ -543,15 +740,16 @@ func TestTextOfDeaths(t *testing.T) {
 	}
 }
 
-// The sum of an app's processes fails the gate as a trend does, where base runs have the sum and none
-// of the processes leaks by itself. It is no process: it need not be judged, be there, or hold to the
-// limit of one.
+// The sum of an app's processes fails the gate like a trend, if base runs have
+// the sum and none of the processes leaks by itself. It is not a process: it
+// need not be judged or present, and limits of a process do not apply.
 func TestTogether(t *testing.T) {
 	with := func(o Observation, verdict string, explained bool) Observation {
 		o = trending(o, "pass", 1)
 		o.Processes = append(o.Processes, Observed{
-			Process: "com.shop (all processes)", Places: []Place{}, Gate: verdict, Reason: "because", WholeApp: true, Explained: explained,
-			Trend: &TrendVerdict{Gate: verdict, Rate: new(50.0), Lower: new(45.0), Upper: new(55.0)},
+			Process: "com.shop (all processes)", Places: []Place{}, Gate: verdict, Reason: "because", WholeApp: true,
+			Explained: explained,
+			Trend:     &TrendVerdict{Gate: verdict, Rate: new(50.0), Lower: new(45.0), Upper: new(55.0)},
 		})
 		return o
 	}
@@ -561,7 +759,9 @@ func TestTogether(t *testing.T) {
 		}
 		return out
 	}
-	without := []Observation{trending(observed(0), "pass", 1), trending(observed(1), "pass", 1), trending(observed(2), "pass", 1)}
+	without := []Observation{
+		trending(observed(0), "pass", 1), trending(observed(1), "pass", 1), trending(observed(2), "pass", 1),
+	}
 	slope := func(in *Input) {
 		rule, err := ParseRule(RuleSlope, "lower95 < 20")
 		if err != nil {
@@ -580,8 +780,10 @@ func TestTogether(t *testing.T) {
 		"known by a process":              {of("leak", true), with(observed(9), "leak", false), nil, false},
 		"explained by a process":          {of("pass", false), with(observed(9), "leak", true), nil, false},
 		"base runs of an earlier version": {without, with(observed(9), "leak", false), nil, false},
-		"not there any more":              {of("pass", false), trending(observed(9), "pass", 1), func(in *Input) { in.Strict = true }, false},
-		"the limit of a process":          {of("pass", false), with(observed(9), "pass", false), slope, false},
+		"not there any more": {
+			of("pass", false), trending(observed(9), "pass", 1), func(in *Input) { in.Strict = true }, false,
+		},
+		"the limit of a process": {of("pass", false), with(observed(9), "pass", false), slope, false},
 	} {
 		more := []func(*Input){}
 		if c.more != nil {

@@ -14,14 +14,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Input is all that a verdict depends on.
+// Input is everything that a verdict depends on.
 type Input struct {
-	// Heads are the observations of the run that is judged, one for each device.
+	// Heads are the observations of the judged run, one for each device.
 	Heads []Observation
-	// Configured says that there is a baseline, which may still be empty. Without one every
-	// leak that is proved counts.
+	// Configured reports that there is a baseline, which may still be empty.
+	// Without one every proved leak counts.
 	Configured bool
-	// Base are the runs of the baseline, Pinned those of a release that is compared as well.
+	// Base are the runs of the baseline, Pinned those of a release that is also
+	// compared.
 	Base       []Observation
 	Pinned     []Observation
 	PinnedName string
@@ -33,12 +34,13 @@ type Input struct {
 	Accepted  []check.Exception
 	Now       time.Time
 	Rules     []Rule
-	// Informational rules are reported and never fail. Strict makes a process that could not be
-	// judged exit code 5, AllowUnjudged a run that could judge nothing 0.
+	// Informational rules are reported and never fail. Strict makes a process
+	// that could not be judged exit code 5, AllowUnjudged a run that could
+	// judge nothing 0.
 	Informational, Strict, AllowUnjudged bool
-	// Missing is evidence that should be there and is not, in words.
+	// Missing is evidence that should exist and does not, in words.
 	Missing []string
-	// Unjudged says of which devices nothing can be said, and why.
+	// Unjudged lists the devices without a verdict, and why.
 	Unjudged []string
 	// RunExit is how the run itself ended.
 	RunExit int
@@ -58,7 +60,7 @@ type SeenKey struct{ Process, What, Key string }
 // TraceKey is a leak of a process on a device.
 type TraceKey struct{ Device, Process, Key string }
 
-// Trace is the way to a leak.
+// Trace is the path to a leak.
 type Trace struct {
 	Lines    []string
 	HeldBy   string
@@ -72,7 +74,8 @@ const mostRows = 5000
 func Compare(in Input) *comparison.Comparison {
 	j := &judgement{in: &in, out: &comparison.Comparison{
 		Schema: comparison.Schema, Tool: in.Tool, Informational: in.Informational, Head: in.Head,
-		Reasons: []comparison.Reason{}, Processes: []comparison.ProcessRow{}, Leaks: []comparison.Row{}, Warnings: append([]string{}, in.Warnings...),
+		Reasons: []comparison.Reason{}, Processes: []comparison.ProcessRow{}, Leaks: []comparison.Row{},
+		Warnings: append([]string{}, in.Warnings...),
 	}}
 	j.out.Base.Store, j.out.Base.Behind = in.Store, in.Behind
 	for i := range in.Heads {
@@ -88,19 +91,20 @@ func Compare(in Input) *comparison.Comparison {
 	return j.out
 }
 
-// judgement is one comparison as it is made.
+// judgement is one comparison in progress.
 type judgement struct {
 	in  *Input
 	out *comparison.Comparison
-	// compared reports that some process has base runs, unjudged that some process has no
-	// verdict.
+	// compared reports that some process has base runs, unjudged that some
+	// process has no verdict.
 	compared, unjudged bool
-	// lacking says of which processes and devices nothing can be said, although they were there for
-	// long.
+	// lacking lists the processes and devices without a verdict although they
+	// were present for long.
 	lacking []string
 	pairs   []*pair
 	rows    []row
-	// incomparable says why runs of the baseline are not compared, unmatched on which devices.
+	// incomparable is why runs of the baseline are not compared, unmatched on
+	// which devices.
 	incomparable string
 	unmatched    []string
 }
@@ -126,13 +130,15 @@ func (j *judgement) observe(head *Observation) {
 	j.missingProcesses(head, base)
 }
 
-// baseOf are the runs that a run is compared with: the newest good ones, and of those that failed
-// the ones since, which excuse what they show. The newest is first.
+// baseOf returns the runs that a run is compared with: the newest good ones,
+// and the failed ones since then, which excuse what they show. The newest is
+// first.
 func baseOf(all []Observation, head *Observation, match []string, window int) []Observation {
 	var good, failed []Observation
 	for _, o := range all {
 		switch {
-		case len(o.Subject.Differences(head.Subject, match)) > 0, o.Started.Equal(head.Started) && o.Commit == head.Commit:
+		case len(o.Subject.Differences(head.Subject, match)) > 0, o.Started.Equal(head.Started) &&
+			o.Commit == head.Commit:
 		case o.Failed:
 			failed = append(failed, o)
 		default:
@@ -150,8 +156,8 @@ func baseOf(all []Observation, head *Observation, match []string, window int) []
 	return out
 }
 
-// describeBase says what the run is compared with, and why it is not where the baseline has only
-// runs of other subjects.
+// describeBase sets what the run is compared with, and why it is not compared
+// if the baseline has only runs of other subjects.
 func (j *judgement) describeBase(head *Observation, base []Observation) {
 	b := &j.out.Base
 	if len(base) > b.Runs {
@@ -186,14 +192,17 @@ func (j *judgement) describeBase(head *Observation, base []Observation) {
 	if b.Runs == 0 {
 		b.Incomparable = j.incomparable
 	}
-	j.unmatched = append(j.unmatched, fmt.Sprintf("%s of the baseline cannot be compared with this run%s: %s", text.Count(len(j.in.Base), "run", "runs"), on, j.incomparable))
+	j.unmatched = append(j.unmatched,
+		fmt.Sprintf("%s of the baseline cannot be compared with this run%s: %s",
+			text.Count(len(j.in.Base), "run", "runs"), on, j.incomparable))
 }
 
 func (j *judgement) warn(format string, args ...any) {
 	j.out.Warnings = append(j.out.Warnings, fmt.Sprintf(format, args...))
 }
 
-// missingProcesses warns of processes that every base run has and the run has not.
+// missingProcesses warns of processes that every base run has and the run does
+// not.
 func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 	if len(base) == 0 {
 		return
@@ -212,8 +221,10 @@ func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 func (j *judgement) process(p *pair) {
 	h := p.head
 	row := comparison.ProcessRow{
-		Device: p.obs.Device, Process: h.Process, Dumps: len(h.Heap.Exposure), Settled: h.Heap.Settled, Loops: h.Heap.exposure(),
-		Reachable: append([]int64{}, h.Reachable...), Gate: cmp.Or(h.Gate, "inconclusive"), Trend: h.Reason, Judged: h.judged(), Deaths: h.Deaths,
+		Device: p.obs.Device, Process: h.Process, Dumps: len(h.Heap.Exposure), Settled: h.Heap.Settled,
+		Loops:     h.Heap.exposure(),
+		Reachable: append([]int64{}, h.Reachable...), Gate: cmp.Or(h.Gate, "inconclusive"), Trend: h.Reason,
+		Judged: h.judged(), Deaths: h.Deaths,
 	}
 	for _, b := range p.withSeries(TypeLeak) {
 		if n := len(b.Reachable); n > 0 {
@@ -238,8 +249,8 @@ func (j *judgement) process(p *pair) {
 	j.out.Processes = append(j.out.Processes, row)
 }
 
-// doubtNames warns of heap dumps whose leaks cannot be found again, because their names are not
-// those of the source.
+// doubtNames warns of heap dumps whose leaks cannot be found again because
+// their names are not those of the source.
 func (j *judgement) doubtNames(p *pair) {
 	other := 0
 	for _, b := range p.base {
@@ -249,13 +260,16 @@ func (j *judgement) doubtNames(p *pair) {
 	}
 	switch {
 	case len(p.base) > 0 && !sourceNames(p.head.Names):
-		j.warn("%s: leaks are not compared, because names are obfuscated: give the run its own app.mapping", p.head.Process)
+		j.warn("%s: leaks are not compared, because names are obfuscated: give the run its own app.mapping",
+			p.head.Process)
 	case other > 0:
-		j.warn("%s: leaks are not compared with %s whose names are obfuscated: give each run its own app.mapping", p.head.Process, text.Count(other, "base run", "base runs"))
+		j.warn("%s: leaks are not compared with %s whose names are obfuscated: give each run its own app.mapping",
+			p.head.Process, text.Count(other, "base run", "base runs"))
 	}
 }
 
-// judged reports whether anything about the process can be held against the run, or in its favor.
+// judged reports whether anything about the process can count against the run,
+// or in its favor.
 func (o *Observed) judged() bool {
 	checked := slices.ContainsFunc(o.Places, func(p Place) bool { return len(p.Checks) > 0 })
 	return o.Undecided == "" && (o.Heap.enough() || checked || o.Checked) || len(o.Measures) > 0 || o.Trend.decided()
@@ -264,7 +278,7 @@ func (o *Observed) judged() bool {
 // expiredRule names the rule that an acceptance has a last day.
 const expiredRule = "accepted: until"
 
-// apply adds a reason for each rule that does not hold.
+// apply adds a reason for each violated rule.
 func (j *judgement) apply() {
 	for i := range j.in.Rules {
 		switch r := &j.in.Rules[i]; r.Path {
@@ -280,16 +294,20 @@ func (j *judgement) apply() {
 	}
 	for i := range j.in.Accepted {
 		if e := &j.in.Accepted[i]; e.Expired(j.in.Now) {
-			j.reason(comparison.Reason{Rule: expiredRule, Key: e.Key, Text: fmt.Sprintf("the acceptance of leak %s has expired: fix the leak, remove the entry or set a later date", e)})
+			j.reason(comparison.Reason{
+				Rule: expiredRule, Key: e.Key,
+				Text: fmt.Sprintf(
+					"the acceptance of leak %s has expired: fix the leak, remove the entry or set a later date", e),
+			})
 		}
 	}
 }
 
 func (j *judgement) reason(r comparison.Reason) { j.out.Reasons = append(j.out.Reasons, r) }
 
-// applyGate holds the verdicts of the run on its processes to a rule. What base runs show as well
-// is excused. Leaks that dumps show have rules of their own where there is a baseline; without one
-// they make the verdict of the process.
+// applyGate applies a rule to the verdicts of the run on its processes. What
+// base runs show as well is excused. Leaks that dumps show have rules of their
+// own if there is a baseline; without one they make the verdict of the process.
 func (j *judgement) applyGate(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
@@ -297,7 +315,10 @@ func (j *judgement) applyGate(r *Rule) {
 			continue
 		}
 		j.failTrend(p)
-		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: fmt.Sprintf("%s: %s: %s", p.head.Process, t.Gate, p.head.Reason)})
+		j.reason(comparison.Reason{
+			Rule: r.String(), Process: p.head.Process,
+			Text: fmt.Sprintf("%s: %s: %s", p.head.Process, t.Gate, p.head.Reason),
+		})
 	}
 	if j.in.Configured || r.allows("leak") {
 		return
@@ -305,14 +326,16 @@ func (j *judgement) applyGate(r *Rule) {
 	j.failRows(r, func(row *row) bool { return row.proved && row.Status == comparison.Present })
 }
 
-// excused reports whether base runs have such a verdict as well, or too few base runs exist.
+// excused reports whether base runs have such a verdict as well, or too few
+// base runs exist.
 func (j *judgement) excused(r *Rule, p *pair) bool {
 	if !j.in.Configured {
 		return false
 	}
 	if p.head.Trend.Gate == "leak" {
 		return slices.ContainsFunc(j.rows, func(row row) bool {
-			return row.Type == TypeTrend && row.Process == p.head.Process && row.Device == p.obs.Device && (row.Status == comparison.Known || row.Status == comparison.Present)
+			return row.Type == TypeTrend && row.Process == p.head.Process && row.Device == p.obs.Device &&
+				(row.Status == comparison.Known || row.Status == comparison.Present)
 		})
 	}
 	return p.uncompared() || slices.ContainsFunc(p.base, func(b baseRun) bool {
@@ -329,7 +352,8 @@ func (j *judgement) failTrend(p *pair) {
 	}
 }
 
-// applyDeaths counts the ends of processes. As many as in a base run are excused.
+// applyDeaths counts the ends of processes. As many as in a base run are
+// excused.
 func (j *judgement) applyDeaths(r *Rule) {
 	for _, p := range j.pairs {
 		n := deaths(p.head.Deaths, r.subject)
@@ -357,12 +381,13 @@ func (j *judgement) applyDeaths(r *Rule) {
 	}
 }
 
-// SurvivedANR counts, beside the reasons of deaths, the ANRs that a workload reported and that the
-// process survived. Only a rule about anr counts them.
+// SurvivedANR counts, besides the reasons of deaths, the ANRs that a workload
+// reported and that the process survived. Only a rule about anr counts them.
 const SurvivedANR = "survived_anr"
 
-// summed are the reasons that a rule about one subject counts together. An OutOfMemoryError that nobody
-// caught is a crash to whoever uses the app, and a death for want of memory.
+// summed are the reasons that a rule about one subject counts together. An
+// uncaught OutOfMemoryError is both a crash for the user of the app and a death
+// caused by memory.
 var summed = map[string][]string{
 	"memory": {"memory", "out_of_memory", "memory_limiter", "anomaly", "low_memory"},
 	"crash":  {"crash", "out_of_memory"},
@@ -391,7 +416,8 @@ func counts(subject, reason string) bool {
 	return subject == reason
 }
 
-// reasonsCounted are the reasons of which a rule counts the ends, nil where they are the subject alone.
+// reasonsCounted returns the reasons whose ends a rule counts, nil if they are
+// only the subject.
 func reasonsCounted(by map[string]int, subject string) map[string]int {
 	out := map[string]int{}
 	for reason, n := range by {
@@ -405,7 +431,8 @@ func reasonsCounted(by map[string]int, subject string) map[string]int {
 	return out
 }
 
-// applySlope holds the growth over time to a limit. Unknown growth violates no rule.
+// applySlope applies a limit to the growth over time. Unknown growth violates
+// no rule.
 func (j *judgement) applySlope(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
@@ -416,11 +443,14 @@ func (j *judgement) applySlope(r *Rule) {
 		if value == nil || r.holds(*value) {
 			continue
 		}
-		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: fmt.Sprintf("%s: %s is %s MB/h", p.head.Process, r.subject, number(*value))})
+		j.reason(comparison.Reason{
+			Rule: r.String(), Process: p.head.Process,
+			Text: fmt.Sprintf("%s: %s is %s MB/h", p.head.Process, r.subject, number(*value)),
+		})
 	}
 }
 
-// applyRows holds the leaks to a rule.
+// applyRows applies a rule to the leaks.
 func (j *judgement) applyRows(r *Rule) {
 	statuses := map[string]comparison.Status{
 		RuleHeavier: comparison.Heavier, RuleWider: comparison.Wider,
@@ -437,23 +467,26 @@ func (j *judgement) applyRows(r *Rule) {
 	status := statuses[cmp.Or(r.subject, r.Path)]
 	native := r.Path == RuleNative
 	j.failCounted(r, func(row *row) bool {
-		return row.Status == status && row.Type != TypeTrend && native == (row.Type == TypeNative || row.Type == TypeGraphics)
+		return row.Status == status && row.Type != TypeTrend &&
+			native == (row.Type == TypeNative || row.Type == TypeGraphics)
 	})
 }
 
-// onBaseBranch reports whether the run is one of the base branch, as far as branches are known.
+// onBaseBranch reports whether the run is one of the base branch, as far as
+// branches are known.
 func (j *judgement) onBaseBranch() bool {
 	head, base := j.in.Head.Branch, j.out.Base.Branch
 	return j.in.Head.PullRequest == 0 && (head == "" || base == "" || head == base)
 }
 
-// counts reports whether a row is held to limits: neither accepted nor gone, and evidence that
-// objects accumulate.
+// counts reports whether limits apply to a row: it is neither accepted nor
+// gone, and evidence of accumulation.
 func (r *row) counts() bool {
 	return r.proved && r.Type == TypeLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }
 
-// failLimits fails the leaks of which each loop leaves more than the rule allows.
+// failLimits fails the leaks of which each loop leaves more than the rule
+// allows.
 func (j *judgement) failLimits(r *Rule) {
 	for i := range j.rows {
 		row := &j.rows[i]
@@ -465,11 +498,14 @@ func (j *judgement) failLimits(r *Rule) {
 		if r.subject == "bytes" {
 			left = text.Size(int64(amount(row, r.subject)))
 		}
-		j.reason(comparison.Reason{Rule: r.String(), Process: row.Process, Key: row.Key, Text: fmt.Sprintf("%s; %s per %s", describe(&row.Row), left, row.Unit)})
+		j.reason(comparison.Reason{
+			Rule: r.String(), Process: row.Process, Key: row.Key,
+			Text: fmt.Sprintf("%s; %s per %s", describe(&row.Row), left, row.Unit),
+		})
 	}
 }
 
-// amount is what each loop leaves of a row, in objects or bytes.
+// amount returns what each loop leaves of a row, in objects or bytes.
 func amount(row *row, of string) float64 {
 	n := *row.PerLoop.Head
 	if of == "bytes" {
@@ -481,8 +517,8 @@ func amount(row *row, of string) float64 {
 	return n
 }
 
-// failCounted fails the rows of a kind where their number breaks the rule. A leak that several
-// devices show is one.
+// failCounted fails the rows of a kind if their number violates the rule. A
+// leak that several devices show is one.
 func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
 	found := map[SeenKey]bool{}
 	for i := range j.rows {
@@ -511,7 +547,7 @@ func (j *judgement) failRows(r *Rule, of func(*row) bool) {
 	}
 }
 
-// describe says in one line what a row shows.
+// describe returns in one line what a row shows.
 func describe(row *comparison.Row) string {
 	name := row.Class
 	if row.HeldBy != "" {
@@ -545,7 +581,7 @@ func (j *judgement) conclude() {
 	out.Warnings = append(out.Warnings, j.in.Missing...)
 }
 
-// decide sets the verdict by the reasons that there are.
+// decide sets the verdict from the present reasons.
 func (j *judgement) decide() {
 	out, in := j.out, j.in
 	fails := len(out.Reasons) > 0
@@ -556,9 +592,11 @@ func (j *judgement) decide() {
 		if in.RunExit == record.ExitInterrupted {
 			out.ExitCode = record.ExitInterrupted
 		}
-	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitUnread, record.ExitWorkload}, in.RunExit):
+	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitUnread, record.ExitWorkload},
+		in.RunExit):
 		out.Verdict, out.ExitCode = comparison.Neutral, in.RunExit
-	case !in.AllowUnjudged && (!out.Judged || len(j.lacking) > 0 || len(in.Missing) > 0), in.Strict && (j.unjudged || in.Configured && !j.compared):
+	case !in.AllowUnjudged && (!out.Judged || len(j.lacking) > 0 || len(in.Missing) > 0), in.Strict &&
+		(j.unjudged || in.Configured && !j.compared):
 		out.Verdict, out.ExitCode = comparison.Neutral, record.ExitInconclusive
 	case fails, !out.Judged, in.Configured && !j.compared:
 		out.Verdict = comparison.Neutral
@@ -568,12 +606,15 @@ func (j *judgement) decide() {
 	out.Text = j.sentence()
 }
 
-// list sorts the rows: what fails first, then by status and size.
+// list sorts the rows: failures first, then by status and size.
 func (j *judgement) list() {
 	order := comparison.Statuses()
 	slices.SortStableFunc(j.rows, func(a, b row) int {
-		return cmp.Or(-boolean(a.Fails, b.Fails), boolean(a.Library, b.Library), cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status)),
-			cmp.Compare(max(b.HeadBytes, b.BaseBytes), max(a.HeadBytes, a.BaseBytes)), strings.Compare(a.Process, b.Process), strings.Compare(a.Type+a.Key, b.Type+b.Key), strings.Compare(a.Device, b.Device))
+		return cmp.Or(-boolean(a.Fails, b.Fails), boolean(a.Library, b.Library),
+			cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status)),
+			cmp.Compare(max(b.HeadBytes, b.BaseBytes), max(a.HeadBytes, a.BaseBytes)),
+			strings.Compare(a.Process, b.Process), strings.Compare(a.Type+a.Key, b.Type+b.Key),
+			strings.Compare(a.Device, b.Device))
 	})
 	for i := range j.rows[:min(len(j.rows), mostRows)] {
 		j.out.Leaks = append(j.out.Leaks, j.rows[i].Row)
@@ -592,12 +633,13 @@ func boolean(a, b bool) int {
 	return -1
 }
 
-// sentence says the verdict in words.
+// sentence returns the verdict in words.
 func (j *judgement) sentence() string {
 	out, in := j.out, j.in
 	known := 0
 	for i := range out.Leaks {
-		if out.Leaks[i].Status == comparison.Known || out.Leaks[i].Status == comparison.Accepted || out.Leaks[i].Status == comparison.Moved {
+		if out.Leaks[i].Status == comparison.Known || out.Leaks[i].Status == comparison.Accepted ||
+			out.Leaks[i].Status == comparison.Moved {
 			known++
 		}
 	}
@@ -611,8 +653,10 @@ func (j *judgement) sentence() string {
 		return text
 	case out.ExitCode != 0 && out.ExitCode == in.RunExit && out.ExitCode != record.ExitInconclusive:
 		return map[int]string{
-			record.ExitInterrupted: "the run was interrupted; nothing is held against it", record.ExitNoDevice: "the run lost its device or found no process of the app",
-			record.ExitUnread: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; nothing is worse up to that point",
+			record.ExitInterrupted: "the run was interrupted; nothing is held against it",
+			record.ExitNoDevice:    "the run lost its device or found no process of the app",
+			record.ExitUnread:      "a heap dump could not be analyzed",
+			record.ExitWorkload:    "the workload failed; nothing is worse up to that point",
 		}[in.RunExit]
 	case len(in.Missing) > 0:
 		return "evidence is missing: " + in.Missing[0]
@@ -644,7 +688,7 @@ func (j *judgement) sentence() string {
 	return strings.Join(parts, "; ")
 }
 
-// unjudgedWhy says what the first process lacks for a verdict.
+// unjudgedWhy returns what the first process lacks for a verdict.
 func (j *judgement) unjudgedWhy() string {
 	for _, p := range j.pairs {
 		s := p.head.Heap
@@ -653,21 +697,24 @@ func (j *judgement) unjudgedWhy() string {
 		case p.head.Undecided != "":
 			return fmt.Sprintf(": %s: leaks cannot be ruled out: %s", p.head.Process, p.head.Undecided)
 		case n == 0:
-			return fmt.Sprintf(": %s: no heap dump at a mark (`leakgate mark --wait`), and no verdict on its trend", p.head.Process)
+			return fmt.Sprintf(": %s: no heap dump at a mark (`leakgate mark --wait`), and no verdict on its trend",
+				p.head.Process)
 		case !s.enough():
-			return fmt.Sprintf(": %s: %s, and a verdict needs %d", p.head.Process, text.Count(n, "heap dump", "heap dumps"), ledger.FewestDumps(s.Settled))
+			return fmt.Sprintf(": %s: %s, and a verdict needs %d", p.head.Process,
+				text.Count(n, "heap dump", "heap dumps"), ledger.FewestDumps(s.Settled))
 		}
 	}
 	return ""
 }
 
-// uncompared says why there was nothing to compare with.
+// uncompared returns why there was nothing to compare with.
 func (j *judgement) uncompared() string {
 	switch {
 	case j.incomparable == "" && j.out.Base.Others > 0:
 		return j.out.Base.Incomparable
 	case j.incomparable != "":
-		return fmt.Sprintf("none of %s can be compared with this run: %s", text.Count(len(j.in.Base), "base run", "base runs"), j.incomparable)
+		return fmt.Sprintf("none of %s can be compared with this run: %s",
+			text.Count(len(j.in.Base), "base run", "base runs"), j.incomparable)
 	case j.out.Base.Runs > 0 && slices.ContainsFunc(j.pairs, func(p *pair) bool { return !p.comparable() }):
 		return "the leaks of this run cannot be found in the base runs: names are obfuscated"
 	case j.out.Base.Runs > 0:
@@ -676,7 +723,7 @@ func (j *judgement) uncompared() string {
 	return "there is no base run to compare with yet"
 }
 
-// failing counts what fails by status.
+// failing counts the failures by status.
 func (j *judgement) failing() string {
 	count := map[comparison.Status]int{}
 	rest, expired, crept := len(j.out.Reasons), 0, 0
@@ -684,7 +731,7 @@ func (j *judgement) failing() string {
 	for i := range j.out.Leaks {
 		row := &j.out.Leaks[i]
 		if row.Fails && row.Type != TypeTrend {
-			if !seen[row.Process+row.Key] { // else several devices show it
+			if !seen[row.Process+row.Key] { // otherwise several devices show it
 				count[row.Status]++
 				if row.Status == comparison.Known && row.Pinned != "" && j.out.Base.Pinned != "" {
 					count[row.Status]--
@@ -704,9 +751,12 @@ func (j *judgement) failing() string {
 		}
 	}
 	words := map[comparison.Status][2]string{
-		comparison.New: {"new leak", "new leaks"}, comparison.Grown: {"leak that grew", "leaks that grew"}, comparison.Heavier: {"leak that got heavier", "leaks that got heavier"},
-		comparison.Wider: {"new class behind a known leak", "new classes behind known leaks"}, comparison.Present: {"leak", "leaks"}, comparison.Known: {"known leak beyond a limit", "known leaks beyond a limit"},
-		comparison.Moved: {"leak that moved", "leaks that moved"},
+		comparison.New: {"new leak", "new leaks"}, comparison.Grown: {"leak that grew", "leaks that grew"},
+		comparison.Heavier: {"leak that got heavier", "leaks that got heavier"},
+		comparison.Wider:   {"new class behind a known leak", "new classes behind known leaks"},
+		comparison.Present: {"leak", "leaks"},
+		comparison.Known:   {"known leak beyond a limit", "known leaks beyond a limit"},
+		comparison.Moved:   {"leak that moved", "leaks that moved"},
 	}
 	var parts []string
 	for _, status := range comparison.Statuses() {
@@ -742,13 +792,16 @@ func (j *judgement) present() string {
 	case n == 0 && trends == 0:
 		return "no leak grows in this run"
 	case n == 0:
-		return "the memory of " + text.Count(trends, "process", "processes") + " grows in this run, and nobody is blamed for it"
+		return "the memory of " + text.Count(trends, "process", "processes") +
+			" grows in this run and does not count against it"
 	}
-	return text.Count(n, "leak grows in this run, and nobody is blamed for it", "leaks grow in this run, and nobody is blamed for them")
+	return text.Count(n, "leak grows in this run and does not count against it",
+		"leaks grow in this run and do not count against it")
 }
 
-// Confirm is the comparison of a run that was repeated because the first one failed: it fails
-// only for what both show. A process that could not be judged in the first run refutes nothing.
+// Confirm compares a run that was repeated because the first one failed: it
+// only fails for what both show. A process that could not be judged in the
+// first run refutes nothing.
 func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	out := *again
 	if again.Verdict != comparison.Fail || first.Verdict != comparison.Fail && !first.Judged {
@@ -793,5 +846,6 @@ func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 
 // judgedIn reports whether a process could be judged in a run, on some device.
 func judgedIn(c *comparison.Comparison, process string) bool {
-	return slices.ContainsFunc(c.Processes, func(p comparison.ProcessRow) bool { return p.Process == process && p.Judged })
+	return slices.ContainsFunc(c.Processes,
+		func(p comparison.ProcessRow) bool { return p.Process == process && p.Judged })
 }

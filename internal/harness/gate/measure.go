@@ -8,18 +8,18 @@ import (
 
 // measure is how many objects of one place each loop left behind in one run.
 type measure struct {
-	// added is how many objects there are more at the end than at the first moment, exposure the
-	// loops between.
+	// added is how many more objects there are at the end than at the first
+	// moment, exposure the loops between them.
 	added    int64
 	exposure float64
-	// steady is the rate without the interval that added most: one burst, or objects in flight at
-	// the last moment, cannot raise it.
+	// steady is the rate without the interval that added most, so that one
+	// burst, or objects in flight at the last moment, cannot raise it.
 	steady float64
 	// even: every interval added the same number for each loop.
 	even bool
 }
 
-// rate is how many objects each loop leaves.
+// rate returns how many objects each loop leaves.
 func (m measure) rate() float64 {
 	if m.exposure == 0 {
 		return 0
@@ -27,8 +27,8 @@ func (m measure) rate() float64 {
 	return float64(m.added) / m.exposure
 }
 
-// measured returns the measure of a place, nil for one that is not there, in a series; ok is
-// false where the series has no two moments.
+// measured returns the measure of a place, nil for a missing one, in a series;
+// ok is false if the series does not have two moments.
 func measured(p *Place, s Moments) (m measure, ok bool) {
 	m.exposure = s.exposure()
 	if m.exposure == 0 {
@@ -54,8 +54,8 @@ func measured(p *Place, s Moments) (m measure, ok bool) {
 	return m, true
 }
 
-// intervals are how many objects each interval added, and how many loops it had. Each life is an
-// interval of one loop.
+// intervals returns how many objects each interval added, and how many loops it
+// had. Each life is an interval of one loop.
 func intervals(counts []int64, s Moments) (added []int64, loops []float64) {
 	if s.SeparateLives {
 		loops = make([]float64, len(counts))
@@ -70,15 +70,16 @@ func intervals(counts []int64, s Moments) (added []int64, loops []float64) {
 	return added, loops
 }
 
-// enough reports whether a series has as many dumps as it takes to prove a leak.
+// enough reports whether a series has as many dumps as a proof of a leak needs.
 func (s Moments) enough() bool { return len(s.Exposure) >= ledger.FewestDumps(s.Settled) }
 
-// accumulates reports whether there are more objects at every moment, of moments that are enough.
+// accumulates reports whether there are more objects at every moment, with
+// enough moments.
 func (p *Place) accumulates(s Moments) bool {
 	return !s.SeparateLives && ledger.Proves(p.Counts, s.Settled)
 }
 
-// stays reports whether the objects are there at all moments, of moments that are enough.
+// stays reports whether the objects exist at all moments, with enough moments.
 func (p *Place) stays(s Moments) bool {
 	for _, n := range p.Counts {
 		if n <= 0 {
@@ -88,8 +89,9 @@ func (p *Place) stays(s Moments) bool {
 	return s.enough()
 }
 
-// each is what one object retains after so many loops at most, and whether it is known: runs of
-// different length are compared after as many loops, because what one object retains may grow.
+// each returns what one object retains after at most so many loops, and whether
+// it is known. Runs of different length are compared after as many loops,
+// because what one object retains may grow.
 func (p *Place) each(s Moments, loops float64) (bytes float64, known bool) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
@@ -102,7 +104,7 @@ func (p *Place) each(s Moments, loops float64) (bytes float64, known bool) {
 	return bytes, known
 }
 
-// instances is how many objects there are after so many loops at most.
+// instances returns how many objects there are after at most so many loops.
 func (p *Place) instances(s Moments, loops float64) (count, bytes int64) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
@@ -113,7 +115,7 @@ func (p *Place) instances(s Moments, loops float64) (count, bytes int64) {
 	return count, bytes
 }
 
-// commonExposure is the exposure that all of some series reach.
+// commonExposure returns the exposure that all of some series reach.
 func commonExposure(series ...Moments) float64 {
 	least := math.Inf(1)
 	for _, s := range series {

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// loaded says which classes of the app a run has loaded.
+// loaded sets which classes of the app a run has loaded.
 func loaded(o Observation, classes ...string) Observation {
 	o.Processes[0].Loaded = NewClassSet(classes)
 	return o
@@ -18,8 +18,9 @@ func named(o Observation, names string) Observation {
 	return o
 }
 
-// A class of the base that head no longer has may be called otherwise now. It excuses one class
-// that the base has not, which the reader is shown, and no second one.
+// A class of the base that head no longer has may have another name now. It
+// excuses one class that the base does not have, which the report shows, and no
+// second one.
 func TestRenamedClass(t *testing.T) {
 	list := leak("k", "ListScreen", 10, 3, 6, 9)
 	catalog := leak("k", "CatalogScreen", 10, 3, 6, 9)
@@ -30,37 +31,60 @@ func TestRenamedClass(t *testing.T) {
 		was     string
 		because string
 	}{
-		"renamed":                        {loaded(observed(9, catalog), "CatalogScreen", "CartScreen"), comparison.Moved, "ListScreen", "another class"},
-		"the old class is there":         {loaded(observed(9, catalog), "CatalogScreen", "ListScreen"), comparison.Wider, "", "CatalogScreen is behind"},
-		"the base has the new class":     {loaded(observed(9, leak("k", "CartScreen", 10, 3, 6, 9)), "CartScreen"), comparison.Wider, "", "CartScreen is behind"},
-		"renamed, and another behind it": {loaded(observed(9, and(catalog, "WishScreen", 10, 1, 2, 3)), "CatalogScreen", "WishScreen"), comparison.Wider, "", "CatalogScreen or WishScreen is behind"},
-		"another class, not growing":     {loaded(observed(9, leak("k", "CartScreen", 10, 9, 9, 9)), "CartScreen"), comparison.Known, "", ""},
-		"the old class, not growing":     {loaded(observed(9, leak("k", "CatalogScreen", 10, 9, 9, 9)), "CatalogScreen", "ListScreen"), comparison.Known, "", ""},
-		"unknown what is loaded":         {observed(9, catalog), comparison.Known, "", ""},
+		"renamed": {
+			loaded(observed(9, catalog), "CatalogScreen", "CartScreen"), comparison.Moved, "ListScreen",
+			"another class",
+		},
+		"the old class is there": {
+			loaded(observed(9, catalog), "CatalogScreen", "ListScreen"), comparison.Wider, "",
+			"CatalogScreen is behind",
+		},
+		"the base has the new class": {
+			loaded(observed(9, leak("k", "CartScreen", 10, 3, 6, 9)), "CartScreen"), comparison.Wider, "",
+			"CartScreen is behind",
+		},
+		"renamed, and another behind it": {
+			loaded(observed(9, and(catalog, "WishScreen", 10, 1, 2, 3)), "CatalogScreen", "WishScreen"),
+			comparison.Wider, "", "CatalogScreen or WishScreen is behind",
+		},
+		"another class, not growing": {
+			loaded(observed(9, leak("k", "CartScreen", 10, 9, 9, 9)), "CartScreen"), comparison.Known, "", "",
+		},
+		"the old class, not growing": {
+			loaded(observed(9, leak("k", "CatalogScreen", 10, 9, 9, 9)), "CatalogScreen", "ListScreen"),
+			comparison.Known, "", "",
+		},
+		"unknown what is loaded": {observed(9, catalog), comparison.Known, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rowOf(t, judge(base, c.head), "k")
-			if got.Status != c.status || got.MovedClass != c.was || got.MovedFrom != "" || !strings.Contains(got.StatusReason, c.because) || got.Fails != (c.status == comparison.Wider) {
+			if got.Status != c.status || got.MovedClass != c.was || got.MovedFrom != "" ||
+				!strings.Contains(got.StatusReason, c.because) || got.Fails != (c.status == comparison.Wider) {
 				t.Errorf("%s of %q, fails %t: %s", got.Status, got.MovedClass, got.Fails, got.StatusReason)
 			}
 		})
 	}
 }
 
-// Base runs with other names are not compared, and do not hide those that have the source's.
+// Base runs with other names are not compared, and do not hide those that have
+// the source's.
 func TestObfuscatedBase(t *testing.T) {
 	list, other := leak("k", "ListScreen", 10, 3, 6, 9), leak("a", "a", 10, 3, 6, 9)
 	strange := named(observed(4, other), "obfuscated")
 	c := judge(append(runs(3, list), strange), observed(9, list))
-	if c.Verdict != comparison.Pass || len(c.Leaks) != 1 || c.Leaks[0].Status != comparison.Known || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "with 1 base run whose names are obfuscated") {
+	if c.Verdict != comparison.Pass || len(c.Leaks) != 1 || c.Leaks[0].Status != comparison.Known ||
+		len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "with 1 base run whose names are obfuscated") {
 		t.Errorf("%s: %+v, %q", c.Verdict, c.Leaks, c.Warnings)
 	}
 	c = judge([]Observation{strange}, observed(9, list))
-	if c.Verdict == comparison.Fail || len(c.Leaks) != 1 || c.Leaks[0].Status != comparison.Present || len(c.Warnings) != 1 {
+	if c.Verdict == comparison.Fail || len(c.Leaks) != 1 || c.Leaks[0].Status != comparison.Present ||
+		len(c.Warnings) != 1 {
 		t.Errorf("%s: %+v, %q", c.Verdict, c.Leaks, c.Warnings)
 	}
-	// A pinned release is often obfuscated: nothing crept in because its names are others.
-	c = judge(runs(3, list), observed(9, list), func(in *Input) { in.Pinned, in.PinnedName = []Observation{strange}, "4.1" })
+	// A pinned release is often obfuscated: different names do not mean that
+	// something crept in.
+	c = judge(runs(3, list), observed(9, list),
+		func(in *Input) { in.Pinned, in.PinnedName = []Observation{strange}, "4.1" })
 	if c.Verdict != comparison.Pass || c.Leaks[0].Pinned != "" {
 		t.Errorf("%s: %+v", c.Verdict, c.Leaks)
 	}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Observation is what one run on one device shows, as far as other runs can be compared with it.
+// Observation is what one run on one device shows, as far as other runs can be
+// compared with it.
 type Observation struct {
 	// Device is the serial of the device, which no baseline keeps.
 	Device  string  `json:"-"`
@@ -18,11 +19,13 @@ type Observation struct {
 	Twin   int    `json:"twin,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"`
-	// PullRequest is the number of the pull request that the run tested, 0 for none.
+	// PullRequest is the number of the pull request that the run tested, 0 for
+	// none.
 	PullRequest int       `json:"pull_request,omitempty"`
 	Started     time.Time `json:"started"`
 	Tool        string    `json:"tool,omitempty"`
-	// Failed runs violated a rule when they were added: they only excuse what they show.
+	// Failed runs violated a rule when they were added: they only excuse what
+	// they show.
 	Failed bool `json:"failed,omitempty"`
 	// Unit is that of the exposure: UnitLoop or UnitEvent.
 	Unit      string     `json:"unit"`
@@ -41,9 +44,10 @@ const (
 type Testbed struct {
 	App     string `json:"app"`
 	Variant string `json:"variant,omitempty"`
-	// Test names the suite or test; "" for a workload that is one by itself.
+	// Test names the suite or test; "" for a workload that identifies itself.
 	Test string `json:"test,omitempty"`
-	// Workload is the digest of the workload, Marks that of the marks that it sets.
+	// Workload is the digest of the workload, Marks that of the marks that it
+	// sets.
 	Workload string `json:"workload,omitempty"`
 	Marks    string `json:"marks,omitempty"`
 	Model    string `json:"model,omitempty"`
@@ -59,10 +63,11 @@ const (
 	MatchModel   = "model"
 )
 
-// MatchAll are all parts that are compared unless a configuration says otherwise.
+// MatchAll returns all parts, which are compared unless a configuration says
+// otherwise.
 func MatchAll() []string { return []string{MatchVariant, MatchAPI, MatchABI, MatchModel} }
 
-// narrowed returns the subject with only those optional parts that are to match.
+// narrowed returns the subject with only the optional parts that must match.
 func (s Testbed) narrowed(match []string) Testbed {
 	if !slices.Contains(match, MatchVariant) {
 		s.Variant = ""
@@ -79,7 +84,8 @@ func (s Testbed) narrowed(match []string) Testbed {
 	return s
 }
 
-// Differences names the parts in which two subjects differ, of those that are to match.
+// Differences names the parts in which two subjects differ, among those that
+// must match.
 func (s Testbed) Differences(o Testbed, match []string) []string {
 	a, b := s.narrowed(match), o.narrowed(match)
 	var out []string
@@ -87,8 +93,10 @@ func (s Testbed) Differences(o Testbed, match []string) []string {
 		name   string
 		differ bool
 	}{
-		{"app", a.App != b.App}, {"variant", a.Variant != b.Variant}, {"test", a.Test != b.Test}, {"workload", a.Workload != b.Workload},
-		{"marks", a.Marks != b.Marks}, {"device model", a.Model != b.Model}, {"API level", a.API != b.API}, {"ABI", a.ABI != b.ABI},
+		{"app", a.App != b.App}, {"variant", a.Variant != b.Variant}, {"test", a.Test != b.Test},
+		{"workload", a.Workload != b.Workload},
+		{"marks", a.Marks != b.Marks}, {"device model", a.Model != b.Model}, {"API level", a.API != b.API},
+		{"ABI", a.ABI != b.ABI},
 	} {
 		if part.differ {
 			out = append(out, part.name)
@@ -100,51 +108,54 @@ func (s Testbed) Differences(o Testbed, match []string) []string {
 // Observed is one process in an observation.
 type Observed struct {
 	Process string `json:"process"`
-	// Names says whose names the heap dumps have: source, mapping, obfuscated or other_mapping.
+	// Names is the origin of the names in the heap dumps: source, mapping,
+	// obfuscated or other_mapping.
 	Names string `json:"names,omitempty"`
-	// Heap are its heap dumps, Snapshots the moments at which threads, native memory and
-	// graphics were counted.
+	// Heap are its heap dumps, Snapshots the times at which threads, native
+	// memory and graphics were counted.
 	Heap      Moments `json:"heap"`
 	Snapshots Moments `json:"snapshots"`
 	// Reachable is the reachable heap in bytes at each dump.
 	Reachable []int64 `json:"reachable_bytes,omitempty"`
 	Places    []Place `json:"leaks"`
-	// Undecided says why there may be leaks that are not in Places.
+	// Undecided is why there may be leaks that are not in Places.
 	Undecided string `json:"undecided,omitempty"`
 	// Loaded has the classes of the app that were loaded.
 	Loaded ClassSet `json:"loaded,omitempty"`
-	// Measures are those of a trip, which repeats a scenario; nil where there was none.
+	// Measures are those of a trip, which repeats a scenario; nil if there was
+	// none.
 	Measures []Measure `json:"measures,omitempty"`
 	// Trend is the verdict on its memory over time, nil without one.
 	Trend *TrendVerdict `json:"trend,omitempty"`
-	// Deaths counts the ends of the process by reason: memory, crash, native_crash, anr, kill,
-	// exit, reboot, unknown.
+	// Deaths counts the ends of the process by reason: memory, crash,
+	// native_crash, anr, kill, exit, reboot, unknown.
 	Deaths map[string]int `json:"deaths,omitempty"`
 	// Checked reports that checks of specs have judged the process.
 	Checked bool `json:"checked,omitempty"`
 	// Gate and Because are the verdict of the run on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Together marks all processes of an app together, whose Process is no name of one. Explained
-	// reports that one of them leaks by itself: then only later runs are compared with it.
+	// Together marks all processes of an app together, whose Process is not the
+	// name of one. Explained reports that one of them leaks by itself: then
+	// only later runs are compared with it.
 	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`
-	// Unjudged says why the run itself has no verdict on the process, "" where it has one. It is no
-	// part of a baseline.
+	// Unjudged is why the run itself has no verdict on the process, "" if it
+	// has one. It is not part of a baseline.
 	Unjudged string `json:"-"`
 }
 
-// Moments are the moments at which something was counted.
+// Moments are the times at which something was counted.
 type Moments struct {
 	// At is the exposure at each: how many loops were done, or events sent.
 	Exposure []float64 `json:"exposure"`
-	// Settled reports that the app was left alone before each.
+	// Settled reports that the app was idle before each.
 	Settled bool `json:"settled,omitempty"`
-	// Lives: each moment is of another life of the process, which began anew.
+	// Lives: each moment is of another life of the process.
 	SeparateLives bool `json:"separate_lives,omitempty"`
 }
 
-// exposure is how many loops lie between the first moment and the last.
+// exposure returns how many loops lie between the first moment and the last.
 func (s Moments) exposure() float64 {
 	switch n := len(s.Exposure); {
 	case s.SeparateLives:
@@ -167,15 +178,17 @@ const (
 	TypeMeasure = "measure"
 )
 
-// Measure is a number that was read after every few loops of a trip: threads, files, memory of a
-// kind, or the objects of a place that grows.
+// Measure is a number that was read after every few loops of a trip: threads,
+// files, memory of a kind, or the objects of a place that grows.
 type Measure struct {
-	// Key identifies it, as "native_heap", or the key of a place; Name is what it is called.
+	// Key identifies it, such as "native_heap", or the key of a place; Name is
+	// its name in reports.
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	// Unit is kB or count.
 	Unit string `json:"unit"`
-	// PerLoop is the rate, Lower and Upper are its bounds with 95 % confidence; nil where unknown.
+	// PerLoop is the rate, Lower and Upper are its bounds with 95 % confidence;
+	// nil if unknown.
 	PerLoop *float64 `json:"per_loop"`
 	Lower   *float64 `json:"lower"`
 	Upper   *float64 `json:"upper"`
@@ -183,7 +196,8 @@ type Measure struct {
 	Grows bool `json:"grows"`
 }
 
-// Place is one thing that a process leaves behind, counted at each moment of its series.
+// Place is one thing that a process leaves behind, counted at each moment of
+// its series.
 type Place struct {
 	Type string `json:"type"`
 	// Key is the same from build to build.
@@ -193,13 +207,15 @@ type Place struct {
 	Bytes  []int64 `json:"bytes"`
 	// Classes counts the objects of each class at each moment.
 	Classes map[string][]int64 `json:"classes,omitempty"`
-	// Checks names the specs that leave it behind, where specs were checked one by one.
+	// Checks names the specs that leave it behind, if specs were checked one by
+	// one.
 	Checks []string `json:"checks,omitempty"`
 }
 
-// Description is what a place is called.
+// Description is how a place is described in reports.
 type Description struct {
-	// Class is that of most of the objects, HeldBy the reference that holds them.
+	// Class is that of most of the objects, HeldBy the reference that holds
+	// them.
 	Class        string   `json:"class,omitempty"`
 	HeldBy       string   `json:"held_by,omitempty"`
 	KeyText      []string `json:"key_text,omitempty"`
@@ -207,7 +223,7 @@ type Description struct {
 	Library      bool     `json:"library,omitempty"`
 }
 
-// last is how many there are at the end, and what they retain.
+// last returns how many there are at the end, and what they retain.
 func (p *Place) last() (count, bytes int64) {
 	if n := len(p.Counts); n > 0 {
 		count = p.Counts[n-1]
@@ -218,7 +234,7 @@ func (p *Place) last() (count, bytes int64) {
 	return count, bytes
 }
 
-// leaking is the class of most of the objects at the end.
+// leaking returns the class of most of the objects at the end.
 func (p *Place) leaking() string {
 	class, most := p.Class, int64(0)
 	for name, counts := range p.Classes {
@@ -232,13 +248,13 @@ func (p *Place) leaking() string {
 	return class
 }
 
-// TrendVerdict is what the memory of a process does over time.
+// TrendVerdict is the verdict on the memory of a process over time.
 type TrendVerdict struct {
 	// Gate is leak, pass, settled or inconclusive.
 	Gate string `json:"gate"`
 	Kind string `json:"kind,omitempty"`
-	// Rate is in MB per hour, Lower and Upper are its bounds with 95 % confidence; nil where
-	// unknown.
+	// Rate is in MB per hour, Lower and Upper are its bounds with 95 %
+	// confidence; nil if unknown.
 	Rate  *float64 `json:"rate_mb_per_h"`
 	Lower *float64 `json:"lower_mb_per_h"`
 	Upper *float64 `json:"upper_mb_per_h"`
@@ -247,8 +263,9 @@ type TrendVerdict struct {
 // decided reports whether there is a verdict.
 func (t *TrendVerdict) decided() bool { return t != nil && t.Gate != "" && t.Gate != "inconclusive" }
 
-// ClassSet is a set of names of classes, of which it keeps 32 bits each: base64 of the sorted
-// hashes, so that a baseline stays small. One name in a million is taken for a member by mistake.
+// ClassSet is a set of names of classes, of which it keeps 32 bits each: base64
+// of the sorted hashes, so that a baseline stays small. One name in a million
+// is mistaken for a member.
 type ClassSet string
 
 // NewClassSet returns the set of some names.
@@ -272,7 +289,7 @@ func has(sets ...ClassSet) func(string) bool {
 	for _, s := range sets {
 		raw, err := base64.StdEncoding.DecodeString(string(s))
 		if err != nil {
-			continue // refused when it was read
+			continue // rejected when it was read
 		}
 		for ; len(raw) >= 4; raw = raw[4:] {
 			members[binary.BigEndian.Uint32(raw)] = true
@@ -310,7 +327,7 @@ func (o *Observed) place(what, key string) *Place {
 	return nil
 }
 
-// series is that in which a kind of place was counted.
+// series returns that in which a kind of place was counted.
 func (o *Observed) series(what string) Moments {
 	if what == TypeLeak {
 		return o.Heap

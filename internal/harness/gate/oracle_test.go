@@ -11,8 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// TestStatusOracle decides on random observations by the words of docs/formats/gate.md, in
-// fractions and without any of the code that is tested, and wants the same statuses of Compare.
+// TestStatusOracle decides on random observations by the words of
+// docs/formats/gate.md, in fractions and without any of the tested code, and
+// requires the same statuses of Compare.
 func TestStatusOracle(t *testing.T) {
 	trials := 5000
 	if recorded.Long() {
@@ -30,12 +31,14 @@ func TestStatusOracle(t *testing.T) {
 			seen[want]++
 			is := row.Status
 			if is == comparison.Shrunk {
-				is = comparison.Known // the oracle knows what is worse
+				is = comparison.Known // the oracle decides what is worse
 			}
-			worse := slices.Contains([]comparison.Status{comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier}, want)
+			worse := slices.Contains(
+				[]comparison.Status{comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier}, want)
 			fails = fails || worse
 			if is != want || row.Fails != worse {
-				t.Errorf("seed %d: %s is %s, fails %t, %s; want %s\nhead %v at %v %+v", seed, place.Key, row.Status, row.Fails, row.StatusReason, want, place.Counts, head.Processes[0].Heap, place)
+				t.Errorf("seed %d: %s is %s, fails %t, %s; want %s\nhead %v at %v %+v", seed, place.Key, row.Status,
+					row.Fails, row.StatusReason, want, place.Counts, head.Processes[0].Heap, place)
 				for _, b := range base {
 					t.Logf("base at %v %+v", b.Processes[0].Heap, b.Processes[0].place(TypeLeak, place.Key))
 				}
@@ -48,15 +51,19 @@ func TestStatusOracle(t *testing.T) {
 			return
 		}
 	}
-	// Each status is met often enough to mean something.
-	for _, status := range []comparison.Status{comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier, comparison.Known, comparison.Transient, comparison.Present} {
+	// Each status occurs often enough to matter.
+	for _, status := range []comparison.Status{
+		comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier, comparison.Known, comparison.Transient,
+		comparison.Present,
+	} {
 		if seen[status] < trials/100 {
 			t.Errorf("%d of %s: %v", seen[status], status, seen)
 		}
 	}
 }
 
-// randomRuns are up to four base runs, and one that is judged, of up to four leaks.
+// randomRuns returns up to four base runs, and a judged one, of up to four
+// leaks.
 func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
 	unit, settled := UnitLoop, random.IntN(5) > 0
 	if random.IntN(5) == 0 {
@@ -106,17 +113,19 @@ func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
 // habit is how a leak behaves in all runs.
 type habit struct {
 	key, class, other string
-	// rate is how many objects a loop leaves in the base and in head, first how many there are at
-	// the first mark, each what one retains.
+	// rate is how many objects a loop leaves in the base and in head, first how
+	// many there are at the first mark, each what one retains.
 	rate, first, each [2]int64
-	// noise is how often in a hundred intervals there is one more, absent how often in a hundred base
-	// runs it is missing.
+	// noise is how often in a hundred intervals there is one more, absent how
+	// often in a hundred base runs it is missing.
 	noise  [2]int
 	absent int
-	// burst: the last interval of head adds many. limit: its objects are heavier by 512 KB together,
-	// or just less. swells: an object retains more the longer a run is.
+	// burst: the last interval of head adds many. limit: its objects are
+	// heavier by 512 KB together, or just less. swells: an object retains more
+	// the longer a run is.
 	burst, limit, swells bool
-	// wider is how many objects of another class a loop leaves, in the base and in head.
+	// wider is how many objects of another class a loop leaves, in the base and
+	// in head.
 	wider [2]int64
 }
 
@@ -124,7 +133,8 @@ func newHabit(random *rand.Rand, i int) habit {
 	pick := func(list ...int64) int64 { return list[random.IntN(len(list))] }
 	h := habit{key: fmt.Sprint("key", i), class: fmt.Sprint("Screen", i), other: fmt.Sprint("Other", i)}
 	h.rate[0], h.first[0], h.each[0] = pick(0, 0, 1, 2, 3, 10), pick(0, 1, 1, 5), pick(10, kB, 100*kB, 500*kB)
-	h.rate[1], h.first[1], h.each[1] = h.rate[0]+pick(0, 0, 0, 1, 1, 5), h.first[0], h.each[0]*pick(100, 100, 100, 124, 125, 126, 300)/100
+	h.rate[1], h.first[1], h.each[1] = h.rate[0]+pick(0, 0, 0, 1, 1, 5), h.first[0],
+		h.each[0]*pick(100, 100, 100, 124, 125, 126, 300)/100
 	h.noise, h.absent = [2]int{int(pick(0, 0, 0, 30)), int(pick(0, 0, 0, 30))}, int(pick(0, 0, 0, 50, 100))
 	h.burst, h.limit, h.swells = random.IntN(8) == 0, random.IntN(8) == 0, random.IntN(4) == 0
 	if random.IntN(4) == 0 {
@@ -133,7 +143,7 @@ func newHabit(random *rand.Rand, i int) habit {
 	return h
 }
 
-// place is the leak in one run; false where it is not there.
+// place returns the leak in one run; false if it is not there.
 func (h *habit) place(random *rand.Rand, s Moments, head bool) (Place, bool) {
 	side := 0
 	if head {
@@ -173,7 +183,8 @@ func (h *habit) place(random *rand.Rand, s Moments, head bool) (Place, bool) {
 	return p, n+m > 0
 }
 
-// statusByTheDocs is what docs/formats/gate.md says of a leak that did not move.
+// statusByTheDocs returns the status by docs/formats/gate.md of a leak that did
+// not move.
 func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.Status {
 	heap := head.Processes[0].Heap
 	base = slices.DeleteFunc(slices.Clone(base), func(b Observation) bool {
@@ -188,19 +199,23 @@ func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.
 			with = append(with, b)
 		}
 	}
-	// A leak that all base runs had, and the newest three do not, is new when it comes back.
+	// A leak that all base runs had, and the newest three do not, is new when
+	// it comes back.
 	back := len(base)-len(with) >= 3 && len(with) > 0
 	for i, b := range base {
 		back = back && (in(b, p.Key) != nil) == (i < len(with))
 	}
 	switch {
-	case (len(with) == 0 || back) && (risesAtEveryMark(p.Counts, heap) || enoughDumps(heap) && slices.Min(p.Counts) > 0 && p.Bytes[len(p.Bytes)-1] >= 1<<20):
+	case (len(with) == 0 || back) &&
+		(risesAtEveryMark(p.Counts, heap) || enoughDumps(heap) && slices.Min(p.Counts) > 0 &&
+			p.Bytes[len(p.Bytes)-1] >= 1<<20):
 		return comparison.New
 	case len(with) == 0 || back:
 		return comparison.Transient
 	}
 	for class, counts := range p.Classes {
-		if !slices.ContainsFunc(with, func(b Observation) bool { return in(b, p.Key).Classes[class] != nil }) && risesAtEveryMark(counts, heap) {
+		if !slices.ContainsFunc(with, func(b Observation) bool { return in(b, p.Key).Classes[class] != nil }) &&
+			risesAtEveryMark(counts, heap) {
 			return comparison.Wider
 		}
 	}
@@ -222,10 +237,11 @@ func in(o Observation, key string) *Place {
 	return nil
 }
 
-// enoughDumps are three of an app that was left alone, or five of one in use.
+// enoughDumps are three of an idle app, or five of one in use.
 func enoughDumps(m Moments) bool { return m.Settled && len(m.Exposure) >= 3 || len(m.Exposure) >= 5 }
 
-// risesAtEveryMark takes as many; in an app in use each interval has at least half its share.
+// risesAtEveryMark requires as many; in an app in use each interval has at
+// least half its share.
 func risesAtEveryMark(counts []int64, m Moments) bool {
 	if !enoughDumps(m) {
 		return false
@@ -239,7 +255,8 @@ func risesAtEveryMark(counts []int64, m Moments) bool {
 	return true
 }
 
-// rateOf is how many objects each loop leaves, and in each interval between two marks.
+// rateOf returns how many objects each loop leaves, and in each interval
+// between two marks.
 func rateOf(o Observation, p *Place) (all *big.Rat, intervals []*big.Rat, added, loops int64) {
 	at := o.Processes[0].Heap.Exposure
 	counts := make([]int64, len(at))
@@ -298,7 +315,8 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 	return tail(n, n+added, l, loops).Cmp(big.NewRat(1, 1000*int64(len(head.Processes[0].Places)))) < 0
 }
 
-// tail is the probability that k or more of n objects fall into l of l+rest loops by chance.
+// tail returns the probability that k or more of n objects fall into l of
+// l+rest loops by chance.
 func tail(k, n, l, rest int64) *big.Rat {
 	sum := new(big.Int)
 	power := func(base, exponent int64) *big.Int {
@@ -311,7 +329,8 @@ func tail(k, n, l, rest int64) *big.Rat {
 	return new(big.Rat).SetFrac(sum, power(l+rest, n))
 }
 
-// heavierByTheDocs compares what one object retains after as many loops in all runs.
+// heavierByTheDocs compares what one object retains after as many loops in all
+// runs.
 func heavierByTheDocs(with []Observation, head Observation, p *Place) bool {
 	if len(with) < 3 {
 		return false

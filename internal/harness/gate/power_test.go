@@ -8,19 +8,21 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// world makes runs of one build of an app that leaks in several ways.
-type world struct {
+// appModel generates runs of one build of an app that leaks in several ways.
+type appModel struct {
 	random *rand.Rand
-	// monkey visits screens at random, a script visits each as often in every loop.
+	// monkey visits screens at random, a script visits each as often in every
+	// loop.
 	monkey bool
-	// list is how many screens of the list leak a loop, each retains so many bytes, and wish a new
-	// kind of screen leaks as often.
+	// list is how many screens of the list leak per loop, each retains so many
+	// bytes, and wish a new kind of screen leaks as often.
 	list, wish int
 	each       int64
 }
 
-// times is how often something happens in a loop that a script does n times.
-func (w *world) times(n int) int64 {
+// times returns how often something happens in a loop that a script does n
+// times.
+func (w *appModel) times(n int) int64 {
 	if !w.monkey {
 		return int64(n)
 	}
@@ -33,7 +35,7 @@ func (w *world) times(n int) int64 {
 }
 
 // run is one run with a dump after the first loop and after every third.
-func (w *world) run(n, dumps int) Observation {
+func (w *appModel) run(n, dumps int) Observation {
 	var list, bus, wish, flight, cache []int64
 	var l, b, s int64
 	for d := range dumps {
@@ -44,7 +46,8 @@ func (w *world) run(n, dumps int) Observation {
 		flight = append(flight, w.random.Int64N(12)) // has not settled
 		cache = append(cache, min(int64(d+1)*5, 16))
 	}
-	o := observed(n, leak("list", "ListScreen", 1, list...), leak("bus", "CartScreen", 37*kB, bus...), leak("flight", "DelayedScreen", 120*kB, flight...), leak("cache", "Cached", 90*kB, cache...),
+	o := observed(n, leak("list", "ListScreen", 1, list...), leak("bus", "CartScreen", 37*kB, bus...),
+		leak("flight", "DelayedScreen", 120*kB, flight...), leak("cache", "Cached", 90*kB, cache...),
 		leak("static", "Once", 700*kB, make([]int64, dumps)...))
 	p := &o.Processes[0]
 	for i := range dumps {
@@ -61,15 +64,16 @@ func (w *world) run(n, dumps int) Observation {
 	return o
 }
 
-// Of an unchanged build at most 1 in 100 comparisons fails, whatever the number of base runs, and
-// also where the run that is judged is half as long again; and a change that leaks is found.
+// Of an unchanged build at most 1 in 100 comparisons fails, whatever the number
+// of base runs, and also if the judged run is half as long again; and a change
+// that leaks is found.
 func TestPower(t *testing.T) {
 	const comparisons = 1000
-	same := world{list: 3, each: 124 * kB}
+	same := appModel{list: 3, each: 124 * kB}
 	for _, c := range []struct {
 		name        string
 		monkey      bool
-		head        world
+		head        appModel
 		base, dumps int
 		least, most int // of the comparisons that fail
 		status      comparison.Status
@@ -84,12 +88,30 @@ func TestPower(t *testing.T) {
 		{name: "unchanged, monkey, 3 base runs", monkey: true, head: same, base: 3, dumps: 4, most: 10},
 		{name: "unchanged, monkey, 10 base runs", monkey: true, head: same, base: 10, dumps: 4, most: 10},
 		{name: "unchanged, monkey, longer", monkey: true, head: same, base: 3, dumps: 4, longer: 2, most: 10},
-		{name: "a new leak", head: world{list: 3, each: 124 * kB, wish: 1}, base: 1, dumps: 3, least: 1000, most: 1000, status: comparison.New, key: "wish"},
-		{name: "one more a loop", head: world{list: 4, each: 124 * kB}, base: 3, dumps: 4, least: 1000, most: 1000, status: comparison.Grown, key: "list"},
-		{name: "3 MB heavier", head: world{list: 3, each: 228 * kB}, base: 3, dumps: 4, least: 1000, most: 1000, status: comparison.Heavier, key: "list"},
-		{name: "a new leak, monkey", monkey: true, head: world{list: 3, each: 124 * kB, wish: 1}, base: 3, dumps: 4, least: 800, most: 1000, status: comparison.New, key: "wish"},
-		{name: "three times as many, monkey", monkey: true, head: world{list: 9, each: 124 * kB}, base: 3, dumps: 4, least: 950, most: 1000, status: comparison.Grown, key: "list"},
-		{name: "3 MB heavier, monkey", monkey: true, head: world{list: 3, each: 228 * kB}, base: 3, dumps: 4, least: 950, most: 1000, status: comparison.Heavier, key: "list"},
+		{
+			name: "a new leak", head: appModel{list: 3, each: 124 * kB, wish: 1}, base: 1, dumps: 3, least: 1000,
+			most: 1000, status: comparison.New, key: "wish",
+		},
+		{
+			name: "one more a loop", head: appModel{list: 4, each: 124 * kB}, base: 3, dumps: 4, least: 1000,
+			most: 1000, status: comparison.Grown, key: "list",
+		},
+		{
+			name: "3 MB heavier", head: appModel{list: 3, each: 228 * kB}, base: 3, dumps: 4, least: 1000, most: 1000,
+			status: comparison.Heavier, key: "list",
+		},
+		{
+			name: "a new leak, monkey", monkey: true, head: appModel{list: 3, each: 124 * kB, wish: 1}, base: 3,
+			dumps: 4, least: 800, most: 1000, status: comparison.New, key: "wish",
+		},
+		{
+			name: "three times as many, monkey", monkey: true, head: appModel{list: 9, each: 124 * kB}, base: 3,
+			dumps: 4, least: 950, most: 1000, status: comparison.Grown, key: "list",
+		},
+		{
+			name: "3 MB heavier, monkey", monkey: true, head: appModel{list: 3, each: 228 * kB}, base: 3, dumps: 4,
+			least: 950, most: 1000, status: comparison.Heavier, key: "list",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(len(c.name))))
@@ -112,7 +134,8 @@ func TestPower(t *testing.T) {
 				}
 			}
 			if failed > c.most || found < c.least {
-				t.Errorf("%d of %d fail, want at most %d; %d found, want at least %d", failed, comparisons, c.most, found, c.least)
+				t.Errorf("%d of %d fail, want at most %d; %d found, want at least %d", failed, comparisons, c.most,
+					found, c.least)
 			}
 			t.Logf("%d of %d fail, %d found", failed, comparisons, found)
 		})

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Rule is one thing that must hold, such as "new == 0" of leak.per_loop.
+// Rule is a condition that must hold, such as "new == 0" of leak.per_loop.
 type Rule struct {
 	// Path is the key of the configuration, Text the rule as it was written.
 	Path, Text string
@@ -34,25 +34,29 @@ const (
 	RuleCreep   = "leak.creep"
 )
 
-// RulePaths are all paths, in the order of a configuration.
+// RulePaths returns all paths, in the order of a configuration.
 func RulePaths() []string {
 	return []string{RuleGate, RuleDeaths, RuleSlope, RulePerLoop, RuleHeavier, RuleWider, RuleNative, RuleCreep}
 }
 
-// DefaultRules are those of a configuration that has none.
+// DefaultRules returns those of a configuration that has none.
 func DefaultRules() []Rule {
 	var out []Rule
-	for _, r := range [][2]string{{RuleGate, "!= leak"}, {RulePerLoop, "new == 0"}, {RulePerLoop, "grown == 0"}, {RuleHeavier, "== 0"}, {RuleWider, "== 0"}, {RuleCreep, "== 0"}} {
+	for _, r := range [][2]string{
+		{RuleGate, "!= leak"}, {RulePerLoop, "new == 0"}, {RulePerLoop, "grown == 0"}, {RuleHeavier, "== 0"},
+		{RuleWider, "== 0"}, {RuleCreep, "== 0"},
+	} {
 		rule, err := ParseRule(r[0], r[1])
 		if err != nil {
-			panic(err) // a constant, held by a test
+			panic(err) // a constant, checked by a test
 		}
 		out = append(out, rule)
 	}
 	return out
 }
 
-// subjects are what rules of a path may be about; "" for a rule that begins with its operator.
+// subjects are what rules of a path may be about; "" for a rule that begins
+// with its operator.
 var subjects = map[string][]string{
 	RuleGate: {""}, RuleHeavier: {""}, RuleWider: {""}, RuleCreep: {""},
 	RuleDeaths:  {"memory", "crash", "native_crash", "anr", "kill", "exit", "any"},
@@ -61,7 +65,7 @@ var subjects = map[string][]string{
 	RuleNative:  {"grown"}, // two counts cannot show that something is new
 }
 
-// operators are in an order in which none is found in the beginning of a later one.
+// operators are in an order in which none is a prefix of a later one.
 var operators = []string{"==", "!=", "<=", ">=", "<", ">"}
 
 // gates are the words of process.gate.
@@ -90,28 +94,35 @@ func ParseRule(path, written string) (Rule, error) {
 	case !slices.Contains(known, r.subject) && known[0] == "":
 		return r, fmt.Errorf("invalid rule %s: want %s", text.Quote(written, 80), example(path))
 	case !slices.Contains(known, r.subject):
-		return r, fmt.Errorf("invalid rule %s: %s is not one of %s", text.Quote(written, 80), text.Quote(r.subject, 40), strings.Join(known, ", "))
+		return r,
+			fmt.Errorf("invalid rule %s: %s is not one of %s", text.Quote(written, 80), text.Quote(r.subject, 40),
+				strings.Join(known, ", "))
 	case r.op == "":
-		return r, fmt.Errorf("invalid rule %s: want an operator, one of %s", text.Quote(written, 80), strings.Join(operators, ", "))
+		return r,
+			fmt.Errorf("invalid rule %s: want an operator, one of %s", text.Quote(written, 80),
+				strings.Join(operators, ", "))
 	}
 	return r, r.value(rest)
 }
 
 func example(path string) string {
 	return map[string]string{
-		RuleGate: `"!= leak"`, RuleDeaths: `"memory == 0"`, RuleSlope: `"lower95 < 20"`, RulePerLoop: `"new == 0" or "bytes < 512KB"`,
+		RuleGate: `"!= leak"`, RuleDeaths: `"memory == 0"`, RuleSlope: `"lower95 < 20"`,
+		RulePerLoop: `"new == 0" or "bytes < 512KB"`,
 		RuleHeavier: `"== 0"`, RuleWider: `"== 0"`, RuleNative: `"grown == 0"`, RuleCreep: `"== 0"`,
 	}[path]
 }
 
-// value reads what the rule compares with.
+// value parses what the rule compares with.
 func (r *Rule) value(word string) error {
 	if r.Path == RuleGate {
 		if !slices.Contains(gates, word) || r.op != "==" && r.op != "!=" {
-			return fmt.Errorf("invalid rule %s: want == or != and one of %s", text.Quote(r.Text, 80), strings.Join(gates, ", "))
+			return fmt.Errorf("invalid rule %s: want == or != and one of %s", text.Quote(r.Text, 80),
+				strings.Join(gates, ", "))
 		}
 		if word == "inconclusive" && r.op == "!=" {
-			return fmt.Errorf("invalid rule %s: it never fails, because an inconclusive verdict violates no rule; write strict: true", text.Quote(r.Text, 80))
+			return fmt.Errorf("invalid rule %s: it never fails, because an inconclusive verdict violates no rule; "+
+				"write strict: true", text.Quote(r.Text, 80))
 		}
 		r.word = word
 		return nil
@@ -121,13 +132,14 @@ func (r *Rule) value(word string) error {
 	n, err := strconv.ParseFloat(digits, 64)
 	scale, fits := scaleOf(r, unit)
 	if err != nil || n < 0 || n > 1e15 || !fits {
-		return fmt.Errorf("invalid rule %s: %s is not a number%s", text.Quote(r.Text, 80), text.Quote(word, 40), units(r))
+		return fmt.Errorf("invalid rule %s: %s is not a number%s", text.Quote(r.Text, 80), text.Quote(word, 40),
+			units(r))
 	}
 	r.number = n * scale
 	return nil
 }
 
-// scaleOf is what a unit stands for in a rule.
+// scaleOf returns the factor of a unit in a rule.
 func scaleOf(r *Rule, unit string) (float64, bool) {
 	if unit == "" {
 		return 1, true
@@ -173,5 +185,5 @@ func (r *Rule) holds(n float64) bool {
 // allows reports whether the rule holds for the word of a gate.
 func (r *Rule) allows(gate string) bool { return (gate == r.word) == (r.op == "==") }
 
-// String is the rule as a reason names it.
+// String returns the rule as a reason names it.
 func (r *Rule) String() string { return r.Path + ": " + r.Text }

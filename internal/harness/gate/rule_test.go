@@ -46,7 +46,7 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-// A rule that is parsed holds for a number exactly as its operator says.
+// A parsed rule holds for a number exactly as its operator says.
 func FuzzParseRule(f *testing.F) {
 	for _, path := range RulePaths() {
 		f.Add(path, strings.Trim(example(path), `"`))
@@ -66,7 +66,10 @@ func FuzzParseRule(f *testing.F) {
 			return
 		}
 		below, at, above := r.holds(r.number-1), r.holds(r.number), r.holds(r.number+1)
-		want := map[string][3]bool{"==": {false, true, false}, "!=": {true, false, true}, "<": {true, false, false}, "<=": {true, true, false}, ">": {false, false, true}, ">=": {false, true, true}}[r.op]
+		want := map[string][3]bool{
+			"==": {false, true, false}, "!=": {true, false, true}, "<": {true, false, false}, "<=": {true, true, false},
+			">": {false, false, true}, ">=": {false, true, true},
+		}[r.op]
 		if r.number < 1<<52 && [3]bool{below, at, above} != want {
 			t.Errorf("%+v: %v", r, [3]bool{below, at, above})
 		}

@@ -14,7 +14,7 @@ import (
 var (
 	full  = flag.Bool("calibrate", false, "make all runs instead of a few")
 	write = flag.String("write", "", "`page` to write the tables into, between its markers")
-	raw   = flag.String("raw", "", "`file` for a line of each pair")
+	raw   = flag.String("raw", "", "`file` for one line per pair")
 	seed  = flag.Uint64("seed", 1000, "`number` before the seed of the first run")
 )
 
@@ -64,7 +64,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// keep writes what was asked for.
+// keep writes the requested files.
 func keep(t *testing.T, pairs []*pair, tables map[string]string) {
 	t.Helper()
 	if *raw != "" {

@@ -17,26 +17,28 @@ const (
 	phone  = "simulated phone"
 )
 
-// change is what a build has that the base has not.
+// change is the difference of a build from the base.
 type change int
 
 const (
 	// nothing: the same build.
 	nothing change = iota
-	// newLeak: one object of a new leak a loop.
+	// newLeak: one object of a new leak per loop.
 	newLeak
-	// oneMore: one object more a loop of a known leak.
+	// oneMore: one more object per loop of a known leak.
 	oneMore
 	// heavier: the objects of a known leak retain 3 MB more in all.
 	heavier
-	// tripled: three times as many objects of a known leak, which Monkey has to show.
+	// tripled: three times as many objects of a known leak, which Monkey has to
+	// show.
 	tripled
 )
 
 // changes are all that differ.
 func changes() []change { return []change{newLeak, oneMore, tripled, heavier} }
 
-// moreBytes is by how much all objects of a leak are heavier at the end of a run.
+// moreBytes is by how much all objects of a leak are heavier at the end of a
+// run.
 const moreBytes = 3 << 20
 
 // cell is one way to run one program.
@@ -54,8 +56,8 @@ func (c cell) workload() string { return map[bool]string{true: "Monkey", false: 
 
 func (c cell) dumps() string { return map[bool]string{true: "in use", false: "settled"}[c.inUse] }
 
-// moments is how many dumps a run has: one more than can prove a leak, and half as many again in a
-// long run.
+// moments is how many dumps a run has: one more than can prove a leak, and half
+// as many again in a long run.
 func (c cell) moments(long bool) int {
 	n := 4
 	if c.inUse {
@@ -67,8 +69,8 @@ func (c cell) moments(long bool) int {
 	return n
 }
 
-// monkeyLoops is how many loops of a script monkey takes as many steps as, between two dumps. A script
-// has a dump after each.
+// monkeyLoops is the number of loops of a script with as many steps as monkey
+// takes between two dumps. A script has a dump after each.
 const monkeyLoops = 4
 
 // loops is how many loops of a script lie between two dumps.
@@ -79,7 +81,7 @@ func (c cell) loops() int {
 	return 1
 }
 
-// trial is one run, and what it has shown.
+// trial is one run, and its result.
 type trial struct {
 	cell
 	change change
@@ -88,20 +90,23 @@ type trial struct {
 	shown  gate.Observation
 }
 
-// name says how to repeat the run.
+// name describes how to repeat the run.
 func (r *trial) name() string {
 	return fmt.Sprintf("%s, %s, %d dumps, seed %d", r.cell, builds[r.change], r.moments(r.long), r.seed)
 }
 
-// objects is how many objects a run leaves where each loop leaves so many.
+// objects returns how many objects a run leaves if each loop leaves so many.
 func (r *trial) objects(perLoop int) int { return perLoop * r.cell.loops() * r.moments(r.long) }
 
-var builds = map[change]string{nothing: "unchanged", newLeak: "new leak", oneMore: "one more a loop", tripled: "three times as many", heavier: "3 MB heavier"}
+var builds = map[change]string{
+	nothing: "unchanged", newLeak: "new leak", oneMore: "one more a loop", tripled: "three times as many",
+	heavier: "3 MB heavier",
+}
 
-// random is where the numbers of a run on the simulated phone come from.
+// random is the source of the numbers of a run on the simulated phone.
 func (r *trial) random() *rand.Rand { return rand.New(rand.NewPCG(r.seed, 20261125)) }
 
-// carryOut makes all runs, several at a time.
+// carryOut executes all runs, several at a time.
 func carryOut(t *testing.T, trials []*trial) {
 	t.Helper()
 	programs := compile(t, trials)
@@ -114,7 +119,9 @@ func carryOut(t *testing.T, trials []*trial) {
 				} else {
 					r.shown = runJVM(t, programs[r.build()], r)
 				}
-				if n, want := len(r.shown.Processes), 1; n != want || len(r.shown.Processes[0].Heap.Exposure) != r.moments(r.long) || r.shown.Processes[0].Undecided != "" {
+				if n, want := len(r.shown.Processes), 1; n != want ||
+					len(r.shown.Processes[0].Heap.Exposure) != r.moments(r.long) ||
+					r.shown.Processes[0].Undecided != "" {
 					t.Fatalf("%d processes, want %d: %+v", n, want, r.shown)
 				}
 			})
@@ -125,7 +132,7 @@ func carryOut(t *testing.T, trials []*trial) {
 	}
 }
 
-// at is the observation as of a number in the history of its program.
+// at returns the observation as of a number in the history of its program.
 func (r *trial) at(n int) gate.Observation {
 	o := r.shown
 	o.Commit, o.Started = fmt.Sprintf("%07x", n+1), time.Date(2026, 11, 1, 0, 0, n, 0, time.UTC)

@@ -2,15 +2,16 @@ package gatecalibrate
 
 // size is how many runs a calibration has of each cell.
 type size struct {
-	// usual runs of the unchanged build are each compared with others of them; long ones, half as long
-	// again, with usual ones.
+	// usual runs of the unchanged build are each compared with others of them;
+	// long ones, half as long again, with usual ones.
 	usual, long int
 	// changed is how many runs each changed build has.
 	changed int
 }
 
 var (
-	// jvmSize and phoneSize make 300 pairs of one build and, for script and Monkey, 40 of each change.
+	// jvmSize and phoneSize make 300 pairs of one build and, for script and
+	// Monkey, 40 of each change.
 	jvmSize   = size{usual: 14, long: 6, changed: 5}
 	phoneSize = size{usual: 11, long: 4, changed: 5}
 )
@@ -59,7 +60,7 @@ func (p *plan) add(c cell, n size) {
 		}
 		sizes := baseSizes
 		if by != newLeak {
-			sizes = sizes[1:] // of fewer than three base runs only a new leak fails
+			sizes = sizes[1:] // with fewer than three base runs only a new leak fails
 		}
 		for i, head := range p.runs(c, by, false, n.changed) {
 			p.pair(head, usual, 3*i, sizes[i%len(sizes)])

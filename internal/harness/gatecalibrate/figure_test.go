@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// A calibration has 300 pairs of one build and 40 of each change, and no two pairs have one head.
+// A calibration has 300 pairs of one build and 40 of each change, and no two
+// pairs have one head.
 func TestPlan(t *testing.T) {
 	var p plan
 	for _, c := range cells() {
@@ -66,12 +67,15 @@ func TestBars(t *testing.T) {
 		}
 		for _, by := range []change{newLeak, oneMore, heavier} {
 			for i := range 40 {
-				out = append(out, &pair{head: &trial{change: by}, reported: i < reported}, &pair{head: &trial{cell: cell{monkey: true}, change: by}})
+				out = append(out, &pair{head: &trial{change: by}, reported: i < reported},
+					&pair{head: &trial{cell: cell{monkey: true}, change: by}})
 			}
 		}
 		return out
 	}
-	for _, c := range []struct{ failed, reported, missed int }{{3, 38, 0}, {0, 40, 0}, {4, 38, 1}, {3, 37, 3}, {300, 0, 4}} {
+	for _, c := range []struct {
+		failed, reported, missed int
+	}{{3, 38, 0}, {0, 40, 0}, {4, 38, 1}, {3, 37, 3}, {300, 0, 4}} {
 		if got := missed(pairs(c.failed, c.reported)); len(got) != c.missed {
 			t.Errorf("%d failed, %d reported: %q", c.failed, c.reported, got)
 		}
@@ -81,8 +85,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// The bound is where so few hits have a probability of 5 %, here by the recurrence of the binomial
-// distribution, and for none 1 - 0.05^(1/n).
+// The bound is where so few hits have a probability of 5 %, here by the
+// recurrence of the binomial distribution, and for none 1 - 0.05^(1/n).
 func TestUpper(t *testing.T) {
 	for _, c := range []struct{ hits, of int }{{0, 1}, {0, 300}, {1, 40}, {3, 300}, {39, 40}, {150, 300}} {
 		p := upper(c.hits, c.of)
@@ -98,13 +102,15 @@ func TestUpper(t *testing.T) {
 	}
 }
 
-// The rejected rule compares with the median and allows the largest of its three limits.
+// The rejected rule compares with the median and allows the largest of its
+// three limits.
 func TestRejects(t *testing.T) {
 	const kB = 1 << 10
 	run := func(bytes ...int64) gate.Observation {
 		o := gate.Observed{}
 		for i, n := range bytes {
-			o.Places = append(o.Places, gate.Place{Type: gate.TypeLeak, Key: strings.Repeat("k", i+1), Bytes: []int64{0, n}})
+			o.Places = append(o.Places,
+				gate.Place{Type: gate.TypeLeak, Key: strings.Repeat("k", i+1), Bytes: []int64{0, n}})
 		}
 		return gate.Observation{Processes: []gate.Observed{o}}
 	}
@@ -139,7 +145,9 @@ func TestReplace(t *testing.T) {
 	if want := strings.Replace(page, "old", "new", 1); err != nil || string(got) != want {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, broken := range []string{"", "<!-- gatecalibrate:x -->\n", "<!-- /gatecalibrate:x -->\n<!-- gatecalibrate:x -->\n", page + page} {
+	for _, broken := range []string{
+		"", "<!-- gatecalibrate:x -->\n", "<!-- /gatecalibrate:x -->\n<!-- gatecalibrate:x -->\n", page + page,
+	} {
 		if _, err := replace([]byte(broken), "x", ""); err == nil {
 			t.Errorf("%q: no error", broken)
 		}

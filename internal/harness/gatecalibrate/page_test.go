@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The bars, in percent: of pairs of one build that fail, and of changes under a script that are
-// reported.
+// The bars, in percent: of pairs of one build that fail, and of changes under a
+// script that are reported.
 const (
 	mostFailed    = 1
 	leastReported = 95
@@ -48,11 +48,11 @@ func percent(hits, of int) string {
 	return fmt.Sprintf("%.3g %%", 100*float64(hits)/float64(of))
 }
 
-// ofAll is a count with its share.
+// ofAll formats a count with its share.
 func ofAll(hits, of int) string { return fmt.Sprintf("%d (%s)", hits, percent(hits, of)) }
 
-// upper is the upper bound of a rate with 95 % confidence (Clopper and Pearson, Biometrika 26, 1934),
-// one-sided.
+// upper returns the upper bound of a rate with 95 % confidence (Clopper and
+// Pearson, Biometrika 26, 1934), one-sided.
 func upper(hits, of int) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {
@@ -65,7 +65,7 @@ func upper(hits, of int) float64 {
 	return high
 }
 
-// atMost is the probability of so many hits or fewer.
+// atMost returns the probability of so many hits or fewer.
 func atMost(hits, of int, p float64) (sum float64) {
 	for k := range hits + 1 {
 		a, _ := math.Lgamma(float64(of + 1))
@@ -76,7 +76,7 @@ func atMost(hits, of int, p float64) (sum float64) {
 	return sum
 }
 
-// markdown is a table.
+// markdown returns a table.
 func markdown(rows ...[]string) string {
 	var out strings.Builder
 	for i, cells := range rows {
@@ -88,7 +88,7 @@ func markdown(rows ...[]string) string {
 	return out.String()
 }
 
-// unchanged is the table of the pairs of one build.
+// unchanged returns the table of the pairs of one build.
 func unchanged(pairs []*pair) string {
 	rows := [][]string{{"program", "workload", "dumps", "pairs", "failed", "failed by the rejected rule"}}
 	row := func(t tally, cells ...string) {
@@ -101,30 +101,37 @@ func unchanged(pairs []*pair) string {
 	}
 	all := sum(pairs, func(p *pair) bool { return p.head.change == nothing })
 	row(all, "**all**", "", "")
-	return fmt.Sprintf("%s\nOf %d pairs %d fail; with 95 %% confidence the rate is below %.2g %%.\n", markdown(rows...), all.pairs, all.failed, 100*upper(all.failed, all.pairs))
+	return fmt.Sprintf("%s\nOf %d pairs %d fail; with 95 %% confidence the rate is below %.2g %%.\n", markdown(rows...),
+		all.pairs, all.failed, 100*upper(all.failed, all.pairs))
 }
 
-// byBase is the same pairs by how many base runs they have and how long the head is.
+// byBase returns the same pairs by how many base runs they have and how long
+// the head is.
 func byBase(pairs []*pair) string {
 	rows := [][]string{{"base runs", "head", "pairs", "failed", "failed by the rejected rule"}}
 	for _, n := range baseSizes {
 		for _, long := range []bool{false, true} {
-			t := sum(pairs, func(p *pair) bool { return p.head.change == nothing && len(p.base) == n && p.head.long == long })
+			t := sum(pairs,
+				func(p *pair) bool { return p.head.change == nothing && len(p.base) == n && p.head.long == long })
 			length := map[bool]string{false: "as long as the base", true: "half as long again"}[long]
-			rows = append(rows, []string{fmt.Sprint(n), length, fmt.Sprint(t.pairs), ofAll(t.failed, t.pairs), ofAll(t.rejected, t.pairs)})
+			rows = append(rows,
+				[]string{
+					fmt.Sprint(n), length, fmt.Sprint(t.pairs), ofAll(t.failed, t.pairs), ofAll(t.rejected, t.pairs),
+				})
 		}
 	}
 	return markdown(rows...)
 }
 
-// changed is the table of the pairs with a difference.
+// changed returns the table of the pairs with a difference.
 func changed(pairs []*pair) string {
 	rows := [][]string{{"difference", "status", "workload", "pairs", "reported", "by settled dumps", "by dumps in use"}}
 	for _, by := range changes() {
 		for _, monkey := range []bool{false, true} {
 			of := func(inUse ...bool) tally {
 				return sum(pairs, func(p *pair) bool {
-					return p.head.change == by && p.head.monkey == monkey && (len(inUse) == 0 || p.head.inUse == inUse[0])
+					return p.head.change == by && p.head.monkey == monkey &&
+						(len(inUse) == 0 || p.head.inUse == inUse[0])
 				})
 			}
 			all, settled, used := of(), of(false), of(true)
@@ -133,34 +140,41 @@ func changed(pairs []*pair) string {
 			}
 			part := func(t tally) string { return fmt.Sprintf("%d of %d", t.reported, t.pairs) }
 			rows = append(rows, []string{
-				builds[by], "`" + string(wanted[by]) + "`", cell{monkey: monkey}.workload(), fmt.Sprint(all.pairs), ofAll(all.reported, all.pairs), part(settled), part(used),
+				builds[by], "`" + string(wanted[by]) + "`", cell{monkey: monkey}.workload(), fmt.Sprint(all.pairs),
+				ofAll(all.reported, all.pairs), part(settled), part(used),
 			})
 		}
 	}
 	return markdown(rows...)
 }
 
-// missed are the bars that the pairs miss.
+// missed returns the bars that the pairs miss.
 func missed(pairs []*pair) (out []string) {
-	if t := sum(pairs, func(p *pair) bool { return p.head.change == nothing }); t.pairs == 0 || 100*t.failed > mostFailed*t.pairs {
-		out = append(out, fmt.Sprintf("%d of %d pairs of one build fail, want at most %d %%", t.failed, t.pairs, mostFailed))
+	if t := sum(pairs, func(p *pair) bool { return p.head.change == nothing }); t.pairs == 0 ||
+		100*t.failed > mostFailed*t.pairs {
+		out = append(out,
+			fmt.Sprintf("%d of %d pairs of one build fail, want at most %d %%", t.failed, t.pairs, mostFailed))
 	}
 	for _, by := range []change{newLeak, oneMore, heavier} {
 		t := sum(pairs, func(p *pair) bool { return p.head.change == by && !p.head.monkey })
 		if t.pairs == 0 || 100*t.reported < leastReported*t.pairs {
-			out = append(out, fmt.Sprintf("%s: %d of %d reported, want at least %d %%", builds[by], t.reported, t.pairs, leastReported))
+			out = append(out,
+				fmt.Sprintf("%s: %d of %d reported, want at least %d %%", builds[by], t.reported, t.pairs,
+					leastReported))
 		}
 	}
 	return out
 }
 
-// replace puts a text between two markers of a page, each of which must be there once.
+// replace replaces the text between two markers of a page, each of which must
+// occur once.
 func replace(page []byte, name, text string) ([]byte, error) {
-	from, to := fmt.Appendf(nil, "<!-- gatecalibrate:%s -->\n", name), fmt.Appendf(nil, "<!-- /gatecalibrate:%s -->", name)
+	from, to := fmt.Appendf(nil, "<!-- gatecalibrate:%s -->\n", name),
+		fmt.Appendf(nil, "<!-- /gatecalibrate:%s -->", name)
 	head, rest, begins := bytes.Cut(page, from)
 	_, tail, ends := bytes.Cut(rest, to)
 	if !begins || !ends || bytes.Contains(tail, from) || bytes.Contains(tail, to) {
-		return nil, fmt.Errorf("find %q and %q: each must be there once", from, to)
+		return nil, fmt.Errorf("find %q and %q: each must occur once", from, to)
 	}
 	return bytes.Join([][]byte{head, from, []byte(text), to, tail}, nil), nil
 }

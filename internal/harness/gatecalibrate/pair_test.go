@@ -19,13 +19,15 @@ type pair struct {
 	failed bool
 	// reported: the change has the status that it should have, and fails.
 	reported bool
-	// rejected: the rule that was not adopted fails the pair.
+	// rejected: the rejected rule fails the pair.
 	rejected bool
 	text     string
 }
 
 // wanted is the status of each change.
-var wanted = map[change]comparison.Status{newLeak: comparison.New, oneMore: comparison.Grown, tripled: comparison.Grown, heavier: comparison.Heavier}
+var wanted = map[change]comparison.Status{
+	newLeak: comparison.New, oneMore: comparison.Grown, tripled: comparison.Grown, heavier: comparison.Heavier,
+}
 
 // changedClass is the class whose leak a build changes.
 func changedClass(r *trial) string {
@@ -40,7 +42,10 @@ func changedClass(r *trial) string {
 
 // judge compares the head of the pair with its base.
 func (p *pair) judge() {
-	in := gate.Input{Configured: true, Heads: []gate.Observation{p.head.at(1000)}, Match: gate.MatchAll(), Rules: gate.DefaultRules(), Now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)}
+	in := gate.Input{
+		Configured: true, Heads: []gate.Observation{p.head.at(1000)}, Match: gate.MatchAll(),
+		Rules: gate.DefaultRules(), Now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
+	}
 	for i, b := range p.base {
 		in.Base = append(in.Base, b.at(i))
 	}
@@ -64,7 +69,7 @@ func (p *pair) judge() {
 
 func simple(class string) string { return class[strings.LastIndexAny(class, ".$")+1:] }
 
-// name says how to repeat the pair.
+// name describes how to repeat the pair.
 func (p *pair) name() string {
 	var seeds []string
 	for _, b := range p.base {
@@ -73,16 +78,17 @@ func (p *pair) name() string {
 	return fmt.Sprintf("%s; base seeds %s", p.head.name(), strings.Join(seeds, " "))
 }
 
-// row is the pair as a line of tab-separated values.
+// row returns the pair as a line of tab-separated values.
 func (p *pair) row() string {
 	h := p.head
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%t\t%t\t%t\t%s\n", h.program, h.workload(), h.dumps(), builds[h.change], h.moments(h.long), h.seed, len(p.base), p.failed, p.reported, p.rejected, p.text)
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%t\t%t\t%t\t%s\n", h.program, h.workload(), h.dumps(),
+		builds[h.change], h.moments(h.long), h.seed, len(p.base), p.failed, p.reported, p.rejected, p.text)
 }
 
 const rowHead = "program\tworkload\tdumped\tbuild\tdumps\tseed\tbase_runs\tfailed\treported\trejected_rule_failed\ttext\n"
 
-// The rule that was not adopted: the bytes of each leak against the median of the base runs, and
-// what is new from 1 MB on.
+// The rejected rule: the bytes of each leak compared with the median of the
+// base runs, and what is new from 1 MB on.
 const (
 	rejectedFloor  = 512 << 10
 	rejectedFactor = 0.1
@@ -116,7 +122,7 @@ func rejects(base []gate.Observation, head gate.Observation) bool {
 	return false
 }
 
-// last is what a leak retains at the end of a run.
+// last returns what a leak retains at the end of a run.
 func last(o gate.Observation, key string) (bytes float64, ok bool) {
 	for _, p := range o.Processes[0].Places {
 		if p.Type == gate.TypeLeak && p.Key == key {

@@ -19,22 +19,25 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// action is a screen that is opened and closed, and how often a script does so in a loop.
+// action is a screen that is opened and closed, and how often a script does so
+// in a loop.
 type action struct {
 	screen androidsim.Screen
 	times  int
 }
 
-// The known leak that changes, of so many objects of so many kB a loop.
+// The known leak that changes, of so many objects of so many kB per loop.
 const (
 	cartTimes = 2
 	cartKB    = 100
 )
 
-// actions are those of the app on the simulated phone. Delayed tasks hold every second screen
-// for a while, and pages fill memory that is no Activity.
+// actions are those of the app on the simulated phone. Delayed tasks hold every
+// second screen for a while, and pages fill memory that is not an Activity.
 func (r *trial) actions() []action {
-	cart := action{androidsim.Screen{Class: ".CartScreen", Leaks: true, HeldBy: "EventBus.sListeners", JavaKB: cartKB}, cartTimes}
+	cart := action{
+		androidsim.Screen{Class: ".CartScreen", Leaks: true, HeldBy: "EventBus.sListeners", JavaKB: cartKB}, cartTimes,
+	}
 	switch r.change {
 	case oneMore:
 		cart.times++
@@ -52,7 +55,8 @@ func (r *trial) actions() []action {
 		{androidsim.Screen{Class: ".GalleryScreen", JavaKB: 200}, 1},
 	}
 	if r.change == newLeak {
-		list = append(list, action{androidsim.Screen{Class: ".WishScreen", Leaks: true, HeldBy: "Wishes.sRecent", JavaKB: 60}, 1})
+		list = append(list,
+			action{androidsim.Screen{Class: ".WishScreen", Leaks: true, HeldBy: "Wishes.sRecent", JavaKB: 60}, 1})
 	}
 	return list
 }
@@ -62,17 +66,22 @@ func phoneOf(r *trial) *androidsim.Phone {
 	app := androidsim.App{
 		Package: "com.shop", Debuggable: true,
 		Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{
-			androidsim.Steady(androidsim.JavaHeap, 4), androidsim.GCSawtooth(4, 90*time.Second), androidsim.CacheFill(8, 2*time.Minute), androidsim.Noise(2, 0.7),
+			androidsim.Steady(androidsim.JavaHeap, 4), androidsim.GCSawtooth(4, 90*time.Second),
+			androidsim.CacheFill(8, 2*time.Minute), androidsim.Noise(2, 0.7),
 		}}},
 		Screens: []androidsim.Screen{{Class: ".MainActivity"}},
 	}
 	for _, a := range r.actions() {
 		app.Screens = append(app.Screens, a.screen)
 	}
-	return androidsim.New(androidsim.Options{Serial: "S1", Seed: r.seed, Root: true, BuildType: "userdebug", DumpsysTime: 100 * time.Millisecond, Apps: []androidsim.App{app}})
+	return androidsim.New(androidsim.Options{
+		Serial: "S1", Seed: r.seed, Root: true, BuildType: "userdebug", DumpsysTime: 100 * time.Millisecond,
+		Apps: []androidsim.App{app},
+	})
 }
 
-// driving is the workload of a run: loops of a script, or as many events at random.
+// driving is the workload of a run: loops of a script, or as many events at
+// random.
 type driving struct {
 	*trial
 	phone *androidsim.Phone
@@ -82,7 +91,9 @@ type driving struct {
 // Describe implements monitor.Workload.
 func (d driving) Describe() record.Workload {
 	if d.monkey {
-		return record.Workload{Kind: "monkey", Digest: "monkey", Seed: new(int64(d.seed)), Events: d.steps() * d.moments(d.long)}
+		return record.Workload{
+			Kind: "monkey", Digest: "monkey", Seed: new(int64(d.seed)), Events: d.steps() * d.moments(d.long),
+		}
 	}
 	return record.Workload{Kind: "command", Digest: "script"}
 }
@@ -96,7 +107,7 @@ func (d driving) steps() int {
 	return n * monkeyLoops
 }
 
-// order is the classes of the screens that are opened until the next dump.
+// order returns the classes of the screens that are opened until the next dump.
 func (d driving) order(next func(n int) int) []string {
 	var all []string
 	for _, a := range d.actions() {
@@ -118,7 +129,7 @@ func (d driving) order(next func(n int) int) []string {
 	return out
 }
 
-// Run implements monitor.Workload. Marks of an app that is left alone wait for its dump.
+// Run implements monitor.Workload. Marks of an idle app wait for its dump.
 func (d driving) Run(ctx context.Context, stage monitor.Stage) (record.Workload, error) {
 	random := d.random()
 	for loop := range d.moments(d.long) {
@@ -148,8 +159,8 @@ func (d driving) drive(ctx context.Context, command string) {
 	}
 }
 
-// runPhone watches the app on the simulated phone, in virtual time, and reads the run as
-// `leakgate gate` does.
+// runPhone watches the app on the simulated phone, in virtual time, and reads
+// the run like `leakgate gate`.
 func runPhone(t *testing.T, r *trial) (shown gate.Observation) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,8 +183,9 @@ func runPhone(t *testing.T, r *trial) (shown gate.Observation) {
 		d.drive(t.Context(), "am start -W -n com.shop/.MainActivity")
 		dir := t.TempDir()
 		w, err := monitor.Start(t.Context(), monitor.Options{
-			Devices: []monitor.Device{{Device: dev, Facts: facts}}, Patterns: []capture.Pattern{"com.shop"}, Policy: detector.DefaultPolicy(),
-			Dir: dir, Workload: d, Respond: &monitor.Response{Dump: monitor.AtMarks, Keep: monitor.Nothing},
+			Devices: []monitor.Device{{Device: dev, Facts: facts}}, Patterns: []capture.Pattern{"com.shop"},
+			Policy: detector.DefaultPolicy(),
+			Dir:    dir, Workload: d, Respond: &monitor.Response{Dump: monitor.AtMarks, Keep: monitor.Nothing},
 		})
 		if err != nil {
 			t.Fatal(err)

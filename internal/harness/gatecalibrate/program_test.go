@@ -19,10 +19,10 @@ var programs embed.FS
 
 // javaProgram is a program for the JVM and where it is changed.
 type javaProgram struct {
-	// action is a known leak of so many objects a loop, as the source has it.
+	// action is a known leak of so many objects per loop, as in the source.
 	action string
 	times  int
-	// bytes is the size of its objects, as the source has it.
+	// bytes is the size of its objects, as in the source.
 	bytes string
 	size  int
 	// class is what leaks there.
@@ -45,8 +45,8 @@ const (
     }`
 )
 
-// build names what a program is compiled to. Only the build with heavier objects depends on how many
-// there will be.
+// build names what a program is compiled to. Only the build with heavier
+// objects depends on how many there will be.
 func (r *trial) build() string {
 	if r.change == heavier {
 		return fmt.Sprintf("%s %d", builds[r.change], r.objects(1))
@@ -54,7 +54,7 @@ func (r *trial) build() string {
 	return builds[r.change]
 }
 
-// source is all programs after a change.
+// source returns all programs after a change.
 func (r *trial) source(t *testing.T) jvmtest.Source {
 	t.Helper()
 	s := jvmtest.Source{}
@@ -76,7 +76,8 @@ func (r *trial) source(t *testing.T) jvmtest.Source {
 			s[file] = edit(t, edit(t, s[file], "//@action", wishAction), "//@class", wishClass)
 		case oneMore, tripled:
 			times := map[change]int{oneMore: p.times + 1, tripled: 3 * p.times}[r.change]
-			s[file] = edit(t, s[file], p.action, strings.Replace(p.action, strconv.Itoa(p.times), strconv.Itoa(times), 1))
+			s[file] = edit(t, s[file], p.action,
+				strings.Replace(p.action, strconv.Itoa(p.times), strconv.Itoa(times), 1))
 		case heavier:
 			each := p.size + moreBytes/r.objects(p.times)
 			s[file] = edit(t, s[file], p.bytes, strings.Fields(p.bytes)[0]+" = "+strconv.Itoa(each))
@@ -88,7 +89,7 @@ func (r *trial) source(t *testing.T) jvmtest.Source {
 func edit(t *testing.T, text, from, to string) string {
 	t.Helper()
 	if strings.Count(text, from) != 1 {
-		t.Fatalf("%q is not there once", from)
+		t.Fatalf("%q does not occur once", from)
 	}
 	return strings.Replace(text, from, to, 1)
 }
@@ -117,15 +118,16 @@ func compile(t *testing.T, trials []*trial) map[string]program {
 }
 
 const (
-	// monkeyEvents is how many events monkey sends between two dumps: as many as the steps of four
-	// loops of a script.
+	// monkeyEvents is how many events monkey sends between two dumps: as many
+	// as the steps of four loops of a script.
 	monkeyEvents = 24 * monkeyLoops
-	// quiet is how long a program is left alone before a settled dump, in ms: three times what its
-	// longest delayed task takes.
+	// quiet is how long a program is left idle before a settled dump, in ms:
+	// three times what its longest delayed task takes.
 	quiet = 200
 )
 
-// runJVM runs a program on a JVM and reads its dumps as `leakgate gate --dump` does.
+// runJVM runs a program on a JVM and reads its dumps like `leakgate gate
+// --dump`.
 func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,7 +135,8 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	if r.inUse {
 		alone = 0
 	}
-	run := p.jdk.Start(t, p.jar, "com.example."+strings.ToLower(r.program)+"."+r.program, strings.ToLower(r.workload()), strconv.FormatUint(r.seed, 10), strconv.Itoa(monkeyEvents), strconv.Itoa(alone), dir)
+	run := p.jdk.Start(t, p.jar, "com.example."+strings.ToLower(r.program)+"."+r.program, strings.ToLower(r.workload()),
+		strconv.FormatUint(r.seed, 10), strconv.Itoa(monkeyEvents), strconv.Itoa(alone), dir)
 	dumps := r.moments(r.long)
 	run.Do(t, dumps)
 	run.Stop(t)
@@ -141,7 +144,9 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	for n := range dumps {
 		s.Files = append(s.Files, filepath.Join(dir, fmt.Sprintf("%d.hprof", n+1)))
 	}
-	e, err := evidence.FromDumps(t.Context(), []evidence.Scenario{s}, evidence.DumpOptions{InUse: r.inUse, App: "com.shop"})
+	e,
+		err := evidence.FromDumps(t.Context(), []evidence.Scenario{s},
+		evidence.DumpOptions{InUse: r.inUse, App: "com.shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +155,7 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	}
 	o := e.Observations[0]
 	if r.monkey {
-		// As a run under Monkey is recorded: what counts is how many events were sent.
+		// As a run under Monkey is recorded: the number of sent events counts.
 		o.Unit = gate.UnitEvent
 		for i := range o.Processes[0].Heap.Exposure {
 			o.Processes[0].Heap.Exposure[i] *= monkeyEvents

@@ -532,7 +532,7 @@ func TestSumOracle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			leaks, alone, told := 0, 0, 0
+			leaks, alone, reported := 0, 0, 0
 			for seed := range uint64(seeds) {
 				r := newRounds(t)
 				c.of.seed = seed
@@ -547,16 +547,16 @@ func TestSumOracle(t *testing.T) {
 				for _, p := range run.Processes {
 					if slices.ContainsFunc(p.Warnings,
 						func(w string) bool { return strings.Contains(w, "may have moved here") }) {
-						told++
+						reported++
 					}
 				}
 			}
-			t.Logf("%d of %d leak, %d by the sum alone, %d reported as moved", leaks, seeds, alone, told)
+			t.Logf("%d of %d leak, %d by the sum alone, %d reported as moved", leaks, seeds, alone, reported)
 			if leaks < c.need || leaks > c.most {
 				t.Errorf("the sum leaks in %d of %d, want %d to %d", leaks, seeds, c.need, c.most)
 			}
-			if c.of.moved > 0 && told < 27 {
-				t.Errorf("%d records say that the memory may have moved", told)
+			if c.of.moved > 0 && reported < 27 {
+				t.Errorf("%d records say that the memory may have moved", reported)
 			}
 			if c.of.leak > 0 && c.of.swing > 100 && alone < 20 {
 				t.Errorf("%d leaks are found by the sum alone", alone)

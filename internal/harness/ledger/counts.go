@@ -215,7 +215,7 @@ func (s *countSeries) record() record.CountsAtMarks {
 		out.Readings = append(out.Readings, r.CountReading)
 	}
 	out.Collected = s.collections() > leastCountLoops
-	var proofs, doubts, clean []string
+	var proofs, unproved, clean []string
 	loops := 0
 	for i, k := range countKinds {
 		c := record.CountSeries{Name: k.name}
@@ -243,7 +243,7 @@ func (s *countSeries) record() record.CountsAtMarks {
 			// Growth of what an app pools is common, so it hides no verdict on
 			// another process.
 			out.Rising = out.Rising || k.rises == leastCountLoops
-			doubts = append(doubts, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
+			unproved = append(unproved, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
 		case c.Gate == detector.Pass:
 			clean = append(clean, k.one)
 		}
@@ -252,12 +252,12 @@ func (s *countSeries) record() record.CountsAtMarks {
 		}
 		out.Counts = append(out.Counts, c)
 	}
-	conclude(&out, loops, proofs, doubts, clean)
+	conclude(&out, loops, proofs, unproved, clean)
 	return out
 }
 
 // conclude sets the gate of a series and its reason.
-func conclude(out *record.CountsAtMarks, loops int, proofs, doubts, clean []string) {
+func conclude(out *record.CountsAtMarks, loops int, proofs, unproved, clean []string) {
 	after := text.Count(max(loops, 0), "loop", "loops")
 	switch {
 	case len(proofs) > 0:
@@ -266,8 +266,8 @@ func conclude(out *record.CountsAtMarks, loops int, proofs, doubts, clean []stri
 		if n := len(proofs) - shownProofs; n > 0 {
 			out.Reason += fmt.Sprintf(", and %d counts more", n)
 		}
-	case len(doubts) > 0:
-		out.Reason = fmt.Sprintf("%s: more left behind, but not proved for every loop: %s", after, first(doubts))
+	case len(unproved) > 0:
+		out.Reason = fmt.Sprintf("%s: more left behind, but not proved for every loop: %s", after, first(unproved))
 	case loops < leastCountLoops:
 		out.Reason = fmt.Sprintf("%s with counts; %d are needed", after, leastCountLoops)
 	case !out.Collected:

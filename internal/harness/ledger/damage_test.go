@@ -157,11 +157,11 @@ func TestRebuildDamagedLine(t *testing.T) {
 			}
 			damaged := slices.Clone(lines)
 			damaged[lost].text = damagedAs(r, lines[lost].text)
-			got, doubts, err := rebuildOf(t, joined(damaged))
+			got, warnings, err := rebuildOf(t, joined(damaged))
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkDamageTold(t, got, doubts, lost+1)
+			checkDamageTold(t, got, warnings, lost+1)
 			want, _, err := rebuildOf(t, withSeriesBroken(t, lines, lost))
 			if err != nil {
 				t.Fatal(err)
@@ -196,11 +196,11 @@ func damagedAs(r *rand.Rand, line string) string {
 	return strings.Repeat("x", 2<<20) + "\n"
 }
 
-func checkDamageTold(t *testing.T, run record.Run, doubts []error, number int) {
+func checkDamageTold(t *testing.T, run record.Run, warnings []error, number int) {
 	t.Helper()
 	named := fmt.Sprintf("line %d of samples.ndjson", number)
-	if len(doubts) != 1 || !strings.HasPrefix(doubts[0].Error(), named) || len(doubts[0].Error()) > 400 {
-		t.Fatalf("line %d: %.500q", number, doubts)
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0].Error(), named) || len(warnings[0].Error()) > 400 {
+		t.Fatalf("line %d: %.500q", number, warnings)
 	}
 	if want := fmt.Sprintf("no trend crosses them: %d", number); !slices.ContainsFunc(run.Warnings,
 		func(w string) bool { return strings.HasSuffix(w, want) }) {
@@ -308,20 +308,20 @@ func TestRebuildWithoutLevelLine(t *testing.T) {
 }
 
 // rebooted are samples of a device whose clock restarts after half an hour, and
-// of a process that leaks from then on; told is the lines between.
-func rebooted(told ...string) []string {
+// of a process that leaks from then on; reported is the lines between.
+func rebooted(reported ...string) []string {
 	second := steadyLines(260, 3000, "smaps_rollup")[61:]
 	for i, line := range second {
 		second[i] = strings.NewReplacer(fmt.Sprintf(`"up_s":%d`, 1000+30*(60+i)), fmt.Sprintf(`"up_s":%d`, 50+30*i),
 			`"pid":5`, `"pid":7`).Replace(line)
 	}
-	return slices.Concat(steadyLines(60, 0, "smaps_rollup"), told, second)
+	return slices.Concat(steadyLines(60, 0, "smaps_rollup"), reported, second)
 }
 
 // A reboot is recognized by the clock if no line reports it. The transitions
 // after it have the same times.
 func TestRebuildWithoutRebootLine(t *testing.T) {
-	told, _, err := rebuildOf(t, linesOf(rebooted(
+	reported, _, err := rebuildOf(t, linesOf(rebooted(
 		`{"t_s":1800,"up_s":50,"device":"S1","event":"reboot"}`,
 		`{"t_s":1800,"up_s":50,"device":"S1","event":"restart","user":0,"process":"com.x","pid":7,"start":6,"source":"smaps_rollup"}`)))
 	if err != nil {
@@ -331,7 +331,7 @@ func TestRebuildWithoutRebootLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, got := told.Processes[0], lost.Processes[0]
+	want, got := reported.Processes[0], lost.Processes[0]
 	if len(want.Transitions) == 0 || !reflect.DeepEqual(got.Transitions, want.Transitions) || got.Restarts != 1 ||
 		got.Samples != want.Samples || got.Gate != want.Gate {
 		t.Errorf("%+v\nwant\n%+v", got, want)
@@ -382,10 +382,10 @@ func TestRebuildDamagedExit(t *testing.T) {
 		for i := 10; i < 80; i += 10 {
 			lines[i] = lines[i][:50]
 		}
-		run, doubts, err := rebuildOf(t, linesOf(lines))
-		if err != nil || len(doubts) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" ||
+		run, warnings, err := rebuildOf(t, linesOf(lines))
+		if err != nil || len(warnings) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" ||
 			run.Processes[0].Gaps != 7 || run.Processes[0].Missing != 7*60 {
-			t.Errorf("strict %v: exit %d, %d doubts, %+v, %v", strict, run.ExitCode, len(doubts), run.Processes, err)
+			t.Errorf("strict %v: exit %d, %d warnings, %+v, %v", strict, run.ExitCode, len(warnings), run.Processes, err)
 		}
 	}
 }
@@ -400,12 +400,12 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	run, doubts, err := rebuildOf(t, linesOf(lines))
-	if err != nil || len(doubts) != maxDamaged+1 ||
-		doubts[maxDamaged].Error() != "2430 more lines of samples.ndjson cannot be read" {
-		t.Fatalf("%d doubts, %v", len(doubts), err)
+	run, warnings, err := rebuildOf(t, linesOf(lines))
+	if err != nil || len(warnings) != maxDamaged+1 ||
+		warnings[maxDamaged].Error() != "2430 more lines of samples.ndjson cannot be read" {
+		t.Fatalf("%d warnings, %v", len(warnings), err)
 	}
-	for _, d := range doubts {
+	for _, d := range warnings {
 		if len(d.Error()) > 400 || strings.ContainsRune(d.Error(), '\ufffd') {
 			t.Errorf("%.500q", d)
 		}
@@ -432,9 +432,9 @@ func TestRebuildOfEditedLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, doubts, err := rebuildOf(t, []byte(strings.Join(lines, "\r\n\n")+"\r\n\r\n"))
-	if err != nil || len(doubts) > 0 || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, %v", doubts, err)
+	got, warnings, err := rebuildOf(t, []byte(strings.Join(lines, "\r\n\n")+"\r\n\r\n"))
+	if err != nil || len(warnings) > 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", warnings, err)
 	}
 	_, _, err = rebuildOf(t, linesOf([]string{lines[0], "x", "y"}))
 	if err == nil || !strings.Contains(err.Error(), "only the header can be read; line 2: invalid character 'x'") {
@@ -442,10 +442,10 @@ func TestRebuildOfEditedLines(t *testing.T) {
 	}
 	// Zeros that a disk has left at the end, in the place of more than one
 	// line.
-	torn := append(linesOf(lines), make([]byte, 3<<20)...)
-	if got, doubts, err = rebuildOf(t, torn); err != nil || len(doubts) != 1 ||
-		doubts[0].Error() != "line 82 of samples.ndjson is truncated, skipped" ||
+	zeros := append(linesOf(lines), make([]byte, 3<<20)...)
+	if got, warnings, err = rebuildOf(t, zeros); err != nil || len(warnings) != 1 ||
+		warnings[0].Error() != "line 82 of samples.ndjson is truncated, skipped" ||
 		!reflect.DeepEqual(got.Processes, want.Processes) {
-		t.Errorf("zeros: %v, %v", doubts, err)
+		t.Errorf("zeros: %v, %v", warnings, err)
 	}
 }

@@ -12,7 +12,7 @@ func TestExitCodeOrder(t *testing.T) {
 	leak := record.Process{Gate: "leak", Worst: detector.Leaking}
 	pass := record.Process{Gate: "pass"}
 	once := record.Process{Gate: "pass", Worst: detector.Leaking}
-	doubt := record.Process{Gate: "inconclusive"}
+	undecided := record.Process{Gate: "inconclusive"}
 	dumped := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive"}, {Gate: "pass"}}}
 	tooFew := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive"}}}
 	risen := record.Process{
@@ -48,7 +48,7 @@ func TestExitCodeOrder(t *testing.T) {
 			record.Run{Devices: lost, Processes: list(pass), Workload: failed}, strict, record.ExitNoDevice,
 		},
 		"leak": {
-			record.Run{Processes: list(doubt, leak), Workload: failed, MissingEvidence: missing}, strict,
+			record.Run{Processes: list(undecided, leak), Workload: failed, MissingEvidence: missing}, strict,
 			record.ExitLeak,
 		},
 		"no process":                  {record.Run{}, end, record.ExitNoDevice},
@@ -56,16 +56,16 @@ func TestExitCodeOrder(t *testing.T) {
 		"no process, interrupted":     {record.Run{Interrupted: true}, end, record.ExitInterrupted},
 		"no process, failed workload": {record.Run{Workload: failed}, end, record.ExitNoDevice},
 		"workload": {
-			record.Run{Processes: list(doubt), Workload: failed, MissingEvidence: missing}, strict, record.ExitWorkload,
+			record.Run{Processes: list(undecided), Workload: failed, MissingEvidence: missing}, strict, record.ExitWorkload,
 		},
-		"one in doubt":            {record.Run{Processes: list(doubt, pass)}, end, record.ExitClean},
-		"one in doubt, strict":    {record.Run{Processes: list(doubt, pass)}, strict, record.ExitInconclusive},
-		"one in doubt, both":      {record.Run{Processes: list(doubt, pass)}, both, record.ExitInconclusive},
-		"nothing judged":          {record.Run{Processes: list(doubt, doubt)}, end, record.ExitInconclusive},
-		"nothing judged, allowed": {record.Run{Processes: list(doubt, doubt)}, allow, record.ExitClean},
-		"judged by dumps":         {record.Run{Processes: list(doubt, dumped)}, end, record.ExitClean},
+		"one undecided":           {record.Run{Processes: list(undecided, pass)}, end, record.ExitClean},
+		"one undecided, strict":   {record.Run{Processes: list(undecided, pass)}, strict, record.ExitInconclusive},
+		"one undecided, both":     {record.Run{Processes: list(undecided, pass)}, both, record.ExitInconclusive},
+		"nothing judged":          {record.Run{Processes: list(undecided, undecided)}, end, record.ExitInconclusive},
+		"nothing judged, allowed": {record.Run{Processes: list(undecided, undecided)}, allow, record.ExitClean},
+		"judged by dumps":         {record.Run{Processes: list(undecided, dumped)}, end, record.ExitClean},
 		"judged by dumps, strict": {record.Run{Processes: list(dumped)}, strict, record.ExitInconclusive},
-		"too few dumps":           {record.Run{Processes: list(doubt, tooFew)}, end, record.ExitInconclusive},
+		"too few dumps":           {record.Run{Processes: list(undecided, tooFew)}, end, record.ExitInconclusive},
 		"rising, not proved":      {record.Run{Processes: list(pass, risen)}, end, record.ExitInconclusive},
 		"rising, allowed":         {record.Run{Processes: list(pass, risen)}, allow, record.ExitClean},
 		"a dump is missing": {
@@ -148,7 +148,7 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 		{"a device without a verdict", 5, func(r *record.Run, _ *record.Plan) {
 			r.Devices = append(r.Devices, record.Device{Device: "C", Duration: 28800})
 		}},
-		{"in doubt, by strict", 5, func(r *record.Run, p *record.Plan) {
+		{"undecided, by strict", 5, func(r *record.Run, p *record.Plan) {
 			p.Strict = true
 			r.Processes = append(r.Processes,
 				record.Process{
@@ -163,7 +163,7 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 			}),
 		},
 		{
-			"in doubt", 0,
+			"undecided", 0,
 			process(record.Process{
 				Device: "A", Process: "com.shop:h", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800,
 			}),

@@ -40,12 +40,12 @@ func TestJumpIsNotATransition(t *testing.T) {
 // The jumps of a verdict are on the time axis of the run, also those from
 // before a reboot. However many were reported, the latest match.
 func TestJumpsAcrossReboot(t *testing.T) {
-	for told := range 40 {
+	for reported := range 40 {
 		l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 5000})
 		a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
 		var jumps []detector.Jump
 		var want []record.Jump
-		for i := range told {
+		for i := range reported {
 			if i == 20 {
 				// 20 s after the boot, 3000 s after the beginning.
 				l.AddEvent(record.Event{Event: "reboot", T: 3000, Up: 20})
@@ -62,10 +62,10 @@ func TestJumpsAcrossReboot(t *testing.T) {
 			}
 			want = append(want, record.Jump{T: second, Size: float64(i + 1), Sustained: i%2 == 0})
 		}
-		from := max(0, told-maxJumps)
+		from := max(0, reported-maxJumps)
 		got := a.jumpsOf(jumps[from:])
 		if len(got) != len(want[from:]) || len(got) > 0 && !reflect.DeepEqual(got, want[from:]) {
-			t.Fatalf("%d jumps: %+v\nwant %+v", told, got, want[from:])
+			t.Fatalf("%d jumps: %+v\nwant %+v", reported, got, want[from:])
 		}
 	}
 }
@@ -87,9 +87,9 @@ func TestRebuildIgnoresJumpLines(t *testing.T) {
 	}
 	var runs [2]string
 	for n := range lines {
-		run, doubts, err := rebuildOf(t, []byte(header+found+lines[n].String()))
-		if err != nil || len(doubts) > 0 {
-			t.Fatal(err, doubts)
+		run, warnings, err := rebuildOf(t, []byte(header+found+lines[n].String()))
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(err, warnings)
 		}
 		text, err := json.Marshal(run)
 		if err != nil {

@@ -146,7 +146,7 @@ const maxClasses = 10
 func (s *incarnation) record() record.MarkSeries {
 	out := record.MarkSeries{PID: s.pid, Dumps: slices.Clone(s.dumps), Leaks: []record.LeakSeries{}}
 	settled := !slices.ContainsFunc(s.dumps, func(d record.MarkDump) bool { return !d.Settled })
-	grown, doubtful := []string{}, []string{}
+	grown, unproved := []string{}, []string{}
 	for _, l := range s.leaks {
 		l := *l
 		last := len(l.Counts) - 1
@@ -162,10 +162,10 @@ func (s *incarnation) record() record.MarkSeries {
 		case l.Proved:
 			grown = append(grown, fmt.Sprintf("%s: %s objects at marks", l.Name, text.Series(l.Counts)))
 		case !l.Library && rises(l.Counts):
-			doubtful = append(doubtful, fmt.Sprintf("%s: %s", l.Name, text.Series(l.Counts)))
+			unproved = append(unproved, fmt.Sprintf("%s: %s", l.Name, text.Series(l.Counts)))
 		}
 	}
-	s.conclude(&out, settled, grown, doubtful)
+	s.conclude(&out, settled, grown, unproved)
 	if n := len(out.Leaks) - shownLeaksAtMarks; n > 0 {
 		out.Leaks, out.LeaksOmitted = out.Leaks[:shownLeaksAtMarks], n
 	}
@@ -174,23 +174,23 @@ func (s *incarnation) record() record.MarkSeries {
 }
 
 // conclude sets the gate of a series and its reason.
-func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doubtful []string) {
+func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, unproved []string) {
 	fewest := FewestDumps(settled)
 	n := len(s.dumps)
-	out.Gate, out.Rising = detector.Inconclusive, len(grown) == 0 && len(doubtful) > 0
+	out.Gate, out.Rising = detector.Inconclusive, len(grown) == 0 && len(unproved) > 0
 	switch {
 	case len(grown) > 0:
 		out.Gate, out.Reason = detector.Leak, first(grown)
 	case n < fewest && out.Rising:
 		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s: more objects of %s", dumpsAtMarks(n), fewest,
-			inUse(settled), first(doubtful))
+			inUse(settled), first(unproved))
 	case n < fewest:
 		out.Reason = fmt.Sprintf("%s; a verdict needs %d%s", dumpsAtMarks(n), fewest, inUse(settled))
 	case s.skipped > 0:
 		out.Reason = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n),
 			text.Count(s.skipped, "leak was", "leaks were"))
-	case len(doubtful) > 0:
-		out.Reason = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(doubtful))
+	case len(unproved) > 0:
+		out.Reason = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(unproved))
 	case s.undecided != "":
 		out.Reason = fmt.Sprintf("%s: leaks cannot be ruled out: %s", dumpsAtMarks(n), s.undecided)
 	default:

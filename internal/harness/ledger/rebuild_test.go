@@ -52,14 +52,14 @@ func TestRebuildEveryBeginning(t *testing.T) {
 		cuts = append(cuts, header+r.IntN(len(text)-header))
 	}
 	for _, cut := range cuts {
-		run, doubts, err := rebuildOf(t, text[:cut])
+		run, warnings, err := rebuildOf(t, text[:cut])
 		if err != nil {
 			t.Fatalf("truncated at %d: %v", cut, err)
 		}
-		torn := cut > header && text[cut-1] != '\n'
-		if torn != (len(doubts) == 1) || run.Stopped != "killed" || !run.Interrupted ||
+		incomplete := cut > header && text[cut-1] != '\n'
+		if incomplete != (len(warnings) == 1) || run.Stopped != "killed" || !run.Interrupted ||
 			run.ExitCode != record.ExitInterrupted {
-			t.Fatalf("truncated at %d: %v %+v", cut, doubts, run)
+			t.Fatalf("truncated at %d: %v %+v", cut, warnings, run)
 		}
 		checkBeginning(t, text[:cut], run, whole)
 	}
@@ -226,10 +226,10 @@ func TestRebuildOfAnotherVersion(t *testing.T) {
 		articlePlan + "}\n" +
 		`{"t_s":1,"up_s":2,"device":"S1","event":"celebrated","process":"a","with":"cake"}` + "\n" +
 		`{"t_s":60,"up_s":61,"device":"S1","event":"end"}` + "\n"
-	run, doubts, err := rebuildOf(t, []byte(text))
-	if err != nil || len(doubts) != 5 || doubts[4].Error() != `line 1 of samples.ndjson: unknown key "new"` ||
+	run, warnings, err := rebuildOf(t, []byte(text))
+	if err != nil || len(warnings) != 5 || warnings[4].Error() != `line 1 of samples.ndjson: unknown key "new"` ||
 		len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
-		t.Errorf("%+v, %v, %v", run, doubts, err)
+		t.Errorf("%+v, %v, %v", run, warnings, err)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 		Device: "A", Process: "com.shop", Gate: "inconclusive", Restarts: 47, Samples: 900, Alive: 28000,
 		LongestStretch: 540,
 	}
-	doubt := record.Process{
+	undecided := record.Process{
 		Device: "B", Process: "com.shop", Gate: "inconclusive", Reason: "grew 90 MB", Samples: 900, Alive: 28000,
 		LongestStretch: 28000,
 	}
@@ -153,11 +153,11 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 			record.ExitInconclusive,
 		},
 		"a device without a verdict": {
-			record.Run{Devices: two, Processes: []record.Process{pass, doubt}},
+			record.Run{Devices: two, Processes: []record.Process{pass, undecided}},
 			"no process has a verdict; com.shop: grew 90 MB", record.ExitInconclusive,
 		},
 		"a device judged by a check": {
-			record.Run{Devices: two, Processes: []record.Process{pass, doubt}, Checks: check("B", "pass")}, "",
+			record.Run{Devices: two, Processes: []record.Process{pass, undecided}, Checks: check("B", "pass")}, "",
 			record.ExitClean,
 		},
 		"a lost device is another code": {

@@ -44,7 +44,7 @@ func (p *Part) openWindow(e record.Event) {
 	p.windows.opened++
 	inner := newPart(&Ledger{policy: p.of.policy, header: p.of.header}, p.header)
 	inner.begun, inner.up, inner.last, inner.since = p.begun, p.up, e.T, e.T
-	inner.load = workloads{running: p.load.running, told: p.load.told}
+	inner.load = workloads{running: p.load.running, recorded: p.load.recorded}
 	for _, a := range p.accounts {
 		inner.Open(a.Process).readBy(
 			record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})

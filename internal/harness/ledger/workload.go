@@ -12,17 +12,17 @@ const leastIdle = 120
 
 // workloads are what stresses the apps of one device.
 type workloads struct {
-	// running counts those that have begun and not ended. told reports that
+	// running counts those that have begun and not ended. recorded reports that
 	// lines record their beginnings, which those of earlier versions do not.
-	running int
-	told    bool
+	running  int
+	recorded bool
 	// ended is t_s of the end of the last one, and up the device's clock then;
 	// nil while one runs.
 	ended *float64
 	up    time.Duration
 }
 
-func (w *workloads) begin() { w.running, w.told, w.ended = w.running+1, true, nil }
+func (w *workloads) begin() { w.running, w.recorded, w.ended = w.running+1, true, nil }
 
 // end ends one of them.
 func (w *workloads) end(t float64, up time.Duration) {
@@ -38,7 +38,7 @@ func (p *Part) addWorkload(e record.Event, up time.Duration) {
 		p.load.begin()
 	case e.Event == "workload_end" && p.load.running > 0:
 		p.load.end(e.T, up)
-	case e.Event == "workload" && e.Workload != nil && !p.load.told && !p.planned():
+	case e.Event == "workload" && e.Workload != nil && !p.load.recorded && !p.planned():
 		p.load.end(e.T, up) // one beside the run, in a record of an earlier version
 	}
 }

@@ -544,12 +544,12 @@ func TestTraces(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			heard := 0
+			used := 0
 			for _, p := range r.Processes {
-				heard += p.Samples
+				used += p.Samples
 			}
-			if heard != samples || len(r.Warnings) != 0 {
-				t.Errorf("%s: %d samples of %d, %q", name, heard, samples, r.Warnings)
+			if used != samples || len(r.Warnings) != 0 {
+				t.Errorf("%s: %d samples of %d, %q", name, used, samples, r.Warnings)
 			}
 		}
 		files++

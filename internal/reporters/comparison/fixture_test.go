@@ -196,7 +196,7 @@ func many(n, fails int) *Comparison {
 func firstDay() *Comparison {
 	c := clean()
 	c.Verdict, c.Text, c.Base = Neutral,
-		"there is no base run to compare with yet; 2 leaks grow in this run, and nobody is blamed for them",
+		"there is no base run to compare with yet; 2 leaks grow in this run and do not count against it",
 		Base{Branch: "main", Store: "actions artifact leakgate-base-main"}
 	c.Processes[0].BaseReachable = nil
 	c.Leaks = []Row{listScreen(1, Present), listScreen(2, Present)}
@@ -206,8 +206,8 @@ func firstDay() *Comparison {
 // noMatch is a run of different workload than those of the baseline.
 func noMatch() *Comparison {
 	c := firstDay()
-	c.Text = "none of 4 base runs can be compared with this run: different workload; 2 leaks grow in this run, and " +
-		"nobody is blamed for them"
+	c.Text = "none of 4 base runs can be compared with this run: different workload; 2 leaks grow in this run " +
+		"and do not count against it"
 	c.Base.Incomparable, c.Base.Others = "different workload", 4
 	c.Warnings = []string{"4 runs of the baseline cannot be compared with this run: different workload"}
 	return c
@@ -259,7 +259,7 @@ func ofLeakCanary() *Comparison {
 	c.Processes = []ProcessRow{
 		{
 			Process: "com.shop", Dumps: 1, Settled: true, Reachable: []int64{}, Gate: "inconclusive",
-			Trend: "LeakCanary says which leaks there are, not whether they become more", Judged: true,
+			Trend: "LeakCanary reports which leaks exist, not whether they accumulate", Judged: true,
 		},
 	}
 	r := wishScreen()

@@ -241,7 +241,7 @@ func TestLeakCanary(t *testing.T) {
 // TestWarnings checks that every page reports that a run was ended early,
 // whatever else could not be judged.
 func TestWarnings(t *testing.T) {
-	const early = "the run was ended early, because a rule did not hold"
+	const early = "the run was ended early, because a rule was violated"
 	for i, c := range []*Comparison{
 		clean(), worse(), firstDay(), notJudged(), noMatch(), ofLeakCanary(), many(500, 100),
 	} {

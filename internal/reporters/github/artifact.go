@@ -103,7 +103,8 @@ func (s *Session) candidates(ctx context.Context, name, branch string) ([]Artifa
 				}
 			}
 			if seen += len(page.Artifacts); seen >= maxOfName {
-				// Older ones are not needed, because the list has the newest first.
+				// Older ones are not needed, because the list has the newest
+				// first.
 				resp.Header.Del("Link")
 				return 0, resp, nil
 			}
