@@ -593,7 +593,7 @@ func (p *pool) text(ok bool) string {
 		return fmt.Sprintf("no growth over %s on average (95 %% interval %s MB/h, from minute %d to %d)",
 			text.Count(p.lives, "life", "lives"), intervalText(p.all.low, p.all.high), p.skip, p.age)
 	}
-	out := fmt.Sprintf("grew %s MB a life on average (%s MB/h, 95 %% interval %s, over %s, from minute %d to %d)",
+	out := fmt.Sprintf("grew %s MB per life on average (%s MB/h, 95 %% interval %s, over %s, from minute %d to %d)",
 		number(p.growth), number(p.all.rate), intervalText(p.all.low, p.all.high), text.Count(p.lives, "life", "lives"),
 		p.skip, p.age)
 	switch {

@@ -46,10 +46,10 @@ func TestNights(t *testing.T) {
 		},
 		"plain, 300 MB/h, restart each 10 min": {
 			detector.Leak, 10,
-			[]string{"restarted 47 times (47 crashes)", "MB a life on average", "over 48 lives", "95 % interval"},
+			[]string{"restarted 47 times (47 crashes)", "MB per life on average", "over 48 lives", "95 % interval"},
 		},
 		"plain, 100 MB/h, restart each 25 min": {
-			detector.Leak, 10, []string{"restarted 19 times (19 crashes)", "MB a life on average"},
+			detector.Leak, 10, []string{"restarted 19 times (19 crashes)", "MB per life on average"},
 		},
 		"plain, 0 MB/h, restart each 10 min": {
 			detector.Inconclusive, 12, []string{"longest life 10 min", "a trend needs 30 min"},

@@ -135,7 +135,7 @@ func TestRelapseText(t *testing.T) {
 	}
 	for _, words := range []string{
 		"3 deaths of memory, and at 383 MB again: the lives that died began at about 229 MB and ended at about 432; " +
-			"of the growth ",
+			"growth: ",
 	} {
 		if !strings.Contains(got[0].Because, words) {
 			t.Errorf("no %q in %q", words, got[0].Because)

@@ -276,7 +276,7 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares
-	d.how = fmt.Sprintf("of each life, %d against %.0f of them", head.lives, lives)
+	d.how = fmt.Sprintf("of each life (%d lives, base %.0f)", head.lives, lives)
 	return d, true
 }
 

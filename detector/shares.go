@@ -160,7 +160,7 @@ func (s shares) text() string {
 			parts = append(parts, fmt.Sprintf("%v %.0f %%", x.Dimension, 100*x.Share))
 		}
 	}
-	text := "of the growth " + strings.Join(parts, ", ")
+	text := "growth: " + strings.Join(parts, ", ")
 	switch {
 	case s.list[0].Share < leadingShare:
 		text += ": several at once"

@@ -85,7 +85,8 @@ func (m *robustMachine) undecidedText(j *judgement) string {
 	word := m.seriesWord(j.leading)
 	switch {
 	case j.flat > 0 && j.fell == 0:
-		return fmt.Sprintf("%s is %s MB higher than at the start and has been flat for %s, since %s: it has settled "+
+		return fmt.Sprintf("%s is %s MB higher than at the start and has been flat for %s, since %s; it counts as "+
+			"settled "+
 			"after %s; %s", word, number(max(j.higher, 0)),
 			minutesText(j.flat), sinceText(m.axis.length()-j.flat),
 			minutesText(max(settledTime, time.Duration(settledPart*float64(m.axis.length())))),
@@ -177,7 +178,7 @@ func (m *robustMachine) leakText(j *judgement, aligned string) string {
 // collectedText is the verdict on levels after forced collections, by loop.
 func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
 	a := each.Hours()
-	perLoop := fmt.Sprintf("%.2g MB a loop (95 %% interval %.2g to %.2g)", j.rate*a, j.low*a, j.high*a)
+	perLoop := fmt.Sprintf("%.2g MB per loop (95 %% interval %.2g to %.2g)", j.rate*a, j.low*a, j.high*a)
 	loops := text.Count(j.loops, "loop", "loops")
 	switch j.gate {
 	case Leak:
@@ -230,7 +231,7 @@ func (m *robustMachine) passText(j *judgement) string {
 	out := fmt.Sprintf("no sustained growth%s in %s; ", word, minutesText(m.axis.length()))
 	out += fmt.Sprintf("a leak of %s MB/h or more would have been detected", number(j.detectable))
 	if lately := j.lately; !math.IsInf(lately, 1) && lately > 2*j.detectable {
-		out += fmt.Sprintf(", in the last hour one of %s", number(lately))
+		out += fmt.Sprintf(", or one of %s MB/h in the last hour", number(lately))
 	}
 	return out
 }

@@ -22,7 +22,7 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 		out.growing(&t.Growing[i])
 	}
 	if more := t.Found - min(len(t.Growing), shownLines); more > 0 && len(t.Growing) > 0 {
-		out.line("  %s more", text.Count(more, "place", "places"))
+		out.line("  %s", text.Count(more, "more place", "more places"))
 	}
 	var others []record.TripMeasure
 	for i := range t.Measures {

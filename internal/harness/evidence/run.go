@@ -52,7 +52,7 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 		r.out.Warnings = append(r.out.Warnings, "the workload failed: "+name(cmp.Or(w.Error, "the device dropped it")))
 	}
 	if run.Stopped == record.StoppedFinished && strings.HasPrefix(run.StopReason, "gate: ") {
-		r.out.Warnings = append(r.out.Warnings, "the run was ended early, because a rule was violated")
+		r.out.Warnings = append(r.out.Warnings, "the run ended early because a rule was violated")
 	}
 	r.readTrip()
 	for i := range run.Devices {

@@ -589,7 +589,7 @@ func (c *Comparison) evidence(p *ProcessRow) string {
 	switch {
 	case c.ofLeakCanary():
 	case p.Dumps > 0 && p.Settled:
-		parts[0] += ", the app left alone before each"
+		parts[0] += ", app idle before each"
 	case p.Dumps > 0:
 		parts[0] += ", taken while the app was in use"
 	}

@@ -226,14 +226,14 @@ func TestLeakCanary(t *testing.T) {
 		c := ofLeakCanary()
 		c.Processes[0].Dumps = dumps
 		for _, page := range []string{Markdown(c, options()), terminal(t, c)} {
-			if strings.Contains(page, "left alone") || strings.Contains(page, "dump") ||
+			if strings.Contains(page, "idle") || strings.Contains(page, "dump") ||
 				strings.Contains(page, "each loop") || !strings.Contains(page, "LeakCanary") {
 				t.Errorf("%s", page)
 			}
 		}
 	}
 	if page := Markdown(clean(), options()); !strings.Contains(page,
-		"3 heap dumps over 12 loops, the app left alone before each") {
+		"3 heap dumps over 12 loops, app idle before each") {
 		t.Error("a run is not called what it is")
 	}
 }
@@ -241,7 +241,7 @@ func TestLeakCanary(t *testing.T) {
 // TestWarnings checks that every page reports that a run was ended early,
 // whatever else could not be judged.
 func TestWarnings(t *testing.T) {
-	const early = "the run was ended early, because a rule was violated"
+	const early = "the run ended early because a rule was violated"
 	for i, c := range []*Comparison{
 		clean(), worse(), firstDay(), notJudged(), noMatch(), ofLeakCanary(), many(500, 100),
 	} {
