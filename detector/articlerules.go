@@ -33,7 +33,7 @@ type articleRules struct {
 	spikePct float64
 	spikeMin int64
 	// spikeMinPoints is the least number of samples in one segment that make a
-	// floor for a spike. The article gives no number. With fewer, every launch
+	// floor for a spike. The article states no number. With fewer, every launch
 	// is a spike.
 	spikeMinPoints int
 	// flatT is the t below which memory does not rise (5.4, GPU path).

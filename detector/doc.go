@@ -6,7 +6,7 @@
 // returns the resulting transitions ([Transition]), what it wants next
 // ([Demand]) and the present verdict ([Verdict]). The rules are a [Policy].
 // "robust", the default, evaluates the data every five minutes during a run and
-// all of it again at the end; docs/detector.md describes its rules, their
+// everything again at the end; docs/detector.md describes its rules, their
 // reasons and their error rates. "article" follows section 5 of an article on
 // leak detection in Android stress tests, with one reading where the article
 // allows several; see docs/article.md.

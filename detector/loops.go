@@ -164,7 +164,7 @@ func (l *loops) settled(m *robustMachine, s Sample) {
 }
 
 // begin ends the open loop and opens the next. A loop within one slot cannot be
-// told from its neighbors and continues.
+// distinguished from its neighbors and continues.
 func (l *loops) begin(m *robustMachine, slot int) {
 	if !l.open {
 		l.from, l.began, l.open = slot, slot, true

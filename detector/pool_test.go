@@ -121,7 +121,7 @@ func TestRatchet(t *testing.T) {
 	}
 	lost := steps(5, 12, 20, 28)
 	for i := range lost {
-		lost[i] -= 2.9 * float64(i) // gives most back bit by bit
+		lost[i] -= 2.9 * float64(i) // returns most bit by bit
 	}
 	for name, c := range map[string]struct {
 		y     []float64

@@ -61,7 +61,7 @@ func needed(hours float64) float64 {
 	return max(leastGrowth, shortGrowth-hourGrowth*hours)
 }
 
-// slots returns the number of slots of a time.
+// slotsOf returns the number of slots of a time.
 func slotsOf(d time.Duration) int { return int(d / slotTime) }
 
 // skipped is the first slot that counts. The first tenth, at most 15 min, is

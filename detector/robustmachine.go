@@ -269,8 +269,8 @@ func (m *robustMachine) compact() {
 	m.workEnd = max(0, m.workEnd-gone)
 }
 
-// observe takes one look at all series. There is none in a hole; the data after
-// it will decide.
+// observe takes one look at all series. It skips holes; the data after it will
+// decide.
 func (m *robustMachine) observe() []Transition {
 	if age := m.axis.at() - m.previous; age > holeBegins && age > 3*m.rhythm {
 		return nil

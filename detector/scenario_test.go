@@ -79,13 +79,13 @@ func TestKnownFaults(t *testing.T) {
 		min, max int // of 20 runs of 8 h that reach LEAKING
 	}{
 		"a warm-up is a leak": {warmUp(200, 10*minute), 5, 20, 20},
-		"a step of 80 MB is none": {
+		"a step of 80 MB is not a leak": {
 			func(t time.Duration) float64 { return 80 * float64(min(1, t/(4*time.Hour))) }, 5, 0, 1,
 		},
 		"a step of 250 MB is one": {
 			func(t time.Duration) float64 { return 250 * float64(min(1, t/(4*time.Hour))) }, 5, 20, 20,
 		},
-		"a load of 20 min is none": {
+		"a load of 20 min is not a leak": {
 			func(t time.Duration) float64 { return 30 * math.Sin(2*math.Pi*t.Minutes()/20) }, 5, 0, 0,
 		},
 		"noise of 50 MB is a spike at odd": {nil, 50, 5, 15},

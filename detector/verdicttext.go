@@ -114,7 +114,8 @@ func (m *robustMachine) undecidedText(j *judgement) string {
 			"flat for %s; %s",
 			word, number(j.higher), minutesText(settledTime), advice)
 	}
-	return fmt.Sprintf("%s grew %s MB in %s (%s MB/h, 95 %% interval %s), consistent with a leak or a filling cache; %s",
+	return fmt.Sprintf("%s grew %s MB in %s (%s MB/h, 95 %% interval %s), "+
+		"consistent with a leak or a filling cache; %s",
 		word, number(j.growth), minutesText(j.window), number(j.rate), intervalText(j.low, j.high), advice)
 }
 

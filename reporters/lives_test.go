@@ -25,7 +25,7 @@ func TestReasonBesideRestarts(t *testing.T) {
 		},
 		{record.Process{Restarts: 1, Reason: "restarted 1 time"}, "restarted 1 time"},
 		{record.Process{Restarts: 1, Reason: "no sustained growth: all is well"}, "no sustained growth: all is well"},
-		{record.Process{Reason: "restarted 2 times; so it is said"}, "restarted 2 times; so it is said"},
+		{record.Process{Reason: "restarted 2 times; as reported"}, "restarted 2 times; as reported"},
 	} {
 		if got := whyBesideLives(c.p); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

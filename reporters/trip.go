@@ -59,8 +59,7 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 	return out.writeTo(w)
 }
 
-// stopText returns why a trip that came to its end did; otherwise the verdict
-// says it.
+// stopText returns why a finished trip stopped; otherwise the verdict says it.
 func stopText(t *record.Trip) string {
 	if t.Stopped != record.TripStoppedQuiet && t.Stopped != record.TripStoppedLoops {
 		return ""

@@ -5,7 +5,7 @@ package record
 type Check struct {
 	// Name is the full text of the spec, or CLASS#METHOD of the test.
 	Name string `json:"name"`
-	// Of is spec or test.
+	// Type is spec or test.
 	Type   string `json:"type"`
 	Device string `json:"device"`
 	// Window is the number of its window, 0 if none was opened.
@@ -26,13 +26,13 @@ type Check struct {
 	Verdict   CheckVerdict     `json:"verdict"`
 	Text      string           `json:"text"`
 	Processes []CheckedProcess `json:"processes"`
-	// Readings counts the readings of the device, and Took is the real time in
-	// seconds that they took with all heap dumps and their analyses.
+	// Readings counts the readings of the device, and Duration is the real time
+	// in seconds that they took with all heap dumps and their analyses.
 	Readings int     `json:"readings"`
 	Duration float64 `json:"duration_s"`
 }
 
-// The values of Check.Of.
+// The values of Check.Type.
 const (
 	CheckSpec = "spec"
 	CheckTest = "test"

@@ -12,7 +12,7 @@ type CountsAtMarks struct {
 	// Collected reports that the judged counts are those after forced garbage
 	// collections.
 	Collected bool `json:"collected"`
-	// Gate is leak, pass or inconclusive, Because the reason; Kind is that of a
+	// Gate is leak, pass or inconclusive, Reason is why; Kind is that of a
 	// leak.
 	Gate   detector.Gate     `json:"gate"`
 	Kind   detector.LeakKind `json:"kind"`

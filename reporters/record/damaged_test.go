@@ -102,9 +102,11 @@ func FuzzReadDamagedSamples(f *testing.F) {
 			Event:   func(Event) error { delivered++; return nil },
 			Damaged: func(int, error) { damaged++ },
 		})
-		if err == nil && (derr != nil || damaged > 0 || delivered != len(samples)+len(events)) || delivered < len(samples)+
-			len(events) {
-			t.Errorf("%d delivered, %d damaged, %v; without %d, %v", delivered, damaged, derr, len(samples)+len(events), err)
+		if err == nil && (derr != nil || damaged > 0 || delivered != len(samples)+len(events)) ||
+			delivered < len(samples)+
+				len(events) {
+			t.Errorf("%d delivered, %d damaged, %v; without %d, %v", delivered, damaged, derr,
+				len(samples)+len(events), err)
 		}
 		if n := bytes.Count(text, []byte("\n")); delivered+damaged > n {
 			t.Errorf("%d lines out of %d", delivered+damaged, n)

@@ -16,7 +16,7 @@ type Diagnosis struct {
 	// T is when it began, in seconds since the start of the run on the device's
 	// clock; 0 for one on demand.
 	T float64 `json:"t_s"`
-	// Took is the real time in seconds until everything was on the host,
+	// Duration is the real time in seconds until everything was on the host,
 	// Analysis that of the analysis there.
 	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
@@ -44,7 +44,7 @@ type Diagnosis struct {
 	// Settled reports that the app was idle before its heap was dumped.
 	Settled bool `json:"settled,omitempty"`
 	// Leaks are those of the heap dump, by retained size and at most 100; nil
-	// if no dump was analyzed. LeaksSkipped counts the others.
+	// if no dump was analyzed. LeaksOmitted counts the others.
 	Leaks        []DumpLeak `json:"leaks,omitzero"`
 	LeaksOmitted int        `json:"leaks_omitted,omitempty"`
 	// Undecided is why there may be leaks that are not in the list, "" if there
@@ -99,12 +99,12 @@ type Mapping struct {
 // Collected is one step of a diagnosis.
 type Collected struct {
 	Step string `json:"step"`
-	// Ending is complete, fallback, skipped or failed.
+	// Outcome is complete, fallback, skipped or failed.
 	Outcome string `json:"outcome"`
 	// File is the artifact in the folder, "" for none, with its size in bytes.
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
-	// Proves is what it shows; Note is what the method used does not show;
+	// Purpose is what it shows; Note is what the method used does not show;
 	// Reasons are why no better one was used.
 	Purpose  string   `json:"purpose,omitempty"`
 	Note     string   `json:"note,omitempty"`
@@ -114,7 +114,7 @@ type Collected struct {
 
 // Finding is one thing that grew or leaks.
 type Finding struct {
-	// What is leak, library_leak, suspect, growing (between dumps),
+	// Type is leak, library_leak, suspect, growing (between dumps),
 	// native_kind, library, mapping, meminfo, threads or graphics.
 	Type string `json:"type"`
 	Name string `json:"name"`

@@ -85,8 +85,8 @@ type Event struct {
 	// Similar are names of processes that resemble the watched ones.
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing, or at which
-	// garbage was collected. Unread reports that the dump was taken and could
-	// not be analyzed.
+	// garbage was collected. Unreadable reports that the dump was taken and
+	// could not be analyzed.
 	Mark       string `json:"mark,omitempty"`
 	Unreadable bool   `json:"unreadable,omitempty"`
 	// Count is how many marks, or events of the workload, were skipped.
@@ -100,9 +100,9 @@ type Event struct {
 	// EndedUp is the device's clock when the process that died was last seen;
 	// nil if the device has rebooted since.
 	EndedUp *float64 `json:"ended_up_s,omitempty"`
-	// Lasted is the length in seconds of what ends here.
+	// Duration is the length in seconds of what ends here.
 	Duration float64 `json:"duration_s,omitempty"`
-	// Usage is the cost of watching so far, Own what the program has used.
+	// Usage is the cost of watching so far, Overhead what the program has used.
 	Usage    *Usage    `json:"usage,omitempty"`
 	Overhead *Overhead `json:"overhead,omitempty"`
 	// Workload is how the workload has ended.

@@ -27,14 +27,14 @@ type ClassCount struct {
 // process that were taken at marks.
 type MarkSeries struct {
 	PID int `json:"pid"`
-	// Gate is leak, pass or inconclusive, Because the reason.
+	// Gate is leak, pass or inconclusive, Reason is why.
 	Gate   detector.Gate `json:"gate"`
 	Reason string        `json:"reason"`
 	// Rising reports that a leak grows and is not proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
 	// Leaks are in the order of their bytes in the last dump, at most 100;
-	// LeaksSkipped counts the others.
+	// LeaksOmitted counts the others.
 	Leaks        []LeakSeries `json:"leaks"`
 	LeaksOmitted int          `json:"leaks_omitted,omitempty"`
 }
@@ -68,6 +68,6 @@ type MissingEvidence struct {
 	// Mark is that of the dump, "" for one at the end of the run.
 	Mark string `json:"mark,omitempty"`
 	Text string `json:"text"`
-	// Unread reports that the dump was taken and could not be analyzed.
+	// Unreadable reports that the dump was taken and could not be analyzed.
 	Unreadable bool `json:"unreadable,omitempty"`
 }

@@ -25,13 +25,13 @@ type Run struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	// Stopped is why the run ended: duration, workload, finished, interrupted,
-	// devices, disk, or killed for one that did not come to its end.
+	// devices, disk, or killed for one that did not finish.
 	Stopped string `json:"stopped"`
-	// Reason is that of a program that finished the run.
+	// StopReason is that of a program that finished the run.
 	StopReason  string `json:"stop_reason,omitempty"`
 	Interrupted bool   `json:"interrupted"`
 	// Extended is by how many seconds a suspicion has extended the run,
-	// ExtendedBecause the first suspicion.
+	// ExtendedReason the first suspicion.
 	Extended       float64 `json:"extended_s,omitempty"`
 	ExtendedReason string  `json:"extended_reason,omitempty"`
 	ExitCode       int     `json:"exit_code"`
@@ -41,7 +41,7 @@ type Run struct {
 	Workload *Workload `json:"workload"`
 	// Build is the source and variant of the tested build; nil if unknown.
 	Build *Revision `json:"build"`
-	// Own is what the program itself has used; nil if no line has it.
+	// Overhead is what the program itself has used; nil if no line has it.
 	Overhead  *Overhead `json:"overhead"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
@@ -224,8 +224,8 @@ type AppUsage struct {
 	Cost    *float64 `json:"cost_cpu_pct"`
 }
 
-// Own is what the program itself has used since the run began: CPU seconds and
-// percent of one core, and its peak memory in MB.
+// Overhead is what the program itself has used since the run began: CPU seconds
+// and percent of one core, and its peak memory in MB.
 type Overhead struct {
 	CPU     float64 `json:"cpu_s"`
 	Percent float64 `json:"cpu_pct"`
@@ -363,7 +363,7 @@ type Share struct {
 type Jump struct {
 	T    float64 `json:"t_s"`
 	Size float64 `json:"size_mb"`
-	// Stayed reports that the memory was still up there half an hour later.
+	// Sustained reports that the memory was still up there half an hour later.
 	Sustained bool `json:"sustained"`
 }
 

@@ -78,7 +78,7 @@ func judge(base []Observation, head Observation, more ...func(*Input)) *comparis
 	return Compare(in)
 }
 
-// row returns the row of a key.
+// rowOf returns the row of a key.
 func rowOf(t *testing.T, c *comparison.Comparison, key string) comparison.Row {
 	t.Helper()
 	for _, r := range c.Leaks {

@@ -132,7 +132,7 @@ type Observed struct {
 	Deaths map[string]int `json:"deaths,omitempty"`
 	// Checked reports that checks of specs have judged the process.
 	Checked bool `json:"checked,omitempty"`
-	// Gate and Because are the verdict of the run on the process.
+	// Gate and Reason are the verdict of the run on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Together marks all processes of an app together, whose Process is not the
@@ -147,7 +147,8 @@ type Observed struct {
 
 // Moments are the times at which something was counted.
 type Moments struct {
-	// At is the exposure at each: how many loops were done, or events sent.
+	// Exposure is the exposure at each: how many loops were done, or events
+	// sent.
 	Exposure []float64 `json:"exposure"`
 	// Settled reports that the app was idle before each.
 	Settled bool `json:"settled,omitempty"`

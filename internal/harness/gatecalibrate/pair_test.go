@@ -85,7 +85,8 @@ func (p *pair) row() string {
 		builds[h.change], h.moments(h.long), h.seed, len(p.base), p.failed, p.reported, p.rejected, p.text)
 }
 
-const rowHead = "program\tworkload\tdumped\tbuild\tdumps\tseed\tbase_runs\tfailed\treported\trejected_rule_failed\ttext\n"
+const rowHead = "program\tworkload\tdumped\tbuild\tdumps\tseed\tbase_runs\tfailed\t" +
+	"reported\trejected_rule_failed\ttext\n"
 
 // The rejected rule: the bytes of each leak compared with the median of the
 // base runs, and what is new from 1 MB on.

@@ -61,7 +61,7 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 }
 
 // Explain adds to the record of an app which process holds its growth, and
-// takes back a leak that is none of memory: more processes are running. It
+// withdraws a leak that is not one of memory: more processes are running. It
 // follows every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {

@@ -385,7 +385,8 @@ func TestRebuildDamagedExit(t *testing.T) {
 		run, warnings, err := rebuildOf(t, linesOf(lines))
 		if err != nil || len(warnings) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" ||
 			run.Processes[0].Gaps != 7 || run.Processes[0].Missing != 7*60 {
-			t.Errorf("strict %v: exit %d, %d warnings, %+v, %v", strict, run.ExitCode, len(warnings), run.Processes, err)
+			t.Errorf("strict %v: exit %d, %d warnings, %+v, %v",
+				strict, run.ExitCode, len(warnings), run.Processes, err)
 		}
 	}
 }

@@ -56,7 +56,8 @@ func TestExitCodeOrder(t *testing.T) {
 		"no process, interrupted":     {record.Run{Interrupted: true}, end, record.ExitInterrupted},
 		"no process, failed workload": {record.Run{Workload: failed}, end, record.ExitNoDevice},
 		"workload": {
-			record.Run{Processes: list(undecided), Workload: failed, MissingEvidence: missing}, strict, record.ExitWorkload,
+			record.Run{Processes: list(undecided), Workload: failed, MissingEvidence: missing}, strict,
+			record.ExitWorkload,
 		},
 		"one undecided":           {record.Run{Processes: list(undecided, pass)}, end, record.ExitClean},
 		"one undecided, strict":   {record.Run{Processes: list(undecided, pass)}, strict, record.ExitInconclusive},

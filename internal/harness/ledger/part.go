@@ -305,7 +305,7 @@ func (p *Part) skipWarnings() []string {
 	return out
 }
 
-// marksDigest is the digest of the marks, "" where there are none.
+// marksDigest is the digest of the marks, "" if there are none.
 func (p *Part) marksDigest() string {
 	if p.marks == 0 {
 		return ""

@@ -160,7 +160,7 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 			record.Run{Devices: two, Processes: []record.Process{pass, undecided}, Checks: check("B", "pass")}, "",
 			record.ExitClean,
 		},
-		"a lost device is another code": {
+		"a lost device has its own code": {
 			record.Run{Devices: lost, Processes: []record.Process{pass}}, "", record.ExitNoDevice,
 		},
 		"no process anywhere": {record.Run{Devices: two}, "", record.ExitNoDevice},

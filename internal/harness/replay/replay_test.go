@@ -101,7 +101,8 @@ func TestTables(t *testing.T) {
 			"t_s,pss_kb,total_pss_kb,native_heap_kb\n0,1024,,\n0,,2048,100\n30,1024,,\n30,,2048,100\n", silent,
 			[]string{"app: 2 samples, 2 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb"}},
 		"restarts by pid and start time": {
-			"t_s,process,pid,start,pss_kb\n0,a,1,5,1024\n30,a,1,5,1024\n60,a,2,9,1024\n90,a,2,10,1024\n120,a,,,1024\n150,a,2,10,1024\n", silent,
+			"t_s,process,pid,start,pss_kb\n0,a,1,5,1024\n30,a,1,5,1024\n60,a,2,9,1024\n" +
+				"90,a,2,10,1024\n120,a,,,1024\n150,a,2,10,1024\n", silent,
 			[]string{"a: 6 samples, 0 breakdowns, 2 restarts, 0 gaps, 0 marks, 150s, last 1 MB by pss_kb"}},
 		"two of one name at a time": {
 			"t_s,process,pid,pss_kb\n0,a,1,1024\n0,a,2,2048\n30,a,1,1024\n30,a,2,2048\n60,a,1,1024\n", silent,
@@ -122,7 +123,8 @@ func TestTables(t *testing.T) {
 		"marks": {"t_s,pss_kb,mark\n0,1024,loop 1\n15,,gc\n30,1024,\n60,1024,loop 2\n", silent,
 			[]string{"app: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 3 marks, 60s, last 1 MB by pss_kb"}},
 		"unusable values": {
-			"t_s,pss_kb,code_kb\n0,1024\n30,\n60,NaN\n90,-1\n120,x\n150,1e18\n180,inf\n-1,5\nnoon,5\n1e12,5\n0,5\n210,0\n240,5,6,7\n270,\"5\"6\n300,1024,x\n", silent, []string{
+			"t_s,pss_kb,code_kb\n0,1024\n30,\n60,NaN\n90,-1\n120,x\n150,1e18\n" +
+				"180,inf\n-1,5\nnoon,5\n1e12,5\n0,5\n210,0\n240,5,6,7\n270,\"5\"6\n300,1024,x\n", silent, []string{
 				"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 300s, last 1 MB by pss_kb",
 				`line 3: no value in "pss_kb"`, `line 4: no value in "pss_kb"`,
 				`line 5: "pss_kb": "-1" is negative; the row is skipped`,
@@ -737,7 +739,8 @@ func TestDeathsOfTables(t *testing.T) {
 		warning  string
 	}{
 		"in the last row of a process": {
-			"t_s,pid,pss_kb,death\n0,1,1024,\n30,1,2048,out_of_memory\n60,2,1024,\n90,2,1024,low memory\n120,3,1024,-\n", map[string]int{"out_of_memory": 1, "low_memory": 1}, 2, "",
+			"t_s,pid,pss_kb,death\n0,1,1024,\n30,1,2048,out_of_memory\n60,2,1024,\n" +
+				"90,2,1024,low memory\n120,3,1024,-\n", map[string]int{"out_of_memory": 1, "low_memory": 1}, 2, "",
 		},
 		"in a row of its own": {
 			"t_s,pss_kb,death\n0,1024,\n30,1024,\n35,,CRASH\n60,1024,\n", map[string]int{"crash": 1}, 1, "",

@@ -48,7 +48,7 @@ func bound(c *Comparison) error {
 	}
 	if n := listed - len(c.Leaks); n > 0 {
 		if c.LeaksOmitted += n; c.LeaksOmitted > maxCount {
-			return fmt.Errorf("leaks_skipped is out of range")
+			return fmt.Errorf("leaks_omitted is out of range")
 		}
 	}
 	normalize(reflect.ValueOf(c).Elem(), "")

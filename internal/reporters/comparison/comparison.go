@@ -29,7 +29,7 @@ type Comparison struct {
 	Processes []ProcessRow `json:"processes"`
 	// Leaks has failures first, then by status and bytes.
 	Leaks []Row `json:"leaks"`
-	// LeaksSkipped counts the leaks beyond the limit of the list.
+	// LeaksOmitted counts the leaks beyond the limit of the list.
 	LeaksOmitted int      `json:"leaks_omitted,omitempty"`
 	Warnings     []string `json:"warnings"`
 	// Unfailed has the verdict, exit code and text if every rule held, which
@@ -142,7 +142,7 @@ type ProcessRow struct {
 type Row struct {
 	Device  string `json:"device"`
 	Process string `json:"process"`
-	// What is leak, threads, native, graphics (kinds of leaks), measure, what
+	// Type is leak, threads, native, graphics (kinds of leaks), measure, what
 	// grows with each loop of a trip, or trend, the growth of a process.
 	Type string `json:"type"`
 	// Class is that of most of the objects, Classes has all in both, the most
@@ -166,8 +166,8 @@ type Row struct {
 	// Evidence describes what shows the leak.
 	Evidence string `json:"evidence"`
 	Status   Status `json:"status"`
-	// Fails reports that the leak is a reason of the verdict, Why explains its
-	// status.
+	// Fails reports that the leak is a reason of the verdict, StatusReason
+	// explains its status.
 	Fails        bool   `json:"fails"`
 	StatusReason string `json:"status_reason,omitempty"`
 	// PerLoop is how many objects each loop leaves (MB for trends); nil if

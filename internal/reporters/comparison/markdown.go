@@ -103,7 +103,7 @@ type page struct {
 	o     MarkdownOptions
 	limit int
 	parts []part
-	// omitted counts what was left out even before parts are dropped, by its
+	// omitted counts what was skipped even before parts are dropped, by its
 	// name.
 	omitted []omission
 }

@@ -290,7 +290,8 @@ func (w *commentWriter) remove(ctx context.Context, extra *gogithub.IssueComment
 // minimize hides a duplicate that may not be deleted. One that may not be
 // hidden either stays.
 func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComment) error {
-	const mutation = "mutation($id:ID!){minimizeComment(input:{subjectId:$id,classifier:OUTDATED}){minimizedComment{isMinimized}}}"
+	const mutation = "mutation($id:ID!){minimizeComment(input:{subjectId:$id,classifier:OUTDATED}){" +
+		"minimizedComment{isMinimized}}}"
 	var data struct {
 		MinimizeComment struct{ MinimizedComment struct{ IsMinimized bool } }
 	}
