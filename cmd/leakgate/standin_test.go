@@ -36,7 +36,7 @@ func TestStandInNeedsConsent(t *testing.T) {
 		t.Errorf("doctor: exit %d\n%s", code, out)
 	}
 	if code, out, _ := typed(t, env, "doctor", "--stand-in"); code != exitOK ||
-		!strings.Contains(out, "a stand-in: 400 s of its time pass in one second") {
+		!strings.Contains(out, "simulated device: its clock runs 400 times as fast as real time") {
 		t.Errorf("doctor --stand-in: exit %d\n%s", code, out)
 	}
 	for name, args := range map[string][]string{

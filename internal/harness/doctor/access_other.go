@@ -2,6 +2,6 @@
 
 package doctor
 
-// mayWrite cannot be told without making a file: on Windows the lists of rights are
-// read by the system alone, and other systems do not share a way to ask.
+// mayWrite reports unknown: Windows evaluates access control lists only inside
+// the system, and the remaining systems share no call for it.
 func mayWrite(string) (writable, known bool) { return false, false }

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// mayWrite tells if files can be made in a directory, without making one.
+// mayWrite reports whether files can be created in a directory, without
+// creating one.
 func mayWrite(dir string) (writable, known bool) {
 	const writeAndEnter = 2 | 1 // W_OK | X_OK of access(2)
 	switch err := syscall.Access(dir, writeAndEnter); {

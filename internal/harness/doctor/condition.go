@@ -13,47 +13,50 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// deviceCondition is what may spoil a run on a device, or stop it, at one moment.
+// deviceCondition is the state of a device that may degrade or stop a run.
 type deviceCondition struct {
-	// Booted is 1 once Android has started, 0 while it still does.
+	// Booted is 1 once Android has booted, 0 before.
 	Booted known.Int
-	// SU is the path of the su program; empty if the shell finds none.
+	// SU is the path of the su program, or empty.
 	SU string
-	// DataFree is what the shell may still write to /data, in bytes.
+	// DataFree is the space on /data that the shell may still use, in bytes.
 	DataFree known.Int
 	Battery  deviceBattery
 }
 
-// deviceBattery is what the battery service tells. A device without a battery tells none.
+// deviceBattery is the output of the battery service. It is unknown for a
+// device without a battery.
 type deviceBattery struct {
 	// Percent is the charge, 0 to 100.
 	Percent known.Int
 	// Temperature is in tenths of a degree Celsius.
 	Temperature known.Int
-	// Powered says if a charger is connected.
+	// Powered reports whether a charger is connected.
 	Powered bool
 }
 
-// askCondition is the real time that a device has for its condition; the battery
-// service is asked through system_server.
-const askCondition = 15 * time.Second
+// conditionTimeout bounds reading the condition in real time; the battery
+// service answers through system_server.
+const conditionTimeout = 15 * time.Second
 
-// readCondition asks a device for its condition, in one round trip that changes
-// nothing there. What the device does not tell is unknown.
+// readCondition reads the condition of a device in one round trip that changes
+// nothing there. Missing values are unknown.
 func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, error) {
 	m := shell.NewMarker()
-	a, err := shell.Ask(ctx, dev, askCondition, m.Join([]shell.Part{
+	a, err := shell.Ask(ctx, dev, conditionTimeout, m.Join([]shell.Part{
 		{"boot", "getprop sys.boot_completed"},
 		{"su", "command -v su"},
 		{"df", "df /data 2>/dev/null"},
 		{"battery", "dumpsys battery 2>/dev/null </dev/null"},
 	}))
 	if err != nil {
-		return deviceCondition{}, fmt.Errorf("ask for the condition: %w", err)
+		return deviceCondition{}, fmt.Errorf("read the condition: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return deviceCondition{}, fmt.Errorf("ask device %s for its condition: the answer is cut after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
+		return deviceCondition{},
+			fmt.Errorf("read the condition of device %s: output truncated after %q", dev.Serial(),
+				shell.Clip(string(a.Stderr)))
 	}
 	return deviceCondition{
 		Booted:   parseBooted(string(parts["boot"])),
@@ -63,7 +66,7 @@ func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, er
 	}, nil
 }
 
-// parseBooted reads sys.boot_completed, which is set when the boot is complete
+// parseBooted parses sys.boot_completed, which is set when the boot is complete
 // and empty until then (frameworks/base ActivityManagerService.finishBooting).
 func parseBooted(text string) known.Int {
 	switch strings.TrimSpace(text) {
@@ -75,8 +78,8 @@ func parseBooted(text string) known.Int {
 	return known.Int{}
 }
 
-// parseSU takes the path that `command -v` prints. A shell that says on stdout
-// that there is none prints no path.
+// parseSU parses the path that `command -v` prints. Some shells report a
+// missing command on stdout; that is not a path.
 func parseSU(text string) string {
 	path := shell.Clip(text)
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, ":") {
@@ -85,7 +88,8 @@ func parseSU(text string) string {
 	return path
 }
 
-// parseBattery reads `dumpsys battery` (frameworks/base BatteryService.dumpInternal).
+// parseBattery parses `dumpsys battery` (frameworks/base
+// BatteryService.dumpInternal).
 func parseBattery(text string) deviceBattery {
 	var b deviceBattery
 	var level, scale known.Int
@@ -118,7 +122,7 @@ func parseBattery(text string) deviceBattery {
 	return b
 }
 
-// small reads a whole number as the battery service prints them.
+// small parses an integer as the battery service prints it.
 func small(text string) known.Int {
 	n, err := strconv.ParseInt(text, 10, 32)
 	return known.Int{N: n, Known: err == nil}

@@ -38,11 +38,22 @@ func TestBattery(t *testing.T) {
 		text string
 		want deviceBattery
 	}{
-		"charging":   {batteryText, deviceBattery{Percent: known.Of(86), Temperature: known.Of(312), Powered: true}},
-		"unplugged":  {strings.ReplaceAll(batteryText, "USB powered: true", "USB powered: false"), deviceBattery{Percent: known.Of(86), Temperature: known.Of(312)}},
-		"no battery": {strings.ReplaceAll(batteryText, "present: true", "present: false"), deviceBattery{Powered: true}},
-		"no scale":   {strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"), deviceBattery{Temperature: known.Of(312), Powered: true}},
-		"over full":  {strings.ReplaceAll(batteryText, "level: 43", "level: 51"), deviceBattery{Temperature: known.Of(312), Powered: true}},
+		"charging": {batteryText, deviceBattery{Percent: known.Of(86), Temperature: known.Of(312), Powered: true}},
+		"unplugged": {
+			strings.ReplaceAll(batteryText, "USB powered: true", "USB powered: false"),
+			deviceBattery{Percent: known.Of(86), Temperature: known.Of(312)},
+		},
+		"no battery": {
+			strings.ReplaceAll(batteryText, "present: true", "present: false"), deviceBattery{Powered: true},
+		},
+		"no scale": {
+			strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"),
+			deviceBattery{Temperature: known.Of(312), Powered: true},
+		},
+		"over full": {
+			strings.ReplaceAll(batteryText, "level: 43", "level: 51"),
+			deviceBattery{Temperature: known.Of(312), Powered: true},
+		},
 		"no service": {"Can't find service: battery\n", deviceBattery{}},
 		"denied":     {"Permission Denial: can't dump battery service from pid 1, uid 2000\n", deviceBattery{}},
 		"nothing":    {"", deviceBattery{}},
@@ -64,13 +75,13 @@ func TestSUIsAPath(t *testing.T) {
 	}
 }
 
-// labelled is a device that answers each labelled part of a joined command.
+// labelled is a device that answers each labeled part of a joined command.
 func labelled(parts map[string]string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		m, _, _ := strings.Cut(strings.TrimPrefix(command, "echo; echo "), " ")
 		for label, text := range parts {
 			if !strings.Contains(command, m+" '"+label+"'") {
-				return 1, fmt.Errorf("nobody asks for %s: %s", label, command)
+				return 1, fmt.Errorf("unexpected command %s: %s", label, command)
 			}
 			fmt.Fprintf(stdout, "\n%s %s\n%s", m, label, text)
 		}
@@ -81,27 +92,31 @@ func labelled(parts map[string]string) *shelltest.Device {
 
 func TestCondition(t *testing.T) {
 	got, err := readCondition(t.Context(), labelled(map[string]string{
-		"boot": "1\n", "su": "/system/bin/su\n", "df": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n", "battery": batteryText,
+		"boot": "1\n", "su": "/system/bin/su\n",
+		"df": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n", "battery": batteryText,
 	}))
-	want := deviceCondition{Booted: known.Of(1), SU: "/system/bin/su", DataFree: known.Of(7 << 10), Battery: deviceBattery{Percent: known.Of(86), Temperature: known.Of(312), Powered: true}}
+	want := deviceCondition{
+		Booted: known.Of(1), SU: "/system/bin/su", DataFree: known.Of(7 << 10),
+		Battery: deviceBattery{Percent: known.Of(86), Temperature: known.Of(312), Powered: true},
+	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = readCondition(t.Context(), labelled(map[string]string{"boot": "\n"}))
 	if err != nil || got != (deviceCondition{Booted: known.Of(0)}) {
-		t.Errorf("a device that tells little: %+v, %v", got, err)
+		t.Errorf("device with little output: %+v, %v", got, err)
 	}
 	cut := &shelltest.Device{Run: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
 		_, err := io.WriteString(stdout, "nonsense")
 		return 0, err
 	}}
-	if _, err := readCondition(t.Context(), cut); err == nil || !strings.Contains(err.Error(), "cut") {
-		t.Errorf("a cut answer: %v", err)
+	if _, err := readCondition(t.Context(), cut); err == nil || !strings.Contains(err.Error(), "truncated") {
+		t.Errorf("truncated answer: %v", err)
 	}
 }
 
-// Whatever the clocks, the moment of the reading and the way there and back, the
-// true difference lies within the bounds.
+// Whatever the clocks, the time of the reading and the delay in each direction,
+// the true difference is within the bounds.
 func TestWallClockBoundsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -132,7 +147,9 @@ func TestWallClockBoundsHold(t *testing.T) {
 }
 
 func TestWallClockRefusesWhatIsNone(t *testing.T) {
-	for _, text := range []string{"", "\n", "date: bad format\n", "-1\n", "253402300800\n", "12x\n", "%s\n", "99999999999999999999\n"} {
+	for _, text := range []string{
+		"", "\n", "date: bad format\n", "-1\n", "253402300800\n", "12x\n", "%s\n", "99999999999999999999\n",
+	} {
 		if got, err := parseEpoch([]byte(text)); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
@@ -142,8 +159,8 @@ func TestWallClockRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-// FuzzCondition: no text gives a value out of range, and none that has no digits
-// gives any.
+// FuzzCondition checks that values are in range, and unknown for text without
+// digits.
 func FuzzCondition(f *testing.F) {
 	f.Add("Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n")
 	f.Add("Filesystem Size Used Free Blksize\n/data 12.5G 8.2G 4.3G 4096\n")
@@ -155,11 +172,13 @@ func FuzzCondition(f *testing.F) {
 		if b.Percent.Known && (b.Percent.N < 0 || b.Percent.N > 100) {
 			t.Errorf("%d %% of %q", b.Percent.N, text)
 		}
-		if free.Known && (free.N < 0 || free.N >= 1<<60) || err == nil && (epoch.Unix() < 0 || epoch.Unix() > maxEpoch) {
+		if free.Known && (free.N < 0 || free.N >= 1<<60) || err == nil &&
+			(epoch.Unix() < 0 || epoch.Unix() > maxEpoch) {
 			t.Errorf("free %+v, epoch %v of %q", free, epoch, text)
 		}
-		if !strings.ContainsAny(text, "0123456789") && (b.Percent.Known || b.Temperature.Known || free.Known || err == nil) {
-			t.Errorf("%+v, %+v of a text without a number: %q", b, free, text)
+		if !strings.ContainsAny(text, "0123456789") &&
+			(b.Percent.Known || b.Temperature.Known || free.Known || err == nil) {
+			t.Errorf("%+v, %+v from text without a number: %q", b, free, text)
 		}
 		if su != "" && (su[0] != '/' || strings.ContainsAny(su, "\n\r\x1b") || len(su) > 130) {
 			t.Errorf("su %q", su)

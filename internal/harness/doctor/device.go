@@ -15,22 +15,22 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// hello is the real time in which a device must have told what it is. One that
-// takes longer is not asked anything else.
-const hello = 10 * time.Second
+// helloTimeout is the real time in which a device must identify itself. A
+// slower device is not examined further.
+const helloTimeout = 10 * time.Second
 
-// inspection is one device being examined.
+// inspection is the examination of one device.
 type inspection struct {
 	exam   *examination
 	info   adb.DeviceInfo
 	device Device
-	book   notebook
+	book   checklist
 }
 
 func newInspection(e *examination, info adb.DeviceInfo) *inspection {
 	serial := clean(info.Serial)
 	return &inspection{
-		exam: e, info: info, book: notebook{scope: ScopeDevice, device: serial},
+		exam: e, info: info, book: checklist{scope: ScopeDevice, device: serial},
 		device: Device{Serial: serial, State: clean(info.State), Model: clean(info.Model), Processes: []Process{}},
 	}
 }
@@ -44,42 +44,48 @@ func (n *inspection) inspect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.exam.opt.Deadline)
 	defer cancel()
 	n.exam.opt.Progress(n.device.Serial)
-	dev, facts, err := n.greet(ctx)
+	dev, facts, err := n.identify(ctx)
 	invalidScale := errors.Is(err, capture.ErrTimeScale)
 	if err != nil && !invalidScale {
-		n.silent(err)
+		n.noteUnresponsive(err)
 		return
 	}
 	n.device.Usable = !invalidScale && (facts.TimeScale == 1 || n.exam.opt.StandIn)
 	n.identity(facts)
 	if invalidScale {
-		n.book.note("time_scale", Bad, err.Error(), "remove the property, or restart the device")
+		n.book.note("time_scale", Bad, err.Error(), "remove the property, or reboot the device")
 	}
 	n.shell(ctx, dev)
 	condition, err := readCondition(ctx, dev)
 	if err != nil {
-		n.book.note("condition", Unknown, n.why(ctx, err), "")
+		n.book.note("condition", Unknown, n.describe(ctx, err), "")
 	}
 	n.condition(condition, err == nil)
 	n.access(facts, condition)
 	n.clock(ctx, dev, facts)
 	n.processes(ctx, dev, facts)
 	if ctx.Err() != nil {
-		n.book.note("time", Unknown, fmt.Sprintf("not all was looked at in %v", n.exam.opt.Deadline), "name fewer processes with --process, or one device with --device")
+		n.book.note("time", Unknown, fmt.Sprintf("not everything was checked within %v", n.exam.opt.Deadline),
+			"name fewer processes with --process, or one device with --device")
 	}
 }
 
-// unusable says what a state other than device means, and what to do. The states
-// are those of AOSP adb/adb.h, ConnectionState.
+// unusable describes a state other than "device", and what to do about it. The
+// states are those of AOSP adb/adb.h, ConnectionState.
 func unusable(info adb.DeviceInfo) (text, todo string) {
 	state := info.State
 	switch {
 	case state == "unauthorized", state == "authorizing":
-		return "the device has not authorized this computer", "unlock it and accept the USB debugging dialog; if none comes, revoke the USB debugging authorizations in its Developer options and reconnect it"
+		return "the device has not authorized this computer",
+			"unlock it and accept the USB debugging dialog; if no dialog appears, revoke the USB debugging " +
+				"authorizations in its Developer options and reconnect it"
 	case strings.HasPrefix(state, "no permissions"):
-		return "this user may not open the device over USB: " + state, "add the udev rules (Debian: package android-sdk-platform-tools-common, and the group plugdev), then reconnect the device"
+		return "no permission to open the device over USB: " + state,
+			"install the udev rules (Debian: package android-sdk-platform-tools-common), join the group plugdev, " +
+				"then reconnect the device"
 	case state == "offline", state == "connecting":
-		return "the device is " + state + ": it is connected and does not answer", "reconnect it or run `adb reconnect offline`; unlock it, and restart it if that does not help"
+		return "the device is " + state + ": connected, but not responding",
+			"reconnect it or run `adb reconnect offline`; if that does not help, unlock it and reboot it"
 	case state == "bootloader", state == "fastbootd":
 		return "the device is in its bootloader", "boot it into Android: `fastboot reboot`"
 	case state == "recovery", state == "sideload", state == "rescue":
@@ -88,9 +94,9 @@ func unusable(info adb.DeviceInfo) (text, todo string) {
 	return fmt.Sprintf("the device is in state %q", state), "boot it into Android"
 }
 
-// greet asks the device what it is.
-func (n *inspection) greet(ctx context.Context) (*adb.Device, capture.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, hello)
+// identify reads the facts of the device.
+func (n *inspection) identify(ctx context.Context) (*adb.Device, capture.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	dev, err := n.exam.client.Select(ctx, n.info.Serial)
 	if err != nil {
@@ -100,18 +106,21 @@ func (n *inspection) greet(ctx context.Context) (*adb.Device, capture.Facts, err
 	return dev, facts, err
 }
 
-func (n *inspection) silent(err error) {
+func (n *inspection) noteUnresponsive(err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
-		n.book.note("state", Bad, fmt.Sprintf("the device is listed, but its shell has not answered in %v", min(hello, n.exam.opt.Deadline)), "reconnect it or run `adb reconnect`; restart the device if that does not help")
+		n.book.note("state", Bad,
+			fmt.Sprintf("the device is listed, but its shell did not respond within %v",
+				min(helloTimeout, n.exam.opt.Deadline)),
+			"reconnect it or run `adb reconnect`; if that does not help, reboot the device")
 		return
 	}
 	n.book.note("state", Bad, err.Error(), "reconnect it, and check that `adb shell id` works")
 }
 
-// why is an error in words; a deadline is told as such.
-func (n *inspection) why(ctx context.Context, err error) string {
+// describe returns the text of an error, and plain words for a timeout.
+func (n *inspection) describe(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
-		return "the time for this device was used up before"
+		return "the time limit for this device was reached first"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "no answer in time"
@@ -119,13 +128,14 @@ func (n *inspection) why(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// leastAPI is devices.min_api where a file does not say another: what is older
-// was never tried on a phone.
+// leastAPI is the default of devices.min_api: nothing older was ever tested on
+// a phone.
 const leastAPI = 21
 
 func (n *inspection) identity(f capture.Facts) {
 	d := &n.device
-	d.Model, d.Manufacturer, d.Release, d.BuildType = clean(f.Model), clean(f.Manufacturer), clean(f.Release), clean(f.BuildType)
+	d.Model, d.Manufacturer, d.Release, d.BuildType = clean(f.Model), clean(f.Manufacturer), clean(f.Release),
+		clean(f.BuildType)
 	d.Up, d.TimeScale = new(f.Up.Seconds()), &f.TimeScale
 	if f.API > 0 {
 		d.API = &f.API
@@ -133,38 +143,42 @@ func (n *inspection) identity(f capture.Facts) {
 	if f.UID >= 0 {
 		d.UID = &f.UID
 	}
-	text := fmt.Sprintf("%s %s, Android %s (API %d), %s build, up %v", f.Manufacturer, f.Model, f.Release, f.API, f.BuildType, f.Up.Round(time.Second))
+	text := fmt.Sprintf("%s %s, Android %s (API %d), %s build, up %v", f.Manufacturer, f.Model, f.Release, f.API,
+		f.BuildType, f.Up.Round(time.Second))
 	switch {
 	case f.API == 0:
-		n.book.note("android", Warn, text+": it does not tell its API level", "check `adb shell getprop ro.build.version.sdk`")
+		n.book.note("android", Warn, text+", unknown API level", "check `adb shell getprop ro.build.version.sdk`")
 	case f.API < leastAPI:
-		n.book.note("android", Warn, fmt.Sprintf("%s: older than API %d, which `leakgate run` asks for", text, leastAPI), "use a newer device, or set devices.min_api in the file")
+		n.book.note("android", Warn,
+			fmt.Sprintf("%s: older than API %d, the minimum of `leakgate run`", text, leastAPI),
+			"use a newer device, or set devices.min_api in the configuration")
 	default:
 		n.book.note("android", OK, text, "")
 	}
-	standIn := fmt.Sprintf("a stand-in: %g s of its time pass in one second", f.TimeScale)
+	standIn := fmt.Sprintf("simulated device: its clock runs %g times as fast as real time", f.TimeScale)
 	switch {
 	case f.TimeScale == 1:
 	case n.exam.opt.StandIn:
 		n.book.note("time_scale", OK, standIn, "")
 	default:
-		n.book.note("time_scale", Bad, standIn+" (property leakgate.time_scale), so a run refuses it", "allow it with --stand-in or LEAKGATE_STAND_IN=1; on a phone, remove the property")
+		n.book.note("time_scale", Bad, standIn+" (property leakgate.time_scale), so a run refuses it",
+			"allow it with --stand-in or LEAKGATE_STAND_IN=1; on a phone, remove the property")
 	}
 }
 
 func (n *inspection) shell(ctx context.Context, dev *adb.Device) {
 	features, err := dev.Features(ctx)
 	if err != nil {
-		n.book.note("shell_v2", Unknown, n.why(ctx, err), "")
+		n.book.note("shell_v2", Unknown, n.describe(ctx, err), "")
 		return
 	}
 	v2 := slices.Contains(features, "shell_v2")
 	n.device.ShellV2 = &v2
 	if v2 {
-		n.book.note("shell_v2", OK, "commands give their exit status and errors apart (shell_v2)", "")
+		n.book.note("shell_v2", OK, "commands return exit status and stderr separately (shell_v2)", "")
 		return
 	}
-	n.book.note("shell_v2", OK, "no shell_v2 (Android before 7): the exit status comes by a marker, errors are mixed into the output", "")
+	n.book.note("shell_v2", OK, "no shell_v2 (Android before 7): exit status by a marker, stderr mixed into stdout", "")
 }
 
 func (n *inspection) condition(c deviceCondition, known bool) {
@@ -178,7 +192,7 @@ func (n *inspection) condition(c deviceCondition, known bool) {
 
 func (n *inspection) boot(v known.Int) {
 	if !v.Known {
-		n.book.note("boot", Unknown, "the device does not tell if it has booted", "")
+		n.book.note("boot", Unknown, "cannot determine whether the device has booted", "")
 		return
 	}
 	booted := v.N == 1
@@ -188,17 +202,17 @@ func (n *inspection) boot(v known.Int) {
 	}
 }
 
-// leastData is what Android itself wants free, 500 MB at most
-// (StorageManager.getStorageLowBytes), and a large heap dump.
+// leastData is the free space that Android itself asks for, at most 500 MB
+// (StorageManager.getStorageLowBytes), plus a large heap dump.
 const leastData = 1 << 30
 
 func (n *inspection) space(free known.Int) {
 	if !free.Known {
-		n.book.note("data", Unknown, "the free space of /data cannot be told", "")
+		n.book.note("data", Unknown, "cannot determine the free space of /data", "")
 		return
 	}
 	n.device.DataFree = &free.N
-	text := text.Size(free.N) + " free on /data; a heap dump takes 50 to 500 MB there, for a moment"
+	text := text.Size(free.N) + " free on /data; a heap dump takes 50 to 500 MB there temporarily"
 	if free.N < leastData {
 		n.book.note("data", Warn, text, "free some space on the device")
 		return
@@ -208,51 +222,58 @@ func (n *inspection) space(free known.Int) {
 
 const (
 	lowPercent = 20
-	// hotTenths is 45 degrees: phones slow down about there.
+	// hotTenths is 45 °C, about where phones start to throttle.
 	hotTenths = 450
 )
 
-// battery speaks up only where a night is in danger.
+// battery reports only what endangers an overnight run.
 func (n *inspection) battery(b deviceBattery) {
 	if b.Percent.Known {
 		n.device.Battery = &b.Percent.N
 		if b.Percent.N < lowPercent && !b.Powered {
-			n.book.note("battery", Warn, fmt.Sprintf("the battery is at %d %% and no charger is connected", b.Percent.N), "connect a charger")
+			n.book.note("battery", Warn,
+				fmt.Sprintf("the battery is at %d %% and no charger is connected", b.Percent.N), "connect a charger")
 		}
 	}
 	if b.Temperature.Known {
 		n.device.Temperature = new(float64(b.Temperature.N) / 10)
 		if b.Temperature.N >= hotTenths {
-			n.book.note("battery", Warn, fmt.Sprintf("the battery has %.1f °C: a hot device slows down, and with it the workload", float64(b.Temperature.N)/10), "let it cool")
+			n.book.note("battery", Warn,
+				fmt.Sprintf("the battery is at %.1f °C; a hot device throttles, and so does the workload",
+					float64(b.Temperature.N)/10), "let it cool down")
 		}
 	}
 }
 
-// access says what the shell may do. None of it is needed; a debuggable app will do.
+// access reports what the shell may read. Root is optional; a debuggable app is
+// enough.
 func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	n.device.SU = clean(c.SU)
 	switch {
 	case f.UID == 0:
 		n.book.note("root", OK, "the shell is root: every process can be read", "")
 	case c.SU != "":
-		n.book.note("root", OK, fmt.Sprintf("the shell is no root (uid %d); there is %s", f.UID, c.SU), "")
+		n.book.note("root", OK, fmt.Sprintf("shell is not root (uid %d), but su is available at %s", f.UID, c.SU), "")
 	case f.BuildType == "user":
-		n.book.note("root", OK, fmt.Sprintf("no root on a user build (uid %d): debuggable apps can be read in full", f.UID), "")
+		n.book.note("root", OK,
+			fmt.Sprintf("shell is not root (uid %d, user build); only debuggable apps can be read in full", f.UID), "")
 	default:
-		n.book.note("root", Warn, fmt.Sprintf("the shell is no root (uid %d), yet this %s build allows it", f.UID, f.BuildType), "run `adb root`: then every process can be read")
+		n.book.note("root", Warn,
+			fmt.Sprintf("shell is not root (uid %d), but this %s build allows it", f.UID, f.BuildType),
+			"run `adb root`; then every process can be read")
 	}
 }
 
-// leastSkew is the difference of the clocks that a reader of two logs would notice.
+// leastSkew is the clock difference that matters when two logs are compared.
 const leastSkew = 2 * time.Second
 
 func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts) {
 	if f.TimeScale != 1 {
-		return // its clock is meant to differ
+		return // a simulated clock differs by design
 	}
 	c, err := readWallClock(ctx, dev)
 	if err != nil {
-		n.book.note("clock", Unknown, n.why(ctx, err), "")
+		n.book.note("clock", Unknown, n.describe(ctx, err), "")
 		return
 	}
 	n.device.ClockAhead, n.device.ClockWithin = new(seconds(c.Ahead)), new(seconds(c.Within))
@@ -261,13 +282,15 @@ func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts
 		side, by = "behind", -by
 	}
 	if by-c.Within < leastSkew {
-		n.book.note("clock", OK, fmt.Sprintf("the wall clock agrees with the host's within %v", (by+c.Within).Round(100*time.Millisecond)), "")
+		n.book.note("clock", OK,
+			fmt.Sprintf("the wall clock matches the host's within %v", (by+c.Within).Round(100*time.Millisecond)), "")
 		return
 	}
 	n.book.note("clock", Warn,
-		fmt.Sprintf("the wall clock is %v ± %v %s the host's; samples are not concerned (they have the time since boot), logs of both sides are", by.Round(100*time.Millisecond), c.Within.Round(100*time.Millisecond), side),
-		"turn automatic date and time on, on both, where their logs are compared")
+		fmt.Sprintf("the wall clock is %v ± %v %s the host's; this affects logs, not samples (they use the time "+
+			"since boot)", by.Round(100*time.Millisecond), c.Within.Round(100*time.Millisecond), side),
+		"enable automatic date and time on both to compare their logs")
 }
 
-// seconds keeps milliseconds.
+// seconds rounds to milliseconds.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

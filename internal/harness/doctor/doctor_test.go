@@ -27,8 +27,9 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// watched is a phone with a state of its own, that notes what is asked of it.
-type watched struct {
+// recordingPhone is a phone in a given connection state that records its
+// commands.
+type recordingPhone struct {
 	*androidsim.Phone
 	state, model string
 	// hangs: no command ends before its connection does.
@@ -39,7 +40,7 @@ type watched struct {
 	made     []string
 }
 
-func (w *watched) Identity() adbd.Identity {
+func (w *recordingPhone) Identity() adbd.Identity {
 	id := w.Phone.Identity()
 	id.State = w.state
 	if w.model != "" {
@@ -48,11 +49,11 @@ func (w *watched) Identity() adbd.Identity {
 	return id
 }
 
-func (w *watched) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
+func (w *recordingPhone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	w.mu.Lock()
 	w.commands = append(w.commands, command)
 	w.mu.Unlock()
-	// The client still ends what it gives up.
+	// The client still closes the connections it gives up on.
 	if w.hangs && !strings.Contains(command, "kill") {
 		<-ctx.Done()
 		return 137
@@ -60,19 +61,24 @@ func (w *watched) Shell(ctx context.Context, command string, stdin io.Reader, st
 	return w.Phone.Shell(ctx, command, stdin, stdout, stderr)
 }
 
-func (w *watched) Create(path string, mode fs.FileMode) (io.WriteCloser, error) {
+func (w *recordingPhone) Create(path string, mode fs.FileMode) (io.WriteCloser, error) {
 	w.mu.Lock()
 	w.made = append(w.made, path)
 	w.mu.Unlock()
 	return w.Phone.Create(path, mode)
 }
 
-// shop is an app of one process.
+// shop is an app with one process.
 func shop(debuggable bool) []androidsim.App {
-	return []androidsim.App{{Package: "com.shop", Debuggable: debuggable, Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}}}}
+	return []androidsim.App{
+		{
+			Package: "com.shop", Debuggable: debuggable,
+			Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}},
+		},
+	}
 }
 
-// serve gives an environment in which the phones are attached.
+// serve returns an environment in which the phones are attached.
 func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
 	t.Helper()
 	server, err := adbd.Listen(phones...)
@@ -96,17 +102,18 @@ func at(t *testing.T, address string) map[string]string {
 	return map[string]string{"ANDROID_ADB_SERVER_PORT": port}
 }
 
-// inMemory examines phones behind an adb server in memory, for bubbles.
+// inMemory examines phones behind an in-memory adb server, for synctest
+// bubbles.
 func inMemory(t *testing.T, opt Options, phones ...adbd.Phone) Report {
 	t.Helper()
 	server := adbd.NewServer(phones...)
 	defer server.Close()
 	opt.dial = server.Dial
-	return look(t, nil, opt)
+	return examine(t, nil, opt)
 }
 
-// look examines with only this environment.
-func look(t *testing.T, env map[string]string, opt Options) Report {
+// examine runs Examine with only this environment.
+func examine(t *testing.T, env map[string]string, opt Options) Report {
 	t.Helper()
 	opt.Getenv = func(name string) string { return env[name] }
 	opt.StandIn = true
@@ -121,21 +128,24 @@ func look(t *testing.T, env map[string]string, opt Options) Report {
 	return r
 }
 
-// checkShape holds for every report.
+// checkShape checks the invariants of every report.
 func checkShape(t *testing.T, r Report) {
 	t.Helper()
 	if r.Schema != Schema || r.Text == "" || r.Outcome != Usable && r.Action == "" {
 		t.Errorf("outcome %s: %q, %q", r.Outcome, r.Text, r.Action)
 	}
-	if _, named := map[Outcome]bool{Usable: true, NoDevice: true, Misconfigured: true, Interrupted: true}[r.Outcome]; !named {
+	if _,
+		named := map[Outcome]bool{
+		Usable: true, NoDevice: true, Misconfigured: true, Interrupted: true,
+	}[r.Outcome]; !named {
 		t.Errorf("outcome %q", r.Outcome)
 	}
 	for _, c := range r.Checks {
 		if c.Name == "" || c.Text == "" || c.Status == Bad && c.Action == "" {
-			t.Errorf("check without a text, or bad without a way out: %+v", c)
+			t.Errorf("check without text, or bad without a next step: %+v", c)
 		}
 		if (c.Device == "") != (c.Scope == ScopeHost) || (c.Process == "") != (c.Scope != ScopeProcess) {
-			t.Errorf("check of no place: %+v", c)
+			t.Errorf("check without a scope: %+v", c)
 		}
 	}
 	text, data := render(t, r)
@@ -146,7 +156,8 @@ func checkShape(t *testing.T, r Report) {
 			t.Errorf("not printable at %d: %q", i, s[i:min(len(s), i+20)])
 		}
 	}
-	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "ready: ") && !strings.HasPrefix(first, "not ready: ") || !strings.Contains(first, r.Action) {
+	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "ready: ") &&
+		!strings.HasPrefix(first, "not ready: ") || !strings.Contains(first, r.Action) {
 		t.Errorf("first line %q", first)
 	}
 }
@@ -164,7 +175,7 @@ func render(t *testing.T, r Report) (text, data string) {
 	return b.String(), string(raw)
 }
 
-// find gives the check of a name, of the first device or process that has it.
+// find returns the check of a name, of the first device or process that has it.
 func find(t *testing.T, r Report, name string) Item {
 	t.Helper()
 	for _, c := range r.Checks {
@@ -189,7 +200,7 @@ func expect(t *testing.T, r Report, name string, status Status, parts ...string)
 	}
 }
 
-// heapDumps are what is said of them on each kind of phone.
+// heapDumps holds the expected heap_dump check of each kind of phone.
 var heapDumps = map[string]struct {
 	status Status
 	text   string
@@ -210,26 +221,40 @@ func TestKindsOfPhones(t *testing.T) {
 		opt    androidsim.Options
 		source string
 		level  Status
-		parts  []string // of the check of the level
-		closed []string // sources that have a reason
+		parts  []string // of the level check
+		closed []string // sources with a reason
 		check  func(*testing.T, Report)
 	}{
-		"release app on a user build": {androidsim.Options{Apps: shop(false)}, "status", Warn, []string{"RssAnon", "install a debuggable build of com.shop"},
-			[]string{"smaps_rollup", "su", "run_as", "smaps"}, func(t *testing.T, r Report) { expect(t, r, "root", OK, "no root on a user build") }},
-		"debuggable app": {androidsim.Options{Apps: shop(true)}, "run_as", OK, []string{"run-as"}, []string{"smaps_rollup", "su"}, nil},
-		"rooted": {androidsim.Options{Root: true, BuildType: "userdebug", Apps: shop(false)}, "smaps_rollup", OK, []string{"smaps_rollup"}, nil,
+		"release app on a user build": {
+			androidsim.Options{Apps: shop(false)}, "status", Warn,
+			[]string{"RssAnon", "install a debuggable build of com.shop"},
+			[]string{"smaps_rollup", "su", "run_as", "smaps"},
+			func(t *testing.T, r Report) { expect(t, r, "root", OK, "user build") }},
+		"debuggable app": {
+			androidsim.Options{Apps: shop(true)}, "run_as", OK, []string{"run-as"}, []string{"smaps_rollup", "su"}, nil,
+		},
+		"rooted": {
+			androidsim.Options{Root: true, BuildType: "userdebug", Apps: shop(false)}, "smaps_rollup", OK,
+			[]string{"smaps_rollup"}, nil,
 			func(t *testing.T, r Report) { expect(t, r, "root", OK, "root: every process") }},
-		"userdebug, not yet root": {androidsim.Options{BuildType: "userdebug", Apps: shop(false)}, "status", Warn, []string{"run `adb root`"},
-			[]string{"smaps_rollup", "su", "run_as", "smaps"}, func(t *testing.T, r Report) { expect(t, r, "root", Warn, "`adb root`") }},
-		"su": {androidsim.Options{SU: true, Apps: shop(false)}, "su", OK, []string{"through su"}, []string{"smaps_rollup"},
+		"userdebug, not yet root": {
+			androidsim.Options{BuildType: "userdebug", Apps: shop(false)}, "status", Warn, []string{"run `adb root`"},
+			[]string{"smaps_rollup", "su", "run_as", "smaps"},
+			func(t *testing.T, r Report) { expect(t, r, "root", Warn, "`adb root`") }},
+		"su": {
+			androidsim.Options{SU: true, Apps: shop(false)}, "su", OK, []string{"through su"}, []string{"smaps_rollup"},
 			func(t *testing.T, r Report) { expect(t, r, "root", OK, "su") }},
-		"kernel without smaps_rollup": {androidsim.Options{Root: true, BuildType: "eng", SmapsRollup: &no, Apps: shop(false)}, "smaps", OK, []string{"dearer"},
+		"kernel without smaps_rollup": {
+			androidsim.Options{Root: true, BuildType: "eng", SmapsRollup: &no, Apps: shop(false)}, "smaps", OK,
+			[]string{"slower"},
 			[]string{"smaps_rollup", "su", "run_as"}, func(t *testing.T, r Report) {
 				if todo := r.Devices[0].Processes[0].Reasons[0].Action; !strings.Contains(todo, "4.14") {
-					t.Errorf("of an old kernel: %q", todo)
+					t.Errorf("on an old kernel: %q", todo)
 				}
 			}},
-		"before shell_v2": {androidsim.Options{API: 23, Apps: shop(false)}, "dumpsys", Warn, []string{"dumpsys meminfo alone", "debuggable"},
+		"before shell_v2": {
+			androidsim.Options{API: 23, Apps: shop(false)}, "dumpsys", Warn,
+			[]string{"only dumpsys meminfo", "debuggable"},
 			[]string{"smaps_rollup", "su", "run_as", "smaps", "status"}, func(t *testing.T, r Report) {
 				expect(t, r, "shell_v2", OK, "no shell_v2")
 				if *r.Devices[0].ShellV2 {
@@ -247,7 +272,8 @@ func TestKindsOfPhones(t *testing.T) {
 			}
 			d := r.Devices[0]
 			p := d.Processes[0]
-			if p.Source != c.source || p.Meminfo == nil || p.Meminfo.TotalKB < 1000 || p.Process != "com.shop" || p.PID == 0 {
+			if p.Source != c.source || p.Meminfo == nil || p.Meminfo.TotalKB < 1000 || p.Process != "com.shop" ||
+				p.PID == 0 {
 				t.Errorf("process %+v", p)
 			}
 			expect(t, r, "level", c.level, c.parts...)
@@ -266,13 +292,15 @@ func TestKindsOfPhones(t *testing.T) {
 			if c.closed != nil && !reflect.DeepEqual(closed, c.closed) {
 				t.Errorf("reasons for %q, want %q", closed, c.closed)
 			}
-			if d.API == nil || d.UID == nil || d.TimeScale == nil || *d.TimeScale != 400 || d.ClockAhead != nil || d.Up == nil || *d.Up < 3600 || d.Booted == nil || !*d.Booted || d.Model != "Pixel 7" {
+			if d.API == nil || d.UID == nil || d.TimeScale == nil || *d.TimeScale != 400 || d.ClockAhead != nil ||
+				d.Up == nil || *d.Up < 3600 || d.Booted == nil || !*d.Booted || d.Model != "Pixel 7" {
 				t.Errorf("device %+v", d)
 			}
 			if c.check != nil {
 				c.check(t, r)
 			}
-			if text, _ := render(t, r); !strings.Contains(text, "\ncom.shop on phone-a\n") || len(c.closed) > 0 && !strings.Contains(text, "not "+c.closed[0]+": ") {
+			if text, _ := render(t, r); !strings.Contains(text, "\ncom.shop on phone-a\n") || len(c.closed) > 0 &&
+				!strings.Contains(text, "not "+c.closed[0]+": ") {
 				t.Errorf("text:\n%s", text)
 			}
 		})
@@ -285,11 +313,13 @@ func TestWallClockOfADevice(t *testing.T) {
 			skew   time.Duration
 			status Status
 			part   string
-		}{{0, OK, "agrees"}, {time.Hour, Warn, "ahead of"}, {-time.Hour, Warn, "behind"}} {
-			r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}}, androidsim.New(androidsim.Options{Serial: "a", ClockSkew: c.skew}))
+		}{{0, OK, "matches"}, {time.Hour, Warn, "ahead of"}, {-time.Hour, Warn, "behind"}} {
+			r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}},
+				androidsim.New(androidsim.Options{Serial: "a", ClockSkew: c.skew}))
 			expect(t, r, "clock", c.status, c.part)
 			d := r.Devices[0]
-			if off := *d.ClockAhead - c.skew.Seconds(); off > *d.ClockWithin+0.01 || -off > *d.ClockWithin+0.01 || *d.ClockWithin < 0.5 {
+			if off := *d.ClockAhead - c.skew.Seconds(); off > *d.ClockWithin+0.01 || -off > *d.ClockWithin+0.01 ||
+				*d.ClockWithin < 0.5 {
 				t.Errorf("skew %v: %v within %v", c.skew, *d.ClockAhead, *d.ClockWithin)
 			}
 			if c.skew != 0 {
@@ -302,16 +332,18 @@ func TestWallClockOfADevice(t *testing.T) {
 func TestStatesOfDevices(t *testing.T) {
 	for state, parts := range map[string][]string{
 		"unauthorized": {"not authorized", "accept the USB debugging dialog"},
-		"offline":      {"does not answer", "adb reconnect offline"},
+		"offline":      {"not responding", "adb reconnect offline"},
 		"recovery":     {"recovery", "adb reboot"},
 		"bootloader":   {"bootloader", "fastboot reboot"},
 		"elsewhere":    {`"elsewhere"`, "boot it into Android"},
-		"no permissions (user in plugdev group; are your udev rules wrong?); see [http://developer.android.com/tools/device.html]": {"may not open", "udev"},
+		"no permissions (user in plugdev group; are your udev rules wrong?); see " +
+			"[http://developer.android.com/tools/device.html]": {"no permission", "udev"},
 	} {
-		phone := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-a"}), state: state}
-		r := look(t, serve(t, phone), Options{})
+		phone := &recordingPhone{Phone: androidsim.New(androidsim.Options{Serial: "phone-a"}), state: state}
+		r := examine(t, serve(t, phone), Options{})
 		expect(t, r, "state", Bad, parts...)
-		if r.Outcome != NoDevice || r.Devices[0].Usable || r.Action != find(t, r, "state").Action || !strings.Contains(r.Text, "device phone-a") {
+		if r.Outcome != NoDevice || r.Devices[0].Usable || r.Action != find(t, r, "state").Action ||
+			!strings.Contains(r.Text, "device phone-a") {
 			t.Errorf("%s: %+v", state, r)
 		}
 		if len(phone.commands) > 0 {
@@ -324,7 +356,7 @@ func TestWhichDeviceIsMeant(t *testing.T) {
 	scaled := func(serial string) *androidsim.Phone {
 		return androidsim.New(androidsim.Options{Serial: serial, Scale: 400})
 	}
-	off := &watched{Phone: scaled("phone-c"), state: "offline"}
+	off := &recordingPhone{Phone: scaled("phone-c"), state: "offline"}
 	three := serve(t, scaled("phone-a"), scaled("phone-b"), off)
 	none := serve(t)
 	for name, c := range map[string]struct {
@@ -335,20 +367,32 @@ func TestWhichDeviceIsMeant(t *testing.T) {
 		devices int
 		parts   []string // of outcome and todo
 	}{
-		"all":                         {three, "", "", Usable, 3, []string{"2 devices", "phone-a, phone-b", "--device"}},
-		"one of them":                 {three, "", "phone-b", Usable, 1, []string{"phone-b is usable"}},
-		"the one that is offline":     {three, "", "phone-c", NoDevice, 1, []string{"offline", "reconnect"}},
-		"one that is not there":       {three, "", "phone-x", NoDevice, 0, []string{"phone-x", "--device", "phone-a", "cable"}},
-		"one of the network":          {three, "", "10.0.0.7:5555", NoDevice, 0, []string{"adb connect 10.0.0.7:5555"}},
-		"variable":                    {three, "phone-a", "", Usable, 3, []string{"phone-a is usable"}},
-		"variable of the offline one": {three, "phone-c", "", NoDevice, 3, []string{"offline"}},
-		"variable of an absent one":   {three, "phone-d", "", NoDevice, 3, []string{"phone-d", "ANDROID_SERIAL", "phone-b"}},
-		"flag before variable":        {three, "phone-d", "phone-a", Usable, 1, []string{"phone-a is usable"}},
-		"none":                        {none, "", "", NoDevice, 0, []string{"no device is connected", "USB debugging"}},
-		"none of that name":           {none, "phone-d", "", NoDevice, 0, []string{"phone-d", "nor is any other"}},
+		"all": {
+			three, "", "", Usable, 3, []string{"2 devices", "phone-a, phone-b", "--device"},
+		},
+		"one of them":        {three, "", "phone-b", Usable, 1, []string{"phone-b is usable"}},
+		"the offline device": {three, "", "phone-c", NoDevice, 1, []string{"offline", "reconnect"}},
+		"an absent device": {
+			three, "", "phone-x", NoDevice, 0, []string{"phone-x", "--device", "phone-a", "cable"},
+		},
+		"a network device": {
+			three, "", "10.0.0.7:5555", NoDevice, 0, []string{"adb connect 10.0.0.7:5555"},
+		},
+		"variable":                           {three, "phone-a", "", Usable, 3, []string{"phone-a is usable"}},
+		"variable naming the offline device": {three, "phone-c", "", NoDevice, 3, []string{"offline"}},
+		"variable naming an absent device": {
+			three, "phone-d", "", NoDevice, 3, []string{"phone-d", "ANDROID_SERIAL", "phone-b"},
+		},
+		"flag before variable": {three, "phone-d", "phone-a", Usable, 1, []string{"phone-a is usable"}},
+		"none": {
+			none, "", "", NoDevice, 0, []string{"no device is connected", "USB debugging"},
+		},
+		"absent and nothing connected": {none, "phone-d", "", NoDevice, 0, []string{"phone-d", "no other device is"}},
 	} {
-		env := map[string]string{"ANDROID_ADB_SERVER_PORT": c.env["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": c.serial}
-		r := look(t, env, Options{Device: c.device, Patterns: []capture.Pattern{"com.shop"}})
+		env := map[string]string{
+			"ANDROID_ADB_SERVER_PORT": c.env["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": c.serial,
+		}
+		r := examine(t, env, Options{Device: c.device, Patterns: []capture.Pattern{"com.shop"}})
 		if r.Outcome != c.outcome || len(r.Devices) != c.devices {
 			t.Errorf("%s: %s with %d devices", name, r.Outcome, len(r.Devices))
 		}
@@ -357,7 +401,8 @@ func TestWhichDeviceIsMeant(t *testing.T) {
 				t.Errorf("%s: no %q in %q, %q", name, part, r.Text, r.Action)
 			}
 		}
-		if here := find(t, r, "devices"); here.Status == OK && (c.serial != "") != strings.Contains(here.Text, "ANDROID_SERIAL chooses") && c.device == "" {
+		if here := find(t, r, "devices"); here.Status == OK &&
+			(c.serial != "") != strings.Contains(here.Text, "ANDROID_SERIAL selects") && c.device == "" {
 			t.Errorf("%s: %+v", name, here)
 		}
 		if c.serial != "" && r.Host.Environment["ANDROID_SERIAL"] != c.serial {
@@ -372,12 +417,12 @@ func TestProcessesThatRunOrNot(t *testing.T) {
 		{Package: "org.mail", Processes: []androidsim.ProcessSpec{{Name: "org.mail"}}},
 	}})
 	env := serve(t, phone)
-	r := look(t, env, Options{Patterns: []capture.Pattern{"com.gone", "com.also*"}})
+	r := examine(t, env, Options{Patterns: []capture.Pattern{"com.gone", "com.also*"}})
 	expect(t, r, "processes", Warn, "com.gone or com.also*", "start the app")
 	if r.Outcome != Usable {
 		t.Errorf("%+v", r)
 	}
-	r = look(t, env, Options{})
+	r = examine(t, env, Options{})
 	seen, read := map[string]bool{}, 0
 	for _, p := range r.Devices[0].Processes {
 		seen[p.Process] = true
@@ -385,14 +430,15 @@ func TestProcessesThatRunOrNot(t *testing.T) {
 			read++
 		}
 	}
-	// Without a name one dumpsys shows that it works; each makes an app work.
+	// Without --process a single dumpsys shows that it works; each reading
+	// costs the app CPU time.
 	if !seen["com.shop"] || !seen["com.shop:push"] || !seen["org.mail"] || read != 1 {
 		t.Errorf("processes %v, %d read by dumpsys", seen, read)
 	}
 	if !phone.Freeze("org.mail", true) {
 		t.Fatal("no process to freeze")
 	}
-	r = look(t, env, Options{Patterns: []capture.Pattern{"org.mail"}})
+	r = examine(t, env, Options{Patterns: []capture.Pattern{"org.mail"}})
 	expect(t, r, "meminfo", Warn, "foreground")
 	expect(t, r, "level", OK)
 }
@@ -403,19 +449,22 @@ func TestManyProcessesAreBounded(t *testing.T) {
 		for i := range maxProcesses + 5 {
 			app.Processes = append(app.Processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.many:p%02d", i)})
 		}
-		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.many:*"}}, androidsim.New(androidsim.Options{Root: true, Apps: []androidsim.App{app}}))
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.many:*"}},
+			androidsim.New(androidsim.Options{Root: true, Apps: []androidsim.App{app}}))
 		if n := len(r.Devices[0].Processes); n != maxProcesses {
 			t.Errorf("%d processes", n)
 		}
-		expect(t, r, "processes", Unknown, "5 processes more", "--process")
+		expect(t, r, "processes", Unknown, "5 more processes", "--process")
 	})
 }
 
-// readOnly are the words that a command for a device may hold, each a program, a
-// builtin or a part of the syntax around them.
+// readOnly are the words that a command for a device may contain: programs,
+// builtins or shell syntax around them.
 var readOnly = map[string]bool{
-	"echo": true, "cat": true, "id": true, "getprop": true, "grep": true, "date": true, "df": true, "dumpsys": true, "ps": true,
-	"pm list": true, "command -v": true, "run-as": true, "su": true, "exec": true, "for": true, "if": true, "then": true, "fi": true, "done": true, "kill": true,
+	"echo": true, "cat": true, "id": true, "getprop": true, "grep": true, "date": true, "df": true, "dumpsys": true,
+	"ps":      true,
+	"pm list": true, "command -v": true, "run-as": true, "su": true, "exec": true, "for": true, "if": true,
+	"then": true, "fi": true, "done": true, "kill": true,
 }
 
 var (
@@ -425,7 +474,7 @@ var (
 	commandWord = regexp.MustCompile(`(?:^|[;|&(])\s*(?:do\s+)?([a-z][a-z-]*)( list| -v)?(=)?`)
 )
 
-// changes says what of a command is not known to only read.
+// changes returns the parts of a command that are not known to be read-only.
 func changes(command string) []string {
 	bare := harmless.ReplaceAllString(substitute.ReplaceAllString(quotedText.ReplaceAllString(command, "Q"), "V"), "")
 	var out []string
@@ -442,9 +491,12 @@ func changes(command string) []string {
 
 func TestChangesAreSeen(t *testing.T) {
 	for command, want := range map[string]bool{
-		"cat /proc/uptime; id": false, "echo x > /data/f": true, "rm -r /data": true, "cat a; touch b": true, "pm list packages": false,
-		"pm clear com.x": true, "echo $(am start x)": true, "for f in a; do setprop x y; done": true, "kill -9 5": false,
-		"command -v su": false, "command rm x": true, "cat a | tee b": true, "grep x `reboot`": true, "date +%s": false, "su -c 'cat x'": false,
+		"cat /proc/uptime; id": false, "echo x > /data/f": true, "rm -r /data": true, "cat a; touch b": true,
+		"pm list packages": false,
+		"pm clear com.x":   true, "echo $(am start x)": true, "for f in a; do setprop x y; done": true,
+		"kill -9 5":     false,
+		"command -v su": false, "command rm x": true, "cat a | tee b": true, "grep x `reboot`": true, "date +%s": false,
+		"su -c 'cat x'": false,
 	} {
 		if got := changes(command); (len(got) > 0) != want {
 			t.Errorf("%q: %q", command, got)
@@ -452,7 +504,7 @@ func TestChangesAreSeen(t *testing.T) {
 	}
 }
 
-// snapshot lists everything below some folders of this machine.
+// snapshot lists everything below some directories of this machine.
 func snapshot(t *testing.T, dirs ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -471,7 +523,7 @@ func snapshot(t *testing.T, dirs ...string) string {
 	return b.String()
 }
 
-// fakeADB is an adb program that notes how it is called, alone in PATH.
+// fakeADB is an adb program that records its calls, alone in PATH.
 func fakeADB(t *testing.T, script string) (calls func() string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -494,14 +546,14 @@ func fakeADB(t *testing.T, script string) (calls func() string) {
 
 const version41 = "echo Android Debug Bridge version 1.0.41; echo Version 35.0.2-12147458"
 
-// wiretap notes the requests that reach a server.
-type wiretap struct {
+// recordingConn records the requests that reach a server.
+type recordingConn struct {
 	net.Conn
 	mu   *sync.Mutex
 	sent *strings.Builder
 }
 
-func (w wiretap) Read(p []byte) (int, error) {
+func (w recordingConn) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -509,15 +561,19 @@ func (w wiretap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w wiretap) CloseWrite() error { return w.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (w recordingConn) CloseWrite() error {
+	return w.Conn.(interface{ CloseWrite() error }).CloseWrite()
+}
 
-// Nothing changes: not on this machine, not in the adb server, not on the device.
+// Nothing changes on this machine, in the adb server, or on the device.
 func TestNothingChanges(t *testing.T) {
-	phone := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 400, SU: true, Apps: shop(true)})}
+	phone := &recordingPhone{
+		Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 400, SU: true, Apps: shop(true)}),
+	}
 	var mu sync.Mutex
 	var sent strings.Builder
 	server := adbd.NewServer(phone)
-	server.Wire = func(c net.Conn) net.Conn { return wiretap{c, &mu, &sent} }
+	server.Wire = func(c net.Conn) net.Conn { return recordingConn{c, &mu, &sent} }
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -530,19 +586,21 @@ func TestNothingChanges(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	t.Chdir(work)
 	before, files := snapshot(t, home, work, temp), phoneFiles(t, phone)
-	for _, opt := range []Options{{Dir: "leakgate-runs"}, {Dir: "leakgate-runs", Patterns: []capture.Pattern{"com.shop"}}} {
-		if r := look(t, at(t, l.Addr().String()), opt); r.Outcome != Usable || len(r.Devices[0].Processes) == 0 {
+	for _, opt := range []Options{
+		{Dir: "leakgate-runs"}, {Dir: "leakgate-runs", Patterns: []capture.Pattern{"com.shop"}},
+	} {
+		if r := examine(t, at(t, l.Addr().String()), opt); r.Outcome != Usable || len(r.Devices[0].Processes) == 0 {
 			t.Errorf("%+v", r)
 		}
 	}
-	// Nor where there is no server to ask.
+	// The same holds without a server.
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	if r := look(t, at(t, l.Addr().String()), Options{Dir: "leakgate-runs"}); r.Outcome != NoDevice {
+	if r := examine(t, at(t, l.Addr().String()), Options{Dir: "leakgate-runs"}); r.Outcome != NoDevice {
 		t.Errorf("%+v", r)
 	}
 	if after := snapshot(t, home, work, temp); after != before {
@@ -568,11 +626,13 @@ func TestNothingChanges(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, request := range regexp.MustCompile(`[0-9a-f]{4}(host[a-z-]*:[a-z-]*|shell|exec|sync|root|reboot|remount|tcpip|usb)`).FindAllStringSubmatch(sent.String(), -1) {
+	for _, request := range regexp.MustCompile(
+		`[0-9a-f]{4}(host[a-z-]*:[a-z-]*|shell|exec|sync|root|reboot|remount|tcpip|usb)`).
+		FindAllStringSubmatch(sent.String(), -1) {
 		switch request[1] {
 		case "host:version", "host:devices-l", "host:transport", "host-serial:phone-a", "shell":
 		default:
-			t.Errorf("asked the server for %q", request[0])
+			t.Errorf("requested %q from the server", request[0])
 		}
 	}
 }
@@ -592,10 +652,10 @@ func phoneFiles(t *testing.T, phone adbd.Phone) string {
 	return b.String()
 }
 
-// A device that hangs costs its own deadline and takes nothing from another.
+// A device that hangs costs its own deadline and takes no time from another.
 func TestDeviceThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hung := &watched{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
+		hung := &recordingPhone{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
 		well := androidsim.New(androidsim.Options{Serial: "well", Scale: 1000, Root: true, Apps: shop(false)})
 		began := time.Now()
 		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: time.Second}, hung, well)
@@ -605,17 +665,17 @@ func TestDeviceThatHangs(t *testing.T) {
 		if r.Outcome != Usable || r.Devices[0].Usable || len(r.Devices[1].Processes) != 1 {
 			t.Errorf("%+v", r)
 		}
-		expect(t, r, "state", Bad, "its shell has not answered", "adb reconnect")
+		expect(t, r, "state", Bad, "its shell did not respond", "adb reconnect")
 	})
 }
 
-// halting is a phone that hangs from some command on.
-type halting struct {
+// hangingPhone is a phone that hangs from a given command on.
+type hangingPhone struct {
 	*androidsim.Phone
 	from string
 }
 
-func (h *halting) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
+func (h *hangingPhone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if strings.Contains(command, h.from) && !strings.Contains(command, "kill") {
 		<-ctx.Done()
 		return 137
@@ -623,14 +683,19 @@ func (h *halting) Shell(ctx context.Context, command string, stdin io.Reader, st
 	return h.Phone.Shell(ctx, command, stdin, stdout, stderr)
 }
 
-// What was found before a device hung is told, and what was not is unknown. Five
-// devices hang at once, each at another command, and all within one deadline.
+// What was found before a device hung is reported, and the rest is unknown.
+// Five devices hang concurrently, each at a different command, all within one
+// deadline.
 func TestDeviceThatHangsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from := map[string]string{"condition": "df /data", "clock": "date +%s", "processes": "/proc/[0-9]*/cmdline", "level": "grep -E", "meminfo": "dumpsys -t"}
+		from := map[string]string{
+			"condition": "df /data", "clock": "date +%s", "processes": "/proc/[0-9]*/cmdline", "level": "grep -E",
+			"meminfo": "dumpsys -t",
+		}
 		var phones []adbd.Phone
 		for name, command := range from {
-			phones = append(phones, &halting{androidsim.New(androidsim.Options{Serial: name, Apps: shop(true)}), command})
+			phones = append(phones,
+				&hangingPhone{androidsim.New(androidsim.Options{Serial: name, Apps: shop(true)}), command})
 		}
 		began := time.Now()
 		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: 1500 * time.Millisecond}, phones...)
@@ -642,7 +707,8 @@ func TestDeviceThatHangsLater(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 			for _, name := range []string{d.Serial, "time"} {
-				if !slices.ContainsFunc(r.Checks, func(c Item) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
+				if !slices.ContainsFunc(r.Checks,
+					func(c Item) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
 					t.Errorf("%s: no unknown %s in %+v", d.Serial, name, r.Checks)
 				}
 			}
@@ -652,13 +718,14 @@ func TestDeviceThatHangsLater(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	phone := &watched{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
+	phone := &recordingPhone{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
 	env := serve(t, phone)
-	r := Examine(ctx, Options{Dir: t.TempDir(), Getenv: func(name string) string { return env[name] }, Progress: func(text string) {
-		if text == "hung" {
-			cancel()
-		}
-	}})
+	r := Examine(ctx,
+		Options{Dir: t.TempDir(), Getenv: func(name string) string { return env[name] }, Progress: func(text string) {
+			if text == "hung" {
+				cancel()
+			}
+		}})
 	if r.Outcome != Interrupted {
 		t.Errorf("%+v", r)
 	}
@@ -669,11 +736,18 @@ func TestInterrupted(t *testing.T) {
 func TestHostileTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = "Evil\x1b[2J\u202e\u200f\u009b31m\u2066\nready: all is well\x07"
-		phone := &watched{
-			Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Model: evil, Manufacturer: evil + strings.Repeat("x", 5000), BuildType: evil, Scale: 400, Apps: shop(true)}),
+		phone := &recordingPhone{
+			Phone: androidsim.New(
+				androidsim.Options{
+					Serial: "phone-a", Model: evil, Manufacturer: evil + strings.Repeat("x", 5000), BuildType: evil,
+					Scale: 400, Apps: shop(true),
+				}),
 			model: evil,
 		}
-		state := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-\x1b[31m\u202e" + strings.Repeat("y", 3000)}), state: "\x1b[2J\u202e"}
+		state := &recordingPhone{
+			Phone: androidsim.New(androidsim.Options{Serial: "phone-\x1b[31m\u202e" + strings.Repeat("y", 3000)}),
+			state: "\x1b[2J\u202e",
+		}
 		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}}, phone, state)
 		text, _ := render(t, r)
 		if strings.Count(text, "\nready: ") > 0 || !strings.HasPrefix(text, "ready: device phone-a is usable\n") {
@@ -685,7 +759,7 @@ func TestHostileTexts(t *testing.T) {
 	})
 }
 
-// The page names every field of the JSON form, and no other.
+// The page names every field of the JSON form and no others.
 func TestPageNamesEveryField(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/formats/doctor.md")
 	if err != nil {
@@ -708,19 +782,22 @@ func TestPageNamesEveryField(t *testing.T) {
 	walk(reflect.TypeFor[Report]())
 	for name := range fields {
 		if !strings.Contains(string(page), "`"+name+"`") {
-			t.Errorf("the page does not tell of %s", name)
+			t.Errorf("the page does not document %s", name)
 		}
 	}
 	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(string(page), -1) {
 		for _, word := range regexp.MustCompile("`([a-z0-9_]+)`").FindAllStringSubmatch(m[1], -1) {
 			if !fields[word[1]] {
-				t.Errorf("the page tells of %s, which is no field", word[1])
+				t.Errorf("the page documents %s, which is not a field", word[1])
 			}
 		}
 	}
-	// The words that a value can have, and the names of checks.
-	for _, word := range []string{"usable", "no_device", "misconfigured", "interrupted", "answers", "absent", "unreachable", "foreign", "silent", "ok", "warn", "bad", "unknown",
-		"adb", "server", "devices", "directory", "state", "android", "time_scale", "shell_v2", "boot", "data", "battery", "root", "clock", "processes", "level", "heap_dump", "meminfo", "condition", "time"} {
+	// Values and check names.
+	for _, word := range []string{
+		"usable", "no_device", "misconfigured", "interrupted", "answers", "absent", "unreachable", "foreign", "silent",
+		"ok", "warn", "bad", "unknown",
+		"adb", "server", "devices", "directory", "state", "android", "time_scale", "shell_v2", "boot", "data",
+		"battery", "root", "clock", "processes", "level", "heap_dump", "meminfo", "condition", "time"} {
 		if !strings.Contains(string(page), "`"+word+"`") {
 			t.Errorf("the page does not explain %s", word)
 		}

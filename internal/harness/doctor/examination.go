@@ -12,46 +12,47 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 )
 
-// Options say what to look at.
+// Options select what to examine.
 type Options struct {
-	// Device is the serial of the one device to examine; empty for all.
+	// Device is the serial of the only device to examine; empty for all.
 	Device string
-	// Patterns choose the processes to examine; none for the apps that somebody has
-	// installed and that run.
+	// Patterns select the processes to examine; empty for all running apps that
+	// a user installed.
 	Patterns []capture.Pattern
-	// Dir is where run directories would be made.
+	// Dir is where run directories would be created.
 	Dir string
 	// Getenv reads the environment.
 	Getenv func(string) string
-	// StandIn allows devices whose time runs faster, as fleet.DeviceChoice does.
+	// StandIn allows devices with a scaled clock, like fleet.DeviceChoice.
 	StandIn bool
-	// Deadline is the real time that one device gets, 0 for a minute. Devices are
-	// examined at the same time.
+	// Deadline is the real time for each device, 0 for a minute. Devices are
+	// examined concurrently.
 	Deadline time.Duration
-	// Progress, where not nil, is told what is looked at now, by several goroutines.
+	// Progress, if not nil, receives what is examined now, from several
+	// goroutines.
 	Progress func(text string)
 
 	limits limits
-	// dial, where not nil, is the only way to the adb server.
+	// dial, if not nil, is the only way to reach the adb server.
 	dial func(context.Context) (net.Conn, error)
 }
 
-// usualDeadline lets a device without a hang be examined whole: twenty processes
-// of a slow phone.
+// usualDeadline suffices for twenty processes of a slow phone that does not
+// hang.
 const usualDeadline = time.Minute
 
-// examination is one look at everything.
+// examination is one call of Examine.
 type examination struct {
 	opt    Options
 	client *adb.Client
 	report Report
-	book   notebook
-	// wanted is the serial that a run would take, empty where nothing names one.
+	book   checklist
+	// wanted is the serial that a run would use, empty if none is selected.
 	wanted string
 }
 
-// Examine looks at this host and its devices. It changes nothing, and takes no
-// longer than its deadlines: some ten seconds for the host, Options.Deadline and a
+// Examine examines this host and its devices. It changes nothing and returns
+// within its deadlines: some ten seconds for the host, Options.Deadline and a
 // few seconds for the devices.
 func Examine(ctx context.Context, opt Options) Report {
 	if opt.Deadline <= 0 {
@@ -63,7 +64,7 @@ func Examine(ctx context.Context, opt Options) Report {
 	if opt.Progress == nil {
 		opt.Progress = func(string) {}
 	}
-	e := &examination{opt: opt, report: Report{Schema: Schema, Devices: []Device{}}, book: notebook{scope: ScopeHost}}
+	e := &examination{opt: opt, report: Report{Schema: Schema, Devices: []Device{}}, book: checklist{scope: ScopeHost}}
 	opt.Progress("host")
 	list, settled := e.host(ctx)
 	checks := e.devices(ctx, list)
@@ -72,7 +73,7 @@ func Examine(ctx context.Context, opt Options) Report {
 	return e.report
 }
 
-// devices examines all devices of the list at the same time.
+// devices examines all devices of the list concurrently.
 func (e *examination) devices(ctx context.Context, list []adb.DeviceInfo) (checks []Item) {
 	inspections := make([]*inspection, len(list))
 	var wg sync.WaitGroup
@@ -88,21 +89,23 @@ func (e *examination) devices(ctx context.Context, list []adb.DeviceInfo) (check
 	return checks
 }
 
-// conclude says what all comes to, in one sentence with one next step.
+// conclude sets the outcome, in one sentence with one next step.
 func (e *examination) conclude(ctx context.Context, settled bool) {
 	r := &e.report
 	usable := e.usable()
 	decisive, found := e.decisive()
 	switch {
 	case ctx.Err() != nil:
-		r.Outcome, r.Text, r.Action = Interrupted, "interrupted before all was looked at", "run it again"
+		r.Outcome, r.Text, r.Action = Interrupted, "interrupted before everything was checked", "run it again"
 	case !settled:
 		r.Outcome, r.Text, r.Action = Misconfigured, decisive.Text, decisive.Action
 	case len(usable) > 0:
 		r.Outcome, r.Text, r.Action = Usable, fmt.Sprintf("device %s is usable", usable[0]), ""
 		if len(usable) > 1 {
-			r.Text = fmt.Sprintf("%d devices are usable (%s)", len(usable), strings.Join(usable[:min(len(usable), maxNamed)], ", "))
-			r.Action = "name the one to watch with --device or ANDROID_SERIAL; `leakgate run` takes all that its file names"
+			r.Text = fmt.Sprintf("%d devices are usable (%s)", len(usable),
+				strings.Join(usable[:min(len(usable), maxNamed)], ", "))
+			r.Action = "choose the one to watch with --device or ANDROID_SERIAL; `leakgate run` uses all that its " +
+				"configuration names"
 		}
 	case found:
 		text := decisive.Text
@@ -111,11 +114,11 @@ func (e *examination) conclude(ctx context.Context, settled bool) {
 		}
 		r.Outcome, r.Text, r.Action = NoDevice, text, decisive.Action
 	default:
-		r.Outcome, r.Text, r.Action = NoDevice, "no device can be used", "see the checks"
+		r.Outcome, r.Text, r.Action = NoDevice, "no device can be used", "see the checks below"
 	}
 }
 
-// usable are the serials of the devices that a run could take.
+// usable returns the serials of the devices that a run could use.
 func (e *examination) usable() (serials []string) {
 	for _, d := range e.report.Devices {
 		if d.Usable && (e.wanted == "" || d.Serial == clean(e.wanted)) {
@@ -125,8 +128,9 @@ func (e *examination) usable() (serials []string) {
 	return serials
 }
 
-// decisive is the check that stops a run first: a bad one of the host, a server
-// that does not answer, or a bad one of the device that a run would take.
+// decisive returns the check that stops a run first: a bad one of the host, a
+// server that does not respond, or a bad one of the device that a run would
+// use.
 func (e *examination) decisive() (Item, bool) {
 	if c, ok := first(e.book.checks, Bad); ok {
 		return c, true

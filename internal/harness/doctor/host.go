@@ -17,21 +17,27 @@ import (
 )
 
 const (
-	installADB = "install Android platform-tools (Debian: package adb; macOS: brew install android-platform-tools; or Android Studio) and put adb into PATH"
-	connectOne = "connect a device with USB debugging on (Settings, Developer options), or start an emulator; `adb devices` must list it"
+	installADB = "install Android platform-tools (Debian: package adb; macOS: brew install android-platform-tools; " +
+		"or Android Studio) and add adb to PATH"
+	connectOne = "connect a device with USB debugging on (Settings, Developer options), or start an emulator; `adb " +
+		"devices` must list it"
 )
 
-// host examines this machine and gives the devices that its server lists. settled
-// is false where a setting or the directory stops every run.
+// host examines this machine and returns the devices that its server lists.
+// settled is false if a setting or the directory stops every run.
 func (e *examination) host(ctx context.Context) (devices []adb.DeviceInfo, settled bool) {
 	e.report.Host = Host{System: runtime.GOOS + "/" + runtime.GOARCH, Environment: e.environment()}
 	devices, settled = e.adb(ctx)
 	return devices, e.directory() && settled
 }
 
-// adb examines the adb program, the server, and which devices it lists.
+// adb examines the adb program, the server, and its list of devices.
 func (e *examination) adb(ctx context.Context) (devices []adb.DeviceInfo, settled bool) {
-	client, err := adb.NewClient(adb.Options{NoStart: true, NoConnect: true, AnswerTimeout: e.opt.limits.answer, MaxStream: maxStream, Getenv: e.opt.Getenv, Dial: e.opt.dial})
+	client,
+		err := adb.NewClient(adb.Options{
+		NoStart: true, NoConnect: true, AnswerTimeout: e.opt.limits.answer, MaxStream: maxStream, Getenv: e.opt.Getenv,
+		Dial: e.opt.dial,
+	})
 	if err != nil {
 		e.program(ctx, false)
 		e.book.note("server", Bad, err.Error(), "correct the variable, or unset it")
@@ -42,7 +48,7 @@ func (e *examination) adb(ctx context.Context) (devices []adb.DeviceInfo, settle
 	if dial == nil {
 		dial = e.opt.limits.dialer(client.Addr())
 	}
-	found := e.opt.limits.knockBy(ctx, dial)
+	found := e.opt.limits.probeServer(ctx, dial)
 	s := &e.report.Host.Server
 	*s = Server{Address: clean(client.Addr()), From: addressFrom(e.opt.Getenv), State: found.state}
 	if found.state == Answers {
@@ -64,7 +70,7 @@ func (e *examination) adb(ctx context.Context) (devices []adb.DeviceInfo, settle
 // maxStream bounds what one command on a device may print, in bytes.
 const maxStream = 64 << 20
 
-// environment gives the variables that lead adb, those that are set.
+// environment returns the variables that configure adb and are set.
 func (e *examination) environment() map[string]string {
 	set := map[string]string{}
 	for _, name := range []string{
@@ -78,24 +84,25 @@ func (e *examination) environment() map[string]string {
 	return set
 }
 
-// program examines the adb program. A server that answers can do without one.
+// program examines the adb program. It is optional while a server answers.
 func (e *examination) program(ctx context.Context, served bool) {
 	p := &e.report.Host.ADB
 	*p = findProgram(e.opt.Getenv)
 	if p.Path == "" {
 		status, use := Bad, "it is needed to start the adb server"
 		if served {
-			status, use = Warn, "the server answers, but could not be started again"
+			status, use = Warn, "the adb server answers, but could not be restarted"
 		}
 		todo := installADB
 		if stray, ok := strayProgram(); ok {
-			todo = fmt.Sprintf("put %s into PATH", filepath.Dir(stray))
+			todo = fmt.Sprintf("add %s to PATH", filepath.Dir(stray))
 		}
-		e.book.note("adb", status, fmt.Sprintf("there is no adb program in %s; %s", strings.Join(p.Searched, ", "), use), todo)
+		e.book.note("adb", status, fmt.Sprintf("no adb program in %s; %s", strings.Join(p.Searched, ", "), use), todo)
 		return
 	}
 	if err := p.askVersion(ctx, e.opt.limits.program); err != nil {
-		e.book.note("adb", Warn, err.Error(), "check that it is the adb of Android platform-tools: reinstall it, or put another one first in PATH")
+		e.book.note("adb", Warn, err.Error(),
+			"check that it is the adb of Android platform-tools: reinstall it, or put another one first in PATH")
 		return
 	}
 	text := fmt.Sprintf("%s, version 1.0.%d", p.Path, *p.Protocol)
@@ -105,7 +112,7 @@ func (e *examination) program(ctx context.Context, served bool) {
 	e.book.note("adb", OK, text, "")
 }
 
-func (e *examination) server(found knock) {
+func (e *examination) server(found serverReply) {
 	s, program := e.report.Host.Server, e.report.Host.ADB
 	at := s.Address
 	if s.From != defaultAddress {
@@ -117,14 +124,17 @@ func (e *examination) server(found knock) {
 	case Absent:
 		e.absent(at, found.err)
 	case Unreachable:
-		e.book.note("server", Bad, fmt.Sprintf("%s cannot be reached: %v", at, found.err), "check the host and "+variable(s.From))
+		e.book.note("server", Bad, fmt.Sprintf("cannot reach %s: %v", at, found.err), "check the host and "+
+			variable(s.From))
 	case Silent:
-		e.book.note("server", Bad, fmt.Sprintf("what listens at %s takes connections and does not answer: an adb server that hangs, or another program", at),
-			fmt.Sprintf("run `adb kill-server`; if it still does not answer, choose another port: %s", anotherPort(s.Address, s.From)))
+		e.book.note("server", Bad,
+			fmt.Sprintf("something at %s accepts connections but does not respond: a hung adb server or another program", at),
+			fmt.Sprintf("run `adb kill-server`; if it still does not respond, choose another port: %s",
+				anotherPort(s.Address, s.From)))
 	case Foreign:
-		text := fmt.Sprintf("what listens at %s is no adb server: it ended the connection without an answer", at)
+		text := fmt.Sprintf("not an adb server at %s: it closed the connection without an answer", at)
 		if found.said != "" {
-			text = fmt.Sprintf("what listens at %s is no adb server: it said %q", at, line(found.said))
+			text = fmt.Sprintf("not an adb server at %s: it answered %q", at, line(found.said))
 		}
 		todo := "stop it, or choose another port for adb everywhere (shell, IDE): " + anotherPort(s.Address, s.From)
 		if program.Path == "" {
@@ -134,7 +144,7 @@ func (e *examination) server(found knock) {
 	}
 }
 
-// line is the first line of a text.
+// line returns the first line of a text.
 func line(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(text)
@@ -148,67 +158,74 @@ func variable(from string) string {
 }
 
 // serverVersion compares the server with the adb program: a client of another
-// version ends the server and starts its own (AOSP adb/client/adb_client.cpp,
+// version kills the server and starts its own (AOSP adb/client/adb_client.cpp,
 // __adb_check_server_version).
 func (e *examination) serverVersion(at string) {
 	server, program := *e.report.Host.Server.Protocol, e.report.Host.ADB.Protocol
 	if program == nil || *program == server {
-		e.book.note("server", OK, fmt.Sprintf("an adb server of version %d answers at %s", server, at), "")
+		e.book.note("server", OK, fmt.Sprintf("adb server version %d at %s", server, at), "")
 		return
 	}
 	e.book.note("server", Warn,
-		fmt.Sprintf("the adb server at %s has version %d and the adb program %d: any adb command ends that server and with it the connections of a run", at, server, *program),
+		fmt.Sprintf("the adb server at %s has version %d, the adb program %d: any adb command kills that server and "+
+			"the connections of a run", at, server, *program),
 		"use one adb: run `adb start-server` before the run, and let IDE and scripts use the same program")
 }
 
 func (e *examination) absent(at string, err error) {
-	text := "no adb server runs at " + at
+	text := "no adb server at " + at
 	switch here := local(e.report.Host.Server.Address); {
 	case !here:
-		e.book.note("server", Bad, fmt.Sprintf("%s: %v", text, err), "start it there, or correct "+variable(e.report.Host.Server.From))
+		e.book.note("server", Bad, fmt.Sprintf("%s: %v", text, err), "start it there, or correct "+
+			variable(e.report.Host.Server.From))
 	case e.report.Host.ADB.Path == "":
-		e.book.note("server", Bad, text, "once there is an adb program: `adb start-server`")
+		e.book.note("server", Bad, text, "install adb, then run `adb start-server`")
 	default:
-		e.book.note("server", Warn, text+", so that no device is seen; a run starts one", "run `adb start-server`, then `leakgate doctor` again")
+		e.book.note("server", Warn, text+", so devices are unknown; a run starts one",
+			"run `adb start-server`, then `leakgate doctor` again")
 	}
 }
 
 const (
-	// nightBytes is what a run of a night may write: 1 MB for each process (half of
-	// it was measured in 8 h of two processes, breakdowns included), 32 MB of workload
-	// log at most, and what heap dumps take (50 to 500 MB each).
+	// nightBytes is what an overnight run may write: 1 MB per process (twice
+	// what was measured in 8 h with two processes, breakdowns included), at
+	// most 32 MB of workload log, and heap dumps of 50 to 500 MB each.
 	nightBytes = 1 << 30
-	// leastBytes is what a run without a workload and without dumps needs.
+	// leastBytes is enough for a run without a workload and without dumps.
 	leastBytes = 64 << 20
 )
 
-const nightNeeds = "a night writes about 1 MB for each process, at most 32 MB of workload log, and 50 to 500 MB for each heap dump"
+const nightNeeds = "a run of 8 h writes about 1 MB per process, up to 32 MB of workload log, and 50 to 500 MB per " +
+	"heap dump"
 
-// directory examines the place of the run directories, which is made by a run and
-// need not be there. It is false if no run can write there.
+// directory examines where run directories are created; a run creates missing
+// parents. It returns false if no run can write there.
 func (e *examination) directory() bool {
 	dir, err := existing(e.opt.Dir)
 	s := &e.report.Host.Runs
 	s.Directory = clean(e.opt.Dir)
 	if err != nil {
-		e.book.note("directory", Bad, fmt.Sprintf("%s cannot be made: %v", e.opt.Dir, err), "work in another directory, or name one with --out")
+		e.book.note("directory", Bad, fmt.Sprintf("cannot create %s: %v", e.opt.Dir, err),
+			"work in another directory, or choose one with --out")
 		return false
 	}
 	if writable, known := mayWrite(dir); known {
 		s.Writable = &writable
 		if !writable {
-			e.book.note("directory", Bad, fmt.Sprintf("%s cannot be written", dir), "work in another directory, or name one with --out")
+			e.book.note("directory", Bad, fmt.Sprintf("cannot write to %s", dir),
+				"work in another directory, or choose one with --out")
 			return false
 		}
 	}
 	free, known := spool.FreeBytes(dir)
 	if !known {
-		e.book.note("directory", Unknown, fmt.Sprintf("the free space for %s cannot be told; %s", e.opt.Dir, nightNeeds), "")
+		e.book.note("directory", Unknown,
+			fmt.Sprintf("cannot determine the free space for %s; %s", e.opt.Dir, nightNeeds), "")
 		return true
 	}
 	s.FreeBytes = &free
 	text := fmt.Sprintf("%s free for %s; %s", text.Size(free), e.opt.Dir, nightNeeds)
-	switch todo := "free some space, or name another directory with --out"; {
+	switch todo := "free some space, or choose another directory with --out"; {
 	case free < leastBytes:
 		e.book.note("directory", Bad, text, todo)
 		return false
@@ -220,7 +237,7 @@ func (e *examination) directory() bool {
 	return true
 }
 
-// existing is the directory itself, or the nearest above it that is there.
+// existing returns the directory itself or its nearest existing parent.
 func existing(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -242,7 +259,8 @@ func existing(dir string) (string, error) {
 	}
 }
 
-// listed notes what the list of devices means for a run, and chooses those to examine.
+// listed records what the list of devices means for a run, and selects those to
+// examine.
 func (e *examination) listed(list []adb.DeviceInfo) []adb.DeviceInfo {
 	want, from := e.opt.Device, "--device"
 	if want == "" {
@@ -253,11 +271,16 @@ func (e *examination) listed(list []adb.DeviceInfo) []adb.DeviceInfo {
 	case len(list) == 0 && want == "":
 		e.book.note("devices", Bad, "no device is connected", connectOne)
 	case len(list) == 0:
-		e.book.note("devices", Bad, fmt.Sprintf("device %s (from %s) is not connected, nor is any other", want, from), connectOne)
+		e.book.note("devices", Bad,
+			fmt.Sprintf("device %s (from %s) is not connected, and no other device is", want, from), connectOne)
 	case want != "" && !there && strings.Contains(want, ":"):
-		e.book.note("devices", Bad, fmt.Sprintf("device %s (from %s) is not connected, but %s", want, from, serials(list)), fmt.Sprintf("run `adb connect %s`", want))
+		e.book.note("devices", Bad,
+			fmt.Sprintf("device %s (from %s) is not connected; connected: %s", want, from, serials(list)),
+			fmt.Sprintf("run `adb connect %s`", want))
 	case want != "" && !there:
-		e.book.note("devices", Bad, fmt.Sprintf("device %s (from %s) is not connected, but %s", want, from, serials(list)), "check its cable, or correct "+from)
+		e.book.note("devices", Bad,
+			fmt.Sprintf("device %s (from %s) is not connected; connected: %s", want, from, serials(list)),
+			"check its cable, or correct "+from)
 	}
 	if there || want == "" && len(list) > 0 {
 		e.book.note("devices", OK, listedText(len(list), want, from), "")
@@ -275,7 +298,7 @@ func listedText(n int, want, from string) string {
 		text = "one device is listed"
 	}
 	if want != "" {
-		text += fmt.Sprintf("; %s chooses %s", from, want)
+		text += fmt.Sprintf("; %s selects %s", from, want)
 	}
 	return text
 }

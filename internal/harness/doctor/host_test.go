@@ -22,7 +22,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// listen answers each connection with talk, until the test ends.
+// listen serves each connection with talk until the test ends.
 func listen(t *testing.T, talk func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,15 +50,17 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// patient are limits for peers of this process that answer, on a machine however
-// busy.
+// patient are limits for peers of this process that answer, on however busy a
+// machine.
 var patient = limits{dial: time.Minute, answer: time.Minute, react: time.Minute, program: time.Minute}
 
-// unanswered are limits for a peer that never answers host:version, and deaf for one
-// that never says anything.
+// unanswered are limits for a peer that never answers host:version, and deaf
+// for one that never sends anything.
 var (
 	unanswered = limits{dial: time.Minute, answer: 300 * time.Millisecond, react: time.Minute, program: time.Minute}
-	deaf       = limits{dial: time.Minute, answer: 300 * time.Millisecond, react: 400 * time.Millisecond, program: time.Minute}
+	deaf       = limits{
+		dial: time.Minute, answer: 300 * time.Millisecond, react: 400 * time.Millisecond, program: time.Minute,
+	}
 )
 
 func TestWhatListensAtThePort(t *testing.T) {
@@ -79,20 +81,39 @@ func TestWhatListensAtThePort(t *testing.T) {
 		parts   []string
 	}{
 		"adb": {phones.Addr(), patient, Answers, OK, []string{"version 41"}},
-		// A port that was free a moment ago may be somebody's.
-		"nobody":        {"127.0.0.1:1", patient, Absent, Warn, []string{"no adb server runs", "ANDROID_ADB_SERVER_PORT", "a run starts one", "`adb start-server`"}},
-		"web server":    {web.Listener.Addr().String(), unanswered, Foreign, Bad, []string{"no adb server", "HTTP/1.1 400 Bad Request", "ANDROID_ADB_SERVER_PORT="}},
-		"speaks first":  {listen(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n"); io.Copy(io.Discard, c) }), patient, Foreign, Bad, []string{"SSH-2.0", "choose another port"}},
-		"hangs up":      {dead, patient, Foreign, Bad, []string{"ended the connection"}},
-		"says nothing":  {listen(t, func(c net.Conn) { io.Copy(io.Discard, c) }), deaf, Silent, Bad, []string{"does not answer", "adb kill-server"}},
-		"wrong length":  {listen(t, func(c net.Conn) { io.WriteString(c, "OKAYzzzz0029"); io.Copy(io.Discard, c) }), patient, Foreign, Bad, nil},
-		"hostile words": {listen(t, func(c net.Conn) { io.WriteString(c, "\x1b[2J\u202egood\nready: yes"); io.Copy(io.Discard, c) }), patient, Foreign, Bad, nil},
+		// A port that was free a moment ago may be taken by now.
+		"nobody": {
+			"127.0.0.1:1", patient, Absent, Warn,
+			[]string{"no adb server at", "ANDROID_ADB_SERVER_PORT", "a run starts one", "`adb start-server`"},
+		},
+		"web server": {
+			web.Listener.Addr().String(), unanswered, Foreign, Bad,
+			[]string{"not an adb server", "HTTP/1.1 400 Bad Request", "ANDROID_ADB_SERVER_PORT="},
+		},
+		"speaks first": {
+			listen(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n"); io.Copy(io.Discard, c) }),
+			patient, Foreign, Bad, []string{"SSH-2.0", "choose another port"},
+		},
+		"hangs up": {dead, patient, Foreign, Bad, []string{"closed the connection"}},
+		"sends nothing": {
+			listen(t, func(c net.Conn) { io.Copy(io.Discard, c) }), deaf, Silent, Bad,
+			[]string{"does not respond", "adb kill-server"},
+		},
+		"wrong length": {
+			listen(t, func(c net.Conn) { io.WriteString(c, "OKAYzzzz0029"); io.Copy(io.Discard, c) }), patient, Foreign,
+			Bad, nil,
+		},
+		"hostile words": {
+			listen(t, func(c net.Conn) { io.WriteString(c, "\x1b[2J\u202egood\nready: yes"); io.Copy(io.Discard, c) }),
+			patient, Foreign, Bad, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := look(t, at(t, c.address), Options{limits: c.limits})
+			r := examine(t, at(t, c.address), Options{limits: c.limits})
 			expect(t, r, "server", c.status, c.parts...)
 			s := r.Host.Server
-			if s.State != c.state || s.From != "ANDROID_ADB_SERVER_PORT" || s.Address != c.address || (s.Protocol != nil) != (c.state == Answers) {
+			if s.State != c.state || s.From != "ANDROID_ADB_SERVER_PORT" || s.Address != c.address ||
+				(s.Protocol != nil) != (c.state == Answers) {
 				t.Errorf("%+v", s)
 			}
 			if r.Outcome != NoDevice {
@@ -105,7 +126,7 @@ func TestWhatListensAtThePort(t *testing.T) {
 	}
 }
 
-// An address that takes no connection and refuses none costs a known time.
+// An address that neither accepts nor refuses connections costs a known time.
 func TestKnockEndsWithItsContext(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	silent := listen(t, func(c net.Conn) {
@@ -114,9 +135,9 @@ func TestKnockEndsWithItsContext(t *testing.T) {
 		io.Copy(io.Discard, c)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	got := make(chan knock, 1)
+	got := make(chan serverReply, 1)
 	endless := limits{dial: time.Hour, answer: time.Hour, react: time.Hour}
-	go func() { got <- endless.knockBy(ctx, endless.dialer(silent)) }()
+	go func() { got <- endless.probeServer(ctx, endless.dialer(silent)) }()
 	<-asked
 	cancel()
 	select {
@@ -125,16 +146,16 @@ func TestKnockEndsWithItsContext(t *testing.T) {
 			t.Errorf("%+v", k)
 		}
 	case <-time.After(time.Minute):
-		t.Error("waits on")
+		t.Error("waited for")
 	}
 }
 
 func TestServerOfAnotherVersion(t *testing.T) {
 	fakeADB(t, "echo Android Debug Bridge version 1.0.32")
 	env := serve(t, androidsim.New(androidsim.Options{Serial: "a", Scale: 400}))
-	r := look(t, env, Options{})
+	r := examine(t, env, Options{})
 	expect(t, r, "adb", OK, "1.0.32")
-	expect(t, r, "server", Warn, "version 41", "32", "ends that server", "one adb")
+	expect(t, r, "server", Warn, "version 41", "32", "kills that server", "one adb")
 	if *r.Host.ADB.Protocol != 32 || *r.Host.Server.Protocol != 41 || r.Outcome != Usable {
 		t.Errorf("%+v", r.Host)
 	}
@@ -146,17 +167,17 @@ func TestPrograms(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Run("none", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		r := look(t, nobody, Options{})
+		r := examine(t, nobody, Options{})
 		expect(t, r, "adb", Bad, "no adb program in PATH", "install Android platform-tools")
 		if r.Outcome != NoDevice || r.Text != find(t, r, "adb").Text || len(r.Host.ADB.Searched) != 1 {
 			t.Errorf("%+v", r)
 		}
-		expect(t, r, "server", Bad, "no adb server runs")
+		expect(t, r, "server", Bad, "no adb server at")
 	})
-	t.Run("none, but a server", func(t *testing.T) {
+	t.Run("no program, but a server", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		r := look(t, env, Options{})
-		expect(t, r, "adb", Warn, "could not be started again")
+		r := examine(t, env, Options{})
+		expect(t, r, "adb", Warn, "could not be restarted")
 		expect(t, r, "server", OK)
 		if r.Outcome != Usable {
 			t.Errorf("%+v", r)
@@ -166,22 +187,24 @@ func TestPrograms(t *testing.T) {
 		sdk := t.TempDir()
 		program(t, filepath.Join(sdk, "platform-tools"), version41)
 		t.Setenv("PATH", t.TempDir())
-		r := look(t, map[string]string{"ANDROID_ADB_SERVER_PORT": "1", "ANDROID_HOME": t.TempDir(), "ANDROID_SDK_ROOT": sdk}, Options{})
+		r := examine(t,
+			map[string]string{"ANDROID_ADB_SERVER_PORT": "1", "ANDROID_HOME": t.TempDir(), "ANDROID_SDK_ROOT": sdk},
+			Options{})
 		expect(t, r, "adb", OK, sdk, "35.0.2")
 		if got := strings.Join(r.Host.ADB.Searched, " "); got != "PATH ANDROID_HOME ANDROID_SDK_ROOT" {
 			t.Errorf("looked in %s", got)
 		}
 	})
-	t.Run("where Android Studio puts it", func(t *testing.T) {
+	t.Run("where Android Studio installs it", func(t *testing.T) {
 		if runtime.GOOS != "linux" {
-			t.Skip("the place is another on this system")
+			t.Skip("the path differs on this system")
 		}
 		home := t.TempDir()
 		program(t, filepath.Join(home, "Android", "Sdk", "platform-tools"), version41)
 		t.Setenv("PATH", t.TempDir())
 		t.Setenv("HOME", home)
-		r := look(t, nobody, Options{})
-		expect(t, r, "adb", Bad, "no adb program in PATH", "put "+home)
+		r := examine(t, nobody, Options{})
+		expect(t, r, "adb", Bad, "no adb program in PATH", "add "+home)
 	})
 	endless := patient
 	endless.program = time.Second
@@ -191,12 +214,14 @@ func TestPrograms(t *testing.T) {
 		part   string
 	}{
 		"fails":         {"exit 3", patient, "exit status 3"},
-		"is another":    {"echo American Dental Board", patient, "American Dental Board"},
-		"prints no end": {"while :; do echo Android Debug Bridge version 1.0.999999999; done", endless, "context deadline exceeded"},
+		"wrong program": {"echo American Dental Board", patient, "American Dental Board"},
+		"endless output": {
+			"while :; do echo Android Debug Bridge version 1.0.999999999; done", endless, "context deadline exceeded",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakeADB(t, c.script)
-			expect(t, look(t, env, Options{limits: c.limits}), "adb", Warn, c.part, "reinstall")
+			expect(t, examine(t, env, Options{limits: c.limits}), "adb", Warn, c.part, "reinstall")
 		})
 	}
 }
@@ -234,14 +259,31 @@ func TestAddressFromVariables(t *testing.T) {
 		outcome Outcome
 		parts   []string
 	}{
-		"socket":      {map[string]string{"ADB_SERVER_SOCKET": "tcp:" + port, "ANDROID_ADB_SERVER_PORT": "1"}, "ADB_SERVER_SOCKET", Usable, nil},
-		"unix":        {map[string]string{"ADB_SERVER_SOCKET": "localfilesystem:" + socket}, "ADB_SERVER_SOCKET", Usable, nil},
-		"both parts":  {map[string]string{"ANDROID_ADB_SERVER_ADDRESS": "127.0.0.1", "ANDROID_ADB_SERVER_PORT": port}, "ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT", Usable, nil},
-		"no port":     {map[string]string{"ANDROID_ADB_SERVER_PORT": "many"}, "", Misconfigured, []string{"ANDROID_ADB_SERVER_PORT", "1 to 65535"}},
-		"no socket":   {map[string]string{"ADB_SERVER_SOCKET": "vsock:5"}, "", Misconfigured, []string{"ADB_SERVER_SOCKET", "not supported"}},
-		"gone socket": {map[string]string{"ADB_SERVER_SOCKET": "localfilesystem:" + socket + "x"}, "ADB_SERVER_SOCKET", NoDevice, []string{"no adb server runs", "correct ADB_SERVER_SOCKET"}},
+		"socket": {
+			map[string]string{"ADB_SERVER_SOCKET": "tcp:" + port, "ANDROID_ADB_SERVER_PORT": "1"}, "ADB_SERVER_SOCKET",
+			Usable, nil,
+		},
+		"unix": {
+			map[string]string{"ADB_SERVER_SOCKET": "localfilesystem:" + socket}, "ADB_SERVER_SOCKET", Usable, nil,
+		},
+		"both variables": {
+			map[string]string{"ANDROID_ADB_SERVER_ADDRESS": "127.0.0.1", "ANDROID_ADB_SERVER_PORT": port},
+			"ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT", Usable, nil,
+		},
+		"no port": {
+			map[string]string{"ANDROID_ADB_SERVER_PORT": "many"}, "", Misconfigured,
+			[]string{"ANDROID_ADB_SERVER_PORT", "1 to 65535"},
+		},
+		"no socket": {
+			map[string]string{"ADB_SERVER_SOCKET": "vsock:5"}, "", Misconfigured,
+			[]string{"ADB_SERVER_SOCKET", "not supported"},
+		},
+		"missing socket": {
+			map[string]string{"ADB_SERVER_SOCKET": "localfilesystem:" + socket + "x"}, "ADB_SERVER_SOCKET", NoDevice,
+			[]string{"no adb server at", "correct ADB_SERVER_SOCKET"},
+		},
 	} {
-		r := look(t, c.env, Options{})
+		r := examine(t, c.env, Options{})
 		if r.Host.Server.From != c.from || r.Outcome != c.outcome {
 			t.Errorf("%s: %s, %+v", name, r.Outcome, r.Host.Server)
 		}
@@ -276,32 +318,33 @@ func TestDirectoryOfTheRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := serve(t, androidsim.New(androidsim.Options{Serial: "a", Scale: 400}))
-	r := look(t, env, Options{Dir: filepath.Join(dir, "not", "yet")})
-	if s := r.Host.Runs; r.Outcome != Usable || s.FreeBytes == nil && runtime.GOOS != "plan9" || s.FreeBytes != nil && *s.FreeBytes <= 0 {
+	r := examine(t, env, Options{Dir: filepath.Join(dir, "not", "yet")})
+	if s := r.Host.Runs; r.Outcome != Usable || s.FreeBytes == nil && runtime.GOOS != "plan9" || s.FreeBytes != nil &&
+		*s.FreeBytes <= 0 {
 		t.Errorf("%+v", s)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "not")); err == nil {
-		t.Error("made the directory")
+		t.Error("created the directory")
 	}
-	if c := find(t, r, "directory"); !strings.Contains(c.Text, "a night writes") {
+	if c := find(t, r, "directory"); !strings.Contains(c.Text, "a run of 8 h writes") {
 		t.Errorf("%+v", c)
 	}
-	r = look(t, env, Options{Dir: filepath.Join(file, "runs")})
-	expect(t, r, "directory", Bad, "cannot be made", "--out")
+	r = examine(t, env, Options{Dir: filepath.Join(file, "runs")})
+	expect(t, r, "directory", Bad, "cannot create", "--out")
 	if r.Outcome != Misconfigured {
 		t.Errorf("below a file: %s", r.Outcome)
 	}
 	if os.Getuid() == 0 || runtime.GOOS == "windows" {
 		return // root may write everywhere
 	}
-	r = look(t, env, Options{Dir: filepath.Join(closed, "runs")})
-	expect(t, r, "directory", Bad, "cannot be written", "--out")
+	r = examine(t, env, Options{Dir: filepath.Join(closed, "runs")})
+	expect(t, r, "directory", Bad, "cannot write to", "--out")
 	if r.Outcome != Misconfigured || *r.Host.Runs.Writable {
 		t.Errorf("%+v", r.Host.Runs)
 	}
 }
 
-// What mayWrite says is what making a file shows.
+// The result of mayWrite agrees with creating a file.
 func TestMayWriteAgainstWriting(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), "/proc", "/sys", "/"} {
 		writable, known := mayWrite(dir)
@@ -313,23 +356,25 @@ func TestMayWriteAgainstWriting(t *testing.T) {
 			f.Close()
 			os.Remove(f.Name())
 		}
-		// The pseudo file systems refuse root only when the file is made.
+		// Pseudo file systems refuse root only when the file is created.
 		if err == nil && !writable || err != nil && writable && os.Getuid() != 0 {
 			t.Errorf("%s: %v, but %v", dir, writable, err)
 		}
 	}
 }
 
-// FuzzParseVersion: what is read is in the text.
+// FuzzParseVersion checks that parsed values are in the text.
 func FuzzParseVersion(f *testing.F) {
-	f.Add([]byte("Android Debug Bridge version 1.0.41\nVersion 29.0.6-debian\nInstalled as /usr/lib/android-sdk/platform-tools/adb\n"))
+	f.Add([]byte("Android Debug Bridge version 1.0.41\nVersion 29.0.6-debian\nInstalled as " +
+		"/usr/lib/android-sdk/platform-tools/adb\n"))
 	f.Add([]byte("Android Debug Bridge version 1.0.32\r\nRevision 09a0d98bebce-android\r\n"))
 	f.Fuzz(func(t *testing.T, out []byte) {
 		protocol, release, ok := parseVersion(out)
 		if !ok {
 			return
 		}
-		if protocol < 0 || protocol > 99999 || !strings.Contains(string(out), "version 1.0.") || !strings.Contains(string(out), release) || len(release) > 61 {
+		if protocol < 0 || protocol > 99999 || !strings.Contains(string(out), "version 1.0.") ||
+			!strings.Contains(string(out), release) || len(release) > 61 {
 			t.Errorf("%d, %q of %q", protocol, release, out)
 		}
 		if clean(release) != release {
@@ -338,8 +383,8 @@ func FuzzParseVersion(f *testing.F) {
 	})
 }
 
-// FuzzUnderstand: only an answer of the protocol is an adb server's, and what is
-// not is kept.
+// FuzzUnderstand checks that only an answer of the protocol counts as an adb
+// server, and that any other is kept.
 func FuzzUnderstand(f *testing.F) {
 	for _, s := range []string{"OKAY00040029", "FAIL0005abcde", "HTTP/1.1 400", "OKAY", "", "OKAY0004zzzz"} {
 		f.Add(s)
@@ -349,11 +394,11 @@ func FuzzUnderstand(f *testing.F) {
 		switch k.state {
 		case Answers:
 			if !strings.HasPrefix(strings.ToLower(answer), fmt.Sprintf("okay0004%04x", k.protocol)) {
-				t.Errorf("%q is version %d", answer, k.protocol)
+				t.Errorf("%q parsed as version %d", answer, k.protocol)
 			}
 		case Foreign:
 			if k.said != answer {
-				t.Errorf("%q is told as %q", answer, k.said)
+				t.Errorf("%q kept as %q", answer, k.said)
 			}
 		default:
 			t.Errorf("%q is %s", answer, k.state)
@@ -361,8 +406,8 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// The second request of knockBy must be one that a real server understands like
-// the first: it reads four digits and as many bytes, and no more.
+// A real server must understand the second request of probeServer like the
+// first: it reads four digits and as many bytes, and no more.
 func TestSecondKnockIsTheFirstAndALineEnd(t *testing.T) {
 	t.Parallel()
 	requests := make(chan string, 4)
@@ -374,12 +419,13 @@ func TestSecondKnockIsTheFirstAndALineEnd(t *testing.T) {
 			io.WriteString(c, "500 what?\r\n")
 		}
 	})
-	k := unanswered.knockBy(t.Context(), unanswered.dialer(address))
+	k := unanswered.probeServer(t.Context(), unanswered.dialer(address))
 	if k.state != Foreign || k.said != "500 what?\r\n" {
 		t.Errorf("%+v", k)
 	}
-	// The first connection may see its end after the second has spoken.
-	if seen := map[string]bool{<-requests: true, <-requests: true}; !seen[versionRequest] || !seen[versionRequest+"\r\n"] {
+	// The first connection may see its end after the second has written.
+	if seen := map[string]bool{<-requests: true, <-requests: true}; !seen[versionRequest] ||
+		!seen[versionRequest+"\r\n"] {
 		t.Errorf("requests %v", seen)
 	}
 }

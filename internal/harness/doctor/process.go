@@ -12,11 +12,12 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// maxProcesses bounds what is examined on one device, packages and processes alike.
+// maxProcesses bounds what is examined on one device, packages and processes
+// alike.
 const maxProcesses = 20
 
-// processes examines those that the patterns choose, else those of the apps that
-// somebody has installed and that run.
+// processes examines those that the patterns match, or by default those of the
+// running apps that a user installed.
 func (n *inspection) processes(ctx context.Context, dev *adb.Device, facts capture.Facts) {
 	patterns, named := n.exam.opt.Patterns, true
 	if len(patterns) == 0 {
@@ -26,15 +27,17 @@ func (n *inspection) processes(ctx context.Context, dev *adb.Device, facts captu
 	}
 	found, err := capture.FindProcesses(ctx, dev, patterns)
 	if err != nil {
-		n.book.note("processes", Unknown, n.why(ctx, err), "")
+		n.book.note("processes", Unknown, n.describe(ctx, err), "")
 		return
 	}
 	if len(found.Processes) == 0 {
-		n.book.note("processes", Warn, "no process runs whose name is "+words(patterns), "start the app, or check the name with `adb shell ps -A`; a run waits for it")
+		n.book.note("processes", Warn, "no process running that matches "+words(patterns),
+			"start the app, or check the name with `adb shell ps -A`; a run waits for it")
 		return
 	}
 	if more := len(found.Processes) - maxProcesses; more > 0 {
-		n.book.note("processes", Unknown, fmt.Sprintf("%d processes more were not looked at", more), "name those that matter with --process")
+		n.book.note("processes", Unknown, fmt.Sprintf("%d more processes were not checked", more),
+			"choose processes with --process")
 		found.Processes = found.Processes[:maxProcesses]
 	}
 	levels := capture.NewLevels(dev, facts)
@@ -55,11 +58,11 @@ func words(patterns []capture.Pattern) string {
 	return strings.Join(names, " or ")
 }
 
-// apps gives patterns for the processes of the apps that run.
+// apps returns patterns for the processes of the running apps.
 func (n *inspection) apps(ctx context.Context, dev *adb.Device) (patterns []capture.Pattern) {
 	packages, total, err := capture.RunningApps(ctx, dev, maxProcesses)
 	if err != nil {
-		n.book.note("processes", Unknown, n.why(ctx, err), "name a process with --process")
+		n.book.note("processes", Unknown, n.describe(ctx, err), "name a process with --process")
 		return nil
 	}
 	for _, pkg := range packages {
@@ -71,21 +74,24 @@ func (n *inspection) apps(ctx context.Context, dev *adb.Device) (patterns []capt
 	}
 	switch {
 	case total == 0:
-		n.book.note("processes", Unknown, "no app that somebody has installed runs, so that no process was looked at", "start the app, or name a process with --process")
+		n.book.note("processes", Unknown, "no user-installed app is running, so no process was checked",
+			"start the app, or name a process with --process")
 	case total > len(packages):
-		n.book.note("processes", Unknown, fmt.Sprintf("%d of %d apps that run were looked at", len(packages), total), "name a process with --process")
+		n.book.note("processes", Unknown, fmt.Sprintf("checked %d of %d running apps", len(packages), total),
+			"name a process with --process")
 	}
 	return patterns
 }
 
-// process examines one process. Its dumpsys meminfo is read only where asked for:
-// it makes the app and system_server work.
-func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture.Facts, levels *capture.Levels, p capture.Process, systemServer int, meminfo bool) {
+// process examines one process. It reads dumpsys meminfo only on request: that
+// costs CPU time in the app and in system_server.
+func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture.Facts, levels *capture.Levels,
+	p capture.Process, systemServer int, meminfo bool) {
 	out := Process{Process: clean(p.Name), User: p.User, PID: p.PID, Reasons: []Reason{}}
-	book := notebook{scope: ScopeProcess, device: n.device.Serial, process: clean(p.Key().String())}
+	book := checklist{scope: ScopeProcess, device: n.device.Serial, process: clean(p.Key().String())}
 	probe, err := levels.Probe(ctx, p)
 	if err != nil {
-		book.note("level", Unknown, n.why(ctx, err), "")
+		book.note("level", Unknown, n.describe(ctx, err), "")
 	} else {
 		out.Source, out.Reasons = string(probe.Level.Source), reasons(probe, p, facts)
 		status, text := levelText(probe.Level.Source, p.PID)
@@ -100,20 +106,25 @@ func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture
 	n.book.checks = append(n.book.checks, book.checks...)
 }
 
-func (n *inspection) meminfo(ctx context.Context, book *notebook, dev *adb.Device, facts capture.Facts, p capture.Process, systemServer int) *Meminfo {
+func (n *inspection) meminfo(ctx context.Context, book *checklist, dev *adb.Device, facts capture.Facts,
+	p capture.Process, systemServer int) *Meminfo {
 	d, err := detail.Read(ctx, dev, facts, p, systemServer)
 	switch {
 	case err == nil:
-		book.note("meminfo", OK, fmt.Sprintf("dumpsys meminfo works: %d kB in %.1f s%s", d.Block.TotalPss.N, d.Took.Seconds(), cost(d.SystemServer)), "")
+		book.note("meminfo", OK,
+			fmt.Sprintf("dumpsys meminfo works: %d kB in %.1f s%s", d.Block.TotalPss.N, d.Took.Seconds(),
+				cost(d.SystemServer)), "")
 		return &Meminfo{TotalKB: d.Block.TotalPss.N, Duration: seconds(d.Took)}
 	case ctx.Err() != nil:
-		book.note("meminfo", Unknown, n.why(ctx, err), "")
+		book.note("meminfo", Unknown, n.describe(ctx, err), "")
 	case errors.Is(err, capture.ErrGone):
-		book.note("meminfo", Unknown, "the process ended meanwhile", "look again")
+		book.note("meminfo", Unknown, "the process ended meanwhile", "try again")
 	case errors.Is(err, capture.ErrNoAnswer):
-		book.note("meminfo", Warn, err.Error(), "bring the app to the foreground: Android freezes apps in the background, and a frozen or hung app does not answer")
+		book.note("meminfo", Warn, err.Error(),
+			"bring the app to the foreground: Android freezes background apps, and a frozen or hung app does not "+
+				"respond")
 	default:
-		book.note("meminfo", Warn, err.Error(), "the kind of a leak cannot be told without it")
+		book.note("meminfo", Warn, err.Error(), "without it the kind of a leak stays unknown")
 	}
 	return nil
 }
@@ -122,18 +133,18 @@ func cost(cpu known.Duration) string {
 	if !cpu.Known {
 		return ""
 	}
-	return fmt.Sprintf(", for which system_server worked %.2f s", cpu.N.Seconds())
+	return fmt.Sprintf(", %.2f s of system_server CPU", cpu.N.Seconds())
 }
 
-// levelText says what a source gives.
+// levelText describes what a source measures.
 func levelText(source capture.Source, pid int) (Status, string) {
 	text := map[capture.Source]string{
-		capture.SmapsRollup: "Pss and SwapPss from smaps_rollup: the best there is",
+		capture.SmapsRollup: "Pss and SwapPss from smaps_rollup (the best source)",
 		capture.SU:          "Pss and SwapPss from smaps_rollup, through su",
-		capture.RunAs:       "Pss and SwapPss from smaps_rollup, through run-as: the app is debuggable",
-		capture.Smaps:       "Pss and SwapPss from smaps: right, but dearer than smaps_rollup",
-		capture.Status:      "RssAnon and VmSwap from status: no Pss, so that shared and graphics memory are missing",
-		capture.Dumpsys:     "dumpsys meminfo alone, in rotation: fewer samples, and each makes the app work",
+		capture.RunAs:       "Pss and SwapPss from smaps_rollup, through run-as (the app is debuggable)",
+		capture.Smaps:       "Pss and SwapPss from smaps: exact, but slower than smaps_rollup",
+		capture.Status:      "RssAnon and VmSwap from status: no Pss, so shared and graphics memory are missing",
+		capture.Dumpsys:     "only dumpsys meminfo, in rotation: fewer samples, and each costs the app CPU time",
 	}[source]
 	status := OK
 	if source == capture.Status || source == capture.Dumpsys {
@@ -142,8 +153,9 @@ func levelText(source capture.Source, pid int) (Status, string) {
 	return status, fmt.Sprintf("pid %d: %s", pid, text)
 }
 
-// heapDump says whether am dumpheap will take the process. On a user build root does not
-// help (frameworks/base ActivityManagerService.dumpHeap asks the build and the app).
+// heapDump reports whether am dumpheap accepts the process. Root does not help
+// on a user build (frameworks/base ActivityManagerService.dumpHeap checks the
+// build and the app).
 func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Status, string, string) {
 	if facts.BuildType == "userdebug" || facts.BuildType == "eng" {
 		return OK, fmt.Sprintf("possible: %s build dumps the heap of every app", article(facts.BuildType)), ""
@@ -153,11 +165,12 @@ func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Stat
 	}
 	for _, f := range probe.Findings {
 		if f.Source == capture.RunAs && strings.Contains(f.Reason, "debuggable") {
-			return Warn, "not possible: a user build, and the app is not debuggable; a Java leak is found, and not what leaks",
+			return Warn,
+				"not possible: user build, and the app is not debuggable; a Java leak is detected but not traced",
 				fmt.Sprintf("install a debuggable build of %s (its debug variant)", p.Package())
 		}
 	}
-	return Unknown, "nobody was asked whether the app is debuggable: `leakgate diagnose` tries", ""
+	return Unknown, "unknown whether the app is debuggable; `leakgate diagnose` tries a dump", ""
 }
 
 func article(build string) string {
@@ -167,8 +180,8 @@ func article(build string) string {
 	return "a " + build
 }
 
-// reasons tells of each better source why it is not used. A source that was tried
-// in several ways has the reason of the way that somebody can still open, else of
+// reasons returns for each better source why it is not used. For a source that
+// was tried in several ways that is the one that the user can still fix, else
 // the first.
 func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reason {
 	out := []Reason{}
@@ -177,7 +190,9 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 		if f.Answer == capture.Available {
 			continue
 		}
-		r := Reason{Source: string(f.Source), Answer: f.Answer.String(), Text: clean(f.Reason), Action: remedy(f, p, facts)}
+		r := Reason{
+			Source: string(f.Source), Answer: f.Answer.String(), Text: clean(f.Reason), Action: remedy(f, p, facts),
+		}
 		i, seen := at[f.Source]
 		switch {
 		case !seen:
@@ -190,19 +205,20 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 	return out
 }
 
-// remedy says what would open a source. The texts are those of the kernel, of
-// run-as (system/core run-as/run-as.cpp), of mksh, and of capture's own reasons.
+// remedy returns what would make a source available. The texts are those of the
+// kernel, of run-as (system/core run-as/run-as.cpp), of mksh, and of capture
+// itself.
 func remedy(f capture.Finding, p capture.Process, facts capture.Facts) string {
 	says := func(part string) bool { return strings.Contains(f.Reason, part) }
 	switch {
 	case f.Source == capture.SU && f.Answer == capture.Unclear && says("no answer"):
-		return "unlock the device and let its root manager grant the shell root"
+		return "unlock the device and grant the shell root in its root manager"
 	case f.Answer == capture.Unclear:
-		return "look again"
+		return "try again"
 	case says("already"), f.Source == capture.Smaps && says("denied"):
-		return "" // told of the better source
+		return "" // reported for the better source
 	case f.Source == capture.SmapsRollup && says("No such file"):
-		return "needs a kernel from 4.14 on"
+		return "needs kernel 4.14 or later"
 	case f.Source == capture.SmapsRollup:
 		return rootWay(facts)
 	case f.Source == capture.SU && (says("not found") || says("inaccessible") || says("No such file")):
@@ -212,12 +228,12 @@ func remedy(f capture.Finding, p capture.Process, facts capture.Facts) string {
 	case f.Source == capture.RunAs && says("debuggable"):
 		return fmt.Sprintf("install a debuggable build of %s (its debug variant)", p.Package())
 	case f.Source == capture.Status:
-		return "needs a kernel from 4.5 on"
+		return "needs kernel 4.5 or later"
 	}
 	return ""
 }
 
-// rootWay is the way to a root shell on a build.
+// rootWay returns how to get a root shell on a build.
 func rootWay(facts capture.Facts) string {
 	switch {
 	case facts.UID == 0:
@@ -228,14 +244,14 @@ func rootWay(facts capture.Facts) string {
 	return "needs a root shell: use `adb root` on an emulator image without Google Play or on a userdebug build"
 }
 
-// best is the next step for a process that could be read better: `adb root` where
-// the build has it, then what those who test an app can do about the app, then
-// what is up to the owner of the device.
+// best returns the next step for a process that could be read better: `adb
+// root` if the build has it, then what a tester of the app can do, then what
+// only the owner of the device can do.
 func best(status Status, reasons []Reason) string {
 	if status == OK {
 		return ""
 	}
-	for _, begins := range []string{"run ", "install ", "unlock ", "grant ", "look ", "needs "} {
+	for _, begins := range []string{"run ", "install ", "unlock ", "grant ", "try ", "needs "} {
 		for _, r := range reasons {
 			if strings.HasPrefix(r.Action, begins) {
 				return strings.TrimPrefix(r.Action, "needs a root shell: ")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sdkVariables name the Android SDK; the adb client of runs looks there too.
+// sdkVariables name the Android SDK; the adb client of runs searches them too.
 var sdkVariables = []string{"ANDROID_HOME", "ANDROID_SDK_ROOT"}
 
 // findProgram looks for the adb program where a run would.
@@ -37,7 +37,8 @@ func findProgram(getenv func(string) string) Program {
 	return p
 }
 
-// strayProgram looks where Android Studio puts the SDK, which is in nobody's PATH.
+// strayProgram looks where Android Studio installs the SDK, which is not in
+// PATH.
 func strayProgram() (path string, ok bool) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -54,7 +55,7 @@ func strayProgram() (path string, ok bool) {
 	return path, err == nil
 }
 
-// askVersion runs `adb version`, within a time.
+// askVersion runs `adb version`, within a time limit.
 func (p *Program) askVersion(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -80,8 +81,8 @@ var (
 	releaseLine = regexp.MustCompile(`(?m)^Version ([0-9A-Za-z][0-9A-Za-z._+~-]{0,60})\r?$`)
 )
 
-// parseVersion reads `adb version`: "Android Debug Bridge version 1.0.41", where
-// the last number is the server's protocol version (AOSP adb/adb.h,
+// parseVersion parses `adb version`: "Android Debug Bridge version 1.0.41",
+// where the last number is the server's protocol version (AOSP adb/adb.h,
 // ADB_SERVER_VERSION), then from release 26 on "Version 29.0.6-debian".
 func parseVersion(out []byte) (protocol int, release string, ok bool) {
 	m := versionLine.FindSubmatch(out)

@@ -21,7 +21,7 @@ func TestRealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { daemon.Close() })
-	locked := &watched{Phone: androidsim.New(androidsim.Options{Serial: "y"}), state: adbd.StateUnauthorized}
+	locked := &recordingPhone{Phone: androidsim.New(androidsim.Options{Serial: "y"}), state: adbd.StateUnauthorized}
 	other := adbd.NewDaemon(locked)
 	if err := other.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestRealServer(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	before := snapshot(t, home)
-	r := look(t, at(t, server.Addr), Options{Patterns: []capture.Pattern{"com.shop"}})
+	r := examine(t, at(t, server.Addr), Options{Patterns: []capture.Pattern{"com.shop"}})
 	if after := snapshot(t, home); after != before {
 		t.Errorf("the adb program wrote:\n%s", after)
 	}

@@ -9,26 +9,27 @@ import (
 // Schema names the JSON form of a Report (docs/formats/doctor.md).
 const Schema = "leakgate.doctor/1"
 
-// Outcome is what all checks come to.
+// Outcome is the conclusion from all checks.
 type Outcome string
 
 // The outcomes. Where several apply, the first in this order counts.
 const (
-	// Interrupted: the caller gave up before all was looked at.
+	// Interrupted: the caller gave up before everything was checked.
 	Interrupted Outcome = "interrupted"
 	// Misconfigured: a setting or the directory of this host stops every run.
 	Misconfigured Outcome = "misconfigured"
-	// NoDevice: no device, or not the one that was asked for, can be used.
+	// NoDevice: no device can be used, or not the requested one.
 	NoDevice Outcome = "no_device"
-	// Usable: a run can begin now.
+	// Usable: a run can start now.
 	Usable Outcome = "usable"
 )
 
-// Report is all that was found. Texts in it are printable, whatever a device said.
+// Report is the result of Examine. Its texts are printable, whatever a device
+// sent.
 type Report struct {
 	Schema  string  `json:"schema"`
 	Outcome Outcome `json:"outcome"`
-	// Text and Todo say the outcome in a sentence, and the one next step.
+	// Text is the outcome in a sentence, Action the one next step.
 	Text    string   `json:"text"`
 	Action  string   `json:"action"`
 	Host    Host     `json:"host"`
@@ -42,32 +43,32 @@ type Host struct {
 	ADB    Program `json:"adb"`
 	Server Server  `json:"server"`
 	Runs   Space   `json:"runs"`
-	// Environment holds the variables that lead adb, those that are set.
+	// Environment holds the variables that configure adb and are set.
 	Environment map[string]string `json:"environment"`
 }
 
 // Program is the adb program.
 type Program struct {
-	Path string `json:"path"` // empty: there is none
+	Path string `json:"path"` // empty if not found
 	// Release is the version of platform-tools, such as 29.0.6-debian.
 	Release string `json:"release"`
-	// Protocol is the version that decides if a client ends a server of another
-	// one: 41 for 1.0.41.
+	// Protocol is the version that decides whether a client kills a running
+	// server: 41 for 1.0.41.
 	Protocol *int `json:"protocol"`
-	// LookedIn are the places where the program was looked for.
+	// Searched are the searched places.
 	Searched []string `json:"searched"`
 }
 
 // Server is the adb server.
 type Server struct {
 	Address string `json:"address"`
-	// From is the variable that gives the address, or "default".
+	// From is the variable that sets the address, or "default".
 	From     string      `json:"from"`
 	State    ServerState `json:"state"`
 	Protocol *int        `json:"protocol"`
 }
 
-// Space is the directory in which run directories are made.
+// Space is the directory in which run directories are created.
 type Space struct {
 	Directory string `json:"directory"`
 	FreeBytes *int64 `json:"free_bytes"`
@@ -84,15 +85,16 @@ type Device struct {
 	Release      string `json:"release"`
 	API          *int   `json:"api"`
 	BuildType    string `json:"build_type"`
-	// UID of the shell: 0 is root.
+	// UID of the shell; 0 is root.
 	UID     *int     `json:"uid"`
 	ShellV2 *bool    `json:"shell_v2"`
-	SU      string   `json:"su"` // path of su, empty if there is none
+	SU      string   `json:"su"` // path of su, or empty
 	Booted  *bool    `json:"booted"`
 	Up      *float64 `json:"up_s"`
 	// TimeScale is device seconds per real second, 1 for a real device.
 	TimeScale *float64 `json:"time_scale"`
-	// ClockAhead is how far the wall clock is ahead of the host's, ± ClockWithin.
+	// ClockAhead is how far the wall clock is ahead of the host's, ±
+	// ClockWithin.
 	ClockAhead  *float64  `json:"clock_ahead_s"`
 	ClockWithin *float64  `json:"clock_within_s"`
 	DataFree    *int64    `json:"data_free_bytes"`
@@ -106,9 +108,9 @@ type Process struct {
 	Process string `json:"process"`
 	User    int    `json:"user"`
 	PID     int    `json:"pid"`
-	// Source is what the fast channel reads, empty where that is not known.
+	// Source is what the fast channel reads, empty if unknown.
 	Source string `json:"source"`
-	// Reasons say why no better source is used, best source first.
+	// Reasons explain why no better source is used, best source first.
 	Reasons []Reason `json:"reasons"`
 	Meminfo *Meminfo `json:"meminfo"`
 }
@@ -124,11 +126,11 @@ type Reason struct {
 // Meminfo is one reading of dumpsys meminfo.
 type Meminfo struct {
 	TotalKB int64 `json:"total_pss_kb"`
-	// Took is the real time of the trip.
+	// Duration is the real time of the round trip.
 	Duration float64 `json:"duration_s"`
 }
 
-// Scope says what a check is about.
+// Scope is what a check is about.
 type Scope string
 
 // The scopes of a check.
@@ -138,10 +140,11 @@ const (
 	ScopeProcess Scope = "process"
 )
 
-// Status is how a check ended.
+// Status is the result of a check.
 type Status string
 
-// The statuses. Bad stops a run, Warn makes it poorer, Unknown could not be told.
+// The statuses. Bad stops a run, Warn degrades it, Unknown could not be
+// determined.
 const (
 	OK      Status = "ok"
 	Warn    Status = "warn"
@@ -157,31 +160,31 @@ type Item struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`
 	Text    string `json:"text"`
-	// Todo is what to do about it; empty where it is OK or nothing can be done.
+	// Action is what to do about it; empty if it is OK or nothing can be done.
 	Action string `json:"action"`
 }
 
-// maxText bounds a text from outside, in characters.
+// maxText bounds an external text, in characters.
 const maxText = 400
 
-// clean returns a text from outside in a form that a report may print.
+// clean returns an external text in a printable form.
 func clean(s string) string { return text.Head(s, maxText) }
 
-// notebook collects the checks of one scope. The zero value is the host's.
-type notebook struct {
+// checklist collects the checks of one scope. The zero value is the host's.
+type checklist struct {
 	scope           Scope
 	device, process string
 	checks          []Item
 }
 
-func (n *notebook) note(name string, status Status, text, todo string) {
+func (n *checklist) note(name string, status Status, text, todo string) {
 	n.checks = append(n.checks, Item{
 		Scope: n.scope, Device: n.device, Process: n.process,
 		Name: name, Status: status, Text: clean(text), Action: clean(todo),
 	})
 }
 
-// first gives the first check of a status.
+// first returns the first check with a status.
 func first(checks []Item, status Status) (Item, bool) {
 	i := slices.IndexFunc(checks, func(c Item) bool { return c.Status == status })
 	if i < 0 {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ServerState is what is found at the address of the adb server.
+// ServerState is what was found at the address of the adb server.
 type ServerState string
 
 // The states of the server's address.
@@ -21,16 +21,16 @@ const (
 	Answers     ServerState = "answers"     // an adb server
 	Absent      ServerState = "absent"      // nothing listens
 	Unreachable ServerState = "unreachable" // no connection in time
-	Foreign     ServerState = "foreign"     // something that is no adb server
-	Silent      ServerState = "silent"      // it takes connections and says nothing
+	Foreign     ServerState = "foreign"     // something other than an adb server
+	Silent      ServerState = "silent"      // accepts connections and sends nothing
 )
 
-// limits bound, in real time, what the host is asked.
+// limits are the real-time limits for the requests to the host.
 type limits struct {
 	dial time.Duration
 	// answer is for an adb server, which answers host:version from memory.
 	answer time.Duration
-	// react is for a server of another kind to complain about the request.
+	// react is for another kind of server to reject the request.
 	react time.Duration
 	// program is for `adb version`, which connects to nothing.
 	program time.Duration
@@ -38,11 +38,12 @@ type limits struct {
 
 var usualLimits = limits{dial: 3 * time.Second, answer: 3 * time.Second, react: time.Second, program: 5 * time.Second}
 
-// versionRequest is host:version (AOSP adb/SERVICES.TXT), which changes nothing.
+// versionRequest is host:version (AOSP adb/SERVICES.TXT), which changes
+// nothing.
 const versionRequest = "000chost:version"
 
-// knock is what an address said to one request.
-type knock struct {
+// serverReply is the reply of an address to one request.
+type serverReply struct {
 	state    ServerState
 	protocol int
 	// said is the beginning of an answer that is not adb's; may be empty.
@@ -56,31 +57,33 @@ func (l limits) dialer(address string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, networkOf(address), address) }
 }
 
-// knockBy asks for the version of the server that dial connects to. What says nothing is asked again with the end of a line behind the
-// request: servers of protocols that talk in lines, such as HTTP, complain then,
-// and an adb server that hangs does not.
-func (l limits) knockBy(ctx context.Context, dial func(context.Context) (net.Conn, error)) knock {
-	k := knockOnce(ctx, dial, versionRequest, l.answer)
+// probeServer requests the version of the server that dial connects to. It
+// repeats an unanswered request with a line end behind it: servers of
+// line-based protocols, such as HTTP, then reject it, and a hung adb server
+// does not.
+func (l limits) probeServer(ctx context.Context, dial func(context.Context) (net.Conn, error)) serverReply {
+	k := probeOnce(ctx, dial, versionRequest, l.answer)
 	if k.state != Silent || ctx.Err() != nil {
 		return k
 	}
-	if again := knockOnce(ctx, dial, versionRequest+"\r\n\r\n", l.react); again.said != "" {
+	if again := probeOnce(ctx, dial, versionRequest+"\r\n\r\n", l.react); again.said != "" {
 		return again
 	}
 	return k
 }
 
-func knockOnce(ctx context.Context, dial func(context.Context) (net.Conn, error), request string, within time.Duration) knock {
+func probeOnce(ctx context.Context, dial func(context.Context) (net.Conn, error), request string,
+	within time.Duration) serverReply {
 	conn, err := dial(ctx)
 	if err != nil {
-		return knock{state: dialState(ctx, err), err: err}
+		return serverReply{state: dialState(ctx, err), err: err}
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if err := conn.SetDeadline(time.Now().Add(within)); err != nil || ctx.Err() != nil {
-		return knock{state: Silent, err: errors.Join(err, ctx.Err())}
+		return serverReply{state: Silent, err: errors.Join(err, ctx.Err())}
 	}
-	// An error here is seen by the read too, which may still find what was said first.
+	// The read sees an error here too, and may still find what was sent before.
 	_, _ = io.WriteString(conn, request)
 	var answer [64]byte
 	n, err := io.ReadAtLeast(conn, answer[:], len("OKAY00040029"))
@@ -106,27 +109,27 @@ func dialState(ctx context.Context, err error) ServerState {
 	return Absent
 }
 
-// understand reads OKAY, four hex digits of a length and the version in hex.
-func understand(answer string, err error) knock {
+// understand parses OKAY, four hex digits of a length and the version in hex.
+func understand(answer string, err error) serverReply {
 	if rest, ok := strings.CutPrefix(answer, "OKAY0004"); ok && len(rest) >= 4 {
 		if v, err := strconv.ParseUint(rest[:4], 16, 16); err == nil {
-			return knock{state: Answers, protocol: int(v)}
+			return serverReply{state: Answers, protocol: int(v)}
 		}
 	}
 	switch {
 	case answer != "":
-		return knock{state: Foreign, said: answer}
+		return serverReply{state: Foreign, said: answer}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return knock{state: Silent, err: err}
+		return serverReply{state: Silent, err: err}
 	}
-	return knock{state: Foreign, err: err}
+	return serverReply{state: Foreign, err: err}
 }
 
-// defaultAddress says that no variable leads elsewhere.
+// defaultAddress says that no variable sets the address.
 const defaultAddress = "default"
 
-// addressFrom tells which variable gives the server's address, in the order of
-// AOSP adb/client/commandline.cpp.
+// addressFrom returns the variable that sets the server's address, in the order
+// of AOSP adb/client/commandline.cpp.
 func addressFrom(getenv func(string) string) string {
 	if getenv("ADB_SERVER_SOCKET") != "" {
 		return "ADB_SERVER_SOCKET"
@@ -143,7 +146,8 @@ func addressFrom(getenv func(string) string) string {
 	return strings.Join(from, " and ")
 }
 
-// local tells if a server at the address is one that `adb start-server` starts here.
+// local reports whether `adb start-server` would start a server at the address
+// on this host.
 func local(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -153,7 +157,7 @@ func local(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// anotherPort says how to lead adb to the port after this one.
+// anotherPort returns how to point adb to the port after this one.
 func anotherPort(address, from string) string {
 	next := 5038
 	if _, port, err := net.SplitHostPort(address); err == nil {

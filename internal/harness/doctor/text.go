@@ -9,7 +9,7 @@ import (
 )
 
 // WriteText prints a report for people. The first line is the outcome with the
-// next step; then come the checks, grouped, each with its mark as a word.
+// next step; then come the checks by group, each with its status as a word.
 func WriteText(w io.Writer, r Report) error {
 	var b strings.Builder
 	b.WriteString(headline(r) + "\n")
@@ -67,7 +67,7 @@ func writeReasons(b *strings.Builder, p Process) {
 	}
 }
 
-// process is the one that a check is about.
+// process returns the process of a check.
 func (r Report) process(c Item) Process {
 	for _, d := range r.Devices {
 		if d.Serial != c.Device {
