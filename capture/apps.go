@@ -9,16 +9,17 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// RunningApps gives the packages of apps that somebody has installed (not those
-// of the system) and that run now, sorted, at most limit of them, and how many
-// there are. It is for those who do not know what to look for; FindProcesses
-// finds what a pattern names.
+// RunningApps returns the packages of user-installed apps (not system apps)
+// that are running, sorted, at most limit of them, and their total number. It
+// is for users who do not know what to look for; FindProcesses finds the
+// processes that match a pattern.
 func RunningApps(ctx context.Context, dev Device, limit int) (packages []string, total int, err error) {
 	m := shell.NewMarker()
-	a, err := shell.Ask(ctx, dev, askProcesses, m.Join([]shell.Part{
+	a, err := shell.Ask(ctx, dev, listTimeout, m.Join([]shell.Part{
 		{"installed", "pm list packages -3 2>/dev/null </dev/null"},
-		// toybox lists all processes with -A alone; toolbox (before Android 8) takes
-		// -A for a name, and lists all without it. Both name the process last.
+		// toybox lists all processes with -A only; toolbox (before Android 8)
+		// takes -A as a name, and lists all without it. Both print the process
+		// name last.
 		{"running", "ps -A 2>/dev/null; ps 2>/dev/null"},
 	}))
 	if err != nil {
@@ -26,14 +27,15 @@ func RunningApps(ctx context.Context, dev Device, limit int) (packages []string,
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, 0, fmt.Errorf("list running apps of %s: the answer is cut after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
+		return nil, 0,
+			fmt.Errorf("list running apps of %s: output truncated after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
 	packages = runningPackages(parts["installed"], parts["running"])
 	return packages[:min(limit, len(packages))], len(packages), nil
 }
 
-// runningPackages are the packages of `pm list packages` that have a process in
-// the text of ps.
+// runningPackages returns the packages in the output of `pm list packages` that
+// have a process in the output of ps.
 func runningPackages(installed, running []byte) []string {
 	known := map[string]bool{}
 	for line := range bytes.Lines(installed) {

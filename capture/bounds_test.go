@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A value that no process of the device can have is an error of the reading, which says it; beside the
-// value that is judged it is unknown.
+// An impossible value is an error of the reading when it is the one that is
+// judged; any other impossible value is unknown.
 func TestImpossibleReadings(t *testing.T) {
 	status := Target{Process: Process{Name: "com.p5", PID: 5, Start: 500}, Level: Level{Source: Status}}
 	for _, c := range []struct {
@@ -17,9 +17,12 @@ func TestImpossibleReadings(t *testing.T) {
 		want                   string
 	}{
 		{rollupTarget(5, 500), "8388608", "33554432", "8388608", "33554432", ""},
-		{rollupTarget(5, 500), "8388609", "0", "1", "1", "read Pss of com.p5: 8388609 kB are more than the 8388608 kB"},
+		{rollupTarget(5, 500), "8388609", "0", "1", "1", "read Pss of com.p5: 8388609 kB exceeds the 8388608 kB"},
 		{rollupTarget(5, 500), "18014398509481984", "0", "1", "1", "read Pss of com.p5: 18014398509481984 kB"},
-		{rollupTarget(5, 500), "1", "33554433", "1", "1", "read SwapPss of com.p5: 33554433 kB are more than the 33554432 kB"},
+		{
+			rollupTarget(5, 500), "1", "33554433", "1", "1",
+			"read SwapPss of com.p5: 33554433 kB exceeds the 33554432 kB",
+		},
 		{rollupTarget(5, 500), "1", "1", "18014398509481984", "18014398509481984", ""},
 		{status, "1", "1", "18014398509481984", "0", "read RssAnon of com.p5: 18014398509481984 kB"},
 		{status, "1", "1", "1", "33554433", "read VmSwap of com.p5: 33554433 kB"},
@@ -34,7 +37,8 @@ func TestImpossibleReadings(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rounds[0].Readings[0]
-		if c.want == "" && (r.Err != nil || !r.PSS.Known) || c.want != "" && (r.Err == nil || !strings.HasPrefix(r.Err.Error(), c.want) || r.PSS.Known) {
+		if c.want == "" && (r.Err != nil || !r.PSS.Known) || c.want != "" &&
+			(r.Err == nil || !strings.HasPrefix(r.Err.Error(), c.want) || r.PSS.Known) {
 			t.Errorf("%+v: %v, want %q", c, r.Err, c.want)
 		}
 		if possible := c.rss != "18014398509481984"; r.RSSAnon.Known != possible {
@@ -43,12 +47,12 @@ func TestImpossibleReadings(t *testing.T) {
 	}
 }
 
-// Where the device prints nothing and says nothing, there is nothing behind the reason.
+// Without any output or message from the device, nothing follows the reason.
 func TestMissingValueWithoutAWord(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) + lines("5/status", "Threads:\t12\n") + end
 	for said, want := range map[string]string{
-		"":                "read Pss of com.p5: the device printed none",
-		"grep: no memory": "read Pss of com.p5: the device printed none: grep: no memory",
+		"":                "read Pss of com.p5: not in the output",
+		"grep: no memory": "read Pss of com.p5: not in the output: grep: no memory",
 	} {
 		rounds, err := NewFast(answering(out, said)).Read(t.Context(), []Target{rollupTarget(5, 500)}, 0, time.Second)
 		if err != nil || rounds[0].Readings[0].Err == nil || rounds[0].Readings[0].Err.Error() != want {

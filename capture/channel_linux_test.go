@@ -44,10 +44,12 @@ func hold(mb int) {
 	runtime.KeepAlive(memory)
 }
 
-// holder starts a process of this name that holds memory.
+// holder starts a process with this name that holds memory.
 func holder(t testing.TB, name string, mb int) {
 	t.Helper()
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{name}, Env: append(os.Environ(), fmt.Sprintf("%s=%d", holdVariable, mb))}
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{name}, Env: append(os.Environ(), fmt.Sprintf("%s=%d", holdVariable, mb)),
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +66,7 @@ func holder(t testing.TB, name string, mb int) {
 	}
 }
 
-// connect gives the host device through the real adb server.
+// connect returns the host device, connected through the real adb server.
 func connect(t testing.TB, o hostdevice.Options) (*hostdevicetest.Running, *adb.Device) {
 	t.Helper()
 	r := hostdevicetest.StartRooted(t, o)
@@ -79,7 +81,7 @@ func connect(t testing.TB, o hostdevice.Options) (*hostdevicetest.Running, *adb.
 	return r, dev
 }
 
-// targets finds the processes and how each is read.
+// targets finds the processes and the level of each.
 func targets(t testing.TB, dev capture.Device, pattern capture.Pattern) []capture.Target {
 	t.Helper()
 	facts, err := capture.ReadFacts(context.Background(), dev)
@@ -125,9 +127,9 @@ func TestFastChannelSamples50ProcessesInOneTrip(t *testing.T) {
 	}
 }
 
-// BenchmarkFastChannel shows what one round costs through the real adb server
-// with 1, 10 and 50 real processes, the first ten with 200 MB resident each. The
-// bar: the median of a round of ten stays under 100 ms.
+// BenchmarkFastChannel measures one round through the real adb server with 1,
+// 10 and 50 real processes, the first ten with 200 MB resident each. The
+// requirement: the median of a round of ten stays under 100 ms.
 func BenchmarkFastChannel(b *testing.B) {
 	_, dev := connect(b, hostdevice.Options{})
 	name := fmt.Sprintf("com.leakgate.bench%d", os.Getpid())
@@ -171,11 +173,12 @@ func BenchmarkFastChannel(b *testing.B) {
 	}
 }
 
-// The user build's truth comes from the kernel: a shell that is not root, an app
-// under another uid. What is read is named, and why not better.
+// What a user build permits comes from the kernel: a shell that is not root, an
+// app under another uid. The source and the reasons against better ones are
+// reported.
 func TestLevelsOfAUserBuild(t *testing.T) {
 	if os.Getuid() != 0 {
-		recorded.Missing(t, "needs root to take two uids")
+		recorded.Missing(t, "needs root to use two uids")
 	}
 	hostdevicetest.RequireJava(t)
 	for name, c := range map[string]struct {
@@ -183,7 +186,9 @@ func TestLevelsOfAUserBuild(t *testing.T) {
 		source   capture.Source
 	}{"debuggable": {false, capture.RunAs}, "released": {true, capture.Status}} {
 		t.Run(name, func(t *testing.T) {
-			r, dev := connect(t, hostdevice.Options{ShellUID: 2000, AppUID: 10123, BuildType: "user", Released: c.released})
+			r,
+				dev := connect(t,
+				hostdevice.Options{ShellUID: 2000, AppUID: 10123, BuildType: "user", Released: c.released})
 			r.Must(t, "shell", "am start -n "+r.Package()+"/.Control")
 			var watched []capture.Target
 			for range 100 {
@@ -196,7 +201,8 @@ func TestLevelsOfAUserBuild(t *testing.T) {
 				t.Fatalf("%+v", watched)
 			}
 			rounds, err := capture.NewFast(dev).Read(t.Context(), watched, 0, 20*time.Second)
-			if err != nil || rounds[0].Readings[0].Err != nil || rounds[0].Readings[0].PSS.N+rounds[0].Readings[0].RSSAnon.N < 1<<10 {
+			if err != nil || rounds[0].Readings[0].Err != nil || rounds[0].Readings[0].PSS.N+
+				rounds[0].Readings[0].RSSAnon.N < 1<<10 {
 				t.Errorf("%+v, %v", rounds, err)
 			}
 		})

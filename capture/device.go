@@ -9,28 +9,28 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Device is the port to a phone. The adb client is one implementation; anything
-// that runs a shell command and moves files can be another. All methods may be
-// called at the same time.
+// Device is the interface to a phone. The adb client is one implementation;
+// anything that runs a shell command and transfers files can be another. All
+// methods are safe for concurrent use.
 type Device interface {
-	// Serial names the device, as adb does.
+	// Serial returns the serial number, as adb reports it.
 	Serial() string
-	// Shell runs one command line in the device's shell and waits for its end.
-	// stdout and stderr get what it prints; an error from a writer ends the
-	// command. The error is nil only if the exit status arrived: a connection
-	// that ends before it is an error, whatever was printed until then. When ctx
-	// ends, the command is ended on the device too.
+	// Shell runs one command line in the device's shell and waits until it
+	// exits. stdout and stderr receive its output; an error from a writer ends
+	// the command. The error is nil only if the exit status arrived: a
+	// connection that ends earlier is an error, whatever was printed before.
+	// When ctx ends, the command is killed on the device too.
 	Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error)
-	// Pull copies a file of the device to w and returns its size in bytes.
+	// Pull copies a file from the device to w and returns its size in bytes.
 	Pull(ctx context.Context, remote string, w io.Writer) (int64, error)
-	// Push copies r to a file of the device.
+	// Push copies r to a file on the device.
 	Push(ctx context.Context, r io.Reader, remote string, mode fs.FileMode) error
 }
 
-// ErrDevice reports a device that did not do what it was asked to: it is gone, or
-// its answer was not read to the end. It says nothing about a process.
+// ErrDevice is a device that did not answer a request: it is gone, or its
+// answer was not read to the end. It implies nothing about a process.
 var ErrDevice = shell.ErrDevice
 
 // ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached
 // apps freezer, hung, or too busy.
-var ErrNoAnswer = errors.New("process does not answer")
+var ErrNoAnswer = errors.New("process does not respond")

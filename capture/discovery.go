@@ -15,29 +15,32 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// askProcesses is the real time that a device has to list its processes.
-const askProcesses = 10 * time.Second
+// listTimeout bounds listing the processes of a device, in real time.
+const listTimeout = 10 * time.Second
 
-// systemServer is the process whose CPU share dumpsys costs.
+// systemServer is the process that pays the CPU cost of dumpsys.
 const systemServer = "system_server"
 
-// Found is what one look over a device's processes gave.
+// Found is the result of one scan of a device's processes.
 type Found struct {
-	// Processes that a pattern chooses, by user, name and start. Several may have one name: any
-	// app may name a process as it likes, and an earlier incarnation may hang in its death.
+	// Processes match a pattern, by user, name and start. Several may have the
+	// same name: any app may name a process as it likes, and an earlier
+	// incarnation may be stuck while dying.
 	Processes []Process
-	// Children were forked by one of Processes and still have its name: on their way to a
-	// program of their own, or workers that keep it.
+	// Children were forked by one of Processes and still have its name: they
+	// are about to execute a program of their own, or are workers that keep the
+	// name.
 	Children []Process
-	// Unnamed counts processes whose command line holds a wanted text and whose name is not
-	// printable text of at most 255 bytes: no pattern can choose them.
+	// Unnamed counts processes whose command line contains a wanted text but
+	// whose name is not printable text of at most 255 bytes: no pattern can
+	// match them.
 	Unnamed int
-	// SystemServer is the pid of system_server, 0 where it was not seen.
+	// SystemServer is the pid of system_server, 0 if it was not found.
 	SystemServer int
 }
 
-// FindProcesses looks for the processes that the patterns choose. It reads /proc
-// instead of asking pidof or ps: both are missing or differ between releases
+// FindProcesses finds the processes that match the patterns. It reads /proc
+// instead of running pidof or ps: both are missing or differ between releases
 // (toolbox before Android 8), and neither returns the start time.
 func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, error) {
 	m := shell.NewMarker()
@@ -47,7 +50,8 @@ func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, 
 	}
 	files, ok := splitFiles(parts["files"], parts["total"])
 	if !ok {
-		// A process may have a separator in its name; some device may not let the shell read it.
+		// A process may have a separator in its name, and some devices may not
+		// let the shell read the UUID file.
 		m = shell.NewMarker()
 		parts, err = lookFor(ctx, dev, m, findEachCommand(m, patterns))
 		if err != nil {
@@ -59,38 +63,43 @@ func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, 
 }
 
 func lookFor(ctx context.Context, dev Device, m shell.Marker, command string) (map[string][]byte, error) {
-	a, err := shell.Ask(ctx, dev, askProcesses, command)
+	a, err := shell.Ask(ctx, dev, listTimeout, command)
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, fmt.Errorf("list processes of %s: the answer is truncated after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
+		return nil,
+			fmt.Errorf("list processes of %s: output truncated after %q", dev.Serial(),
+				shell.Clip(string(a.Stderr)))
 	}
 	return parts, nil
 }
 
-// processFiles are the files of /proc/PID by which a process is identified.
+// processFiles are the files of /proc/PID that identify a process.
 type processFiles struct{ stat, status, commandLine []byte }
 
-// uuidFile returns another random UUID each time it is read (proc(5)). No process can have it in
-// its name, except one that writes any UUID there, which changes their number.
+// uuidFile returns a new random UUID each time it is read (proc(5)). No process
+// can have that UUID in its name; one that writes other UUIDs there changes
+// their number, which is detected.
 const uuidFile = "/proc/sys/kernel/random/uuid"
 
-// processesPerCat bounds the arguments of one cat: a phone of Android 5 takes 128 KiB.
+// processesPerCat bounds the arguments of one cat: Android 5 accepts 128 KiB.
 const processesPerCat = 100
 
-// findCommand lists the processes whose command line holds a wanted text. grep -l reads
-// every command line in one process, and one cat reads the files of a hundred hits, with a
-// UUID after each: a phone takes milliseconds to start a program, and a thousand of them are
-// seconds.
+// findCommand lists the processes whose command line contains a wanted text.
+// grep -l reads every command line in one process, and one cat reads the files
+// of a hundred matches, with a UUID after each: starting a program takes
+// milliseconds on a phone, a thousand of them seconds.
 func findCommand(m shell.Marker, patterns []Pattern) string {
-	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/cmdline}; a=\"$a $p/stat $u $p/status $u $f $u\"; t=$((t+1)); n=$((n+1)); "+
-		"if [ $n -ge %d ]; then cat $a; a=; n=0; fi; done 2>/dev/null; [ $n -eq 0 ] || cat $a 2>/dev/null; %s; echo $t; %s",
+	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/cmdline}; a=\"$a $p/stat $u $p/status $u "+
+		"$f $u\"; t=$((t+1)); n=$((n+1)); "+
+		"if [ $n -ge %d ]; then cat $a; a=; n=0; fi; done 2>/dev/null; [ $n -eq 0 ] || cat $a 2>/dev/null; %s; echo "+
+		"$t; %s",
 		uuidFile, m.Echo("files"), hits(patterns), processesPerCat, m.Echo("total"), m.Echo("end"))
 }
 
-// hits is the command that names the command lines that hold a wanted text.
+// hits is the command that lists the command lines that contain a wanted text.
 func hits(patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("grep -l -s -F -e " + systemServer)
@@ -101,11 +110,11 @@ func hits(patterns []Pattern) string {
 	return b.String()
 }
 
-// uuidLine is the form of a UUID with the end of its line.
+// uuidLine is the form of a UUID with its line end.
 const uuidLine = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\n"
 
-// uuids returns where the UUIDs of a text begin. They are looked for by their line ends: a regular
-// expression took as long as all else.
+// uuids returns where the UUIDs of a text begin. It searches for their line
+// ends: a regular expression took as long as everything else.
 func uuids(text []byte) (at []int) {
 	for end := 0; ; end++ {
 		next := bytes.IndexByte(text[end:], '\n')
@@ -130,8 +139,8 @@ func isUUID(line []byte) bool {
 	return true
 }
 
-// splitFiles is the answer to findCommand. It is false where the number of UUIDs is not that
-// of the files.
+// splitFiles splits the output of findCommand. It returns false if the number
+// of UUIDs is not that of the files.
 func splitFiles(text, total []byte) ([]processFiles, bool) {
 	n, err := strconv.Atoi(string(bytes.TrimSpace(total)))
 	ends := uuids(text)
@@ -152,18 +161,19 @@ func splitFiles(text, total []byte) ([]processFiles, bool) {
 	return out, true
 }
 
-// identityLabel ends the label of a process's stat and status. They stand apart
-// from the command line, which is what the process says of itself: it could hold
+// identityLabel ends the label of a process's stat and status. They are
+// separate from the command line, which the process controls: it could contain
 // another's.
 const identityLabel = ".id"
 
-// findEachCommand is findCommand with a program for each process.
+// findEachCommand is findCommand with a separate program for each process.
 func findEachCommand(m shell.Marker, patterns []Pattern) string {
 	return "for f in $(" + hits(patterns) + "); do p=${f#/proc/}; p=${p%/cmdline}; echo; echo " + string(m) + " $p; " +
-		"cat $f; echo; echo " + string(m) + " $p" + identityLabel + "; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; " + m.Echo("end")
+		"cat $f; echo; echo " + string(m) + " $p" + identityLabel +
+		"; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; " + m.Echo("end")
 }
 
-// eachFile is the answer to findEachCommand.
+// eachFile splits the output of findEachCommand.
 func eachFile(parts map[string][]byte) []processFiles {
 	var out []processFiles
 	for label, line := range parts {
@@ -175,7 +185,7 @@ func eachFile(parts map[string][]byte) []processFiles {
 	return out
 }
 
-// collect chooses the processes that the patterns name.
+// collect selects the processes that match the patterns.
 func collect(files []processFiles, patterns []Pattern) Found {
 	var found Found
 	var candidates []candidateProcess
@@ -187,7 +197,7 @@ func collect(files []processFiles, patterns []Pattern) Found {
 		case p.Name == systemServer:
 			found.SystemServer = p.PID
 		case !validName([]byte(p.Name)):
-			if near(patterns, p.Name) {
+			if matchesPrefix(patterns, p.Name) {
 				found.Unnamed++
 			}
 			continue
@@ -201,14 +211,14 @@ func collect(files []processFiles, patterns []Pattern) Found {
 	return found
 }
 
-// candidateProcess is a process that a pattern chooses, with its parent.
+// candidateProcess is a process that matches a pattern, with its parent.
 type candidateProcess struct {
 	Process
 	parent int
 }
 
-// parseFound reads what identifies one process. A kernel thread has no name, and neither has a
-// process that has ended and is not yet reaped.
+// parseFound parses what identifies one process. Kernel threads and zombies
+// have no name.
 func parseFound(f processFiles) (candidateProcess, bool) {
 	name, _, _ := bytes.Cut(f.commandLine, []byte{0})
 	name = bytes.TrimSpace(name)
@@ -222,23 +232,27 @@ func parseFound(f processFiles) (candidateProcess, bool) {
 	}
 	uid := int(status.UID.N)
 	return candidateProcess{
-		Process: Process{Name: string(name), User: uid / perUser, UID: uid, PID: int(stat.PID), Start: uint64(stat.StartTicks.N)},
-		parent:  int(stat.PPID.N),
+		Process: Process{
+			Name: string(name), User: uid / perUser, UID: uid, PID: int(stat.PID), Start: uint64(stat.StartTicks.N),
+		},
+		parent: int(stat.PPID.N),
 	}, true
 }
 
 // maxName bounds the name of a process, in bytes.
 const maxName = 255
 
-// validName reports whether a name is printable text: Process.setArgV0 and programs of their own
-// take any bytes.
+// validName reports whether a name is printable text: Process.setArgV0 and
+// native programs accept any bytes.
 func validName(name []byte) bool {
 	s := string(name)
-	return s != "" && len(s) <= maxName && s == strings.TrimSpace(s) && s == text.Printable(s) && !strings.ContainsRune(s, twinSign)
+	return s != "" && len(s) <= maxName && s == strings.TrimSpace(s) && s == text.Printable(s) &&
+		!strings.ContainsRune(s, twinSign)
 }
 
-// near reports whether a name that is not printable begins as a pattern wants.
-func near(patterns []Pattern, name string) bool {
+// matchesPrefix reports whether a name that is not printable starts like a
+// pattern.
+func matchesPrefix(patterns []Pattern, name string) bool {
 	return slices.ContainsFunc(patterns, func(p Pattern) bool { return strings.HasPrefix(name, p.stem()) })
 }
 
@@ -253,12 +267,13 @@ func chosen(patterns []Pattern, name string) bool {
 
 func sortProcesses(ps []candidateProcess) {
 	slices.SortFunc(ps, func(a, b candidateProcess) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Start, b.Start),
+			cmp.Compare(a.PID, b.PID))
 	})
 }
 
-// splitChildren takes the children of processes of the same name apart: a child that has forked
-// and not yet taken its own name has its parent's.
+// splitChildren separates children from processes of the same name: a forked
+// child has its parent's name until it takes its own.
 func splitChildren(sorted []candidateProcess) (processes, children []Process) {
 	named := map[int]candidateProcess{}
 	for _, p := range sorted {

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// row is one process of a phone whose shell answers as a real one does, with cat and grep of
-// text.
+// row is one process of a phone whose shell answers like a real one, with cat
+// and grep of text.
 type row struct {
 	pid, parent, uid, start int
 	name                    string
@@ -36,7 +36,8 @@ func table(rows []row, uuids bool) *shelltest.Device {
 			stat := fmt.Sprintf("%d (x) S %d%s %d 0\n", r.pid, r.parent, strings.Repeat(" 1", 17), r.start)
 			status := fmt.Sprintf("Name:\tx\nPid:\t%d\nUid:\t%d\t0\t0\t0\n", r.pid, r.uid)
 			if each {
-				fmt.Fprintf(&b, "\n%[1]s %[2]d\n%[3]s\x00\n%[1]s %[2]d.id\n%[4]s%[5]s", marker, r.pid, r.name, stat, status)
+				fmt.Fprintf(&b, "\n%[1]s %[2]d\n%[3]s\x00\n%[1]s %[2]d.id\n%[4]s%[5]s", marker, r.pid, r.name, stat,
+					status)
 			} else {
 				b.WriteString(stat + end + status + end + r.name + "\x00" + end)
 			}
@@ -50,15 +51,15 @@ func table(rows []row, uuids bool) *shelltest.Device {
 	}}
 }
 
-// All processes of one name are found; children of one of them are recognised by their
-// parent, whatever their pids.
+// All processes of one name are found; their children are recognized by the
+// parent, whatever the pids.
 func TestTwinsAndChildren(t *testing.T) {
 	rows := []row{
 		{4321, 800, 10123, 900, "com.shop"},
 		{4100, 1, 10999, 200, "com.shop"},       // another app that took the name
 		{300, 4321, 10123, 950, "com.shop"},     // forked, and its pid wrapped around
 		{301, 300, 10123, 960, "com.shop"},      // forked by that
-		{302, 4321, 10124, 970, "com.shop"},     // an isolated one is no fork
+		{302, 4321, 10124, 970, "com.shop"},     // an isolated process is not a fork
 		{303, 4321, 10123, 980, "com.shop:two"}, // has its own name
 		{5000, 800, 10123, 990, "com.shop"},     // an incarnation that overlaps with the first
 	}
@@ -81,8 +82,8 @@ func TestTwinsAndChildren(t *testing.T) {
 	}
 }
 
-// A process cannot hide, move or name another by what it writes into its own name, nor by
-// what stands between the files of the answer.
+// A process can neither hide, move nor rename another by its own name, nor by
+// separators in its files.
 func TestForgedSeparators(t *testing.T) {
 	const end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
 	for _, name := range []string{
@@ -90,22 +91,27 @@ func TestForgedSeparators(t *testing.T) {
 	} {
 		rows := []row{{100, 1, 10666, 5, name}, {4321, 800, 10123, 900, "com.shop"}, {999, 1, 10666, 6, name}}
 		found, err := FindProcesses(t.Context(), table(rows, true), []Pattern{"com.shop"})
-		if err != nil || len(found.Processes) != 1 || found.Processes[0] != (Process{Name: "com.shop", UID: 10123, PID: 4321, Start: 900}) {
+		if err != nil || len(found.Processes) != 1 ||
+			found.Processes[0] != (Process{Name: "com.shop", UID: 10123, PID: 4321, Start: 900}) {
 			t.Errorf("%q: %+v, %v", name, found, err)
 		}
 	}
 }
 
-// Names of every language, and with blanks, are read; those that cannot be shown are counted.
+// Names in every language, and with spaces, are read; unprintable ones are
+// counted.
 func TestNamesBeyondASCII(t *testing.T) {
-	names := []string{"com.shop", "com.shop worker 1", "com.shop:größe", "com.shop:中文", "com.shop:наш", "com.shop:(x)[1]", "com.shop\x1b[2J", "com.shop\u202e", "com.shop\xff", "com.shop#2", "com.shop" + strings.Repeat("x", 300)}
+	names := []string{
+		"com.shop", "com.shop worker 1", "com.shop:größe", "com.shop:中文", "com.shop:наш", "com.shop:(x)[1]",
+		"com.shop\x1b[2J", "com.shop\u202e", "com.shop\xff", "com.shop#2", "com.shop" + strings.Repeat("x", 300),
+	}
 	var rows []row
 	for i, name := range names {
 		rows = append(rows, row{100 + i, 1, 10100 + i, i + 1, name})
 	}
 	found, err := FindProcesses(t.Context(), table(rows, true), []Pattern{"com.shop*"})
 	if err != nil || len(found.Processes) != 6 || found.Unnamed != 5 {
-		t.Errorf("%d processes, %d that cannot be named: %+v, %v", len(found.Processes), found.Unnamed, found, err)
+		t.Errorf("%d processes, %d unnamed: %+v, %v", len(found.Processes), found.Unnamed, found, err)
 	}
 	for _, name := range names[:5] {
 		p, err := ParsePattern(name)
@@ -113,7 +119,8 @@ func TestNamesBeyondASCII(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if found, err := FindProcesses(t.Context(), table(rows, true), []Pattern{p}); err != nil || len(found.Processes) != 1 {
+		if found, err := FindProcesses(t.Context(), table(rows, true), []Pattern{p}); err != nil ||
+			len(found.Processes) != 1 {
 			t.Errorf("%q: %+v, %v", name, found, err)
 		}
 	}
@@ -121,8 +128,8 @@ func TestNamesBeyondASCII(t *testing.T) {
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\n`)
 
-// FuzzSplitFiles: whatever a device prints, no file of one process becomes another's, and
-// everything between two UUIDs is in some file.
+// FuzzSplitFiles checks that no file of one process becomes another's, and that
+// everything between two UUIDs is in some file, whatever a device prints.
 func FuzzSplitFiles(f *testing.F) {
 	const end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
 	f.Add([]byte("1 (x) S"+end+"Name:"+end+"com.x\x00"+end), []byte("1\n"))

@@ -12,8 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// simulatedPhone runs com.shop, a debuggable app with two processes, on a phone whose
-// shell is not root and whose time runs 100 times faster. An adb.Device takes its place in front of a real phone.
+// simulatedPhone runs com.shop, a debuggable app with two processes, on a phone
+// whose shell is not root and whose clock runs 100 times as fast. With a real
+// phone an adb.Device takes its place.
 func simulatedPhone() capture.Device {
 	phone := androidsim.New(androidsim.Options{API: 34, Scale: 100, Apps: []androidsim.App{{
 		Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
@@ -26,7 +27,7 @@ func simulatedPhone() capture.Device {
 	}}
 }
 
-// The processes of an app, and the best way in which this phone lets each be read.
+// The processes of an app, and the best way to read each on this phone.
 func ExampleFindProcesses() {
 	ctx, dev := context.Background(), simulatedPhone()
 	facts, err := capture.ReadFacts(ctx, dev)
@@ -53,7 +54,7 @@ func ExampleFindProcesses() {
 	// com.shop:push by run_as
 }
 
-// One round trip reads the memory of all processes that are due.
+// One round trip reads the memory of all due processes.
 func ExampleFast_Read() {
 	ctx, dev := context.Background(), simulatedPhone()
 	facts, err := capture.ReadFacts(ctx, dev)

@@ -14,52 +14,55 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Facts are what a device says about itself; some of it is another after a reboot.
+// Facts describe a device; some fields change across a reboot.
 type Facts struct {
 	Serial       string
 	Model        string
 	Manufacturer string
-	// API is ro.build.version.sdk; 0 if the device does not tell.
+	// API is ro.build.version.sdk; 0 if unknown.
 	API     int
 	Release string
 	// BuildType is user, userdebug or eng.
 	BuildType string
-	// ABI is the first that the device runs, such as arm64-v8a; Fingerprint identifies its
-	// build of Android; Emulator is true for an emulator. "" and false where it does not say.
+	// ABI is the preferred one, such as arm64-v8a; Fingerprint identifies the
+	// Android build; Emulator reports an emulator. Unknown values are "" and
+	// false.
 	ABI, Fingerprint string
 	Emulator         bool
-	// HeapLimit is how large the Java heap of an app may grow, in bytes
-	// (dalvik.vm.heapgrowthlimit, or heapsize where that is not set); 0 if unknown.
+	// HeapLimit is the maximum size of an app's Java heap, in bytes
+	// (dalvik.vm.heapgrowthlimit, or heapsize if that is not set); 0 if
+	// unknown.
 	HeapLimit int64
-	// MemTotal is the memory of the device in bytes (/proc/meminfo); 0 if unknown.
+	// MemTotal is the memory of the device in bytes (/proc/meminfo); 0 if
+	// unknown.
 	MemTotal int64
 	// UID of the shell: 0 is root, 2000 the usual shell.
 	UID int
-	// Up is the device's clock when it was asked: time since boot.
+	// Up is the device's clock at the time of the reading: time since boot.
 	Up time.Duration
-	// Boot is another text after each start of the device; empty where the device
-	// does not tell (/proc/sys/kernel/random/boot_id).
+	// Boot changes with each boot of the device
+	// (/proc/sys/kernel/random/boot_id); empty if unknown.
 	Boot string
-	// TimeScale is device seconds per real second, from 1 to 10000: 1 for a real phone. A
-	// stand-in for one in a test reports another in the property leakgate.time_scale.
+	// TimeScale is device seconds per real second, from 1 to 10000: 1 for a
+	// real phone. A simulated phone sets the property leakgate.time_scale.
 	TimeScale float64
 }
 
-// ErrTimeScale is a device whose property leakgate.time_scale is invalid, or that must not have
-// one: it decides how long a run lasts.
+// ErrTimeScale is a device whose property leakgate.time_scale is invalid or not
+// allowed: it determines how long a run takes.
 var ErrTimeScale = errors.New("time scale refused")
 
-// scaleProperty is where a stand-in device tells its time scale.
+// scaleProperty is where a simulated device sets its time scale.
 const scaleProperty = "leakgate.time_scale"
 
-// askFacts is the real time that a device has to describe itself.
-const askFacts = 20 * time.Second
+// factsTimeout bounds reading the facts, in real time.
+const factsTimeout = 20 * time.Second
 
-// ReadFacts asks a device to describe itself, in one round trip. An ErrTimeScale comes with
-// facts that are valid otherwise.
+// ReadFacts reads the facts of a device in one round trip. With an ErrTimeScale
+// all other facts are valid.
 func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	m := shell.NewMarker()
-	a, err := shell.Ask(ctx, dev, askFacts, m.Join([]shell.Part{
+	a, err := shell.Ask(ctx, dev, factsTimeout, m.Join([]shell.Part{
 		{"up", "cat /proc/uptime"},
 		{"id", "id"},
 		{"sdk", "getprop ro.build.version.sdk"},
@@ -71,7 +74,8 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 		{"boot", bootCommand},
 		{"abi", "getprop ro.product.cpu.abi"},
 		{"fingerprint", "getprop ro.build.fingerprint"},
-		// ro.kernel.qemu until Android 11, ro.boot.qemu after it (goldfish, init.ranchu.rc).
+		// ro.kernel.qemu until Android 11, ro.boot.qemu after it (goldfish,
+		// init.ranchu.rc).
 		{"emulator", "getprop ro.kernel.qemu; getprop ro.boot.qemu"},
 		{"limit", "getprop dalvik.vm.heapgrowthlimit"},
 		{"size", "getprop dalvik.vm.heapsize"},
@@ -79,18 +83,21 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	}))
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return Facts{}, fmt.Errorf("%w: reconnect it or run `adb reconnect`; restart the device if that does not help", err)
+		return Facts{},
+			fmt.Errorf("%w: reconnect it or run `adb reconnect`; if that does not help, reboot the device", err)
 	case err != nil:
-		return Facts{}, fmt.Errorf("ask device: %w", err)
+		return Facts{}, fmt.Errorf("read facts of the device: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return Facts{}, fmt.Errorf("ask device %s: its shell answered %q; is /system/bin/sh usable?", dev.Serial(), shell.Clip(string(a.Stdout)+string(a.Stderr)))
+		return Facts{},
+			fmt.Errorf("read facts of device %s: its shell answered %q; is /system/bin/sh usable?", dev.Serial(),
+				shell.Clip(string(a.Stdout)+string(a.Stderr)))
 	}
 	said := func(label string) string { return shell.Clip(string(parts[label])) }
 	up, err := procfs.ParseUptime(parts["up"])
 	if err != nil {
-		return Facts{}, fmt.Errorf("ask device %s for its clock: %w", dev.Serial(), err)
+		return Facts{}, fmt.Errorf("read uptime of device %s: %w", dev.Serial(), err)
 	}
 	f := Facts{
 		Serial: dev.Serial(), Model: said("model"), Manufacturer: said("maker"),
@@ -107,13 +114,16 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	f.API, _ = strconv.Atoi(said("sdk"))
 	var ok bool
 	if f.TimeScale, ok = parseScale(said("scale")); !ok {
-		return f, fmt.Errorf("%w: device %s has the property %s with the invalid value %q: want a number from 1 to 10000, or no such property",
-			ErrTimeScale, text.Printable(dev.Serial()), scaleProperty, said("scale"))
+		return f,
+			fmt.Errorf("%w: device %s has the property %s with the invalid value %q: want a number from 1 to 10000, "+
+				"or no such property",
+				ErrTimeScale, text.Printable(dev.Serial()), scaleProperty, said("scale"))
 	}
 	return f, nil
 }
 
-// parseScale returns 1 where there is no valid scale. A scale below 1 would make a run endless.
+// parseScale returns 1 without a valid scale. A scale below 1 would make a run
+// endless.
 func parseScale(text string) (scale float64, ok bool) {
 	if text == "" {
 		return 1, true
@@ -125,13 +135,14 @@ func parseScale(text string) (scale float64, ok bool) {
 	return scale, true
 }
 
-// Describe gives one line about the device.
+// Describe describes the device in one line.
 func (f Facts) Describe() string {
 	root := "shell"
 	if f.UID == 0 {
 		root = "root"
 	}
-	s := fmt.Sprintf("%s (%s, Android %s, API %d, %s build, %s)", f.Serial, f.Model, f.Release, f.API, f.BuildType, root)
+	s := fmt.Sprintf("%s (%s, Android %s, API %d, %s build, %s)", f.Serial, f.Model, f.Release, f.API, f.BuildType,
+		root)
 	if f.TimeScale != 1 {
 		s += fmt.Sprintf(" at %gx device time", f.TimeScale)
 	}

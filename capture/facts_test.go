@@ -2,14 +2,17 @@ package capture
 
 import "testing"
 
-// A time scale divides and multiplies durations: what would overflow them is refused.
+// A time scale multiplies and divides durations: values that would overflow
+// them are rejected.
 func TestParseScale(t *testing.T) {
 	for text, want := range map[string]float64{"": 1, "1": 1, "1.5": 1.5, "200": 200, "10000": 10000} {
 		if got, ok := parseScale(text); got != want || !ok {
 			t.Errorf("%q: %g, %t", text, got, ok)
 		}
 	}
-	for _, text := range []string{"0", "-1", "5e-324", "0.5", "0.9999", "0.000001", "1e-300", "10001", "Inf", "NaN", "1x", "x"} {
+	for _, text := range []string{
+		"0", "-1", "5e-324", "0.5", "0.9999", "0.000001", "1e-300", "10001", "Inf", "NaN", "1x", "x",
+	} {
 		if got, ok := parseScale(text); ok || got != 1 {
 			t.Errorf("%q: %g", text, got)
 		}

@@ -15,45 +15,47 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// ErrGone is a process that is not there any more, or whose pid now belongs to another.
+// ErrGone is a process that has ended, or whose pid now belongs to another.
 var ErrGone = errors.New("process is gone")
 
-// Target is a process with the way to read it.
+// Target is a process and the Level used to read it.
 type Target struct {
 	Process
 	Level Level
 }
 
-// Reading is what one round of the fast channel found of one process. Values
-// are kB and may be unknown.
+// Reading is the result of one round of the fast channel for one process.
+// Values are in kB and may be unknown.
 type Reading struct {
 	Target
 	PSS, SwapPSS  known.Int
 	RSSAnon, Swap known.Int
 	Threads       known.Int
-	// CPU is the processor time of the process so far.
+	// CPU is the total CPU time of the process.
 	CPU known.Duration
-	// Err is nil if the reading is a sample: the process is the one that was
-	// asked for and the value of its source is there.
+	// Err is nil if the reading is a sample: the process is the requested one
+	// and the value of its source is present.
 	Err error
 }
 
 // Round is one round trip of the fast channel.
 type Round struct {
-	// Up is the device's clock at the beginning of the trip: time since boot.
+	// Up is the device's clock at the beginning of the round trip: time since
+	// boot.
 	Up time.Duration
-	// Took is the real time of the trip as the host saw it.
+	// Took is the real duration of the round trip, measured on the host.
 	Took time.Duration
-	// Readings stand in the order of the targets.
+	// Readings are in the order of the targets.
 	Readings []Reading
-	// SystemServer is the CPU time of system_server so far; unknown without it.
+	// SystemServer is the total CPU time of system_server; unknown without it.
 	SystemServer known.Duration
 }
 
 // Fast is the fast channel of one device. It keeps its buffers between rounds
-// and is not for two goroutines at once.
+// and is not safe for concurrent use.
 type Fast struct {
-	// MemTotal is the memory of the device in bytes, 0 if unknown: larger values are not believed.
+	// MemTotal is the memory of the device in bytes, 0 if unknown; larger
+	// readings are rejected.
 	MemTotal int64
 
 	dev      Device
@@ -67,21 +69,22 @@ type file struct {
 	name string
 }
 
-// NewFast makes the fast channel of a device.
+// NewFast returns the fast channel of a device.
 func NewFast(dev Device) *Fast {
 	return &Fast{dev: dev, files: map[file][]byte{}}
 }
 
-// fastPattern picks the lines of stat, status, smaps_rollup and smaps that a
-// round needs. The third branch catches the end of a stat line whose comm holds
-// a line break, the fourth is /proc/uptime: the last file of every grep, whose line
-// proves that the answer is whole: a phone whose adbd loses the exit status gives 0
-// for an answer that was cut as well.
+// fastPattern selects the lines of stat, status, smaps_rollup and smaps that a
+// round needs. The third branch matches the end of a stat line whose comm
+// contains a line break. The fourth matches /proc/uptime, the last file of
+// every grep, whose line proves that the output is complete: a phone whose adbd
+// loses the exit status reports 0 for a truncated output as well.
 const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^[0-9.]+ [0-9.]+$`
 
-// fastCommand is the whole round as one command line. One grep reads the files
-// of all processes and names each line's file, so that a process more costs no
-// fork and no further round trip. A trip under run-as or su costs one each.
+// fastCommand returns the entire round as one command line. One grep reads the
+// files of all processes and prefixes each line with its file, so an extra
+// process costs no fork and no round trip. A target under run-as or su costs
+// one fork each.
 func fastCommand(targets []Target, systemServer int) string {
 	var b strings.Builder
 	grep := "grep -E " + text.ShellQuote(fastPattern)
@@ -90,7 +93,7 @@ func fastCommand(targets []Target, systemServer int) string {
 	if len(wrapped) == 0 {
 		b.WriteString("exec ")
 	}
-	// /dev/null makes grep name the file of each line even when only one is read.
+	// /dev/null makes grep print the file name even when only one is read.
 	b.WriteString(grep + " /dev/null")
 	if systemServer > 0 {
 		fmt.Fprintf(&b, " %d/stat", systemServer)
@@ -106,13 +109,14 @@ func fastCommand(targets []Target, systemServer int) string {
 		b.WriteString("; " + w + " </dev/null")
 	}
 	if len(wrapped) > 0 {
-		// What runs under another uid may fail without a word: the end comes after it.
+		// A command under another uid may fail silently: the end line comes
+		// after it.
 		b.WriteString("; exec " + grep + " /dev/null uptime")
 	}
 	return b.String()
 }
 
-// wrappedReads gives one command for each uid that must be taken on.
+// wrappedReads returns one command for each uid to switch to.
 func wrappedReads(targets []Target, grep string) []string {
 	var order []shell.Prefix
 	files := map[shell.Prefix]string{}
@@ -133,11 +137,11 @@ func wrappedReads(targets []Target, grep string) []string {
 	return out
 }
 
-// Read makes one round over the targets. If it does not come back in the
-// deadline (real time), one of the processes may hold it up (its memory map is
-// locked); then each is read alone, so that those that answer are not lost, and
-// the others carry ErrNoAnswer. The error is a device that did not answer; what
-// concerns one process stands in its reading.
+// Read makes one round over the targets. If it exceeds its deadline (real
+// time), one of the processes may block it (its memory map is locked); then
+// each is read alone, so that the responsive ones are not lost, and the others
+// carry ErrNoAnswer. The error is a device that did not answer; an error of one
+// process is in its reading.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
 	if err == nil {
@@ -155,7 +159,7 @@ func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, dea
 	return f.readEach(ctx, targets)
 }
 
-// aloneDeadline is the real time that one process gets when it is read alone.
+// aloneDeadline bounds reading one process alone, in real time.
 const aloneDeadline = 3 * time.Second
 
 func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) {
@@ -170,7 +174,7 @@ func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) 
 	return out, nil
 }
 
-// answers tells whether the device itself is there, by its clock.
+// answers reports whether the device itself responds, by its clock.
 func (f *Fast) answers(ctx context.Context) (up time.Duration, ok bool) {
 	a, err := shell.Ask(ctx, f.dev, aloneDeadline, "cat /proc/uptime")
 	if err != nil {
@@ -200,7 +204,7 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 		return round, fmt.Errorf("read fast channel: %w", err)
 	}
 	if f.sort(rest) < ends(targets) {
-		return round, fmt.Errorf("read fast channel: %w: the answer is cut", ErrDevice)
+		return round, fmt.Errorf("read fast channel: %w: truncated answer", ErrDevice)
 	}
 	round.SystemServer = f.cpu(systemServer)
 	round.Readings = make([]Reading, len(targets))
@@ -210,7 +214,8 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	return round, nil
 }
 
-// ends is how many ends a whole answer has: that of the main grep, and that of all.
+// ends returns how many end lines a complete answer has: that of the main grep,
+// and those of the wrapped ones.
 func ends(targets []Target) int {
 	for _, t := range targets {
 		if !t.Level.Prefix.IsZero() {
@@ -220,8 +225,8 @@ func ends(targets []Target) int {
 	return 1
 }
 
-// sort collects the lines of each file, without the name that grep puts before
-// them, and counts the ends of greps. A last line that is cut is none.
+// sort collects the lines of each file, without the name that grep prefixes,
+// and counts the end lines. It drops a truncated last line.
 func (f *Fast) sort(out []byte) (ends int) {
 	for k, text := range f.files {
 		f.files[k] = text[:0]
@@ -249,10 +254,11 @@ func (f *Fast) sort(out []byte) (ends int) {
 	return ends
 }
 
-// fileNames are the names a round may ask for, so that a map key needs no new string.
+// fileNames are the names that a round may request, so that a map key needs no
+// new string.
 var fileNames = [...]string{"stat", "status", "smaps_rollup", "smaps"}
 
-// splitName undoes "123/stat:TEXT" and "/proc/123/stat:TEXT".
+// splitName splits "123/stat:TEXT" and "/proc/123/stat:TEXT".
 func splitName(line []byte) (file, []byte, bool) {
 	line = bytes.TrimPrefix(line, []byte("/proc/"))
 	slash := bytes.IndexByte(line, '/')
@@ -299,12 +305,13 @@ func (f *Fast) reading(t Target) Reading {
 	status, err := procfs.ParseStatus(f.files[file{t.PID, "status"}])
 	if err == nil {
 		memory, swap := procfs.Bounds(f.MemTotal >> 10)
-		r.Threads, r.RSSAnon, r.Swap = status.Threads, within(status.RssAnon, memory), within(status.VmSwap, swap)
+		r.Threads, r.RSSAnon, r.Swap = status.Threads, atMost(status.RssAnon, memory), atMost(status.VmSwap, swap)
 	}
 	switch t.Level.file() {
 	case "":
 	case "status":
-		if r.Err = f.impossible(t, "RssAnon", status.RssAnon, "VmSwap", status.VmSwap); r.Err == nil && !r.RSSAnon.Known {
+		if r.Err = f.impossible(t, "RssAnon", status.RssAnon, "VmSwap", status.VmSwap); r.Err == nil &&
+			!r.RSSAnon.Known {
 			r.Err = f.missing(t, "RssAnon")
 		}
 	default:
@@ -313,7 +320,7 @@ func (f *Fast) reading(t Target) Reading {
 	return r
 }
 
-// identify compares pid and start time with what was asked for.
+// identify compares pid and start time with those of the target.
 func (f *Fast) identify(t Target) (procfs.Stat, error) {
 	text := f.files[file{t.PID, "stat"}]
 	if len(text) == 0 {
@@ -327,7 +334,7 @@ func (f *Fast) identify(t Target) (procfs.Stat, error) {
 	case !stat.StartTicks.Known:
 		return stat, fmt.Errorf("read identity of %s: no start time in %q", t.Name, shell.Clip(string(text)))
 	case uint64(stat.StartTicks.N) != t.Start:
-		return stat, fmt.Errorf("%s: pid %d is another process now: %w", t.Name, t.PID, ErrGone)
+		return stat, fmt.Errorf("%s: pid %d now belongs to another process: %w", t.Name, t.PID, ErrGone)
 	case stat.State == 'Z' || stat.State == 'X':
 		return stat, fmt.Errorf("%s, pid %d, has ended: %w", t.Name, t.PID, ErrGone)
 	}
@@ -353,8 +360,8 @@ func (f *Fast) memory(t Target, r *Reading) {
 	}
 }
 
-// impossible is the error of a value, or of one that is swapped, that no process of the device can
-// have; nil for values that it can.
+// impossible returns an error for a resident or swapped size that no process of
+// the device can have; else nil.
 func (f *Fast) impossible(t Target, name string, value known.Int, swapName string, swap known.Int) error {
 	mostValue, mostSwap := procfs.Bounds(f.MemTotal >> 10)
 	for _, v := range []struct {
@@ -362,14 +369,15 @@ func (f *Fast) impossible(t Target, name string, value known.Int, swapName strin
 		kb   known.Int
 		most int64
 	}{{name, value, mostValue}, {swapName, swap, mostSwap}} {
-		if v.kb.Known && !within(v.kb, v.most).Known {
-			return fmt.Errorf("read %s of %s: %d kB are more than the %d kB that a process can have on this device", v.name, t.Name, v.kb.N, v.most)
+		if v.kb.Known && !atMost(v.kb, v.most).Known {
+			return fmt.Errorf("read %s of %s: %d kB exceeds the %d kB that a process can have on this device", v.name,
+				t.Name, v.kb.N, v.most)
 		}
 	}
 	return nil
 }
 
-// parseMemory reads the lines that grep has left of a file.
+// parseMemory parses the lines that grep selected from a file.
 func parseMemory(name string, text []byte) (procfs.Memory, error) {
 	if name == "smaps" {
 		return procfs.ParseSmaps(bytes.NewReader(text))
@@ -377,7 +385,7 @@ func parseMemory(name string, text []byte) (procfs.Memory, error) {
 	return procfs.ParseRollup(text)
 }
 
-// missing explains a value that did not come, by what the device wrote about it.
+// missing explains a missing value, with the device's error output about it.
 func (f *Fast) missing(t Target, value string) error {
 	needle := []byte("/" + t.Level.file() + ":")
 	pid := []byte(strconv.Itoa(t.PID))
@@ -386,7 +394,7 @@ func (f *Fast) missing(t Target, value string) error {
 			return fmt.Errorf("read %s of %s: %s", value, t.Name, shell.Clip(string(line)))
 		}
 	}
-	err := fmt.Errorf("read %s of %s: the device printed none", value, t.Name)
+	err := fmt.Errorf("read %s of %s: not in the output", value, t.Name)
 	if said := shell.Clip(f.err.String()); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}

@@ -19,7 +19,7 @@ func statLine(pid int, comm string, start int) string {
 	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 0 0 0 0 0 100 50 0 0 20 0 30 0 %d 0 0 0\n", pid, comm, start)
 }
 
-// lines gives text as grep prints it: each line after the name of its file.
+// lines returns text as grep prints it: each line after the name of its file.
 func lines(name, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -29,7 +29,9 @@ func lines(name, text string) string {
 }
 
 func rollupTarget(pid int, start uint64) Target {
-	return Target{Process: Process{Name: fmt.Sprintf("com.p%d", pid), PID: pid, Start: start}, Level: Level{Source: SmapsRollup}}
+	return Target{
+		Process: Process{Name: fmt.Sprintf("com.p%d", pid), PID: pid, Start: start}, Level: Level{Source: SmapsRollup},
+	}
 }
 
 func answering(out, errOut string) *shelltest.Device {
@@ -40,13 +42,14 @@ func answering(out, errOut string) *shelltest.Device {
 	}}
 }
 
-// end is the last line of a whole answer.
+// end is the last line of a complete answer.
 const end = "uptime:1000.26 2000.00\n"
 
 func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 	out := "1000.25 2000.00\n" +
 		lines("77/stat", statLine(77, "system_server", 9)) +
-		lines("5/stat", statLine(5, "five", 500)) + lines("5/status", "Threads:\t12\nRssAnon:\t  300 kB\nVmSwap:\t 4 kB\n") +
+		lines("5/stat", statLine(5, "five", 500)) +
+		lines("5/status", "Threads:\t12\nRssAnon:\t  300 kB\nVmSwap:\t 4 kB\n") +
 		lines("5/smaps_rollup", "Pss:      1000 kB\nSwapPss:    24 kB\n") +
 		lines("6/stat", statLine(6, "a) S 1 (b\nc", 600)) + lines("6/status", "Threads:\t3\n") +
 		lines("6/smaps_rollup", "Pss:      7 kB\n") +
@@ -54,7 +57,9 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		lines("8/stat", statLine(8, "eight", 800)) + lines("8/status", "Threads:\t1\n") + end
 	errOut := "grep: 8/smaps_rollup: Permission denied\ngrep: 9/stat: No such file or directory\n"
 	dev := answering(out, errOut)
-	targets := []Target{rollupTarget(5, 500), rollupTarget(6, 600), rollupTarget(7, 700), rollupTarget(8, 800), rollupTarget(9, 900)}
+	targets := []Target{
+		rollupTarget(5, 500), rollupTarget(6, 600), rollupTarget(7, 700), rollupTarget(8, 800), rollupTarget(9, 900),
+	}
 	rounds, err := NewFast(dev).Read(t.Context(), targets, 77, time.Second)
 	if err != nil || len(rounds) != 1 {
 		t.Fatal(rounds, err)
@@ -67,28 +72,30 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		t.Errorf("system_server %+v", r.SystemServer)
 	}
 	five := r.Readings[0]
-	if five.Err != nil || bytesOf(five) != 1024<<10 || five.Threads.N != 12 || five.RSSAnon.N != 300 || five.Swap.N != 4 {
+	if five.Err != nil || bytesOf(five) != 1024<<10 || five.Threads.N != 12 || five.RSSAnon.N != 300 ||
+		five.Swap.N != 4 {
 		t.Errorf("five: %+v", five)
 	}
 	if six := r.Readings[1]; six.Err != nil || bytesOf(six) != 7<<10 || six.SwapPSS.Known {
-		t.Errorf("a comm with a line break and brackets: %+v", six)
+		t.Errorf("comm with a line break and parentheses: %+v", six)
 	}
 	if seven := r.Readings[2]; !errors.Is(seven.Err, ErrGone) {
-		t.Errorf("a reused pid: %v", seven.Err)
+		t.Errorf("reused pid: %v", seven.Err)
 	}
-	if eight := r.Readings[3]; eight.Err == nil || errors.Is(eight.Err, ErrGone) || !strings.Contains(eight.Err.Error(), "Permission denied") {
-		t.Errorf("a refused file: %v", eight.Err)
+	if eight := r.Readings[3]; eight.Err == nil || errors.Is(eight.Err, ErrGone) ||
+		!strings.Contains(eight.Err.Error(), "Permission denied") {
+		t.Errorf("refused file: %v", eight.Err)
 	}
 	if nine := r.Readings[4]; !errors.Is(nine.Err, ErrGone) {
-		t.Errorf("a process that is gone: %v", nine.Err)
+		t.Errorf("process that is gone: %v", nine.Err)
 	}
 	if n := len(dev.Commands); n != 1 {
 		t.Errorf("%d round trips", n)
 	}
 }
 
-// Cut anywhere, a round is an error, also where the exit status says that all is
-// well: a value may have lost its last digits, and a process that is missing would
+// Truncated at any byte, a round is an error, even if the exit status reports
+// success: a value may have lost its last digits, and a missing process would
 // be taken for one that has ended.
 func TestFastCutAnywhereInventsNothing(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) +
@@ -105,7 +112,7 @@ func TestFastCutAnywhereInventsNothing(t *testing.T) {
 		for cut := range len(c.out) {
 			rounds, err := NewFast(answering(c.out[:cut], "")).Read(t.Context(), []Target{c.target}, 0, time.Second)
 			if err == nil {
-				t.Fatalf("%s, cut at %d: %+v", name, cut, rounds)
+				t.Fatalf("%s, truncated at %d: %+v", name, cut, rounds)
 			}
 		}
 		if _, err := NewFast(answering(c.out, "")).Read(t.Context(), []Target{c.target}, 0, time.Second); err != nil {
@@ -114,8 +121,8 @@ func TestFastCutAnywhereInventsNothing(t *testing.T) {
 	}
 }
 
-// A process whose memory map is locked holds up the whole grep. The others are
-// read all the same and it alone is marked.
+// A process whose memory map is locked blocks the whole grep. The others are
+// read anyway and only that one is marked.
 func TestFastHungProcessIsMarkedNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := &shelltest.Device{Run: func(ctx context.Context, command string, stdout, _ io.Writer) (int, error) {
@@ -125,7 +132,9 @@ func TestFastHungProcessIsMarkedNotWaitedFor(t *testing.T) {
 			}
 			_, err := io.WriteString(stdout, "1.00 2.00\n")
 			if strings.Contains(command, "5/stat") {
-				_, err = io.WriteString(stdout, lines("5/stat", statLine(5, "five", 500))+lines("5/smaps_rollup", "Pss: 9 kB\n")+end)
+				_,
+					err = io.WriteString(stdout, lines("5/stat", statLine(5, "five", 500))+
+					lines("5/smaps_rollup", "Pss: 9 kB\n")+end)
 			}
 			return 0, err
 		}}
@@ -136,10 +145,10 @@ func TestFastHungProcessIsMarkedNotWaitedFor(t *testing.T) {
 			t.Fatal(rounds, err)
 		}
 		if r := rounds[0].Readings[0]; r.Err != nil || r.PSS.N != 9 {
-			t.Errorf("the healthy one: %+v", r)
+			t.Errorf("healthy process: %+v", r)
 		}
 		if r := rounds[1].Readings[0]; !errors.Is(r.Err, ErrNoAnswer) {
-			t.Errorf("the hung one: %v", r.Err)
+			t.Errorf("hung process: %v", r.Err)
 		}
 		if took := time.Since(began); took > 14*time.Second {
 			t.Errorf("took %v", took)
@@ -153,7 +162,9 @@ func TestFastDeviceThatDoesNotAnswerIsAnError(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}}
-		rounds, err := NewFast(dev).Read(t.Context(), []Target{rollupTarget(5, 500), rollupTarget(6, 600)}, 0, 10*time.Second)
+		rounds,
+			err := NewFast(dev).Read(t.Context(), []Target{rollupTarget(5, 500), rollupTarget(6, 600)}, 0,
+			10*time.Second)
 		if err == nil || len(rounds) != 0 {
 			t.Errorf("%v, %v", rounds, err)
 		}
@@ -168,7 +179,7 @@ func TestFastAnswerIsCapped(t *testing.T) {
 				return 0, err
 			}
 			if n > 1000 {
-				return 0, errors.New("nobody stopped it")
+				return 0, errors.New("not stopped")
 			}
 		}
 	}}
@@ -187,14 +198,15 @@ func TestFastCommandIsOneGrepForAll(t *testing.T) {
 	if n := strings.Count(command, "grep"); n != 1 {
 		t.Errorf("%d greps", n)
 	}
-	// adbd before protocol version 0x01000001 takes service strings of 4096 bytes (MAX_PAYLOAD_V1).
+	// adbd before protocol version 0x01000001 accepts service strings of up to
+	// 4096 bytes (MAX_PAYLOAD_V1).
 	if len(command) > 4000 {
 		t.Errorf("the command has %d bytes", len(command))
 	}
 	targets[3].Level = Level{Source: RunAs, Prefix: shell.RunAs("com.x", 0)}
 	targets[4].Level = targets[3].Level
 	if n := strings.Count(fastCommand(targets, 0), "run-as"); n != 1 {
-		t.Errorf("two processes of one package cost %d run-as", n)
+		t.Errorf("two processes of one package take %d run-as", n)
 	}
 }
 
@@ -216,7 +228,7 @@ func FuzzFastSort(f *testing.F) {
 		}
 		r := fast.reading(rollupTarget(5, 500))
 		if r.Err == nil && !r.PSS.Known {
-			t.Error("a sample without a value")
+			t.Error("sample without a value")
 		}
 	})
 }

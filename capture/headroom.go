@@ -18,53 +18,59 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Headroom is what one process uses of the things that it dies of when they run out,
-// and their limits. What is not known has its reason in Reasons. What it uses of the
-// Java heap comes over the detail channel; see package detail.
+// Headroom is how much one process uses of the resources whose exhaustion kills
+// it, and their limits. Reasons explains unknown values. The use of the Java
+// heap comes over the detail channel; see package detail.
 type Headroom struct {
 	Target
-	// Up is the device's clock at the beginning of the reading: time since boot.
+	// Up is the device's clock at the beginning of the reading: time since
+	// boot.
 	Up time.Duration
 	// Files is the number of open file descriptors, FileLimit the soft limit.
 	Files, FileLimit known.Int
-	// Threads is that of the process, ThreadLimit the least of the limits that are
-	// known, and ThreadLimitBy its name. Other processes count against each of them too,
-	// so the limit may come earlier.
+	// Threads is the number of threads, ThreadLimit the lowest known limit, and
+	// ThreadLimitBy its name. Other processes count against each of these
+	// limits too, so it may be reached earlier.
 	Threads, ThreadLimit known.Int
 	ThreadLimitBy        string
-	// Virtual is the used address space in bytes, VirtualLimit what there is of it;
+	// Virtual is the used address space in bytes, VirtualLimit its size;
 	// unknown for a 64-bit process, which does not run out of it.
 	Virtual, VirtualLimit known.Int
-	// Bits is 32 or 64; 0 where it is not known.
+	// Bits is 32 or 64; 0 if unknown.
 	Bits int
-	// Anonymous is RssAnon and VmSwap in bytes, AnonymousLimit how much of them the memory limiter of
-	// Android 17 allows the process in its present state; unknown before. AnonymousAssumed says that the
-	// device does not tell its limits, and that they are those that Android recommends for its RAM.
+	// Anonymous is RssAnon plus VmSwap in bytes, AnonymousLimit how much of it
+	// the memory limiter of Android 17 allows the process in its present state;
+	// unknown before. AnonymousAssumed reports that the device does not expose
+	// its limits, and that AnonymousLimit is what Android recommends for its
+	// RAM.
 	Anonymous, AnonymousLimit known.Int
 	AnonymousAssumed          bool
-	// GrowthLimit and HeapSize are the device's two sizes of a Java heap in bytes: for
-	// most apps, and for those with android:largeHeap. See HeapLimit.
+	// GrowthLimit and HeapSize are the device's two maximum sizes of a Java
+	// heap in bytes: for most apps, and for those with android:largeHeap. See
+	// HeapLimit.
 	GrowthLimit, HeapSize known.Int
 	largeHeap             dumpsys.Answer
-	// Garbage is the most of a Java heap in bytes that a collection could free.
+	// Garbage is the maximum part of a Java heap in bytes that a collection
+	// could free.
 	Garbage known.Int
-	// Reasons say of each value that is not known why.
+	// Reasons explain each unknown value.
 	Reasons []string
-	// Err is a process that is not there any more (ErrGone) or does not tell who it is.
+	// Err is a process that has ended (ErrGone) or cannot be identified.
 	Err error
 }
 
-// HeapLimit is the limit of the process's Java heap in bytes. The use decides where it
-// is not known whether the app has a large heap: who uses more than the limit of the
-// others has one. The reason says why the limit is unknown or doubtful; empty for none.
+// HeapLimit returns the limit of the process's Java heap in bytes. If it is
+// unknown whether the app has a large heap, the use decides: more than the
+// growth limit implies one. The reason explains an unknown or uncertain limit;
+// else it is empty.
 func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	small := h.GrowthLimit
 	if !small.Known {
-		// Without a growth limit the heap may have its full size
+		// Without a growth limit the heap may reach its full size
 		// (frameworks/base core/jni/AndroidRuntime.cpp, startVm).
 		small = h.HeapSize
 	}
-	const unknown = "Java heap: the device does not tell its size"
+	const unknown = "Java heap: the device does not report its size"
 	switch {
 	case h.largeHeap == dumpsys.Yes:
 		limit = h.HeapSize
@@ -73,7 +79,7 @@ func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	case used.Known && small.Known && used.N > small.N:
 		limit, reason = h.HeapSize, "Java heap: more than the growth limit is used, so the app has a large heap"
 	default:
-		limit, reason = small, "Java heap: whether the app has a large heap is not known"
+		limit, reason = small, "Java heap: unknown whether the app has a large heap"
 	}
 	if !limit.Known {
 		return known.Int{}, unknown
@@ -82,64 +88,66 @@ func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 }
 
 func inBytes(kb known.Int) known.Int {
-	kb = within(kb, procfs.MaxKB)
+	kb = atMost(kb, procfs.MaxKB)
 	if !kb.Known {
 		return kb
 	}
 	return known.Of(kb.N << 10)
 }
 
-// Headrooms reads the headroom of processes of one device, in one shell round trip for
-// all of them (before Android 7 for as many as a command line has room for). What does not
-// change is asked once, with one trip more: the device's sizes with the first process, a
-// process's word size and kind of heap when it is new.
-// Not for use by two goroutines at once.
+// Headrooms reads the headroom of processes of one device, in one shell round
+// trip for all of them (before Android 7 for as many as fit on a command line).
+// Constant values take one more round trip: the device's limits with the first
+// process, a process's word size and kind of heap when it is new. It is not
+// safe for concurrent use.
 type Headrooms struct {
 	dev   Device
 	facts Facts
 	phone bounds
 	asked bool
-	known map[Process]nature
+	known map[Process]traits
 }
 
 // bounds are the limits of the device.
 type bounds struct {
 	growth, heap, maxFree known.Int // bytes
 	threadsMax, pidMax    known.Int
-	// abi32 and abi64 are the lists of the ABIs; both are empty where it does not tell.
+	// abi32 and abi64 are the lists of the ABIs; both are empty if unknown.
 	abi32, abi64 string
-	// machine is what uname calls the processor; empty before Android 6.
+	// machine is the processor as uname reports it; empty before Android 6.
 	machine string
-	// limiter is nil on devices without a memory limiter, such as all before Android 17.
+	// limiter is nil on devices without a memory limiter, such as all before
+	// Android 17.
 	limiter *limiter
 	reasons []string
 }
 
-// nature is what stays of one incarnation of a process.
-type nature struct {
+// traits are the constant properties of one incarnation of a process.
+type traits struct {
 	parent    string // the name of the parent process
 	pidsMax   known.Int
 	largeHeap dumpsys.Answer
 	reasons   []string
 }
 
-// NewHeadrooms makes a reader for a device. Make a new one when the device has rebooted.
+// NewHeadrooms returns a reader for a device. Create a new one after a reboot.
 func NewHeadrooms(dev Device, facts Facts) *Headrooms {
-	return &Headrooms{dev: dev, facts: facts, known: map[Process]nature{}}
+	return &Headrooms{dev: dev, facts: facts, known: map[Process]traits{}}
 }
 
 const (
-	// askHeadroom is the real time that a reading gets: nothing in it waits for a process.
-	askHeadroom = 10 * time.Second
-	// askNature is that of what is asked once; the package service is asked through
-	// system_server.
-	askNature = 15 * time.Second
-	// maxNatures bounds what is kept of processes that come and go.
-	maxNatures = 1000
+	// headroomTimeout bounds a reading, in real time: nothing in it waits for a
+	// process.
+	headroomTimeout = 10 * time.Second
+	// traitsTimeout bounds reading the constant values; the package service
+	// answers through system_server.
+	traitsTimeout = 15 * time.Second
+	// maxTraits bounds what is kept of short-lived processes.
+	maxTraits = 1000
 )
 
-// Read reads the headroom of the targets, in their order. The error is a device that
-// did not answer; what concerns one process stands in its Headroom.
+// Read reads the headroom of the targets, in their order. The error is a device
+// that did not answer; an error of one process is in its Headroom.
 func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, error) {
 	var out []Headroom
 	flags := map[string][]byte{}
@@ -154,19 +162,20 @@ func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, err
 	return out, nil
 }
 
-// maxOldLine bounds a command line before Android 7, in bytes: adbd takes 4095, and
-// package adb needs some of them (AOSP adb/sockets.cpp, connect_to_remote).
+// maxOldLine bounds a command line before Android 7, in bytes: adbd accepts
+// 4095, and package adb needs some of them (AOSP adb/sockets.cpp,
+// connect_to_remote).
 const maxOldLine = 3900
 
-// most is how many of n processes one command line takes: all of them since Android 7, and
-// at least one.
+// most returns how many of n processes fit on one command line: all of them
+// since Android 7, and at least one.
 func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	if h.facts.API >= 24 {
 		return n
 	}
 	for n > 1 {
 		text := shell.NewMarker().Join(line(n))
-		// It goes as one word, in quotes.
+		// It is sent as one quoted word.
 		if len(text)+3*strings.Count(text, "'") <= maxOldLine {
 			break
 		}
@@ -175,22 +184,22 @@ func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	return n
 }
 
-// readSome is Read for as many as one command line takes. flags are the answers of the
-// package service, which is asked once for each package.
+// readSome is Read for as many targets as fit on one command line. flags are
+// the answers of the package service, which is called once per package.
 func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[string][]byte) ([]Headroom, error) {
 	m := shell.NewMarker()
-	a, err := shell.Ask(ctx, h.dev, askHeadroom, m.Join(h.command(targets)))
+	a, err := shell.Ask(ctx, h.dev, headroomTimeout, m.Join(h.command(targets)))
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("read headroom: nothing in %v: %w", askHeadroom, ErrNoAnswer)
+		return nil, fmt.Errorf("read headroom: nothing in %v: %w", headroomTimeout, ErrNoAnswer)
 	case err != nil:
 		return nil, fmt.Errorf("read headroom: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
+		return nil, fmt.Errorf("read headroom: %w: truncated answer", ErrDevice)
 	}
 	up, err := procfs.ParseUptime(parts["up"])
 	if err != nil {
@@ -202,7 +211,7 @@ func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[st
 		out[i] = Headroom{Target: t, Up: up}
 		r.read(&out[i])
 	}
-	if err := h.learn(ctx, out, r, flags); err != nil {
+	if err := h.readTraits(ctx, out, r, flags); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -214,17 +223,18 @@ func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[st
 	return out, nil
 }
 
-// headroomPattern picks the lines of stat, status and limits that a reading needs; for
-// the first two branches see fastPattern.
+// headroomPattern selects the lines of stat, status and limits that a reading
+// needs; for the first two branches see fastPattern.
 const headroomPattern = `^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^(Threads|VmSize):|^Max (open files|processes|address space) `
 
-// limiterPattern picks what the memory limiter needs besides: lines of status, and oom_score_adj.
+// limiterPattern selects what the memory limiter needs in addition: lines of
+// status, and oom_score_adj.
 const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
 
-// command is one reading. The files of all processes cost one grep. Open files are
-// counted by a glob of the shell, which costs no process, under the uid that the level of
-// the process has. stat tells their number to everybody since Linux 6.2
-// (fs/proc/fd.c, proc_fd_getattr); there is none before Android 6.
+// command returns one reading. The files of all processes cost one grep. Open
+// files are counted by a glob of the shell, which costs no process, under the
+// uid of the process's level. stat shows their number to everybody since Linux
+// 6.2 (fs/proc/fd.c, proc_fd_getattr); Android before 6 has no stat.
 func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
 	var order []shell.Prefix
@@ -264,14 +274,15 @@ func (h *Headrooms) command(targets []Target) []shell.Part {
 
 func fdLabel(i int) string { return "fd" + strconv.Itoa(i) }
 
-// headroomRound is the sorted answer of one reading.
+// headroomRound is the sorted output of one reading.
 type headroomRound struct {
 	files map[file][]byte
-	// open counts the descriptors that a glob gave, size what stat says.
+	// open is the number of descriptors that a glob matched, size the one that
+	// stat reports.
 	open, size map[int]int64
-	// said is what tools said instead of an answer, by pid.
+	// said is what tools printed instead of a value, by pid.
 	said map[int]string
-	// refused is what was said about all processes that one prefix was used for.
+	// refused is the error output about all processes that share a prefix.
 	refused string
 }
 
@@ -299,7 +310,8 @@ func sortHeadroom(parts map[string][]byte) headroomRound {
 	return r
 }
 
-// file takes one line of grep: "/proc/123/limits:TEXT", or "grep: /proc/123/limits: why not".
+// file parses one line of grep: "/proc/123/limits:TEXT", or "grep:
+// /proc/123/limits: ERROR".
 func (r *headroomRound) file(line []byte) {
 	if complaint, ok := bytes.CutPrefix(line, []byte("grep: ")); ok {
 		if pid, _, ok := procPath(complaint); ok && r.said[pid] == "" {
@@ -319,8 +331,8 @@ func (r *headroomRound) file(line []byte) {
 	}
 }
 
-// glob counts the words "/proc/123/fd/45". A glob that finds nothing stands there as it
-// is. It is false where there is another text.
+// glob counts the words "/proc/123/fd/45". A glob without a match is printed
+// literally. It returns false for any other text.
 func (r *headroomRound) glob(text []byte) bool {
 	clean := true
 	for word := range bytes.FieldsSeq(text) {
@@ -337,7 +349,7 @@ func (r *headroomRound) glob(text []byte) bool {
 	return clean
 }
 
-// procPath takes "/proc/123/REST" apart.
+// procPath splits "/proc/123/REST".
 func procPath(path []byte) (pid int, rest []byte, ok bool) {
 	rest, ok = bytes.CutPrefix(path, []byte("/proc/"))
 	digits, rest, found := bytes.Cut(rest, []byte("/"))
@@ -345,7 +357,7 @@ func procPath(path []byte) (pid int, rest []byte, ok bool) {
 	return int(n), rest, ok && found && err == nil
 }
 
-// read takes what the process uses.
+// read fills in what the process uses.
 func (r headroomRound) read(h *Headroom) {
 	if _, h.Err = (&Fast{files: r.files}).identify(h.Target); h.Err != nil {
 		return
@@ -383,40 +395,42 @@ func (r headroomRound) instead(pid int, otherwise string) string {
 func (r headroomRound) limits(h *Headroom) procfs.Limits {
 	l, err := procfs.ParseLimits(r.files[file{h.PID, "limits"}])
 	if err != nil {
-		h.why("limits", r.instead(h.PID, "the device gave none"))
+		h.why("limits", r.instead(h.PID, "not in the output"))
 	}
 	return l
 }
 
 func (h *Headroom) why(what, reason string) { h.Reasons = append(h.Reasons, what+": "+reason) }
 
-// learn asks once for what does not change, of the device and of processes that are new.
-func (h *Headrooms) learn(ctx context.Context, rooms []Headroom, r headroomRound, flags map[string][]byte) error {
-	var fresh []newcomer
+// readTraits reads the constant values of the device and of new processes.
+func (h *Headrooms) readTraits(ctx context.Context, rooms []Headroom, r headroomRound, flags map[string][]byte) error {
+	var fresh []newProcess
 	for _, room := range rooms {
 		if _, ok := h.known[room.Process]; ok || room.Err != nil {
 			continue
 		}
-		// It was read to tell who the process is.
+		// It was read to identify the process.
 		stat, _ := procfs.ParseStat(r.files[file{room.PID, "stat"}])
-		fresh = append(fresh, newcomer{room.Process, stat.PPID})
+		fresh = append(fresh, newProcess{room.Process, stat.PPID})
 	}
-	if len(fresh) > 0 && len(h.known)+len(fresh) > maxNatures {
+	if len(fresh) > 0 && len(h.known)+len(fresh) > maxTraits {
 		clear(h.known)
 	}
 	var err error
 	for len(fresh) > 0 && err == nil {
-		fresh, err = h.learnSome(ctx, fresh, flags)
+		fresh, err = h.readSomeTraits(ctx, fresh, flags)
 	}
 	return err
 }
 
-// learnSome is learn for as many as one command line takes; it gives the rest.
-func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[string][]byte) (rest []newcomer, err error) {
-	some := h.most(len(fresh), func(n int) []shell.Part { return h.questions(fresh[:n], flags) })
+// readSomeTraits is readTraits for as many as fit on one command line; it
+// returns the rest.
+func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flags map[string][]byte) (rest []newProcess,
+	err error) {
+	some := h.most(len(fresh), func(n int) []shell.Part { return h.traitParts(fresh[:n], flags) })
 	fresh, rest = fresh[:some], fresh[some:]
 	m := shell.NewMarker()
-	a, err := shell.Ask(ctx, h.dev, askNature, m.Join(h.questions(fresh, flags)))
+	a, err := shell.Ask(ctx, h.dev, traitsTimeout, m.Join(h.traitParts(fresh, flags)))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -427,11 +441,11 @@ func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[s
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole && !hung {
-		return nil, fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
+		return nil, fmt.Errorf("read headroom: %w: truncated answer", ErrDevice)
 	}
 	if !h.asked {
 		if _, answered := parts["pid_max"]; !answered {
-			return nil, fmt.Errorf("read headroom: nothing in %v: %w", askNature, ErrNoAnswer)
+			return nil, fmt.Errorf("read headroom: nothing in %v: %w", traitsTimeout, ErrNoAnswer)
 		}
 		h.phone, h.asked = readBounds(parts), true
 		h.phone.limiter = h.readLimiter(parts)
@@ -441,41 +455,50 @@ func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[s
 		if _, asked := flags[n.Package()]; !asked {
 			flags[n.Package()] = parts["flags"+label]
 		}
-		h.known[n.Process] = n.nature(parts, label, flags[n.Package()])
+		h.known[n.Process] = n.traits(parts, label, flags[n.Package()])
 	}
 	for _, n := range rest {
 		if _, asked := flags[n.Package()]; hung && !asked {
-			flags[n.Package()] = nil // it would hang once more
+			flags[n.Package()] = nil // it would hang again
 		}
 	}
 	return rest, nil
 }
 
-// newcomer is a process that is read for the first time.
-type newcomer struct {
+// newProcess is a process that is read for the first time.
+type newProcess struct {
 	Process
 	parent known.Int
 }
 
-// questions are what is asked once. The package service comes last: it may hang. It is
-// asked for a package with its first process, and not where flags has its answer.
-func (h *Headrooms) questions(fresh []newcomer, flags map[string][]byte) []shell.Part {
+// traitParts read the constant values. The package service comes last: it may
+// hang. It is called for a package with its first process, unless flags has its
+// answer.
+func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []shell.Part {
 	var parts, late []shell.Part
 	if !h.asked {
-		for _, name := range []string{"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "dalvik.vm.heapmaxfree", "ro.product.cpu.abilist32", "ro.product.cpu.abilist64"} {
+		for _, name := range []string{
+			"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "dalvik.vm.heapmaxfree", "ro.product.cpu.abilist32",
+			"ro.product.cpu.abilist64",
+		} {
 			parts = append(parts, shell.Part{name, "getprop " + name})
 		}
 		parts = append(parts, shell.Part{"machine", "uname -m 2>/dev/null"},
-			shell.Part{"threads-max", "cat /proc/sys/kernel/threads-max 2>&1"}, shell.Part{"pid_max", "cat /proc/sys/kernel/pid_max 2>&1"})
+			shell.Part{"threads-max", "cat /proc/sys/kernel/threads-max 2>&1"},
+			shell.Part{"pid_max", "cat /proc/sys/kernel/pid_max 2>&1"})
 	}
 	for i, n := range fresh {
 		label := strconv.Itoa(i)
 		if n.parent.Known {
-			parts = append(parts, shell.Part{"parent" + label, fmt.Sprintf("cat /proc/%d/cmdline 2>/dev/null", n.parent.N)})
+			parts = append(parts,
+				shell.Part{"parent" + label, fmt.Sprintf("cat /proc/%d/cmdline 2>/dev/null", n.parent.N)})
 		}
 		// system/core libprocessgroup, ConvertUidPidToPath.
 		group := fmt.Sprintf("uid_%d/pid_%d/pids.max", n.UID, n.PID)
-		parts = append(parts, shell.Part{"pids" + label, "cat /sys/fs/cgroup/" + group + " /sys/fs/cgroup/apps/" + group + " 2>/dev/null"})
+		parts = append(parts,
+			shell.Part{
+				"pids" + label, "cat /sys/fs/cgroup/" + group + " /sys/fs/cgroup/apps/" + group + " 2>/dev/null",
+			})
 		if _, asked := flags[n.Package()]; !asked && firstOf(fresh, n) == i {
 			late = append(late, shell.Part{"flags" + label, h.dumpPackage(n.Package())})
 		}
@@ -483,21 +506,25 @@ func (h *Headrooms) questions(fresh []newcomer, flags map[string][]byte) []shell
 	return slices.Concat(parts, h.limiterParts(), late)
 }
 
-// firstOf is the place of the first process of the same package.
-func firstOf(fresh []newcomer, n newcomer) int {
-	return slices.IndexFunc(fresh, func(other newcomer) bool { return other.Package() == n.Package() })
+// firstOf returns the index of the first process of the same package.
+func firstOf(fresh []newProcess, n newProcess) int {
+	return slices.IndexFunc(fresh, func(other newProcess) bool { return other.Package() == n.Package() })
 }
 
-// dumpPackage prints the line of the flags of an app (frameworks/base Settings.dumpPackageLPr).
+// dumpPackage prints the line of an app's flags (frameworks/base
+// Settings.dumpPackageLPr).
 func (h *Headrooms) dumpPackage(pkg string) string {
-	return "dumpsys " + dumpsys.TimeoutOption(h.facts.API, 5) + "package " + text.ShellQuote(pkg) + " </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
+	return "dumpsys " + dumpsys.TimeoutOption(h.facts.API, 5) + "package " + text.ShellQuote(pkg) +
+		" </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
 }
 
 func readBounds(parts map[string][]byte) bounds {
 	b := bounds{
-		growth: dumpsys.ParseMemorySize(parts["dalvik.vm.heapgrowthlimit"]), heap: dumpsys.ParseMemorySize(parts["dalvik.vm.heapsize"]),
+		growth:  dumpsys.ParseMemorySize(parts["dalvik.vm.heapgrowthlimit"]),
+		heap:    dumpsys.ParseMemorySize(parts["dalvik.vm.heapsize"]),
 		maxFree: dumpsys.ParseMemorySize(parts["dalvik.vm.heapmaxfree"]),
-		abi32:   shell.Clip(string(parts["ro.product.cpu.abilist32"])), abi64: shell.Clip(string(parts["ro.product.cpu.abilist64"])),
+		abi32:   shell.Clip(string(parts["ro.product.cpu.abilist32"])),
+		abi64:   shell.Clip(string(parts["ro.product.cpu.abilist64"])),
 		machine: shell.Clip(string(parts["machine"])),
 	}
 	for _, sysctl := range []struct {
@@ -506,18 +533,18 @@ func readBounds(parts map[string][]byte) bounds {
 	}{{"threads-max", &b.threadsMax}, {"pid_max", &b.pidMax}} {
 		text := shell.Clip(string(parts[sysctl.name]))
 		if *sysctl.to = positive(text); !sysctl.to.Known {
-			b.reasons = append(b.reasons, fmt.Sprintf("%s: the device said %q", sysctl.name, text))
+			b.reasons = append(b.reasons, fmt.Sprintf("%s: the device answered %q", sysctl.name, text))
 		}
 	}
 	return b
 }
 
-// foreground is by how much ART lets the heap of a process in the foreground grow above
-// what it lets others: 3 with concurrent copying, 2 before Android 8
+// foreground is how much more ART lets the heap of a foreground process grow
+// than others: 3 times with concurrent copying, 2 times before Android 8
 // (art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
 const foreground = 3
 
-// garbage is what may be allocated until the next collection
+// garbage returns what may be allocated until the next collection
 // (art/runtime/gc/heap.cc, GrowForUtilization).
 func (b bounds) garbage() known.Int {
 	return known.Int{N: foreground * b.maxFree.N, Known: b.maxFree.Known}
@@ -531,20 +558,21 @@ func positive(text string) known.Int {
 	return known.Of(n)
 }
 
-// nature reads the answers about a process, and about its package.
-func (n newcomer) nature(parts map[string][]byte, label string, flags []byte) nature {
+// traits parses the answers about a process and about its package.
+func (n newProcess) traits(parts map[string][]byte, label string, flags []byte) traits {
 	name, _, _ := bytes.Cut(parts["parent"+label], []byte{0})
 	first, _, _ := bytes.Cut(parts["pids"+label], []byte("\n"))
-	out := nature{parent: shell.Clip(string(name)), pidsMax: positive(string(first))}
+	out := traits{parent: shell.Clip(string(name)), pidsMax: positive(string(first))}
 	out.largeHeap = largeHeap(flags)
 	if out.largeHeap == dumpsys.Unknown {
-		out.reasons = append(out.reasons, fmt.Sprintf("large heap: the package service does not report the flags of %s", shell.Clip(n.Package())))
+		out.reasons = append(out.reasons,
+			fmt.Sprintf("large heap: the package service does not report the flags of %s", shell.Clip(n.Package())))
 	}
 	return out
 }
 
-// largeHeap reads "flags=[ HAS_CODE LARGE_HEAP ]"; the first line is that of the package
-// itself, behind it may stand the one that it has replaced.
+// largeHeap parses "flags=[ HAS_CODE LARGE_HEAP ]". The first line belongs to
+// the package itself; the replaced system package may follow.
 func largeHeap(text []byte) dumpsys.Answer {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
 	words := strings.Fields(string(line))
@@ -573,37 +601,39 @@ func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 	h.addressSpace(room, l, own)
 }
 
-// threadLimit takes the least of the limits of threads.
-func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own nature) {
+// threadLimit uses the lowest of the limits of threads.
+func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own traits) {
 	ofUser := l.Processes.Soft
 	if room.UID == 0 {
-		ofUser = known.Int{} // root is not held to it (kernel/fork.c, copy_process)
+		ofUser = known.Int{} // it does not apply to root (kernel/fork.c, copy_process)
 	}
 	for _, c := range []struct {
 		by string
 		known.Int
-	}{{"Max processes of the uid", ofUser}, {"pids.max of its cgroup", own.pidsMax}, {"threads-max of the device", h.phone.threadsMax}, {"pid_max of the device", h.phone.pidMax}} {
+	}{{"Max processes of the uid", ofUser}, {"pids.max of its cgroup", own.pidsMax},
+		{"threads-max of the device", h.phone.threadsMax}, {"pid_max of the device", h.phone.pidMax}} {
 		if c.Known && c.N > 0 && (!room.ThreadLimit.Known || c.N < room.ThreadLimit.N) {
 			room.ThreadLimit, room.ThreadLimitBy = c.Int, c.by
 		}
 	}
 	room.Reasons = append(room.Reasons, h.phone.reasons...)
 	if !room.ThreadLimit.Known {
-		room.why("threads", "no limit is known")
+		room.why("threads", "no known limit")
 	}
 }
 
 const (
 	gigabyte = 1 << 30
-	// spaceUnder64 is what a 32-bit process has under a 64-bit kernel, spaceUnder32
-	// under a 32-bit one (TASK_SIZE_32 of arch/arm64, TASK_SIZE of arch/arm with the
-	// split that Android's kernels have; both less a few pages or megabytes).
+	// spaceUnder64 is the address space of a 32-bit process under a 64-bit
+	// kernel, spaceUnder32 under a 32-bit one (TASK_SIZE_32 of arch/arm64,
+	// TASK_SIZE of arch/arm with the split that Android's kernels have; both
+	// less a few pages or megabytes).
 	spaceUnder64 = 4 * gigabyte
 	spaceUnder32 = 3 * gigabyte
 )
 
-// addressSpace tells what there is of it.
-func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own nature) {
+// addressSpace fills in the limit of the address space.
+func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own traits) {
 	reason := ""
 	room.Bits, reason = h.phone.bits(room.Virtual, own.parent)
 	switch room.Bits {
@@ -612,7 +642,8 @@ func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own nature) {
 	case 64:
 		reason = "a 64-bit process does not run out of it"
 	}
-	if soft := l.AddressSpace.Soft; soft.Known && soft.N > 0 && (!room.VirtualLimit.Known || soft.N < room.VirtualLimit.N) {
+	if soft := l.AddressSpace.Soft; soft.Known && soft.N > 0 &&
+		(!room.VirtualLimit.Known || soft.N < room.VirtualLimit.N) {
 		room.VirtualLimit, reason = soft, ""
 	}
 	if !room.Virtual.Known {
@@ -623,9 +654,9 @@ func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own nature) {
 	}
 }
 
-// bits is the word size of an app's process: that of the zygote that it comes from, which
-// is called zygote64 or zygote (frameworks/base cmds/app_process/app_main.cpp,
-// ZYGOTE_NICE_NAME).
+// bits returns the word size of an app's process. It is that of its parent,
+// which is called zygote64 or zygote (frameworks/base
+// cmds/app_process/app_main.cpp, ZYGOTE_NICE_NAME).
 func (b bounds) bits(virtual known.Int, parent string) (bits int, reason string) {
 	switch {
 	case virtual.Known && virtual.N > spaceUnder64:
@@ -639,22 +670,22 @@ func (b bounds) bits(virtual known.Int, parent string) (bits int, reason string)
 	case parent == "zygote":
 		return 32, ""
 	case parent == "":
-		return 0, "whether it is a 32-bit process is not known: its parent is not readable"
+		return 0, "unknown whether it is a 32-bit process: its parent is not readable"
 	}
-	return 0, fmt.Sprintf("whether it is a 32-bit process is not known: its parent is %s", path.Base(parent))
+	return 0, fmt.Sprintf("unknown whether it is a 32-bit process: its parent is %s", path.Base(parent))
 }
 
-// space is the address space of a 32-bit process.
+// space returns the address space of a 32-bit process.
 func (b bounds) space(virtual known.Int) (known.Int, string) {
 	switch b.machine {
-	case "aarch64", "x86_64", "armv8l": // the last is what arm64 calls itself to 32-bit programs
+	case "aarch64", "x86_64", "armv8l": // the last is what arm64 reports to 32-bit programs
 		return known.Of(spaceUnder64), ""
 	}
 	if b.abi64 != "" || virtual.Known && virtual.N > spaceUnder32 {
 		return known.Of(spaceUnder64), ""
 	}
 	if b.machine == "" {
-		return known.Of(spaceUnder32), "the device does not tell if its kernel is a 64-bit one: taken as a 32-bit one"
+		return known.Of(spaceUnder32), "unknown whether the kernel is a 64-bit one: assumed to be a 32-bit one"
 	}
 	return known.Of(spaceUnder32), ""
 }

@@ -41,13 +41,14 @@ func targetsOf(t *testing.T, dev Device, facts Facts, patterns ...Pattern) []Tar
 
 func phoneDevice(opt androidsim.Options) (*androidsim.Phone, *shelltest.Device) {
 	phone := androidsim.New(opt)
-	return phone, &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
-		return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
-	}}
+	return phone,
+		&shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+			return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
+		}}
 }
 
-// Each release of Android, with each right: what is read is the phone's own number, and
-// what is not has a reason.
+// For each release of Android and each permission: values match the simulated
+// phone's, and missing ones have a reason.
 func TestHeadroomByRelease(t *testing.T) {
 	for _, api := range []int{21, 22, 24, 26, 28, 29, 31, 34, 36, 37} {
 		for _, right := range []string{"none", "debuggable", "su", "root"} {
@@ -62,12 +63,15 @@ func TestHeadroomByRelease(t *testing.T) {
 
 func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 	opt := androidsim.Options{
-		API: api, DumpsysTime: time.Millisecond, SU: right == "su", Root: right == "root", Bits32: only32, HeapGrowthLimit: 192, HeapSize: 512,
+		API: api, DumpsysTime: time.Millisecond, SU: right == "su", Root: right == "root", Bits32: only32,
+		HeapGrowthLimit: 192, HeapSize: 512,
 		Apps: []androidsim.App{
-			{Package: "com.big", LargeHeap: true, Debuggable: right == "debuggable", Processes: []androidsim.ProcessSpec{
-				{Name: "com.big", Threads: 40, Files: 130, Models: []androidsim.Model{androidsim.Typical()}},
-				{Name: "com.big:push", Threads: 30, Files: 70, Models: []androidsim.Model{androidsim.Typical()}},
-			}},
+			{
+				Package: "com.big", LargeHeap: true, Debuggable: right == "debuggable",
+				Processes: []androidsim.ProcessSpec{
+					{Name: "com.big", Threads: 40, Files: 130, Models: []androidsim.Model{androidsim.Typical()}},
+					{Name: "com.big:push", Threads: 30, Files: 70, Models: []androidsim.Model{androidsim.Typical()}},
+				}},
 			{Package: "com.old", Debuggable: right == "debuggable", Processes: []androidsim.ProcessSpec{
 				{Name: "com.old", Bits32: true, Models: []androidsim.Model{androidsim.Typical()}},
 			}},
@@ -89,24 +93,24 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if trips := len(dev.Commands) - before; trips != 2 {
-		t.Errorf("the first reading took %d trips", trips)
+		t.Errorf("the first reading took %d round trips", trips)
 	}
-	// Two processes of one package ask for it once.
+	// Two processes of one package request it once.
 	if n := strings.Count(strings.Join(dev.Commands[before:], "\n"), " package 'com.big' "); n != 1 {
-		t.Errorf("the package was asked for %d times", n)
+		t.Errorf("the package was requested %d times", n)
 	}
 	again, err := rooms.Read(t.Context(), targets)
 	if trips := len(dev.Commands) - before; err != nil || trips != 3 {
-		t.Errorf("with the second reading %d trips, %v", trips, err)
+		t.Errorf("the second reading took %d round trips, %v", trips, err)
 	}
 	for i, h := range got {
 		if h.Err != nil || h.Process != targets[i].Process || h.Up <= 0 {
 			t.Fatalf("%+v", h)
 		}
 		h.Up, again[i].Up = 0, 0
-		h.Virtual, again[i].Virtual = known.Int{}, known.Int{} // it moves
+		h.Virtual, again[i].Virtual = known.Int{}, known.Int{} // it changes
 		if fmt.Sprint(h) != fmt.Sprint(again[i]) {
-			t.Errorf("the first reading\n%+v\nthe second\n%+v", h, again[i])
+			t.Errorf("first reading\n%+v\nsecond reading\n%+v", h, again[i])
 		}
 	}
 	for _, want := range []struct {
@@ -114,7 +118,8 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		files, threads int64
 		bits           int
 		large          dumpsys.Answer
-	}{{"com.big", 130, 40, 64, dumpsys.Yes}, {"com.big:push", 70, 30, 64, dumpsys.Yes}, {"com.old", 96, 28, 32, dumpsys.No}} {
+	}{{"com.big", 130, 40, 64, dumpsys.Yes}, {"com.big:push", 70, 30, 64, dumpsys.Yes},
+		{"com.old", 96, 28, 32, dumpsys.No}} {
 		h := got[slices.IndexFunc(got, func(h Headroom) bool { return h.Name == want.name })]
 		if only32 {
 			want.bits = 32
@@ -122,14 +127,16 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		if h.Threads != known.Of(want.threads) || h.Bits != want.bits || h.largeHeap != want.large || !h.Virtual.Known {
 			t.Errorf("%+v", h)
 		}
-		if counted := right != "none" || api >= 36; counted && h.Files != known.Of(want.files) || !counted && (h.Files.Known || !tells(h, "open files: the shell may not list them")) {
+		if counted := right != "none" || api >= 36; counted && h.Files != known.Of(want.files) || !counted &&
+			(h.Files.Known || !tells(h, "open files: the shell may not list them")) {
 			t.Errorf("%s: %v files, %q", h.Name, h.Files, h.Reasons)
 		}
 		limit := int64(32768)
 		if api < 28 {
 			limit = 1024
 		}
-		if h.FileLimit != known.Of(limit) || h.ThreadLimit != known.Of(21550) || h.ThreadLimitBy != "Max processes of the uid" {
+		if h.FileLimit != known.Of(limit) || h.ThreadLimit != known.Of(21550) ||
+			h.ThreadLimitBy != "Max processes of the uid" {
 			t.Errorf("%+v", h)
 		}
 		if h.GrowthLimit != known.Of(192<<20) || h.HeapSize != known.Of(512<<20) || h.Garbage != known.Of(24<<20) {
@@ -150,16 +157,22 @@ func tells(h Headroom, reason string) bool {
 	return slices.ContainsFunc(h.Reasons, func(r string) bool { return strings.HasPrefix(r, reason) })
 }
 
-// A process that is gone, or another one now, is told as such beside those that are there.
+// A process that has ended, or whose pid now belongs to another, is reported
+// beside the others.
 func TestHeadroomOfWhatIsGone(t *testing.T) {
-	_, dev := phoneDevice(androidsim.Options{DumpsysTime: time.Millisecond, Apps: []androidsim.App{{Package: "com.x", Processes: []androidsim.ProcessSpec{{Name: "com.x"}}}}})
+	_,
+		dev := phoneDevice(androidsim.Options{
+		DumpsysTime: time.Millisecond,
+		Apps:        []androidsim.App{{Package: "com.x", Processes: []androidsim.ProcessSpec{{Name: "com.x"}}}},
+	})
 	targets := targetsOf(t, dev, Facts{UID: 2000, API: 34}, "com.x")
 	other := targets[0]
 	other.Start++
 	gone := targets[0]
 	gone.PID = 99999
 	got, err := NewHeadrooms(dev, Facts{UID: 2000, API: 34}).Read(t.Context(), []Target{other, targets[0], gone})
-	if err != nil || len(got) != 3 || !errors.Is(got[0].Err, ErrGone) || got[1].Err != nil || !got[1].Threads.Known || !errors.Is(got[2].Err, ErrGone) {
+	if err != nil || len(got) != 3 || !errors.Is(got[0].Err, ErrGone) || got[1].Err != nil || !got[1].Threads.Known ||
+		!errors.Is(got[2].Err, ErrGone) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got[0].Threads.Known || got[2].FileLimit.Known {
@@ -170,9 +183,16 @@ func TestHeadroomOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// A package service that hangs costs the kind of the heap, once, and nothing else.
+// A package service that hangs costs the kind of the heap, once, and nothing
+// else.
 func TestHeadroomWithoutPackageService(t *testing.T) {
-	phone, dev := phoneDevice(androidsim.Options{DumpsysTime: time.Millisecond, Apps: []androidsim.App{{Package: "com.x", LargeHeap: true, Processes: []androidsim.ProcessSpec{{Name: "com.x"}}}}})
+	phone,
+		dev := phoneDevice(androidsim.Options{
+		DumpsysTime: time.Millisecond,
+		Apps: []androidsim.App{
+			{Package: "com.x", LargeHeap: true, Processes: []androidsim.ProcessSpec{{Name: "com.x"}}},
+		},
+	})
 	facts := Facts{UID: 2000, API: 34}
 	targets := targetsOf(t, dev, facts, "com.x")
 	rooms := NewHeadrooms(dev, facts)
@@ -188,11 +208,13 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 		return 0, context.DeadlineExceeded
 	}
 	got, err := rooms.Read(t.Context(), targets)
-	if err != nil || got[0].largeHeap != dumpsys.Unknown || !tells(got[0], "large heap: ") || !got[0].GrowthLimit.Known || got[0].Bits != 64 {
+	if err != nil || got[0].largeHeap != dumpsys.Unknown || !tells(got[0], "large heap: ") ||
+		!got[0].GrowthLimit.Known || got[0].Bits != 64 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	before := len(dev.Commands)
-	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.Commands) != before+1 || got[0].largeHeap != dumpsys.Unknown {
+	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.Commands) != before+1 ||
+		got[0].largeHeap != dumpsys.Unknown {
 		t.Errorf("%+v, %v, %d trips", got, err, len(dev.Commands)-before)
 	}
 	phone.Kill("com.x")
@@ -201,12 +223,14 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	}
 }
 
-// Before Android 7 a command line has 4095 bytes: many processes take several, those that
-// it has room for one, and a package service that hangs costs its time once.
+// Before Android 7 a command line has 4095 bytes: many processes take several,
+// those that fit take one, and a package service that hangs costs its time
+// once.
 func TestHeadroomInShortLines(t *testing.T) {
 	for _, api := range []int{21, 23, 24} {
 		for _, n := range []int{1, 10, 15, 42, 60} {
-			t.Run(fmt.Sprintf("%d of %d", n, api), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { headroomInShortLines(t, api, n) }) })
+			t.Run(fmt.Sprintf("%d of %d", n, api),
+				func(t *testing.T) { synctest.Test(t, func(t *testing.T) { headroomInShortLines(t, api, n) }) })
 		}
 	}
 }
@@ -215,16 +239,21 @@ func headroomInShortLines(t *testing.T, api, n int) {
 	app := androidsim.App{Package: "com.example.shop", LargeHeap: true}
 	var targets []Target
 	for i := range n {
-		app.Processes = append(app.Processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.example.shop:p%d", i), Threads: 20 + i})
+		app.Processes = append(app.Processes,
+			androidsim.ProcessSpec{Name: fmt.Sprintf("com.example.shop:p%d", i), Threads: 20 + i})
 	}
-	phone, dev := phoneDevice(androidsim.Options{API: api, Root: true, DumpsysTime: time.Millisecond, Apps: []androidsim.App{app}})
+	phone,
+		dev := phoneDevice(androidsim.Options{
+		API: api, Root: true, DumpsysTime: time.Millisecond, Apps: []androidsim.App{app},
+	})
 	for _, p := range find(t, dev, "com.example.shop*") {
 		targets = append(targets, Target{Process: p})
 	}
 	serve := dev.Run
 	dev.Run = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		// As package adb sends it.
-		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
+		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + text.ShellQuote(command) +
+			"); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
 			return -1, fmt.Errorf("the command takes %d bytes", len(line))
 		}
 		return serve(ctx, command, stdout, stderr)
@@ -241,7 +270,8 @@ func headroomInShortLines(t *testing.T, api, n int) {
 			t.Fatalf("%d headrooms, %v", len(got), err)
 		}
 		for i, h := range got {
-			if h.Err != nil || h.Process != targets[i].Process || !h.Threads.Known || !h.Files.Known || h.Bits == 0 || (h.largeHeap == dumpsys.Yes) == hangs || !h.GrowthLimit.Known {
+			if h.Err != nil || h.Process != targets[i].Process || !h.Threads.Known || !h.Files.Known || h.Bits == 0 ||
+				(h.largeHeap == dumpsys.Yes) == hangs || !h.GrowthLimit.Known {
 				t.Errorf("%+v", h)
 			}
 		}
@@ -249,8 +279,8 @@ func headroomInShortLines(t *testing.T, api, n int) {
 		if trips := len(dev.Commands); (trips == 2) != (api >= 24 || n <= 10) || trips > 2+n/5 {
 			t.Errorf("%d trips", trips)
 		}
-		if took := time.Since(began); asked != 1 || took > askNature+time.Second {
-			t.Errorf("asked %d times for the package, took %v", asked, took)
+		if took := time.Since(began); asked != 1 || took > traitsTimeout+time.Second {
+			t.Errorf("requested the package %d times, took %v", asked, took)
 		}
 	}
 }
@@ -305,11 +335,11 @@ func TestWordSize(t *testing.T) {
 		want    int
 		space   int64
 	}{
-		"of zygote":             {both, known.Of(1 << 30), "zygote", 32, 4 << 30},
-		"of zygote64":           {both, known.Of(1 << 30), "zygote64", 64, 0},
+		"child of zygote":       {both, known.Of(1 << 30), "zygote", 32, 4 << 30},
+		"child of zygote64":     {both, known.Of(1 << 30), "zygote64", 64, 0},
 		"too large":             {both, known.Of(5 << 30), "zygote", 64, 0},
-		"of another":            {both, known.Of(1 << 30), "webview_zygote", 0, 0},
-		"of nobody":             {both, known.Int{}, "", 0, 0},
+		"child of another":      {both, known.Of(1 << 30), "webview_zygote", 0, 0},
+		"unknown parent":        {both, known.Int{}, "", 0, 0},
 		"only 64 bits":          {bounds{abi64: "arm64-v8a", machine: "aarch64"}, known.Of(1 << 30), "init", 64, 0},
 		"only 32 bits":          {bounds{abi32: "armeabi-v7a", machine: "armv7l"}, known.Of(1 << 30), "x", 32, 3 << 30},
 		"32 over a 64-bit one":  {bounds{abi32: "armeabi-v7a", machine: "armv8l"}, known.Of(1 << 30), "x", 32, 4 << 30},
@@ -334,7 +364,7 @@ func TestThreadLimitIsTheLeast(t *testing.T) {
 	p := Process{Name: "a", UID: 10100}
 	of := func(uid int, ofUser procfs.Limit, pids known.Int) (known.Int, string) {
 		p.UID = uid
-		h.known = map[Process]nature{p: {pidsMax: pids}}
+		h.known = map[Process]traits{p: {pidsMax: pids}}
 		room := Headroom{Target: Target{Process: p}}
 		h.bound(&room, procfs.Limits{Processes: ofUser})
 		return room.ThreadLimit, room.ThreadLimitBy
@@ -357,10 +387,11 @@ func TestThreadLimitIsTheLeast(t *testing.T) {
 	}
 	h.phone = bounds{reasons: []string{"threads-max: denied"}}
 	p.UID = 10100
-	h.known = map[Process]nature{p: {}}
+	h.known = map[Process]traits{p: {}}
 	room := Headroom{Target: Target{Process: p}}
 	h.bound(&room, procfs.Limits{})
-	if room.ThreadLimit.Known || room.ThreadLimitBy != "" || !tells(room, "threads: no limit is known") || !tells(room, "threads-max: denied") {
+	if room.ThreadLimit.Known || room.ThreadLimitBy != "" || !tells(room, "threads: no known limit") ||
+		!tells(room, "threads-max: denied") {
 		t.Errorf("%+v", room)
 	}
 }
@@ -387,12 +418,17 @@ func unprivileged(t *testing.T) *shelltest.Device {
 	}}
 }
 
-// What a device may print instead of an answer gives no number.
+// Arbitrary text instead of an answer yields no number.
 func FuzzHeadroom(f *testing.F) {
-	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 49213 1\n"
-	f.Add([]byte("/proc/20602/stat:"+stat+"/proc/20602/status:Threads:\t71\n/proc/20602/status:VmSize:\t 8999999 kB\n/proc/20602/limits:Max open files            1024                 4096                 files     \n"),
-		[]byte("/proc/20602/fd/0 /proc/20602/fd/12 /proc/20602/fd/*\n"), []byte("/proc/20602/fd 12\n"), []byte("32768\n"))
-	f.Add([]byte("grep: /proc/20602/limits: Permission denied\n/proc/20602/stat:"+stat), []byte("su: not found"), []byte("stat: '/proc/1/fd': No"), []byte("cat: x"))
+	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 " +
+		"49213 1\n"
+	f.Add([]byte("/proc/20602/stat:"+stat+
+		"/proc/20602/status:Threads:\t71\n/proc/20602/status:VmSize:\t 8999999 kB\n/proc/20602/limits:Max open files "+
+		"           1024                 4096                 files     \n"),
+		[]byte("/proc/20602/fd/0 /proc/20602/fd/12 /proc/20602/fd/*\n"), []byte("/proc/20602/fd 12\n"),
+		[]byte("32768\n"))
+	f.Add([]byte("grep: /proc/20602/limits: Permission denied\n/proc/20602/stat:"+stat), []byte("su: not found"),
+		[]byte("stat: '/proc/1/fd': No"), []byte("cat: x"))
 	f.Fuzz(func(t *testing.T, files, fds, sizes, sysctl []byte) {
 		dev := &shelltest.Device{}
 		dev.Run = func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
@@ -403,7 +439,9 @@ func FuzzHeadroom(f *testing.F) {
 					continue
 				}
 				label = strings.Trim(label, "'")
-				text := map[string][]byte{"up": []byte("100.5 20\n"), "files": files, "fd0": fds, "size": sizes, "threads-max": sysctl, "pid_max": sysctl,
+				text := map[string][]byte{
+					"up": []byte("100.5 20\n"), "files": files, "fd0": fds, "size": sizes, "threads-max": sysctl,
+					"pid_max":            sysctl,
 					"dalvik.vm.heapsize": sysctl, "parent0": fds, "flags0": files, "pids0": sysctl}[label]
 				fmt.Fprintf(stdout, "\n%s %s\n%s", m, label, text)
 			}
@@ -418,12 +456,16 @@ func FuzzHeadroom(f *testing.F) {
 		if h.Up != 100500*time.Millisecond {
 			t.Fatalf("%+v", h)
 		}
-		for _, v := range []known.Int{h.Files, h.FileLimit, h.Threads, h.ThreadLimit, h.Virtual, h.VirtualLimit, h.GrowthLimit, h.HeapSize, h.Garbage} {
+		for _, v := range []known.Int{
+			h.Files, h.FileLimit, h.Threads, h.ThreadLimit, h.Virtual, h.VirtualLimit, h.GrowthLimit, h.HeapSize,
+			h.Garbage,
+		} {
 			if v.N < 0 || !v.Known && v.N != 0 || h.Err != nil && v.Known {
 				t.Fatalf("%+v", h)
 			}
 		}
-		if h.ThreadLimit.Known == (h.ThreadLimitBy == "") || h.Err == nil && !h.Files.Known && !tells(h, "open files: ") || len(h.Reasons) > 20 {
+		if h.ThreadLimit.Known == (h.ThreadLimitBy == "") || h.Err == nil && !h.Files.Known &&
+			!tells(h, "open files: ") || len(h.Reasons) > 20 {
 			t.Fatalf("%+v", h)
 		}
 		for _, r := range h.Reasons {
@@ -434,8 +476,9 @@ func FuzzHeadroom(f *testing.F) {
 	})
 }
 
-// The limit depends on the process's state; where the device does not report the state it is assumed.
-// Before Android 17, and on a device without a memory limiter, there is no limit.
+// The limit depends on the process's state; it is assumed if the device does
+// not report the state. Before Android 17, and on a device without a memory
+// limiter, there is no limit.
 func TestAnonymousLimit(t *testing.T) {
 	limiter := androidsim.MemoryLimiter{Visible: 2000, VisibleSwap: 1000, NotVisible: 600, NotVisibleSwap: 400}
 	silent := limiter
@@ -448,16 +491,30 @@ func TestAnonymousLimit(t *testing.T) {
 		assumed bool
 		reason  string
 	}{
-		"visible":             {37, &limiter, "com.shop", known.Of(3000 << 20), false, ""},
-		"in the background":   {37, &limiter, "com.shop:push", known.Of(1000 << 20), false, ""},
-		"assumed":             {37, &silent, "com.shop", known.Of(8192 << 20), true, "anonymous memory: the limit is assumed by the RAM of the device"},
-		"assumed, background": {37, &silent, "com.shop:push", known.Of(6144 << 20), true, "anonymous memory: the limit is assumed by the RAM of the device"},
-		"no limiter":          {37, nil, "com.shop", known.Int{}, false, "anonymous memory: the device has no memory limiter, so the process does not run out of it"},
-		"Android 16":          {36, &limiter, "com.shop", known.Int{}, false, ""},
+		"visible":           {37, &limiter, "com.shop", known.Of(3000 << 20), false, ""},
+		"in the background": {37, &limiter, "com.shop:push", known.Of(1000 << 20), false, ""},
+		"assumed": {
+			37, &silent, "com.shop", known.Of(8192 << 20), true,
+			"anonymous memory: the limit is assumed from the RAM of the device",
+		},
+		"assumed, background": {
+			37, &silent, "com.shop:push", known.Of(6144 << 20), true,
+			"anonymous memory: the limit is assumed from the RAM of the device",
+		},
+		"no limiter": {
+			37, nil, "com.shop", known.Int{}, false,
+			"anonymous memory: the device has no memory limiter, so the process does not run out of it",
+		},
+		"Android 16": {36, &limiter, "com.shop", known.Int{}, false, ""},
 	} {
-		_, dev := phoneDevice(androidsim.Options{API: c.api, MemoryLimiter: c.limiter, Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
-			{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}, {Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
-		}}}})
+		_,
+			dev := phoneDevice(
+			androidsim.Options{
+				API: c.api, MemoryLimiter: c.limiter,
+				Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
+					{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}},
+					{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
+				}}}})
 		facts, err := ReadFacts(t.Context(), dev)
 		if err != nil {
 			t.Fatal(err)
@@ -473,7 +530,8 @@ func TestAnonymousLimit(t *testing.T) {
 				reason = r
 			}
 		}
-		if h.AnonymousLimit != c.limit || h.AnonymousAssumed != c.assumed || !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") {
+		if h.AnonymousLimit != c.limit || h.AnonymousAssumed != c.assumed || !strings.HasPrefix(reason, c.reason) ||
+			(reason == "") != (c.reason == "") {
 			t.Errorf("%s: limit %v, assumed %t, %q", name, h.AnonymousLimit, h.AnonymousAssumed, reason)
 		}
 		if h.Anonymous.Known != (c.api >= 37) || c.api >= 37 && h.Anonymous.N < 10<<20 {

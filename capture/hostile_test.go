@@ -50,7 +50,8 @@ func children(t *testing.T) map[string]int {
 func awaitName(t *testing.T, name string, pid int) {
 	t.Helper()
 	for range 1000 {
-		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(text), name+"\x00") {
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil &&
+			strings.HasPrefix(string(text), name+"\x00") {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -63,7 +64,9 @@ func TestHostileNamesInRealShells(t *testing.T) {
 	for _, shell := range shelltest.Shells(t) {
 		t.Run(strings.Join(append([]string{filepath.Base(shell[0])}, shell[1:]...), " "), func(t *testing.T) {
 			tr := shelltest.NewTrap(t, shell)
-			if _, err := tr.Shell(t.Context(), "echo $("+shelltest.Inject+") 2>/dev/null", io.Discard, io.Discard); err != nil || !tr.Dead() {
+			if _,
+				err := tr.Shell(t.Context(), "echo $("+shelltest.Inject+") 2>/dev/null", io.Discard,
+				io.Discard); err != nil || !tr.Dead() {
 				t.Fatal("the trap does not work: an unquoted name leaves the canary alive", err)
 			}
 			if err := tr.Revive(); err != nil {
@@ -72,14 +75,14 @@ func TestHostileNamesInRealShells(t *testing.T) {
 			findNames(t, tr, pids)
 			readNames(t, tr, pids)
 			if tr.Dead() {
-				t.Error("a name was run")
+				t.Error("a name was executed")
 			}
 		})
 	}
 }
 
-// findNames looks for all processes in one command, and for those alone that are
-// not refused.
+// findNames looks for all processes in one command, and for each that is not
+// rejected alone.
 func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var patterns []Pattern
@@ -92,7 +95,7 @@ func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	}
 	for name, pid := range pids {
 		seen := slices.ContainsFunc(found.Processes, func(p Process) bool {
-			// Of two the older one is found, such as the child of another test run.
+			// The older of two is found, such as the child of another test run.
 			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid) && p.Start == startOf(t, p.PID))
 		})
 		if seen != validName([]byte(name)) {
@@ -115,8 +118,8 @@ func startOf(t *testing.T, pid int) uint64 {
 	return uint64(stat.StartTicks.N)
 }
 
-// readNames sends the commands of the levels and of the fast channel that hold the
-// package of a name: those under run-as.
+// readNames sends the commands of the levels and of the fast channel that
+// contain the package of a name: those under run-as.
 func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var targets []Target
@@ -137,8 +140,8 @@ func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	checkWords(t, shelltest.HostileNames, tr.Words(t))
 }
 
-// checkWords wants the packages of the names read back by run-as, byte by byte and
-// each once.
+// checkWords checks that run-as received the packages of the names byte by byte
+// and each once.
 func checkWords(t *testing.T, names, words []string) {
 	t.Helper()
 	want := map[string]bool{}
@@ -150,27 +153,32 @@ func checkWords(t *testing.T, names, words []string) {
 			continue
 		}
 		if !want[words[i-1]] {
-			t.Errorf("run-as was told %q for one of %q", words[i-1], names)
+			t.Errorf("run-as received %q for one of %q", words[i-1], names)
 		}
 		delete(want, words[i-1])
 	}
 	if len(want) > 0 {
-		t.Errorf("run-as was not told %v: %q", want, words)
+		t.Errorf("run-as did not receive %v: %q", want, words)
 	}
 }
 
-// simulated is a phone with one app that only run-as can read, without a wire.
+// simulated is a phone with one app that only run-as can read, without a
+// connection.
 func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 	app.Debuggable = true
 	phone := androidsim.New(androidsim.Options{Apps: []androidsim.App{app}})
-	return phone, &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
-		return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
-	}}
+	return phone,
+		&shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+			return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
+		}}
 }
 
-// A command line of a megabyte is read past, and is no process of an app.
+// A command line of a megabyte is skipped: it is not a process of an app.
 func TestHugeNameIsNone(t *testing.T) {
-	app := androidsim.App{Package: "com.x", Processes: []androidsim.ProcessSpec{{Name: "com.x" + strings.Repeat("x", 1<<20)}, {Name: "com.x:y"}}}
+	app := androidsim.App{
+		Package:   "com.x",
+		Processes: []androidsim.ProcessSpec{{Name: "com.x" + strings.Repeat("x", 1<<20)}, {Name: "com.x:y"}},
+	}
 	_, dev := simulated(app)
 	found, err := FindProcesses(t.Context(), dev, []Pattern{"com.x*"})
 	if err != nil || len(found.Processes) != 1 || found.Processes[0].Name != "com.x:y" {
@@ -178,12 +186,13 @@ func TestHugeNameIsNone(t *testing.T) {
 	}
 }
 
-// The simulated phone has a shell of its own, and apps of such names that only
-// run-as can read.
+// The simulated phone has a shell of its own, and apps with such names that
+// only run-as can read.
 func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	for _, name := range shelltest.HostileNames {
 		phone, dev := simulated(androidsim.App{
-			Package: name, Processes: []androidsim.ProcessSpec{{Name: name, Models: []androidsim.Model{androidsim.Typical()}}},
+			Package:   name,
+			Processes: []androidsim.ProcessSpec{{Name: name, Models: []androidsim.Model{androidsim.Typical()}}},
 		})
 		found, err := FindProcesses(t.Context(), dev, []Pattern{Pattern(name)})
 		if err != nil {
@@ -204,7 +213,7 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 			t.Errorf("%q: %+v, %v", name, probe, err)
 		}
 		if _, err := phone.Stat("/data/local/tmp/canary"); err == nil {
-			t.Errorf("the name %q was run", name)
+			t.Errorf("the name %q was executed", name)
 		}
 	}
 	phone, dev := simulated(androidsim.App{Package: "com.x"})
@@ -216,8 +225,8 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	}
 }
 
-// A thousand processes are found by a dozen programs, and by the same answer from the simulated
-// phone's shell.
+// A thousand processes are found by a dozen programs, with the same result as
+// from the simulated phone's shell.
 func TestFindAThousand(t *testing.T) {
 	var processes []androidsim.ProcessSpec
 	for i := range 1000 {

@@ -14,9 +14,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Source says where a sample was read. Sources from SmapsRollup to Smaps give
-// Pss and SwapPss; Status gives RssAnon and VmSwap, which is another series;
-// Dumpsys means that the fast channel cannot see the process.
+// Source is where a sample was read. Sources from SmapsRollup to Smaps yield
+// Pss and SwapPss; Status yields RssAnon and VmSwap, which is a different
+// series; Dumpsys means that the fast channel cannot read the process.
 type Source string
 
 // The sources, best first.
@@ -29,8 +29,8 @@ const (
 	Dumpsys     Source = "dumpsys"
 )
 
-// Answer is what a probe found: yes, a no that stays, or nothing that may be
-// relied on (the process died, the device did not answer in time).
+// Answer is the result of a probe: yes, a permanent no, or nothing reliable
+// (the process died, the device did not answer in time).
 type Answer uint8
 
 // The three answers of a probe.
@@ -40,7 +40,7 @@ const (
 	Available
 )
 
-// String gives available, refused or unclear.
+// String returns available, refused or unclear.
 func (a Answer) String() string {
 	return [...]string{"unclear", "refused", "available"}[a]
 }
@@ -59,7 +59,7 @@ type Level struct {
 	Prefix shell.Prefix
 }
 
-// file is the file of /proc/PID that is read, "" where there is none.
+// file returns the file of /proc/PID that is read, or "".
 func (l Level) file() string {
 	switch l.Source {
 	case SmapsRollup, SU, RunAs:
@@ -72,14 +72,14 @@ func (l Level) file() string {
 	return ""
 }
 
-// Probe is the level of a process and all that was found on the way.
+// Probe is the level of a process and the findings that led to it.
 type Probe struct {
 	Level    Level
 	Findings []Finding
 }
 
-// conclusive tells whether every better source than the chosen one is a no that
-// stays: only then may the probe be kept.
+// conclusive reports whether every better source than the chosen one is a
+// permanent no: only then may the probe be kept.
 func (p Probe) conclusive() bool {
 	for _, f := range p.Findings {
 		if f.Answer == Unclear {
@@ -89,7 +89,7 @@ func (p Probe) conclusive() bool {
 	return true
 }
 
-// Reasons says in words why no better source is used.
+// Reasons explains why no better source is used.
 func (p Probe) Reasons() []string {
 	var out []string
 	for _, f := range p.Findings {
@@ -100,42 +100,43 @@ func (p Probe) Reasons() []string {
 	return out
 }
 
-// Levels probes processes of one device and keeps what is conclusive. The level
-// depends on the process, not on the Android version: on a user build the kernel
-// lets the shell read smaps of no app but lets run-as read those of a debuggable
-// one. Whether su works is a property of the device. Not for use by two goroutines
-// at once.
+// Levels probes processes of one device and keeps conclusive results. The level
+// depends on the process, not on the Android version: on a user build the
+// kernel lets the shell read smaps of no app but lets run-as read those of a
+// debuggable one. Whether su works is a property of the device. It is not safe
+// for concurrent use.
 type Levels struct {
 	dev   Device
 	facts Facts
 	known map[levelKey]Probe
-	// unsure holds what was found of an incarnation where something did not answer,
-	// to be asked again after some looks.
+	// unsure holds inconclusive probes, which are repeated after some looks.
 	unsure map[Process]provisional
 	su     superuser
 }
 
-// superuser is what the device said about su.
+// superuser is the device's answer about su.
 type superuser struct {
 	asked bool
-	// prefix is the way to call it; zero where refused says why there is none.
+	// prefix calls su; if it is zero, refused explains why.
 	prefix  shell.Prefix
 	refused string
 }
 
-// provisional is a probe that is used until it is asked for left more times.
+// provisional is a probe that is used for left more looks.
 type provisional struct {
 	probe Probe
 	left  int
 }
 
 const (
-	// askAgainAfter is how many looks an unclear answer stands: ten minutes of them.
-	askAgainAfter = 20
-	// maxUnsure bounds what is kept of processes that come and go.
+	// retryAfter is the number of looks after which an unclear answer is probed
+	// again: about ten minutes.
+	retryAfter = 20
+	// maxUnsure bounds what is kept of short-lived processes.
 	maxUnsure = 1000
-	// askSU is the real time that su gets: it may wait for a person to agree.
-	askSU = 10 * time.Second
+	// suTimeout bounds a call of su in real time: it may wait for a person to
+	// agree.
+	suTimeout = 10 * time.Second
 )
 
 // levelKey is what the answer can depend on while a device stays the same.
@@ -145,12 +146,13 @@ type levelKey struct {
 	isolated bool
 }
 
-// NewLevels makes an empty memory of probes.
+// NewLevels returns Levels without results.
 func NewLevels(dev Device, facts Facts) *Levels {
 	return &Levels{dev: dev, facts: facts, known: map[levelKey]Probe{}, unsure: map[Process]provisional{}}
 }
 
-// Forget drops what is known of the process, after a reading at its level failed.
+// Forget drops what is known of the process, after a reading at its level
+// failed.
 func (l *Levels) Forget(p Process) {
 	delete(l.known, keyOf(p))
 	delete(l.unsure, p)
@@ -160,9 +162,9 @@ func keyOf(p Process) levelKey {
 	return levelKey{pkg: p.Package(), user: p.User, isolated: p.Isolated()}
 }
 
-// Probe finds the best source for a process, on the process itself. The error is
-// a device that did not answer; a process that died meanwhile returns Dumpsys with
-// unclear findings, to be probed again.
+// Probe finds the best source for a process, by trying it. The error is a
+// device that did not answer; a process that died meanwhile returns Dumpsys
+// with unclear findings, to be probed again.
 func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	probes, err := l.ProbeAll(ctx, []Process{p})
 	if err != nil {
@@ -191,8 +193,8 @@ func (l *Levels) ProbeAll(ctx context.Context, ps []Process) ([]Probe, error) {
 	return out, nil
 }
 
-// recall fills in what is known, and parts the rest: of the processes of one package one is
-// asked first, because its answer is mostly that of all.
+// recall fills in what is known, and splits the rest: one process of each
+// package is probed first, because its result mostly holds for all.
 func (l *Levels) recall(ps []Process, rest []int, out []Probe) (asked, later []int) {
 	first := map[levelKey]bool{}
 	for _, i := range rest {
@@ -226,17 +228,17 @@ func (l *Levels) keep(p Process, probe Probe) {
 	if len(l.unsure) >= maxUnsure {
 		clear(l.unsure)
 	}
-	l.unsure[p] = provisional{probe, askAgainAfter}
+	l.unsure[p] = provisional{probe, retryAfter}
 }
 
-// candidate is one way to try.
+// candidate is one source to try.
 type candidate struct {
 	Level
-	// skip is why this way cannot work for the process; empty to try it.
+	// skip is why this source cannot work for the process; empty to try it.
 	skip string
 }
 
-// ways is how many candidates there are for each process.
+// ways is the number of candidates for each process.
 const ways = 7
 
 func (l *Levels) candidates(p Process) [ways]candidate {
@@ -248,7 +250,7 @@ func (l *Levels) candidates(p Process) [ways]candidate {
 		noRunAs = "not a process of an installed app"
 	}
 	if l.facts.UID == 0 {
-		noSU, noRunAs = "the shell is root already", "the shell is root already"
+		noSU, noRunAs = "the shell is already root", "the shell is already root"
 	}
 	runAs, su := shell.RunAs(p.Package(), p.User), l.su.prefix
 	return [ways]candidate{
@@ -262,7 +264,7 @@ func (l *Levels) candidates(p Process) [ways]candidate {
 	}
 }
 
-// probe tries one way after the other for the processes that are asked.
+// probe tries one source after the other for the given processes.
 func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Probe) error {
 	asked = slices.Clone(asked)
 	for _, i := range asked {
@@ -270,7 +272,7 @@ func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Pro
 	}
 	for way := 0; way < ways && len(asked) > 0; way++ {
 		if way == 1 && l.facts.UID != 0 {
-			if err := l.askSU(ctx); err != nil {
+			if err := l.trySU(ctx); err != nil {
 				return err
 			}
 		}
@@ -296,9 +298,9 @@ func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Pro
 	return nil
 }
 
-// askSU asks the device once whether su works, by the two ways to call it: each call may ask a
-// person, over the app that is being tested.
-func (l *Levels) askSU(ctx context.Context) error {
+// trySU tries once whether su works on the device, with the two ways to call
+// it: each call may prompt a person, over the app that is being tested.
+func (l *Levels) trySU(ctx context.Context) error {
 	if l.su.asked {
 		return nil
 	}
@@ -307,13 +309,13 @@ func (l *Levels) askSU(ctx context.Context) error {
 	for i, su := range shell.SU() {
 		parts = append(parts, shell.Part{strconv.Itoa(i), su.Wrap("id") + " </dev/null 2>&1"})
 	}
-	a, err := shell.Ask(ctx, l.dev, askSU, m.Join(parts))
+	a, err := shell.Ask(ctx, l.dev, suTimeout, m.Join(parts))
 	silent := errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && !silent:
-		return fmt.Errorf("ask for su: %w", err)
+		return fmt.Errorf("run su: %w", err)
 	}
 	l.su.asked = true
 	texts, _ := m.Split(a.Stdout)
@@ -328,9 +330,9 @@ func (l *Levels) askSU(ctx context.Context) error {
 		}
 	}
 	if silent {
-		l.su.refused = fmt.Sprintf("no answer in %v; it is not asked again", askSU)
+		l.su.refused = fmt.Sprintf("no answer in %v; not tried again", suTimeout)
 	} else if l.su.refused == "" {
-		l.su.refused = "it does not say that it is root"
+		l.su.refused = "it does not report root"
 	}
 	return nil
 }
@@ -342,7 +344,8 @@ type trial struct {
 	candidate
 }
 
-// trialsPerTrip bounds the processes of one command. One smaps may take a second.
+// trialsPerTrip bounds the processes of one command. One smaps may take a
+// second.
 func trialsPerTrip(file string) int {
 	if file == "smaps" {
 		return 5
@@ -350,7 +353,7 @@ func trialsPerTrip(file string) int {
 	return 50
 }
 
-// deadline is the real time that a trip gets which reads a file of each process.
+// deadline bounds a round trip that reads a file of each process, in real time.
 func deadline(file string) time.Duration {
 	if file == "smaps" {
 		return 30 * time.Second
@@ -358,7 +361,8 @@ func deadline(file string) time.Duration {
 	return 10 * time.Second
 }
 
-// tryAll reads each process once, all in the same way, and returns a finding for each.
+// tryAll reads each process once, all in the same way, and returns a finding
+// for each.
 func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]Finding, error) {
 	out := make([]Finding, len(trials))
 	var open []int
@@ -388,13 +392,15 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]Finding, error) 
 	return out, nil
 }
 
-// try reads each of a batch once. Only a dead connection or the caller's end is an error. If
-// there is no answer in time, one of them may hold it up: each is read alone.
+// try reads each process of a batch once. Only a dead connection or the
+// caller's end is an error. Without an answer in time one of them may block the
+// rest: each is read alone.
 func (l *Levels) try(ctx context.Context, batch []trial) ([]Finding, error) {
 	m := shell.NewMarker()
 	var parts []shell.Part
 	for _, t := range batch {
-		read := t.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", text.ShellQuote(probePattern(t.file())), t.PID, t.file()))
+		read := t.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", text.ShellQuote(probePattern(t.file())), t.PID,
+			t.file()))
 		parts = append(parts,
 			shell.Part{fmt.Sprintf("read%d", t.PID), read + " </dev/null 2>&1"},
 			shell.Part{fmt.Sprintf("stat%d", t.PID), fmt.Sprintf("cat /proc/%d/stat 2>&1", t.PID)})
@@ -437,7 +443,7 @@ func (l *Levels) tryEach(ctx context.Context, batch []trial) ([]Finding, error) 
 	return out, nil
 }
 
-// probePattern picks the line that proves a file useful.
+// probePattern matches the line that proves a file useful.
 func probePattern(file string) string {
 	if file == "status" {
 		return "^RssAnon:"

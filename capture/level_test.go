@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// phone answers probes by the way that a command takes: the command of one part is answered
-// alone.
+// phone answers probes by command: the command of each part is answered
+// separately.
 func phone(answers func(command string) string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		for label, part := range partsOf(command) {
@@ -37,7 +37,8 @@ func phone(answers func(command string) string) *shelltest.Device {
 	}}
 }
 
-// partsOf yields the parts of a joined command line, with their labels, in order.
+// partsOf yields the parts of a joined command line, with their labels, in
+// order.
 func partsOf(command string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		marker, _, _ := strings.Cut(command[len("echo; echo "):], " ")
@@ -50,7 +51,7 @@ func partsOf(command string) iter.Seq2[string, string] {
 	}
 }
 
-// after gives the one character that follows the file's name.
+// after returns the character that follows the file's name.
 func after(command, name string) string {
 	_, rest, ok := strings.Cut(command, name)
 	if !ok {
@@ -68,7 +69,8 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 	isolated := Process{Name: "com.x:sandbox", PID: 5, UID: 99001}
 	via := func(word, file, good, bad string) func(string) string {
 		return func(command string) string {
-			if strings.HasPrefix(command, "su ") && strings.Contains(command, "id") && !strings.Contains(command, "grep") {
+			if strings.HasPrefix(command, "su ") && strings.Contains(command, "id") &&
+				!strings.Contains(command, "grep") {
 				if word != "" && strings.HasPrefix(command, word) {
 					return "uid=0(root) gid=0(root)\n"
 				}
@@ -87,17 +89,23 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 		source  Source
 		asked   string
 	}{
-		"root":                    {app, 0, via("", "smaps_rollup", pssLine, denied), SmapsRollup, ""},
-		"su 0":                    {app, 2000, via("su 0", "smaps_rollup", pssLine, denied), SU, "su 0"},
-		"su -c":                   {app, 2000, via("su -c", "smaps_rollup", pssLine, denied), SU, "su -c"},
-		"debuggable":              {app, 2000, via("run-as 'com.x' grep", "smaps_rollup", pssLine, denied), RunAs, "run-as"},
-		"debuggable, second user": {second, 2000, via("run-as 'com.x' --user 10 grep", "smaps_rollup", pssLine, denied), RunAs, "--user 10"},
-		"old kernel, root":        {app, 0, via("", "smaps", pssLine, "grep: /proc/5/smaps_rollup: No such file or directory\n"), Smaps, ""},
-		"old kernel, debuggable":  {app, 2000, via("run-as", "smaps", pssLine, denied), Smaps, "run-as"},
-		"user build":              {app, 2000, via("", "status", "RssAnon:  9 kB\n", denied), Status, ""},
-		"isolated never run-as":   {isolated, 2000, via("run-as", "smaps_rollup", pssLine, denied), Dumpsys, ""},
-		"nothing":                 {app, 2000, func(string) string { return denied }, Dumpsys, ""},
-		"kernel before 4.5":       {app, 2000, via("", "status", "", denied), Dumpsys, ""},
+		"root":  {app, 0, via("", "smaps_rollup", pssLine, denied), SmapsRollup, ""},
+		"su 0":  {app, 2000, via("su 0", "smaps_rollup", pssLine, denied), SU, "su 0"},
+		"su -c": {app, 2000, via("su -c", "smaps_rollup", pssLine, denied), SU, "su -c"},
+		"debuggable": {
+			app, 2000, via("run-as 'com.x' grep", "smaps_rollup", pssLine, denied), RunAs, "run-as",
+		},
+		"debuggable, second user": {
+			second, 2000, via("run-as 'com.x' --user 10 grep", "smaps_rollup", pssLine, denied), RunAs, "--user 10",
+		},
+		"old kernel, root": {
+			app, 0, via("", "smaps", pssLine, "grep: /proc/5/smaps_rollup: No such file or directory\n"), Smaps, "",
+		},
+		"old kernel, debuggable": {app, 2000, via("run-as", "smaps", pssLine, denied), Smaps, "run-as"},
+		"user build":             {app, 2000, via("", "status", "RssAnon:  9 kB\n", denied), Status, ""},
+		"isolated never run-as":  {isolated, 2000, via("run-as", "smaps_rollup", pssLine, denied), Dumpsys, ""},
+		"nothing":                {app, 2000, func(string) string { return denied }, Dumpsys, ""},
+		"kernel before 4.5":      {app, 2000, via("", "status", "", denied), Dumpsys, ""},
 	} {
 		dev := phone(c.answers)
 		levels := NewLevels(dev, Facts{UID: c.uid})
@@ -105,7 +113,8 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if words := probe.Level.Prefix.String(); probe.Level.Source != c.source || !strings.Contains(words, c.asked) || c.asked == "" && words != "" {
+		if words := probe.Level.Prefix.String(); probe.Level.Source != c.source || !strings.Contains(words, c.asked) ||
+			c.asked == "" && words != "" {
 			t.Errorf("%s: %+v", name, probe)
 		}
 		for _, f := range probe.Findings {
@@ -118,35 +127,36 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 		}
 		asked := len(dev.Commands)
 		if _, err := levels.Probe(t.Context(), c.p); err != nil || len(dev.Commands) != asked {
-			t.Errorf("%s: asked again (%v)", name, err)
+			t.Errorf("%s: probed again (%v)", name, err)
 		}
 		levels.Forget(c.p)
 		if _, err := levels.Probe(t.Context(), c.p); err != nil || len(dev.Commands) == asked {
-			t.Errorf("%s: not asked again after Forget (%v)", name, err)
+			t.Errorf("%s: not probed again after Forget (%v)", name, err)
 		}
 	}
 }
 
-// su may wait for a person to agree: it is given up, no other process asks again, and what is below
-// it is used.
+// su may wait for a person to agree: it is abandoned, no other process tries it
+// again, and the next best source is used.
 func TestSilentSUIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev, asked := unansweredSU()
 		levels, began := NewLevels(dev, Facts{UID: 2000}), time.Now()
 		for i := range 50 {
 			p := Process{Name: fmt.Sprintf("com.x%d", i), PID: 5 + i, UID: 10123 + i}
-			for range 3 * askAgainAfter {
+			for range 3 * retryAfter {
 				probe, err := levels.Probe(t.Context(), p)
 				if err != nil || probe.Level.Source != Status || !probe.conclusive() {
 					t.Fatalf("%+v, %v", probe, err)
 				}
-				if reasons := strings.Join(probe.Reasons(), "\n"); !strings.Contains(reasons, "su: no answer in 10s; it is not asked again (refused)") {
+				if reasons := strings.Join(probe.Reasons(), "\n"); !strings.Contains(reasons,
+					"su: no answer in 10s; not tried again (refused)") {
 					t.Fatalf("reasons: %s", reasons)
 				}
 			}
 		}
-		if waited := time.Since(began); waited != askSU || *asked != 1 {
-			t.Errorf("asked %d times, waited %v for su", *asked, waited)
+		if waited := time.Since(began); waited != suTimeout || *asked != 1 {
+			t.Errorf("tried %d times, waited %v for su", *asked, waited)
 		}
 	})
 }
@@ -170,7 +180,7 @@ func unansweredSU() (dev *shelltest.Device, asked *int) {
 	}}, asked
 }
 
-// A device whose su works is read by it for every process, and asked for it once.
+// If su works, every process is read through it, and it is tried once.
 func TestGrantedSUIsAskedOnce(t *testing.T) {
 	dev := phone(func(command string) string {
 		switch {
@@ -200,12 +210,12 @@ func TestGrantedSUIsAskedOnce(t *testing.T) {
 		asked += strings.Count(c, "su -c 'id'")
 	}
 	if asked != 1 || len(dev.Commands) != 2*20+1 {
-		t.Errorf("asked for su %d times, in %d commands", asked, len(dev.Commands))
+		t.Errorf("tried su %d times, in %d commands", asked, len(dev.Commands))
 	}
 }
 
-// A read that holds up a batch costs the others their time, not their level, and is asked again
-// after some looks.
+// A read that blocks a batch costs the others their time, not their level, and
+// is probed again after some looks.
 func TestBatchWithAHungProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := phone(func(command string) string {
@@ -223,29 +233,34 @@ func TestBatchWithAHungProcess(t *testing.T) {
 			return inner.Run(ctx, command, stdout, stderr)
 		}}
 		levels := NewLevels(dev, Facts{UID: 2000})
-		ps := []Process{{Name: "com.a", PID: 6, UID: 10001}, {Name: "com.b", PID: 7, UID: 10002}, {Name: "com.c", PID: 8, UID: 10003}}
+		ps := []Process{
+			{Name: "com.a", PID: 6, UID: 10001}, {Name: "com.b", PID: 7, UID: 10002},
+			{Name: "com.c", PID: 8, UID: 10003},
+		}
 		probes, err := levels.ProbeAll(t.Context(), ps)
-		if err != nil || probes[0].Level.Source != SmapsRollup || probes[2].Level.Source != SmapsRollup || probes[1].conclusive() {
+		if err != nil || probes[0].Level.Source != SmapsRollup || probes[2].Level.Source != SmapsRollup ||
+			probes[1].conclusive() {
 			t.Fatalf("%+v, %v", probes, err)
 		}
 		hangs = false
-		for range askAgainAfter {
+		for range retryAfter {
 			if probe, err := levels.Probe(t.Context(), ps[1]); err != nil || probe.conclusive() {
-				t.Fatalf("asked again too soon: %+v, %v", probe, err)
+				t.Fatalf("probed again too soon: %+v, %v", probe, err)
 			}
 		}
 		if probe, err := levels.Probe(t.Context(), ps[1]); err != nil || probe.Level.Source != SmapsRollup {
-			t.Errorf("not asked again: %+v, %v", probe, err)
+			t.Errorf("not probed again: %+v, %v", probe, err)
 		}
 	})
 }
 
-// What ProbeAll returns for many processes is what Probe returns for each.
+// ProbeAll returns for many processes what Probe returns for each.
 func TestProbeAllIsProbeOfEach(t *testing.T) {
 	answers := func(command string) string {
 		pid, _ := strconv.Atoi(strings.Split(command[strings.Index(command, "/proc/"):], "/")[2])
 		switch {
-		case strings.HasPrefix(command, "run-as") && pid%3 == 0, strings.HasPrefix(command, "grep") && pid%5 == 0 && strings.Contains(command, "smaps "):
+		case strings.HasPrefix(command, "run-as") && pid%3 == 0, strings.HasPrefix(command, "grep") && pid%5 == 0 &&
+			strings.Contains(command, "smaps "):
 			return pssLine
 		case strings.Contains(command, "RssAnon") && pid%7 != 0:
 			return "RssAnon: 1 kB\n"
@@ -260,7 +275,7 @@ func TestProbeAllIsProbeOfEach(t *testing.T) {
 	})
 	var ps []Process
 	for i := range 240 {
-		// Of a package with an isolated process, each asks for itself.
+		// In a package with an isolated process, each is probed separately.
 		ps = append(ps, Process{Name: fmt.Sprintf("com.x%d:p", i/2), PID: 100 + i, UID: 10000 + i%2*89000})
 	}
 	all, err := NewLevels(dev, Facts{UID: 2000}).ProbeAll(t.Context(), ps)

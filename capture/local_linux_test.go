@@ -33,7 +33,7 @@ func local() *shelltest.Device {
 	}}
 }
 
-// child starts a process that carries the name of an app's process.
+// child starts a process with the name of an app's process.
 func child(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
 	cmd := &exec.Cmd{Path: "/bin/sleep", Args: []string{name, "300"}}
@@ -41,7 +41,7 @@ func child(t *testing.T, name string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have been ended by the test
+		_ = cmd.Process.Kill() // the test may have killed it
 		_ = cmd.Wait()
 	})
 	for range 200 {
@@ -93,10 +93,10 @@ func TestLocalProbeAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Pss of shared libraries moves when other processes come and go.
+	// Pss of shared libraries changes when other processes start and exit.
 	got := rounds[0].Readings[0]
 	if diff := got.PSS.N - want.Pss.N; diff > 300 || diff < -300 || got.PSS.N == 0 {
-		t.Errorf("Pss %d kB, the kernel says %d kB", got.PSS.N, want.Pss.N)
+		t.Errorf("Pss %d kB, the kernel reports %d kB", got.PSS.N, want.Pss.N)
 	}
 	for _, file := range []string{"smaps", "status"} {
 		level := Level{Source: Source(file)}
@@ -106,7 +106,7 @@ func TestLocalProbeAndRead(t *testing.T) {
 		}
 		if file == "smaps" {
 			if diff := rounds[0].Readings[0].PSS.N - want.Pss.N; diff > 300 || diff < -300 {
-				t.Errorf("smaps gives %d kB, smaps_rollup %d kB", rounds[0].Readings[0].PSS.N, want.Pss.N)
+				t.Errorf("smaps: %d kB, smaps_rollup: %d kB", rounds[0].Readings[0].PSS.N, want.Pss.N)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func TestLocalProbeOfADeadProcessIsNotKept(t *testing.T) {
 	}
 }
 
-// The kernel of this machine: what is read is what it tells in other ways.
+// Readings of this machine's kernel agree with other sources.
 func TestLocalHeadroom(t *testing.T) {
 	name := fmt.Sprintf("com.leakgate.room%d", os.Getpid())
 	cmd := child(t, name)
@@ -154,14 +154,15 @@ func TestLocalHeadroom(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.Files != known.Of(int64(len(open))) && (right == "own" || h.Files.Known || !tells(h, "open files: ")) {
-			t.Errorf("%s: %v files, there are %d", right, h.Files, len(open))
+			t.Errorf("%s: %v files, want %d", right, h.Files, len(open))
 		}
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid))
 		if err != nil {
 			t.Fatal(err)
 		}
 		limits, err := procfs.ParseLimits(text)
-		if err != nil || h.FileLimit != limits.OpenFiles.Soft || h.Threads != known.Of(1) || !h.ThreadLimit.Known || h.ThreadLimitBy == "" || !h.Virtual.Known || h.Virtual.N < 1<<20 {
+		if err != nil || h.FileLimit != limits.OpenFiles.Soft || h.Threads != known.Of(1) || !h.ThreadLimit.Known ||
+			h.ThreadLimitBy == "" || !h.Virtual.Known || h.Virtual.N < 1<<20 {
 			t.Errorf("%s: %+v, %v", right, h, err)
 		}
 	}

@@ -15,17 +15,18 @@ import (
 // memoryLimiterAPI is the first API level with the memory limiter (Android 17).
 const memoryLimiterAPI = 37
 
-// limiter is what the device says of its memory limiter.
+// limiter is the device's answer about its memory limiter.
 type limiter struct {
 	dumpsys.MemoryLimiter
-	// answered is false where it did not say; the limits are assumed then, if any.
+	// answered is false without an answer; limits are assumed then, if any.
 	answered bool
 	said     string
 }
 
-// memoryLimits are the limits that Android recommends by the RAM of the device, in MB
-// (source.android.com/docs/core/perf/memory-limiter). The set with the most RAM that the device has
-// counts (MemoryLimiter.java, getConfiguration); below the first there is no limit.
+// memoryLimits are the limits that Android recommends by the RAM of the device,
+// in MB (source.android.com/docs/core/perf/memory-limiter). The entry with the
+// most RAM that the device has applies (MemoryLimiter.java, getConfiguration);
+// below the first there is no limit.
 var memoryLimits = []struct{ ram, visible, visibleSwap, notVisible, notVisibleSwap int64 }{
 	{3200, 2048, 1024, 1024, 1024},
 	{4800, 4096, 2048, 2048, 2048},
@@ -34,8 +35,8 @@ var memoryLimits = []struct{ ram, visible, visibleSwap, notVisible, notVisibleSw
 	{14336, 10240, 5120, 5120, 5120},
 }
 
-// limiterParts ask for the limits of the device. The command goes through system_server, which may
-// hang.
+// limiterParts read the limits of the device. The command goes through
+// system_server, which may hang.
 func (h *Headrooms) limiterParts() []shell.Part {
 	if h.asked || h.facts.API < memoryLimiterAPI {
 		return nil
@@ -43,7 +44,8 @@ func (h *Headrooms) limiterParts() []shell.Part {
 	return []shell.Part{{"ram", memTotalCommand}, {"limiter", "am memory-limiter status </dev/null 2>&1"}}
 }
 
-// readLimiter reads the answers to limiterParts, nil where they were not asked for.
+// readLimiter parses the answers to limiterParts, nil if they were not
+// requested.
 func (h *Headrooms) readLimiter(parts map[string][]byte) *limiter {
 	if h.facts.API < memoryLimiterAPI {
 		return nil
@@ -67,7 +69,7 @@ func (h *Headrooms) readLimiter(parts map[string][]byte) *limiter {
 
 const memTotalCommand = "grep MemTotal: /proc/meminfo"
 
-// memTotal reads "MemTotal:  7864320 kB" as bytes.
+// memTotal parses "MemTotal: 7864320 kB" and returns bytes.
 func memTotal(line []byte) known.Int {
 	words := strings.Fields(string(line))
 	if len(words) != 3 || words[0] != "MemTotal:" || words[2] != "kB" {
@@ -80,7 +82,8 @@ func memTotal(line []byte) known.Int {
 	return inBytes(known.Of(kb))
 }
 
-// anonymousOf is RssAnon and VmSwap in bytes. A kernel without swap has no VmSwap.
+// anonymousOf returns RssAnon plus VmSwap in bytes. A kernel without swap has
+// no VmSwap.
 func anonymousOf(s procfs.Status) known.Int {
 	anon, swap := inBytes(s.RssAnon), inBytes(s.VmSwap)
 	if !anon.Known {
@@ -89,14 +92,17 @@ func anonymousOf(s procfs.Status) known.Int {
 	return known.Of(anon.N + swap.N)
 }
 
-// firstAppUID is the first uid of apps; others are exempt (Process.FIRST_APPLICATION_UID).
+// firstAppUID is the first uid of apps; others are exempt
+// (Process.FIRST_APPLICATION_UID).
 const firstAppUID = 10000
 
-// exempt ends the reasons for which a process has no limit, which is no lack of knowledge.
+// exempt ends the reasons for which a process has no limit, as opposed to an
+// unknown one.
 const exempt = ", so the process does not run out of it"
 
-// anonymousLimit fills in how much anonymous memory and swap the process may have. The limiter adds
-// shared memory of its cgroup, which /proc/PID does not tell: the limit may come earlier.
+// anonymousLimit fills in how much anonymous memory and swap the process may
+// have. The limiter adds shared memory of its cgroup, which is not in
+// /proc/PID: the limit may be reached earlier.
 func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 	l := h.phone.limiter
 	if l == nil {
@@ -105,7 +111,7 @@ func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 	const what = "anonymous memory"
 	switch {
 	case !l.answered && !l.Enabled:
-		room.why(what, "the device does not say what its memory limiter allows: "+l.said)
+		room.why(what, "the device does not report the limits of its memory limiter: "+l.said)
 		return
 	case !l.Enabled:
 		room.why(what, "the device has no memory limiter"+exempt)
@@ -127,24 +133,27 @@ func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 		memory, swap, word = l.NotVisibleMemory, l.NotVisibleSwap, "background"
 	}
 	if !memory.Known || !swap.Known {
-		room.why(what, fmt.Sprintf("the memory limiter does not say the limit of a %s process", word))
+		room.why(what, fmt.Sprintf("the memory limiter does not report the limit of a %s process", word))
 		return
 	}
 	room.AnonymousLimit, room.AnonymousAssumed = known.Of(memory.N+swap.N), !l.answered
 	if room.AnonymousAssumed {
-		room.why(what, "the limit is assumed by the RAM of the device, which does not say what its memory limiter allows: "+l.said)
+		room.why(what,
+			"the limit is assumed from the RAM of the device, which does not report the limits of its memory limiter: "+
+				l.said)
 	}
 }
 
 const (
-	// perceptibleAdj is the least oom_score_adj of services in the foreground, which the memory limiter
-	// does not count as visible; cachedAdj is that of cached processes, whose swap is not limited
-	// (services/core am/psc/ProcessList.java and MemoryLimiter.java, initializeMemoryLimits).
+	// perceptibleAdj is the lowest oom_score_adj of foreground services, which
+	// the memory limiter does not count as visible; cachedAdj is that of cached
+	// processes, whose swap is not limited (services/core
+	// am/psc/ProcessList.java and MemoryLimiter.java, initializeMemoryLimits).
 	perceptibleAdj = 200
 	cachedAdj      = 900
 )
 
-// oomScoreAdj reads /proc/PID/oom_score_adj.
+// oomScoreAdj parses /proc/PID/oom_score_adj.
 func (r headroomRound) oomScoreAdj(pid int) known.Int {
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(r.files[file{pid, "oom_score_adj"}])), 10, 32)
 	if err != nil {

@@ -30,15 +30,20 @@ func TestPattern(t *testing.T) {
 }
 
 func TestParsePatternRefuses(t *testing.T) {
-	for _, bad := range []string{"", "*", "com.*.shop", " com.shop", "com.shop ", "com. *", "com.shop,com.x", "com.shop#2", "com.\u202eshop", "a'b", "a\nb", "$(reboot)", "a;b", "-rf", strings.Repeat("a", 300)} {
+	for _, bad := range []string{
+		"", "*", "com.*.shop", " com.shop", "com.shop ", "com. *", "com.shop,com.x", "com.shop#2", "com.\u202eshop",
+		"a'b", "a\nb", "$(reboot)", "a;b", "-rf", strings.Repeat("a", 300),
+	} {
 		if p, err := ParsePattern(bad); err == nil {
-			t.Errorf("%q is taken as %q", bad, p)
+			t.Errorf("%q parsed as %q", bad, p)
 		}
 	}
 }
 
 func TestProcessIsolated(t *testing.T) {
-	for uid, want := range map[int]bool{0: false, 1000: false, 10123: false, 90000: true, 99017: true, 1010123: false, 1099017: true} {
+	for uid, want := range map[int]bool{
+		0: false, 1000: false, 10123: false, 90000: true, 99017: true, 1010123: false, 1099017: true,
+	} {
 		if got := (Process{UID: uid}).Isolated(); got != want {
 			t.Errorf("uid %d isolated: %v", uid, got)
 		}
@@ -56,7 +61,7 @@ func FuzzParsePattern(f *testing.F) {
 			t.Errorf("%q does not match its own beginning", text)
 		}
 		if strings.ContainsAny(string(p), "'\n \\\"`;|&<>()") {
-			t.Errorf("%q holds a character of the shell", text)
+			t.Errorf("%q contains a character of the shell", text)
 		}
 	})
 }

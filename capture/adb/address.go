@@ -17,13 +17,13 @@ const (
 // endpoint is where the adb server listens.
 type endpoint struct {
 	network string // tcp, unix, or custom for Options.Dial
-	addr    string // HOST:PORT, a path, or what Options.Addr calls the server
+	addr    string // HOST:PORT, a path, or the name that Options.Addr gives the server
 }
 
 func (e endpoint) String() string { return e.addr }
 
-// localPort is the port, where the endpoint is one that a server started on this
-// machine would have.
+// localPort returns the port, if the endpoint is one that a server started on
+// this machine would have.
 func (e endpoint) localPort() (string, bool) {
 	if e.network != "tcp" {
 		return "", false
@@ -36,23 +36,24 @@ func (e endpoint) localPort() (string, bool) {
 	return port, host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// local says that the endpoint is on this machine.
+// local reports whether the endpoint is on this machine.
 func (e endpoint) local() bool {
 	_, tcp := e.localPort()
 	return tcp || e.network == "unix"
 }
 
-// endpoint is where a client with these options finds the server.
+// endpoint returns where a client with these options finds the server.
 func (o Options) endpoint() (endpoint, error) {
 	if o.Dial == nil {
 		return findEndpoint(o.Addr, o.Getenv)
 	}
-	// Another network than tcp and unix: what is on this machine is waited for, and started.
+	// With Dial the network is neither tcp nor unix: only a server on this
+	// machine is waited for and started.
 	return endpoint{"custom", cmp.Or(o.Addr, "Options.Dial")}, nil
 }
 
-// findEndpoint applies the rules of AOSP adb/client/commandline.cpp: an address
-// of our own, then ADB_SERVER_SOCKET, then ANDROID_ADB_SERVER_ADDRESS and
+// findEndpoint applies the rules of AOSP adb/client/commandline.cpp: an
+// explicit address, then ADB_SERVER_SOCKET, then ANDROID_ADB_SERVER_ADDRESS and
 // ANDROID_ADB_SERVER_PORT.
 func findEndpoint(addr string, getenv func(string) string) (endpoint, error) {
 	if addr != "" {
@@ -78,7 +79,7 @@ func findEndpoint(addr string, getenv func(string) string) (endpoint, error) {
 	return endpoint{"tcp", net.JoinHostPort(strings.Trim(host, "[]"), port)}, nil
 }
 
-// parseEndpoint reads HOST:PORT or a socket specification.
+// parseEndpoint parses HOST:PORT or a socket specification.
 func parseEndpoint(text string) (endpoint, error) {
 	switch kind, _, _ := strings.Cut(text, ":"); kind {
 	case "tcp", "local", "localreserved", "localabstract", "localfilesystem", "vsock":
@@ -87,22 +88,26 @@ func parseEndpoint(text string) (endpoint, error) {
 	return parseSpec("tcp:" + text)
 }
 
-// parseSpec reads a socket specification of adb (AOSP adb/socket_spec.cpp).
+// parseSpec parses a socket specification of adb (AOSP adb/socket_spec.cpp).
 func parseSpec(spec string) (endpoint, error) {
 	kind, rest, ok := strings.Cut(spec, ":")
 	if !ok {
-		return endpoint{}, fmt.Errorf("%s is no socket specification: write tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH", quoted(spec))
+		return endpoint{},
+			fmt.Errorf("invalid socket specification %s: want tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH",
+				quoted(spec))
 	}
 	switch kind {
 	case "tcp":
 		return parseTCP(spec, rest)
 	case "localfilesystem":
 		if rest == "" {
-			return endpoint{}, fmt.Errorf("%s has no path: write localfilesystem:PATH", quoted(spec))
+			return endpoint{},
+				fmt.Errorf("socket specification %s has no path: want localfilesystem:PATH", quoted(spec))
 		}
 		return endpoint{"unix", rest}, nil
 	}
-	return endpoint{}, fmt.Errorf("socket kind %s is not supported: write tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH", quoted(kind))
+	return endpoint{},
+		fmt.Errorf("unsupported socket kind %s: want tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH", quoted(kind))
 }
 
 func parseTCP(spec, rest string) (endpoint, error) {
@@ -110,7 +115,8 @@ func parseTCP(spec, rest string) (endpoint, error) {
 	if strings.Contains(rest, ":") {
 		var err error
 		if host, port, err = net.SplitHostPort(rest); err != nil {
-			return endpoint{}, fmt.Errorf("%s is no TCP address: write tcp:HOST:PORT, an IPv6 host in brackets", quoted(spec))
+			return endpoint{},
+				fmt.Errorf("invalid TCP address %s: want tcp:HOST:PORT, with an IPv6 host in brackets", quoted(spec))
 		}
 	}
 	if host == "" {
@@ -125,7 +131,7 @@ func parseTCP(spec, rest string) (endpoint, error) {
 func checkPort(port string) error {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%s is no port: write a number from 1 to 65535", quoted(port))
+		return fmt.Errorf("invalid port %s: want a number from 1 to 65535", quoted(port))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func TestEndpoint(t *testing.T) {
 		addr  string
 		env   func(string) string
 		want  endpoint
-		local string // the port that a server may be started at
+		local string // the port at which a server may be started
 		err   string
 	}{
 		{"", env(), endpoint{"tcp", "127.0.0.1:5037"}, "5037", ""},
@@ -38,16 +38,16 @@ func TestEndpoint(t *testing.T) {
 		{"tcp:9", env(), endpoint{"tcp", "127.0.0.1:9"}, "9", ""},
 		{"localhost:9", env(), endpoint{"tcp", "localhost:9"}, "9", ""},
 		{"localfilesystem:x", env(), endpoint{"unix", "x"}, "", ""},
-		{"", env(port, "zero"), endpoint{}, "", `"zero" is no port`},
+		{"", env(port, "zero"), endpoint{}, "", `invalid port "zero"`},
 		{"", env(port, "65536"), endpoint{}, "", "ANDROID_ADB_SERVER_PORT"},
 		{"", env(port, "0"), endpoint{}, "", "from 1 to 65535"},
-		{"", env(socket, "localabstract:adb"), endpoint{}, "", "not supported: write tcp:PORT"},
-		{"", env(socket, "vsock:1:2"), endpoint{}, "", "not supported"},
-		{"", env(socket, "localfilesystem:"), endpoint{}, "", "no path"},
-		{"", env(socket, "5037"), endpoint{}, "", "no socket specification"},
-		{"", env(socket, "tcp:a:b:c"), endpoint{}, "", "no TCP address"},
-		{"localabstract:x", env(), endpoint{}, "", "not supported"},
-		{"host", env(), endpoint{}, "", "no port"},
+		{"", env(socket, "localabstract:adb"), endpoint{}, "", "unsupported socket kind"},
+		{"", env(socket, "vsock:1:2"), endpoint{}, "", "unsupported socket kind"},
+		{"", env(socket, "localfilesystem:"), endpoint{}, "", "has no path"},
+		{"", env(socket, "5037"), endpoint{}, "", "invalid socket specification"},
+		{"", env(socket, "tcp:a:b:c"), endpoint{}, "", "invalid TCP address"},
+		{"localabstract:x", env(), endpoint{}, "", "unsupported socket kind"},
+		{"host", env(), endpoint{}, "", "invalid port"},
 	}
 	for _, tt := range tests {
 		c, err := NewClient(Options{Addr: tt.addr, Getenv: tt.env})

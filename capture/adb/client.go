@@ -12,46 +12,47 @@ import (
 	"time"
 )
 
-// Options say where the server is and what a client may cost. The zero value is
-// good.
+// Options configure where the server is and what a client may cost. The zero
+// value is valid.
 type Options struct {
-	// Addr is where the server listens: HOST:PORT, or a socket specification of adb
-	// (tcp:HOST:PORT, tcp:PORT, localfilesystem:PATH). Empty: ADB_SERVER_SOCKET, else
-	// ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT, else 127.0.0.1:5037.
+	// Addr is where the server listens: HOST:PORT, or a socket specification of
+	// adb (tcp:HOST:PORT, tcp:PORT, localfilesystem:PATH). Empty:
+	// ADB_SERVER_SOCKET, else ANDROID_ADB_SERVER_ADDRESS and
+	// ANDROID_ADB_SERVER_PORT, else 127.0.0.1:5037.
 	Addr string
-	// Dial opens one connection to the server, through an SSH tunnel or to a device
-	// farm for instance. Addr then only names the server in messages, and no server is
-	// started. Nil: connect to Addr.
+	// Dial opens one connection to the server, for instance through an SSH
+	// tunnel or to a device farm. Addr then only names the server in messages,
+	// and no server is started. Nil: connect to Addr.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// DialTimeout is for one connection to the server; 0 is 5 s.
+	// DialTimeout bounds one connection attempt; 0 is 5 s.
 	DialTimeout time.Duration
-	// AnswerTimeout is how long a device may be silent where the protocol owes an
-	// answer, a running command apart; 0 is 30 s. The server itself gets 10 s of it
-	// at most.
+	// AnswerTimeout is how long a device may send nothing where the protocol
+	// requires an answer, except for a running command; 0 is 30 s. For the
+	// server itself it is 10 s at most.
 	AnswerTimeout time.Duration
-	// NoStart keeps the client from starting a server where none listens. It still
-	// waits a few seconds for one that was there to come back.
+	// NoStart prevents the client from starting a server. It still waits a few
+	// seconds for one that disappeared to come back.
 	NoStart bool
-	// NoConnect keeps the client from having the server connect to a device of the
-	// network that the server does not list.
+	// NoConnect prevents the client from having the server connect to a network
+	// device that the server does not list.
 	NoConnect bool
-	// ADBPath is the adb program that starts a server. Empty: adb in PATH, else in
-	// platform-tools of ANDROID_HOME or ANDROID_SDK_ROOT.
+	// ADBPath is the adb program that starts a server. Empty: adb in PATH, else
+	// in platform-tools of ANDROID_HOME or ANDROID_SDK_ROOT.
 	ADBPath string
-	// LogDir holds the file with what `adb start-server` prints; it stays only if
-	// that fails. Empty: the directory for temporary files.
+	// LogDir receives a file with the output of `adb start-server`; it is kept
+	// only if that fails. Empty: the directory for temporary files.
 	LogDir string
-	// MaxStream bounds what one command may print, stdout and stderr together, in
-	// bytes; 0 is 64 MiB.
+	// MaxStream bounds the output of one command, stdout and stderr together,
+	// in bytes; 0 is 64 MiB.
 	MaxStream int64
-	// MaxFile bounds what one Pull may receive, in bytes; 0 is 64 GiB.
+	// MaxFile bounds the size of one Pull, in bytes; 0 is 64 GiB.
 	MaxFile int64
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
 }
 
-// Client talks to one adb server. Its methods may be called at the same time;
-// each opens a connection of its own and leaves none behind.
+// Client is a client of one adb server. Its methods are safe for concurrent
+// use; each opens a connection of its own and closes it.
 type Client struct {
 	opt Options
 	at  endpoint
@@ -60,7 +61,7 @@ type Client struct {
 	launch func(ctx context.Context, adb, port string) error
 
 	mu    sync.Mutex
-	lines map[string]*line
+	lines map[string]*netLink
 }
 
 // NewClient checks the options and the environment. It does not connect.
@@ -76,7 +77,7 @@ func NewClient(opt Options) (*Client, error) {
 	opt.AnswerTimeout = orDefault(opt.AnswerTimeout, 30*time.Second)
 	opt.MaxStream = orDefault(opt.MaxStream, 64<<20)
 	opt.MaxFile = orDefault(opt.MaxFile, 64<<30)
-	c := &Client{opt: opt, at: at, lines: map[string]*line{}}
+	c := &Client{opt: opt, at: at, lines: map[string]*netLink{}}
 	c.dialTo, c.launch = c.dialReal, c.runStart
 	if opt.Dial != nil {
 		c.dialTo = c.dialCustom
@@ -91,16 +92,17 @@ func orDefault[T ~int64](v, def T) T {
 	return v
 }
 
-// Addr is where the client looks for the server: HOST:PORT, or a path.
+// Addr returns where the client expects the server: HOST:PORT, or a path.
 func (c *Client) Addr() string { return c.at.addr }
 
-// serverTimeout is how long the server may be silent. It answers from its own
-// memory, at once; what is silent for longer hangs, or is no adb server.
+// serverTimeout is how long the server may send nothing. It answers from
+// memory, immediately; a longer silence means that it hangs or is not an adb
+// server.
 const serverTimeout = 10 * time.Second
 
-// dial connects to the server. With patience it waits for a server of this machine
-// that has just gone to come back, and starts one where that is allowed; see the
-// package comment.
+// dial connects to the server. With patience it waits until a local server that
+// just disappeared comes back, and starts one if allowed; see the package
+// comment.
 func (c *Client) dial(ctx context.Context, patience bool) (*conn, error) {
 	nc, err := c.dialOnce(ctx)
 	if err != nil && patience && ctx.Err() == nil && isRefused(err) && c.at.local() {
@@ -112,14 +114,15 @@ func (c *Client) dial(ctx context.Context, patience bool) (*conn, error) {
 	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
 }
 
-// await dials where nothing listened a moment ago. One call at a time does so for
-// all calls at one address: it polls, and starts the server when it is time.
+// await dials an address where nothing listened a moment ago. One call at a
+// time does so for all calls to an address: it polls, and starts the server
+// when it is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {
-	s := siteAt(c.at.addr)
-	if err := s.turn.take(ctx); err != nil {
+	s := serverStateAt(c.at.addr)
+	if err := s.turn.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.turn.give()
+	defer s.turn.unlock()
 	port, startable := c.at.localPort()
 	for {
 		nc, err := c.dialOnce(ctx)
@@ -141,14 +144,18 @@ func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// stillGone is the error where nothing listens and no start is due.
-func (c *Client) stillGone(s *site, err error) error {
+// stillGone returns the error if nothing listens and no start is due.
+func (c *Client) stillGone(s *serverState, err error) error {
 	ago, failed := s.last(time.Now())
 	switch {
 	case failed != nil:
 		return failed
 	case ago > 0:
-		return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s, and the one started %v ago is gone: see what `adb nodaemon server` prints", c.at.addr, ago.Round(100*time.Millisecond))}
+		return &fault{
+			kind: ErrNoServer, cause: err,
+			text: fmt.Sprintf("no adb server at %s, and the one started %v ago is gone: see what `adb nodaemon "+
+				"server` prints", c.at.addr, ago.Round(100*time.Millisecond)),
+		}
 	}
 	return err
 }
@@ -157,8 +164,9 @@ func (c *Client) dialReal(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: c.opt.DialTimeout}
 	for deadline := time.Now().Add(c.opt.DialTimeout); ; {
 		nc, err := d.DialContext(ctx, c.at.network, c.at.addr)
-		// On a path the kernel turns away who finds the queue full (unix(7)), and that of
-		// the adb server has four places (AOSP libcutils, LISTEN_BACKLOG).
+		// On a Unix socket the kernel refuses connections while the queue is
+		// full (unix(7)), and that of the adb server has four slots (AOSP
+		// libcutils, LISTEN_BACKLOG).
 		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(deadline) {
 			return nc, err
 		}
@@ -168,14 +176,14 @@ func (c *Client) dialReal(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// dialCustom is Options.Dial within DialTimeout.
+// dialCustom calls Options.Dial within DialTimeout.
 func (c *Client) dialCustom(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.DialTimeout)
 	defer cancel()
 	return c.opt.Dial(ctx)
 }
 
-// fullEvery is how often a full queue is tried again.
+// fullEvery is the retry interval for a full queue.
 const fullEvery = 2 * time.Millisecond
 
 func (c *Client) dialOnce(ctx context.Context) (net.Conn, error) {
@@ -183,9 +191,9 @@ func (c *Client) dialOnce(ctx context.Context) (net.Conn, error) {
 	switch {
 	case !c.at.local():
 	case err == nil:
-		siteAt(c.at.addr).found()
+		serverStateAt(c.at.addr).found()
 	case isRefused(err):
-		siteAt(c.at.addr).missed(time.Now())
+		serverStateAt(c.at.addr).missed(time.Now())
 	}
 	return nc, err
 }
@@ -204,14 +212,18 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 	} else if _, local := c.at.localPort(); local {
 		todo = "run `adb start-server`"
 	}
-	return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s (%s): %s", c.at.addr, dialReason(err), todo)}
+	return &fault{
+		kind: ErrNoServer, cause: err,
+		text: fmt.Sprintf("no adb server at %s (%s): %s", c.at.addr, dialReason(err), todo),
+	}
 }
 
-// call connects to the server and sends the first request of a connection; serial
-// is the device that it is for, if any. A server that ends the connection without a
-// word is about to go, as at `adb kill-server` or when another version takes over:
-// the request goes once more, to the one that comes then. So it must be a request
-// that may be sent twice; none that reaches a device is.
+// call connects to the server and sends the first request of a connection;
+// serial is the device that it is for, if any. A server that closes the
+// connection without an answer is about to exit, as after `adb kill-server` or
+// when another version takes over: the request is sent again to the next
+// server. So it must be a request that may be sent twice; none that reaches a
+// device is.
 func (c *Client) call(ctx context.Context, request, serial string) (*conn, error) {
 	for first := true; ; first = false {
 		k, err := c.dial(ctx, true)
@@ -229,7 +241,7 @@ func (c *Client) call(ctx context.Context, request, serial string) (*conn, error
 	}
 }
 
-// query sends a request and reads the one text that answers it.
+// query sends a request and returns its text answer.
 func (c *Client) query(ctx context.Context, request string) (string, error) {
 	k, err := c.call(ctx, request, "")
 	if err != nil {
@@ -239,7 +251,7 @@ func (c *Client) query(ctx context.Context, request string) (string, error) {
 	return k.text()
 }
 
-// Devices lists all devices that the server knows, in every state.
+// Devices lists all devices of the server, in every state.
 func (c *Client) Devices(ctx context.Context) ([]DeviceInfo, error) {
 	text, err := c.query(ctx, "host:devices-l")
 	if err != nil {
@@ -248,9 +260,10 @@ func (c *Client) Devices(ctx context.Context) ([]DeviceInfo, error) {
 	return parseDevices(text), nil
 }
 
-// track calls changed with the list of devices now and after every change, until
-// ctx ends, changed gives an error, or the server goes away. It never returns nil.
-// A server too old for the long list leaves all but Serial and State empty.
+// track calls changed with the list of devices now and after every change,
+// until ctx ends, changed returns an error, or the server disappears. It never
+// returns nil. With a server too old for the long list only Serial and State
+// are set.
 func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) error {
 	k, err := c.openTrack(ctx)
 	if err != nil {
@@ -271,7 +284,8 @@ func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) er
 	}
 }
 
-// openTrack asks for the long list first; a server that does not know it says so.
+// openTrack requests the long list first; a server that does not support it
+// says so.
 func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	k, err := c.call(ctx, "host:track-devices-l", "")
 	if errors.Is(err, errUnknownService) {
@@ -280,9 +294,9 @@ func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	return k, err
 }
 
-// Select finds the device to work with: the one named, else the one that
-// ANDROID_SERIAL names, else the only usable one. It must be in state device. One
-// that is named HOST:PORT and not in the server's list is connected first.
+// Select returns the device to work with: the named one, else the one that
+// ANDROID_SERIAL names, else the only usable one. It must be in state device. A
+// device named HOST:PORT that the server does not list is connected first.
 func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	list, err := c.Devices(ctx)
 	if err != nil {
@@ -304,7 +318,7 @@ func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	return &Device{client: c, info: info}, nil
 }
 
-// fetch has a device of the network connected, and lists the devices again.
+// fetch has a network device connected, and lists the devices again.
 func (c *Client) fetch(ctx context.Context, serial, from string) ([]DeviceInfo, error) {
 	answer, err := c.reconnect(ctx, serial)
 	if err != nil {
@@ -331,7 +345,9 @@ func choose(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 	case len(usable) == 1:
 		return usable[0], nil
 	case len(usable) > 1:
-		return DeviceInfo{}, faultf(ErrSeveralDevices, "%d devices are connected (%s): name one with --device or ANDROID_SERIAL", len(usable), serials(usable))
+		return DeviceInfo{},
+			faultf(ErrSeveralDevices, "%d devices are connected (%s): choose one with --device or ANDROID_SERIAL",
+				len(usable), serials(usable))
 	case len(list) == 0:
 		return DeviceInfo{}, noDevice()
 	}
@@ -341,7 +357,8 @@ func choose(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 	return DeviceInfo{}, list[0].unusable()
 }
 
-// noneUsable says of each device why it cannot be used, in the kind of the first.
+// noneUsable reports why each device cannot be used, with the kind of the
+// first.
 func noneUsable(list []DeviceInfo) error {
 	kind := ErrOffline
 	var first *fault
@@ -370,9 +387,15 @@ func named(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 		return d, nil
 	}
 	if len(list) == 0 {
-		return DeviceInfo{}, faultf(ErrNoDevice, "device %s%s is not connected, nor is any other: connect it with USB debugging on, and check with `adb devices`", quoted(serial), from)
+		return DeviceInfo{},
+			faultf(ErrNoDevice,
+				"device %s%s is not connected, and no other device is: connect it with USB debugging on, and check "+
+					"with `adb devices`", quoted(serial), from)
 	}
-	return DeviceInfo{}, faultf(ErrNoDevice, "device %s%s is not connected, but %s: check the cable, or name another with --device", quoted(serial), from, serials(list))
+	return DeviceInfo{},
+		faultf(ErrNoDevice,
+			"device %s%s is not connected; connected: %s: check the cable, or choose another with --device",
+			quoted(serial), from, serials(list))
 }
 
 // maxNamed bounds the devices that a message lists.

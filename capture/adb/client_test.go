@@ -45,12 +45,12 @@ func TestVersionAndDevices(t *testing.T) {
 	_, err = c.Select(soon(t), "")
 	checkSentence(t, err, ErrNoDevice, "from ANDROID_SERIAL")
 	if d, err = c.Select(soon(t), "A"); err != nil || d.Serial() != "A" {
-		t.Errorf("a named device loses against ANDROID_SERIAL: %v, %v", d, err)
+		t.Errorf("ANDROID_SERIAL wins over a named device: %v, %v", d, err)
 	}
 }
 
-// TestTornRequests cuts a good answer at every byte.
-func TestTornRequests(t *testing.T) {
+// TestTruncatedAnswers truncates a valid answer at every byte.
+func TestTruncatedAnswers(t *testing.T) {
 	answer := "OKAY" + lengthened("A device transport_id:1\n")
 	var n int
 	var sent atomic.Int64
@@ -64,9 +64,9 @@ func TestTornRequests(t *testing.T) {
 	for n = range answer {
 		sent.Store(int64(n))
 		if list, err := c.Devices(soon(t)); err == nil {
-			t.Errorf("%d of %d bytes pass for %v", n, len(answer), list)
+			t.Errorf("%d of %d bytes accepted as %v", n, len(answer), list)
 		} else {
-			checkSentence(t, err, ErrNoServer, "ended the connection before it answered")
+			checkSentence(t, err, ErrNoServer, "closed the connection without an answer")
 		}
 		if errors.Is(ignoreValue(c.Version(soon(t))), io.EOF) {
 			t.Errorf("io.EOF in the chain of an error")
@@ -74,7 +74,7 @@ func TestTornRequests(t *testing.T) {
 	}
 	sent.Store(int64(len(answer)))
 	if list, err := c.Devices(soon(t)); len(list) != 1 || err != nil {
-		t.Errorf("the whole answer gives %v, %v", list, err)
+		t.Errorf("whole answer: %v, %v", list, err)
 	}
 }
 
@@ -82,7 +82,8 @@ func ignoreValue[T any](_ T, err error) error { return err }
 
 func TestNoAdbServer(t *testing.T) {
 	for name, answer := range map[string]string{
-		"http": "HTTP/1.1 400 Bad Request\r\n\r\n", "binary": "\x00\x00\x00\x00\x00\x00\x00\x00", "length": "OKAYzzzz", "version": "OKAY0004wxyz",
+		"http": "HTTP/1.1 400 Bad Request\r\n\r\n", "binary": "\x00\x00\x00\x00\x00\x00\x00\x00", "length": "OKAYzzzz",
+		"version": "OKAY0004wxyz",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := scripted(t, func(p *peer) { p.request(); p.send(answer) })
@@ -91,7 +92,7 @@ func TestNoAdbServer(t *testing.T) {
 		})
 	}
 	t.Run("nobody", func(t *testing.T) {
-		// A port that was free a moment ago may be somebody's.
+		// A port that was free a moment ago may be taken by now.
 		_, err := testClient(t, Options{Addr: "127.0.0.1:1"}).Version(soon(t))
 		checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 	})
@@ -129,8 +130,8 @@ func TestNoAdbServer(t *testing.T) {
 	})
 }
 
-// TestPortTaken: another program listens at the port. An HTTP server waits for the
-// rest of what it takes for a request; the other says nothing at all.
+// TestPortTaken: another program listens at the port. An HTTP server waits for
+// the rest of what it takes for a request; the other sends nothing.
 func TestPortTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -151,20 +152,27 @@ func TestPortTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k.wait != serverTimeout {
-			t.Errorf("the server may be silent for %v, want %v", k.wait, serverTimeout)
+			t.Errorf("timeout of the server is %v, want %v", k.wait, serverTimeout)
 		}
 		k.close()
 		c.opt.AnswerTimeout = 100 * time.Millisecond
-		for _, err := range []error{ignoreValue(c.Select(soon(t), "")), ignoreValue(c.Version(soon(t))), ignoreValue(phone(c).Shell(soon(t), "true", nil, nil))} {
-			checkSentence(t, err, ErrNoServer, "what listens at "+addr+" has not answered for 100ms: if it is the adb server, restart it with `adb kill-server`; else end it, or set ANDROID_ADB_SERVER_PORT")
+		for _, err := range []error{
+			ignoreValue(c.Select(soon(t), "")), ignoreValue(c.Version(soon(t))),
+			ignoreValue(phone(c).Shell(soon(t), "true", nil, nil)),
+		} {
+			checkSentence(t, err, ErrNoServer, "something at "+addr+
+				" accepts connections but did not respond for 100ms: restart the adb server with `adb kill-server`, "+
+				"or set ANDROID_ADB_SERVER_PORT")
 		}
 	}
 }
 
-// A server that says nothing costs one wait a call, and the shorter one.
+// A silent server costs one timeout per call, the shorter one.
 func TestWaitForASilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for answer, want := range map[time.Duration]time.Duration{100 * time.Millisecond: 100 * time.Millisecond, time.Minute: serverTimeout} {
+		for answer, want := range map[time.Duration]time.Duration{
+			100 * time.Millisecond: 100 * time.Millisecond, time.Minute: serverTimeout,
+		} {
 			c := bubbled(t, func(p *peer) { p.deaf()() })
 			c.opt.AnswerTimeout = answer
 			for name, call := range map[string]func() error{
@@ -173,7 +181,7 @@ func TestWaitForASilentServer(t *testing.T) {
 				"shell":   func() error { return ignoreValue(phone(c).Shell(t.Context(), "true", nil, nil)) },
 			} {
 				begin := time.Now()
-				checkSentence(t, call(), ErrNoServer, fmt.Sprintf("has not answered for %v", want))
+				checkSentence(t, call(), ErrNoServer, fmt.Sprintf("did not respond for %v", want))
 				if took := time.Since(begin); took != want {
 					t.Errorf("%s: took %v, want %v", name, took, want)
 				}
@@ -182,11 +190,12 @@ func TestWaitForASilentServer(t *testing.T) {
 	})
 }
 
-// TestUnreachable names the reason and what to do.
+// TestUnreachable: the error contains the cause and what to do.
 func TestUnreachable(t *testing.T) {
 	for spec, want := range map[string]string{
-		"tcp:no-such-host.invalid:5037": "no adb server answers at no-such-host.invalid:5037 (lookup no-such-host.invalid",
-		"localfilesystem:/no/such/sock": "(connect: no such file or directory): start it there, or correct ADB_SERVER_SOCKET",
+		"tcp:no-such-host.invalid:5037": "no adb server at no-such-host.invalid:5037 (lookup no-such-host.invalid",
+		"localfilesystem:/no/such/sock": "(connect: no such file or directory): start it there, or correct " +
+			"ADB_SERVER_SOCKET",
 	} {
 		c := testClient(t, Options{Getenv: env("ADB_SERVER_SOCKET", spec)})
 		_, err := c.Select(soon(t), "")
@@ -199,7 +208,7 @@ func TestSilentServer(t *testing.T) {
 	c := scripted(t, func(p *peer) { _, _ = io.Copy(io.Discard, p) })
 	c.opt.AnswerTimeout = 30 * time.Millisecond
 	_, err := c.Version(soon(t))
-	checkSentence(t, err, ErrNoServer, "has not answered for 30ms")
+	checkSentence(t, err, ErrNoServer, "did not respond for 30ms")
 	c.opt.AnswerTimeout = time.Hour
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
@@ -226,7 +235,10 @@ func TestSilentDevice(t *testing.T) {
 			run  func() error
 			says string
 		}{
-			{func() error { return ignoreValue(phone(c, "shell_v2").Shell(soon(t), "true", nil, nil)) }, `device "X" has not answered for 30ms`},
+			{
+				func() error { return ignoreValue(phone(c, "shell_v2").Shell(soon(t), "true", nil, nil)) },
+				`device "X" did not respond for 30ms`,
+			},
 			{func() error { return ignoreValue(phone(c).Pull(soon(t), "/x", io.Discard)) }, "reconnect it"},
 		} {
 			begin := time.Now()
@@ -248,7 +260,8 @@ func TestTrack(t *testing.T) {
 			c := scripted(t, func(p *peer) {
 				switch r := p.request(); {
 				case r == "host:track-devices-l" && tt.long:
-					p.send("OKAY" + lengthened("A device transport_id:1\n") + lengthened("A device transport_id:1\nB device transport_id:2\n") + lengthened(""))
+					p.send("OKAY" + lengthened("A device transport_id:1\n") +
+						lengthened("A device transport_id:1\nB device transport_id:2\n") + lengthened(""))
 				case r == "host:track-devices" && !tt.long:
 					p.send("OKAY" + lengthened("A\tdevice\n") + lengthened("A\tdevice\nB\tdevice\n") + lengthened(""))
 				default:
@@ -264,13 +277,13 @@ func TestTrack(t *testing.T) {
 				got = append(got, strings.Join(names, "+"))
 				return nil
 			})
-			checkSentence(t, err, ErrNoServer, "ended the connection")
+			checkSentence(t, err, ErrNoServer, "closed the connection")
 			if strings.Join(got, ",") != strings.Join(tt.want, ",") {
 				t.Errorf("saw %q, want %q", got, tt.want)
 			}
 			own := errors.New("enough")
 			if err := c.track(soon(t), func([]DeviceInfo) error { return own }); err != own {
-				t.Errorf("the callback's error came back as %v", err)
+				t.Errorf("the callback's error was returned as %v", err)
 			}
 		})
 	}
@@ -289,7 +302,7 @@ func TestTrack(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		c := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
 		if err := c.track(soon(t), nil); err == nil || !strings.Contains(err.Error(), "newer adb server") {
-			t.Errorf("track gives %v", err)
+			t.Errorf("track returned %v", err)
 		}
 	})
 }
@@ -314,20 +327,22 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 	if len(answers) != 1 {
-		t.Errorf("%d answers left, want 1: a good answer is kept", len(answers))
+		t.Errorf("%d answers left, want 1: a valid answer is kept", len(answers))
 	}
 	old := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
 	if f, err := (&Device{client: old}).Features(soon(t)); len(f) != 0 || err != nil {
-		t.Errorf("an old server's features: %q, %v", f, err)
+		t.Errorf("features of an old server: %q, %v", f, err)
 	}
 }
 
 func TestTooLongRequests(t *testing.T) {
 	c := scripted(t, func(p *peer) { p.request(); p.send("OKAY"); p.request() })
-	if _, err := phone(c, "shell_v2").Shell(soon(t), strings.Repeat("x", maxRequest), nil, nil); err == nil || !strings.Contains(err.Error(), "put the command into a file") {
+	if _, err := phone(c, "shell_v2").Shell(soon(t), strings.Repeat("x", maxRequest), nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "move the command into a file") {
 		t.Errorf("64 KiB command: %v", err)
 	}
-	if _, err := phone(c).Shell(soon(t), strings.Repeat("x", maxOldService), nil, nil); err == nil || !strings.Contains(err.Error(), "allows 4095") {
+	if _, err := phone(c).Shell(soon(t), strings.Repeat("x", maxOldService), nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "allows 4095") {
 		t.Errorf("4 KiB command on an old device: %v", err)
 	}
 }

@@ -11,26 +11,28 @@ import (
 )
 
 const (
-	// killTimeout bounds the second connection that ends a command on the device.
+	// killTimeout bounds the second connection that kills a command on the
+	// device.
 	killTimeout = 2 * time.Second
-	// pidTimeout is how long the process id may still be on its way when a command
-	// is to end.
+	// pidTimeout is how long to wait for the process id of a command that is to
+	// be killed.
 	pidTimeout = 250 * time.Millisecond
 )
 
-// command is one command on its way.
+// command is one running command.
 type command struct {
 	ctx   context.Context
 	dev   *Device
 	conn  *conn
 	trace trace
 	head  header
-	// left is what may still be printed, in bytes.
+	// left is the remaining output limit, in bytes.
 	left           int64
 	stdout, stderr io.Writer
 	// probing drops all output and ends as soon as the process id is known.
 	probing bool
-	// ended says that the connection has ended, and no command of it can be reached.
+	// ended reports that the connection has ended, and its command cannot be
+	// reached.
 	ended bool
 }
 
@@ -39,7 +41,10 @@ var errProbed = errors.New("process id known")
 
 func (d *Device) newCommand(ctx context.Context, stdout, stderr io.Writer) *command {
 	t := newTrace()
-	return &command{ctx: ctx, dev: d, trace: t, head: header{trace: t}, left: d.client.opt.MaxStream, stdout: orDiscard(stdout), stderr: orDiscard(stderr)}
+	return &command{
+		ctx: ctx, dev: d, trace: t, head: header{trace: t}, left: d.client.opt.MaxStream, stdout: orDiscard(stdout),
+		stderr: orDiscard(stderr),
+	}
 }
 
 func orDiscard(w io.Writer) io.Writer {
@@ -49,8 +54,8 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// run opens the service, copies its output with read, and ends the command on the
-// device if it has to be left.
+// run opens the service, copies its output with read, and kills the command on
+// the device if it has to be abandoned.
 func (c *command) run(service string, read func() (int, error)) (int, error) {
 	k, err := c.dev.transport(c.ctx)
 	if err != nil {
@@ -59,7 +64,7 @@ func (c *command) run(service string, read func() (int, error)) (int, error) {
 	defer k.close()
 	c.conn = k
 	if err := k.request(service); err != nil {
-		// The device may have begun all the same.
+		// The device may have started it anyway.
 		if c.ctx.Err() != nil {
 			err = c.end(err, 0)
 		}
@@ -82,7 +87,7 @@ func (c *command) wrap(err error) error {
 	return fmt.Errorf("run a command on device %s: %w", quoted(c.dev.info.Serial), err)
 }
 
-// leave ends a command whose output nobody wants any more, because of err.
+// leave ends a command whose output is no longer wanted, because of err.
 func (c *command) leave(err error, read func() (int, error)) error {
 	if c.ended {
 		return err
@@ -91,27 +96,27 @@ func (c *command) leave(err error, read func() (int, error)) error {
 		c.probing = true
 		if c.conn.net.SetDeadline(time.Now().Add(pidTimeout)) == nil {
 			if _, perr := read(); perr == nil || c.ended {
-				return err // it has ended by itself
+				return err // it has exited
 			}
 		}
 	}
 	return c.end(err, c.head.pid)
 }
 
-// end kills the command over a connection of its own while the command's own one
-// is still open.
+// end kills the command over a second connection while the command's own is
+// still open.
 func (c *command) end(err error, pid int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), killTimeout)
 	defer cancel()
 	if kerr := c.dev.runBlind(ctx, c.trace.killScript(pid)); kerr != nil {
-		return fmt.Errorf("%w (it may still run on the device: ending it there failed: %w)", err, kerr)
+		return fmt.Errorf("%w (it may still run on the device: killing it there failed: %w)", err, kerr)
 	}
 	return err
 }
 
-// runBlind runs a command whose output and status do not matter, without a trace.
-// It neither waits for a server nor connects the device again: with either the
-// command has gone that it is about.
+// runBlind runs a command whose output and status do not matter, without a
+// trace. It neither waits for a server nor reconnects the device: after either,
+// the command to kill is gone.
 func (d *Device) runBlind(ctx context.Context, script string) error {
 	k, err := d.client.dial(ctx, false)
 	if err != nil {
@@ -132,7 +137,7 @@ func (d *Device) runBlind(ctx context.Context, script string) error {
 	return nil
 }
 
-// write hands output on, and counts it.
+// write passes output on, and counts it.
 func (c *command) write(w io.Writer, p []byte) error {
 	if c.probing || len(p) == 0 {
 		return nil
@@ -145,21 +150,22 @@ func (c *command) write(w io.Writer, p []byte) error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		return fmt.Errorf("pass the output on: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	if len(p) < len(all) {
-		return faultf(ErrTooMuch, "the command on device %s printed more than %s and was ended: make it print less", quoted(c.dev.info.Serial), text.Size(c.dev.client.opt.MaxStream))
+		return faultf(ErrTooMuch, "the command on device %s printed more than %s and was killed: reduce its output",
+			quoted(c.dev.info.Serial), text.Size(c.dev.client.opt.MaxStream))
 	}
 	return nil
 }
 
-// failed is the error of a read. A deadline leaves the connection as it was.
+// failed is the error of a read. A deadline leaves the connection usable.
 func (c *command) failed(err error) error {
 	c.ended = !isTimeout(err)
 	return c.conn.fail(err)
 }
 
-// probed ends a probe once its answer is here.
+// probed ends a probe once its answer has arrived.
 func (c *command) probed() error {
 	if c.probing && c.head.done {
 		return errProbed
@@ -175,8 +181,9 @@ func (c *command) packetReader() func() (int, error) {
 		defer chunks.Put(buf)
 		if p == nil {
 			p = &packets{r: c.conn.r}
-			// What reads standard input must see its end. An error here would be seen
-			// by the next read too, and that may still find a whole answer.
+			// A command that reads standard input must see its end. An error
+			// here would appear in the next read too, which may still find a
+			// complete answer.
 			_, _ = c.conn.net.Write([]byte{idCloseStdin, 0, 0, 0, 0})
 		}
 		for {
@@ -210,8 +217,8 @@ func (c *command) packet(id byte, data []byte, length uint32) (exit int, over bo
 	return 0, false, c.conn.malformed("a shell packet", []byte{id})
 }
 
-// enclosedReader copies the output of a service without an exit status until its
-// end, which is good only behind the line with the status.
+// enclosedReader copies the output of a service without an exit status until
+// its end, which is valid only after the line with the status.
 func (c *command) enclosedReader() func() (int, error) {
 	tail := trailer{trace: c.trace}
 	var lines newlines
@@ -243,8 +250,8 @@ func (c *command) enclosedReader() func() (int, error) {
 	}
 }
 
-// cut is the end of a stream before its last line; what was held back is output
-// after all, unless the stream goes on.
+// cut handles a stream that ends before its last line; held-back bytes are
+// output after all, unless the stream continues.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// bufferSize is what one read from the server takes at most, in bytes; a sync
-// packet fits in.
+// bufferSize is the maximum size of one read from the server, in bytes; a sync
+// packet fits.
 const bufferSize = 64 << 10
 
-// readers are the buffers of ended connections.
+// readers are the buffers of closed connections.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 
 // chunks are buffers for output on its way to a writer.
 var chunks = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // conn is one connection to the server: a request, or a device's service. Its
-// reads and writes end when ctx does.
+// reads and writes end with ctx.
 type conn struct {
 	net   net.Conn
 	r     *bufio.Reader
@@ -30,7 +30,7 @@ type conn struct {
 	stop  func() bool
 	wait  time.Duration // for one answer
 	phase phase
-	// hungUp says that the connection ended where an answer should begin.
+	// hungUp reports that the connection ended where an answer should begin.
 	hungUp bool
 }
 
@@ -38,13 +38,14 @@ func newConn(ctx context.Context, nc net.Conn, wait time.Duration, p phase) *con
 	r := readers.Get().(*bufio.Reader)
 	r.Reset(nc)
 	k := &conn{net: nc, r: r, ctx: ctx, wait: wait, phase: p}
-	// A deadline in the past ends every pending and later read and write, yet
+	// A deadline in the past ends every pending and later read and write, but
 	// leaves the connection open for those who still need it.
 	k.stop = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	return k
 }
 
-// close ends the connection and gives its buffer back. It is called once.
+// close closes the connection and returns its buffer to the pool. It is called
+// once.
 func (k *conn) close() {
 	k.stop()
 	_ = k.net.Close()
@@ -52,7 +53,7 @@ func (k *conn) close() {
 	readers.Put(k.r)
 }
 
-// expect gives the peer this long for what comes next, 0 for ever.
+// expect sets how long the peer has for its next data, 0 for no limit.
 func (k *conn) expect(wait time.Duration) error {
 	var deadline time.Time
 	if wait > 0 {
@@ -61,31 +62,34 @@ func (k *conn) expect(wait time.Duration) error {
 	if err := k.net.SetDeadline(deadline); err != nil {
 		return k.fail(err)
 	}
-	// Checked after the deadline is set: a context that ended before has lost its
-	// own deadline to ours.
+	// Checked after the deadline is set: a context that ended before has been
+	// overridden by it.
 	if k.ctx.Err() != nil {
 		return contextError(k.ctx)
 	}
 	return nil
 }
 
-// fail says what an error of the connection means.
+// fail returns the meaning of an error of the connection.
 func (k *conn) fail(err error) error { return k.phase.failure(k.ctx, k.wait, err) }
 
 func (k *conn) malformed(what string, got []byte) error {
 	if k.phase.bound {
-		return faultf(ErrProtocol, "%s sent %s where %s belongs: reconnect it", k.phase.name(), quoted(string(got)), what)
+		return faultf(ErrProtocol, "%s sent %s, want %s: reconnect it", k.phase.name(), quoted(string(got)), what)
 	}
-	return faultf(ErrProtocol, "what listens at %s is no adb server, it sent %s where %s belongs: end it, or set ANDROID_ADB_SERVER_PORT to a free port", k.phase.endpoint, quoted(string(got)), what)
+	return faultf(ErrProtocol,
+		"not an adb server at %s, it sent %s, want %s: stop it, or set ANDROID_ADB_SERVER_PORT to a free port",
+		k.phase.endpoint, quoted(string(got)), what)
 }
 
-// maxRequest is what four hex digits can say.
+// maxRequest is the maximum of four hex digits.
 const maxRequest = 0xffff
 
 // request sends a request and waits for OKAY.
 func (k *conn) request(text string) error {
 	if len(text) > maxRequest {
-		return fmt.Errorf("the request is %d bytes long, and the adb protocol allows %d: put the command into a file and run that", len(text), maxRequest)
+		return fmt.Errorf("request of %d bytes exceeds the %d bytes of the adb protocol: move the command into a "+
+			"file and run that", len(text), maxRequest)
 	}
 	if err := k.expect(k.wait); err != nil {
 		return err

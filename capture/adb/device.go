@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Device is one device of a server. Its methods may be called at the same time;
-// each opens connections of its own. A Device outlives a reconnect of the device
-// and a restart of the server: it is its serial.
+// Device is one device of a server. Its methods are safe for concurrent use;
+// each opens connections of its own. A Device is identified by its serial: it
+// outlives a reconnect of the device and a restart of the server.
 type Device struct {
 	client *Client
 	info   DeviceInfo
@@ -23,7 +23,7 @@ type Device struct {
 	known    bool
 }
 
-// Serial names the device, as adb does.
+// Serial returns the serial number, as adb reports it.
 func (d *Device) Serial() string { return d.info.Serial }
 
 // transport connects to the device.
@@ -36,9 +36,8 @@ func (d *Device) transport(ctx context.Context) (*conn, error) {
 	return k, nil
 }
 
-// call is Client.call about this device. A device of the network that the server
-// does not list is connected once by the way: the server forgets such devices when
-// it is restarted.
+// call is Client.call for this device. It connects a network device that the
+// server does not list: a restarted server has forgotten it.
 func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	c, serial, began := d.client, d.info.Serial, time.Now()
 	k, err := c.call(ctx, request, serial)
@@ -63,12 +62,12 @@ func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	return k, err
 }
 
-// bound says that from now on the device answers.
+// bound records that answers now come from the device.
 func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 
-// Features is what the device's adbd offers, such as shell_v2 and stat_v2. A
-// server or device from before features gives none. The answer is kept; an error
-// is not.
+// Features returns the features of the device's adbd, such as shell_v2 and
+// stat_v2. A server or device older than features has none. The answer is
+// cached; an error is not.
 func (d *Device) Features(ctx context.Context) ([]string, error) {
 	d.mu.Lock()
 	features, known := d.features, d.known
@@ -76,7 +75,7 @@ func (d *Device) Features(ctx context.Context) ([]string, error) {
 	if known {
 		return features, nil
 	}
-	features, err := d.askFeatures(ctx)
+	features, err := d.readFeatures(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func (d *Device) Features(ctx context.Context) ([]string, error) {
 	return features, nil
 }
 
-func (d *Device) askFeatures(ctx context.Context) ([]string, error) {
+func (d *Device) readFeatures(ctx context.Context) ([]string, error) {
 	k, err := d.call(ctx, "host-serial:"+d.info.Serial+":features")
 	if errors.Is(err, errUnknownService) {
 		return nil, nil
@@ -110,13 +109,13 @@ func (d *Device) has(ctx context.Context, feature string) (bool, error) {
 const (
 	serviceV2 = "shell,v2,raw:"
 	serviceV1 = "shell:"
-	// maxOldService bounds a service name for adbd before shell v2, whose packets
-	// hold 4096 bytes with the final NUL; the server aborts on a longer one (AOSP
-	// adb/sockets.cpp, connect_to_remote).
+	// maxOldService bounds a service name for adbd before shell v2, whose
+	// packets hold 4096 bytes including the final NUL; the server aborts on a
+	// longer one (AOSP adb/sockets.cpp, connect_to_remote).
 	maxOldService = 4095
 )
 
-// blindService is the shell service for what needs no answer.
+// blindService is the shell service for commands without an answer.
 func (d *Device) blindService() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,15 +125,15 @@ func (d *Device) blindService() string {
 	return serviceV1
 }
 
-// Shell runs one command line in the device's shell with empty standard input and
-// waits for its end. The error is nil only if the exit status arrived; else exit
-// is -1 and the command, with what it started, was ended on the device too if it
-// could be reached (see the package comment).
+// Shell runs one command line in the device's shell with empty standard input
+// and waits until it exits. The error is nil only if the exit status arrived;
+// else exit is -1 and the command, with its children, was killed on the device
+// too if it could be reached (see the package comment).
 //
 // A device without the feature shell_v2 (before Android 7) mixes stderr into
 // stdout, in the order of printing; line ends that its terminal has changed are
-// changed back. A nil writer drops output. A writer that blocks keeps ctx from
-// ending the call.
+// changed back. A nil writer drops output. A writer that blocks prevents ctx
+// from ending the call.
 func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error) {
 	v2, err := d.has(ctx, "shell_v2")
 	if err != nil {
@@ -152,5 +151,5 @@ func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 }
 
 func tooLong(service string) error {
-	return fmt.Errorf("the command takes %d bytes, and this Android version allows %d: put it into a file and run that", len(service), maxOldService)
+	return fmt.Errorf("the command takes %d bytes, and this Android version allows %d: move it into a file and run that", len(service), maxOldService)
 }

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// StateDevice is the state of a device that can be used.
+// StateDevice is the state of a usable device.
 const StateDevice = "device"
 
-// DeviceInfo is one line of `adb devices -l`. All of it is text of the device:
-// hostile. What the line does not say is empty.
+// DeviceInfo is one line of `adb devices -l`. All of it is untrusted text from
+// the device. Missing values are empty.
 type DeviceInfo struct {
 	Serial string
-	// State is device, offline, unauthorized, recovery, ..., or a whole sentence that
-	// begins with "no permissions".
+	// State is device, offline, unauthorized, recovery, ..., or a whole
+	// sentence that begins with "no permissions".
 	State                  string
 	Product, Model, Device string
-	// TransportID is the server's number for this connection of the device, 0 where
-	// it gives none. A reconnect changes it.
+	// TransportID is the server's number for this connection of the device, 0
+	// if unknown. It changes with each reconnect.
 	TransportID int64
-	// USB is the port that the device is plugged into, as the server names it; empty
-	// for a device of the network, and where the server does not tell.
+	// USB is the port of the device, as the server names it; empty for a
+	// network device or if unknown.
 	USB string
 }
 
-// unusable says why a device that is not in state device cannot be used.
+// unusable returns why a device that is not in state device cannot be used.
 func (d DeviceInfo) unusable() error {
 	name := d.name()
 	switch state := d.State; {
@@ -39,8 +39,9 @@ func (d DeviceInfo) unusable() error {
 	}
 }
 
-// name is what a message calls the device. The server cannot read the serial of one
-// that it may not open (AOSP adb/transport.cpp, append_transport; adb/client/usb_linux.cpp).
+// name is the device as messages name it. The server cannot read the serial of
+// a device that it may not open (AOSP adb/transport.cpp, append_transport;
+// adb/client/usb_linux.cpp).
 func (d DeviceInfo) name() string {
 	if strings.Trim(d.Serial, "?") == "" || d.Serial == "(no serial number)" {
 		return "a device without a readable serial"
@@ -48,8 +49,8 @@ func (d DeviceInfo) name() string {
 	return "device " + quoted(d.Serial)
 }
 
-// parseDevices reads the lists of host:devices-l, host:track-devices-l and
-// host:track-devices. A line without a serial and a state is no device.
+// parseDevices parses the lists of host:devices-l, host:track-devices-l and
+// host:track-devices. It skips lines without a serial and a state.
 func parseDevices(text string) []DeviceInfo {
 	var list []DeviceInfo
 	for line := range strings.Lines(text) {
@@ -60,14 +61,14 @@ func parseDevices(text string) []DeviceInfo {
 	return list
 }
 
-// noPermissions begins the one state that is a sentence.
+// noPermissions begins the only state that is a sentence.
 const noPermissions = "no permissions"
 
-// parseDevice reads a line: SERIAL, STATE, then KEY:VALUE fields (AOSP
-// adb/transport.cpp, append_transport). A serial may hold blanks: mDNS makes
-// "adb-X (2)._adb-tls-connect._tcp" of a second device of one name. So the fields
-// are taken from the end, and the state before them is one word but for
-// "no permissions".
+// parseDevice parses a line: SERIAL, STATE, then KEY:VALUE fields (AOSP
+// adb/transport.cpp, append_transport). A serial may contain spaces: mDNS makes
+// "adb-X (2)._adb-tls-connect._tcp" of a second device with the same name. So
+// the fields are parsed from the end, and the state before them is one word
+// except for "no permissions".
 func parseDevice(line string) (DeviceInfo, bool) {
 	var d DeviceInfo
 	rest, long := line, !strings.Contains(line, "\t")
@@ -98,7 +99,7 @@ func splitState(text string) (serial, state string) {
 	return strings.TrimSpace(text[:at]), text[at+1:]
 }
 
-// field takes one KEY:VALUE; false where it is none.
+// field parses one KEY:VALUE; it returns false for any other text.
 func (d *DeviceInfo) field(text string) bool {
 	key, value, ok := strings.Cut(text, ":")
 	if !ok || key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {

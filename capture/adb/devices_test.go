@@ -8,22 +8,47 @@ import (
 	"testing"
 )
 
-const udev = "no permissions (missing udev rules? user is in the plugdev group); see [http://developer.android.com/tools/device.html]"
+const udev = "no permissions (missing udev rules? user is in the plugdev group); see " +
+	"[http://developer.android.com/tools/device.html]"
 
 func TestParseDevices(t *testing.T) {
 	tests := []struct {
 		line string
 		want DeviceInfo
 	}{
-		{"emulator-5554          device product:sdk_gphone64 model:sdk_gphone64 device:emu64a transport_id:1", DeviceInfo{"emulator-5554", "device", "sdk_gphone64", "sdk_gphone64", "emu64a", 1, ""}},
-		{"0123456789ABCDEF       unauthorized usb:1-1 transport_id:3", DeviceInfo{Serial: "0123456789ABCDEF", State: "unauthorized", TransportID: 3, USB: "1-1"}},
-		{"R58M123                " + udev + " usb:1-2 transport_id:4", DeviceInfo{Serial: "R58M123", State: udev, TransportID: 4, USB: "1-2"}},
-		{"adb-8EE2 (2)._adb-tls-connect._tcp device product:a model:b device:c transport_id:7", DeviceInfo{"adb-8EE2 (2)._adb-tls-connect._tcp", "device", "a", "b", "c", 7, ""}},
-		{"127.0.0.1:5555         device transport_id:2", DeviceInfo{Serial: "127.0.0.1:5555", State: "device", TransportID: 2}},
-		{"device                 device product:p model:Odd device:d transport_id:5", DeviceInfo{"device", "device", "p", "Odd", "d", 5, ""}},
-		{"(no serial number)     offline transport_id:5", DeviceInfo{Serial: "(no serial number)", State: "offline", TransportID: 5}},
+		{
+			"emulator-5554          device product:sdk_gphone64 model:sdk_gphone64 device:emu64a transport_id:1",
+			DeviceInfo{"emulator-5554", "device", "sdk_gphone64", "sdk_gphone64", "emu64a", 1, ""},
+		},
+		{
+			"0123456789ABCDEF       unauthorized usb:1-1 transport_id:3",
+			DeviceInfo{Serial: "0123456789ABCDEF", State: "unauthorized", TransportID: 3, USB: "1-1"},
+		},
+		{
+			"R58M123                " + udev + " usb:1-2 transport_id:4",
+			DeviceInfo{Serial: "R58M123", State: udev, TransportID: 4, USB: "1-2"},
+		},
+		{
+			"adb-8EE2 (2)._adb-tls-connect._tcp device product:a model:b device:c transport_id:7",
+			DeviceInfo{"adb-8EE2 (2)._adb-tls-connect._tcp", "device", "a", "b", "c", 7, ""},
+		},
+		{
+			"127.0.0.1:5555         device transport_id:2",
+			DeviceInfo{Serial: "127.0.0.1:5555", State: "device", TransportID: 2},
+		},
+		{
+			"device                 device product:p model:Odd device:d transport_id:5",
+			DeviceInfo{"device", "device", "p", "Odd", "d", 5, ""},
+		},
+		{
+			"(no serial number)     offline transport_id:5",
+			DeviceInfo{Serial: "(no serial number)", State: "offline", TransportID: 5},
+		},
 		{"????????????           " + udev, DeviceInfo{Serial: "????????????", State: udev}},
-		{"X                      device usb:1-1 max_speed:5000 transport_id:9", DeviceInfo{Serial: "X", State: "device", TransportID: 9, USB: "1-1"}},
+		{
+			"X                      device usb:1-1 max_speed:5000 transport_id:9",
+			DeviceInfo{Serial: "X", State: "device", TransportID: 9, USB: "1-1"},
+		},
 		{"X                      device transport_id:-9", DeviceInfo{Serial: "X", State: "device"}},
 		{"R58M123\tdevice\r", DeviceInfo{Serial: "R58M123", State: "device"}},
 		{"R58M123\t" + udev, DeviceInfo{Serial: "R58M123", State: udev}},
@@ -65,21 +90,37 @@ func TestChoose(t *testing.T) {
 		{[]DeviceInfo{off, a, un}, "", "A", nil, ""},
 		{[]DeviceInfo{a, b}, "B", "B", nil, ""},
 		{nil, "", "", ErrNoDevice, "connect one with USB debugging on"},
-		{nil, "A", "", ErrNoDevice, `device "A" is not connected, nor is any other`},
-		{[]DeviceInfo{a, off}, "Z", "", ErrNoDevice, `but "A", "C": check the cable`},
-		{[]DeviceInfo{a, b}, "", "", ErrSeveralDevices, `2 devices are connected ("A", "B"): name one with --device or ANDROID_SERIAL`},
+		{nil, "A", "", ErrNoDevice, `device "A" is not connected, and no other device is`},
+		{[]DeviceInfo{a, off}, "Z", "", ErrNoDevice, `connected: "A", "C": check the cable`},
+		{
+			[]DeviceInfo{a, b}, "", "", ErrSeveralDevices,
+			`2 devices are connected ("A", "B"): choose one with --device or ANDROID_SERIAL`,
+		},
 		{crowd, "", "", ErrSeveralDevices, "and 40 more"},
 		{[]DeviceInfo{off}, "", "", ErrOffline, `device "C" is offline: reconnect it`},
 		{[]DeviceInfo{a, off}, "C", "", ErrOffline, "adb reconnect"},
 		{[]DeviceInfo{un}, "", "", ErrUnauthorized, "accept the USB debugging dialog"},
 		{[]DeviceInfo{dev("E", "authorizing")}, "E", "", ErrUnauthorized, "unlock it"},
 		{[]DeviceInfo{dev("F", udev)}, "", "", ErrUnauthorized, "udev rules"},
-		{[]DeviceInfo{dev("????????????", udev)}, "", "", ErrUnauthorized, "open a device without a readable serial over USB: add the udev rules"},
-		{[]DeviceInfo{dev("F", "no permissions (user night is not in the plugdev group); see [x]")}, "", "", ErrUnauthorized, "sudo usermod -aG plugdev $LOGNAME"},
-		{[]DeviceInfo{off, un}, "", "", ErrOffline, `none of the 2 devices can be used: device "C" is offline: reconnect it or run ` + "`adb reconnect offline`"},
+		{
+			[]DeviceInfo{dev("????????????", udev)}, "", "", ErrUnauthorized,
+			"no permission to open a device without a readable serial over USB: install the udev rules",
+		},
+		{
+			[]DeviceInfo{dev("F", "no permissions (user night is not in the plugdev group); see [x]")}, "", "",
+			ErrUnauthorized, "sudo usermod -aG plugdev $LOGNAME",
+		},
+		{
+			[]DeviceInfo{off, un}, "", "", ErrOffline,
+			`none of the 2 devices can be used: device "C" is offline: reconnect it or run ` +
+				"`adb reconnect offline`",
+		},
 		{[]DeviceInfo{un, off}, "", "", ErrUnauthorized, `; device "C" is offline`},
 		{[]DeviceInfo{dev("G", "recovery")}, "", "", ErrOffline, `in state "recovery": boot it into Android`},
-		{[]DeviceInfo{dev("\x1b[31mH\n"+strings.Repeat("x", 9999), "device"), a}, "", "", ErrSeveralDevices, `"\x1b[31mH\nxxx`},
+		{
+			[]DeviceInfo{dev("\x1b[31mH\n"+strings.Repeat("x", 9999), "device"), a}, "", "", ErrSeveralDevices,
+			`"\x1b[31mH\nxxx`,
+		},
 	}
 	for _, tt := range tests {
 		got, err := choose(tt.list, tt.serial, "")
@@ -93,11 +134,13 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// kinds are all that an error can be.
-var kinds = []error{ErrNoServer, ErrNoDevice, ErrUnauthorized, ErrOffline, ErrSeveralDevices, ErrDeviceGone, ErrTooMuch, ErrProtocol}
+// kinds are all kinds of errors.
+var kinds = []error{
+	ErrNoServer, ErrNoDevice, ErrUnauthorized, ErrOffline, ErrSeveralDevices, ErrDeviceGone, ErrTooMuch, ErrProtocol,
+}
 
-// checkSentence wants an error of exactly one kind, in one short clean line with
-// the text in it and with something to do.
+// checkSentence checks that an error has exactly one kind, and is one short
+// printable line with the text in it and with something to do.
 func checkSentence(t *testing.T, err, kind error, text string) {
 	t.Helper()
 	if err == nil {
@@ -111,10 +154,10 @@ func checkSentence(t *testing.T, err, kind error, text string) {
 	}
 	msg := err.Error()
 	if !strings.Contains(msg, text) {
-		t.Errorf("error %q does not say %q", msg, text)
+		t.Errorf("error %q does not contain %q", msg, text)
 	}
 	if len(msg) > 2500 || strings.ContainsFunc(msg, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }) {
-		t.Errorf("error of %d bytes is not clean: %q", len(msg), msg)
+		t.Errorf("error of %d bytes is not printable: %q", len(msg), msg)
 	}
 	if !strings.Contains(msg, ": ") {
 		t.Errorf("error %q does not say what to do", msg)
@@ -127,19 +170,23 @@ func TestRefusals(t *testing.T) {
 		kind error
 		says string
 	}{
-		{"device 'X' not found", ErrDeviceGone, "not connected any more"},
-		{"device 'offline unauthorized' not found", ErrDeviceGone, "not connected any more"},
-		{"device not found", ErrDeviceGone, "not connected any more"},
+		{"device 'X' not found", ErrDeviceGone, "no longer connected"},
+		{"device 'offline unauthorized' not found", ErrDeviceGone, "no longer connected"},
+		{"device not found", ErrDeviceGone, "no longer connected"},
 		{"no devices/emulators found", ErrDeviceGone, "adb devices"},
 		{"no devices found", ErrDeviceGone, "adb devices"},
 		{"device offline", ErrOffline, "adb reconnect"},
 		{"device offline (transport offline)", ErrOffline, "adb reconnect"},
 		{"device still connecting", ErrOffline, "wait"},
-		{"device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set\nTry 'adb kill-server' if that seems wrong.\nOtherwise check for a confirmation dialog on your device.", ErrUnauthorized, "accept the USB debugging dialog"},
+		{
+			"device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set\nTry 'adb kill-server' if that " +
+				"seems wrong.\nOtherwise check for a confirmation dialog on your device.", ErrUnauthorized,
+			"accept the USB debugging dialog",
+		},
 		{"device still authorizing", ErrUnauthorized, "unlock it"},
 		{"insufficient permissions for device: " + udev, ErrUnauthorized, "udev"},
 		{"closed", ErrDeviceGone, "try again"},
-		{"more than one device/emulator", ErrSeveralDevices, "name one with --device or ANDROID_SERIAL"},
+		{"more than one device/emulator", ErrSeveralDevices, "choose one with --device or ANDROID_SERIAL"},
 		{"more than one emulator", ErrSeveralDevices, "ANDROID_SERIAL"},
 		{"protocol fault (couldn't read status): Success", ErrProtocol, "adb kill-server"},
 		{"protocol fault \x1b]0;evil\a" + strings.Repeat("A", 9999), ErrProtocol, "…"},
@@ -147,22 +194,24 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range tests {
 		checkSentence(t, phase{endpoint: "127.0.0.1:5037", serial: "X\x1b[2J"}.refusal(tt.text), tt.kind, tt.says)
 	}
-	checkSentence(t, phase{endpoint: "127.0.0.1:5037"}.refusal("no devices/emulators found"), ErrNoDevice, "no device is connected")
+	checkSentence(t, phase{endpoint: "127.0.0.1:5037"}.refusal("no devices/emulators found"), ErrNoDevice,
+		"no device is connected")
 	err := phase{endpoint: "127.0.0.1:5037"}.refusal("gremlins\n\x00")
 	if want := `the adb server at 127.0.0.1:5037 refused the request: "gremlins\n\x00"`; err.Error() != want {
 		t.Errorf("unknown refusal: %q, want %q", err, want)
 	}
 }
 
-// FuzzDevices writes a list as AOSP's append_transport does and wants it back, and
-// wants no device that the text does not hold.
+// FuzzDevices checks that a list in the form of AOSP's append_transport is
+// parsed back, and that no device is returned that the text does not contain.
 func FuzzDevices(f *testing.F) {
 	f.Add("emulator-5554", "device", "sdk", "Pixel_9", "komodo", int64(3), "x")
 	f.Add("adb-X (2)._adb-tls", udev, "", "", "", int64(0), "a  b c:d\n\te")
 	f.Fuzz(func(t *testing.T, serial, state, product, model, device string, id int64, junk string) {
 		for _, d := range parseDevices(junk) {
-			if d.Serial == "" || d.State == "" || strings.ContainsAny(d.Serial+d.State, "\n\t") && !strings.Contains(junk, "\t") || !strings.Contains(junk, d.Serial) || !strings.Contains(junk, d.State) {
-				t.Fatalf("%q holds no %+v", junk, d)
+			if d.Serial == "" || d.State == "" || strings.ContainsAny(d.Serial+d.State, "\n\t") &&
+				!strings.Contains(junk, "\t") || !strings.Contains(junk, d.Serial) || !strings.Contains(junk, d.State) {
+				t.Fatalf("%q does not contain %+v", junk, d)
 			}
 		}
 		field := func(s string) string {
@@ -173,14 +222,17 @@ func FuzzDevices(f *testing.F) {
 				return '_'
 			}, s)
 		}
-		want := DeviceInfo{Serial: field(serial), State: "device", Product: field(product), Model: field(model), Device: field(device)}
+		want := DeviceInfo{
+			Serial: field(serial), State: "device", Product: field(product), Model: field(model), Device: field(device),
+		}
 		if strings.HasPrefix(state, noPermissions) {
 			want.State = noPermissions
 		}
 		if want.Serial == "" {
 			want.Serial = "(no serial number)"
 		}
-		line := fmt.Sprintf("%-22s %s product:%s model:%s device:%s", want.Serial, want.State, want.Product, want.Model, want.Device)
+		line := fmt.Sprintf("%-22s %s product:%s model:%s device:%s", want.Serial, want.State, want.Product, want.Model,
+			want.Device)
 		if id > 0 {
 			want.TransportID = id
 			line += fmt.Sprintf(" transport_id:%d", id)

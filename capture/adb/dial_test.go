@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// Options.Dial is the only way to the server: the environment is not read, nothing is
-// started, and a dial that hangs ends by DialTimeout.
+// Options.Dial is the only way to the server: the environment is ignored,
+// nothing is started, and a dial that hangs ends after DialTimeout.
 func TestDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := adbd.NewServer(androidsim.New(androidsim.Options{Serial: "X"}))
@@ -24,13 +24,15 @@ func TestDial(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if exit, err := selected(t, c, "").Shell(t.Context(), "echo hello; exit 7", &out, nil); exit != 7 || err != nil || out.String() != "hello\n" {
+		if exit, err := selected(t, c, "").Shell(t.Context(), "echo hello; exit 7", &out, nil); exit != 7 ||
+			err != nil || out.String() != "hello\n" {
 			t.Errorf("exit %d, %v, %q", exit, err, out.String())
 		}
 		began := time.Now()
 		c.opt.Dial = func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 		_, err = c.Devices(t.Context())
-		checkSentence(t, err, ErrNoServer, "no adb server answers at Options.Dial (no answer in time): start it there, or check the tunnel to it")
+		checkSentence(t, err, ErrNoServer,
+			"no adb server at Options.Dial (no answer in time): start it there, or check the tunnel to it")
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("took %v", took)
 		}

@@ -13,29 +13,31 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// What can be wrong, for errors.Is. The errors that wrap them say in one sentence
+// Kinds of errors, for errors.Is. The errors that wrap them say in one sentence
 // what is wrong and what to do.
 var (
 	// ErrNoServer: no adb server answers.
 	ErrNoServer = errors.New("no adb server")
-	// ErrNoDevice: the device asked for, or any device, is not connected.
+	// ErrNoDevice: the requested device, or any device, is not connected.
 	ErrNoDevice = errors.New("no device")
-	// ErrUnauthorized: the device, or the USB rules of this machine, do not let us in.
+	// ErrUnauthorized: the device, or the USB rules of this machine, deny
+	// access.
 	ErrUnauthorized = errors.New("device unauthorized")
-	// ErrOffline: the device is connected but does not answer, or runs no Android.
+	// ErrOffline: the device is connected but does not respond, or does not run
+	// Android.
 	ErrOffline = errors.New("device offline")
-	// ErrSeveralDevices: more than one device could be meant.
+	// ErrSeveralDevices: more than one device qualifies.
 	ErrSeveralDevices = errors.New("several devices")
-	// ErrDeviceGone: the device left, or the connection to it ended, before the
-	// whole answer was here.
+	// ErrDeviceGone: the device disappeared, or its connection ended, before
+	// the answer was complete.
 	ErrDeviceGone = errors.New("device gone")
-	// ErrTooMuch: a stream reached its byte cap.
+	// ErrTooMuch: a stream reached its byte limit.
 	ErrTooMuch = errors.New("too much output")
-	// ErrProtocol: the answer is not what the protocol allows.
+	// ErrProtocol: the answer violates the protocol.
 	ErrProtocol = errors.New("adb protocol fault")
 )
 
-// fault is an error whose text is a whole sentence of its own.
+// fault is an error whose text is a complete sentence.
 type fault struct {
 	kind  error
 	cause error
@@ -55,23 +57,23 @@ func faultf(kind error, format string, args ...any) error {
 	return &fault{kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
-// maxQuoted bounds text of a device or server inside a message, in characters.
+// maxQuoted bounds text from a device or server in a message, in characters.
 const maxQuoted = 160
 
-// quoted returns hostile text for a message: one line, short, in quotes.
+// quoted returns untrusted text for a message: one line, short, in quotes.
 func quoted(s string) string { return text.Quote(strings.TrimSpace(s), maxQuoted) }
 
-// clean is quoted without the quotes, for words of this machine.
+// clean is quoted without the quotes, for text of this machine.
 func clean(s string) string { return text.Head(strings.TrimSpace(s), maxQuoted) }
 
 // errUnknownService: the server is older than the request.
-var errUnknownService = errors.New("a newer adb server is needed")
+var errUnknownService = errors.New("needs a newer adb server")
 
-// phase tells which peer owes the answer, for the sentence of a failure.
+// phase determines which peer owes the answer, for the error message.
 type phase struct {
 	endpoint string
-	serial   string // of the device that it is about, if any
-	bound    bool   // the device answers, and not the server
+	serial   string // of the device that it is for, if any
+	bound    bool   // the device answers, not the server
 }
 
 // refusal turns the text of a FAIL answer into an error. The texts are those of
@@ -80,8 +82,9 @@ func (p phase) refusal(text string) error {
 	has := func(part string) bool { return strings.Contains(text, part) }
 	name := p.name()
 	switch {
-	// First: the text holds the serial, which may hold any other word.
-	case strings.HasPrefix(text, "device ") && strings.HasSuffix(text, "not found"), has("no devices"), has("no emulators"):
+	// First: the text contains the serial, which may contain any other word.
+	case strings.HasPrefix(text, "device ") && strings.HasSuffix(text, "not found"), has("no devices"),
+		has("no emulators"):
 		return p.notFound()
 	case has("unauthorized"), has("authorizing"):
 		return unauthorized(name)
@@ -90,9 +93,12 @@ func (p phase) refusal(text string) error {
 	case has("offline"), has("still connecting"):
 		return offline(name)
 	case has("more than one"):
-		return faultf(ErrSeveralDevices, "more than one device is connected: name one with --device or ANDROID_SERIAL")
+		return faultf(ErrSeveralDevices,
+			"more than one device is connected: choose one with --device or ANDROID_SERIAL")
 	case strings.TrimSpace(text) == "closed":
-		return faultf(ErrDeviceGone, "%s closed the connection before the service began: it went away or does not offer the service; check the cable and try again", name)
+		return faultf(ErrDeviceGone,
+			"%s closed the connection before the service started: it disappeared or does not offer the service; "+
+				"check the cable and try again", name)
 	case has("protocol fault"):
 		return faultf(ErrProtocol, "the adb server reports %s: restart it with `adb kill-server`", quoted(text))
 	}
@@ -110,44 +116,54 @@ func (p phase) name() string {
 	return "device " + quoted(p.serial)
 }
 
-// errNotListed: the server knows no such device.
+// errNotListed: the server does not list the device.
 var errNotListed = errors.New("not in the server's list")
 
 func (p phase) notFound() error {
 	if p.serial == "" {
 		return noDevice()
 	}
-	return &fault{kind: ErrDeviceGone, cause: errNotListed, text: fmt.Sprintf("%s is not connected any more: check its cable or network and run `adb devices`", p.name())}
+	return &fault{
+		kind: ErrDeviceGone, cause: errNotListed,
+		text: fmt.Sprintf("%s is no longer connected: check its cable or network and run `adb devices`", p.name()),
+	}
 }
 
-// notReached is a device of the network that the server could not connect to.
+// notReached is a network device that the server could not connect to.
 func notReached(kind error, serial, from, answer string) error {
-	return faultf(kind, "device %s%s is not connected, and the adb server could not connect to it (%s): check that it is on, in this network and has adb over Wi-Fi on", quoted(serial), from, quoted(answer))
+	return faultf(kind,
+		"device %s%s is not connected, and the adb server could not connect to it (%s): check that it is on, in this "+
+			"network and has adb over Wi-Fi enabled", quoted(serial), from, quoted(answer))
 }
 
 func noDevice() error {
-	return faultf(ErrNoDevice, "no device is connected: connect one with USB debugging on, or start an emulator, and check with `adb devices`")
+	return faultf(ErrNoDevice,
+		"no device is connected: connect one with USB debugging on, or start an emulator, and check with `adb devices`")
 }
 
 func unauthorized(name string) error {
-	return faultf(ErrUnauthorized, "%s has not authorized this computer: unlock it and accept the USB debugging dialog; without a dialog, reconnect it", name)
+	return faultf(ErrUnauthorized,
+		"%s has not authorized this computer: unlock it and accept the USB debugging dialog; without a dialog, "+
+			"reconnect it", name)
 }
 
-// noPermission takes the server's sentence, which may know of the group (AOSP
+// noPermission parses the server's sentence, which may mention the group (AOSP
 // adb/diagnose_usb.cpp, usb_permissions_short_help_text).
 func noPermission(name, text string) error {
-	todo := "add the udev rules (Debian: package android-sdk-platform-tools-common), then reconnect it"
+	todo := "install the udev rules (Debian: package android-sdk-platform-tools-common), then reconnect it"
 	if strings.Contains(text, "not in the plugdev group") {
 		todo = "add the user with `sudo usermod -aG plugdev $LOGNAME` and log in again"
 	}
-	return faultf(ErrUnauthorized, "this user may not open %s over USB: %s", name, todo)
+	return faultf(ErrUnauthorized, "no permission to open %s over USB: %s", name, todo)
 }
 
 func offline(name string) error {
-	return faultf(ErrOffline, "%s is offline: reconnect it or run `adb reconnect offline`, and wait until `adb devices` shows it as device", name)
+	return faultf(ErrOffline,
+		"%s is offline: reconnect it or run `adb reconnect offline`, and wait until `adb devices` shows it as device",
+		name)
 }
 
-// failure says what an error of the connection means.
+// failure returns the meaning of an error of the connection.
 func (p phase) failure(ctx context.Context, wait time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)
@@ -160,20 +176,30 @@ func (p phase) failure(ctx context.Context, wait time.Duration, err error) error
 		return p.silent(wait)
 	}
 	if p.bound {
-		return &fault{kind: ErrDeviceGone, cause: notEOF(err), text: fmt.Sprintf("the connection to %s ended before the whole answer was here: the device or the adb server went away; check the cable and try again", p.name())}
+		return &fault{
+			kind: ErrDeviceGone, cause: notEOF(err),
+			text: fmt.Sprintf("the connection to %s ended before the answer was complete: the device or the adb "+
+				"server disappeared; check the cable and try again", p.name()),
+		}
 	}
-	return &fault{kind: ErrNoServer, cause: notEOF(err), text: fmt.Sprintf("what listens at %s ended the connection before it answered: if it is the adb server, restart it with `adb kill-server`; else end it, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint)}
+	return &fault{
+		kind: ErrNoServer, cause: notEOF(err),
+		text: fmt.Sprintf("something at %s closed the connection without an answer: restart the adb server with `adb "+
+			"kill-server`, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint),
+	}
 }
 
 func (p phase) silent(wait time.Duration) error {
 	if p.bound {
-		return faultf(ErrOffline, "%s has not answered for %v: reconnect it or run `adb reconnect`", p.name(), wait)
+		return faultf(ErrOffline, "%s did not respond for %v: reconnect it or run `adb reconnect`", p.name(), wait)
 	}
-	return faultf(ErrNoServer, "what listens at %s has not answered for %v: if it is the adb server, restart it with `adb kill-server`; else end it, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint, wait)
+	return faultf(ErrNoServer,
+		"something at %s accepts connections but did not respond for %v: restart the adb server with `adb "+
+			"kill-server`, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint, wait)
 }
 
-// notEOF keeps io.EOF out of a chain: a caller that reads until io.EOF must not
-// take a broken connection for an end.
+// notEOF removes io.EOF from a chain: a caller that reads until io.EOF must not
+// mistake a broken connection for an end.
 func notEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -181,7 +207,7 @@ func notEOF(err error) error {
 	return err
 }
 
-// dialReason is the last and telling part of an error of package net.
+// dialReason returns the innermost, specific part of an error of package net.
 func dialReason(err error) string {
 	var resolve *net.DNSError
 	var op *net.OpError
@@ -201,7 +227,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
 
-// contextError is ctx's error, with its cause where that says more.
+// contextError returns ctx's error, with its cause if that is more specific.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

@@ -9,9 +9,9 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 )
 
-// An adb server on another machine, which listens on its loopback interface alone, is
-// reached through any function that connects to it: Dial of an ssh.Client has this form,
-// too.
+// An adb server on another machine, which listens on loopback only, is reached
+// through any function that connects to it: Dial of an ssh.Client has this
+// signature, too.
 func ExampleOptions_dial() {
 	tunnel := func(ctx context.Context) (net.Conn, error) {
 		return nil, fmt.Errorf("dial farm.example:22: connection refused")
@@ -23,5 +23,5 @@ func ExampleOptions_dial() {
 	}
 	_, err = client.Devices(context.Background())
 	fmt.Println(err)
-	// Output: list devices: no adb server answers at farm.example (dial farm.example:22: connection refused): start it there, or check the tunnel to it
+	// Output: list devices: no adb server at farm.example (dial farm.example:22: connection refused): start it there, or check the tunnel to it
 }

@@ -6,22 +6,26 @@ import (
 	"strconv"
 )
 
-// Version is the server's protocol version: 41 for every release from 29 to 35.
+// Version returns the server's protocol version: 41 for every release from 29
+// to 35.
 func (c *Client) Version(ctx context.Context) (int, error) {
 	text, err := c.query(ctx, "host:version")
 	if err != nil {
-		return 0, fmt.Errorf("ask for the server's version: %w", err)
+		return 0, fmt.Errorf("read the server's version: %w", err)
 	}
 	v, err := strconv.ParseUint(text, 16, 16)
 	if err != nil {
-		return 0, fmt.Errorf("ask for the server's version: %w", faultf(ErrProtocol, "the adb server at %s calls its version %s: check that it is an adb server", c.at.addr, quoted(text)))
+		return 0,
+			fmt.Errorf("read the server's version: %w",
+				faultf(ErrProtocol, "the adb server at %s reports an invalid version %s: check that it is an adb server",
+					c.at.addr, quoted(text)))
 	}
 	return int(v), nil
 }
 
-// Stat describes a file of the device. It follows symbolic links where the device
-// has the feature stat_v2, else it describes the link. A file that is not there is
-// fs.ErrNotExist; without stat_v2 so is one that may not be seen.
+// Stat describes a file on the device. It follows symbolic links if the device
+// has the feature stat_v2, else it describes the link. A missing file is
+// fs.ErrNotExist; without stat_v2 so is one that may not be read.
 func (d *Device) Stat(ctx context.Context, path string) (fileInfo, error) {
 	info, err := d.statOnce(ctx, path)
 	if err != nil {

@@ -28,15 +28,15 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// hostPhone is this machine as a phone whose adbd treats commands as AOSP's does
+// hostPhone is this machine as a phone whose adbd treats commands like AOSP's
 // (adb/daemon/shell_service.cpp): a session of their own, and at the end of the
-// connection SIGHUP to the shell alone, or nothing at all.
+// connection SIGHUP to the shell only, or nothing.
 type hostPhone struct {
 	id   adbd.Identity
 	root string
-	// session makes the shell lead a session, as adbd does.
+	// session makes the shell lead a session, like adbd.
 	session bool
-	// signal is what the shell gets when its connection ends, 0 for nothing.
+	// signal is sent to the shell when its connection ends, 0 for none.
 	signal syscall.Signal
 	left   sync.WaitGroup
 }
@@ -117,18 +117,20 @@ func (p *hostPhone) Open(name string) (io.ReadCloser, error)    { return os.Open
 func (p *hostPhone) ReadDir(name string) ([]fs.FileInfo, error) { return nil, fs.ErrInvalid }
 func (p *hostPhone) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	f, err := os.OpenFile(p.path(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
-	return torn{f}, err
+	return abortingFile{f}, err
 }
 
-// torn deletes a file whose transfer breaks off, as adbd does.
-type torn struct{ *os.File }
+// abortingFile deletes a file whose transfer is interrupted, like adbd.
+type abortingFile struct{ *os.File }
 
-func (f torn) Abort() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+func (f abortingFile) Abort() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
-// front gives a client and a device for a phone; unplug breaks its connections.
+// front returns a client and a device for a phone; unplug breaks its
+// connections.
 type front func(t *testing.T, phone *hostPhone) (c *Client, d *Device, unplug func())
 
-// fronts are a server in memory, and the real adb server with a daemon behind it.
+// fronts are an in-memory server, and the real adb server with a daemon behind
+// it.
 var fronts = map[string]front{
 	"memory": func(t *testing.T, phone *hostPhone) (*Client, *Device, func()) {
 		s, err := adbd.Listen(phone)
@@ -151,7 +153,8 @@ var fronts = map[string]front{
 	},
 }
 
-func onFronts(t *testing.T, features []string, test func(t *testing.T, p *hostPhone, c *Client, d *Device, unplug func())) {
+func onFronts(t *testing.T, features []string,
+	test func(t *testing.T, p *hostPhone, c *Client, d *Device, unplug func())) {
 	for name, front := range fronts {
 		t.Run(name, func(t *testing.T) {
 			p := newHostPhone(t, "HOST1", features...)
@@ -163,7 +166,7 @@ func onFronts(t *testing.T, features []string, test func(t *testing.T, p *hostPh
 
 var modern = adbd.ModernFeatures()
 
-// TestCommands runs commands over every service and wants what /bin/sh gives.
+// TestCommands runs commands over every service and compares with /bin/sh.
 func TestCommands(t *testing.T) {
 	for _, features := range [][]string{modern, nil} {
 		onFronts(t, features, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
@@ -176,18 +179,23 @@ func TestCommands(t *testing.T) {
 				got, err := d.Shell(soon(t), command, &o, &e)
 				if features == nil {
 					if err != nil || got != exit || !sameLines(o.String(), out+errOut) || e.Len() > 0 {
-						t.Errorf("old shell %q: %q %q %d %v, want %q %q %d", command, o.String(), e.String(), got, err, out, errOut, exit)
+						t.Errorf("old shell %q: %q %q %d %v, want %q %q %d", command, o.String(), e.String(), got, err,
+							out, errOut, exit)
 					}
-				} else if err != nil || got != exit || o.String() != out || strings.TrimPrefix(e.String(), "sh: ") != strings.TrimPrefix(strings.ReplaceAll(errOut, "/bin/sh: ", "sh: "), "sh: ") && e.String() != errOut {
-					t.Errorf("shell %q: %q %q %d %v, want %q %q %d", command, o.String(), e.String(), got, err, out, errOut, exit)
+				} else if err != nil || got != exit || o.String() != out ||
+					strings.TrimPrefix(e.String(),
+						"sh: ") != strings.TrimPrefix(strings.ReplaceAll(errOut, "/bin/sh: ", "sh: "), "sh: ") &&
+						e.String() != errOut {
+					t.Errorf("shell %q: %q %q %d %v, want %q %q %d", command, o.String(), e.String(), got, err, out,
+						errOut, exit)
 				}
 			}
 		})
 	}
 }
 
-// sameLines compares outputs whose streams were mixed: eval changes the beginning
-// of the shell's own messages.
+// sameLines compares outputs whose streams were mixed: eval changes the
+// beginning of the shell's own messages.
 func sameLines(got, want string) bool {
 	split := func(s string) []string {
 		lines := strings.Split(s, "\n")
@@ -202,7 +210,7 @@ func sameLines(got, want string) bool {
 	return slices.Equal(split(got), split(want))
 }
 
-// TestShellIsRaw wants every byte value through the shell, in a lot of output.
+// TestShellIsRaw sends every byte value through the shell, in a large output.
 func TestShellIsRaw(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		blob := make([]byte, 3<<20)
@@ -213,7 +221,8 @@ func TestShellIsRaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
-		if exit, err := d.Shell(soon(t), "cat "+p.path("blob"), &got, nil); exit != 0 || err != nil || !bytes.Equal(got.Bytes(), blob) {
+		if exit, err := d.Shell(soon(t), "cat "+p.path("blob"), &got, nil); exit != 0 || err != nil ||
+			!bytes.Equal(got.Bytes(), blob) {
 			t.Errorf("shell: %d bytes, exit %d, %v", got.Len(), exit, err)
 		}
 	})
@@ -223,25 +232,25 @@ func TestShellIsRaw(t *testing.T) {
 // command line.
 func runningWith(word string) []int { return onMachine.with(word) }
 
-// census looks at all processes of this machine for all who ask at one time. Many
-// tests that each look for themselves would leave a machine of few cores nothing for
-// what they wait for.
+// census scans all processes of this machine for all concurrent callers. If
+// many tests scanned by themselves, a machine with few cores would have no time
+// left for what they wait for.
 type census struct {
 	mu sync.Mutex
-	// next is the look that has not begun.
-	next *look
-	// turn is held by the one look that goes on.
+	// next is the scan that has not started.
+	next *scan
+	// turn is held by the running scan.
 	turn sync.Mutex
 }
 
-type look struct {
+type scan struct {
 	once  sync.Once
 	lines map[int][]byte
 }
 
-var onMachine = &census{next: new(look)}
+var onMachine = &census{next: new(scan)}
 
-// with takes part in a look that begins after the call.
+// with uses a scan that starts after the call.
 func (c *census) with(word string) []int {
 	c.mu.Lock()
 	mine := c.next
@@ -250,10 +259,10 @@ func (c *census) with(word string) []int {
 		c.turn.Lock()
 		defer c.turn.Unlock()
 		c.mu.Lock()
-		c.next = new(look)
+		c.next = new(scan)
 		c.mu.Unlock()
 		mine.lines = commandLines()
-		time.Sleep(betweenLooks)
+		time.Sleep(betweenScans)
 	})
 	var pids []int
 	for pid, line := range mine.lines {
@@ -264,8 +273,8 @@ func (c *census) with(word string) []int {
 	return pids
 }
 
-// betweenLooks leaves most of one core to others.
-const betweenLooks = 20 * time.Millisecond
+// betweenScans leaves most of one core to others.
+const betweenScans = 20 * time.Millisecond
 
 func commandLines() map[int][]byte {
 	lines := map[int][]byte{}
@@ -280,17 +289,17 @@ func commandLines() map[int][]byte {
 
 var lastNap atomic.Int64
 
-// nap is a sleep that can be told from all others.
+// nap returns a sleep that is distinct from all others.
 func nap() string {
 	return fmt.Sprintf("%d.%d%06d", 300+lastNap.Add(1), 1+rand.IntN(9), os.Getpid()%1_000_000)
 }
 
-// TestCancelEndsCommand cancels commands of many shapes on phones that give the
-// shell a hang-up or nothing, and wants nothing left of them.
+// TestCancelEndsCommand cancels commands of many forms on phones that send the
+// shell a hang-up or nothing, and checks that nothing is left of them.
 func TestCancelEndsCommand(t *testing.T) {
 	type shape struct {
 		command string
-		alone   bool // works where the shell leads no group too
+		alone   bool // works even if the shell does not lead a group
 	}
 	shapes := map[string]shape{
 		"compound":   {"sleep N; echo", true},
@@ -308,8 +317,12 @@ func TestCancelEndsCommand(t *testing.T) {
 					p.session, p.signal = session, signal
 					old := &Device{client: c, info: d.info, known: true}
 					services := map[string]func(ctx context.Context, command string) error{
-						"v2": func(ctx context.Context, cmd string) error { return ignoreValue(d.Shell(ctx, cmd, nil, nil)) },
-						"v1": func(ctx context.Context, cmd string) error { return ignoreValue(old.Shell(ctx, cmd, nil, nil)) },
+						"v2": func(ctx context.Context, cmd string) error {
+							return ignoreValue(d.Shell(ctx, cmd, nil, nil))
+						},
+						"v1": func(ctx context.Context, cmd string) error {
+							return ignoreValue(old.Shell(ctx, cmd, nil, nil))
+						},
 					}
 					var wg sync.WaitGroup
 					for service, run := range services {
@@ -328,9 +341,9 @@ func TestCancelEndsCommand(t *testing.T) {
 	}
 }
 
-// cancelOne cancels a command. Where the shell that kills is late, as on a busy
-// machine, the call says that the command may still run, which proves nothing: then
-// another is cancelled.
+// cancelOne cancels a command. If the shell that kills is late, as on a busy
+// machine, the call says that the command may still run, which proves nothing:
+// then another is cancelled.
 func cancelOne(t *testing.T, name, command string, run func(context.Context, string) error) {
 	for range 10 {
 		if cancelOnce(t, name, command, run) {
@@ -369,16 +382,20 @@ func cancelOnce(t *testing.T, name, command string, run func(context.Context, st
 	return false
 }
 
-// TestCapEndsCommand: a command that prints for ever is ended on the device at the
-// byte cap, over both servers.
+// TestCapEndsCommand: a command that prints endlessly is killed on the device
+// at the byte limit, over both servers.
 func TestCapEndsCommand(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		p.signal = 0
 		c.opt.MaxStream = 1 << 20
 		n := nap()
 		var got counter
-		_, err := d.Shell(soon(t), "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done; sleep "+n, &got, nil)
-		checkSentence(t, err, ErrTooMuch, "make it print less")
+		_,
+			err := d.Shell(soon(t),
+			"while :; do echo "+
+				"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done; sleep "+
+				n, &got, nil)
+		checkSentence(t, err, ErrTooMuch, "reduce its output")
 		if got != 1<<20 {
 			t.Errorf("%d bytes passed", got)
 		}
@@ -386,7 +403,7 @@ func TestCapEndsCommand(t *testing.T) {
 	})
 }
 
-// TestUnplugged: the device goes in the middle of a command and of a transfer.
+// TestUnplugged: the device disappears during a command and during a transfer.
 func TestUnplugged(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, unplug func()) {
 		n := nap()
@@ -396,8 +413,10 @@ func TestUnplugged(t *testing.T) {
 			}
 		}()
 		var once sync.Once
-		exit, err := d.Shell(soon(t), "echo started; sleep "+n+"; echo", writerFunc(func([]byte) { once.Do(unplug) }), nil)
-		checkSentence(t, err, ErrDeviceGone, "the device or the adb server went away")
+		exit,
+			err := d.Shell(soon(t), "echo started; sleep "+n+"; echo", writerFunc(func([]byte) { once.Do(unplug) }),
+			nil)
+		checkSentence(t, err, ErrDeviceGone, "the device or the adb server disappeared")
 		if exit != -1 {
 			t.Errorf("exit %d", exit)
 		}
@@ -414,12 +433,12 @@ func TestUnplugged(t *testing.T) {
 			t.Errorf("pull: %v", err)
 		}
 		_, err = d.Shell(soon(t), "true", nil, nil)
-		checkSentence(t, err, ErrDeviceGone, "not connected any more")
+		checkSentence(t, err, ErrDeviceGone, "no longer connected")
 	})
 }
 
-// TestServerKilled: the adb server goes in the middle of a command, and the next
-// call finds the one that comes at its address some moments later: the same Device
+// TestServerKilled: the adb server disappears during a command, and the next
+// call finds the one that appears at its address shortly after: the same Device
 // works again.
 func TestServerKilled(t *testing.T) {
 	p := newHostPhone(t, "HOST1", modern...)
@@ -433,8 +452,10 @@ func TestServerKilled(t *testing.T) {
 	c := testClient(t, Options{Addr: l.Addr().String()})
 	d := selected(t, c, "")
 	var once sync.Once
-	_, err = d.Shell(soon(t), "echo started; exec sleep 30", writerFunc(func([]byte) { once.Do(func() { go first.Close() }) }), nil)
-	checkSentence(t, err, ErrDeviceGone, "the adb server went away")
+	_,
+		err = d.Shell(soon(t), "echo started; exec sleep 30",
+		writerFunc(func([]byte) { once.Do(func() { go first.Close() }) }), nil)
+	checkSentence(t, err, ErrDeviceGone, "the adb server disappeared")
 	first.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -463,7 +484,7 @@ func TestServerKilled(t *testing.T) {
 	checkLeaks(t)
 }
 
-// TestParallel runs 64 commands at once; each gets its own answer.
+// TestParallel runs 64 commands concurrently; each gets its own answer.
 func TestParallel(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		var wg sync.WaitGroup
@@ -481,7 +502,7 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// TestFiles moves files through both servers and both versions of stat.
+// TestFiles transfers files through both servers and both versions of stat.
 func TestFiles(t *testing.T) {
 	for _, features := range [][]string{modern, nil} {
 		onFronts(t, features, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
@@ -496,25 +517,28 @@ func TestFiles(t *testing.T) {
 					t.Errorf("%d bytes came back as %d, %v", len(content), n, err)
 				}
 				info, err := d.Stat(soon(t), "/it's a,file")
-				if err != nil || info.Size != int64(len(content)) || info.Mode != 0o640 || info.Wraps != (features == nil) || time.Since(info.ModTime) > time.Hour {
+				if err != nil || info.Size != int64(len(content)) || info.Mode != 0o640 ||
+					info.Wraps != (features == nil) || time.Since(info.ModTime) > time.Hour {
 					t.Errorf("stat: %+v, %v", info, err)
 				}
 			}
 			if _, err := d.Pull(soon(t), "/no/such", io.Discard); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("pull what is not there: %v", err)
+				t.Errorf("pull a missing file: %v", err)
 			}
 			if _, err := d.Stat(soon(t), "/no/such"); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("stat what is not there: %v", err)
+				t.Errorf("stat a missing file: %v", err)
 			}
 			if err := d.Push(soon(t), strings.NewReader("x"), "/no/such", 0o600); err == nil {
-				t.Error("push into a directory that is not there")
+				t.Error("push into a missing directory")
 			}
 			ctx, cancel := context.WithCancel(soon(t))
-			r := io.MultiReader(bytes.NewReader(blob), readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }), zeros{})
+			r := io.MultiReader(bytes.NewReader(blob),
+				readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }), zeros{})
 			if err := d.Push(ctx, r, "/torn", 0o600); !errors.Is(err, context.Canceled) {
 				t.Errorf("cancelled push: %v", err)
 			}
-			waitFor(t, "the torn file is gone", func() bool { _, err := os.Stat(p.path("torn")); return errors.Is(err, fs.ErrNotExist) })
+			waitFor(t, "the incomplete file is gone",
+				func() bool { _, err := os.Stat(p.path("torn")); return errors.Is(err, fs.ErrNotExist) })
 		})
 	}
 }
@@ -523,14 +547,14 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestRealStates: what the real server says of devices that cannot be used.
+// TestRealStates: what the real server reports about unusable devices.
 func TestRealStates(t *testing.T) {
 	s := adbtest.StartServer(t)
 	c := testClient(t, Options{Addr: s.Addr})
 	_, err := c.Select(soon(t), "")
 	checkSentence(t, err, ErrNoDevice, "connect one")
 	_, err = (&Device{client: c, info: DeviceInfo{Serial: "ghost"}}).Shell(soon(t), "true", nil, nil)
-	checkSentence(t, err, ErrDeviceGone, `device "ghost" is not connected any more`)
+	checkSentence(t, err, ErrDeviceGone, `device "ghost" is no longer connected`)
 	p := newHostPhone(t, "HOST1", modern...)
 	p.id.State = "unauthorized"
 	daemon := adbd.NewDaemon(p)
@@ -541,8 +565,8 @@ func TestRealStates(t *testing.T) {
 	wantUnusable(t, c, s.ConnectState(t, daemon.Addr(), "unauthorized"), ErrUnauthorized)
 }
 
-// TestOffline asks the server in memory: the real one takes 10 s to call a device
-// offline.
+// TestOffline uses the in-memory server: the real one takes 10 s to report a
+// device offline.
 func TestOffline(t *testing.T) {
 	for state, kind := range map[string]error{"unauthorized": ErrUnauthorized, "offline": ErrOffline} {
 		p := newHostPhone(t, "HOST1", modern...)
@@ -564,8 +588,8 @@ func wantUnusable(t *testing.T, c *Client, serial string, kind error) {
 	checkSentence(t, err, kind, serial)
 }
 
-// TestRealTrack: the real server, of a release without the long list too, tells of
-// a device that comes and goes.
+// TestRealTrack: the real server, including a release without the long list,
+// reports a device that comes and goes.
 func TestRealTrack(t *testing.T) {
 	s := adbtest.StartServer(t)
 	c := testClient(t, Options{Addr: s.Addr})
@@ -600,7 +624,8 @@ func TestRealTrack(t *testing.T) {
 		t.Errorf("version %d, %v", v, err)
 	}
 	d := selected(t, c, s.Connect(t, daemon.Addr()))
-	if info := d.info; info.Product != "prod" || info.Model != "Host_Phone" || info.Device != "host" || info.TransportID == 0 {
+	if info := d.info; info.Product != "prod" || info.Model != "Host_Phone" || info.Device != "host" ||
+		info.TransportID == 0 {
 		t.Errorf("info %+v", info)
 	}
 	f, err := d.Features(soon(t))
@@ -610,7 +635,7 @@ func TestRealTrack(t *testing.T) {
 	}
 }
 
-// BenchmarkShell is one short command, without the cost of a process.
+// BenchmarkShell runs one short command, without the cost of a process.
 func BenchmarkShell(b *testing.B) {
 	s, err := adbd.Listen(&echoPhone{})
 	if err != nil {
@@ -624,13 +649,15 @@ func BenchmarkShell(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if exit, err := d.Shell(context.Background(), "cat /proc/uptime", io.Discard, io.Discard); exit != 0 || err != nil {
+		if exit, err := d.Shell(context.Background(), "cat /proc/uptime", io.Discard, io.Discard); exit != 0 ||
+			err != nil {
 			b.Fatal(exit, err)
 		}
 	}
 }
 
-// echoPhone answers every command at once with its first echo and some output.
+// echoPhone answers every command immediately with its first echo and some
+// output.
 type echoPhone struct{ hostPhone }
 
 func (*echoPhone) Identity() adbd.Identity { return adbd.Identity{Serial: "E", Features: modern} }

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Packets of the shell protocol (AOSP adb/shell_protocol.h): one byte of id, the
-// length as 32 bits little endian, the data.
+// Packets of the shell protocol (AOSP adb/shell_protocol.h): one byte of id,
+// the length as 32 bits little endian, the data.
 const (
 	idStdout     = 1
 	idStderr     = 2
@@ -16,7 +16,7 @@ const (
 	packetHead = 5
 )
 
-// packets reads the shell protocol. After an error of r it goes on where it
+// packets reads the shell protocol. After an error of r it continues where it
 // stopped.
 type packets struct {
 	r    io.Reader
@@ -25,9 +25,10 @@ type packets struct {
 	left uint32 // bytes of data still to come
 }
 
-// next reads a part of a packet's data into buf and gives its id; n is 0 only for
-// a packet that is empty. The length of a packet is what the device claims, up to
-// 4 GiB, and nothing is allocated for it. io.EOF comes only between two packets.
+// next reads a part of a packet's data into buf and returns its id; n is 0 only
+// for an empty packet. The length of a packet is the device's claim, up to 4
+// GiB, and nothing is allocated for it. io.EOF is returned only between two
+// packets.
 func (p *packets) next(buf []byte) (id byte, n int, err error) {
 	for p.have < packetHead {
 		n, err := p.r.Read(p.head[p.have:])
@@ -64,5 +65,5 @@ func (p *packets) next(buf []byte) (id byte, n int, err error) {
 	return id, 0, err
 }
 
-// length is the claimed length of the packet that next has begun.
+// length returns the claimed length of the packet that next has started.
 func (p *packets) length() uint32 { return binary.LittleEndian.Uint32(p.head[1:]) }

@@ -13,7 +13,8 @@ func packetOf(id byte, data string) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte{id}, uint32(len(data))), data...)
 }
 
-// readAllPackets is the plain reading of the protocol: the oracle.
+// readAllPackets is a straightforward implementation of the protocol: the
+// oracle.
 func readAllPackets(data []byte) (ids []byte, out []byte, err error) {
 	for {
 		if len(data) == 0 {
@@ -38,7 +39,7 @@ func readAllPackets(data []byte) (ids []byte, out []byte, err error) {
 	}
 }
 
-// readPackets is the same through packets, interrupted now and then.
+// readPackets reads the same through packets, with interruptions.
 func readPackets(r io.Reader, buf []byte) (ids []byte, out []byte, err error) {
 	p := &packets{r: r}
 	for {
@@ -70,11 +71,13 @@ func FuzzPackets(f *testing.F) {
 		wantIDs, wantOut, wantErr := readAllPackets(data)
 		for name, r := range map[string]io.Reader{
 			"whole": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data)),
-			"interrupted": iotest.TimeoutReader(iotest.OneByteReader(bytes.NewReader(data))), "with the error": iotest.DataErrReader(bytes.NewReader(data)),
+			"interrupted":    iotest.TimeoutReader(iotest.OneByteReader(bytes.NewReader(data))),
+			"with the error": iotest.DataErrReader(bytes.NewReader(data)),
 		} {
 			ids, out, err := readPackets(r, buf)
 			if !bytes.Equal(ids, wantIDs) || !bytes.Equal(out, wantOut) || err != wantErr {
-				t.Fatalf("%s, buffer %d:\n got %q %q %v\nwant %q %q %v", name, len(buf), ids, out, err, wantIDs, wantOut, wantErr)
+				t.Fatalf("%s, buffer %d:\n got %q %q %v\nwant %q %q %v", name, len(buf), ids, out, err, wantIDs,
+					wantOut, wantErr)
 			}
 		}
 	})

@@ -20,12 +20,12 @@ import (
 type peer struct {
 	net.Conn
 	t *testing.T
-	// budget is how many bytes the server may still send before it hangs up; nil is
-	// without bound.
+	// budget is how many bytes the server may still send before it hangs up;
+	// nil is unlimited.
 	budget *int
 }
 
-// request reads one request; "" where the client hung up.
+// request reads one request; "" if the client hung up.
 func (p *peer) request() string {
 	var digits [4]byte
 	if _, err := io.ReadFull(p.Conn, digits[:]); err != nil {
@@ -43,7 +43,7 @@ func (p *peer) request() string {
 	return string(text)
 }
 
-// send gives false once the connection has ended.
+// send returns false once the connection has ended.
 func (p *peer) send(text string) bool {
 	if p.budget != nil {
 		if len(text) > *p.budget {
@@ -61,8 +61,8 @@ func (p *peer) send(text string) bool {
 
 func lengthened(text string) string { return fmt.Sprintf("%04x%s", len(text), text) }
 
-// scripted starts a server that handles every connection with handle, and ends it
-// with the test.
+// scripted starts a server that handles every connection with handle, until the
+// test ends.
 func scripted(t *testing.T, handle func(p *peer)) *Client {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,8 +103,8 @@ func scripted(t *testing.T, handle func(p *peer)) *Client {
 	return testClient(t, Options{Addr: l.Addr().String()})
 }
 
-// hangUp closes in good order: a close with input unread would be a reset, which
-// destroys output that is on its way.
+// hangUp closes in order: a close with unread input would be a reset, which
+// destroys output in flight.
 func hangUp(nc net.Conn) {
 	if half, ok := nc.(*net.TCPConn); ok && half.CloseWrite() == nil {
 		_ = nc.SetReadDeadline(time.Now().Add(2 * time.Second))
@@ -113,12 +113,12 @@ func hangUp(nc net.Conn) {
 	_ = nc.Close()
 }
 
-// bubbled is scripted for a bubble of synctest: the connections are in memory, so
-// that its clock decides what comes first. A write waits for the peer to read.
+// bubbled is scripted for a synctest bubble: the connections are in memory, so
+// that its clock determines the order. A write waits for the peer to read.
 func bubbled(t *testing.T, handle func(p *peer)) *Client {
 	t.Helper()
-	// An address of no machine (RFC 5737): what is known of a server of this one
-	// would outlive the bubble.
+	// A documentation address (RFC 5737): what is known of a local server would
+	// outlive the bubble.
 	c := testClient(t, Options{Addr: "192.0.2.1:5037"})
 	var peers sync.WaitGroup
 	t.Cleanup(peers.Wait)
@@ -151,7 +151,7 @@ func phone(c *Client, features ...string) *Device {
 	return &Device{client: c, info: DeviceInfo{Serial: "X", State: StateDevice}, features: features, known: true}
 }
 
-// selected gives the device of this name.
+// selected returns the device with this serial.
 func selected(t *testing.T, c *Client, serial string) *Device {
 	t.Helper()
 	d, err := c.Select(soon(t), serial)
@@ -161,11 +161,11 @@ func selected(t *testing.T, c *Client, serial string) *Device {
 	return d
 }
 
-// patience is for what comes at once, be the machine ever so busy: its end is a
-// hang.
+// patience bounds what happens immediately, on however busy a machine:
+// exceeding it is a hang.
 const patience = time.Minute
 
-// waitFor polls for what comes soon.
+// waitFor polls for what happens soon.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -176,7 +176,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// checkLeaks wants no goroutine of this package any more.
+// checkLeaks checks that no goroutine of this package is left.
 func checkLeaks(t testing.TB) {
 	t.Helper()
 	var left []string
@@ -188,21 +188,23 @@ func checkLeaks(t testing.TB) {
 	t.Errorf("goroutines left behind:\n%s", strings.Join(left, "\n\n"))
 }
 
-// ownGoroutines are those that run code of this package, the tests apart.
+// ownGoroutines returns those that run code of this package, except tests.
 func ownGoroutines() []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	var own []string
 	for _, g := range bytes.Split(buf, []byte("\n\n")) {
 		// scripted is the servers of the tests.
-		if bytes.Contains(g, []byte("capture/adb.")) && !bytes.Contains(g, []byte("adb.scripted.")) && !bytes.Contains(g, []byte("testing.tRunner")) && !bytes.Contains(g, []byte("testing.(*B)")) && !bytes.Contains(g, []byte("testing.Main")) && !bytes.Contains(g, []byte("testing.(*M)")) {
+		if bytes.Contains(g, []byte("capture/adb.")) && !bytes.Contains(g, []byte("adb.scripted.")) &&
+			!bytes.Contains(g, []byte("testing.tRunner")) && !bytes.Contains(g, []byte("testing.(*B)")) &&
+			!bytes.Contains(g, []byte("testing.Main")) && !bytes.Contains(g, []byte("testing.(*M)")) {
 			own = append(own, string(g))
 		}
 	}
 	return own
 }
 
-// soon is a context for one call of a test.
+// soon returns a context for one call of a test.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)

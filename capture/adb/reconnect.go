@@ -9,52 +9,53 @@ import (
 )
 
 const (
-	// reconnectEvery is how long after one attempt to connect a device the next may
-	// come.
+	// reconnectEvery is the minimum interval between attempts to connect a
+	// device.
 	reconnectEvery = 5 * time.Second
-	// connectTimeout is how long the server may take for one attempt. It gives up
-	// after 10 s by itself (AOSP adb/client/transport_local.cpp, network_connect).
+	// connectTimeout bounds one attempt of the server. It gives up after 10 s
+	// by itself (AOSP adb/client/transport_local.cpp, network_connect).
 	connectTimeout = 15 * time.Second
 )
 
-// line is the network line to one device, as far as this client has asked for it.
-type line struct {
-	// turn is held by the one call that asks.
-	turn turn
-	// asked is when the server last answered, or was given up.
+// netLink is the network connection to one device, as far as this client has
+// requested it.
+type netLink struct {
+	// turn is held by the one call that connects.
+	turn ctxMutex
+	// asked is when the server last answered, or was given up on.
 	asked time.Time
-	// answer is what it said then.
+	// answer is the server's last answer.
 	answer string
 }
 
-func (c *Client) lineTo(serial string) *line {
+func (c *Client) linkTo(serial string) *netLink {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lines[serial]
 	if l == nil {
-		l = &line{turn: newTurn()}
+		l = &netLink{turn: newCtxMutex()}
 		c.lines[serial] = l
 	}
 	return l
 }
 
-// reconnect has the server connect to a device of the network that it does not
-// list, unless that was tried just now, and gives what the server said to it. The
-// error is one of the call and not of the device.
+// reconnect has the server connect to a network device that it does not list,
+// unless that was tried just now, and returns the server's answer. The error is
+// one of the call and not of the device.
 func (c *Client) reconnect(ctx context.Context, serial string) (answer string, err error) {
 	if c.opt.NoConnect {
 		return "", nil
 	}
-	l := c.lineTo(serial)
-	if err := l.turn.take(ctx); err != nil {
+	l := c.linkTo(serial)
+	if err := l.turn.lock(ctx); err != nil {
 		return "", err
 	}
-	defer l.turn.give()
+	defer l.turn.unlock()
 	if !l.asked.IsZero() && time.Since(l.asked) < reconnectEvery {
 		return l.answer, nil
 	}
-	// What is listed in any state is the server's own affair: it brings back what is
-	// offline by itself, and asks the user about what is unauthorized.
+	// Devices listed in any state are up to the server: it reconnects offline
+	// ones itself, and prompts the user about unauthorized ones.
 	list, err := c.Devices(ctx)
 	if err != nil {
 		return "", err
@@ -67,18 +68,18 @@ func (c *Client) reconnect(ctx context.Context, serial string) (answer string, e
 	return l.answer, err
 }
 
-// reconnected waits for an attempt of another call, and tells whether one has ended
-// since the time given.
+// reconnected waits for an attempt of another call, and reports whether one has
+// ended since the given time.
 func (c *Client) reconnected(ctx context.Context, serial string, since time.Time) bool {
-	l := c.lineTo(serial)
-	if l.turn.take(ctx) != nil {
+	l := c.linkTo(serial)
+	if l.turn.lock(ctx) != nil {
 		return false
 	}
-	defer l.turn.give()
+	defer l.turn.unlock()
 	return l.asked.After(since)
 }
 
-// connect is `adb connect`. The server answers OKAY whatever came of it.
+// connect is `adb connect`. The server answers OKAY whatever the result.
 func (c *Client) connect(ctx context.Context, serial string) (string, error) {
 	k, err := c.dial(ctx, true)
 	if err != nil {
@@ -107,8 +108,9 @@ func listed(list []DeviceInfo, serial string) bool {
 	return false
 }
 
-// networkSerial says that a serial is HOST:PORT, the name that `adb connect` gives
-// a device. Names of mDNS are none: the server finds those by itself.
+// networkSerial reports whether a serial is HOST:PORT, the name that `adb
+// connect` gives a device. mDNS names are not: the server discovers those by
+// itself.
 func networkSerial(serial string) bool {
 	host, port, err := net.SplitHostPort(serial)
 	if err != nil || checkPort(port) != nil || host == "" || len(host) > 253 {
@@ -117,6 +119,7 @@ func networkSerial(serial string) bool {
 	if n, err := strconv.Atoi(port); err != nil || strconv.Itoa(n) != port {
 		return false
 	}
-	plain := strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" || net.ParseIP(host) != nil
+	plain := strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" ||
+		net.ParseIP(host) != nil
 	return plain && !strings.Contains(host, "._") && host[0] != '-'
 }

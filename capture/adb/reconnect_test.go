@@ -14,9 +14,12 @@ import (
 func TestNetworkSerial(t *testing.T) {
 	for serial, want := range map[string]bool{
 		"192.168.1.5:5555": true, "phone-7.lab.example:40123": true, "localhost:5555": true, "[fe80::1]:5555": true,
-		"": false, "R58M123": false, "emulator-5554": false, "adb-8EE2 (2)._adb-tls-connect._tcp": false, "adb-8EE2._adb-tls-connect._tcp:5555": false,
-		"usb:1-1": false, "vsock:3:5555": false, "host:": false, ":5555": false, "host:0": false, "host:05555": false, "host:+5": false, "host:65536": false,
-		"-oProxy:22": false, "a b:5555": false, "a\nb:5555": false, "h\xff:1": false, strings.Repeat("x", 300) + ":1": false,
+		"": false, "R58M123": false, "emulator-5554": false, "adb-8EE2 (2)._adb-tls-connect._tcp": false,
+		"adb-8EE2._adb-tls-connect._tcp:5555": false,
+		"usb:1-1":                             false, "vsock:3:5555": false, "host:": false, ":5555": false,
+		"host:0": false, "host:05555": false, "host:+5": false, "host:65536": false,
+		"-oProxy:22": false, "a b:5555": false, "a\nb:5555": false, "h\xff:1": false, strings.Repeat("x", 300) +
+			":1": false,
 	} {
 		if got := networkSerial(serial); got != want {
 			t.Errorf("networkSerial(%.40q) = %v", serial, got)
@@ -24,17 +27,17 @@ func TestNetworkSerial(t *testing.T) {
 	}
 }
 
-// switchboard is a scripted server with one device of the network.
+// switchboard is a scripted server with one network device.
 type switchboard struct {
 	mu sync.Mutex
-	// line is what the server lists, "" for nothing, and after what it lists once it
-	// was told to connect.
+	// line is what the server lists, "" for nothing, and after what it lists
+	// after a connect request.
 	line, after string
 	// says is the answer to connect.
 	says string
-	// connects are the connect requests that came.
+	// connects are the connect requests received.
 	connects []string
-	// silent makes connect wait for ever.
+	// silent makes connect wait forever.
 	silent bool
 }
 
@@ -86,7 +89,7 @@ func (s *switchboard) want(t *testing.T, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.connects) != n || n > 0 && s.connects[n-1] != "10.0.0.1:5555" {
-		t.Errorf("the server was told to connect to %q, want %d times", s.connects, n)
+		t.Errorf("the server received connect requests for %q, want %d", s.connects, n)
 	}
 }
 
@@ -118,10 +121,11 @@ func TestReconnect(t *testing.T) {
 		c, d := run(t, s, info)
 		for range 3 {
 			_, err := d.Shell(soon(t), "cmd", nil, nil)
-			checkSentence(t, err, ErrDeviceGone, `device "10.0.0.1:5555" is not connected, and the adb server could not connect to it ("failed to connect to '10.0.0.1:5555': \x1b[31mNo route to host"): check that it is on`)
+			checkSentence(t, err, ErrDeviceGone,
+				`device "10.0.0.1:5555" is not connected, and the adb server could not connect to it ("failed to connect to '10.0.0.1:5555': \x1b[31mNo route to host"): check that it is on`)
 			s.want(t, 1)
 		}
-		c.lineTo(networked).asked = time.Now().Add(-reconnectEvery)
+		c.linkTo(networked).asked = time.Now().Add(-reconnectEvery)
 		_, _ = d.Pull(soon(t), "/x", io.Discard)
 		s.want(t, 2)
 		other := DeviceInfo{Serial: "10.0.0.2:5555", State: StateDevice}
@@ -129,10 +133,10 @@ func TestReconnect(t *testing.T) {
 			t.Error("no error")
 		}
 		if len(s.connects) != 3 || s.connects[2] != other.Serial {
-			t.Errorf("one device is kept waiting for another: %q", s.connects)
+			t.Errorf("one device waits for another: %q", s.connects)
 		}
 	})
-	t.Run("left alone", func(t *testing.T) {
+	t.Run("not connected", func(t *testing.T) {
 		for name, tt := range map[string]struct {
 			line string
 			info DeviceInfo
@@ -141,7 +145,7 @@ func TestReconnect(t *testing.T) {
 			"offline":       {networked + " offline transport_id:7\n", info, ErrOffline},
 			"unauthorized":  {networked + " unauthorized transport_id:7\n", info, ErrUnauthorized},
 			"no address":    {"", DeviceInfo{Serial: "R58M123"}, ErrDeviceGone},
-			"name by mDNS":  {"", DeviceInfo{Serial: "adb-8EE2._adb-tls-connect._tcp"}, ErrDeviceGone},
+			"mDNS name":     {"", DeviceInfo{Serial: "adb-8EE2._adb-tls-connect._tcp"}, ErrDeviceGone},
 			"on a USB port": {"", DeviceInfo{Serial: networked, USB: "1-1"}, ErrDeviceGone},
 		} {
 			s := &switchboard{line: tt.line, after: up}
@@ -153,8 +157,10 @@ func TestReconnect(t *testing.T) {
 			}
 		}
 	})
-	t.Run("connected, and not authorized", func(t *testing.T) {
-		s := &switchboard{after: networked + " unauthorized transport_id:7\n", says: "failed to authenticate to " + networked}
+	t.Run("connected, but not authorized", func(t *testing.T) {
+		s := &switchboard{
+			after: networked + " unauthorized transport_id:7\n", says: "failed to authenticate to " + networked,
+		}
 		_, d := run(t, s, info)
 		_, err := d.Shell(soon(t), "cmd", nil, nil)
 		checkSentence(t, err, ErrUnauthorized, "accept the USB debugging dialog")
@@ -166,7 +172,7 @@ func TestReconnect(t *testing.T) {
 			c.opt.AnswerTimeout = 100 * time.Millisecond
 			begin := time.Now()
 			_, err := (&Device{client: c, info: info}).Shell(soon(t), "cmd", nil, nil)
-			checkSentence(t, err, ErrDeviceGone, "has not answered for 100ms")
+			checkSentence(t, err, ErrDeviceGone, "did not respond for 100ms")
 			s.want(t, 1)
 			if took := time.Since(begin); took != c.opt.AnswerTimeout {
 				t.Errorf("took %v", took)
@@ -193,14 +199,15 @@ func TestReconnect(t *testing.T) {
 		c, _ = run(t, s, info)
 		c.opt.Getenv = env("ANDROID_SERIAL", networked)
 		_, err := c.Select(soon(t), "")
-		checkSentence(t, err, ErrNoDevice, `device "10.0.0.1:5555" (from ANDROID_SERIAL) is not connected, and the adb server could not connect to it ("failed to resolve host")`)
+		checkSentence(t, err, ErrNoDevice,
+			`device "10.0.0.1:5555" (from ANDROID_SERIAL) is not connected, and the adb server could not connect to it ("failed to resolve host")`)
 		s = &switchboard{}
 		c, _ = run(t, s, info)
 		_, err = c.Select(soon(t), "")
 		checkSentence(t, err, ErrNoDevice, "no device is connected")
 		s.want(t, 0)
 		_, err = c.Select(soon(t), "R58M123")
-		checkSentence(t, err, ErrNoDevice, "nor is any other")
+		checkSentence(t, err, ErrNoDevice, "no other device is")
 		s.want(t, 0)
 	})
 }

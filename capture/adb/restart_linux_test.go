@@ -21,7 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// realADB is the real adb program in a home of its own; it notes every start.
+// realADB is the real adb program with a home of its own; it records every
+// start.
 func realADB(t *testing.T) (path string, started func() []string) {
 	t.Helper()
 	var sets strings.Builder
@@ -32,7 +33,9 @@ func realADB(t *testing.T) (path string, started func() []string) {
 			fmt.Fprintf(&sets, "export %s=%s\n", name, text.ShellQuote(value))
 		}
 	}
-	return fakeADB(t, "unset ADB_SERVER_SOCKET ANDROID_ADB_SERVER_PORT ANDROID_ADB_SERVER_ADDRESS ANDROID_SERIAL ADB_VENDOR_KEYS\n"+sets.String()+"exec "+text.ShellQuote(adbtest.Program(t))+` "$@"`)
+	return fakeADB(t,
+		"unset ADB_SERVER_SOCKET ANDROID_ADB_SERVER_PORT ANDROID_ADB_SERVER_ADDRESS ANDROID_SERIAL ADB_VENDOR_KEYS\n"+
+			sets.String()+"exec "+text.ShellQuote(adbtest.Program(t))+` "$@"`)
 }
 
 // listening serves a phone to adb servers.
@@ -46,8 +49,7 @@ func listening(t *testing.T, phone adbd.Phone) *adbd.Daemon {
 	return d
 }
 
-// serverAt runs a real server at an address until stop, which kills it as the
-// kernel would.
+// serverAt runs a real server at an address until stop, which sends it SIGKILL.
 func serverAt(t *testing.T, program, addr string) (stop func()) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
@@ -75,9 +77,9 @@ func serverAt(t *testing.T, program, addr string) (stop func()) {
 	return stop
 }
 
-// TestServerKilledReal ends a real server with SIGKILL, and somebody starts
-// another at its port: the calls that come before it are served too, and the device
-// of the network is connected again.
+// TestServerKilledReal ends a real server with SIGKILL, and another is started
+// at its port: calls made in between succeed too, and the network device is
+// reconnected.
 func TestServerKilledReal(t *testing.T) {
 	t.Parallel()
 	path, started := realADB(t)
@@ -93,19 +95,21 @@ func TestServerKilledReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the server answers", func() bool { _, err := adbtest.Ask(addr, "host:version"); return err == nil })
-	// Named, it is connected by the way.
+	// Since it is named, it is connected.
 	d := selected(t, c, phone.Addr())
 	cut := make(chan error, 1)
 	first := make(chan struct{})
 	var once sync.Once
 	go func() {
-		_, err := d.Shell(soon(t), "echo started; exec sleep 30", writerFunc(func([]byte) { once.Do(func() { close(first) }) }), nil)
+		_,
+			err := d.Shell(soon(t), "echo started; exec sleep 30",
+			writerFunc(func([]byte) { once.Do(func() { close(first) }) }), nil)
 		cut <- err
 	}()
 	<-first
 	stop()
-	checkSentence(t, <-cut, ErrDeviceGone, "the adb server went away")
-	c.lineTo(d.Serial()).asked = time.Time{}
+	checkSentence(t, <-cut, ErrDeviceGone, "the adb server disappeared")
+	c.linkTo(d.Serial()).asked = time.Time{}
 	holdGrace(addr)
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -129,8 +133,8 @@ func TestServerKilledReal(t *testing.T) {
 	}
 }
 
-// TestKillServer: somebody runs `adb kill-server` and nobody starts another: the
-// client does, once, and goes on with the same device.
+// TestKillServer: after `adb kill-server` nobody starts another server: the
+// client does, once, and continues with the same device.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	path, started := realADB(t)
@@ -161,7 +165,7 @@ func TestKillServer(t *testing.T) {
 	}
 	wg.Wait()
 	took := time.Since(begin)
-	t.Logf("all is back after %v", took)
+	t.Logf("everything is back after %v", took)
 	if took < grace {
 		t.Errorf("a server was started after %v, want %v", took, grace)
 	}

@@ -9,12 +9,14 @@ import (
 // errReturned ends the tracking of a device that is back.
 var errReturned = errors.New("device is back")
 
-// askServerAgain is the pause before a server that has gone is asked again.
-const askServerAgain = time.Second
+// retryServer is the pause before a server that has disappeared is called
+// again.
+const retryServer = time.Second
 
-// Return waits until the device has been away and is usable again, as the server
-// tells it; a device that stays connected never returns. It gives nil then, and
-// ctx's error if that ends first. A server that goes away takes the device with it.
+// Return waits until the device has disappeared and is usable again, as
+// reported by the server; for a device that stays connected it never returns.
+// It returns nil then, or ctx's error if that ends first. A server that
+// disappears takes the device with it.
 func (d *Device) Return(ctx context.Context) error {
 	away := false
 	follow := func(list []DeviceInfo) error {
@@ -38,7 +40,7 @@ func (d *Device) Return(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return contextError(ctx)
-		case <-time.After(askServerAgain):
+		case <-time.After(retryServer):
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// plugged gives a simulated phone behind the real adb server, and a client of it.
+// plugged returns a simulated phone behind the real adb server, and a client of
+// it.
 func plugged(t *testing.T) (*adbtest.Server, *androidsim.Phone, *adbd.Line, *Device) {
 	t.Helper()
 	server := adbtest.StartServer(t)
@@ -37,7 +38,7 @@ func plugged(t *testing.T) (*adbtest.Server, *androidsim.Phone, *adbd.Line, *Dev
 	return server, p, line, dev
 }
 
-// answers tells whether the device runs a command within some time.
+// answers reports whether the device runs a command within some time.
 func answers(t *testing.T, d *Device, within time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -57,7 +58,7 @@ func TestReturn(t *testing.T) {
 				if err := server.Restart(); err != nil {
 					t.Error(err)
 				}
-				// Somebody has to connect it, as a command of a run would.
+				// It has to be connected, as by a command of a run.
 				go func() { _, _ = server.Ask("host:connect:" + dev.Serial()) }()
 			}
 		},
@@ -69,7 +70,7 @@ func TestReturn(t *testing.T) {
 			go func() { returned <- dev.Return(ctx) }()
 			select {
 			case err := <-returned:
-				t.Fatalf("returned while it was there: %v", err)
+				t.Fatalf("returned while it was connected: %v", err)
 			case <-time.After(300 * time.Millisecond):
 			}
 			back := away()
@@ -83,7 +84,7 @@ func TestReturn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !answers(t, dev, patience) {
-				t.Error("it has returned and does not answer")
+				t.Error("it has returned and does not respond")
 			}
 		})
 	}
@@ -94,18 +95,18 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// A connection that has lost its place stays silent for ever; a reset brings the
+// A connection that lost its position stays silent forever; a reset brings the
 // device back.
 func TestReset(t *testing.T) {
 	_, _, line, dev := plugged(t)
-	// A header that promises a megabyte: what follows is taken for it.
+	// A header that promises a megabyte: what follows is taken as its data.
 	end := line.Insert([]byte("WRTE\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x0f\x00\x00\x00\x00\x00\xa8\xad\xab\xba"))
 	if answers(t, dev, 2*time.Second) {
 		t.Error("it answers")
 	}
 	end()
 	if answers(t, dev, 2*time.Second) {
-		t.Error("it answers again by itself: nothing is tested")
+		t.Error("it answers without a reset: nothing is tested")
 	}
 	if err := dev.Reset(t.Context()); err != nil {
 		t.Fatal(err)

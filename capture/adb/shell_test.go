@@ -13,11 +13,13 @@ import (
 	"time"
 )
 
-// good is a whole conversation of each service, as the device sends it.
+// good is a complete conversation of each service, as the device sends it.
 func good(service string, tr string) string {
 	switch {
 	case strings.HasPrefix(service, serviceV2):
-		return string(packetOf(idStderr, tr+" 4242\n")) + string(packetOf(idStdout, "hello\n")) + string(packetOf(idStderr, "oh\n")) + string(packetOf(idStdout, "world\n")) + string(packetOf(idExit, "\x05"))
+		return string(packetOf(idStderr, tr+" 4242\n")) + string(packetOf(idStdout, "hello\n")) +
+			string(packetOf(idStderr, "oh\n")) + string(packetOf(idStdout, "world\n")) +
+			string(packetOf(idExit, "\x05"))
 	case strings.HasPrefix(service, serviceV1):
 		return tr + " 4242\r\nhello\r\noh\r\nworld\r\n" + tr + ":5\r\n"
 	}
@@ -30,9 +32,10 @@ func tokenOf(service string) string {
 	return token
 }
 
-// TestTornStreams cuts a good conversation of every service at every byte: it is
-// always an error, what came before is output, and the whole is whole.
-func TestTornStreams(t *testing.T) {
+// TestTruncatedStreams truncates a valid conversation of every service at every
+// byte: that is always an error, the data before it is output, and the whole is
+// complete.
+func TestTruncatedStreams(t *testing.T) {
 	var budget atomic.Int64
 	var kills atomic.Int32
 	c := scripted(t, func(p *peer) {
@@ -81,11 +84,11 @@ func TestTornStreams(t *testing.T) {
 			budget.Store(int64(n))
 			out, _, exit, err := call()
 			if err == nil || exit != -1 {
-				t.Fatalf("%s: %d of %d bytes pass: %q, exit %d", name, n, whole, out, exit)
+				t.Fatalf("%s: %d of %d bytes accepted: %q, exit %d", name, n, whole, out, exit)
 			}
-			checkSentence(t, err, tornKind(n), "the connection")
+			checkSentence(t, err, truncatedKind(n), "the connection")
 			if out = stripPartial(out); !strings.HasPrefix(want, out) {
-				t.Errorf("%s: %d of %d bytes gave %q", name, n, whole, out)
+				t.Errorf("%s: %d of %d bytes yield %q", name, n, whole, out)
 			}
 		}
 	}
@@ -94,17 +97,17 @@ func TestTornStreams(t *testing.T) {
 	}
 }
 
-// tornKind is the kind of error after n bytes: until OKAY has come, it is the
-// server that owes the answer.
-func tornKind(n int) error {
+// truncatedKind is the kind of error after n bytes: until OKAY it is the server
+// that owes the answer.
+func truncatedKind(n int) error {
 	if n < len("OKAY") {
 		return ErrNoServer
 	}
 	return ErrDeviceGone
 }
 
-// stripPartial takes the beginning of our own lines away: a cut inside them leaves
-// it in the output, and nobody can tell.
+// stripPartial removes the beginning of the client's own lines: truncated
+// inside them, they stay in the output, indistinguishable from it.
 func stripPartial(out string) string {
 	if at := strings.Index(out, "lg"); at >= 0 {
 		return out[:at]
@@ -112,8 +115,8 @@ func stripPartial(out string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(out, "l"), "\r")
 }
 
-// device2 is a scripted device for one command: stream writes what it sends, and
-// killed gets the script of the second connection.
+// device2 is a scripted device for one command: stream writes what it sends,
+// and killed receives the script of the second connection.
 func device2(t *testing.T, killed chan<- string, stream func(p *peer, token string)) *Client {
 	return scripted(t, oneCommand(killed, stream))
 }
@@ -132,7 +135,7 @@ func oneCommand(killed chan<- string, stream func(p *peer, token string)) func(p
 	}
 }
 
-// deaf reads and drops what comes; wait is for the end of it.
+// deaf reads and drops the input; wait waits for its end.
 func (p *peer) deaf() (wait func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -144,8 +147,10 @@ func (p *peer) deaf() (wait func()) {
 
 func TestBadPackets(t *testing.T) {
 	for name, bad := range map[string]string{
-		"unknown id": string(packetOf(9, "x")), "stdin": string(packetOf(0, "x")), "empty unknown": string(packetOf(255, "")),
-		"exit without status": string(packetOf(idExit, "")), "long exit": string(packetOf(idExit, "\x00\x00\x00\x00")), "exit of 4 GiB": "\x03\xff\xff\xff\xff\x00",
+		"unknown id": string(packetOf(9, "x")), "stdin": string(packetOf(0, "x")),
+		"empty unknown":       string(packetOf(255, "")),
+		"exit without status": string(packetOf(idExit, "")), "long exit": string(packetOf(idExit, "\x00\x00\x00\x00")),
+		"exit of 4 GiB": "\x03\xff\xff\xff\xff\x00",
 	} {
 		t.Run(name, func(t *testing.T) {
 			killed := make(chan string, 1)
@@ -162,8 +167,9 @@ func TestBadPackets(t *testing.T) {
 	}
 }
 
-// TestEndless is a device that sends for ever, in packets that claim 4 GiB and in
-// a stream: the cap holds to the byte, memory does not grow, and the command ends.
+// TestEndless is a device that sends endlessly, in packets that claim 4 GiB and
+// in a stream: the limit is exact to the byte, memory does not grow, and the
+// command is killed.
 func TestEndless(t *testing.T) {
 	const most = 1_000_003
 	block := strings.Repeat("x", 1<<16)
@@ -192,7 +198,7 @@ func TestEndless(t *testing.T) {
 			default:
 				_, err = phone(c).Shell(soon(t), "cmd", &got, &got)
 			}
-			checkSentence(t, err, ErrTooMuch, "printed more than 976.6 kB and was ended")
+			checkSentence(t, err, ErrTooMuch, "printed more than 976.6 kB and was killed")
 			if got != most {
 				t.Errorf("%d bytes passed, want %d", got, most)
 			}
@@ -207,7 +213,7 @@ type counter int64
 
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
-// TestLongLine passes 100 MB without a newline, to the byte.
+// TestLongLine transfers 100 MB without a newline, byte by byte.
 func TestLongLine(t *testing.T) {
 	const blocks, size = 1600, 1 << 16
 	block := strings.Repeat("y", size)
@@ -220,7 +226,8 @@ func TestLongLine(t *testing.T) {
 	})
 	c.opt.MaxStream = blocks * size
 	var got counter
-	if exit, err := phone(c, "shell_v2").Shell(soon(t), "cmd", &got, nil); exit != 0 || err != nil || got != blocks*size {
+	if exit, err := phone(c, "shell_v2").Shell(soon(t), "cmd", &got, nil); exit != 0 || err != nil ||
+		got != blocks*size {
 		t.Errorf("%d bytes, exit %d, %v", got, exit, err)
 	}
 }
@@ -243,19 +250,24 @@ func TestFailingWriter(t *testing.T) {
 	}
 }
 
-// TestCancel cancels at each stage of a command and looks at what the device is
-// told then.
+// TestCancel cancels at each stage of a command and checks what the device
+// receives then.
 func TestCancel(t *testing.T) {
 	tests := map[string]struct {
-		first string // what comes before the cancellation; T is the token
-		later string // what is on its way then
+		first string // sent before the cancellation; T is the token
+		later string // in flight at the cancellation
 		want  string
 	}{
-		"known":        {first: string(packetOf(idStderr, "T 4242\n")), want: "kill -9 -4242 2>/dev/null || { pkill -9 -P 4242; kill -9 4242; } 2>/dev/null"},
-		"on its way":   {first: "\x02", later: string(packetOf(idStderr, "T 4242\n"))[1:], want: "kill -9 -4242 "},
+		"known": {
+			first: string(packetOf(idStderr, "T 4242\n")),
+			want:  "kill -9 -4242 2>/dev/null || { pkill -9 -P 4242; kill -9 4242; } 2>/dev/null",
+		},
+		"in flight":    {first: "\x02", later: string(packetOf(idStderr, "T 4242\n"))[1:], want: "kill -9 -4242 "},
 		"unknown":      {want: "for p in $(grep -l -s T["},
 		"forged pid 1": {first: string(packetOf(idStderr, "T 1\n")), want: "for p in $(grep -l -s T["},
-		"ended":        {first: "\x02", later: string(packetOf(idStderr, "x\n"))[1:] + string(packetOf(idExit, "\x00"))},
+		"ended": {
+			first: "\x02", later: string(packetOf(idStderr, "x\n"))[1:] + string(packetOf(idExit, "\x00")),
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +295,7 @@ func TestCancel(t *testing.T) {
 				}
 				if tt.want == "" {
 					if len(killed) > 0 {
-						t.Errorf("a command that has ended is killed with %q", <-killed)
+						t.Errorf("a command that has exited is killed with %q", <-killed)
 					}
 					return
 				}
@@ -297,7 +309,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// retoken puts the token for T into a packet of stderr.
+// retoken substitutes the token for T in a packet of stderr.
 func retoken(packet, token string) string {
 	if !strings.Contains(packet, "T ") {
 		return packet
@@ -305,11 +317,11 @@ func retoken(packet, token string) string {
 	return string(packetOf(packet[0], strings.Replace(packet[packetHead:], "T", token, 1)))
 }
 
-// TestCancelUnreachable: where the device cannot be told, the call still ends after
-// a known time and says so.
+// TestCancelUnreachable: if the device cannot be reached, the call still ends
+// after a known time and reports it.
 func TestCancelUnreachable(t *testing.T) {
 	for name, tt := range map[string]struct {
-		first string // what comes before the cancellation; T is the token
+		first string // sent before the cancellation; T is the token
 		took  time.Duration
 	}{
 		"known":   {string(packetOf(idStderr, "T 4242\n")), killTimeout},
@@ -340,7 +352,8 @@ func TestCancelUnreachable(t *testing.T) {
 				if took := time.Since(start); took != tt.took {
 					t.Errorf("took %v, want %v", took, tt.took)
 				}
-				if !errors.Is(err, context.Canceled) || !strings.Contains(fmt.Sprint(err), "may still run on the device") {
+				if !errors.Is(err, context.Canceled) ||
+					!strings.Contains(fmt.Sprint(err), "may still run on the device") {
 					t.Errorf("error %v", err)
 				}
 			})
@@ -364,11 +377,11 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// TestWholeAnswerWins: an answer that is whole counts though the context has ended.
+// TestWholeAnswerWins: a complete answer counts even if the context has ended.
 func TestWholeAnswerWins(t *testing.T) {
 	ctx, cancel := context.WithCancel(soon(t))
-	// An answer of which a part is still on its way when the context ends is lost,
-	// and the command is ended.
+	// An answer that is partly in flight when the context ends is dropped, and
+	// the command is killed.
 	c := device2(t, make(chan string, 1), func(p *peer, token string) { p.send(good(serviceV2, token)) })
 	exit, err := phone(c, "shell_v2").Shell(ctx, "cmd", writerFunc(func(p []byte) { cancel() }), nil)
 	if err == nil && exit != 5 || err != nil && !errors.Is(err, context.Canceled) {

@@ -10,23 +10,27 @@ import (
 	"time"
 )
 
-// startTimeout is for `adb start-server`, which returns when the server listens
-// and has looked for USB devices.
+// startTimeout bounds `adb start-server`, which returns when the server listens
+// and has scanned for USB devices.
 const startTimeout = 20 * time.Second
 
-// startServer starts a server at a port of this machine. The caller holds the
-// site's turn. `adb start-server` ends a server of another version that has come
-// within the milliseconds since the last dial, as every adb program does; it is run
-// right behind a dial that found nobody.
-func (c *Client) startServer(ctx context.Context, s *site, port string) error {
+// startServer starts a server at a port of this machine. The caller holds turn.
+// `adb start-server` kills a server of another version that has appeared within
+// the milliseconds since the last dial, like every adb program; it runs right
+// after a dial that found nothing.
+func (c *Client) startServer(ctx context.Context, s *serverState, port string) error {
 	adb, err := c.findADB()
 	if err != nil {
-		return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s and there is no adb program to start one: install Android platform-tools (Debian: package adb) or put adb into PATH", c.at.addr)}
+		return &fault{
+			kind: ErrNoServer, cause: err,
+			text: fmt.Sprintf("no adb server at %s and no adb program to start one: install Android platform-tools "+
+				"(Debian: package adb) or add adb to PATH", c.at.addr),
+		}
 	}
 	return s.start(ctx, func() error { return c.launch(ctx, adb, port) })
 }
 
-// findADB is the adb program; it is run for start-server alone.
+// findADB returns the adb program; it is run only for start-server.
 func (c *Client) findADB() (string, error) {
 	if c.opt.ADBPath != "" {
 		return exec.LookPath(c.opt.ADBPath)
@@ -45,12 +49,12 @@ func (c *Client) findADB() (string, error) {
 	return "", err
 }
 
-// runStart runs `adb start-server`. Its output goes to a file and not to a pipe:
-// the server that it leaves behind may keep its streams open for ever.
+// runStart runs `adb start-server`. Its output goes to a file and not to a
+// pipe: the server that it leaves behind may keep its streams open forever.
 func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	log, err := os.CreateTemp(c.opt.LogDir, "adb-start-server-*.log")
 	if err != nil {
-		return fmt.Errorf("make the log of adb start-server: %w", err)
+		return fmt.Errorf("create the log of adb start-server: %w", err)
 	}
 	defer func() {
 		_ = log.Close()
@@ -60,18 +64,23 @@ func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	}()
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	// -L alone outdoes every variable of the environment: -P leaves
-	// ANDROID_ADB_SERVER_ADDRESS in force. Release 29 takes no host but localhost.
+	// -L alone overrides every variable of the environment: -P leaves
+	// ANDROID_ADB_SERVER_ADDRESS in effect. Release 29 accepts no host but
+	// localhost.
 	cmd := exec.CommandContext(limited, adb, "-L", "tcp:localhost:"+port, "start-server")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = detached()
 	if err := cmd.Run(); err != nil {
-		return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s and `adb start-server` failed with %s: see %s", c.at.addr, lastLine(log, err), log.Name())}
+		return &fault{
+			kind: ErrNoServer, cause: err,
+			text: fmt.Sprintf("no adb server at %s, and `adb start-server` failed with %s: see %s", c.at.addr,
+				lastLine(log, err), log.Name()),
+		}
 	}
 	return nil
 }
 
-// lastLine is the end of what the program printed, quoted, else the error.
+// lastLine returns the end of what the program printed, quoted, else the error.
 func lastLine(log *os.File, err error) string {
 	tail := make([]byte, maxQuoted)
 	size, serr := log.Seek(0, io.SeekEnd)

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// detached gives the server a session of its own: a ^C in our terminal is not for
-// it.
+// detached gives the server a session of its own: a ^C in our terminal must not
+// reach it.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// isRefused tells that nothing listens at an address.
+// isRefused reports whether nothing listens at an address.
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -21,10 +21,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// freeAddr is an address of this machine where nothing listens. On Linux a socket
-// that is bound to it and does not listen keeps it from the tests that run beside
-// this one until this one ends: the kernel gives a bound port to nobody who asks for
-// any, and to everybody who asks for it by number with SO_REUSEADDR.
+// freeAddr returns an address of this machine where nothing listens. On Linux a
+// socket that is bound to it and does not listen reserves it until the test
+// ends: the kernel assigns a bound port to no automatic bind, and to every
+// explicit one with SO_REUSEADDR.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	// A child that inherited the socket would hold the port.
@@ -56,22 +56,23 @@ func freeAddr(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }
 
-// holdGrace has no server started at an address until one has been there, however
-// long a busy machine needs for what takes a moment. TestRestartRules has the grace
-// on a clock of its own.
+// holdGrace prevents the start of a server at an address until one has been
+// there, however slow a busy machine is. TestRestartRules tests the grace
+// period on a clock of its own.
 func holdGrace(addr string) {
-	s := siteAt(addr)
+	s := serverStateAt(addr)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused, s.gone = time.Now(), time.Now().Add(time.Hour)
 }
 
-// fakeADB is an adb program that notes every start and then runs body.
+// fakeADB is an adb program that records every start and then runs body.
 func fakeADB(t *testing.T, body string) (path string, started func() []string) {
 	t.Helper()
 	dir := t.TempDir()
 	path, notes := filepath.Join(dir, "adb"), filepath.Join(dir, "notes")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$* session $(ps -o sid= -p $$ | tr -d ' ') self $$\" >> %s\n%s\n", text.ShellQuote(notes), body)
+	script := fmt.Sprintf("#!/bin/sh\necho \"$* session $(ps -o sid= -p $$ | tr -d ' ') self $$\" >> %s\n%s\n",
+		text.ShellQuote(notes), body)
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,9 @@ func TestStartOnce(t *testing.T) {
 		t.Fatalf("adb was started as %q, want once", got)
 	}
 	var session, self string
-	if _, err := fmt.Sscanf(got[0], "-L tcp:localhost:"+port+" start-server session %s self %s", &session, &self); err == nil && session != self && session != "" {
+	if _,
+		err := fmt.Sscanf(got[0], "-L tcp:localhost:"+port+" start-server session %s self %s", &session,
+		&self); err == nil && session != self && session != "" {
 		t.Errorf("adb runs in session %s as %s: not detached", session, self)
 	}
 	if files, _ := os.ReadDir(logs); len(files) != 1 {
@@ -135,7 +138,7 @@ func TestStartLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Version(soon(t))
-	checkSentence(t, err, ErrNoServer, "no adb server answers")
+	checkSentence(t, err, ErrNoServer, "no adb server at")
 	if len(started()) != 1 {
 		t.Errorf("started %q", started())
 	}
@@ -145,7 +148,7 @@ func TestStartLeavesNothing(t *testing.T) {
 	} else if _, err := fmt.Sscan(string(text), &pid); err != nil {
 		t.Errorf("%q: %v", text, err)
 	} else if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the client has waited for what the start left behind: %v", err)
+		t.Errorf("the client waited for what the start left behind: %v", err)
 	}
 	if files, _ := os.ReadDir(logs); len(files) != 0 {
 		t.Errorf("left %v", files)
@@ -174,7 +177,7 @@ func TestStartCancelled(t *testing.T) {
 		}
 	}
 	if got := started(); len(got) != 2 {
-		t.Errorf("started %q: a start that was cancelled is no start", got)
+		t.Errorf("started %q: an aborted start does not count", got)
 	}
 	for _, line := range started() {
 		var pid int
@@ -190,7 +193,7 @@ func TestStartCancelled(t *testing.T) {
 
 func TestStartNeverNeeded(t *testing.T) {
 	path, started := fakeADB(t, "")
-	t.Run("somebody listens", func(t *testing.T) {
+	t.Run("a server listens", func(t *testing.T) {
 		c := scripted(t, func(p *peer) { p.request(); p.send("GARBAGE!") })
 		c.opt.NoStart, c.opt.ADBPath = false, path
 		_, err := c.Version(soon(t))
@@ -204,7 +207,7 @@ func TestStartNeverNeeded(t *testing.T) {
 	if got := started(); len(got) != 1 || got[0] != "" {
 		t.Errorf("started %q", got)
 	}
-	t.Run("no adb", func(t *testing.T) {
+	t.Run("no program", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		c, err := NewClient(Options{Addr: freeAddr(t), Getenv: env("ANDROID_HOME", t.TempDir())})
 		if err != nil {
@@ -240,7 +243,9 @@ func TestStartReal(t *testing.T) {
 		key, value, _ := strings.Cut(kv, "=")
 		t.Setenv(key, value)
 	}
-	for _, key := range []string{"ADB_SERVER_SOCKET", "ANDROID_ADB_SERVER_PORT", "ANDROID_ADB_SERVER_ADDRESS", "ANDROID_SERIAL"} {
+	for _, key := range []string{
+		"ADB_SERVER_SOCKET", "ANDROID_ADB_SERVER_PORT", "ANDROID_ADB_SERVER_ADDRESS", "ANDROID_SERIAL",
+	} {
 		t.Setenv(key, "")
 	}
 	logs := t.TempDir()

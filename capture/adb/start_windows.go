@@ -6,11 +6,11 @@ import (
 )
 
 // detached gives the server no console and no ^C of ours. 0x8 is
-// DETACHED_PROCESS, which package syscall does not name.
+// DETACHED_PROCESS, which package syscall does not define.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | 0x8}
 }
 
-// isRefused tells that nothing listens at an address. 10061 is WSAECONNREFUSED,
-// which package syscall does not name.
+// isRefused reports whether nothing listens at an address. 10061 is
+// WSAECONNREFUSED, which package syscall does not define.
 func isRefused(err error) bool { return errors.Is(err, syscall.Errno(10061)) }

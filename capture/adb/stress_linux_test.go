@@ -22,11 +22,12 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// The stress tests run the client in a process of its own, so that its memory is
-// told from that of the phones: the test starts itself again with this variable.
+// The stress tests run the client in a process of its own, to separate its
+// memory from that of the phones: the test starts itself again with this
+// variable.
 const stressVariable = "LEAKGATE_ADB_STRESS"
 
-// stress is what the process of the client is told, and cost what it tells.
+// stress is the input of the client process, and cost its output.
 type stress struct {
 	Load    string
 	Addr    string
@@ -35,8 +36,8 @@ type stress struct {
 }
 
 type cost struct {
-	// PeakOver is how far the memory of objects, dead ones not yet collected
-	// included, rose over what it was before, in bytes; Held is how much of it was
+	// PeakOver is how far the memory of objects, including uncollected dead
+	// ones, exceeded its value before, in bytes; Held is how much of it was
 	// left after a collection.
 	PeakOver, Held int64
 	Took           time.Duration
@@ -45,7 +46,7 @@ type cost struct {
 	Error               string
 }
 
-// loads are what the client is put through. Size is about one device's bytes.
+// loads are the loads of the client. Size is about one device's bytes.
 var loads = map[string]func(ctx context.Context, devices []*Device, size int64) error{
 	"64 commands": func(ctx context.Context, devices []*Device, size int64) error {
 		return together(64, func(i int) error { return prints(ctx, devices[0], size) })
@@ -117,7 +118,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// measure puts a new client through the load.
+// measure runs the load with a new client.
 func (s stress) measure() cost {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -155,22 +156,23 @@ func (s stress) measure() cost {
 	return result
 }
 
-// objects is the memory of all objects on the heap, in bytes.
+// objects returns the memory of all objects on the heap, in bytes.
 func objects() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }
 
-// collected is objects without dead ones; pools need two collections to be empty.
+// collected is objects without dead ones; pools need two collections to be
+// empty.
 func collected() int64 {
 	runtime.GC()
 	runtime.GC()
 	return objects()
 }
 
-// sampled looks at objects every millisecond until its result is called, which
-// gives the highest value.
+// sampled measures objects every millisecond until its result is called, which
+// returns the maximum.
 func sampled() (peak func() int64) {
 	stop, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -209,7 +211,7 @@ func TestStress(t *testing.T) {
 		load    string
 		devices int
 		size    int64
-		most    int64 // bytes over what the client has at rest
+		most    int64 // bytes over the idle client
 	}{
 		{"64 commands", 1, 1 << 20, 16 << 20},
 		{"8 devices", 8, 1 << 20, 16 << 20},
@@ -235,7 +237,8 @@ func TestStress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.load, func(t *testing.T) {
 			got := measured(t, stress{tt.load, s.Addr, serials[:tt.devices], tt.size})
-			t.Logf("%.2f MB over the client at rest, %.2f MB after it, in %v", float64(got.PeakOver)/1e6, float64(got.Held)/1e6, got.Took.Round(time.Millisecond))
+			t.Logf("%.2f MB over the idle client, %.2f MB after it, in %v", float64(got.PeakOver)/1e6,
+				float64(got.Held)/1e6, got.Took.Round(time.Millisecond))
 			if got.Error != "" {
 				t.Error(got.Error)
 			}

@@ -14,11 +14,11 @@ import (
 // The sync service (AOSP adb/SYNC.TXT, adb/file_sync_protocol.h): requests of a
 // four-letter id, a length and a path; sizes and numbers are little endian.
 const (
-	syncPath  = 1024     // longest path that adbd takes, in bytes
+	syncPath  = 1024     // longest path that adbd accepts, in bytes
 	syncData  = 64 << 10 // longest DATA packet
 	syncHead  = 8
-	statV1    = 12 // bytes of STAT behind its id
-	statV2    = 68 // bytes of STA2 behind its id
+	statV1    = 12 // bytes of STAT after its id
+	statV2    = 68 // bytes of STA2 after its id
 	maxReason = 4 << 10
 
 	// refusalTimeout is how long a failed upload waits for the device's reason.
@@ -28,11 +28,11 @@ const (
 	errnoEACCES = 13
 )
 
-// fileInfo is what a device says of a file.
+// fileInfo is what a device reports about a file.
 type fileInfo struct {
 	Mode fs.FileMode
-	// Size in bytes. With Wraps it is known modulo 4 GiB only: the device's adbd
-	// predates the feature stat_v2.
+	// Size in bytes. With Wraps it is known only modulo 4 GiB: the device's
+	// adbd predates the feature stat_v2.
 	Size    int64
 	Wraps   bool
 	ModTime time.Time
@@ -46,7 +46,7 @@ type syncConn struct {
 
 func (d *Device) openSync(ctx context.Context, path string) (*syncConn, error) {
 	if path == "" || len(path) > syncPath || strings.IndexByte(path, 0) >= 0 {
-		return nil, fmt.Errorf("%s is no path for a device: it has 1 to %d bytes and no NUL", quoted(path), syncPath)
+		return nil, fmt.Errorf("invalid device path %s: want 1 to %d bytes without NUL", quoted(path), syncPath)
 	}
 	k, err := d.transport(ctx)
 	if err != nil {
@@ -71,14 +71,15 @@ func (s *syncConn) send(id, text string) error {
 	return nil
 }
 
-// quit tells adbd that this is the end. It closes without that too, but logs it.
+// quit tells adbd that the connection ends. It closes without that too, but
+// logs it.
 func (s *syncConn) quit() {
 	if s.expect(s.wait) == nil {
 		_, _ = s.net.Write([]byte("QUIT\x00\x00\x00\x00"))
 	}
 }
 
-// read fills p with what the device owes.
+// read fills p with the device's answer.
 func (s *syncConn) read(p []byte) error {
 	if err := s.expect(s.wait); err != nil {
 		return err
@@ -98,8 +99,8 @@ func (s *syncConn) reason(size uint32) error {
 	return &syncError{path: s.path, text: string(text)}
 }
 
-// syncError is a FAIL of the device: its text ends with strerror's. It stands for
-// fs.ErrNotExist or fs.ErrPermission where that is what it says.
+// syncError is a FAIL of the device: its text ends with strerror's. It unwraps
+// to fs.ErrNotExist or fs.ErrPermission if that is the reason.
 type syncError struct{ path, text string }
 
 func (e *syncError) Error() string {
@@ -152,17 +153,19 @@ func (s *syncConn) stat(v2 bool) (fileInfo, error) {
 	return parseStatV1(body)
 }
 
-// parseStatV1 reads mode, size and time. All of them 0 is lstat's failure.
+// parseStatV1 parses mode, size and time. If all are 0, lstat has failed.
 func parseStatV1(p []byte) (fileInfo, error) {
 	u32 := binary.LittleEndian.Uint32
 	if u32(p) == 0 {
 		return fileInfo{}, fs.ErrNotExist
 	}
-	return fileInfo{Mode: fileMode(u32(p)), Size: int64(u32(p[4:])), Wraps: true, ModTime: time.Unix(int64(u32(p[8:])), 0)}, nil
+	return fileInfo{
+		Mode: fileMode(u32(p)), Size: int64(u32(p[4:])), Wraps: true, ModTime: time.Unix(int64(u32(p[8:])), 0),
+	}, nil
 }
 
-// parseStatV2 reads error, dev, ino, mode, nlink, uid, gid, size, atime, mtime and
-// ctime (file_sync_protocol.h, sync_stat_v2).
+// parseStatV2 parses error, dev, ino, mode, nlink, uid, gid, size, atime, mtime
+// and ctime (file_sync_protocol.h, sync_stat_v2).
 func (s *syncConn) parseStatV2(p []byte) (fileInfo, error) {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	switch errno := u32(p); errno {
@@ -172,7 +175,7 @@ func (s *syncConn) parseStatV2(p []byte) (fileInfo, error) {
 	case errnoEACCES:
 		return fileInfo{}, fs.ErrPermission
 	default:
-		return fileInfo{}, fmt.Errorf("the device says errno %d", errno)
+		return fileInfo{}, fmt.Errorf("the device reports errno %d", errno)
 	}
 	size := int64(u64(p[36:]))
 	if size < 0 {
@@ -181,7 +184,7 @@ func (s *syncConn) parseStatV2(p []byte) (fileInfo, error) {
 	return fileInfo{Mode: fileMode(u32(p[20:])), Size: size, ModTime: time.Unix(int64(u64(p[52:])), 0)}, nil
 }
 
-// fileMode is Go's mode for st_mode of Linux.
+// fileMode converts st_mode of Linux to Go's mode.
 func fileMode(st uint32) fs.FileMode {
 	mode := fs.FileMode(st & 0o777)
 	switch st & 0o170000 {
@@ -206,10 +209,11 @@ func fileMode(st uint32) fs.FileMode {
 	return mode
 }
 
-// Pull copies a file of the device to w and returns how many bytes w got. The
-// error is nil only if the device said that this was all, and it was not less than
-// the size that the device told before; a file that grows meanwhile is no error.
-// Files of /proc and the like, which have no size, are copied to their end.
+// Pull copies a file from the device to w and returns the number of bytes
+// written to w. The error is nil only if the device reported the end, and the
+// file was not shorter than the size reported before; a file that grows
+// meanwhile is not an error. Files of /proc and similar, which have no size,
+// are copied to their end.
 func (d *Device) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	v2, err := d.has(ctx, "stat_v2")
 	if err != nil {
@@ -241,7 +245,7 @@ func (s *syncConn) pull(v2 bool, w io.Writer, most int64) (int64, error) {
 	}
 	n, err := s.receive(w, most)
 	if err == nil && n < info.Size && info.Mode.IsRegular() {
-		err = fmt.Errorf("the device sent %d of %d bytes: the file became shorter meanwhile", n, info.Size)
+		err = fmt.Errorf("the device sent %d of %d bytes: the file was truncated meanwhile", n, info.Size)
 	}
 	return n, err
 }
@@ -265,7 +269,10 @@ func (s *syncConn) receive(w io.Writer, most int64) (total int64, err error) {
 			return total, s.malformed("DATA, DONE or FAIL", head[:])
 		}
 		if total+int64(size) > most {
-			return total, faultf(ErrTooMuch, "%s sends more than %d bytes for one file: raise the limit if the file is that large", s.phase.name(), most)
+			return total,
+				faultf(ErrTooMuch,
+					"%s sends more than %d bytes for one file: raise the limit if the file is that large",
+					s.phase.name(), most)
 		}
 		if err := s.read(buf[:size]); err != nil {
 			return total, err
@@ -276,14 +283,14 @@ func (s *syncConn) receive(w io.Writer, most int64) (total int64, err error) {
 			err = io.ErrShortWrite
 		}
 		if err != nil {
-			return total, fmt.Errorf("pass the file on: %w", err)
+			return total, fmt.Errorf("write the file: %w", err)
 		}
 	}
 }
 
-// Push copies r to a file of the device with the permission bits of mode. The
-// error is nil only if the device has confirmed the whole file. Where r or the
-// call ends early, adbd deletes the beginning that it has.
+// Push copies r to a file on the device with the permission bits of mode. The
+// error is nil only if the device has confirmed the whole file. If r or the
+// call ends early, adbd deletes the incomplete file.
 func (d *Device) Push(ctx context.Context, r io.Reader, remote string, mode fs.FileMode) error {
 	s, err := d.openSync(ctx, remote)
 	if err != nil {
@@ -305,8 +312,8 @@ func (s *syncConn) push(r io.Reader, mode fs.FileMode) error {
 	if err := s.send("SEND", target); err != nil {
 		return err
 	}
-	// The answer is awaited from the beginning: a device that is full says so at
-	// once, and then reads and drops all that still comes.
+	// The answer is read from the beginning: a device without space reports it
+	// immediately, and then drops all further data.
 	if err := s.expect(0); err != nil {
 		return err
 	}
@@ -317,7 +324,7 @@ func (s *syncConn) push(r io.Reader, mode fs.FileMode) error {
 		return err
 	}
 	if err != nil {
-		// The refusal may be the reason why the device takes no more.
+		// The refusal may be the reason why the device accepts no more.
 		_ = s.net.SetDeadline(time.Now().Add(refusalTimeout))
 		if refused := <-answer; isRefusal(refused) {
 			return refused
@@ -332,15 +339,15 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// upload sends r in DATA packets, then DONE. early says that the answer came first
-// and is err.
+// upload sends r in DATA packets, then DONE. early reports that the answer came
+// first and is err.
 func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err error) {
 	packet := make([]byte, syncHead+syncData)
 	copy(packet, "DATA")
 	for {
 		n, rerr := io.ReadFull(r, packet[syncHead:])
 		if rerr != nil && rerr != io.EOF && rerr != io.ErrUnexpectedEOF {
-			return false, fmt.Errorf("read what to push: %w", rerr)
+			return false, fmt.Errorf("read the file to push: %w", rerr)
 		}
 		select {
 		case err := <-answer:
@@ -367,7 +374,8 @@ func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err err
 	}
 }
 
-// upstream writes with a deadline of its own: the reader has none before the end.
+// upstream writes with a deadline of its own: the reader has none before the
+// end.
 func (s *syncConn) upstream(p []byte) error {
 	if err := s.net.SetWriteDeadline(time.Now().Add(s.wait)); err != nil {
 		return s.fail(err)

@@ -24,9 +24,10 @@ func syncFail(text string) string {
 
 const doneRecv = "DONE\x00\x00\x00\x00"
 
-// sta2 and stat are the answers of the two versions of stat.
+// sta2 and stat1 are the answers of the two versions of stat.
 func sta2(errno, mode uint32, size uint64, mtime uint64) string {
-	return "STA2" + u32(errno) + u64(1) + u64(2) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(7) + u64(mtime) + u64(9)
+	return "STA2" + u32(errno) + u64(1) + u64(2) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(7) +
+		u64(mtime) + u64(9)
 }
 
 func stat1(mode, size, mtime uint32) string { return "STAT" + u32(mode) + u32(size) + u32(mtime) }
@@ -84,26 +85,52 @@ func TestPull(t *testing.T) {
 		"largest chunk":  {stat: sta2(0, regular, 65536, 0), recv: data(big) + doneRecv, want: big},
 		"grown":          {stat: sta2(0, regular, 3, 0), recv: data("hello") + doneRecv, want: "hello"},
 		"over 4 GiB, v1": {stat: stat1(regular, 1, 1), recv: data("hello") + doneRecv, want: "hello"},
-		"short":          {stat: sta2(0, regular, 6, 0), recv: data("hello") + doneRecv, want: "hello", err: "sent 5 of 6 bytes"},
-		"short, v1":      {stat: stat1(regular, 6, 1), recv: data("hello") + doneRecv, want: "hello", err: "sent 5 of 6 bytes"},
-		"over 4 GiB":     {stat: sta2(0, regular, 1<<32+5, 0), recv: data("hello") + doneRecv, want: "hello", err: "sent 5 of 4294967301 bytes"},
-		"link":           {stat: stat1(0o120777, 99, 1), recv: data("hello") + doneRecv, want: "hello"},
-		"directory":      {stat: sta2(0, 0o040755, 4096, 0), err: "it is a directory"},
-		"missing":        {stat: sta2(2, 0, 0, 0), err: "not exist", is: fs.ErrNotExist},
-		"missing, v1":    {stat: stat1(0, 0, 0), err: "not exist", is: fs.ErrNotExist},
-		"denied":         {stat: sta2(13, 0, 0, 0), err: "permission denied", is: fs.ErrPermission},
-		"errno":          {stat: sta2(40, 0, 0, 0), err: "errno 40"},
-		"stat fails":     {stat: syncFail("gone"), err: `refused "/data/x": "gone"`},
-		"negative size":  {stat: sta2(0, regular, 1<<63, 0), err: "a file size", is: ErrProtocol},
-		"stat garbage":   {stat: "GARBAGE" + big, err: `"GARB"`, is: ErrProtocol},
-		"open fails":     {stat: sta2(0, regular, 5, 0), recv: syncFail("open failed: Permission denied"), err: "Permission denied", is: fs.ErrPermission},
-		"open missing":   {stat: sta2(0, regular, 5, 0), recv: syncFail("No such file or directory"), err: "No such file", is: fs.ErrNotExist},
-		"read fails":     {stat: sta2(0, regular, 5, 0), recv: data("he") + syncFail("read failed: I/O error"), want: "he", err: "I/O error"},
-		"hostile reason": {stat: sta2(0, regular, 5, 0), recv: "FAIL\xff\xff\xff\xff" + strings.Repeat("\x1b", 1<<16), err: `\x1b\x1b`},
-		"oversize":       {stat: sta2(0, regular, 0, 0), recv: "DATA\x01\x00\x01\x00" + big, err: "DATA, DONE or FAIL", is: ErrProtocol},
-		"4 GiB packet":   {stat: sta2(0, regular, 0, 0), recv: "DATA\xff\xff\xff\xff", err: "DATA, DONE or FAIL", is: ErrProtocol},
-		"garbage":        {stat: sta2(0, regular, 0, 0), recv: "GARBAGE!", err: "GARBAGE!", is: ErrProtocol},
-		"endless":        {stat: sta2(0, regular, 0, 0), recv: strings.Repeat(data(big), 100), most: 3 << 16, want: big + big + big, err: "more than 196608 bytes", is: ErrTooMuch},
+		"short": {
+			stat: sta2(0, regular, 6, 0), recv: data("hello") + doneRecv, want: "hello", err: "sent 5 of 6 bytes",
+		},
+		"short, v1": {
+			stat: stat1(regular, 6, 1), recv: data("hello") + doneRecv, want: "hello", err: "sent 5 of 6 bytes",
+		},
+		"over 4 GiB": {
+			stat: sta2(0, regular, 1<<32+5, 0), recv: data("hello") + doneRecv, want: "hello",
+			err: "sent 5 of 4294967301 bytes",
+		},
+		"link":          {stat: stat1(0o120777, 99, 1), recv: data("hello") + doneRecv, want: "hello"},
+		"directory":     {stat: sta2(0, 0o040755, 4096, 0), err: "it is a directory"},
+		"missing":       {stat: sta2(2, 0, 0, 0), err: "not exist", is: fs.ErrNotExist},
+		"missing, v1":   {stat: stat1(0, 0, 0), err: "not exist", is: fs.ErrNotExist},
+		"denied":        {stat: sta2(13, 0, 0, 0), err: "permission denied", is: fs.ErrPermission},
+		"errno":         {stat: sta2(40, 0, 0, 0), err: "errno 40"},
+		"stat fails":    {stat: syncFail("gone"), err: `refused "/data/x": "gone"`},
+		"negative size": {stat: sta2(0, regular, 1<<63, 0), err: "a file size", is: ErrProtocol},
+		"stat garbage":  {stat: "GARBAGE" + big, err: `"GARB"`, is: ErrProtocol},
+		"open fails": {
+			stat: sta2(0, regular, 5, 0), recv: syncFail("open failed: Permission denied"), err: "Permission denied",
+			is: fs.ErrPermission,
+		},
+		"open missing": {
+			stat: sta2(0, regular, 5, 0), recv: syncFail("No such file or directory"), err: "No such file",
+			is: fs.ErrNotExist,
+		},
+		"read fails": {
+			stat: sta2(0, regular, 5, 0), recv: data("he") + syncFail("read failed: I/O error"), want: "he",
+			err: "I/O error",
+		},
+		"hostile reason": {
+			stat: sta2(0, regular, 5, 0), recv: "FAIL\xff\xff\xff\xff" + strings.Repeat("\x1b", 1<<16), err: `\x1b\x1b`,
+		},
+		"oversize": {
+			stat: sta2(0, regular, 0, 0), recv: "DATA\x01\x00\x01\x00" + big, err: "DATA, DONE or FAIL",
+			is: ErrProtocol,
+		},
+		"4 GiB packet": {
+			stat: sta2(0, regular, 0, 0), recv: "DATA\xff\xff\xff\xff", err: "DATA, DONE or FAIL", is: ErrProtocol,
+		},
+		"garbage": {stat: sta2(0, regular, 0, 0), recv: "GARBAGE!", err: "GARBAGE!", is: ErrProtocol},
+		"endless": {
+			stat: sta2(0, regular, 0, 0), recv: strings.Repeat(data(big), 100), most: 3 << 16, want: big + big + big,
+			err: "more than 196608 bytes", is: ErrTooMuch,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -126,27 +153,31 @@ func TestPull(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) || len(err.Error()) > 999 {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) ||
+				len(err.Error()) > 999 {
 				t.Errorf("error %v, want %q, %v", err, tt.err, tt.is)
 			}
 			if err != nil && !strings.HasPrefix(err.Error(), `pull "/data/x" of device "X": `) {
-				t.Errorf("error %q does not say what failed", err)
+				t.Errorf("error %q does not contain the operation", err)
 			}
 		})
 	}
 	own := errors.New("disk full")
-	if _, err := phone(file(t, sta2(0, regular, 5, 0), data("hello")+doneRecv), "stat_v2").Pull(soon(t), "/x", failingWriter{own}); !errors.Is(err, own) {
+	if _,
+		err := phone(file(t, sta2(0, regular, 5, 0), data("hello")+doneRecv), "stat_v2").
+		Pull(soon(t), "/x", failingWriter{own}); !errors.Is(err, own) {
 		t.Errorf("the writer's error is lost: %v", err)
 	}
 	for _, path := range []string{"", "a\x00b", strings.Repeat("x", 1025)} {
-		if _, err := phone(file(t, "", "")).Pull(soon(t), path, io.Discard); err == nil || !strings.Contains(err.Error(), "is no path") {
+		if _, err := phone(file(t, "", "")).Pull(soon(t), path, io.Discard); err == nil ||
+			!strings.Contains(err.Error(), "invalid device path") {
 			t.Errorf("path %.20q: %v", path, err)
 		}
 	}
 }
 
-// TestTornPull cuts a good pull at every byte.
-func TestTornPull(t *testing.T) {
+// TestTruncatedPull truncates a valid pull at every byte.
+func TestTruncatedPull(t *testing.T) {
 	stat, recv := sta2(0, regular, 5, 0), data("he")+data("llo")+doneRecv
 	var sent atomic.Int64
 	c := scripted(t, func(p *peer) {
@@ -159,7 +190,8 @@ func TestTornPull(t *testing.T) {
 		sent.Store(int64(n))
 		var got strings.Builder
 		size, err := phone(c, "stat_v2").Pull(soon(t), "/data/x", &got)
-		if !errors.Is(err, tornKind(n)) || errors.Is(err, io.EOF) || !strings.HasPrefix("hello", got.String()) || int(size) != got.Len() {
+		if !errors.Is(err, truncatedKind(n)) || errors.Is(err, io.EOF) || !strings.HasPrefix("hello", got.String()) ||
+			int(size) != got.Len() {
 			t.Fatalf("%d of %d bytes: %q, %v", n, whole, got.String(), err)
 		}
 	}
@@ -200,8 +232,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// taker answers a SEND: it takes files until DONE and answers with answer, at once
-// where early says so.
+// taker answers a SEND: it accepts files until DONE and answers with answer,
+// immediately if early is set.
 func taker(t *testing.T, answer string, early bool, got chan<- string) *Client {
 	return scripted(t, func(p *peer) {
 		for range 2 {
@@ -239,7 +271,8 @@ func TestPush(t *testing.T) {
 	got := make(chan string, 1)
 	for name, text := range map[string]string{"small": "hello", "empty": "", "big": big} {
 		c := taker(t, "OKAY\x00\x00\x00\x00", false, got)
-		if err := phone(c).Push(soon(t), iotest.HalfReader(strings.NewReader(text)), "/data/local/tmp/a,b", 0o750); err != nil {
+		if err := phone(c).Push(soon(t), iotest.HalfReader(strings.NewReader(text)), "/data/local/tmp/a,b",
+			0o750); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		want := "SEND:/data/local/tmp/a,b,33256;"
@@ -258,13 +291,20 @@ func TestPush(t *testing.T) {
 		err    string
 		is     error
 	}{
-		"full":        {syncFail("write failed: No space left on device"), false, strings.NewReader("x"), "No space left", nil},
-		"full early":  {syncFail("couldn't create file: Read-only file system"), true, endless, "Read-only", nil},
-		"denied":      {syncFail("couldn't create file: Permission denied"), true, endless, "Permission denied", fs.ErrPermission},
-		"lies":        {"OKAY\x00\x00\x00\x00", true, endless, "nothing yet", ErrProtocol},
-		"garbage":     {"WHATEVER", false, strings.NewReader("x"), "OKAY or FAIL", ErrProtocol},
-		"reader":      {"", false, iotest.ErrReader(fs.ErrClosed), "read what to push", fs.ErrClosed},
-		"late reader": {"", false, io.MultiReader(strings.NewReader(big), iotest.ErrReader(fs.ErrClosed)), "read what to push", fs.ErrClosed},
+		"full": {
+			syncFail("write failed: No space left on device"), false, strings.NewReader("x"), "No space left", nil,
+		},
+		"full early": {syncFail("couldn't create file: Read-only file system"), true, endless, "Read-only", nil},
+		"denied": {
+			syncFail("couldn't create file: Permission denied"), true, endless, "Permission denied", fs.ErrPermission,
+		},
+		"lies":    {"OKAY\x00\x00\x00\x00", true, endless, "nothing yet", ErrProtocol},
+		"garbage": {"WHATEVER", false, strings.NewReader("x"), "OKAY or FAIL", ErrProtocol},
+		"reader":  {"", false, iotest.ErrReader(fs.ErrClosed), "read the file to push", fs.ErrClosed},
+		"late reader": {
+			"", false, io.MultiReader(strings.NewReader(big), iotest.ErrReader(fs.ErrClosed)), "read the file to push",
+			fs.ErrClosed,
+		},
 	} {
 		c := taker(t, tt.answer, tt.early, got)
 		err := phone(c).Push(soon(t), tt.r, "/x", 0o644)
@@ -272,11 +312,13 @@ func TestPush(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.err)
 		}
 		if g := <-got; strings.HasSuffix(name, "reader") && strings.Contains(g, "DONE") {
-			t.Errorf("%s: the device was told that the file is whole", name)
+			t.Errorf("%s: the device was told that the file is complete", name)
 		}
 	}
-	if err := phone(taker(t, "", false, got)).Push(soon(t), strings.NewReader(""), strings.Repeat("x", 1020), 0); err == nil || !strings.Contains(err.Error(), "adbd allows 1024") {
-		t.Errorf("a path that leaves no room for the mode: %v", err)
+	if err := phone(taker(t, "", false, got)).
+		Push(soon(t), strings.NewReader(""), strings.Repeat("x", 1020), 0); err == nil ||
+		!strings.Contains(err.Error(), "adbd allows 1024") {
+		t.Errorf("a path without space for the mode: %v", err)
 	}
 	<-got
 }
@@ -285,8 +327,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestTornPush cuts the device's side of a good push at every byte.
-func TestTornPush(t *testing.T) {
+// TestTruncatedPush truncates the device's side of a valid push at every byte.
+func TestTruncatedPush(t *testing.T) {
 	var sent atomic.Int64
 	c := scripted(t, func(p *peer) {
 		n := int(sent.Load())
@@ -312,7 +354,7 @@ func TestTornPush(t *testing.T) {
 	whole := len("OKAYOKAYOKAY") + 4
 	for n := range whole {
 		sent.Store(int64(n))
-		if err := phone(c).Push(soon(t), strings.NewReader("hello"), "/x", 0o644); !errors.Is(err, tornKind(n)) {
+		if err := phone(c).Push(soon(t), strings.NewReader("hello"), "/x", 0o644); !errors.Is(err, truncatedKind(n)) {
 			t.Fatalf("%d of %d bytes: %v", n, whole, err)
 		}
 	}
@@ -322,8 +364,9 @@ func TestTornPush(t *testing.T) {
 	}
 }
 
-// FuzzPull gives hostile answers to stat and RECV: an error, or exactly the bytes
-// that a plain reading of the protocol finds.
+// FuzzPull sends hostile answers to stat and RECV: the result is an error, or
+// exactly the bytes that a straightforward implementation of the protocol
+// finds.
 func FuzzPull(f *testing.F) {
 	f.Add([]byte(sta2(0, regular, 5, 0)+data("he")+data("llo")+doneRecv), true)
 	f.Add([]byte(stat1(regular, 5, 0)+data("hello")+syncFail("x")), false)
@@ -334,7 +377,7 @@ func FuzzPull(f *testing.F) {
 		n, err := s.pull(v2, &got, 1<<20)
 		s.close()
 		if int64(got.Len()) != n {
-			t.Fatalf("%d bytes told, %d given", n, got.Len())
+			t.Fatalf("returned %d bytes, wrote %d", n, got.Len())
 		}
 		want, wantOK := plainPull(answer, v2)
 		if (err == nil) != wantOK || err == nil && !bytes.Equal(got.Bytes(), want) {
@@ -373,8 +416,8 @@ func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 	return nil, false
 }
 
-// memorySync is a sync connection that has the whole answer already and drops what
-// is sent.
+// memorySync is a sync connection that has the whole answer already and drops
+// all writes.
 func memorySync(t *testing.T, answer []byte) *syncConn {
 	k := newConn(t.Context(), &memoryConn{r: bytes.NewReader(answer)}, time.Second, phase{serial: "X", bound: true})
 	return &syncConn{conn: k, path: "/x"}

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// trace is how a command is found again on the device: a token, new for every
-// command, that stands in its command line and before its first output.
+// trace identifies a command on the device: a token, new for every command,
+// that is in its command line and before its first output.
 type trace string
 
 func newTrace() trace {
@@ -21,35 +21,38 @@ func newTrace() trace {
 	return trace("lg" + hex.EncodeToString(b[:]))
 }
 
-// prefixed is the command for shell v2. The prefix stands on the command's first
-// line, so that the numbers in messages of the shell stay true, and nothing stands
-// behind the command, so that its quotes, comments, here-documents and exit status
-// stay its own.
+// prefixed returns the command for shell v2. The prefix is on the command's
+// first line, so that line numbers in messages of the shell stay correct, and
+// nothing follows the command, so that its quotes, comments, here-documents and
+// exit status stay its own.
 func (t trace) prefixed(command string) string {
 	return t.prefix() + command
 }
 
 func (t trace) prefix() string { return "echo " + string(t) + " $$ >&2; " }
 
-// enclosed is the command for services without an exit status. The subshell takes
-// exec and exit of the command, eval takes its syntax errors, and neither keeps the
-// last line from being printed. Standard input is empty: the service never ends it.
+// enclosed returns the command for services without an exit status. The
+// subshell contains exec and exit of the command, eval its syntax errors, and
+// neither keeps the last line from being printed. Standard input is empty: the
+// service never ends it.
 func (t trace) enclosed(command string) string {
-	return "echo " + string(t) + " $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo " + string(t) + ":$?"
+	return "echo " + string(t) + " $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo " + string(t) +
+		":$?"
 }
 
-// killScript ends a command on the device. Where its process id is known that is
+// killScript kills a command on the device. If its process id is known that is
 // the process group (adbd makes the shell the leader of one), else the children
-// and the process; `kill -9 -PID` without -- is what every shell takes. Where the
-// id is not known the token in the command line finds it; the brackets keep the
-// pattern from finding itself.
+// and the process; `kill -9 -PID` without -- works in every shell. If the id is
+// unknown, the token in the command line finds it; the brackets keep the
+// pattern from matching itself.
 func (t trace) killScript(pid int) string {
 	if pid != 0 {
 		return endOne(strconv.Itoa(pid))
 	}
 	last := len(t) - 1
 	pattern := string(t[:last]) + "[" + string(t[last:]) + "]"
-	return "for p in $(grep -l -s " + pattern + " /proc/[0-9]*/cmdline); do p=${p#/proc/}; p=${p%/cmdline}; " + endOne("$p") + "; done"
+	return "for p in $(grep -l -s " + pattern + " /proc/[0-9]*/cmdline); do p=${p#/proc/}; p=${p%/cmdline}; " +
+		endOne("$p") + "; done"
 }
 
 func endOne(pid string) string {
@@ -59,23 +62,25 @@ func endOne(pid string) string {
 // maxPID is the kernel's PID_MAX_LIMIT.
 const maxPID = 1 << 22
 
-// maxHeader is how many bytes may come before the line with the process id, such
-// as warnings of the device's linker.
+// maxHeader is how many bytes may precede the line with the process id, such as
+// warnings of the device's linker.
 const maxHeader = 4 << 10
 
-// header takes the line "TOKEN PID" out of the beginning of a stream.
+// header removes the line "TOKEN PID" from the beginning of a stream.
 type header struct {
 	trace trace
-	// pid is the shell's process id once it was seen, else 0.
+	// pid is the shell's process id, 0 before it is known.
 	pid int
-	// crlf says that the line ended with \r\n: a terminal that rewrites line ends.
+	// crlf reports that the line ended with \r\n: a terminal that rewrites line
+	// ends.
 	crlf bool
-	// done says that the line came, or will not.
+	// done reports that the line was found, or is no longer expected.
 	done bool
 	held []byte
 }
 
-// strip gives the part of p, and of what was held back before, that is output.
+// strip returns the part of p, and of what was held back before, that is
+// output.
 func (h *header) strip(p []byte) []byte {
 	if h.done {
 		return p
@@ -93,8 +98,8 @@ func (h *header) strip(p []byte) []byte {
 	return nil
 }
 
-// find looks for a line's end that is the token and a number. The token alone is
-// not enough: some shells quote the line that they cannot parse.
+// find looks for the end of a line that is the token and a number. The token
+// alone is not enough: some shells quote a line that they cannot parse.
 func (h *header) find() (from, to int, ok bool) {
 	for at := 0; ; {
 		i := bytes.Index(h.held[at:], []byte(h.trace+" "))
@@ -113,7 +118,7 @@ func (h *header) find() (from, to int, ok bool) {
 			continue
 		}
 		h.crlf = crlf
-		// kill -9 -1 would mean every process.
+		// kill -9 -1 would kill every process.
 		if pid > 1 && pid <= maxPID {
 			h.pid = int(pid)
 		}
@@ -121,26 +126,27 @@ func (h *header) find() (from, to int, ok bool) {
 	}
 }
 
-// rest gives what was held back, when the line does not come any more: without our
-// prefix, which a shell may have quoted.
+// rest returns what was held back, when the line is no longer expected: without
+// our prefix, which a shell may have quoted.
 func (h *header) rest() []byte {
 	out := bytes.ReplaceAll(h.held, []byte(h.trace.prefix()), nil)
 	h.held, h.done = nil, true
 	return out
 }
 
-// trailer holds back what may be the line "TOKEN:STATUS" at the end of a stream.
+// trailer holds back what may be the line "TOKEN:STATUS" at the end of a
+// stream.
 type trailer struct {
 	trace trace
 	buf   []byte
-	cut   int // buf up to here was given as output
+	cut   int // buf up to here was returned as output
 }
 
-// maxStatus is the longest ":STATUS\n" that counts, in bytes.
+// maxStatus is the maximum length of ":STATUS\n", in bytes.
 const maxStatus = len(":255\n")
 
-// strip gives the part of p, and of what was held back before, that is output for
-// sure. The result is valid until the next call.
+// strip returns the part of p, and of what was held back before, that is
+// certainly output. The result is valid until the next call.
 func (t *trailer) strip(p []byte) []byte {
 	held := copy(t.buf, t.held())
 	t.buf = append(t.buf[:held], p...)
@@ -148,10 +154,10 @@ func (t *trailer) strip(p []byte) []byte {
 	return t.buf[:t.cut]
 }
 
-// held is what was held back.
+// held returns what is held back.
 func (t *trailer) held() []byte { return t.buf[t.cut:] }
 
-// start is where the line may begin, else the end.
+// start returns where the line may begin, else the end.
 func (t *trailer) start(all []byte) int {
 	from := max(0, len(all)-len(t.trace)-maxStatus)
 	tail := all[from:]
@@ -166,7 +172,7 @@ func (t *trailer) start(all []byte) int {
 	return len(all)
 }
 
-// status reads the line, when the stream has ended with it.
+// status parses the line, when the stream has ended with it.
 func (t *trailer) status() (int, bool) {
 	text, ok := bytes.CutPrefix(t.held(), []byte(t.trace+":"))
 	if !ok {
@@ -180,11 +186,11 @@ func (t *trailer) status() (int, bool) {
 	return int(n), err == nil
 }
 
-// newlines turns \r\n back into \n. A terminal puts \r before every \n, so this
-// loses nothing.
+// newlines turns \r\n back into \n. A terminal inserts \r before every \n, so
+// this loses nothing.
 type newlines struct{ held bool }
 
-// strip changes p in place; a \r at its end waits for what follows.
+// strip changes p in place; a \r at its end is held back.
 func (n *newlines) strip(p []byte) []byte {
 	if !n.held && bytes.IndexByte(p, '\r') < 0 {
 		return p
@@ -201,7 +207,7 @@ func (n *newlines) strip(p []byte) []byte {
 	return out
 }
 
-// rest gives the \r that nothing followed.
+// rest returns a \r that nothing followed.
 func (n *newlines) rest() []byte {
 	if !n.held {
 		return nil

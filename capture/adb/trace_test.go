@@ -44,7 +44,8 @@ func TestHeader(t *testing.T) {
 	for _, tt := range tests {
 		for _, step := range []int{1, 2, 7, 1 << 20} {
 			if step < len(tt.in) && len(tt.in) > maxHeader {
-				// Fed in one piece the token is found in time; in small pieces not.
+				// In one piece the token is found in time; in small pieces it
+				// is not.
 			} else if len(tt.in) > maxHeader {
 				continue
 			}
@@ -57,14 +58,15 @@ func TestHeader(t *testing.T) {
 				out = append(out, h.rest()...)
 			}
 			if string(out) != tt.out || h.pid != tt.pid || h.crlf != tt.crlf {
-				t.Errorf("%.60q in steps of %d: %.60q pid %d crlf %v, want %.60q %d %v", tt.in, step, out, h.pid, h.crlf, tt.out, tt.pid, tt.crlf)
+				t.Errorf("%.60q in steps of %d: %.60q pid %d crlf %v, want %.60q %d %v", tt.in, step, out, h.pid,
+					h.crlf, tt.out, tt.pid, tt.crlf)
 			}
 		}
 	}
 }
 
-// FuzzEnclosed feeds a stream of an enclosed command in two pieces and in single
-// bytes, and wants output and status back as they went in.
+// FuzzEnclosed feeds a stream of an enclosed command in two pieces and in
+// single bytes, and checks that output and status are unchanged.
 func FuzzEnclosed(f *testing.F) {
 	f.Add([]byte("hello\n"), byte(7), 3, false)
 	f.Add([]byte("a\r\nb\r\r\n\r"), byte(0), 3, true)
@@ -86,7 +88,7 @@ func FuzzEnclosed(f *testing.F) {
 			}
 		}
 		if got, _, ok := feed(tr, []string{text[:at]}); ok && !bytes.HasPrefix(out, append(got, tr...)) {
-			t.Fatalf("%q passes for whole", text[:at])
+			t.Fatalf("%q accepted as complete", text[:at])
 		}
 	})
 }
@@ -120,15 +122,20 @@ func shells(t *testing.T) []string {
 }
 
 var tricky = []string{
-	"", "true", "false", "exit 7", "echo out; echo err >&2; exit 3", "echo a # comment", "echo 'it''s' \"$HOME\" `echo b`",
-	"cat <<E\nx $((1+1))\nE", "cat <<'E'\n$x\nE\n", "exec false", "exec sh -c 'exit 9'", "cat /dev/null; exec echo last",
-	"if true; then echo y; fi", "for i in 1 2; do\necho $i\ndone", "f() { return 4; }; f", "printf 'no newline'", "printf 'a\\r\\nb'",
-	"set -e; false; echo not", "trap 'echo bye' EXIT; echo hi", "(exit 5)", "echo $?", "kill -9 $$", "echo x |\ncat", "{ echo g; }", "\n\necho lines", "echo \\\\ \\' ;",
-	"cat", "read x; echo got $?", "echo a & wait", "nosuchcommand", "# nothing", ": ; :", "echo $#$1", "LC_ALL=C; echo $LC_ALL", "case x in x) echo c;; esac",
+	"", "true", "false", "exit 7", "echo out; echo err >&2; exit 3", "echo a # comment",
+	"echo 'it''s' \"$HOME\" `echo b`",
+	"cat <<E\nx $((1+1))\nE", "cat <<'E'\n$x\nE\n", "exec false", "exec sh -c 'exit 9'",
+	"cat /dev/null; exec echo last",
+	"if true; then echo y; fi", "for i in 1 2; do\necho $i\ndone", "f() { return 4; }; f", "printf 'no newline'",
+	"printf 'a\\r\\nb'",
+	"set -e; false; echo not", "trap 'echo bye' EXIT; echo hi", "(exit 5)", "echo $?", "kill -9 $$", "echo x |\ncat",
+	"{ echo g; }", "\n\necho lines", "echo \\\\ \\' ;",
+	"cat", "read x; echo got $?", "echo a & wait", "nosuchcommand", "# nothing", ": ; :", "echo $#$1",
+	"LC_ALL=C; echo $LC_ALL", "case x in x) echo c;; esac",
 }
 
-// TestWrapping runs commands bare and wrapped in real shells: what they print and
-// their status must be the same.
+// TestWrapping runs commands bare and wrapped in real shells: their output and
+// status must be the same.
 func TestWrapping(t *testing.T) {
 	for _, sh := range shells(t) {
 		for _, command := range append(tricky, "if (", "echo )", "'open", "fi") {
@@ -140,19 +147,22 @@ func TestWrapping(t *testing.T) {
 			stripped := h.strip([]byte(pErr))
 			stripped = append(stripped, h.rest()...)
 			if pOut != out || string(stripped) != errOut || pExit != exit {
-				t.Errorf("%s: prefixed %q: %q %q %d, want %q %q %d", sh, command, pOut, stripped, pExit, out, errOut, exit)
+				t.Errorf("%s: prefixed %q: %q %q %d, want %q %q %d", sh, command, pOut, stripped, pExit, out, errOut,
+					exit)
 			}
 
 			eOut, _, _ := runShell(t, sh, tr.enclosed(command))
 			got, status, ok := feed(tr, []string{eOut})
 			if strings.Contains(command, "kill -9 $$") {
 				if ok {
-					t.Errorf("%s: enclosed %q passes for whole", sh, command)
+					t.Errorf("%s: enclosed %q accepted as complete", sh, command)
 				}
 				continue
 			}
-			// A shell that cannot parse its text may choose another status under eval.
-			sameExit := status == exit || exit != 0 && status != 0 && out == "" && strings.Contains("if (echo )'openfi", command)
+			// A shell that cannot parse its text may choose another status
+			// under eval.
+			sameExit := status == exit || exit != 0 && status != 0 && out == "" &&
+				strings.Contains("if (echo )'openfi", command)
 			if !ok || string(got) != out || !sameExit {
 				t.Errorf("%s: enclosed %q: %q %d %v, want %q %d", sh, command, got, status, ok, out, exit)
 			}
@@ -177,8 +187,8 @@ func runShell(t *testing.T, sh, command string) (out, errOut string, exit int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestNoExtraProcess: a command that ends with exec keeps the shell's process id,
-// so the prefix has cost no fork.
+// TestNoExtraProcess: a command that ends with exec keeps the shell's process
+// id, so the prefix costs no fork.
 func TestNoExtraProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")

@@ -264,7 +264,7 @@ func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out 
 	}
 	for _, p := range found.Processes {
 		if p.User == of.User && !p.Same(of) {
-			out = append(out, diagnose.Sighting{Process: p})
+			out = append(out, diagnose.Incarnation{Process: p})
 		}
 	}
 	return out

@@ -363,12 +363,12 @@ func TestDiagnoseAReleasedApp(t *testing.T) {
 	of := func(name string) string { return r.Package() + ":" + name }
 	t.Run("java", func(t *testing.T) {
 		d := demand(t, r, "--process", of("java"), "--kind", "java")
-		d.assert(t, 6, "heap skipped: ", "is not debuggable: take a debuggable build of it")
+		d.assert(t, 6, "heap skipped: ", "is not debuggable: use a debuggable build of it")
 		assertSteps(t, d.record, "meminfo complete", "heap skipped", "logcat complete", "exit_info complete")
 	})
 	t.Run("native", func(t *testing.T) {
 		d := demand(t, r, "--process", of("native"), "--kind", "native", "--for", "60s")
-		d.assert(t, 0, "which library cannot be told")
+		d.assert(t, 0, "the library is unknown")
 		if f := found(t, d.record, "meminfo"); f.Name != "Native Heap" {
 			t.Errorf("%+v grew", f)
 		}

@@ -59,7 +59,7 @@ func TestUnresponsiveDeviceAtStart(t *testing.T) {
 					!strings.Contains(errOut, "run `leakgate doctor` for details") {
 					t.Errorf("%s, %s: exit %d, stdout %q\n%s", name, args[0], code, out, errOut)
 				}
-				for _, word := range []string{"context", "deadline", "33554432", "pass the output"} {
+				for _, word := range []string{"context", "deadline", "33554432", "write the output"} {
 					if strings.Contains(errOut, word) {
 						t.Errorf("%s, %s: %q in %s", name, args[0], word, errOut)
 					}

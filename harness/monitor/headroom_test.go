@@ -243,7 +243,7 @@ func TestAssumedMemoryLimit(t *testing.T) {
 				if (i >= 0) != c.has || c.has && (x.Headroom[i].Assumed != c.assumed || x.Headroom[i].Limit != 8192<<20) {
 					t.Errorf("%+v", x.Headroom)
 				}
-				if told := strings.Contains(strings.Join(x.HeadroomReasons, "\n"), "assumed by the RAM of the device"); told != c.assumed {
+				if told := strings.Contains(strings.Join(x.HeadroomReasons, "\n"), "assumed from the RAM of the device"); told != c.assumed {
 					t.Errorf("%q", x.HeadroomReasons)
 				}
 			})

@@ -57,7 +57,7 @@ func Failure(dev Runner, within time.Duration, err error) error {
 	case errors.Is(err, errTooLong):
 		return failure{fmt.Sprintf("%s printed more than %s in answer to a question of a few lines", name(dev), text.Size(MaxOutput)), err}
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure{fmt.Sprintf("%s is listed, but its shell has not answered in %v", name(dev), within.Round(100*time.Millisecond)), err}
+		return failure{fmt.Sprintf("%s is listed, but its shell did not respond within %v", name(dev), within.Round(100*time.Millisecond)), err}
 	}
 	return fmt.Errorf("%w: %w", ErrDevice, err)
 }

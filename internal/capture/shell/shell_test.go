@@ -32,7 +32,7 @@ func TestAskTellsWhatWentWrong(t *testing.T) {
 	floods := func(_ context.Context, stdout io.Writer) (int, error) {
 		for {
 			if _, err := stdout.Write(make([]byte, 1<<20)); err != nil {
-				return -1, fmt.Errorf("run a command on device X: pass the output on: %w", err)
+				return -1, fmt.Errorf("run a command on device X: write the output: %w", err)
 			}
 		}
 	}
@@ -42,8 +42,8 @@ func TestAskTellsWhatWentWrong(t *testing.T) {
 		want  string
 		kinds []error
 	}{
-		"hangs":               {hangs, time.Hour, `device "one\x1b[2J" is listed, but its shell has not answered in 20s`, []error{ErrDevice, context.DeadlineExceeded}},
-		"hangs, less time":    {hangs, 5 * time.Second, `device "one\x1b[2J" is listed, but its shell has not answered in 5s`, []error{ErrDevice, context.DeadlineExceeded}},
+		"hangs":               {hangs, time.Hour, `device "one\x1b[2J" is listed, but its shell did not respond within 20s`, []error{ErrDevice, context.DeadlineExceeded}},
+		"hangs, less time":    {hangs, 5 * time.Second, `device "one\x1b[2J" is listed, but its shell did not respond within 5s`, []error{ErrDevice, context.DeadlineExceeded}},
 		"prints without end":  {floods, time.Hour, `device "one\x1b[2J" printed more than 32.0 MB in answer to a question of a few lines`, []error{ErrDevice}},
 		"something else":      {func(context.Context, io.Writer) (int, error) { return -1, io.ErrShortWrite }, time.Hour, "device does not answer: short write", []error{ErrDevice, io.ErrShortWrite}},
 		"which nobody waited": {hangs, -1, "device does not answer: run a command on device X: context canceled", []error{ErrDevice, context.Canceled}},

@@ -84,7 +84,7 @@ func unusable(info adb.DeviceInfo) (text, todo string) {
 			"install the udev rules (Debian: package android-sdk-platform-tools-common), join the group plugdev, " +
 				"then reconnect the device"
 	case state == "offline", state == "connecting":
-		return "the device is " + state + ": connected, but not responding",
+		return "the device is " + state + " (connected, but not responding)",
 			"reconnect it or run `adb reconnect offline`; if that does not help, unlock it and reboot it"
 	case state == "bootloader", state == "fastbootd":
 		return "the device is in its bootloader", "boot it into Android: `fastboot reboot`"
@@ -251,7 +251,7 @@ func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	n.device.SU = clean(c.SU)
 	switch {
 	case f.UID == 0:
-		n.book.note("root", OK, "the shell is root: every process can be read", "")
+		n.book.note("root", OK, "shell is root; every process can be read", "")
 	case c.SU != "":
 		n.book.note("root", OK, fmt.Sprintf("shell is not root (uid %d), but su is available at %s", f.UID, c.SU), "")
 	case f.BuildType == "user":

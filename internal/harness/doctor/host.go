@@ -195,8 +195,7 @@ const (
 	leastBytes = 64 << 20
 )
 
-const nightNeeds = "a run of 8 h writes about 1 MB per process, up to 32 MB of workload log, and 50 to 500 MB per " +
-	"heap dump"
+const nightNeeds = "8 h take about 1 MB per process, up to 32 MB of logs, 50 to 500 MB per heap dump"
 
 // directory examines where run directories are created; a run creates missing
 // parents. It returns false if no run can write there.

@@ -276,7 +276,7 @@ func TestAddressFromVariables(t *testing.T) {
 		},
 		"no socket": {
 			map[string]string{"ADB_SERVER_SOCKET": "vsock:5"}, "", Misconfigured,
-			[]string{"ADB_SERVER_SOCKET", "not supported"},
+			[]string{"ADB_SERVER_SOCKET", "unsupported"},
 		},
 		"missing socket": {
 			map[string]string{"ADB_SERVER_SOCKET": "localfilesystem:" + socket + "x"}, "ADB_SERVER_SOCKET", NoDevice,
@@ -326,7 +326,7 @@ func TestDirectoryOfTheRuns(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "not")); err == nil {
 		t.Error("created the directory")
 	}
-	if c := find(t, r, "directory"); !strings.Contains(c.Text, "a run of 8 h writes") {
+	if c := find(t, r, "directory"); !strings.Contains(c.Text, "8 h take") {
 		t.Errorf("%+v", c)
 	}
 	r = examine(t, env, Options{Dir: filepath.Join(file, "runs")})

@@ -19,21 +19,22 @@ import (
 	"time"
 )
 
-// place is an address where a server is at some times, on the clock of a bubble.
+// place is an address where a server is at some times, on the clock of a
+// bubble.
 type place struct {
 	mu    sync.Mutex
 	up    bool
 	dials []time.Duration // of those that found nothing
 	begin time.Time
-	// starts are the times of the starts, and boot is what one does.
+	// starts are the times of the starts, and boot is the effect of one.
 	starts []time.Duration
 	boot   func(ctx context.Context) error
 	busy   atomic.Int32
 }
 
-// places makes every address a new one: what is known of one lasts as long as the
-// process, and the turn of one that a test without a bubble has asked stops the clock of
-// every bubble. Nothing else asks ports between these and 1024.
+// places makes every address unique: what is known of one lasts as long as the
+// process, and a ctxMutex used by a test outside a bubble would stop the clock
+// of every bubble. Nothing else uses ports between these and 1024.
 var places atomic.Int32
 
 const firstPlace = 100
@@ -76,7 +77,7 @@ func (p *place) dial(context.Context) (net.Conn, error) {
 
 func (p *place) launch(ctx context.Context, _, _ string) error {
 	if p.busy.Add(1) != 1 {
-		panic("two starts at a time")
+		panic("two concurrent starts")
 	}
 	defer p.busy.Add(-1)
 	p.mu.Lock()
@@ -113,7 +114,7 @@ func TestRestartRules(t *testing.T) {
 			wantVersion(t, c)
 			p.wantStarts(t, 0, time.Minute+grace)
 		},
-		"a server that was there is waited for": func(t *testing.T) {
+		"a server that disappeared is waited for": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.set(true)
 			wantVersion(t, c)
@@ -125,7 +126,7 @@ func TestRestartRules(t *testing.T) {
 				t.Errorf("the call took %v", took)
 			}
 		},
-		"the grace goes on over calls that give up": func(t *testing.T) {
+		"the grace period continues over calls that give up": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.set(true)
 			wantVersion(t, c)
@@ -139,7 +140,7 @@ func TestRestartRules(t *testing.T) {
 			}
 			p.wantStarts(t, grace)
 		},
-		"an old look counts for nothing": func(t *testing.T) {
+		"an old dial does not count": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.set(true)
 			wantVersion(t, c)
@@ -162,7 +163,7 @@ func TestRestartRules(t *testing.T) {
 			_, err = c.Version(t.Context())
 			checkSentence(t, err, ErrNoServer, "is gone")
 			if time.Since(begin) != 0 {
-				t.Errorf("a place known as empty is waited for again, for %v", time.Since(begin))
+				t.Errorf("an address known as unused is waited for again, for %v", time.Since(begin))
 			}
 			for time.Since(p.begin) < 9900*time.Millisecond {
 				time.Sleep(100 * time.Millisecond)
@@ -174,7 +175,7 @@ func TestRestartRules(t *testing.T) {
 			wantVersion(t, c)
 			p.wantStarts(t, 0, startEvery)
 		},
-		"a start that fails is tried again later": func(t *testing.T) {
+		"a start that fails is retried later": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			own := faultf(ErrNoServer, "cannot bind: try later")
 			p.boot = func(context.Context) error { return own }
@@ -189,16 +190,16 @@ func TestRestartRules(t *testing.T) {
 			wantVersion(t, c)
 			p.wantStarts(t, 0, time.Minute+grace)
 		},
-		"a start that does not help is the end": func(t *testing.T) {
+		"a start without effect is the end": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.boot = func(context.Context) error { return nil }
 			_, err := c.Version(t.Context())
-			checkSentence(t, err, ErrNoServer, "no adb server answers")
+			checkSentence(t, err, ErrNoServer, "no adb server at")
 			if took := time.Since(p.begin); took != 0 {
 				t.Errorf("took %v", took)
 			}
 		},
-		"a cancelled start is none": func(t *testing.T) {
+		"an aborted start does not count": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.boot = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 			for range 2 {
@@ -229,7 +230,7 @@ func TestRestartRules(t *testing.T) {
 			wg.Wait()
 			p.wantStarts(t, 0, 2*time.Second+startEvery+grace)
 			if n, most := len(p.dials)-looked, 64+int(grace/pollEvery)+2; n > most {
-				t.Errorf("the empty place was dialled %d times, want %d at most: one call polls for all", n, most)
+				t.Errorf("the unused address was dialed %d times, want %d at most: one call polls for all", n, most)
 			}
 		},
 		"never without permission": func(t *testing.T) {
@@ -237,7 +238,7 @@ func TestRestartRules(t *testing.T) {
 			_, err := c.Version(t.Context())
 			checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 			if took := time.Since(p.begin); took != 0 {
-				t.Errorf("a server that never was is waited for, for %v", took)
+				t.Errorf("a server that never ran is waited for, for %v", took)
 			}
 			p.set(true)
 			wantVersion(t, c)
@@ -247,7 +248,7 @@ func TestRestartRules(t *testing.T) {
 				checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 			}
 			if took := time.Since(p.begin); took != grace {
-				t.Errorf("took %v, want one grace", took)
+				t.Errorf("took %v, want one grace period", took)
 			}
 			p.wantStarts(t)
 		},
@@ -258,7 +259,8 @@ func TestRestartRules(t *testing.T) {
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := c.Version(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(p.begin) != time.Second {
+			if _, err := c.Version(ctx); !errors.Is(err, context.DeadlineExceeded) ||
+				time.Since(p.begin) != time.Second {
 				t.Errorf("after %v: %v", time.Since(p.begin), err)
 			}
 			time.Sleep(time.Minute)
@@ -280,8 +282,8 @@ func TestRestartRules(t *testing.T) {
 	}
 }
 
-// TestOtherVersions: a server of any version is used as it is; it is neither ended
-// nor replaced, and the adb program is not run.
+// TestOtherVersions: a server of any version is used as it is; it is neither
+// killed nor replaced, and the adb program is not run.
 func TestOtherVersions(t *testing.T) {
 	path, started := fakeADB(t, "")
 	for _, version := range []int{0x20, 0x29, 0x2a} {
@@ -313,7 +315,7 @@ func TestOtherVersions(t *testing.T) {
 			}
 		}
 		if r := bad.Load(); r != nil {
-			t.Errorf("server %#x was asked %q", version, r)
+			t.Errorf("server %#x received %q", version, r)
 		}
 	}
 	if got := started(); len(got) != 1 || got[0] != "" {
@@ -321,8 +323,9 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// TestTakeover: another adb program ends the server and starts its own of another
-// version. The calls meanwhile wait and go on there; no server of ours gets between.
+// TestTakeover: another adb program kills the server and starts its own of
+// another version. The calls meanwhile wait and continue there; no server of
+// ours gets between.
 func TestTakeover(t *testing.T) {
 	path, started := fakeADB(t, "")
 	l, err := net.Listen("tcp", freeAddr(t))
@@ -353,7 +356,8 @@ func TestTakeover(t *testing.T) {
 	end := serve(l, "0029")
 	wantVersion(t, c)
 	end()
-	// A server that is ending accepts no more, and the kernel resets what waits.
+	// A server that is exiting accepts no more, and the kernel resets pending
+	// connections.
 	if l, err = net.Listen("tcp", c.Addr()); err != nil {
 		t.Fatal(err)
 	}

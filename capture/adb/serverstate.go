@@ -1,0 +1,172 @@
+package adb
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A server disappears for two reasons. It was ended (`adb kill-server`, a
+// crash, out of memory): an overnight run needs a new one. Or it is being
+// replaced: an adb program of another version kills the server that it finds
+// and starts its own (AOSP adb/client/adb_client.cpp, adb_connect), and for
+// some hundred milliseconds nothing listens. A server that we started in that
+// gap would be killed in turn, or keep the other from binding the port. So an
+// unused address is watched for a while before a server is started there.
+const (
+	// grace is how long nothing may listen at an address of this machine before
+	// a server is started there, except for the first start of this process.
+	grace = 3 * time.Second
+	// startEvery is the minimum time between two starts. A server that does not
+	// live that long was ended on purpose, or is broken.
+	startEvery = 10 * time.Second
+	// pollEvery is how often an unused address is dialed.
+	pollEvery = 50 * time.Millisecond
+)
+
+// servers are the addresses that this process has tried, with any client.
+var servers = struct {
+	sync.Mutex
+	at map[string]*serverState
+}{at: map[string]*serverState{}}
+
+// serverState is what is known about the server at one address of this machine.
+type serverState struct {
+	// turn is held by the one call that waits for a server or starts one; a
+	// context can stop waiting for it.
+	turn ctxMutex
+
+	mu sync.Mutex
+	presence
+}
+
+func serverStateAt(addr string) *serverState {
+	servers.Lock()
+	defer servers.Unlock()
+	s := servers.at[addr]
+	if s == nil {
+		s = &serverState{turn: newCtxMutex()}
+		servers.at[addr] = s
+	}
+	return s
+}
+
+// presence is when a server was found and when not.
+type presence struct {
+	// seen: a server was found, since the last start if there was one.
+	seen bool
+	// gone and refused are the first and the latest consecutive dial that found
+	// nothing.
+	gone, refused time.Time
+	// started is when the latest start ended, or began while it is in progress,
+	// and failed its result.
+	started time.Time
+	failed  error
+}
+
+// found records a successful dial, and missed one that failed.
+func (s *serverState) found() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.gone = true, time.Time{}
+}
+
+func (s *serverState) missed(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// After so long without a dial it is unknown whether a server was there in
+	// between.
+	if s.gone.IsZero() || now.Sub(s.refused) > grace {
+		s.gone = now
+	}
+	s.refused = now
+}
+
+// step is what to do if nothing listens.
+type step int
+
+const (
+	stepFail step = iota
+	stepWait
+	stepStart
+)
+
+// next returns the step of the call that holds turn, just after a dial failed.
+// mayStart reports that it may start a server and that this machine is the
+// place for it.
+func (s *serverState) next(now time.Time, mayStart bool) step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	never := s.started.IsZero()
+	recent := !never && now.Sub(s.started) < startEvery
+	switch {
+	case never && !s.seen && mayStart:
+		return stepStart
+	case !s.seen && (never || recent):
+		return stepFail
+	case now.Sub(s.gone) < grace:
+		return stepWait
+	case recent || !mayStart:
+		return stepFail
+	}
+	return stepStart
+}
+
+// start runs launch as a start of a server, unless ctx ends it: an aborted
+// start has left nothing and does not count.
+func (s *serverState) start(ctx context.Context, launch func() error) error {
+	s.mu.Lock()
+	before := s.presence
+	s.seen, s.started, s.failed = false, time.Now(), nil
+	s.mu.Unlock()
+	err := launch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		s.seen, s.started, s.failed = s.seen || before.seen, before.started, before.failed
+		return contextError(ctx)
+	}
+	// Measured from here, so that no call makes two starts, however long one
+	// takes.
+	s.started, s.failed = time.Now(), err
+	return err
+}
+
+// last returns how long ago the latest start was, if that is recent, and its
+// error.
+func (s *serverState) last(now time.Time) (ago time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started.IsZero() || now.Sub(s.started) >= startEvery {
+		return 0, nil
+	}
+	return now.Sub(s.started), s.failed
+}
+
+// ctxMutex is a mutex whose lock can be abandoned by a context.
+type ctxMutex chan struct{}
+
+func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
+
+func (t ctxMutex) lock(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx)
+	}
+}
+
+func (t ctxMutex) unlock() { <-t }
+
+// sleep waits, or returns ctx's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx)
+	}
+}
