@@ -282,7 +282,7 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 		words   string
 		limit   float64
 	}{
-		"the dump is cut":           {rooted(), func(p *cabled) func() { return p.CutDump(5000) }, record.DiagnosisDegraded, "heap", "failed", "cut after", 30},
+		"the dump is cut":           {rooted(), func(p *cabled) func() { return p.CutDump(5000) }, record.DiagnosisDegraded, "heap", "failed", "truncated after", 30},
 		"the dump is empty":         {rooted(), func(p *cabled) func() { return p.CutDump(0) }, record.DiagnosisDegraded, "heap", "failed", "empty", 90},
 		"the disk is full":          {rooted(), func(p *cabled) func() { return p.FillDisk(1 << 20) }, record.DiagnosisDegraded, "heap", "failed", "the device's disk is full", 30},
 		"dumpsys hangs":             {rooted(), func(p *cabled) func() { return p.HangDumpsys() }, record.DiagnosisDegraded, "meminfo", "failed", "no end in 15s", 60},

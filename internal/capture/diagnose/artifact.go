@@ -13,45 +13,48 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// notAllowed is why this device does not give something, as opposed to a failure.
+// notAllowed is why this device does not provide something, as opposed to a
+// failure.
 type notAllowed struct{ reason string }
 
 func (e notAllowed) Error() string { return e.reason }
 
-// artifact is a file of the folder while it is written: under a name of its own until
-// it is whole.
+// artifact is a file of the folder while it is written: under a temporary name
+// until it is complete.
 type artifact struct {
 	file *os.File
 	max  int64
 	size int64
-	// err is what the host's disk said, or that there is too much; it stays.
+	// err is the first error of the host's disk, or that there is too much; it
+	// is sticky.
 	err error
-	// held has what was written as long as the file is not to have it, nil for the file.
+	// held buffers writes that must not reach the file, nil to write to the
+	// file.
 	held *bytes.Buffer
 }
 
-// hold keeps what is written in memory until replace: a run that is killed must not leave a text
-// on the disk of which only a part is to be kept.
+// hold buffers writes in memory until replace: a run that is killed must not
+// leave a text on the disk of which only a part is to be kept.
 func (a *artifact) hold() { a.held = &bytes.Buffer{} }
 
-// replace puts a text into the file, in the place of what was held.
+// replace writes a text to the file instead of what was held.
 func (a *artifact) replace(text []byte) error {
 	a.held, a.size = nil, 0
 	_, err := a.Write(text)
 	return err
 }
 
-// newArtifact makes the file for an artifact of this name. Only the user may read it:
-// dumps hold personal data.
+// newArtifact creates the file for an artifact with this name. Only the user
+// may read it: dumps contain personal data.
 func newArtifact(dir, name string, most int64) (*artifact, error) {
 	f, err := os.CreateTemp(dir, "."+name+".part-*")
 	if err != nil {
-		return nil, hostError(fmt.Errorf("make file for %s: %w", name, err))
+		return nil, hostError(fmt.Errorf("create file for %s: %w", name, err))
 	}
 	return &artifact{file: f, max: most}, nil
 }
 
-// hostError says in words what a full disk is.
+// hostError puts a full disk into words.
 func hostError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the host's disk is full: %w", err)
@@ -62,7 +65,7 @@ func hostError(err error) error {
 // tooLarge is an artifact that has more bytes than this.
 type tooLarge int64
 
-func (e tooLarge) Error() string { return fmt.Sprintf("it has more than %d bytes", int64(e)) }
+func (e tooLarge) Error() string { return fmt.Sprintf("it exceeds %d bytes", int64(e)) }
 
 func (a *artifact) Write(p []byte) (int, error) {
 	if a.err == nil && int64(len(p)) > a.max-a.size {
@@ -94,7 +97,8 @@ func (a *artifact) discard() {
 	a.file = nil
 }
 
-// commit gives the file its name. The artifact is discarded if that fails.
+// commit renames the file to its final name. The artifact is discarded if that
+// fails.
 func (a *artifact) commit(dir, name string) error {
 	temporary := a.file.Name()
 	err := a.file.Close()
@@ -111,15 +115,16 @@ func (a *artifact) commit(dir, name string) error {
 	return nil
 }
 
-// maxClosing is more than the closing of a text: a marker and an exit code.
+// maxClosing bounds the closing of a text: a marker and an exit code.
 const maxClosing = 64
 
-// closing is the end of a command line by which its output shows to be whole, and with
-// which code the command ended: a phone whose adbd loses the exit status gives 0 for an
-// output that was cut too.
+// closing is the end of a command line that proves its output complete, and
+// reports the exit code: a phone whose adbd loses the exit status reports 0 for
+// a truncated output too.
 func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
-// closed undoes closing: the length of the text before it and the exit code.
+// closed parses the closing: the length of the text before it and the exit
+// code.
 func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	at := bytes.LastIndex(text, []byte("\n"+string(m)+" "))
 	if at < 0 {
@@ -133,7 +138,7 @@ func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	return at, exit, err == nil
 }
 
-// open takes the closing off and gives the text.
+// open removes the closing and returns the text.
 func (a *artifact) open(m shell.Marker) (text []byte, exit int, err error) {
 	if a.held != nil {
 		text = a.held.Bytes()
@@ -145,7 +150,7 @@ func (a *artifact) open(m shell.Marker) (text []byte, exit int, err error) {
 	}
 	n, exit, ok := closed(m, text)
 	if !ok {
-		return text, 0, errors.New("the answer is cut")
+		return text, 0, errors.New("truncated answer")
 	}
 	if a.held != nil {
 		a.held.Truncate(n)

@@ -11,28 +11,31 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// CollectResult is what became of a forced garbage collection in one process.
+// CollectResult is the result of a forced garbage collection in one process.
 type CollectResult struct {
 	capture.Process
-	// Refused says why none was forced, "" where one was.
+	// Refused is why none was forced, "" on success.
 	Refused string
 }
 
-// Words of a device about one process; anything else is an error of kill.
+// Reasons about one process; anything else is an error of kill.
 const (
 	collectSent   = "sent"
 	collectGone   = "gone"
 	collectNative = "native"
 )
 
-// CollectGarbage forces a garbage collection in processes, all in one round trip, and returns the
-// device's clock after the last one. The runtime collects because of SIGUSR1, from the first
-// Dalvik to the present ART, without clearing soft references; from Android 8 on it also saves
-// its profiles (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC (no HPROF) and
-// profile save"). Any other program dies of the signal. A process is therefore sent it by the same
-// command line that has found it to be the incarnation that is meant (start time), a child of a
-// zygote, and one that blocks or catches the signal. The error is a device that did not answer.
-func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target, deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
+// CollectGarbage forces a garbage collection in processes, all in one round
+// trip, and returns the device's clock after the last one. SIGUSR1 makes the
+// runtime collect, from the first Dalvik to the present ART, without clearing
+// soft references; from Android 8 on it also saves its profiles
+// (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC (no HPROF)
+// and profile save"). The signal kills any other program. It is therefore sent
+// by the same command line that checks that the process is the expected
+// incarnation (start time), a child of a zygote, and one that blocks or catches
+// the signal. The error is a device that did not answer.
+func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target,
+	deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()
 	var parts []shell.Part
 	out = make([]CollectResult, len(targets))
@@ -50,7 +53,7 @@ func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []ca
 	}
 	said, whole := m.Split(a.Stdout)
 	if !whole {
-		return 0, nil, fmt.Errorf("force garbage collection: %w: the answer is truncated", shell.ErrDevice)
+		return 0, nil, fmt.Errorf("force garbage collection: %w: truncated answer", shell.ErrDevice)
 	}
 	if up, err = procfs.ParseUptime(said["up"]); err != nil {
 		return 0, nil, fmt.Errorf("force garbage collection: %w", err)
@@ -65,8 +68,9 @@ func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []ca
 
 func collectLabel(i int) string { return fmt.Sprintf("gc%d", i) }
 
-// collectPrefix is how the signal is sent: by the shell itself where it is root, else by the way
-// in which the process is read, else as the app, which its package must allow (debuggable).
+// collectPrefix returns how the signal is sent: by the shell itself if it is
+// root, else in the way in which the process is read, else as the app, which
+// its package must allow (debuggable).
 func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused string) {
 	switch {
 	case uid == 0:
@@ -74,30 +78,35 @@ func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused stri
 	case !t.Level.Prefix.IsZero():
 		return t.Level.Prefix, ""
 	case t.Isolated():
-		return shell.Prefix{}, "an isolated process has a user of its own"
+		return shell.Prefix{}, "an isolated process has a uid of its own"
 	case !t.Installed():
 		return shell.Prefix{}, "not a process of an installed app"
 	}
 	return shell.RunAs(t.Package(), t.User), ""
 }
 
-// collectCommand prints a word about a process: whether the signal was sent, or why not.
+// collectCommand prints a word about a process: whether the signal was sent, or
+// why not.
 //
-// In /proc/PID/stat 18 numbers stand between the state and the start time (proc(5), fields 4 to
-// 22). SIGUSR1 is bit 9 of SigBlk and SigCgt: the third hexadecimal digit from the right has it
-// where it is 2, 3, 6, 7, a, b, e or f. A program that an app starts inherits the blocked signals,
-// but its parent is not a zygote: zygote, zygote64, webview_zygote or PACKAGE_zygote.
+// In /proc/PID/stat 18 numbers are between the state and the start time
+// (proc(5), fields 4 to 22). SIGUSR1 is bit 9 of SigBlk and SigCgt: it is set
+// if the third hexadecimal digit from the right is 2, 3, 6, 7, a, b, e or f. A
+// program that an app starts inherits the blocked signals, but its parent is
+// not a zygote: zygote, zygote64, webview_zygote or PACKAGE_zygote.
 func collectCommand(p capture.Process, prefix shell.Prefix) string {
 	dir := fmt.Sprintf("/proc/%d", p.PID)
 	return strings.Join([]string{
-		fmt.Sprintf(`if ! grep -q -E '^%d \(.*\) [A-Za-z] ([-0-9]+ ){18}%d ' %s/stat 2>/dev/null; then echo %s`, p.PID, p.Start, dir, collectGone),
-		fmt.Sprintf(`elif ! grep -q -E '^Sig(Blk|Cgt):.*[2367abefABEF]..$' %s/status 2>/dev/null; then echo %s`, dir, collectNative),
+		fmt.Sprintf(`if ! grep -q -E '^%d \(.*\) [A-Za-z] ([-0-9]+ ){18}%d ' %s/stat 2>/dev/null; then echo %s`, p.PID,
+			p.Start, dir, collectGone),
+		fmt.Sprintf(`elif ! grep -q -E '^Sig(Blk|Cgt):.*[2367abefABEF]..$' %s/status 2>/dev/null; then echo %s`, dir,
+			collectNative),
 		fmt.Sprintf(`elif ! p=$(grep '^PPid:' %s/status 2>/dev/null) || ! grep -q -E '(^|_)zygote' /proc/${p##*[!0-9]}/cmdline 2>/dev/null; then echo %s`, dir, collectNative),
-		fmt.Sprintf(`elif %s </dev/null 2>&1; then echo %s; fi`, prefix.Wrap(fmt.Sprintf("kill -%d %d", sigUSR1, p.PID)), collectSent),
+		fmt.Sprintf(`elif %s </dev/null 2>&1; then echo %s; fi`,
+			prefix.Wrap(fmt.Sprintf("kill -%d %d", sigUSR1, p.PID)), collectSent),
 	}, "; ")
 }
 
-// collectAnswer is why no collection was forced, "" where one was.
+// collectAnswer returns why no collection was forced, "" on success.
 func collectAnswer(said []byte) string {
 	word := strings.TrimSpace(string(said))
 	if strings.HasSuffix("\n"+word, "\n"+collectSent) { // after what a linker or su may print
@@ -109,7 +118,7 @@ func collectAnswer(said []byte) string {
 	case collectNative:
 		return "not a process of the Android runtime"
 	case "":
-		return "the device did not say why"
+		return "the device reported no reason"
 	default:
 		return shell.Clip(word)
 	}

@@ -12,28 +12,38 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Garbage is collected in processes of the runtime, and nothing else is sent the signal.
+// Garbage is collected in processes of the runtime, and nothing else receives
+// the signal.
 func TestCollectGarbage(t *testing.T) {
 	sawtooth := []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 20), androidsim.GCSawtooth(50, time.Hour)}
 	for name, c := range map[string]struct {
 		options    androidsim.Options
 		debuggable bool
 		uid        int
-		// change is done before the signal; refused is the answer, "" for a collection.
+		// change runs before the signal; refused is the reason, "" for a
+		// collection.
 		process string
 		change  func(*androidsim.Phone, *capture.Process)
 		refused string
 	}{
-		"debuggable app":                     {debuggable: true, uid: 2000},
-		"Android 5":                          {options: androidsim.Options{API: 21}, debuggable: true, uid: 2000},
-		"root shell":                         {options: androidsim.Options{BuildType: "userdebug", Root: true}},
-		"release app":                        {uid: 2000, refused: "not debuggable"},
-		"isolated process":                   {debuggable: true, uid: 2000, process: "com.shop:isolated", refused: "a user of its own"},
-		"native process of a debuggable app": {debuggable: true, uid: 2000, process: "com.shop:tool", refused: "not a process of the Android runtime"},
-		"native process, root shell":         {options: androidsim.Options{BuildType: "userdebug", Root: true}, process: "com.shop:tool", refused: "not a process of the Android runtime"},
+		"debuggable app": {debuggable: true, uid: 2000},
+		"Android 5":      {options: androidsim.Options{API: 21}, debuggable: true, uid: 2000},
+		"root shell":     {options: androidsim.Options{BuildType: "userdebug", Root: true}},
+		"release app":    {uid: 2000, refused: "not debuggable"},
+		"isolated process": {
+			debuggable: true, uid: 2000, process: "com.shop:isolated", refused: "a uid of its own",
+		},
+		"native process of a debuggable app": {
+			debuggable: true, uid: 2000, process: "com.shop:tool", refused: "not a process of the Android runtime",
+		},
+		"native process, root shell": {
+			options: androidsim.Options{BuildType: "userdebug", Root: true}, process: "com.shop:tool",
+			refused: "not a process of the Android runtime",
+		},
 		"another incarnation": {debuggable: true, uid: 2000, refused: "has ended",
 			change: func(_ *androidsim.Phone, p *capture.Process) { p.Start-- }},
-		"reused pid, root shell": {options: androidsim.Options{BuildType: "userdebug", Root: true}, refused: "has ended",
+		"reused pid, root shell": {
+			options: androidsim.Options{BuildType: "userdebug", Root: true}, refused: "has ended",
 			change: func(phone *androidsim.Phone, _ *capture.Process) { phone.ReusePID("com.shop", "logcat") }},
 		"parent is not a zygote": {debuggable: true, uid: 2000, refused: "not a process of the Android runtime",
 			change: func(phone *androidsim.Phone, _ *capture.Process) {
@@ -46,15 +56,17 @@ func TestCollectGarbage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c.options.Apps = []androidsim.App{{Package: "com.shop", Debuggable: c.debuggable, Processes: []androidsim.ProcessSpec{
-					{Name: "com.shop", Models: sawtooth}, {Name: "com.shop:isolated", Isolated: true}, {Name: "com.shop:tool", Native: true},
-				}}}
+				c.options.Apps = []androidsim.App{
+					{Package: "com.shop", Debuggable: c.debuggable, Processes: []androidsim.ProcessSpec{
+						{Name: "com.shop", Models: sawtooth}, {Name: "com.shop:isolated", Isolated: true},
+						{Name: "com.shop:tool", Native: true},
+					}}}
 				phone := androidsim.New(c.options)
 				if c.process == "" {
 					c.process = "com.shop"
 				}
 				time.Sleep(20 * time.Minute)
-				dev := &pocket{Phone: phone}
+				dev := &localPhone{Phone: phone}
 				found, err := capture.FindProcesses(t.Context(), dev, []capture.Pattern{capture.Pattern(c.process)})
 				if err != nil || len(found.Processes) != 1 {
 					t.Fatalf("%+v %v", found, err)
@@ -69,8 +81,10 @@ func TestCollectGarbage(t *testing.T) {
 					t.Fatalf("%v %+v %v", up, got, err)
 				}
 				if c.refused != "" {
-					if !strings.Contains(got[0].Refused, c.refused) || c.change == nil && phone.PID(c.process) != p.PID {
-						t.Errorf("refused: %q, want %q; pid %d is now %d", got[0].Refused, c.refused, p.PID, phone.PID(c.process))
+					if !strings.Contains(got[0].Refused, c.refused) || c.change == nil &&
+						phone.PID(c.process) != p.PID {
+						t.Errorf("refused: %q, want %q; pid %d is now %d", got[0].Refused, c.refused, p.PID,
+							phone.PID(c.process))
 					}
 					return
 				}
@@ -83,12 +97,14 @@ func TestCollectGarbage(t *testing.T) {
 	}
 }
 
-// A truncated answer is that of a device, and not of a process.
+// A truncated answer is an error of a device, and not of a process.
 func TestCollectGarbageNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phone := androidsim.New(androidsim.Options{})
 		phone.TearOutput(5, true)
-		_, _, err := CollectGarbage(t.Context(), &pocket{Phone: phone}, 2000, []capture.Target{{Process: capture.Process{Name: "com.shop", UID: 10123, PID: 7, Start: 9}}}, time.Minute)
+		_, _,
+			err := CollectGarbage(t.Context(), &localPhone{Phone: phone}, 2000,
+			[]capture.Target{{Process: capture.Process{Name: "com.shop", UID: 10123, PID: 7, Start: 9}}}, time.Minute)
 		if !errors.Is(err, shell.ErrDevice) {
 			t.Errorf("error %v", err)
 		}
@@ -97,7 +113,8 @@ func TestCollectGarbageNoAnswer(t *testing.T) {
 
 func TestCollectAnswer(t *testing.T) {
 	for said, want := range map[string]string{
-		"sent\n": "", "WARNING: linker: x\nsent\n": "", "gone\n": "the process has ended", "\n": "the device did not say why",
+		"sent\n": "", "WARNING: linker: x\nsent\n": "", "gone\n": "the process has ended",
+		"\n":          "the device reported no reason",
 		"presented\n": "presented", "kill: 7: Operation not permitted\n": "kill: 7: Operation not permitted",
 	} {
 		if got := collectAnswer([]byte(said)); got != want {

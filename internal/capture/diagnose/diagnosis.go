@@ -17,38 +17,40 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Ending is how a step of a diagnosis has ended.
+// Ending is how a step of a diagnosis ended.
 type Ending string
 
-// The ends of a step.
+// The endings of a step.
 const (
-	// Complete: the whole artifact, and nothing is lost by the way that was taken.
+	// Complete: the whole artifact, with nothing lost by the method.
 	Complete Ending = "complete"
-	// Fallback: a lesser way gave it; Note and Reasons say what is lost and why.
+	// Fallback: obtained by a lesser method; Note and Reasons say what is lost
+	// and why.
 	Fallback Ending = "fallback"
-	// Skipped: this device allows no way; Reasons say why.
+	// Skipped: this device allows no method; Reasons say why.
 	Skipped Ending = "skipped"
-	// Failed: a way that is allowed gave nothing whole.
+	// Failed: no allowed method produced a complete artifact.
 	Failed Ending = "failed"
 )
 
-// Outcome is what one step gave.
+// Outcome is the result of one step.
 type Outcome struct {
 	Step   string
 	Ending Ending
-	// File is the artifact's name in the folder, empty if there is none; Bytes its size.
+	// File is the artifact's name in the folder, empty if there is none; Bytes
+	// its size.
 	File  string
 	Bytes int64
-	// Command is the line that gave it.
+	// Command is the command line that produced it.
 	Command string
-	// Note is what is lost by the way that was taken, or what takes the artifact's place.
+	// Note is what the method loses, or what replaces the artifact.
 	Note string
-	// Reasons say why better ways, or all, were not taken.
+	// Reasons say why better methods, or all, were not used.
 	Reasons []string
-	// Left is the path of a file that may still be on the device, empty for none; Sweep
-	// tries to remove it.
+	// Left is the path of a file that may still be on the device, or empty;
+	// Sweep tries to remove it.
 	Left string
-	// Took is the real time of all ways of the step.
+	// Took is the real duration of all methods of the step.
 	Took time.Duration
 }
 
@@ -56,30 +58,32 @@ type Outcome struct {
 type Request struct {
 	Process capture.Process
 	Recipe  Recipe
-	// Level is how the fast channel reads the process: what is known of its rights.
+	// Level is how the fast channel reads the process: what is known about its
+	// permissions.
 	Level capture.Level
-	// Findings are what was found when that was looked for: a refused su is not asked again.
+	// Findings are those of that probe: a refused su is not tried again.
 	Findings []capture.Finding
-	// Dir is the folder on the host that takes the artifacts. It is there.
+	// Dir is the existing folder on the host for the artifacts.
 	Dir string
 	// App are other incarnations of processes of the app, running and ended.
-	App []Sighting
-	// Logcat is what is kept of the device's log; empty is LogcatApp.
+	App []Incarnation
+	// Logcat is what is kept of the device's log; empty means LogcatApp.
 	Logcat KeptLog
-	// Run names the files on the device: letters and digits, another for each run.
+	// Run names the files on the device: letters and digits, different for each
+	// run.
 	Run string
-	// HostFree gives the bytes that Dir may still take; nil where nobody knows.
+	// HostFree returns how many bytes Dir may still take; nil if unknown.
 	HostFree func() (int64, error)
-	// Expect is about how many bytes a heap dump has; 0 where nobody knows.
+	// Expect is the approximate size of a heap dump in bytes; 0 if unknown.
 	Expect int64
-	// Paused is told when the process is about to be stopped by a heap dump, and when
-	// it goes on; nil for nobody. It must return at once.
+	// Paused, if not nil, is called when a heap dump is about to stop the
+	// process, and when the process continues. It must not block.
 	Paused func(bool)
 }
 
-// Sighting is an incarnation of a process that was seen. Until is the device's clock when it was missed, time since
-// boot; 0 while it runs.
-type Sighting struct {
+// Incarnation is an incarnation of a process that was seen. Until is the
+// device's clock when it was missed, time since boot; 0 while it runs.
+type Incarnation struct {
 	capture.Process
 	Until time.Duration
 }
@@ -87,28 +91,28 @@ type Sighting struct {
 // KeptLog is what is kept of the device's log.
 type KeptLog string
 
-// What is kept of the log: the lines of the app and those of the system about it; all lines, which
-// are of every app; or nothing.
+// The kept parts of the log: the lines of the app and those of the system about
+// it; all lines, including those of every other app; or nothing.
 const (
 	LogcatApp  KeptLog = "app"
 	LogcatAll  KeptLog = "all"
 	LogcatNone KeptLog = "none"
 )
 
-// Diagnosis is what was collected of one process.
+// Diagnosis is what was collected from one process.
 type Diagnosis struct {
 	Process capture.Process
 	Recipe  string
-	// Up is the device's clock when it began and Ended when it ended: time since boot, 0
-	// where the device did not tell.
+	// Up is the device's clock when it began and Ended when it ended: time
+	// since boot, 0 if unknown.
 	Up, Ended time.Duration
-	// Took is the real time of all of it.
+	// Took is the real duration of the diagnosis.
 	Took time.Duration
-	// Steps are those of the recipe, each with its outcome.
+	// Steps are the outcomes of the recipe's steps.
 	Steps []Outcome
 }
 
-// diagnosing is one diagnosis while it goes on.
+// diagnosing is one diagnosis in progress.
 type diagnosing struct {
 	dev    capture.Device
 	facts  capture.Facts
@@ -116,24 +120,27 @@ type diagnosing struct {
 	rights rights
 	// complete are the steps that lost nothing.
 	complete []string
-	// up is the device's clock at the latest look, wall its wall clock then, zero if unknown.
+	// up is the device's clock at the latest check, wall its wall clock then,
+	// zero if unknown.
 	up   time.Duration
 	wall time.Time
-	// gone is the end of the process; lost that of the device, or of the caller's patience.
+	// gone is the end of the process; lost that of the device, or of the
+	// caller's context.
 	gone, lost error
 }
 
-// Diagnose collects what the recipe says. An artifact is in the folder whole or not at
-// all, and of the process that was asked for: its pid and start time are compared
-// before and after. Once that process is gone, only what outlives it is collected.
+// Diagnose collects the artifacts of the recipe. An artifact is in the folder
+// as a whole or not at all, and belongs to the requested process: its pid and
+// start time are compared before and after. Once that process is gone, only
+// artifacts that outlive it are collected.
 //
-// The error is a device that does not answer any more, or the end of ctx; what was
-// collected until then is told all the same.
+// The error is a device that no longer answers, or the end of ctx; what was
+// collected until then is returned too.
 func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Request) (Diagnosis, error) {
 	began := time.Now()
 	d := &diagnosing{dev: dev, facts: facts, req: r, rights: newRights(facts, r)}
 	out := Diagnosis{Process: r.Process, Recipe: r.Recipe.Name}
-	d.look(ctx, "the process was gone before")
+	d.check(ctx, "the process ended before the diagnosis")
 	out.Up = d.up
 	for _, s := range r.Recipe.Steps {
 		out.Steps = append(out.Steps, d.take(ctx, s))
@@ -145,12 +152,12 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 	return out, nil
 }
 
-// lookDeadline is the real time that a device has to tell who a pid is.
-const lookDeadline = 5 * time.Second
+// checkTimeout bounds the identification of a pid, in real time.
+const checkTimeout = 5 * time.Second
 
-// look compares the process with the one that was asked for. What it finds stays: gone
-// with the words of what went on, or lost. A device gets two tries.
-func (d *diagnosing) look(ctx context.Context, words string) {
+// check compares the process with the requested one. Its result is sticky: gone
+// with what was being taken, or lost. A device gets two tries.
+func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
 		err := d.identify(ctx)
 		switch {
@@ -171,20 +178,25 @@ func (d *diagnosing) look(ctx context.Context, words string) {
 	}
 }
 
-// identify asks once who the pid is, and what time it is.
+// identify reads once which process the pid belongs to, and the device's
+// clocks.
 func (d *diagnosing) identify(ctx context.Context) error {
 	p, m := d.req.Process, shell.NewMarker()
-	a, err := shell.Ask(ctx, d.dev, lookDeadline, m.Join([]shell.Part{{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}, {"stat", statCommand(p)}}))
+	a,
+		err := shell.Ask(ctx, d.dev, checkTimeout,
+		m.Join([]shell.Part{
+			{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}, {"stat", statCommand(p)},
+		}))
 	if err != nil {
-		return fmt.Errorf("look for %s: %w", p.Name, err)
+		return fmt.Errorf("identify %s: %w", p.Name, err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return fmt.Errorf("look for %s: %w: the answer is cut", p.Name, capture.ErrDevice)
+		return fmt.Errorf("identify %s: %w: truncated answer", p.Name, capture.ErrDevice)
 	}
 	if up, err := procfs.ParseUptime(parts["up"]); err == nil {
 		d.up = up
-		d.wall, _ = time.Parse(time.DateTime, strings.TrimSpace(string(parts["date"]))) // zero where it does not say
+		d.wall, _ = time.Parse(time.DateTime, strings.TrimSpace(string(parts["date"]))) // zero if unknown
 	}
 	return identity(p, parts["stat"])
 }
@@ -193,26 +205,26 @@ func statCommand(p capture.Process) string {
 	return fmt.Sprintf("cat /proc/%d/stat 2>/dev/null", p.PID)
 }
 
-// errOther is ErrGone where another process has the pid.
+// errOther is ErrGone for a pid that now belongs to another process.
 var errOther = fmt.Errorf("%w", capture.ErrGone)
 
-// identity is nil if a stat line is that of the process, and ErrGone if it is not.
+// identity returns nil if a stat line is that of the process, else ErrGone.
 func identity(p capture.Process, text []byte) error {
 	stat, err := procfs.ParseStat(text)
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
 		return fmt.Errorf("%s, pid %d: %w", p.Name, p.PID, capture.ErrGone)
 	case err != nil || !stat.StartTicks.Known:
-		return fmt.Errorf("look for %s: %w: no start time in %q", p.Name, capture.ErrDevice, shell.Clip(string(text)))
+		return fmt.Errorf("identify %s: %w: no start time in %q", p.Name, capture.ErrDevice, shell.Clip(string(text)))
 	case stat.PID != int64(p.PID) || uint64(stat.StartTicks.N) != p.Start:
-		return fmt.Errorf("%s: pid %d is another process now: %w", p.Name, p.PID, errOther)
+		return fmt.Errorf("%s: pid %d now belongs to another process: %w", p.Name, p.PID, errOther)
 	case stat.State == 'Z' || stat.State == 'X':
 		return fmt.Errorf("%s, pid %d, has ended: %w", p.Name, p.PID, capture.ErrGone)
 	}
 	return nil
 }
 
-// over is why a step is not begun, nil if it may be.
+// over is why a step is not started, nil if it may be.
 func (d *diagnosing) over(s Step) error {
 	switch {
 	case d.lost != nil:
@@ -220,28 +232,29 @@ func (d *diagnosing) over(s Step) error {
 	case !s.Outlives && d.gone != nil:
 		return d.gone
 	case s.Name == logcatStep && d.req.Logcat == LogcatNone:
-		return notAllowed{"logcat is none: the log is not kept"}
+		return notAllowed{"logcat: none (the log is not kept)"}
 	}
 	return nil
 }
 
 // filtered reports whether only a part of a text is kept.
-func (d *diagnosing) filtered(s Step, w Way) bool {
+func (d *diagnosing) filtered(s Step, w Method) bool {
 	return w.own != nil && !(s.Name == logcatStep && d.req.Logcat == LogcatAll)
 }
 
 const (
-	// ticks is how many clock ticks a second has, in /proc/PID/stat (USER_HZ of the kernel).
+	// ticks is the number of clock ticks per second in /proc/PID/stat (USER_HZ
+	// of the kernel).
 	ticks = 100
-	// lifeSlack is how much longer than it was seen a process may have logged: its clock and its
-	// end are read a moment later.
+	// lifeSlack extends the time in which a process may have logged: its clock
+	// and its end are read slightly later.
 	lifeSlack = 10 * time.Second
 )
 
-// app is the app as its part of a text is found.
+// app returns the filter for the app's part of a text.
 func (d *diagnosing) app() dumpsys.AppFilter {
 	out := dumpsys.AppFilter{Package: d.req.Process.Package()}
-	for _, s := range append([]Sighting{{Process: d.req.Process}}, d.req.App...) {
+	for _, s := range append([]Incarnation{{Process: d.req.Process}}, d.req.App...) {
 		l := dumpsys.Life{PID: int64(s.PID), Name: s.Name, From: d.wallAt(time.Duration(s.Start) * time.Second / ticks)}
 		if !l.From.IsZero() {
 			l.From = l.From.Add(-lifeSlack)
@@ -254,7 +267,7 @@ func (d *diagnosing) app() dumpsys.AppFilter {
 	return out
 }
 
-// wallAt is the device's wall clock at a time since boot, zero if that is unknown.
+// wallAt returns the device's wall clock at a time since boot, zero if unknown.
 func (d *diagnosing) wallAt(up time.Duration) time.Time {
 	if d.wall.IsZero() || up > d.up {
 		return time.Time{}
@@ -262,18 +275,18 @@ func (d *diagnosing) wallAt(up time.Duration) time.Time {
 	return d.wall.Add(up - d.up)
 }
 
-// take makes the outcome of one step.
+// take returns the outcome of one step.
 func (d *diagnosing) take(ctx context.Context, s Step) Outcome {
 	began := time.Now()
 	o := Outcome{Step: s.Name, Ending: Skipped}
-	for _, w := range d.order(s.Ways) {
+	for _, w := range d.order(s.Methods) {
 		if why := d.over(s); why != nil {
 			if text := reasonOf(why); !slices.Contains(o.Reasons, text) {
 				o.Reasons = append(o.Reasons, text)
 			}
 			break
 		}
-		y, err := d.way(ctx, s, w)
+		y, err := d.run(ctx, s, w)
 		o.Reasons, o.Left = append(o.Reasons, y.reasons...), cmp.Or(o.Left, y.left)
 		if err == nil {
 			o.File, o.Bytes, o.Command, o.Note = y.file, y.bytes, y.command, cmp.Or(y.note, w.Note)
@@ -293,14 +306,14 @@ func (d *diagnosing) take(ctx context.Context, s Step) Outcome {
 	if o.Ending == Complete {
 		d.complete = append(d.complete, s.Name)
 	}
-	if o.File == "" && s.Instead != "" && slices.Contains(d.complete, s.Instead) {
-		o.Note = s.Instead + " takes its place: it is summed on the host"
+	if o.File == "" && s.Substitute != "" && slices.Contains(d.complete, s.Substitute) {
+		o.Note = s.Substitute + " replaces it: it is summed on the host"
 	}
 	o.Took = time.Since(began)
 	return o
 }
 
-// reasonOf is an error in words: the end of a context is one's own doing.
+// reasonOf puts an error into words: a canceled context is an interruption.
 func reasonOf(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -308,61 +321,62 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// reason is why a way gave nothing, with the user under which it ran where that matters.
-func (d *diagnosing) reason(w Way, err error) string {
-	if w.Heap || errors.Is(err, context.Canceled) || errors.Is(err, d.gone) || errors.Is(err, d.lost) || inRelease(w, d.facts.API) != nil {
+// reason is why a method failed, with its user if that matters.
+func (d *diagnosing) reason(w Method, err error) string {
+	if w.Heap || errors.Is(err, context.Canceled) || errors.Is(err, d.gone) || errors.Is(err, d.lost) ||
+		inRelease(w, d.facts.API) != nil {
 		return reasonOf(err)
 	}
 	return fmt.Sprintf("%s: %v", w.As, err)
 }
 
-// order puts the ways first that lose nothing and by which the fast channel reads. A
-// shell that is root needs to try only once.
-func (d *diagnosing) order(ways []Way) []Way {
+// order sorts methods that lose nothing and use the fast channel's user first.
+// A shell that is root needs to try only once.
+func (d *diagnosing) order(methods []Method) []Method {
 	best := hint(d.req.Level)
-	rank := func(w Way) int {
+	rank := func(w Method) int {
 		if w.Note == "" && w.As == best {
 			return 0
 		}
 		return 1
 	}
-	var out []Way
-	for _, w := range ways {
-		asked := slices.ContainsFunc(out, func(have Way) bool { return have.Command == w.Command && !have.Heap })
+	var out []Method
+	for _, w := range methods {
+		asked := slices.ContainsFunc(out, func(have Method) bool { return have.Command == w.Command && !have.Heap })
 		if d.facts.UID == 0 && w.As == AsRoot && asked {
 			continue
 		}
 		out = append(out, w)
 	}
-	slices.SortStableFunc(out, func(a, b Way) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(out, func(a, b Method) int { return rank(a) - rank(b) })
 	return out
 }
 
-// yield is what one way gave.
-type yield struct {
+// result is what one method returned.
+type result struct {
 	file    string
 	bytes   int64
 	command string
-	// note is what the way lost on this device, reasons why; left is what stays there, also
-	// in the reasons.
+	// note is what the method lost on this device, reasons why; left is what
+	// stays there, also in the reasons.
 	note    string
 	reasons []string
 	left    string
 }
 
-// way takes an artifact by one way.
-func (d *diagnosing) way(ctx context.Context, s Step, w Way) (yield, error) {
+// run takes an artifact by one method.
+func (d *diagnosing) run(ctx context.Context, s Step, w Method) (result, error) {
 	if err := inRelease(w, d.facts.API); err != nil {
-		return yield{}, err
+		return result{}, err
 	}
 	prefix, err := d.prefix(ctx, w.As)
 	if err != nil {
-		return yield{}, err
+		return result{}, err
 	}
-	words := fmt.Sprintf("the process died while %s was taken", s.Name)
+	words := fmt.Sprintf("the process died while %s was being taken", s.Name)
 	if w.Heap {
 		y, err := d.heap(ctx, s, w)
-		d.look(ctx, words)
+		d.check(ctx, words)
 		return y, err
 	}
 	y, a, err := d.text(ctx, s, w, prefix)
@@ -370,48 +384,49 @@ func (d *diagnosing) way(ctx context.Context, s Step, w Way) (yield, error) {
 		defer a.discard()
 	}
 	if err != nil || !s.Outlives {
-		d.look(ctx, words)
+		d.check(ctx, words)
 	}
 	switch {
 	case d.lost != nil:
-		return yield{}, d.lost
+		return result{}, d.lost
 	case d.gone != nil && !s.Outlives:
-		return yield{}, d.gone
+		return result{}, d.gone
 	case err != nil:
-		return yield{}, err
+		return result{}, err
 	}
 	return y, a.commit(d.req.Dir, y.file)
 }
 
-// inRelease refuses a way that this release does not have. A device that does not tell
-// its release may try.
-func inRelease(w Way, api int) error {
+// inRelease rejects a method that this release does not support. On an unknown
+// release every method is tried.
+func inRelease(w Method, api int) error {
 	switch {
 	case api == 0:
 		return nil
 	case w.From > 0 && api < w.From:
-		return notAllowed{fmt.Sprintf("this is API level %d, and it came with %d", api, w.From)}
+		return notAllowed{fmt.Sprintf("needs API level %d, this is %d", w.From, api)}
 	case w.To > 0 && api > w.To:
-		return notAllowed{fmt.Sprintf("this is API level %d, and it was there until %d", api, w.To)}
+		return notAllowed{fmt.Sprintf("removed after API level %d, this is %d", w.To, api)}
 	}
 	return nil
 }
 
-// slack is the real time that a trip may take beyond what runs on the device.
+// slack is the real time that a round trip may take beyond the command on the
+// device.
 const slack = 5 * time.Second
 
-// within is a limit on this device: one whose time runs faster gets less.
-func (d *diagnosing) within(limit time.Duration) time.Duration {
+// scaled scales a limit to this device: one with a faster clock gets less.
+func (d *diagnosing) scaled(limit time.Duration) time.Duration {
 	return min(limit, time.Duration(float64(limit)/max(d.facts.TimeScale, 1))+slack)
 }
 
-// text takes the output of one command, whole and judged, but not yet kept.
-func (d *diagnosing) text(ctx context.Context, s Step, w Way, prefix shell.Prefix) (yield, *artifact, error) {
+// text takes the output of one command, complete and checked, but not yet kept.
+func (d *diagnosing) text(ctx context.Context, s Step, w Method, prefix shell.Prefix) (result, *artifact, error) {
 	line := fill(w.Command, d.req.Process, d.facts)
 	if w.script {
 		line = "sh -c " + text.ShellQuote(line)
 	}
-	y := yield{file: cmp.Or(w.File, s.File), command: prefix.Wrap(line)}
+	y := result{file: cmp.Or(w.File, s.File), command: prefix.Wrap(line)}
 	a, err := newArtifact(d.req.Dir, y.file, w.Max+maxClosing)
 	if err != nil {
 		return y, nil, err
@@ -427,9 +442,10 @@ func (d *diagnosing) text(ctx context.Context, s Step, w Way, prefix shell.Prefi
 	return y, a, cmp.Or(err, refused)
 }
 
-// keepOwn leaves of an artifact what is about the app. The reasons say how much that is, and so
-// does the first line, which every parser takes for a separator of logcat.
-func (d *diagnosing) keepOwn(w Way, a *artifact) (reasons []string, err error) {
+// keepOwn reduces an artifact to what is about the app. The reasons say how
+// much that is, and so does the first line, which every parser accepts as a
+// separator of logcat.
+func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error) {
 	part := w.own(d.app(), a.held.Bytes(), d.wall)
 	if part.Kept == part.All {
 		return nil, a.replace(part.Text)
@@ -438,10 +454,10 @@ func (d *diagnosing) keepOwn(w Way, a *artifact) (reasons []string, err error) {
 	return []string{kept}, a.replace(append([]byte("--------- leakgate: "+kept+"\n"), part.Text...))
 }
 
-// stream runs a command into an artifact. The second error is one of the trip, the
-// first why the text is not the artifact.
-func (d *diagnosing) stream(ctx context.Context, w Way, command string, a *artifact) (refused, err error) {
-	m, limit := shell.NewMarker(), d.within(w.Limit)
+// stream runs a command into an artifact. The second error is one of the
+// connection, the first why the text is not the artifact.
+func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *artifact) (refused, err error) {
+	m, limit := shell.NewMarker(), d.scaled(w.Limit)
 	var errs head
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -452,7 +468,7 @@ func (d *diagnosing) stream(ctx context.Context, w Way, command string, a *artif
 	case a.err != nil:
 		return nil, a.err
 	case err != nil && within.Err() != nil:
-		return nil, fmt.Errorf("no end in %v", limit)
+		return nil, fmt.Errorf("not finished in %v", limit)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", capture.ErrDevice, err)
 	}
@@ -466,7 +482,7 @@ func (d *diagnosing) stream(ctx context.Context, w Way, command string, a *artif
 // head keeps the beginning of what is written to it.
 type head struct{ bytes.Buffer }
 
-// maxHead is enough for the words of an error.
+// maxHead suffices for an error message.
 const maxHead = 16 << 10
 
 func (h *head) Write(p []byte) (int, error) {

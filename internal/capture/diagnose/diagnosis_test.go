@@ -19,13 +19,14 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// debuggable is what most phones of developers are: not rooted, the app debuggable.
+// debuggable is what most developers' phones are: not rooted, with a debuggable
+// app.
 func debuggable(api int) situation { return situation{api: api, debuggable: true} }
 
-// faultAt is what goes wrong with a trip, and from when on.
+// faultAt is a fault of a round trip, and from when on.
 type faultAt struct {
 	name string
-	// forGood: all later trips go wrong too.
+	// forGood: all later round trips fail too.
 	forGood bool
 	trip    func(ctx context.Context) error
 }
@@ -37,7 +38,7 @@ var faultsAt = []faultAt{
 	{"a device that hangs", true, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 }
 
-// TestFaultAtEveryTrip breaks each trip of a diagnosis in turn.
+// TestFaultAtEveryTrip breaks each round trip of a diagnosis in turn.
 func TestFaultAtEveryTrip(t *testing.T) {
 	for _, api := range []int{28, 34} {
 		trips := 0
@@ -72,7 +73,7 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	r.Paused = func(on bool) { paused = append(paused, on) }
 	d.before = func(ctx context.Context, n int, what string) error {
 		if n == at || n > at && f.forGood {
-			first.Do(func() { broken = what }) // two trips at a time are in the air
+			first.Do(func() { broken = what }) // two round trips run concurrently
 			return f.trip(ctx)
 		}
 		return nil
@@ -84,9 +85,10 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	if f.forGood != (err != nil) {
 		t.Errorf("trip %d: error %v, in %q", at, err, broken)
 	}
-	// All limits of the recipe together; a hanging device is asked only once more.
+	// All limits of the recipe together; a device that hangs is called only
+	// once more.
 	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
-		t.Errorf("trip %d: it takes %v", at, took)
+		t.Errorf("trip %d: took %v", at, took)
 	}
 	missing := 0
 	for _, o := range got.Steps {
@@ -95,13 +97,15 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 			missing++
 		}
 	}
-	// One trip costs one artifact; none where another look tells the same.
-	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood && (missing > 1 || again && missing > 0) {
+	// One failed round trip costs one artifact; none if another check finds the
+	// same.
+	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood &&
+		(missing > 1 || again && missing > 0) {
 		t.Errorf("trip %d: %d artifacts are missing, after %q", at, missing, broken)
 	}
 	told := strings.Contains(strings.Join(outcome(t, got, "heap").Reasons, "; "), "may be left on the device")
 	if left := d.dumps(t); len(left) > 0 && !told {
-		t.Errorf("trip %d: %v is left and nobody says so, after %q", at, left, broken)
+		t.Errorf("trip %d: %v is left and not reported, after %q", at, left, broken)
 	}
 	if n := len(paused); n != 0 && (n != 2 || !paused[0] || paused[1]) {
 		t.Errorf("trip %d: paused %v", at, paused)
@@ -111,15 +115,16 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	}
 }
 
-// TestTornOutputIsNoArtifact cuts each output after some bytes, with the exit status 0.
-func TestTornOutputIsNoArtifact(t *testing.T) {
+// TestTruncatedOutputIsNoArtifact truncates each output after some bytes, with
+// exit status 0.
+func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 	taken := 0
 	for n := int64(0); n < 200_000; n = n*5/4 + 1 {
 		synctest.Test(t, func(t *testing.T) {
 			d, facts, r := situation{api: 34, rooted: true}.begin(t)
 			end := d.TearOutput(n, true)
 			r.Recipe, _ = RecipeOf("snapshot")
-			got, _ := Diagnose(t.Context(), d, facts, r) // without a whole look it is lost
+			got, _ := Diagnose(t.Context(), d, facts, r) // without a complete check it is lost
 			end()
 			checkDiagnosis(t, r, got)
 			for _, o := range got.Steps {
@@ -137,12 +142,13 @@ func TestTornOutputIsNoArtifact(t *testing.T) {
 	}
 }
 
-// TestEndOfTheProcess: what comes after it is not of the process, but for the log.
+// TestEndOfTheProcess: what comes after the end is not of the process, except
+// the log.
 func TestEndOfTheProcess(t *testing.T) {
-	for name, end := range map[string]func(*pocket){
-		"killed":                func(d *pocket) { d.Kill("com.shop") },
-		"restarted":             func(d *pocket) { d.Restart("com.shop") },
-		"its pid given another": func(d *pocket) { d.ReusePID("com.shop", "com.shop:push") },
+	for name, end := range map[string]func(*localPhone){
+		"killed":               func(d *localPhone) { d.Kill("com.shop") },
+		"restarted":            func(d *localPhone) { d.Restart("com.shop") },
+		"pid given to another": func(d *localPhone) { d.ReusePID("com.shop", "com.shop:push") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -160,11 +166,13 @@ func TestEndOfTheProcess(t *testing.T) {
 				if o := outcome(t, got, "status"); o.Ending != Complete {
 					t.Errorf("%+v", o)
 				}
-				if o := outcome(t, got, "smaps"); o.Ending != Failed || !strings.Contains(strings.Join(o.Reasons, ""), "the process died while smaps was taken") {
+				if o := outcome(t, got, "smaps"); o.Ending != Failed ||
+					!strings.Contains(strings.Join(o.Reasons, ""), "the process died while smaps was being taken") {
 					t.Errorf("%+v", o)
 				}
 				for _, step := range []string{"showmap", "maps", "meminfo"} {
-					if o := outcome(t, got, step); o.Ending != Skipped || !strings.Contains(o.Reasons[0], capture.ErrGone.Error()) {
+					if o := outcome(t, got, step); o.Ending != Skipped ||
+						!strings.Contains(o.Reasons[0], capture.ErrGone.Error()) {
 						t.Errorf("%+v", o)
 					}
 				}
@@ -201,8 +209,8 @@ func TestCallerEndsDiagnosis(t *testing.T) {
 	})
 }
 
-// TestLevelIsTheFirstHint: the way of the fast channel goes first, and su is asked for
-// only where nobody knows of it.
+// TestLevelIsTheFirstHint: the fast channel's user is tried first, and su only
+// if nothing is known about it.
 func TestLevelIsTheFirstHint(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
@@ -233,10 +241,11 @@ func TestLevelIsTheFirstHint(t *testing.T) {
 	}
 }
 
-const oneMapping = "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]\nSize: 8448 kB\nRss: 10 kB\nPss: 10 kB\nVmFlags: rd wr\n"
+const oneMapping = "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]\nSize: 8448 kB\nRss: 10 kB\nPss: 10 " +
+	"kB\nVmFlags: rd wr\n"
 
-// play answers a command line of parts by what stands behind the first word that it
-// knows of each, with the markers that the line prints.
+// play answers a command line of parts, each by its first known word, with the
+// markers that the line prints.
 func play(w io.Writer, line string, answers map[string]string) error {
 	for rest := line; rest != ""; {
 		var command string
@@ -272,10 +281,11 @@ func TestSuThatWaitsIsAskedOnce(t *testing.T) {
 		began := time.Now()
 		got, err := collect(t, t.Context(), d, facts, r, "native")
 		waits := strings.Count(strings.Join(d.trips, "\n"), d.endless)
-		if took := time.Since(began); err != nil || waits != 1 || took > askRights+5*time.Second {
+		if took := time.Since(began); err != nil || waits != 1 || took > rightsTimeout+5*time.Second {
 			t.Errorf("waits %d, took %v, %v", waits, took, err)
 		}
-		if o := outcome(t, got, "maps"); o.Ending == Complete || !strings.Contains(strings.Join(o.Reasons, ";"), "su gives no answer") {
+		if o := outcome(t, got, "maps"); o.Ending == Complete ||
+			!strings.Contains(strings.Join(o.Reasons, ";"), "su gives no answer") {
 			t.Errorf("%+v", o)
 		}
 	})
@@ -305,7 +315,9 @@ func TestTooMuchOutputIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for step, words := range map[string]string{"flood": "more than", "slow": "no end in 1m0s", "failed": "exit status 3"} {
+		for step, words := range map[string]string{
+			"flood": "exceeds", "slow": "not finished in 1m0s", "failed": "exit status 3",
+		} {
 			if o := outcome(t, got, step); o.Ending != Failed || !strings.Contains(o.Reasons[0], words) {
 				t.Errorf("%+v", o)
 			}
@@ -317,15 +329,20 @@ func TestTooMuchOutputIsRefused(t *testing.T) {
 	})
 }
 
-// TestRightsAreFoundWithoutAHint: where nobody knows the level, the same ways are found.
+// TestRightsAreFoundWithoutAHint: with an unknown level, the same methods are
+// found.
 func TestRightsAreFoundWithoutAHint(t *testing.T) {
-	for _, s := range []situation{{api: 34, rooted: true}, {api: 34, su: true}, {api: 34, debuggable: true}, {api: 23, debuggable: true, user: 10}} {
+	for _, s := range []situation{
+		{api: 34, rooted: true}, {api: 34, su: true}, {api: 34, debuggable: true},
+		{api: 23, debuggable: true, user: 10},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, facts, r := s.begin(t)
 			r.Level = capture.Level{}
 			facts.API = 0 // nor the release
 			got, err := collect(t, t.Context(), d, facts, r, "native")
-			if o := outcome(t, got, "smaps"); err != nil || o.Command != fmt.Sprintf("%scat /proc/%d/smaps", s.by(), r.Process.PID) || len(o.Reasons) > 2 {
+			if o := outcome(t, got, "smaps"); err != nil ||
+				o.Command != fmt.Sprintf("%scat /proc/%d/smaps", s.by(), r.Process.PID) || len(o.Reasons) > 2 {
 				t.Errorf("%v: %+v, %v", s, o, err)
 			}
 			if o := outcome(t, got, "exit_info"); (o.Ending == Complete) != (s.api >= 30) || o.Ending == Fallback {
@@ -335,27 +352,33 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 	}
 }
 
-// TestRightsSaidNo: the words of each no, and that a command is not tried with a right
-// that is not there.
+// TestRightsSaidNo: the text of each refusal, and that a command is not tried
+// without the permission.
 func TestRightsSaidNo(t *testing.T) {
 	const app, other = "uid=10100(u0_a100) gid=10100", "uid=2000(shell) gid=2000(shell)"
 	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
 		app, su0, suC string
-		root, runAs   string // the way there, or words of the reason
+		root, runAs   string // the prefix, or a part of the reason
 	}{
 		{app, "uid=0(root)", "", "su 0", "run-as 'com.a'"},
 		{"run-as: package not debuggable: com.a", "su: not found", "uid=0(root)", "su -c", "not_debuggable"},
 		{"run-as: unknown package: com.a", "Permission denied", "Permission denied", "permission", "unknown_package"},
-		{other, other, other, "it gives user 2000", "it gives user 2000"},
+		{other, other, other, "it returns user 2000", "it returns user 2000"},
 		{"\x1b[2J", "invalid uid/gid '-c'", "", "invalid uid/gid", "?[2J"},
-		{"", "", "", "it says nothing", "it says nothing"},
+		{"", "", "", "it prints nothing", "it prints nothing"},
 	} {
 		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
-			return 0, play(stdout, command, map[string]string{"run-as 'com.a' id": c.app + "\n", "su 0 id": c.su0 + "\n", "su -c 'id'": c.suC + "\n"})
+			return 0,
+				play(stdout, command,
+					map[string]string{
+						"run-as 'com.a' id": c.app + "\n", "su 0 id": c.su0 + "\n", "su -c 'id'": c.suC + "\n",
+					})
 		}}
 		facts := capture.Facts{API: 30, UID: 2000}
-		d := &diagnosing{dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p})}
+		d := &diagnosing{
+			dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p}),
+		}
 		for as, want := range map[As]string{AsRoot: c.root, AsApp: c.runAs} {
 			w, err := d.prefix(t.Context(), as)
 			if err == nil && w.String() != want || err != nil && !strings.Contains(err.Error(), want) {
@@ -371,46 +394,61 @@ func TestRightsSaidNo(t *testing.T) {
 	}
 }
 
-// TestRightsOfAnAnswerThatIsCut: what had not come to its end has said nothing, and su,
-// which is asked last, not even that.
-func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
+// TestRightsOfATruncatedAnswer: an incomplete part has answered nothing, and
+// su, which comes last, not even that.
+func TestRightsOfATruncatedAnswer(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
 		name string
 		// the answer ends before these words
 		until     string
 		err       error
-		root, app string // the way there, or words of the reason
-		no        bool   // su's is a no that stays
+		root, app string // the prefix, or a part of the reason
+		no        bool   // su's is a permanent refusal
 	}{
-		{"run-as is slow", "uid=10100", context.DeadlineExceeded, "su was not asked: run-as gives no answer in 3s", "it gives no answer in 3s", false},
-		{"cut in run-as", "100(u0", nil, "su was not asked: run-as gives an answer that is cut", "it gives an answer that is cut", false},
-		{"nothing came", "\n@", errUnplugged, "su was not asked: run-as gives no answer: ", "it gives no answer: ", false},
-		{"su waits", "uid=0", context.DeadlineExceeded, "su gives no answer in 3s: it may wait for a person", "run-as 'com.a'", true},
-		{"cut in su", "(root)", nil, "su gives an answer that is cut", "run-as 'com.a'", false},
-		{"cut in the last", "su: no", nil, "su 0", "run-as 'com.a'", false},
+		{
+			"run-as is slow", "uid=10100", context.DeadlineExceeded, "su not tried: run-as gives no answer in 3s",
+			"it gives no answer in 3s", false,
+		},
+		{
+			"truncated in run-as", "100(u0", nil, "su not tried: run-as gives a truncated answer",
+			"it gives a truncated answer", false,
+		},
+		{"nothing came", "\n@", errUnplugged, "su not tried: run-as gives no answer: ", "it gives no answer: ", false},
+		{
+			"su waits", "uid=0", context.DeadlineExceeded, "su gives no answer in 3s: it may wait for a person",
+			"run-as 'com.a'", true,
+		},
+		{"truncated in su", "(root)", nil, "su gives a truncated answer", "run-as 'com.a'", false},
+		{"truncated in the last", "su: no", nil, "su 0", "run-as 'com.a'", false},
 	} {
 		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			var all strings.Builder
-			if err := play(&all, command, map[string]string{"run-as 'com.a' id": "uid=10100(u0_a100) gid=10100\n", "su 0 id": "uid=0(root) gid=0(root)\n", "su -c 'id'": "su: no\n"}); err != nil {
+			if err := play(&all, command,
+				map[string]string{
+					"run-as 'com.a' id": "uid=10100(u0_a100) gid=10100\n", "su 0 id": "uid=0(root) gid=0(root)\n",
+					"su -c 'id'": "su: no\n",
+				}); err != nil {
 				return -1, err
 			}
 			head, _, found := strings.Cut(all.String(), c.until)
 			if !found {
-				t.Errorf("%s: nothing is cut of %q", c.name, all.String())
+				t.Errorf("%s: nothing truncated from %q", c.name, all.String())
 			}
 			_, err := io.WriteString(stdout, head)
 			return 0, cmp.Or(c.err, err)
 		}}
 		facts := capture.Facts{API: 30, UID: 2000}
-		d := &diagnosing{dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p})}
+		d := &diagnosing{
+			dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p}),
+		}
 		for as, want := range map[As]string{AsRoot: c.root, AsApp: c.app} {
 			w, err := d.prefix(t.Context(), as)
 			if err == nil && w.String() != want || err != nil && !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%s: %v is %q, %v, want %q", c.name, as, w.String(), err, want)
 			}
 			if no := errors.As(err, new(notAllowed)); no != (c.no && as == AsRoot) {
-				t.Errorf("%s: %v: a no that stays: %v", c.name, as, err)
+				t.Errorf("%s: %v: permanent refusal: %v", c.name, as, err)
 			}
 		}
 		if len(dev.Commands) != 1 {
@@ -419,13 +457,13 @@ func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
 	}
 }
 
-// statLine is what /proc/PID/stat holds of a process that has started at a tick.
+// statLine is /proc/PID/stat of a process that started at a tick.
 func statLine(pid int, comm string, start int) string {
 	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 4211008 0 0 0 0 300 200 0 0 20 0 12 0 %d 1 1\n", pid, comm, start)
 }
 
-// TestRefusedSUIsNotAskedAgain: su may wait for a person, and has been asked.
-func TestRefusedSUIsNotAskedAgain(t *testing.T) {
+// TestRefusedSUIsNotTriedAgain: su may wait for a person, and was tried before.
+func TestRefusedSUIsNotTriedAgain(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		if strings.Contains(command, "su ") {
@@ -434,9 +472,15 @@ func TestRefusedSUIsNotAskedAgain(t *testing.T) {
 		return 0, play(stdout, command, map[string]string{"run-as 'com.a' id": "uid=10100(u0_a100) gid=10100\n"})
 	}}
 	facts := capture.Facts{API: 30, UID: 2000}
-	req := Request{Process: p, Findings: []capture.Finding{{Source: capture.SU, Answer: capture.Refused, Reason: "no answer in 10s; it is not asked again"}}}
+	req := Request{
+		Process: p,
+		Findings: []capture.Finding{
+			{Source: capture.SU, Answer: capture.Refused, Reason: "no answer in 10s; not tried again"},
+		},
+	}
 	d := &diagnosing{dev: dev, facts: facts, req: req, rights: newRights(facts, req)}
-	if _, err := d.prefix(t.Context(), AsRoot); !errors.As(err, new(notAllowed)) || !strings.Contains(err.Error(), "not asked again") {
+	if _, err := d.prefix(t.Context(), AsRoot); !errors.As(err, new(notAllowed)) ||
+		!strings.Contains(err.Error(), "not tried again") {
 		t.Errorf("root: %v", err)
 	}
 	if w, err := d.prefix(t.Context(), AsApp); err != nil || w.String() != "run-as 'com.a'" {

@@ -1,8 +1,9 @@
-// Package diagnose collects what the kind of a leak calls for from one process: heap
-// dump, memory maps, threads, buffers, logs. A recipe lists the artifacts, each with the
-// ways to get it that some release or build allows. An artifact is stored whole or not
-// at all, with the reason where it could not be had or only by a lesser way.
+// Package diagnose collects artifacts about a leak from one process, depending
+// on the kind of leak: heap dump, memory maps, threads, buffers, logs. A recipe
+// lists the artifacts, each with the methods that some release or build allows.
+// An artifact is stored as a whole or not at all, with the reason if it is
+// missing or comes from a lesser method.
 //
-// What a diagnosis may leave on the device, when the connection breaks in the middle of
-// a heap dump, Sweep removes later.
+// A diagnosis may leave files on the device when the connection breaks during a
+// heap dump. Sweep removes them later.
 package diagnose

@@ -10,15 +10,15 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// cutError is a heap dump that ends too early. want is how many bytes it should have at
-// least.
-type cutError struct{ have, want int64 }
+// truncatedDump is a heap dump that ends too early. want is the minimum number
+// of bytes it should have.
+type truncatedDump struct{ have, want int64 }
 
-func (e cutError) Error() string {
+func (e truncatedDump) Error() string {
 	if e.want > e.have {
-		return fmt.Sprintf("the dump is cut after %d of %d bytes", e.have, e.want)
+		return fmt.Sprintf("the dump is truncated after %d of %d bytes", e.have, e.want)
 	}
-	return fmt.Sprintf("the dump is cut after %d bytes: its end is missing", e.have)
+	return fmt.Sprintf("the dump is truncated after %d bytes: its end is missing", e.have)
 }
 
 // Tags of the records that matter here; the format is that of HotSpot's
@@ -31,16 +31,16 @@ const (
 
 const (
 	magicOfDump = "JAVA PROFILE "
-	// maxVersion is more than the longest version after the magic.
+	// maxVersion exceeds the longest version after the magic.
 	maxVersion = 16
 	// recordHead is a tag, a time and a length.
 	recordHead = 9
 )
 
-// wholeDump is nil if a heap dump has its end, which it tells by the heads of its
-// records alone: the last record ends with the file, and a heap in segments is closed
-// by HEAP_DUMP_END, as ART and HotSpot write it last. A heap in one record needs
-// none. The error is a cutError, one of another format, or what r said.
+// wholeDump returns nil if a heap dump is complete, judged by the heads of its
+// records: the last record ends with the file, and a heap in segments is closed
+// by HEAP_DUMP_END, which ART and HotSpot write last. A heap in one record
+// needs none. The error is a truncatedDump, one of another format, or one of r.
 func wholeDump(r io.ReaderAt, size int64) error {
 	w := headWindow{r: r, size: size}
 	at, err := w.begin()
@@ -55,7 +55,7 @@ func wholeDump(r io.ReaderAt, size int64) error {
 			return err
 		}
 		if len(h) < recordHead {
-			return cutError{size, at + recordHead}
+			return truncatedDump{size, at + recordHead}
 		}
 		last = h[0]
 		length := int64(binary.BigEndian.Uint32(h[5:]))
@@ -65,16 +65,16 @@ func wholeDump(r io.ReaderAt, size int64) error {
 		heap = heap || last == tagHeapDump || last == tagHeapSegment
 		segments = segments || last == tagHeapSegment
 		if at += recordHead + length; at > size {
-			return cutError{size, at}
+			return truncatedDump{size, at}
 		}
 	}
 	if !heap || segments && last != tagHeapEnd {
-		return cutError{size, size}
+		return truncatedDump{size, size}
 	}
 	return nil
 }
 
-// headWindow reads a few bytes here and there: many records are short.
+// headWindow reads a few bytes at many places: many records are short.
 type headWindow struct {
 	r     io.ReaderAt
 	size  int64
@@ -83,7 +83,7 @@ type headWindow struct {
 	space [64 << 10]byte
 }
 
-// at gives n bytes of the file, or fewer at its end.
+// at returns n bytes of the file, or fewer at its end.
 func (w *headWindow) at(off, n int64) ([]byte, error) {
 	n = min(n, w.size-off)
 	if off < w.start || off+n > w.start+int64(len(w.buf)) {
@@ -100,7 +100,7 @@ func (w *headWindow) at(off, n int64) ([]byte, error) {
 	return w.buf[off-w.start:][:n], nil
 }
 
-// begin reads the head of the file and gives where the records begin.
+// begin reads the head of the file and returns where the records begin.
 func (w *headWindow) begin() (int64, error) {
 	const most = int64(len(magicOfDump) + maxVersion)
 	text, err := w.at(0, most)
@@ -113,12 +113,12 @@ func (w *headWindow) begin() (int64, error) {
 	case w.size == 0:
 		return 0, errors.New("the dump is empty")
 	case string(short) != magicOfDump[:len(short)] || end < 0 && int64(len(text)) == most:
-		return 0, fmt.Errorf("it is no heap dump: it begins with %q", shell.Clip(string(text)))
+		return 0, fmt.Errorf("not a heap dump: it begins with %q", shell.Clip(string(text)))
 	}
 	// A NUL, the size of ids and the time.
 	at := int64(end) + 1 + 4 + 8
 	if end < 0 || at > w.size {
-		return 0, cutError{w.size, w.size}
+		return 0, truncatedDump{w.size, w.size}
 	}
 	return at, nil
 }

@@ -45,7 +45,7 @@ func naiveWhole(b []byte) bool {
 
 func whole(b []byte) error { return wholeDump(bytes.NewReader(b), int64(len(b))) }
 
-// records makes a dump of these tags, each with some bytes.
+// records returns a dump with these tags, each with some bytes.
 func records(tags ...byte) []byte {
 	out := append([]byte("JAVA PROFILE 1.0.2\x00\x00\x00\x00\x08"), make([]byte, 8)...)
 	for i, tag := range tags {
@@ -63,22 +63,22 @@ func TestWholeDump(t *testing.T) {
 		dump []byte
 		says string
 	}{
-		"segments and the end":         {records(1, 2, 0x1c, 0x1c, 0x2c), ""},
-		"a heap in one record":         {records(1, 2, 0x0c), ""},
-		"two heaps":                    {records(1, 0x1c, 0x2c, 2, 0x1c, 0x2c), ""},
-		"a heap in one record, ended":  {records(1, 2, 0x0c, 0x2c), ""},
-		"segments without the end":     {records(1, 2, 0x1c, 0x1c), "the dump is cut after"},
-		"something behind the end":     {records(1, 0x1c, 0x2c, 2), "the dump is cut after"},
-		"no heap":                      {records(1, 2), "the dump is cut after"},
-		"nothing but the head":         {records(), "the dump is cut after"},
-		"half of the head":             {records()[:20], "the dump is cut after 20 bytes"},
-		"nothing":                      {nil, "the dump is empty"},
-		"another format":               {[]byte("Native heap dump not available. To enable, run"), "it is no heap dump"},
-		"a head without an end":        {[]byte(magicOfDump + strings.Repeat("1", 100)), "it is no heap dump"},
-		"a heap that is cut":           {records(1, 0x1c, 0x2c)[:60], "the dump is cut after 60 of "},
-		"an end that has a content":    {append(records(0x1c), append(record(0x2c, 1), 0)...), "the dump's end at"},
-		"a length of almost 4 GB":      {append(records(0x1c), record(0x1c, 1<<32-1)...), "bytes"},
-		"a terminal's words in a head": {[]byte("\x1b[2Jx"), `it is no heap dump: it begins with "?[2Jx"`},
+		"segments and the end":        {records(1, 2, 0x1c, 0x1c, 0x2c), ""},
+		"a heap in one record":        {records(1, 2, 0x0c), ""},
+		"two heaps":                   {records(1, 0x1c, 0x2c, 2, 0x1c, 0x2c), ""},
+		"a heap in one record, ended": {records(1, 2, 0x0c, 0x2c), ""},
+		"segments without the end":    {records(1, 2, 0x1c, 0x1c), "the dump is truncated after"},
+		"something after the end":     {records(1, 0x1c, 0x2c, 2), "the dump is truncated after"},
+		"no heap":                     {records(1, 2), "the dump is truncated after"},
+		"nothing but the head":        {records(), "the dump is truncated after"},
+		"half of the head":            {records()[:20], "the dump is truncated after 20 bytes"},
+		"nothing":                     {nil, "the dump is empty"},
+		"another format":              {[]byte("Native heap dump not available. To enable, run"), "not a heap dump"},
+		"a head without an end":       {[]byte(magicOfDump + strings.Repeat("1", 100)), "not a heap dump"},
+		"a truncated heap":            {records(1, 0x1c, 0x2c)[:60], "the dump is truncated after 60 of "},
+		"an end with content":         {append(records(0x1c), append(record(0x2c, 1), 0)...), "the dump's end at"},
+		"a length of almost 4 GB":     {append(records(0x1c), record(0x1c, 1<<32-1)...), "bytes"},
+		"terminal escapes in a head":  {[]byte("\x1b[2Jx"), `not a heap dump: it begins with "?[2Jx"`},
 	} {
 		err := whole(c.dump)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
@@ -90,7 +90,8 @@ func TestWholeDump(t *testing.T) {
 	}
 }
 
-// TestRecordedDumpsAreWhole: dumps of HotSpot and ART are, and no beginning of them is.
+// TestRecordedDumpsAreWhole: dumps of HotSpot and ART are complete, and no
+// prefix of one is.
 func TestRecordedDumpsAreWhole(t *testing.T) {
 	dir := recorded.Path(t, "hprof")
 	files, err := filepath.Glob(filepath.Join(dir, "*.hprof"))
@@ -118,7 +119,7 @@ func TestRecordedDumpsAreWhole(t *testing.T) {
 			if (err == nil) != naiveWhole(b[:n]) {
 				t.Errorf("%s, %d of %d bytes: %v", file, n, len(b), err)
 			}
-			var cut cutError
+			var cut truncatedDump
 			if err != nil && !errors.As(err, &cut) && n > 0 {
 				t.Errorf("%s, %d of %d bytes: %v", file, n, len(b), err)
 			}
@@ -129,10 +130,12 @@ func TestRecordedDumpsAreWhole(t *testing.T) {
 	}
 }
 
-// TestBrokenDisk: what the disk says is an error, and no dump that is cut.
+// TestBrokenDisk: an error of the disk is reported as such, and not as a
+// truncated dump.
 func TestBrokenDisk(t *testing.T) {
 	b := records(1, 2, 0x1c, 0x1c, 0x2c)
-	if err := wholeDump(bytes.NewReader(b[:20]), int64(len(b))); !errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(cutError)) {
+	if err := wholeDump(bytes.NewReader(b[:20]), int64(len(b))); !errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, new(truncatedDump)) {
 		t.Error(err)
 	}
 }
@@ -149,7 +152,7 @@ func FuzzWholeDump(f *testing.F) {
 			t.Errorf("%v, and the naive reader disagrees", err)
 		}
 		if err != nil && strings.ContainsAny(err.Error(), "\n\x1b") {
-			t.Errorf("a terminal obeys %q", err)
+			t.Errorf("terminal escapes in %q", err)
 		}
 	})
 }

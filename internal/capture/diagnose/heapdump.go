@@ -19,81 +19,92 @@ const (
 	// dumpDir is where am dumpheap may write for the shell
 	// (ActivityManagerShellCommand.runDumpHeap).
 	dumpDir = "/data/local/tmp"
-	// dumpPrefix and dumpSuffix mark the files that Sweep may remove: between them are the
-	// owner, the run and a word of its own.
+	// dumpPrefix and dumpSuffix mark the files that Sweep may remove: between
+	// them are the owner, the run and a unique word.
 	dumpPrefix, dumpSuffix = "leakgate-", ".hprof"
 
 	// maxRun bounds the run in a file's name.
 	maxRun = 40
 
-	// reserve is what stays free of either disk.
+	// reserve is what stays free on either disk.
 	reserve = 50 * mebibyte
-	// askHelp is for am's help: before Android 8 it starts a Java VM of its own.
-	askHelp = 10 * time.Second
-	// settle is the device time between the GC signal and the dump. ART collects when the
-	// signal comes (signal_catcher.cc, HandleSigUsr1); the rest is for the finalizers
-	// after it. The article waits half a minute, in which the app goes on leaking.
+	// helpTimeout bounds am's help: before Android 8 it starts a Java VM of its
+	// own.
+	helpTimeout = 10 * time.Second
+	// settle is the device time between the GC signal and the dump. ART
+	// collects on the signal (signal_catcher.cc, HandleSigUsr1); the rest is
+	// for the finalizers after it. The article waits half a minute, in which
+	// the app keeps leaking.
 	settle = 5 * time.Second
-	// pollEvery is the device time between two looks at a dump that is being written.
+	// pollEvery is the device time between two polls of a dump that is being
+	// written.
 	pollEvery = time.Second
-	// leastPoll is the real time that is left to the device between them.
+	// leastPoll is the minimum real time between them.
 	leastPoll = 50 * time.Millisecond
-	// stablePolls is how often the size must stay for a dump that nobody says is done.
+	// stablePolls is how often the size must stay the same if the end of the
+	// dump is not reported.
 	stablePolls = 3
-	// emptyPolls is how often it may be empty, or stay too short, before that counts as
-	// the end.
+	// emptyPolls is how often it may be empty, or stay too short, before that
+	// counts as the end.
 	emptyPolls = 60
-	// pullRate is the slowest cable in bytes per second: a bad one over Wi-Fi.
+	// pullRate is the slowest connection in bytes per second: poor Wi-Fi.
 	pullRate = 2 * mebibyte
-	// pullGrowth is by how many bytes a dump may grow while it is pulled, beside a quarter of its size.
+	// pullGrowth is by how many bytes a dump may grow while it is pulled, in
+	// addition to a quarter of its size.
 	pullGrowth = 16 * mebibyte
-	// pullStart is the real time that a pull has beside that.
+	// pullStart is the real time that a pull gets in addition.
 	pullStart = time.Minute
-	// cleanUp is the real time for removing a file, even after the end of the caller's.
+	// cleanUp is the real time for removing a file, even after the end of the
+	// caller's context.
 	cleanUp = 10 * time.Second
 )
 
-// heapDump is one heap dump while it is made.
+// heapDump is one heap dump in progress.
 type heapDump struct {
 	*diagnosing
-	way Way
+	method Method
 	// remote is the file on the device.
 	remote string
 	help   dumpsys.AmHelp
-	// bound is more than a Java heap of this process can have, 0 if nothing is known.
+	// bound is an upper bound of this process's Java heap, 0 if unknown.
 	bound int64
-	// free is the least free space of the device that was seen, unknown if none was.
+	// free is the lowest free space seen on the device, unknown if there was
+	// none.
 	free known.Int
 	// settled: the end of the command was the end of the dump.
 	settled bool
-	// size is that of the file when it was last looked at.
+	// size is that of the file at the last poll.
 	size int64
-	// polls that did not come back, in a row.
+	// polls without an answer, in a row.
 	silent int
-	yield  yield
+	result result
 }
 
-// heap takes a heap dump: checks the space, collects garbage, dumps, pulls, proves the
-// dump whole, and removes it from the device in every case.
-func (d *diagnosing) heap(ctx context.Context, s Step, w Way) (yield, error) {
-	if n := len(d.req.Run); n == 0 || n > maxRun || strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
-		return yield{}, fmt.Errorf("the run's name %q is not 1 to %d letters and digits", shell.Clip(d.req.Run), maxRun)
+// heap takes a heap dump: checks the space, collects garbage, dumps, pulls,
+// verifies that the dump is complete, and removes it from the device in every
+// case.
+func (d *diagnosing) heap(ctx context.Context, s Step, w Method) (result, error) {
+	if n := len(d.req.Run); n == 0 || n > maxRun ||
+		strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
+		return result{},
+			fmt.Errorf("the run's name %q is not 1 to %d letters and digits", shell.Clip(d.req.Run), maxRun)
 	}
-	name := dumpPrefix + owner(d.dev) + "-" + d.req.Run + "-" + strings.TrimPrefix(string(shell.NewMarker()), "@") + dumpSuffix
-	h := &heapDump{diagnosing: d, way: w, remote: path.Join(dumpDir, name)}
+	name := dumpPrefix + owner(d.dev) + "-" + d.req.Run + "-" + strings.TrimPrefix(string(shell.NewMarker()), "@") +
+		dumpSuffix
+	h := &heapDump{diagnosing: d, method: w, remote: path.Join(dumpDir, name)}
 	err := h.make(ctx, s.File)
-	return h.yield, err
+	return h.result, err
 }
 
 func (h *heapDump) make(ctx context.Context, file string) error {
-	if err := h.askHelp(ctx); err != nil {
+	if err := h.readHelp(ctx); err != nil {
 		return err
 	}
-	status, err := h.room(ctx)
+	status, err := h.checkSpace(ctx)
 	if err != nil {
 		return err
 	}
-	if err := h.hostRoom(h.req.Expect); err != nil {
+	if err := h.checkHostSpace(h.req.Expect); err != nil {
 		return err
 	}
 	if h.help.GC != dumpsys.Yes {
@@ -108,17 +119,18 @@ func (h *heapDump) make(ctx context.Context, file string) error {
 	return h.fetch(ctx, file)
 }
 
-// askHelp asks which options this release has. It is also the cheapest way to learn that
-// system_server hangs, before the process is stopped for it.
-func (h *heapDump) askHelp(ctx context.Context) error {
-	a, err := shell.Ask(ctx, h.dev, h.within(askHelp), "am help </dev/null")
+// readHelp reads which options this release supports. It is also the cheapest
+// way to find out that system_server hangs, before the process is stopped for
+// it.
+func (h *heapDump) readHelp(ctx context.Context) error {
+	a, err := shell.Ask(ctx, h.dev, h.scaled(helpTimeout), "am help </dev/null")
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("am gives no answer in %v: system_server hangs", h.within(askHelp))
+		return fmt.Errorf("am does not respond in %v: system_server hangs", h.scaled(helpTimeout))
 	case err != nil:
-		return fmt.Errorf("ask am: %w", err)
+		return fmt.Errorf("run am: %w", err)
 	}
 	h.help, err = dumpsys.ParseAmHelp(append(a.Stdout, a.Stderr...))
 	var e dumpsys.DeviceError
@@ -127,9 +139,9 @@ func (h *heapDump) askHelp(ctx context.Context) error {
 	case errors.As(err, &e) && e.Kind == dumpsys.NoCommand:
 		return notAllowed{"this build has no am: " + e.Error()}
 	case errors.As(err, &e) && e.Kind == dumpsys.NoService:
-		return fmt.Errorf("system_server does not run: %w", err)
+		return fmt.Errorf("system_server is not running: %w", err)
 	default:
-		h.yield.reasons = append(h.yield.reasons, fmt.Sprintf("the help of am does not tell its options: %v", err))
+		h.result.reasons = append(h.result.reasons, fmt.Sprintf("the help of am does not list its options: %v", err))
 	}
 	return nil
 }
@@ -152,7 +164,7 @@ func (d *diagnosing) wait(ctx context.Context, t time.Duration) error {
 	}
 }
 
-// command is the line that dumps.
+// command is the command line that dumps.
 func (h *heapDump) command() string {
 	options := ""
 	if h.req.Process.User != 0 && h.help.User != dumpsys.No {
@@ -164,15 +176,15 @@ func (h *heapDump) command() string {
 	return fmt.Sprintf("am dumpheap %s%d %s", options, h.req.Process.PID, text.ShellQuote(h.remote))
 }
 
-// dump runs am dumpheap until the dump is written. The process is stopped meanwhile, and
-// watched: am waits for ever for one that has died.
+// dump runs am dumpheap until the dump is written. The process is stopped
+// meanwhile, and watched: am waits forever for one that has died.
 func (h *heapDump) dump(ctx context.Context) error {
-	h.yield.command = h.command()
+	h.result.command = h.command()
 	if h.req.Paused != nil {
 		h.req.Paused(true)
 		defer h.req.Paused(false)
 	}
-	limit := h.within(h.way.Limit)
+	limit := h.scaled(h.method.Limit)
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := h.run(within)
@@ -180,7 +192,7 @@ func (h *heapDump) dump(ctx context.Context) error {
 		err = h.stable(within)
 	}
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("the dump has no end in %v: the process or system_server hangs", limit)
+		return fmt.Errorf("the dump was not finished in %v: the process or system_server hangs", limit)
 	}
 	return err
 }
@@ -191,12 +203,12 @@ type ended struct {
 	err    error
 }
 
-// run runs am, and looks at the dump and the process beside it.
+// run runs am, and polls the dump and the process meanwhile.
 func (h *heapDump) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m, done := shell.NewMarker(), make(chan ended, 1)
 	go func() {
-		a, err := shell.Ask(ctx, h.dev, h.way.Limit+slack, h.yield.command+" </dev/null 2>&1"+closing(m))
+		a, err := shell.Ask(ctx, h.dev, h.method.Limit+slack, h.result.command+" </dev/null 2>&1"+closing(m))
 		done <- ended{a, err}
 	}()
 	// However this ends, the command does too.
@@ -228,7 +240,7 @@ func (h *heapDump) interval() time.Duration {
 	return max(time.Duration(float64(pollEvery)/h.scale()), leastPoll)
 }
 
-// answered judges how am ended.
+// answered evaluates how am ended.
 func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error {
 	switch {
 	case ctx.Err() != nil:
@@ -238,7 +250,7 @@ func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error 
 	}
 	n, exit, whole := closed(m, e.output.Stdout)
 	if !whole {
-		// It may have said anything: the file tells.
+		// The exit is unreliable here: the file decides.
 		return nil
 	}
 	text := e.output.Stdout[:n]
@@ -248,20 +260,22 @@ func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error 
 	if exit != 0 || strings.Contains(string(text), "HEAP DUMP FAILED") {
 		return fmt.Errorf("am dumpheap ended with exit status %d: %s", exit, shell.Clip(string(text)))
 	}
-	// Since Android 11 it waits, and says so; before, it returns while the dump is
-	// written (Am.java, ActivityManagerShellCommand.runDumpHeap).
+	// Since Android 11 it waits, and says so; before, it returns while the dump
+	// is being written (Am.java, ActivityManagerShellCommand.runDumpHeap).
 	h.settled = strings.Contains(string(text), "Waiting for dump to finish")
 	return nil
 }
 
-// refused gives am's words a meaning.
+// refused translates am's messages.
 func (h *heapDump) refused(e dumpsys.DeviceError) error {
 	p := h.req.Process
 	switch e.Kind {
 	case dumpsys.NotDebuggable:
-		return notAllowed{p.Package() + " is not debuggable: take a debuggable build of it, a userdebug image or an emulator"}
+		return notAllowed{
+			p.Package() + " is not debuggable: use a debuggable build of it, a userdebug image or an emulator",
+		}
 	case dumpsys.NoProcess:
-		return notAllowed{fmt.Sprintf("am knows no process %d: it is not one of an app (%v)", p.PID, e)}
+		return notAllowed{fmt.Sprintf("am does not know process %d: it does not belong to an app (%v)", p.PID, e)}
 	case dumpsys.NoSpace:
 		return fmt.Errorf("the device's disk is full: %w", e)
 	case dumpsys.NoCommand, dumpsys.Permission, dumpsys.UnknownOption:

@@ -10,12 +10,12 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestSmallDisk writes to a disk that fills up: what does not fit is not there, and what
-// does is.
+// TestSmallDisk writes to a disk that fills up: what does not fit is absent,
+// and what fits is complete.
 func TestSmallDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		recorded.Missing(t, "a small disk is needed: %v", err)
+		recorded.Missing(t, "needs a small disk: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {
@@ -30,7 +30,8 @@ func TestSmallDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o := outcome(t, got, "heap"); o.Ending != Failed || !strings.Contains(o.Reasons[0], "the host's disk is full") {
+		if o := outcome(t, got, "heap"); o.Ending != Failed ||
+			!strings.Contains(o.Reasons[0], "the host's disk is full") {
 			t.Errorf("%+v", o)
 		}
 		for _, step := range []string{"smaps", "meminfo", "exit_info"} {

@@ -23,20 +23,21 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// dumpCase is what is wrong with a heap dump, and how it ends.
+// dumpCase is a fault of a heap dump, and its result.
 type dumpCase struct {
 	name string
-	// begin changes the situation or, with the phone there, the rest.
+	// begin changes the situation or, with the phone running, the rest.
 	situation func(*situation)
-	begin     func(t *testing.T, d *pocket, facts *capture.Facts, r *Request)
+	begin     func(t *testing.T, d *localPhone, facts *capture.Facts, r *Request)
 	ending    Ending
 	words     string
-	// reaches is the most real time that it may take.
+	// reaches is the maximum real time that it may take.
 	within time.Duration
 }
 
-// on runs something after the begin of the first trip whose command has these words.
-func (d *pocket) on(words string, do func(ctx context.Context) error) {
+// on runs something after the start of the first round trip whose command
+// contains these words.
+func (d *localPhone) on(words string, do func(ctx context.Context) error) {
 	d.before = func(ctx context.Context, _ int, what string) error {
 		if strings.Contains(what, words) {
 			return do(ctx)
@@ -45,7 +46,7 @@ func (d *pocket) on(words string, do func(ctx context.Context) error) {
 	}
 }
 
-// meanwhile lets a trip begin, and does something while it runs.
+// meanwhile lets a round trip start, and does something while it runs.
 func meanwhile(wait time.Duration, do func()) func(context.Context) error {
 	return func(context.Context) error {
 		time.AfterFunc(wait, do)
@@ -59,99 +60,139 @@ func cutReader(n int64) func(io.Reader) io.Reader {
 
 var dumpCases = []dumpCase{
 	{name: "whole", ending: Complete, within: 5 * time.Second},
-	{name: "whole, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, ending: Complete, within: 8 * time.Second},
-	{name: "whole, with the GC signal", situation: func(s *situation) { s.api = 26 }, ending: Complete, within: 13 * time.Second},
-	{name: "the process dies", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+	{name: "whole, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, ending: Complete,
+		within: 8 * time.Second},
+	{name: "whole, with the GC signal", situation: func(s *situation) { s.api = 26 }, ending: Complete,
+		within: 13 * time.Second},
+	{name: "the process dies", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
-	}, ending: Failed, words: "the process died while its heap was dumped", within: 5 * time.Second},
-	{name: "the process dies, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
-		d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
-	}, ending: Failed, words: "the process died while its heap was dumped", within: 5 * time.Second},
-	{name: "the process was restarted before", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.Restart("com.shop") }, ending: Skipped, words: "the process was gone before", within: time.Second},
-	{name: "the system crashes", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+	}, ending: Failed, words: "the process died while its heap was being dumped", within: 5 * time.Second},
+	{name: "the process dies, on an Android that does not wait", situation: func(s *situation) { s.api = 28 },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+			d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
+		}, ending: Failed, words: "the process died while its heap was being dumped", within: 5 * time.Second},
+	{name: "the process was restarted before",
+		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.Restart("com.shop") },
+		ending: Skipped, words: "the process ended before the diagnosis", within: time.Second},
+	{name: "the system crashes", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.on("am dumpheap", meanwhile(500*time.Millisecond, func() { d.CrashSystem(time.Minute) }))
 	}, ending: Failed, words: "died", within: 10 * time.Second},
-	{name: "the system is down", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+	{name: "the system is down", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.on("am help", func(context.Context) error { d.CrashSystem(time.Hour); return nil })
-	}, ending: Failed, words: "system_server does not run", within: 5 * time.Second},
-	{name: "system_server hangs", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+	}, ending: Failed, words: "system_server is not running", within: 5 * time.Second},
+	{name: "system_server hangs", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.on("am help", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	}, ending: Failed, words: "system_server hangs", within: 15 * time.Second},
-	{name: "the process is frozen", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.Freeze("com.shop", true) }, ending: Failed, words: "the dump has no end in 5m0s", within: 6 * time.Minute},
-	{name: "not debuggable", situation: func(s *situation) { s.debuggable = false }, ending: Skipped, words: "com.shop is not debuggable: take a debuggable build", within: 3 * time.Second},
-	{name: "a process that am does not know", begin: func(t *testing.T, d *pocket, _ *capture.Facts, r *Request) {
+	{name: "the process is frozen",
+		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.Freeze("com.shop", true) },
+		ending: Failed, words: "the dump was not finished in 5m0s", within: 6 * time.Minute},
+	{name: "not debuggable", situation: func(s *situation) { s.debuggable = false }, ending: Skipped,
+		words: "com.shop is not debuggable: use a debuggable build", within: 3 * time.Second},
+	{name: "a process unknown to am", begin: func(t *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
 		found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"surfaceflinger"})
 		if err != nil || len(found.Processes) != 1 {
 			t.Fatal(found, err)
 		}
 		r.Process = found.Processes[0]
-	}, ending: Skipped, words: "am knows no process", within: 3 * time.Second},
-	{name: "no am", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.without = "am" }, ending: Skipped, words: "this build has no am", within: time.Second},
-	{name: "a full disk of the device", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed, words: "the device's disk is full: 10.0 MB free on /data, and a dump may take", within: time.Second},
-	{name: "a disk of the device that fills up", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
-		d.FillDisk(100 << 20)
-		r.Expect = 1
-	}, ending: Failed, words: "the dump is empty", within: 10 * time.Second},
-	{name: "a disk of the device that fills up meanwhile", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
-		d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
-	}, ending: Failed, words: "the device's disk is full", within: 10 * time.Second},
-	{name: "a disk that fills up, on an Android that does not wait", situation: func(s *situation) { s.api, s.options.DumpHeap = 28, large(200<<20) }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
-		d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
-	}, ending: Failed, words: "the device's disk is full", within: 2 * time.Minute},
-	{name: "a full disk of the host", begin: func(_ *testing.T, _ *pocket, _ *capture.Facts, r *Request) {
+	}, ending: Skipped, words: "am does not know process", within: 3 * time.Second},
+	{name: "no am", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.without = "am" },
+		ending: Skipped, words: "this build has no am", within: time.Second},
+	{name: "a full disk of the device",
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed,
+		words: "the device's disk is full: 10.0 MB free on /data, and a dump may take", within: time.Second},
+	{name: "a disk of the device that fills up",
+		situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
+			d.FillDisk(100 << 20)
+			r.Expect = 1
+		}, ending: Failed, words: "the dump is empty", within: 10 * time.Second},
+	{name: "a disk of the device that fills up meanwhile",
+		situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
+			d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
+		}, ending: Failed, words: "the device's disk is full", within: 10 * time.Second},
+	{name: "a disk that fills up, on an Android that does not wait",
+		situation: func(s *situation) { s.api, s.options.DumpHeap = 28, large(200<<20) },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
+			d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
+		}, ending: Failed, words: "the device's disk is full", within: 2 * time.Minute},
+	{name: "a full disk of the host", begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) {
 		r.HostFree = func() (int64, error) { return reserve + 1<<20, nil }
 	}, ending: Failed, words: "the host's disk is full", within: 5 * time.Second},
-	{name: "a disk of the device that is too small for what is not of the Java heap", situation: func(s *situation) { s.options.HeapSize = 64 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
-		d.FillDisk(130 << 20)
-	}, ending: Complete, within: 5 * time.Second},
-	{name: "a disk of the device that is too small for a Java heap", situation: func(s *situation) { s.options.HeapSize = 128 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
-		d.FillDisk(130 << 20)
-	}, ending: Failed, words: "130.0 MB free on /data, and a dump may take", within: time.Second},
-	{name: "a host known to be full", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
+	{name: "a disk of the device that is too small for memory outside of the Java heap",
+		situation: func(s *situation) { s.options.HeapSize = 64 },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+			d.FillDisk(130 << 20)
+		}, ending: Complete, within: 5 * time.Second},
+	{name: "a disk of the device that is too small for a Java heap",
+		situation: func(s *situation) { s.options.HeapSize = 128 },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+			d.FillDisk(130 << 20)
+		}, ending: Failed, words: "130.0 MB free on /data, and a dump may take", within: time.Second},
+	{name: "a host known to be full", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, r *Request) {
 		r.Expect = 10 << 20
 		r.HostFree = func() (int64, error) { return reserve + 19<<20, nil }
 		d.on("am dumpheap", func(context.Context) error { panic("the process is stopped for nothing") })
 	}, ending: Failed, words: "the host's disk is full", within: time.Second},
-	{name: "a host that does not know", begin: func(_ *testing.T, _ *pocket, _ *capture.Facts, r *Request) {
+	{name: "a host with unknown space", begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) {
 		r.HostFree = func() (int64, error) { return 0, errors.ErrUnsupported }
-	}, ending: Complete, words: "the host's free space is not known", within: 5 * time.Second},
-	{name: "a pull that ends early", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 5 * time.Second},
-	{name: "a pull that ends early, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 15 * time.Second},
-	{name: "a dump that was cut on the device", situation: func(s *situation) { s.options.DumpHeap = short }, ending: Failed, words: "the dump is cut after", within: 5 * time.Second},
+	}, ending: Complete, words: "the host's free space is unknown", within: 5 * time.Second},
+	{name: "a pull that ends early",
+		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) },
+		ending: Failed, words: "the dump is truncated after 5000 of ", within: 5 * time.Second},
+	{name: "a pull that ends early, on an Android that does not wait", situation: func(s *situation) { s.api = 28 },
+		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) },
+		ending: Failed, words: "the dump is truncated after 5000 of ", within: 15 * time.Second},
+	{name: "a dump that was truncated on the device", situation: func(s *situation) { s.options.DumpHeap = short },
+		ending: Failed, words: "the dump is truncated after", within: 5 * time.Second},
 	{name: "no dump", situation: func(s *situation) {
-		s.options.DumpHeap = func(w io.Writer, _ androidsim.Heap) error { return writeText(w, "Heap dump not available") }
-	}, ending: Failed, words: "it is no heap dump", within: 5 * time.Second},
+		s.options.DumpHeap = func(w io.Writer, _ androidsim.Heap) error {
+			return writeText(w, "Heap dump not available")
+		}
+	}, ending: Failed, words: "not a heap dump", within: 5 * time.Second},
 	{name: "an empty dump", situation: func(s *situation) {
 		s.options.DumpHeap = func(io.Writer, androidsim.Heap) error { return nil }
 	}, ending: Failed, words: "the dump is empty", within: 5 * time.Second},
-	{name: "a signal that the process does not take", situation: func(s *situation) { s.api = 26 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
-		d.BreakFile("/proc/*/status", androidsim.FileEmpty)
-	}, ending: Fallback, words: garbage, within: 8 * time.Second},
-	{name: "a pull without an end", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+	{name: "a signal that the process does not accept", situation: func(s *situation) { s.api = 26 },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+			d.BreakFile("/proc/*/status", androidsim.FileEmpty)
+		}, ending: Fallback, words: garbage, within: 8 * time.Second},
+	{name: "an endless pull", begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.pulled = func(r io.Reader) io.Reader { return io.LimitReader(io.MultiReader(r, zeros{}), 1<<30) }
 	}, ending: Failed, words: "the device sends more than ", within: 5 * time.Second},
-	{name: "a pull without an end, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
-		d.pulled = func(r io.Reader) io.Reader { return io.LimitReader(io.MultiReader(r, zeros{}), 1<<30) }
-	}, ending: Failed, words: "the device sends more than ", within: 2 * time.Minute},
-	{name: "a byte that changes on its way", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) }, ending: Complete, words: "it was pulled again", within: 6 * time.Second},
-	{name: "a byte that changes on its way, on Android 5", situation: func(s *situation) { s.api, s.rooted = 21, true }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) }, ending: Complete, words: "it was pulled again", within: 15 * time.Second},
-	{name: "bytes that change on their way each time", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = flipped(9) }, ending: Failed, words: "the dump arrives damaged", within: 6 * time.Second},
-	{name: "bytes that change where the device has no checksum", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
-		d.absent, d.pulled = "md5sum", flipped(9)
-	}, ending: Complete, within: 6 * time.Second},
-	{name: "a directory in the dump's place", begin: func(t *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+	{name: "an endless pull, on an Android that does not wait", situation: func(s *situation) { s.api = 28 },
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+			d.pulled = func(r io.Reader) io.Reader { return io.LimitReader(io.MultiReader(r, zeros{}), 1<<30) }
+		}, ending: Failed, words: "the device sends more than ", within: 2 * time.Minute},
+	{name: "a byte that changes in transit",
+		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) },
+		ending: Complete, words: "it was pulled again", within: 6 * time.Second},
+	{name: "a byte that changes in transit, on Android 5", situation: func(s *situation) { s.api, s.rooted = 21, true },
+		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) },
+		ending: Complete, words: "it was pulled again", within: 15 * time.Second},
+	{name: "bytes that change in transit each time",
+		begin:  func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) { d.pulled = flipped(9) },
+		ending: Failed, words: "the dump arrives damaged", within: 6 * time.Second},
+	{name: "bytes that change on a device without a checksum",
+		begin: func(_ *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
+			d.absent, d.pulled = "md5sum", flipped(9)
+		}, ending: Complete, within: 6 * time.Second},
+	{name: "a directory in place of the dump", begin: func(t *testing.T, d *localPhone, _ *capture.Facts, _ *Request) {
 		d.on("pull ", func(ctx context.Context) error {
 			for _, name := range d.dumps(t) {
 				path := dumpDir + "/" + name
-				d.Phone.Shell(ctx, "rm "+path+"; mkdir "+path+"; echo x >"+path+"/x", strings.NewReader(""), io.Discard, io.Discard)
+				d.Phone.Shell(ctx, "rm "+path+"; mkdir "+path+"; echo x >"+path+"/x", strings.NewReader(""), io.Discard,
+					io.Discard)
 			}
 			return nil
 		})
 	}, ending: Failed, words: "pull dump: open /data/local/tmp", within: 10 * time.Second},
-	{name: "a run without a name", begin: func(_ *testing.T, _ *pocket, _ *capture.Facts, r *Request) { r.Run = "../x" }, ending: Failed, words: "letters and digits", within: time.Second},
+	{name: "a run without a name",
+		begin: func(_ *testing.T, _ *localPhone, _ *capture.Facts, r *Request) { r.Run = "../x" }, ending: Failed,
+		words: "letters and digits", within: time.Second},
 }
 
-// flipped changes a byte of so many pulls.
+// flipped changes a byte of that many pulls.
 func flipped(pulls int) func(io.Reader) io.Reader {
 	return func(r io.Reader) io.Reader {
 		if pulls--; pulls < 0 {
@@ -170,7 +211,7 @@ func writeText(w io.Writer, text string) error {
 	return err
 }
 
-// large writes a dump of so many bytes, in one segment of nothing.
+// large writes a dump of n bytes, in one segment without content.
 func large(n int64) func(io.Writer, androidsim.Heap) error {
 	return func(w io.Writer, _ androidsim.Heap) error {
 		_, err := io.Copy(w, largeDump(n))
@@ -184,7 +225,7 @@ func short(w io.Writer, _ androidsim.Heap) error {
 	return err
 }
 
-// zeros are bytes without an end.
+// zeros are endless zero bytes.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -196,11 +237,12 @@ func record(tag byte, length uint32) []byte {
 	return append([]byte{tag, 0, 0, 0, 0}, binary.BigEndian.AppendUint32(nil, length)...)
 }
 
-// largeDump is a whole dump of n bytes.
+// largeDump is a complete dump of n bytes.
 func largeDump(n int64) io.Reader {
 	head := append([]byte("JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04"), make([]byte, 8)...)
 	body := n - int64(len(head)) - 2*recordHead
-	return io.MultiReader(bytes.NewReader(append(head, record(tagHeapSegment, uint32(body))...)), io.LimitReader(zeros{}, body), bytes.NewReader(record(tagHeapEnd, 0)))
+	return io.MultiReader(bytes.NewReader(append(head, record(tagHeapSegment, uint32(body))...)),
+		io.LimitReader(zeros{}, body), bytes.NewReader(record(tagHeapEnd, 0)))
 }
 
 func TestHeapDump(t *testing.T) {
@@ -235,7 +277,7 @@ func (c dumpCase) run(t *testing.T) {
 		t.Errorf("%s, want %s with %q: %s", o.Ending, c.ending, c.words, said)
 	}
 	if took > c.within {
-		t.Errorf("it takes %v", took)
+		t.Errorf("took %v", took)
 	}
 	if n := len(paused); n != 0 && (n != 2 || !paused[0] || paused[1]) {
 		t.Errorf("paused %v", paused)
@@ -265,8 +307,8 @@ func TestCallerEndsHeapDump(t *testing.T) {
 	}
 }
 
-// TestSlowDumpIsWaitedFor: where nobody tells the end, a dump that rests while it is
-// written is pulled again.
+// TestSlowDumpIsWaitedFor: if its end is not reported, a dump that pauses while
+// it is written is pulled again.
 func TestSlowDumpIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -282,12 +324,15 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 			return whole.Bytes()
 		}
 		p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
-		dev := &puller{Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, stderr io.Writer) (int, error) {
-			return 0, play(stdout, command, map[string]string{
-				"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n",
-				"stat -c %s": fmt.Sprintf("%d\n", len(written())), "am help": "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
-			})
-		}}, file: written}
+		dev := &puller{
+			Device: shelltest.Device{
+				Run: func(_ context.Context, command string, stdout, stderr io.Writer) (int, error) {
+					return 0, play(stdout, command, map[string]string{
+						"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n",
+						"stat -c %s": fmt.Sprintf("%d\n", len(written())),
+						"am help":    "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
+					})
+				}}, file: written}
 		r := Request{Process: p, Dir: t.TempDir(), Run: "r"}
 		r.Recipe, _ = RecipeOf("dump")
 		got, err := Diagnose(t.Context(), dev, capture.Facts{API: 28, UID: 0, TimeScale: 1}, r)
@@ -298,8 +343,8 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 	})
 }
 
-// scriptedDump makes a diagnosis of process 7 by a scripted device whose am does not wait.
-// stat answers each look at the process with its stat line, or with no answer.
+// scriptedDump diagnoses process 7 on a scripted device whose am does not wait.
+// stat answers each check of the process with its stat line, or with no answer.
 func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error)) Diagnosis {
 	t.Helper()
 	var whole bytes.Buffer
@@ -310,20 +355,22 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 	if api >= 30 {
 		waits = "Waiting for dump to finish...\n"
 	}
-	dev := &puller{Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
-		line := ""
-		if strings.Contains(command, "cat /proc/7/stat ") {
-			var err error
-			if line, err = stat(dumped); err != nil {
-				return -1, err
+	dev := &puller{
+		Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			line := ""
+			if strings.Contains(command, "cat /proc/7/stat ") {
+				var err error
+				if line, err = stat(dumped); err != nil {
+					return -1, err
+				}
 			}
-		}
-		dumped = dumped || strings.Contains(command, "am dumpheap")
-		return 0, play(stdout, command, map[string]string{
-			"cat /proc/7/stat ": line, "cat /proc/uptime": "10.00 9.00\n", "stat -c %s": "9000\n", "am dumpheap": waits,
-			"am help": "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
-		})
-	}}, file: whole.Bytes}
+			dumped = dumped || strings.Contains(command, "am dumpheap")
+			return 0, play(stdout, command, map[string]string{
+				"cat /proc/7/stat ": line, "cat /proc/uptime": "10.00 9.00\n", "stat -c %s": "9000\n",
+				"am dumpheap": waits,
+				"am help":     "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
+			})
+		}}, file: whole.Bytes}
 	r := Request{Process: capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
 	r.Recipe, _ = RecipeOf("dump")
 	got, err := Diagnose(t.Context(), dev, capture.Facts{API: api, TimeScale: 1}, r)
@@ -334,9 +381,10 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 	return got
 }
 
-// TestLookAfterTheDump: what the device says of the process once the dump is written
-// decides whose dump it is, and one look without an answer decides nothing.
-func TestLookAfterTheDump(t *testing.T) {
+// TestCheckAfterTheDump: the identity of the process once the dump is written
+// decides whose dump it is, and a single check without an answer decides
+// nothing.
+func TestCheckAfterTheDump(t *testing.T) {
 	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
 	for _, c := range []struct {
 		name string
@@ -350,8 +398,8 @@ func TestLookAfterTheDump(t *testing.T) {
 		{"no answer", []string{"-", own}, Complete, ""},
 		{"two without an answer, then gone", []string{"-", "-", ""}, Complete, ""},
 		{"three without an answer", []string{"-", "-", "-", own}, Failed, "watch the dump"},
-		{"another process", []string{other}, Failed, "pid 7 is another process now"},
-		{"another process, after no answer", []string{"-", other}, Failed, "pid 7 is another process now"},
+		{"another process", []string{other}, Failed, "pid 7 now belongs to another process"},
+		{"another process, after no answer", []string{"-", other}, Failed, "pid 7 now belongs to another process"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -375,8 +423,8 @@ func TestLookAfterTheDump(t *testing.T) {
 	}
 }
 
-// TestRemovalThatFails: once costs nothing; of a dump that may be left the outcome says so,
-// and which, whatever its ending, and the sweep finds it.
+// TestRemovalThatFails: once costs nothing; a dump that may be left is named in
+// the outcome, whatever its ending, and the sweep finds it.
 func TestRemovalThatFails(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -396,7 +444,8 @@ func TestRemovalThatFails(t *testing.T) {
 				t.Fatalf("%+v, %v", o, err)
 			}
 			left := d.dumps(t)
-			if told := o.Left != ""; told != (times == 2) || len(left) != times-1 || told && (!strings.HasSuffix(o.Left, left[0]) || !strings.HasPrefix(o.Reasons[0], o.Left)) {
+			if told := o.Left != ""; told != (times == 2) || len(left) != times-1 || told &&
+				(!strings.HasSuffix(o.Left, left[0]) || !strings.HasPrefix(o.Reasons[0], o.Left)) {
 				t.Errorf("%d times: %q, %q, left %q", times, o.Left, o.Reasons, left)
 			}
 			if swept, err := Sweep(t.Context(), d); err != nil || len(swept) != len(left) {
@@ -406,7 +455,7 @@ func TestRemovalThatFails(t *testing.T) {
 	}
 }
 
-// puller is a scripted device that has one file.
+// puller is a scripted device with one file.
 type puller struct {
 	shelltest.Device
 	file  func() []byte
@@ -435,12 +484,15 @@ func TestLargeHeapDump(t *testing.T) {
 		t.Skip("writes half a gigabyte")
 	}
 	const size = 520 << 20
-	d := &giant{size: size, Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
-		return 0, play(stdout, command, map[string]string{
-			"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n", "stat -c %s": fmt.Sprintf("%d\n", size),
-			"am dumpheap": "File: x\nWaiting for dump to finish...\n",
-		})
-	}}}
+	d := &giant{
+		size: size,
+		Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			return 0, play(stdout, command, map[string]string{
+				"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n",
+				"stat -c %s":  fmt.Sprintf("%d\n", size),
+				"am dumpheap": "File: x\nWaiting for dump to finish...\n",
+			})
+		}}}
 	r := Request{Process: capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
 	r.Recipe, _ = RecipeOf("dump")
 	var before, behind runtime.MemStats
@@ -455,8 +507,9 @@ func TestLargeHeapDump(t *testing.T) {
 	}
 }
 
-// TestSweep: one's own dumps go at once, and those of others once nobody can be at them any
-// more; nothing else of theirs goes, whatever it is called.
+// TestSweep: the caller's own dumps are removed immediately, and those of
+// others once they cannot be in use; nothing else of theirs is removed,
+// whatever its name.
 func TestSweep(t *testing.T) {
 	for _, api := range []int{21, 23, 34} {
 		t.Run(fmt.Sprint(api), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { sweep(t, api) }) })
@@ -469,17 +522,23 @@ func sweep(t *testing.T, api int) {
 	touch := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+text.ShellQuote(name), io.Discard, io.Discard); exit != 0 || err != nil {
+			if exit,
+				err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+text.ShellQuote(name), io.Discard,
+				io.Discard); exit != 0 || err != nil {
 				t.Fatal(name, exit, err)
 			}
 		}
 	}
-	touch("leakgate-0a1b2c3d-old-1.hprof", "leakgate-old-1.hprof", "leakgate-b c.hprof", "leakgate-$(rm other.hprof)-1.hprof", "leakgate-'; rm other.hprof;'.hprof",
+	touch("leakgate-0a1b2c3d-old-1.hprof", "leakgate-old-1.hprof", "leakgate-b c.hprof",
+		"leakgate-$(rm other.hprof)-1.hprof", "leakgate-'; rm other.hprof;'.hprof",
 		"leakgate-a\n0 .hprof", "leakgate.hprof", "leakgate-a.txt", "other.hprof")
-	if exit, err := d.Shell(t.Context(), "mkdir /data/local/tmp/leakgate-d.hprof /data/local/tmp/"+own+"-d.hprof", io.Discard, io.Discard); exit != 0 || err != nil {
+	if exit,
+		err := d.Shell(t.Context(), "mkdir /data/local/tmp/leakgate-d.hprof /data/local/tmp/"+own+"-d.hprof",
+		io.Discard, io.Discard); exit != 0 || err != nil {
 		t.Fatal(exit, err)
 	}
-	stays := strings.Fields("leakgate-d.hprof leakgate.hprof leakgate-a.txt other.hprof " + "leakgate-b leakgate-$(rm leakgate-'; leakgate-a leakgate-0a1b2c3d-new-1.hprof")
+	stays := strings.Fields("leakgate-d.hprof leakgate.hprof leakgate-a.txt other.hprof " +
+		"leakgate-b leakgate-$(rm leakgate-'; leakgate-a leakgate-0a1b2c3d-new-1.hprof")
 	check := func(want ...string) {
 		t.Helper()
 		got, err := Sweep(t.Context(), d)
@@ -491,8 +550,11 @@ func sweep(t *testing.T, api int) {
 		}
 	}
 	touch(own+"-r-1.hprof", own+"-r 2.hprof")
-	// What is in the place of a dump of one's own is removed, too, but not what a link leads to.
-	if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+own+"-d.hprof/x && mkdir others && echo x >others/x", io.Discard, io.Discard); exit != 0 || err != nil {
+	// What replaces one of the caller's own dumps is removed too, but not the
+	// target of a link.
+	if exit,
+		err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+own+
+		"-d.hprof/x && mkdir others && echo x >others/x", io.Discard, io.Discard); exit != 0 || err != nil {
 		t.Fatal(exit, err)
 	}
 	check(own+"-d.hprof", own+"-r 2.hprof", own+"-r-1.hprof")
@@ -521,7 +583,8 @@ func sweep(t *testing.T, api int) {
 // TestOwner: another serial, user or host is another owner.
 func TestOwner(t *testing.T) {
 	one := owner(named{serial: "a"})
-	if one != owner(named{serial: "a"}) || one == owner(named{serial: "192.168.1.5:5555"}) || !regexp.MustCompile("^[0-9a-f]{8}$").MatchString(one) {
+	if one != owner(named{serial: "a"}) || one == owner(named{serial: "192.168.1.5:5555"}) ||
+		!regexp.MustCompile("^[0-9a-f]{8}$").MatchString(one) {
 		t.Errorf("%s, %s", one, owner(named{serial: "b"}))
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -531,7 +594,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// named is a device with no more than a serial.
+// named is a device with only a serial.
 type named struct {
 	capture.Device
 	serial string
@@ -542,8 +605,10 @@ func (n named) Serial() string { return n.serial }
 func TestParseSize(t *testing.T) {
 	const file = "/data/local/tmp/leakgate-a-1.hprof"
 	for text, want := range map[string]int64{
-		"": 0, "1234\n": 1234, "ls: " + file + ": No such file or directory\n": 0, "stat: not found\n-rw-rw-rw- shell    shell     4096 2015-06-01 12:00 leakgate-a-1.hprof\n": 4096,
-		"-rw-rw-rw- 1 shell shell 77 2020-06-01 12:00 " + file + "\n": 77, "-1\n": 0, "99999999999999999999\n": 0, "x 2020-06-01 y": 0,
+		"": 0, "1234\n": 1234, "ls: " + file + ": No such file or directory\n": 0,
+		"stat: not found\n-rw-rw-rw- shell    shell     4096 2015-06-01 12:00 leakgate-a-1.hprof\n": 4096,
+		"-rw-rw-rw- 1 shell shell 77 2020-06-01 12:00 " + file + "\n":                               77, "-1\n": 0,
+		"99999999999999999999\n": 0, "x 2020-06-01 y": 0,
 	} {
 		if got := parseSize(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
@@ -553,7 +618,9 @@ func TestParseSize(t *testing.T) {
 
 func TestHandles(t *testing.T) {
 	for text, want := range map[string]bool{
-		"": false, "SigBlk:\t0000000080001204\n": true, "SigCgt:\t0000000000000200\n": true, "SigBlk:\t0000000000000100\nSigCgt:\t0000000000000400\nSigIgn:\t0000000000000200\n": false, "SigBlk:\tx\n": false,
+		"": false, "SigBlk:\t0000000080001204\n": true, "SigCgt:\t0000000000000200\n": true,
+		"SigBlk:\t0000000000000100\nSigCgt:\t0000000000000400\nSigIgn:\t0000000000000200\n": false,
+		"SigBlk:\tx\n": false,
 	} {
 		if got := handles([]byte(text), sigUSR1); got != want {
 			t.Errorf("%q: %v", text, got)
@@ -561,17 +628,17 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestHostErrorIsTold writes to a disk that has no space.
-func TestHostErrorIsTold(t *testing.T) {
+// TestHostErrorIsReported writes to a disk without space.
+func TestHostErrorIsReported(t *testing.T) {
 	a, err := newArtifact(t.TempDir(), "x", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		recorded.Missing(t, "a disk that is full is needed: %v", err)
+		recorded.Missing(t, "needs a full disk: %v", err)
 	}
-	_ = a.file.Close() // full takes its place
+	_ = a.file.Close() // full replaces it
 	a.file = full
 	if _, err := a.Write([]byte("text")); err == nil || !strings.Contains(err.Error(), "the host's disk is full") {
 		t.Error(err)

@@ -21,11 +21,11 @@ import (
 // maxSilent is how many polls in a row may get no answer: the device is busy.
 const maxSilent = 3
 
-// poll looks at the process, the file and the disk, in one trip. The error is the end of
-// the process or of the device.
+// poll checks the process, the file and the disk, in one round trip. The error
+// is the end of the process or of the device.
 func (h *heapDump) poll(ctx context.Context) error {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
-	a, err := shell.Ask(ctx, h.dev, lookDeadline, m.Join([]shell.Part{
+	a, err := shell.Ask(ctx, h.dev, checkTimeout, m.Join([]shell.Part{
 		{"stat", statCommand(h.req.Process)},
 		// toolbox has no stat.
 		{"size", "stat -c %s " + file + " 2>/dev/null || ls -l " + file + " 2>/dev/null"},
@@ -33,7 +33,7 @@ func (h *heapDump) poll(ctx context.Context) error {
 	}))
 	parts, whole := m.Split(a.Stdout)
 	if err == nil && !whole {
-		err = fmt.Errorf("%w: the answer is cut", capture.ErrDevice)
+		err = fmt.Errorf("%w: truncated answer", capture.ErrDevice)
 	}
 	if err == nil {
 		h.size = parseSize(string(parts["size"]))
@@ -45,7 +45,7 @@ func (h *heapDump) poll(ctx context.Context) error {
 		return ctx.Err()
 	case errors.Is(err, capture.ErrGone):
 		h.silent = 0
-		return fmt.Errorf("the process died while its heap was dumped: %w", err)
+		return fmt.Errorf("the process died while its heap was being dumped: %w", err)
 	case err != nil:
 		if h.silent++; h.silent < maxSilent {
 			return nil
@@ -58,8 +58,8 @@ func (h *heapDump) poll(ctx context.Context) error {
 
 var dateField = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 
-// parseSize reads the size from `stat -c %s`, or from `ls -l`, where it stands before
-// the date in toolbox and toybox. It is 0 for a file that is not there.
+// parseSize parses the size from `stat -c %s`, or from `ls -l`, where it
+// precedes the date in toolbox and toybox. It is 0 for a missing file.
 func parseSize(text string) int64 {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -79,9 +79,10 @@ func parseSize(text string) int64 {
 	return 0
 }
 
-// stable waits until the file has a size that stays. ART walks the heap once before it
-// writes, and empties a dump that it cannot write (hprof.cc, DumpToFile): one that stays
-// empty for long, or is empty again, is the end too.
+// stable waits until the size of the file stays the same. ART walks the heap
+// once before it writes, and empties a dump that it cannot write (hprof.cc,
+// DumpToFile): one that stays empty for long, or is empty again, is finished
+// too.
 func (h *heapDump) stable(ctx context.Context) error {
 	last, same := int64(0), 0
 	for {
@@ -106,13 +107,14 @@ func (h *heapDump) stable(ctx context.Context) error {
 	}
 }
 
-// fetch pulls the dump and proves it whole. One that is still written where nobody tells
-// its end is waited for again.
+// fetch pulls the dump and verifies that it is complete. If its end is not
+// reported, a dump that is still being written is waited for again.
 func (h *heapDump) fetch(ctx context.Context, file string) error {
-	within, cancel := context.WithTimeout(ctx, h.within(h.way.Limit))
+	within, cancel := context.WithTimeout(ctx, h.scaled(h.method.Limit))
 	defer cancel()
 	for {
-		// A process that has ended since has left its dump; that of another one is not asked for.
+		// A process that has ended since has left its dump; that of another
+		// process is not the requested one.
 		if err := h.poll(ctx); err != nil && (!errors.Is(err, capture.ErrGone) || errors.Is(err, errOther)) {
 			return err
 		}
@@ -136,7 +138,7 @@ func (h *heapDump) fetch(ctx context.Context, file string) error {
 	}
 }
 
-// grows waits for a dump to become larger than it was, and then for its size to stay.
+// grows waits for a dump to grow, and then for its size to stay the same.
 func (h *heapDump) grows(ctx context.Context, size int64) bool {
 	for range emptyPolls {
 		if h.wait(ctx, h.interval()) != nil || h.poll(ctx) != nil {
@@ -150,11 +152,11 @@ func (h *heapDump) grows(ctx context.Context, size int64) bool {
 }
 
 func (h *heapDump) empty() error {
-	return h.full(errors.New("the dump is empty: the process's log tells why"))
+	return h.full(errors.New("the dump is empty: see the process's log for the reason"))
 }
 
-// pull copies the file and keeps it if it is whole. early says that it is all that the
-// device has of the dump so far, and not the whole.
+// pull copies the file and keeps it if it is complete. early reports that it is
+// all that the device has written so far.
 func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error) {
 	a, early, err := h.receive(ctx, file)
 	if err != nil {
@@ -162,36 +164,39 @@ func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error
 	}
 	defer func() { a.discard() }()
 	if h.damaged(ctx, a) {
-		h.yield.reasons = append(h.yield.reasons, "the dump arrived damaged, and it was pulled again: its checksum was not that on the device")
+		h.result.reasons = append(h.result.reasons,
+			"the dump arrived damaged (checksum mismatch), and it was pulled again")
 		a.discard()
 		if a, early, err = h.receive(ctx, file); err != nil {
 			return early, err
 		}
 		if h.damaged(ctx, a) {
-			return false, errors.New("the dump arrives damaged each time: its checksum is not that on the device; check the cable, or use one instead of Wi-Fi")
+			return false,
+				errors.New("the dump arrives damaged each time (checksum mismatch): check the cable, or use one " +
+					"instead of Wi-Fi")
 		}
 	}
 	if err := wholeDump(a.file, a.size); err != nil {
-		return errors.As(err, new(cutError)), err
+		return errors.As(err, new(truncatedDump)), err
 	}
 	size := a.size
 	if err := a.commit(h.req.Dir, file); err != nil {
 		return false, err
 	}
-	h.yield.file, h.yield.bytes = file, size
+	h.result.file, h.result.bytes = file, size
 	return false, nil
 }
 
-// receive copies the file to the host. The artifact is nil where there is an error.
+// receive copies the file to the host. The artifact is nil on error.
 func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, early bool, err error) {
-	if h.size > h.way.Max {
-		return nil, false, fmt.Errorf("the dump has %s, more than %s", text.Size(h.size), text.Size(h.way.Max))
+	if h.size > h.method.Max {
+		return nil, false, fmt.Errorf("the dump has %s, more than %s", text.Size(h.size), text.Size(h.method.Max))
 	}
-	if err := h.hostRoom(h.size); err != nil {
+	if err := h.checkHostSpace(h.size); err != nil {
 		return nil, false, err
 	}
-	// One that still grows where nobody tells its end is pulled again.
-	a, err := newArtifact(h.req.Dir, file, min(h.way.Max, h.size+h.size/4+pullGrowth))
+	// If its end is not reported, a dump that still grows is pulled again.
+	a, err := newArtifact(h.req.Dir, file, min(h.method.Max, h.size+h.size/4+pullGrowth))
 	if err != nil {
 		return nil, false, err
 	}
@@ -208,27 +213,31 @@ func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, ear
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
 	case errors.As(a.err, new(tooLarge)):
-		return nil, true, fmt.Errorf("the device sends more than %s of a dump that has %s", text.Size(a.max), text.Size(h.size))
+		return nil, true,
+			fmt.Errorf("the device sends more than %s of a dump that has %s", text.Size(a.max), text.Size(h.size))
 	case a.err != nil:
 		return nil, false, a.err
 	case err != nil && within.Err() != nil:
-		return nil, false, fmt.Errorf("pull dump: no end in %v, after %s of %s", limit, text.Size(a.size), text.Size(h.size))
+		return nil, false,
+			fmt.Errorf("pull dump: not finished in %v, after %s of %s", limit, text.Size(a.size), text.Size(h.size))
 	case err != nil:
 		return nil, false, fmt.Errorf("pull dump: %w", err) // it says whether the device has answered
 	case n != a.size || n < h.size:
-		return nil, false, cutError{a.size, h.size}
+		return nil, false, truncatedDump{a.size, h.size}
 	}
 	return a, false, nil
 }
 
-// checksumRate is how many bytes per second the slowest device reads of its own disk.
+// checksumRate is how many bytes per second the slowest device reads from its
+// own disk.
 const checksumRate = 20 * mebibyte
 
-// damaged reports whether the device has other bytes of a file of the same size. Where it does not
-// say nobody knows: toybox has md5sum, toolbox before Android 6 md5.
+// damaged reports whether the device has different bytes in a file of the same
+// size; false if unknown. toybox has md5sum, toolbox before Android 6 md5.
 func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
-	answer, err := shell.Ask(ctx, h.dev, lookDeadline+time.Duration(a.size/checksumRate)*time.Second, m.Join([]shell.Part{
+	answer,
+		err := shell.Ask(ctx, h.dev, checkTimeout+time.Duration(a.size/checksumRate)*time.Second, m.Join([]shell.Part{
 		{"sum", "md5sum " + file + " 2>/dev/null || md5 " + file + " 2>/dev/null"},
 		{"size", "stat -c %s " + file + " 2>/dev/null || ls -l " + file + " 2>/dev/null"},
 	}))
@@ -246,8 +255,8 @@ func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 
 var md5Form = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
-// remove takes the dump off the device, also where the caller's time is over. A device
-// gets two tries.
+// remove deletes the dump on the device, even after the end of the caller's
+// context. A device gets two tries.
 func (h *heapDump) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
@@ -257,20 +266,23 @@ func (h *heapDump) remove(ctx context.Context) {
 			return
 		}
 	}
-	// It comes first: of many reasons the last are left out.
-	h.yield.reasons = slices.Insert(h.yield.reasons, 0, fmt.Sprintf("%s may be left on the device (the next start tries again; `adb shell rm -rf %[1]s` does it now): %v", h.remote, err))
-	h.yield.left = h.remote
+	// It comes first: of many reasons the last are dropped.
+	h.result.reasons = slices.Insert(h.result.reasons, 0,
+		fmt.Sprintf("%s may be left on the device (the next start retries; `adb shell rm -rf %[1]s` removes it now): %v", h.remote, err))
+	h.result.left = h.remote
 }
 
 func (h *heapDump) removeOnce(ctx context.Context) error {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
-	a, err := shell.Ask(ctx, h.dev, cleanUp/2, m.Join([]shell.Part{{"rm", removeWords + file + " 2>&1"}, {"left", "ls -d " + file + " 2>/dev/null"}}))
+	a,
+		err := shell.Ask(ctx, h.dev, cleanUp/2,
+		m.Join([]shell.Part{{"rm", removeWords + file + " 2>&1"}, {"left", "ls -d " + file + " 2>/dev/null"}}))
 	parts, whole := m.Split(a.Stdout)
 	switch {
 	case err != nil:
 		return err
 	case !whole:
-		return errors.New("the answer is cut")
+		return errors.New("truncated answer")
 	case strings.Contains(string(parts["left"]), h.remote):
 		return errors.New(shell.Clip(string(parts["rm"])))
 	}

@@ -13,28 +13,28 @@ import (
 
 const garbage = "garbage is in the dump"
 
-// collect asks the process for a GC where am cannot, and waits for it.
+// collect triggers a GC of the process if am cannot, and waits for it.
 func (h *heapDump) collect(ctx context.Context, status []byte) error {
 	why := h.signal(ctx, status)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if why != nil {
-		h.yield.note = garbage
-		h.yield.reasons = append(h.yield.reasons, fmt.Sprintf("no GC before the dump: %v", why))
+		h.result.note = garbage
+		h.result.reasons = append(h.result.reasons, fmt.Sprintf("no GC before the dump: %v", why))
 		return nil
 	}
 	return h.wait(ctx, time.Duration(float64(settle)/h.scale()))
 }
 
-// sigUSR1 is the signal by which ART and Dalvik collect garbage.
+// sigUSR1 is the signal that triggers a GC of ART and Dalvik.
 const sigUSR1 = 10
 
-// signal sends the GC signal by the first user who may.
+// signal sends the GC signal as the first user who may.
 func (h *heapDump) signal(ctx context.Context, status []byte) error {
-	// Whoever does not take the signal dies of it.
+	// The signal kills a process that does not handle it.
 	if !handles(status, sigUSR1) {
-		return errors.New("the process does not take the GC signal")
+		return errors.New("the process does not handle the GC signal")
 	}
 	var why error
 	for _, as := range []As{AsRoot, AsApp} {
@@ -59,7 +59,7 @@ func joined(a, b error) error {
 
 func (h *heapDump) kill(ctx context.Context, prefix shell.Prefix) error {
 	line := prefix.Wrap(fmt.Sprintf("kill -%d %d", sigUSR1, h.req.Process.PID))
-	a, err := shell.Ask(ctx, h.dev, h.within(quickLimit), line+" </dev/null")
+	a, err := shell.Ask(ctx, h.dev, h.scaled(quickLimit), line+" </dev/null")
 	switch {
 	case err != nil:
 		return err
@@ -69,8 +69,8 @@ func (h *heapDump) kill(ctx context.Context, prefix shell.Prefix) error {
 	return nil
 }
 
-// handles tells whether a process blocks or catches a signal (proc(5), SigBlk and
-// SigCgt). ART blocks it in every thread and waits for it in one.
+// handles reports whether a process blocks or catches a signal (proc(5), SigBlk
+// and SigCgt). ART blocks it in every thread and waits for it in one.
 func handles(status []byte, signal int) bool {
 	for line := range strings.Lines(string(status)) {
 		key, value, _ := strings.Cut(line, ":")

@@ -11,22 +11,22 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// room checks the device's disk, and that the name of the file is free. It gives the
-// process's status.
-func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
+// checkSpace checks the device's disk, and that the name of the file is unused.
+// It returns the process's status.
+func (h *heapDump) checkSpace(ctx context.Context) (status []byte, err error) {
 	m, p := shell.NewMarker(), h.req.Process
-	a, err := shell.Ask(ctx, h.dev, h.within(quickLimit), m.Join([]shell.Part{
+	a, err := shell.Ask(ctx, h.dev, h.scaled(quickLimit), m.Join([]shell.Part{
 		{"df", dfCommand},
 		{"status", fmt.Sprintf("cat /proc/%d/status 2>&1", p.PID)},
 		{"heapsize", "getprop dalvik.vm.heapsize"},
 		{"rm", "rm -f " + text.ShellQuote(h.remote) + " 2>&1"},
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("ask for free space: %w", err)
+		return nil, fmt.Errorf("read free space: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, fmt.Errorf("ask for free space: %w: the answer is cut", capture.ErrDevice)
+		return nil, fmt.Errorf("read free space: %w: truncated answer", capture.ErrDevice)
 	}
 	h.seeFree(parts["df"])
 	h.bound = bound(parts["status"])
@@ -39,7 +39,9 @@ func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
 	}
 	need := expect + expect/5 + reserve
 	if h.free.Known && h.free.N < need {
-		return nil, fmt.Errorf("the device's disk is full: %s free on /data, and a dump may take %s", text.Size(h.free.N), text.Size(need))
+		return nil,
+			fmt.Errorf("the device's disk is full: %s free on /data, and a dump may take %s", text.Size(h.free.N),
+				text.Size(need))
 	}
 	return parts["status"], nil
 }
@@ -52,8 +54,8 @@ func (h *heapDump) seeFree(df []byte) {
 	}
 }
 
-// bound is what a Java heap is not larger than: the anonymous memory of its process, in
-// bytes. A kernel before 4.5 tells the resident memory alone.
+// bound is an upper bound of a Java heap: the anonymous memory of its process,
+// in bytes. A kernel before 4.5 reports only the resident memory.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {
@@ -66,23 +68,25 @@ func bound(status []byte) int64 {
 	return (resident.N + s.VmSwap.N) << 10
 }
 
-// hostRoom checks the host's disk for a dump of this size and a copy of it.
-func (h *heapDump) hostRoom(size int64) error {
+// checkHostSpace checks the host's disk for a dump of this size and a copy of
+// it.
+func (h *heapDump) checkHostSpace(size int64) error {
 	if h.req.HostFree == nil {
 		return nil
 	}
 	free, err := h.req.HostFree()
 	if err != nil {
-		h.yield.reasons = append(h.yield.reasons, fmt.Sprintf("the host's free space is not known: %v", err))
+		h.result.reasons = append(h.result.reasons, fmt.Sprintf("the host's free space is unknown: %v", err))
 		return nil
 	}
 	if need := 2*size + reserve; free < need {
-		return fmt.Errorf("the host's disk is full: %s free, and the dump with a copy takes %s", text.Size(free), text.Size(need))
+		return fmt.Errorf("the host's disk is full: %s free, and the dump with a copy takes %s", text.Size(free),
+			text.Size(need))
 	}
 	return nil
 }
 
-// full says that the disk was full where that may be why a dump is not whole.
+// full adds that the disk was full if that may be why a dump is incomplete.
 func (h *heapDump) full(err error) error {
 	if h.free.Known && h.free.N < max(h.bound, reserve) {
 		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", text.Size(h.free.N), err)

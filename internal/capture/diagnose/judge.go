@@ -13,9 +13,10 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// judge is nil if a text is the artifact. A text that reads well may be cut all the same,
-// where its command was killed or its reading failed: the exit status tells.
-func (w Way) judge(p capture.Process, text []byte, exit int, errs []byte) error {
+// judge returns nil if a text is the artifact. A text that parses may still be
+// truncated, if its command was killed or a read failed: the exit status shows
+// that.
+func (w Method) judge(p capture.Process, text []byte, exit int, errs []byte) error {
 	var err error
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
@@ -26,18 +27,20 @@ func (w Way) judge(p capture.Process, text []byte, exit int, errs []byte) error 
 		err = w.Accept(text)
 	}
 	if err == nil && exit > w.exits {
-		err = errors.New(strings.TrimSuffix(fmt.Sprintf("it ended with exit status %d: %s", exit, shell.Clip(string(errs))), ": "))
+		err = errors.New(strings.TrimSuffix(fmt.Sprintf("exit status %d: %s", exit, shell.Clip(string(errs))),
+			": "))
 	}
 	if err == nil {
 		return nil
 	}
-	if said := spoken(errs); said != nil {
+	if said := deviceWords(errs); said != nil {
 		return said
 	}
 	return err
 }
 
-// refuses says if the device's words are a no that stays, and not a failure.
+// refuses reports whether the device's message is a permanent refusal, and not
+// a failure.
 func refuses(e dumpsys.DeviceError) bool {
 	switch e.Kind {
 	case dumpsys.Permission, dumpsys.NotDebuggable, dumpsys.UnknownPackage, dumpsys.RunAs, dumpsys.UnknownOption,
@@ -50,8 +53,8 @@ func refuses(e dumpsys.DeviceError) bool {
 	return false
 }
 
-// spoken gives the device's words of an error in a text, nil without any.
-func spoken(texts ...[]byte) error {
+// deviceWords returns the device's error message in a text, or nil.
+func deviceWords(texts ...[]byte) error {
 	for _, text := range texts {
 		e, ok := dumpsys.ClassifyError(text)
 		switch {
@@ -64,8 +67,8 @@ func spoken(texts ...[]byte) error {
 	return nil
 }
 
-// words is an error of a parser, as a no of the device where it is one.
-func words(err error) error {
+// asRefusal turns a parser's error into a refusal of the device, if it is one.
+func asRefusal(err error) error {
 	var e dumpsys.DeviceError
 	if errors.As(err, &e) && refuses(e) {
 		return notAllowed{e.Error()}
@@ -73,9 +76,10 @@ func words(err error) error {
 	return err
 }
 
-// unreadable is why a text is not what it should be: the device's words if it has some.
+// unreadable is why a text cannot be parsed: the device's error message if it
+// has one.
 func unreadable(text []byte, err error) error {
-	if said := spoken(text); said != nil {
+	if said := deviceWords(text); said != nil {
 		return said
 	}
 	return err
@@ -87,7 +91,7 @@ func wholeSmaps(text []byte) error {
 	case err != nil:
 		return unreadable(text, err)
 	case m.Truncated:
-		return errors.New("smaps is cut")
+		return errors.New("smaps is truncated")
 	case !m.Pss.Known || !m.Mappings.Known:
 		return errors.New("smaps has no Pss of all mappings")
 	}
@@ -105,15 +109,16 @@ func wholeShowmap(text []byte) error {
 	return nil
 }
 
-// wholeMaps: each line of maps begins with the addresses and rights of a mapping
-// (fs/proc/task_mmu.c, show_vma_header_prefix).
+// wholeMaps: each line of maps begins with the addresses and permissions of a
+// mapping (fs/proc/task_mmu.c, show_vma_header_prefix).
 func wholeMaps(text []byte) error {
 	lines := 0
 	for line := range bytes.Lines(text) {
 		var from, to uint64
 		var rights string
-		if _, err := fmt.Sscanf(shell.Clip(string(line)), "%x-%x %4s ", &from, &to, &rights); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
-			return unreadable(text, fmt.Errorf("maps has the line %q", shell.Clip(string(line))))
+		if _, err := fmt.Sscanf(shell.Clip(string(line)), "%x-%x %4s ", &from, &to, &rights); err != nil ||
+			!bytes.HasSuffix(line, []byte("\n")) {
+			return unreadable(text, fmt.Errorf("maps has an invalid line %q", shell.Clip(string(line))))
 		}
 		lines++
 	}
@@ -129,15 +134,15 @@ func wholeStatus(p capture.Process, text []byte) error {
 	case err != nil:
 		return unreadable(text, err)
 	case s.Truncated || !s.Threads.Known:
-		return errors.New("status is cut")
+		return errors.New("status is truncated")
 	case s.PID.N != int64(p.PID):
 		return fmt.Errorf("status is that of pid %d", s.PID.N)
 	}
 	return nil
 }
 
-// wholeThreads wants the main thread, which lives as long as the process. Others may
-// end while they are listed.
+// wholeThreads requires the main thread, which lives as long as the process.
+// Others may end while they are listed.
 func wholeThreads(p capture.Process, text []byte) error {
 	main := fmt.Sprintf("/proc/%d/task/%d/comm:", p.PID, p.PID)
 	for line := range bytes.Lines(text) {
@@ -160,10 +165,10 @@ func wholeThreadIDs(p capture.Process, text []byte) error {
 func wholeMeminfo(p capture.Process, text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
-		return words(err)
+		return asRefusal(err)
 	}
 	if info.BrokenOff != nil {
-		return words(*info.BrokenOff)
+		return asRefusal(*info.BrokenOff)
 	}
 	for _, b := range info.Blocks {
 		// A native process has no pid in its block.
@@ -171,7 +176,7 @@ func wholeMeminfo(p capture.Process, text []byte) error {
 			continue
 		}
 		if b.Truncated || !b.TotalPss.Known {
-			return errors.New("meminfo is cut")
+			return errors.New("meminfo is truncated")
 		}
 		return nil
 	}
@@ -182,33 +187,33 @@ func wholeGfxinfo(p capture.Process, text []byte) error {
 	info, err := dumpsys.ParseGfxinfo(text)
 	switch {
 	case err != nil:
-		return words(err)
+		return asRefusal(err)
 	case info.BrokenOff != nil:
-		return words(*info.BrokenOff)
+		return asRefusal(*info.BrokenOff)
 	case info.Truncated:
-		return errors.New("gfxinfo is cut")
+		return errors.New("gfxinfo is truncated")
 	}
 	for _, g := range info.Processes {
 		if g.PID.N == int64(p.PID) {
 			return nil
 		}
 	}
-	return fmt.Errorf("gfxinfo has nothing of pid %d", p.PID)
+	return fmt.Errorf("gfxinfo has nothing about pid %d", p.PID)
 }
 
 func wholeGPU(text []byte) error {
 	g, err := dumpsys.ParseGPU(text)
 	switch {
 	case err != nil:
-		return words(err)
+		return asRefusal(err)
 	case g.Truncated:
-		return errors.New("gpu is cut")
+		return errors.New("gpu is truncated")
 	}
 	return nil
 }
 
-// wholeSurfaceFlinger takes a text without the list of buffers too, if it is one of
-// SurfaceFlinger: the layers are in all of them.
+// wholeSurfaceFlinger accepts a text without the list of buffers too, if it is
+// from SurfaceFlinger: the layers are in all of them.
 func wholeSurfaceFlinger(text []byte) error {
 	s, err := dumpsys.ParseSurfaceFlinger(text)
 	var e dumpsys.DeviceError
@@ -216,37 +221,40 @@ func wholeSurfaceFlinger(text []byte) error {
 	case errors.As(err, &e) && e.Kind == dumpsys.Format && bytes.Contains(text, []byte("SurfaceFlinger")):
 		return nil
 	case err != nil:
-		return words(err)
+		return asRefusal(err)
 	case s.Truncated:
-		return errors.New("SurfaceFlinger is cut")
+		return errors.New("SurfaceFlinger is truncated")
 	}
-	return brokenOffText(text)
+	return interruptedText(text)
 }
 
-// wholeLogcat wants the head of a buffer or a line with a date: a log may be empty, but
-// then its heads are there.
+// wholeLogcat requires the head of a buffer or a line with a date: a log may be
+// empty, but then its heads are there.
 func wholeLogcat(text []byte) error {
 	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("--------- beginning of")) || len(line) > 5 && line[2] == '-' && line[5] == ' ' {
+		if bytes.HasPrefix(line, []byte("--------- beginning of")) || len(line) > 5 && line[2] == '-' &&
+			line[5] == ' ' {
 			return nil
 		}
 	}
-	return unreadable(text, errors.New("logcat has no line of a log"))
+	return unreadable(text, errors.New("logcat has no log line"))
 }
 
-// wholeExitInfo knows the title (frameworks/base AppExitInfoTracker.dumpHistoryProcessExitInfo).
+// wholeExitInfo requires the title (frameworks/base
+// AppExitInfoTracker.dumpHistoryProcessExitInfo).
 func wholeExitInfo(text []byte) error {
 	if !bytes.Contains(text, []byte("PROCESS EXIT INFO")) {
-		return unreadable(text, errors.New("the answer is no exit info"))
+		return unreadable(text, errors.New("the answer is not exit info"))
 	}
-	return brokenOffText(text)
+	return interruptedText(text)
 }
 
-// brokenOffText finds the words with which dumpsys ends a service that took too long.
-func brokenOffText(text []byte) error {
+// interruptedText finds the message with which dumpsys ends a service that took
+// too long.
+func interruptedText(text []byte) error {
 	at := bytes.LastIndex(text, []byte("\n*** SERVICE '"))
 	if at < 0 {
 		return nil
 	}
-	return spoken(text[at:])
+	return deviceWords(text[at:])
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// TestLogcatOfTheApp: what other apps have logged is kept only where all of the log is asked for.
+// TestLogcatOfTheApp: log lines of other apps are kept only if the whole log is
+// requested.
 func TestLogcatOfTheApp(t *testing.T) {
 	for _, api := range []int{21, 34} {
 		for mode, secret := range map[KeptLog]bool{"": false, LogcatApp: false, LogcatAll: true, LogcatNone: false} {
@@ -27,21 +28,23 @@ func TestLogcatOfTheApp(t *testing.T) {
 
 func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	d, facts, r := debuggable(api).begin(t)
-	d.Phone.Shell(t.Context(), "log -t Bank 'token=ghp_SECRET of com.shop'; log -t ActivityManager 'Killing 77:com.bank/u0a7: ghp_SECRET'", strings.NewReader(""), io.Discard, io.Discard)
+	d.Phone.Shell(t.Context(),
+		"log -t Bank 'token=ghp_SECRET of com.shop'; log -t ActivityManager 'Killing 77:com.bank/u0a7: ghp_SECRET'",
+		strings.NewReader(""), io.Discard, io.Discard)
 	time.Sleep(5 * time.Minute) // for collections
 	found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"com.shop:push"})
 	if err != nil || len(found.Processes) != 1 {
 		t.Fatal(found, err)
 	}
 	push := found.Processes[0]
-	r.App, r.Logcat = []Sighting{{Process: push}}, mode
+	r.App, r.Logcat = []Incarnation{{Process: push}}, mode
 	got, err := collect(t, t.Context(), d, facts, r, "thread")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := outcome(t, got, "logcat")
 	if mode == LogcatNone {
-		if o.Ending != Skipped || !strings.Contains(strings.Join(o.Reasons, ""), "logcat is none") {
+		if o.Ending != Skipped || !strings.Contains(strings.Join(o.Reasons, ""), "logcat: none") {
 			t.Errorf("%+v", o)
 		}
 		return
@@ -53,7 +56,8 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	if has := strings.Contains(string(text), "SECRET"); has != secret || o.Ending != Complete {
 		t.Errorf("%+v, has the secret %v:\n%s", o, has, text)
 	}
-	if kept := len(o.Reasons) == 1 && strings.HasSuffix(o.Reasons[0], " lines kept: what is about the app"); kept == secret {
+	if kept := len(o.Reasons) == 1 &&
+		strings.HasSuffix(o.Reasons[0], " lines kept: what is about the app"); kept == secret {
 		t.Errorf("reasons %q", o.Reasons)
 	}
 	for _, p := range []capture.Process{r.Process, push} {
@@ -63,7 +67,7 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	}
 }
 
-// TestOtherAppsAreNotKept: nor are they in what else is of the whole device.
+// TestOtherAppsAreNotKept: nor are they in other device-wide texts.
 func TestOtherAppsAreNotKept(t *testing.T) {
 	for _, api := range []int{28, 34} {
 		synctest.Test(t, func(t *testing.T) { keepOwn(t, api) })
@@ -72,7 +76,14 @@ func TestOtherAppsAreNotKept(t *testing.T) {
 
 func keepOwn(t *testing.T, api int) {
 	s := debuggable(api)
-	s.options.Apps = []androidsim.App{{Package: "com.bank", Processes: []androidsim.ProcessSpec{{Name: "com.bank", RestartAfter: time.Second, Models: []androidsim.Model{androidsim.Typical()}}}}}
+	s.options.Apps = []androidsim.App{
+		{
+			Package: "com.bank",
+			Processes: []androidsim.ProcessSpec{
+				{Name: "com.bank", RestartAfter: time.Second, Models: []androidsim.Model{androidsim.Typical()}},
+			},
+		},
+	}
 	d, facts, r := s.begin(t)
 	if !d.Kill("com.bank") {
 		t.Error("com.bank does not run")
@@ -98,12 +109,14 @@ func keepOwn(t *testing.T, api int) {
 		return
 	}
 	text, err := os.ReadFile(filepath.Join(r.Dir, "gpu.txt"))
-	if err != nil || strings.Count(string(text), "Proc ") != 1 || !strings.Contains(string(text), fmt.Sprintf("Proc %d total: ", r.Process.PID)) {
+	if err != nil || strings.Count(string(text), "Proc ") != 1 ||
+		!strings.Contains(string(text), fmt.Sprintf("Proc %d total: ", r.Process.PID)) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
 
-// TestHeldTextIsNotOnTheDisk: a run that is killed while a log comes leaves nothing of it.
+// TestHeldTextIsNotOnTheDisk: a run that is killed while a log is read leaves
+// none of it.
 func TestHeldTextIsNotOnTheDisk(t *testing.T) {
 	a, err := newArtifact(t.TempDir(), "x", 100)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// placeholders are the words that a command line may have in braces. True marks those
-// whose value is a text of the device's.
+// placeholders are the words that a command line may have in braces. True marks
+// those whose value is a text from the device.
 var placeholders = map[string]bool{"pid": false, "user": false, "process": true, "package": true}
 
-// fill puts a process into a command line that checkLine has let through, or that this
-// package has written itself.
+// fill substitutes a process into a command line that passed checkLine, or that
+// this package has written itself.
 func fill(command string, p capture.Process, facts capture.Facts) string {
 	return strings.NewReplacer(
 		"{{", "{",
@@ -28,9 +28,9 @@ func fill(command string, p capture.Process, facts capture.Facts) string {
 	).Replace(command)
 }
 
-// checkLine refuses a line in which a value that is filled in could be more than one
-// word: quoted text inside of other quotes is not quoted any more. It knows the quotes
-// of the shell well enough to be sure, and refuses what it is not sure of.
+// checkLine rejects a line in which a substituted value could be more than one
+// word: quoted text inside other quotes is no longer quoted. It knows enough of
+// the shell's quoting to be certain, and rejects what it is not certain of.
 func checkLine(line string) error {
 	if strings.TrimSpace(line) == "" {
 		return errors.New("the command is empty")
@@ -39,7 +39,7 @@ func checkLine(line string) error {
 		return fmt.Errorf("the command has %d bytes, more than %d", len(line), maxCommand)
 	}
 	if at := strings.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }); at >= 0 {
-		return fmt.Errorf("the command has the control character %#02x: it is one line", line[at])
+		return fmt.Errorf("the command has the control character %#02x: write it on one line", line[at])
 	}
 	c := lineCheck{line: line}
 	for c.at < len(line) {
@@ -49,22 +49,23 @@ func checkLine(line string) error {
 	}
 	switch {
 	case c.quote != 0:
-		return fmt.Errorf("a %c has no end", c.quote)
+		return fmt.Errorf("missing closing %c", c.quote)
 	case c.texts > 0 && c.nested != "":
-		return fmt.Errorf("the command has %s, inside of which a name is not safe: write it without, or without {process} and {package}", c.nested)
+		return fmt.Errorf("the command has %s, where a name cannot be quoted safely: write it without, or without "+
+			"{process} and {package}", c.nested)
 	}
 	return nil
 }
 
-// lineCheck reads a command line as a shell does, as far as quotes go.
+// lineCheck parses a command line like a shell, as far as quotes are concerned.
 type lineCheck struct {
 	line string
 	at   int
-	// quote is the one that is open: ' or " or `, 0 for none.
+	// quote is the open quote: ' or " or `, 0 for none.
 	quote byte
 	// texts counts the placeholders whose value is a text.
 	texts int
-	// nested is what makes quotes unclear, if there is any.
+	// nested is the construct that makes quoting unclear, or empty.
 	nested string
 }
 
@@ -75,7 +76,7 @@ func (c *lineCheck) step() error {
 			return errors.New("the command ends with a backslash")
 		}
 		if c.line[c.at+1] == '{' {
-			return errors.New(`the command has \{: a brace of the shell is written {{`)
+			return errors.New(`the command has \{: write a brace of the shell as {{`)
 		}
 		c.at++
 	case b == '{':
@@ -85,9 +86,9 @@ func (c *lineCheck) step() error {
 	case b == '#' && c.quote == 0 && c.startsWord():
 		return errors.New("the command has a comment")
 	case b == '<' && c.quote == 0 && strings.HasPrefix(c.line[c.at:], "<<"):
-		return errors.New("the command has a here-document: it is one line")
+		return errors.New("the command has a here-document: write it on one line")
 	case b == '(' && c.quote != '\'' && strings.HasPrefix(c.line[c.at:], "(("):
-		// Some shells run what stands in a subscript there.
+		// Some shells execute what is in a subscript there.
 		c.nested = "arithmetic"
 	case b == '`' && c.quote != '\'':
 		c.nested = "backquotes"
@@ -118,7 +119,7 @@ func (c *lineCheck) dollar() {
 	case strings.HasPrefix(rest, "$'"):
 		c.nested = "$'...'"
 	case c.quote == '"' && (strings.HasPrefix(rest, "$(") || strings.HasPrefix(rest, "${")):
-		c.nested = rest[:2] + " inside of double quotes"
+		c.nested = rest[:2] + " inside double quotes"
 	}
 }
 
@@ -136,11 +137,12 @@ func (c *lineCheck) brace() error {
 	text, known := placeholders[word]
 	switch {
 	case !closed || !known:
-		return fmt.Errorf("the command has a brace that begins none of {pid}, {process}, {package} and {user}: a brace of the shell is written {{")
+		return fmt.Errorf("the command has a brace that begins none of {pid}, {process}, {package} and {user}: write " +
+			"a brace of the shell as {{")
 	case c.at > 0 && c.line[c.at-1] == '$':
-		return fmt.Errorf("the command has ${%s}: a variable of the shell is written ${{%s}", word, word)
+		return fmt.Errorf("the command has ${%s}: write a variable of the shell as ${{%s}", word, word)
 	case text && c.quote != 0:
-		return fmt.Errorf("{%s} stands inside of %c: write it outside of quotes, it is quoted already", word, c.quote)
+		return fmt.Errorf("{%s} is inside %c: write it outside of quotes, it is already quoted", word, c.quote)
 	case text:
 		c.texts++
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// TestFilledLinesInRealShells: whatever a process is called, it is one word.
+// TestFilledLinesInRealShells: whatever its name, a process is one word.
 func TestFilledLinesInRealShells(t *testing.T) {
 	for _, shell := range shelltest.Shells(t) {
 		tr := shelltest.NewTrap(t, shell)

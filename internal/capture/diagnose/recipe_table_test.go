@@ -22,29 +22,31 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// pocket is a simulated phone without a wire between, whose trips can go wrong.
-type pocket struct {
+// localPhone is a simulated phone without a connection in between, whose round
+// trips can fail.
+type localPhone struct {
 	*androidsim.Phone
 	mu sync.Mutex
-	// trips counts commands and pulls, in the order of their beginning.
+	// trips counts commands and pulls, in the order of their start.
 	trips []string
-	// before is asked before a trip; an error is that of the trip. Nil is never.
+	// before is called before a round trip and may return its error. Nil is
+	// never.
 	before func(ctx context.Context, n int, what string) error
 	// without is a program that the phone does not have.
 	without string
-	// absent is one that it does not have, in whatever command line.
+	// absent is one that it does not have, in any command line.
 	absent string
 	// endless is a command that prints nothing and does not end.
 	endless string
-	// pulled changes what a pull gives. Nil leaves it.
+	// pulled changes what a pull returns. Nil leaves it unchanged.
 	pulled func(io.Reader) io.Reader
 }
 
 var errUnplugged = errors.New("connection ended before the exit status")
 
-func (d *pocket) Serial() string { return d.Identity().Serial }
+func (d *localPhone) Serial() string { return d.Identity().Serial }
 
-func (d *pocket) begin(ctx context.Context, what string) error {
+func (d *localPhone) begin(ctx context.Context, what string) error {
 	d.mu.Lock()
 	d.trips = append(d.trips, what)
 	n := len(d.trips)
@@ -55,7 +57,7 @@ func (d *pocket) begin(ctx context.Context, what string) error {
 	return d.before(ctx, n, what)
 }
 
-func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+func (d *localPhone) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 	if err := d.begin(ctx, command); err != nil {
 		return -1, err
 	}
@@ -80,7 +82,7 @@ func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 	return exit, nil
 }
 
-func (d *pocket) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
+func (d *localPhone) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	if err := d.begin(ctx, "pull "+remote); err != nil {
 		return 0, err
 	}
@@ -100,12 +102,12 @@ func (d *pocket) Pull(ctx context.Context, remote string, w io.Writer) (int64, e
 	return n, err
 }
 
-func (d *pocket) Push(context.Context, io.Reader, string, fs.FileMode) error {
+func (d *localPhone) Push(context.Context, io.Reader, string, fs.FileMode) error {
 	return errors.ErrUnsupported
 }
 
-// dumps are the heap dumps that lie on the phone.
-func (d *pocket) dumps(t testing.TB) []string {
+// dumps are the heap dumps on the phone.
+func (d *localPhone) dumps(t testing.TB) []string {
 	t.Helper()
 	infos, err := d.ReadDir("/data/local/tmp")
 	if err != nil {
@@ -123,7 +125,8 @@ func (d *pocket) dumps(t testing.TB) []string {
 // situation is a phone with one app.
 type situation struct {
 	api int
-	// rooted is a userdebug build after `adb root`; su is a program on a user build.
+	// rooted is a userdebug build after `adb root`; su is a program on a user
+	// build.
 	rooted, su bool
 	debuggable bool
 	user       int
@@ -132,22 +135,27 @@ type situation struct {
 }
 
 func (s situation) String() string {
-	return fmt.Sprintf("API %d, rooted %v, su %v, debuggable %v, user %d, isolated %v", s.api, s.rooted, s.su, s.debuggable, s.user, s.isolated)
+	return fmt.Sprintf("API %d, rooted %v, su %v, debuggable %v, user %d, isolated %v", s.api, s.rooted, s.su,
+		s.debuggable, s.user, s.isolated)
 }
 
-// begin makes the phone, and looks at it and its process as a run does.
-func (s situation) begin(t testing.TB) (*pocket, capture.Facts, Request) {
+// begin creates the phone, and examines it and its process like a run.
+func (s situation) begin(t testing.TB) (*localPhone, capture.Facts, Request) {
 	t.Helper()
 	o := s.options
 	o.API, o.SU = s.api, s.su
 	if s.rooted {
 		o.Root, o.BuildType = true, "userdebug"
 	}
-	o.Apps = append([]androidsim.App{{Package: "com.shop", User: s.user, Debuggable: s.debuggable, Processes: []androidsim.ProcessSpec{
-		{Name: "com.shop", Isolated: s.isolated, RestartAfter: 5 * time.Second, Models: []androidsim.Model{androidsim.Typical()}},
-		{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
-	}}}, s.options.Apps...)
-	d := &pocket{Phone: androidsim.New(o)}
+	o.Apps = append([]androidsim.App{
+		{Package: "com.shop", User: s.user, Debuggable: s.debuggable, Processes: []androidsim.ProcessSpec{
+			{
+				Name: "com.shop", Isolated: s.isolated, RestartAfter: 5 * time.Second,
+				Models: []androidsim.Model{androidsim.Typical()},
+			},
+			{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
+		}}}, s.options.Apps...)
+	d := &localPhone{Phone: androidsim.New(o)}
 	time.Sleep(time.Minute) // another start of the app has another time
 	facts, err := capture.ReadFacts(t.Context(), d)
 	if err != nil {
@@ -166,8 +174,9 @@ func (s situation) begin(t testing.TB) (*pocket, capture.Facts, Request) {
 	return d, facts, Request{Process: p, Level: probe.Level, Dir: t.TempDir(), Run: "test1"}
 }
 
-// collect makes a diagnosis by a recipe and holds it to what every diagnosis keeps.
-func collect(t testing.TB, ctx context.Context, d *pocket, facts capture.Facts, r Request, recipe string) (Diagnosis, error) {
+// collect runs a recipe and checks the invariants of every diagnosis.
+func collect(t testing.TB, ctx context.Context, d *localPhone, facts capture.Facts, r Request,
+	recipe string) (Diagnosis, error) {
 	t.Helper()
 	if r.Recipe.Name == "" {
 		r.Recipe, _ = RecipeOf(recipe)
@@ -177,8 +186,9 @@ func collect(t testing.TB, ctx context.Context, d *pocket, facts capture.Facts, 
 	return got, err
 }
 
-// checkDiagnosis holds each outcome to the rules: one for each step, a file exactly where
-// there is an artifact, reasons where there is none, and nothing else in the folder.
+// checkDiagnosis checks each outcome: one for each step, a file exactly if
+// there is an artifact, reasons if there is none, and nothing else in the
+// folder.
 func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 	t.Helper()
 	if len(d.Steps) != len(r.Recipe.Steps) {
@@ -193,7 +203,7 @@ func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 		case taken != (o.File != "") || taken != (o.Bytes > 0) || taken != (o.Command != ""):
 			t.Errorf("%+v", o)
 		case !taken && len(o.Reasons) == 0:
-			t.Errorf("%s is %s for no reason", o.Step, o.Ending)
+			t.Errorf("%s is %s without a reason", o.Step, o.Ending)
 		case (o.Ending == Fallback) != (taken && o.Note != ""):
 			t.Errorf("%s is %s with the note %q", o.Step, o.Ending, o.Note)
 		}
@@ -201,7 +211,7 @@ func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 			want[o.File] = o.Bytes
 		}
 		if text := strings.Join(o.Reasons, ""); strings.ContainsAny(text, "\n\x1b") {
-			t.Errorf("%s: a terminal obeys %q", o.Step, text)
+			t.Errorf("%s: terminal escapes in %q", o.Step, text)
 		}
 	}
 	entries, err := os.ReadDir(r.Dir)
@@ -214,7 +224,7 @@ func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 			t.Fatal(err)
 		}
 		if size, ok := want[e.Name()]; !ok || size != info.Size() {
-			t.Errorf("the folder has %s of %d bytes, told were %d (%v)", e.Name(), info.Size(), size, ok)
+			t.Errorf("the folder has %s of %d bytes, reported %d (%v)", e.Name(), info.Size(), size, ok)
 		}
 		delete(want, e.Name())
 	}
@@ -234,13 +244,13 @@ func outcome(t testing.TB, d Diagnosis, step string) Outcome {
 	return Outcome{}
 }
 
-// allowed is the table of what Android lets a shell do: the end of each step, and words
-// that its reasons or its note hold.
+// allowed is the table of what Android allows a shell: the ending of each step,
+// and words in its reasons or its note.
 func (s situation) allowed(step string) (Ending, string) {
 	traced := s.rooted || s.su || s.debuggable && !s.isolated
 	since := func(api int) (Ending, string) {
 		if s.api < api {
-			return Skipped, fmt.Sprintf("API level %d, and it came with %d", s.api, api)
+			return Skipped, fmt.Sprintf("needs API level %d, this is %d", api, s.api)
 		}
 		return Complete, ""
 	}
@@ -258,12 +268,12 @@ func (s situation) allowed(step string) (Ending, string) {
 		case !traced:
 			return Skipped, s.untraced()
 		case !s.rooted && s.api < 29: // user builds have it since Android 10
-			return Skipped, "smaps takes its place"
+			return Skipped, "smaps replaces it"
 		}
 	case "heap":
 		switch {
-		case !s.rooted && !s.debuggable: // su is not asked about
-			return Skipped, "take a debuggable build"
+		case !s.rooted && !s.debuggable: // su is not tried
+			return Skipped, "use a debuggable build"
 		case s.api < 28 && s.isolated && !s.rooted && !s.su:
 			return Fallback, garbage
 		}
@@ -283,7 +293,7 @@ func (s situation) untraced() string {
 	return "not debuggable"
 }
 
-// by is what a command begins with that needs more rights than the shell has.
+// by is the prefix of a command that needs more permissions than the shell has.
 func (s situation) by() string {
 	switch {
 	case s.rooted:
@@ -299,10 +309,12 @@ func (s situation) by() string {
 func TestEachRecipeOnEachAndroid(t *testing.T) {
 	var all []situation
 	for _, api := range []int{21, 24, 28, 29, 31, 34, 36} {
-		all = append(all, situation{api: api}, situation{api: api, debuggable: true}, situation{api: api, rooted: true}, situation{api: api, rooted: true, debuggable: true})
+		all = append(all, situation{api: api}, situation{api: api, debuggable: true}, situation{api: api, rooted: true},
+			situation{api: api, rooted: true, debuggable: true})
 	}
 	for _, api := range []int{24, 34} {
-		all = append(all, situation{api: api, su: true}, situation{api: api, su: true, debuggable: true}, situation{api: api, isolated: true, debuggable: true},
+		all = append(all, situation{api: api, su: true}, situation{api: api, su: true, debuggable: true},
+			situation{api: api, isolated: true, debuggable: true},
 			situation{api: api, isolated: true, rooted: true}, situation{api: api, user: 10, debuggable: true})
 	}
 	for i, s := range all {
@@ -336,10 +348,12 @@ func (s situation) everyRecipe(t *testing.T) {
 			if o.Ending != want || !strings.Contains(said, words) {
 				t.Errorf("%s: %s is %s, want %s with %q: %s", name, o.Step, o.Ending, want, words, said)
 			}
-			if o.Ending == Complete && slices.Contains([]string{"smaps", "maps", "showmap"}, o.Step) && !strings.HasPrefix(o.Command, s.by()+"cat ") && !strings.HasPrefix(o.Command, s.by()+"showmap ") {
+			if o.Ending == Complete && slices.Contains([]string{"smaps", "maps", "showmap"}, o.Step) &&
+				!strings.HasPrefix(o.Command, s.by()+"cat ") && !strings.HasPrefix(o.Command, s.by()+"showmap ") {
 				t.Errorf("%s: %s by %q", name, o.Step, o.Command)
 			}
-			if asked := strings.Contains(o.Command, "dumpsys -t "); strings.Contains(o.Command, "dumpsys") && asked != (s.api >= 24) {
+			if asked := strings.Contains(o.Command, "dumpsys -t "); strings.Contains(o.Command, "dumpsys") &&
+				asked != (s.api >= 24) {
 				t.Errorf("%s: %q", o.Step, o.Command)
 			}
 			if o.Step == "heap" && o.Ending == Complete {
@@ -352,8 +366,8 @@ func (s situation) everyRecipe(t *testing.T) {
 	}
 }
 
-// checkHeap: -g where am has it, else the signal by whoever may send it.
-func (s situation) checkHeap(t *testing.T, d *pocket, o Outcome, file string) {
+// checkHeap: -g if am supports it, else the signal as a user who may send it.
+func (s situation) checkHeap(t *testing.T, d *localPhone, o Outcome, file string) {
 	t.Helper()
 	if option := strings.Contains(o.Command, " -g "); option != (s.api >= 28) {
 		t.Errorf("%q", o.Command)

@@ -16,26 +16,27 @@ import (
 // rights are the other users that the shell may become for one process.
 type rights struct {
 	asked bool
-	// root and app are the ways there; an error is why there is none.
+	// root and app are their prefixes; an error is why there is none.
 	root, app       shell.Prefix
 	rootErr, appErr error
 }
 
-// newRights begins with what is known: of the shell's own user, and of the way by which
-// the fast channel reads the process.
+// newRights starts with what is known: the shell's own user, and the fast
+// channel's way to read the process.
 func newRights(facts capture.Facts, r Request) rights {
-	unasked := errors.New("not asked yet")
+	unasked := errors.New("not tried yet")
 	out := rights{rootErr: unasked, appErr: unasked}
 	switch prefix := r.Level.Prefix; {
 	case facts.UID == 0:
-		out.rootErr, out.appErr, out.asked = nil, notAllowed{"the shell is root already"}, true
+		out.rootErr, out.appErr, out.asked = nil, notAllowed{"the shell is already root"}, true
 	case prefix.IsSU():
 		out.root, out.rootErr = prefix, nil
 	case !prefix.IsZero():
 		out.app, out.appErr = prefix, nil
 	}
 	if errors.Is(out.rootErr, unasked) {
-		// Each call of su may ask a person, over the app that is being tested.
+		// Each call of su may prompt a person, over the app that is being
+		// tested.
 		for _, f := range r.Findings {
 			if f.Source == capture.SU && f.Answer == capture.Refused {
 				out.rootErr = notAllowed{f.Reason}
@@ -45,14 +46,14 @@ func newRights(facts capture.Facts, r Request) rights {
 	switch {
 	case facts.UID == 0:
 	case r.Process.Isolated():
-		out.appErr = notAllowed{"an isolated process has a user of its own"}
+		out.appErr = notAllowed{"an isolated process has a uid of its own"}
 	case !r.Process.Installed():
 		out.appErr = notAllowed{"not a process of an installed app"}
 	}
 	return out
 }
 
-// hint is the user by which the fast channel reads the process.
+// hint returns the user with which the fast channel reads the process.
 func hint(l capture.Level) As {
 	switch {
 	case l.Prefix.IsSU():
@@ -63,17 +64,19 @@ func hint(l capture.Level) As {
 	return AsShell
 }
 
-// askRights is the real time that a device has to tell: su may wait for a person.
-const askRights = 3 * time.Second
+// rightsTimeout bounds the answer of the device in real time: su may wait for a
+// person.
+const rightsTimeout = 3 * time.Second
 
-// prefix gives what a command of this user begins with. The first that must be asked for
-// asks for all, in one trip; su last, which may not come back, and never twice.
+// prefix returns the prefix of a command of this user. The first unknown one
+// determines all, in one round trip; su last, which may not return, and never
+// twice.
 func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
 		return shell.Prefix{}, nil
 	}
 	if r := d.rights; !r.asked && (as == AsRoot && unsettled(r.rootErr) || as == AsApp && unsettled(r.appErr)) {
-		d.askRights(ctx)
+		d.probeRights(ctx)
 	}
 	if as == AsRoot {
 		return d.rights.root, d.rights.rootErr
@@ -81,10 +84,10 @@ func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	return d.rights.app, d.rights.appErr
 }
 
-// unsettled reports whether it is not known whether the shell may become a user.
+// unsettled reports whether it is unknown whether the shell may become a user.
 func unsettled(err error) bool { return err != nil && !errors.As(err, new(notAllowed)) }
 
-func (d *diagnosing) askRights(ctx context.Context) {
+func (d *diagnosing) probeRights(ctx context.Context) {
 	r, p := &d.rights, d.req.Process
 	r.asked = true
 	var parts []shell.Part
@@ -98,7 +101,7 @@ func (d *diagnosing) askRights(ctx context.Context) {
 		parts = append(parts, shell.Part{"su0", command(su[0])}, shell.Part{"suC", command(su[1])})
 	}
 	m := shell.NewMarker()
-	a, err := shell.Ask(ctx, d.dev, askRights, m.Join(parts))
+	a, err := shell.Ask(ctx, d.dev, rightsTimeout, m.Join(parts))
 	begun, whole := m.Split(a.Stdout)
 	texts, silent := m.SplitTruncated(a.Stdout), noAnswer(err)
 	if text, told := texts["app"]; wantsApp && told {
@@ -117,7 +120,7 @@ func (d *diagnosing) askRights(ctx context.Context) {
 		r.root, r.rootErr = su[1], nil
 	case whole:
 	case !asked && wantsApp:
-		r.rootErr = fmt.Errorf("su was not asked: run-as %w", silent)
+		r.rootErr = fmt.Errorf("su not tried: run-as %w", silent)
 	case errors.Is(err, context.DeadlineExceeded):
 		r.rootErr = notAllowed{fmt.Sprintf("su %v: it may wait for a person", silent)}
 	default:
@@ -125,28 +128,28 @@ func (d *diagnosing) askRights(ctx context.Context) {
 	}
 }
 
-// noAnswer is what is missing of an answer that is not whole.
+// noAnswer is what is missing in an incomplete answer.
 func noAnswer(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("gives no answer in %v", askRights)
+		return fmt.Errorf("gives no answer in %v", rightsTimeout)
 	case err != nil:
 		return fmt.Errorf("gives no answer: %w", err)
 	}
-	return errors.New("gives an answer that is cut")
+	return errors.New("gives a truncated answer")
 }
 
-// wants is nil if `id` printed this user.
+// wants returns nil if `id` printed this user.
 func wants(text []byte, uid int) error {
 	switch got := dumpsys.ParseUID(string(text)); {
 	case got == uid:
 		return nil
 	case got >= 0:
-		return notAllowed{fmt.Sprintf("it gives user %d", got)}
+		return notAllowed{fmt.Sprintf("it returns user %d", got)}
 	}
 	said := shell.Clip(string(text))
-	if e := spoken(text); e != nil {
+	if e := deviceWords(text); e != nil {
 		said = strings.TrimPrefix(e.Error(), "device says ")
 	}
-	return notAllowed{cmp.Or(said, "it says nothing")}
+	return notAllowed{cmp.Or(said, "it prints nothing")}
 }

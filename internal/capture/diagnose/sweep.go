@@ -16,37 +16,42 @@ import (
 )
 
 const (
-	// askSweep is the real time that a device has to look for what was left.
-	askSweep = 10 * time.Second
-	// oldDump is the device time after which nobody writes or pulls a dump any more: two
-	// limits and the slowest pull. The hour is for a clock that is set to summer time.
+	// sweepTimeout bounds the search for leftovers on the device, in real time.
+	sweepTimeout = 10 * time.Second
+	// oldDump is the device time after which nobody writes or pulls a dump any
+	// more: two limits and the slowest pull. The hour is for a clock that is
+	// set to summer time.
 	oldDump = 2*heapLimit + pullStart + MaxHeap/pullRate*time.Second + time.Hour
 	// maxOthers bounds the dumps of others that one sweep removes.
 	maxOthers = 20
 )
 
-// owner is in the names of dumps. Of one owner there is one run at a time, by its lease;
-// the phone may have another one at another host, by another user, or under another serial:
-// by Wi-Fi and by cable.
+// owner is in the names of dumps. There is one run per owner at a time, because
+// of its lease; the phone may have another run from another host, by another
+// user, or under another serial: over Wi-Fi and over a cable.
 func owner(dev capture.Device) string {
-	// Where there is no name or folder its place is empty.
+	// A missing name or folder is empty.
 	host, _ := os.Hostname()
-	cache, _ := os.UserCacheDir() // of each user; the leases are in it
+	cache, _ := os.UserCacheDir() // per user; contains the leases
 	sum := sha256.Sum256([]byte(host + "\x00" + strconv.Itoa(os.Getuid()) + "\x00" + cache + "\x00" + dev.Serial()))
 	return hex.EncodeToString(sum[:4])
 }
 
-// Sweep removes the heap dumps that runs which crashed have left on the device, and
-// returns their names: nothing but what has a name of this package's own in /data/local/tmp. Whoever
-// calls it has the device to himself, as far as his leases reach: his own dumps go at
-// once, those of others when they are old.
+// Sweep removes the heap dumps that crashed runs have left on the device, and
+// returns their names: nothing but files with a name of this package in
+// /data/local/tmp. The caller must hold the device lease: its own dumps are
+// removed immediately, those of others when they are old.
 func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
 	parts, err := askSwept(ctx, dev, []shell.Part{
 		{"swept", removal(dumpDir+"/"+dumpPrefix+owner(dev)+"-*"+dumpSuffix, "-e")},
 		{"now", "date +%s; date '+" + lsFormat + "'"},
 		// toolbox has no stat.
-		{"others", "for f in " + all + `; do if [ -f "$f" ]; then stat -c '%Y %n' "$f" 2>/dev/null || ls -l "$f" 2>/dev/null; fi; done`},
+		{
+			"others",
+			"for f in " + all +
+				`; do if [ -f "$f" ]; then stat -c '%Y %n' "$f" 2>/dev/null || ls -l "$f" 2>/dev/null; fi; done`,
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -56,36 +61,39 @@ func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	if len(old) == 0 {
 		return swept, nil
 	}
-	parts, err = askSwept(ctx, dev, []shell.Part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "), "-f")}})
+	parts,
+		err = askSwept(ctx, dev,
+		[]shell.Part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "), "-f")}})
 	return append(swept, removed(parts["swept"])...), err
 }
 
 func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[string][]byte, error) {
 	m := shell.NewMarker()
-	a, err := shell.Ask(ctx, dev, askSweep, m.Join(parts))
+	a, err := shell.Ask(ctx, dev, sweepTimeout, m.Join(parts))
 	if err != nil {
 		return nil, fmt.Errorf("sweep device: %w", err)
 	}
 	texts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, fmt.Errorf("sweep device: %w: the answer is cut", capture.ErrDevice)
+		return nil, fmt.Errorf("sweep device: %w: truncated answer", capture.ErrDevice)
 	}
 	return texts, nil
 }
 
-// removeWords remove what is in the place of a dump of one's own: am may have left a directory
-// there. Of a link it is the link alone.
+// removeWords remove what replaces one of the caller's own dumps: am may have
+// left a directory there. Of a link only the link is removed.
 const removeWords = "rm -rf "
 
-// removal is the command that removes what has these names and prints them: where kind is -f
-// files, where it is -e directories, too.
+// removal is the command that removes these names and prints them: with kind -f
+// files, with -e directories, too.
 func removal(words, kind string) string {
 	return "for f in " + words + `; do if [ ` + kind + ` "$f" ]; then ` + removeWords + `"$f" && echo "$f"; fi; done`
 }
 
 func removed(text []byte) (out []string) {
 	for line := range strings.Lines(string(text)) {
-		if name := shell.Clip(line); strings.HasPrefix(name, dumpDir+"/"+dumpPrefix) && strings.HasSuffix(name, dumpSuffix) {
+		if name := shell.Clip(line); strings.HasPrefix(name, dumpDir+"/"+dumpPrefix) &&
+			strings.HasSuffix(name, dumpSuffix) {
 			out = append(out, name)
 		}
 	}
@@ -93,20 +101,22 @@ func removed(text []byte) (out []string) {
 }
 
 const (
-	// lsFormat is how `ls -l` of toolbox writes a time, in the device's zone, and lsTime the same.
+	// lsFormat is how `ls -l` of toolbox prints a time, in the device's zone,
+	// and lsTime the same.
 	lsFormat, lsTime = "%Y-%m-%d %H:%M", "2006-01-02 15:04"
-	// dumpName is what this package calls a dump, and nothing that a shell takes for more
-	// than a word.
+	// dumpName matches the names of dumps, and nothing that a shell could
+	// expand or split.
 	dumpName = dumpPrefix + `[A-Za-z0-9-]{1,80}\.hprof`
 )
 
 var (
 	statLineOfDump = regexp.MustCompile(`^([0-9]{1,12}) ` + dumpDir + `/(` + dumpName + `)$`)
-	lsLineOfDump   = regexp.MustCompile(`^-.* ([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}) (?:` + dumpDir + `/)?(` + dumpName + `)$`)
+	lsLineOfDump   = regexp.MustCompile(`^-.* ([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}) (?:` + dumpDir + `/)?(` +
+		dumpName + `)$`)
 )
 
-// oldDumps are the paths of the dumps in a listing that are old. now has the device's
-// time in both forms of the listing.
+// oldDumps returns the paths of the old dumps in a listing. now has the
+// device's time in both forms of the listing.
 func oldDumps(now, listing string) (out []string) {
 	seconds, minutes, _ := strings.Cut(strings.ReplaceAll(now, "\r", ""), "\n")
 	for line := range strings.Lines(listing) {
@@ -121,7 +131,7 @@ func oldDumps(now, listing string) (out []string) {
 	return out
 }
 
-// since is the time between two texts, 0 where one cannot be read.
+// since is the time between two texts, 0 if one is invalid.
 func since(parse func(string) (time.Time, error), then, now string) time.Duration {
 	a, err := parse(then)
 	b, berr := parse(strings.TrimSpace(now))

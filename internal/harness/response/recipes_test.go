@@ -91,7 +91,7 @@ func TestEachKind(t *testing.T) {
 		}},
 		// The memory maps of a released app are nobody's to read: the rows of meminfo stay.
 		{"native", androidsim.Options{API: 34}, androidsim.Leak(androidsim.Native, 40, 0), func(t *testing.T, c *Case) {
-			says(t, c.Record.Summary, "memory maps: not read before, not read now", "smaps: only the rows of meminfo: which library cannot be told", "meminfo, by row:\n  Native Heap ", "(+40.1 MB)")
+			says(t, c.Record.Summary, "memory maps: not read before, not read now", "smaps: only the rows of meminfo; the library is unknown", "meminfo, by row:\n  Native Heap ", "(+40.1 MB)")
 			rows := found(c, "meminfo")
 			if len(rows) == 0 || rows[0].Name != "Native Heap" || mb(rows[0].BytesDelta) != 40 || c.Record.Outcome != record.DiagnosisDegraded {
 				t.Errorf("%s, %+v", c.Record.Outcome, rows)

@@ -80,7 +80,7 @@ type Order struct {
 	// Before is what was seen of the same incarnation earlier; nil for nothing.
 	Before *Moment
 	// App are other incarnations of processes of the app, of whose lines the log is kept, too.
-	App []diagnose.Sighting
+	App []diagnose.Incarnation
 	// Paused is told when the process is about to be stopped, and when it goes on; nil for
 	// nobody.
 	Paused func(bool)
