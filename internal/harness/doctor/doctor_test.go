@@ -236,7 +236,7 @@ func TestKindsOfPhones(t *testing.T) {
 		"rooted": {
 			androidsim.Options{Root: true, BuildType: "userdebug", Apps: shop(false)}, "smaps_rollup", OK,
 			[]string{"smaps_rollup"}, nil,
-			func(t *testing.T, r Report) { expect(t, r, "root", OK, "root: every process") }},
+			func(t *testing.T, r Report) { expect(t, r, "root", OK, "root; every process") }},
 		"userdebug, not yet root": {
 			androidsim.Options{BuildType: "userdebug", Apps: shop(false)}, "status", Warn, []string{"run `adb root`"},
 			[]string{"smaps_rollup", "su", "run_as", "smaps"},
