@@ -30,14 +30,14 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 				return os.WriteFile(artifacts, nil, 0o644)
 			}
 			return nil
-		}, says: "make folder for artifacts: mkdir artifacts"},
+		}, says: "create folder for artifacts: mkdir artifacts"},
 		"the folder goes while it is filled": {asked: func(artifacts, what string) error { return moveAway(artifacts, t.TempDir()) }, says: "keep meminfo.txt: rename artifacts"},
 		"the folder goes before it is read": {told: func(artifacts string, e record.Event) error {
 			if e.Event == "diagnose" {
 				return moveAway(artifacts, t.TempDir())
 			}
 			return nil
-		}, says: "the dump could not be analysed: "},
+		}, says: "cannot analyze the dump: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

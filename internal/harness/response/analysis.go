@@ -13,16 +13,17 @@ import (
 // maxLines bounds the summary of a record, in lines.
 const maxLines = 80
 
-// Analyse says what was collected, completes the record and writes the texts beside the
-// artifacts. What it could not do is a warning of the record; the error is a folder that
-// cannot be written. When ctx ends, heap dumps are not analysed, the record says so, and
-// they stay as they are to be kept; where none is to stay, stripped until a report.
+// Analyse summarizes what was collected, completes the record and writes the
+// texts beside the artifacts. Failures are warnings of the record; the error is
+// a folder that cannot be written. When ctx ends, heap dumps are not analysed,
+// the record says so, and they stay in the form that is to be kept; if none is
+// to stay, stripped until a report.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
-	// Whoever was told what was collected still has these.
+	// The caller of Collect may still hold these.
 	c.Record.Steps, c.Record.Warnings = slices.Clone(c.Record.Steps), slices.Clone(c.Record.Warnings)
 	c.hide = r.hide
-	now, said := readMoment(c)
+	now, said := readObservation(c)
 	c.hideThreads()
 	c.Now = now.or(c.Before)
 	var errs []error
@@ -57,11 +58,11 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	if r.drop(c) {
 		errs = append(errs, c.write())
 	}
-	return r.hostless(errors.Join(errs...))
+	return r.redactHostPaths(errors.Join(errs...))
 }
 
-// headlines are the first lines of what is told shortly: of a snapshot, which is there to
-// be compared with, all artifacts; else those that tell how processes have ended.
+// headlines are the first lines of the short form: for a snapshot, which exists
+// to be compared with, all artifacts; else those about how processes ended.
 func (c *Case) headlines(said map[string][]string) []string {
 	var out []string
 	for _, s := range c.Record.Steps {
@@ -79,7 +80,7 @@ func (c *Case) headlines(said map[string][]string) []string {
 	return out
 }
 
-// degraded says which artifacts are there in another way than the best, or not at all.
+// degraded lists the artifacts that come from a lesser method or are missing.
 func (c *Case) degraded() []string {
 	var out []string
 	for _, s := range c.Record.Steps {
@@ -93,12 +94,12 @@ func (c *Case) degraded() []string {
 	return out
 }
 
-// bounded is a summary for a record: each line Printable and short.
+// bounded returns a summary for a record: each line Printable and short.
 func bounded(lines []string) []string {
 	out := make([]string, 0, min(len(lines), maxLines))
 	for i, line := range lines {
 		if i == maxLines-1 && len(lines) > maxLines {
-			return append(out, fmt.Sprintf("... %d lines more beside the artifacts", len(lines)-i))
+			return append(out, fmt.Sprintf("... %d more lines in the files beside the artifacts", len(lines)-i))
 		}
 		out = append(out, text.Head(line, maxText))
 	}

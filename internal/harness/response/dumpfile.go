@@ -16,19 +16,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A heap dump is pulled as heap.hprof and kept as heap.hprof.zst: a stripped one is mostly
-// zeros. Runs of earlier versions have kept it as heap.hprof.
+// A heap dump is pulled as heap.hprof and kept as heap.hprof.zst: a stripped
+// one is mostly zeros. Runs of earlier versions have kept it as heap.hprof.
 
-// packed and unpacked are the two names of a dump.
+// packed and unpacked return the two names of a dump.
 func packed(file string) string   { return unpacked(file) + spool.PackedSuffix }
 func unpacked(file string) string { return strings.TrimSuffix(file, spool.PackedSuffix) }
 
-// open opens a file of a folder, and nothing that a link or a pipe of its name leads to.
+// open opens a file of a folder, but does not follow a link or open a pipe.
 func open(path string) (*os.File, int64, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, 0, err
 	} else if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no file", filepath.Base(path))
+		return nil, 0, fmt.Errorf("%s is not a regular file", filepath.Base(path))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,13 +46,13 @@ type dump struct {
 	io.ReaderAt
 	io.Closer
 	size int64
-	// cut is why the dump ends early, where its packed form says so.
+	// cut is why the dump ends early, if its packed form is truncated.
 	cut error
 }
 
-// openDump opens a dump of a folder. A packed one is unpacked into a temporary file, which
-// may become as large as the largest dump that is pulled: the folder may come from
-// somebody else.
+// openDump opens a dump of a folder. A packed one is unpacked into a temporary
+// file of limited size, that of the largest dump that is pulled: the folder is
+// untrusted.
 func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump, error) {
 	in, size, err := open(f.in(file))
 	if err != nil {
@@ -63,7 +63,9 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	}
 	d, err := spool.OpenFile(ctx, file, in, spool.Options{Cap: r.options.maxDump})
 	if errors.Is(err, spool.ErrCap) {
-		return nil, fmt.Errorf("unpack %s: refused: more than %s, which no heap dump of a run has", file, text.Size(r.options.maxDump))
+		return nil,
+			fmt.Errorf("unpack %s: refused: more than %s, which no heap dump of a run has", file,
+				text.Size(r.options.maxDump))
 	}
 	if err != nil {
 		return nil, err
@@ -74,9 +76,10 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	return &dump{d, d, d.Size(), d.Truncated}, nil
 }
 
-// pack puts a dump into its packed form, stripped unless all of it is kept, and returns
-// the name of that. The dump is removed once the other is whole and on the disk. It is not
-// to be interrupted: what is left of the whole dump must not stay.
+// pack replaces a dump by its packed form, stripped unless all of it is kept,
+// and returns the name of that. The dump is removed once the other is complete
+// and on the disk. It must not be interrupted: nothing of the whole dump may
+// stay.
 func (r *Responder) pack(f folder, file string) (string, error) {
 	to := packed(file)
 	if r.options.Keep == Raw && file == to {
@@ -96,7 +99,7 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer in.Close() // again, where all went well
+	defer in.Close() // a second call after success
 	out, err := os.CreateTemp(f.path, ".strip-*")
 	if err != nil {
 		return err
@@ -108,10 +111,11 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 	}()
 	err = r.packInto(out, in)
 	if err == nil {
-		// A power failure must not leave the name without the content: the other is gone by then.
+		// A power failure must not leave the name without the content: the
+		// other is gone by then.
 		err = out.Sync()
 	}
-	// Windows renames nothing over an open file, and nothing that is open.
+	// Windows can neither rename over an open file nor rename an open file.
 	if err = errors.Join(err, out.Close(), in.Close()); err != nil {
 		return err
 	}
@@ -135,7 +139,7 @@ func (r *Responder) packInto(out io.Writer, in *dump) error {
 	return z.Close()
 }
 
-// moved notes that a dump has another name now.
+// moved records that a dump has another name now.
 func (c *Case) moved(file, to string) {
 	info, err := os.Lstat(c.folder.in(to))
 	if err != nil {
@@ -148,8 +152,8 @@ func (c *Case) moved(file, to string) {
 	}
 }
 
-// remove removes a dump, also under its other name: a kill may have left both. Where that
-// fails, left is a name that is still there.
+// remove removes a dump under both of its names: a kill may have left both. If
+// that fails, left is a name that still exists.
 func (f folder) remove(file string) (left string, err error) {
 	left = file
 	for _, name := range []string{packed(file), unpacked(file)} {
@@ -163,14 +167,14 @@ func (f folder) remove(file string) (left string, err error) {
 	return left, err
 }
 
-// has tells whether there is a file of this name, and no link.
+// has reports whether a regular file of this name exists.
 func (f folder) has(name string) bool {
 	info, err := os.Lstat(f.in(name))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// findDumps takes a packed dump for one that is gone: the run was killed when it had
-// replaced the one by the other, and before it could say so.
+// findDumps uses a packed dump in place of a missing one: the run was killed
+// after it had replaced the one by the other, and before it recorded that.
 func (c *Case) findDumps() {
 	for _, s := range c.Record.Steps {
 		if s.Step != heapStep || s.File == "" {
@@ -182,8 +186,8 @@ func (c *Case) findDumps() {
 	}
 }
 
-// sameDump tells whether a step of diagnosis.json is that of a line: what a line names may
-// have been packed since, or removed.
+// sameDump reports whether a step of diagnosis.json is that of a line: the dump
+// that a line names may have been packed since, or removed.
 func sameDump(is, was record.Collected) bool {
 	return is.File == was.File || is.File == "" || is.Step == heapStep && is.File == packed(was.File)
 }

@@ -24,15 +24,16 @@ import (
 
 // folder is where the artifacts of one diagnosis are.
 type folder struct {
-	// name is the path below the run directory, with slashes; path that on the host.
+	// name is the path below the run directory, with slashes; path that on the
+	// host.
 	name, path string
 }
 
-// Artifacts is the folder of a run directory that has all of them.
+// Artifacts is the folder of a run directory that contains all of them.
 const Artifacts = "artifacts"
 
-// newFolder makes artifacts/PROCESS/TIME-KIND, with a number behind where there is one
-// already.
+// newFolder creates artifacts/PROCESS/TIME-KIND, with a number appended if that
+// exists.
 func (r *Responder) newFolder(o Order) (folder, error) {
 	word := o.Kind.String()
 	if word == "" || o.Recipe == Snapshot || o.Recipe == HeapOnly {
@@ -44,7 +45,7 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 	}
 	name := path.Join(Artifacts, process, time.Now().UTC().Format("20060102T150405Z")+"-"+safe(word))
 	if err := os.MkdirAll(filepath.Join(r.dir, filepath.FromSlash(path.Dir(name))), 0o700); err != nil {
-		return folder{}, fmt.Errorf("make folder for artifacts: %w", err)
+		return folder{}, fmt.Errorf("create folder for artifacts: %w", err)
 	}
 	for n := 1; ; n++ {
 		f := folder{name: name}
@@ -57,7 +58,7 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 			return f, nil
 		}
 		if !errors.Is(err, fs.ErrExist) || n > maxAlike {
-			return folder{}, fmt.Errorf("make folder for artifacts: %w", err)
+			return folder{}, fmt.Errorf("create folder for artifacts: %w", err)
 		}
 	}
 }
@@ -66,15 +67,16 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 const maxAlike = 1000
 
 const (
-	// maxFolderName keeps a path below what Windows takes.
+	// maxFolderName keeps a path below the limit of Windows.
 	maxFolderName = 80
 	// hashDigits of the SHA-256 of a name, in hex.
 	hashDigits = 8
 )
 
-// safe makes a name of a folder that every file system, and every store of artifacts, takes: of a
-// process such as com.shop:push. Two names never share one, also where upper and lower case are the
-// same: a name that has to change ends with a dash and its hash, and so does one with a dash.
+// safe returns a folder name that every file system and every artifact store
+// accepts, for a process such as com.shop:push. Two names never share one, even
+// on case-insensitive file systems: a name that has to change ends with a dash
+// and its hash, and so does one with a dash.
 func safe(name string) string {
 	out := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
@@ -82,7 +84,8 @@ func safe(name string) string {
 		}
 		return '_'
 	}, name)
-	// A leading dot hides or climbs, a trailing one is cut off on Windows.
+	// A leading dot hides the folder or leads to its parent; Windows drops a
+	// trailing one.
 	out = strings.Trim(out, ".")
 	if out == "" {
 		out = "_"
@@ -90,7 +93,8 @@ func safe(name string) string {
 	if reserved.MatchString(out) {
 		out = "_" + out
 	}
-	if out == name && len(out) <= maxFolderName && !strings.ContainsFunc(out, func(c rune) bool { return c == '-' || c >= 'A' && c <= 'Z' }) {
+	if out == name && len(out) <= maxFolderName &&
+		!strings.ContainsFunc(out, func(c rune) bool { return c == '-' || c >= 'A' && c <= 'Z' }) {
 		return out
 	}
 	hash := sha256.Sum256([]byte(name))
@@ -101,34 +105,35 @@ func safe(name string) string {
 // reserved are the names that are devices on Windows, whatever follows a dot.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`)
 
-// paths takes the paths of the host out of texts: what a run writes has no absolute ones.
+// paths removes the paths of the host from texts: a run writes no absolute
+// ones.
 func (f folder) paths() hostfile.Paths {
 	return hostfile.NewPaths(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)))
 }
 
-// hostless is a text without the paths of the host.
-func (f folder) hostless(text string) string { return f.paths().Text(text) }
+// redactHostPaths returns a text without the paths of the host.
+func (f folder) redactHostPaths(text string) string { return f.paths().Text(text) }
 
-// hostlessError is an error with the text that a run may write.
-type hostlessError struct {
+// redactedError is an error with the text that a run may write.
+type redactedError struct {
 	error
 	text string
 }
 
-func (e hostlessError) Error() string { return e.text }
-func (e hostlessError) Unwrap() error { return e.error }
+func (e redactedError) Error() string { return e.text }
+func (e redactedError) Unwrap() error { return e.error }
 
-func (r *Responder) hostless(err error) error {
+func (r *Responder) redactHostPaths(err error) error {
 	if err == nil {
 		return nil
 	}
-	return hostlessError{err, hostfile.NewPaths(r.dir).Error(err)}
+	return redactedError{err, hostfile.NewPaths(r.dir).Error(err)}
 }
 
-// in is the path of a file of the folder on the host.
+// in returns the path of a file of the folder on the host.
 func (f folder) in(name string) string { return filepath.Join(f.path, name) }
 
-// text writes a text of lines that are Printable, whole or not at all.
+// text writes a text of lines that are Printable, as a whole or not at all.
 func (f folder) text(name string, lines []string) error {
 	var b strings.Builder
 	for _, line := range lines {
@@ -141,8 +146,7 @@ func (f folder) text(name string, lines []string) error {
 // heapStep is the step of a recipe that dumps the heap.
 const heapStep = "heap"
 
-// beside is the name of the text that stands beside an artifact, whether that is packed
-// or not.
+// beside returns the name of the text beside an artifact, packed or not.
 func beside(file string) string { return unpacked(file) + ".summary.txt" }
 
 // write writes diagnosis.json.
@@ -157,13 +161,13 @@ func (c *Case) write() error {
 }
 
 const (
-	// maxRecord bounds a record, as the line that holds it, maxWritten the file, which has
-	// it in many lines.
+	// maxRecord bounds a record as one line, maxWritten the file, which is
+	// indented.
 	maxRecord  = 1 << 20
 	maxWritten = 4 << 20
 )
 
-// read reads diagnosis.json, which may come from somebody else.
+// read reads diagnosis.json, which is untrusted.
 func (f folder) read() (d record.Diagnosis, err error) {
 	file, _, err := open(f.in("diagnosis.json"))
 	if err != nil {
@@ -190,9 +194,9 @@ func (f folder) read() (d record.Diagnosis, err error) {
 	return d, nil
 }
 
-// told is a diagnosis with what its folder says that it has shown; false where that was
-// not analysed, or is another.
-func (f folder) told(d record.Diagnosis) (record.Diagnosis, bool) {
+// written returns a diagnosis with the results in its folder; false if it was
+// not analysed, or is a different one.
+func (f folder) written(d record.Diagnosis) (record.Diagnosis, bool) {
 	is, err := f.read()
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&
 		is.T == d.T && is.Trigger == d.Trigger && is.Recipe == d.Recipe
@@ -204,6 +208,7 @@ func (f folder) told(d record.Diagnosis) (record.Diagnosis, bool) {
 	}
 	d.Analyzed, d.Analysis, d.Steps = true, is.Analysis, is.Steps
 	d.Leaks, d.LeaksOmitted, d.Undecided, d.Heap = is.Leaks, is.LeaksOmitted, is.Undecided, is.Heap
-	d.Findings, d.Summary, d.Warnings = append([]record.Finding{}, is.Findings...), append([]string{}, is.Summary...), append([]string{}, is.Warnings...)
+	d.Findings, d.Summary, d.Warnings = append([]record.Finding{}, is.Findings...), append([]string{}, is.Summary...),
+		append([]string{}, is.Warnings...)
 	return d, true
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth says what grew between the earlier moment and now, as far as the recipe asks.
-func (c *Case) growth(now *Moment) []string {
+// growth reports what grew between the earlier observation and now, for the
+// questions of the recipe.
+func (c *Case) growth(now *Observation) []string {
 	asked := questions[c.Recipe]
 	if c.Trigger == record.TriggerLast {
 		asked = everything
@@ -23,7 +24,7 @@ func (c *Case) growth(now *Moment) []string {
 		return nil
 	}
 	if c.Before == nil {
-		return append([]string{"no earlier moment to compare with: what follows is what there is now"}, c.present(now)...)
+		return append([]string{"no earlier observation to compare with: this is the present state"}, c.present(now)...)
 	}
 	var lines []string
 	for _, q := range asked {
@@ -32,8 +33,8 @@ func (c *Case) growth(now *Moment) []string {
 	return lines
 }
 
-// questions are what each recipe answers by a comparison.
-var questions = map[string][]func(c *Case, before, now *Moment) []string{
+// questions are the comparisons of each recipe.
+var questions = map[string][]func(c *Case, before, now *Observation) []string{
 	"native":  {nativeGrowth},
 	"thread":  {threadGrowth},
 	"gpu":     {graphicsGrowth},
@@ -41,11 +42,10 @@ var questions = map[string][]func(c *Case, before, now *Moment) []string{
 }
 
 // everything is compared between the first snapshot and the one at the end.
-var everything = []func(c *Case, before, now *Moment) []string{nativeGrowth, threadGrowth, graphicsGrowth}
+var everything = []func(c *Case, before, now *Observation) []string{nativeGrowth, threadGrowth, graphicsGrowth}
 
-// present tells what there is, where there is nothing to compare with: the growth from
-// nothing, by its words.
-func (c *Case) present(now *Moment) []string {
+// present describes the present state if there is nothing to compare with.
+func (c *Case) present(now *Observation) []string {
 	var lines []string
 	switch c.Recipe {
 	case "native", "unknown":
@@ -63,15 +63,16 @@ func (c *Case) present(now *Moment) []string {
 	return lines
 }
 
-// nativeGrowth is by library and kind of mapping where the maps may be read, else by the
-// rows of meminfo.
-func nativeGrowth(c *Case, before, now *Moment) []string {
+// nativeGrowth is by library and kind of mapping if the maps are readable, else
+// by the rows of meminfo.
+func nativeGrowth(c *Case, before, now *Observation) []string {
 	was, is := before.smaps, now.smaps
 	if was == nil || is == nil {
 		was, is = before.showmap, now.showmap
 	}
 	if was == nil || is == nil {
-		line := fmt.Sprintf("memory maps: %s before, %s now; which library grows cannot be told", before.way(), now.way())
+		line := fmt.Sprintf("memory maps: %s before, %s now; the growing library is unknown", before.mapSource(),
+			now.mapSource())
 		return append([]string{line}, meminfoGrowth(c, before, now)...)
 	}
 	g := footprint.CompareMaps(was, is)
@@ -95,12 +96,13 @@ func nativeGrowth(c *Case, before, now *Moment) []string {
 	lines[0] = "native memory: " + lines[0]
 	if len(g.Rows) > 0 && g.Rows[0].Delta > 0 {
 		r := g.Rows[0]
-		c.lead(fmt.Sprintf("%s %s grew by %s, %.0f %% of all that grew", r.Kind, r.Name, text.KB(r.Delta), 100*share(r.Delta, g.Grew)))
+		c.lead(fmt.Sprintf("%s %s grew by %s, %.0f %% of all growth", r.Kind, r.Name, text.KB(r.Delta),
+			100*share(r.Delta, g.Grew)))
 	}
 	return lines
 }
 
-// sum is what rows are together, so that what is told sums up to what was measured.
+// sum adds rows up, so that the reported rows sum up to the measured total.
 func sum(rows []footprint.MapRow) (all footprint.Change) {
 	for _, r := range rows {
 		all.Before.PSS, all.Before.SwapPSS = all.Before.PSS+r.Before.PSS, all.Before.SwapPSS+r.Before.SwapPSS
@@ -112,15 +114,15 @@ func sum(rows []footprint.MapRow) (all footprint.Change) {
 	return all
 }
 
-// lead says in a few words what a case is about, unless that is said already.
+// lead sets the headline of a case, unless it has one.
 func (c *Case) lead(line string) {
 	if c.headline == "" {
 		c.headline = text.Head(line, maxText)
 	}
 }
 
-// find adds what grew to the findings of the record. Its key is of the identity, "" for what is
-// another thing each time.
+// find adds growth to the findings of the record. Its key is that of the
+// identity, "" for what differs each time.
 func (c *Case) find(what, name, identity string, count int64, d footprint.Change, grew int64) {
 	if d.Delta == 0 {
 		return
@@ -143,34 +145,37 @@ func share(part, whole int64) float64 {
 	return math.Floor(float64(part)/float64(whole)*10_000) / 10_000
 }
 
-// inBytes is kB in bytes, or the most that there can be: a phone may say any number.
+// inBytes converts kB to bytes, saturating: a phone may report any number.
 func inBytes(kb int64) int64 {
 	const most = math.MaxInt64 >> 10
 	return min(max(kb, -most), most) << 10
 }
 
 // meminfoGrowth compares the rows of the App Summary, the largest growth first.
-func meminfoGrowth(c *Case, before, now *Moment) []string {
+func meminfoGrowth(c *Case, before, now *Observation) []string {
 	if before.meminfo == nil || now.meminfo == nil {
-		return []string{"meminfo: not read at both moments"}
+		return []string{"meminfo: not read both times"}
 	}
 	rows := meminfoRows(before.meminfo, now.meminfo)
 	if len(rows) == 0 {
-		return []string{"meminfo: no row is known at both moments"}
+		return []string{"meminfo: no row is known both times"}
 	}
 	lines := []string{"meminfo, by row:"}
 	for _, r := range rows {
-		lines = append(lines, fmt.Sprintf("  %-14s %s -> %s (%s)", r.name, text.KB(r.before), text.KB(r.after), text.SignedKB(r.after-r.before)))
+		lines = append(lines,
+			fmt.Sprintf("  %-14s %s -> %s (%s)", r.name, text.KB(r.before), text.KB(r.after),
+				text.SignedKB(r.after-r.before)))
 		if r.after != r.before {
 			c.Record.Findings = append(c.Record.Findings, record.Finding{
-				Type: "meminfo", Name: r.name, Key: footprint.KeyOf("meminfo", r.name), Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),
+				Type: "meminfo", Name: r.name, Key: footprint.KeyOf("meminfo", r.name), Bytes: new(inBytes(r.after)),
+				BytesDelta: new(inBytes(r.after - r.before)),
 			})
 		}
 	}
 	return lines
 }
 
-// meminfoRow is one row at both moments, in kB.
+// meminfoRow is one row at both times, in kB.
 type meminfoRow struct {
 	name          string
 	before, after int64
@@ -188,9 +193,9 @@ func meminfoRows(before, now *dumpsys.Block) []meminfoRow {
 	return rows
 }
 
-func threadGrowth(c *Case, before, now *Moment) []string {
+func threadGrowth(c *Case, before, now *Observation) []string {
 	if len(before.all()) == 0 || len(now.all()) == 0 {
-		return append([]string{"threads: they were not read at both moments"}, c.threadsNow(now)...)
+		return append([]string{"threads: not read both times"}, c.threadsNow(now)...)
 	}
 	was, is := before.noted(), now.noted()
 	if !was.Known || !is.Known {
@@ -199,10 +204,11 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 	earlier, present := before.threads, now.threads
 	named := len(earlier) > 0 && len(present) > 0
 	if !named {
-		// A name and none are no two groups of which one grew.
+		// A named and an unnamed reading are not two groups of which one grew.
 		earlier, present = unnamed(before.all()), unnamed(now.all())
 	}
-	g := c.compareThreads(named && before.hidden, footprint.ThreadReading{Threads: earlier, Stack: was}, footprint.ThreadReading{Threads: present, Stack: is})
+	g := c.compareThreads(named && before.hidden, footprint.ThreadReading{Threads: earlier, Stack: was},
+		footprint.ThreadReading{Threads: present, Stack: is})
 	for _, x := range g.Groups[:min(len(g.Groups), toldFindings)] {
 		if x.Delta == 0 {
 			continue
@@ -223,7 +229,7 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 		if g.StackBefore.Known && g.StackAfter.Known {
 			totals++
 		}
-		return append(lines[:totals], "the names of threads were not read at both moments: which group grew cannot be told")
+		return append(lines[:totals], "the names of threads were not read both times; the growing group is unknown")
 	}
 	if len(g.Groups) > 0 && g.Groups[0].Delta > 0 {
 		x := g.Groups[0]
@@ -232,8 +238,8 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 	return lines
 }
 
-// threadKey is the key of a group of threads; a hidden name, which differs in each run, has
-// none: the hash of a name that somebody can guess would tell it.
+// threadKey is the key of a group of threads; a hidden name, which differs in
+// each run, has none: the hash of a guessable name would reveal it.
 func threadKey(pattern string) string {
 	if android.IsHidden(pattern) {
 		return ""
@@ -241,7 +247,7 @@ func threadKey(pattern string) string {
 	return footprint.KeyOf("threads", footprint.WithoutNumbers(pattern))
 }
 
-// unnamed are threads without their names.
+// unnamed returns threads without their names.
 func unnamed(list []footprint.Thread) []footprint.Thread {
 	out := make([]footprint.Thread, len(list))
 	for i, x := range list {
@@ -250,8 +256,8 @@ func unnamed(list []footprint.Thread) []footprint.Thread {
 	return out
 }
 
-// threadsNow is the groups of the present threads, the largest first.
-func (c *Case) threadsNow(now *Moment) []string {
+// threadsNow lists the groups of the present threads, the largest first.
+func (c *Case) threadsNow(now *Observation) []string {
 	if len(now.all()) == 0 {
 		return nil
 	}

@@ -23,10 +23,12 @@ import (
 const (
 	// topClasses bounds the histogram and the dominators of analysis.json.
 	topClasses = 30
-	// toldLeaks bounds the leaks of a record, toldTrace the lines of each trace.
+	// toldLeaks bounds the leaks of a record, toldTrace the lines of each
+	// trace.
 	toldLeaks = 10
 	toldTrace = 60
-	// listedLeaks bounds the list of all leaks of a dump, listedClasses the classes of each.
+	// listedLeaks bounds the list of all leaks of a dump, listedClasses the
+	// classes of each.
 	listedLeaks   = 100
 	listedClasses = 10
 )
@@ -42,7 +44,7 @@ func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 	case interrupted:
 		c.interrupted = true
 	default:
-		lines = []string{"the dump could not be analysed: " + c.folder.paths().Error(err)}
+		lines = []string{"cannot analyze the dump: " + c.folder.paths().Error(err)}
 		c.warn(fmt.Errorf("analyse %s: %w", unpacked(file), err))
 		c.Unread = true
 	}
@@ -79,11 +81,12 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	return report, record.WriteWhole(c.folder.in("analysis.json"), append(text, '\n'))
 }
 
-// SummaryName is the file of a folder with which its heap dump is compared with others.
+// SummaryName is the file of a folder that is used to compare its heap dump
+// with others.
 const SummaryName = "heap.summary.json.zst"
 
-// summarize writes the summary of a dump and returns the name of its file, "" where it cannot
-// be written.
+// summarize writes the summary of a dump and returns the name of its file, ""
+// if it cannot be written.
 func (c *Case) summarize(s *analysis.Summary) string {
 	var packed bytes.Buffer
 	encoded, err := s.Encode()
@@ -94,7 +97,7 @@ func (c *Case) summarize(s *analysis.Summary) string {
 		err = record.WriteWhole(c.folder.in(SummaryName), packed.Bytes())
 	}
 	if err != nil {
-		c.warn(fmt.Errorf("write %s: %w; other runs are compared with the heap dump alone", SummaryName, err))
+		c.warn(fmt.Errorf("write %s: %w; other runs compare only with the heap dump", SummaryName, err))
 		return ""
 	}
 	return SummaryName
@@ -111,9 +114,15 @@ func packInto(out io.Writer, content []byte) error {
 
 // heapOf is a dump as its record has it.
 func heapOf(r *analysis.Report, summary string) *record.HeapDump {
-	h := &record.HeapDump{Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes, ReachableNative: r.Dump.ReachableNative, Names: r.Dump.Names.Origin}
+	h := &record.HeapDump{
+		Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes,
+		ReachableNative: r.Dump.ReachableNative, Names: r.Dump.Names.Origin,
+	}
 	if m := r.Dump.Names.Mapping; m != nil {
-		h.Mapping = &record.Mapping{ID: m.ID, SHA256: m.SHA256, Classes: m.Classes, Found: m.Found, Unknown: m.Unknown, Fields: m.Fields, Missing: m.Missing}
+		h.Mapping = &record.Mapping{
+			ID: m.ID, SHA256: m.SHA256, Classes: m.Classes, Found: m.Found, Unknown: m.Unknown, Fields: m.Fields,
+			Missing: m.Missing,
+		}
 	}
 	return h
 }
@@ -126,7 +135,8 @@ func (r *Responder) heapOptions() analysis.Options {
 	return o
 }
 
-// heapLines tells a dump: the first leaks, or where memory piles up where none is found.
+// heapLines summarizes a dump: the first leaks, or where memory accumulates if
+// there is none.
 func (c *Case) heapLines(r *analysis.Report) []string {
 	var lines []string
 	for _, text := range r.Warnings {
@@ -144,14 +154,17 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	first := firstLeak(r.Leaks, piles)
 	switch {
 	case first == nil:
-		lines = append(lines, fmt.Sprintf("heap dump: no leak and no place where memory accumulates, of %s reachable", text.Bytes(r.Dump.ReachableBytes)))
+		lines = append(lines,
+			fmt.Sprintf("heap dump: no leak and no place where memory accumulates, of %s reachable",
+				text.Bytes(r.Dump.ReachableBytes)))
 		if len(r.Undecided) > 0 {
 			lines[0] += "; not judged: " + strings.Join(r.Undecided, "; ")
 		}
 	case first.Accumulates != nil:
 		lines = append(lines, "heap dump: memory accumulates: "+reporters.LeakName(first))
 	default:
-		lines = append(lines, fmt.Sprintf("heap dump: %s, %s retained", reporters.LeakName(first), text.Bytes(first.RetainedBytes)))
+		lines = append(lines,
+			fmt.Sprintf("heap dump: %s, %s retained", reporters.LeakName(first), text.Bytes(first.RetainedBytes)))
 	}
 	if n := len(r.Leaks) + len(piles) - 1; n > 0 {
 		lines[0] += fmt.Sprintf("; %d more in analysis.json", n)
@@ -162,7 +175,8 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	return lines
 }
 
-// listLeaks lists the leaks of a dump by their keys, to be compared with those of others.
+// listLeaks lists the leaks of a dump by their keys, to be compared with those
+// of others.
 func (c *Case) listLeaks(leaks []analysis.Leak) {
 	c.Record.Leaks, c.Record.LeaksOmitted = []record.DumpLeak{}, 0
 	order := make([]*analysis.Leak, len(leaks))
@@ -190,7 +204,8 @@ func leakOf(l *analysis.Leak) record.DumpLeak {
 		Count: int64(l.Instances), Bytes: l.RetainedBytes, Classes: []record.ClassCount{},
 	}
 	for _, k := range l.Classes {
-		out.Classes = append(out.Classes, record.ClassCount{Class: text.Head(k.Class, maxText), Count: int64(k.Instances)})
+		out.Classes = append(out.Classes,
+			record.ClassCount{Class: text.Head(k.Class, maxText), Count: int64(k.Instances)})
 	}
 	if len(out.Classes) == 0 {
 		out.Classes = append(out.Classes, record.ClassCount{Class: text.Head(l.Class, maxText), Count: out.Count})
@@ -200,8 +215,8 @@ func leakOf(l *analysis.Leak) record.DumpLeak {
 	return out
 }
 
-// firstLeak is what to look at first: the app's own leak that retains most, else where
-// most memory piles up, else a leak of a library.
+// firstLeak returns what to look at first: the app's own leak that retains
+// most, else where most memory accumulates, else a leak of a library.
 func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	var own, library, pile *analysis.Leak
 	larger := func(have, l *analysis.Leak) *analysis.Leak {
@@ -220,7 +235,7 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	for i := range piles {
 		pile = larger(pile, &piles[i])
 	}
-	// A leak that holds next to nothing does not explain memory that grows.
+	// A leak that retains next to nothing does not explain memory that grows.
 	if own != nil && (pile == nil || own.RetainedBytes*smallLeak >= pile.RetainedBytes) {
 		return own
 	}
@@ -230,7 +245,8 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	return library
 }
 
-// smallLeak is how many times as much as a leak a pile must retain to be told first.
+// smallLeak is how many times as much as a leak an accumulation must retain to
+// come first.
 const smallLeak = 20
 
 func (c *Case) findLeak(l *analysis.Leak, what string) {
@@ -247,43 +263,46 @@ func (c *Case) findLeak(l *analysis.Leak, what string) {
 	if l.Accumulates != nil {
 		count = l.Accumulates.Count
 	}
-	trace := cut(textLines(reporters.WriteLeak, l), "analysis.json")
+	trace := head(textLines(reporters.WriteLeak, l), "analysis.json")
 	c.Record.Findings = append(c.Record.Findings, record.Finding{
 		Type: what, Name: reporters.LeakName(l), Count: &count, Bytes: new(l.RetainedBytes),
 		Fingerprint: l.Fingerprint, Key: l.Key, Trace: trace,
 	})
 }
 
-// textLines returns what a writer of reporters writes, line by line.
+// textLines returns the output of a writer of reporters, line by line.
 func textLines[T any](write func(io.Writer, T) error, of T) []string {
 	var b strings.Builder
-	_ = write(&b, of) // a Builder takes everything
+	_ = write(&b, of) // a Builder never fails
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// cut is the beginning of a trace; the file has all of it.
-func cut(trace []string, file string) []string {
+// head returns the beginning of a trace; the file has all of it.
+func head(trace []string, file string) []string {
 	if len(trace) <= toldTrace {
 		return trace
 	}
-	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d lines more in %s", len(trace)-toldTrace, file))
+	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d more lines in %s", len(trace)-toldTrace, file))
 }
 
-// What a step says of a stripped dump: that it stays, or that it waits for its analysis.
+// The notes of a step about a stripped dump: that it stays, or that it waits
+// for its analysis.
 const (
 	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"
-	waiting = "the contents of primitive arrays are zeroed, and it stays until leakgate report has analysed it (diagnose.keep is none)"
+	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
+		"(diagnose.keep is none)"
 )
 
-// waits tells whether a dump that is not to stay was not analysed and stays for a report.
-// Of a diagnosis on demand there is none.
+// waits reports whether a dump that is not to stay was not analysed and is kept
+// for a report. A diagnosis on demand has no report.
 func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
 
-// keep leaves of a dump what is to be kept, and returns the name under which it is, empty
-// for nothing. Where it cannot be stripped it goes: a dump holds what people have typed,
-// and the folder may be uploaded. What is not to stay is there until drop.
+// keep converts a dump to the form that is kept, and returns its name, empty if
+// nothing is kept. A dump that cannot be stripped is removed: it contains what
+// people have typed, and the folder may be uploaded. A dump that is not to stay
+// exists until drop.
 func (r *Responder) keep(c *Case, file string) (string, error) {
 	if r.options.Keep == Nothing && !r.waits(c) {
 		return file, nil
@@ -295,7 +314,7 @@ func (r *Responder) keep(c *Case, file string) (string, error) {
 	c.moved(file, to)
 	if r.options.Keep == Raw {
 		if err != nil {
-			err = fmt.Errorf("compress %s: %w; it stays as it is", unpacked(file), err)
+			err = fmt.Errorf("compress %s: %w; it is kept unchanged", unpacked(file), err)
 		}
 		return to, err
 	}
@@ -315,8 +334,8 @@ func (r *Responder) keep(c *Case, file string) (string, error) {
 	return c.kept(to, note, err), err
 }
 
-// drop removes the dump of a case where none is to stay. That is done last: what it has
-// shown is written. It tells whether there was one.
+// drop removes the dump of a case that keeps none. It comes last, when the
+// results are written, and reports whether there was one.
 func (r *Responder) drop(c *Case) (some bool) {
 	if r.options.Keep != Nothing || r.waits(c) {
 		return false
@@ -340,20 +359,20 @@ func (r *Responder) drop(c *Case) (some bool) {
 	return some
 }
 
-// kept notes what was done about a dump; err is that it could not be. It returns the name
-// of what is left, empty for nothing.
+// kept records what was done about a dump; err is why that failed. It returns
+// the name of what is left, or empty.
 func (c *Case) kept(file, note string, err error) string {
 	_, missing := os.Lstat(c.folder.in(file))
 	gone := errors.Is(missing, fs.ErrNotExist)
 	if err != nil && !gone {
-		note = "ALL OF IT IS STILL THERE: it could not be removed"
+		note = "NOT REMOVED, STILL COMPLETE: removing it failed"
 	}
 	for i := range c.Record.Steps {
 		s := &c.Record.Steps[i]
 		if s.File != file {
 			continue
 		}
-		// What was noted when an analysis was interrupted does not hold any more.
+		// The notes of an interrupted analysis no longer apply.
 		before := strings.TrimSuffix(strings.TrimSuffix(s.Note, zeroed), waiting)
 		s.Note = strings.TrimPrefix(strings.TrimSuffix(before, "; ")+"; "+note, "; ")
 		if gone {
@@ -366,16 +385,16 @@ func (c *Case) kept(file, note string, err error) string {
 	return file
 }
 
-// notAnalysed says what to do about a dump that an interrupted run has not analysed; file
-// is its name now, empty where it is gone.
+// notAnalysed says what to do about a dump that an interrupted run has not
+// analysed; file is its name now, empty if it is gone.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
 	case c.Trigger != record.TriggerDemand:
-		return "the run was interrupted before the dump was analysed: leakgate report does it"
+		return "the run was interrupted before the dump was analyzed: leakgate report does it"
 	case r.options.Keep == Nothing:
-		return "the diagnosis was interrupted before the dump was analysed, and none is kept"
+		return "the diagnosis was interrupted before the dump was analyzed, and none is kept"
 	case file == "":
-		return "the diagnosis was interrupted before the dump was analysed, and it could not be kept"
+		return "the diagnosis was interrupted before the dump was analyzed, and it could not be kept"
 	}
-	return "the diagnosis was interrupted before the dump was analysed: leakgate analyze " + file
+	return "the diagnosis was interrupted before the dump was analyzed: leakgate analyze " + file
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// secret is what somebody has typed.
+// secret is a text that a person has typed.
 const secret = "mail of somebody@example.org"
 
 // secretive is a dump of an app with a leak of two Activities and a text.
@@ -33,8 +33,10 @@ func secretive(t testing.TB) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	draft := h.Declare("com.shop.Draft", nil, "object text", "object letters")
-	h.Hold("com.shop.Mail", "draft", h.New(draft, hproftest.Fields{"text": h.String(secret), "letters": h.Chars(secret)}))
-	a, b := h.Activity("com.shop.CartActivity", hproftest.Destroyed), h.Activity("com.shop.CartActivity", hproftest.Destroyed)
+	h.Hold("com.shop.Mail", "draft",
+		h.New(draft, hproftest.Fields{"text": h.String(secret), "letters": h.Chars(secret)}))
+	a, b := h.Activity("com.shop.CartActivity", hproftest.Destroyed),
+		h.Activity("com.shop.CartActivity", hproftest.Destroyed)
 	h.Hold("com.shop.Registry", "all", h.ArrayList(a.Ref, b.Ref).Ref)
 	return dumped(t, h, 0)
 }
@@ -48,7 +50,7 @@ func dumped(t testing.TB, h *hproftest.Heap, second int) []byte {
 	return dump
 }
 
-// holds tells whether a text is in a dump, by any of its encodings.
+// holds reports whether a text is in a dump, in any of its encodings.
 func holds(dump []byte, text string) bool {
 	var big, little []byte
 	for _, unit := range utf16.Encode([]rune(text)) {
@@ -57,10 +59,11 @@ func holds(dump []byte, text string) bool {
 	return bytes.Contains(dump, []byte(text)) || bytes.Contains(dump, big) || bytes.Contains(dump, little)
 }
 
-// leaksOf are the identities and sizes of what leaks in a dump.
+// leaksOf returns the identities and sizes of the leaks in a dump.
 func leaksOf(t testing.TB, dump []byte) (list []string) {
 	t.Helper()
-	report, err := analysis.Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{Top: topClasses})
+	report,
+		err := analysis.Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{Top: topClasses})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +82,8 @@ func summarized(t *testing.T, dump []byte) *analysis.Summary {
 	return s
 }
 
-// checkSummary wants the summary that stays of a dump to be that of the dump, and the record to
-// name it.
+// checkSummary checks that the kept summary is that of the dump, and that the
+// record names it.
 func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	t.Helper()
 	h := c.Record.Heap
@@ -98,26 +101,28 @@ func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	}
 	a, _ := kept.Encode()
 	if b, err := summarized(t, dump).Encode(); err != nil || !bytes.Equal(a, b) || holds(a, secret) {
-		t.Errorf("%v: the summary is not that of the dump, or has a text of it:\n%.500s\n%.500s", err, a, b)
+		t.Errorf("%v: the summary is not that of the dump, or contains a text of it:\n%.500s\n%.500s", err, a, b)
 	}
 	return kept
 }
 
-// What stays of a dump is what was asked for, and the record says it.
+// The kept form of a dump is the requested one, and the record says so.
 func TestKept(t *testing.T) {
 	dump := secretive(t)
 	if !holds(dump, secret) {
-		t.Fatal("nothing to take out")
+		t.Fatal("nothing to strip")
 	}
 	for _, c := range []struct {
 		keep, note string
 	}{
-		{"", "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"}, {"raw", ""}, {"none", "removed after its analysis (diagnose.keep is none)"},
+		{"", "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"},
+		{"raw", ""}, {"none", "removed after its analysis (diagnose.keep is none)"},
 	} {
 		r := New(t.TempDir(), Options{Keep: Keep(c.keep)})
 		got := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
 		leaks, step := found(got, "leak"), got.Record.Steps[0]
-		if len(leaks) != 1 || !strings.HasPrefix(leaks[0].Name, "2 x CartActivity, held by Registry.all") || *leaks[0].Count != 2 || got.Unread || len(got.Record.Warnings) > 0 {
+		if len(leaks) != 1 || !strings.HasPrefix(leaks[0].Name, "2 x CartActivity, held by Registry.all") ||
+			*leaks[0].Count != 2 || got.Unread || len(got.Record.Warnings) > 0 {
 			t.Errorf("%s: %+v, %q", c.keep, leaks, got.Record.Warnings)
 		}
 		equal(t, "note", step.Note, c.note)
@@ -126,7 +131,8 @@ func TestKept(t *testing.T) {
 		if err := json.Unmarshal(files["analysis.json"], &report); err != nil || len(report.Leaks) != 1 {
 			t.Errorf("%s: %v", c.keep, err)
 		}
-		says(t, []string{string(files["heap.hprof.summary.txt"])}, "heap dump: 2 x CartActivity, held by Registry.all, ", "╰→ com.shop.CartActivity")
+		says(t, []string{string(files["heap.hprof.summary.txt"])},
+			"heap dump: 2 x CartActivity, held by Registry.all, ", "╰→ com.shop.CartActivity")
 		kept := KeptDump(t, got.folder.path)
 		checkSummary(t, got, dump)
 		switch c.keep {
@@ -139,7 +145,8 @@ func TestKept(t *testing.T) {
 				t.Errorf("%+v, %d bytes", step, len(kept))
 			}
 		default:
-			if holds(kept, secret) || len(kept) != len(dump) || step.Bytes*2 > int64(len(dump)) || step.File != "heap.hprof.zst" {
+			if holds(kept, secret) || len(kept) != len(dump) || step.Bytes*2 > int64(len(dump)) ||
+				step.File != "heap.hprof.zst" {
 				t.Errorf("%d bytes of %d, %+v", len(kept), len(dump), step)
 			}
 			equal(t, "analysed again", leaksOf(t, kept), leaksOf(t, dump))
@@ -147,7 +154,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// The dumps of real phones are kept without their texts, and say the same.
+// The dumps of real phones are kept without their texts, with the same results.
 func TestKeptRecorded(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		dump := recorded.Read(t, "hprof", name)
@@ -157,44 +164,48 @@ func TestKeptRecorded(t *testing.T) {
 		if bytes.Equal(kept, dump) || len(kept) != len(dump) {
 			t.Errorf("%s: %d bytes of %d", name, len(kept), len(dump))
 		}
-		none := analysed(t, New(t.TempDir(), Options{Keep: Nothing}), "java", nil, map[string][]byte{"heap.hprof": dump})
+		none := analysed(t, New(t.TempDir(), Options{Keep: Nothing}), "java", nil,
+			map[string][]byte{"heap.hprof": dump})
 		// The hashes of texts are the same, whatever is kept of the dump.
 		shown := regexp.MustCompile(`"value": "[^…"]`)
 		for _, text := range [][]byte{files["analysis.json"], contents(t, none.folder.path)["analysis.json"]} {
 			if shown.Match(text) || !bytes.Contains(text, []byte(`"value": "…#`)) {
-				t.Errorf("%s: texts of strings are in analysis.json, or nothing stands for them", name)
+				t.Errorf("%s: texts of strings are in analysis.json, or nothing replaces them", name)
 			}
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
-		// What was taken out of it were texts, such as the name of the app.
+		// Texts were removed from it, such as the name of the app.
 		d := analysis.Compare(checkSummary(t, got, dump), summarized(t, kept), 10)
-		if d.ClassesChanged+len(d.Growth)+len(d.Shrinkage) > 0 || !d.Comparable || slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
+		if d.ClassesChanged+len(d.Growth)+len(d.Shrinkage) > 0 || !d.Comparable ||
+			slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
 }
 
-// What is no dump, or cannot be stripped, does not stay; a dump that is cut does, stripped.
+// A file that is not a dump, or cannot be stripped, is removed; a truncated
+// dump is kept, stripped.
 func TestKeptDamaged(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	dump := secretive(t)
 	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": []byte("Error: " + secret)})
-	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || files["heap.hprof.zst"] != nil || files["analysis.json"] != nil || !c.Unread || c.Record.Steps[0].File != "" {
+	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || files["heap.hprof.zst"] != nil ||
+		files["analysis.json"] != nil || !c.Unread || c.Record.Steps[0].File != "" {
 		t.Errorf("%+v", c.Record)
 	}
 	equal(t, "note", c.Record.Steps[0].Note, "removed: it could not be stripped")
 	says(t, c.Record.Warnings, "analyse heap.hprof: ", "strip heap.hprof: ")
-	says(t, c.Record.Summary, "the dump could not be analysed: ")
+	says(t, c.Record.Summary, "cannot analyze the dump: ")
 
 	for _, n := range []int{len(dump) / 2, len(dump) - 100, 40} {
 		c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Cut(dump, n)})
 		kept := KeptDump(t, c.folder.path)
 		if holds(kept, secret) || len(c.Record.Warnings) == 0 || (kept != nil) != (c.Record.Steps[0].File != "") {
-			t.Errorf("cut at %d: %d bytes are kept, %q", n, len(kept), c.Record.Warnings)
+			t.Errorf("truncated at %d: %d bytes are kept, %q", n, len(kept), c.Record.Warnings)
 		}
 	}
 
-	// What can be neither stripped nor removed is told.
+	// A dump that can be neither stripped nor removed is reported.
 	c = given(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
 	if err := os.Remove(c.folder.in("heap.hprof")); err != nil {
 		t.Fatal(err)
@@ -205,15 +216,17 @@ func TestKeptDamaged(t *testing.T) {
 	if err := r.Analyse(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if s := c.Record.Steps[0]; s.File == "" || !strings.Contains(s.Note, "ALL OF IT IS STILL THERE") || len(c.Record.Warnings) != 2 {
+	if s := c.Record.Steps[0]; s.File == "" || !strings.Contains(s.Note, "NOT REMOVED, STILL COMPLETE") ||
+		len(c.Record.Warnings) != 2 {
 		t.Errorf("%+v, %q", s, c.Record.Warnings)
 	}
 }
 
-// A run that ends does not wait for the analysis, and leaves no dump as it was. What was
-// not analysed says so and stays until it is; only on demand nobody comes for it.
+// An interrupted run does not wait for the analysis, and leaves no dump
+// unchanged. A dump that was not analysed is marked so and kept until it is;
+// only on demand there is no later report.
 func TestKeptInterrupted(t *testing.T) {
-	const report = "the run was interrupted before the dump was analysed: leakgate report does it"
+	const report = "the run was interrupted before the dump was analyzed: leakgate report does it"
 	for _, k := range []struct {
 		keep           Keep
 		trigger        string
@@ -223,8 +236,16 @@ func TestKeptInterrupted(t *testing.T) {
 		{Stripped, record.TriggerMark, report, zeroed, true, true},
 		{Nothing, record.TriggerMark, report, waiting, true, true},
 		{Nothing, record.TriggerLeak, report, waiting, true, true},
-		{Stripped, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed: leakgate analyze heap.hprof.zst", zeroed, true, false},
-		{Nothing, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed, and none is kept", "removed (diagnose.keep is none)", false, false},
+		{
+			Stripped, record.TriggerDemand,
+			"the diagnosis was interrupted before the dump was analyzed: leakgate analyze heap.hprof.zst", zeroed, true,
+			false,
+		},
+		{
+			Nothing, record.TriggerDemand,
+			"the diagnosis was interrupted before the dump was analyzed, and none is kept",
+			"removed (diagnose.keep is none)", false, false,
+		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -237,7 +258,8 @@ func TestKeptInterrupted(t *testing.T) {
 		checkCase(t, r, c)
 		files := contents(t, c.folder.path)
 		dump := KeptDump(t, c.folder.path)
-		if holds(dump, secret) || (dump != nil) != k.stays || files["analysis.json"] != nil || c.Unread || c.Record.Analyzed {
+		if holds(dump, secret) || (dump != nil) != k.stays || files["analysis.json"] != nil || c.Unread ||
+			c.Record.Analyzed {
 			t.Errorf("%s, %s: %d bytes of a dump, %+v", k.keep, k.trigger, len(dump), c.Record)
 		}
 		equal(t, "summary", c.Record.Summary, []string{k.summary})
@@ -254,17 +276,19 @@ func TestKeptInterrupted(t *testing.T) {
 		}
 		c.Record = list[0]
 		checkCase(t, r, c)
-		if note := c.Record.Steps[0].Note; !c.Record.Analyzed || len(found(c, "leak")) != 1 || strings.Contains(note, waiting) || strings.Count(note, "zeroed") > 1 {
+		if note := c.Record.Steps[0].Note; !c.Record.Analyzed || len(found(c, "leak")) != 1 ||
+			strings.Contains(note, waiting) || strings.Count(note, "zeroed") > 1 {
 			t.Errorf("%s: %+v", k.keep, c.Record)
 		}
-		if there := KeptDump(t, c.folder.path) != nil; there != (k.keep == Stripped) || there != (c.Record.Steps[0].File != "") {
+		if there := KeptDump(t, c.folder.path) != nil; there != (k.keep == Stripped) ||
+			there != (c.Record.Steps[0].File != "") {
 			t.Errorf("%s: the dump is there: %v, %+v", k.keep, there, c.Record.Steps)
 		}
 	}
 }
 
-// Of many leaks the record has the first ten of each sort, and the summary the one to look
-// at first.
+// Of many leaks the record has the first ten of each kind, and the summary the
+// one to look at first.
 func TestManyLeaks(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	for i := range 14 {
@@ -278,8 +302,8 @@ func TestManyLeaks(t *testing.T) {
 	says(t, c.Record.Summary, " more in analysis.json")
 }
 
-// pagesAfter is a dump of an app after so many repetitions: a list of pages that nobody
-// empties.
+// pagesAfter is a dump of an app after that many repetitions: a list of pages
+// that is never emptied.
 func pagesAfter(t testing.TB, loops int) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -291,7 +315,7 @@ func pagesAfter(t testing.TB, loops int) []byte {
 	return dumped(t, h, loops)
 }
 
-// marked is a dump at a mark, analysed.
+// marked is an analysed dump at a mark.
 func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []byte) *Case {
 	t.Helper()
 	c := given(t, r, HeapOnly, nil, map[string][]byte{"heap.hprof": dump})
@@ -304,9 +328,11 @@ func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []by
 	return c
 }
 
-// What grew in every dump at marks is told at the end, for each incarnation of a process.
+// What grew in every dump at marks is reported at the end, for each incarnation
+// of a process.
 func TestSeries(t *testing.T) {
-	shop, again := capture.Process{Name: "com.shop", PID: 4321, Start: 77}, capture.Process{Name: "com.shop", PID: 4321, Start: 99}
+	shop, again := capture.Process{Name: "com.shop", PID: 4321, Start: 77},
+		capture.Process{Name: "com.shop", PID: 4321, Start: 99}
 	other := capture.Process{Name: "com.shop", User: 10, PID: 5000, Start: 88}
 	dumps := func(r *Responder, p capture.Process, loops ...int) {
 		for i, n := range loops {
@@ -317,17 +343,30 @@ func TestSeries(t *testing.T) {
 		take func(r *Responder)
 		want []string
 	}{
-		"three":              {func(r *Responder) { dumps(r, shop, 1, 5, 9) }, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
-		"one":                {func(r *Responder) { dumps(r, shop, 1) }, nil},
-		"not in all":         {func(r *Responder) { dumps(r, shop, 1, 5, 5) }, []string{"4321 0 3 dumps at marks: 0 places grew in every one of them"}},
-		"restart":            {func(r *Responder) { dumps(r, shop, 1); dumps(r, again, 5) }, nil},
-		"restart afterwards": {func(r *Responder) { dumps(r, shop, 1, 5, 9); dumps(r, again, 5) }, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
+		"three": {
+			func(r *Responder) { dumps(r, shop, 1, 5, 9) },
+			[]string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"},
+		},
+		"one": {func(r *Responder) { dumps(r, shop, 1) }, nil},
+		"not in all": {
+			func(r *Responder) { dumps(r, shop, 1, 5, 5) },
+			[]string{"4321 0 3 dumps at marks: 0 places grew in every one of them"},
+		},
+		"restart": {func(r *Responder) { dumps(r, shop, 1); dumps(r, again, 5) }, nil},
+		"restart afterwards": {
+			func(r *Responder) { dumps(r, shop, 1, 5, 9); dumps(r, again, 5) },
+			[]string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"},
+		},
 		"two of each": {func(r *Responder) { dumps(r, shop, 1, 5); dumps(r, again, 1, 3); dumps(r, other, 2, 3) },
-			[]string{"4321 0 2 dumps at marks: 1 place grew in every one of them, +4 objects", "4321 0 2 dumps at marks: 1 place grew in every one of them, +2 objects", "5000 10 2 dumps at marks: 1 place grew in every one of them, +1 objects"}},
+			[]string{
+				"4321 0 2 dumps at marks: 1 place grew in every one of them, +4 objects",
+				"4321 0 2 dumps at marks: 1 place grew in every one of them, +2 objects",
+				"5000 10 2 dumps at marks: 1 place grew in every one of them, +1 objects",
+			}},
 		"a bad one": {func(r *Responder) {
 			dumps(r, shop, 1)
 			if c := marked(t, r, shop, 1, []byte("nothing")); !c.Unread {
-				t.Error("what is no dump was read")
+				t.Error("a file that is not a dump was read")
 			}
 			dumps(r, shop, 5, 9)
 		}, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
@@ -345,14 +384,17 @@ func TestSeries(t *testing.T) {
 				checkWritten(t, &Case{folder: folder{path: r.dir + "/" + d.Folder}, Record: d})
 				text := fmt.Sprint(d.PID, " ", d.User, " ", d.Summary[0])
 				for _, f := range d.Findings {
-					if f.Type != "growing" || len(f.Key) != 40 || f.Bytes == nil || *f.BytesDelta <= 0 || len(f.Trace) == 0 || f.Name != "Journal.pages (ArrayList)" && !strings.Contains(f.Name, "Page") && !strings.Contains(f.Name, "Journal") {
+					if f.Type != "growing" || len(f.Key) != 40 || f.Bytes == nil || *f.BytesDelta <= 0 ||
+						len(f.Trace) == 0 || f.Name != "Journal.pages (ArrayList)" &&
+						!strings.Contains(f.Name, "Page") && !strings.Contains(f.Name, "Journal") {
 						t.Errorf("%+v", f)
 					}
 					text += fmt.Sprintf(", +%d objects", *f.CountDelta)
 				}
 				got = append(got, text)
 				files := contents(t, r.dir+"/"+d.Folder)
-				if d.Trigger != record.TriggerMarks || d.Recipe != "growth" || !d.Analyzed || files["growth.json"] == nil || len(files) != 3 {
+				if d.Trigger != record.TriggerMarks || d.Recipe != "growth" || !d.Analyzed ||
+					files["growth.json"] == nil || len(files) != 3 {
 					t.Errorf("%+v, %d files", d, len(files))
 				}
 			}
@@ -361,13 +403,14 @@ func TestSeries(t *testing.T) {
 				checkNames(t, r.dir, d)
 			}
 			if more, err := r.Growth(); len(more) > 0 || err != nil {
-				t.Errorf("told twice: %v %v", more, err)
+				t.Errorf("reported twice: %v %v", more, err)
 			}
 		})
 	}
 }
 
-// Growth names the files of the dumps, or their folders if the dumps are not kept.
+// Growth names the files of the dumps, or their folders if the dumps are not
+// kept.
 func TestGrowthNames(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Nothing} {
 		r := New(t.TempDir(), Options{Dump: AtMarks, Keep: keep})
@@ -393,13 +436,14 @@ func checkNames(t *testing.T, dir string, d record.Diagnosis) {
 		t.Fatalf("%d dumps, %v", len(g.Dumps), err)
 	}
 	for _, dump := range g.Dumps {
-		if info, err := os.Stat(filepath.Join(dir, dump.Name)); err != nil || info.IsDir() != (d.Keep == string(Nothing)) {
+		if info, err := os.Stat(filepath.Join(dir, dump.Name)); err != nil ||
+			info.IsDir() != (d.Keep == string(Nothing)) {
 			t.Errorf("keep %s: dump %s, %v", d.Keep, dump.Name, err)
 		}
 	}
 }
 
-// Memory that a dump would take beyond what there is, is refused with words, not taken.
+// A dump that would need more memory than available is rejected with an error.
 func TestHeapMemory(t *testing.T) {
 	r := New(t.TempDir(), Options{Memory: func() int64 { return 1 }})
 	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t)})
@@ -409,7 +453,7 @@ func TestHeapMemory(t *testing.T) {
 	says(t, c.Record.Warnings, "analyse heap.hprof: ")
 	kept := KeptDump(t, c.folder.path)
 	if kept == nil || holds(kept, secret) {
-		t.Error("what is not analysed is not stripped")
+		t.Error("an unanalyzed dump is not stripped")
 	}
 	if _, err := hprof.Open(t.Context(), bytes.NewReader(kept), int64(len(secretive(t)))); err != nil {
 		t.Error(err)

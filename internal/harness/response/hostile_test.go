@@ -19,34 +19,48 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hostile is a text that a terminal would obey, and of which JSON makes six times as much.
+// hostile is a text with terminal escapes that JSON makes six times as long.
 var hostile = "\x1b]0;owned\a\u202e" + strings.Repeat("<&>", 3000)
 
-// Artifacts may say anything: what a record and the texts hold of it is Printable and
-// bounded.
+// Artifacts may contain anything: what a record and the texts have of it is
+// Printable and bounded.
 func TestHostileArtifacts(t *testing.T) {
 	var smaps, threads, logcat, exits strings.Builder
 	for i := range 300 {
-		fmt.Fprintf(&smaps, "%x-%x rw-p 00000000 00:00 0    /x%d\x1b[2J%s\nPss: 1099511627776 kB\nSwapPss: 1099511627776 kB\nPrivate_Dirty: 9223372036854775807 kB\nVmFlags: rd\n", 0x1000*i+1<<30, 0x1000*i+1<<30+0x1000, i, strings.Repeat("<", 900))
+		fmt.Fprintf(&smaps,
+			"%x-%x rw-p 00000000 00:00 0    /x%d\x1b[2J%s\nPss: 1099511627776 kB\nSwapPss: 1099511627776 "+
+				"kB\nPrivate_Dirty: 9223372036854775807 kB\nVmFlags: rd\n", 0x1000*i+1<<30, 0x1000*i+1<<30+0x1000, i,
+			strings.Repeat("<", 900))
 		fmt.Fprintf(&threads, "/proc/4321/task/%d/comm:\x1b[2J<%c%c%c>/comm:x\n", 4321+i, 'a'+i%26, 'a'+i/26, '<')
 		fmt.Fprintf(&logcat, "01-02 03:04:05.000  4321  4321 E AndroidRuntime: FATAL EXCEPTION: \x1b[2J%s\n", hostile)
-		fmt.Fprintf(&exits, "        ApplicationExitInfo #%d:\n          timestamp=\x1b[2J pid=4 process=com.shop reason=4 (\x1b[2J) description=%s\n", i, hostile)
+		fmt.Fprintf(&exits,
+			"        ApplicationExitInfo #%d:\n          timestamp=\x1b[2J pid=4 process=com.shop reason=4 (\x1b[2J) "+
+				"description=%s\n", i, hostile)
 	}
 	files := map[string][]byte{
-		"smaps.txt": []byte(smaps.String()), "threads.txt": []byte(threads.String()), "logcat.txt": []byte(logcat.String()), "exit_info.txt": []byte("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.shop\n" + exits.String()),
-		"status.txt": []byte("Name:\t\x1b[2J\nPid:\t4321\nThreads:\t99999999999\nVmSize:\t9223372036854775807 kB\n"), "gpu.txt": []byte(hostile), "surfaceflinger.txt": []byte(hostile), "gfxinfo.txt": []byte(hostile),
-		"showmap.txt": []byte(strings.Repeat("\x00\xff", 1<<16)), "custom_x.txt": []byte(hostile), "thread_ids.txt": []byte(strings.Repeat("9223372036854775807 ", 1000)),
+		"smaps.txt": []byte(smaps.String()), "threads.txt": []byte(threads.String()),
+		"logcat.txt": []byte(logcat.String()),
+		"exit_info.txt": []byte(
+			"ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.shop\n" + exits.String()),
+		"status.txt": []byte("Name:\t\x1b[2J\nPid:\t4321\nThreads:\t99999999999\nVmSize:\t9223372036854775807 kB\n"),
+		"gpu.txt":    []byte(hostile), "surfaceflinger.txt": []byte(hostile), "gfxinfo.txt": []byte(hostile),
+		"showmap.txt": []byte(strings.Repeat("\x00\xff", 1<<16)), "custom_x.txt": []byte(hostile),
+		"thread_ids.txt": []byte(strings.Repeat("9223372036854775807 ", 1000)),
 	}
 	r := New(t.TempDir(), Options{})
 	for recipe := range questions {
 		first := analysed(t, r, recipe, nil, nil)
 		first.Before = nil
-		for _, before := range []*Moment{nil, {}} {
+		for _, before := range []*Observation{nil, {}} {
 			c := analysed(t, r, recipe, before, files)
 			if len(c.Record.Summary) == 0 || len(c.Record.Warnings) == 0 {
-				t.Errorf("%s says nothing", recipe)
+				t.Errorf("%s has no text", recipe)
 			}
-			again := analysed(t, r, recipe, c.Now, map[string][]byte{"smaps.txt": []byte(smaps.String() + smaps.String()), "threads.txt": files["threads.txt"][:len(files["threads.txt"])/2]})
+			again := analysed(t, r, recipe, c.Now,
+				map[string][]byte{
+					"smaps.txt":   []byte(smaps.String() + smaps.String()),
+					"threads.txt": files["threads.txt"][:len(files["threads.txt"])/2],
+				})
 			for _, f := range again.Record.Findings {
 				if f.Bytes != nil && *f.Bytes < 0 || f.Share != nil && (*f.Share < 0 || *f.Share > 1) {
 					t.Errorf("%s: %+v", recipe, f)
@@ -56,8 +70,8 @@ func TestHostileArtifacts(t *testing.T) {
 	}
 }
 
-// Of a dump in which all names are as long as they can be, and each character six in
-// JSON, a line of samples.ndjson can hold the record.
+// A line of samples.ndjson can hold the record of a dump in which all names
+// have the maximum length and each character takes six in JSON.
 func TestHostileDump(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	wide := strings.Repeat("<", 1000)
@@ -82,38 +96,50 @@ func TestHostileDump(t *testing.T) {
 	}
 }
 
-// Whatever a record holds, fit makes it one that fits, keeps the beginnings, and says what
-// it has left out.
+// fit makes any record small enough, keeps the beginnings, and reports what it
+// has dropped.
 func TestFit(t *testing.T) {
 	line := strings.Repeat("<", maxText)
-	c := &Case{Record: record.Diagnosis{Process: strings.Repeat("<", 255), Mark: line, Folder: strings.Repeat("x", 300)}}
+	c := &Case{
+		Record: record.Diagnosis{Process: strings.Repeat("<", 255), Mark: line, Folder: strings.Repeat("x", 300)},
+	}
 	var all diagnose.Diagnosis
 	for i := range 60 {
-		all.Steps = append(all.Steps, diagnose.Outcome{Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100)})
-		c.Record.Findings = append(c.Record.Findings, record.Finding{Type: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
+		all.Steps = append(all.Steps,
+			diagnose.Outcome{
+				Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100),
+			})
+		c.Record.Findings = append(c.Record.Findings,
+			record.Finding{Type: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
 		c.warnText(fmt.Sprint(line, i))
 	}
 	c.Record.Steps = collected(diagnose.Recipe{}, all, folder{})
 	c.Record.Summary = bounded(slices.Repeat([]string{line}, 200))
-	if last := c.Record.Summary[maxLines-1]; last != "... 121 lines more beside the artifacts" {
+	if last := c.Record.Summary[maxLines-1]; last != "... 121 more lines in the files beside the artifacts" {
 		t.Error(last)
 	}
 	c.fit()
 	checkRecord(t, c.Record)
 	r := c.Record
-	if len(r.Findings) < 20 || !strings.HasPrefix(r.Findings[10].Name, "10<") || r.Findings[0].Trace != nil || len(r.Summary) < 15 || len(r.Warnings) < 10 || len(r.Steps) != 60 {
+	if len(r.Findings) < 20 || !strings.HasPrefix(r.Findings[10].Name, "10<") || r.Findings[0].Trace != nil ||
+		len(r.Summary) < 15 || len(r.Warnings) < 10 || len(r.Steps) != 60 {
 		t.Errorf("%d findings, %d lines, %d warnings", len(r.Findings), len(r.Summary), len(r.Warnings))
 	}
 	says(t, r.Warnings, fmt.Sprintf("%d findings more than a record may hold", 60-len(r.Findings)), "the traces of ")
 
-	// What fits stays as it is.
-	small := &Case{Record: record.Diagnosis{Findings: []record.Finding{{Name: "x", Trace: []string{"a", "b"}}}, Summary: []string{"s"}, Warnings: []string{"w"}}}
+	// A record that is small enough is unchanged.
+	small := &Case{
+		Record: record.Diagnosis{
+			Findings: []record.Finding{{Name: "x", Trace: []string{"a", "b"}}}, Summary: []string{"s"},
+			Warnings: []string{"w"},
+		},
+	}
 	want := small.Record
 	small.fit()
 	equal(t, "record", small.Record, want)
 }
 
-// A run directory may come from somebody else: what its lines name outside of it is not
+// A run directory is untrusted: what its lines name outside of it is not
 // touched.
 func TestResumeStaysInside(t *testing.T) {
 	dir := t.TempDir()
@@ -126,11 +152,18 @@ func TestResumeStaysInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ folder, file string }{
-		{"artifacts/x/y", "../../../../victim"}, {"artifacts/x/y", ".."}, {"artifacts/x/y", `..\..\victim`}, {"artifacts/x/y", victim},
+		{"artifacts/x/y", "../../../../victim"}, {"artifacts/x/y", ".."}, {"artifacts/x/y", `..\..\victim`},
+		{"artifacts/x/y", victim},
 		{"artifacts/x/y", "../../../../victim.zst"}, {"artifacts/x/y", victim + ".zst"},
-		{"artifacts/../../victim", "heap.hprof"}, {"artifacts/../../victim", "heap.hprof.zst"}, {"..", "victim"}, {"", "victim"}, {"/", "victim"},
+		{"artifacts/../../victim", "heap.hprof"}, {"artifacts/../../victim", "heap.hprof.zst"}, {"..", "victim"},
+		{"", "victim"}, {"/", "victim"},
 	} {
-		list := []record.Diagnosis{{Folder: c.folder, Process: "com.shop", Keep: "none", Steps: []record.Collected{{Step: heapStep, File: c.file}}}}
+		list := []record.Diagnosis{
+			{
+				Folder: c.folder, Process: "com.shop", Keep: "none",
+				Steps: []record.Collected{{Step: heapStep, File: c.file}},
+			},
+		}
 		warnings, err := Resume(t.Context(), run, Options{}, list)
 		if err != nil || len(warnings) != 1 {
 			t.Errorf("%v: %v, %v", c, warnings, err)
@@ -141,29 +174,37 @@ func TestResumeStaysInside(t *testing.T) {
 	}
 }
 
-// Each reader takes any text: an error or lines, and never what a record cannot hold.
+// Each reader accepts any text: it returns an error or lines, and never what a
+// record cannot hold.
 func FuzzReaders(f *testing.F) {
 	names := slices.Sorted(maps.Keys(readers))
 	for i, name := range names {
 		f.Add(uint8(i), []byte(name), []byte(""))
 	}
 	for file, seeds := range map[string][]string{
-		"meminfo.txt": {"api36-memorylab-meminfo-d.txt", "api29-native-process-meminfo.txt", "error-meminfo-no-process.txt"}, "showmap.txt": {"api36-memorylab-showmap.txt"},
-		"smaps.txt": {"api29-x86_64-smaps_short.txt"}, "gfxinfo.txt": {"api36-memorylab-gfxinfo.txt"}, "gpu.txt": {"api31-angle-gpumem.txt"}, "surfaceflinger.txt": {"api33-surfaceflinger-buffers.txt"},
+		"meminfo.txt": {
+			"api36-memorylab-meminfo-d.txt", "api29-native-process-meminfo.txt", "error-meminfo-no-process.txt",
+		}, "showmap.txt": {"api36-memorylab-showmap.txt"},
+		"smaps.txt": {"api29-x86_64-smaps_short.txt"}, "gfxinfo.txt": {"api36-memorylab-gfxinfo.txt"},
+		"gpu.txt": {"api31-angle-gpumem.txt"}, "surfaceflinger.txt": {"api33-surfaceflinger-buffers.txt"},
 	} {
 		for _, seed := range seeds {
 			text := recorded.Read(f, "device", seed)
 			f.Add(uint8(slices.Index(names, file)), text, text[:len(text)/2])
 		}
 	}
-	f.Add(uint8(slices.Index(names, "threads.txt")), []byte("/proc/1/task/1/comm:a\n/proc/1/task/2/comm:b-1\n"), []byte("/proc/1/task/1/comm:a\n"))
-	f.Add(uint8(slices.Index(names, "logcat.txt")), []byte("--------- beginning of main\n01-02 03:04:05.678  4321  4321 I com.shop: Background concurrent copying GC freed 1(2KB) AllocSpace objects, 0(0B) LOS objects, 50% free, 1MB/2MB, paused 1us total 2ms\n"), []byte("x"))
+	f.Add(uint8(slices.Index(names, "threads.txt")), []byte("/proc/1/task/1/comm:a\n/proc/1/task/2/comm:b-1\n"),
+		[]byte("/proc/1/task/1/comm:a\n"))
+	f.Add(uint8(slices.Index(names, "logcat.txt")),
+		[]byte("--------- beginning of main\n01-02 03:04:05.678  4321  4321 I com.shop: Background concurrent "+
+			"copying GC freed 1(2KB) AllocSpace objects, 0(0B) LOS objects, 50% free, 1MB/2MB, paused 1us total 2ms\n"),
+		[]byte("x"))
 	f.Fuzz(func(t *testing.T, which uint8, one, two []byte) {
 		file := names[int(which)%len(names)]
 		process := capture.Process{Name: "com.shop", PID: 4321}
-		moments := []*Moment{}
+		moments := []*Observation{}
 		for _, text := range [][]byte{one, two} {
-			m := &Moment{}
+			m := &Observation{}
 			c := &Case{Order: Order{Process: process}}
 			lines, err := readers[file](c, m, text)
 			if (err == nil) == (len(lines) == 0) && file != "status.txt" {
@@ -176,15 +217,20 @@ func FuzzReaders(f *testing.F) {
 				moments = append(moments, m)
 			}
 		}
-		for _, before := range append(moments, nil, &Moment{}) {
+		for _, before := range append(moments, nil, &Observation{}) {
 			for _, now := range moments {
 				for recipe := range questions {
-					c := &Case{Order: Order{Process: process, Recipe: recipe, Before: before}, Record: record.Diagnosis{Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{}}}
+					c := &Case{
+						Order: Order{Process: process, Recipe: recipe, Before: before},
+						Record: record.Diagnosis{
+							Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
+						},
+					}
 					c.Record.Summary = bounded(c.growth(now))
 					c.fit()
 					checkRecord(t, c.Record)
 					if before == now && len(c.Record.Findings) > 0 {
-						t.Errorf("%s has grown since itself: %+v", file, c.Record.Findings)
+						t.Errorf("%s has grown compared with itself: %+v", file, c.Record.Findings)
 					}
 				}
 			}
@@ -192,7 +238,8 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-// A folder that cannot be written is an error, and not a case that looks whole.
+// A folder that cannot be written is an error, and not a case that looks
+// complete.
 func TestFolderGone(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	c := given(t, r, "native", nil, map[string][]byte{"status.txt": []byte("Name:\tx\nPid:\t4321\nThreads:\t3\n")})
@@ -206,7 +253,8 @@ func TestFolderGone(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := New(file, Options{}).Collect(t.Context(), nil, capture.Facts{}, Order{Recipe: "native"}); c != nil || err == nil {
+	if c, err := New(file, Options{}).Collect(t.Context(), nil, capture.Facts{}, Order{Recipe: "native"}); c != nil ||
+		err == nil {
 		t.Errorf("%v %v", c, err)
 	}
 }

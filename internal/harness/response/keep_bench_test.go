@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// BenchmarkKeep is what it takes to keep a dump of a phone, beside writing it stripped
-// without packing it.
+// BenchmarkKeep measures keeping a dump of a phone, compared with writing it
+// stripped and unpacked.
 func BenchmarkKeep(b *testing.B) {
 	data := recorded.Read(b, "hprof", "ahat-O.hprof")
 	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}

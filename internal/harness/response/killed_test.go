@@ -25,8 +25,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// killed is a case whose run was killed before its analysis: Resume knows it from the line
-// that says what was collected.
+// killed is a case whose run was killed before its analysis: Resume knows it
+// from the line about the collection.
 func killed(t *testing.T, keep Keep) (*Responder, *Case, []record.Diagnosis) {
 	t.Helper()
 	r := New(t.TempDir(), Options{Keep: keep})
@@ -37,7 +37,7 @@ func killed(t *testing.T, keep Keep) (*Responder, *Case, []record.Diagnosis) {
 	return r, c, []record.Diagnosis{c.Record}
 }
 
-// resumed resumes what a line tells and gives what it shows.
+// resumed resumes the diagnosis of a line and returns the result.
 func resumed(t *testing.T, r *Responder, line []record.Diagnosis) record.Diagnosis {
 	t.Helper()
 	list := slices.Clone(line)
@@ -47,8 +47,8 @@ func resumed(t *testing.T, r *Responder, line []record.Diagnosis) record.Diagnos
 	return list[0]
 }
 
-// No line tells that a report has analysed a diagnosis: the next one takes what that has
-// found, also where nothing is left of the dump.
+// No line records that a report has analysed a diagnosis: the next one uses its
+// results, even if nothing is left of the dump.
 func TestResumeTwice(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -65,8 +65,8 @@ func TestResumeTwice(t *testing.T) {
 	}
 }
 
-// A run that is killed when it has written what a dump shows, and not removed it, loses
-// neither what it shows nor the promise that it goes.
+// A run that is killed after it has written the results of a dump, and before
+// it removed it, loses neither the results nor the removal.
 func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 	r, c, line := killed(t, Nothing)
 	first := resumed(t, r, line)
@@ -85,7 +85,7 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 	}
 }
 
-// What diagnosis.json says counts only where it is of that diagnosis, and was analysed.
+// diagnosis.json counts only if it belongs to that diagnosis, and was analysed.
 func TestResumeBelievesNoOther(t *testing.T) {
 	forged := []record.Finding{{Type: "leak", Name: "forged"}}
 	edits := map[string]func(d *record.Diagnosis){
@@ -109,7 +109,8 @@ func TestResumeBelievesNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, c, line := killed(t, Stripped)
 			done := line[0]
-			done.Schema, done.Analyzed, done.Findings, done.Steps = record.DiagnosisSchema, true, forged, slices.Clone(done.Steps)
+			done.Schema, done.Analyzed, done.Findings, done.Steps = record.DiagnosisSchema, true, forged,
+				slices.Clone(done.Steps)
 			write := func() {
 				text, err := json.Marshal(done)
 				if err == nil {
@@ -121,7 +122,7 @@ func TestResumeBelievesNoOther(t *testing.T) {
 			}
 			write()
 			if is := resumed(t, r, line); !is.Analyzed || len(is.Findings) != 1 || is.Findings[0].Name != "forged" {
-				t.Fatalf("as it is, it is not believed: %+v", is)
+				t.Fatalf("unchanged, it is not used: %+v", is)
 			}
 			edit(&done)
 			write()
@@ -131,9 +132,9 @@ func TestResumeBelievesNoOther(t *testing.T) {
 		})
 	}
 	for name, put := range map[string]func(path string) error{
-		"no JSON":  func(path string) error { return os.WriteFile(path, []byte(`{"schema":`), 0o644) },
-		"nothing":  func(string) error { return nil },
-		"a folder": func(path string) error { return os.Mkdir(path, 0o755) },
+		"invalid JSON": func(path string) error { return os.WriteFile(path, []byte(`{"schema":`), 0o644) },
+		"nothing":      func(string) error { return nil },
+		"a folder":     func(path string) error { return os.Mkdir(path, 0o755) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, c, line := killed(t, Stripped)
@@ -142,7 +143,7 @@ func TestResumeBelievesNoOther(t *testing.T) {
 				t.Fatal(err)
 			}
 			list := slices.Clone(line)
-			_, err := Resume(t.Context(), r.dir, Options{}, list) // a folder cannot be written over
+			_, err := Resume(t.Context(), r.dir, Options{}, list) // a folder cannot be overwritten
 			if (err != nil) != (name == "a folder") || !list[0].Analyzed || len(list[0].Findings) == 0 {
 				t.Errorf("%v, %+v", err, list[0])
 			}
@@ -150,7 +151,8 @@ func TestResumeBelievesNoOther(t *testing.T) {
 	}
 }
 
-// Ctrl-C before the analyses leaves every dump for the next time, whatever is to be kept.
+// Ctrl-C before the analyses leaves every dump for the next time, whatever is
+// to be kept.
 func TestResumeInterrupted(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -163,41 +165,44 @@ func TestResumeInterrupted(t *testing.T) {
 		}
 		equal(t, string(keep), contents(t, c.folder.path), before)
 
-		// In the middle of one it is stripped, unless all of it stays, and analysed later.
+		// In the middle of one it is stripped, unless all of it stays, and
+		// analysed later.
 		ctx, cancel = context.WithCancel(t.Context())
 		memory := func() int64 { cancel(); return 0 }
-		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) || list[0].Analyzed {
+		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) ||
+			list[0].Analyzed {
 			t.Errorf("%s: %v, %+v", keep, err, list[0])
 		}
 		dump := KeptDump(t, c.folder.path)
 		if holds(dump, secret) != (keep == Raw) || dump == nil {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
-		// Also from a line that an interrupted run has written: what grew stood there.
+		// Also from a line of an interrupted run: it contains what grew.
 		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "of the first time"})
 		first := resumed(t, r, list)
-		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 || len(found(&Case{Record: first}, "meminfo")) > 0 {
+		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 ||
+			len(found(&Case{Record: first}, "meminfo")) > 0 {
 			t.Errorf("%s: %+v", keep, first)
 		}
 		for i, w := range first.Warnings {
 			if slices.Contains(first.Warnings[:i], w) {
-				t.Errorf("%s: told twice: %s", keep, w)
+				t.Errorf("%s: reported twice: %s", keep, w)
 			}
 		}
 		equal(t, string(keep), resumed(t, r, line), first)
 	}
 }
 
-// left is a dump as a run leaves it that is killed: as it was pulled, as it is kept, or
-// beside what was to replace it, which may come from elsewhere and be only a part.
+// left is a dump as a killed run leaves it: as pulled, as kept, or beside its
+// replacement, which may be foreign and incomplete.
 func left(t *testing.T, dump []byte) map[string]map[string][]byte {
 	t.Helper()
 	packed := packedDump(t, dump)
 	return map[string]map[string][]byte{
-		"heap.hprof":     {"heap.hprof": dump},
-		"heap.hprof.zst": {"heap.hprof.zst": packed},
-		"both":           {"heap.hprof": dump, "heap.hprof.zst": packed},
-		"both, one cut":  {"heap.hprof": dump, "heap.hprof.zst": packed[:len(packed)/2]},
+		"heap.hprof":          {"heap.hprof": dump},
+		"heap.hprof.zst":      {"heap.hprof.zst": packed},
+		"both":                {"heap.hprof": dump, "heap.hprof.zst": packed},
+		"both, one truncated": {"heap.hprof": dump, "heap.hprof.zst": packed[:len(packed)/2]},
 	}
 }
 
@@ -213,32 +218,38 @@ func put(t *testing.T, f folder, files map[string][]byte) {
 	}
 }
 
-// A dump that was pulled when a run was killed, before a line could tell of it, is left in
-// the form that is to be kept: stripped where nothing says which.
+// A dump that was pulled when a run was killed, before a line about it, is left
+// in the form that is to be kept: stripped if that is unknown.
 func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := secretive(t)
 	leaks := leaksOf(t, dump)
 	written := func(keep Keep, analysed bool, note string) *record.Diagnosis {
-		return &record.Diagnosis{Keep: string(keep), Analyzed: analysed, Steps: []record.Collected{{Step: heapStep, Note: note}}}
+		return &record.Diagnosis{
+			Keep: string(keep), Analyzed: analysed, Steps: []record.Collected{{Step: heapStep, Note: note}},
+		}
 	}
 	for name, c := range map[string]struct {
 		record *record.Diagnosis
 		dump   []byte
-		// stays is what is there afterwards: all of it, a stripped dump, nothing, or what was
-		// there before, untouched.
+		// stays is what is there afterwards: all of it, a stripped dump,
+		// nothing, or what was there before, unchanged.
 		stays    string
 		warnings string
 	}{
-		"no record":         {nil, dump, "stripped", "heap.hprof.zst: " + zeroed + "; leakgate analyze shows what is in it"},
-		"stripped":          {written(Stripped, false, ""), dump, "stripped", zeroed},
-		"raw":               {written(Raw, false, ""), dump, "all", "heap.hprof.zst: all of it stays (diagnose.keep is raw)"},
-		"none":              {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
-		"none, analysed":    {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
-		"analyzed":          {written(Stripped, true, ""), dump, "untouched", ""},
-		"raw, analysed":     {written(Raw, true, ""), dump, "untouched", ""},
-		"stripped before":   {written(Stripped, false, zeroed), dump, "untouched", ""},
-		"no way of keeping": {written("all", false, ""), dump, "stripped", ""},
-		"no dump":           {nil, []byte("Error: " + secret), "nothing", "removed: it could not be stripped"},
+		"no record": {
+			nil, dump, "stripped", "heap.hprof.zst: " + zeroed + "; leakgate analyze shows its content",
+		},
+		"stripped": {written(Stripped, false, ""), dump, "stripped", zeroed},
+		"raw": {
+			written(Raw, false, ""), dump, "all", "heap.hprof.zst: all of it is kept (diagnose.keep is raw)",
+		},
+		"none":            {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
+		"none, analysed":  {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
+		"analyzed":        {written(Stripped, true, ""), dump, "untouched", ""},
+		"raw, analysed":   {written(Raw, true, ""), dump, "untouched", ""},
+		"stripped before": {written(Stripped, false, zeroed), dump, "untouched", ""},
+		"no keep mode":    {written("all", false, ""), dump, "stripped", ""},
+		"no dump":         {nil, []byte("Error: " + secret), "nothing", "removed: it could not be stripped"},
 	} {
 		for form, files := range left(t, c.dump) {
 			t.Run(name+", "+form, func(t *testing.T) {
@@ -253,8 +264,10 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: "artifacts/com.shop/y"}})
-				if err != nil || (len(warnings) == 0) != (c.stays == "untouched") || c.warnings != "" && !strings.Contains(errors.Join(warnings...).Error(), c.warnings) {
+				warnings,
+					err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: "artifacts/com.shop/y"}})
+				if err != nil || (len(warnings) == 0) != (c.stays == "untouched") || c.warnings != "" &&
+					!strings.Contains(errors.Join(warnings...).Error(), c.warnings) {
 					t.Errorf("%v, %v", warnings, err)
 				}
 				if c.stays == "untouched" {
@@ -272,9 +285,11 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 				case c.stays == "stripped":
 					equal(t, "analysed", leaksOf(t, kept), leaks)
 				}
-				// A diagnosis that the run tells of is not touched.
+				// A diagnosis that the run has recorded is unchanged.
 				put(t, f, files)
-				if warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: f.name, Analyzed: true}}); err != nil || len(warnings) > 0 {
+				if warnings,
+					err := Resume(t.Context(), dir, Options{},
+					[]record.Diagnosis{{Folder: f.name, Analyzed: true}}); err != nil || len(warnings) > 0 {
 					t.Error(warnings, err)
 				}
 				is := contents(t, f.path)
@@ -286,8 +301,9 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	}
 }
 
-// Wherever the packing of a dump is killed, the line of the run names the dump as it was
-// pulled: the next report comes to what it would have come to, and leaves one dump.
+// Wherever the packing of a dump is killed, the line of the run names the dump
+// as it was pulled: the next report has the same result as without the kill,
+// and leaves one dump.
 func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -310,7 +326,8 @@ func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 				equal(t, "steps", is.Steps, want.Steps)
 				equal(t, "warnings", is.Warnings, want.Warnings)
 				equal(t, "dump", KeptDump(t, c.folder.path), dump)
-				if names := contents(t, c.folder.path); names[".strip-123"] != nil || string(keep) != string(Raw) && holds(bytes.Join(slices.Collect(maps.Values(names)), nil), secret) {
+				if names := contents(t, c.folder.path); names[".strip-123"] != nil || string(keep) != string(Raw) &&
+					holds(bytes.Join(slices.Collect(maps.Values(names)), nil), secret) {
 					t.Errorf("left: %v", slices.Sorted(maps.Keys(names)))
 				}
 			})
@@ -318,8 +335,9 @@ func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	}
 }
 
-// A packed dump of which the end is missing is not taken for a whole one, and one that is
-// damaged, or unpacks to more than a dump has, is refused and leaves no temporary file.
+// A truncated packed dump is not taken for a complete one, and one that is
+// damaged, or unpacks to more than a dump has, is rejected and leaves no
+// temporary file.
 func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
 	// Of several blocks of 128 KiB, of which the first can be unpacked.
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -328,16 +346,17 @@ func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
 	whole := packedDump(t, dump)
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)-1] ^= 0x55 // of the checksum
-	// RFC 8878, 3.1.1: a frame without a size whose blocks of four bytes are 128 KiB of zeros
-	// each, behind one with the head of a dump.
-	bomb := append(packedDump(t, dump[:1000]), append([]byte("\x28\xb5\x2f\xfd\x00\x38"), bytes.Repeat([]byte{0x02, 0x00, 0x10, 0x00}, 4096)...)...)
+	// RFC 8878, 3.1.1: a frame without a size whose blocks of four bytes are
+	// 128 KiB of zeros each, after one with the head of a dump.
+	bomb := append(packedDump(t, dump[:1000]),
+		append([]byte("\x28\xb5\x2f\xfd\x00\x38"), bytes.Repeat([]byte{0x02, 0x00, 0x10, 0x00}, 4096)...)...)
 	for name, x := range map[string]struct {
 		packed []byte
 		warned string
-		// stays tells that something of it is kept where dumps are stripped.
+		// stays reports that a part of it is kept when dumps are stripped.
 		stays bool
 	}{
-		"truncated": {whole[:len(whole)-100], "heap.hprof.zst was cut off: its zstd data end early", true},
+		"truncated": {whole[:len(whole)-100], "heap.hprof.zst is truncated: its zstd data end early", true},
 		"damaged":   {damaged, "damaged zstd data", false},
 		"a bomb":    {bomb, "unpack heap.hprof.zst: refused: more than 8.0 MB", false},
 		"declared":  {declaring(t, 5<<30), "unpack heap.hprof.zst: refused: more than 8.0 MB", false},
@@ -357,13 +376,15 @@ func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
 				d := line[0]
 				says(t, d.Warnings, x.warned)
 				is := contents(t, c.folder.path)
-				if analysed := is["analysis.json"] != nil; analysed != x.stays || analysed && !bytes.Contains(is["analysis.json"], []byte(`"truncated": true`)) {
+				if analysed := is["analysis.json"] != nil; analysed != x.stays || analysed &&
+					!bytes.Contains(is["analysis.json"], []byte(`"truncated": true`)) {
 					t.Errorf("analysed: %v, %+v", analysed, d)
 				}
 				switch kept := is["heap.hprof.zst"]; {
 				case keep == Raw && !bytes.Equal(kept, x.packed):
 					t.Errorf("all of it is to stay: %d bytes of %d", len(kept), len(x.packed))
-				case keep == Stripped && (kept != nil) != x.stays, keep == Stripped && x.stays && holds(KeptDump(t, c.folder.path), secret):
+				case keep == Stripped && (kept != nil) != x.stays, keep == Stripped && x.stays &&
+					holds(KeptDump(t, c.folder.path), secret):
 					t.Errorf("%d bytes are kept, %+v", len(kept), d.Steps)
 				}
 				if files := contents(t, temp); len(files) > 0 {
@@ -374,15 +395,16 @@ func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// declaring is a zstd frame of some bytes that says it has size bytes (RFC 8878, 3.1.1.1).
+// declaring is a zstd frame of some bytes that says it has size bytes (RFC
+// 8878, 3.1.1.1).
 func declaring(t *testing.T, size uint64) []byte {
 	t.Helper()
 	head := binary.LittleEndian.AppendUint64([]byte("\x28\xb5\x2f\xfd\xc0\x38"), size)
 	return append(head, 0x03, 0x00, 0x10, 0x00)
 }
 
-// What cannot be packed is as it was before there was packing: raw it stays, and stripped
-// it goes, for all of it is still there. Nothing half-written is left.
+// If packing fails, raw dumps stay as before packing existed, and dumps to be
+// stripped are removed, since they are still complete. No partial file is left.
 func TestPackFails(t *testing.T) {
 	dump := secretive(t)
 	for _, keep := range []Keep{Stripped, Raw} {
@@ -400,7 +422,7 @@ func TestPackFails(t *testing.T) {
 			if !bytes.Equal(is, dump) || step.File != "heap.hprof" || step.Bytes != int64(len(dump)) {
 				t.Errorf("%d bytes, %v, %+v", len(is), err, step)
 			}
-			says(t, c.Record.Warnings, "compress heap.hprof: ", "; it stays as it is")
+			says(t, c.Record.Warnings, "compress heap.hprof: ", "; it is kept unchanged")
 		} else {
 			if !errors.Is(err, fs.ErrNotExist) || step.File != "" || step.Bytes != 0 {
 				t.Errorf("%d bytes, %v, %+v", len(is), err, step)
@@ -408,13 +430,14 @@ func TestPackFails(t *testing.T) {
 			equal(t, "note", step.Note, "removed: it could not be stripped")
 			says(t, c.Record.Warnings, "strip heap.hprof: ")
 		}
-		if hidden, err := filepath.Glob(c.folder.in(".*")); err != nil || len(hidden) > 0 || len(found(c, "leak")) != 1 {
+		if hidden, err := filepath.Glob(c.folder.in(".*")); err != nil || len(hidden) > 0 ||
+			len(found(c, "leak")) != 1 {
 			t.Errorf("%v, %v, %+v", hidden, err, c.Record)
 		}
 	}
 }
 
-// fullDisk takes left bytes and no more.
+// fullDisk accepts left bytes and no more.
 type fullDisk struct{ left int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
@@ -437,7 +460,7 @@ func TestPackOnAFullDisk(t *testing.T) {
 		}
 		for _, room := range []int{0, 1, all.Len() / 2, all.Len() - 1} {
 			if err := r.packInto(&fullDisk{room}, in); !errors.Is(err, syscall.ENOSPC) {
-				t.Errorf("%s, room for %d bytes of %d: %v", keep, room, all.Len(), err)
+				t.Errorf("%s, space for %d bytes of %d: %v", keep, room, all.Len(), err)
 			}
 		}
 		if err := r.packInto(&fullDisk{all.Len()}, in); err != nil {
@@ -446,15 +469,18 @@ func TestPackOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A run directory may come from somebody else: its links lead nowhere.
+// A run directory is untrusted: its links are not followed.
 func TestResumeFollowsNoLink(t *testing.T) {
 	dump := secretive(t)
 	told := func(keep Keep, file string) []record.Diagnosis {
 		step := []record.Collected{{Step: heapStep, File: file}, {Step: "logcat", File: "logcat.txt"}}
-		return []record.Diagnosis{{Folder: "artifacts/com.shop/x", Process: "com.shop", Recipe: "java", Keep: string(keep), Steps: step}}
+		return []record.Diagnosis{
+			{Folder: "artifacts/com.shop/x", Process: "com.shop", Recipe: "java", Keep: string(keep), Steps: step},
+		}
 	}
 	for name, link := range map[string]string{
-		"artifacts": "artifacts", "process": "artifacts/com.shop", "folder": "artifacts/com.shop/x", "files": "artifacts/com.shop/x/heap.hprof", "packed": "artifacts/com.shop/x/heap.hprof.zst",
+		"artifacts": "artifacts", "process": "artifacts/com.shop", "folder": "artifacts/com.shop/x",
+		"files": "artifacts/com.shop/x/heap.hprof", "packed": "artifacts/com.shop/x/heap.hprof.zst",
 	} {
 		dump := dump
 		if name == "packed" {
@@ -473,7 +499,8 @@ func TestResumeFollowsNoLink(t *testing.T) {
 					files = map[string][]byte{outside: dump}
 				}
 				for path, text := range files {
-					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o600)); err != nil {
+					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+						os.WriteFile(path, text, 0o600)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -482,9 +509,9 @@ func TestResumeFollowsNoLink(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := os.Symlink(outside, at); err != nil {
-					recorded.Missing(t, "symbolic links are needed: %v", err)
+					recorded.Missing(t, "needs symbolic links: %v", err)
 				}
-				// Told by a line, and not.
+				// With a line, and without.
 				for _, list := range [][]record.Diagnosis{told(keep, "heap.hprof"), told(keep, "heap.hprof.zst"), nil} {
 					if _, err := Resume(t.Context(), dir, Options{}, list); err != nil {
 						t.Error(err)
@@ -513,12 +540,12 @@ func TestResumeFollowsNoLink(t *testing.T) {
 	}
 }
 
-// From the first request on the folder says whose it is and what may stay in it: a kill
-// leaves no line.
+// From the first request on the folder records whose it is and what may stay in
+// it: a kill leaves no line.
 func TestKeepIsWrittenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{Keep: Raw}, androidsim.Options{Root: true})
-		var asked atomic.Int64 // a dump is watched while am writes it
+		var asked atomic.Int64 // a dump is polled while am writes it
 		w.phone.before = func(string) error {
 			asked.Add(1)
 			names, err := filepath.Glob(filepath.Join(w.responder.dir, Artifacts, "*", "*"))
@@ -530,18 +557,20 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, err := folder{name: filepath.ToSlash(name), path: names[0]}.read()
-			if err != nil || d.Keep != string(Raw) || d.Process != "com.shop" || d.PID != w.process.PID || d.Analyzed || d.Outcome != record.DiagnosisInterrupted {
+			if err != nil || d.Keep != string(Raw) || d.Process != "com.shop" || d.PID != w.process.PID || d.Analyzed ||
+				d.Outcome != record.DiagnosisInterrupted {
 				t.Errorf("%v, %+v", err, d)
 			}
 			return nil
 		}
-		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil)); err != nil || asked.Load() < 8 {
+		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil)); err != nil ||
+			asked.Load() < 8 {
 			t.Error(asked.Load(), err)
 		}
 	})
 }
 
-// What a run writes has no absolute path of the host, whatever goes wrong there.
+// A run writes no absolute path of the host, whatever fails there.
 func TestHostless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -561,7 +590,7 @@ func TestHostless(t *testing.T) {
 
 		w := watch(t, Options{}, androidsim.Options{Root: true})
 		w.responder.dir = dir
-		// The folder goes away while it is filled.
+		// The folder disappears while it is filled.
 		w.phone.before = func(string) error { return os.RemoveAll(filepath.Join(dir, Artifacts)) }
 		c, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil))
 		if c == nil || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), dir) {
@@ -570,23 +599,28 @@ func TestHostless(t *testing.T) {
 		checkHostless(t, dir, c)
 		w.phone.before = nil
 		// And before it is read: a dump can be neither analysed nor stripped.
-		c = given(t, w.responder, "java", nil, map[string][]byte{"heap.hprof": secretive(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})
+		c = given(t, w.responder, "java", nil,
+			map[string][]byte{"heap.hprof": secretive(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})
 		if err := os.RemoveAll(filepath.Join(dir, Artifacts)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.responder.Analyse(t.Context(), c); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), dir) {
+		if err := w.responder.Analyse(t.Context(), c); !errors.Is(err, fs.ErrNotExist) ||
+			strings.Contains(err.Error(), dir) {
 			t.Error(err)
 		}
-		says(t, c.Record.Summary, "the dump could not be analysed: ")
+		says(t, c.Record.Summary, "cannot analyze the dump: ")
 		if len(c.Record.Warnings) < 3 {
 			t.Errorf("%q", c.Record.Warnings)
 		}
 		checkHostless(t, dir, c)
-		// And it cannot be made.
+		// And it cannot be created.
 		if err := os.WriteFile(filepath.Join(dir, Artifacts), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts, Order{Process: capture.Process{Name: "com.shop"}, Recipe: "java"}); err == nil || strings.Contains(err.Error(), dir) {
+		if _,
+			err := w.responder.Collect(t.Context(), w.phone, w.facts,
+			Order{Process: capture.Process{Name: "com.shop"}, Recipe: "java"}); err == nil ||
+			strings.Contains(err.Error(), dir) {
 			t.Error(err)
 		}
 	})

@@ -30,8 +30,8 @@ var levels = []struct {
 	{"user build, released app", "user", false, false},
 }
 
-// TestLevels holds the table of docs/response.md: each cell is what a simulated phone of
-// that kind shows.
+// TestLevels checks the table of docs/response.md: each cell is what a
+// simulated phone of that kind shows.
 func TestLevels(t *testing.T) {
 	table := levelTable(t)
 	for i, level := range levels {
@@ -48,13 +48,19 @@ func TestLevels(t *testing.T) {
 				}
 			}
 			for what, known := range map[string]func(*phone) bool{
-				"file descriptors":            func(p *phone) bool { return p.room.Files.Known && p.room.FileLimit.Known },
-				"threads against their limit": func(p *phone) bool { return p.room.Threads.Known && p.room.ThreadLimit.Known },
+				"file descriptors": func(p *phone) bool {
+					return p.room.Files.Known && p.room.FileLimit.Known
+				},
+				"threads against their limit": func(p *phone) bool {
+					return p.room.Threads.Known && p.room.ThreadLimit.Known
+				},
 				"Java heap against its limit": func(p *phone) bool {
 					limit, _ := p.room.HeapLimit(p.javaHeap)
 					return p.javaHeap.Known && limit.Known
 				},
-				"address space of a 32-bit process": func(p *phone) bool { return p.room.Virtual.Known && p.room.VirtualLimit.Known },
+				"address space of a 32-bit process": func(p *phone) bool {
+					return p.room.Virtual.Known && p.room.VirtualLimit.Known
+				},
 			} {
 				seen[what] = word(known(old), known(young))
 			}
@@ -71,7 +77,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// word is that of a cell, by an old and a young phone.
+// word is the word of a cell, from an old and a new phone.
 func word(old, young bool) string {
 	switch {
 	case old && young:
@@ -82,7 +88,7 @@ func word(old, young bool) string {
 	return "not observable"
 }
 
-// levelTable reads the table of the page, the heading first.
+// levelTable parses the table of the page, the heading first.
 func levelTable(t *testing.T) [][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/response.md")
@@ -111,7 +117,7 @@ func levelTable(t *testing.T) [][]string {
 	return table
 }
 
-// phone is a simulated one whose processes leak, one kind each.
+// phone is a simulated phone whose processes leak, one kind each.
 type phone struct {
 	dev      capture.Device
 	facts    capture.Facts
@@ -120,7 +126,9 @@ type phone struct {
 }
 
 // leaks are the processes by kind.
-var leaks = map[string]androidsim.Kind{"java": androidsim.Java, "native": androidsim.Native, "gpu": androidsim.GPU, "thread": androidsim.Thread}
+var leaks = map[string]androidsim.Kind{
+	"java": androidsim.Java, "native": androidsim.Native, "gpu": androidsim.GPU, "thread": androidsim.Thread,
+}
 
 func onPhone(t *testing.T, level, api int) *phone {
 	t.Helper()
@@ -128,10 +136,13 @@ func onPhone(t *testing.T, level, api int) *phone {
 	app := androidsim.App{Package: "com.shop", Debuggable: l.debuggable}
 	for kind, leak := range leaks {
 		app.Processes = append(app.Processes, androidsim.ProcessSpec{
-			Name: "com.shop:" + kind, Bits32: kind == "java", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(leak, 900, 0)},
+			Name: "com.shop:" + kind, Bits32: kind == "java",
+			Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(leak, 900, 0)},
 		})
 	}
-	sim := androidsim.New(androidsim.Options{Serial: "phone", API: api, BuildType: l.build, Root: l.root, Apps: []androidsim.App{app}})
+	sim := androidsim.New(androidsim.Options{
+		Serial: "phone", API: api, BuildType: l.build, Root: l.root, Apps: []androidsim.App{app},
+	})
 	server := adbd.NewServer(sim)
 	t.Cleanup(func() { server.Close() })
 	client, err := adb.NewClient(adb.Options{Dial: server.Dial})
@@ -172,12 +183,14 @@ func (p *phone) target(t *testing.T, kind string) capture.Target {
 	return capture.Target{Process: found.Processes[0], Level: probe.Level}
 }
 
-// shows says how much of the leak of a kind the response finds, by its findings and not by
-// what was collected.
+// shows returns how much of the leak of a kind the response finds, by its
+// findings and not by its artifacts.
 func (p *phone) shows(t *testing.T, kind string) string {
 	t.Helper()
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)
-	order := response.Order{Process: target.Process, Level: target.Level, Recipe: response.Snapshot, Trigger: record.TriggerSuspicious}
+	order := response.Order{
+		Process: target.Process, Level: target.Level, Recipe: response.Snapshot, Trigger: record.TriggerSuspicious,
+	}
 	first := answered(t, r, p, order)
 	time.Sleep(40 * time.Second) // 10 MB
 	order.Recipe, order.Trigger, order.Before = kind, record.TriggerLeak, first.Now

@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// readLogcat tells what happened to the process around the moment: first whether it has
-// crashed or was killed.
-func readLogcat(c *Case, _ *Moment, text []byte) ([]string, error) {
+// readLogcat reports what happened to the process around that time: first
+// whether it crashed or was killed.
+func readLogcat(c *Case, _ *Observation, text []byte) ([]string, error) {
 	nothing := []string{"logcat: nothing about the process"}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nothing, nil
@@ -31,12 +31,14 @@ func readLogcat(c *Case, _ *Moment, text []byte) ([]string, error) {
 		if m.Count == 0 || kind == dumpsys.LogGC {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  %s, %d lines, the last at %s: %s", strings.ReplaceAll(string(kind), "_", " "), m.Count, m.Last, m.Line))
+		lines = append(lines,
+			fmt.Sprintf("  %s, %d lines, the last at %s: %s", strings.ReplaceAll(string(kind), "_", " "), m.Count,
+				m.Last, m.Line))
 	}
 	return append(lines, fmt.Sprintf("  %d entries, from %s to %s", l.Entries, l.First, l.Last)), nil
 }
 
-// ending tells a crash from a kill.
+// ending distinguishes a crash from a kill.
 func ending(l dumpsys.Logcat) string {
 	switch {
 	case l.Exception != "":
@@ -67,8 +69,8 @@ func collections(l dumpsys.Logcat) string {
 	return line
 }
 
-// readExitInfo tells how earlier processes of the app have ended.
-func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
+// readExitInfo reports how earlier processes of the app ended.
+func readExitInfo(c *Case, _ *Observation, text []byte) ([]string, error) {
 	info, err := dumpsys.ParseExitInfo(text)
 	if err != nil {
 		return nil, err
@@ -79,14 +81,14 @@ func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
 			own = append(own, e)
 		}
 	}
-	// The device lists them by uid: an app that was installed again has another.
+	// The device lists them by uid: a reinstalled app has another.
 	slices.SortStableFunc(own, func(a, b dumpsys.Exit) int { return endedAt(b).Compare(endedAt(a)) })
 	if len(own) == 0 {
-		return []string{"exit info: no earlier process of this name has ended"}, nil
+		return []string{"exit info: no earlier exit of a process with this name"}, nil
 	}
-	ended := "1 earlier process of this name has ended: "
+	ended := "1 earlier exit of a process with this name: "
 	if len(own) > 1 {
-		ended = fmt.Sprintf("%d earlier processes of this name have ended, the last: ", len(own))
+		ended = fmt.Sprintf("%d earlier exits of processes with this name, the last: ", len(own))
 	}
 	lines := []string{"exit info: " + ended + exitText(own[0])}
 	for _, e := range own[:min(len(own), toldRows)] {
@@ -95,9 +97,10 @@ func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
 	return lines, nil
 }
 
-// endedAt is when a process ended, by the device's clock; zero where that is no time.
+// endedAt is when a process ended, by the device's clock; zero if the text is
+// not a time.
 func endedAt(e dumpsys.Exit) time.Time {
-	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // takes fractions, too
+	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // accepts fractions, too
 	return at
 }
 

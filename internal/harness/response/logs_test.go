@@ -11,14 +11,16 @@ import (
 
 // exitRecord is one record of exit-info in the form of Android 12 and later.
 func exitRecord(i int, at, process string, user, reason int) string {
-	return fmt.Sprintf("        ApplicationExitInfo #%d:\n          timestamp=%s pid=%d realUid=%d10123 packageUid=%[4]d10123 definingUid=%[4]d10123 user=%[4]d\n"+
-		"          process=%s reason=%d (X) subreason=0 (UNKNOWN) status=0\n          importance=100 pss=0.00 rss=0.00 description=null state=empty trace=null\n", i, at, 100+i, user, process, reason)
+	return fmt.Sprintf("        ApplicationExitInfo #%d:\n          timestamp=%s pid=%d realUid=%d10123 "+
+		"packageUid=%[4]d10123 definingUid=%[4]d10123 user=%[4]d\n"+
+		"          process=%s reason=%d (X) subreason=0 (UNKNOWN) status=0\n          importance=100 pss=0.00 "+
+		"rss=0.00 description=null state=empty trace=null\n", i, at, 100+i, user, process, reason)
 }
 
 const exitHead = "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.shop\n"
 
-// The device prints all users, that with the lowest uid first: the ends of another user's
-// app are not those of this one, and the last is the newest.
+// The device prints all users, the one with the lowest uid first: the exits of
+// another user's app are not those of this one, and the last is the newest.
 func TestExitsOfUser(t *testing.T) {
 	text := exitHead + "    Historical Process Exit for uid=10123\n" +
 		exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4) +
@@ -31,24 +33,25 @@ func TestExitsOfUser(t *testing.T) {
 		exitRecord(1, "no time", "com.shop", 10, 13) +
 		exitRecord(2, "2026-01-02 04:00:00", "com.shop", 10, 5)
 	for user, want := range map[int][]string{
-		0: {"exit info: 2 earlier processes of this name have ended, the last: CRASH at 2026-01-02 09:00:00.000",
+		0: {"exit info: 2 earlier exits of processes with this name, the last: CRASH at 2026-01-02 09:00:00.000",
 			"  CRASH at 2026-01-02 09:00:00.000", "  USER_REQUESTED at 2026-01-01 09:00:00.000"},
-		10: {"exit info: 4 earlier processes of this name have ended, the last: LOW_MEMORY at 2026-01-02 05:00:00.600",
+		10: {"exit info: 4 earlier exits of processes with this name, the last: LOW_MEMORY at 2026-01-02 05:00:00.600",
 			"  LOW_MEMORY at 2026-01-02 05:00:00.600", "  ANR at 2026-01-02 05:00:00.500",
 			"  CRASH_NATIVE at 2026-01-02 04:00:00", "  OTHER at no time"},
-		11: {"exit info: no earlier process of this name has ended"},
+		11: {"exit info: no earlier exit of a process with this name"},
 	} {
 		c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: user}}}
-		got, err := readExitInfo(c, &Moment{}, []byte(text))
+		got, err := readExitInfo(c, &Observation{}, []byte(text))
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("user %d: %v\n%s", user, err, strings.Join(got, "\n"))
 		}
 	}
-	// Where the device does not say whose it was, it counts.
+	// If the device does not say whose it was, it counts.
 	nobody := strings.ReplaceAll(exitHead+exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4), " user=0\n", "\n")
 	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: 10}}}
-	got, err := readExitInfo(c, &Moment{}, []byte(nobody))
-	if err != nil || got[0] != "exit info: 1 earlier process of this name has ended: CRASH at 2026-01-02 09:00:00.000" {
+	got, err := readExitInfo(c, &Observation{}, []byte(nobody))
+	if err != nil ||
+		got[0] != "exit info: 1 earlier exit of a process with this name: CRASH at 2026-01-02 09:00:00.000" {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// threadsFile is the artifact with the names of threads, which may be about people.
+	// threadsFile is the artifact with the names of threads, which may be
+	// personal.
 	threadsFile = "threads.txt"
-	// beforeName is what grep prints between the directory of a thread and its name:
-	// /proc/PID/task/TID/comm:NAME.
+	// beforeName is what grep prints between the directory of a thread and its
+	// name: /proc/PID/task/TID/comm:NAME.
 	beforeName = "/comm:"
 )
 
-// hideThreads replaces the names in threads.txt with what may be shown of them. The moment
-// keeps them, so that two moments are compared by the names that the kernel has. A file
-// whose names cannot be hidden is removed.
+// hideThreads replaces the names in threads.txt with what may be shown of them.
+// The observation keeps them, so that two observations are compared by the
+// kernel's names. A file whose names cannot be hidden is removed.
 func (c *Case) hideThreads() {
 	if c.hide == nil {
 		return
@@ -57,8 +58,8 @@ func (f folder) hideThreads(c *Case) (size int64, err error) {
 	return int64(b.Len()), record.WriteWhole(f.in(threadsFile), []byte(b.String()))
 }
 
-// shown returns threads with the names that may be shown: of a name that is hidden already
-// there is nothing else to show.
+// shown returns threads with the names that may be shown; a name that is
+// already hidden stays so.
 func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 	out := make([]footprint.Thread, len(list))
 	patterns, sizes := footprint.Patterns(list)
@@ -68,7 +69,7 @@ func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 	return out
 }
 
-// threadGroup is what may be shown of the pattern of so many threads.
+// threadGroup is what may be shown of the pattern of that many threads.
 func (c *Case) threadGroup(pattern string, threads int) string {
 	if pattern == noName {
 		return pattern
@@ -76,8 +77,9 @@ func (c *Case) threadGroup(pattern string, threads int) string {
 	return c.hide.ThreadGroup(pattern, threads)
 }
 
-// compareThreads compares two readings of one process. An earlier reading that comes from a
-// run directory has hidden names, so those of the later one are hidden before.
+// compareThreads compares two readings of one process. An earlier reading that
+// comes from a run directory has hidden names, so those of the later one are
+// hidden before.
 func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading) footprint.ThreadGrowth {
 	if hidden {
 		before.Threads, after.Threads = c.shown(before.Threads), c.shown(after.Threads)
@@ -89,8 +91,8 @@ func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading
 	return g
 }
 
-// parseThreads parses the lines of grep. The rest of a name with a line feed in it is not a
-// thread and is skipped.
+// parseThreads parses the lines of grep. The rest of a name with a line feed in
+// it is not a thread and is skipped.
 func parseThreads(content []byte) (list []footprint.Thread, directories []string) {
 	for line := range strings.Lines(string(content)) {
 		directory, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), beforeName)

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// named is the text of grep for threads of these names.
+// named is the output of grep for threads with these names.
 func named(names ...string) map[string][]byte {
 	var b strings.Builder
 	for i, name := range names {
@@ -21,7 +21,7 @@ func named(names ...string) map[string][]byte {
 	return map[string][]byte{threadsFile: []byte(b.String())}
 }
 
-// numbered are the names of a pool, numbered from 1.
+// numbered returns the names of a pool, numbered from 1.
 func numbered(format string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf(format, i+1))
@@ -41,8 +41,8 @@ func shownNames(t *testing.T, c *Case) []string {
 	return slices.Compact(names)
 }
 
-// Names of threads that may be about people are hidden, those of pools are not; what grew is
-// told by the true names.
+// Names of threads that may be personal are hidden, those of pools are not;
+// growth is determined by the true names.
 func TestThreadNames(t *testing.T) {
 	hash := regexp.MustCompile(`^…#[a-p]{6}$`)
 	for _, c := range []struct {
@@ -83,13 +83,16 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// What was hidden for want of threads is compared by its name all the same.
+// Names that were hidden because there were few threads are still compared by
+// name.
 func TestThreadNamesCompared(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	before := analysed(t, r, Snapshot, nil, named(append(numbered("upload-%d", 2), "alice@example")...))
-	after := analysed(t, r, "thread", before.Now, named(append(numbered("upload-%d", 42), "alice@example", "bob@example")...))
+	after := analysed(t, r, "thread", before.Now,
+		named(append(numbered("upload-%d", 42), "alice@example", "bob@example")...))
 	list := found(after, "threads")
-	if len(list) != 2 || list[0].Name != "upload-*" || *list[0].CountDelta != 40 || *list[1].CountDelta != 1 || !strings.HasPrefix(list[1].Name, "…#") || list[0].Key == "" || list[1].Key != "" {
+	if len(list) != 2 || list[0].Name != "upload-*" || *list[0].CountDelta != 40 || *list[1].CountDelta != 1 ||
+		!strings.HasPrefix(list[1].Name, "…#") || list[0].Key == "" || list[1].Key != "" {
 		t.Errorf("%+v", list)
 	}
 	names := shownNames(t, before)
@@ -98,8 +101,8 @@ func TestThreadNamesCompared(t *testing.T) {
 	}
 }
 
-// A run that was killed leaves no names either, and what a report compares with hidden ones
-// is hidden before.
+// A killed run leaves no names either, and what a report compares with hidden
+// ones is hidden before.
 func TestThreadNamesResumed(t *testing.T) {
 	dir := t.TempDir()
 	r := New(dir, Options{})
@@ -140,7 +143,7 @@ func TestThreadNamesResumed(t *testing.T) {
 	}
 }
 
-// Where the names cannot be hidden, nothing of them stays.
+// If the names cannot be hidden, nothing of them stays.
 func TestThreadNamesThatCannotBeHidden(t *testing.T) {
 	c := given(t, New(t.TempDir(), Options{}), "thread", nil, named("alice@example"))
 	outside := filepath.Join(t.TempDir(), "victim")

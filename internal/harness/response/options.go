@@ -8,22 +8,23 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
 )
 
-// Dump says when heaps are dumped.
+// Dump is when heaps are dumped.
 type Dump string
 
-// When heaps are dumped: OnLeak as part of the response to a leak, AtEnd and AtMarks
-// also of every process when the run ends, or at each mark.
+// When heaps are dumped: OnLeak as part of the response to a leak, AtEnd and
+// AtMarks also of every process when the run ends, or at each mark.
 const (
 	OnLeak  Dump = "on_leak"
 	AtEnd   Dump = "at_end"
 	AtMarks Dump = "at_marks"
 )
 
-// Keep says what stays of a heap dump after its analysis.
+// Keep is what is kept of a heap dump after its analysis.
 type Keep string
 
-// What stays: the dump with the contents of its primitive arrays zeroed, all of it, or
-// nothing. Dumps hold personal data, and artifacts of a run get uploaded.
+// What is kept: the dump with the contents of its primitive arrays zeroed, all
+// of it, or nothing. Dumps contain personal data, and artifacts of a run get
+// uploaded.
 const (
 	Stripped Keep = "stripped"
 	Raw      Keep = "raw"
@@ -33,40 +34,42 @@ const (
 // Logcat is what is kept of the device's log in a diagnosis.
 type Logcat = diagnose.KeptLog
 
-// What is kept of the log: the lines of the app and those of the system about it, all lines, or
-// nothing.
+// The kept parts of the log: the lines of the app and those of the system about
+// it, all lines, or nothing.
 const (
 	LogcatApp  = diagnose.LogcatApp
 	LogcatAll  = diagnose.LogcatAll
 	LogcatNone = diagnose.LogcatNone
 )
 
-// DefaultCooldown is the device time between two diagnoses of one process (the article,
-// section 6.4).
+// DefaultCooldown is the device time between two diagnoses of one process (the
+// article, section 6.4).
 const DefaultCooldown = 30 * time.Minute
 
-// Options say what is collected and what stays of it. The zero value is on_leak,
-// stripped, of the log what is about the app, without custom steps.
+// Options configure what is collected and what is kept of it. The zero value is
+// on_leak, stripped, the app's part of the log, without custom steps.
 type Options struct {
 	Dump Dump
 	Keep Keep
-	// Logcat is what is kept of the device's log, which has lines of every app; empty is LogcatApp.
+	// Logcat is what is kept of the device's log, which has lines of every app;
+	// empty means LogcatApp.
 	Logcat Logcat
-	// ShowTexts shows texts of the app, which may be about people: keys of maps, names of
-	// threads, titles. Without it a hash takes the place of each.
+	// ShowTexts shows texts of the app, which may be personal: keys of maps,
+	// names of threads, titles. Otherwise a hash replaces each.
 	ShowTexts bool
-	// Cooldown is the device time between two diagnoses of one process. The policy has
-	// its own for its demands: whoever sets one sets both.
+	// Cooldown is the device time between two diagnoses of one process. The
+	// policy has its own for its demands: set both together.
 	Cooldown time.Duration
-	// Steps are added to the recipe of this name (java, native, gpu, thread, unknown), or
-	// to each of them where it is all.
+	// Steps are added to the recipe of this name (java, native, gpu, thread,
+	// unknown), or to each of them for all.
 	Steps map[string][]Step
-	// Mapping has the names of the source for those of an obfuscated build; nil for none.
+	// Mapping has the source names for an obfuscated build; nil for none.
 	Mapping *analysis.Mapping
-	// Memory gives the bytes that the graph of a dump may take; nil, or 0, bounds nothing.
+	// Memory returns how many bytes the graph of a dump may take; nil, or 0,
+	// means no limit.
 	Memory func() int64
-	// maxDump is how many bytes a dump may have that is unpacked to be read again; 0 is
-	// what a dump may have that is pulled.
+	// maxDump bounds a dump that is unpacked to be read again, in bytes; 0 is
+	// the limit of a dump that is pulled.
 	maxDump int64
 }
 
@@ -86,7 +89,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// recipe is the recipe of this name with the steps that were added to it.
+// recipe returns the recipe of this name with the steps that were added to it.
 func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 	r, ok := diagnose.RecipeOf(name)
 	if !ok {
@@ -101,19 +104,19 @@ func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 	return r, true
 }
 
-// Step is a command of the user's that is added to a recipe.
+// Step is a user's command that is added to a recipe.
 type Step struct{ step diagnose.Step }
 
-// NewStep returns the step that keeps what a command prints on the device as artifact
-// name. In the command {pid}, {process}, {package} and {user} stand for those of the
-// process; limit is the real time that it may take.
+// NewStep returns the step that keeps the output of a command on the device as
+// artifact name. In the command {pid}, {process}, {package} and {user} are
+// replaced by those of the process; limit bounds it in real time.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	s, err := diagnose.CustomStep(name, command, limit)
 	return Step{s}, err
 }
 
-// The recipes that are of no kind: what is light, to compare with later, and the heap
-// alone.
+// The recipes without a kind: light artifacts, to compare with later, and only
+// the heap.
 const (
 	Snapshot = "snapshot"
 	HeapOnly = "dump"

@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Of each kind of leak a phone is looked at twice, an hour apart, and the answer names what
-// leaks.
+// For each kind of leak a phone is observed twice, an hour apart, and the
+// answer names what leaks.
 func TestEachKind(t *testing.T) {
 	rooted := androidsim.Options{API: 34, Root: true, BuildType: "userdebug"}
 	for _, c := range []struct {
@@ -31,11 +31,14 @@ func TestEachKind(t *testing.T) {
 	}{
 		{"java", rooted, androidsim.Leak(androidsim.Java, 40, 0), func(t *testing.T, c *Case) {
 			leaks := found(c, "leak")
-			if len(leaks) != 1 || !strings.Contains(leaks[0].Name, "Activity") || *leaks[0].Bytes < 30<<20 || *leaks[0].Count < 2 || leaks[0].Fingerprint == "" || leaks[0].Key == "" {
+			if len(leaks) != 1 || !strings.Contains(leaks[0].Name, "Activity") || *leaks[0].Bytes < 30<<20 ||
+				*leaks[0].Count < 2 || leaks[0].Fingerprint == "" || leaks[0].Key == "" {
 				t.Fatalf("%+v", leaks)
 			}
 			trace := strings.Join(leaks[0].Trace, "\n")
-			if !strings.Contains(trace, "GC Root") || !strings.Contains(trace, "~~~") || !strings.Contains(trace, "retained") || !strings.HasSuffix(strings.Join(c.Record.Summary, "\n"), strings.Join(leaks[0].Trace[1:], "\n")) {
+			if !strings.Contains(trace, "GC Root") || !strings.Contains(trace, "~~~") ||
+				!strings.Contains(trace, "retained") ||
+				!strings.HasSuffix(strings.Join(c.Record.Summary, "\n"), strings.Join(leaks[0].Trace[1:], "\n")) {
 				t.Errorf("%s\n\n%s", trace, strings.Join(c.Record.Summary, "\n"))
 			}
 			if !strings.HasPrefix(c.Headline(), "heap dump: ") || !strings.Contains(c.Headline(), "retained") {
@@ -47,14 +50,16 @@ func TestEachKind(t *testing.T) {
 			if len(kinds) == 0 || kinds[0].Name != "heap" || mb(kinds[0].BytesDelta) != 40 || *kinds[0].Share < 0.9 {
 				t.Errorf("%+v", kinds)
 			}
-			if len(rows) != 2 || mb(rows[0].BytesDelta) != 20 || rows[0].Name != "[anon:scudo:primary]" || !strings.Contains(c.Headline(), rows[0].Name) {
+			if len(rows) != 2 || mb(rows[0].BytesDelta) != 20 || rows[0].Name != "[anon:scudo:primary]" ||
+				!strings.Contains(c.Headline(), rows[0].Name) {
 				t.Errorf("%+v; %s", rows, c.Headline())
 			}
 			says(t, c.Record.Summary, "native memory: Pss + SwapPss ", rows[0].Name)
 		}},
 		{"thread", rooted, androidsim.Leak(androidsim.Thread, 4, 0), func(t *testing.T, c *Case) {
 			groups := found(c, "threads")
-			if len(groups) != 1 || *groups[0].CountDelta != 40 || *groups[0].Count < 40 || groups[0].BytesDelta == nil || mb(groups[0].BytesDelta) != 4 {
+			if len(groups) != 1 || *groups[0].CountDelta != 40 || *groups[0].Count < 40 ||
+				groups[0].BytesDelta == nil || mb(groups[0].BytesDelta) != 4 {
 				t.Fatalf("%+v\n%s", groups, strings.Join(c.Record.Summary, "\n"))
 			}
 			says(t, c.Record.Summary, "threads: 2", "(+40): 40 new, 0 ended", groups[0].Name, "of stack each")
@@ -73,7 +78,8 @@ func TestEachKind(t *testing.T) {
 					seen += f.Name + "; "
 				}
 			}
-			if !strings.Contains(seen, "EGL mtrack (dumpsys meminfo); ") || !strings.Contains(seen, "(dumpsys gpu); ") || !strings.Contains(seen, "(dumpsys gfxinfo); ") {
+			if !strings.Contains(seen, "EGL mtrack (dumpsys meminfo); ") ||
+				!strings.Contains(seen, "(dumpsys gpu); ") || !strings.Contains(seen, "(dumpsys gfxinfo); ") {
 				t.Errorf("what grew by 40 MB: %s", seen)
 			}
 			says(t, c.Record.Summary, "graphics: ", "EGL mtrack")
@@ -85,15 +91,19 @@ func TestEachKind(t *testing.T) {
 			says(t, c.Record.Summary, "native memory: ", "heap dump: ")
 			for _, line := range c.Record.Summary {
 				if strings.HasPrefix(line, "threads:") {
-					t.Errorf("nobody has asked for threads: %s", line)
+					t.Errorf("threads were not requested: %s", line)
 				}
 			}
 		}},
-		// The memory maps of a released app are nobody's to read: the rows of meminfo stay.
+		// The memory maps of a released app are unreadable: the rows of meminfo
+		// remain.
 		{"native", androidsim.Options{API: 34}, androidsim.Leak(androidsim.Native, 40, 0), func(t *testing.T, c *Case) {
-			says(t, c.Record.Summary, "memory maps: not read before, not read now", "smaps: only the rows of meminfo; the library is unknown", "meminfo, by row:\n  Native Heap ", "(+40.1 MB)")
+			says(t, c.Record.Summary, "memory maps: not read before, not read now",
+				"smaps: only the rows of meminfo; the library is unknown", "meminfo, by row:\n  Native Heap ",
+				"(+40.1 MB)")
 			rows := found(c, "meminfo")
-			if len(rows) == 0 || rows[0].Name != "Native Heap" || mb(rows[0].BytesDelta) != 40 || c.Record.Outcome != record.DiagnosisDegraded {
+			if len(rows) == 0 || rows[0].Name != "Native Heap" || mb(rows[0].BytesDelta) != 40 ||
+				c.Record.Outcome != record.DiagnosisDegraded {
 				t.Errorf("%s, %+v", c.Record.Outcome, rows)
 			}
 		}},
@@ -107,19 +117,24 @@ func TestEachKind(t *testing.T) {
 				snapshot := w.order(Snapshot, nil)
 				snapshot.Trigger = record.TriggerSuspicious
 				first := w.diagnose(snapshot)
-				if len(first.Record.Findings) > 0 || !strings.HasPrefix(first.Headline(), "snapshot to compare with: ") || first.Unread {
+				if len(first.Record.Findings) > 0 ||
+					!strings.HasPrefix(first.Headline(), "snapshot to compare with: ") || first.Unread {
 					t.Errorf("%s: %+v", first.Headline(), first.Record.Findings)
 				}
-				if files := strings.Count(strings.Join(w.files(first), " "), ".txt"); !strings.HasSuffix(first.Headline(), fmt.Sprintf(": %d artifacts", files)) {
+				if files := strings.Count(strings.Join(w.files(first), " "),
+					".txt"); !strings.HasSuffix(first.Headline(), fmt.Sprintf(": %d artifacts", files)) {
 					t.Errorf("%s, of %d files", first.Headline(), files)
 				}
 				time.Sleep(time.Hour)
 				second := w.diagnose(w.order(c.recipe, first.Now))
 				d := second.Record
-				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Duration <= 0 || d.Trigger != "leak" || d.Kind != kinds[c.recipe] || d.Recipe != c.recipe || !d.Analyzed {
+				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 ||
+					d.Duration <= 0 || d.Trigger != "leak" || d.Kind != kinds[c.recipe] || d.Recipe != c.recipe ||
+					!d.Analyzed {
 					t.Errorf("%+v", d)
 				}
-				if want := fmt.Sprintf("artifacts/com.shop/%s-%s", "[0-9]{8}T[0-9]{6}Z", kinds[c.recipe]); !regexp.MustCompile("^" + want + "$").MatchString(d.Folder) {
+				if want := fmt.Sprintf("artifacts/com.shop/%s-%s", "[0-9]{8}T[0-9]{6}Z",
+					kinds[c.recipe]); !regexp.MustCompile("^" + want + "$").MatchString(d.Folder) {
 					t.Errorf("folder %s", d.Folder)
 				}
 				for _, s := range d.Steps {
@@ -127,14 +142,15 @@ func TestEachKind(t *testing.T) {
 						continue
 					}
 					if _, err := os.Stat(second.folder.in(beside(s.File))); err != nil {
-						t.Errorf("%s has no words: %v", s.Step, err)
+						t.Errorf("%s has no summary: %v", s.Step, err)
 					}
 				}
 				if second.Ended <= first.Ended || second.Ended == 0 {
 					t.Errorf("ended at %v and %v", first.Ended, second.Ended)
 				}
 				for _, f := range d.Findings {
-					if whole := f.Type != "mapping" || !strings.HasSuffix(f.Name, " others)"); (len(f.Key) == 40) != whole {
+					if whole := f.Type != "mapping" ||
+						!strings.HasSuffix(f.Name, " others)"); (len(f.Key) == 40) != whole {
 						t.Errorf("%s %s: key %q", f.Type, f.Name, f.Key)
 					}
 				}
@@ -150,13 +166,13 @@ func release(t *testing.T, phone androidsim.Options, leak androidsim.Model) *wat
 	phone.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
 		{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), leak}},
 	}}}
-	w := &watched{t: t, phone: &pocket{Phone: androidsim.New(phone)}, responder: New(t.TempDir(), Options{})}
+	w := &watched{t: t, phone: &localPhone{Phone: androidsim.New(phone)}, responder: New(t.TempDir(), Options{})}
 	time.Sleep(time.Minute)
 	var err error
 	if w.facts, err = capture.ReadFacts(t.Context(), w.phone); err != nil {
 		t.Fatal(err)
 	}
-	w.meet()
+	w.find()
 	return w
 }
 
@@ -177,7 +193,8 @@ func mb(n *int64) int64 {
 	return (*n + 1<<19) >> 20
 }
 
-// Without an earlier moment the answer is what there is, and says that it is no growth.
+// Without an earlier observation the answer is the present state, and says that
+// it is not growth.
 func TestNothingBefore(t *testing.T) {
 	for recipe, words := range map[string][]string{
 		"native":  {"Pss + SwapPss ", "the largest:"},
@@ -189,7 +206,7 @@ func TestNothingBefore(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})
 				c := w.diagnose(w.order(recipe, nil))
-				says(t, c.Record.Summary, append(words, "no earlier moment to compare with")...)
+				says(t, c.Record.Summary, append(words, "no earlier observation to compare with")...)
 				for _, f := range c.Record.Findings {
 					if f.BytesDelta != nil || f.CountDelta != nil {
 						t.Errorf("grown since nothing: %+v", f)
@@ -218,17 +235,20 @@ func TestSameSecond(t *testing.T) {
 	})
 }
 
-// Whatever a process is called, its folder is one below artifacts that every file system
-// takes.
+// Whatever the name of a process, its folder is one below artifacts that every
+// file system accepts.
 func TestFolderOfHostileName(t *testing.T) {
 	plain := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	for name, want := range map[string]string{
-		"com.shop:push": "com.shop_push-", "../../x": "_.._x-", "..": "_-", ".": "_-", "": "_-", "...": "_-", "/": "_-", `C:\x`: "C__x-", ".hidden": "hidden-", "x.": "x-",
-		"com.shöp": "com.sh_p-", "a b\n\x1b[2J": "a_b___2J-", strings.Repeat("x", 255): strings.Repeat("x", 71) + "-", strings.Repeat("x", 70) + "..y" + strings.Repeat("x", 9): strings.Repeat("x", 70) + "-", "\xff\xfe": "__-",
-		"com.shop": "com.shop", "com.shop_2": "com.shop_2", strings.Repeat("x", 80): strings.Repeat("x", 80), "com.Shop": "com.Shop-", "a-user10": "a-user10-",
+		"com.shop:push": "com.shop_push-", "../../x": "_.._x-", "..": "_-", ".": "_-", "": "_-", "...": "_-", "/": "_-",
+		`C:\x`: "C__x-", ".hidden": "hidden-", "x.": "x-",
+		"com.shöp": "com.sh_p-", "a b\n\x1b[2J": "a_b___2J-", strings.Repeat("x", 255): strings.Repeat("x", 71) + "-",
+		strings.Repeat("x", 70) + "..y" + strings.Repeat("x", 9): strings.Repeat("x", 70) + "-", "\xff\xfe": "__-",
+		"com.shop": "com.shop", "com.shop_2": "com.shop_2", strings.Repeat("x", 80): strings.Repeat("x", 80),
+		"com.Shop": "com.Shop-", "a-user10": "a-user10-",
 		"con": "_con-", "com1.shop": "_com1.shop-", "com0": "com0", "console": "console", "LPT9.x": "_LPT9.x-",
 	} {
-		if strings.HasSuffix(want, "-") { // where anything was changed a hash tells names apart
+		if strings.HasSuffix(want, "-") { // a hash distinguishes names that were changed
 			want += fmt.Sprintf("%.4x", sha256.Sum256([]byte(name)))
 		}
 		for _, user := range []int{0, 10} {
@@ -244,7 +264,8 @@ func TestFolderOfHostileName(t *testing.T) {
 			if user != 0 {
 				whole += "-user10"
 			}
-			if len(parts) != 3 || parts[0] != Artifacts || parts[1] != whole || !plain.MatchString(parts[2]) || !strings.HasSuffix(parts[2], "Z-native_leak") {
+			if len(parts) != 3 || parts[0] != Artifacts || parts[1] != whole || !plain.MatchString(parts[2]) ||
+				!strings.HasSuffix(parts[2], "Z-native_leak") {
 				t.Errorf("%q: %s, want %s", name, f.name, whole)
 			}
 			if rel, err := filepath.Rel(dir, f.path); err != nil || !filepath.IsLocal(rel) || !inside(f.name) {
@@ -254,28 +275,34 @@ func TestFolderOfHostileName(t *testing.T) {
 	}
 }
 
-// Each process has a folder of its own, also on a file system that does not tell upper from lower
-// case, or that removes dots at the end.
+// Each process has a folder of its own, also on a file system that is
+// case-insensitive, or that removes dots at the end.
 func TestFoldersOfNamesAlike(t *testing.T) {
 	seen := map[string]string{}
-	for _, name := range []string{"com.shop", "com.shop.", "com.shop..", ".com.shop", "com.Shop", "COM.SHOP", "a/b", "a_b", "a:b", "a b", "con", "CON", "_con", "nul.x", "com1", "com1.", "", ".", "..", "_", "__",
-		strings.Repeat("x", 80), strings.Repeat("x", 81), strings.Repeat("x", 82), "com.shop-user10", "a_b-" + fmt.Sprintf("%.4x", sha256.Sum256([]byte("a:b"))), "com.sh\u00f6p", "com.sh\u00fcp"} {
+	for _, name := range []string{
+		"com.shop", "com.shop.", "com.shop..", ".com.shop", "com.Shop", "COM.SHOP", "a/b", "a_b", "a:b", "a b", "con",
+		"CON", "_con", "nul.x", "com1", "com1.", "", ".", "..", "_", "__",
+		strings.Repeat("x", 80), strings.Repeat("x", 81), strings.Repeat("x", 82), "com.shop-user10",
+		"a_b-" + fmt.Sprintf("%.4x", sha256.Sum256([]byte("a:b"))), "com.sh\u00f6p", "com.sh\u00fcp"} {
 		for _, user := range []int{0, 10} {
-			f, err := New(t.TempDir(), Options{}).newFolder(Order{Process: capture.Process{Name: name, User: user}, Recipe: "native"})
+			f,
+				err := New(t.TempDir(), Options{}).
+				newFolder(Order{Process: capture.Process{Name: name, User: user}, Recipe: "native"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			of := strings.ToLower(strings.Split(f.name, "/")[1])
 			if other, ok := seen[of]; ok || strings.HasSuffix(of, ".") || len(of) > 90 {
-				t.Errorf("%q of user %d is in %s, as is %q", name, user, of, other)
+				t.Errorf("%q of user %d is in %s, and so is %q", name, user, of, other)
 			}
 			seen[of] = fmt.Sprint(name, " of user ", user)
 		}
 	}
 }
 
-// A device that goes away in the middle, or a run that ends: what was collected until then
-// is kept, told and left in the form that is to be kept.
+// A device that disappears in the middle, or a run that ends: what was
+// collected until then is kept, reported and left in the form that is to be
+// kept.
 func TestBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})
@@ -287,7 +314,9 @@ func TestBrokenOff(t *testing.T) {
 			return ctx.Err()
 		}
 		c, err := w.responder.Collect(ctx, w.phone, w.facts, w.order("native", nil))
-		if err == nil || c == nil || c.Record.Outcome != record.DiagnosisInterrupted || len(c.Record.Warnings) > 0 || !slices.ContainsFunc(c.Record.Steps, func(s record.Collected) bool { return slices.Equal(s.Reasons, []string{"interrupted"}) }) {
+		if err == nil || c == nil || c.Record.Outcome != record.DiagnosisInterrupted || len(c.Record.Warnings) > 0 ||
+			!slices.ContainsFunc(c.Record.Steps,
+				func(s record.Collected) bool { return slices.Equal(s.Reasons, []string{"interrupted"}) }) {
 			t.Fatalf("%v, %+v", err, c)
 		}
 		equal(t, "files", w.files(c), []string{"status.txt", "smaps.txt"})

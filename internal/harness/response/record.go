@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// A line of samples.ndjson, which holds a record, has at most 1 MB; and a run has hundreds
-// of records. These bound the parts of one, in bytes as they are encoded; a step has
-// maxReasons and maxWords.
+// A line of samples.ndjson, which holds a record, has at most 1 MB; and a run
+// has hundreds of records. These bound the parts of one, in encoded bytes; a
+// step has maxReasons and maxWords.
 const (
 	maxFindings     = 100 << 10
 	maxSummary      = 60 << 10
@@ -16,8 +16,8 @@ const (
 	roomForWarnings = 2
 )
 
-// fit leaves of a record what a line may hold: of findings without room for their traces
-// the rest, and of the lists the beginnings.
+// fit reduces a record to what a line may hold: it drops traces of findings
+// that are too long, and truncates the lists.
 func (c *Case) fit() {
 	r := &c.Record
 	all := len(r.Findings)
@@ -44,7 +44,7 @@ func (c *Case) fit() {
 	r.Summary = within(r.Summary, maxSummary)
 }
 
-// within is the beginning of a list, of at most so many bytes.
+// within returns the beginning of a list, of at most that many bytes.
 func within(list []string, most int) []string {
 	for i := range list {
 		if most -= encoded(list[i]); most < 0 {
@@ -54,7 +54,8 @@ func within(list []string, most int) []string {
 	return list
 }
 
-// encoded is the size of a value in a line of samples.ndjson, with the comma behind it.
+// encoded returns the size of a value in a line of samples.ndjson, including
+// the comma after it.
 func encoded(v any) int {
 	text, _ := json.Marshal(v) // texts and numbers only
 	return len(text) + 1

@@ -20,18 +20,18 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Responder collects and analyses for one run. Make one with New.
+// Responder collects and analyses for one run. Create one with New.
 type Responder struct {
 	dir     string
 	options Options
 	// token names the run's files on devices.
 	token string
-	// hide is nil where texts of the app are shown.
+	// hide is nil if texts of the app are shown.
 	hide *android.Hider
 
 	mu sync.Mutex
-	// series are the dumps at marks of each process, grown what was told of those that
-	// ended with their incarnation.
+	// series are the dumps at marks of each process, grown the results of those
+	// that ended with their incarnation.
 	series map[place]*series
 	grown  []record.Diagnosis
 }
@@ -42,7 +42,7 @@ type place struct {
 	key    capture.Key
 }
 
-// New makes the responder of a run that is written to dir.
+// New returns the responder of a run that is written to dir.
 func New(dir string, o Options) *Responder {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
@@ -53,91 +53,98 @@ func New(dir string, o Options) *Responder {
 	return r
 }
 
-// Options are those of the run, with what they leave open filled in.
+// Options returns those of the run, with the defaults filled in.
 func (r *Responder) Options() Options { return r.options }
 
-// Order is one diagnosis that is wanted.
+// Order is one requested diagnosis.
 type Order struct {
 	Process capture.Process
 	Level   capture.Level
-	// Findings are what the probe of the process found.
+	// Findings are those of the process's probe.
 	Findings []capture.Finding
-	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind the kind of
-	// the leak as verdicts name it, empty where there is none.
+	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind
+	// the kind of the leak as verdicts name it, empty if there is none.
 	Recipe string
 	Kind   detector.LeakKind
 	// Trigger is why, as in record.Diagnosis; Mark the mark's text.
 	Trigger, Mark string
-	// T is the moment in seconds since the start of the run; Marks, Age and Memory are as in
-	// record.Diagnosis.
+	// T is in seconds since the start of the run; Marks, Age and Memory are as
+	// in record.Diagnosis.
 	T           float64
 	Marks       int
 	Age, Memory *float64
-	// Settled reports that the app is left alone, and what it had in flight is gone.
+	// Settled reports that the app is idle and has nothing in flight.
 	Settled bool
-	// Expect is about how many bytes a heap dump has, 0 where nobody knows.
+	// Expect is the approximate size of a heap dump in bytes, 0 if unknown.
 	Expect int64
-	// Before is what was seen of the same incarnation earlier; nil for nothing.
-	Before *Moment
-	// App are other incarnations of processes of the app, of whose lines the log is kept, too.
+	// Before is an earlier observation of the same incarnation; nil for none.
+	Before *Observation
+	// App are other incarnations of processes of the app, whose log lines are
+	// kept, too.
 	App []diagnose.Incarnation
-	// Paused is told when the process is about to be stopped, and when it goes on; nil for
-	// nobody.
+	// Paused, if not nil, is called when the process is about to be stopped,
+	// and when it continues.
 	Paused func(bool)
 }
 
 // Case is what was collected for an order.
 type Case struct {
 	Order
-	// Record is what run.json will have; Analyse completes it.
+	// Record is the entry of run.json; Analyse completes it.
 	Record record.Diagnosis
-	// Now is what was seen, to compare with later; nil for nothing.
-	Now *Moment
-	// Ended is the device's clock when all was collected: time since boot, 0 if unknown.
+	// Now is the observation to compare with later; nil for none.
+	Now *Observation
+	// Ended is the device's clock at the end of the collection: time since
+	// boot, 0 if unknown.
 	Ended time.Duration
-	// Unread tells that there is a heap dump that could not be analysed.
+	// Unread reports a heap dump that could not be analysed.
 	Unread bool
 	// Left are the paths of files that may still be on the device.
 	Left []string
 
-	// interrupted tells that there is one whose analysis was.
+	// interrupted reports one whose analysis was interrupted.
 	interrupted bool
 
 	folder   folder
 	headline string
-	// hide keeps texts of the app out of what is written; nil shows them.
+	// hide removes texts of the app from what is written; nil shows them.
 	hide *android.Hider
 }
 
-// leastFree is the free space on the host, in bytes, below which no snapshot is taken: it
+// leastFree is the minimum free space on the host, in bytes, for a snapshot: it
 // has some MB, and a night of suspicions has many.
 const leastFree = 32 << 20
 
-// Collect has the device tell what the order is about. The error is a device that does
-// not answer, a folder that cannot be written, or the end of ctx; the case says what was
-// collected until then and is nil only where there is no folder, or no room for a snapshot.
+// Collect collects the artifacts of an order from the device. The error is a
+// device that does not answer, a folder that cannot be written, or the end of
+// ctx; the case has what was collected until then and is nil only without a
+// folder, or without space for a snapshot.
 func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
 	recipe, ok := r.options.recipe(o.Recipe)
 	if !ok {
-		return nil, fmt.Errorf("respond to %s of %s: no recipe %q", o.Kind, o.Process.Name, o.Recipe)
+		return nil, fmt.Errorf("collect %s of %s: unknown recipe %q", o.Kind, o.Process.Name, o.Recipe)
 	}
 	if n, err := free(r.dir); o.Recipe == Snapshot && err == nil && n < leastFree {
-		return nil, fmt.Errorf("snapshot of %s: the host's disk has only %s free, which the samples need", o.Process.Name, text.Size(n))
+		return nil,
+			fmt.Errorf("snapshot of %s: only %s free on the host's disk, reserved for samples", o.Process.Name,
+				text.Size(n))
 	}
 	dir, err := r.newFolder(o)
 	if err != nil {
-		return nil, r.hostless(err)
+		return nil, r.redactHostPaths(err)
 	}
 	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
 		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Key().Name, PID: o.Process.PID,
-		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Marks: o.Marks, Age: o.Age, Memory: o.Memory, Settled: o.Settled, Kind: o.Kind, Recipe: o.Recipe,
+		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Marks: o.Marks, Age: o.Age, Memory: o.Memory, Settled: o.Settled,
+		Kind: o.Kind, Recipe: o.Recipe,
 		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
 		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}
-	// A kill leaves no line about the folder: this tells what may stay in it.
-	_ = c.write() // and once more below, where its error is told
+	// A kill leaves no line about the folder: this records what may stay in it.
+	_ = c.write() // and again below, where its error is returned
 	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
-		Process: o.Process, Recipe: recipe, Level: o.Level, Findings: o.Findings, Dir: dir.path, Run: r.token, App: o.App, Logcat: r.options.Logcat,
+		Process: o.Process, Recipe: recipe, Level: o.Level, Findings: o.Findings, Dir: dir.path, Run: r.token,
+		App: o.App, Logcat: r.options.Logcat,
 		HostFree: func() (int64, error) { return free(dir.path) },
 		Expect:   o.Expect, Paused: o.Paused,
 	})
@@ -148,13 +155,13 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		}
 	}
 	c.Record.Duration, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
-	if err != nil && ctx.Err() == nil { // the outcome tells of the other
+	if err != nil && ctx.Err() == nil { // the outcome describes the other
 		c.warn(err)
 	}
-	return c, r.hostless(errors.Join(err, c.write()))
+	return c, r.redactHostPaths(errors.Join(err, c.write()))
 }
 
-// Headline is what a case says first: the leak, or what grew.
+// Headline is the first line about a case: the leak, or what grew.
 func (c *Case) Headline() string {
 	if c.Recipe == Snapshot && len(c.Record.Summary) > 0 {
 		files := 0
@@ -171,18 +178,18 @@ func (c *Case) Headline() string {
 	if c.headline != "" {
 		return c.headline
 	}
-	return "nothing to tell"
+	return "nothing to report"
 }
 
 func free(dir string) (int64, error) {
 	n, ok := spool.FreeBytes(dir)
 	if !ok {
-		return 0, errors.New("the free space is not known")
+		return 0, errors.New("the free space is unknown")
 	}
 	return n, nil
 }
 
-// collected are the steps as run.json has them.
+// collected returns the steps as run.json has them.
 func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []record.Collected {
 	proves := map[string]string{}
 	for _, s := range recipe.Steps {
@@ -192,22 +199,23 @@ func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []recor
 	for i, s := range d.Steps {
 		out[i] = record.Collected{
 			Step: s.Step, Outcome: string(s.Ending), File: s.File, Bytes: s.Bytes,
-			Purpose: text.Head(proves[s.Step], maxWords), Note: text.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Duration: seconds(s.Took),
+			Purpose: text.Head(proves[s.Step], maxWords), Note: text.Head(dir.redactHostPaths(s.Note), maxWords),
+			Reasons: reasons(s.Reasons, dir), Duration: seconds(s.Took),
 		}
 	}
 	return out
 }
 
-// reasons are the first of those why no better way was taken, in few words.
+// reasons returns the first reasons why no better method was used, shortened.
 func reasons(all []string, dir folder) []string {
 	var out []string
 	for _, reason := range all[:min(len(all), maxReasons)] {
-		out = append(out, text.Head(dir.hostless(reason), maxWords))
+		out = append(out, text.Head(dir.redactHostPaths(reason), maxWords))
 	}
 	return out
 }
 
-// outcome is the word for all steps together.
+// outcome returns the outcome of all steps together.
 func outcome(d diagnose.Diagnosis, err error) string {
 	whole, some := true, false
 	for _, s := range d.Steps {
@@ -228,8 +236,8 @@ func outcome(d diagnose.Diagnosis, err error) string {
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
 const (
-	// maxWarnings and maxText bound what a record holds of what others say, maxReasons and
-	// maxWords what it does of each step.
+	// maxWarnings and maxText bound external texts in a record, maxReasons and
+	// maxWords those of each step.
 	maxWarnings = 50
 	maxText     = 500
 	maxReasons  = 5
@@ -238,9 +246,9 @@ const (
 
 func (c *Case) warn(err error) { c.warnText(c.folder.paths().Error(err)) }
 
-// warnText warns once: an analysis that was interrupted is made again.
+// warnText warns once: an interrupted analysis is repeated.
 func (c *Case) warnText(warning string) {
-	warning = text.Tail(c.folder.hostless(warning), maxText)
+	warning = text.Tail(c.folder.redactHostPaths(warning), maxText)
 	if len(c.Record.Warnings) < maxWarnings && !slices.Contains(c.Record.Warnings, warning) {
 		c.Record.Warnings = append(c.Record.Warnings, warning)
 	}

@@ -20,19 +20,22 @@ var bars = []struct {
 	kind, process string
 	seconds       float64
 }{
-	{"java", "java", 90}, {"native", "native", 5}, {"thread", "thread", 2}, {"gpu", "native", 20}, {"unknown", "java", 100},
+	{"java", "java", 90}, {"native", "native", 5}, {"thread", "thread", 2}, {"gpu", "native", 20},
+	{"unknown", "java", 100},
 }
 
-// warming is the real time in which the processes leak before they are looked at: at
-// 72,000 MB/h it makes 100 MB.
+// warming is the real time for which the processes leak before they are
+// examined: at 72,000 MB/h that is 100 MB.
 const warming = 5 * time.Second
 
-// BenchmarkResponse is the time from an order until all is on the host, and that of the
-// analysis, on real Java processes behind the real adb server, beside the article's.
+// BenchmarkResponse measures the time from an order until everything is on the
+// host, and that of the analysis, on real Java processes behind the real adb
+// server, compared with the article's.
 func BenchmarkResponse(b *testing.B) {
 	hostdevicetest.RequireJava(b)
 	r := hostdevicetest.Start(b, hostdevice.Options{})
-	r.Must(b, "shell", "am start -n "+r.Package()+"/.All --es mb_per_h 72000 --es for_s "+fmt.Sprint(int(warming.Seconds())))
+	r.Must(b, "shell", "am start -n "+r.Package()+"/.All --es mb_per_h 72000 --es for_s "+
+		fmt.Sprint(int(warming.Seconds())))
 	client, err := adb.NewClient(adb.Options{Addr: r.Server.Addr, NoStart: true})
 	if err != nil {
 		b.Fatal(err)

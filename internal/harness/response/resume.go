@@ -19,11 +19,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Resume does for a run that was killed what it had not come to: it analyses what was
-// collected and leaves heap dumps in the form that the run was to keep, and removes what
-// was half written. Diagnoses are completed in place; the warnings say what could not be
-// done, the error is a folder that cannot be written, or the end of ctx, and what is not
-// analysed then is so the next time. Of the options the memory and the mapping count.
+// Resume completes a run that was killed: it analyses what was collected,
+// leaves heap dumps in the form that the run was to keep, and removes
+// incomplete files. Diagnoses are completed in place; the warnings are what
+// could not be done, the error is a folder that cannot be written, or the end
+// of ctx, and what is not analysed then is so the next time. Of the options
+// only the memory and the mapping count.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	warnings, err = tidy(dir, o, diagnoses)
 	errs := []error{err}
@@ -39,9 +40,9 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		o.Keep = Keep(d.Keep)
 		r := New(dir, o)
-		// An earlier report has analysed it, or the run had, and no line says so: of what is
-		// not kept nothing is left to analyse.
-		if done, ok := f.told(*d); ok {
+		// An earlier report has analysed it, or the run had, without a line
+		// about it: if none is kept, nothing is left to analyse.
+		if done, ok := f.written(*d); ok {
 			c := &Case{folder: f, Record: done, Order: Order{Trigger: d.Trigger}}
 			if r.drop(c) {
 				errs = append(errs, c.write())
@@ -54,7 +55,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		c := &Case{folder: f, Record: *d, Order: Order{
 			Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}, Recipe: d.Recipe, Kind: d.Kind,
-			// What grew over all marks is not told by one of them.
+			// The growth over all marks does not belong to one of them.
 			Trigger: d.Trigger, T: d.T, Before: r.earlier(dir, diagnoses, *d),
 		}}
 		c.Record.Steps = slices.Clone(c.Record.Steps)
@@ -69,14 +70,15 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 	return warnings, errors.Join(errs...)
 }
 
-// resumable is the folder of a diagnosis of a run that may come from somebody else: it and
-// its files are in the run directory.
+// resumable returns the folder of a diagnosis of an untrusted run: it and its
+// files are in the run directory.
 func resumable(dir string, d record.Diagnosis) (folder, error) {
 	if !inside(d.Folder) {
-		return folder{}, fmt.Errorf("%q is no folder of a run", text.Head(d.Folder, maxText))
+		return folder{}, fmt.Errorf("%q is not a folder of a run", text.Head(d.Folder, maxText))
 	}
-	if slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
-		return folder{}, fmt.Errorf("%s has files that are not in it", text.Head(d.Folder, maxText))
+	if slices.ContainsFunc(d.Steps,
+		func(s record.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
+		return folder{}, fmt.Errorf("%s has files outside of it", text.Head(d.Folder, maxText))
 	}
 	f := folder{name: d.Folder, path: dir}
 	for part := range strings.SplitSeq(d.Folder, "/") {
@@ -86,20 +88,21 @@ func resumable(dir string, d record.Diagnosis) (folder, error) {
 			return folder{}, err
 		}
 		if !info.IsDir() {
-			return folder{}, fmt.Errorf("%s is no folder", text.Head(d.Folder, maxText))
+			return folder{}, fmt.Errorf("%s is not a folder", text.Head(d.Folder, maxText))
 		}
 	}
 	return f, nil
 }
 
-// inside tells whether a folder is one that newFolder makes: a run directory may come
-// from somebody else.
+// inside reports whether a folder is one that newFolder creates: a run
+// directory is untrusted.
 func inside(name string) bool {
-	return path.Clean(name) == name && strings.HasPrefix(name, Artifacts+"/") && filepath.IsLocal(filepath.FromSlash(name))
+	return path.Clean(name) == name && strings.HasPrefix(name, Artifacts+"/") &&
+		filepath.IsLocal(filepath.FromSlash(name))
 }
 
 // earlier reads the latest snapshot of the same process before a diagnosis.
-func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnosis) *Moment {
+func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnosis) *Observation {
 	var latest *record.Diagnosis
 	for i := range all {
 		s := &all[i]
@@ -121,16 +124,16 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	snapshot.Warnings = slices.Clone(snapshot.Warnings)
 	c := &Case{folder: f, Record: snapshot,
 		Order: Order{Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}}}
-	m, _ := readMoment(c)
+	m, _ := readObservation(c)
 	if m != nil {
 		m.hidden = true
 	}
 	return m
 }
 
-// tidy removes what was being written when a run was killed: temporary names begin with
-// a dot. Heap dumps of folders that no diagnosis has are left in the form that is kept.
-// No link is followed.
+// tidy removes what was being written when a run was killed: temporary names
+// begin with a dot. Heap dumps of folders without a diagnosis are left in the
+// form that is kept. No link is followed.
 func tidy(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {
@@ -155,7 +158,8 @@ func tidy(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error
 			case err != nil || strings.Count(name, "/") != 2 || known[name]:
 			case e.Name() == threadsFile:
 				named = append(named, folder{name: name, path: filepath.Dir(p)})
-			// Where both names are there, the packed one may be what was to replace the other.
+			// If both names exist, the packed one may be an incomplete
+			// replacement of the other.
 			case unknown[name] == "":
 				unknown[name] = e.Name()
 			}
@@ -163,7 +167,10 @@ func tidy(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error
 		return nil
 	})
 	for _, f := range named {
-		c := &Case{folder: f, hide: android.NewRandomHider(), Record: record.Diagnosis{Steps: []record.Collected{{File: threadsFile}}}}
+		c := &Case{
+			folder: f, hide: android.NewRandomHider(),
+			Record: record.Diagnosis{Steps: []record.Collected{{File: threadsFile}}},
+		}
 		c.hideThreads()
 		warnings = append(warnings, c.warnings()...)
 	}
@@ -177,18 +184,20 @@ func tidy(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error
 	return warnings, nil
 }
 
-// leave leaves a dump of which no line tells in the form that its diagnosis.json asks for,
-// stripped where that says nothing: the run was killed before the diagnosis had all. The
-// warnings say what was done.
+// leave leaves a dump without a line in the form that its diagnosis.json asks
+// for, stripped if that is unreadable: the run was killed before the diagnosis
+// was complete. The warnings say what was done.
 func (f folder) leave(o Options, file string) []error {
 	d, _ := f.read() // without it the default counts
 	o.Keep = Keep(d.Keep)
 	r := New("", o)
-	done := d.Analyzed || slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
+	done := d.Analyzed ||
+		slices.ContainsFunc(d.Steps,
+			func(s record.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
 	if done && r.options.Keep != Nothing {
 		return nil
 	}
-	// No report comes for it: what is not to stay goes now.
+	// No report comes for it: what is not to stay is removed now.
 	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analyzed}
 	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}
 	if _, err := r.keep(c, file); err != nil {
@@ -196,16 +205,18 @@ func (f folder) leave(o Options, file string) []error {
 	}
 	r.drop(c)
 	left := c.Record.Steps[0]
-	said := cmp.Or(left.Note, "all of it stays (diagnose.keep is raw)")
+	said := cmp.Or(left.Note, "all of it is kept (diagnose.keep is raw)")
 	if left.File != "" {
 		file = left.File
-		said += "; leakgate analyze shows what is in it"
+		said += "; leakgate analyze shows its content"
 	}
-	warnings := []error{fmt.Errorf("%s is of a diagnosis that did not come to its end; %s: %s", text.Head(f.name, maxText), file, said)}
+	warnings := []error{
+		fmt.Errorf("%s belongs to an incomplete diagnosis; %s: %s", text.Head(f.name, maxText), file, said),
+	}
 	return append(warnings, c.warnings()...)
 }
 
-// warnings are those of the record, as errors.
+// warnings returns those of the record, as errors.
 func (c *Case) warnings() (list []error) {
 	for _, text := range c.Record.Warnings {
 		list = append(list, errors.New(text))

@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A run that was killed between the collection and the analysis is completed: the dump is
-// analysed and stripped, what grew since the snapshot is told, what was half written is
-// gone. A second time there is nothing left to do.
+// A run that was killed between the collection and the analysis is completed:
+// the dump is analysed and stripped, the growth since the snapshot is reported,
+// incomplete files are removed. A second time there is nothing left to do.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, dir := onPhone(t, 0, 34), t.TempDir()
@@ -23,7 +23,8 @@ func TestResume(t *testing.T) {
 		for i, recipe := range []string{response.Snapshot, "unknown"} {
 			target := p.target(t, "java")
 			c, err := r.Collect(t.Context(), p.dev, p.facts, response.Order{
-				Process: target.Process, Level: target.Level, Recipe: recipe, Trigger: record.TriggerLeak, T: float64(i),
+				Process: target.Process, Level: target.Level, Recipe: recipe, Trigger: record.TriggerLeak,
+				T: float64(i),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -46,7 +47,8 @@ func TestResume(t *testing.T) {
 			t.Fatal(warnings, err)
 		}
 		text := strings.Join(records[1].Summary, "\n")
-		if d := records[1]; !d.Analyzed || !strings.Contains(text, "native memory:") || !strings.Contains(text, "retained") || len(d.Findings) == 0 {
+		if d := records[1]; !d.Analyzed || !strings.Contains(text, "native memory:") ||
+			!strings.Contains(text, "retained") || len(d.Findings) == 0 {
 			t.Errorf("not completed: %+v", d)
 		}
 		names, err := filepath.Glob(filepath.Join(folder, ".*"))
@@ -61,14 +63,15 @@ func TestResume(t *testing.T) {
 			t.Error(err)
 		}
 		before := len(records[1].Findings)
-		if warnings, err := response.Resume(t.Context(), dir, response.Options{}, records); err != nil || len(warnings) > 0 || len(records[1].Findings) != before {
+		if warnings, err := response.Resume(t.Context(), dir, response.Options{}, records); err != nil ||
+			len(warnings) > 0 || len(records[1].Findings) != before {
 			t.Errorf("again: %d findings, %v, %v", len(records[1].Findings), warnings, err)
 		}
 	})
 }
 
-// A run directory may come from somebody else: no record leads out of it, and one whose
-// folder is gone is told.
+// A run directory is untrusted: no record leads out of it, and one whose folder
+// is gone is reported.
 func TestResumeElsewhere(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.MkdirAll(outside, 0o755); err != nil {
@@ -80,8 +83,13 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 	dir := filepath.Join(filepath.Dir(outside), "run")
 	steps := []record.Collected{{Step: "heap", File: "heap.hprof"}}
-	for _, name := range []string{"../outside", "artifacts/../../outside", outside, "artifacts", "", "artifacts/gone/x", `artifacts\..\..\outside`} {
-		warnings, err := response.Resume(t.Context(), dir, response.Options{}, []record.Diagnosis{{Folder: name, Steps: steps, Recipe: "java"}})
+	for _, name := range []string{
+		"../outside", "artifacts/../../outside", outside, "artifacts", "", "artifacts/gone/x",
+		`artifacts\..\..\outside`,
+	} {
+		warnings,
+			err := response.Resume(t.Context(), dir, response.Options{},
+			[]record.Diagnosis{{Folder: name, Steps: steps, Recipe: "java"}})
 		if err != nil || len(warnings) != 1 {
 			t.Errorf("%q: %v, %v", name, warnings, err)
 		}

@@ -29,18 +29,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// pocket is a simulated phone without a wire between.
-type pocket struct {
+// localPhone is a simulated phone without a connection in between.
+type localPhone struct {
 	*androidsim.Phone
-	// before is asked before each command; an error is that of the trip. Nil is never.
+	// before is called before each command and may return its error. Nil is
+	// never.
 	before func(command string) error
 	// missing is a program that the phone does not have.
 	missing string
 }
 
-func (d *pocket) Serial() string { return d.Identity().Serial }
+func (d *localPhone) Serial() string { return d.Identity().Serial }
 
-func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+func (d *localPhone) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 	if d.before != nil {
 		if err := d.before(command); err != nil {
 			return -1, err
@@ -60,7 +61,7 @@ func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 	return exit, nil
 }
 
-func (d *pocket) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
+func (d *localPhone) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	f, err := d.Open(remote)
 	if err != nil {
 		return 0, err
@@ -70,38 +71,42 @@ func (d *pocket) Pull(ctx context.Context, remote string, w io.Writer) (int64, e
 	return n, errors.Join(err, ctx.Err())
 }
 
-func (d *pocket) Push(context.Context, io.Reader, string, fs.FileMode) error {
+func (d *localPhone) Push(context.Context, io.Reader, string, fs.FileMode) error {
 	return errors.ErrUnsupported
 }
 
 // watched is a process of a phone as a run sees it, with the run's responder.
 type watched struct {
 	t         *testing.T
-	phone     *pocket
+	phone     *localPhone
 	facts     capture.Facts
 	process   capture.Process
 	level     capture.Level
 	responder *Responder
 }
 
-// watch makes a phone with the app com.shop, of which one process does what models say.
+// watch creates a phone with the app com.shop, of which one process behaves
+// according to models.
 func watch(t *testing.T, o Options, phone androidsim.Options, models ...androidsim.Model) *watched {
 	t.Helper()
 	phone.Apps = []androidsim.App{{Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
-		{Name: "com.shop", RestartAfter: 5 * time.Second, Models: append([]androidsim.Model{androidsim.Typical()}, models...)},
+		{
+			Name: "com.shop", RestartAfter: 5 * time.Second,
+			Models: append([]androidsim.Model{androidsim.Typical()}, models...),
+		},
 	}}}
-	w := &watched{t: t, phone: &pocket{Phone: androidsim.New(phone)}, responder: New(t.TempDir(), o)}
+	w := &watched{t: t, phone: &localPhone{Phone: androidsim.New(phone)}, responder: New(t.TempDir(), o)}
 	time.Sleep(time.Minute)
 	var err error
 	if w.facts, err = capture.ReadFacts(t.Context(), w.phone); err != nil {
 		t.Fatal(err)
 	}
-	w.meet()
+	w.find()
 	return w
 }
 
-// meet finds the process that there is now.
-func (w *watched) meet() {
+// find finds the present process.
+func (w *watched) find() {
 	w.t.Helper()
 	found, err := capture.FindProcesses(w.t.Context(), w.phone, []capture.Pattern{"com.shop"})
 	if err != nil || len(found.Processes) != 1 {
@@ -115,14 +120,20 @@ func (w *watched) meet() {
 }
 
 // kinds are the kinds of leaks by their recipes.
-var kinds = map[string]detector.LeakKind{"java": detector.Java, "native": detector.Native, "gpu": detector.GPU, "thread": detector.Thread, "unknown": detector.Unknown}
-
-// order is one diagnosis of the process.
-func (w *watched) order(recipe string, before *Moment) Order {
-	return Order{Process: w.process, Level: w.level, Recipe: recipe, Kind: kinds[recipe], Trigger: record.TriggerLeak, T: 60, Before: before}
+var kinds = map[string]detector.LeakKind{
+	"java": detector.Java, "native": detector.Native, "gpu": detector.GPU, "thread": detector.Thread,
+	"unknown": detector.Unknown,
 }
 
-// diagnose collects and analyses, and holds the case to what all cases keep.
+// order returns one diagnosis of the process.
+func (w *watched) order(recipe string, before *Observation) Order {
+	return Order{
+		Process: w.process, Level: w.level, Recipe: recipe, Kind: kinds[recipe], Trigger: record.TriggerLeak, T: 60,
+		Before: before,
+	}
+}
+
+// diagnose collects and analyses, and checks the invariants of all cases.
 func (w *watched) diagnose(o Order) *Case {
 	w.t.Helper()
 	c, err := w.responder.Collect(w.t.Context(), w.phone, w.facts, o)
@@ -136,8 +147,8 @@ func (w *watched) diagnose(o Order) *Case {
 	return c
 }
 
-// checkCase holds a case that is analysed to the rules: what is in the folder, that others
-// may read it, and what a record may hold.
+// checkCase checks an analysed case: the content of the folder, what others may
+// read, and what a record may hold.
 func checkCase(t testing.TB, r *Responder, c *Case) {
 	t.Helper()
 	want, artifacts := map[string]bool{"diagnosis.json": true, "summary.txt": true}, map[string]bool{"heap.hprof": true}
@@ -151,7 +162,8 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 			checkText(t, name, text)
 			continue
 		}
-		if told := c.Record.Heap != nil && name == c.Record.Heap.Summary; !want[name] && name != "analysis.json" && !told {
+		if told := c.Record.Heap != nil && name == c.Record.Heap.Summary; !want[name] && name != "analysis.json" &&
+			!told {
 			t.Errorf("the folder has %s", name)
 		}
 		delete(want, name)
@@ -165,7 +177,7 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 	}
 	for _, s := range c.Record.Steps {
 		if info, err := os.Stat(c.folder.in(s.File)); s.File != "" && (err != nil || info.Size() != s.Bytes) {
-			t.Errorf("%s: %d bytes told, %v, %v", s.File, s.Bytes, info, err)
+			t.Errorf("%s: %d bytes reported, %v, %v", s.File, s.Bytes, info, err)
 		}
 	}
 	if len(want) > 0 {
@@ -176,7 +188,7 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 	checkWritten(t, c)
 }
 
-// checkText: each line of a text is one that a terminal only shows.
+// checkText: each line of a text is printable.
 func checkText(t testing.TB, name string, content []byte) {
 	t.Helper()
 	for line := range strings.Lines(string(content)) {
@@ -186,8 +198,8 @@ func checkText(t testing.TB, name string, content []byte) {
 	}
 }
 
-// checkRecord: whatever a device has said, a record fits into a line of samples.ndjson,
-// and its texts into lines.
+// checkRecord: whatever a device has sent, a record fits into a line of
+// samples.ndjson, and its texts into lines.
 func checkRecord(t testing.TB, d record.Diagnosis) {
 	t.Helper()
 	encoded, err := json.Marshal(d)
@@ -207,7 +219,8 @@ func checkRecord(t testing.TB, d record.Diagnosis) {
 			t.Errorf("%d characters: %.100q", utf8.RuneCountInString(line), line)
 		}
 	}
-	if len(d.Summary) > maxLines || len(d.Warnings) > maxWarnings || d.Findings == nil || d.Summary == nil || d.Warnings == nil {
+	if len(d.Summary) > maxLines || len(d.Warnings) > maxWarnings || d.Findings == nil || d.Summary == nil ||
+		d.Warnings == nil {
 		t.Errorf("%d lines, %d warnings, findings %v", len(d.Summary), len(d.Warnings), d.Findings)
 	}
 }
@@ -230,12 +243,14 @@ func checkWritten(t testing.TB, c *Case) {
 	if aerr != nil || berr != nil || !bytes.Equal(a, b) {
 		t.Errorf("diagnosis.json is\n%s\nthe record\n%s", a, b)
 	}
-	if summary := contents(t, c.folder.path)["summary.txt"]; string(summary) != strings.Join(append(slices.Clone(want.Summary), ""), "\n") && len(want.Summary) > 0 && want.Recipe != "growth" {
+	if summary := contents(t,
+		c.folder.path)["summary.txt"]; string(summary) != strings.Join(append(slices.Clone(want.Summary), ""), "\n") &&
+		len(want.Summary) > 0 && want.Recipe != "growth" {
 		t.Errorf("summary.txt is\n%s\nwant\n%v", summary, want.Summary)
 	}
 }
 
-// contents are the files of a folder, also those that are hidden.
+// contents are the files of a folder, including hidden ones.
 func contents(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -251,12 +266,12 @@ func contents(t testing.TB, dir string) map[string][]byte {
 	return out
 }
 
-// KeptDump is the heap dump that a folder keeps, unpacked; nil for none. Only its packed
-// form stays.
+// KeptDump is the heap dump that a folder keeps, unpacked; nil for none. Only
+// its packed form is kept.
 func KeptDump(t testing.TB, dir string) []byte {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(dir, "heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a dump that is not packed: %v", err)
+		t.Errorf("an unpacked dump: %v", err)
 	}
 	path := filepath.Join(dir, "heap.hprof.zst")
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +289,7 @@ func KeptDump(t testing.TB, dir string) []byte {
 	return dump
 }
 
-// packedDump is what a folder keeps of a dump.
+// packedDump is the dump that a folder keeps.
 func packedDump(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -291,31 +306,37 @@ func packedDump(t testing.TB, dump []byte) []byte {
 	return b.Bytes()
 }
 
-// given is a case of artifacts that were collected somehow, of the process com.shop with
-// pid 4321.
-func given(t testing.TB, r *Responder, recipe string, before *Moment, files map[string][]byte) *Case {
+// given is a case with arbitrary artifacts, of the process com.shop with pid
+// 4321.
+func given(t testing.TB, r *Responder, recipe string, before *Observation, files map[string][]byte) *Case {
 	t.Helper()
-	o := Order{Process: capture.Process{Name: "com.shop", PID: 4321, Start: 77}, Recipe: recipe, Trigger: record.TriggerLeak, Before: before}
+	o := Order{
+		Process: capture.Process{Name: "com.shop", PID: 4321, Start: 77}, Recipe: recipe, Trigger: record.TriggerLeak,
+		Before: before,
+	}
 	dir, err := r.newFolder(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
-		Device: "S1", Process: o.Process.Name, PID: o.Process.PID, Trigger: o.Trigger, Recipe: recipe, Folder: dir.name, Keep: string(r.options.Keep),
-		Outcome: record.DiagnosisComplete, Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
+		Device: "S1", Process: o.Process.Name, PID: o.Process.PID, Trigger: o.Trigger, Recipe: recipe, Folder: dir.name,
+		Keep:    string(r.options.Keep),
+		Outcome: record.DiagnosisComplete, Steps: []record.Collected{}, Findings: []record.Finding{},
+		Summary: []string{}, Warnings: []string{},
 	}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		step, _, _ := strings.Cut(file, ".")
 		if err := os.WriteFile(dir.in(file), files[file], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c.Record.Steps = append(c.Record.Steps, record.Collected{Step: step, Outcome: "complete", File: file, Bytes: int64(len(files[file]))})
+		c.Record.Steps = append(c.Record.Steps,
+			record.Collected{Step: step, Outcome: "complete", File: file, Bytes: int64(len(files[file]))})
 	}
 	return c
 }
 
-// analysed is given, analysed and held to the rules.
-func analysed(t testing.TB, r *Responder, recipe string, before *Moment, files map[string][]byte) *Case {
+// analysed is given, analysed and checked.
+func analysed(t testing.TB, r *Responder, recipe string, before *Observation, files map[string][]byte) *Case {
 	t.Helper()
 	c := given(t, r, recipe, before, files)
 	if err := r.Analyse(t.Context(), c); err != nil {
@@ -342,7 +363,7 @@ func equal(t testing.TB, what string, got, want any) {
 	}
 }
 
-// says wants words in the lines of a text.
+// says checks that words are in the lines of a text.
 func says(t testing.TB, lines []string, words ...string) {
 	t.Helper()
 	text := strings.Join(lines, "\n")

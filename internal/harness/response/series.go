@@ -18,28 +18,29 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// series are the dumps of one incarnation of a process that were taken at marks.
+// series are the dumps of one incarnation of a process that were taken at
+// marks.
 type series struct {
 	process capture.Process
 	device  string
 	growth  *analysis.GrowthSeries
 	dumps   int
-	// t is the moment of the latest dump, in seconds since the start of the run.
+	// t is the time of the latest dump, in seconds since the start of the run.
 	t float64
 }
 
-// toldPlaces bounds the places of a record that grow.
+// toldPlaces bounds the growing places of a record.
 const toldPlaces = 10
 
-// addToSeries has a dump that was taken at a mark compared with those before. Objects of
-// a process that has restarted are compared with nothing.
+// addToSeries compares a dump that was taken at a mark with those before.
+// Objects of a restarted process are not compared.
 func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	at := place{c.Record.Device, c.Process.Key()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.series[at]
 	if s != nil && !s.process.Same(c.Process) {
-		if err := r.tellGrowth(s); err != nil {
+		if err := r.keepGrowth(s); err != nil {
 			c.warn(err)
 		}
 		s = nil
@@ -62,7 +63,8 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	s.dumps, s.t = s.dumps+1, c.T
 }
 
-// keptName returns the name under which a dump is kept, or that of its folder if it is not kept.
+// keptName returns the name under which a dump is kept, or that of its folder
+// if it is not kept.
 func (r *Responder) keptName(c *Case, file string) string {
 	if r.options.Keep == Nothing {
 		return c.Record.Folder
@@ -70,14 +72,15 @@ func (r *Responder) keptName(c *Case, file string) string {
 	return c.Record.Folder + "/" + packed(file)
 }
 
-// Growth says what grew in every dump that was taken at marks, for each process that has
-// two or more of one incarnation. It is called once all cases are analysed.
+// Growth reports what grew in every dump that was taken at marks, for each
+// process that has two or more of one incarnation. It is called once all cases
+// are analysed.
 func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
 	for _, at := range slices.SortedFunc(maps.Keys(r.series), place.compare) {
-		errs = append(errs, r.tellGrowth(r.series[at]))
+		errs = append(errs, r.keepGrowth(r.series[at]))
 	}
 	out := r.grown
 	r.series, r.grown = map[place]*series{}, nil
@@ -85,11 +88,13 @@ func (r *Responder) Growth() ([]record.Diagnosis, error) {
 }
 
 func (p place) compare(q place) int {
-	return cmp.Or(strings.Compare(p.device, q.device), strings.Compare(p.key.Name, q.key.Name), cmp.Compare(p.key.User, q.key.User))
+	return cmp.Or(strings.Compare(p.device, q.device), strings.Compare(p.key.Name, q.key.Name),
+		cmp.Compare(p.key.User, q.key.User))
 }
 
-// tellGrowth keeps what grew in a series, if it has two dumps. Series hold much memory.
-func (r *Responder) tellGrowth(s *series) error {
+// keepGrowth keeps the growth of a series, if it has two dumps. Series hold
+// much memory.
+func (r *Responder) keepGrowth(s *series) error {
 	if s.dumps < 2 {
 		return nil
 	}
@@ -109,14 +114,19 @@ func (r *Responder) writeGrowth(s *series) (record.Diagnosis, error) {
 	}
 	c := &Case{Order: Order{Process: s.process}, folder: dir, Record: record.Diagnosis{
 		Device: s.device, User: s.process.User, Process: s.process.Key().Name, PID: s.process.PID, T: s.t,
-		Trigger: record.TriggerMarks, Recipe: "growth", Folder: dir.name, Outcome: record.DiagnosisComplete, Keep: string(r.options.Keep), Analyzed: true,
+		Trigger: record.TriggerMarks, Recipe: "growth", Folder: dir.name, Outcome: record.DiagnosisComplete,
+		Keep: string(r.options.Keep), Analyzed: true,
 		Steps: []record.Collected{}, Findings: growing(report), Warnings: []string{},
 	}}
 	for _, text := range report.Warnings {
 		c.warnText(text)
 	}
 	lines := textLines(reporters.WriteGrowth, report)
-	c.Record.Summary = bounded(append([]string{fmt.Sprintf("%d dumps at marks: %s in every one of them", s.dumps, text.Count(report.Found, "place grew", "places grew"))}, lines...))
+	c.Record.Summary = bounded(
+		append([]string{
+			fmt.Sprintf("%d dumps at marks: %s in every one of them", s.dumps,
+				text.Count(report.Found, "place grew", "places grew")),
+		}, lines...))
 	encoded, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return c.Record, fmt.Errorf("encode growth.json: %w", err)
@@ -136,7 +146,7 @@ func growing(r *analysis.Growth) []record.Finding {
 	out := []record.Finding{}
 	for i := range r.Growth[:min(len(r.Growth), toldPlaces)] {
 		f := reporters.PlaceFinding(&r.Growth[i])
-		f.Trace = cut(f.Trace, "growth.json")
+		f.Trace = head(f.Trace, "growth.json")
 		out = append(out, f)
 	}
 	return out

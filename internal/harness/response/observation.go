@@ -16,56 +16,58 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Moment is what was seen of one incarnation of a process at one moment, to tell later
-// what grew. What was not seen is nil, or unknown.
-type Moment struct {
-	// smaps and showmap are the same mappings by two ways, which do not sum up to quite
-	// the same.
+// Observation is what was read from one incarnation of a process at one time,
+// to compare with later. Missing readings are nil, or unknown.
+type Observation struct {
+	// smaps and showmap are the same mappings from two sources, whose sums
+	// differ slightly.
 	smaps, showmap *footprint.Map
-	// threads are those whose names were read; nameless those of which only the ids are
-	// known, where they are newer.
+	// threads are those whose names were read; nameless those of which only the
+	// ids are known, if they are newer.
 	threads, nameless []footprint.Thread
-	// hidden tells that the names of threads are those of a run directory.
-	hidden  bool
-	meminfo *dumpsys.Block
-	drawn   drawn
+	// hidden reports that the names of threads are those of a run directory.
+	hidden   bool
+	meminfo  *dumpsys.Block
+	graphics graphicsState
 }
 
-// or is the moment, with what was not seen of it as it was before.
-func (m *Moment) or(before *Moment) *Moment {
+// or returns the observation, with missing readings filled in from an earlier
+// one.
+func (m *Observation) or(before *Observation) *Observation {
 	if m == nil || before == nil {
 		return cmp.Or(m, before)
 	}
 	out := *m
 	out.smaps, out.showmap = cmp.Or(m.smaps, before.smaps), cmp.Or(m.showmap, before.showmap)
 	out.meminfo = cmp.Or(m.meminfo, before.meminfo)
-	out.drawn.gfxinfo = cmp.Or(m.drawn.gfxinfo, before.drawn.gfxinfo)
-	out.drawn.buffers = cmp.Or(m.drawn.buffers, before.drawn.buffers)
+	out.graphics.gfxinfo = cmp.Or(m.graphics.gfxinfo, before.graphics.gfxinfo)
+	out.graphics.buffers = cmp.Or(m.graphics.buffers, before.graphics.buffers)
 	if len(m.threads) == 0 {
 		out.threads, out.hidden = before.threads, before.hidden
 		if len(m.nameless) == 0 {
 			out.nameless = before.nameless
 		}
 	}
-	if !m.drawn.gpu.Known {
-		out.drawn.gpu = before.drawn.gpu
+	if !m.graphics.gpu.Known {
+		out.graphics.gpu = before.graphics.gpu
 	}
 	return &out
 }
 
-// maps are the mappings by the better of the two ways, nil where neither gave them.
-func (m *Moment) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
+// maps returns the mappings from the better of the two sources, nil without
+// any.
+func (m *Observation) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
 
-// all are the threads as they were read last, with names or without.
-func (m *Moment) all() []footprint.Thread {
+// all returns the threads of the latest reading, with names or without.
+func (m *Observation) all() []footprint.Thread {
 	if len(m.nameless) > 0 {
 		return m.nameless
 	}
 	return m.threads
 }
 
-// way names the way of maps.
-func (m *Moment) way() string {
+// mapSource names the source of maps.
+func (m *Observation) mapSource() string {
 	switch {
 	case m.smaps != nil:
 		return "smaps"
@@ -75,16 +77,16 @@ func (m *Moment) way() string {
 	return "not read"
 }
 
-// noted is what meminfo says of all stacks, mapped what smaps does: what the two call
-// stacks is not quite the same, and where a JVM's are only meminfo tells.
-func (m *Moment) noted() known.Int {
+// noted is the size of all stacks in meminfo, mapped that in smaps: the two
+// define stacks slightly differently, and those of a JVM are only in meminfo.
+func (m *Observation) noted() known.Int {
 	if m.meminfo == nil {
 		return known.Int{}
 	}
 	return m.meminfo.Stack
 }
 
-func (m *Moment) mapped() known.Int {
+func (m *Observation) mapped() known.Int {
 	if m.smaps == nil {
 		return known.Int{}
 	}
@@ -96,22 +98,22 @@ func (m *Moment) mapped() known.Int {
 	return known.Int{}
 }
 
-// drawn is what the process has for drawing, as several services tell it.
-type drawn struct {
+// graphicsState is the graphics memory of the process, from several services.
+type graphicsState struct {
 	gfxinfo *dumpsys.GfxProcess
 	gpu     known.Int // bytes
 	buffers *dumpsys.SurfaceFlinger
 }
 
-// maxArtifact bounds what is read of a text at once, in bytes.
+// maxArtifact bounds how much of a text is read at once, in bytes.
 const maxArtifact = 32 << 20
 
-// reader makes something of one artifact: what it adds to the moment, and what it says
+// reader parses one artifact: it adds to the observation, and returns a summary
 // in lines.
-type reader func(c *Case, m *Moment, text []byte) ([]string, error)
+type reader func(c *Case, m *Observation, text []byte) ([]string, error)
 
-// readers are by step. Where a way gave another text than the step's own, its file has
-// another name.
+// readers are by file. A lesser method that returns another text has another
+// file name.
 var readers = map[string]reader{
 	"smaps.txt":          readSmaps,
 	"showmap.txt":        readShowmap,
@@ -128,10 +130,10 @@ var readers = map[string]reader{
 	"exit_info.txt":      readExitInfo,
 }
 
-// readMoment reads the artifacts of a case and gives what each says, by its file. The
-// moment is nil where there is nothing to compare with later.
-func readMoment(c *Case) (*Moment, map[string][]string) {
-	m, said, some := &Moment{}, map[string][]string{}, false
+// readObservation reads the artifacts of a case and returns their summaries, by
+// file. The observation is nil if there is nothing to compare with later.
+func readObservation(c *Case) (*Observation, map[string][]string) {
+	m, said, some := &Observation{}, map[string][]string{}, false
 	for _, s := range c.Record.Steps {
 		if s.File == "" || s.Step == heapStep {
 			continue
@@ -153,7 +155,7 @@ func readMoment(c *Case) (*Moment, map[string][]string) {
 	return m, said
 }
 
-func (c *Case) readOne(m *Moment, file string, read reader) ([]string, error) {
+func (c *Case) readOne(m *Observation, file string, read reader) ([]string, error) {
 	text, err := c.folder.content(file)
 	if err != nil {
 		return nil, err
@@ -161,7 +163,7 @@ func (c *Case) readOne(m *Moment, file string, read reader) ([]string, error) {
 	return read(c, m, text)
 }
 
-// content is a text of the folder.
+// content returns a text of the folder.
 func (f folder) content(name string) ([]byte, error) {
 	file, size, err := open(f.in(name))
 	if err != nil {
@@ -174,8 +176,9 @@ func (f folder) content(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, size))
 }
 
-// readSmaps sums the mappings; it is better than showmap, because it has addresses.
-func readSmaps(c *Case, m *Moment, text []byte) ([]string, error) {
+// readSmaps sums the mappings; it is better than showmap, because it has
+// addresses.
+func readSmaps(c *Case, m *Observation, text []byte) ([]string, error) {
 	maps := footprint.NewMap()
 	sum, err := procfs.ScanSmaps(bytes.NewReader(text), func(x *procfs.Mapping) error {
 		maps.Add(footprint.Mapping{
@@ -188,14 +191,14 @@ func readSmaps(c *Case, m *Moment, text []byte) ([]string, error) {
 		return nil, err
 	}
 	if sum.Truncated {
-		return nil, errors.New("it is cut")
+		return nil, errors.New("truncated")
 	}
 	m.smaps = maps
 	return composed(maps), nil
 }
 
-// readShowmap sums the rows, of which each may be many mappings.
-func readShowmap(c *Case, m *Moment, text []byte) ([]string, error) {
+// readShowmap sums the rows, each of which may be many mappings.
+func readShowmap(c *Case, m *Observation, text []byte) ([]string, error) {
 	table, err := procfs.ParseShowmap(text)
 	if err != nil {
 		return nil, err
@@ -215,13 +218,14 @@ func readShowmap(c *Case, m *Moment, text []byte) ([]string, error) {
 	return composed(maps), nil
 }
 
-// readMaps counts: what grows is told by smaps, and these are the addresses to it.
-func readMaps(_ *Case, _ *Moment, text []byte) ([]string, error) {
+// readMaps only counts: smaps shows what grows, and these are its addresses.
+func readMaps(_ *Case, _ *Observation, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
 }
 
-// readOther tells a text that only its reader understands: what a step of a file gives.
-func readOther(_ *Case, _ *Moment, content []byte) ([]string, error) {
+// readOther describes a text that only its reader understands: the output of a
+// user's step.
+func readOther(_ *Case, _ *Observation, content []byte) ([]string, error) {
 	lines := bytes.Count(content, []byte("\n"))
 	if len(content) > 0 && content[len(content)-1] != '\n' {
 		lines++
@@ -234,18 +238,19 @@ func readOther(_ *Case, _ *Moment, content []byte) ([]string, error) {
 	return []string{fmt.Sprintf("%d lines; the first: %s", lines, begin)}, nil
 }
 
-// composition is a map as the growth from nothing: its rows by their size.
+// composition is a map as the growth from nothing: its rows by size.
 func composition(maps *footprint.Map) footprint.MapGrowth {
 	return footprint.CompareMaps(footprint.NewMap(), maps)
 }
 
-// toldRows bounds the rows of a list in a summary, toldFindings those of a record.
+// toldRows bounds the rows of a list in a summary, toldFindings those of a
+// record.
 const (
 	toldRows     = 8
 	toldFindings = 15
 )
 
-// composed says what a map consists of.
+// composed describes what a map consists of.
 func composed(maps *footprint.Map) []string {
 	g := composition(maps)
 	total := g.Total.After
@@ -260,7 +265,7 @@ func composed(maps *footprint.Map) []string {
 	return lines
 }
 
-func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
+func readStatus(c *Case, m *Observation, content []byte) ([]string, error) {
 	s, err := procfs.ParseStatus(content)
 	if err != nil {
 		return nil, err
@@ -277,7 +282,8 @@ func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
 	for _, x := range []struct {
 		what string
 		v    known.Int
-	}{{"virtual size", s.VmSize}, {"resident", s.VmRSS}, {"anonymous", s.RssAnon}, {"of files", s.RssFile}, {"shared", s.RssShmem}, {"in swap", s.VmSwap}} {
+	}{{"virtual size", s.VmSize}, {"resident", s.VmRSS}, {"anonymous", s.RssAnon}, {"of files", s.RssFile},
+		{"shared", s.RssShmem}, {"in swap", s.VmSwap}} {
 		if x.v.Known {
 			lines = append(lines, fmt.Sprintf("%s %s", text.KB(x.v.N), x.what))
 		}
@@ -285,11 +291,11 @@ func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
 	return lines, nil
 }
 
-// readThreads reads what grep names: /proc/PID/task/TID/comm:NAME.
-func readThreads(c *Case, m *Moment, text []byte) ([]string, error) {
+// readThreads parses the output of grep: /proc/PID/task/TID/comm:NAME.
+func readThreads(c *Case, m *Observation, text []byte) ([]string, error) {
 	m.threads, _ = parseThreads(text)
 	if len(m.threads) == 0 {
-		return nil, errors.New("there is no thread in it")
+		return nil, errors.New("no thread in it")
 	}
 	g := c.compareThreads(false, footprint.ThreadReading{}, footprint.ThreadReading{Threads: m.threads})
 	lines := []string{fmt.Sprintf("%d threads in %d groups", g.After, len(g.Groups))}
@@ -299,11 +305,11 @@ func readThreads(c *Case, m *Moment, text []byte) ([]string, error) {
 	return lines, nil
 }
 
-// noName stands for the names of threads of which only the ids are known.
-const noName = "(name not known)"
+// noName replaces the names of threads of which only the ids are known.
+const noName = "(unknown name)"
 
-// readThreadIDs reads a list of ids without names.
-func readThreadIDs(c *Case, m *Moment, text []byte) ([]string, error) {
+// readThreadIDs parses a list of ids without names.
+func readThreadIDs(c *Case, m *Observation, text []byte) ([]string, error) {
 	for word := range strings.FieldsSeq(string(text)) {
 		if tid, err := strconv.ParseInt(word, 10, 64); err == nil {
 			m.nameless = append(m.nameless, footprint.Thread{TID: tid, Name: noName})
@@ -312,7 +318,7 @@ func readThreadIDs(c *Case, m *Moment, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("%d threads, without names", len(m.nameless))}, nil
 }
 
-func readMeminfo(c *Case, m *Moment, text []byte) ([]string, error) {
+func readMeminfo(c *Case, m *Observation, text []byte) ([]string, error) {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
 		return nil, err
@@ -324,12 +330,12 @@ func readMeminfo(c *Case, m *Moment, text []byte) ([]string, error) {
 		}
 		lines := blockLines(b)
 		if len(lines) == 0 {
-			return nil, errors.New("it has no sum of the process")
+			return nil, errors.New("no total of the process in it")
 		}
 		m.meminfo = b
 		return lines, nil
 	}
-	return nil, errors.New("it has nothing about the process")
+	return nil, errors.New("nothing about the process in it")
 }
 
 func blockLines(b *dumpsys.Block) []string {

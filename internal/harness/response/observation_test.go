@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// What a summary says of a recorded process is what the file itself says in its total.
+// The summary of a recorded process agrees with the total in the file itself.
 func TestRecordedTotals(t *testing.T) {
 	for _, c := range []struct {
 		recorded, file string
@@ -28,7 +28,7 @@ func TestRecordedTotals(t *testing.T) {
 		if sum.PSS != c.pss || sum.SwapPSS != c.swap {
 			t.Errorf("%s: %+v", c.recorded, sum)
 		}
-		says(t, got.Record.Summary, "no earlier moment", c.line, "the largest:")
+		says(t, got.Record.Summary, "no earlier observation", c.line, "the largest:")
 		says(t, []string{string(contents(t, got.folder.path)[beside(c.file)])}, c.line)
 		if len(got.Record.Findings) > 0 || len(got.Record.Warnings) > 0 {
 			t.Errorf("%s: %v %v", c.recorded, got.Record.Findings, got.Record.Warnings)
@@ -42,19 +42,21 @@ func TestRecordedTotals(t *testing.T) {
 	}
 }
 
-// area is a mapping of a made-up process.
+// area is a mapping of a synthetic process.
 type area struct {
 	name      string
 	pss, swap int64
 }
 
-// smapsOf writes areas as the kernel does (fs/proc/task_mmu.c, show_smap).
+// smapsOf writes areas like the kernel (fs/proc/task_mmu.c, show_smap).
 func smapsOf(areas []area) []byte {
 	var b strings.Builder
 	at := uint64(0x7000_0000)
 	for _, a := range areas {
 		fmt.Fprintf(&b, "%x-%x rw-p 00000000 00:00 0                                  %s\n", at, at+0x10000, a.name)
-		fmt.Fprintf(&b, "Size:                 64 kB\nRss:            %d kB\nPss:            %d kB\nPrivate_Dirty:  %d kB\nSwap:           %d kB\nSwapPss:        %d kB\nVmFlags: rd wr mr mw me ac\n",
+		fmt.Fprintf(&b,
+			"Size:                 64 kB\nRss:            %d kB\nPss:            %d kB\nPrivate_Dirty:  %d kB\nSwap: "+
+				"          %d kB\nSwapPss:        %d kB\nVmFlags: rd wr mr mw me ac\n",
 			a.pss, a.pss, a.pss, a.swap, a.swap)
 		at += 0x20000 // no two touch each other: none is the .bss of another
 	}
@@ -63,12 +65,14 @@ func smapsOf(areas []area) []byte {
 
 // names that mappings have, of all kinds.
 var areaNames = []string{
-	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[stack]", "[anon:stack_and_tls:%d]", "[anon:dalvik-main space (region space)]",
-	"/data/app/com.shop/lib/arm64/libshop.so", "/system/lib64/libc.so", "/dev/kgsl-3d0", "/dev/ashmem/x (deleted)", "[anon:.bss]", "/dmabuf:%d",
+	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[stack]", "[anon:stack_and_tls:%d]",
+	"[anon:dalvik-main space (region space)]",
+	"/data/app/com.shop/lib/arm64/libshop.so", "/system/lib64/libc.so", "/dev/kgsl-3d0", "/dev/ashmem/x (deleted)",
+	"[anon:.bss]", "/dmabuf:%d",
 }
 
-// Growth is attributed without a rest: the kinds sum up to what was measured, and so do
-// the mappings, and each is what was put there.
+// Growth is attributed without a rest: the kinds sum up to the measured total,
+// and so do the mappings, and each has its true growth.
 func TestGrowthSumsUp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	r := New(t.TempDir(), Options{})
@@ -97,14 +101,15 @@ func TestGrowthSumsUp(t *testing.T) {
 					share += *f.Share
 				}
 				if *f.Bytes < *f.BytesDelta || *f.Count < *f.CountDelta {
-					t.Errorf("%+v has more new than there is", f)
+					t.Errorf("%+v has more growth than there is", f)
 				}
 			}
 			if delta != (after-before)<<10 {
-				t.Errorf("%s: %d bytes are told, %d have grown", what, delta, (after-before)<<10)
+				t.Errorf("%s: %d bytes reported, %d have grown", what, delta, (after-before)<<10)
 			}
-			// Of what is summed as others some may shrink.
-			if rows := len(found(second, what)); share > 1 || what == "mapping" && rows <= toldFindings && share < 0.99 && delta > 0 {
+			// Some of the rows summed as others may shrink.
+			if rows := len(found(second, what)); share > 1 || what == "mapping" && rows <= toldFindings &&
+				share < 0.99 && delta > 0 {
 				t.Errorf("%s: shares sum up to %v", what, share)
 			}
 		}
@@ -112,7 +117,7 @@ func TestGrowthSumsUp(t *testing.T) {
 	}
 }
 
-// sizeWords is an amount of kB as the summary has it.
+// sizeWords is an amount of kB as the summary prints it.
 func sizeWords(kb int64) string {
 	if kb < 1024 {
 		return fmt.Sprintf("%d kB", kb)
@@ -120,26 +125,28 @@ func sizeWords(kb int64) string {
 	return fmt.Sprintf("%.1f MB", float64(kb)/1024)
 }
 
-// Two ways to read the same memory do not sum up to the same: they are not compared, and
-// the summary says so. Where one of the ways was taken both times, it is.
+// Two sources of the same memory have different sums: they are not compared,
+// and the summary says so. A source that was read both times is used.
 func TestGrowthOfOtherSource(t *testing.T) {
 	r := New(t.TempDir(), Options{})
-	smaps, showmap := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz"), recorded.Read(t, "device", "api36-memorylab-showmap.txt")
+	smaps, showmap := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz"),
+		recorded.Read(t, "device", "api36-memorylab-showmap.txt")
 	bySmaps := analysed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps}).Now
 	byShowmap := analysed(t, r, Snapshot, nil, map[string][]byte{"showmap.txt": showmap}).Now
 	both := analysed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}).Now
 	for _, c := range []struct {
-		before *Moment
+		before *Observation
 		file   string
 		words  string
 	}{
-		{bySmaps, "showmap.txt", "memory maps: smaps before, showmap now; which library grows cannot be told"},
-		{byShowmap, "smaps.txt", "memory maps: showmap before, smaps now; which library grows cannot be told"},
-		{&Moment{}, "smaps.txt", "memory maps: not read before, smaps now; which library grows cannot be told"},
+		{bySmaps, "showmap.txt", "memory maps: smaps before, showmap now; the growing library is unknown"},
+		{byShowmap, "smaps.txt", "memory maps: showmap before, smaps now; the growing library is unknown"},
+		{&Observation{}, "smaps.txt", "memory maps: not read before, smaps now; the growing library is unknown"},
 		{both, "showmap.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
 		{both, "smaps.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
 	} {
-		got := analysed(t, r, "native", c.before, map[string][]byte{c.file: map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}[c.file]})
+		got := analysed(t, r, "native", c.before,
+			map[string][]byte{c.file: map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}[c.file]})
 		says(t, got.Record.Summary, c.words)
 		if len(got.Record.Findings) > 0 {
 			t.Errorf("%s: %+v", c.words, got.Record.Findings)
@@ -147,7 +154,7 @@ func TestGrowthOfOtherSource(t *testing.T) {
 	}
 }
 
-// What was not seen now is compared later with what was seen before.
+// A reading that is missing now is compared later with the one before.
 func TestMomentKeepsWhatItHad(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	threads := func(n int) []byte {
@@ -157,26 +164,28 @@ func TestMomentKeepsWhatItHad(t *testing.T) {
 		}
 		return []byte(b.String())
 	}
-	first := analysed(t, r, Snapshot, nil, map[string][]byte{"threads.txt": threads(10), "smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
+	first := analysed(t, r, Snapshot, nil,
+		map[string][]byte{"threads.txt": threads(10), "smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
 	second := analysed(t, r, "native", first.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 300, 0}})})
 	third := analysed(t, r, "thread", second.Now, map[string][]byte{"threads.txt": threads(25)})
 	list := found(third, "threads")
-	if len(list) != 1 || *list[0].Count != 25 || *list[0].CountDelta != 15 || !strings.HasPrefix(list[0].Name, "pool-1-thread-") {
+	if len(list) != 1 || *list[0].Count != 25 || *list[0].CountDelta != 15 ||
+		!strings.HasPrefix(list[0].Name, "pool-1-thread-") {
 		t.Errorf("%+v\n%v", list, third.Record.Summary)
 	}
 	last := analysed(t, r, "native", third.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 350, 0}})})
 	if list := found(last, "mapping"); len(list) != 1 || *list[0].BytesDelta != 50<<10 {
 		t.Errorf("%+v", list)
 	}
-	// Nothing could be read: what was seen stays.
+	// Nothing could be read: the earlier readings stay.
 	none := analysed(t, r, "native", last.Now, nil)
 	if none.Now != last.Now {
-		t.Error("what was seen before is lost")
+		t.Error("earlier readings are lost")
 	}
 }
 
-// Threads without names are no group beside those that have some: of the two only the
-// totals are compared, and the names stay for later.
+// Threads without names are not a group beside those with names: of the two
+// only the totals are compared, and the names are kept for later.
 func TestThreadsWithoutNames(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	named := func(n int) map[string][]byte {
@@ -193,7 +202,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 		}
 		return map[string][]byte{"thread_ids.txt": []byte(b.String())}
 	}
-	const cannot = "the names of threads were not read at both moments: which group grew cannot be told"
+	const cannot = "the names of threads were not read both times; the growing group is unknown"
 	seen := func(c *Case) (list []string) {
 		for _, f := range found(c, "threads") {
 			list = append(list, fmt.Sprintf("%s %d %+d", f.Name, *f.Count, *f.CountDelta))
@@ -206,16 +215,17 @@ func TestThreadsWithoutNames(t *testing.T) {
 	equal(t, "the same", same.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 
 	more := analysed(t, r, "thread", same.Now, nameless(50))
-	equal(t, "more", seen(more), []string{"(name not known) 50 +30"})
+	equal(t, "more", seen(more), []string{"(unknown name) 50 +30"})
 	equal(t, "more", more.Record.Summary, []string{"threads: 20 -> 50 threads (+30): 30 new, 0 ended", cannot})
 	if !strings.HasPrefix(more.Headline(), "threads: 20 -> 50 threads") {
 		t.Error(more.Headline())
 	}
-	// The latest total counts, and the names that were read last.
+	// The latest total counts, and the latest names.
 	again := analysed(t, r, "thread", more.Now, nameless(51))
-	equal(t, "again", seen(again), []string{"(name not known) 51 +1"})
+	equal(t, "again", seen(again), []string{"(unknown name) 51 +1"})
 	back := analysed(t, r, "thread", again.Now, named(60))
-	if list := found(back, "threads"); len(list) != 1 || *list[0].CountDelta != 40 || !strings.HasPrefix(list[0].Name, "pool-1-thread-") {
+	if list := found(back, "threads"); len(list) != 1 || *list[0].CountDelta != 40 ||
+		!strings.HasPrefix(list[0].Name, "pool-1-thread-") {
 		t.Errorf("%+v", list)
 	}
 	equal(t, "then", seen(analysed(t, r, "thread", back.Now, nameless(60))), []string(nil))
@@ -223,27 +233,31 @@ func TestThreadsWithoutNames(t *testing.T) {
 	// Named only now, and no threads before.
 	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
-	none := analysed(t, r, "thread", &Moment{}, nameless(7))
-	says(t, none.Record.Summary, "threads: they were not read at both moments\nthreads: 7\n      7  (name not known)")
-	// What else was seen keeps the ids.
+	none := analysed(t, r, "thread", &Observation{}, nameless(7))
+	says(t, none.Record.Summary, "threads: not read both times\nthreads: 7\n      7  (unknown name)")
+	// Other readings keep the ids.
 	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
-	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(name not known) 52 +2"})
+	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(unknown name) 52 +2"})
 }
 
-// What cannot be read is a warning and says nothing; the other artifacts are read.
+// An unreadable artifact is a warning without a summary; the other artifacts
+// are read.
 func TestDamagedArtifact(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	whole := smapsOf([]area{{"[heap]", 100, 0}, {"[stack]", 8, 0}})
 	c := analysed(t, r, "native", nil, map[string][]byte{
-		"smaps.txt": whole[:len(whole)-70], "showmap.txt": []byte("\x1b[2Jno\x00thing\n"), "status.txt": []byte("Name:\tx\nPid:\t4321\nThreads:\t31\n"),
+		"smaps.txt": whole[:len(whole)-70], "showmap.txt": []byte("\x1b[2Jno\x00thing\n"),
+		"status.txt":  []byte("Name:\tx\nPid:\t4321\nThreads:\t31\n"),
 		"meminfo.txt": make([]byte, maxArtifact+1), "custom_x.txt": []byte("\x1b]0;x\a"),
 	})
-	says(t, c.Record.Warnings, "read smaps.txt: ", "read showmap.txt: ", "read meminfo.txt: it has 33554433 bytes, more than 33554432")
+	says(t, c.Record.Warnings, "read smaps.txt: ", "read showmap.txt: ",
+		"read meminfo.txt: it has 33554433 bytes, more than 33554432")
 	if len(c.Record.Warnings) != 3 {
 		t.Errorf("%q", c.Record.Warnings)
 	}
 	files := contents(t, c.folder.path)
-	if files[beside("smaps.txt")] != nil || string(files[beside("custom_x.txt")]) != "?]0;x?\n" || !strings.HasPrefix(string(files[beside("status.txt")]), "31 threads\n") {
+	if files[beside("smaps.txt")] != nil || string(files[beside("custom_x.txt")]) != "?]0;x?\n" ||
+		!strings.HasPrefix(string(files[beside("status.txt")]), "31 threads\n") {
 		t.Errorf("%q", files[beside("status.txt")])
 	}
 }

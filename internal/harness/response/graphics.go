@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-func readGfxinfo(c *Case, m *Moment, text []byte) ([]string, error) {
+func readGfxinfo(c *Case, m *Observation, text []byte) ([]string, error) {
 	info, err := dumpsys.ParseGfxinfo(text)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func readGfxinfo(c *Case, m *Moment, text []byte) ([]string, error) {
 		if p.PID.Known && p.PID.N != int64(c.Process.PID) {
 			continue
 		}
-		m.drawn.gfxinfo = p
+		m.graphics.gfxinfo = p
 		return drawnLines(p), nil
 	}
 	return nil, errors.New("it has nothing about the process")
@@ -48,19 +48,19 @@ func drawnLines(p *dumpsys.GfxProcess) []string {
 	return lines
 }
 
-func readGPU(c *Case, m *Moment, content []byte) ([]string, error) {
+func readGPU(c *Case, m *Observation, content []byte) ([]string, error) {
 	gpu, err := dumpsys.ParseGPU(content)
 	if err != nil {
 		return nil, err
 	}
-	// A driver that counts tells those that have something.
-	m.drawn.gpu = known.Int{Known: true}
+	// A driver that counts lists only processes that have some.
+	m.graphics.gpu = known.Int{Known: true}
 	for _, p := range gpu.Processes() {
 		if p.PID == int64(c.Process.PID) {
-			m.drawn.gpu = p.Bytes
+			m.graphics.gpu = p.Bytes
 		}
 	}
-	lines := []string{gpuLine(m.drawn.gpu)}
+	lines := []string{gpuLine(m.graphics.gpu)}
 	if all := gpu.Global(); all.Known {
 		lines = append(lines, text.Size(all.N)+" of all processes")
 	}
@@ -69,66 +69,71 @@ func readGPU(c *Case, m *Moment, content []byte) ([]string, error) {
 
 func gpuLine(bytes known.Int) string {
 	if !bytes.Known {
-		return "GPU memory of the process is not known"
+		return "GPU memory of the process is unknown"
 	}
 	return text.Size(bytes.N) + " of GPU memory"
 }
 
-func readSurfaceFlinger(_ *Case, m *Moment, text []byte) ([]string, error) {
+func readSurfaceFlinger(_ *Case, m *Observation, text []byte) ([]string, error) {
 	s, err := dumpsys.ParseSurfaceFlinger(text)
 	if err != nil {
 		return nil, err
 	}
-	m.drawn.buffers = &s
+	m.graphics.buffers = &s
 	return []string{buffersLine(&s)}, nil
 }
 
 func buffersLine(s *dumpsys.SurfaceFlinger) string {
 	if !s.Buffers.Known || !s.TotalKB.Known {
-		return fmt.Sprintf("%d buffers are listed; the list has no end", len(s.List))
+		return fmt.Sprintf("%d buffers are listed; the list is truncated", len(s.List))
 	}
 	if s.ImportedBuffers.Known && s.ImportedKB.Known {
-		// What SurfaceFlinger has not allocated itself it has from the windows' apps.
-		return fmt.Sprintf("%d buffers of all windows, %s; %d allocated by SurfaceFlinger, %s", s.ImportedBuffers.N, text.KB(s.ImportedKB.N), s.Buffers.N, text.KB(s.TotalKB.N))
+		// Buffers that SurfaceFlinger has not allocated itself come from the
+		// apps of the windows.
+		return fmt.Sprintf("%d buffers of all windows, %s; %d allocated by SurfaceFlinger, %s", s.ImportedBuffers.N,
+			text.KB(s.ImportedKB.N), s.Buffers.N, text.KB(s.TotalKB.N))
 	}
 	return fmt.Sprintf("%d buffers of all windows, %s", s.Buffers.N, text.KB(s.TotalKB.N))
 }
 
-// graphicsNow is what there is of graphics memory.
-func graphicsNow(now *Moment) []string {
+// graphicsNow describes the present graphics memory.
+func graphicsNow(now *Observation) []string {
 	var lines []string
-	if now.drawn.gpu.Known {
-		lines = append(lines, "graphics: "+gpuLine(now.drawn.gpu))
+	if now.graphics.gpu.Known {
+		lines = append(lines, "graphics: "+gpuLine(now.graphics.gpu))
 	}
-	if p := now.drawn.gfxinfo; p != nil {
+	if p := now.graphics.gfxinfo; p != nil {
 		lines = append(lines, "graphics: "+strings.Join(drawnLines(p), ", "))
 	}
-	if s := now.drawn.buffers; s != nil {
+	if s := now.graphics.buffers; s != nil {
 		lines = append(lines, "graphics: "+buffersLine(s))
 	}
 	return lines
 }
 
-// reading is the graphics memory of a moment as package graphics compares it.
-func (m *Moment) reading(why map[footprint.Source]string) footprint.GraphicsReading {
-	r := footprint.GraphicsReading{GPUBytes: m.drawn.gpu, Why: why}
+// reading returns the graphics memory at one time as package graphics compares
+// it.
+func (m *Observation) reading(why map[footprint.Source]string) footprint.GraphicsReading {
+	r := footprint.GraphicsReading{GPUBytes: m.graphics.gpu, Why: why}
 	if b := m.meminfo; b != nil {
 		row := func(v known.Int) known.Int {
-			// Rows of zeros are left out of a table that is whole.
+			// Complete tables omit rows of zeros.
 			if !v.Known && b.TableComplete {
 				return known.Of(0)
 			}
 			return v
 		}
-		r.EGLMtrackKB, r.GLMtrackKB, r.OtherMtrackKB, r.GfxDevKB = row(b.EGLMtrack), row(b.GLMtrack), row(b.OtherMtrack), row(b.GfxDev)
+		r.EGLMtrackKB, r.GLMtrackKB, r.OtherMtrackKB, r.GfxDevKB = row(b.EGLMtrack), row(b.GLMtrack),
+			row(b.OtherMtrack), row(b.GfxDev)
 	}
-	if g := m.drawn.gfxinfo; g != nil {
+	if g := m.graphics.gfxinfo; g != nil {
 		r.CacheBytes, r.GrallocKB, r.AllocatorKB = g.GPUBytes, g.GrallocKB, g.AllocatorKB
 		r.Views, r.ViewRoots = g.Views, g.ViewRoots
 	}
-	if s := m.drawn.buffers; s != nil {
+	if s := m.graphics.buffers; s != nil {
 		r.BuffersRead, r.Buffers = s.Buffers.Known && s.Buffers.N == int64(len(s.List)), layered(s.List)
-		r.ImportedRead, r.Imported = s.ImportedBuffers.Known && s.ImportedBuffers.N == int64(len(s.Imported)), layered(s.Imported)
+		r.ImportedRead, r.Imported = s.ImportedBuffers.Known && s.ImportedBuffers.N == int64(len(s.Imported)),
+			layered(s.Imported)
 	}
 	return r
 }
@@ -143,10 +148,11 @@ func layered(list []dumpsys.Buffer) []footprint.Buffer {
 
 // sources are the steps behind the sources of graphics memory.
 var sources = map[string]footprint.Source{
-	"meminfo": footprint.Meminfo, "gfxinfo": footprint.Gfxinfo, "gpu": footprint.GPU, "surfaceflinger": footprint.SurfaceFlinger,
+	"meminfo": footprint.Meminfo, "gfxinfo": footprint.Gfxinfo, "gpu": footprint.GPU,
+	"surfaceflinger": footprint.SurfaceFlinger,
 }
 
-// unread says of each source why it was not read.
+// unread reports why each missing source was not read.
 func (c *Case) unread() map[footprint.Source]string {
 	why := map[footprint.Source]string{}
 	for _, s := range c.Record.Steps {
@@ -157,7 +163,7 @@ func (c *Case) unread() map[footprint.Source]string {
 	return why
 }
 
-func graphicsGrowth(c *Case, before, now *Moment) []string {
+func graphicsGrowth(c *Case, before, now *Observation) []string {
 	is := now.reading(c.unread())
 	is.Package = c.Process.Package()
 	g := footprint.CompareGraphics(before.reading(nil), is)
@@ -165,7 +171,10 @@ func graphicsGrowth(c *Case, before, now *Moment) []string {
 	changed := slices.DeleteFunc(slices.Concat(g.Rows, g.Layers), quiet)
 	for _, r := range changed[:min(len(changed), toldFindings)] {
 		name := fmt.Sprintf("%s (%s)", r.Name, r.Source)
-		f := record.Finding{Type: "graphics", Name: text.Tail(name, maxText), Key: footprint.KeyOf("graphics", footprint.WithoutNumbers(name))}
+		f := record.Finding{
+			Type: "graphics", Name: text.Tail(name, maxText),
+			Key: footprint.KeyOf("graphics", footprint.WithoutNumbers(name)),
+		}
 		if r.Unit == footprint.Bytes {
 			f.Bytes, f.BytesDelta = new(r.After.N), new(r.Delta)
 		} else {

@@ -13,26 +13,29 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// flung is a list of SurfaceFlinger: what it has allocated, and where imported is not nil
-// what it has mapped.
+// flung is a list of SurfaceFlinger: what it has allocated, and if imported is
+// not nil what it has mapped.
 func flung(allocated, imported []string) []byte {
 	var b strings.Builder
 	b.WriteString("GraphicBufferAllocator buffers:\n")
 	for i, layer := range allocated {
-		fmt.Fprintf(&b, "0x%x | 10200.00 KiB | 1080 (1088) x 2400 |      1 |        1 | 0x    1b00 | %s\n", 0x7000+i, layer)
+		fmt.Fprintf(&b, "0x%x | 10200.00 KiB | 1080 (1088) x 2400 |      1 |        1 | 0x    1b00 | %s\n", 0x7000+i,
+			layer)
 	}
 	fmt.Fprintf(&b, "Total allocated by GraphicBufferAllocator (estimate): %d.00 KB\n", 10200*len(allocated))
 	if imported != nil {
 		b.WriteString("Imported gralloc buffers:\n")
 		for i, layer := range imported {
-			fmt.Fprintf(&b, "+ name:%s, id:%d, size:10240.00KiB, w/h:1080x2400, usage: 0xb00\n\tplanes: R/G/B/A:\t w/h:1088x2400, stride:4352 bytes, size:10485760\n", layer, i)
+			fmt.Fprintf(&b,
+				"+ name:%s, id:%d, size:10240.00KiB, w/h:1080x2400, usage: 0xb00\n\tplanes: R/G/B/A:\t "+
+					"w/h:1088x2400, stride:4352 bytes, size:10485760\n", layer, i)
 		}
 		fmt.Fprintf(&b, "Total imported by gralloc: %d.00KiB\n", 10240*len(imported))
 	}
 	return []byte(b.String())
 }
 
-// layers are so many buffers of each layer.
+// layers are the given number of buffers of each layer.
 func layers(of ...any) (list []string) {
 	list = []string{}
 	for i := 0; i < len(of); i += 2 {
@@ -43,8 +46,8 @@ func layers(of ...any) (list []string) {
 	return list
 }
 
-// graphicsOf compares two texts of SurfaceFlinger for the process com.shop, and gives its
-// findings as NAME: COUNT (+DELTA).
+// graphicsOf compares two texts of SurfaceFlinger for the process com.shop, and
+// returns its findings as NAME: COUNT (+DELTA).
 func graphicsOf(t *testing.T, before, now []byte) (findings []string, c *Case) {
 	t.Helper()
 	r := New(t.TempDir(), Options{})
@@ -63,8 +66,8 @@ func graphicsOf(t *testing.T, before, now []byte) (findings []string, c *Case) {
 	return findings, c
 }
 
-// On phones whose apps allocate the buffers of their windows, a leak of them is in the list
-// of imported buffers alone.
+// On phones whose apps allocate the buffers of their windows, a leak of them is
+// only in the list of imported buffers.
 func TestImportedBuffersGrow(t *testing.T) {
 	text := bytes.TrimRight(recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt"), "\n")
 	at := bytes.Index(text, []byte("+ name:VRI["))
@@ -72,14 +75,18 @@ func TestImportedBuffersGrow(t *testing.T) {
 	before := fmt.Appendf(nil, "%s"+end, text, 20720.5)
 	now := fmt.Appendf(nil, "%s%s\n%s"+end, text[:at], bytes.Repeat(append(text[at:], '\n'), 10), text[at:], 227925.5)
 	got, c := graphicsOf(t, before, now)
-	equal(t, "findings", got, []string{"VRI[GoogleDialtactsActivity]#*(BLAST Consumer)* (dumpsys SurfaceFlinger): 22 (+20) +207200 kB"})
-	says(t, c.Record.Summary, "layer VRI[GoogleDialtactsActivity]#*(BLAST Consumer)* +202.3 MB: 2 -> 22 buffers", "imported buffers of the whole device (dumpsys SurfaceFlinger) +202.3 MB")
-	says(t, []string{string(contents(t, c.folder.path)[beside("surfaceflinger.txt")])}, "22 buffers of all windows, 222.6 MB; 6 allocated by SurfaceFlinger, 59.8 MB")
+	equal(t, "findings", got,
+		[]string{"VRI[GoogleDialtactsActivity]#*(BLAST Consumer)* (dumpsys SurfaceFlinger): 22 (+20) +207200 kB"})
+	says(t, c.Record.Summary, "layer VRI[GoogleDialtactsActivity]#*(BLAST Consumer)* +202.3 MB: 2 -> 22 buffers",
+		"imported buffers of the whole device (dumpsys SurfaceFlinger) +202.3 MB")
+	says(t, []string{string(contents(t, c.folder.path)[beside("surfaceflinger.txt")])},
+		"22 buffers of all windows, 222.6 MB; 6 allocated by SurfaceFlinger, 59.8 MB")
 }
 
-// A list without an end is compared with nothing.
+// A truncated list is not compared.
 func TestImportedBuffersWithoutEnd(t *testing.T) {
-	whole, more := flung(layers("screen", 3), layers("VRI[Main]#0", 3)), flung(layers("screen", 3), layers("VRI[Main]#0", 9))
+	whole, more := flung(layers("screen", 3), layers("VRI[Main]#0", 3)),
+		flung(layers("screen", 3), layers("VRI[Main]#0", 9))
 	cut := more[:bytes.Index(more, []byte("Total imported"))]
 	for _, c := range [][2][]byte{{whole, cut}, {cut, whole}, {cut, cut[:bytes.LastIndex(cut, []byte("+ name"))]}} {
 		if got, _ := graphicsOf(t, c[0], c[1]); len(got) > 0 {
@@ -91,9 +98,11 @@ func TestImportedBuffersWithoutEnd(t *testing.T) {
 	}
 }
 
-// What another app draws is told, and no finding of this process.
+// What another app draws is reported, but not as a finding of this process.
 func TestBuffersOfAnotherApp(t *testing.T) {
-	const own, other, nobody, screen = "com.shop/com.shop.Main#3", "SurfaceView[com.other/com.other.Player]#7(BLAST Consumer)7", "VRI[Main]#0(BLAST Consumer)0", "FramebufferSurface"
+	const own, other, nobody, screen = "com.shop/com.shop.Main#3",
+		"SurfaceView[com.other/com.other.Player]#7(BLAST Consumer)7", "VRI[Main]#0(BLAST Consumer)0",
+		"FramebufferSurface"
 	for _, newer := range []bool{true, false} {
 		list := func(of ...any) []byte {
 			if newer {
@@ -103,18 +112,25 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 		}
 		got, c := graphicsOf(t, list(own, 3, other, 10, nobody, 3), list(own, 3, other, 30, nobody, 3))
 		equal(t, "findings", got, []string(nil))
-		says(t, c.Record.Summary, "graphics: nothing of the process that can be seen grew", "buffers of the whole device (dumpsys SurfaceFlinger) +", "layer of another app SurfaceView[com.other/com.other.Player]#*(BLAST Consumer)* +")
+		says(t, c.Record.Summary, "graphics: no growth attributable to the process",
+			"buffers of the whole device (dumpsys SurfaceFlinger) +",
+			"layer of another app SurfaceView[com.other/com.other.Player]#*(BLAST Consumer)* +")
 		got, _ = graphicsOf(t, list(own, 3, other, 10, nobody, 3), list(own, 5, other, 30, nobody, 4))
-		if len(got) != 2 || !strings.HasPrefix(got[0], "com.shop/com.shop.Main#* (dumpsys SurfaceFlinger): 5 (+2) +") || !strings.HasPrefix(got[1], "VRI[Main]#*(BLAST Consumer)* (dumpsys SurfaceFlinger): 4 (+1) +") {
+		if len(got) != 2 || !strings.HasPrefix(got[0], "com.shop/com.shop.Main#* (dumpsys SurfaceFlinger): 5 (+2) +") ||
+			!strings.HasPrefix(got[1], "VRI[Main]#*(BLAST Consumer)* (dumpsys SurfaceFlinger): 4 (+1) +") {
 			t.Errorf("%q", got)
 		}
 	}
-	// Where no buffer says whose it is, the sum of all is what there is.
+	// If no buffer has an owner, the sum of all remains.
 	got, _ := graphicsOf(t, flung(layers("", 3), nil), flung(layers("", 9), nil))
-	equal(t, "findings", got, []string{"buffers of the whole device (dumpsys SurfaceFlinger) +61200 kB", "(no name) (dumpsys SurfaceFlinger): 9 (+6) +61200 kB"})
+	equal(t, "findings", got,
+		[]string{
+			"buffers of the whole device (dumpsys SurfaceFlinger) +61200 kB",
+			"(no name) (dumpsys SurfaceFlinger): 9 (+6) +61200 kB",
+		})
 }
 
-// Rows that did not change take no place of those that did.
+// Unchanged rows do not displace changed ones.
 func TestChangedRowsAreTold(t *testing.T) {
 	list := func(n int) []byte {
 		var of []any
@@ -132,10 +148,11 @@ func TestChangedRowsAreTold(t *testing.T) {
 	}
 }
 
-// Without an earlier moment it is told what there is.
+// Without an earlier observation the present state is reported.
 func TestGraphicsNow(t *testing.T) {
 	gpu := []byte("Memory snapshot for GPU 0:\nGlobal total: 57344000\nProc 4321 total: 37748736\n")
-	c := analysed(t, New(t.TempDir(), Options{}), "gpu", nil, map[string][]byte{"surfaceflinger.txt": flung(layers("com.shop/com.shop.Main", 3), nil), "gpu.txt": gpu})
+	c := analysed(t, New(t.TempDir(), Options{}), "gpu", nil,
+		map[string][]byte{"surfaceflinger.txt": flung(layers("com.shop/com.shop.Main", 3), nil), "gpu.txt": gpu})
 	text := strings.Join(c.Record.Summary, "\n")
 	for _, want := range []string{"graphics: 36.0 MB of GPU memory", "graphics: 3 buffers of all windows, 29.9 MB"} {
 		if !strings.Contains(text, want) {
@@ -144,10 +161,11 @@ func TestGraphicsNow(t *testing.T) {
 	}
 }
 
-// Layers of other apps, whose names are not kept, are told and are no finding.
+// Layers of other apps, whose names are not kept, are reported but not as
+// findings.
 func TestLayersOfOtherAppsWithoutNames(t *testing.T) {
 	if footprint.OtherApp != dumpsys.OtherApp {
-		t.Fatalf("%q is %q in what is kept", footprint.OtherApp, dumpsys.OtherApp)
+		t.Fatalf("%q is kept as %q", footprint.OtherApp, dumpsys.OtherApp)
 	}
 	list := func(n int) *dumpsys.SurfaceFlinger {
 		s := &dumpsys.SurfaceFlinger{Buffers: known.Of(int64(n)), TotalKB: known.Of(int64(n) * 1000)}
@@ -157,13 +175,14 @@ func TestLayersOfOtherAppsWithoutNames(t *testing.T) {
 		return s
 	}
 	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop"}}}
-	lines := graphicsGrowth(c, &Moment{drawn: drawn{buffers: list(1)}}, &Moment{drawn: drawn{buffers: list(9)}})
+	lines := graphicsGrowth(c, &Observation{graphics: graphicsState{buffers: list(1)}},
+		&Observation{graphics: graphicsState{buffers: list(9)}})
 	for _, f := range c.Record.Findings {
 		if strings.Contains(f.Name, dumpsys.OtherApp) {
 			t.Errorf("%+v is a finding", f)
 		}
 	}
 	if !strings.Contains(strings.Join(lines, "\n"), dumpsys.OtherApp) {
-		t.Errorf("not told in\n%s", strings.Join(lines, "\n"))
+		t.Errorf("not reported in\n%s", strings.Join(lines, "\n"))
 	}
 }
