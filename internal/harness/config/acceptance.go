@@ -10,9 +10,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// AppendAccepted adds entries to the text of a file of accepted leaks, which may be empty, and
-// returns the new text: comments and entries that are there stay as they are. The error is of
-// type [Errors] where the file is wrong.
+// AppendAccepted adds entries to the text of a file of accepted leaks, which
+// may be empty, and returns the new text: existing comments and entries are
+// unchanged. For an invalid file the error is of type [Errors].
 func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("version: 1\naccepted: []\n")
@@ -34,7 +34,7 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	// What is written must say what was asked for.
+	// Reading the text back must yield the requested entries.
 	again, err := ParseAccepted(name, out.Bytes())
 	if err != nil {
 		return nil, err
@@ -53,7 +53,10 @@ func acceptedList(root *yaml.Node) *yaml.Node {
 		}
 		list := resolved(root.Content[i+1])
 		if list.Kind != yaml.SequenceNode {
-			*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", HeadComment: list.HeadComment, LineComment: list.LineComment, FootComment: list.FootComment}
+			*list = yaml.Node{
+				Kind: yaml.SequenceNode, Tag: "!!seq", HeadComment: list.HeadComment, LineComment: list.LineComment,
+				FootComment: list.FootComment,
+			}
 		}
 		list.Style &^= yaml.FlowStyle
 		return list
@@ -63,14 +66,15 @@ func acceptedList(root *yaml.Node) *yaml.Node {
 	return list
 }
 
-// node is an entry as the file has it.
+// node returns an entry as the file has it.
 func (a Accepted) node() *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	add := func(key, value, tag string) {
 		if value == "" {
 			return
 		}
-		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value})
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key},
+			&yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value})
 	}
 	add("key", a.Key, "!!str")
 	add("class", a.Class, "!!str")
@@ -82,5 +86,6 @@ func (a Accepted) node() *yaml.Node {
 }
 
 func sameAccepted(a, b Accepted) bool {
-	return a.Key == b.Key && a.Class == b.Class && a.Held == b.Held && a.Reason == b.Reason && a.Owner == b.Owner && a.Until.Format(time.DateOnly) == b.Until.Format(time.DateOnly)
+	return a.Key == b.Key && a.Class == b.Class && a.Held == b.Held && a.Reason == b.Reason && a.Owner == b.Owner &&
+		a.Until.Format(time.DateOnly) == b.Until.Format(time.DateOnly)
 }

@@ -12,11 +12,12 @@ func TestAppendAccepted(t *testing.T) {
 	entry := Accepted{Key: "32554831", Reason: "SHOP-12: \"the\" SDK # keeps\nit", Owner: "@anna", Until: until}
 	numbers := Accepted{Key: "1234567890", Reason: "yes", Owner: "0x10", Until: until}
 	for name, file := range map[string]string{
-		"no file yet":       "",
-		"an empty list":     "version: 1\naccepted: []\n",
-		"no value":          "# ours\nversion: 1\naccepted:\n",
-		"no list":           "version: 1\n",
-		"with comments":     "# reviewed by the app team\nversion: 1\naccepted:\n  # the SDK\n  - class: CheckoutActivity # all of them\n    reason: SHOP-1\n    owner: kim\n    until: 2027-01-01\n# the end\n",
+		"no file yet":   "",
+		"an empty list": "version: 1\naccepted: []\n",
+		"no value":      "# ours\nversion: 1\naccepted:\n",
+		"no list":       "version: 1\n",
+		"with comments": "# reviewed by the app team\nversion: 1\naccepted:\n  # the SDK\n  - class: " +
+			"CheckoutActivity # all of them\n    reason: SHOP-1\n    owner: kim\n    until: 2027-01-01\n# the end\n",
 		"in flow style":     "{version: 1, accepted: [{class: A, reason: r, owner: o, until: 2027-01-01}]}\n",
 		"with another line": "version: 1\r\naccepted:\r\n- {class: A, reason: r, owner: o, until: 2027-01-01}\r\n",
 	} {
@@ -37,7 +38,9 @@ func TestAppendAccepted(t *testing.T) {
 		if want := append(before, entry, numbers); err != nil || !slices.EqualFunc(got, want, sameAccepted) {
 			t.Errorf("%s: %+v, %v\n%s", name, got, err, out)
 		}
-		for _, comment := range []string{"# reviewed by the app team", "# the SDK", "# all of them", "# the end", "# ours"} {
+		for _, comment := range []string{
+			"# reviewed by the app team", "# the SDK", "# all of them", "# the end", "# ours",
+		} {
 			if strings.Contains(file, comment) != strings.Contains(string(out), comment) {
 				t.Errorf("%s: the comment %q:\n%s", name, comment, out)
 			}
@@ -48,6 +51,6 @@ func TestAppendAccepted(t *testing.T) {
 		}
 	}
 	if _, err := AppendAccepted("f", []byte("version: 2\n"), []Accepted{entry}); err == nil {
-		t.Error("a wrong file is extended")
+		t.Error("an invalid file is extended")
 	}
 }

@@ -11,17 +11,18 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Accepted is a leak that is accepted until a date, as a reviewed file lists it.
+// Accepted is a leak that is accepted until a date, as a reviewed file lists
+// it.
 type Accepted struct {
-	// Key, Class and Held name the leak: exactly one of them is set.
+	// Key, Class and Held identify the leak: exactly one of them is set.
 	Key, Class, Held string
 	Reason, Owner    string
 	// Until is the last day.
 	Until time.Time
 }
 
-// LoadAccepted reads the file of accepted leaks at path (docs/formats/accepted.md). The error is
-// of type [Errors].
+// LoadAccepted reads the file of accepted leaks at path
+// (docs/formats/accepted.md). The error is of type [Errors].
 func LoadAccepted(path string) ([]Accepted, error) {
 	text, err := read(path)
 	if err != nil {
@@ -33,15 +34,18 @@ func LoadAccepted(path string) ([]Accepted, error) {
 // acceptedKeys are those of one leak.
 var acceptedKeys = []string{"key", "class", "held", "reason", "owner", "until"}
 
-// ParseAccepted reads the text of a file of accepted leaks. The error is of type [Errors] and
-// has everything that is wrong.
+// ParseAccepted parses the text of a file of accepted leaks. The error is of
+// type [Errors] and lists all mistakes.
 func ParseAccepted(name string, text []byte) ([]Accepted, error) {
 	src, problem := newSource(name, text)
 	if problem != nil {
 		return nil, Errors{*problem}
 	}
 	if _, err := decode(yaml.NewDecoder(strings.NewReader(src.text))); errors.Is(err, io.EOF) {
-		return nil, Errors{*src.problem(1, 1, "the file is empty: write `version: 1` and, if no leak is accepted, `accepted: []`")}
+		return nil,
+			Errors{
+				*src.problem(1, 1, "the file is empty: write `version: 1` and, if no leak is accepted, `accepted: []`"),
+			}
 	}
 	root, problem := src.parse()
 	if problem != nil {
@@ -70,8 +74,8 @@ func (r *acceptedReading) refuse(at *yaml.Node, path, format string, args ...any
 	r.errors = append(r.errors, p)
 }
 
-// pairs calls a function with each key and value of a mapping, and refuses keys that are
-// unknown or stand twice.
+// pairs calls a function with each key and value of a mapping, and rejects
+// unknown and duplicate keys.
 func (r *acceptedReading) pairs(at *yaml.Node, path string, known []string, do func(key string, value *yaml.Node)) {
 	if at == nil || at.Kind != yaml.MappingNode {
 		if at == nil {
@@ -90,7 +94,7 @@ func (r *acceptedReading) pairs(at *yaml.Node, path string, known []string, do f
 				r.errors[len(r.errors)-1].Suggestion = near
 			}
 		case seen[key.Value]:
-			r.refuse(key, path, "key %q stands twice", key.Value)
+			r.refuse(key, path, "duplicate key %q", key.Value)
 		default:
 			do(key.Value, at.Content[i+1])
 		}
@@ -124,7 +128,9 @@ func (r *acceptedReading) file(root *yaml.Node) {
 func (r *acceptedReading) entry(at *yaml.Node, path string) {
 	var a Accepted
 	before := len(r.errors)
-	texts := map[string]*string{"key": &a.Key, "class": &a.Class, "held": &a.Held, "reason": &a.Reason, "owner": &a.Owner}
+	texts := map[string]*string{
+		"key": &a.Key, "class": &a.Class, "held": &a.Held, "reason": &a.Reason, "owner": &a.Owner,
+	}
 	r.pairs(at, path, acceptedKeys, func(key string, value *yaml.Node) {
 		if value.Kind != yaml.ScalarNode {
 			r.refuse(value, path+"."+key, "want a text")

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// The example and the one of the page are files as they should be.
+// The example and the one on the page are valid.
 func TestAcceptedExamples(t *testing.T) {
 	list, err := LoadAccepted(filepath.Join("..", "..", "..", "examples", "leakcheck", "accepted.yaml"))
-	if err != nil || len(list) != 1 || list[0].Held != "LegacyPage.sInstance" || list[0].Owner != "anna" || list[0].Until.Format(time.DateOnly) != "2030-12-31" {
+	if err != nil || len(list) != 1 || list[0].Held != "LegacyPage.sInstance" || list[0].Owner != "anna" ||
+		list[0].Until.Format(time.DateOnly) != "2030-12-31" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "formats", "accepted.md"))
@@ -27,7 +28,7 @@ func TestAcceptedExamples(t *testing.T) {
 	}
 }
 
-// A file that is not right is refused with all its mistakes and their lines.
+// An invalid file is rejected with all its mistakes and their lines.
 func TestAcceptedMistakes(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                                    {"the file is empty"},
@@ -40,7 +41,10 @@ func TestAcceptedMistakes(t *testing.T) {
 		"version: 1\nversion: 1\n":            {`"version"`},
 		"- 1\n":                               {"want keys and values: version, accepted"},
 		"version: 1\naccepted:\n- key: [1]\n": {":3:8: accepted[0].key: want a text"},
-		"version: 1\naccepted:\n- key: abcdefgh\n  untli: 2030-01-01\n- until: soon\n": {`:4:3: accepted[0]: unknown key "untli"`, "did you mean until?", `:5:10: accepted[1].until: invalid date "soon": want the last day as 2027-03-31`},
+		"version: 1\naccepted:\n- key: abcdefgh\n  untli: 2030-01-01\n- until: soon\n": {
+			`:4:3: accepted[0]: unknown key "untli"`, "did you mean until?",
+			`:5:10: accepted[1].until: invalid date "soon": want the last day as 2027-03-31`,
+		},
 	} {
 		list, err := ParseAccepted("leaks.yaml", []byte(text))
 		if len(want) == 0 && err != nil || len(want) > 0 && (err == nil || list != nil) {
@@ -53,14 +57,17 @@ func TestAcceptedMistakes(t *testing.T) {
 		}
 	}
 	_, err := LoadAccepted(filepath.Join(t.TempDir(), "none.yaml"))
-	if problems, ok := errors.AsType[Errors](err); !ok || len(problems) != 1 || !strings.Contains(err.Error(), "cannot read the file") {
+	if problems, ok := errors.AsType[Errors](err); !ok || len(problems) != 1 ||
+		!strings.Contains(err.Error(), "cannot read the file") {
 		t.Error(err)
 	}
 }
 
-// FuzzParseAccepted: a file is refused with a reason, or each entry of it is one that it has.
+// FuzzParseAccepted checks that a file is rejected with a reason, or that each
+// parsed entry is in the text.
 func FuzzParseAccepted(f *testing.F) {
-	f.Add("version: 1\naccepted:\n- { key: abcdefgh, reason: r, owner: o, until: 2030-01-01 }\n- { held: A.b, until: 2030-12-31 }\n")
+	f.Add("version: 1\naccepted:\n- { key: abcdefgh, reason: r, owner: o, until: 2030-01-01 }\n- { held: A.b, until: " +
+		"2030-12-31 }\n")
 	f.Add("version: 1\naccepted: &a\n- *a\n")
 	f.Add("version: 1\naccepted:\n- <<: { key: x }\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,31 +1,28 @@
 // Package config reads the YAML file of a stability run: which app, which
 // devices, what stresses the app, how often to sample, how to judge and what to
-// capture of a process that leaks.
+// capture from a leaking process.
 //
-// It takes text, an environment and the flags that stand for keys, and gives
-// either a complete [Config], with every default filled in and the origin of
-// every value kept, or [Errors]: all that is wrong with the file at once, each
-// with file, line, column, the line itself and, where a word is nearly right, the
-// word that was meant. It never gives both and it is strict: an unknown, doubled,
-// misplaced or mistyped key is refused, and so is a key of a feature that this
-// version does not have.
+// It returns either a complete [Config], with every default filled in and the
+// origin of every value, or [Errors]: all mistakes at once, each with file,
+// line, column, the line itself and a suggestion for a misspelled word. It is
+// strict: unknown, duplicate, misplaced or mistyped keys are errors.
 //
-// A value comes from one of five layers, strongest first: a flag, a variable of
-// the environment named after the key, the chosen profile of the file, the file,
-// the default. The file alone and every profile are checked whichever is chosen.
+// A value comes from one of five layers, strongest first: a flag, an
+// environment variable named after the key, the chosen profile of the file, the
+// file, the default. The file alone and every profile are checked whichever is
+// chosen.
 //
-// One table of keys (keys.go) says what may stand in a file. The reader, the
-// written form of a Config and the JSON Schema are all made from it.
+// One table of keys (keys.go) defines the file. The reader, the written form of
+// a Config and the JSON Schema are all derived from it.
 //
-// It does not touch a device, does not check that a device, an app or a program
-// exists, and knows of the project only the rules of package gate: whoever runs the
-// stability run turns a Config into the parts of that run. It is the one home of the YAML
-// library, whose node tree it walks itself, because a decoder into structs has
-// no columns, stops early, and tells users about types of the program.
+// It does not check that a device, an app or a program exists, and of the rest
+// of the project it uses only the rules of package gate. It is the only user of
+// the YAML library, whose node tree it walks itself, because a decoder into
+// structs has no columns, stops early, and mentions types of the program.
 //
-// Text of the form ${VAR}, ${VAR:-default} and ${VAR:?message} is filled in from
-// the environment, in values only and after the YAML is parsed, so that a
-// variable can hold a value but never add a key. $$ stands for one $.
+// ${VAR}, ${VAR:-default} and ${VAR:?message} are replaced from the
+// environment, only in values and after the YAML is parsed, so that a variable
+// can hold a value but never add a key. $$ is a literal $.
 package config
 
 import (
@@ -41,19 +38,21 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// MaxFileBytes is the size of the largest file that is read.
+// MaxFileBytes is the maximum size of a file.
 const MaxFileBytes = 1 << 20
 
-// Config is one stability run as the file describes it. Every value that the
-// file leaves out holds its default; [Config.Origin] tells which is which.
+// Config is one stability run as the file describes it. Every value that is
+// missing in the file has its default; [Config.Origin] reports where a value
+// comes from.
 type Config struct {
 	App      App
 	Devices  Devices
 	Workload Workload
-	// Duration is how long the run lasts at most. 0: until the workload ends,
-	// which a file with the workload "none" cannot ask for.
+	// Duration is the maximum duration of the run. 0: until the workload ends,
+	// which is invalid with the workload "none".
 	Duration time.Duration
-	// LongestDuration is how long a suspicion extends the run, 0 for no longer than Duration.
+	// LongestDuration is how long a suspicion extends the run, 0 for no longer
+	// than Duration.
 	LongestDuration time.Duration
 	Sample          Sample
 	Detect          Detect
@@ -62,8 +61,9 @@ type Config struct {
 	Baseline        BaselineSource
 	Report          Report
 	GitHub          GitHub
-	// Strict makes the run exit with 5 where any process is inconclusive, AllowUnjudged with 0
-	// where nothing could be judged or a heap dump is missing.
+	// Strict makes the run exit with 5 if any process is inconclusive,
+	// AllowUnjudged with 0 if nothing could be judged or a heap dump is
+	// missing.
 	Strict        bool
 	AllowUnjudged bool
 
@@ -76,35 +76,37 @@ type Config struct {
 	profiles []string
 }
 
-// App is what is watched.
+// App is what to watch.
 type App struct {
-	// Package is the application id, such as com.shop; empty where only processes
+	// Package is the application id, such as com.shop; empty if only processes
 	// are named.
 	Package string
-	// Processes are names of processes, or the beginnings of names with a star
-	// behind. Never empty: the default is the package and package + ":*".
+	// Processes are process names, or prefixes of names followed by a star.
+	// Never empty: the default is the package and package + ":*".
 	Processes []string
-	// Mapping is the path of the mapping of an obfuscated build, as it is written: one
-	// that is not absolute is seen from the folder of the file. Empty for none.
+	// Mapping is the path of the mapping of an obfuscated build, as written: a
+	// relative path is relative to the folder of the file. Empty for none.
 	Mapping string
-	// Variant is what the build calls what is tested, such as freeDebug; empty where it is
-	// not said.
+	// Variant is the name of the tested build variant, such as freeDebug; may
+	// be empty.
 	Variant string
 }
 
-// Devices says on which phones the run takes place.
+// Devices selects the phones of the run.
 type Devices struct {
-	// Serials are the devices to use; empty means all that are connected.
+	// Serials are the devices to use; empty for all that are connected.
 	Serials []string
 	// MinAPI is the lowest API level of Android that a device may have.
 	MinAPI int
-	// Require is how many devices the run needs at least.
+	// Require is the minimum number of devices.
 	Require int
-	// StandIn allows devices whose property leakgate.time_scale makes their time faster.
+	// StandIn allows devices whose property leakgate.time_scale makes their
+	// clock faster.
 	StandIn bool
 }
 
-// Workload is what stresses the app: exactly one of its fields but Windows is set, or none.
+// Workload is what stresses the app: exactly one of its fields except Windows
+// is set, or none.
 type Workload struct {
 	// Monkey is the event generator of Android; nil for another workload.
 	Monkey *Monkey
@@ -114,111 +116,116 @@ type Workload struct {
 	DeviceCommand string
 	// Instrument are instrumented tests; nil for another workload.
 	Instrument *Instrument
-	// Windows finds tests in the output of Command or DeviceCommand; nil for none.
+	// Windows finds tests in the output of Command or DeviceCommand; nil for
+	// none.
 	Windows *Windows
 }
 
-// None tells whether nothing is started: the app is only watched.
+// None reports whether nothing is started: the app is only watched.
 func (w Workload) None() bool {
 	return w.Monkey == nil && len(w.Command) == 0 && w.DeviceCommand == "" && w.Instrument == nil
 }
 
 // Instrument is a run of the instrumented tests of an app.
 type Instrument struct {
-	// Component is PACKAGE/RUNNER, or the package alone where it has one runner.
+	// Component is PACKAGE/RUNNER, or the package alone if it has one runner.
 	Component string
 	// Classes are the classes and CLASS#METHOD that run; empty for all.
 	Classes []string
-	// Arguments are further values of -e; delay_msec and class are not among them.
+	// Arguments are further values of -e, except delay_msec and class.
 	Arguments map[string]string
-	// Room is the time of the device after each test; 0 for what the device needs.
+	// Room is the device time after each test; 0 for what the device needs.
 	Room time.Duration
 }
 
-// Windows are regular expressions of RE2 for the lines of an output at which a test begins and
-// ends. Both compile.
+// Windows are RE2 regular expressions for the output lines at which a test
+// begins and ends. Both compile.
 type Windows struct {
 	Begin, End string
 }
 
-// Report says which reports the run directory gets beside those that every run has.
+// Report selects the optional reports of the run directory.
 type Report struct {
-	// JUnit is whether junit.xml is written; nil for where the run has checks.
+	// JUnit is whether junit.xml is written; nil for only if the run has
+	// checks.
 	JUnit *bool
 }
 
 // Monkey is a run of monkey, the event generator on the device.
 type Monkey struct {
-	// Events is how many events are sent, at most 2^31-1
-	// (AOSP cmds/monkey/src/com/android/commands/monkey/Monkey.java, mCount).
+	// Events is the number of events, at most 2^31-1 (AOSP
+	// cmds/monkey/src/com/android/commands/monkey/Monkey.java, mCount).
 	Events int
 	// Throttle is the pause between two events, in whole milliseconds.
 	Throttle time.Duration
-	// Seed makes two runs alike; nil means a new one for each run.
+	// Seed makes runs reproducible; nil means a new one for each run.
 	Seed *int64
 }
 
-// Sample holds the time between two readings, in device time.
+// Sample configures the time between two readings, in device time.
 type Sample struct {
-	// Normal, Suspicious and Leaking are the intervals of the fast channel in the
-	// states of these names; Confirming samples as Suspicious does.
+	// Normal, Suspicious and Leaking are the intervals of the fast channel in
+	// the states of these names; Confirming samples like Suspicious.
 	Normal, Suspicious, Leaking time.Duration
 	// Detail is the time between two breakdowns, each of the next process.
 	Detail time.Duration
-	// MaxSystemServer and MaxApp are what the sampling may cost at most in the
-	// process system_server and in the app, in percent of one core.
+	// MaxSystemServer and MaxApp bound the cost of sampling in the process
+	// system_server and in the app, in percent of one core.
 	MaxSystemServer, MaxApp float64
 }
 
-// Detect says how the series are judged.
+// Detect configures how the series are judged.
 type Detect struct {
 	// Policy is the name of a set of rules: robust or article.
 	Policy string
-	// Assert is end, to judge by the word at the end of the run, or live, to fail a
-	// run in which a process ever reached LEAKING.
+	// Assert is end, to judge by the verdict at the end of the run, or live, to
+	// fail a run in which a process ever reached LEAKING.
 	Assert string
-	// MustSee is the slowest leak that a pass must rule out, in bytes per hour; 0 for any.
+	// MustSee is the slowest leak that a pass must rule out, in bytes per hour;
+	// 0 for any.
 	MustSee int64
 }
 
-// Diagnose says what is captured of a process that leaks.
+// Diagnose configures what is captured from a leaking process.
 type Diagnose struct {
-	// Dump is when a heap dump is made: on_leak, at_end (of the run) or at_marks.
-	// The last two make one on a leak too.
+	// Dump is when a heap dump is made: on_leak, at_end (of the run) or
+	// at_marks. The last two also make one on a leak.
 	Dump string
-	// Cooldown is the least time between two diagnoses of one process, in the time
-	// of the device.
+	// Cooldown is the minimum time between two diagnoses of one process, in
+	// device time.
 	Cooldown time.Duration
-	// Keep is what stays of a heap dump after its analysis: stripped (the graph
-	// without the contents of primitive arrays), raw or none.
+	// Keep is what is kept of a heap dump after its analysis: stripped (the
+	// graph without the contents of primitive arrays), raw or none.
 	Keep string
-	// Collect is when garbage collections are forced and what is left is counted: at_marks,
-	// never, or auto, which is at marks that begin a loop, in short runs.
+	// Collect is when garbage collections are forced and the remaining objects
+	// counted: at_marks, never, or auto, which is at marks that begin a loop,
+	// in short runs.
 	Collect string
-	// Logcat is what is kept of the device's log: app (the lines of the app and those of the
-	// system about it), all or none.
+	// Logcat is what is kept of the device's log: app (the lines of the app and
+	// those of the system about it), all or none.
 	Logcat string
-	// Texts is hidden, where a hash takes the place of each text of the app, or shown.
+	// Texts is hidden, to replace each text of the app by a hash, or shown.
 	Texts string
-	// Steps are added to the recipe of a kind: java, native, gpu, thread, unknown, or
-	// all for each of them. A kind without steps is not in it; nil means no steps.
+	// Steps are added to the recipe of a kind: java, native, gpu, thread,
+	// unknown, or all for each of them. Kinds without steps are absent; nil
+	// means no steps.
 	Steps map[string][]Step
 }
 
 // Step is one command of the file whose output is kept with a diagnosis.
 type Step struct {
-	// Name is the name of its file without the ending. Within a kind and all it is
-	// unique, and none of leakgate's own steps is called so.
+	// Name is the name of its file without the extension. It is unique within a
+	// kind and all, and differs from leakgate's own steps.
 	Name string
-	// Command is one command line for the shell of the device, as it is written: {pid},
-	// {process}, {package} and {user} are still to be filled in, quoted, and {{ stands
-	// for one {. It has no other {.
+	// Command is one command line for the shell of the device, as written:
+	// {pid}, {process}, {package} and {user} are placeholders for quoted
+	// values, and {{ is a literal {. It has no other {.
 	Command string
-	// Limit is the real time that it may take.
+	// Limit bounds it in real time.
 	Limit time.Duration
 }
 
-// The defaults of a file that says no more than it must.
+// The defaults of a minimal file.
 const (
 	DefaultMinAPI          = 21
 	DefaultRequire         = 1
@@ -256,8 +263,11 @@ func defaults() *Config {
 			Normal: DefaultNormal, Suspicious: DefaultSuspicious, Leaking: DefaultLeaking, Detail: DefaultDetail,
 			MaxSystemServer: DefaultMaxSystemServer, MaxApp: DefaultMaxApp,
 		},
-		Detect:   Detect{Policy: DefaultPolicy, Assert: DefaultAssert},
-		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Collect: DefaultCollect, Logcat: DefaultLogcat, Texts: DefaultTexts},
+		Detect: Detect{Policy: DefaultPolicy, Assert: DefaultAssert},
+		Diagnose: Diagnose{
+			Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Collect: DefaultCollect,
+			Logcat: DefaultLogcat, Texts: DefaultTexts,
+		},
 		Gate:     Requirements{Rules: gate.DefaultRules()},
 		Baseline: BaselineSource{Window: gate.Window, Match: gate.MatchAll()},
 		GitHub:   GitHub{CommentWhen: DefaultCommentWhen, Summary: true},
@@ -265,7 +275,7 @@ func defaults() *Config {
 }
 
 // Load reads and parses the file at path, see [Parse]. The error is of type
-// [Errors]; that of a file that cannot be read has no line.
+// [Errors]; that of an unreadable file has no line.
 func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	text, err := read(path)
 	if err != nil {
@@ -274,14 +284,14 @@ func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*
 	return Parse(path, text, getenv, choices...)
 }
 
-// Parse reads the text of a file of this name. getenv gives the value of a
-// variable of the environment and whether it is set, as [os.LookupEnv] does; nil
-// stands for an empty environment. The error is of type [Errors] and is nil
-// exactly if the Config is not.
+// Parse parses the text of a file of this name. getenv returns the value of an
+// environment variable and whether it is set, like [os.LookupEnv]; nil is an
+// empty environment. The error is of type [Errors] and is nil exactly if the
+// Config is not.
 //
-// Whatever is chosen, all errors of the file alone and of the file with each of
-// its profiles are told, each once. A variable that is not set counts as an error
-// only in what is chosen.
+// Whatever is chosen, all mistakes of the file alone and of the file with each
+// of its profiles are reported, each once. An unset variable is an error only
+// in what is chosen.
 func Parse(name string, text []byte, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	if getenv == nil {
 		getenv = func(string) (string, bool) { return "", false }
@@ -301,7 +311,7 @@ func Parse(name string, text []byte, getenv func(string) (string, bool), choices
 	return r.resolve()
 }
 
-// Choice is what the caller of [Parse] knows beside the file.
+// Choice is an input of [Parse] beside the file.
 type Choice func(*chosen)
 
 type chosen struct {
@@ -314,8 +324,8 @@ func WithProfile(name string) Choice {
 	return func(c *chosen) { c.profile = name }
 }
 
-// WithFlag gives the value at a path, or the values of a list, in the name of a
-// flag of the command line such as --for. No value leaves the path alone.
+// WithFlag sets the value at a path, or the values of a list, in the name of a
+// command-line flag such as --for. No value leaves the path unchanged.
 func WithFlag(flag, path string, values ...string) Choice {
 	return func(c *chosen) {
 		if len(values) > 0 {
@@ -330,7 +340,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// One byte more than allowed is enough to tell that there are too many.
+	// One byte more than allowed shows that there are too many.
 	return io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
 }
 
@@ -356,8 +366,8 @@ func unreadable(path string, err error) Problem {
 	return p
 }
 
-// plain is the cause of an error of the file system without the path, which
-// stands in front of the message already.
+// plain is the cause of a file system error without the path, which the message
+// already has.
 func plain(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()

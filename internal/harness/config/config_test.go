@@ -103,7 +103,7 @@ func mustRules(t *testing.T, pairs ...string) []gate.Rule {
 	return out
 }
 
-// values is a Config without where it comes from.
+// values is a Config without origins.
 func values(c *Config) Config {
 	v := *c
 	v.source, v.origins, v.profile, v.profiles, v.secrets = source{}, nil, "", nil, nil
@@ -113,7 +113,10 @@ func values(c *Config) Config {
 func TestFullFile(t *testing.T) {
 	seven := int64(7)
 	want := Config{
-		App: App{"com.shop", []string{"com.shop", "com.shop:*", "/system/bin/surfaceflinger"}, "build/mapping.txt", "freeDebug"},
+		App: App{
+			"com.shop", []string{"com.shop", "com.shop:*", "/system/bin/surfaceflinger"}, "build/mapping.txt",
+			"freeDebug",
+		},
 		Devices: Devices{
 			Serials: []string{"emulator-5554", "192.168.1.7:5555", "0123456789", "adb-R58M (2)._adb-tls-connect._tcp"},
 			MinAPI:  26, Require: 2,
@@ -130,7 +133,8 @@ func TestFullFile(t *testing.T) {
 			"all": {{"0battery_1", "dumpsys battery", DefaultLimit}},
 		}},
 		Gate: Requirements{Informational: true, Confirm: 1, Accepted: "leaks-accepted.yaml", Rules: mustRules(t,
-			"process.gate", "!= leak", "process.gate", "!= settled", "process.deaths", "memory == 0", "process.deaths", "crash==0",
+			"process.gate", "!= leak", "process.gate", "!= settled", "process.deaths", "memory == 0", "process.deaths",
+			"crash==0",
 			"process.slope_mb_h", "lower95 < 20 MB/h", "leak.per_loop", "new == 0", "leak.per_loop", "bytes < 512KB",
 			"leak.wider", "== 0", "native.per_loop", "grown == 0", "leak.creep", "== 0")},
 		Baseline: BaselineSource{"git:origin/leaks#a b/baseline.json", 20, []string{"model", "variant"}},
@@ -139,7 +143,7 @@ func TestFullFile(t *testing.T) {
 		Strict:   true, AllowUnjudged: true, gated: true,
 	}
 	for name, text := range map[string]string{
-		"as it is":           full,
+		"unchanged":          full,
 		"Windows line ends":  strings.ReplaceAll(full, "\n", "\r\n"),
 		"a byte order mark":  byteOrderMark + full,
 		"a document's start": "---\n" + full + "...\n",
@@ -162,7 +166,7 @@ func TestDefaults(t *testing.T) {
 	if !c.Workload.None() {
 		t.Error("the workload is not none")
 	}
-	// The defaults are what is written about them.
+	// The defaults are as documented.
 	written := mustParse(t, `version: 1
 app: { package: com.shop, processes: ["com.shop", "com.shop:*"] }
 devices: { serials: [], min_api: 21, require: 1 }
@@ -182,12 +186,20 @@ github: { comment: { when: changed || failed }, check: false, sarif: false, summ
 func TestWorkloads(t *testing.T) {
 	const head = "version: 1\napp: { package: com.shop }\nworkload: "
 	for text, want := range map[string]Workload{
-		"{ monkey: { events: 5 } }":                                                      {Monkey: &Monkey{Events: 5, Throttle: DefaultThrottle}},
-		"{ monkey: { events: 5, seed: auto } }":                                          {Monkey: &Monkey{Events: 5, Throttle: DefaultThrottle}},
-		"{ monkey: { events: 5, throttle: 0 } }":                                         {Monkey: &Monkey{Events: 5}},
-		`{ command: [./gradlew, "", true, 1.50, a b] }`:                                  {Command: []string{"./gradlew", "", "true", "1.50", "a b"}},
-		"\n  device_command: |\n    for i in 1 2; do\n      input tap $i $i\n    done\n": {DeviceCommand: "for i in 1 2; do\n  input tap $i $i\ndone\n"},
-		"\n  device_command: >-\n    input\n    tap 1 1\n":                               {DeviceCommand: "input tap 1 1"},
+		"{ monkey: { events: 5 } }": {
+			Monkey: &Monkey{Events: 5, Throttle: DefaultThrottle},
+		},
+		"{ monkey: { events: 5, seed: auto } }": {
+			Monkey: &Monkey{Events: 5, Throttle: DefaultThrottle},
+		},
+		"{ monkey: { events: 5, throttle: 0 } }": {Monkey: &Monkey{Events: 5}},
+		`{ command: [./gradlew, "", true, 1.50, a b] }`: {
+			Command: []string{"./gradlew", "", "true", "1.50", "a b"},
+		},
+		"\n  device_command: |\n    for i in 1 2; do\n      input tap $i $i\n    done\n": {
+			DeviceCommand: "for i in 1 2; do\n  input tap $i $i\ndone\n",
+		},
+		"\n  device_command: >-\n    input\n    tap 1 1\n": {DeviceCommand: "input tap 1 1"},
 	} {
 		if got := mustParse(t, head+text).Workload; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", text, got, want)
@@ -207,7 +219,8 @@ devices: { require: "${N:-3}" }
 	if !reflect.DeepEqual(c.Workload.Command, want) {
 		t.Errorf("got  %q\nwant %q", c.Workload.Command, want)
 	}
-	if got := c.App.Processes; !reflect.DeepEqual(got, []string{"com.shop:push", "com.x", "com.y"}) || c.App.Package != "com.shop" {
+	if got := c.App.Processes; !reflect.DeepEqual(got, []string{"com.shop:push", "com.x", "com.y"}) ||
+		c.App.Package != "com.shop" {
 		t.Errorf("app %+v", c.App)
 	}
 	if c.Duration != 48*time.Hour || c.Devices.Require != 3 {
@@ -221,7 +234,9 @@ devices: { require: "${N:-3}" }
 // A variable can hold a value, but never YAML.
 func TestVariablesAddNoKeys(t *testing.T) {
 	hostile := func(name string) (string, bool) { return "com.shop\nduration: 3h, x: {", name == "X" }
-	_, err := Parse("run.yaml", []byte("version: 1\napp: { package: \"${X}\" }\nworkload: none\nduration: 1h\n"), hostile)
+	_,
+		err := Parse("run.yaml", []byte("version: 1\napp: { package: \"${X}\" }\nworkload: none\nduration: 1h\n"),
+		hostile)
 	problems, _ := errors.AsType[Errors](err)
 	if len(problems) != 1 || problems[0].Path != "app.package" || strings.Contains(problems[0].Message, "\n") {
 		t.Errorf("got %q", err)
@@ -252,15 +267,16 @@ func TestOrigins(t *testing.T) {
 		"github.comment.key":               "run.yaml:57:19",
 	} {
 		if got := c.Origin(path).String(); got != want {
-			t.Errorf("%s comes from %s, not from %s", path, got, want)
+			t.Errorf("%s comes from %s, want %s", path, got, want)
 		}
 	}
-	if got := mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1s\n").Origin("sample.normal"); got.Layer != Default {
+	if got := mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1s\n").
+		Origin("sample.normal"); got.Layer != Default {
 		t.Errorf("a default comes from %v", got)
 	}
 }
 
-// Callers report what only they can know in the words of this package.
+// Callers report what only they can know in this package's format.
 func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)
@@ -297,19 +313,20 @@ func TestLoad(t *testing.T) {
 		filepath.Join(dir, "no", "run.yaml"): {"cannot read the file: there is no directory", ""},
 		large:                                {"the file has more than 1048576 bytes", ""},
 	}
-	if runtime.GOOS != "windows" { // where a directory can not even be opened
+	if runtime.GOOS != "windows" { // where a directory cannot even be opened
 		cases[dir] = want{"cannot read the file: is a directory", ""}
 	}
 	for path, w := range cases {
 		_, err := Load(path, nil)
 		problems, _ := errors.AsType[Errors](err)
-		if len(problems) != 1 || !strings.HasPrefix(problems[0].Message, w.message) || problems[0].Suggestion != w.suggestion || problems[0].File != path {
+		if len(problems) != 1 || !strings.HasPrefix(problems[0].Message, w.message) ||
+			problems[0].Suggestion != w.suggestion || problems[0].File != path {
 			t.Errorf("%s: %+v", path, problems)
 		}
 	}
 }
 
-// The examples are files that a newcomer starts from.
+// The examples are starting points for new users.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../../examples/nightly/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -325,7 +342,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// What a file of a few lines can unfold to stays bounded, in time and in words.
+// The work on a small file that expands enormously stays bounded, in time and
+// in messages.
 func TestHostileFiles(t *testing.T) {
 	bomb := "version: 1\nx-0: &x0 { a: 1, b: 2 }\n"
 	for i := 1; i < 30; i++ {
@@ -345,39 +363,43 @@ func TestHostileFiles(t *testing.T) {
 		bombs += fmt.Sprintf("  p%d: *x29\n", i)
 	}
 	for name, text := range map[string]string{
-		"profiles of merges":              bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
-		"profiles over a large file":      unknown.String() + profiles,
-		"profiles over a large list":      "version: 1\nworkload: { command: [" + strings.Repeat("\"${X:-a}\", ", 990) + "] }\n" + profiles,
-		"profiles over much of no matter": "version: 1\n" + strings.ReplaceAll(unknown.String()[:strings.Index(unknown.String(), "k80000")], "k", "x-") + profiles,
-		"a cycle of profiles":             "version: 1\nprofiles: &a { p: *a, q: { <<: *a } }\n",
-		"merges":                          bomb + "app: *x29\nworkload: none\nduration: 1h\n",
-		"lists":                           lists + "app: { processes: *x29 }\nworkload: none\nduration: 1h\n",
-		"a cycle":                         "version: 1\nx-a: &a [*a]\napp: { processes: *a }\nworkload: { command: *a }\n",
-		"a merge cycle":                   "version: 1\nx-a: &a { b: &b { <<: *a } , <<: *b }\napp: *b\nworkload: *a\n",
-		"many brackets":                   strings.Repeat("[", 500_000),
-		"many braces":                     strings.Repeat("{a: ", 200_000),
-		"many keys":                       "version: 1\n" + strings.Repeat("k: 1\n", 150_000),
-		"unknown keys":                    unknown.String(),
-		"one line":                        "{version: 1, " + strings.Repeat("k: 1, ", 150_000) + "}",
-		"many dashes":                     strings.Repeat("- ", 500_000),
-		"many remarks":                    strings.Repeat("# r\n", 250_000) + "- x",
-		"open quote":                      "version: 1\napp: \"" + strings.Repeat("x y\n", 200_000),
-		"open bracket":                    "version: 1\napp: [" + strings.Repeat("x,\n", 15_000),
-		"bad end":                         "version: 1\n" + strings.Repeat("x-k: [a, b]\n", 4_000) + "app: ]",
-		"long list":                       "version: 1\napp: { processes: [" + strings.Repeat("a.b, ", 5_000) + "] }\nworkload: none\nduration: 1h\n",
-		"anchors":                         "version: 1\nx: [" + strings.Repeat("&a a, ", 100_000) + "]",
-		"question marks":                  strings.Repeat("? ", 300_000),
-		"long key":                        "version: 1\n" + strings.Repeat("k", 900_000) + ": 1\n",
-		"many profiles":                   "version: 1\nprofiles: {" + strings.Repeat("k: \"${X}\", ", 80_000) + "}\n",
-		"many variables":                  "version: 1\napp: { package: a.b, processes: [" + strings.Repeat("\"${X}\", ", 990) + "] }\nworkload: none\nduration: 1h\n",
-		"NUL":                             "version: 1\x00\n",
-		"a surrogate":                     "version: 1 \xed\xa0\x80\n",
-		"UTF-16":                          "\xff\xfev\x00e\x00",
-		"a lone return":                   "version: 1\rapp: x\n",
-		"a next line":                     "version: 1\u0085\n",
-		"a directive":                     "%YAML 9.9\n---\nversion: 1\n",
-		"an unknown tag":                  "%TAG ! !!\n---\n!x version: 1\n",
-		"only a document":                 "---\n...\n---\n",
+		"profiles of merges":         bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
+		"profiles over a large file": unknown.String() + profiles,
+		"profiles over a large list": "version: 1\nworkload: { command: [" + strings.Repeat("\"${X:-a}\", ", 990) +
+			"] }\n" + profiles,
+		"profiles over many ignored keys": "version: 1\n" +
+			strings.ReplaceAll(unknown.String()[:strings.Index(unknown.String(), "k80000")], "k", "x-") + profiles,
+		"a cycle of profiles": "version: 1\nprofiles: &a { p: *a, q: { <<: *a } }\n",
+		"merges":              bomb + "app: *x29\nworkload: none\nduration: 1h\n",
+		"lists":               lists + "app: { processes: *x29 }\nworkload: none\nduration: 1h\n",
+		"a cycle":             "version: 1\nx-a: &a [*a]\napp: { processes: *a }\nworkload: { command: *a }\n",
+		"a merge cycle":       "version: 1\nx-a: &a { b: &b { <<: *a } , <<: *b }\napp: *b\nworkload: *a\n",
+		"many brackets":       strings.Repeat("[", 500_000),
+		"many braces":         strings.Repeat("{a: ", 200_000),
+		"many keys":           "version: 1\n" + strings.Repeat("k: 1\n", 150_000),
+		"unknown keys":        unknown.String(),
+		"one line":            "{version: 1, " + strings.Repeat("k: 1, ", 150_000) + "}",
+		"many dashes":         strings.Repeat("- ", 500_000),
+		"many remarks":        strings.Repeat("# r\n", 250_000) + "- x",
+		"open quote":          "version: 1\napp: \"" + strings.Repeat("x y\n", 200_000),
+		"open bracket":        "version: 1\napp: [" + strings.Repeat("x,\n", 15_000),
+		"bad end":             "version: 1\n" + strings.Repeat("x-k: [a, b]\n", 4_000) + "app: ]",
+		"long list": "version: 1\napp: { processes: [" + strings.Repeat("a.b, ", 5_000) +
+			"] }\nworkload: none\nduration: 1h\n",
+		"anchors":        "version: 1\nx: [" + strings.Repeat("&a a, ", 100_000) + "]",
+		"question marks": strings.Repeat("? ", 300_000),
+		"long key":       "version: 1\n" + strings.Repeat("k", 900_000) + ": 1\n",
+		"many profiles":  "version: 1\nprofiles: {" + strings.Repeat("k: \"${X}\", ", 80_000) + "}\n",
+		"many variables": "version: 1\napp: { package: a.b, processes: [" + strings.Repeat("\"${X}\", ", 990) +
+			"] }\nworkload: none\nduration: 1h\n",
+		"NUL":               "version: 1\x00\n",
+		"a surrogate":       "version: 1 \xed\xa0\x80\n",
+		"UTF-16":            "\xff\xfev\x00e\x00",
+		"a carriage return": "version: 1\rapp: x\n",
+		"a next line":       "version: 1\u0085\n",
+		"a directive":       "%YAML 9.9\n---\nversion: 1\n",
+		"an unknown tag":    "%TAG ! !!\n---\n!x version: 1\n",
+		"only a document":   "---\n...\n---\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -400,7 +422,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// In a file of any length the line of a mistake is told, in a short one the
+// In a file of any length the line of a mistake is reported, in a short one the
 // column too.
 func TestPlaceOfSyntaxErrors(t *testing.T) {
 	for _, lines := range []int{0, 1, 100, 10_000} {

@@ -16,13 +16,14 @@ import (
 )
 
 var (
-	goNames  = regexp.MustCompile(`main\.|config\.|yaml:|interface|struct|\*[A-Za-z]|map\[|%!|\[\]string|\bint(64)?\b|nil`)
+	goNames = regexp.MustCompile(
+		`main\.|config\.|yaml:|interface|struct|\*[A-Za-z]|map\[|%!|\[\]string|\bint(64)?\b|nil`)
 	inQuotes = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 )
 
-// checkErrors holds what is true of every refusal: it is of the right type, not
-// empty, in order, inside the bounds of the text, and free of the words of the
-// program. What a user wrote stands in quotes, and may be anything.
+// checkErrors checks the invariants of every error: it has the right type, is
+// not empty, in order, inside the bounds of the text, and without terms of the
+// program. User text is in quotes, and may be anything.
 func checkErrors(t *testing.T, text []byte, err error) {
 	t.Helper()
 	problems, ok := errors.AsType[Errors](err)
@@ -38,7 +39,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 			t.Errorf("problem %d lacks a part: %+v", i, p)
 		}
 		if said := inQuotes.ReplaceAllString(p.Message, `""`); goNames.MatchString(said) {
-			t.Errorf("a word of the program: %s", said)
+			t.Errorf("a term of the program: %s", said)
 		}
 		if i > 0 && (p.Line < problems[i-1].Line || p.Line == problems[i-1].Line && p.Column < problems[i-1].Column) {
 			t.Errorf("problem %d is out of order: %v", i, problems)
@@ -60,24 +61,25 @@ func checkErrors(t *testing.T, text []byte, err error) {
 	}
 }
 
-// checkOutside holds what is true of a problem without a line.
+// checkOutside checks a problem without a line.
 func checkOutside(t *testing.T, p Problem) {
 	t.Helper()
 	if !strings.HasPrefix(p.File, "environment LEAKGATE_") && !strings.HasPrefix(p.File, "--") {
 		t.Errorf("no line, and neither a variable nor a flag: %+v", p)
 	}
 	if p.Excerpt != "" || p.Column != 0 || strings.Contains(p.Error(), "\n") {
-		t.Errorf("a variable or flag has no place in the file: %q", p.Error())
+		t.Errorf("a variable or flag with a place in the file: %q", p.Error())
 	}
 }
 
-// unseen tells whether a text of several lines has characters that a terminal
-// obeys or does not show.
+// unseen reports whether a text of several lines has control characters or
+// invisible ones.
 func unseen(text string) bool {
-	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
+	return !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
-// checkConfig holds what is true of every Config that is given out.
+// checkConfig checks the invariants of every returned Config.
 func checkConfig(t *testing.T, c *Config) {
 	t.Helper()
 	bad := func(what string) { t.Errorf("%s: %+v", what, c) }
@@ -88,7 +90,10 @@ func checkConfig(t *testing.T, c *Config) {
 		bad("package")
 	}
 	kinds := 0
-	for _, set := range []bool{c.Workload.Monkey != nil, len(c.Workload.Command) > 0, c.Workload.DeviceCommand != "", c.Workload.Instrument != nil, c.Workload.None()} {
+	for _, set := range []bool{
+		c.Workload.Monkey != nil, len(c.Workload.Command) > 0, c.Workload.DeviceCommand != "",
+		c.Workload.Instrument != nil, c.Workload.None(),
+	} {
 		if set {
 			kinds++
 		}
@@ -103,30 +108,37 @@ func checkConfig(t *testing.T, c *Config) {
 	if c.Duration < 0 || c.Duration == 0 && c.Workload.None() {
 		bad("duration")
 	}
-	for _, d := range []int64{int64(c.Sample.Normal), int64(c.Sample.Suspicious), int64(c.Sample.Leaking), int64(c.Sample.Detail)} {
+	for _, d := range []int64{
+		int64(c.Sample.Normal), int64(c.Sample.Suspicious), int64(c.Sample.Leaking), int64(c.Sample.Detail),
+	} {
 		if d < 1e9 || d > 86400e9 {
 			bad("interval")
 		}
 	}
-	if !(c.Sample.MaxSystemServer > 0) || c.Sample.MaxSystemServer > 1000 || !(c.Sample.MaxApp > 0) || c.Sample.MaxApp > 1000 {
+	if !(c.Sample.MaxSystemServer > 0) || c.Sample.MaxSystemServer > 1000 || !(c.Sample.MaxApp > 0) ||
+		c.Sample.MaxApp > 1000 {
 		bad("cost")
 	}
 	checkWritten(t, c)
-	if c.Detect.Policy != "article" && c.Detect.Policy != "robust" || c.Detect.Assert != "end" && c.Detect.Assert != "live" {
+	if c.Detect.Policy != "article" && c.Detect.Policy != "robust" || c.Detect.Assert != "end" &&
+		c.Detect.Assert != "live" {
 		bad("words")
 	}
 	checkDiagnose(t, c)
 	checkGate(t, c)
-	if c.Devices.MinAPI < 18 || c.Devices.Require < 1 || len(c.Devices.Serials) > 0 && c.Devices.Require > len(c.Devices.Serials) {
+	if c.Devices.MinAPI < 18 || c.Devices.Require < 1 || len(c.Devices.Serials) > 0 &&
+		c.Devices.Require > len(c.Devices.Serials) {
 		bad("devices")
 	}
 }
 
-// checkTests holds what is true of tests: what runs them and what finds them can be used.
+// checkTests checks that what runs tests and what finds them is usable.
 func checkTests(t *testing.T, w Workload) {
 	t.Helper()
 	if i := w.Instrument; i != nil {
-		if !regexp.MustCompile(`^[A-Za-z][\w.]*(/[\w.$]+)?$`).MatchString(i.Component) || i.Room < 0 || i.Room > 10*time.Minute || i.Room%time.Millisecond != 0 || i.Arguments["delay_msec"] != "" || i.Arguments["class"] != "" || strings.Contains(strings.Join(i.Classes, ""), ",") {
+		if !regexp.MustCompile(`^[A-Za-z][\w.]*(/[\w.$]+)?$`).MatchString(i.Component) || i.Room < 0 ||
+			i.Room > 10*time.Minute || i.Room%time.Millisecond != 0 || i.Arguments["delay_msec"] != "" ||
+			i.Arguments["class"] != "" || strings.Contains(strings.Join(i.Classes, ""), ",") {
 			t.Errorf("instrument: %+v", i)
 		}
 		for k := range i.Arguments {
@@ -144,8 +156,8 @@ func checkTests(t *testing.T, w Workload) {
 	}
 }
 
-// checkGate holds what is true of the gate: every rule can be applied, each part of a subject is
-// compared once, and nothing of it can break a line or a comment of HTML.
+// checkGate checks the gate: every rule can be applied, each part of a subject
+// is compared once, and nothing in it can break a line or an HTML comment.
 func checkGate(t *testing.T, c *Config) {
 	t.Helper()
 	last := 0
@@ -165,31 +177,37 @@ func checkGate(t *testing.T, c *Config) {
 		}
 	}
 	scheme, rest, _ := strings.Cut(c.Baseline.Store, ":")
-	if c.Baseline.Store != "" && (!strings.Contains(" file git artifact command ", " "+scheme+" ") || strings.TrimSpace(rest) == "") {
+	if c.Baseline.Store != "" &&
+		(!strings.Contains(" file git artifact command ", " "+scheme+" ") || strings.TrimSpace(rest) == "") {
 		t.Errorf("store %q", c.Baseline.Store)
 	}
 	g := c.GitHub
-	if !strings.Contains("/always/changed/failed/changed || failed/never/", "/"+g.CommentWhen+"/") || !regexp.MustCompile(`^[A-Za-z0-9._-]{0,60}$`).MatchString(g.CommentKey) {
+	if !strings.Contains("/always/changed/failed/changed || failed/never/", "/"+g.CommentWhen+"/") ||
+		!regexp.MustCompile(`^[A-Za-z0-9._-]{0,60}$`).MatchString(g.CommentKey) {
 		t.Errorf("github: %+v", g)
 	}
 }
 
-// filledIn is a command of which nothing is left to be filled in.
+// filledIn is a command without remaining placeholders.
 func filledIn(command string) string {
-	return strings.NewReplacer("{{", "", "{pid}", "1", "{process}", "'a'", "{package}", "'a'", "{user}", "0").Replace(command)
+	return strings.NewReplacer("{{", "", "{pid}", "1", "{process}", "'a'", "{package}", "'a'", "{user}", "0").
+		Replace(command)
 }
 
-// checkDiagnose holds what is true of what is to be captured: every step can be run,
-// and every file of a diagnosis has a name of its own.
+// checkDiagnose checks the steps: every step can be run, and every file of a
+// diagnosis has a name of its own.
 func checkDiagnose(t *testing.T, c *Config) {
 	t.Helper()
 	d := c.Diagnose
-	if !strings.Contains(" on_leak at_end at_marks ", " "+d.Dump+" ") || !strings.Contains(" stripped raw none ", " "+d.Keep+" ") ||
+	if !strings.Contains(" on_leak at_end at_marks ", " "+d.Dump+" ") ||
+		!strings.Contains(" stripped raw none ", " "+d.Keep+" ") ||
 		d.Cooldown < 0 || d.Cooldown > 720*time.Hour || d.Steps != nil && len(d.Steps) == 0 {
 		t.Errorf("diagnose: %+v", d)
 	}
 	for kind, steps := range d.Steps {
-		files := map[string]int{"heap": 1, "showmap": 1, "smaps": 1, "maps": 1, "meminfo": 1, "gfxinfo": 1, "surfaceflinger": 1, "gpu": 1, "status": 1,
+		files := map[string]int{
+			"heap": 1, "showmap": 1, "smaps": 1, "maps": 1, "meminfo": 1, "gfxinfo": 1, "surfaceflinger": 1, "gpu": 1,
+			"status":  1,
 			"threads": 1, "logcat": 1, "exit_info": 1, "summary": 1, "diagnosis": 1, "analysis": 1}
 		if len(steps) == 0 || len(steps) > 20 {
 			t.Errorf("%d steps of %s", len(steps), kind)
@@ -203,7 +221,8 @@ func checkDiagnose(t *testing.T, c *Config) {
 			if files[s.Name]++; files[s.Name] > 1 || !regexp.MustCompile("^[a-z0-9_-]{1,40}$").MatchString(s.Name) {
 				t.Errorf("the name of a step of %s: %q", kind, s.Name)
 			}
-			if s.Limit < time.Second || s.Limit > 10*time.Minute || strings.TrimSpace(s.Command) == "" || strings.Contains(filledIn(s.Command), "{") {
+			if s.Limit < time.Second || s.Limit > 10*time.Minute || strings.TrimSpace(s.Command) == "" ||
+				strings.Contains(filledIn(s.Command), "{") {
 				t.Errorf("a step of %s: %+v", kind, s)
 			}
 		}
@@ -219,17 +238,18 @@ func checkWritten(t *testing.T, c *Config) {
 			t.Errorf("the written form is not printable: %q", text)
 		}
 		if len(text) > MaxFileBytes {
-			continue // escapes are longer than what they stand for
+			continue // escapes are longer than what they replace
 		}
 		again, err := Parse("again.yaml", text, nil)
 		if err != nil {
-			t.Fatalf("the written form is refused: %v\n%s", err, text)
+			t.Fatalf("the written form is rejected: %v\n%s", err, text)
 		}
 		if !reflect.DeepEqual(values(again), values(c)) {
-			t.Fatalf("the written form means another thing:\n%s\ngot  %+v\nwant %+v", text, values(again), values(c))
+			t.Fatalf("the written form has a different meaning:\n%s\ngot  %+v\nwant %+v", text, values(again),
+				values(c))
 		}
 		if !origins && !bytes.Equal(again.YAML(false), text) {
-			t.Errorf("written again it is another text:\n%s\n%s", text, again.YAML(false))
+			t.Errorf("written again it differs:\n%s\n%s", text, again.YAML(false))
 		}
 	}
 }

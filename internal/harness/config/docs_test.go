@@ -31,11 +31,12 @@ func generated(t *testing.T, name, text string) {
 		return
 	}
 	if is != text {
-		t.Errorf("the part %s of %s is not what it should be: go test ./internal/harness/config -update writes it\n%s", name, page, text)
+		t.Errorf("the part %s of %s is outdated: go test ./internal/harness/config -update rewrites it\n%s", name, page,
+			text)
 	}
 }
 
-// defaultOf is the default of a key as the page tells it.
+// defaultOf is the default of a key as the page shows it.
 func defaultOf(k key) string {
 	switch shown := k.texts(); {
 	case k.name == "version" || k.choice:
@@ -52,7 +53,7 @@ func defaultOf(k key) string {
 	return ""
 }
 
-// The page tells every key as the table of keys has it.
+// The page documents every key according to the table of keys.
 func TestKeysOfThePage(t *testing.T) {
 	generated(t, "keys", tableOf(leaves(schema(defaults()))))
 	generated(t, "steps", tableOf(leaves(stepKey(new(defaultStep())).keys)))
@@ -84,12 +85,13 @@ func tableOf(leaves []leaf) string {
 			or = "none: " + l.key.unset
 		}
 		value = strings.ReplaceAll(value, "|", `\|`)
-		b.WriteString("| `" + l.path + "` | " + l.key.about + " | " + value + " | " + or + " | " + cell(l.key.example) + " |\n")
+		b.WriteString("| `" + l.path + "` | " + l.key.about + " | " + value + " | " + or + " | " + cell(l.key.example) +
+			" |\n")
 	}
 	return b.String()
 }
 
-// The page shows every mistake with all that is said about it, and no other.
+// The page shows every mistake with all its messages, and no others.
 func TestMistakesOfThePage(t *testing.T) {
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")
 	if err != nil || len(files) < 20 {
@@ -112,8 +114,8 @@ func TestMistakesOfThePage(t *testing.T) {
 	generated(t, "mistakes", b.String())
 }
 
-// The page names the variable of the environment for no other keys than there are,
-// and all names that a step and a placeholder can and cannot have.
+// The page lists all keys without an environment variable, and all names that
+// steps and placeholders can and cannot have.
 func TestVariablesOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {
@@ -121,22 +123,22 @@ func TestVariablesOfThePage(t *testing.T) {
 	}
 	for _, name := range Variables() {
 		if got, ok := strings.CutPrefix(name, variablePrefix); !ok || got != strings.ToUpper(got) {
-			t.Errorf("%s is no name of a variable", name)
+			t.Errorf("%s is not the name of a variable", name)
 		}
 	}
 	for _, name := range slices.Concat(ownSteps, placeholders) {
 		if !strings.Contains(string(content), "`"+name+"`") && !strings.Contains(string(content), "`{"+name+"}`") {
-			t.Errorf("the page does not tell of %s", name)
+			t.Errorf("the page does not document %s", name)
 		}
 	}
 	for _, r := range readerOnly {
 		if !strings.Contains(string(content), r.reason) {
-			t.Errorf("the page does not tell that only the reader sees this: %s", r.reason)
+			t.Errorf("the page does not document that only the reader sees this: %s", r.reason)
 		}
 	}
 }
 
-// The files that the page shows as right are right.
+// The files that the page shows as valid are valid.
 func TestFilesOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// No key of the file takes an empty text, also where a variable brought it; only the arguments of
-// a program and the entries of a list that may be empty can be.
+// No key of the file accepts an empty text, not even from a variable, except
+// the arguments of a program and the entries of a list that may be empty.
 func TestNoKeyTakesAnEmptyText(t *testing.T) {
 	checked := 0
 	for _, l := range knownLeaves() {
@@ -33,11 +33,11 @@ func TestNoKeyTakesAnEmptyText(t *testing.T) {
 			}
 			_, err = Parse("x.yaml", file, func(name string) (string, bool) { return "", name == "EMPTY" })
 			if err == nil || !strings.Contains(err.Error(), l.path) {
-				t.Errorf("%s: %q is taken: %v", l.path, text, err)
+				t.Errorf("%s: %q is accepted: %v", l.path, text, err)
 			}
 		}
 	}
 	if checked < 40 {
-		t.Errorf("only %d keys were looked at", checked)
+		t.Errorf("only %d keys were checked", checked)
 	}
 }

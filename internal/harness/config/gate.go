@@ -10,50 +10,55 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Requirements is the section gate: what a run must hold to pass.
+// Requirements is the section gate: what a run must satisfy to pass.
 type Requirements struct {
-	// Informational reports the rules that fail without failing the run.
+	// Informational reports failing rules without failing the run.
 	Informational bool
-	// Confirm is how often a run that fails is repeated, 0 or 1. A repeated run fails only on
-	// what both show.
+	// Confirm is how often a failing run is repeated, 0 or 1. A repeated run
+	// fails only on what both show.
 	Confirm int
-	// AbortOnFail ends a run as soon as a rule does not hold.
+	// AbortOnFail ends a run as soon as a rule fails.
 	AbortOnFail bool
-	// Accepted is the path of the file of accepted leaks, as it is written: one that is not
-	// absolute is relative to the folder of the file. Empty for none.
+	// Accepted is the path of the file of accepted leaks, as written: a
+	// relative path is relative to the folder of the file. Empty for none.
 	Accepted string
-	// Rules are all rules in the order of [gate.RulePaths], with the default of each path that
-	// the file leaves out. Empty where the file removes all of them.
+	// Rules are all rules in the order of [gate.RulePaths], with the default of
+	// each path that is missing in the file. Empty if the file removes all of
+	// them.
 	Rules []gate.Rule
 }
 
-// BaselineSource is the section baseline: which earlier runs a run is compared with.
+// BaselineSource is the section baseline: which earlier runs a run is compared
+// with.
 type BaselineSource struct {
-	// Store is the address of the baseline, such as file:leak-baseline.json; empty for none.
+	// Store is the address of the baseline, such as file:leak-baseline.json;
+	// empty for none.
 	Store string
 	// Window is how many good runs of one subject the baseline keeps.
 	Window int
-	// Match are the optional parts of a subject that must be equal, a subset of [gate.MatchAll].
+	// Match are the optional parts of a subject that must be equal, a subset of
+	// [gate.MatchAll].
 	Match []string
 }
 
 // GitHub is the section github: what is published on a pull request.
 type GitHub struct {
-	// CommentKey separates the comments of several gates on one pull request; empty for the
-	// package of the app.
+	// CommentKey distinguishes the comments of several gates on one pull
+	// request; empty for the package of the app.
 	CommentKey string
-	// CommentWhen is when a comment is written: always, changed, failed, "changed || failed" or
-	// never.
+	// CommentWhen is when a comment is written: always, changed, failed,
+	// "changed || failed" or never.
 	CommentWhen string
-	// Check, SARIF and Summary are whether a check run, a SARIF file and a job summary are written.
+	// Check, SARIF and Summary are whether a check run, a SARIF file and a job
+	// summary are written.
 	Check, SARIF, Summary bool
 }
 
 // DefaultCommentWhen is the default of github.comment.when.
 const DefaultCommentWhen = "changed || failed"
 
-// Gated reports whether the file or any layer over it has the key gate or baseline, even an empty
-// one: only then is the run judged by rules.
+// Gated reports whether the file or any layer over it has the key gate or
+// baseline, even an empty one: only then is the run judged by rules.
 func (c *Config) Gated() bool { return c.gated }
 
 const (
@@ -62,7 +67,8 @@ const (
 	commentKeyText    = `^[A-Za-z0-9._-]{1,60}$`
 	// ruleText is the form of every rule: [SUBJECT] OPERATOR VALUE.
 	ruleText = `^[^=!<>]*([=!]=|[<>]=?)[^=!<>]+$`
-	// storeText is the scheme and the rest of an address, with a path behind the branch of git.
+	// storeText is the scheme and the rest of an address; git has a path after
+	// the branch.
 	storeText = `^((file|artifact|command):(.|\n)*\S|git:[^#]*[^#\s][^#]*#(.|\n)*\S)`
 )
 
@@ -72,9 +78,13 @@ var (
 	plainRule = regexp.MustCompile(`^!= ?[A-Za-z0-9.]+$`)
 
 	storeKind = kind[string]{storeAddress, same, form{
-		"file:PATH, git:BRANCH#PATH, git:REMOTE/BRANCH#PATH, artifact:NAME or command:PROGRAM ARGUMENTS", []object{matching(storeText)}, false,
+		"file:PATH, git:BRANCH#PATH, git:REMOTE/BRANCH#PATH, artifact:NAME or command:PROGRAM ARGUMENTS",
+		[]object{matching(storeText)}, false,
 	}}
-	commentKeyKind  = kind[string]{commentKey, same, form{"letters, digits, `.`, `_` and `-`, at most 60", []object{freeText(commentKeyText)}, false}}
+	commentKeyKind = kind[string]{
+		commentKey, same,
+		form{"letters, digits, `.`, `_` and `-`, at most 60", []object{freeText(commentKeyText)}, false},
+	}
 	matchKind       = words(gate.MatchAll()...)
 	commentWhenKind = func() kind[string] {
 		k := words("always", "changed", "failed", DefaultCommentWhen, "never")
@@ -83,16 +93,20 @@ var (
 	}()
 )
 
-// ruleKeys are what is said of the rules of each path.
+// ruleKeys describe the rules of each path.
 var ruleKeys = map[string]struct{ about, says, example string }{
-	gate.RuleGate: {"The verdict on the memory trend of each process; without a baseline, also on the leaks in its heap dumps.",
+	gate.RuleGate: {
+		"The verdict on the memory trend of each process; without a baseline, also on the leaks in its heap dumps.",
 		"`==` or `!=` and one of leak, pass, settled, inconclusive", `["!= leak"]`},
 	gate.RuleDeaths: {"How often each process died, by cause. As many deaths as in a base run are excused.",
-		"memory, crash, native_crash, anr, kill, exit or any, then a comparison with a number", `["memory == 0", "crash == 0"]`},
+		"memory, crash, native_crash, anr, kill, exit or any, then a comparison with a number",
+		`["memory == 0", "crash == 0"]`},
 	gate.RuleSlope: {"Memory growth of each process in MB/h: the estimated rate, or a bound of its 95 % interval.",
 		"rate, lower95 or upper95, then a comparison with a number", `["lower95 < 20"]`},
-	gate.RulePerLoop: {"The number of new, grown or moved leaks, or the objects or bytes that each loop adds to a leak.",
-		"new, grown, moved, objects or bytes, then a comparison with a number; bytes take B, KB or MB", `["new == 0", "grown == 0"]`},
+	gate.RulePerLoop: {
+		"The number of new, grown or moved leaks, or the objects or bytes that each loop adds to a leak.",
+		"new, grown, moved, objects or bytes, then a comparison with a number; bytes take B, KB or MB",
+		`["new == 0", "grown == 0"]`},
 	gate.RuleHeavier: {"The number of leaks whose objects retain more each than in every base run.",
 		"a comparison with a number", `["== 0"]`},
 	gate.RuleWider: {"The number of new classes behind a known holder.",
@@ -107,19 +121,20 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 func gateKey(c *Config) key {
 	keys := []key{
 		value("informational", &c.Gate.Informational, switchKind).
-			tell("Whether rules that fail are only reported.", "true"),
+			tell("Whether failing rules are only reported.", "true"),
 		value("confirm", &c.Gate.Confirm, count(0, 1)).
 			tell("How often a failing run is repeated; with 1, it fails only on what both runs show.", "1"),
 		value("abort_on_fail", &c.Gate.AbortOnFail, switchKind).
-			tell("Whether the run ends as soon as a rule does not hold: it is judged after each heap dump at a mark and each death of a process.", "true"),
+			tell("Whether the run ends as soon as a rule fails: rules are evaluated after each heap dump at a mark "+
+				"and each death of a process.", "true"),
 		optional("accepted", &c.Gate.Accepted, pathKind, "leaks-accepted.yaml in the current directory, if it exists").
 			tell("The file of accepted leaks, relative to the folder of this file.", "leaks-accepted.yaml"),
 	}
 	for _, path := range gate.RulePaths() {
 		keys = append(keys, rulesKey(&c.Gate.Rules, path))
 	}
-	return key{name: "gate", keys: keys, read: switchedOn(keys, "for the default rules write {}"),
-		about:  "What the run must hold. Each rule has a default of its own; an empty list removes it.",
+	return key{name: "gate", keys: keys, read: switchedOn(keys, "write {} for the default rules"),
+		about:  "What the run must satisfy. Each rule has a default of its own; an empty list removes it.",
 		hidden: func() bool { return !c.gated }, unset: "no rules are applied"}
 }
 
@@ -132,9 +147,11 @@ func baselineKey(c *Config) key {
 		value("window", &b.Window, count(1, 100)).
 			tell("How many good runs of one app, test and device the baseline keeps.", "20"),
 		listed("match", &b.Match, matchKind, distinct|mayBeEmpty, list(&b.Match, matchKind.parse, distinct|mayBeEmpty)).
-			tell("What two runs must have in common to be compared, beside the app, the test and the workload.", "[variant, api]"),
+			tell("What two runs must have in common to be compared, in addition to the app, the test and the workload.",
+				"[variant, api]"),
 	}
-	return key{name: "baseline", keys: keys, read: switchedOn(keys, "write store: file:leak-baseline.json below it, or {}"),
+	return key{
+		name: "baseline", keys: keys, read: switchedOn(keys, "write store: file:leak-baseline.json below it, or {}"),
 		about:  "The earlier runs that the run is compared with.",
 		hidden: func() bool { return !c.gated }, unset: "the run is not compared with earlier ones"}
 }
@@ -144,9 +161,10 @@ func githubKey(g *GitHub) key {
 	return key{name: "github", about: "What is published on a pull request.", keys: []key{
 		{name: "comment", about: "The comment on the pull request.", keys: []key{
 			optional("key", &g.CommentKey, commentKeyKind, "the package of the app").
-				tell("Tells the comments of several gates on one pull request apart.", "shop"),
+				tell("Distinguishes the comments of several gates on one pull request.", "shop"),
 			value("when", &g.CommentWhen, commentWhenKind).
-				tell("When a comment is written: if a leak differs from the base runs, if the gate fails, if either is true, always or never.", "failed"),
+				tell("When a comment is written: if a leak differs from the base runs, if the gate fails, if either "+
+					"is true, always or never.", "failed"),
 		}},
 		value("check", &g.Check, switchKind).tell("Whether a check run with annotations is created.", "true"),
 		value("sarif", &g.SARIF, switchKind).tell("Whether a SARIF file is written.", "true"),
@@ -154,8 +172,8 @@ func githubKey(g *GitHub) key {
 	}}
 }
 
-// switchedOn reads a section that has an effect even when it is empty, so that a user who leaves
-// its value out may expect one.
+// switchedOn reads a section that has an effect even if it is empty, so a user
+// who writes no value may expect one.
 func switchedOn(keys []key, instead string) reader {
 	return func(w *walker, at place) {
 		if n := resolved(at.node); n.Kind == yaml.ScalarNode && n.Tag == nullTag {
@@ -166,7 +184,7 @@ func switchedOn(keys []key, instead string) reader {
 	}
 }
 
-// rulesKey are the rules of a path, which stand for its default.
+// rulesKey are the rules of a path, which replace its default.
 func rulesKey(into *[]gate.Rule, path string) key {
 	const is = distinct | mayBeEmpty | mayBeSingle
 	said := ruleKeys[path]
@@ -190,8 +208,8 @@ func rulesOf(rules []gate.Rule, path string) []string {
 	return out
 }
 
-// withRules replaces the rules of a path and keeps the order of the paths. Texts that are no
-// rules are skipped: the reader has refused them.
+// withRules replaces the rules of a path and keeps the order of the paths.
+// Invalid texts are skipped: the reader has rejected them.
 func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	out := slices.DeleteFunc(slices.Clone(rules), func(r gate.Rule) bool { return r.Path == path })
 	for _, text := range texts {
@@ -200,7 +218,8 @@ func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 		}
 	}
 	order := gate.RulePaths()
-	slices.SortStableFunc(out, func(a, b gate.Rule) int { return slices.Index(order, a.Path) - slices.Index(order, b.Path) })
+	slices.SortStableFunc(out,
+		func(a, b gate.Rule) int { return slices.Index(order, a.Path) - slices.Index(order, b.Path) })
 	if len(out) == 0 {
 		return nil
 	}
@@ -211,7 +230,8 @@ func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 func rule(path string) parser[string] {
 	return func(text string) (string, *fault) {
 		if len(text) > longestRule {
-			return "", &fault{message: fmt.Sprintf("%s is too long: a rule has at most %d bytes", quoted(text), longestRule)}
+			return "",
+				&fault{message: fmt.Sprintf("%s is too long: a rule has at most %d bytes", quoted(text), longestRule)}
 		}
 		r, err := gate.ParseRule(path, text)
 		if err != nil {
@@ -224,14 +244,17 @@ func rule(path string) parser[string] {
 // stores are the schemes of an address of a baseline.
 var stores = []string{"file", "git", "artifact", "command"}
 
-// storeAddress parses the scheme of the address of a baseline, and that something follows it; what
-// that must be is known to the store.
+// storeAddress parses the scheme of a baseline's address and checks that
+// something follows it; the rest is up to the store.
 func storeAddress(text string) (string, *fault) {
 	if _, f := hostPath(text); f != nil && strings.TrimSpace(text) != "" {
 		return "", f
 	}
 	scheme, rest, found := strings.Cut(text, ":")
-	f := &fault{message: "invalid value " + quoted(text) + ": want file:PATH, git:BRANCH#PATH, git:REMOTE/BRANCH#PATH, artifact:NAME or command:PROGRAM ARGUMENTS"}
+	f := &fault{
+		message: "invalid value " + quoted(text) +
+			": want file:PATH, git:BRANCH#PATH, git:REMOTE/BRANCH#PATH, artifact:NAME or command:PROGRAM ARGUMENTS",
+	}
 	if !found || !slices.Contains(stores, scheme) {
 		f.suggestion = meantStore(text)
 		return "", f
@@ -249,7 +272,7 @@ func storeAddress(text string) (string, *fault) {
 	return text, nil
 }
 
-// meantStore is the address that was probably meant by a text without a known scheme, or nothing.
+// meantStore suggests an address for a text without a known scheme, or nothing.
 func meantStore(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	switch near, ok := Nearest(scheme, stores); {
@@ -274,7 +297,11 @@ func meantStore(text string) string {
 // commentKey parses the key of a comment.
 func commentKey(text string) (string, *fault) {
 	if !commentKeyPattern.MatchString(text) {
-		return "", &fault{message: fmt.Sprintf("invalid key %s: want letters, digits, ., _ and -, at most %d", quoted(text), longestCommentKey)}
+		return "",
+			&fault{
+				message: fmt.Sprintf("invalid key %s: want letters, digits, ., _ and -, at most %d", quoted(text),
+					longestCommentKey),
+			}
 	}
 	return text, nil
 }

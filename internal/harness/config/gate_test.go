@@ -23,7 +23,7 @@ func said(rules []gate.Rule) string {
 	return strings.Join(out, "; ")
 }
 
-// Each rule key changes its own path alone, in every layer.
+// Each rule key changes only its own path, in every layer.
 func TestRulesOfLayers(t *testing.T) {
 	const rest = "; leak.heavier: == 0; leak.wider: == 0; leak.creep: == 0"
 	const file = plainFile + `gate:
@@ -42,17 +42,52 @@ profiles:
 		path, origin  string
 		informational bool
 	}{
-		"the file":             {nil, nil, ofFile, "gate.leak.per_loop[1]", "run.yaml:6:31", false},
-		"a default":            {nil, nil, ofFile, "gate.process.gate", "default", false},
-		"one rule":             {nil, []Choice{WithProfile("count")}, "process.gate: != leak; leak.per_loop: grown <= 1" + rest, "gate.leak.per_loop", "profile count, run.yaml:8:35", false},
-		"two paths without":    {nil, []Choice{WithProfile("none")}, "leak.heavier: == 0; leak.wider: == 0; leak.creep: == 0", "gate.leak.per_loop", "profile none, run.yaml:9:34", false},
-		"only informational":   {nil, []Choice{WithProfile("trial")}, ofFile, "gate.informational", "profile trial, run.yaml:10:35", true},
-		"another section":      {nil, []Choice{WithProfile("later")}, ofFile, "baseline.window", "profile later, run.yaml:11:32", false},
-		"a variable":           {[]string{"LEAKGATE_GATE_LEAK_PER_LOOP", "new == 0 , grown == 0"}, nil, "process.gate: != leak; leak.per_loop: new == 0; leak.per_loop: grown == 0" + rest, "gate.leak.per_loop[1]", "LEAKGATE_GATE_LEAK_PER_LOOP", false},
-		"a variable for two":   {[]string{"LEAKGATE_GATE_PROCESS_GATE", "!= leak", "LEAKGATE_GATE_INFORMATIONAL", "true"}, []Choice{WithProfile("none")}, "process.gate: != leak" + rest, "gate.process.gate", "LEAKGATE_GATE_PROCESS_GATE", true},
-		"a variable as JSON":   {[]string{"LEAKGATE_GATE_PROCESS_SLOPE_MB_H", `["rate < 20"]`, "LEAKGATE_GATE_LEAK_CREEP", "[]"}, []Choice{WithProfile("count")}, "process.gate: != leak; process.slope_mb_h: rate < 20; leak.per_loop: grown <= 1; leak.heavier: == 0; leak.wider: == 0", "gate.process.slope_mb_h[0]", "LEAKGATE_GATE_PROCESS_SLOPE_MB_H", false},
-		"a flag":               {[]string{"LEAKGATE_GATE_LEAK_PER_LOOP", "new == 0"}, []Choice{WithFlag("--rule", "gate.leak.per_loop", "new < 2", "moved == 0")}, "process.gate: != leak; leak.per_loop: new < 2; leak.per_loop: moved == 0" + rest, "gate.leak.per_loop", "--rule", false},
-		"a flag without lists": {nil, []Choice{WithFlag("--informational", "gate.informational", "true"), WithFlag("--rule", "gate.native.per_loop", "grown == 0")}, strings.Replace(ofFile, "leak.creep", "native.per_loop: grown == 0; leak.creep", 1), "gate.informational", "--informational", true},
+		"the file":  {nil, nil, ofFile, "gate.leak.per_loop[1]", "run.yaml:6:31", false},
+		"a default": {nil, nil, ofFile, "gate.process.gate", "default", false},
+		"one rule": {
+			nil, []Choice{WithProfile("count")}, "process.gate: != leak; leak.per_loop: grown <= 1" + rest,
+			"gate.leak.per_loop", "profile count, run.yaml:8:35", false,
+		},
+		"two paths without": {
+			nil, []Choice{WithProfile("none")}, "leak.heavier: == 0; leak.wider: == 0; leak.creep: == 0",
+			"gate.leak.per_loop", "profile none, run.yaml:9:34", false,
+		},
+		"only informational": {
+			nil, []Choice{WithProfile("trial")}, ofFile, "gate.informational", "profile trial, run.yaml:10:35", true,
+		},
+		"another section": {
+			nil, []Choice{WithProfile("later")}, ofFile, "baseline.window", "profile later, run.yaml:11:32", false,
+		},
+		"a variable": {
+			[]string{"LEAKGATE_GATE_LEAK_PER_LOOP", "new == 0 , grown == 0"}, nil,
+			"process.gate: != leak; leak.per_loop: new == 0; leak.per_loop: grown == 0" + rest, "gate.leak.per_loop[1]",
+			"LEAKGATE_GATE_LEAK_PER_LOOP", false,
+		},
+		"a variable for two": {
+			[]string{"LEAKGATE_GATE_PROCESS_GATE", "!= leak", "LEAKGATE_GATE_INFORMATIONAL", "true"},
+			[]Choice{WithProfile("none")}, "process.gate: != leak" + rest, "gate.process.gate",
+			"LEAKGATE_GATE_PROCESS_GATE", true,
+		},
+		"a variable as JSON": {
+			[]string{"LEAKGATE_GATE_PROCESS_SLOPE_MB_H", `["rate < 20"]`, "LEAKGATE_GATE_LEAK_CREEP", "[]"},
+			[]Choice{WithProfile("count")},
+			"process.gate: != leak; process.slope_mb_h: rate < 20; leak.per_loop: grown <= 1; leak.heavier: == 0; " +
+				"leak.wider: == 0", "gate.process.slope_mb_h[0]", "LEAKGATE_GATE_PROCESS_SLOPE_MB_H", false,
+		},
+		"a flag": {
+			[]string{"LEAKGATE_GATE_LEAK_PER_LOOP", "new == 0"},
+			[]Choice{WithFlag("--rule", "gate.leak.per_loop", "new < 2", "moved == 0")},
+			"process.gate: != leak; leak.per_loop: new < 2; leak.per_loop: moved == 0" + rest, "gate.leak.per_loop",
+			"--rule", false,
+		},
+		"a flag without lists": {
+			nil,
+			[]Choice{
+				WithFlag("--informational", "gate.informational", "true"),
+				WithFlag("--rule", "gate.native.per_loop", "grown == 0"),
+			}, strings.Replace(ofFile, "leak.creep", "native.per_loop: grown == 0; leak.creep", 1),
+			"gate.informational", "--informational", true,
+		},
 	} {
 		cfg, err := Parse("run.yaml", []byte(file), set(c.env...), c.choices...)
 		if err != nil {
@@ -64,7 +99,7 @@ profiles:
 			t.Errorf("%s: rules %s\nwant %s", name, got, c.rules)
 		}
 		if got := cfg.Origin(c.path).String(); got != c.origin {
-			t.Errorf("%s: %s comes from %s, not from %s", name, c.path, got, c.origin)
+			t.Errorf("%s: %s comes from %s, want %s", name, c.path, got, c.origin)
 		}
 		if cfg.Gate.Informational != c.informational {
 			t.Errorf("%s: informational %v", name, cfg.Gate.Informational)
@@ -72,8 +107,8 @@ profiles:
 	}
 }
 
-// The gate is on where any layer has one of its sections, be it empty, and its defaults are those
-// of package gate.
+// The gate is on if any layer has one of its sections, even an empty one, and
+// its defaults are those of package gate.
 func TestGated(t *testing.T) {
 	for name, c := range map[string]struct {
 		more    string
@@ -115,10 +150,15 @@ func TestGated(t *testing.T) {
 	}
 }
 
-// With a gate, every value of the three sections is written with its default and its origin.
+// With a gate, every value of the three sections is written with its default
+// and its origin.
 func TestGateIsWritten(t *testing.T) {
-	const file = plainFile + "gate: { leak.heavier: [], process.deaths: 'any  <= 2', leak.per_loop: ['new == ${N:-0}', \"bytes < 0.5 MB\"] }\nbaseline: { match: [] }\n"
-	cfg, err := Parse("run.yaml", []byte(file), set("LEAKGATE_GITHUB_COMMENT_KEY", "shop", "LEAKGATE_GATE_LEAK_WIDER", "<= 1"))
+	const file = plainFile +
+		"gate: { leak.heavier: [], process.deaths: 'any  <= 2', leak.per_loop: ['new == ${N:-0}', \"bytes < 0.5 " +
+		"MB\"] }\nbaseline: { match: [] }\n"
+	cfg,
+		err := Parse("run.yaml", []byte(file),
+		set("LEAKGATE_GITHUB_COMMENT_KEY", "shop", "LEAKGATE_GATE_LEAK_WIDER", "<= 1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,34 +197,40 @@ github:
 	for _, s := range cfg.Settings() {
 		values[s.Path] = fmt.Sprint(s.Value)
 	}
-	for path, want := range map[string]string{"gate.leak.per_loop": "[new == 0 bytes < 0.5 MB]", "gate.leak.heavier": "[]", "gate.confirm": "0", "baseline.match": "[]", "github.summary": "true"} {
+	for path, want := range map[string]string{
+		"gate.leak.per_loop": "[new == 0 bytes < 0.5 MB]", "gate.leak.heavier": "[]", "gate.confirm": "0",
+		"baseline.match": "[]", "github.summary": "true",
+	} {
 		if values[path] != want {
 			t.Errorf("%s is %s, not %s", path, values[path], want)
 		}
 	}
 }
 
-// A key with a dot is found by a slip, by a part of it, and in its place.
+// A misspelled, partial or misplaced key with a dot is found.
 func TestKeysWithDots(t *testing.T) {
 	for written, want := range map[string]string{
-		"gate: { leak.perloop: 'new == 0' }":                            `gate: unknown key "leak.perloop"; did you mean leak.per_loop?`,
-		"gate: { leak_per_loop: 'new == 0' }":                           `gate: unknown key "leak_per_loop"; did you mean leak.per_loop?`,
-		"gate: { process.slope: 'rate < 1' }":                           `gate: unknown key "process.slope"; did you mean process.slope_mb_h?`,
-		"gate: { heavier: '== 0' }":                                     `gate: unknown key "heavier"; did you mean leak.heavier?`,
-		"gate: { process.gates: '!= leak' }":                            `gate: unknown key "process.gates"; did you mean process.gate?`,
-		"gate: { native: { per_loop: 'new == 0' } }":                    `gate: unknown key "native"; did you mean native.per_loop?`,
-		"gate: { process: { gate: '!= leak' } }":                        `gate: unknown key "process": write process.gate, process.deaths or process.slope_mb_h, each as one key`,
-		"gate: { leak.new: '== 0' }":                                    `gate: unknown key "leak.new": possible here are informational, confirm, abort_on_fail, accepted, process.gate,`,
-		"gate: { '': '== 0', '.': '== 0', '_': '== 0' }":                `gate: unknown key "": possible here are`,
-		"leak.creep: '== 0'":                                            `unknown key "leak.creep" here: its place is gate.leak.creep`,
-		"gate.leak.creep: '== 0'":                                       `unknown key "gate.leak.creep"`,
-		"profiles: { p: { leak.creep: '== 0' } }":                       `profiles.p: unknown key "leak.creep" here: its place is profiles.p.gate.leak.creep`,
-		"profiles: { p: { gate: { leak.wide: '= 0' } } }":               `profiles.p.gate.leak.wider: invalid rule "= 0": want an operator, one of ==, !=, <=, >=, <, >`,
-		"gate: { window: 3 }":                                           `gate: unknown key "window" here: its place is baseline.window`,
-		"github: { key: shop, comment: { summary: true } }":             `github: unknown key "key" here: its place is github.comment.key`,
-		"gate: { leak.per_loop: { new: 0 } }":                           "gate.leak.per_loop: must be a list, not a mapping",
-		"gate: { leak.per_loop: }":                                      "gate.leak.per_loop: must be a list, not an empty value",
-		"gate: { leak.per_loop: [[new == 0]] }":                         "gate.leak.per_loop[0]: must be a single value, not a list",
+		"gate: { leak.perloop: 'new == 0' }":                `gate: unknown key "leak.perloop"; did you mean leak.per_loop?`,
+		"gate: { leak_per_loop: 'new == 0' }":               `gate: unknown key "leak_per_loop"; did you mean leak.per_loop?`,
+		"gate: { process.slope: 'rate < 1' }":               `gate: unknown key "process.slope"; did you mean process.slope_mb_h?`,
+		"gate: { heavier: '== 0' }":                         `gate: unknown key "heavier"; did you mean leak.heavier?`,
+		"gate: { process.gates: '!= leak' }":                `gate: unknown key "process.gates"; did you mean process.gate?`,
+		"gate: { native: { per_loop: 'new == 0' } }":        `gate: unknown key "native"; did you mean native.per_loop?`,
+		"gate: { process: { gate: '!= leak' } }":            `gate: unknown key "process": want process.gate, process.deaths or process.slope_mb_h, each as one key`,
+		"gate: { leak.new: '== 0' }":                        `gate: unknown key "leak.new": want informational, confirm, abort_on_fail, accepted, process.gate,`,
+		"gate: { '': '== 0', '.': '== 0', '_': '== 0' }":    `gate: unknown key "": want`,
+		"leak.creep: '== 0'":                                `unknown key "leak.creep" here: it belongs at gate.leak.creep`,
+		"gate.leak.creep: '== 0'":                           `unknown key "gate.leak.creep"`,
+		"profiles: { p: { leak.creep: '== 0' } }":           `profiles.p: unknown key "leak.creep" here: it belongs at profiles.p.gate.leak.creep`,
+		"profiles: { p: { gate: { leak.wide: '= 0' } } }":   `profiles.p.gate.leak.wider: invalid rule "= 0": want an operator, one of ==, !=, <=, >=, <, >`,
+		"gate: { window: 3 }":                               `gate: unknown key "window" here: it belongs at baseline.window`,
+		"github: { key: shop, comment: { summary: true } }": `github: unknown key "key" here: it belongs at github.comment.key`,
+		"gate: { leak.per_loop: { new: 0 } }": "gate.leak.per_loop: must be a list, not a " +
+			"mapping",
+		"gate: { leak.per_loop: }": "gate.leak.per_loop: must be a list, not an " +
+			"empty value",
+		"gate: { leak.per_loop: [[new == 0]] }": "gate.leak.per_loop[0]: must be a single " +
+			"value, not a list",
 		"gate: { leak.heavier: '== " + strings.Repeat("0", 200) + "' }": "is too long: a rule has at most 200 bytes",
 		"gate: true": "gate: must be a mapping, that is keys with values, not the single value \"true\"",
 	} {
@@ -217,15 +263,17 @@ func TestRuleKeys(t *testing.T) {
 	}
 }
 
-// FuzzRules holds that the reader takes exactly the rules of package gate, that an editor refuses
-// none of them, and that rules are kept in the order of their paths.
+// FuzzRules checks that the reader accepts exactly the rules of package gate,
+// that the pattern for editors rejects none of them, and that rules are kept in
+// the order of their paths.
 func FuzzRules(f *testing.F) {
 	for _, of := range someRules {
 		for _, text := range of.written {
 			f.Add(uint8(slices.Index(gate.RulePaths(), of.path)), text)
 		}
 	}
-	for i, text := range append(hostileTexts, "new == 0 == 1", "new => 0", "bytes < 0x1p-2", "new\n==\n0", "= = 0", "new == \u00a00") {
+	for i, text := range append(hostileTexts, "new == 0 == 1", "new => 0", "bytes < 0x1p-2", "new\n==\n0", "= = 0",
+		"new == \u00a00") {
 		f.Add(uint8(i), text)
 	}
 	pattern := regexp.MustCompile(ruleText)
@@ -240,7 +288,7 @@ func FuzzRules(f *testing.F) {
 			return
 		}
 		if !pattern.MatchString(text) {
-			t.Errorf("the pattern refuses %q", text)
+			t.Errorf("the pattern rejects %q", text)
 		}
 		if unseen(got) || strings.Contains(got, "\n") {
 			t.Errorf("%q is kept as %q", text, got)
@@ -259,10 +307,14 @@ func FuzzRules(f *testing.F) {
 
 func TestStoreAddress(t *testing.T) {
 	for text, want := range map[string]string{
-		"file:leak-baseline.json": "", "git:leaks#b.json": "", "git:origin/leaks#a/b.json": "", "artifact:leakgate-baseline": "", "command:./store.sh --fast": "",
-		"flie:b.json": "file:b.json", "FILE:b.json": "file:b.json", "artefact:b": "artifact:b", "comand:x y": "command:x y", "gti:leaks#b": "git:leaks#b",
-		"b.json": "file:b.json", `C:\leaks\b.json`: `file:C:\leaks\b.json`, "leaks#b.json": "git:leaks#b.json", "git:leaks": "git:leaks#leak-baseline.json", "git:leaks#": "git:leaks#leak-baseline.json",
-		"https://x/y": "-", "files://x": "-", "s3:x": "-", "": "-", " ": "-", "file:": "-", "file: ": "-", "git:": "-", "git:#b": "-", "git: # ": "-", ":": "-", "flie:": "-", "x\x00": "-",
+		"file:leak-baseline.json": "", "git:leaks#b.json": "", "git:origin/leaks#a/b.json": "",
+		"artifact:leakgate-baseline": "", "command:./store.sh --fast": "",
+		"flie:b.json": "file:b.json", "FILE:b.json": "file:b.json", "artefact:b": "artifact:b",
+		"comand:x y": "command:x y", "gti:leaks#b": "git:leaks#b",
+		"b.json": "file:b.json", `C:\leaks\b.json`: `file:C:\leaks\b.json`, "leaks#b.json": "git:leaks#b.json",
+		"git:leaks": "git:leaks#leak-baseline.json", "git:leaks#": "git:leaks#leak-baseline.json",
+		"https://x/y": "-", "files://x": "-", "s3:x": "-", "": "-", " ": "-", "file:": "-", "file: ": "-", "git:": "-",
+		"git:#b": "-", "git: # ": "-", ":": "-", "flie:": "-", "x\x00": "-",
 		"file:" + strings.Repeat("a", longestPath): "-",
 	} {
 		got, fault := storeAddress(text)
@@ -275,10 +327,12 @@ func TestStoreAddress(t *testing.T) {
 	}
 }
 
-// FuzzStoreAddress compares the reader with the store, which may refuse more but accepts nothing
-// that a file cannot hold, and with the pattern that editors know.
+// FuzzStoreAddress compares the reader with the store, which may reject more
+// but accepts nothing that a file cannot hold, and with the pattern for
+// editors.
 func FuzzStoreAddress(f *testing.F) {
-	for _, text := range append(hostileTexts, "file:b", "git:a#b", "git:a/b#c/d", "artifact:x", "command:x y", "fil:b", "git:a", "git:##", "file:\n", "C:\\x", "a#b", "ssh://a@b/c") {
+	for _, text := range append(hostileTexts, "file:b", "git:a#b", "git:a/b#c/d", "artifact:x", "command:x y", "fil:b",
+		"git:a", "git:##", "file:\n", "C:\\x", "a#b", "ssh://a@b/c") {
 		f.Add(text)
 	}
 	pattern := regexp.MustCompile(storeText)
@@ -290,23 +344,24 @@ func FuzzStoreAddress(f *testing.F) {
 		if fault == nil && (got != text || !pattern.MatchString(text)) {
 			t.Errorf("%q is read as %q; the pattern says %v", text, got, pattern.MatchString(text))
 		}
-		// What is a space outside of ASCII is not agreed upon.
+		// The definitions of a space outside of ASCII differ.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' || r == 0 })
 		if ascii && len(text) <= longestPath && pattern.MatchString(text) != (fault == nil) {
 			t.Errorf("%q: the pattern says %v, the reader %v", text, pattern.MatchString(text), fault)
 		}
 		if fault != nil && fault.suggestion != "" {
 			if _, again := storeAddress(fault.suggestion); again != nil && len(fault.suggestion) <= longestPath {
-				t.Errorf("%q: the suggestion %q is wrong too: %v", text, fault.suggestion, again)
+				t.Errorf("%q: the suggestion %q is invalid too: %v", text, fault.suggestion, again)
 			}
 		}
 	})
 }
 
-// A key of a comment is a word that can stand in a comment of HTML as it is.
+// A key of a comment is a word that an HTML comment can contain unchanged.
 func TestCommentKey(t *testing.T) {
 	plain := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-	for _, text := range append(hostileTexts, "shop", "com.shop_1-a", strings.Repeat("a", 60), strings.Repeat("a", 61), "a b", "a-->b") {
+	for _, text := range append(hostileTexts, "shop", "com.shop_1-a", strings.Repeat("a", 60), strings.Repeat("a", 61),
+		"a b", "a-->b") {
 		_, fault := commentKey(text)
 		if (fault == nil) != (plain.MatchString(text) && len(text) <= 60) {
 			t.Errorf("%q: %v", text, fault)

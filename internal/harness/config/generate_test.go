@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// writer turns random values into a file, and knows by itself what the file
-// means: it shares nothing with the reader but the Config.
+// writer turns random values into a file, and determines independently what the
+// file means: it shares nothing with the reader but the Config.
 type writer struct {
 	rng *rand.Rand
 	b   strings.Builder
@@ -23,7 +23,7 @@ func (w *writer) maybe() bool { return w.rng.IntN(2) == 0 }
 
 func pick[T any](w *writer, from ...T) T { return from[w.rng.IntN(len(from))] }
 
-// scalar writes text in one of the ways that YAML has for it.
+// scalar writes text in one of YAML's notations.
 func (w *writer) scalar(text string) string {
 	safe := text != "" && !strings.ContainsAny(text, " \"'{}[],#&*!|>%@`:$?-~\\\n") && text != "null"
 	switch {
@@ -35,7 +35,7 @@ func (w *writer) scalar(text string) string {
 	return strconv.Quote(text)
 }
 
-// escaped protects text from being filled in.
+// escaped protects text from substitution.
 func escaped(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func (w *writer) duration(d time.Duration) string {
@@ -104,7 +104,7 @@ func (w *writer) word() string {
 	return string(b)
 }
 
-// random makes a Config and the file that means it.
+// random returns a Config and the file that means it.
 func (w *writer) random() (Config, string) {
 	c, top := w.content()
 	return c, w.text(top)
@@ -117,7 +117,7 @@ func (w *writer) text(top []entry) string {
 	return w.b.String()
 }
 
-// content makes a Config and the entries of the file that means it.
+// content returns a Config and the entries of the file that means it.
 func (w *writer) content() (Config, []entry) {
 	c := *defaults()
 	seconds := func(most int) time.Duration { return time.Duration(1+w.rng.IntN(most)) * time.Second }
@@ -127,7 +127,8 @@ func (w *writer) content() (Config, []entry) {
 	if w.maybe() {
 		c.App.Processes = nil
 		for i := range 1 + w.rng.IntN(4) {
-			c.App.Processes = append(c.App.Processes, fmt.Sprintf("%s%d%s", w.word(), i, pick(w, "", ":push", ".x*", "$x", "@2.0-service", "/bin/y")))
+			c.App.Processes = append(c.App.Processes,
+				fmt.Sprintf("%s%d%s", w.word(), i, pick(w, "", ":push", ".x*", "$x", "@2.0-service", "/bin/y")))
 		}
 		app = append(app, entry{name: "processes", text: w.list(c.App.Processes)})
 	}
@@ -144,7 +145,8 @@ func (w *writer) content() (Config, []entry) {
 	var devices []entry
 	if w.maybe() {
 		for i := range 1 + w.rng.IntN(3) {
-			c.Devices.Serials = append(c.Devices.Serials, fmt.Sprintf("%s%d", pick(w, "emulator-555", "10.0.0.1:555", "0123", "1e", "R (2)._adb-tls"), i))
+			c.Devices.Serials = append(c.Devices.Serials,
+				fmt.Sprintf("%s%d", pick(w, "emulator-555", "10.0.0.1:555", "0123", "1e", "R (2)._adb-tls"), i))
 		}
 		c.Devices.Require = 1 + w.rng.IntN(len(c.Devices.Serials))
 		c.Devices.MinAPI = 18 + w.rng.IntN(83)
@@ -160,7 +162,9 @@ func (w *writer) content() (Config, []entry) {
 	switch w.rng.IntN(5) {
 	case 0:
 		m := Monkey{Events: 1 + w.rng.IntN(1<<31-1), Throttle: time.Duration(w.rng.IntN(3_600_001)) * time.Millisecond}
-		e := []entry{{name: "events", text: strconv.Itoa(m.Events)}, {name: "throttle", text: w.scalar(w.duration(m.Throttle))}}
+		e := []entry{
+			{name: "events", text: strconv.Itoa(m.Events)}, {name: "throttle", text: w.scalar(w.duration(m.Throttle))},
+		}
 		if w.maybe() {
 			n := w.rng.Int64()
 			m.Seed = &n
@@ -171,11 +175,13 @@ func (w *writer) content() (Config, []entry) {
 	case 1:
 		c.Workload.Command = []string{"./" + w.word()}
 		for range w.rng.IntN(5) {
-			c.Workload.Command = append(c.Workload.Command, pick(w, "", "a b", "$HOME", "${X}", "$$", "it's", `"q"`, "日本", "x\ny", "#", "null", "-1", "a: b", "*"))
+			c.Workload.Command = append(c.Workload.Command,
+				pick(w, "", "a b", "$HOME", "${X}", "$$", "it's", `"q"`, "日本", "x\ny", "#", "null", "-1", "a: b", "*"))
 		}
 		stress = entry{below: []entry{{name: "command", text: w.list(c.Workload.Command)}}}
 	case 2:
-		c.Workload.DeviceCommand = pick(w, "input tap 1 1", "for i in $(seq 3); do echo $i; done", "echo '${X}' $$", "a\n b\n")
+		c.Workload.DeviceCommand = pick(w, "input tap 1 1", "for i in $(seq 3); do echo $i; done", "echo '${X}' $$",
+			"a\n b\n")
 		stress = entry{below: []entry{{name: "device_command", text: w.scalar(escaped(c.Workload.DeviceCommand))}}}
 	case 3:
 		stress = entry{below: []entry{w.instrument(&c.Workload)}}
@@ -196,7 +202,8 @@ func (w *writer) content() (Config, []entry) {
 	for _, s := range []struct {
 		name string
 		into *time.Duration
-	}{{"normal", &c.Sample.Normal}, {"suspicious", &c.Sample.Suspicious}, {"leaking", &c.Sample.Leaking}, {"detail", &c.Sample.Detail}} {
+	}{{"normal", &c.Sample.Normal}, {"suspicious", &c.Sample.Suspicious}, {"leaking", &c.Sample.Leaking},
+		{"detail", &c.Sample.Detail}} {
 		if w.maybe() {
 			*s.into = seconds(86400)
 			sample = append(sample, entry{name: s.name, text: w.scalar(w.duration(*s.into))})
@@ -208,7 +215,8 @@ func (w *writer) content() (Config, []entry) {
 	}{{"max_system_server", &c.Sample.MaxSystemServer}, {"max_app", &c.Sample.MaxApp}} {
 		if w.maybe() {
 			*s.into = float64(1+w.rng.IntN(10_000)) / 10
-			sample = append(sample, entry{name: s.name, text: w.scalar(strconv.FormatFloat(*s.into, 'f', -1, 64) + pick(w, "", "%"))})
+			sample = append(sample,
+				entry{name: s.name, text: w.scalar(strconv.FormatFloat(*s.into, 'f', -1, 64) + pick(w, "", "%"))})
 		}
 	}
 	if sample != nil {
@@ -217,11 +225,18 @@ func (w *writer) content() (Config, []entry) {
 
 	if w.maybe() {
 		c.Detect.Policy, c.Detect.Assert = pick(w, "robust", "article"), pick(w, "end", "live")
-		top = append(top, entry{name: "detect", below: []entry{{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar(c.Detect.Policy)}}})
+		top = append(top,
+			entry{
+				name: "detect",
+				below: []entry{
+					{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar(c.Detect.Policy)},
+				},
+			})
 	}
 	if w.maybe() {
 		c.Strict, c.AllowUnjudged = w.maybe(), w.maybe()
-		top = append(top, entry{name: "strict", text: strconv.FormatBool(c.Strict)}, entry{name: "allow_unjudged", text: w.scalar(strconv.FormatBool(c.AllowUnjudged))})
+		top = append(top, entry{name: "strict", text: strconv.FormatBool(c.Strict)},
+			entry{name: "allow_unjudged", text: w.scalar(strconv.FormatBool(c.AllowUnjudged))})
 	}
 	if w.maybe() {
 		top = append(top, entry{name: "diagnose", below: w.diagnose(&c.Diagnose)})
@@ -245,9 +260,12 @@ func (w *writer) content() (Config, []entry) {
 	return c, top
 }
 
-// instrument makes the workload of this name, in its short form or its long one.
+// instrument returns the workload of this name, in its short form or its long
+// one.
 func (w *writer) instrument(into *Workload) entry {
-	i := &Instrument{Component: pick(w, "com.shop.test", "com.shop.test/androidx.test.runner.AndroidJUnitRunner", "a.b/.Runner")}
+	i := &Instrument{
+		Component: pick(w, "com.shop.test", "com.shop.test/androidx.test.runner.AndroidJUnitRunner", "a.b/.Runner"),
+	}
 	into.Instrument = i
 	if w.maybe() {
 		return entry{name: "instrument", text: w.scalar(escaped(i.Component))}
@@ -266,7 +284,8 @@ func (w *writer) instrument(into *Workload) entry {
 	if w.maybe() {
 		var pairs []entry
 		for n := range w.rng.IntN(3) {
-			name, value := fmt.Sprintf("%s%d", pick(w, "size", "androidx.benchmark.x", "a-b"), n), pick(w, "small", "", "true", "$x ${y}", "a, b", "it's")
+			name, value := fmt.Sprintf("%s%d", pick(w, "size", "androidx.benchmark.x", "a-b"), n),
+				pick(w, "small", "", "true", "$x ${y}", "a, b", "it's")
 			if i.Arguments == nil {
 				i.Arguments = map[string]string{}
 			}
@@ -282,18 +301,28 @@ func (w *writer) instrument(into *Workload) entry {
 	return entry{name: "instrument", below: below}
 }
 
-// windows makes the rule for the output of a command, or none.
+// windows returns the rule for the output of a command, or none.
 func (w *writer) windows(into *Workload) []entry {
 	if w.maybe() {
 		return nil
 	}
-	v := &Windows{Begin: pick(w, `begin: (?P<name>.+)`, `^\[RUN\] (.*)$`, `x`, `a|b{2}`), End: pick(w, `end (?P<outcome>ok|not ok) (?P<name>\S+)`, `\$x`, `.`)}
+	v := &Windows{
+		Begin: pick(w, `begin: (?P<name>.+)`, `^\[RUN\] (.*)$`, `x`, `a|b{2}`),
+		End:   pick(w, `end (?P<outcome>ok|not ok) (?P<name>\S+)`, `\$x`, `.`),
+	}
 	into.Windows = v
-	return []entry{{name: "windows", below: []entry{{name: "end", text: w.scalar(escaped(v.End))}, {name: "begin", text: w.scalar(escaped(v.Begin))}}}}
+	return []entry{
+		{
+			name: "windows",
+			below: []entry{
+				{name: "end", text: w.scalar(escaped(v.End))}, {name: "begin", text: w.scalar(escaped(v.Begin))},
+			},
+		},
+	}
 }
 
-// someRules are rules of each path with what they are written as when they are read, and the
-// default of the path.
+// someRules are rules of each path with their normal form, and the default of
+// the path.
 var someRules = []struct {
 	path    string
 	written []string
@@ -302,18 +331,23 @@ var someRules = []struct {
 	{"process.gate", []string{"!= leak", "== pass", "!=pass", " !=  settled "}, []string{"!= leak"}},
 	{"process.deaths", []string{"memory == 0", "any <= 3", "native_crash<1"}, nil},
 	{"process.slope_mb_h", []string{"rate < 2.5", "lower95 <= 20 MB/h", "upper95 > .5"}, nil},
-	{"leak.per_loop", []string{"new == 0", "grown == 0", "moved < 2", "objects <= 1e3", "bytes < 512KB", "bytes < 0.5 MB"}, []string{"new == 0", "grown == 0"}},
+	{"leak.per_loop",
+		[]string{"new == 0", "grown == 0", "moved < 2", "objects <= 1e3", "bytes < 512KB", "bytes < 0.5 MB"},
+		[]string{"new == 0", "grown == 0"}},
 	{"leak.heavier", []string{"== 0", "<= 2", "!= 1"}, []string{"== 0"}},
 	{"leak.wider", []string{"== 0", ">=0"}, []string{"== 0"}},
 	{"native.per_loop", []string{"grown == 0", "grown < 3"}, nil},
 	{"leak.creep", []string{"== 0", "< 10"}, []string{"== 0"}},
 }
 
-// gate makes the section of this name.
+// gate returns the section of this name.
 func (w *writer) gate(c *Config) []entry {
 	c.gated = true
 	c.Gate.Informational, c.Gate.Confirm = w.maybe(), w.rng.IntN(2)
-	out := []entry{{name: "informational", text: strconv.FormatBool(c.Gate.Informational)}, {name: "confirm", text: w.scalar(strconv.Itoa(c.Gate.Confirm))}}
+	out := []entry{
+		{name: "informational", text: strconv.FormatBool(c.Gate.Informational)},
+		{name: "confirm", text: w.scalar(strconv.Itoa(c.Gate.Confirm))},
+	}
 	if w.maybe() {
 		c.Gate.Accepted = pick(w, "accepted.yaml", "../a b/leaks.yaml", "7", "$${X}")
 		out = append(out, entry{name: "accepted", text: w.scalar(escaped(c.Gate.Accepted))})
@@ -342,13 +376,14 @@ func (w *writer) gate(c *Config) []entry {
 	return out
 }
 
-// baseline makes the section of this name.
+// baseline returns the section of this name.
 func (w *writer) baseline(c *Config) []entry {
 	c.gated = true
 	c.Baseline.Window = 1 + w.rng.IntN(100)
 	out := []entry{{name: "window", text: strconv.Itoa(c.Baseline.Window)}}
 	if w.maybe() {
-		c.Baseline.Store = pick(w, "file:leak-baseline.json", "file:C:\\leaks\\b.json", "git:leaks#b.json", "git:origin/leaks#a/b.json", "artifact:leakgate-baseline", "command:sh -c 'x $Y ${Z}'")
+		c.Baseline.Store = pick(w, "file:leak-baseline.json", "file:C:\\leaks\\b.json", "git:leaks#b.json",
+			"git:origin/leaks#a/b.json", "artifact:leakgate-baseline", "command:sh -c 'x $Y ${Z}'")
 		out = append(out, entry{name: "store", text: w.scalar(escaped(c.Baseline.Store))})
 	}
 	if w.maybe() {
@@ -363,7 +398,7 @@ func (w *writer) baseline(c *Config) []entry {
 	return out
 }
 
-// github makes the section of this name.
+// github returns the section of this name.
 func (w *writer) github(g *GitHub) entry {
 	g.Check, g.SARIF, g.Summary = w.maybe(), w.maybe(), w.maybe()
 	g.CommentWhen = pick(w, "always", "changed", "failed", "changed || failed", "never")
@@ -374,17 +409,20 @@ func (w *writer) github(g *GitHub) entry {
 	}
 	return entry{name: "github", below: []entry{
 		{name: "comment", below: comment}, {name: "check", text: strconv.FormatBool(g.Check)},
-		{name: "sarif", text: w.scalar(strconv.FormatBool(g.SARIF))}, {name: "summary", text: strconv.FormatBool(g.Summary)},
+		{name: "sarif", text: w.scalar(strconv.FormatBool(g.SARIF))},
+		{name: "summary", text: strconv.FormatBool(g.Summary)},
 	}}
 }
 
-// diagnose makes the section of this name.
+// diagnose returns the section of this name.
 func (w *writer) diagnose(d *Diagnose) []entry {
 	d.Dump, d.Keep = pick(w, "on_leak", "at_end", "at_marks"), pick(w, "stripped", "raw", "none")
 	d.Logcat = pick(w, DefaultLogcat, "all", "none")
 	d.Texts = pick(w, DefaultTexts, TextsShown)
 	d.Cooldown = time.Duration(w.rng.IntN(2_592_001)) * time.Second
-	out := []entry{{name: "dump", text: w.scalar(d.Dump)}, {name: "cooldown", text: w.scalar(w.duration(d.Cooldown))}, {name: "keep", text: w.scalar(d.Keep)},
+	out := []entry{
+		{name: "dump", text: w.scalar(d.Dump)}, {name: "cooldown", text: w.scalar(w.duration(d.Cooldown))},
+		{name: "keep", text: w.scalar(d.Keep)},
 		{name: "logcat", text: w.scalar(d.Logcat)}, {name: "texts", text: w.scalar(d.Texts)}}
 	if w.maybe() {
 		return out
@@ -397,9 +435,10 @@ func (w *writer) diagnose(d *Diagnose) []entry {
 		var texts []string
 		for i := range w.rng.IntN(4) {
 			s := Step{
-				Name:    fmt.Sprintf("%s_%d%s", kind, i, pick(w, "", "-x", "9")),
-				Command: pick(w, "dumpsys battery", "cat /proc/{pid}/limits", "awk '{{print $1}' {{{pid}}", "run-as {package} ls; echo {user} {process}", "echo $$ ${{X}", "a\nb", "true", "}"),
-				Limit:   time.Duration(1+w.rng.IntN(600)) * time.Second,
+				Name: fmt.Sprintf("%s_%d%s", kind, i, pick(w, "", "-x", "9")),
+				Command: pick(w, "dumpsys battery", "cat /proc/{pid}/limits", "awk '{{print $1}' {{{pid}}",
+					"run-as {package} ls; echo {user} {process}", "echo $$ ${{X}", "a\nb", "true", "}"),
+				Limit: time.Duration(1+w.rng.IntN(600)) * time.Second,
 			}
 			below := []entry{
 				{name: "name", text: w.scalar(s.Name)}, {name: "command", text: w.scalar(escaped(s.Command))},
@@ -439,11 +478,12 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("file %d:\n%s\ngot  %+v\nwant %+v", i, text, got, want)
 		}
 		if err := strictly(text); err != nil {
-			t.Fatalf("file %d:\n%s\nthe library refuses it: %v", i, text, err)
+			t.Fatalf("file %d:\n%s\nthe library rejects it: %v", i, text, err)
 		}
-		kinds[fmt.Sprint(want.Workload.Monkey != nil, want.Workload.None(), want.Workload.Instrument != nil, want.Workload.Windows != nil)]++
+		kinds[fmt.Sprint(want.Workload.Monkey != nil, want.Workload.None(), want.Workload.Instrument != nil,
+			want.Workload.Windows != nil)]++
 	}
 	if len(kinds) != 5 {
-		t.Errorf("the files are not varied: %v", kinds)
+		t.Errorf("the files do not vary: %v", kinds)
 	}
 }

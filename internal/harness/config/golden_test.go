@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write what the tests give as what they should give")
+var update = flag.Bool("update", false, "rewrite the expected output of the tests")
 
 // environment is the environment of all tests.
 func environment(name string) (string, bool) {
@@ -19,7 +19,7 @@ func environment(name string) (string, bool) {
 	return v, ok
 }
 
-// golden compares a text with the file that holds what it should be.
+// golden compares a text with the file that holds the expected one.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -32,7 +32,7 @@ func golden(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if want := strings.ReplaceAll(string(want), "\r\n", "\n"); got != want {
-		t.Errorf("%s: got:\n%s\nwant:\n%s\n(go test -update writes what it is now)", file, got, want)
+		t.Errorf("%s: got:\n%s\nwant:\n%s\n(go test -update rewrites it)", file, got, want)
 	}
 }
 
@@ -50,15 +50,15 @@ func badFiles(t *testing.T) []string {
 	return append(files, mistakes...)
 }
 
-// typed is the command line that the second line of a file may tell, as a
-// remark, taken apart: variables, and flags as choices.
+// typed splits the command line that the second line of a file may have in a
+// comment: variables, and flags as choices.
 type typed struct {
 	line    string
 	getenv  func(string) (string, bool)
 	choices []Choice
 }
 
-// commandOf gives the command line of a file in testdata; without one it is
+// commandOf returns the command line of a file in testdata; without one it is
 // verified in the environment of all tests.
 func commandOf(t *testing.T, file string, text []byte) typed {
 	t.Helper()
@@ -85,8 +85,8 @@ func commandOf(t *testing.T, file string, text []byte) typed {
 	return c
 }
 
-// TestBadFiles compares everything that is said about each file of testdata with
-// the text beside it.
+// TestBadFiles compares all messages about each file of testdata with the text
+// beside it.
 func TestBadFiles(t *testing.T) {
 	for _, file := range badFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -101,12 +101,12 @@ func TestBadFiles(t *testing.T) {
 			}
 			checkErrors(t, text, err)
 			golden(t, strings.TrimSuffix(file, ".yaml")+".want", err.Error()+"\n")
-			// Each problem once, whatever walks found it.
+			// Each problem once, whichever walks found it.
 			problems, _ := errors.AsType[Errors](err)
 			seen := map[string]bool{}
 			for _, p := range problems {
 				if seen[p.Error()] {
-					t.Errorf("told twice: %v", p)
+					t.Errorf("reported twice: %v", p)
 				}
 				seen[p.Error()] = true
 			}

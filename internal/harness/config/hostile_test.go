@@ -9,16 +9,21 @@ import (
 	"time"
 )
 
-// hostileTexts are what somebody may put where a text can stand.
+// hostileTexts are hostile inputs for a text.
 var hostileTexts = []string{
-	"com.x;reboot", "$(id)", "`id`", "a\nb: c", "a\r\nb", "a\tb", "\x1b[2J\x1b]0;x\x07", "\x00", "\x7f", "\u0085", "\u009b31m", "\u00a0",
-	"\u200e\u200f", "\u202emoc", "\u2066x\u2069", "\u2028", "\ufeff", "\U000e0041", "\ufffd", "\xff\xfe", "a\xc3", "true", "null", "~", "", " ", "<<",
-	"version", "profiles", "x-a", "1", "0x1", "1e3", ".inf", "2001-01-01", "no", "y", "- a", "# a", "a # b", "a: b", "*a", "&a", "!!str a", "|", ">", "%a",
-	"@a", "{a}", "[a]", "'", `"`, `\`, `\x41`, "${X}", "$${X}", "$$", "$", "a$", "${", "日本", "e\u0301", "new == 0", "!= leak", "new == 1\u00a0e3", "file:a\nb", "git:a#\u202eb", "command:$(id)", strings.Repeat("a", 300), "--help", "../../etc/passwd",
+	"com.x;reboot", "$(id)", "`id`", "a\nb: c", "a\r\nb", "a\tb", "\x1b[2J\x1b]0;x\x07", "\x00", "\x7f", "\u0085",
+	"\u009b31m", "\u00a0",
+	"\u200e\u200f", "\u202emoc", "\u2066x\u2069", "\u2028", "\ufeff", "\U000e0041", "\ufffd", "\xff\xfe", "a\xc3",
+	"true", "null", "~", "", " ", "<<",
+	"version", "profiles", "x-a", "1", "0x1", "1e3", ".inf", "2001-01-01", "no", "y", "- a", "# a", "a # b", "a: b",
+	"*a", "&a", "!!str a", "|", ">", "%a",
+	"@a", "{a}", "[a]", "'", `"`, `\`, `\x41`, "${X}", "$${X}", "$$", "$", "a$", "${", "日本", "e\u0301", "new == 0",
+	"!= leak", "new == 1\u00a0e3", "file:a\nb", "git:a#\u202eb", "command:$(id)", strings.Repeat("a", 300), "--help",
+	"../../etc/passwd",
 }
 
-// inDoubleQuotes writes text as YAML without the help of the program; bytes that
-// are not UTF-8 cannot be written.
+// inDoubleQuotes writes text as YAML without the help of the program; bytes
+// that are not UTF-8 cannot be written.
 func inDoubleQuotes(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -27,49 +32,68 @@ func inDoubleQuotes(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// places are where a text can stand in a file: %s is the text, in quotes.
+// places are where a text can be in a file: %s is the text, in quotes.
 var places = map[string]string{
-	"version":            "version: %s\napp: { package: com.shop }\nworkload: none\nduration: 1h\n",
-	"package":            "version: 1\napp: { package: %s }\nworkload: none\nduration: 1h\n",
-	"process":            "version: 1\napp: { processes: [%s] }\nworkload: none\nduration: 1h\n",
-	"serial":             "version: 1\napp: { package: com.shop }\ndevices: { serials: [%s] }\nworkload: none\nduration: 1h\n",
-	"number":             "version: 1\napp: { package: com.shop }\ndevices: { min_api: %s }\nworkload: none\nduration: 1h\n",
-	"workload":           "version: 1\napp: { package: com.shop }\nworkload: %s\nduration: 1h\n",
-	"program":            "version: 1\napp: { package: com.shop }\nworkload: { command: [%s] }\n",
-	"argument":           "version: 1\napp: { package: com.shop }\nworkload: { command: [x, %s, z] }\n",
-	"device command":     "version: 1\napp: { package: com.shop }\nworkload: { device_command: %s }\n",
-	"duration":           "version: 1\napp: { package: com.shop }\nworkload: none\nduration: %s\n",
-	"word":               "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndetect: { assert: %s }\n",
-	"mapping":            "version: 1\napp: { package: com.shop, mapping: %s }\nworkload: none\nduration: 1h\n",
-	"name of a step":     "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: [{ name: %s, command: x }] } }\n",
-	"command of a step":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: [{ name: x, command: %s }] } }\n",
-	"kind of steps":      "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { %s: [{ name: x, command: y }] } }\n",
-	"key of a step":      "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: [{ %s: x, command: y }] } }\n",
-	"instead of steps":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: %s } }\n",
-	"instead of a step":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: [%s] } }\n",
-	"rule":               "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { leak.per_loop: [%s] }\n",
-	"instead of rules":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { process.gate: %s }\n",
-	"key of the gate":    "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { %s: == 0 }\n",
-	"instead of a gate":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: %s\n",
-	"accepted leaks":     "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { accepted: %s }\n",
-	"store":              "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nbaseline: { store: %s }\n",
-	"key of a comment":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { key: %s } }\n",
-	"time of a comment":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { when: %s } }\n",
-	"key":                "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\n%s: a\n",
-	"key below":          "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nsample: { %s: { a: b } }\n",
-	"key twice":          "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nx-a: { %[1]s: 1, %[1]s: 2 }\n",
-	"name of a profile":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { %s: {} }\n",
-	"value in a profile": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: { app: { processes: [%s] } } }\n",
-	"key in a profile":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: { %s: 1 } }\n",
-	"instead of a list":  "version: 1\napp: { package: com.shop, processes: %s }\nworkload: none\nduration: 1h\n",
-	"of a mapping":       "version: 1\napp: %s\nworkload: none\nduration: 1h\n",
-	"of a profile":       "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: %s }\n",
-	"of the file":        "%s\n",
-	"a reason":           "version: 1\napp: { package: \"${NONE:?%s}\" }\nworkload: none\nduration: 1h\n",
+	"version": "version: %s\napp: { package: com.shop }\nworkload: none\nduration: 1h\n",
+	"package": "version: 1\napp: { package: %s }\nworkload: none\nduration: 1h\n",
+	"process": "version: 1\napp: { processes: [%s] }\nworkload: none\nduration: 1h\n",
+	"serial": "version: 1\napp: { package: com.shop }\ndevices: { serials: [%s] }\nworkload: " +
+		"none\nduration: 1h\n",
+	"number": "version: 1\napp: { package: com.shop }\ndevices: { min_api: %s }\nworkload: " +
+		"none\nduration: 1h\n",
+	"workload":       "version: 1\napp: { package: com.shop }\nworkload: %s\nduration: 1h\n",
+	"program":        "version: 1\napp: { package: com.shop }\nworkload: { command: [%s] }\n",
+	"argument":       "version: 1\napp: { package: com.shop }\nworkload: { command: [x, %s, z] }\n",
+	"device command": "version: 1\napp: { package: com.shop }\nworkload: { device_command: %s }\n",
+	"duration":       "version: 1\napp: { package: com.shop }\nworkload: none\nduration: %s\n",
+	"word": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndetect: { assert: " +
+		"%s }\n",
+	"mapping": "version: 1\napp: { package: com.shop, mapping: %s }\nworkload: none\nduration: 1h\n",
+	"name of a step": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: " +
+		"{ java: [{ name: %s, command: x }] } }\n",
+	"command of a step": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: " +
+		"{ java: [{ name: x, command: %s }] } }\n",
+	"kind of steps": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: " +
+		"{ %s: [{ name: x, command: y }] } }\n",
+	"key of a step": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: " +
+		"{ java: [{ %s: x, command: y }] } }\n",
+	"instead of steps": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: " +
+		"{ java: %s } }\n",
+	"instead of a step": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: " +
+		"{ java: [%s] } }\n",
+	"rule": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { " +
+		"leak.per_loop: [%s] }\n",
+	"instead of rules": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { " +
+		"process.gate: %s }\n",
+	"key of the gate":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { %s: == 0 }\n",
+	"instead of a gate": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: %s\n",
+	"accepted leaks": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { accepted: " +
+		"%s }\n",
+	"store": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nbaseline: { store: " +
+		"%s }\n",
+	"key of a comment": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: " +
+		"{ key: %s } }\n",
+	"time of a comment": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: " +
+		"{ when: %s } }\n",
+	"key": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\n%s: a\n",
+	"key below": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nsample: { %s: { a: " +
+		"b } }\n",
+	"key twice": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nx-a: { %[1]s: 1, " +
+		"%[1]s: 2 }\n",
+	"name of a profile": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { %s: {} }\n",
+	"value in a profile": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: { " +
+		"app: { processes: [%s] } } }\n",
+	"key in a profile": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: { %s: " +
+		"1 } }\n",
+	"instead of a list": "version: 1\napp: { package: com.shop, processes: %s }\nworkload: none\nduration: 1h\n",
+	"of a mapping":      "version: 1\napp: %s\nworkload: none\nduration: 1h\n",
+	"of a profile":      "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: %s }\n",
+	"of the file":       "%s\n",
+	"a reason":          "version: 1\napp: { package: \"${NONE:?%s}\" }\nworkload: none\nduration: 1h\n",
 }
 
-// Whatever stands anywhere is either refused in printable words, or taken as it is
-// and written so that it is read as the same.
+// Any text anywhere is either rejected with a printable message, or accepted
+// unchanged and written so that it is read back as the same.
 func TestHostileTexts(t *testing.T) {
 	accepted := 0
 	for name, place := range places {
@@ -81,7 +105,7 @@ func TestHostileTexts(t *testing.T) {
 			file := fmt.Sprintf(place, in)
 			c, err := Parse("run.yaml", []byte(file), nil)
 			switch {
-			case err != nil && name == "a reason": // in words of the file
+			case err != nil && name == "a reason": // in terms of the file
 				if unseen(err.Error()) || len(err.Error()) > 1000 {
 					t.Errorf("%q", err)
 				}
@@ -101,10 +125,11 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// The same for what comes from outside of the file: the environment in both of
-// its ways, flags, the name of the profile and that of the file.
+// The same for input outside of the file: the environment in both of its forms,
+// flags, the name of the profile and that of the file.
 func TestHostileTextsFromOutside(t *testing.T) {
-	const file = "version: 1\napp: { package: com.shop }\nworkload: { command: [x, \"${X:-a}\"] }\nduration: 1h\nprofiles: { p: {} }\n"
+	const file = "version: 1\napp: { package: com.shop }\nworkload: { command: [x, \"${X:-a}\"] }\nduration: " +
+		"1h\nprofiles: { p: {} }\n"
 	for _, text := range hostileTexts {
 		check := func(what string, c *Config, err error) {
 			t.Helper()
@@ -136,16 +161,17 @@ func TestHostileTextsFromOutside(t *testing.T) {
 		c, err = Parse(text, []byte(file+"z: 1\n"), nil)
 		check("the name of a bad file", c, err)
 		if p := (Problem{File: text, Path: text, Message: text, Suggestion: text}); unseen(p.Error()) {
-			t.Errorf("a problem of others: %q", p.Error())
+			t.Errorf("a problem of a caller: %q", p.Error())
 		}
 	}
 }
 
-// The text of an argument is what is run: nothing of it may be lost on the way
-// through the written form.
+// The text of an argument is executed: nothing of it may be lost in the written
+// form.
 func TestWrittenTextIsExact(t *testing.T) {
 	for _, text := range hostileTexts {
-		file := "version: 1\napp: { package: com.shop }\nworkload: { command: [x, " + inDoubleQuotes(escaped(text)) + "] }\n"
+		file := "version: 1\napp: { package: com.shop }\nworkload: { command: [x, " + inDoubleQuotes(escaped(text)) +
+			"] }\n"
 		c, err := Parse("run.yaml", []byte(file), nil)
 		if err != nil {
 			if text == "\x00" {
@@ -164,7 +190,7 @@ func TestWrittenTextIsExact(t *testing.T) {
 	}
 }
 
-// FuzzLayers lays anything over anything.
+// FuzzLayers lays arbitrary values over arbitrary values.
 func FuzzLayers(f *testing.F) {
 	names := variableNames()
 	for i, text := range hostileTexts {
@@ -174,7 +200,9 @@ func FuzzLayers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, profile string, which uint8, value, serial string) {
 		start := time.Now()
 		name := names[int(which)%len(names)]
-		c, err := Parse("run.yaml", text, set(name, value, "X", value, "N", serial), WithProfile(profile), WithFlag("--device", "devices.serials", serial))
+		c,
+			err := Parse("run.yaml", text, set(name, value, "X", value, "N", serial), WithProfile(profile),
+			WithFlag("--device", "devices.serials", serial))
 		if (c == nil) == (err == nil) {
 			t.Fatalf("a Config and an error, or neither: %v, %v", c, err)
 		}

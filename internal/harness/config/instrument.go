@@ -26,29 +26,47 @@ var (
 	componentPattern   = regexp.MustCompile(componentText)
 	argumentKeyPattern = regexp.MustCompile(argumentKeyText)
 
-	componentKind = kind[string]{component, same, form{"the package of the tests, a slash and the runner", []object{matching(componentText)}, false}}
-	classKind     = kind[string]{className, same, form{"CLASS or CLASS#METHOD", []object{freeText(classText)}, false}}
-	regexpKind    = kind[string]{expression, same, form{"a regular expression of RE2", []object{freeText(notBlank)}, false}}
-	roomKind      = kind[time.Duration]{
-		withUnit(such(duration, func(d time.Duration) bool { return d > 0 && d <= longestRoom && d%time.Millisecond == 0 }, "whole milliseconds, more than 0 and at most 10m"),
+	componentKind = kind[string]{
+		component, same,
+		form{"the package of the tests, a slash and the runner", []object{matching(componentText)}, false},
+	}
+	classKind  = kind[string]{className, same, form{"CLASS or CLASS#METHOD", []object{freeText(classText)}, false}}
+	regexpKind = kind[string]{
+		expression, same, form{"a regular expression of RE2", []object{freeText(notBlank)}, false},
+	}
+	roomKind = kind[time.Duration]{
+		withUnit(such(duration,
+			func(d time.Duration) bool { return d > 0 && d <= longestRoom && d%time.Millisecond == 0 },
+			"whole milliseconds, more than 0 and at most 10m"),
 			func(float64) string { return "s" }),
-		writeDuration, form{"a duration of whole milliseconds over 0, at most 10m", []object{matching(timePattern)}, true},
+		writeDuration,
+		form{"a duration of whole milliseconds over 0, at most 10m", []object{matching(timePattern)}, true},
 	}
 )
 
-// component parses PACKAGE/CLASS, as ComponentName.unflattenFromString does, or a package
-// (AOSP cmds/am Instrument.java, parseComponentName).
+// component parses PACKAGE/CLASS, like ComponentName.unflattenFromString, or a
+// package (AOSP cmds/am Instrument.java, parseComponentName).
 func component(text string) (string, *fault) {
 	if len(text) > 2*longestName {
-		return "", &fault{message: fmt.Sprintf("%s is too long: a component has at most %d characters", quoted(text), 2*longestName)}
+		return "",
+			&fault{
+				message: fmt.Sprintf("%s is too long: a component has at most %d characters", quoted(text),
+					2*longestName),
+			}
 	}
 	if !componentPattern.MatchString(text) {
-		return "", &fault{message: quoted(text) + " is not a component: write the package of the tests, a slash and the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner"}
+		return "",
+			&fault{
+				message: quoted(text) +
+					" is not a component: write the package of the tests, a slash and the runner, such as " +
+					"com.shop.test/androidx.test.runner.AndroidJUnitRunner",
+			}
 	}
 	return text, nil
 }
 
-// className parses an entry of the runner's argument class, which separates them by commas.
+// className parses an entry of the runner's argument class, which is
+// comma-separated.
 func className(text string) (string, *fault) {
 	if strings.Contains(text, ",") {
 		return "", &fault{message: quoted(text) + " has a comma: write each class as an entry of its own", part: ","}
@@ -65,7 +83,8 @@ func expression(text string) (string, *fault) {
 	case strings.TrimSpace(text) == "":
 		return "", &fault{message: "is blank: write a regular expression"}
 	case len(text) > longestExpression:
-		return "", &fault{message: fmt.Sprintf("is too long: a regular expression has at most %d bytes", longestExpression)}
+		return "",
+			&fault{message: fmt.Sprintf("is too long: a regular expression has at most %d bytes", longestExpression)}
 	}
 	_, err := regexp.Compile(text)
 	if err == nil {
@@ -82,7 +101,8 @@ func expression(text string) (string, *fault) {
 	return "", f
 }
 
-// instrumentKey are the instrumented tests. A component alone stands for a mapping with it.
+// instrumentKey are the instrumented tests. A component alone is short for a
+// mapping with it.
 func instrumentKey(into **Instrument) key {
 	i := *into
 	if i == nil {
@@ -93,14 +113,16 @@ func instrumentKey(into **Instrument) key {
 	classes.unset = "all tests"
 	keys := []key{
 		optional("component", &i.Component, componentKind, "").
-			tell("The runner. Needed; its value alone may stand in the place of the mapping.", "com.shop.test/androidx.test.runner.AndroidJUnitRunner"),
+			tell("The runner. Required; it may also be written directly as the value of instrument.",
+				"com.shop.test/androidx.test.runner.AndroidJUnitRunner"),
 		classes,
 		argumentsKey(&i.Arguments),
-		optional("room", &i.Room, roomKind, "10s, and more on a device whose time runs faster").
+		optional("room", &i.Room, roomKind, "10s, and more on a device with a faster clock").
 			tell("The time after each test in which it is checked (delay_msec).", "15s"),
 	}
 	const instead = "write the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner"
-	return key{name: "instrument", brief: "component", form: componentKind.form, keys: keys, needed: []string{"component"},
+	return key{
+		name: "instrument", brief: "component", form: componentKind.form, keys: keys, needed: []string{"component"},
 		about:  "Instrumented tests, each of which is checked for what it leaves behind.",
 		hidden: func() bool { return *into == nil },
 		read: func(w *walker, at place) {
@@ -113,7 +135,7 @@ func instrumentKey(into **Instrument) key {
 		}}
 }
 
-// demanding reads a mapping one key of which is needed.
+// demanding reads a mapping with a required key.
 func (w *walker) demanding(at place, keys []key, name, instead string) {
 	pairs, ok := w.pairsOf(at)
 	if !ok {
@@ -125,9 +147,10 @@ func (w *walker) demanding(at place, keys []key, name, instead string) {
 	}
 }
 
-// argumentsKey are values for the runner by the names of its arguments.
+// argumentsKey are values for the runner by argument name.
 func argumentsKey(into *map[string]string) key {
-	return key{name: "arguments", holds: manyPairs, form: form{says: "a mapping of names to texts, at most 100", plain: true},
+	return key{
+		name: "arguments", holds: manyPairs, form: form{says: "a mapping of names to texts, at most 100", plain: true},
 		pairs: func() map[string]string { return *into },
 		read: func(w *walker, at place) {
 			pairs, ok := w.pairsOf(at)
@@ -135,7 +158,11 @@ func argumentsKey(into *map[string]string) key {
 				return
 			}
 			if len(pairs) > mostArguments {
-				w.refuse(at, &fault{message: fmt.Sprintf("the list has %d entries, but at most %d are allowed", len(pairs), mostArguments)})
+				w.refuse(at,
+					&fault{
+						message: fmt.Sprintf("the list has %d entries, but at most %d are allowed", len(pairs),
+							mostArguments),
+					})
 				return
 			}
 			w.accept(at, nil)
@@ -154,11 +181,13 @@ func (w *walker) argument(p pair, at place, into map[string]string) {
 	name, below := p.key.Value, p.below(at)
 	switch {
 	case name == roomArgument:
-		w.refuse(p.itself(at), &fault{message: "the argument delay_msec is the room after each test: write room"})
+		w.refuse(p.itself(at), &fault{message: "the argument delay_msec is the time after each test: write room"})
 	case name == classArgument:
-		w.refuse(p.itself(at), &fault{message: "the argument class has a key of its own: write class as a list beside arguments"})
+		w.refuse(p.itself(at),
+			&fault{message: "the argument class has a key of its own: write class as a list beside arguments"})
 	case len(name) > longestArgumentKey || !argumentKeyPattern.MatchString(name):
-		w.refuse(p.itself(at), &fault{message: quoted(name) + " is not the name of an argument: a letter, then letters, digits and . _ -"})
+		w.refuse(p.itself(at),
+			&fault{message: quoted(name) + " is not the name of an argument: a letter, then letters, digits and . _ -"})
 	default:
 		var text string
 		scalar(&text, argument)(w, below)
@@ -168,7 +197,7 @@ func (w *walker) argument(p pair, at place, into map[string]string) {
 	}
 }
 
-// windowsKey is the rule by which tests are found in an output.
+// windowsKey is the rule that finds tests in an output.
 func windowsKey(into **Windows) key {
 	v := *into
 	if v == nil {
@@ -176,9 +205,11 @@ func windowsKey(into **Windows) key {
 	}
 	keys := []key{
 		optional("begin", &v.Begin, regexpKind, "").
-			tell("A line at which a test begins. The group `name`, else the first group, is its name. Needed.", `BEGIN (?P<name>.+)`),
+			tell("A line at which a test begins. The group `name`, or the first group, is its name. Required.",
+				`BEGIN (?P<name>.+)`),
 		optional("end", &v.End, regexpKind, "").
-			tell("A line at which it ends. The group `name` identifies the test, the group `outcome` is its result. Needed.", `END (?P<name>.+)`),
+			tell("A line at which it ends. The group `name` identifies the test, the group `outcome` is its result. "+
+				"Required.", `END (?P<name>.+)`),
 	}
 	return key{name: "windows", beside: true, keys: keys, needed: []string{"begin", "end"},
 		about:  "Tests in the output of a command, each of which is checked for what it leaves behind.",
@@ -187,7 +218,10 @@ func windowsKey(into **Windows) key {
 			*into = v
 			w.demanding(at, keys, "begin", "write a regular expression for the line at which a test begins")
 			if w.isMapping(at.path) && !w.given(at.path+".end") {
-				w.refuse(at, &fault{message: "the key end is missing: write a regular expression for the line at which a test ends"})
+				w.refuse(at,
+					&fault{
+						message: "the key end is missing: write a regular expression for the line at which a test ends",
+					})
 			}
 		}}
 }

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// SchemaURL is where editors find the JSON Schema of the file, and its identity.
+// SchemaURL is where editors find the JSON Schema of the file, and its
+// identity.
 const SchemaURL = "https://raw.githubusercontent.com/leakgate/leakgate/main/docs/formats/leakgate.schema.json"
 
 // member is one member of a JSON object; object keeps their order, so that the
-// schema reads like the file.
+// schema has the order of the file.
 type (
 	member struct {
 		name  string
@@ -51,14 +52,14 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// referenceText is a text that is filled in or has a doubled dollar, of which a
-// schema cannot know what it becomes.
+// referenceText is a text with a reference or an escaped dollar, whose value a
+// schema cannot know.
 const referenceText = `\$(\$|\{[A-Za-z_][A-Za-z0-9_]*(:[-?][^}]*)?\})`
 
-// JSONSchema is the JSON Schema of the file, draft 2020-12, made from the table of
-// keys that the reader uses. It accepts every file that the reader accepts with
-// an empty environment, and refuses what a schema can express; documentation of
-// the file lists what only the reader sees.
+// JSONSchema is the JSON Schema of the file, draft 2020-12, derived from the
+// table of keys that the reader uses. It accepts every file that the reader
+// accepts with an empty environment, and rejects what a schema can express; the
+// documentation lists what only the reader sees.
 func JSONSchema() ([]byte, error) {
 	keys := schema(defaults())
 	profiles, _ := find(keys, "profiles")
@@ -92,7 +93,11 @@ func JSONSchema() ([]byte, error) {
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"$id", SchemaURL},
 		{"title", "leakgate"},
-		{"description", "A stability run: which app, which devices, what stresses the app, how often to sample, how to judge and what to capture of a leak."},
+		{
+			"description",
+			"A stability run: which app, which devices, what stresses the app, how often to sample, how to judge and " +
+				"what to capture of a leak.",
+		},
 		{"type", "object"},
 		{"properties", file},
 		{"patternProperties", object{{"^x-", true}}},
@@ -111,11 +116,21 @@ func JSONSchema() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// together are the rules of several keys that a schema can express.
+// together are the rules about several keys that a schema can express.
 var together = []object{
 	{
-		{"description", "Something must say what to watch."},
-		{"properties", object{{"app", object{{"anyOf", []object{{{"required", []string{"package"}}}, {{"required", []string{"processes"}}}}}}}}},
+		{"description", "Something to watch is required."},
+		{
+			"properties",
+			object{
+				{
+					"app",
+					object{
+						{"anyOf", []object{{{"required", []string{"package"}}}, {{"required", []string{"processes"}}}}},
+					},
+				},
+			},
+		},
 	},
 	{
 		{"description", "The monkey needs a package to send events to."},
@@ -123,7 +138,7 @@ var together = []object{
 		{"then", object{{"properties", object{{"app", object{{"required", []string{"package"}}}}}}}},
 	},
 	{
-		{"description", "Nothing else ends a run without a workload."},
+		{"description", "Without a workload the duration is required."},
 		{"if", requires("workload", object{{"const", "none"}})},
 		{"then", object{{"required", []string{"duration"}}}},
 	},
@@ -180,7 +195,7 @@ func (k key) schema() object {
 	return append(o, k.annotations()...)
 }
 
-// description is what an editor shows of a key.
+// description is what an editor shows about a key.
 func (k key) description() string {
 	if k.holds == nothing || k.holds == manyMappings || k.holds == manyPairs || k.choice {
 		return k.about
@@ -201,7 +216,8 @@ func mappingOf(k key) object {
 	return o
 }
 
-// choiceOf are the rules of a mapping of which one key is there, and of those beside it.
+// choiceOf are the rules of a mapping with exactly one key, apart from those
+// beside it.
 func choiceOf(k key) object {
 	var one []object
 	var last string
@@ -214,7 +230,20 @@ func choiceOf(k key) object {
 	}
 	return object{
 		{"oneOf", one},
-		{"dependentSchemas", object{{last, object{{"anyOf", []object{{{"required", []string{"command"}}}, {{"required", []string{"device_command"}}}}}}}}},
+		{
+			"dependentSchemas",
+			object{
+				{
+					last,
+					object{
+						{
+							"anyOf",
+							[]object{{{"required", []string{"command"}}}, {{"required", []string{"device_command"}}}},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -241,10 +270,12 @@ func (k key) annotations() object {
 	return append(o, member{"examples", []any{k.json(k.example)}})
 }
 
-// alternatives are what a single value may be, with a text that is filled in.
+// alternatives are the forms of a single value, including a text with a
+// reference.
 func (f form) alternatives() []object {
 	out := slices.Clone(f.accepts)
-	return append(out, object{{"description", "filled in from the environment"}, {"type", "string"}, {"pattern", referenceText}})
+	return append(out,
+		object{{"description", "filled in from the environment"}, {"type", "string"}, {"pattern", referenceText}})
 }
 
 // schema is the shortest schema of a single value.

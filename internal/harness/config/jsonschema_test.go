@@ -19,21 +19,21 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// compiled is the schema as somebody else's program understands it.
+// compiled is the schema as an independent program understands it.
 func compiled(t *testing.T) *schemas.Schema {
 	t.Helper()
 	text, err := JSONSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := schemas.Compile(text) // checks the schema against the schema of schemas too
+	s, err := schemas.Compile(text) // checks the schema against the metaschema too
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// The published copy is the one that is made.
+// The published copy is up to date.
 func TestPublishedSchema(t *testing.T) {
 	text, err := JSONSchema()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPublishedSchema(t *testing.T) {
 }
 
 // asJSON is a file as an editor sees it: the library's own reading, with merges
-// and aliases carried out.
+// and aliases resolved.
 func asJSON(text []byte) (any, error) {
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	var first any
@@ -82,7 +82,7 @@ func plainValue(v any) any {
 		}
 		return out
 	case time.Time:
-		// Editors know no dates: for them it is the text.
+		// Editors have no date type: for them it is the text.
 		if v.Equal(v.Truncate(24 * time.Hour)) {
 			return v.Format(time.DateOnly)
 		}
@@ -98,35 +98,46 @@ func plainValue(v any) any {
 	return v
 }
 
-// readerOnly are the messages of what only the reader can refuse, each with the
-// reason why a schema cannot.
+// readerOnly are the messages about what only the reader can reject, each with
+// the reason why a schema cannot.
 var readerOnly = []struct {
 	message *regexp.Regexp
 	reason  string
 }{
 	{regexp.MustCompile(`a second document`), "an editor checks each document of a file alone"},
-	{regexp.MustCompile(`is here twice`), "an editor's reader of YAML refuses doubled keys, a schema sees only one of them"},
-	{regexp.MustCompile(`^a tag such as`), "a schema sees the value, not how its type was told"},
-	{regexp.MustCompile(`is not a regular expression`), "a schema compiles no regular expression of another kind"},
-	{regexp.MustCompile(`^the argument (delay_msec|class) `), "arguments of the runner with keys of their own have any name for a schema"},
-	{regexp.MustCompile(`<<`), "merges are carried out before a schema sees the file"},
-	{regexp.MustCompile(`nested more than|^a key must be a word`), "the shape of what no key of the file holds"},
-	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema knows no environment"},
-	{regexp.MustCompile(`is in the list twice`), "entries are compared as texts; for a schema 1 and 1.0 are the same"},
-	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`), "no schema compares two values of a file"},
-	{regexp.MustCompile(`^is "[^"]*[a-zµμ%B]+", but must be`), "a schema reads no quantity with a unit: its range is not known to it"},
-	{regexp.MustCompile(`^is "\+?[0-9._]+", but must be`), "a number in quotes is a text for a schema: its range is not known to it"},
-	{regexp.MustCompile(`is not a (whole )?number|is not a percentage|is "[^"]*", but there is only version`), "YAML has many notations for one number, of which a schema sees the number"},
-	{regexp.MustCompile(`has .* as character|begins with a hyphen|begins or ends with a space`), "a name that YAML takes for a number is a number for a schema"},
-	{regexp.MustCompile(`is too (long|large)|has \d+ bytes|has a NUL`), "lengths and sizes count after variables are filled in"},
-	{regexp.MustCompile(`which is the program, is blank`), "the rule is for the first entry of a list after variables are filled in"},
-	{regexp.MustCompile(`\(with `), "a schema does not lay a profile over the file"},
-	{regexp.MustCompile(`is no placeholder|^"\{" is not closed`), "the braces of a command are looked at after variables are filled in"},
-	{regexp.MustCompile(`^invalid rule `), "the words and numbers of a rule are read after variables are filled in"},
-	{regexp.MustCompile(`a star alone`), "the pattern of names allows an empty beginning after a variable is filled in"},
+	{regexp.MustCompile(`duplicate key`),
+		"an editor's YAML parser rejects duplicate keys, a schema sees only one of them"},
+	{regexp.MustCompile(`^a tag such as`), "a schema sees the value, not its tag"},
+	{regexp.MustCompile(`is not a regular expression`),
+		"a schema cannot compile a regular expression of another dialect"},
+	{regexp.MustCompile(`^the argument (delay_msec|class) `),
+		"arguments of the runner with keys of their own have any name for a schema"},
+	{regexp.MustCompile(`<<`), "merges are resolved before a schema sees the file"},
+	{regexp.MustCompile(`nested more than|^a key must be a word`), "the form of what no key of the file holds"},
+	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema has no environment"},
+	{regexp.MustCompile(`is in the list twice`), "entries are compared as texts; for a schema 1 and 1.0 are equal"},
+	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`),
+		"a schema cannot compare two values of a file"},
+	{regexp.MustCompile(`^is "[^"]*[a-zµμ%B]+", but must be`),
+		"a schema cannot parse a quantity with a unit, so its range is unknown"},
+	{regexp.MustCompile(`^is "\+?[0-9._]+", but must be`),
+		"a number in quotes is a text for a schema, so its range is unknown"},
+	{regexp.MustCompile(`is not a (whole )?number|is not a percentage|is "[^"]*", but there is only version`),
+		"YAML has many notations for one number, of which a schema sees the number"},
+	{regexp.MustCompile(`has .* as character|begins with a hyphen|begins or ends with a space`),
+		"a name that YAML parses as a number is a number for a schema"},
+	{regexp.MustCompile(`is too (long|large)|has \d+ bytes|has a NUL`), "lengths and sizes count after substitution"},
+	{regexp.MustCompile(`which is the program, is blank`),
+		"the rule applies to the first entry of a list after substitution"},
+	{regexp.MustCompile(`\(with `), "a schema does not apply a profile to the file"},
+	{regexp.MustCompile(`is not a placeholder|^"\{" is not closed`),
+		"the braces of a command are checked after substitution"},
+	{regexp.MustCompile(`^invalid rule `), "the words and numbers of a rule are parsed after substitution"},
+	{regexp.MustCompile(`a star alone`), "the pattern of names allows an empty prefix after substitution"},
 }
 
-// reasonFor gives the reason why a schema cannot refuse a problem, or nothing.
+// reasonFor returns the reason why a schema cannot reject a problem, or
+// nothing.
 func reasonFor(p Problem) string {
 	for _, r := range readerOnly {
 		if r.message.MatchString(p.Message) {
@@ -134,7 +145,7 @@ func reasonFor(p Problem) string {
 		}
 	}
 	if strings.HasPrefix(p.Path, "profiles.") && strings.Contains(p.Message, "the monkey needs a package") {
-		return "a schema does not lay a profile over the file"
+		return "a schema does not apply a profile to the file"
 	}
 	if p.Line == 0 || strings.HasPrefix(p.Message, "there is no profile") {
 		return "it is not in the file"
@@ -143,40 +154,44 @@ func reasonFor(p Problem) string {
 }
 
 // agreement compares the reader and the schema on one text. What the reader
-// accepts the schema must accept; what it refuses the schema must refuse too,
+// accepts the schema must accept; what it rejects the schema must reject too,
 // unless there is a reason for each problem why it cannot.
-func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv func(string) (string, bool), choices ...Choice) string {
+func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv func(string) (string, bool),
+	choices ...Choice) string {
 	t.Helper()
 	_, err := Parse(name, text, getenv, choices...)
 	doc, broken := asJSON(text)
 	if broken != nil {
-		// An anchor may contain itself below x-, where the reader takes only what is asked for.
-		if err == nil && !(strings.Contains(broken.Error(), "contains itself") && bytes.Contains(text, []byte("\nx-"))) {
+		// An anchor may contain itself below x-, where the reader reads only
+		// what is referenced.
+		if err == nil &&
+			!(strings.Contains(broken.Error(), "contains itself") && bytes.Contains(text, []byte("\nx-"))) {
 			t.Errorf("%s: accepted, but it cannot be read as JSON: %v\n%s", name, broken, text)
 		}
-		return "no YAML"
+		return "invalid YAML"
 	}
 	refused := s.Validate(doc)
 	if err == nil {
 		if refused != nil {
-			t.Errorf("%s: the reader accepts, the schema refuses: %v\n%s", name, refused, text)
+			t.Errorf("%s: the reader accepts, the schema rejects: %v\n%s", name, refused, text)
 		}
 		return "both accept"
 	}
 	if refused != nil {
-		return "both refuse"
+		return "both reject"
 	}
 	problems, _ := errors.AsType[Errors](err)
 	for _, p := range problems {
 		if reasonFor(p) == "" {
-			t.Errorf("%s: the schema could refuse this too: %v\n%s", name, p, text)
+			t.Errorf("%s: the schema could reject this too: %v\n%s", name, p, text)
 		}
 	}
-	return "only the reader refuses"
+	return "only the reader rejects"
 }
 
-// onlyReader are the files of the corpus that only the reader refuses, for the
-// reasons of the mistakes in them. The schema refuses every other one that is YAML.
+// onlyReader are the files of the corpus that only the reader rejects, for the
+// reasons of the mistakes in them. The schema rejects every other one that is
+// YAML.
 var onlyReader = map[string]bool{
 	"07_number_in_another_notation.yaml": true,
 	"22_more_devices_than_serials.yaml":  true,
@@ -200,14 +215,14 @@ func TestSchemaOnCorpus(t *testing.T) {
 		name, line := filepath.Base(file), commandOf(t, file, text)
 		got := agreement(t, s, name, text, line.getenv, line.choices...)
 		count[got]++
-		if (got == "only the reader refuses") != onlyReader[name] || got == "both accept" {
+		if (got == "only the reader rejects") != onlyReader[name] || got == "both accept" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
 	t.Log(count)
 }
 
-// What is shown to users as right is right for an editor.
+// What users are shown as valid is valid for an editor.
 func TestSchemaOnExamples(t *testing.T) {
 	s := compiled(t)
 	files, err := filepath.Glob("../../../examples/nightly/*.yaml")
@@ -236,7 +251,7 @@ func TestSchemaExamples(t *testing.T) {
 	s := compiled(t)
 	for _, l := range leaves(schema(defaults())) {
 		if l.key.about == "" || l.key.example == "" {
-			t.Errorf("%s: nothing is told of it", l.path)
+			t.Errorf("%s is not documented", l.path)
 			continue
 		}
 		for _, example := range []string{l.key.example, defaultOf(l.key)} {
@@ -256,13 +271,16 @@ func TestSchemaExamples(t *testing.T) {
 				lines = append(lines, indent+"component: a.b")
 			}
 			if other, ok := strings.CutPrefix(l.path, "workload.windows."); ok {
-				lines = append(lines, indent+map[string]string{"begin": "end", "end": "begin"}[other]+": x", "  device_command: input")
+				lines = append(lines, indent+map[string]string{"begin": "end", "end": "begin"}[other]+": x",
+					"  device_command: input")
 			}
 			if l.path == "app.mapping" || l.path == "app.variant" {
 				lines = append(lines, indent+"package: com.shop")
 			}
 			text := strings.Join(lines, "\n") + "\n"
-			for _, rest := range []string{"version: 1\n", "app: { package: com.shop }\n", "workload: none\n", "duration: 1h\n"} {
+			for _, rest := range []string{
+				"version: 1\n", "app: { package: com.shop }\n", "workload: none\n", "duration: 1h\n",
+			} {
 				if key, _, _ := strings.Cut(rest, ":"); key != words[0] {
 					text += rest
 				}
@@ -278,8 +296,8 @@ func TestSchemaExamples(t *testing.T) {
 	}
 }
 
-// TestSchemaAgrees writes random files, breaks most of them in their values, keys
-// and lines, and compares.
+// TestSchemaAgrees writes random files, corrupts most of them in their values,
+// keys and lines, and compares.
 func TestSchemaAgrees(t *testing.T) {
 	s := compiled(t)
 	w := &writer{rng: rand.New(rand.NewPCG(7, 8))}
@@ -301,23 +319,29 @@ func TestSchemaAgrees(t *testing.T) {
 		}
 	}
 	t.Log(count)
-	if count["both accept"] < 150 || count["both refuse"] < 150 || count["only the reader refuses"] < 10 {
-		t.Errorf("the files are too much alike: %v", count)
+	if count["both accept"] < 150 || count["both reject"] < 150 || count["only the reader rejects"] < 10 {
+		t.Errorf("the files do not vary enough: %v", count)
 	}
 }
 
-// breakValue puts something else in the place of one value or key.
+// breakValue replaces one value or key.
 func (w *writer) breakValue(text string) string {
 	spots := regexp.MustCompile(`[^\s{}\[\],:"'#$]+`).FindAllStringIndex(text, -1)
 	at := spots[w.rng.IntN(len(spots))]
 	was := text[at[0]:at[1]]
 	if strings.HasPrefix(text[at[1]:], ":") {
-		return text[:at[0]] + pick(w, "speed", "x", "version", "monkey", "nromal", "true", "1", "package") + text[at[1]:]
+		return text[:at[0]] + pick(w, "speed", "x", "version", "monkey", "nromal", "true", "1", "package") +
+			text[at[1]:]
 	}
 	if regexp.MustCompile(`[0-9](s|m|h|d)$`).MatchString(was) {
 		return text[:at[0]] + pick(w, "1ms", "0s", "500d", "2000h", "1ns") + text[at[1]:]
 	}
-	return text[:at[0]] + pick(w, "0", "-1", "1", "30", "17", "1e3", "0.5", "2.5", "101", "true", "~", "none", "live", "auto", "8h", "-8h", "500ms", "2d",
-		"25%", "-5%", "2000%", "200MB", "1.5 GiB", "com.shop", "shop", `"1"`, `"30"`, `"07"`, `"${SHOP}"`, `"$${"`, "[a]", "{ a: b }", "[]", "{}", "2001-01-01", ".inf", "0x10", "1_000", "99999999999", "heap", "at_end", "stripped", "{pid}",
-		`"== 0"`, "new == 0", `"!= leak"`, "bytes < 1 GB", "file:x", "git:x", "changed || failed", "model") + text[at[1]:]
+	return text[:at[0]] +
+		pick(w, "0", "-1", "1", "30", "17", "1e3", "0.5", "2.5", "101", "true", "~", "none", "live", "auto", "8h",
+			"-8h", "500ms", "2d",
+			"25%", "-5%", "2000%", "200MB", "1.5 GiB", "com.shop", "shop", `"1"`, `"30"`, `"07"`, `"${SHOP}"`, `"$${"`,
+			"[a]", "{ a: b }", "[]", "{}", "2001-01-01", ".inf", "0x10", "1_000", "99999999999", "heap", "at_end",
+			"stripped", "{pid}",
+			`"== 0"`, "new == 0", `"!= leak"`, "bytes < 1 GB", "file:x", "git:x", "changed || failed", "model") +
+		text[at[1]:]
 }

@@ -8,9 +8,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// key is one key of the file and what may stand below it: a value or mapping
-// that read takes, or else a mapping of keys alone. Where a key has both, read
-// does the work and keys tell what it understands.
+// key is one key of the file and what may be below it: a value or mapping that
+// read parses, or else a mapping of keys. If a key has both, read parses and
+// keys document.
 type key struct {
 	name   string
 	read   reader
@@ -20,35 +20,35 @@ type key struct {
 	holds holding
 	form  form   // of the value, or of each entry of a list
 	is    traits // of a list
-	// shown gives the value of the Config that the table was made with: the texts of
-	// a list or the one text of a value, or nothing where there is no value.
+	// shown returns the value in the Config that the table was made with: the
+	// texts of a list or the one text of a value, or nothing without a value.
 	shown func() []string
-	// hidden reports that a mapping is not there, nil that it always is. With unset, a remark
-	// takes its place.
+	// hidden reports that a mapping is absent, nil that it never is. With
+	// unset, a comment replaces it.
 	hidden func() bool
-	// entries gives the keys of each entry of a list of mappings, as shown does.
+	// entries returns the keys of each entry of a list of mappings, like shown.
 	entries func() [][]key
-	// pairs gives the keys and values of a mapping of the user's keys.
+	// pairs returns the keys and values of a mapping with the user's keys.
 	pairs func() map[string]string
 
-	about   string   // what it is, in a sentence
+	about   string   // a description, in a sentence
 	example string   // a value, as YAML
-	unset   string   // what goes without a value, where that is possible
-	choice  bool     // exactly one of the keys below is there, but for those beside it
-	beside  bool     // the key stands beside a choice
-	brief   string   // the key below for which a single value stands
+	unset   string   // the effect of no value, if that is possible
+	choice  bool     // exactly one of the keys below is present, apart from those beside it
+	beside  bool     // the key is beside a choice
+	brief   string   // the key below that a single value is short for
 	needed  []string // of the keys below
 }
 
-// holding is what stands behind a key.
+// holding is what a key holds.
 type holding uint8
 
 const (
-	nothing      holding = iota // keys alone, or what is not for users to set
+	nothing      holding = iota // only keys, or not for users to set
 	oneValue                    // a single value
 	manyValues                  // a list
 	manyMappings                // a list of mappings
-	manyPairs                   // a mapping whose keys are the user's
+	manyPairs                   // a mapping with the user's keys
 )
 
 // take reads the value of the key.
@@ -60,13 +60,13 @@ func (k key) take(w *walker, at place) {
 	w.mapping(at, k.keys)
 }
 
-// tell adds what users are told about a key.
+// tell adds the documentation of a key.
 func (k key) tell(about, example string) key {
 	k.about, k.example = about, example
 	return k
 }
 
-// reader takes the value of a key.
+// reader reads the value of a key.
 type reader func(w *walker, at place)
 
 // value is a key with one value.
@@ -75,8 +75,8 @@ func value[T any](name string, into *T, of kind[T]) key {
 		shown: func() []string { return []string{of.write(*into)} }}
 }
 
-// optional is a key with one value that need not be there, which is the zero
-// value; unset says what goes then.
+// optional is a key with one value that may be absent, which is the zero value;
+// unset describes the effect.
 func optional[T comparable](name string, into *T, of kind[T], unset string) key {
 	k := value(name, into, of)
 	always, zero := k.shown, *new(T)
@@ -91,96 +91,113 @@ func optional[T comparable](name string, into *T, of kind[T], unset string) key 
 
 // listed is a key with a list.
 func listed(name string, into *[]string, of kind[string], is traits, read reader) key {
-	return key{name: name, read: read, holds: manyValues, form: of.form, is: is, shown: func() []string { return *into }}
+	return key{
+		name: name, read: read, holds: manyValues, form: of.form, is: is, shown: func() []string { return *into },
+	}
 }
 
 // schema is the file as this version understands it, with c to hold the values.
-// Ranges are those of the thing itself where it has one (the monkey, Android),
-// and otherwise wide enough for every use that makes sense. The order is that in
-// which a file is written.
+// Ranges are the natural ones (of monkey, Android), and otherwise wide enough
+// for every sensible use. The order is that in which a file is written.
 func schema(c *Config) []key {
 	one := "1"
-	processes := listed("processes", &c.App.Processes, processKind, distinct, list(&c.App.Processes, processPattern, distinct)).
-		tell("The processes to watch. Without it those of the package: its name, and its name with a colon and more.", `["com.shop", "com.shop:*"]`)
+	processes := listed("processes", &c.App.Processes, processKind, distinct,
+		list(&c.App.Processes, processPattern, distinct)).
+		tell("The processes to watch. Default: those of the package: its name, and its name with a colon and more.",
+			`["com.shop", "com.shop:*"]`)
 	processes.unset = "those of the package"
 	return []key{
-		value("version", &one, versionKind).tell("The version of the file's form.", "1"),
-		{name: "app", about: "What is watched: a package, processes, or both.", keys: []key{
+		value("version", &one, versionKind).tell("The version of the file format.", "1"),
+		{name: "app", about: "What to watch: a package, processes, or both.", keys: []key{
 			optional("package", &c.App.Package, packageKind, "only the processes are named").
 				tell("The application id. The monkey sends its events to it.", "com.shop"),
 			processes,
-			optional("mapping", &c.App.Mapping, pathKind, "names are told as the build has them").
-				tell("The mapping.txt of an obfuscated build, seen from the folder of the file.", "build/mapping.txt"),
+			optional("mapping", &c.App.Mapping, pathKind, "names are shown as in the build").
+				tell("The mapping.txt of an obfuscated build, relative to the folder of the file.",
+					"build/mapping.txt"),
 			optional("variant", &c.App.Variant, variantKind, "not recorded").
-				tell("The variant of the build that is tested, for the record.", "freeDebug"),
+				tell("The variant of the tested build, for the record.", "freeDebug"),
 		}},
-		{name: "devices", about: "On which phones the run takes place.", keys: []key{
-			listed("serials", &c.Devices.Serials, serialKind, distinct|mayBeEmpty, list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).
-				tell("The devices to use; an empty list is all that are attached.", "[emulator-5554]"),
+		{name: "devices", about: "The phones of the run.", keys: []key{
+			listed("serials", &c.Devices.Serials, serialKind, distinct|mayBeEmpty,
+				list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).
+				tell("The devices to use; an empty list means all that are attached.", "[emulator-5554]"),
 			value("min_api", &c.Devices.MinAPI, count(18, 100)).
-				tell("The lowest API level of Android; older devices are left out.", "26"),
+				tell("The lowest API level of Android; older devices are skipped.", "26"),
 			value("require", &c.Devices.Require, count(1, 1000)).
-				tell("How many devices the run needs at least.", "2"),
+				tell("The minimum number of devices.", "2"),
 			value("stand_in", &c.Devices.StandIn, switchKind).
-				tell("Whether a device may be a stand-in for a phone whose time runs faster, as that of `leakgate demo --serve`.", "true"),
+				tell("Whether a device may be a stand-in for a phone, with a faster clock, like that of `leakgate "+
+					"demo --serve`.", "true"),
 		}},
 		workloadKey(&c.Workload),
 		durationKey(c),
-		{name: "sample", about: "How often memory is read, in the time of the device.", keys: []key{
+		{name: "sample", about: "How often memory is read, in device time.", keys: []key{
 			value("normal", &c.Sample.Normal, interval).tell("Time between two samples in the state NORMAL.", "30s"),
 			value("suspicious", &c.Sample.Suspicious, interval).tell("The same in SUSPICIOUS and CONFIRMING.", "15s"),
 			value("leaking", &c.Sample.Leaking, interval).tell("The same in LEAKING.", "1m"),
 			value("detail", &c.Sample.Detail, interval).
 				tell("Time between two breakdowns by dumpsys, each of the next process.", "1m30s"),
 			value("max_system_server", &c.Sample.MaxSystemServer, costKind).
-				tell("What sampling may cost in system_server, in percent of one core.", "10%"),
+				tell("The maximum cost of sampling in system_server, in percent of one core.", "10%"),
 			value("max_app", &c.Sample.MaxApp, costKind).
-				tell("What sampling may cost in the app, in percent of one core.", "2.5%"),
+				tell("The maximum cost of sampling in the app, in percent of one core.", "2.5%"),
 		}},
 		{name: "detect", about: "How the series are judged.", keys: []key{
 			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).tell("The set of rules.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
-				tell("end judges by the word at the end of the run; live fails a run in which a process ever reached LEAKING.", "live"),
-			optional("must_see", &c.Detect.MustSee, rateKind, "a pass may have missed any leak that its text names").
-				tell("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.", "50MB/h"),
+				tell("end judges by the verdict at the end of the run; live fails a run in which a process ever "+
+					"reached LEAKING.", "live"),
+			optional("must_see", &c.Detect.MustSee, rateKind,
+				"a pass may have missed leaks up to the rate in its text").
+				tell("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.",
+					"50MB/h"),
 		}},
 		value("strict", &c.Strict, switchKind).
 			tell("Whether the run exits with 5 if any process is inconclusive.", "true"),
 		value("allow_unjudged", &c.AllowUnjudged, switchKind).
 			tell("Whether a run that could judge nothing, or lacks a heap dump, exits with 0 instead of 5.", "true"),
-		{name: "diagnose", about: "What is captured of a process that leaks.", keys: []key{
+		{name: "diagnose", about: "What is captured from a leaking process.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
-				tell("When a heap dump is made; at_end (of the run) and at_marks make one on a leak too.", "at_marks"),
+				tell("When a heap dump is made; at_end (of the run) and at_marks also make one on a leak.", "at_marks"),
 			value("cooldown", &c.Diagnose.Cooldown, cooldownKind).
-				tell("The least time between two diagnoses of one process, in the time of the device.", "1h"),
+				tell("The minimum time between two diagnoses of one process, in device time.", "1h"),
 			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
-				tell("What stays of a heap dump after its analysis; stripped has no contents of primitive arrays, and so no texts.", "none"),
+				tell("What is kept of a heap dump after its analysis; stripped has no contents of primitive arrays, "+
+					"and so no texts.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
-				tell("When a garbage collection is forced and what is left is counted; auto does it at marks that begin a loop, at most each 10 s, in runs shorter than 2 h and in those that dump at_marks.", "at_marks"),
+				tell("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
+					"marks that begin a loop, at most every 10 s, in runs shorter than 2 h and in those that dump "+
+					"at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
-				tell("What stays of the log of the device: app keeps the lines of the app and those of the system about it; all has lines of every other app, too.", "none"),
+				tell("What is kept of the device's log: app keeps the lines of the app and those of the system about "+
+					"it; all keeps lines of every other app, too.", "none"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
-				tell("Whether reports show texts of the app, which may be about people: keys of maps, names of threads, titles. Hidden, each is a short hash.", "shown"),
+				tell("Whether reports show texts of the app, which may be personal: keys of maps, names of threads, "+
+					"titles. Hidden, each is a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),
 		}},
 		gateKey(c),
 		baselineKey(c),
-		{name: "report", about: "Which reports the run directory gets beside those that every run has.", keys: []key{
+		{name: "report", about: "The optional reports of the run directory.", keys: []key{
 			value("junit", &c.Report.JUnit, junitKind).
-				tell("Whether junit.xml is written; auto writes it where the run has checks of tests.", "true"),
+				tell("Whether junit.xml is written; auto writes it if the run has checks of tests.", "true"),
 			{name: "html", notYet: true},
 		}},
 		githubKey(&c.GitHub),
 		{name: "profiles", read: readProfiles,
-			about: "Named changes of the file: each holds any of the keys above but version, and is laid over the file when it is chosen."},
+			about: "Named changes of the file: each may have any of the keys above except version, and is applied to " +
+				"the file when it is chosen."},
 	}
 }
 
-// durationKey is one duration, or two of which the second is how long a suspicion extends the run.
+// durationKey is one duration, or two, the second of which is how long a
+// suspicion extends the run.
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").
-		tell("How long the run lasts at most. 12m..30m: it lasts 12m, and up to 30m as long as something looks like a leak and is not decided. Needed with the workload none.", "8h")
+		tell("The maximum duration of the run. 12m..30m: it lasts 12m, and up to 30m as long as a suspicion is "+
+			"undecided. Required with the workload none.", "8h")
 	read, shown := k.read, k.shown
 	k.read = func(w *walker, at place) {
 		read(w, at)
@@ -209,12 +226,14 @@ func workloadKey(w *Workload) key {
 		m = &Monkey{Throttle: DefaultThrottle}
 	}
 	monkeyKeys := []key{
-		optional("events", &m.Events, count(1, mostEvents), "").tell("How many events are sent. Needed.", "200000"),
+		optional("events", &m.Events, count(1, mostEvents), "").tell("The number of events. Required.", "200000"),
 		value("throttle", &m.Throttle, pauseKind).tell("The pause between two events.", "300ms"),
-		value("seed", &m.Seed, seedKind).tell("Makes two runs alike; auto takes a new one for each run.", "7"),
+		value("seed", &m.Seed, seedKind).tell("Makes runs reproducible; auto uses a new one for each run.", "7"),
 	}
 	keys := []key{
-		{name: "monkey", about: "The event generator of Android, on the package.", keys: monkeyKeys, needed: []string{"events"},
+		{
+			name: "monkey", about: "The event generator of Android, on the package.", keys: monkeyKeys,
+			needed: []string{"events"},
 			hidden: func() bool { return w.Monkey == nil },
 			read: func(walk *walker, at place) {
 				w.Monkey = m
@@ -227,7 +246,8 @@ func workloadKey(w *Workload) key {
 		instrumentKey(&w.Instrument),
 		windowsKey(&w.Windows),
 	}
-	return key{name: "workload", keys: keys, read: workload(keys), holds: oneValue, form: words("none").form, choice: true,
+	return key{
+		name: "workload", keys: keys, read: workload(keys), holds: oneValue, form: words("none").form, choice: true,
 		shown: func() []string {
 			if w.None() {
 				return []string{"none"}
@@ -237,13 +257,13 @@ func workloadKey(w *Workload) key {
 		about: "What stresses the app: none, or exactly one of the keys below.", example: "none"}
 }
 
-// workload makes a reader of the one thing that stresses the app.
+// workload returns a reader of the one thing that stresses the app.
 func workload(keys []key) reader {
 	none := scalar(new(string), func(text string) (string, *fault) {
 		if text == "none" {
 			return text, nil
 		}
-		f := &fault{message: quoted(text) + " is no workload: " + workloadChoice}
+		f := &fault{message: quoted(text) + " is not a workload: " + workloadChoice}
 		if near, ok := Nearest(text, append(names(keys), "none")); ok {
 			f.suggestion = cmp.Or(workloadExamples[near], near)
 		}
@@ -259,7 +279,7 @@ func workload(keys []key) reader {
 	}
 }
 
-// exactlyOne refuses a workload of no kind, and every one after the first.
+// exactlyOne rejects a workload without a kind, and every kind after the first.
 func (w *walker) exactlyOne(at place, keys []key) {
 	if resolved(at.node).Kind != yaml.MappingNode {
 		return
@@ -285,12 +305,14 @@ func (w *walker) exactlyOne(at place, keys []key) {
 		w.refuse(at, &fault{message: "no workload is chosen: " + workloadChoice})
 		return
 	}
-	if windows, there := w.written[join(at.path, "windows")]; there && chosen != "command" && chosen != "device_command" {
-		w.refuse(windows, &fault{message: "there are windows in the output of command and of device_command, not of " + chosen})
+	if windows, there := w.written[join(at.path, "windows")]; there && chosen != "command" &&
+		chosen != "device_command" {
+		w.refuse(windows,
+			&fault{message: "windows apply to the output of command and device_command, not of " + chosen})
 	}
 }
 
-// monkey reads the values of the monkey, which has no default for one.
+// monkey reads the values of the monkey, one of which has no default.
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
 	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {
@@ -303,7 +325,7 @@ func command(into *[]string) reader {
 	argv := list(into, argument, 0)
 	return func(w *walker, at place) {
 		if n := resolved(at.node); n.Kind == yaml.ScalarNode && n.Tag != nullTag {
-			f := &fault{message: "must be a list: the program and each of its arguments, as no shell takes a line apart"}
+			f := &fault{message: "must be a list: the program and each of its arguments, since no shell splits a line"}
 			if plainWords(n.Value) {
 				f.suggestion = "[" + strings.Join(strings.Fields(n.Value), ", ") + "]"
 			}
@@ -317,7 +339,7 @@ func command(into *[]string) reader {
 	}
 }
 
-// require checks what no key can see alone, and fills in the default that
+// require checks what no single key can check, and fills in the default that
 // depends on another value.
 func (w *walker) require(c *Config) {
 	top := []struct{ name, example string }{
@@ -331,20 +353,24 @@ func (w *walker) require(c *Config) {
 		}
 	}
 	if w.isMapping("app") && !w.given("app.package") && !w.given("app.processes") {
-		w.refuse(w.written["app"], &fault{message: "neither package nor processes says what to watch: write package: com.shop"})
+		w.refuse(w.written["app"],
+			&fault{message: "neither package nor processes says what to watch: write package: com.shop"})
 	}
 	if w.wrote("app") && w.wrote("workload.monkey") && !w.given("app.package") {
-		w.refuse(w.written["workload.monkey"], &fault{message: "the monkey needs a package to send events to: write app.package"})
+		w.refuse(w.written["workload.monkey"],
+			&fault{message: "the monkey needs a package to send events to: write app.package"})
 	}
 	if w.accepted("workload") && c.Workload.None() && !w.given("duration") {
-		w.refuse(w.written["workload"], &fault{message: "nothing ends a run without a workload: write duration, such as duration: 8h"})
+		w.refuse(w.written["workload"],
+			&fault{message: "nothing ends a run without a workload: write duration, such as duration: 8h"})
 	}
 	if n := len(c.Devices.Serials); n > 0 && c.Devices.Require > n {
 		w.refuse(w.written["devices.require"], &fault{message: fmt.Sprintf(
 			"the run requires %d devices, but serials names only %d", c.Devices.Require, n)})
 	}
 	if c.Detect.MustSee > 0 && c.Detect.Policy == policyArticle && w.given("detect.must_see") {
-		w.refuse(w.written["detect.must_see"], &fault{message: "policy article does not know the slowest leak that it would see: use policy robust"})
+		w.refuse(w.written["detect.must_see"],
+			&fault{message: "policy article has no detection limit: use policy robust"})
 	}
 	w.stepsOfAll(c.Diagnose.Steps)
 	if len(c.App.Processes) == 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// kind is a kind of value: how its text is read and written, and what is said of
-// it to people and to editors.
+// kind is a kind of value: how its text is parsed and written, and how it is
+// described to people and to editors.
 type kind[T any] struct {
 	parse parser[T]
 	write func(T) string
@@ -18,11 +18,12 @@ type kind[T any] struct {
 
 // form describes the values of a kind.
 type form struct {
-	says string // in a word and with its range, for people
-	// accepts are the alternatives of JSON Schema, beside a text with a reference.
-	// They are never narrower than the parser, so that an editor marks no good file.
+	says string // short, with its range, for people
+	// accepts are the alternatives of JSON Schema, in addition to a text with a
+	// reference. They are never narrower than the parser, so that an editor
+	// marks no valid file.
 	accepts []object
-	// plain tells that the text is no free text: it needs no quotes.
+	// plain reports that the text is not free text: it needs no quotes.
 	plain bool
 }
 
@@ -43,8 +44,8 @@ const (
 
 func matching(pattern string) object { return object{{"type", "string"}, {"pattern", pattern}} }
 
-// freeText is text that YAML may also take for a number or a truth value, such as
-// a serial number of digits.
+// freeText is text that YAML may also parse as a number or a boolean, such as a
+// serial number of digits.
 func freeText(pattern string) object {
 	o := object{{"type", []string{"string", "number", "boolean"}}}
 	if pattern != "" {
@@ -57,18 +58,28 @@ func same(text string) string { return text }
 
 var (
 	packageKind = kind[string]{packageName, same, form{"a package name", []object{matching(packageText)}, false}}
-	processKind = kind[string]{processPattern, same, form{"the name of a process, or the beginning of names and a star", []object{freeText(processText)}, false}}
-	serialKind  = kind[string]{serial, same, form{"the name that `adb devices` shows", []object{freeText(serialText)}, false}}
-	lineKind    = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
-	wordKind    = kind[string]{argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false}}
+	processKind = kind[string]{
+		processPattern, same,
+		form{"the name of a process, or a prefix of names and a star", []object{freeText(processText)}, false},
+	}
+	serialKind = kind[string]{
+		serial, same, form{"the name that `adb devices` shows", []object{freeText(serialText)}, false},
+	}
+	lineKind = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
+	wordKind = kind[string]{
+		argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false},
+	}
 	pathKind    = kind[string]{hostPath, same, form{"a path", []object{freeText(notBlank)}, false}}
-	variantKind = kind[string]{variant, same, form{"letters, digits, `_`, `.` and `-`, at most 100", []object{freeText(variantText)}, false}}
+	variantKind = kind[string]{
+		variant, same, form{"letters, digits, `_`, `.` and `-`, at most 100", []object{freeText(variantText)}, false},
+	}
 	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, matching("^1$")}, true}}
 
-	// interval is the time between two samples. Below a second the reading itself
-	// would be the load; beyond a day there is no series.
+	// interval is the time between two samples. Below a second the reading
+	// itself would be the load; beyond a day there is no series.
 	interval = kind[time.Duration]{
-		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour }, "from 1s to 1d"),
+		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour },
+			"from 1s to 1d"),
 			func(float64) string { return "s" }),
 		writeDuration, form{"a duration from 1s to 1d", []object{matching(timePattern)}, true},
 	}
@@ -84,10 +95,16 @@ var (
 		}),
 		writeDuration, form{"a duration over 0", []object{matching(timePattern)}, true},
 	}
-	spanKind  = kind[span]{parseSpan, span.String, form{"a duration over 0, or two as 12m..30m", []object{matching(spanPattern)}, true}}
+	spanKind = kind[span]{
+		parseSpan, span.String, form{"a duration over 0, or two as 12m..30m", []object{matching(spanPattern)}, true},
+	}
 	pauseKind = kind[time.Duration]{
-		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"), func(float64) string { return "ms" }),
-		writeDuration, form{"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, matching(zeroTimePattern)}, true},
+		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"),
+			func(float64) string { return "ms" }),
+		writeDuration,
+		form{
+			"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, matching(zeroTimePattern)}, true,
+		},
 	}
 	cooldownKind = kind[time.Duration]{
 		withUnit(such(duration, func(d time.Duration) bool { return d >= 0 && d <= 30*24*time.Hour }, "from 0 to 30d"),
@@ -95,12 +112,16 @@ var (
 		writeDuration, form{"a duration from 0 to 30d", []object{{{"const", 0}}, matching(zeroTimePattern)}, true},
 	}
 	limitKind = kind[time.Duration]{
-		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 10*time.Minute }, "from 1s to 10m"),
+		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 10*time.Minute },
+			"from 1s to 10m"),
 			func(float64) string { return "s" }),
 		writeDuration, form{"a duration from 1s to 10m", []object{matching(timePattern)}, true},
 	}
-	// switchKind takes the two words of YAML 1.2; yes and on are of YAML 1.1.
-	switchKind = kind[bool]{truth, strconv.FormatBool, form{"true or false", []object{{{"type", "boolean"}}, {{"enum", []string{"true", "false"}}}}, true}}
+	// switchKind accepts the booleans of YAML 1.2; yes and on are of YAML 1.1.
+	switchKind = kind[bool]{
+		truth, strconv.FormatBool,
+		form{"true or false", []object{{{"type", "boolean"}}, {{"enum", []string{"true", "false"}}}}, true},
+	}
 	// costKind is percent of one core; a device has several.
 	costKind = percentKind(1000)
 	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
@@ -111,7 +132,7 @@ var (
 // span is a duration, and how long a suspicion extends it; 0 for not at all.
 type span struct{ least, most time.Duration }
 
-// String writes a span as it is read.
+// String writes a span in the form in which it is parsed.
 func (s span) String() string {
 	if s.most == 0 {
 		return writeDuration(s.least)
@@ -137,20 +158,21 @@ func parseSpan(text string) (span, *fault) {
 	case f != nil:
 		return span{}, f
 	case most <= least:
-		return span{}, &fault{message: fmt.Sprintf("is %s, but the second duration must be longer than the first", quoted(text))}
+		return span{},
+			&fault{message: fmt.Sprintf("is %s, but the second duration must be longer than the first", quoted(text))}
 	}
 	return span{least, most}, nil
 }
 
-// rateKind is growth in bytes per hour. Below 1 MB/h no run is long enough, and no app grows by a
-// TB in an hour.
+// rateKind is growth in bytes per hour. No run is long enough for less than 1
+// MB/h, and no app grows by a TB in an hour.
 var rateKind = kind[int64]{
 	such(rate, func(n int64) bool { return n >= 1<<20 && n <= 1<<40 }, "from 1MB/h to 1024GB/h"),
 	writeRate,
 	form{"a size per hour from 1MB/h to 1024GB/h", []object{matching(ratePattern)}, true},
 }
 
-// writeRate writes a rate in the largest unit of which it is a whole number.
+// writeRate writes a rate in the largest unit that divides it.
 func writeRate(n int64) string {
 	for _, unit := range []string{"GB", "MB", "KB"} {
 		if n%sizeUnits[unit] == 0 {
@@ -182,7 +204,7 @@ var junitKind = kind[*bool]{
 	form{"auto, true or false", []object{{{"type", "boolean"}}, {{"enum", []string{"auto", "true", "false"}}}}, true},
 }
 
-// truth reads true or false.
+// truth parses true or false.
 func truth(text string) (bool, *fault) {
 	switch text {
 	case "true", "false":
@@ -247,8 +269,8 @@ func writeDuration(d time.Duration) string {
 	return text
 }
 
-// writeNumber writes a number so that it is read as the same. A number of the
-// most digits that are read may lose the zero before its point.
+// writeNumber writes a number so that it is parsed as the same. A number of the
+// maximum number of digits may lose the zero before its point.
 func writeNumber(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if len(text) > longestNumber {
@@ -264,22 +286,23 @@ func writeSeed(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// version parses the version of the file's form.
+// version parses the version of the file format.
 func version(text string) (string, *fault) {
 	if text != "1" {
-		return "", &fault{message: "is " + quoted(text) + ", but there is only version 1 of this file: write version: 1"}
+		return "",
+			&fault{message: "is " + quoted(text) + ", but there is only version 1 of this file: write version: 1"}
 	}
 	return text, nil
 }
 
-// seed parses the seed of the monkey; nil stands for a new one for each run.
+// seed parses the seed of the monkey; nil is a new one for each run.
 func seed(text string) (*int64, *fault) {
 	if text == "auto" {
 		return nil, nil
 	}
 	n, f := such(whole, func(n int64) bool { return n >= 0 }, "auto, or 0 or more")(text)
 	if f != nil {
-		return nil, &fault{message: f.message + "; auto takes a new seed for each run"}
+		return nil, &fault{message: f.message + "; auto uses a new seed for each run"}
 	}
 	return &n, nil
 }
@@ -288,6 +311,6 @@ func wholeMilliseconds(d time.Duration) bool {
 	return d >= 0 && d <= time.Hour && d%time.Millisecond == 0
 }
 
-// mostEvents is what the monkey can count to
-// (AOSP cmds/monkey/src/com/android/commands/monkey/Monkey.java, mCount).
+// mostEvents is the maximum count of the monkey (AOSP
+// cmds/monkey/src/com/android/commands/monkey/Monkey.java, mCount).
 const mostEvents = math.MaxInt32

@@ -12,23 +12,25 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// layer is a mapping that lies over the file: a profile of it, the variables of
-// the environment that are named after keys, or flags. Those two become trees of
-// the same kind as the file, so that one reader and one set of rules is for all.
+// layer is a mapping that is laid over the file: one of its profiles, the
+// environment variables that are named after keys, or flags. Variables and
+// flags become trees of the same kind as the file, so that one reader and one
+// set of rules serve all.
 type layer struct {
 	kind Layer
 	name string            // of a profile
 	root *yaml.Node        // a mapping
-	said map[string]string // what says a path: "environment NAME" or a flag
-	// faults are what is wrong with a variable or flag before its value is read.
+	said map[string]string // the source of a path: "environment NAME" or a flag
+	// faults are mistakes of a variable or flag that are found before its value
+	// is read.
 	faults Errors
 }
 
-// outside tells whether the layer is not written in the file.
+// outside reports whether the layer is not written in the file.
 func (l *layer) outside() bool { return l != nil && l.kind >= Environment }
 
-// speaker is what says the value at a path, or something below it, as messages
-// name the place.
+// speaker returns the source of the value at a path, or below it, as messages
+// name it.
 func (l *layer) speaker(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	if name, ok := l.said[path]; ok {
@@ -42,16 +44,16 @@ func (l *layer) speaker(path string) string {
 	return ""
 }
 
-// supplies tells whether the layer has a value at a path or below it.
+// supplies reports whether the layer has a value at a path or below it.
 func (l *layer) supplies(path string) bool { return l != nil && l.speaker(path) != "" }
 
-// over is what a layer has for the place of a mapping.
+// over returns what a layer has in place of a mapping.
 type over struct {
 	key, node *yaml.Node // no key for the file as a whole
 	from      *layer
 }
 
-// flagged is a flag of the command line that stands for a key.
+// flagged is a command-line flag for a key.
 type flagged struct {
 	flag, path string
 	values     []string
@@ -60,22 +62,23 @@ type flagged struct {
 // variablePrefix begins the names of all variables that leakgate reads.
 const variablePrefix = "LEAKGATE_"
 
-// variableOf is the variable of the environment that stands for a key.
+// variableOf returns the environment variable for a key.
 func variableOf(path string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
 func environmentPlace(variable string) string { return "environment " + variable }
 
-// leaf is a key that holds a value. names are the keys on the way to it, as one with a dot in
-// its name cannot be found by its path alone.
+// leaf is a key that holds a value. names are the keys leading to it, since one
+// with a dot in its name cannot be found by its path alone.
 type leaf struct {
 	path  string
 	key   key
 	names []string
 }
 
-// leaves are the keys that hold a value or a list, in the order of the file.
+// leaves returns the keys that hold a value or a list, in the order of the
+// file.
 func leaves(keys []key, above ...string) []leaf {
 	var out []leaf
 	for _, k := range keys {
@@ -88,11 +91,11 @@ func leaves(keys []key, above ...string) []leaf {
 	return out
 }
 
-// knownLeaves are those of a file. Every reading of one asks for them, so they are made once;
-// nothing is read into them.
+// knownLeaves are those of a file. Every reading of one needs them, so they are
+// made once; nothing is read into them.
 var knownLeaves = sync.OnceValue(func() []leaf { return leaves(schema(defaults())) })
 
-// variable is the variable of the environment that stands for the key, or nothing.
+// variable returns the environment variable for the key, or nothing.
 func (l leaf) variable() string {
 	if l.path == "version" || l.key.holds == manyMappings || l.key.holds == manyPairs {
 		return ""
@@ -103,13 +106,14 @@ func (l leaf) variable() string {
 	return variableOf(l.path)
 }
 
-// StandInVariable is the variable of devices.stand_in. Commands and programs without a file read
-// it too, so it has no name of the file in it.
+// StandInVariable is the variable of devices.stand_in. Commands and programs
+// without a file read it too, so its name does not refer to the file.
 const StandInVariable = variablePrefix + "STAND_IN"
 
-// Variables gives the variable of the environment for every key that can be set
-// by one, as a map from the path of the key. The version of the file's form, the steps
-// and the arguments of instrumented tests, which are more than a text, have none.
+// Variables returns the environment variable for every key that can be set by
+// one, as a map from the path of the key. The version of the file format, the
+// steps and the arguments of instrumented tests, which are more than a text,
+// have none.
 func Variables() map[string]string {
 	out := map[string]string{}
 	for _, l := range knownLeaves() {
@@ -120,8 +124,8 @@ func Variables() map[string]string {
 	return out
 }
 
-// environmentLayer takes the variables that are set and not empty: systems that
-// run jobs give an empty text for an input that nobody filled in.
+// environmentLayer returns the variables that are set and not empty: CI systems
+// pass an empty text for an unset input.
 func environmentLayer(getenv func(string) (string, bool)) *layer {
 	l := &layer{kind: Environment, root: newMapping(), said: map[string]string{}}
 	for _, leaf := range knownLeaves() {
@@ -150,8 +154,8 @@ func environmentLayer(getenv func(string) (string, bool)) *layer {
 	return l
 }
 
-// flagLayer takes flags. One that stands for no key is a mistake of the program
-// that has it, and told all the same.
+// flagLayer returns the flags. One without a key is a bug of the program, and
+// reported anyway.
 func flagLayer(flags []flagged) *layer {
 	l := &layer{kind: CommandLine, root: newMapping(), said: map[string]string{}}
 	known := knownLeaves()
@@ -173,7 +177,7 @@ func (l *layer) refuse(place, path string, f *fault) {
 	l.faults = append(l.faults, Problem{File: place, Path: path, Message: f.message, Suggestion: f.suggestion})
 }
 
-// add puts a value into the tree.
+// add inserts a value into the tree.
 func (l *layer) add(at leaf, place string, value *yaml.Node) {
 	node, path := l.root, ""
 	last := len(at.names) - 1
@@ -181,7 +185,11 @@ func (l *layer) add(at leaf, place string, value *yaml.Node) {
 		path = join(path, name)
 		if other, ok := l.said[path]; ok {
 			// The only key that has both a value and keys is workload.
-			l.refuse(place, at.path, &fault{message: "a second workload beside " + strings.TrimPrefix(other, environmentPlace("")) + ": " + workloadChoice})
+			l.refuse(place, at.path,
+				&fault{
+					message: "a second workload beside " + strings.TrimPrefix(other, environmentPlace("")) + ": " +
+						workloadChoice,
+				})
 			return
 		}
 		node = childMapping(node, name)
@@ -190,7 +198,7 @@ func (l *layer) add(at leaf, place string, value *yaml.Node) {
 	node.Content = append(node.Content, newText(at.names[last]), value)
 }
 
-// childMapping gives the mapping below a key, which is made where there is none.
+// childMapping returns the mapping below a key, creating it if necessary.
 func childMapping(node *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == name {
@@ -216,12 +224,11 @@ func newList(texts []string) *yaml.Node {
 	return list
 }
 
-// listStart is how a list as JSON has it begins, and no name of anything does.
+// listStart is how a JSON list begins, unlike any name.
 var listStart = regexp.MustCompile(`^\[\s*["\]]`)
 
-// entries takes the text of a variable apart where a list is wanted: names with
-// commas between them, or a list as JSON has it, for entries with commas and
-// spaces.
+// entries splits the text of a variable for a list: comma-separated names, or a
+// JSON list for entries with commas and spaces.
 func entries(text string) ([]string, *fault) {
 	var list []string
 	if !listStart.MatchString(text) {
@@ -231,21 +238,24 @@ func entries(text string) ([]string, *fault) {
 		return list, nil
 	}
 	if json.Unmarshal([]byte(text), &list) != nil {
-		return nil, &fault{message: quoted(text) + ` is not a list: write entries with commas between them, or texts as in ["a", "b, c"]`}
+		return nil,
+			&fault{
+				message: quoted(text) + ` is not a list: write comma-separated entries, or texts as in ["a", "b, c"]`,
+			}
 	}
 	return list, nil
 }
 
-// Slip is the name of a variable that is written nearly as one for a key.
+// Slip is a variable whose name is almost that of a key's variable.
 type Slip struct{ Written, Meant string }
 
-// notSlips are variables that leakgate sets for its workloads and for programs that keep a
-// baseline, or that suites and its tests read.
+// notSlips are variables that leakgate sets for its workloads and for programs
+// that keep a baseline, or that suites and its tests read.
 var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}
 
-// Misspelled finds variables among those of an environment, each NAME=value, that
-// were probably meant for a key, or for one of the others that leakgate reads: a slip
-// of the whole name, or its end alone, as DUMP for DIAGNOSE_DUMP.
+// Misspelled finds variables in an environment, each NAME=value, that were
+// probably meant for a key, or for another variable that leakgate reads: a
+// misspelled name, or its end alone, as DUMP for DIAGNOSE_DUMP.
 func Misspelled(environ []string, others ...string) []Slip {
 	known := slices.Sorted(maps.Values(Variables()))
 	known = append(known, others...)

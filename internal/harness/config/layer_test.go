@@ -41,8 +41,10 @@ profiles:
 `
 
 func TestLayers(t *testing.T) {
-	env := set("LEAKGATE_SAMPLE_NORMAL", "5s", "LEAKGATE_DEVICES_SERIALS", "d, e", "LEAKGATE_WORKLOAD_MONKEY_SEED", "auto",
-		"LEAKGATE_SAMPLE_DETAIL", "", "LEAKGATE_NOTHING", "x", "LEAKGATE_DEVICE", "z", "LEAKGATE_FOR", "z", "LEAKGATE_VERSION", "7")
+	env := set("LEAKGATE_SAMPLE_NORMAL", "5s", "LEAKGATE_DEVICES_SERIALS", "d, e", "LEAKGATE_WORKLOAD_MONKEY_SEED",
+		"auto",
+		"LEAKGATE_SAMPLE_DETAIL", "", "LEAKGATE_NOTHING", "x", "LEAKGATE_DEVICE", "z", "LEAKGATE_FOR", "z",
+		"LEAKGATE_VERSION", "7")
 	for name, c := range map[string]struct {
 		getenv  func(string) (string, bool)
 		choices []Choice
@@ -50,26 +52,44 @@ func TestLayers(t *testing.T) {
 		values  map[string]any
 	}{
 		"the file": {nil, nil, map[string]string{
-			"duration": "run.yaml:5:11", "sample.normal": "run.yaml:6:19", "sample.detail": "default", "devices.serials": "run.yaml:3:21",
-		}, map[string]any{"duration": "8h", "workload.monkey.throttle": "1s", "workload.monkey.seed": json.Number("7")}},
+			"duration": "run.yaml:5:11", "sample.normal": "run.yaml:6:19", "sample.detail": "default",
+			"devices.serials": "run.yaml:3:21",
+		},
+			map[string]any{
+				"duration": "8h", "workload.monkey.throttle": "1s", "workload.monkey.seed": json.Number("7"),
+			}},
 		"a profile": {nil, []Choice{WithProfile("pr")}, map[string]string{
-			"duration": "profile pr, run.yaml:10:15", "sample.normal": "profile pr, run.yaml:11:23", "sample.leaking": "run.yaml:6:33",
+			"duration": "profile pr, run.yaml:10:15", "sample.normal": "profile pr, run.yaml:11:23",
+			"sample.leaking":     "run.yaml:6:33",
 			"devices.serials[0]": "profile pr, run.yaml:13:26", "detect.assert": "profile pr, run.yaml:14:23",
 			"detect.policy": "run.yaml:7:19", "workload.monkey.throttle": "default",
 		}, map[string]any{
 			"duration": "12m", "sample.leaking": "2m", "devices.serials": []string{"c"}, "detect.policy": "article",
-			"workload.monkey.throttle": "300ms", "workload.monkey.seed": "auto", "workload.monkey.events": json.Number("9"),
+			"workload.monkey.throttle": "300ms", "workload.monkey.seed": "auto",
+			"workload.monkey.events": json.Number("9"),
 		}},
-		"a profile that changes nothing": {nil, []Choice{WithProfile("nightly")}, map[string]string{"duration": "run.yaml:5:11"}, map[string]any{"duration": "8h"}},
+		"a profile that changes nothing": {
+			nil, []Choice{WithProfile("nightly")}, map[string]string{"duration": "run.yaml:5:11"},
+			map[string]any{"duration": "8h"},
+		},
 		"the environment": {env, nil, map[string]string{
-			"sample.normal": "LEAKGATE_SAMPLE_NORMAL", "sample.detail": "default", "devices.serials[1]": "LEAKGATE_DEVICES_SERIALS",
-			"duration": "run.yaml:5:11", "version": "run.yaml:1:10",
-		}, map[string]any{"sample.normal": "5s", "sample.detail": "30s", "devices.serials": []string{"d", "e"}, "duration": "8h",
-			"workload.monkey.throttle": "1s", "workload.monkey.seed": "auto"}},
-		"all of them": {env, []Choice{WithProfile("pr"), WithFlag("--device", "devices.serials", "f"), WithFlag("--for", "duration", "2h0m0s"), WithFlag("--none", "app.package")},
+			"sample.normal": "LEAKGATE_SAMPLE_NORMAL", "sample.detail": "default",
+			"devices.serials[1]": "LEAKGATE_DEVICES_SERIALS",
+			"duration":           "run.yaml:5:11", "version": "run.yaml:1:10",
+		},
+			map[string]any{
+				"sample.normal": "5s", "sample.detail": "30s", "devices.serials": []string{"d", "e"}, "duration": "8h",
+				"workload.monkey.throttle": "1s", "workload.monkey.seed": "auto"}},
+		"all of them": {
+			env,
+			[]Choice{
+				WithProfile("pr"), WithFlag("--device", "devices.serials", "f"),
+				WithFlag("--for", "duration", "2h0m0s"), WithFlag("--none", "app.package"),
+			},
 			map[string]string{
-				"duration": "--for", "sample.normal": "LEAKGATE_SAMPLE_NORMAL", "devices.serials": "--device", "devices.require": "profile pr, run.yaml:13:39",
-				"sample.leaking": "run.yaml:6:33", "app.package": "run.yaml:2:17",
+				"duration": "--for", "sample.normal": "LEAKGATE_SAMPLE_NORMAL", "devices.serials": "--device",
+				"devices.require": "profile pr, run.yaml:13:39",
+				"sample.leaking":  "run.yaml:6:33", "app.package": "run.yaml:2:17",
 			}, map[string]any{"duration": "2h", "devices.serials": []string{"f"}, "sample.normal": "5s"}},
 	} {
 		cfg, err := Parse("run.yaml", []byte(layered), c.getenv, c.choices...)
@@ -83,7 +103,7 @@ func TestLayers(t *testing.T) {
 		}
 		for path, want := range c.origins {
 			if got := cfg.Origin(path).String(); got != want {
-				t.Errorf("%s: %s comes from %s, not from %s", name, path, got, want)
+				t.Errorf("%s: %s comes from %s, want %s", name, path, got, want)
 			}
 		}
 		settings := map[string]any{}
@@ -98,7 +118,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The environment and flags can give what a file leaves out, and a workload of
+// The environment and flags can supply what the file lacks, and a workload of
 // another kind.
 func TestEnvironmentCompletes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -107,38 +127,74 @@ func TestEnvironmentCompletes(t *testing.T) {
 		choose Choice
 		want   func(*Config) bool
 	}{
-		"an app":            {"version: 1\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_APP_PACKAGE", "com.x"}, nil, func(c *Config) bool { return c.App.Package == "com.x" && c.App.Processes[1] == "com.x:*" }},
-		"an empty app":      {"version: 1\napp: {}\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_APP_PROCESSES", "a.b"}, nil, func(c *Config) bool { return c.App.Processes[0] == "a.b" }},
-		"a duration":        {"version: 1\napp: { package: a.b }\nworkload: none\n", []string{"LEAKGATE_DURATION", "1h"}, nil, func(c *Config) bool { return c.Duration.Hours() == 1 }},
-		"a flag's duration": {"version: 1\napp: { package: a.b }\nworkload: none\n", nil, WithFlag("--for", "duration", "1h0m0s"), func(c *Config) bool { return c.Duration.Hours() == 1 }},
-		"a workload":        {"version: 1\napp: { package: a.b }\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD", "none"}, nil, func(c *Config) bool { return c.Workload.None() }},
-		"no workload": {"version: 1\napp: { package: a.b }\nworkload: { monkey: { events: 4 } }\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD", "none"}, nil,
+		"an app": {
+			"version: 1\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_APP_PACKAGE", "com.x"}, nil,
+			func(c *Config) bool { return c.App.Package == "com.x" && c.App.Processes[1] == "com.x:*" },
+		},
+		"an empty app": {
+			"version: 1\napp: {}\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_APP_PROCESSES", "a.b"}, nil,
+			func(c *Config) bool { return c.App.Processes[0] == "a.b" },
+		},
+		"a duration": {
+			"version: 1\napp: { package: a.b }\nworkload: none\n", []string{"LEAKGATE_DURATION", "1h"}, nil,
+			func(c *Config) bool { return c.Duration.Hours() == 1 },
+		},
+		"a flag's duration": {
+			"version: 1\napp: { package: a.b }\nworkload: none\n", nil, WithFlag("--for", "duration", "1h0m0s"),
+			func(c *Config) bool { return c.Duration.Hours() == 1 },
+		},
+		"a workload": {
+			"version: 1\napp: { package: a.b }\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD", "none"}, nil,
+			func(c *Config) bool { return c.Workload.None() },
+		},
+		"no workload": {
+			"version: 1\napp: { package: a.b }\nworkload: { monkey: { events: 4 } }\nduration: 1h\n",
+			[]string{"LEAKGATE_WORKLOAD", "none"}, nil,
 			func(c *Config) bool { return c.Workload.None() }},
-		"another workload": {"version: 1\napp: { package: a.b }\nworkload: { monkey: { events: 4 } }\n", []string{"LEAKGATE_WORKLOAD_COMMAND", `["sh", "-c", "a, ${B} $$"]`}, nil,
+		"another workload": {
+			"version: 1\napp: { package: a.b }\nworkload: { monkey: { events: 4 } }\n",
+			[]string{"LEAKGATE_WORKLOAD_COMMAND", `["sh", "-c", "a, ${B} $$"]`}, nil,
 			func(c *Config) bool {
 				return slices.Equal(c.Workload.Command, []string{"sh", "-c", "a, ${B} $$"}) && c.Workload.Monkey == nil
 			}},
-		"a monkey": {"version: 1\napp: { package: a.b }\nworkload: none\n", []string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4", "LEAKGATE_DURATION", "1h"}, nil,
+		"a monkey": {
+			"version: 1\napp: { package: a.b }\nworkload: none\n",
+			[]string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4", "LEAKGATE_DURATION", "1h"}, nil,
 			func(c *Config) bool { return c.Workload.Monkey.Events == 4 }},
-		"events": {"version: 1\napp: { package: a.b }\nworkload: { monkey: { seed: 3 } }\n", []string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4"}, nil,
+		"events": {
+			"version: 1\napp: { package: a.b }\nworkload: { monkey: { seed: 3 } }\n",
+			[]string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4"}, nil,
 			func(c *Config) bool { return c.Workload.Monkey.Events == 4 && *c.Workload.Monkey.Seed == 3 }},
-		"classes": {"version: 1\napp: { package: a.b }\nworkload: { instrument: a.b/.C }\n", []string{"LEAKGATE_WORKLOAD_INSTRUMENT_CLASS", "a.B,a.C#d", "LEAKGATE_WORKLOAD_INSTRUMENT_ROOM", "3s"}, nil,
+		"classes": {
+			"version: 1\napp: { package: a.b }\nworkload: { instrument: a.b/.C }\n",
+			[]string{"LEAKGATE_WORKLOAD_INSTRUMENT_CLASS", "a.B,a.C#d", "LEAKGATE_WORKLOAD_INSTRUMENT_ROOM", "3s"}, nil,
 			func(c *Config) bool {
-				return c.Workload.Instrument.Component == "a.b/.C" && len(c.Workload.Instrument.Classes) == 2 && c.Workload.Instrument.Room == 3*time.Second
+				return c.Workload.Instrument.Component == "a.b/.C" && len(c.Workload.Instrument.Classes) == 2 &&
+					c.Workload.Instrument.Room == 3*time.Second
 			}},
-		"a component": {"version: 1\napp: { package: a.b }\nworkload: { instrument: { component: x, arguments: { size: small } } }\n", []string{"LEAKGATE_WORKLOAD_INSTRUMENT_COMPONENT", "a.b/.D"}, nil,
+		"a component": {
+			"version: 1\napp: { package: a.b }\nworkload: { instrument: { component: x, arguments: { size: small } } " +
+				"}\n", []string{"LEAKGATE_WORKLOAD_INSTRUMENT_COMPONENT", "a.b/.D"}, nil,
 			func(c *Config) bool {
 				return c.Workload.Instrument.Component == "a.b/.D" && c.Workload.Instrument.Arguments["size"] == "small"
 			}},
-		"windows": {"version: 1\napp: { package: a.b }\nworkload: { command: [a], windows: { begin: b, end: e } }\n", []string{"LEAKGATE_WORKLOAD_WINDOWS_END", "x|y"}, nil,
+		"windows": {
+			"version: 1\napp: { package: a.b }\nworkload: { command: [a], windows: { begin: b, end: e } }\n",
+			[]string{"LEAKGATE_WORKLOAD_WINDOWS_END", "x|y"}, nil,
 			func(c *Config) bool {
 				return *c.Workload.Windows == Windows{"b", "x|y"} && c.Workload.Command[0] == "a"
 			}},
-		"a monkey instead of tests": {"version: 1\napp: { package: a.b }\nworkload: { instrument: a.b/.C }\n", []string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4"}, nil,
+		"a monkey instead of tests": {
+			"version: 1\napp: { package: a.b }\nworkload: { instrument: a.b/.C }\n",
+			[]string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4"}, nil,
 			func(c *Config) bool { return c.Workload.Instrument == nil && c.Workload.Monkey.Events == 4 }},
-		"an empty list": {"version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\ndevices: { serials: [a] }\n", []string{"LEAKGATE_DEVICES_SERIALS", "[]"}, nil,
+		"an empty list": {
+			"version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\ndevices: { serials: [a] }\n",
+			[]string{"LEAKGATE_DEVICES_SERIALS", "[]"}, nil,
 			func(c *Config) bool { return c.Devices.Serials == nil }},
-		"a serial in brackets": {"version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_DEVICES_SERIALS", "[::1]:5555"}, nil,
+		"a serial in brackets": {
+			"version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\n",
+			[]string{"LEAKGATE_DEVICES_SERIALS", "[::1]:5555"}, nil,
 			func(c *Config) bool { return slices.Equal(c.Devices.Serials, []string{"[::1]:5555"}) }},
 	} {
 		var choices []Choice
@@ -157,8 +213,9 @@ func TestEnvironmentCompletes(t *testing.T) {
 	}
 }
 
-// Mistakes in a layer are told with its place, also where the layers contradict
-// each other, and the file's own mistakes are told even if they are overridden.
+// Mistakes in a layer are reported with its place, even if the layers
+// contradict each other, and the file's own mistakes are reported even if they
+// are overridden.
 func TestMistakesInLayers(t *testing.T) {
 	const head = "version: 1\napp: { package: com.shop }\n"
 	for name, c := range map[string]struct {
@@ -168,37 +225,101 @@ func TestMistakesInLayers(t *testing.T) {
 		want    []string
 	}{
 		"two workloads": {head + "workload: none\nduration: 1h\n",
-			[]string{"LEAKGATE_WORKLOAD", "none", "LEAKGATE_WORKLOAD_DEVICE_COMMAND", "x", "LEAKGATE_WORKLOAD_MONKEY_SEED", "3"}, nil,
-			[]string{"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey.seed: a second workload beside LEAKGATE_WORKLOAD:",
-				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload beside LEAKGATE_WORKLOAD:"}},
+			[]string{
+				"LEAKGATE_WORKLOAD", "none", "LEAKGATE_WORKLOAD_DEVICE_COMMAND", "x", "LEAKGATE_WORKLOAD_MONKEY_SEED",
+				"3",
+			}, nil,
+			[]string{
+				"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey.seed: a second workload beside " +
+					"LEAKGATE_WORKLOAD:",
+				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload beside " +
+					"LEAKGATE_WORKLOAD:"}},
 		"two other workloads": {head + "workload: none\nduration: 1h\n",
 			[]string{"LEAKGATE_WORKLOAD_COMMAND", "make", "LEAKGATE_WORKLOAD_DEVICE_COMMAND", "x"}, nil,
-			[]string{"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload beside command:"}},
-		"a part of no monkey": {head + "workload: none\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD_MONKEY_SEED", "3"}, nil,
+			[]string{
+				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload beside " +
+					"command:",
+			}},
+		"a part of no monkey": {
+			head + "workload: none\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD_MONKEY_SEED", "3"}, nil,
 			[]string{"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey: the key events is missing"}},
-		"an overridden mistake": {head + "workload: none\nduration: 8\nsample: { normal: 3 }\n", []string{"LEAKGATE_DURATION", "8h"}, []Choice{WithFlag("--normal", "sample.normal", "10s")},
+		"an overridden mistake": {
+			head + "workload: none\nduration: 8\nsample: { normal: 3 }\n", []string{"LEAKGATE_DURATION", "8h"},
+			[]Choice{WithFlag("--normal", "sample.normal", "10s")},
 			[]string{`run.yaml:4:11: duration: "8" is not a duration`, `run.yaml:5:19: sample.normal: "3" is not`}},
 		"values": {head + "workload: none\nduration: 1h\n",
-			[]string{"LEAKGATE_DURATION", "${X}", "LEAKGATE_DEVICES_SERIALS", `["a", 1]`, "LEAKGATE_DEVICES_MIN_API", "\xff", "LEAKGATE_APP_PROCESSES", "a.b,,a.b", "LEAKGATE_DETECT_ASSERT", "liev"}, nil,
-			[]string{`environment LEAKGATE_DURATION: duration: "${X}" is not a duration`, `environment LEAKGATE_DEVICES_SERIALS: devices.serials: "[\"a\", 1]" is not a list:`,
-				"environment LEAKGATE_DEVICES_MIN_API: devices.min_api: has bytes that are not UTF-8", "environment LEAKGATE_APP_PROCESSES: app.processes[1]: is empty",
-				`environment LEAKGATE_APP_PROCESSES: app.processes[2]: "a.b" is in the list twice`, "did you mean live?"}},
-		"a contradiction with the file": {head + "devices: { require: 3 }\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_DEVICES_SERIALS", "a"}, []Choice{WithFlag("--for", "duration", "1s")},
-			[]string{"run.yaml:3:12: devices.require: the run requires 3 devices, but serials names only 1 (with LEAKGATE_DEVICES_SERIALS and --for)"}},
-		"a contradiction outside": {head + "workload: none\nduration: 1h\n", []string{"LEAKGATE_DEVICES_SERIALS", "a", "LEAKGATE_DEVICES_REQUIRE", "2"}, nil,
-			[]string{"environment LEAKGATE_DEVICES_REQUIRE: devices.require: the run requires 2 devices, but serials names only 1"}},
-		"a flag of no key": {head + "workload: none\nduration: 1h\n", nil, []Choice{WithFlag("--x", "sample.fast", "1s")}, []string{`--x: there is no key "sample.fast"`}},
-		"a flag's value":   {head + "workload: none\nduration: 1h\n", nil, []Choice{WithFlag("--for", "duration", "0s")}, []string{`--for: duration: is "0s", but must be more than 0`}},
-		"no profiles":      {head + "workload: none\nduration: 1h\n", nil, []Choice{WithProfile("pr")}, []string{`run.yaml:1:1: there is no profile "pr": this file has none`}},
-		"profile and environment": {head + "workload: none\nduration: 1h\nprofiles: { pr: {} }\n", []string{"LEAKGATE_DURATION", "x"}, []Choice{WithProfile("rp")},
-			[]string{`environment LEAKGATE_DURATION: duration: "x"`, `run.yaml:5:1: profiles: there is no profile "rp": this file has pr; did you mean pr?`}},
-		"two profiles, one reason": {"version: 1\napp: { processes: [a] }\nworkload: none\nduration: 1h\ndevices: { require: 2 }\nprofiles: { a: { devices: { serials: [x] } }, b: { devices: { serials: [y] } } }\n", nil, []Choice{WithProfile("a")},
-			[]string{"run.yaml:5:12: devices.require: the run requires 2 devices, but serials names only 1 (with profile a or profile b)"}},
-		"names of profiles": {head + "workload: none\nduration: 1h\nprofiles: { \"a b\": {}, 1: {}, ~: {}, \"p\\e[2J\": {}, true: {}, ok: [] }\n", nil, nil,
-			[]string{`profiles: "a b" is not the name of a profile`, `"1" is not the name`, `"~" is not the name`, `"p\x1b[2J" is not the name`, "profiles.ok: a profile is a mapping of keys of the file, not a list"}},
-		"what is for the file": {head + "workload: none\nduration: 1h\nprofiles: { p: { version: 1, profiles: {}, x-a: 1, sampl: { normal: 1 } } }\n", nil, nil,
-			[]string{`profiles.p: the key "version" cannot stand in a profile`, `the key "profiles" cannot`, `the key "x-a" cannot`, `profiles.p: unknown key "sampl"; did you mean sample?`, `profiles.p.sample.normal: "1" is not a duration`}},
-		"the same slip in file and profile": {head + "workload: none\nduration: 1h\nsampl: { normal: 1s }\nprofiles: { p: { sampl: { normal: 1s } } }\n", nil, nil,
+			[]string{
+				"LEAKGATE_DURATION", "${X}", "LEAKGATE_DEVICES_SERIALS", `["a", 1]`, "LEAKGATE_DEVICES_MIN_API", "\xff",
+				"LEAKGATE_APP_PROCESSES", "a.b,,a.b", "LEAKGATE_DETECT_ASSERT", "liev",
+			}, nil,
+			[]string{
+				`environment LEAKGATE_DURATION: duration: "${X}" is not a duration`,
+				`environment LEAKGATE_DEVICES_SERIALS: devices.serials: "[\"a\", 1]" is not a list:`,
+				"environment LEAKGATE_DEVICES_MIN_API: devices.min_api: has bytes that are not UTF-8",
+				"environment LEAKGATE_APP_PROCESSES: app.processes[1]: is empty",
+				`environment LEAKGATE_APP_PROCESSES: app.processes[2]: "a.b" is in the list twice`,
+				"did you mean live?"}},
+		"a contradiction with the file": {
+			head + "devices: { require: 3 }\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_DEVICES_SERIALS", "a"},
+			[]Choice{WithFlag("--for", "duration", "1s")},
+			[]string{
+				"run.yaml:3:12: devices.require: the run requires 3 devices, but serials names only 1 (with " +
+					"LEAKGATE_DEVICES_SERIALS and --for)",
+			}},
+		"a contradiction outside": {
+			head + "workload: none\nduration: 1h\n",
+			[]string{"LEAKGATE_DEVICES_SERIALS", "a", "LEAKGATE_DEVICES_REQUIRE", "2"}, nil,
+			[]string{
+				"environment LEAKGATE_DEVICES_REQUIRE: devices.require: the run requires 2 devices, but serials " +
+					"names only 1",
+			}},
+		"a flag of no key": {
+			head + "workload: none\nduration: 1h\n", nil, []Choice{WithFlag("--x", "sample.fast", "1s")},
+			[]string{`--x: there is no key "sample.fast"`},
+		},
+		"a flag's value": {
+			head + "workload: none\nduration: 1h\n", nil, []Choice{WithFlag("--for", "duration", "0s")},
+			[]string{`--for: duration: is "0s", but must be more than 0`},
+		},
+		"no profiles": {
+			head + "workload: none\nduration: 1h\n", nil, []Choice{WithProfile("pr")},
+			[]string{`run.yaml:1:1: there is no profile "pr": this file has none`},
+		},
+		"profile and environment": {
+			head + "workload: none\nduration: 1h\nprofiles: { pr: {} }\n", []string{"LEAKGATE_DURATION", "x"},
+			[]Choice{WithProfile("rp")},
+			[]string{
+				`environment LEAKGATE_DURATION: duration: "x"`,
+				`run.yaml:5:1: profiles: there is no profile "rp": this file has pr; did you mean pr?`,
+			}},
+		"two profiles, one reason": {
+			"version: 1\napp: { processes: [a] }\nworkload: none\nduration: 1h\ndevices: { require: 2 }\nprofiles: { " +
+				"a: { devices: { serials: [x] } }, b: { devices: { serials: [y] } } }\n", nil,
+			[]Choice{WithProfile("a")},
+			[]string{
+				"run.yaml:5:12: devices.require: the run requires 2 devices, but serials names only 1 (with profile " +
+					"a or profile b)",
+			}},
+		"names of profiles": {
+			head +
+				"workload: none\nduration: 1h\nprofiles: { \"a b\": {}, 1: {}, ~: {}, \"p\\e[2J\": {}, true: {}, ok: " +
+				"[] }\n", nil, nil,
+			[]string{
+				`profiles: "a b" is not the name of a profile`, `"1" is not the name`, `"~" is not the name`,
+				`"p\x1b[2J" is not the name`, "profiles.ok: a profile is a mapping of keys of the file, not a list",
+			}},
+		"what is for the file": {
+			head +
+				"workload: none\nduration: 1h\nprofiles: { p: { version: 1, profiles: {}, x-a: 1, sampl: { normal: 1 " +
+				"} } }\n", nil, nil,
+			[]string{
+				`profiles.p: the key "version" is not allowed in a profile`, `the key "profiles" is not allowed`,
+				`the key "x-a" is not allowed`, `profiles.p: unknown key "sampl"; did you mean sample?`,
+				`profiles.p.sample.normal: "1" is not a duration`,
+			}},
+		"the same slip in file and profile": {
+			head + "workload: none\nduration: 1h\nsampl: { normal: 1s }\nprofiles: { p: { sampl: { normal: 1s } } }\n",
+			nil, nil,
 			[]string{`run.yaml:5:1: unknown key "sampl"`, `run.yaml:6:18: profiles.p: unknown key "sampl"`}},
 	} {
 		_, err := Parse("run.yaml", []byte(c.text), set(c.env...), c.choices...)
@@ -221,7 +342,8 @@ func TestMistakesInLayers(t *testing.T) {
 	}
 }
 
-// A variable that is not set is no mistake of what is not chosen, but its form is.
+// An unset variable is not a mistake in what is not chosen, but an invalid
+// reference is.
 func TestVariablesOfProfiles(t *testing.T) {
 	const text = `version: 1
 app: { package: "${APP}" }
@@ -233,9 +355,9 @@ profiles:
   c: { duration: "${BAD-}" }
 `
 	for profile, want := range map[string][]string{
-		"":  {"the variable APP is not set", "no reference"},
-		"a": {"no reference"},
-		"b": {"the variable SERIAL is needed: which", "no reference"},
+		"":  {"the variable APP is not set", "not a reference"},
+		"a": {"is not a reference"},
+		"b": {"the variable SERIAL is required: which", "is not a reference"},
 	} {
 		_, err := Parse("run.yaml", []byte(text), nil, WithProfile(profile))
 		problems, _ := errors.AsType[Errors](err)
@@ -243,7 +365,8 @@ profiles:
 			t.Errorf("profile %q: %v", profile, err)
 		}
 		for i, w := range want {
-			if i < len(problems) && (!strings.Contains(problems[i].Message, w) || strings.Contains(problems[i].Message, "(with")) {
+			if i < len(problems) &&
+				(!strings.Contains(problems[i].Message, w) || strings.Contains(problems[i].Message, "(with")) {
 				t.Errorf("profile %q: %v, not %s", profile, problems[i], w)
 			}
 		}
@@ -268,18 +391,27 @@ func TestVariablesAreDistinct(t *testing.T) {
 }
 
 func TestMisspelled(t *testing.T) {
-	got := Misspelled([]string{"LEAKGATE_SAMPEL_NORMAL=1", "LEAKGATE_DURATON", "LEAKGATE_DEVICE=x", "LEAKGATE_RUN=x", "LEAKGATE_HOSTDEVICE_COMMAND=x",
-		"LEAKGATE_SAMPLE_NORMAL=1", "LEAKGATE_SOMETHING_ELSE=1", "SAMPEL_NORMAL=1", "LEAKGATE_E2E=long", "LEAKGATE_=", "",
-		"LEAKGATE_DUMP=never", "LEAKGATE_WIAT=1", "LEAKGATE_WAIT=1", "LEAKGATE_DEVICES=a", "LEAKGATE_REQUIRE=all", "LEAKGATE_TESTDATA=/x", "LEAKGATE_SOAK=1h", "LEAKGATE_HOSTDEVICE=x",
+	got := Misspelled([]string{
+		"LEAKGATE_SAMPEL_NORMAL=1", "LEAKGATE_DURATON", "LEAKGATE_DEVICE=x", "LEAKGATE_RUN=x",
+		"LEAKGATE_HOSTDEVICE_COMMAND=x",
+		"LEAKGATE_SAMPLE_NORMAL=1", "LEAKGATE_SOMETHING_ELSE=1", "SAMPEL_NORMAL=1", "LEAKGATE_E2E=long", "LEAKGATE_=",
+		"",
+		"LEAKGATE_DUMP=never", "LEAKGATE_WIAT=1", "LEAKGATE_WAIT=1", "LEAKGATE_DEVICES=a", "LEAKGATE_REQUIRE=all",
+		"LEAKGATE_TESTDATA=/x", "LEAKGATE_SOAK=1h", "LEAKGATE_HOSTDEVICE=x",
 		"LEAKGATE_HOSTDEVICE_FILES=x", "LEAKGATE_TEST_NEST=1", "LEAKGATE_ADB_STRESS=1",
-		"LEAKGATE_ACCEPTED=a", "LEAKGATE_BASELINE_BRANCH=main", "LEAKGATE_BASELINE_SHA256=", "LEAKGATE_GATE_LEAK_PERLOOP=x"}, "LEAKGATE_WAIT")
-	want := []Slip{{"LEAKGATE_DUMP", "LEAKGATE_DIAGNOSE_DUMP"}, {"LEAKGATE_DURATON", "LEAKGATE_DURATION"}, {"LEAKGATE_GATE_LEAK_PERLOOP", "LEAKGATE_GATE_LEAK_PER_LOOP"}, {"LEAKGATE_SAMPEL_NORMAL", "LEAKGATE_SAMPLE_NORMAL"}, {"LEAKGATE_WIAT", "LEAKGATE_WAIT"}}
+		"LEAKGATE_ACCEPTED=a", "LEAKGATE_BASELINE_BRANCH=main", "LEAKGATE_BASELINE_SHA256=",
+		"LEAKGATE_GATE_LEAK_PERLOOP=x"}, "LEAKGATE_WAIT")
+	want := []Slip{
+		{"LEAKGATE_DUMP", "LEAKGATE_DIAGNOSE_DUMP"}, {"LEAKGATE_DURATON", "LEAKGATE_DURATION"},
+		{"LEAKGATE_GATE_LEAK_PERLOOP", "LEAKGATE_GATE_LEAK_PER_LOOP"},
+		{"LEAKGATE_SAMPEL_NORMAL", "LEAKGATE_SAMPLE_NORMAL"}, {"LEAKGATE_WIAT", "LEAKGATE_WAIT"},
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// overlay lays entries over others as the page says, without the reader.
+// overlay lays entries over others as documented, without the reader.
 func overlay(base, top []entry, path string) []entry {
 	out := slices.Clone(base)
 	for _, e := range top {
@@ -314,8 +446,8 @@ func (w *writer) some(entries []entry) []entry {
 	return out
 }
 
-// TestProfilesAgainstOverlay compares a file with a profile to one file in which
-// the profile was laid over the rest by hand.
+// TestProfilesAgainstOverlay compares a file with a profile to one file in
+// which the profile was applied by the test.
 func TestProfilesAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(9, 10))}
 	accepted, refused := 0, 0
@@ -345,12 +477,12 @@ func TestProfilesAgainstOverlay(t *testing.T) {
 		}
 	}
 	if accepted < 100 || refused < 3 {
-		t.Errorf("the files are too much alike: %d accepted, %d refused", accepted, refused)
+		t.Errorf("the files do not vary enough: %d accepted, %d rejected", accepted, refused)
 	}
 }
 
-// TestEnvironmentAgainstOverlay does the same with variables, but for the workload,
-// whose variables do not replace it as a whole.
+// TestEnvironmentAgainstOverlay does the same with variables, except for the
+// workload, whose variables do not replace it as a whole.
 func TestEnvironmentAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(11, 12))}
 	accepted := 0
@@ -377,11 +509,11 @@ func TestEnvironmentAgainstOverlay(t *testing.T) {
 		}
 	}
 	if accepted < 100 {
-		t.Errorf("only %d files are good", accepted)
+		t.Errorf("only %d files are valid", accepted)
 	}
 }
 
-// variables turns entries into variables of the environment.
+// variables turns entries into environment variables.
 func (w *writer) variables(t *testing.T, entries []entry, path string, env map[string]string) {
 	for _, e := range entries {
 		here := join(path, e.name)
@@ -436,7 +568,7 @@ func withoutOptions(entries []entry) []entry {
 	return out
 }
 
-// A file has at most so many profiles, and the work on it stays bounded.
+// The number of profiles is limited, and the work on a file stays bounded.
 func TestManyProfiles(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles:\n")
@@ -448,7 +580,8 @@ func TestManyProfiles(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	b.WriteString("  more: {}\n")
-	if _, err := Parse("run.yaml", []byte(b.String()), nil); err == nil || !strings.Contains(err.Error(), "run.yaml:5:1: profiles: has 51 profiles, but at most 50 are allowed") {
+	if _, err := Parse("run.yaml", []byte(b.String()), nil); err == nil ||
+		!strings.Contains(err.Error(), "run.yaml:5:1: profiles: has 51 profiles, but at most 50 are allowed") {
 		t.Errorf("51 profiles: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// mutations breaks a good file in ways in which people break files. Some of the
-// results are good files all the same.
+// mutations breaks a valid file in typical ways. Some of the results are still
+// valid.
 func mutations(good string, n int) []string {
 	rng := rand.New(rand.NewPCG(5, 6))
 	lines := strings.Split(strings.TrimSuffix(good, "\n"), "\n")
@@ -43,7 +43,10 @@ var kinds = []func(rng *rand.Rand, lines []string, k int) []string{
 	},
 	func(rng *rand.Rand, l []string, k int) []string { // another value
 		if key, _, ok := strings.Cut(l[k], ":"); ok {
-			values := []string{"", "x", "0", "-1", "[a, b]", "{ a: b }", "1e400", "~", "''", "\"${UNSET}\"", "${", "*a", "&a", "!!int 3", "true", "99999999999999999999", "0x10", "|", "> x", "- y", "<<"}
+			values := []string{
+				"", "x", "0", "-1", "[a, b]", "{ a: b }", "1e400", "~", "''", "\"${UNSET}\"", "${", "*a", "&a",
+				"!!int 3", "true", "99999999999999999999", "0x10", "|", "> x", "- y", "<<",
+			}
 			l[k] = key + ": " + values[rng.IntN(len(values))]
 		}
 		return l
@@ -102,7 +105,9 @@ func TestMutatedFiles(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(full))
-	f.Add([]byte("version: 1\napp: { package: com.shop }\nworkload: { instrument: { component: a.b/.C, class: [a.B#c], arguments: { size: small }, room: 3s } }\nprofiles: { p: { workload: { device_command: x, windows: { begin: 'b(?P<name>.*)', end: e } } } }\n"))
+	f.Add([]byte("version: 1\napp: { package: com.shop }\nworkload: { instrument: { component: a.b/.C, class: " +
+		"[a.B#c], arguments: { size: small }, room: 3s } }\nprofiles: { p: { workload: { device_command: x, windows: " +
+		"{ begin: 'b(?P<name>.*)', end: e } } } }\n"))
 	for _, text := range mutations(full, 60) {
 		f.Add([]byte(text))
 	}

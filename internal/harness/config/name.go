@@ -15,9 +15,9 @@ const (
 	longestPath    = 4096      // PATH_MAX of Linux
 )
 
-// only tells whether all characters of a name are letters, digits or among
-// marks, and names the first that is not. Names go into paths, command lines and
-// reports, so nothing else is let through.
+// only checks that all characters of a name are letters, digits or among marks,
+// and reports the first that is not. Names are used in paths, command lines and
+// reports, so nothing else is allowed.
 func only(what, name, marks string, longest int) *fault {
 	if len(name) > longest {
 		return &fault{message: fmt.Sprintf("%s is too long: %s has at most %d characters", quoted(name), what, longest)}
@@ -26,7 +26,7 @@ func only(what, name, marks string, longest int) *fault {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(marks, r)) {
 			continue
 		}
-		return &fault{message: fmt.Sprintf("%s has %q as character %d: %s is made of letters, digits and %s",
+		return &fault{message: fmt.Sprintf("%s has %q as character %d: %s consists of letters, digits and %s",
 			quoted(name), r, utf8.RuneCountInString(name[:i])+1, what, spelled(marks))}
 	}
 	return nil
@@ -44,32 +44,39 @@ func spelled(marks string) string {
 var packagePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`)
 
 // packageName parses an application id: two or more parts with a dot between
-// them, each a letter followed by letters, digits and underscores
-// (AOSP FrameworkParsingPackageUtils.java, validateName).
+// them, each a letter followed by letters, digits and underscores (AOSP
+// FrameworkParsingPackageUtils.java, validateName).
 func packageName(text string) (string, *fault) {
 	if f := only("a package name", text, "._", longestPackage); f != nil {
 		return "", f
 	}
 	if !packagePattern.MatchString(text) {
 		return "", &fault{message: quoted(text) + " is not a package name: write parts with dots between them, " +
-			"each beginning with a letter, such as com.shop"}
+			"each starting with a letter, such as com.shop"}
 	}
 	return text, nil
 }
 
-// processPattern parses the name of a process, or the beginning of names
-// followed by a star.
+// processPattern parses the name of a process, or a prefix of names followed by
+// a star.
 func processPattern(text string) (string, *fault) {
 	begin, star := strings.CutSuffix(text, "*")
 	switch {
 	case text == "":
 		return "", &fault{message: "is empty: write the name of a process"}
 	case strings.Contains(begin, "*"):
-		return "", &fault{message: quoted(text) + " has a star that is not at the end: a pattern is the beginning of a name and one star"}
+		return "",
+			&fault{
+				message: quoted(text) +
+					" has a star that is not at the end: a pattern is a prefix of names and one star",
+			}
 	case star && begin == "":
-		return "", &fault{message: "a star alone would sample every process of the device: write the beginning of the names in front of it"}
+		return "",
+			&fault{
+				message: "a star alone would sample every process of the device: write a prefix of the names before it",
+			}
 	case strings.HasPrefix(begin, "-"):
-		return "", &fault{message: quoted(text) + " begins with a hyphen, which commands take for an option"}
+		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands take for an option"}
 	}
 	if f := only("a process name", begin, "._:-$/@", longestName); f != nil {
 		return "", f
@@ -86,7 +93,7 @@ func serial(text string) (string, *fault) {
 	case strings.TrimSpace(text) != text:
 		return "", &fault{message: quoted(text) + " begins or ends with a space"}
 	case strings.HasPrefix(text, "-"):
-		return "", &fault{message: quoted(text) + " begins with a hyphen, which commands take for an option"}
+		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands take for an option"}
 	}
 	if f := only("a serial number", text, "._-:()[]%@ ", longestName); f != nil {
 		return "", f
@@ -94,7 +101,7 @@ func serial(text string) (string, *fault) {
 	return text, nil
 }
 
-// line parses text for a command: anything that a system call can carry.
+// line parses text for a command: anything that a system call accepts.
 func line(text string) (string, *fault) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -102,12 +109,12 @@ func line(text string) (string, *fault) {
 	case len(text) > longestText:
 		return "", &fault{message: fmt.Sprintf("has %d bytes, but a command has at most %d", len(text), longestText)}
 	case strings.ContainsRune(text, 0):
-		return "", &fault{message: "has a NUL character, which no command can carry"}
+		return "", &fault{message: "has a NUL character, which no command can contain"}
 	}
 	return text, nil
 }
 
-// longestVariant is the longest name of a variant, in characters.
+// longestVariant is the maximum length of a variant's name, in characters.
 const longestVariant = 100
 
 // variant parses the name of the variant of a build.
@@ -116,7 +123,12 @@ func variant(text string) (string, *fault) {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_.-", r)
 	})
 	if text == "" || len(text) > longestVariant || odd >= 0 {
-		return "", &fault{message: fmt.Sprintf("%s is not the name of a variant: letters, digits, _, . and -, at most %d of them", quoted(text), longestVariant)}
+		return "",
+			&fault{
+				message: fmt.Sprintf(
+					"%s is not the name of a variant: want letters, digits, _, . and -, at most %d of them",
+					quoted(text), longestVariant),
+			}
 	}
 	return text, nil
 }
@@ -129,7 +141,7 @@ func hostPath(text string) (string, *fault) {
 	case len(text) > longestPath:
 		return "", &fault{message: fmt.Sprintf("has %d bytes, but a path has at most %d", len(text), longestPath)}
 	case strings.ContainsRune(text, 0):
-		return "", &fault{message: "has a NUL character, which no path can hold"}
+		return "", &fault{message: "has a NUL character, which no path can contain"}
 	}
 	return text, nil
 }

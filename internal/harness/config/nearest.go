@@ -2,15 +2,15 @@ package config
 
 import "strings"
 
-// longestWord is the longest word that [Nearest] considers: no key, verb or flag
-// is longer, and the work grows with the square of the length.
+// longestWord is the longest word that [Nearest] considers: no key, verb or
+// flag is longer, and the work grows with the square of the length.
 const longestWord = 64
 
-// Nearest gives the candidate that was probably meant by a mistyped word: the
-// one with the smallest Damerau-Levenshtein distance, upper and lower case being
-// the same. The distance may be 2, or a third of the length of a longer word, but
-// never more than half of the two words' longer length, because everything is
-// near to a word of two letters. Of equally near candidates the first counts.
+// Nearest returns the candidate that was probably meant by a mistyped word: the
+// one with the smallest Damerau-Levenshtein distance, ignoring case. The
+// distance may be 2, or a third of the length of a longer word, but never more
+// than half of the two words' longer length, because everything is near to a
+// word of two letters. Of equally near candidates the first counts.
 func Nearest(word string, candidates []string) (string, bool) {
 	w := []rune(strings.ToLower(word))
 	if len(w) == 0 || len(w) > longestWord {
@@ -31,13 +31,12 @@ func Nearest(word string, candidates []string) (string, bool) {
 }
 
 // distance counts the insertions, deletions, substitutions and swaps of two
-// neighbours that turn a into b: the unrestricted Damerau-Levenshtein distance,
-// in which a swapped pair may be edited again
-// (R. Lowrance, R. A. Wagner: An Extension of the String-to-String Correction
-// Problem, JACM 22(2), 1975).
+// neighbors that turn a into b: the unrestricted Damerau-Levenshtein distance,
+// in which a swapped pair may be edited again (R. Lowrance, R. A. Wagner: An
+// Extension of the String-to-String Correction Problem, JACM 22(2), 1975).
 func distance(a, b []rune) int {
-	// d[i+1][j+1] is the distance of a[:i] and b[:j]; row and column 0 are a wall
-	// that no path uses.
+	// d[i+1][j+1] is the distance of a[:i] and b[:j]; row and column 0 are a
+	// barrier that no path uses.
 	wall := len(a) + len(b)
 	d := make([][]int, len(a)+2)
 	for i := range d {

@@ -5,7 +5,8 @@ import (
 )
 
 // TestDistanceAgainstSearch compares with the definition: the length of the
-// shortest way of single edits from one word to the other, found by trying all.
+// shortest sequence of single edits from one word to the other, found by
+// exhaustive search.
 func TestDistanceAgainstSearch(t *testing.T) {
 	const letters, longest = "abc", 4
 	words := []string{""}
@@ -26,7 +27,8 @@ func TestDistanceAgainstSearch(t *testing.T) {
 	}
 }
 
-// search is breadth first from one word over all words that are not much longer.
+// search is breadth first from one word over all words that are not much
+// longer.
 func search(from, letters string, longest int) map[string]int {
 	ways := map[string]int{from: 0}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
@@ -84,7 +86,7 @@ func TestNearest(t *testing.T) {
 	} {
 		got, ok := Nearest(c.word, c.candidates)
 		if got != c.want || ok != (c.want != "") {
-			t.Errorf("nearest to %q is %q, not %q", c.word, got, c.want)
+			t.Errorf("nearest to %q is %q, want %q", c.word, got, c.want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 
 var layerNames = [...]string{"default", "file", "profile", "environment", "flag"}
 
-// String gives the word for the layer in messages and in JSON.
+// String returns the word for the layer in messages and in JSON.
 func (l Layer) String() string { return layerNames[l] }
 
 // Origin is the place that a value comes from.
@@ -31,17 +31,18 @@ type Origin struct {
 	// [Profile].
 	File         string
 	Line, Column int
-	// Name is the profile, the variable of the environment or the flag; empty for
+	// Name is the profile, the environment variable or the flag; empty for
 	// [Default] and [File].
 	Name string
-	// Variables are the variables of the environment that the value refers to.
+	// Variables are the environment variables that the value refers to.
 	Variables []string
-	// written is the value as the file has it, where it refers to variables.
+	// written is the value as the file has it, if it refers to variables.
 	written string
 }
 
-// String gives "default", file:line:column, the same with the profile in front,
-// or the name of the variable or flag. It is printable whatever the file is called.
+// String returns "default", file:line:column, the same preceded by the profile,
+// or the name of the variable or flag. It is printable whatever the file is
+// called.
 func (o Origin) String() string {
 	switch o.Layer {
 	case Default:
@@ -59,7 +60,7 @@ func (o Origin) profile() string {
 	return "profile " + o.Name + ", "
 }
 
-// remark is the origin as it stands behind a value in a printed file.
+// remark is the origin as a comment in a printed file.
 func (o Origin) remark() string {
 	if o.Layer != File && o.Layer != Profile {
 		return o.String()
@@ -71,8 +72,9 @@ func (o Origin) remark() string {
 	return text
 }
 
-// Origin tells where the value at a path comes from. Paths are the keys joined
-// by dots, such as sample.normal, and app.processes[0] for an entry of a list.
+// Origin returns where the value at a path comes from. Paths are the keys
+// joined by dots, such as sample.normal, and app.processes[0] for an entry of a
+// list.
 func (c *Config) Origin(path string) Origin { return c.origins[path] }
 
 // Profile is the name of the chosen profile; empty for none.
@@ -81,9 +83,9 @@ func (c *Config) Profile() string { return c.profile }
 // Profiles are the names of all profiles of the file, in its order.
 func (c *Config) Profiles() []string { return c.profiles }
 
-// Problem makes a problem with the value at a path, for callers who know more
+// Problem returns a problem with the value at a path, for callers who know more
 // about a value than this package, such as the names of options. It points to
-// the value where it is written, and to the file as a whole elsewhere.
+// the value if it is written in the file, else to the file as a whole.
 func (c *Config) Problem(path, message string) Problem {
 	p := Problem{File: c.source.name, Path: path, Message: c.Redact(message)}
 	switch o := c.Origin(path); o.Layer {

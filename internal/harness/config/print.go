@@ -12,14 +12,14 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// remarkColumn is where the origins stand behind the values, where these are not
-// longer.
+// remarkColumn is where the origins are aligned behind the values, unless these
+// are longer.
 const remarkColumn = 44
 
-// YAML writes the Config as a file that means the same: every value that the file
-// leaves out is there, in the order of the documentation, and no variable is left
-// to be filled in. Profiles are not part of it, as one is chosen. With origins,
-// each value has a remark of where it comes from.
+// YAML writes the Config as a file with the same meaning: it has every value,
+// in the order of the documentation, and no reference to a variable. Profiles
+// are not part of it, as one is chosen. With origins, each value has a comment
+// with its origin.
 func (c *Config) YAML(origins bool) []byte {
 	var b bytes.Buffer
 	for _, r := range c.rows(schema(c), "", "") {
@@ -33,17 +33,17 @@ func (c *Config) YAML(origins bool) []byte {
 	return b.Bytes()
 }
 
-// Setting is one value of a Config with where it comes from.
+// Setting is one value of a Config with its origin.
 type Setting struct {
 	Path string
-	// Value is what JSON is written from: a string with its unit, a number where
-	// the file takes one without a unit, a list of strings, or nil for no value.
+	// Value is the JSON value: a string with its unit, a number if the file has
+	// one without a unit, a list of strings, or nil for no value.
 	Value  any
 	Origin Origin
 }
 
-// Settings are all values in the order of the documentation. Of the workload only
-// what is chosen is there.
+// Settings returns all values in the order of the documentation. The workload
+// has only what is chosen.
 func (c *Config) Settings() []Setting {
 	var out []Setting
 	for _, r := range c.rows(schema(c), "", "") {
@@ -111,11 +111,12 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 	return out
 }
 
-// hidden is the row of a key whose value refers to variables, with the references; nil for others.
+// hidden returns the row of a key whose value refers to variables, with the
+// references; nil for others.
 func (c *Config) hidden(k key, path, indent string) *row {
 	begin := indent + k.name + ": "
 	if text, ok := c.reference(path); ok {
-		if k.holds == manyValues { // one value that stands for a list
+		if k.holds == manyValues { // one value as short form of a list
 			return &row{begin + "[" + yamlReference(text) + "]", path, []string{text}}
 		}
 		return &row{begin + yamlReference(text), path, text}
@@ -149,8 +150,8 @@ func (c *Config) hidden(k key, path, indent string) *row {
 	return nil
 }
 
-// listReference is the reference of an entry of a list. The default of the processes is made of the
-// package.
+// listReference returns the reference of an entry of a list. The default of the
+// processes is derived from the package.
 func (c *Config) listReference(path string, i int) (string, bool) {
 	if path != "app.processes" || c.Origin(path).Layer != Default {
 		return c.reference(fmt.Sprintf("%s[%d]", path, i))
@@ -159,10 +160,11 @@ func (c *Config) listReference(path string, i int) (string, bool) {
 	return text + []string{"", ":*"}[min(i, 1)], ok
 }
 
-// yamlReference writes a text with references, which is filled in when it is read again.
+// yamlReference writes a text with references, which are resolved when it is
+// read again.
 func yamlReference(written string) string { return text.Quote(written, len(written)) }
 
-// texts are what shown gives, or nothing.
+// texts returns the result of shown, or nothing.
 func (k key) texts() []string {
 	if k.shown == nil {
 		return nil
@@ -170,7 +172,7 @@ func (k key) texts() []string {
 	return k.shown()
 }
 
-// yaml is the text of a value as it stands in a file.
+// yaml returns the text of a value in a file.
 func (k key) yaml(text string) string {
 	if k.form.plain {
 		return text
@@ -180,7 +182,7 @@ func (k key) yaml(text string) string {
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// json is the text of a value as JSON is written from it.
+// json returns the JSON value.
 func (k key) json(text string) any {
 	switch {
 	case k.form.plain && jsonNumber.MatchString(text):
@@ -191,8 +193,8 @@ func (k key) json(text string) any {
 	return text
 }
 
-// Starter is a file to begin with, for an application id, with remarks that say
-// what can be set. It is refused for what is no application id.
+// Starter returns a file to begin with, for an application id, with comments
+// that say what can be set. An invalid application id is an error.
 func Starter(pkg string) ([]byte, error) {
 	if _, f := packageName(pkg); f != nil {
 		return nil, fmt.Errorf("%s", text.Escape(f.message))

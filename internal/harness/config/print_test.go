@@ -17,7 +17,9 @@ sample: { normal: 90s }
 detect: { assert: live }
 profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s, max_app: 12.5 }, detect: { policy: article } } }
 `
-	c, err := Parse("a\nb.yaml", []byte(text), set("SHOP", "com.shop", "LEAKGATE_SAMPLE_DETAIL", "1d", "LEAKGATE_SAMPLE_NORMAL", "10s"),
+	c,
+		err := Parse("a\nb.yaml", []byte(text),
+		set("SHOP", "com.shop", "LEAKGATE_SAMPLE_DETAIL", "1d", "LEAKGATE_SAMPLE_NORMAL", "10s"),
 		WithProfile("pr"), WithFlag("--device", "devices.serials", "emulator-5554", "[::1]:5555"))
 	if err != nil {
 		t.Fatal(err)
@@ -25,12 +27,14 @@ profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s, max_app: 12.5 }, detec
 	checkConfig(t, c)
 	golden(t, "testdata/written.golden", string(c.YAML(true)))
 	if got := string(c.YAML(false)); strings.Contains(got, " # ") && !strings.Contains(got, "# duration is not set") {
-		t.Errorf("origins that were not asked for:\n%s", got)
+		t.Errorf("unrequested origins:\n%s", got)
 	}
 }
 
 func TestSettingsAsJSON(t *testing.T) {
-	c := mustParse(t, "version: 1\napp: { processes: [surfaceflinger] }\nworkload: { device_command: input }\ndevices: { serials: [a] }\n")
+	c := mustParse(t,
+		"version: 1\napp: { processes: [surfaceflinger] }\nworkload: { device_command: input }\ndevices: { serials: "+
+			"[a] }\n")
 	var b strings.Builder
 	for _, s := range c.Settings() {
 		text, err := json.Marshal(s.Value)
@@ -80,15 +84,19 @@ github.summary=true default
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
 	}
-	// Every value has a place in the written form, and the other way round.
-	if lines := len(regexp.MustCompile(`  # (default|run\.yaml:\d+)\n`).FindAllString(string(c.YAML(true)), -1)); lines != strings.Count(want, "\n") {
+	// Every value has a place in the written form, and vice versa.
+	if lines := len(regexp.MustCompile(`  # (default|run\.yaml:\d+)\n`).
+		FindAllString(string(c.YAML(true)), -1)); lines != strings.Count(want, "\n") {
 		t.Errorf("%d origins in\n%s", lines, c.YAML(true))
 	}
 }
 
-// Numbers of the most digits that are read are written so that they are read.
+// Numbers of the maximum number of digits are written so that they can be read.
 func TestLongNumbersAreWritten(t *testing.T) {
-	for _, n := range []string{"0." + strings.Repeat("0", 37) + "1", "." + strings.Repeat("0", 36) + "123", "999.99999999999999999999", "0.1", "1000"} {
+	for _, n := range []string{
+		"0." + strings.Repeat("0", 37) + "1", "." + strings.Repeat("0", 36) + "123", "999.99999999999999999999", "0.1",
+		"1000",
+	} {
 		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\nsample: { max_app: "+n+" }\n")
 	}
 	for _, d := range []string{"1ns", "106751d", "1h1s", "1m0.5s", "36h", "9223372036854775807ns", "10m", "100ms"} {
@@ -96,8 +104,8 @@ func TestLongNumbersAreWritten(t *testing.T) {
 	}
 }
 
-// The starter is right for every package, says where the schema is in its first
-// line, and every line of it that is a remark about keys is right too.
+// The starter is valid for every package, has the schema in its first line, and
+// every commented-out key in it is valid too.
 func TestStarter(t *testing.T) {
 	text, err := Starter("com.shop")
 	if err != nil {
@@ -131,17 +139,19 @@ func TestStarter(t *testing.T) {
 		mustParse(t, strings.Join(changed, "\n"))
 	}
 	if tried < 5 {
-		t.Errorf("only %d remarks are keys", tried)
+		t.Errorf("only %d comments are keys", tried)
 	}
-	for _, bad := range []string{"", "shop", "com.x;reboot", "com.shop\nduration: 3h", "\x1b", "com.shop: {", "\u202e"} {
+	for _, bad := range []string{
+		"", "shop", "com.x;reboot", "com.shop\nduration: 3h", "\x1b", "com.shop: {", "\u202e",
+	} {
 		if _, err := Starter(bad); err == nil || unseen(err.Error()) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
 
-// Each value of a step is written with where it comes from, also in a profile that
-// replaces the steps of one kind and takes those of another away.
+// Each value of a step is written with its origin, also in a profile that
+// replaces the steps of one kind and removes those of another.
 func TestStepsAreWritten(t *testing.T) {
 	const text = `version: 1
 app: { package: com.shop }

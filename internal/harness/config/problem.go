@@ -7,26 +7,27 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Problem is one thing that is wrong with a file, or with what is chosen beside it.
+// Problem is one mistake in a file, or in what is chosen beside it.
 type Problem struct {
 	// File is the file, or "environment" and the name of a variable, or a flag.
 	File string
-	// Line and Column count from 1, columns in characters. Both are 0 where the
+	// Line and Column count from 1, columns in characters. Both are 0 if the
 	// problem is the file as a whole, a variable or a flag.
 	Line, Column int
-	// Path names the key, such as sample.normal, app.processes[2] or
+	// Path is the key, such as sample.normal, app.processes[2] or
 	// profiles.pr.duration; empty for the file as a whole.
 	Path string
 	// Message says what is wrong and what to write instead.
 	Message string
 	// Excerpt is the line with a caret under the column, in two lines of text.
 	Excerpt string
-	// Suggestion is what was probably meant, ready to be written; often empty.
+	// Suggestion is what was probably meant, ready to use; often empty.
 	Suggestion string
 }
 
-// Error gives file:line:column, key, message and suggestion in one line, and the
-// excerpt in two more. All of it is printable, whatever the file holds and is called.
+// Error returns file:line:column, key, message and suggestion in one line, and
+// the excerpt in two more. All of it is printable, whatever the file contains
+// and is called.
 func (p Problem) Error() string {
 	p = p.Printable()
 	var b strings.Builder
@@ -48,16 +49,16 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Printable is the problem with every text in a form that a terminal neither
-// obeys nor hides. An excerpt is so from the beginning.
+// Printable returns the problem with every text made printable. An excerpt
+// already is.
 func (p Problem) Printable() Problem {
 	p.File, p.Path = text.Escape(p.File), text.Escape(p.Path)
 	p.Message, p.Suggestion = text.Escape(p.Message), text.Escape(p.Suggestion)
 	return p
 }
 
-// Errors is everything that is wrong with a file, in the order of its lines. It
-// is never empty when it is returned.
+// Errors are all mistakes in a file, in the order of its lines. A returned one
+// is never empty.
 type Errors []Problem
 
 // Error lists all problems, one after the other.
@@ -70,11 +71,11 @@ func (e Errors) Error() string {
 }
 
 // excerptColumns is how much of a line an excerpt shows. A file may be one line
-// of a megabyte, and each of its problems carries an excerpt.
+// of a megabyte, and each of its problems has an excerpt.
 const excerptColumns = 100
 
-// excerpt shows a line of the file with a caret under the column. What a
-// terminal would obey or not show is replaced.
+// excerpt shows a line of the file with a caret under the column. Unprintable
+// characters are replaced.
 func (s source) excerpt(line, column int) string {
 	if line < 1 || line > len(s.lines) {
 		return ""

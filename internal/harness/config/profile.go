@@ -11,28 +11,30 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// mostProfiles bounds the work on a file: each profile is checked with all of it.
+// mostProfiles bounds the work on a file: each profile is checked with the
+// whole file.
 const mostProfiles = 50
 
-// profileName is what a profile may be called: names stand on command lines, in
-// variables of the environment and in reports.
+// profileName is the form of a profile's name: names are used on command lines,
+// in environment variables and in reports.
 var profileName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
-// profile is a named part of the file that can be laid over the rest.
+// profile is a named part of the file that can be applied to the rest.
 type profile struct {
 	name string
 	at   place
 }
 
-// readProfiles finds the profiles. What they hold is read when they lie over the
-// file.
+// readProfiles finds the profiles. Their content is read when they are applied
+// to the file.
 func readProfiles(w *walker, at place) {
 	pairs, ok := w.pairsOf(at)
 	if !ok {
 		return
 	}
 	if len(pairs) > mostProfiles {
-		w.refuse(at, &fault{message: fmt.Sprintf("has %d profiles, but at most %d are allowed", len(pairs), mostProfiles)})
+		w.refuse(at,
+			&fault{message: fmt.Sprintf("has %d profiles, but at most %d are allowed", len(pairs), mostProfiles)})
 		return
 	}
 	for _, p := range pairs {
@@ -54,7 +56,8 @@ func readProfiles(w *walker, at place) {
 	}
 }
 
-// belongsOutside tells whether a key at the top of a file cannot stand in a profile.
+// belongsOutside reports whether a key at the top of a file is not allowed in a
+// profile.
 func belongsOutside(name string) bool {
 	return name == "version" || name == "profiles" || strings.HasPrefix(name, "x-")
 }
@@ -63,7 +66,7 @@ func (p profile) layer() *layer {
 	return &layer{kind: Profile, name: p.name, root: p.at.node}
 }
 
-// reading is the way from a tree to a Config.
+// reading turns a tree into a Config.
 type reading struct {
 	source source
 	getenv func(string) (string, bool)
@@ -76,8 +79,8 @@ type reading struct {
 }
 
 // resolve checks the file alone and with each profile, and then what is chosen
-// with all that is stronger. The walks over what is not chosen let a variable that
-// is not set pass.
+// with all stronger layers. The walks over what is not chosen ignore unset
+// variables.
 func (r *reading) resolve() (*Config, error) {
 	r.environment, r.flags = environmentLayer(r.getenv), flagLayer(r.chosen.flags)
 	r.findings = findings{source: r.source, index: map[Problem]int{}}
@@ -97,7 +100,7 @@ func (r *reading) resolve() (*Config, error) {
 	r.findings.add(alone, "")
 	for _, p := range alone.profiles {
 		if len(r.findings.all) >= mostNoted {
-			break // far more than is told at once
+			break // far more than is reported at once
 		}
 		w := r.lenient()
 		r.walk(w, []*layer{p.layer()})
@@ -121,8 +124,8 @@ func (r *reading) resolve() (*Config, error) {
 	return c, nil
 }
 
-// withoutAnchors is the root without the keys that hold nothing but anchors: they
-// may be many, and the file is walked once for each profile.
+// withoutAnchors is the root without the keys that hold only anchors: they may
+// be many, and the file is walked once for each profile.
 func withoutAnchors(root *yaml.Node) *yaml.Node {
 	if root.Kind != yaml.MappingNode {
 		return root
@@ -152,8 +155,8 @@ func (r *reading) walk(w *walker, layers []*layer) *Config {
 	return c
 }
 
-// outside gives the layers that are no part of the file and hold something, and
-// what speaks in them.
+// outside returns the nonempty layers that are not part of the file, and their
+// sources.
 func (r *reading) outside() (layers []*layer, with []string) {
 	for _, l := range []*layer{r.environment, r.flags} {
 		for _, p := range l.faults {
@@ -170,7 +173,8 @@ func (r *reading) outside() (layers []*layer, with []string) {
 	return layers, with
 }
 
-// profile gives the chosen profile, and refuses one that the file does not have.
+// profile returns the chosen profile; one that the file does not have is an
+// error.
 func (r *reading) profile(profiles []profile) (profile, bool) {
 	if r.chosen.profile == "" {
 		return profile{}, false
@@ -184,7 +188,7 @@ func (r *reading) profile(profiles []profile) (profile, bool) {
 	return profile{}, false
 }
 
-// noProfile refuses a profile that the file does not have.
+// noProfile reports a profile that the file does not have.
 func (r *reading) noProfile(profiles []profile) Problem {
 	at := place{node: r.root}
 	var names []string
@@ -215,14 +219,14 @@ type findings struct {
 	unnoted int
 }
 
-// finding is a problem with the layers that bring it about; none where the file
-// has it alone.
+// finding is a problem with the layers that cause it; none if the file has it
+// alone.
 type finding struct {
 	Problem
 	with []string
 }
 
-// add takes the problems of a walk over the file with something over it.
+// add records the problems of a walk over the file with layers over it.
 func (f *findings) add(w *walker, with string) {
 	for _, p := range w.problems {
 		f.note(p, with, w.lenient)
@@ -230,10 +234,11 @@ func (f *findings) add(w *walker, with string) {
 	f.unnoted = max(f.unnoted, w.unnoted)
 }
 
-// note takes a problem. Where it is known already, a further profile that brings
-// it about is told too, but not the layers over what was chosen.
+// note records a problem. If it is known already, a further profile that causes
+// it is recorded too, but not the layers over what was chosen.
 func (f *findings) note(p noted, with string, ofProfile bool) {
-	// An alias may lead to the same value on several ways: the path is no part.
+	// An alias may lead to the same value on several paths: the path is not
+	// part of the key.
 	key := Problem{File: p.File, Line: p.Line, Column: p.Column, Message: p.Message}
 	i, known := f.index[key]
 	if !known {
@@ -250,7 +255,7 @@ func (f *findings) note(p noted, with string, ofProfile bool) {
 	}
 }
 
-// errors gives the problems in the order of the file; before them those of
+// errors returns the problems in the order of the file, preceded by those of
 // variables and flags, which have no line.
 func (f *findings) errors() Errors {
 	var errs Errors
@@ -270,7 +275,8 @@ func (f *findings) errors() Errors {
 		last.Path, last.Suggestion = "", ""
 		last.Message = fmt.Sprintf("at least %d more problems from here on", more+f.unnoted)
 	}
-	// Only now, as looking at a long line for each of many problems takes long.
+	// Not before, since an excerpt of a long line for each of many problems
+	// takes long.
 	for i, p := range errs {
 		if p.Line > 0 {
 			at := f.source.problem(p.Line, p.Column, "")

@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// leastSecret is the length from which on the value of a variable is replaced in other texts, in
-// bytes. Shorter ones are words such as 8h and true, which stand everywhere.
+// leastSecret is the minimum length at which the value of a variable is
+// replaced in other texts, in bytes. Shorter ones are words such as 8h and
+// true, which occur everywhere.
 const leastSecret = 6
 
 // secrets are values of variables, with the name of one that has it.
@@ -23,13 +24,13 @@ func (s secrets) add(list []secret) {
 	}
 }
 
-// redact replaces the values of variables by the references to them.
+// redact replaces the values of variables by references to them.
 func (s secrets) redact(text string) string {
 	values := make([]string, 0, len(s))
 	for v := range s {
 		values = append(values, v)
 	}
-	// The longest first: one value may hold another.
+	// The longest first: one value may contain another.
 	slices.SortFunc(values, func(a, b string) int {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
@@ -39,32 +40,37 @@ func (s secrets) redact(text string) string {
 	return text
 }
 
-// isPublic reports whether the value at a path is a name that devices, comments and records show:
-// hiding it would hide what a message is about.
+// isPublic reports whether the value at a path is a name that devices, comments
+// and records show: hiding it would hide what a message is about.
 func isPublic(path string) bool {
 	path, _, _ = strings.Cut(path, "[")
-	return slices.Contains([]string{"app.package", "app.processes", "app.variant", "devices.serials", "github.comment.key"}, path)
+	return slices.Contains([]string{
+		"app.package", "app.processes", "app.variant", "devices.serials", "github.comment.key",
+	}, path)
 }
 
-// Redact replaces in a text, such as an error of what uses the Config, the values of variables
-// that the file refers to by the references. Names of devices, packages and processes stay.
+// Redact replaces, in a text such as an error about the use of the Config, the
+// values of variables that the file refers to by the references. Names of
+// devices, packages and processes are kept.
 func (c *Config) Redact(text string) string { return c.secrets.redact(text) }
 
-// Masked returns the Config with references to variables as the file has them, in what is written
-// of it. It still holds the values.
+// Masked returns the Config whose written form has references to variables as
+// the file has them. It still holds the values.
 func (c *Config) Masked() *Config {
 	masked := *c
 	masked.masked = true
 	return &masked
 }
 
-// reference returns the text of the file for a value that refers to variables, if it is not shown.
+// reference returns the text of the file for a value that refers to variables,
+// unless it is public.
 func (c *Config) reference(path string) (text string, hidden bool) {
 	o := c.origins[path]
 	return o.written, c.masked && len(o.Variables) > 0
 }
 
-// hide returns what is wrong with a value, without the value where a variable is in it.
+// hide returns a message about a value, without the value if it contains a
+// variable.
 func (f *fault) hide(t filled, want string) *fault {
 	if len(t.secrets) == 0 {
 		return f.from(t.names)
@@ -80,7 +86,7 @@ func (f *fault) hide(t filled, want string) *fault {
 	return &fault{message: message}
 }
 
-// wanted describes the values of a key, "" where the table of keys does not.
+// wanted describes the values of a key, "" if the table of keys does not.
 func wanted(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	for _, l := range knownLeaves() {

@@ -8,7 +8,11 @@ import (
 
 // vault is an environment with secrets.
 func vault(name string) (string, bool) {
-	v, ok := map[string]string{"TOKEN": "ghp_SECRET", "SPAN": "45m", "APP": "com.secretapp", "SHORT": "x1", "SERIAL": "emulator-5554", "CLASSES": "a.SecretTest", "STORE": "file:/srv/secretdir/b.json"}[name]
+	v,
+		ok := map[string]string{
+		"TOKEN": "ghp_SECRET", "SPAN": "45m", "APP": "com.secretapp", "SHORT": "x1", "SERIAL": "emulator-5554",
+		"CLASSES": "a.SecretTest", "STORE": "file:/srv/secretdir/b.json",
+	}[name]
 	return v, ok
 }
 
@@ -24,8 +28,8 @@ diagnose:
       - { name: mine, command: "curl -H ${TOKEN}", limit: "${SPAN:-10s}" }
 `
 
-// What is printed of a file shows references to variables and never their values, unless they are
-// asked for, and means the same when it is read again.
+// What is printed of a file shows references to variables and never their
+// values, unless they are requested, and means the same when it is read again.
 func TestMaskedConfigShowsReferences(t *testing.T) {
 	file := strings.Replace(secretFile, "${SPAN:-10s}", "${LIMIT:-10s}", 1)
 	c, err := Parse("run.yaml", []byte(file), vault)
@@ -47,8 +51,10 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		`package: "${APP}"`, `processes: ["${APP}", "${APP}:*"]`, `variant: "${FLAVOR:-free}"`, `serials: ["${SERIAL}", plain]`,
-		`command: [run, "--t=${TOKEN}x", "$${NOT}", "${SHORT}"]`, `duration: "${SPAN}"`, `store: "${STORE}"`, `command: "curl -H ${TOKEN}"`, `limit: "${LIMIT:-10s}"`,
+		`package: "${APP}"`, `processes: ["${APP}", "${APP}:*"]`, `variant: "${FLAVOR:-free}"`,
+		`serials: ["${SERIAL}", plain]`,
+		`command: [run, "--t=${TOKEN}x", "$${NOT}", "${SHORT}"]`, `duration: "${SPAN}"`, `store: "${STORE}"`,
+		`command: "curl -H ${TOKEN}"`, `limit: "${LIMIT:-10s}"`,
 	} {
 		if !strings.Contains(out, line) {
 			t.Errorf("no %s in\n%s", line, out)
@@ -66,27 +72,33 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 	}
 }
 
-// An error of a value that a variable brought says which, how long it is and what is wanted.
+// An error about a value from a variable names the variable, the length of the
+// value and what is wanted.
 func TestErrorsHideTheValuesOfVariables(t *testing.T) {
 	for file, want := range map[string]string{
-		"duration: ${TOKEN}":                                                     "duration: invalid value from ${TOKEN} (10 characters): want a duration over 0, or two as 12m..30m, such as 8h",
-		"duration: 1${SHORT}${TOKEN}":                                            "duration: invalid value from ${SHORT} (2 characters) and ${TOKEN} (10 characters): want",
-		"duration: ${UNSET:-soon}":                                               `"soon"`,
-		"app: { processes: [\"${TOKEN}(\"] }":                                    "app.processes[0]: invalid value from ${TOKEN} (10 characters): want the name of a process",
-		"devices: { serials: [\"${SERIAL}\", \"${SERIAL}\"] }":                   `"${SERIAL}" is in the list twice`,
-		"devices: { min_api: \"${TOKEN}\" }":                                     "devices.min_api: invalid value from ${TOKEN} (10 characters): want",
-		"detect: { policy: \"${TOKEN}\" }":                                       "detect.policy: invalid value from ${TOKEN} (10 characters): want",
-		"workload: ${TOKEN}":                                                     "workload: invalid value from ${TOKEN} (10 characters)",
-		"gate: { leak.per_loop: [\"${TOKEN}\"] }":                                "gate.leak.per_loop[0]: invalid value from ${TOKEN} (10 characters)",
-		"baseline: { store: \"${TOKEN}\" }":                                      "baseline.store: invalid value from ${TOKEN} (10 characters): want",
-		"strict: ${TOKEN}":                                                       "strict: invalid value from ${TOKEN} (10 characters): want true or false, such as true",
-		"profiles: { pr: { duration: \"${TOKEN}\" } }":                           "profiles.pr.duration: invalid value from ${TOKEN} (10 characters): want",
-		"diagnose: { steps: { java: [ { name: \"${TOKEN}!\", command: x } ] } }": "invalid value from ${TOKEN} (10 characters)",
+		"duration: ${TOKEN}": "duration: invalid value from " +
+			"${TOKEN} (10 characters): want a duration over 0, or two as 12m..30m, such as 8h",
+		"duration: 1${SHORT}${TOKEN}": "duration: invalid value from " +
+			"${SHORT} (2 characters) and ${TOKEN} (10 characters): want",
+		"duration: ${UNSET:-soon}": `"soon"`,
+		"app: { processes: [\"${TOKEN}(\"] }": "app.processes[0]: invalid value " +
+			"from ${TOKEN} (10 characters): want the name of a process",
+		"devices: { serials: [\"${SERIAL}\", \"${SERIAL}\"] }":                                     `"${SERIAL}" is in the list twice`,
+		"devices: { min_api: \"${TOKEN}\" }":                                                       "devices.min_api: invalid value from ${TOKEN} (10 characters): want",
+		"detect: { policy: \"${TOKEN}\" }":                                                         "detect.policy: invalid value from ${TOKEN} (10 characters): want",
+		"workload: ${TOKEN}":                                                                       "workload: invalid value from ${TOKEN} (10 characters)",
+		"gate: { leak.per_loop: [\"${TOKEN}\"] }":                                                  "gate.leak.per_loop[0]: invalid value from ${TOKEN} (10 characters)",
+		"baseline: { store: \"${TOKEN}\" }":                                                        "baseline.store: invalid value from ${TOKEN} (10 characters): want",
+		"strict: ${TOKEN}":                                                                         "strict: invalid value from ${TOKEN} (10 characters): want true or false, such as true",
+		"profiles: { pr: { duration: \"${TOKEN}\" } }":                                             "profiles.pr.duration: invalid value from ${TOKEN} (10 characters): want",
+		"diagnose: { steps: { java: [ { name: \"${TOKEN}!\", command: x } ] } }":                   "invalid value from ${TOKEN} (10 characters)",
 		"workload: { instrument: { component: a.b/C, arguments: { \"size\": \"${TOKEN}\\0\" } } }": "invalid value from ${TOKEN} (10 characters)",
 	} {
 		name, _, _ := strings.Cut(file, ":")
 		whole := "version: 1\n" + file + "\n"
-		for key, line := range map[string]string{"app": "app: { package: com.shop }\n", "workload": "workload: none\n", "duration": "duration: 45m\n"} {
+		for key, line := range map[string]string{
+			"app": "app: { package: com.shop }\n", "workload": "workload: none\n", "duration": "duration: 45m\n",
+		} {
 			if key != name {
 				whole += line
 			}
@@ -96,7 +108,8 @@ func TestErrorsHideTheValuesOfVariables(t *testing.T) {
 			t.Errorf("%s: taken: %+v", file, c.Workload)
 			continue
 		}
-		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ghp_") || strings.Contains(err.Error(), "emulator-5554") {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ghp_") ||
+			strings.Contains(err.Error(), "emulator-5554") {
 			t.Errorf("%s: %v, want %s", file, err, want)
 		}
 	}

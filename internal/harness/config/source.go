@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// source is the text of a file, cut into lines for messages.
+// source is the text of a file, split into lines for messages.
 type source struct {
 	name  string
 	text  string
@@ -46,7 +46,7 @@ func newSource(name string, text []byte) (source, *Problem) {
 	return s, nil
 }
 
-// hostile says why a character may not stand in a file, or nothing.
+// hostile returns why a character is not allowed in a file, or nothing.
 func (s source) hostile(i int, r rune) string {
 	switch {
 	case r == '\t' || r == '\n':
@@ -58,14 +58,14 @@ func (s source) hostile(i int, r rune) string {
 	case r < ' ' || r >= 0x7f && r <= 0x9f || r == 0xfffe || r == 0xffff:
 		return "it is a control character; remove it"
 	case r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069':
-		return "it turns the direction of text, so that the file would not mean what it shows; remove it"
+		return "it reverses the direction of text, so that the file would not mean what it shows; remove it"
 	case r == '\ufeff':
 		return "it is invisible; remove it"
 	}
 	return ""
 }
 
-// line gives a line, counted from 1, without its end.
+// line returns a line, counted from 1, without its end.
 func (s source) line(n int) string {
 	end := len(s.text)
 	if n < len(s.lines) {
@@ -74,7 +74,7 @@ func (s source) line(n int) string {
 	return strings.TrimRight(s.text[s.lines[n-1]:end], "\r\n")
 }
 
-// problemAt makes a problem at a byte of the text.
+// problemAt returns a problem at a byte of the text.
 func (s source) problemAt(offset int, message string) *Problem {
 	n := 1
 	for n < len(s.lines) && s.lines[n] <= offset {
@@ -84,15 +84,15 @@ func (s source) problemAt(offset int, message string) *Problem {
 	return s.problem(n, column, message)
 }
 
-// problem makes a problem at a line and column, which are brought into the
-// bounds of the text.
+// problem returns a problem at a line and column, clamped to the bounds of the
+// text.
 func (s source) problem(line, column int, message string) *Problem {
 	line = min(max(line, 1), len(s.lines))
 	column = min(max(column, 1), utf8.RuneCountInString(s.line(line))+1)
 	return &Problem{File: s.name, Line: line, Column: column, Message: message, Excerpt: s.excerpt(line, column)}
 }
 
-// parse gives the root of the only document.
+// parse returns the root of the only document.
 func (s source) parse() (*yaml.Node, *Problem) {
 	documents := yaml.NewDecoder(strings.NewReader(s.text))
 	document, err := decode(documents)
@@ -105,7 +105,9 @@ func (s source) parse() (*yaml.Node, *Problem) {
 	root := document.Content[0]
 	second, err := decode(documents)
 	if err == nil {
-		return nil, s.problem(second.Line, second.Column, "a second document begins here: a file holds one document, so remove the line ---")
+		return nil,
+			s.problem(second.Line, second.Column,
+				"a second document begins here: a file holds one document, so remove the line ---")
 	}
 	if !errors.Is(err, io.EOF) {
 		return nil, s.syntax(err)
@@ -113,8 +115,8 @@ func (s source) parse() (*yaml.Node, *Problem) {
 	return root, nil
 }
 
-// decode reads one document. The library raises a panic where it meets a state
-// that it thinks impossible; that is an error of the text all the same.
+// decode reads one document. The library panics in states that it considers
+// impossible; that is an error of the text too.
 func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -140,10 +142,10 @@ func complaint(err error) (line int, text string) {
 	return line, m[2]
 }
 
-// syntax places an error of the library. The library tells no column, and of
-// the line sometimes that before, sometimes that where a block begins, sometimes
-// nothing. So it is asked again with shorter and shorter beginnings of the text:
-// the first character that brings the same complaint is the place.
+// syntax locates an error of the library. The library reports no column, and of
+// the line sometimes that before, sometimes that where a block begins,
+// sometimes nothing. So it is run again on shorter and shorter prefixes of the
+// text: the first character that causes the same complaint is the place.
 func (s source) syntax(err error) *Problem {
 	line, text := complaint(err)
 	at, ok := s.culprit(text)
@@ -158,16 +160,16 @@ func (s source) syntax(err error) *Problem {
 	return s.problemAt(at, plainly(text, s.text[at:]))
 }
 
-// mostCulprit is the longest text, and patience the longest way inside an open
-// bracket or quote, that is searched for the place of an error: each step of the
-// search parses the text again.
+// mostCulprit is the longest text, and patience the longest distance inside an
+// open bracket or quote, that is searched for the place of an error: each step
+// of the search parses the text again.
 const (
 	mostCulprit = 64 << 10
 	patience    = 200
 )
 
 // culprit finds the byte where a complaint begins: first the line, so that few
-// steps are taken, then the character in it.
+// steps are needed, then the character in it.
 func (s source) culprit(text string) (int, bool) {
 	if len(s.text) > mostCulprit {
 		return 0, false
@@ -199,7 +201,7 @@ func (s source) culprit(text string) (int, bool) {
 	return begin + at, true
 }
 
-// wordStart is where the word begins that holds byte i of a line.
+// wordStart is where the word begins that contains byte i of a line.
 func wordStart(line string, i int) int {
 	if line[i] == ' ' || line[i] == '\t' {
 		return i
@@ -207,8 +209,8 @@ func wordStart(line string, i int) int {
 	return strings.LastIndexAny(line[:i], " \t") + 1
 }
 
-// unclosed are the complaints of a bracket or quote that stays open. Every
-// beginning of the text that ends inside one is wrong, even inside one that is
+// unclosed are the complaints about a bracket or quote that stays open. Every
+// prefix of the text that ends inside one is invalid, even inside one that is
 // closed later, so the search has to come from the end.
 var unclosed = map[string]string{
 	"did not find expected ',' or ']'": "the bracket [ is not closed, or a comma is missing after an entry",
@@ -216,8 +218,8 @@ var unclosed = map[string]string{
 	"found unexpected end of stream":   "the quote is not closed",
 }
 
-// first is the index of the first of the ends from which on every beginning of
-// the text has the complaint.
+// first is the index of the first of the ends from which on every prefix of the
+// text has the complaint.
 func (s source) first(ends []int, text string) (int, bool) {
 	if unclosed[text] == "" {
 		n := sort.Search(len(ends), func(n int) bool { return s.complains(ends[n], text) })
@@ -239,15 +241,15 @@ func (s source) complains(end int, text string) bool {
 	return said == text || unclosed[text] != ""
 }
 
-// plainly says a complaint of the library in words for an author of a file; at
-// is the text that it is about.
+// plainly translates a complaint of the library for the author of a file; at is
+// the text that it is about.
 func plainly(text, at string) string {
 	if unclosed[text] != "" {
 		return unclosed[text]
 	}
 	switch {
 	case strings.HasPrefix(text, "unknown anchor") && strings.HasPrefix(at, "*"):
-		return "there is no anchor of this name above; a text that begins with a star must stand in quotes"
+		return "there is no anchor of this name above; put a text that begins with a star in quotes"
 	case strings.Contains(text, "cannot start any token") && strings.HasPrefix(at, "\t"):
 		return "a tab cannot indent in YAML: use spaces"
 	case strings.Contains(text, "cannot start any token"):
@@ -255,13 +257,14 @@ func plainly(text, at string) string {
 	}
 	switch text {
 	case "mapping values are not allowed in this context":
-		return "a key cannot stand here: align it with the keys above, or put a value that has a colon in quotes"
+		return "a key is not allowed here: align it with the keys above, or put a value that has a colon in quotes"
 	case "did not find expected key":
-		return "this does not line up with the keys above, or is too much after a value: check the indentation, brackets and quotes"
+		return "this does not line up with the keys above, or is too much after a value: check the indentation, " +
+			"brackets and quotes"
 	case "did not find expected '-' indicator":
 		return "this does not line up with the list above: check the indentation"
 	case "did not find expected node content":
-		return "a value is missing here, or a bracket or comma is too many"
+		return "a value is missing here, or there is a bracket or comma too many"
 	case "exceeded max depth of 10000":
 		return tooDeep
 	case "did not find expected comment or line break":
@@ -269,7 +272,7 @@ func plainly(text, at string) string {
 	case "could not find expected ':'":
 		return "a colon is missing after a key"
 	case "found unknown escape character":
-		return "the backslash in double quotes begins no escape that YAML knows: double it, or use single quotes"
+		return "the backslash in double quotes starts no escape of YAML: double it, or use single quotes"
 	}
 	return "this is not YAML: " + text
 }

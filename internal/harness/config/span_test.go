@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// duration is one duration, or a range; the file, a variable and a flag take the same.
+// duration is one duration, or a range; the file, a variable and a flag accept
+// the same.
 func TestDurationRange(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: none\n"
 	for text, c := range map[string]struct {
@@ -18,10 +19,18 @@ func TestDurationRange(t *testing.T) {
 		"12m..30m":   {12 * time.Minute, 30 * time.Minute, "12m..30m", ""},
 		"90s..1h30m": {90 * time.Second, 90 * time.Minute, "1m30s..1h30m", ""},
 		"1.5h..2d":   {90 * time.Minute, 48 * time.Hour, "1h30m..48h", ""},
-		"30m..12m":   {0, 0, "", `x.yaml:4:11: duration: is "30m..12m", but the second duration must be longer than the first`},
-		"12m..12m":   {0, 0, "", `x.yaml:4:11: duration: is "12m..12m", but the second duration must be longer`},
-		"12..30m":    {0, 0, "", `x.yaml:4:11: duration: "12" is not a duration: write numbers with units, such as 90s, 1h30m or 2d; did you mean 12h..30m?`},
-		"12m..30":    {0, 0, "", `x.yaml:4:11: duration: "30" is not a duration: write numbers with units, such as 90s, 1h30m or 2d; did you mean 12m..30m?`},
+		"30m..12m": {
+			0, 0, "", `x.yaml:4:11: duration: is "30m..12m", but the second duration must be longer than the first`,
+		},
+		"12m..12m": {0, 0, "", `x.yaml:4:11: duration: is "12m..12m", but the second duration must be longer`},
+		"12..30m": {
+			0, 0, "",
+			`x.yaml:4:11: duration: "12" is not a duration: write numbers with units, such as 90s, 1h30m or 2d; did you mean 12h..30m?`,
+		},
+		"12m..30": {
+			0, 0, "",
+			`x.yaml:4:11: duration: "30" is not a duration: write numbers with units, such as 90s, 1h30m or 2d; did you mean 12m..30m?`,
+		},
 		"12m..":      {0, 0, "", `x.yaml:4:11: duration: "" is not a duration`},
 		"..30m":      {0, 0, "", `x.yaml:4:11: duration: "" is not a duration`},
 		"0s..30m":    {0, 0, "", `x.yaml:4:11: duration: is "0s", but must be more than 0`},
@@ -44,11 +53,14 @@ func TestDurationRange(t *testing.T) {
 	}
 	getenv := func(name string) (string, bool) { return "12m..30m", name == "LEAKGATE_DURATION" }
 	cfg, err := Parse("x.yaml", []byte(file+"duration: 8h\n"), getenv)
-	if err != nil || cfg.Duration != 12*time.Minute || cfg.LongestDuration != 30*time.Minute || cfg.Origin("duration").Layer != Environment {
+	if err != nil || cfg.Duration != 12*time.Minute || cfg.LongestDuration != 30*time.Minute ||
+		cfg.Origin("duration").Layer != Environment {
 		t.Errorf("%+v, %v", cfg, err)
 	}
-	// A single duration of a profile takes the range of the file away.
-	cfg, err = Parse("x.yaml", []byte(file+"duration: 12m..30m\nprofiles: { nightly: { duration: 8h } }\n"), nil, WithProfile("nightly"))
+	// A single duration of a profile replaces the range of the file.
+	cfg,
+		err = Parse("x.yaml", []byte(file+"duration: 12m..30m\nprofiles: { nightly: { duration: 8h } }\n"), nil,
+		WithProfile("nightly"))
 	if err != nil || cfg.Duration != 8*time.Hour || cfg.LongestDuration != 0 {
 		t.Errorf("%+v, %v", cfg, err)
 	}

@@ -23,20 +23,21 @@ var stepKinds = []struct{ name, about string }{
 	{"native", "Further steps for native memory."},
 	{"gpu", "Further steps for graphics memory."},
 	{"thread", "Further steps for threads."},
-	{"unknown", "Further steps where the kind of a leak is not known."},
+	{"unknown", "Further steps if the kind of a leak is unknown."},
 	{everyKind, "Further steps of every diagnosis."},
 }
 
-// ownSteps are the names of the files that a diagnosis has anyway.
+// ownSteps are the names of the files that every diagnosis has.
 var ownSteps = []string{
-	"heap", "showmap", "smaps", "maps", "meminfo", "gfxinfo", "surfaceflinger", "gpu", "status", "threads", "logcat", "exit_info",
+	"heap", "showmap", "smaps", "maps", "meminfo", "gfxinfo", "surfaceflinger", "gpu", "status", "threads", "logcat",
+	"exit_info",
 	"summary", "diagnosis", "analysis",
 }
 
-// placeholders are what a command can have in braces.
+// placeholders are the allowed words in braces in a command.
 var placeholders = []string{"pid", "process", "package", "user"}
 
-// A brace in a command is doubled or holds a placeholder; what stands in front of the
+// A brace in a command is doubled or starts a placeholder; the text before the
 // first one is not blank.
 const (
 	stepNameText = `^[a-z0-9_-]{1,40}$`
@@ -49,7 +50,12 @@ var (
 
 	stepNameKind = kind[string]{stepName, same, form{
 		"a name for its file: at most 40 lower-case letters, digits, _ and -",
-		[]object{{{"type", []string{"string", "number", "boolean"}}, {"not", object{{"enum", ownSteps}}}, {"pattern", stepNameText}}}, false,
+		[]object{
+			{
+				{"type", []string{"string", "number", "boolean"}}, {"not", object{{"enum", ownSteps}}},
+				{"pattern", stepNameText},
+			},
+		}, false,
 	}}
 	stepLineKind = kind[string]{stepLine, same, form{
 		"a command line; {pid}, {process}, {package} and {user} are filled in, and {{ is one brace",
@@ -68,17 +74,23 @@ func stepsKey(into *map[string][]Step) key {
 			entries: func() [][]key { return shownSteps((*into)[kind.name]) },
 		}.tell(kind.about, `[{ name: battery, command: "dumpsys battery" }]`))
 	}
-	return key{name: "steps", about: "Further commands whose output is kept with a diagnosis, by the kind of the leak.", keys: keys}
+	return key{
+		name: "steps", about: "Further commands whose output is kept with a diagnosis, by the kind of the leak.",
+		keys: keys,
+	}
 }
 
 // stepKey is one step.
 func stepKey(into *Step) key {
-	return key{name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"}, keys: []key{
-		optional("name", &into.Name, stepNameKind, "").tell("Its file is custom_NAME.txt. Needed.", "unreachable"),
-		optional("command", &into.Command, stepLineKind, "").
-			tell("One command line for the shell of the device. Needed.", "dumpsys meminfo --unreachable {pid}"),
-		value("limit", &into.Limit, limitKind).tell("The real time that it may take.", "20s"),
-	}}
+	return key{
+		name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"},
+		keys: []key{
+			optional("name", &into.Name, stepNameKind, "").
+				tell("Its file is custom_NAME.txt. Required.", "unreachable"),
+			optional("command", &into.Command, stepLineKind, "").
+				tell("One command line for the shell of the device. Required.", "dumpsys meminfo --unreachable {pid}"),
+			value("limit", &into.Limit, limitKind).tell("The maximum real time.", "20s"),
+		}}
 }
 
 func shownSteps(of []Step) [][]key {
@@ -89,7 +101,7 @@ func shownSteps(of []Step) [][]key {
 	return out
 }
 
-// steps makes a reader of the steps of a kind.
+// steps returns a reader of the steps of a kind.
 func steps(into *map[string][]Step, kind string) reader {
 	return func(w *walker, at place) {
 		n := resolved(at.node)
@@ -108,7 +120,8 @@ func steps(into *map[string][]Step, kind string) reader {
 			w.step(below, stepKey(&s))
 			name := join(below.path, "name")
 			if w.accepted(name) && slices.ContainsFunc(out, s.namedAlike) {
-				w.refuseValue(w.written[name], &fault{message: quoted(s.Name) + " is the name of two steps: each has a file of its own"})
+				w.refuseValue(w.written[name],
+					&fault{message: quoted(s.Name) + " is the name of two steps: each has a file of its own"})
 			}
 			out = append(out, s)
 		}
@@ -123,7 +136,7 @@ func steps(into *map[string][]Step, kind string) reader {
 
 func (s Step) namedAlike(other Step) bool { return s.Name == other.Name }
 
-// step reads one step, which has no default for its name and its command.
+// step reads one step, whose name and command have no default.
 func (w *walker) step(at place, of key) {
 	w.mapping(at, of.keys)
 	if resolved(at.node).Kind != yaml.MappingNode {
@@ -131,12 +144,15 @@ func (w *walker) step(at place, of key) {
 	}
 	for _, k := range of.keys {
 		if slices.Contains(of.needed, k.name) && !w.wrote(join(at.path, k.name)) {
-			w.refuse(at, &fault{message: fmt.Sprintf("the key %s is missing: write one such as %s: %s", k.name, k.name, k.example)})
+			w.refuse(at,
+				&fault{
+					message: fmt.Sprintf("the key %s is missing: write one such as %s: %s", k.name, k.name, k.example),
+				})
 		}
 	}
 }
 
-// stepsOfAll refuses a step that has the name of one that is added to its kind.
+// stepsOfAll rejects a step of all whose name is also in another kind.
 func (w *walker) stepsOfAll(of map[string][]Step) {
 	for _, kind := range stepKinds {
 		for i, s := range of[kind.name] {
@@ -160,10 +176,15 @@ func stepName(text string) (string, *fault) {
 	if lower := strings.ToLower(text); !stepNamePattern.MatchString(text) {
 		i := strings.IndexFunc(text, func(r rune) bool { return r >= 'A' && r <= 'Z' })
 		return "", &fault{suggestion: lower, message: fmt.Sprintf(
-			"%s has %q as character %d: the name of a step has small letters, as some hosts take both for the same file", quoted(text), text[i], i+1)}
+			"%s has %q as character %d: the name of a step is lower-case, since some hosts ignore case in file names",
+			quoted(text), text[i], i+1)}
 	}
 	if slices.Contains(ownSteps, text) {
-		return "", &fault{message: quoted(text) + " is the name of one of leakgate's own steps: write another", suggestion: "my_" + text}
+		return "",
+			&fault{
+				message:    quoted(text) + " is the name of one of leakgate's own steps: choose another",
+				suggestion: "my_" + text,
+			}
 	}
 	return text, nil
 }
@@ -190,13 +211,13 @@ func stepLine(text string) (string, *fault) {
 	}
 }
 
-// unknownPlaceholder says what is wrong with a brace and what follows it.
+// unknownPlaceholder describes the mistake in a brace and what follows it.
 func unknownPlaceholder(name string, closed bool) *fault {
 	const forms = ": write {pid}, {process}, {package} or {user}, or {{ for the brace itself"
 	if !closed {
 		return &fault{message: `"{" is not closed` + forms, part: "{" + name}
 	}
-	f := &fault{message: quoted("{"+name+"}") + " is no placeholder" + forms, part: "{" + name + "}"}
+	f := &fault{message: quoted("{"+name+"}") + " is not a placeholder" + forms, part: "{" + name + "}"}
 	if near, ok := Nearest(strings.TrimSpace(name), placeholders); ok {
 		f.suggestion = "{" + near + "}"
 	}

@@ -7,10 +7,11 @@ import (
 	"unicode"
 )
 
-// FuzzStepLine compares the reader of commands with two others: what is left when all
-// placeholders are replaced, and the pattern that editors know.
+// FuzzStepLine compares the parser of commands with two others: what is left
+// when all placeholders are replaced, and the pattern for editors.
 func FuzzStepLine(f *testing.F) {
-	for _, text := range append(hostileTexts, "a {pid}", "{{pid}", "{{{pid}}", "{{{{", "{{{", "{pid}{user}{package}{process}", "{PID}", "{ pid }", "}", "{}", "{", "a\n{user}") {
+	for _, text := range append(hostileTexts, "a {pid}", "{{pid}", "{{{pid}}", "{{{{", "{{{",
+		"{pid}{user}{package}{process}", "{PID}", "{ pid }", "}", "{}", "{", "a\n{user}") {
 		f.Add(text)
 	}
 	pattern := regexp.MustCompile(stepLineText)
@@ -25,19 +26,22 @@ func FuzzStepLine(f *testing.F) {
 			t.Errorf("%q is read as %q", text, got)
 		}
 		if fault != nil && !strings.Contains(text, fault.part) {
-			t.Errorf("%q: %q is no part of it", text, fault.part)
+			t.Errorf("%q: %q is not part of it", text, fault.part)
 		}
-		// What is a space outside of ASCII is not agreed upon.
+		// The definitions of a space outside of ASCII differ.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
-		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) && pattern.MatchString(text) != (fault == nil) {
+		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) &&
+			pattern.MatchString(text) != (fault == nil) {
 			t.Errorf("%q: the pattern says %v, the reader %v", text, pattern.MatchString(text), fault)
 		}
 	})
 }
 
-// FuzzStepName holds that a name is one file, on every host and beside all others.
+// FuzzStepName checks that a name is one file, on every host and beside all
+// others.
 func FuzzStepName(f *testing.F) {
-	for _, text := range append(append(hostileTexts, ownSteps...), "unreachable", "A", "a_b-9", strings.Repeat("a", 40), strings.Repeat("a", 41)) {
+	for _, text := range append(append(hostileTexts, ownSteps...), "unreachable", "A", "a_b-9", strings.Repeat("a", 40),
+		strings.Repeat("a", 41)) {
 		f.Add(text)
 	}
 	plain := regexp.MustCompile("^[a-z0-9_-]{1,40}$")
@@ -52,16 +56,18 @@ func FuzzStepName(f *testing.F) {
 		}
 		if fault != nil && fault.suggestion != "" {
 			if _, again := stepName(fault.suggestion); again != nil && !own.MatchString(fault.suggestion) {
-				t.Errorf("%q: the suggestion %q is wrong too: %v", text, fault.suggestion, again)
+				t.Errorf("%q: the suggestion %q is invalid too: %v", text, fault.suggestion, again)
 			}
 		}
 	})
 }
 
-// The examples and defaults of a step are right for it, and what it needs is told.
+// The examples and defaults of a step are valid for it, and missing required
+// values are reported.
 func TestStepKeys(t *testing.T) {
 	s := compiled(t)
-	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose:\n  steps:\n    java:\n"
+	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose:\n  steps:\n    " +
+		"java:\n"
 	for _, changed := range stepKey(new(defaultStep())).keys {
 		step := map[string]string{"name": "x", "command": "y", "limit": "1s"}
 		for _, text := range []string{changed.example, defaultOf(changed), "-"} {
@@ -75,7 +81,7 @@ func TestStepKeys(t *testing.T) {
 				case value != "-":
 					file += "        " + name + ": " + value + "\n"
 				case name != "limit":
-					want = "both refuse"
+					want = "both reject"
 				}
 			}
 			if got := agreement(t, s, changed.name, []byte(file), nil); got != want {

@@ -10,16 +10,17 @@ import (
 )
 
 // plainText is free text that needs no quotes: it begins with a letter or a
-// slash, and holds nothing that means anything to YAML or to this file.
+// slash, and contains nothing with a meaning in YAML or in this file.
 var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9._/]*([:@=+-][A-Za-z0-9._/]+)*$`)
 
-// truths are words that one version of YAML or another takes for something else
-// than text (https://yaml.org/type/bool.html).
-var truths = map[string]bool{"y": true, "n": true, "yes": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true}
+// truths are words that some version of YAML parses as something other than
+// text (https://yaml.org/type/bool.html).
+var truths = map[string]bool{
+	"y": true, "n": true, "yes": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true,
+}
 
-// yamlText writes free text as a value of YAML that is read as this text: quoted
-// unless nobody can take it for anything else, on one line, and with its dollars
-// protected from being filled in.
+// yamlText writes free text as a YAML value that is read back as this text:
+// quoted unless it is unambiguous, on one line, and with escaped dollars.
 func yamlText(free string) string {
 	if plainText.MatchString(free) && !truths[strings.ToLower(free)] {
 		return free

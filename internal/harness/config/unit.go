@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// fault says what is wrong with a value, before it is known where the value is.
+// fault is a mistake in a value whose place is not yet known.
 type fault struct {
 	message    string
 	suggestion string
-	unset      bool   // for want of a variable
-	part       string // of the text, where it is that alone
+	unset      bool   // because of an unset variable
+	part       string // of the text, if it is only a part
 }
 
-// parser makes a T of the text of a value.
+// parser parses the text of a value into a T.
 type parser[T any] func(text string) (T, *fault)
 
-// such narrows a parser to the values that obey a rule; the rule ends the
+// such restricts a parser to the values that satisfy a rule; the rule ends the
 // sentence "must be ...".
 func such[T any](parse parser[T], obeys func(T) bool, rule string) parser[T] {
 	return func(text string) (T, *fault) {
@@ -40,10 +40,14 @@ const longestNumber = 40
 var wholePattern = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*(_[0-9]+)*)$`)
 
 // whole parses a whole number in decimal digits; 200_000 is 200000. A leading
-// zero is refused, because some read it as octal and some do not.
+// zero is rejected, because some read it as octal and some do not.
 func whole(text string) (int64, *fault) {
 	if len(text) > longestNumber || !wholePattern.MatchString(text) {
-		return 0, &fault{message: quoted(text) + " is not a whole number: write digits only, such as 30", suggestion: meantWhole(text)}
+		return 0,
+			&fault{
+				message:    quoted(text) + " is not a whole number: write digits only, such as 30",
+				suggestion: meantWhole(text),
+			}
 	}
 	n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
 	if err != nil {
@@ -57,8 +61,8 @@ var (
 	thousands  = regexp.MustCompile(`^[1-9][0-9]{0,2}([,. '][0-9]{3})+$`)
 )
 
-// meantWhole turns 026, 200k and 200,000 into digits, and gives nothing for what
-// it does not understand.
+// meantWhole turns 026, 200k and 200,000 into digits, and returns nothing for
+// any other text.
 func meantWhole(text string) string {
 	if len(text) > longestNumber {
 		return ""
@@ -87,7 +91,7 @@ func number(text string) (float64, *fault) {
 	return v, nil
 }
 
-// percent parses a number of percent, with or without the sign: 25% or 25.
+// percent parses a percentage, with or without the sign: 25% or 25.
 func percent(text string) (float64, *fault) {
 	v, f := number(strings.TrimSuffix(text, "%"))
 	if f != nil {
@@ -96,8 +100,8 @@ func percent(text string) (float64, *fault) {
 	return v, nil
 }
 
-// sizeUnits are powers of 1024 in both spellings: KB means in this file what
-// Android and its tools mean by it.
+// sizeUnits are powers of 1024 in both spellings: KB in this file is that of
+// Android and its tools.
 var sizeUnits = map[string]int64{
 	"B":  1,
 	"KB": 1 << 10, "KiB": 1 << 10,
@@ -107,7 +111,7 @@ var sizeUnits = map[string]int64{
 
 var sizePattern = regexp.MustCompile(`^([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-z]+)$`)
 
-// ParseSize parses a number of bytes with its unit, as the file has it.
+// ParseSize parses a number of bytes with its unit, in the form of the file.
 func ParseSize(text string) (int64, error) {
 	n, bad := size(text)
 	switch {
@@ -131,7 +135,11 @@ func size(text string) (int64, *fault) {
 	}
 	unit, ok := sizeUnits[m[2]]
 	if !ok {
-		f := &fault{message: fmt.Sprintf("%s has the unknown unit %q: units are B, KB, MB, GB, KiB, MiB and GiB, all powers of 1024", quoted(text), m[2])}
+		f := &fault{
+			message: fmt.Sprintf(
+				"%s has the unknown unit %q: units are B, KB, MB, GB, KiB, MiB and GiB, all powers of 1024",
+				quoted(text), m[2]),
+		}
 		for _, u := range []string{"KB", "MB", "GB", "KiB", "MiB", "GiB"} {
 			if strings.EqualFold(u, m[2]) || strings.EqualFold(u[:1], m[2]) {
 				f.suggestion = m[1] + u
@@ -152,7 +160,7 @@ func size(text string) (int64, *fault) {
 	return bytes.Int64(), nil
 }
 
-// ParseRate parses a number of bytes per hour, as the file has it.
+// ParseRate parses a number of bytes per hour, in the form of the file.
 func ParseRate(text string) (int64, error) {
 	n, bad := rateKind.parse(text)
 	switch {
@@ -172,7 +180,11 @@ func rate(text string) (int64, *fault) {
 	case f == nil && hourly:
 		return n, nil
 	case f == nil:
-		return 0, &fault{message: quoted(text) + " is not a rate: write a size per hour, such as 50MB/h", suggestion: text + "/h"}
+		return 0,
+			&fault{
+				message:    quoted(text) + " is not a rate: write a size per hour, such as 50MB/h",
+				suggestion: text + "/h",
+			}
 	}
 	f.message = quoted(text) + " is not a rate: write a size per hour, such as 50MB/h"
 	if f.suggestion != "" {
@@ -187,8 +199,8 @@ var (
 	durationWords   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
 )
 
-// duration parses time as Go writes it, with d for 24 hours beside h, m, s and
-// smaller: 1h30m, 300ms, 1.5d. 0 needs no unit.
+// duration parses time as Go writes it, with d for 24 hours in addition to h,
+// m, s and smaller: 1h30m, 300ms, 1.5d. 0 needs no unit.
 func duration(text string) (time.Duration, *fault) {
 	if text == "0" {
 		return 0, nil
@@ -203,7 +215,7 @@ func duration(text string) (time.Duration, *fault) {
 	for _, part := range durationPart.FindAllStringSubmatch(text, -1) {
 		d, ok := durationOf(part[1], part[2])
 		if !ok || d > math.MaxInt64-sum {
-			return 0, &fault{message: quoted(text) + " is too long a duration: at most 106751d can be told"}
+			return 0, &fault{message: quoted(text) + " is too long a duration: at most 106751d"}
 		}
 		sum += d
 	}
@@ -222,10 +234,10 @@ func durationOf(count, unit string) (time.Duration, bool) {
 	return 24 * d, err == nil && d <= math.MaxInt64/24
 }
 
-// bare is a number of which only the unit is missing.
+// bare is a number without a unit.
 var bare = regexp.MustCompile(`^[1-9][0-9]{0,5}(\.[0-9]+)?$`)
 
-// withUnit suggests the unit that a number without one was probably meant in.
+// withUnit suggests the probable unit of a number without one.
 func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[time.Duration] {
 	return func(text string) (time.Duration, *fault) {
 		d, f := parse(text)
@@ -237,8 +249,8 @@ func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[t
 	}
 }
 
-// meantDuration turns "8 hours" into "8h", and gives nothing for what it does
-// not understand.
+// meantDuration turns "8 hours" into "8h", and returns nothing for any other
+// text.
 func meantDuration(text string) string {
 	m := durationWords.FindStringSubmatch(text)
 	if m == nil || len(text) > longestNumber {
@@ -265,7 +277,7 @@ func oneOf(words ...string) parser[string] {
 				return text, nil
 			}
 		}
-		f := &fault{message: fmt.Sprintf("%s is not possible here: write %s", quoted(text), enumerated(words, "or"))}
+		f := &fault{message: fmt.Sprintf("invalid value %s: want %s", quoted(text), enumerated(words, "or"))}
 		f.suggestion, _ = Nearest(text, words)
 		return "", f
 	}

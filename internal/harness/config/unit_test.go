@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A duration without days means what it means to Go; days are added by hand.
+// A duration without days is parsed like in Go; the test adds days itself.
 func TestDurationAgainstGo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	units := []string{"ns", "us", "µs", "μs", "ms", "s", "m", "h", "d"}
@@ -61,7 +61,8 @@ func TestDurationEdges(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "1", "-", "+", "h", "1 h", "1h 1m", "1H", "d", "1w", "1e3s", "106752d", "106751d24h", "99999999999999999999d",
+		"", "1", "-", "+", "h", "1 h", "1h 1m", "1H", "d", "1w", "1e3s", "106752d", "106751d24h",
+		"99999999999999999999d",
 		"9223372036854775807ns1ns", "--1h", "1h-1m", "1..5h", "0x1h", "∞", "1h\n", "00:30",
 	} {
 		if got, f := duration(text); f == nil {
@@ -69,7 +70,8 @@ func TestDurationEdges(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"8 hours": "8h", "30sec": "30s", "2 Days": "2d", "1.5 hr": "1.5h", "10 MIN": "10m", "5 S": "5s", "3 weeks": "", "1h 30m": "", "x": "",
+		"8 hours": "8h", "30sec": "30s", "2 Days": "2d", "1.5 hr": "1.5h", "10 MIN": "10m", "5 S": "5s", "3 weeks": "",
+		"1h 30m": "", "x": "",
 	} {
 		if _, f := duration(text); f == nil || f.suggestion != want {
 			t.Errorf("%q: %+v, want %q suggested", text, f, want)
@@ -104,7 +106,9 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s is %d, not %d; %+v", text, got, want, f)
 		}
 	}
-	for _, text := range []string{"", "-", "1.0", "01", "0x1", "1e3", "_1", "1_", "1__0", "9223372036854775808", "٣", "1 ", "0o7"} {
+	for _, text := range []string{
+		"", "-", "1.0", "01", "0x1", "1e3", "_1", "1_", "1__0", "9223372036854775808", "٣", "1 ", "0o7",
+	} {
 		if got, f := whole(text); f == nil {
 			t.Errorf("%q is accepted as %d", text, got)
 		}

@@ -21,7 +21,7 @@ const referenceForms = `write ${NAME}, ${NAME:-default} or ${NAME:?message}, or 
 
 var referencePattern = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127})(?:(:[-?])([^}]*))?\}`)
 
-// cutReference reads the reference that text begins with.
+// cutReference parses the reference that text begins with.
 func cutReference(text string) (reference, *fault) {
 	end := strings.IndexByte(text, '}')
 	if end < 0 {
@@ -31,15 +31,16 @@ func cutReference(text string) (reference, *fault) {
 	r := reference{written: text[:end+1]}
 	switch {
 	case m == nil:
-		return r, &fault{message: quoted(r.written) + " is no reference to a variable: " + referenceForms}
+		return r, &fault{message: quoted(r.written) + " is not a reference to a variable: " + referenceForms}
 	case strings.Contains(m[3], "${"):
-		return r, &fault{message: "one ${...} cannot stand inside another: " + quoted(r.written)}
+		return r, &fault{message: "nested ${...} are not supported: " + quoted(r.written)}
 	}
 	r.name, r.operator, r.operand = m[1], m[2], m[3]
 	return r, nil
 }
 
-// value looks the variable up. own is a default of the file itself, which is no secret.
+// value looks the variable up. own is a default of the file itself, which is
+// not a secret.
 func (r reference) value(getenv func(string) (string, bool)) (text string, own bool, f *fault) {
 	v, set := getenv(r.name)
 	switch {
@@ -49,15 +50,17 @@ func (r reference) value(getenv func(string) (string, bool)) (text string, own b
 	case r.operator == "" || v != "":
 		return v, false, nil
 	case r.operator == ":?":
-		return "", false, &fault{unset: true, message: fmt.Sprintf("the variable %s is needed: %s", r.name, r.reason())}
+		return "", false,
+			&fault{unset: true, message: fmt.Sprintf("the variable %s is required: %s", r.name, r.reason())}
 	}
 	return r.operand, true, nil
 }
 
-// longestReason is how much of what an author says is told, in characters.
+// longestReason bounds how much of the author's message is shown, in
+// characters.
 const longestReason = 200
 
-// reason is what the author of the file says about a variable that is missing.
+// reason is the file author's message about a missing variable.
 func (r reference) reason() string {
 	if r.operand == "" {
 		return "it is unset or empty"
@@ -69,16 +72,16 @@ func (r reference) reason() string {
 type filled struct {
 	text  string
 	names []string // of the variables
-	// secrets are the values of variables: a file shows that they are used, not what they are.
+	// secrets are the values of variables: messages show their names only.
 	secrets []secret
 }
 
 // secret is the value of a variable that a file refers to.
 type secret struct{ name, value string }
 
-// fill replaces the references in the text of a value; $$ becomes one $, and any
-// other $ stands for itself. What is filled in is not looked at again. With a
-// fault comes the reference as it is written, so that its column can be found.
+// fill replaces the references in the text of a value; $$ becomes one $, and
+// any other $ is literal. Replaced text is not scanned again. A fault comes
+// with the reference as written, so that its column can be found.
 func fill(text string, getenv func(string) (string, bool)) (filled, string, *fault) {
 	var b strings.Builder
 	var out filled

@@ -9,15 +9,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The limits of a file. They are far above what a run needs, and keep a file
-// that was made to hurt from doing so: aliases can turn a few lines into
-// billions of values.
+// The limits of a file. They are far above what a run needs, and stop a
+// malicious file: aliases can turn a few lines into billions of values.
 const (
 	mostDepth    = 32    // nested mappings and lists
 	mostEntries  = 1000  // of a list
 	mostMerged   = 10000 // keys that merges bring in
-	mostProblems = 100   // told at once
-	mostNoted    = 2000  // looked into; of more it is only counted how many
+	mostProblems = 100   // reported at once
+	mostNoted    = 2000  // recorded; any more are only counted
 )
 
 var tooDeep = fmt.Sprintf("mappings and lists are nested more than %d deep", mostDepth)
@@ -33,15 +32,15 @@ type place struct {
 	node *yaml.Node
 	path string
 	from *layer // nil for the file
-	over []over // what lies over a mapping, weakest first
+	over []over // the layers over a mapping, weakest first
 }
 
-// entry is the place of an entry of a list.
+// entry returns the place of an entry of a list.
 func (p place) entry(i int, node *yaml.Node) place {
 	return place{node: node, path: fmt.Sprintf("%s[%d]", p.path, i), from: p.from}
 }
 
-// mark is the node that messages about the place as a whole point to.
+// mark returns the node that messages about the place as a whole point to.
 func (p place) mark() *yaml.Node {
 	if p.key != nil {
 		return p.key
@@ -49,7 +48,7 @@ func (p place) mark() *yaml.Node {
 	return p.node
 }
 
-// named is the path as the file spells it, where a profile is a part of it.
+// named returns the path as the file spells it, including a profile.
 func (p place) named() string {
 	if p.from == nil || p.from.kind != Profile {
 		return p.path
@@ -67,21 +66,20 @@ type noted struct {
 	unset   bool // a variable is not set
 }
 
-// byOthers tells whether a problem stands in the file, but may be brought about
-// by a layer over it.
+// byOthers reports whether a problem is in the file, but may be caused by a
+// layer over it.
 func (n noted) byOthers() bool { return !n.outside && !n.unset }
 
-// walker goes through the tree of a file along a schema. It never stops at a
-// problem.
+// walker walks the tree of a file along a schema. It never stops at a problem.
 type walker struct {
 	source   source
 	getenv   func(string) (string, bool)
 	filled   map[*yaml.Node]filling
-	secrets  secrets // that were filled in
-	private  secrets // those of them that the devices and records do not show
+	secrets  secrets // that were substituted
+	private  secrets // those of them that devices and records do not show
 	wanted   func(path string) string
-	lenient  bool     // a variable that is not set is no problem
-	supplied []*layer // what has values that a file may leave out
+	lenient  bool     // an unset variable is not a problem
+	supplied []*layer // what has values that a file need not have
 	root     place
 	problems []noted
 	origins  map[string]Origin // of the values that were accepted
@@ -92,14 +90,18 @@ type walker struct {
 }
 
 func newWalker(s source, getenv func(string) (string, bool)) *walker {
-	return &walker{source: s, getenv: getenv, filled: map[*yaml.Node]filling{}, secrets: secrets{}, private: secrets{}, wanted: wanted, origins: map[string]Origin{}, written: map[string]place{}}
+	return &walker{
+		source: s, getenv: getenv, filled: map[*yaml.Node]filling{}, secrets: secrets{}, private: secrets{},
+		wanted: wanted, origins: map[string]Origin{}, written: map[string]place{},
+	}
 }
 
 // walk reads the whole file with layers over it into c.
 func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 	w.root = place{node: root}
 	if root.Kind != yaml.MappingNode {
-		w.refuse(w.root, &fault{message: "the file must be a mapping with the keys version, app and workload, not " + kindOf(root)})
+		w.refuse(w.root,
+			&fault{message: "the file must be a mapping with the keys version, app and workload, not " + kindOf(root)})
 		return
 	}
 	for _, l := range layers {
@@ -109,11 +111,11 @@ func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 	w.require(c)
 }
 
-// refuse notes a problem with a place.
+// refuse records a problem with a place.
 func (w *walker) refuse(at place, f *fault) { w.note(at, at.mark().Line, at.mark().Column, f) }
 
-// refuseValue notes a problem with the value at a place, which may be written
-// elsewhere, where an anchor is.
+// refuseValue records a problem with the value at a place, which may be written
+// elsewhere, at an anchor.
 func (w *walker) refuseValue(at place, f *fault) {
 	n := resolved(at.node)
 	w.note(at, n.Line, n.Column, f)
@@ -124,7 +126,10 @@ func (w *walker) note(at place, line, column int, f *fault) {
 		w.unnoted++
 		return
 	}
-	p := Problem{File: w.source.name, Line: line, Column: column, Path: at.named(), Message: w.secrets.redact(f.message), Suggestion: w.secrets.redact(f.suggestion)}
+	p := Problem{
+		File: w.source.name, Line: line, Column: column, Path: at.named(), Message: w.secrets.redact(f.message),
+		Suggestion: w.secrets.redact(f.suggestion),
+	}
 	if at.from.outside() {
 		p.File, p.Line, p.Column = at.from.speaker(at.path), 0, 0
 	}
@@ -133,19 +138,19 @@ func (w *walker) note(at place, line, column int, f *fault) {
 
 func (w *walker) full() bool { return len(w.problems) >= mostNoted }
 
-// wrote tells whether the file has a key, be its value good or not.
+// wrote reports whether the file has a key, whether its value is valid or not.
 func (w *walker) wrote(path string) bool {
 	_, ok := w.written[path]
 	return ok
 }
 
-// given tells whether a key has a value in the file or in a layer that is stronger
-// than all of it, so that a file may leave out what the environment says.
+// given reports whether a key has a value in the file or in a layer that is
+// stronger than all of it, so that a file need not repeat the environment.
 func (w *walker) given(path string) bool {
 	return w.wrote(path) || slices.ContainsFunc(w.supplied, func(l *layer) bool { return l.supplies(path) })
 }
 
-// accepted tells whether the file has a good value for a key.
+// accepted reports whether the file has a valid value for a key.
 func (w *walker) accepted(path string) bool {
 	_, ok := w.origins[path]
 	return ok
@@ -156,7 +161,7 @@ func (w *walker) isMapping(path string) bool {
 	return ok && resolved(p.node).Kind == yaml.MappingNode
 }
 
-// accept notes where a value comes from.
+// accept records the origin of a value.
 func (w *walker) accept(at place, names []string) {
 	n := resolved(at.node)
 	o := Origin{Layer: File, File: w.source.name, Line: n.Line, Column: n.Column, Variables: names}
@@ -172,8 +177,8 @@ func (w *walker) accept(at place, names []string) {
 	w.origins[at.path] = o
 }
 
-// shape refuses what no part of a file may have, known to the schema or not.
-// It does not follow aliases, so it sees every node once.
+// shape rejects what no part of a file may have, known to the schema or not. It
+// does not follow aliases, so it visits every node once.
 func (w *walker) shape(n *yaml.Node) { w.shapeAt(n, 1) }
 
 func (w *walker) shapeAt(n *yaml.Node, depth int) {
@@ -192,13 +197,14 @@ func (w *walker) shapeAt(n *yaml.Node, depth int) {
 	}
 }
 
-// refuseTag refuses a tag. One that begins with != is the operator of a rule without quotes: it is
-// read on as the text that was meant, so that nothing is wrong but the quotes.
+// refuseTag rejects a tag. One that begins with != is the operator of an
+// unquoted rule: it is then read as the text that was meant, so that only the
+// quotes are reported.
 func (w *walker) refuseTag(n *yaml.Node) {
 	f := &fault{message: "a tag such as !!str is not supported: write the value alone"}
 	if strings.HasPrefix(n.Tag, "!=") && n.Kind == yaml.ScalarNode {
 		text := strings.TrimSpace(n.Tag + " " + n.Value)
-		f = &fault{message: "a text that begins with ! needs quotes, as YAML takes it for a tag"}
+		f = &fault{message: "a text that begins with ! needs quotes, since YAML takes it for a tag"}
 		if plainRule.MatchString(text) {
 			f.suggestion = `"` + text + `"`
 		}
@@ -216,7 +222,8 @@ func (w *walker) uniqueKeys(n *yaml.Node) {
 			continue
 		}
 		if line, ok := first[k.Value]; ok {
-			w.refuse(place{node: k}, &fault{message: fmt.Sprintf("the key %s is here twice, first in line %d: remove one", quoted(k.Value), line)})
+			w.refuse(place{node: k},
+				&fault{message: fmt.Sprintf("duplicate key %s, first in line %d: remove one", quoted(k.Value), line)})
 			continue
 		}
 		first[k.Value] = k.Line
@@ -230,12 +237,12 @@ type pair struct {
 	over       []over
 }
 
-// below is the place of the value of a pair.
+// below returns the place of the value of a pair.
 func (p pair) below(at place) place {
 	return place{key: p.key, node: p.value, path: join(at.path, p.key.Value), from: p.from, over: p.over}
 }
 
-// itself is the place of the key of a pair, with the path of its mapping.
+// itself returns the place of the key of a pair, with the path of its mapping.
 func (p pair) itself(at place) place {
 	return place{node: p.key, path: at.path, from: p.from}
 }
@@ -247,7 +254,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// pairsOf gives the keys and values of a mapping, and refuses anything else.
+// pairsOf returns the keys and values of a mapping, and rejects anything else.
 func (w *walker) pairsOf(at place) ([]pair, bool) {
 	n := resolved(at.node)
 	if n.Kind != yaml.MappingNode {
@@ -257,8 +264,8 @@ func (w *walker) pairsOf(at place) ([]pair, bool) {
 	return w.layered(at), true
 }
 
-// layered gives the keys and values of a mapping with those of the layers over
-// it: mappings are laid over each other key by key, and everything else replaced.
+// layered returns the keys and values of a mapping with those of the layers
+// over it: mappings are merged key by key, and everything else is replaced.
 func (w *walker) layered(at place) []pair {
 	out := unfoldBrief(at, w.pairs(at.node))
 	for i := range out {
@@ -291,8 +298,8 @@ func (w *walker) layered(at place) []pair {
 	return out
 }
 
-// unfoldBrief turns a single value that stands for a mapping into the mapping, so that a layer
-// over it finds the same form.
+// unfoldBrief turns a single value that is short for a mapping into the
+// mapping, so that a layer over it finds the same form.
 func unfoldBrief(at place, pairs []pair) []pair {
 	if at.path != "workload" {
 		return pairs
@@ -304,19 +311,23 @@ func unfoldBrief(at place, pairs []pair) []pair {
 		}
 		key := newText("component")
 		key.Line, key.Column = n.Line, n.Column
-		pairs[i].value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column, Content: []*yaml.Node{key, p.value}}
+		pairs[i].value = &yaml.Node{
+			Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column, Content: []*yaml.Node{key, p.value},
+		}
 	}
 	return pairs
 }
 
-// misplaced tells whether a profile has a key that only the file itself can have.
+// misplaced reports whether a profile has a key that only the file itself can
+// have.
 func (p pair) misplaced(at place) bool {
 	return at.path == "" && p.from != nil && p.from.kind == Profile && belongsOutside(p.key.Value)
 }
 
-// mergeable tells whether a value is laid over a mapping key by key. A workload is
-// one choice and replaced, but a variable for a value of the monkey says nothing
-// against a monkey in the file, and one for a window nothing against any workload.
+// mergeable reports whether a value is merged with a mapping key by key. A
+// workload is one choice and replaced, but a variable for a value of the monkey
+// does not contradict a monkey in the file, and one for a window does not
+// contradict any workload.
 func (w *walker) mergeable(below place, p pair) bool {
 	if resolved(below.node).Kind != yaml.MappingNode || resolved(p.value).Kind != yaml.MappingNode {
 		return false
@@ -326,12 +337,13 @@ func (w *walker) mergeable(below place, p pair) bool {
 	}
 	have := w.layered(below)
 	return p.from.outside() && !slices.ContainsFunc(w.pairs(p.value), func(p pair) bool {
-		return p.key.Value != "windows" && !slices.ContainsFunc(have, func(h pair) bool { return h.key.Value == p.key.Value })
+		return p.key.Value != "windows" &&
+			!slices.ContainsFunc(have, func(h pair) bool { return h.key.Value == p.key.Value })
 	})
 }
 
-// pairs gives the keys and values of a mapping with those of its merges: a key
-// of the mapping itself wins over a merged one, and an earlier merge over a
+// pairs returns the keys and values of a mapping with those of its merges: a
+// key of the mapping itself wins over a merged one, and an earlier merge over a
 // later one (https://yaml.org/type/merge.html).
 func (w *walker) pairs(n *yaml.Node) []pair {
 	var out []pair
@@ -359,7 +371,7 @@ func (w *walker) addPairs(n *yaml.Node, seen map[string]bool, inside []*yaml.Nod
 	}
 }
 
-// mergeSources are what << names: one mapping or a list of them.
+// mergeSources returns the mappings that << names: one or a list of them.
 func mergeSources(m *yaml.Node) []*yaml.Node {
 	if r := resolved(m); r.Kind == yaml.SequenceNode {
 		return r.Content
@@ -378,13 +390,14 @@ func (w *walker) merge(at, source *yaml.Node, seen map[string]bool, inside []*ya
 		return
 	}
 	if w.merged += 1 + len(r.Content)/2; w.merged > mostMerged {
-		w.refuse(place{node: w.root.node}, &fault{message: fmt.Sprintf("merges (<<) bring in more than %d keys", mostMerged)})
+		w.refuse(place{node: w.root.node},
+			&fault{message: fmt.Sprintf("merges (<<) bring in more than %d keys", mostMerged)})
 		return
 	}
 	w.addPairs(r, seen, inside, out)
 }
 
-// mapping reads a mapping whose keys are known.
+// mapping reads a mapping with known keys.
 func (w *walker) mapping(at place, keys []key) {
 	pairs, ok := w.pairsOf(at)
 	if !ok {
@@ -395,15 +408,17 @@ func (w *walker) mapping(at place, keys []key) {
 		below := p.below(at)
 		switch k, known := find(keys, name); {
 		case p.misplaced(at):
-			w.refuse(p.itself(at), &fault{message: "the key " + quoted(name) + " cannot stand in a profile: it is for the whole file"})
+			w.refuse(p.itself(at),
+				&fault{message: "the key " + quoted(name) + " is not allowed in a profile: it is for the whole file"})
 		case at.path == "" && strings.HasPrefix(name, "x-"):
 		case !known && w.full():
 			w.unnoted++
 		case !known:
-			w.refuseKey(p, func(p pair) place { return p.itself(at) }, func(at place) *fault { return unknownKey(name, keys, at) })
+			w.refuseKey(p, func(p pair) place { return p.itself(at) },
+				func(at place) *fault { return unknownKey(name, keys, at) })
 			if k, ok := meantKey(p, at, keys, pairs); ok {
-				// Read on as if it were written right, to tell what is wrong below it, and
-				// not that the key is missing.
+				// It is read as if it were valid, to report mistakes below it,
+				// and not that the key is missing.
 				below.path = join(at.path, k.name)
 				w.written[below.path] = below
 				k.take(w, below)
@@ -419,7 +434,7 @@ func (w *walker) mapping(at place, keys []key) {
 	}
 }
 
-// refuseKey refuses a key in every layer that has it.
+// refuseKey rejects a key in every layer that has it.
 func (w *walker) refuseKey(p pair, where func(pair) place, why func(place) *fault) {
 	for _, o := range append([]over{{p.key, p.value, p.from}}, p.over...) {
 		at := where(pair{key: o.key, value: o.node, from: o.from})
@@ -436,7 +451,7 @@ func find(keys []key, name string) (key, bool) {
 	return key{}, false
 }
 
-// names are the keys that can be written.
+// names returns the possible keys.
 func names(keys []key) []string {
 	var out []string
 	for _, k := range keys {
@@ -447,8 +462,8 @@ func names(keys []key) []string {
 	return out
 }
 
-// unknownKey suggests a key of the same mapping that is written alike, or else
-// one of the same name that has its place elsewhere.
+// unknownKey suggests a key of the same mapping with a similar name, or else
+// one of the same name that belongs elsewhere.
 func unknownKey(name string, keys []key, at place) *fault {
 	f := &fault{message: "unknown key " + quoted(name)}
 	possible := possibleKeys(keys, at)
@@ -457,21 +472,21 @@ func unknownKey(name string, keys []key, at place) *fault {
 		return f
 	}
 	if whole := wholeNames(name, possible); len(whole) > 0 {
-		f.message += ": write " + enumerated(whole, "or") + ", each as one key"
+		f.message += ": want " + enumerated(whole, "or") + ", each as one key"
 		return f
 	}
 	if elsewhere := pathOf(name, "", schema(defaults())); elsewhere != "" {
-		f.message += " here: its place is " + place{path: elsewhere, from: at.from}.named()
+		f.message += " here: it belongs at " + place{path: elsewhere, from: at.from}.named()
 		if !strings.Contains(elsewhere, ".") && at.from == nil {
 			f.message += ", not indented"
 		}
 		return f
 	}
-	f.message += ": possible here are " + strings.Join(possible, ", ")
+	f.message += ": want " + strings.Join(possible, ", ")
 	return f
 }
 
-// possibleKeys are the names that can be written at a place.
+// possibleKeys returns the possible keys at a place.
 func possibleKeys(keys []key, at place) []string {
 	possible := names(keys)
 	if at.path == "" && at.from != nil {
@@ -480,8 +495,8 @@ func possibleKeys(keys []key, at place) []string {
 	return possible
 }
 
-// meantKey is the key that an unknown one was probably meant for, unless that is
-// there too.
+// meantKey returns the key that an unknown one was probably meant for, unless
+// that is there too.
 func meantKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 	near, ok := meantName(p.key.Value, possibleKeys(keys, p.itself(at)))
 	if !ok || slices.ContainsFunc(beside, func(p pair) bool { return p.key.Value == near }) {
@@ -490,8 +505,8 @@ func meantKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 	return find(keys, near)
 }
 
-// meantName is the name that was probably meant by one that is not possible: the only one with a
-// dot of which it is a part, or one that is written alike.
+// meantName returns the name that was probably meant by an unknown one: the
+// only one with a dot of which it is a part, or a similar one.
 func meantName(name string, possible []string) (string, bool) {
 	if whole := wholeNames(name, possible); len(whole) == 1 {
 		return whole[0], true
@@ -499,8 +514,8 @@ func meantName(name string, possible []string) (string, bool) {
 	return Nearest(name, possible)
 }
 
-// wholeNames are the names with a dot of which a name is the beginning or the end, up to a dot or
-// an underscore.
+// wholeNames returns the names with a dot of which a name is the beginning or
+// the end, up to a dot or an underscore.
 func wholeNames(name string, possible []string) []string {
 	var out []string
 	for _, whole := range possible {
@@ -525,7 +540,7 @@ func pathOf(name, path string, keys []key) string {
 	return ""
 }
 
-// text gives the text of a single value with its variables filled in.
+// text returns the text of a single value with its variables substituted.
 func (w *walker) text(at place) (filled, bool) {
 	n := resolved(at.node)
 	switch {
@@ -553,8 +568,8 @@ func (w *walker) text(at place) (filled, bool) {
 	return filled{}, false
 }
 
-// fill replaces references to variables in what the file says. A variable or a
-// flag is taken as it is.
+// fill replaces references to variables in values of the file. A variable or a
+// flag is used unchanged.
 func (w *walker) fill(at place, n *yaml.Node) (filled, string, *fault) {
 	if at.from.outside() {
 		return filled{text: n.Value}, "", nil
@@ -567,17 +582,17 @@ func (w *walker) fill(at place, n *yaml.Node) (filled, string, *fault) {
 	return done.text, done.reference, done.fault
 }
 
-// filling is the result of filling in a value. A file is walked once for each
-// profile, and the environment does not change on the way.
+// filling is the result of a substitution. A file is walked once for each
+// profile, and the environment does not change meanwhile.
 type filling struct {
 	text      filled
 	reference string
 	fault     *fault
 }
 
-// columnOf finds a part of a value in the line where the value begins, and gives
-// the column of the value where the part is not in that line, or the line is too
-// long to look through for each of many values.
+// columnOf finds a part of a value in the line where the value begins, and
+// returns the column of the value if the part is not in that line, or the line
+// is too long to search for each of many values.
 func (w *walker) columnOf(n *yaml.Node, part string) int {
 	const longest = 4096
 	if part == "" || n.Line < 1 {
@@ -595,7 +610,7 @@ func (w *walker) columnOf(n *yaml.Node, part string) int {
 	return n.Column + utf8.RuneCountInString(before)
 }
 
-// scalar makes a reader of one value.
+// scalar returns a reader of one value.
 func scalar[T any](into *T, parse parser[T]) reader {
 	return func(w *walker, at place) {
 		t, ok := w.text(at)
@@ -616,7 +631,7 @@ func scalar[T any](into *T, parse parser[T]) reader {
 	}
 }
 
-// from says which variables a bad value was made of.
+// from names the variables in an invalid value.
 func (f *fault) from(names []string) *fault {
 	if len(names) == 0 {
 		return f
@@ -624,16 +639,16 @@ func (f *fault) from(names []string) *fault {
 	return &fault{message: f.message + " (filled in from " + strings.Join(names, ", ") + ")", suggestion: f.suggestion}
 }
 
-// traits say what a list may be.
+// traits are the rules of a list.
 type traits uint8
 
 const (
 	distinct traits = 1 << iota
 	mayBeEmpty
-	mayBeSingle // one value stands for a list of it
+	mayBeSingle // one value is short for a list of it
 )
 
-// list makes a reader of a list of values.
+// list returns a reader of a list of values.
 func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 	return func(w *walker, at place) {
 		n := resolved(at.node)
@@ -672,7 +687,7 @@ func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 	}
 }
 
-// tooLong refuses a list of more entries than are allowed.
+// tooLong rejects a list of more entries than are allowed.
 func (w *walker) tooLong(at place, most int) bool {
 	n := len(resolved(at.node).Content)
 	if n > most {
@@ -681,14 +696,14 @@ func (w *walker) tooLong(at place, most int) bool {
 	return n > most
 }
 
-// plainWords tells whether a text is words that mean the same in a list.
+// plainWords reports whether a text is words that mean the same in a list.
 func plainWords(text string) bool {
 	return text != "" && len(text) < 100 && !strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf || r < ' ' || strings.ContainsRune("'\"`$\\|&;<>(){}[],#*~", r)
 	})
 }
 
-// resolved is the node that an alias stands for.
+// resolved returns the node that an alias refers to.
 func resolved(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -696,7 +711,7 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// kindOf names what a node is, for a message.
+// kindOf describes a node for a message.
 func kindOf(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
