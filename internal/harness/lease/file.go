@@ -14,44 +14,46 @@ import (
 )
 
 const (
-	// lookAgain is the real time between two looks at a file that another holds.
-	lookAgain = 10 * time.Millisecond
-	// maxLooks bounds the looks of one attempt.
-	maxLooks = 10
+	// retryInterval is the real time between two attempts to lock a file that
+	// another holds.
+	retryInterval = 10 * time.Millisecond
+	// maxTries bounds the attempts.
+	maxTries = 10
 )
 
-// take locks the file of a key and notes the holder in it. A HeldError tells who
-// else has it; its name is given only when two looks in a row have found the same,
-// for the note of one that has died stands until the next has written its own.
+// take locks the file of a key and writes the holder into it. A HeldError names
+// the other holder only if two attempts in a row have found the same: the note
+// of a dead one remains until the next has written its own.
 func take(folder string, key Key, note []byte) (*flock.Flock, error) {
 	path := key.path(folder)
 	var seen string
 	for looks := 0; ; looks++ {
 		lock, err := try(path)
 		switch {
-		case err != nil && !(deletePending(err) && looks < maxLooks):
+		case err != nil && !(deletePending(err) && looks < maxTries):
 			return nil, unlockable(err)
 		case lock != nil:
 			if err := writeNote(path, note); err != nil {
-				return nil, errors.Join(fmt.Errorf("note the holder of %v: %w; %s", key, err, elsewhere), drop(lock))
+				return nil, errors.Join(fmt.Errorf("write holder of %v: %w; %s", key, err, elsewhere), drop(lock))
 			}
 			return lock, nil
 		}
 		text := readNote(path)
 		h, ok := decodeHolder([]byte(text))
-		if ok && text == seen || looks >= maxLooks {
+		if ok && text == seen || looks >= maxTries {
 			return nil, HeldError{key, h}
 		}
 		seen = text
-		time.Sleep(lookAgain)
+		time.Sleep(retryInterval)
 	}
 }
 
-// try locks the file once. It gives nil where another holds it, or where the file
-// was removed by its holder between the opening and the lock: a lock on a file
-// without a name excludes nobody.
+// try locks the file once. It returns nil if another holds it, or if its holder
+// removed the file between the opening and the lock: a lock on a file without a
+// name excludes nobody.
 func try(path string) (*flock.Flock, error) {
-	// Opened for writing, for NFS makes a POSIX lock of it, which wants that.
+	// Opened for writing because NFS turns it into a POSIX lock, which requires
+	// that.
 	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := lock.TryLock()
 	if err != nil || !ok {
@@ -68,15 +70,15 @@ func try(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// drop removes the file and lets go of the lock, in this order: a name that
-// vanishes while its file is locked is found out by whoever waits for it.
+// drop removes the file and releases the lock, in this order: a waiter detects
+// a name that vanishes while its file is locked.
 func drop(lock *flock.Flock) error {
 	err := os.Remove(lock.Path())
 	if uerr := lock.Unlock(); uerr != nil {
 		return fmt.Errorf("release lease: %w", uerr)
 	}
-	// Windows removes no file that is open, ours or that of the next holder, who
-	// then removes it in turn.
+	// Windows removes no open file, neither ours nor that of the next holder,
+	// who then removes it.
 	if runtime.GOOS == "windows" && err != nil {
 		_ = os.Remove(lock.Path())
 		return nil
@@ -87,8 +89,8 @@ func drop(lock *flock.Flock) error {
 	return nil
 }
 
-// deletePending is a file on its way out: Windows denies access to one until its
-// last user has closed it.
+// deletePending is a file being deleted: Windows denies access until its last
+// user has closed it.
 func deletePending(err error) bool {
 	return runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission)
 }
@@ -105,7 +107,7 @@ func writeNote(path string, note []byte) error {
 	return err
 }
 
-// readNote gives the note in a file as it stands, empty if there is none.
+// readNote returns the note in a file, empty if there is none.
 func readNote(path string) string {
 	// Opening a named pipe would wait.
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {

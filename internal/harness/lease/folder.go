@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// FolderVariable is the environment variable that names another folder.
+// FolderVariable is the environment variable that sets another folder.
 const FolderVariable = "LEAKGATE_LEASES"
 
-// Folder gives the folder of this user's leases and makes it if it is not there:
-// the one that is asked for, else leakgate/leases below the user's cache folder,
-// else leakgate-UID below the temporary folder. One that belongs to somebody else,
-// or that others may write to, is refused: whoever can put files there can keep
-// runs from starting.
+// Folder returns the folder of this user's leases and creates it if necessary:
+// the given one, else leakgate/leases below the user's cache folder, else
+// leakgate-UID below the temporary folder. A folder that belongs to another
+// user, or that others may write to, is an error: anyone who can create files
+// there can block runs.
 func Folder(asked string) (string, error) {
 	if asked != "" {
 		return asked, prepare(asked)
@@ -38,7 +38,7 @@ func prepare(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("create lease folder: %w; %s", err, elsewhere)
 	}
-	// Lstat: a symbolic link in the temporary folder may be somebody else's.
+	// Lstat: a symbolic link in the temporary folder may be another user's.
 	info, err := os.Lstat(folder)
 	if err != nil {
 		return fmt.Errorf("open lease folder: %w; %s", err, elsewhere)
@@ -47,10 +47,10 @@ func prepare(folder string) error {
 		return fmt.Errorf("open lease folder: %s is not a directory; %s", folder, elsewhere)
 	}
 	if why := untrusted(info); why != "" {
-		return fmt.Errorf("open lease folder: %s %s; make it yours alone (chmod 700), or %s", folder, why, elsewhere)
+		return fmt.Errorf("open lease folder: %s %s; make it private (chmod 700), or %s", folder, why, elsewhere)
 	}
 	return nil
 }
 
-// elsewhere is what to do where a folder cannot be used.
+// elsewhere is what to do if a folder cannot be used.
 const elsewhere = "set " + FolderVariable + " to a folder of your own on a local disk"

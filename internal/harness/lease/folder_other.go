@@ -4,6 +4,6 @@ package lease
 
 import "io/fs"
 
-// untrusted finds no fault: the cache folder of a user of Windows is that user's
-// alone, and its temporary folder too.
+// untrusted returns nothing: on Windows both the cache folder and the temporary
+// folder belong to the user alone.
 func untrusted(fs.FileInfo) string { return "" }

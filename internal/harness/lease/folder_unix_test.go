@@ -28,7 +28,8 @@ func TestFolder(t *testing.T) {
 	if folder, err := Folder(asked); err != nil || folder != asked {
 		t.Errorf("%s, %v", folder, err)
 	}
-	// Without a home, or with one that cannot be written to, the temporary folder.
+	// Without a home, or with one that is not writable, the temporary folder is
+	// used.
 	for _, nowhere := range []string{"", filepath.Join(home, "file")} {
 		if err := os.WriteFile(filepath.Join(home, "file"), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -57,7 +58,8 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string]string{
-		dir("group", 0o770): "may be written to by others", dir("world", 0o777|os.ModeSticky): "may be written to by others", link: "is not a directory",
+		dir("group", 0o770): "is writable by others", dir("world", 0o777|os.ModeSticky): "is writable by others",
+		link: "is not a directory",
 	}
 	if os.Getuid() == 0 {
 		foreign := dir("foreign", 0o755)
@@ -67,7 +69,8 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 		cases[foreign] = "belongs to user 12345"
 	}
 	for path, why := range cases {
-		if _, err := Folder(path); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), FolderVariable) {
+		if _, err := Folder(path); err == nil || !strings.Contains(err.Error(), why) ||
+			!strings.Contains(err.Error(), FolderVariable) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -76,7 +79,7 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-// A named pipe in the place of a lock file neither blocks nor is a lease.
+// A named pipe in place of a lock file neither blocks nor is a lease.
 func TestPipeForALockFile(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)

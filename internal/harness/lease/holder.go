@@ -14,8 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Holder says who holds a lease. It comes from a file, so that it is what somebody
-// wrote and not what is true.
+// Holder describes who holds a lease. It is read from a file, and may be false.
 type Holder struct {
 	// Verb is the verb of leakgate that holds it.
 	Verb string `json:"verb"`
@@ -27,7 +26,7 @@ type Holder struct {
 	Started time.Time `json:"started"`
 }
 
-// NewHolder is this process, which carries out a verb that writes to dir.
+// NewHolder returns this process, running a verb that writes to dir.
 func NewHolder(verb, dir string) Holder {
 	name := "user " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -36,22 +35,23 @@ func NewHolder(verb, dir string) Holder {
 	return Holder{Verb: verb, PID: os.Getpid(), User: name, Dir: dir, Started: time.Now().UTC().Truncate(time.Second)}
 }
 
-// Known tells whether anything is known of the holder.
+// Known reports whether anything is known about the holder.
 func (h Holder) Known() bool { return h != Holder{} }
 
-// String names the holder in one printable line of at most 1 kB.
+// String describes the holder in one printable line of at most 1 kB.
 func (h Holder) String() string {
 	if !h.Known() {
-		return "another run that does not tell its name"
+		return "another run (unnamed)"
 	}
-	line := fmt.Sprintf("leakgate %s (pid %d of %s, since %s", bare(h.Verb), h.PID, bare(h.User), h.Started.Local().Format(time.DateTime))
+	line := fmt.Sprintf("leakgate %s (pid %d of %s, since %s", bare(h.Verb), h.PID, bare(h.User),
+		h.Started.Local().Format(time.DateTime))
 	if h.Dir != "" {
 		line += ", writing to " + bare(h.Dir)
 	}
 	return line + ")"
 }
 
-// bare leaves a plain word as it is and quotes everything else.
+// bare keeps a plain word and quotes everything else.
 func bare(word string) string {
 	strange := func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -66,15 +66,15 @@ func bare(word string) string {
 const (
 	// maxRecord is the size in bytes of a lock file with its note.
 	maxRecord = 4096
-	// noteAt is where the note begins: LockFileEx locks the first byte, which then
-	// nobody else can read.
+	// noteAt is where the note begins: LockFileEx locks the first byte, which
+	// nobody else can read then.
 	noteAt = 1
-	// The most bytes of each text of a note. JSON makes at most six of one.
+	// Limits of each text of a note, in bytes. JSON may take six times as many.
 	maxVerb, maxUser, maxDir = 32, 64, 480
 )
 
-// encode gives the note of a holder: JSON, filled up to one size so that a shorter
-// note leaves nothing of a longer one behind.
+// encode returns the note of a holder: JSON, padded to one size so that a
+// shorter note overwrites a longer one.
 func (h Holder) encode() ([]byte, error) {
 	h.Verb, h.User, h.Dir = head(h.Verb, maxVerb), head(h.User, maxUser), tail(h.Dir, maxDir)
 	text, err := json.Marshal(h)
@@ -90,7 +90,7 @@ func (h Holder) encode() ([]byte, error) {
 	return note, nil
 }
 
-// decodeHolder reads a note. ok is false for one that is not whole or not a note.
+// decodeHolder parses a note. ok is false for an incomplete or invalid one.
 func decodeHolder(note []byte) (h Holder, ok bool) {
 	if len(note) != maxRecord-noteAt || note[len(note)-1] != '\n' {
 		return Holder{}, false
@@ -116,7 +116,7 @@ func head(text string, n int) string {
 	return text[:n]
 }
 
-// tail keeps the last n bytes of a path, which tell paths apart.
+// tail keeps the last n bytes of a path, which distinguish paths.
 func tail(text string, n int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= n {

@@ -13,7 +13,10 @@ import (
 
 func TestNoteRoundTrip(t *testing.T) {
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, text := range []string{"", "run", "a b", "\x00\x01\x1b[2J", "\u2028\u202e", "<&>", strings.Repeat("\x00", 5000), strings.Repeat("ü", 5000), strings.Repeat("/very/long", 500)} {
+	for _, text := range []string{
+		"", "run", "a b", "\x00\x01\x1b[2J", "\u2028\u202e", "<&>", strings.Repeat("\x00", 5000),
+		strings.Repeat("ü", 5000), strings.Repeat("/very/long", 500),
+	} {
 		h := Holder{Verb: text, PID: 1<<31 - 1, User: text, Dir: text, Started: started}
 		note, err := h.encode()
 		if err != nil {
@@ -27,12 +30,13 @@ func TestNoteRoundTrip(t *testing.T) {
 			t.Errorf("%q became %+v", text, got)
 		}
 		if !strings.HasPrefix(text, got.Verb) || !strings.HasSuffix(text, strings.TrimPrefix(got.Dir, "...")) {
-			t.Errorf("%.40q is cut to %+v", text, got)
+			t.Errorf("%.40q is truncated to %+v", text, got)
 		}
 	}
 }
 
-// A note is only told if it is whole and bounded, whatever lies in the file.
+// A note is shown only if it is complete and bounded, whatever the file
+// contains.
 func FuzzNote(f *testing.F) {
 	whole, err := Holder{Verb: "run", PID: 1, User: "anna"}.encode()
 	if err != nil {
@@ -57,14 +61,15 @@ func FuzzNote(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, ok := decodeHolder(again); !ok || !back.Started.Equal(h.Started) || back.Verb != h.Verb || back.Dir != h.Dir {
+		if back, ok := decodeHolder(again); !ok || !back.Started.Equal(h.Started) || back.Verb != h.Verb ||
+			back.Dir != h.Dir {
 			t.Errorf("%+v became %+v", h, back)
 		}
 	})
 }
 
-// Whatever lies in a file that is held, the second run is refused and told in one
-// line; whatever lies in one that is not, the run goes on.
+// Whatever a held file contains, the second run fails with one line; whatever a
+// free file contains, the run continues.
 func TestHostileNotes(t *testing.T) {
 	whole, err := Holder{Verb: "run", PID: 1, User: "anna"}.encode()
 	if err != nil {
@@ -77,8 +82,9 @@ func TestHostileNotes(t *testing.T) {
 		known bool
 	}{
 		"none": {}, "whole": {whole, true}, "torn": {whole[:100], false}, "hostile": {hostile, true},
-		"large": {bytes.Repeat([]byte("{"), 1<<20), false}, "deep": {bytes.Repeat([]byte("["), maxRecord-noteAt), false},
-		"two": {append(bytes.Clone(whole), whole...), false}, "zeros": {make([]byte, maxRecord), false},
+		"large": {bytes.Repeat([]byte("{"), 1<<20), false},
+		"deep":  {bytes.Repeat([]byte("["), maxRecord-noteAt), false},
+		"two":   {append(bytes.Clone(whole), whole...), false}, "zeros": {make([]byte, maxRecord), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -92,7 +98,8 @@ func TestHostileNotes(t *testing.T) {
 			}
 			_, err = Take(t.Context(), mine(folder, "S1"))
 			var held HeldError
-			if !errors.As(err, &held) || held.Holder.Known() != c.known || strings.ContainsAny(err.Error(), "\x1b\n\u202e") {
+			if !errors.As(err, &held) || held.Holder.Known() != c.known ||
+				strings.ContainsAny(err.Error(), "\x1b\n\u202e") {
 				t.Errorf("%v", err)
 			}
 			if err := lock.Unlock(); err != nil {
@@ -107,7 +114,8 @@ func TestHostileNotes(t *testing.T) {
 func TestFileSystemWithoutLocks(t *testing.T) {
 	for _, cause := range []error{syscall.ENOTSUP, syscall.ENOSYS, syscall.ENOLCK} {
 		err := unlockable(cause)
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has no locks") || !strings.Contains(err.Error(), FolderVariable) {
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has no locks") ||
+			!strings.Contains(err.Error(), FolderVariable) {
 			t.Error(err)
 		}
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Key is something that only one run at a time may use.
+// Key is a resource that only one run at a time may use.
 type Key struct {
 	kind string
-	// identity is what makes two keys the same, shown what the user calls it.
+	// identity determines whether two keys are the same, shown is the user's
+	// name for it.
 	identity, shown string
 }
 
@@ -27,7 +28,7 @@ func DeviceKey(server, serial string) Key {
 	return Key{"device", sameHost(server) + "\x00" + serial, serial}
 }
 
-// sameHost gives the names of this machine one name: adb servers answer to all.
+// sameHost maps all names of this machine to one: adb servers listen on all.
 func sameHost(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -40,8 +41,8 @@ func sameHost(address string) string {
 	return net.JoinHostPort(strings.ToLower(host), port)
 }
 
-// DirectoryKey is a directory, by whatever path it is reached. It need not be there
-// yet. The error is a path that cannot be followed.
+// DirectoryKey is a directory, by whatever path it is reached. It need not
+// exist yet. The error is a path that cannot be resolved.
 func DirectoryKey(dir string) (Key, error) {
 	path, err := canonical(dir)
 	if err != nil {
@@ -50,9 +51,9 @@ func DirectoryKey(dir string) (Key, error) {
 	return Key{"directory", path, dir}, nil
 }
 
-// canonical follows the symbolic links of the part of a path that is there. The
-// path is cleaned first, as path/filepath does wherever a file of the directory is
-// named.
+// canonical resolves the symbolic links of the existing part of a path. The
+// path is cleaned first, like path/filepath does for every file of the
+// directory.
 func canonical(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,8 +73,9 @@ func canonical(dir string) (string, error) {
 	}
 }
 
-// foldCase makes one of names that differ in case where file systems usually do.
-// Where they do not, two such directories exclude each other without need.
+// foldCase equates names that differ in case on systems whose file systems
+// usually do. On a case-sensitive one, two such directories exclude each other
+// unnecessarily.
 func foldCase(path string) string {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		return strings.ToLower(path)
@@ -81,11 +83,11 @@ func foldCase(path string) string {
 	return path
 }
 
-// String names the key for people; it is printable whatever the key is.
+// String describes the key for people; it is printable whatever the key is.
 func (k Key) String() string { return k.kind + " " + text.Quote(k.shown, 160) }
 
-// path is the file of the key in a folder. The hash makes a good file name of any
-// text.
+// path returns the file of the key in a folder. The hash makes a valid file
+// name of any text.
 func (k Key) path(folder string) string {
 	sum := sha256.Sum256([]byte(k.kind + "\x00" + k.identity))
 	return filepath.Join(folder, k.kind+"-"+hex.EncodeToString(sum[:16])+".lock")

@@ -20,8 +20,10 @@ func TestDeviceKeys(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, k := range []Key{
-		DeviceKey("127.0.0.1:5037", "S1"), DeviceKey("127.0.0.1:5037", "S2"), DeviceKey("127.0.0.1:5038", "S1"), DeviceKey("farm:5037", "S1"),
-		DeviceKey("/run/adb.sock", "S1"), DeviceKey("127.0.0.1:5037", ""), DeviceKey("a\x00b", "c"), DeviceKey("a", "bc"), {"directory", "a\x00bc", "a"},
+		DeviceKey("127.0.0.1:5037", "S1"), DeviceKey("127.0.0.1:5037", "S2"), DeviceKey("127.0.0.1:5038", "S1"),
+		DeviceKey("farm:5037", "S1"),
+		DeviceKey("/run/adb.sock", "S1"), DeviceKey("127.0.0.1:5037", ""), DeviceKey("a\x00b", "c"),
+		DeviceKey("a", "bc"), {"directory", "a\x00bc", "a"},
 	} {
 		if other, ok := seen[k.path("x")]; ok {
 			t.Errorf("%v is %s", k, other)
@@ -31,13 +33,17 @@ func TestDeviceKeys(t *testing.T) {
 }
 
 func FuzzHostileSerial(f *testing.F) {
-	for _, s := range []string{"../../etc/passwd", "a\x00b", "", "\x1b[2J", "\u202e", "\xff", strings.Repeat("x", 1<<20), "con", "$(id)", "a\nb"} {
+	for _, s := range []string{
+		"../../etc/passwd", "a\x00b", "", "\x1b[2J", "\u202e", "\xff", strings.Repeat("x", 1<<20), "con", "$(id)",
+		"a\nb",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, serial string) {
 		k := DeviceKey("127.0.0.1:5037", serial)
 		name := filepath.Base(k.path("folder"))
-		if k.path("folder") != filepath.Join("folder", name) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || len(name) > 60 {
+		if k.path("folder") != filepath.Join("folder", name) ||
+			strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || len(name) > 60 {
 			t.Errorf("file name %q", name)
 		}
 		text := HeldError{k, Holder{Verb: serial, PID: 1, User: serial, Dir: serial}}.Error()
@@ -56,7 +62,7 @@ func TestDirectoryKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(real, filepath.Join(root, "link")); err != nil {
-		recorded.Missing(t, "symbolic links are needed: %v", err)
+		recorded.Missing(t, "needs symbolic links: %v", err)
 	}
 	t.Chdir(root)
 	key := func(dir string) string {
@@ -70,7 +76,9 @@ func TestDirectoryKeys(t *testing.T) {
 		return k.path("x")
 	}
 	before := key("real/new/run")
-	for _, dir := range []string{"link/new/run", "./real//new/run/", "real/new/other/../run", filepath.Join(root, "link", "new", "run")} {
+	for _, dir := range []string{
+		"link/new/run", "./real//new/run/", "real/new/other/../run", filepath.Join(root, "link", "new", "run"),
+	} {
 		if key(dir) != before {
 			t.Errorf("%s is another directory", dir)
 		}
@@ -80,7 +88,7 @@ func TestDirectoryKeys(t *testing.T) {
 			t.Errorf("%s is the same directory", dir)
 		}
 	}
-	// The key stays when the directory comes to be.
+	// The key stays the same when the directory is created.
 	if err := os.MkdirAll("link/new/run", 0o700); err != nil {
 		t.Fatal(err)
 	}

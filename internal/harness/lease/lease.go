@@ -13,45 +13,46 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Request says what is wanted, for whom, and what happens if another has it.
+// Request lists the requested keys, for whom, and what to do if another run has
+// one.
 type Request struct {
 	// Folder of the leases, from Folder.
 	Folder string
-	// Keys that are wanted, all or none, in any order.
+	// Keys to take, all or none, in any order.
 	Keys []Key
-	// Holder is what others are told.
+	// Holder is shown to others.
 	Holder Holder
-	// Wait until all keys are free, without an end but that of the context.
+	// Wait until all keys are free; only the context ends the wait.
 	Wait bool
-	// Waiting is called once if there is something to wait for; it may be nil.
+	// Waiting, if not nil, is called once if a key is held by another run.
 	Waiting func(HeldError)
 }
 
 // HeldError is a key that another run holds.
 type HeldError struct {
 	Key Key
-	// Holder may be unknown: it has just come, or its note cannot be read.
+	// Holder may be unknown: it has just started, or its note is unreadable.
 	Holder Holder
 }
 
-// Error is one printable line.
+// Error returns one printable line.
 func (e HeldError) Error() string {
 	return fmt.Sprintf("%v is in use by %v", e.Key, e.Holder)
 }
 
-// Lease is the right to use some keys. Keep it until Release: the lock of a Lease
-// that nothing refers to any more is lost.
+// Lease is the right to use some keys. Keep it until Release: the lock of an
+// unreachable Lease is lost.
 type Lease struct {
 	mu   sync.Mutex
 	held []*flock.Flock
 }
 
-// pollEvery is the mean real time between two attempts of one that waits.
+// pollEvery is the mean real time between two attempts of a waiter.
 const pollEvery = time.Second
 
 // Take takes all keys of a request, or none. A key that another run holds is a
-// HeldError, unless the request waits. Then the error is the end of the context,
-// and holds the HeldError that it waited for last.
+// HeldError, unless the request waits. Then the error is the end of the
+// context, and wraps the last HeldError.
 func Take(ctx context.Context, r Request) (*Lease, error) {
 	note, err := r.Holder.encode()
 	if err != nil {
@@ -76,16 +77,16 @@ func Take(ctx context.Context, r Request) (*Lease, error) {
 	}
 }
 
-// inOrder gives each key once, in the order that every run takes them in. As none
-// waits while it holds another no order could make two wait for each other, but
-// with one order the first of two never hinders the second in vain.
+// inOrder returns each key once, in the order in which every run takes them.
+// Since none waits while it holds another, no order could cause a deadlock, but
+// a common order keeps the later of two runs from blocking the earlier in vain.
 func inOrder(keys []Key, folder string) []Key {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, func(a, b Key) int { return cmp.Compare(a.path(folder), b.path(folder)) })
 	return slices.CompactFunc(keys, func(a, b Key) bool { return a.path(folder) == b.path(folder) })
 }
 
-// takeAll takes every key or gives back those that it has taken.
+// takeAll takes every key or releases those that it has taken.
 func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	l := &Lease{}
 	for _, key := range keys {
@@ -98,8 +99,8 @@ func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	return l, nil
 }
 
-// pause waits for the next attempt. Those who wait for one key spread, so that not
-// all of them come at once.
+// pause waits for the next attempt. It is randomized, so that waiters do not
+// all come at once.
 func pause(ctx context.Context) error {
 	t := time.NewTimer(pollEvery*3/4 + rand.N(pollEvery/2))
 	defer t.Stop()
@@ -111,7 +112,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// Release gives all keys back and leaves no file. It may be called again.
+// Release releases all keys and leaves no file. It may be called again.
 func (l *Lease) Release() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

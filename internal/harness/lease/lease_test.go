@@ -33,15 +33,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold takes the keys of some serials, says so, and holds them until its input ends.
+// hold takes the keys of some serials, reports it, and holds them until its
+// input ends.
 func hold(folder string, serials []string) int {
-	l, err := Take(context.Background(), Request{Folder: folder, Keys: devices(serials...), Holder: NewHolder("watch", "runs/of child")})
+	l,
+		err := Take(context.Background(),
+		Request{Folder: folder, Keys: devices(serials...), Holder: NewHolder("watch", "runs/of child")})
 	if err != nil {
 		fmt.Fprintln(os.Stdout, err)
 		return 1
 	}
 	fmt.Fprintln(os.Stdout, "held")
-	_, _ = io.Copy(io.Discard, os.Stdin) // the end of the input is all that counts
+	_, _ = io.Copy(io.Discard, os.Stdin) // only the end of the input counts
 	if err := l.Release(); err != nil {
 		fmt.Fprintln(os.Stdout, err)
 		return 1
@@ -49,8 +52,8 @@ func hold(folder string, serials []string) int {
 	return 0
 }
 
-// contend is one process of many that want the same key, with four goroutines that
-// each get it some times.
+// contend is one of many processes that want the same key, with four goroutines
+// that each take it several times.
 func contend(folder, oracle, times string) int {
 	n, err := strconv.Atoi(times)
 	if err != nil {
@@ -69,8 +72,8 @@ func contend(folder, oracle, times string) int {
 	return 0
 }
 
-// holdInTurn takes one key n times, against all others. The oracle is a file that
-// only one can make.
+// holdInTurn takes one key n times, competing with all others. The oracle is a
+// file that only one can create.
 func holdInTurn(folder, oracle string, n int) error {
 	for n > 0 {
 		l, err := Take(context.Background(), Request{Folder: folder, Keys: devices("S1"), Holder: NewHolder("run", "")})
@@ -85,7 +88,7 @@ func holdInTurn(folder, oracle string, n int) error {
 		if err != nil {
 			return fmt.Errorf("two holders: %w", err)
 		}
-		time.Sleep(rand.N(time.Millisecond)) // a holder that works, not a wait for something
+		time.Sleep(rand.N(time.Millisecond)) // simulates a working holder, not a wait
 		if err := errors.Join(f.Close(), os.Remove(oracle), l.Release()); err != nil {
 			return err
 		}
@@ -114,8 +117,8 @@ func child(t *testing.T, mode string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// holder starts a process that holds devices and waits until it does; release lets
-// it go in peace.
+// holder starts a process that holds devices and waits until it does; release
+// ends it normally.
 func holder(t *testing.T, folder string, serials ...string) (cmd *exec.Cmd, release func()) {
 	t.Helper()
 	cmd = child(t, "hold", append([]string{folder}, serials...)...)
@@ -132,7 +135,7 @@ func holder(t *testing.T, folder string, serials ...string) (cmd *exec.Cmd, rele
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if line != "held\n" {
-		t.Fatalf("the child says %q, %v", line, err)
+		t.Fatalf("the child printed %q, %v", line, err)
 	}
 	return cmd, func() {
 		t.Helper()
@@ -158,7 +161,7 @@ func release(t *testing.T, l *Lease) {
 	}
 }
 
-// empty fails unless the folder holds nothing.
+// empty fails unless the folder is empty.
 func empty(t *testing.T, folder string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -168,7 +171,9 @@ func empty(t *testing.T, folder string) {
 }
 
 func mine(folder string, serials ...string) Request {
-	return Request{Folder: folder, Keys: devices(serials...), Holder: Holder{Verb: "run", PID: 7, User: "anna", Dir: "out"}}
+	return Request{
+		Folder: folder, Keys: devices(serials...), Holder: Holder{Verb: "run", PID: 7, User: "anna", Dir: "out"},
+	}
 }
 
 func TestSecondRunIsRefusedWithTheNameOfTheFirst(t *testing.T) {
@@ -179,10 +184,12 @@ func TestSecondRunIsRefusedWithTheNameOfTheFirst(t *testing.T) {
 	if !errors.As(err, &held) {
 		t.Fatal(err)
 	}
-	if h := held.Holder; held.Key != devices("S2")[0] || h.PID != cmd.Process.Pid || h.Verb != "watch" || h.Dir != "runs/of child" || h.Started.IsZero() {
+	if h := held.Holder; held.Key != devices("S2")[0] || h.PID != cmd.Process.Pid || h.Verb != "watch" ||
+		h.Dir != "runs/of child" || h.Started.IsZero() {
 		t.Errorf("%+v", held)
 	}
-	if text := err.Error(); !strings.HasPrefix(text, `device "S2" is in use by leakgate watch (pid `) || !strings.HasSuffix(text, `writing to "runs/of child")`) {
+	if text := err.Error(); !strings.HasPrefix(text, `device "S2" is in use by leakgate watch (pid `) ||
+		!strings.HasSuffix(text, `writing to "runs/of child")`) {
 		t.Error(text)
 	}
 	// All or none: what was free stayed free.
@@ -208,7 +215,7 @@ func TestKilledHolderBlocksNobody(t *testing.T) {
 		got <- err
 	}()
 	if h := <-waiting; h.Holder.PID != cmd.Process.Pid {
-		t.Errorf("told to wait for %v", h)
+		t.Errorf("reported to wait for %v", h)
 	}
 	if err := cmd.Process.Kill(); err != nil { // SIGKILL, TerminateProcess
 		t.Fatal(err)
@@ -217,12 +224,12 @@ func TestKilledHolderBlocksNobody(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
-	// The dead one has left its file; who comes after it has removed that too.
+	// The dead process has left its file; the next holder has removed that too.
 	empty(t, folder)
 }
 
-// The note of a dead holder is longer than the new one; nothing of it stays.
-func TestNoteOfADeadHolderIsNotTold(t *testing.T) {
+// The note of a dead holder is longer than the new one; nothing of it remains.
+func TestNoteOfADeadHolderIsNotShown(t *testing.T) {
 	folder := t.TempDir()
 	cmd, _ := holder(t, folder, "S1")
 	if err := cmd.Process.Kill(); err != nil {
@@ -348,7 +355,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A file that is removed and made anew between opening and locking is found out.
+// A file that is recreated between opening and locking is detected.
 func TestLockOfARemovedFileIsNone(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)
