@@ -289,8 +289,8 @@ func (d *document) refuse(text []byte, err error) {
 
 func (d *document) meminfo(m dumpsys.Meminfo) {
 	d.warn(m.Warnings)
-	if m.BrokenOff != nil {
-		d.deviceSaid(*m.BrokenOff)
+	if m.Interrupted != nil {
+		d.deviceSaid(*m.Interrupted)
 	}
 	for i, b := range m.Blocks {
 		m.Blocks[i].SwapPss = b.AnySwap()
@@ -352,8 +352,8 @@ func (d *document) showmap(m procfs.Showmap) {
 }
 
 func (d *document) gfxinfo(g dumpsys.Gfxinfo) {
-	if g.BrokenOff != nil {
-		d.deviceSaid(*g.BrokenOff)
+	if g.Interrupted != nil {
+		d.deviceSaid(*g.Interrupted)
 	}
 	var one *dumpsys.GfxValues // the values of the process, if there is one
 	if len(g.Processes) == 1 {

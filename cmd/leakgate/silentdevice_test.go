@@ -49,7 +49,7 @@ func TestUnresponsiveDeviceAtStart(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // lets the time of the bubble pass
 			}
 			return 1
-		}, `device "phone-a" printed more than 32.0 MB in answer to a question of a few lines`},
+		}, `device "phone-a" printed more than 32.0 MB in answer to a short command`},
 	} {
 		for _, args := range verbs {
 			synctest.Test(t, func(t *testing.T) {

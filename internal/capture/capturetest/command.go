@@ -20,7 +20,7 @@ func (s *suite) exits(t *testing.T) {
 		"echo x; exit 5": 5, "/no/such/command 2>/dev/null": 127, "exit 6 # comment": 6, "true\nexit 8\n": 8,
 	}
 	if !s.Old {
-		// Where the shell has no exit status of its own, nothing can tell it then.
+		// A shell without an exit status of its own reports nothing then.
 		codes["kill -9 $$"] = 137
 	}
 	for command, want := range codes {
@@ -70,10 +70,11 @@ func (s *suite) silence(t *testing.T) {
 	}
 }
 
-// stdin: a command that reads finds the end, and not what this process could read.
+// stdin: a command that reads finds the end, and not this process's input.
 func (s *suite) stdin(t *testing.T) {
 	for command, want := range map[string]string{
-		"cat; echo end": "end\n", "read line; echo $?": "1\n", "cat | cat; echo end": "end\n", "while read x; do echo $x; done; echo end": "end\n",
+		"cat; echo end": "end\n", "read line; echo $?": "1\n", "cat | cat; echo end": "end\n",
+		"while read x; do echo $x; done; echo end": "end\n",
 	} {
 		if r := s.shell(t, command); r.out != want {
 			t.Errorf("%q gave %+v, want %q", command, r, want)
@@ -81,11 +82,14 @@ func (s *suite) stdin(t *testing.T) {
 	}
 }
 
-// hostile are arguments that a shell must not read.
+// hostile are arguments that a shell must not interpret.
 var hostile = []string{
-	"", " ", "a b", "'", "''", "'\\''", `"`, "`", "`id`", "$(id)", "$((1+1))", "$HOME", "${IFS}", "\\", "\\\\n", "a\nb", "\n", "trailing\n\n", "\r\n", "\t", "*", "?", "[a-z]*", "~", "~root",
-	"!", "#", "; reboot", "&& reboot", "| reboot", "> /x", "< /x", "&", "-n", "--", "-e \\x41", "%s%n%d", "%", "{a,b}", "=", "a=b", "\x01\x02\x1b[31m\x7f", "\x1b]0;title\a",
-	"\xff\xfe\x80", "ab\xc3", "\xed\xa0\x80", "\u202eevil\u202c", "\u200b\ufeff", "\u00e9\U0001f600", "EOF\nEOF\n", "'; echo pwned; '", "'$(echo pwned)'", "$'\\x41'",
+	"", " ", "a b", "'", "''", "'\\''", `"`, "`", "`id`", "$(id)", "$((1+1))", "$HOME", "${IFS}", "\\", "\\\\n", "a\nb",
+	"\n", "trailing\n\n", "\r\n", "\t", "*", "?", "[a-z]*", "~", "~root",
+	"!", "#", "; reboot", "&& reboot", "| reboot", "> /x", "< /x", "&", "-n", "--", "-e \\x41", "%s%n%d", "%", "{a,b}",
+	"=", "a=b", "\x01\x02\x1b[31m\x7f", "\x1b]0;title\a",
+	"\xff\xfe\x80", "ab\xc3", "\xed\xa0\x80", "\u202eevil\u202c", "\u200b\ufeff", "\u00e9\U0001f600", "EOF\nEOF\n",
+	"'; echo pwned; '", "'$(echo pwned)'", "$'\\x41'",
 }
 
 func (s *suite) quoting(t *testing.T) {
@@ -94,13 +98,13 @@ func (s *suite) quoting(t *testing.T) {
 	for range 50 {
 		arg := make([]byte, r.IntN(200))
 		for i := range arg {
-			arg[i] = byte(1 + r.IntN(255)) // an argument holds no NUL
+			arg[i] = byte(1 + r.IntN(255)) // an argument cannot contain NUL
 		}
 		args = append(args[:len(args):len(args)], string(arg))
 	}
 	for _, arg := range args {
 		if s.quoted(t, arg); t.Failed() {
-			return // the others say the same
+			return // the others have the same result
 		}
 	}
 }
@@ -116,7 +120,7 @@ func (s *suite) quoted(t *testing.T, arg string) {
 	}
 }
 
-// largeCommand: what is too long is an error, and never run in part.
+// largeCommand: a command that is too long is an error, and never runs in part.
 func (s *suite) largeCommand(t *testing.T) {
 	arg := strings.Repeat("0123456789 $(x)\n", 64_000/16)
 	command := "printf '%s' " + text.ShellQuote(arg)
@@ -132,7 +136,7 @@ func (s *suite) largeCommand(t *testing.T) {
 	}
 }
 
-// busy is a command that prints its process ids and then works for ever, with
+// busy is a command that prints its process ids and then runs endlessly, with
 // children that do too.
 const busy = "sleep 600 & echo $!; echo $$; while :; do sleep 1; done"
 
@@ -146,7 +150,7 @@ func (s *suite) failingWriter(t *testing.T) {
 		pids = words[:2]
 		for _, pid := range pids {
 			if !s.alive(t, pid) {
-				t.Errorf("process %s is not seen while it runs", pid)
+				t.Errorf("process %s is not visible while it runs", pid)
 			}
 		}
 		return own
@@ -212,13 +216,15 @@ func (s *suite) cancelledBefore(t *testing.T) {
 	}
 }
 
-// together runs commands and transfers at once; each gets its own and all of it.
+// together runs commands and transfers concurrently; each gets its own complete
+// result.
 func (s *suite) together(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
 			want := strings.Repeat(fmt.Sprint("call ", i, "\n"), 300)
-			r := s.shell(t, "i=0; while [ $i -lt 300 ]; do echo call "+fmt.Sprint(i)+"; i=$((i+1)); done; exit "+fmt.Sprint(i))
+			r := s.shell(t, "i=0; while [ $i -lt 300 ]; do echo call "+fmt.Sprint(i)+"; i=$((i+1)); done; exit "+
+				fmt.Sprint(i))
 			if r.out != want || r.exit != i {
 				t.Errorf("call %d: exit %d, %d bytes, %q", i, r.exit, len(r.out), r.err)
 			}
@@ -231,15 +237,16 @@ func (s *suite) together(t *testing.T) {
 	wg.Wait()
 }
 
-// cut: without its exit status a command has not ended well, whatever it printed.
+// cut: without its exit status a command has not succeeded, whatever it
+// printed.
 func (s *suite) cut(t *testing.T) {
 	if s.Cut == nil {
-		t.Skip("this device cannot be cut off")
+		t.Skip("this device cannot be disconnected")
 	}
 	var once sync.Once
 	w := &lines{seen: func([]string) error { once.Do(func() { go s.Cut() }); return nil }}
 	_, err := s.dev.Shell(within(t), "echo begun; sleep 5", w, w)
-	s.failed(t, "a connection that breaks off", err, nil)
+	s.failed(t, "a connection that is interrupted", err, nil)
 	if !strings.Contains(w.all.String(), "begun") {
 		t.Errorf("the output until then is %q", w.all.String())
 	}

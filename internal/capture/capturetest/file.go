@@ -27,17 +27,18 @@ func (s *suite) roundTrip(t *testing.T, name string, content []byte) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// holds wants a file with this content, and this size where the shell can tell.
+// holds checks a file's content, and its size if the shell can report it.
 func (s *suite) holds(t *testing.T, path string, content []byte) {
 	t.Helper()
 	var got bytes.Buffer
 	n, err := s.dev.Pull(within(t), path, &got)
 	if err != nil || n != int64(len(content)) || !bytes.Equal(got.Bytes(), content) {
-		t.Errorf("%s: pulled %d of %d bytes, the same: %v, %v", brief(path), n, len(content), bytes.Equal(got.Bytes(), content), err)
+		t.Errorf("%s: pulled %d of %d bytes, the same: %v, %v", brief(path), n, len(content),
+			bytes.Equal(got.Bytes(), content), err)
 	}
 }
 
-// random gives bytes that nobody compresses or takes for text.
+// random returns incompressible binary data.
 func random(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(b)
@@ -61,7 +62,7 @@ func (s *suite) roundTrips(t *testing.T) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// largeFile comes through Pull and through the output of a command.
+// largeFile transfers through Pull and through the output of a command.
 func (s *suite) largeFile(t *testing.T) {
 	path, content := s.file("large"), random(s.Large)
 	if err := s.dev.Push(within(t), bytes.NewReader(content), path, 0o600); err != nil {
@@ -69,13 +70,15 @@ func (s *suite) largeFile(t *testing.T) {
 	}
 	s.holds(t, path, content)
 	var out bytes.Buffer
-	if exit, err := s.dev.Shell(within(t), "cat "+text.ShellQuote(path), &out, nil); exit != 0 || err != nil || !bytes.Equal(out.Bytes(), content) {
-		t.Errorf("cat: exit %d, %d of %d bytes, the same: %v, %v", exit, out.Len(), len(content), bytes.Equal(out.Bytes(), content), err)
+	if exit, err := s.dev.Shell(within(t), "cat "+text.ShellQuote(path), &out, nil); exit != 0 || err != nil ||
+		!bytes.Equal(out.Bytes(), content) {
+		t.Errorf("cat: exit %d, %d of %d bytes, the same: %v, %v", exit, out.Len(), len(content),
+			bytes.Equal(out.Bytes(), content), err)
 	}
 	ctx, cancel := context.WithCancel(within(t))
 	n, err := s.dev.Pull(ctx, path, writer(func(p []byte) (int, error) { cancel(); return len(p), nil }))
 	if s.failed(t, "a pull, cancelled", err, context.Canceled); n >= int64(len(content)) {
-		t.Errorf("a pull that was cancelled at its beginning gave all of %d bytes", n)
+		t.Errorf("a pull that was cancelled at its beginning returned all of %d bytes", n)
 	}
 	s.must(t, "rm "+text.ShellQuote(path))
 }
@@ -89,15 +92,15 @@ func (s *suite) pullRefused(t *testing.T) {
 		var got bytes.Buffer
 		n, err := s.dev.Pull(within(t), path, &got)
 		if n != 0 || got.Len() != 0 {
-			t.Errorf("pull of %s gave %d bytes", brief(path), n)
+			t.Errorf("pull of %s returned %d bytes", brief(path), n)
 		}
 		return err
 	}
-	s.failed(t, "pull of what is not there", pull(s.file("missing")), fs.ErrNotExist)
-	s.failed(t, "pull from a directory that is not there", pull(s.file("no/such")), fs.ErrNotExist)
+	s.failed(t, "pull of a missing file", pull(s.file("missing")), fs.ErrNotExist)
+	s.failed(t, "pull from a missing directory", pull(s.file("no/such")), fs.ErrNotExist)
 	s.failed(t, "pull of a directory", pull(s.Dir), nil)
 	if s.Unreadable != "" {
-		s.failed(t, "pull of what may not be read", pull(s.Unreadable), fs.ErrPermission)
+		s.failed(t, "pull of an unreadable file", pull(s.Unreadable), fs.ErrPermission)
 	}
 	own := errors.New("disk full")
 	path := s.file("some")
@@ -109,39 +112,41 @@ func (s *suite) pullRefused(t *testing.T) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// pushRefused: a push that gives no error has made the file.
+// pushRefused: a push that returns no error has created the file.
 func (s *suite) pushRefused(t *testing.T) {
 	s.failed(t, "push to a read-only place", s.dev.Push(within(t), strings.NewReader("x"), s.ReadOnly, 0o600), nil)
 	s.failed(t, "push over a directory", s.dev.Push(within(t), strings.NewReader("x"), s.Dir, 0o600), nil)
 	if r := s.shell(t, "ls "+text.ShellQuote(s.ReadOnly)); r.exit == 0 {
-		t.Errorf("%s is there", s.ReadOnly)
+		t.Errorf("%s exists", s.ReadOnly)
 	}
 	path := s.file("new/deep/file")
 	if err := s.dev.Push(within(t), strings.NewReader("content"), path, 0o600); err != nil {
-		s.failed(t, "push into a directory that is not there", err, nil)
+		s.failed(t, "push into a missing directory", err, nil)
 		return
 	}
 	s.holds(t, path, []byte("content"))
-	// The directories that a push makes are the shell's.
+	// The directories that a push creates belong to the shell.
 	s.must(t, "echo x >"+text.ShellQuote(s.file("new/deep/own"))+" && rm -r "+text.ShellQuote(s.file("new")))
 }
 
-// pushTorn: what breaks off leaves no file that could be taken for the whole one.
-func (s *suite) pushTorn(t *testing.T) {
+// interruptedPush: an interrupted push leaves no file that could be taken for
+// the complete one.
+func (s *suite) interruptedPush(t *testing.T) {
 	own := errors.New("disk gone")
 	path := s.file("torn")
 	begin := func() io.Reader { return io.MultiReader(bytes.NewReader(random(300_000)), iotest.ErrReader(own)) }
 	s.failed(t, "push of a reader that fails", s.dev.Push(within(t), begin(), path, 0o600), own)
 	ctx, cancel := context.WithCancel(within(t))
-	again := io.MultiReader(bytes.NewReader(random(300_000)), reader(func([]byte) (int, error) { cancel(); return 0, io.EOF }), endless{})
+	again := io.MultiReader(bytes.NewReader(random(300_000)),
+		reader(func([]byte) (int, error) { cancel(); return 0, io.EOF }), endless{})
 	s.failed(t, "a push, cancelled", s.dev.Push(ctx, again, path, 0o600), context.Canceled)
 	gone := func() bool { return s.shell(t, "ls "+text.ShellQuote(path)+" >/dev/null 2>&1").exit != 0 }
-	eventually(t, "the torn file is gone", gone)
+	eventually(t, "the incomplete file is gone", gone)
 	if err := s.dev.Push(within(t), strings.NewReader("whole"), path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.failed(t, "push over a file, of a reader that fails", s.dev.Push(within(t), begin(), path, 0o600), own)
-	eventually(t, "the torn file is gone, and the one before", gone)
+	eventually(t, "the incomplete file is gone, and the previous one", gone)
 }
 
 type reader func(p []byte) (int, error)
@@ -152,8 +157,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// nothingLeft wants every file gone that the suite has made. That of a push that
-// broke off may be there for a little longer.
+// nothingLeft checks that every file of the suite is gone. That of an
+// interrupted push may exist for a little longer.
 func (s *suite) nothingLeft(t *testing.T) {
 	var left string
 	eventually(t, s.Dir+" is empty", func() bool {
@@ -165,18 +170,21 @@ func (s *suite) nothingLeft(t *testing.T) {
 	}
 }
 
-// mode: the owner has the rights that were asked for. Group and others have those too,
-// or the owner's: so does adbd since ever (adb/daemon/file_sync_service.cpp, send_impl).
+// mode: the owner has the requested permissions. Group and others have those
+// too, or the owner's: so adbd has always done
+// (adb/daemon/file_sync_service.cpp, send_impl).
 func (s *suite) mode(t *testing.T) {
 	path := s.file("mode")
 	for mode, want := range map[fs.FileMode][2]string{
-		0o600: {"-rw-------", "-rw-rw-rw-"}, 0o640: {"-rw-r-----", "-rw-rw-rw-"}, 0o755: {"-rwxr-xr-x", "-rwxrwxrwx"}, 0o444: {"-r--r--r--", "-r--r--r--"},
+		0o600: {"-rw-------", "-rw-rw-rw-"}, 0o640: {"-rw-r-----", "-rw-rw-rw-"}, 0o755: {"-rwxr-xr-x", "-rwxrwxrwx"},
+		0o444: {"-r--r--r--", "-r--r--r--"},
 	} {
 		if err := s.dev.Push(within(t), strings.NewReader("x"), path, mode); err != nil {
 			t.Errorf("push with mode %v: %v", mode, err)
 			continue
 		}
-		if got := s.must(t, "ls -l "+text.ShellQuote(path)); !strings.HasPrefix(got, want[0]) && !strings.HasPrefix(got, want[1]) {
+		if got := s.must(t, "ls -l "+text.ShellQuote(path)); !strings.HasPrefix(got, want[0]) &&
+			!strings.HasPrefix(got, want[1]) {
 			t.Errorf("mode %v became %q", mode, got)
 		}
 		s.must(t, "rm -f "+text.ShellQuote(path))

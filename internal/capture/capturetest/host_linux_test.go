@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestHostDevice is the adb client, the real adb server and real processes; with
-// root, as a shell that the kernel keeps from other users' files.
+// TestHostDevice is the adb client, the real adb server and real processes;
+// with root, as a shell without permission to read other users' files.
 func TestHostDevice(t *testing.T) {
 	var o capturetest.Options
 	var h hostdevice.Options
@@ -26,8 +26,8 @@ func TestHostDevice(t *testing.T) {
 	capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, r.Server.Addr, r.Serial) }, o)
 }
 
-// TestNestedHostDevice is Android's own adbd, as the shell of a user build and as
-// that of one where adb has root.
+// TestNestedHostDevice is Android's own adbd, as the shell of a user build and
+// as that of one where adb has root.
 func TestNestedHostDevice(t *testing.T) {
 	for name, tt := range map[string]struct {
 		uid     int

@@ -1,10 +1,9 @@
-// Package capturetest is the conformance suite of capture.Device: what the port
-// promises, asked of an implementation with a device behind it. An implementation
-// that passes can stand behind the channels of package capture.
+// Package capturetest is the conformance suite of capture.Device. An
+// implementation that passes, with a device behind it, can serve the channels
+// of package capture.
 //
-// It asks through the port alone and needs a POSIX shell with the tools that every
-// Android version has. It refuses to judge speed, and what only a root shell could
-// do. Tests of implementations feed on it.
+// It uses only the interface and needs a POSIX shell with the tools of every
+// Android version. It tests neither speed nor what only a root shell can do.
 package capturetest
 
 import (
@@ -22,25 +21,26 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Options say what the device behind an implementation has and lacks. The zero
-// value is a phone of Android 7 or later.
+// Options describe the device behind an implementation. The zero value is a
+// phone of Android 7 or later.
 type Options struct {
-	// Old is a device without the shell protocol (before Android 7): stderr comes in
-	// stdout, in the order of printing, a command line has less than 4 kB, and a
-	// command cannot be told from the shell that runs it.
+	// Old is a device without the shell protocol (before Android 7): stderr is
+	// mixed into stdout, in the order of printing, a command line has less than
+	// 4 kB, and a command is indistinguishable from the shell that runs it.
 	Old bool
-	// Dir is a directory of the device, not there before, that the suite may make
-	// with mkdir and fill; empty is one in /data/local/tmp.
+	// Dir is a directory of the device, not yet existing, that the suite may
+	// create with mkdir and fill; empty is one in /data/local/tmp.
 	Dir string
-	// ReadOnly is a path of a file that nobody may make; empty is one in /system.
+	// ReadOnly is the path of a file that nobody may create; empty is one in
+	// /system.
 	ReadOnly string
-	// Unreadable is a path of a file that is there and that Pull may not read; empty
-	// leaves that out.
+	// Unreadable is the path of an existing file that Pull may not read; empty
+	// skips that.
 	Unreadable string
 	// Large is the size of the large file, in bytes; 0 is 8 MiB.
 	Large int
-	// Cut breaks the connections to the device off in the middle, like an unplugged
-	// cable; nil leaves that out. It comes last.
+	// Cut interrupts the connections to the device, like an unplugged cable;
+	// nil skips that. It comes last.
 	Cut func()
 }
 
@@ -53,9 +53,9 @@ type suite struct {
 	dev capture.Device
 }
 
-// Run asks a device that open gives for all that capture.Device promises. What
-// open starts must end with the test that it is given. The suite leaves nothing on
-// the device but an empty directory.
+// Run tests that the device that open returns satisfies capture.Device. What
+// open starts must end with its test. The suite leaves only an empty directory
+// on the device.
 func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 	o.Dir = cmp.Or(o.Dir, "/data/local/tmp/leakgate-conformance")
 	o.ReadOnly = cmp.Or(o.ReadOnly, "/system/leakgate-conformance")
@@ -67,17 +67,22 @@ func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 		name string
 		test func(t *testing.T)
 	}{
-		{"serial", s.serial}, {"exit codes", s.exits}, {"streams", s.streams}, {"binary output", s.binary}, {"no output", s.silence},
-		{"standard input", s.stdin}, {"quoting", s.quoting}, {"large command", s.largeCommand}, {"failing writer", s.failingWriter},
-		{"cancel", s.cancel}, {"deadline", s.deadline}, {"cancelled before", s.cancelledBefore}, {"at the same time", s.together},
-		{"round trips", s.roundTrips}, {"large file", s.largeFile}, {"pull refused", s.pullRefused}, {"push refused", s.pushRefused},
-		{"push breaks off", s.pushTorn}, {"mode", s.mode}, {"nothing left", s.nothingLeft}, {"goroutines", func(t *testing.T) { goroutines(t, base) }}, {"cut", s.cut},
+		{"serial", s.serial}, {"exit codes", s.exits}, {"streams", s.streams}, {"binary output", s.binary},
+		{"no output", s.silence},
+		{"standard input", s.stdin}, {"quoting", s.quoting}, {"large command", s.largeCommand},
+		{"failing writer", s.failingWriter},
+		{"cancel", s.cancel}, {"deadline", s.deadline}, {"cancelled before", s.cancelledBefore},
+		{"at the same time", s.together},
+		{"round trips", s.roundTrips}, {"large file", s.largeFile}, {"pull refused", s.pullRefused},
+		{"push refused", s.pushRefused},
+		{"interrupted push", s.interruptedPush}, {"mode", s.mode}, {"nothing left", s.nothingLeft},
+		{"goroutines", func(t *testing.T) { goroutines(t, base) }}, {"cut", s.cut},
 	} {
 		t.Run(part.name, part.test)
 	}
 }
 
-// result is what one command gave.
+// result is the result of one command.
 type result struct {
 	out, err string
 	exit     int
@@ -94,7 +99,7 @@ func (s *suite) shell(t *testing.T, command string) result {
 	return result{out.String(), errOut.String(), exit}
 }
 
-// must is shell for a command that has to succeed; it gives its output.
+// must is shell for a command that has to succeed; it returns its output.
 func (s *suite) must(t *testing.T, command string) string {
 	t.Helper()
 	r := s.shell(t, command)
@@ -119,20 +124,20 @@ func brief(text string) string {
 	return strconv.Quote(text)
 }
 
-// failed wants an error of one kind that says which device it is about.
+// failed checks for an error of one kind that names the device.
 func (s *suite) failed(t *testing.T, what string, err, kind error) {
 	t.Helper()
 	switch {
 	case err == nil:
 		t.Errorf("%s: no error", what)
 	case kind != nil && !errors.Is(err, kind):
-		t.Errorf("%s: error %q is no %v", what, err, kind)
+		t.Errorf("%s: error %q is not %v", what, err, kind)
 	case !strings.Contains(err.Error(), s.dev.Serial()):
 		t.Errorf("%s: error %q does not name device %s", what, err, s.dev.Serial())
 	}
 }
 
-// eventually waits for what comes soon after a call has returned.
+// eventually waits for what happens shortly after a call has returned.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -143,8 +148,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// goroutines wants no more of them than before. What serves the device in this
-// process may end its own a little later.
+// goroutines checks that there are no more of them than before. What serves the
+// device in this process may end its own a little later.
 func goroutines(t *testing.T, base int) {
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= base+1 }) // one is the subtest
 	if t.Failed() {
@@ -159,7 +164,7 @@ func (s *suite) serial(t *testing.T) {
 	}
 }
 
-// lines collects output and calls seen at every whole line.
+// lines collects output and calls seen at every complete line.
 type lines struct {
 	mu   sync.Mutex
 	all  strings.Builder
@@ -178,18 +183,17 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// alive tells whether the device runs a process. One that has ended and that nobody
-// has waited for yet is none.
+// alive reports whether the device runs a process. A zombie does not count.
 func (s *suite) alive(t *testing.T, pid string) bool {
 	t.Helper()
 	if n, err := strconv.Atoi(pid); err != nil || n < 2 {
-		t.Errorf("%q is no process id", pid)
+		t.Errorf("invalid process id %q", pid)
 		return false
 	}
 	return s.shell(t, "kill -0 "+pid+" 2>/dev/null && ! grep -q ') Z ' /proc/"+pid+"/stat").exit == 0
 }
 
-// gone waits until the device has no process with any of these numbers.
+// gone waits until the device has no process with any of these ids.
 func (s *suite) gone(t *testing.T, pids []string) {
 	t.Helper()
 	if len(pids) != 2 {

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/capturetest"
 )
 
-// selected gives the device of this name at a server.
+// selected returns the device with this serial at a server.
 func selected(t *testing.T, addr, serial string) capture.Device {
 	t.Helper()
 	c, err := adb.NewClient(adb.Options{Addr: addr, NoStart: true})
@@ -31,7 +31,7 @@ func selected(t *testing.T, addr, serial string) capture.Device {
 	return d
 }
 
-// phones are simulated ones, of both kinds of adbd.
+// phones are simulated, with both kinds of adbd.
 var phones = map[string]struct {
 	api     int
 	options capturetest.Options
@@ -40,7 +40,7 @@ var phones = map[string]struct {
 	"old":    {22, capturetest.Options{Old: true, Unreadable: "/proc/1/smaps", Large: 1 << 20}},
 }
 
-// TestSimulatedPhone is the adb client in front of the server in memory.
+// TestSimulatedPhone is the adb client in front of the in-memory server.
 func TestSimulatedPhone(t *testing.T) {
 	for name, tt := range phones {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,8 @@ func TestSimulatedPhone(t *testing.T) {
 			t.Cleanup(func() { s.Close() })
 			o := tt.options
 			o.Cut = func() { s.Remove(phone) }
-			capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, s.Addr(), phone.Identity().Serial) }, o)
+			capturetest.Run(t,
+				func(t *testing.T) capture.Device { return selected(t, s.Addr(), phone.Identity().Serial) }, o)
 		})
 	}
 }
@@ -69,7 +70,8 @@ func TestSimulatedPhoneBehindADB(t *testing.T) {
 			t.Cleanup(func() { d.Close() })
 			o := tt.options
 			o.Cut = d.Drop
-			capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, s.Addr, s.Connect(t, d.Addr())) }, o)
+			capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, s.Addr, s.Connect(t, d.Addr())) },
+				o)
 		})
 	}
 }

@@ -1,5 +1,6 @@
-// Package detail reads the detail channel: one dumpsys meminfo of one process, which
-// shows where its memory is and costs system_server and the process CPU time.
+// Package detail reads the detail channel: one dumpsys meminfo of one process,
+// which shows where its memory is and costs system_server and the process CPU
+// time.
 package detail
 
 import (
@@ -20,24 +21,28 @@ type Detail struct {
 	capture.Process
 	// Up is the device's clock when dumpsys had ended: time since boot.
 	Up time.Duration
-	// Spent is the device time that dumpsys took, Took the real time of the trip.
+	// Spent is the device time that dumpsys took, Took the real time of the
+	// round trip.
 	Spent, Took time.Duration
-	// Block is what dumpsys meminfo printed of the process.
+	// Block is the output of dumpsys meminfo about the process.
 	Block dumpsys.Block
 	// SystemServer and App are the CPU time that system_server and the process
 	// used meanwhile.
 	SystemServer, App known.Duration
-	// Warnings name what could not be read of an otherwise good block.
+	// Warnings name the unreadable values of an otherwise valid block.
 	Warnings []error
 }
 
-// detailSlack is the real time that a trip may take beyond the dump itself.
+// detailSlack is the real time that a round trip may take beyond the dump
+// itself.
 const detailSlack = 3 * time.Second
 
-// Read runs one dumpsys meminfo for a process. It is bounded twice: by
-// dumpsys on the device and by the host, so that a hung process costs a known time.
-// Errors: capture.ErrGone, capture.ErrNoAnswer, or a device that did not answer.
-func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p capture.Process, systemServer int) (Detail, error) {
+// Read runs one dumpsys meminfo for a process. It is bounded twice: by dumpsys
+// on the device and by the host, so that a hung process costs a known time.
+// Errors: capture.ErrGone, capture.ErrNoAnswer, or a device that did not
+// answer.
+func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p capture.Process, systemServer int) (Detail,
+	error) {
 	m := shell.NewMarker()
 	deadline := time.Duration(float64((dumpsys.DefaultTimeout+2)*time.Second)/facts.TimeScale) + detailSlack
 	began := time.Now()
@@ -47,13 +52,14 @@ func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p captur
 	case ctx.Err() != nil:
 		return d, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return d, fmt.Errorf("read meminfo of %s, pid %d: nothing in %v: %w", p.Name, p.PID, deadline, capture.ErrNoAnswer)
+		return d,
+			fmt.Errorf("read meminfo of %s, pid %d: nothing in %v: %w", p.Name, p.PID, deadline, capture.ErrNoAnswer)
 	case err != nil:
 		return d, fmt.Errorf("read meminfo of %s: %w", p.Name, err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return d, fmt.Errorf("read meminfo of %s: the answer is cut", p.Name)
+		return d, fmt.Errorf("read meminfo of %s: truncated answer", p.Name)
 	}
 	if err := d.clock(parts); err != nil {
 		return d, err
@@ -107,7 +113,7 @@ func spent(before, after []byte) known.Duration {
 	return known.OfDuration(to.N - from.N)
 }
 
-// block takes the one block of the text that is about the process.
+// block selects the one block of the text that is about the process.
 func (d *Detail) block(text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
@@ -127,13 +133,13 @@ func (d *Detail) block(text []byte) error {
 }
 
 func brokenOff(info dumpsys.Meminfo) string {
-	if info.BrokenOff == nil {
+	if info.Interrupted == nil {
 		return ""
 	}
-	return " (" + info.BrokenOff.Error() + ")"
+	return " (" + info.Interrupted.Error() + ")"
 }
 
-// meaning gives a device's words the error that the engine acts on.
+// meaning maps a device's error message to the error that the engine acts on.
 func meaning(err error) error {
 	var e dumpsys.DeviceError
 	if !errors.As(err, &e) {
@@ -148,9 +154,10 @@ func meaning(err error) error {
 	return err
 }
 
-// JavaHeapUse is what the runtime has allocated for Java objects, in bytes, garbage
-// included: Heap Alloc of the row "Dalvik Heap", which is totalMemory() - freeMemory()
-// (frameworks/base ActivityThread.dumpMemInfo). It is what the growth limit limits.
+// JavaHeapUse returns what the runtime has allocated for Java objects, in
+// bytes, garbage included: Heap Alloc of the row "Dalvik Heap", which is
+// totalMemory() - freeMemory() (frameworks/base ActivityThread.dumpMemInfo).
+// This is the quantity that the growth limit bounds.
 func JavaHeapUse(block dumpsys.Block) known.Int {
 	row, ok := block.Row("Dalvik Heap")
 	if !ok || !row.HeapAlloc.Known || row.HeapAlloc.N < 0 || row.HeapAlloc.N > maxKB {

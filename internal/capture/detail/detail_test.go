@@ -9,7 +9,11 @@ import (
 )
 
 func TestJavaHeapUse(t *testing.T) {
-	block := dumpsys.Block{Rows: []dumpsys.Row{{Name: "Native Heap", HeapAlloc: known.Of(1)}, {Name: "Dalvik Heap", HeapAlloc: known.Of(2048)}}}
+	block := dumpsys.Block{
+		Rows: []dumpsys.Row{
+			{Name: "Native Heap", HeapAlloc: known.Of(1)}, {Name: "Dalvik Heap", HeapAlloc: known.Of(2048)},
+		},
+	}
 	if got := JavaHeapUse(block); got != known.Of(2<<20) {
 		t.Errorf("%v", got)
 	}

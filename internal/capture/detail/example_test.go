@@ -30,7 +30,7 @@ func Example() {
 	}
 	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{"com.shop"})
 	if err != nil || len(found.Processes) == 0 {
-		fmt.Println("com.shop does not run", err)
+		fmt.Println("com.shop is not running", err)
 		return
 	}
 	d, err := detail.Read(ctx, dev, facts, found.Processes[0], found.SystemServer)

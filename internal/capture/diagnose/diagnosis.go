@@ -255,14 +255,16 @@ const (
 func (d *diagnosing) app() dumpsys.AppFilter {
 	out := dumpsys.AppFilter{Package: d.req.Process.Package()}
 	for _, s := range append([]Incarnation{{Process: d.req.Process}}, d.req.App...) {
-		l := dumpsys.Life{PID: int64(s.PID), Name: s.Name, From: d.wallAt(time.Duration(s.Start) * time.Second / ticks)}
+		l := dumpsys.Incarnation{
+			PID: int64(s.PID), Name: s.Name, From: d.wallAt(time.Duration(s.Start) * time.Second / ticks),
+		}
 		if !l.From.IsZero() {
 			l.From = l.From.Add(-lifeSlack)
 		}
 		if s.Until > 0 && !d.wall.IsZero() {
 			l.To = d.wallAt(s.Until).Add(lifeSlack)
 		}
-		out.Lives = append(out.Lives, l)
+		out.Incarnations = append(out.Incarnations, l)
 	}
 	return out
 }

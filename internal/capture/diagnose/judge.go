@@ -167,8 +167,8 @@ func wholeMeminfo(p capture.Process, text []byte) error {
 	if err != nil {
 		return asRefusal(err)
 	}
-	if info.BrokenOff != nil {
-		return asRefusal(*info.BrokenOff)
+	if info.Interrupted != nil {
+		return asRefusal(*info.Interrupted)
 	}
 	for _, b := range info.Blocks {
 		// A native process has no pid in its block.
@@ -188,8 +188,8 @@ func wholeGfxinfo(p capture.Process, text []byte) error {
 	switch {
 	case err != nil:
 		return asRefusal(err)
-	case info.BrokenOff != nil:
-		return asRefusal(*info.BrokenOff)
+	case info.Interrupted != nil:
+		return asRefusal(*info.Interrupted)
 	case info.Truncated:
 		return errors.New("gfxinfo is truncated")
 	}

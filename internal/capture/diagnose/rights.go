@@ -149,7 +149,7 @@ func wants(text []byte, uid int) error {
 	}
 	said := shell.Clip(string(text))
 	if e := deviceWords(text); e != nil {
-		said = strings.TrimPrefix(e.Error(), "device says ")
+		said = strings.TrimPrefix(e.Error(), "device reports ")
 	}
 	return notAllowed{cmp.Or(said, "it prints nothing")}
 }

@@ -2,7 +2,7 @@ package dumpsys
 
 import "strings"
 
-// AmHelp is what `am help` says about am dumpheap.
+// AmHelp is what `am help` reports about am dumpheap.
 type AmHelp struct {
 	// GC is -g: collect garbage before the dump (Android 9 and later).
 	GC Answer `json:"gc"`
@@ -10,23 +10,23 @@ type AmHelp struct {
 	Bitmaps Answer `json:"bitmaps"`
 	// Native is -n: the native heap.
 	Native Answer `json:"native"`
-	// MallocInfo is -m. Releases that take it do not always list it, so it is
-	// never No.
+	// MallocInfo is -m. Releases that support it do not always list it, so it
+	// is never No.
 	MallocInfo Answer `json:"malloc_info"`
 	// User is --user.
 	User Answer `json:"user"`
 }
 
-// ParseAmHelp reads the help of am (ActivityManagerShellCommand.dumpHelp, and
+// ParseAmHelp parses the help of am (ActivityManagerShellCommand.dumpHelp, and
 // the usage text of Am.java up to Android 7). An option is No only if the entry
-// dumpheap is whole. The error is a DeviceError: there is no such entry.
+// dumpheap is complete. The error is a DeviceError: there is no such entry.
 func ParseAmHelp(text []byte) (AmHelp, error) {
 	s, _ := input(text)
 	in := lines{rest: s}
 	var (
 		listed       = map[string]bool{}
 		found, whole bool
-		open         = -1 // how far the entry that we are in is indented
+		open         = -1 // the indentation of the current entry
 		began        bool
 	)
 	for {
@@ -35,13 +35,14 @@ func ParseAmHelp(text []byte) (AmHelp, error) {
 			break
 		}
 		trimmed := strings.TrimSpace(line)
-		began = began || strings.Contains(trimmed, "am [subcommand]") || strings.HasPrefix(trimmed, "Activity manager (activity) commands")
+		began = began || strings.Contains(trimmed, "am [subcommand]") ||
+			strings.HasPrefix(trimmed, "Activity manager (activity) commands")
 		if trimmed == "" {
 			continue
 		}
 		indent := len(line) - len(strings.TrimLeft(line, " \t"))
 		if open >= 0 && indent <= open {
-			open, whole = -1, true // the next command: the entry was whole
+			open, whole = -1, true // the next command: the entry was complete
 		}
 		if isDumpheap(trimmed) {
 			open, found = indent, true
@@ -62,7 +63,9 @@ func ParseAmHelp(text []byte) (AmHelp, error) {
 		}
 		return Unknown
 	}
-	h := AmHelp{GC: answer("-g"), Bitmaps: answer("-b"), Native: answer("-n"), MallocInfo: answer("-m"), User: answer("--user")}
+	h := AmHelp{
+		GC: answer("-g"), Bitmaps: answer("-b"), Native: answer("-n"), MallocInfo: answer("-m"), User: answer("--user"),
+	}
 	if h.MallocInfo == No {
 		h.MallocInfo = Unknown
 	}
@@ -75,7 +78,7 @@ func isDumpheap(line string) bool {
 }
 
 // options finds "[-g]", "[-b <format>]" and "-g: force GC". A word at the end
-// of a cut text is none: "[-" is not.
+// of a truncated text does not count: "[-" is not one.
 func options(line string, listed map[string]bool) {
 	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '[' || r == ']' }) {
 		if w = strings.TrimSuffix(w, ":"); strings.HasPrefix(w, "-") && len(w) > 1 && len(w) < 16 {

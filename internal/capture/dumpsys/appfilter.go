@@ -8,34 +8,36 @@ import (
 	"time"
 )
 
-// AppFilter keeps of a text of the whole device what is about one app.
+// AppFilter reduces a device-wide text to what is about one app.
 type AppFilter struct {
 	Package string
-	// Lives are the known incarnations of its processes.
-	Lives []Life
+	// Incarnations are the known ones of its processes.
+	Incarnations []Incarnation
 }
 
-// Life is one incarnation of a process.
-type Life struct {
+// Incarnation is one incarnation of a process.
+type Incarnation struct {
 	PID  int64
 	Name string
-	// From and To bound the time in which the pid was this process's, on the device's wall
-	// clock; zero is unknown. Another app may have had the pid before, or have it since.
+	// From and To bound the time in which the pid was this process's, on the
+	// device's wall clock; zero is unknown. Another app may have had the pid
+	// before, or have it since.
 	From, To time.Time
 }
 
 // Part is the part of a text that is about an app.
 type Part struct {
 	Text []byte
-	// Kept of All lines are in it.
+	// Kept is how many of All lines are in it.
 	Kept, All int
 }
 
 // String returns how much of the text was kept.
 func (p Part) String() string { return fmt.Sprintf("%d of %d lines kept", p.Kept, p.All) }
 
-// systemTags are under which tags the system says what happens to an app, beside the events
-// am_* and wm_*. Other apps may log with them, too.
+// systemTags are the tags under which the system reports what happens to an
+// app, in addition to the events am_* and wm_*. Other apps may log with them,
+// too.
 var systemTags = map[string]bool{
 	"ActivityManager": true, "ActivityTaskManager": true, "WindowManager": true, "AndroidRuntime": true,
 	"lmkd": true, "lowmemorykiller": true, "killinfo": true, "kernel": true, "Out of memory": true, memoryLimiter: true,
@@ -47,11 +49,11 @@ func systemTag(tag string) bool {
 	return systemTags[tag] || strings.HasPrefix(tag, "am_") || strings.HasPrefix(tag, "wm_")
 }
 
-// Logcat keeps of a log in the format threadtime what is about an app: what its processes
-// have logged (the pid in the line is the log daemon's), and what the system says about it: a line
-// under a tag of the system that names the app or the pid of one of its processes, with the lines
-// of the same report that do not. now is the device's wall clock, whose year the lines do not have;
-// zero is unknown.
+// Logcat reduces a log in the format threadtime to what is about an app: lines
+// of its processes (the pid in the line is the log daemon's), and the system's
+// lines about it: those under a tag of the system that name the app or the pid
+// of one of its processes, with the other lines of the same report. now is the
+// device's wall clock, whose year the lines lack; zero is unknown.
 func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	f := logFilter{app: a, now: now, crashing: map[int64]bool{}, tomb: map[int64]*tombstone{}}
 	for line := range bytes.Lines(text) {
@@ -69,21 +71,23 @@ func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	return out
 }
 
-// logFilter decides line by line; what a later line decides is changed in lines.
+// logFilter decides line by line; a later line may change an earlier decision
+// in lines.
 type logFilter struct {
 	app   AppFilter
 	now   time.Time
 	all   int
 	lines []filteredLine
 
-	// anr has the thread that tells of an ANR of the app.
+	// anr is the thread that reports an ANR of the app.
 	anr *logEntry
-	// fatal is the entry FATAL EXCEPTION that does not tell yet whose it is, at fatalAt in lines;
-	// crashing are the pids of the app that only a crash tells.
+	// fatal is the entry FATAL EXCEPTION whose process is not yet known, at
+	// fatalAt in lines; crashing are the pids of the app that are known only
+	// from a crash.
 	fatal    *logEntry
 	fatalAt  int
 	crashing map[int64]bool
-	// tomb has the tombstones that are being written, by the pid of who writes them.
+	// tomb has the tombstones in progress, by the pid of the writer.
 	tomb map[int64]*tombstone
 }
 
@@ -93,7 +97,8 @@ type filteredLine struct {
 	counts int
 }
 
-// tombstone is a report of a native crash. Its first lines do not say whose it is.
+// tombstone is a report of a native crash. Its first lines do not name the
+// process.
 type tombstone struct {
 	lines []int
 	told  bool // whose it is
@@ -129,10 +134,10 @@ func (f *logFilter) own(e logEntry) bool {
 	return f.life(e.pid, "", e.time)
 }
 
-// life reports whether a pid was a process of the app at a time, and one of that name unless it
-// is empty.
+// life reports whether a pid was a process of the app at a time, and one of
+// that name unless it is empty.
 func (f *logFilter) life(pid int64, name, stamp string) bool {
-	for _, l := range f.app.Lives {
+	for _, l := range f.app.Incarnations {
 		if l.PID == pid && pid > 0 && (name == "" || nameFits(name, l.Name)) && f.within(stamp, l) {
 			return true
 		}
@@ -140,12 +145,13 @@ func (f *logFilter) life(pid int64, name, stamp string) bool {
 	return false
 }
 
-// within reports whether a time of the log lies in a life. A time that cannot be read does.
-func (f *logFilter) within(stamp string, l Life) bool {
+// within reports whether a time of the log is in an incarnation's life. An
+// invalid time is.
+func (f *logFilter) within(stamp string, l Incarnation) bool {
 	if f.now.IsZero() {
 		return true
 	}
-	at, err := time.Parse("2006-01-02 15:04:05", fmt.Sprintf("%04d-%s", f.now.Year(), stamp)) // takes fractions, too
+	at, err := time.Parse("2006-01-02 15:04:05", fmt.Sprintf("%04d-%s", f.now.Year(), stamp)) // accepts fractions, too
 	if err != nil {
 		return true
 	}
@@ -155,9 +161,10 @@ func (f *logFilter) within(stamp string, l Life) bool {
 	return (l.From.IsZero() || !at.Before(l.From)) && (l.To.IsZero() || !at.After(l.To))
 }
 
-// aboutPID are the words of the system about a process that have its pid and no name, or one
-// that the kernel has truncated: lmkd.cpp (killinfo), com_android_internal_os_Zygote.cpp
-// (SigChldHandler), android_util_Process.cpp (signalQuiet's neighbour) and crash_dump.cpp.
+// aboutPID are the system's messages about a process that have its pid and no
+// name, or one that the kernel has truncated: lmkd.cpp (killinfo),
+// com_android_internal_os_Zygote.cpp (SigChldHandler), android_util_Process.cpp
+// (signalQuiet's neighbor) and crash_dump.cpp.
 var aboutPID = map[string]*regexp.Regexp{
 	"killinfo":     regexp.MustCompile(`^\[?([0-9]+),`),
 	"Zygote":       regexp.MustCompile(`^Process ([0-9]+) exited `),
@@ -167,7 +174,8 @@ var aboutPID = map[string]*regexp.Regexp{
 	"crash_dump64": regexp.MustCompile(`^performing dump of process ([0-9]+) `),
 }
 
-// about reports whether the system says something about a process of the app by its pid.
+// about reports whether a line of the system is about a process of the app by
+// its pid.
 func (f *logFilter) about(e logEntry, msg string) bool {
 	if pid, name, _, ok := victimOf(msg); ok && lowMemoryTag(e.tag) {
 		return f.life(pid, name, e.time)
@@ -184,7 +192,7 @@ func (f *logFilter) about(e logEntry, msg string) bool {
 	return ok && f.life(pid, "", e.time)
 }
 
-// report follows reports of several lines, of which one says whose it is.
+// report follows reports of several lines, one of which names the process.
 func (f *logFilter) report(e logEntry, msg string, at int) bool {
 	switch e.tag {
 	case "AndroidRuntime":
@@ -197,8 +205,8 @@ func (f *logFilter) report(e logEntry, msg string, at int) bool {
 	return false
 }
 
-// crash keeps the block FATAL EXCEPTION of a process that nobody has seen alive. The process
-// itself prints it, so that the pid in it must be that of the line.
+// crash keeps the block FATAL EXCEPTION of a process that was never seen alive.
+// The process itself prints it, so the pid in it must be that of the line.
 func (f *logFilter) crash(e logEntry, msg string, at int) bool {
 	if strings.HasPrefix(msg, "FATAL EXCEPTION: ") {
 		f.fatal, f.fatalAt = &e, at
@@ -216,8 +224,9 @@ func (f *logFilter) crash(e logEntry, msg string, at int) bool {
 	return f.crashing[e.pid]
 }
 
-// tombstone keeps what crash_dump prints of a process of the app (debuggerd tombstone.cpp): a line
-// of stars begins it, and a line below says whose it is.
+// tombstone keeps what crash_dump prints about a process of the app (debuggerd
+// tombstone.cpp): a line of stars begins it, and a later line names the
+// process.
 func (f *logFilter) tombstone(e logEntry, msg string, at int) bool {
 	if strings.HasPrefix(msg, "*** *** ***") {
 		f.tomb[e.pid] = &tombstone{}
@@ -241,8 +250,9 @@ func (f *logFilter) tombstone(e logEntry, msg string, at int) bool {
 	return t.told && t.own
 }
 
-// anrWords begin the lines below "ANR in NAME" that are about the app; behind them comes the
-// load of all processes (ProcessErrorStateRecord.java, appNotResponding).
+// anrWords begin the lines below "ANR in NAME" that are about the app; after
+// them comes the load of all processes (ProcessErrorStateRecord.java,
+// appNotResponding).
 var anrWords = []string{"PID: ", "Reason: ", "Parent: ", "ErrorId: ", "Frozen: ", "Load: "}
 
 func (f *logFilter) notResponding(e logEntry, msg string) bool {
@@ -265,8 +275,8 @@ func (f *logFilter) notResponding(e logEntry, msg string) bool {
 	return false
 }
 
-// named reports whether a text names the app: its package as a word of its own, and not as the
-// beginning of another package.
+// named reports whether a text names the app: its package as a whole name, and
+// not as the prefix of another package.
 func (a AppFilter) named(text string) bool {
 	return a.Package != "" && names(text, a.Package)
 }
@@ -278,7 +288,8 @@ func names(text, pkg string) bool {
 			return false
 		}
 		at, end := from+i, from+i+len(pkg)
-		// A full stop ends a sentence, or goes on to another package or a class of this one.
+		// A full stop ends a sentence, or continues to another package or a
+		// class of this one.
 		rest := strings.TrimPrefix(text[end:], ".")
 		if (at == 0 || !ofName(text[at-1])) && (rest == "" || !ofName(rest[0])) {
 			return true
@@ -287,12 +298,12 @@ func names(text, pkg string) bool {
 	}
 }
 
-// ofName reports whether a byte can stand in the name of a package.
+// ofName reports whether a byte may be in the name of a package.
 func ofName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// filterLines keeps the lines that keep returns a text for.
+// filterLines keeps the lines for which keep returns a text.
 func filterLines(text []byte, keep func(line string) (string, bool)) Part {
 	var out Part
 	var b bytes.Buffer
@@ -311,7 +322,8 @@ func filterLines(text []byte, keep func(line string) (string, bool)) Part {
 	return out
 }
 
-// ExitInfo keeps of dumpsys activity exit-info the records of an app's package.
+// ExitInfo reduces dumpsys activity exit-info to the records of an app's
+// package.
 func (a AppFilter) ExitInfo(text []byte) Part {
 	own := true
 	return filterLines(text, func(line string) (string, bool) {
@@ -322,7 +334,7 @@ func (a AppFilter) ExitInfo(text []byte) Part {
 	})
 }
 
-// Gfxinfo keeps of dumpsys gfxinfo the blocks of an app's processes.
+// Gfxinfo reduces dumpsys gfxinfo to the blocks of an app's processes.
 func (a AppFilter) Gfxinfo(text []byte) Part {
 	own := true
 	return filterLines(text, func(line string) (string, bool) {
@@ -334,13 +346,15 @@ func (a AppFilter) Gfxinfo(text []byte) Part {
 	})
 }
 
-// GPU keeps of dumpsys gpu --gpumem the sums of each GPU and what an app's processes hold.
+// GPU reduces dumpsys gpu --gpumem to the sums of each GPU and the memory of an
+// app's processes.
 func (a AppFilter) GPU(text []byte) Part {
 	return filterLines(text, func(line string) (string, bool) {
 		trimmed := strings.TrimSpace(line)
 		rest, isProcess := strings.CutPrefix(trimmed, "Proc ")
 		if !isProcess {
-			return line, strings.HasPrefix(trimmed, "Memory snapshot for GPU ") || strings.HasPrefix(trimmed, "Global total: ")
+			return line, strings.HasPrefix(trimmed, "Memory snapshot for GPU ") ||
+				strings.HasPrefix(trimmed, "Global total: ")
 		}
 		digits, _, _ := strings.Cut(rest, " ")
 		pid, ok := wholeNumber(digits)
@@ -350,7 +364,7 @@ func (a AppFilter) GPU(text []byte) Part {
 
 // has reports whether a process of the app has this pid.
 func (a AppFilter) has(pid int64) bool {
-	for _, l := range a.Lives {
+	for _, l := range a.Incarnations {
 		if l.PID == pid {
 			return true
 		}
@@ -358,16 +372,18 @@ func (a AppFilter) has(pid int64) bool {
 	return false
 }
 
-// What stands for a name in the lists of buffers that is not the app's.
+// Replacements for names in the lists of buffers that are not the app's.
 const (
-	// OtherApp stands for a layer that names another app.
+	// OtherApp replaces a layer that names another app.
 	OtherApp = "(another app)"
-	// HiddenTitle stands for a layer whose name may be a title that people have written.
+	// HiddenTitle replaces a layer whose name may be a title that people have
+	// written.
 	HiddenTitle = "(title hidden)"
 )
 
-// SurfaceFlinger keeps of dumpsys SurfaceFlinger the lists of buffers, in which the names of
-// other apps' layers are replaced, and other lines that name the app.
+// SurfaceFlinger reduces dumpsys SurfaceFlinger to the lists of buffers, in
+// which the names of other apps' layers are replaced, and other lines that name
+// the app.
 func (a AppFilter) SurfaceFlinger(text []byte) Part {
 	allocated, imported := false, false
 	return filterLines(text, func(line string) (string, bool) {
@@ -396,8 +412,8 @@ func (a AppFilter) SurfaceFlinger(text []byte) Part {
 	})
 }
 
-// requestor replaces the last cell of a row of allocated buffers, which Android 8 and later have
-// (see bufferOf); the name may hold anything.
+// requestor replaces the last cell of a row of allocated buffers, which Android
+// 8 and later have (see bufferOf); the name may contain anything.
 func (a AppFilter) requestor(line string) string {
 	cells := 6
 	if i := strings.IndexAny(line, ":|"); i >= 0 && line[i] == '|' {
@@ -411,7 +427,7 @@ func (a AppFilter) requestor(line string) string {
 	return strings.Join(row, "|")
 }
 
-// imported replaces the name of an imported buffer, in front of its id.
+// imported replaces the name of an imported buffer, before its id.
 func (a AppFilter) imported(line string) (string, bool) {
 	i, at := strings.LastIndex(line, ", id:"), strings.Index(line, "+ name:")+len("+ name:")
 	if i < at {
@@ -421,13 +437,14 @@ func (a AppFilter) imported(line string) (string, bool) {
 }
 
 var (
-	// plainLayer has no text that people have written: identifiers and numbers.
+	// plainLayer matches names without text written by people: identifiers and
+	// numbers.
 	plainLayer = regexp.MustCompile(`^[A-Za-z0-9_#$.,:{}()\[\]/-]*(\(BLAST Consumer\)[0-9]*)?$`)
-	// packageName is two words or more.
+	// packageName matches two words or more.
 	packageName = regexp.MustCompile(`[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)+`)
 )
 
-// layer is a name of a layer as it is kept.
+// layer returns the name of a layer as it is kept.
 func (a AppFilter) layer(name string) string {
 	switch {
 	case a.named(name), name == "":

@@ -9,20 +9,21 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// shopAt is com.shop with a process that runs since 14:00, one that ended at 13:00, and the device's
-// clock.
+// shopAt is com.shop with a process that runs since 14:00, one that ended at
+// 13:00, and the device's clock.
 func shopAt() (AppFilter, time.Time) {
 	at := func(clock string) time.Time {
 		t, _ := time.Parse(time.DateTime, "2026-03-01 "+clock)
 		return t
 	}
-	return AppFilter{Package: "com.shop", Lives: []Life{
+	return AppFilter{Package: "com.shop", Incarnations: []Incarnation{
 		{PID: 4321, Name: "com.shop", From: at("14:00:00")},
 		{PID: 4000, Name: "com.shop:push", From: at("12:00:00"), To: at("13:00:00")},
 	}}, at("15:00:00")
 }
 
-// logLines are lines of a log: those that begin with + are about com.shop, the others are not.
+// logLines are lines of a log: those that begin with + are about com.shop, the
+// others are not.
 const logLines = `+--------- beginning of main
 -03-01 14:10:00.000  5555  5560 I Mail    : login user=alice@example.org password=hunter2 token=ghp_SECRET
 +03-01 14:10:01.000  4321  4330 I Shop    : cart has 3 items
@@ -92,7 +93,8 @@ const logLines = `+--------- beginning of main
 +--------- switch to crash
 `
 
-// TestFilterLogcat: what is kept of a log is the app's own, and what the system says about it.
+// TestFilterLogcat: of a log, the app's own lines and the system's lines about
+// it are kept.
 func TestFilterLogcat(t *testing.T) {
 	var text, want strings.Builder
 	all, kept := 0, 0
@@ -109,16 +111,19 @@ func TestFilterLogcat(t *testing.T) {
 		}
 	}
 	app, now := shopAt()
-	// The line names the app, though its process is not the one that it says: what names the app may be kept.
+	// The line names the app, though its process is not the one that it claims:
+	// a line that names the app may be kept.
 	named := "03-01 14:10:09.000  8890  8890 E AndroidRuntime: Process: com.shop, PID: 4321\n"
 	got := app.Logcat([]byte(text.String()), now)
-	if text := strings.Replace(string(got.Text), named, "", 1); text != want.String() || got.Kept != kept+1 || got.All != all {
+	if text := strings.Replace(string(got.Text), named, "", 1); text != want.String() || got.Kept != kept+1 ||
+		got.All != all {
 		t.Errorf("%v, want %d of %d\n%s", got, kept+1, all, firstDifference(text, want.String()))
 	}
 	if strings.Contains(string(got.Text), "SECRET") || strings.Contains(string(got.Text), "alice") {
 		t.Error("another app's secret is kept")
 	}
-	// Without the device's clock the pid alone decides, and without a life the name.
+	// Without the device's clock only the pid decides, and without an
+	// incarnation the name.
 	if got := app.Logcat([]byte(text.String()), time.Time{}); got.Kept != kept+4 {
 		t.Errorf("without a clock %v", got)
 	}
@@ -140,18 +145,23 @@ func firstDifference(got, want string) string {
 // A log of December is not from the end of the present year.
 func TestFilterLogcatAcrossTheYear(t *testing.T) {
 	at := func(text string) time.Time { t, _ := time.Parse(time.DateTime, text); return t }
-	app := AppFilter{Package: "com.shop", Lives: []Life{{PID: 7, Name: "com.shop", From: at("2025-12-31 23:00:00")}}}
-	text := "12-31 22:59:00.000     7     7 I a: before\n12-31 23:30:00.000     7     7 I a: yes\n01-01 00:30:00.000     7     7 I a: yes\n"
-	if got := app.Logcat([]byte(text), at("2026-01-01 01:00:00")); got.Kept != 2 || strings.Contains(string(got.Text), "before") {
+	app := AppFilter{
+		Package: "com.shop", Incarnations: []Incarnation{{PID: 7, Name: "com.shop", From: at("2025-12-31 23:00:00")}},
+	}
+	text := "12-31 22:59:00.000     7     7 I a: before\n12-31 23:30:00.000     7     7 I a: yes\n01-01 00:30:00.000 " +
+		"    7     7 I a: yes\n"
+	if got := app.Logcat([]byte(text), at("2026-01-01 01:00:00")); got.Kept != 2 ||
+		strings.Contains(string(got.Text), "before") {
 		t.Errorf("%s", got.Text)
 	}
 }
 
-// What is kept of a log says the same of the app's end as the whole log does.
+// The kept part of a log has the same information about the app's end as the
+// whole log.
 func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(logLines) {
-		if !strings.Contains(line, "  8890  8890 ") { // whose word about itself is not true
+		if !strings.Contains(line, "  8890  8890 ") { // whose claim about itself is false
 			text.WriteString(line[1:])
 		}
 	}
@@ -160,7 +170,9 @@ func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 	for _, pid := range []int64{4321, 8888, 9999} {
 		whole, err := ScanLogcat(strings.NewReader(text.String()), pid, "com.shop")
 		part, perr := ScanLogcat(strings.NewReader(string(kept.Text)), pid, "com.shop")
-		if err != nil || perr != nil || fmt.Sprint(whole.LogEnd, whole.Crash(), whole.Kill()) != fmt.Sprint(part.LogEnd, part.Crash(), part.Kill()) {
+		if err != nil || perr != nil ||
+			fmt.Sprint(whole.LogEnd, whole.Crash(), whole.Kill()) != fmt.Sprint(part.LogEnd, part.Crash(),
+				part.Kill()) {
 			t.Errorf("pid %d: %+v, %v\n%+v, %v", pid, whole.LogEnd, err, part.LogEnd, perr)
 		}
 		for kind, m := range whole.Mentions {
@@ -173,21 +185,27 @@ func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 }
 
 func TestExitInfoOfApp(t *testing.T) {
-	text := "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.mail\n    description=alice\n  package: com.shop\n    Historical\n  package: com.shop.other\n    description=bob\n"
+	text := "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.mail\n    " +
+		"description=alice\n  package: com.shop\n    Historical\n  package: com.shop.other\n    description=bob\n"
 	want := "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.shop\n    Historical\n"
-	if got := (AppFilter{Package: "com.shop"}).ExitInfo([]byte(text)); string(got.Text) != want || got.String() != "3 of 7 lines kept" {
+	if got := (AppFilter{Package: "com.shop"}).ExitInfo([]byte(text)); string(got.Text) != want ||
+		got.String() != "3 of 7 lines kept" {
 		t.Errorf("%v\n%s", got, got.Text)
 	}
 }
 
 func TestGraphicsOfApp(t *testing.T) {
-	app := AppFilter{Package: "com.shop", Lives: []Life{{PID: 7}}}
-	gfx := "Applications Graphics Acceleration Info:\n** Graphics info for pid 8 [com.mail] **\nInbox/alice\n** Graphics info for pid 7 [com.shop] **\nviews\n"
-	if got := app.Gfxinfo([]byte(gfx)); string(got.Text) != "Applications Graphics Acceleration Info:\n** Graphics info for pid 7 [com.shop] **\nviews\n" {
+	app := AppFilter{Package: "com.shop", Incarnations: []Incarnation{{PID: 7}}}
+	gfx := "Applications Graphics Acceleration Info:\n** Graphics info for pid 8 [com.mail] **\nInbox/alice\n** " +
+		"Graphics info for pid 7 [com.shop] **\nviews\n"
+	if got := app.Gfxinfo([]byte(gfx)); string(got.Text) != "Applications Graphics Acceleration Info:\n** Graphics "+
+		"info for pid 7 [com.shop] **\nviews\n" {
 		t.Errorf("%s", got.Text)
 	}
-	gpu := "driverPackageName = com.mail\nMemory snapshot for GPU 0:\nGlobal total: 9\nProc 7 total: 4\nProc 77 total: 5\n"
-	if got := app.GPU([]byte(gpu)); string(got.Text) != "Memory snapshot for GPU 0:\nGlobal total: 9\nProc 7 total: 4\n" {
+	gpu := "driverPackageName = com.mail\nMemory snapshot for GPU 0:\nGlobal total: 9\nProc 7 total: 4\nProc 77 " +
+		"total: 5\n"
+	if got := app.GPU([]byte(gpu)); string(
+		got.Text) != "Memory snapshot for GPU 0:\nGlobal total: 9\nProc 7 total: 4\n" {
 		t.Errorf("%s", got.Text)
 	}
 }
@@ -217,7 +235,9 @@ Total imported by gralloc: 30.00KiB
 	}
 	whole, err := ParseSurfaceFlinger([]byte(text))
 	part, perr := ParseSurfaceFlinger(got.Text)
-	if err != nil || perr != nil || whole.Buffers != part.Buffers || whole.TotalKB != part.TotalKB || whole.ImportedBuffers != part.ImportedBuffers || whole.ImportedKB != part.ImportedKB || len(part.List) != 4 || len(part.Imported) != 3 {
+	if err != nil || perr != nil || whole.Buffers != part.Buffers || whole.TotalKB != part.TotalKB ||
+		whole.ImportedBuffers != part.ImportedBuffers || whole.ImportedKB != part.ImportedKB || len(part.List) != 4 ||
+		len(part.Imported) != 3 {
 		t.Fatalf("%+v, %v\n%+v, %v", whole, err, part, perr)
 	}
 	var names []string
@@ -227,17 +247,19 @@ Total imported by gralloc: 30.00KiB
 			t.Errorf("%+v has no size", b)
 		}
 	}
-	if want := "FramebufferSurface;com.shop/com.shop.Main#0;(another app);(title hidden);VRI[Main]#0(BLAST Consumer)0;(title hidden);(another app)"; strings.Join(names, ";") != want {
+	if want := "FramebufferSurface;com.shop/com.shop.Main#0;(another app);(title hidden);VRI[Main]#0(BLAST " +
+		"Consumer)0;(title hidden);(another app)"; strings.Join(names, ";") != want {
 		t.Errorf("%s\nwant %s", strings.Join(names, ";"), want)
 	}
 }
 
-// Recorded texts of real devices lose no number by the filters.
+// The filters lose no number of recorded texts of real devices.
 func TestFiltersKeepRecordedNumbers(t *testing.T) {
 	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
 	whole, err := ParseSurfaceFlinger(text)
 	part, perr := ParseSurfaceFlinger((AppFilter{Package: "com.shop"}).SurfaceFlinger(text).Text)
-	if err != nil || perr != nil || whole.Buffers != part.Buffers || whole.TotalKB != part.TotalKB || len(whole.List) != len(part.List) || len(whole.Imported) != len(part.Imported) {
+	if err != nil || perr != nil || whole.Buffers != part.Buffers || whole.TotalKB != part.TotalKB ||
+		len(whole.List) != len(part.List) || len(whole.Imported) != len(part.Imported) {
 		t.Errorf("%+v, %v\n%+v, %v", whole, err, part, perr)
 	}
 	text = recorded.Read(t, "device", "api31-angle-gpumem.txt")
@@ -246,13 +268,13 @@ func TestFiltersKeepRecordedNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := gpu.Processes()[0]
-	own, err := ParseGPU((AppFilter{Lives: []Life{{PID: p.PID}}}).GPU(text).Text)
+	own, err := ParseGPU((AppFilter{Incarnations: []Incarnation{{PID: p.PID}}}).GPU(text).Text)
 	if err != nil || own.Global() != gpu.Global() || len(own.Processes()) != 1 || own.Processes()[0] != p {
 		t.Errorf("%+v, %v", own, err)
 	}
 }
 
-// FuzzFilterLogcat: no line is kept that names nobody and is of nobody.
+// FuzzFilterLogcat: a kept line names the app or is one of its processes.
 func FuzzFilterLogcat(f *testing.F) {
 	for line := range strings.Lines(logLines) {
 		f.Add([]byte(line[1:]))
@@ -267,7 +289,7 @@ func FuzzFilterLogcat(f *testing.F) {
 		for line := range strings.Lines(string(got.Text)) {
 			e, ok := entryOf(strings.TrimRight(line, "\r\n"))
 			if !ok && !strings.HasPrefix(line, "--------- ") {
-				t.Errorf("%q is no entry", line)
+				t.Errorf("%q is not an entry", line)
 			}
 			if ok && e.pid != 4321 && e.pid != 4000 && !systemTag(e.tag) {
 				t.Errorf("%q is of another app", line)

@@ -32,7 +32,7 @@ var columnNames = [numColumns]string{
 }
 
 // columnWords joins the two header lines of a column. 4.3 has no "Total", 4.4
-// to 6 say Swapped; 5.0 -a leaves out a "Dirty".
+// to 6 print Swapped; 5.0 -a omits a "Dirty".
 var columnWords = map[string]columnKind{
 	"pss": pss, "pss total": pss, "pss clean": pssClean,
 	"shared dirty": sharedDirty, "private dirty": privateDirty, "private": privateDirty,
@@ -51,17 +51,17 @@ func (r *Row) cell(k columnKind) *known.Int {
 }
 
 // columns is the header of a table. Releases and options differ in their
-// columns and in their order, so nothing else tells what a cell is.
+// columns and in their order, so only the header identifies a cell.
 type columns struct {
 	kinds []columnKind
-	edges []int // where each column ends: cells stand right in it
+	edges []int // where each column ends: cells are right-aligned
 	// swapped is the wording of Android 4.4 to 6: "Swapped".
 	swapped bool
 }
 
 const maxColumns = 32 // Android prints 11 at most
 
-// columnsOf reads the two header lines by the dashes under them; nil if they
+// columnsOf parses the two header lines by the dashes under them; nil if they
 // are not the header of a memory table.
 func columnsOf(upper, lower, dashes string) *columns {
 	edges := rightEdges(dashes)
@@ -90,8 +90,8 @@ func rightEdges(dashes string) (edges []int) {
 	return edges
 }
 
-// headerWords finds the words of each column: by place, or by their order if
-// somebody has reflowed the blanks.
+// headerWords finds the words of each column: by position, or by their order if
+// the spaces were reflowed.
 func headerWords(upper, lower string, edges []int) []string {
 	words := make([]string, len(edges))
 	placed := true
@@ -139,14 +139,14 @@ func (c *columns) has(kind columnKind) bool {
 	return false
 }
 
-// beforeSummary says if the table is of a release that has no App Summary, or
-// prints one that the rows give exactly: up to Android 6. A later text without
-// an App Summary was cut.
+// beforeSummary reports whether the table is of a release that has no App
+// Summary, or prints one that the rows yield exactly: up to Android 6. A later
+// text without an App Summary is truncated.
 func (c *columns) beforeSummary() bool {
 	return c != nil && (c.swapped || !c.has(swap) && !c.has(swapPss) && !c.has(rss))
 }
 
-// splitRow divides "  Native Heap    25238 ..." at the first number.
+// splitRow splits " Native Heap 25238 ..." at the first number.
 func splitRow(ts []token) (name string, cells []token) {
 	for i, t := range ts {
 		if c := t.text[0]; c >= '0' && c <= '9' || c == '-' && len(t.text) > 1 {
@@ -160,8 +160,8 @@ func splitRow(ts []token) (name string, cells []token) {
 	return "", nil
 }
 
-// assign gives each column its cell, or "". The reason says which cells could
-// not be told apart or are missing; those are "".
+// assign returns the cell of each column, or "". The reason reports which cells
+// are ambiguous or missing; those are "".
 func (c *columns) assign(line string, cells []token) (assigned []string, reason string) {
 	assigned = make([]string, len(c.kinds))
 	whole := true
@@ -182,7 +182,7 @@ func (c *columns) assign(line string, cells []token) (assigned []string, reason 
 	case len(cells) > len(c.kinds), whole && !c.fits(len(cells)):
 		return assigned, "the number of cells fits no columns"
 	}
-	// A number wider than its column pushes the others to the right. They are
+	// A number wider than its column shifts the others to the right. They are
 	// still in order, and only the heap columns at the end may be empty.
 	for i, cell := range cells {
 		assigned[i] = cell.text
@@ -194,9 +194,9 @@ func (c *columns) fits(cells int) bool {
 	return cells == len(c.kinds) || cells == len(c.kinds)-c.heapColumns()
 }
 
-// missing looks at a row whose cells stand in their columns. One that is empty
-// in the middle is absent, the others stand; if the last ones are empty, all
-// may have moved.
+// missing checks a row whose cells are in their columns. An empty cell in the
+// middle is absent, the others are valid; if the last ones are empty, all may
+// have shifted.
 func (c *columns) missing(assigned []string, whole bool, reason string) string {
 	if !whole {
 		return reason
@@ -214,7 +214,7 @@ func (c *columns) missing(assigned []string, whole bool, reason string) string {
 	return reason
 }
 
-// touching says if a cell lies over the ends of two columns.
+// touching reports whether a cell spans the ends of two columns.
 func (c *columns) touching(cells []token) bool {
 	for _, cell := range cells {
 		over := 0
@@ -230,7 +230,7 @@ func (c *columns) touching(cells []token) bool {
 	return false
 }
 
-// byPlace takes cells that all end where a column ends.
+// byPlace accepts cells that all end where a column ends.
 func (c *columns) byPlace(cells []token, assigned []string) bool {
 	at := make([]int, len(cells))
 	for i, cell := range cells {
@@ -248,8 +248,8 @@ func (c *columns) byPlace(cells []token, assigned []string) bool {
 	return true
 }
 
-// splitTouching cuts cells that touch where the columns end. It is sure only
-// if all cells then stand in their columns.
+// splitTouching splits cells that touch where the columns end. It is reliable
+// only if all cells are then in their columns.
 func (c *columns) splitTouching(line string, cells []token, assigned []string) bool {
 	var parts []token
 	for _, cell := range cells {

@@ -6,10 +6,9 @@ import "github.com/leakgate/leakgate/internal/known"
 // Android 10, which adds the JIT's caches).
 var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
 
-// compute makes the dimensions from the rows in the way of the App Summary,
-// for releases that do not print one. A row that is not there is one of zeros,
-// which Android leaves out (the two heaps it always prints); 4.3 has too few
-// columns for more than the heaps.
+// compute derives the dimensions from the rows like the App Summary, for
+// releases that do not print one. A missing row is one of zeros, which Android
+// omits (the two heaps it always prints); 4.3 has columns only for the heaps.
 func (b *Block) compute(c *columns) {
 	b.Computed = true
 	if !c.has(privateClean) {

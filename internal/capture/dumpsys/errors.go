@@ -6,44 +6,46 @@ import (
 	"strings"
 )
 
-// Kind sorts the words that a device says instead of an answer.
+// Kind classifies the error messages of a device.
 type Kind string
 
 // The kinds. They are also the words of `leakgate parse`.
 const (
 	NoProcess      Kind = "no_process"      // the process is gone, or never was
 	Permission     Kind = "permission"      // not for this user: a user build, another app's process
-	NotDebuggable  Kind = "not_debuggable"  // run-as and am dumpheap want android:debuggable
+	NotDebuggable  Kind = "not_debuggable"  // run-as and am dumpheap require android:debuggable
 	UnknownPackage Kind = "unknown_package" // run-as does not know the package
 	RunAs          Kind = "run_as"          // run-as failed otherwise, e.g. not for this user
 	Timeout        Kind = "timeout"         // the dump took longer than dumpsys waits
 	Frozen         Kind = "frozen"          // the process is in the freezer (Android 11 and later) and cannot answer
 	UnknownOption  Kind = "unknown_option"  // an older release
 	NoService      Kind = "no_service"      // dumpsys has no such service
-	NoCommand      Kind = "no_command"      // su, run-as, timeout, ... is not there
-	NoFile         Kind = "no_file"         // a path that is not there: a /proc of a process that is gone, or a kernel without the file
-	NoSpace        Kind = "no_space"        // /data is full
-	DumpFailed     Kind = "dump_failed"     // the process died or failed while it was asked
-	Disconnected   Kind = "disconnected"    // adb's words for a device that went away
-	Killed         Kind = "killed"          // the tool itself died on the device
-	Unsupported    Kind = "unsupported"     // the device does not measure this
-	InputOutput    Kind = "io"              // reading or writing failed
-	Usage          Kind = "usage"           // the help text: the command line was not understood
-	Failed         Kind = "failed"          // an error in other words
-	Truncated      Kind = "truncated"       // the text ends before the first value
-	Empty          Kind = "empty"           // nothing at all
-	Format         Kind = "format"          // nothing that is known
+	NoCommand      Kind = "no_command"      // su, run-as, timeout, ... is missing
+	// a missing path: a /proc of a process that is gone, or a kernel without
+	// the file
+	NoFile       Kind = "no_file"
+	NoSpace      Kind = "no_space"     // /data is full
+	DumpFailed   Kind = "dump_failed"  // the process died or failed meanwhile
+	Disconnected Kind = "disconnected" // adb's message about a disconnected device
+	Killed       Kind = "killed"       // the tool itself died on the device
+	Unsupported  Kind = "unsupported"  // the device does not measure this
+	InputOutput  Kind = "io"           // reading or writing failed
+	Usage        Kind = "usage"        // the help text: the command line was not understood
+	Failed       Kind = "failed"       // an error in other words
+	Truncated    Kind = "truncated"    // the text ends before the first value
+	Empty        Kind = "empty"        // nothing at all
+	Format       Kind = "format"       // nothing known
 )
 
-// DeviceError is what a device said instead of an answer.
+// DeviceError is the error message of a device instead of an answer.
 type DeviceError struct {
 	Kind Kind
-	Text string // the line that says it, at most 256 bytes
+	Text string // the line with the message, at most 256 bytes
 }
 
-// Error gives the kind and the device's words, quoted.
+// Error returns the kind and the device's words, quoted.
 func (e DeviceError) Error() string {
-	return fmt.Sprintf("device says %s: %q", e.Kind, e.Text)
+	return fmt.Sprintf("device reports %s: %q", e.Kind, e.Text)
 }
 
 type phrase struct {
@@ -54,7 +56,7 @@ type phrase struct {
 
 func equal(s, part string) bool { return s == part }
 
-// phrases, most telling first: of the lines of a stack trace or of several
+// phrases, most specific first: of the lines of a stack trace or of several
 // messages the first phrase of this list counts. Sources: frameworks/native
 // cmds/dumpsys/dumpsys.cpp, frameworks/base ActivityManagerService and
 // ActivityManagerShellCommand, system/core run-as.cpp, mksh, toybox, bionic's
@@ -132,10 +134,10 @@ const (
 	maxErrorTail = 4 << 10
 )
 
-// ClassifyError finds the words of an error in the output of any command of a
-// device; false if there are none. Ask it about a text that could not be read
-// or that came with an exit code, not about a good answer: file names and
-// process names in one can hold any words.
+// ClassifyError finds an error message in the output of any command of a
+// device; false if there is none. Use it for a text that could not be parsed or
+// that came with an exit code, not for a valid answer: file names and process
+// names in one can contain any words.
 func ClassifyError(text []byte) (DeviceError, bool) {
 	if len(text) > maxErrorHead+maxErrorTail {
 		text = append(text[:maxErrorHead:maxErrorHead], text[len(text)-maxErrorTail:]...)
@@ -163,8 +165,8 @@ func rankOf(line string) int {
 	return len(phrases)
 }
 
-// notAnAnswer says what a text is that holds nothing of what was expected.
-// began means that the expected text has begun: it was cut early.
+// notAnAnswer describes a text without any expected content. began means that
+// the expected text has begun: it was truncated early.
 func notAnAnswer(text []byte, began bool) DeviceError {
 	if e, ok := ClassifyError(text); ok {
 		return e
@@ -181,11 +183,14 @@ func notAnAnswer(text []byte, began bool) DeviceError {
 	return e
 }
 
-// breakOff knows the lines with which an answer that had begun breaks off.
-// They stand at the start of a line, and nothing else in an answer does.
-func breakOff(line string) (DeviceError, bool) {
+// interruption finds the lines with which an interrupted answer ends. They are
+// at the start of a line, and nothing else in an answer is.
+func interruption(line string) (DeviceError, bool) {
 	line = strings.TrimSpace(line)
-	for _, start := range []string{"*** SERVICE ", "Got RemoteException", "Got a RemoteException", "Got IoException", "Got IOException", "Failure while dumping", "Got error while dumping", "Error dumping service"} {
+	for _, start := range []string{
+		"*** SERVICE ", "Got RemoteException", "Got a RemoteException", "Got IoException", "Got IOException",
+		"Failure while dumping", "Got error while dumping", "Error dumping service",
+	} {
 		if strings.HasPrefix(line, start) {
 			return ClassifyError([]byte(line))
 		}

@@ -50,7 +50,8 @@ func TestErrorTexts(t *testing.T) {
 		"/system/bin/sh: kill: 4460: No such process":                NoProcess,
 		"No maps for pid 3309":                                       NoProcess,
 		"java.lang.IllegalArgumentException: Unknown process: com.x": NoProcess,
-		"Exception occurred while executing 'dumpheap':\njava.lang.SecurityException: Process not debuggable: ProcessRecord{1 2:x/u0a3}\n\tat com.android.server.am.X(Y.java:1)": NotDebuggable,
+		"Exception occurred while executing 'dumpheap':\njava.lang.SecurityException: Process not debuggable: " +
+			"ProcessRecord{1 2:x/u0a3}\n\tat com.android.server.am.X(Y.java:1)": NotDebuggable,
 		"run-as: package not debuggable: com.x":                                NotDebuggable,
 		"run-as: Package 'com.x' is not debuggable":                            NotDebuggable,
 		"run-as: Package 'com.x' is unknown":                                   UnknownPackage,

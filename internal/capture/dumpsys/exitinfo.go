@@ -13,11 +13,11 @@ import (
 // and later: how processes died, the last death of each package first.
 type ExitInfo struct {
 	// Persisted is when the device last wrote its records to the disk, as
-	// printed; empty if it is not there. It is the year 1970 since a boot that
-	// wrote nothing.
+	// printed; empty if absent. It is the year 1970 if nothing was written
+	// since boot.
 	Persisted field.Text
 	Exits     []Exit
-	// Truncated says that the text shows that it was cut.
+	// Truncated reports that the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
@@ -30,11 +30,11 @@ type Exit struct {
 	RealUID   known.Int  `json:"uid"`
 	User      known.Int  `json:"user"`
 	Process   field.Text `json:"process"`
-	// Reason is the number, ReasonName the constant without REASON_, or what the
-	// device printed for a number that is not known here.
+	// Reason is the number, ReasonName the constant without REASON_, or the
+	// device's text for an unknown number.
 	Reason     known.Int  `json:"reason"`
 	ReasonName field.Text `json:"reason_name"`
-	// SubreasonName is what the device printed. The dump of Android 11 has no
+	// SubreasonName is the device's text. The dump of Android 11 has no
 	// subreasons.
 	Subreason     known.Int  `json:"subreason"`
 	SubreasonName field.Text `json:"subreason_name"`
@@ -43,12 +43,12 @@ type Exit struct {
 	Status     known.Int `json:"status"`
 	Importance known.Int `json:"importance"`
 	// Pss and Rss are the last samples before the death, in kB, rounded as
-	// printed: two digits or three. Android prints 0 where it took no sample:
-	// that is unknown here.
+	// printed: two digits or three. Android prints 0 without a sample: that is
+	// unknown here.
 	Pss         known.Int  `json:"pss_kb"`
 	Rss         known.Int  `json:"rss_kb"`
-	Description field.Text `json:"description"` // unknown where the device says null
-	Trace       field.Text `json:"trace"`       // the file of the traces on the device; unknown where it says null
+	Description field.Text `json:"description"` // unknown if the device prints null
+	Trace       field.Text `json:"trace"`       // the file of the traces on the device; unknown if it prints null
 }
 
 const (
@@ -59,15 +59,16 @@ const (
 type exitMeaning uint8
 
 const (
-	exitOther exitMeaning = iota // the app's or the user's own decision, or not told
+	exitOther exitMeaning = iota // the app's or the user's own decision, or unknown
 	exitCrash
 	exitKill
-	exitSignal // the signal tells
+	exitSignal // the signal decides
 )
 
-// The numbers of the reasons of Android 17. They are public since API 37.2; before that the memory
-// limiter killed with REASON_OTHER and a description that begins with memoryLimiter (am/MemoryLimiter.java,
-// onLimitExceeded and killProcess).
+// The numbers of the reasons of Android 17. They are public since API 37.2;
+// before that the memory limiter killed with REASON_OTHER and a description
+// that begins with memoryLimiter (am/MemoryLimiter.java, onLimitExceeded and
+// killProcess).
 const (
 	reasonOther         = 13
 	reasonMemoryLimiter = 17
@@ -77,7 +78,7 @@ const (
 
 // exitReasons are the constants REASON_* of frameworks/base
 // core/java/android/app/ApplicationExitInfo.java, by number. An ANR is neither
-// a crash nor a kill for want of resources.
+// a crash nor a kill because of resources.
 var exitReasons = []struct {
 	name    string
 	meaning exitMeaning
@@ -100,43 +101,47 @@ var exitReasons = []struct {
 	15: {"PACKAGE_STATE_CHANGE", exitKill},
 	16: {"PACKAGE_UPDATED", exitKill},
 
-	reasonMemoryLimiter: {"MEMORY_LIMITER", exitKill}, // it used more memory than the system allows it
+	reasonMemoryLimiter: {"MEMORY_LIMITER", exitKill}, // it exceeded the memory that the system allows it
 	reasonAnomaly:       {"ANOMALY", exitKill},        // it violated a system resource anomaly rule
 }
 
-// exitSignals are the signals that a process raises by its own fault
-// (bionic linker/debuggerd_handler.cpp installs its handler for them), and
-// SIGKILL: a device that cannot report LOW_MEMORY says SIGNALED with it.
+// exitSignals are the signals that a process raises by its own fault (bionic
+// linker/debuggerd_handler.cpp installs its handler for them), and SIGKILL: a
+// device that cannot report LOW_MEMORY reports SIGNALED with it.
 var exitSignals = map[int64]exitMeaning{
 	4: exitCrash, 5: exitCrash, 6: exitCrash, 7: exitCrash, 8: exitCrash, 11: exitCrash, 31: exitCrash,
 	9: exitKill,
 }
 
-// Crash says if the process died of its own fault: an exception, a native crash,
-// or a signal that is one.
+// Crash reports whether the process died by its own fault: an exception, a
+// native crash, or a signal that is one.
 func (e Exit) Crash() bool { return e.meaning() == exitCrash }
 
-// Kill says if the system took the process away: low memory, too many cached
-// processes, an update, ... SIGKILL counts, for devices that cannot report
-// LOW_MEMORY. What the user asked for does not count.
+// Kill reports whether the system killed the process: low memory, too many
+// cached processes, an update, ... SIGKILL counts, for devices that cannot
+// report LOW_MEMORY. User requests do not count.
 func (e Exit) Kill() bool { return e.meaning() == exitKill }
 
-// MemoryLimiter reports whether the memory limiter of Android 17 killed the process.
+// MemoryLimiter reports whether the memory limiter of Android 17 killed the
+// process.
 func (e Exit) MemoryLimiter() bool {
 	if !e.Reason.Known {
 		return false
 	}
-	return e.Reason.N == reasonMemoryLimiter || e.Reason.N == reasonOther && strings.HasPrefix(string(e.Description), memoryLimiter)
+	return e.Reason.N == reasonMemoryLimiter || e.Reason.N == reasonOther &&
+		strings.HasPrefix(string(e.Description), memoryLimiter)
 }
 
-// MemoryAnomaly reports whether the system killed the process for an anomaly of its memory. A rule may
-// be about another resource, and only the words of the record say which.
+// MemoryAnomaly reports whether the system killed the process for an anomaly of
+// its memory. A rule may be about another resource, and only the text of the
+// record shows which.
 func (e Exit) MemoryAnomaly() bool {
 	if !e.Reason.Known || e.Reason.N != reasonAnomaly {
 		return false
 	}
 	words := strings.ToLower(string(e.Description) + " " + string(e.SubreasonName))
-	return strings.Contains(words, "memory") || strings.Contains(words, "oom") || strings.Contains(words, "rss") || strings.Contains(words, "heap")
+	return strings.Contains(words, "memory") || strings.Contains(words, "oom") || strings.Contains(words, "rss") ||
+		strings.Contains(words, "heap")
 }
 
 func (e Exit) meaning() exitMeaning {
@@ -153,10 +158,11 @@ func (e Exit) meaning() exitMeaning {
 	return exitSignals[e.Status.N]
 }
 
-// ParseExitInfo reads what AppExitInfoTracker.dumpHistoryProcessExitInfo prints
-// (frameworks/base services/core/java/com/android/server/am). A package without
-// records is an answer without Exits. The error is a DeviceError; before Android
-// 11 its kind is Unsupported.
+// ParseExitInfo parses the output of
+// AppExitInfoTracker.dumpHistoryProcessExitInfo (frameworks/base
+// services/core/java/com/android/server/am). A package without records is an
+// answer without Exits. The error is a DeviceError; before Android 11 its kind
+// is Unsupported.
 func ParseExitInfo(text []byte) (ExitInfo, error) {
 	s, tooLong := input(text)
 	p := exitScan{in: lines{rest: s}}
@@ -167,12 +173,13 @@ func ParseExitInfo(text []byte) (ExitInfo, error) {
 		return ExitInfo{}, notExits(s)
 	}
 	p.out.Truncated = p.out.Truncated || tooLong
-	p.out.Warnings = p.doubts.All()
+	p.out.Warnings = p.warnings.All()
 	return p.out, nil
 }
 
-// notExits knows what ActivityManagerService.dump says up to Android 10; since
-// Android 7 the shell command is asked first, and does not know it either.
+// notExits recognizes the messages of ActivityManagerService.dump up to Android
+// 10; since Android 7 the shell command comes first, and does not support it
+// either.
 func notExits(s string) DeviceError {
 	e := notAnAnswer([]byte(s), false)
 	if e.Kind == Format && strings.Contains(clip(s, maxErrorHead), "Bad activity command") {
@@ -181,8 +188,9 @@ func notExits(s string) DeviceError {
 	return e
 }
 
-// exitFields are the fields of a record in the order of ApplicationExitInfo.dump:
-// three lines of several since Android 12, a line for each in Android 11.
+// exitFields are the fields of a record in the order of
+// ApplicationExitInfo.dump: three lines of several since Android 12, a line for
+// each in Android 11.
 var exitFields = []string{
 	"timestamp", "pid", "realUid", "packageUid", "definingUid", "user",
 	"process", "reason", "subreason", "status",
@@ -190,14 +198,14 @@ var exitFields = []string{
 }
 
 type exitScan struct {
-	in     lines
-	out    ExitInfo
-	doubts field.Doubts
-	began  bool
-	pkg    string
-	cur    *Exit
-	seen   map[string]bool // fields of cur: the first one counts
-	open   bool            // the description of cur goes on in the next line
+	in       lines
+	out      ExitInfo
+	warnings field.Warnings
+	began    bool
+	pkg      string
+	cur      *Exit
+	seen     map[string]bool // fields of cur: the first one counts
+	open     bool            // the description of cur continues in the next line
 }
 
 func (p *exitScan) step() bool {
@@ -232,9 +240,9 @@ func (p *exitScan) step() bool {
 	case p.cur != nil:
 		p.fields(trimmed, whole)
 	default:
-		if e, ok := breakOff(trimmed); ok {
+		if e, ok := interruption(trimmed); ok {
 			p.out.Truncated = true
-			p.doubts.Add(p.in.n, "answer", []byte(e.Text), string(e.Kind))
+			p.warnings.Add(p.in.n, "answer", []byte(e.Text), string(e.Kind))
 		}
 	}
 	return true
@@ -261,8 +269,8 @@ func (p *exitScan) endExit() {
 	p.cur, p.seen, p.open = nil, nil, false
 }
 
-// fields reads "key=value key=value". A value ends where the next key begins
-// that may follow its own; only descriptions hold blanks and other keys.
+// fields parses "key=value key=value". A value ends where a possible next key
+// begins; only descriptions contain spaces and other keys.
 func (p *exitScan) fields(line string, whole bool) {
 	at := -1
 	for i, key := range exitFields {
@@ -270,9 +278,9 @@ func (p *exitScan) fields(line string, whole bool) {
 			at = i
 		}
 	}
-	if e, ok := breakOff(line); ok && at < 0 {
+	if e, ok := interruption(line); ok && at < 0 {
 		p.out.Truncated = true
-		p.doubts.Add(p.in.n, "answer", []byte(e.Text), string(e.Kind))
+		p.warnings.Add(p.in.n, "answer", []byte(e.Text), string(e.Kind))
 		p.endExit()
 	}
 	for at >= 0 && p.cur != nil {
@@ -281,10 +289,10 @@ func (p *exitScan) fields(line string, whole bool) {
 		end, next := endOfField(line, at)
 		value := line[:end]
 		switch {
-		case next < 0 && !whole: // the value may be cut
+		case next < 0 && !whole: // the value may be truncated
 		case next < 0 && key == "description":
 			p.field(key, value)
-			// In Android 11 the next line says state=; else it is the next line
+			// In Android 11 the next line has state=; else it is the next line
 			// of the description.
 			p.open = !strings.HasPrefix(strings.TrimSpace(p.in.rest), "state=")
 		default:
@@ -298,11 +306,11 @@ func (p *exitScan) fields(line string, whole bool) {
 }
 
 // endOfField finds where the value of a field ends and which field follows: -1
-// if it goes to the end of the line.
+// if it extends to the end of the line.
 func endOfField(line string, at int) (end, next int) {
 	if exitFields[at] == "description" {
-		// The system's words, with what an app has said in them: the last one is
-		// the device's own.
+		// The system's words, which may include an app's: the last occurrence
+		// is the device's own.
 		if i := strings.LastIndex(line, " state="); i >= 0 {
 			return i, at + 1
 		}
@@ -380,7 +388,7 @@ func (e *Exit) numberSlot(key string) *known.Int {
 	return nil
 }
 
-// orNothing takes Java's word for an absent string.
+// orNothing removes Java's word for an absent string.
 func orNothing(value string) string {
 	if value == "null" {
 		return ""
@@ -391,13 +399,13 @@ func orNothing(value string) string {
 func (p *exitScan) number(key, value string) known.Int {
 	n, ok := number(value)
 	if !ok {
-		p.doubts.Add(p.in.n, key, []byte(value), "not a number")
+		p.warnings.Add(p.in.n, key, []byte(value), "not a number")
 		return known.Int{}
 	}
 	return known.Of(n)
 }
 
-// coded reads "4 (APP CRASH(EXCEPTION))".
+// coded parses "4 (APP CRASH(EXCEPTION))".
 func (p *exitScan) coded(key, value string) (known.Int, field.Text) {
 	digits, words, _ := strings.Cut(value, " ")
 	words = strings.TrimSuffix(strings.TrimPrefix(words, "("), ")")
@@ -407,7 +415,7 @@ func (p *exitScan) coded(key, value string) (known.Int, field.Text) {
 func (p *exitScan) size(key, value string) known.Int {
 	kb, ok := debugSize(foldDigits(value))
 	if !ok {
-		p.doubts.Add(p.in.n, key, []byte(value), "not a size")
+		p.warnings.Add(p.in.n, key, []byte(value), "not a size")
 		return known.Int{}
 	}
 	if kb == 0 {
@@ -416,8 +424,8 @@ func (p *exitScan) size(key, value string) known.Int {
 	return known.Of(kb)
 }
 
-// debugSize reads what android.util.DebugUtils.sizeValueToString makes of bytes,
-// as kB: "0.00", "904KB", "23MB", "1.2GB". The system's language chooses the
+// debugSize parses the output of android.util.DebugUtils.sizeValueToString, as
+// kB: "0.00", "904KB", "23MB", "1.2GB". The system's language determines the
 // decimal point.
 func debugSize(s string) (kb int64, ok bool) {
 	scale := 1.0 / 1024

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Dumps as others recorded them: the emulator of API 34 (the crash harness of an
+// Dumps recorded by others: the emulator of API 34 (the crash harness of an
 // OpenTelemetry package for Flutter, tool/exit-info), a phone (the emulator
 // sambas3, scripts/perf/classify-crash), the emulator of API 36 (a note about
 // mobile debugging with the record of android.process.acore).
@@ -59,8 +59,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-09-25 02:39:26.765
           importance=400 pss=0.00 rss=0.00 description=Sync transaction while frozen state=empty trace=null
 `
 
-// Android 11 has a line for each field and no subreason (ApplicationExitInfo.dump
-// of that release).
+// Android 11 has a line for each field and no subreason
+// (ApplicationExitInfo.dump of that release).
 const exitsOf30 = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 1970-01-01 00:00:00.000
   package: com.shop
@@ -96,22 +96,27 @@ func TestRecordedExitInfo(t *testing.T) {
 	for _, eol := range []string{"\n", "\r\n"} {
 		info := exitsIn(t, strings.ReplaceAll(exitsOf34, "\n", eol))
 		want := Exit{
-			Package: "com.example.otel_zone_example", Timestamp: "2026-10-08 22:49:31.375", PID: known.Of(8297), User: known.Of(0), RealUID: known.Of(10197),
-			Process: "com.example.otel_zone_example", Reason: known.Of(10), ReasonName: "USER_REQUESTED", Subreason: known.Of(21), SubreasonName: "FORCE STOP",
+			Package: "com.example.otel_zone_example", Timestamp: "2026-10-08 22:49:31.375", PID: known.Of(8297),
+			User: known.Of(0), RealUID: known.Of(10197),
+			Process: "com.example.otel_zone_example", Reason: known.Of(10), ReasonName: "USER_REQUESTED",
+			Subreason: known.Of(21), SubreasonName: "FORCE STOP",
 			Status: known.Of(0), Importance: known.Of(100), Pss: known.Of(221 << 10), Rss: known.Of(304 << 10),
 			Description: "stop com.example.otel_zone_example due to from pid 8396",
 		}
-		if len(info.Exits) != 2 || info.Exits[0] != want || info.Truncated || info.Warnings != nil || info.Persisted != "2026-10-08 22:49:04.298" {
+		if len(info.Exits) != 2 || info.Exits[0] != want || info.Truncated || info.Warnings != nil ||
+			info.Persisted != "2026-10-08 22:49:04.298" {
 			t.Fatalf("%+v", info)
 		}
-		if e := info.Exits[1]; e.ReasonName != "CRASH_NATIVE" || e.Status != known.Of(11) || e.Pss.Known || e.Rss.Known || e.Description != "crash" || !e.Crash() || e.Kill() {
+		if e := info.Exits[1]; e.ReasonName != "CRASH_NATIVE" || e.Status != known.Of(11) || e.Pss.Known ||
+			e.Rss.Known || e.Description != "crash" || !e.Crash() || e.Kill() {
 			t.Errorf("%+v", e)
 		}
 
 		info = exitsIn(t, strings.ReplaceAll(exitsOfPhone, "\n", eol))
 		var told []string
 		for _, e := range info.Exits {
-			told = append(told, fmt.Sprintf("%d %s %s %d %t %t", e.PID.N, e.Process, e.ReasonName, e.Rss.N, e.Crash(), e.Kill()))
+			told = append(told,
+				fmt.Sprintf("%d %s %s %d %t %t", e.PID.N, e.Process, e.ReasonName, e.Rss.N, e.Crash(), e.Kill()))
 		}
 		if want := []string{
 			"10950 com.zenithblue.sambas3 PACKAGE_UPDATED 276480 false true",
@@ -130,7 +135,8 @@ func TestRecordedExitInfo(t *testing.T) {
 		if len(info.Exits) != 1 || info.Truncated || info.Warnings != nil {
 			t.Fatalf("%+v", info)
 		}
-		if e := info.Exits[0]; e.ReasonName != "CRASH" || e.Subreason.Known || e.Pss != known.Of(23<<10) || e.Description != "crash" || e.Process != "com.shop:push" ||
+		if e := info.Exits[0]; e.ReasonName != "CRASH" || e.Subreason.Known || e.Pss != known.Of(23<<10) ||
+			e.Description != "crash" || e.Process != "com.shop:push" ||
 			e.Trace != "/data/system/procexitstore/anr_2021-01-02-03-04-05-678.gz" || !e.Crash() {
 			t.Errorf("%+v", e)
 		}
@@ -138,7 +144,9 @@ func TestRecordedExitInfo(t *testing.T) {
 }
 
 func TestExitInfoWithoutRecords(t *testing.T) {
-	info := exitsIn(t, "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\nLast Timestamp of Persistence Into Persistent Storage: 2026-10-08 22:04:11.860\n")
+	info := exitsIn(t,
+		"ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\nLast Timestamp of Persistence Into "+
+			"Persistent Storage: 2026-10-08 22:04:11.860\n")
 	if len(info.Exits) != 0 || info.Truncated || info.Persisted == "" {
 		t.Errorf("%+v", info)
 	}
@@ -149,7 +157,8 @@ func TestExitInfoWithoutRecords(t *testing.T) {
 		"Can't find service: activity\n":                                                                          NoService,
 		"hello\n":                                                                                                 Format,
 		"*** SERVICE 'activity' DUMP TIMEOUT (10000ms) EXPIRED ***":                                               Timeout,
-		"Permission Denial: can't dump ActivityManager from from pid=1, uid=10001 due to missing android.permission.DUMP permission": Permission,
+		"Permission Denial: can't dump ActivityManager from from pid=1, uid=10001 due to missing " +
+			"android.permission.DUMP permission": Permission,
 	} {
 		info, err := ParseExitInfo([]byte(text))
 		var e DeviceError
@@ -157,13 +166,14 @@ func TestExitInfoWithoutRecords(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, info, err)
 		}
 	}
-	cut := exitsIn(t, exitsOf34[:strings.Index(exitsOf34, "        ApplicationExitInfo #1")]+"*** SERVICE 'activity' DUMP TIMEOUT (10000ms) EXPIRED ***\n")
+	cut := exitsIn(t, exitsOf34[:strings.Index(exitsOf34, "        ApplicationExitInfo #1")]+
+		"*** SERVICE 'activity' DUMP TIMEOUT (10000ms) EXPIRED ***\n")
 	if len(cut.Exits) != 1 || !cut.Truncated || len(cut.Warnings) != 1 {
 		t.Errorf("%+v", cut)
 	}
 }
 
-// A description holds what an app has said: it cannot change its own record.
+// A description contains an app's text: it cannot change its own record.
 func TestHostileDescriptions(t *testing.T) {
 	for description, want := range map[string]string{
 		"bg anr state=empty trace=null pss=1MB":              "bg anr state=empty trace=null pss=1MB",
@@ -191,9 +201,12 @@ func TestReasons(t *testing.T) {
 		reason, status int64
 		crash, kill    bool
 	}{
-		{0, 0, false, false}, {1, 1, false, false}, {2, 9, false, true}, {2, 11, true, false}, {2, 6, true, false}, {2, 15, false, false},
-		{3, 0, false, true}, {4, 0, true, false}, {5, 11, true, false}, {6, 0, false, false}, {9, 0, false, true}, {10, 0, false, false},
-		{13, 0, false, true}, {14, 0, false, true}, {17, 0, false, true}, {18, 0, false, true}, {19, 0, false, false}, {-1, 0, false, false}, {1 << 40, 0, false, false},
+		{0, 0, false, false}, {1, 1, false, false}, {2, 9, false, true}, {2, 11, true, false}, {2, 6, true, false},
+		{2, 15, false, false},
+		{3, 0, false, true}, {4, 0, true, false}, {5, 11, true, false}, {6, 0, false, false}, {9, 0, false, true},
+		{10, 0, false, false},
+		{13, 0, false, true}, {14, 0, false, true}, {17, 0, false, true}, {18, 0, false, true}, {19, 0, false, false},
+		{-1, 0, false, false}, {1 << 40, 0, false, false},
 	} {
 		e := Exit{Reason: known.Of(c.reason), Status: known.Of(c.status)}
 		if e.Crash() != c.crash || e.Kill() != c.kill {
@@ -209,18 +222,21 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The memory limiter kills with REASON_OTHER and its name on Android 17, with a reason of its own since
-// API 37.2; an anomaly is one of memory only where its record says so.
+// The memory limiter kills with REASON_OTHER and its name on Android 17, with a
+// reason of its own since API 37.2; an anomaly is one of memory only if its
+// record says so.
 func TestReasonsOfAndroid17(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason, description string
 		name                string
 		limiter, anomaly    bool
 	}{
-		"API 37.2":                   {"17 (MEMORY LIMITER)", "MemoryLimiter:AnonSwap", "MEMORY_LIMITER", true, false},
-		"API 37":                     {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:AnonSwap", "OTHER", true, false},
-		"another limit":              {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:Swap", "OTHER", true, false},
-		"another kill":               {"13 (OTHER KILLS BY SYSTEM)", "too many MemoryLimiter:AnonSwap", "OTHER", false, false},
+		"API 37.2":      {"17 (MEMORY LIMITER)", "MemoryLimiter:AnonSwap", "MEMORY_LIMITER", true, false},
+		"API 37":        {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:AnonSwap", "OTHER", true, false},
+		"another limit": {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:Swap", "OTHER", true, false},
+		"another kill": {
+			"13 (OTHER KILLS BY SYSTEM)", "too many MemoryLimiter:AnonSwap", "OTHER", false, false,
+		},
 		"what a user asked for":      {"10 (USER REQUESTED)", "MemoryLimiter:AnonSwap", "USER_REQUESTED", false, false},
 		"an anomaly of memory":       {"18 (ANOMALY)", "anon memory exceeded", "ANOMALY", false, true},
 		"an anomaly of another kind": {"18 (ANOMALY)", "binder spam", "ANOMALY", false, false},
@@ -255,25 +271,31 @@ func sizeValueToString(bytes int64) string {
 }
 
 func TestDebugSizes(t *testing.T) {
-	for text, want := range map[string]int64{"0.00": 0, "904KB": 904, "0.88MB": 901, "23MB": 23552, "1.2GB": 1258291, "1,2GB": 1258291, "2048": 2} {
+	for text, want := range map[string]int64{
+		"0.00": 0, "904KB": 904, "0.88MB": 901, "23MB": 23552, "1.2GB": 1258291, "1,2GB": 1258291, "2048": 2,
+	} {
 		if got, ok := debugSize(text); !ok || got != want {
 			t.Errorf("%s: %d, %t", text, got, ok)
 		}
 	}
-	for _, text := range []string{"", "MB", "x", "-1MB", "1e9GB", "1.2.3MB", "0x1p9MB", "9999999999999PB", "NaNMB", "1 MB"} {
+	for _, text := range []string{
+		"", "MB", "x", "-1MB", "1e9GB", "1.2.3MB", "0x1p9MB", "9999999999999PB", "NaNMB", "1 MB",
+	} {
 		if got, ok := debugSize(text); ok {
 			t.Errorf("%q: %d", text, got)
 		}
 	}
-	if e := exitsIn(t, strings.Replace(exitsOf34, "pss=221MB rss=304MB", "pss=٢٢١MB rss=١٫٢GB", 1)).Exits[0]; e.Pss != known.Of(221<<10) || e.Rss != known.Of(1258291) {
+	if e := exitsIn(t, strings.Replace(exitsOf34, "pss=221MB rss=304MB", "pss=٢٢١MB rss=١٫٢GB", 1)).
+		Exits[0]; e.Pss != known.Of(221<<10) || e.Rss != known.Of(1258291) {
 		t.Errorf("%v %v", e.Pss, e.Rss)
 	}
 }
 
-// madeExits prints random records in the way of one release.
+// madeExits prints random records in the format of one release.
 func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 	var b strings.Builder
-	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\nLast Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:04:05.678\n")
+	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\nLast Timestamp of Persistence " +
+		"Into Persistent Storage: 2026-01-02 03:04:05.678\n")
 	for p := range r.IntN(3) {
 		pkg := fmt.Sprintf("com.shop%d", p)
 		fmt.Fprintf(&b, "  package: %s\n    Historical Process Exit for uid=10123\n", pkg)
@@ -281,9 +303,12 @@ func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 			reason := r.Int64N(int64(len(exitReasons)))
 			pss := r.Int64N(1 << r.Int64N(24))
 			e := Exit{
-				Package: field.Text(pkg), Timestamp: "2026-01-02 03:04:05.678", PID: known.Of(r.Int64N(32768)), RealUID: known.Of(10123), User: known.Of(0),
-				Process: field.Text(pkg + []string{"", ":push"}[r.IntN(2)]), Reason: known.Of(reason), ReasonName: field.Text(exitReasons[reason].name),
-				Subreason: known.Of(r.Int64N(30)), SubreasonName: "FORCE STOP", Status: known.Of(r.Int64N(256) - 1), Importance: known.Of(r.Int64N(1000)),
+				Package: field.Text(pkg), Timestamp: "2026-01-02 03:04:05.678", PID: known.Of(r.Int64N(32768)),
+				RealUID: known.Of(10123), User: known.Of(0),
+				Process: field.Text(pkg + []string{"", ":push"}[r.IntN(2)]), Reason: known.Of(reason),
+				ReasonName: field.Text(exitReasons[reason].name),
+				Subreason:  known.Of(r.Int64N(30)), SubreasonName: "FORCE STOP", Status: known.Of(r.Int64N(256) - 1),
+				Importance:  known.Of(r.Int64N(1000)),
 				Description: []field.Text{"", "crash", "a=b pid=3 reason=1", "scheduleCrash for 'x' failed"}[r.IntN(4)],
 				Trace:       []field.Text{"", "/data/system/procexitstore/x.gz"}[r.IntN(2)],
 			}
@@ -299,9 +324,12 @@ func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 				return s
 			}
 			lines := []string{
-				fmt.Sprintf("timestamp=%s\npid=%d\nrealUid=10123\npackageUid=10123\ndefiningUid=10123\nuser=0", e.Timestamp, e.PID.N),
-				fmt.Sprintf("process=%s\nreason=%d (APP CRASH(NATIVE))\nsubreason=%d (FORCE STOP)\nstatus=%d", e.Process, reason, e.Subreason.N, e.Status.N),
-				fmt.Sprintf("importance=%d\npss=%s\nrss=%s\ndescription=%s\nstate=3 bytes\ntrace=%s", e.Importance.N, printed, printed, null(e.Description), null(e.Trace)),
+				fmt.Sprintf("timestamp=%s\npid=%d\nrealUid=10123\npackageUid=10123\ndefiningUid=10123\nuser=0",
+					e.Timestamp, e.PID.N),
+				fmt.Sprintf("process=%s\nreason=%d (APP CRASH(NATIVE))\nsubreason=%d (FORCE STOP)\nstatus=%d",
+					e.Process, reason, e.Subreason.N, e.Status.N),
+				fmt.Sprintf("importance=%d\npss=%s\nrss=%s\ndescription=%s\nstate=3 bytes\ntrace=%s", e.Importance.N,
+					printed, printed, null(e.Description), null(e.Trace)),
 			}
 			if perLine {
 				lines = strings.Split(strings.Join(lines, "\n"), "\n")
@@ -321,11 +349,12 @@ func TestExitInfoRoundTrip(t *testing.T) {
 	for range 500 {
 		text, want := madeExits(r, r.IntN(2) == 0)
 		info := exitsIn(t, text)
-		if len(info.Exits) != len(want) || len(want) > 0 && !reflect.DeepEqual(info.Exits, want) || info.Truncated || info.Warnings != nil {
+		if len(info.Exits) != len(want) || len(want) > 0 && !reflect.DeepEqual(info.Exits, want) || info.Truncated ||
+			info.Warnings != nil {
 			t.Fatalf("%s\n%+v\nwant %+v", text, info, want)
 		}
 	}
-	for range 2000 { // the size is right to the digits printed
+	for range 2000 { // the size is correct to the printed digits
 		kb := 1 + r.Int64N(1<<(1+r.Int64N(30)))
 		printed := sizeValueToString(kb << 10)
 		got, ok := debugSize(printed)
@@ -335,8 +364,9 @@ func TestExitInfoRoundTrip(t *testing.T) {
 	}
 }
 
-// TestExitInfoCutAnywhere: what a part of a text says stands in the whole too.
-func TestExitInfoCutAnywhere(t *testing.T) {
+// TestExitInfoTruncatedAnywhere: fields of a part of a text are also in the
+// whole.
+func TestExitInfoTruncatedAnywhere(t *testing.T) {
 	for _, text := range []string{exitsOf34, exitsOfPhone, exitsOf30} {
 		whole := exitsIn(t, text).Exits
 		for at := range len(text) {
@@ -345,21 +375,21 @@ func TestExitInfoCutAnywhere(t *testing.T) {
 				continue
 			}
 			if text[at-1] != '\n' && !info.Truncated {
-				t.Fatalf("cut at %d is not seen", at)
+				t.Fatalf("truncation at %d is not reported", at)
 			}
 			for i, e := range info.Exits {
 				if i < len(info.Exits)-1 && e != whole[i] || !partOf(e, whole[i]) {
-					t.Fatalf("cut at %d:\n%+v\n%+v", at, e, whole[i])
+					t.Fatalf("truncated at %d:\n%+v\n%+v", at, e, whole[i])
 				}
 				if e != whole[i] && !info.Truncated {
-					t.Fatalf("cut at %d is not seen: %+v", at, e)
+					t.Fatalf("truncation at %d is not reported: %+v", at, e)
 				}
 			}
 		}
 	}
 }
 
-// partOf says if each field of a that is there is that of b.
+// partOf reports whether each field that a has equals that of b.
 func partOf(a, b Exit) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {
@@ -384,11 +414,13 @@ func FuzzExitInfo(f *testing.F) {
 		if err != nil && (!errors.As(err, &e) || info.Exits != nil) {
 			t.Fatalf("%v, %+v", err, info)
 		}
-		if len(info.Exits) > maxExits || len(info.Warnings) > field.MaxDoubts+1 || len(info.Persisted) > maxStamp {
+		if len(info.Exits) > maxExits || len(info.Warnings) > field.MaxWarnings+1 || len(info.Persisted) > maxStamp {
 			t.Fatalf("%d records", len(info.Exits))
 		}
 		for _, e := range info.Exits {
-			for _, s := range []field.Text{e.Package, e.Timestamp, e.Process, e.ReasonName, e.SubreasonName, e.Description, e.Trace} {
+			for _, s := range []field.Text{
+				e.Package, e.Timestamp, e.Process, e.ReasonName, e.SubreasonName, e.Description, e.Trace,
+			} {
 				if len(s) > maxDescription || !printable(string(s)) {
 					t.Fatalf("%q", s)
 				}

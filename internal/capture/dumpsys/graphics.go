@@ -10,9 +10,9 @@ import (
 // Gfxinfo is the answer of dumpsys gfxinfo.
 type Gfxinfo struct {
 	Processes []GfxProcess
-	// BrokenOff has the device's words if the answer began and then failed.
-	BrokenOff *DeviceError
-	// Truncated says that the text shows that it was cut.
+	// Interrupted has the device's words if the answer began and then failed.
+	Interrupted *DeviceError
+	// Truncated reports that the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
@@ -28,27 +28,28 @@ type GfxProcess struct {
 // GfxValues are the sizes and counts of one process of gfxinfo.
 type GfxValues struct {
 	// GPUBytes is "Total GPU memory usage" (before Android 9 "Total memory
-	// usage"): the caches of the renderer only, not what the app allocates.
+	// usage"): only the caches of the renderer, not the app's allocations.
 	GPUBytes known.Int `json:"total_gpu_memory_bytes"`
 	// GrallocKB is "Total imported by gralloc": the buffers that the process
 	// maps (Android 12 and later, not everywhere).
 	GrallocKB known.Int `json:"gralloc_kb"`
-	// AllocatorKB is the total of the buffers that the process allocated itself.
+	// AllocatorKB is the total of the buffers that the process allocated
+	// itself.
 	AllocatorKB known.Int `json:"allocator_kb"`
 	// Views and ViewRoots are the totals of attached views and windows.
 	Views     known.Int `json:"views"`
 	ViewRoots known.Int `json:"view_roots"`
 }
 
-// ParseGfxinfo reads dumpsys gfxinfo, of one or of many processes. The error is
-// a DeviceError.
+// ParseGfxinfo parses dumpsys gfxinfo, of one or of many processes. The error
+// is a DeviceError.
 func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 	s, tooLong := input(text)
 	var (
 		in    = lines{rest: s}
 		out   = Gfxinfo{Truncated: tooLong}
 		cur   *GfxProcess
-		d     field.Doubts
+		d     field.Warnings
 		began bool
 		gpu   bool // the line before announces the number of GPU bytes
 	)
@@ -71,8 +72,8 @@ func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 			continue
 		}
 		began = began || strings.HasPrefix(trimmed, "Applications Graphics Acceleration Info")
-		if e, ok := breakOff(trimmed); ok {
-			out.BrokenOff, out.Truncated = &e, true
+		if e, ok := interruption(trimmed); ok {
+			out.Interrupted, out.Truncated = &e, true
 		}
 		if cur != nil {
 			cur.line(trimmed, gpu, whole, in.n, &d)
@@ -81,22 +82,22 @@ func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 		out.Truncated = out.Truncated || !whole
 	}
 	if len(out.Processes) == 0 {
-		if out.BrokenOff != nil {
-			return Gfxinfo{}, *out.BrokenOff
+		if out.Interrupted != nil {
+			return Gfxinfo{}, *out.Interrupted
 		}
 		return Gfxinfo{}, notAnAnswer(text, began)
 	}
-	if len(out.Processes) == 1 && *cur == (GfxProcess{PID: cur.PID, Process: cur.Process}) && out.BrokenOff != nil {
-		return Gfxinfo{}, *out.BrokenOff
+	if len(out.Processes) == 1 && *cur == (GfxProcess{PID: cur.PID, Process: cur.Process}) && out.Interrupted != nil {
+		return Gfxinfo{}, *out.Interrupted
 	}
 	out.Warnings = d.All()
 	return out, nil
 }
 
-func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *field.Doubts) {
+func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *field.Warnings) {
 	switch {
 	case gpu:
-		// The unit behind the number proves that no digit was cut.
+		// The unit after the number proves that no digit is missing.
 		digits, _, ok := strings.Cut(line, " bytes")
 		take(&g.GPUBytes, "Total GPU memory usage", digits, ok, n, d)
 	case strings.HasPrefix(line, "Total attached Views"), strings.HasPrefix(line, "Total Views"):
@@ -110,7 +111,7 @@ func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *field.Doubts) 
 	}
 }
 
-func take(to *known.Int, name, text string, whole bool, n int, d *field.Doubts) {
+func take(to *known.Int, name, text string, whole bool, n int, d *field.Warnings) {
 	v, ok := number(strings.TrimSpace(text))
 	if !ok || v < 0 || !whole {
 		d.Add(n, name, []byte(text), "not a whole number")
@@ -120,10 +121,10 @@ func take(to *known.Int, name, text string, whole bool, n int, d *field.Doubts) 
 	*to = known.Of(v)
 }
 
-func takeKB(to *known.Int, name, line string, n int, d *field.Doubts) {
+func takeKB(to *known.Int, name, line string, n int, d *field.Warnings) {
 	kb, coarse, ok := kiloBytes(line[strings.LastIndexByte(line, ':')+1:])
 	if !ok {
-		d.Add(n, name, []byte(line), "no size in KB, or cut")
+		d.Add(n, name, []byte(line), "no size in KB, or truncated")
 		return
 	}
 	if coarse {
@@ -142,12 +143,12 @@ func after(line, sep string) string {
 type GPU struct {
 	// GPUs are the snapshots, one for each GPU.
 	GPUs []GPUMemory
-	// Truncated says that the text shows that it was cut.
+	// Truncated reports that the text is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
 
-// GPUMemory is what one GPU holds, in bytes (services/gpuservice/gpumem).
+// GPUMemory is the memory of one GPU, in bytes (services/gpuservice/gpumem).
 type GPUMemory struct {
 	ID          known.Int
 	GlobalBytes known.Int
@@ -191,12 +192,12 @@ func (g GPU) Processes() []GPUProcess {
 
 const maxGPUProcesses = 1 << 16
 
-// ParseGPU reads dumpsys gpu. The error is a DeviceError; Unsupported means
+// ParseGPU parses dumpsys gpu. The error is a DeviceError; Unsupported means
 // that this device does not count GPU memory.
 func ParseGPU(text []byte) (GPU, error) {
 	s, tooLong := input(text)
 	in, out := lines{rest: s}, GPU{Truncated: tooLong}
-	var d field.Doubts
+	var d field.Warnings
 	found, processes := false, 0
 	for {
 		line, whole, ok := in.next()
@@ -243,7 +244,7 @@ func ParseGPU(text []byte) (GPU, error) {
 	return out, nil
 }
 
-func bytesOf(name, text string, whole bool, n int, d *field.Doubts) known.Int {
+func bytesOf(name, text string, whole bool, n int, d *field.Warnings) known.Int {
 	v, ok := number(text)
 	if !ok || v < 0 || !whole {
 		d.Add(n, name, []byte(text), "not a whole number")
@@ -254,43 +255,43 @@ func bytesOf(name, text string, whole bool, n int, d *field.Doubts) known.Int {
 
 // SurfaceFlinger is the part of dumpsys SurfaceFlinger about buffers.
 type SurfaceFlinger struct {
-	// Buffers is the number of buffers that the allocator holds, TotalKB their
-	// sum as the device estimates it. Both are unknown if the list has no end.
+	// Buffers is the number of buffers of the allocator, TotalKB their sum as
+	// the device estimates it. Both are unknown if the list is truncated.
 	Buffers known.Int `json:"buffers"`
 	TotalKB known.Int `json:"total_kb"`
-	// ImportedBuffers is the number of Imported, unknown if there is no such list
-	// (before Android 11) or it has no end.
+	// ImportedBuffers is the number of Imported, unknown without such a list
+	// (before Android 11) or if it is truncated.
 	ImportedBuffers known.Int `json:"imported_buffers"`
 	// ImportedKB is "Total imported by gralloc".
 	ImportedKB known.Int `json:"imported_kb"`
-	// List are the buffers whose line is there.
+	// List are the buffers whose lines are present.
 	List []Buffer `json:"list"`
-	// Imported are the buffers that SurfaceFlinger has mapped, its own and those of the
-	// windows, which the apps allocate since Android 12.
+	// Imported are the buffers that SurfaceFlinger has mapped, its own and
+	// those of the windows, which the apps allocate since Android 12.
 	Imported []Buffer `json:"imported"`
-	// Truncated says that the text shows that it was cut, but not where only the list of
-	// imported buffers has no end: then their number is unknown.
+	// Truncated reports that the text is visibly truncated, except if only the
+	// list of imported buffers has no end: then their number is unknown.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }
 
 // Buffer is one graphic buffer.
 type Buffer struct {
-	// KB is unknown where the device says so.
+	// KB is unknown if the device says so.
 	KB        known.Int  `json:"kb"`
 	Requestor field.Text `json:"requestor"` // unknown before Android 8
 }
 
 const maxBuffers = 1 << 14
 
-// ParseSurfaceFlinger reads the list of GraphicBufferAllocator
-// (frameworks/native libs/ui/GraphicBufferAllocator.cpp), of any release, and that
-// of imported buffers behind it (Gralloc4.cpp, Gralloc5.cpp). The error is a
-// DeviceError.
+// ParseSurfaceFlinger parses the list of GraphicBufferAllocator
+// (frameworks/native libs/ui/GraphicBufferAllocator.cpp), of any release, and
+// that of imported buffers after it (Gralloc4.cpp, Gralloc5.cpp). The error is
+// a DeviceError.
 func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 	s, tooLong := input(text)
 	in, out := lines{rest: s}, SurfaceFlinger{Truncated: tooLong}
-	var d field.Doubts
+	var d field.Warnings
 	inList, began, ended := false, false, false
 	inImported := false
 	var count, imported int64
@@ -339,9 +340,9 @@ func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 	return out, nil
 }
 
-// bufferOf reads "0xHANDLE | 10200.00 KiB | ... | Planner" (Android 13 and
-// later) or "0xHANDLE:  144.00 KiB | ... | Planner".
-func bufferOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
+// bufferOf parses "0xHANDLE | 10200.00 KiB | ... | Planner" (Android 13 and
+// later) or "0xHANDLE: 144.00 KiB | ... | Planner".
+func bufferOf(line string, whole bool, n int, d *field.Warnings) (Buffer, bool) {
 	i := strings.IndexAny(line, ":|")
 	if i < 0 || !whole {
 		return Buffer{}, false
@@ -359,10 +360,10 @@ func bufferOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
 	return b, true
 }
 
-// importedOf reads "+ name:VRI[Main]#0(BLAST Consumer)0, id:2126008817486,
+// importedOf parses "+ name:VRI[Main]#0(BLAST Consumer)0, id:2126008817486,
 // size:10360.25KiB, w/h:1080x2400, ...".
-func importedOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
-	// Only the name is somebody else's: it may hold anything in front of the id.
+func importedOf(line string, whole bool, n int, d *field.Warnings) (Buffer, bool) {
+	// Only the name is untrusted: it may contain anything before the id.
 	i := strings.LastIndex(line, ", id:")
 	if i < 0 || !whole {
 		return Buffer{}, false

@@ -13,75 +13,79 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// LogKind sorts the lines of a log that tell how a process got into distress
-// and how it ended.
+// LogKind classifies the lines of a log that show how a process got into
+// trouble and how it ended.
 type LogKind string
 
-// The kinds. A line may be of several: an OutOfMemoryError for want of a thread
-// is also a ThreadLimit. They are also the words of `leakgate parse`.
+// The kinds. A line may be of several: an OutOfMemoryError because no thread
+// could be created is also a ThreadLimit. They are also the words of `leakgate
+// parse`.
 const (
-	LogGC            LogKind = "gc"              // a garbage collection that ART found worth a line
+	LogGC            LogKind = "gc"              // a garbage collection that ART logs
 	LogFullHeap      LogKind = "full_heap"       // an allocation waits for the collector, or the heap is at its limit
 	LogOutOfMemory   LogKind = "out_of_memory"   // an OutOfMemoryError is thrown or printed
 	LogCrash         LogKind = "crash"           // FATAL EXCEPTION
 	LogNativeCrash   LogKind = "native_crash"    // a fatal signal, or the header of a tombstone
 	LogLowMemoryKill LogKind = "low_memory_kill" // by lmkd, the kernel's low memory killer or its OOM killer
 	LogKill          LogKind = "kill"            // by the activity manager, for any reason
-	LogDied          LogKind = "died"            // somebody saw the death
+	LogDied          LogKind = "died"            // a report of the death
 	LogANR           LogKind = "anr"             // the app does not respond
-	LogThreadLimit   LogKind = "thread_limit"    // a thread could not be made
-	LogFileLimit     LogKind = "file_limit"      // no file descriptor is left
+	LogThreadLimit   LogKind = "thread_limit"    // a thread could not be created
+	LogFileLimit     LogKind = "file_limit"      // out of file descriptors
 	LogAddressSpace  LogKind = "address_space"   // mmap failed
 )
 
-// LogKinds gives all kinds, in the order in which they are told.
+// LogKinds returns all kinds, in the order in which they are reported.
 func LogKinds() []LogKind {
 	return []LogKind{LogGC, LogFullHeap, LogOutOfMemory, LogCrash, LogNativeCrash, LogLowMemoryKill,
 		LogKill, LogDied, LogANR, LogThreadLimit, LogFileLimit, LogAddressSpace}
 }
 
-// Mention tells of the lines of one kind.
+// Mention describes the lines of one kind.
 type Mention struct {
 	Count int64 `json:"count"`
 	// First and Last are the times of the first and the last line as printed:
-	// month and day without a year, or seconds. Empty in a format without times.
+	// month and day without a year, or seconds. Empty in a format without
+	// times.
 	First field.Text `json:"first"`
 	Last  field.Text `json:"last"`
 	// Line is the last line: printable, at most 256 bytes.
 	Line string `json:"line"`
 }
 
-// Logcat is what a log says about a process.
+// Logcat is the information about a process in a log.
 type Logcat struct {
 	Entries     int64      // of all processes
 	First, Last field.Text // times of the first and the last entry
-	// Mentions has the kinds that were there. One event makes several lines: a
-	// kill is told by who did it, who saw it and the event log.
+	// Mentions has the kinds that occurred. One event makes several lines: a
+	// kill is reported by the killer, an observer and the event log.
 	Mentions map[LogKind]Mention
 	GC       GC
 	LogEnd
-	// Truncated says that the last line has no end; it is not counted.
+	// Truncated reports that the last line has no end; it is not counted.
 	Truncated bool
 	Warnings  []error
 }
 
-// LogEnd is how a process ended: the class of the last FATAL EXCEPTION, the last fatal
-// signal (SIGSEGV), and why the process was last killed, in the device's words.
+// LogEnd is how a process ended: the class of the last FATAL EXCEPTION, the
+// last fatal signal (SIGSEGV), and why the process was last killed, in the
+// device's words.
 type LogEnd struct {
 	Exception  field.Text `json:"exception"`
 	Signal     field.Text `json:"signal"`
 	KillReason field.Text `json:"kill_reason"`
-	// Cause is java.lang.OutOfMemoryError where the last FATAL EXCEPTION is, or is caused by, one.
+	// Cause is java.lang.OutOfMemoryError if the last FATAL EXCEPTION is, or is
+	// caused by, one.
 	Cause field.Text `json:"-"`
-	// MemoryLimit is the limit in bytes of anonymous memory and swap that the memory limiter of
-	// Android 17 says that the process exceeded.
+	// MemoryLimit is the limit in bytes of anonymous memory and swap that the
+	// process exceeded, as reported by the memory limiter of Android 17.
 	MemoryLimit known.Int `json:"-"`
-	// KillAdj is the oom_score_adj of the process at its last low-memory kill: 0 in the foreground, 600 and
-	// more for cached processes.
+	// KillAdj is the oom_score_adj of the process at its last low-memory kill:
+	// 0 in the foreground, 600 and more for cached processes.
 	KillAdj known.Int `json:"-"`
 }
 
-// GC is what the collections say. ART prints one that was asked for or that was
+// GC summarizes the collections. ART logs one that was requested or that was
 // slow; the others leave no line.
 type GC struct {
 	// Causes counts collections by ART's word: Alloc, Background, Explicit,
@@ -95,25 +99,27 @@ type GC struct {
 	LongestPause known.Int `json:"longest_gc_pause_us"`
 }
 
-// Crash says if the log shows that the process died of its own fault.
+// Crash reports whether the log shows that the process died by its own fault.
 func (l Logcat) Crash() bool {
 	return l.Mentions[LogCrash].Count+l.Mentions[LogNativeCrash].Count > 0
 }
 
-// OutOfMemory reports whether the process died of an OutOfMemoryError that nobody caught.
+// OutOfMemory reports whether the process died of an uncaught OutOfMemoryError.
 func (l Logcat) OutOfMemory() bool {
 	return l.Mentions[LogCrash].Count > 0 && l.Cause == outOfMemoryError
 }
 
-// MemoryLimiter reports whether the memory limiter of Android 17 killed the process.
+// MemoryLimiter reports whether the memory limiter of Android 17 killed the
+// process.
 func (l Logcat) MemoryLimiter() bool {
 	return l.Kill() && strings.HasPrefix(string(l.KillReason), memoryLimiter)
 }
 
-// outOfMemoryError is the class that ART throws for want of memory, threads and file descriptors.
+// outOfMemoryError is the class that ART throws if it lacks memory, threads or
+// file descriptors.
 const outOfMemoryError = "java.lang.OutOfMemoryError"
 
-// Kill says if the log shows that the system killed the process.
+// Kill reports whether the log shows that the system killed the process.
 func (l Logcat) Kill() bool {
 	return l.Mentions[LogLowMemoryKill].Count+l.Mentions[LogKill].Count > 0
 }
@@ -128,19 +134,19 @@ const (
 	maxComm    = 15 // TASK_COMM_LEN without its zero
 )
 
-// ScanLogcat reads `logcat -d` in the formats threadtime, time and brief, with
-// the modifiers epoch, monotonic, usec, year, zone and uid, of any buffers, from
-// Android 5 on. It takes what is about the process: what it said itself (the
-// number in the line is the log daemon's, not the process's own word), and what
-// the system said about it.
+// ScanLogcat parses `logcat -d` in the formats threadtime, time and brief, with
+// the modifiers epoch, monotonic, usec, year, zone and uid, of any buffers,
+// from Android 5 on. It collects what is about the process: its own lines (the
+// number in the line is the log daemon's, not the process's claim), and the
+// system's lines about it.
 //
 // A pid of 0 means any process of that name, an empty name any process of that
-// pid. Where a pid was used twice within the log, own lines of the earlier
-// process are taken too: their times tell.
+// pid. If a pid was used twice within the log, lines of the earlier process are
+// included too: their times distinguish them.
 //
 // It streams: its memory does not depend on the length of the log. The error is
-// a DeviceError if there is no entry (Empty also for a log that has nothing to
-// say), or what r said.
+// a DeviceError without any entry (Empty also for an empty log), or an error of
+// r.
 func ScanLogcat(r io.Reader, pid int64, process string) (Logcat, error) {
 	s := logScan{pid: max(pid, 0), process: process}
 	if err := s.scan(r); err != nil {
@@ -149,12 +155,13 @@ func ScanLogcat(r io.Reader, pid int64, process string) (Logcat, error) {
 	if s.out.Entries == 0 && !s.began {
 		return Logcat{}, notALog(s.head, s.out.Truncated)
 	}
-	s.out.Warnings = s.doubts.All()
+	s.out.Warnings = s.warnings.All()
 	return s.out, nil
 }
 
-// notALog finds the words of logcat itself (system/logging logcat/logcat.cpp,
-// system/core logcat/logcat.cpp before) in a text without entries.
+// notALog finds the messages of logcat itself (system/logging
+// logcat/logcat.cpp, system/core logcat/logcat.cpp before) in a text without
+// entries.
 func notALog(head []byte, cut bool) DeviceError {
 	e := notAnAnswer(head, false)
 	switch {
@@ -163,7 +170,8 @@ func notALog(head []byte, cut bool) DeviceError {
 		e.Kind = UnknownOption
 	case strings.Contains(e.Text, "Unable to open log device"):
 		e.Kind = NoFile
-	case strings.Contains(e.Text, "read failure"), strings.Contains(e.Text, "unexpected EOF"), strings.HasPrefix(e.Text, "Logcat read"):
+	case strings.Contains(e.Text, "read failure"), strings.Contains(e.Text, "unexpected EOF"),
+		strings.HasPrefix(e.Text, "Logcat read"):
 		e.Kind = InputOutput
 	case cut && startsLikeEntry(e.Text):
 		e.Kind = Truncated
@@ -172,28 +180,28 @@ func notALog(head []byte, cut bool) DeviceError {
 	return e
 }
 
-// startsLikeEntry says if a line may be the start of a time, of "I/tag" or of a
-// separator.
+// startsLikeEntry reports whether a line may be the start of a time, of "I/tag"
+// or of a separator.
 func startsLikeEntry(line string) bool {
 	word, _ := nextWord(line)
 	return strings.Trim(word, "0123456789.-") == "" || strings.IndexByte(word, '/') == 1 && isPriority(word[0])
 }
 
-// logScan holds the summary and what is open, and nothing of the lines.
+// logScan holds the summary and pending reports, and nothing of the lines.
 type logScan struct {
 	pid     int64
 	process string
 
-	out    Logcat
-	doubts field.Doubts
-	head   []byte
-	n      int
-	began  bool // a separator was there
-	pids   []int64
+	out      Logcat
+	warnings field.Warnings
+	head     []byte
+	n        int
+	began    bool // a separator was found
+	pids     []int64
 
-	crash *logEntry // a FATAL EXCEPTION that does not tell yet whose it is
+	crash *logEntry // a FATAL EXCEPTION whose process is not yet known
 	blame bool      // the next line of the crash names the exception
-	anr   *logEntry // an ANR that does not tell its pid yet
+	anr   *logEntry // an ANR whose pid is not yet known
 	tomb  int64     // the pid of the crash_dump that writes about the process
 }
 
@@ -210,7 +218,7 @@ func (s *logScan) scan(r io.Reader) error {
 		line, err := in.ReadSlice('\n')
 		s.n++
 		s.head = append(s.head, line[:min(len(line), maxLogHead-len(s.head))]...)
-		text := string(line) // the reader uses its buffer again
+		text := string(line) // the reader reuses its buffer
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = in.ReadSlice('\n') // the rest of a line that logcat cannot have printed
 		}
@@ -248,7 +256,7 @@ func (s *logScan) line(line string) {
 	s.about(e)
 }
 
-// own says if the process itself printed the entry.
+// own reports whether the process itself printed the entry.
 func (s *logScan) own(e logEntry) bool {
 	switch {
 	case s.pid > 0:
@@ -271,15 +279,15 @@ func (s *logScan) knows(pid int64) bool {
 	return false
 }
 
-// learn notes a pid of the process where only its name was given.
+// learn records a pid of the process if only its name was given.
 func (s *logScan) learn(pid int64) {
 	if s.pid == 0 && pid > 0 && !s.knows(pid) && len(s.pids) < maxPIDs {
 		s.pids = append(s.pids, pid)
 	}
 }
 
-// meant says if words about a process are about this one. A name may be cut to
-// the last or first 15 bytes.
+// meant reports whether words about a process are about this one. A name may be
+// truncated to the last or first 15 bytes.
 func (s *logScan) meant(pid int64, name string) bool {
 	if s.pid > 0 && pid != s.pid || s.process != "" && name != "" && !nameFits(name, s.process) {
 		return false
@@ -287,11 +295,13 @@ func (s *logScan) meant(pid int64, name string) bool {
 	return s.pid > 0 || s.process == "" || name != "" || s.knows(pid)
 }
 
-// nameFits compares a name as the kernel and ART cut it: they keep the last 15
-// bytes of a name with a dot, else the first (com_android_internal_os_Zygote.cpp,
-// SetThreadName), and some prefixes are longer.
+// nameFits compares a name as the kernel and ART truncate it: they keep the
+// last 15 bytes of a name with a dot, else the first
+// (com_android_internal_os_Zygote.cpp, SetThreadName), and some prefixes are
+// longer.
 func nameFits(name, process string) bool {
-	return name == process || len(name) >= maxComm && (strings.HasSuffix(process, name) || strings.HasPrefix(process, name))
+	return name == process || len(name) >= maxComm &&
+		(strings.HasSuffix(process, name) || strings.HasPrefix(process, name))
 }
 
 func (s *logScan) mention(kind LogKind, e logEntry) {
@@ -307,7 +317,7 @@ func (s *logScan) mention(kind LogKind, e logEntry) {
 	s.out.Mentions[kind] = m
 }
 
-// logPhrase is a word in a line of the process itself.
+// logPhrase is a phrase in a line of the process itself.
 type logPhrase struct {
 	kind LogKind
 	how  func(s, part string) bool
@@ -343,7 +353,7 @@ func blockedForAlloc(s, part string) bool {
 	return strings.HasPrefix(s, part) && strings.HasSuffix(s, " for cause Alloc")
 }
 
-// said reads a line of the process itself.
+// said parses a line of the process itself.
 func (s *logScan) said(e logEntry) {
 	msg := strings.TrimSpace(e.msg)
 	if strings.Contains(msg, "GC freed ") && s.runtimeTag(e.tag) {
@@ -362,27 +372,27 @@ func (s *logScan) said(e logEntry) {
 	}
 }
 
-// runtimeTag says if ART prints with this tag: art, zygote for a process that
-// was not renamed yet, since Android 8 the name of the process, cut. How it is
-// cut is not held against a line whose pid fits.
+// runtimeTag reports whether ART logs with this tag: art, zygote for a process
+// that was not renamed yet, since Android 8 the truncated name of the process.
+// A line with the right pid may be truncated in any way.
 func (s *logScan) runtimeTag(tag string) bool {
 	return tag == "art" || strings.Contains(tag, "zygote") || s.process == "" || tag == s.process ||
 		len(tag) > maxComm/2 && (strings.HasSuffix(s.process, tag) || strings.HasPrefix(s.process, tag))
 }
 
-// collection reads a line of Heap::LogGC (art/runtime/gc/heap.cc):
+// collection parses a line of Heap::LogGC (art/runtime/gc/heap.cc):
 //
 //	Background concurrent copying GC freed 12345(800KB) AllocSpace objects, 3(60KB) LOS objects, 24% free, 73MB/97MB, paused 123us,1.2ms total 101ms
 //
-// Android 14 says "freed 800KB AllocSpace bytes"; a vendor puts "(M:180MB,L:368MB)"
-// behind the used size.
+// Android 14 prints "freed 800KB AllocSpace bytes"; a vendor adds
+// "(M:180MB,L:368MB)" after the used size.
 func (s *logScan) collection(e logEntry, msg string) {
 	s.mention(LogGC, e)
 	cause, _, _ := strings.Cut(msg, " ")
 	s.cause(tidy(cause, maxComm*2))
 	used, total, ok := heapOf(msg)
 	if !ok {
-		s.doubts.Add(s.n, "GC", []byte(msg), "no heap sizes")
+		s.warnings.Add(s.n, "GC", []byte(msg), "no heap sizes")
 	} else {
 		s.out.GC.HeapUsed, s.out.GC.HeapTotal = known.Of(used), known.Of(total)
 	}
@@ -394,7 +404,7 @@ func (s *logScan) collection(e logEntry, msg string) {
 	for _, word := range strings.SplitN(pauses, ",", 16) {
 		us, ok := microseconds(word)
 		if !ok {
-			s.doubts.Add(s.n, "GC", []byte(word), "not a pause")
+			s.warnings.Add(s.n, "GC", []byte(word), "not a pause")
 			continue
 		}
 		if us > s.out.GC.LongestPause.N || !s.out.GC.LongestPause.Known {
@@ -429,7 +439,7 @@ func heapOf(msg string) (used, total int64, ok bool) {
 	return used, total, okUsed && okTotal
 }
 
-// prettySize reads ART's PrettySize as kB: "0B", "2870KB", "73MB", "2GB".
+// prettySize parses ART's PrettySize as kB: "0B", "2870KB", "73MB", "2GB".
 func prettySize(s string) (kb int64, ok bool) {
 	for unit, scale := range map[string]int64{"KB": 1, "MB": 1 << 10, "GB": 1 << 20} {
 		if digits, found := strings.CutSuffix(s, unit); found {
@@ -447,7 +457,7 @@ func wholeNumber(s string) (int64, bool) {
 	return n, ok && n >= 0 && s[0] != '-'
 }
 
-// microseconds reads ART's PrettyDuration: "0", "56us", "2.462ms", "1.008s".
+// microseconds parses ART's PrettyDuration: "0", "56us", "2.462ms", "1.008s".
 func microseconds(s string) (int64, bool) {
 	if s == "0" {
 		return 0, true
@@ -479,14 +489,15 @@ func microseconds(s string) (int64, bool) {
 }
 
 // runtime follows the block that RuntimeInit.loggingUncaughtException prints:
-// FATAL EXCEPTION, then "Process: NAME, PID: N", then the exception. The process
-// itself prints it.
+// FATAL EXCEPTION, then "Process: NAME, PID: N", then the exception. The
+// process itself prints it.
 func (s *logScan) runtime(e logEntry) {
 	if e.tag != "AndroidRuntime" {
 		return
 	}
 	msg := strings.TrimSpace(e.msg)
-	if strings.HasPrefix(msg, "FATAL EXCEPTION: ") || strings.HasPrefix(msg, "*** FATAL EXCEPTION IN SYSTEM PROCESS: ") {
+	if strings.HasPrefix(msg, "FATAL EXCEPTION: ") ||
+		strings.HasPrefix(msg, "*** FATAL EXCEPTION IN SYSTEM PROCESS: ") {
 		s.crash, s.blame = &e, false
 		return
 	}
@@ -533,7 +544,7 @@ func (s *logScan) exception(msg string) {
 	}
 }
 
-// signal reads the name in "11 (SIGSEGV), code 1 ...".
+// signal parses the name in "11 (SIGSEGV), code 1 ...".
 func (s *logScan) signal(rest string) {
 	_, rest, _ = strings.Cut(rest, "(")
 	name, _, ok := strings.Cut(rest, ")")
@@ -542,7 +553,7 @@ func (s *logScan) signal(rest string) {
 	}
 }
 
-// about reads what the system says about the process.
+// about parses the system's lines about the process.
 func (s *logScan) about(e logEntry) {
 	msg := strings.TrimSpace(e.msg)
 	if lowMemoryTag(e.tag) {
@@ -563,9 +574,11 @@ func (s *logScan) about(e logEntry) {
 	}
 }
 
-// limiter reads "onLimitExceeded: pid=7 uid=10123 type=anon+swap memHigh=N swapHigh=N pkg=com.shop" (frameworks/base
-// services/core am/MemoryLimiter.java, onLimitExceeded), which comes half a minute before the kill. The limit of
-// anonymous memory and swap is the sum of both; the other types do not kill.
+// limiter parses "onLimitExceeded: pid=7 uid=10123 type=anon+swap memHigh=N
+// swapHigh=N pkg=com.shop" (frameworks/base services/core
+// am/MemoryLimiter.java, onLimitExceeded), which comes half a minute before the
+// kill. The limit of anonymous memory and swap is the sum of both; the other
+// types do not kill.
 func (s *logScan) limiter(msg string) {
 	rest, ok := strings.CutPrefix(msg, "onLimitExceeded: ")
 	if !ok {
@@ -585,10 +598,10 @@ func (s *logScan) limiter(msg string) {
 	}
 }
 
-// lowMemory reads lmkd's "Kill 'NAME' (PID), uid U, oom_score_adj A to free ...;
-// reason: R" (system/memory/lmkd/lmkd.cpp; "Killing" and "kill" before Android
-// 11), the kernel's "Killing 'COMM' (PID), adj A" (lowmemorykiller.c) and its OOM
-// killer's "Killed process PID (COMM)" (mm/oom_kill.c).
+// lowMemory parses lmkd's "Kill 'NAME' (PID), uid U, oom_score_adj A to free
+// ...; reason: R" (system/memory/lmkd/lmkd.cpp; "Killing" and "kill" before
+// Android 11), the kernel's "Killing 'COMM' (PID), adj A" (lowmemorykiller.c)
+// and its OOM killer's "Killed process PID (COMM)" (mm/oom_kill.c).
 func (s *logScan) lowMemory(e logEntry, msg string) {
 	pid, name, rest, ok := victimOf(msg)
 	if !ok || !s.meant(pid, name) {
@@ -610,7 +623,8 @@ func lowMemoryTag(tag string) bool {
 	return false
 }
 
-// victimOf returns whom a line of a low-memory killer names, and what follows.
+// victimOf returns the process that a line of a low-memory killer names, and
+// what follows.
 func victimOf(msg string) (pid int64, name, rest string, ok bool) {
 	msg = strings.TrimPrefix(strings.TrimPrefix(msg, "lowmemorykiller: "), "Out of memory: ")
 	verb, rest, _ := strings.Cut(msg, " ")
@@ -631,7 +645,8 @@ func victimOf(msg string) (pid int64, name, rest string, ok bool) {
 	return pid, name, rest, ok && isNumber
 }
 
-// adjOf reads "oom_score_adj 900", "oom_score_adj:900" of newer kernels, and "adj 900".
+// adjOf parses "oom_score_adj 900", "oom_score_adj:900" of newer kernels, and
+// "adj 900".
 func adjOf(s string) known.Int {
 	_, s, ok := strings.Cut(s, "adj")
 	if !ok || s == "" || s[0] != ' ' && s[0] != ':' {
@@ -649,9 +664,9 @@ func adjOf(s string) known.Int {
 	return known.Of(n)
 }
 
-// activityManager reads frameworks/base services/core am/ProcessRecord.java
-// (killLocked), ActivityManagerService.java (appDiedLocked) and
-// ProcessErrorStateRecord.java (appNotResponding).
+// activityManager parses lines of frameworks/base services/core
+// am/ProcessRecord.java (killLocked), ActivityManagerService.java
+// (appDiedLocked) and ProcessErrorStateRecord.java (appNotResponding).
 func (s *logScan) activityManager(e logEntry, msg string) {
 	switch {
 	case strings.HasPrefix(msg, "Killing "):
@@ -664,7 +679,8 @@ func (s *logScan) activityManager(e logEntry, msg string) {
 			s.out.KillReason = field.Text(tidy(why, maxClip))
 		}
 	case strings.HasPrefix(msg, "Start proc "):
-		if pid, name, _, ok := pidAndName(strings.TrimPrefix(msg, "Start proc ")); ok && s.process != "" && name == s.process {
+		if pid, name, _, ok := pidAndName(strings.TrimPrefix(msg, "Start proc ")); ok && s.process != "" &&
+			name == s.process {
 			s.learn(pid)
 		}
 	case strings.HasPrefix(msg, "Process "):
@@ -692,7 +708,7 @@ func (s *logScan) activityManager(e logEntry, msg string) {
 	}
 }
 
-// pidAndName reads "123:com.shop:push/u0a12 ...".
+// pidAndName parses "123:com.shop:push/u0a12 ...".
 func pidAndName(s string) (pid int64, name, rest string, ok bool) {
 	digits, rest, ok := strings.Cut(s, ":")
 	pid, isNumber := wholeNumber(digits)
@@ -703,10 +719,10 @@ func pidAndName(s string) (pid int64, name, rest string, ok bool) {
 	return pid, name, rest, ok
 }
 
-// event reads the event log (services/core am/EventLogTags.logtags): the user,
-// the pid and the name stand first. am_crash has the pid before the user
+// event parses the event log (services/core am/EventLogTags.logtags): the user,
+// the pid and the name come first. am_crash has the pid before the user
 // (ActivityManagerService.handleApplicationCrashInner), am_proc_start a uid
-// behind the pid.
+// after the pid.
 func (s *logScan) event(e logEntry, msg string) {
 	f := strings.Split(clip(strings.Trim(msg, "[]"), maxClip), ",")
 	pidAt, nameAt := 1, 2
@@ -740,7 +756,7 @@ func (s *logScan) event(e logEntry, msg string) {
 	}
 }
 
-// ended takes an event about the process.
+// ended records an event about the process.
 func (s *logScan) ended(e logEntry, more string) {
 	switch e.tag {
 	case "am_proc_died":
@@ -756,7 +772,7 @@ func (s *logScan) ended(e logEntry, more string) {
 	}
 }
 
-// tombstone reads the header that crash_dump prints (system/core debuggerd
+// tombstone parses the header that crash_dump prints (system/core debuggerd
 // libdebuggerd/tombstone.cpp) and the line of the signal under it.
 func (s *logScan) tombstone(e logEntry, msg string) {
 	rest, ok := strings.CutPrefix(msg, "signal ")
@@ -777,9 +793,9 @@ func (s *logScan) tombstone(e logEntry, msg string) {
 	}
 }
 
-// zygote reads "Process PID exited due to signal 9 (Killed)" and "exited cleanly"
-// (com_android_internal_os_Zygote.cpp, SigChldHandler; "signal (9)" before
-// Android 10).
+// zygote parses "Process PID exited due to signal 9 (Killed)" and "exited
+// cleanly" (com_android_internal_os_Zygote.cpp, SigChldHandler; "signal (9)"
+// before Android 10).
 func (s *logScan) zygote(e logEntry, msg string) {
 	rest, ok := strings.CutPrefix(msg, "Process ")
 	if !ok {
@@ -791,7 +807,7 @@ func (s *logScan) zygote(e logEntry, msg string) {
 	}
 }
 
-// entryOf reads one line of logcat (liblog logprint.cpp,
+// entryOf parses one line of logcat (liblog logprint.cpp,
 // android_log_formatLogLine).
 func entryOf(line string) (logEntry, bool) {
 	stamp, rest := stampOf(line)
@@ -805,7 +821,7 @@ func entryOf(line string) (logEntry, bool) {
 	return e, e.threadtime(rest)
 }
 
-// brief reads "tag     ( 1234): message".
+// brief parses "tag ( 1234): message".
 func (e *logEntry) brief(rest string) bool {
 	head, msg, ok := strings.Cut(rest, "): ")
 	if !ok {
@@ -820,7 +836,7 @@ func (e *logEntry) brief(rest string) bool {
 	return ok
 }
 
-// threadtime reads "[zone] [uid] 1234  1250 I tag     : message".
+// threadtime parses "[zone] [uid] 1234 1250 I tag : message".
 func (e *logEntry) threadtime(rest string) bool {
 	var pid, tid string // the two words before the priority
 	for range 5 {
@@ -853,8 +869,8 @@ func nextWord(s string) (word, rest string) {
 	return word, rest
 }
 
-// stampOf takes the time off a line: "11-22 15:32:47.123", with a year, or
-// seconds. Without one it gives the line back.
+// stampOf splits the time from a line: "11-22 15:32:47.123", with a year, or
+// seconds. Without one it returns the line unchanged.
 func stampOf(line string) (stamp, rest string) {
 	first, after := nextWord(line)
 	if len(first) > maxStamp/2 || first == "" || strings.Trim(first, "0123456789.-") != "" {
@@ -873,7 +889,8 @@ func stampOf(line string) (stamp, rest string) {
 	return first + " " + clock, after
 }
 
-// tidy returns a device's text in a form fit to be kept: printable, and at most n bytes.
+// tidy returns a device's text in a form to keep: printable, and at most n
+// bytes.
 func tidy(s string, n int) string {
 	return text.Printable(strings.ReplaceAll(clip(s, n), "\t", " "))
 }

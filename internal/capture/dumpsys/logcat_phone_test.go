@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// TestPhoneTellsHowItsProcessEnded: what the simulated phone prints of the end
-// of a process, in its log and in its exit info, says the same to both parsers.
-func TestPhoneTellsHowItsProcessEnded(t *testing.T) {
+// TestPhoneReportsHowItsProcessEnded: both parsers agree about the end of a
+// simulated process, from its log and from its exit info.
+func TestPhoneReportsHowItsProcessEnded(t *testing.T) {
 	for _, api := range []int{21, 23, 26, 28, 29, 30, 31, 34, 36} {
 		for _, c := range []struct {
 			name, end   string // the command that ends it, if it is one
@@ -33,23 +33,29 @@ func TestPhoneTellsHowItsProcessEnded(t *testing.T) {
 					if c.name == "crash" {
 						spec.CrashAfter = 10 * time.Minute
 					}
-					p := androidsim.New(androidsim.Options{API: api, Root: true, BuildType: "userdebug", Seed: 5, Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{spec}}}})
+					p := androidsim.New(
+						androidsim.Options{
+							API: api, Root: true, BuildType: "userdebug", Seed: 5,
+							Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{spec}}},
+						})
 					time.Sleep(5 * time.Minute)
 					pid := pidOf(t, p)
 					if c.name == "low memory" && !p.Kill("com.shop") {
-						t.Fatal("com.shop does not run")
+						t.Fatal("com.shop is not running")
 					}
 					said(t, p, strings.ReplaceAll(c.end, "PID", strconv.FormatInt(pid, 10)))
 					time.Sleep(6 * time.Minute)
 
 					for _, format := range []string{"threadtime", "time", "brief"} {
-						kernel := "" // the killer's place before Android 9
+						kernel := "" // the killer's position before Android 9
 						if api < 28 && c.name == "low memory" {
 							kernel = " -b kernel"
 						}
 						text := said(t, p, "logcat -d -v "+format+" -b main -b system -b events -b crash"+kernel)
 						log, err := dumpsys.ScanLogcat(strings.NewReader(text), pid, "com.shop")
-						if err != nil || len(log.Warnings) > 0 || log.Mentions[c.log].Count == 0 || log.Mentions[dumpsys.LogGC].Count == 0 || !log.GC.HeapUsed.Known || log.GC.HeapUsed.N > log.GC.HeapTotal.N {
+						if err != nil || len(log.Warnings) > 0 || log.Mentions[c.log].Count == 0 ||
+							log.Mentions[dumpsys.LogGC].Count == 0 || !log.GC.HeapUsed.Known ||
+							log.GC.HeapUsed.N > log.GC.HeapTotal.N {
 							t.Errorf("%s: %v, %+v\n%s", format, err, log, text)
 						}
 						if log.Crash() != c.crash {
@@ -67,7 +73,8 @@ func TestPhoneTellsHowItsProcessEnded(t *testing.T) {
 						t.Fatalf("%v, %+v", err, info)
 					}
 					e := info.Exits[0]
-					if e.PID.N != pid || e.Process != "com.shop" || string(e.ReasonName) != c.reason || e.Crash() != c.crash || e.Kill() != c.kill || !e.Rss.Known || e.Pss.Known != (api < 34) {
+					if e.PID.N != pid || e.Process != "com.shop" || string(e.ReasonName) != c.reason ||
+						e.Crash() != c.crash || e.Kill() != c.kill || !e.Rss.Known || e.Pss.Known != (api < 34) {
 						t.Errorf("%+v", e)
 					}
 				})
@@ -94,6 +101,6 @@ func pidOf(t *testing.T, p *androidsim.Phone) int64 {
 			return pid
 		}
 	}
-	t.Fatal("com.shop does not run")
+	t.Fatal("com.shop is not running")
 	return 0
 }

@@ -33,7 +33,7 @@ func counts(log Logcat) map[LogKind]int64 {
 	return n
 }
 
-// Lines as others recorded them, each with where it comes from.
+// Lines recorded by others, each with its source.
 func TestRecordedLogs(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
@@ -42,75 +42,132 @@ func TestRecordedLogs(t *testing.T) {
 		want    map[LogKind]int64
 		check   func(Logcat) bool
 	}{
-		// The test logs of thaliproject: Android 5.0 and 5.1, brief and threadtime.
-		"5 brief": {"--------- beginning of main\nI/art     ( 4229): Explicit concurrent mark sweep GC freed 15600(911KB) AllocSpace objects, 0(0B) LOS objects, 34% free, 29MB/45MB, paused 538us total 160.028ms\n" +
-			"I/art     ( 1034): Explicit concurrent mark sweep GC freed 25641(1109KB) AllocSpace objects, 4(448KB) LOS objects, 33% free, 44MB/66MB, paused 1.978ms total 150.453ms\n",
+		// The test logs of thaliproject: Android 5.0 and 5.1, brief and
+		// threadtime.
+		"5 brief": {
+			"--------- beginning of main\nI/art     ( 4229): Explicit concurrent mark sweep GC freed 15600(911KB) " +
+				"AllocSpace objects, 0(0B) LOS objects, 34% free, 29MB/45MB, paused 538us total 160.028ms\n" +
+				"I/art     ( 1034): Explicit concurrent mark sweep GC freed 25641(1109KB) AllocSpace objects, " +
+				"4(448KB) LOS objects, 33% free, 44MB/66MB, paused 1.978ms total 150.453ms\n",
 			1034, "system_server", map[LogKind]int64{LogGC: 1}, func(l Logcat) bool {
-				return l.Entries == 2 && l.First == "" && l.GC.HeapUsed == known.Of(44<<10) && l.GC.HeapTotal == known.Of(66<<10) && l.GC.LongestPause == known.Of(1978)
+				return l.Entries == 2 && l.First == "" && l.GC.HeapUsed == known.Of(44<<10) &&
+					l.GC.HeapTotal == known.Of(66<<10) && l.GC.LongestPause == known.Of(1978)
 			}},
-		"5 threadtime": {"08-30 06:40:43.884  5687  5733 W jxcore-log: JXcore engine is ready\n08-30 06:40:43.900  5687  5696 I art     : Background sticky concurrent mark sweep GC freed 85076(8MB) AllocSpace objects, 18(1892KB) LOS objects, 26% free, 24MB/32MB, paused 1.784ms total 100.514ms\n",
+		"5 threadtime": {
+			"08-30 06:40:43.884  5687  5733 W jxcore-log: JXcore engine is ready\n08-30 06:40:43.900  5687  5696 I " +
+				"art     : Background sticky concurrent mark sweep GC freed 85076(8MB) AllocSpace objects, " +
+				"18(1892KB) LOS objects, 26% free, 24MB/32MB, paused 1.784ms total 100.514ms\n",
 			5687, "", map[LogKind]int64{LogGC: 1}, func(l Logcat) bool {
-				return l.First == "08-30 06:40:43.884" && l.Mentions[LogGC].First == "08-30 06:40:43.900" && maps.Equal(l.GC.Causes, map[string]int64{"Background": 1})
+				return l.First == "08-30 06:40:43.884" && l.Mentions[LogGC].First == "08-30 06:40:43.900" &&
+					maps.Equal(l.GC.Causes, map[string]int64{"Background": 1})
 			}},
-		"5 empty process": {"I/ActivityManager(  849): Killing 3239:com.lge.hiddenmenu/1000 (adj 15): empty #11\n", 3239, "com.lge.hiddenmenu",
-			map[LogKind]int64{LogKill: 1}, func(l Logcat) bool { return l.Kill() && !l.Crash() && l.KillReason == "empty #11" }},
-		// A monkey test of a radio app: the format time, for want of memory for a thread.
-		"6 time": {"12-28 21:35:21.571 E/AndroidRuntime(11308): FATAL EXCEPTION: main\n12-28 21:35:21.571 E/AndroidRuntime(11308): Process: com.tct.fmradio, PID: 11308\n" +
-			"12-28 21:35:21.571 E/AndroidRuntime(11308): java.lang.OutOfMemoryError: Could not allocate JNI Env\n12-28 21:35:21.571 E/AndroidRuntime(11308): \tat java.lang.Thread.nativeCreate(Native Method)\n",
-			11308, "com.tct.fmradio", map[LogKind]int64{LogCrash: 1, LogOutOfMemory: 1, LogThreadLimit: 1}, func(l Logcat) bool { return l.Exception == "java.lang.OutOfMemoryError" && l.Crash() }},
+		"5 empty process": {
+			"I/ActivityManager(  849): Killing 3239:com.lge.hiddenmenu/1000 (adj 15): empty #11\n", 3239,
+			"com.lge.hiddenmenu",
+			map[LogKind]int64{LogKill: 1},
+			func(l Logcat) bool { return l.Kill() && !l.Crash() && l.KillReason == "empty #11" }},
+		// A monkey test of a radio app: the format time, out of memory for a
+		// thread.
+		"6 time": {
+			"12-28 21:35:21.571 E/AndroidRuntime(11308): FATAL EXCEPTION: main\n12-28 21:35:21.571 " +
+				"E/AndroidRuntime(11308): Process: com.tct.fmradio, PID: 11308\n" +
+				"12-28 21:35:21.571 E/AndroidRuntime(11308): java.lang.OutOfMemoryError: Could not allocate JNI " +
+				"Env\n12-28 21:35:21.571 E/AndroidRuntime(11308): \tat java.lang.Thread.nativeCreate(Native Method)\n",
+			11308, "com.tct.fmradio", map[LogKind]int64{LogCrash: 1, LogOutOfMemory: 1, LogThreadLimit: 1},
+			func(l Logcat) bool { return l.Exception == "java.lang.OutOfMemoryError" && l.Crash() }},
 		// volantis 7.1.1: the tombstone in the log.
-		"7 tombstone": {"12-14 20:25:29.367  1524  1524 F DEBUG   : ABI: 'arm'\n12-14 20:25:29.367  1524  1524 F DEBUG   : pid: 1509, tid: 1509, name: ersoonal.runner  >>> com.persoonal.runner <<<\n" +
-			"12-14 20:25:29.368  1524  1524 F DEBUG   : signal 7 (SIGBUS), code 1 (BUS_ADRALN), fault addr 0xffd9b82c\n",
-			1509, "com.persoonal.runner", map[LogKind]int64{LogNativeCrash: 1}, func(l Logcat) bool { return l.Signal == "SIGBUS" && l.Crash() }},
+		"7 tombstone": {
+			"12-14 20:25:29.367  1524  1524 F DEBUG   : ABI: 'arm'\n12-14 20:25:29.367  1524  1524 F DEBUG   : pid: " +
+				"1509, tid: 1509, name: ersoonal.runner  >>> com.persoonal.runner <<<\n" +
+				"12-14 20:25:29.368  1524  1524 F DEBUG   : signal 7 (SIGBUS), code 1 (BUS_ADRALN), fault addr " +
+				"0xffd9b82c\n",
+			1509, "com.persoonal.runner", map[LogKind]int64{LogNativeCrash: 1},
+			func(l Logcat) bool { return l.Signal == "SIGBUS" && l.Crash() }},
 		// A bug report service of Android 8, with -v uid.
-		"8 uid": {"07-03 20:42:34.094 10031  2011 32761 W zygote  : Throwing OutOfMemoryError \"Failed to allocate a 38291456 byte allocation with 2097152 free bytes and 5MB until OOM, max allowed footprint 46567600, growth limit 50331648\"\n" +
-			"07-03 20:42:34.128 10031  2011 32761 E AndroidRuntime: FATAL EXCEPTION: IntentService[SendBugReportService]\n07-03 20:42:34.128 10031  2011 32761 E AndroidRuntime: Process: com.google.XXX, PID: 2011\n" +
-			"07-03 20:42:34.128 10031  2011 32761 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate a 38291456 byte allocation with 2097152 free bytes and 5MB until OOM, max allowed footprint 46567600, growth limit 50331648\n",
+		"8 uid": {
+			"07-03 20:42:34.094 10031  2011 32761 W zygote  : Throwing OutOfMemoryError \"Failed to allocate a " +
+				"38291456 byte allocation with 2097152 free bytes and 5MB until OOM, max allowed footprint 46567600, " +
+				"growth limit 50331648\"\n" +
+				"07-03 20:42:34.128 10031  2011 32761 E AndroidRuntime: FATAL EXCEPTION: " +
+				"IntentService[SendBugReportService]\n07-03 20:42:34.128 10031  2011 32761 E AndroidRuntime: " +
+				"Process: com.google.XXX, PID: 2011\n" +
+				"07-03 20:42:34.128 10031  2011 32761 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to " +
+				"allocate a 38291456 byte allocation with 2097152 free bytes and 5MB until OOM, max allowed " +
+				"footprint 46567600, growth limit 50331648\n",
 			2011, "com.google.XXX", map[LogKind]int64{LogOutOfMemory: 2, LogCrash: 1}, nil},
 		// A walkthrough of ANRs, -v uid.
-		"9 ANR": {"07-20 15:36:58.711  1000  1520  1597 E ActivityManager: ANR in com.xxxx.moblie (com.xxxx.moblie/.ui.MainActivity)\n07-20 15:36:58.711  1000  1520  1597 E ActivityManager: PID: 1480\n",
-			1480, "com.xxxx.moblie", map[LogKind]int64{LogANR: 1}, func(l Logcat) bool { return !l.Crash() && !l.Kill() }},
+		"9 ANR": {
+			"07-20 15:36:58.711  1000  1520  1597 E ActivityManager: ANR in com.xxxx.moblie " +
+				"(com.xxxx.moblie/.ui.MainActivity)\n07-20 15:36:58.711  1000  1520  1597 E ActivityManager: PID: " +
+				"1480\n",
+			1480, "com.xxxx.moblie", map[LogKind]int64{LogANR: 1},
+			func(l Logcat) bool { return !l.Crash() && !l.Kill() }},
 		// A phone with Android 14, the format of flutter logs.
-		"14 brief": {"I/mple.jarvis_app( 7696): Background concurrent mark compact GC freed 10MB AllocSpace bytes, 3(60KB) LOS objects, 49% free, 2870KB/5741KB, paused 620us,6.773ms total 61.537ms\n",
+		"14 brief": {
+			"I/mple.jarvis_app( 7696): Background concurrent mark compact GC freed 10MB AllocSpace bytes, 3(60KB) " +
+				"LOS objects, 49% free, 2870KB/5741KB, paused 620us,6.773ms total 61.537ms\n",
 			7696, "com.example.jarvis_app", map[LogKind]int64{LogGC: 1}, func(l Logcat) bool {
 				return l.GC.HeapUsed == known.Of(2870) && l.GC.LongestPause == known.Of(6773)
 			}},
 		// A debug build on a phone with Android 15.
-		"15 young": {"I/r.habitv8.debug( 1105): Background young concurrent mark compact GC freed 115MB AllocSpace bytes, 257(93MB) LOS objects, 9% free, 196MB/216MB, paused 93us,5.962ms total 1.008s\n",
+		"15 young": {
+			"I/r.habitv8.debug( 1105): Background young concurrent mark compact GC freed 115MB AllocSpace bytes, " +
+				"257(93MB) LOS objects, 9% free, 196MB/216MB, paused 93us,5.962ms total 1.008s\n",
 			1105, "com.hr.habitv8.debug", map[LogKind]int64{LogGC: 1}, nil},
-		// An automotive emulator, the large language model it could not hold.
-		"14 lmkd": {"07-28 10:46:14.319   479   479 W lowmemorykiller: Failed to open /proc/16854/oom_score_adj; errno=2: process 16854 might have been killed\n" +
-			"07-28 10:46:14.514   479   479 I lowmemorykiller: Kill 'com.tcs.vehicleassistant' (17757), uid 1010174, oom_score_adj 0 to free 4445960kB rss, 3990164kB anon rss, 2413008kB swap, 0kB dmabuf_pss, 0kB dmabuf_rss; reason: min watermark is breached even after kill\n" +
-			"07-28 10:46:15.364 30063 30063 I Zygote  : Process 17757 exited due to signal 9 (Killed)\n",
+		// An automotive emulator, with a large language model that exceeded its
+		// memory.
+		"14 lmkd": {
+			"07-28 10:46:14.319   479   479 W lowmemorykiller: Failed to open /proc/16854/oom_score_adj; errno=2: " +
+				"process 16854 might have been killed\n" +
+				"07-28 10:46:14.514   479   479 I lowmemorykiller: Kill 'com.tcs.vehicleassistant' (17757), uid " +
+				"1010174, oom_score_adj 0 to free 4445960kB rss, 3990164kB anon rss, 2413008kB swap, 0kB dmabuf_pss, " +
+				"0kB dmabuf_rss; reason: min watermark is breached even after kill\n" +
+				"07-28 10:46:15.364 30063 30063 I Zygote  : Process 17757 exited due to signal 9 (Killed)\n",
 			17757, "com.tcs.vehicleassistant", map[LogKind]int64{LogLowMemoryKill: 1, LogDied: 1}, func(l Logcat) bool {
-				return l.Kill() && l.KillReason == "min watermark is breached even after kill" && l.KillAdj == known.Of(0)
+				return l.Kill() && l.KillReason == "min watermark is breached even after kill" &&
+					l.KillAdj == known.Of(0)
 			}},
 		// The octavia app of React Native.
-		"15 native": {"10-07 10:59:40.260  2861  2946 F libc    : Fatal signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1e30000000a in tid 2946 (mqt_v_js), pid 2861 (cks.octavia.app)\n" +
-			"10-07 10:59:42.145  2995  2995 F DEBUG   : pid: 2861, tid: 2946, name: mqt_v_js  >>> rocks.octavia.app <<<\n",
-			2861, "rocks.octavia.app", map[LogKind]int64{LogNativeCrash: 2}, func(l Logcat) bool { return l.Signal == "SIGSEGV" }},
+		"15 native": {
+			"10-07 10:59:40.260  2861  2946 F libc    : Fatal signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr " +
+				"0x1e30000000a in tid 2946 (mqt_v_js), pid 2861 (cks.octavia.app)\n" +
+				"10-07 10:59:42.145  2995  2995 F DEBUG   : pid: 2861, tid: 2946, name: mqt_v_js  >>> " +
+				"rocks.octavia.app <<<\n",
+			2861, "rocks.octavia.app", map[LogKind]int64{LogNativeCrash: 2},
+			func(l Logcat) bool { return l.Signal == "SIGSEGV" }},
 		// The platform spike of seedengine: -v epoch, all buffers.
-		"16 epoch": {"1790448214.410  1409  2589 I ActivityManager: Killing 1979:com.seedengine.platformspike/u0a423 (adj 905): kill background\n1790448214.411  1409  2589 I am_kill : [0,1979,com.seedengine.platformspike,905,kill background,79208]\n" +
-			"1790448214.412  1409  2589 I ActivityManager: Killing 2002:com.seedengine.platformspike:seed_platform/u0a423 (adj 905): kill background\n",
+		"16 epoch": {
+			"1790448214.410  1409  2589 I ActivityManager: Killing 1979:com.seedengine.platformspike/u0a423 (adj " +
+				"905): kill background\n1790448214.411  1409  2589 I am_kill : " +
+				"[0,1979,com.seedengine.platformspike,905,kill background,79208]\n" +
+				"1790448214.412  1409  2589 I ActivityManager: Killing " +
+				"2002:com.seedengine.platformspike:seed_platform/u0a423 (adj 905): kill background\n",
 			1979, "com.seedengine.platformspike", map[LogKind]int64{LogKill: 2}, func(l Logcat) bool {
-				return l.KillReason == "kill background" && l.Mentions[LogKill].First == "1790448214.410" && l.Mentions[LogKill].Last == "1790448214.411"
+				return l.KillReason == "kill background" && l.Mentions[LogKill].First == "1790448214.410" &&
+					l.Mentions[LogKill].Last == "1790448214.411"
 			}},
 		// A Pixel's event log.
-		"died": {"06-25 00:48:35.804  1500  1600 I am_proc_died: [0,22891,com.android.providers.calendar,905,19]\n", 22891, "com.android.providers.calendar", map[LogKind]int64{LogDied: 1}, nil},
-		// A kernel's message as the log daemon hands it on.
-		"kernel": {"01-01 00:00:09.000     0     0 I lowmemorykiller: Killing 'd.play.games.ui' (2613), adj 1000,\n01-01 00:00:09.000     0     0 I         :    to free 20784kB on behalf of 'kswapd0' (442) because\n",
+		"died": {
+			"06-25 00:48:35.804  1500  1600 I am_proc_died: [0,22891,com.android.providers.calendar,905,19]\n", 22891,
+			"com.android.providers.calendar", map[LogKind]int64{LogDied: 1}, nil,
+		},
+		// A kernel message as passed on by the log daemon.
+		"kernel": {
+			"01-01 00:00:09.000     0     0 I lowmemorykiller: Killing 'd.play.games.ui' (2613), adj 1000,\n01-01 " +
+				"00:00:09.000     0     0 I         :    to free 20784kB on behalf of 'kswapd0' (442) because\n",
 			2613, "com.google.android.play.games.ui", map[LogKind]int64{LogLowMemoryKill: 1}, nil},
 	} {
 		for _, eol := range []string{"\n", "\r\n"} {
 			log := scanned(t, strings.ReplaceAll(c.text, "\n", eol), c.pid, c.process)
-			if !maps.Equal(counts(log), c.want) || c.check != nil && !c.check(log) || log.Warnings != nil || log.Truncated {
+			if !maps.Equal(counts(log), c.want) || c.check != nil && !c.check(log) || log.Warnings != nil ||
+				log.Truncated {
 				t.Errorf("%s: %+v", name, log)
 			}
 		}
 		if other := scanned(t, c.text, 99999, c.process); len(other.Mentions) != 0 {
 			t.Errorf("%s: another pid has %+v", name, other.Mentions)
 		}
-		// What the system says has the name in it.
+		// The system's lines contain the name.
 		byName, other := scanned(t, c.text, 0, c.process), scanned(t, c.text, c.pid, "another.process")
 		for _, kind := range []LogKind{LogKill, LogLowMemoryKill, LogANR, LogCrash} {
 			if byName.Mentions[kind].Count < c.want[kind] || c.process != "" && other.Mentions[kind].Count > 0 {
@@ -121,35 +178,46 @@ func TestRecordedLogs(t *testing.T) {
 }
 
 func TestFullHeap(t *testing.T) {
-	// The messages of a heap that is full, Android 7 to 14; the app was recorded on 10.
+	// The messages of a heap that is full, Android 7 to 14; the app was
+	// recorded on 10.
 	const head = "11-22 15:32:47.123  1234  1250 I .gpadc.yolodem: "
 	var text strings.Builder
 	for _, msg := range []string{
-		"Alloc young concurrent copying GC freed 6910(352KB) AllocSpace objects, 17(1984KB) LOS objects, 0% free, 764MB/768MB, paused 41us,26us total 7.151ms",
-		"Forcing collection of SoftReferences for 22MB allocation", "Starting a blocking GC Alloc", "Clamp target GC heap from 785MB to 768MB",
-		"Waiting for a blocking GC Alloc", "WaitForGcToComplete blocked Alloc on Background for 330.037ms", "WaitForGcToComplete blocked for 12.3ms for cause Alloc",
+		"Alloc young concurrent copying GC freed 6910(352KB) AllocSpace objects, 17(1984KB) LOS objects, 0% free, " +
+			"764MB/768MB, paused 41us,26us total 7.151ms",
+		"Forcing collection of SoftReferences for 22MB allocation", "Starting a blocking GC Alloc",
+		"Clamp target GC heap from 785MB to 768MB",
+		"Waiting for a blocking GC Alloc", "WaitForGcToComplete blocked Alloc on Background for 330.037ms",
+		"WaitForGcToComplete blocked for 12.3ms for cause Alloc",
 		"WaitForGcToComplete blocked Background on HeapTrim for 1.7s", "Starting a blocking GC NativeAlloc",
-		"Alloc concurrent copying GC freed 362KB AllocSpace bytes, 5(148KB) LOS objects, 14% free,549MB(M:180MB,L:368MB)/645MB, paused 149us,277us total 2.002s",
+		"Alloc concurrent copying GC freed 362KB AllocSpace bytes, 5(148KB) LOS objects, 14% " +
+			"free,549MB(M:180MB,L:368MB)/645MB, paused 149us,277us total 2.002s",
 		"Throwing OutOfMemoryError \"Failed to allocate a 23969804 byte allocation with 7320896 free bytes\"",
 		"Throwing OutOfMemoryError \"pthread_create (1040KB stack) failed: Try again\"",
-		"Throwing OutOfMemoryError \"Could not allocate JNI Env: Failed anonymous mmap(0x0, 8192, 0x3, 0x22, -1, 0): Out of memory. See process maps in the log.\"",
+		"Throwing OutOfMemoryError \"Could not allocate JNI Env: Failed anonymous mmap(0x0, 8192, 0x3, 0x22, -1, 0): " +
+			"Out of memory. See process maps in the log.\"",
 		"java.io.FileNotFoundException: /x: open failed: EMFILE (Too many open files)",
 	} {
 		text.WriteString(head + msg + "\n")
 	}
 	log := scanned(t, text.String(), 1234, "com.ethernet.gpadc.yolodem")
-	want := map[LogKind]int64{LogGC: 2, LogFullHeap: 6, LogOutOfMemory: 3, LogThreadLimit: 2, LogFileLimit: 1, LogAddressSpace: 1}
+	want := map[LogKind]int64{
+		LogGC: 2, LogFullHeap: 6, LogOutOfMemory: 3, LogThreadLimit: 2, LogFileLimit: 1, LogAddressSpace: 1,
+	}
 	if !maps.Equal(counts(log), want) || !maps.Equal(log.GC.Causes, map[string]int64{"Alloc": 2}) {
 		t.Errorf("%v, causes %v", counts(log), log.GC.Causes)
 	}
-	if log.GC.HeapUsed != known.Of(549<<10) || log.GC.HeapTotal != known.Of(645<<10) || log.GC.LongestPause != known.Of(277) || log.Warnings != nil {
+	if log.GC.HeapUsed != known.Of(549<<10) || log.GC.HeapTotal != known.Of(645<<10) ||
+		log.GC.LongestPause != known.Of(277) || log.Warnings != nil {
 		t.Errorf("%+v", log.GC)
 	}
-	if log := scanned(t, head+"Background GC freed nothing\n", 1234, ""); len(log.Warnings) != 1 || log.GC.HeapUsed.Known || log.Mentions[LogGC].Count != 1 {
+	if log := scanned(t, head+"Background GC freed nothing\n", 1234, ""); len(log.Warnings) != 1 ||
+		log.GC.HeapUsed.Known || log.Mentions[LogGC].Count != 1 {
 		t.Errorf("%+v", log)
 	}
 	// The tag of an app's own line is not ART's.
-	if log := scanned(t, strings.ReplaceAll(head, ".gpadc.yolodem", "MyTag")+"GC freed 5\n", 1234, "com.shop"); len(log.Mentions) != 0 {
+	if log := scanned(t, strings.ReplaceAll(head, ".gpadc.yolodem", "MyTag")+"GC freed 5\n", 1234,
+		"com.shop"); len(log.Mentions) != 0 {
 		t.Errorf("%+v", log.Mentions)
 	}
 }
@@ -157,44 +225,73 @@ func TestFullHeap(t *testing.T) {
 func TestWhoseLineItIs(t *testing.T) {
 	const at = "11-22 15:32:47.123  "
 	for text, want := range map[string]LogKind{
-		at + "999 999 I ActivityManager: Process com.shop (pid 123) has died: cch  CRE":                                                 LogDied,
-		at + "999 999 I ActivityManager: Process com.shop (pid 123)(adj 0) has died.":                                                   LogDied,
-		at + "999 999 I ActivityManager: Process com.shop (pid 1234) has died":                                                          "",
-		at + "999 999 I ActivityManager: Process com.shopper (pid 123) has died":                                                        "",
-		at + "999 999 I am_crash: [123,0,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]":                         LogCrash,
-		at + "999 999 I am_crash: [0,123,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]":                         "",
-		at + "991 999 I am_crash: [991,0,com.shop,581451334,Native crash,Bus error,unknown,0]":                                          LogNativeCrash,
-		at + "991 999 I am_crash: [991,0,com.other,581451334,Native crash,Bus error,unknown,0]":                                         "",
-		at + "999 999 I am_anr  : [0,123,com.shop,955725381,Input dispatching timed out]":                                               LogANR,
-		at + "123 125 E AndroidRuntime: FATAL EXCEPTION: main\n" + at + "123 125 E AndroidRuntime: PID: 123":                            LogCrash,
-		at + "123 125 E AndroidRuntime: FATAL EXCEPTION: main\n" + at + "123 125 E AndroidRuntime: Process: x, PID: 123":                "",
-		at + "123 125 E AndroidRuntime: *** FATAL EXCEPTION IN SYSTEM PROCESS: x\n" + at + "123 125 E AndroidRuntime: java.lang.X: y":   LogCrash,
-		at + "999 999 E AndroidRuntime: FATAL EXCEPTION: main\n" + at + "999 999 E AndroidRuntime: Process: com.other, PID: 999":        "",
-		at + "999 999 E ActivityManager: ANR in com.shop\n" + at + "999 999 E ActivityManager: PID: 124":                                "",
-		at + "300 300 I lmkd    : Kill 'com.shop' (123), uid 10123, oom_score_adj 900 to free 9kB rss, 9kB swap; reason: low watermark": LogLowMemoryKill,
-		at + "300 300 I lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900":                                                  LogLowMemoryKill,
-		at + "300 300 I lowmemorykiller: Kill 'com.other' (123), uid 10123, oom_score_adj 900":                                          "",
-		at + "  0   0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB":                                                      LogLowMemoryKill,
-		at + "123 125 I MyTag   : Kill 'com.shop' (123), uid 10123, adj 900":                                                            "",
-		at + "300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.shop <<<":                                                     LogNativeCrash,
-		at + "300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.other <<<":                                                    "",
-		at + "400 400 F libc    : Fatal signal 11 (SIGSEGV), code 1, fault addr 0x0 in tid 400 (x), pid 400 (x)":                        "",
-		at + "+0000 u0_a12 123 125 F libc    : Fatal signal 6 (SIGABRT), code -1 (SI_QUEUE) in tid 125 (x), pid 123 (com.shop)":         LogNativeCrash,
-		"2026-" + at + "123 125 F libc    : Fatal signal 6 (SIGABRT)":                                                                   LogNativeCrash,
-		"F/libc    (  123): Fatal signal 6 (SIGABRT)":                                                                                   LogNativeCrash,
+		at +
+			"999 999 I ActivityManager: Process com.shop (pid 123) has died: cch  CRE": LogDied,
+		at +
+			"999 999 I ActivityManager: Process com.shop (pid 123)(adj 0) has died.": LogDied,
+		at +
+			"999 999 I ActivityManager: Process com.shop (pid 1234) has died": "",
+		at +
+			"999 999 I ActivityManager: Process com.shopper (pid 123) has died": "",
+		at +
+			"999 999 I am_crash: [123,0,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": LogCrash,
+		at +
+			"999 999 I am_crash: [0,123,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": "",
+		at +
+			"991 999 I am_crash: [991,0,com.shop,581451334,Native crash,Bus error,unknown,0]": LogNativeCrash,
+		at +
+			"991 999 I am_crash: [991,0,com.other,581451334,Native crash,Bus error,unknown,0]": "",
+		at +
+			"999 999 I am_anr  : [0,123,com.shop,955725381,Input dispatching timed out]": LogANR,
+		at + "123 125 E AndroidRuntime: FATAL EXCEPTION: main\n" + at +
+			"123 125 E AndroidRuntime: PID: 123": LogCrash,
+		at + "123 125 E AndroidRuntime: FATAL EXCEPTION: main\n" + at +
+			"123 125 E AndroidRuntime: Process: x, PID: 123": "",
+		at + "123 125 E AndroidRuntime: *** FATAL EXCEPTION IN SYSTEM PROCESS: x\n" + at +
+			"123 125 E AndroidRuntime: java.lang.X: y": LogCrash,
+		at + "999 999 E AndroidRuntime: FATAL EXCEPTION: main\n" + at +
+			"999 999 E AndroidRuntime: Process: com.other, PID: 999": "",
+		at + "999 999 E ActivityManager: ANR in com.shop\n" + at +
+			"999 999 E ActivityManager: PID: 124": "",
+		at +
+			"300 300 I lmkd    : Kill 'com.shop' (123), uid 10123, oom_score_adj 900 to free 9kB rss, 9kB swap; " +
+			"reason: low watermark": LogLowMemoryKill,
+		at +
+			"300 300 I lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900": LogLowMemoryKill,
+		at +
+			"300 300 I lowmemorykiller: Kill 'com.other' (123), uid 10123, oom_score_adj 900": "",
+		at +
+			"  0   0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB": LogLowMemoryKill,
+		at +
+			"123 125 I MyTag   : Kill 'com.shop' (123), uid 10123, adj 900": "",
+		at +
+			"300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.shop <<<": LogNativeCrash,
+		at +
+			"300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.other <<<": "",
+		at +
+			"400 400 F libc    : Fatal signal 11 (SIGSEGV), code 1, fault addr 0x0 in tid 400 (x), pid 400 (x)": "",
+		at +
+			"+0000 u0_a12 123 125 F libc    : Fatal signal 6 (SIGABRT), code -1 (SI_QUEUE) in tid 125 (x), pid 123 " +
+			"(com.shop)": LogNativeCrash,
+		"2026-" + at + "123 125 F libc    : Fatal signal 6 (SIGABRT)": LogNativeCrash,
+		"F/libc    (  123): Fatal signal 6 (SIGABRT)":                 LogNativeCrash,
 	} {
 		log := scanned(t, text+"\n", 123, "com.shop")
-		if want == "" && len(log.Mentions) > 0 || want != "" && (log.Mentions[want].Count != 1 || len(log.Mentions) != 1) {
+		if want == "" && len(log.Mentions) > 0 || want != "" &&
+			(log.Mentions[want].Count != 1 || len(log.Mentions) != 1) {
 			t.Errorf("%q: %+v, want %q", text, log.Mentions, want)
 		}
 	}
 	// By name alone: a new incarnation has another pid.
-	log := scanned(t, at+"999 999 I ActivityManager: Start proc 7:com.shop/u0a12 for activity\n"+at+"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+
-		at+"999 999 I am_proc_start: [0,8,10012,com.shop,activity,x]\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n"+at+"9 9 F libc    : Fatal signal 6 (SIGABRT)\n", 0, "com.shop")
+	log := scanned(t, at+"999 999 I ActivityManager: Start proc 7:com.shop/u0a12 for activity\n"+at+
+		"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+
+		at+"999 999 I am_proc_start: [0,8,10012,com.shop,activity,x]\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n"+
+		at+"9 9 F libc    : Fatal signal 6 (SIGABRT)\n", 0, "com.shop")
 	if log.Mentions[LogNativeCrash].Count != 2 {
 		t.Errorf("%+v", log.Mentions)
 	}
-	if log := scanned(t, at+"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n", 0, ""); log.Mentions[LogNativeCrash].Count != 2 {
+	if log := scanned(t, at+"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+at+
+		"8 8 F libc    : Fatal signal 6 (SIGABRT)\n", 0, ""); log.Mentions[LogNativeCrash].Count != 2 {
 		t.Errorf("of any process: %+v", log.Mentions)
 	}
 }
@@ -226,14 +323,17 @@ func TestNotALog(t *testing.T) {
 	if log := scanned(t, "--------- beginning of main\n", 1, "x"); log.Entries != 0 || log.Mentions != nil {
 		t.Errorf("%+v", log)
 	}
-	broken := io.MultiReader(strings.NewReader("11-22 15:32:47.123 1 1 I x: y\n"), iotest.ErrReader(io.ErrUnexpectedEOF))
+	broken := io.MultiReader(strings.NewReader("11-22 15:32:47.123 1 1 I x: y\n"),
+		iotest.ErrReader(io.ErrUnexpectedEOF))
 	if _, err := ScanLogcat(broken, 1, "x"); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
 }
 
 func TestDurationsAndSizes(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "56us": 56, "2.462ms": 2462, "1.008s": 1008000, "999ns": 0, "3s": 3000000} {
+	for text, want := range map[string]int64{
+		"0": 0, "56us": 56, "2.462ms": 2462, "1.008s": 1008000, "999ns": 0, "3s": 3000000,
+	} {
 		if got, ok := microseconds(text); !ok || got != want {
 			t.Errorf("%s: %d, %t", text, got, ok)
 		}
@@ -243,16 +343,18 @@ func TestDurationsAndSizes(t *testing.T) {
 			t.Errorf("%s: %d, %t", text, got, ok)
 		}
 	}
-	for _, text := range []string{"", "s", "-1us", "1.us", "1.xms", "99999999999s", "us1", "B", "MB", "-1MB", "99999999999GB"} {
+	for _, text := range []string{
+		"", "s", "-1us", "1.us", "1.xms", "99999999999s", "us1", "B", "MB", "-1MB", "99999999999GB",
+	} {
 		_, ok := microseconds(text)
 		_, ok2 := prettySize(text)
 		if ok || ok2 {
-			t.Errorf("%q is read", text)
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }
 
-// logFormats print an entry in the ways of logcat.
+// logFormats print an entry in the formats of logcat.
 var logFormats = map[string]func(n int, pid int64, tag, msg string) string{
 	"threadtime": func(n int, pid int64, tag, msg string) string {
 		return fmt.Sprintf("11-22 15:32:47.%03d %5d %5d I %-8s: %s", n%1000, pid, pid+1, tag, msg)
@@ -277,7 +379,8 @@ func stamped(line string) field.Text {
 	return field.Text(stamp)
 }
 
-// madeLog prints random events of a process and of others, and tells what is in it.
+// madeLog prints random events of a process and of others, and returns what is
+// in it.
 func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 	const pid, process = 123, "com.example.shop"
 	want.Mentions = map[LogKind]Mention{}
@@ -317,7 +420,9 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 		case 0:
 			cause := []string{"Alloc", "Background", "Explicit"}[r.IntN(3)]
 			used, total, pause := r.Int64N(500), 500+r.Int64N(12), r.Int64N(900)
-			entry(who, []string{"art", name[1:]}[r.IntN(2)], fmt.Sprintf("%s concurrent copying GC freed 5(8KB) AllocSpace objects, 0(0B) LOS objects, 4%% free, %dMB/%dMB, paused %dus,7us total 1.5ms", cause, used, total, pause), is(LogGC)...)
+			entry(who, []string{"art", name[1:]}[r.IntN(2)],
+				fmt.Sprintf("%s concurrent copying GC freed 5(8KB) AllocSpace objects, 0(0B) LOS objects, 4%% free, "+
+					"%dMB/%dMB, paused %dus,7us total 1.5ms", cause, used, total, pause), is(LogGC)...)
 			if mine {
 				want.GC.Causes[cause]++
 				want.GC.HeapUsed, want.GC.HeapTotal = known.Of(used<<10), known.Of(total<<10)
@@ -326,13 +431,16 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 		case 1:
 			entry(who, "art", "Clamp target GC heap from 5MB to 4MB", is(LogFullHeap)...)
 		case 2:
-			entry(999, "lowmemorykiller", fmt.Sprintf("Kill '%s' (%d), uid 10123, oom_score_adj %d to free 5kB rss, 0kB swap; reason: r%d", name, who, 10*n, n), is(LogLowMemoryKill)...)
+			entry(999, "lowmemorykiller",
+				fmt.Sprintf("Kill '%s' (%d), uid 10123, oom_score_adj %d to free 5kB rss, 0kB swap; reason: r%d", name,
+					who, 10*n, n), is(LogLowMemoryKill)...)
 			if mine {
 				want.KillAdj = known.Of(int64(10 * (n - 1)))
 				want.KillReason = field.Text(fmt.Sprintf("r%d", n-1))
 			}
 		case 3:
-			entry(999, "ActivityManager", fmt.Sprintf("Killing %d:%s/u0a12 (adj 900): empty #%d", who, name, n), is(LogKill)...)
+			entry(999, "ActivityManager", fmt.Sprintf("Killing %d:%s/u0a12 (adj 900): empty #%d", who, name, n),
+				is(LogKill)...)
 			if mine {
 				want.KillReason = field.Text(fmt.Sprintf("empty #%d", n-1))
 			}
@@ -354,7 +462,8 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 				want.Signal = "SIGSEGV"
 			}
 		case 6:
-			entry(999, "ActivityManager", fmt.Sprintf("Process %s (pid %d) has died: cch CRE", name, who), is(LogDied)...)
+			entry(999, "ActivityManager", fmt.Sprintf("Process %s (pid %d) has died: cch CRE", name, who),
+				is(LogDied)...)
 		case 7:
 			entry(who, "chatty", "nothing of it")
 			b.WriteString("--------- beginning of crash\n")
@@ -381,8 +490,9 @@ func TestLogcatRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLogcatCutAnywhere: a part of a log has no mention that the whole has not.
-func TestLogcatCutAnywhere(t *testing.T) {
+// TestLogcatTruncatedAnywhere: a part of a log has no mention that the whole
+// has not.
+func TestLogcatTruncatedAnywhere(t *testing.T) {
 	for format := range logFormats {
 		text, _ := madeLog(rand.New(rand.NewPCG(7, 8)), format, 30)
 		whole := scanned(t, text, 123, "com.example.shop")
@@ -393,11 +503,13 @@ func TestLogcatCutAnywhere(t *testing.T) {
 				continue
 			}
 			if log.Truncated != (text[at-1] != '\n') {
-				t.Fatalf("%s: cut at %d: truncated %t", format, at, log.Truncated)
+				t.Fatalf("%s: truncated at %d: truncated %t", format, at, log.Truncated)
 			}
 			for kind, m := range log.Mentions {
-				if m.Count > whole.Mentions[kind].Count || m.Count < before.Mentions[kind].Count || m.First != whole.Mentions[kind].First {
-					t.Fatalf("%s: cut at %d: %s %+v, before %+v, whole %+v", format, at, kind, m, before.Mentions[kind], whole.Mentions[kind])
+				if m.Count > whole.Mentions[kind].Count || m.Count < before.Mentions[kind].Count ||
+					m.First != whole.Mentions[kind].First {
+					t.Fatalf("%s: truncated at %d: %s %+v, before %+v, whole %+v", format, at, kind, m,
+						before.Mentions[kind], whole.Mentions[kind])
 				}
 			}
 			before = log
@@ -405,7 +517,7 @@ func TestLogcatCutAnywhere(t *testing.T) {
 	}
 }
 
-// endless is a log without an end, with junk in it.
+// endless is an endless log, with junk in it.
 type endless struct {
 	left int
 	unit string
@@ -424,14 +536,21 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestLongLogs(t *testing.T) {
-	for _, unit := range []string{"\x00", "x", "11-22 15:32:47.123 1 1 I x: Kill '", "11-22 15:32:47.123 1 1 I art: a GC freed ,1,2/(% free,\n", "I/(((((): ): ", "11-22 15:32:47.123 1 1 E ActivityManager: ANR in \n", "\n", "\xff\xfe 1 1 1 I I I I \r\n"} {
-		log, err := ScanLogcat(io.MultiReader(strings.NewReader("11-22 15:32:47.123 1 1 I x: y\n"), &endless{8 << 20, unit}), 1, "")
-		if err != nil || log.Entries == 0 || len(log.Warnings) > field.MaxDoubts+1 {
+	for _, unit := range []string{
+		"\x00", "x", "11-22 15:32:47.123 1 1 I x: Kill '", "11-22 15:32:47.123 1 1 I art: a GC freed ,1,2/(% free,\n",
+		"I/(((((): ): ", "11-22 15:32:47.123 1 1 E ActivityManager: ANR in \n", "\n", "\xff\xfe 1 1 1 I I I I \r\n",
+	} {
+		log,
+			err := ScanLogcat(io.MultiReader(strings.NewReader("11-22 15:32:47.123 1 1 I x: y\n"),
+			&endless{8 << 20, unit}), 1, "")
+		if err != nil || log.Entries == 0 || len(log.Warnings) > field.MaxWarnings+1 {
 			t.Errorf("%q: %+v, %v", unit, log, err)
 		}
 	}
-	long := "11-22 15:32:47.123 1 1 F libc: Fatal signal 11 (SIGSEGV)" + strings.Repeat("\x1b[2J", 1<<20) + "\n11-22 15:32:47.124 1 1 I x: y\n"
-	if log := scanned(t, long, 1, ""); log.Entries != 2 || len(log.Mentions[LogNativeCrash].Line) != maxClip || !printable(log.Mentions[LogNativeCrash].Line) {
+	long := "11-22 15:32:47.123 1 1 F libc: Fatal signal 11 (SIGSEGV)" + strings.Repeat("\x1b[2J", 1<<20) +
+		"\n11-22 15:32:47.124 1 1 I x: y\n"
+	if log := scanned(t, long, 1, ""); log.Entries != 2 || len(log.Mentions[LogNativeCrash].Line) != maxClip ||
+		!printable(log.Mentions[LogNativeCrash].Line) {
 		t.Errorf("%+v", log)
 	}
 }
@@ -448,7 +567,8 @@ func FuzzLogcat(f *testing.F) {
 		if err != nil && (!errors.As(err, &e) || !reflect.DeepEqual(log, Logcat{}) || !printable(e.Text)) {
 			t.Fatalf("%v, %+v", err, log)
 		}
-		if len(log.GC.Causes) > maxCauses || len(log.Warnings) > field.MaxDoubts+1 || log.GC.HeapUsed.N < 0 || log.GC.LongestPause.N < 0 {
+		if len(log.GC.Causes) > maxCauses || len(log.Warnings) > field.MaxWarnings+1 || log.GC.HeapUsed.N < 0 ||
+			log.GC.LongestPause.N < 0 {
 			t.Fatalf("%+v", log)
 		}
 		for _, s := range []field.Text{log.First, log.Last, log.Exception, log.Signal, log.KillReason} {
@@ -457,7 +577,8 @@ func FuzzLogcat(f *testing.F) {
 			}
 		}
 		for kind, m := range log.Mentions {
-			if m.Count < 1 || m.Count > log.Entries || len(m.Line) > maxClip || !printable(m.Line+string(m.First+m.Last)) || len(m.First)+len(m.Last) > 2*maxStamp+2 {
+			if m.Count < 1 || m.Count > log.Entries || len(m.Line) > maxClip ||
+				!printable(m.Line+string(m.First+m.Last)) || len(m.First)+len(m.Last) > 2*maxStamp+2 {
 				t.Fatalf("%s: %+v of %d", kind, m, log.Entries)
 			}
 		}
@@ -479,55 +600,77 @@ func BenchmarkLogcat(b *testing.B) {
 	}
 }
 
-// An OutOfMemoryError that nobody caught is told from one that was, and the memory limiter's own lines
-// give its limit.
+// An uncaught OutOfMemoryError is distinguished from a caught one, and the
+// memory limiter's own lines yield its limit.
 func TestDeathsOfMemory(t *testing.T) {
 	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n" +
 		"01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n"
-	const limiter = "01-02 10:00:04.000  900  910 I MemoryLimiter: onLimitExceeded: pid=77 uid=10123 type=anon+swap memHigh=268435456 swapHigh=268435456 pkg=com.shop\n"
-	const kill = "01-02 10:00:34.000  900  910 I ActivityManager: Killing 77:com.shop/u0a123 (adj 0): MemoryLimiter:AnonSwap\n"
+	const limiter = "01-02 10:00:04.000  900  910 I MemoryLimiter: onLimitExceeded: pid=77 uid=10123 type=anon+swap " +
+		"memHigh=268435456 swapHigh=268435456 pkg=com.shop\n"
+	const kill = "01-02 10:00:34.000  900  910 I ActivityManager: Killing 77:com.shop/u0a123 (adj 0): " +
+		"MemoryLimiter:AnonSwap\n"
 	for name, c := range map[string]struct {
 		log         string
 		outOfMemory bool
 		limiter     bool
 		limit       known.Int
 	}{
-		"OutOfMemoryError": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate\n", outOfMemory: true},
-		"caused by one": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: android.view.InflateException: Binary XML file line #7\n" +
-			"01-02 10:00:04.900   77   77 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: Failed to allocate\n", outOfMemory: true},
-		"caught before another crash": {log: "01-02 10:00:01.000   77   77 W System.err: Caused by: java.lang.OutOfMemoryError: x\n" + crash +
-			"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
-		"of an earlier crash": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: x\n" +
-			crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
-		"of another process": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n" +
-			"01-02 10:00:04.900   78   78 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: x\n"},
-		"memory limiter":                  {log: limiter + kill, limiter: true, limit: known.Of(512 << 20)},
-		"of which the first line is gone": {log: kill, limiter: true},
-		"another type":                    {log: strings.Replace(limiter, "anon+swap", "memory.high", 1)},
-		"another pid":                     {log: strings.ReplaceAll(limiter+kill, "77", "78")},
-		"absurd":                          {log: strings.ReplaceAll(limiter, "=268435456", "=9223372036854775807")},
-		"without a limit":                 {log: strings.ReplaceAll(limiter, "=268435456", "=-1")},
+		"OutOfMemoryError": {
+			log: crash +
+				"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate\n",
+			outOfMemory: true,
+		},
+		"caused by one": {
+			log: crash +
+				"01-02 10:00:04.900   77   77 E AndroidRuntime: android.view.InflateException: Binary XML file line " +
+				"#7\n" +
+				"01-02 10:00:04.900   77   77 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: Failed to " +
+				"allocate\n", outOfMemory: true},
+		"caught before another crash": {
+			log: "01-02 10:00:01.000   77   77 W System.err: Caused by: java.lang.OutOfMemoryError: x\n" + crash +
+				"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
+		"of an earlier crash": {
+			log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: x\n" +
+				crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
+		"of another process": {
+			log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n" +
+				"01-02 10:00:04.900   78   78 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: x\n"},
+		"memory limiter":         {log: limiter + kill, limiter: true, limit: known.Of(512 << 20)},
+		"without the first line": {log: kill, limiter: true},
+		"another type":           {log: strings.Replace(limiter, "anon+swap", "memory.high", 1)},
+		"another pid":            {log: strings.ReplaceAll(limiter+kill, "77", "78")},
+		"absurd":                 {log: strings.ReplaceAll(limiter, "=268435456", "=9223372036854775807")},
+		"without a limit":        {log: strings.ReplaceAll(limiter, "=268435456", "=-1")},
 	} {
 		log := scanned(t, c.log, 77, "com.shop")
 		if log.OutOfMemory() != c.outOfMemory || log.MemoryLimiter() != c.limiter || log.MemoryLimit != c.limit {
-			t.Errorf("%s: out of memory %t, limiter %t, limit %v", name, log.OutOfMemory(), log.MemoryLimiter(), log.MemoryLimit)
+			t.Errorf("%s: out of memory %t, limiter %t, limit %v", name, log.OutOfMemory(), log.MemoryLimiter(),
+				log.MemoryLimit)
 		}
 	}
 }
 
-// TestKillAdj: the adj of a low-memory kill in the words of each killer.
+// TestKillAdj: the adj of a low-memory kill in the format of each killer.
 func TestKillAdj(t *testing.T) {
 	const at = "11-22 15:32:47.123 300 300 I "
 	for log, want := range map[string]known.Int{
-		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj 905 to free 9kB rss, 9kB swap; reason: low":                        known.Of(905),
-		at + "lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900":                                                           known.Of(900),
-		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj -800 to free 9kB rss":                                              known.Of(-800),
-		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB, UID:10123 pgtables:9kB oom_score_adj:700": known.Of(700),
-		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB":                                           {},
-		at + "lmkd: Kill 'adj 7' (123), uid 10123, oom_score_adj 99999999999999999999":                                                 {},
-		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj":                                                                   {},
-		at + "lmkd: Kill 'com.other' (124), uid 10123, oom_score_adj 900":                                                              {},
-		at + "lmkd: Kill 'com.shop' (123), oom_score_adj 900\n" + at + "lmkd: Kill 'com.shop' (123), oom_score_adj 0":                  known.Of(0),
+		at +
+			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj 905 to free 9kB rss, 9kB swap; reason: low": known.Of(905),
+		at +
+			"lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900": known.Of(900),
+		at +
+			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj -800 to free 9kB rss": known.Of(-800),
+		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB, UID:10123 pgtables:9kB " +
+			"oom_score_adj:700": known.Of(700),
+		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB": {},
+		at +
+			"lmkd: Kill 'adj 7' (123), uid 10123, oom_score_adj 99999999999999999999": {},
+		at +
+			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj": {},
+		at +
+			"lmkd: Kill 'com.other' (124), uid 10123, oom_score_adj 900": {},
+		at + "lmkd: Kill 'com.shop' (123), oom_score_adj 900\n" + at +
+			"lmkd: Kill 'com.shop' (123), oom_score_adj 0": known.Of(0),
 	} {
 		l, err := ScanLogcat(strings.NewReader(log+"\n"), 123, "")
 		if err != nil || l.KillAdj != want {

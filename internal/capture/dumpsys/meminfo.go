@@ -12,27 +12,27 @@ import (
 type Meminfo struct {
 	Blocks []Block
 	// Uptime and Realtime are the device's clocks in ms: without and with the
-	// time it slept.
+	// time asleep.
 	Uptime, Realtime known.Int
-	// BrokenOff has the device's words if the answer began and then failed (a
-	// dump timeout in the middle). The blocks that it hit are Truncated.
-	BrokenOff *DeviceError
-	// Warnings are those of no block.
+	// Interrupted has the device's words if the answer began and then failed (a
+	// dump timeout in the middle). The affected blocks are Truncated.
+	Interrupted *DeviceError
+	// Warnings are those outside of blocks.
 	Warnings []error
 }
 
 // Block is one process. All sizes are in kB.
 type Block struct {
 	// PID is unknown and Process empty for a native process: its answer has no
-	// "** MEMINFO" line. Compare the pid with the one that was meant.
+	// "** MEMINFO" line. Compare the pid with the expected one.
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
 
-	// TotalPss is TOTAL PSS as printed. It contains SwapPss where SwapInTotal.
+	// TotalPss is TOTAL PSS as printed. It contains SwapPss if SwapInTotal.
 	TotalPss known.Int `json:"total_pss_kb"`
 	// SwapPss is the proportional share of the swap. Swap is the swap without
-	// shares, and never in TotalPss. A text has one of the two: which one is
-	// chosen at run time by whether the kernel reports SwapPss.
+	// shares, and never in TotalPss. A text has one of the two, depending at
+	// run time on whether the kernel reports SwapPss.
 	SwapPss     known.Int `json:"swap_pss_kb"`
 	Swap        known.Int `json:"-"`
 	SwapInTotal Answer    `json:"swap_in_total"`
@@ -48,9 +48,9 @@ type Block struct {
 	PrivateOther known.Int `json:"private_other_kb"`
 	System       known.Int `json:"system_kb"`
 
-	// Pss of rows of the table. Android leaves out rows of zeros: in a
-	// TableComplete block an unknown row is zero or not measured on this device.
-	// EGL, GL and other mtrack are outside smaps, the two dev rows inside.
+	// Pss of rows of the table. Android omits rows of zeros: in a TableComplete
+	// block an unknown row is zero or not measured on this device. EGL, GL and
+	// other mtrack are outside smaps, the two dev rows inside.
 	EGLMtrack     known.Int `json:"egl_mtrack_kb"`
 	GLMtrack      known.Int `json:"gl_mtrack_kb"`
 	OtherMtrack   known.Int `json:"other_mtrack_kb"`
@@ -62,17 +62,17 @@ type Block struct {
 	// ViewRootImpl, AppContexts, WebViews, ... nil without the section.
 	Objects map[string]int64 `json:"objects"`
 	Rows    []Row            `json:"-"`
-	// Computed says that there was no App Summary and the dimensions were made
-	// from the rows in the App Summary's way.
+	// Computed reports that there was no App Summary and the dimensions were
+	// derived from the rows like in the App Summary.
 	Computed bool `json:"computed"`
 
-	// Truncated says that the text shows that this block was cut.
+	// Truncated reports that this block is visibly truncated.
 	Truncated bool    `json:"truncated"`
 	Warnings  []error `json:"-"`
 }
 
-// AnySwap is the swap column of the table: SwapPss where the kernel reports it, else
-// the swap without shares.
+// AnySwap returns the swap column of the table: SwapPss if the kernel reports
+// it, else the swap without shares.
 func (b *Block) AnySwap() known.Int {
 	if b.SwapInTotal == No {
 		return b.Swap
@@ -80,8 +80,7 @@ func (b *Block) AnySwap() known.Int {
 	return b.SwapPss
 }
 
-// Row is one row of the table, in kB. Columns that this text does not have are
-// unknown.
+// Row is one row of the table, in kB. Missing columns are unknown.
 type Row struct {
 	Name                          string
 	Pss, PssClean                 known.Int
@@ -107,9 +106,9 @@ func (b *Block) Row(name string) (Row, bool) {
 	return Row{}, false
 }
 
-// ParseMeminfo reads dumpsys meminfo with a process, of Android 4.3 to 16,
-// with or without -a, -d and -s. The error is a DeviceError: the text holds no
-// block, and what it says instead.
+// ParseMeminfo parses dumpsys meminfo with a process, of Android 4.3 to 16,
+// with or without -a, -d and -s. The error is a DeviceError: the text contains
+// no block, with the message it has instead.
 func ParseMeminfo(text []byte) (Meminfo, error) {
 	s, tooLong := input(text)
 	p := meminfoScan{in: lines{rest: s}}
@@ -123,8 +122,8 @@ func ParseMeminfo(text []byte) (Meminfo, error) {
 		usable = usable || told || p.out.Blocks[i].PID.Known
 	}
 	switch {
-	case p.out.BrokenOff != nil && !told:
-		return Meminfo{}, *p.out.BrokenOff
+	case p.out.Interrupted != nil && !told:
+		return Meminfo{}, *p.out.Interrupted
 	case !usable:
 		return Meminfo{}, notAnAnswer(text, p.began)
 	}
@@ -154,14 +153,14 @@ type meminfoScan struct {
 	in     lines
 	before [2]string // the two lines before this one
 	out    Meminfo
-	loose  field.Doubts
-	began  bool // a line of the frame of meminfo was there
+	loose  field.Warnings
+	began  bool // a line of the frame of meminfo was found
 
-	cur     *Block
-	at      section
-	columns *columns
-	doubts  field.Doubts
-	facts   blockFacts
+	cur      *Block
+	at       section
+	columns  *columns
+	warnings field.Warnings
+	facts    blockFacts
 }
 
 // blockFacts is what the end of a block needs to know about its text.
@@ -169,8 +168,8 @@ type blockFacts struct {
 	table, totalRow     bool // the header of the table, and its last row
 	summary, summaryEnd bool // the title of the App Summary, and its TOTAL
 	summaryRss          bool // the App Summary has a column Rss
-	badCell             bool // a cell of the table could not be read
-	lostRow             bool // a row has no name: a row that is not there may be it
+	badCell             bool // a cell of the table is invalid
+	lostRow             bool // a row has no name: it may be a row that seems missing
 	brokenOff, cut      bool // the device gave up in it; the text ends in it without a line end
 	rssRow              known.Int
 	totals              []known.Int // TOTAL PSS wherever it is printed
@@ -209,8 +208,8 @@ func (p *meminfoScan) line(line, trimmed string, whole bool) {
 		p.clocks(line, whole)
 		return
 	}
-	if e, ok := breakOff(trimmed); ok {
-		p.out.BrokenOff = &e
+	if e, ok := interruption(trimmed); ok {
+		p.out.Interrupted = &e
 		p.facts.brokenOff = true
 		return
 	}
@@ -267,7 +266,7 @@ func (p *meminfoScan) startSection(at section) {
 	}
 }
 
-// dashes stand under the header of the table, of the App Summary and of others.
+// dashes are under the header of the table, of the App Summary and of others.
 func (p *meminfoScan) dashes(line string, whole bool) {
 	c := columnsOf(p.before[0], p.before[1], line)
 	if c == nil {
@@ -295,14 +294,14 @@ func (p *meminfoScan) row(line string, whole bool) {
 	}
 	if name == "" {
 		p.facts.badCell, p.facts.lostRow = true, true
-		p.doubts.Add(p.in.n, "row", []byte(line), "no name")
+		p.warnings.Add(p.in.n, "row", []byte(line), "no name")
 		return
 	}
 	r := Row{Name: clip(name, maxName)}
 	assigned, reason := p.columns.assign(line, cells)
 	if reason != "" {
 		p.facts.badCell = true
-		p.doubts.Add(p.in.n, name, []byte(line), reason)
+		p.warnings.Add(p.in.n, name, []byte(line), reason)
 	}
 	for i, cell := range assigned {
 		if cell == "" {
@@ -312,7 +311,7 @@ func (p *meminfoScan) row(line string, whole bool) {
 		n, ok := number(cell)
 		if !ok {
 			p.facts.badCell = p.facts.badCell || p.columns.kinds[i] < heapSize
-			p.doubts.Add(p.in.n, name+", "+columnNames[p.columns.kinds[i]], []byte(cell), "not a number")
+			p.warnings.Add(p.in.n, name+", "+columnNames[p.columns.kinds[i]], []byte(cell), "not a number")
 			continue
 		}
 		if to != nil {
@@ -353,11 +352,11 @@ func (p *meminfoScan) summary(line string, whole bool) {
 		n, ok := number(pr.value.text)
 		switch {
 		case pr.value.cut:
-			p.doubts.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
+			p.warnings.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
 		case !ok:
-			p.doubts.Add(p.in.n, pr.label, []byte(line), "not a number")
+			p.warnings.Add(p.in.n, pr.label, []byte(line), "not a number")
 		case p.facts.summaryRss && whole && twoColumns[pr.label] && len(tokens(line[pr.value.end:], whole)) == 0:
-			p.doubts.Add(p.in.n, pr.label, []byte(line), "one number for Pss and Rss")
+			p.warnings.Add(p.in.n, pr.label, []byte(line), "one number for Pss and Rss")
 		default:
 			if to == &p.cur.TotalPss {
 				p.facts.totals = append(p.facts.totals, known.Of(n))
@@ -390,9 +389,9 @@ func (p *meminfoScan) objects(line string, whole bool) {
 		n, ok := number(pr.value.text)
 		switch {
 		case pr.value.cut:
-			p.doubts.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
+			p.warnings.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
 		case !ok:
-			p.doubts.Add(p.in.n, pr.label, []byte(line), "not a number")
+			p.warnings.Add(p.in.n, pr.label, []byte(line), "not a number")
 		case len(p.cur.Objects) < maxObjects:
 			if p.cur.Objects == nil {
 				p.cur.Objects = map[string]int64{}
@@ -402,7 +401,8 @@ func (p *meminfoScan) objects(line string, whole bool) {
 	}
 }
 
-// endBlock finishes the current block. whole is false if the input was capped.
+// endBlock finishes the current block. whole is false if the input was
+// truncated.
 func (p *meminfoScan) endBlock(whole bool) {
 	if p.cur == nil {
 		p.facts, p.columns = blockFacts{}, nil
@@ -427,11 +427,11 @@ func (p *meminfoScan) endBlock(whole bool) {
 		!f.table && !f.summary || f.cut ||
 		f.table && !f.summary && !p.columns.beforeSummary() || p.at == inObjects && b.Objects == nil
 	p.checkSum()
-	b.Warnings = p.doubts.All()
+	b.Warnings = p.warnings.All()
 	if len(p.out.Blocks) < maxBlocks {
 		p.out.Blocks = append(p.out.Blocks, *b)
 	}
-	p.cur, p.at, p.columns, p.facts, p.doubts = nil, inTable, nil, blockFacts{}, field.Doubts{}
+	p.cur, p.at, p.columns, p.facts, p.warnings = nil, inTable, nil, blockFacts{}, field.Warnings{}
 }
 
 func (b *Block) rowPss(names ...string) known.Int {
@@ -443,7 +443,7 @@ func (b *Block) rowPss(names ...string) known.Int {
 	return known.Int{}
 }
 
-// settle decides what is printed twice.
+// settle resolves values that are printed twice.
 func (p *meminfoScan) settle() {
 	b, f := p.cur, &p.facts
 	for _, v := range f.totals {
@@ -451,22 +451,22 @@ func (p *meminfoScan) settle() {
 			b.TotalPss = v
 		}
 		if v != b.TotalPss {
-			p.doubts.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ: the App Summary counts")
+			p.warnings.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ: the App Summary counts")
 		}
 	}
 	// Android 11 repeats Pss in the Rss cell of the row TOTAL: only the App
-	// Summary's TOTAL RSS is to be trusted, or a cell that differs.
+	// Summary's TOTAL RSS is reliable, or a cell that differs.
 	switch {
 	case b.TotalRss.Known || !f.rssRow.Known || !b.TotalPss.Known:
 	case f.rssRow == b.TotalPss:
-		p.doubts.Add(p.in.n, "TOTAL RSS", nil, "the table repeats Pss there, as Android 11 does")
+		p.warnings.Add(p.in.n, "TOTAL RSS", nil, "the table repeats Pss there, as Android 11 does")
 	default:
 		b.TotalRss = f.rssRow
 	}
 }
 
-// checkSum holds the table against its own TOTAL: TOTAL = sum of Pss, plus
-// SwapPss where the header says so (Debug.MemoryInfo.getTotalPss).
+// checkSum compares the table with its own TOTAL: TOTAL = sum of Pss, plus
+// SwapPss if the header says so (Debug.MemoryInfo.getTotalPss).
 func (p *meminfoScan) checkSum() {
 	b := p.cur
 	if !b.TableComplete || !p.columns.has(pss) {
@@ -483,6 +483,6 @@ func (p *meminfoScan) checkSum() {
 	}
 	total, _ := b.Row("TOTAL")
 	if want := sum + total.SwapPss.N; want != total.Pss.N {
-		p.doubts.Add(p.in.n, "TOTAL", nil, "the rows do not add up to it")
+		p.warnings.Add(p.in.n, "TOTAL", nil, "the rows do not add up to it")
 	}
 }

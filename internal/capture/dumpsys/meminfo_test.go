@@ -67,32 +67,69 @@ func TestRecordedMeminfo(t *testing.T) {
 		warned                                                 string
 	}
 	for _, w := range []want{
-		{"api18-sample-meminfo.txt", "com.sample.package", 29607, 28929, 11916, 24, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 56, Unknown, 1, 115, 1, true, ""},
-		{"api19-sample-meminfo.txt", "com.sample.package", 30125, 44563, 22764, 0, 6408, 272, 0, 12324, 2795, -1, 0, -1, -1, -1, -1, 4014, No, 1, 690, 1, true, ""},
-		{"api23-sample-meminfo.txt", "com.sample.package", 22861, 145991, 17976, 24240, 33748, 1316, 40829, 17932, 9950, -1, 22236, -1, 7962, 32867, -1, 9, No, 1, 553, 1, false, ""},
-		{"api23-private-gfx-meminfo.txt", "com.xxxxxx", 21828, 99172, 35216, 31896, 16920, 636, 4084, 2456, 7964, -1, 0, -1, -1, -1, 9602, 4, No, 1, 34, 2, false, ""},
-		{"api29-unity-meminfo-reflowed.txt", "com.unity.TowerDefenceIncremental", 21501, 312674, 1234, 43210, 764, 36, 107884, 6580, 169230, -1, -1, 165001, 49956, -1, 57928, 66, Yes, 1, 7, 1, false, ""},
-		{"api29-native-process-meminfo.txt", "", -1, 1383, 1, 156, 60, 4, 2, 260, 903, -1, -1, 880, -1, -1, -1, 0, Yes, -1, -1, -1, false, "2(6)"},
-		{"api30-unity-meminfo.txt", "com.DefaultCompany.MemoryTests", 14978, 688561, 10152, 396792, 46672, 1536, 85032, 143112, 5265, 746132, -1, 15, 49956, -1, 35076, 153, Yes, 1, 8, 1, false, ""},
-		{"api36-memorylab-meminfo-d.txt", "com.androidperformance.memorylab", 20602, 337790, 69716, 80824, 30304, 2072, 57172, 72624, 25078, 421296, -1, 162, 54432, 832, 1908, 460, Yes, 1, 779, 1, false, ""},
-		{"api36-emulator-flutter-meminfo.txt", "com.example.app_movil", 3794, 353574, 34292, 57464, 37436, 1632, 0, 203408, 19342, 508256, 0, -1, -1, -1, -1, 16, No, 1, 31, 1, false, ""},
+		{
+			"api18-sample-meminfo.txt", "com.sample.package", 29607, 28929, 11916, 24, -1, -1, -1, -1, -1, -1, -1, -1,
+			-1, -1, -1, 56, Unknown, 1, 115, 1, true, "",
+		},
+		{
+			"api19-sample-meminfo.txt", "com.sample.package", 30125, 44563, 22764, 0, 6408, 272, 0, 12324, 2795, -1, 0,
+			-1, -1, -1, -1, 4014, No, 1, 690, 1, true, "",
+		},
+		{
+			"api23-sample-meminfo.txt", "com.sample.package", 22861, 145991, 17976, 24240, 33748, 1316, 40829, 17932,
+			9950, -1, 22236, -1, 7962, 32867, -1, 9, No, 1, 553, 1, false, "",
+		},
+		{
+			"api23-private-gfx-meminfo.txt", "com.xxxxxx", 21828, 99172, 35216, 31896, 16920, 636, 4084, 2456, 7964, -1,
+			0, -1, -1, -1, 9602, 4, No, 1, 34, 2, false, "",
+		},
+		{
+			"api29-unity-meminfo-reflowed.txt", "com.unity.TowerDefenceIncremental", 21501, 312674, 1234, 43210, 764,
+			36, 107884, 6580, 169230, -1, -1, 165001, 49956, -1, 57928, 66, Yes, 1, 7, 1, false, "",
+		},
+		{
+			"api29-native-process-meminfo.txt", "", -1, 1383, 1, 156, 60, 4, 2, 260, 903, -1, -1, 880, -1, -1, -1, 0,
+			Yes, -1, -1, -1, false, "2(6)",
+		},
+		{
+			"api30-unity-meminfo.txt", "com.DefaultCompany.MemoryTests", 14978, 688561, 10152, 396792, 46672, 1536,
+			85032, 143112, 5265, 746132, -1, 15, 49956, -1, 35076, 153, Yes, 1, 8, 1, false, "",
+		},
+		{
+			"api36-memorylab-meminfo-d.txt", "com.androidperformance.memorylab", 20602, 337790, 69716, 80824, 30304,
+			2072, 57172, 72624, 25078, 421296, -1, 162, 54432, 832, 1908, 460, Yes, 1, 779, 1, false, "",
+		},
+		{
+			"api36-emulator-flutter-meminfo.txt", "com.example.app_movil", 3794, 353574, 34292, 57464, 37436, 1632, 0,
+			203408, 19342, 508256, 0, -1, -1, -1, -1, 16, No, 1, 31, 1, false, "",
+		},
 	} {
 		t.Run(w.file, func(t *testing.T) {
 			text := string(recorded.Read(t, "device", w.file))
-			for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n"), strings.ReplaceAll(text, "\n", "\r\r\n"), strings.ReplaceAll(text, "\n", "   \n")} {
+			for _, text := range []string{
+				text, strings.ReplaceAll(text, "\n", "\r\n"), strings.ReplaceAll(text, "\n", "\r\r\n"),
+				strings.ReplaceAll(text, "\n", "   \n"),
+			} {
 				b := one(t, text)
 				got := values(b)
-				for name, n := range map[string]int64{"PID": w.pid, "TotalPss": w.total, "JavaHeap": w.java, "NativeHeap": w.native, "Code": w.code, "Stack": w.stack,
-					"Graphics": w.gfx, "PrivateOther": w.other, "System": w.sys, "TotalRss": w.rss, "Swap": w.swap, "SwapPss": w.swapPss,
-					"EGLMtrack": w.egl, "GLMtrack": w.gl, "OtherMtrack": -1, "GfxDev": w.gfxDev, "OtherDev": w.otherDev} {
+				for name, n := range map[string]int64{
+					"PID": w.pid, "TotalPss": w.total, "JavaHeap": w.java, "NativeHeap": w.native, "Code": w.code,
+					"Stack":    w.stack,
+					"Graphics": w.gfx, "PrivateOther": w.other, "System": w.sys, "TotalRss": w.rss, "Swap": w.swap,
+					"SwapPss":   w.swapPss,
+					"EGLMtrack": w.egl, "GLMtrack": w.gl, "OtherMtrack": -1, "GfxDev": w.gfxDev,
+					"OtherDev": w.otherDev} {
 					if got[name] != n {
 						t.Errorf("%s is %d, want %d", name, got[name], n)
 					}
 				}
-				if string(b.Process) != w.process || b.SwapInTotal != w.inTotal || b.Computed != w.computed || b.Truncated || !b.TableComplete {
+				if string(b.Process) != w.process || b.SwapInTotal != w.inTotal || b.Computed != w.computed ||
+					b.Truncated || !b.TableComplete {
 					t.Errorf("got %+v", b)
 				}
-				if w.activities < 0 && b.Objects != nil || w.activities >= 0 && (b.Objects["Activities"] != w.activities || b.Objects["Views"] != w.views || b.Objects["ViewRootImpl"] != w.roots) {
+				if w.activities < 0 && b.Objects != nil || w.activities >= 0 &&
+					(b.Objects["Activities"] != w.activities || b.Objects["Views"] != w.views ||
+						b.Objects["ViewRootImpl"] != w.roots) {
 					t.Errorf("objects %v", b.Objects)
 				}
 				switch said := fmt.Sprint(b.Warnings); {
@@ -106,8 +143,8 @@ func TestRecordedMeminfo(t *testing.T) {
 	}
 }
 
-// TestIdentities holds rows, dimensions and TOTAL of the recorded texts against
-// each other: an oracle for which column is which.
+// TestIdentities checks rows, dimensions and TOTAL of the recorded texts for
+// consistency: an oracle for the columns.
 func TestIdentities(t *testing.T) {
 	for _, file := range meminfoFiles {
 		if strings.Contains(file, "reflowed") || strings.Contains(file, "native") {
@@ -127,19 +164,22 @@ func TestIdentities(t *testing.T) {
 		if !b.System.Known {
 			continue
 		}
-		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N; sum != b.TotalPss.N {
+		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N +
+			b.System.N; sum != b.TotalPss.N {
 			t.Errorf("%s: dimensions add up to %d of %d", file, sum, b.TotalPss.N)
 		}
 		again := b
 		again.compute(&columns{kinds: []columnKind{privateClean}})
-		if again.JavaHeap != b.JavaHeap || again.NativeHeap != b.NativeHeap || again.Graphics != b.Graphics || again.Stack != b.Stack || again.System != b.System {
+		if again.JavaHeap != b.JavaHeap || again.NativeHeap != b.NativeHeap || again.Graphics != b.Graphics ||
+			again.Stack != b.Stack || again.System != b.System {
 			t.Errorf("%s: computed %+v", file, again)
 		}
 	}
 }
 
-// TestCutMeminfo cuts at every byte: no value may differ from the whole text's.
-func TestCutMeminfo(t *testing.T) {
+// TestTruncatedMeminfo truncates at every byte: no value may differ from the
+// whole text's.
+func TestTruncatedMeminfo(t *testing.T) {
 	for _, file := range meminfoFiles {
 		text := string(recorded.Read(t, "device", file))
 		for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n")} {
@@ -150,28 +190,29 @@ func TestCutMeminfo(t *testing.T) {
 				if err != nil {
 					var e DeviceError
 					if !errors.As(err, &e) || e.Kind != Empty && e.Kind != Format && e.Kind != Truncated {
-						t.Fatalf("%s cut at %d: %v", file, at, err)
+						t.Fatalf("%s truncated at %d: %v", file, at, err)
 					}
 					continue
 				}
 				b := m.Blocks[0]
 				for name, n := range values(b) {
 					if n != -1 && n != all[name] {
-						t.Errorf("%s cut at %d: %s is %d, whole %d", file, at, name, n, all[name])
+						t.Errorf("%s truncated at %d: %s is %d, whole %d", file, at, name, n, all[name])
 					}
 				}
 				if b.Process != "" && b.Process != whole.Process || len(m.Blocks) > 1 {
-					t.Errorf("%s cut at %d: process %q, %d blocks", file, at, b.Process, len(m.Blocks))
+					t.Errorf("%s truncated at %d: process %q, %d blocks", file, at, b.Process, len(m.Blocks))
 				}
-				if !b.Truncated && (!b.TotalPss.Known || b.Computed != whole.Computed && !strings.HasPrefix(file, "api23")) {
-					t.Errorf("%s cut at %d is not marked", file, at)
+				if !b.Truncated &&
+					(!b.TotalPss.Known || b.Computed != whole.Computed && !strings.HasPrefix(file, "api23")) {
+					t.Errorf("%s truncated at %d is not marked", file, at)
 				}
 			}
 		}
 	}
 }
 
-// layout renders a table as ActivityThread.printRow does.
+// layout renders a table like ActivityThread.printRow.
 type layout struct {
 	upper, lower []string
 	heap         int // heap columns at the end
@@ -179,14 +220,28 @@ type layout struct {
 }
 
 var layouts = map[string]layout{
-	"4.4": {[]string{"Pss", "Private", "Private", "Swapped", "Heap", "Heap", "Heap"}, []string{"Total", "Dirty", "Clean", "Dirty", "Size", "Alloc", "Free"}, 3, 9},
-	"8":   {[]string{"Pss", "Private", "Private", "SwapPss", "Heap", "Heap", "Heap"}, []string{"Total", "Dirty", "Clean", "Dirty", "Size", "Alloc", "Free"}, 3, 9},
-	"14":  {[]string{"Pss", "Private", "Private", "Swap", "Rss", "Heap", "Heap", "Heap"}, []string{"Total", "Dirty", "Clean", "Dirty", "Total", "Size", "Alloc", "Free"}, 3, 9},
+	"4.4": {
+		[]string{"Pss", "Private", "Private", "Swapped", "Heap", "Heap", "Heap"},
+		[]string{"Total", "Dirty", "Clean", "Dirty", "Size", "Alloc", "Free"}, 3, 9,
+	},
+	"8": {
+		[]string{"Pss", "Private", "Private", "SwapPss", "Heap", "Heap", "Heap"},
+		[]string{"Total", "Dirty", "Clean", "Dirty", "Size", "Alloc", "Free"}, 3, 9,
+	},
+	"14": {
+		[]string{"Pss", "Private", "Private", "Swap", "Rss", "Heap", "Heap", "Heap"},
+		[]string{"Total", "Dirty", "Clean", "Dirty", "Total", "Size", "Alloc", "Free"}, 3, 9,
+	},
 	"5 -a": {[]string{"Pss", "Pss", "Shared", "Private", "Shared", "Private", "Swapped", "Heap", "Heap", "Heap"},
 		[]string{"Total", "Clean", "Dirty", "", "Clean", "Clean", "Dirty", "Size", "Alloc", "Free"}, 3, 9},
-	"14 -a": {[]string{"Pss", "Pss", "Shared", "Private", "Shared", "Private", "SwapPss", "Rss", "Heap", "Heap", "Heap"},
-		[]string{"Total", "Clean", "Dirty", "Dirty", "Clean", "Clean", "Dirty", "Total", "Size", "Alloc", "Free"}, 3, 9},
-	"touching": {[]string{"Pss", "Private", "Private", "SwapPss", "Rss", "Heap", "Heap", "Heap"}, []string{"Total", "Dirty", "Clean", "Dirty", "Total", "Size", "Alloc", "Free"}, 3, 8},
+	"14 -a": {
+		[]string{"Pss", "Pss", "Shared", "Private", "Shared", "Private", "SwapPss", "Rss", "Heap", "Heap", "Heap"},
+		[]string{"Total", "Clean", "Dirty", "Dirty", "Clean", "Clean", "Dirty", "Total", "Size", "Alloc", "Free"}, 3,
+		9},
+	"touching": {
+		[]string{"Pss", "Private", "Private", "SwapPss", "Rss", "Heap", "Heap", "Heap"},
+		[]string{"Total", "Dirty", "Clean", "Dirty", "Total", "Size", "Alloc", "Free"}, 3, 8,
+	},
 }
 
 func (l layout) line(name string, cells ...string) string {
@@ -194,7 +249,7 @@ func (l layout) line(name string, cells ...string) string {
 	fmt.Fprintf(&b, "%13s", name)
 	for _, c := range cells {
 		if l.width == 9 {
-			fmt.Fprintf(&b, " %8s", c) // as AOSP does: a blank, whatever the width
+			fmt.Fprintf(&b, " %8s", c) // like AOSP: a space, whatever the width
 		} else {
 			fmt.Fprintf(&b, "%*s", l.width, c)
 		}
@@ -202,7 +257,7 @@ func (l layout) line(name string, cells ...string) string {
 	return b.String() + "\n"
 }
 
-// table renders rows, named cell by cell, and says what a reader must find.
+// table renders rows, named cell by cell, and returns what a parser must find.
 func (l layout) table(r *rand.Rand, limit int64) (text string, want map[string]int64) {
 	want = map[string]int64{}
 	dashes := make([]string, len(l.upper))
@@ -210,10 +265,15 @@ func (l layout) table(r *rand.Rand, limit int64) (text string, want map[string]i
 		dashes[i] = "------"
 	}
 	text = "** MEMINFO in pid 7 [a.b:c] **\n" + l.line("", l.upper...) + l.line("", l.lower...) + l.line("", dashes...)
-	fields := map[string]string{"Pss Total": "Pss", "Pss Clean": "PssClean", "Shared Dirty": "SharedDirty", "Private Dirty": "PrivateDirty", "Private": "PrivateDirty",
-		"Shared Clean": "SharedClean", "Private Clean": "PrivateClean", "Swapped Dirty": "Swap", "Swap Dirty": "Swap", "SwapPss Dirty": "SwapPss", "Rss Total": "Rss",
+	fields := map[string]string{
+		"Pss Total": "Pss", "Pss Clean": "PssClean", "Shared Dirty": "SharedDirty", "Private Dirty": "PrivateDirty",
+		"Private":      "PrivateDirty",
+		"Shared Clean": "SharedClean", "Private Clean": "PrivateClean", "Swapped Dirty": "Swap", "Swap Dirty": "Swap",
+		"SwapPss Dirty": "SwapPss", "Rss Total": "Rss",
 		"Heap Size": "HeapSize", "Heap Alloc": "HeapAlloc", "Heap Free": "HeapFree"}
-	for _, name := range []string{"Native Heap", "Dalvik Heap", ".so mmap", "EGL mtrack", "Vendor thing", "Unknown", "TOTAL"} {
+	for _, name := range []string{
+		"Native Heap", "Dalvik Heap", ".so mmap", "EGL mtrack", "Vendor thing", "Unknown", "TOTAL",
+	} {
 		cells := make([]string, len(l.upper))
 		for i := range cells {
 			if i >= len(cells)-l.heap && name != "Native Heap" && name != "Dalvik Heap" && name != "TOTAL" {
@@ -221,7 +281,7 @@ func (l layout) table(r *rand.Rand, limit int64) (text string, want map[string]i
 			}
 			n := r.Int64N(limit)
 			if i == 0 {
-				n %= 1e6 // the name stands before it
+				n %= 1e6 // the name precedes it
 			}
 			if r.IntN(3) == 0 {
 				n = r.Int64N(100)
@@ -240,7 +300,7 @@ func TestLayouts(t *testing.T) {
 		for round := range 200 {
 			limit := []int64{1000, 99999999}[round%2]
 			if l.width == 9 && round%4 == 3 {
-				limit = 999999999 // wider than a column: the rest of the row moves
+				limit = 999999999 // wider than a column: the rest of the row shifts
 			}
 			text, want := l.table(r, limit)
 			if round%3 == 0 {
@@ -276,8 +336,7 @@ func TestOtherDigits(t *testing.T) {
 	}
 }
 
-// TestRowsInAnyOrder permutes and drops rows: each of the others keeps its
-// values.
+// TestRowsInAnyOrder permutes and drops rows: the others keep their values.
 func TestRowsInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, file := range []string{"api23-sample-meminfo.txt", "api36-memorylab-meminfo-d.txt"} {
@@ -311,9 +370,15 @@ func TestOneBadField(t *testing.T) {
 	all := values(one(t, text))
 	for _, c := range []struct{ from, to, lost, named string }{
 		{"Java Heap:    69716", "Java Heap:    6971x", "JavaHeap", "Java Heap"},
-		{"Graphics:    57172                          57176", "Graphics:                                  57176", "Graphics", "Graphics"},
+		{
+			"Graphics:    57172                          57176", "Graphics:                                  57176",
+			"Graphics", "Graphics",
+		},
 		{"System:    25078", "System:         ", "System", "System"},
-		{"TOTAL PSS:   337790            TOTAL RSS:   421296", "TOTAL PSS:   337790            TOTAL RSS:   4212,6", "", "TOTAL RSS"},
+		{
+			"TOTAL PSS:   337790            TOTAL RSS:   421296", "TOTAL PSS:   337790            TOTAL RSS:   4212,6",
+			"", "TOTAL RSS",
+		},
 		{"Views:      779", "Views:      N/A", "object Views", "Views"},
 		{"EGL mtrack    54432", "EGL mtrack    5443?", "EGLMtrack", "EGL mtrack"},
 		{"      Gfx dev     1908     1908", "      Gfx dev     1908", "GfxDev", "Gfx dev"},
@@ -330,7 +395,10 @@ func TestOneBadField(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(b.Warnings), c.named) {
 			t.Errorf("%s: warnings %v", c.to, b.Warnings)
 		}
-		for _, name := range []string{"PID", "TotalPss", "TotalRss", "JavaHeap", "NativeHeap", "Code", "Stack", "Graphics", "PrivateOther", "System", "EGLMtrack", "GLMtrack", "object Activities"} {
+		for _, name := range []string{
+			"PID", "TotalPss", "TotalRss", "JavaHeap", "NativeHeap", "Code", "Stack", "Graphics", "PrivateOther",
+			"System", "EGLMtrack", "GLMtrack", "object Activities",
+		} {
 			if name != c.lost && got[name] != all[name] {
 				t.Errorf("%s: %s is %d, want %d", c.to, name, got[name], all[name])
 			}
@@ -343,14 +411,18 @@ func TestSummaryOnly(t *testing.T) {
 	head := text[:strings.Index(text, "                   Pss")]
 	summary := text[strings.Index(text, " App Summary"):strings.Index(text, " Objects")]
 	b := one(t, head+summary)
-	if b.TotalPss != known.Of(337790) || b.JavaHeap != known.Of(69716) || b.SwapPss != known.Of(162) || b.TotalRss != known.Of(421296) || b.SwapInTotal != Yes {
+	if b.TotalPss != known.Of(337790) || b.JavaHeap != known.Of(69716) || b.SwapPss != known.Of(162) ||
+		b.TotalRss != known.Of(421296) || b.SwapInTotal != Yes {
 		t.Errorf("%+v", b)
 	}
-	if b.EGLMtrack.Known || b.GfxDev.Known || b.TableComplete || b.Objects != nil || b.Truncated || b.Computed || len(b.Warnings) > 0 {
+	if b.EGLMtrack.Known || b.GfxDev.Known || b.TableComplete || b.Objects != nil || b.Truncated || b.Computed ||
+		len(b.Warnings) > 0 {
 		t.Errorf("%+v", b)
 	}
-	// All blanks in front of the lines lost, as in a copied text.
-	if c := one(t, regexp.MustCompile(`(?m)^ +`).ReplaceAllString(head+summary, "")); fmt.Sprint(values(c)) != fmt.Sprint(values(b)) {
+	// Without any spaces at the beginning of lines, as in a copied text.
+	if c := one(t,
+		regexp.MustCompile(`(?m)^ +`).ReplaceAllString(head+summary, "")); fmt.Sprint(values(c)) != fmt.Sprint(
+		values(b)) {
 		t.Errorf("reflowed: %+v", c)
 	}
 	// A native process has no line with the pid.
@@ -361,7 +433,8 @@ func TestSummaryOnly(t *testing.T) {
 }
 
 func TestSeveralBlocks(t *testing.T) {
-	a, b := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")), string(recorded.Read(t, "device", "api30-unity-meminfo.txt"))
+	a, b := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")),
+		string(recorded.Read(t, "device", "api30-unity-meminfo.txt"))
 	native := string(recorded.Read(t, "device", "api29-native-process-meminfo.txt"))
 	block := func(s string) string { return s[strings.Index(s, "** MEMINFO"):] }
 	m, err := ParseMeminfo([]byte(a + "\n\n" + block(b) + native + native[strings.Index(native, "       "):]))
@@ -382,7 +455,8 @@ func TestMeminfoThatBreaksOff(t *testing.T) {
 	text := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt"))
 	const timeout = "\n*** SERVICE 'meminfo' DUMP TIMEOUT (10000ms) EXPIRED ***\n\n"
 	m, err := ParseMeminfo([]byte(text[:strings.Index(text, " App Summary")] + timeout))
-	if err != nil || m.BrokenOff == nil || m.BrokenOff.Kind != Timeout || !m.Blocks[0].Truncated || m.Blocks[0].TotalPss != known.Of(337790) || m.Blocks[0].JavaHeap.Known {
+	if err != nil || m.Interrupted == nil || m.Interrupted.Kind != Timeout || !m.Blocks[0].Truncated ||
+		m.Blocks[0].TotalPss != known.Of(337790) || m.Blocks[0].JavaHeap.Known {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for end, kind := range map[string]Kind{
@@ -433,7 +507,9 @@ func TestHostileNames(t *testing.T) {
 		t.Error(len(m.Blocks), err)
 	}
 	long := strings.Repeat("  Native Heap        1        2        3        4\n", 200)
-	if b := one(t, strings.Replace("** MEMINFO in pid 7 [x] **\n"+table, "  Native Heap", long+"  Native Heap", 1)); len(b.Rows) > maxRows {
+	if b := one(t,
+		strings.Replace("** MEMINFO in pid 7 [x] **\n"+table, "  Native Heap", long+"  Native Heap", 1)); len(
+		b.Rows) > maxRows {
 		t.Error(len(b.Rows))
 	}
 }
@@ -443,8 +519,12 @@ func FuzzMeminfo(f *testing.F) {
 	for _, l := range layouts {
 		text, _ := l.table(r, 100000)
 		f.Add([]byte(text), 300)
-		f.Add([]byte(text+" \n App Summary\n                       Pss(KB)                        Rss(KB)\n                        ------                         ------\n           Java Heap:    69716                          84804\n"+
-			"             Unknown:                                   75752\n \n           TOTAL PSS:   337790            TOTAL RSS:   421296       TOTAL SWAP PSS:      162\n \n Objects\n               Views:      779         ViewRootImpl:        1\n"), 900)
+		f.Add([]byte(text+
+			" \n App Summary\n                       Pss(KB)                        Rss(KB)\n                        "+
+			"------                         ------\n           Java Heap:    69716                          84804\n"+
+			"             Unknown:                                   75752\n \n           TOTAL PSS:   337790        "+
+			"    TOTAL RSS:   421296       TOTAL SWAP PSS:      162\n \n Objects\n               Views:      779     "+
+			"    ViewRootImpl:        1\n"), 900)
 	}
 	f.Add([]byte("No process found for: x\n"), 5)
 	f.Fuzz(func(t *testing.T, text []byte, at int) {
@@ -454,7 +534,8 @@ func FuzzMeminfo(f *testing.F) {
 		}
 		for i := range m.Blocks {
 			b := &m.Blocks[i]
-			if len(b.Process) > maxName || len(b.Rows) > maxRows || len(b.Objects) > maxObjects || len(b.Warnings) > field.MaxDoubts+1 {
+			if len(b.Process) > maxName || len(b.Rows) > maxRows || len(b.Objects) > maxObjects ||
+				len(b.Warnings) > field.MaxWarnings+1 {
 				t.Fatalf("%+v", b)
 			}
 			if b.TableComplete && len(b.Rows) == 0 || b.Computed && b.Code.Known && len(b.Rows) == 0 {
@@ -473,7 +554,7 @@ func FuzzMeminfo(f *testing.F) {
 		}
 		for i, b := range part.Blocks {
 			if b.PID.Known && b.PID != m.Blocks[i].PID {
-				t.Fatalf("cut at %d: pid %v, whole %v", at, b.PID, m.Blocks[i].PID)
+				t.Fatalf("truncated at %d: pid %v, whole %v", at, b.PID, m.Blocks[i].PID)
 			}
 		}
 	})
@@ -490,14 +571,19 @@ func BenchmarkMeminfo(b *testing.B) {
 	}
 }
 
-// TestLongLinesTakeLinearTime gives each reader a text of 512 kB that has what it
-// looks for a million times. Quadratic work would run into the time limit.
+// TestLongLinesTakeLinearTime passes each parser a text of 512 kB that has its
+// keyword a million times. Quadratic work would exceed the time limit.
 func TestLongLinesTakeLinearTime(t *testing.T) {
 	table, _ := layouts["8"].table(rand.New(rand.NewPCG(1, 1)), 100)
-	for _, unit := range []string{":", ": 1 ", "1 ", "- ", "-- ", "[-g ", "** ", "0x|", "] ** ", "٣", "Proc 1 total: 2\n", "0x1 | 1.00 KiB\n", " Objects\n a: 1\n", " App Summary\n"} {
+	for _, unit := range []string{
+		":", ": 1 ", "1 ", "- ", "-- ", "[-g ", "** ", "0x|", "] ** ", "٣", "Proc 1 total: 2\n", "0x1 | 1.00 KiB\n",
+		" Objects\n a: 1\n", " App Summary\n",
+	} {
 		long := strings.Repeat(unit, (512<<10)/len(unit))
-		for _, head := range []string{"", table, "** MEMINFO in pid 7 [x] **\n Objects\n", "** MEMINFO in pid 7 [x] **\n App Summary\n",
-			"** Graphics info for pid 5 [x] **\n", "Memory snapshot for GPU 0:\n", "GraphicBufferAllocator buffers:\n", "  dumpheap [-g] "} {
+		for _, head := range []string{
+			"", table, "** MEMINFO in pid 7 [x] **\n Objects\n", "** MEMINFO in pid 7 [x] **\n App Summary\n",
+			"** Graphics info for pid 5 [x] **\n", "Memory snapshot for GPU 0:\n", "GraphicBufferAllocator buffers:\n",
+			"  dumpheap [-g] "} {
 			text := []byte(head + long)
 			_, _ = ParseMeminfo(text)
 			_, _ = ParseGfxinfo(text)
@@ -509,8 +595,8 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// A column of SwapPss that cannot be read is unknown, and never the swap without shares:
-// TOTAL contains the one and not the other.
+// An invalid column of SwapPss is unknown, and never the swap without shares:
+// TOTAL contains the former and not the latter.
 func TestAnySwap(t *testing.T) {
 	for _, c := range []struct {
 		b    Block

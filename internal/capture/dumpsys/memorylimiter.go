@@ -7,27 +7,32 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// MemoryLimiter is the answer of am memory-limiter status, of Android 17 and later: how much anonymous
-// memory and swap an app's process may have. Sizes are in bytes.
+// MemoryLimiter is the answer of am memory-limiter status, of Android 17 and
+// later: how much anonymous memory and swap an app's process may have. Sizes
+// are in bytes.
 type MemoryLimiter struct {
-	// Enabled says that the device has limits, Kills that a process which exceeds them is killed: a
-	// device may have switched off limits, monitoring or killing at run time.
+	// Enabled reports that the device has limits, Kills that a process which
+	// exceeds them is killed: a device may have disabled limits, monitoring or
+	// killing at run time.
 	Enabled, Kills bool
 	// Ignored is the uid that is exempt, or all; none otherwise.
 	Ignored string
-	// VisibleMemory and VisibleSwap are the limits of a process that the user sees, the others those
-	// of one in the background. A process is killed for more than the sum of both.
+	// VisibleMemory and VisibleSwap are the limits of a process that is visible
+	// to the user, the others those of one in the background. A process is
+	// killed if it exceeds the sum of both.
 	VisibleMemory, VisibleSwap       known.Int
 	NotVisibleMemory, NotVisibleSwap known.Int
 }
 
-// ParseMemoryLimiter reads what MemoryLimiter.dump prints (frameworks/base services/core
-// java/com/android/server/am/MemoryLimiter.java): "disabled", or "enabled" and words KEY=VALUE in columns.
-// The error is a DeviceError; before Android 17 its kind is Unsupported.
+// ParseMemoryLimiter parses the output of MemoryLimiter.dump (frameworks/base
+// services/core java/com/android/server/am/MemoryLimiter.java): "disabled", or
+// "enabled" and words KEY=VALUE in columns. The error is a DeviceError; before
+// Android 17 its kind is Unsupported.
 func ParseMemoryLimiter(text []byte) (MemoryLimiter, error) {
 	s, _ := input(text)
 	words := strings.Fields(clip(s, maxErrorHead))
-	if len(words) < 3 || words[0] != "Memory" || words[1] != "limiter" || words[2] != "enabled" && words[2] != "disabled" {
+	if len(words) < 3 || words[0] != "Memory" || words[1] != "limiter" || words[2] != "enabled" &&
+		words[2] != "disabled" {
 		e := notAnAnswer([]byte(s), false)
 		if e.Kind == Format && strings.Contains(e.Text, "Unknown command") {
 			e.Kind = Unsupported
@@ -56,7 +61,7 @@ func ParseMemoryLimiter(text []byte) (MemoryLimiter, error) {
 	return out, nil
 }
 
-// megabytes reads "1948MB" as bytes.
+// megabytes parses "1948MB" and returns bytes.
 func megabytes(s string) known.Int {
 	digits, ok := strings.CutSuffix(s, "MB")
 	n, isNumber := wholeNumber(digits)

@@ -8,13 +8,15 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Package is what dumpsys package says of an installed app.
+// Package is the answer of dumpsys package about an installed app.
 type Package struct {
-	// VersionName is the author's text, at most maxVersionName bytes; "" for none.
+	// VersionName is the author's text, at most maxVersionName bytes; "" for
+	// none.
 	VersionName string
 	VersionCode known.Int
 	Debuggable  Answer
-	// CodePath is the folder of its APKs, before Android 5 the APK itself; "" where it is none.
+	// CodePath is the folder of its APKs, before Android 5 the APK itself; ""
+	// if unknown.
 	CodePath string
 }
 
@@ -24,11 +26,11 @@ const (
 	maxCodePath    = 4096
 )
 
-// ParsePackage reads the block of an app in the answer of dumpsys package NAME
-// (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base): versionCode and
-// versionName have a line each, flags=[ ... ] has DEBUGGABLE. The first block of the name
-// counts: hidden system packages, which an update replaced, come later. It is false where there
-// is none.
+// ParsePackage parses the block of an app in the answer of dumpsys package NAME
+// (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base):
+// versionCode and versionName have a line each, flags=[ ... ] has DEBUGGABLE.
+// The first block of the name counts: hidden system packages, which an update
+// replaced, come later. It returns false if there is none.
 func ParsePackage(text []byte, name string) (p Package, ok bool) {
 	head := []byte("Package [" + name + "]")
 	for line := range bytes.Lines(text) {

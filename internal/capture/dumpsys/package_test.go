@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// packageText is an answer as Android 14 prints it, shortened, of an updated system app.
+// packageText is an answer as Android 14 prints it, shortened, of an updated
+// system app.
 const packageText = `Activity Resolver Table:
   Schemes:
       package:
@@ -43,7 +44,10 @@ func TestParsePackage(t *testing.T) {
 		"the other":     {packageText, "com.shop.other", Package{VersionCode: known.Of(7)}, true},
 		"none":          {"Unable to find package: com.x\n", "com.x", Package{}, false},
 		"a beginning":   {packageText, "com.sho", Package{}, false},
-		"no version":    {"  Package [com.x] (1):\n    versionName=null\n    versionCode=x\n    flags=[ HAS_CODE ]\n", "com.x", Package{Debuggable: No}, true},
+		"no version": {
+			"  Package [com.x] (1):\n    versionName=null\n    versionCode=x\n    flags=[ HAS_CODE ]\n", "com.x",
+			Package{Debuggable: No}, true,
+		},
 	} {
 		if got, ok := ParsePackage([]byte(c.text), c.of); got != c.want || ok != c.ok {
 			t.Errorf("%s: %+v, %v", name, got, ok)
@@ -56,12 +60,14 @@ func FuzzParsePackage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
 		p, ok := ParsePackage(text, name)
 		if !ok && p != (Package{}) {
-			t.Errorf("%+v of no package", p)
+			t.Errorf("%+v without a package", p)
 		}
 		if len(p.VersionName) > maxVersionName || p.VersionCode.Known && p.VersionCode.N < 0 {
 			t.Errorf("%+v", p)
 		}
-		if p.CodePath != "" && (p.CodePath[0] != '/' || len(p.CodePath) > maxCodePath || !strings.Contains(string(text), "codePath="+p.CodePath)) {
+		if p.CodePath != "" &&
+			(p.CodePath[0] != '/' || len(p.CodePath) > maxCodePath ||
+				!strings.Contains(string(text), "codePath="+p.CodePath)) {
 			t.Errorf("%q", p.CodePath)
 		}
 		if p.VersionName != "" && !strings.Contains(string(text), "versionName="+p.VersionName) {

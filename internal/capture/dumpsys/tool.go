@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// ParseUID returns the uid that `id` printed ("uid=2000(shell) gid=..."), -1 if there is none.
+// ParseUID returns the uid that `id` printed ("uid=2000(shell) gid=..."), -1 if
+// there is none.
 func ParseUID(text string) int {
 	_, rest, ok := strings.Cut(text, "uid=")
 	if !ok {
@@ -27,11 +28,11 @@ func ParseUID(text string) int {
 	return uid
 }
 
-// ParseDiskFree returns the free bytes of the file system mounted at mount, from the
-// output of df. There are two forms: toybox (Android 7 and later) prints the columns Filesystem,
-// 1K-blocks, Used, Available, Use% and Mounted on (toybox toys/posix/df.c); toolbox
-// prints Filesystem, Size, Used, Free and Blksize, with sizes such as 1.1G
-// (system/core toolbox/df.c).
+// ParseDiskFree returns the free bytes of the file system mounted at mount,
+// from the output of df. There are two forms: toybox (Android 7 and later)
+// prints the columns Filesystem, 1K-blocks, Used, Available, Use% and Mounted
+// on (toybox toys/posix/df.c); toolbox prints Filesystem, Size, Used, Free and
+// Blksize, with sizes such as 1.1G (system/core toolbox/df.c).
 func ParseDiskFree(text, mount string) known.Int {
 	column, unit := -1, 0.0
 	var row []string
@@ -50,14 +51,15 @@ func ParseDiskFree(text, mount string) known.Int {
 		}
 		rows++
 	}
-	// A single row is the answer even where it is mounted under another name.
+	// A single row is the answer even if it is mounted under another name.
 	if column < 0 || column >= len(row) || rows > 1 && !slices.Contains(row, mount) {
 		return known.Int{}
 	}
 	return diskSize(row[column], unit)
 }
 
-// freeColumn finds the column of the free space in df's header, and its unit in bytes.
+// freeColumn finds the column of the free space in df's header, and its unit in
+// bytes.
 func freeColumn(words []string) (column int, unit float64) {
 	column, unit = -1, 1
 	for i, w := range words {
@@ -73,7 +75,7 @@ func freeColumn(words []string) (column int, unit float64) {
 	return column, unit
 }
 
-// diskSize reads 112 or 25.2G, in units of so many bytes.
+// diskSize parses 112 or 25.2G, in units of so many bytes.
 func diskSize(text string, unit float64) known.Int {
 	if at := strings.IndexAny(text, "KMGT"); at > 0 && at == len(text)-1 {
 		unit *= math.Pow(1024, float64(1+strings.IndexByte("KMGT", text[at])))
@@ -89,9 +91,9 @@ func diskSize(text string, unit float64) known.Int {
 	return known.Of(int64(n * unit))
 }
 
-// ParseMemorySize returns the bytes of a size such as 256m, as the properties of ART
-// have it (art/cmdline, MemoryKiB and ParseMemoryOption of
-// -Xmx: a number with k, m or g).
+// ParseMemorySize returns the bytes of a size such as 256m, as in the
+// properties of ART (art/cmdline, MemoryKiB and ParseMemoryOption of -Xmx: a
+// number with k, m or g).
 func ParseMemorySize(text []byte) known.Int {
 	digits := strings.TrimSpace(string(text))
 	shift := 0
@@ -108,12 +110,13 @@ func ParseMemorySize(text []byte) known.Int {
 	return known.Of(n << shift)
 }
 
-// DefaultTimeout is the limit of dumpsys on the device, in seconds of the device: its own
-// default (frameworks/native cmds/dumpsys).
+// DefaultTimeout is the limit of dumpsys on the device, in device seconds: its
+// own default (frameworks/native cmds/dumpsys).
 const DefaultTimeout = 10
 
-// TimeoutOption returns the option of dumpsys that limits it to so many seconds, with a
-// blank behind it. It is empty before Android 7 (API level 24), which does not know -t.
+// TimeoutOption returns the option of dumpsys that limits it to so many
+// seconds, followed by a space. It is empty before Android 7 (API level 24),
+// which does not support -t.
 func TimeoutOption(api, seconds int) string {
 	if api < 24 {
 		return ""

@@ -10,17 +10,17 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Answer is yes, no, or not known. The zero Answer is not known.
+// Answer is yes, no, or unknown. The zero Answer is unknown.
 type Answer uint8
 
-// What an Answer can be.
+// The values of an Answer.
 const (
 	Unknown Answer = iota
 	No
 	Yes
 )
 
-// MarshalJSON writes true, false, or null where the answer is not known.
+// MarshalJSON writes true, false, or null if the answer is unknown.
 func (a Answer) MarshalJSON() ([]byte, error) {
 	if a == Unknown {
 		return []byte("null"), nil
@@ -28,7 +28,7 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return strconv.AppendBool(nil, a == Yes), nil
 }
 
-// String gives the word.
+// String returns the word.
 func (a Answer) String() string {
 	switch a {
 	case Yes:
@@ -46,8 +46,8 @@ const (
 
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
-// number reads a decimal number. A minus is taken: drivers misreport, and then
-// System and Private Other, which are remainders, fall below zero.
+// number parses a decimal number. A minus is accepted: drivers misreport, and
+// then System and Private Other, which are remainders, drop below zero.
 func number(s string) (int64, bool) {
 	if len(s) > 18 || strings.HasPrefix(s, "+") {
 		return 0, false
@@ -56,9 +56,10 @@ func number(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// kiloBytes reads a size such as "54432.00KiB", "61200.00 KB" or "4.3e+03KiB"
+// kiloBytes parses a size such as "54432.00KiB", "61200.00 KB" or "4.3e+03KiB"
 // (a C++ stream of two digits) and rounds it to whole kB of 1024 bytes. Without
-// its whole unit a size may be cut. coarse says that digits were rounded away.
+// its whole unit a size may be truncated. coarse reports that digits were
+// rounded away.
 func kiloBytes(s string) (n int64, coarse, ok bool) {
 	s = strings.TrimSpace(s)
 	digits, found := strings.CutSuffix(s, "KiB")
@@ -75,13 +76,13 @@ func kiloBytes(s string) (n int64, coarse, ok bool) {
 	return int64(math.Round(f)), strings.ContainsAny(digits, "eE"), true
 }
 
-// lines walks a text line by line.
+// lines iterates over a text line by line.
 type lines struct {
 	rest string
-	n    int // of the line that next gave last
+	n    int // of the line that next returned last
 }
 
-// next gives a line without its end (\n, \r\n, or the \r\r\n of old adb on
+// next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on
 // Windows). whole is false for a last line without an end.
 func (l *lines) next() (line string, whole, ok bool) {
 	if l.rest == "" {
@@ -92,7 +93,7 @@ func (l *lines) next() (line string, whole, ok bool) {
 	return strings.TrimRight(line, "\r"), whole, true
 }
 
-// foldDigits makes ASCII digits of all others: the app process formats its own
+// foldDigits converts all digits to ASCII: the app process formats its own
 // meminfo with String.format in the user's language (ActivityThread.printRow),
 // and Arabic, Persian, Bengali and others have their own digits there.
 func foldDigits(line string) string {
@@ -123,7 +124,7 @@ func foldDigit(r rune) rune {
 	return r
 }
 
-// token is a word of a line and where it stands.
+// token is a word of a line and its position.
 type token struct {
 	text       string
 	start, end int
@@ -141,7 +142,7 @@ func tokens(line string, whole bool) (ts []token) {
 	}
 }
 
-// tokenAt is the first word at or behind a place of a line.
+// tokenAt returns the first word at or after a position of a line.
 func tokenAt(line string, at int, whole bool) (token, bool) {
 	for at < len(line) && (line[at] == ' ' || line[at] == '\t') {
 		at++
@@ -156,10 +157,10 @@ func tokenAt(line string, at int, whole bool) (token, bool) {
 	return token{line[at:end], at, end, end == len(line) && !whole}, true
 }
 
-// pair is one "Label:   123" of a line that may hold several.
+// pair is one "Label: 123" of a line that may contain several.
 type pair struct {
 	label string
-	value token // empty if the next word is no number
+	value token // empty if the next word is not a number
 }
 
 func pairs(line string, whole bool) (ps []pair) {
@@ -183,8 +184,9 @@ func pairs(line string, whole bool) (ps []pair) {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// processOf reads "PID [NAME] **" behind the start of a block. What is cut is
-// unknown; a name ends at the last "] **", for it may hold brackets itself.
+// processOf parses "PID [NAME] **" after the start of a block. Truncated values
+// are unknown; a name ends at the last "] **", because it may contain brackets
+// itself.
 func processOf(rest string) (pid known.Int, name field.Text) {
 	digits, rest, closed := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	if !closed {
@@ -203,7 +205,7 @@ func processOf(rest string) (pid known.Int, name field.Text) {
 	return pid, name
 }
 
-// input caps a text.
+// input truncates a text to its limit.
 func input(text []byte) (s string, tooLong bool) {
 	return string(text[:min(len(text), maxText)]), len(text) > maxText
 }

@@ -16,36 +16,36 @@ func TestError(t *testing.T) {
 		{"TOTAL", "", `line 3: TOTAL: not a number: ""`},
 		{long, "  " + long, fmt.Sprintf("line 3: %s: not a number: %q", long[:80], long[:80])},
 	} {
-		var d Doubts
+		var d Warnings
 		text := []byte(c.text)
 		d.Add(3, c.field, text, "not a number")
-		clear(text) // the reader's buffer is used again
+		clear(text) // the reader reuses its buffer
 		all := d.All()
 		if len(all) != 1 || all[0].Error() != c.want {
 			t.Errorf("%v, want %s", all, c.want)
 		}
 		var e *Error
 		if !errors.As(all[0], &e) || e.Line != 3 {
-			t.Errorf("%#v is no Error of line 3", all[0])
+			t.Errorf("%#v is not an Error of line 3", all[0])
 		}
 	}
 }
 
-func TestDoubtsAreCapped(t *testing.T) {
-	var d Doubts
+func TestWarningsAreCapped(t *testing.T) {
+	var d Warnings
 	if all := d.All(); all != nil {
-		t.Errorf("no doubts are %v", all)
+		t.Errorf("no warnings are %v", all)
 	}
-	for n := 1; n <= MaxDoubts+3; n++ {
+	for n := 1; n <= MaxWarnings+3; n++ {
 		d.Add(n, "Pss", nil, "bad")
-		for range 2 { // asking changes nothing
+		for range 2 { // reading changes nothing
 			all := d.All()
-			if got, want := len(all), min(n, MaxDoubts+1); got != want {
-				t.Fatalf("%d doubts give %d errors, want %d", n, got, want)
+			if got, want := len(all), min(n, MaxWarnings+1); got != want {
+				t.Fatalf("%d warnings yield %d errors, want %d", n, got, want)
 			}
 			want := fmt.Sprintf(`line %d: Pss: bad: ""`, n)
-			if n > MaxDoubts {
-				want = fmt.Sprintf("%d more warnings left out", n-MaxDoubts)
+			if n > MaxWarnings {
+				want = fmt.Sprintf("%d more warnings skipped", n-MaxWarnings)
 			}
 			if got := all[len(all)-1].Error(); got != want {
 				t.Errorf("the last is %s, want %s", got, want)
@@ -54,11 +54,11 @@ func TestDoubtsAreCapped(t *testing.T) {
 	}
 }
 
-// A text of bad lines alone costs no memory once the cap is reached, whether it
-// is bytes or a string.
-func TestLostDoubtsCostNothing(t *testing.T) {
-	var d Doubts
-	for range MaxDoubts {
+// A text of invalid lines alone uses no memory once the limit is reached,
+// whether it is bytes or a string.
+func TestSkippedWarningsCostNothing(t *testing.T) {
+	var d Warnings
+	for range MaxWarnings {
 		d.Add(1, "Pss", nil, "bad")
 	}
 	text := strings.Repeat("x", 4000)
@@ -68,7 +68,9 @@ func TestLostDoubtsCostNothing(t *testing.T) {
 }
 
 func TestTextAsJSON(t *testing.T) {
-	for text, want := range map[Text]string{"": "null", "a <b> & \"c\"\n": `"a <b> & \"c\"\n"`, "\x1b\xff": `"\u001b\ufffd"`} {
+	for text, want := range map[Text]string{
+		"": "null", "a <b> & \"c\"\n": `"a <b> & \"c\"\n"`, "\x1b\xff": `"\u001b\ufffd"`,
+	} {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)

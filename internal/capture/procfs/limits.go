@@ -7,35 +7,36 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Limits is /proc/PID/limits, as far as an app runs into it. Every build of Android
-// lets the shell read it.
+// Limits is /proc/PID/limits, as far as it matters to an app. Every build of
+// Android lets the shell read it.
 type Limits struct {
 	OpenFiles Limit
 	// Processes counts the threads of all processes of the uid together.
 	Processes Limit
 	// AddressSpace is in bytes.
 	AddressSpace Limit
-	// Truncated says that the text ends in the middle of a line.
+	// Truncated reports that the text ends in the middle of a line.
 	Truncated bool
 	Warnings  []error
 }
 
-// Limit is one row: the soft limit, which is the one that holds.
+// Limit is one row: the soft limit, which is the effective one.
 type Limit struct {
 	Soft known.Int
-	// Unlimited says that the kernel sets none; Soft is unknown then.
+	// Unlimited reports that the kernel sets none; Soft is unknown then.
 	Unlimited bool
 }
 
 const maxLimits = 16 << 10
 
-// ParseLimits reads /proc/PID/limits, or those of its lines that a grep has left. The
-// error is ErrEmpty or ErrFormat if the text has none of its lines.
+// ParseLimits parses /proc/PID/limits, or those of its lines that grep
+// selected. The error is ErrEmpty or ErrFormat if the text has none of its
+// lines.
 func ParseLimits(text []byte) (Limits, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxLimits)]}
 		l     = Limits{Truncated: len(text) > maxLimits}
-		d     field.Doubts
+		d     field.Warnings
 		found bool
 	)
 	for {
@@ -49,8 +50,8 @@ func ParseLimits(text []byte) (Limits, error) {
 		if to == nil {
 			continue
 		}
-		// The columns are padded (fs/proc/base.c, proc_pid_limits): a blank follows a
-		// value that is whole.
+		// The columns are padded (fs/proc/base.c, proc_pid_limits): a space
+		// follows a complete value.
 		w, _, closed := word(rest)
 		if !closed {
 			d.Add(in.n, name, w, "cut")
@@ -74,7 +75,7 @@ func ParseLimits(text []byte) (Limits, error) {
 	return l, nil
 }
 
-// slot finds the row of a line, and what stands behind its name.
+// slot returns the row of a line, and what follows its name.
 func (l *Limits) slot(line []byte) (to *Limit, name string, rest []byte) {
 	for _, row := range [...]struct {
 		name string

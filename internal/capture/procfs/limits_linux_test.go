@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// What the kernel prints of this process is what it tells in a system call.
+// The kernel's text about this process agrees with its system call.
 func TestOwnLimits(t *testing.T) {
 	text, err := os.ReadFile("/proc/self/limits")
 	if err != nil {
@@ -20,6 +20,6 @@ func TestOwnLimits(t *testing.T) {
 	}
 	got, err := ParseLimits(text)
 	if err != nil || got.OpenFiles.Soft != known.Of(int64(want.Cur)) || got.Truncated || len(got.Warnings) > 0 {
-		t.Errorf("%+v, %v; getrlimit says %d", got, err, want.Cur)
+		t.Errorf("%+v, %v; getrlimit: %d", got, err, want.Cur)
 	}
 }

@@ -19,11 +19,14 @@ const limitsText = "Limit                     Soft Limit           Hard Limit   
 	"Max realtime timeout      unlimited            unlimited            us        \n"
 
 func TestLimits(t *testing.T) {
-	want := Limits{OpenFiles: Limit{Soft: known.Of(32768)}, Processes: Limit{Soft: known.Of(21550)}, AddressSpace: Limit{Unlimited: true}}
+	want := Limits{
+		OpenFiles: Limit{Soft: known.Of(32768)}, Processes: Limit{Soft: known.Of(21550)},
+		AddressSpace: Limit{Unlimited: true},
+	}
 	for name, text := range map[string]string{
 		"whole": limitsText,
 		"CRLF":  strings.ReplaceAll(limitsText, "\n", "\r\n"),
-		"what grep leaves": "Max processes             21550                21550                processes \n" +
+		"what grep selects": "Max processes             21550                21550                processes \n" +
 			"Max open files            32768                32768                files     \n" +
 			"Max address space         unlimited            unlimited            bytes     \n",
 	} {
@@ -33,7 +36,8 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	got, err := ParseLimits([]byte(strings.Replace(limitsText, "32768 ", "3276x ", 1)))
-	if err != nil || got.OpenFiles != (Limit{}) || got.Processes != want.Processes || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Error(), "Max open files") {
+	if err != nil || got.OpenFiles != (Limit{}) || got.Processes != want.Processes || len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0].Error(), "Max open files") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for text, want := range map[string]error{
@@ -47,8 +51,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A text that is cut anywhere has the values of the whole one, or none.
-func TestCutLimits(t *testing.T) {
+// A text that is truncated anywhere has the values of the whole one, or none.
+func TestTruncatedLimits(t *testing.T) {
 	whole, err := ParseLimits([]byte(limitsText))
 	if err != nil {
 		t.Fatal(err)
@@ -58,13 +62,16 @@ func TestCutLimits(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		for i, pair := range [][2]Limit{{part.OpenFiles, whole.OpenFiles}, {part.Processes, whole.Processes}, {part.AddressSpace, whole.AddressSpace}} {
+		for i, pair := range [][2]Limit{
+			{part.OpenFiles, whole.OpenFiles}, {part.Processes, whole.Processes},
+			{part.AddressSpace, whole.AddressSpace},
+		} {
 			if pair[0] != pair[1] && pair[0] != (Limit{}) {
-				t.Errorf("cut at %d: row %d is %+v, whole %+v", at, i, pair[0], pair[1])
+				t.Errorf("truncated at %d: row %d is %+v, whole %+v", at, i, pair[0], pair[1])
 			}
 		}
 		if cut := limitsText[at-1] != '\n'; part.Truncated != cut {
-			t.Errorf("cut at %d: truncated %t", at, part.Truncated)
+			t.Errorf("truncated at %d: truncated %t", at, part.Truncated)
 		}
 	}
 }
@@ -85,10 +92,10 @@ func FuzzLimits(f *testing.F) {
 				t.Fatalf("%+v", l)
 			}
 			if x.Soft.Known && !strings.Contains(string(text), fmt.Sprint(x.Soft.N)) {
-				t.Fatalf("%d stands nowhere in %q", x.Soft.N, text)
+				t.Fatalf("%d is nowhere in %q", x.Soft.N, text)
 			}
 		}
-		if len(l.Warnings) > field.MaxDoubts+1 {
+		if len(l.Warnings) > field.MaxWarnings+1 {
 			t.Fatalf("%d warnings", len(l.Warnings))
 		}
 	})

@@ -15,10 +15,14 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-const statTail = " S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 49213 18446744073709551615 1 1 0 0 0 0 4612 1 1073775864 0 0 0 17 3 0 0 5 0 0 0 0 0 0 0 0 0 0\n"
+const statTail = " S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 49213 " +
+	"18446744073709551615 1 1 0 0 0 0 4612 1 1073775864 0 0 0 17 3 0 0 5 0 0 0 0 0 0 0 0 0 0\n"
 
 func TestStat(t *testing.T) {
-	want := Stat{PID: 20602, State: 'S', PPID: known.Of(631), Utime: known.Of(2843), Stime: known.Of(1207), Threads: known.Of(71), StartTicks: known.Of(277749)}
+	want := Stat{
+		PID: 20602, State: 'S', PPID: known.Of(631), Utime: known.Of(2843), Stime: known.Of(1207),
+		Threads: known.Of(71), StartTicks: known.Of(277749),
+	}
 	for _, comm := range []string{"memorylab", "a b", ") R 1 (", "x\ny)", ""} {
 		got, err := ParseStat([]byte("20602 (" + comm + ")" + statTail))
 		want.Comm = comm
@@ -27,7 +31,8 @@ func TestStat(t *testing.T) {
 		}
 	}
 	got, err := ParseStat([]byte(strings.Replace("20602 (a)"+statTail, " 71 ", " 7x ", 1)))
-	if err != nil || got.Threads.Known || got.StartTicks != known.Of(277749) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Error(), "num_threads") {
+	if err != nil || got.Threads.Known || got.StartTicks != known.Of(277749) || len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0].Error(), "num_threads") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for text, want := range map[string]error{
@@ -43,7 +48,7 @@ func TestStat(t *testing.T) {
 	}
 }
 
-func TestCutStat(t *testing.T) {
+func TestTruncatedStat(t *testing.T) {
 	text := "20602 (memorylab)" + statTail
 	whole, err := ParseStat([]byte(text))
 	if err != nil {
@@ -56,17 +61,21 @@ func TestCutStat(t *testing.T) {
 		}
 		sameOrAbsent(t, at, whole, part)
 		if part.Truncated == part.StartTicks.Known {
-			t.Errorf("cut at %d: truncated %t, start %v", at, part.Truncated, part.StartTicks)
+			t.Errorf("truncated at %d: truncated %t, start %v", at, part.Truncated, part.StartTicks)
 		}
 	}
 }
 
-const statusText = "Name:\tdlab.memorylab\nUmask:\t0077\nState:\tS (sleeping)\nTgid:\t20602\nNgid:\t0\nPid:\t20602\nPPid:\t1011\nTracerPid:\t0\n" +
-	"Uid:\t10123\t10123\t10123\t10123\nGid:\t10123\t10123\t10123\t10123\nVmPeak:\t 9000000 kB\nVmSize:\t 8999999 kB\nVmRSS:\t  366032 kB\nRssAnon:\t  238524 kB\nRssFile:\t  120000 kB\n" +
+const statusText = "Name:\tdlab.memorylab\nUmask:\t0077\nState:\tS " +
+	"(sleeping)\nTgid:\t20602\nNgid:\t0\nPid:\t20602\nPPid:\t1011\nTracerPid:\t0\n" +
+	"Uid:\t10123\t10123\t10123\t10123\nGid:\t10123\t10123\t10123\t10123\nVmPeak:\t 9000000 kB\nVmSize:\t 8999999 " +
+	"kB\nVmRSS:\t  366032 kB\nRssAnon:\t  238524 kB\nRssFile:\t  120000 kB\n" +
 	"RssShmem:\t    7508 kB\nVmSwap:\t   24660 kB\nThreads:\t71\nSigQ:\t0/22222\nnonvoluntary_ctxt_switches:\t11\n"
 
 func TestStatus(t *testing.T) {
-	want := Status{Name: "dlab.memorylab", PID: known.Of(20602), UID: known.Of(10123), Threads: known.Of(71), VmSize: known.Of(8999999), VmRSS: known.Of(366032),
+	want := Status{
+		Name: "dlab.memorylab", PID: known.Of(20602), UID: known.Of(10123), Threads: known.Of(71),
+		VmSize: known.Of(8999999), VmRSS: known.Of(366032),
 		RssAnon: known.Of(238524), RssFile: known.Of(120000), RssShmem: known.Of(7508), VmSwap: known.Of(24660)}
 	for _, text := range []string{statusText, strings.ReplaceAll(statusText, "\n", "\r\n")} {
 		got, err := ParseStatus([]byte(text))
@@ -75,7 +84,8 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	got, err := ParseStatus([]byte(strings.Replace(statusText, "238524 kB", "23b kB", 1)))
-	if err != nil || got.RssAnon.Known || got.VmSwap != want.VmSwap || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Error(), "RssAnon") {
+	if err != nil || got.RssAnon.Known || got.VmSwap != want.VmSwap || len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0].Error(), "RssAnon") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for text, want := range map[string]error{
@@ -89,7 +99,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestCutStatus(t *testing.T) {
+func TestTruncatedStatus(t *testing.T) {
 	whole, err := ParseStatus([]byte(statusText))
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +111,7 @@ func TestCutStatus(t *testing.T) {
 		}
 		sameOrAbsent(t, at, whole, part)
 		if part.Name != "" && part.Name != whole.Name {
-			t.Errorf("cut at %d: name %q", at, part.Name)
+			t.Errorf("truncated at %d: name %q", at, part.Name)
 		}
 	}
 }
@@ -116,19 +126,22 @@ func TestUptime(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "766707.5", "x 1\n", "1.x 2\n", "-1 2\n", "99999999999 1\n", "1.123 2.00\n", "1. 2.00\n", "12 3\n", "4620900 5432.10\n", "cat: /proc/uptime: Permission denied\n"} {
+	for _, text := range []string{
+		"", "766707.5", "x 1\n", "1.x 2\n", "-1 2\n", "99999999999 1\n", "1.123 2.00\n", "1. 2.00\n", "12 3\n",
+		"4620900 5432.10\n", "cat: /proc/uptime: Permission denied\n",
+	} {
 		if got, err := ParseUptime([]byte(text)); err == nil || got != 0 {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
 }
 
-// TestOwnProcess reads what this machine's kernel prints, where it has /proc.
+// TestOwnProcess parses what this machine's kernel prints, if it has /proc.
 func TestOwnProcess(t *testing.T) {
 	read := func(name string) []byte {
 		text, err := os.ReadFile("/proc/" + name)
 		if err != nil {
-			t.Skipf("no Linux: %v", err)
+			t.Skipf("not Linux: %v", err)
 		}
 		return text
 	}
@@ -137,7 +150,8 @@ func TestOwnProcess(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	st, err := ParseStatus(read("self/status"))
-	if err != nil || st.PID != known.Of(int64(os.Getpid())) || st.UID != known.Of(int64(os.Getuid())) || !st.VmRSS.Known || len(st.Warnings) > 0 {
+	if err != nil || st.PID != known.Of(int64(os.Getpid())) || st.UID != known.Of(int64(os.Getuid())) ||
+		!st.VmRSS.Known || len(st.Warnings) > 0 {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if up, err := ParseUptime(read("uptime")); err != nil || up <= 0 {
@@ -163,7 +177,7 @@ func FuzzStat(f *testing.F) {
 		if len(s.Comm) > 64 || s.Truncated && s.StartTicks.Known {
 			t.Fatalf("%+v", s)
 		}
-		// A cut behind the name loses values, but changes none.
+		// Truncation after the name loses values, but changes none.
 		end := bytes.LastIndexByte(text[:min(len(text), maxStat)], ')')
 		if at <= end || at > len(text) {
 			return
@@ -203,7 +217,7 @@ func FuzzUptime(f *testing.F) {
 	})
 }
 
-func TestCutShowmap(t *testing.T) {
+func TestTruncatedShowmap(t *testing.T) {
 	text := recorded.Read(t, "device", "api36-memorylab-showmap.txt")
 	whole, err := ParseShowmap(text)
 	if err != nil {
@@ -220,14 +234,14 @@ func TestCutShowmap(t *testing.T) {
 		}
 		done := part.Total.Object == "TOTAL"
 		if part.Truncated == done {
-			t.Fatalf("cut at %d: truncated %t, total %+v", at, part.Truncated, part.Total)
+			t.Fatalf("truncated at %d: truncated %t, total %+v", at, part.Truncated, part.Total)
 		}
 		if done && part.Total != whole.Total || !done && part.Total != (ShowmapRow{}) {
-			t.Fatalf("cut at %d: total %+v", at, part.Total)
+			t.Fatalf("truncated at %d: total %+v", at, part.Total)
 		}
 		for i, row := range part.Rows {
 			if row != whole.Rows[i] {
-				t.Fatalf("cut at %d: row %+v, whole %+v", at, row, whole.Rows[i])
+				t.Fatalf("truncated at %d: row %+v, whole %+v", at, row, whole.Rows[i])
 			}
 		}
 	}
@@ -238,8 +252,11 @@ func TestRecordedShowmap(t *testing.T) {
 	if err != nil || got.Truncated || len(got.Warnings) > 0 {
 		t.Fatalf("%v, %v", got.Warnings, err)
 	}
-	want := ShowmapRow{Object: "TOTAL", Size: known.Of(34495976), RSS: known.Of(366032), PSS: known.Of(282367), SharedClean: known.Of(81748), SharedDirty: known.Of(26836),
-		PrivateClean: known.Of(18924), PrivateDirty: known.Of(238524), Swap: known.Of(24660), SwapPss: known.Of(162), Count: known.Of(1109)}
+	want := ShowmapRow{
+		Object: "TOTAL", Size: known.Of(34495976), RSS: known.Of(366032), PSS: known.Of(282367),
+		SharedClean: known.Of(81748), SharedDirty: known.Of(26836),
+		PrivateClean: known.Of(18924), PrivateDirty: known.Of(238524), Swap: known.Of(24660), SwapPss: known.Of(162),
+		Count: known.Of(1109)}
 	if got.Total != want {
 		t.Errorf("total %+v", got.Total)
 	}
@@ -273,44 +290,89 @@ func TestShowmapLayouts(t *testing.T) {
 				"    size      RSS      PSS    clean    dirty    clean    dirty    # object\n" +
 				"-------- -------- -------- -------- -------- -------- -------- ---- ------------------------------\n" +
 				"     288       76        5       72        0        0        4    2 TOTAL\n",
-			ShowmapRow{Object: "/data/my app/a b.so (deleted)", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Count: known.Of(2)},
-			ShowmapRow{Object: "TOTAL", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Count: known.Of(2)},
+			ShowmapRow{
+				Object: "/data/my app/a b.so (deleted)", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5),
+				SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0),
+				PrivateDirty: known.Of(4), Count: known.Of(2),
+			},
+			ShowmapRow{
+				Object: "TOTAL", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72),
+				SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Count: known.Of(2),
+			},
 		},
 		"-v of Android 10": {
 			" virtual                     shared   shared  private  private                  \n" +
 				"    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSSobject\n" +
-				"-------- -------- -------- -------- -------- -------- -------- -------- -------- ------------------------------\n" +
-				"     288       76        5       72        0        0        4        2        1 /system/lib64/libc.so\n" +
-				"-------- -------- -------- -------- -------- -------- -------- -------- -------- ------------------------------\n" +
+				"-------- -------- -------- -------- -------- -------- -------- -------- -------- " +
+				"------------------------------\n" +
+				"     288       76        5       72        0        0        4        2        1 " +
+				"/system/lib64/libc.so\n" +
+				"-------- -------- -------- -------- -------- -------- -------- -------- -------- " +
+				"------------------------------\n" +
 				" virtual                     shared   shared  private  private                  \n" +
 				"    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSSobject\n" +
-				"-------- -------- -------- -------- -------- -------- -------- -------- -------- ------------------------------\n" +
+				"-------- -------- -------- -------- -------- -------- -------- -------- -------- " +
+				"------------------------------\n" +
 				"     288       76        5       72        0        0        4        2        1 TOTAL\n",
-			ShowmapRow{Object: "/system/lib64/libc.so", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Swap: known.Of(2), SwapPss: known.Of(1)},
-			ShowmapRow{Object: "TOTAL", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Swap: known.Of(2), SwapPss: known.Of(1)},
+			ShowmapRow{
+				Object: "/system/lib64/libc.so", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5),
+				SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0),
+				PrivateDirty: known.Of(4), Swap: known.Of(2), SwapPss: known.Of(1),
+			},
+			ShowmapRow{
+				Object: "TOTAL", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72),
+				SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Swap: known.Of(2),
+				SwapPss: known.Of(1),
+			},
 		},
 		"-a -v": {
-			"           start              end  virtual                     shared   shared  private  private                   Anon      Shmem     File      Shared   Private\n" +
-				"            addr             addr     size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked flags object\n" +
-				"---------------- ---------------- -------- -------- -------- -------- -------- -------- -------- -------- -------- --------- --------- --------- -------- -------- -------- ----- ------------------------------\n" +
-				"        0eec0000         4eec0000  1048576    48404    48404        0        0        0    48404        9        8         0         0         0        0        0        0  rw-p [anon:dalvik-main space (region space)]\n" +
-				"---------------- ---------------- -------- -------- -------- -------- -------- -------- -------- -------- -------- --------- --------- --------- -------- -------- -------- ----- ------------------------------\n" +
-				"           start              end  virtual                     shared   shared  private  private                   Anon      Shmem     File      Shared   Private\n" +
-				"            addr             addr     size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked flags object\n" +
-				"---------------- ---------------- -------- -------- -------- -------- -------- -------- -------- -------- -------- --------- --------- --------- -------- -------- -------- ----- ------------------------------\n" +
-				"                                   1048576    48404    48404        0        0        0    48404        9        8         0         0         0        0        0        0       TOTAL\n",
-			ShowmapRow{Object: "[anon:dalvik-main space (region space)]", Size: known.Of(1048576), RSS: known.Of(48404), PSS: known.Of(48404), SharedClean: known.Of(0), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(48404), Swap: known.Of(9), SwapPss: known.Of(8), Start: 0x0eec0000, End: 0x4eec0000, Flags: "rw-p"},
-			ShowmapRow{Object: "TOTAL", Size: known.Of(1048576), RSS: known.Of(48404), PSS: known.Of(48404), SharedClean: known.Of(0), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(48404), Swap: known.Of(9), SwapPss: known.Of(8)},
+			"           start              end  virtual                     shared   shared  private  private        " +
+				"           Anon      Shmem     File      Shared   Private\n" +
+				"            addr             addr     size      RSS      PSS    clean    dirty    clean    dirty    " +
+				" swap  swapPSS HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked flags object\n" +
+				"---------------- ---------------- -------- -------- -------- -------- -------- -------- -------- " +
+				"-------- -------- --------- --------- --------- -------- -------- -------- ----- " +
+				"------------------------------\n" +
+				"        0eec0000         4eec0000  1048576    48404    48404        0        0        0    48404    " +
+				"    9        8         0         0         0        0        0        0  rw-p [anon:dalvik-main " +
+				"space (region space)]\n" +
+				"---------------- ---------------- -------- -------- -------- -------- -------- -------- -------- " +
+				"-------- -------- --------- --------- --------- -------- -------- -------- ----- " +
+				"------------------------------\n" +
+				"           start              end  virtual                     shared   shared  private  private    " +
+				"               Anon      Shmem     File      Shared   Private\n" +
+				"            addr             addr     size      RSS      PSS    clean    dirty    clean    dirty    " +
+				" swap  swapPSS HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked flags object\n" +
+				"---------------- ---------------- -------- -------- -------- -------- -------- -------- -------- " +
+				"-------- -------- --------- --------- --------- -------- -------- -------- ----- " +
+				"------------------------------\n" +
+				"                                   1048576    48404    48404        0        0        0    48404    " +
+				"    9        8         0         0         0        0        0        0       TOTAL\n",
+			ShowmapRow{
+				Object: "[anon:dalvik-main space (region space)]", Size: known.Of(1048576), RSS: known.Of(48404),
+				PSS: known.Of(48404), SharedClean: known.Of(0), SharedDirty: known.Of(0), PrivateClean: known.Of(0),
+				PrivateDirty: known.Of(48404), Swap: known.Of(9), SwapPss: known.Of(8), Start: 0x0eec0000,
+				End: 0x4eec0000, Flags: "rw-p",
+			},
+			ShowmapRow{
+				Object: "TOTAL", Size: known.Of(1048576), RSS: known.Of(48404), PSS: known.Of(48404),
+				SharedClean: known.Of(0), SharedDirty: known.Of(0), PrivateClean: known.Of(0),
+				PrivateDirty: known.Of(48404), Swap: known.Of(9), SwapPss: known.Of(8),
+			},
 		},
 	} {
-		for _, text := range []string{c.text, strings.ReplaceAll(c.text, "\n", "\r\n"), strings.TrimSuffix(c.text, "\n")} {
+		for _, text := range []string{
+			c.text, strings.ReplaceAll(c.text, "\n", "\r\n"), strings.TrimSuffix(c.text, "\n"),
+		} {
 			got, err := ParseShowmap([]byte(text))
-			if err != nil || got.Truncated || len(got.Warnings) > 0 || len(got.Rows) != 1 || got.Rows[0] != c.row || got.Total != c.total {
+			if err != nil || got.Truncated || len(got.Warnings) > 0 || len(got.Rows) != 1 || got.Rows[0] != c.row ||
+				got.Total != c.total {
 				t.Errorf("%s:\n got %+v, %v\nwant %+v %+v", name, got, err, c.row, c.total)
 			}
 		}
 		bad, err := ParseShowmap([]byte(strings.Replace(c.text, " 76 ", " ?? ", 1)))
-		if strings.Contains(c.text, " 76 ") && (err != nil || bad.Rows[0].RSS.Known || bad.Rows[0].PSS != c.row.PSS || len(bad.Warnings) != 1) {
+		if strings.Contains(c.text, " 76 ") &&
+			(err != nil || bad.Rows[0].RSS.Known || bad.Rows[0].PSS != c.row.PSS || len(bad.Warnings) != 1) {
 			t.Errorf("%s: %+v, %v", name, bad, err)
 		}
 	}
@@ -327,8 +389,10 @@ func TestShowmapLayouts(t *testing.T) {
 }
 
 func FuzzShowmap(f *testing.F) {
-	f.Add([]byte(" virtual            shared\n    size      RSS    clean    # object\n-------- -------- -------- ---- -------\n     288       76       72    2 /a b\n" +
-		"-------- -------- -------- ---- -------\n virtual            shared\n    size      RSS    clean    # object\n-------- -------- -------- ---- -------\n     288       76       72    2 TOTAL\n"))
+	f.Add([]byte(" virtual            shared\n    size      RSS    clean    # object\n-------- -------- -------- " +
+		"---- -------\n     288       76       72    2 /a b\n" +
+		"-------- -------- -------- ---- -------\n virtual            shared\n    size      RSS    clean    # " +
+		"object\n-------- -------- -------- ---- -------\n     288       76       72    2 TOTAL\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := ParseShowmap(text)
 		if err != nil {
@@ -352,7 +416,7 @@ func FuzzShowmap(f *testing.F) {
 		}
 		for i, r := range part.Rows {
 			if r != got.Rows[i] {
-				t.Fatalf("cut at %d: row %d is %+v, whole %+v", at, i, r, got.Rows[i])
+				t.Fatalf("truncated at %d: row %d is %+v, whole %+v", at, i, r, got.Rows[i])
 			}
 		}
 	})

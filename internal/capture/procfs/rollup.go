@@ -7,12 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// maxRollup is far more than the 25 lines that a kernel prints.
+// maxRollup far exceeds the 25 lines that a kernel prints.
 const maxRollup = 64 << 10
 
-// ParseRollup reads /proc/PID/smaps_rollup (Linux 4.14 and later), whole or
-// filtered on the device down to some of its lines. Values that are there are
-// right even if the text was cut; Truncated tells that lines are missing.
+// ParseRollup parses /proc/PID/smaps_rollup (Linux 4.14 and later), complete or
+// filtered on the device. Present values are valid even if the text was
+// truncated; Truncated reports missing lines.
 //
 // The error is ErrEmpty or ErrFormat if there is no value at all.
 func ParseRollup(text []byte) (Memory, error) {
@@ -21,7 +21,7 @@ func ParseRollup(text []byte) (Memory, error) {
 		in      = lines{rest: all}
 		got     values
 		bad     [numFields]bool
-		d       field.Doubts
+		d       field.Warnings
 		m       Memory
 		header  bool
 		sawLast bool
@@ -66,7 +66,7 @@ func ParseRollup(text []byte) (Memory, error) {
 			d.Add(in.n, fieldNames[f], rest, "not a number of kB")
 		case got[f].Known:
 			bad[f] = true
-			d.Add(in.n, fieldNames[f], rest, "said twice")
+			d.Add(in.n, fieldNames[f], rest, "duplicate")
 		default:
 			found = true
 			got[f] = known.Of(n)

@@ -13,9 +13,9 @@ import (
 type Showmap struct {
 	Rows []ShowmapRow
 	// Total is the row TOTAL at the end. All its values are unknown if the text
-	// ends before it. With showmap -t it holds more than the rows.
+	// ends before it. With showmap -t it includes more than the rows.
 	Total ShowmapRow
-	// Truncated says that there is no TOTAL: rows are missing.
+	// Truncated reports that TOTAL is missing, and so rows are.
 	Truncated bool
 	Warnings  []error
 }
@@ -32,7 +32,8 @@ type ShowmapRow struct {
 	Size, RSS, SharedClean, SharedDirty, Swap known.Int `json:"-"`
 	// Count is the number of mappings in the row; -a and -v do not print it.
 	Count known.Int `json:"-"`
-	// Start and End are the addresses that -a prints, Flags what -v prints.
+	// Start and End are the addresses that -a prints, Flags the flags that -v
+	// prints.
 	Start, End uint64 `json:"-"`
 	Flags      string `json:"-"`
 }
@@ -43,8 +44,8 @@ const (
 	maxColumns     = 64 // showmap -a -v prints 19
 )
 
-// ParseShowmap reads the output of showmap by its header: releases differ in
-// their columns. The error is ErrEmpty or ErrFormat if there is no header.
+// ParseShowmap parses the output of showmap by its header: releases differ in
+// their columns. The error is ErrEmpty or ErrFormat without a header.
 func ParseShowmap(text []byte) (Showmap, error) {
 	p := showmapScan{in: lines{rest: text[:min(len(text), maxShowmap)]}}
 	for p.step() {
@@ -54,20 +55,20 @@ func ParseShowmap(text []byte) (Showmap, error) {
 	}
 	if !p.total {
 		p.out.Truncated = true
-		p.doubts.Add(p.in.n, "TOTAL", nil, "the text ends before it")
+		p.warnings.Add(p.in.n, "TOTAL", nil, "the text ends before it")
 	}
-	p.out.Warnings = p.doubts.All()
+	p.out.Warnings = p.warnings.All()
 	return p.out, nil
 }
 
 type showmapScan struct {
-	in      lines
-	before  [2][]byte // the two lines before this one
-	columns []string
-	headers int // how often the header stood there: the second one announces TOTAL
-	total   bool
-	out     Showmap
-	doubts  field.Doubts
+	in       lines
+	before   [2][]byte // the two lines before this one
+	columns  []string
+	headers  int // how often the header was seen: the second one announces TOTAL
+	total    bool
+	out      Showmap
+	warnings field.Warnings
 }
 
 func (p *showmapScan) step() bool {
@@ -106,9 +107,9 @@ func (p *showmapScan) divider(line []byte) {
 	p.columns = columns
 }
 
-// row reads the cells in the order of the header. The rest is the name, blanks
-// included. TOTAL has no addresses and no flags. A cell or name that ends the
-// text without a line end may be cut and is left out.
+// row parses the cells in the order of the header. The rest is the name,
+// including spaces. TOTAL has no addresses and no flags. A cell or name that
+// ends the text without a line end may be truncated and is skipped.
 func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	var r ShowmapRow
 	rest := line
@@ -125,10 +126,10 @@ func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	}
 	name := bytes.TrimSpace(rest)
 	if !whole {
-		return ShowmapRow{} // TOTAL is missing as well, which says that rows are
+		return ShowmapRow{} // TOTAL is missing as well, which shows that rows are
 	}
 	if len(name) == 0 {
-		p.doubts.Add(p.in.n, "object", line, "no name, or too few cells")
+		p.warnings.Add(p.in.n, "object", line, "no name, or too few cells")
 		return ShowmapRow{}
 	}
 	r.Object = string(name[:min(len(name), maxName)])
@@ -154,7 +155,7 @@ func (p *showmapScan) cell(r *ShowmapRow, column string, w []byte) {
 		ok = to.Known
 	}
 	if !ok {
-		p.doubts.Add(p.in.n, column, w, "not a number")
+		p.warnings.Add(p.in.n, column, w, "not a number")
 	}
 }
 
@@ -184,7 +185,7 @@ func (r *ShowmapRow) slot(column string) *known.Int {
 	return nil
 }
 
-// isDivider knows "-------- -------- ----".
+// isDivider matches "-------- -------- ----".
 func isDivider(line []byte) bool {
 	return bytes.Contains(line, []byte("-- --")) && len(bytes.Trim(line, "- ")) == 0
 }
@@ -195,8 +196,8 @@ func isShowmapHeader(line []byte) bool {
 		bytes.HasPrefix(line, []byte("size ")) || bytes.HasPrefix(line, []byte("addr "))
 }
 
-// columnNames joins the words of two header lines that stand above the same
-// dashes. nil if the last column is not the object: then it is no header.
+// columnNames joins the words of two header lines above the same dashes. nil if
+// the last column is not the object: then it is not a header.
 func columnNames(upper, lower, dashes []byte) []string {
 	spans := wordSpans(dashes)
 	if len(spans) > maxColumns {
@@ -213,8 +214,9 @@ func columnNames(upper, lower, dashes []byte) []string {
 			}
 		}
 	}
-	// Android 10 and 11 print the last two titles without a blank between where -v or -a
-	// leave the number of mappings out (system/memory libmeminfo/tools/showmap.cpp).
+	// Android 10 and 11 print the last two titles without a space between when
+	// -v or -a omit the number of mappings (system/memory
+	// libmeminfo/tools/showmap.cpp).
 	if n := len(names); n > 1 && names[n-1] == "" {
 		if joined, ok := strings.CutSuffix(names[n-2], "object"); ok {
 			names[n-2], names[n-1] = joined, "object"

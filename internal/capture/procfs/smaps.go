@@ -19,7 +19,7 @@ const (
 // Mapping is one virtual memory area of smaps.
 type Mapping struct {
 	Start, End uint64
-	// Perms is rwxp, with - for what is not allowed and s for shared.
+	// Perms is rwxp, with - for a missing permission and s for shared.
 	Perms         [4]byte
 	Offset, Inode uint64
 	// Name is a path, a pseudo-name such as [anon:libc_malloc], or empty. It is
@@ -30,20 +30,20 @@ type Mapping struct {
 	Usage
 }
 
-// ParseSmaps sums /proc/PID/smaps. It also takes what a filter on the device
-// left of it (`grep -E '^(Pss|SwapPss):'`), then without a number of mappings.
+// ParseSmaps sums /proc/PID/smaps. It also accepts the output of a filter on
+// the device (`grep -E '^(Pss|SwapPss):'`), then without a number of mappings.
 //
-// The error is ErrEmpty, ErrFormat, or what r said.
+// The error is ErrEmpty, ErrFormat, or an error of r.
 func ParseSmaps(r io.Reader) (Memory, error) { return ScanSmaps(r, nil) }
 
-// ScanSmaps is ParseSmaps that also hands each whole mapping to each, in the
-// order of the text. The mapping is reused for the next one; nothing is
+// ScanSmaps is ParseSmaps that also passes each complete mapping to each, in
+// the order of the text. The mapping is reused for the next one; nothing is
 // allocated for a mapping. An error from each ends the scan and is returned.
 //
-// A text that shows that it was cut (a last mapping with fewer lines than the
-// first, no line end at the end, an error message there) is Truncated: its sums and
-// the number of mappings are unknown, and the mapping that was cut is not
-// handed out. A text cut exactly between two mappings does not show it.
+// A text that is visibly truncated (a last mapping with fewer lines than the
+// first, a missing line end, an error message at the end) is Truncated: its
+// sums and the number of mappings are unknown, and the truncated mapping is not
+// passed on. Truncation exactly between two mappings is not visible.
 func ScanSmaps(r io.Reader, each func(*Mapping) error) (Memory, error) {
 	s := smapsScan{each: each}
 	if err := scanLines(r, s.line); err != nil {
@@ -71,15 +71,15 @@ type smapsScan struct {
 	loose    int64 // fields before any header
 
 	lastKey  []byte // of the first mapping so far, later of the whole first one
-	first    []byte // first line that said something, for the error
-	stray    bool   // the last line said nothing that smaps says
+	first    []byte // first unrecognized line, for the error
+	stray    bool   // the last line is not one of smaps
 	cut      bool   // the last line has no end
-	headless bool   // fields stand before the first header
-	doubts   field.Doubts
+	headless bool   // fields precede the first header
+	warnings field.Warnings
 }
 
 func (s *smapsScan) line(n int, line []byte, whole bool) error {
-	// A text without a line end at its end may lack more than the rest of a line.
+	// A text without a final line end may lack more than the rest of a line.
 	s.cut = s.cut || !whole
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (s *smapsScan) line(n int, line []byte, whole bool) error {
 	if !parseHeader(line, &next) {
 		s.stray = true
 		if whole {
-			s.doubts.Add(n, "line", line, "neither a mapping nor a field")
+			s.warnings.Add(n, "line", line, "neither a mapping nor a field")
 		}
 		return nil
 	}
@@ -133,7 +133,7 @@ func (s *smapsScan) field(n int, key, rest []byte, whole bool) {
 		return
 	}
 	if !ok {
-		s.doubts.Add(n, fieldNames[f], rest, "not a number of kB")
+		s.warnings.Add(n, fieldNames[f], rest, "not a number of kB")
 	}
 	if !s.open {
 		s.loose++
@@ -141,7 +141,7 @@ func (s *smapsScan) field(n int, key, rest []byte, whole bool) {
 		return
 	}
 	if s.got[f].Known || s.gotBad[f] {
-		s.doubts.Add(n, fieldNames[f], rest, "said twice in one mapping")
+		s.warnings.Add(n, fieldNames[f], rest, "duplicate in one mapping")
 		s.got[f], s.gotBad[f] = known.Int{}, true
 		return
 	}
@@ -158,7 +158,7 @@ func (s *smapsScan) count(f kind, kb int64, ok bool) {
 	s.sum[f] = total
 }
 
-// finish takes the current mapping as whole.
+// finish accepts the current mapping as complete.
 func (s *smapsScan) finish() error {
 	s.mappings++
 	for f := range numFields {
@@ -174,11 +174,11 @@ func (s *smapsScan) finish() error {
 	return s.each(&s.cur)
 }
 
-// whole says if the current mapping has all its lines. All mappings of a
-// kernel have the same lines in the same order (fs/proc/task_mmu.c,
+// whole reports whether the current mapping has all its lines. All mappings of
+// a kernel have the same lines in the same order (fs/proc/task_mmu.c,
 // show_smap), so the last line of the first mapping ends each of them. The
 // first itself ends with VmFlags (since Linux 3.8; before, with Locked, but a
-// process of one mapping does not exist and needs no rule).
+// process with one mapping does not exist and needs no rule).
 func (s *smapsScan) whole() bool {
 	if s.mappings > 0 {
 		return s.ended
@@ -193,13 +193,14 @@ func (s *smapsScan) end() (Memory, error) {
 	m := Memory{Truncated: s.stray || s.cut || s.headless}
 	if s.open {
 		if s.whole() {
-			// A half line behind the last line of a mapping belongs to the next.
+			// An incomplete line after the last line of a mapping belongs to
+			// the next.
 			if err := s.finish(); err != nil {
 				return Memory{}, fmt.Errorf("read smaps: %w", err)
 			}
 		} else {
 			m.Truncated = true
-			s.doubts.Add(s.started, "mapping", s.cur.Name, "cut: lines are missing")
+			s.warnings.Add(s.started, "mapping", s.cur.Name, "truncated: lines are missing")
 		}
 	}
 	want := s.mappings
@@ -207,19 +208,21 @@ func (s *smapsScan) end() (Memory, error) {
 		want = s.evenLines(&m)
 	}
 	if m.Truncated {
-		m.Warnings = append([]error{fmt.Errorf("text is cut after %d whole mappings with %d kB Pss: no sums", s.mappings, s.sum[pss])}, s.doubts.All()...)
+		m.Warnings = append([]error{
+			fmt.Errorf("text is truncated after %d complete mappings with %d kB Pss: no sums", s.mappings, s.sum[pss]),
+		}, s.warnings.All()...)
 		return m, nil
 	}
 	if s.mappings > 0 {
 		m.Mappings = known.Of(s.mappings)
 	}
 	m.Usage = s.sums(want)
-	m.Warnings = s.doubts.All()
+	m.Warnings = s.warnings.All()
 	return m, nil
 }
 
-// evenLines checks filtered lines: each mapping has given one of each field
-// that was asked for, so their numbers agree unless the text was cut.
+// evenLines checks filtered lines: each mapping has one of each selected field,
+// so their numbers agree unless the text was truncated.
 func (s *smapsScan) evenLines(m *Memory) (want int64) {
 	for _, n := range s.seen {
 		want = max(want, n)
@@ -227,7 +230,7 @@ func (s *smapsScan) evenLines(m *Memory) (want int64) {
 	for f, n := range s.seen {
 		if n != 0 && n != want {
 			m.Truncated = true
-			s.doubts.Add(0, fieldNames[f], nil, fmt.Sprintf("%d lines, another field has %d", n, want))
+			s.warnings.Add(0, fieldNames[f], nil, fmt.Sprintf("%d lines, another field has %d", n, want))
 		}
 	}
 	return want
@@ -239,7 +242,7 @@ func (s *smapsScan) sums(want int64) Usage {
 		switch {
 		case s.seen[f] == 0 || s.bad[f]:
 		case s.seen[f] != want:
-			s.doubts.Add(0, fieldNames[f], nil, fmt.Sprintf("in %d of %d mappings only: no sum", s.seen[f], want))
+			s.warnings.Add(0, fieldNames[f], nil, fmt.Sprintf("in %d of %d mappings only: no sum", s.seen[f], want))
 		default:
 			total[f] = known.Of(s.sum[f])
 		}
@@ -252,15 +255,16 @@ func isHeader(line []byte) bool {
 	return parseHeader(line, &m)
 }
 
-// parseHeader reads "12c00000-13440000 rw-p 00000000 00:00 0    [anon:x]".
-// Names hold blanks and "(deleted)"; the kernel writes a line end in a name as
+// parseHeader parses "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]". Names
+// contain spaces and "(deleted)"; the kernel writes a line end in a name as
 // \012.
 func parseHeader(line []byte, m *Mapping) bool {
 	var ok bool
 	if m.Start, line, ok = hexNumber(line); !ok || len(line) == 0 || line[0] != '-' {
 		return false
 	}
-	if m.End, line, ok = hexNumber(line[1:]); !ok || m.End < m.Start || len(line) < 6 || line[0] != ' ' || line[5] != ' ' {
+	if m.End, line, ok = hexNumber(line[1:]); !ok || m.End < m.Start || len(line) < 6 || line[0] != ' ' ||
+		line[5] != ' ' {
 		return false
 	}
 	copy(m.Perms[:], line[1:5])
@@ -305,8 +309,8 @@ func hexNumber(text []byte) (n uint64, rest []byte, ok bool) {
 	return n, nil, i > 0 && i <= 16
 }
 
-// scanLines hands each line to f, without its end; a line is cut at maxLine.
-// whole is false for a last line without an end.
+// scanLines passes each line to f, without its end; a line is truncated at
+// maxLine. whole is false for a last line without an end.
 func scanLines(r io.Reader, f func(n int, line []byte, whole bool) error) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {

@@ -23,7 +23,8 @@ func TestRecordedSmaps(t *testing.T) {
 		want Memory
 	}{
 		{"api36-memorylab-smaps.txt.gz", Memory{Mappings: known.Of(4068), Usage: Usage{
-			Pss: known.Of(282363), Rss: known.Of(366032), Swap: known.Of(24660), SwapPss: known.Of(162), PrivateDirty: known.Of(238524), PrivateClean: known.Of(18924)}}},
+			Pss: known.Of(282363), Rss: known.Of(366032), Swap: known.Of(24660), SwapPss: known.Of(162),
+			PrivateDirty: known.Of(238524), PrivateClean: known.Of(18924)}}},
 		{"api29-x86_64-systemserver-smaps.txt.gz", Memory{Mappings: known.Of(2760), Usage: Usage{
 			Pss: known.Of(108384), Rss: known.Of(250332), SwapPss: known.Of(0)}}},
 		{"api29-x86_64-smaps_short.txt", Memory{Mappings: known.Of(6), Usage: Usage{
@@ -36,7 +37,7 @@ func TestRecordedSmaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Truncated || len(got.Warnings) > 0 {
-				t.Errorf("a whole text is doubted: truncated %t, %v", got.Truncated, got.Warnings)
+				t.Errorf("warnings about a whole text: truncated %t, %v", got.Truncated, got.Warnings)
 			}
 			wantKnown(t, c.want, got)
 			wantKnown(t, sumByRegexp(text), got)
@@ -61,7 +62,7 @@ func wantKnown(t *testing.T, want, got any) {
 	}
 }
 
-// sumByRegexp is a second reader, written the obvious way.
+// sumByRegexp is a second, straightforward parser.
 func sumByRegexp(text []byte) Memory {
 	sums := map[string]known.Int{}
 	for _, m := range regexp.MustCompile(`(?m)^(\w+): +(\d+) kB$`).FindAllSubmatch(text, -1) {
@@ -75,8 +76,10 @@ func sumByRegexp(text []byte) Memory {
 	return Memory{
 		Mappings: known.Of(int64(len(regexp.MustCompile(`(?m)^[0-9a-f]+-[0-9a-f]+ `).FindAll(text, -1)))),
 		Usage: Usage{
-			Rss: sum("Rss"), Pss: sum("Pss"), PssAnon: sum("Pss_Anon"), SharedClean: sum("Shared_Clean"), SharedDirty: sum("Shared_Dirty"),
-			PrivateClean: sum("Private_Clean"), PrivateDirty: sum("Private_Dirty"), Anonymous: sum("Anonymous"), Swap: sum("Swap"), SwapPss: sum("SwapPss"),
+			Rss: sum("Rss"), Pss: sum("Pss"), PssAnon: sum("Pss_Anon"), SharedClean: sum("Shared_Clean"),
+			SharedDirty:  sum("Shared_Dirty"),
+			PrivateClean: sum("Private_Clean"), PrivateDirty: sum("Private_Dirty"), Anonymous: sum("Anonymous"),
+			Swap: sum("Swap"), SwapPss: sum("SwapPss"),
 		},
 	}
 }
@@ -100,7 +103,8 @@ func TestMappingsAreHandedOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// /dev/kgsl-3d0 equals the row "Gfx dev" of the dumpsys meminfo of the same minute.
+	// /dev/kgsl-3d0 equals the row "Gfx dev" of the dumpsys meminfo of the same
+	// minute.
 	if n != 4068 || kgsl != 1908 || sum != m.Pss.N {
 		t.Errorf("%d mappings, kgsl %d kB, sum %d kB of %d", n, kgsl, sum, m.Pss.N)
 	}
@@ -108,8 +112,10 @@ func TestMappingsAreHandedOut(t *testing.T) {
 
 func TestMappingFields(t *testing.T) {
 	const text = "70a20000-70d0c000 rw-p 00001000 fe:00 3165      /data/app/my file.so (deleted)\r\n" +
-		"Name:           [anon:x]\r\nSize:               2992 kB\r\nRss:                2676 kB\r\nPss:                1092 kB\r\n" +
-		"Pss_Dirty:           999 kB\r\nPss_Anon:             77 kB\r\nSwapPss:               3 kB\r\nVmFlags: rd wr \r\n"
+		"Name:           [anon:x]\r\nSize:               2992 kB\r\nRss:                2676 kB\r\nPss:              " +
+		"  1092 kB\r\n" +
+		"Pss_Dirty:           999 kB\r\nPss_Anon:             77 kB\r\nSwapPss:               3 kB\r\nVmFlags: rd wr " +
+		"\r\n"
 	var got Mapping
 	m, err := ScanSmaps(strings.NewReader(text), func(m *Mapping) error {
 		got = *m
@@ -144,7 +150,8 @@ func TestCallbackEndsTheScan(t *testing.T) {
 func smapsText(n int, last string) []byte {
 	var b strings.Builder
 	for i := range n {
-		b.WriteString(strconv.FormatInt(int64(0x1000+i*0x1000), 16) + "-" + strconv.FormatInt(int64(0x2000+i*0x1000), 16) +
+		b.WriteString(strconv.FormatInt(int64(0x1000+i*0x1000), 16) + "-" +
+			strconv.FormatInt(int64(0x2000+i*0x1000), 16) +
 			" rw-p 00000000 00:00 0    [anon:m]\nSize: 4 kB\nPss: 2 kB\nSwapPss: 1 kB\n" + last + ": 0 kB\n")
 	}
 	return []byte(b.String())
@@ -202,18 +209,18 @@ func TestNotSmaps(t *testing.T) {
 func TestSmapsThatBreakOff(t *testing.T) {
 	whole := string(smapsText(3, "VmFlags"))
 	for name, text := range map[string]string{
-		"error text at the end":   whole + "cat: /proc/1/smaps: No such process\n",
-		"half a header":           whole + "4000-50",
-		"header alone":            whole + "4000-5000 rw-p 00000000 00:00 0 \n",
-		"last line missing":       strings.TrimSuffix(whole, "VmFlags: 0 kB\n"),
-		"half a number":           strings.TrimSuffix(whole, " 1 kB\nVmFlags: 0 kB\n") + " 1",
-		"head cut":                whole[strings.Index(whole, "SwapPss"):],
-		"first mapping not whole": strings.TrimSuffix(string(smapsText(1, "VmFlags")), "VmFlags: 0 kB\n"),
-		"filtered, uneven":        "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\n",
-		"line end trimmed":        strings.TrimSuffix(whole, "\n"),
-		"half a last line":        strings.TrimSuffix(whole, ": 0 kB\n"),
-		"filtered, no line end":   "Pss: 1 kB\nSwapPss: 1 kB",
-		"filtered, half a number": "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\nSwapPss: 1",
+		"error text at the end":       whole + "cat: /proc/1/smaps: No such process\n",
+		"half a header":               whole + "4000-50",
+		"header alone":                whole + "4000-5000 rw-p 00000000 00:00 0 \n",
+		"last line missing":           strings.TrimSuffix(whole, "VmFlags: 0 kB\n"),
+		"half a number":               strings.TrimSuffix(whole, " 1 kB\nVmFlags: 0 kB\n") + " 1",
+		"truncated head":              whole[strings.Index(whole, "SwapPss"):],
+		"incomplete first mapping":    strings.TrimSuffix(string(smapsText(1, "VmFlags")), "VmFlags: 0 kB\n"),
+		"filtered, uneven":            "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\n",
+		"line end trimmed":            strings.TrimSuffix(whole, "\n"),
+		"incomplete last line":        strings.TrimSuffix(whole, ": 0 kB\n"),
+		"filtered, no line end":       "Pss: 1 kB\nSwapPss: 1 kB",
+		"filtered, incomplete number": "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\nSwapPss: 1",
 	} {
 		m, err := ParseSmaps(strings.NewReader(text))
 		if err != nil {
@@ -224,10 +231,10 @@ func TestSmapsThatBreakOff(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	// Whole, though not as usual.
+	// Complete, though unusual.
 	for name, text := range map[string]string{
 		"no VmFlags (3.4)":    string(smapsText(2, "Locked")),
-		"a strange line":      "WARNING: linker: text relocations\n" + whole,
+		"an unknown line":     "WARNING: linker: text relocations\n" + whole,
 		"grep of whole lines": strings.Repeat("Pss: 2 kB\nSwapPss: 1 kB\n", 3),
 		"grep, other order":   strings.Repeat("SwapPss: 1 kB\r\nPss: 2 kB\r\n", 3),
 	} {
@@ -247,12 +254,12 @@ func TestLongLinesAreBounded(t *testing.T) {
 		t.Errorf("%+v, %v, name of %d bytes", m, err, name)
 	}
 	m, err = ParseSmaps(strings.NewReader(strings.Repeat("1000-2000 nonsense\n", 1000) + "Pss: 2 kB\n"))
-	if err != nil || len(m.Warnings) > field.MaxDoubts+2 {
+	if err != nil || len(m.Warnings) > field.MaxWarnings+2 {
 		t.Errorf("%d warnings, %v", len(m.Warnings), err)
 	}
 }
 
-// cuts gives every step-th line boundary and n random bytes.
+// cuts returns every step-th line boundary and n random bytes.
 func cuts(text []byte, step, n int) (at []int) {
 	line := 0
 	for i, c := range text {
@@ -271,8 +278,8 @@ func cuts(text []byte, step, n int) (at []int) {
 	return at
 }
 
-// thinned bounds the cuts of a text: a large one is parsed at each of its 88,000
-// line ends only with LEAKGATE_E2E=long, which takes some minutes.
+// thinned bounds the truncations of a text: a large one is parsed at each of
+// its 88,000 line ends only with LEAKGATE_E2E=long, which takes some minutes.
 func thinned(text []byte) (step, random int) {
 	if len(text) < 1<<20 || os.Getenv("LEAKGATE_E2E") == "long" {
 		return 1, 2000
@@ -280,10 +287,12 @@ func thinned(text []byte) (step, random int) {
 	return 499, 100
 }
 
-// A text of smaps that was cut gives no sums at all. Between two mappings it
-// does not show the cut: there the transport's exit status tells.
-func TestCutSmaps(t *testing.T) {
-	for _, file := range []string{"api29-x86_64-smaps_short.txt", "api29-x86_64-systemserver-smaps.txt.gz", "api36-memorylab-smaps.txt.gz"} {
+// Truncated smaps has no sums at all. Between two mappings truncation is
+// invisible: there the transport's exit status shows it.
+func TestTruncatedSmaps(t *testing.T) {
+	for _, file := range []string{
+		"api29-x86_64-smaps_short.txt", "api29-x86_64-systemserver-smaps.txt.gz", "api36-memorylab-smaps.txt.gz",
+	} {
 		text := recorded.Read(t, "device", file)
 		whole, err := ParseSmaps(bytes.NewReader(text))
 		if err != nil || whole.Truncated {
@@ -300,19 +309,19 @@ func TestCutSmaps(t *testing.T) {
 			m, err := ParseSmaps(bytes.NewReader(text[:at]))
 			if err != nil {
 				if !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrFormat) {
-					t.Fatalf("%s cut at %d: %v", file, at, err)
+					t.Fatalf("%s truncated at %d: %v", file, at, err)
 				}
 				continue
 			}
 			if !m.Truncated || m.Usage != (Usage{}) || m.Mappings.Known {
-				t.Fatalf("%s cut at %d: %+v", file, at, m)
+				t.Fatalf("%s truncated at %d: %+v", file, at, m)
 			}
 		}
-		t.Logf("%s: %d of the cuts lie between two mappings", file, between)
+		t.Logf("%s: %d of the truncations are between two mappings", file, between)
 	}
 }
 
-func TestCutRollup(t *testing.T) {
+func TestTruncatedRollup(t *testing.T) {
 	text := recorded.Read(t, "device", "api30-galaxy-a52-smaps_rollup.txt")
 	whole, err := ParseRollup(text)
 	if err != nil {
@@ -325,7 +334,7 @@ func TestCutRollup(t *testing.T) {
 		}
 		sameOrAbsent(t, at, whole.Usage, m.Usage)
 		if !m.Truncated && !bytes.Contains(text[:at], []byte("Locked:")) {
-			t.Errorf("cut at %d is not marked", at)
+			t.Errorf("truncation at %d is not marked", at)
 		}
 	}
 }
@@ -337,7 +346,7 @@ func sameOrAbsent(t *testing.T, at int, whole, part any) {
 	for i := range w.NumField() {
 		v, ok := p.Field(i).Interface().(known.Int)
 		if ok && v != (known.Int{}) && v != w.Field(i).Interface() {
-			t.Errorf("cut at %d: %s is %v, whole %v", at, w.Type().Field(i).Name, v, w.Field(i).Interface())
+			t.Errorf("truncated at %d: %s is %v, whole %v", at, w.Type().Field(i).Name, v, w.Field(i).Interface())
 		}
 	}
 }
@@ -347,7 +356,13 @@ func TestRecordedRollups(t *testing.T) {
 	if err != nil || a52.Truncated || len(a52.Warnings) > 0 || a52.PssAnon.Known {
 		t.Errorf("%+v, %v", a52, err)
 	}
-	wantKnown(t, Memory{Usage: Usage{Rss: known.Of(55656), Pss: known.Of(7071), Swap: known.Of(35232), SwapPss: known.Of(1194), PrivateDirty: known.Of(5200), PrivateClean: known.Of(240)}}, a52)
+	wantKnown(t,
+		Memory{
+			Usage: Usage{
+				Rss: known.Of(55656), Pss: known.Of(7071), Swap: known.Of(35232), SwapPss: known.Of(1194),
+				PrivateDirty: known.Of(5200), PrivateClean: known.Of(240),
+			},
+		}, a52)
 
 	head, err := ParseRollup(recorded.Read(t, "device", "api3x-tvbox-smaps_rollup-head.txt"))
 	if err != nil || !head.Truncated || head.SwapPss.Known {
@@ -366,13 +381,16 @@ func TestRollup(t *testing.T) {
 		"filtered":          {"Pss:  12 kB\nSwapPss:  3 kB\n", known.Of(12), known.Of(3), false, false},
 		"filtered, trimmed": {"Pss:  12 kB\r\nSwapPss:  3 kB", known.Of(12), known.Of(3), false, false},
 		"half a number":     {"Pss:  12 kB\nSwapPss:  3", known.Of(12), known.Int{}, true, true},
-		"bad":               {header + "Pss:  1x kB\nSwapPss:  3 kB\nLocked: 0 kB\n", known.Int{}, known.Of(3), false, true},
-		"twice":             {"Pss:  1 kB\nPss: 2 kB\nSwapPss:  3 kB\n", known.Int{}, known.Of(3), false, true},
-		"strange line":      {"linker: x\nPss:  1 kB\nSwapPss:  3 kB\n", known.Of(1), known.Of(3), false, true},
-		"no Pss":            {"Pss_Dirty:  1 kB\nSwapPss:  3 kB\n", known.Int{}, known.Of(3), false, false},
+		"bad": {
+			header + "Pss:  1x kB\nSwapPss:  3 kB\nLocked: 0 kB\n", known.Int{}, known.Of(3), false, true,
+		},
+		"twice":        {"Pss:  1 kB\nPss: 2 kB\nSwapPss:  3 kB\n", known.Int{}, known.Of(3), false, true},
+		"unknown line": {"linker: x\nPss:  1 kB\nSwapPss:  3 kB\n", known.Of(1), known.Of(3), false, true},
+		"no Pss":       {"Pss_Dirty:  1 kB\nSwapPss:  3 kB\n", known.Int{}, known.Of(3), false, false},
 	} {
 		m, err := ParseRollup([]byte(c.text))
-		if err != nil || m.Pss != c.pss || m.SwapPss != c.swap || m.Truncated != c.cut || len(m.Warnings) > 0 != c.warned {
+		if err != nil || m.Pss != c.pss || m.SwapPss != c.swap || m.Truncated != c.cut ||
+			len(m.Warnings) > 0 != c.warned {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 	}
@@ -411,14 +429,14 @@ func FuzzSmaps(f *testing.F) {
 			return
 		}
 		if m.Mappings.Known && (m.Mappings.N != handed || m.Pss.Known && m.Pss.N != sum) {
-			t.Fatalf("%d mappings with %d kB handed out, %+v", handed, sum, m)
+			t.Fatalf("%d mappings with %d kB passed on, %+v", handed, sum, m)
 		}
-		if m.Truncated && m.Usage != (Usage{}) || len(m.Warnings) > field.MaxDoubts+2 {
+		if m.Truncated && m.Usage != (Usage{}) || len(m.Warnings) > field.MaxWarnings+2 {
 			t.Fatalf("%+v", m)
 		}
 		small, err := ParseSmaps(iotest.OneByteReader(bytes.NewReader(text)))
 		if err != nil || small.Usage != m.Usage || small.Truncated != m.Truncated {
-			t.Fatalf("read byte by byte: %+v, %v, not %+v", small, err, m)
+			t.Fatalf("read byte by byte: %+v, %v, want %+v", small, err, m)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Stat is /proc/PID/stat (proc(5)), as far as it tells who a process is and
-// what it has used. Every build of Android lets the shell read it.
+// Stat is /proc/PID/stat (proc(5)), as far as it identifies a process and its
+// usage. Every build of Android lets the shell read it.
 type Stat struct {
 	PID  int64  `json:"pid"`
 	Comm string `json:"comm"` // name of the main thread, at most 64 bytes
@@ -22,21 +22,22 @@ type Stat struct {
 	Stime   known.Int `json:"stime_ticks"`
 	Threads known.Int `json:"threads"`
 	// StartTicks is the time of the start in clock ticks since boot. With the
-	// pid it names a process: pids are reused, this pair is not.
+	// pid it identifies a process: pids are reused, this pair is not.
 	StartTicks known.Int `json:"start_ticks"`
-	// Truncated says that the text ends before StartTicks.
+	// Truncated reports that the text ends before StartTicks.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }
 
 const (
-	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android kernel.
+	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android
+	// kernel.
 	tick = 10 * time.Millisecond
 	// maxTicks is 292 years.
 	maxTicks = math.MaxInt64 / int64(tick)
 )
 
-// CPU is the CPU time that the process has used, in user and kernel mode.
+// CPU returns the CPU time of the process, in user and kernel mode.
 func (s Stat) CPU() known.Duration {
 	ticks := s.Utime.N + s.Stime.N
 	if !s.Utime.Known || !s.Stime.Known || ticks > maxTicks {
@@ -48,7 +49,7 @@ func (s Stat) CPU() known.Duration {
 // RunState is the letter of a process's state.
 type RunState byte
 
-// MarshalJSON writes the letter, or null where it is unknown.
+// MarshalJSON writes the letter, or null if unknown.
 func (s RunState) MarshalJSON() ([]byte, error) {
 	if s == 0 {
 		return []byte("null"), nil
@@ -58,8 +59,9 @@ func (s RunState) MarshalJSON() ([]byte, error) {
 
 const maxStat = 16 << 10
 
-// ParseStat reads /proc/PID/stat. A name may hold blanks, brackets and line
-// ends, so it ends at the LAST bracket: nothing behind it can hold one.
+// ParseStat parses /proc/PID/stat. A name may contain spaces, parentheses and
+// line ends, so it ends at the LAST parenthesis: no later field can contain
+// one.
 func ParseStat(text []byte) (Stat, error) {
 	all := text[:min(len(text), maxStat)]
 	open := bytes.IndexByte(all, '(')
@@ -72,7 +74,7 @@ func ParseStat(text []byte) (Stat, error) {
 		return Stat{}, formatError("stat", text)
 	}
 	s := Stat{PID: pid, Comm: string(all[open+1 : min(end, open+65)])}
-	var d field.Doubts
+	var d field.Warnings
 	rest := all[end+1:]
 	for n := 3; n <= 22; n++ {
 		w, after, closed := word(rest)
@@ -88,7 +90,7 @@ func ParseStat(text []byte) (Stat, error) {
 	return s, nil
 }
 
-func (s *Stat) set(n int, w []byte, d *field.Doubts) {
+func (s *Stat) set(n int, w []byte, d *field.Warnings) {
 	if n == 3 {
 		if len(w) != 1 {
 			d.Add(1, statField(n), w, "not one letter")
@@ -125,9 +127,10 @@ func (s *Stat) slot(n int) *known.Int {
 	return nil
 }
 
-// statField names a field as proc(5) does.
+// statField returns the name of a field in proc(5).
 func statField(n int) string {
 	names := [...]string{3: "state", "ppid", "pgrp", "session", "tty_nr", "tpgid", "flags", "minflt", "cminflt",
-		"majflt", "cmajflt", "utime", "stime", "cutime", "cstime", "priority", "nice", "num_threads", "itrealvalue", "starttime"}
+		"majflt", "cmajflt", "utime", "stime", "cutime", "cstime", "priority", "nice", "num_threads", "itrealvalue",
+		"starttime"}
 	return names[n]
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Status is /proc/PID/status. Every build of Android lets the shell read it,
-// so RssAnon + VmSwap is what is left of memory where smaps is denied. Sizes
-// are in kB; RssAnon, RssFile and RssShmem came with Linux 4.5. Kernel threads
-// and zombies have no Vm lines.
+// Status is /proc/PID/status. Every build of Android lets the shell read it, so
+// RssAnon + VmSwap remains as a measure of memory if smaps is denied. Sizes are
+// in kB; RssAnon, RssFile and RssShmem came with Linux 4.5. Kernel threads and
+// zombies have no Vm lines.
 type Status struct {
 	Name     field.Text `json:"name"`
 	PID      known.Int  `json:"pid"`
@@ -22,20 +22,20 @@ type Status struct {
 	RssFile  known.Int  `json:"rss_file_kb"`
 	RssShmem known.Int  `json:"rss_shmem_kb"`
 	VmSwap   known.Int  `json:"vm_swap_kb"`
-	// Truncated says that the text ends in the middle of a line.
+	// Truncated reports that the text ends in the middle of a line.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }
 
 const maxStatus = 64 << 10
 
-// ParseStatus reads /proc/PID/status. The error is ErrEmpty or ErrFormat if
+// ParseStatus parses /proc/PID/status. The error is ErrEmpty or ErrFormat if
 // the text has none of its lines.
 func ParseStatus(text []byte) (Status, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxStatus)]}
 		s     = Status{Truncated: len(text) > maxStatus}
-		d     field.Doubts
+		d     field.Warnings
 		found bool
 	)
 	for {
@@ -115,7 +115,8 @@ func (s *Status) slot(key []byte) (to *known.Int, kb bool) {
 	return nil, false
 }
 
-// isStatusKey knows a status by keys that smaps and other files do not have.
+// isStatusKey recognizes a status by keys that smaps and other files do not
+// have.
 func isStatusKey(key []byte) bool {
 	switch string(key) {
 	case "State", "Tgid", "Pid", "PPid", "Uid", "Threads", "VmSize", "VmRSS", "RssAnon", "VmSwap":

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// ParseUptime reads the first number of /proc/uptime: the time since boot,
-// suspends included. It has two digits after its dot (fs/proc/uptime.c,
+// ParseUptime parses the first number of /proc/uptime: the time since boot,
+// including suspends. It has two digits after its dot (fs/proc/uptime.c,
 // uptime_proc_show): one without is another number, or damaged, and would be a
-// jump of the clock. It counts only if a blank follows it: alone it may be cut.
+// jump of the clock. It counts only if a space follows it: otherwise it may be
+// truncated.
 func ParseUptime(text []byte) (time.Duration, error) {
 	w, _, closed := word(text)
 	seconds, fraction, _ := bytes.Cut(w, []byte("."))

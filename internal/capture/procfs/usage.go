@@ -3,8 +3,8 @@ package procfs
 import "github.com/leakgate/leakgate/internal/known"
 
 // Usage is the memory of a mapping or of a process in kB, as the kernel counts
-// it (Documentation/filesystems/proc.rst, smaps). What a kernel does not print
-// is unknown: SwapPss came with 4.3, Pss_Anon in smaps_rollup with 5.3.
+// it (Documentation/filesystems/proc.rst, smaps). Values that a kernel does not
+// print are unknown: SwapPss came with 4.3, Pss_Anon in smaps_rollup with 5.3.
 type Usage struct {
 	Pss          known.Int `json:"pss_kb"`
 	SwapPss      known.Int `json:"swap_pss_kb"`
@@ -23,14 +23,14 @@ type Memory struct {
 	// Mappings is the number of mappings of smaps; unknown for smaps_rollup and
 	// for lines that were filtered on the device.
 	Mappings known.Int `json:"mappings,omitzero"`
-	// Truncated says that the text shows that it was cut. The sums of smaps are
-	// then unknown; the values of smaps_rollup that are there stand.
+	// Truncated reports that the text is visibly truncated. The sums of smaps
+	// are then unknown; present values of smaps_rollup remain valid.
 	Truncated bool `json:"-"`
-	// Warnings name the fields that are unknown although the text tried.
+	// Warnings name the fields that are present but invalid, and so unknown.
 	Warnings []error `json:"-"`
 }
 
-// kind says which field of the kernel a number is: its place in values.
+// kind identifies the field of a number: its place in values.
 type kind uint8
 
 const (
@@ -101,8 +101,8 @@ func (v *values) usage() Usage {
 	}
 }
 
-// keyOf splits "Pss:   113 kB". Keys of the kernel begin with a capital, the
-// complaints of shell tools ("cat: /proc/1/smaps: ...") do not.
+// keyOf splits "Pss: 113 kB". Keys of the kernel begin with a capital, error
+// messages of shell tools ("cat: /proc/1/smaps: ...") do not.
 func keyOf(line []byte) (key, rest []byte, ok bool) {
 	if len(line) == 0 || line[0] < 'A' || line[0] > 'Z' {
 		return nil, nil, false

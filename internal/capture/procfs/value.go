@@ -9,12 +9,12 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/field"
 )
 
-// ErrEmpty means a text without anything in it: a process that went away
-// between open and read looks like this. It is no sample, least of all a zero.
+// ErrEmpty is an empty text: a process that disappeared between open and read
+// looks like this. It is not a sample, and not a zero.
 var ErrEmpty = errors.New("empty text")
 
-// ErrFormat means a text that is not what it should be, such as the error
-// message of the command that should have printed it.
+// ErrFormat is a text of another kind, such as the error message of the command
+// that should have printed it.
 var ErrFormat = errors.New("unexpected text")
 
 func formatError(what string, text []byte) error {
@@ -26,7 +26,7 @@ func formatError(what string, text []byte) error {
 	return fmt.Errorf("parse %s: %w: %q", what, ErrFormat, field.Quotable(line))
 }
 
-// number reads a plain decimal number of at most 18 digits: more would not fit
+// number parses a plain decimal number of at most 18 digits: more would not fit
 // an int64, and no phone has them.
 func number(text []byte) (int64, bool) {
 	if len(text) == 0 || len(text) > 18 {
@@ -42,7 +42,7 @@ func number(text []byte) (int64, bool) {
 	return n, true
 }
 
-// add is a + b; false if it does not fit.
+// add returns a + b; false on overflow.
 func add(a, b int64) (int64, bool) {
 	if b > math.MaxInt64-a {
 		return a, false
@@ -50,8 +50,8 @@ func add(a, b int64) (int64, bool) {
 	return a + b, true
 }
 
-// kiloBytes reads "  123 kB". The unit is asked for: the kernel always prints
-// it (fs/proc/task_mmu.c, SEQ_PUT_DEC), and it proves that no digit was cut.
+// kiloBytes parses " 123 kB". The unit is required: the kernel always prints it
+// (fs/proc/task_mmu.c, SEQ_PUT_DEC), and it proves that no digit is missing.
 func kiloBytes(text []byte) (int64, bool) {
 	digits, ok := bytes.CutSuffix(text, []byte(" kB"))
 	if !ok {
@@ -60,14 +60,14 @@ func kiloBytes(text []byte) (int64, bool) {
 	return number(bytes.TrimLeft(digits, " \t"))
 }
 
-// lines walks a text line by line, without copies.
+// lines iterates over a text line by line, without copies.
 type lines struct {
 	rest []byte
-	n    int // of the line that next gave last
+	n    int // of the line that next returned last
 }
 
-// next gives a line without its end (\n, \r\n, or the \r\r\n of old adb on
-// Windows). whole is false for a last line without an end: it may be cut.
+// next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on
+// Windows). whole is false for a last line without an end: it may be truncated.
 func (l *lines) next() (line []byte, whole, ok bool) {
 	if len(l.rest) == 0 {
 		return nil, false, false
@@ -77,8 +77,8 @@ func (l *lines) next() (line []byte, whole, ok bool) {
 	return bytes.TrimRight(line, "\r"), whole, true
 }
 
-// word gives the first blank-separated word of text and what follows it.
-// closed is false if the text ends with the word: it may be cut.
+// word returns the first space-separated word of text and what follows it.
+// closed is false if the text ends with the word: it may be truncated.
 func word(text []byte) (w, rest []byte, closed bool) {
 	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
 		text = text[1:]

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Marker separates the parts of one answer. It is new for every command, so that
-// nothing that a device prints can be mistaken for it.
+// Marker separates the parts of one answer. It is new for every command, so
+// that nothing that a device prints can be mistaken for it.
 type Marker string
 
 // NewMarker returns a marker that no device can guess.
@@ -22,7 +22,8 @@ func NewMarker() Marker {
 	return Marker("@" + hex.EncodeToString(b[:]))
 }
 
-// Echo returns the command that prints the marker with a label on a line of its own.
+// Echo returns the command that prints the marker with a label on a line of its
+// own.
 func (m Marker) Echo(label string) string {
 	return fmt.Sprintf("echo; echo %s %s", string(m), text.ShellQuote(label))
 }
@@ -30,8 +31,8 @@ func (m Marker) Echo(label string) string {
 // Part is a label and the command whose output it names.
 type Part [2]string
 
-// Join returns one command line that runs the parts, each after a marker with its
-// label. A part that fails does not keep the next from running.
+// Join returns one command line that runs the parts, each after a marker with
+// its label. A part that fails does not keep the next from running.
 func (m Marker) Join(parts []Part) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -44,7 +45,7 @@ func (m Marker) Join(parts []Part) string {
 	return b.String()
 }
 
-// Split undoes Join: the output of each part by its label. whole is false where
+// Split reverses Join: the output of each part by its label. whole is false if
 // the end marker is missing.
 func (m Marker) Split(out []byte) (parts map[string][]byte, whole bool) {
 	parts = map[string][]byte{}
@@ -58,8 +59,8 @@ func (m Marker) Split(out []byte) (parts map[string][]byte, whole bool) {
 	return parts, whole
 }
 
-// SplitTruncated is Split for an answer that may be truncated: only the parts that
-// are complete.
+// SplitTruncated is Split for an answer that may be truncated: only the parts
+// that are complete.
 func (m Marker) SplitTruncated(out []byte) map[string][]byte {
 	parts, _ := m.Split(out[:max(0, bytes.LastIndex(out, []byte("\n"+string(m)+" ")))])
 	return parts

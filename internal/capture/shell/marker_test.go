@@ -39,7 +39,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 	}
 	for cut := range len(out) - 1 {
 		if _, whole := m.Split(out[:cut]); whole {
-			t.Fatalf("cut at %d of %d still counts as whole", cut, len(out))
+			t.Fatalf("truncated at %d of %d still counts as whole", cut, len(out))
 		}
 	}
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Prefix makes a command line run under another uid. The zero Prefix leaves it as it is.
+// Prefix makes a command line run under another uid. The zero Prefix changes
+// nothing.
 type Prefix struct {
 	words string
 	// quoted: the command is passed as one quoted word (su -c).
 	quoted bool
 }
 
-// SU returns the two ways to call su: that of Android's own builds, and that of su
-// programs added by rooting tools.
+// SU returns the two ways to call su: that of Android's own builds, and that of
+// su programs added by rooting tools.
 func SU() [2]Prefix { return [2]Prefix{{words: "su 0"}, {words: "su -c", quoted: true}} }
 
 // RunAs returns the prefix that runs a command as the app of a package.

@@ -1,6 +1,6 @@
-// Package shell asks a device's shell one question at a time: a command line with a
-// deadline, a cap on what it may print, and markers by which the output of several
-// commands is told apart and proved complete.
+// Package shell runs short commands in a device's shell: a command line with a
+// deadline, an output limit, and markers that separate the outputs of several
+// commands and prove them complete.
 package shell
 
 import (
@@ -29,14 +29,14 @@ type Output struct {
 // legitimate output is the grep over smaps of 50 processes.
 const MaxOutput = 32 << 20
 
-// ErrDevice reports a device that did not do what it was asked to: it is gone, or
-// its answer was not read to the end. It says nothing about a process.
-var ErrDevice = errors.New("device does not answer")
+// ErrDevice is a device that did not answer a request: it is gone, or its
+// answer was not read to the end. It implies nothing about a process.
+var ErrDevice = errors.New("device does not respond")
 
 // errTooLong is output that no short command has.
 var errTooLong = fmt.Errorf("more than %s of output", text.Size(MaxOutput))
 
-// Ask runs one command and returns all that it printed. The deadline is in real time.
+// Ask runs one command and returns its output. The deadline is in real time.
 func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -50,19 +50,25 @@ func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string
 	return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: exit}, nil
 }
 
-// Failure returns an ErrDevice that says what an error of dev.Shell means, after a command that had
-// that time: contexts and buffers have no words for people.
+// Failure returns an ErrDevice that explains an error of dev.Shell after a
+// command with that deadline: errors of contexts and buffers are not meant for
+// people.
 func Failure(dev Runner, within time.Duration, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
-		return failure{fmt.Sprintf("%s printed more than %s in answer to a question of a few lines", name(dev), text.Size(MaxOutput)), err}
+		return failure{
+			fmt.Sprintf("%s printed more than %s in answer to a short command", name(dev), text.Size(MaxOutput)), err,
+		}
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure{fmt.Sprintf("%s is listed, but its shell did not respond within %v", name(dev), within.Round(100*time.Millisecond)), err}
+		return failure{
+			fmt.Sprintf("%s is listed, but its shell did not respond within %v", name(dev),
+				within.Round(100*time.Millisecond)), err,
+		}
 	}
 	return fmt.Errorf("%w: %w", ErrDevice, err)
 }
 
-// failure is an error whose text is a sentence of its own.
+// failure is an error whose text is a complete sentence.
 type failure struct {
 	text  string
 	cause error
@@ -79,7 +85,7 @@ func name(dev Runner) string {
 	return "the device"
 }
 
-// Buffer refuses to grow beyond MaxOutput bytes.
+// Buffer rejects growth beyond MaxOutput bytes.
 type Buffer struct{ bytes.Buffer }
 
 func (b *Buffer) Write(p []byte) (int, error) {
@@ -89,6 +95,6 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// Clip returns the first line of a device's text for a message, at most 120 characters
-// that a terminal only shows.
+// Clip returns the first line of a device's text for a message, printable and
+// at most 120 characters.
 func Clip(said string) string { return text.FirstLine(said, 120) }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// phone is a device whose shell is a function. Its serial is what a device may call itself.
+// phone is a device whose shell is a function. Its serial is what a device may
+// call itself.
 type phone struct {
 	run func(ctx context.Context, stdout io.Writer) (int, error)
 }
@@ -22,8 +23,8 @@ func (p phone) Shell(ctx context.Context, _ string, stdout, _ io.Writer) (int, e
 	return p.run(ctx, stdout)
 }
 
-// What went wrong with a device is reported in words for people and not in those of the program's
-// language; programs still find the kind.
+// Device errors are reported in plain words and not in those of Go; programs
+// can still test the kind.
 func TestAskTellsWhatWentWrong(t *testing.T) {
 	hangs := func(ctx context.Context, _ io.Writer) (int, error) {
 		<-ctx.Done()
@@ -42,11 +43,26 @@ func TestAskTellsWhatWentWrong(t *testing.T) {
 		want  string
 		kinds []error
 	}{
-		"hangs":               {hangs, time.Hour, `device "one\x1b[2J" is listed, but its shell did not respond within 20s`, []error{ErrDevice, context.DeadlineExceeded}},
-		"hangs, less time":    {hangs, 5 * time.Second, `device "one\x1b[2J" is listed, but its shell did not respond within 5s`, []error{ErrDevice, context.DeadlineExceeded}},
-		"prints without end":  {floods, time.Hour, `device "one\x1b[2J" printed more than 32.0 MB in answer to a question of a few lines`, []error{ErrDevice}},
-		"something else":      {func(context.Context, io.Writer) (int, error) { return -1, io.ErrShortWrite }, time.Hour, "device does not answer: short write", []error{ErrDevice, io.ErrShortWrite}},
-		"which nobody waited": {hangs, -1, "device does not answer: run a command on device X: context canceled", []error{ErrDevice, context.Canceled}},
+		"hangs": {
+			hangs, time.Hour, `device "one\x1b[2J" is listed, but its shell did not respond within 20s`,
+			[]error{ErrDevice, context.DeadlineExceeded},
+		},
+		"hangs, less time": {
+			hangs, 5 * time.Second, `device "one\x1b[2J" is listed, but its shell did not respond within 5s`,
+			[]error{ErrDevice, context.DeadlineExceeded},
+		},
+		"prints without end": {
+			floods, time.Hour, `device "one\x1b[2J" printed more than 32.0 MB in answer to a short command`,
+			[]error{ErrDevice},
+		},
+		"something else": {
+			func(context.Context, io.Writer) (int, error) { return -1, io.ErrShortWrite }, time.Hour,
+			"device does not respond: short write", []error{ErrDevice, io.ErrShortWrite},
+		},
+		"which nobody waited": {
+			hangs, -1, "device does not respond: run a command on device X: context canceled",
+			[]error{ErrDevice, context.Canceled},
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), max(c.outer, time.Second))
