@@ -91,7 +91,7 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 		"watch without a process":          {[]string{"watch"}, []string{"--process NAME"}},
 		"watch with a positional argument": {[]string{"watch", "com.x"}, []string{"--process com.x"}},
 		"hostile name": {
-			[]string{"watch", "--process", "$(reboot)"}, []string{"cannot stand in a process name"},
+			[]string{"watch", "--process", "$(reboot)"}, []string{"invalid character"},
 		},
 		"invalid duration": {
 			[]string{"watch", "--process", "com.x", "--for", "forever"},

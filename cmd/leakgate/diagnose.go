@@ -252,7 +252,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 
 // siblings returns the other processes of the app, whose log lines are kept.
 // Lines of a process that is not found are not kept.
-func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.Sighting) {
+func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.Incarnation) {
 	if of.Package() == "" {
 		return nil
 	}
@@ -271,7 +271,7 @@ func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out 
 }
 
 // before reads the process for the first time and waits.
-func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Order) (*response.Moment, error) {
+func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Order) (*response.Observation, error) {
 	dev := p.options.Devices[0]
 	order.Recipe, order.Kind = response.Snapshot, detector.None
 	began := time.Now()

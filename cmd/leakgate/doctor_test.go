@@ -37,7 +37,7 @@ func TestDoctorExitCodes(t *testing.T) {
 			map[string]string{"ANDROID_ADB_SERVER_PORT": "none"}, nil, 2,
 			"not ready: find the adb server: read ANDROID_ADB_SERVER_PORT", "",
 		},
-		"hostile name": {two, []string{"--process", "$(reboot)"}, 2, "", "cannot stand in a process name"},
+		"hostile name": {two, []string{"--process", "$(reboot)"}, 2, "", "invalid character"},
 		"a bare name":  {two, []string{"com.shop"}, 2, "", "--process com.shop"},
 		"a slip":       {two, []string{"--jsn"}, 2, "", "did you mean --json?"},
 	} {

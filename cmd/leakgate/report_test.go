@@ -112,7 +112,7 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 				t.Errorf("%s, report %d: exit %d\n%s%s", keep, i+1, code, out, errOut)
 			}
 			if !strings.Contains(errOut,
-				"artifacts/com.shop/untold is of a diagnosis that did not come to its end; heap.hprof.zst: the "+
+				"artifacts/com.shop/untold belongs to an incomplete diagnosis; heap.hprof.zst: the "+
 					"contents of primitive arrays are zeroed") {
 				t.Errorf("%s: %s", keep, errOut)
 			}

@@ -670,7 +670,7 @@ func (w watched) assertNativeRows(t *testing.T) {
 	before, d := w.diagnosis(t, "native", "suspicious"), w.diagnosis(t, "native", "leak")
 	assertSteps(t, d, "status complete", "smaps fallback", "showmap skipped", "maps skipped", "meminfo complete",
 		"logcat complete", "exit_info complete")
-	const lost = "which library cannot be told"
+	const lost = "the library is unknown"
 	if s := step(t, d, "smaps"); !strings.Contains(s.Note, lost) ||
 		!strings.Contains(strings.Join(s.Reasons, "\n"), "Permission denied") {
 		t.Errorf("smaps: %q because %q", s.Note, s.Reasons)

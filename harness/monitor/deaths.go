@@ -55,7 +55,7 @@ type lostProcess struct {
 
 // pastProcess is an incarnation that has ended, and how often the device had started again by then.
 type pastProcess struct {
-	diagnose.Sighting
+	diagnose.Incarnation
 	boots int
 }
 
@@ -68,7 +68,7 @@ func (q *deaths) note(x *subject, p capture.Process) {
 	}
 	e := lostProcess{subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted, boots: q.boots}
 	x.rebooted = false
-	q.past = append(q.past[max(0, len(q.past)-maxPast+1):], pastProcess{diagnose.Sighting{Process: p, Until: q.part.At(now)}, q.boots})
+	q.past = append(q.past[max(0, len(q.past)-maxPast+1):], pastProcess{diagnose.Incarnation{Process: p, Until: q.part.At(now)}, q.boots})
 	if len(q.queue) == maxUnread {
 		q.record(e, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
 		return
@@ -178,19 +178,19 @@ func (q *deaths) record(e lostProcess, d record.Death) {
 
 // incarnationsOfApp are those of the app of a process that the session knows, but for that of the
 // process itself.
-func (q *deaths) incarnationsOfApp(x *subject) []diagnose.Sighting {
-	var out []diagnose.Sighting
+func (q *deaths) incarnationsOfApp(x *subject) []diagnose.Incarnation {
+	var out []diagnose.Incarnation
 	same := func(p capture.Process) bool {
 		return p.User == x.User && p.Package() == x.Package() && !p.Same(x.Process)
 	}
 	for _, y := range q.subjects.order {
 		if y.present && same(y.Process) {
-			out = append(out, diagnose.Sighting{Process: y.Process})
+			out = append(out, diagnose.Incarnation{Process: y.Process})
 		}
 	}
 	for _, p := range q.past {
 		if p.boots == q.boots && same(p.Process) {
-			out = append(out, p.Sighting)
+			out = append(out, p.Incarnation)
 		}
 	}
 	return out

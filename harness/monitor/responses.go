@@ -65,7 +65,7 @@ type responseTo struct {
 	// snapshot is when the latest was ordered, in device time since the start; 0 for never.
 	snapshot time.Duration
 	// seen is what it was at the latest look, to tell later what grew.
-	seen *response.Moment
+	seen *response.Observation
 	// since is the device time of its first sample, since the start of the run; 0 before it.
 	since time.Duration
 	// settled and marked report that the first snapshot was ordered after its startup, or at
@@ -73,7 +73,7 @@ type responseTo struct {
 	// without a mark, for this incarnation or an earlier one; 0 for never.
 	settled, marked bool
 	early           time.Duration
-	first           *response.Moment
+	first           *response.Observation
 	// java is its Java heap at the latest breakdown, in bytes.
 	java known.Int
 }
