@@ -17,7 +17,7 @@ const (
 // endpoint is where the adb server listens.
 type endpoint struct {
 	network string // tcp, unix, or custom for Options.Dial
-	addr    string // HOST:PORT, a path, or the name that Options.Addr gives the server
+	addr    string // HOST:PORT, a path, or Options.Addr with a custom Dial
 }
 
 func (e endpoint) String() string { return e.addr }

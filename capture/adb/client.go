@@ -114,7 +114,7 @@ func (c *Client) dial(ctx context.Context, patience bool) (*conn, error) {
 	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
 }
 
-// await dials an address where nothing listened a moment ago. One call at a
+// await dials an address where nothing listened just now. One call at a
 // time does so for all calls to an address: it polls, and starts the server
 // when it is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {

@@ -151,5 +151,7 @@ func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 }
 
 func tooLong(service string) error {
-	return fmt.Errorf("the command takes %d bytes, and this Android version allows %d: move it into a file and run that", len(service), maxOldService)
+	return fmt.Errorf(
+		"the command takes %d bytes, and this Android version allows %d: move it into a file and run that",
+		len(service), maxOldService)
 }

@@ -8,8 +8,8 @@ import (
 // StateDevice is the state of a usable device.
 const StateDevice = "device"
 
-// DeviceInfo is one line of `adb devices -l`. All of it is untrusted text from
-// the device. Missing values are empty.
+// DeviceInfo is one line of `adb devices -l`. All fields are untrusted text
+// from the device. Missing values are empty.
 type DeviceInfo struct {
 	Serial string
 	// State is device, offline, unauthorized, recovery, ..., or a whole

@@ -17,7 +17,7 @@ func (c *Client) Version(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0,
 			fmt.Errorf("read the server's version: %w",
-				faultf(ErrProtocol, "the adb server at %s reports an invalid version %s: check that it is an adb server",
+				faultf(ErrProtocol, "the adb server at %s reports an invalid version %s: is it an adb server?",
 					c.at.addr, quoted(text)))
 	}
 	return int(v), nil

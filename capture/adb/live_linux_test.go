@@ -534,11 +534,11 @@ func TestFiles(t *testing.T) {
 			ctx, cancel := context.WithCancel(soon(t))
 			r := io.MultiReader(bytes.NewReader(blob),
 				readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }), zeros{})
-			if err := d.Push(ctx, r, "/torn", 0o600); !errors.Is(err, context.Canceled) {
+			if err := d.Push(ctx, r, "/partial", 0o600); !errors.Is(err, context.Canceled) {
 				t.Errorf("cancelled push: %v", err)
 			}
 			waitFor(t, "the incomplete file is gone",
-				func() bool { _, err := os.Stat(p.path("torn")); return errors.Is(err, fs.ErrNotExist) })
+				func() bool { _, err := os.Stat(p.path("partial")); return errors.Is(err, fs.ErrNotExist) })
 		})
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// detached gives the server a session of its own: a ^C in our terminal must not
-// reach it.
+// detached puts the server into a session of its own: a ^C in our terminal must
+// not reach it.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // isRefused reports whether nothing listens at an address.

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// detached gives the server no console and no ^C of ours. 0x8 is
+// detached starts the server without a console or our ^C. 0x8 is
 // DETACHED_PROCESS, which package syscall does not define.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | 0x8}

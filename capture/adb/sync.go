@@ -71,8 +71,8 @@ func (s *syncConn) send(id, text string) error {
 	return nil
 }
 
-// quit tells adbd that the connection ends. It closes without that too, but
-// logs it.
+// quit signals to adbd that the connection ends. It closes without that too,
+// but logs it.
 func (s *syncConn) quit() {
 	if s.expect(s.wait) == nil {
 		_, _ = s.net.Write([]byte("QUIT\x00\x00\x00\x00"))

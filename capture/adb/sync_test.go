@@ -312,7 +312,7 @@ func TestPush(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.err)
 		}
 		if g := <-got; strings.HasSuffix(name, "reader") && strings.Contains(g, "DONE") {
-			t.Errorf("%s: the device was told that the file is complete", name)
+			t.Errorf("%s: the device learned that the file is complete", name)
 		}
 	}
 	if err := phone(taker(t, "", false, got)).

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// channel is one stream of a link. Each direction has one WRTE in flight at most:
-// the next may go when the other side has sent OKAY, which this side does when
-// the data was read.
+// channel is one stream of a link. Each direction has at most one WRTE in
+// flight: the next may be sent when the other side has sent OKAY, which this
+// side does when the data was read.
 type channel struct {
 	link          *link
 	local, remote uint32
@@ -24,10 +24,10 @@ type channel struct {
 	closed chan struct{}
 }
 
-// maxAhead is how many packets of one stream may wait. The protocol allows one, but
-// an adb server whose client closes in the middle of a push sends on without the
-// OKAY (AOSP adb/fdevent/fdevent_poll.cpp makes a hang-up look like data), and a
-// phone queues it.
+// maxAhead is how many packets of one stream may be pending. The protocol
+// allows one, but an adb server whose client closes in the middle of a push
+// continues without the OKAY (AOSP adb/fdevent/fdevent_poll.cpp makes a hang-up
+// look like data), and a phone queues it.
 const maxAhead = 64
 
 func newChannel(l *link, local, remote uint32) *channel {
@@ -41,8 +41,8 @@ func newChannel(l *link, local, remote uint32) *channel {
 	return c
 }
 
-// deliver takes the payload of a WRTE; it is false if the one before is still
-// unread.
+// deliver accepts the payload of a WRTE; it returns false if the previous one
+// is still unread.
 func (c *channel) deliver(payload []byte) bool {
 	select {
 	case c.in <- payload:
@@ -66,7 +66,7 @@ func (c *channel) hangUp() {
 	c.cancel()
 }
 
-// Read returns what the peer sent. The data that arrived before the end comes
+// Read returns what the peer sent. Data that arrived before the end comes
 // before io.EOF.
 func (c *channel) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
@@ -99,7 +99,7 @@ func (c *channel) next() ([]byte, bool) {
 	}
 }
 
-// consumed tells the peer to go on. A failure shows in the next Read.
+// consumed tells the peer to continue. A failure appears in the next Read.
 func (c *channel) consumed() {
 	select {
 	case <-c.closed:

@@ -7,23 +7,23 @@ import (
 )
 
 // Daemon is one phone as a device that adb servers connect to, `adb connect
-// HOST:PORT`. Make one with NewDaemon; all methods may be called at the same
-// time. Servers may come and go, several at once.
+// HOST:PORT`. Create one with NewDaemon; all methods are safe for concurrent
+// use. Servers may come and go, several at the same time.
 //
-// The state of the phone shows as on a real device. One that is unauthorized
-// asks for a key and accepts none; once the state is device, waiting servers are
-// let in. One that is offline takes the connection and says nothing. A phone that
-// turns unauthorized or offline drops the servers that it has.
+// The state of the phone has the same effects as on a real device. An
+// unauthorized one requests a key and accepts none; once the state is device,
+// waiting servers are let in. An offline one accepts the connection and sends
+// nothing. A phone that turns unauthorized or offline drops its servers.
 type Daemon struct {
-	// Wire, if set before Listen, wraps every accepted connection: the place for
-	// faults on the line.
+	// Wire, if set before Listen, wraps every accepted connection: the place
+	// for faults on the line.
 	Wire func(net.Conn) net.Conn
 
 	phone Phone
 	end   *endpoint
 }
 
-// NewDaemon makes a daemon that does not listen yet.
+// NewDaemon returns a daemon that does not listen yet.
 func NewDaemon(phone Phone) *Daemon { return &Daemon{phone: phone, end: newEndpoint()} }
 
 // Listen opens addr, such as 127.0.0.1:0, and serves it until Close.
@@ -38,8 +38,8 @@ func (d *Daemon) Listen(addr string) error {
 // that the adb server shows.
 func (d *Daemon) Addr() string { return d.end.address() }
 
-// Drop breaks all connections off in the middle, like an unplugged cable. adb
-// servers connect again by themselves.
+// Drop interrupts all connections, like an unplugged cable. adb servers
+// reconnect by themselves.
 func (d *Daemon) Drop() { d.end.drop() }
 
 // Close ends every connection and command, and returns when all have ended.

@@ -42,7 +42,8 @@ func dropped(t testing.TB, conn net.Conn) {
 	}
 }
 
-// silent checks that nothing comes until the clock of the bubble has moved on.
+// silent checks that nothing arrives until the clock of the bubble has
+// advanced.
 func silent(t testing.TB, conn net.Conn) {
 	t.Helper()
 	conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -54,13 +55,14 @@ func silent(t testing.TB, conn net.Conn) {
 
 func TestHandshake(t *testing.T) {
 	phone := newMemoryPhone("s")
-	want := "device::ro.product.name=sdk_phone;ro.product.model=Pixel 4a (5G);ro.product.device=bramble;features=shell_v2,stat_v2,ls_v2,fixed_push_mkdir"
+	want := "device::ro.product.name=sdk_phone;ro.product.model=Pixel 4a " +
+		"(5G);ro.product.device=bramble;features=shell_v2,stat_v2,ls_v2,fixed_push_mkdir"
 	t.Run("new host", func(t *testing.T) {
 		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
 			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
 			p := h.want(cmdConnect, skipChecksum, maxPayload, want)
 			if p.checksum != sum(p.payload) {
-				t.Errorf("the banner has the checksum %d; a host that does not know the version checks it", p.checksum)
+				t.Errorf("the banner has the checksum %d; a host of unknown version checks it", p.checksum)
 			}
 			h.send(cmdOpen, 9, 0, "shell:true\x00")
 			h.want(cmdOkay, -1, 9, "")
@@ -149,7 +151,8 @@ func TestHandshakeStates(t *testing.T) {
 			phone.become(StateUnauthorized)
 			h.want(cmdAuth, authToken, 0, "")
 			phone.become("recovery")
-			if p := h.want(cmdConnect, skipChecksum, maxPayload, ""); !strings.HasPrefix(string(p.payload), "recovery::") {
+			if p := h.want(cmdConnect, skipChecksum, maxPayload, ""); !strings.HasPrefix(string(p.payload),
+				"recovery::") {
 				t.Errorf("the banner is %q", p.payload)
 			}
 			h.send(cmdOpen, 1, 0, "shell:true\x00")
@@ -184,15 +187,15 @@ func TestOpen(t *testing.T) {
 				h.send(cmdOkay, remote, local, "")
 			}
 			if string(got) != c.want {
-				t.Errorf("%q gives %q, want %q", c.service, got, c.want)
+				t.Errorf("%q returns %q, want %q", c.service, got, c.want)
 			}
 		}
 		for _, service := range []string{"", "shell", "nonsense:", "sync:x", "exec,raw:x", "jdwp:1", "\x00shell:ls"} {
 			h.send(cmdOpen, 7, 0, service+"\x00")
 			h.want(cmdClose, 0, 7, "")
 		}
-		// Packets for streams that do not exist, without a remote id, or of no known
-		// command are ignored.
+		// Packets for streams that do not exist, without a remote id, or of an
+		// unknown command are ignored.
 		h.send(cmdOpen, 0, 0, "shell:ls\x00")
 		h.send(cmdWrite, 7, 99, "x")
 		h.send(cmdOkay, 7, 99, "")
@@ -223,8 +226,8 @@ func TestOldPhoneRefusesTheShellProtocol(t *testing.T) {
 	})
 }
 
-// TestFlowControl: one WRTE in flight in each direction, of the size agreed on,
-// and OKAY only for what the service has taken.
+// TestFlowControl: one WRTE in flight in each direction, of the negotiated
+// size, and OKAY only for what the service has read.
 func TestFlowControl(t *testing.T) {
 	phone := newMemoryPhone("s")
 	sent := randomText(3*minPayload + 5)
@@ -248,7 +251,7 @@ func TestFlowControl(t *testing.T) {
 			for len(got) < len(sent) {
 				p := h.want(cmdWrite, int(local), 7, "")
 				if len(p.payload) > minPayload {
-					t.Fatalf("a payload of %d bytes for a host that takes %d", len(p.payload), minPayload)
+					t.Fatalf("a payload of %d bytes for a host that accepts %d", len(p.payload), minPayload)
 				}
 				if got = append(got, p.payload...); len(got) < len(sent) {
 					silent(t, conn)
@@ -257,7 +260,7 @@ func TestFlowControl(t *testing.T) {
 			}
 			h.want(cmdClose, int(local), 7, "")
 			if string(got) != sent {
-				t.Errorf("the %d bytes that came are not the %d that were sent", len(got), len(sent))
+				t.Errorf("the %d received bytes differ from the %d sent", len(got), len(sent))
 			}
 		})
 	})
@@ -274,7 +277,7 @@ func TestFlowControl(t *testing.T) {
 			h.want(cmdOkay, int(local), 7, "")
 			h.send(cmdWrite, 7, local, "z")
 			silent(t, conn)
-			// The stream that waits holds up no other.
+			// The pending stream blocks no other.
 			h.send(cmdOpen, 8, 0, "exec:write\x00")
 			h.want(cmdOkay, -1, 8, "")
 			h.want(cmdWrite, -1, 8, sent)
@@ -300,7 +303,8 @@ func TestFlowControl(t *testing.T) {
 			for range maxAhead {
 				h.send(cmdWrite, 7, local, "this must not be sent")
 			}
-			// The pipe has taken the last packet; the link has yet to count it.
+			// The pipe has accepted the last packet; the link has yet to count
+			// it.
 			synctest.Wait()
 			close(read)
 			dropped(t, conn)
@@ -323,7 +327,7 @@ func TestCloseCancels(t *testing.T) {
 		defer ended.Store(true)
 		<-ctx.Done()
 		if _, err := stdout.Write(make([]byte, 2*maxPayload)); err == nil {
-			t.Error("a write after the end went well")
+			t.Error("a write after the end succeeded")
 		}
 		return 0
 	}
@@ -342,7 +346,7 @@ func TestCloseCancels(t *testing.T) {
 					go io.Copy(io.Discard, conn)
 					synctest.Wait()
 					if !ended.Load() {
-						t.Error("the command goes on")
+						t.Error("the command continues")
 					}
 				})
 			})
@@ -350,7 +354,7 @@ func TestCloseCancels(t *testing.T) {
 	}
 }
 
-// TestCloseCancelsDeafCommand: input that nobody reads hides no CLSE.
+// TestCloseCancelsDeafCommand: unread input hides no CLSE.
 func TestCloseCancelsDeafCommand(t *testing.T) {
 	phone := newMemoryPhone("s")
 	var ended atomic.Bool
@@ -369,7 +373,7 @@ func TestCloseCancelsDeafCommand(t *testing.T) {
 		go io.Copy(io.Discard, conn)
 		synctest.Wait()
 		if !ended.Load() {
-			t.Error("the command goes on")
+			t.Error("the command continues")
 		}
 	})
 }
@@ -434,17 +438,20 @@ func TestDaemonLifetime(t *testing.T) {
 	}
 }
 
-// FuzzDaemon plays a hostile host. Whatever it sends, the device writes whole
-// packets that belong to streams that were asked for, and ends with the host.
+// FuzzDaemon plays a hostile host. Whatever it sends, the device writes
+// complete packets that belong to opened streams, and ends with the host.
 func FuzzDaemon(f *testing.F) {
 	stream := func(packets ...[]byte) []byte { return bytes.Join(packets, nil) }
 	open := func(id uint32, service string) []byte { return appendPacket(nil, cmdOpen, id, 0, []byte(service), 0) }
 	write := func(id, local uint32, data string) []byte {
 		return appendPacket(nil, cmdWrite, id, local, []byte(data), 0)
 	}
-	f.Add(stream(open(7, "shell,v2:x\x00"), write(7, 1, "\x00\x02\x00\x00\x00hi\x04\x00\x00\x00\x00"), appendPacket(nil, cmdOkay, 7, 1, nil, 0)))
-	f.Add(stream(open(7, "sync:\x00"), write(7, 1, "STAT\x02\x00\x00\x00/aQUIT\x00\x00\x00\x00"), appendPacket(nil, cmdClose, 7, 1, nil, 0)))
-	f.Add(stream(open(7, "nonsense"), open(0, ""), open(8, "exec:x"), write(8, 1, "x"), write(8, 1, "x"), write(8, 1, "x")))
+	f.Add(stream(open(7, "shell,v2:x\x00"), write(7, 1, "\x00\x02\x00\x00\x00hi\x04\x00\x00\x00\x00"),
+		appendPacket(nil, cmdOkay, 7, 1, nil, 0)))
+	f.Add(stream(open(7, "sync:\x00"), write(7, 1, "STAT\x02\x00\x00\x00/aQUIT\x00\x00\x00\x00"),
+		appendPacket(nil, cmdClose, 7, 1, nil, 0)))
+	f.Add(stream(open(7, "nonsense"), open(0, ""), open(8, "exec:x"), write(8, 1, "x"), write(8, 1, "x"),
+		write(8, 1, "x")))
 	f.Add([]byte("garbage that is longer than a header"))
 	phone := newMemoryPhone("s")
 	phone.shell = func(_ context.Context, _ string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -468,17 +475,19 @@ func FuzzDaemon(f *testing.F) {
 		for {
 			p, err := readPacket(ours)
 			if err != nil {
-				// The end may cut a packet, but nothing else may be wrong with it.
-				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
-					t.Errorf("the device wrote no packet: %v", err)
+				// The end may truncate a packet, but nothing else may be wrong
+				// with it.
+				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) &&
+					!errors.Is(err, io.ErrClosedPipe) {
+					t.Errorf("the device wrote an invalid packet: %v", err)
 				}
 				break
 			}
 			if p.command != cmdConnect && !asked[p.arg1] {
-				t.Errorf("a packet for the stream %d, which was never asked for", p.arg1)
+				t.Errorf("a packet for the stream %d, which was never opened", p.arg1)
 			}
 			if len(p.payload) > minPayload {
-				t.Errorf("a payload of %d bytes for a host that takes %d", len(p.payload), minPayload)
+				t.Errorf("a payload of %d bytes for a host that accepts %d", len(p.payload), minPayload)
 			}
 		}
 		ours.Close()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// endpoint accepts connections and ends them: the part of a front that knows
+// endpoint accepts and closes connections: the part of a front end that knows
 // sockets and no protocol.
 type endpoint struct {
 	ctx    context.Context
@@ -33,7 +33,7 @@ func newEndpoint() *endpoint {
 	}
 }
 
-// admit takes l in and counts the accept loop that the caller must run.
+// admit registers l and counts the accept loop that the caller must run.
 func (e *endpoint) admit(l net.Listener) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,7 +94,8 @@ func (e *endpoint) dial(wire func(net.Conn) net.Conn, handle func(context.Contex
 	return ours, nil
 }
 
-// serve handles a connection in the background; it is false after shutdown.
+// serve handles a connection in the background; it returns false after
+// shutdown.
 func (e *endpoint) serve(conn net.Conn, wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) bool {
 	if wire != nil {
 		conn = wire(conn)
@@ -110,7 +111,7 @@ func (e *endpoint) serve(conn net.Conn, wire func(net.Conn) net.Conn, handle fun
 	return true
 }
 
-// exhausted tells a lack of file descriptors, which passes.
+// exhausted reports a lack of file descriptors, which is temporary.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
@@ -141,7 +142,7 @@ func (e *endpoint) leave(conn net.Conn) {
 	delete(e.conns, conn)
 }
 
-// drop ends every open connection at once; new ones are still accepted.
+// drop closes every open connection immediately; new ones are still accepted.
 func (e *endpoint) drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,8 +151,9 @@ func (e *endpoint) drop() {
 	}
 }
 
-// shutdown ends everything and waits for nothing. The connections go first, so
-// that a command which ends because of it can no longer report an exit status.
+// shutdown ends everything and waits for nothing. The connections are closed
+// first, so that a command that ends because of it can no longer report an exit
+// status.
 func (e *endpoint) shutdown() {
 	e.mu.Lock()
 	e.ended = true

@@ -34,11 +34,11 @@ const (
 	maxSyncData = 64 << 10
 )
 
-// errSyncEnd ends a session without a word, as the peer asked.
+// errSyncEnd ends a session without an answer, as requested by the peer.
 var errSyncEnd = errors.New("end of the sync session")
 
-// syncFailure is an error that the peer is told of. It ends the session, as it
-// does on a phone.
+// syncFailure is an error that is sent to the peer. It ends the session, like
+// on a phone.
 type syncFailure string
 
 func (f syncFailure) Error() string { return string(f) }
@@ -47,15 +47,17 @@ func failSync(doing string, err error) error {
 	return syncFailure(doing + ": " + errnoOf(err).text)
 }
 
-// syncService moves files. stat64 and list64 say if the phone knows the requests
-// with 64-bit sizes.
+// syncService transfers files. stat64 and list64 report whether the phone
+// supports the requests with 64-bit sizes.
 type syncService struct {
 	stat64, list64 bool
 }
 
 func (s syncService) run(ctx context.Context, phone Phone, peer stream) {
 	defer peer.Close()
-	session := &syncSession{syncService: s, ctx: ctx, phone: phone, r: peer, w: bufio.NewWriterSize(peer, maxSyncData+8)}
+	session := &syncSession{
+		syncService: s, ctx: ctx, phone: phone, r: peer, w: bufio.NewWriterSize(peer, maxSyncData+8),
+	}
 	for {
 		err := session.serve()
 		var failure syncFailure
@@ -78,7 +80,7 @@ type syncSession struct {
 	chunk []byte
 }
 
-// serve answers one request. A nil error means that the session goes on.
+// serve answers one request. A nil error means that the session continues.
 func (s *syncSession) serve() error {
 	id, path, err := readSyncRequest(s.r)
 	if err != nil {
@@ -146,8 +148,8 @@ func (s *syncSession) lstat(path string) (fs.FileInfo, error) {
 	return s.phone.Stat(path)
 }
 
-// statV1 answers mode, size and time in 32 bits each; all are 0 where there is
-// nothing. A size above 4 GiB wraps, which is why the second version exists.
+// statV1 returns mode, size and time in 32 bits each; all are 0 for a missing
+// file. A size above 4 GiB wraps, which is why the second version exists.
 func (s *syncSession) statV1(path string) {
 	var mode, size, mtime uint32
 	if info, err := s.lstat(path); err == nil {
@@ -163,7 +165,7 @@ func (s *syncSession) statV2(id string, info fs.FileInfo, err error) {
 }
 
 // appendStatV2 appends struct stat_v2 without its id: error, dev, ino, mode,
-// nlink, uid, gid, size, atime, mtime, ctime. A FileInfo tells no device, inode
+// nlink, uid, gid, size, atime, mtime, ctime. A FileInfo has no device, inode
 // or owner; they are 0.
 func appendStatV2(b []byte, info fs.FileInfo, err error) []byte {
 	le := binary.LittleEndian
@@ -184,8 +186,8 @@ func appendStatV2(b []byte, info fs.FileInfo, err error) []byte {
 	return b
 }
 
-// list answers one entry a file, and DONE. A directory that cannot be read is
-// an empty one: the protocol has no error here.
+// list sends one entry per file, and DONE. An unreadable directory is an empty
+// one: the protocol has no error here.
 func (s *syncSession) list(path, entry string) {
 	infos, _ := s.phone.ReadDir(path)
 	var head []byte
@@ -246,8 +248,8 @@ func (s *syncSession) buffer() []byte {
 	return s.chunk
 }
 
-// send makes a file of the phone; spec is "PATH,MODE". The time that comes with
-// DONE is not kept.
+// send creates a file of the phone; spec is "PATH,MODE". The time that comes
+// with DONE is not kept.
 func (s *syncSession) send(spec string) error {
 	comma := strings.LastIndexByte(spec, ',')
 	if comma < 0 {
@@ -316,8 +318,8 @@ func (s *syncSession) data(chunk []byte) (n int, done bool, err error) {
 	return int(size), false, nil
 }
 
-// refuse tells the peer at once, then reads on until it has noticed: a peer that
-// only writes would lose the message when the stream closes.
+// refuse sends the error immediately, then reads on until the peer has noticed:
+// a peer that only writes would lose the message when the stream closes.
 func (s *syncSession) refuse(failure error) error {
 	var text syncFailure
 	if !errors.As(failure, &text) {

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// tape is a stream whose peer has said everything in advance.
+// tape is a stream whose peer has sent everything in advance.
 type tape struct {
 	in  io.Reader
 	out bytes.Buffer
@@ -52,7 +52,8 @@ func TestSyncStat(t *testing.T) {
 	// The layouts of file_sync_protocol.h, written out by hand.
 	v1 := func(mode, size uint32) string { return "STAT" + u32(mode) + u32(size) + u32(fileTime) }
 	v2 := func(id string, mode uint32, size uint64) string {
-		return id + u32(0) + u64(0) + u64(0) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(fileTime) + u64(fileTime) + u64(fileTime)
+		return id + u32(0) + u64(0) + u64(0) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(fileTime) +
+			u64(fileTime) + u64(fileTime)
 	}
 	missing := func(id string) string { return id + u32(2) + strings.Repeat("\x00", 64) }
 	for _, c := range []struct{ id, path, want string }{
@@ -72,7 +73,7 @@ func TestSyncStat(t *testing.T) {
 			t.Errorf("%s %s = %q, want %q", c.id, c.path, got, c.want)
 		}
 	}
-	// A phone without Lstat answers for what the link points to.
+	// A phone without Lstat describes the target of the link.
 	plain := struct{ Phone }{phone}
 	if got := playSync(modernSync(), plain, ask("LST2", "/link")); got != v2("LST2", 0o100640, 5) {
 		t.Errorf("LST2 without Lstat = %q", got)
@@ -96,7 +97,8 @@ func TestSyncList(t *testing.T) {
 	if got := playSync(modernSync(), phone, ask("LIS2", "/d")); got != want {
 		t.Errorf("LIS2 = %q, want %q", got, want)
 	}
-	if got, want := playSync(modernSync(), phone, ask("LIST", "/none")), "DONE"+strings.Repeat("\x00", 16); got != want {
+	if got, want := playSync(modernSync(), phone, ask("LIST", "/none")),
+		"DONE"+strings.Repeat("\x00", 16); got != want {
 		t.Errorf("LIST of nothing = %q, want %q", got, want)
 	}
 }
@@ -107,9 +109,10 @@ func TestSyncRecv(t *testing.T) {
 	phone.put("/f", 0o644, []byte(data))
 	phone.put("/locked", 0, nil)
 	phone.put("/empty", 0o600, nil)
-	want := ask("DATA", data[:maxSyncData]) + ask("DATA", data[maxSyncData:2*maxSyncData]) + ask("DATA", data[2*maxSyncData:]) + "DONE" + u32(0)
+	want := ask("DATA", data[:maxSyncData]) + ask("DATA", data[maxSyncData:2*maxSyncData]) +
+		ask("DATA", data[2*maxSyncData:]) + "DONE" + u32(0)
 	if got := playSync(modernSync(), phone, ask("RECV", "/f")); got != want {
-		t.Errorf("RECV gives %d bytes, want %d", len(got), len(want))
+		t.Errorf("RECV returns %d bytes, want %d", len(got), len(want))
 	}
 	for path, want := range map[string]string{
 		"/empty":  "DONE" + u32(0),
@@ -120,16 +123,17 @@ func TestSyncRecv(t *testing.T) {
 			t.Errorf("RECV %s = %q, want %q", path, got, want)
 		}
 	}
-	torn := tornPhone{phone}
-	if got, want := playSync(modernSync(), torn, ask("RECV", "/f")), ask("DATA", "part")+ask("FAIL", "read failed: I/O error"); got != want {
-		t.Errorf("RECV of a torn file = %q, want %q", got, want)
+	torn := failingPhone{phone}
+	if got, want := playSync(modernSync(), torn, ask("RECV", "/f")), ask("DATA", "part")+
+		ask("FAIL", "read failed: I/O error"); got != want {
+		t.Errorf("RECV of an unreadable file = %q, want %q", got, want)
 	}
 }
 
-// tornPhone holds files that cannot be read to their end.
-type tornPhone struct{ Phone }
+// failingPhone has files that cannot be read to their end.
+type failingPhone struct{ Phone }
 
-func (tornPhone) Open(string) (io.ReadCloser, error) {
+func (failingPhone) Open(string) (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(strings.NewReader("part"), failingReader{})), nil
 }
 
@@ -146,18 +150,33 @@ func TestSyncSend(t *testing.T) {
 		mode           fs.FileMode
 		aborted        bool
 	}{
-		{"two parts", ask("SEND", "/a,33188") + ask("DATA", "one") + ask("DATA", "two") + done, okay, "/a", "onetwo", 0o644, false},
+		{
+			"two parts", ask("SEND", "/a,33188") + ask("DATA", "one") + ask("DATA", "two") + done, okay, "/a", "onetwo",
+			0o644, false,
+		},
 		{"empty", ask("SEND", "/a,0600") + done, okay, "/a", "", 0o600, false},
 		{"comma in the name", ask("SEND", "/a,b,0x1a4") + done, okay, "/a,b", "", 0o644, false},
-		{"then another request", ask("SEND", "/a,420") + done + ask("STAT", "/none"), okay + "STAT" + strings.Repeat("\x00", 12), "/a", "", 0o644, false},
+		{
+			"then another request", ask("SEND", "/a,420") + done + ask("STAT", "/none"),
+			okay + "STAT" + strings.Repeat("\x00", 12), "/a", "", 0o644, false,
+		},
 		{"no mode", ask("SEND", "/a"), ask("FAIL", "missing , in ID_SEND"), "", "", 0, false},
 		{"bad mode", ask("SEND", "/a,rw"), ask("FAIL", "bad mode"), "", "", 0, false},
-		{"symbolic link", ask("SEND", "/a,41471") + ask("DATA", "/b") + done, ask("FAIL", "symbolic links cannot be pushed"), "", "", 0, false},
-		{"refused", ask("SEND", "/system/a,420") + ask("DATA", "x") + done + ask("STAT", "/none"), ask("FAIL", "couldn't create file: Permission denied"), "", "", 0, false},
-		{"oversize", ask("SEND", "/a,420") + "DATA" + u32(maxSyncData+1), ask("FAIL", "oversize data message"), "", "", 0, true},
+		{
+			"symbolic link", ask("SEND", "/a,41471") + ask("DATA", "/b") + done,
+			ask("FAIL", "symbolic links cannot be pushed"), "", "", 0, false,
+		},
+		{
+			"refused", ask("SEND", "/system/a,420") + ask("DATA", "x") + done + ask("STAT", "/none"),
+			ask("FAIL", "couldn't create file: Permission denied"), "", "", 0, false,
+		},
+		{
+			"oversize", ask("SEND", "/a,420") + "DATA" + u32(maxSyncData+1), ask("FAIL", "oversize data message"), "",
+			"", 0, true,
+		},
 		{"no data", ask("SEND", "/a,420") + "QUIT" + u32(0), ask("FAIL", "invalid data message"), "", "", 0, true},
-		{"broken off in a part", ask("SEND", "/a,420") + "DATA" + u32(100) + "only this", "", "", "", 0, true},
-		{"broken off between parts", ask("SEND", "/a,420") + ask("DATA", "x"), "", "", "", 0, true},
+		{"interrupted in a part", ask("SEND", "/a,420") + "DATA" + u32(100) + "only this", "", "", "", 0, true},
+		{"interrupted between parts", ask("SEND", "/a,420") + ask("DATA", "x"), "", "", "", 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			phone := newMemoryPhone("s")
@@ -170,7 +189,7 @@ func TestSyncSend(t *testing.T) {
 			f, err := phone.file(c.path)
 			if c.path == "" {
 				if len(phone.files) != 0 {
-					t.Errorf("files were made: %v", phone.files)
+					t.Errorf("files were created: %v", phone.files)
 				}
 				return
 			}
@@ -232,7 +251,7 @@ func TestUnixMode(t *testing.T) {
 	}
 }
 
-// TestAnnouncedSizes: a length costs nothing before its bytes are there.
+// TestAnnouncedSizes: a length costs nothing before its bytes arrive.
 func TestAnnouncedSizes(t *testing.T) {
 	phone := newMemoryPhone("s")
 	for name, read := range map[string]func(){
@@ -252,16 +271,18 @@ func TestAnnouncedSizes(t *testing.T) {
 		read()
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
-			t.Errorf("%s: %d bytes were taken", name, n)
+			t.Errorf("%s: %d bytes were allocated", name, n)
 		}
 	}
 }
 
-// FuzzSync plays a hostile client. A second reading of its requests says which
-// answers may come, in which order.
+// FuzzSync plays a hostile client. A second reading of its requests determines
+// which answers may come, in which order.
 func FuzzSync(f *testing.F) {
-	f.Add([]byte(ask("STAT", "/f")+ask("STA2", "/f")+ask("LST2", "/x")+ask("LIST", "/")+ask("LIS2", "/")+ask("QUIT", "")), true)
-	f.Add([]byte(ask("RECV", "/f")+ask("SEND", "/g,420")+ask("DATA", "x")+"DONE"+u32(1)+ask("RECV", "/g")+ask("RECV", "/none")), true)
+	f.Add([]byte(ask("STAT", "/f")+ask("STA2", "/f")+ask("LST2", "/x")+ask("LIST", "/")+ask("LIS2", "/")+
+		ask("QUIT", "")), true)
+	f.Add([]byte(ask("RECV", "/f")+ask("SEND", "/g,420")+ask("DATA", "x")+"DONE"+u32(1)+ask("RECV", "/g")+
+		ask("RECV", "/none")), true)
 	f.Add([]byte(ask("SEND", "/system/g,420")+ask("DATA", "x")+"DONE"+u32(1)+ask("STA2", "/f")), false)
 	f.Add([]byte("STAT\xff\xff\xff\xff"), true)
 	f.Fuzz(func(t *testing.T, in []byte, modern bool) {
@@ -321,7 +342,8 @@ func cutAnswer(id string, out []byte, modern bool) ([]byte, error) {
 		return nil, fmt.Errorf("%s on an old phone", id)
 	}
 	if size, ok := fixed[id]; ok {
-		if len(out) < size || id != "SEND" && string(out[:4]) != id || id == "SEND" && string(out[:8]) != "OKAY\x00\x00\x00\x00" {
+		if len(out) < size || id != "SEND" && string(out[:4]) != id || id == "SEND" &&
+			string(out[:8]) != "OKAY\x00\x00\x00\x00" {
 			return nil, fmt.Errorf("a wrong answer to %s", id)
 		}
 		return out[size:], nil

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Line is a cable with faults on demand. Its method Wire is the hook of a Daemon
-// or a Server:
+// Line is a cable with faults on demand. Its method Wire is the hook of a
+// Daemon or a Server:
 //
 //	line := new(adbd.Line)
 //	daemon.Wire = line.Wire
 //	end := line.CutAfter(1000)
 //
-// The zero value has no fault, and then it costs one look at an atomic a write.
-// All methods may be called at the same time and at any moment. Each fault is
-// ended by the function that starting it returned, which may be called often;
-// several faults add up.
+// The zero value has no fault, and costs one atomic load per write. All methods
+// are safe for concurrent use. Each fault ends with the function that starting
+// it returned, which may be called repeatedly; several faults add up.
 //
-// Bytes are those that the device's side sends, over all connections of the line
-// together: packets of the transport protocol at a Daemon, answers of the smart
-// socket at a Server. Times are real, also where the phone's run faster.
+// Bytes are those that the device's side sends, over all connections of the
+// line together: packets of the transport protocol for a Daemon, answers of the
+// smart socket for a Server. Times are real, even if the phone's clock is
+// faster.
 type Line struct {
-	// faulty tells that a fault is on.
+	// faulty reports that a fault is active.
 	faulty atomic.Bool
 
 	mu    sync.Mutex
@@ -36,12 +36,12 @@ type Line struct {
 
 // lineFault is one fault of a Line. Everything but ended is guarded by Line.mu.
 type lineFault struct {
-	// kind says what it does; the fields below belong to single kinds.
+	// kind selects the fault; the fields below belong to single kinds.
 	kind lineKind
 	// left is what may still pass: bytes before a cut or the next garbled byte,
 	// services before a cut.
 	left int64
-	// every is what left starts over with, 0 for a fault that happens once.
+	// every is the value to restart left with, 0 for a fault that happens once.
 	every   int64
 	delay   time.Duration
 	random  *rand.Rand
@@ -76,14 +76,15 @@ func (l *Line) Wire(conn net.Conn) net.Conn {
 	return w
 }
 
-// Cut breaks all connections off now, like a cable that is pulled and put back.
+// Cut interrupts all connections now, like a cable that is unplugged and
+// plugged in again.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut()
 }
 
-// cut breaks all connections off. The caller holds the lock.
+// cut interrupts all connections. The caller holds the lock.
 func (l *Line) cut() {
 	for w := range l.conns {
 		w.shut()
@@ -91,53 +92,54 @@ func (l *Line) cut() {
 	clear(l.conns)
 }
 
-// CutAfter breaks a connection off, once, after n more bytes: they still arrive,
-// the next one does not. A handshake of the transport protocol takes about 150
-// bytes.
+// CutAfter interrupts a connection, once, after n more bytes: they still
+// arrive, the next one does not. A handshake of the transport protocol takes
+// about 150 bytes.
 func (l *Line) CutAfter(n int64) (end func()) {
 	return l.start(&lineFault{kind: lineCut, left: max(n, 0)})
 }
 
-// CutEvery is CutAfter over and over, as a loose contact does: each n bytes, at
-// least 1, a connection breaks off.
+// CutEvery is CutAfter repeatedly, like a loose contact: every n bytes, at
+// least 1, a connection is interrupted.
 func (l *Line) CutEvery(n int64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineCut, left: n, every: n})
 }
 
-// CutAtOpen breaks a connection off, once, when the peer opens service number n
-// from now on, counted from 1: a shell or a file session, at a Daemon the packet
-// OPEN. The peer gets no answer to it, and all other streams of the connection
-// break off too. A Wire that wraps the line's connections hides services from it.
+// CutAtOpen interrupts a connection, once, when the peer opens service number n
+// from now on, counted from 1: a shell or a file session, for a Daemon the
+// packet OPEN. The peer gets no answer to it, and all other streams of the
+// connection are interrupted too. A Wire that wraps the line's connections
+// hides services from it.
 func (l *Line) CutAtOpen(n int) (end func()) {
 	return l.start(&lineFault{kind: lineCutAtOpen, left: int64(max(n, 1))})
 }
 
-// Unplug breaks all connections off and each new one at once, until it ends. An
-// adb server tries again for minutes, then it forgets the device.
+// Unplug interrupts all connections and each new one immediately, until it
+// ends. An adb server retries for minutes, then it forgets the device.
 func (l *Line) Unplug() (end func()) {
 	end = l.start(&lineFault{kind: lineUnplugged})
 	l.Cut()
 	return end
 }
 
-// Delay sends every write late by d. Writes of one connection wait for each
-// other, as on a line that is slow: an hour is a device that hangs. When it ends,
-// or the connection does, what waits is released.
+// Delay delays every write by d. Writes of one connection wait for each other,
+// like on a slow line: an hour is a device that hangs. When it ends, or the
+// connection does, pending writes are released.
 func (l *Line) Delay(d time.Duration) (end func()) {
 	return l.start(&lineFault{kind: lineDelay, delay: d})
 }
 
 // Garble replaces every n-th byte, at least the first, by another one chosen by
-// the seed. In the header of a packet it ends the connection; in its payload
-// nothing sees it, for the protocol has no checksum since version 0x01000001.
+// the seed. In the header of a packet it ends the connection; in its payload it
+// is undetected, since the protocol has no checksum since version 0x01000001.
 func (l *Line) Garble(n int64, seed uint64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineGarble, left: n - 1, every: n, random: rand.New(rand.NewPCG(seed, 0))})
 }
 
-// Insert sends garbage, once, in front of what is sent next, so that the borders
-// of packets are lost.
+// Insert sends garbage, once, before the next write, so that the packet
+// boundaries are lost.
 func (l *Line) Insert(garbage []byte) (end func()) {
 	return l.start(&lineFault{kind: lineInsert, garbage: slices.Clone(garbage)})
 }
@@ -155,19 +157,19 @@ func (l *Line) start(f *lineFault) (end func()) {
 	}
 }
 
-// finish takes a fault off the line. The caller holds the lock.
+// finish removes a fault. The caller holds the lock.
 func (l *Line) finish(f *lineFault) {
 	i := slices.Index(l.on, f)
 	if i < 0 {
 		return
 	}
-	// A new slice: pass may be walking the old one.
+	// A new slice: pass may be iterating over the old one.
 	l.on = slices.Concat(l.on[:i], l.on[i+1:])
 	l.faulty.Store(len(l.on) > 0)
 	close(f.ended)
 }
 
-// delays are the faults that make a write wait.
+// delays are the faults that delay a write.
 func (l *Line) delays() []*lineFault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +182,8 @@ func (l *Line) delays() []*lineFault {
 	return out
 }
 
-// pass is what becomes of bytes that are sent: those that go out, and whether the
-// connection breaks off after them. It does not change p.
+// pass applies the faults to sent bytes: it returns those to send, and whether
+// the connection is interrupted after them. It does not change p.
 func (l *Line) pass(p []byte) (out []byte, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +228,8 @@ func (f *lineFault) garble(p []byte) []byte {
 	return p
 }
 
-// opening counts a service; it is false where the connection breaks off instead.
+// opening counts a service; it returns false if the connection is interrupted
+// instead.
 func (l *Line) opening() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -270,7 +273,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wait takes the time of all delays.
+// wait waits for all delays.
 func (w *wire) wait() error {
 	for _, f := range w.line.delays() {
 		timer := time.NewTimer(f.delay)
@@ -289,7 +292,7 @@ func (w *wire) wait() error {
 	}
 }
 
-// sever ends the connection so that what was sent still arrives: a plain close
+// sever ends the connection so that sent data still arrives: a plain close
 // destroys it if the peer's own bytes are unread.
 func (w *wire) sever() {
 	if (&socketStream{Conn: w.Conn}).Close() != nil {
@@ -297,7 +300,8 @@ func (w *wire) sever() {
 	}
 }
 
-// CloseWrite closes the sending side, or all of a connection that has no sides.
+// CloseWrite closes the sending side, or the whole connection if it has no
+// sides.
 func (w *wire) CloseWrite() error {
 	if half, ok := w.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -305,7 +309,7 @@ func (w *wire) CloseWrite() error {
 	return w.Close()
 }
 
-// shut closes the connection and what waits in it. Line.mu may be held.
+// shut closes the connection and its pending writes. Line.mu may be held.
 func (w *wire) shut() error {
 	w.once.Do(func() { close(w.closed) })
 	return w.Conn.Close()
@@ -321,8 +325,8 @@ func (w *wire) Close() error {
 
 func (w *wire) opening() bool { return !w.line.faulty.Load() || w.line.opening() }
 
-// opening tells a connection that may be a Line's of a service; it is false if
-// the connection is to break off.
+// opening notifies a connection that may be a Line's of a service; it returns
+// false if the connection is to be interrupted.
 func opening(conn net.Conn) bool {
 	w, ok := conn.(*wire)
 	return !ok || w.opening()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// wired is the two ends of a TCP connection whose near one is on the line.
+// wired returns the two ends of a TCP connection whose near one is on the line.
 func wired(t testing.TB, l *Line) (near, far net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func TestLineCutAfter(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			l := new(Line)
 			near, far := wired(t, l)
-			// What the peer sent and nobody read must not destroy what is on its way.
+			// Unread data of the peer must not destroy data in flight.
 			io.WriteString(far, "unread")
 			defer l.CutAfter(n)()
 			text := randomText(1000)
@@ -162,7 +162,7 @@ func TestLineUnplug(t *testing.T) {
 	near, far := wired(t, l)
 	end := l.Unplug()
 	if _, err := near.Write([]byte("x")); err == nil {
-		t.Error("an unplugged line carries")
+		t.Error("an unplugged line transmits")
 	}
 	drain(t, far)
 	for range 2 {
@@ -236,8 +236,8 @@ func TestLineDelay(t *testing.T) {
 	})
 }
 
-// Faults come and go while connections carry: for the race detector. What arrives
-// where nothing is garbled is the beginning of what was sent.
+// Faults start and end while connections are in use: for the race detector.
+// Without garbling, a prefix of the sent data arrives.
 func TestLineConcurrency(t *testing.T) {
 	l := new(Line)
 	var wg sync.WaitGroup
@@ -272,7 +272,8 @@ func TestLineConcurrency(t *testing.T) {
 	}
 	for i := range 300 {
 		end := []func() func(){
-			func() func() { return l.CutAfter(int64(i)) }, func() func() { return l.CutEvery(150) }, func() func() { return l.Delay(time.Millisecond) },
+			func() func() { return l.CutAfter(int64(i)) }, func() func() { return l.CutEvery(150) },
+			func() func() { return l.Delay(time.Millisecond) },
 			func() func() { return l.CutAtOpen(1) }, l.Unplug,
 		}[i%5]()
 		l.opening()
@@ -286,7 +287,7 @@ func TestLineConcurrency(t *testing.T) {
 	}
 }
 
-// A line at the Server in memory: cut in the middle of an answer, and at a
+// A line at the in-memory Server: cut in the middle of an answer, and at a
 // service.
 func TestLineAtServer(t *testing.T) {
 	expectNoGoroutines(t)
@@ -329,7 +330,7 @@ func TestLineAtServer(t *testing.T) {
 func TestLineAtDaemon(t *testing.T) {
 	for name, c := range map[string]struct {
 		start func(l *Line) func()
-		// dies tells the end of the connection before the answer.
+		// dies checks that the connection ends before the answer.
 		dies bool
 	}{
 		"none":    {func(*Line) func() { return func() {} }, false},
@@ -375,7 +376,7 @@ func TestLineAtDaemon(t *testing.T) {
 	}
 }
 
-// restless is a phone that tells of its changes.
+// restless is a phone that reports its changes.
 type restless struct {
 	*memoryPhone
 	changed chan struct{}
@@ -395,7 +396,8 @@ func (p *restless) change(f func(*Identity)) {
 	p.changed = make(chan struct{})
 }
 
-// A phone that starts anew, or leaves, drops what it has: at once if it tells.
+// A phone that restarts, or leaves, drops its connections: immediately if it
+// reports the change.
 func TestSessionEnds(t *testing.T) {
 	for name, change := range map[string]func(*Identity){
 		"session":      func(id *Identity) { id.Session++ },
@@ -461,9 +463,11 @@ func TestNoExit(t *testing.T) {
 	}
 }
 
-// BenchmarkLine is what a line without a fault costs.
+// BenchmarkLine measures a line without a fault.
 func BenchmarkLine(b *testing.B) {
-	for name, wire := range map[string]func(net.Conn) net.Conn{"bare": func(c net.Conn) net.Conn { return c }, "line": new(Line).Wire} {
+	for name, wire := range map[string]func(net.Conn) net.Conn{
+		"bare": func(c net.Conn) net.Conn { return c }, "line": new(Line).Wire,
+	} {
 		b.Run(name, func(b *testing.B) {
 			conn := wire(sinkConn{})
 			p := make([]byte, 100)

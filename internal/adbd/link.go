@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// maxStreams bounds what one server may hold open.
+	// maxStreams bounds the open streams of one server.
 	maxStreams = 1024
 
 	// Kinds of AUTH: the device sends a token, the host answers with signatures
-	// and at last with its public key.
+	// and finally with its public key.
 	authToken     = 1
 	authSignature = 2
 	authTokenSize = 20
 )
 
-// link is the connection to one adb server. One goroutine reads; each stream has
-// its own, so that a slow one holds up nobody. The reader never waits for a
+// link is the connection to one adb server. One goroutine reads; each stream
+// has its own, so that a slow one blocks no other. The reader never waits for a
 // stream.
 type link struct {
 	phone  Phone
@@ -33,15 +33,15 @@ type link struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	// version and payload are what the peer's last CNXN agreed to.
+	// version and payload are those of the peer's last CNXN.
 	version, payload atomic.Uint32
 
 	writing sync.Mutex
 	out     []byte
 
 	greeting sync.Mutex
-	// greeted is the state that the peer was answered for; "" before its CNXN.
-	// session is that of the phone then.
+	// greeted is the state in the answer to the peer's CNXN; "" before. session
+	// is that of the phone then.
 	greeted string
 	session uint64
 
@@ -86,7 +86,7 @@ func (l *link) handle(p packet) error {
 		return l.connect(p)
 	}
 	if !p.intact(l.version.Load()) {
-		return fmt.Errorf("read a packet: its checksum is wrong")
+		return fmt.Errorf("read a packet: wrong checksum")
 	}
 	if p.command == cmdAuth {
 		return l.refuseKey(p)
@@ -110,7 +110,7 @@ func (l *link) handle(p packet) error {
 			c.hangUp()
 		}
 	}
-	// Unknown commands are ignored, as devices do.
+	// Unknown commands are ignored, like on devices.
 	return nil
 }
 
@@ -128,27 +128,28 @@ func (l *link) send(command, arg0, arg1 uint32, payload []byte) error {
 	return err
 }
 
-// connect takes the peer's CNXN(version, payload, banner). A second one would
-// start over with streams of the first still ending; such a peer has to connect
-// again.
+// connect handles the peer's CNXN(version, payload, banner). A second one would
+// start over with streams of the first still ending; such a peer has to
+// reconnect.
 func (l *link) connect(p packet) error {
 	if !p.intact(p.arg0) {
-		return fmt.Errorf("read CNXN: its checksum is wrong")
+		return fmt.Errorf("read CNXN: wrong checksum")
 	}
 	if p.arg1 < minPayload {
-		return fmt.Errorf("read CNXN: the peer takes only %d bytes", p.arg1)
+		return fmt.Errorf("read CNXN: the peer accepts only %d bytes", p.arg1)
 	}
 	l.greeting.Lock()
 	defer l.greeting.Unlock()
 	if l.greeted != "" {
-		return fmt.Errorf("read CNXN: it came before")
+		return fmt.Errorf("read CNXN: duplicate")
 	}
 	l.version.Store(min(p.arg0, skipChecksum))
 	l.payload.Store(min(p.arg1, maxPayload))
 	return l.greet(l.phone.Identity())
 }
 
-// greet answers a CNXN as the phone's state demands. The caller holds greeting.
+// greet answers a CNXN as the phone's state requires. The caller holds
+// greeting.
 func (l *link) greet(id Identity) error {
 	l.greeted, l.session = id.state(), id.Session
 	switch {
@@ -160,7 +161,8 @@ func (l *link) greet(id Identity) error {
 	return l.send(cmdConnect, skipChecksum, maxPayload, []byte(banner(id)))
 }
 
-// banner is what a device says of itself (get_connection_string in adb.cpp).
+// banner is the device's description of itself (get_connection_string in
+// adb.cpp).
 func banner(id Identity) string {
 	return fmt.Sprintf("%s::ro.product.name=%s;ro.product.model=%s;ro.product.device=%s;features=%s",
 		id.state(), id.Product, id.Model, id.Device, strings.Join(id.Features, ","))
@@ -189,7 +191,7 @@ func (l *link) online() bool {
 	return l.greeted != "" && l.greeted != StateOffline && l.greeted != StateUnauthorized
 }
 
-// follow lets the peer see the changes of the phone's state.
+// follow applies changes of the phone's state to the peer.
 func (l *link) follow() {
 	ticker := time.NewTicker(statePoll)
 	defer ticker.Stop()
@@ -209,7 +211,7 @@ func (l *link) follow() {
 }
 
 // review acts on a changed state or session. A peer that was let in is dropped,
-// since the protocol has no other word for it.
+// since the protocol has no message for it.
 func (l *link) review(id Identity) error {
 	l.greeting.Lock()
 	defer l.greeting.Unlock()
@@ -218,11 +220,11 @@ func (l *link) review(id Identity) error {
 	case l.greeted == "":
 		return nil
 	case in && l.session != id.Session:
-		return fmt.Errorf("serve a phone that has started anew: %w", net.ErrClosed)
+		return fmt.Errorf("serve a phone that has restarted: %w", net.ErrClosed)
 	case l.greeted == id.state():
 		return nil
 	case in:
-		return fmt.Errorf("serve a phone that turned from %s to %s: %w", l.greeted, id.state(), net.ErrClosed)
+		return fmt.Errorf("serve a phone that changed from %s to %s: %w", l.greeted, id.state(), net.ErrClosed)
 	}
 	return l.greet(id)
 }
@@ -257,7 +259,7 @@ func (l *link) open(p packet) error {
 	return nil
 }
 
-// admit makes a stream, or returns nil if there are too many.
+// admit creates a stream, or returns nil if there are too many.
 func (l *link) admit(remote uint32) *channel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,7 +275,7 @@ func (l *link) admit(remote uint32) *channel {
 	return c
 }
 
-// stream finds the stream that a packet from the peer is for.
+// stream finds the stream of a packet from the peer.
 func (l *link) stream(p packet) *channel {
 	l.mu.Lock()
 	defer l.mu.Unlock()

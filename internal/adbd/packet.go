@@ -19,12 +19,12 @@ const (
 
 const (
 	packetHeader = 24
-	// maxPayload is MAX_PAYLOAD of adb.h, in bytes; minPayload is what hosts that
-	// know no better take (MAX_PAYLOAD_V1).
+	// maxPayload is MAX_PAYLOAD of adb.h, in bytes; minPayload is the limit of
+	// older hosts (MAX_PAYLOAD_V1).
 	maxPayload = 1 << 20
 	minPayload = 4 << 10
 
-	// From version skipChecksum on, both sides leave the checksum out.
+	// From version skipChecksum on, both sides omit the checksum.
 	skipChecksum = 0x01000001
 )
 
@@ -32,12 +32,12 @@ const (
 type packet struct {
 	command, arg0, arg1 uint32
 	payload             []byte
-	// checksum is the one that came in the header; 0 may mean that it was left out.
+	// checksum is that of the header; 0 may mean that it was omitted.
 	checksum uint32
 }
 
-// readPacket reads a message whose payload is at most maxPayload bytes. After an
-// error the stream has no known border any more.
+// readPacket reads a message whose payload is at most maxPayload bytes. After
+// an error the position in the stream is lost.
 func readPacket(r io.Reader) (packet, error) {
 	var h [packetHeader]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -59,13 +59,13 @@ func readPacket(r io.Reader) (packet, error) {
 	return p, nil
 }
 
-// intact checks the checksum, which a peer of version skipChecksum may leave out.
+// intact checks the checksum, which a peer of version skipChecksum may omit.
 func (p packet) intact(version uint32) bool {
 	return p.checksum == sum(p.payload) || p.checksum == 0 && version >= skipChecksum
 }
 
 // appendPacket appends a message in its wire form. Only peers older than
-// skipChecksum look at the checksum, and they insist on it.
+// skipChecksum check the checksum, and they require it.
 func appendPacket(b []byte, command, arg0, arg1 uint32, payload []byte, version uint32) []byte {
 	le := binary.LittleEndian
 	var checksum uint32
@@ -78,7 +78,7 @@ func appendPacket(b []byte, command, arg0, arg1 uint32, payload []byte, version 
 	return append(b, payload...)
 }
 
-// sum is the "CRC" of the protocol: the bytes added up.
+// sum is the "CRC" of the protocol: the sum of the bytes.
 func sum(p []byte) uint32 {
 	var n uint32
 	for _, b := range p {

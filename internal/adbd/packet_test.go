@@ -10,13 +10,18 @@ import (
 )
 
 func TestPacketBytes(t *testing.T) {
-	// The CNXN of a device as protocol.txt lays it out: six little-endian words.
-	want := "434e584e" + "01000001" + "00001000" + "08000000" + "4f030000" + "bcb1a7b1" + hex.EncodeToString([]byte("device::"))
-	want = strings.Replace(want, "4f030000", hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, 'd'+'e'+'v'+'i'+'c'+'e'+':'+':')), 1)
-	if got := hex.EncodeToString(appendPacket(nil, cmdConnect, skipChecksum, maxPayload, []byte("device::"), 0)); got != want {
+	// The CNXN of a device as in protocol.txt: six little-endian words.
+	want := "434e584e" + "01000001" + "00001000" + "08000000" + "4f030000" + "bcb1a7b1" +
+		hex.EncodeToString([]byte("device::"))
+	want = strings.Replace(want, "4f030000",
+		hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, 'd'+'e'+'v'+'i'+'c'+'e'+':'+':')), 1)
+	if got := hex.EncodeToString(
+		appendPacket(nil, cmdConnect, skipChecksum, maxPayload, []byte("device::"), 0)); got != want {
 		t.Errorf("CNXN =\n %s, want\n %s", got, want)
 	}
-	for command, name := range map[uint32]string{cmdConnect: "CNXN", cmdAuth: "AUTH", cmdOpen: "OPEN", cmdOkay: "OKAY", cmdWrite: "WRTE", cmdClose: "CLSE"} {
+	for command, name := range map[uint32]string{
+		cmdConnect: "CNXN", cmdAuth: "AUTH", cmdOpen: "OPEN", cmdOkay: "OKAY", cmdWrite: "WRTE", cmdClose: "CLSE",
+	} {
 		if got := string(binary.LittleEndian.AppendUint32(nil, command)); got != name {
 			t.Errorf("%s is written %q", name, got)
 		}
@@ -52,10 +57,10 @@ func TestChecksum(t *testing.T) {
 		want     bool
 	}{
 		{"right, old", 'a' + 'b', 0x01000000, true},
-		{"left out, old", 0, 0x01000000, false},
+		{"omitted, old", 0, 0x01000000, false},
 		{"wrong, old", 7, 0x01000000, false},
 		{"right, new", 'a' + 'b', skipChecksum, true},
-		{"left out, new", 0, skipChecksum, true},
+		{"omitted, new", 0, skipChecksum, true},
 		{"wrong, new", 7, skipChecksum, false},
 	} {
 		if got := (packet{payload: []byte("ab"), checksum: c.checksum}).intact(c.version); got != c.want {
@@ -79,7 +84,7 @@ func FuzzReadPacket(f *testing.F) {
 		}
 		used := data[:len(data)-r.Len()]
 		again := appendPacket(nil, p.command, p.arg0, p.arg1, p.payload, skipChecksum)
-		// All but the checksum must come back.
+		// All but the checksum must be preserved.
 		copy(again[16:20], used[16:20])
 		if !bytes.Equal(again, used) {
 			t.Errorf("read %x, wrote %x", used, again)
@@ -114,7 +119,8 @@ func (h host) read() packet {
 func (h host) want(command uint32, arg0, arg1 int, payload string) packet {
 	h.t.Helper()
 	p := h.read()
-	if p.command != command || arg0 >= 0 && p.arg0 != uint32(arg0) || arg1 >= 0 && p.arg1 != uint32(arg1) || payload != "" && string(p.payload) != payload {
+	if p.command != command || arg0 >= 0 && p.arg0 != uint32(arg0) || arg1 >= 0 && p.arg1 != uint32(arg1) ||
+		payload != "" && string(p.payload) != payload {
 		h.t.Fatalf("got %s(%d, %d, %.60q); want %s(%d, %d, %.60q)",
 			binary.LittleEndian.AppendUint32(nil, p.command), p.arg0, p.arg1, p.payload,
 			binary.LittleEndian.AppendUint32(nil, command), arg0, arg1, payload)
@@ -122,7 +128,8 @@ func (h host) want(command uint32, arg0, arg1 int, payload string) packet {
 	return p
 }
 
-// greet does the handshake of a host that takes payloads of at most size bytes.
+// greet does the handshake of a host that accepts payloads of at most size
+// bytes.
 func (h host) greet(size uint32) {
 	h.t.Helper()
 	(host{h.t, h.conn, 0}).send(cmdConnect, h.version, size, "host::features=shell_v2")

@@ -8,41 +8,42 @@ import (
 	"slices"
 )
 
-// Phone is what stands behind the protocol: it runs commands and holds files.
-// All methods may be called at the same time.
+// Phone is the device behind the protocol: it runs commands and holds files.
+// All methods are safe for concurrent use.
 type Phone interface {
 	// Identity describes the phone; it may change between two calls.
 	Identity() Identity
-	// Shell runs one command line as the phone's shell would and returns its exit
-	// code. It returns soon after ctx ends, with everything it started ended. An
-	// empty command asks for an interactive shell: the commands come from stdin.
+	// Shell runs one command line like the phone's shell and returns its exit
+	// code. It returns soon after ctx ends, with everything it started ended.
+	// An empty command starts an interactive shell: the commands come from
+	// stdin.
 	//
-	// stdin often stays open for longer than the command runs, so Shell must not
-	// wait for its end; a Read that still waits when Shell returns is released with
-	// an error. Where the protocol mixes the two outputs, stdout and stderr are the
-	// same value. Nothing may be written after Shell has returned. An exit code of
-	// NoExit ends the stream without one.
+	// stdin often stays open for longer than the command runs, so Shell must
+	// not wait for its end; a Read that is blocked when Shell returns is
+	// released with an error. If the protocol mixes the two outputs, stdout and
+	// stderr are the same value. Nothing may be written after Shell has
+	// returned. An exit code of NoExit ends the stream without one.
 	Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int)
-	// Stat, Open, Create and ReadDir serve the sync protocol. Errors that wrap the
-	// ones of io/fs or syscall reach the client with their meaning. Stat follows
-	// symbolic links, see LinkStater.
+	// Stat, Open, Create and ReadDir serve the sync protocol. Errors that wrap
+	// those of io/fs or syscall reach the client with their meaning. Stat
+	// follows symbolic links, see LinkStater.
 	Stat(path string) (fs.FileInfo, error)
 	Open(path string) (io.ReadCloser, error)
-	// Create makes a file whose content stands once Close has returned nil, and
-	// the directories that lead to it. The writer may also be an Aborter.
+	// Create creates a file whose content is permanent once Close has returned
+	// nil, and its parent directories. The writer may also be an Aborter.
 	Create(path string, mode fs.FileMode) (io.WriteCloser, error)
 	ReadDir(path string) ([]fs.FileInfo, error)
 }
 
-// NoExit is what Phone.Shell returns for a command whose exit status is lost, as
+// NoExit is returned by Phone.Shell for a command whose exit status is lost, as
 // when adbd dies under it: the client sees the end of the stream and no status.
 const NoExit = math.MinInt
 
-// Notifier is a Phone that tells when its Identity changes. The identity of one
-// that is not is looked at every quarter of a second where that matters.
+// Notifier is a Phone that reports changes of its Identity. The identity of
+// other phones is polled every quarter of a second where that matters.
 type Notifier interface {
-	// Changed returns a channel that is closed at the next change. It must be asked
-	// for before the Identity that it is about.
+	// Changed returns a channel that is closed at the next change. Call it
+	// before the Identity that it is about.
 	Changed() <-chan struct{}
 }
 
@@ -54,31 +55,31 @@ func changes(phone Phone) <-chan struct{} {
 	return nil
 }
 
-// LinkStater is a Phone that can describe a symbolic link itself. For one that
-// is not, Stat answers in its place.
+// LinkStater is a Phone that can describe a symbolic link itself. For other
+// phones Stat is used.
 type LinkStater interface {
 	Lstat(path string) (fs.FileInfo, error)
 }
 
-// Aborter is a writer, made by Phone.Create, that can drop what it was given.
-// Abort is called instead of Close when a transfer breaks off; without it the
-// torn file stays.
+// Aborter is a writer, returned by Phone.Create, that can drop its data. Abort
+// is called instead of Close when a transfer is interrupted; without it the
+// incomplete file stays.
 type Aborter interface {
 	Abort() error
 }
 
-// The states of a phone that mean something to this package. Any other state,
-// such as recovery, is told to the client and serves like StateDevice.
+// The states of a phone with a meaning to this package. Any other state, such
+// as recovery, is sent to the client and serves like StateDevice.
 const (
 	StateDevice       = "device"
 	StateOffline      = "offline"
 	StateUnauthorized = "unauthorized"
 )
 
-// The features that change what this package answers.
+// The features that affect the answers of this package.
 const (
-	// FeatureShell is the shell protocol: exit codes, stderr apart, stdin's end.
-	// Phones before Android 7 lack it.
+	// FeatureShell is the shell protocol: exit codes, separate stderr, end of
+	// stdin. Phones before Android 7 lack it.
 	FeatureShell = "shell_v2"
 	// FeatureStat and FeatureList are 64-bit sizes in the sync protocol.
 	FeatureStat = "stat_v2"
@@ -91,13 +92,13 @@ func ModernFeatures() []string {
 	return []string{FeatureShell, FeatureStat, FeatureList, "fixed_push_mkdir"}
 }
 
-// Identity is what `adb devices -l` and the banner tell of a phone.
+// Identity is the information about a phone in `adb devices -l` and the banner.
 type Identity struct {
 	Serial, Product, Model, Device string
 	// State is device, offline or unauthorized; empty means device.
 	State string
-	// Session differs whenever the phone's adbd was started anew, by a reboot or by
-	// adb root: connections from before break off.
+	// Session changes with each restart of the phone's adbd, by a reboot or by
+	// adb root: earlier connections are interrupted.
 	Session uint64
 	// Features is the list that the phone offers, such as shell_v2 and stat_v2.
 	// Without shell_v2 it is an old phone; see ModernFeatures.
@@ -111,7 +112,7 @@ func (id Identity) state() string {
 	return id.State
 }
 
-// serves tells if a phone in this state opens services at all.
+// serves reports whether a phone in this state opens services at all.
 func (id Identity) serves() bool {
 	return id.state() != StateOffline && id.state() != StateUnauthorized
 }

@@ -117,7 +117,9 @@ func (p *memoryPhone) ReadDir(name string) ([]fs.FileInfo, error) {
 func (p *memoryPhone) put(name string, mode fs.FileMode, data []byte) *memoryFile {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := &memoryFile{name: path.Base(name), mode: mode, data: data, size: int64(len(data)), time: time.Unix(1_700_000_000, 0)}
+	f := &memoryFile{
+		name: path.Base(name), mode: mode, data: data, size: int64(len(data)), time: time.Unix(1_700_000_000, 0),
+	}
 	p.files[name] = f
 	return f
 }
@@ -166,7 +168,8 @@ func expectNoGoroutines(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
 		var left []string
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(10 * time.Second); time.Now().
+			Before(deadline); time.Sleep(10 * time.Millisecond) {
 			if left = ownGoroutines(); len(left) == 0 {
 				return
 			}
@@ -175,8 +178,8 @@ func expectNoGoroutines(t testing.TB) {
 	})
 }
 
-// ownGoroutines lists the goroutines that run code of this package, without the
-// ones that run a test.
+// ownGoroutines lists the goroutines that run code of this package, except
+// those that run a test.
 func ownGoroutines() []string {
 	buf := make([]byte, 4<<20)
 	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")

@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// errno is an error in the phone's own terms: the number of Linux, whatever the
+// errno is an error in the phone's terms: the number of Linux, whatever the
 // host, and the text of bionic's strerror.
 type errno struct {
 	number uint32
 	text   string
 }
 
-// errnos pairs what Go says with what a phone says. The order matters:
-// a syscall.Errno also matches the wider errors of io/fs.
+// errnos maps Go's errors to a phone's. The order matters: a syscall.Errno also
+// matches the wider errors of io/fs.
 var errnos = []struct {
 	err error
 	errno
@@ -57,7 +57,7 @@ const (
 	modeSticky  = 0o1000
 )
 
-// unixMode is st_mode for a mode of Go.
+// unixMode returns st_mode for a mode of Go.
 func unixMode(m fs.FileMode) uint32 {
 	mode := uint32(m.Perm())
 	switch {
@@ -76,7 +76,9 @@ func unixMode(m fs.FileMode) uint32 {
 	default:
 		mode |= modeRegular
 	}
-	for bit, flag := range map[uint32]fs.FileMode{modeSetuid: fs.ModeSetuid, modeSetgid: fs.ModeSetgid, modeSticky: fs.ModeSticky} {
+	for bit, flag := range map[uint32]fs.FileMode{
+		modeSetuid: fs.ModeSetuid, modeSetgid: fs.ModeSetgid, modeSticky: fs.ModeSticky,
+	} {
 		if m&flag != 0 {
 			mode |= bit
 		}

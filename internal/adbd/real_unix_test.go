@@ -23,19 +23,20 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// A bench is one phone that the adb program reaches, by one of the two fronts.
+// A bench is one phone that the adb program reaches, through one of the two
+// front ends.
 type bench struct {
 	phone   *shellPhone
 	serial  string
 	command func(ctx context.Context, args ...string) *exec.Cmd
 	// addr is the adb server's.
 	addr string
-	// unplug breaks the phone's connections off.
+	// unplug interrupts the phone's connections.
 	unplug func()
 }
 
-// fronts lists both ways: the real server with a Daemon, and the Server in
-// memory. The adb program is real in both.
+// fronts lists both: the real server with a Daemon, and the in-memory Server.
+// The adb program is real in both.
 var fronts = map[string]func(t *testing.T, features []string) bench{
 	"daemon": func(t *testing.T, features []string) bench {
 		server := adbtest.StartServer(t)
@@ -75,7 +76,7 @@ func onBothFronts(t *testing.T, features []string, test func(t *testing.T, b ben
 	}
 }
 
-// adb runs the real program to its end.
+// adb runs the real program until it exits.
 func (b bench) adb(t testing.TB, stdin string, args ...string) (stdout, stderr string, exit int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -117,7 +118,8 @@ func TestRealShell(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				out, errs, exit := b.adb(t, c.stdin, c.args...)
 				if out != c.out || errs != c.errs || exit != c.exit {
-					t.Errorf("adb %q = %d, %.200q, stderr %.200q; want %d, %.200q, %.200q", c.args, exit, out, errs, c.exit, c.out, c.errs)
+					t.Errorf("adb %q = %d, %.200q, stderr %.200q; want %d, %.200q, %.200q", c.args, exit, out, errs,
+						c.exit, c.out, c.errs)
 				}
 			})
 		}
@@ -126,8 +128,8 @@ func TestRealShell(t *testing.T) {
 
 func TestRealOldPhone(t *testing.T) {
 	onBothFronts(t, nil, func(t *testing.T, b bench) {
-		// Without the shell protocol a terminal mixes the outputs and the exit code
-		// is lost.
+		// Without the shell protocol a terminal mixes the outputs and the exit
+		// code is lost.
 		out, errs, exit := b.adb(t, "", "shell", "echo out; echo err >&2; exit 3")
 		if out != "out\r\nerr\r\n" || errs != "" || exit != 0 {
 			t.Errorf("shell = %d, %q, stderr %q", exit, out, errs)
@@ -150,14 +152,16 @@ func TestRealFiles(t *testing.T) {
 			os.MkdirAll(filepath.Join(b.phone.root, "listed/sub"), 0o755)
 			os.WriteFile(filepath.Join(b.phone.root, "listed/a file"), []byte("12345"), 0o640)
 			out, _, exit := b.adb(t, "", "ls", "/listed")
-			if exit != 0 || !strings.Contains(out, "000081a0 00000005") || !strings.Contains(out, " a file\n") || !strings.Contains(out, " sub\n") {
+			if exit != 0 || !strings.Contains(out, "000081a0 00000005") || !strings.Contains(out, " a file\n") ||
+				!strings.Contains(out, " sub\n") {
 				t.Errorf("adb ls = %d, %q", exit, out)
 			}
 		})
 		t.Run("missing", func(t *testing.T) {
-			// The program prints this to stdout where it is no terminal.
+			// The program prints this to stdout if that is not a terminal.
 			errs, _, exit := b.adb(t, "", "pull", "/no/such", t.TempDir())
-			if want := "adb: error: failed to stat remote object '/no/such': No such file or directory"; exit != 1 || strings.TrimSpace(errs) != want {
+			if want := "adb: error: failed to stat remote object '/no/such': No such file or directory"; exit != 1 ||
+				strings.TrimSpace(errs) != want {
 				t.Errorf("pull = %d, %q; want %q", exit, errs, want)
 			}
 		})
@@ -258,8 +262,8 @@ func openShell(t testing.TB, b bench, service string) net.Conn {
 
 func TestRealSlowConsumer(t *testing.T) {
 	onBothFronts(t, ModernFeatures(), func(t *testing.T, b bench) {
-		// A stream that nobody reads and one that never reads its input: both stop,
-		// and the phone stays usable.
+		// A stream that nobody reads and one that never reads its input: both
+		// stop, and the phone stays usable.
 		endless := openShell(t, b, "exec:cat /dev/zero")
 		mustRead(t, endless, 1)
 		deaf := openShell(t, b, "exec:sleep 1000")
@@ -278,14 +282,16 @@ func TestRealCancel(t *testing.T) {
 	for name, service := range map[string]string{"v2": "shell,v2,raw:", "v1": "shell:", "exec": "exec:"} {
 		t.Run(name, func(t *testing.T) {
 			onBothFronts(t, ModernFeatures(), func(t *testing.T, b bench) {
-				// The compound command has a child of its own, which must end too.
+				// The compound command has a child of its own, which must end
+				// too.
 				conn := openShell(t, b, service+"echo started; sleep 1000; echo not reached")
 				mustRead(t, conn, len("started\n"))
 				if n := b.phone.cancelled.Load(); n != 0 {
 					t.Fatalf("%d commands were cancelled too early", n)
 				}
 				conn.Close()
-				waitFor(t, "the command to end", func() bool { return b.phone.cancelled.Load() == 1 && b.phone.running.Load() == 0 })
+				waitFor(t, "the command to end",
+					func() bool { return b.phone.cancelled.Load() == 1 && b.phone.running.Load() == 0 })
 			})
 		})
 	}
@@ -300,11 +306,12 @@ func TestRealUnplug(t *testing.T) {
 		if len(rest) != 0 {
 			t.Errorf("after the unplugging came %q", rest)
 		}
-		waitFor(t, "the command to end", func() bool { return b.phone.cancelled.Load() == 1 && b.phone.running.Load() == 0 })
+		waitFor(t, "the command to end",
+			func() bool { return b.phone.cancelled.Load() == 1 && b.phone.running.Load() == 0 })
 	})
 }
 
-// TestRealReconnect: after a drop the real server comes back by itself, and two
+// TestRealReconnect: after a drop the real server reconnects by itself, and two
 // servers can share a phone.
 func TestRealReconnect(t *testing.T) {
 	expectNoGoroutines(t)
@@ -319,7 +326,7 @@ func TestRealReconnect(t *testing.T) {
 	hello := func() {
 		t.Helper()
 		for i, server := range servers {
-			waitFor(t, "the phone to be there", func() bool { s, _ := server.State(d.Addr()); return s == StateDevice })
+			waitFor(t, "the phone to appear", func() bool { s, _ := server.State(d.Addr()); return s == StateDevice })
 			out, err := server.Command(t.Context(), "-s", d.Addr(), "shell", "echo hello").CombinedOutput()
 			if string(out) != "hello\n" || err != nil {
 				t.Fatalf("server %d: %q, %v", i, out, err)
@@ -333,16 +340,16 @@ func TestRealReconnect(t *testing.T) {
 	for range 2 {
 		before := accepted.Load()
 		d.Drop()
-		// A server is offline for a quarter of a second, which a look can miss, and
-		// before that lists the device of the old connection. What has come again has
-		// done both.
-		waitFor(t, "both servers to connect again", func() bool { return accepted.Load() >= before+2 })
+		// A server is offline for a quarter of a second, which polling can
+		// miss, and before that lists the device of the old connection. A new
+		// transport has done both.
+		waitFor(t, "both servers to reconnect", func() bool { return accepted.Load() >= before+2 })
 		hello()
 	}
 }
 
-// TestRealServerForgets: what a test has connected is gone when the test ends, and
-// not listed as offline beside the device of the next.
+// TestRealServerForgets: a device that a test has connected is gone when the
+// test ends, and not listed as offline beside the device of the next.
 func TestRealServerForgets(t *testing.T) {
 	expectNoGoroutines(t)
 	server := adbtest.StartServer(t)
@@ -369,7 +376,9 @@ func TestRealStates(t *testing.T) {
 	}
 	phone.become(StateDevice)
 	waitFor(t, "the approval", func() bool { s, _ := server.State(serial); return s == StateDevice })
-	if out, err := server.Command(t.Context(), "-s", serial, "shell", "echo hello").CombinedOutput(); string(out) != "hello\n" || err != nil {
+	if out,
+		err := server.Command(t.Context(), "-s", serial, "shell", "echo hello").
+		CombinedOutput(); string(out) != "hello\n" || err != nil {
 		t.Errorf("shell after the approval = %q, %v", out, err)
 	}
 	phone.become(StateOffline)
@@ -378,8 +387,8 @@ func TestRealStates(t *testing.T) {
 	waitFor(t, "the phone to come back", func() bool { s, _ := server.State(serial); return s == StateDevice })
 }
 
-// TestRealServerAgrees puts the same questions to the real server and to the one
-// in memory: the answers must be the same, byte by byte.
+// TestRealServerAgrees sends the same requests to the real server and to the
+// in-memory one: the answers must be the same, byte by byte.
 func TestRealServerAgrees(t *testing.T) {
 	expectNoGoroutines(t)
 	real := adbtest.StartServer(t)
@@ -388,7 +397,7 @@ func TestRealServerAgrees(t *testing.T) {
 		for _, requests := range sequences {
 			want, got := converse(t, real.Addr, requests), converse(t, memory.Addr(), requests)
 			if strings.HasSuffix(requests[len(requests)-1], "features") {
-				// The real server keeps a set without order.
+				// The real server has an unordered set.
 				want, got = sortedList(want), sortedList(got)
 			}
 			if got != want {
@@ -412,7 +421,8 @@ func TestRealServerAgrees(t *testing.T) {
 	}
 	t.Run("no phone", func(t *testing.T) {
 		compare(t, general...)
-		compare(t, []string{"host:transport-any"}, []string{"host:transport-local"}, []string{"host:get-state"}, []string{"host:devices-l"})
+		compare(t, []string{"host:transport-any"}, []string{"host:transport-local"}, []string{"host:get-state"},
+			[]string{"host:devices-l"})
 	})
 	join := func(t *testing.T, state string) (*shellPhone, string) {
 		phone := newShellPhone(t, "")
@@ -431,17 +441,21 @@ func TestRealServerAgrees(t *testing.T) {
 		host := "host-serial:" + serial + ":"
 		compare(t, []string{host + "get-state"}, []string{host + "get-serialno"}, []string{host + "features"},
 			[]string{host + "wait-for-any-device"}, []string{host + "no-such-service"},
-			[]string{"host:transport:" + serial, "exec:printf abc"}, []string{"host:tport:serial:" + serial, "exec:printf abc"},
+			[]string{"host:transport:" + serial, "exec:printf abc"},
+			[]string{"host:tport:serial:" + serial, "exec:printf abc"},
 			[]string{"host-transport-id:1:get-state"})
 		t.Run("and another", func(t *testing.T) {
 			_, other := join(t, StateDevice)
-			compare(t, []string{"host:transport-any"}, []string{"host:transport-local"}, []string{"host:features"}, []string{"host:tport:any"},
-				[]string{"host:wait-for-any-device"}, []string{host + "get-state"}, []string{"host-serial:" + other + ":get-serialno"})
+			compare(t, []string{"host:transport-any"}, []string{"host:transport-local"}, []string{"host:features"},
+				[]string{"host:tport:any"},
+				[]string{"host:wait-for-any-device"}, []string{host + "get-state"},
+				[]string{"host-serial:" + other + ":get-serialno"})
 		})
 	})
 	t.Run("unauthorized", func(t *testing.T) {
 		_, serial := join(t, StateUnauthorized)
-		compare(t, []string{"host:devices"}, []string{"host:transport-any"}, []string{"host:get-state"}, []string{"host:features"},
+		compare(t, []string{"host:devices"}, []string{"host:transport-any"}, []string{"host:get-state"},
+			[]string{"host:features"},
 			[]string{"host:transport:" + serial}, []string{"host-serial:" + serial + ":get-serialno"})
 	})
 }
@@ -457,7 +471,7 @@ func sortedList(answer string) string {
 }
 
 // converse sends requests over one connection, each after the OKAY of the one
-// before, and returns all that came until the server closed.
+// before, and returns all that arrived until the server closed.
 func converse(t testing.TB, addr string, requests []string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

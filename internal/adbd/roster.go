@@ -10,18 +10,18 @@ import (
 	"unicode"
 )
 
-// refusal is an error in the words of adb; it is sent to the client as it is.
+// refusal is an error in adb's words; it is sent to the client unchanged.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// unauthorizedText is what an adb server without vendor keys says.
+// unauthorizedText is the error of an adb server without vendor keys.
 const unauthorizedText = "device unauthorized.\n" +
 	"This adb server's $ADB_VENDOR_KEYS is not set\n" +
 	"Try 'adb kill-server' if that seems wrong.\n" +
 	"Otherwise check for a confirmation dialog on your device."
 
-// plug is one phone in its socket: what Add made and Remove ends.
+// plug is one plugged-in phone, from Add to Remove.
 type plug struct {
 	id     uint64
 	phone  Phone
@@ -33,7 +33,7 @@ type plug struct {
 	conns map[io.Closer]struct{}
 }
 
-// hold ties a connection to the phone; it is false if the phone is gone.
+// hold ties a connection to the phone; it returns false if the phone is gone.
 func (p *plug) hold(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,8 +50,8 @@ func (p *plug) release(c io.Closer) {
 	delete(p.conns, c)
 }
 
-// pull ends what runs on the phone. The connections go first, so that no exit
-// status can follow.
+// pull ends everything on the phone. The connections are closed first, so that
+// no exit status can follow.
 func (p *plug) pull() {
 	p.mu.Lock()
 	p.gone = true
@@ -72,14 +72,15 @@ type roster struct {
 
 func newRoster() *roster { return &roster{changed: make(chan struct{})} }
 
-// add plugs a phone in; one with the same serial is pulled.
+// add plugs a phone in; one with the same serial is removed.
 func (r *roster) add(ctx context.Context, phone Phone) {
 	ctx, cancel := context.WithCancel(ctx)
 	serial := phone.Identity().Serial
 	r.mu.Lock()
 	old := r.take(serial)
 	r.lastID++
-	r.plugs = append(r.plugs, &plug{id: r.lastID, phone: phone, ctx: ctx, cancel: cancel, conns: make(map[io.Closer]struct{})})
+	r.plugs = append(r.plugs,
+		&plug{id: r.lastID, phone: phone, ctx: ctx, cancel: cancel, conns: make(map[io.Closer]struct{})})
 	r.notify()
 	r.mu.Unlock()
 	for _, p := range old {
@@ -116,7 +117,8 @@ func (r *roster) notify() {
 	r.changed = make(chan struct{})
 }
 
-// view returns the phones, and a channel that is closed when others are plugged.
+// view returns the phones, and a channel that is closed when others are plugged
+// in.
 func (r *roster) view() ([]*plug, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +130,7 @@ func (r *roster) known(serial string) bool {
 	return slices.ContainsFunc(plugs, func(p *plug) bool { return p.phone.Identity().Serial == serial })
 }
 
-// find returns the phone that t means, in whatever state.
+// find returns the phone that t selects, in whatever state.
 func (r *roster) find(t target) (*plug, Identity, error) {
 	plugs, _ := r.view()
 	var (
@@ -178,10 +180,12 @@ func (t target) means(id uint64, serial string) bool {
 
 var (
 	ambiguous = map[transport]string{
-		transportAny: "more than one device/emulator", transportUSB: "more than one device", transportLocal: "more than one emulator",
+		transportAny: "more than one device/emulator", transportUSB: "more than one device",
+		transportLocal: "more than one emulator",
 	}
 	absent = map[transport]string{
-		transportAny: "no devices/emulators found", transportUSB: "no devices found", transportLocal: "no emulators found",
+		transportAny: "no devices/emulators found", transportUSB: "no devices found",
+		transportLocal: "no emulators found",
 	}
 )
 
@@ -195,7 +199,7 @@ func (t target) missing() error {
 	return refusal(absent[t.kind])
 }
 
-// list prints the phones as `adb devices`, or `adb devices -l` if long, does.
+// list prints the phones like `adb devices`, or `adb devices -l` if long.
 func (r *roster) list(long bool) string {
 	plugs, _ := r.view()
 	var b strings.Builder
@@ -207,7 +211,8 @@ func (r *roster) list(long bool) string {
 		}
 		fmt.Fprintf(&b, "%-22s %s", id.Serial, id.state())
 		if id.state() != StateUnauthorized {
-			// The server knows these from the banner, which comes after the approval.
+			// The server knows these from the banner, which comes after the
+			// approval.
 			describe(&b, "product:", id.Product)
 			describe(&b, "model:", alphanumeric(id.Model))
 			describe(&b, "device:", id.Device)
@@ -223,7 +228,8 @@ func describe(b *strings.Builder, key, value string) {
 	}
 }
 
-// alphanumeric replaces what is no ASCII letter or digit, byte by byte.
+// alphanumeric replaces everything except ASCII letters and digits, byte by
+// byte.
 func alphanumeric(s string) string {
 	b := []byte(s)
 	for i, c := range b {

@@ -13,27 +13,28 @@ import (
 )
 
 const (
-	// statePoll is how often a phone's state, which changes without notice, is
-	// looked at where somebody waits for it.
+	// statePoll is the polling interval for the state of a phone without
+	// notifications, while a client waits for it.
 	statePoll = 250 * time.Millisecond
-	// linger is how long a finished service waits for its client to close. Closing
-	// first could destroy an exit status that the client has not read yet.
+	// linger is how long a finished service waits for its client to close.
+	// Closing first could destroy an exit status that the client has not read
+	// yet.
 	linger = 2 * time.Second
 )
 
-// Server is an adb server with phones in memory. Make one with NewServer; all
-// methods may be called at the same time.
+// Server is an adb server with phones in memory. Create one with NewServer; all
+// methods are safe for concurrent use.
 type Server struct {
-	// Wire, if set before Serve or Dial, wraps every accepted connection: the place for
-	// faults on the line. A connection without CloseWrite is closed as a whole
-	// after its last service.
+	// Wire, if set before Serve or Dial, wraps every accepted connection: the
+	// place for faults on the line. A connection without CloseWrite is closed
+	// as a whole after its last service.
 	Wire func(net.Conn) net.Conn
 
 	end    *endpoint
 	roster *roster
 }
 
-// NewServer makes a server that does not listen yet.
+// NewServer returns a server that does not listen yet.
 func NewServer(phones ...Phone) *Server {
 	s := &Server{end: newEndpoint(), roster: newRoster()}
 	for _, phone := range phones {
@@ -42,7 +43,7 @@ func NewServer(phones ...Phone) *Server {
 	return s
 }
 
-// Listen makes a server that serves on a free port of 127.0.0.1.
+// Listen returns a server that serves on a free port of 127.0.0.1.
 func Listen(phones ...Phone) (*Server, error) {
 	s := NewServer(phones...)
 	if err := s.end.listen("127.0.0.1:0", nil, s.handle); err != nil {
@@ -60,22 +61,22 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.end.accept(l, s.Wire, s.handle)
 }
 
-// Dial connects to the server in memory, by net.Pipe, whether it listens or not: in a
-// bubble of testing/synctest its clock is the only one. A write waits for the peer to
-// read.
+// Dial connects to the server in memory, by net.Pipe, whether it listens or
+// not: in a synctest bubble its clock is the only one. A write waits for the
+// peer to read.
 func (s *Server) Dial(context.Context) (net.Conn, error) { return s.end.dial(s.Wire, s.handle) }
 
 // Addr returns the address of the first listener, or "" before there is one.
 func (s *Server) Addr() string { return s.end.address() }
 
-// Add plugs a phone in. A phone with the same serial is pulled first.
+// Add plugs a phone in. A phone with the same serial is removed first.
 func (s *Server) Add(phone Phone) { s.roster.add(s.end.ctx, phone) }
 
-// Remove pulls the phone with phone's serial: its connections break off in the
-// middle, and its commands are cancelled.
+// Remove unplugs the phone with phone's serial: its connections are
+// interrupted, and its commands are cancelled.
 func (s *Server) Remove(phone Phone) { s.roster.remove(phone.Identity().Serial) }
 
-// Drop breaks all connections off in the middle; new ones are still accepted.
+// Drop interrupts all connections; new ones are still accepted.
 func (s *Server) Drop() { s.end.drop() }
 
 // Close ends every connection and command, and returns when all have ended.
@@ -97,7 +98,7 @@ type client struct {
 	server *Server
 	ctx    context.Context
 	conn   net.Conn
-	// bound is the phone that a transport request has chosen.
+	// bound is the phone that a transport request has selected.
 	bound *plug
 }
 
@@ -111,13 +112,13 @@ func (c *client) fail(err error) {
 	c.hangUp()
 }
 
-// hangUp ends the connection after what was sent has arrived.
+// hangUp ends the connection after sent data has arrived.
 func (c *client) hangUp() {
 	(&socketStream{Conn: c.conn}).Close()
 	io.Copy(io.Discard, c.conn)
 }
 
-// answer serves one request; it is true if another may follow.
+// answer serves one request; it returns true if another may follow.
 func (c *client) answer(request string) (more bool) {
 	t, service, ok := parseHost(request, c.server.roster.known)
 	if !ok || service == "" {
@@ -232,8 +233,8 @@ func (c *client) open(name string) {
 	io.Copy(io.Discard, c.conn)
 }
 
-// follow breaks the connection off when the phone is gone for adb, or has started
-// anew since id was read. The caller must call stop at the end.
+// follow interrupts the connection when the phone is gone for adb, or has
+// restarted since id was read. The caller must call stop at the end.
 func (c *client) follow(id Identity) (stop func()) {
 	ctx, cancel := context.WithCancel(c.bound.ctx)
 	ended := make(chan struct{})
@@ -265,7 +266,7 @@ func (c *client) watch(cancel context.CancelFunc) <-chan struct{} {
 	return ended
 }
 
-// track sends the list of phones now and whenever it differs.
+// track sends the list of phones now and after each change.
 func (c *client) track(long bool) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -289,8 +290,8 @@ func (c *client) track(long bool) {
 	}
 }
 
-// pause waits for a change, and looks again after statePoll; it is false when
-// ctx has ended.
+// pause waits for a change, at most statePoll; it returns false when ctx has
+// ended.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(statePoll)
 	defer timer.Stop()
@@ -303,8 +304,8 @@ func pause(ctx context.Context, changed <-chan struct{}) bool {
 	return true
 }
 
-// wait answers OKAY at once and a second time when the phone is in the state, or
-// FAIL if the request can mean several phones.
+// wait answers OKAY immediately and again when the phone is in the state, or
+// FAIL if the request is ambiguous.
 func (c *client) wait(t target, text string) {
 	kind, state, ok := parseWait(text)
 	if !ok {

@@ -38,7 +38,7 @@ func dial(t testing.TB, addr string, requests ...string) net.Conn {
 	return conn
 }
 
-// answer is all that the server says until it closes.
+// answer is all that the server sends until it closes.
 func answer(t testing.TB, addr string, requests ...string) string {
 	t.Helper()
 	got, err := io.ReadAll(dial(t, addr, requests...))
@@ -78,7 +78,8 @@ func startServer(t testing.TB, phones ...Phone) *Server {
 
 func TestServerAnswers(t *testing.T) {
 	expectNoGoroutines(t)
-	usb, tcp, off, locked := newMemoryPhone("0A1B"), newMemoryPhone("192.168.1.5:5555"), newMemoryPhone("emulator-5554"), newMemoryPhone("locked")
+	usb, tcp, off, locked := newMemoryPhone("0A1B"), newMemoryPhone("192.168.1.5:5555"),
+		newMemoryPhone("emulator-5554"), newMemoryPhone("locked")
 	off.become(StateOffline)
 	locked.become(StateUnauthorized)
 	s := startServer(t, usb, tcp, off, locked)
@@ -87,7 +88,10 @@ func TestServerAnswers(t *testing.T) {
 	features := strings.Join(ModernFeatures(), ",")
 	for _, c := range []struct{ request, want string }{
 		{"host:version", "OKAY00040029"},
-		{"host:devices", okay("0A1B\tdevice\n192.168.1.5:5555\tdevice\nemulator-5554\toffline\nlocked\tunauthorized\n")},
+		{
+			"host:devices",
+			okay("0A1B\tdevice\n192.168.1.5:5555\tdevice\nemulator-5554\toffline\nlocked\tunauthorized\n"),
+		},
 		{"host:devices-l", okay(
 			"0A1B                   device product:sdk_phone model:Pixel_4a__5G_ device:bramble transport_id:1\n" +
 				"192.168.1.5:5555       device product:sdk_phone model:Pixel_4a__5G_ device:bramble transport_id:2\n" +
@@ -223,8 +227,8 @@ func TestServerBreaksOff(t *testing.T) {
 	}
 }
 
-// TestServerBreaksOffIdle: a file session that waits for a request ends too.
-func TestServerBreaksOffIdle(t *testing.T) {
+// TestServerInterruptsIdle: a file session that waits for a request ends too.
+func TestServerInterruptsIdle(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")
 	s := startServer(t, phone)
@@ -271,8 +275,9 @@ func TestServerLifetime(t *testing.T) {
 	}
 }
 
-// TestServerLastBytes: an exit status arrives although the client has sent input
-// that nobody read, which makes a plain close destroy what is on its way.
+// TestServerLastBytes: an exit status arrives although the client has sent
+// input that nobody read, because of which a plain close would destroy data in
+// flight.
 func TestServerLastBytes(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")
@@ -301,7 +306,7 @@ func TestServerWire(t *testing.T) {
 		return 5
 	}
 	s := NewServer(phone)
-	// This connection has no CloseWrite and changes what passes.
+	// This connection has no CloseWrite and changes the data.
 	s.Wire = func(c net.Conn) net.Conn { return shouting{c} }
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -322,7 +327,7 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("never reached: %s", what)
 		}
 	}
 }
@@ -352,7 +357,8 @@ func TestParseHost(t *testing.T) {
 	} {
 		got, service, ok := parseHost(c.request, known)
 		if got != c.want || service != c.service || ok != c.ok {
-			t.Errorf("parseHost(%q) = %+v, %q, %v; want %+v, %q, %v", c.request, got, service, ok, c.want, c.service, c.ok)
+			t.Errorf("parseHost(%q) = %+v, %q, %v; want %+v, %q, %v", c.request, got, service, ok, c.want, c.service,
+				c.ok)
 		}
 	}
 }
@@ -373,7 +379,8 @@ func FuzzReadRequest(f *testing.F) {
 			return
 		}
 		used := data[:len(data)-r.Len()]
-		if want := withLength(text); len(text) == 0 || strings.ToLower(string(used[:4])) != want[:4] || string(used[4:]) != want[4:] {
+		if want := withLength(text); len(text) == 0 || strings.ToLower(string(used[:4])) != want[:4] ||
+			string(used[4:]) != want[4:] {
 			t.Errorf("%q is read as %q", used, text)
 		}
 	})
@@ -384,7 +391,8 @@ func FuzzReadRequest(f *testing.F) {
 func FuzzServer(f *testing.F) {
 	for _, requests := range [][]string{
 		{"host:version"}, {"host:devices-l"}, {"host-serial:x:features"}, {"host:transport:x", "shell,v2,raw:x"},
-		{"host:tport:any", "sync:"}, {"host:track-devices"}, {"host:wait-for-any-bootloader"}, {"host:transport-any", "host:transport-id:1", "exec:x"},
+		{"host:tport:any", "sync:"}, {"host:track-devices"}, {"host:wait-for-any-bootloader"},
+		{"host:transport-any", "host:transport-id:1", "exec:x"},
 	} {
 		var b strings.Builder
 		for _, request := range requests {

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// stream is one open service as both fronts see it. Reads come from one
+// stream is one open service as both front ends see it. Reads come from one
 // goroutine; Read ends with io.EOF when the peer has closed its side, which
-// means that it wants no answer any more.
+// means that it no longer wants an answer.
 type stream interface {
 	io.Reader
 	io.Writer
-	// Close ends the stream in good order: what was written reaches the peer, and
-	// Read ends soon.
+	// Close ends the stream in order: written data reaches the peer, and Read
+	// ends soon.
 	Close() error
 }
 
-// service is what a peer opened; run returns when it has ended and nothing of it
-// is left.
+// service is what a peer opened; run returns when it has ended and nothing of
+// it is left.
 type service interface {
 	run(ctx context.Context, phone Phone, s stream)
 }
 
-// lookup finds a service by the name that the peer sent. A phone refuses what it
-// does not know, which the peer sees as "closed".
+// lookup finds a service by the name that the peer sent. A phone refuses
+// unknown ones, which the peer sees as "closed".
 func lookup(id Identity, name string) (service, bool) {
 	kind, rest, found := strings.Cut(name, ":")
 	if !found {
@@ -42,12 +42,12 @@ func lookup(id Identity, name string) (service, bool) {
 	return nil, false
 }
 
-// lookupShell reads the options between "shell" and the colon: v2, raw, pty and
-// TERM=x; others are ignored, as the phone does (ShellService in
+// lookupShell parses the options between "shell" and the colon: v2, raw, pty
+// and TERM=x; others are ignored, like on a phone (ShellService in
 // daemon/services.cpp).
 func lookupShell(id Identity, options, command string) (service, bool) {
 	// Only the interactive shell has a terminal by default. Phones without the
-	// shell protocol gave one to every command.
+	// shell protocol provided one to every command.
 	s := shellService{command: command, terminal: command == "" || !id.has(FeatureShell)}
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {

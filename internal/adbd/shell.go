@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Packets of the shell protocol: one byte of id, the length as 32 bits, the data
-// (shell_protocol.h).
+// Packets of the shell protocol: one byte of id, the length as 32 bits, the
+// data (shell_protocol.h).
 const (
 	shellStdin      = 0
 	shellStdout     = 1
@@ -22,9 +22,9 @@ const (
 	shellChunk = 32 << 10
 )
 
-// shellService runs one command. With packets it speaks the shell protocol, or
-// else both outputs go out raw and mixed, without an exit status. With terminal
-// the outputs are mixed too and pass what a terminal does to them.
+// shellService runs one command. With packets it uses the shell protocol, or
+// else both outputs are sent raw and mixed, without an exit status. With
+// terminal the outputs are mixed too and processed like by a terminal.
 type shellService struct {
 	command  string
 	packets  bool
@@ -37,8 +37,8 @@ func (c shellService) run(ctx context.Context, phone Phone, s stream) {
 	in := newInlet()
 	var pump sync.WaitGroup
 	pump.Go(func() {
-		// The peer's end of the stream is the only word on a lost interest in the
-		// command, so it is read for as long as the command runs.
+		// The peer's end of the stream is the only sign that it has given up,
+		// so it is read for as long as the command runs.
 		defer cancel()
 		defer in.finish()
 		if c.packets {
@@ -72,8 +72,8 @@ func (c shellService) outputs(out *outlet) (stdout, stderr io.Writer) {
 	return stdout, stderr
 }
 
-// readShellPackets hands the stdin packets of r to in until r ends. Window sizes
-// and unknown packets are skipped.
+// readShellPackets passes the stdin packets of r to in until r ends. Window
+// sizes and unknown packets are skipped.
 func readShellPackets(r io.Reader, in *inlet) error {
 	var header [shellHeader]byte
 	for {
@@ -94,7 +94,7 @@ func readShellPackets(r io.Reader, in *inlet) error {
 	}
 }
 
-// outlet takes the outputs of one command, one write at a time, and nothing
+// outlet accepts the outputs of one command, one write at a time, and nothing
 // more once it was stopped.
 type outlet struct {
 	mu      sync.Mutex
@@ -149,8 +149,7 @@ func (w packetWriter) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// terminalWriter ends lines the way a terminal does: \n becomes \r\n, also
-// where a \r stands already.
+// terminalWriter ends lines like a terminal: \n becomes \r\n, even after a \r.
 type terminalWriter struct {
 	w io.Writer
 }

@@ -45,7 +45,8 @@ func TestLookup(t *testing.T) {
 }
 
 // playShell runs a service for a peer that sends in and then waits.
-func playShell(t *testing.T, svc shellService, in string, shell func(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int) string {
+func playShell(t *testing.T, svc shellService, in string,
+	shell func(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int) string {
 	t.Helper()
 	phone := newMemoryPhone("s")
 	phone.shell = shell
@@ -77,7 +78,10 @@ func TestShellOutputs(t *testing.T) {
 		want string
 	}{
 		{shellService{packets: true}, "\x01" + u32(2) + "o\n" + "\x02" + u32(2) + "e\n" + "\x03" + u32(1) + "\x07"},
-		{shellService{packets: true, terminal: true}, "\x01" + u32(3) + "o\r\n" + "\x01" + u32(3) + "e\r\n" + "\x03" + u32(1) + "\x07"},
+		{
+			shellService{packets: true, terminal: true}, "\x01" + u32(3) + "o\r\n" + "\x01" + u32(3) + "e\r\n" +
+				"\x03" + u32(1) + "\x07",
+		},
 		{shellService{}, "o\ne\n"},
 		{shellService{terminal: true}, "o\r\ne\r\n"},
 	} {
@@ -86,12 +90,13 @@ func TestShellOutputs(t *testing.T) {
 		}
 	}
 	big := randomText(3*shellChunk + 1)
-	got := playShell(t, shellService{packets: true}, "", func(_ context.Context, _ string, _ io.Reader, stdout, _ io.Writer) int {
-		if n, err := io.WriteString(stdout, big); n != len(big) || err != nil {
-			t.Errorf("write = %d, %v", n, err)
-		}
-		return 0
-	})
+	got := playShell(t, shellService{packets: true}, "",
+		func(_ context.Context, _ string, _ io.Reader, stdout, _ io.Writer) int {
+			if n, err := io.WriteString(stdout, big); n != len(big) || err != nil {
+				t.Errorf("write = %d, %v", n, err)
+			}
+			return 0
+		})
 	if out := unpack(t, got); out != big {
 		t.Errorf("%d bytes of output came as %d", len(big), len(out))
 	}
@@ -133,39 +138,42 @@ func TestShellStdin(t *testing.T) {
 		io.Copy(stdout, stdin)
 		return 0
 	}
-	in := "\x00" + u32(3) + "abc" + "\x05" + u32(7) + "24x80,0" + "\x00" + u32(0) + "\x09" + u32(1) + "?" + "\x00" + u32(2) + "de" + "\x04" + u32(0) + "\x00" + u32(4) + "late"
+	in := "\x00" + u32(3) + "abc" + "\x05" + u32(7) + "24x80,0" + "\x00" + u32(0) + "\x09" + u32(1) + "?" + "\x00" +
+		u32(2) + "de" + "\x04" + u32(0) + "\x00" + u32(4) + "late"
 	if out := unpack(t, playShell(t, shellService{packets: true}, in, echo)); out != "abcde" {
 		t.Errorf("stdin = %q, want abcde", out)
 	}
-	got := playShell(t, shellService{}, "raw input", func(_ context.Context, _ string, stdin io.Reader, stdout, _ io.Writer) int {
-		io.CopyN(stdout, stdin, 9)
-		return 0
-	})
+	got := playShell(t, shellService{}, "raw input",
+		func(_ context.Context, _ string, stdin io.Reader, stdout, _ io.Writer) int {
+			io.CopyN(stdout, stdin, 9)
+			return 0
+		})
 	if got != "raw input" {
 		t.Errorf("raw stdin = %q", got)
 	}
 }
 
-// TestShellEnds: what a command left behind is released, and can say nothing
+// TestShellEnds: what a command left behind is released, and can write nothing
 // after the exit status.
 func TestShellEnds(t *testing.T) {
 	expectNoGoroutines(t)
 	var left sync.WaitGroup
 	var late error
 	go1 := make(chan struct{})
-	got := playShell(t, shellService{packets: true}, "", func(_ context.Context, _ string, stdin io.Reader, stdout, _ io.Writer) int {
-		left.Go(func() {
-			_, err := stdin.Read(make([]byte, 1))
-			if !errors.Is(err, io.ErrClosedPipe) {
-				t.Errorf("the read that waited ended with %v", err)
-			}
+	got := playShell(t, shellService{packets: true}, "",
+		func(_ context.Context, _ string, stdin io.Reader, stdout, _ io.Writer) int {
+			left.Go(func() {
+				_, err := stdin.Read(make([]byte, 1))
+				if !errors.Is(err, io.ErrClosedPipe) {
+					t.Errorf("the blocked read ended with %v", err)
+				}
+			})
+			left.Go(func() {
+				<-go1
+				_, late = io.WriteString(stdout, "late")
+			})
+			return 4
 		})
-		left.Go(func() {
-			<-go1
-			_, late = io.WriteString(stdout, "late")
-		})
-		return 4
-	})
 	close(go1)
 	left.Wait()
 	if want := "\x03" + u32(1) + "\x04"; got != want || late == nil {
@@ -196,10 +204,10 @@ func TestInletIsBounded(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(in.buf) != inletSize || wrote {
-			t.Errorf("%d bytes wait, all written: %v", len(in.buf), wrote)
+			t.Errorf("%d bytes pending, all written: %v", len(in.buf), wrote)
 		}
 		if got, err := io.ReadAll(in); string(got) != text || err != nil {
-			t.Errorf("%d bytes came, %v; want %d", len(got), err, len(text))
+			t.Errorf("%d bytes arrived, %v; want %d", len(got), err, len(text))
 		}
 		if n, err := in.Write(make([]byte, 2*inletSize)); n != 2*inletSize || err != nil || len(in.buf) != 0 {
 			t.Errorf("a write after the end = %d, %v and keeps %d bytes", n, err, len(in.buf))
@@ -224,7 +232,7 @@ func FuzzShellPackets(f *testing.F) {
 	})
 }
 
-// stdinOf is readShellPackets for input that is all there.
+// stdinOf is readShellPackets for input that is complete.
 func stdinOf(data []byte) []byte {
 	var out []byte
 	for len(data) >= shellHeader && data[0] != shellCloseStdin {

@@ -8,14 +8,14 @@ import (
 )
 
 // serverVersion is ADB_SERVER_VERSION of the releases 29 to 35. A client that
-// expects another one would end the server and start its own.
+// expects another one would kill the server and start its own.
 const serverVersion = 41
 
 // maxText is the longest text that four hex digits can announce.
 const maxText = 0xffff
 
 // readRequest reads one smart-socket request: four hex digits of length, then
-// the request. On an error the connection is of no use any more.
+// the request. After an error the connection is unusable.
 func readRequest(r io.Reader) (string, error) {
 	var digits [4]byte
 	if _, err := io.ReadFull(r, digits[:]); err != nil {
@@ -35,14 +35,14 @@ func readRequest(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// withLength puts four hex digits of length before text. Text that is too long
-// is cut, as the adb server does.
+// withLength puts four hex digits of length before text. A text that is too
+// long is truncated, like in the adb server.
 func withLength(text string) string {
 	text = text[:min(len(text), maxText)]
 	return fmt.Sprintf("%04x%s", len(text), text)
 }
 
-// A transport is how a phone is reached; clients can ask for one kind.
+// A transport is how a phone is connected; clients can request one kind.
 type transport int
 
 const (
@@ -53,7 +53,8 @@ const (
 
 var transportNames = map[string]transport{"any": transportAny, "usb": transportUSB, "local": transportLocal}
 
-// transportOf tells the kind from the serial: emulators and HOST:PORT are local.
+// transportOf derives the kind from the serial: emulators and HOST:PORT are
+// local.
 func transportOf(serial string) transport {
 	if strings.HasPrefix(serial, "emulator-") || hostPort(serial) == len(serial) {
 		return transportLocal
@@ -61,16 +62,16 @@ func transportOf(serial string) transport {
 	return transportUSB
 }
 
-// target says which phone a request means. The zero value means the only one.
+// target is the phone that a request selects. The zero value is the only one.
 type target struct {
 	kind   transport
 	serial string
 	id     uint64
 }
 
-// parseHost splits a request of the host: family into the phone that it means
-// and the service asked for. known tells which serials exist, since a serial may
-// hold colons.
+// parseHost splits a request of the host: family into the selected phone and
+// the requested service. known reports which serials exist, since a serial may
+// contain colons.
 func parseHost(request string, known func(serial string) bool) (t target, service string, ok bool) {
 	family, rest, found := strings.Cut(request, ":")
 	if !found {
@@ -108,8 +109,8 @@ func cutSerial(text string, known func(serial string) bool) (serial, service str
 	return serial, service, found && serial != ""
 }
 
-// hostPort returns the length of a leading HOST:PORT that ends the text or stands
-// before a colon, or 0.
+// hostPort returns the length of a leading HOST:PORT that ends the text or
+// precedes a colon, or 0.
 func hostPort(text string) int {
 	colon := strings.IndexByte(text, ':')
 	if strings.HasPrefix(text, "[") {
@@ -128,7 +129,7 @@ func hostPort(text string) int {
 	return end
 }
 
-// parseTransport reads what follows "transport" or "tport" in a request that
+// parseTransport parses what follows "transport" or "tport" in a request that
 // binds the connection to a phone.
 func parseTransport(service string) (t target, withID, ok bool) {
 	if rest, found := strings.CutPrefix(service, "tport:"); found {
@@ -150,17 +151,17 @@ func parseTransport(service string) (t target, withID, ok bool) {
 	return target{kind: kind}, false, found && known
 }
 
-// waitStates are the states that wait-for can name, with the ones that satisfy
-// it; an empty list means any.
+// waitStates are the states that wait-for can name, with those that satisfy it;
+// an empty list means any.
 var waitStates = map[string][]string{
 	"device": {StateDevice}, "recovery": {"recovery"}, "rescue": {"rescue"},
 	"sideload": {"sideload"}, "bootloader": {"bootloader"}, "any": nil,
 }
 
-// waitDisconnect waits for the phone to go.
+// waitDisconnect waits for the phone to disappear.
 const waitDisconnect = "disconnect"
 
-// parseWait reads KIND-STATE of wait-for-KIND-STATE.
+// parseWait parses KIND-STATE of wait-for-KIND-STATE.
 func parseWait(text string) (kind transport, state string, ok bool) {
 	name, state, found := strings.Cut(text, "-")
 	kind, known := transportNames[name]

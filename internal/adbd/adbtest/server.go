@@ -1,10 +1,8 @@
-// Package adbtest runs the real adb server for tests: on a port of its own, with
-// a home directory of its own, and gone when the test ends.
+// Package adbtest runs the real adb server for tests: on a port of its own,
+// with a home directory of its own, until the test ends.
 //
-// It never touches the server on the usual port 5037, never runs `adb
-// kill-server` and never lets the adb program start a server by itself. It knows
-// nothing of the project but the rule for a missing program; tests of the adb
-// client, of simulated phones and of the verbs feed on it.
+// It never uses the server on the default port 5037, never runs `adb
+// kill-server` and never lets the adb program start a server by itself.
 package adbtest
 
 import (
@@ -39,8 +37,8 @@ const filesystem = "localfilesystem:"
 
 // Server is a running adb server.
 type Server struct {
-	// Addr is where it listens, as host:port, or localfilesystem:PATH; Port is the
-	// port alone, 0 where there is none.
+	// Addr is where it listens, as host:port, or localfilesystem:PATH; Port is
+	// the port alone, 0 if there is none.
 	Addr string
 	Port int
 
@@ -57,7 +55,7 @@ func Program(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("adb")
 	if err != nil {
-		recorded.Missing(t, "the adb program is needed: %v", err)
+		recorded.Missing(t, "needs the adb program: %v", err)
 	}
 	return path
 }
@@ -75,7 +73,8 @@ func StartServer(t testing.TB) *Server {
 	return s
 }
 
-// startAnew starts a server on one free port after another: somebody else may take it first.
+// startAnew tries one free port after another: another process may take it
+// first.
 func startAnew(program string, env []string) (*Server, error) {
 	var failures []string
 	for range starts {
@@ -88,27 +87,28 @@ func startAnew(program string, env []string) (*Server, error) {
 	return nil, errors.New(strings.Join(failures, "; "))
 }
 
-// At is a server that somebody else has started and ends, at addr: HOST:PORT, or
-// localfilesystem:PATH. Kill and Restart are not for it.
+// At returns a server that the caller starts and ends, at addr: HOST:PORT, or
+// localfilesystem:PATH. Kill and Restart do not apply to it.
 func At(t testing.TB, addr string) *Server {
 	t.Helper()
 	return &Server{Addr: addr, program: Program(t), env: environment(t.TempDir()), log: new(logBuffer)}
 }
 
-// environment is the caller's without anything that would lead adb elsewhere.
+// environment is the caller's without variables that redirect adb.
 func environment(home string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, "ADB_") || strings.HasPrefix(name, "ANDROID_") || name == "HOME" || name == "TMPDIR" {
+		if strings.HasPrefix(name, "ADB_") || strings.HasPrefix(name, "ANDROID_") || name == "HOME" ||
+			name == "TMPDIR" {
 			continue
 		}
 		env = append(env, kv)
 	}
 	return append(env,
 		"HOME="+home, "ANDROID_SDK_HOME="+home, "TMPDIR="+home,
-		// The scan for emulators on the ports 5555 to 5585 of this machine would
-		// find what other tests, or the developer, run there.
+		// The scan for emulators on the ports 5555 to 5585 of this machine
+		// would find those of other tests or of the developer.
 		"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 	)
 }
@@ -149,11 +149,12 @@ func (s *Server) run() error {
 	return nil
 }
 
-// Kill ends the server at once, as a crash does. Not for use beside Restart.
+// Kill ends the server immediately, like a crash. Do not call it concurrently
+// with Restart.
 func (s *Server) Kill() { s.stop() }
 
-// Restart starts another server at the address of one that was killed. It knows
-// no device that `adb connect` has brought.
+// Restart starts another server at the address of a killed one. It knows no
+// device that was added by `adb connect`.
 func (s *Server) Restart() error {
 	var err error
 	for range starts {
@@ -161,11 +162,11 @@ func (s *Server) Restart() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("start the adb server again: %w", err)
+	return fmt.Errorf("restart the adb server: %w", err)
 }
 
 // freePort asks the kernel. Another process may take the port before the server
-// binds it; the server then ends and start is called again.
+// binds it; the server then exits and start is called again.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,21 +182,21 @@ func (s *Server) waitReady() error {
 		_, err := s.Ask("host:version")
 		select {
 		case <-s.ended:
-			return fmt.Errorf("the server on %s ended at once", s.Addr)
+			return fmt.Errorf("the server on %s exited immediately", s.Addr)
 		default:
 		}
 		if err == nil {
-			// A foreign server that holds the port answers too, while ours is about
-			// to fail to bind it.
+			// A foreign server that holds the port answers too, while ours is
+			// about to fail to bind it.
 			select {
 			case <-s.ended:
-				return fmt.Errorf("the server on %s ended at once", s.Addr)
+				return fmt.Errorf("the server on %s exited immediately", s.Addr)
 			case <-time.After(5 * poll):
 				return nil
 			}
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the server on %s does not answer: %w", s.Addr, err)
+			return fmt.Errorf("the server on %s does not respond: %w", s.Addr, err)
 		}
 		time.Sleep(poll)
 	}
@@ -206,11 +207,11 @@ func (s *Server) stop() {
 	<-s.ended
 }
 
-// Log returns what the server has printed.
+// Log returns the output of the server.
 func (s *Server) Log() string { return s.log.String() }
 
-// Command prepares the adb program as a client of this server; args are what
-// follows the word adb. It ends with ctx.
+// Command prepares the adb program as a client of this server; args follow the
+// word adb. It ends with ctx.
 func (s *Server) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return Client(ctx, s.program, s.env, s.Addr, args...)
 }
@@ -226,23 +227,23 @@ func Client(ctx context.Context, program string, env []string, addr string, args
 	return cmd
 }
 
-// Environment returns what an adb client needs to leave the caller's home and
-// the usual server alone.
+// Environment returns the variables that keep an adb client from the caller's
+// home and the default server.
 func Environment(t testing.TB) []string {
 	t.Helper()
 	return environment(t.TempDir())
 }
 
 // Connect makes the server connect to the device daemon at addr (host:port) and
-// waits until it is in the state "device". It returns the serial, which is addr.
-// The test's cleanup disconnects it.
+// waits until it is in the state "device". It returns the serial, which is
+// addr. The test's cleanup disconnects it.
 func (s *Server) Connect(t testing.TB, addr string) (serial string) {
 	t.Helper()
 	return s.ConnectState(t, addr, "device")
 }
 
-// ConnectState is Connect for a device that is expected to show another state,
-// such as "unauthorized" or "offline".
+// ConnectState is Connect for a device that is expected in another state, such
+// as "unauthorized" or "offline".
 func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) {
 	t.Helper()
 	answer, err := s.Ask("host:connect:" + addr)
@@ -276,8 +277,8 @@ func (s *Server) disconnect(addr string) {
 	}
 }
 
-// State returns the state of a device as `adb devices` shows it, or "" if the
-// server does not list it.
+// State returns the state of a device as in `adb devices`, or "" if the server
+// does not list it.
 func (s *Server) State(serial string) (string, error) {
 	list, err := s.Ask("host:devices")
 	if err != nil {
@@ -292,8 +293,8 @@ func (s *Server) State(serial string) (string, error) {
 	return "", nil
 }
 
-// Ask sends one host request, such as host:devices-l, and returns the answer's
-// text.
+// Ask sends one host request, such as host:devices-l, and returns the text of
+// the answer.
 func (s *Server) Ask(request string) (string, error) {
 	return Ask(s.Addr, request)
 }
@@ -340,7 +341,7 @@ func readText(r io.Reader) (string, error) {
 	return string(text), err
 }
 
-// logBuffer keeps the first part of what a server prints.
+// logBuffer keeps the first part of a server's output.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -45,7 +45,8 @@ func TestServersBesideEachOther(t *testing.T) {
 	)
 	for range 4 {
 		wg.Go(func() {
-			// In one home two servers may each find no .android and make it: one ends.
+			// In one home two servers may both find no .android and create it:
+			// one exits.
 			s, err := startAnew(Program(t), environment(t.TempDir()))
 			if err != nil {
 				t.Error(err)
@@ -55,7 +56,7 @@ func TestServersBesideEachOther(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if seen[s.Addr] {
-				t.Errorf("%s was given twice", s.Addr)
+				t.Errorf("%s was returned twice", s.Addr)
 			}
 			seen[s.Addr] = true
 		})

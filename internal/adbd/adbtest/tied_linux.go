@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// runTied runs cmd to its end and lets the kernel end it if the test binary is
-// killed before its cleanups ran. The signal is tied to the thread that starts
-// the process, so that thread is kept until the end.
+// runTied runs cmd until it exits and lets the kernel kill it if the test
+// binary is killed before its cleanups. The signal is tied to the thread that
+// starts the process, so that thread is kept until the end.
 func runTied(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

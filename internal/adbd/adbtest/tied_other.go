@@ -4,5 +4,5 @@ package adbtest
 
 import "os/exec"
 
-// runTied runs cmd to its end.
+// runTied runs cmd until it exits.
 func runTied(cmd *exec.Cmd) error { return cmd.Run() }

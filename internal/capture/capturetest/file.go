@@ -133,7 +133,7 @@ func (s *suite) pushRefused(t *testing.T) {
 // the complete one.
 func (s *suite) interruptedPush(t *testing.T) {
 	own := errors.New("disk gone")
-	path := s.file("torn")
+	path := s.file("partial")
 	begin := func() io.Reader { return io.MultiReader(bytes.NewReader(random(300_000)), iotest.ErrReader(own)) }
 	s.failed(t, "push of a reader that fails", s.dev.Push(within(t), begin(), path, 0o600), own)
 	ctx, cancel := context.WithCancel(within(t))

@@ -285,7 +285,7 @@ func TestSuThatWaitsIsAskedOnce(t *testing.T) {
 			t.Errorf("waits %d, took %v, %v", waits, took, err)
 		}
 		if o := outcome(t, got, "maps"); o.Ending == Complete ||
-			!strings.Contains(strings.Join(o.Reasons, ";"), "su gives no answer") {
+			!strings.Contains(strings.Join(o.Reasons, ";"), "su has no answer") {
 			t.Errorf("%+v", o)
 		}
 	})
@@ -407,19 +407,19 @@ func TestRightsOfATruncatedAnswer(t *testing.T) {
 		no        bool   // su's is a permanent refusal
 	}{
 		{
-			"run-as is slow", "uid=10100", context.DeadlineExceeded, "su not tried: run-as gives no answer in 3s",
-			"it gives no answer in 3s", false,
+			"run-as is slow", "uid=10100", context.DeadlineExceeded, "su not tried: run-as has no answer in 3s",
+			"it has no answer in 3s", false,
 		},
 		{
-			"truncated in run-as", "100(u0", nil, "su not tried: run-as gives a truncated answer",
-			"it gives a truncated answer", false,
+			"truncated in run-as", "100(u0", nil, "su not tried: run-as returns a truncated answer",
+			"it returns a truncated answer", false,
 		},
-		{"nothing came", "\n@", errUnplugged, "su not tried: run-as gives no answer: ", "it gives no answer: ", false},
+		{"nothing came", "\n@", errUnplugged, "su not tried: run-as has no answer: ", "it has no answer: ", false},
 		{
-			"su waits", "uid=0", context.DeadlineExceeded, "su gives no answer in 3s: it may wait for a person",
+			"su waits", "uid=0", context.DeadlineExceeded, "su has no answer in 3s: it may wait for a person",
 			"run-as 'com.a'", true,
 		},
-		{"truncated in su", "(root)", nil, "su gives a truncated answer", "run-as 'com.a'", false},
+		{"truncated in su", "(root)", nil, "su returns a truncated answer", "run-as 'com.a'", false},
 		{"truncated in the last", "su: no", nil, "su 0", "run-as 'com.a'", false},
 	} {
 		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {

@@ -580,7 +580,7 @@ func sweep(t *testing.T, api int) {
 	}
 }
 
-// TestOwner: another serial, user or host is another owner.
+// TestOwner: a different serial, user or host is a different owner.
 func TestOwner(t *testing.T) {
 	one := owner(named{serial: "a"})
 	if one != owner(named{serial: "a"}) || one == owner(named{serial: "192.168.1.5:5555"}) ||

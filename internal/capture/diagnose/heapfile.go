@@ -268,7 +268,9 @@ func (h *heapDump) remove(ctx context.Context) {
 	}
 	// It comes first: of many reasons the last are dropped.
 	h.result.reasons = slices.Insert(h.result.reasons, 0,
-		fmt.Sprintf("%s may be left on the device (the next start retries; `adb shell rm -rf %[1]s` removes it now): %v", h.remote, err))
+		fmt.Sprintf("%s may be left on the device (the next start retries; "+
+			"`adb shell rm -rf %[1]s` removes it now): %v",
+			h.remote, err))
 	h.result.left = h.remote
 }
 

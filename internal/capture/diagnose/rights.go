@@ -132,11 +132,11 @@ func (d *diagnosing) probeRights(ctx context.Context) {
 func noAnswer(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("gives no answer in %v", rightsTimeout)
+		return fmt.Errorf("has no answer in %v", rightsTimeout)
 	case err != nil:
-		return fmt.Errorf("gives no answer: %w", err)
+		return fmt.Errorf("has no answer: %w", err)
 	}
-	return errors.New("gives a truncated answer")
+	return errors.New("returns a truncated answer")
 }
 
 // wants returns nil if `id` printed this user.

@@ -152,11 +152,13 @@ func TestExitInfoWithoutRecords(t *testing.T) {
 	}
 	for text, kind := range map[string]Kind{
 		"": Empty,
-		"Bad activity command, or no activities match: exit-info\n":                                               Unsupported,
+		"Bad activity command, or no activities match: exit-info\n": Unsupported,
+
 		"Unknown command: exit-info\nBad activity command, or no activities match: exit-info\nUse -h for help.\n": Unsupported,
-		"Can't find service: activity\n":                                                                          NoService,
-		"hello\n":                                                                                                 Format,
-		"*** SERVICE 'activity' DUMP TIMEOUT (10000ms) EXPIRED ***":                                               Timeout,
+
+		"Can't find service: activity\n": NoService,
+		"hello\n":                        Format,
+		"*** SERVICE 'activity' DUMP TIMEOUT (10000ms) EXPIRED ***": Timeout,
 		"Permission Denial: can't dump ActivityManager from from pid=1, uid=10001 due to missing " +
 			"android.permission.DUMP permission": Permission,
 	} {

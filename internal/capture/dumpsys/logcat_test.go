@@ -225,24 +225,18 @@ func TestFullHeap(t *testing.T) {
 func TestWhoseLineItIs(t *testing.T) {
 	const at = "11-22 15:32:47.123  "
 	for text, want := range map[string]LogKind{
-		at +
-			"999 999 I ActivityManager: Process com.shop (pid 123) has died: cch  CRE": LogDied,
-		at +
-			"999 999 I ActivityManager: Process com.shop (pid 123)(adj 0) has died.": LogDied,
-		at +
-			"999 999 I ActivityManager: Process com.shop (pid 1234) has died": "",
-		at +
-			"999 999 I ActivityManager: Process com.shopper (pid 123) has died": "",
+		at + "999 999 I ActivityManager: Process com.shop (pid 123) has died: cch  CRE": LogDied,
+		at + "999 999 I ActivityManager: Process com.shop (pid 123)(adj 0) has died.":   LogDied,
+		at + "999 999 I ActivityManager: Process com.shop (pid 1234) has died":          "",
+		at + "999 999 I ActivityManager: Process com.shopper (pid 123) has died":        "",
 		at +
 			"999 999 I am_crash: [123,0,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": LogCrash,
-		at +
-			"999 999 I am_crash: [0,123,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": "",
-		at +
-			"991 999 I am_crash: [991,0,com.shop,581451334,Native crash,Bus error,unknown,0]": LogNativeCrash,
-		at +
-			"991 999 I am_crash: [991,0,com.other,581451334,Native crash,Bus error,unknown,0]": "",
-		at +
-			"999 999 I am_anr  : [0,123,com.shop,955725381,Input dispatching timed out]": LogANR,
+
+		at + "999 999 I am_crash: [0,123,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": "",
+
+		at + "991 999 I am_crash: [991,0,com.shop,581451334,Native crash,Bus error,unknown,0]":  LogNativeCrash,
+		at + "991 999 I am_crash: [991,0,com.other,581451334,Native crash,Bus error,unknown,0]": "",
+		at + "999 999 I am_anr  : [0,123,com.shop,955725381,Input dispatching timed out]":       LogANR,
 		at + "123 125 E AndroidRuntime: FATAL EXCEPTION: main\n" + at +
 			"123 125 E AndroidRuntime: PID: 123": LogCrash,
 		at + "123 125 E AndroidRuntime: FATAL EXCEPTION: main\n" + at +
@@ -253,25 +247,18 @@ func TestWhoseLineItIs(t *testing.T) {
 			"999 999 E AndroidRuntime: Process: com.other, PID: 999": "",
 		at + "999 999 E ActivityManager: ANR in com.shop\n" + at +
 			"999 999 E ActivityManager: PID: 124": "",
-		at +
-			"300 300 I lmkd    : Kill 'com.shop' (123), uid 10123, oom_score_adj 900 to free 9kB rss, 9kB swap; " +
+		at + "300 300 I lmkd    : Kill 'com.shop' (123), uid 10123, oom_score_adj 900 to free 9kB rss, 9kB swap; " +
 			"reason: low watermark": LogLowMemoryKill,
-		at +
-			"300 300 I lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900": LogLowMemoryKill,
-		at +
-			"300 300 I lowmemorykiller: Kill 'com.other' (123), uid 10123, oom_score_adj 900": "",
-		at +
-			"  0   0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB": LogLowMemoryKill,
-		at +
-			"123 125 I MyTag   : Kill 'com.shop' (123), uid 10123, adj 900": "",
-		at +
-			"300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.shop <<<": LogNativeCrash,
-		at +
-			"300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.other <<<": "",
-		at +
-			"400 400 F libc    : Fatal signal 11 (SIGSEGV), code 1, fault addr 0x0 in tid 400 (x), pid 400 (x)": "",
-		at +
-			"+0000 u0_a12 123 125 F libc    : Fatal signal 6 (SIGABRT), code -1 (SI_QUEUE) in tid 125 (x), pid 123 " +
+		at + "300 300 I lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900":         LogLowMemoryKill,
+		at + "300 300 I lowmemorykiller: Kill 'com.other' (123), uid 10123, oom_score_adj 900": "",
+		at + "  0   0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB":             LogLowMemoryKill,
+		at + "123 125 I MyTag   : Kill 'com.shop' (123), uid 10123, adj 900":                   "",
+		at + "300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.shop <<<":            LogNativeCrash,
+		at + "300 300 F DEBUG   : pid: 123, tid: 125, name: main  >>> com.other <<<":           "",
+
+		at + "400 400 F libc    : Fatal signal 11 (SIGSEGV), code 1, fault addr 0x0 in tid 400 (x), pid 400 (x)": "",
+
+		at + "+0000 u0_a12 123 125 F libc    : Fatal signal 6 (SIGABRT), code -1 (SI_QUEUE) in tid 125 (x), pid 123 " +
 			"(com.shop)": LogNativeCrash,
 		"2026-" + at + "123 125 F libc    : Fatal signal 6 (SIGABRT)": LogNativeCrash,
 		"F/libc    (  123): Fatal signal 6 (SIGABRT)":                 LogNativeCrash,
@@ -656,19 +643,14 @@ func TestKillAdj(t *testing.T) {
 	for log, want := range map[string]known.Int{
 		at +
 			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj 905 to free 9kB rss, 9kB swap; reason: low": known.Of(905),
-		at +
-			"lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900": known.Of(900),
-		at +
-			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj -800 to free 9kB rss": known.Of(-800),
+		at + "lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900":              known.Of(900),
+		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj -800 to free 9kB rss": known.Of(-800),
 		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB, UID:10123 pgtables:9kB " +
 			"oom_score_adj:700": known.Of(700),
 		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB": {},
-		at +
-			"lmkd: Kill 'adj 7' (123), uid 10123, oom_score_adj 99999999999999999999": {},
-		at +
-			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj": {},
-		at +
-			"lmkd: Kill 'com.other' (124), uid 10123, oom_score_adj 900": {},
+		at + "lmkd: Kill 'adj 7' (123), uid 10123, oom_score_adj 99999999999999999999":       {},
+		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj":                         {},
+		at + "lmkd: Kill 'com.other' (124), uid 10123, oom_score_adj 900":                    {},
 		at + "lmkd: Kill 'com.shop' (123), oom_score_adj 900\n" + at +
 			"lmkd: Kill 'com.shop' (123), oom_score_adj 0": known.Of(0),
 	} {

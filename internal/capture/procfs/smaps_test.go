@@ -442,7 +442,8 @@ func FuzzSmaps(f *testing.F) {
 }
 
 func FuzzRollup(f *testing.F) {
-	f.Add([]byte("12c00000-7fd14f2000 ---p 00000000 00:00 0 [rollup]\r\nPss:  12 kB\r\nSwapPss: 2 kB\nLocked: 0 kB\r\n"), 40)
+	f.Add([]byte("12c00000-7fd14f2000 ---p 00000000 00:00 0 [rollup]\r\n"+
+		"Pss:  12 kB\r\nSwapPss: 2 kB\nLocked: 0 kB\r\n"), 40)
 	f.Fuzz(func(t *testing.T, text []byte, at int) {
 		m, err := ParseRollup(text)
 		if err != nil {

@@ -121,14 +121,14 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 func gateKey(c *Config) key {
 	keys := []key{
 		value("informational", &c.Gate.Informational, switchKind).
-			tell("Whether failing rules are only reported.", "true"),
+			document("Whether failing rules are only reported.", "true"),
 		value("confirm", &c.Gate.Confirm, count(0, 1)).
-			tell("How often a failing run is repeated; with 1, it fails only on what both runs show.", "1"),
+			document("How often a failing run is repeated; with 1, it fails only on what both runs show.", "1"),
 		value("abort_on_fail", &c.Gate.AbortOnFail, switchKind).
-			tell("Whether the run ends as soon as a rule fails: rules are evaluated after each heap dump at a mark "+
-				"and each death of a process.", "true"),
+			document("Whether the run ends as soon as a rule fails: rules are evaluated after each heap dump at a "+
+				"mark and each death of a process.", "true"),
 		optional("accepted", &c.Gate.Accepted, pathKind, "leaks-accepted.yaml in the current directory, if it exists").
-			tell("The file of accepted leaks, relative to the folder of this file.", "leaks-accepted.yaml"),
+			document("The file of accepted leaks, relative to the folder of this file.", "leaks-accepted.yaml"),
 	}
 	for _, path := range gate.RulePaths() {
 		keys = append(keys, rulesKey(&c.Gate.Rules, path))
@@ -143,11 +143,12 @@ func baselineKey(c *Config) key {
 	b := &c.Baseline
 	keys := []key{
 		optional("store", &b.Store, storeKind, "no earlier runs, or artifact:leakgate-baseline in GitHub Actions").
-			tell("Where the runs to compare with are kept.", "file:leak-baseline.json"),
+			document("Where the runs to compare with are kept.", "file:leak-baseline.json"),
 		value("window", &b.Window, count(1, 100)).
-			tell("How many good runs of one app, test and device the baseline keeps.", "20"),
+			document("How many good runs of one app, test and device the baseline keeps.", "20"),
 		listed("match", &b.Match, matchKind, distinct|mayBeEmpty, list(&b.Match, matchKind.parse, distinct|mayBeEmpty)).
-			tell("What two runs must have in common to be compared, in addition to the app, the test and the workload.",
+			document("What two runs must have in common to be compared, in addition to the app, the test and the "+
+				"workload.",
 				"[variant, api]"),
 	}
 	return key{
@@ -161,14 +162,15 @@ func githubKey(g *GitHub) key {
 	return key{name: "github", about: "What is published on a pull request.", keys: []key{
 		{name: "comment", about: "The comment on the pull request.", keys: []key{
 			optional("key", &g.CommentKey, commentKeyKind, "the package of the app").
-				tell("Distinguishes the comments of several gates on one pull request.", "shop"),
+				document("Distinguishes the comments of several gates on one pull request.", "shop"),
 			value("when", &g.CommentWhen, commentWhenKind).
-				tell("When a comment is written: if a leak differs from the base runs, if the gate fails, if either "+
+				document("When a comment is written: if a leak differs from the base runs, if the gate fails, if "+
+					"either "+
 					"is true, always or never.", "failed"),
 		}},
-		value("check", &g.Check, switchKind).tell("Whether a check run with annotations is created.", "true"),
-		value("sarif", &g.SARIF, switchKind).tell("Whether a SARIF file is written.", "true"),
-		value("summary", &g.Summary, switchKind).tell("Whether the job summary is written.", "false"),
+		value("check", &g.Check, switchKind).document("Whether a check run with annotations is created.", "true"),
+		value("sarif", &g.SARIF, switchKind).document("Whether a SARIF file is written.", "true"),
+		value("summary", &g.Summary, switchKind).document("Whether the job summary is written.", "false"),
 	}}
 }
 
@@ -194,7 +196,7 @@ func rulesKey(into *[]gate.Rule, path string) key {
 			texts := rulesOf(*into, path)
 			list(&texts, rule(path), is)(w, at)
 			*into = withRules(*into, path, texts)
-		}}.tell(said.about, said.example)
+		}}.document(said.about, said.example)
 }
 
 // rulesOf returns the texts of the rules of a path.

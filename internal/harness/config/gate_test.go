@@ -245,7 +245,9 @@ func TestKeysWithDots(t *testing.T) {
 		}
 	}
 	_, err := Parse("run.yaml", []byte(plainFile), set("LEAKGATE_GATE_NATIVE_PER_LOOP", "grown = 0, new == 0"))
-	if want := `environment LEAKGATE_GATE_NATIVE_PER_LOOP: gate.native.per_loop[0]: invalid rule "grown = 0": want an operator`; err == nil || !strings.HasPrefix(err.Error(), want) {
+	const want = "environment LEAKGATE_GATE_NATIVE_PER_LOOP: gate.native.per_loop[0]: " +
+		`invalid rule "grown = 0": want an operator`
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 }

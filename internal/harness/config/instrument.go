@@ -109,16 +109,16 @@ func instrumentKey(into **Instrument) key {
 		i = &Instrument{}
 	}
 	classes := listed("class", &i.Classes, classKind, distinct, list(&i.Classes, className, distinct)).
-		tell("The classes and methods that run.", "[com.shop.CartTest, com.shop.LoginTest#signsIn]")
+		document("The classes and methods that run.", "[com.shop.CartTest, com.shop.LoginTest#signsIn]")
 	classes.unset = "all tests"
 	keys := []key{
 		optional("component", &i.Component, componentKind, "").
-			tell("The runner. Required; it may also be written directly as the value of instrument.",
+			document("The runner. Required; it may also be written directly as the value of instrument.",
 				"com.shop.test/androidx.test.runner.AndroidJUnitRunner"),
 		classes,
 		argumentsKey(&i.Arguments),
 		optional("room", &i.Room, roomKind, "10s, and more on a device with a faster clock").
-			tell("The time after each test in which it is checked (delay_msec).", "15s"),
+			document("The time after each test in which it is checked (delay_msec).", "15s"),
 	}
 	const instead = "write the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 	return key{
@@ -173,7 +173,7 @@ func argumentsKey(into *map[string]string) key {
 			if len(out) > 0 {
 				*into = out
 			}
-		}}.tell("Further arguments of the runner (-e NAME VALUE).", "{ size: small }")
+		}}.document("Further arguments of the runner (-e NAME VALUE).", "{ size: small }")
 }
 
 // argument reads one argument of the runner.
@@ -205,10 +205,11 @@ func windowsKey(into **Windows) key {
 	}
 	keys := []key{
 		optional("begin", &v.Begin, regexpKind, "").
-			tell("A line at which a test begins. The group `name`, or the first group, is its name. Required.",
+			document("A line at which a test begins. The group `name`, or the first group, is its name. Required.",
 				`BEGIN (?P<name>.+)`),
 		optional("end", &v.End, regexpKind, "").
-			tell("A line at which it ends. The group `name` identifies the test, the group `outcome` is its result. "+
+			document("A line at which it ends. The group `name` identifies the test, the group `outcome` is its "+
+				"result. "+
 				"Required.", `END (?P<name>.+)`),
 	}
 	return key{name: "windows", beside: true, keys: keys, needed: []string{"begin", "end"},

@@ -60,8 +60,8 @@ func (k key) take(w *walker, at place) {
 	w.mapping(at, k.keys)
 }
 
-// tell adds the documentation of a key.
-func (k key) tell(about, example string) key {
+// document adds the documentation of a key.
+func (k key) document(about, example string) key {
 	k.about, k.example = about, example
 	return k
 }
@@ -103,77 +103,85 @@ func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
 		list(&c.App.Processes, processPattern, distinct)).
-		tell("The processes to watch. Default: those of the package: its name, and its name with a colon and more.",
+		document("The processes to watch. Default: those of the package: its name, and its name with a colon and more.",
 			`["com.shop", "com.shop:*"]`)
 	processes.unset = "those of the package"
 	return []key{
-		value("version", &one, versionKind).tell("The version of the file format.", "1"),
+		value("version", &one, versionKind).document("The version of the file format.", "1"),
 		{name: "app", about: "What to watch: a package, processes, or both.", keys: []key{
 			optional("package", &c.App.Package, packageKind, "only the processes are named").
-				tell("The application id. The monkey sends its events to it.", "com.shop"),
+				document("The application id. The monkey sends its events to it.", "com.shop"),
 			processes,
 			optional("mapping", &c.App.Mapping, pathKind, "names are shown as in the build").
-				tell("The mapping.txt of an obfuscated build, relative to the folder of the file.",
+				document("The mapping.txt of an obfuscated build, relative to the folder of the file.",
 					"build/mapping.txt"),
 			optional("variant", &c.App.Variant, variantKind, "not recorded").
-				tell("The variant of the tested build, for the record.", "freeDebug"),
+				document("The variant of the tested build, for the record.", "freeDebug"),
 		}},
 		{name: "devices", about: "The phones of the run.", keys: []key{
 			listed("serials", &c.Devices.Serials, serialKind, distinct|mayBeEmpty,
 				list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).
-				tell("The devices to use; an empty list means all that are attached.", "[emulator-5554]"),
+				document("The devices to use; an empty list means all that are attached.", "[emulator-5554]"),
 			value("min_api", &c.Devices.MinAPI, count(18, 100)).
-				tell("The lowest API level of Android; older devices are skipped.", "26"),
+				document("The lowest API level of Android; older devices are skipped.", "26"),
 			value("require", &c.Devices.Require, count(1, 1000)).
-				tell("The minimum number of devices.", "2"),
+				document("The minimum number of devices.", "2"),
 			value("stand_in", &c.Devices.StandIn, switchKind).
-				tell("Whether a device may be a stand-in for a phone, with a faster clock, like that of `leakgate "+
+				document("Whether a device may be a stand-in for a phone, with a faster clock, like that of `leakgate "+
 					"demo --serve`.", "true"),
 		}},
 		workloadKey(&c.Workload),
 		durationKey(c),
 		{name: "sample", about: "How often memory is read, in device time.", keys: []key{
-			value("normal", &c.Sample.Normal, interval).tell("Time between two samples in the state NORMAL.", "30s"),
-			value("suspicious", &c.Sample.Suspicious, interval).tell("The same in SUSPICIOUS and CONFIRMING.", "15s"),
-			value("leaking", &c.Sample.Leaking, interval).tell("The same in LEAKING.", "1m"),
+			value("normal", &c.Sample.Normal, interval).
+				document("Time between two samples in the state NORMAL.", "30s"),
+			value("suspicious", &c.Sample.Suspicious, interval).
+				document("The same in SUSPICIOUS and CONFIRMING.", "15s"),
+			value("leaking", &c.Sample.Leaking, interval).document("The same in LEAKING.", "1m"),
 			value("detail", &c.Sample.Detail, interval).
-				tell("Time between two breakdowns by dumpsys, each of the next process.", "1m30s"),
+				document("Time between two breakdowns by dumpsys, each of the next process.", "1m30s"),
 			value("max_system_server", &c.Sample.MaxSystemServer, costKind).
-				tell("The maximum cost of sampling in system_server, in percent of one core.", "10%"),
+				document("The maximum cost of sampling in system_server, in percent of one core.", "10%"),
 			value("max_app", &c.Sample.MaxApp, costKind).
-				tell("The maximum cost of sampling in the app, in percent of one core.", "2.5%"),
+				document("The maximum cost of sampling in the app, in percent of one core.", "2.5%"),
 		}},
 		{name: "detect", about: "How the series are judged.", keys: []key{
-			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).tell("The set of rules.", "article"),
+			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).
+				document("The set of rules.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
-				tell("end judges by the verdict at the end of the run; live fails a run in which a process ever "+
+				document("end judges by the verdict at the end of the run; live fails a run in which a process ever "+
 					"reached LEAKING.", "live"),
 			optional("must_see", &c.Detect.MustSee, rateKind,
 				"a pass may have missed leaks up to the rate in its text").
-				tell("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.",
+				document("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.",
 					"50MB/h"),
 		}},
 		value("strict", &c.Strict, switchKind).
-			tell("Whether the run exits with 5 if any process is inconclusive.", "true"),
+			document("Whether the run exits with 5 if any process is inconclusive.", "true"),
 		value("allow_unjudged", &c.AllowUnjudged, switchKind).
-			tell("Whether a run that could judge nothing, or lacks a heap dump, exits with 0 instead of 5.", "true"),
+			document("Whether a run that could judge nothing, or lacks a heap dump, exits with 0 instead of 5.",
+				"true"),
 		{name: "diagnose", about: "What is captured from a leaking process.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
-				tell("When a heap dump is made; at_end (of the run) and at_marks also make one on a leak.", "at_marks"),
+				document("When a heap dump is made; at_end (of the run) and at_marks also make one on a leak.",
+					"at_marks"),
 			value("cooldown", &c.Diagnose.Cooldown, cooldownKind).
-				tell("The minimum time between two diagnoses of one process, in device time.", "1h"),
+				document("The minimum time between two diagnoses of one process, in device time.", "1h"),
 			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
-				tell("What is kept of a heap dump after its analysis; stripped has no contents of primitive arrays, "+
+				document("What is kept of a heap dump after its analysis; stripped has no contents of primitive "+
+					"arrays, "+
 					"and so no texts.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
-				tell("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
+				document("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
 					"marks that begin a loop, at most every 10 s, in runs shorter than 2 h and in those that dump "+
 					"at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
-				tell("What is kept of the device's log: app keeps the lines of the app and those of the system about "+
+				document("What is kept of the device's log: app keeps the lines of the app and those of the system "+
+					"about "+
 					"it; all keeps lines of every other app, too.", "none"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
-				tell("Whether reports show texts of the app, which may be personal: keys of maps, names of threads, "+
+				document("Whether reports show texts of the app, which may be personal: keys of maps, names of "+
+					"threads, "+
 					"titles. Hidden, each is a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),
 		}},
@@ -181,7 +189,7 @@ func schema(c *Config) []key {
 		baselineKey(c),
 		{name: "report", about: "The optional reports of the run directory.", keys: []key{
 			value("junit", &c.Report.JUnit, junitKind).
-				tell("Whether junit.xml is written; auto writes it if the run has checks of tests.", "true"),
+				document("Whether junit.xml is written; auto writes it if the run has checks of tests.", "true"),
 			{name: "html", notYet: true},
 		}},
 		githubKey(&c.GitHub),
@@ -196,7 +204,7 @@ func schema(c *Config) []key {
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").
-		tell("The maximum duration of the run. 12m..30m: it lasts 12m, and up to 30m as long as a suspicion is "+
+		document("The maximum duration of the run. 12m..30m: it lasts 12m, and up to 30m as long as a suspicion is "+
 			"undecided. Required with the workload none.", "8h")
 	read, shown := k.read, k.shown
 	k.read = func(w *walker, at place) {
@@ -226,9 +234,9 @@ func workloadKey(w *Workload) key {
 		m = &Monkey{Throttle: DefaultThrottle}
 	}
 	monkeyKeys := []key{
-		optional("events", &m.Events, count(1, mostEvents), "").tell("The number of events. Required.", "200000"),
-		value("throttle", &m.Throttle, pauseKind).tell("The pause between two events.", "300ms"),
-		value("seed", &m.Seed, seedKind).tell("Makes runs reproducible; auto uses a new one for each run.", "7"),
+		optional("events", &m.Events, count(1, mostEvents), "").document("The number of events. Required.", "200000"),
+		value("throttle", &m.Throttle, pauseKind).document("The pause between two events.", "300ms"),
+		value("seed", &m.Seed, seedKind).document("Makes runs reproducible; auto uses a new one for each run.", "7"),
 	}
 	keys := []key{
 		{
@@ -240,9 +248,9 @@ func workloadKey(w *Workload) key {
 				walk.monkey(at, monkeyKeys)
 			}},
 		listed("command", &w.Command, wordKind, 0, command(&w.Command)).
-			tell("A program on the host with its arguments, without a shell.", "[./gradlew, connectedCheck]"),
+			document("A program on the host with its arguments, without a shell.", "[./gradlew, connectedCheck]"),
 		optional("device_command", &w.DeviceCommand, lineKind, "").
-			tell("One command line for the shell of the device.", "am start -n com.shop/.Main && sleep 600"),
+			document("One command line for the shell of the device.", "am start -n com.shop/.Main && sleep 600"),
 		instrumentKey(&w.Instrument),
 		windowsKey(&w.Windows),
 	}

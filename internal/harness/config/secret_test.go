@@ -64,7 +64,8 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 	if err != nil || string(again.YAML(false)) != string(c.YAML(false)) {
 		t.Errorf("%v; read again it means\n%s, want\n%s", err, again.YAML(false), c.YAML(false))
 	}
-	if got := c.Redact("start ghp_SECRETx: /srv/secretdir is gone, emulator-5554 x1"); got != "start ${TOKEN}x: /srv/secretdir is gone, emulator-5554 x1" {
+	const redacted = "start ${TOKEN}x: /srv/secretdir is gone, emulator-5554 x1"
+	if got := c.Redact("start ghp_SECRETx: /srv/secretdir is gone, emulator-5554 x1"); got != redacted {
 		t.Error(got)
 	}
 	if p := c.Problem("workload.command", "ghp_SECRET is no program"); p.Message != "${TOKEN} is no program" {
@@ -75,6 +76,7 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 // An error about a value from a variable names the variable, the length of the
 // value and what is wanted.
 func TestErrorsHideTheValuesOfVariables(t *testing.T) {
+	const from = "invalid value from ${TOKEN} (10 characters)"
 	for file, want := range map[string]string{
 		"duration: ${TOKEN}": "duration: invalid value from " +
 			"${TOKEN} (10 characters): want a duration over 0, or two as 12m..30m, such as 8h",
@@ -83,16 +85,18 @@ func TestErrorsHideTheValuesOfVariables(t *testing.T) {
 		"duration: ${UNSET:-soon}": `"soon"`,
 		"app: { processes: [\"${TOKEN}(\"] }": "app.processes[0]: invalid value " +
 			"from ${TOKEN} (10 characters): want the name of a process",
-		"devices: { serials: [\"${SERIAL}\", \"${SERIAL}\"] }":                                     `"${SERIAL}" is in the list twice`,
-		"devices: { min_api: \"${TOKEN}\" }":                                                       "devices.min_api: invalid value from ${TOKEN} (10 characters): want",
-		"detect: { policy: \"${TOKEN}\" }":                                                         "detect.policy: invalid value from ${TOKEN} (10 characters): want",
-		"workload: ${TOKEN}":                                                                       "workload: invalid value from ${TOKEN} (10 characters)",
-		"gate: { leak.per_loop: [\"${TOKEN}\"] }":                                                  "gate.leak.per_loop[0]: invalid value from ${TOKEN} (10 characters)",
-		"baseline: { store: \"${TOKEN}\" }":                                                        "baseline.store: invalid value from ${TOKEN} (10 characters): want",
-		"strict: ${TOKEN}":                                                                         "strict: invalid value from ${TOKEN} (10 characters): want true or false, such as true",
-		"profiles: { pr: { duration: \"${TOKEN}\" } }":                                             "profiles.pr.duration: invalid value from ${TOKEN} (10 characters): want",
-		"diagnose: { steps: { java: [ { name: \"${TOKEN}!\", command: x } ] } }":                   "invalid value from ${TOKEN} (10 characters)",
-		"workload: { instrument: { component: a.b/C, arguments: { \"size\": \"${TOKEN}\\0\" } } }": "invalid value from ${TOKEN} (10 characters)",
+		"devices: { serials: [\"${SERIAL}\", \"${SERIAL}\"] }": `"${SERIAL}" is in the list twice`,
+
+		"devices: { min_api: \"${TOKEN}\" }":           "devices.min_api: " + from + ": want",
+		"detect: { policy: \"${TOKEN}\" }":             "detect.policy: " + from + ": want",
+		"workload: ${TOKEN}":                           "workload: " + from,
+		"gate: { leak.per_loop: [\"${TOKEN}\"] }":      "gate.leak.per_loop[0]: " + from,
+		"baseline: { store: \"${TOKEN}\" }":            "baseline.store: " + from + ": want",
+		"strict: ${TOKEN}":                             "strict: " + from + ": want true or false, such as true",
+		"profiles: { pr: { duration: \"${TOKEN}\" } }": "profiles.pr.duration: " + from + ": want",
+
+		"diagnose: { steps: { java: [ { name: \"${TOKEN}!\", command: x } ] } }":                   from,
+		"workload: { instrument: { component: a.b/C, arguments: { \"size\": \"${TOKEN}\\0\" } } }": from,
 	} {
 		name, _, _ := strings.Cut(file, ":")
 		whole := "version: 1\n" + file + "\n"

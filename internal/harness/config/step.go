@@ -72,7 +72,7 @@ func stepsKey(into *map[string][]Step) key {
 		keys = append(keys, key{name: kind.name, read: steps(into, kind.name), holds: manyMappings,
 			hidden:  func() bool { return len((*into)[kind.name]) == 0 },
 			entries: func() [][]key { return shownSteps((*into)[kind.name]) },
-		}.tell(kind.about, `[{ name: battery, command: "dumpsys battery" }]`))
+		}.document(kind.about, `[{ name: battery, command: "dumpsys battery" }]`))
 	}
 	return key{
 		name: "steps", about: "Further commands whose output is kept with a diagnosis, by the kind of the leak.",
@@ -86,10 +86,11 @@ func stepKey(into *Step) key {
 		name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"},
 		keys: []key{
 			optional("name", &into.Name, stepNameKind, "").
-				tell("Its file is custom_NAME.txt. Required.", "unreachable"),
+				document("Its file is custom_NAME.txt. Required.", "unreachable"),
 			optional("command", &into.Command, stepLineKind, "").
-				tell("One command line for the shell of the device. Required.", "dumpsys meminfo --unreachable {pid}"),
-			value("limit", &into.Limit, limitKind).tell("The maximum real time.", "20s"),
+				document("One command line for the shell of the device. Required.",
+					"dumpsys meminfo --unreachable {pid}"),
+			value("limit", &into.Limit, limitKind).document("The maximum real time.", "20s"),
 		}}
 }
 

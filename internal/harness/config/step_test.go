@@ -45,7 +45,8 @@ func FuzzStepName(f *testing.F) {
 		f.Add(text)
 	}
 	plain := regexp.MustCompile("^[a-z0-9_-]{1,40}$")
-	own := regexp.MustCompile("^(heap|showmap|s?maps|meminfo|gfxinfo|surfaceflinger|gpu|status|threads|logcat|exit_info|summary|diagnosis|analysis)$")
+	own := regexp.MustCompile("^(heap|showmap|s?maps|meminfo|gfxinfo|surfaceflinger|gpu|status|threads|" +
+		"logcat|exit_info|summary|diagnosis|analysis)$")
 	f.Fuzz(func(t *testing.T, text string) {
 		got, fault := stepName(text)
 		if (fault == nil) != (plain.MatchString(text) && !own.MatchString(text)) {

@@ -134,10 +134,7 @@ func checkShape(t *testing.T, r Report) {
 	if r.Schema != Schema || r.Text == "" || r.Outcome != Usable && r.Action == "" {
 		t.Errorf("outcome %s: %q, %q", r.Outcome, r.Text, r.Action)
 	}
-	if _,
-		named := map[Outcome]bool{
-		Usable: true, NoDevice: true, Misconfigured: true, Interrupted: true,
-	}[r.Outcome]; !named {
+	if !slices.Contains([]Outcome{Usable, NoDevice, Misconfigured, Interrupted}, r.Outcome) {
 		t.Errorf("outcome %q", r.Outcome)
 	}
 	for _, c := range r.Checks {

@@ -128,7 +128,9 @@ func (e *examination) server(found serverReply) {
 			variable(s.From))
 	case Silent:
 		e.book.note("server", Bad,
-			fmt.Sprintf("something at %s accepts connections but does not respond: a hung adb server or another program", at),
+			fmt.Sprintf("something at %s accepts connections but does not respond: a hung adb server or "+
+				"another program",
+				at),
 			fmt.Sprintf("run `adb kill-server`; if it still does not respond, choose another port: %s",
 				anotherPort(s.Address, s.From)))
 	case Foreign:

@@ -81,7 +81,7 @@ func TestWhatListensAtThePort(t *testing.T) {
 		parts   []string
 	}{
 		"adb": {phones.Addr(), patient, Answers, OK, []string{"version 41"}},
-		// A port that was free a moment ago may be taken by now.
+		// A port that was just free may be taken by now.
 		"nobody": {
 			"127.0.0.1:1", patient, Absent, Warn,
 			[]string{"no adb server at", "ANDROID_ADB_SERVER_PORT", "a run starts one", "`adb start-server`"},

@@ -81,7 +81,7 @@ func TestHostileNotes(t *testing.T) {
 		note  []byte
 		known bool
 	}{
-		"none": {}, "whole": {whole, true}, "torn": {whole[:100], false}, "hostile": {hostile, true},
+		"none": {}, "whole": {whole, true}, "truncated": {whole[:100], false}, "hostile": {hostile, true},
 		"large": {bytes.Repeat([]byte("{"), 1<<20), false},
 		"deep":  {bytes.Repeat([]byte("["), maxRecord-noteAt), false},
 		"two":   {append(bytes.Clone(whole), whole...), false}, "zeros": {make([]byte, maxRecord), false},

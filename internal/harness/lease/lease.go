@@ -79,7 +79,8 @@ func Take(ctx context.Context, r Request) (*Lease, error) {
 
 // inOrder returns each key once, in the order in which every run takes them.
 // Since none waits while it holds another, no order could cause a deadlock, but
-// a common order keeps the later of two runs from blocking the earlier in vain.
+// a common order keeps the later of two runs from blocking the earlier
+// needlessly.
 func inOrder(keys []Key, folder string) []Key {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, func(a, b Key) int { return cmp.Compare(a.path(folder), b.path(folder)) })

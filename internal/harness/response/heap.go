@@ -288,9 +288,9 @@ func head(trace []string, file string) []string {
 // The notes of a step about a stripped dump: that it stays, or that it waits
 // for its analysis.
 const (
-	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"
+	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
-		"(diagnose.keep is none)"
+		"(diagnose.keep: none)"
 )
 
 // waits reports whether a dump that is not to stay was not analysed and is kept
@@ -340,9 +340,9 @@ func (r *Responder) drop(c *Case) (some bool) {
 	if r.options.Keep != Nothing || r.waits(c) {
 		return false
 	}
-	note := "removed after its analysis (diagnose.keep is none)"
+	note := "removed after its analysis (diagnose.keep: none)"
 	if c.interrupted {
-		note = "removed (diagnose.keep is none)"
+		note = "removed (diagnose.keep: none)"
 	}
 	for _, s := range slices.Clone(c.Record.Steps) {
 		if s.Step != heapStep || s.File == "" {

@@ -115,8 +115,8 @@ func TestKept(t *testing.T) {
 	for _, c := range []struct {
 		keep, note string
 	}{
-		{"", "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"},
-		{"raw", ""}, {"none", "removed after its analysis (diagnose.keep is none)"},
+		{"", "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep: stripped)"},
+		{"raw", ""}, {"none", "removed after its analysis (diagnose.keep: none)"},
 	} {
 		r := New(t.TempDir(), Options{Keep: Keep(c.keep)})
 		got := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
@@ -244,7 +244,7 @@ func TestKeptInterrupted(t *testing.T) {
 		{
 			Nothing, record.TriggerDemand,
 			"the diagnosis was interrupted before the dump was analyzed, and none is kept",
-			"removed (diagnose.keep is none)", false, false,
+			"removed (diagnose.keep: none)", false, false,
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -241,9 +241,9 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 		},
 		"stripped": {written(Stripped, false, ""), dump, "stripped", zeroed},
 		"raw": {
-			written(Raw, false, ""), dump, "all", "heap.hprof.zst: all of it is kept (diagnose.keep is raw)",
+			written(Raw, false, ""), dump, "all", "heap.hprof.zst: kept as a whole (diagnose.keep: raw)",
 		},
-		"none":            {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
+		"none":            {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep: none)"},
 		"none, analysed":  {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
 		"analyzed":        {written(Stripped, true, ""), dump, "untouched", ""},
 		"raw, analysed":   {written(Raw, true, ""), dump, "untouched", ""},
@@ -382,7 +382,7 @@ func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
 				}
 				switch kept := is["heap.hprof.zst"]; {
 				case keep == Raw && !bytes.Equal(kept, x.packed):
-					t.Errorf("all of it is to stay: %d bytes of %d", len(kept), len(x.packed))
+					t.Errorf("the whole dump is to stay: %d bytes of %d", len(kept), len(x.packed))
 				case keep == Stripped && (kept != nil) != x.stays, keep == Stripped && x.stays &&
 					holds(KeptDump(t, c.folder.path), secret):
 					t.Errorf("%d bytes are kept, %+v", len(kept), d.Steps)

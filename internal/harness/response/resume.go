@@ -205,7 +205,7 @@ func (f folder) leave(o Options, file string) []error {
 	}
 	r.drop(c)
 	left := c.Record.Steps[0]
-	said := cmp.Or(left.Note, "all of it is kept (diagnose.keep is raw)")
+	said := cmp.Or(left.Note, "kept as a whole (diagnose.keep: raw)")
 	if left.File != "" {
 		file = left.File
 		said += "; leakgate analyze shows its content"
