@@ -48,7 +48,7 @@ func TestImpossibleReadings(t *testing.T) {
 }
 
 // Without any output or message from the device, nothing follows the reason.
-func TestMissingValueWithoutAWord(t *testing.T) {
+func TestMissingValueWithoutErrorOutput(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) + lines("5/status", "Threads:\t12\n") + end
 	for said, want := range map[string]string{
 		"":                "read Pss of com.p5: not in the output",

@@ -97,7 +97,7 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 // Truncated at any byte, a round is an error, even if the exit status reports
 // success: a value may have lost its last digits, and a missing process would
 // be taken for one that has ended.
-func TestFastCutAnywhereInventsNothing(t *testing.T) {
+func TestFastRejectsTruncatedOutput(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) +
 		lines("5/status", "Threads:\t12\n") + lines("5/smaps_rollup", "Pss:      123456 kB\nSwapPss:    24 kB\n")
 	asApp := rollupTarget(5, 500)
@@ -123,7 +123,7 @@ func TestFastCutAnywhereInventsNothing(t *testing.T) {
 
 // A process whose memory map is locked blocks the whole grep. The others are
 // read anyway and only that one is marked.
-func TestFastHungProcessIsMarkedNotWaitedFor(t *testing.T) {
+func TestFastMarksHungProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := &shelltest.Device{Run: func(ctx context.Context, command string, stdout, _ io.Writer) (int, error) {
 			if strings.Contains(command, "6/smaps_rollup") {

@@ -159,7 +159,7 @@ func tells(h Headroom, reason string) bool {
 
 // A process that has ended, or whose pid now belongs to another, is reported
 // beside the others.
-func TestHeadroomOfWhatIsGone(t *testing.T) {
+func TestHeadroomOfEndedProcess(t *testing.T) {
 	_,
 		dev := phoneDevice(androidsim.Options{
 		DumpsysTime: time.Millisecond,
@@ -358,7 +358,7 @@ func TestWordSize(t *testing.T) {
 	}
 }
 
-func TestThreadLimitIsTheLeast(t *testing.T) {
+func TestThreadLimitIsTheLowest(t *testing.T) {
 	h := NewHeadrooms(nil, Facts{})
 	h.phone = bounds{threadsMax: known.Of(5000), pidMax: known.Of(32768)}
 	p := Process{Name: "a", UID: 10100}

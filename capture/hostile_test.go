@@ -174,7 +174,7 @@ func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 }
 
 // A command line of a megabyte is skipped: it is not a process of an app.
-func TestHugeNameIsNone(t *testing.T) {
+func TestHugeNameIsSkipped(t *testing.T) {
 	app := androidsim.App{
 		Package:   "com.x",
 		Processes: []androidsim.ProcessSpec{{Name: "com.x" + strings.Repeat("x", 1<<20)}, {Name: "com.x:y"}},

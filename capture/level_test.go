@@ -138,7 +138,7 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 
 // su may wait for a person to agree: it is abandoned, no other process tries it
 // again, and the next best source is used.
-func TestSilentSUIsAskedOnce(t *testing.T) {
+func TestSilentSUIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev, asked := unansweredSU()
 		levels, began := NewLevels(dev, Facts{UID: 2000}), time.Now()
@@ -181,7 +181,7 @@ func unansweredSU() (dev *shelltest.Device, asked *int) {
 }
 
 // If su works, every process is read through it, and it is tried once.
-func TestGrantedSUIsAskedOnce(t *testing.T) {
+func TestGrantedSUIsTriedOnce(t *testing.T) {
 	dev := phone(func(command string) string {
 		switch {
 		case command == "su -c 'id' </dev/null 2>&1":

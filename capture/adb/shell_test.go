@@ -377,8 +377,8 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// TestWholeAnswerWins: a complete answer counts even if the context has ended.
-func TestWholeAnswerWins(t *testing.T) {
+// TestCompleteAnswerWins: a complete answer counts even if the context has ended.
+func TestCompleteAnswerWins(t *testing.T) {
 	ctx, cancel := context.WithCancel(soon(t))
 	// An answer that is partly in flight when the context ends is dropped, and
 	// the command is killed.

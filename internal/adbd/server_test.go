@@ -200,7 +200,7 @@ func blockedPhone(serial string) (*memoryPhone, *sync.WaitGroup) {
 	return phone, running
 }
 
-func TestServerBreaksOff(t *testing.T) {
+func TestServerInterruptsServices(t *testing.T) {
 	for name, end := range map[string]func(s *Server, phone Phone, conn net.Conn){
 		"remove":  func(s *Server, phone Phone, _ net.Conn) { s.Remove(phone) },
 		"replace": func(s *Server, phone Phone, _ net.Conn) { s.Add(newMemoryPhone("x")) },

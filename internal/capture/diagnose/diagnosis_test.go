@@ -273,8 +273,8 @@ func play(w io.Writer, line string, answers map[string]string) error {
 	return nil
 }
 
-// TestSuThatWaitsIsAskedOnce: it may wait for a person, each time.
-func TestSuThatWaitsIsAskedOnce(t *testing.T) {
+// TestSuThatWaitsIsTriedOnce: it may wait for a person, each time.
+func TestSuThatWaitsIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, facts, r := situation{api: 34}.begin(t)
 		d.endless = "su 0 id"
@@ -352,9 +352,9 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 	}
 }
 
-// TestRightsSaidNo: the text of each refusal, and that a command is not tried
+// TestRightsRefused: the text of each refusal, and that a command is not tried
 // without the permission.
-func TestRightsSaidNo(t *testing.T) {
+func TestRightsRefused(t *testing.T) {
 	const app, other = "uid=10100(u0_a100) gid=10100", "uid=2000(shell) gid=2000(shell)"
 	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {

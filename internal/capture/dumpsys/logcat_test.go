@@ -222,7 +222,7 @@ func TestFullHeap(t *testing.T) {
 	}
 }
 
-func TestWhoseLineItIs(t *testing.T) {
+func TestLineOwner(t *testing.T) {
 	const at = "11-22 15:32:47.123  "
 	for text, want := range map[string]LogKind{
 		at + "999 999 I ActivityManager: Process com.shop (pid 123) has died: cch  CRE": LogDied,

@@ -451,7 +451,7 @@ func TestSeveralBlocks(t *testing.T) {
 	}
 }
 
-func TestMeminfoThatBreaksOff(t *testing.T) {
+func TestInterruptedMeminfo(t *testing.T) {
 	text := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt"))
 	const timeout = "\n*** SERVICE 'meminfo' DUMP TIMEOUT (10000ms) EXPIRED ***\n\n"
 	m, err := ParseMeminfo([]byte(text[:strings.Index(text, " App Summary")] + timeout))

@@ -84,7 +84,7 @@ func sumByRegexp(text []byte) Memory {
 	}
 }
 
-func TestMappingsAreHandedOut(t *testing.T) {
+func TestScanPassesMappings(t *testing.T) {
 	text := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")
 	var n, kgsl, sum int64
 	var last uint64
@@ -206,7 +206,7 @@ func TestNotSmaps(t *testing.T) {
 	}
 }
 
-func TestSmapsThatBreakOff(t *testing.T) {
+func TestInterruptedSmaps(t *testing.T) {
 	whole := string(smapsText(3, "VmFlags"))
 	for name, text := range map[string]string{
 		"error text at the end":       whole + "cat: /proc/1/smaps: No such process\n",

@@ -25,7 +25,7 @@ func (p phone) Shell(ctx context.Context, _ string, stdout, _ io.Writer) (int, e
 
 // Device errors are reported in plain words and not in those of Go; programs
 // can still test the kind.
-func TestAskTellsWhatWentWrong(t *testing.T) {
+func TestAskExplainsErrors(t *testing.T) {
 	hangs := func(ctx context.Context, _ io.Writer) (int, error) {
 		<-ctx.Done()
 		return -1, fmt.Errorf("run a command on device X: %w", ctx.Err())

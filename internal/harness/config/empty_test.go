@@ -9,7 +9,7 @@ import (
 
 // No key of the file accepts an empty text, not even from a variable, except
 // the arguments of a program and the entries of a list that may be empty.
-func TestNoKeyTakesAnEmptyText(t *testing.T) {
+func TestNoKeyAcceptsEmptyText(t *testing.T) {
 	checked := 0
 	for _, l := range knownLeaves() {
 		if l.key.holds != oneValue && l.key.holds != manyValues || l.path == "workload" {

@@ -146,7 +146,7 @@ func TestWallClockBoundsHold(t *testing.T) {
 	})
 }
 
-func TestWallClockRefusesWhatIsNone(t *testing.T) {
+func TestWallClockRejectsOtherText(t *testing.T) {
 	for _, text := range []string{
 		"", "\n", "date: bad format\n", "-1\n", "253402300800\n", "12x\n", "%s\n", "99999999999999999999\n",
 	} {

@@ -349,7 +349,7 @@ func TestStatesOfDevices(t *testing.T) {
 	}
 }
 
-func TestWhichDeviceIsMeant(t *testing.T) {
+func TestDeviceSelection(t *testing.T) {
 	scaled := func(serial string) *androidsim.Phone {
 		return androidsim.New(androidsim.Options{Serial: serial, Scale: 400})
 	}
@@ -408,7 +408,7 @@ func TestWhichDeviceIsMeant(t *testing.T) {
 	}
 }
 
-func TestProcessesThatRunOrNot(t *testing.T) {
+func TestRunningAndMissingProcesses(t *testing.T) {
 	phone := androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 400, Root: true, Apps: []androidsim.App{
 		{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop"}, {Name: "com.shop:push"}}},
 		{Package: "org.mail", Processes: []androidsim.ProcessSpec{{Name: "org.mail"}}},
@@ -486,7 +486,7 @@ func changes(command string) []string {
 	return out
 }
 
-func TestChangesAreSeen(t *testing.T) {
+func TestChangesAreDetected(t *testing.T) {
 	for command, want := range map[string]bool{
 		"cat /proc/uptime; id": false, "echo x > /data/f": true, "rm -r /data": true, "cat a; touch b": true,
 		"pm list packages": false,

@@ -63,7 +63,7 @@ var (
 	}
 )
 
-func TestWhatListensAtThePort(t *testing.T) {
+func TestListenersAtThePort(t *testing.T) {
 	fakeADB(t, version41)
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
@@ -127,7 +127,7 @@ func TestWhatListensAtThePort(t *testing.T) {
 }
 
 // An address that neither accepts nor refuses connections costs a known time.
-func TestKnockEndsWithItsContext(t *testing.T) {
+func TestProbeEndsWithItsContext(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	silent := listen(t, func(c net.Conn) {
 		io.ReadFull(c, make([]byte, len(versionRequest)))
@@ -307,7 +307,7 @@ func TestAnotherPort(t *testing.T) {
 	}
 }
 
-func TestDirectoryOfTheRuns(t *testing.T) {
+func TestRunsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -408,7 +408,7 @@ func FuzzUnderstand(f *testing.F) {
 
 // A real server must understand the second request of probeServer like the
 // first: it reads four digits and as many bytes, and no more.
-func TestSecondKnockIsTheFirstAndALineEnd(t *testing.T) {
+func TestSecondRequestIsTheFirstWithALineEnd(t *testing.T) {
 	t.Parallel()
 	requests := make(chan string, 4)
 	address := listen(t, func(c net.Conn) {

@@ -248,7 +248,7 @@ func TestNoteOfADeadHolderIsNotShown(t *testing.T) {
 	empty(t, folder)
 }
 
-func TestTwentyContendersNeverTwoHolders(t *testing.T) {
+func TestTwentyContendersOneHolder(t *testing.T) {
 	folder, oracle, times := t.TempDir(), filepath.Join(t.TempDir(), "oracle"), 40
 	if os.Getenv("LEAKGATE_E2E") == "long" {
 		times = 1000
@@ -356,7 +356,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 }
 
 // A file that is recreated between opening and locking is detected.
-func TestLockOfARemovedFileIsNone(t *testing.T) {
+func TestLockOfRemovedFileIsDetected(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)
 	old, err := try(path)

@@ -112,7 +112,7 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 		}
 		got, c := graphicsOf(t, list(own, 3, other, 10, nobody, 3), list(own, 3, other, 30, nobody, 3))
 		equal(t, "findings", got, []string(nil))
-		says(t, c.Record.Summary, "graphics: no growth attributable to the process",
+		says(t, c.Record.Summary, "graphics: nothing of the process that can be seen grew",
 			"buffers of the whole device (dumpsys SurfaceFlinger) +",
 			"layer of another app SurfaceView[com.other/com.other.Player]#*(BLAST Consumer)* +")
 		got, _ = graphicsOf(t, list(own, 3, other, 10, nobody, 3), list(own, 5, other, 30, nobody, 4))
@@ -131,7 +131,7 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 }
 
 // Unchanged rows do not displace changed ones.
-func TestChangedRowsAreTold(t *testing.T) {
+func TestChangedRowsAreReported(t *testing.T) {
 	list := func(n int) []byte {
 		var of []any
 		for i := range 2 * toldFindings {

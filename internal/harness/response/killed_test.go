@@ -86,7 +86,7 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 }
 
 // diagnosis.json counts only if it belongs to that diagnosis, and was analysed.
-func TestResumeBelievesNoOther(t *testing.T) {
+func TestResumeRejectsForeignRecords(t *testing.T) {
 	forged := []record.Finding{{Type: "leak", Name: "forged"}}
 	edits := map[string]func(d *record.Diagnosis){
 		"another pid":      func(d *record.Diagnosis) { d.PID++ },
@@ -338,7 +338,7 @@ func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 // A truncated packed dump is not taken for a complete one, and one that is
 // damaged, or unpacks to more than a dump has, is rejected and leaves no
 // temporary file.
-func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
+func TestResumeOfTruncatedPackedDump(t *testing.T) {
 	// Of several blocks of 128 KiB, of which the first can be unpacked.
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	h.Hold("com.shop.Mail", "drafts", h.ArrayList(h.String(secret), h.Chars(strings.Repeat(secret, 10_000))).Ref)
@@ -356,7 +356,7 @@ func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
 		// stays reports that a part of it is kept when dumps are stripped.
 		stays bool
 	}{
-		"truncated": {whole[:len(whole)-100], "heap.hprof.zst is truncated: its zstd data end early", true},
+		"truncated": {whole[:len(whole)-100], "its zstd data end early", true},
 		"damaged":   {damaged, "damaged zstd data", false},
 		"a bomb":    {bomb, "unpack heap.hprof.zst: refused: more than 8.0 MB", false},
 		"declared":  {declaring(t, 5<<30), "unpack heap.hprof.zst: refused: more than 8.0 MB", false},
@@ -571,7 +571,7 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 }
 
 // A run writes no absolute path of the host, whatever fails there.
-func TestHostless(t *testing.T) {
+func TestHostPathsAreRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		sep := string(filepath.Separator)

@@ -155,7 +155,7 @@ func TestGrowthOfOtherSource(t *testing.T) {
 }
 
 // A reading that is missing now is compared later with the one before.
-func TestMomentKeepsWhatItHad(t *testing.T) {
+func TestObservationKeepsEarlierReadings(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	threads := func(n int) []byte {
 		var b strings.Builder

@@ -195,7 +195,7 @@ func mb(n *int64) int64 {
 
 // Without an earlier observation the answer is the present state, and says that
 // it is not growth.
-func TestNothingBefore(t *testing.T) {
+func TestNoEarlierObservation(t *testing.T) {
 	for recipe, words := range map[string][]string{
 		"native":  {"Pss + SwapPss ", "the largest:"},
 		"thread":  {"threads: 28", "  "},
@@ -277,7 +277,7 @@ func TestFolderOfHostileName(t *testing.T) {
 
 // Each process has a folder of its own, also on a file system that is
 // case-insensitive, or that removes dots at the end.
-func TestFoldersOfNamesAlike(t *testing.T) {
+func TestFoldersOfSimilarNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{
 		"com.shop", "com.shop.", "com.shop..", ".com.shop", "com.Shop", "COM.SHOP", "a/b", "a_b", "a:b", "a b", "con",
@@ -303,7 +303,7 @@ func TestFoldersOfNamesAlike(t *testing.T) {
 // A device that disappears in the middle, or a run that ends: what was
 // collected until then is kept, reported and left in the form that is to be
 // kept.
-func TestBrokenOff(t *testing.T) {
+func TestInterruptedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})
 		ctx, cancel := context.WithCancel(t.Context())
