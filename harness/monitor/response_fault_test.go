@@ -285,7 +285,7 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 		"the dump is cut":           {rooted(), func(p *cabled) func() { return p.CutDump(5000) }, record.DiagnosisDegraded, "heap", "failed", "truncated after", 30},
 		"the dump is empty":         {rooted(), func(p *cabled) func() { return p.CutDump(0) }, record.DiagnosisDegraded, "heap", "failed", "empty", 90},
 		"the disk is full":          {rooted(), func(p *cabled) func() { return p.FillDisk(1 << 20) }, record.DiagnosisDegraded, "heap", "failed", "the device's disk is full", 30},
-		"dumpsys hangs":             {rooted(), func(p *cabled) func() { return p.HangDumpsys() }, record.DiagnosisDegraded, "meminfo", "failed", "no end in 15s", 60},
+		"dumpsys hangs":             {rooted(), func(p *cabled) func() { return p.HangDumpsys() }, record.DiagnosisDegraded, "meminfo", "failed", "not finished in 15s", 60},
 		"the app is not debuggable": {user, func(p *cabled) func() { return func() {} }, record.DiagnosisDegraded, "heap", "skipped", "com.shop is not debuggable", 30},
 	} {
 		t.Run(name, func(t *testing.T) {
