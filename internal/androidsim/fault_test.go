@@ -18,17 +18,18 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// pair is a rooted phone with an app of two processes, one of which nobody
-// starts again.
+// pair returns a rooted phone with an app of two processes, one of which does
+// not restart.
 func pair(o Options) *Phone {
 	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
-		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: []Model{Typical()}}, {Name: "com.shop:push", Models: []Model{Typical()}},
+		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: []Model{Typical()}},
+		{Name: "com.shop:push", Models: []Model{Typical()}},
 	}}}
 	o.Root, o.BuildType = true, "userdebug"
 	return New(o)
 }
 
-// pids are all processes that run, by name.
+// pids returns the pids of all running processes, by name.
 func pids(p *Phone) map[string]int {
 	out := map[string]int{}
 	for _, v := range p.views() {
@@ -72,10 +73,10 @@ func TestReboot(t *testing.T) {
 				back()
 				back()
 				if done := ask(t, p, "getprop sys.boot_completed"); done != "\n" {
-					t.Errorf("the boot is over at once: %q", done)
+					t.Errorf("the boot completes at once: %q", done)
 				}
 			}
-			// Real time: ten times less.
+			// Real time is a tenth of device time.
 			time.Sleep(2990 * time.Millisecond)
 			if s := p.Identity().State; (s == adbd.StateOffline) != (round > 0) {
 				t.Errorf("round %d: after 29.9 s it is %q", round, s)
@@ -85,7 +86,7 @@ func TestReboot(t *testing.T) {
 				t.Errorf("after 30.1 s it is %q", s)
 			}
 			if done := ask(t, p, "getprop sys.boot_completed"); done != "1\n" {
-				t.Errorf("the boot does not end: %q", done)
+				t.Errorf("the boot does not complete: %q", done)
 			}
 			after := pids(p)
 			if len(after) != len(before) {
@@ -114,7 +115,9 @@ func TestReboot(t *testing.T) {
 func TestBootIDIsAFile(t *testing.T) {
 	p := New(Options{API: 23})
 	const dir = "/proc/sys/kernel/random"
-	if out := ask(t, p, "ls "+dir+"; ls /proc/sys; ls -d "+dir+"; test -f "+dir+"/boot_id && grep -c ^....................................$ "+dir+"/boot_id; ls /proc | grep ^sys"); out != "boot_id\nuuid\nkernel\n"+dir+"\n1\nsys\n" {
+	if out := ask(t, p, "ls "+dir+"; ls /proc/sys; ls -d "+dir+"; test -f "+dir+
+		"/boot_id && grep -c ^....................................$ "+dir+
+		"/boot_id; ls /proc | grep ^sys"); out != "boot_id\nuuid\nkernel\n"+dir+"\n1\nsys\n" {
 		t.Errorf("%q", out)
 	}
 	if a := sh1(t, p, "cat "+dir); a.err != "cat: "+dir+": Is a directory\n" {
@@ -148,11 +151,14 @@ func TestCrashSystem(t *testing.T) {
 			"dumpsys gfxinfo com.shop":  {"", "Can't find service: gfxinfo\n", 0},
 			"am start -n com.shop/.Top": {"", "cmd: Can't find service: activity\n", 20},
 			"pm list packages":          {"", "cmd: Can't find service: package\n", 20},
-			"monkey -p com.shop 10":     {"", "** Error: Unable to connect to activity manager; is the system running?\n", 253},
-			"pidof com.shop":            {"", "", 1},
-			"pidof surfaceflinger":      {fmt.Sprintln(before["surfaceflinger"]), "", 0},
+			"monkey -p com.shop 10": {
+				"", "** Error: Unable to connect to activity manager; is the system running?\n", 253,
+			},
+			"pidof com.shop":       {"", "", 1},
+			"pidof surfaceflinger": {fmt.Sprintln(before["surfaceflinger"]), "", 0},
 		} {
-			if a := sh1(t, p, command); command != "monkey -p com.shop 10" && a != want || a.err != want.err || a.exit != want.exit {
+			if a := sh1(t, p, command); command != "monkey -p com.shop 10" && a != want || a.err != want.err ||
+				a.exit != want.exit {
 				t.Errorf("%s: %+v", command, a)
 			}
 		}
@@ -166,7 +172,8 @@ func TestCrashSystem(t *testing.T) {
 				t.Errorf("%s had pid %d and has %d", name, before[name], after[name])
 			}
 		}
-		if out := ask(t, p, "dumpsys meminfo system_server"); !strings.Contains(out, fmt.Sprintf("MEMINFO in pid %d ", after[systemServer])) {
+		if out := ask(t, p, "dumpsys meminfo system_server"); !strings.Contains(out,
+			fmt.Sprintf("MEMINFO in pid %d ", after[systemServer])) {
 			t.Errorf("%q", out)
 		}
 		time.Sleep(10 * time.Second)
@@ -176,36 +183,36 @@ func TestCrashSystem(t *testing.T) {
 		}
 		back()
 		if now := pids(p); now[systemServer] != after[systemServer] {
-			t.Error("the end of a crash that is over does something")
+			t.Error("ending a crash that is over has an effect")
 		}
 
-		// The end comes early, and does not bring anything else forward.
+		// The early end moves nothing else forward.
 		back = p.CrashSystem(time.Hour)
 		time.Sleep(time.Second)
 		back()
 		if now := pids(p); now[systemServer] == 0 || now[systemServer] == after[systemServer] || now["com.shop"] != 0 {
-			t.Errorf("at the end run %v", now)
+			t.Errorf("at the end %v run", now)
 		}
 		time.Sleep(10 * time.Second)
 		if p.PID("com.shop") == 0 {
 			t.Error("the app does not come back")
 		}
 
-		// A process that was down comes back with the system, not with the crash's
-		// long end.
+		// A process that was down restarts with the system, not at the end of
+		// the long crash.
 		p.Kill("com.shop")
 		back = p.CrashSystem(forEver)
 		time.Sleep(time.Hour)
 		if p.PID("com.shop") != 0 {
-			t.Error("an app starts without a system")
+			t.Error("an app starts without system_server")
 		}
 		back()
 		if p.PID("com.shop") == 0 {
-			t.Error("the app that was down stays down")
+			t.Error("the app that was down does not restart")
 		}
 
-		// What waits behind the end of one crash comes back with that of a second, which
-		// began a moment later.
+		// What waits for the end of one crash restarts with that of a second
+		// one, which started a moment later.
 		time.Sleep(10 * time.Second)
 		p.CrashSystem(forEver)
 		time.Sleep(time.Second)
@@ -214,11 +221,11 @@ func TestCrashSystem(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		for _, name := range append(slices.Clone(systemPackages), "com.shop") {
 			if p.PID(name) == 0 {
-				t.Errorf("%s stays down after two crashes", name)
+				t.Errorf("%s does not restart after two crashes", name)
 			}
 		}
 
-		// A signal does the same.
+		// A signal has the same effect.
 		ask(t, p, "kill -9 $(pidof system_server)")
 		if p.PID("com.shop") != 0 || p.PID(systemServer) != 0 {
 			t.Error("the app survives system_server")
@@ -227,8 +234,9 @@ func TestCrashSystem(t *testing.T) {
 		if p.PID(systemServer) == 0 {
 			t.Error("init does not start system_server again")
 		}
-		if old := New(Options{API: 22}); !old.Kill(systemServer) || sh1(t, old, "am help").err != "Error: Unable to connect to activity manager; is the system running?\n" {
-			t.Errorf("an old phone says %+v", sh1(t, old, "am help"))
+		if old := New(Options{API: 22}); !old.Kill(systemServer) ||
+			sh1(t, old, "am help").err != "Error: Unable to connect to activity manager; is the system running?\n" {
+			t.Errorf("an old phone prints %+v", sh1(t, old, "am help"))
 		}
 	})
 }
@@ -253,7 +261,7 @@ func TestBreakFile(t *testing.T) {
 		if a := sh1(t, p, "cat "+file); a != c.want {
 			t.Errorf("fault %d: %+v, want %+v", c.how, a, c.want)
 		}
-		// grep over several files goes on with the next.
+		// grep over several files continues with the next one.
 		a := sh1(t, p, "grep -H ^Pss: "+file+fmt.Sprintf("; grep -c . %s /proc/%d/stat", file, pid))
 		if !strings.HasSuffix(a.out, fmt.Sprintf("/proc/%d/stat:1\n", pid)) {
 			t.Errorf("fault %d: %+v", c.how, a)
@@ -263,7 +271,7 @@ func TestBreakFile(t *testing.T) {
 		if missing := c.how == FileMissing; listed == missing || (err != nil) != missing {
 			t.Errorf("fault %d: listed %v, %v", c.how, listed, err)
 		}
-		// The latest counts, and the end of one leaves the others.
+		// The latest counts, and its end leaves the others.
 		newer := p.BreakFile(file, FileEmpty)
 		if out := ask(t, p, "cat "+file); out != "" {
 			t.Errorf("%q", out)
@@ -282,8 +290,9 @@ func TestBreakFile(t *testing.T) {
 	ask(t, p, "ls /proc; cat /proc/uptime")
 	ask(t, p, "echo x >/data/local/tmp/f")
 	defer p.BreakFile("/data/local/tmp/f", FileDenied)()
-	if _, err := p.Open("/data/local/tmp/f"); !errors.Is(err, syscall.EACCES) && !strings.Contains(fmt.Sprint(err), "permission") {
-		t.Errorf("a pull gives %v", err)
+	if _, err := p.Open("/data/local/tmp/f"); !errors.Is(err, syscall.EACCES) &&
+		!strings.Contains(fmt.Sprint(err), "permission") {
+		t.Errorf("a pull returns %v", err)
 	}
 }
 
@@ -302,7 +311,8 @@ func TestDieInSample(t *testing.T) {
 			p := pair(Options{})
 			pid := p.PID("com.shop")
 			end := p.DieInSample("com.shop", c.n, c.how)
-			// Others' files, and those that tell nothing of the process, do not count.
+			// Files of other processes, and those that are not about a process,
+			// do not count.
 			ask(t, p, fmt.Sprintf("cat /proc/%d/stat /proc/uptime; ls /proc/%d", p.PID("com.shop:push"), pid))
 			if p.PID("com.shop") != pid {
 				t.Fatal("it died too early")
@@ -313,11 +323,11 @@ func TestDieInSample(t *testing.T) {
 				t.Errorf("%d after %d: %q, want %q", c.how, c.n, got, c.want)
 			}
 			if p.PID("com.shop") != 0 {
-				t.Error("it lives")
+				t.Error("it is alive")
 			}
 			time.Sleep(10 * time.Second)
 			if now := p.PID("com.shop"); now == 0 || now == pid {
-				t.Errorf("it comes back as %d", now)
+				t.Errorf("it restarts as %d", now)
 			}
 			ask(t, p, "cat /proc/$(pidof com.shop)/stat /proc/$(pidof com.shop)/statm")
 			end()
@@ -352,18 +362,19 @@ func TestReusePID(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		now := p.PID("com.shop")
 		if now == 0 || now == shop {
-			t.Errorf("the app came back as %d", now)
+			t.Errorf("the app restarted as %d", now)
 		}
 		if !p.ReusePID("com.shop:push", "com.shop") || p.PID("com.shop") != push || p.PID("com.shop:push") != 0 {
 			t.Errorf("com.shop has pid %d, not %d", p.PID("com.shop"), push)
 		}
-		if p.ReusePID("com.shop:push", stranger) || p.ReusePID("com.shop", "com.shop") || p.ReusePID("com.shop", "nobody") || p.ReusePID("nobody", "com.shop") {
-			t.Error("it takes what cannot be")
+		if p.ReusePID("com.shop:push", stranger) || p.ReusePID("com.shop", "com.shop") ||
+			p.ReusePID("com.shop", "nobody") || p.ReusePID("nobody", "com.shop") {
+			t.Error("it accepts what is impossible")
 		}
 		p.Kill(stranger)
 		time.Sleep(time.Hour)
 		if p.PID(stranger) != 0 {
-			t.Errorf("%s came back", stranger)
+			t.Errorf("%s restarted", stranger)
 		}
 	})
 }
@@ -392,12 +403,16 @@ func TestFillDisk(t *testing.T) {
 	if a := sh1(t, p, "cat /data/local/tmp/old >/data/local/tmp/new"); a.exit != 1 || !strings.Contains(a.err, no) {
 		t.Errorf("a copy: %+v", a)
 	}
-	// What fits is written, as on a phone.
+	// What fits is written, like on a phone.
 	if out := ask(t, p, "stat -c %s /data/local/tmp/new; df /data"); out != "4096\n"+
-		"Filesystem       1K-blocks      Used Available Use% Mounted on\n/dev/block/dm-43 117440512 117440512         0 100% /data\n" {
+		"Filesystem       1K-blocks      Used Available Use% Mounted on\n/dev/block/dm-43 117440512 117440512        "+
+		" 0 100% /data\n" {
 		t.Errorf("%s", out)
 	}
-	for _, command := range []string{"echo x >/data/local/tmp/x", "printf x >>/data/local/tmp/x", "cat /proc/uptime >/data/local/tmp/x", "ls >/data/local/tmp/x"} {
+	for _, command := range []string{
+		"echo x >/data/local/tmp/x", "printf x >>/data/local/tmp/x", "cat /proc/uptime >/data/local/tmp/x",
+		"ls >/data/local/tmp/x",
+	} {
 		if a := sh1(t, p, command); a.exit == 0 || !strings.Contains(a.err, no) {
 			t.Errorf("%s: %+v", command, a)
 		}
@@ -423,13 +438,15 @@ func TestFillDisk(t *testing.T) {
 		t.Errorf("push over a file: %v", err)
 	}
 	end()
-	ask(t, p, "cat /data/local/tmp/old >/data/local/tmp/new; am dumpheap com.shop /data/local/tmp/d; rm /data/local/tmp/[!o]*")
+	ask(t, p,
+		"cat /data/local/tmp/old >/data/local/tmp/new; am dumpheap com.shop /data/local/tmp/d; rm /data/local/tmp/[!o]*")
 	if n := free(); n != before {
 		t.Errorf("%d kB free before, %d after", before, n)
 	}
 }
 
-// The app that runs out of space says so in its log alone: am does not notice.
+// The app that runs out of space only reports it in its log: am does not
+// notice.
 func TestHeapDumpOnAFullDisk(t *testing.T) {
 	for _, tt := range []struct {
 		api     int
@@ -437,7 +454,8 @@ func TestHeapDumpOnAFullDisk(t *testing.T) {
 		out     string
 		left    int64
 	}{
-		{34, "", "File: /data/local/tmp/d\nWaiting for dump to finish...\n", 0}, {27, "", "File: /data/local/tmp/d\n", 0},
+		{34, "", "File: /data/local/tmp/d\nWaiting for dump to finish...\n", 0},
+		{27, "", "File: /data/local/tmp/d\n", 0},
 		{19, "", "", 10}, {34, "-n", "File: /data/local/tmp/d\nWaiting for dump to finish...\n", 10},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -463,7 +481,7 @@ func TestHeapDumpOnAFullDisk(t *testing.T) {
 			}
 			end()
 			if ask(t, p, command); size() <= 10 {
-				t.Errorf("API %d, %q: no dump with space", tt.api, command)
+				t.Errorf("API %d, %q: no dump with space available", tt.api, command)
 			}
 		})
 	}
@@ -471,25 +489,31 @@ func TestHeapDumpOnAFullDisk(t *testing.T) {
 
 func TestDF(t *testing.T) {
 	p := New(Options{})
-	all := "/dev/block/dm-6     912456   909688      2768 100% /\ntmpfs              3847680     1424   3846256   1% /dev\n" +
-		"/dev/block/dm-43 117440512 20971520  96468992  18% /data\n/dev/fuse        117440512 20971520  96468992  18% /storage/emulated\n"
+	all := "/dev/block/dm-6     912456   909688      2768 100% /\ntmpfs              3847680     1424   3846256   1% " +
+		"/dev\n" +
+		"/dev/block/dm-43 117440512 20971520  96468992  18% /data\n/dev/fuse        117440512 20971520  96468992  " +
+		"18% /storage/emulated\n"
 	const head = "Filesystem       1K-blocks     Used Available Use% Mounted on\n"
 	line := func(n int) string { return strings.SplitAfter(all, "\n")[n] }
 	for command, want := range map[string]string{
 		"df":                        head + all,
 		"df -k /data":               head + line(2),
 		"df /data/local/tmp/../tmp": head + line(2),
-		"df /sdcard/Download":       "Filesystem     1K-blocks     Used Available Use% Mounted on\n/dev/fuse      117440512 20971520  96468992  18% /storage/emulated\n",
-		"cd /system; df .":          "Filesystem      1K-blocks   Used Available Use% Mounted on\n/dev/block/dm-6    912456 909688      2768 100% /\n",
+		"df /sdcard/Download": "Filesystem     1K-blocks     Used Available Use% Mounted on\n/dev/fuse      " +
+			"117440512 20971520  96468992  18% /storage/emulated\n",
+		"cd /system; df .": "Filesystem      1K-blocks   Used Available Use% Mounted on\n/dev/block/dm-6    912456 " +
+			"909688      2768 100% /\n",
 	} {
 		if out := ask(t, p, command); out != want {
 			t.Errorf("%s:\n%swant\n%s", command, out, want)
 		}
 	}
-	if a := sh1(t, p, "df /none /data"); a.err != "df: '/none': No such file or directory\n" || a.exit != 1 || a.out != head+line(2) {
+	if a := sh1(t, p, "df /none /data"); a.err != "df: '/none': No such file or directory\n" || a.exit != 1 ||
+		a.out != head+line(2) {
 		t.Errorf("%+v", a)
 	}
-	if out := ask(t, New(Options{API: 19}), "df /data"); out != "Filesystem             Size   Used   Free   Blksize\n/data                  112G    20G    92G   4096\n" {
+	if out := ask(t, New(Options{API: 19}), "df /data"); out != "Filesystem             Size   Used   Free   "+
+		"Blksize\n/data                  112G    20G    92G   4096\n" {
 		t.Errorf("toolbox:\n%s", out)
 	}
 }
@@ -523,7 +547,8 @@ func TestStepClock(t *testing.T) {
 func TestDoctorsQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pair(Options{Serial: "0A1B2C", ClockSkew: time.Hour})
-		if out, want := ask(t, p, "date +%s; getprop ro.boot.serialno; getprop sys.boot_completed"), fmt.Sprintf("%d\n0A1B2C\n1\n", time.Now().Add(time.Hour).Unix()); out != want {
+		if out, want := ask(t, p, "date +%s; getprop ro.boot.serialno; getprop sys.boot_completed"),
+			fmt.Sprintf("%d\n0A1B2C\n1\n", time.Now().Add(time.Hour).Unix()); out != want {
 			t.Errorf("%q, want %q", out, want)
 		}
 	})
@@ -551,12 +576,14 @@ func TestStates(t *testing.T) {
 	changed := p.Changed()
 	end := p.LoseRoot()
 	<-changed
-	if a := sh1(t, p, "id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup"); a.out != "2000\nUid:\t2000\t2000\t2000\t2000\n" || !strings.Contains(a.err, "Permission denied") || p.Identity().Session == before.Session {
+	if a := sh1(t, p,
+		"id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup"); a.out != "2000\nUid:\t2000\t2000\t2000\t2000\n" || !strings.Contains(a.err, "Permission denied") || p.Identity().Session == before.Session {
 		t.Errorf("without root: %+v", a)
 	}
 	end()
 	end()
-	if again := ask(t, p, "id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup | grep -c ."); again != root || p.Identity().Session != before.Session+2 {
+	if again := ask(t, p, "id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup | grep -c ."); again != root ||
+		p.Identity().Session != before.Session+2 {
 		t.Errorf("%q, after it %q", root, again)
 	}
 	end = p.OldShell()
@@ -575,7 +602,8 @@ func TestDumpsysFaults(t *testing.T) {
 		long := p.DelayDumpsys(time.Hour)
 		short := p.DelayDumpsys(5 * time.Second)
 		began := time.Now()
-		if out := ask(t, p, "dumpsys -t 3 meminfo com.shop"); out != "\n*** SERVICE 'meminfo' DUMP TIMEOUT (3000ms) EXPIRED ***\n\n" || time.Since(began) != 3*time.Second {
+		if out := ask(t, p, "dumpsys -t 3 meminfo com.shop"); out != "\n*** SERVICE 'meminfo' DUMP TIMEOUT (3000ms) "+
+			"EXPIRED ***\n\n" || time.Since(began) != 3*time.Second {
 			t.Errorf("%q after %v", out, time.Since(began))
 		}
 		if out := ask(t, p, "dumpsys meminfo com.shop"); !strings.Contains(out, "(10000ms)") {
@@ -583,7 +611,8 @@ func TestDumpsysFaults(t *testing.T) {
 		}
 		long()
 		began = time.Now()
-		if out := ask(t, p, "dumpsys meminfo com.shop"); !strings.Contains(out, "MEMINFO in pid") || time.Since(began) != 5*time.Second {
+		if out := ask(t, p, "dumpsys meminfo com.shop"); !strings.Contains(out, "MEMINFO in pid") ||
+			time.Since(began) != 5*time.Second {
 			t.Errorf("%q after %v", out, time.Since(began))
 		}
 		short()
@@ -641,7 +670,7 @@ func TestOutputFaults(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 
-	// Where the outputs are one, both are cut.
+	// If both outputs are the same, both are truncated.
 	end = p.TearOutput(4, true)
 	var both bytes.Buffer
 	p.Shell(t.Context(), "printf 01 >&2; printf 23456", nil, &both, &both)
@@ -677,7 +706,7 @@ func TestOutputFaults(t *testing.T) {
 	if exit := p.Shell(t.Context(), "exit 3", nil, out, nil); exit != 3 || out.left > 0 {
 		t.Errorf("exit %d, %d bytes missing", exit, out.left)
 	}
-	// An endless one ends with its reader and its context too.
+	// An endless one ends with its reader and with its context, too.
 	end = p.FloodOutput(-1)
 	defer end()
 	if exit := p.Shell(t.Context(), ":", nil, broken{}, nil); exit != 0 {
@@ -686,11 +715,11 @@ func TestOutputFaults(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if exit := p.Shell(ctx, ":", nil, io.Discard, nil); exit == 0 {
-		t.Error("it ended in good order")
+		t.Error("it ended without an error")
 	}
 }
 
-// limited calls full when it has got enough.
+// limited calls full when it has received its limit.
 type limited struct {
 	left int
 	full func()
@@ -731,15 +760,16 @@ func TestEndlessFiles(t *testing.T) {
 	}
 	defer r.Close()
 	if n, err := io.CopyN(io.Discard, r, 1<<20); n != 1<<20 || err != nil {
-		t.Errorf("a pull gives %d bytes, %v", n, err)
+		t.Errorf("a pull returns %d bytes, %v", n, err)
 	}
 }
 
-// BenchmarkShell is one sample of the fast channel: without a fault, faults must
-// cost nothing.
+// BenchmarkShell is one sample of the fast channel: while no fault is on,
+// faults must not cost anything.
 func BenchmarkShell(b *testing.B) {
 	p := pair(Options{})
-	command := fmt.Sprintf("cat /proc/uptime; grep -E '^(Pss|SwapPss):' /proc/%d/smaps_rollup; cat /proc/%d/stat", p.PID("com.shop"), p.PID("com.shop"))
+	command := fmt.Sprintf("cat /proc/uptime; grep -E '^(Pss|SwapPss):' /proc/%d/smaps_rollup; cat /proc/%d/stat",
+		p.PID("com.shop"), p.PID("com.shop"))
 	for b.Loop() {
 		p.Shell(b.Context(), command, nil, io.Discard, io.Discard)
 	}

@@ -18,7 +18,7 @@ import (
 
 const dumpFile = "/data/local/tmp/d"
 
-// pullDump reads the whole file as adb pull does.
+// pullDump reads the whole file, like adb pull.
 func pullDump(t *testing.T, p *Phone) []byte {
 	t.Helper()
 	r, err := p.Open(dumpFile)
@@ -30,7 +30,7 @@ func pullDump(t *testing.T, p *Phone) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A dump of many MB is not copied each time that the buffer is full.
+	// The buffer does not have to grow for a dump of many MB.
 	var data bytes.Buffer
 	data.Grow(int(i.Size()) + bytes.MinRead)
 	if _, err := data.ReadFrom(r); err != nil {
@@ -39,7 +39,7 @@ func pullDump(t *testing.T, p *Phone) []byte {
 	return data.Bytes()
 }
 
-// takeDump dumps com.shop and reads it as a graph.
+// takeDump dumps com.shop and loads the graph.
 func takeDump(t *testing.T, p *Phone, options string) *hproftest.Graph {
 	t.Helper()
 	ask(t, p, "am dumpheap "+options+" com.shop "+dumpFile)
@@ -51,13 +51,18 @@ func takeDump(t *testing.T, p *Phone, options string) *hproftest.Graph {
 	return g
 }
 
-// lean is shop with a small heap, of which a dump is read soon.
+// lean is shop with a small heap, whose dump is quick to read.
 func lean(o Options, models ...Model) *Phone {
-	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{{Name: "com.shop", Models: append([]Model{Steady(JavaHeap, 0.5)}, models...)}}}}
+	o.Apps = []App{
+		{
+			Package: "com.shop", Debuggable: true,
+			Processes: []ProcessSpec{{Name: "com.shop", Models: append([]Model{Steady(JavaHeap, 0.5)}, models...)}},
+		},
+	}
 	return New(o)
 }
 
-// leakedIn are the Activities that the static list holds.
+// leakedIn returns the Activities that the static list holds.
 func leakedIn(g *hproftest.Graph) (out []hprof.ID) {
 	array := g.Nodes[g.Path(g.Class("com.shop.ScreenTracker"), "sScreens.elementData")]
 	if array == nil {
@@ -71,7 +76,7 @@ func leakedIn(g *hproftest.Graph) (out []hprof.ID) {
 	return out
 }
 
-// activities is what dumpsys meminfo counts.
+// activities returns the count of dumpsys meminfo.
 func activities(t *testing.T, p *Phone) int {
 	t.Helper()
 	_, after, _ := strings.Cut(ask(t, p, "dumpsys meminfo com.shop"), "Activities:")
@@ -82,14 +87,14 @@ func activities(t *testing.T, p *Phone) int {
 	return n
 }
 
-// TestHeapDumpShowsTheLeak: what the model says that leaked is what destroyed
-// Activities retain, and there are as many as dumpsys counts.
+// TestHeapDumpShowsTheLeak: destroyed Activities retain what leaked by the
+// model, and dumpsys counts as many.
 func TestHeapDumpShowsTheLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := lean(Options{Manufacturer: "LG", Seed: 3}, Noise(0.1, 0.7), Leak(Java, 240, time.Minute))
 		began := p.Uptime()
 		if g := takeDump(t, p, "-g"); leakedIn(g) != nil {
-			t.Error("a leak before it began")
+			t.Error("a leak before its onset")
 		}
 		sizes := map[string]bool{}
 		var before []int64
@@ -97,7 +102,7 @@ func TestHeapDumpShowsTheLeak(t *testing.T) {
 			time.Sleep(wait)
 			at := p.Uptime() - began
 			count := activities(t, p) - 1
-			at += p.Uptime() - began - at // dumpsys takes its time
+			at += p.Uptime() - began - at // the time of dumpsys
 			g := takeDump(t, p, "-g")
 			leaked := leakedIn(g)
 			want := int64(240.0 / 3600 * (1 << 20) * (at - time.Minute).Seconds())
@@ -110,7 +115,8 @@ func TestHeapDumpShowsTheLeak(t *testing.T) {
 			}
 			var each []int64
 			for _, id := range leaked {
-				if destroyed, ok := g.Field(id, "mDestroyed"); !ok || destroyed != 1 || g.Nodes[id].Class != "com.shop.DetailActivity" {
+				if destroyed, ok := g.Field(id, "mDestroyed"); !ok || destroyed != 1 ||
+					g.Nodes[id].Class != "com.shop.DetailActivity" {
 					t.Errorf("%s is held", g.Nodes[id].Class)
 				}
 				each = append(each, g.Retained(id))
@@ -152,7 +158,8 @@ func TestHeapDumpIsOfTheProcess(t *testing.T) {
 			}
 			threads := 0
 			for _, n := range g.Nodes {
-				if n.Class == "java.lang.Thread" && n.Kind == hprof.SubInstance && strings.HasPrefix(g.Text(g.Path(n.ID, "name")), "pool-") {
+				if n.Class == "java.lang.Thread" && n.Kind == hprof.SubInstance &&
+					strings.HasPrefix(g.Text(g.Path(n.ID, "name")), "pool-") {
 					threads++
 				}
 			}
@@ -170,7 +177,7 @@ func TestHeapDumpIsOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestHeapDumpIsStable: the same bytes each time that it is read, by whomever.
+// TestHeapDumpIsStable: every reader gets the same bytes on each read.
 func TestHeapDumpIsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{}, Leak(Java, 3600, 0))
@@ -179,14 +186,15 @@ func TestHeapDumpIsStable(t *testing.T) {
 		first := pullDump(t, p)
 		time.Sleep(time.Hour)
 		if second := pullDump(t, p); !bytes.Equal(first, second) {
-			t.Error("read twice")
+			t.Error("two reads differ")
 		}
 		i, err := p.Stat(dumpFile)
 		if err != nil || i.Size() != int64(len(first)) {
 			t.Errorf("%d bytes, but stat says %d, %v", len(first), i.Size(), err)
 		}
 		for command, want := range map[string]string{
-			"stat -c %s " + dumpFile: fmt.Sprint(len(first)), "grep -c . " + dumpFile + " >/dev/null": "", "cat " + dumpFile + " >/data/local/tmp/e": "",
+			"stat -c %s " + dumpFile: fmt.Sprint(len(first)), "grep -c . " + dumpFile + " >/dev/null": "",
+			"cat " + dumpFile + " >/data/local/tmp/e": "",
 		} {
 			if got := strings.TrimSpace(ask(t, p, command)); got != want {
 				t.Errorf("%s: %q, want %q", command, got, want)
@@ -201,12 +209,12 @@ func TestHeapDumpIsStable(t *testing.T) {
 			t.Errorf("appending: %+v", a)
 		}
 		if ask(t, p, "echo x >"+dumpFile+"; cat "+dumpFile) != "x\n" || p.files.made != 0 {
-			t.Errorf("overwriting: %d bytes are made", p.files.made)
+			t.Errorf("overwriting: %d bytes are generated", p.files.made)
 		}
 	})
 }
 
-// TestHeapDumpIsLarge: no file is too large that is not kept.
+// TestHeapDumpIsLarge: no generated file is too large.
 func TestHeapDumpIsLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{}, Leak(Java, 1000, 0))
@@ -231,12 +239,13 @@ func TestHeapDumpIsLarge(t *testing.T) {
 			t.Error(err)
 		}
 		r.Close()
-		// What is kept has its own room.
+		// Stored files have their own limit.
 		if err := pushFile(p, "/data/local/tmp/kept", 1<<20); err != nil {
 			t.Error(err)
 		}
-		if ask(t, p, "rm "+dumpFile+" /data/local/tmp/kept"); free() != before || p.files.made != 0 || p.files.used > 1<<20 {
-			t.Errorf("%d kB free, %d before; %d bytes made, %d used", free(), before, p.files.made, p.files.used)
+		if ask(t, p, "rm "+dumpFile+" /data/local/tmp/kept"); free() != before || p.files.made != 0 ||
+			p.files.used > 1<<20 {
+			t.Errorf("%d kB free, %d before; %d bytes generated, %d used", free(), before, p.files.made, p.files.used)
 		}
 	})
 }
@@ -252,7 +261,8 @@ func pushFile(p *Phone, name string, n int) error {
 	return w.Close()
 }
 
-// TestHeapDumpOnAFullPhone: the heap that the phone makes meets the same end as any.
+// TestHeapDumpOnAFullPhone: the heap that the phone generates fails like any
+// other.
 func TestHeapDumpOnAFullPhone(t *testing.T) {
 	for api, left := range map[int]int64{34: 0, 23: 0, 19: 100_000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -275,8 +285,8 @@ func errorIs(err, target error) bool {
 	return err != nil && strings.Contains(err.Error(), target.Error())
 }
 
-// TestHeapDumpOfADyingProcess: the file ends where the process did, and am waits
-// for ever.
+// TestHeapDumpOfADyingProcess: the file ends where the process did, and am
+// never returns.
 func TestHeapDumpOfADyingProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		api  int
@@ -284,10 +294,12 @@ func TestHeapDumpOfADyingProcess(t *testing.T) {
 		exit int
 		says string
 	}{
-		"killed":           {34, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
-		"started anew":     {34, func(p *Phone) { p.Restart("com.shop") }, 0, ""},
-		"killed, no wait":  {27, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
-		"with the system":  {34, func(p *Phone) { p.CrashSystem(0) }, 224, "cmd: Failure calling service activity: Broken pipe (32)\n"},
+		"killed":          {34, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
+		"restarted":       {34, func(p *Phone) { p.Restart("com.shop") }, 0, ""},
+		"killed, no wait": {27, func(p *Phone) { p.Kill("com.shop") }, 0, ""},
+		"with the system": {
+			34, func(p *Phone) { p.CrashSystem(0) }, 224, "cmd: Failure calling service activity: Broken pipe (32)\n",
+		},
 		"with the phone":   {27, func(p *Phone) { p.Reboot() }, 0, ""},
 		"once it was over": {27, func(p *Phone) { time.Sleep(dumpTakes); p.Kill("com.shop") }, 0, ""},
 	} {
@@ -313,7 +325,7 @@ func TestHeapDumpOfADyingProcess(t *testing.T) {
 				}
 				data := pullDump(t, p)
 				if n := int64(len(data)); n < want-1000 || n > want+1000 || p.files.made != n+whole.Size() {
-					t.Errorf("%d bytes of %d, %d made", n, whole.Size(), p.files.made)
+					t.Errorf("%d bytes of %d, %d generated", n, whole.Size(), p.files.made)
 				}
 				f, err := hprof.Open(ctx, bytes.NewReader(data), int64(len(data)))
 				if err != nil || (f.Truncated >= 0) != (want < whole.Size()) {
@@ -348,24 +360,29 @@ func TestHeapDumpOfAFrozenProcess(t *testing.T) {
 }
 
 func TestNativeHeap(t *testing.T) {
-	for api, want := range map[int]string{34: "# adb shell setprop libc.debug.malloc.options backtrace\n", 19: "$ adb shell setprop libc.debug.malloc 1\n"} {
+	for api, want := range map[int]string{
+		34: "# adb shell setprop libc.debug.malloc.options backtrace\n",
+		19: "$ adb shell setprop libc.debug.malloc 1\n",
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := pair(Options{API: api})
 			ask(t, p, "am dumpheap -n com.shop "+dumpFile)
 			time.Sleep(dumpTakes)
 			text := string(pullDump(t, p))
-			if !strings.HasPrefix(text, "Native heap dump not available. To enable, run these commands (requires root):\n") || !strings.Contains(text, want) {
+			if !strings.HasPrefix(text,
+				"Native heap dump not available. To enable, run these commands (requires root):\n") ||
+				!strings.Contains(text, want) {
 				t.Errorf("API %d: %q", api, text)
 			}
 		})
 	}
 }
 
-// TestDemoDump: the dump of the demo is small enough to be looked at.
+// TestDemoDump: the dump of the demo is small enough to look at.
 func TestDemoDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Demo(200, 1)
-		time.Sleep(3 * time.Second) // ten minutes of the phone
+		time.Sleep(3 * time.Second) // ten minutes of device time
 		g := takeDump(t, p, "-g")
 		m, _ := p.Memory("com.shop")
 		leaked := leakedIn(g)
@@ -378,26 +395,28 @@ func TestDemoDump(t *testing.T) {
 	})
 }
 
-// TestLargeDump: a dump is as large as it is asked to be, costs nothing until it is
-// read, and says how large it is without being read.
+// TestLargeDump: a dump has the requested size, costs no memory until it is
+// read, and its size is known without reading it.
 func TestLargeDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 600 << 20
 		p := asked(Options{}, ProcessSpec{DumpBytes: size, Models: []Model{Leak(Java, 120, 0)}})
 		time.Sleep(10 * time.Minute)
 		ask(t, p, "am dumpheap -g com.shop "+dumpFile)
-		for _, command := range []string{"stat -c %s " + dumpFile, "ls -l " + dumpFile + " | grep -o '[0-9]* 2000' | grep -o '^[0-9]*'"} {
+		for _, command := range []string{
+			"stat -c %s " + dumpFile, "ls -l " + dumpFile + " | grep -o '[0-9]* 2000' | grep -o '^[0-9]*'",
+		} {
 			if n := number(t, p, command); n < size || n > size+8<<20 {
 				t.Errorf("%s: %d bytes", command, n)
 			}
 		}
 		if p.files.used-p.files.made > 1<<20 {
-			t.Errorf("%d bytes are kept", p.files.used-p.files.made)
+			t.Errorf("%d bytes are stored", p.files.used-p.files.made)
 		}
 	})
 }
 
-// TestPaddedDump: what makes a dump larger leaves the leak as it is.
+// TestPaddedDump: padding does not change the leak.
 func TestPaddedDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := asked(Options{}, ProcessSpec{DumpBytes: 60 << 20, Models: []Model{Leak(Java, 240, 0)}})
@@ -412,7 +431,7 @@ func TestPaddedDump(t *testing.T) {
 	})
 }
 
-// TestCutDump: am says that all is well, and the end record is missing.
+// TestCutDump: am reports success, and the end record is missing.
 func TestCutDump(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
@@ -435,32 +454,42 @@ func TestCutDump(t *testing.T) {
 	}
 }
 
-// Who may ask for a collection before a dump, and whose file the dump is.
+// Who may request a collection before a dump, and who owns the file.
 func TestDumpRights(t *testing.T) {
 	for _, api := range apis {
 		for _, root := range []bool{false, true} {
 			for _, debuggable := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
 					o := Options{API: api, Root: root, BuildType: map[bool]string{true: "userdebug"}[root]}
-					o.Apps = []App{{Package: "com.shop", Debuggable: debuggable, Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{Typical()}}}}}
+					o.Apps = []App{
+						{
+							Package: "com.shop", Debuggable: debuggable,
+							Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{Typical()}}},
+						},
+					}
 					p := New(o)
 					pid := p.PID("com.shop")
 					where := fmt.Sprintf("API %d, root %v, debuggable %v", api, root, debuggable)
-					if a := sh1(t, p, fmt.Sprintf("kill -10 %d", pid)); root != (a.exit == 0) || !root && !strings.Contains(a.err, "Operation not permitted") {
+					if a := sh1(t, p, fmt.Sprintf("kill -10 %d", pid)); root != (a.exit == 0) || !root &&
+						!strings.Contains(a.err, "Operation not permitted") {
 						t.Errorf("%s: kill: %+v", where, a)
 					}
-					if a := sh1(t, p, fmt.Sprintf("run-as com.shop kill -10 %d", pid)); debuggable != (a.exit == 0) || !debuggable && !strings.Contains(a.err, "not debuggable") {
+					if a := sh1(t, p, fmt.Sprintf("run-as com.shop kill -10 %d", pid)); debuggable != (a.exit == 0) ||
+						!debuggable && !strings.Contains(a.err, "not debuggable") {
 						t.Errorf("%s: run-as kill: %+v", where, a)
 					}
 					a := sh1(t, p, "am dumpheap com.shop "+dumpFile)
-					if allowed := root || debuggable; allowed != (a.exit == 0) || !allowed && !strings.HasPrefix(a.err, "Security exception: Process not debuggable") {
+					if allowed := root || debuggable; allowed != (a.exit == 0) || !allowed &&
+						!strings.HasPrefix(a.err, "Security exception: Process not debuggable") {
 						t.Errorf("%s: dumpheap: %+v", where, a)
 					}
-					if g := sh1(t, p, "am dumpheap -g com.shop "+dumpFile+"2"); api < heapGC && (g.exit == 0 || !strings.Contains(g.err, "Unknown option: -g")) {
+					if g := sh1(t, p, "am dumpheap -g com.shop "+dumpFile+"2"); api < heapGC &&
+						(g.exit == 0 || !strings.Contains(g.err, "Unknown option: -g")) {
 						t.Errorf("%s: dumpheap -g: %+v", where, g)
 					}
 					time.Sleep(dumpTakes)
-					// The file is there whether the dump is or not, and goes away again.
+					// The file exists with or without a dump, and can be
+					// removed.
 					owner := map[bool]string{false: "shell", true: "root"}[root]
 					if line := ask(t, p, "ls -l "+dumpFile); !strings.Contains(line, " "+owner) {
 						t.Errorf("%s: %s", where, line)

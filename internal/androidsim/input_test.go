@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// Events are accepted and take their time; wrong arguments get the words of the release.
+// Events are accepted and take their time; errors have the wording of the
+// release.
 func TestInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for command, takes := range map[string]time.Duration{
-			"tap 10 20.5": 0, "touchscreen tap 1 2": 0, "swipe 1 2 3 4": 300 * time.Millisecond, "swipe 1 2 3 4 1500": 1500 * time.Millisecond,
-			"keyevent 4": 0, "keyevent --longpress KEYCODE_BACK": 500 * time.Millisecond, "text hello%sworld": 0, "roll 1 -1": 0, "press": 0,
+			"tap 10 20.5": 0, "touchscreen tap 1 2": 0, "swipe 1 2 3 4": 300 * time.Millisecond,
+			"swipe 1 2 3 4 1500": 1500 * time.Millisecond,
+			"keyevent 4":         0, "keyevent --longpress KEYCODE_BACK": 500 * time.Millisecond,
+			"text hello%sworld": 0, "roll 1 -1": 0, "press": 0,
 			"draganddrop 1 2 3 4 100": 600 * time.Millisecond,
 		} {
 			for _, api := range []int{18, 30, 34} {
@@ -29,18 +32,39 @@ func TestInput(t *testing.T) {
 		}
 	})
 	for command, want := range map[string][2]string{
-		"tap 10":            {"java.lang.IllegalArgumentException: Argument expected after \"10\"", "Error: Invalid arguments for command: tap"},
-		"tap 10 x":          {"java.lang.IllegalArgumentException: Error: Invalid arguments for command: tap", "Error: Invalid arguments for command: tap"},
-		"swipe 1 2 3":       {"java.lang.IllegalArgumentException: Argument expected after \"3\"", "Error: Invalid arguments for command: swipe"},
-		"swipe 1 2 3 4 1.5": {"java.lang.IllegalArgumentException: Error: Invalid arguments for command: swipe", "Error: Invalid arguments for command: swipe"},
-		"keyevent":          {"java.lang.IllegalArgumentException: Argument expected after \"keyevent\"", "Error: Invalid arguments for command: keyevent"},
-		"keyboard":          {"java.lang.IllegalArgumentException: Argument expected after \"keyboard\"", ""},
-		"text":              {"java.lang.IllegalArgumentException: Argument expected after \"text\"", "Error: Invalid arguments for command: text"},
+		"tap 10": {
+			"java.lang.IllegalArgumentException: Argument expected after \"10\"",
+			"Error: Invalid arguments for command: tap",
+		},
+		"tap 10 x": {
+			"java.lang.IllegalArgumentException: Error: Invalid arguments for command: tap",
+			"Error: Invalid arguments for command: tap",
+		},
+		"swipe 1 2 3": {
+			"java.lang.IllegalArgumentException: Argument expected after \"3\"",
+			"Error: Invalid arguments for command: swipe",
+		},
+		"swipe 1 2 3 4 1.5": {
+			"java.lang.IllegalArgumentException: Error: Invalid arguments for command: swipe",
+			"Error: Invalid arguments for command: swipe",
+		},
+		"keyevent": {
+			"java.lang.IllegalArgumentException: Argument expected after \"keyevent\"",
+			"Error: Invalid arguments for command: keyevent",
+		},
+		"keyboard": {"java.lang.IllegalArgumentException: Argument expected after \"keyboard\"", ""},
+		"text": {
+			"java.lang.IllegalArgumentException: Argument expected after \"text\"",
+			"Error: Invalid arguments for command: text",
+		},
 	} {
-		if a := sh1(t, New(Options{API: 34}), "input "+command); a.exit != 255 || a.out != "" || !strings.Contains(a.err, "\n"+want[0]+"\n\tat ") || !strings.HasPrefix(a.err, "\nException occurred while executing '"+strings.Fields(command)[0]+"':\n") {
+		if a := sh1(t, New(Options{API: 34}), "input "+command); a.exit != 255 || a.out != "" ||
+			!strings.Contains(a.err, "\n"+want[0]+"\n\tat ") ||
+			!strings.HasPrefix(a.err, "\nException occurred while executing '"+strings.Fields(command)[0]+"':\n") {
 			t.Errorf("input %s: %+v", command, a)
 		}
-		if a := sh1(t, New(Options{API: 28}), "input "+command); a.exit != 0 || a.out != "" || !strings.HasPrefix(a.err, want[1]) || !strings.Contains(a.err, "Usage: input ") {
+		if a := sh1(t, New(Options{API: 28}), "input "+command); a.exit != 0 || a.out != "" ||
+			!strings.HasPrefix(a.err, want[1]) || !strings.Contains(a.err, "Usage: input ") {
 			t.Errorf("Android 9: input %s: %+v", command, a)
 		}
 	}
@@ -52,7 +76,8 @@ func TestInput(t *testing.T) {
 		}
 	}
 	for command, want := range map[string]answer{
-		"nosuch": {err: "Error: Unknown command: nosuch\n" + inputUsage}, "": {err: inputUsage}, "text a b": {err: "Error: Invalid arguments for command: text\n" + inputUsage},
+		"nosuch": {err: "Error: Unknown command: nosuch\n" + inputUsage}, "": {err: inputUsage},
+		"text a b": {err: "Error: Invalid arguments for command: text\n" + inputUsage},
 	} {
 		if a := sh1(t, New(Options{API: 28}), "input "+command); a != want {
 			t.Errorf("Android 9: input %s: %+v", command, a)

@@ -18,7 +18,7 @@ import (
 
 const shopTests = "com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 
-// transcript is an output that is read while it is written.
+// transcript is an output that can be read while it is written.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -36,7 +36,7 @@ func (o *transcript) String() string {
 	return o.text.String()
 }
 
-// tested is a phone with an app of two processes and tests of it.
+// tested returns a phone with an app of two processes and tests of it.
 func tested(o Options, tests ...Test) *Phone {
 	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
 		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: []Model{Steady(JavaHeap, 4), Leak(Java, 3600, 0)}},
@@ -57,7 +57,10 @@ func tested(o Options, tests ...Test) *Phone {
 func threeTests() []Test {
 	return []Test{
 		{Name: "com.shop.CartTest#adds", Took: 2 * time.Second},
-		{Name: "com.shop.CartTest#pays", Took: 1500 * time.Millisecond, Leaks: []LeakedActivities{{"com.shop.PayActivity", 2}}},
+		{
+			Name: "com.shop.CartTest#pays", Took: 1500 * time.Millisecond,
+			Leaks: []LeakedActivities{{"com.shop.PayActivity", 2}},
+		},
 		{Name: "com.shop.LoginTest#signsIn"},
 	}
 }
@@ -118,29 +121,68 @@ func TestInstrumentOutcomes(t *testing.T) {
 		human   string
 		codes   []int
 	}{
-		"passes":     {threeTests(), "", "\ncom.shop.CartTest:..\ncom.shop.LoginTest:.\n\nTime: 4.5\n\nOK (3 tests)\n\n\n", []int{1, 0, 1, 0, 1, 0, -1}},
-		"a class":    {threeTests(), "-e class com.shop.CartTest", "\ncom.shop.CartTest:..\n\nTime: 3.5\n\nOK (2 tests)\n\n\n", []int{1, 0, 1, 0, -1}},
-		"a method":   {threeTests(), "-e class com.shop.LoginTest,com.shop.CartTest#pays", "\ncom.shop.CartTest:.\ncom.shop.LoginTest:.\n\nTime: 2.5\n\nOK (2 tests)\n\n\n", []int{1, 0, 1, 0, -1}},
-		"one test":   {threeTests(), "-e class com.shop.CartTest#pays", "\ncom.shop.CartTest:.\n\nTime: 1.5\n\nOK (1 test)\n\n\n", []int{1, 0, -1}},
-		"no method":  {threeTests(), "-e class com.shop.CartTest#none", "\n\nTime: 0\n\nOK (0 tests)\n\n\n", []int{-1}},
-		"only a log": {threeTests(), "-e log true -e delay_msec 0", "\ncom.shop.CartTest:..\ncom.shop.LoginTest:.\n\nTime: 0\n\nOK (3 tests)\n\n\n", []int{1, 0, 1, 0, 1, 0, -1}},
-		"no class": {threeTests(), "-e class com.shop.NoTest", "\ncom.shop.NoTest:\nError in initializationError(com.shop.NoTest):\nSTACK\n\nTime: 0.001\nThere was 1 failure:\n1) initializationError(com.shop.NoTest)\nSTACK\n\nFAILURES!!!\nTests run: 1,  Failures: 1\n\n\n",
+		"passes": {
+			threeTests(), "", "\ncom.shop.CartTest:..\ncom.shop.LoginTest:.\n\nTime: 4.5\n\nOK (3 tests)\n\n\n",
+			[]int{1, 0, 1, 0, 1, 0, -1},
+		},
+		"a class": {
+			threeTests(), "-e class com.shop.CartTest", "\ncom.shop.CartTest:..\n\nTime: 3.5\n\nOK (2 tests)\n\n\n",
+			[]int{1, 0, 1, 0, -1},
+		},
+		"a method": {
+			threeTests(), "-e class com.shop.LoginTest,com.shop.CartTest#pays",
+			"\ncom.shop.CartTest:.\ncom.shop.LoginTest:.\n\nTime: 2.5\n\nOK (2 tests)\n\n\n", []int{1, 0, 1, 0, -1},
+		},
+		"one test": {
+			threeTests(), "-e class com.shop.CartTest#pays", "\ncom.shop.CartTest:.\n\nTime: 1.5\n\nOK (1 test)\n\n\n",
+			[]int{1, 0, -1},
+		},
+		"no method": {threeTests(), "-e class com.shop.CartTest#none", "\n\nTime: 0\n\nOK (0 tests)\n\n\n", []int{-1}},
+		"only a log": {
+			threeTests(), "-e log true -e delay_msec 0",
+			"\ncom.shop.CartTest:..\ncom.shop.LoginTest:.\n\nTime: 0\n\nOK (3 tests)\n\n\n",
+			[]int{1, 0, 1, 0, 1, 0, -1},
+		},
+		"no class": {
+			threeTests(), "-e class com.shop.NoTest",
+			"\ncom.shop.NoTest:\nError in initializationError(com.shop.NoTest):\nSTACK\n\nTime: 0.001\nThere was 1 " +
+				"failure:\n1) initializationError(com.shop.NoTest)\nSTACK\n\nFAILURES!!!\nTests run: 1,  Failures: " +
+				"1\n\n\n",
 			[]int{1, -2, -1}},
-		"fails": {[]Test{{Name: "a.B#c", Outcome: TestFails}, {Name: "a.B#d", Outcome: TestFails, Took: 20 * time.Minute}}, "",
-			"\na.B:\nError in c(a.B):\nSTACK\n\nError in d(a.B):\nSTACK\n\n\nTime: 1,201\nThere were 2 failures:\n1) c(a.B)\nSTACK\n2) d(a.B)\nSTACK\n\nFAILURES!!!\nTests run: 2,  Failures: 2\n\n\n", []int{1, -2, 1, -2, -1}},
-		// The class of the first is printed twice: by its start, and by its end, which has no text of its own.
-		"skipped": {[]Test{{Name: "a.B#c", Outcome: TestIgnored}, {Name: "a.B#d", Outcome: TestAssumptionFails}, {Name: "a.B#e"}}, "",
+		"fails": {
+			[]Test{{Name: "a.B#c", Outcome: TestFails}, {Name: "a.B#d", Outcome: TestFails, Took: 20 * time.Minute}},
+			"",
+			"\na.B:\nError in c(a.B):\nSTACK\n\nError in d(a.B):\nSTACK\n\n\nTime: 1,201\nThere were 2 failures:\n1) " +
+				"c(a.B)\nSTACK\n2) d(a.B)\nSTACK\n\nFAILURES!!!\nTests run: 2,  Failures: 2\n\n\n",
+			[]int{1, -2, 1, -2, -1}},
+		// The class of the first is printed twice: by its start, and by its
+		// end, which has no text.
+		"skipped": {
+			[]Test{
+				{Name: "a.B#c", Outcome: TestIgnored}, {Name: "a.B#d", Outcome: TestAssumptionFails}, {Name: "a.B#e"},
+			}, "",
 			"\na.B:\na.B:.\n\nTime: 2\n\nOK (2 tests)\n\n\n", []int{1, -3, 1, -4, 1, 0, -1}},
 		"crashes": {[]Test{{Name: "a.B#c"}, {Name: "a.B#d", Outcome: TestCrashes}, {Name: "a.B#e"}}, "",
 			"\na.B:.INSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n", []int{1, 0, 1, 0}},
-		"no number":        {threeTests(), "-e delay_msec soon", "INSTRUMENTATION_RESULT: longMsg=java.lang.NumberFormatException: For input string: \"soon\"\nINSTRUMENTATION_RESULT: shortMsg=java.lang.NumberFormatException\nINSTRUMENTATION_CODE: 0\n", []int{0}},
-		"a number below 0": {threeTests(), "-e delay_msec -1", "INSTRUMENTATION_RESULT: longMsg=java.lang.NumberFormatException: delay_msec can not be negative\nINSTRUMENTATION_RESULT: shortMsg=java.lang.NumberFormatException\nINSTRUMENTATION_CODE: 0\n", []int{0}},
+		"no number": {
+			threeTests(), "-e delay_msec soon",
+			"INSTRUMENTATION_RESULT: longMsg=java.lang.NumberFormatException: For input string: " +
+				"\"soon\"\nINSTRUMENTATION_RESULT: shortMsg=java.lang.NumberFormatException\nINSTRUMENTATION_CODE: 0\n",
+			[]int{0},
+		},
+		"a number below 0": {
+			threeTests(), "-e delay_msec -1",
+			"INSTRUMENTATION_RESULT: longMsg=java.lang.NumberFormatException: delay_msec can not be " +
+				"negative\nINSTRUMENTATION_RESULT: shortMsg=java.lang.NumberFormatException\nINSTRUMENTATION_CODE: 0\n",
+			[]int{0},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := tested(Options{}, c.tests...)
 				out := stacks.ReplaceAllString(ask(t, p, "am instrument -w "+c.options+" "+shopTests), "STACK\n")
-				if strings.ReplaceAll(out, "STACK\n\n\nTime", "STACK\n\nTime") != strings.ReplaceAll(c.human, "STACK\n\n\nTime", "STACK\n\nTime") {
+				if strings.ReplaceAll(out, "STACK\n\n\nTime", "STACK\n\nTime") != strings.ReplaceAll(c.human,
+					"STACK\n\n\nTime", "STACK\n\nTime") {
 					t.Errorf("%q\nwant\n%q", out, c.human)
 				}
 				raw := ask(t, p, "am instrument -r -w "+c.options+" "+shopTests)
@@ -169,10 +211,11 @@ func codesOf(raw string) (out []int) {
 	return out
 }
 
-// Android before 9 prints the values in another order.
+// Before Android 9 the values are in another order.
 func TestInstrumentOfOldReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := ask(t, tested(Options{API: 26}, Test{Name: "a.B#c", Outcome: TestFails}), "am instrument -r -w "+shopTests)
+		out := ask(t, tested(Options{API: 26}, Test{Name: "a.B#c", Outcome: TestFails}), "am instrument -r -w "+
+			shopTests)
 		keys := regexp.MustCompile(`(?m)^INSTRUMENTATION_STATUS: (\w+)=`).FindAllStringSubmatch(out, -1)
 		var got []string
 		for _, k := range keys[6:] {
@@ -184,14 +227,18 @@ func TestInstrumentOfOldReleases(t *testing.T) {
 	})
 }
 
-// What cannot be started is answered as by am, and nothing is stopped for it.
+// Errors at the start are those of am, and stop nothing.
 func TestInstrumentErrors(t *testing.T) {
 	thrown := "android.util.AndroidException: INSTRUMENTATION_FAILED: com.none/com.none.Runner\n\tat "
-	missing := "INSTRUMENTATION_STATUS: Error=Unable to find instrumentation info for: ComponentInfo{com.none/com.none.Runner}\nINSTRUMENTATION_STATUS: id=ActivityManagerService\nINSTRUMENTATION_STATUS_CODE: -1\n"
+	missing := "INSTRUMENTATION_STATUS: Error=Unable to find instrumentation info for: " +
+		"ComponentInfo{com.none/com.none.Runner}\nINSTRUMENTATION_STATUS: " +
+		"id=ActivityManagerService\nINSTRUMENTATION_STATUS_CODE: -1\n"
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{}, threeTests()...)
 		p.opt.Instrumentations = append(p.opt.Instrumentations,
-			Instrumentation{Package: "com.gone.test", Target: "com.gone"}, Instrumentation{Package: "com.two.test", Runner: "a.B"}, Instrumentation{Package: "com.two.test", Runner: "a.C"})
+			Instrumentation{Package: "com.gone.test", Target: "com.gone"},
+			Instrumentation{Package: "com.two.test", Runner: "a.B"},
+			Instrumentation{Package: "com.two.test", Runner: "a.C"})
 		before := pids(p)
 		for _, c := range []struct {
 			args, out, err string
@@ -199,9 +246,20 @@ func TestInstrumentErrors(t *testing.T) {
 		}{
 			{"-w com.none/.Runner", missing, thrown, 1},
 			{"com.none/.Runner", "", thrown, 1},
-			{"-w -r com.none/.Runner", missing + "onError: commandError=true message=INSTRUMENTATION_FAILED: com.none/com.none.Runner\n", thrown, 1},
-			{"-w com.gone.test/" + usualRunner, "INSTRUMENTATION_STATUS: Error=Unable to find instrumentation target package: com.gone\n", "android.util.AndroidException: INSTRUMENTATION_FAILED: com.gone.test/", 1},
-			{"-w com.two.test", "Activity manager", "\nError: Found multiple instrumentations: com.two.test/a.B, com.two.test/a.C\n", 0},
+			{
+				"-w -r com.none/.Runner",
+				missing + "onError: commandError=true message=INSTRUMENTATION_FAILED: com.none/com.none.Runner\n",
+				thrown, 1,
+			},
+			{
+				"-w com.gone.test/" + usualRunner,
+				"INSTRUMENTATION_STATUS: Error=Unable to find instrumentation target package: com.gone\n",
+				"android.util.AndroidException: INSTRUMENTATION_FAILED: com.gone.test/", 1,
+			},
+			{
+				"-w com.two.test", "Activity manager",
+				"\nError: Found multiple instrumentations: com.two.test/a.B, com.two.test/a.C\n", 0,
+			},
 			{"-w com.none", "Activity manager", "\nError: No instrumentation found for: com.none\n", 0},
 			{"-w com.none/", "Activity manager", "\nError: Bad component name: com.none/\n", 0},
 			{"-w", "Activity manager", "\nError: Argument expected after \"-w\"\n", 0},
@@ -210,7 +268,8 @@ func TestInstrumentErrors(t *testing.T) {
 			{"-x com.shop.test", "", "Error: Unknown option: -x\n", 0},
 		} {
 			a := sh1(t, p, "am instrument "+c.args)
-			if !strings.HasPrefix(a.out, c.out) || c.out == "" && a.out != "" || !strings.HasPrefix(a.err, c.err) || a.exit != c.exit {
+			if !strings.HasPrefix(a.out, c.out) || c.out == "" && a.out != "" || !strings.HasPrefix(a.err, c.err) ||
+				a.exit != c.exit {
 				t.Errorf("%s: %+v", c.args, a)
 			}
 		}
@@ -218,14 +277,15 @@ func TestInstrumentErrors(t *testing.T) {
 			t.Errorf("before %v, after %v", before, after)
 		}
 		p.CrashSystem(time.Minute)
-		if a := sh1(t, p, "am instrument -w "+shopTests); a.exit != 1 || a.out != "" || !strings.HasPrefix(a.err, "Error type 2\nandroid.util.AndroidException: Can't connect") {
+		if a := sh1(t, p, "am instrument -w "+shopTests); a.exit != 1 || a.out != "" ||
+			!strings.HasPrefix(a.err, "Error type 2\nandroid.util.AndroidException: Can't connect") {
 			t.Errorf("without a system: %+v", a)
 		}
 	})
 }
 
-// What tests leak is in dumpsys and in heap dumps, from the test on that leaks it to the
-// end of the process, which is one of its own.
+// What tests leak is in dumpsys and in heap dumps, from the test that leaks it
+// until the end of the process, which the tests do not share.
 func TestInstrumentLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{DumpsysTime: 1}, threeTests()...)
@@ -245,7 +305,8 @@ func TestInstrumentLeaks(t *testing.T) {
 		look := func(activities, views int, codes ...int) {
 			t.Helper()
 			text := ask(t, p, "dumpsys meminfo com.shop")
-			if want := fmt.Sprintf("Activities: %8d\n", activities); !strings.Contains(text, want) || !strings.Contains(text, fmt.Sprintf("Views: %8d ", views)) {
+			if want := fmt.Sprintf("Activities: %8d\n", activities); !strings.Contains(text, want) ||
+				!strings.Contains(text, fmt.Sprintf("Views: %8d ", views)) {
 				t.Errorf("%v: want %d Activities, %d views\n%s", p.Uptime()-began, activities, views, text)
 			}
 			if got := codesOf(out.String()); !slices.Equal(got, codes) {
@@ -286,7 +347,8 @@ func TestInstrumentLeaks(t *testing.T) {
 		}
 		until(17200 * time.Millisecond) // signsIn: 16 to 17
 		look(2, 50, 1, 0, 1, 0, 1, 0)
-		if exit := <-done; exit != 0 || p.Uptime()-began != 21*time.Second || !strings.Contains(out.String(), "\nTime: 20.5\n") {
+		if exit := <-done; exit != 0 || p.Uptime()-began != 21*time.Second ||
+			!strings.Contains(out.String(), "\nTime: 20.5\n") {
 			t.Errorf("exit %d after %v\n%s", exit, p.Uptime()-began, out.String())
 		}
 		if p.PID("com.shop") != 0 {
@@ -303,10 +365,13 @@ func TestInstrumentLeaks(t *testing.T) {
 	})
 }
 
-// Each orchestrated test has a process of its own: a crash ends none but itself.
+// Each orchestrated test has its own process: a crash ends no other test.
 func TestInstrumentOrchestrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tests := []Test{{Name: "a.B#c", Leaks: []LeakedActivities{{"com.shop.PayActivity", 5}}}, {Name: "a.B#d", Outcome: TestCrashes}, {Name: "a.B#e"}}
+		tests := []Test{
+			{Name: "a.B#c", Leaks: []LeakedActivities{{"com.shop.PayActivity", 5}}},
+			{Name: "a.B#d", Outcome: TestCrashes}, {Name: "a.B#e"},
+		}
 		p := tested(Options{DumpsysTime: 1, Instrumentations: []Instrumentation{{Orchestrated: true}}}, tests...)
 		var out transcript
 		done := make(chan int)
@@ -328,27 +393,32 @@ func TestInstrumentOrchestrated(t *testing.T) {
 		if exit := <-done; exit != 0 || !slices.Equal(counts, []int{1, 1, 5}) {
 			t.Errorf("exit %d, Activities %v", exit, counts)
 		}
-		if got := codesOf(out.String()); !slices.Equal(got, []int{1, 0, 1, -2, 1, 0, -1}) || !strings.Contains(out.String(), "stack=Test instrumentation process crashed. Check a.B#d.txt for details\n") ||
+		if got := codesOf(out.String()); !slices.Equal(got, []int{1, 0, 1, -2, 1, 0, -1}) ||
+			!strings.Contains(out.String(),
+				"stack=Test instrumentation process crashed. Check a.B#d.txt for details\n") ||
 			!strings.Contains(out.String(), "Tests run: 3,  Failures: 1\n") {
 			t.Errorf("codes %v\n%s", got, out.String())
 		}
 	})
 }
 
-// Whoever ends the process ends the tests, and so does another run; a client that goes
-// away does not.
+// The end of the process ends the tests, and so does another run; a client that
+// disconnects does not.
 func TestInstrumentEnds(t *testing.T) {
 	const crash = "INSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n"
 	for name, c := range map[string]struct {
 		do   func(t *testing.T, p *Phone)
 		want string
 	}{
-		"force-stop":   {func(t *testing.T, p *Phone) { ask(t, p, "am force-stop com.shop") }, crash},
-		"kill":         {func(_ *testing.T, p *Phone) { p.Kill("com.shop") }, crash},
-		"restart":      {func(_ *testing.T, p *Phone) { p.Restart("com.shop") }, crash},
-		"another run":  {func(t *testing.T, p *Phone) { ask(t, p, "am instrument com.shop.test") }, crash},
-		"system crash": {func(_ *testing.T, p *Phone) { p.CrashSystem(time.Minute) }, "INSTRUMENTATION_ABORTED: System has crashed.\n"},
-		"other app":    {func(t *testing.T, p *Phone) { ask(t, p, "am force-stop com.none") }, "OK (3 tests)\n\n\n"},
+		"force-stop":  {func(t *testing.T, p *Phone) { ask(t, p, "am force-stop com.shop") }, crash},
+		"kill":        {func(_ *testing.T, p *Phone) { p.Kill("com.shop") }, crash},
+		"restart":     {func(_ *testing.T, p *Phone) { p.Restart("com.shop") }, crash},
+		"another run": {func(t *testing.T, p *Phone) { ask(t, p, "am instrument com.shop.test") }, crash},
+		"system crash": {
+			func(_ *testing.T, p *Phone) { p.CrashSystem(time.Minute) },
+			"INSTRUMENTATION_ABORTED: System has crashed.\n",
+		},
+		"other app": {func(t *testing.T, p *Phone) { ask(t, p, "am force-stop com.none") }, "OK (3 tests)\n\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -358,7 +428,8 @@ func TestInstrumentEnds(t *testing.T) {
 				go func() { done <- p.Shell(t.Context(), "am instrument -w com.shop.test", nil, &out, nil) }()
 				time.Sleep(3 * time.Second)
 				c.do(t, p)
-				if exit := <-done; exit != 0 || !strings.HasPrefix(out.String(), "\ncom.shop.CartTest:.") || !strings.HasSuffix(out.String(), c.want) {
+				if exit := <-done; exit != 0 || !strings.HasPrefix(out.String(), "\ncom.shop.CartTest:.") ||
+					!strings.HasSuffix(out.String(), c.want) {
 					t.Errorf("exit %d, %q", exit, out.String())
 				}
 				time.Sleep(time.Hour)
@@ -378,7 +449,7 @@ func TestInstrumentEnds(t *testing.T) {
 		}
 		time.Sleep(3500 * time.Millisecond)
 		if n := activities(t, p); n != 3 {
-			t.Errorf("the tests do not go on: %d Activities", n)
+			t.Errorf("the tests do not continue: %d Activities", n)
 		}
 	})
 }
@@ -397,15 +468,18 @@ func TestInstrumentationsAreInstalled(t *testing.T) {
 	}
 }
 
-// A crash is one of native code in what Android keeps of it.
+// Android records a crash as a native one.
 func TestInstrumentCrashIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{}, Test{Name: "a.B#c", Outcome: TestCrashes})
 		ask(t, p, "am instrument -w com.shop.test")
-		if text := ask(t, p, "dumpsys activity exit-info com.shop"); !strings.Contains(text, "reason=5 (APP CRASH(NATIVE)) subreason=0 (UNKNOWN) status=11") || !strings.Contains(text, "description=stop com.shop due to start instr") {
+		if text := ask(t, p, "dumpsys activity exit-info com.shop"); !strings.Contains(text,
+			"reason=5 (APP CRASH(NATIVE)) subreason=0 (UNKNOWN) status=11") ||
+			!strings.Contains(text, "description=stop com.shop due to start instr") {
 			t.Errorf("%s", text)
 		}
-		if log := ask(t, p, "logcat -d -b all"); !strings.Contains(log, "Fatal signal 11 (SIGSEGV)") || !strings.Contains(log, "Force stopping com.shop appid=10123 user=0: start instr") {
+		if log := ask(t, p, "logcat -d -b all"); !strings.Contains(log, "Fatal signal 11 (SIGSEGV)") ||
+			!strings.Contains(log, "Force stopping com.shop appid=10123 user=0: start instr") {
 			t.Errorf("%s", log)
 		}
 	})
@@ -414,7 +488,13 @@ func TestInstrumentCrashIsKept(t *testing.T) {
 // A class that both a model and a test leak is one class of the dump.
 func TestInstrumentLeaksWhatAModelLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := tested(Options{}, Test{Name: "a.B#c", Leaks: []LeakedActivities{{"com.shop.DetailActivity", 1}, {"com.shop.MainActivity", 2}, {"com.shop.DetailActivity", 1}}})
+		p := tested(Options{},
+			Test{
+				Name: "a.B#c",
+				Leaks: []LeakedActivities{
+					{"com.shop.DetailActivity", 1}, {"com.shop.MainActivity", 2}, {"com.shop.DetailActivity", 1},
+				},
+			})
 		p.opt.Instrumentations[0].Models = []Model{Leak(Java, 3600, 0)}
 		var g *hproftest.Graph
 		go p.Shell(t.Context(), "am instrument -e delay_msec 5000 com.shop.test", nil, &bytes.Buffer{}, nil)
@@ -432,10 +512,13 @@ func TestInstrumentLeaksWhatAModelLeaks(t *testing.T) {
 	})
 }
 
-// FuzzInstrument: whatever the arguments, they are read to the end or refused with a
-// reason, and what is chosen are tests that there are.
+// FuzzInstrument: arguments are parsed to the end or refused with a reason, and
+// the selected tests exist.
 func FuzzInstrument(f *testing.F) {
-	for _, s := range []string{"-w -r -e class a.B#c,d.E com.shop.test", "-e", "-- x/y", "-w -e delay_msec 99999999999 x", "--user 0 --abi x -p y z", "--no-restart a", "-e log true -e class #,, b/"} {
+	for _, s := range []string{
+		"-w -r -e class a.B#c,d.E com.shop.test", "-e", "-- x/y", "-w -e delay_msec 99999999999 x",
+		"--user 0 --abi x -p y z", "--no-restart a", "-e log true -e class #,, b/",
+	} {
 		f.Add(s, 34)
 	}
 	f.Fuzz(func(t *testing.T, line string, api int) {
@@ -456,11 +539,13 @@ func FuzzInstrument(f *testing.F) {
 		}
 		known := Instrumentation{Tests: threeTests()}
 		for _, test := range known.chosen(o.values) {
-			if !slices.ContainsFunc(known.Tests, func(k Test) bool { return k.Name == test.Name }) && test.Outcome != testUnloadable && o.values["log"] != "true" {
+			if !slices.ContainsFunc(known.Tests, func(k Test) bool { return k.Name == test.Name }) &&
+				test.Outcome != testUnloadable && o.values["log"] != "true" {
 				t.Fatalf("%q chooses %q", args, test.Name)
 			}
 		}
-		if delay, illegal := testDelay(o.values["delay_msec"]); delay < 0 || delay > (1<<31-1)*time.Millisecond || delay > 0 && illegal != "" {
+		if delay, illegal := testDelay(o.values["delay_msec"]); delay < 0 || delay > (1<<31-1)*time.Millisecond ||
+			delay > 0 && illegal != "" {
 			t.Fatalf("a delay of %v, %q", delay, illegal)
 		}
 	})

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLimitsAreThoseOfTheKernel: names, units and columns are those of this kernel.
+// TestLimitsAreThoseOfTheKernel: names, units and columns are those of this
+// kernel.
 func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	real, err := os.ReadFile("/proc/self/limits")
 	if err != nil {
@@ -21,7 +22,8 @@ func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	// Everything but the two columns of numbers, whose width is fixed.
 	const from, to = 26, 26 + 2*21
 	for i, line := range theirs {
-		if len(line) != len(ours[i]) || len(line) >= to && (line[:from] != ours[i][:from] || line[to:] != ours[i][to:]) {
+		if len(line) != len(ours[i]) || len(line) >= to &&
+			(line[:from] != ours[i][:from] || line[to:] != ours[i][to:]) {
 			t.Errorf("%q, the kernel has %q", ours[i], line)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // apis are those of Android 5, 5.1, 7, 9, 10, 12, 14 and 16.
 var apis = []int{21, 22, 24, 28, 29, 31, 34, 36}
 
-// asked is a phone with one app of one process, of a user build if nothing else is said.
+// asked returns a phone with one app of one process, by default of a user
+// build.
 func asked(o Options, spec ProcessSpec) *Phone {
 	spec.Name = "com.shop"
 	spec.RestartAfter = 10 * time.Second
@@ -25,7 +26,7 @@ func asked(o Options, spec ProcessSpec) *Phone {
 	return New(o)
 }
 
-// number is the only number that a command prints.
+// number returns the only number that a command prints.
 func number(t testing.TB, p *Phone, command string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(strings.TrimSpace(ask(t, p, command)), 10, 64)
@@ -35,7 +36,7 @@ func number(t testing.TB, p *Phone, command string) int64 {
 	return n
 }
 
-// Everybody may read the limits, in every build.
+// Every user may read the limits, in every build.
 func TestLimits(t *testing.T) {
 	for _, api := range apis {
 		p := asked(Options{API: api}, ProcessSpec{})
@@ -54,7 +55,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Since Android 9 the label of threads-max keeps it from the shell.
+// Since Android 9 SELinux denies the shell threads-max.
 func TestTaskLimits(t *testing.T) {
 	for _, api := range apis {
 		for _, root := range []bool{false, true} {
@@ -63,15 +64,16 @@ func TestTaskLimits(t *testing.T) {
 				t.Errorf("API %d: pid_max %d", api, n)
 			}
 			a := sh1(t, p, "cat /proc/sys/kernel/threads-max")
-			if allowed := root || api < 28; allowed != (a.out == "43100\n") || allowed != (a.exit == 0) || !allowed && !strings.Contains(a.err, "Permission denied") {
+			if allowed := root || api < 28; allowed != (a.out == "43100\n") || allowed != (a.exit == 0) || !allowed &&
+				!strings.Contains(a.err, "Permission denied") {
 				t.Errorf("API %d, root %v: %+v", api, root, a)
 			}
 		}
 	}
 }
 
-// What leaks files is seen by who may list them, and by all in the size of the
-// directory where the kernel gives it.
+// Leaked files are visible to those who may list them, and, where the kernel
+// reports it, to all in the size of the directory.
 func TestLeakFiles(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
@@ -84,8 +86,9 @@ func TestLeakFiles(t *testing.T) {
 				if len(listed) != defaultFiles+300 {
 					t.Errorf("API %d: %s lists %d", api, who, len(listed))
 				}
-				if to := ask(t, p, who+"ls -l "+dir+"/395"); !strings.HasSuffix(to, "/395 -> /data/data/com.shop/cache/page-299.tmp\n") {
-					t.Errorf("API %d: the last one leads to %q", api, to)
+				if to := ask(t, p, who+"ls -l "+dir+"/395"); !strings.HasSuffix(to,
+					"/395 -> /data/data/com.shop/cache/page-299.tmp\n") {
+					t.Errorf("API %d: the last one has the target %q", api, to)
 				}
 				if a := sh1(t, p, who+"ls -l "+dir+"/396"); a.exit != 1 || a.out != "" {
 					t.Errorf("API %d: one too many: %+v", api, a)
@@ -113,19 +116,22 @@ func TestLeakFiles(t *testing.T) {
 }
 
 func TestFDSize(t *testing.T) {
-	for files, want := range map[int]int{1: 64, 64: 64, 65: 128, 127: 128, 128: 256, 300: 512, 1023: 1024, 32768: 65536} {
+	for files, want := range map[int]int{
+		1: 64, 64: 64, 65: 128, 127: 128, 128: 256, 300: 512, 1023: 1024, 32768: 65536,
+	} {
 		if got := fdSize(files); got != want {
 			t.Errorf("%d files: %d, want %d", files, got, want)
 		}
 	}
 }
 
-// The address space is the sum of its areas, and ends where that of 32 bits does.
+// The address space is the sum of its areas, and is limited for 32 bits.
 func TestAddressSpace(t *testing.T) {
 	for _, api := range apis {
 		for _, bits32 := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				p := asked(Options{API: api, Root: true}, ProcessSpec{Bits32: bits32, Models: []Model{LeakAddresses(600, 0), Leak(Thread, 10, 0)}})
+				p := asked(Options{API: api, Root: true},
+					ProcessSpec{Bits32: bits32, Models: []Model{LeakAddresses(600, 0), Leak(Thread, 10, 0)}})
 				var last int64
 				for _, wait := range []time.Duration{time.Minute, time.Hour, 8 * time.Hour} {
 					time.Sleep(wait)
@@ -137,9 +143,11 @@ func TestAddressSpace(t *testing.T) {
 					}
 					all, err := procfs.ParseShowmap([]byte(ask(t, p, fmt.Sprintf("showmap %d", pid))))
 					if err != nil || all.Total.Size != status.VmSize || all.Total.PSS.N != truth.PSS {
-						t.Errorf("API %d, 32 bits %v: areas of %d kB, VmSize %d, %v", api, bits32, all.Total.Size.N, status.VmSize.N, err)
+						t.Errorf("API %d, 32 bits %v: areas of %d kB, VmSize %d, %v", api, bits32, all.Total.Size.N,
+							status.VmSize.N, err)
 					}
-					if statm := strings.Fields(ask(t, p, fmt.Sprintf("cat /proc/%d/statm", pid))); statm[0] != fmt.Sprint(status.VmSize.N/4) {
+					if statm := strings.Fields(
+						ask(t, p, fmt.Sprintf("cat /proc/%d/statm", pid))); statm[0] != fmt.Sprint(status.VmSize.N/4) {
 						t.Errorf("API %d: statm %v, VmSize %d", api, statm, status.VmSize.N)
 					}
 					if bits32 && status.VmSize.N > 4<<20 || !bits32 && status.VmSize.N <= 1<<20 {
@@ -159,7 +167,8 @@ func TestAddressSpace(t *testing.T) {
 	}
 }
 
-// checkAreas wants areas in order, apart from each other and within the address space.
+// checkAreas checks that areas are sorted, disjoint and within the address
+// space.
 func checkAreas(t *testing.T, p *Phone, pid int, bits32 bool) {
 	t.Helper()
 	var end uint64
@@ -186,16 +195,28 @@ func TestABI(t *testing.T) {
 		growth, heap   string
 		zygotes, short string
 	}{
-		{Options{API: 34}, false, "arm64-v8a,armeabi-v7a,armeabi", "arm64-v8a", "zygote64", "aarch64", "256m", "512m", "zygote64_32", "arm64-v8a"},
-		{Options{API: 24, HeapGrowthLimit: 192, HeapSize: 384}, true, "arm64-v8a,armeabi-v7a,armeabi", "arm64-v8a", "zygote", "aarch64", "192m", "384m", "zygote64_32", "arm64-v8a"},
-		{Options{API: 28, Bits32: true}, false, "armeabi-v7a,armeabi", "", "zygote", "armv7l", "256m", "512m", "zygote32", "armeabi-v7a"},
+		{
+			Options{API: 34}, false, "arm64-v8a,armeabi-v7a,armeabi", "arm64-v8a", "zygote64", "aarch64", "256m",
+			"512m", "zygote64_32", "arm64-v8a",
+		},
+		{
+			Options{API: 24, HeapGrowthLimit: 192, HeapSize: 384}, true, "arm64-v8a,armeabi-v7a,armeabi", "arm64-v8a",
+			"zygote", "aarch64", "192m", "384m", "zygote64_32", "arm64-v8a",
+		},
+		{
+			Options{API: 28, Bits32: true}, false, "armeabi-v7a,armeabi", "", "zygote", "armv7l", "256m", "512m",
+			"zygote32", "armeabi-v7a",
+		},
 	} {
 		p := asked(c.options, ProcessSpec{Bits32: c.bits32})
 		for command, want := range map[string]string{
-			"getprop ro.product.cpu.abilist": c.list, "getprop ro.product.cpu.abilist64": c.list64, "getprop ro.product.cpu.abilist32": "armeabi-v7a,armeabi",
-			"getprop dalvik.vm.heapgrowthlimit": c.growth, "getprop dalvik.vm.heapsize": c.heap, "uname -m": c.uname, "getprop ro.zygote": c.zygotes,
+			"getprop ro.product.cpu.abilist": c.list, "getprop ro.product.cpu.abilist64": c.list64,
+			"getprop ro.product.cpu.abilist32":  "armeabi-v7a,armeabi",
+			"getprop dalvik.vm.heapgrowthlimit": c.growth, "getprop dalvik.vm.heapsize": c.heap, "uname -m": c.uname,
+			"getprop ro.zygote":          c.zygotes,
 			"getprop ro.product.cpu.abi": c.short,
-			fmt.Sprintf("cat /proc/$(grep PPid: /proc/%d/status | grep -o '[0-9]*')/cmdline | tr -d x", p.PID("com.shop")): "",
+			fmt.Sprintf("cat /proc/$(grep PPid: /proc/%d/status | grep -o '[0-9]*')/cmdline | tr -d x",
+				p.PID("com.shop")): "",
 		} {
 			if strings.HasSuffix(command, "tr -d x") {
 				command, want = strings.TrimSuffix(command, " | tr -d x"), c.parent
@@ -204,7 +225,7 @@ func TestABI(t *testing.T) {
 				t.Errorf("API %d: %s: %q, want %q", c.options.API, command, got, want)
 			}
 		}
-		// A crash of the system brings each back under its own zygote.
+		// After a crash of the system each restarts under its own zygote.
 		p.CrashSystem(0)
 		p.startProcesses("com.shop")
 		v, _ := p.running("com.shop")
@@ -214,7 +235,7 @@ func TestABI(t *testing.T) {
 	}
 }
 
-// The names of hundreds of threads, as the shell of a user build gets them.
+// The names of hundreds of threads, as the shell of a user build reads them.
 func TestThreadNames(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
@@ -225,7 +246,8 @@ func TestThreadNames(t *testing.T) {
 			if m.Threads != defaultThreads+600 {
 				t.Fatalf("%d threads", m.Threads)
 			}
-			names := strings.Split(strings.TrimSuffix(ask(t, p, fmt.Sprintf("cat /proc/%d/task/*/comm", pid)), "\n"), "\n")
+			names := strings.Split(strings.TrimSuffix(ask(t, p, fmt.Sprintf("cat /proc/%d/task/*/comm", pid)), "\n"),
+				"\n")
 			pool := 0
 			for _, name := range names {
 				if len(name) > 15 {
@@ -238,8 +260,11 @@ func TestThreadNames(t *testing.T) {
 			if len(names) != m.Threads || pool != 600 {
 				t.Errorf("API %d: %d names, %d of the pool", api, len(names), pool)
 			}
-			named := strings.Split(strings.TrimSuffix(ask(t, p, fmt.Sprintf("grep -H . /proc/%d/task/*/comm", pid)), "\n"), "\n")
-			if len(named) != m.Threads || !slices.Contains(named, fmt.Sprintf("/proc/%d/task/%d/comm:pool-3-thread-9", pid, pid+defaultThreads+8)) {
+			named := strings.Split(
+				strings.TrimSuffix(ask(t, p, fmt.Sprintf("grep -H . /proc/%d/task/*/comm", pid)), "\n"), "\n")
+			if len(named) != m.Threads ||
+				!slices.Contains(named,
+					fmt.Sprintf("/proc/%d/task/%d/comm:pool-3-thread-9", pid, pid+defaultThreads+8)) {
 				t.Errorf("API %d: %d lines", api, len(named))
 			}
 		})

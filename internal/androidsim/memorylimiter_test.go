@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The memory limiter kills what exceeds memory and swap together half a minute later, from API 37 on.
+// The memory limiter kills a process half a minute after its memory and swap
+// exceed the limit, from API 37 on.
 func TestMemoryLimiter(t *testing.T) {
 	limiter := &MemoryLimiter{Visible: 200, VisibleSwap: 56, NotVisible: 100, NotVisibleSwap: 28}
 	old := *limiter
@@ -35,21 +36,28 @@ func TestMemoryLimiter(t *testing.T) {
 						specs[i].Models = append(specs[i].Models, Leak(Native, 600, 0))
 					}
 				}
-				p := New(Options{API: c.api, MemoryLimiter: c.limiter, Apps: []App{{Package: "com.shop", Processes: specs}}})
+				p := New(Options{
+					API: c.api, MemoryLimiter: c.limiter, Apps: []App{{Package: "com.shop", Processes: specs}},
+				})
 				time.Sleep(time.Minute)
 				if p.PID(c.process) == 0 {
 					t.Fatal("it was killed below its limit")
 				}
 				time.Sleep(20 * time.Minute)
 				var out strings.Builder
-				p.Shell(t.Context(), "dumpsys activity exit-info com.shop; logcat -d", strings.NewReader(""), &out, &out)
-				if killed := p.PID(c.process) == 0; killed != (c.exit != "") || killed && !strings.Contains(out.String(), c.exit) {
+				p.Shell(t.Context(), "dumpsys activity exit-info com.shop; logcat -d", strings.NewReader(""), &out,
+					&out)
+				if killed := p.PID(c.process) == 0; killed != (c.exit != "") || killed &&
+					!strings.Contains(out.String(), c.exit) {
 					t.Fatalf("killed %t\n%s", killed, out.String())
 				}
 				if c.exit == "" {
 					return
 				}
-				for _, want := range []string{"description=MemoryLimiter:AnonSwap", "MemoryLimiter: onLimitExceeded: pid=", " type=anon+swap memHigh=", "): MemoryLimiter:AnonSwap"} {
+				for _, want := range []string{
+					"description=MemoryLimiter:AnonSwap", "MemoryLimiter: onLimitExceeded: pid=",
+					" type=anon+swap memHigh=", "): MemoryLimiter:AnonSwap",
+				} {
 					if !strings.Contains(out.String(), want) {
 						t.Errorf("no %q in\n%s", want, out.String())
 					}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slope is the least-squares slope of y over t.
+// slope returns the least-squares slope of y over t.
 func slope(t, y []float64) float64 {
 	var mt, my, sty, stt float64
 	for i := range t {
@@ -22,8 +22,8 @@ func slope(t, y []float64) float64 {
 	return sty / stt
 }
 
-// A leak of a rate shows in the texts with that rate, in its own dimension and in
-// no other.
+// A leak shows in the texts with its rate, in its own dimension and in no
+// other.
 func TestLeakSlopes(t *testing.T) {
 	kinds := map[string]struct {
 		kind    Kind
@@ -51,17 +51,21 @@ func TestLeakSlopes(t *testing.T) {
 				var hours []float64
 				series := map[string][]float64{}
 				for range 120 {
-					time.Sleep(150 * time.Millisecond) // 30 s of the device
+					time.Sleep(150 * time.Millisecond) // 30 s of device time
 					b := blockOf(t, p, "dumpsys meminfo com.shop")
 					hours = append(hours, (p.Uptime() - begin).Hours())
 					var pss, threads float64
-					text := ask(t, p, fmt.Sprintf("grep -h -E '^(Pss|Threads):' /proc/%d/smaps_rollup /proc/%[1]d/status", p.PID("com.shop")))
+					text := ask(t, p,
+						fmt.Sprintf("grep -h -E '^(Pss|Threads):' /proc/%d/smaps_rollup /proc/%[1]d/status",
+							p.PID("com.shop")))
 					if _, err := fmt.Sscanf(text, "Pss: %f kB\nThreads: %f\n", &pss, &threads); err != nil {
 						t.Fatalf("%q: %v", text, err)
 					}
 					for k, kb := range map[string]float64{
-						"java": float64(b.JavaHeap.N), "native": float64(b.NativeHeap.N), "graphics": float64(b.Graphics.N), "stack": float64(b.Stack.N),
-						"rest": float64(b.Code.N + b.PrivateOther.N + b.System.N), "total": float64(b.TotalPss.N), "smaps": pss, "threads": threads * 1024,
+						"java": float64(b.JavaHeap.N), "native": float64(b.NativeHeap.N),
+						"graphics": float64(b.Graphics.N), "stack": float64(b.Stack.N),
+						"rest": float64(b.Code.N + b.PrivateOther.N + b.System.N), "total": float64(b.TotalPss.N),
+						"smaps": pss, "threads": threads * 1024,
 					} {
 						series[k] = append(series[k], kb/1024)
 					}
@@ -74,7 +78,7 @@ func TestLeakSlopes(t *testing.T) {
 					case k == "threads" && c.kind == Thread:
 						want = c.mb / mbPerThread
 					}
-					// A thread is 0.1 MB at once, and pages are 4 kB.
+					// A thread adds 0.1 MB at a time, and pages have 4 kB.
 					if got := slope(hours, y); math.Abs(got-want) > 0.002*want+0.02 {
 						t.Errorf("%s grows by %.3f MB/h, want %.3f", k, got, want)
 					}
@@ -132,8 +136,8 @@ func TestPeriodic(t *testing.T) {
 	}
 }
 
-// One peak in each stretch, of its full length and inside it, and not always at the
-// same place.
+// One peak in each period, of its full length and inside it, and not always at
+// the same position.
 func TestPeaks(t *testing.T) {
 	const every, lasting, stretches = 600, 60, 200 // seconds
 	m := Peaks(150, lasting*time.Second, every*time.Second)
@@ -146,11 +150,11 @@ func TestPeaks(t *testing.T) {
 				up = append(up, s)
 			case 0:
 			default:
-				t.Fatalf("neither 0 nor 150 MB in stretch %d at %d s", k, s)
+				t.Fatalf("neither 0 nor 150 MB in period %d at %d s", k, s)
 			}
 		}
 		if n := len(up); n != lasting || up[n-1]-up[0] != n-1 {
-			t.Fatalf("stretch %d is up at %v", k, up)
+			t.Fatalf("period %d is up at %v", k, up)
 		}
 		places[up[0]/100] = true
 	}
@@ -158,7 +162,7 @@ func TestPeaks(t *testing.T) {
 		t.Errorf("the peaks begin in the hundreds of seconds %v", places)
 	}
 	if got := mbAt(Peaks(5, 0, 0), time.Hour).mb[JavaHeap]; got != 0 {
-		t.Errorf("a peak of no length adds %g", got)
+		t.Errorf("a peak without length adds %g", got)
 	}
 }
 
@@ -192,7 +196,7 @@ func TestSawtooth(t *testing.T) {
 }
 
 // The noise is an AR(1) series: it satisfies the recursion with the same
-// innovations, and has the variance and correlation that were asked for.
+// innovations, and has the given variance and correlation.
 func TestNoiseIsAR1(t *testing.T) {
 	for _, rho := range []float64{0, 0.5, 0.7, 0.9, 0.97} {
 		a := newAutoregression(rho)
@@ -207,7 +211,7 @@ func TestNoiseIsAR1(t *testing.T) {
 		for i := 1; i < n; i++ {
 			y = phi*y + math.Sqrt(1-phi*phi)*normal(5, int64(i)+1000)
 			if math.Abs(y-x[i]) > 0.02 {
-				t.Fatalf("rho %g: value %d is %g, the recursion gives %g", rho, i, x[i], y)
+				t.Fatalf("rho %g: value %d is %g, the recursion yields %g", rho, i, x[i], y)
 			}
 		}
 		var sum, squares, lagged float64
@@ -219,14 +223,15 @@ func TestNoiseIsAR1(t *testing.T) {
 		}
 		// Effective sample size of the mean of squares of an AR(1) series.
 		tolerance := 5 * math.Sqrt(2*(1+rho)/(1-rho)/n)
-		if v := squares / n; math.Abs(v-1) > tolerance || math.Abs(lagged/squares-rho) > tolerance || math.Abs(sum/n) > 2*tolerance {
+		if v := squares / n; math.Abs(v-1) > tolerance || math.Abs(lagged/squares-rho) > tolerance ||
+			math.Abs(sum/n) > 2*tolerance {
 			t.Errorf("rho %g: mean %g, variance %g, correlation at 30 s %g", rho, sum/n, v, lagged/squares)
 		}
 	}
 }
 
 func TestNoiseSigma(t *testing.T) {
-	for name, m := range map[string]Model{"spread": Noise(10, 0), "on one": Noise(10, 0).On(NativeHeap)} {
+	for name, m := range map[string]Model{"spread": Noise(10, 0), "in one dimension": Noise(10, 0).On(NativeHeap)} {
 		base := Model{add: func(l *levels, _ moment) {
 			for d := range l.mb {
 				l.mb[d] += 1000
@@ -269,7 +274,8 @@ func TestUniform(t *testing.T) {
 	}
 }
 
-// The demo's main process leaks 400 MB/h under its noise, its other one does not.
+// The main process of the demo leaks 400 MB/h under its noise, the other one
+// does not.
 func TestDemo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Demo(200, 11)
@@ -302,7 +308,8 @@ func TestDemo(t *testing.T) {
 
 func BenchmarkReading(b *testing.B) {
 	p := Demo(1, 1)
-	command := fmt.Sprintf("cd /proc && exec grep -E '^(Pss|SwapPss|Threads):' %d/smaps_rollup %[1]d/status %d/smaps_rollup", p.PID("com.shop"), p.PID("com.shop:push"))
+	command := fmt.Sprintf("cd /proc && exec grep -E '^(Pss|SwapPss|Threads):' %d/smaps_rollup %[1]d/status "+
+		"%d/smaps_rollup", p.PID("com.shop"), p.PID("com.shop:push"))
 	for b.Loop() {
 		p.Shell(b.Context(), command, nil, nil, nil)
 	}

@@ -32,7 +32,7 @@ func sh1(t testing.TB, p *Phone, command string) answer {
 	return answer{out.String(), errs.String(), exit}
 }
 
-// ask wants a command to succeed without a word on stderr.
+// ask runs a command that must succeed without output on stderr.
 func ask(t testing.TB, p *Phone, command string) string {
 	t.Helper()
 	a := sh1(t, p, command)
@@ -42,7 +42,7 @@ func ask(t testing.TB, p *Phone, command string) string {
 	return a.out
 }
 
-// shop is a phone with one app of one process.
+// shop returns a phone with one app of one process.
 func shop(o Options, models ...Model) *Phone {
 	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
 		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: append([]Model{Typical()}, models...)},
@@ -68,8 +68,8 @@ func uptimeOf(t testing.TB, p *Phone) time.Duration {
 	return up
 }
 
-// Five real seconds are a thousand of the device's, in its clock, its sleeps and
-// the cost of its commands.
+// Five real seconds are a thousand device seconds in the clock, in sleeps and
+// in the cost of commands.
 func TestScaledClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{Scale: 200, ClockSkew: time.Hour})
@@ -98,13 +98,13 @@ func TestScaledClock(t *testing.T) {
 		}
 		wall := strings.TrimSpace(ask(t, p, "date +%s"))
 		if want := fmt.Sprint(p.wall().Unix()); wall != want {
-			t.Errorf("date says %s, want %s", wall, want)
+			t.Errorf("date prints %s, want %s", wall, want)
 		}
 	})
 }
 
-// Who waits has waited for all of the time, also where it is no whole number of
-// nanoseconds for the host.
+// A wait is never too short, even if it is not a whole number of nanoseconds
+// for the host.
 func TestWaitsAreNotShort(t *testing.T) {
 	for _, scale := range []float64{1, 3, 7, 60, 61.7, 333, 400} {
 		synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,9 @@ func TestDeterminism(t *testing.T) {
 				p.PID("com.shop")
 			}
 			time.Sleep(20*time.Second - 5*pause)
-			out = ask(t, p, "cat /proc/uptime; pidof com.shop com.shop:push; cat /proc/$(pidof com.shop)/smaps /proc/$(pidof com.shop:push)/status; getprop")
+			out = ask(t, p,
+				"cat /proc/uptime; pidof com.shop com.shop:push; cat /proc/$(pidof com.shop)/smaps /proc/$(pidof "+
+					"com.shop:push)/status; getprop")
 		})
 		return out
 	}
@@ -145,12 +147,15 @@ func TestLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Apps: []App{{Package: "com.a", Processes: []ProcessSpec{
 			{Name: "com.a", Models: []Model{Typical(), Crash(10*time.Minute, time.Minute), Crash(30*time.Minute, 0)}},
-			{Name: "com.a:loop", CrashAfter: 90 * time.Second, RestartAfter: 30 * time.Second, Models: []Model{Steady(JavaHeap, 8)}},
+			{
+				Name: "com.a:loop", CrashAfter: 90 * time.Second, RestartAfter: 30 * time.Second,
+				Models: []Model{Steady(JavaHeap, 8)},
+			},
 			{Name: "com.a:late", StartAfter: 5 * time.Minute, Models: []Model{Steady(JavaHeap, 8)}},
 			{Name: "com.a:iso", Isolated: true, Models: []Model{Steady(JavaHeap, 8)}},
 		}}}})
 		begin := p.Uptime()
-		// Each process's life, read every 10 s, must be what its spec says.
+		// Each life of a process, read every 10 s, must match its spec.
 		type life struct {
 			from, to time.Duration
 			pid      int
@@ -176,7 +181,8 @@ func TestLives(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		a, loop, late := lives["com.a"], lives["com.a:loop"], lives["com.a:late"]
-		if len(a) != 2 || a[0].from != 0 || a[0].to != 10*time.Minute-10*time.Second || a[1].from != 11*time.Minute || a[1].to != 30*time.Minute-10*time.Second {
+		if len(a) != 2 || a[0].from != 0 || a[0].to != 10*time.Minute-10*time.Second || a[1].from != 11*time.Minute ||
+			a[1].to != 30*time.Minute-10*time.Second {
 			t.Errorf("com.a lived %v", a)
 		}
 		if len(loop) != 21 {
@@ -204,7 +210,7 @@ func TestHooks(t *testing.T) {
 		time.Sleep(time.Minute)
 		first := p.PID("com.shop")
 		if !p.Kill("com.shop") || p.PID("com.shop") != 0 {
-			t.Error("killed, but it lives")
+			t.Error("killed, but alive")
 		}
 		time.Sleep(11 * time.Second)
 		second := p.PID("com.shop")
@@ -215,7 +221,7 @@ func TestHooks(t *testing.T) {
 			t.Error("restarted with the same pid, or not at all")
 		}
 		if p.Kill("com.other") || p.Restart("x") || p.Freeze("x", true) {
-			t.Error("a hook found a process that is not there")
+			t.Error("a hook found a process that does not exist")
 		}
 
 		time.Sleep(time.Minute)
@@ -223,7 +229,8 @@ func TestHooks(t *testing.T) {
 		before, _ := p.Memory("com.shop")
 		began := time.Now()
 		a := sh1(t, p, "dumpsys -t 7 meminfo com.shop")
-		if want := "\n*** SERVICE 'meminfo' DUMP TIMEOUT (7000ms) EXPIRED ***\n\n"; a.out != want || a.exit != 0 || time.Since(began) != 7*time.Second {
+		if want := "\n*** SERVICE 'meminfo' DUMP TIMEOUT (7000ms) EXPIRED ***\n\n"; a.out != want || a.exit != 0 ||
+			time.Since(began) != 7*time.Second {
 			t.Errorf("frozen: %q after %v", a.out, time.Since(began))
 		}
 		if local := ask(t, p, "dumpsys meminfo --local com.shop"); !strings.Contains(local, "Native Heap") {
@@ -267,7 +274,7 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// The CPU time of system_server tells what dumpsys costs.
+// The CPU time of system_server includes the cost of dumpsys.
 func TestSystemServerPays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shop(Options{DumpsysTime: 8 * time.Second})
@@ -288,12 +295,20 @@ func TestSystemServerPays(t *testing.T) {
 	})
 }
 
-// SIGUSR1 ends what does not wait for it, and /proc/PID/status shows who does.
+// SIGUSR1 ends processes that do not handle it; /proc/PID/status shows which
+// ones do.
 func TestCollectionSignalEndsNativeProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app := []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{{Name: "com.shop"}, {Name: "com.shop:tool", Native: true}}}}
+		app := []App{
+			{
+				Package: "com.shop", Debuggable: true,
+				Processes: []ProcessSpec{{Name: "com.shop"}, {Name: "com.shop:tool", Native: true}},
+			},
+		}
 		phone := New(Options{Apps: app})
-		for name, want := range map[string]string{"com.shop": "SigBlk:\t0000000080001204\n", "com.shop:tool": "SigBlk:\t0000000000000000\n"} {
+		for name, want := range map[string]string{
+			"com.shop": "SigBlk:\t0000000080001204\n", "com.shop:tool": "SigBlk:\t0000000000000000\n",
+		} {
 			if out := ask(t, phone, fmt.Sprintf("grep SigBlk /proc/%d/status", phone.PID(name))); out != want {
 				t.Errorf("%s: %q, want %q", name, out, want)
 			}
@@ -307,7 +322,14 @@ func TestCollectionSignalEndsNativeProcess(t *testing.T) {
 
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app := []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{GCSawtooth(50, time.Hour), Steady(JavaHeap, 20)}}}}}
+		app := []App{
+			{
+				Package: "com.shop", Debuggable: true,
+				Processes: []ProcessSpec{
+					{Name: "com.shop", Models: []Model{GCSawtooth(50, time.Hour), Steady(JavaHeap, 20)}},
+				},
+			},
+		}
 		user := New(Options{Apps: app})
 		pid := user.PID("com.shop")
 		a := sh1(t, user, fmt.Sprintf("kill -0 %d; kill -9 %d", pid, pid))
@@ -331,9 +353,10 @@ func TestSignals(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if user.PID("com.shop") != 0 {
-			t.Error("an app that nobody starts came back")
+			t.Error("an app without RestartAfter restarted")
 		}
-		if out := ask(t, user, "am start -n com.shop/.Main"); out != "Starting: Intent { cmp=com.shop/.Main }\n" || user.PID("com.shop") == 0 {
+		if out := ask(t, user, "am start -n com.shop/.Main"); out != "Starting: Intent { cmp=com.shop/.Main }\n" ||
+			user.PID("com.shop") == 0 {
 			t.Errorf("am start: %q", out)
 		}
 		ask(t, user, "am force-stop com.shop")
@@ -343,11 +366,13 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// A host ends a command that it gave up through another shell.
+// A host ends a command that it has given up through another shell.
 func TestShellIsKilled(t *testing.T) {
 	for _, command := range []string{
-		"echo $$; exec sleep 1000", "echo $$; sleep 1000; echo no", "echo $$; sleep 1000 | cat; echo no", "echo $$; while true; do sleep 1; done",
-		"echo $$; cat", "echo $$; (sleep 1000; echo no) & wait; echo no", "echo $$; x=$(sleep 1000); echo no", "echo $$; dumpsys -t 9999 meminfo com.shop; echo no",
+		"echo $$; exec sleep 1000", "echo $$; sleep 1000; echo no", "echo $$; sleep 1000 | cat; echo no",
+		"echo $$; while true; do sleep 1; done",
+		"echo $$; cat", "echo $$; (sleep 1000; echo no) & wait; echo no", "echo $$; x=$(sleep 1000); echo no",
+		"echo $$; dumpsys -t 9999 meminfo com.shop; echo no",
 	} {
 		for _, kill := range []string{"kill -9 -%s", "kill -9 %s", "kill %s", "kill -15 %s"} {
 			synctest.Test(t, func(t *testing.T) {
@@ -360,7 +385,7 @@ func TestShellIsKilled(t *testing.T) {
 				synctest.Wait()
 				pid := strings.TrimSpace(out.String())
 				if ask(t, p, "kill -0 "+pid+"; ls -d /proc/"+pid) != "/proc/"+pid+"\n" {
-					t.Errorf("%s: pid %s is not there", command, pid)
+					t.Errorf("%s: pid %s does not exist", command, pid)
 				}
 				ask(t, p, fmt.Sprintf(kill, pid))
 				if exit := <-done; exit != 137 && exit != 143 || strings.Contains(out.String(), "no") {
@@ -391,8 +416,17 @@ func TestContextEndsTheShell(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	release := App{Package: "com.rel", Processes: []ProcessSpec{{Name: "com.rel", Models: []Model{Typical()}}}}
-	debug := App{Package: "com.deb", Debuggable: true, Processes: []ProcessSpec{{Name: "com.deb", Models: []Model{Typical()}}, {Name: "com.deb:iso", Isolated: true, Models: []Model{Typical()}}}}
-	second := App{Package: "com.deb", Debuggable: true, User: 10, Processes: []ProcessSpec{{Name: "com.deb", Models: []Model{Typical()}}}}
+	debug := App{
+		Package: "com.deb", Debuggable: true,
+		Processes: []ProcessSpec{
+			{Name: "com.deb", Models: []Model{Typical()}},
+			{Name: "com.deb:iso", Isolated: true, Models: []Model{Typical()}},
+		},
+	}
+	second := App{
+		Package: "com.deb", Debuggable: true, User: 10,
+		Processes: []ProcessSpec{{Name: "com.deb", Models: []Model{Typical()}}},
+	}
 	apps := []App{release, debug, second}
 	read := func(p *Phone, how string, v view) answer {
 		return sh1(t, p, fmt.Sprintf("%s cat /proc/%d/smaps_rollup", how, v.pid))
@@ -423,7 +457,10 @@ func TestPermissions(t *testing.T) {
 		{"run-as wrong user", Options{}, "run-as com.deb", "com.deb", 10, "No such file or directory"},
 		{"run-as other user", Options{}, "run-as com.deb --user 10", "com.deb", 10, ""},
 		{"run-as isolated", Options{}, "run-as com.deb", "com.deb:iso", 0, "No such file or directory"},
-		{"run-as isolated, before hidepid", Options{API: 23, SmapsRollup: new(true)}, "run-as com.deb", "com.deb:iso", 0, denied},
+		{
+			"run-as isolated, before hidepid", Options{API: 23, SmapsRollup: new(true)}, "run-as com.deb",
+			"com.deb:iso", 0, denied,
+		},
 		{"root", Options{Root: true, BuildType: "userdebug"}, "", "com.rel", 0, ""},
 		{"su", Options{SU: true}, "su 0", "com.rel", 0, ""},
 		{"su root", Options{SU: true}, "su root", "com.rel", 0, ""},
@@ -443,15 +480,21 @@ func TestPermissions(t *testing.T) {
 	}
 	p := New(Options{Apps: apps, SU: true})
 	pid := find(p, "com.rel", 0).pid
-	// What needs no rights, and the quoted form of su.
-	ask(t, p, fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat >/dev/null", pid, pid))
+	// What needs no permission, and the quoted form of su.
+	ask(t, p,
+		fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat "+
+			">/dev/null", pid, pid))
 	ask(t, p, fmt.Sprintf("su -c 'grep -c Pss /proc/%d/smaps; ls /proc/%d/fd' >/dev/null", pid, pid))
-	for command, want := range map[string]string{"ls /proc/%d/fd": denied, "cat /proc/%d/maps": denied, "showmap %d": "Failed to parse file"} {
+	for command, want := range map[string]string{
+		"ls /proc/%d/fd": denied, "cat /proc/%d/maps": denied, "showmap %d": "Failed to parse file",
+	} {
 		if a := sh1(t, p, fmt.Sprintf(command, pid)); a.exit == 0 || !strings.Contains(a.err, want) {
 			t.Errorf("%s: %+v", command, a)
 		}
 	}
-	if a := sh1(t, p, "am dumpheap com.rel"); a.exit != 255 || !strings.HasPrefix(a.err, "Security exception: Process not debuggable: ProcessRecord{") || !strings.Contains(a.err, fmt.Sprintf(" %d:com.rel/u0_a123}", pid)) {
+	if a := sh1(t, p, "am dumpheap com.rel"); a.exit != 255 ||
+		!strings.HasPrefix(a.err, "Security exception: Process not debuggable: ProcessRecord{") ||
+		!strings.Contains(a.err, fmt.Sprintf(" %d:com.rel/u0_a123}", pid)) {
 		t.Errorf("dumpheap of a release app: %+v", a)
 	}
 }
@@ -463,11 +506,14 @@ func TestHeapDump(t *testing.T) {
 			return err
 		}})
 		began := time.Now()
-		if out := ask(t, p, "am dumpheap -g com.shop /data/local/tmp/x.hprof"); out != "File: /data/local/tmp/x.hprof\nWaiting for dump to finish...\n" || time.Since(began) != dumpTakes {
+		if out := ask(t, p,
+			"am dumpheap -g com.shop /data/local/tmp/x.hprof"); out != "File: /data/local/tmp/x.hprof\nWaiting for "+
+			"dump to finish...\n" || time.Since(began) != dumpTakes {
 			t.Errorf("%q after %v", out, time.Since(began))
 		}
 		m, _ := p.Memory("com.shop")
-		if want := fmt.Sprintf("%0100d com.shop %d", m.JavaHeap<<10, m.PID); ask(t, p, "cat /data/local/tmp/x.hprof") != want {
+		if want := fmt.Sprintf("%0100d com.shop %d", m.JavaHeap<<10, m.PID); ask(t, p,
+			"cat /data/local/tmp/x.hprof") != want {
 			t.Errorf("want %q", want)
 		}
 		for command, want := range map[string]string{
@@ -482,7 +528,7 @@ func TestHeapDump(t *testing.T) {
 			}
 		}
 
-		// Old servers return at once, and the file grows.
+		// Old servers return immediately, and the file grows.
 		old := shop(Options{API: 27})
 		ask(t, old, "am dumpheap com.shop /data/local/tmp/x")
 		size := func() string { return strings.TrimSpace(ask(t, old, "stat -c %s /data/local/tmp/x")) }
@@ -499,23 +545,40 @@ func TestHeapDump(t *testing.T) {
 
 func TestMonkey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(Options{Scale: 50, Apps: []App{{Package: "com.shop", Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{Typical(), Crash(10*time.Minute, time.Second)}}}}}})
+		p := New(Options{
+			Scale: 50,
+			Apps: []App{
+				{
+					Package: "com.shop",
+					Processes: []ProcessSpec{
+						{Name: "com.shop", Models: []Model{Typical(), Crash(10*time.Minute, time.Second)}},
+					},
+				},
+			},
+		})
 		out := ask(t, p, "monkey -p com.shop --throttle 500 -s 42 -v 1000")
-		for _, line := range []string{":Monkey: seed=42 count=1000", ":AllowPackage: com.shop", "Events injected: 1000", "## Network stats: elapsed time=500000ms (0ms mobile, 0ms wifi, 500000ms not connected)", "// Monkey finished"} {
+		for _, line := range []string{
+			":Monkey: seed=42 count=1000", ":AllowPackage: com.shop", "Events injected: 1000",
+			"## Network stats: elapsed time=500000ms (0ms mobile, 0ms wifi, 500000ms not connected)",
+			"// Monkey finished",
+		} {
 			if !slices.Contains(strings.Split(out, "\n"), line) {
 				t.Errorf("no line %q in\n%s", line, out)
 			}
 		}
 		a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 1000")
-		if a.exit != 200 || !strings.Contains(a.out, "// CRASH: com.shop (pid ") || !strings.Contains(a.out, "** Monkey aborted due to error.\nEvents injected: 200\n") {
+		if a.exit != 200 || !strings.Contains(a.out, "// CRASH: com.shop (pid ") ||
+			!strings.Contains(a.out, "** Monkey aborted due to error.\nEvents injected: 200\n") {
 			t.Errorf("a crash after 100 s: %+v", a)
 		}
-		// It does not report an app that was stopped, and starts it again.
+		// It does not report an app that was stopped, and restarts it.
 		time.AfterFunc(time.Second, func() { ask(t, p, "am force-stop com.shop") })
-		if a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 200; pidof com.shop"); a.exit != 0 || strings.Contains(a.out, "CRASH") || !strings.Contains(a.out, "Events injected: 200\n") {
+		if a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 200; pidof com.shop"); a.exit != 0 ||
+			strings.Contains(a.out, "CRASH") || !strings.Contains(a.out, "Events injected: 200\n") {
 			t.Errorf("a stop: %+v", a)
 		}
-		if a := sh1(t, p, "monkey -p com.none 10"); a.exit != 252 || !strings.Contains(a.out, "No activities found to run") {
+		if a := sh1(t, p, "monkey -p com.none 10"); a.exit != 252 ||
+			!strings.Contains(a.out, "No activities found to run") {
 			t.Errorf("%+v", a)
 		}
 		if a := sh1(t, p, "monkey -p com.shop --throttle 1000 1000 & sleep 10; kill $! && wait"); a.exit != 0 {
@@ -524,15 +587,17 @@ func TestMonkey(t *testing.T) {
 	})
 }
 
-// Readings, hooks and files from many sides at once: for the race detector.
+// Concurrent readings, hooks and files, for the race detector.
 func TestConcurrency(t *testing.T) {
 	p := Demo(5000, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
 	commands := []string{
-		"cat /proc/uptime /proc/*/stat >/dev/null", "dumpsys meminfo com.shop", "ls -l /proc/ | grep -c .", "cat /proc/*/smaps_rollup | grep -c Pss",
-		"echo x >>/data/local/tmp/f; cat /data/local/tmp/f | grep -c x; rm -f /data/local/tmp/f", "am dumpheap com.shop /data/local/tmp/h && rm /data/local/tmp/h",
+		"cat /proc/uptime /proc/*/stat >/dev/null", "dumpsys meminfo com.shop", "ls -l /proc/ | grep -c .",
+		"cat /proc/*/smaps_rollup | grep -c Pss",
+		"echo x >>/data/local/tmp/f; cat /data/local/tmp/f | grep -c x; rm -f /data/local/tmp/f",
+		"am dumpheap com.shop /data/local/tmp/h && rm /data/local/tmp/h",
 		"kill -10 $(pidof com.shop)", "sleep 100 & kill $!; wait", "ps -A -o PID,NAME,RSS", "dumpsys gfxinfo",
 	}
 	for i := range 8 {

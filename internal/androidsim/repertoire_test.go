@@ -35,8 +35,8 @@ var errNoStatus = errors.New("no exit status")
 // benchTime is Options.Scale of the phones here: 100 device seconds are one.
 const benchTime = 100
 
-// inMemory is a phone behind an adb server in memory, for bubbles. What has its name is
-// done behind the real adb server, too: see repertoire_real_test.go.
+// inMemory returns a phone behind an adb server in memory, for bubbles.
+// repertoire_real_test.go has the same tests behind the real adb server.
 func inMemory(t *testing.T) *bench {
 	p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
 	s := adbd.NewServer(p)
@@ -45,7 +45,7 @@ func inMemory(t *testing.T) *bench {
 	return &bench{p, s.Dial, p.opt.Serial, Faults(p, s, line)}
 }
 
-// state is what the adb server shows.
+// state returns the state that the adb server reports.
 func (b *bench) state() string {
 	conn, err := b.ask(soon, "host:devices")
 	if err != nil {
@@ -61,12 +61,12 @@ func (b *bench) state() string {
 	return ""
 }
 
-// open opens a service of the phone; the caller closes it.
+// open opens a service of the phone; the caller must close it.
 func (b *bench) open(limit time.Duration, service string) (net.Conn, error) {
 	return b.ask(limit, "host:transport:"+b.serial, service)
 }
 
-// ask sends requests over a connection, until one is refused.
+// ask sends requests over a connection until one is refused.
 func (b *bench) ask(limit time.Duration, requests ...string) (net.Conn, error) {
 	conn, err := b.dial(context.Background())
 	if err != nil {
@@ -84,10 +84,10 @@ func (b *bench) ask(limit time.Duration, requests ...string) (net.Conn, error) {
 	return conn, nil
 }
 
-// maxAnswer is what a host takes of one command here, in bytes.
+// maxAnswer is the maximum output of one command here, in bytes.
 const maxAnswer = 1 << 20
 
-// shell runs a command as a host with the shell protocol does.
+// shell runs a command like a host with the shell protocol.
 func (b *bench) shell(limit time.Duration, command string) (a answer, err error) {
 	conn, err := b.open(limit, "shell,v2,raw:"+command)
 	if err != nil {
@@ -125,7 +125,7 @@ const hundred = "for i in 0 1 2 3 4 5 6 7 8 9; do for j in 0 1 2 3 4 5 6 7 8 9; 
 
 var sampleText = regexp.MustCompile(`^(\d+)\.\d\d \d+\.\d\d\n(?s:.*)\nPss: +(\d+) kB\n`)
 
-// sample reads the clock and the memory in one command, as the fast channel does.
+// sample reads the clock and the memory in one command, like the fast channel.
 func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
 	a, err := b.shell(limit, "cat /proc/uptime; cat /proc/$(pidof com.shop)/smaps_rollup")
 	if err != nil {
@@ -140,18 +140,20 @@ func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
 	return up, pss, nil
 }
 
-// portrait is what must be the same before and after a fault.
+// portrait returns what must be the same before and after a fault.
 func (b *bench) portrait() string {
 	a, err := b.shell(soon, "id; getprop; df /data; ls /dev; ls /proc/$(pidof com.shop); "+
-		"grep -o '^Pss:' /proc/$(pidof com.shop)/smaps_rollup; grep -c . /proc/uptime; dumpsys meminfo com.shop | grep -c TOTAL; "+hundred)
-	names, nerr := b.shell(soon, "ps -A -o NAME") // in the order of pids, which change
+		"grep -o '^Pss:' /proc/$(pidof com.shop)/smaps_rollup; grep -c . /proc/uptime; dumpsys meminfo com.shop | "+
+		"grep -c TOTAL; "+hundred)
+	names, nerr := b.shell(soon, "ps -A -o NAME") // sorted by pid, and pids change
 	lines := strings.Split(names.out, "\n")
 	slices.Sort(lines)
 	wall, werr := b.shell(soon, "date +%s")
 	at, _ := strconv.ParseInt(strings.TrimSpace(wall.out), 10, 64)
 	// The clock of a scaled phone runs fast.
 	late := b.phone.wall().Sub(time.Unix(at, 0))
-	return fmt.Sprintf("%s %+v %v %v %v %v clock %v", b.state(), a, err, lines, nerr, werr, late.Abs() < time.Hour && b.phone.skew.Load() == 0)
+	return fmt.Sprintf("%s %+v %v %v %v %v clock %v", b.state(), a, err, lines, nerr, werr, late.Abs() < time.Hour &&
+		b.phone.skew.Load() == 0)
 }
 
 func (b *bench) become(t *testing.T, want string) {
@@ -165,8 +167,8 @@ func (b *bench) become(t *testing.T, want string) {
 	t.Errorf("the phone is not as it was:\n%s\nwant\n%s", got, want)
 }
 
-// seen are what shows each fault through adb, for those that do not silence the
-// phone.
+// seen has a check for the effect of each fault through adb, for those that do
+// not silence the phone.
 var seen = map[string]func(b *bench) bool{
 	"output torn, status lost": func(b *bench) bool {
 		a, err := b.shell(soon, hundred)
@@ -178,7 +180,9 @@ var seen = map[string]func(b *bench) bool{
 	},
 	"output garbled": func(b *bench) bool {
 		a, err := b.shell(soon, hundred)
-		return err == nil && len(a.out) == 300 && a.out[:60] == "00\n01\n02\n03\n04\n05\n06\n07\n08\n09\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n" && a.out[60] != '2'
+		return err == nil && len(a.out) == 300 &&
+			a.out[:60] == "00\n01\n02\n03\n04\n05\n06\n07\n08\n09\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n" &&
+			a.out[60] != '2'
 	},
 	"no smaps_rollup":     failing("No such file or directory"),
 	"smaps_rollup denied": failing("Permission denied"),
@@ -204,7 +208,8 @@ var seen = map[string]func(b *bench) bool{
 	},
 	"disk full": func(b *bench) bool {
 		a, err := b.shell(soon, "echo x >/data/local/tmp/x; df /data")
-		return err == nil && strings.Contains(a.err, "No space left on device") && strings.Contains(a.out, " 0 100% /data\n") && push(b) != nil
+		return err == nil && strings.Contains(a.err, "No space left on device") &&
+			strings.Contains(a.out, " 0 100% /data\n") && push(b) != nil
 	},
 	"root lost": func(b *bench) bool {
 		a, err := b.shell(soon, "id -u; cat /proc/1/smaps_rollup")
@@ -239,11 +244,13 @@ var seen = map[string]func(b *bench) bool{
 	},
 	"process dies in its sample": func(b *bench) bool {
 		a, err := b.shell(soon, "d=/proc/$(pidof com.shop); cat $d/stat $d/statm; ls $d")
-		return err == nil && strings.Contains(a.err, "/statm: No such process\n") && strings.Contains(a.err, ": No such file or directory\n")
+		return err == nil && strings.Contains(a.err, "/statm: No such process\n") &&
+			strings.Contains(a.err, ": No such file or directory\n")
 	},
 	"process ends in its sample": func(b *bench) bool {
 		a, err := b.shell(soon, "d=/proc/$(pidof com.shop); cat $d/stat $d/statm; cat $d/statm; ls $d")
-		return err == nil && strings.Count(a.out, "\n") == 2 && strings.HasSuffix(a.err, ": No such file or directory\n") && strings.Count(a.err, "\n") == 1
+		return err == nil && strings.Count(a.out, "\n") == 2 &&
+			strings.HasSuffix(a.err, ": No such file or directory\n") && strings.Count(a.err, "\n") == 1
 	},
 	"pid reused": func(b *bench) bool {
 		a, err := b.shell(soon, "pidof logcat; pidof com.shop")
@@ -268,7 +275,7 @@ func clockBehind(b *bench) time.Duration {
 	return time.Since(time.Unix(n, 0))
 }
 
-// push sends a file over the sync protocol and returns the phone's refusal.
+// push sends a file over the sync protocol and returns the error of the phone.
 func push(b *bench) error {
 	conn, err := b.open(soon, "sync:")
 	if err != nil {
@@ -277,7 +284,8 @@ func push(b *bench) error {
 	chunk := func(id string, data string) {
 		conn.Write(append(binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data))), data...))
 	}
-	// The answer may come, and the connection end, before all is written.
+	// The answer may arrive, and the connection end, before everything is
+	// written.
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		chunk("SEND", "/data/local/tmp/pushed,33188")
@@ -294,10 +302,12 @@ func push(b *bench) error {
 	return errors.New(string(text))
 }
 
-// once are the faults that happen once: the look that shows one uses it up.
-var once = []string{"line with garbage", "line cut", "line cut at an open", "process dies in its sample", "process ends in its sample"}
+// once are the faults that happen once: the check uses them up.
+var once = []string{
+	"line with garbage", "line cut", "line cut at an open", "process dies in its sample", "process ends in its sample",
+}
 
-// showing looks until the fault shows.
+// showing checks until the fault has its effect.
 func showing(b *bench, name string) bool {
 	look := seen[name]
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -311,7 +321,7 @@ func showing(b *bench, name string) bool {
 	return false
 }
 
-// Each fault shows through adb, and leaves the phone as it was.
+// Each fault has its effect through adb, and leaves the phone as it was.
 func TestFaultsThroughADB(t *testing.T) {
 	names := map[string]bool{}
 	for i := range 100 {
@@ -345,17 +355,17 @@ func testFault(t *testing.T, b *bench, f Fault) {
 	defer end()
 	if f.Effect == Silences {
 		if _, known := seen[f.Name]; known {
-			t.Error("the fault does not silence")
+			t.Error("the fault does not silence the phone")
 		}
 		for range 3 {
 			if up, pss, err := b.sample(150 * time.Millisecond); err == nil {
-				t.Errorf("in silence came %d, %d", up, pss)
+				t.Errorf("while silent it answered %d, %d", up, pss)
 			}
 		}
 	} else if seen[f.Name] == nil {
-		t.Fatal("nobody looks at this fault")
+		t.Fatal("no check for this fault")
 	} else if !showing(b, f.Name) {
-		t.Error("the fault does not show")
+		t.Error("the fault has no effect")
 	}
 	end()
 	end()
@@ -372,7 +382,7 @@ func TestStatesThroughADB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { testStates(t, inMemory(t)) })
 }
 
-// testStates checks what adb shows of a phone that is away.
+// testStates checks what adb shows of a phone that is not online.
 func testStates(t *testing.T, b *bench) {
 	wait := func(state string) {
 		t.Helper()
@@ -408,7 +418,8 @@ func testStates(t *testing.T, b *bench) {
 		t.Errorf("before the reboot %q, after it %q, %v", a.out, z.out, err)
 	}
 
-	// A phone before Android 7 gives no exit status, and refuses to.
+	// A phone before Android 7 has no exit status and refuses the shell
+	// protocol.
 	defer b.phone.OldShell()()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := b.open(soon, "shell:echo out; echo err >&2; exit 3")
@@ -432,7 +443,7 @@ func TestEndlessThroughADB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { testEndless(t, inMemory(t)) })
 }
 
-// testEndless has a phone that sends for ever, and one long line of real commands.
+// testEndless reads endless outputs of a phone, and one long line.
 func testEndless(t *testing.T, b *bench) {
 	const size = 100 << 20
 	conn, err := b.open(time.Minute, "exec:cat /dev/zero")
@@ -443,7 +454,9 @@ func testEndless(t *testing.T, b *bench) {
 		t.Errorf("%d bytes came, %v", n, err)
 	}
 	conn.Close()
-	for _, service := range []string{"exec:while :; do echo y; done", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/zero"} {
+	for _, service := range []string{
+		"exec:while :; do echo y; done", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/zero",
+	} {
 		conn, err := b.open(soon, service)
 		if err != nil {
 			t.Fatal(err)
@@ -461,12 +474,12 @@ func testEndless(t *testing.T, b *bench) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d commands run on that nobody reads", left)
+			t.Fatalf("%d commands still run without a reader", left)
 		}
 	}
 }
 
-// Faults at random moments, several at once, while a host samples: for the race
+// Faults at random times, several at once, while a host samples, for the race
 // detector. At the end the phone is as it was.
 func TestFaultsAtRandom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -50,8 +50,8 @@ func (b *bench) journey() (steps int, err error) {
 	return steps, err
 }
 
-// TestUnplugAtEachRequest: the journey ends at the request at which the phone is
-// gone, and goes through once it is back.
+// TestUnplugAtEachRequest: the journey ends at the request at which the phone
+// is unplugged, and completes once it is back.
 func TestUnplugAtEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
@@ -65,11 +65,13 @@ func TestUnplugAtEachRequest(t *testing.T) {
 				t.Fatalf("%d steps: %v", n, err)
 			}
 		}
-		// A command that the phone has read continues without a line: a late rm would
-		// remove the next journey's dump.
+		// A command that the phone has read continues without a line: a late rm
+		// would remove the next journey's dump.
 		settle := func() { time.Sleep(time.Minute) }
 		whole()
-		for name, unplug := range map[string]func() func(){"line": line.Unplug, "offline": func() func() { return p.Become(adbd.StateOffline) }} {
+		for name, unplug := range map[string]func() func(){
+			"line": line.Unplug, "offline": func() func() { return p.Become(adbd.StateOffline) },
+		} {
 			n := 1
 			for ; ; n++ {
 				hit, end := p.AtRequest(n, nil, unplug)
@@ -93,7 +95,8 @@ func TestUnplugAtEachRequest(t *testing.T) {
 			}
 		}
 		// In the middle of the pull.
-		hit, end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 }, line.Unplug)
+		hit,
+			end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 }, line.Unplug)
 		if steps, err := b.journey(); steps != 3 || err == nil || !hit() {
 			t.Errorf("unplugged in the pull: %d steps, %v", steps, err)
 		}
@@ -107,7 +110,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 	})
 }
 
-// A fault that was ended before its request never begins.
+// A fault that was ended before its request never starts.
 func TestAtRequestEnds(t *testing.T) {
 	p := pair(Options{})
 	begun := 0
@@ -119,7 +122,9 @@ func TestAtRequestEnds(t *testing.T) {
 	if hit() || begun != 0 {
 		t.Errorf("begun %d times", begun)
 	}
-	hit, end = p.AtRequest(0, func(r Request) bool { return r.Kind == CommandRequest && strings.HasPrefix(r.Text, "dumpsys") }, start)
+	hit,
+		end = p.AtRequest(0,
+		func(r Request) bool { return r.Kind == CommandRequest && strings.HasPrefix(r.Text, "dumpsys") }, start)
 	ask(t, p, "true")
 	if hit() {
 		t.Error("another command counts")

@@ -4,7 +4,7 @@ package androidsim
 
 import "testing"
 
-// A dump names the instances that leak in every way in which four screens can be left.
+// A dump names the instances that leak in all 256 ways to leave four screens.
 func TestAnalysisNamesAllScreensThatLeak(t *testing.T) {
 	for n := range waysToLeave * waysToLeave * waysToLeave * waysToLeave {
 		leave(t, [4]int{n % waysToLeave, n / 4 % waysToLeave, n / 16 % waysToLeave, n / 64 % waysToLeave})

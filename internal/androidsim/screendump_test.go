@@ -24,7 +24,8 @@ func lightCart(seed uint64) *Phone {
 	return p
 }
 
-// analyzed dumps com.cart and analyzes the data; at is the device time of the dump.
+// analyzed dumps com.cart and analyzes the data; at is the device time of the
+// dump.
 func analyzed(t *testing.T, p *Phone, options string) (report *analysis.Report, data []byte, at time.Duration) {
 	t.Helper()
 	at = p.Uptime()
@@ -38,7 +39,8 @@ func analyzed(t *testing.T, p *Phone, options string) (report *analysis.Report, 
 	return report, data, at
 }
 
-// named are the instances that a report says leak, by class and by who holds them.
+// named returns the instances that leak according to a report, by class and
+// holder.
 func named(r *analysis.Report) map[string]int {
 	out := map[string]int{}
 	for _, leak := range r.Leaks {
@@ -72,7 +74,7 @@ func (s *stage) expected(at time.Duration) map[string]int {
 	return out
 }
 
-// The ways in which a screen can be left.
+// The ways to leave a screen.
 const (
 	neverOpened = iota
 	leftOpen
@@ -81,8 +83,8 @@ const (
 	waysToLeave
 )
 
-// leave leaves the first four screens in the ways given, and wants a dump to name the instances
-// that leak, each by what holds it.
+// leave leaves the first four screens in the given ways and checks that a dump
+// names the instances that leak, each by its holder.
 func leave(t *testing.T, ways [4]int) {
 	synctest.Test(t, func(t *testing.T) {
 		p := lightCart(0)
@@ -110,9 +112,9 @@ func leave(t *testing.T, ways [4]int) {
 	})
 }
 
-// A dump names the instances that leak, for an orthogonal array of the ways in which four screens
-// can be left: each two ways of each two screens are in it. TestAnalysisNamesAllScreensThatLeak
-// takes all 256.
+// A dump names the instances that leak, for an orthogonal array of the ways to
+// leave four screens: it contains each two ways of each two screens.
+// TestAnalysisNamesAllScreensThatLeak takes all 256.
 func TestAnalysisNamesScreensThatLeak(t *testing.T) {
 	doubled := [waysToLeave]int{0, 2, 3, 1} // in the field of four elements
 	for a := range waysToLeave {
@@ -122,8 +124,9 @@ func TestAnalysisNamesScreensThatLeak(t *testing.T) {
 	}
 }
 
-// Whatever a user does, a dump names what leaks and has what is open, with and without a
-// collection before it; what nothing holds is garbage, and in the dump only without one.
+// Whatever a user does, a dump names what leaks and contains what is open, with
+// and without a collection before it; what nothing holds is garbage, and only
+// in a dump without one.
 func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 	for seed := range uint64(2) {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,7 +143,7 @@ func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 					t.Errorf("seed %d: %v\nwant %v", seed, got, want)
 				}
 				if options == "-g" && len(report.Unreachable) > 0 {
-					t.Errorf("seed %d: after a collection there is %+v", seed, report.Unreachable)
+					t.Errorf("seed %d: after a collection it has %+v", seed, report.Unreachable)
 				}
 				s.compareOpen(t, p, data)
 			}
@@ -148,8 +151,8 @@ func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 	}
 }
 
-// compareOpen looks for the open instances in a dump: in the order of the task, attached,
-// of which only the top is resumed.
+// compareOpen checks the open instances of a dump: in the order of the task,
+// attached, only the top one resumed.
 func (s *stage) compareOpen(t *testing.T, p *Phone, data []byte) {
 	t.Helper()
 	g, err := hproftest.ReadGraph(data)
@@ -180,8 +183,8 @@ func (s *stage) compareOpen(t *testing.T, p *Phone, data []byte) {
 	}
 }
 
-// A screen that was closed is garbage: a dump without a collection shows it as such, and no
-// longer once the app has collected by itself.
+// A closed screen is garbage: a dump without a collection contains it, until
+// the app has collected by itself.
 func TestClosedScreensAreGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{DumpsysTime: 1})
@@ -214,14 +217,16 @@ func TestClosedScreensAreGarbage(t *testing.T) {
 	})
 }
 
-// What screens leave is in the dump: as many bytes as the memory of the process says, in the
-// fields that hold them.
+// What screens leave behind is in the dump: as many bytes as in the memory of
+// the process, in the fields that hold them.
 func TestDumpsHaveWhatScreensLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// A model leaks into the same list.
 		p := cart(Options{DumpsysTime: 1}, Leak(Java, 240, 0))
 		time.Sleep(time.Minute)
-		ask(t, p, "am start -R 5 -n com.cart/.LegacyActivity; input keyevent 4; am start -R 4 -n com.cart/.SearchActivity; am start -n com.cart/.ui.DetailActivity; input keyevent 4")
+		ask(t, p,
+			"am start -R 5 -n com.cart/.LegacyActivity; input keyevent 4; am start -R 4 -n com.cart/.SearchActivity; "+
+				"am start -n com.cart/.ui.DetailActivity; input keyevent 4")
 		ask(t, p, "am dumpheap -g com.cart "+dumpFile)
 		time.Sleep(dumpTakes)
 		g, err := hproftest.ReadGraph(pullDump(t, p))
@@ -232,7 +237,8 @@ func TestDumpsHaveWhatScreensLeave(t *testing.T) {
 			n     int
 			bytes int64
 		}{
-			"com.cart.LegacyPage.sInstance": {5, 5 * 2 << 20}, "com.cart.SearchActivity.sPages": {4, 4 * 512 << 10}, "com.cart.ScreenTracker.sScreens": {3, 0},
+			"com.cart.LegacyPage.sInstance": {5, 5 * 2 << 20}, "com.cart.SearchActivity.sPages": {4, 4 * 512 << 10},
+			"com.cart.ScreenTracker.sScreens": {3, 0},
 		} {
 			dot := strings.LastIndexByte(field, '.')
 			list := g.Path(g.Class(field[:dot]), field[dot+1:])
@@ -246,7 +252,8 @@ func TestDumpsHaveWhatScreensLeave(t *testing.T) {
 					n++
 				}
 			}
-			if bytes := g.Retained(list); n != want.n || want.bytes > 0 && (bytes < want.bytes || bytes > want.bytes+1000) {
+			if bytes := g.Retained(list); n != want.n || want.bytes > 0 &&
+				(bytes < want.bytes || bytes > want.bytes+1000) {
 				t.Errorf("%s has %d objects and %d bytes, want %+v", field, n, bytes, want)
 			}
 		}

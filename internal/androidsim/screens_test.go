@@ -14,12 +14,15 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// cart is a phone with an app that has a screen of each kind.
+// cart returns a phone with an app that has a screen of each kind.
 func cart(o Options, models ...Model) *Phone {
 	o.Apps = append(o.Apps, App{
 		Package: "com.cart", Debuggable: true,
 		Processes: []ProcessSpec{
-			{Name: "com.cart", RestartAfter: 10 * time.Second, Models: append([]Model{Steady(JavaHeap, 0.5)}, models...)},
+			{
+				Name: "com.cart", RestartAfter: 10 * time.Second,
+				Models: append([]Model{Steady(JavaHeap, 0.5)}, models...),
+			},
 			{Name: "com.cart:sync"},
 		},
 		Screens: []Screen{
@@ -35,7 +38,7 @@ func cart(o Options, models ...Model) *Phone {
 	return New(o)
 }
 
-// objectsOf are counts of dumpsys meminfo by their names.
+// objectsOf returns counts of dumpsys meminfo by their names.
 func objectsOf(t *testing.T, p *Phone, process string, names ...string) (out []int64) {
 	t.Helper()
 	text := ask(t, p, "dumpsys meminfo "+process)
@@ -53,7 +56,7 @@ func objectsOf(t *testing.T, p *Phone, process string, names ...string) (out []i
 	return out
 }
 
-// What is open, what lingers and what leaks is what dumpsys counts, step by step.
+// dumpsys counts what is open, lingers and leaks, step by step.
 func TestScreens(t *testing.T) {
 	for _, api := range []int{24, 34} {
 		synctest.Test(t, func(t *testing.T) {
@@ -79,8 +82,8 @@ func TestScreens(t *testing.T) {
 				{"input keyevent HOME", 4, 1, 94, 700},
 				{"input keyevent BACK", 4, 1, 94, 700}, // it closes the launcher's
 				{"am start -n com.cart/.SearchActivity", 5, 2, 134, 0},
-				{"input keyevent 4 4 4", 3, 0, 89, 900}, // the last one too
-				{"am start com.cart", 4, 1, 94, 0},      // as its icon does
+				{"input keyevent 4 4 4", 3, 0, 89, 900}, // the last one, too
+				{"am start com.cart", 4, 1, 94, 0},      // like its icon
 				{"monkey -p com.cart 1", 4, 1, 94, 0},
 				{"am start -R 3 -n com.cart/.SearchActivity", 5, 2, 134, 0},
 				{"am start --activity-clear-task -n com.cart/.MainActivity", 4, 1, 94, 0},
@@ -94,24 +97,32 @@ func TestScreens(t *testing.T) {
 					t.Fatalf("%s: %+v", step.command, a)
 				}
 				n := objectsOf(t, p, "com.cart", "Activities", "ViewRootImpl", "Views", "AppContexts")
-				if want := []int64{step.activities, step.roots, step.views, step.activities + 4}; !slices.Equal(n, want) {
+				if want := []int64{
+					step.activities, step.roots, step.views, step.activities + 4,
+				}; !slices.Equal(n, want) {
 					t.Errorf("API %d: %s: %v, want %v", api, step.command, n, want)
 				}
-				if adj := strings.TrimSpace(ask(t, p, fmt.Sprintf("cat /proc/%d/oom_score_adj", p.PID("com.cart")))); adj != fmt.Sprint(step.adj) {
+				if adj := strings.TrimSpace(
+					ask(t, p, fmt.Sprintf("cat /proc/%d/oom_score_adj", p.PID("com.cart")))); adj != fmt.Sprint(
+					step.adj) {
 					t.Errorf("API %d: %s: oom_score_adj %s, want %d", api, step.command, adj, step.adj)
 				}
 			}
-			if n := objectsOf(t, p, "com.cart:sync", "Activities", "ViewRootImpl", "Views"); !slices.Equal(n, []int64{0, 0, 0}) {
+			if n := objectsOf(t, p, "com.cart:sync", "Activities", "ViewRootImpl", "Views"); !slices.Equal(n,
+				[]int64{0, 0, 0}) {
 				t.Errorf("another process: %v", n)
 			}
 		})
 	}
 }
 
-// Screens go with their process, however it ends; another app leaves them stopped.
+// Screens end with their process, however it ends; another app leaves them
+// stopped.
 func TestScreensEndWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cart(Options{DumpsysTime: 1, Apps: []App{{Package: "com.shop", Processes: []ProcessSpec{{Name: "com.shop"}}}}})
+		p := cart(Options{
+			DumpsysTime: 1, Apps: []App{{Package: "com.shop", Processes: []ProcessSpec{{Name: "com.shop"}}}},
+		})
 		for name, end := range map[string]func(){
 			"killed":          func() { p.Kill("com.cart") },
 			"stopped":         func() { ask(t, p, "am force-stop com.cart") },
@@ -119,7 +130,9 @@ func TestScreensEndWithTheProcess(t *testing.T) {
 			"with the phone":  func() { p.Reboot() },
 			"by a signal":     func() { p.Restart("com.cart") },
 		} {
-			ask(t, p, "am start -n com.cart/.MainActivity; am start -n com.cart/.ui.DetailActivity; input keyevent 4; am start -n com.cart/.SlowActivity; input keyevent 4")
+			ask(t, p,
+				"am start -n com.cart/.MainActivity; am start -n com.cart/.ui.DetailActivity; input keyevent 4; am "+
+					"start -n com.cart/.SlowActivity; input keyevent 4")
 			if n := objectsOf(t, p, "com.cart", "Activities"); n[0] != 3 {
 				t.Fatalf("before it is %s: %d", name, n[0])
 			}
@@ -132,7 +145,8 @@ func TestScreensEndWithTheProcess(t *testing.T) {
 				}
 				continue
 			}
-			if n := objectsOf(t, p, "com.cart", "Activities", "ViewRootImpl", "Views"); !slices.Equal(n, []int64{0, 0, 0}) {
+			if n := objectsOf(t, p, "com.cart", "Activities", "ViewRootImpl", "Views"); !slices.Equal(n,
+				[]int64{0, 0, 0}) {
 				t.Errorf("%s: %v", name, n)
 			}
 		}
@@ -146,11 +160,12 @@ func TestScreensEndWithTheProcess(t *testing.T) {
 	})
 }
 
-// What am start prints is what the real command prints, and it takes its time.
+// am start prints what the real command prints, and takes its time.
 func TestAmStartOfScreens(t *testing.T) {
 	const starting = "Starting: Intent { cmp=com.cart/.MainActivity }\n"
 	launched := func(state, component, total, wait string) string {
-		return "Status: ok\nLaunchState: " + state + "\nActivity: " + component + "\nTotalTime: " + total + "\nWaitTime: " + wait + "\nComplete\n"
+		return "Status: ok\nLaunchState: " + state + "\nActivity: " + component + "\nTotalTime: " + total +
+			"\nWaitTime: " + wait + "\nComplete\n"
 	}
 	exception := func(thrown string) string {
 		return "\nException occurred while executing 'start':\njava.lang." + thrown + "\n\tat "
@@ -165,23 +180,65 @@ func TestAmStartOfScreens(t *testing.T) {
 		}{
 			{"-n com.cart/.MainActivity", starting, "", 0, startTakes},
 			{"-n com.cart/com.cart.MainActivity", starting, "", 0, startTakes},
-			{"-n com.cart/.MainActivity", starting, "", 0, startTakes}, // a new instance, and no word of it
-			{"-W -n com.cart/.MainActivity", starting + launched("WARM", "com.cart/.MainActivity", "120", "123"), "", 0, startTakes + warmStart},
-			{"-W -S -n com.cart/.MainActivity", "Stopping: com.cart\n" + starting + launched("COLD", "com.cart/.MainActivity", "480", "483"), "", 0, stopTakes + startTakes + coldStart},
-			{"-f 0x20000000 -n com.cart/.MainActivity", "Starting: Intent { flg=0x20000000 cmp=com.cart/.MainActivity }\n", "Warning: Activity not started, intent has been delivered to currently running top-most instance.\n", 0, startTakes},
+			{"-n com.cart/.MainActivity", starting, "", 0, startTakes}, // a new instance, without a message
+			{
+				"-W -n com.cart/.MainActivity", starting + launched("WARM", "com.cart/.MainActivity", "120", "123"), "",
+				0, startTakes + warmStart,
+			},
+			{
+				"-W -S -n com.cart/.MainActivity", "Stopping: com.cart\n" + starting +
+					launched("COLD", "com.cart/.MainActivity", "480", "483"), "", 0, stopTakes + startTakes + coldStart,
+			},
+			{
+				"-f 0x20000000 -n com.cart/.MainActivity",
+				"Starting: Intent { flg=0x20000000 cmp=com.cart/.MainActivity }\n",
+				"Warning: Activity not started, intent has been delivered to currently running top-most instance.\n", 0,
+				startTakes,
+			},
 			{"-R 2 -n com.cart/.MainActivity", starting + starting, "", 0, 2 * startTakes},
-			{"-a android.intent.action.VIEW -c a.B -d shop://cart/1 -t text/plain --ez now true --user 0 -n com.cart/.MainActivity",
-				"Starting: Intent { act=android.intent.action.VIEW cat=[a.B] dat=shop://cart/1 typ=text/plain cmp=com.cart/.MainActivity (has extras) }\n", "", 0, startTakes},
-			{"com.cart/.MainActivity", "Starting: Intent { act=android.intent.action.MAIN cat=[android.intent.category.LAUNCHER] cmp=com.cart/.MainActivity }\n", "", 0, startTakes},
-			{"com.cart", "Starting: Intent { act=android.intent.action.MAIN cat=[android.intent.category.LAUNCHER] pkg=com.cart }\n", "", 0, startTakes},
-			{"-n com.cart/.NoActivity", "Starting: Intent { cmp=com.cart/.NoActivity }\n", "Error type 3\nError: Activity class {com.cart/com.cart.NoActivity} does not exist.\n", 1, 0},
-			{"-W -n com.cart/.NoActivity", "Starting: Intent { cmp=com.cart/.NoActivity }\nError type 3\nError: Activity class {com.cart/com.cart.NoActivity} does not exist.\n", "", 1, 0},
-			{"-W -n com.cart/.CrashActivity", "Starting: Intent { cmp=com.cart/.CrashActivity }\n" + launched("UNKNOWN (0)", "com.android.launcher3/.Launcher", "480", "483"), "", 0, startTakes + coldStart},
+			{
+				"-a android.intent.action.VIEW -c a.B -d shop://cart/1 -t text/plain --ez now true --user 0 -n " +
+					"com.cart/.MainActivity",
+				"Starting: Intent { act=android.intent.action.VIEW cat=[a.B] dat=shop://cart/1 typ=text/plain " +
+					"cmp=com.cart/.MainActivity (has extras) }\n", "", 0, startTakes},
+			{
+				"com.cart/.MainActivity",
+				"Starting: Intent { act=android.intent.action.MAIN cat=[android.intent.category.LAUNCHER] " +
+					"cmp=com.cart/.MainActivity }\n", "", 0, startTakes,
+			},
+			{
+				"com.cart",
+				"Starting: Intent { act=android.intent.action.MAIN cat=[android.intent.category.LAUNCHER] " +
+					"pkg=com.cart }\n", "", 0, startTakes,
+			},
+			{
+				"-n com.cart/.NoActivity", "Starting: Intent { cmp=com.cart/.NoActivity }\n",
+				"Error type 3\nError: Activity class {com.cart/com.cart.NoActivity} does not exist.\n", 1, 0,
+			},
+			{
+				"-W -n com.cart/.NoActivity",
+				"Starting: Intent { cmp=com.cart/.NoActivity }\nError type 3\nError: Activity class " +
+					"{com.cart/com.cart.NoActivity} does not exist.\n", "", 1, 0,
+			},
+			{
+				"-W -n com.cart/.CrashActivity", "Starting: Intent { cmp=com.cart/.CrashActivity }\n" +
+					launched("UNKNOWN (0)", "com.android.launcher3/.Launcher", "480", "483"), "", 0,
+				startTakes + coldStart,
+			},
 			{"-n com.cart", "", exception("IllegalArgumentException: Bad component name: com.cart"), 255, 0},
 			{"-Q -n com.cart/.MainActivity", "", exception("IllegalArgumentException: Unknown option: -Q"), 255, 0},
-			{"-n com.cart/.MainActivity -f", "", exception("IllegalArgumentException: Argument expected after \"-f\""), 255, 0},
-			{"-n com.cart/.MainActivity -R some", "", exception("NumberFormatException: For input string: \"some\""), 255, 0},
-			{"-n com.none/.MainActivity", "Starting: Intent { cmp=com.none/.MainActivity }\n", "Error type 3\nError: Activity class {com.none/com.none.MainActivity} does not exist.\n", 1, 0},
+			{
+				"-n com.cart/.MainActivity -f", "",
+				exception("IllegalArgumentException: Argument expected after \"-f\""), 255, 0,
+			},
+			{
+				"-n com.cart/.MainActivity -R some", "", exception("NumberFormatException: For input string: \"some\""),
+				255, 0,
+			},
+			{
+				"-n com.none/.MainActivity", "Starting: Intent { cmp=com.none/.MainActivity }\n",
+				"Error type 3\nError: Activity class {com.none/com.none.MainActivity} does not exist.\n", 1, 0,
+			},
 		} {
 			began := time.Now()
 			a := sh1(t, p, "am start "+c.args)
@@ -193,32 +250,38 @@ func TestAmStartOfScreens(t *testing.T) {
 			}
 		}
 		old := cart(Options{API: 25})
-		if a := sh1(t, old, "am start -Q -n com.cart/.MainActivity"); a.exit != 0 || !strings.HasSuffix(a.err, "\nError: Unknown option: -Q\n") {
+		if a := sh1(t, old, "am start -Q -n com.cart/.MainActivity"); a.exit != 0 ||
+			!strings.HasSuffix(a.err, "\nError: Unknown option: -Q\n") {
 			t.Errorf("Android 7: %+v", a)
 		}
-		if a := sh1(t, old, "am start -W -n com.cart/.MainActivity"); a.exit != 0 || strings.Contains(a.out, "LaunchState") || !strings.Contains(a.out, "TotalTime: 120\n") {
+		if a := sh1(t, old, "am start -W -n com.cart/.MainActivity"); a.exit != 0 ||
+			strings.Contains(a.out, "LaunchState") || !strings.Contains(a.out, "TotalTime: 120\n") {
 			t.Errorf("Android 7: %+v", a)
 		}
-		if out := ask(t, p, "am startservice -n com.cart/.SyncService"); out != "Starting service: Intent { cmp=com.cart/.SyncService }\n" {
+		if out := ask(t, p, "am startservice -n com.cart/.SyncService"); out != "Starting service: Intent { "+
+			"cmp=com.cart/.SyncService }\n" {
 			t.Errorf("a service: %q", out)
 		}
 	})
 }
 
-// A suite that is sped up waits as much less.
+// A suite in scaled time waits accordingly less.
 func TestScreensInScaledTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{Scale: 60})
 		began := time.Now()
-		ask(t, p, "am start -W -S -n com.cart/.MainActivity; input keyevent 4; sleep 5; dumpsys meminfo com.cart; am dumpheap -g com.cart "+dumpFile)
+		ask(t, p,
+			"am start -W -S -n com.cart/.MainActivity; input keyevent 4; sleep 5; dumpsys meminfo com.cart; am "+
+				"dumpheap -g com.cart "+dumpFile)
 		const device = stopTakes + startTakes + coldStart + keyTakes + 5*time.Second + usualDump + dumpTakes
 		if d := time.Since(began) - device/60; d < 0 || d > time.Millisecond {
-			t.Errorf("%v of the device took %v", device, time.Since(began))
+			t.Errorf("%v of device time took %v", device, time.Since(began))
 		}
 	})
 }
 
-// What an opening leaves is in the memory of the process, in each dimension.
+// What an opening leaves behind is in the memory of the process, in each
+// dimension.
 func TestScreensKeepMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{Root: true})
@@ -230,7 +293,8 @@ func TestScreensKeepMemory(t *testing.T) {
 			return m
 		}
 		for screen, want := range map[string]struct{ java, native, threads int64 }{
-			".MainActivity": {}, ".SlowActivity": {}, ".ui.DetailActivity": {java: 64}, ".LegacyActivity": {java: 2048}, ".SearchActivity": {512, 300, 2},
+			".MainActivity": {}, ".SlowActivity": {}, ".ui.DetailActivity": {java: 64}, ".LegacyActivity": {java: 2048},
+			".SearchActivity": {512, 300, 2},
 		} {
 			before := memory()
 			ask(t, p, fmt.Sprintf("am start -n com.cart/%s", screen))
@@ -250,14 +314,16 @@ func TestScreensKeepMemory(t *testing.T) {
 				t.Errorf("%s: open it takes %d kB, closed %d", screen, open.JavaHeap, before.JavaHeap)
 			}
 		}
-		if a, b := memory().PSS, ask(t, p, fmt.Sprintf("grep ^Pss: /proc/%d/smaps_rollup", p.PID("com.cart"))); !strings.Contains(b, fmt.Sprintf(" %d kB", a)) {
+		if a, b := memory().PSS,
+			ask(t, p, fmt.Sprintf("grep ^Pss: /proc/%d/smaps_rollup", p.PID("com.cart"))); !strings.Contains(b,
+			fmt.Sprintf(" %d kB", a)) {
 			t.Errorf("%d kB, but smaps_rollup says %s", a, b)
 		}
 	})
 }
 
-// A screen that crashes, one that blocks and one that the heap has no room for end the
-// process, for the reason that Android gives.
+// A screen that crashes, one that blocks and one that the heap has no room for
+// end the process, for the reason that Android records.
 func TestScreensEndTheProcess(t *testing.T) {
 	for _, api := range []int{30, 34} {
 		synctest.Test(t, func(t *testing.T) {
@@ -266,11 +332,23 @@ func TestScreensEndTheProcess(t *testing.T) {
 				log                          []string
 			}{
 				"crash": {"am start -n com.cart/.CrashActivity", `4 (APP CRASH(EXCEPTION))`, "crash",
-					[]string{"FATAL EXCEPTION: main", "java.lang.IllegalStateException: simulated crash", "\tat com.cart.CrashActivity.onCreate(CrashActivity.java:57)", "simulated crash,CrashActivity.java,57]"}},
-				"anr": {"am start -n com.cart/.StuckActivity; input keyevent 4; sleep 4; input keyevent 4", `6 (ANR)`, "user request after error: Input dispatching timed out (com.cart/com.cart.StuckActivity is not responding. Waited 5001ms for KeyEvent)",
-					[]string{"E ActivityManager: ANR in com.cart (com.cart/.StuckActivity)", "I am_anr  : [0,PID,com.cart,"}},
+					[]string{
+						"FATAL EXCEPTION: main", "java.lang.IllegalStateException: simulated crash",
+						"\tat com.cart.CrashActivity.onCreate(CrashActivity.java:57)",
+						"simulated crash,CrashActivity.java,57]",
+					}},
+				"anr": {
+					"am start -n com.cart/.StuckActivity; input keyevent 4; sleep 4; input keyevent 4", `6 (ANR)`,
+					"user request after error: Input dispatching timed out (com.cart/com.cart.StuckActivity is not " +
+						"responding. Waited 5001ms for KeyEvent)",
+					[]string{
+						"E ActivityManager: ANR in com.cart (com.cart/.StuckActivity)", "I am_anr  : [0,PID,com.cart,",
+					}},
 				"full": {"am start -R 32 -n com.cart/.LegacyActivity", `4 (APP CRASH(EXCEPTION))`, "crash",
-					[]string{"java.lang.OutOfMemoryError: Failed to allocate a ", "growth limit 67108864", "\tat com.cart.LegacyActivity.onCreate(LegacyActivity.java:57)"}},
+					[]string{
+						"java.lang.OutOfMemoryError: Failed to allocate a ", "growth limit 67108864",
+						"\tat com.cart.LegacyActivity.onCreate(LegacyActivity.java:57)",
+					}},
 			} {
 				p := cart(Options{API: api, HeapGrowthLimit: 64})
 				if name == "full" {
@@ -296,7 +374,9 @@ func TestScreensEndTheProcess(t *testing.T) {
 					t.Fatalf("%v, %+v", err, exits)
 				}
 				text := ask(t, p, "dumpsys activity exit-info com.cart")
-				if !strings.Contains(text, "reason="+c.reason) || !strings.Contains(text, "description="+c.description+"\n") && !strings.Contains(text, "description="+c.description+" state=") {
+				if !strings.Contains(text, "reason="+c.reason) ||
+					!strings.Contains(text, "description="+c.description+"\n") &&
+						!strings.Contains(text, "description="+c.description+" state=") {
 					t.Errorf("API %d: %s: %s", api, name, text)
 				}
 				log := strings.ReplaceAll(ask(t, p, "logcat -d -b all"), fmt.Sprintf(",%d,", pid), ",PID,")
@@ -314,20 +394,21 @@ func TestScreensEndTheProcess(t *testing.T) {
 	}
 }
 
-// gfxinfo counts as meminfo does.
+// gfxinfo counts like meminfo.
 func TestScreensInGfxinfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{})
 		ask(t, p, "am start -n com.cart/.MainActivity; am start -n com.cart/.SearchActivity")
 		text := ask(t, p, "dumpsys gfxinfo com.cart")
-		if !strings.Contains(text, "Total ViewRootImpl   : 2\nTotal attached Views : 45\n") || !strings.Contains(text, "com.cart/com.cart.SearchActivity/android.view.ViewRootImpl@") {
+		if !strings.Contains(text, "Total ViewRootImpl   : 2\nTotal attached Views : 45\n") ||
+			!strings.Contains(text, "com.cart/com.cart.SearchActivity/android.view.ViewRootImpl@") {
 			t.Error(text)
 		}
 	})
 }
 
-// stage is what a user has done with the screens of an app, instance by instance: the plain
-// model that the phone is compared with.
+// stage is what a user has done with the screens of an app, instance by
+// instance: the plain model to compare the phone with.
 type stage struct {
 	app       App
 	instances []*instance
@@ -354,8 +435,8 @@ func (s *stage) close(at time.Duration) {
 	}
 }
 
-// held counts the instances that something holds, by class: those that are open, that leak and
-// that linger.
+// held counts the instances that something holds, by class: open, leaking and
+// lingering ones.
 func (s *stage) held(at time.Duration) (open, leaked, lingering map[string]int) {
 	open, leaked, lingering = map[string]int{}, map[string]int{}, map[string]int{}
 	for _, i := range s.instances {
@@ -380,7 +461,7 @@ func total(counts map[string]int) (n int64) {
 	return n
 }
 
-// act does one thing at random, on the phone and on the stage.
+// act does one random thing on the phone and on the stage.
 func (s *stage) act(t *testing.T, p *Phone, r *rand.Rand) string {
 	t.Helper()
 	switch n := r.IntN(10); {
@@ -431,7 +512,9 @@ func TestScreensAgainstAStage(t *testing.T) {
 				done = append(done, s.act(t, p, r))
 				n := objectsOf(t, p, "com.cart", "Activities", "ViewRootImpl")
 				open, leaked, lingering := s.held(p.Uptime())
-				if want := []int64{total(open) + total(leaked) + total(lingering), total(open)}; !slices.Equal(n, want) {
+				if want := []int64{
+					total(open) + total(leaked) + total(lingering), total(open),
+				}; !slices.Equal(n, want) {
 					t.Fatalf("seed %d: %v, want %v after %q", seed, n, want, done)
 				}
 			}
@@ -439,7 +522,8 @@ func TestScreensAgainstAStage(t *testing.T) {
 	}
 }
 
-// The app of the served demo is healthy until its screens are opened, and there are tests of it.
+// The app of the served demo is healthy until its screens are opened, and it
+// has tests.
 func TestServedDemoHasScreens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := ServedDemo(60, 1)
@@ -448,39 +532,45 @@ func TestServedDemoHasScreens(t *testing.T) {
 			before, _ := p.Memory(process)
 			time.Sleep(2 * time.Minute)
 			after, _ := p.Memory(process)
-			if before.PID == 0 || before.PID != after.PID || after.Total-before.Total > 12<<10 || before.Total-after.Total > 12<<10 {
+			if before.PID == 0 || before.PID != after.PID || after.Total-before.Total > 12<<10 ||
+				before.Total-after.Total > 12<<10 {
 				t.Errorf("%s: %d kB after a minute, %d kB after two hours", process, before.Total, after.Total)
 			}
 		}
 		leaks := func(screen string) (n, natives int64) {
 			m, _ := p.Memory("com.cart")
 			before := objectsOf(t, p, "com.cart", "Activities")[0]
-			ask(t, p, "for i in 1 2 3 4 5 6 7 8; do am start -W -n com.cart/"+screen+"; input keyevent BACK; done; sleep 5")
+			ask(t, p, "for i in 1 2 3 4 5 6 7 8; do am start -W -n com.cart/"+screen+
+				"; input keyevent BACK; done; sleep 5")
 			after, _ := p.Memory("com.cart")
 			return objectsOf(t, p, "com.cart", "Activities")[0] - before, after.NativeHeap - m.NativeHeap
 		}
 		for screen, want := range map[string][2]int64{
-			".MainActivity": {}, ".CartActivity": {}, ".ProductActivity": {}, ".CheckoutActivity": {8, 0}, ".LegacyActivity": {8, 0}, ".SearchActivity": {0, 2400},
+			".MainActivity": {}, ".CartActivity": {}, ".ProductActivity": {}, ".CheckoutActivity": {8, 0},
+			".LegacyActivity": {8, 0}, ".SearchActivity": {0, 2400},
 		} {
 			if n, native := leaks(screen); n != want[0] || native < want[1]-1200 || native > want[1]+1200 {
 				t.Errorf("%s: %d Activities and %d kB more, want %d", screen, n, native, want)
 			}
 		}
 		out := ask(t, p, "am instrument -w com.cart.test")
-		if !regexp.MustCompile(`(?m)^OK \((\d+) tests\)$`).MatchString(out) || !strings.Contains(out, "OK ("+strconv.Itoa(len(demoCartTests().Tests))+" tests)") {
+		if !regexp.MustCompile(`(?m)^OK \((\d+) tests\)$`).MatchString(out) ||
+			!strings.Contains(out, "OK ("+strconv.Itoa(len(demoCartTests().Tests))+" tests)") {
 			t.Error(out)
 		}
-		if got := fmt.Sprint(p.Instrumentations()); got != "[com.shop.test/"+usualRunner+" com.cart.test/"+usualRunner+"]" {
+		if got := fmt.Sprint(p.Instrumentations()); got != "[com.shop.test/"+usualRunner+" com.cart.test/"+usualRunner+
+			"]" {
 			t.Error(got)
 		}
 	})
 }
 
-// FuzzStart: whatever the arguments, they are read to the end or refused with an exception of
-// one line, and what is read stood among them.
+// FuzzStart: arguments are parsed to the end or refused with an exception of
+// one line, and the result was among them.
 func FuzzStart(f *testing.F) {
 	for _, s := range []string{
-		"-W -S -n com.cart/.A", "-a x -c y -c z -d a:b -t t -f 0x10000000 --es k v a/.b", "-R 3 com.cart", "-n x", "-n /", "-f 99999999999 a/b", "-R -1 a", "--", "-- -x", "--ez a", "-p x --user 0", "",
+		"-W -S -n com.cart/.A", "-a x -c y -c z -d a:b -t t -f 0x10000000 --es k v a/.b", "-R 3 com.cart", "-n x",
+		"-n /", "-f 99999999999 a/b", "-R -1 a", "--", "-- -x", "--ez a", "-p x --user 0", "",
 		"--activity-single-top --activity-clear-task --ei a 1 --esn b file:///x",
 	} {
 		f.Add(s)
@@ -490,15 +580,18 @@ func FuzzStart(f *testing.F) {
 		o, thrown := parseStart(args)
 		in := o.intent
 		if thrown != "" {
-			if !strings.HasPrefix(thrown, "java.lang.IllegalArgumentException: ") && !strings.HasPrefix(thrown, "java.lang.NumberFormatException: ") || strings.Contains(thrown, "\n") {
+			if !strings.HasPrefix(thrown, "java.lang.IllegalArgumentException: ") &&
+				!strings.HasPrefix(thrown, "java.lang.NumberFormatException: ") || strings.Contains(thrown, "\n") {
 				t.Fatalf("%q: %q", args, thrown)
 			}
 			return
 		}
-		if in.target() == "" && in.className == "" && in.action == "" && in.data == "" && in.mime == "" && in.categories == nil {
+		if in.target() == "" && in.className == "" && in.action == "" && in.data == "" && in.mime == "" &&
+			in.categories == nil {
 			t.Fatalf("%q: an intent of nothing: %v", args, in)
 		}
-		if o.wait && !slices.Contains(args, "-W") || o.stop && !slices.Contains(args, "-S") || o.repeat < 0 || o.repeat > maxRepeat {
+		if o.wait && !slices.Contains(args, "-W") || o.stop && !slices.Contains(args, "-S") || o.repeat < 0 ||
+			o.repeat > maxRepeat {
 			t.Fatalf("%q: %+v", args, o)
 		}
 		for _, value := range []string{in.data, in.mime, in.pkg} {
@@ -517,7 +610,8 @@ func FuzzStart(f *testing.F) {
 				t.Fatalf("%q: %q is %+v, %s", args, short, again, thrown)
 			}
 		}
-		if text := in.String(); !strings.HasPrefix(text, "Intent { ") || !strings.HasSuffix(text, " }") || in.className != "" && !strings.Contains(text, "cmp="+in.component) {
+		if text := in.String(); !strings.HasPrefix(text, "Intent { ") || !strings.HasSuffix(text, " }") ||
+			in.className != "" && !strings.Contains(text, "cmp="+in.component) {
 			t.Fatalf("%q: %s", args, text)
 		}
 	})
