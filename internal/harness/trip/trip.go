@@ -130,8 +130,8 @@ type trip struct {
 	heaps          *heaps
 	// unsettled counts the readings of a process that had not settled.
 	unsettled int
-	stopped  string
-	warnings []string
+	stopped   string
+	warnings  []string
 }
 
 func newTrip(s Subject, loop func(context.Context) error, o Options) (*trip, error) {
