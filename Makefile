@@ -76,7 +76,7 @@ unwatched = $(foreach p,$1,-gcflags=$p=-race=false)
 # What the race detector has no room for: giants and ten thousand graphs in internal/analysis/heap,
 # weeks, floods and many seeds in harness/monitor, many runs in internal/calibrate. These tests ask whether it is there, so
 # they run again without; a test of internal/archtest holds the list.
-AGAIN := ^Test(AccumulationsByBruteForce|AccumulationsInAnyOrder|AssertLiveByRobust|CancelGivesBack|Claims|ClassTreeByBruteForce|CostByBruteForce|Damage|Duplicates|DuplicatesApart|EachFault|FirstSampleOfAThousandPackages|GroupCostsByBruteForce|KnownRates|MarkWait|NothingUnjudgedIsGreen|OneSegment|Order|Peak|RandomGraphs|RunReportAndReplayAgree|RunTorture|SecondDominators|Shapes|SharesByBruteForce|Smoke|Soak|Truncated|Week|WindowsAgree)$$
+AGAIN := ^Test(AccumulationsByBruteForce|AccumulationsInAnyOrder|AssertLiveByRobust|CancelGivesBack|Claims|ClassTreeByBruteForce|CostByBruteForce|Damage|Duplicates|DuplicatesApart|EachFault|FirstSampleWithManyPackages|GroupCostsByBruteForce|KnownRates|MarkWait|OneSegment|Order|Peak|RandomGraphs|RunReportAndReplayAgree|RunTorture|SecondDominators|Shapes|SharesByBruteForce|Smoke|Soak|Truncated|UnjudgedRunIsNotGreen|Week|WindowsAgree)$$
 
 # The linters have vetted all of it. The engine's tests take longest, so they go first,
 # beside the others. Nothing here is ever tried again: a test in a bubble that fails has

@@ -89,7 +89,7 @@ type remoteRun struct {
 	hub watcher
 }
 
-func (r remoteRun) Look(ctx context.Context) error { return r.hub.Look(ctx) }
+func (r remoteRun) Discover(ctx context.Context) error { return r.hub.Look(ctx) }
 
 func (r remoteRun) Now(process string) []monitor.Row {
 	rows, err := r.hub.Now(r.ctx, process)

@@ -190,7 +190,7 @@ func Arg(key, value string) InstrumentOption {
 
 // Room is the device time that the runner waits after each test (delay_msec),
 // in which the test is checked.
-func Room(d time.Duration) InstrumentOption { return func(i *monitor.Instrument) { i.Room = d } }
+func Room(d time.Duration) InstrumentOption { return func(i *monitor.Instrument) { i.Delay = d } }
 
 // Instrumentation is the result of a run of instrumented tests.
 type Instrumentation struct {

@@ -47,7 +47,7 @@ func (f *runFlags) declare(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process is inconclusive")
 	fs.BoolVar(&f.unjudged, "allow-unjudged", false,
 		"exit with 0 even if nothing could be judged or a heap dump is missing")
-	f.patience = monitor.DefaultSampling.Patience
+	f.patience = monitor.DefaultSampling.DeviceTimeout
 	fs.Var(span(&f.patience), "patience", "how long a device may be disconnected before its part of the run ends")
 }
 
@@ -74,7 +74,7 @@ func (p *plan) fill(o monitor.Options) {
 	own := p.options
 	p.options = o
 	p.options.Strict, p.options.AllowUnjudged = o.Strict || own.Strict, o.AllowUnjudged || own.AllowUnjudged
-	p.options.Tool, p.options.Hurry, p.options.Patience = own.Tool, own.Hurry, own.Patience
+	p.options.Tool, p.options.ForceStop, p.options.DeviceTimeout = own.Tool, own.ForceStop, own.DeviceTimeout
 }
 
 // choose chooses the devices of the plan.
@@ -120,7 +120,7 @@ func serials(flag string) []string {
 // sampling returns how devices are read.
 func (f *runFlags) sampling() monitor.Sampling {
 	s := monitor.DefaultSampling
-	s.Patience = f.patience
+	s.DeviceTimeout = f.patience
 	return s
 }
 
@@ -131,7 +131,7 @@ func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, i
 	p := &plan{ctx: ctx, console: c}
 	p.options = monitor.Options{
 		ExitRules: monitor.ExitRules{Strict: f.strict, AllowUnjudged: f.unjudged},
-		Sampling:  f.sampling(), Tool: "leakgate " + version(), Hurry: hurry,
+		Sampling:  f.sampling(), Tool: "leakgate " + version(), ForceStop: hurry,
 	}
 	err := prepare(p)
 	if err != nil {

@@ -56,7 +56,7 @@ output is in the logs of that directory.`,
 	f.responseFlags.declare(flags)
 	f.declareOutput(flags, record.TripName)
 	flags.BoolVar(&f.strict, "strict", false, "exit with 5 if any measure is inconclusive")
-	f.patience = monitor.DefaultSampling.Patience
+	f.patience = monitor.DefaultSampling.DeviceTimeout
 	return cmd
 }
 
@@ -106,7 +106,7 @@ func (f *tripFlags) trip(c console, args []string) int {
 	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn}); err != nil {
 		return f.refused(c, ctx, err)
 	}
-	p.options.Dir, p.options.Tool, p.options.Hurry = f.folder(c, c.verb), "leakgate "+version(), hurry
+	p.options.Dir, p.options.Tool, p.options.ForceStop = f.folder(c, c.verb), "leakgate "+version(), hurry
 	p.options.Sampling = f.sampling()
 	p.options.Collect = monitor.CollectNever // a trip counts between its loops, when the app has settled
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
@@ -235,7 +235,7 @@ func (t *tripRunner) of(line string) string {
 
 // once runs the scenario once.
 func (t *tripRunner) once(ctx context.Context) error {
-	_, err := t.run.Stress(ctx, t.live.Device, monitor.HostCommand{Args: t.command})
+	_, err := t.run.RunWorkload(ctx, t.live.Device, monitor.HostCommand{Args: t.command})
 	return err
 }
 

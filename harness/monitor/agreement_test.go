@@ -20,12 +20,12 @@ import (
 
 var (
 	agreementRuns = flag.Int("agreement.runs", 12, "how many simulated runs must agree with their report and replay")
-	agreementSeed = flag.Uint64("agreement.seed", 1, "the seed of the first of them")
+	agreementSeed = flag.Uint64("agreement.seed", 1, "seed of the first of them")
 )
 
-// A run, its report and its replay say the same, whatever happened to the phone: random
-// leaks, caches, crashes and faults, by each policy. perform compares the run with its
-// report; -agreement.runs 200 takes minutes.
+// A run, its report and its replay agree, whatever happened to the phone:
+// random leaks, caches, crashes and faults, with each policy. perform compares
+// the run with its report; -agreement.runs 200 takes minutes.
 func TestRunReportAndReplayAgree(t *testing.T) {
 	gates, runs := map[detector.Gate]int{}, *agreementRuns
 	if racing {
@@ -61,11 +61,11 @@ func TestRunReportAndReplayAgree(t *testing.T) {
 	}
 	t.Logf("%d runs from seed %d: %v", runs, *agreementSeed, gates)
 	if runs >= 12 && len(gates) < 3 {
-		t.Errorf("the runs are too much alike: %v", gates)
+		t.Errorf("the runs are too similar: %v", gates)
 	}
 }
 
-// randomRun prepares a run of up to an hour, and what happens to its phone meanwhile.
+// randomRun prepares a run of up to an hour and the faults of its phone.
 func randomRun(t *testing.T, r *rand.Rand) (Options, func(context.Context)) {
 	t.Helper()
 	opt := rooted()
@@ -83,14 +83,15 @@ func randomRun(t *testing.T, r *rand.Rand) (Options, func(context.Context)) {
 		case 2:
 			spec.Models = append(spec.Models, androidsim.CacheFill(float64(100+r.IntN(200)), 20*time.Minute))
 		case 3:
-			spec.Models = append(spec.Models, androidsim.Crash(time.Duration(10+r.IntN(20))*time.Minute, time.Duration(5+r.IntN(60))*time.Second))
+			spec.Models = append(spec.Models,
+				androidsim.Crash(time.Duration(10+r.IntN(20))*time.Minute, time.Duration(5+r.IntN(60))*time.Second))
 		}
 		specs = append(specs, spec)
 	}
 	p := phone("S1", opt, specs...)
 	o := options(t, p)
 	o.Sampling = defaultBudget
-	o.Patience, o.Headroom = 20*time.Minute, DefaultSampling.Headroom
+	o.DeviceTimeout, o.Headroom = 20*time.Minute, DefaultSampling.Headroom
 	o.Duration = time.Duration(25+r.IntN(35)) * time.Minute
 	if r.IntN(2) == 0 {
 		o.Policy = detector.RobustPolicy()
@@ -101,8 +102,8 @@ func randomRun(t *testing.T, r *rand.Rand) (Options, func(context.Context)) {
 	return o, func(ctx context.Context) { torture(ctx, r, p) }
 }
 
-// onTheAxisOf puts a replayed process on the time axis of its run: a replay counts from
-// the first sample, and lasts across restarts.
+// onTheAxisOf shifts a replayed process to the time axis of its run: a replay
+// counts from the first sample and continues across restarts.
 func onTheAxisOf(want record.Process, r result, got record.Process) record.Process {
 	first := 0.0
 	for _, s := range r.samples {

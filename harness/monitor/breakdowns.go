@@ -11,15 +11,16 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// breakdowns reads one process at a time with dumpsys meminfo, within a budget.
+// breakdowns reads one process at a time with dumpsys meminfo, within a CPU
+// budget.
 type breakdowns struct {
 	*port
 	call     call[detail.Detail]
 	rotation *rotation
 	governor governor
-	// reading is the process that is being read; zero for none.
+	// reading is the process that is being read, zero if no process is.
 	reading capture.Key
-	// disturbed: a heap dump has stopped the process that is being read.
+	// disturbed: a heap dump has suspended the process that is being read.
 	disturbed bool
 
 	overhead *overhead
@@ -30,7 +31,8 @@ func newBreakdowns(p *port, o *overhead) *breakdowns {
 	return &breakdowns{port: p, call: newCall[detail.Detail](), rotation: newRotation(p.run.Detail), overhead: o}
 }
 
-// nextWake is the earliest device time at which a process is due, at most next.
+// nextWake returns the earliest device time at which a reading is due, at most
+// next.
 func (b *breakdowns) nextWake(now, next time.Duration) time.Duration {
 	next = min(next, align(now, b.rotation.Slot()))
 	if b.call.inFlight {
@@ -44,17 +46,19 @@ func (b *breakdowns) nextWake(now, next time.Duration) time.Duration {
 	return next
 }
 
-// round is the device time in which every process has had its turn, period that between two turns.
+// round returns the device time in which every process has had its turn, period
+// the time between two turns.
 func (b *breakdowns) round() time.Duration  { return b.rotation.Round() }
 func (b *breakdowns) period() time.Duration { return b.rotation.Period() }
 
-// thinned is how often the budget has made the period longer.
+// thinned returns how often the period was lengthened to stay within the
+// budget.
 func (b *breakdowns) thinned() int { return b.governor.thinned }
 
-// paused notes that a heap dump stops a process.
+// paused notes that a heap dump suspends a process.
 func (b *breakdowns) paused(k capture.Key) { b.disturbed = b.disturbed || b.reading == k }
 
-// want has a process read out of turn as often as its detector demands.
+// want schedules extra readings of a process as its detector demands.
 func (b *breakdowns) want(x *subject, d detector.Demand, now time.Duration) {
 	switch {
 	case d.Breakdowns == 0:
@@ -77,7 +81,7 @@ func (b *breakdowns) send(ctx context.Context, now time.Duration) {
 	}
 	x := b.subjects.byKey[key]
 	if x.pause.on {
-		return // a stopped process does not answer
+		return // a suspended process does not respond
 	}
 	b.reading = key
 	process, systemServer, dev := x.Process, b.subjects.systemServer, b.dev
@@ -86,16 +90,17 @@ func (b *breakdowns) send(ctx context.Context, now time.Duration) {
 	})
 }
 
-// countsTurn is the process whose objects are to be counted now because a collection has settled:
-// of several the one that was counted the longest time ago. Such a reading takes the place of one
-// of the round, so that breakdowns do not become more; where those to come are spent, it is left
-// out.
+// countsTurn returns the process whose objects are due to be counted because a
+// collection has settled. If there are several, it is the one that was counted
+// the longest time ago. Such a reading takes the slot of a regular one, so that
+// their number does not grow. If too many slots are borrowed already, the count
+// is skipped.
 func (b *breakdowns) countsTurn(now time.Duration) (capture.Key, bool) {
 	var next *subject
 	for _, x := range b.subjects.order {
 		switch {
 		case x.counts.due == 0 || x.counts.due > now:
-		case !x.present || x.pause.on || b.rotation.Rests(x.Key()):
+		case !x.present || x.pause.on || b.rotation.Resting(x.Key()):
 			x.counts.due = 0
 		case next == nil || x.counts.latest < next.counts.latest:
 			next = x
@@ -121,20 +126,20 @@ func (b *breakdowns) take(ctx context.Context, a answer[detail.Detail]) {
 	x := b.subjects.byKey[d.Key()]
 	switch {
 	case ctx.Err() != nil || stale(b.port, a):
-	case a.err == nil && !x.Same(d.Process): // it has restarted meanwhile
+	case a.err == nil && !x.Same(d.Process): // it has restarted since
 		b.silence.requestSucceeded(requestDetail)
 	case a.err == nil:
 		b.silence.requestSucceeded(requestDetail)
 		b.silence.advance(ctx, d.Up, a.after)
 		b.record(x, d)
 	case errors.Is(a.err, capture.ErrGone):
-		// Where that is so, a look or a round finds it too.
+		// The next scan or round confirms that.
 		b.rotation.Skip(b.clock.now())
-		b.loop.lookBy(b.clock.now() + discoverSoon)
+		b.loop.scanBy(b.clock.now() + rescanDelay)
 	case disturbed && errors.Is(a.err, capture.ErrNoAnswer):
-		b.rotation.Skip(b.clock.now()) // its heap is dumped, or was
+		b.rotation.Skip(b.clock.now()) // its heap is or was being dumped
 	case errors.Is(a.err, capture.ErrNoAnswer):
-		b.rotation.Hung(d.Key())
+		b.rotation.MarkUnanswered(d.Key())
 		b.rotation.Skip(b.clock.now())
 		b.sampling.recordFailure(x, detailChannel, "unresponsive", a.err)
 	case errors.Is(a.err, capture.ErrDevice):
@@ -145,13 +150,13 @@ func (b *breakdowns) take(ctx context.Context, a answer[detail.Detail]) {
 	}
 }
 
-// record takes one good reading of the detail channel.
+// record records a successful reading of the detail channel.
 func (b *breakdowns) record(x *subject, d detail.Detail) {
 	b.rotation.Answered(x.Key())
-	x.sampling.said[detailChannel] = ""
+	x.sampling.lastError[detailChannel] = ""
 	b.overhead.addBreakdown(d)
 	x.cpu.dump(d.App, d.Spent)
-	line := b.line(x, d.Up)
+	line := b.newSample(x, d.Up)
 	line.Source, line.CostMS = string(capture.Dumpsys), record.Round(d.Took.Seconds()*1000, 3)
 	line.Breakdown, line.Warnings = breakdown(d.Block, b.dev.Facts.MemTotal>>10)
 	if used := detail.JavaHeapUse(d.Block); used.Known {

@@ -16,25 +16,27 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// builds reads which builds of the apps run.
+// builds reads which builds of the apps are installed.
 type builds struct {
 	*port
 	call call[*record.AppBuild]
-	// packages are the apps that were met, queue those whose builds are not read yet.
+	// packages are the apps that were found, queue those whose builds are to be
+	// read.
 	packages, queue []string
 }
 
 func newBuilds(p *port) *builds { return &builds{port: p, call: newCall[*record.AppBuild]()} }
 
 const (
-	// askBuild is the real time that a device has to describe an installed app.
-	askBuild = 15 * time.Second
+	// buildTimeout is the real time in which a device must describe an
+	// installed app.
+	buildTimeout = 15 * time.Second
 	// maxPackages bounds the apps whose builds one session reads.
 	maxPackages = 100
 )
 
-// want has the build of the app of a process read, once for each app and start of the
-// device: what a run is about must be in its record, to compare it with others.
+// want queues the app of a process, once per app and run: the record must say
+// what was tested, to compare runs.
 func (q *builds) want(p capture.Process) {
 	pkg := p.Package()
 	if !p.Installed() || slices.Contains(q.packages, pkg) || len(q.packages) == maxPackages {
@@ -44,7 +46,8 @@ func (q *builds) want(p capture.Process) {
 	q.queue = append(q.queue, pkg)
 }
 
-// send reads the next build. A device that does not answer leaves it unknown.
+// send reads the next build. If the device does not respond, the build stays
+// unknown.
 func (q *builds) send(ctx context.Context) {
 	if q.call.inFlight || len(q.queue) == 0 {
 		return
@@ -65,12 +68,12 @@ func (q *builds) take(a answer[*record.AppBuild]) {
 	if b.VersionCode != nil {
 		words += fmt.Sprintf(" (%d)", *b.VersionCode)
 	}
-	q.event(record.Event{Event: "build", Build: b, Text: words})
+	q.recordEvent(record.Event{Event: "build", Build: b, Text: words})
 }
 
-// readBuild asks for the build of an app; nil where it is not installed.
+// readBuild reads the build of an app, nil if it is not installed.
 func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, error) {
-	a, err := shell.Ask(ctx, dev, askBuild, "dumpsys package "+text.ShellQuote(pkg)+" </dev/null")
+	a, err := shell.Ask(ctx, dev, buildTimeout, "dumpsys package "+text.ShellQuote(pkg)+" </dev/null")
 	if err != nil {
 		return nil, fmt.Errorf("read build of %s: %w", pkg, err)
 	}
@@ -79,20 +82,22 @@ func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, e
 		return nil, nil
 	}
 	return &record.AppBuild{
-		Package: pkg, VersionName: text.Printable(p.VersionName), VersionCode: number(p.VersionCode), Debuggable: told(p.Debuggable),
-		APK: digestOfAPK(ctx, dev, p.CodePath),
+		Package: pkg, VersionName: text.Printable(p.VersionName), VersionCode: number(p.VersionCode),
+		Debuggable: triState(p.Debuggable),
+		APK:        digestOfAPK(ctx, dev, p.CodePath),
 	}, nil
 }
 
-// digestOfAPK is the SHA-256 of the base APK in a folder, "" where the device cannot tell:
-// toybox has sha256sum from Android 8 on. Before Android 5 the path is that of the APK. Reading
-// it takes a second at most, with the least priority.
+// digestOfAPK returns the SHA-256 of the base APK in a folder, "" if the device
+// cannot compute it: toybox has sha256sum since Android 8. Before Android 5 the
+// path is that of the APK. It takes a second at most, with the lowest priority.
 func digestOfAPK(ctx context.Context, dev Device, path string) string {
 	if path == "" {
 		return ""
 	}
-	command := "f=" + text.ShellQuote(path) + "; [ -d \"$f\" ] && f=\"$f/base.apk\"; nice -n 19 sha256sum \"$f\" </dev/null 2>/dev/null"
-	a, err := shell.Ask(ctx, dev, askBuild, command)
+	command := "f=" + text.ShellQuote(path) +
+		"; [ -d \"$f\" ] && f=\"$f/base.apk\"; nice -n 19 sha256sum \"$f\" </dev/null 2>/dev/null"
+	a, err := shell.Ask(ctx, dev, buildTimeout, command)
 	digest, _, _ := strings.Cut(string(a.Stdout), " ")
 	if sum, derr := hex.DecodeString(digest); err != nil || derr != nil || len(sum) != sha256.Size {
 		return ""

@@ -2,7 +2,7 @@ package monitor
 
 import "time"
 
-// call is one kind of request to the device: at most one is in flight.
+// call is one kind of request to the device. At most one is in flight.
 type call[T any] struct {
 	done     chan answer[T]
 	inFlight bool
@@ -11,17 +11,17 @@ type call[T any] struct {
 type answer[T any] struct {
 	value T
 	err   error
-	// after is the latest reading of the device's clock when the request began, and
-	// boot the number of reboots until then.
+	// after is the latest reading of the device's clock when the request was
+	// sent, boot the number of reboots until then.
 	after time.Duration
 	boot  int
 }
 
-// requestKind names a kind of request, for faults that are recorded once.
+// requestKind names a kind of request, so that a fault is recorded once.
 type requestKind string
 
 const (
-	requestLook     requestKind = "look"
+	requestScan     requestKind = "look"
 	requestRound    requestKind = "round"
 	requestDetail   requestKind = "detail"
 	requestPulse    requestKind = "pulse"
@@ -29,14 +29,15 @@ const (
 	requestHeadroom requestKind = "headroom"
 	requestCollect  requestKind = "collect"
 	requestGarbage  requestKind = "garbage"
-	// Two more faults are recorded once: too many processes, and those that cannot be named.
+	// Two other faults are recorded once: too many processes, and processes
+	// with unusable names.
 	faultCrowd requestKind = "crowd"
 	faultNames requestKind = "names"
 )
 
 func newCall[T any]() call[T] { return call[T]{done: make(chan answer[T], 1)} }
 
-// send starts a request beside the loop.
+// send runs a request in a goroutine of its own.
 func send[T any](p *port, c *call[T], request func() (T, error)) {
 	c.inFlight = true
 	after, boot := p.part.Up(), p.boots

@@ -26,28 +26,30 @@ import (
 // Exception is a leak that is accepted until a date.
 type Exception = check.Exception
 
-// CheckOptions say what a check looks at.
+// CheckOptions say what a check examines.
 type CheckOptions struct {
-	// Name is the full text of a spec or CLASS#METHOD of a test, Of record.CheckSpec or
-	// record.CheckTest, Location FILE:LINE of the check in the suite, if it has one.
-	Name, Of, Location string
-	// Device is the device on which it runs; it may be "" where there is one.
+	// Name is the full text of a spec or CLASS#METHOD of a test, Type is
+	// record.CheckSpec or record.CheckTest, Location is FILE:LINE of the check
+	// in the suite, if any.
+	Name, Type, Location string
+	// Device is the device on which it runs. It may be "" if there is only one.
 	Device string
-	// Patterns choose the processes among those that are watched; nil for all.
+	// Patterns select among the watched processes; nil for all.
 	Patterns []capture.Pattern
-	// Heap has heaps dumped in any case, not only where counts of objects rose.
+	// Heap takes a heap dump in any case, not only if object counts grew.
 	Heap bool
-	// Trend judges the memory of the span too; that takes half an hour.
+	// Trend also judges the memory of the span, which takes half an hour.
 	Trend bool
-	// Live fails where a process was ever LEAKING within the span.
+	// Live fails the check if a process was ever LEAKING within the span.
 	Live bool
-	// Later leaves the counts before the body to Recount, right before it.
-	Later bool
+	// DeferCounts leaves the counts before the body to Recount, right before
+	// it.
+	DeferCounts bool
 	// Known are leaks that do not fail the check.
 	Known []Exception
 }
 
-// incarnation is one process between its start and its end.
+// incarnation identifies one life of a process.
 type incarnation struct {
 	device string
 	user   int
@@ -56,9 +58,9 @@ type incarnation struct {
 	start  uint64
 }
 
-// OpenCheck is a span of a run that is checked for what it leaves behind: by the counts of
-// objects before and after, and by a heap dump where they rose. Its methods are called by one
-// goroutine.
+// OpenCheck is a span of a run that is checked for what it leaves behind: by
+// object counts before and after it, and by a heap dump if they grew. Its
+// methods are called by one goroutine.
 type OpenCheck struct {
 	live    *LiveRun
 	session *session
@@ -67,13 +69,13 @@ type OpenCheck struct {
 	began   float64
 
 	objects objectChanges
-	// skipped is why the check is not judged, "" where it is.
+	// skipped says why the check is not judged, "" if it is.
 	skipped string
-	// found are the processes by name, in the order in which they were read.
+	// found are the processes in the order in which they were read.
 	found    []*record.CheckedProcess
 	readings int
 	took     time.Duration
-	// unread says why nothing was read, where the caller knows.
+	// unread says why nothing was read, if the caller knows.
 	unread string
 
 	mu       sync.Mutex
@@ -81,21 +83,22 @@ type OpenCheck struct {
 	closeErr error
 }
 
-// objectChanges are the objects of each incarnation that a check has seen.
+// objectChanges has what a check knows about the objects of each incarnation.
 type objectChanges struct {
-	// before are the counts of each incarnation before the body, uncounted those that could
-	// not be counted then.
+	// before has the counts before the body, uncounted the errors of those that
+	// failed.
 	before    map[incarnation]map[string]int64
 	uncounted map[incarnation]error
-	// body are the incarnations that ran right before the body of the present attempt.
+	// body has the incarnations that ran right before the body of the present
+	// attempt.
 	body map[incarnation]bool
-	// opened: the processes that run are those from before the check.
+	// opened: the counts at the beginning of the check are known.
 	opened bool
-	// older are leaks of each incarnation that are older than the check, hidden says of those
-	// that seem to have some why nobody could look.
+	// older has the leaks that are older than the check. If there seem to be
+	// some, hidden says why they could not be determined.
 	older  map[incarnation][]record.CheckedLeak
 	hidden map[incarnation]string
-	// there are the incarnations that ran at the beginning or later.
+	// there has the incarnations that ran at the beginning or later.
 	there map[incarnation]bool
 }
 
@@ -106,17 +109,17 @@ func newObjectChanges() objectChanges {
 	}
 }
 
-// Check opens a check: a window on its device, and the counts of objects of each process that
-// runs. A process that cannot be counted is part of what the check shows. The error is a device
-// that does not answer, or a run that has ended.
+// Check opens a check: a window on its device, and the object counts of each
+// running process. A process that cannot be counted is part of the result. The
+// error is a device that does not respond, or a run that has ended.
 func (w *LiveRun) Check(ctx context.Context, o CheckOptions) (*OpenCheck, error) {
 	c, err := w.openCheck(o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Later {
+	if o.DeferCounts {
 		began := time.Now()
-		_, err = c.look(ctx)
+		_, err = c.findProcesses(ctx)
 		c.took += time.Since(began)
 	} else {
 		err = c.Recount(ctx)
@@ -128,10 +131,10 @@ func (w *LiveRun) Check(ctx context.Context, o CheckOptions) (*OpenCheck, error)
 	return c, nil
 }
 
-// openCheck opens the window of a check and counts nothing.
+// openCheck opens the window of a check without counting objects.
 func (w *LiveRun) openCheck(o CheckOptions) (*OpenCheck, error) {
 	o.Name = cmp.Or(cleanMark(o.Name), "unnamed")
-	o.Of = cmp.Or(o.Of, record.CheckSpec)
+	o.Type = cmp.Or(o.Type, record.CheckSpec)
 	s, err := w.session(o.Device)
 	if err != nil {
 		return nil, fmt.Errorf("check %s: %w", text.Quote(o.Name, maxMarkShown), err)
@@ -148,8 +151,8 @@ func (w *LiveRun) openCheck(o CheckOptions) (*OpenCheck, error) {
 	return c, nil
 }
 
-// Amend adds to what the check looks at: what Heap, Trend, Live and Known ask for counts beside
-// what was asked for before. Patterns and Location, where given, take the place of those.
+// Amend extends the options of the check: Heap, Trend, Live and Known are added
+// to the present ones; Patterns and Location replace them, if set.
 func (c *OpenCheck) Amend(o CheckOptions) {
 	have := &c.options
 	have.Heap, have.Trend, have.Live = have.Heap || o.Heap, have.Trend || o.Trend, have.Live || o.Live
@@ -160,12 +163,13 @@ func (c *OpenCheck) Amend(o CheckOptions) {
 	}
 }
 
-// Recount counts the objects of all processes: these are the counts before the body from now on,
-// as after a suite has set up the screens of a spec, or started the app again.
+// Recount counts the objects of all processes again, as the counts before the
+// body: for example after a suite has set up the screens of a spec, or has
+// restarted the app.
 func (c *OpenCheck) Recount(ctx context.Context) error {
 	began := time.Now()
 	defer func() { c.took += time.Since(began) }()
-	rows, err := c.look(ctx)
+	rows, err := c.findProcesses(ctx)
 	if err != nil {
 		return err
 	}
@@ -185,9 +189,9 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 	return nil
 }
 
-// findOlder dumps the heap of a process before the body where it seems to hold screens that
-// are over already, and nobody has looked since they were left: they must not be taken for
-// what this check leaves, and must not be lost.
+// findOlder dumps the heap of a process before the body if it seems to hold
+// destroyed screens that no earlier check has examined: this check must neither
+// be blamed for them nor lose them.
 func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int64) {
 	of := incarnationOf(r)
 	latest, checked := c.live.latestCounts(of)
@@ -195,7 +199,7 @@ func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int6
 	if hidden <= 0 || checked && hidden <= check.Hidden(latest) {
 		return
 	}
-	why := "it did not come to rest"
+	why := "it did not settle"
 	if settled, _ := c.live.Settle(ctx, r.Device, r.Process); settled {
 		d, err := c.live.Diagnose(ctx, r.Device, r.Process, "dump")
 		c.readings++
@@ -208,14 +212,15 @@ func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int6
 		}
 		why = err.Error()
 	}
-	c.objects.hidden[of] = fmt.Sprintf("%s: had %s without a window before the body, and no heap dump could show whether they leak: %s",
+	c.objects.hidden[of] = fmt.Sprintf(
+		"%s: had %s without a window before the body, and no heap dump could show whether they leak: %s",
 		r.Process, text.Count(int(hidden), "Activity", "Activities"), text.Head(why, maxReason))
 }
 
-// look returns the processes of the check that run now.
-func (c *OpenCheck) look(ctx context.Context) ([]Row, error) {
+// findProcesses returns the running processes of the check.
+func (c *OpenCheck) findProcesses(ctx context.Context) ([]Row, error) {
 	c.readings++
-	if err := c.live.look(ctx, []*session{c.session}); err != nil {
+	if err := c.live.discover(ctx, []*session{c.session}); err != nil {
 		return nil, err
 	}
 	var out []Row
@@ -234,32 +239,33 @@ func (c *OpenCheck) look(ctx context.Context) ([]Row, error) {
 }
 
 func (c *OpenCheck) watches(name string) bool {
-	return len(c.options.Patterns) == 0 || slices.ContainsFunc(c.options.Patterns, func(p capture.Pattern) bool { return p.Match(name) })
+	return len(c.options.Patterns) == 0 ||
+		slices.ContainsFunc(c.options.Patterns, func(p capture.Pattern) bool { return p.Match(name) })
 }
 
 func incarnationOf(r Row) incarnation {
 	return incarnation{r.Device, r.User, r.Name, r.PID, r.Start}
 }
 
-// tally is what was counted: the objects of one process, or why they are not known.
-type tally struct {
+// objectCount is the result of counting the objects of one process.
+type objectCount struct {
 	objects map[string]int64
 	err     error
 }
 
-// atOnce bounds the processes of one device that are counted at the same time: system_server
-// answers for each of them.
-const atOnce = 3
+// maxConcurrentCounts bounds the processes of one device that are counted at
+// the same time: system_server handles each of them.
+const maxConcurrentCounts = 3
 
 // count counts the objects of processes.
-func (c *OpenCheck) count(ctx context.Context, rows []Row) []tally {
-	out := make([]tally, len(rows))
-	room := make(chan struct{}, atOnce)
+func (c *OpenCheck) count(ctx context.Context, rows []Row) []objectCount {
+	out := make([]objectCount, len(rows))
+	slots := make(chan struct{}, maxConcurrentCounts)
 	var wg sync.WaitGroup
 	for i, r := range rows {
 		wg.Go(func() {
-			room <- struct{}{}
-			defer func() { <-room }()
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			out[i].objects, out[i].err = c.live.Objects(ctx, r.Device, r.Process)
 		})
 	}
@@ -268,31 +274,34 @@ func (c *OpenCheck) count(ctx context.Context, rows []Row) []tally {
 	return out
 }
 
-// Collect reads what the body has left behind: it counts objects, and where they rose, or
-// always with CheckOptions.Heap, it lets the app settle, counts again, and dumps the heap. It is
-// called right after the body, before the suite tears anything down. It may be called again, for
-// another attempt of the body: what one attempt has shown stays.
+// Collect reads what the body has left behind. It counts objects, and if they
+// grew, or always with CheckOptions.Heap, it lets the app settle, counts again,
+// and dumps the heap. It is called right after the body, before the suite tears
+// anything down. It may be called again for another attempt of the body;
+// findings of earlier attempts stay.
 func (c *OpenCheck) Collect(ctx context.Context) error {
 	began := time.Now()
 	defer func() { c.took += time.Since(began) }()
-	rows, err := c.look(ctx)
+	rows, err := c.findProcesses(ctx)
 	if err != nil {
 		return fmt.Errorf("check %s: %w", text.Quote(c.options.Name, maxMarkShown), err)
 	}
 	for i, after := range c.count(ctx, rows) {
-		c.keep(c.collect(ctx, rows[i], after))
+		c.merge(c.collect(ctx, rows[i], after))
 	}
 	for of := range c.objects.body {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.User == of.user && r.Name == of.name }) {
-			c.keep(record.CheckedProcess{User: of.user, Process: of.name, PID: of.pid, Verdict: record.VerdictNotChecked, Leaks: []record.CheckedLeak{}, Before: check.Keep(c.objects.before[of]),
-				Text: of.name + ": not checked: it ended within the body, and what it held with it"})
+			c.merge(record.CheckedProcess{
+				User: of.user, Process: of.name, PID: of.pid, Verdict: record.VerdictNotChecked,
+				Leaks: []record.CheckedLeak{}, Before: check.Keep(c.objects.before[of]),
+				Text: of.name + ": not checked: it ended within the body, and what it held is gone"})
 		}
 	}
 	return nil
 }
 
-// keep adds what was found of a process to what an earlier attempt has shown.
-func (c *OpenCheck) keep(p record.CheckedProcess) {
+// merge adds the findings of a process to those of an earlier attempt.
+func (c *OpenCheck) merge(p record.CheckedProcess) {
 	i := slices.IndexFunc(c.found, func(have *record.CheckedProcess) bool {
 		return have.User == p.User && have.Process == p.Process
 	})
@@ -309,13 +318,13 @@ func (c *OpenCheck) keep(p record.CheckedProcess) {
 	if have.Verdict == p.Verdict && len(have.Leaks) > 0 {
 		p.Leaks = check.Merge(have.Leaks, p.Leaks)
 		p.Before = have.Before
-		p.Text = p.Process + ": " + verbOf(p.Verdict) + check.Describe(p.Leaks) + ", over several attempts"
+		p.Text = p.Process + ": " + leakVerb(p.Verdict) + check.Describe(p.Leaks) + ", over several attempts"
 	}
 	*have = p
 }
 
-// verbOf begins the text of a process that leaks.
-func verbOf(v record.CheckVerdict) string {
+// leakVerb begins the text about a process that leaks.
+func leakVerb(v record.CheckVerdict) string {
 	if v == record.VerdictKnown {
 		return "only accepted leaks: "
 	}
@@ -323,25 +332,29 @@ func verbOf(v record.CheckVerdict) string {
 }
 
 // collect judges one process after the body.
-func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.CheckedProcess {
+func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) record.CheckedProcess {
 	of := incarnationOf(r)
 	before, known := c.objects.before[of]
-	if !known { // the body did not run, or the device did not answer before it
+	if !known { // the body did not run, or the device did not respond before it
 		before, known = c.live.latestCounts(of)
 	}
-	p := record.CheckedProcess{User: r.User, Process: r.Name, PID: r.PID, Before: check.Keep(before), After: check.Keep(after.objects), Leaks: []record.CheckedLeak{}}
+	p := record.CheckedProcess{
+		User: r.User, Process: r.Name, PID: r.PID, Before: check.Keep(before), After: check.Keep(after.objects),
+		Leaks: []record.CheckedLeak{},
+	}
 	check.Judge(c.objects.older[of], c.options.Known, func(string) []string { return nil })
 	p.Older, c.objects.older[of] = c.objects.older[of], nil
-	defer func() { // of the next attempt, and of the next check
+	defer func() { // for the next attempt, and for the next check
 		c.objects.before[of] = after.objects
 		c.live.setLatestCounts(of, after.objects)
 	}()
 	switch {
 	case after.err != nil:
-		p.Verdict, p.Text = record.VerdictInconclusive, r.Name+": its objects could not be counted: "+text.Head(after.err.Error(), maxReason)
+		p.Verdict, p.Text = record.VerdictInconclusive, r.Name+": its objects could not be counted: "+
+			text.Head(after.err.Error(), maxReason)
 		return p
 	case !c.suspicious(before, known, after.objects):
-		p.Verdict, p.Text = c.unsuspicious(r, known)
+		p.Verdict, p.Text = c.withoutDump(r, known)
 		return p
 	}
 	p.Settled, _ = c.live.Settle(ctx, r.Device, r.Process)
@@ -351,7 +364,7 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.Chec
 		p.After = check.Keep(after.objects)
 	}
 	if !c.suspicious(before, known, after.objects) {
-		if p.Verdict, p.Text = c.unsuspicious(r, known); p.Verdict == record.VerdictPass {
+		if p.Verdict, p.Text = c.withoutDump(r, known); p.Verdict == record.VerdictPass {
 			p.Text = r.Name + ": released what the body had left in flight"
 		}
 		return p
@@ -360,24 +373,27 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.Chec
 	return p
 }
 
-// unsuspicious is the verdict on a process that need not be dumped.
-func (c *OpenCheck) unsuspicious(r Row, known bool) (record.CheckVerdict, string) {
+// withoutDump returns the verdict on a process that need not be dumped.
+func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string) {
 	of := incarnationOf(r)
 	switch err := c.objects.uncounted[of]; {
 	case c.objects.hidden[of] != "":
 		return record.VerdictInconclusive, c.objects.hidden[of]
 	case c.objects.restarted(of) != 0:
-		return record.VerdictInconclusive, fmt.Sprintf("%s: restarted within the body (pid %d, then %d): what pid %[2]d held is gone, and was not checked", r.Name, c.objects.restarted(of), r.PID)
+		return record.VerdictInconclusive,
+			fmt.Sprintf("%s: restarted within the body (pid %d, then %d): what pid %[2]d held is gone, and was not "+
+				"checked", r.Name, c.objects.restarted(of), r.PID)
 	case err != nil:
-		return record.VerdictInconclusive, r.Name + ": its objects could not be counted before the body: " + text.Head(err.Error(), maxReason)
+		return record.VerdictInconclusive, r.Name + ": its objects could not be counted before the body: " +
+			text.Head(err.Error(), maxReason)
 	case known:
 		return record.VerdictPass, r.Name + ": no more objects than before"
 	}
-	return record.VerdictPass, r.Name + ": was not counted before the body, and has one screen at most"
+	return record.VerdictPass, r.Name + ": not counted before the body; it has at most one screen"
 }
 
-// restarted returns the pid of the incarnation that ran before the body in the place of one that
-// did not, 0 where there is none.
+// restarted returns the pid of the incarnation before the body that another has
+// replaced, 0 if none exists.
 func (c *objectChanges) restarted(now incarnation) int {
 	if c.body[now] {
 		return 0
@@ -390,9 +406,9 @@ func (c *objectChanges) restarted(now incarnation) int {
 	return 0
 }
 
-// suspicious reports whether a heap dump is needed: counts rose, or there are more Activities
-// without a window. A body that closes a screen which it has found open leaves no more objects
-// than before, even if the screen leaks.
+// suspicious reports whether a heap dump is needed: object counts grew, or
+// there are more Activities without a window. A body that closes a screen that
+// was open before leaves no more objects than before, even if the screen leaks.
 func (c *OpenCheck) suspicious(before map[string]int64, known bool, after map[string]int64) bool {
 	switch {
 	case c.options.Heap:
@@ -410,7 +426,8 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 	case len(rises) > 0:
 		rose = "; " + check.Text(rises)
 	case before != nil && check.Hidden(p.After) > max(0, check.Hidden(before)):
-		rose = fmt.Sprintf("; Activities without a window %d -> %d", max(0, check.Hidden(before)), check.Hidden(p.After))
+		rose = fmt.Sprintf("; Activities without a window %d -> %d", max(0, check.Hidden(before)),
+			check.Hidden(p.After))
 	}
 	d, err := c.live.Diagnose(ctx, r.Device, r.Process, "dump")
 	c.readings++
@@ -419,7 +436,9 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 		err = dumpError(d)
 	}
 	if err != nil {
-		p.Verdict, p.Text = record.VerdictInconclusive, fmt.Sprintf("%s: no heap dump could show whether something leaks: %s%s", r.Name, text.Head(err.Error(), maxReason), rose)
+		p.Verdict, p.Text = record.VerdictInconclusive,
+			fmt.Sprintf("%s: no heap dump could show whether something leaks: %s%s", r.Name,
+				text.Head(err.Error(), maxReason), rose)
 		return
 	}
 	seen := c.live.seenOf(incarnationOf(r))
@@ -428,28 +447,33 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 	p.Verdict = check.Judge(p.Leaks, c.options.Known, c.live.traces(d))
 	p.Text = r.Name + ": " + c.dumpText(p, d, rose)
 	if first && len(p.Leaks) > 0 && before["Activities"] > 0 {
-		p.Text += "; the first heap dump of this process: some may be older than this check"
+		p.Text += "; first heap dump of this process: some leaks may be older than this check"
 	}
 	if p.Verdict != record.VerdictLeak && d.LeaksOmitted > 0 {
-		p.Verdict, p.Text = record.VerdictInconclusive, fmt.Sprintf("%s: its heap has %d leaks, of which only the %d largest were compared with those before%s", r.Name, len(d.Leaks)+d.LeaksOmitted, len(d.Leaks), rose)
+		p.Verdict, p.Text = record.VerdictInconclusive,
+			fmt.Sprintf("%s: its heap has %d leaks, and only the %d largest were compared with earlier ones%s", r.Name,
+				len(d.Leaks)+d.LeaksOmitted, len(d.Leaks), rose)
 	}
 	if p.Verdict == record.VerdictPass && d.Undecided != "" {
-		p.Verdict, p.Text = record.VerdictInconclusive, r.Name+": the heap dump cannot show whether something leaks: "+d.Undecided+rose
+		p.Verdict, p.Text = record.VerdictInconclusive, r.Name+": the heap dump cannot show whether something leaks: "+
+			d.Undecided+rose
 	}
 }
 
 func (c *OpenCheck) dumpText(p *record.CheckedProcess, d record.Diagnosis, rose string) string {
-	leaks := slices.DeleteFunc(slices.Clone(p.Leaks), func(l record.CheckedLeak) bool { return l.Known != "" && p.Verdict == record.VerdictLeak })
+	leaks := slices.DeleteFunc(slices.Clone(p.Leaks),
+		func(l record.CheckedLeak) bool { return l.Known != "" && p.Verdict == record.VerdictLeak })
 	switch {
 	case p.Verdict == record.VerdictLeak, p.Verdict == record.VerdictKnown:
-		return verbOf(p.Verdict) + check.Describe(leaks) + rose
+		return leakVerb(p.Verdict) + check.Describe(leaks) + rose
 	case len(d.Leaks) > 0:
 		return "no new leak in its heap" + rose
 	}
-	return "no leak in its heap: what is there is in use" + rose
+	return "no leak in its heap: everything found is in use" + rose
 }
 
-// dumpError says why a diagnosis has no heap dump that was analyzed; nil where it has one.
+// dumpError returns why a diagnosis has no analyzed heap dump, nil if it has
+// one.
 func dumpError(d record.Diagnosis) error {
 	if d.Heap != nil {
 		return nil
@@ -464,10 +488,11 @@ func dumpError(d record.Diagnosis) error {
 	if len(d.Warnings) > 0 {
 		return errors.New(d.Warnings[0])
 	}
-	return errors.New("the device gave none")
+	return errors.New("the device returned none")
 }
 
-// latestCounts returns the counts of an incarnation at the end of the latest check.
+// latestCounts returns the counts of an incarnation at the end of the latest
+// check.
 func (w *LiveRun) latestCounts(of incarnation) (map[string]int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -500,11 +525,12 @@ func (w *LiveRun) seenOf(of incarnation) *check.Seen {
 	return w.seen[of]
 }
 
-// maxAnalysis bounds the analysis of a dump that is read again for a trace, in bytes.
+// maxAnalysis bounds the analysis file that is read again for a trace, in
+// bytes.
 const maxAnalysis = 64 << 20
 
-// traces returns the leak traces of a dump by the keys of the leaks: of the record, which has
-// the first ten, or else of its analysis.
+// traces returns a function from keys of leaks to their leak traces: from the
+// record, which has the first ten, or else from the analysis file.
 func (w *LiveRun) traces(d record.Diagnosis) func(key string) []string {
 	byKey := map[string][]string{}
 	for _, f := range d.Findings {
@@ -524,7 +550,8 @@ func (w *LiveRun) traces(d record.Diagnosis) func(key string) []string {
 	}
 }
 
-// readTraces reads the leak traces of an analysis. Where it cannot be read there are none.
+// readTraces reads the leak traces of an analysis. It returns none if the file
+// cannot be read.
 func readTraces(path string) map[string][]string {
 	out := map[string][]string{}
 	f, err := os.Open(path)
@@ -538,17 +565,17 @@ func readTraces(path string) map[string][]string {
 	}
 	for i := range report.Leaks {
 		var b strings.Builder
-		_ = reporters.WriteLeak(&b, &report.Leaks[i]) // a Builder takes everything
+		_ = reporters.WriteLeak(&b, &report.Leaks[i]) // a Builder returns no error
 		out[report.Leaks[i].Key] = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	}
 	return out
 }
 
-// Skip has the check not judged: what it shows is recorded, so that a later check does not take
-// it for its own.
+// Skip excludes the check from judgment. Its findings are recorded, so that a
+// later check does not report them as its own.
 func (c *OpenCheck) Skip(reason string) { c.skipped = text.Head(reason, maxReason) }
 
-// Drop ends a check that was opened for nothing, without a record.
+// Drop ends a check without recording it.
 func (c *OpenCheck) Drop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -563,8 +590,8 @@ func (c *OpenCheck) Drop() error {
 // maxStack bounds the stack of a test in a record, in bytes.
 const maxStack = 8 << 10
 
-// Close ends the check, judges it and records it. outcome and stack say how the spec or test
-// itself ended. A second call returns the same.
+// Close ends the check, judges and records it. outcome and stack describe the
+// spec or test itself. A second call returns the same.
 func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Check, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -574,8 +601,10 @@ func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Ch
 	windows, err := c.window.Close()
 	c.closeErr = errors.Join(err, c.awaitDeaths(ctx))
 	out := record.Check{
-		Name: c.options.Name, Type: c.options.Of, Location: c.options.Location, Device: c.session.dev.Serial(), Window: c.window.number, T: c.began,
-		Outcome: outcome, Stack: clip(stack), Processes: []record.CheckedProcess{}, Readings: c.readings, Duration: record.Round(c.took.Seconds(), 3),
+		Name: c.options.Name, Type: c.options.Type, Location: c.options.Location, Device: c.session.dev.Serial(),
+		Window: c.window.number, T: c.began,
+		Outcome: outcome, Stack: truncateStack(stack), Processes: []record.CheckedProcess{}, Readings: c.readings,
+		Duration: record.Round(c.took.Seconds(), 3),
 	}
 	err = c.session.ask(func() {
 		out.Ended = c.session.part.Seconds(max(c.session.part.Up(), c.session.part.At(c.session.clock.now())))
@@ -588,7 +617,7 @@ func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Ch
 	for _, p := range c.found {
 		out.Processes = append(out.Processes, *p)
 	}
-	out.Verdict, out.Text = conclude(out.Processes)
+	out.Verdict, out.Text = overallVerdict(out.Processes)
 	if c.unread != "" && out.Verdict == record.VerdictNotChecked {
 		out.Text = c.unread
 	}
@@ -596,22 +625,22 @@ func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Ch
 		out.Verdict, out.Text = record.VerdictSkipped, "skipped: "+c.skipped
 	}
 	if err == nil {
-		err = c.session.ask(func() { c.session.event(record.Event{Event: "check", Text: out.Text, Check: &out}) })
+		err = c.session.ask(func() { c.session.recordEvent(record.Event{Event: "check", Text: out.Text, Check: &out}) })
 	}
 	c.closed, c.closeErr = &out, errors.Join(c.closeErr, err)
 	return out, c.closeErr
 }
 
-// clip bounds a stack at a whole line.
-func clip(stack string) string {
+// truncateStack truncates a stack after a whole line.
+func truncateStack(stack string) string {
 	if len(stack) <= maxStack {
 		return stack
 	}
 	return stack[:strings.LastIndexByte(stack[:maxStack], '\n')+1] + "[truncated]"
 }
 
-// conclude returns the verdict of a check by those of its processes.
-func conclude(processes []record.CheckedProcess) (record.CheckVerdict, string) {
+// overallVerdict returns the verdict of a check from those of its processes.
+func overallVerdict(processes []record.CheckedProcess) (record.CheckVerdict, string) {
 	if len(processes) == 0 {
 		return record.VerdictNotChecked, "not checked: no process was running"
 	}
@@ -628,7 +657,7 @@ func conclude(processes []record.CheckedProcess) (record.CheckVerdict, string) {
 	return verdict, strings.Join(lines, "; ")
 }
 
-// judgeWindow adds what the memory of the span shows, where that was asked for.
+// judgeWindow adds the verdicts on the memory of the span, if requested.
 func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
 	if !c.options.Trend && !c.options.Live {
 		return
@@ -640,48 +669,53 @@ func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
 			continue
 		}
 		if verdict, words := c.trend(x); verdict != record.VerdictPass {
-			c.add(x.User, x.Process, x.PID, verdict, words)
+			c.addVerdict(x.User, x.Process, x.PID, verdict, words)
 		}
 	}
 	for _, p := range slices.Clone(c.found) {
 		if c.options.Trend && !sampled[capture.Key{User: p.User, Name: p.Process}] {
-			c.add(p.User, p.Process, p.PID, record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: not sampled within the check; a trend needs %.0f minutes", p.Process, trendNeeds.Minutes()))
+			c.addVerdict(p.User, p.Process, p.PID, record.VerdictInconclusive,
+				fmt.Sprintf("%s: inconclusive: not sampled within the check; a trend needs %.0f minutes", p.Process,
+					minTrendSpan.Minutes()))
 		}
 	}
 }
 
-// addLeaking adds the processes that were LEAKING at any time of the check, by the run as a
-// whole, where that was asked for. The session's goroutine calls it.
+// addLeaking adds the processes that were LEAKING at any time of the check, if
+// requested. The session's goroutine calls it.
 func (c *OpenCheck) addLeaking(from, to float64) {
 	if !c.options.Live {
 		return
 	}
 	for _, x := range c.session.subjects.order {
 		if c.watches(x.Name) && x.Account.WasLeaking(from, to) {
-			c.add(x.User, x.Key().Name, x.PID, record.VerdictLeak, x.Key().Name+": was LEAKING within the check")
+			c.addVerdict(x.User, x.Key().Name, x.PID, record.VerdictLeak, x.Key().Name+": was LEAKING within the check")
 		}
 	}
 }
 
-// trend is the verdict on the memory of one process in the span.
+// trend returns the verdict on the memory of one process in the span.
 func (c *OpenCheck) trend(x record.WindowProcess) (record.CheckVerdict, string) {
 	switch {
 	case !c.options.Trend:
 	case x.Gate == detector.Leak:
 		return record.VerdictLeak, fmt.Sprintf("%s: %s", x.Process, x.Reason)
-	case x.Gate == detector.Inconclusive && x.Duration < trendNeeds.Seconds():
-		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: %.0f of %.0f minutes that a trend needs", x.Process, x.Duration/60, trendNeeds.Minutes())
+	case x.Gate == detector.Inconclusive && x.Duration < minTrendSpan.Seconds():
+		return record.VerdictInconclusive,
+			fmt.Sprintf("%s: inconclusive: only %.0f of %.0f minutes that a trend needs", x.Process, x.Duration/60,
+				minTrendSpan.Minutes())
 	case x.Gate == detector.Inconclusive:
 		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: %s", x.Process, x.Reason)
 	}
 	return record.VerdictPass, ""
 }
 
-// trendNeeds is the shortest span whose memory can be judged.
-const trendNeeds = 30 * time.Minute
+// minTrendSpan is the shortest span whose memory can be judged.
+const minTrendSpan = 30 * time.Minute
 
-// add adds a verdict to a process of the check, which may not have been counted.
-func (c *OpenCheck) add(user int, name string, pid int, verdict record.CheckVerdict, words string) {
+// addVerdict adds a verdict to a process of the check, which may not have been
+// counted.
+func (c *OpenCheck) addVerdict(user int, name string, pid int, verdict record.CheckVerdict, words string) {
 	for _, p := range c.found {
 		if p.User != user || p.Process != name {
 			continue
@@ -694,28 +728,31 @@ func (c *OpenCheck) add(user int, name string, pid int, verdict record.CheckVerd
 		p.Verdict = check.Worse(p.Verdict, verdict)
 		return
 	}
-	c.found = append(c.found, &record.CheckedProcess{User: user, Process: name, PID: pid, Verdict: verdict, Text: words, Leaks: []record.CheckedLeak{}})
+	c.found = append(c.found,
+		&record.CheckedProcess{
+			User: user, Process: name, PID: pid, Verdict: verdict, Text: words, Leaks: []record.CheckedLeak{},
+		})
 }
 
-// awaitDeaths waits until the reasons are known why processes of the check have ended. A
-// device takes some seconds to know them.
+// awaitDeaths waits until the reasons are known why processes of the check have
+// ended, which takes a device some seconds.
 func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 	step := max(c.session.clock.real(deathDelay)/4, time.Millisecond)
-	for end := time.Now().Add(c.session.clock.real(deathDelay) + askDeath); time.Now().Before(end); {
+	for end := time.Now().Add(c.session.clock.real(deathDelay) + deathTimeout); time.Now().Before(end); {
 		open := false
 		err := c.session.ask(func() { open = c.session.deaths.open() })
 		if err != nil || !open {
 			return err
 		}
-		if err := nap(ctx, step); err != nil {
-			return nil // it is recorded all the same, without the reason
+		if err := sleep(ctx, step); err != nil {
+			return nil // recorded without the reason
 		}
 	}
 	return nil
 }
 
-// addEnds adds the ends and faults of processes within the span. A process of which nothing
-// was read is there with its end.
+// addEnds adds the deaths and faults of processes within the span, including
+// processes that were not read.
 func (c *OpenCheck) addEnds(from, to float64) {
 	within := func(list []record.Death) []record.Death {
 		var out []record.Death
@@ -735,17 +772,19 @@ func (c *OpenCheck) addEnds(from, to float64) {
 		if len(deaths)+len(faults) == 0 {
 			continue
 		}
-		i := slices.IndexFunc(c.found, func(p *record.CheckedProcess) bool { return p.User == x.User && p.Process == x.Key().Name })
+		i := slices.IndexFunc(c.found,
+			func(p *record.CheckedProcess) bool { return p.User == x.User && p.Process == x.Key().Name })
 		if i < 0 {
-			c.add(x.User, x.Key().Name, x.PID, record.VerdictNotChecked, x.Key().Name+": not checked: it ended before its objects were counted")
+			c.addVerdict(x.User, x.Key().Name, x.PID, record.VerdictNotChecked,
+				x.Key().Name+": not checked: it ended before its objects were counted")
 			i = len(c.found) - 1
 		}
 		c.found[i].Deaths, c.found[i].Faults = deaths, faults
 	}
 }
 
-// ran reports whether an incarnation of a process ran within the check: the end of one that was
-// gone before is read later.
+// ran reports whether an incarnation of a process ran within the check: the
+// death of an earlier one may be read late.
 func (c *objectChanges) ran(x *subject, pid int) bool {
 	for of := range c.there {
 		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {

@@ -16,14 +16,18 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A leak fails the check in which its objects became more, and no later one; an exception
-// that names it makes it known.
+// A leak fails the check in which its objects were leaked, and no later one. An
+// exception that names it makes it known.
 func TestCheckOfHeaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := []int{2, 2, 3, 4, 4}
-		p := cable(phone("S1", counted(rooted(), func(n int) int { return held[min(n, len(held)-1)] }), healthy("com.shop"), healthy("com.shop:push")))
+		p := cable(phone("S1", counted(rooted(), func(n int) int { return held[min(n, len(held)-1)] }),
+			healthy("com.shop"), healthy("com.shop:push")))
 		w, o := started(t, response.Options{}, p)
-		known := Exception{Held: "com.shop.ScreenTracker.sScreens", Reason: "SHOP-12", Owner: "anna", Until: time.Now().AddDate(0, 1, 0)}
+		known := Exception{
+			Held: "com.shop.ScreenTracker.sScreens", Reason: "SHOP-12", Owner: "anna",
+			Until: time.Now().AddDate(0, 1, 0),
+		}
 		var all []record.Check
 		for i, want := range []struct {
 			verdict record.CheckVerdict
@@ -36,7 +40,9 @@ func TestCheckOfHeaps(t *testing.T) {
 			{record.VerdictKnown, "com.shop: only accepted leaks: 1 x DetailActivity", []Exception{known}},
 			{record.VerdictPass, "com.shop: no new leak in its heap", []Exception{known}},
 		} {
-			c, err := w.Check(t.Context(), CheckOptions{Name: "cart", Patterns: []capture.Pattern{"com.shop"}, Heap: true, Known: want.known})
+			c,
+				err := w.Check(t.Context(),
+				CheckOptions{Name: "cart", Patterns: []capture.Pattern{"com.shop"}, Heap: true, Known: want.known})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,10 +51,13 @@ func TestCheckOfHeaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := c.Close(t.Context(), record.OutcomePassed, "")
-			if err != nil || got.Verdict != want.verdict || !strings.HasPrefix(got.Text, want.text) || len(got.Processes) != 1 || got.Ended-got.T < 10 || got.Window == 0 {
+			if err != nil || got.Verdict != want.verdict || !strings.HasPrefix(got.Text, want.text) ||
+				len(got.Processes) != 1 || got.Ended-got.T < 10 || got.Window == 0 {
 				t.Errorf("check %d: %v, %+v", i+1, err, got)
 			}
-			if want.verdict == record.VerdictLeak && (len(got.Processes[0].Leaks) != 1 || len(got.Processes[0].Leaks[0].Trace) < 5 || got.Processes[0].Folder == "") {
+			if want.verdict == record.VerdictLeak &&
+				(len(got.Processes[0].Leaks) != 1 || len(got.Processes[0].Leaks[0].Trace) < 5 ||
+					got.Processes[0].Folder == "") {
 				t.Errorf("check %d: %+v", i+1, got.Processes[0])
 			}
 			again, err := c.Close(t.Context(), "", "")
@@ -62,7 +71,8 @@ func TestCheckOfHeaps(t *testing.T) {
 			t.Errorf("exit %d, %d checks, %v", run.ExitCode, len(run.Checks), err)
 		}
 		rebuilt, doubts, err := ledger.Rebuild(o.Dir)
-		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(rebuilt.Checks, all) || rebuilt.ExitCode != run.ExitCode {
+		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(rebuilt.Checks, all) ||
+			rebuilt.ExitCode != run.ExitCode {
 			t.Errorf("rebuilt: %+v, %v %v", rebuilt.Checks, doubts, err)
 		}
 	})
@@ -75,14 +85,15 @@ func shopOfScreens() *cabled {
 	o.Apps = []androidsim.App{{
 		Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{healthy("com.shop")},
 		Screens: []androidsim.Screen{
-			{Class: ".MainActivity"}, {Class: ".CartActivity", Views: 60}, {Class: ".LingeringActivity", Lingers: 3 * time.Second}, {Class: ".LeakyActivity", Leaks: true},
+			{Class: ".MainActivity"}, {Class: ".CartActivity", Views: 60},
+			{Class: ".LingeringActivity", Lingers: 3 * time.Second}, {Class: ".LeakyActivity", Leaks: true},
 			{Class: ".CrashingActivity", Crashes: true},
 		},
 	}}
 	return cable(&simulated{Phone: androidsim.New(o)})
 }
 
-// on runs a command on a phone, as a suite does that drives the app.
+// on runs a command on a phone, like a suite that drives the app.
 func on(t *testing.T, p *cabled, command string) {
 	t.Helper()
 	if exit, err := p.Shell(t.Context(), command, io.Discard, io.Discard); err != nil || exit != 0 {
@@ -90,9 +101,9 @@ func on(t *testing.T, p *cabled, command string) {
 	}
 }
 
-// A check of ten seconds that leaves one Activity fails each time, with its class, its holder and
-// the trace; one that ends on one more open screen, that leaves garbage, or that does nothing
-// beside an old leak, never does.
+// A check of ten seconds that leaks one Activity fails each time, with its
+// class, its holder and the trace. One that ends with one more open screen,
+// that leaves garbage, or that does nothing beside an old leak, never fails.
 func TestCheckOfScreens(t *testing.T) {
 	rounds := 2
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -107,7 +118,10 @@ func TestCheckOfScreens(t *testing.T) {
 				screen string
 				closes bool
 				want   record.CheckVerdict
-			}{{".LeakyActivity", true, record.VerdictLeak}, {".CartActivity", false, record.VerdictPass}, {".LingeringActivity", true, record.VerdictPass}, {".CartActivity", true, record.VerdictPass}} {
+			}{
+				{".LeakyActivity", true, record.VerdictLeak}, {".CartActivity", false, record.VerdictPass},
+				{".LingeringActivity", true, record.VerdictPass}, {".CartActivity", true, record.VerdictPass},
+			} {
 				c, err := w.Check(t.Context(), CheckOptions{Name: spec.screen})
 				if err != nil {
 					t.Fatal(err)
@@ -126,7 +140,8 @@ func TestCheckOfScreens(t *testing.T) {
 				}
 				if got.Verdict == record.VerdictLeak {
 					l := got.Processes[0].Leaks
-					if len(l) != 1 || l[0].New != 1 || l[0].Name != "LeakyActivity, held by ScreenTracker.sScreens" || !strings.Contains(strings.Join(l[0].Trace, "\n"), "static ScreenTracker.sScreens") {
+					if len(l) != 1 || l[0].New != 1 || l[0].Name != "LeakyActivity, held by ScreenTracker.sScreens" ||
+						!strings.Contains(strings.Join(l[0].Trace, "\n"), "static ScreenTracker.sScreens") {
 						t.Fatalf("round %d: %+v", n, l)
 					}
 				}
@@ -141,8 +156,8 @@ func TestCheckOfScreens(t *testing.T) {
 	})
 }
 
-// A leak from before the first check, or from between two, is blamed on no check; a crash is
-// reported with the check in which it happened.
+// A leak from before the first check, or between two, is attributed to no
+// check. A crash is reported with the check in which it happened.
 func TestCheckOfOlderLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
@@ -193,7 +208,8 @@ func TestCheckOfOlderLeaks(t *testing.T) {
 			_, _ = p.Shell(t.Context(), "am start -n com.shop/.CrashingActivity", io.Discard, io.Discard)
 			time.Sleep(time.Second)
 		})
-		if c.Verdict != record.VerdictNotChecked || len(c.Processes) != 1 || len(c.Processes[0].Deaths) != 1 || c.Processes[0].Deaths[0].Reason != "crash" {
+		if c.Verdict != record.VerdictNotChecked || len(c.Processes) != 1 || len(c.Processes[0].Deaths) != 1 ||
+			c.Processes[0].Deaths[0].Reason != "crash" {
 			t.Errorf("%+v", c)
 		}
 		if _, err := w.Stop("done"); err != nil {
@@ -202,7 +218,7 @@ func TestCheckOfOlderLeaks(t *testing.T) {
 	})
 }
 
-// checked runs a body in a check of the phone's app, as a suite does.
+// checked runs a body in a check of the phone's app, like a suite.
 func checked(t *testing.T, w *LiveRun, o CheckOptions, body func()) record.Check {
 	t.Helper()
 	c, err := w.Check(t.Context(), o)
@@ -220,15 +236,17 @@ func checked(t *testing.T, w *LiveRun, o CheckOptions, body func()) record.Check
 	return got
 }
 
-// A body that closes a screen which was open before leaves no more objects than there were:
-// whether it leaks shows in its window, which is gone.
-func TestCheckOfAScreenThatTheBodyCloses(t *testing.T) {
+// A body that closes a screen that was open before leaves no more objects than
+// before. Whether the screen leaks is visible in its window, which is gone.
+func TestCheckOfScreenClosedInBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
 		on(t, p, "am start -n com.shop/.MainActivity")
 		w, _ := started(t, response.Options{}, p)
-		for screen, want := range map[string]record.CheckVerdict{".LeakyActivity": record.VerdictLeak, ".CartActivity": record.VerdictPass} {
-			on(t, p, "am start -n com.shop/"+screen) // as in a BeforeEach
+		for screen, want := range map[string]record.CheckVerdict{
+			".LeakyActivity": record.VerdictLeak, ".CartActivity": record.VerdictPass,
+		} {
+			on(t, p, "am start -n com.shop/"+screen) // like in a BeforeEach
 			got := checked(t, w, CheckOptions{Name: screen}, func() { on(t, p, "input keyevent BACK") })
 			if got.Verdict != want || len(got.Processes[0].Older) > 0 {
 				t.Errorf("%s: %s: %s", screen, got.Verdict, got.Text)
@@ -240,15 +258,17 @@ func TestCheckOfAScreenThatTheBodyCloses(t *testing.T) {
 	})
 }
 
-// What cannot be known is not a pass: an app that the body restarts or ends, a heap that cannot
-// be dumped of an app that leaked before, a trend without a sample.
-func TestCheckThatCannotKnow(t *testing.T) {
+// The unknown is not a pass: an app that the body restarts or ends, a heap of a
+// leaking app that cannot be dumped, a trend without a sample.
+func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
 		on(t, p, "am start -n com.shop/.MainActivity")
 		w, _ := started(t, response.Options{}, p)
-		restarted := checked(t, w, CheckOptions{Name: "restarts"}, func() { on(t, p, "am start -S -n com.shop/.MainActivity") })
-		if restarted.Verdict != record.VerdictInconclusive || !strings.Contains(restarted.Text, "restarted within the body (pid ") {
+		restarted := checked(t, w, CheckOptions{Name: "restarts"},
+			func() { on(t, p, "am start -S -n com.shop/.MainActivity") })
+		if restarted.Verdict != record.VerdictInconclusive ||
+			!strings.Contains(restarted.Text, "restarted within the body (pid ") {
 			t.Errorf("%s: %s", restarted.Verdict, restarted.Text)
 		}
 		short := checked(t, w, CheckOptions{Name: "short", Trend: true}, func() {})
@@ -256,7 +276,8 @@ func TestCheckThatCannotKnow(t *testing.T) {
 			t.Errorf("%s: %s", short.Verdict, short.Text)
 		}
 		ended := checked(t, w, CheckOptions{Name: "ends"}, func() { on(t, p, "am force-stop com.shop") })
-		if ended.Verdict != record.VerdictNotChecked || len(ended.Processes) != 1 || len(ended.Processes[0].Deaths) != 1 || !strings.Contains(ended.Text, "it ended within the body") {
+		if ended.Verdict != record.VerdictNotChecked || len(ended.Processes) != 1 ||
+			len(ended.Processes[0].Deaths) != 1 || !strings.Contains(ended.Text, "it ended within the body") {
 			t.Errorf("%+v", ended)
 		}
 		if _, err := w.Stop("done"); err != nil {
@@ -265,15 +286,22 @@ func TestCheckThatCannotKnow(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		o := androidsim.Options{Seed: 7, Serial: "S1"}
-		o.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{healthy("com.shop")}, Screens: []androidsim.Screen{{Class: ".MainActivity"}, {Class: ".LeakyActivity", Leaks: true}}}}
+		o.Apps = []androidsim.App{
+			{
+				Package: "com.shop", Processes: []androidsim.ProcessSpec{healthy("com.shop")},
+				Screens: []androidsim.Screen{{Class: ".MainActivity"}, {Class: ".LeakyActivity", Leaks: true}},
+			},
+		}
 		p := cable(&simulated{Phone: androidsim.New(o)})
 		on(t, p, "am start -n com.shop/.MainActivity")
 		w, _ := started(t, response.Options{}, p)
 		checked(t, w, CheckOptions{Name: "first"}, func() {})
-		on(t, p, "am start -n com.shop/.LeakyActivity") // as in a BeforeEach that opens and closes
+		on(t, p, "am start -n com.shop/.LeakyActivity") // like in a BeforeEach that opens and closes
 		on(t, p, "input keyevent BACK")
-		const want = "had 1 Activity without a window before the body, and no heap dump could show whether they leak: com.shop is not debuggable"
-		if got := checked(t, w, CheckOptions{Name: "second"}, func() {}); got.Verdict != record.VerdictInconclusive || !strings.Contains(got.Text, want) {
+		const want = "had 1 Activity without a window before the body, and no heap dump could show whether they " +
+			"leak: com.shop is not debuggable"
+		if got := checked(t, w, CheckOptions{Name: "second"}, func() {}); got.Verdict != record.VerdictInconclusive ||
+			!strings.Contains(got.Text, want) {
 			t.Errorf("%s: %s", got.Verdict, got.Text)
 		}
 		if got := checked(t, w, CheckOptions{Name: "third"}, func() {}); got.Verdict != record.VerdictPass {
@@ -285,15 +313,18 @@ func TestCheckThatCannotKnow(t *testing.T) {
 	})
 }
 
-// A spec in which the process is LEAKING fails with Live, though its own samples are few.
+// A spec in which the process is LEAKING fails with Live, even with few
+// samples.
 func TestCheckLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 400), healthy("com.shop:push")))
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 400),
+			healthy("com.shop:push")))
 		w, _ := started(t, response.Options{}, p)
 		early := checked(t, w, CheckOptions{Name: "early", Live: true}, func() { time.Sleep(time.Minute) })
 		time.Sleep(2 * time.Hour)
 		late := checked(t, w, CheckOptions{Name: "late", Live: true}, func() { time.Sleep(time.Minute) })
-		if early.Verdict == record.VerdictLeak || late.Verdict != record.VerdictLeak || late.Text != "com.shop: was LEAKING within the check" {
+		if early.Verdict == record.VerdictLeak || late.Verdict != record.VerdictLeak ||
+			late.Text != "com.shop: was LEAKING within the check" {
 			t.Errorf("early %s: %s; late %s: %s", early.Verdict, early.Text, late.Verdict, late.Text)
 		}
 		if _, err := w.Stop("done"); err != nil {
@@ -302,11 +333,14 @@ func TestCheckLive(t *testing.T) {
 	})
 }
 
-// A process that is started within a check is found at once, and its end is recorded with its
-// reason.
-func TestCheckOfARestart(t *testing.T) {
+// A process that is started within a check is found immediately, and its end is
+// recorded with its reason.
+func TestCheckOfRestartedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", smallDumps(rooted()), androidsim.ProcessSpec{Name: "com.shop", RestartAfter: 2 * time.Second, Models: healthy("com.shop").Models}))
+		p := cable(phone("S1", smallDumps(rooted()),
+			androidsim.ProcessSpec{
+				Name: "com.shop", RestartAfter: 2 * time.Second, Models: healthy("com.shop").Models,
+			}))
 		w, _ := started(t, response.Options{}, p)
 		time.Sleep(time.Minute)
 		c, err := w.Check(t.Context(), CheckOptions{Name: "crashes"})
@@ -319,7 +353,8 @@ func TestCheckOfARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := c.Close(t.Context(), record.OutcomeFailed, "boom")
-		if err != nil || len(got.Processes) != 1 || len(got.Processes[0].Deaths) != 1 || got.Processes[0].Deaths[0].Reason == "" || got.Stack != "boom" {
+		if err != nil || len(got.Processes) != 1 || len(got.Processes[0].Deaths) != 1 ||
+			got.Processes[0].Deaths[0].Reason == "" || got.Stack != "boom" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		none, err := w.Check(t.Context(), CheckOptions{Name: "other", Patterns: []capture.Pattern{"com.other"}})

@@ -22,41 +22,43 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-var updateClaims = flag.Bool("update", false, "write what is measured into docs/detector.md")
+var updateClaims = flag.Bool("update", false, "write the measurements into docs/detector.md")
 
-// claim is a row of section 7.1 or 8.1 of the article, played on a simulated phone.
+// claim is a row of section 7.1 or 8.1 of the article, played on a simulated
+// phone.
 type claim struct {
 	scenario, says string
-	// length is that of the run, onset the age at which begins what is to be found.
+	// length is the length of the run, onset the age at which the growth
+	// begins.
 	length, onset time.Duration
 	// noise is its standard deviation in MB; 5 if zero.
 	noise  float64
 	models []androidsim.Model
-	// short rows are measured in every run of the tests, wired ones over adb as well.
+	// short rows are measured in every test run, wired ones over adb as well.
 	short, wired bool
-	// article and robust are what the policies make of it.
+	// article and robust are the expected results of the policies.
 	article, robust expected
 }
 
-// expected is what every run of a row must give.
+// expected is what every run of a row must result in.
 type expected struct {
-	// gate has the words that may end the run, apart by blanks.
+	// gate has the allowed gates, separated by spaces.
 	gate string
-	// leaking is the first and the last minute after the onset in which it may
-	// become LEAKING; with none it must not, with a last one of 0 it need not.
+	// leaking is the first and last minute after the onset in which it may
+	// become LEAKING. If nil it must not; if the last is 0 it need not.
 	leaking *[2]float64
-	// kind is that of a leak; empty for any.
+	// kind is the kind of leak, empty for any.
 	kind string
 	jump jumping
 }
 
-// jumping says whether jumps are told.
+// jumping says whether jumps are reported.
 type jumping int
 
 const (
 	noJump jumping = iota
 	aJump
-	// perhapsJumps is for sudden rises that are neither once nor rare.
+	// perhapsJumps is for sudden growth that is neither single nor rare.
 	perhapsJumps
 )
 
@@ -119,8 +121,10 @@ var claims = []claim{
 	},
 	{
 		scenario: "7.1 staircase: three resources of 60 MB", says: "must not trigger",
-		length:  8 * hour,
-		models:  []androidsim.Model{androidsim.Step(hour, 60), androidsim.Step(5*hour/2, 60), androidsim.Step(4*hour, 60)},
+		length: 8 * hour,
+		models: []androidsim.Model{
+			androidsim.Step(hour, 60), androidsim.Step(5*hour/2, 60), androidsim.Step(4*hour, 60),
+		},
 		article: expected{gate: "leak pass settled inconclusive", leaking: perhaps},
 		robust:  never("pass settled"),
 	},
@@ -171,7 +175,8 @@ var claims = []claim{
 	{
 		scenario: "8.1 load peaks: 250 MB for 2 min, once in 30 min", says: "no alarm",
 		length: 8 * hour, models: []androidsim.Model{androidsim.Peaks(250, 2*time.Minute, 30*time.Minute)},
-		article: expected{gate: "leak", leaking: between(0, 60), kind: "unknown"}, robust: expected{gate: "pass settled", jump: perhapsJumps},
+		article: expected{gate: "leak", leaking: between(0, 60), kind: "unknown"},
+		robust:  expected{gate: "pass settled", jump: perhapsJumps},
 	},
 	{
 		scenario: "8.1 staircase: 80 MB", says: "no alarm",
@@ -185,7 +190,8 @@ var claims = []claim{
 	},
 }
 
-// claimSeeds is how many runs of each row are measured; under the race detector it is one.
+// claimSeeds is the number of measured runs per row, one under the race
+// detector.
 const claimSeeds = 5
 
 func seedsOfAClaim() uint64 {
@@ -204,7 +210,7 @@ func (c claim) expected(policy string) expected {
 	return c.robust
 }
 
-// options are those of a phone whose one process does what the row says.
+// options are those of a phone whose process behaves as the row says.
 func (c claim) options(seed uint64) androidsim.Options {
 	noise := c.noise
 	if noise == 0 {
@@ -213,12 +219,14 @@ func (c claim) options(seed uint64) androidsim.Options {
 	models := append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(noise, 0.7)}, c.models...)
 	o := rooted()
 	o.Seed = seed
-	o.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: models}}}}
+	o.Apps = []androidsim.App{
+		{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: models}}},
+	}
 	return o
 }
 
-// finding is what a run found, with times in minutes after the onset, NaN for
-// never. A negative time is an alarm before there is anything to find.
+// finding is the result of a run, with times in minutes after the onset, NaN
+// for never. A negative time is an alarm before the onset.
 type finding struct {
 	gate, kind, because       string
 	suspicious, leaking, jump float64
@@ -231,7 +239,10 @@ func (c claim) finding(p record.Process) finding {
 		}
 		return (*s - c.onset.Seconds()) / 60
 	}
-	f := finding{gate: string(p.Gate), because: p.Reason, suspicious: since(p.FirstSuspicious), leaking: since(p.FirstLeaking), jump: math.NaN()}
+	f := finding{
+		gate: string(p.Gate), because: p.Reason, suspicious: since(p.FirstSuspicious), leaking: since(p.FirstLeaking),
+		jump: math.NaN(),
+	}
 	if len(p.Jumps) > 0 {
 		f.jump = since(&p.Jumps[0].T)
 	}
@@ -241,7 +252,7 @@ func (c claim) finding(p record.Process) finding {
 	return f
 }
 
-// check holds a finding against what is expected.
+// check compares a finding with the expectation.
 func (a expected) check(f finding) string {
 	var wrong []string
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -270,7 +281,7 @@ func (a expected) check(f finding) string {
 	return strings.Join(wrong, "; ") + ": " + f.because
 }
 
-// measure plays a row on the clock of a bubble.
+// measure runs a row on the clock of a bubble.
 func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f finding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,7 +296,7 @@ func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f fin
 	return f
 }
 
-// share says of how many runs something is true, if not of all.
+// share says for how many runs something holds, if not for all.
 func share(n, of int) string {
 	if n == of {
 		return ""
@@ -293,7 +304,7 @@ func share(n, of int) string {
 	return fmt.Sprintf(" in %d of %d", n, of)
 }
 
-// span tells how often and when something came first.
+// span says how often and when something came first.
 func span(what string, minutes []float64) string {
 	came := slices.DeleteFunc(slices.Clone(minutes), math.IsNaN)
 	early := len(came)
@@ -314,7 +325,7 @@ func span(what string, minutes []float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// cell is what a table says of the runs of a row.
+// cell is the table cell for the runs of a row.
 func cell(all []finding) string {
 	gates, kinds := map[string]int{}, map[string]int{}
 	var suspicious, leaking, jumps []float64
@@ -345,9 +356,9 @@ func cell(all []finding) string {
 
 func long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
-// The article's scenarios, end to end: what each policy makes of them, and that
-// the table in docs/detector.md is what is measured. The short rows are measured
-// always, all of them with LEAKGATE_E2E=long.
+// The article's scenarios, end to end, with each policy; the table in
+// docs/detector.md has what is measured. The short rows are always measured,
+// all of them with LEAKGATE_E2E=long.
 func TestClaims(t *testing.T) {
 	var mu sync.Mutex
 	cells := map[string]string{}
@@ -369,7 +380,7 @@ func TestClaims(t *testing.T) {
 					}
 					t.Log(cell(all))
 					if len(all) < claimSeeds {
-						return // the table tells of all of them
+						return // the table has all of them
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -388,8 +399,8 @@ const (
 	claimsHead   = "| scenario | the article | policy `article` | policy `robust` |\n|---|---|---|---|\n"
 )
 
-// checkClaims holds the table of the page against what was measured. What was not
-// measured stays as it is.
+// checkClaims compares the table of the page with the measurements. Rows that
+// were not measured are kept.
 func checkClaims(t *testing.T, cells map[string]string) {
 	t.Helper()
 	page, err := os.ReadFile(detectorPage)
@@ -426,15 +437,17 @@ func checkClaims(t *testing.T, cells map[string]string) {
 		return
 	}
 	if *updateClaims {
-		if err := os.WriteFile(detectorPage, []byte(before+claimsBegin+head+claimsHead+rows.String()+claimsEnd+after), 0o644); err != nil {
+		if err := os.WriteFile(detectorPage, []byte(before+claimsBegin+head+claimsHead+rows.String()+claimsEnd+after),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	t.Errorf("the table of %s is\n%s\nand should be\n%s\n(LEAKGATE_E2E=long go test -run TestClaims -update writes it)", detectorPage, old, rows.String())
+	t.Errorf("the table of %s is\n%s\nand should be\n%s\n(LEAKGATE_E2E=long go test -run TestClaims -update writes it)",
+		detectorPage, old, rows.String())
 }
 
-// The same over the protocol of adb, short rows only where time is short.
+// The same over the adb protocol, only short rows if time is short.
 func TestClaimsOverADB(t *testing.T) {
 	measured := 0
 	for _, c := range claims {

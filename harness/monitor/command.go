@@ -17,55 +17,62 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// HostCommand is a workload that runs one command on this machine, once for the
-// whole run. What it has started in its process group is ended with it; what has left that group is
-// not, and named in the record on Linux. It finds the run directory in LEAKGATE_RUN, the devices in
-// LEAKGATE_DEVICES (comma separated), and a single device in ANDROID_SERIAL too.
+// HostCommand is a workload that runs one command on the host, once for the
+// entire run. Remaining processes in its process group are killed when it ends.
+// On Linux, processes that have left the group are named in the record. The
+// command finds the run directory in LEAKGATE_RUN, the devices in
+// LEAKGATE_DEVICES (comma separated), and a single device also in
+// ANDROID_SERIAL.
 type HostCommand struct {
 	Args []string
-	// Windows finds tests in the output; nil for none. Each is checked on every device.
+	// Windows finds tests in the output, which are checked on every device. It
+	// may be nil.
 	Windows *WindowRule
 }
 
-// grace is the real time that a command has to end after it was asked to.
+// grace is the real time that a command has to end after it was interrupted.
 const grace = 5 * time.Second
 
 // Describe implements Workload.
 func (c HostCommand) Describe() record.Workload {
-	return record.Workload{Kind: "command", Digest: digestOf("command", append(slices.Clone(c.Args), c.Windows.words()...)...)}
+	return record.Workload{
+		Kind: "command", Digest: digestOf("command", append(slices.Clone(c.Args), c.Windows.digestWords()...)...),
+	}
 }
 
-// digestOf is the SHA-256 of what a workload is, in hexadecimal digits.
+// digestOf returns the SHA-256 of a workload's description, in hexadecimal
+// digits.
 func digestOf(kind string, words ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q", kind, words)))
 }
 
-// tokenVariable has the token with which leakgate reads baselines and posts comments. The workload
-// is the code of a pull request, and has no business with it.
+// tokenVariable has the token with which leakgate reads baselines and posts
+// comments. The workload is the code of a pull request and must not have it.
 const tokenVariable = "LEAKGATE_GITHUB_TOKEN"
 
-// withoutToken is an environment without the token.
+// withoutToken returns an environment without the token.
 func withoutToken(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, tokenVariable+"=") })
+	return slices.DeleteFunc(slices.Clone(environ),
+		func(v string) bool { return strings.HasPrefix(v, tokenVariable+"=") })
 }
 
 // Run implements Workload.
-func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error) {
+func (c HostCommand) Run(ctx context.Context, st Env) (record.Workload, error) {
 	rec := c.Describe()
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
-	cmd.Env = append(withoutToken(os.Environ()), stageEnv(st)...)
+	cmd.Env = append(withoutToken(os.Environ()), environment(st)...)
 	var serials []string
 	for _, d := range st.Devices {
 		serials = append(serials, d.Serial())
 	}
 	tests := c.Windows.watch(ctx, st, serials...)
-	out, errOut := st.marking("", tests), st.marking("", tests)
+	out, errOut := st.newLineReader("", tests), st.newLineReader("", tests)
 	cmd.Stdout, cmd.Stderr = out, errOut
 	cmd.WaitDelay = grace
-	groupOf(cmd)
-	err := runGroup(cmd, st.Hurry)
+	startInGroup(cmd)
+	err := runGroup(cmd, st.ForceStop)
 	if cmd.Process != nil {
-		rec.LeftRunning = leftRunning(runVariable+st.path(), cmd.Process.Pid)
+		rec.LeftRunning = leftRunning(runVariable+st.runPath(), cmd.Process.Pid)
 	}
 	out.end()
 	errOut.end()
@@ -76,10 +83,10 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error)
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, exec.ErrWaitDelay):
-		// It has ended well; what it left behind held its output open and was ended.
+		// It succeeded; processes that kept its output open were killed.
 	case errors.As(err, &exit):
 		rec.Exit = new(exit.ExitCode())
-		return rec, fmt.Errorf("run workload %s: %w%s", filepath.Base(c.Args[0]), err, st.seeLog())
+		return rec, fmt.Errorf("run workload %s: %w%s", filepath.Base(c.Args[0]), err, st.logHint())
 	case err != nil:
 		return rec, fmt.Errorf("run workload %s: %w", filepath.Base(c.Args[0]), causeOf(err))
 	}
@@ -87,8 +94,8 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error)
 	return rec, nil
 }
 
-// causeOf returns why a program could not be started, without its path on the host, which is not
-// for the record.
+// causeOf returns why a program could not be started, without its path on the
+// host, which must not be recorded.
 func causeOf(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -99,9 +106,9 @@ func causeOf(err error) error {
 	return err
 }
 
-// runGroup runs a command to its end and ends what it has left behind. A command
-// that was asked to end has its grace, unless hurry is closed.
-func runGroup(cmd *exec.Cmd, hurry <-chan struct{}) error {
+// runGroup runs a command to its end and kills what is left of its group. An
+// interrupted command has its grace, unless force is closed.
+func runGroup(cmd *exec.Cmd, force <-chan struct{}) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -109,23 +116,24 @@ func runGroup(cmd *exec.Cmd, hurry <-chan struct{}) error {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-hurry:
-			endGroup(cmd)
+		case <-force:
+			killGroup(cmd)
 		case <-ended:
 		}
 	})
 	err := cmd.Wait()
 	close(ended)
 	watch.Wait()
-	endGroup(cmd)
+	killGroup(cmd)
 	return err
 }
 
-// runVariable begins the variable that has the path of the run directory.
+// runVariable begins the environment variable with the path of the run
+// directory.
 const runVariable = "LEAKGATE_RUN="
 
-// path is the absolute path of the run directory.
-func (st Stage) path() string {
+// runPath returns the absolute path of the run directory.
+func (st Env) runPath() string {
 	dir, err := filepath.Abs(st.Dir)
 	if err != nil {
 		return st.Dir
@@ -133,12 +141,12 @@ func (st Stage) path() string {
 	return dir
 }
 
-func stageEnv(st Stage) []string {
+func environment(st Env) []string {
 	serials := make([]string, len(st.Devices))
 	for i, d := range st.Devices {
 		serials[i] = d.Serial()
 	}
-	env := []string{runVariable + st.path(), "LEAKGATE_DEVICES=" + strings.Join(serials, ",")}
+	env := []string{runVariable + st.runPath(), "LEAKGATE_DEVICES=" + strings.Join(serials, ",")}
 	if len(serials) == 1 {
 		env = append(env, "ANDROID_SERIAL="+serials[0])
 	}

@@ -16,17 +16,23 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The end of each incarnation has its reason, by exit info where there is some, by the log on
-// older phones.
+// The death of each incarnation has its reason, from exit info where it exists,
+// from the log on older phones.
 func TestDeaths(t *testing.T) {
 	for _, api := range []int{23, 29, 30, 34} {
 		for name, c := range map[string]struct {
 			end  func(p *simulated)
 			want map[int]string // by API level
 		}{
-			// The kernel's low memory killer of Android 6 leaves no line in the log of the system.
-			"low memory": {func(p *simulated) { p.Kill("com.shop") }, map[int]string{23: "unknown", 29: "low_memory", 30: "low_memory", 34: "low_memory"}},
-			"kill -9":    {func(p *simulated) { p.Restart("com.shop") }, map[int]string{23: "unknown", 29: "unknown", 30: "kill", 34: "kill"}},
+			// The kernel's low memory killer of Android 6 logs nothing.
+			"low memory": {
+				func(p *simulated) { p.Kill("com.shop") },
+				map[int]string{23: "unknown", 29: "low_memory", 30: "low_memory", 34: "low_memory"},
+			},
+			"kill -9": {
+				func(p *simulated) { p.Restart("com.shop") },
+				map[int]string{23: "unknown", 29: "unknown", 30: "kill", 34: "kill"},
+			},
 		} {
 			t.Run(fmt.Sprintf("%s, API %d", name, api), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -48,7 +54,8 @@ func TestDeaths(t *testing.T) {
 						t.Fatalf("%d events, deaths %+v, %d restarts", len(deaths), x.Deaths, x.Restarts)
 					}
 					d := x.Deaths[0]
-					if want := c.want[api]; d.Reason != want || d.Text == "" || d.PID == x.PID || x.DeathsByReason[want] != 1 || d.T < 300 || d.T > 400 {
+					if want := c.want[api]; d.Reason != want || d.Text == "" || d.PID == x.PID ||
+						x.DeathsByReason[want] != 1 || d.T < 300 || d.T > 400 {
 						t.Errorf("%+v, %v", d, x.DeathsByReason)
 					}
 				})
@@ -57,8 +64,9 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// An app that dies of memory again and again has a death for each end, and is sampled on.
-func TestDeathsOfACrashLoop(t *testing.T) {
+// An app that repeatedly dies of low memory has a death for each incarnation,
+// and is still sampled.
+func TestDeathsInCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := healthy("com.shop")
 		spec.RestartAfter = 20 * time.Second
@@ -73,7 +81,8 @@ func TestDeathsOfACrashLoop(t *testing.T) {
 		}()
 		r := perform(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
-		if x.DeathsByReason["low_memory"] != 40 || len(x.Deaths) != 40 || len(r.process(t, "S1", "com.shop:push").Deaths) > 0 {
+		if x.DeathsByReason["low_memory"] != 40 || len(x.Deaths) != 40 ||
+			len(r.process(t, "S1", "com.shop:push").Deaths) > 0 {
 			t.Errorf("%v, %d deaths", x.DeathsByReason, len(x.Deaths))
 		}
 		pids := map[int]bool{}
@@ -89,15 +98,17 @@ func TestDeathsOfACrashLoop(t *testing.T) {
 	})
 }
 
-// A process that ends while the device is away has its reason when that is back; one that ends
-// with the run has it too; a reboot is one.
-func TestDeathsAtOddMoments(t *testing.T) {
+// A process that ends while the device is disconnected has its reason when it
+// is back, as does one that ends with the run; a reboot is a reason.
+func TestDeathsAroundDisconnects(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(p *simulated)
 		want    string
 	}{
-		"at the very end": {func(p *simulated) { time.Sleep(10*time.Minute - 31*time.Second); p.Kill("com.shop") }, "low_memory"},
-		"the reboot":      {func(p *simulated) { time.Sleep(5 * time.Minute); p.Reboot() }, "reboot"},
+		"at the very end": {
+			func(p *simulated) { time.Sleep(10*time.Minute - 31*time.Second); p.Kill("com.shop") }, "low_memory",
+		},
+		"the reboot": {func(p *simulated) { time.Sleep(5 * time.Minute); p.Reboot() }, "reboot"},
 		"just before the reboot": {func(p *simulated) {
 			time.Sleep(5*time.Minute + betweenSamples)
 			p.Kill("com.shop")
@@ -120,8 +131,8 @@ func TestDeathsAtOddMoments(t *testing.T) {
 	}
 }
 
-// A device has started again where it is up for less long than it was, or than the process is
-// gone; one that says nothing of it has not.
+// A device has rebooted if its uptime is shorter than it was, or than the
+// process has been gone; without an answer it has not.
 func TestRestartedSince(t *testing.T) {
 	for name, c := range map[string]struct {
 		uptime    string
@@ -141,8 +152,9 @@ func TestRestartedSince(t *testing.T) {
 	}
 }
 
-// Exit info of an earlier process with the same pid is not taken, nor that of another name; a
-// message of an exception, which may be about people, is not kept.
+// Exit info of an earlier process with the same pid is ignored, as is that of
+// another name. The message of an exception, which may contain personal data,
+// is not kept.
 func TestReasonOf(t *testing.T) {
 	const answer = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
@@ -155,7 +167,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 `
 	const log = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n" +
 		"01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n" +
-		"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: order of erika@example.com is void\n" +
+		"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: order of erika@example.com " +
+		"is void\n" +
 		"01-02 10:00:05.000  900  910 I ActivityManager: Process com.shop (pid 77) has died: fg  TOP\n"
 	at := func(clock string) time.Time {
 		when, err := time.Parse("15:04:05", clock)
@@ -173,12 +186,17 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	if exit == nil {
 		t.Fatal("no exit record")
 	}
-	for name, d := range map[string]record.Death{"both": reasonOf(exit, scanned), "the log alone": reasonOf(nil, scanned)} {
-		if d.Reason != "crash" || !strings.Contains(d.Text, "java.lang.IllegalStateException") || strings.Contains(d.Text+strings.Join(d.Lines, ""), "erika") {
+	for name, d := range map[string]record.Death{
+		"both": reasonOf(exit, scanned), "the log alone": reasonOf(nil, scanned),
+	} {
+		if d.Reason != "crash" || !strings.Contains(d.Text, "java.lang.IllegalStateException") ||
+			strings.Contains(d.Text+strings.Join(d.Lines, ""), "erika") {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
-	if exitOf([]byte(answer), p, at("12:00:00"), time.Minute) != nil || exitOf([]byte(answer), capture.Process{Name: "com.shop:push", PID: 77}, at("10:00:20"), time.Minute) != nil || exitOf([]byte("x"), p, at("10:00:20"), time.Minute) != nil {
+	if exitOf([]byte(answer), p, at("12:00:00"), time.Minute) != nil ||
+		exitOf([]byte(answer), capture.Process{Name: "com.shop:push", PID: 77}, at("10:00:20"), time.Minute) != nil ||
+		exitOf([]byte("x"), p, at("10:00:20"), time.Minute) != nil {
 		t.Error("the record of another process is taken")
 	}
 	if d := reasonOf(nil, dumpsys.Logcat{}); d.Reason != "unknown" || d.Text == "" {
@@ -186,14 +204,20 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// The words of a death by what exit info and the log say.
-func TestWordsOfDeaths(t *testing.T) {
-	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n"
-	const oom = crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate for erika@example.com\n"
-	const limiter = "01-02 10:00:04.000  900  910 I MemoryLimiter: onLimitExceeded: pid=77 uid=10123 type=anon+swap memHigh=268435456 swapHigh=268435456 pkg=com.shop\n" +
+// The text of a death from exit info and the log.
+func TestDeathTexts(t *testing.T) {
+	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n01-02 10:00:04.900   77   " +
+		"77 E AndroidRuntime: Process: com.shop, PID: 77\n"
+	const oom = crash +
+		"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate for " +
+		"erika@example.com\n"
+	const limiter = "01-02 10:00:04.000  900  910 I MemoryLimiter: onLimitExceeded: pid=77 uid=10123 type=anon+swap " +
+		"memHigh=268435456 swapHigh=268435456 pkg=com.shop\n" +
 		"01-02 10:00:34.000  900  910 I ActivityManager: Killing 77:com.shop/u0a123 (adj 0): MemoryLimiter:AnonSwap\n"
-	const lmkd = "01-02 10:00:04.000  400  400 I lowmemorykiller: Kill 'com.shop' (77), uid 10123, oom_score_adj 0 to free 1kB rss, 0kB swap; reason: low watermark\n"
-	const tombstone = "01-02 10:00:04.000   99   99 F DEBUG   : pid: 77, tid: 77, name: com.shop  >>> com.shop <<<\n01-02 10:00:04.000   99   99 F DEBUG   : signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0\n"
+	const lmkd = "01-02 10:00:04.000  400  400 I lowmemorykiller: Kill 'com.shop' (77), uid 10123, oom_score_adj 0 " +
+		"to free 1kB rss, 0kB swap; reason: low watermark\n"
+	const tombstone = "01-02 10:00:04.000   99   99 F DEBUG   : pid: 77, tid: 77, name: com.shop  >>> com.shop " +
+		"<<<\n01-02 10:00:04.000   99   99 F DEBUG   : signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0\n"
 	adj := func(n string) string { return strings.ReplaceAll(lmkd, "oom_score_adj 0", "oom_score_adj "+n) }
 	cached := adj("905")
 	of := func(importance int64, e *dumpsys.Exit) *dumpsys.Exit {
@@ -201,52 +225,82 @@ func TestWordsOfDeaths(t *testing.T) {
 		return e
 	}
 	exit := func(reason int64, name, description string) *dumpsys.Exit {
-		return &dumpsys.Exit{Status: known.Of(0), Reason: known.Of(reason), ReasonName: field.Text(name), Description: field.Text(description)}
+		return &dumpsys.Exit{
+			Status: known.Of(0), Reason: known.Of(reason), ReasonName: field.Text(name),
+			Description: field.Text(description),
+		}
 	}
 	for name, c := range map[string]struct {
 		exit       *dumpsys.Exit
 		log        string
 		want, text string
 	}{
-		"OutOfMemoryError":                          {exit(4, "CRASH", "crash"), oom, "out_of_memory", "java.lang.OutOfMemoryError"},
-		"OutOfMemoryError by the log alone":         {nil, oom, "out_of_memory", "java.lang.OutOfMemoryError"},
-		"another crash":                             {exit(4, "CRASH", "crash"), crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.Error: x\n", "crash", "java.lang.Error"},
-		"a crash without a log":                     {exit(4, "CRASH", "crash"), "", "crash", "CRASH"},
-		"memory limiter of API 37.2":                {exit(17, "MEMORY_LIMITER", ""), "", "memory_limiter", "memory limiter, MEMORY_LIMITER"},
-		"memory limiter of API 37":                  {exit(13, "OTHER", "MemoryLimiter:AnonSwap"), limiter, "memory_limiter", "memory limiter, limit 512 MB, OTHER"},
-		"memory limiter by the log alone":           {nil, limiter, "memory_limiter", "memory limiter, limit 512 MB"},
-		"other kills":                               {exit(13, "OTHER", "too many cached"), "", "kill", "OTHER"},
-		"anomaly of memory":                         {exit(18, "ANOMALY", "memory usage"), "", "anomaly", "ANOMALY"},
-		"anomaly of something else":                 {exit(18, "ANOMALY", "binder calls"), "", "kill", "ANOMALY"},
-		"lmkd without a report of low memory":       {exit(2, "SIGNALED", ""), lmkd, "low_memory", "SIGNALED"},
-		"lmkd by the log alone":                     {nil, lmkd, "low_memory", "low watermark"},
-		"low memory, in use":                        {of(100, exit(3, "LOW_MEMORY", "")), lmkd, "low_memory", "LOW_MEMORY"},
-		"low memory, a service":                     {of(300, exit(3, "LOW_MEMORY", "")), cached, "low_memory", "LOW_MEMORY"},
-		"low memory, cached":                        {of(400, exit(3, "LOW_MEMORY", "")), "", "kill", "killed while cached, to free memory: LOW_MEMORY"},
-		"low memory, cached by the log":             {exit(3, "LOW_MEMORY", ""), cached, "kill", "killed while cached"},
-		"cached, without a report":                  {of(400, exit(2, "SIGNALED", "")), lmkd, "kill", "killed while cached, to free memory: SIGNALED"},
-		"cached, by the log alone":                  {nil, cached, "kill", "killed while cached, to free memory: low watermark"},
-		"home, by the log alone":                    {nil, adj("600"), "kill", "killed while cached"},
-		"backup, by the log alone":                  {nil, adj("599"), "low_memory", "low watermark"},
-		"home, by the log":                          {exit(3, "LOW_MEMORY", ""), adj("600"), "kill", "killed while cached"},
-		"of an importance that nobody knows":        {of(0, exit(3, "LOW_MEMORY", "")), cached, "kill", "killed while cached"},
-		"that nobody explains":                      {nil, "", "unknown", "neither exit info nor the log says why"},
+		"OutOfMemoryError": {
+			exit(4, "CRASH", "crash"), oom, "out_of_memory", "java.lang.OutOfMemoryError",
+		},
+		"OutOfMemoryError by the log alone": {nil, oom, "out_of_memory", "java.lang.OutOfMemoryError"},
+		"another crash": {
+			exit(4, "CRASH", "crash"), crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.Error: x\n",
+			"crash", "java.lang.Error",
+		},
+		"a crash without a log": {exit(4, "CRASH", "crash"), "", "crash", "CRASH"},
+		"memory limiter of API 37.2": {
+			exit(17, "MEMORY_LIMITER", ""), "", "memory_limiter", "memory limiter, MEMORY_LIMITER",
+		},
+		"memory limiter of API 37": {
+			exit(13, "OTHER", "MemoryLimiter:AnonSwap"), limiter, "memory_limiter",
+			"memory limiter, limit 512 MB, OTHER",
+		},
+		"memory limiter by the log alone":     {nil, limiter, "memory_limiter", "memory limiter, limit 512 MB"},
+		"other kills":                         {exit(13, "OTHER", "too many cached"), "", "kill", "OTHER"},
+		"anomaly of memory":                   {exit(18, "ANOMALY", "memory usage"), "", "anomaly", "ANOMALY"},
+		"anomaly of something else":           {exit(18, "ANOMALY", "binder calls"), "", "kill", "ANOMALY"},
+		"lmkd without a report of low memory": {exit(2, "SIGNALED", ""), lmkd, "low_memory", "SIGNALED"},
+		"lmkd by the log alone":               {nil, lmkd, "low_memory", "low watermark"},
+		"low memory, in use": {
+			of(100, exit(3, "LOW_MEMORY", "")), lmkd, "low_memory", "LOW_MEMORY",
+		},
+		"low memory, a service": {
+			of(300, exit(3, "LOW_MEMORY", "")), cached, "low_memory", "LOW_MEMORY",
+		},
+		"low memory, cached": {
+			of(400, exit(3, "LOW_MEMORY", "")), "", "kill", "killed while cached, to free memory: LOW_MEMORY",
+		},
+		"low memory, cached by the log": {exit(3, "LOW_MEMORY", ""), cached, "kill", "killed while cached"},
+		"cached, without a report": {
+			of(400, exit(2, "SIGNALED", "")), lmkd, "kill", "killed while cached, to free memory: SIGNALED",
+		},
+		"cached, by the log alone": {
+			nil, cached, "kill", "killed while cached, to free memory: low watermark",
+		},
+		"home, by the log alone":   {nil, adj("600"), "kill", "killed while cached"},
+		"backup, by the log alone": {nil, adj("599"), "low_memory", "low watermark"},
+		"home, by the log": {
+			exit(3, "LOW_MEMORY", ""), adj("600"), "kill", "killed while cached",
+		},
+		"of an unknown importance": {
+			of(0, exit(3, "LOW_MEMORY", "")), cached, "kill", "killed while cached",
+		},
+		"without explanation":                       {nil, "", "unknown", "neither exit info nor the log has a reason"},
 		"a kill after an exception that was caught": {exit(10, "USER_REQUESTED", ""), oom, "kill", "USER_REQUESTED"},
-		"out of memory in the background":           {of(400, exit(4, "CRASH", "crash")), oom, "out_of_memory", "java.lang.OutOfMemoryError"},
-		"tombstone":                                 {nil, tombstone, "native_crash", "SIGSEGV"},
+		"out of memory in the background": {
+			of(400, exit(4, "CRASH", "crash")), oom, "out_of_memory", "java.lang.OutOfMemoryError",
+		},
+		"tombstone": {nil, tombstone, "native_crash", "SIGSEGV"},
 	} {
 		log, _ := dumpsys.ScanLogcat(strings.NewReader(c.log), 77, "com.shop")
 		d := reasonOf(c.exit, log)
-		if d.Reason != c.want || !strings.Contains(d.Text, c.text) || strings.Contains(fmt.Sprint(d), "erika") || strings.Contains(d.Text+",", ", ,") ||
+		if d.Reason != c.want || !strings.Contains(d.Text, c.text) || strings.Contains(fmt.Sprint(d), "erika") ||
+			strings.Contains(d.Text+",", ", ,") ||
 			strings.Contains(d.Text, "status 0") || c.want == "kill" && strings.Contains(d.Text, "Error") {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
 }
 
-// An incarnation of which nothing says why it ended has the reason of the latest death of that name
-// since it was last seen, and of no earlier one.
-func TestReasonOfAnotherPid(t *testing.T) {
+// An incarnation without a recorded reason gets that of the latest death with
+// that name since it was last seen, not of an earlier one.
+func TestDeathReasonFromOtherPid(t *testing.T) {
 	const exits = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
   package: com.shop
@@ -256,21 +310,30 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
           process=com.shop reason=3 (LOW_MEMORY) subreason=0 (UNKNOWN) status=0
           importance=100 pss=0.00 rss=200MB description=null state=empty trace=null
 `
-	const log = "01-02 10:00:05.000  400  400 I lowmemorykiller: Kill 'com.shop' (78), uid 10123, oom_score_adj 0 to free 1kB rss, 0kB swap; reason: low watermark\n"
-	const newYear = "01-01 00:00:01.000  400  400 I lowmemorykiller: Kill 'com.shop' (78), uid 10123, oom_score_adj 0 to free 1kB rss, 0kB swap; reason: low watermark\n"
+	const log = "01-02 10:00:05.000  400  400 I lowmemorykiller: Kill 'com.shop' (78), uid 10123, oom_score_adj 0 to " +
+		"free 1kB rss, 0kB swap; reason: low watermark\n"
+	const newYear = "01-01 00:00:01.000  400  400 I lowmemorykiller: Kill 'com.shop' (78), uid 10123, oom_score_adj " +
+		"0 to free 1kB rss, 0kB swap; reason: low watermark\n"
 	for name, c := range map[string]struct {
 		answers map[string]string
 		now     string
 		since   time.Duration
 		want    string
 	}{
-		"exit info":          {map[string]string{"exits": exits}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory"},
-		"too early":          {map[string]string{"exits": exits}, "2026-01-02 10:00:20", 10 * time.Second, ""},
-		"the log":            {map[string]string{"log": log}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory"},
-		"too early in it":    {map[string]string{"log": log}, "2026-01-02 10:00:20", 10 * time.Second, ""},
-		"of the new year":    {map[string]string{"log": newYear}, "2026-01-01 00:00:05", 10 * time.Second, "low_memory"},
-		"no clock":           {map[string]string{"exits": exits, "log": log}, "", time.Hour, ""},
-		"of another process": {map[string]string{"exits": strings.ReplaceAll(exits, "process=com.shop", "process=com.shop:push")}, "2026-01-02 10:00:10", 10 * time.Second, ""},
+		"exit info": {
+			map[string]string{"exits": exits}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory",
+		},
+		"too early":       {map[string]string{"exits": exits}, "2026-01-02 10:00:20", 10 * time.Second, ""},
+		"the log":         {map[string]string{"log": log}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory"},
+		"too early in it": {map[string]string{"log": log}, "2026-01-02 10:00:20", 10 * time.Second, ""},
+		"of the new year": {
+			map[string]string{"log": newYear}, "2026-01-01 00:00:05", 10 * time.Second, "low_memory",
+		},
+		"no clock": {map[string]string{"exits": exits, "log": log}, "", time.Hour, ""},
+		"of another process": {
+			map[string]string{"exits": strings.ReplaceAll(exits, "process=com.shop", "process=com.shop:push")},
+			"2026-01-02 10:00:10", 10 * time.Second, "",
+		},
 	} {
 		answers := map[string][]byte{}
 		for part, text := range c.answers {
@@ -278,14 +341,15 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 		}
 		now, _ := time.Parse(exitTime, c.now)
 		d, ok := reasonOfName(answers, capture.Process{Name: "com.shop", PID: 77}, now, c.since)
-		if ok != (c.want != "") || ok && (d.Reason != c.want || !strings.HasPrefix(d.Text, "by another death of this name")) {
+		if ok != (c.want != "") || ok &&
+			(d.Reason != c.want || !strings.HasPrefix(d.Text, "from another death of this process name")) {
 			t.Errorf("%s: %t, %+v", name, ok, d)
 		}
 	}
 }
 
-// An app that dies every few seconds has a death for each incarnation that was seen, with the moment
-// at which that was; the one in the last seconds of the run has its reason, too.
+// An app that dies every few seconds has a death for each observed incarnation,
+// with its time. The one in the last seconds of the run has its reason too.
 func TestDeathsEveryFewSeconds(t *testing.T) {
 	for _, api := range []int{29, 34} {
 		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {
@@ -327,18 +391,24 @@ func TestDeathsEveryFewSeconds(t *testing.T) {
 	}
 }
 
-// What monkey says of crashes and ANRs is recorded with the class of the exception; what looks
-// like it is not.
+// Crashes and ANRs reported by monkey are recorded with the class of the
+// exception; similar lines are not.
 func TestMonkeyFaults(t *testing.T) {
 	var noted []record.Event
-	st := Stage{Note: func(device string, e record.Event) { noted = append(noted, e) }}
+	st := Env{Record: func(device string, e record.Event) { noted = append(noted, e) }}
 	passed := 0
-	heard := reporting(phone("S1", rooted()), st, func(string) { passed++ })
-	for line := range strings.Lines("// Sending event #100\n// CRASH: com.shop (pid 77)\n// Short Msg: java.lang.IllegalStateException\n// Long Msg: java.lang.IllegalStateException: erika\n" +
-		"// NOT RESPONDING: com.shop:push (pid 78)\n// CRASH: com.shop (pid x)\n// CRASH: (pid 7)\n// CRASH: com.shop (pid 79)\n// Build Label: x\n") {
+	heard := recordFaults(phone("S1", rooted()), st, func(string) { passed++ })
+	for line := range strings.Lines(
+		"// Sending event #100\n// CRASH: com.shop (pid 77)\n// Short Msg: java.lang.IllegalStateException\n// Long " +
+			"Msg: java.lang.IllegalStateException: erika\n" +
+			"// NOT RESPONDING: com.shop:push (pid 78)\n// CRASH: com.shop (pid x)\n// CRASH: (pid 7)\n// CRASH: " +
+			"com.shop (pid 79)\n// Build Label: x\n") {
 		heard(strings.TrimSuffix(line, "\n"))
 	}
-	want := []string{"com.shop 77 crash java.lang.IllegalStateException", "com.shop:push 78 anr reported by monkey", "com.shop 79 crash reported by monkey"}
+	want := []string{
+		"com.shop 77 crash java.lang.IllegalStateException", "com.shop:push 78 anr reported by monkey",
+		"com.shop 79 crash reported by monkey",
+	}
 	var got []string
 	for _, e := range noted {
 		got = append(got, fmt.Sprint(e.Process, " ", e.PID, " ", e.Reason, " ", e.Text))
@@ -348,12 +418,13 @@ func TestMonkeyFaults(t *testing.T) {
 	}
 }
 
-// A process that crashes under monkey has a fault and a death, and the run goes on.
+// A process that crashes under monkey has a fault and a death, and the run
+// continues.
 func TestMonkeyFaultInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
-		o.Workload, o.Duration = faulting{}, 5*time.Minute
+		o.Workload, o.Duration = printingANR{}, 5*time.Minute
 		r := perform(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
 		if len(x.Faults) != 1 || x.FaultCount != 1 || x.Faults[0].Reason != "anr" || x.Faults[0].T < 60 {
@@ -362,19 +433,19 @@ func TestMonkeyFaultInARun(t *testing.T) {
 	})
 }
 
-// faulting says what monkey says of an ANR.
-type faulting struct{}
+// printingANR prints what monkey prints for an ANR.
+type printingANR struct{}
 
-func (faulting) Describe() record.Workload { return record.Workload{Kind: "monkey"} }
+func (printingANR) Describe() record.Workload { return record.Workload{Kind: "monkey"} }
 
-func (faulting) Run(ctx context.Context, st Stage) (record.Workload, error) {
-	_ = nap(ctx, 2*time.Minute)
-	reporting(st.Devices[0], st, func(string) {})("// NOT RESPONDING: com.shop (pid 3084)")
-	_ = nap(ctx, time.Minute)
+func (printingANR) Run(ctx context.Context, st Env) (record.Workload, error) {
+	_ = sleep(ctx, 2*time.Minute)
+	recordFaults(st.Devices[0], st, func(string) {})("// NOT RESPONDING: com.shop (pid 3084)")
+	_ = sleep(ctx, time.Minute)
 	return record.Workload{Kind: "monkey"}, nil
 }
 
-// A kill by the memory limiter names the limit that was read before, where the log does not.
+// A kill by the memory limiter has the limit read before, if the log has none.
 func TestDeathWithLimit(t *testing.T) {
 	room := capture.Headroom{AnonymousLimit: known.Of(512 << 20)}
 	assumed := room
@@ -384,10 +455,22 @@ func TestDeathWithLimit(t *testing.T) {
 		room capture.Headroom
 		want string
 	}{
-		{record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, room, "memory limiter, limit 512 MB, OTHER"},
-		{record.Death{Reason: "memory_limiter", Text: "memory limiter"}, assumed, "memory limiter, assumed limit 512 MB"},
-		{record.Death{Reason: "memory_limiter", Text: "memory limiter, limit 400 MB"}, room, "memory limiter, limit 400 MB"},
-		{record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, capture.Headroom{}, "memory limiter, OTHER"},
+		{
+			record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, room,
+			"memory limiter, limit 512 MB, OTHER",
+		},
+		{
+			record.Death{Reason: "memory_limiter", Text: "memory limiter"}, assumed,
+			"memory limiter, assumed limit 512 MB",
+		},
+		{
+			record.Death{Reason: "memory_limiter", Text: "memory limiter, limit 400 MB"}, room,
+			"memory limiter, limit 400 MB",
+		},
+		{
+			record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, capture.Headroom{},
+			"memory limiter, OTHER",
+		},
 		{record.Death{Reason: "kill", Text: "memory limiter"}, room, "memory limiter"},
 	} {
 		if got := withLimit(c.d, c.room); got != c.want {

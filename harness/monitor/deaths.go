@@ -12,13 +12,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// deaths reads why processes have ended.
+// deaths determines why processes have ended.
 type deaths struct {
 	*port
 	call call[record.Death]
-	// queue are the incarnations whose reasons are not read yet, current is being read.
-	queue   []lostProcess
-	current lostProcess
+	// queue are the incarnations whose reasons are to be read; current is being
+	// read.
+	queue   []endedProcess
+	current endedProcess
 	// past are the latest incarnations that have ended.
 	past []pastProcess
 }
@@ -35,50 +36,56 @@ func (q *deaths) nextWake(next time.Duration) time.Duration {
 	return next
 }
 
-// lostProcess is an incarnation whose reason is not read yet.
-type lostProcess struct {
+// endedProcess is an incarnation whose reason is not known yet.
+type endedProcess struct {
 	subject *subject
 	process capture.Process
-	// seen and missed are when it was last and first not there, on the session's clock.
+	// seen is when it was last seen, missed when it was first missing, on the
+	// session's clock.
 	seen, missed time.Duration
-	// up is the device's uptime when it was last seen, 0 where that is unknown.
+	// up is the device's uptime when it was last seen, 0 if that is unknown.
 	up time.Duration
-	// rebooted: the device is known to have started again since.
+	// rebooted: the device has rebooted since.
 	rebooted bool
-	// asked says that the device was asked once and did not answer: it may have been about to
-	// start again.
-	asked bool
-	// boots is how often the device had started again when the end was noted: its clock was that of
-	// then.
+	// retried: the device did not respond the first time; it may have been
+	// about to reboot.
+	retried bool
+	// boots is the number of reboots when the end was noted, whose clock the
+	// times refer to.
 	boots int
 }
 
-// pastProcess is an incarnation that has ended, and how often the device had started again by then.
+// pastProcess is an incarnation that has ended, and the number of reboots until
+// then.
 type pastProcess struct {
 	diagnose.Incarnation
 	boots int
 }
 
-// note has the reason read why an incarnation has ended.
+// note queues an incarnation that has ended.
 func (q *deaths) note(x *subject, p capture.Process) {
 	now := q.clock.now()
 	seen := now
 	if x.LastUp > 0 {
 		seen = min(now, x.LastUp-q.part.At(0))
 	}
-	e := lostProcess{subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted, boots: q.boots}
+	e := endedProcess{
+		subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted, boots: q.boots,
+	}
 	x.rebooted = false
-	q.past = append(q.past[max(0, len(q.past)-maxPast+1):], pastProcess{diagnose.Incarnation{Process: p, Until: q.part.At(now)}, q.boots})
+	q.past = append(q.past[max(0, len(q.past)-maxPast+1):],
+		pastProcess{diagnose.Incarnation{Process: p, Until: q.part.At(now)}, q.boots})
 	if len(q.queue) == maxUnread {
-		q.record(e, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
+		q.record(e, record.Death{Reason: "unknown", Text: "too many processes ended at the same time to read why"})
 		return
 	}
 	q.queue = append(q.queue, e)
 }
 
-// undo forgets an end that was none: the same incarnation answers again.
+// undo removes an incarnation that has not ended after all.
 func (q *deaths) undo(p capture.Process) {
-	q.queue = slices.DeleteFunc(q.queue, func(e lostProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
+	q.queue = slices.DeleteFunc(q.queue,
+		func(e endedProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
 	q.past = slices.DeleteFunc(q.past, func(e pastProcess) bool { return e.Same(p) })
 }
 
@@ -95,10 +102,10 @@ func (q *deaths) send(ctx context.Context, after time.Duration) {
 func (q *deaths) take(a answer[record.Death]) {
 	q.call.inFlight = false
 	e, d := q.current, a.value
-	q.current = lostProcess{}
+	q.current = endedProcess{}
 	switch {
-	case a.err != nil && !e.asked:
-		e.asked, e.missed = true, q.clock.now()
+	case a.err != nil && !e.retried:
+		e.retried, e.missed = true, q.clock.now()
 		q.queue = append(q.queue, e)
 		return
 	case a.err != nil && e.rebooted:
@@ -109,14 +116,14 @@ func (q *deaths) take(a answer[record.Death]) {
 	q.record(e, d)
 }
 
-// readAll reads at the end of the session why the last processes have ended, as long as
-// the device answers.
+// readAll reads the remaining reasons at the end of the session, as long as the
+// device responds.
 func (q *deaths) readAll(ctx context.Context) {
 	q.findLost(ctx)
 	for q.open() {
 		if !q.call.inFlight && (ctx.Err() != nil || !q.silence.available()) {
 			for _, e := range q.queue {
-				d := record.Death{Reason: "unknown", Text: "the run ended before the device was asked why"}
+				d := record.Death{Reason: "unknown", Text: "the run ended before the reason was read"}
 				if e.rebooted {
 					d = rebooted
 				}
@@ -127,15 +134,15 @@ func (q *deaths) readAll(ctx context.Context) {
 		}
 		if !q.call.inFlight {
 			// system_server needs its time also for the last death of a run.
-			_ = nap(ctx, q.clock.until(q.queue[0].missed+deathDelay))
+			_ = sleep(ctx, q.clock.until(q.queue[0].missed+deathDelay))
 		}
 		q.send(ctx, 0)
 		q.take(<-q.call.done)
 	}
 }
 
-// findLost looks once more whether the processes are there: some may have died since they were last
-// sampled, up to a minute before.
+// findLost checks once more that the processes run: some may have died since
+// they were last sampled, up to a minute ago.
 func (q *deaths) findLost(ctx context.Context) {
 	if ctx.Err() != nil || !q.silence.available() {
 		return
@@ -149,15 +156,17 @@ func (q *deaths) findLost(ctx context.Context) {
 	if len(targets) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askDeath)
+	ctx, cancel := context.WithTimeout(ctx, deathTimeout)
 	defer cancel()
-	rounds, err := capture.NewFast(q.dev).Read(ctx, targets, 0, q.subjects.deadline(targets)) // an earlier round may still use the session's own
+	// an earlier round may still use the session's own Fast
+	rounds, err := capture.NewFast(q.dev).Read(ctx, targets, 0, q.subjects.deadline(targets))
 	if err != nil {
-		return // what is not known is not recorded
+		return // what is unknown is not recorded
 	}
 	for _, r := range rounds {
 		for _, reading := range r.Readings {
-			if x := q.subjects.byKey[reading.Key()]; x != nil && x.Same(reading.Process) && errors.Is(reading.Err, capture.ErrGone) {
+			if x := q.subjects.byKey[reading.Key()]; x != nil && x.Same(reading.Process) &&
+				errors.Is(reading.Err, capture.ErrGone) {
 				q.subjects.stopTracking(x, reading.Err)
 			}
 		}
@@ -165,19 +174,20 @@ func (q *deaths) findLost(ctx context.Context) {
 }
 
 // record records the end of an incarnation.
-func (q *deaths) record(e lostProcess, d record.Death) {
-	d.Text = withLimit(d, e.subject.limits.room)
-	event := q.naming(e.subject.Account, "death", text.Head(d.Text, maxReason))
+func (q *deaths) record(e endedProcess, d record.Death) {
+	d.Text = withLimit(d, e.subject.limits.headroom)
+	event := q.processEvent(e.subject.Account, "death", text.Head(d.Text, maxReason))
 	event.PID, event.Reason, event.Lines = e.process.PID, d.Reason, d.Lines
 	if !e.rebooted && e.boots == q.boots {
-		// The reason is read seconds later, when the next incarnation may have ended as well.
+		// The reason is read seconds later, when the next incarnation may have
+		// ended as well.
 		event.EndedUp = new(record.Round(q.part.At(e.seen).Seconds(), 3))
 	}
-	q.event(event)
+	q.recordEvent(event)
 }
 
-// incarnationsOfApp are those of the app of a process that the session knows, but for that of the
-// process itself.
+// incarnationsOfApp returns the known incarnations of the app of a process,
+// except that of the process itself.
 func (q *deaths) incarnationsOfApp(x *subject) []diagnose.Incarnation {
 	var out []diagnose.Incarnation
 	same := func(p capture.Process) bool {

@@ -12,50 +12,56 @@ import (
 )
 
 const (
-	// probeWait is the real time for which a look waits until the device has said how each
-	// process can be read. Then those without an answer are read by their status, which every
-	// build allows, and asked on beside it: a suite with a thousand processes, or an su that
-	// waits for a person, must not delay the first sample.
+	// probeWait is the real time for which a scan waits until the device has
+	// reported how each process can be read. Processes without an answer are
+	// then read by their status, which every build allows, and probed in the
+	// background: a suite with a thousand processes, or an su that waits for a
+	// person, must not delay the first sample.
 	probeWait = time.Second
-	// probesPerTrip bounds the processes that are asked in one trip, so that answers come in turn.
+	// probesPerTrip bounds the processes that are probed in one request, so
+	// that answers arrive early.
 	probesPerTrip = 50
-	// childAfter is the device time after which a child that still has the name of its parent is
-	// not on its way to another program: a heap dump of Perfetto forks for a minute.
+	// childAfter is the device time after which a child that still has the name
+	// of its parent is not about to become another program: a heap dump of
+	// Perfetto forks for a minute.
 	childAfter = 5 * time.Minute
-	// unlistedAfter is the device time after which a list of processes that cannot be read counts:
-	// a phone that is out of memory fails at a look now and then.
-	unlistedAfter = 2 * discoverEvery
+	// unlistedAfter is the device time after which a failing process list
+	// counts as an error: a phone that is out of memory sometimes fails a scan.
+	unlistedAfter = 2 * scanInterval
 )
 
-// look is what one search for processes found.
-type look struct {
+// scan is the result of one search for processes.
+type scan struct {
 	found capture.Found
-	// similar are names like those that are watched, where none was found for the first time.
+	// similar are running names similar to the watched ones, if the first scans
+	// found no process.
 	similar []string
 }
 
-// openLook is a look whose processes are not all probed yet.
-type openLook struct {
-	look
+// openScan is a scan whose processes are not all probed yet.
+type openScan struct {
+	scan
 	// processes are those that were found, with the numbers of twins.
 	processes []capture.Process
 	probes    map[capture.Process]capture.Probe
-	// until is the host's time at which it ends without the probes that are missing.
+	// until is the host's time at which the scan ends without the missing
+	// probes.
 	until time.Time
 }
 
 // discovery finds the processes to watch.
 type discovery struct {
 	*port
-	call call[look]
-	open *openLook
-	// due is when the next look is due, on the session's clock.
+	call call[scan]
+	open *openScan
+	// due is the time of the next scan on the session's clock.
 	due time.Duration
-	// lookers wait for a look that has not begun, awaiting for the one under way.
-	lookers, awaiting []chan<- error
-	// waiting: the record says that no process is there yet.
-	waiting bool
-	// listed: a look has succeeded. failing is when the first look since failed, failure why.
+	// waiters wait for the next scan, currentWaiters for the one in progress.
+	waiters, currentWaiters []chan<- error
+	// waitingRecorded: it is recorded that no process runs yet.
+	waitingRecorded bool
+	// listed: a scan has succeeded. failing is the time of the first failure
+	// since, failure its error.
 	listed  bool
 	failing time.Duration
 	failure error
@@ -67,33 +73,33 @@ type discovery struct {
 
 func newDiscovery(p *port, m *marks) *discovery {
 	return &discovery{
-		port: p, call: newCall[look](), marks: m,
+		port: p, call: newCall[scan](), marks: m,
 		probing: probing{port: p, call: newCall[probed](), levels: capture.NewLevels(p.dev, p.dev.Facts)},
 		twins:   twins{port: p, seen: map[capture.Process]time.Duration{}},
 	}
 }
 
-// lookBy has the processes listed by a time of the session's clock.
-func (d *discovery) lookBy(at time.Duration) { d.due = min(d.due, at) }
+// scanBy schedules a scan by a time on the session's clock.
+func (d *discovery) scanBy(at time.Duration) { d.due = min(d.due, at) }
 
-// looking reports whether a look is under way.
-func (d *discovery) looking() bool { return d.call.inFlight || d.open != nil }
+// scanning reports whether a scan is in progress.
+func (d *discovery) scanning() bool { return d.call.inFlight || d.open != nil }
 
-// sendDue begins a look that is due.
+// sendDue begins a scan that is due.
 func (d *discovery) sendDue(ctx context.Context, now time.Duration) {
-	if !d.looking() && now >= d.due {
+	if !d.scanning() && now >= d.due {
 		d.send(ctx)
 	}
 }
 
 func (d *discovery) send(ctx context.Context) {
 	dev := d.dev
-	unknown := len(d.subjects.order) == 0 && !d.waiting
-	d.lookers, d.awaiting = nil, d.lookers
-	d.marks.lookBegan()
-	send(d.port, &d.call, func() (look, error) {
+	unknown := len(d.subjects.order) == 0 && !d.waitingRecorded
+	d.waiters, d.currentWaiters = nil, d.waiters
+	d.marks.scanBegan()
+	send(d.port, &d.call, func() (scan, error) {
 		found, err := capture.FindProcesses(ctx, dev, d.run.Patterns)
-		l := look{found: found}
+		l := scan{found: found}
 		if unknown && err == nil && len(found.Processes) == 0 {
 			l.similar = similarNames(ctx, dev, d.run.Patterns)
 		}
@@ -101,33 +107,36 @@ func (d *discovery) send(ctx context.Context) {
 	})
 }
 
-// take takes the processes that were found, and has those probed that are new.
-func (d *discovery) take(ctx context.Context, a answer[look]) {
+// take takes the processes that were found and probes the new ones.
+func (d *discovery) take(ctx context.Context, a answer[scan]) {
 	d.call.inFlight = false
 	if stale(d.port, a) {
-		d.closeLook(nil)
+		d.scanEnded(nil)
 		return
 	}
-	d.due = align(d.clock.now(), discoverEvery)
+	d.due = align(d.clock.now(), scanInterval)
 	if a.err != nil {
 		if d.failure == nil {
 			d.failing = d.clock.now()
 		}
 		d.failure = a.err
-		d.silence.requestFailed(ctx, requestLook, a.err)
-		d.closeLook(a.err)
+		d.silence.requestFailed(ctx, requestScan, a.err)
+		d.scanEnded(a.err)
 		return
 	}
 	d.listed, d.failure = true, nil
-	d.silence.requestSucceeded(requestLook)
+	d.silence.requestSucceeded(requestScan)
 	d.subjects.systemServer = a.value.found.SystemServer
 	d.recordUnnamed(a.value.found)
 	processes := d.twins.number(a.value.found)
 	d.recordChildren(a.value.found)
-	d.open = &openLook{look: a.value, processes: processes, probes: map[capture.Process]capture.Probe{}, until: time.Now().Add(probeWait)}
+	d.open = &openScan{
+		scan: a.value, processes: processes, probes: map[capture.Process]capture.Probe{},
+		until: time.Now().Add(probeWait),
+	}
 	d.probing.queueFound(processes)
 	d.probing.send(ctx)
-	d.endLook(ctx)
+	d.endScan(ctx)
 }
 
 func (d *discovery) takeProbes(ctx context.Context, a answer[probed]) {
@@ -138,7 +147,7 @@ func (d *discovery) takeProbes(ctx context.Context, a answer[probed]) {
 		}
 	}
 	d.probing.send(ctx)
-	d.endLook(ctx)
+	d.endScan(ctx)
 }
 
 func (d *discovery) takeProbe(p capture.Process, probe capture.Probe) {
@@ -149,8 +158,9 @@ func (d *discovery) takeProbe(p capture.Process, probe capture.Probe) {
 	}
 }
 
-// endLook ends the look under way if all its processes are probed, or if it has waited long enough.
-func (d *discovery) endLook(ctx context.Context) {
+// endScan ends the scan in progress if all its processes are probed or it has
+// waited long enough.
+func (d *discovery) endScan(ctx context.Context) {
 	l := d.open
 	if l == nil {
 		return
@@ -160,7 +170,12 @@ func (d *discovery) endLook(ctx context.Context) {
 		return
 	}
 	if missing > 0 {
-		d.event(record.Event{Event: "probing", Text: fmt.Sprintf("%d of %d processes are read by status until the device says how else they can be read", missing, len(l.processes))})
+		d.recordEvent(record.Event{
+			Event: "probing",
+			Text: fmt.Sprintf(
+				"%d of %d processes are read by status until the device reports how else they can be read", missing,
+				len(l.processes)),
+		})
 	}
 	d.open = nil
 	for _, p := range l.processes {
@@ -176,86 +191,88 @@ func (d *discovery) endLook(ctx context.Context) {
 			x.provisional = !ok
 		}
 	}
-	d.marks.lookEnded()
-	if len(d.awaiting) > 0 || d.marks.firstFound() {
+	d.marks.scanEnded()
+	if len(d.currentWaiters) > 0 || d.marks.firstFound() {
 		d.stopMissing(l.processes)
 	}
 	if len(d.subjects.order) == 0 {
-		d.due = d.clock.now() + discoverSoon
+		d.due = d.clock.now() + rescanDelay
 		d.recordWaiting(l.similar)
 	}
-	d.closeLook(nil)
+	d.scanEnded(nil)
 }
 
-// closeLook answers those who waited for a look that has ended.
-func (d *discovery) closeLook(err error) {
+// scanEnded notifies the callers that wait for the scan.
+func (d *discovery) scanEnded(err error) {
 	d.marks.order()
-	d.marks.look()
-	d.answerLookers(err)
+	d.marks.requestScan()
+	d.answerWaiters(err)
 }
 
-// restarted forgets what was found before the device restarted, and has the processes listed again.
+// restarted discards what was found before the reboot, and schedules a scan.
 func (d *discovery) restarted() {
 	d.due = d.clock.now()
 	d.probing.restarted()
 	d.twins.restarted()
 	if d.open != nil {
 		d.open = nil
-		d.closeLook(errSilent)
+		d.scanEnded(errNotResponding)
 	}
 }
 
-// userChanged has every process listed and asked again, by the shell of another user.
+// userChanged schedules a scan and probes every process again as another user.
 func (d *discovery) userChanged() {
 	d.probing.userChanged()
 	d.due = d.clock.now()
 }
 
-// reprobe has the device asked again how a process can be read.
+// reprobe determines again how a process can be read.
 func (d *discovery) reprobe(p capture.Process) {
-	d.probing.again(p)
-	d.lookBy(d.clock.now() + discoverSoon)
+	d.probing.reprobe(p)
+	d.scanBy(d.clock.now() + rescanDelay)
 }
 
-// request answers at the end of a look that has not begun yet; one is due now.
+// request schedules a scan now and sends its error to answer when it has ended.
 func (d *discovery) request(answer chan<- error) {
 	if d.silence.on() {
-		answer <- errSilent
+		answer <- errNotResponding
 		return
 	}
-	d.lookers = append(d.lookers, answer)
+	d.waiters = append(d.waiters, answer)
 	d.due = d.clock.now()
 }
 
-// finishLook ends the look under way with what is known, so that every process that was found is
-// in the record. ctx has ended, or the session asks for nothing else.
-func (d *discovery) finishLook(ctx context.Context) {
+// finishScan ends the scan in progress with what is known, so that every
+// process that was found is recorded. It is called when ctx has ended or the
+// session sends no other requests.
+func (d *discovery) finishScan(ctx context.Context) {
 	for d.open != nil && d.probing.busy() {
 		l := d.open
 		select {
 		case a := <-d.probing.call.done:
 			d.takeProbes(ctx, a)
 		case <-time.After(time.Until(l.until)):
-			d.endLook(ctx)
+			d.endScan(ctx)
 		}
 	}
 	if d.open != nil {
 		d.probing.dropQueue()
-		d.endLook(ctx)
+		d.endScan(ctx)
 	}
 }
 
-// endLooks waits for what the session's own looks still have on their way; its context has ended.
-func (d *discovery) endLooks() {
+// awaitScan waits for the scan and probes in flight, whose context has ended.
+func (d *discovery) awaitScan() {
 	if d.call.inFlight {
 		a := <-d.call.done
 		d.call.inFlight = false
-		d.answerLookers(a.err)
+		d.answerWaiters(a.err)
 	}
-	d.probing.end()
+	d.probing.awaitAnswer()
 }
 
-// nextWake is the device time at which a look is due or ends, if that is before next.
+// nextWake returns the device time at which a scan is due or ends, at most
+// next.
 func (d *discovery) nextWake(now, next time.Duration) time.Duration {
 	switch {
 	case d.open != nil:
@@ -267,8 +284,9 @@ func (d *discovery) nextWake(now, next time.Duration) time.Duration {
 	return next
 }
 
-// listingError returns an error where the device never listed its processes, or where none of those that
-// were watched is left and it has not listed any since: what runs now, nobody has seen.
+// listingError returns an error if the device never listed its processes, or if
+// no watched process is left and the list has failed since: then nobody knows
+// what runs now.
 func (d *discovery) listingError() error {
 	since := d.clock.now() - d.failing
 	switch {
@@ -277,46 +295,52 @@ func (d *discovery) listingError() error {
 	case !d.listed:
 		return fmt.Errorf("device %s: its processes could not be listed: %w", d.dev.Serial(), d.failure)
 	case since > unlistedAfter && !d.subjects.anyPresent():
-		return fmt.Errorf("device %s: its processes could not be listed for the last %v, and none of those watched before is left: %w",
+		return fmt.Errorf("device %s: its processes could not be listed for the last %v, and no watched process is "+
+			"left: %w",
 			d.dev.Serial(), since.Round(time.Second), d.failure)
 	}
 	return nil
 }
 
-// recordUnnamed records once that processes cannot be named.
+// recordUnnamed records that some processes have unusable names.
 func (d *discovery) recordUnnamed(found capture.Found) {
 	if found.Unnamed > 0 {
-		d.recordFault(faultNames, fmt.Errorf("processes whose names begin with %s cannot be watched: %d names are not printable text of at most 255 bytes", words(d.run.Patterns), found.Unnamed))
+		d.recordFault(faultNames,
+			fmt.Errorf("processes whose names begin with %s cannot be watched: %d names are not printable text of at "+
+				"most 255 bytes", words(d.run.Patterns), found.Unnamed))
 	}
 }
 
-// recordChildren records once that a process has a child that stays and has its name: the
-// memory of that child is not sampled.
+// recordChildren records that a process has a long-lived child with its own
+// name. The memory of that child is not sampled.
 func (d *discovery) recordChildren(found capture.Found) {
 	for _, p := range found.Children {
 		if d.twins.seenFor(p) < childAfter {
 			continue
 		}
 		for _, x := range d.subjects.order {
-			if x.present && x.Name == p.Name && x.User == p.User && !x.hasChild {
-				x.hasChild = true
-				d.about(x, "error", fmt.Sprintf("pid %d is a child that keeps the name of its parent; it is not watched", p.PID))
+			if x.present && x.Name == p.Name && x.User == p.User && !x.childRecorded {
+				x.childRecorded = true
+				d.recordProcessEvent(x, "error",
+					fmt.Sprintf("pid %d is a child with the name of its parent; it is not watched", p.PID))
 			}
 		}
 	}
 }
 
-// recordWaiting records once that no process is there yet: a name may be misspelled.
+// recordWaiting records that no process runs yet: its name may be misspelled.
 func (d *discovery) recordWaiting(similar []string) {
-	if d.waiting {
+	if d.waitingRecorded {
 		return
 	}
-	d.waiting = true
-	e := record.Event{Event: "waiting", Similar: similar, Text: fmt.Sprintf("waiting for %s to start", words(d.run.Patterns))}
+	d.waitingRecorded = true
+	e := record.Event{
+		Event: "waiting", Similar: similar, Text: fmt.Sprintf("waiting for %s to start", words(d.run.Patterns)),
+	}
 	if len(similar) > 0 {
 		e.Text += "; similar names that run: " + strings.Join(similar, ", ")
 	}
-	d.event(e)
+	d.recordEvent(e)
 }
 
 func words(patterns []capture.Pattern) string {
@@ -327,27 +351,29 @@ func words(patterns []capture.Pattern) string {
 	return strings.Join(out, " or ")
 }
 
-// answerLookers lets go on who waited for the look that has ended. A process that the look
-// did not find is gone: the fast channel would notice that up to half a minute later.
-func (d *discovery) answerLookers(err error) {
-	for _, l := range d.awaiting {
+// answerWaiters notifies the callers that wait for the scan that has ended. A
+// process that the scan did not find is gone; the fast channel would notice
+// that up to half a minute later.
+func (d *discovery) answerWaiters(err error) {
+	for _, l := range d.currentWaiters {
 		l <- err
 	}
-	d.awaiting = nil
-	if len(d.lookers) > 0 { // who asked while it was under way
+	d.currentWaiters = nil
+	if len(d.waiters) > 0 { // requested during the scan
 		d.due = d.clock.now()
 	}
 }
 
-// refuseLookers answers who waits for a look at a device that does not respond.
-func (d *discovery) refuseLookers() {
-	for _, l := range d.lookers {
-		l <- errSilent
+// rejectWaiters notifies the callers that wait for a scan of a device that does
+// not respond.
+func (d *discovery) rejectWaiters() {
+	for _, l := range d.waiters {
+		l <- errNotResponding
 	}
-	d.lookers = nil
+	d.waiters = nil
 }
 
-// stopMissing notices the end of processes that a look has not found.
+// stopMissing handles the end of processes that a scan did not find.
 func (d *discovery) stopMissing(found []capture.Process) {
 	for _, x := range d.subjects.order {
 		there := slices.ContainsFunc(found, func(p capture.Process) bool { return p.Key() == x.Key() })

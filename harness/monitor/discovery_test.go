@@ -18,16 +18,17 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// trips is a phone every command of which takes a round trip, and whose su waits for a person.
-type trips struct {
+// delayed is a phone with a round-trip delay for every command, whose su waits
+// for a person.
+type delayed struct {
 	*simulated
 	each time.Duration
 	asks bool
 	su   int
 }
 
-func (d *trips) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
-	if err := nap(ctx, d.each); err != nil {
+func (d *delayed) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
+	if err := sleep(ctx, d.each); err != nil {
 		return -1, err
 	}
 	if strings.Contains(command, "su 0") {
@@ -40,9 +41,10 @@ func (d *trips) Shell(ctx context.Context, command string, out, errOut io.Writer
 	return d.simulated.Shell(ctx, command, out, errOut)
 }
 
-// Every process has a sample within two seconds, whatever the number of packages, over the round
-// trips of a real phone, and where su waits for a person; and nobody is asked twice.
-func TestFirstSampleOfAThousandPackages(t *testing.T) {
+// Every process has a sample within two seconds, whatever the number of
+// packages, with the round trips of a real phone, even if su waits for a
+// person. su is not asked twice.
+func TestFirstSampleWithManyPackages(t *testing.T) {
 	waits := []bool{true, false}
 	if racing {
 		waits = waits[:1] // the same goroutines
@@ -52,12 +54,16 @@ func TestFirstSampleOfAThousandPackages(t *testing.T) {
 			var apps []androidsim.App
 			for i := range 1000 {
 				name := fmt.Sprintf("com.shop.p%d", i)
-				apps = append(apps, androidsim.App{Package: name, Debuggable: i%2 == 0, Processes: []androidsim.ProcessSpec{healthy(name)}})
+				apps = append(apps,
+					androidsim.App{
+						Package: name, Debuggable: i%2 == 0, Processes: []androidsim.ProcessSpec{healthy(name)},
+					})
 			}
 			p := &simulated{Phone: androidsim.New(androidsim.Options{Serial: "S1", Seed: 7, Apps: apps})}
 			o := options(t, p)
-			dev := &trips{simulated: p, each: 40 * time.Millisecond, asks: asks}
-			o.Devices[0].Device, o.Patterns, o.Duration, o.Detail = dev, []capture.Pattern{"com.shop.*"}, time.Minute, time.Hour
+			dev := &delayed{simulated: p, each: 40 * time.Millisecond, asks: asks}
+			o.Devices[0].Device, o.Patterns, o.Duration, o.Detail = dev, []capture.Pattern{"com.shop.*"}, time.Minute,
+				time.Hour
 			r := perform(t, t.Context(), o)
 			first := map[string]float64{}
 			for _, s := range r.samples {
@@ -83,14 +89,16 @@ func TestFirstSampleOfAThousandPackages(t *testing.T) {
 			if n := sources[capture.RunAs]; n < 200 || n+sources[capture.Status] != maxSubjects {
 				t.Errorf("su asks %v: read by %v", asks, sources)
 			}
-			if len(r.eventsOf("error", "")) != 1 || !strings.Contains(r.eventsOf("error", "")[0].Text, "more than 500 processes") {
+			if len(r.eventsOf("error", "")) != 1 ||
+				!strings.Contains(r.eventsOf("error", "")[0].Text, "more than 500 processes") {
 				t.Errorf("su asks %v: %+v", asks, r.eventsOf("error", ""))
 			}
 		})
 	}
 }
 
-// Two processes of one name are both watched, whichever of them leaks and is older.
+// Two processes with one name are both watched, whichever of them leaks and is
+// older.
 func TestTwinsAreBothWatched(t *testing.T) {
 	for leaks := range 2 {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,16 +131,17 @@ func TestTwinsAreBothWatched(t *testing.T) {
 					t.Errorf("%d leaks: %s: %+v", leaks, name, x)
 				}
 			}
-			if found := r.eventsOf("found", "com.shop#2"); len(found) != 1 || !strings.Contains(found[0].Text, "runs beside another process of this name") {
+			if found := r.eventsOf("found", "com.shop#2"); len(found) != 1 ||
+				!strings.Contains(found[0].Text, "runs beside another process with the same name") {
 				t.Errorf("%+v", found)
 			}
 		})
 	}
 }
 
-// A process that restarts while a look sees both incarnations is one series, and a twin that
-// restarts stays the same twin.
-func TestTwinKeepsItsNumber(t *testing.T) {
+// A process that restarts while a scan sees both incarnations is one series,
+// and a twin that restarts remains the same twin.
+func TestTwinKeepsNumberAcrossRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crashing := healthy("com.shop")
 		crashing.StartAfter, crashing.CrashAfter, crashing.RestartAfter = 2*time.Minute, 9*time.Minute, 20*time.Second
@@ -157,8 +166,9 @@ func TestTwinKeepsItsNumber(t *testing.T) {
 	})
 }
 
-// A device whose processes cannot be listed is not one on which the app did not run.
-func TestProcessListThatCannotBeRead(t *testing.T) {
+// A device whose processes cannot be listed differs from one on which the app
+// did not run.
+func TestProcessListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
@@ -177,8 +187,8 @@ func TestProcessListThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// An app that restarts while the processes cannot be listed any more is not watched any more,
-// which is no clean end.
+// An app that restarts after the process list starts to fail is no longer
+// watched, which is not a clean end.
 func TestProcessListFailsBeforeARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shop := healthy("com.shop")
@@ -191,14 +201,15 @@ func TestProcessListFailsBeforeARestart(t *testing.T) {
 		}}
 		o.Duration = 2 * time.Hour
 		r := perform(t, t.Context(), o)
-		if d := r.Devices[0]; r.ExitCode != record.ExitNoDevice || !strings.Contains(d.Error, "none of those watched before is left") {
+		if d := r.Devices[0]; r.ExitCode != record.ExitNoDevice ||
+			!strings.Contains(d.Error, "no watched process is left") {
 			t.Errorf("exit %d, device %+v", r.ExitCode, d)
 		}
 	})
 }
 
-// A process with a name that cannot be shown is counted.
-func TestNamesThatCannotBeShown(t *testing.T) {
+// A process with an unprintable name is counted.
+func TestUnprintableNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:\x1b[2Jpush"), healthy("com.shop:größe 2"))
 		o := options(t, p)
@@ -212,13 +223,15 @@ func TestNamesThatCannotBeShown(t *testing.T) {
 	})
 }
 
-// A run whose directory is deleted or moved ends at once, says so, and writes nothing where it was.
-func TestDirectoryDisplaced(t *testing.T) {
+// A run whose directory is deleted or moved ends immediately, says so, and
+// writes nothing in its old place.
+func TestRunDirectoryMoved(t *testing.T) {
 	for name, displace := range map[string]func(dir string) error{
 		"deleted": os.RemoveAll,
 		"moved":   func(dir string) error { return os.Rename(dir, dir+"-moved") },
 		"replaced": func(dir string) error {
-			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, record.SamplesName), []byte("{}\n"), 0o600))
+			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700),
+				os.WriteFile(filepath.Join(dir, record.SamplesName), []byte("{}\n"), 0o600))
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,28 +246,32 @@ func TestDirectoryDisplaced(t *testing.T) {
 			}()
 			o.Duration = 8 * time.Hour
 			r, err := Run(t.Context(), o)
-			if !errors.Is(err, os.ErrNotExist) || r.Stopped != record.StoppedDisk || r.ExitCode != record.ExitUnwritten {
+			if !errors.Is(err, os.ErrNotExist) || r.Stopped != record.StoppedDisk ||
+				r.ExitCode != record.ExitUnwritten {
 				t.Errorf("%s: stopped %s, exit %d: %v", name, r.Stopped, r.ExitCode, err)
 			}
 			if took := time.Since(began); took > 31*time.Minute {
-				t.Errorf("%s: it went on for %v", name, took)
+				t.Errorf("%s: it continued for %v", name, took)
 			}
 			entries, err := os.ReadDir(o.Dir)
-			if name == "replaced" && (err != nil || len(entries) != 1) || name != "replaced" && !errors.Is(err, os.ErrNotExist) {
+			if name == "replaced" && (err != nil || len(entries) != 1) || name != "replaced" &&
+				!errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: left there: %v, %v", name, entries, err)
 			}
 			if name != "moved" {
 				return
 			}
-			if rec := readAll(t, o.Dir+"-moved"); len(rec.samples) < 50 || rec.events[len(rec.events)-1].Event != "stopped" {
+			if rec := readAll(t, o.Dir+"-moved"); len(rec.samples) < 50 ||
+				rec.events[len(rec.events)-1].Event != "stopped" {
 				t.Errorf("at its new place: %d samples, %+v", len(rec.samples), rec.events[len(rec.events)-1])
 			}
 		})
 	}
 }
 
-// A child that keeps its parent's name is recorded once it is not on its way to another program.
-func TestChildThatKeepsItsName(t *testing.T) {
+// A child with its parent's name is recorded when it has not become another
+// program for a while.
+func TestChildWithNameOfParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		s := loneSession(t, o)
@@ -262,24 +279,25 @@ func TestChildThatKeepsItsName(t *testing.T) {
 		s.subjects.reconcile(parent, provisionalProbe())
 		child := parent
 		child.PID, child.Start = 200, 9
-		for s.clock.now() < childAfter+10*discoverEvery {
-			if s.clock.now() == 2*discoverEvery {
+		for s.clock.now() < childAfter+10*scanInterval {
+			if s.clock.now() == 2*scanInterval {
 				child.PID = 201 // another one: the first was short-lived
 			}
 			found := capture.Found{Processes: []capture.Process{parent}, Children: []capture.Process{child}}
 			s.discovery.twins.number(found)
 			s.discovery.recordChildren(found)
-			time.Sleep(discoverEvery)
+			time.Sleep(scanInterval)
 		}
 		told := readAll(t, o.Dir).eventsOf("error", "com.shop")
-		if len(told) != 1 || told[0].T != (childAfter+2*discoverEvery).Seconds() || !strings.Contains(told[0].Text, "pid 201 is a child") {
+		if len(told) != 1 || told[0].T != (childAfter+2*scanInterval).Seconds() ||
+			!strings.Contains(told[0].Text, "pid 201 is a child") {
 			t.Errorf("%+v", told)
 		}
 	})
 }
 
-// A diagnosis that is due after the directory has gone does not make it anew.
-func TestDirectoryDisplacedBeforeADiagnosis(t *testing.T) {
+// A diagnosis that is due after the directory is gone does not recreate it.
+func TestRunDirectoryMovedBeforeDiagnosis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		o.Respond = &Response{Dump: AtMarks}
@@ -291,13 +309,13 @@ func TestDirectoryDisplacedBeforeADiagnosis(t *testing.T) {
 		if err := os.RemoveAll(o.Dir); err != nil {
 			t.Fatal(err)
 		}
-		// Its answer, or none: the run ends.
+		// With an answer or without: the run ends.
 		_, _ = w.Mark(t.Context(), "loop 1")
 		if r, err := w.Wait(); !errors.Is(err, os.ErrNotExist) || r.ExitCode != record.ExitUnwritten {
 			t.Errorf("exit %d: %v", r.ExitCode, err)
 		}
 		if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("made anew: %v", err)
+			t.Errorf("recreated: %v", err)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// smallDisk mounts a file system of so many bytes; a user who may not mount cannot
-// have this test.
+// smallDisk mounts a file system of a size in bytes. The test is skipped for
+// users who may not mount.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,9 +32,9 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// A full disk ends the run at once, with one message, every line whole, and a
+// A full disk ends the run immediately, with one message, complete lines, and a
 // run.json that says so.
-func TestRunOnADiskThatFills(t *testing.T) {
+func TestRunOnFillingDisk(t *testing.T) {
 	disk := smallDisk(t, "3M")
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:push")))
@@ -46,7 +46,7 @@ func TestRunOnADiskThatFills(t *testing.T) {
 		began := time.Now()
 		run, err := Run(t.Context(), o)
 		if took := time.Since(began); took > time.Hour {
-			t.Errorf("went on for %v", took)
+			t.Errorf("continued for %v", took)
 		}
 		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
 			t.Errorf("message %q", err)
@@ -86,28 +86,32 @@ func fill(t *testing.T, disk string) {
 	}
 }
 
-func TestRunOnAFullDisk(t *testing.T) {
+func TestRunOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, "1M")
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		o.Dir = filepath.Join(disk, "run")
-		if _, err := Run(t.Context(), o); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "reserve 2 MB") {
+		if _, err := Run(t.Context(), o); !errors.Is(err, syscall.ENOSPC) ||
+			!strings.Contains(err.Error(), "reserve 2 MB") {
 			t.Errorf("%v", err)
 		}
 		if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
-			t.Errorf("a run that did not begin leaves %v, %v", left, err)
+			t.Errorf("a run that did not start leaves %v, %v", left, err)
 		}
 	})
 }
 
-// A workload that fills the disk by its talk has not failed: the disk has.
-func TestRunWhoseLogFillsTheDisk(t *testing.T) {
+// A workload whose output fills the disk has not failed; the disk has.
+func TestWorkloadLogFillsDisk(t *testing.T) {
 	disk := smallDisk(t, "4M")
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))
 	o.Dir, o.Duration = filepath.Join(disk, "run"), 0
-	o.Workload = HostCommand{Args: []string{"sh", "-c", "sleep 0.3; yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | head -c 20000000; sleep 2"}}
+	o.Workload = HostCommand{
+		Args: []string{"sh", "-c", "sleep 0.3; yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | head -c 20000000; sleep 2"},
+	}
 	run, err := Run(t.Context(), o)
-	if !errors.Is(err, syscall.ENOSPC) || run.Stopped != "disk" || run.ExitCode != record.ExitUnwritten || run.Workload.Error != "" {
+	if !errors.Is(err, syscall.ENOSPC) || run.Stopped != "disk" || run.ExitCode != record.ExitUnwritten ||
+		run.Workload.Error != "" {
 		t.Errorf("stopped %s, exit %d, %+v, %v", run.Stopped, run.ExitCode, run.Workload, err)
 	}
 	if again, err := record.ReadRun(o.Dir); err != nil || again.Stopped != "disk" {

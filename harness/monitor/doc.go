@@ -1,9 +1,7 @@
-// Package monitor is the engine: one session per device with its processes,
-// their detectors and the two channels of capture, beside a workload that
-// stresses the app. It owns time: it decides when a channel is read, by what the
-// detectors demand, on the clock that the device tells.
+// Package monitor runs and records a run: one session per device with its
+// watched processes, and a workload that exercises the app. It decides when a
+// process is read, as its detector demands, on the device's clock.
 //
-// It records every sample and event as it arrives and writes run.json at the
-// end. It refuses to judge (detector does), to parse (capture does) and to
-// depend on a test framework. It is fed by the verbs run, watch and demo.
+// Every sample and event is written to samples.ndjson as it arrives; the
+// verdicts follow from these lines (package ledger).
 package monitor

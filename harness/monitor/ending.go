@@ -7,52 +7,54 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// end ends the device's part of the run: ctx has ended, or the device is lost.
+// end ends the device's part of the run, after ctx has ended or the device is
+// lost.
 func (s *session) end(ctx, responding context.Context, giveUp func()) {
-	s.discovery.finishLook(ctx)
+	s.discovery.finishScan(ctx)
 	if s.silence.lost() == nil {
 		s.silence.lose(s.discovery.listingError())
 	}
 	cause := context.Cause(ctx)
 	lost := s.silence.lost() != nil
-	if lost || !final(cause) {
+	if lost || !completed(cause) {
 		giveUp()
 	} else {
 		s.silence.finalProbe(responding)
 	}
-	// Nothing is sampled from here on, and what is still collected takes its time.
+	// Nothing is sampled from here on, while the remaining diagnoses take their
+	// time.
 	for _, x := range s.subjects.order {
 		s.sampling.recordTrailingGap(x)
 	}
-	s.conclude(responding, cause)
+	s.finishResponses(responding, cause)
 	s.deaths.readAll(responding)
 	if !lost {
 		return
 	}
-	s.finish(s.silence.lost())
+	s.recordEnd(s.silence.lost())
 	close(s.gone)
 }
 
-// conclude ends the responses of a session whose run is over: what is on its way comes
-// to its end, and what the end itself asks for is done.
-func (s *session) conclude(ctx context.Context, over error) {
+// finishResponses completes the diagnoses in progress, and those that the end
+// of the run requires.
+func (s *session) finishResponses(ctx context.Context, over error) {
 	if s.run.responder == nil {
 		return
 	}
 	s.responses.end()
-	s.takeLetters()
+	s.takeMessages()
 	s.orderLastMarks(ctx, over)
 	switch {
-	case final(over):
+	case completed(over):
 		s.responses.orderFinal()
 	case s.run.atEnd():
-		s.event(record.Event{Event: "error", Text: "no heap dumps at the end: the run was broken off"})
+		s.recordEvent(record.Event{Event: "error", Text: "no heap dumps at the end: the run was aborted"})
 	}
-	s.sweeper.hurry()
+	s.sweeper.sweepNow()
 	for {
-		s.responses.drop(ctx, over)
+		s.responses.dropUnreachable(ctx, over)
 		if ctx.Err() == nil && !s.silence.on() && !s.responses.busy() {
-			s.sweeper.again(ctx)
+			s.sweeper.sweepDue(ctx)
 		}
 		s.responses.send(ctx)
 		s.analyses.send(ctx)
@@ -68,50 +70,51 @@ func (s *session) conclude(ctx context.Context, over error) {
 			s.analyses.take(a)
 		case on := <-s.responses.pauses:
 			s.responses.setPaused(on)
-		case <-s.notes.bell:
-			s.takeLetters()
+		case <-s.mailbox.notify:
+			s.takeMessages()
 			s.orderLastMarks(ctx, over)
 		}
 	}
 }
 
-// orderLastMarks orders the dumps of the marks that the end of the run has caught. One more
-// look finds their processes; where the device cannot be asked, the look before counts.
+// orderLastMarks orders the dumps of the marks that are pending at the end of
+// the run. One more scan finds their processes; if the device cannot be asked,
+// the previous scan counts.
 func (s *session) orderLastMarks(ctx context.Context, over error) {
-	if s.marks.waiting() && s.silence.available() && final(over) && ctx.Err() == nil {
-		s.discovery.endLooks()
+	if s.marks.waiting() && s.silence.available() && completed(over) && ctx.Err() == nil {
+		s.discovery.awaitScan()
 		s.discovery.send(ctx)
 		s.discovery.take(ctx, <-s.discovery.call.done)
-		s.discovery.finishLook(ctx)
+		s.discovery.finishScan(ctx)
 	}
 	s.marks.orderAll()
 }
 
-// final tells whether a run has come to its end and was not broken off.
-func final(over error) bool {
+// completed reports whether a run has ended regularly and was not aborted.
+func completed(over error) bool {
 	return errors.Is(over, errDuration) || errors.Is(over, errWorkload) || errors.Is(over, errFinished)
 }
 
-// sendResponses lets go what waits: an order for the device, a case for its analysis. A
-// device that is silent is asked for nothing.
+// sendResponses starts the next sweep, diagnosis and analysis. A device that
+// does not respond is not asked.
 func (s *session) sendResponses(ctx context.Context) {
 	if !s.silence.on() {
 		if !s.responses.busy() {
-			s.sweeper.again(ctx)
+			s.sweeper.sweepDue(ctx)
 		}
 		s.responses.send(ctx)
 	}
 	s.analyses.send(ctx)
 }
 
-// finish ends the device's part of the run in its record, once.
-func (s *session) finish(cause error) {
+// recordEnd records the end of the device's part of the run, once.
+func (s *session) recordEnd(cause error) {
 	select {
 	case <-s.over:
 		return
 	default:
 	}
-	s.takeLetters()
+	s.takeMessages()
 	s.marks.orderAll()
 	s.responses.dropAll("the run had ended")
 	s.marks.recordSkips(true)
@@ -120,18 +123,18 @@ func (s *session) finish(cause error) {
 	if err := s.silence.lost(); err != nil {
 		end.Event, end.Text = "lost", err.Error()
 	}
-	s.event(end)
+	s.recordEvent(end)
 	close(s.over)
-	s.notes.close()
+	s.mailbox.close()
 }
 
 // recordProofs records the leaks that the heap dumps at marks prove.
 func (s *session) recordProofs() {
 	for _, x := range s.subjects.order {
 		for _, proof := range x.Account.Proofs() {
-			s.about(x, "proof", proof)
+			s.recordProcessEvent(x, "proof", proof)
 		}
 	}
 }
 
-var errOver = errors.New("the run has ended")
+var errRunEnded = errors.New("the run has ended")

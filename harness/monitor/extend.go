@@ -9,21 +9,23 @@ import (
 )
 
 const (
-	// leastPass is the device time between two beginnings of a workload that is repeated.
-	leastPass = 5 * time.Second
-	// quietFor is the device time without a suspicion after which it counts as decided: one look
-	// may miss what the next one sees.
-	quietFor = time.Minute
+	// minRepeatInterval is the minimum device time between two starts of a
+	// repeated workload.
+	minRepeatInterval = 5 * time.Second
+	// decidedAfter is the device time without a suspicion after which it counts
+	// as decided: one evaluation may miss what the next one detects.
+	decidedAfter = time.Minute
 )
 
-// extension extends a run whose processes look like leaks and are not decided.
+// extension extends a run while processes look like leaks and are not decided.
 type extension struct {
 	run *run
-	// extended: a suspicion has extended the run.
+	// extended: the run has been extended.
 	extended atomic.Bool
 }
 
-// longest is how long a suspicion extends the run, 0 for not at all.
+// longest returns the maximum duration of an extended run, 0 if it is not
+// extended.
 func (e *extension) longest() time.Duration {
 	if e.run.LongestDuration <= e.run.Duration {
 		return 0
@@ -31,16 +33,16 @@ func (e *extension) longest() time.Duration {
 	return e.run.LongestDuration
 }
 
-// extend waits, at the end of the duration, as long as something looks like a leak and is not
-// decided, but not beyond the longest duration.
+// extend waits at the end of the duration while something looks like a leak and
+// is not decided, at most until the longest duration.
 func (e *extension) extend(ctx context.Context) {
 	if e.longest() == 0 || !e.suspicious(ctx) {
 		return
 	}
 	every := e.run.Policy.SuspiciousInterval
-	for quiet := time.Duration(0); quiet < quietFor; {
-		left := e.left()
-		if left <= 0 || nap(ctx, min(left, e.run.sessions[0].clock.real(every))) != nil {
+	for quiet := time.Duration(0); quiet < decidedAfter; {
+		left := e.remaining()
+		if left <= 0 || sleep(ctx, min(left, e.run.sessions[0].clock.real(every))) != nil {
 			return
 		}
 		why, proved := e.suspicion(ctx)
@@ -55,8 +57,9 @@ func (e *extension) extend(ctx context.Context) {
 	}
 }
 
-// left is the real time until every device has lived through the longest duration.
-func (e *extension) left() time.Duration {
+// remaining returns the real time until every device has reached the longest
+// duration.
+func (e *extension) remaining() time.Duration {
 	left := time.Duration(0)
 	for _, s := range e.run.sessions {
 		left = max(left, s.clock.until(e.longest()))
@@ -64,23 +67,24 @@ func (e *extension) left() time.Duration {
 	return left
 }
 
-// goesOn reports whether a run whose workload has ended goes on, because of a suspicion.
-func (e *extension) goesOn(ctx context.Context) bool {
-	return e.longest() > 0 && e.left() > 0 && e.suspicious(ctx)
+// extends reports whether a run whose workload has ended continues because of a
+// suspicion.
+func (e *extension) extends(ctx context.Context) bool {
+	return e.longest() > 0 && e.remaining() > 0 && e.suspicious(ctx)
 }
 
-// suspicious reports whether something looks like a leak and is not decided, and records the first
-// time that this extends the run.
+// suspicious reports whether something looks like a leak and is not decided. It
+// records the first extension of the run.
 func (e *extension) suspicious(ctx context.Context) bool {
 	why, _ := e.suspicion(ctx)
 	if why != "" && e.extended.CompareAndSwap(false, true) {
-		e.run.note("", record.Event{Event: "extended", Text: why})
+		e.run.postEvent("", record.Event{Event: "extended", Text: why})
 	}
 	return why != ""
 }
 
-// suspicion says what looks like a leak and is not decided, "" for nothing, and whether a leak is
-// proved.
+// suspicion returns what looks like a leak and is not decided, "" if there is
+// nothing, and whether a leak is proved.
 func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	for _, s := range e.run.sessions {
 		text, leak := s.suspicion(ctx)
@@ -92,14 +96,14 @@ func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	return why, proved
 }
 
-// suspicion is that of one device; one that is gone has none.
+// suspicion returns that of one device, nothing if the device is lost.
 func (s *session) suspicion(ctx context.Context) (string, bool) {
 	type answer struct {
 		why    string
 		proved bool
 	}
 	answers := make(chan answer, 1)
-	s.notes.put(letter{do: func() {
+	s.mailbox.post(message{do: func() {
 		why, proved := s.part.Suspicion()
 		answers <- answer{why, proved}
 	}})

@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// timedWork is a workload that takes some time, and fails at one of its passes.
+// timedWork is a workload that takes some time, and fails in one of its
+// repetitions.
 type timedWork struct {
 	takes  time.Duration
 	failAt int
@@ -23,9 +24,9 @@ type timedWork struct {
 
 func (s *timedWork) Describe() record.Workload { return record.Workload{Kind: "command"} }
 
-func (s *timedWork) Run(ctx context.Context, _ Stage) (record.Workload, error) {
+func (s *timedWork) Run(ctx context.Context, _ Env) (record.Workload, error) {
 	s.passes++
-	if nap(ctx, s.takes) != nil {
+	if sleep(ctx, s.takes) != nil {
 		return s.Describe(), nil
 	}
 	if s.passes == s.failAt {
@@ -34,8 +35,9 @@ func (s *timedWork) Run(ctx context.Context, _ Stage) (record.Workload, error) {
 	return s.Describe(), nil
 }
 
-// A suspicion extends a run with a range of durations until it is decided, at most to its end; no
-// suspicion does not. A workload that ends meanwhile is repeated.
+// A suspicion extends a run with a range of durations until it is decided, at
+// most to its end; without a suspicion it is not extended. A workload that ends
+// meanwhile is repeated.
 func TestSuspicionExtendsTheRun(t *testing.T) {
 	const minute = 60.0
 	for name, c := range map[string]struct {
@@ -49,38 +51,79 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 		extended    bool
 		passes      [2]int // at least and at most
 	}{
-		"no suspicion":                          {healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, nil, 12 * minute, 12 * minute, "inconclusive", 5, "duration", false, [2]int{}},
-		"a leak, proved at the end":             {leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute, nil, 29 * minute, 35 * minute, "leak", 1, "duration", true, [2]int{}},
-		"never decided":                         {leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 20 * time.Minute, nil, 20 * minute, 20 * minute, "inconclusive", 5, "duration", true, [2]int{}},
-		"proved before":                         {leaky("com.shop", androidsim.Java, 1200), 45 * time.Minute, 2 * time.Hour, nil, 45 * minute, 45 * minute, "leak", 1, "duration", false, [2]int{}},
-		"a slower leak is decided on the way":   {leaky("com.shop", androidsim.Java, 150), 35 * time.Minute, 8 * time.Hour, nil, 40 * minute, 120 * minute, "leak", 1, "duration", true, [2]int{}},
-		"no range":                              {leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 0, nil, 12 * minute, 12 * minute, "inconclusive", 5, "duration", false, [2]int{}},
-		"a workload that ends first":            {healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, &timedWork{takes: 8 * time.Minute}, 8 * minute, 8 * minute, "inconclusive", 5, "workload", false, [2]int{1, 1}},
-		"which is repeated":                     {leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute, &timedWork{takes: 8 * time.Minute}, 29 * minute, 35 * minute, "leak", 1, "", true, [2]int{4, 5}},
-		"and fails":                             {leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute, &timedWork{takes: 8 * time.Minute, failAt: 2}, 16 * minute, 16 * minute, "inconclusive", 4, "workload", true, [2]int{2, 2}},
-		"a workload that ends at once":          {leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute, &timedWork{takes: time.Millisecond}, 0, 1, "inconclusive", 5, "workload", false, [2]int{1, 1}},
-		"a workload that is longer than it all": {leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 20 * time.Minute, &timedWork{takes: time.Hour}, 20 * minute, 20 * minute, "inconclusive", 5, "duration", true, [2]int{1, 1}},
+		"no suspicion": {
+			healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, nil, 12 * minute, 12 * minute, "inconclusive", 5,
+			"duration", false, [2]int{},
+		},
+		"a leak, proved at the end": {
+			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute, nil, 29 * minute, 35 * minute,
+			"leak", 1, "duration", true, [2]int{},
+		},
+		"never decided": {
+			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 20 * time.Minute, nil, 20 * minute, 20 * minute,
+			"inconclusive", 5, "duration", true, [2]int{},
+		},
+		"proved before": {
+			leaky("com.shop", androidsim.Java, 1200), 45 * time.Minute, 2 * time.Hour, nil, 45 * minute, 45 * minute,
+			"leak", 1, "duration", false, [2]int{},
+		},
+		"a slower leak is decided during the extension": {
+			leaky("com.shop", androidsim.Java, 150), 35 * time.Minute, 8 * time.Hour, nil, 40 * minute, 120 * minute,
+			"leak", 1, "duration", true, [2]int{},
+		},
+		"no range": {
+			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 0, nil, 12 * minute, 12 * minute,
+			"inconclusive", 5, "duration", false, [2]int{},
+		},
+		"a workload that ends first": {
+			healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, &timedWork{takes: 8 * time.Minute}, 8 * minute,
+			8 * minute, "inconclusive", 5, "workload", false, [2]int{1, 1},
+		},
+		"which is repeated": {
+			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute,
+			&timedWork{takes: 8 * time.Minute}, 29 * minute, 35 * minute, "leak", 1, "", true, [2]int{4, 5},
+		},
+		"and fails": {
+			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute,
+			&timedWork{takes: 8 * time.Minute, failAt: 2}, 16 * minute, 16 * minute, "inconclusive", 4, "workload",
+			true, [2]int{2, 2},
+		},
+		"a workload that ends at once": {
+			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 40 * time.Minute,
+			&timedWork{takes: time.Millisecond}, 0, 1, "inconclusive", 5, "workload", false, [2]int{1, 1},
+		},
+		"a workload longer than the longest duration": {
+			leaky("com.shop", androidsim.Java, 1200), 12 * time.Minute, 20 * time.Minute, &timedWork{takes: time.Hour},
+			20 * minute, 20 * minute, "inconclusive", 5, "duration", true, [2]int{1, 1},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options(t, phone("S1", rooted(), c.app))
-				o.Policy, o.Duration, o.LongestDuration, o.AllowUnjudged = detector.RobustPolicy(), c.least, c.most, false
+				o.Policy, o.Duration, o.LongestDuration, o.AllowUnjudged = detector.RobustPolicy(), c.least, c.most,
+					false
 				if c.work != nil {
 					o.Workload = c.work
 				}
 				r := perform(t, t.Context(), o)
 				x, lasted := r.process(t, "S1", "com.shop"), r.Devices[0].Duration
-				if lasted < c.from || lasted > c.to+1 || x.Gate != c.gate || r.ExitCode != c.exit || c.stopped != "" && r.Stopped != c.stopped {
-					t.Errorf("ended by %s at %.1f min, exit %d, %s: %s", r.Stopped, lasted/60, r.ExitCode, x.Gate, x.Reason)
+				if lasted < c.from || lasted > c.to+1 || x.Gate != c.gate || r.ExitCode != c.exit || c.stopped != "" &&
+					r.Stopped != c.stopped {
+					t.Errorf("ended by %s at %.1f min, exit %d, %s: %s", r.Stopped, lasted/60, r.ExitCode, x.Gate,
+						x.Reason)
 				}
-				if (r.Extended > 0) != c.extended || (r.ExtendedReason != "") != c.extended || c.extended && !strings.HasPrefix(r.ExtendedReason, "com.shop ") {
+				if (r.Extended > 0) != c.extended || (r.ExtendedReason != "") != c.extended || c.extended &&
+					!strings.HasPrefix(r.ExtendedReason, "com.shop ") {
 					t.Errorf("extended by %v s: %q", r.Extended, r.ExtendedReason)
 				}
-				if c.work != nil && (c.work.passes < c.passes[0] || c.work.passes > c.passes[1] || r.Workload.Repeats != c.work.passes-1) {
+				if c.work != nil &&
+					(c.work.passes < c.passes[0] || c.work.passes > c.passes[1] ||
+						r.Workload.Repeats != c.work.passes-1) {
 					t.Errorf("%d passes, %+v", c.work.passes, r.Workload)
 				}
 				var out strings.Builder
-				if err := reporters.WriteRun(&out, r.Run); err != nil || strings.Contains(out.String(), "extended by ") != c.extended {
+				if err := reporters.WriteRun(&out, r.Run); err != nil ||
+					strings.Contains(out.String(), "extended by ") != c.extended {
 					t.Errorf("%v\n%s", err, &out)
 				}
 			})
@@ -88,12 +131,13 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 	}
 }
 
-// Monkey goes on with another seed when it is repeated.
-func TestMonkeyIsRepeatedWithAnotherSeed(t *testing.T) {
-	if m, ok := again(Monkey{Package: "com.shop", Seed: 7, Events: 9}, 2).(Monkey); !ok || m.Seed != 9 || m.Events != 9 {
+// A repetition of monkey has another seed.
+func TestMonkeyRepeatsWithAnotherSeed(t *testing.T) {
+	if m, ok := repetition(Monkey{Package: "com.shop", Seed: 7, Events: 9}, 2).(Monkey); !ok || m.Seed != 9 ||
+		m.Events != 9 {
 		t.Errorf("%+v", m)
 	}
-	if c, ok := again(DeviceCommand{Command: "x"}, 2).(DeviceCommand); !ok || c.Command != "x" {
+	if c, ok := repetition(DeviceCommand{Command: "x"}, 2).(DeviceCommand); !ok || c.Command != "x" {
 		t.Errorf("%+v", c)
 	}
 }

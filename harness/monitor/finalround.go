@@ -7,42 +7,45 @@ import (
 )
 
 const (
-	// finalAge is the device time after which a sample is too old to be the last one of a run.
-	finalAge = 5 * time.Second
-	// finalLimit is the real time that the last samples of a run may take.
-	finalLimit = 10 * time.Second
+	// maxFinalAge is the device time after which a sample is too old to be the
+	// final one of a run.
+	maxFinalAge = 5 * time.Second
+	// finalTimeout is the real time that the final samples of a run may take.
+	finalTimeout = 10 * time.Second
 )
 
-// sampleOnceMore samples every process at the end of the run. Without it a run would end up to one
-// interval after its last sample, and one of exactly the time that a verdict needs would have none.
-func (m *run) sampleOnceMore(ctx context.Context) {
+// takeFinalSamples samples every process at the end of the run. Otherwise a run
+// would end up to one interval after its last sample, and a run with exactly
+// the duration that a verdict needs would have none.
+func (m *run) takeFinalSamples(ctx context.Context) {
 	var sessions sync.WaitGroup
 	for _, s := range m.sessions {
-		sessions.Go(func() { s.sampleNow(ctx) })
+		sessions.Go(func() { s.sampleFinally(ctx) })
 	}
 	sessions.Wait()
 }
 
-// sampleNow has the processes sampled whose latest sample is not of now, and returns when that is
-// done, or when it takes too long.
-func (s *session) sampleNow(ctx context.Context) {
+// sampleFinally samples the processes without a recent sample, and returns when
+// that is done or takes too long.
+func (s *session) sampleFinally(ctx context.Context) {
 	done := make(chan struct{})
-	// Not by ask, which waits for the end of the run: that waits for the duration.
-	s.notes.put(letter{do: func() { s.sampling.sampleNow(done) }})
+	// Not with ask, which waits for the end of the run: the run waits for this.
+	s.mailbox.post(message{do: func() { s.sampling.sampleNow(done) }})
 	select {
 	case <-done:
-	case <-s.over: // its part has ended
+	case <-s.over: // the device's part has ended
 	case <-ctx.Done():
-	case <-time.After(finalLimit):
+	case <-time.After(finalTimeout):
 	}
 }
 
-// sampleNow has the processes sampled whose latest sample is not of now, and closes done then.
+// sampleNow schedules a sample of each process without a recent one, and closes
+// done when they are taken.
 func (m *sampling) sampleNow(done chan<- struct{}) {
 	now := m.clock.now()
 	due := false
 	for _, x := range m.subjects.order {
-		if x.present && !x.pause.on && m.part.At(now)-x.LastUp >= finalAge {
+		if x.present && !x.pause.on && m.part.At(now)-x.LastUp >= maxFinalAge {
 			x.sampling.due, due = now, true
 		}
 	}

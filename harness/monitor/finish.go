@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leftovers begin the names of what a run has in its directory only while it goes on.
+// leftovers are prefixes of the names of files that exist only during a run.
 var leftovers = []string{inboxName, record.SamplesName + ".new", ".run.json-", "." + record.SamplesName + ".new-"}
 
-// Finish takes away what a killed run has left in its directory beside its record.
+// Finish removes what a killed run has left in its directory beside its record.
 func Finish(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

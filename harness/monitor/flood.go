@@ -8,78 +8,86 @@ import (
 )
 
 const (
-	// floodBurst events of a kind may come at once, and floodRate a second of real time. A line
-	// costs CPU, disk and a line of the progress: a loop of a suite takes longer than 100 ms.
-	floodBurst = 10
-	floodRate  = 10.0
-	// After fastEvents of them there may be slowRate a second: a night of marks stays below 10 MB,
-	// and a suite that marks loops of a second or more is recorded to its end.
-	fastEvents = 10_000
-	slowRate   = 1.0
-	// skippedEvery is the real time between two records of how many were skipped.
+	// eventBurst is the number of events of a kind that may come at the same
+	// time, eventRate the number per second of real time. A line costs CPU,
+	// disk space and a line of progress output; a loop of a suite takes longer
+	// than 100 ms.
+	eventBurst = 10
+	eventRate  = 10.0
+	// After eventQuota events the rate is slowEventRate per second: a night of
+	// marks stays below 10 MB, and a suite with loops of a second or more is
+	// recorded to its end.
+	eventQuota    = 10_000
+	slowEventRate = 1.0
+	// skippedEvery is the real time between two records of the number of
+	// skipped events.
 	skippedEvery = time.Minute
 )
 
-// floodLimit bounds how many events of a kind a workload may put on the time axis of a device, and
-// counts the others. The host's real time counts, also on a simulated phone whose own time runs
-// faster: it is the host that a flood wears out.
-type floodLimit struct {
+// rateLimit limits the events of a kind that a workload may put on the time
+// axis of a device, and counts the others. It uses the host's real time, even
+// if the time of a simulated phone runs faster: the load is on the host.
+type rateLimit struct {
 	began time.Time
-	// full is the time since began until which there is no room, and skipped counts what found
-	// none. Both are read for each line of a workload that prints nothing but marks: without a lock.
-	full, skipped atomic.Int64
+	// fullUntil is the time since began until which events are rejected,
+	// skipped the number of rejected events. Both are read without a lock for
+	// each line of a workload that prints nothing but marks.
+	fullUntil, skipped atomic.Int64
 
-	mu    sync.Mutex
-	room  float64
-	at    time.Duration
-	taken int
+	mu     sync.Mutex
+	tokens float64
+	at     time.Duration
+	taken  int
 }
 
-func newFloodLimit() *floodLimit { return &floodLimit{began: time.Now(), room: floodBurst} }
+func newRateLimit() *rateLimit { return &rateLimit{began: time.Now(), tokens: eventBurst} }
 
-// admit reports whether there is room for an event, and counts it as skipped where there is none.
-func (l *floodLimit) admit() bool {
+// allow reports whether an event is within the limit; if not, it is counted as
+// skipped.
+func (l *rateLimit) allow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rate := floodRate
-	if l.taken >= fastEvents {
-		rate = slowRate
+	rate := eventRate
+	if l.taken >= eventQuota {
+		rate = slowEventRate
 	}
 	now := time.Since(l.began)
-	l.room = min(floodBurst, l.room+rate*(now-l.at).Seconds())
+	l.tokens = min(eventBurst, l.tokens+rate*(now-l.at).Seconds())
 	l.at = now
-	if l.room < 1 {
-		l.full.Store(int64(now + time.Duration((1-l.room)/rate*float64(time.Second))))
+	if l.tokens < 1 {
+		l.fullUntil.Store(int64(now + time.Duration((1-l.tokens)/rate*float64(time.Second))))
 		l.skipped.Add(1)
 		return false
 	}
-	l.room--
+	l.tokens--
 	l.taken++
 	return true
 }
 
-// isFull reports whether the next event is skipped anyway.
-func (l *floodLimit) isFull(now time.Time) bool { return int64(now.Sub(l.began)) < l.full.Load() }
+// isFull reports whether the next event would be skipped.
+func (l *rateLimit) isFull(now time.Time) bool { return int64(now.Sub(l.began)) < l.fullUntil.Load() }
 
 const (
-	// paceBurst bytes of output are taken as fast as they come: as much as workload.log keeps.
-	// Beyond them it is paceRate bytes a second of real time.
+	// paceBurst is the number of output bytes read at full speed, as many as
+	// workload.log keeps; paceRate is the number of bytes per second of real
+	// time after that.
 	paceBurst = maxWorkloadLog
 	paceRate  = 2 << 20
-	// paceNap bounds one pause: what is not slept off now is at the next write.
-	paceNap = time.Second
+	// maxPacePause bounds one pause; the rest is made up for at the next write.
+	maxPacePause = time.Second
 )
 
-// pace slows who writes more than paceRate for long. A workload that prints without end would have
-// the host read and search its output for marks instead of sampling; a pause makes it wait in its
-// write, as a slow terminal does, and nothing is lost.
+// pace slows down a writer that exceeds paceRate for long. Otherwise the host
+// would read and search the endless output of a workload for marks instead of
+// sampling. A pause blocks the workload in its write, like a slow terminal
+// does, without losing output.
 type pace struct {
 	mu   sync.Mutex
 	at   time.Time
 	debt float64 // bytes
 }
 
-// wait pauses, if need be, after so many bytes.
+// wait pauses after n bytes if necessary.
 func (p *pace) wait(n int) {
 	p.mu.Lock()
 	now := time.Now()
@@ -91,24 +99,24 @@ func (p *pace) wait(n int) {
 	pause := time.Duration((p.debt - paceBurst) / paceRate * float64(time.Second))
 	p.mu.Unlock()
 	if pause > 0 {
-		time.Sleep(min(pause, paceNap))
+		time.Sleep(min(pause, maxPacePause))
 	}
 }
 
-// paced is a writer that keeps a pace.
-type paced struct {
+// pacedWriter is a writer with a pace.
+type pacedWriter struct {
 	w io.Writer
 	pace
 }
 
-func (p *paced) Write(b []byte) (int, error) {
+func (p *pacedWriter) Write(b []byte) (int, error) {
 	n, err := p.w.Write(b)
 	p.wait(len(b))
 	return n, err
 }
 
-// Close closes the writer, where that can be closed.
-func (p *paced) Close() error {
+// Close closes the underlying writer if it can be closed.
+func (p *pacedWriter) Close() error {
 	if c, ok := p.w.(io.Closer); ok {
 		return c.Close()
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// flooding is a phone on which the command "flood" prints one line as fast as it is taken.
+// flooding is a phone on which the command "flood" prints one line as fast as
+// it is read.
 type flooding struct {
 	*simulated
 	line    string
@@ -34,12 +35,12 @@ func (f *flooding) Shell(ctx context.Context, command string, out, errOut io.Wri
 			return -1, err
 		}
 		f.printed += lines
-		time.Sleep(time.Microsecond) // what writing costs; a bubble whose goroutines never wait has no time
+		time.Sleep(time.Microsecond) // cost of writing; a bubble whose goroutines never block has no time
 	}
 	return -1, ctx.Err()
 }
 
-// flood runs a workload that prints nothing but a line for a minute.
+// flood runs a workload that prints one line for a minute.
 func flood(t *testing.T, line string, change func(*Options)) (result, *flooding) {
 	p := &flooding{simulated: phone("S1", rooted(), healthy("com.shop")), line: line}
 	o := options(t, p.simulated)
@@ -54,12 +55,13 @@ func flood(t *testing.T, line string, change func(*Options)) (result, *flooding)
 		t.Errorf("%s has %d bytes, %v", record.SamplesName, info.Size(), err)
 	}
 	if got, most := p.printed*(len(line)+1), paceBurst+61*paceRate; got > most {
-		t.Errorf("%d bytes of output were taken, more than %d", got, most)
+		t.Errorf("%d bytes of output were read, more than %d", got, most)
 	}
 	return r, p
 }
 
-// skippedIn are the marks, or events, that the lines of a run say were skipped.
+// skippedIn returns how many marks, or events, the lines of a run report as
+// skipped.
 func (r result) skippedIn(event string) (n, lines int) {
 	for _, e := range r.eventsOf(event, "") {
 		n += int(e.Count)
@@ -68,8 +70,8 @@ func (r result) skippedIn(event string) (n, lines int) {
 	return n, lines
 }
 
-// A workload that prints marks as fast as it can neither fills the record nor holds up the
-// samples, and no mark is lost from the count.
+// A workload that prints marks as fast as it can neither fills the record nor
+// delays the samples, and every mark is counted.
 func TestRunBoundsMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := flood(t, "leakgate:mark "+strings.Repeat("x", 200), func(*Options) {})
@@ -90,27 +92,29 @@ func TestRunBoundsMarks(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), "marks were skipped because they came too fast") {
 			t.Errorf("warnings %q", r.Warnings)
 		}
-		// Nobody knows where in a loop the others stand.
+		// The place of the others in a loop is unknown.
 		if n := len(r.eventsOf("collected", "")); n > 1 {
 			t.Errorf("%d collections at marks of a flood", n)
 		}
 	})
 }
 
-// At marks of which some were skipped no heap is dumped, and the run says so once.
-func TestRunDumpsNoHeapAtMarksOfAFlood(t *testing.T) {
+// No heap is dumped at marks before which others were skipped, and the run says
+// so once.
+func TestNoDumpsAtFloodOfMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := flood(t, "leakgate:mark "+strings.Repeat("x", 200), func(o *Options) {
 			o.Respond, o.AllowUnjudged = &response.Options{Dump: AtMarks}, false
 		})
 		missing := r.eventsOf("missing", "")
 		if len(missing) > 20 || len(r.MissingEvidence) == 0 || r.ExitCode != record.ExitInconclusive {
-			t.Errorf("%d heap dumps are missing, %d in the record, exit code %d", len(missing), len(r.MissingEvidence), r.ExitCode)
+			t.Errorf("%d heap dumps are missing, %d in the record, exit code %d", len(missing), len(r.MissingEvidence),
+				r.ExitCode)
 		}
 	})
 }
 
-// So may monkey's reports of crashes.
+// The same holds for monkey's reports of crashes.
 func TestRunBoundsEventsOfTheWorkload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := flood(t, "// NOT RESPONDING: com.shop (pid 123)"+strings.Repeat(" ", 200), func(o *Options) {
@@ -130,44 +134,46 @@ func TestRunBoundsEventsOfTheWorkload(t *testing.T) {
 // flooded is monkey on a phone that floods.
 type flooded struct{ Monkey }
 
-func (f flooded) Run(ctx context.Context, st Stage) (record.Workload, error) {
-	out := &listener{out: st.Output, heard: reporting(st.Devices[0], st, func(string) {})}
+func (f flooded) Run(ctx context.Context, st Env) (record.Workload, error) {
+	out := &lineReader{out: st.Output, onLine: recordFaults(st.Devices[0], st, func(string) {})}
 	_, err := st.Devices[0].Shell(ctx, "flood", out, io.Discard)
 	_ = err
 	return f.Describe(), nil
 }
 
-// A suite that marks each second is recorded to its end, also beyond the marks that may come fast.
-func TestFloodLimit(t *testing.T) {
+// A suite that marks every second is recorded to its end, even beyond the event
+// quota.
+func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		count := func(l *floodLimit, every, over time.Duration) (n int) {
+		count := func(l *rateLimit, every, over time.Duration) (n int) {
 			for end := time.Now().Add(over); time.Now().Before(end); time.Sleep(every) {
-				if l.admit() {
+				if l.allow() {
 					n++
 				}
 			}
 			return n
 		}
-		l := newFloodLimit()
+		l := newRateLimit()
 		if n := count(l, time.Second, 8*time.Hour); n != 8*3600 || l.skipped.Load() > 0 {
 			t.Errorf("%d of %d marks, one a second", n, 8*3600)
 		}
-		l = newFloodLimit()
-		if n := count(l, 10*time.Millisecond, time.Hour); n < fastEvents+2500 || n > fastEvents+2700 {
+		l = newRateLimit()
+		if n := count(l, 10*time.Millisecond, time.Hour); n < eventQuota+2500 || n > eventQuota+2700 {
 			t.Errorf("%d marks in an hour", n)
 		}
 	})
 }
 
-// Marks that are not one after the other are neither counted nor dumped, and those that follow are.
-func TestRunCountsAgainAfterABurst(t *testing.T) {
+// Objects are neither counted nor dumped at marks that are not consecutive, but
+// are at those that follow.
+func TestCountsResumeAfterBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
 		o.Duration = 20 * time.Minute
-		o.Workload = script(func(ctx context.Context, st Stage) {
+		o.Workload = script(func(ctx context.Context, st Env) {
 			for i := range 10 {
-				_ = nap(ctx, time.Minute)
+				_ = sleep(ctx, time.Minute)
 				for range map[bool]int{true: 30, false: 1}[i == 4] {
 					st.Mark("", fmt.Sprintf("loop %d", i))
 				}
@@ -189,36 +195,43 @@ func TestRunCountsAgainAfterABurst(t *testing.T) {
 	})
 }
 
-// script is a workload that is a function.
-type script func(ctx context.Context, st Stage)
+// script is a workload implemented by a function.
+type script func(ctx context.Context, st Env)
 
 func (s script) Describe() record.Workload { return record.Workload{Kind: "script"} }
-func (s script) Run(ctx context.Context, st Stage) (record.Workload, error) {
+func (s script) Run(ctx context.Context, st Env) (record.Workload, error) {
 	s(ctx, st)
 	return s.Describe(), nil
 }
 
-// A mark without a text says nothing: the first one is an error, the others are ignored.
+// A mark without a text is meaningless: the first one is an error, the others
+// are ignored.
 func TestRunIgnoresMarksWithoutText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &flooding{simulated: phone("S1", rooted(), healthy("com.shop"))}
 		o := options(t, p.simulated)
 		o.Duration = 5 * time.Minute
-		o.Workload = DeviceCommand{Command: "echo 'leakgate:mark '; echo leakgate:mark; echo 'leakgate:mark   '; echo leakgate:markers; sleep 1000"}
+		o.Workload = DeviceCommand{
+			Command: "echo 'leakgate:mark '; echo leakgate:mark; echo 'leakgate:mark   '; echo leakgate:markers; " +
+				"sleep 1000",
+		}
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("mark", "")); n > 0 {
 			t.Errorf("%d empty marks", n)
 		}
-		if e := r.eventsOf("error", ""); len(e) != 1 || !strings.Contains(e[0].Text, "mark without a text") {
+		if e := r.eventsOf("error", ""); len(e) != 1 || !strings.Contains(e[0].Text, "marks without a text") {
 			t.Errorf("%+v", e)
 		}
 	})
 }
 
-// A line of a flood costs no memory.
+// A line of a flood allocates no memory.
 func TestSkippedMarksAllocateNothing(t *testing.T) {
-	st := Stage{Output: nopCloser{io.Discard}, Mark: func(string, string) { t.Error("a mark came through") }, skips: func(string) bool { return true }}
-	l := st.marking("", nil)
+	st := Env{
+		Output: nopCloser{io.Discard}, Mark: func(string, string) { t.Error("a mark was recorded") },
+		skipMark: func(string) bool { return true },
+	}
+	l := st.newLineReader("", nil)
 	chunk := bytes.Repeat([]byte("leakgate:mark x\nother\n"), 1000)
 	if n := testing.AllocsPerRun(10, func() { _, _ = l.Write(chunk) }); n > 0 {
 		t.Errorf("%.0f allocations in 2000 lines", n)
@@ -229,10 +242,10 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// Output that comes for long is taken at a pace, a burst at once.
+// Sustained output is read at a limited rate, a burst immediately.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &paced{w: io.Discard}
+		w := &pacedWriter{w: io.Discard}
 		began, chunk := time.Now(), make([]byte, 32<<10)
 		write := func(n int) time.Duration {
 			for ; n > 0; n -= len(chunk) {

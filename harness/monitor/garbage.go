@@ -8,12 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// Collect says at which marks garbage collections are forced, and what is left is counted.
+// Collect says at which marks the run forces garbage collections and counts
+// what is left.
 type Collect string
 
-// The values of Collect. CollectAuto, which is also the empty value, does so at the marks of a
-// loop, at most every 10 s, in runs shorter than 2 h, in those that end with their workload, and
-// in those that dump heaps at marks.
+// The values of Collect. CollectAuto, the default, collects at the marks of a
+// loop, at most every 10 s, in runs shorter than 2 h, in runs that end with
+// their workload, and in runs that dump heaps at marks.
 const (
 	CollectAuto    Collect = "auto"
 	CollectAtMarks Collect = "at_marks"
@@ -21,16 +22,19 @@ const (
 )
 
 const (
-	// collectSettle is the device time between a forced collection and the readings of what is
-	// left. HandleSigUsr1 runs in a thread of its own and collects the whole heap, which takes up
-	// to a second; finalizers and reference queues, which free native memory, run after it.
+	// collectSettle is the device time between a forced collection and the
+	// readings after it. HandleSigUsr1 runs on its own thread and collects the
+	// whole heap, which takes up to a second. Finalizers and reference queues,
+	// which free native memory, run after it.
 	collectSettle = 2 * time.Second
-	// collectSpacing is the least device time between two collections that nobody asked for: an
-	// app that does little else is not the app that is tested.
+	// collectSpacing is the minimum device time between two automatic
+	// collections: an app that does little else no longer behaves like the app
+	// under test.
 	collectSpacing = 10 * time.Second
-	// collectShort is the duration from which on a run has a trend without collections.
+	// collectShort is the duration from which a run has a trend without forced
+	// collections.
 	collectShort = 2 * time.Hour
-	// maxLoopFamilies bounds the marks that may turn out to be of a loop.
+	// maxLoopFamilies bounds the mark families that may turn out to be a loop.
 	maxLoopFamilies = 8
 	// collectDeadline is the real time that forcing the collections may take.
 	collectDeadline = 10 * time.Second
@@ -40,12 +44,14 @@ const (
 type garbage struct {
 	*port
 	call call[collection]
-	// loop is the family of marks that has come twice, families are those that came before.
-	loop     string
-	families map[string]bool
-	// wanted is the mark at which a collection is wanted that was not sent, "" for none.
+	// loopFamily is the first family of marks that came twice; families are
+	// those that came before it.
+	loopFamily string
+	families   map[string]bool
+	// wanted is the mark of a pending collection, "" if none exists.
 	wanted string
-	// latest is when the latest was sent, in device time since the start; less than zero for never.
+	// latest is the device time of the latest collection since the start,
+	// negative if there was none.
 	latest time.Duration
 
 	limits *limits
@@ -55,32 +61,33 @@ func newGarbage(p *port, l *limits) *garbage {
 	return &garbage{port: p, call: newCall[collection](), families: map[string]bool{}, latest: -1, limits: l}
 }
 
-// collection is what became of one collection in all processes.
+// collection is the result of one collection in all processes.
 type collection struct {
 	mark string
 	up   time.Duration
 	done []diagnose.CollectResult
 }
 
-// collectAt wants a collection at a mark, where the run has them at this mark.
-func (g *garbage) collectAt(mark string) {
+// requestAt requests a collection at a mark, if the run collects at this mark.
+func (g *garbage) requestAt(mark string) {
 	loop := g.addMark(ledger.MarkFamily(mark))
 	now := g.clock.now()
 	switch {
 	case g.run.Collect == CollectNever || g.call.inFlight:
-	case g.run.Collect == CollectAtMarks, loop && g.collects() && (g.latest < 0 || now-g.latest >= collectSpacing):
+	case g.run.Collect == CollectAtMarks, loop && g.enabled() && (g.latest < 0 || now-g.latest >= collectSpacing):
 		g.wanted = mark
 	}
 }
 
-// addMark notes a mark and reports whether it may begin a loop: it is of the first family that came
-// twice, or none has and it is new.
+// addMark notes a mark and reports whether it may begin a loop: it belongs to
+// the first family that came twice, or there is no such family yet and its own
+// is new.
 func (g *garbage) addMark(family string) bool {
 	switch {
-	case g.loop != "":
-		return family == g.loop
+	case g.loopFamily != "":
+		return family == g.loopFamily
 	case g.families[family]:
-		g.loop, g.families = family, nil
+		g.loopFamily, g.families = family, nil
 		return true
 	case len(g.families) == maxLoopFamilies:
 		return false
@@ -89,8 +96,8 @@ func (g *garbage) addMark(family string) bool {
 	return true
 }
 
-// collects reports whether collections are forced in a run for which nobody has said so.
-func (g *garbage) collects() bool {
+// enabled reports whether a run with CollectAuto forces collections.
+func (g *garbage) enabled() bool {
 	switch d := g.run.Duration; {
 	case g.run.atMarks(), d > 0 && d < collectShort:
 		return true
@@ -99,7 +106,7 @@ func (g *garbage) collects() bool {
 	}
 }
 
-// send forces the collection that is wanted.
+// send forces the pending collection.
 func (g *garbage) send(ctx context.Context) {
 	if g.wanted == "" || g.call.inFlight {
 		return
@@ -116,8 +123,8 @@ func (g *garbage) send(ctx context.Context) {
 	})
 }
 
-// take records in which processes a collection was forced, and has all of them read once
-// it has settled.
+// take records in which processes a collection was forced, and schedules
+// readings for when it has settled.
 func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	g.call.inFlight = false
 	switch {
@@ -129,7 +136,7 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	}
 	g.silence.requestSucceeded(requestGarbage)
 	g.silence.advance(ctx, a.value.up, a.after)
-	if stale(g.port, a) { // the clock has shown it only now
+	if stale(g.port, a) { // the clock has only now shown the reboot
 		return
 	}
 	settled := g.clock.now() + collectSettle
@@ -138,30 +145,31 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 		if x == nil || !x.Same(c.Process) || !x.present {
 			continue
 		}
-		e := g.naming(x.Account, "collected", "a garbage collection was forced")
+		e := g.processEvent(x.Account, "collected", "a garbage collection was forced")
 		if c.Refused != "" {
 			e.Event, e.Text = "not_collected", "no garbage collection: "+c.Refused
 		}
 		e.Mark = a.value.mark
-		g.at(e, a.value.up)
-		x.readSettled(settled)
+		g.recordEventAt(e, a.value.up)
+		x.sampleAt(settled)
 	}
 	g.limits.readBy(settled)
 }
 
-// nextDue is when the next sample of a process is wanted, which was due at a time: not after what is
-// left of a forced collection has settled.
+// nextDue returns when the next sample is due: no later than the time at which
+// a forced collection has settled.
 func (x *subject) nextDue(due, now time.Duration) time.Duration {
-	if x.sampling.settles > now {
-		return min(due, x.sampling.settles)
+	if x.sampling.settlesAt > now {
+		return min(due, x.sampling.settlesAt)
 	}
 	return due
 }
 
-// cancel drops the collection that is wanted.
+// cancel cancels the pending collection.
 func (g *garbage) cancel() { g.wanted = "" }
 
-// nextWake is the earliest device time at which a collection is wanted, at most next.
+// nextWake returns the earliest device time at which a collection is due, at
+// most next.
 func (g *garbage) nextWake(now, next time.Duration) time.Duration {
 	if g.wanted != "" && !g.call.inFlight {
 		return min(now, next)

@@ -8,46 +8,52 @@ import (
 )
 
 const (
-	// weighed is the least number of dumps between two changes of the period: CPU
-	// time comes in ticks of 10 ms, and one dump may meet a busy moment. Where there
-	// are more processes each has had its turn, because their dumps differ.
-	weighed = 4
-	// smoothing is the weight of the latest dump in the mean of the latest ones.
+	// minWeighed is the minimum number of readings between two changes of the
+	// period: CPU time has a resolution of 10 ms, and a single reading may
+	// coincide with other work. With more processes than this, each must have
+	// had its turn, because their costs differ.
+	minWeighed = 4
+	// smoothing is the weight of the latest reading in the moving average of
+	// costs.
 	smoothing = 0.3
-	// thickenBelow is the part of the budget below which a longer period is halved
-	// again: halving doubles the cost, and half the budget would swing.
+	// thickenBelow is the share of the budget below which a lengthened period
+	// is halved again. Halving the period doubles the cost, so that a share of
+	// one half would oscillate.
 	thickenBelow = 1.0 / 3
-	// maxThinning bounds the period, in times of the one asked for.
+	// maxThinning bounds the period, as a multiple of the configured one.
 	maxThinning = 16
 )
 
-// governor keeps the detail channel within a budget: it doubles the period while
-// a dump costs more than the period allows, and halves it when it costs little.
+// governor keeps the detail channel within a budget: it doubles the period
+// while readings cost more than the budget allows, and halves it when they cost
+// little.
 type governor struct {
-	factor  int // of the period asked for; 0 stands for 1
+	factor  int // multiple of the configured period; 0 counts as 1
 	thinned int
-	// dumps were weighed since the latest look; server is what they cost system_server.
+	// dumps counts the readings since the latest change; server is their cost
+	// in system_server.
 	dumps  int
 	server time.Duration
 }
 
-// load is the process of the largest cost against its budget.
-type load struct {
+// dumpCost is the largest cost of readings in one process, with its budget.
+type dumpCost struct {
 	who             string
 	percent, budget float64
 }
 
-func (l load) ratio() float64 { return l.percent / l.budget }
+func (l dumpCost) ratio() float64 { return l.percent / l.budget }
 
-// weigh gives what dumps cost at the present period, per device for system_server
-// and per round for each process; zero where there is no budget.
-func (b *breakdowns) weigh() load {
-	worst := load{budget: 1}
+// weigh returns the largest cost of readings at the present period, relative to
+// its budget: of system_server per period, and of each process per round. It is
+// zero without a budget.
+func (b *breakdowns) weigh() dumpCost {
+	worst := dumpCost{budget: 1}
 	consider := func(who string, cost, every time.Duration, budget float64) {
 		if budget <= 0 || every <= 0 {
 			return
 		}
-		l := load{who, float64(cost) / float64(every) * 100, budget}
+		l := dumpCost{who, float64(cost) / float64(every) * 100, budget}
 		if l.ratio() > worst.ratio() {
 			worst = l
 		}
@@ -62,7 +68,7 @@ func (b *breakdowns) weigh() load {
 	return worst
 }
 
-// govern weighs the dumps after one more of them and changes the period.
+// govern adds the latest reading and changes the period if necessary.
 func (b *breakdowns) govern(now time.Duration) {
 	g := &b.governor
 	if g.factor == 0 {
@@ -70,7 +76,7 @@ func (b *breakdowns) govern(now time.Duration) {
 	}
 	g.dumps++
 	g.server += b.overhead.latestBreakdown()
-	if g.dumps < max(weighed, b.rotation.Len()) {
+	if g.dumps < max(minWeighed, b.rotation.Len()) {
 		return
 	}
 	l := b.weigh()
@@ -86,11 +92,12 @@ func (b *breakdowns) govern(now time.Duration) {
 		return
 	}
 	period := time.Duration(factor) * b.run.Detail
-	text := fmt.Sprintf("breakdowns cost little again: one each %v", period)
+	text := fmt.Sprintf("breakdowns cost little again: one every %v", period)
 	if factor > g.factor {
-		text = fmt.Sprintf("breakdowns cost %s %.1f %% of a core, the budget is %.1f %%: one each %v from now on", l.who, l.percent, l.budget, period)
+		text = fmt.Sprintf("breakdowns cost %s %.1f %% of a core, the budget is %.1f %%: one every %v from now on",
+			l.who, l.percent, l.budget, period)
 	}
 	g.factor = factor
 	b.rotation.SetPeriod(period, now)
-	b.event(record.Event{Event: "thinned", Text: text})
+	b.recordEvent(record.Event{Event: "thinned", Text: text})
 }

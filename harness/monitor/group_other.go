@@ -4,9 +4,9 @@ package monitor
 
 import "os/exec"
 
-// groupOf leaves the command as it is: this system has no process groups that
-// os/exec can use, so that only the command itself is ended.
-func groupOf(*exec.Cmd) {}
+// startInGroup does nothing: this system has no process groups that os/exec can
+// use, so that only the command itself is killed.
+func startInGroup(*exec.Cmd) {}
 
-// endGroup ends the command, where it has not ended yet.
-func endGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+// killGroup kills the command, if it has not ended yet.
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

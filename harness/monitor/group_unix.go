@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// groupOf gives the command a process group of its own, so that what it starts
-// can be ended with it.
-func groupOf(cmd *exec.Cmd) {
+// startInGroup starts the command in its own process group, so that its
+// children can be killed with it.
+func startInGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// endGroup ends the command and what it has left behind. The group may be empty.
-func endGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// killGroup kills the command and the rest of its group, which may be empty.
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -17,53 +17,56 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// inbox is how another process puts a mark into a run that goes on: a folder in
-// the run directory, one file a mark, taken and removed by the run. Files work
-// the same on every system and need no port.
+// inbox receives marks of other processes: a folder in the run directory with
+// one file per mark, which the run takes and removes. Files work the same on
+// every system and need no port.
 //
-// A mark whose sender waits for its dumps is named ID.wait. The run renames it to ID.taken,
-// whose time it keeps fresh, and writes ID.done when every process is dumped.
+// A mark whose sender waits for its dumps is named ID.wait. The run renames it
+// to ID.taken, whose modification time it updates regularly, and writes ID.done
+// when every process is dumped.
 //
-// The run directory may have been prepared by another account. The folder is made anew, for the owner
-// alone, and nothing in it that is not a file is opened: a link would lead elsewhere, and a pipe would
-// never end.
+// The run directory may have been prepared by another account. The folder is
+// recreated for the owner alone, and only regular files in it are opened: a
+// link could lead elsewhere, and a pipe would block.
 type inbox struct {
-	// dir is its path; run and files are that of the run and of itself, kept open.
+	// dir is its path; run and files are the opened run directory and folder.
 	dir        string
 	run, files *os.Root
-	// folder is that of files: its modification time is read five times a second.
+	// folder is the folder itself: its modification time is read five times a
+	// second.
 	folder *os.File
 
 	mu sync.Mutex
-	// taken are the marks whose senders wait.
+	// taken has the marks whose senders wait.
 	taken map[string]bool
 	stop  func()
 }
 
-// inboxName is the folder's name; it is there only while the run goes on. It also
-// holds the reserve.
+// inboxName is the name of the folder, which exists only during the run. It
+// also holds the reserve.
 const inboxName = ".live"
 
-// reserveBytes are kept free on the disk, so that run.json can be written on one
-// that is full: with 100 processes it stays below.
+// reserveBytes are reserved on the disk, so that run.json can be written when
+// it is full. 100 processes need less.
 const reserveBytes = 2 << 20
 
 const (
 	inboxPoll = 200 * time.Millisecond
-	// inboxScan is how often the folder is read although it looks unchanged: two
+	// inboxScan is how often the folder is read even if it looks unchanged: two
 	// changes within one tick of the file system's clock look like one.
 	inboxScan = 2 * time.Second
-	// maxMark bounds one mark's text, in characters.
+	// maxMark bounds the text of a mark, in characters.
 	maxMark = 500
-	// inboxFresh is how often the run renews the time of a mark whose sender waits, and
-	// inboxDead after how long without that a sender takes the run for killed: real time.
-	inboxFresh = 2 * time.Second
-	inboxDead  = 60 * time.Second
-	// inboxTake is the real time within which a run takes a mark.
+	// inboxFresh is how often the run updates the time of a mark whose sender
+	// waits. A sender considers the run killed after inboxTimeout without an
+	// update. Both are real time.
+	inboxFresh   = 2 * time.Second
+	inboxTimeout = 60 * time.Second
+	// inboxTake is the real time in which a run takes a mark.
 	inboxTake = 5 * time.Second
 )
 
-// The ends of the names of marks in an inbox.
+// The extensions of marks in an inbox.
 const (
 	markFile  = ".mark"
 	waitFile  = ".wait"
@@ -79,15 +82,17 @@ func openInbox(run string) (*inbox, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	var fresh sync.WaitGroup
 	b.stop = func() { stop(); fresh.Wait() }
-	fresh.Go(func() { b.renew(ctx) })
+	fresh.Go(func() { b.keepFresh(ctx) })
 	if err := b.writeNew("reserve", make([]byte, reserveBytes)); err != nil {
-		return nil, errors.Join(fmt.Errorf("reserve %d MB for the end of the run: %w", reserveBytes>>20, err), b.close())
+		return nil,
+			errors.Join(fmt.Errorf("reserve %d MB for the end of the run: %w", reserveBytes>>20, err), b.close())
 	}
 	return b, nil
 }
 
-// open makes the folder in the directory of a run and opens it. What stands in its place is of
-// no run: a run in progress has samples.ndjson, and that directory is refused.
+// open creates the folder in a run directory and opens it. Anything in its
+// place is left over: a directory with a run in progress has samples.ndjson and
+// is rejected.
 func (b *inbox) open(run string) (err error) {
 	if b.run, err = os.OpenRoot(run); err != nil {
 		return fmt.Errorf("create inbox: %w", err)
@@ -109,7 +114,7 @@ func (b *inbox) close() error {
 	return errors.Join(b.folder.Close(), b.files.Close(), b.run.RemoveAll(inboxName), b.run.Close())
 }
 
-// writeNew writes a file of a name that is free.
+// writeNew writes a file that does not exist yet.
 func (b *inbox) writeNew(name string, content []byte) error {
 	f, err := b.files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -119,7 +124,8 @@ func (b *inbox) writeNew(name string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// maxMarkFile bounds what is read of a mark, in bytes: maxMark characters have at most four each.
+// maxMarkFile bounds the bytes read of a mark: maxMark characters of at most
+// four bytes.
 const maxMarkFile = 4 * maxMark
 
 // read reads the text of a mark.
@@ -129,7 +135,7 @@ func (b *inbox) read(file string) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular():
-		return "", errors.Join(fmt.Errorf("%s is no file", file), b.files.RemoveAll(file))
+		return "", errors.Join(fmt.Errorf("%s is not a regular file", file), b.files.RemoveAll(file))
 	}
 	f, err := b.files.Open(file)
 	if err != nil {
@@ -140,8 +146,8 @@ func (b *inbox) read(file string) (string, error) {
 	return cleanMark(string(text)), err
 }
 
-// renew keeps the marks fresh whose senders wait.
-func (b *inbox) renew(ctx context.Context) {
+// keepFresh updates the marks whose senders wait.
+func (b *inbox) keepFresh(ctx context.Context) {
 	every := time.NewTicker(inboxFresh)
 	defer every.Stop()
 	for {
@@ -153,13 +159,14 @@ func (b *inbox) renew(ctx context.Context) {
 		b.mu.Lock()
 		for id := range b.taken {
 			now := time.Now()
-			_ = b.files.Chtimes(id+takenFile, now, now) // one that is gone has an answer
+			_ = b.files.Chtimes(id+takenFile, now, now) // a missing one has been answered
 		}
 		b.mu.Unlock()
 	}
 }
 
-// watch hands marks over until ctx ends. An answer is wanted where the sender waits.
+// watch calls mark for each mark until ctx ends. answer is nil if the sender
+// does not wait.
 func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(markDumps) error)) {
 	poll := time.NewTicker(inboxPoll)
 	defer poll.Stop()
@@ -215,14 +222,15 @@ func (b *inbox) take(mark func(text string, answer func(markDumps) error)) {
 	}
 }
 
-// Answers to the sender of a mark begin with one of these lines, whose rest names the dumps that
-// are missing.
+// The answer to a sender begins with one of these lines, followed by the
+// missing dumps.
 const (
 	answerDone = "done"
 	answerNone = "no dump"
 )
 
-// answer reports to the sender of a mark that its dumps are done, and which are missing.
+// answer reports to the sender of a mark that its dumps are done, and which
+// ones are missing.
 func (b *inbox) answer(id string, d markDumps) error {
 	lines := []string{answerDone}
 	if d.none {
@@ -245,17 +253,17 @@ func (b *inbox) answer(id string, d markDumps) error {
 // cleanMark returns a mark as one printable line of at most maxMark characters.
 func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, maxMark)) }
 
-// errNoRun is a directory in which no run is in progress.
+// errNoRun is a directory without a run in progress.
 var errNoRun = errors.New("no run in progress in that directory")
 
-// errNoDump is a mark whose sender waited, at which no process was dumped.
+// errNoDump is a mark with a waiting sender for which no process was dumped.
 var errNoDump = errors.New("no process was dumped")
 
-// SendMark puts a mark into the run that goes on in dir and waits until it is taken. With
-// wait it returns once every process has settled and is dumped, where the run dumps at
-// marks, and says which dumps are missing. An error that comes with missing dumps means that
-// the mark is in the record and no process was dumped; one without, that the run did not take
-// the mark or did not answer.
+// SendMark sends a mark to the run in progress in dir and waits until it is
+// taken. With wait, it returns when every process has settled and is dumped, if
+// the run dumps at marks, and returns which dumps are missing. An error with
+// missing dumps means that the mark is recorded and no process was dumped; an
+// error without, that the run did not take the mark or did not answer.
 func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -273,18 +281,18 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 	if err := record.WriteWhole(name, []byte(mark)); err != nil {
 		return nil, fmt.Errorf("send mark to %s: %w", dir, err)
 	}
-	if err := taken(ctx, name); err != nil {
+	if err := awaitTaken(ctx, name); err != nil {
 		if rerr := os.Remove(name); !errors.Is(rerr, os.ErrNotExist) {
 			return nil, errors.Join(fmt.Errorf("send mark to %s: %w", dir, err), rerr)
 		}
-		if ctx.Err() != nil { // taken in this moment
+		if ctx.Err() != nil { // taken just now
 			return nil, fmt.Errorf("wait for the dumps of the mark in %s: %w", dir, ctx.Err())
 		}
 	}
 	if !wait {
 		return nil, nil
 	}
-	d, err := dumped(ctx, id)
+	d, err := awaitDumps(ctx, id)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("wait for the dumps of the mark in %s: %w", dir, err)
@@ -297,8 +305,8 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 // maxAnswer bounds the answer to a mark, in bytes.
 const maxAnswer = 1 << 20
 
-// taken waits until the run has taken a mark.
-func taken(ctx context.Context, name string) error {
+// awaitTaken waits until the run has taken a mark.
+func awaitTaken(ctx context.Context, name string) error {
 	late := time.NewTimer(inboxTake)
 	defer late.Stop()
 	for {
@@ -315,26 +323,27 @@ func taken(ctx context.Context, name string) error {
 	}
 }
 
-// dumped waits until the run answers that the dumps of a mark are done.
-func dumped(ctx context.Context, id string) (markDumps, error) {
-	var fresh time.Time // of the mark in the inbox
-	seen := time.Now()  // here
+// awaitDumps waits until the run reports that the dumps of a mark are done.
+func awaitDumps(ctx context.Context, id string) (markDumps, error) {
+	var fresh time.Time // modification time of the mark in the inbox
+	seen := time.Now()  // local time at which it changed
 	for {
 		answer, err := hostfile.Read(id+doneFile, maxAnswer)
 		if err == nil {
-			_ = os.Remove(id + doneFile) // the run removes all that is left
+			_ = os.Remove(id + doneFile) // the run removes the rest
 			head, missing, _ := strings.Cut(string(answer), "\n")
-			return markDumps{strings.FieldsFunc(missing, func(c rune) bool { return c == '\n' }), head == answerNone}, nil
+			return markDumps{strings.FieldsFunc(missing, func(c rune) bool { return c == '\n' }), head == answerNone},
+				nil
 		}
 		info, err := os.Stat(id + takenFile)
 		switch {
 		case err == nil && !info.ModTime().Equal(fresh):
 			fresh, seen = info.ModTime(), time.Now()
-		case time.Since(seen) > inboxDead:
-			return markDumps{}, fmt.Errorf("the run has said nothing for %v; was it killed? %w", inboxDead, errNoRun)
+		case time.Since(seen) > inboxTimeout:
+			return markDumps{}, fmt.Errorf("no update from the run for %v; was it killed? %w", inboxTimeout, errNoRun)
 		}
 		if _, err := os.Stat(filepath.Dir(id)); errors.Is(err, os.ErrNotExist) {
-			return markDumps{}, fmt.Errorf("the run has ended before: %w", errNoRun)
+			return markDumps{}, fmt.Errorf("the run has ended: %w", errNoRun)
 		}
 		select {
 		case <-ctx.Done():

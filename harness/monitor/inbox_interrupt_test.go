@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Ctrl-C before the run has taken a mark leaves no mark behind and does not say that the run was killed.
+// Ctrl-C before the run has taken a mark removes the mark and does not report
+// that the run was killed.
 func TestSendMarkInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	box := filepath.Join(dir, inboxName)

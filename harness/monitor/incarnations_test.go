@@ -10,9 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// The log of a diagnosis has lines of all processes of the app that the session knows: of those that
-// run and of those that have ended, but not since before the device started again, and of no other
-// app or user.
+// The log of a diagnosis includes all known processes of the app, running and
+// ended, except those from before a reboot and those of another app or user.
 func TestIncarnationsOfTheApp(t *testing.T) {
 	process := func(name string, user, pid int) capture.Process {
 		return capture.Process{Name: name, User: user, PID: pid, Start: uint64(pid)}
@@ -29,7 +28,8 @@ func TestIncarnationsOfTheApp(t *testing.T) {
 		running(process("com.shop:push", 10, 4), true), running(process("com.bank", 0, 5), true),
 	}}
 	q := &deaths{port: &port{boots: 1, subjects: watched}, past: []pastProcess{
-		ended(process("com.shop", 0, 6), 1), ended(process("com.shop", 0, 7), 0), ended(process("com.bank", 0, 8), 1), ended(x.Process, 1),
+		ended(process("com.shop", 0, 6), 1), ended(process("com.shop", 0, 7), 0), ended(process("com.bank", 0, 8), 1),
+		ended(x.Process, 1),
 	}}
 	var pids []int
 	for _, p := range q.incarnationsOfApp(x) {

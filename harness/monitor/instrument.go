@@ -16,34 +16,38 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Instrument is a workload that runs the instrumented tests of an app by `am instrument`, on
-// every device, and checks what each test leaves behind.
+// Instrument is a workload that runs the instrumented tests of an app with `am
+// instrument` on every device, and checks what each test leaves behind.
 //
-// A test is checked in the room after it: AndroidJUnitRunner reports its end, finishes all
-// activities and then sleeps for delay_msec (androidx.test InstrumentationResultPrinter,
-// ActivityFinisherRunListener and DelayInjector, in this order), while the process lives.
+// A test is checked in the delay after it: AndroidJUnitRunner reports its end,
+// finishes all activities and then sleeps for delay_msec (androidx.test
+// InstrumentationResultPrinter, ActivityFinisherRunListener and DelayInjector,
+// in this order), while the process lives.
 type Instrument struct {
-	// Component is the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner.
+	// Component is the runner, such as
+	// com.shop.test/androidx.test.runner.AndroidJUnitRunner.
 	Component string
-	// Arguments are the values of -e. That of delay_msec is Room.
+	// Arguments are the values of -e, except delay_msec, which is Delay.
 	Arguments map[string]string
-	// Room is the time of the device after each test; DefaultRoom and what the host needs if
-	// zero.
-	Room time.Duration
-	// Options are those of the check of each test; its name and device are set.
+	// Delay is the device time after each test. If zero, it is DefaultDelay and
+	// the time that the host needs.
+	Delay time.Duration
+	// Options are those of the check of each test; name and device are set by
+	// the workload.
 	Options CheckOptions
 }
 
 const (
-	// DefaultRoom is the time after a test in which objects are counted, the app settles (5 s)
-	// and its heap dump begins. While that is written, the process stands still.
-	DefaultRoom = 10 * time.Second
-	// hostShare is the real time of the room that the host needs. On a device whose time runs
-	// faster it is more of it.
-	hostShare = 2 * time.Second
-	// finishing is the time of the device in which activities are finished after the end of a
-	// test is reported. A count that comes too early is repeated.
-	finishing = 500 * time.Millisecond
+	// DefaultDelay is the device time after a test in which objects are
+	// counted, the app settles (5 s) and its heap dump begins. While the dump
+	// is written, the process is suspended.
+	DefaultDelay = 10 * time.Second
+	// hostDelay is the real time that the host needs within the delay. On a
+	// device whose time runs faster it takes more device time.
+	hostDelay = 2 * time.Second
+	// finishDelay is the device time in which activities are finished after the
+	// end of a test is reported. A count that comes too early is repeated.
+	finishDelay = 500 * time.Millisecond
 )
 
 const (
@@ -53,7 +57,7 @@ const (
 
 // Describe implements Workload.
 func (i Instrument) Describe() record.Workload {
-	words := []string{i.Component, i.Room.String()}
+	words := []string{i.Component, i.Delay.String()}
 	for _, k := range slices.Sorted(maps.Keys(i.Arguments)) {
 		words = append(words, k, i.Arguments[k])
 	}
@@ -61,24 +65,24 @@ func (i Instrument) Describe() record.Workload {
 }
 
 // Run implements Workload.
-func (i Instrument) Run(ctx context.Context, st Stage) (record.Workload, error) {
+func (i Instrument) Run(ctx context.Context, st Env) (record.Workload, error) {
 	exit, err := st.onEach(ctx, i.runOn)
 	rec := i.Describe()
 	rec.Exit = exit
 	return rec, err
 }
 
-// roomOn is the room on a device whose time runs at a scale.
-func (i Instrument) roomOn(scale float64) time.Duration {
-	if i.Room > 0 {
-		return i.Room
+// delayOn returns the delay on a device with a time scale.
+func (i Instrument) delayOn(scale float64) time.Duration {
+	if i.Delay > 0 {
+		return i.Delay
 	}
-	return DefaultRoom + time.Duration(max(0, scale-1)*float64(hostShare)).Round(time.Millisecond)
+	return DefaultDelay + time.Duration(max(0, scale-1)*float64(hostDelay)).Round(time.Millisecond)
 }
 
-// command is the line for the shell of the device.
-func (i Instrument) command(room time.Duration) string {
-	words := []string{"exec am instrument -w -r -e", delayArgument, strconv.FormatInt(room.Milliseconds(), 10)}
+// command returns the command line for the device.
+func (i Instrument) command(delay time.Duration) string {
+	words := []string{"exec am instrument -w -r -e", delayArgument, strconv.FormatInt(delay.Milliseconds(), 10)}
 	for _, k := range slices.Sorted(maps.Keys(i.Arguments)) {
 		if k != delayArgument {
 			words = append(words, "-e", text.ShellQuote(k), text.ShellQuote(i.Arguments[k]))
@@ -87,12 +91,15 @@ func (i Instrument) command(room time.Duration) string {
 	return strings.Join(append(words, text.ShellQuote(i.Component)), " ")
 }
 
-// warnings say what of the checks a way of running tests takes away.
+// warnings returns what of the checks is lost by the arguments.
 func (i Instrument) warnings() []string {
 	var out []string
 	if strings.EqualFold(i.Arguments[newOrderArgument], "true") {
-		// AndroidJUnitRunner.addListenersNewOrder: the delay comes before the end is reported.
-		out = append(out, "with "+newOrderArgument+" the runner waits before it reports the end of a test, and leaves no room to check it: remove that argument")
+		// AndroidJUnitRunner.addListenersNewOrder: the delay comes before the
+		// end is reported.
+		out = append(out, "with "+newOrderArgument+
+			" the runner waits before it reports the end of a test, and leaves no time to check it: remove that "+
+			"argument")
 	}
 	if orchestrated(i.Component) {
 		out = append(out, orchestratedText)
@@ -106,44 +113,53 @@ func orchestrated(component string) bool {
 	return strings.HasSuffix(pkg, ".test.orchestrator")
 }
 
-const orchestratedText = "each test runs in a process of its own: what a test leaks ends with it, and what adds up from test to test is not seen"
+const orchestratedText = "each test runs in its own process: what a test leaks ends with it, and accumulation across " +
+	"tests is not detected"
 
-func (i Instrument) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, error) {
+func (i Instrument) runOn(ctx context.Context, dev capture.Device, st Env) (*int, error) {
 	for _, w := range i.warnings() {
-		st.Note(dev.Serial(), record.Event{Event: "workload", Text: w})
+		st.Record(dev.Serial(), record.Event{Event: "workload", Text: w})
 	}
-	c := &testChecks{checkQueue: startChecks(ctx, st, dev.Serial(), i.Options), told: orchestrated(i.Component)}
+	c := &testChecks{
+		checkQueue: startChecks(ctx, st, dev.Serial(), i.Options), orchestratorRecorded: orchestrated(i.Component),
+	}
 	scale := c.begin()
 	stream := instrument.NewStream(instrument.Events{Begin: c.testBegan, End: c.testEnded})
-	exit, err := dev.Shell(ctx, i.command(i.roomOn(scale)), io.MultiWriter(st.Output, stream), io.MultiWriter(st.Output, stream.Stderr()))
-	c.leave()
+	exit,
+		err := dev.Shell(ctx, i.command(i.delayOn(scale)), io.MultiWriter(st.Output, stream),
+		io.MultiWriter(st.Output, stream.Stderr()))
+	c.endDelay()
 	sum := stream.Close()
 	c.finish()
 	if ctx.Err() != nil {
 		return nil, nil
 	}
 	if err != nil {
-		st.Note(dev.Serial(), record.Event{Event: "dropped", Text: fmt.Sprintf("the device has dropped the tests, which are not begun again: %v", err)})
-		returned(ctx, dev)
+		st.Record(dev.Serial(),
+			record.Event{
+				Event: "dropped", Text: fmt.Sprintf("device dropped the tests; they are not restarted: %v", err),
+			})
+		waitForDevice(ctx, dev)
 		return nil, fmt.Errorf("run tests on %s: %w: %w", dev.Serial(), errDropped, err)
 	}
 	if why := testsFailed(sum, c.failed); why != "" {
-		return &exit, fmt.Errorf("run tests on %s: %s%s", dev.Serial(), why, st.seeLog())
+		return &exit, fmt.Errorf("run tests on %s: %s%s", dev.Serial(), why, st.logHint())
 	}
-	return st.ended(dev, exit, nil)
+	return st.resultOf(dev, exit, nil)
 }
 
-// shownFailed bounds the names of failed tests in an error.
-const shownFailed = 5
+// maxFailedShown bounds the names of failed tests in an error.
+const maxFailedShown = 5
 
-// testsFailed says what is wrong with a run of tests, "" for nothing.
+// testsFailed describes what is wrong with a test run, "" if nothing is.
 func testsFailed(sum instrument.Totals, failed []string) string {
 	var why []string
 	switch total := sum.Seen + sum.Missing(); {
 	case sum.Problem != "":
 		why = append(why, text.Head(sum.Problem, maxReason))
 	case sum.Crash != "":
-		why = append(why, fmt.Sprintf("the process ended after %d of %d tests: %s", sum.Seen, total, text.Head(sum.Crash, maxReason)))
+		why = append(why,
+			fmt.Sprintf("the process ended after %d of %d tests: %s", sum.Seen, total, text.Head(sum.Crash, maxReason)))
 	case sum.Code == nil:
 		why = append(why, fmt.Sprintf("the output ended after %d of %d tests", sum.Seen, total))
 	case sum.Seen == 0:
@@ -152,9 +168,9 @@ func testsFailed(sum instrument.Totals, failed []string) string {
 		why = append(why, fmt.Sprintf("only %d of %d announced tests ran", sum.Seen, total))
 	}
 	if n := sum.Ended[instrument.Failed] + sum.Ended[instrument.Crashed] + sum.Ended[instrument.Unfinished]; n > 0 {
-		names := strings.Join(failed[:min(len(failed), shownFailed)], ", ")
-		if n > shownFailed {
-			names += fmt.Sprintf(" and %d more", n-shownFailed)
+		names := strings.Join(failed[:min(len(failed), maxFailedShown)], ", ")
+		if n > maxFailedShown {
+			names += fmt.Sprintf(" and %d more", n-maxFailedShown)
 		}
 		why = append(why, fmt.Sprintf("%d of %s failed: %s", n, text.Count(sum.Seen, "test", "tests"), names))
 	}
@@ -164,26 +180,27 @@ func testsFailed(sum instrument.Totals, failed []string) string {
 // testChecks checks the tests of one device while their output arrives.
 type testChecks struct {
 	*checkQueue
-	told bool // that the orchestrator takes something away
+	orchestratorRecorded bool // the warning about the orchestrator
 
-	// first are the incarnations that ran before the tests. room are the counts of the latest
-	// room that no other test has touched.
-	first  map[incarnation]bool
-	room   map[incarnation]map[string]int64
-	latest map[incarnation]bool // that ran at the end of the latest test
+	// first has the incarnations that ran before the tests, delayCounts the
+	// counts in the latest delay that no other test has affected.
+	first       map[incarnation]bool
+	delayCounts map[incarnation]map[string]int64
+	latest      map[incarnation]bool // those that ran at the end of the latest test
 
 	current *checkedTest
 	failed  []string
 }
 
-// begin prepares the checks and returns the scale of the device's time.
+// begin prepares the checks and returns the device's time scale.
 func (c *testChecks) begin() (scale float64) {
-	c.first, c.room, c.latest = map[incarnation]bool{}, map[incarnation]map[string]int64{}, map[incarnation]bool{}
+	c.first, c.delayCounts, c.latest = map[incarnation]bool{}, map[incarnation]map[string]int64{},
+		map[incarnation]bool{}
 	if c.session == nil {
 		return 1
 	}
 	s := c.session
-	_ = c.live.look(c.ctx, []*session{s}) // without it, what runs already counts as started by the tests
+	_ = c.live.discover(c.ctx, []*session{s}) // on an error, running processes count as started by the tests
 	_ = s.ask(func() {
 		for _, x := range s.subjects.order {
 			if x.present {
@@ -194,36 +211,37 @@ func (c *testChecks) begin() (scale float64) {
 	return s.clock.scale
 }
 
-// leave ends the room after the latest test.
-func (c *testChecks) leave() {
+// endDelay notes the end of the delay after the latest test.
+func (c *testChecks) endDelay() {
 	if c.current != nil {
-		c.current.leave()
+		c.current.endDelay()
 	}
 }
 
-// testBegan opens the check of a test. The next to be read is still the one before.
+// testBegan opens the check of a test. The previous test may still have to be
+// read.
 func (c *testChecks) testBegan(t instrument.Test) {
-	c.leave()
+	c.endDelay()
 	began := c.open(t.Name())
 	c.current = began
 	if began.check != nil {
-		c.work <- func() { c.lookAround(began) }
+		c.work <- func() { c.findProcesses(began) }
 	}
 }
 
-// lookAround finds the processes of a test that has begun.
-func (c *testChecks) lookAround(t *checkedTest) {
-	if _, err := t.check.look(c.ctx); err != nil {
-		c.complain(err)
+// findProcesses finds the processes of a test that has begun.
+func (c *testChecks) findProcesses(t *checkedTest) {
+	if _, err := t.check.findProcesses(c.ctx); err != nil {
+		c.recordFailure(err)
 	}
-	if !c.told && restarted(c.latest, t.check.objects.there) {
-		c.told = true
+	if !c.orchestratorRecorded && restarted(c.latest, t.check.objects.there) {
+		c.orchestratorRecorded = true
 		c.note(c.serial, record.Event{Event: "workload", Text: orchestratedText})
 	}
 }
 
-// restarted reports whether a process that ran at the end of one test runs at the next as
-// another incarnation.
+// restarted reports whether a process that ran at the end of one test is
+// another incarnation at the next.
 func restarted(before, now map[incarnation]bool) bool {
 	for of := range before {
 		if now[of] {
@@ -238,12 +256,12 @@ func restarted(before, now map[incarnation]bool) bool {
 	return false
 }
 
-// testEnded has a test checked in the room after it.
+// testEnded queues the check of a test, in the delay after it.
 func (c *testChecks) testEnded(test instrument.Test, outcome instrument.Outcome, stack string) {
 	t := c.current
 	switch outcome {
 	case instrument.Failed, instrument.Crashed, instrument.Unfinished:
-		if len(c.failed) < shownFailed {
+		if len(c.failed) < maxFailedShown {
 			c.failed = append(c.failed, text.Head(test.Name(), maxMarkShown))
 		}
 	}
@@ -262,14 +280,15 @@ func (c *testChecks) check(t *checkedTest, outcome instrument.Outcome, stack str
 		t.check.unread = "not checked: the test is ignored"
 	default:
 		t.check.unread = "not checked: the process did not outlive the test"
-		_, _ = t.check.look(c.ctx) // so that its end is noticed now
+		_, _ = t.check.findProcesses(c.ctx) // notes its end now
 	}
 	c.close(t, string(outcome), stack)
 }
 
-// collect reads what a test has left behind, a little after its activities are finished.
+// collect reads what a test has left behind, shortly after its activities are
+// finished.
 func (c *testChecks) collect(t *checkedTest, ended time.Time) {
-	if nap(c.ctx, time.Until(ended.Add(c.session.clock.real(finishing)))) != nil {
+	if sleep(c.ctx, time.Until(ended.Add(c.session.clock.real(finishDelay)))) != nil {
 		return
 	}
 	check := t.check
@@ -282,20 +301,21 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 		check.unread = "not checked: " + text.Head(err.Error(), maxReason)
 		return
 	}
-	over := t.overAt()
+	over := t.delayEndedAt()
 	if over.IsZero() {
-		c.room = maps.Clone(check.objects.before)
+		c.delayCounts = maps.Clone(check.objects.before)
 		return
 	}
-	c.doubt(check, over, raiseRoom, func(p *record.CheckedProcess) { c.keepCounts(check, p) })
+	c.checkTiming(check, over, raiseDelay, func(p *record.CheckedProcess) { c.keepCounts(check, p) })
 }
 
-const raiseRoom = ": raise it (" + delayArgument + ")"
+const raiseDelay = ": increase it (" + delayArgument + ")"
 
-// before are the counts of a process before a test: those of the room before it. A process
-// that has started since the tests began had no screen at first.
+// before returns the counts of a process before a test: those in the delay
+// before it. A process that started after the tests began had no screen at
+// first.
 func (c *testChecks) before(of incarnation) map[string]int64 {
-	if counts := c.room[of]; counts != nil {
+	if counts := c.delayCounts[of]; counts != nil {
 		return counts
 	}
 	if c.first[of] {
@@ -308,7 +328,7 @@ func (c *testChecks) before(of incarnation) map[string]int64 {
 func (c *testChecks) keepCounts(check *OpenCheck, p *record.CheckedProcess) {
 	for of, counts := range check.objects.before {
 		if of.user == p.User && of.name == p.Process && of.pid == p.PID {
-			c.room[of] = counts
+			c.delayCounts[of] = counts
 		}
 	}
 }

@@ -22,11 +22,17 @@ const shopTests = "com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 // instrumented is a phone with tests of com.shop.
 func instrumented(orchestrated bool, tests ...androidsim.Test) *cabled {
 	o := rooted()
-	o.Instrumentations = []androidsim.Instrumentation{{Package: "com.shop.test", Target: "com.shop", Orchestrated: orchestrated, Models: healthy("com.shop").Models, Tests: tests}}
+	o.Instrumentations = []androidsim.Instrumentation{
+		{
+			Package: "com.shop.test", Target: "com.shop", Orchestrated: orchestrated,
+			Models: healthy("com.shop").Models, Tests: tests,
+		},
+	}
 	return cable(phone("S1", o, healthy("com.shop"), healthy("com.shop:push")))
 }
 
-// runTests runs tests as the workload of a run, and returns their checks by name.
+// runTests runs tests as the workload of a run, and returns their checks by
+// name.
 func runTests(t *testing.T, i Instrument, p *cabled) (result, map[string]record.Check) {
 	t.Helper()
 	o := responding(t, response.Options{}, p)
@@ -34,24 +40,30 @@ func runTests(t *testing.T, i Instrument, p *cabled) (result, map[string]record.
 	r := respond(t, t.Context(), o)
 	checks := map[string]record.Check{}
 	for _, c := range r.Checks {
-		if _, twice := checks[c.Name]; twice || c.Type != record.CheckTest || c.Device != "S1" || c.Window == 0 || c.Ended < c.T {
+		if _, twice := checks[c.Name]; twice || c.Type != record.CheckTest || c.Device != "S1" || c.Window == 0 ||
+			c.Ended < c.T {
 			t.Errorf("check %+v", c)
 		}
 		checks[c.Name] = c
 	}
 	junit, err := os.ReadFile(filepath.Join(o.Dir, "junit.xml"))
-	if written := err == nil; written != (len(checks) > 0) || strings.Count(string(junit), "<testcase ") != len(checks)+3*min(1, len(checks)) {
+	if written := err == nil; written != (len(checks) > 0) || strings.Count(string(junit), "<testcase ") != len(checks)+
+		3*min(1, len(checks)) {
 		t.Errorf("junit.xml: %v\n%s", err, junit)
 	}
 	return r, checks
 }
 
-// Of several tests the one that leaks is named, with the class; others pass, one is ignored.
+// Of several tests the one that leaks is reported, with the class; others pass,
+// one is ignored.
 func TestInstrument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := instrumented(false,
 			androidsim.Test{Name: "com.shop.CartTest#adds", Took: 2 * time.Second},
-			androidsim.Test{Name: "com.shop.CartTest#pays", Took: 3 * time.Second, Leaks: []androidsim.LeakedActivities{{Class: "com.shop.PayActivity", Count: 3}}},
+			androidsim.Test{
+				Name: "com.shop.CartTest#pays", Took: 3 * time.Second,
+				Leaks: []androidsim.LeakedActivities{{Class: "com.shop.PayActivity", Count: 3}},
+			},
 			androidsim.Test{Name: "com.shop.CartTest#empties", Outcome: androidsim.TestIgnored},
 			androidsim.Test{Name: "com.shop.LoginTest#signsIn"},
 		)
@@ -62,14 +74,17 @@ func TestInstrument(t *testing.T) {
 			"com.shop.CartTest#empties":  {"ignored", "not_checked", "not checked: the test is ignored"},
 			"com.shop.LoginTest#signsIn": {"passed", "pass", "com.shop: no more objects than before"},
 		} {
-			if c := checks[name]; c.Outcome != want[0] || string(c.Verdict) != want[1] || !strings.HasPrefix(c.Text, want[2]) {
+			if c := checks[name]; c.Outcome != want[0] || string(c.Verdict) != want[1] ||
+				!strings.HasPrefix(c.Text, want[2]) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
-		if c := checks["com.shop.CartTest#pays"]; len(c.Processes) == 0 || len(c.Processes[0].Leaks) != 1 || len(c.Processes[0].Leaks[0].Trace) == 0 || c.Processes[0].Folder == "" {
+		if c := checks["com.shop.CartTest#pays"]; len(c.Processes) == 0 || len(c.Processes[0].Leaks) != 1 ||
+			len(c.Processes[0].Leaks[0].Trace) == 0 || c.Processes[0].Folder == "" {
 			t.Errorf("%+v", c)
 		}
-		if len(checks) != 4 || r.ExitCode != record.ExitLeak || r.Workload.Error != "" || r.Workload.Exit == nil || *r.Workload.Exit != 0 || r.Stopped != record.StoppedWorkload {
+		if len(checks) != 4 || r.ExitCode != record.ExitLeak || r.Workload.Error != "" || r.Workload.Exit == nil ||
+			*r.Workload.Exit != 0 || r.Stopped != record.StoppedWorkload {
 			t.Errorf("exit %d, %d checks, %+v", r.ExitCode, len(checks), r.Workload)
 		}
 		for _, e := range r.events {
@@ -80,25 +95,34 @@ func TestInstrument(t *testing.T) {
 	})
 }
 
-// Without enough room a leak is inconclusive, and never another test's.
-func TestInstrumentWithoutRoom(t *testing.T) {
+// With too short a delay a leak is inconclusive, and never attributed to
+// another test.
+func TestInstrumentWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := instrumented(false,
-			androidsim.Test{Name: "com.shop.CartTest#pays", Leaks: []androidsim.LeakedActivities{{Class: "com.shop.PayActivity", Count: 3}}},
+			androidsim.Test{
+				Name:  "com.shop.CartTest#pays",
+				Leaks: []androidsim.LeakedActivities{{Class: "com.shop.PayActivity", Count: 3}},
+			},
 			androidsim.Test{Name: "com.shop.CartTest#adds", Took: time.Minute},
 		)
-		_, checks := runTests(t, Instrument{Component: shopTests, Room: time.Second}, p)
-		if c := checks["com.shop.CartTest#pays"]; c.Verdict != record.VerdictInconclusive || !strings.Contains(c.Text, "leaks 3 x PayActivity") || !strings.HasSuffix(c.Text, "; but the room after the test was over before the heap was dumped: raise it (delay_msec)") {
+		_, checks := runTests(t, Instrument{Component: shopTests, Delay: time.Second}, p)
+		if c := checks["com.shop.CartTest#pays"]; c.Verdict != record.VerdictInconclusive ||
+			!strings.Contains(c.Text, "leaks 3 x PayActivity") ||
+			!strings.HasSuffix(c.Text,
+				"; but the delay after the test ended before the heap was dumped: increase it (delay_msec)") {
 			t.Errorf("%+v", c)
 		}
-		// After the last test the process ends.
-		if c := checks["com.shop.CartTest#adds"]; c.Verdict != record.VerdictInconclusive || !strings.HasSuffix(c.Text, "; the room after the test was over: raise it (delay_msec)") {
+		// The process ends after the last test.
+		if c := checks["com.shop.CartTest#adds"]; c.Verdict != record.VerdictInconclusive ||
+			!strings.HasSuffix(c.Text, "; the delay after the test ended too early: increase it (delay_msec)") {
 			t.Errorf("%+v", c)
 		}
 	})
 }
 
-// What goes wrong with the tests themselves is an error of the workload that says what.
+// A failure of the tests themselves is an error of the workload that describes
+// it.
 func TestInstrumentFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		i        Instrument
@@ -106,12 +130,26 @@ func TestInstrumentFails(t *testing.T) {
 		want     string
 		outcomes string
 	}{
-		"a test fails": {Instrument{Component: shopTests}, []androidsim.Test{{Name: "a.B#c", Outcome: androidsim.TestFails}, {Name: "a.B#d", Outcome: androidsim.TestAssumptionFails}, {Name: "a.B#e"}},
-			"run tests on S1: 1 of 3 tests failed: a.B#c; its output is in workload.log", "failed assumption_failed passed"},
-		"the process crashes": {Instrument{Component: shopTests}, []androidsim.Test{{Name: "a.B#c"}, {Name: "a.B#d", Outcome: androidsim.TestCrashes}, {Name: "a.B#e"}},
+		"a test fails": {
+			Instrument{Component: shopTests},
+			[]androidsim.Test{
+				{Name: "a.B#c", Outcome: androidsim.TestFails},
+				{Name: "a.B#d", Outcome: androidsim.TestAssumptionFails}, {Name: "a.B#e"},
+			},
+			"run tests on S1: 1 of 3 tests failed: a.B#c; its output is in workload.log",
+			"failed assumption_failed passed"},
+		"the process crashes": {
+			Instrument{Component: shopTests},
+			[]androidsim.Test{{Name: "a.B#c"}, {Name: "a.B#d", Outcome: androidsim.TestCrashes}, {Name: "a.B#e"}},
 			"the process ended after 2 of 3 tests: Process crashed.; 1 of 2 tests failed: a.B#d", "passed crashed"},
-		"no such runner":     {Instrument{Component: "com.shop.test/.Runner"}, nil, "Unable to find instrumentation info for: ComponentInfo{com.shop.test/com.shop.test.Runner}", ""},
-		"no such class":      {Instrument{Component: shopTests, Arguments: map[string]string{"class": "a.B#none"}}, []androidsim.Test{{Name: "a.B#c"}}, "no test ran: no class or method matches the arguments", ""},
+		"no such runner": {
+			Instrument{Component: "com.shop.test/.Runner"}, nil,
+			"Unable to find instrumentation info for: ComponentInfo{com.shop.test/com.shop.test.Runner}", "",
+		},
+		"no such class": {
+			Instrument{Component: shopTests, Arguments: map[string]string{"class": "a.B#none"}},
+			[]androidsim.Test{{Name: "a.B#c"}}, "no test ran: no class or method matches the arguments", "",
+		},
 		"a component's name": {Instrument{Component: "it's"}, nil, "No instrumentation found for: it's", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,11 +159,15 @@ func TestInstrumentFails(t *testing.T) {
 				for _, c := range r.Checks {
 					outcomes = append(outcomes, c.Outcome)
 				}
-				if r.ExitCode != record.ExitWorkload || !strings.Contains(r.Workload.Error, c.want) || strings.Join(outcomes, " ") != c.outcomes {
+				if r.ExitCode != record.ExitWorkload || !strings.Contains(r.Workload.Error, c.want) ||
+					strings.Join(outcomes, " ") != c.outcomes {
 					t.Errorf("exit %d, %s\nwant %s\n%s", r.ExitCode, r.Workload.Error, c.want, outcomes)
 				}
 				for _, c := range r.Checks {
-					if c.Outcome == record.OutcomeCrashed && (c.Verdict != record.VerdictNotChecked || c.Text != "not checked: the process did not outlive the test" || len(c.Processes) != 1 || len(c.Processes[0].Deaths) != 1) {
+					if c.Outcome == record.OutcomeCrashed &&
+						(c.Verdict != record.VerdictNotChecked ||
+							c.Text != "not checked: the process did not outlive the test" || len(c.Processes) != 1 ||
+							len(c.Processes[0].Deaths) != 1) {
 						t.Errorf("%+v", c)
 					}
 				}
@@ -134,44 +176,60 @@ func TestInstrumentFails(t *testing.T) {
 	}
 }
 
-// Under the orchestrator each test has another process: that is said once, and a test that
-// leaks is still named.
+// Under the orchestrator each test has its own process: that is reported once,
+// and a test that leaks is still reported.
 func TestInstrumentOrchestrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := instrumented(true,
-			androidsim.Test{Name: "a.B#c"}, androidsim.Test{Name: "a.B#d", Leaks: []androidsim.LeakedActivities{{Class: "com.shop.PayActivity", Count: 1}}}, androidsim.Test{Name: "a.B#e"})
-		r, checks := runTests(t, Instrument{Component: shopTests, Room: 15 * time.Second}, p)
+			androidsim.Test{Name: "a.B#c"},
+			androidsim.Test{
+				Name: "a.B#d", Leaks: []androidsim.LeakedActivities{{Class: "com.shop.PayActivity", Count: 1}},
+			}, androidsim.Test{Name: "a.B#e"})
+		r, checks := runTests(t, Instrument{Component: shopTests, Delay: 15 * time.Second}, p)
 		told := 0
 		for _, e := range r.events {
 			if e.Event == "workload" && e.Text == orchestratedText {
 				told++
 			}
 		}
-		if told != 1 || checks["a.B#c"].Verdict != record.VerdictPass || checks["a.B#d"].Verdict != record.VerdictLeak || checks["a.B#e"].Verdict != record.VerdictPass {
-			t.Errorf("told %d times: %+v", told, checks)
+		if told != 1 || checks["a.B#c"].Verdict != record.VerdictPass ||
+			checks["a.B#d"].Verdict != record.VerdictLeak || checks["a.B#e"].Verdict != record.VerdictPass {
+			t.Errorf("recorded %d times: %+v", told, checks)
 		}
 	})
 }
 
-// Each of a hundred tests is one check with its own window, also where one crashes.
+// Each of a hundred tests is a check with its own window, even if one crashes.
 func TestInstrumentManyTests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tests []androidsim.Test
 		for n := range 100 {
-			tests = append(tests, androidsim.Test{Name: fmt.Sprintf("com.shop.T%dTest#case[%d: a b]", n%7, n), Outcome: []androidsim.TestOutcome{androidsim.TestPasses, androidsim.TestFails, androidsim.TestIgnored, androidsim.TestAssumptionFails}[n%4]})
+			tests = append(tests,
+				androidsim.Test{
+					Name: fmt.Sprintf("com.shop.T%dTest#case[%d: a b]", n%7, n),
+					Outcome: []androidsim.TestOutcome{
+						androidsim.TestPasses, androidsim.TestFails, androidsim.TestIgnored,
+						androidsim.TestAssumptionFails,
+					}[n%4],
+				})
 		}
 		tests[50].Outcome = androidsim.TestCrashes
-		r, _ := runTests(t, Instrument{Component: shopTests, Room: 3 * time.Second}, instrumented(true, tests...))
+		r, _ := runTests(t, Instrument{Component: shopTests, Delay: 3 * time.Second}, instrumented(true, tests...))
 		if len(r.Checks) != len(tests) || len(r.Windows) != len(tests) {
 			t.Fatalf("%d checks, %d windows", len(r.Checks), len(r.Windows))
 		}
-		outcomes := map[androidsim.TestOutcome]string{androidsim.TestPasses: "passed", androidsim.TestFails: "failed", androidsim.TestIgnored: "ignored", androidsim.TestAssumptionFails: "assumption_failed", androidsim.TestCrashes: "crashed"}
+		outcomes := map[androidsim.TestOutcome]string{
+			androidsim.TestPasses: "passed", androidsim.TestFails: "failed", androidsim.TestIgnored: "ignored",
+			androidsim.TestAssumptionFails: "assumption_failed", androidsim.TestCrashes: "crashed",
+		}
 		for n, c := range r.Checks {
 			w := r.Windows[n]
-			if c.Name != tests[n].Name || c.Outcome != outcomes[tests[n].Outcome] || w.Number != c.Window || w.Name != c.Name || w.T != c.T || n > 0 && c.T < r.Checks[n-1].T {
+			if c.Name != tests[n].Name || c.Outcome != outcomes[tests[n].Outcome] || w.Number != c.Window ||
+				w.Name != c.Name || w.T != c.T || n > 0 && c.T < r.Checks[n-1].T {
 				t.Errorf("%d: %s %s %+v", n, c.Name, c.Outcome, w)
 			}
-			if tests[n].Outcome != androidsim.TestIgnored && tests[n].Outcome != androidsim.TestCrashes && c.Verdict != record.VerdictPass {
+			if tests[n].Outcome != androidsim.TestIgnored && tests[n].Outcome != androidsim.TestCrashes &&
+				c.Verdict != record.VerdictPass {
 				t.Errorf("%d: %s %s", n, c.Verdict, c.Text)
 			}
 		}
@@ -181,19 +239,25 @@ func TestInstrumentManyTests(t *testing.T) {
 	})
 }
 
-// The command has every value quoted, and what takes the room away is warned of.
+// All values of the command are quoted, and arguments that remove the delay
+// cause a warning.
 func TestInstrumentCommand(t *testing.T) {
-	i := Instrument{Component: "a/b", Arguments: map[string]string{"class": "a.B#c d", "newRunListenerMode": "True", "delay_msec": "1"}}
-	if got := i.command(i.roomOn(1)); got != "exec am instrument -w -r -e delay_msec 10000 -e 'class' 'a.B#c d' -e 'newRunListenerMode' 'True' 'a/b'" {
+	i := Instrument{
+		Component: "a/b",
+		Arguments: map[string]string{"class": "a.B#c d", "newRunListenerMode": "True", "delay_msec": "1"},
+	}
+	if got := i.command(i.delayOn(1)); got != "exec am instrument -w -r -e delay_msec 10000 -e 'class' 'a.B#c d' -e "+
+		"'newRunListenerMode' 'True' 'a/b'" {
 		t.Error(got)
 	}
-	if got := i.roomOn(60); got != 128*time.Second {
+	if got := i.delayOn(60); got != 128*time.Second {
 		t.Error(got)
 	}
 	if w := i.warnings(); len(w) != 1 || !strings.Contains(w[0], "newRunListenerMode") {
 		t.Errorf("%q", w)
 	}
-	if w := (Instrument{Component: "androidx.test.orchestrator/.AndroidTestOrchestrator"}).warnings(); len(w) != 1 || w[0] != orchestratedText {
+	if w := (Instrument{Component: "androidx.test.orchestrator/.AndroidTestOrchestrator"}).warnings(); len(w) != 1 ||
+		w[0] != orchestratedText {
 		t.Errorf("%q", w)
 	}
 	other := i
@@ -204,23 +268,30 @@ func TestInstrumentCommand(t *testing.T) {
 	}
 }
 
-// A run that ends with fewer tests than announced, or without an end, is an error.
+// A run that ends with fewer tests than announced, or without an end, is an
+// error.
 func TestTestsFailed(t *testing.T) {
 	for want, output := range map[string]string{
-		"only 1 of 3 announced tests ran":     "INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: test=b\nINSTRUMENTATION_STATUS: numtests=3\nINSTRUMENTATION_STATUS_CODE: 0\nINSTRUMENTATION_CODE: -1\n",
+		"only 1 of 3 announced tests ran": "INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: " +
+			"test=b\nINSTRUMENTATION_STATUS: numtests=3\nINSTRUMENTATION_STATUS_CODE: 0\nINSTRUMENTATION_CODE: -1\n",
 		"the output ended after 0 of 0 tests": "",
-		"":                                    "INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: test=b\nINSTRUMENTATION_STATUS_CODE: -3\nINSTRUMENTATION_CODE: -1\n",
-		"6 of 6 tests failed: a#x, a#x, a#x, a#x, a#x and 1 more": strings.Repeat("INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: test=x\nINSTRUMENTATION_STATUS_CODE: -2\n", 6) + "INSTRUMENTATION_CODE: -1\n",
+		"": "INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: " +
+			"test=b\nINSTRUMENTATION_STATUS_CODE: -3\nINSTRUMENTATION_CODE: -1\n",
+		"6 of 6 tests failed: a#x, a#x, a#x, a#x, a#x and 1 more": strings.Repeat(
+			"INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: test=x\nINSTRUMENTATION_STATUS_CODE: -2\n", 6) +
+			"INSTRUMENTATION_CODE: -1\n",
 	} {
-		dev := scripted{serial: "S1", shell: func(_ context.Context, command string, stdout, stderr io.Writer) (int, error) {
-			_, err := io.WriteString(stdout, output)
-			return 0, err
-		}}
-		var th theatre
+		dev := scripted{
+			serial: "S1", shell: func(_ context.Context, command string, stdout, stderr io.Writer) (int, error) {
+				_, err := io.WriteString(stdout, output)
+				return 0, err
+			}}
+		var th testEnv
 		st := th.stage(t.TempDir(), dev)
-		st.Note = func(device string, e record.Event) { t.Errorf("%s: %+v", device, e) }
+		st.Record = func(device string, e record.Event) { t.Errorf("%s: %+v", device, e) }
 		rec, err := Instrument{Component: "a/b"}.Run(t.Context(), st)
-		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != "run tests on S1: "+want || rec.Kind != "instrument" {
+		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != "run tests on S1: "+want ||
+			rec.Kind != "instrument" {
 			t.Errorf("%s, want %s", got, want)
 		}
 		if th.log.String() != output {
@@ -229,7 +300,7 @@ func TestTestsFailed(t *testing.T) {
 	}
 }
 
-// A process that is another at the next test has been started again.
+// A process with another incarnation at the next test has restarted.
 func TestRestarted(t *testing.T) {
 	of := func(name string, pid int) incarnation { return incarnation{name: name, pid: pid} }
 	before := map[incarnation]bool{of("a", 1): true, of("b", 2): true}
@@ -247,6 +318,6 @@ func TestRestarted(t *testing.T) {
 		}
 	}
 	if testsFailed(instrument.Totals{Seen: 1, Code: new(-1)}, nil) != "" {
-		t.Error("a good run is an error")
+		t.Error("a successful run is an error")
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// cutting cuts the command of a workload off after a time and stays away for another.
+// cutting interrupts the command of a workload after a time and stays
+// disconnected for another.
 type cutting struct {
 	*simulated
 	at, away time.Duration
@@ -45,10 +46,10 @@ func (d *cutting) Shell(ctx context.Context, command string, stdout, stderr io.W
 	return 0, errCut
 }
 
-// A device that drops the command and comes back does not end a run that has a
-// duration: it is sampled to the end, the command is begun once, and run.json says
-// when it was interrupted. The exit code is that of a workload that has not done what
-// it was to do; a leak and a lost device come before it.
+// A device that drops the command and comes back does not end a run with a
+// duration: it is sampled to the end, the command is started once, and run.json
+// says when it was interrupted. The exit code is that of an incomplete
+// workload; a leak and a lost device take precedence.
 func TestDeviceCommandIsInterrupted(t *testing.T) {
 	minute := time.Minute
 	for name, c := range map[string]struct {
@@ -60,24 +61,45 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 		from, to  float64 // when the run ends
 		noDropped bool
 	}{
-		"back, with a duration":    {healthy("com.shop"), 2 * minute, 40 * minute, record.ExitWorkload, record.StoppedDuration, 2400, 2401, false},
-		"back, with a leak":        {leaky("com.shop", androidsim.Java, 400), 2 * minute, 80 * minute, record.ExitLeak, record.StoppedDuration, 4800, 4801, false},
-		"back, without a duration": {healthy("com.shop"), 2 * minute, 0, record.ExitWorkload, record.StoppedWorkload, 720, 740, false},
-		"away until the end":       {healthy("com.shop"), 24 * time.Hour, 12 * minute, record.ExitNoDevice, record.StoppedDuration, 720, 721, false},
-		"lost":                     {healthy("com.shop"), 24 * time.Hour, 40 * minute, record.ExitNoDevice, record.StoppedDevices, 890, 990, false},
-		"lost, without a duration": {healthy("com.shop"), 24 * time.Hour, 0, record.ExitNoDevice, record.StoppedDevices, 890, 990, false},
-		"done":                     {healthy("com.shop"), 0, 40 * minute, record.ExitClean, record.StoppedWorkload, 600, 601, true},
-		"ended by the duration":    {healthy("com.shop"), 2 * minute, 5 * minute, record.ExitClean, record.StoppedDuration, 300, 301, true},
+		"back, with a duration": {
+			healthy("com.shop"), 2 * minute, 40 * minute, record.ExitWorkload, record.StoppedDuration, 2400, 2401,
+			false,
+		},
+		"back, with a leak": {
+			leaky("com.shop", androidsim.Java, 400), 2 * minute, 80 * minute, record.ExitLeak, record.StoppedDuration,
+			4800, 4801, false,
+		},
+		"back, without a duration": {
+			healthy("com.shop"), 2 * minute, 0, record.ExitWorkload, record.StoppedWorkload, 720, 740, false,
+		},
+		"away until the end": {
+			healthy("com.shop"), 24 * time.Hour, 12 * minute, record.ExitNoDevice, record.StoppedDuration, 720, 721,
+			false,
+		},
+		"lost": {
+			healthy("com.shop"), 24 * time.Hour, 40 * minute, record.ExitNoDevice, record.StoppedDevices, 890, 990,
+			false,
+		},
+		"lost, without a duration": {
+			healthy("com.shop"), 24 * time.Hour, 0, record.ExitNoDevice, record.StoppedDevices, 890, 990, false,
+		},
+		"done": {
+			healthy("com.shop"), 0, 40 * minute, record.ExitClean, record.StoppedWorkload, 600, 601, true,
+		},
+		"ended by the duration": {
+			healthy("com.shop"), 2 * minute, 5 * minute, record.ExitClean, record.StoppedDuration, 300, 301, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &cutting{simulated: phone("S1", rooted(), c.app), at: 10 * time.Minute, away: c.away}
 				o := options(t, d.simulated)
-				o.Devices[0].Device, o.Duration, o.Patience = d, c.duration, 5*time.Minute
+				o.Devices[0].Device, o.Duration, o.DeviceTimeout = d, c.duration, 5*time.Minute
 				o.Workload = DeviceCommand{Command: soak}
 				r := perform(t, t.Context(), o)
 				if r.ExitCode != c.exit || r.Stopped != c.stopped || d.begun != 1 {
-					t.Errorf("exit %d, stopped by %s, begun %d times, %+v", r.ExitCode, r.Stopped, d.begun, r.Workload)
+					t.Errorf("exit %d, stopped by %s, started %d times, %+v", r.ExitCode, r.Stopped, d.begun,
+						r.Workload)
 				}
 				if got := r.Devices[0].Duration; got < c.from || got > c.to {
 					t.Errorf("lasts %g s", got)
@@ -89,13 +111,17 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 					}
 					return
 				}
-				if len(told) != 1 || told[0].T < 600 || told[0].T > 601 || !strings.Contains(told[0].Text, errCut.Error()) {
+				if len(told) != 1 || told[0].T < 600 || told[0].T > 601 ||
+					!strings.Contains(told[0].Text, errCut.Error()) {
 					t.Errorf("%+v", told)
 				}
-				if want := []record.Interruption{{Device: "S1", T: told[0].T}}; !slices.Equal(r.Workload.Interrupted, want) || r.Workload.Exit != nil {
+				if want := []record.Interruption{
+					{Device: "S1", T: told[0].T},
+				}; !slices.Equal(r.Workload.Interrupted, want) || r.Workload.Exit != nil {
 					t.Errorf("%+v", r.Workload)
 				}
-				if last := r.samplesOf("com.shop", false); c.stopped == record.StoppedDuration && c.away == 2*minute && last[len(last)-1].T < c.to-70 {
+				if last := r.samplesOf("com.shop", false); c.stopped == record.StoppedDuration && c.away == 2*minute &&
+					last[len(last)-1].T < c.to-70 {
 					t.Errorf("the last sample is at %g s", last[len(last)-1].T)
 				}
 			})
@@ -103,8 +129,8 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 	}
 }
 
-// One device of two drops its command: the other's goes on to its end, and so does the
-// sampling of both until the duration.
+// One of two devices drops its command: that of the other continues to its end,
+// and both are sampled until the duration is over.
 func TestOneOfTwoCommandsIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &cutting{simulated: phone("S1", rooted(), healthy("com.shop")), at: 10 * time.Minute, away: time.Minute}
@@ -113,14 +139,18 @@ func TestOneOfTwoCommandsIsInterrupted(t *testing.T) {
 		o.Devices[0].Device, o.Devices[1].Device = a, b
 		o.Duration, o.Workload = 40*time.Minute, DeviceCommand{Command: soak}
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != record.ExitWorkload || r.Stopped != record.StoppedDuration || r.Workload.Exit == nil || *r.Workload.Exit != 0 || !strings.Contains(r.Workload.Error, "S1") || strings.Contains(r.Workload.Error, "S2") {
+		if r.ExitCode != record.ExitWorkload || r.Stopped != record.StoppedDuration || r.Workload.Exit == nil ||
+			*r.Workload.Exit != 0 || !strings.Contains(r.Workload.Error, "S1") ||
+			strings.Contains(r.Workload.Error, "S2") {
 			t.Errorf("exit %d, %s, %+v", r.ExitCode, r.Stopped, r.Workload)
 		}
 		if i := r.Workload.Interrupted; len(i) != 1 || i[0].Device != "S1" {
 			t.Errorf("%+v", i)
 		}
 		var text strings.Builder
-		if err := reporters.WriteRun(&text, r.Run); err != nil || !strings.Contains(text.String(), "workload device_command: INTERRUPTED after 10m") || !strings.Contains(text.String(), "device S1 has dropped it") {
+		if err := reporters.WriteRun(&text, r.Run); err != nil ||
+			!strings.Contains(text.String(), "workload device_command: INTERRUPTED after 10m") ||
+			!strings.Contains(text.String(), "device S1 has dropped it") {
 			t.Errorf("%v\n%s", err, text.String())
 		}
 	})

@@ -8,23 +8,24 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// journal records what happens on one device. Its lines are written first, and then judged.
+// journal records the events and samples of one device. A line is judged only
+// after it is written.
 type journal struct {
 	run    *run
 	device string
 	clock  clock
 	part   *ledger.Part
 	loop   loop
-	// faults are the texts last recorded of each kind of request.
+	// faults has the error last recorded for each kind of request.
 	faults map[requestKind]string
 }
 
-// recordTransitions tells the steps of the processes' machines.
+// recordTransitions records transitions of detectors.
 func (j *journal) recordTransitions(steps []ledger.Entry) {
 	for _, t := range steps {
-		e := j.naming(t.Of, "jump", t.Reason)
+		e := j.processEvent(t.Of, "jump", t.Reason)
 		if !t.Jump() {
-			e = j.naming(t.Of, "state", t.Reason)
+			e = j.processEvent(t.Of, "state", t.Reason)
 			e.From, e.To, e.Kind = &t.From, &t.To, t.Kind
 		}
 		e.T = t.T
@@ -34,35 +35,38 @@ func (j *journal) recordTransitions(steps []ledger.Entry) {
 	}
 }
 
-func (j *journal) line(x *subject, up time.Duration) record.Sample {
+func (j *journal) newSample(x *subject, up time.Duration) record.Sample {
 	return record.Sample{
 		T: j.part.Seconds(up), Up: record.Round(up.Seconds(), 3), Device: j.device,
 		User: x.User, Process: x.Key().Name, PID: x.PID, Start: x.Start,
 	}
 }
 
-func (j *journal) naming(a *ledger.Account, event, text string) record.Event {
+func (j *journal) processEvent(a *ledger.Account, event, text string) record.Event {
 	return record.Event{Event: event, User: new(a.User), Process: a.Key().Name, PID: a.PID, Text: text}
 }
 
-func (j *journal) about(x *subject, event, text string) { j.event(j.naming(x.Account, event, text)) }
-
-// event records something that happens now.
-func (j *journal) event(e record.Event) {
-	j.at(e, max(j.part.Up(), j.part.At(j.clock.now())))
+func (j *journal) recordProcessEvent(x *subject, event, text string) {
+	j.recordEvent(j.processEvent(x.Account, event, text))
 }
 
-// at records something that happens at a moment of the device's clock, and tells
-// the steps that it causes.
-func (j *journal) at(e record.Event, up time.Duration) {
+// recordEvent records an event at the present time.
+func (j *journal) recordEvent(e record.Event) {
+	j.recordEventAt(e, max(j.part.Up(), j.part.At(j.clock.now())))
+}
+
+// recordEventAt records an event at a time of the device's clock, and the
+// transitions that it causes.
+func (j *journal) recordEventAt(e record.Event, up time.Duration) {
 	e.T, e.Up = j.part.Seconds(up), record.Round(up.Seconds(), 3)
 	if j.write(e) {
 		j.recordTransitions(j.part.AddEvent(e))
 	}
 }
 
-// write writes an event and shows it. What could not be written is not heard: the
-// record of the run is made of its lines.
+// write writes an event and shows it. It returns false if the event could not
+// be written; such an event is not judged, because the result of a run follows
+// from its lines.
 func (j *journal) write(e record.Event) bool {
 	e.Device, e.Text = j.device, j.run.paths.Text(e.Text)
 	if c := e.Check; c != nil {
@@ -71,7 +75,7 @@ func (j *journal) write(e record.Event) bool {
 			c.Processes[i].Text = j.run.paths.Text(c.Processes[i].Text)
 		}
 	}
-	if !j.run.keep(j.run.recorder.Event(e)) {
+	if !j.run.checkWrite(j.run.recorder.Event(e)) {
 		return false
 	}
 	if !slices.Contains([]string{"usage", "headroom", "workload_begin", "workload_end"}, e.Event) {
@@ -80,7 +84,7 @@ func (j *journal) write(e record.Event) bool {
 	return true
 }
 
-// row is a process as a table shows it at a moment of the session's clock.
+// row returns a process as a row of a table, at a time on the session's clock.
 func (s *session) row(x *subject, now time.Duration) Row {
 	r := x.row(s.dev.Serial(), now)
 	r.Answers, r.Age = s.silence.available(), -1
@@ -99,14 +103,15 @@ func (s *session) rows() []Row {
 	return out
 }
 
-// recordFault records a fault of one kind of request once, until one succeeds.
+// recordFault records an error of one kind of request. Further errors are not
+// recorded until a request of that kind succeeds.
 func (j *journal) recordFault(kind requestKind, err error) {
 	if j.faults[kind] != "" {
 		return
 	}
 	j.faults[kind] = err.Error()
-	j.event(record.Event{Event: "error", Text: err.Error()})
+	j.recordEvent(record.Event{Event: "error", Text: err.Error()})
 }
 
-// clearFault notes a request that succeeded.
+// clearFault notes that a request succeeded.
 func (j *journal) clearFault(kind requestKind) { delete(j.faults, kind) }

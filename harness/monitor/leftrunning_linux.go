@@ -14,18 +14,18 @@ import (
 const (
 	// maxLeftRunning bounds the processes that are named.
 	maxLeftRunning = 20
-	// maxEnviron bounds what is read of an environment, in bytes.
+	// maxEnviron bounds the bytes read of an environment.
 	maxEnviron = 256 << 10
 )
 
-// daemons are parts of the command lines of programs that outlive their callers by design: who calls
-// adb or a build tool again tomorrow wants them to.
+// daemons are parts of the command lines of programs that outlive their callers
+// by design, such as the adb server and daemons of build tools.
 var daemons = []string{"fork-server", "GradleDaemon", "KotlinCompileDaemon"}
 
-// leftRunning names the processes that a workload has left running, beyond its process group, which
-// is ended with it. One that has begun a session of its own has no other trace of where it comes
-// from than its environment; CI servers find what a build left behind in the same way (Jenkins,
-// hudson.util.ProcessTree).
+// leftRunning names the processes that a workload has left running outside of
+// its process group, which is killed with it. A process in a session of its own
+// can only be attributed by its environment; CI servers find the remains of a
+// build in the same way (Jenkins, hudson.util.ProcessTree).
 func leftRunning(variable string, group int) []string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -50,18 +50,19 @@ func leftRunning(variable string, group int) []string {
 	return out
 }
 
-// hasVariable reports whether a process began with a variable in its environment. Those of other
-// users are closed.
+// hasVariable reports whether a process was started with a variable in its
+// environment. Those of other users cannot be read.
 func hasVariable(pid int, variable string) bool {
 	environ, err := procFile(pid, "environ")
-	return err == nil && slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool { return string(v) == variable })
+	return err == nil &&
+		slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool { return string(v) == variable })
 }
 
-// runningName returns the name of a process, false for one that has ended, is about to end with its
-// group, or is a daemon.
+// runningName returns the name of a process. It returns false for one that has
+// ended, is about to end with its group, or is a daemon.
 func runningName(pid, group int) (string, bool) {
 	stat, err := procFile(pid, "stat")
-	// The name, in parentheses, may have any character (proc_pid_stat(5)).
+	// The name, in parentheses, may contain any character (proc_pid_stat(5)).
 	end := bytes.LastIndexByte(stat, ')')
 	begin := bytes.IndexByte(stat, '(')
 	if err != nil || begin < 0 || end < begin {

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-// pidsIn are the process ids in a file that a script writes.
+// pidsIn returns the process ids in a file written by a script.
 func pidsIn(t *testing.T, path string, n int) []int {
 	t.Helper()
 	for range 500 {
@@ -41,9 +41,10 @@ func pidsIn(t *testing.T, path string, n int) []int {
 	return nil
 }
 
-// What has left the process group of a workload goes on after it, and the run says so. Daemons that
-// are meant to are not named, and none is ended.
-func TestRunNamesWhatTheWorkloadLeftRunning(t *testing.T) {
+// Processes that have left the process group of a workload continue after it,
+// and the run reports them. Intended daemons are not reported, and none is
+// killed.
+func TestLeftRunningProcessesAreRecorded(t *testing.T) {
 	needShell(t)
 	if _, err := exec.LookPath("setsid"); err != nil {
 		recorded.Missing(t, "no setsid on this system")
@@ -54,7 +55,8 @@ func TestRunNamesWhatTheWorkloadLeftRunning(t *testing.T) {
 	if err := os.WriteFile(adb, []byte("#!/bin/sh\necho $$ >> "+pids+"\nsleep 60\n:\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	script := `setsid sh -c 'echo $$ >> ` + pids + `; exec sleep 60' & setsid ` + adb + ` -L tcp:5037 fork-server server & while [ "$(wc -l < ` + pids + ` 2>/dev/null)" != 2 ]; do sleep 0.01; done`
+	script := `setsid sh -c 'echo $$ >> ` + pids + `; exec sleep 60' & setsid ` + adb +
+		` -L tcp:5037 fork-server server & while [ "$(wc -l < ` + pids + ` 2>/dev/null)" != 2 ]; do sleep 0.01; done`
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))
 	o.Duration, o.Workload = 0, HostCommand{Args: []string{"/bin/sh", "-c", script}}
 	r := perform(t, t.Context(), o)
@@ -69,22 +71,27 @@ func TestRunNamesWhatTheWorkloadLeftRunning(t *testing.T) {
 			t.Errorf("pid %d: %v", pid, err)
 		}
 	}
-	if got := strings.Join(r.Workload.LeftRunning, ", "); !regexp.MustCompile(`sleep \(pid \d+\)`).MatchString(got) || strings.Contains(got, "adb") {
+	if got := strings.Join(r.Workload.LeftRunning, ", "); !regexp.MustCompile(`sleep \(pid \d+\)`).MatchString(got) ||
+		strings.Contains(got, "adb") {
 		t.Errorf("%q", got)
 	}
 	var text bytes.Buffer
-	if err := reporters.WriteRun(&text, r.Run); err != nil || !strings.Contains(text.String(), "the workload left processes running: ") {
+	if err := reporters.WriteRun(&text, r.Run); err != nil ||
+		!strings.Contains(text.String(), "the workload left processes running: ") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 }
 
-// A workload that ends with all that it started has nothing to say.
-func TestWorkloadThatLeavesNothing(t *testing.T) {
+// A workload that ends with all its processes reports nothing.
+func TestNothingLeftRunning(t *testing.T) {
 	needShell(t)
-	var th theatre
+	var th testEnv
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	rec, err := HostCommand{Args: []string{"/bin/sh", "-c", "sleep 60 & sleep 0.05"}}.Run(ctx, th.stage(t.TempDir(), scripted{serial: "S1"}))
+	rec,
+		err := HostCommand{
+		Args: []string{"/bin/sh", "-c", "sleep 60 & sleep 0.05"},
+	}.Run(ctx, th.stage(t.TempDir(), scripted{serial: "S1"}))
 	if err != nil || len(rec.LeftRunning) > 0 {
 		t.Errorf("%v, %q", err, rec.LeftRunning)
 	}

@@ -2,5 +2,6 @@
 
 package monitor
 
-// leftRunning returns nil: this system does not show the environment of processes as Linux does.
+// leftRunning returns nil: this system does not show the environment of
+// processes like Linux does.
 func leftRunning(string, int) []string { return nil }

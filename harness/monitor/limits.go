@@ -10,29 +10,32 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// limits reads how near processes are to their limits, and records warnings.
+// limits reads how close processes are to their limits and records warnings.
 type limits struct {
 	*port
 	call      call[[]capture.Headroom]
 	headrooms *capture.Headrooms
-	// due is when the next reading is due, on the session's clock.
+	// due is the time of the next reading on the session's clock.
 	due time.Duration
 
-	// requested reads the same for callers of a LiveRun; requestedMu guards it.
+	// requested serves the callers of a LiveRun; requestedMu guards it.
 	requestedMu sync.Mutex
 	requested   *capture.Headrooms
 }
 
 func newLimits(p *port) *limits {
-	l := &limits{port: p, call: newCall[[]capture.Headroom](), due: p.run.Headroom, requested: capture.NewHeadrooms(p.dev, p.dev.Facts)}
+	l := &limits{
+		port: p, call: newCall[[]capture.Headroom](), due: p.run.Headroom,
+		requested: capture.NewHeadrooms(p.dev, p.dev.Facts),
+	}
 	l.reset()
 	return l
 }
 
-// reset forgets what holds for the present boot and user of the shell.
+// reset discards what depends on the boot and on the user of the shell.
 func (l *limits) reset() { l.headrooms = capture.NewHeadrooms(l.dev, l.dev.Facts) }
 
-// readBy has the limits read by a time of the session's clock.
+// readBy schedules a reading by a time on the session's clock.
 func (l *limits) readBy(at time.Duration) { l.due = min(l.due, at) }
 
 func (l *limits) nextWake(next time.Duration) time.Duration {
@@ -49,7 +52,7 @@ func (l *limits) readNow(ctx context.Context, target capture.Target) ([]capture.
 	return l.requested.Read(ctx, []capture.Target{target})
 }
 
-// send asks for all processes at once how near they are to their limits.
+// send reads the limits of all processes in one request.
 func (l *limits) send(ctx context.Context, now time.Duration) {
 	if l.run.Headroom <= 0 || l.call.inFlight || now < l.due {
 		return
@@ -83,9 +86,9 @@ func (l *limits) take(ctx context.Context, a answer[[]capture.Headroom]) {
 	}
 }
 
-// record records how near a process is to its limits, and tells the warnings that follow.
+// record records how close a process is to its limits, and new warnings.
 func (l *limits) record(x *subject, h capture.Headroom) {
-	room := &record.Headroom{
+	out := &record.Headroom{
 		Files: number(h.Files), FileLimit: number(h.FileLimit),
 		Threads: number(h.Threads), ThreadLimit: number(h.ThreadLimit), ThreadLimitBy: h.ThreadLimitBy,
 		Anonymous: number(h.Anonymous), AnonymousLimit: number(h.AnonymousLimit), AnonymousAssumed: h.AnonymousAssumed,
@@ -93,30 +96,30 @@ func (l *limits) record(x *subject, h capture.Headroom) {
 	}
 	if use := x.response.java; use.Known {
 		most, reason := h.HeapLimit(use)
-		room.JavaHeap, room.JavaLimit = new(use.N), number(most)
+		out.JavaHeap, out.JavaLimit = new(use.N), number(most)
 		if reason != "" {
-			room.Reasons = append(room.Reasons[:len(room.Reasons):len(room.Reasons)], reason)
+			out.Reasons = append(out.Reasons[:len(out.Reasons):len(out.Reasons)], reason)
 		}
 	}
-	room.JavaGarbage = number(h.Garbage)
-	x.limits.room = h
+	out.JavaGarbage = number(h.Garbage)
+	x.limits.headroom = h
 	if h.Err != nil {
-		room.Reasons = append(room.Reasons[:len(room.Reasons):len(room.Reasons)], h.Err.Error())
+		out.Reasons = append(out.Reasons[:len(out.Reasons):len(out.Reasons)], h.Err.Error())
 	}
-	e := l.naming(x.Account, "headroom", "")
-	e.Headroom = room
-	l.at(e, h.Up)
+	e := l.processEvent(x.Account, "headroom", "")
+	e.Headroom = out
+	l.recordEventAt(e, h.Up)
 	l.recordWarnings(x)
 }
 
-// recordWarnings tells the warnings that nobody was told yet. They follow from the lines, so
-// that a rebuild does not hear them.
+// recordWarnings records the warnings that are not recorded yet. They follow
+// from other lines, so that a rebuild of the run ignores them.
 func (l *limits) recordWarnings(x *subject) {
 	limits := x.Limits()
-	for _, w := range limits[min(x.limits.told, len(limits)):] {
-		e := l.naming(x.Account, "limit", w.Text)
+	for _, w := range limits[min(x.limits.recorded, len(limits)):] {
+		e := l.processEvent(x.Account, "limit", w.Text)
 		e.T, e.Up = w.T, record.Round(l.part.At(0).Seconds()+w.T, 3)
 		l.write(e)
 	}
-	x.limits.told = len(limits)
+	x.limits.recorded = len(limits)
 }

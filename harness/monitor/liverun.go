@@ -18,8 +18,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// LiveRun is a run in progress. Its methods may be called by several goroutines; after its end
-// those that ask something of it return an error.
+// LiveRun is a run in progress. Its methods may be called by several
+// goroutines. After the end of the run, those that need a device return an
+// error.
 type LiveRun struct {
 	run    *run
 	ended  chan struct{}
@@ -28,53 +29,60 @@ type LiveRun struct {
 
 	mu      sync.Mutex
 	stopped bool
-	// seen is what heap dumps of checks have shown of each incarnation.
+	// seen has the leaks that heap dumps of checks have shown in each
+	// incarnation.
 	seen map[incarnation]*check.Seen
-	// latest are the counts of each incarnation at the end of its latest check.
+	// latest has the counts of each incarnation at the end of its latest check.
 	latest map[incarnation]map[string]int64
 }
 
-// live carries the run through.
-func (w *LiveRun) live(going, user context.Context, box *inbox) {
+// carryOut performs the run to its end.
+func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	m := w.run
 	cause := m.watch(going, user, box)
-	// The inbox goes first: on a full disk its reserve makes room for the end.
+	// The inbox is removed first: on a full disk its reserve makes room for the
+	// end.
 	berr := box.close()
-	displaced := !m.keep(m.recorder.Check())
+	displaced := !m.checkWrite(m.recorder.Check())
 	if displaced {
 		cause = errDisk
 	}
 	m.end(cause)
 	w.result = m.ledger.Run()
-	// Close says the first error of all writes again.
+	// Close returns the first error of all writes again.
 	cerr := m.recorder.Close()
 	w.err = cmp.Or(m.failure(), cerr)
 	if displaced {
-		// Nothing is written where the run is not: a run.json beside no samples looks like a run.
-		w.err = fmt.Errorf("write run: %w; if %s was moved, `leakgate report` finishes it at its new place", w.err, filepath.Base(m.Dir))
+		// Nothing is written if the directory was moved: a run.json without
+		// samples looks like a run.
+		w.err = fmt.Errorf("write run: %w; if %s was moved, finish it with `leakgate report` at its new place", w.err,
+			filepath.Base(m.Dir))
 	} else {
-		w.err = errors.Join(w.err, record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), m.writeJUnit(w.result), berr)
+		w.err = errors.Join(w.err, record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), m.writeJUnit(w.result),
+			berr)
 	}
 	close(w.ended)
 }
 
-// Done returns a channel that is closed when the run has ended and its record is written.
+// Done returns a channel that is closed when the run has ended and its record
+// is written.
 func (w *LiveRun) Done() <-chan struct{} { return w.ended }
 
-// Wait waits for the end of the run and returns its record. The error is a run that could
-// not be written; a run that failed says so in its record.
+// Wait waits for the end of the run and returns its record. The error is a run
+// that could not be written; a run that failed says so in its record.
 func (w *LiveRun) Wait() (record.Run, error) {
 	<-w.ended
 	return w.result, w.err
 }
 
-// maxReason bounds the reason of a stop, in characters.
+// maxReason bounds the reason for a stop, in characters.
 const maxReason = 500
 
-// Stop finishes the run and waits for its end, as [LiveRun.Wait] does: what was ordered is
-// dumped and analyzed, and the end itself asks for its dumps, as at the end of a duration.
-// The reason stands in run.json. A run whose context has ended was interrupted and takes no
-// last dumps. Of several calls the first counts.
+// Stop stops the run and waits for its end, like [LiveRun.Wait]. Requested heap
+// dumps are taken and analyzed, including those at the end of the run, as at
+// the end of a duration. The reason is written to run.json. If the context has
+// ended, the run was interrupted and takes no final dumps. Of several calls the
+// first counts.
 func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	w.mu.Lock()
 	if !w.stopped {
@@ -86,9 +94,9 @@ func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	return w.Wait()
 }
 
-// Now returns the processes of that name on all devices, or of all names that a pattern such as
-// com.shop* matches, each as it stands: with the age of its latest reading, and whether its
-// device answers. It returns none after the end.
+// Now returns the present state of the processes with a name, or matching a
+// pattern such as com.shop*, on all devices. It returns nil after the end of
+// the run.
 func (w *LiveRun) Now(process string) []Row {
 	var out []Row
 	for _, s := range w.run.sessions {
@@ -104,11 +112,12 @@ func (w *LiveRun) Now(process string) []Row {
 	return out
 }
 
-// Mark puts a mark on the time axis of every device: a loop of a suite has ended. Where the
-// run dumps at marks, the processes that run now are looked for, for 10 s of the device where
-// there are none, and it returns once every one has settled and is dumped, and says which
-// dumps are missing; the app must be left alone until then. Where it does not, that is what is
-// missing.
+// Mark sets a mark on the time axis of every device, for example at the end of
+// a loop of a suite. If the run dumps heaps at marks, Mark returns when every
+// process has settled and is dumped, and returns which dumps are missing; the
+// app must be left alone until then. It waits up to 10 s of device time for a
+// process to appear. If the run does not dump at marks, that is what it returns
+// as missing.
 func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -116,7 +125,7 @@ func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err 
 	}
 	select {
 	case <-w.ended:
-		return nil, fmt.Errorf("mark %s: %w", text.Quote(mark, maxMarkShown), errOver)
+		return nil, fmt.Errorf("mark %s: %w", text.Quote(mark, maxMarkShown), errRunEnded)
 	default:
 	}
 	done := make(chan []string, 1)
@@ -135,11 +144,12 @@ func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err 
 	case missing = <-done:
 		return missing, nil
 	default:
-		return nil, fmt.Errorf("mark %s: %w", text.Quote(mark, maxMarkShown), errOver)
+		return nil, fmt.Errorf("mark %s: %w", text.Quote(mark, maxMarkShown), errRunEnded)
 	}
 }
 
-// OpenWindow is a span of a run that is judged by itself, such as one test of a suite.
+// OpenWindow is a span of a run that is judged separately, such as one test of
+// a suite.
 type OpenWindow struct {
 	on     []*session
 	number int
@@ -148,7 +158,8 @@ type OpenWindow struct {
 	err    error
 }
 
-// Window opens a window of that name on every device. It costs no reading and no dump.
+// Window opens a named window on every device. It causes no readings and no
+// dumps.
 func (w *LiveRun) Window(name string) (*OpenWindow, error) {
 	return w.windowOn(w.run.sessions, name)
 }
@@ -168,11 +179,11 @@ func (w *LiveRun) windowOn(on []*session, name string) (*OpenWindow, error) {
 		var full bool
 		err := s.ask(func() {
 			if full = s.part.OpenWindows() == ledger.MaxOpenWindows; !full {
-				s.event(record.Event{Event: "window", Text: name, Window: number})
+				s.recordEvent(record.Event{Event: "window", Text: name, Window: number})
 			}
 		})
 		if full {
-			err = fmt.Errorf("%d are open", ledger.MaxOpenWindows)
+			err = fmt.Errorf("%d windows are open", ledger.MaxOpenWindows)
 		}
 		errs = append(errs, err)
 	}
@@ -182,14 +193,14 @@ func (w *LiveRun) windowOn(on []*session, name string) (*OpenWindow, error) {
 	return &OpenWindow{on: on, number: number}, nil
 }
 
-// Close closes the window and returns what it shows on each device, as run.json has it. A
-// second call returns the same.
+// Close closes the window and returns its verdicts on each device, as in
+// run.json. A second call returns the same.
 func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
 		for _, s := range w.on {
 			err := s.ask(func() {
-				s.marks.recordSkips(true) // those of the window must be in it
-				s.event(record.Event{Event: "window_end", Window: w.number})
+				s.marks.recordSkips(true) // so that those of the window are in it
+				s.recordEvent(record.Event{Event: "window_end", Window: w.number})
 				if closed := s.part.Window(w.number); closed != nil {
 					w.closed = append(w.closed, *closed)
 				}
@@ -202,26 +213,28 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	return w.closed, w.err
 }
 
-// Diagnose orders a diagnosis of a process, after those that wait already, and returns what
-// it shows. The device may be "" where there is one. The recipe is java, native, gpu, thread,
-// unknown, snapshot or dump. It is in the record of the run like any other. The error is a
-// process that is not there, or a diagnosis that could not be made.
+// Diagnose orders a diagnosis of a process and returns its result. device may
+// be "" if there is only one. recipe is java, native, gpu, thread, unknown,
+// snapshot or dump. The diagnosis becomes part of the record. The error is a
+// process that does not run, or a diagnosis that failed.
 func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
 	if w.run.responder == nil {
-		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing (Options.Respond is nil)", process)
+		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing; set Options.Respond", process)
 	}
 	if _, ok := diagnose.RecipeOf(recipe); !ok {
-		return record.Diagnosis{}, fmt.Errorf("diagnose %s: unknown recipe %s: want java, native, gpu, thread, unknown, snapshot or dump", process, text.Quote(recipe, maxMarkShown))
+		return record.Diagnosis{},
+			fmt.Errorf("diagnose %s: unknown recipe %s: want java, native, gpu, thread, unknown, snapshot or dump",
+				process, text.Quote(recipe, maxMarkShown))
 	}
 	type answer struct {
 		diagnosis record.Diagnosis
 		err       error
 	}
 	answers := make(chan answer, 1)
-	err := w.of(device, process, func(s *session, x *subject) {
+	err := w.withProcess(device, process, func(s *session, x *subject) {
 		o := order{subject: x, recipe: recipe, trigger: record.TriggerDemand, marked: time.Now()}
 		o.answer = func(d record.Diagnosis, err error) { answers <- answer{d, err} }
-		s.responses.want(o)
+		s.responses.enqueue(o)
 	})
 	if err != nil {
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: %w", process, err)
@@ -237,31 +250,34 @@ func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) 
 	case a := <-answers:
 		return a.diagnosis, a.err
 	default:
-		return record.Diagnosis{}, fmt.Errorf("diagnose %s: %w", process, errOver)
+		return record.Diagnosis{}, fmt.Errorf("diagnose %s: %w", process, errRunEnded)
 	}
 }
 
-// Objects counts what dumpsys meminfo counts of a process, now: Activities, Views,
-// ViewRootImpl and so on, after a garbage collection. The device may be "" where there is
-// one. The error is a process that is not there, or a device that does not answer.
+// Objects returns the present object counts of dumpsys meminfo for a process,
+// after a garbage collection: Activities, Views, ViewRootImpl and so on. device
+// may be "" if there is only one. The error is a process that does not run, or
+// a device that does not respond.
 func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
-	s, target, err := w.free(ctx, device, process)
+	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
 		return nil, fmt.Errorf("count objects of %s: %w", process, err)
 	}
 	return readObjects(ctx, s.dev, target.Process)
 }
 
-// of has the session of a process do something about it, if the process is there.
-func (w *LiveRun) of(device, process string, do func(*session, *subject)) error {
+// withProcess calls do with a process on the goroutine of its session, if the
+// process runs.
+func (w *LiveRun) withProcess(device, process string, do func(*session, *subject)) error {
 	s, err := w.session(device)
 	if err != nil {
 		return err
 	}
 	found := false
 	err = s.ask(func() {
-		i := slices.IndexFunc(s.subjects.order, func(x *subject) bool { return x.present && x.Key().String() == process })
-		if i < 0 { // of whatever user
+		i := slices.IndexFunc(s.subjects.order,
+			func(x *subject) bool { return x.present && x.Key().String() == process })
+		if i < 0 { // of any user
 			i = slices.IndexFunc(s.subjects.order, func(x *subject) bool { return x.present && x.Name == process })
 		}
 		if found = i >= 0; found {
@@ -272,12 +288,13 @@ func (w *LiveRun) of(device, process string, do func(*session, *subject)) error 
 	case err != nil:
 		return err
 	case !found:
-		return errors.New("it does not run, or is not watched")
+		return errors.New("not running, or not watched")
 	}
 	return nil
 }
 
-// session returns the session of a device, which may be "" where there is one.
+// session returns the session of a device, which may be "" if there is only
+// one.
 func (w *LiveRun) session(device string) (*session, error) {
 	var of []*session
 	for _, s := range w.run.sessions {
@@ -286,7 +303,8 @@ func (w *LiveRun) session(device string) (*session, error) {
 		}
 	}
 	if len(of) != 1 {
-		return nil, fmt.Errorf("want one device of the run, %s names %d", text.Quote(device, maxMarkShown), len(of))
+		return nil,
+			fmt.Errorf("want one device of the run, but %s matches %d", text.Quote(device, maxMarkShown), len(of))
 	}
 	return of[0], nil
 }

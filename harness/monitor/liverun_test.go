@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// started is a watch of a phone that ends when its caller says so.
+// started starts a run on a phone that ends when the caller stops it.
 func started(t *testing.T, r response.Options, p *cabled) (*LiveRun, Options) {
 	t.Helper()
 	o := responding(t, r, p)
@@ -31,11 +31,12 @@ func started(t *testing.T, r response.Options, p *cabled) (*LiveRun, Options) {
 	return w, o
 }
 
-// A program watches, opens windows, marks, asks for a dump and stops: the record has all of
-// it, and no interruption.
+// A program watches, opens windows, sets marks, requests a dump and stops: the
+// record has all of that, and no interruption.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", counted(rooted(), func(n int) int { return n }), leaky("com.shop", androidsim.Java, 100), healthy("com.shop:push")))
+		p := cable(phone("S1", counted(rooted(), func(n int) int { return n }), leaky("com.shop", androidsim.Java, 100),
+			healthy("com.shop:push")))
 		w, o := started(t, response.Options{Dump: response.AtMarks}, p)
 		time.Sleep(5 * time.Minute)
 		window, err := w.Window("checkout")
@@ -49,42 +50,51 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		closed, err := window.Close()
-		if err != nil || len(closed) != 1 || closed[0].Name != "checkout" || len(closed[0].Processes) != 2 || closed[0].Ended-closed[0].T < 60 {
+		if err != nil || len(closed) != 1 || closed[0].Name != "checkout" || len(closed[0].Processes) != 2 ||
+			closed[0].Ended-closed[0].T < 60 {
 			t.Fatalf("%+v, %v", closed, err)
 		}
-		if x := closed[0].Processes[0]; x.Process != "com.shop" || x.Gate != detector.Leak || len(x.AtMarks) != 1 || !x.AtMarks[0].Leaks[0].Proved {
+		if x := closed[0].Processes[0]; x.Process != "com.shop" || x.Gate != detector.Leak || len(x.AtMarks) != 1 ||
+			!x.AtMarks[0].Leaks[0].Proved {
 			t.Errorf("%+v", x)
 		}
 		if again, err := window.Close(); err != nil || !reflect.DeepEqual(again, closed) {
 			t.Errorf("closed again: %+v, %v", again, err)
 		}
 		d, err := w.Diagnose(t.Context(), "", "com.shop:push", "dump")
-		if err != nil || !d.Analyzed || d.Trigger != record.TriggerDemand || len(d.Leaks) != 1 || d.Leaks[0].Count != 2 {
+		if err != nil || !d.Analyzed || d.Trigger != record.TriggerDemand || len(d.Leaks) != 1 ||
+			d.Leaks[0].Count != 2 {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if objects, err := w.Objects(t.Context(), "S1", "com.shop"); err != nil || objects["Activities"] < 1 {
 			t.Errorf("%v, %v", objects, err)
 		}
 		now := w.Now("com.shop")
-		if len(now) != 1 || !now[0].Answers || !now[0].Present || now[0].Age < 0 || now[0].Age > 40*time.Second || now[0].MB < 50 {
+		if len(now) != 1 || !now[0].Answers || !now[0].Present || now[0].Age < 0 || now[0].Age > 40*time.Second ||
+			now[0].MB < 50 {
 			t.Errorf("%+v", now)
 		}
 		run, err := w.Stop("the suite is done")
-		if err != nil || run.Stopped != record.StoppedFinished || run.StopReason != "the suite is done" || run.Interrupted || run.ExitCode != record.ExitLeak {
+		if err != nil || run.Stopped != record.StoppedFinished || run.StopReason != "the suite is done" ||
+			run.Interrupted || run.ExitCode != record.ExitLeak {
 			t.Errorf("%s, %s, exit %d, %v", run.Stopped, run.StopReason, run.ExitCode, err)
 		}
-		activities := slices.IndexFunc(run.Processes[0].Objects, func(c record.ObjectCount) bool { return c.Name == "Activities" })
+		activities := slices.IndexFunc(run.Processes[0].Objects,
+			func(c record.ObjectCount) bool { return c.Name == "Activities" })
 		if activities < 0 || run.Processes[0].Objects[activities].Last <= run.Processes[0].Objects[activities].First {
 			t.Errorf("objects %+v", run.Processes[0].Objects)
 		}
-		if b := run.Devices[0].Builds; len(b) != 1 || b[0].Package != "com.shop" || b[0].VersionCode == nil || b[0].VersionName == "" || len(b[0].APK) != 64 || run.Devices[0].ABI == "" || run.Devices[0].Fingerprint == "" || run.Devices[0].HeapLimit < 64 {
+		if b := run.Devices[0].Builds; len(b) != 1 || b[0].Package != "com.shop" || b[0].VersionCode == nil ||
+			b[0].VersionName == "" || len(b[0].APK) != 64 || run.Devices[0].ABI == "" ||
+			run.Devices[0].Fingerprint == "" || run.Devices[0].HeapLimit < 64 {
 			t.Errorf("builds %+v of %+v", b, run.Devices[0])
 		}
 		if !reflect.DeepEqual(run.Windows, closed) {
 			t.Errorf("run.json has %+v", run.Windows)
 		}
 		again, doubts, err := ledger.Rebuild(o.Dir)
-		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again.Windows, closed) || again.Stopped != run.Stopped || again.StopReason != run.StopReason {
+		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again.Windows, closed) || again.Stopped != run.Stopped ||
+			again.StopReason != run.StopReason {
 			t.Errorf("rebuilt: %+v, %v %v", again.Windows, doubts, err)
 		}
 		pauses := 0
@@ -100,7 +110,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// checkOver checks that a watch that has ended answers, and that nobody waits for ever.
+// checkOver checks that a run that has ended answers, and that no call blocks
+// forever.
 func checkOver(t *testing.T, w *LiveRun) {
 	t.Helper()
 	<-w.Done()
@@ -112,17 +123,17 @@ func checkOver(t *testing.T, w *LiveRun) {
 	_, diagnoseErr := w.Diagnose(t.Context(), "", "com.shop", "dump")
 	_, objectsErr := w.Objects(t.Context(), "", "com.shop")
 	for _, err := range []error{windowErr, markErr, diagnoseErr, objectsErr} {
-		if !errors.Is(err, errOver) {
+		if !errors.Is(err, errRunEnded) {
 			t.Errorf("after the end: %v", err)
 		}
 	}
 	first, err := w.Stop("again")
 	if second, serr := w.Wait(); !reflect.DeepEqual(first, second) || !errors.Is(serr, err) && err != nil {
-		t.Error("two ends")
+		t.Error("two different ends")
 	}
 }
 
-// What cannot be asked for is refused with what to do.
+// Impossible requests are rejected with advice.
 func TestWatchRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
@@ -137,8 +148,9 @@ func TestWatchRefuses(t *testing.T) {
 		_, gone := w.Diagnose(t.Context(), "", "com.shop", "dump")
 		_, other := w.Objects(t.Context(), "", "com.other")
 		for want, err := range map[string]error{
-			"the text is empty": mark, "the name is empty": window, `unknown recipe "heap": want java`: recipe, `"S9" names 0`: device,
-			"diagnose com.shop: it does not run, or is not watched": gone, "count objects of com.other: it does not run": other,
+			"the text is empty": mark, "the name is empty": window, `unknown recipe "heap": want java`: recipe,
+			`"S9" matches 0`: device,
+			"diagnose com.shop: not running, or not watched": gone, "count objects of com.other: not running": other,
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
@@ -153,13 +165,13 @@ func TestWatchRefuses(t *testing.T) {
 	})
 }
 
-// A phone that is gone does not look alive: its rows say that it does not answer, and how old
-// they are.
-func TestNowOfAPhoneThatIsGone(t *testing.T) {
+// Rows of a disconnected phone say that it does not respond, and how old they
+// are.
+func TestNowOfDisconnectedPhone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
 		o := responding(t, response.Options{}, p)
-		o.Duration, o.Patience = 0, 30*time.Minute
+		o.Duration, o.DeviceTimeout = 0, 30*time.Minute
 		w, err := Start(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -170,20 +182,24 @@ func TestNowOfAPhoneThatIsGone(t *testing.T) {
 		if rows := w.Now("com.shop"); len(rows) != 1 || rows[0].Answers || rows[0].Age < 9*time.Minute {
 			t.Errorf("%+v", rows)
 		}
-		// A run that ends within its patience, with the phone still away.
+		// A run that ends within the device timeout, with the phone still
+		// disconnected.
 		run, err := w.Stop("done")
-		if err != nil || run.ExitCode != record.ExitNoDevice || !strings.Contains(run.Devices[0].Error, "does not answer at the end of the run") {
+		if err != nil || run.ExitCode != record.ExitNoDevice ||
+			!strings.Contains(run.Devices[0].Error, "does not respond at the end of the run") {
 			t.Errorf("exit %d, %+v, %v", run.ExitCode, run.Devices[0].Error, err)
 		}
 	})
 }
 
-// Ctrl-C, a workload and an early stop race with requests: each request is answered.
+// Ctrl-C, a workload and an early stop race with requests: each request is
+// answered.
 func TestWatchEndsWhileAsked(t *testing.T) {
 	for _, interrupted := range []bool{true, false} {
 		t.Run(fmt.Sprint(interrupted), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"), healthy("com.shop:push")))
+				p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),
+					healthy("com.shop:push")))
 				p.slow = 3 * time.Second
 				o := responding(t, response.Options{Dump: response.AtMarks}, p)
 				o.Duration = 0
@@ -232,7 +248,8 @@ func TestWatchEndsWhileAsked(t *testing.T) {
 	}
 }
 
-// A thousand windows of all lengths have the verdicts of runs of their own over their lines.
+// A thousand windows of all lengths have the verdicts of separate runs over
+// their lines.
 func TestWindowsAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 300), healthy("com.shop:push")}
@@ -279,7 +296,9 @@ func TestWindowsAgree(t *testing.T) {
 			want := judgeSpan(t, o, lines, x, opened[i])
 			for j, got := range x.Processes {
 				gates[got.Gate]++
-				if j >= len(want) || got.Gate != want[j].Gate || got.Samples != want[j].Samples || got.Restarts != want[j].Restarts || !reflect.DeepEqual(got.Rate, want[j].Rate) || got.Reason != want[j].Reason {
+				if j >= len(want) || got.Gate != want[j].Gate || got.Samples != want[j].Samples ||
+					got.Restarts != want[j].Restarts || !reflect.DeepEqual(got.Rate, want[j].Rate) ||
+					got.Reason != want[j].Reason {
 					t.Fatalf("window %d (%v to %v): %+v, want %+v", x.Number, x.T, x.Ended, got, want)
 				}
 			}
@@ -291,8 +310,8 @@ func TestWindowsAgree(t *testing.T) {
 	})
 }
 
-// judgeSpan judges the lines of a span as a run of its own, the processes as some of all of so
-// many windows.
+// judgeSpan judges the lines of a span as a separate run, with its processes
+// counted among all of so many windows.
 func judgeSpan(t *testing.T, o Options, r result, x record.JudgedWindow, windows int) []record.Process {
 	t.Helper()
 	l, err := ledger.New(record.Header{Devices: []record.HeaderDevice{headerOf(o.Devices[0])}}, o.Policy)
@@ -340,13 +359,14 @@ func judgeSpan(t *testing.T, o Options, r result, x record.JudgedWindow, windows
 	return out
 }
 
-// A device that was lost keeps nobody waiting for its dumps.
-func TestMarkWithALostDevice(t *testing.T) {
+// A lost device does not block a caller that waits for its dumps.
+func TestMarkWithLostDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dumps := func(n int) int { return 3 }
-		a, b := cable(phone("S1", counted(rooted(), dumps), healthy("com.shop"))), cable(phone("S2", counted(rooted(), dumps), healthy("com.shop")))
+		a, b := cable(phone("S1", counted(rooted(), dumps), healthy("com.shop"))),
+			cable(phone("S2", counted(rooted(), dumps), healthy("com.shop")))
 		o := responding(t, response.Options{Dump: response.AtMarks}, a, b)
-		o.Duration, o.Patience = 0, time.Minute
+		o.Duration, o.DeviceTimeout = 0, time.Minute
 		w, err := Start(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

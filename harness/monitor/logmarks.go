@@ -12,21 +12,24 @@ import (
 )
 
 const (
-	// logTag is the tag under which a test on the device logs marks. Only lines with it are
-	// read, so that following the log costs the device next to nothing.
+	// logTag is the tag with which a test on the device logs marks. Only lines
+	// with it are read, so that following the log costs the device next to
+	// nothing.
 	logTag = "leakgate"
-	// logTimeAPI is the first API level whose logcat begins at a time (logcat -T, Android 5).
+	// logTimeAPI is the first API level whose logcat can start at a time
+	// (logcat -T, Android 5).
 	logTimeAPI = 21
-	// logAgain is the real time between two attempts to follow the log of a device that was
-	// away.
-	logAgain = 3 * time.Second
-	// stampLength is that of "01-02 03:04:05.678", which begins a line of the format threadtime.
+	// followRetry is the real time between two attempts to follow the log of a
+	// device that was disconnected.
+	followRetry = 3 * time.Second
+	// stampLength is the length of "01-02 03:04:05.678", which begins a line in
+	// threadtime format.
 	stampLength = 18
 )
 
-// followMarks puts the marks that a test logs on the device on its time axis, until ctx ends: a
-// test that runs on the device has no other way to set one. Lines that were logged before the
-// run are no marks of it.
+// followMarks sets the marks that a test on the device logs, until ctx ends.
+// Such a test has no other way to set one. Lines logged before the run are
+// ignored.
 func (s *session) followMarks(ctx context.Context) {
 	if !s.run.atMarks() || s.dev.Facts.API < logTimeAPI {
 		return
@@ -40,14 +43,15 @@ func (s *session) followMarks(ctx context.Context) {
 			if from != "" {
 				from, resumed = s.readMarks(ctx, from, resumed), true
 			}
-			_ = nap(ctx, logAgain) // ends early with ctx
+			_ = sleep(ctx, followRetry) // returns early when ctx ends
 		}
 	})
 }
 
-// deviceTime is the device's wall clock as its log has it, "" where it does not answer.
+// deviceTime returns the device's wall clock in the format of its log, "" if
+// the device does not respond.
 func deviceTime(ctx context.Context, dev Device) string {
-	a, err := shell.Ask(ctx, dev, askDeadline, "date '+%m-%d %H:%M:%S.000'")
+	a, err := shell.Ask(ctx, dev, answerTimeout, "date '+%m-%d %H:%M:%S.000'")
 	stamp := strings.TrimSpace(string(a.Stdout))
 	if _, perr := time.Parse("01-02 15:04:05.000", stamp); err != nil || perr != nil {
 		return ""
@@ -55,26 +59,30 @@ func deviceTime(ctx context.Context, dev Device) string {
 	return stamp
 }
 
-// readMarks follows the log from a moment on, until the device goes away or ctx ends, and
-// returns the moment of the last mark: where it is resumed there, nothing until then is read
-// again.
+// readMarks follows the log from a time on, until the device disconnects or ctx
+// ends, and returns the time of the last mark. If it is resumed there, lines
+// until then are skipped.
 func (s *session) readMarks(ctx context.Context, from string, resumed bool) string {
 	last := from
-	out := &listener{out: &paced{w: io.Discard}, heard: func(line string) {
+	out := &lineReader{out: &pacedWriter{w: io.Discard}, onLine: func(line string) {
 		stamp, mark, ok := markOfLog(line)
 		if !ok || resumed && stamp <= from {
 			return
 		}
 		last = stamp
-		s.notes.put(letter{Event: record.Event{Event: "mark", Text: mark}})
+		s.mailbox.post(message{Event: record.Event{Event: "mark", Text: mark}})
 	}}
-	// The exit status says nothing: it ends with ctx or with the device.
-	_, _ = s.dev.Shell(ctx, "exec logcat -v threadtime -b main -T "+text.ShellQuote(from)+" -s "+logTag+":I </dev/null 2>/dev/null", out, io.Discard)
+	// The exit status is meaningless: the command ends with ctx or with the
+	// device.
+	_,
+		_ = s.dev.Shell(ctx, "exec logcat -v threadtime -b main -T "+text.ShellQuote(from)+" -s "+logTag+
+		":I </dev/null 2>/dev/null", out, io.Discard)
 	return last
 }
 
-// markOfLog reads "01-02 03:04:05.678  1234  1240 I leakgate: mark checkout", with the time of
-// the line. The message may also begin as in the output of a workload, leakgate:mark.
+// markOfLog parses "01-02 03:04:05.678 1234 1240 I leakgate: mark checkout"
+// into the time and the mark. The message may also begin like in the output of
+// a workload, leakgate:mark.
 func markOfLog(line string) (stamp, mark string, ok bool) {
 	if len(line) < stampLength {
 		return "", "", false

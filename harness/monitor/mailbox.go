@@ -6,59 +6,61 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// mailbox hands events of other goroutines, such as marks of a workload, to the
-// one that owns a session.
+// mailbox passes events of other goroutines, such as marks of a workload, to
+// the goroutine of a session.
 type mailbox struct {
-	bell chan struct{}
-	*letters
-	// marks and events bound the marks, and the other events that a workload causes.
-	marks, events *floodLimit
+	notify chan struct{}
+	*messageQueue
+	// marks and events limit the marks and the other events that a workload
+	// causes.
+	marks, events *rateLimit
 }
 
-type letters struct {
+type messageQueue struct {
 	mu      sync.Mutex
-	waiting []letter
-	// closed: nobody takes letters any more.
+	waiting []message
+	// closed: messages are no longer taken.
 	closed bool
 }
 
-// letter is an event for a session, or something to be done by it; a mark may have somebody
-// who waits for its dumps.
-type letter struct {
+// message is an event, or a function to run on the session's goroutine. For a
+// mark, a caller may wait for its dumps.
+type message struct {
 	record.Event
-	dumps *awaited
+	dumps *dumpWait
 	do    func()
-	// bounded: the workload may cause any number of these events.
+	// bounded: a workload can cause any number of these events.
 	bounded bool
-	// skipped is how many marks had been skipped when this one came.
+	// skipped is the number of marks skipped before this one.
 	skipped int64
 }
 
-// maxLetters bounds what waits, where a session is busy for minutes.
-const maxLetters = 10_000
+// maxMessages bounds the queue while a session is busy for minutes.
+const maxMessages = 10_000
 
 func newMailbox() mailbox {
-	return mailbox{make(chan struct{}, 1), &letters{}, newFloodLimit(), newFloodLimit()}
+	return mailbox{make(chan struct{}, 1), &messageQueue{}, newRateLimit(), newRateLimit()}
 }
 
-// put leaves an event and rings. What nobody will take lets go on who waits for its dumps.
-func (m mailbox) put(l letter) {
-	if !m.leave(l) {
-		l.dumps.lack("the device is no longer watched, or too many marks came at once")
-		l.dumps.end()
+// post adds a message to the queue. If it is not taken, the caller that waits
+// for its dumps is notified.
+func (m mailbox) post(l message) {
+	if !m.enqueue(l) {
+		l.dumps.addMissing("the device is no longer watched, or too many marks came at once")
+		l.dumps.finishOne()
 		return
 	}
 	select {
-	case m.bell <- struct{}{}:
-	default: // it rings already
+	case m.notify <- struct{}{}:
+	default: // already notified
 	}
 }
 
-// limitOf returns what bounds letters of a kind, nil for nothing: whoever waits for dumps sets no
-// other mark meanwhile.
-func (m mailbox) limitOf(l letter) *floodLimit {
+// limitOf returns the rate limit for a message, nil if none exists: a caller
+// that waits for dumps sets no other mark meanwhile.
+func (m mailbox) limitOf(l message) *rateLimit {
 	switch {
-	case l.do != nil || l.dumps != nil && l.dumps.owed:
+	case l.do != nil || l.dumps != nil && l.dumps.requested:
 		return nil
 	case l.Event.Event == "mark":
 		return m.marks
@@ -68,7 +70,7 @@ func (m mailbox) limitOf(l letter) *floodLimit {
 	return nil
 }
 
-func (m mailbox) leave(l letter) bool {
+func (m mailbox) enqueue(l message) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	limit := m.limitOf(l)
@@ -76,10 +78,10 @@ func (m mailbox) leave(l letter) bool {
 	case m.closed:
 		return false
 	case limit == nil:
-	case len(m.waiting) >= maxLetters:
+	case len(m.waiting) >= maxMessages:
 		limit.skipped.Add(1)
 		return false
-	case !limit.admit():
+	case !limit.allow():
 		return false
 	}
 	l.skipped = m.marks.skipped.Load()
@@ -87,20 +89,20 @@ func (m mailbox) leave(l letter) bool {
 	return true
 }
 
-// close ends the taking of letters.
+// close rejects further messages.
 func (m mailbox) close() {
 	m.mu.Lock()
 	left := m.waiting
 	m.waiting, m.closed = nil, true
 	m.mu.Unlock()
 	for _, l := range left {
-		l.dumps.lack("the run had ended")
-		l.dumps.end()
+		l.dumps.addMissing("the run had ended")
+		l.dumps.finishOne()
 	}
 }
 
-// take empties the box.
-func (m mailbox) take() (waiting []letter) {
+// drain returns and removes all messages.
+func (m mailbox) drain() (waiting []message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	waiting, m.waiting = m.waiting, nil

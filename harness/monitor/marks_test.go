@@ -23,8 +23,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// counted makes dumps in which screens of com.shop are held, as many as held says of the
-// n-th dump; other processes hold two.
+// counted makes dumps with leaked screens of com.shop, as many as held returns
+// for the n-th dump; other processes have two.
 func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
 	var mu sync.Mutex
 	dumps := 0
@@ -48,7 +48,8 @@ func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
 	return o
 }
 
-// minutes is a short run of a pull request: too short for a trend, with dumps at marks.
+// minutes is a short run like that of a pull request: too short for a trend,
+// with dumps at marks.
 func minutes(t *testing.T, p *cabled, w Workload) Options {
 	t.Helper()
 	o := responding(t, response.Options{Dump: response.AtMarks}, p)
@@ -56,11 +57,12 @@ func minutes(t *testing.T, p *cabled, w Workload) Options {
 	return o
 }
 
-// rebuilt checks that the lines of a run have its verdict, too.
+// rebuilt checks that the lines of a run result in its verdict.
 func rebuilt(t *testing.T, dir string, r record.Run) {
 	t.Helper()
 	again, doubts, err := ledger.Rebuild(dir)
-	if err != nil || len(doubts) > 0 || again.ExitCode != r.ExitCode || len(again.Processes) != len(r.Processes) || len(again.MissingEvidence) != len(r.MissingEvidence) {
+	if err != nil || len(doubts) > 0 || again.ExitCode != r.ExitCode || len(again.Processes) != len(r.Processes) ||
+		len(again.MissingEvidence) != len(r.MissingEvidence) {
 		t.Fatalf("rebuilt: exit %d, %d processes, %v %v", again.ExitCode, len(again.Processes), doubts, err)
 	}
 	for i, p := range again.Processes {
@@ -70,32 +72,39 @@ func rebuilt(t *testing.T, dir string, r record.Run) {
 	}
 }
 
-// A run that is too short for a trend fails by the leak that its dumps at marks prove, and
-// names what holds it; the process that leaks nothing passes.
-func TestMarksProveALeak(t *testing.T) {
+// A run that is too short for a trend fails because of the leak that its dumps
+// at marks prove, and names its holder. A process without a leak passes.
+func TestMarksProveLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", counted(rooted(), func(n int) int { return 15 + 2*n }), healthy("com.shop"), healthy("com.shop:push")))
+		p := cable(phone("S1", counted(rooted(), func(n int) int { return 15 + 2*n }), healthy("com.shop"),
+			healthy("com.shop:push")))
 		o := minutes(t, p, looping{5, 2 * time.Minute, time.Hour})
 		r := respond(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
-		if r.ExitCode != record.ExitLeak || x.Gate != detector.Leak || x.Kind != detector.Java || !strings.HasPrefix(x.Reason, "DetailActivity, held by ScreenTracker.sScreens: 15, 17, 19, 21, 23 objects at marks") {
+		if r.ExitCode != record.ExitLeak || x.Gate != detector.Leak || x.Kind != detector.Java ||
+			!strings.HasPrefix(x.Reason,
+				"DetailActivity, held by ScreenTracker.sScreens: 15, 17, 19, 21, 23 objects at marks") {
 			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)
 		}
-		if l := x.AtMarks[0].Leaks[0]; !l.Proved || l.Key == "" || !slices.Equal(l.Counts, []int64{15, 17, 19, 21, 23}) || len(l.Classes) != 1 || l.Classes[0].Count != 23 || l.AllBytes[4] <= l.AllBytes[0] {
+		if l := x.AtMarks[0].Leaks[0]; !l.Proved || l.Key == "" ||
+			!slices.Equal(l.Counts, []int64{15, 17, 19, 21, 23}) || len(l.Classes) != 1 || l.Classes[0].Count != 23 ||
+			l.AllBytes[4] <= l.AllBytes[0] {
 			t.Errorf("%+v", l)
 		}
 		proofs := r.eventsOf("proof", "com.shop")
-		if len(proofs) != 1 || !strings.Contains(proofs[0].Text, "sScreens") || len(r.eventsOf("proof", "com.shop:push")) > 0 {
+		if len(proofs) != 1 || !strings.Contains(proofs[0].Text, "sScreens") ||
+			len(r.eventsOf("proof", "com.shop:push")) > 0 {
 			t.Errorf("%+v", proofs)
 		}
-		if push := r.process(t, "S1", "com.shop:push"); push.Gate == detector.Leak || push.AtMarks[0].Gate != detector.Pass {
+		if push := r.process(t, "S1", "com.shop:push"); push.Gate == detector.Leak ||
+			push.AtMarks[0].Gate != detector.Pass {
 			t.Errorf("%+v", push)
 		}
 		rebuilt(t, o.Dir, r.Run)
 	})
 }
 
-// The same run without the leak is green: what it has was judged by its dumps.
+// The same run without the leak passes: it was judged by its dumps.
 func TestMarksOfAHealthyApp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
@@ -107,15 +116,16 @@ func TestMarksOfAHealthyApp(t *testing.T) {
 		}
 		checkDumps(t, r.Diagnoses)
 		checkSnapshots(t, r.diagnosesOf("com.shop", ""), 1, 5)
-		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive || x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Reason, "5 heap dumps at marks: no leak grew") {
+		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive ||
+			x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Reason, "5 heap dumps at marks: no leak grew") {
 			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)
 		}
 		rebuilt(t, o.Dir, r.Run)
 	})
 }
 
-// checkDumps wants of each dump at a mark how many loops, how much time and how much memory the
-// process had, and what is known of the dump as a whole.
+// checkDumps checks that each dump at a mark records the loops, the time and
+// the memory of the process, and what is known about the dump as a whole.
 func checkDumps(t *testing.T, all []record.Diagnosis) {
 	t.Helper()
 	marks, age := 0, 0.0
@@ -123,7 +133,8 @@ func checkDumps(t *testing.T, all []record.Diagnosis) {
 		if d.Trigger != record.TriggerMark {
 			continue
 		}
-		if marks++; d.Marks != marks || d.Age == nil || *d.Age <= age || d.Memory == nil || *d.Memory <= 0 || d.Heap == nil || d.Heap.Summary == "" || d.Heap.Names != "source" {
+		if marks++; d.Marks != marks || d.Age == nil || *d.Age <= age || d.Memory == nil || *d.Memory <= 0 ||
+			d.Heap == nil || d.Heap.Summary == "" || d.Heap.Names != "source" {
 			t.Errorf("dump %d: %+v", marks, d)
 			continue
 		}
@@ -134,8 +145,9 @@ func checkDumps(t *testing.T, all []record.Diagnosis) {
 	}
 }
 
-// checkSnapshots expects a snapshot of a process after so many marks, and one at the end that
-// reports what differs, even in a run where nothing was suspicious.
+// checkSnapshots checks for a snapshot of a process after a number of marks,
+// and one at the end that reports the difference, even if nothing was
+// suspicious.
 func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	t.Helper()
 	var triggers []string
@@ -161,22 +173,31 @@ func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	}
 }
 
-// Without marks the first snapshot is taken once a process has started; one at a later mark
-// replaces it. A mark from before the process started does not count, and a process that keeps
-// restarting does not get a snapshot each time.
+// Without marks the first snapshot is taken when a process has started up; one
+// at a later mark replaces it. A mark from before the start of the process does
+// not count, and a process that keeps restarting does not get a snapshot each
+// time.
 func TestSnapshots(t *testing.T) {
 	for name, c := range map[string]struct {
 		duration, restart time.Duration
 		workload          Workload
 		want              []string
 	}{
-		"too short":               {4 * time.Minute, 0, nil, nil},
-		"no marks":                {12 * time.Minute, 0, nil, []string{"first 0", "last 0"}},
-		"marks from 2 minutes on": {12 * time.Minute, 0, looping{3, 2 * time.Minute, time.Hour}, []string{"first 1 at loop 1", "last 3"}},
-		"a mark after 7 minutes":  {12 * time.Minute, 0, looping{1, 7 * time.Minute, time.Hour}, []string{"first 0", "first 1 at loop 1", "last 1"}},
-		"restarts":                {77 * time.Minute, 6 * time.Minute, nil, []string{"first 0", "first 0", "first 0"}},
-		"a mark, then a restart":  {13 * time.Minute, 7 * time.Minute, looping{1, 2 * time.Minute, time.Hour}, []string{"first 1 at loop 1", "first 1", "last 1"}},
-		"a restart":               {50 * time.Minute, 38 * time.Minute, nil, []string{"first 0", "first 0", "last 0"}},
+		"too short": {4 * time.Minute, 0, nil, nil},
+		"no marks":  {12 * time.Minute, 0, nil, []string{"first 0", "last 0"}},
+		"marks from 2 minutes on": {
+			12 * time.Minute, 0, looping{3, 2 * time.Minute, time.Hour}, []string{"first 1 at loop 1", "last 3"},
+		},
+		"a mark after 7 minutes": {
+			12 * time.Minute, 0, looping{1, 7 * time.Minute, time.Hour},
+			[]string{"first 0", "first 1 at loop 1", "last 1"},
+		},
+		"restarts": {77 * time.Minute, 6 * time.Minute, nil, []string{"first 0", "first 0", "first 0"}},
+		"a mark, then a restart": {
+			13 * time.Minute, 7 * time.Minute, looping{1, 2 * time.Minute, time.Hour},
+			[]string{"first 1 at loop 1", "first 1", "last 1"},
+		},
+		"a restart": {50 * time.Minute, 38 * time.Minute, nil, []string{"first 0", "first 0", "last 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -187,7 +208,7 @@ func TestSnapshots(t *testing.T) {
 				defer stop()
 				if c.restart > 0 {
 					go func() {
-						for nap(ctx, c.restart+betweenSamples) == nil {
+						for sleep(ctx, c.restart+betweenSamples) == nil {
 							p.Restart("com.shop")
 						}
 					}()
@@ -208,8 +229,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// waiting marks the end of each loop and waits for its dumps. Of what a loop leaves in flight
-// nothing is there two seconds later.
+// waiting marks the end of each loop and waits for its dumps. What a loop
+// leaves in flight is gone two seconds later.
 type waiting struct {
 	loops int
 	ended *time.Time
@@ -219,9 +240,9 @@ type waiting struct {
 
 func (waiting) Describe() record.Workload { return record.Workload{Kind: "command"} }
 
-func (w waiting) Run(ctx context.Context, stage Stage) (record.Workload, error) {
+func (w waiting) Run(ctx context.Context, stage Env) (record.Workload, error) {
 	for i := range w.loops {
-		if nap(ctx, 7*time.Second) != nil {
+		if sleep(ctx, 7*time.Second) != nil {
 			break
 		}
 		*w.ended = time.Now()
@@ -233,8 +254,8 @@ func (w waiting) Run(ctx context.Context, stage Stage) (record.Workload, error) 
 	return w.Describe(), nil
 }
 
-// With marks that wait each process is dumped after its loop and before the next, when what
-// was in flight is gone; a leak is proved by three of them.
+// With marks that wait, each process is dumped between its loops, when what was
+// in flight is gone; three dumps prove a leak.
 func TestMarkWait(t *testing.T) {
 	loopsOfHealthy := 100
 	if racing {
@@ -281,8 +302,8 @@ func TestMarkWait(t *testing.T) {
 	}
 }
 
-// checkOrder checks that each process has a settled dump of each mark, ordered at the mark
-// and done before the next.
+// checkOrder checks that each process has a settled dump of each mark, ordered
+// at the mark and done before the next.
 func checkOrder(t *testing.T, r result, loops int) {
 	t.Helper()
 	marks := r.eventsOf("mark", "")
@@ -301,18 +322,21 @@ func checkOrder(t *testing.T, r result, loops int) {
 			continue
 		}
 		for i, e := range done {
-			if d := e.Diagnosis; d.Mark != marks[i].Text || !d.Settled || e.T < marks[i].T+quiet.Seconds() || i+1 < loops && e.T > marks[i+1].T {
-				t.Errorf("%s: dump of %q, settled %v, at %v; mark %q at %v", process, d.Mark, d.Settled, e.T, marks[i].Text, marks[i].T)
+			if d := e.Diagnosis; d.Mark != marks[i].Text || !d.Settled || e.T < marks[i].T+quietTime.Seconds() ||
+				i+1 < loops && e.T > marks[i+1].T {
+				t.Errorf("%s: dump of %q, settled %v, at %v; mark %q at %v", process, d.Mark, d.Settled, e.T,
+					marks[i].Text, marks[i].T)
 			}
 		}
 	}
 }
 
-// Marks 3 s apart without waiting: each is dumped, or its dump is missing evidence, which
-// decides where nothing else does.
-func TestMarksThatDoNotWait(t *testing.T) {
+// With marks 3 s apart that do not wait, each has a dump or missing evidence,
+// which decides if nothing else does.
+func TestMarksWithoutWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"), healthy("com.shop:push")))
+		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),
+			healthy("com.shop:push")))
 		p.slow = time.Second
 		r := respond(t, t.Context(), minutes(t, p, looping{8, 3 * time.Second, time.Hour}))
 		for _, process := range []string{"com.shop", "com.shop:push"} {
@@ -334,8 +358,8 @@ func TestMarksThatDoNotWait(t *testing.T) {
 	})
 }
 
-// A mark while no process runs, a process that ends before the dump at the end, and a dump
-// that the device refuses are evidence that is missing.
+// A mark while no process runs, a process that ends before the dump at the end,
+// and a dump that the device refuses are missing evidence.
 func TestMissingDumps(t *testing.T) {
 	end := func(o *Options) { o.Respond.Dump = response.AtEnd }
 	spoilt := func(o *Options) {
@@ -356,11 +380,15 @@ func TestMissingDumps(t *testing.T) {
 		kill   bool
 		says   string
 	}{
-		"no process at a mark":   {func(*Options) {}, rooted(), true, `no heap dump at mark "loop 1": no process of the app was found`},
-		"gone before the end":    {end, rooted(), true, "no heap dump at the end: the process had ended before"},
-		"a dump that is refused": {func(*Options) {}, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at mark"},
-		"refused at the end":     {end, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at the end"},
-		"that nobody can read":   {spoilt, rooted(), false, `no heap dump at mark "loop 1": it could not be analyzed`},
+		"no process at a mark": {
+			func(*Options) {}, rooted(), true, `no heap dump at mark "loop 1": no process of the app was found`,
+		},
+		"gone before the end": {end, rooted(), true, "no heap dump at the end: the process had ended before"},
+		"a dump that is refused": {
+			func(*Options) {}, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at mark",
+		},
+		"refused at the end": {end, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at the end"},
+		"unreadable":         {spoilt, rooted(), false, `no heap dump at mark "loop 1": it could not be analyzed`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -372,10 +400,11 @@ func TestMissingDumps(t *testing.T) {
 				}
 				r := respond(t, t.Context(), o)
 				exit := record.ExitInconclusive
-				if name == "that nobody can read" {
+				if name == "unreadable" {
 					exit = record.ExitUnread
 				}
-				if r.ExitCode != exit || len(r.MissingEvidence) != 1 || !strings.Contains(r.MissingEvidence[0].Text, c.says) {
+				if r.ExitCode != exit || len(r.MissingEvidence) != 1 ||
+					!strings.Contains(r.MissingEvidence[0].Text, c.says) {
 					t.Errorf("exit %d, %+v", r.ExitCode, r.MissingEvidence)
 				}
 				rebuilt(t, o.Dir, r.Run)
@@ -384,17 +413,21 @@ func TestMissingDumps(t *testing.T) {
 	}
 }
 
-// Who waits for a mark goes on when the run ends, is interrupted, loses its phone, or does
-// not dump at marks.
+// A caller that waits for a mark is notified when the run ends, is interrupted,
+// loses its phone, or does not dump at marks.
 func TestMarkWaitEnds(t *testing.T) {
 	for name, change := range map[string]func(o *Options, p *cabled, interrupt func()){
-		"the run ends":          func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second },
-		"it is interrupted":     func(o *Options, p *cabled, interrupt func()) { time.AfterFunc(9*time.Second, interrupt) },
-		"no dumps at marks":     func(o *Options, p *cabled, _ func()) { o.Respond.Dump = response.OnLeak },
-		"the process ends":      func(o *Options, p *cabled, _ func()) { time.AfterFunc(8*time.Second, func() { p.Kill("com.shop") }) },
+		"the run ends": func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second },
+		"it is interrupted": func(o *Options, p *cabled, interrupt func()) {
+			time.AfterFunc(9*time.Second, interrupt)
+		},
+		"no dumps at marks": func(o *Options, p *cabled, _ func()) { o.Respond.Dump = response.OnLeak },
+		"the process ends": func(o *Options, p *cabled, _ func()) {
+			time.AfterFunc(8*time.Second, func() { p.Kill("com.shop") })
+		},
 		"nothing to respond by": func(o *Options, p *cabled, _ func()) { o.Respond = nil },
-		"the line is unplugged": func(o *Options, p *cabled, _ func()) {
-			o.Patience = time.Minute
+		"the phone is unplugged": func(o *Options, p *cabled, _ func()) {
+			o.DeviceTimeout = time.Minute
 			time.AfterFunc(8*time.Second, func() { p.unplug(true) })
 		},
 	} {
@@ -429,26 +462,33 @@ func TestMarkWaitEnds(t *testing.T) {
 	}
 }
 
-// A misspelled name is not green: it is told at once with the names that are like it, and
-// ends the run with 3.
+// A misspelled name does not pass: it is reported immediately with the names
+// that are similar to it, and the run ends with exit code 3.
 func TestMisspelledName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:push")))
 		o.Patterns, o.Duration = []capture.Pattern{"com.shpo", "com.shpo:*"}, 5*time.Minute
 		r := perform(t, t.Context(), o)
 		waits := r.eventsOf("waiting", "")
-		if len(waits) != 1 || !strings.HasPrefix(waits[0].Text, "waiting for com.shpo or com.shpo:* to start; similar names that run: com.shop, com.shop:push") {
+		if len(waits) != 1 ||
+			!strings.HasPrefix(waits[0].Text,
+				"waiting for com.shpo or com.shpo:* to start; similar names that run: com.shop, com.shop:push") {
 			t.Errorf("%+v", waits)
 		}
-		if r.ExitCode != record.ExitNoDevice || !strings.Contains(r.Warnings[0], "no process com.shpo was seen; similar names that run: com.shop, com.shop:push") {
+		if r.ExitCode != record.ExitNoDevice ||
+			!strings.Contains(r.Warnings[0],
+				"no process com.shpo was seen; similar names that run: com.shop, com.shop:push") {
 			t.Errorf("exit %d, %q", r.ExitCode, r.Warnings)
 		}
 		rebuilt(t, o.Dir, r.Run)
 	})
 }
 
-func TestMostAlike(t *testing.T) {
-	running := []string{"com.android.systemui", "com.shop", "com.shop:push", "com.google.android.gms", "com.google.android.gms.persistent", "org.shop.debug", "com.shop"}
+func TestMostSimilar(t *testing.T) {
+	running := []string{
+		"com.android.systemui", "com.shop", "com.shop:push", "com.google.android.gms",
+		"com.google.android.gms.persistent", "org.shop.debug", "com.shop",
+	}
 	for pattern, want := range map[string]string{
 		"com.shpo":               "com.shop com.shop:push",
 		"com.shop.debug":         "org.shop.debug com.shop com.shop:push",
@@ -458,19 +498,22 @@ func TestMostAlike(t *testing.T) {
 		"net.other":              "",
 		"x":                      "",
 	} {
-		if got := strings.Join(mostAlike(slices.Clone(running), []capture.Pattern{capture.Pattern(pattern)}), " "); got != want {
+		if got := strings.Join(mostSimilar(slices.Clone(running), []capture.Pattern{capture.Pattern(pattern)}),
+			" "); got != want {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
 	}
 }
 
-// A test on the device logs its marks: those of before the run, of other tags and of other words
-// are none.
+// A test on the device logs its marks. Lines from before the run, with other
+// tags or other words are ignored.
 func TestMarksInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 10 + 3*n }), healthy("com.shop")))
 		log := func(tag, message string) {
-			if status, err := p.Shell(t.Context(), "log -t "+tag+" '"+message+"'", io.Discard, io.Discard); status != 0 || err != nil {
+			if status,
+				err := p.Shell(t.Context(), "log -t "+tag+" '"+message+"'", io.Discard, io.Discard); status != 0 ||
+				err != nil {
 				t.Error(status, err)
 			}
 		}
@@ -480,7 +523,8 @@ func TestMarksInTheLog(t *testing.T) {
 			log("other", "leakgate:mark of another tag")
 		})
 		for i := range 5 {
-			time.AfterFunc(time.Duration(2*i+2)*time.Minute, func() { log("leakgate", fmt.Sprintf("leakgate:mark loop %d", i+1)) })
+			time.AfterFunc(time.Duration(2*i+2)*time.Minute,
+				func() { log("leakgate", fmt.Sprintf("leakgate:mark loop %d", i+1)) })
 		}
 		time.Sleep(10 * time.Second)
 		r := respond(t, t.Context(), minutes(t, p, nil))
@@ -488,7 +532,8 @@ func TestMarksInTheLog(t *testing.T) {
 		for _, e := range r.eventsOf("mark", "") {
 			marks = append(marks, e.Text)
 		}
-		if !slices.Equal(marks, []string{"loop 1", "loop 2", "loop 3", "loop 4", "loop 5"}) || r.ExitCode != record.ExitLeak {
+		if !slices.Equal(marks, []string{"loop 1", "loop 2", "loop 3", "loop 4", "loop 5"}) ||
+			r.ExitCode != record.ExitLeak {
 			t.Errorf("marks %q, exit %d, missing %+v", marks, r.ExitCode, r.MissingEvidence)
 		}
 	})

@@ -21,19 +21,19 @@ import (
 )
 
 var (
-	// errDuration ends a run whose time is over.
+	// errDuration ends a run at the end of its duration.
 	errDuration = errors.New("duration is over")
-	// errWorkload ends a run whose workload is done.
+	// errWorkload ends a run with its workload.
 	errWorkload = errors.New("workload is done")
-	// errDevices ends a run whose devices are all lost.
+	// errDevices ends a run without remaining devices.
 	errDevices = errors.New("every device is lost")
-	// errFinished ends a run that its caller has finished.
+	// errFinished ends a run that its caller stopped.
 	errFinished = errors.New("run is finished")
-	// errDisk ends a run that cannot be written any more.
-	errDisk = errors.New("the run directory cannot be written")
+	// errDisk ends a run that cannot be written.
+	errDisk = errors.New("cannot write the run directory")
 )
 
-func stopped(cause error) string {
+func stopReason(cause error) string {
 	switch {
 	case errors.Is(cause, errDuration):
 		return record.StoppedDuration
@@ -49,11 +49,12 @@ func stopped(cause error) string {
 	return record.StoppedInterrupted
 }
 
-// Run watches until the duration is over, the workload is done, every device is
-// lost, the run directory cannot be written or ctx ends, then writes run.json.
-// When ctx ends the run is complete and says that it was interrupted. The error is
-// a run that could not begin or could not be written; a run that went on and
-// failed is told in its record.
+// Run watches the devices until the duration is over, the workload is done,
+// every device is lost, the run directory cannot be written or ctx ends. Then
+// it writes run.json and returns the record. If ctx ended, the record is
+// complete and says that the run was interrupted. The error is a run that could
+// not start or could not be written; a run that failed later says so in its
+// record.
 func Run(ctx context.Context, o Options) (record.Run, error) {
 	w, err := Start(ctx, o)
 	if err != nil {
@@ -62,8 +63,8 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	return w.Wait()
 }
 
-// Start begins a watch and returns it. It ends as [Run] does, or with [LiveRun.Stop]. The
-// error is a run that cannot begin: nothing of it is left then.
+// Start starts a run and returns it. It ends like [Run], or by [LiveRun.Stop].
+// The error is a run that could not start; it leaves no files behind.
 func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -88,21 +89,24 @@ func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	}
 	box, err := openInbox(o.Dir)
 	if err != nil {
-		// What has not begun leaves no run behind.
+		// A run that did not start leaves no files behind.
 		return nil, errors.Join(err, m.recorder.Close(), os.Remove(filepath.Join(o.Dir, record.SamplesName)))
 	}
 	for _, d := range m.Devices {
 		m.sessions = append(m.sessions, newSession(m, d))
 	}
-	w := &LiveRun{run: m, ended: make(chan struct{}), seen: map[incarnation]*check.Seen{}, latest: map[incarnation]map[string]int64{}}
+	w := &LiveRun{
+		run: m, ended: make(chan struct{}), seen: map[incarnation]*check.Seen{},
+		latest: map[incarnation]map[string]int64{},
+	}
 	m.live = w
 	going, stop := context.WithCancelCause(ctx)
 	m.stop = stop
-	go w.live(going, ctx, box)
+	go w.carryOut(going, ctx, box)
 	return w, nil
 }
 
-// writeLeaks writes the table of findings, where there was to be one.
+// writeLeaks writes the table of findings, if leaks are diagnosed.
 func (m *run) writeLeaks(r record.Run) error {
 	if m.responder == nil {
 		return nil
@@ -110,7 +114,8 @@ func (m *run) writeLeaks(r record.Run) error {
 	return record.WriteLeaks(m.Dir, r)
 }
 
-// writeJUnit writes the verdicts for CI servers, where that was asked for or tests were checked.
+// writeJUnit writes the verdicts for CI servers, if requested or if tests were
+// checked.
 func (m *run) writeJUnit(r record.Run) error {
 	if m.JUnit == nil && len(r.Checks) == 0 || m.JUnit != nil && !*m.JUnit {
 		return nil
@@ -118,39 +123,50 @@ func (m *run) writeJUnit(r record.Run) error {
 	return reporters.WriteJUnitFile(m.Dir, r)
 }
 
-// run is one run on its way.
+// run is the state of one run.
 type run struct {
 	Options
 	recording
 	started  time.Time
 	sessions []*session
-	own      *own
-	// paths takes the paths of the host out of what is recorded.
+	overhead *selfUsage
+	// paths redacts paths of the host in the record.
 	paths     hostfile.Paths
 	live      *LiveRun
 	workloads *workloads
 	extension *extension
 	ledger    *ledger.Ledger
 
-	// responder collects what a leak calls for; nil where nothing is to be collected.
+	// responder diagnoses leaks; nil if they are not diagnosed.
 	responder *response.Responder
-	// analysing has room for one analysis.
-	analysing chan struct{}
-	// reason is what its caller said who finished it.
+	// analysisSlot admits one analysis at a time.
+	analysisSlot chan struct{}
+	// reason is the reason that the caller gave for stopping the run.
 	reason string
-	// windows counts those that were opened.
+	// windows counts the windows opened so far.
 	windows int
 }
 
 func newRun(o Options) *run {
-	m := &run{Options: o, paths: hostfile.NewPaths(o.Dir), started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
+	m := &run{
+		Options: o, paths: hostfile.NewPaths(o.Dir), started: time.Now(), overhead: newSelfUsage(),
+		analysisSlot: make(chan struct{}, 1),
+	}
 	m.workloads, m.extension = &workloads{run: m}, &extension{run: m}
 	return m
 }
 
-// header is the first line of the run: all that is needed to judge the others again.
+// header returns the first line of the run: all that is needed to judge the
+// other lines again.
 func (m *run) header() record.Header {
-	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged, MustSee: m.MustSee / detector.MB, Duration: m.Duration.Seconds(), LongestDuration: m.extension.longest().Seconds(), Build: m.Build}}
+	h := record.Header{
+		Started: m.started.UTC(),
+		Plan: &record.Plan{
+			Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged,
+			MustSee: m.MustSee / detector.MB, Duration: m.Duration.Seconds(),
+			LongestDuration: m.extension.longest().Seconds(), Build: m.Build,
+		},
+	}
 	h.Plan.SetPolicy(m.Policy)
 	for _, d := range m.Devices {
 		h.Devices = append(h.Devices, headerOf(d))
@@ -160,13 +176,16 @@ func (m *run) header() record.Header {
 	}
 	if m.Workload != nil {
 		m.workloads.work = m.Workload.Describe()
-		h.Plan.Workload = &record.PlannedWorkload{Kind: m.workloads.work.Kind, Seed: m.workloads.work.Seed, Events: m.workloads.work.Events, Digest: m.workloads.work.Digest}
+		h.Plan.Workload = &record.PlannedWorkload{
+			Kind: m.workloads.work.Kind, Seed: m.workloads.work.Seed, Events: m.workloads.work.Events,
+			Digest: m.workloads.work.Digest,
+		}
 	}
 	return h
 }
 
-// watch lets the sessions and the workload run until ctx ends, and returns the cause of the
-// end. What a leak calls for goes on until user ends.
+// watch runs the sessions and the workload until ctx ends, and returns the
+// cause of the end. Diagnoses continue until user ends.
 func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	stop := m.stop
 	defer stop(nil)
@@ -176,44 +195,45 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	}
 	others.Go(func() { box.watch(ctx, m.takeMark) })
 	if m.Workload != nil {
-		others.Go(func() { m.workloads.stress(ctx, stop) })
+		others.Go(func() { m.workloads.runWorkload(ctx, stop) })
 	}
 	if m.Duration > 0 {
-		others.Go(func() { m.timeout(ctx, stop) })
+		others.Go(func() { m.endAfterDuration(ctx, stop) })
 	}
 	others.Go(func() { m.checkDirectory(ctx) })
 	sessions.Wait()
-	// Sessions end with ctx, whose cause stands then, or because their devices are lost.
+	// Sessions end with ctx, whose cause then counts, or because their devices
+	// are lost.
 	stop(errDevices)
 	others.Wait()
-	m.tellGrowth()
+	m.recordGrowth()
 	for _, s := range m.sessions {
 		s.recordProofs()
 	}
-	// Marks that came in the last moment are taken before the end is written.
+	// Marks that came last are handled before the end is written.
 	for _, s := range m.sessions {
-		s.finish(context.Cause(ctx))
+		s.recordEnd(context.Cause(ctx))
 	}
 	return context.Cause(ctx)
 }
 
-// directoryEvery is the time between two looks whether the run directory is still there.
+// directoryEvery is the time between two checks that the run directory exists.
 const directoryEvery = 10 * time.Second
 
-// checkDirectory ends the run when its directory is deleted or moved.
+// checkDirectory ends the run if its directory is deleted or moved.
 func (m *run) checkDirectory(ctx context.Context) {
-	for nap(ctx, directoryEvery) == nil {
-		m.keep(m.recorder.Check())
+	for sleep(ctx, directoryEvery) == nil {
+		m.checkWrite(m.recorder.Check())
 	}
 }
 
-// tellGrowth records what grew in the heap dumps that were taken at marks.
-func (m *run) tellGrowth() {
-	if m.responder == nil || !m.keep(m.recorder.Check()) {
+// recordGrowth records what grew between the heap dumps at marks.
+func (m *run) recordGrowth() {
+	if m.responder == nil || !m.checkWrite(m.recorder.Check()) {
 		return
 	}
 	records, err := m.responder.Growth()
-	m.keep(err)
+	m.checkWrite(err)
 	for _, d := range records {
 		for _, s := range m.sessions {
 			if s.dev.Serial() == d.Device {
@@ -223,17 +243,21 @@ func (m *run) tellGrowth() {
 	}
 }
 
-// end records how the run has ended.
+// end records the end of the run.
 func (m *run) end(cause error) {
-	stop := record.Event{Event: "stopped", Text: stopped(cause), Reason: m.reasonOf(cause), Ended: new(time.Now().UTC()), Overhead: m.own.record()}
+	stop := record.Event{
+		Event: "stopped", Text: stopReason(cause), Reason: m.reasonOf(cause), Ended: new(time.Now().UTC()),
+		Overhead: m.overhead.record(),
+	}
 	if m.Workload != nil {
 		stop.Workload = &m.workloads.work
 	}
-	m.keep(m.recorder.Last(stop))
-	m.keep(m.ledger.AddEvent(stop))
+	m.checkWrite(m.recorder.Last(stop))
+	m.checkWrite(m.ledger.AddEvent(stop))
 }
 
-// reasonOf is what the caller said that finished the run, "" where it ended otherwise.
+// reasonOf returns the reason given by the caller that stopped the run, "" if
+// it ended otherwise.
 func (m *run) reasonOf(cause error) string {
 	if !errors.Is(cause, errFinished) {
 		return ""
@@ -241,8 +265,8 @@ func (m *run) reasonOf(cause error) string {
 	return m.reason
 }
 
-// timeout ends the run when every device has lived through the duration.
-func (m *run) timeout(ctx context.Context, stop context.CancelCauseFunc) {
+// endAfterDuration ends the run when every device has reached the duration.
+func (m *run) endAfterDuration(ctx context.Context, stop context.CancelCauseFunc) {
 	for _, s := range m.sessions {
 		select {
 		case <-time.After(s.clock.until(m.Duration)):
@@ -251,12 +275,12 @@ func (m *run) timeout(ctx context.Context, stop context.CancelCauseFunc) {
 		}
 	}
 	m.extension.extend(ctx)
-	m.sampleOnceMore(ctx)
+	m.takeFinalSamples(ctx)
 	stop(errDuration)
 }
 
-// alone tells whether every device is lost.
-func (m *run) alone() bool {
+// allLost reports whether every device is lost.
+func (m *run) allLost() bool {
 	return !slices.ContainsFunc(m.sessions, func(s *session) bool {
 		select {
 		case <-s.gone:
@@ -267,13 +291,13 @@ func (m *run) alone() bool {
 	})
 }
 
-// note records an event of every device, or of one.
-func (m *run) note(device string, e record.Event) { m.send(device, letter{Event: e}) }
+// postEvent records an event on one device, or on all.
+func (m *run) postEvent(device string, e record.Event) { m.post(device, message{Event: e}) }
 
-func (m *run) send(device string, l letter) {
+func (m *run) post(device string, l message) {
 	for _, s := range m.sessions {
 		if device == "" || device == s.dev.Serial() {
-			s.notes.put(l)
+			s.mailbox.post(l)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// simulated is a simulated phone without a wire between.
+// simulated is a simulated phone without a connection in between.
 type simulated struct {
 	*androidsim.Phone
 	mu    sync.Mutex
@@ -77,7 +77,9 @@ func (s *simulated) commands(part string) int {
 }
 
 func healthy(name string) androidsim.ProcessSpec {
-	return androidsim.ProcessSpec{Name: name, Models: []androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.3)}}
+	return androidsim.ProcessSpec{
+		Name: name, Models: []androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.3)},
+	}
 }
 
 func leaky(name string, kind androidsim.Kind, rate float64) androidsim.ProcessSpec {
@@ -92,8 +94,8 @@ func phone(serial string, o androidsim.Options, specs ...androidsim.ProcessSpec)
 	return &simulated{Phone: androidsim.New(o)}
 }
 
-// betweenSamples is added to every time at which a test changes something, so that the
-// change never falls on the instant of a sample: which of the two would come first is not
+// betweenSamples is added to every time at which a test changes something, so
+// that the change never coincides with a sample: their order would not be
 // defined, even in virtual time.
 const betweenSamples = 5 * time.Second
 
@@ -101,16 +103,16 @@ func rooted() androidsim.Options {
 	return androidsim.Options{Root: true, Seed: 7, BuildType: "userdebug"}
 }
 
-// defaultBudget thins breakdowns as the verbs do.
+// defaultBudget limits breakdowns like the commands do.
 var defaultBudget = Sampling{MaxSystemServer: DefaultSampling.MaxSystemServer, MaxApp: DefaultSampling.MaxApp}
 
-// options prepares a run over phones, as a verb does.
+// options prepares a run over phones, like a command does.
 func options(t *testing.T, phones ...*simulated) Options {
 	t.Helper()
 	o := Options{
 		Patterns: []capture.Pattern{"com.shop", "com.shop:*"}, Policy: detector.ArticlePolicy(),
 		Dir: filepath.Join(t.TempDir(), "run"), Duration: time.Hour, Tool: "test",
-		ExitRules: ExitRules{AllowUnjudged: true}, // most runs here are too short for a verdict, and about something else
+		ExitRules: ExitRules{AllowUnjudged: true}, // most runs here are too short for a verdict, and not about it
 	}
 	for _, p := range phones {
 		facts, err := capture.ReadFacts(t.Context(), p)
@@ -122,7 +124,7 @@ func options(t *testing.T, phones ...*simulated) Options {
 	return o
 }
 
-// result is everything that a run left.
+// result is everything that a run left behind.
 type result struct {
 	record.Run
 	samples []record.Sample
@@ -148,7 +150,7 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	}
 	again, doubts, err := ledger.Rebuild(o.Dir)
 	if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again, onDisk) {
-		t.Errorf("rebuilt of its lines the run differs:\n%+v\n%+v\n%v %v", again, onDisk, doubts, err)
+		t.Errorf("rebuilt from its lines the run differs:\n%+v\n%+v\n%v %v", again, onDisk, doubts, err)
 	}
 	rec := readAll(t, o.Dir)
 	rec.Run = run
@@ -158,13 +160,13 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(o.Dir, inboxName)); err == nil {
-		t.Error("the inbox is left behind")
+		t.Error("the inbox was not removed")
 	}
 	return rec
 }
 
-// schemaLines bounds the runs whose files are checked against their schemas, which takes
-// longer than the runs.
+// schemaLines bounds the runs whose files are validated, which takes longer
+// than the runs.
 const schemaLines = 150
 
 // readAll reads the lines of a run.
@@ -217,19 +219,24 @@ func (r result) samplesOf(process string, breakdowns bool) []record.Sample {
 	})
 }
 
-func TestRunFindsEachKindAndLeavesTheHealthyAlone(t *testing.T) {
+func TestRunDetectsEachKindOfLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:native", androidsim.Native, 300),
-			leaky("com.shop:gpu", androidsim.GPU, 300), leaky("com.shop:thread", androidsim.Thread, 300), healthy("com.shop:push"))
+		p := phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300),
+			leaky("com.shop:native", androidsim.Native, 300),
+			leaky("com.shop:gpu", androidsim.GPU, 300), leaky("com.shop:thread", androidsim.Thread, 300),
+			healthy("com.shop:push"))
 		r := perform(t, t.Context(), options(t, p))
 		for name, kind := range map[string]string{
-			"com.shop": "java_leak", "com.shop:native": "native_leak", "com.shop:gpu": "gpu_leak", "com.shop:thread": "thread_leak",
+			"com.shop": "java_leak", "com.shop:native": "native_leak", "com.shop:gpu": "gpu_leak",
+			"com.shop:thread": "thread_leak",
 		} {
-			if x := r.process(t, "S1", name); x.Worst != detector.Leaking || x.Kind.String() != kind || x.Gate != "leak" {
+			if x := r.process(t, "S1", name); x.Worst != detector.Leaking || x.Kind.String() != kind ||
+				x.Gate != "leak" {
 				t.Errorf("%s: %+v", name, x)
 			}
 		}
-		if x := r.process(t, "S1", "com.shop:push"); x.Worst != detector.Normal || x.Gate != "pass" || x.Source != "smaps_rollup" {
+		if x := r.process(t, "S1", "com.shop:push"); x.Worst != detector.Normal || x.Gate != "pass" ||
+			x.Source != "smaps_rollup" {
 			t.Errorf("healthy: %+v", x)
 		}
 		if r.ExitCode != record.ExitLeak || r.Stopped != "duration" || r.Interrupted {
@@ -242,8 +249,8 @@ func TestRunFindsEachKindAndLeavesTheHealthyAlone(t *testing.T) {
 	})
 }
 
-// One round trip serves all due processes; the rotation has one dump every 30 s
-// whatever their number is.
+// One round trip serves all due processes. The rotation has one dump every 30
+// s, whatever their number.
 func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var specs []androidsim.ProcessSpec
@@ -252,20 +259,21 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 		}
 		p := phone("S1", rooted(), specs...)
 		o := options(t, p)
-		o.Duration = 10*time.Minute + 10*time.Second // not while a trip is on its way
+		o.Duration = 10*time.Minute + 10*time.Second // not while a request is in flight
 		r := perform(t, t.Context(), o)
 		if len(r.Processes) != 50 {
 			t.Fatalf("%d processes", len(r.Processes))
 		}
-		// 21 at 30 s; one that is SUSPICIOUS for a while asks for 15 s. Samples of one
-		// trip share their time, so there are as many times as trips.
+		// 21 at 30 s; one that is SUSPICIOUS for a while asks for 15 s. Samples
+		// of one round share their time, so there are as many times as rounds.
 		times := map[float64]bool{}
 		for _, x := range r.samples {
 			if x.Breakdown == nil {
 				times[x.Up] = true
 			}
 		}
-		if n := p.commands("exec grep"); n < 20 || n > 43 || n != len(times)+1 { // and one at the end, which looks who has died
+		// and one at the end, which finds deaths
+		if n := p.commands("exec grep"); n < 20 || n > 43 || n != len(times)+1 {
 			t.Errorf("%d fast round trips in 10 min, samples of %d times", n, len(times))
 		}
 		if n := p.commands("meminfo"); n < 19 || n > 21 {
@@ -283,7 +291,8 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 // overlap or follow closer than half a period.
 func TestRunIntervalsFollowTheDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := perform(t, t.Context(), options(t, phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), healthy("com.shop:push"))))
+		r := perform(t, t.Context(),
+			options(t, phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), healthy("com.shop:push"))))
 		x := r.process(t, "S1", "com.shop")
 		state, since := "NORMAL", 0.0
 		seen := map[string]int{}
@@ -324,7 +333,7 @@ func TestRunRestartIsANewSeries(t *testing.T) {
 		if x.Restarts != 1 || len(r.eventsOf("gone", "com.shop")) != 1 || len(r.eventsOf("restart", "com.shop")) != 1 {
 			t.Errorf("%d restarts, events %+v", x.Restarts, r.events)
 		}
-		for _, e := range r.eventsOf("gone", "com.shop") { // the line names the process itself
+		for _, e := range r.eventsOf("gone", "com.shop") { // the event has the process
 			if want := fmt.Sprintf("pid %d", e.PID); e.Text != want {
 				t.Errorf("gone: %q, want %q", e.Text, want)
 			}
@@ -337,7 +346,7 @@ func TestRunRestartIsANewSeries(t *testing.T) {
 			t.Errorf("pids %v", pids)
 		}
 		if x.Duration > 9*60 {
-			t.Errorf("the series is %v s long: it crosses the restart", x.Duration)
+			t.Errorf("the series is %v s long: it includes the restart", x.Duration)
 		}
 	})
 }
@@ -356,7 +365,7 @@ func TestRunLateStarter(t *testing.T) {
 	})
 }
 
-func TestRunOnTwoPhonesKeepsSameNamesApart(t *testing.T) {
+func TestRunOnTwoPhonesSeparatesNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := rooted()
 		o.Seed = 9
@@ -373,12 +382,12 @@ func TestRunOnTwoPhonesKeepsSameNamesApart(t *testing.T) {
 		}
 		for _, s := range r.samples {
 			if s.Device != "S1" && s.Device != "S2" {
-				t.Fatalf("a sample of no device: %+v", s)
+				t.Fatalf("a sample without a device: %+v", s)
 			}
 		}
 		for _, e := range r.events {
 			if e.Event == "state" && e.Device != "S1" {
-				t.Errorf("a step of the healthy phone: %+v", e)
+				t.Errorf("a transition on the healthy phone: %+v", e)
 			}
 		}
 		var text strings.Builder
@@ -414,8 +423,8 @@ func (w *watcher) Changed(device string, rows func() []Row) {
 	w.rows[device] = rows()
 }
 
-// A frozen process never answers dumpsys. The fast channel goes on in its
-// rhythm, the process is marked and left alone, the other is read.
+// A frozen process never answers dumpsys. The fast channel continues in its
+// interval, the process is reported and left alone, the other is read.
 func TestRunHungDumpsysDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:frozen"))
@@ -435,7 +444,7 @@ func TestRunHungDumpsysDelaysNothing(t *testing.T) {
 			}
 		}
 		if n := len(r.eventsOf("unresponsive", "com.shop:frozen")); n != 1 {
-			t.Errorf("%d times told", n)
+			t.Errorf("reported %d times", n)
 		}
 		if n := len(r.samplesOf("com.shop", true)); n < 20 {
 			t.Errorf("the other one has %d breakdowns in 20 min", n)
@@ -443,14 +452,16 @@ func TestRunHungDumpsysDelaysNothing(t *testing.T) {
 	})
 }
 
-func TestRunUserBuildFallsBackToStatus(t *testing.T) {
+func TestUserBuildFallsBackToStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := perform(t, t.Context(), options(t, phone("S1", androidsim.Options{Seed: 3}, leaky("com.shop", androidsim.Native, 300))))
+		r := perform(t, t.Context(),
+			options(t, phone("S1", androidsim.Options{Seed: 3}, leaky("com.shop", androidsim.Native, 300))))
 		x := r.process(t, "S1", "com.shop")
 		if x.Source != "status" || x.Gate != "leak" || x.Kind != detector.Native {
 			t.Errorf("%+v", x)
 		}
-		if reasons := strings.Join(x.Reasons, "\n"); !strings.Contains(reasons, "Permission denied") || !strings.Contains(reasons, "run_as") {
+		if reasons := strings.Join(x.Reasons, "\n"); !strings.Contains(reasons, "Permission denied") ||
+			!strings.Contains(reasons, "run_as") {
 			t.Errorf("reasons: %s", reasons)
 		}
 		for _, s := range r.samplesOf("com.shop", false) {
@@ -465,7 +476,9 @@ func TestRunOldPhones(t *testing.T) {
 	for api, source := range map[int]string{18: "dumpsys", 19: "dumpsys", 23: "dumpsys", 29: "status", 36: "status"} {
 		t.Run(fmt.Sprint(api), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := perform(t, t.Context(), options(t, phone("S1", androidsim.Options{API: api, Seed: 3}, leaky("com.shop", androidsim.Native, 400))))
+				r := perform(t, t.Context(),
+					options(t,
+						phone("S1", androidsim.Options{API: api, Seed: 3}, leaky("com.shop", androidsim.Native, 400))))
 				if x := r.process(t, "S1", "com.shop"); x.Source != source || x.Gate != "leak" || x.Samples < 20 {
 					t.Errorf("%+v", x)
 				}
@@ -474,7 +487,7 @@ func TestRunOldPhones(t *testing.T) {
 	}
 }
 
-// The same app runs for two users, and has a process with a uid of its own.
+// The same app runs for two users, and has a process with its own uid.
 func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sandbox := healthy("com.shop:sandboxed_process0")
@@ -487,7 +500,8 @@ func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 		}})}
 		r := perform(t, t.Context(), options(t, p))
 		want := map[string][2]string{
-			"0 com.shop": {"run_as", "pass"}, "10 com.shop": {"run_as", "leak"}, "0 com.shop:sandboxed_process0": {"status", "pass"},
+			"0 com.shop": {"run_as", "pass"}, "10 com.shop": {"run_as", "leak"},
+			"0 com.shop:sandboxed_process0": {"status", "pass"},
 		}
 		for _, x := range r.Processes {
 			name := fmt.Sprintf("%d %s", x.User, x.Process)
@@ -502,9 +516,9 @@ func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 	})
 }
 
-// Where dumpsys alone can read a process, its turn comes every 30 s times the
-// number of processes: that is its rhythm, not a gap.
-func TestRunManyProcessesByDumpsysAlone(t *testing.T) {
+// If only dumpsys can read a process, its turn comes every 30 s times the
+// number of processes: that is its interval, not a gap.
+func TestRunManyProcessesWithDumpsysOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 400)}
 		for i := range 4 {
@@ -527,8 +541,8 @@ func TestRunManyProcessesByDumpsysAlone(t *testing.T) {
 	})
 }
 
-// A cable that is pulled for two minutes leaves a gap and nothing else.
-func TestRunDeviceGoneAndBack(t *testing.T) {
+// A cable that is unplugged for two minutes leaves a gap and nothing else.
+func TestRunDeviceReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		go func() {
@@ -626,7 +640,7 @@ func TestRunMonkeyAndMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		o.Workload = DeviceCommand{Command: "sleep 60; echo leakgate:mark loop 2; sleep 60; exit 3"}
-		// Each workload has a log of its own.
+		// Each workload has its own log.
 		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -638,7 +652,8 @@ func TestRunMonkeyAndMarks(t *testing.T) {
 		if len(marks) != 1 || marks[0].Text != "loop 2" || marks[0].T < 55 || marks[0].T > 65 {
 			t.Errorf("marks %+v", marks)
 		}
-		if r.ExitCode != record.ExitWorkload || !strings.HasSuffix(r.Workload.Error, "exit 3; its output is in workload-2.log") {
+		if r.ExitCode != record.ExitWorkload ||
+			!strings.HasSuffix(r.Workload.Error, "exit 3; its output is in workload-2.log") {
 			t.Errorf("%+v", r.Run)
 		}
 	})
@@ -649,7 +664,8 @@ func TestRunWithoutTheProcess(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.other")))
 		o.Duration = 5 * time.Minute
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != record.ExitNoDevice || len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "no process com.shop was seen") {
+		if r.ExitCode != record.ExitNoDevice || len(r.Warnings) != 2 ||
+			!strings.Contains(r.Warnings[0], "no process com.shop was seen") {
 			t.Errorf("exit %d, %v", r.ExitCode, r.Warnings)
 		}
 	})
@@ -666,10 +682,10 @@ func TestRunRefusesADirectoryWithARun(t *testing.T) {
 	})
 }
 
-// A cache that fills in an hour and then stays is LEAKING while it fills and no leak in
-// the end: only who asserts live fails, and sees the same verdict. A leak that no live
-// step told fails both, and its text says so. The leak takes six hours, which is long
-// under the race detector.
+// A cache that fills in an hour and then stops growing is LEAKING while it
+// fills and not a leak in the end: only assert live fails, and sees the same
+// verdict. A leak that was never LEAKING fails both, and its text says so. The
+// leak takes six hours, which is long under the race detector.
 func TestAssertLiveByRobust(t *testing.T) {
 	for name, c := range map[string]struct {
 		model     androidsim.Model
@@ -679,9 +695,18 @@ func TestAssertLiveByRobust(t *testing.T) {
 		live, end int
 		headline  string
 	}{
-		"a cache":     {androidsim.CacheFill(400, time.Hour), 3, "inconclusive", true, record.ExitLeak, record.ExitClean, "INCONCLUSIVE, state NORMAL"},
-		"a slow leak": {androidsim.Leak(androidsim.Java, 12, 0), 6, "leak", false, record.ExitLeak, record.ExitLeak, "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL\n"},
-		"no leak":     {androidsim.Steady(androidsim.JavaHeap, 12), 2, "pass", false, record.ExitClean, record.ExitClean, "PASS, state NORMAL\n"},
+		"a cache": {
+			androidsim.CacheFill(400, time.Hour), 3, "inconclusive", true, record.ExitLeak, record.ExitClean,
+			"INCONCLUSIVE, state NORMAL",
+		},
+		"a slow leak": {
+			androidsim.Leak(androidsim.Java, 12, 0), 6, "leak", false, record.ExitLeak, record.ExitLeak,
+			"LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL\n",
+		},
+		"no leak": {
+			androidsim.Steady(androidsim.JavaHeap, 12), 2, "pass", false, record.ExitClean, record.ExitClean,
+			"PASS, state NORMAL\n",
+		},
 	} {
 		if racing && c.hours > 3 {
 			continue
@@ -690,17 +715,21 @@ func TestAssertLiveByRobust(t *testing.T) {
 			spec := healthy("com.shop")
 			spec.Models = append(spec.Models, c.model)
 			o := options(t, phone("S1", rooted(), spec))
-			o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), record.AssertLive, time.Duration(c.hours)*time.Hour
+			o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), record.AssertLive,
+				time.Duration(c.hours)*time.Hour
 			r := perform(t, t.Context(), o)
 			x := r.process(t, "S1", "com.shop")
-			if string(x.Gate) != c.gate || (x.Worst == detector.Leaking) != c.leaking || (x.FirstLeaking != nil) != c.leaking {
+			if string(x.Gate) != c.gate || (x.Worst == detector.Leaking) != c.leaking ||
+				(x.FirstLeaking != nil) != c.leaking {
 				t.Errorf("%s: %s, worst %s, first LEAKING %v: %s", name, x.Gate, x.Worst, x.FirstLeaking, x.Reason)
 			}
-			if end := ledger.ExitCode(r.Run, record.Plan{Assert: record.AssertEnd}); r.ExitCode != c.live || end != c.end {
+			if end := ledger.ExitCode(r.Run, record.Plan{Assert: record.AssertEnd}); r.ExitCode != c.live ||
+				end != c.end {
 				t.Errorf("%s: exit %d live and %d at the end, want %d and %d", name, r.ExitCode, end, c.live, c.end)
 			}
 			var text strings.Builder
-			if err := reporters.WriteRun(&text, r.Run); err != nil || !strings.HasPrefix(text.String(), "com.shop: "+c.headline) {
+			if err := reporters.WriteRun(&text, r.Run); err != nil ||
+				!strings.HasPrefix(text.String(), "com.shop: "+c.headline) {
 				t.Errorf("%s: %v, no %q in\n%s", name, err, c.headline, text.String())
 			}
 		})

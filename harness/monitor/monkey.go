@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Monkey is a workload of random events by the device's own monkey. A device that
-// drops it, by its cable or a reboot, gets the rest of the events when it is back.
+// Monkey is a workload that sends random events with the device's monkey. After
+// a disconnect or reboot the remaining events are sent when the device is back.
 type Monkey struct {
 	Package  string
 	Seed     int64
@@ -24,85 +24,91 @@ type Monkey struct {
 
 // Describe implements Workload.
 func (m Monkey) Describe() record.Workload {
-	return record.Workload{Kind: "monkey", Seed: new(m.Seed), Events: m.Events, Digest: digestOf("monkey", m.Package, m.Throttle.String())}
+	return record.Workload{
+		Kind: "monkey", Seed: new(m.Seed), Events: m.Events, Digest: digestOf("monkey", m.Package, m.Throttle.String()),
+	}
 }
 
 // Run implements Workload.
-func (m Monkey) Run(ctx context.Context, st Stage) (record.Workload, error) {
+func (m Monkey) Run(ctx context.Context, st Env) (record.Workload, error) {
 	exit, err := st.onEach(ctx, m.runOn)
 	rec := m.Describe()
 	rec.Exit = exit
 	return rec, err
 }
 
-// vainTurns is how often monkey may be begun in a row without sending an event.
-const vainTurns = 5
+// maxIdleStarts bounds the starts of monkey in a row that send no event.
+const maxIdleStarts = 5
 
-func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, error) {
+func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Env) (*int, error) {
 	rest, vain := m, 0
 	for {
-		sent, exit, err := rest.turn(ctx, dev, st)
+		sent, exit, err := rest.runOnce(ctx, dev, st)
 		if err == nil || ctx.Err() != nil {
-			return st.ended(dev, exit, err)
+			return st.resultOf(dev, exit, err)
 		}
 		if vain++; sent > 0 {
 			vain = 0
 		}
 		rest.Events -= sent
-		if vain == vainTurns || rest.Events <= 0 {
-			return st.ended(dev, exit, err)
+		if vain == maxIdleStarts || rest.Events <= 0 {
+			return st.resultOf(dev, exit, err)
 		}
-		if !returned(ctx, dev) {
-			return st.ended(dev, exit, err)
+		if !waitForDevice(ctx, dev) {
+			return st.resultOf(dev, exit, err)
 		}
-		// The same seed would send the same beginning again.
+		// The same seed would repeat the first events.
 		rest.Seed++
-		st.Note(dev.Serial(), record.Event{Event: "workload", Text: fmt.Sprintf(
-			"the device has dropped monkey; it goes on after about %d of %d events with seed %d", m.Events-rest.Events, m.Events, rest.Seed)})
+		st.Record(dev.Serial(), record.Event{Event: "workload", Text: fmt.Sprintf(
+			"device dropped monkey; continuing after about %d of %d events with seed %d", m.Events-rest.Events,
+			m.Events, rest.Seed)})
 	}
 }
 
-// turn runs monkey once and gives how many events it has told to have sent.
-func (m Monkey) turn(ctx context.Context, dev capture.Device, st Stage) (sent, exit int, err error) {
-	out := &listener{out: st.Output, heard: func(line string) {
+// runOnce runs monkey once and returns how many events it reported.
+func (m Monkey) runOnce(ctx context.Context, dev capture.Device, st Env) (sent, exit int, err error) {
+	out := &lineReader{out: st.Output, onLine: func(line string) {
 		if n, ok := eventCount(line); ok {
 			sent = min(n, m.Events)
 		}
 	}}
-	out.heard = reporting(dev, st, out.heard)
-	// Crashes are on its error output (Logger.err), which older shells mix with the other.
-	errs := &listener{out: st.Output, heard: reporting(dev, st, func(string) {})}
+	out.onLine = recordFaults(dev, st, out.onLine)
+	// Crashes are reported on its error output (Logger.err), which older shells
+	// merge with the standard output.
+	errs := &lineReader{out: st.Output, onLine: recordFaults(dev, st, func(string) {})}
 	exit, err = dev.Shell(ctx, m.command(), out, errs)
 	return sent, exit, err
 }
 
-// reporting reads lines and records the crashes and ANRs that monkey reports in them, which it
-// is started to ignore; others are passed on.
-func reporting(dev capture.Device, st Stage, next func(string)) func(string) {
-	var crash record.Event // that waits for its cause
+// recordFaults records the crashes and ANRs that monkey reports and is started
+// to ignore. Other lines are passed on.
+func recordFaults(dev capture.Device, st Env, next func(string)) func(string) {
+	var crash record.Event // waiting for its cause
 	return func(line string) {
 		switch fault, ok := monkeyFault(line); {
 		case ok && fault.Reason == "crash":
 			crash = fault
 			return
 		case ok:
-			st.Note(dev.Serial(), fault)
+			st.Record(dev.Serial(), fault)
 			return
 		}
 		if crash.Process != "" {
-			// The next line is the class of the exception; its message may be about people.
+			// The next line is the class of the exception; its message may
+			// contain personal data.
 			if cause, ok := strings.CutPrefix(line, "// Short Msg: "); ok {
 				crash.Text = text.Head(cause, maxReason)
 			}
-			st.Note(dev.Serial(), crash)
+			st.Record(dev.Serial(), crash)
 			crash = record.Event{}
 		}
 		next(line)
 	}
 }
 
-// monkeyFault reads "// CRASH: com.shop (pid 123)" and "// NOT RESPONDING: com.shop (pid 123)"
-// (AOSP development/cmds/monkey, Monkey.java, appCrashed and appNotResponding).
+// monkeyFault parses "// CRASH: com.shop (pid 123)" and "// NOT RESPONDING:
+// com.shop (pid 123)" (AOSP development/cmds/monkey, Monkey.java, appCrashed
+// and appNotResponding).
 func monkeyFault(line string) (record.Event, bool) {
 	for begin, reason := range map[string]string{"// CRASH: ": "crash", "// NOT RESPONDING: ": "anr"} {
 		rest, ok := strings.CutPrefix(line, begin)
@@ -114,12 +120,15 @@ func monkeyFault(line string) (record.Event, bool) {
 		if !ok || err != nil || pid <= 0 || name == "" || len(name) > 255 {
 			return record.Event{}, false
 		}
-		return record.Event{Event: "fault", User: new(0), Process: name, PID: pid, Reason: reason, Text: "reported by monkey"}, true
+		return record.Event{
+			Event: "fault", User: new(0), Process: name, PID: pid, Reason: reason, Text: "reported by monkey",
+		}, true
 	}
 	return record.Event{}, false
 }
 
-// command ignores crashes and ANRs of the app: a leak hunt lives longer than a crash.
+// command makes monkey ignore crashes and ANRs of the app: a leak test
+// continues after a crash.
 func (m Monkey) command() string {
 	return strings.Join([]string{
 		"exec monkey", "-p", text.ShellQuote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
@@ -128,7 +137,7 @@ func (m Monkey) command() string {
 	}, " ")
 }
 
-// eventCount reads "    // Sending event #300", which monkey prints every hundred
+// eventCount parses " // Sending event #300", which monkey prints every hundred
 // events (AOSP development/cmds/monkey, Monkey.java, runMonkeyCycles).
 func eventCount(line string) (int, bool) {
 	_, text, ok := strings.Cut(line, "// Sending event #")
@@ -140,31 +149,31 @@ func eventCount(line string) (int, bool) {
 }
 
 const (
-	// askAgain is the real time between two questions for a device that is away, and
-	// askDeadline what it has for an answer.
-	askAgain    = time.Second
-	askDeadline = 10 * time.Second
+	// retryInterval is the real time between two requests to a disconnected
+	// device, answerTimeout how long it has for an answer.
+	retryInterval = time.Second
+	answerTimeout = 10 * time.Second
 )
 
-// booted reports whether a device says within the deadline (real time) that it has
-// started up; one that does not say counts as started.
+// booted reports whether the device has finished booting, within a real-time
+// deadline. A device without that property counts as booted.
 func booted(ctx context.Context, dev capture.Device, deadline time.Duration) bool {
 	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")
 	text := strings.TrimSpace(string(a.Stdout))
 	return err == nil && (text == "" || text == "1")
 }
 
-// returned waits until a device answers again and has started up. It is false if
-// ctx ends first, as it does when the device is lost.
-func returned(ctx context.Context, dev capture.Device) bool {
+// waitForDevice waits until a device responds and has booted. It returns false
+// if ctx ends first, which happens when the device is lost.
+func waitForDevice(ctx context.Context, dev capture.Device) bool {
 	for {
-		if _, err := capture.ReadPulse(ctx, dev, askDeadline); err == nil && booted(ctx, dev, askDeadline) {
+		if _, err := capture.ReadPulse(ctx, dev, answerTimeout); err == nil && booted(ctx, dev, answerTimeout) {
 			return true
 		}
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(askAgain):
+		case <-time.After(retryInterval):
 		}
 	}
 }

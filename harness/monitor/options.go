@@ -12,77 +12,84 @@ import (
 
 // Options say what to watch, how to judge and where to write.
 type Options struct {
-	// Devices to watch, each as it described itself.
+	// Devices are the devices to watch.
 	Devices []Device
-	// Patterns choose the processes.
+	// Patterns select the processes.
 	Patterns []capture.Pattern
-	// Policy judges; its intervals drive the fast channel.
+	// Policy judges the processes; its intervals drive the fast channel.
 	Policy detector.Policy
-	// Duration ends the run after that much device time; 0 for no end.
+	// Duration is the device time after which the run ends, 0 for no limit.
 	Duration time.Duration
-	// LongestDuration, if it is longer than Duration, extends a run up to it as long as a process
-	// looks like a leak and is not decided. A workload that ends meanwhile is repeated.
+	// LongestDuration, if it exceeds Duration, extends the run up to it as long
+	// as a process looks like a leak and is not decided. A workload that ends
+	// meanwhile is repeated.
 	LongestDuration time.Duration
-	// Workload stresses the app; the run ends with it. Nil for none.
+	// Workload exercises the app, and the run ends with it. It may be nil.
 	Workload Workload
 	// Dir is the run directory.
 	Dir string
-	// Observer is told what happens; nil for nobody.
+	// Observer is notified of events. It may be nil.
 	Observer Observer
-	// Respond says what is collected of a leak; nil for nothing.
+	// Respond says what is collected about a leak, nil for nothing.
 	Respond *Response
-	// Hurry, when closed after the context has ended, gives a workload no time to
-	// end by itself. Nil to give it.
-	Hurry <-chan struct{}
-	// JUnit is whether junit.xml is written; nil for where the run has checks.
+	// ForceStop may be closed after the context has ended: then the workload
+	// gets no time to end by itself. It may be nil.
+	ForceStop <-chan struct{}
+	// JUnit says whether junit.xml is written. If nil, it is written for a run
+	// with checks.
 	JUnit *bool
-	// Build is the source and variant of what is tested; nil where nobody knows.
+	// Build is the source and variant of the app under test, nil if unknown.
 	Build *record.Revision
-	// Tool is the program's name and version, for run.json.
+	// Tool is the name and version of the program, for run.json.
 	Tool string
 	Sampling
 	ExitRules
 }
 
-// Sampling says how the devices are read beside the fast channel, whose intervals are the policy's.
+// Sampling says how often the devices are read beside the fast channel, whose
+// intervals come from the policy.
 type Sampling struct {
-	// Detail is the period of the rotation of breakdowns in device time; 30 s if zero.
+	// Detail is the device time between two breakdowns, each of another
+	// process; 30 s if zero.
 	Detail time.Duration
-	// MaxSystemServer and MaxApp are how much CPU breakdowns may cost, in percent of one core, before
-	// they are thinned: what dumpsys makes system_server spend (the article, section 2.2, wants it
-	// below 25 %), and each process under watch. 0 is no bound.
+	// MaxSystemServer and MaxApp are the CPU load that breakdowns may cause
+	// before they become rarer, in percent of one core: in system_server (the
+	// article, section 2.2, wants it below 25 %) and in each watched process. 0
+	// means no limit.
 	MaxSystemServer, MaxApp float64
-	// Headroom is the device time between two looks at what processes have left until
-	// their limits; 0 for none.
+	// Headroom is the device time between two readings of how close processes
+	// are to their limits, 0 for none.
 	Headroom time.Duration
-	// Collect says at which marks garbage collections are forced; CollectAuto if empty.
+	// Collect says at which marks garbage collections are forced; CollectAuto
+	// if empty.
 	Collect Collect
-	// Patience is the real time that a device may be away before its part of the run ends, 5 min if
-	// zero: a phone that reboots and asks its owner nothing is back in two minutes.
-	Patience time.Duration
+	// DeviceTimeout is the real time for which a device may be disconnected
+	// before its part of the run ends, 5 min if zero: a phone that reboots
+	// without a lock screen is back in two minutes.
+	DeviceTimeout time.Duration
 }
 
-// DefaultSampling is what the verbs use where nobody asks for something else.
+// DefaultSampling has the defaults of the commands.
 var DefaultSampling = Sampling{
-	Detail: 30 * time.Second, MaxSystemServer: 25, MaxApp: 5, Headroom: 2 * time.Minute, Patience: 5 * time.Minute,
+	Detail: 30 * time.Second, MaxSystemServer: 25, MaxApp: 5, Headroom: 2 * time.Minute, DeviceTimeout: 5 * time.Minute,
 }
 
-// ExitRules say what fails a run.
+// ExitRules say when a run fails.
 type ExitRules struct {
-	// Assert is end or live: whether the gate word at the end fails the run, or
-	// any process that ever reached LEAKING.
+	// Assert is end or live: a run fails if the gate at its end is leak, or if
+	// a process ever reached LEAKING.
 	Assert record.Assert
-	// Strict makes a run fail with exit code 5 where any process is inconclusive.
+	// Strict makes a run fail with exit code 5 if any process is inconclusive.
 	Strict bool
-	// AllowUnjudged makes a run that could judge nothing, or that lacks a heap dump it was
-	// asked for, end with 0 instead of 5.
+	// AllowUnjudged makes a run without any verdict, or without a requested
+	// heap dump, end with exit code 0 instead of 5.
 	AllowUnjudged bool
-	// MustSee is the slowest leak in bytes per hour that a pass must rule out: a process that could
-	// hide one is inconclusive. 0 for any.
+	// MustSee is the slowest leak, in bytes per hour, that a pass must rule
+	// out: a process that could hide one is inconclusive. 0 for any.
 	MustSee float64
 }
 
-// What is collected of a leak, and what stays of it.
+// What is collected about a leak, and what is kept of it.
 type (
 	Response = response.Options
 	Step     = response.Step
@@ -91,62 +98,64 @@ type (
 	Logcat   = response.Logcat
 )
 
-// When heaps are dumped: OnLeak as part of the response to a leak, AtEnd and AtMarks
-// also of every process when the run ends, or at each mark.
+// When heaps are dumped: OnLeak in response to a leak; AtEnd and AtMarks also
+// of every process at the end of the run, or at each mark.
 const (
 	OnLeak  = response.OnLeak
 	AtEnd   = response.AtEnd
 	AtMarks = response.AtMarks
 )
 
-// What stays of a heap dump after its analysis: the dump with the contents of its
-// primitive arrays zeroed, all of it, or nothing.
+// What is kept of a heap dump after its analysis: the dump with the contents of
+// its primitive arrays zeroed, the entire dump, or nothing.
 const (
 	Stripped = response.Stripped
 	Raw      = response.Raw
 	Nothing  = response.Nothing
 )
 
-// What is kept of the device's log: the lines of the app and those of the system about it, all
-// lines, which are of every app, or nothing.
+// What is kept of the device's log: the lines of the app and the system's lines
+// about it, all lines, which include those of other apps, or nothing.
 const (
 	LogcatApp  = response.LogcatApp
 	LogcatAll  = response.LogcatAll
 	LogcatNone = response.LogcatNone
 )
 
-// NewStep returns a step for Response.Steps, which keeps what a command prints on the
-// device as artifact name. In the command {pid}, {process}, {package} and {user} stand
-// for those of the process; limit is the real time that it may take.
+// NewStep returns a step for Response.Steps that keeps the output of a command
+// on the device as artifact name. In the command, {pid}, {process}, {package}
+// and {user} are replaced by those of the process. limit is the real time that
+// it may take.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	return response.NewStep(name, command, limit)
 }
 
-// Device is a device with what it said about itself.
+// Device is a device with its facts.
 type Device struct {
 	capture.Device
 	Facts capture.Facts
 }
 
-// Observer is told of a run while it goes on. Its methods are called by several
-// goroutines and must return at once.
+// Observer is notified of a run's progress. Its methods are called by several
+// goroutines and must return immediately.
 type Observer interface {
-	// Happened tells an event as it is recorded.
+	// Happened is called with each recorded event.
 	Happened(record.Event)
-	// Changed tells that processes of one device may stand otherwise. rows, which may
-	// only be called before Changed returns, judges each of them anew: that costs
-	// more than all else, so a caller who shows nothing should not ask.
+	// Changed is called when processes of a device may have changed. rows may
+	// only be called before Changed returns. It judges each process again,
+	// which costs more than everything else, so an observer that shows nothing
+	// should not call it.
 	Changed(device string, rows func() []Row)
 }
 
-// Row is one process as a table shows it.
+// Row is one process as a row of a table.
 type Row struct {
 	Device, Process string
-	// Name is that of the process, to which Process adds a user other than the first.
+	// Name is the process name; Process appends any user other than the first.
 	Name      string
 	User, PID int
-	// Start is when the process started, in clock ticks of the device: with the pid it
-	// identifies the process.
+	// Start is the start time in clock ticks of the device. Together with the
+	// pid it identifies the process.
 	Start   uint64
 	Present bool
 	Source  capture.Source
@@ -155,8 +164,9 @@ type Row struct {
 	MB float64
 	// Threads is the latest count; -1 if unknown.
 	Threads int64
-	// Age is the device time since the latest reading, -1 where there is none. Answers reports
-	// whether the device answers: a row of one that does not is of what was.
+	// Age is the device time since the latest reading, -1 if none exists.
+	// Answers reports whether the device responds; if it does not, the row is
+	// outdated.
 	Age     time.Duration
 	Answers bool
 	// Next is the device time until the next sample.
@@ -180,8 +190,8 @@ func (o *Options) complete() error {
 	if o.Detail <= 0 {
 		o.Detail = DefaultSampling.Detail
 	}
-	if o.Patience <= 0 {
-		o.Patience = DefaultSampling.Patience
+	if o.DeviceTimeout <= 0 {
+		o.DeviceTimeout = DefaultSampling.DeviceTimeout
 	}
 	if o.Observer == nil {
 		o.Observer = nobody{}

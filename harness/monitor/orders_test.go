@@ -14,16 +14,18 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Marks that keep the device busy do not keep a suspicion from its snapshot: without it
-// nobody knows later what a leak has grown by.
+// Marks that keep the device busy do not prevent the snapshot of a suspicion:
+// without it, growth cannot be determined later.
 func TestSnapshotBetweenMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300), healthy("com.shop:a"), healthy("com.shop:b")))
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300), healthy("com.shop:a"),
+			healthy("com.shop:b")))
 		p.slow = 20 * time.Second
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		o.Workload, o.Duration = looping{60, 40 * time.Second, 0}, 26*time.Minute
 		r := respond(t, t.Context(), o)
-		suspicion := r.at(t, "suspicion", func(e record.Event) bool { return e.Event == "state" && *e.To == detector.Suspicious })
+		suspicion := r.at(t, "suspicion",
+			func(e record.Event) bool { return e.Event == "state" && *e.To == detector.Suspicious })
 		snapshots := r.diagnosesOf("com.shop", record.TriggerSuspicious)
 		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Duration > r.events[suspicion].T+120 {
 			t.Errorf("suspicious at %v, snapshots %+v", r.events[suspicion].T, snapshots)
@@ -32,7 +34,7 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 }
 
 // Every process has its dump at the end, however many there are.
-func TestDumpsOfManyAtTheEnd(t *testing.T) {
+func TestDumpsOfManyProcessesAtEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 130
 		var apps []androidsim.ProcessSpec
@@ -47,7 +49,8 @@ func TestDumpsOfManyAtTheEnd(t *testing.T) {
 	})
 }
 
-// A process that restarts again and again has a snapshot each half hour and not each life.
+// A process that keeps restarting has a snapshot every half hour, not in each
+// incarnation.
 func TestSnapshotsOverRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300)))
@@ -75,16 +78,17 @@ func TestSnapshotsOverRestarts(t *testing.T) {
 	})
 }
 
-// eventFunc is told of every event.
+// eventFunc is called with every event.
 type eventFunc func(record.Event)
 
 func (h eventFunc) Happened(e record.Event)    { h(e) }
 func (eventFunc) Changed(string, func() []Row) {}
 
-// A leak whose turn has not come when the run is broken off is told as such.
-func TestLeakThatWaitsWhenBrokenOff(t *testing.T) {
+// A leak that is not diagnosed before the run is aborted is reported.
+func TestLeakNotDiagnosedWhenAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:b", androidsim.Java, 300)))
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),
+			leaky("com.shop:b", androidsim.Java, 300)))
 		p.slow = time.Hour
 		o := responding(t, response.Options{}, p)
 		ctx, stop := context.WithCancel(t.Context())
@@ -101,25 +105,26 @@ func TestLeakThatWaitsWhenBrokenOff(t *testing.T) {
 		r := respond(t, ctx, o)
 		told := 0
 		for _, e := range r.eventsOf("error", "") {
-			if strings.Contains(e.Text, "its leak is not diagnosed: the run was broken off") {
+			if strings.Contains(e.Text, "leak not diagnosed: run aborted first") {
 				told++
 			}
 		}
 		if leaks != 2 || told != 1 || r.Stopped != record.StoppedInterrupted {
-			t.Errorf("%d leaks, told %d times, %s: %+v", leaks, told, r.Stopped, r.events)
+			t.Errorf("%d leaks, reported %d times, %s: %+v", leaks, told, r.Stopped, r.events)
 		}
 	})
 }
 
-// What was diagnosed and is as it should be now has no other diagnosis at the end.
-func TestDiagnosedLeakOfAnEarlierLife(t *testing.T) {
+// A diagnosed process that is normal now has no other diagnosis at the end.
+func TestDiagnosedLeakOfEarlierIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
 		o := responding(t, response.Options{}, p)
 		o.Duration = 51*time.Minute + 30*time.Second
 		time.AfterFunc(48*time.Minute, func() { p.Restart("com.shop") })
 		r := respond(t, t.Context(), o)
-		if len(r.diagnosesOf("com.shop", record.TriggerLeak)) == 0 || len(r.diagnosesOf("com.shop", record.TriggerFinal)) > 0 {
+		if len(r.diagnosesOf("com.shop", record.TriggerLeak)) == 0 ||
+			len(r.diagnosesOf("com.shop", record.TriggerFinal)) > 0 {
 			t.Errorf("%+v", r.Diagnoses)
 		}
 	})

@@ -9,34 +9,36 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// overhead is what watching one device costs.
+// overhead measures what watching one device costs.
 type overhead struct {
 	*port
 	fast, detail channelCost
 	server       meter
-	// due is when the next line is due that tells the costs, on the session's clock.
+	// due is the time of the next usage event on the session's clock.
 	due time.Duration
 
 	breakdowns *breakdowns
 }
 
-// countRound and countBreakdown note requests that ended, some with an error.
+// countRound and countBreakdown count requests that ended, with the failed
+// ones.
 func (u *overhead) countRound(err error)     { u.fast.count(err) }
 func (u *overhead) countBreakdown(err error) { u.detail.count(err) }
 
-// addRound notes what a round has cost.
+// addRound adds the cost of a round.
 func (u *overhead) addRound(r capture.Round) {
 	u.fast.add(r.Took)
 	u.server.read(r.Up, r.SystemServer)
 }
 
-// addBreakdown notes what a breakdown has cost.
+// addBreakdown adds the cost of a breakdown.
 func (u *overhead) addBreakdown(d detail.Detail) {
 	u.detail.add(d.Took)
 	u.server.dump(d.SystemServer, d.Spent)
 }
 
-// latestBreakdown is the CPU time that the latest breakdown has cost system_server.
+// latestBreakdown returns the CPU time that the latest breakdown cost
+// system_server.
 func (u *overhead) latestBreakdown() time.Duration { return u.server.latest }
 
 type channelCost struct {
@@ -66,23 +68,23 @@ func (c channelCost) record() record.Cost {
 
 func ms(d time.Duration) float64 { return record.Round(d.Seconds()*1000, 3) }
 
-// meter measures the CPU time of one process: all of it, and what it spent while
-// dumpsys ran. Each is over device time.
+// meter measures the CPU time of one process over device time, in total and
+// while dumpsys runs.
 type meter struct {
-	// at and used are the latest reading; total and over sum up what the
-	// incarnations of the process have used between their readings.
+	// at and used are the latest reading; total and over are the sums over all
+	// incarnations between their readings.
 	at          time.Duration
 	used        known.Duration
 	total, over time.Duration
-	// spent is what was used during the dumps, which took during.
+	// spent is the CPU time used during the dumps, during their duration.
 	spent, during time.Duration
 	dumps         int
-	// latest is the cost of the latest dump, recent the mean of the latest ones.
+	// latest is the cost of the latest dump, recent the moving average.
 	latest, recent time.Duration
 }
 
-// read notes the CPU time so far at one moment of the device's clock. A count or a
-// clock that falls is another process.
+// read adds a reading of the CPU time at a time of the device's clock. If
+// either decreases, the process has changed.
 func (m *meter) read(up time.Duration, cpu known.Duration) {
 	if !cpu.Known {
 		return
@@ -94,7 +96,7 @@ func (m *meter) read(up time.Duration, cpu known.Duration) {
 	m.at, m.used = up, cpu
 }
 
-// dump notes what was used during one dump.
+// dump adds the CPU time used during one dump.
 func (m *meter) dump(cpu known.Duration, took time.Duration) {
 	m.latest = 0
 	if !cpu.Known || took <= 0 {
@@ -110,7 +112,7 @@ func (m *meter) dump(cpu known.Duration, took time.Duration) {
 	m.recent += time.Duration(smoothing * float64(m.latest-m.recent))
 }
 
-// idle is how busy the process is while no dump runs, as a share of one core.
+// idle returns the load while no dump runs, as a share of one core.
 func (m *meter) idle() float64 {
 	if quiet := m.over - m.during; quiet > 0 && m.total > m.spent {
 		return float64(m.total-m.spent) / float64(quiet)
@@ -118,14 +120,14 @@ func (m *meter) idle() float64 {
 	return 0
 }
 
-// cost is the CPU time that is there because of the dumps: what was used while
-// they ran, less what would have been used anyway.
+// cost returns the CPU time caused by the dumps: what was used during them,
+// less what would have been used anyway.
 func (m *meter) cost() time.Duration {
 	return max(0, m.spent-time.Duration(m.idle()*float64(m.during)))
 }
 
-// percent is CPU time over device time in percent of one core; nil if nothing was
-// measured.
+// percent returns CPU time over device time in percent of one core, nil if
+// nothing was measured.
 func percent(spent, over time.Duration) *float64 {
 	if over <= 0 {
 		return nil
@@ -133,21 +135,21 @@ func percent(spent, over time.Duration) *float64 {
 	return new(record.Round(float64(spent)/float64(over)*100, 2))
 }
 
-// share is the whole use of a process and what the dumps cost it, in percent of
-// one core.
+// share returns the total load of a process and the load caused by dumps, in
+// percent of one core.
 func (m *meter) share() (all, cost *float64) {
 	all = percent(m.total, m.over)
 	if m.dumps > 0 {
-		// Dumps may have run while no reading bracketed them.
+		// Dumps may have run outside of all readings.
 		cost = percent(min(m.cost(), m.total), m.over)
 	}
 	return all, cost
 }
 
-// maxAppUsage bounds the processes of one line that tells costs.
+// maxAppUsage bounds the processes in a usage event.
 const maxAppUsage = 500
 
-// usage is what the session has cost until now.
+// usage returns the cost until now.
 func (u *overhead) usage() record.Usage {
 	out := record.Usage{
 		Fast: u.fast.record(), Detail: u.detail.record(),
@@ -163,10 +165,10 @@ func (u *overhead) usage() record.Usage {
 	return out
 }
 
-// nextWake is the device time at which the next line is due.
+// nextWake returns the device time of the next usage event.
 func (u *overhead) nextWake() time.Duration { return u.due }
 
-// recordDue records once every usageEvery what watching has cost.
+// recordDue records a usage event every usageEvery.
 func (u *overhead) recordDue(now time.Duration) {
 	if now >= u.due {
 		u.due = align(now, usageEvery)
@@ -174,7 +176,7 @@ func (u *overhead) recordDue(now time.Duration) {
 	}
 }
 
-// record records what watching has cost until now.
+// record records a usage event.
 func (u *overhead) record() {
-	u.event(record.Event{Event: "usage", Usage: new(u.usage()), Overhead: u.run.own.record()})
+	u.recordEvent(record.Event{Event: "usage", Usage: new(u.usage()), Overhead: u.run.overhead.record()})
 }

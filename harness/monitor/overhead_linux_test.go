@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ownTime is the CPU time of this process so far: in a bubble there is no other measure of
-// real time.
+// ownTime is the CPU time of this process so far: a bubble has no other measure
+// of real time.
 func ownTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -25,11 +25,12 @@ func ownTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Eight hours into a run of five processes, a check that reads nothing costs less than a
-// millisecond: its window is opened, closed and judged.
+// Eight hours into a run of five processes, a check without readings costs less
+// than a millisecond to open, close and judge.
 func TestOverheadOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 20), healthy("com.shop:a"), healthy("com.shop:b"), healthy("com.shop:c"), healthy("com.shop:d")))
+		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 20), healthy("com.shop:a"),
+			healthy("com.shop:b"), healthy("com.shop:c"), healthy("com.shop:d")))
 		w, _ := started(t, response.Options{}, p)
 		time.Sleep(8 * time.Hour)
 		var costs []time.Duration

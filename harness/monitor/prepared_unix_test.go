@@ -17,24 +17,31 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A directory that another account has prepared leads a run nowhere: no file of the user is
-// overwritten, and no pipe holds it up.
-func TestRunInAPreparedDirectory(t *testing.T) {
+// A directory prepared by another account has no effect on a run: no file of
+// the user is overwritten, and no pipe blocks it.
+func TestRunInPreparedDirectory(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	elsewhere := t.TempDir()
 	for name, prepare := range map[string]func(dir string) error{
 		"links": func(dir string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, inboxName), 0o700), os.Symlink(victim, filepath.Join(dir, "workload.log")),
-				os.Symlink(victim, filepath.Join(dir, inboxName, "reserve")), os.Symlink(victim, filepath.Join(dir, "run.json")),
-				os.Symlink(victim, filepath.Join(dir, "leaks.csv")), os.Symlink(victim, filepath.Join(dir, "junit.xml")))
+			return errors.Join(os.Mkdir(filepath.Join(dir, inboxName), 0o700),
+				os.Symlink(victim, filepath.Join(dir, "workload.log")),
+				os.Symlink(victim, filepath.Join(dir, inboxName, "reserve")),
+				os.Symlink(victim, filepath.Join(dir, "run.json")),
+				os.Symlink(victim, filepath.Join(dir, "leaks.csv")),
+				os.Symlink(victim, filepath.Join(dir, "junit.xml")))
 		},
 		"pipes": func(dir string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, inboxName), 0o700), syscall.Mkfifo(filepath.Join(dir, "workload.log"), 0o600),
-				syscall.Mkfifo(filepath.Join(dir, inboxName, "reserve"), 0o600), syscall.Mkfifo(filepath.Join(dir, inboxName, "a.mark"), 0o600),
+			return errors.Join(os.Mkdir(filepath.Join(dir, inboxName), 0o700),
+				syscall.Mkfifo(filepath.Join(dir, "workload.log"), 0o600),
+				syscall.Mkfifo(filepath.Join(dir, inboxName, "reserve"), 0o600),
+				syscall.Mkfifo(filepath.Join(dir, inboxName, "a.mark"), 0o600),
 				syscall.Mkfifo(filepath.Join(dir, "run.json"), 0o600))
 		},
 		"the inbox is a link": func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, inboxName)) },
-		"the inbox is a file": func(dir string) error { return os.WriteFile(filepath.Join(dir, inboxName), nil, 0o600) },
+		"the inbox is a file": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, inboxName), nil, 0o600)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
@@ -46,7 +53,7 @@ func TestRunInAPreparedDirectory(t *testing.T) {
 					t.Fatal(err)
 				}
 				o.Duration, o.JUnit = 3*time.Minute, new(true)
-				o.Workload = script(func(ctx context.Context, st Stage) {
+				o.Workload = script(func(ctx context.Context, st Env) {
 					_, _ = st.Output.Write([]byte("hello"))
 					<-ctx.Done()
 				})
@@ -62,8 +69,9 @@ func TestRunInAPreparedDirectory(t *testing.T) {
 	}
 }
 
-// What a workload puts into the inbox that is no mark is taken away, and a large one is not read.
-func TestInboxTakesOnlyFiles(t *testing.T) {
+// Whatever a workload puts into the inbox that is not a mark is removed, and a
+// large file is not read.
+func TestInboxReadsRegularFilesOnly(t *testing.T) {
 	dir := t.TempDir()
 	box, err := openInbox(dir)
 	if err != nil {
@@ -71,8 +79,10 @@ func TestInboxTakesOnlyFiles(t *testing.T) {
 	}
 	secret := filepath.Join(dir, "secret")
 	in := func(name string) string { return filepath.Join(box.dir, name) }
-	err = errors.Join(os.WriteFile(secret, []byte("secret"), 0o600), os.Symlink(secret, in("link.mark")), syscall.Mkfifo(in("pipe.mark"), 0o600),
-		os.Mkdir(in("folder.mark"), 0o700), os.WriteFile(in("large.mark"), []byte("large "), 0o600), os.Truncate(in("large.mark"), 200<<20), os.WriteFile(in("empty.mark"), nil, 0o600))
+	err = errors.Join(os.WriteFile(secret, []byte("secret"), 0o600), os.Symlink(secret, in("link.mark")),
+		syscall.Mkfifo(in("pipe.mark"), 0o600),
+		os.Mkdir(in("folder.mark"), 0o700), os.WriteFile(in("large.mark"), []byte("large "), 0o600),
+		os.Truncate(in("large.mark"), 200<<20), os.WriteFile(in("empty.mark"), nil, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +102,8 @@ func TestInboxTakesOnlyFiles(t *testing.T) {
 	}
 }
 
-// A directory that is prepared for `leakgate mark` neither holds it up nor has it write elsewhere.
+// A prepared directory neither blocks `leakgate mark` nor makes it write
+// elsewhere.
 func TestSendMarkToAPreparedDirectory(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	if err := os.Symlink(elsewhere, filepath.Join(dir, inboxName)); err != nil {
@@ -106,8 +117,8 @@ func TestSendMarkToAPreparedDirectory(t *testing.T) {
 	}
 }
 
-// A record that is a pipe is refused: its writer may never come.
-func TestReadRunRefusesAPipe(t *testing.T) {
+// A record that is a pipe is rejected: it may never be written.
+func TestReadRunRejectsPipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "run.json"), 0o600); err != nil {
 		t.Fatal(err)
@@ -117,22 +128,34 @@ func TestReadRunRefusesAPipe(t *testing.T) {
 	}
 }
 
-// Whatever fails on the host, no file of the run has a path of it.
-func TestRunHasNoPathOfTheHost(t *testing.T) {
+// Whatever fails on the host, no file of the run contains its path.
+func TestRunRedactsHostPaths(t *testing.T) {
 	needShell(t)
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	program := filepath.Join(home, "secret-project", "run.sh")
-	if err := errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.WriteFile(filepath.Join(home, "plain.sh"), []byte("x"), 0o600),
-		os.WriteFile(filepath.Join(home, "lost.sh"), []byte("#!"+home+"/no/such/shell\n"), 0o700), os.WriteFile(filepath.Join(home, "fails.sh"), []byte("#!/bin/sh\nexit 7\n"), 0o700)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Dir(program), 0o700),
+		os.WriteFile(filepath.Join(home, "plain.sh"), []byte("x"), 0o600),
+		os.WriteFile(filepath.Join(home, "lost.sh"), []byte("#!"+home+"/no/such/shell\n"), 0o700),
+		os.WriteFile(filepath.Join(home, "fails.sh"), []byte("#!/bin/sh\nexit 7\n"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	for says, work := range map[string]Workload{
-		"run workload run.sh: no such file or directory":                                HostCommand{Args: []string{program}},
-		"run workload plain.sh: permission denied":                                      HostCommand{Args: []string{filepath.Join(home, "plain.sh")}},
-		"run workload lost.sh: no such file or directory":                               HostCommand{Args: []string{filepath.Join(home, "lost.sh")}},
-		"run workload fails.sh: exit status 7":                                          HostCommand{Args: []string{filepath.Join(home, "fails.sh")}},
-		`run workload no-such-program: executable file not found in $PATH`:              HostCommand{Args: []string{"no-such-program"}},
+		"run workload run.sh: no such file or directory": HostCommand{
+			Args: []string{program},
+		},
+		"run workload plain.sh: permission denied": HostCommand{
+			Args: []string{filepath.Join(home, "plain.sh")},
+		},
+		"run workload lost.sh: no such file or directory": HostCommand{
+			Args: []string{filepath.Join(home, "lost.sh")},
+		},
+		"run workload fails.sh: exit status 7": HostCommand{
+			Args: []string{filepath.Join(home, "fails.sh")},
+		},
+		`run workload no-such-program: executable file not found in $PATH`: HostCommand{
+			Args: []string{"no-such-program"},
+		},
 		"open settings.xml: no such file or directory; write report.txt: no such thing": failing{home},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -154,7 +177,7 @@ func TestRunHasNoPathOfTheHost(t *testing.T) {
 				return err
 			})
 			if err != nil || !found {
-				t.Errorf("no file says %q, %v", says, err)
+				t.Errorf("no file has %q, %v", says, err)
 			}
 		})
 	}
@@ -164,9 +187,9 @@ func TestRunHasNoPathOfTheHost(t *testing.T) {
 type failing struct{ home string }
 
 func (f failing) Describe() record.Workload { return record.Workload{Kind: "failing"} }
-func (f failing) Run(_ context.Context, st Stage) (record.Workload, error) {
+func (f failing) Run(_ context.Context, st Env) (record.Workload, error) {
 	_, err := os.Open(filepath.Join(f.home, "settings.xml"))
-	st.Note("", record.Event{Event: "workload", Text: "see " + filepath.Join(f.home, "a", "log.txt") + ": it failed"})
+	st.Record("", record.Event{Event: "workload", Text: "see " + filepath.Join(f.home, "a", "log.txt") + ": it failed"})
 	return f.Describe(), errors.Join(joined{err, "; write " + filepath.Join(f.home, "report.txt") + ": no such thing"})
 }
 

@@ -7,86 +7,90 @@ import (
 	"github.com/leakgate/leakgate/capture"
 )
 
-// probing asks how processes can be read.
+// probing determines how processes can be read.
 type probing struct {
 	*port
 	call   call[probed]
 	levels *capture.Levels
-	// queue are processes to be probed, asking those of the request under way.
-	queue, asking []capture.Process
-	// forget are those whose level is in doubt; renewed: all are, because the shell is another user.
+	// queue are the processes to be probed, current those of the request in
+	// flight.
+	queue, current []capture.Process
+	// forget are the processes whose level may be wrong; renewed: every
+	// process, because the shell runs as another user.
 	forget  []capture.Process
 	renewed bool
 }
 
-// busy reports whether an answer is on its way.
+// busy reports whether a request is in flight.
 func (q *probing) busy() bool { return q.call.inFlight }
 
-// again has a process asked again.
-func (q *probing) again(p capture.Process) { q.forget = append(q.forget, p) }
+// reprobe probes a process again.
+func (q *probing) reprobe(p capture.Process) { q.forget = append(q.forget, p) }
 
-// dropQueue forgets the processes that were not asked yet.
+// dropQueue removes the processes that are not probed yet.
 func (q *probing) dropQueue() { q.queue = nil }
 
-// restarted forgets what was to be asked before the device restarted.
+// restarted discards the queue of before the reboot.
 func (q *probing) restarted() { q.queue, q.forget = nil, nil }
 
-// end waits for the answer that is on its way, and drops it.
-func (q *probing) end() {
+// awaitAnswer waits for the request in flight and discards its answer.
+func (q *probing) awaitAnswer() {
 	if q.call.inFlight {
 		<-q.call.done
-		q.call.inFlight, q.asking = false, nil
+		q.call.inFlight, q.current = false, nil
 	}
 }
 
-// userChanged has every process asked again, by the shell of another user.
+// userChanged probes every process again as another user.
 func (q *probing) userChanged() {
 	q.levels, q.renewed = capture.NewLevels(q.dev, q.dev.Facts), true
 }
 
-// probed is the answer to one trip of probes.
+// probed is the answer to one request.
 type probed struct {
 	processes []capture.Process
 	probes    []capture.Probe
 }
 
-// queueFound queues the processes of a look: first those that are not watched yet, as many as
-// will be, then those whose answers may have changed.
+// queueFound queues the processes of a scan: first new ones, up to the maximum,
+// then those whose answers may have changed.
 func (q *probing) queueFound(processes []capture.Process) {
 	var others []capture.Process
-	room := maxSubjects - len(q.subjects.order)
+	free := maxSubjects - len(q.subjects.order)
 	for _, p := range processes {
 		switch {
-		case slices.Contains(q.asking, p) || slices.Contains(q.queue, p):
+		case slices.Contains(q.current, p) || slices.Contains(q.queue, p):
 		case q.subjects.watched(p):
 			if q.renewed || q.inDoubt(p) {
 				others = append(others, p)
 			}
 		case q.subjects.byKey[p.Key()] != nil:
 			q.queue = append(q.queue, p)
-		case room > 0:
-			room--
+		case free > 0:
+			free--
 			q.queue = append(q.queue, p)
 		}
 	}
 	q.queue, q.renewed = append(q.queue, others...), false
 }
 
-// inDoubt reports whether a process that is watched may have to be read in another way: its level
-// failed, or something did not answer when it was looked for.
+// inDoubt reports whether a watched process may have to be read in another way:
+// its level failed, or a source did not respond when it was probed.
 func (q *probing) inDoubt(p capture.Process) bool {
-	return slices.Contains(q.forget, p) || slices.ContainsFunc(q.subjects.byKey[p.Key()].probe.Findings, func(f capture.Finding) bool {
-		return f.Answer == capture.Unclear
-	})
+	return slices.Contains(q.forget, p) ||
+		slices.ContainsFunc(q.subjects.byKey[p.Key()].probe.Findings, func(f capture.Finding) bool {
+			return f.Answer == capture.Unclear
+		})
 }
 
-// missing counts the processes of a look that are to be watched and whose probe is missing.
-func (q *probing) missing(l *openLook) (n int) {
+// missing counts the processes of a scan that are to be watched and not probed
+// yet.
+func (q *probing) missing(l *openScan) (n int) {
 	waits := func(p capture.Process) bool {
 		_, ok := l.probes[p]
 		return !ok && !q.subjects.watched(p)
 	}
-	for _, p := range q.asking {
+	for _, p := range q.current {
 		if waits(p) {
 			n++
 		}
@@ -99,24 +103,24 @@ func (q *probing) missing(l *openLook) (n int) {
 	return n
 }
 
-// provisionalProbe is the probe of a process of which the device has not said yet how it can be
-// read: every build lets the shell read its status.
+// provisionalProbe is the probe of a process for which the device has not
+// responded yet: every build lets the shell read its status.
 func provisionalProbe() capture.Probe {
 	return capture.Probe{
 		Level:    capture.Level{Source: capture.Status},
-		Findings: []capture.Finding{{Source: capture.SmapsRollup, Reason: "the device has not answered yet"}},
+		Findings: []capture.Finding{{Source: capture.SmapsRollup, Reason: "the device has not responded yet"}},
 	}
 }
 
-// send asks how the next processes of the queue can be read.
+// send probes the next processes of the queue.
 func (q *probing) send(ctx context.Context) {
 	if q.call.inFlight || len(q.queue) == 0 {
 		return
 	}
 	n := min(len(q.queue), probesPerTrip)
 	forget, levels := q.forget, q.levels
-	q.asking, q.queue, q.forget = q.queue[:n:n], q.queue[n:], nil
-	asking := q.asking
+	q.current, q.queue, q.forget = q.queue[:n:n], q.queue[n:], nil
+	asking := q.current
 	send(q.port, &q.call, func() (probed, error) {
 		for _, p := range forget {
 			levels.Forget(p)
@@ -127,9 +131,9 @@ func (q *probing) send(ctx context.Context) {
 }
 
 func (q *probing) take(ctx context.Context, a answer[probed]) {
-	q.call.inFlight, q.asking = false, nil
+	q.call.inFlight, q.current = false, nil
 	if !stale(q.port, a) && a.err != nil {
-		q.queue = nil // the next look asks again
-		q.silence.requestFailed(ctx, requestLook, a.err)
+		q.queue = nil // the next scan probes them again
+		q.silence.requestFailed(ctx, requestScan, a.err)
 	}
 }

@@ -2,5 +2,5 @@
 
 package monitor
 
-// racing says that the race detector makes everything slow.
+// racing says whether the race detector makes everything slow.
 const racing = true

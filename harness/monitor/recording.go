@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// recording writes the lines of a run, and ends it where they cannot be written.
+// recording writes the lines of a run, and ends the run if they cannot be
+// written.
 type recording struct {
 	recorder *record.Recorder
 	// stop ends the run.
@@ -17,9 +18,9 @@ type recording struct {
 	err error
 }
 
-// keep remembers the first error of writing and ends the run: what cannot be
+// checkWrite keeps the first write error and ends the run: what cannot be
 // recorded need not be measured.
-func (r *recording) keep(err error) (written bool) {
+func (r *recording) checkWrite(err error) (written bool) {
 	if err == nil {
 		return true
 	}

@@ -15,22 +15,22 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// holes gives the longest time between two samples of a process, and the longest
-// that no event tells.
+// holes returns the longest time between two samples of a process, and the
+// longest that no event explains.
 func (r result) holes(process string) (longest, untold time.Duration) {
 	samples := r.samplesOf(process, false)
 	for i := 1; i < len(samples); i++ {
 		hole := secondsOf(samples[i].T - samples[i-1].T)
 		longest = max(longest, hole)
-		if !r.tells(process, samples[i]) {
+		if !r.explainsGap(process, samples[i]) {
 			untold = max(untold, hole)
 		}
 	}
 	return longest, untold
 }
 
-// tells says whether an event explains the time before a sample.
-func (r result) tells(process string, s record.Sample) bool {
+// explainsGap reports whether an event explains the time before a sample.
+func (r result) explainsGap(process string, s record.Sample) bool {
 	for _, e := range r.events {
 		ends := e.T == s.T && e.Process == process && (e.Event == "gap" || e.Event == "missed")
 		if ends || e.Event == "reboot" && e.T <= s.T && e.T > s.T-60 {
@@ -40,7 +40,7 @@ func (r result) tells(process string, s record.Sample) bool {
 	return false
 }
 
-func TestRunTellsEveryHole(t *testing.T) {
+func TestRunRecordsEveryGap(t *testing.T) {
 	for name, c := range map[string]struct {
 		away  time.Duration
 		event string
@@ -66,16 +66,17 @@ func TestRunTellsEveryHole(t *testing.T) {
 					t.Fatalf("holes of %v, events %+v", longest, r.events)
 				}
 				if secondsOf(told[0].Duration) != longest || untold > 45*time.Second {
-					t.Errorf("hole of %v, not told %v, events %+v", longest, untold, told)
+					t.Errorf("gap of %v, unexplained %v, events %+v", longest, untold, told)
 				}
 				if longest > c.away+time.Minute {
-					t.Errorf("away for %v, no sample for %v", c.away, longest)
+					t.Errorf("disconnected for %v, no sample for %v", c.away, longest)
 				}
 				x := r.process(t, "S1", "com.shop")
 				if x.Missing != told[0].Duration || x.Missed+x.Gaps != 1 {
 					t.Errorf("%+v", x)
 				}
-				if back := r.eventsOf("back", ""); len(r.eventsOf("away", "")) != 1 || len(back) != 1 || secondsOf(back[0].Duration) < c.away-time.Minute {
+				if back := r.eventsOf("back", ""); len(r.eventsOf("away", "")) != 1 || len(back) != 1 ||
+					secondsOf(back[0].Duration) < c.away-time.Minute {
 					t.Errorf("events %+v", r.events)
 				}
 			})
@@ -83,11 +84,12 @@ func TestRunTellsEveryHole(t *testing.T) {
 	}
 }
 
-// The other devices do not notice.
-func TestRunOneOfThreeAway(t *testing.T) {
+// The other devices are not affected.
+func TestRunOneOfThreeDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := []*simulated{
-			phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")), phone("S3", rooted(), healthy("com.shop")),
+			phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")),
+			phone("S3", rooted(), healthy("com.shop")),
 		}
 		go func() {
 			time.Sleep(10*time.Minute + betweenSamples)
@@ -115,12 +117,12 @@ func TestRunOneOfThreeAway(t *testing.T) {
 	})
 }
 
-// A device that answers the pulse and nothing else is asked in its rhythm and not
-// in a tight loop, and its fault is told once.
-func TestRunDeviceThatAnswersOnlyThePulse(t *testing.T) {
+// A device that returns only its pulse is asked in its interval and not in a
+// tight loop, and its fault is recorded once.
+func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
-		bad := &picky{simulated: p, refuse: "exec grep"}
+		bad := &failingOn{simulated: p, refuse: "exec grep"}
 		o := options(t, p)
 		o.Devices[0].Device = bad
 		o.Duration = time.Hour
@@ -129,13 +131,13 @@ func TestRunDeviceThatAnswersOnlyThePulse(t *testing.T) {
 			t.Errorf("%d rounds in an hour", n)
 		}
 		if n := len(r.eventsOf("error", "")); n != 1 {
-			t.Errorf("told %d times", n)
+			t.Errorf("recorded %d times", n)
 		}
 	})
 }
 
-// picky fails every command that holds a text.
-type picky struct {
+// failingOn fails every command that contains a text.
+type failingOn struct {
 	*simulated
 	refuse string
 
@@ -143,7 +145,7 @@ type picky struct {
 	refused int
 }
 
-func (p *picky) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+func (p *failingOn) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 	if strings.Contains(command, p.refuse) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -153,7 +155,7 @@ func (p *picky) Shell(ctx context.Context, command string, stdout, stderr io.Wri
 	return p.simulated.Shell(ctx, command, stdout, stderr)
 }
 
-func TestRunLosesADeviceAfterItsPatience(t *testing.T) {
+func TestRunLosesDeviceAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		go func() {
@@ -161,21 +163,22 @@ func TestRunLosesADeviceAfterItsPatience(t *testing.T) {
 			p.unplug(true)
 		}()
 		o := options(t, p)
-		o.Duration, o.Patience = 0, 2*time.Minute
+		o.Duration, o.DeviceTimeout = 0, 2*time.Minute
 		began := time.Now()
 		r := perform(t, t.Context(), o)
 		if took := time.Since(began); took < 12*time.Minute || took > 13*time.Minute {
 			t.Errorf("ended after %v", took)
 		}
-		if r.ExitCode != record.ExitNoDevice || r.Stopped != "devices" || len(r.samplesOf("com.shop", false)) < 19 || len(r.eventsOf("lost", "")) != 1 {
+		if r.ExitCode != record.ExitNoDevice || r.Stopped != "devices" || len(r.samplesOf("com.shop", false)) < 19 ||
+			len(r.eventsOf("lost", "")) != 1 {
 			t.Errorf("%+v", r.Run)
 		}
 	})
 }
 
-// A reboot that takes longer than the device had been up leaves no clock that
-// falls: only the boot id tells it.
-func TestRunRebootWithALaterClock(t *testing.T) {
+// After a reboot that takes longer than the previous uptime, the clock does not
+// go back: only the boot id shows it.
+func TestRunRebootWithLaterClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := rooted()
 		opt.Uptime = time.Minute
@@ -196,7 +199,7 @@ func TestRunRebootWithALaterClock(t *testing.T) {
 		}
 		samples := r.samplesOf("com.shop", false)
 		if last := samples[len(samples)-1].T; last < 1170 || last > 1201 {
-			t.Errorf("the time axis is bent: the last sample of 1200 s is at %v", last)
+			t.Errorf("the time axis is wrong: the last sample of 1200 s is at %v", last)
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Restarts != 1 {
 			t.Errorf("%+v", x)
@@ -204,7 +207,7 @@ func TestRunRebootWithALaterClock(t *testing.T) {
 	})
 }
 
-// returning tells of its return like a device behind an adb server.
+// returning reports its return like a device behind an adb server.
 type returning struct {
 	*simulated
 	back chan struct{}
@@ -219,7 +222,7 @@ func (d *returning) Return(ctx context.Context) error {
 	}
 }
 
-func TestRunGoesOnAtOnceWhenTheDeviceReturns(t *testing.T) {
+func TestRunContinuesWhenDeviceReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		d := &returning{p, make(chan struct{})}
@@ -249,7 +252,7 @@ func TestRunGoesOnAtOnceWhenTheDeviceReturns(t *testing.T) {
 	})
 }
 
-func TestMonkeyGoesOnAfterADrop(t *testing.T) {
+func TestMonkeyContinuesAfterDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		d := &dropping{simulated: p, at: 95 * time.Second, away: 40 * time.Second}
@@ -273,7 +276,8 @@ func TestMonkeyGoesOnAfterADrop(t *testing.T) {
 	})
 }
 
-// dropping cuts the first monkey off after a time and stays away for another.
+// dropping interrupts the first monkey after a time and stays disconnected for
+// another.
 type dropping struct {
 	*simulated
 	at, away time.Duration
@@ -296,12 +300,12 @@ func (d *dropping) Shell(ctx context.Context, command string, stdout, stderr io.
 	return 0, errCut
 }
 
-func TestMonkeyEndsWithALostDevice(t *testing.T) {
+func TestMonkeyEndsWithLostDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		d := &dropping{simulated: p, at: 95 * time.Second, away: 24 * time.Hour}
 		o := options(t, p)
-		o.Devices[0].Device, o.Duration, o.Patience = d, 0, time.Minute
+		o.Devices[0].Device, o.Duration, o.DeviceTimeout = d, 0, time.Minute
 		o.Workload = Monkey{Package: "com.shop", Seed: 42, Throttle: 300 * time.Millisecond, Events: 1000}
 		r := perform(t, t.Context(), o)
 		if r.ExitCode != record.ExitNoDevice || r.Devices[0].Duration > 240 {
@@ -312,7 +316,8 @@ func TestMonkeyEndsWithALostDevice(t *testing.T) {
 
 func TestEventCount(t *testing.T) {
 	for line, want := range map[string]int{
-		"    // Sending event #300": 300, "// Sending event #-1": -1, "// Sending event #x": -1, "Events injected: 5": -1,
+		"    // Sending event #300": 300, "// Sending event #-1": -1, "// Sending event #x": -1,
+		"Events injected: 5":                         -1,
 		"    // Sending event #99999999999999999999": -1,
 	} {
 		if n, ok := eventCount(line); ok != (want >= 0) || ok && n != want {
@@ -321,15 +326,15 @@ func TestEventCount(t *testing.T) {
 	}
 }
 
-// A reading costs system_server a third of a core: breakdowns are thinned until
-// they cost less than the budget.
-func TestRunThinsItselfToTheBudget(t *testing.T) {
+// A reading costs system_server a third of a core: breakdowns become rarer
+// until they cost less than the budget.
+func TestRunStaysWithinBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		took   time.Duration
 		budget Sampling
 		thin   bool
 	}{
-		"dear":      {9 * time.Second, Sampling{MaxSystemServer: 25}, true},
+		"expensive": {9 * time.Second, Sampling{MaxSystemServer: 25}, true},
 		"cheap":     {time.Second, Sampling{MaxSystemServer: 25, MaxApp: 5}, false},
 		"no budget": {9 * time.Second, Sampling{}, false},
 	} {
@@ -341,7 +346,8 @@ func TestRunThinsItselfToTheBudget(t *testing.T) {
 				o.Sampling = c.budget
 				r := perform(t, t.Context(), o)
 				d := r.Devices[0]
-				if c.thin != (d.Thinned > 0) || c.thin != (d.DetailPeriod > 30) || c.thin != (len(r.eventsOf("thinned", "")) > 0) {
+				if c.thin != (d.Thinned > 0) || c.thin != (d.DetailPeriod > 30) ||
+					c.thin != (len(r.eventsOf("thinned", "")) > 0) {
 					t.Errorf("%+v %+v", d, r.eventsOf("thinned", ""))
 				}
 				if d.CostSystemServer == nil || c.thin && *d.CostSystemServer > 25 {
@@ -355,9 +361,9 @@ func TestRunThinsItselfToTheBudget(t *testing.T) {
 	}
 }
 
-func TestMeterTakesWhatIsUsedAnywayFromTheCost(t *testing.T) {
+func TestMeterSubtractsIdleLoad(t *testing.T) {
 	var m meter
-	// Busy at 20 % all the time, at 80 % while a dump of 10 s runs each minute.
+	// 20 % load all the time, 80 % while a dump of 10 s runs each minute.
 	var used, up time.Duration
 	run := func(d time.Duration, share float64) {
 		used += time.Duration(share * float64(d))
@@ -380,29 +386,29 @@ func TestMeterTakesWhatIsUsedAnywayFromTheCost(t *testing.T) {
 	}
 }
 
-func TestMeterOfAnotherIncarnation(t *testing.T) {
+func TestMeterAcrossIncarnations(t *testing.T) {
 	var m meter
 	m.read(time.Minute, known.OfDuration(60*time.Second))
 	m.read(2*time.Minute, known.OfDuration(90*time.Second))
-	m.read(3*time.Minute, known.OfDuration(100*time.Millisecond)) // started anew
+	m.read(3*time.Minute, known.OfDuration(100*time.Millisecond)) // restarted
 	m.read(4*time.Minute, known.OfDuration(30100*time.Millisecond))
-	m.read(10*time.Second, known.OfDuration(50*time.Second)) // the clock too
+	m.read(10*time.Second, known.OfDuration(50*time.Second)) // its clock too
 	m.read(20*time.Second, known.Duration{})
 	if all, cost := m.share(); *all != 50 || cost != nil {
 		t.Errorf("%v %v", *all, cost)
 	}
 }
 
-// mute is a device that says nothing from a moment on, until it is reset.
-type mute struct {
+// unresponsive is a device that stops responding at a time, until it is reset.
+type unresponsive struct {
 	*simulated
 	mu     sync.Mutex
 	silent bool
-	wanted int // resets until it speaks
+	wanted int // resets until it responds
 	resets []time.Time
 }
 
-func (d *mute) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+func (d *unresponsive) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 	d.mu.Lock()
 	silent := d.silent
 	d.mu.Unlock()
@@ -413,7 +419,7 @@ func (d *mute) Shell(ctx context.Context, command string, stdout, stderr io.Writ
 	return d.simulated.Shell(ctx, command, stdout, stderr)
 }
 
-func (d *mute) Reset(context.Context) error {
+func (d *unresponsive) Reset(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.resets = append(d.resets, time.Now())
@@ -423,7 +429,7 @@ func (d *mute) Reset(context.Context) error {
 	return nil
 }
 
-func TestRunResetsADeviceThatSaysNothing(t *testing.T) {
+func TestRunReconnectsUnresponsiveDevice(t *testing.T) {
 	for name, c := range map[string]struct {
 		workload Workload
 		wanted   int
@@ -434,7 +440,7 @@ func TestRunResetsADeviceThatSaysNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := &mute{simulated: phone("S1", rooted(), healthy("com.shop")), wanted: c.wanted}
+				d := &unresponsive{simulated: phone("S1", rooted(), healthy("com.shop")), wanted: c.wanted}
 				var from time.Time
 				go func() {
 					time.Sleep(10*time.Minute + time.Second)
@@ -444,13 +450,15 @@ func TestRunResetsADeviceThatSaysNothing(t *testing.T) {
 				}()
 				o := options(t, d.simulated)
 				o.Devices[0].Device, o.Workload = d, c.workload
-				o.Duration, o.Patience = 40*time.Minute, 5*time.Minute
+				o.Duration, o.DeviceTimeout = 40*time.Minute, 5*time.Minute
 				r := perform(t, t.Context(), o)
-				if len(d.resets) != c.wanted || len(r.eventsOf("reset", "")) != c.wanted || r.ExitCode != record.ExitClean {
+				if len(d.resets) != c.wanted || len(r.eventsOf("reset", "")) != c.wanted ||
+					r.ExitCode != record.ExitClean {
 					t.Fatalf("resets %v, exit %d, events %+v", d.resets, r.ExitCode, r.events)
 				}
 				for i, at := range d.resets {
-					// It takes until the next reading, and its deadline, to notice.
+					// It takes until the next reading, and its deadline, to
+					// notice.
 					previous, noticed := from, 45*time.Second
 					if i > 0 {
 						previous, noticed = d.resets[i-1], 0

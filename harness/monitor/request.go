@@ -13,17 +13,17 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// errSilent is a device that does not answer at present.
-var errSilent = errors.New("the device does not respond")
+// errNotResponding is a device that does not respond at present.
+var errNotResponding = errors.New("the device does not respond")
 
-// Look searches every device for processes now, and returns once all that were found are
-// watched and the end of those that are gone is noticed. The error is a device that does not
-// answer.
-func (w *LiveRun) Look(ctx context.Context) error {
-	return w.look(ctx, w.run.sessions)
+// Discover scans every device for processes now. It returns when every process
+// found is watched and the end of missing ones is noted. The error is a device
+// that does not respond.
+func (w *LiveRun) Discover(ctx context.Context) error {
+	return w.discover(ctx, w.run.sessions)
 }
 
-func (w *LiveRun) look(ctx context.Context, on []*session) error {
+func (w *LiveRun) discover(ctx context.Context, on []*session) error {
 	answers := make([]chan error, len(on))
 	for i, s := range on {
 		answers[i] = make(chan error, 1)
@@ -39,7 +39,7 @@ func (w *LiveRun) look(ctx context.Context, on []*session) error {
 				return fmt.Errorf("look for processes: %w", err)
 			}
 		case <-s.over:
-			return fmt.Errorf("look for processes: %w", errOver)
+			return fmt.Errorf("look for processes: %w", errRunEnded)
 		case <-ctx.Done():
 			return fmt.Errorf("look for processes: %w", context.Cause(ctx))
 		}
@@ -47,29 +47,31 @@ func (w *LiveRun) look(ctx context.Context, on []*session) error {
 	return nil
 }
 
-// ProcessSnapshot is what one process holds at one moment. What could not be read is missing, and
-// Reasons say why.
+// ProcessSnapshot is what one process holds at one time. Values that could not
+// be read are nil, with the reasons in Reasons.
 type ProcessSnapshot struct {
 	Device, Process string
 	User, PID       int
-	// Start is when the process started, in clock ticks of the device: with the pid it
-	// identifies the process.
+	// Start is the start time in clock ticks of the device. Together with the
+	// pid it identifies the process.
 	Start uint64
-	// Objects counts what dumpsys meminfo counts, after a garbage collection: Activities,
-	// Views and so on; nil where unknown.
+	// Objects are the object counts of dumpsys meminfo after a garbage
+	// collection: Activities, Views and so on; nil if unknown.
 	Objects map[string]int64
 	// Threads and Files count its threads and open file descriptors.
 	Threads, Files *int64
-	// Breakdown is where its memory is, PSS its Pss and swap together in kB.
+	// Breakdown is the composition of its memory, PSS its Pss including swap in
+	// kB.
 	Breakdown record.Breakdown
 	PSS       *int64
 	Reasons   []string
 }
 
-// Snapshot reads what a process holds now. The device may be "" where there is one. The error
-// is a process that is not there, or a device that does not answer.
+// Snapshot reads what a process holds now. device may be "" if there is only
+// one. The error is a process that does not run, or a device that does not
+// respond.
 func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (ProcessSnapshot, error) {
-	s, target, err := w.free(ctx, device, process)
+	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
 		return ProcessSnapshot{}, fmt.Errorf("read %s: %w", process, err)
 	}
@@ -89,14 +91,15 @@ func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (Process
 	return snap, nil
 }
 
-// readHeadroom reads threads and files. What the device refuses is a reason, and no error.
+// readHeadroom reads the numbers of threads and files. A value that the device
+// refuses is added to Reasons.
 func (snap *ProcessSnapshot) readHeadroom(ctx context.Context, s *session, target capture.Target) error {
 	rooms, err := s.limits.readNow(ctx, target)
 	switch {
 	case err != nil:
 		return err
 	case len(rooms) != 1:
-		snap.Reasons = append(snap.Reasons, "threads and files: the device did not say")
+		snap.Reasons = append(snap.Reasons, "threads and files: the device returned none")
 		return nil
 	case errors.Is(rooms[0].Err, capture.ErrGone):
 		return rooms[0].Err
@@ -106,7 +109,7 @@ func (snap *ProcessSnapshot) readHeadroom(ctx context.Context, s *session, targe
 	return nil
 }
 
-// totalOf is Pss and swap of a breakdown together, nil where either is unknown.
+// totalOf returns Pss and swap of a breakdown, nil if either is unknown.
 func totalOf(b record.Breakdown) *int64 {
 	switch {
 	case b.TotalPSS == nil || b.SwapInTotal == nil:
@@ -119,30 +122,34 @@ func totalOf(b record.Breakdown) *int64 {
 	return new(*b.TotalPSS + *b.SwapPSS)
 }
 
-// pauseStep is the real time between two looks whether a heap dump still stops a process.
-const pauseStep = 50 * time.Millisecond
+// pausePoll is the real time between two checks whether a heap dump still
+// suspends a process.
+const pausePoll = 50 * time.Millisecond
 
-// free returns a process that is there, once no heap dump stops it.
-func (w *LiveRun) free(ctx context.Context, device, process string) (*session, capture.Target, error) {
+// runningProcess returns a process that runs and is not suspended by a heap
+// dump; it waits for the end of a dump.
+func (w *LiveRun) runningProcess(ctx context.Context, device, process string) (*session, capture.Target, error) {
 	for {
 		var of *session
 		var target capture.Target
 		paused := false
-		err := w.of(device, process, func(s *session, x *subject) { of, target, paused = s, x.target(), x.pause.on })
+		err := w.withProcess(device, process,
+			func(s *session, x *subject) { of, target, paused = s, x.target(), x.pause.on })
 		if err != nil || !paused {
 			return of, target, err
 		}
-		if err := nap(ctx, pauseStep); err != nil {
+		if err := sleep(ctx, pausePoll); err != nil {
 			return nil, target, err
 		}
 	}
 }
 
-// Settle waits until a process that is left alone from now on has released what it had in
-// flight: 5 s of quiet, then counts of objects that stand still, for 10 s at most, in time of
-// the device. It returns false where they do not stand still.
+// Settle waits until a process that is left alone from now on has released what
+// it had in flight: 5 s without interaction, then until the object counts are
+// stable, at most 10 s, in device time. It returns false if they do not become
+// stable.
 func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled bool, err error) {
-	s, target, err := w.free(ctx, device, process)
+	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {
 		return false, fmt.Errorf("settle %s: %w", process, err)
 	}
@@ -153,11 +160,11 @@ func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled b
 	return settled, nil
 }
 
-// Stress runs a workload beside the run, on one device or with "" on all, until it is done or
-// ctx ends. Its output is in a log of its own in the run directory. The error is a workload
-// that failed or could not begin.
-func (w *LiveRun) Stress(ctx context.Context, device string, load Workload) (record.Workload, error) {
-	stage, err := w.run.workloads.stage()
+// RunWorkload runs another workload on one device, or on all if device is "",
+// until it is done or ctx ends. Its output is in a separate log in the run
+// directory. The error is a workload that failed or could not start.
+func (w *LiveRun) RunWorkload(ctx context.Context, device string, load Workload) (record.Workload, error) {
+	stage, err := w.run.workloads.newEnv()
 	if err != nil {
 		return load.Describe(), err
 	}
@@ -165,7 +172,9 @@ func (w *LiveRun) Stress(ctx context.Context, device string, load Workload) (rec
 		stage.Devices = slices.DeleteFunc(stage.Devices, func(d capture.Device) bool { return d.Serial() != device })
 	}
 	if len(stage.Devices) == 0 {
-		return load.Describe(), errors.Join(fmt.Errorf("run %s: the run has no device %s", load.Describe().Kind, text.Quote(device, maxMarkShown)), stage.Output.Close())
+		return load.Describe(),
+			errors.Join(fmt.Errorf("run %s: the run has no device %s", load.Describe().Kind,
+				text.Quote(device, maxMarkShown)), stage.Output.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -178,12 +187,12 @@ func (w *LiveRun) Stress(ctx context.Context, device string, load Workload) (rec
 	}()
 	w.run.workloads.begin(&stage, load.Describe())
 	rec, err := load.Run(ctx, stage)
-	stage.over("")
+	stage.workloadEnded("")
 	err = errors.Join(err, stage.Output.Close())
 	if err != nil {
 		rec.Error = text.Head(w.run.paths.Error(err), maxReason)
 	}
-	w.run.note(device, record.Event{Event: "workload", Text: workloadText(rec), Workload: &rec})
+	w.run.postEvent(device, record.Event{Event: "workload", Text: workloadText(rec), Workload: &rec})
 	return rec, err
 }
 

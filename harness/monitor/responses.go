@@ -19,23 +19,27 @@ import (
 )
 
 const (
-	// snapshotEvery is the least device time between two snapshots of one process.
+	// snapshotEvery is the minimum device time between two snapshots of one
+	// process.
 	snapshotEvery = 30 * time.Minute
-	// maxAttempts is how often a diagnosis is begun that the device did not let end.
+	// maxAttempts bounds how often a diagnosis is started that the device
+	// interrupts.
 	maxAttempts = 3
 )
 
-// responses diagnose leaks: one at a time, so that the device never does two.
+// responses diagnoses leaks, one at a time per device.
 type responses struct {
 	*port
 	call call[*response.Case]
-	// orders wait for the device, one of each process, recipe and trigger.
+	// orders are the diagnoses that wait for the device, one per process,
+	// recipe and trigger.
 	orders []order
-	// now is what is being collected.
-	now order
-	// pauses are told by the request that dumps a heap.
+	// current is the diagnosis that is being collected.
+	current order
+	// pauses receives true when a heap dump suspends the process, false when it
+	// has ended.
 	pauses chan bool
-	// ending says that the run is over: what cannot end now is not tried again.
+	// ending: the run is over and failed diagnoses are not retried.
 	ending bool
 
 	analyses   *analyses
@@ -46,7 +50,7 @@ type responses struct {
 }
 
 func newResponses(p *port) *responses {
-	// A dump tells two things; the session listens while it waits for its end, too.
+	// A dump sends two values, also while the session waits for its end.
 	return &responses{port: p, call: newCall[*response.Case](), pauses: make(chan bool, 4)}
 }
 
@@ -56,29 +60,33 @@ func (r *responses) end() { r.ending = true }
 // busy reports whether a diagnosis is being collected.
 func (r *responses) busy() bool { return r.call.inFlight }
 
-// responseTo is what is done about leaks of one incarnation of a process.
-type responseTo struct {
-	// ordered: the diagnosis that the machine demands waits for its turn, or is going on.
+// responseState is the state of responses for one incarnation of a process.
+type responseState struct {
+	// ordered: the diagnosis that the detector demands is queued or in
+	// progress.
 	ordered bool
-	// attempts is how often it was begun and could not end.
+	// attempts counts its interrupted attempts.
 	attempts int
-	// snapshot is when the latest was ordered, in device time since the start; 0 for never.
-	snapshot time.Duration
-	// seen is what it was at the latest look, to tell later what grew.
-	seen *response.Observation
-	// since is the device time of its first sample, since the start of the run; 0 before it.
-	since time.Duration
-	// settled and marked report that the first snapshot was ordered after its startup, or at
-	// a mark; first is what the latest of the two shows. early is when the latest was ordered
-	// without a mark, for this incarnation or an earlier one; 0 for never.
-	settled, marked bool
-	early           time.Duration
-	first           *response.Observation
-	// java is its Java heap at the latest breakdown, in bytes.
+	// snapshotAt is the device time of the latest order since the start, 0 if
+	// there was none.
+	snapshotAt time.Duration
+	// latest is the latest snapshot, to determine growth later.
+	latest *response.Observation
+	// firstSampleAt is the device time of the first sample since the start of
+	// the run, 0 before it.
+	firstSampleAt time.Duration
+	// settled and marked report that the first snapshot was ordered after
+	// startup, or at a mark; first is the later of the two. startupSnapshotAt
+	// is when the latest one without a mark was ordered, for this or an earlier
+	// incarnation, 0 if there was none.
+	settled, marked   bool
+	startupSnapshotAt time.Duration
+	first             *response.Observation
+	// java is the used Java heap at the latest breakdown, in bytes.
 	java known.Int
 }
 
-// recipeOf is the recipe for a kind of leak.
+// recipeOf returns the recipe for a kind of leak.
 func recipeOf(kind detector.LeakKind) string {
 	switch kind {
 	case detector.Java:
@@ -93,16 +101,17 @@ func recipeOf(kind detector.LeakKind) string {
 	return "unknown"
 }
 
-// answerDemand orders the diagnosis that the machine of a process demands.
-func (r *responses) answerDemand(x *subject, kind detector.LeakKind) {
+// orderDemanded orders the diagnosis that the detector of a process demands.
+func (r *responses) orderDemanded(x *subject, kind detector.LeakKind) {
 	if kind == detector.None || x.response.ordered || !x.present {
 		return
 	}
-	x.response.ordered = r.want(order{subject: x, recipe: recipeOf(kind), kind: kind, trigger: record.TriggerLeak})
+	x.response.ordered = r.enqueue(order{subject: x, recipe: recipeOf(kind), kind: kind, trigger: record.TriggerLeak})
 }
 
-// onTransition does what a step of the machine asks for: a snapshot where suspicion begins, so
-// that growth can be told later, and a word where a leak comes again too soon.
+// onTransition orders a snapshot when a process becomes suspicious, so that
+// growth can be determined later, and records a leak that recurs within the
+// cooldown.
 func (r *responses) onTransition(t ledger.Entry) {
 	if r.run.responder == nil || t.Jump() {
 		return
@@ -114,42 +123,44 @@ func (r *responses) onTransition(t ledger.Entry) {
 	switch t.To {
 	case detector.Suspicious:
 		now := r.clock.now()
-		if x.response.snapshot > 0 && now-x.response.snapshot < snapshotEvery {
+		if x.response.snapshotAt > 0 && now-x.response.snapshotAt < snapshotEvery {
 			return
 		}
-		if r.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerSuspicious}) {
-			x.response.snapshot = max(1, now)
+		if r.enqueue(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerSuspicious}) {
+			x.response.snapshotAt = max(1, now)
 		}
 	case detector.Leaking:
 		if at := x.Account.Diagnosed; at > 0 && x.Detector.Demand().Diagnose == detector.None {
-			r.event(r.repeated(x, t, at))
+			r.recordEvent(r.repeatedLeak(x, t, at))
 		}
 	}
 }
 
-// repeated tells a leak of a process whose last diagnosis is less than the cooldown ago.
-func (r *responses) repeated(x *subject, t ledger.Entry, diagnosed time.Duration) record.Event {
+// repeatedLeak describes a leak of a process whose latest diagnosis is less
+// than the cooldown ago.
+func (r *responses) repeatedLeak(x *subject, t ledger.Entry, diagnosed time.Duration) record.Event {
 	v := x.Detector.Verdict()
-	rate := "at a rate that is not known"
+	rate := "at an unknown rate"
 	if v.RateKnown {
 		rate = fmt.Sprintf("at %+.1f MB/h", v.Rate/detector.MB)
 	}
 	ago := max(0, r.part.Up()-diagnosed).Round(time.Second)
-	e := r.naming(x.Account, "repeated", fmt.Sprintf(
-		"%s again, %s, %.1f MB now; nothing is collected: the last diagnosis was %v ago", reporters.KindWords(t.Kind), rate, float64(x.LastBytes)/detector.MB, ago))
+	e := r.processEvent(x.Account, "repeated", fmt.Sprintf(
+		"%s again, %s, %.1f MB now; not diagnosed again: the last diagnosis was %v ago", reporters.KindWords(t.Kind),
+		rate, float64(x.LastBytes)/detector.MB, ago))
 	e.Kind = t.Kind
 	return e
 }
 
-// send lets the next order go, one at a time. What has ended meanwhile, or is
-// another process now, is not looked at.
+// send starts the next diagnosis, one at a time. Processes that have ended or
+// restarted are skipped.
 func (r *responses) send(ctx context.Context) {
-	// The sweep must not find a dump of this run.
+	// A sweep must not find a dump of this run.
 	for !r.call.inFlight && !r.sweeper.busy() && len(r.orders) > 0 {
 		o := r.orders[0]
 		r.orders = r.orders[1:]
-		if !r.run.keep(r.run.recorder.Check()) {
-			// The responder would make the directory anew.
+		if !r.run.checkWrite(r.run.recorder.Check()) {
+			// The responder would recreate the directory.
 			r.recordMissing(o, "the run directory is gone")
 			continue
 		}
@@ -157,17 +168,18 @@ func (r *responses) send(ctx context.Context) {
 			r.collect(ctx, o)
 			return
 		}
-		r.recordMissing(o, "the process ended before its turn")
+		r.recordMissing(o, "the process ended before it was diagnosed")
 		o.subject.response.ordered = o.subject.response.ordered && o.trigger != record.TriggerLeak
 	}
 }
 
 func (r *responses) collect(ctx context.Context, o order) {
-	r.now = o
+	r.current = o
 	x, dev, pauses := o.subject, r.dev, r.pauses
 	ask := response.Order{
 		Process: o.process, Level: x.probe.Level, Findings: x.probe.Findings, Recipe: o.recipe, Kind: o.kind,
-		Trigger: o.trigger, Mark: o.mark, T: o.t, Marks: o.marks, Age: o.age, Memory: o.memory, Expect: x.response.java.N * 3 / 2, Before: x.response.seen, App: r.deaths.incarnationsOfApp(x),
+		Trigger: o.trigger, Mark: o.mark, T: o.t, Marks: o.marks, Age: o.age, Memory: o.memory,
+		Expect: x.response.java.N * 3 / 2, Before: x.response.latest, App: r.deaths.incarnationsOfApp(x),
 		Paused: func(on bool) {
 			select {
 			case pauses <- on:
@@ -187,9 +199,10 @@ func (r *responses) collect(ctx context.Context, o order) {
 	})
 }
 
-// setPaused marks in the series that a process is stopped by a heap dump, or goes on.
+// setPaused notes that a heap dump suspends a process, or records that the dump
+// has ended.
 func (r *responses) setPaused(on bool) {
-	x := r.now.subject
+	x := r.current.subject
 	if x == nil || on == x.pause.on {
 		return
 	}
@@ -201,33 +214,34 @@ func (r *responses) setPaused(on bool) {
 		return
 	}
 	lasted := now - x.pause.since
-	e := r.naming(x.Account, "pause", fmt.Sprintf("not sampled for %v, for a heap dump", lasted.Round(100*time.Millisecond)))
+	e := r.processEvent(x.Account, "pause",
+		fmt.Sprintf("not sampled for %v, for a heap dump", lasted.Round(100*time.Millisecond)))
 	e.Duration = record.Round(lasted.Seconds(), 3)
 	x.pause.total += lasted
 	x.sampling.due = now
-	r.event(e)
+	r.recordEvent(e)
 }
 
-// take takes what was collected.
+// take records what was collected.
 func (r *responses) take(ctx context.Context, a answer[*response.Case]) {
 	r.call.inFlight = false
 	r.drainPauses()
-	o, c := r.now, a.value
-	r.now = order{}
+	o, c := r.current, a.value
+	r.current = order{}
 	x := o.subject
-	r.resume(x)
+	r.endPause(x)
 	if c == nil {
 		r.collectFailed(ctx, o, a.err)
 		return
 	}
-	e := r.naming(x.Account, "diagnose", collectedText(c))
-	e.Kind, e.Diagnosis, e.Retry = c.Record.Kind, recordOf(c), r.again(ctx, o, a.err)
-	r.event(e)
-	if why := heapError(c); o.owed && why != nil {
+	e := r.processEvent(x.Account, "diagnose", collectedText(c))
+	e.Kind, e.Diagnosis, e.Retry = c.Record.Kind, recordOf(c), r.willRetry(ctx, o, a.err)
+	r.recordEvent(e)
+	if why := heapError(c); o.requested && why != nil {
 		r.recordMissing(o, why.Error())
 	} else {
-		o.dumps.got()
-		o.dumps.end()
+		o.dumps.addTaken()
+		o.dumps.finishOne()
 	}
 	r.analyses.add(collectedCase{c, o.answer})
 	if len(c.Left) > 0 {
@@ -242,14 +256,14 @@ func (r *responses) take(ctx context.Context, a answer[*response.Case]) {
 	}
 }
 
-// again tells whether a diagnosis that has ended so will be tried again: the machine goes
-// on to demand that of a leak. Nothing else is.
-func (r *responses) again(ctx context.Context, o order, err error) bool {
+// willRetry reports whether a diagnosis that ended with err will be retried.
+// Only the diagnosis of a leak is, because the detector continues to demand it.
+func (r *responses) willRetry(ctx context.Context, o order, err error) bool {
 	if o.trigger != record.TriggerLeak {
 		return false
 	}
 	if !o.subject.Same(o.process) {
-		return err != nil && ctx.Err() == nil // with the next leak of the process that came after
+		return err != nil && ctx.Err() == nil // retried for the next leak of the new incarnation
 	}
 	to := &o.subject.response
 	to.ordered = false
@@ -261,7 +275,7 @@ func (r *responses) again(ctx context.Context, o order, err error) bool {
 	return false
 }
 
-// recordOf is a copy of a record, which its analysis goes on to change.
+// recordOf returns a copy of a record, which the analysis continues to change.
 func recordOf(c *response.Case) *record.Diagnosis {
 	d := c.Record
 	d.Steps, d.Findings = slices.Clone(d.Steps), slices.Clone(d.Findings)
@@ -269,33 +283,36 @@ func recordOf(c *response.Case) *record.Diagnosis {
 	return &d
 }
 
-// resume ends a pause of which no end was told.
-func (r *responses) resume(x *subject) {
+// endPause ends a pause whose end was not reported.
+func (r *responses) endPause(x *subject) {
 	if x.pause.on {
-		r.now.subject = x
+		r.current.subject = x
 		r.setPaused(false)
-		r.now = order{}
+		r.current = order{}
 	}
 }
 
-// collectFailed takes an order of which there is not even a folder. It has a record all the
-// same once it is given up: a leak was found, and the machine waits for a diagnosis.
+// collectFailed records a diagnosis without even a folder. When it is given up
+// it has a record nevertheless: a leak was found, and the detector waits for a
+// diagnosis.
 func (r *responses) collectFailed(ctx context.Context, o order, err error) {
-	e := r.naming(o.subject.Account, "diagnose", "nothing was collected: "+r.run.paths.Error(err))
-	if e.Retry = r.again(ctx, o, err); !e.Retry {
+	e := r.processEvent(o.subject.Account, "diagnose", "nothing was collected: "+r.run.paths.Error(err))
+	if e.Retry = r.willRetry(ctx, o, err); !e.Retry {
 		e.Kind = o.kind
 		e.Diagnosis = &record.Diagnosis{
 			Device: r.dev.Serial(), User: o.process.User, Process: o.process.Key().Name, PID: o.process.PID,
-			T: o.t, Trigger: o.trigger, Mark: o.mark, Marks: o.marks, Age: o.age, Memory: o.memory, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
+			T: o.t, Trigger: o.trigger, Mark: o.mark, Marks: o.marks, Age: o.age, Memory: o.memory, Kind: e.Kind,
+			Recipe: o.recipe, Outcome: record.DiagnosisNothing,
 			Keep: string(r.run.responder.Options().Keep), Analyzed: true,
-			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{text.Head(r.run.paths.Error(err), 500)},
+			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{},
+			Warnings: []string{text.Head(r.run.paths.Error(err), 500)},
 		}
 	}
-	r.event(e)
+	r.recordEvent(e)
 	r.recordMissing(o, r.run.paths.Error(err))
 }
 
-// drainPauses hears what a dump has told and nobody has heard.
+// drainPauses handles the remaining notifications of a dump.
 func (r *responses) drainPauses() {
 	for {
 		select {
@@ -307,7 +324,7 @@ func (r *responses) drainPauses() {
 	}
 }
 
-// collectedText says what was collected, and where it is.
+// collectedText says what was collected and where it is.
 func collectedText(c *response.Case) string {
 	var have, lack []string
 	for _, step := range c.Record.Steps {
@@ -331,7 +348,7 @@ func collectedText(c *response.Case) string {
 	return text
 }
 
-// recordGrowth records what grew in the heap dumps of a process that were taken at marks.
+// recordGrowth records what grew between the heap dumps of a process at marks.
 func (r *responses) recordGrowth(d record.Diagnosis) {
 	x := r.subjects.byKey[capture.Key{User: d.User, Name: d.Process}]
 	if x == nil {
@@ -341,7 +358,7 @@ func (r *responses) recordGrowth(d record.Diagnosis) {
 	if len(d.Summary) > 0 {
 		text = d.Summary[0]
 	}
-	e := r.naming(x.Account, "diagnosed", text)
+	e := r.processEvent(x.Account, "diagnosed", text)
 	e.Diagnosis = &d
-	r.event(e)
+	r.recordEvent(e)
 }

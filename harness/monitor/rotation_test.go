@@ -11,7 +11,8 @@ import (
 
 func key(name string) capture.Key { return capture.Key{Name: name} }
 
-// turns walks a rotation second by second and gives who was read when.
+// turns steps through a rotation second by second and returns which process was
+// read when.
 func turns(r *rotation, from, to time.Duration) []string {
 	var out []string
 	for now := from; now < to; now += time.Second {
@@ -29,7 +30,8 @@ func equal(t *testing.T, got, want []string) {
 	}
 }
 
-// The sequence diagram of the article, section 4.4: A, B, C, A, thirty seconds apart.
+// The sequence diagram of the article, section 4.4: A, B, C, A, thirty seconds
+// apart.
 func TestRotationOfTheArticle(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	for _, name := range []string{"A", "B", "C", "B"} {
@@ -47,11 +49,11 @@ func TestRotationExtraReadings(t *testing.T) {
 		"0s A", "15s B", "30s B", "45s B", "1m0s A", "1m15s B", "1m30s B",
 	})
 	if n := r.Wanted(key("B")); n != 0 {
-		t.Errorf("%d readings still wanted", n)
+		t.Errorf("%d readings still pending", n)
 	}
 }
 
-func TestRotationTwoWhoConfirmTakeTurns(t *testing.T) {
+func TestRotationAlternatesExtraReadings(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	r.Add(key("B"))
@@ -62,23 +64,23 @@ func TestRotationTwoWhoConfirmTakeTurns(t *testing.T) {
 	})
 }
 
-func TestRotationHungProcessRests(t *testing.T) {
+func TestRotationUnansweredProcessRests(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	r.Add(key("B"))
 	equal(t, turns(r, 0, 45*time.Second), []string{"0s A", "30s B"})
-	r.Hung(key("B"))
+	r.MarkUnanswered(key("B"))
 	equal(t, turns(r, 45*time.Second, 150*time.Second), []string{"1m0s A", "1m30s A", "2m0s B"})
-	r.Hung(key("B"))
+	r.MarkUnanswered(key("B"))
 	equal(t, turns(r, 150*time.Second, 255*time.Second), []string{"2m30s A", "3m0s A", "3m30s A", "4m0s B"})
 	r.Answered(key("B"))
 	equal(t, turns(r, 255*time.Second, 330*time.Second), []string{"4m30s A", "5m0s B"})
 }
 
-func TestRotationHungProcessGetsNoExtraReadings(t *testing.T) {
+func TestRotationUnansweredProcessGetsNoExtraReadings(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
-	r.Hung(key("A"))
+	r.MarkUnanswered(key("A"))
 	r.Want(key("A"), 3, 0, 30*time.Second)
 	equal(t, turns(r, 0, 40*time.Second), []string{"30s A"})
 	r.Answered(key("A"))
@@ -86,7 +88,7 @@ func TestRotationHungProcessGetsNoExtraReadings(t *testing.T) {
 	equal(t, turns(r, 40*time.Second, 65*time.Second), []string{"45s A", "1m0s A"})
 }
 
-func TestRotationSkipLeavesOutTheNextSlot(t *testing.T) {
+func TestRotationSkipsNextSlot(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	equal(t, turns(r, 0, time.Second), []string{"0s A"})
@@ -94,9 +96,9 @@ func TestRotationSkipLeavesOutTheNextSlot(t *testing.T) {
 	equal(t, turns(r, 20*time.Second, 65*time.Second), []string{"1m0s A"})
 }
 
-// Whatever is added, asked for, hung and removed: at most one turn a slot, only
-// of processes that are there, and nobody who answers waits longer than the
-// round is long.
+// Whatever is added, requested, unanswered and removed: at most one turn per
+// slot, only of processes that exist, and no process that responds waits longer
+// than a round.
 func TestRotationProperties(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -117,14 +119,14 @@ func TestRotationProperties(t *testing.T) {
 					r.Want(k, 3, now, 30*time.Second)
 				}
 			case 3:
-				r.Hung(k)
+				r.MarkUnanswered(k)
 			}
 			got, ok := r.Turn(now)
 			if !ok {
 				continue
 			}
 			if !there[got] {
-				t.Fatalf("seed %d, %v: turn of %v, which is not there", seed, now, got)
+				t.Fatalf("seed %d, %v: turn of %v, which does not exist", seed, now, got)
 			}
 			if slot := int64(now / r.Slot()); slot <= lastSlot {
 				t.Fatalf("seed %d, %v: two turns in slot %d", seed, now, slot)

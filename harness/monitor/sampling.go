@@ -11,14 +11,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// sampling reads the processes that are due over the fast channel, and records their samples.
+// sampling reads the processes that are due over the fast channel and records
+// their samples.
 type sampling struct {
 	*port
 	fast   *capture.Fast
 	rounds call[[]capture.Round]
-	// finalRounds are closed when the last samples of the run are there.
+	// finalRounds are closed when the final samples of the run are recorded.
 	finalRounds []chan<- struct{}
-	// deviceClock is the clock of the device, as rounds show it.
+	// deviceClock is the device's clock as rounds show it.
 	deviceClock deviceClock
 
 	overhead   *overhead
@@ -31,8 +32,8 @@ func newSampling(p *port, o *overhead, b *breakdowns) *sampling {
 	return &sampling{port: p, fast: fast, rounds: newCall[[]capture.Round](), overhead: o, breakdowns: b}
 }
 
-// dueTargets gives the processes that want a sample now. Intervals are aligned, so
-// that one trip serves all.
+// dueTargets returns the processes whose samples are due. Intervals are
+// aligned, so that one round serves all processes.
 func (m *sampling) dueTargets(now time.Duration) []capture.Target {
 	var out []capture.Target
 	for _, x := range m.subjects.order {
@@ -43,7 +44,7 @@ func (m *sampling) dueTargets(now time.Duration) []capture.Target {
 	return out
 }
 
-// send asks for all processes that are due.
+// send reads all processes that are due.
 func (m *sampling) send(ctx context.Context, now time.Duration) {
 	targets := m.dueTargets(now)
 	if m.rounds.inFlight || len(targets) == 0 {
@@ -55,7 +56,8 @@ func (m *sampling) send(ctx context.Context, now time.Duration) {
 	})
 }
 
-// nextWake is the earliest device time at which a sample is due, at most next.
+// nextWake returns the earliest device time at which a sample is due, at most
+// next.
 func (m *sampling) nextWake(next time.Duration) time.Duration {
 	if m.rounds.inFlight {
 		return next
@@ -93,7 +95,7 @@ func (m *sampling) takeRound(ctx context.Context, r capture.Round, after time.Du
 	for _, reading := range r.Readings {
 		x := m.subjects.byKey[reading.Key()]
 		if x == nil || !x.Same(reading.Process) || reading.Level != x.probe.Level {
-			continue // of what it was when the round began
+			continue // the process changed after the round began
 		}
 		x.sampling.due = x.nextDue(align(m.clock.now(), x.Detector.Demand().Interval), m.clock.now())
 		if reading.Err != nil {
@@ -105,11 +107,11 @@ func (m *sampling) takeRound(ctx context.Context, r capture.Round, after time.Du
 	}
 }
 
-// takeReading takes one good reading of the fast channel.
+// takeReading records a successful reading of the fast channel.
 func (m *sampling) takeReading(x *subject, r capture.Reading, up time.Duration, costMS float64) {
-	x.sampling.failures, x.sampling.hung, x.sampling.said[fastChannel] = 0, 0, ""
+	x.sampling.failures, x.sampling.unanswered, x.sampling.lastError[fastChannel] = 0, 0, ""
 	x.sampling.last, x.sampling.costMS = r, costMS
-	line := m.line(x, up)
+	line := m.newSample(x, up)
 	line.Source, line.CostMS = string(r.Level.Source), costMS
 	line.PSS, line.SwapPSS = number(r.PSS), number(r.SwapPSS)
 	line.RSSAnon, line.Swap, line.Threads = number(r.RSSAnon), number(r.Swap), number(r.Threads)
@@ -119,54 +121,55 @@ func (m *sampling) takeReading(x *subject, r capture.Reading, up time.Duration, 
 	m.record(x, line)
 }
 
-// record writes one sample and tells the steps that it causes.
+// record writes a sample and records the transitions that it causes.
 func (m *sampling) record(x *subject, line record.Sample) {
-	if !m.run.keep(m.run.recorder.Sample(line)) {
+	if !m.run.checkWrite(m.run.recorder.Sample(line)) {
 		return
 	}
 	before := x.Samples
 	m.recordTransitions(m.part.AddSample(line))
 	if x.Samples > before {
-		x.sampling.wanted = m.demanded(x)
+		x.sampling.interval = m.demandedInterval(x)
 	}
 	m.loop.sampled(x)
 }
 
-// recordGap records a hole in the series before the sample that ends it. Through one
-// or two samples that are missing a line can be fitted, because it has the right
-// times; what more of them mean is the policy's to say.
+// recordGap records a gap in the series before the sample that ends it. A line
+// can be fitted through one or two missing samples, because the times are
+// correct; the policy decides about longer gaps.
 func (m *sampling) recordGap(x *subject, up time.Duration) {
-	hole, rhythm := up-x.LastUp-x.pause.total, m.rhythm(x)
+	hole, rhythm := up-x.LastUp-x.pause.total, m.dueWithin(x)
 	x.pause.total = 0
 	if x.LastUp == 0 || hole <= rhythm*3/2 {
 		return
 	}
-	e := m.naming(x.Account, "missed", fmt.Sprintf("no sample for %v; the trend goes on", hole.Round(time.Second)))
+	e := m.processEvent(x.Account, "missed",
+		fmt.Sprintf("no sample for %v; the trend continues", hole.Round(time.Second)))
 	if hole > 3*rhythm {
 		e.Event = "gap"
 		if !m.trendSpans(hole) {
-			e.Text = fmt.Sprintf("no sample for %v; the trend starts again", hole.Round(time.Second))
+			e.Text = fmt.Sprintf("no sample for %v; the trend restarts", hole.Round(time.Second))
 		}
 	}
 	e.Duration = record.Round(hole.Seconds(), 3)
-	m.at(e, up)
+	m.recordEventAt(e, up)
 }
 
-// trendSpans tells whether a trend of the policy goes on across a gap.
+// trendSpans reports whether a trend of the policy continues across a gap.
 func (m *sampling) trendSpans(gap time.Duration) bool {
 	return m.run.Policy.Name == detector.PolicyRobust && gap <= m.run.Policy.MaxGap
 }
 
-// rhythm is the time within which the sample after the latest one was due. Where
-// only dumpsys can read a process, that is its turn.
-func (m *sampling) rhythm(x *subject) time.Duration {
+// dueWithin returns the time within which the sample after the latest one was
+// due. If only dumpsys can read the process, that is its turn in the rotation.
+func (m *sampling) dueWithin(x *subject) time.Duration {
 	if x.probe.Level.Source == capture.Dumpsys {
-		return max(x.sampling.wanted, m.demanded(x))
+		return max(x.sampling.interval, m.demandedInterval(x))
 	}
-	return x.sampling.wanted
+	return x.sampling.interval
 }
 
-func (m *sampling) demanded(x *subject) time.Duration {
+func (m *sampling) demandedInterval(x *subject) time.Duration {
 	interval := x.Detector.Demand().Interval
 	if x.probe.Level.Source == capture.Dumpsys {
 		return max(interval, m.breakdowns.round())
@@ -174,7 +177,7 @@ func (m *sampling) demanded(x *subject) time.Duration {
 	return interval
 }
 
-// demand has a process sampled when its detector wants it.
+// demand schedules the next sample of a process as its detector demands.
 func (m *sampling) demand(x *subject, d detector.Demand, now time.Duration) {
 	x.sampling.due = min(x.sampling.due, align(now, d.Interval))
 	if x.probe.Level.Source == capture.Dumpsys {
@@ -182,23 +185,24 @@ func (m *sampling) demand(x *subject, d detector.Demand, now time.Duration) {
 	}
 }
 
-// readSettled has a process sampled when a garbage collection in it has settled.
-func (x *subject) readSettled(at time.Duration) {
-	x.sampling.settles, x.counts.due = at, at
+// sampleAt schedules a sample and a count of objects at the time at which a
+// garbage collection has settled.
+func (x *subject) sampleAt(at time.Duration) {
+	x.sampling.settlesAt, x.counts.due = at, at
 	x.sampling.due = min(x.sampling.due, at)
 }
 
-// takeFailure takes a reading that gave no sample.
+// takeFailure handles a failed reading.
 func (m *sampling) takeFailure(x *subject, err error) {
 	switch {
 	case errors.Is(err, capture.ErrGone):
 		m.subjects.stopTracking(x, err)
 	case errors.Is(err, capture.ErrNoAnswer):
-		x.sampling.hung++
-		x.sampling.due += pauseAfter(x.sampling.hung)
+		x.sampling.unanswered++
+		x.sampling.due += pauseAfter(x.sampling.unanswered)
 		m.recordFailure(x, fastChannel, "unresponsive", err)
 	case x.provisional:
-		// A kernel before 4.5 has no RssAnon; the way to read it is being asked for.
+		// A kernel before 4.5 has no RssAnon. Another source is being probed.
 	default:
 		x.sampling.failures++
 		if x.sampling.failures%reprobeAfter == 0 {
@@ -208,72 +212,79 @@ func (m *sampling) takeFailure(x *subject, err error) {
 	}
 }
 
-// pauseAfter is the device time that a hung process is left alone: half a minute
-// doubled each time, up to eight minutes.
+// pauseAfter returns the device time for which a process that does not respond
+// is left alone: half a minute, doubled each time, up to eight minutes.
 func pauseAfter(times int) time.Duration {
 	return 15 * time.Second << min(times, 5)
 }
 
-// recordFailure tells a fault of one process once, until its channel reads it again.
+// recordFailure records an error of one process. The same error is not recorded
+// again until its channel has read the process.
 func (m *sampling) recordFailure(x *subject, on channel, event string, err error) {
 	text := err.Error()
-	if text == x.sampling.said[on] {
+	if text == x.sampling.lastError[on] {
 		return
 	}
-	x.sampling.said[on] = text
-	m.about(x, event, text)
+	x.sampling.lastError[on] = text
+	m.recordProcessEvent(x, event, text)
 }
 
-// checkClock records once that the device's clock stands still, and that it runs again: readings
-// without a time of their own are not judged.
+// checkClock records that the device's clock has stopped, and that it runs
+// again. Readings without a valid time are not judged.
 func (m *sampling) checkClock(up time.Duration) {
 	c := &m.deviceClock
 	now := time.Now()
 	if up != c.up {
-		if c.told {
-			m.event(record.Event{Event: "clock", Text: "the device's clock runs again"})
+		if c.recorded {
+			m.recordEvent(record.Event{Event: "clock", Text: "the device's clock runs again"})
 		}
 		*c = deviceClock{up: up, since: now}
 		return
 	}
-	if c.told || now.Sub(c.since) < m.clock.real(stillAfter) {
+	if c.recorded || now.Sub(c.since) < m.clock.real(stillAfter) {
 		return
 	}
-	c.told = true
-	m.event(record.Event{Event: "clock", Text: fmt.Sprintf("the device's clock has stopped at %.2f s since boot: readings have no time and are not judged", up.Seconds())})
+	c.recorded = true
+	m.recordEvent(record.Event{
+		Event: "clock",
+		Text: fmt.Sprintf("the device's clock has stopped at %.2f s since boot: readings have no time and are not "+
+			"judged", up.Seconds()),
+	})
 }
 
-// stillAfter is the device time after which a clock that shows the same counts as stopped: two
-// looks may fall on one hundredth of a second, not more.
-const stillAfter = 2 * discoverEvery
+// stillAfter is the device time after which an unchanged clock counts as
+// stopped: at most two readings can fall on the same hundredth of a second.
+const stillAfter = 2 * scanInterval
 
-// deviceClock notices a clock that has stopped.
+// deviceClock detects a clock that has stopped.
 type deviceClock struct {
 	up time.Duration
 	// since is the host's time at which the clock first showed up.
-	since time.Time
-	told  bool
+	since    time.Time
+	recorded bool
 }
 
-// recordTrailingGap tells that a process that is still there has no samples until the end.
+// recordTrailingGap records that a running process has no samples until the end
+// of the run.
 func (m *sampling) recordTrailingGap(x *subject) {
 	now := max(m.part.Up(), m.part.At(m.clock.now()))
 	hole := now - x.LastUp - x.pause.total
 	if x.pause.on {
 		hole -= m.clock.now() - x.pause.since
 	}
-	if x.present && x.LastUp > 0 && hole > 3*m.rhythm(x) {
-		e := m.naming(x.Account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
-		if m.deviceClock.told {
-			e.Text = fmt.Sprintf("no sample with a time of its own in the last %v: the device's clock has stopped", hole.Round(time.Second))
+	if x.present && x.LastUp > 0 && hole > 3*m.dueWithin(x) {
+		e := m.processEvent(x.Account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
+		if m.deviceClock.recorded {
+			e.Text = fmt.Sprintf("no sample with a valid time in the last %v: the device's clock has stopped",
+				hole.Round(time.Second))
 		}
 		e.Duration = record.Round(hole.Seconds(), 3)
-		m.event(e)
+		m.recordEvent(e)
 	}
 }
 
-// endFinalRound tells those who wait for the last samples that they are there, or that the device
-// could not give them.
+// endFinalRound notifies the callers that wait for the final samples, whether
+// these were taken or not.
 func (m *sampling) endFinalRound(err error) {
 	if len(m.finalRounds) == 0 || err == nil && len(m.dueTargets(m.clock.now())) > 0 {
 		return

@@ -11,18 +11,20 @@ import (
 )
 
 const (
-	// discoverEvery is the device time between two looks for new processes.
-	discoverEvery = 30 * time.Second
-	// discoverSoon is the least device time between two looks.
-	discoverSoon = 5 * time.Second
-	// usageEvery is the device time between two lines that tell the costs.
+	// scanInterval is the device time between two scans for new processes.
+	scanInterval = 30 * time.Second
+	// rescanDelay is the minimum device time between two scans.
+	rescanDelay = 5 * time.Second
+	// usageEvery is the device time between two usage events.
 	usageEvery = 10 * time.Minute
-	// reprobeAfter is how many failed readings in a row put a level in doubt.
+	// reprobeAfter is the number of failed readings in a row after which a
+	// process is probed again.
 	reprobeAfter = 3
 )
 
-// session watches one device. Its loop owns the parts, each of which owns what it knows: a part is only
-// used by the goroutine of the loop, requests to the device run beside it and hand back their answers.
+// session watches one device. Each part owns its state and is used only by the
+// session's goroutine. Requests to the device run in goroutines of their own
+// and return their answers to it.
 type session struct {
 	*port
 	sampling   *sampling
@@ -37,9 +39,9 @@ type session struct {
 	analyses   *analyses
 	sweeper    *sweeper
 	overhead   *overhead
-	// gone is closed when the device's part of the run has ended early.
+	// gone is closed when the device is lost before the run ends.
 	gone chan struct{}
-	// over is closed when nothing is recorded of the device any more.
+	// over is closed when nothing more is recorded about the device.
 	over chan struct{}
 }
 
@@ -73,21 +75,22 @@ func headerOf(d Device) record.HeaderDevice {
 	return record.HeaderDevice{
 		Device: d.Serial(), Model: d.Facts.Model, API: d.Facts.API,
 		StartedUp: record.Round(d.Facts.Up.Seconds(), 3), TimeScale: d.Facts.TimeScale,
-		ABI: d.Facts.ABI, Fingerprint: d.Facts.Fingerprint, Emulator: d.Facts.Emulator, HeapLimit: record.Round(float64(d.Facts.HeapLimit)/detector.MB, 2),
-		MemTotal: d.Facts.MemTotal >> 10,
+		ABI: d.Facts.ABI, Fingerprint: d.Facts.Fingerprint, Emulator: d.Facts.Emulator,
+		HeapLimit: record.Round(float64(d.Facts.HeapLimit)/detector.MB, 2),
+		MemTotal:  d.Facts.MemTotal >> 10,
 	}
 }
 
-// watch goes on until ctx ends or the device is lost. What a leak calls for goes on until
-// it is done, or until user ends.
+// watch runs until ctx ends or the device is lost. Diagnoses continue until
+// they are done or user ends.
 func (s *session) watch(ctx, user context.Context) {
 	defer s.calls.Wait()
 	responding, giveUp := context.WithCancel(user)
 	defer giveUp()
-	// Requests end with the session, also where the run goes on without it.
+	// Requests end with the session, even if the run continues without it.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s.event(record.Event{Event: "start", Text: s.dev.Facts.Describe()})
+	s.recordEvent(record.Event{Event: "start", Text: s.dev.Facts.Describe()})
 	s.sweeper.send(responding)
 	s.followMarks(ctx)
 	wake := time.NewTimer(0)
@@ -103,7 +106,8 @@ func (s *session) watch(ctx, user context.Context) {
 	s.end(ctx, responding, giveUp)
 }
 
-// takeNext waits for the next answer or wake-up and hands it to its part; false where ctx has ended.
+// takeNext waits for the next answer or wake-up and hands it to the part
+// concerned. It returns false when ctx has ended.
 func (s *session) takeNext(ctx, responding context.Context, wake <-chan time.Time) bool {
 	select {
 	case <-ctx.Done():
@@ -140,41 +144,42 @@ func (s *session) takeNext(ctx, responding context.Context, wake <-chan time.Tim
 		s.responses.take(ctx, a)
 	case a := <-s.analyses.call.done:
 		s.analyses.take(a)
-	case <-s.notes.bell:
-		s.takeLetters()
+	case <-s.mailbox.notify:
+		s.takeMessages()
 	}
 	return true
 }
 
-// ask has the session do something, and returns once it is done. The error is a session
-// that has ended.
+// ask runs do on the session's goroutine and returns when it is done. It
+// returns an error if the session has ended.
 func (s *session) ask(do func()) error {
 	done := make(chan struct{})
-	s.notes.put(letter{do: func() { do(); close(done) }})
+	s.mailbox.post(message{do: func() { do(); close(done) }})
 	select {
 	case <-done:
 		return nil
 	case <-s.over:
 	}
 	select {
-	case <-done: // it was done at the end
+	case <-done: // it ran at the end of the session
 		return nil
 	default:
-		return errOver
+		return errRunEnded
 	}
 }
 
-// sendDue sends every request that is due. A device that does not respond is only asked for its pulse.
+// sendDue sends every request that is due. A device that does not respond is
+// only asked for its pulse.
 func (s *session) sendDue(ctx context.Context) {
 	s.marks.order()
 	now := s.clock.now()
 	if s.silence.on() {
-		s.garbage.cancel() // its mark is long gone when the device answers
+		s.garbage.cancel() // when the device responds again, the mark is too old
 		s.silence.probe(ctx)
-		s.discovery.refuseLookers()
+		s.discovery.rejectWaiters()
 		return
 	}
-	s.discovery.endLook(ctx)
+	s.discovery.endScan(ctx)
 	s.discovery.sendDue(ctx, now)
 	s.garbage.send(ctx)
 	s.sampling.send(ctx, now)
@@ -185,7 +190,7 @@ func (s *session) sendDue(ctx context.Context) {
 	s.overhead.recordDue(now)
 }
 
-// nextWake is the device time since the start at which something is due next.
+// nextWake returns the device time, since the start, of the next request.
 func (s *session) nextWake() time.Duration {
 	now := s.clock.now()
 	if s.silence.on() {
@@ -200,17 +205,17 @@ func (s *session) nextWake() time.Duration {
 	return s.marks.nextWake(next)
 }
 
-func (s *session) takeLetters() {
-	for _, l := range s.notes.take() {
+func (s *session) takeMessages() {
+	for _, l := range s.mailbox.drain() {
 		if l.do != nil {
 			l.do()
 			continue
 		}
-		s.event(l.Event)
+		s.recordEvent(l.Event)
 		if l.Event.Event == "mark" {
 			s.marks.take(l)
 		}
-		l.dumps.end()
+		l.dumps.finishOne()
 	}
 	s.marks.recordSkips(false)
 }
@@ -220,16 +225,16 @@ func (s *session) sampled(x *subject) {
 	d, now := x.Detector.Demand(), s.clock.now()
 	s.sampling.demand(x, d, now)
 	s.breakdowns.want(x, d, now)
-	s.responses.answerDemand(x, d.Diagnose)
-	s.responses.snapAfterStartup(x)
+	s.responses.orderDemanded(x, d.Diagnose)
+	s.responses.orderStartupSnapshot(x)
 	s.limits.recordWarnings(x)
 }
 
 // transitioned implements loop.
 func (s *session) transitioned(t ledger.Entry) { s.responses.onTransition(t) }
 
-// lookBy implements loop.
-func (s *session) lookBy(at time.Duration) { s.discovery.lookBy(at) }
+// scanBy implements loop.
+func (s *session) scanBy(at time.Duration) { s.discovery.scanBy(at) }
 
 // reprobe implements loop.
 func (s *session) reprobe(p capture.Process) { s.discovery.reprobe(p) }
@@ -240,12 +245,13 @@ func (s *session) userChanged() {
 	s.discovery.userChanged()
 }
 
-// restarted implements loop: the time axis of the run goes on where the host's clock puts it, but
-// never back; a host that was suspended is late.
+// restarted implements loop. The time axis of the run continues where the
+// host's clock puts it, but never goes back: the clock of a suspended host is
+// late.
 func (s *session) restarted(up time.Duration) {
 	latest := s.part.Seconds(s.part.Up())
 	e := record.Event{
-		Event: "reboot", Text: "the device has started again; every trend starts again",
+		Event: "reboot", Text: "device rebooted; trends restart",
 		T: max(latest, record.Round(s.clock.now().Seconds(), 3)), Up: record.Round(up.Seconds(), 3),
 	}
 	e.Duration = record.Round(e.T-latest, 3)

@@ -13,156 +13,163 @@ import (
 )
 
 const (
-	// retryFirst is the real time before a device that did not answer is asked
-	// again; the pause doubles up to retryMost or half an interval.
-	retryFirst = 250 * time.Millisecond
-	retryMost  = 10 * time.Second
-	// renewDeadline is the real time for one attempt to make a connection anew.
-	renewDeadline = 5 * time.Second
+	// minRetry is the real time before the first retry of a request without an
+	// answer. The pause doubles up to maxRetry or half a sampling interval.
+	minRetry = 250 * time.Millisecond
+	maxRetry = 10 * time.Second
+	// reconnectDeadline is the real time for one attempt to reconnect.
+	reconnectDeadline = 5 * time.Second
 )
 
-// silence notices a device that does not respond, and waits for it.
+// silence detects a device that does not respond and waits for it.
 type silence struct {
 	*port
-	outage  outage
+	outage  retryState
 	pulses  call[capture.Pulse]
 	returns call[struct{}]
 	resets  call[struct{}]
-	// boot identifies the present boot, "" where that is not known.
+	// boot identifies the present boot, "" if it is unknown.
 	boot string
-	// calm is the device time between two samples while nothing is suspected.
-	calm time.Duration
-	// failing is when the first round failed since the latest good one, failures how many did.
+	// sampleInterval is the device time between two samples of a process that
+	// is not suspicious.
+	sampleInterval time.Duration
+	// failing is the time of the first failed round since the latest good one,
+	// failures their number.
 	failing  time.Time
 	failures int
-	// err is why the device is lost.
+	// err says why the device is lost.
 	err error
 }
 
 func newSilence(p *port) *silence {
 	return &silence{
 		port: p, pulses: newCall[capture.Pulse](), returns: newCall[struct{}](), resets: newCall[struct{}](),
-		boot: p.dev.Facts.Boot, calm: detector.New(p.run.Policy).Demand().Interval,
+		boot: p.dev.Facts.Boot, sampleInterval: detector.New(p.run.Policy).Demand().Interval,
 	}
 }
 
 // on reports whether the device does not respond.
 func (q *silence) on() bool { return q.outage.on() }
 
-// lost says why the device is lost, nil where it is not.
+// lost returns why the device is lost, nil if it is not.
 func (q *silence) lost() error { return q.err }
 
 // available reports whether the device responds and is not lost.
 func (q *silence) available() bool { return q.err == nil && !q.on() }
 
-// nextWake is the device time at which a device that does not respond is asked again.
+// nextWake returns the device time at which a device that does not respond is
+// asked again.
 func (q *silence) nextWake(now time.Duration) time.Duration {
 	if q.pulses.inFlight {
-		return now + discoverEvery // its answer wakes the session
+		return now + scanInterval // its answer wakes the session
 	}
-	return now + time.Duration(float64(q.outage.left(time.Now()))*q.clock.scale)
+	return now + time.Duration(float64(q.outage.untilRetry(time.Now()))*q.clock.scale)
 }
 
-// restarted begins the device's new clock.
+// restarted handles a reboot.
 func (q *silence) restarted(up time.Duration) {
 	q.boot = ""
 	q.loop.restarted(up)
 }
 
-// outage is how long a device has not answered, in real time.
-type outage struct {
+// retryState is how long a device has not responded and when it is asked next,
+// in real time.
+type retryState struct {
 	since, until time.Time
 	pause        time.Duration
-	// told: the device did not show its pulse either, and that was recorded.
-	told bool
-	// stop ends the waiting for the device's return.
+	// recorded: the device did not return its pulse either, and that is
+	// recorded.
+	recorded bool
+	// stop ends the wait for the device's return.
 	stop context.CancelFunc
-	// reset is when the connection was last made anew.
-	reset time.Time
+	// resetAt is the time of the latest reconnect.
+	resetAt time.Time
 }
 
-// on reports whether the device is silent.
-func (o *outage) on() bool { return !o.since.IsZero() }
+// on reports whether the device does not respond.
+func (o *retryState) on() bool { return !o.since.IsZero() }
 
-// fail notes a request without an answer and returns for how long there was none.
-func (o *outage) fail(now time.Time, most time.Duration) time.Duration {
+// fail notes a request without an answer and returns for how long there was
+// none.
+func (o *retryState) fail(now time.Time, most time.Duration) time.Duration {
 	if !o.on() {
-		o.since, o.pause = now, retryFirst/2
+		o.since, o.pause = now, minRetry/2
 	}
-	o.pause = min(2*o.pause, max(most, retryFirst))
-	// Jitter keeps several devices behind one server from knocking together.
+	o.pause = min(2*o.pause, max(most, minRetry))
+	// Jitter keeps several devices behind one server from retrying at the same
+	// time.
 	o.until = now.Add(o.pause*3/4 + rand.N(o.pause/2))
 	return now.Sub(o.since)
 }
 
 // retryNow ends the pause.
-func (o *outage) retryNow()                        { o.until = time.Time{} }
-func (o *outage) over(now time.Time) bool          { return !now.Before(o.until) }
-func (o *outage) left(now time.Time) time.Duration { return max(0, o.until.Sub(now)) }
+func (o *retryState) retryNow()                              { o.until = time.Time{} }
+func (o *retryState) retryDue(now time.Time) bool            { return !now.Before(o.until) }
+func (o *retryState) untilRetry(now time.Time) time.Duration { return max(0, o.until.Sub(now)) }
 
-// returner is a device that can tell when it has been away and is back: a capture.Device
-// may be one. Return waits for that until ctx ends.
+// returner is a capture.Device that can detect its return: Return waits until
+// the device is back after a disconnect, or until ctx ends.
 type returner interface {
 	Return(ctx context.Context) error
 }
 
-// resetter is a device whose connection can be made anew: a capture.Device may be one.
+// resetter is a capture.Device whose connection can be reset.
 type resetter interface {
 	Reset(ctx context.Context) error
 }
 
-// requestFailed takes a request that the device did not answer. Nothing more is sent but
-// one question at a time for its pulse.
+// requestFailed handles a request without an answer. From then on the device is
+// only asked for its pulse.
 func (q *silence) requestFailed(ctx context.Context, kind requestKind, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	first := !q.on()
-	away := q.outage.fail(time.Now(), min(retryMost, q.clock.real(q.subjects.interval())/2))
+	away := q.outage.fail(time.Now(), min(maxRetry, q.clock.real(q.subjects.interval())/2))
 	switch {
 	case first:
 		q.recordFault(kind, err)
 		q.waitForReturn(ctx)
-	case away > q.run.Patience:
-		q.lose(q.gaveNothing(away, err))
+	case away > q.run.DeviceTimeout:
+		q.lose(q.lostError(away, err))
 	}
 }
 
-// roundFailed takes a round that failed. A device whose pulse is well and whose rounds
-// fail for too long is of no more use than one that is away.
+// roundFailed handles a failed round. A device that returns its pulse while its
+// rounds fail for too long is treated like one that is disconnected.
 func (q *silence) roundFailed(ctx context.Context, err error) {
 	if q.failing.IsZero() {
 		q.failing = time.Now()
 	}
 	q.failures++
 	q.requestFailed(ctx, requestRound, err)
-	if failing := time.Since(q.failing); q.err == nil && ctx.Err() == nil && failing > q.run.Patience {
-		q.lose(q.gaveNothing(failing, err))
+	if failing := time.Since(q.failing); q.err == nil && ctx.Err() == nil && failing > q.run.DeviceTimeout {
+		q.lose(q.lostError(failing, err))
 	}
 }
 
-// roundSucceeded notes that a round did not fail.
+// roundSucceeded notes a round that did not fail.
 func (q *silence) roundSucceeded() { q.failing, q.failures = time.Time{}, 0 }
 
-// lose ends the device's part of the run, unless the error is nil.
+// lose ends the device's part of the run, unless err is nil.
 func (q *silence) lose(err error) {
 	if err != nil {
 		q.err = err
 	}
 }
 
-func (q *silence) gaveNothing(after time.Duration, err error) error {
-	return fmt.Errorf("device %s is lost, it gave nothing for %v: %w", q.dev.Serial(), after.Round(time.Second), err)
+func (q *silence) lostError(after time.Duration, err error) error {
+	return fmt.Errorf("device %s is lost, no answer for %v: %w", q.dev.Serial(), after.Round(time.Second), err)
 }
 
-// requestSucceeded takes a request that the device answered.
+// requestSucceeded handles a request that the device answered.
 func (q *silence) requestSucceeded(kind requestKind) {
 	q.clearFault(kind)
 	q.answered()
 }
 
-// waitForReturn waits for the device's return, where the device can tell it, so that the
-// session goes on at once and not after a pause.
+// waitForReturn waits for the device's return, if the device can report it, so
+// that the session continues immediately and not after a pause.
 func (q *silence) waitForReturn(ctx context.Context) {
 	dev, ok := q.dev.Device.(returner)
 	if !ok || q.returns.inFlight {
@@ -172,8 +179,8 @@ func (q *silence) waitForReturn(ctx context.Context) {
 	send(q.port, &q.returns, func() (struct{}, error) { return struct{}{}, dev.Return(ctx) })
 }
 
-// takeReturn takes the news that the device is back, or the end of a wait for an
-// earlier silence, in whose place the present one waits.
+// takeReturn handles the device's return, or the end of a wait that an earlier
+// outage began and that is replaced now.
 func (q *silence) takeReturn(ctx context.Context, a answer[struct{}]) {
 	q.returns.inFlight = false
 	switch {
@@ -184,18 +191,19 @@ func (q *silence) takeReturn(ctx context.Context, a answer[struct{}]) {
 	}
 }
 
-// takeReset asks a device again whose connection was made anew.
+// takeReset retries after a reconnect.
 func (q *silence) takeReset(ctx context.Context, a answer[struct{}]) {
 	q.resets.inFlight = false
 	q.outage.retryNow()
 	if a.err != nil && ctx.Err() == nil {
-		q.event(record.Event{Event: "error", Text: a.err.Error()})
+		q.recordEvent(record.Event{Event: "error", Text: a.err.Error()})
 	}
 }
 
-// probe asks a silent device for its pulse when its pause is over.
+// probe asks a device that does not respond for its pulse when its pause is
+// over.
 func (q *silence) probe(ctx context.Context) {
-	if !q.pulses.inFlight && q.outage.over(time.Now()) {
+	if !q.pulses.inFlight && q.outage.retryDue(time.Now()) {
 		q.sendPulse(ctx)
 	}
 }
@@ -208,19 +216,20 @@ func (q *silence) sendPulse(ctx context.Context) {
 	send(q.port, &q.pulses, func() (capture.Pulse, error) { return capture.ReadPulse(ctx, dev, deadline) })
 }
 
-// normal is the real time between two samples while nothing is suspected.
-func (q *silence) normal() time.Duration {
-	return q.clock.real(q.calm)
+// normalInterval returns the real time between two samples of a process that is
+// not suspicious.
+func (q *silence) normalInterval() time.Duration {
+	return q.clock.real(q.sampleInterval)
 }
 
-// pulseDeadline is the real time that a device has to show its pulse, a third of an
-// interval: a phone that is out of memory may take seconds for one command.
+// pulseDeadline returns the real time in which a device must return its pulse,
+// a third of a sampling interval: a phone that is out of memory may take
+// seconds for one command.
 func (q *silence) pulseDeadline() time.Duration {
-	return min(max(q.normal()/3, 2*time.Second), 10*time.Second)
+	return min(max(q.normalInterval()/3, 2*time.Second), 10*time.Second)
 }
 
-// takePulse takes what the device says of itself after it was silent or has
-// started again.
+// takePulse handles the pulse of a device after an outage or a reboot.
 func (q *silence) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 	q.pulses.inFlight = false
 	if ctx.Err() != nil {
@@ -228,9 +237,9 @@ func (q *silence) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 	}
 	if a.err != nil {
 		q.requestFailed(ctx, requestPulse, a.err)
-		if q.on() && !q.outage.told && q.err == nil {
-			q.outage.told = true
-			q.event(record.Event{Event: "away", Text: a.err.Error()})
+		if q.on() && !q.outage.recorded && q.err == nil {
+			q.outage.recorded = true
+			q.recordEvent(record.Event{Event: "away", Text: a.err.Error()})
 		}
 		q.reconnect(ctx, a.err)
 		return
@@ -243,77 +252,80 @@ func (q *silence) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 	}
 	q.boot = p.Boot
 	if p.UID != q.dev.Facts.UID {
-		// A shell that was root is not after a reboot.
+		// The shell may have lost root in a reboot.
 		q.dev.Facts.UID = p.UID
 		q.loop.userChanged()
 	}
 	q.requestSucceeded(requestPulse)
 }
 
-// reconnect has the connection made anew to a device that is there and says nothing:
-// one side may have lost its place in the stream of packets, which no waiting heals.
+// reconnect resets the connection to a device that is there and does not
+// respond: one side may have lost its place in the stream of packets, and
+// waiting does not repair that.
 func (q *silence) reconnect(ctx context.Context, err error) {
 	dev, ok := q.dev.Device.(resetter)
 	if !ok || !q.on() || !errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 	since := q.outage.since
-	if q.outage.reset.After(since) {
-		since = q.outage.reset
+	if q.outage.resetAt.After(since) {
+		since = q.outage.resetAt
 	}
 	if time.Since(since) < q.reconnectAfter() || q.resets.inFlight {
 		return
 	}
-	q.outage.reset = time.Now()
-	q.event(record.Event{Event: "reset", Text: "the device says nothing: its connection is made anew"})
+	q.outage.resetAt = time.Now()
+	q.recordEvent(record.Event{Event: "reset", Text: "device not responding; reconnecting"})
 	send(q.port, &q.resets, func() (struct{}, error) {
-		within, cancel := context.WithTimeout(ctx, renewDeadline)
+		within, cancel := context.WithTimeout(ctx, reconnectDeadline)
 		defer cancel()
 		return struct{}{}, dev.Reset(within)
 	})
 }
 
-// reconnectAfter is the real time that a device may say nothing: half an interval. A
-// new connection ends what runs on the device over adb, also what a suite on the
-// host has begun there. monkey goes on afterwards; anything else does not, so it
-// gets half of the device's patience.
+// reconnectAfter returns the real time after which a device that does not
+// respond is reconnected: half a sampling interval. A new connection ends what
+// runs on the device over adb, including what a suite on the host has started
+// there. monkey is restarted afterwards. Other workloads are not, so they get
+// half of the device timeout.
 func (q *silence) reconnectAfter() time.Duration {
 	switch q.run.Workload.(type) {
 	case nil, Monkey:
-		return max(2*time.Second, q.normal()/2)
+		return max(2*time.Second, q.normalInterval()/2)
 	}
-	return q.run.Patience / 2
+	return q.run.DeviceTimeout / 2
 }
 
-// answered ends a silence.
+// answered ends an outage.
 func (q *silence) answered() {
 	if !q.on() {
 		return
 	}
 	o := q.outage
-	q.outage = outage{}
+	q.outage = retryState{}
 	if o.stop != nil {
 		o.stop()
 	}
-	if o.told {
+	if o.recorded {
 		q.roundSucceeded()
 		away := time.Duration(float64(time.Since(o.since)) * q.clock.scale)
-		q.event(record.Event{
+		q.recordEvent(record.Event{
 			Event: "back", Duration: record.Round(away.Seconds(), 3),
-			Text: fmt.Sprintf("the device answers again after %v", away.Round(time.Second)),
+			Text: fmt.Sprintf("device responding again after %v", away.Round(time.Second)),
 		})
 	}
 	if q.failures < 2 {
-		return // what was due meanwhile is due now
+		return // what became due in the outage is due now
 	}
 	for _, x := range q.subjects.order {
-		// Its pulse is well and its rounds fail: they keep their rhythm.
+		// The pulse succeeded while rounds failed: they keep their interval.
 		x.sampling.due = align(q.clock.now(), x.Detector.Demand().Interval)
 	}
 }
 
-// finalProbe asks a silent device once more whether it is there: what it is wanted for at the
-// end cannot be had later, and a run that ends without its device is not a clean one.
+// finalProbe asks a device that does not respond once more. What the end of the
+// run needs from it cannot be had later, and a run that ends without its device
+// is not clean.
 func (q *silence) finalProbe(ctx context.Context) {
 	if !q.on() || q.err != nil {
 		return
@@ -324,14 +336,14 @@ func (q *silence) finalProbe(ctx context.Context) {
 		q.answered()
 	case ctx.Err() == nil:
 		away := time.Since(q.outage.since).Round(time.Second)
-		q.err = fmt.Errorf("device %s does not answer at the end of the run, for %v: %w", q.dev.Serial(), away, err)
+		q.err = fmt.Errorf("device %s does not respond at the end of the run, for %v: %w", q.dev.Serial(), away, err)
 	}
 }
 
-// advance follows the device's clock. A clock that shows less than it did before
-// the request began is that of a device that has started again. The two channels
-// overlap, so that the latest reading is not the one to compare with; where that
-// is older than the beginning of the request, the new start is known already.
+// advance follows the device's clock. If the clock shows less than before the
+// request, the device has rebooted. The two channels overlap, so the latest
+// reading cannot be compared with. If the latest reading is older than the
+// request, the reboot is already known.
 func (q *silence) advance(ctx context.Context, up, after time.Duration) {
 	if up < after && after <= q.part.Up() {
 		q.restarted(up)

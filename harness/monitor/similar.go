@@ -13,23 +13,24 @@ import (
 )
 
 const (
-	// shownSimilar bounds the similar names of processes that are named.
-	shownSimilar = 3
-	// leastAlike is the least number of characters in a row that similar names share; "com."
-	// has four.
-	leastAlike = 5
-	// maxNames bounds the processes that are compared: phones have a thousand.
+	// maxSimilar bounds the similar process names that are shown.
+	maxSimilar = 3
+	// minCommonLength is the minimum length of the common substring of similar
+	// names; "com." has four characters.
+	minCommonLength = 5
+	// maxNames bounds the names that are compared: phones have a thousand
+	// processes.
 	maxNames = 5000
-	// askNames is the real time that a device has to list the names of its processes.
-	askNames = 5 * time.Second
+	// namesTimeout is the real time in which a device must list its processes.
+	namesTimeout = 5 * time.Second
 )
 
-// similarNames returns the names of processes of a device that are like those that are
-// watched, the most similar first. It is a hint for who has misspelled a name: without an
-// answer there is none.
+// similarNames returns the names of processes on a device that are similar to
+// the watched ones, the most similar first. They are a hint for a misspelled
+// name; if the device does not respond, nothing is returned.
 func similarNames(ctx context.Context, dev capture.Device, patterns []capture.Pattern) []string {
-	// toolbox, before Android 8, has no -A and no -o.
-	a, err := shell.Ask(ctx, dev, askNames, "ps -A -o NAME 2>/dev/null || ps")
+	// toolbox, before Android 8, supports neither -A nor -o.
+	a, err := shell.Ask(ctx, dev, namesTimeout, "ps -A -o NAME 2>/dev/null || ps")
 	if err != nil {
 		return nil
 	}
@@ -39,22 +40,24 @@ func similarNames(ctx context.Context, dev capture.Device, patterns []capture.Pa
 		if len(fields) == 0 || len(names) == maxNames {
 			continue
 		}
-		// Processes of apps have the name of a package; others are no app's.
-		if name := fields[len(fields)-1]; strings.Contains(name, ".") && !strings.Contains(name, "/") && len(name) <= 255 {
+		// Processes of apps are named after a package; others are not those of
+		// an app.
+		if name := fields[len(fields)-1]; strings.Contains(name, ".") && !strings.Contains(name, "/") &&
+			len(name) <= 255 {
 			names = append(names, text.Printable(name))
 		}
 	}
-	return mostAlike(names, patterns)
+	return mostSimilar(names, patterns)
 }
 
-func mostAlike(names []string, patterns []capture.Pattern) []string {
+func mostSimilar(names []string, patterns []capture.Pattern) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	alike := map[string]int{}
 	for _, name := range names {
 		for _, p := range patterns {
 			stem := strings.TrimSuffix(strings.TrimSuffix(string(p), "*"), ":")
-			if n := common(stem, name); n >= leastAlike && 2*n >= len(stem) {
+			if n := common(stem, name); n >= minCommonLength && 2*n >= len(stem) {
 				alike[name] = max(alike[name], n)
 			}
 		}
@@ -63,13 +66,14 @@ func mostAlike(names []string, patterns []capture.Pattern) []string {
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(alike[b], alike[a]), cmp.Compare(len(a), len(b)))
 	})
-	return names[:min(len(names), shownSimilar)]
+	return names[:min(len(names), maxSimilar)]
 }
 
-// common is the length of the longest text that two names share, in bytes.
+// common returns the length of the longest common substring of two names, in
+// bytes.
 func common(a, b string) int {
 	longest := 0
-	ends := make([]int, len(b)+1) // ends[j]: of the shared text that ends at b[j-1]
+	ends := make([]int, len(b)+1) // ends[j]: length of the common substring that ends at b[j-1]
 	for i := range len(a) {
 		for j := len(b); j > 0; j-- {
 			if a[i] == b[j-1] {

@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/stall"
 )
 
-// TestRealSoak is TestSoak behind the real adb server, for LEAKGATE_SOAK or a minute.
+// TestRealSoak is TestSoak behind the real adb server, for LEAKGATE_SOAK or a
+// minute.
 func TestRealSoak(t *testing.T) {
 	span, err := time.ParseDuration(cmp.Or(os.Getenv("LEAKGATE_SOAK"), "1m"))
 	if err != nil {
@@ -24,7 +25,9 @@ func TestRealSoak(t *testing.T) {
 	seed := seed(t)
 	ownTemporary(t)
 	server := adbtest.StartServer(t)
-	benches := []*bench{newRealBench(t, server, 1, scale), newRealBench(t, server, 2, scale), newRealBench(t, server, 3, scale)}
+	benches := []*bench{
+		newRealBench(t, server, 1, scale), newRealBench(t, server, 2, scale), newRealBench(t, server, 3, scale),
+	}
 	before := census(t)
 	stalls := stall.Measure(t)
 	o := soakOptions(t, benches)

@@ -18,7 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/stall"
 )
 
-// newRealBench is a phone behind the real adb server, whose time is scaled.
+// newRealBench returns a phone behind the real adb server, whose time is
+// scaled.
 func newRealBench(t *testing.T, server *adbtest.Server, number int, scale float64) *bench {
 	t.Helper()
 	p, line := steadyPhone(androidsim.Options{Scale: scale, Seed: uint64(number)}), &adbd.Line{}
@@ -37,18 +38,18 @@ func newRealBench(t *testing.T, server *adbtest.Server, number int, scale float6
 		t.Fatal(err)
 	}
 	b := newBench(t, p, client, server.Connect(t, d.Addr()), androidsim.Faults(p, d, line))
-	// A stream whose opening was garbled on the line lives as long as the connection: no
-	// host knows its number.
+	// A stream whose opening was garbled on the line lives as long as the
+	// connection: no host knows its number.
 	b.hangUp = d.Drop
 	return b
 }
 
-// smokeFaults are those that take another way through the real adb server than through one
-// in memory: TestEachFault has all of them.
+// smokeFaults are those that take another path through the real adb server than
+// through one in memory: TestEachFault has all of them.
 var smokeFaults = []string{"offline", "connection dropped", "line unplugged", "line hangs", "line with garbage"}
 
-// TestRealFaults lets faults happen behind the real adb server: a few of them with a
-// short interval, or all with a long one.
+// TestRealFaults injects faults behind the real adb server: a few of them with
+// a short interval, or all with a long one.
 func TestRealFaults(t *testing.T) {
 	names, scale := smokeFaults, 10.0
 	if long() {
@@ -82,7 +83,7 @@ func TestRealFaults(t *testing.T) {
 	checkNothingLeft(t, benches)
 }
 
-// inventory is what a run may leave behind on the host.
+// inventory counts what a run may leave behind on the host.
 type inventory struct{ goroutines, files, children, temporary int }
 
 func (n inventory) within(m inventory) bool {
@@ -102,7 +103,7 @@ func census(t *testing.T) inventory {
 	return inventory{runtime.NumGoroutine(), len(files), children(t), len(temporary)}
 }
 
-// children is the number of processes that this one has started and that live.
+// children returns the number of live processes that this one has started.
 func children(t *testing.T) int {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -120,8 +121,8 @@ func children(t *testing.T) int {
 	return n
 }
 
-// checkCensus waits until as much is left as there was before: connections of the
-// adb server that was killed end after the run.
+// checkCensus waits until no more is left than before: connections of the
+// killed adb server end after the run.
 func checkCensus(t *testing.T, before inventory, benches []*bench) {
 	t.Helper()
 	for _, b := range benches {

@@ -29,19 +29,19 @@ const (
 	steadyKB = 100 << 10
 )
 
-// bench is a phone, the way to it, and what can be done to both.
+// bench is a phone, its connection, and their faults.
 type bench struct {
 	*androidsim.Phone
 	device Device
 	faults []androidsim.Fault
-	// hangUp breaks all connections off.
+	// hangUp interrupts all connections.
 	hangUp func()
 
 	mu   sync.Mutex
 	past []trouble
 }
 
-// trouble is one fault that was on, by the clock of the test.
+// trouble is one injected fault, by the clock of the test.
 type trouble struct {
 	name     string
 	effect   androidsim.Effect
@@ -54,7 +54,8 @@ func (b *bench) suffered(x trouble) {
 	b.past = append(b.past, x)
 }
 
-// ownTemporary creates a folder for temporary files in which only the test writes.
+// ownTemporary creates a folder for temporary files in which only the test
+// writes.
 func ownTemporary(t *testing.T) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -74,12 +75,16 @@ func newBench(t *testing.T, p *androidsim.Phone, client *adb.Client, serial stri
 	return &bench{Phone: p, device: Device{dev, facts}, faults: faults}
 }
 
-// steadyPhone is a rooted phone with an app of two processes whose memory never changes.
+// steadyPhone is a rooted phone with an app of two processes whose memory never
+// changes.
 func steadyPhone(o androidsim.Options) *androidsim.Phone {
-	steady := []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 60), androidsim.Steady(androidsim.NativeHeap, 40)}
+	steady := []androidsim.Model{
+		androidsim.Steady(androidsim.JavaHeap, 60), androidsim.Steady(androidsim.NativeHeap, 40),
+	}
 	o.Root, o.BuildType = true, "userdebug"
 	o.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
-		{Name: "com.shop", Models: steady, RestartAfter: time.Second}, {Name: "com.shop:push", Models: steady, RestartAfter: time.Second},
+		{Name: "com.shop", Models: steady, RestartAfter: time.Second},
+		{Name: "com.shop:push", Models: steady, RestartAfter: time.Second},
 	}}}
 	return androidsim.New(o)
 }
@@ -120,7 +125,7 @@ func (s *memoryServer) Dial(ctx context.Context) (net.Conn, error) {
 	return s.now.Dial(ctx)
 }
 
-// Drop breaks all connections off.
+// Drop interrupts all connections.
 func (s *memoryServer) Drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +134,8 @@ func (s *memoryServer) Drop() {
 	}
 }
 
-// newMemoryBench is a phone behind an adb server in memory: in a bubble, no stall of the
-// machine makes a hole.
+// newMemoryBench returns a phone behind an adb server in memory: in a bubble, a
+// stall of the machine causes no gap.
 func newMemoryBench(t *testing.T, o androidsim.Options) (*bench, *memoryServer) {
 	t.Helper()
 	p, line := steadyPhone(o), &adbd.Line{}
@@ -148,16 +153,18 @@ func newMemoryBench(t *testing.T, o androidsim.Options) (*bench, *memoryServer) 
 	return newBench(t, p, client, p.Identity().Serial, faults), server
 }
 
-// floods says whether a fault has a command print many megabytes. The race detector looks
-// at each byte of every copy of them: without it these faults happen, too.
+// floods reports whether a fault makes a command print many megabytes. The race
+// detector instruments each byte of every copy of them; these faults are tested
+// without it.
 func floods(f androidsim.Fault) bool { return strings.HasPrefix(f.Name, "output with") }
 
-// memoryPhone is the options of phone number n.
+// memoryPhone returns the options of phone number n.
 func memoryPhone(n int) androidsim.Options {
 	return androidsim.Options{Serial: fmt.Sprintf("phone%d", n), Seed: uint64(n)}
 }
 
-// torment lets one fault after the other happen until ctx ends. unit is 30 s of the device.
+// torment injects one fault after the other until ctx ends. unit is 30 s of
+// device time.
 func (b *bench) torment(ctx context.Context, r *rand.Rand, unit time.Duration) {
 	upTo := func(intervals float64) time.Duration { return time.Duration(r.Float64() * intervals * float64(unit)) }
 	for pause(ctx, unit/5+upTo(1)) {
@@ -171,7 +178,7 @@ func (b *bench) torment(ctx context.Context, r *rand.Rand, unit time.Duration) {
 	}
 }
 
-// pause waits and reports whether ctx is still alive.
+// pause waits and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -181,7 +188,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// killServers ends the adb servers of all phones now and then, and starts them again.
+// killServers kills the adb servers of all phones now and then, and starts them
+// again.
 func killServers(ctx context.Context, r *rand.Rand, unit time.Duration, all []*bench, kill, start func()) {
 	upTo := func(intervals float64) time.Duration { return time.Duration(r.Float64() * intervals * float64(unit)) }
 	for pause(ctx, unit*8/5+upTo(3)) {
@@ -196,7 +204,7 @@ func killServers(ctx context.Context, r *rand.Rand, unit time.Duration, all []*b
 	}
 }
 
-// seed is LEAKGATE_SEED, or one from the clock.
+// seed returns LEAKGATE_SEED, or one from the clock.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -209,11 +217,12 @@ func seed(t *testing.T) uint64 {
 	return seed
 }
 
-// TestSoak lets random faults happen to two of three phones and to the adb server for
-// half an hour. What is recorded is complete except for recorded holes, which are no
-// longer than the faults and two intervals for each; it is true; and nothing is left.
+// TestSoak injects random faults into two of three phones and the adb server
+// for half an hour. The record is complete except for recorded gaps, which are
+// no longer than the faults and two intervals each; it is true; and nothing is
+// left behind.
 func TestSoak(t *testing.T) {
-	seed := seed(t) // outside of the bubble, whose clock starts at the same time always
+	seed := seed(t) // outside of the bubble, whose clock always starts at the same time
 	synctest.Test(t, func(t *testing.T) {
 		ownTemporary(t)
 		var benches []*bench
@@ -233,7 +242,8 @@ func TestSoak(t *testing.T) {
 		defer end()
 		go func() {
 			const unit = soakInterval * time.Second
-			tormentAll(t.Context(), seed, 30*time.Minute, unit, benches, each((*memoryServer).kill), each((*memoryServer).start))
+			tormentAll(t.Context(), seed, 30*time.Minute, unit, benches, each((*memoryServer).kill),
+				each((*memoryServer).start))
 			time.Sleep(5 * unit / 2)
 			end()
 		}()
@@ -245,7 +255,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// tormentAll torments all benches but the first for a while.
+// tormentAll injects faults into all benches but the first for a while.
 func tormentAll(ctx context.Context, seed uint64, span, unit time.Duration, benches []*bench, kill, start func()) {
 	ctx, stop := context.WithTimeout(ctx, span)
 	defer stop()
@@ -257,9 +267,9 @@ func tormentAll(ctx context.Context, seed uint64, span, unit time.Duration, benc
 	torments.Wait()
 }
 
-// TestEachFault lets every fault happen to a phone of its own, all in one run: the
-// phone is sampled again after it, what was missing is recorded, and no value is false
-// except where a fault can make one that nobody could detect.
+// TestEachFault injects every fault into its own phone, all in one run: the
+// phone is sampled again afterwards, missing samples are recorded, and no value
+// is wrong except where a fault can cause one that nobody could detect.
 func TestEachFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ownTemporary(t)
@@ -269,8 +279,8 @@ func TestEachFault(t *testing.T) {
 			b, _ := newMemoryBench(t, memoryPhone(1+n))
 			benches = append(benches, b)
 		}
-		// Two that are healthy and short of what others have: no shell_v2 before Android
-		// 7, so that no exit status comes, and no smaps_rollup.
+		// Two that are healthy and lack what others have: no shell_v2 before
+		// Android 7, so that there is no exit status, and no smaps_rollup.
 		for _, api := range []int{22, 28} {
 			b, _ := newMemoryBench(t, androidsim.Options{Serial: fmt.Sprintf("api%d", api), API: api})
 			benches = append(benches, b)
@@ -286,7 +296,7 @@ func TestEachFault(t *testing.T) {
 	})
 }
 
-// suffer lets one fault happen, after a while and for a while.
+// suffer injects one fault, after a while and for a while.
 func (b *bench) suffer(ctx context.Context, f androidsim.Fault, after, span time.Duration) {
 	pause(ctx, after)
 	x := trouble{name: f.Name, effect: f.Effect, from: time.Now()}
@@ -307,24 +317,26 @@ func checkEachFault(t *testing.T, r result, benches []*bench, stalled time.Durat
 		checkSoak(t, r, b, stalled)
 	}
 	for _, e := range r.events {
-		healthy := slices.ContainsFunc(benches, func(b *bench) bool { return len(b.past) == 0 && b.device.Serial() == e.Device })
+		healthy := slices.ContainsFunc(benches,
+			func(b *bench) bool { return len(b.past) == 0 && b.device.Serial() == e.Device })
 		if healthy && stalled == 0 && (e.Event == "gap" || e.Event == "missed" || e.Event == "error") {
 			t.Errorf("a healthy phone is affected: %+v", e)
 		}
 	}
 }
 
-// A device that stays away ends its part of the run with exit code 3; all that it
-// had measured is kept, and the others are watched to the end.
+// A device that does not come back ends its part of the run with exit code 3.
+// Its measurements are kept, and the others are watched to the end.
 func TestLostDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, _ := newMemoryBench(t, memoryPhone(0))
 		lost, _ := newMemoryBench(t, memoryPhone(1))
 		o := soakOptions(t, []*bench{kept, lost})
-		o.Duration, o.Patience = 200*time.Second, 40*time.Second
+		o.Duration, o.DeviceTimeout = 200*time.Second, 40*time.Second
 		time.AfterFunc(time.Minute, func() { lost.Become(adbd.StateUnauthorized) })
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != record.ExitNoDevice || r.Devices[0].Error != "" || !strings.Contains(r.Devices[1].Error, "accept the USB debugging dialog") {
+		if r.ExitCode != record.ExitNoDevice || r.Devices[0].Error != "" ||
+			!strings.Contains(r.Devices[1].Error, "accept the USB debugging dialog") {
 			t.Errorf("exit %d, %+v", r.ExitCode, r.Devices)
 		}
 		_, stayed := r.checkHoles(t, kept.device.Serial(), "com.shop", 0)
@@ -348,9 +360,9 @@ func soakOptions(t *testing.T, benches []*bench) Options {
 	return o
 }
 
-// checkSoak holds what was recorded of a phone against what happened to it: each fault
-// may cost its own time, the interval before it and the one after. What the machine of the
-// test stalled, by its clock, is allowed besides.
+// checkSoak compares the record of a phone with its faults: each fault may cost
+// its own time, the interval before it and the one after. Stalls of the test
+// machine, by its clock, are allowed in addition.
 func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 	t.Helper()
 	faults, distorted := len(b.past), false
@@ -359,7 +371,8 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 		lasted += x.to.Sub(x.from)
 		distorted = distorted || x.effect == androidsim.Distorts
 	}
-	device := r.Devices[slices.IndexFunc(r.Devices, func(d record.Device) bool { return d.Device == b.device.Serial() })]
+	device := r.Devices[slices.IndexFunc(r.Devices,
+		func(d record.Device) bool { return d.Device == b.device.Serial() })]
 	stalls := stalled.Seconds() * device.TimeScale
 	allowed := lasted.Seconds()*device.TimeScale + 2*soakInterval*float64(faults) + stalls
 	for _, name := range []string{"com.shop", "com.shop:push"} {
@@ -367,9 +380,11 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 			break
 		}
 		holes, n := r.checkHoles(t, b.device.Serial(), name, stalls)
-		t.Logf("%s %s: %d samples, %.0f s in holes of %.0f s allowed by %d faults of %v%s", b.device.Serial(), name, n, holes, allowed, faults, lasted.Round(time.Millisecond), b.history())
+		t.Logf("%s %s: %d samples, %.0f s in gaps of %.0f s allowed by %d faults of %v%s", b.device.Serial(), name, n,
+			holes, allowed, faults, lasted.Round(time.Millisecond), b.history())
 		if holes > allowed {
-			t.Errorf("%s on %s: %.0f s without samples, the faults allow %.0f s: %s", name, b.device.Serial(), holes, allowed, b.history())
+			t.Errorf("%s on %s: %.0f s without samples, the faults allow %.0f s: %s", name, b.device.Serial(), holes,
+				allowed, b.history())
 		}
 		if left := device.Duration - r.latest(b.device.Serial(), name); left > 2*soakInterval+stalls {
 			t.Errorf("%s on %s: no sample in the last %.0f s: %s", name, b.device.Serial(), left, b.history())
@@ -382,27 +397,30 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 	for _, s := range r.samples {
 		at := r.Started.Add(time.Duration(s.T / device.TimeScale * float64(time.Second)))
 		if s.Device == b.device.Serial() && s.PSS != nil && *s.PSS != steadyKB && !b.distorts(at) {
-			t.Errorf("a value that never was: %+v", s)
+			t.Errorf("a value that never existed: %+v", s)
 		}
 	}
 }
 
-// misread tells whether a digit of the phone's clock was garbled: the run's time then has a
-// jump, and when the clock is right again the phone seems to have started anew.
+// misread reports whether a digit of the phone's clock was garbled: the run's
+// time then has a jump, and when the clock is right again the phone seems to
+// have rebooted.
 func (b *bench) misread(r result) bool {
 	garbled := slices.ContainsFunc(b.past, func(x trouble) bool { return x.name == "output garbled" })
-	return garbled && slices.ContainsFunc(r.events, func(e record.Event) bool { return e.Device == b.device.Serial() && e.Event == "reboot" })
+	return garbled &&
+		slices.ContainsFunc(r.events,
+			func(e record.Event) bool { return e.Device == b.device.Serial() && e.Event == "reboot" })
 }
 
-// distorts tells whether a value read at a time may be wrong without a sign.
+// distorts reports whether a value read at a time may be wrong without a sign.
 func (b *bench) distorts(at time.Time) bool {
-	const slack = 2 * time.Second // for what was on its way, and for the two clocks
+	const slack = 2 * time.Second // for requests in flight, and for the two clocks
 	return slices.ContainsFunc(b.past, func(x trouble) bool {
 		return x.effect == androidsim.Distorts && at.After(x.from.Add(-slack)) && at.Before(x.to.Add(slack))
 	})
 }
 
-// latest is the time of the last sample of a series.
+// latest returns the time of the last sample of a series.
 func (r result) latest(device, process string) float64 {
 	out := 0.0
 	for _, s := range r.of(device, process, false) {
@@ -419,8 +437,9 @@ func (b *bench) history() string {
 	return out.String()
 }
 
-// checkHoles returns the seconds in holes of the series, and the number of samples. A
-// hole without an event is an error, unless the machine stalled for that long.
+// checkHoles returns the seconds in gaps of the series, and the number of
+// samples. A gap without an event is an error, unless the machine stalled for
+// that long.
 func (r result) checkHoles(t *testing.T, device, process string, stalls float64) (sum float64, n int) {
 	t.Helper()
 	var last *record.Sample
@@ -440,7 +459,8 @@ func (r result) checkHoles(t *testing.T, device, process string, stalls float64)
 		if hole > 1.5*soakInterval {
 			sum += hole
 			if hole > 1.5*soakInterval+stalls && !r.explains(device, process, last.T, s.T) {
-				t.Errorf("%s on %s: no event tells why there is no sample from %.1f to %.1f", process, device, last.T, s.T)
+				t.Errorf("%s on %s: no event explains why there is no sample from %.1f to %.1f", process, device,
+					last.T, s.T)
 			}
 		}
 		last = &r.samples[i]
@@ -448,7 +468,7 @@ func (r result) checkHoles(t *testing.T, device, process string, stalls float64)
 	return sum, n
 }
 
-// explains says whether an event tells of a hole in a series.
+// explains reports whether an event explains a gap in a series.
 func (r result) explains(device, process string, from, to float64) bool {
 	return slices.ContainsFunc(r.events, func(e record.Event) bool {
 		if e.Device != device || e.T < from || e.T > to {
@@ -464,8 +484,8 @@ func (r result) explains(device, process string, from, to float64) bool {
 	})
 }
 
-// checkNothingLeft wants no file of the run on the phones and in the folder for temporary
-// files. A goroutine that is left fails the bubble.
+// checkNothingLeft checks that no file of the run is left on the phones and in
+// the folder for temporary files. A goroutine that is left fails the bubble.
 func checkNothingLeft(t *testing.T, benches []*bench) {
 	t.Helper()
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// maxSubjects bounds the processes of one device under watch.
+	// maxSubjects bounds the watched processes of one device.
 	maxSubjects = 500
-	// maxBacks is how often one incarnation may be told gone and back: a device may
-	// contradict itself all night.
+	// maxBacks bounds how often one incarnation is recorded as gone and back: a
+	// device may contradict itself all night.
 	maxBacks = 3
 )
 
-// subjects are the processes that are watched, in the order in which they were found.
+// subjects are the watched processes, in the order in which they were found.
 type subjects struct {
 	*port
 	byKey map[capture.Key]*subject
 	order []*subject
-	// systemServer is the pid of system_server at the latest look.
+	// systemServer is the pid of system_server at the latest scan.
 	systemServer int
 
 	rotation *rotation
@@ -31,7 +31,7 @@ type subjects struct {
 	deaths   *deaths
 }
 
-// targets returns the processes that are there and that no heap dump stops.
+// targets returns the processes that run and are not suspended by a heap dump.
 func (w *subjects) targets() []capture.Target {
 	var out []capture.Target
 	for _, x := range w.order {
@@ -42,13 +42,14 @@ func (w *subjects) targets() []capture.Target {
 	return out
 }
 
-// watched reports whether this incarnation is under watch.
+// watched reports whether this incarnation is watched.
 func (w *subjects) watched(p capture.Process) bool {
 	x := w.byKey[p.Key()]
 	return x != nil && x.present && x.Same(p)
 }
 
-// incarnation is the subject of a process that is or was under watch; nil for none.
+// incarnation returns the subject of a process that is or was watched, nil if
+// none exists.
 func (w *subjects) incarnation(p capture.Process) *subject {
 	for _, x := range w.order {
 		if x.User == p.User && x.Name == p.Name && x.Same(p) {
@@ -58,48 +59,52 @@ func (w *subjects) incarnation(p capture.Process) *subject {
 	return nil
 }
 
-// reconcile takes a process that a look has found: a new one, one that has come back
-// as another incarnation, or one that is under watch already.
+// reconcile updates the subjects with a process that a scan found: a new
+// process, a new incarnation, or one that is watched already.
 func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 	x := w.byKey[p.Key()]
 	switch {
 	case x == nil && len(w.order) >= maxSubjects:
-		w.recordFault(faultCrowd, fmt.Errorf("more than %d processes have the names that are watched; the others are not watched", maxSubjects))
+		w.recordFault(faultCrowd,
+			fmt.Errorf("more than %d processes match the watched names; the others are not watched", maxSubjects))
 	case x == nil:
 		x = &subject{Account: w.part.Open(p), probe: probe}
 		w.byKey[p.Key()] = x
 		w.order = append(w.order, x)
 		w.startTracking(x)
-		w.event(w.identity(x, "found", foundText(p, probe)))
+		w.recordEvent(w.identity(x, "found", foundText(p, probe)))
 	case !x.Same(p):
 		old := x.PID
-		if x.present { // nobody has seen its end
+		if x.present { // its end went unnoticed
 			w.deaths.note(x, x.Process)
 		}
-		x.response = responseTo{snapshot: x.response.snapshot, early: x.response.early}
-		x.Process, x.probe, x.backs, x.hasChild = p, probe, 0, false
+		x.response = responseState{snapshotAt: x.response.snapshotAt, startupSnapshotAt: x.response.startupSnapshotAt}
+		x.Process, x.probe, x.returns, x.childRecorded = p, probe, 0, false
 		w.startTracking(x)
-		// At the latest reading and not now: what is read next is never before it.
-		w.at(w.identity(x, "restart", fmt.Sprintf("pid %d is pid %d now; a new series begins", old, p.PID)), w.part.Up())
+		// The time of the latest reading, not the present time: no later
+		// reading can be before it.
+		w.recordEventAt(w.identity(x, "restart",
+			fmt.Sprintf("pid %d replaced by pid %d; a new series begins", old, p.PID)), w.part.Up())
 	case !x.present:
 		w.deaths.undo(p)
 		w.startTracking(x)
 		w.setLevel(x, probe)
-		if x.backs++; x.backs <= maxBacks {
-			w.about(x, "back", fmt.Sprintf("pid %d", p.PID))
+		if x.returns++; x.returns <= maxBacks {
+			w.recordProcessEvent(x, "back", fmt.Sprintf("pid %d", p.PID))
 		}
 	}
 }
 
 func (w *subjects) startTracking(x *subject) {
-	x.present, x.met, x.sampling.failures, x.sampling.hung, x.sampling.said = true, time.Now(), 0, 0, [2]string{}
+	x.present, x.foundAt, x.sampling.failures, x.sampling.unanswered, x.sampling.lastError = true, time.Now(), 0, 0,
+		[2]string{}
 	x.sampling.due = w.clock.now()
 	w.builds.want(x.Process)
 	w.rotation.Add(x.Key())
 	w.rotation.Answered(x.Key())
 }
 
-// stopTracking takes a process that has ended.
+// stopTracking handles the end of a process.
 func (w *subjects) stopTracking(x *subject, err error) {
 	if !x.present {
 		return
@@ -107,9 +112,9 @@ func (w *subjects) stopTracking(x *subject, err error) {
 	x.present = false
 	w.deaths.note(x, x.Process)
 	w.rotation.Remove(x.Key())
-	w.loop.lookBy(w.clock.now() + discoverSoon)
-	if x.backs <= maxBacks {
-		w.about(x, "gone", goneText(x.PID, err))
+	w.loop.scanBy(w.clock.now() + rescanDelay)
+	if x.returns <= maxBacks {
+		w.recordProcessEvent(x, "gone", goneText(x.PID, err))
 	}
 }
 
@@ -119,20 +124,22 @@ func (w *subjects) setLevel(x *subject, probe capture.Probe) {
 	x.probe, x.provisional = probe, false
 	switch {
 	case probe.Level != was.Level:
-		w.at(w.identity(x, "level", fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Level.Source)), w.part.Up())
+		w.recordEventAt(w.identity(x, "level",
+			fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Level.Source)), w.part.Up())
 	case provisional:
-		w.event(w.identity(x, "probed", fmt.Sprintf("read by %s", probe.Level.Source)))
+		w.recordEvent(w.identity(x, "probed", fmt.Sprintf("read by %s", probe.Level.Source)))
 	}
 }
 
-// identity is an event that says who a process is from now on and how it is read.
+// identity returns an event that says which incarnation a process is from now
+// on and how it is read.
 func (w *subjects) identity(x *subject, event, text string) record.Event {
-	e := w.naming(x.Account, event, text)
+	e := w.processEvent(x.Account, event, text)
 	e.Start, e.Source, e.Reasons = x.Start, string(x.probe.Level.Source), x.probe.Reasons()
 	return e
 }
 
-// restarted notes that the device has started again.
+// restarted notes that the device has rebooted.
 func (w *subjects) restarted() {
 	for _, x := range w.order {
 		x.rebooted = x.present
@@ -143,9 +150,10 @@ func (w *subjects) anyPresent() bool {
 	return slices.ContainsFunc(w.order, func(x *subject) bool { return x.present })
 }
 
-// interval is the shortest that any machine wants at present, in device time.
+// interval returns the shortest sampling interval that a detector demands at
+// present, in device time.
 func (w *subjects) interval() time.Duration {
-	shortest := discoverEvery
+	shortest := scanInterval
 	for _, x := range w.order {
 		if x.present {
 			shortest = min(shortest, x.Detector.Demand().Interval)
@@ -154,15 +162,17 @@ func (w *subjects) interval() time.Duration {
 	return shortest
 }
 
-// foundText is what is recorded of a process that is new.
+// foundText describes a new process.
 func foundText(p capture.Process, probe capture.Probe) string {
 	if p.Twin > 1 {
-		return fmt.Sprintf("pid %d of uid %d, which runs beside another process of this name, read by %s", p.PID, p.UID, probe.Level.Source)
+		return fmt.Sprintf("pid %d of uid %d, which runs beside another process with the same name, read by %s", p.PID,
+			p.UID, probe.Level.Source)
 	}
 	return fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)
 }
 
-// goneText is which incarnation is gone: the line names the process already.
+// goneText describes the incarnation that is gone; the event itself names the
+// process.
 func goneText(pid int, err error) string {
 	if errors.Is(err, capture.ErrGone) {
 		return fmt.Sprintf("pid %d", pid)
@@ -170,9 +180,9 @@ func goneText(pid int, err error) string {
 	return err.Error()
 }
 
-// deadline is the real time that one round may take: smaps costs seconds per
-// process on an old phone, everything else milliseconds. It stays below the
-// interval, so that a device that has fallen silent is noticed within one.
+// deadline returns the real time that one round may take: smaps takes seconds
+// per process on an old phone, everything else milliseconds. It stays below the
+// sampling interval, so that an outage is noticed within one interval.
 func (w *subjects) deadline(targets []capture.Target) time.Duration {
 	d := min(max(w.clock.real(w.interval()), 3*time.Second), 10*time.Second)
 	for _, t := range targets {

@@ -9,39 +9,40 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// sweeper removes what diagnoses have left on the device.
+// sweeper removes files that diagnoses have left on the device.
 type sweeper struct {
 	*port
 	call call[[]string]
-	// left says that a diagnosis may have left a file on the device: the device went away in the
-	// middle, or did not remove it. It is looked for from due on, on the session's clock.
+	// left: a diagnosis may have left a file on the device, because the device
+	// was disconnected or did not remove it. It is removed from due on, on the
+	// session's clock.
 	left bool
 	due  time.Duration
 }
 
 func newSweeper(p *port) *sweeper { return &sweeper{port: p, call: newCall[[]string]()} }
 
-// sweepEvery is the device time between two sweeps of a device that did not let the first one end.
+// sweepEvery is the device time before an interrupted sweep is retried.
 const sweepEvery = 5 * time.Minute
 
-// busy reports whether a sweep is under way.
+// busy reports whether a sweep is in progress.
 func (w *sweeper) busy() bool { return w.call.inFlight }
 
-// hurry has what was left looked for now.
-func (w *sweeper) hurry() { w.due = 0 }
+// sweepNow makes a pending sweep due now.
+func (w *sweeper) sweepNow() { w.due = 0 }
 
-// noteLeft notes that something may have been left.
+// noteLeft notes that a file may have been left.
 func (w *sweeper) noteLeft() { w.left = true }
 
-// again removes what a diagnosis has left on the device.
-func (w *sweeper) again(ctx context.Context) {
+// sweepDue sweeps if a file may have been left and the time has come.
+func (w *sweeper) sweepDue(ctx context.Context) {
 	if w.left && !w.call.inFlight && w.clock.now() >= w.due {
 		w.left = false
 		w.send(ctx)
 	}
 }
 
-// send has removed what a run that crashed has left on the device.
+// send removes what a diagnosis, or a run that crashed, has left on the device.
 func (w *sweeper) send(ctx context.Context) {
 	if w.run.responder == nil {
 		return
@@ -53,7 +54,10 @@ func (w *sweeper) send(ctx context.Context) {
 func (w *sweeper) take(ctx context.Context, a answer[[]string]) {
 	w.call.inFlight = false
 	if len(a.value) > 0 {
-		w.event(record.Event{Event: "swept", Text: "removed what an earlier diagnosis has left on the device: " + strings.Join(a.value, ", ")})
+		w.recordEvent(record.Event{
+			Event: "swept", Text: "removed files that an earlier diagnosis left on the device: " +
+				strings.Join(a.value, ", "),
+		})
 	}
 	switch {
 	case a.err == nil:

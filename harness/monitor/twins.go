@@ -8,18 +8,19 @@ import (
 	"github.com/leakgate/leakgate/capture"
 )
 
-// twins numbers processes of one user and name.
+// twins numbers processes with the same user and name.
 type twins struct {
 	*port
-	// seen is the device time at which a look first found a process that is not watched: a second
-	// one of a name, or a child with its parent's name.
+	// seen is the device time at which a scan first found an unwatched process:
+	// a second one with a name, or a child with the name of its parent.
 	seen map[capture.Process]time.Duration
 }
 
-// number numbers the processes of one user and name that run at the same time, so that each
-// has a series of its own. A process keeps its number as long as it lives; the next of that name
-// takes a number that is free, before all that of a process with its uid. One that runs beside
-// another must be seen twice: an incarnation that is about to end is no twin.
+// number numbers the processes with the same user and name that run at the same
+// time, so that each has its own series. A process keeps its number as long as
+// it lives. The next one with that name takes a free number, preferably that of
+// a process with its uid. A process that runs beside another must be seen
+// twice: an incarnation that is about to end is not a twin.
 func (t *twins) number(found capture.Found) []capture.Process {
 	t.forgetUnseen(found)
 	var out []capture.Process
@@ -29,7 +30,7 @@ func (t *twins) number(found capture.Found) []capture.Process {
 	return out
 }
 
-// groups yields the processes of each user and name, which stand together.
+// groups yields the processes of each user and name, which are adjacent.
 func groups(ps []capture.Process) func(func([]capture.Process) bool) {
 	return func(yield func([]capture.Process) bool) {
 		for len(ps) > 0 {
@@ -57,13 +58,13 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 			fresh = append(fresh, p)
 		}
 	}
-	// Of several that are new at once the latest is what the app is now.
+	// Of several new ones, the latest is the present incarnation of the app.
 	slices.SortFunc(fresh, func(a, b capture.Process) int {
 		return cmp.Or(-cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 	})
 	for _, p := range fresh {
-		if len(taken) > 0 && t.seenFor(p) < discoverSoon {
-			t.loop.lookBy(t.clock.now() + discoverSoon)
+		if len(taken) > 0 && t.seenFor(p) < rescanDelay {
+			t.loop.scanBy(t.clock.now() + rescanDelay)
 			continue
 		}
 		p.Twin = t.freeNumber(p, taken)
@@ -73,7 +74,7 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 	return out
 }
 
-// freeNumber is the number of a process that is new among those of its name.
+// freeNumber returns a number for a new process.
 func (t *twins) freeNumber(p capture.Process, taken map[int]bool) int {
 	free := -1
 	for _, x := range t.subjects.order {
@@ -101,7 +102,8 @@ func (t *twins) freeNumber(p capture.Process, taken map[int]bool) int {
 	return len(taken) + 1
 }
 
-// seenFor is the device time since a look first found a process that is not watched.
+// seenFor returns the device time since a scan first found an unwatched
+// process.
 func (t *twins) seenFor(p capture.Process) time.Duration {
 	now := t.clock.now()
 	first, ok := t.seen[p]
@@ -112,7 +114,7 @@ func (t *twins) seenFor(p capture.Process) time.Duration {
 	return now - first
 }
 
-// forgetUnseen forgets processes that are gone.
+// forgetUnseen removes processes that are gone.
 func (t *twins) forgetUnseen(found capture.Found) {
 	for p := range t.seen {
 		if !slices.Contains(found.Processes, p) && !slices.Contains(found.Children, p) {
@@ -121,5 +123,5 @@ func (t *twins) forgetUnseen(found capture.Found) {
 	}
 }
 
-// restarted forgets what was seen before the device restarted.
+// restarted discards what was seen before the reboot.
 func (t *twins) restarted() { clear(t.seen) }

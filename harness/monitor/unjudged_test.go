@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A process that nobody could judge is not green, whoever else passes: the run says which, why and
-// what would do.
-func TestNothingUnjudgedIsGreen(t *testing.T) {
+// A run with a process without a verdict is not green, whatever the others: the
+// run says which process, why and what to do.
+func TestUnjudgedRunIsNotGreen(t *testing.T) {
 	dying := func(name string, after, down time.Duration) androidsim.ProcessSpec {
 		p := healthy(name)
 		p.CrashAfter, p.RestartAfter = after, down
@@ -28,16 +28,40 @@ func TestNothingUnjudgedIsGreen(t *testing.T) {
 		phones   [][]androidsim.ProcessSpec
 		duration time.Duration
 		exit     int
-		text     string // of the first that is not judged
+		text     string // of the first unjudged process
 	}{
-		"killed by its suite every 6 s":         {[][]androidsim.ProcessSpec{{dying("com.shop", 6*time.Second, time.Second), healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive, "com.shop restarted "},
-		"crashes every 10 min":                  {[][]androidsim.ProcessSpec{{dying("com.shop", 10*time.Minute, 5*time.Second), healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive, "com.shop restarted 11 times, longest life 1"},
-		"crashes once, early, and stays away":   {[][]androidsim.ProcessSpec{{early, healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive, "com.shop was running for only 12 min of 2.0 h"},
-		"12 min of one tiny process":            {[][]androidsim.ProcessSpec{{healthy("com.shop")}}, 12 * time.Minute, record.ExitInconclusive, "com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer"},
-		"a phone on which the app never runs":   {[][]androidsim.ProcessSpec{{healthy("com.shop")}, {healthy("com.other")}}, 2 * time.Hour, record.ExitInconclusive, "no process of the app was seen in 2.0 h"},
-		"a helper of 20 s":                      {[][]androidsim.ProcessSpec{{healthy("com.shop"), once}}, 2 * time.Hour, record.ExitClean, ""},
-		"nothing to say against":                {[][]androidsim.ProcessSpec{{healthy("com.shop"), healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitClean, ""},
-		"a leak of another process comes first": {[][]androidsim.ProcessSpec{{dying("com.shop", 10*time.Minute, 5*time.Second), leaky("com.shop:ui", androidsim.Java, 300)}}, 2 * time.Hour, record.ExitLeak, "com.shop restarted 11 times"},
+		"killed by its suite every 6 s": {
+			[][]androidsim.ProcessSpec{{dying("com.shop", 6*time.Second, time.Second), healthy("com.shop:ui")}},
+			2 * time.Hour, record.ExitInconclusive, "com.shop restarted ",
+		},
+		"crashes every 10 min": {
+			[][]androidsim.ProcessSpec{{dying("com.shop", 10*time.Minute, 5*time.Second), healthy("com.shop:ui")}},
+			2 * time.Hour, record.ExitInconclusive, "com.shop restarted 11 times, longest life 1",
+		},
+		"crashes once, early, and does not come back": {
+			[][]androidsim.ProcessSpec{{early, healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitInconclusive,
+			"com.shop was running for only 12 min of 2.0 h",
+		},
+		"12 min of one tiny process": {
+			[][]androidsim.ProcessSpec{{healthy("com.shop")}}, 12 * time.Minute, record.ExitInconclusive,
+			"com.shop was watched for only 12 min; a trend needs 30 min: run for 30m or longer",
+		},
+		"a phone on which the app never runs": {
+			[][]androidsim.ProcessSpec{{healthy("com.shop")}, {healthy("com.other")}}, 2 * time.Hour,
+			record.ExitInconclusive, "no process of the app was seen in 2.0 h",
+		},
+		"a helper of 20 s": {
+			[][]androidsim.ProcessSpec{{healthy("com.shop"), once}}, 2 * time.Hour, record.ExitClean, "",
+		},
+		"nothing to object to": {
+			[][]androidsim.ProcessSpec{{healthy("com.shop"), healthy("com.shop:ui")}}, 2 * time.Hour, record.ExitClean,
+			"",
+		},
+		"a leak of another process comes first": {
+			[][]androidsim.ProcessSpec{
+				{dying("com.shop", 10*time.Minute, 5*time.Second), leaky("com.shop:ui", androidsim.Java, 300)},
+			}, 2 * time.Hour, record.ExitLeak, "com.shop restarted 11 times",
+		},
 	} {
 		if racing && c.duration == 2*time.Hour && c.exit != record.ExitClean {
 			continue // hours of restarts: too slow with the race detector
@@ -55,19 +79,21 @@ func TestNothingUnjudgedIsGreen(t *testing.T) {
 				if len(r.Unjudged) > 0 {
 					text = r.Unjudged[0].Text
 				}
-				if r.ExitCode != c.exit || !strings.HasPrefix(text, c.text) || c.text == "" && text != "" || len(r.Unjudged) > 1 {
+				if r.ExitCode != c.exit || !strings.HasPrefix(text, c.text) || c.text == "" && text != "" ||
+					len(r.Unjudged) > 1 {
 					t.Errorf("exit %d, want %d; unjudged %+v", r.ExitCode, c.exit, r.Unjudged)
 				}
 				if c.text == "" {
 					return
 				}
 				var out strings.Builder
-				if err := reporters.WriteRun(&out, r.Run); err != nil || !strings.Contains(out.String(), "not judged: ") || !strings.Contains(out.String(), c.text) {
+				if err := reporters.WriteRun(&out, r.Run); err != nil ||
+					!strings.Contains(out.String(), "not judged: ") || !strings.Contains(out.String(), c.text) {
 					t.Errorf("%v\n%s", err, &out)
 				}
 				for _, p := range r.Processes {
 					if p.Restarts > 0 && !strings.HasPrefix(p.Reason, "restarted ") {
-						t.Errorf("%s: a sentence about the last life only: %s", p.Process, p.Reason)
+						t.Errorf("%s: a sentence about the last incarnation only: %s", p.Process, p.Reason)
 					}
 				}
 			})
@@ -75,8 +101,8 @@ func TestNothingUnjudgedIsGreen(t *testing.T) {
 	}
 }
 
-// A run of 30 min is sampled until its very end, which is enough for a verdict.
-func TestHalfAnHourIsJudged(t *testing.T) {
+// A run of 30 min is sampled until its end, which is enough for a verdict.
+func TestHalfAnHourSuffices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), leaky("com.shop", androidsim.Java, 1200)))
 		o.Policy, o.Duration, o.AllowUnjudged = detector.RobustPolicy(), 30*time.Minute, false

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// number is a value for samples.ndjson: nil where it is unknown.
+// number returns a value for samples.ndjson, nil if it is unknown.
 func number(v known.Int) *int64 {
 	if !v.Known {
 		return nil
@@ -20,35 +20,41 @@ func number(v known.Int) *int64 {
 	return new(v.N)
 }
 
-// breakdown is a block of dumpsys meminfo for samples.ndjson, without values that no process of a device
-// with so much memory can have: those are in the warnings.
+// breakdown converts a block of dumpsys meminfo for samples.ndjson. Values that
+// exceed the device's memory are omitted and reported as warnings.
 func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnings []string) {
 	memory, swap := procfs.Bounds(memTotalKB)
-	most := memory + swap // TOTAL has the swapped memory in it, where dumpsys prints it
+	most := memory + swap // TOTAL includes swapped memory where dumpsys prints it
 	number := func(name string, kb known.Int) *int64 {
 		if kb.Known && (kb.N < 0 || kb.N > most) {
-			warnings = append(warnings, fmt.Sprintf("%s: %d kB are more than the %d kB that a process can have on this device", name, kb.N, most))
+			warnings = append(warnings,
+				fmt.Sprintf("%s: %d kB exceed the %d kB that a process can have on this device", name, kb.N, most))
 			return nil
 		}
 		return number(kb)
 	}
 	return &record.Breakdown{
-		TotalPSS: number("TOTAL PSS", b.TotalPss), SwapPSS: number("TOTAL SWAP PSS", b.AnySwap()), SwapInTotal: told(b.SwapInTotal), RSS: number("TOTAL RSS", b.TotalRss),
-		JavaHeap: number("Java Heap", b.JavaHeap), NativeHeap: number("Native Heap", b.NativeHeap), Code: number("Code", b.Code), Stack: number("Stack", b.Stack),
-		Graphics: number("Graphics", b.Graphics), PrivateOther: number("Private Other", b.PrivateOther), System: number("System", b.System),
-		EGL: number("EGL mtrack", b.EGLMtrack), GL: number("GL mtrack", b.GLMtrack), OtherMtrack: number("Other mtrack", b.OtherMtrack),
-		GfxDev: number("Gfx dev", b.GfxDev), OtherDev: number("Other dev", b.OtherDev), Objects: objects(b.Objects),
+		TotalPSS: number("TOTAL PSS", b.TotalPss), SwapPSS: number("TOTAL SWAP PSS", b.AnySwap()),
+		SwapInTotal: triState(b.SwapInTotal), RSS: number("TOTAL RSS", b.TotalRss),
+		JavaHeap: number("Java Heap", b.JavaHeap), NativeHeap: number("Native Heap", b.NativeHeap),
+		Code: number("Code", b.Code), Stack: number("Stack", b.Stack),
+		Graphics: number("Graphics", b.Graphics), PrivateOther: number("Private Other", b.PrivateOther),
+		System: number("System", b.System),
+		EGL:    number("EGL mtrack", b.EGLMtrack), GL: number("GL mtrack", b.GLMtrack),
+		OtherMtrack: number("Other mtrack", b.OtherMtrack),
+		GfxDev:      number("Gfx dev", b.GfxDev), OtherDev: number("Other dev", b.OtherDev),
+		Objects: objects(b.Objects),
 	}, warnings
 }
 
 const (
-	// maxObjects bounds the kinds of objects that a line has, maxObjectName their names in
-	// characters; Android has about fifteen.
+	// maxObjects bounds the kinds of objects in a line, maxObjectName the
+	// length of their names in characters. Android has about fifteen kinds.
 	maxObjects    = 40
 	maxObjectName = 40
 )
 
-// objects are the counts of a block, with printable names.
+// objects returns the counts of a block, with printable names.
 func objects(counts map[string]int64) map[string]int64 {
 	if len(counts) == 0 {
 		return nil
@@ -62,8 +68,8 @@ func objects(counts map[string]int64) map[string]int64 {
 	return out
 }
 
-// told is a tri-state answer: nil where it is unknown.
-func told(a dumpsys.Answer) *bool {
+// triState converts an answer, nil if it is unknown.
+func triState(a dumpsys.Answer) *bool {
 	switch a {
 	case dumpsys.Yes:
 		return new(true)

@@ -22,9 +22,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// canned is a device that answers from a few templates: what a test of the
-// program's own cost can put in place of a simulated phone, which costs more than
-// the program.
+// canned is a device that answers from a few templates: it replaces a simulated
+// phone, which costs more than the program under test.
 type canned struct {
 	processes int
 	started   time.Time
@@ -69,7 +68,8 @@ func (c *canned) round() {
 	for i := range c.processes {
 		pid := firstCannedPID + i
 		c.print("%d/stat:%d (com.shop) S 1%s 360000 0\n", pid, pid, strings.Repeat(" 1", 17))
-		c.print("%d/status:Threads:\t%d\n%d/status:RssAnon:\t%d kB\n%d/status:VmSwap:\t0 kB\n", pid, 30, pid, 90000, pid)
+		c.print("%d/status:Threads:\t%d\n%d/status:RssAnon:\t%d kB\n%d/status:VmSwap:\t0 kB\n", pid, 30, pid, 90000,
+			pid)
 		c.print("%d/smaps_rollup:Pss: %d kB\n%d/smaps_rollup:SwapPss: 0 kB\n", pid, 200000+c.noise.IntN(6000), pid)
 	}
 	c.print("uptime:%.2f 1.00\n", c.up().Seconds())
@@ -79,7 +79,9 @@ func (c *canned) list(command string) {
 	m := regexp.MustCompile(`echo (@[0-9a-f]+) 'files'`).FindStringSubmatch(command)[1]
 	const end = "00000000-0000-4000-8000-000000000000\n"
 	process := func(pid int, name string, uid, start int) {
-		c.print("%[1]d (x) S 1%[2]s %[3]d 0\n%[4]sName:\tx\nPid:\t%[1]d\nUid:\t%[5]d\t%[5]d\t%[5]d\t%[5]d\n%[4]s%[6]s\x00%[4]s", pid, strings.Repeat(" 1", 17), start, end, uid, name)
+		c.print("%[1]d (x) S 1%[2]s %[3]d "+
+			"0\n%[4]sName:\tx\nPid:\t%[1]d\nUid:\t%[5]d\t%[5]d\t%[5]d\t%[5]d\n%[4]s%[6]s\x00%[4]s", pid,
+			strings.Repeat(" 1", 17), start, end, uid, name)
 	}
 	c.print("\n%s files\n", m)
 	process(1000, "system_server", 1000, 500)
@@ -124,12 +126,15 @@ func (c *canned) one(command string) {
 
 func (c *canned) meminfo(pid string) {
 	java, native := 60000+c.noise.IntN(3000), 50000+c.noise.IntN(2000)
-	c.print("Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n\n** MEMINFO in pid %s [com.shop] **\n\n App Summary\n", pid)
-	c.print("                       Pss(KB)                        Rss(KB)\n                        ------                         ------\n")
+	c.print("Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n\n** MEMINFO in pid %s [com.shop] "+
+		"**\n\n App Summary\n", pid)
+	c.print("                       Pss(KB)                        Rss(KB)\n                        ------           " +
+		"              ------\n")
 	rows := []struct {
 		name string
 		kb   int
-	}{{"Java Heap", java}, {"Native Heap", native}, {"Code", 40000}, {"Stack", 2000}, {"Graphics", 20000}, {"Private Other", 15000}, {"System", 15000}}
+	}{{"Java Heap", java}, {"Native Heap", native}, {"Code", 40000}, {"Stack", 2000}, {"Graphics", 20000},
+		{"Private Other", 15000}, {"System", 15000}}
 	sum := 0
 	for _, r := range rows {
 		c.print("%18s:%9d%31d\n", r.name, r.kb, r.kb+500)
@@ -157,9 +162,9 @@ func (h *heapMeter) day() {
 	h.daily = append(h.daily, m.HeapAlloc)
 }
 
-// A week at 30 s for 10 processes leaves the program's memory flat, under 64 kB for
-// each. Two days are watched in every run, a week with LEAKGATE_E2E=long; the race
-// detector sees days of three hours.
+// A week at 30 s for 10 processes does not increase the program's memory, which
+// is under 64 kB for each. Two days are watched in every run, a week with
+// LEAKGATE_E2E=long; with the race detector, days of three hours.
 func TestWeek(t *testing.T) {
 	days, day := 2, 24*time.Hour
 	if racing {
@@ -170,7 +175,7 @@ func TestWeek(t *testing.T) {
 	}
 	const processes = 10
 	var heap heapMeter
-	heap.day() // before the first
+	heap.day() // before the first day
 	cpu := cpuTime()
 	synctest.Test(t, func(t *testing.T) {
 		dev := &canned{processes: processes, started: time.Now(), noise: rand.New(rand.NewPCG(1, 2))}
@@ -206,7 +211,7 @@ func TestWeek(t *testing.T) {
 	perDay := time.Duration(float64(cpuTime()-cpu) * float64(24*time.Hour) / float64(time.Duration(days)*day))
 	t.Logf("live heap before and at the end of each day: %v kB; %v of CPU for a day of %d processes, %.4f %% of a core",
 		kilobytes(heap.daily), perDay.Round(time.Millisecond), processes, perDay.Hours()/24*100)
-	// Eight bytes for each sample would be 230 kB a day.
+	// Eight bytes per sample would be 230 kB a day.
 	before, first, last := heap.daily[0], heap.daily[1], heap.daily[len(heap.daily)-1]
 	if last > first+100<<10 {
 		t.Errorf("the heap grows: %v kB", kilobytes(heap.daily))

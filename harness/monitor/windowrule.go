@@ -10,29 +10,31 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WindowRule finds tests in the output of a command, line by line: each is checked for what it
-// leaves behind. docs/formats/config.md describes it.
+// WindowRule finds tests in the output of a command, line by line, so that each
+// is checked. docs/formats/config.md describes it.
 type WindowRule struct {
-	// Begin matches a line at which a test begins. Its group "name", else its first group, else
-	// the whole match is the test's name. End matches a line at which the latest open test ends,
-	// or with a group "name" the latest of that name; the group "outcome" says how.
+	// Begin matches a line at which a test begins. The test's name is its group
+	// "name", or else its first group, or else the whole match. End matches a
+	// line at which the latest open test ends, or the latest with a name if it
+	// has a group "name"; the group "outcome" is its outcome.
 	Begin, End *regexp.Regexp
-	// Options are those of the check of each test; its name and device are set.
+	// Options are those of the check of each test; name and device are set by
+	// the workload.
 	Options CheckOptions
 }
 
-// words are what the rule is, for a digest.
-func (r *WindowRule) words() []string {
+// digestWords returns what identifies the rule in a digest.
+func (r *WindowRule) digestWords() []string {
 	if r == nil {
 		return nil
 	}
 	return []string{"windows", r.Begin.String(), r.End.String()}
 }
 
-// escapeSequences color a terminal (ECMA-48, CSI).
+// escapeSequences match colors of a terminal (ECMA-48, CSI).
 var escapeSequences = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 
-// begins returns the name of the test that begins at a line.
+// begins returns the name of a test that begins at a line.
 func (r *WindowRule) begins(line string) (name string, ok bool) {
 	m := r.Begin.FindStringSubmatch(line)
 	if m == nil {
@@ -45,7 +47,8 @@ func (r *WindowRule) begins(line string) (name string, ok bool) {
 	return strings.TrimSpace(m[at]), true
 }
 
-// ends returns how a test ends at a line, and its name, "" for the latest.
+// ends returns the outcome of a test that ends at a line, and its name, "" for
+// the latest.
 func (r *WindowRule) ends(line string) (name, outcome string, ok bool) {
 	m := r.End.FindStringSubmatch(line)
 	if m == nil {
@@ -60,7 +63,7 @@ func (r *WindowRule) ends(line string) (name, outcome string, ok bool) {
 	return name, outcome, true
 }
 
-// outcomeOf reads the words for an outcome that test tools print.
+// outcomeOf interprets the words for outcomes that test tools print.
 func outcomeOf(word string) string {
 	switch strings.ToLower(strings.TrimSpace(word)) {
 	case "":
@@ -73,7 +76,7 @@ func outcomeOf(word string) string {
 	return record.OutcomeFailed
 }
 
-// foundTests are the tests of one output on the devices that they run on.
+// foundTests are the tests in one output, on the devices that they run on.
 type foundTests struct {
 	mu     sync.Mutex
 	rule   *WindowRule
@@ -81,18 +84,18 @@ type foundTests struct {
 	open   []*foundTest
 	// begun and ended count the tests.
 	begun, ended int
-	// left are those that have ended since the latest one began.
-	left []*foundTest
+	// justEnded are the tests that have ended since the latest one began.
+	justEnded []*foundTest
 }
 
-// foundTest is one test with its check on each device.
+// foundTest is a test with its check on each device.
 type foundTest struct {
 	name string
 	on   []*checkedTest
 }
 
-// watch begins to look for tests in an output; nil where there is no rule.
-func (r *WindowRule) watch(ctx context.Context, st Stage, serials ...string) *foundTests {
+// watch returns a finder of tests in an output, nil if there is no rule.
+func (r *WindowRule) watch(ctx context.Context, st Env, serials ...string) *foundTests {
 	if r == nil || st.Live == nil {
 		return nil
 	}
@@ -103,8 +106,8 @@ func (r *WindowRule) watch(ctx context.Context, st Stage, serials ...string) *fo
 	return f
 }
 
-// heard takes one line of the output.
-func (f *foundTests) heard(line string) {
+// addLine handles a line of the output.
+func (f *foundTests) addLine(line string) {
 	if f == nil {
 		return
 	}
@@ -119,12 +122,12 @@ func (f *foundTests) heard(line string) {
 	}
 }
 
-// maxOpenTests bounds the tests of one output that are open at a time.
+// maxOpenTests bounds the open tests of one output.
 const maxOpenTests = 100
 
 func (f *foundTests) begin(name string) {
 	f.begun++
-	f.leave()
+	f.endDelays()
 	if len(f.open) == maxOpenTests {
 		f.close(f.open[0], record.OutcomeUnfinished)
 		f.open = f.open[1:]
@@ -134,20 +137,20 @@ func (f *foundTests) begin(name string) {
 		on := q.open(text.Head(name, maxMark))
 		t.on = append(t.on, on)
 		if on.check != nil {
-			q.work <- func() { q.complain(on.check.Recount(q.ctx)) }
+			q.work <- func() { q.recordFailure(on.check.Recount(q.ctx)) }
 		}
 	}
 	f.open = append(f.open, t)
 }
 
-// leave ends the room after the tests that have ended.
-func (f *foundTests) leave() {
-	for _, t := range f.left {
+// endDelays notes the end of the delay after the tests that have ended.
+func (f *foundTests) endDelays() {
+	for _, t := range f.justEnded {
 		for _, on := range t.on {
-			on.leave()
+			on.endDelay()
 		}
 	}
-	f.left = nil
+	f.justEnded = nil
 }
 
 func (f *foundTests) end(name, outcome string) {
@@ -162,7 +165,7 @@ func (f *foundTests) end(name, outcome string) {
 }
 
 func (f *foundTests) close(t *foundTest, outcome string) {
-	f.left = append(f.left, t)
+	f.justEnded = append(f.justEnded, t)
 	for i, q := range f.queues {
 		if on := t.on[i]; on.check != nil {
 			q.work <- func() { q.readAndClose(on, outcome) }
@@ -170,18 +173,18 @@ func (f *foundTests) close(t *foundTest, outcome string) {
 	}
 }
 
-// readAndClose reads what a test has left behind, and closes its check.
+// readAndClose reads what a test has left behind and closes its check.
 func (q *checkQueue) readAndClose(t *checkedTest, outcome string) {
 	if err := t.check.Collect(q.ctx); err != nil {
 		t.check.unread = "not checked: " + text.Head(err.Error(), maxReason)
-	} else if over := t.overAt(); !over.IsZero() {
-		q.doubt(t.check, over, ": let the suite wait for longer after a test", func(*record.CheckedProcess) {})
+	} else if over := t.delayEndedAt(); !over.IsZero() {
+		q.checkTiming(t.check, over, ": let the suite wait longer after a test", func(*record.CheckedProcess) {})
 	}
 	q.close(t, outcome, "")
 }
 
-// finish closes what is open and waits until all is checked. Tests that end with the output
-// are read while the app may still run.
+// finish closes open tests and waits until all are checked. Tests that end with
+// the output are read while the app may still run.
 func (f *foundTests) finish() {
 	if f == nil {
 		return
@@ -198,14 +201,16 @@ func (f *foundTests) finish() {
 	}
 }
 
-// missing says what is wrong with a rule that has found nothing, "" for nothing: a run in which no
-// test was checked must not look like one in which none leaks.
+// missing describes a rule that has found nothing, "" if it has: a run in which
+// no test was checked must not look like one without leaks.
 func (f *foundTests) missing() string {
 	switch {
 	case f.begun == 0:
-		return "no test was checked: no line of the output matches workload.windows.begin, " + text.Quote(f.rule.Begin.String(), maxMark)
+		return "no test was checked: no line of the output matches workload.windows.begin, " +
+			text.Quote(f.rule.Begin.String(), maxMark)
 	case f.ended == 0:
-		return "no test has an end: no line of the output matches workload.windows.end, " + text.Quote(f.rule.End.String(), maxMark)
+		return "no test has an end: no line of the output matches workload.windows.end, " +
+			text.Quote(f.rule.End.String(), maxMark)
 	}
 	return ""
 }

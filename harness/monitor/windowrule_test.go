@@ -15,20 +15,40 @@ func rule(begin, end string) *WindowRule {
 	return &WindowRule{Begin: regexp.MustCompile(begin), End: regexp.MustCompile(end)}
 }
 
-// What begins and ends, with which name and outcome, for the rules that the documentation has.
+// Tests that begin and end, with name and outcome, for the rules in the
+// documentation.
 func TestWindowRule(t *testing.T) {
 	for _, c := range []struct {
 		rule *WindowRule
 		line string
 		want string
 	}{
-		{rule(`^BEGIN (?P<name>.+)$`, `^END (?P<name>.+?) (?P<outcome>passed|failed)$`), "BEGIN flows/a b.yaml", "begin flows/a b.yaml"},
-		{rule(`^BEGIN (?P<name>.+)$`, `^END (?P<name>.+?) (?P<outcome>passed|failed)$`), "END flows/a b.yaml failed", "end flows/a b.yaml failed"},
+		{
+			rule(`^BEGIN (?P<name>.+)$`, `^END (?P<name>.+?) (?P<outcome>passed|failed)$`), "BEGIN flows/a b.yaml",
+			"begin flows/a b.yaml",
+		},
+		{
+			rule(`^BEGIN (?P<name>.+)$`, `^END (?P<name>.+?) (?P<outcome>passed|failed)$`), "END flows/a b.yaml failed",
+			"end flows/a b.yaml failed",
+		},
 		{rule(`^BEGIN (?P<name>.+)$`, `^END (?P<name>.+?) (?P<outcome>passed|failed)$`), "so it BEGINs", ""},
-		{rule(`TestRunner.*: started: (?P<name>.+)`, `TestRunner.*: finished: (?P<name>.+)`), "I/TestRunner( 3192): started: adds(com.shop.CartTest)", "begin adds(com.shop.CartTest)"},
-		{rule(`TestRunner.*: started: (?P<name>.+)`, `TestRunner.*: finished: (?P<name>.+)`), "I/TestRunner( 3192): finished: adds(com.shop.CartTest)", "end adds(com.shop.CartTest) "},
-		{rule(`session created successfully, session (?P<name>\S+) added`, `Removing session (?P<name>\S+) from`), "[Appium] New AndroidUiautomator2Driver session created successfully, session f23b2786-ada5 added to master session list", "begin f23b2786-ada5"},
-		{rule(`session created successfully, session (?P<name>\S+) added`, `Removing session (?P<name>\S+) from`), "[Appium] Removing session f23b2786-ada5 from our master session list", "end f23b2786-ada5 "},
+		{
+			rule(`TestRunner.*: started: (?P<name>.+)`, `TestRunner.*: finished: (?P<name>.+)`),
+			"I/TestRunner( 3192): started: adds(com.shop.CartTest)", "begin adds(com.shop.CartTest)",
+		},
+		{
+			rule(`TestRunner.*: started: (?P<name>.+)`, `TestRunner.*: finished: (?P<name>.+)`),
+			"I/TestRunner( 3192): finished: adds(com.shop.CartTest)", "end adds(com.shop.CartTest) ",
+		},
+		{
+			rule(`session created successfully, session (?P<name>\S+) added`, `Removing session (?P<name>\S+) from`),
+			"[Appium] New AndroidUiautomator2Driver session created successfully, session f23b2786-ada5 added to " +
+				"master session list", "begin f23b2786-ada5",
+		},
+		{
+			rule(`session created successfully, session (?P<name>\S+) added`, `Removing session (?P<name>\S+) from`),
+			"[Appium] Removing session f23b2786-ada5 from our master session list", "end f23b2786-ada5 ",
+		},
 		{rule(`^ > Flow (.*)$`, `x`), " > Flow cart", "begin cart"},
 		{rule(`^\[RUN`, `^\[(?P<outcome>Passed|Failed)\]`), "[RUN] a", "begin [RUN"},
 		{rule(`^\[RUN`, `^\[(?P<outcome>Passed|Failed)\]`), "[Passed] a (12s)", "end  passed"},
@@ -44,7 +64,10 @@ func TestWindowRule(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.line, got, c.want)
 		}
 	}
-	for word, want := range map[string]string{"": "", " OK ": "passed", "Passed": "passed", "SUCCESS": "passed", "skipped": "ignored", "not ok": "failed", "FAILED": "failed"} {
+	for word, want := range map[string]string{
+		"": "", " OK ": "passed", "Passed": "passed", "SUCCESS": "passed", "skipped": "ignored", "not ok": "failed",
+		"FAILED": "failed",
+	} {
 		if got := outcomeOf(word); got != want {
 			t.Errorf("%q: %q", word, got)
 		}
@@ -59,15 +82,20 @@ func found(t *testing.T, p *cabled, r *WindowRule, lines ...string) result {
 	return respond(t, t.Context(), o)
 }
 
-// Tests in the output of a command are checked: the one whose objects became more is named.
+// Tests in the output of a command are checked: the one that leaks objects is
+// named.
 func TestDeviceCommandWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := []int{0, 3, 3, 3}
-		p := cable(phone("S1", counted(rooted(), func(n int) int { return held[min(n, len(held)-1)] }), healthy("com.shop")))
+		p := cable(phone("S1", counted(rooted(), func(n int) int { return held[min(n, len(held)-1)] }),
+			healthy("com.shop")))
 		r := rule(`BEGIN (?P<name>\S+)`, `END (?P<name>\S+)( (?P<outcome>\w+))?`)
 		r.Options.Heap = true
-		got := found(t, p, r, "echo END nothing", "sleep 60", "echo BEGIN one", "sleep 10", "echo 'END one ok'", "sleep 30",
-			`printf '\033[32mBEGIN two\033[0m\n'`, "sleep 10", "echo END two failed >&2", "sleep 30", "echo leakgate:mark BEGIN mark", "echo BEGIN outer", "echo BEGIN inner", "sleep 5", "echo END outer", "sleep 60")
+		got := found(t, p, r, "echo END nothing", "sleep 60", "echo BEGIN one", "sleep 10", "echo 'END one ok'",
+			"sleep 30",
+			`printf '\033[32mBEGIN two\033[0m\n'`, "sleep 10", "echo END two failed >&2", "sleep 30",
+			"echo leakgate:mark BEGIN mark", "echo BEGIN outer", "echo BEGIN inner", "sleep 5", "echo END outer",
+			"sleep 60")
 		var lines []string
 		for _, c := range got.Checks {
 			lines = append(lines, c.Name+" "+c.Outcome+" "+string(c.Verdict))
@@ -78,20 +106,26 @@ func TestDeviceCommandWindows(t *testing.T) {
 		if s := strings.Join(lines, ", "); s != "one passed pass, two failed leak, outer  pass, inner unfinished pass" {
 			t.Error(s)
 		}
-		if got.ExitCode != record.ExitLeak || !strings.Contains(got.Checks[1].Text, "leaks 3 x DetailActivity") || got.Checks[0].Ended-got.Checks[0].T < 10 {
+		if got.ExitCode != record.ExitLeak || !strings.Contains(got.Checks[1].Text, "leaks 3 x DetailActivity") ||
+			got.Checks[0].Ended-got.Checks[0].T < 10 {
 			t.Errorf("exit %d, %+v", got.ExitCode, got.Checks)
 		}
 	})
 }
 
-// A test that begins before the heap of the one before is dumped leaves its leak inconclusive.
-func TestWindowsWithoutRoom(t *testing.T) {
+// A test that begins before the heap of the previous one is dumped makes its
+// leak inconclusive.
+func TestWindowsWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return n }), healthy("com.shop")))
 		r := rule(`BEGIN (.+)`, `END`)
 		r.Options.Heap = true
-		got := found(t, p, r, "sleep 60", "echo BEGIN warm", "sleep 5", "echo END", "sleep 60", "echo BEGIN one", "sleep 5", "echo END", "echo BEGIN two", "sleep 60", "echo END", "sleep 60")
-		if len(got.Checks) != 3 || got.Checks[1].Verdict != record.VerdictInconclusive || !strings.Contains(got.Checks[1].Text, "leaks 1 x DetailActivity") || !strings.HasSuffix(got.Checks[1].Text, ": let the suite wait for longer after a test") || got.Checks[2].Verdict != record.VerdictLeak {
+		got := found(t, p, r, "sleep 60", "echo BEGIN warm", "sleep 5", "echo END", "sleep 60", "echo BEGIN one",
+			"sleep 5", "echo END", "echo BEGIN two", "sleep 60", "echo END", "sleep 60")
+		if len(got.Checks) != 3 || got.Checks[1].Verdict != record.VerdictInconclusive ||
+			!strings.Contains(got.Checks[1].Text, "leaks 1 x DetailActivity") ||
+			!strings.HasSuffix(got.Checks[1].Text, ": let the suite wait longer after a test") ||
+			got.Checks[2].Verdict != record.VerdictLeak {
 			t.Errorf("%+v", got.Checks)
 		}
 	})
@@ -100,10 +134,11 @@ func TestWindowsWithoutRoom(t *testing.T) {
 // The output of a command on the host is read as well.
 func TestHostCommandWindows(t *testing.T) {
 	needShell(t)
-	var th theatre
+	var th testEnv
 	st := th.stage(t.TempDir(), scripted{serial: "S1"})
 	c := HostCommand{Args: []string{"/bin/sh", "-c", "echo BEGIN a; echo END a"}, Windows: rule("BEGIN", "END")}
-	if rec, err := c.Run(t.Context(), st); err != nil || rec.Exit == nil || *rec.Exit != 0 || !strings.Contains(th.log.String(), "END a") {
+	if rec, err := c.Run(t.Context(), st); err != nil || rec.Exit == nil || *rec.Exit != 0 ||
+		!strings.Contains(th.log.String(), "END a") {
 		t.Errorf("without a run: %+v, %v", rec, err)
 	}
 	plain := HostCommand{Args: c.Args}
@@ -112,13 +147,14 @@ func TestHostCommandWindows(t *testing.T) {
 	}
 }
 
-// However many tests begin, those that are open are bounded.
-// A rule that finds no test, or no end of one, is missing evidence: the run is exit code 5, and not
-// one in which no test leaks.
-func TestWindowRuleThatFindsNothing(t *testing.T) {
+// However many tests begin, the number of open ones is bounded. A rule that
+// finds no test, or no end of one, is missing evidence: the run ends with exit
+// code 5, and not like one without leaks.
+func TestWindowRuleWithoutMatches(t *testing.T) {
 	for want, r := range map[string]*WindowRule{
 		`no test was checked: no line of the output matches workload.windows.begin, "BEGINN"`: rule("BEGINN", "END"),
-		`no test has an end: no line of the output matches workload.windows.end, "ENDE"`:      rule("BEGIN (.*)", "ENDE"),
+		`no test has an end: no line of the output matches workload.windows.end, "ENDE"`: rule("BEGIN (.*)",
+			"ENDE"),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := shopOfScreens()
@@ -127,7 +163,8 @@ func TestWindowRuleThatFindsNothing(t *testing.T) {
 			o.AllowUnjudged, o.Duration = false, 0
 			o.Workload = DeviceCommand{Command: "echo BEGIN a; sleep 60; echo END a", Windows: r}
 			run := respond(t, t.Context(), o)
-			if run.ExitCode != record.ExitInconclusive || len(run.MissingEvidence) != 1 || run.MissingEvidence[0].Text != want {
+			if run.ExitCode != record.ExitInconclusive || len(run.MissingEvidence) != 1 ||
+				run.MissingEvidence[0].Text != want {
 				t.Errorf("exit %d, %+v", run.ExitCode, run.MissingEvidence)
 			}
 		})
@@ -137,29 +174,29 @@ func TestWindowRuleThatFindsNothing(t *testing.T) {
 func TestFoundTestsAreBounded(t *testing.T) {
 	f := &foundTests{rule: rule("BEGIN (.*)", "END (?P<name>.*)")}
 	for range 3 * maxOpenTests {
-		f.heard("BEGIN x")
+		f.addLine("BEGIN x")
 	}
 	if len(f.open) != maxOpenTests {
-		t.Errorf("%d are open", len(f.open))
+		t.Errorf("%d tests are open", len(f.open))
 	}
 	for range 2 * maxOpenTests {
-		f.heard("END x")
+		f.addLine("END x")
 	}
-	f.heard("BEGIN y")
-	if len(f.open) != 1 || len(f.left) != 0 {
-		t.Errorf("%d are open, %d wait", len(f.open), len(f.left))
+	f.addLine("BEGIN y")
+	if len(f.open) != 1 || len(f.justEnded) != 0 {
+		t.Errorf("%d tests are open, %d have just ended", len(f.open), len(f.justEnded))
 	}
 	if f.missing() != "" {
 		t.Error(f.missing())
 	}
 	f.finish()
 	var none *foundTests
-	none.heard("BEGIN x")
+	none.addLine("BEGIN x")
 	none.finish()
 }
 
-// Whatever is printed, the tests that are open are those that a plain reading of the lines
-// leaves open.
+// Whatever is printed, the open tests are those that a straightforward
+// interpretation of the lines leaves open.
 func FuzzWindowRule(f *testing.F) {
 	f.Add("BEGIN a\nBEGIN b\nEND a\nEND\n\x1b[1mBEGIN a\x1b[0m\nEND c\n")
 	f.Add(strings.Repeat("BEGIN x\n", 2*maxOpenTests) + "END x\n")
@@ -167,7 +204,7 @@ func FuzzWindowRule(f *testing.F) {
 		tests := &foundTests{rule: rule(`^BEGIN (.*)$`, `^END ?(?P<name>\w*)$`)}
 		var open []string
 		for line := range strings.SplitSeq(output, "\n") {
-			tests.heard(line)
+			tests.addLine(line)
 			if strings.Contains(line, "\x1b") {
 				line = escapeSequences.ReplaceAllString(line, "")
 			}

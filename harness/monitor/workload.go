@@ -16,56 +16,59 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Workload stresses the app while it is watched.
+// Workload exercises the app while it is watched.
 type Workload interface {
-	// Describe says what is going to be done; Exit and Error are left out.
+	// Describe returns the workload's description, without Exit and Error.
 	Describe() record.Workload
-	// Run stresses until it is done or ctx ends, and leaves nothing running that it can end. The
-	// record says what was done; the error is a workload that failed, not one
-	// that was ended by ctx.
-	Run(ctx context.Context, stage Stage) (record.Workload, error)
+	// Run runs the workload until it is done or ctx ends, and leaves nothing
+	// running that it can stop. It returns what was done. The error is a
+	// workload that failed, not one that was ended by ctx.
+	Run(ctx context.Context, stage Env) (record.Workload, error)
 }
 
-// Stage is where a workload plays.
-type Stage struct {
+// Env is the environment of a workload.
+type Env struct {
 	Devices []capture.Device
 	// Dir is the run directory.
 	Dir string
-	// Output keeps what the workload prints.
+	// Output receives the workload's output.
 	Output io.WriteCloser
-	// log is the name of the file of Output in Dir, "" for none.
+	// log is the file name of Output in Dir, "" if none exists.
 	log string
-	// Mark puts a mark on the time axis of one device, or of all for "".
+	// Mark sets a mark on one device, or on all if device is "".
 	Mark func(device, text string)
-	// Note records an event of one device, or of all for "".
-	Note func(device string, e record.Event)
-	// Gone gives what is closed when a device's part of the run has ended early; it
+	// Record records an event on one device, or on all if device is "".
+	Record func(device string, e record.Event)
+	// DeviceLost returns a channel that is closed when the device is lost. It
 	// may be nil.
-	Gone func(device string) <-chan struct{}
-	// Hurry is closed when a workload that was asked to end gets no more time; it
+	DeviceLost func(device string) <-chan struct{}
+	// ForceStop is closed when a workload that is ending gets no more time. It
 	// may be nil.
-	Hurry <-chan struct{}
-	// over records that the workload has ended on a device, or with "" on all; it may be nil.
-	over func(device string)
-	// skips reports, and counts, a mark for which there is no room on a device; it may be nil.
-	skips func(device string) bool
-	// Live is the run in which the workload plays; nil where there is none.
+	ForceStop <-chan struct{}
+	// workloadEnded records the end of the workload on a device, or on all for
+	// "". It may be nil.
+	workloadEnded func(device string)
+	// skipMark reports whether a mark on a device exceeds the rate limit, and
+	// counts it. It may be nil.
+	skipMark func(device string) bool
+	// Live is the run of the workload, nil if none exists.
 	Live *LiveRun
 }
 
-// seeLog returns the end of an error that names the log of the workload.
-func (st Stage) seeLog() string {
+// logHint returns the end of an error message, which names the log of the
+// workload.
+func (st Env) logHint() string {
 	if st.log == "" {
 		return ""
 	}
 	return "; its output is in " + st.log
 }
 
-// maxLogs bounds the logs of one run directory.
+// maxLogs bounds the logs in one run directory.
 const maxLogs = 1000
 
-// newLog creates workload.log, or where there is one workload-2.log and so on: each workload
-// has its own.
+// newLog creates workload.log, or workload-2.log and so on if it exists: each
+// workload has its own.
 func newLog(dir string) (f *os.File, err error) {
 	name := "workload.log"
 	for n := 2; n <= maxLogs; n++ {
@@ -78,13 +81,13 @@ func newLog(dir string) (f *os.File, err error) {
 	return f, err
 }
 
-// logFile keeps the first part of a log and drops the rest, so that a talkative
+// logFile keeps the first part of a log and drops the rest, so that a verbose
 // workload neither fails nor fills the disk.
 type logFile struct {
 	mu   sync.Mutex
 	f    *os.File
 	left int
-	// failed is told of a disk that does not take it: the run's fault, not the
+	// failed is called with a write error, which is the run's fault and not the
 	// workload's.
 	failed func(error)
 }
@@ -99,7 +102,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	l.left -= n
 	text := p[:n]
 	if l.left == 0 {
-		text = append(bytes.Clone(text), "\n[the rest is left out]\n"...)
+		text = append(bytes.Clone(text), "\n[the rest is omitted]\n"...)
 	}
 	if _, err := l.f.Write(text); err != nil {
 		l.left = 0
@@ -110,40 +113,41 @@ func (l *logFile) Write(p []byte) (int, error) {
 
 func (l *logFile) Close() error { return l.f.Close() }
 
-// markPrefix begins a line of a workload that is a mark.
+// markPrefix begins a line of a workload's output that is a mark.
 const markPrefix = "leakgate:mark "
 
-// listener passes output on and reads the lines in it.
-type listener struct {
+// lineReader passes output on and reads its lines.
+type lineReader struct {
 	out io.Writer
-	// heard gets the lines, and mark the texts of those that are marks; without mark there are
-	// none. Marks of which skips is true are dropped.
-	heard, mark func(line string)
-	skips       func() bool
-	line        []byte
+	// onLine is called with lines, onMark with the texts of marks; if onMark is
+	// nil, marks are not recognized. Marks for which skips returns true are
+	// dropped.
+	onLine, onMark func(line string)
+	skips          func() bool
+	line           []byte
 }
 
-// maxHeard bounds the part of a line that is looked at.
-const maxHeard = 4096
+// maxLine bounds the part of a line that is examined.
+const maxLine = 4096
 
-// marking returns a listener for the output of the workload on a device, or for "" on the host:
-// lines that are no marks go to tests.
-func (st Stage) marking(device string, tests *foundTests) *listener {
-	l := &listener{out: st.Output, mark: func(text string) { st.Mark(device, cleanMark(text)) }}
-	if st.skips != nil {
-		l.skips = func() bool { return st.skips(device) }
+// newLineReader returns a line reader for the output of the workload on a
+// device, or on the host for "". Lines that are not marks go to tests.
+func (st Env) newLineReader(device string, tests *foundTests) *lineReader {
+	l := &lineReader{out: st.Output, onMark: func(text string) { st.Mark(device, cleanMark(text)) }}
+	if st.skipMark != nil {
+		l.skips = func() bool { return st.skipMark(device) }
 	}
 	if tests != nil {
-		l.heard = tests.heard
+		l.onLine = tests.addLine
 	}
 	return l
 }
 
-func (l *listener) Write(p []byte) (int, error) {
+func (l *lineReader) Write(p []byte) (int, error) {
 	rest := p
 	for len(rest) > 0 {
 		part, more, ended := bytes.Cut(rest, []byte("\n"))
-		if keep := min(len(part), maxHeard-len(l.line)); keep > 0 {
+		if keep := min(len(part), maxLine-len(l.line)); keep > 0 {
 			l.line = append(l.line, part[:keep]...)
 		}
 		rest = more
@@ -154,80 +158,88 @@ func (l *listener) Write(p []byte) (int, error) {
 	return l.out.Write(p)
 }
 
-// end reads one whole line. A workload may print millions of them: what nobody wants costs no
-// memory.
-func (l *listener) end() {
+// end handles a complete line. A workload may print millions of lines: unused
+// ones allocate no memory.
+func (l *lineReader) end() {
 	line := bytes.TrimRight(l.line, "\r")
 	l.line = l.line[:0]
-	if l.mark != nil {
-		// Some tools trim the blank of a mark without a text.
-		if text, ok := bytes.CutPrefix(line, []byte(strings.TrimSpace(markPrefix))); ok && (len(text) == 0 || text[0] == ' ') {
+	if l.onMark != nil {
+		// Some tools trim the space of a mark without text.
+		if text, ok := bytes.CutPrefix(line, []byte(strings.TrimSpace(markPrefix))); ok &&
+			(len(text) == 0 || text[0] == ' ') {
 			if l.skips == nil || !l.skips() {
-				l.mark(string(text))
+				l.onMark(string(text))
 			}
 			return
 		}
 	}
-	if l.heard != nil && len(line) > 0 {
-		l.heard(string(line))
+	if l.onLine != nil && len(line) > 0 {
+		l.onLine(string(line))
 	}
 }
 
-// DeviceCommand is a workload that runs one command line on every device. What it
-// does is its own, so that one that a device has dropped is not begun again: that is
-// told as an interruption, and a run with a duration goes on.
+// DeviceCommand is a workload that runs one command line on every device. The
+// command may do anything, so it is not restarted after a disconnect. That is
+// recorded as an interruption, and a run with a duration continues.
 type DeviceCommand struct {
 	Command string
-	// Windows finds tests in the output; nil for none.
+	// Windows finds tests in the output. It may be nil.
 	Windows *WindowRule
 }
 
 // Describe implements Workload.
 func (c DeviceCommand) Describe() record.Workload {
-	return record.Workload{Kind: "device_command", Digest: digestOf("device_command", append([]string{c.Command}, c.Windows.words()...)...)}
+	return record.Workload{
+		Kind:   "device_command",
+		Digest: digestOf("device_command", append([]string{c.Command}, c.Windows.digestWords()...)...),
+	}
 }
 
 // Run implements Workload.
-func (c DeviceCommand) Run(ctx context.Context, st Stage) (record.Workload, error) {
+func (c DeviceCommand) Run(ctx context.Context, st Env) (record.Workload, error) {
 	exit, err := st.onEach(ctx, c.runOn)
 	rec := c.Describe()
 	rec.Exit = exit
 	return rec, err
 }
 
-// runOn gives the exit code, nil if it did not arrive.
-func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, error) {
+// runOn returns the exit code, nil if it is unknown.
+func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Env) (*int, error) {
 	tests := c.Windows.watch(ctx, st, dev.Serial())
-	out, errOut := st.marking(dev.Serial(), tests), st.marking(dev.Serial(), tests)
+	out, errOut := st.newLineReader(dev.Serial(), tests), st.newLineReader(dev.Serial(), tests)
 	exit, err := dev.Shell(ctx, c.Command, out, errOut)
 	out.end()
 	errOut.end()
 	tests.finish()
 	if err == nil || ctx.Err() != nil {
-		return st.ended(dev, exit, err)
+		return st.resultOf(dev, exit, err)
 	}
-	st.Note(dev.Serial(), record.Event{Event: "dropped", Text: fmt.Sprintf("the device has dropped the command of the workload, which is not begun again: %v", err)})
-	// Whether the device is lost shows only now.
-	returned(ctx, dev)
+	st.Record(dev.Serial(),
+		record.Event{
+			Event: "dropped", Text: fmt.Sprintf("device dropped the workload's command; it is not restarted: %v", err),
+		})
+	// Only now it is known whether the device is lost.
+	waitForDevice(ctx, dev)
 	return nil, fmt.Errorf("run workload on %s: %w: %w", dev.Serial(), errDropped, err)
 }
 
-// errDropped is a command whose end nobody has seen.
-var errDropped = errors.New("the device has dropped it")
+// errDropped is a command whose end is unknown.
+var errDropped = errors.New("device disconnected")
 
-func (st Stage) ended(dev capture.Device, exit int, err error) (*int, error) {
+func (st Env) resultOf(dev capture.Device, exit int, err error) (*int, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("run workload on %s: %w", dev.Serial(), err)
 	case exit != 0:
-		return &exit, fmt.Errorf("run workload on %s: exit %d%s", dev.Serial(), exit, st.seeLog())
+		return &exit, fmt.Errorf("run workload on %s: exit %d%s", dev.Serial(), exit, st.logHint())
 	}
 	return &exit, nil
 }
 
-// onEach does a work on every device at the same time, on each until its part of
-// the run ends. It gives the first exit code that is not 0, nil if none arrived.
-func (st Stage) onEach(ctx context.Context, work func(context.Context, capture.Device, Stage) (*int, error)) (*int, error) {
+// onEach calls work for every device at the same time, until the device's part
+// of the run ends. It returns the first exit code that is not 0, nil if none is
+// known.
+func (st Env) onEach(ctx context.Context, work func(context.Context, capture.Device, Env) (*int, error)) (*int, error) {
 	errs := make([]error, len(st.Devices))
 	exits := make([]*int, len(st.Devices))
 	var wg sync.WaitGroup
@@ -237,15 +249,15 @@ func (st Stage) onEach(ctx context.Context, work func(context.Context, capture.D
 			defer stop()
 			wg.Go(func() {
 				select {
-				case <-st.gone(dev):
+				case <-st.deviceLost(dev):
 					stop()
 				case <-within.Done():
 				}
 			})
 			exits[i], errs[i] = work(within, dev, st)
-			// What a device has dropped may go on there.
-			if within.Err() == nil && !errors.Is(errs[i], errDropped) && st.over != nil {
-				st.over(dev.Serial())
+			// A dropped command may continue on the device.
+			if within.Err() == nil && !errors.Is(errs[i], errDropped) && st.workloadEnded != nil {
+				st.workloadEnded(dev.Serial())
 			}
 		})
 	}
@@ -262,16 +274,16 @@ func (st Stage) onEach(ctx context.Context, work func(context.Context, capture.D
 	return exit, errors.Join(errs...)
 }
 
-func (st Stage) gone(dev capture.Device) <-chan struct{} {
-	if st.Gone == nil {
+func (st Env) deviceLost(dev capture.Device) <-chan struct{} {
+	if st.DeviceLost == nil {
 		return nil
 	}
-	return st.Gone(dev.Serial())
+	return st.DeviceLost(dev.Serial())
 }
 
-// gone gives what is closed when the device is lost; nil, which never is, for a
-// device that is not of the run.
-func (m *run) gone(device string) <-chan struct{} {
+// deviceLost returns a channel that is closed when the device is lost. It is
+// nil for a device that is not part of the run.
+func (m *run) deviceLost(device string) <-chan struct{} {
 	for _, s := range m.sessions {
 		if s.dev.Serial() == device {
 			return s.gone

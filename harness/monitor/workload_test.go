@@ -35,28 +35,28 @@ func (s scripted) Push(context.Context, io.Reader, string, fs.FileMode) error {
 	return errors.ErrUnsupported
 }
 
-// theatre is a stage whose marks and output can be read.
-type theatre struct {
+// testEnv is an Env whose marks and output can be read.
+type testEnv struct {
 	mu    sync.Mutex
 	marks []string
 	log   bytes.Buffer
 }
 
-func (th *theatre) stage(dir string, devices ...capture.Device) Stage {
-	return Stage{Devices: devices, Dir: dir, Output: th, Mark: func(device, text string) {
+func (th *testEnv) stage(dir string, devices ...capture.Device) Env {
+	return Env{Devices: devices, Dir: dir, Output: th, Mark: func(device, text string) {
 		th.mu.Lock()
 		defer th.mu.Unlock()
 		th.marks = append(th.marks, device+"|"+text)
 	}}
 }
 
-func (th *theatre) Write(p []byte) (int, error) {
+func (th *testEnv) Write(p []byte) (int, error) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	return th.log.Write(p)
 }
 
-func (th *theatre) Close() error { return nil }
+func (th *testEnv) Close() error { return nil }
 
 func needShell(t *testing.T) {
 	t.Helper()
@@ -67,14 +67,17 @@ func needShell(t *testing.T) {
 
 func TestHostCommandMarksAndEnvironment(t *testing.T) {
 	needShell(t)
-	var th theatre
+	var th testEnv
 	dir := t.TempDir()
-	script := `printf 'leakgate:mark loop 1\nnoise leakgate:mark not a mark\nleakgate:mark torn'; echo " line"; echo "$ANDROID_SERIAL|$LEAKGATE_DEVICES|$LEAKGATE_RUN" >&2; printf 'leakgate:mark last'`
-	rec, err := HostCommand{Args: []string{"/bin/sh", "-c", script}}.Run(t.Context(), th.stage(dir, scripted{serial: "S1"}))
+	script := `printf 'leakgate:mark loop 1\nnoise leakgate:mark not a mark\nleakgate:mark split'; echo " line"; echo "$ANDROID_SERIAL|$LEAKGATE_DEVICES|$LEAKGATE_RUN" >&2; printf 'leakgate:mark last'`
+	rec,
+		err := HostCommand{
+		Args: []string{"/bin/sh", "-c", script},
+	}.Run(t.Context(), th.stage(dir, scripted{serial: "S1"}))
 	if err != nil || rec.Exit == nil || *rec.Exit != 0 {
 		t.Fatalf("%+v, %v", rec, err)
 	}
-	if got := strings.Join(th.marks, ";"); got != "|loop 1;|torn line;|last" {
+	if got := strings.Join(th.marks, ";"); got != "|loop 1;|split line;|last" {
 		t.Errorf("marks %q", got)
 	}
 	if want := "S1|S1|" + dir; !strings.Contains(th.log.String(), want) {
@@ -84,18 +87,18 @@ func TestHostCommandMarksAndEnvironment(t *testing.T) {
 
 func TestHostCommandFails(t *testing.T) {
 	needShell(t)
-	var th theatre
+	var th testEnv
 	rec, err := HostCommand{Args: []string{"/bin/sh", "-c", "exit 7"}}.Run(t.Context(), th.stage(t.TempDir()))
 	if err == nil || rec.Exit == nil || *rec.Exit != 7 {
 		t.Errorf("%+v, %v", rec, err)
 	}
 	if _, err := (HostCommand{Args: []string{"/no/such/program"}}).Run(t.Context(), th.stage(t.TempDir())); err == nil {
-		t.Error("a missing program is no error")
+		t.Error("a missing program causes no error")
 	}
 }
 
-// A command that is ended takes its children with it, also those that ignore
-// the first signal.
+// A command that is ended takes its children with it, including those that
+// ignore the first signal.
 func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	needShell(t)
@@ -103,7 +106,7 @@ func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	alive := filepath.Join(dir, "alive")
 	script := `(trap '' TERM; while :; do touch ` + alive + `; sleep 0.05; done) & wait`
 	ctx, cancel := context.WithCancel(t.Context())
-	var th theatre
+	var th testEnv
 	done := make(chan error, 1)
 	go func() {
 		_, err := HostCommand{Args: []string{"/bin/sh", "-c", script}}.Run(ctx, th.stage(dir))
@@ -117,7 +120,7 @@ func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	}
 	cancel()
 	if err := <-done; err != nil {
-		t.Errorf("ended by us, but told as %v", err)
+		t.Errorf("killed by us, but reported as %v", err)
 	}
 	time.Sleep(150 * time.Millisecond)
 	if err := os.Remove(alive); err != nil {
@@ -125,7 +128,7 @@ func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	if _, err := os.Stat(alive); err == nil {
-		t.Error("a child lives on")
+		t.Error("a child survives")
 	}
 }
 
@@ -136,26 +139,33 @@ func TestMonkeyCommandLine(t *testing.T) {
 		_, err := io.WriteString(stdout, "Events injected: 500\n// Monkey finished\n")
 		return 0, err
 	}}
-	var th theatre
-	rec, err := Monkey{Package: "com.x", Seed: 42, Throttle: 300 * time.Millisecond, Events: 500}.Run(t.Context(), th.stage(t.TempDir(), dev))
+	var th testEnv
+	rec,
+		err := Monkey{
+		Package: "com.x", Seed: 42, Throttle: 300 * time.Millisecond, Events: 500,
+	}.Run(t.Context(), th.stage(t.TempDir(), dev))
 	if err != nil || rec.Kind != "monkey" || *rec.Seed != 42 || rec.Events != 500 || *rec.Exit != 0 {
 		t.Errorf("%+v, %v", rec, err)
 	}
-	want := "exec monkey -p 'com.x' -s 42 --throttle 300 --ignore-crashes --ignore-timeouts --ignore-security-exceptions -v 500"
+	want := "exec monkey -p 'com.x' -s 42 --throttle 300 --ignore-crashes --ignore-timeouts " +
+		"--ignore-security-exceptions -v 500"
 	if got != want {
 		t.Errorf("command %q", got)
 	}
 }
 
 func TestDeviceCommandOnEveryDevice(t *testing.T) {
-	var th theatre
+	var th testEnv
 	answer := func(exit int) func(context.Context, string, io.Writer, io.Writer) (int, error) {
 		return func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
 			_, err := io.WriteString(stdout, "leakgate:mark hello\n")
 			return exit, err
 		}
 	}
-	rec, err := DeviceCommand{Command: "x"}.Run(t.Context(), th.stage(t.TempDir(), scripted{"S1", answer(0)}, scripted{"S2", answer(3)}))
+	rec,
+		err := DeviceCommand{
+		Command: "x",
+	}.Run(t.Context(), th.stage(t.TempDir(), scripted{"S1", answer(0)}, scripted{"S2", answer(3)}))
 	if err == nil || !strings.Contains(err.Error(), "S2: exit 3") || rec.Exit == nil || *rec.Exit != 3 {
 		t.Errorf("%+v, %v", rec, err)
 	}
@@ -180,7 +190,7 @@ func TestLogFileKeepsTheFirstPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || string(text) != "1234123412\n[the rest is left out]\n" {
+	if err != nil || string(text) != "1234123412\n[the rest is omitted]\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// idleSince is the moment since which a device had no workload, -1 for none.
+// idleSince returns the time since which a device had no workload, -1 if none
+// exists.
 func idleSince(d record.Device) float64 {
 	if d.WorkloadEnded == nil {
 		return -1
@@ -17,22 +18,24 @@ func idleSince(d record.Device) float64 {
 	return *d.WorkloadEnded
 }
 
-// about10s reports whether a moment is at most ten seconds from what it should be.
+// about10s reports whether a time is within ten seconds of the expected one.
 func about10s(got, want float64) bool { return got >= want-10 && got <= want+10 }
 
-// Of two devices one has done its work half an hour before the other, which ends the run.
+// One of two devices completes its work half an hour before the other, which
+// ends the run.
 func TestWorkloadEndsOnOneDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")))
 		o.Workload = DeviceCommand{Command: `if [ "$(getprop ro.serialno)" = S1 ]; then sleep 600; else sleep 2400; fi`}
-		r := perform(t, t.Context(), o) // which rebuilds the record of its lines
+		r := perform(t, t.Context(), o) // which rebuilds the record from its lines
 		if got := [2]float64{idleSince(r.Devices[0]), idleSince(r.Devices[1])}; !about10s(got[0], 600) || got[1] != -1 {
 			t.Errorf("no workload since %v", got)
 		}
 	})
 }
 
-// Workloads beside a run: the last one that ended counts, on its device, unless another one runs.
+// Workloads beside a run: the last one that ended counts, on its device, unless
+// another is running.
 func TestWorkloadsBesideARunEnd(t *testing.T) {
 	sleep := func(command string) DeviceCommand { return DeviceCommand{Command: command} }
 	for name, c := range map[string]struct {
@@ -42,20 +45,20 @@ func TestWorkloadsBesideARunEnd(t *testing.T) {
 		"none": {func(t *testing.T, w *LiveRun) { time.Sleep(30 * time.Minute) }, -1},
 		"two, one after the other": {func(t *testing.T, w *LiveRun) {
 			for range 2 {
-				if _, err := w.Stress(t.Context(), "", sleep("sleep 300")); err != nil {
+				if _, err := w.RunWorkload(t.Context(), "", sleep("sleep 300")); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(10 * time.Minute)
 			}
 		}, 1200},
 		"one until the end": {func(t *testing.T, w *LiveRun) {
-			if _, err := w.Stress(t.Context(), "", sleep("sleep 1800")); err != nil {
+			if _, err := w.RunWorkload(t.Context(), "", sleep("sleep 1800")); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(time.Minute)
 		}, -1},
 		"one that fails": {func(t *testing.T, w *LiveRun) {
-			if _, err := w.Stress(t.Context(), "S1", sleep("sleep 300; exit 3")); err == nil {
+			if _, err := w.RunWorkload(t.Context(), "S1", sleep("sleep 300; exit 3")); err == nil {
 				t.Error("no error")
 			}
 			time.Sleep(10 * time.Minute)
@@ -63,10 +66,10 @@ func TestWorkloadsBesideARunEnd(t *testing.T) {
 		"two at a time": {func(t *testing.T, w *LiveRun) {
 			done := make(chan error, 1)
 			go func() {
-				_, err := w.Stress(t.Context(), "", sleep("sleep 900"))
+				_, err := w.RunWorkload(t.Context(), "", sleep("sleep 900"))
 				done <- err
 			}()
-			if _, err := w.Stress(t.Context(), "", sleep("sleep 300")); err != nil {
+			if _, err := w.RunWorkload(t.Context(), "", sleep("sleep 300")); err != nil {
 				t.Error(err)
 			}
 			if err := <-done; err != nil {

@@ -12,41 +12,42 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// workloads are those of a run: its own, and those that play beside it.
+// workloads are the workloads of a run: its own, and others started during it.
 type workloads struct {
 	run *run
-	// work is what the run's own workload did.
+	// work is the result of the run's own workload.
 	work record.Workload
-	// emptyMark records once that a mark has no text.
+	// emptyMark ensures that a mark without text is recorded once.
 	emptyMark sync.Once
 }
 
-func (w *workloads) stress(ctx context.Context, stop context.CancelCauseFunc) {
-	stage, err := w.passes(ctx)
+func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFunc) {
+	stage, err := w.runRepeatedly(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
 		w.work.Error = w.run.paths.Error(err)
 	}
-	if w.run.alone() {
-		return // the workload ended with the last device, and that is the cause
+	if w.run.allLost() {
+		return // the last device is lost, which is the cause of the workload's end
 	}
 	if errors.Is(err, errDropped) && w.run.Duration > 0 {
-		return // what it has begun may go on without it, and there is time to watch
+		return // the command may continue on the device, and there is time to watch it
 	}
-	if stage.over != nil { // it was begun
-		stage.over("")
+	if stage.workloadEnded != nil { // it was started
+		stage.workloadEnded("")
 	}
 	stop(errWorkload)
 }
 
-// passes runs the workload, and repeats it as long as a suspicion extends the run: an app that
-// nobody uses shows no leak. What a repetition fails at fails the workload.
-func (w *workloads) passes(ctx context.Context) (Stage, error) {
+// runRepeatedly runs the workload, and repeats it as long as a suspicion
+// extends the run: an unused app shows no leak. A repetition that fails is a
+// failure of the workload.
+func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 	work := w.run.Workload
 	for repeats := 0; ; repeats++ {
-		stage, err := w.stage()
+		stage, err := w.newEnv()
 		if err != nil {
 			return stage, err
 		}
@@ -58,27 +59,31 @@ func (w *workloads) passes(ctx context.Context) (Stage, error) {
 			w.work.Repeats, w.work.Pass = repeats, pass
 		}
 		if cerr := stage.Output.Close(); err == nil && cerr != nil {
-			w.run.keep(cerr)
+			w.run.checkWrite(cerr)
 		}
-		if err != nil || ctx.Err() != nil || !w.run.extension.goesOn(ctx) {
+		if err != nil || ctx.Err() != nil || !w.run.extension.extends(ctx) {
 			return stage, err
 		}
-		stage.over("")
+		stage.workloadEnded("")
 		if repeats == 0 {
 			w.work.Pass = record.Round(time.Since(began).Seconds()*w.run.sessions[0].clock.scale, 3)
 		}
-		work = again(w.run.Workload, repeats+1)
-		w.run.note("", record.Event{Event: "workload", Text: fmt.Sprintf("the workload has ended and is repeated, time %d", repeats+1)})
-		// One that ends at once must not be begun without end.
-		if nap(ctx, w.run.sessions[0].clock.real(leastPass)-time.Since(began)) != nil {
+		work = repetition(w.run.Workload, repeats+1)
+		w.run.postEvent("",
+			record.Event{
+				Event: "workload",
+				Text:  fmt.Sprintf("the workload has ended and is repeated, repetition %d", repeats+1),
+			})
+		// A workload that ends immediately must not be restarted continuously.
+		if sleep(ctx, w.run.sessions[0].clock.real(minRepeatInterval)-time.Since(began)) != nil {
 			return stage, nil
 		}
 	}
 }
 
-// again is the workload of a repetition. Monkey sends other events: the same seed would send the
-// same ones again.
-func again(w Workload, repeats int) Workload {
+// repetition returns the workload for a repetition. Monkey gets another seed:
+// the same seed would send the same events.
+func repetition(w Workload, repeats int) Workload {
 	if monkey, ok := w.(Monkey); ok {
 		monkey.Seed += int64(repeats)
 		return monkey
@@ -86,18 +91,22 @@ func again(w Workload, repeats int) Workload {
 	return w
 }
 
-func (w *workloads) stage() (Stage, error) {
+func (w *workloads) newEnv() (Env, error) {
 	f, err := newLog(w.run.Dir)
 	if err != nil {
-		// Its path on the host is not for the record.
+		// Its path on the host must not be recorded.
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			err = p.Err
 		}
-		return Stage{}, fmt.Errorf("create workload.log: %w", err)
+		return Env{}, fmt.Errorf("create workload.log: %w", err)
 	}
-	st := Stage{
-		Dir: w.run.Dir, log: filepath.Base(f.Name()), Output: &paced{w: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { w.run.keep(err) }}},
-		Mark: w.mark, Note: w.noteOfWorkload, skips: w.skipsMark, Gone: w.run.gone, Hurry: w.run.Hurry, Live: w.run.live,
+	st := Env{
+		Dir: w.run.Dir, log: filepath.Base(f.Name()),
+		Output: &pacedWriter{
+			w: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { w.run.checkWrite(err) }},
+		},
+		Mark: w.mark, Record: w.recordEvent, skipMark: w.skipMark, DeviceLost: w.run.deviceLost,
+		ForceStop: w.run.ForceStop, Live: w.run.live,
 	}
 	for _, d := range w.run.Devices {
 		st.Devices = append(st.Devices, d.Device)
@@ -108,57 +117,60 @@ func (w *workloads) stage() (Stage, error) {
 // maxWorkloadLog bounds workload.log, in bytes.
 const maxWorkloadLog = 32 << 20
 
-// begin records that a workload begins on the devices of a stage, and has it record where it ends.
-func (w *workloads) begin(st *Stage, of record.Workload) {
+// begin records that a workload begins on the devices of an Env, and sets its
+// workloadEnded.
+func (w *workloads) begin(st *Env, of record.Workload) {
 	running := map[string]bool{}
 	for _, d := range st.Devices {
 		running[d.Serial()] = true
-		w.run.note(d.Serial(), record.Event{Event: "workload_begin", Text: of.Kind + " began"})
+		w.run.postEvent(d.Serial(), record.Event{Event: "workload_begin", Text: of.Kind + " began"})
 	}
 	var mu sync.Mutex
 	devices := st.Devices
-	st.over = func(device string) {
+	st.workloadEnded = func(device string) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, d := range devices {
 			if serial := d.Serial(); running[serial] && (device == "" || device == serial) {
 				delete(running, serial)
-				w.run.note(serial, record.Event{Event: "workload_end", Text: of.Kind + " ended"})
+				w.run.postEvent(serial, record.Event{Event: "workload_end", Text: of.Kind + " ended"})
 			}
 		}
 	}
 }
 
-// mark puts a mark on the time axis of every device, or of one. One without text says nothing, and
-// `leakgate mark` refuses it; the first one is recorded.
+// mark sets a mark on one device, or on all. A mark without text is
+// meaningless, and `leakgate mark` rejects it; the first one is recorded.
 func (w *workloads) mark(device, text string) {
 	if text != "" {
-		w.run.note(device, record.Event{Event: "mark", Text: text})
+		w.run.postEvent(device, record.Event{Event: "mark", Text: text})
 		return
 	}
 	w.emptyMark.Do(func() {
-		w.run.note("", record.Event{Event: "error", Text: "a mark without a text was ignored, as others of the kind will be: write `" + markPrefix + "TEXT`"})
+		w.run.postEvent("",
+			record.Event{Event: "error", Text: "ignoring marks without a text: write `" + markPrefix + "TEXT`"})
 	})
 }
 
-// noteOfWorkload records an event of a workload. It may cause any number of them, but for those
-// that say how it went.
-func (w *workloads) noteOfWorkload(device string, e record.Event) {
-	w.run.send(device, letter{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
+// recordEvent records an event of a workload. Any number of events may come,
+// except those about its outcome.
+func (w *workloads) recordEvent(device string, e record.Event) {
+	w.run.post(device, message{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
 }
 
-// skipsMark reports whether a mark has no room on any device that it is for, and counts it there.
-// It is called for each mark that a workload prints, before anything is done about it.
-func (w *workloads) skipsMark(device string) bool {
+// skipMark reports whether a mark exceeds the rate limit on all of its devices,
+// and counts it there. It is called for each mark that a workload prints,
+// before anything else.
+func (w *workloads) skipMark(device string) bool {
 	now := time.Now()
 	for _, s := range w.run.sessions {
-		if (device == "" || device == s.dev.Serial()) && !s.notes.marks.isFull(now) {
+		if (device == "" || device == s.dev.Serial()) && !s.mailbox.marks.isFull(now) {
 			return false
 		}
 	}
 	for _, s := range w.run.sessions {
 		if device == "" || device == s.dev.Serial() {
-			s.notes.marks.skipped.Add(1)
+			s.mailbox.marks.skipped.Add(1)
 		}
 	}
 	return true

@@ -130,7 +130,7 @@ func (d driving) order(next func(n int) int) []string {
 }
 
 // Run implements monitor.Workload. Marks of an idle app wait for its dump.
-func (d driving) Run(ctx context.Context, stage monitor.Stage) (record.Workload, error) {
+func (d driving) Run(ctx context.Context, stage monitor.Env) (record.Workload, error) {
 	random := d.random()
 	for loop := range d.moments(d.long) {
 		for _, class := range d.order(random.IntN) {

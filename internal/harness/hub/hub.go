@@ -220,12 +220,10 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	c,
-		err := run.Check(ctx,
-		monitor.CheckOptions{
-			Name: r.Name, Of: record.CheckSpec, Location: r.Location, Device: h.deviceOf(r.Device),
-			Patterns: r.Patterns, Later: true,
-		})
+	c, err := run.Check(ctx, monitor.CheckOptions{
+		Name: r.Name, Type: record.CheckSpec, Location: r.Location, Device: h.deviceOf(r.Device),
+		Patterns: r.Patterns, DeferCounts: true,
+	})
 	if err != nil {
 		return Opened{}, err
 	}
@@ -381,7 +379,7 @@ func (h *Hub) look(ctx context.Context) (*monitor.LiveRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run, run.Look(ctx)
+	return run, run.Discover(ctx)
 }
 
 // ExecRequest is a command for the shell of a device.
@@ -469,7 +467,7 @@ func (h *Hub) Stress(ctx context.Context, r StressRequest) (Stressed, error) {
 		load = tests
 		defer h.tests.follow(device, func(c record.Check) { out.Checks = append(out.Checks, c) })()
 	}
-	out.Workload, err = run.Stress(ctx, device, load)
+	out.Workload, err = run.RunWorkload(ctx, device, load)
 	if err != nil {
 		out.Error = err.Error()
 	}

@@ -20,7 +20,7 @@ func TestWorkloads(t *testing.T) {
 		"{ instrument: { component: a.b, class: [a.B, a.C#d], " +
 			"arguments: { size: small }, room: 3s } }": monitor.Instrument{
 			Component: "a.b", Arguments: map[string]string{"size": "small", "class": "a.B,a.C#d"},
-			Room: 3 * time.Second},
+			Delay: 3 * time.Second},
 		"{ monkey: { events: 5, seed: 1, throttle: 1s } }": monitor.Monkey{
 			Package: "com.shop", Seed: 1, Events: 5, Throttle: time.Second,
 		},

@@ -20,7 +20,7 @@ import (
 
 // RunInProgress is a monitor.LiveRun of this process or of another one.
 type RunInProgress interface {
-	Look(ctx context.Context) error
+	Discover(ctx context.Context) error
 	Now(process string) []monitor.Row
 	Settle(ctx context.Context, device, process string) (bool, error)
 	Snapshot(ctx context.Context, device, process string) (monitor.ProcessSnapshot, error)
@@ -43,7 +43,7 @@ type Live struct {
 
 // Alive implements Subject.
 func (l *Live) Alive(ctx context.Context) (Incarnation, error) {
-	if err := l.Run.Look(ctx); err != nil {
+	if err := l.Run.Discover(ctx); err != nil {
 		return Incarnation{}, err
 	}
 	row, ok := l.row()
@@ -70,7 +70,7 @@ func (l *Live) gone(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if lerr := l.Run.Look(ctx); lerr != nil {
+	if lerr := l.Run.Discover(ctx); lerr != nil {
 		return err
 	}
 	if _, ok := l.row(); ok {

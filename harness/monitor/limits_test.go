@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// near is a process that comes near a limit beside one that does not.
+// near is a phone with a process that approaches a limit and one that does not.
 func near(o androidsim.Options, models ...androidsim.Model) *simulated {
 	spec := healthy("com.shop")
 	spec.Models = append(spec.Models, models...)
@@ -32,8 +32,9 @@ func standing(t *testing.T, x record.Process, resource string) record.Standing {
 	return record.Standing{}
 }
 
-// A process that comes near a limit is warned of before it is there, in the series and in
-// run.json, and its neighbour is not. Run and rebuild agree, as in every test.
+// A process that approaches a limit is warned about before it reaches it, in
+// the series and in run.json; another is not. Run and rebuild agree, as in
+// every test.
 func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 	old, narrow, small := rooted(), rooted(), rooted()
 	old.API, narrow.Bits32, small.HeapGrowthLimit = 26, true, 192
@@ -45,10 +46,21 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 		reaches time.Duration
 		words   string
 	}{
-		"threads":          {rooted(), []androidsim.Model{androidsim.Leak(androidsim.Thread, 1200, 0)}, 1, 108 * time.Minute, "pthread_create failed"},
-		"file_descriptors": {old, []androidsim.Model{androidsim.LeakFiles(600, 0)}, 1, 93 * time.Minute, "Too many open files"},
-		"java_heap":        {small, []androidsim.Model{androidsim.Leak(androidsim.Java, 90, 0), androidsim.GCSawtooth(12, 90*time.Second)}, 1 << 20, 100 * time.Minute, "OutOfMemoryError"},
-		"address_space":    {narrow, []androidsim.Model{androidsim.LeakAddresses(1200, 0)}, 1 << 20, 90 * time.Minute, "mmap failed"},
+		"threads": {
+			rooted(), []androidsim.Model{androidsim.Leak(androidsim.Thread, 1200, 0)}, 1, 108 * time.Minute,
+			"pthread_create failed",
+		},
+		"file_descriptors": {
+			old, []androidsim.Model{androidsim.LeakFiles(600, 0)}, 1, 93 * time.Minute, "Too many open files",
+		},
+		"java_heap": {
+			small,
+			[]androidsim.Model{androidsim.Leak(androidsim.Java, 90, 0), androidsim.GCSawtooth(12, 90*time.Second)},
+			1 << 20, 100 * time.Minute, "OutOfMemoryError",
+		},
+		"address_space": {
+			narrow, []androidsim.Model{androidsim.LeakAddresses(1200, 0)}, 1 << 20, 90 * time.Minute, "mmap failed",
+		},
 	} {
 		t.Run(resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,39 +70,45 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 				x := r.process(t, "S1", "com.shop")
 				told := r.eventsOf("limit", "com.shop")
 				if len(x.Limits) == 0 || len(x.Limits) > 4 || len(told) != len(x.Limits) {
-					t.Fatalf("%d warnings told, in run.json %+v", len(told), x.Limits)
+					t.Fatalf("%d warnings recorded, in run.json %+v", len(told), x.Limits)
 				}
 				for i, w := range x.Limits {
-					if w.Resource != resource || w.Used >= w.Limit || told[i].T != w.T || told[i].Text != w.Text || !strings.Contains(w.Text, c.words) {
-						t.Errorf("%+v, told %+v", w, told[i])
+					if w.Resource != resource || w.Used >= w.Limit || told[i].T != w.T || told[i].Text != w.Text ||
+						!strings.Contains(w.Text, c.words) {
+						t.Errorf("%+v, recorded %+v", w, told[i])
 					}
 				}
 				first := x.Limits[0]
-				if first.TimeLeft == nil || first.T+*first.TimeLeft < 0.8*c.reaches.Seconds() || first.T+*first.TimeLeft > 1.25*c.reaches.Seconds() || first.T > c.reaches.Seconds()-15*60 {
-					t.Errorf("the first warning at %v s says %v: the limit is reached after %v", first.T, first.TimeLeft, c.reaches)
+				if first.TimeLeft == nil || first.T+*first.TimeLeft < 0.8*c.reaches.Seconds() ||
+					first.T+*first.TimeLeft > 1.25*c.reaches.Seconds() || first.T > c.reaches.Seconds()-15*60 {
+					t.Errorf("the first warning at %v s says %v: the limit is reached after %v", first.T,
+						first.TimeLeft, c.reaches)
 				}
-				if s := standing(t, x, resource); !s.Warned || s.Share == nil || *s.Share < 0.7 || s.Rate == nil || *s.Rate <= 0 {
+				if s := standing(t, x, resource); !s.Warned || s.Share == nil || *s.Share < 0.7 || s.Rate == nil ||
+					*s.Rate <= 0 {
 					t.Errorf("%+v", s)
 				}
 				push := r.process(t, "S1", "com.shop:push")
 				if s := standing(t, push, resource); len(push.Limits) > 0 || s.Warned || s.Used <= 0 {
-					t.Errorf("the neighbour: %+v %+v", s, push.Limits)
+					t.Errorf("the other process: %+v %+v", s, push.Limits)
 				}
 			})
 		})
 	}
 }
 
-// What a user build does not tell is not known, and why stands in run.json; nothing of it
-// is judged.
-func TestHeadroomSaysWhatItCannotRead(t *testing.T) {
+// What a user build does not reveal is unknown, with the reason in run.json,
+// and not judged.
+func TestHeadroomReportsUnreadableValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, near(androidsim.Options{Seed: 7}, androidsim.LeakFiles(9000, 0)))
 		o.Headroom, o.Duration = DefaultSampling.Headroom, 30*time.Minute
 		r := perform(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
 		reasons := strings.Join(x.HeadroomReasons, "\n")
-		for _, want := range []string{"open files: the shell may not list them", "address space: a 64-bit process does not run out of it"} {
+		for _, want := range []string{
+			"open files: the shell may not list them", "address space: a 64-bit process does not run out of it",
+		} {
 			if !strings.Contains(reasons, want) {
 				t.Errorf("no %q in %q", want, x.HeadroomReasons)
 			}
@@ -111,21 +129,22 @@ func TestHeadroomSaysWhatItCannotRead(t *testing.T) {
 	})
 }
 
-// Without an interval nothing is read and nothing is told.
+// Without an interval nothing is read and nothing is reported.
 func TestHeadroomOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := near(rooted(), androidsim.LeakFiles(9000, 0))
 		o := options(t, p)
 		o.Duration = 10 * time.Minute
 		r := perform(t, t.Context(), o)
-		if n := p.commands("/limits"); n > 0 || len(r.eventsOf("headroom", "")) > 0 || len(r.process(t, "", "com.shop").Headroom) > 0 {
+		if n := p.commands("/limits"); n > 0 || len(r.eventsOf("headroom", "")) > 0 ||
+			len(r.process(t, "", "com.shop").Headroom) > 0 {
 			t.Errorf("%d readings, %+v", n, r.process(t, "", "com.shop"))
 		}
 	})
 }
 
-// A new incarnation begins with nothing: what the old one used, how fast, and that it was
-// warned of are forgotten, also where the device's clock begins anew.
+// A new incarnation starts from nothing: the use of the old one, its growth and
+// its warnings are discarded, also when the device's clock restarts.
 func TestHeadroomOfANewIncarnation(t *testing.T) {
 	for name, do := range map[string]func(*simulated){
 		"restart": func(p *simulated) { p.Restart("com.shop") },
@@ -146,10 +165,11 @@ func TestHeadroomOfANewIncarnation(t *testing.T) {
 				}
 				for _, w := range x.Limits {
 					if w.T > 40*60 {
-						t.Errorf("the new one is warned of by what the old one used: %+v", w)
+						t.Errorf("the new incarnation is warned about with the use of the old one: %+v", w)
 					}
 				}
-				if s := standing(t, x, "file_descriptors"); s.Warned || s.TimeLeft != nil || s.Used < 200 || s.Used > 400 {
+				if s := standing(t, x, "file_descriptors"); s.Warned || s.TimeLeft != nil || s.Used < 200 ||
+					s.Used > 400 {
 					t.Errorf("%+v", s)
 				}
 			})
@@ -157,9 +177,9 @@ func TestHeadroomOfANewIncarnation(t *testing.T) {
 	}
 }
 
-// A device that does not answer a reading of headroom is like one that does not answer at
-// all: the run goes on when it is back.
-func TestHeadroomOfADeviceThatIsAway(t *testing.T) {
+// A device that does not answer a reading of headroom is like one that does not
+// respond at all: the run continues when it is back.
+func TestHeadroomOfDisconnectedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := near(rooted())
 		o := options(t, p)
@@ -187,34 +207,40 @@ func TestHeadroomOfADeviceThatIsAway(t *testing.T) {
 	})
 }
 
-// A process whose anonymous memory leaks on Android 17 is warned of before the memory limiter kills it,
-// and its death names the limiter and its limit; one that the device does not tell is called assumed.
+// A process whose anonymous memory leaks on Android 17 is warned about before
+// the memory limiter kills it, and its death names the limiter and its limit. A
+// limit that the device does not report is marked as assumed.
 func TestMemoryLimiterKillsALeak(t *testing.T) {
 	for name, old := range map[string]bool{"API 37.2": false, "API 37": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := rooted()
 				o.API = 37
-				o.MemoryLimiter = &androidsim.MemoryLimiter{Visible: 400, VisibleSwap: 112, NotVisible: 300, NotVisibleSwap: 100, OldReason: old}
+				o.MemoryLimiter = &androidsim.MemoryLimiter{
+					Visible: 400, VisibleSwap: 112, NotVisible: 300, NotVisibleSwap: 100, OldReason: old,
+				}
 				p := near(o, androidsim.Leak(androidsim.Native, 240, 0))
 				run := options(t, p)
 				run.Headroom, run.Duration = DefaultSampling.Headroom, 2*time.Hour
 				r := perform(t, t.Context(), run)
 				x := r.process(t, "S1", "com.shop")
-				if x.DeathsByReason["memory_limiter"] != 1 || len(x.Deaths) != 1 || !strings.HasPrefix(x.Deaths[0].Text, "memory limiter, limit 512 MB, ") {
+				if x.DeathsByReason["memory_limiter"] != 1 || len(x.Deaths) != 1 ||
+					!strings.HasPrefix(x.Deaths[0].Text, "memory limiter, limit 512 MB, ") {
 					t.Fatalf("%+v", x.Deaths)
 				}
 				if len(x.Findings) != 1 || x.Findings[0].Kind != "memory_limiter" {
 					t.Errorf("%+v", x.Findings)
 				}
-				if len(x.Limits) == 0 || x.Limits[0].Resource != "anonymous_memory" || x.Limits[0].Limit != 512<<20 || x.Limits[0].Assumed || x.Limits[0].T > x.Deaths[0].T-10*60 || x.Limits[0].TimeLeft == nil {
+				if len(x.Limits) == 0 || x.Limits[0].Resource != "anonymous_memory" || x.Limits[0].Limit != 512<<20 ||
+					x.Limits[0].Assumed || x.Limits[0].T > x.Deaths[0].T-10*60 || x.Limits[0].TimeLeft == nil {
 					t.Fatalf("%+v; the death is at %v s", x.Limits, x.Deaths[0].T)
 				}
 				if in := x.Limits[0].T + *x.Limits[0].TimeLeft; in < 0.75*x.Deaths[0].T || in > 1.25*x.Deaths[0].T {
 					t.Errorf("the warning says %v s, the death is at %v s", in, x.Deaths[0].T)
 				}
-				if s := standing(t, r.process(t, "S1", "com.shop:push"), "anonymous_memory"); s.Warned || s.Limit != 400<<20 || s.Used <= 0 {
-					t.Errorf("the neighbour: %+v", s)
+				if s := standing(t, r.process(t, "S1", "com.shop:push"), "anonymous_memory"); s.Warned ||
+					s.Limit != 400<<20 || s.Used <= 0 {
+					t.Errorf("the other process: %+v", s)
 				}
 			})
 		})
@@ -228,9 +254,9 @@ func TestAssumedMemoryLimit(t *testing.T) {
 		assumed bool
 		has     bool
 	}{
-		"the device does not say it": {37, &androidsim.MemoryLimiter{Visible: 9000, Silent: true}, true, true},
-		"the device has none":        {37, nil, false, false},
-		"Android 16":                 {36, &androidsim.MemoryLimiter{Visible: 400}, false, false},
+		"the device does not report it": {37, &androidsim.MemoryLimiter{Visible: 9000, Silent: true}, true, true},
+		"the device has none":           {37, nil, false, false},
+		"Android 16":                    {36, &androidsim.MemoryLimiter{Visible: 400}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -239,11 +265,14 @@ func TestAssumedMemoryLimit(t *testing.T) {
 				run := options(t, near(o))
 				run.Headroom, run.Duration = DefaultSampling.Headroom, 20*time.Minute
 				x := perform(t, t.Context(), run).process(t, "S1", "com.shop")
-				i := slices.IndexFunc(x.Headroom, func(s record.Standing) bool { return s.Resource == "anonymous_memory" })
-				if (i >= 0) != c.has || c.has && (x.Headroom[i].Assumed != c.assumed || x.Headroom[i].Limit != 8192<<20) {
+				i := slices.IndexFunc(x.Headroom,
+					func(s record.Standing) bool { return s.Resource == "anonymous_memory" })
+				if (i >= 0) != c.has || c.has &&
+					(x.Headroom[i].Assumed != c.assumed || x.Headroom[i].Limit != 8192<<20) {
 					t.Errorf("%+v", x.Headroom)
 				}
-				if told := strings.Contains(strings.Join(x.HeadroomReasons, "\n"), "assumed from the RAM of the device"); told != c.assumed {
+				if told := strings.Contains(strings.Join(x.HeadroomReasons, "\n"),
+					"assumed from the RAM of the device"); told != c.assumed {
 					t.Errorf("%q", x.HeadroomReasons)
 				}
 			})

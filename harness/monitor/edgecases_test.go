@@ -24,7 +24,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hooked is a phone some of whose commands end otherwise: hook says how.
+// hooked is a phone on which hook may replace the answer to a command.
 type hooked struct {
 	*simulated
 	hook func(ctx context.Context, command string) (ends bool, err error)
@@ -57,7 +57,7 @@ func backwards(t *testing.T, samples []record.Sample) {
 	}
 }
 
-// A process that holds up the read of all is read alone; that is no reboot.
+// A process that blocks the round of all is read alone; that is no reboot.
 func TestRunHungFastRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:hung"))
@@ -66,7 +66,8 @@ func TestRunHungFastRead(t *testing.T) {
 		pid := fmt.Sprint(p.PID("com.shop:hung"))
 		o.Devices[0].Device = &hooked{p, func(ctx context.Context, command string) (bool, error) {
 			since := time.Since(began)
-			if isRound(command) && strings.Contains(command, " "+pid+"/stat") && since > 5*time.Minute && since < 9*time.Minute {
+			if isRound(command) && strings.Contains(command, " "+pid+"/stat") && since > 5*time.Minute &&
+				since < 9*time.Minute {
 				return hang(ctx)
 			}
 			return false, nil
@@ -77,7 +78,7 @@ func TestRunHungFastRead(t *testing.T) {
 			t.Errorf("events %+v", r.events)
 		}
 		if len(r.eventsOf("unresponsive", "com.shop:hung")) == 0 || len(r.eventsOf("gap", "com.shop:hung")) == 0 {
-			t.Errorf("the hung one is not told: %+v", r.events)
+			t.Errorf("the hung process is not reported: %+v", r.events)
 		}
 		backwards(t, r.samplesOf("com.shop", false))
 		if d := r.Devices[0].Duration; d < 1190 || d > 1210 {
@@ -86,8 +87,8 @@ func TestRunHungFastRead(t *testing.T) {
 	})
 }
 
-// night is how many hours a run lasts in which something goes wrong all the time. The
-// race detector has seen what there is after two.
+// night is the number of hours of a run in which faults happen all the time.
+// Two are enough under the race detector.
 func night() int {
 	if racing {
 		return 2
@@ -95,8 +96,8 @@ func night() int {
 	return 8
 }
 
-// Looks that fail all night are told once and change nothing for the samples.
-func TestRunLooksFail(t *testing.T) {
+// Scans that fail all night are reported once and do not affect the samples.
+func TestRunScansFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
@@ -108,7 +109,7 @@ func TestRunLooksFail(t *testing.T) {
 		o.Duration = time.Duration(hours) * time.Hour
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("error", "")); n != 1 {
-			t.Errorf("told %d times", n)
+			t.Errorf("recorded %d times", n)
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Samples < 120*hours-5 || x.Samples > 1100*hours/8 || x.Gaps > 0 {
 			t.Errorf("%d samples, %d gaps", x.Samples, x.Gaps)
@@ -116,8 +117,8 @@ func TestRunLooksFail(t *testing.T) {
 	})
 }
 
-// A series that ends long before the run is told, and is no reason to pass.
-func TestRunUnseenToTheEnd(t *testing.T) {
+// A series that ends long before the run is reported, and does not pass.
+func TestRunRecordsTrailingGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
@@ -128,14 +129,15 @@ func TestRunUnseenToTheEnd(t *testing.T) {
 			}
 			p.HangDumpsys()
 		}()
-		// More than half of the run, under the race detector too.
+		// More than half of the run, even under the race detector.
 		hours := max(night(), 3)
 		o.Duration, o.Strict = time.Duration(hours)*time.Hour, true
 		r := perform(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
 		unseen := r.eventsOf("unseen", "com.shop")
 		least := (float64(hours) - 1.2) * 3600
-		if len(unseen) != 1 || unseen[0].Duration < least || x.Missing < least || x.Gate != "inconclusive" || r.ExitCode != record.ExitInconclusive {
+		if len(unseen) != 1 || unseen[0].Duration < least || x.Missing < least || x.Gate != "inconclusive" ||
+			r.ExitCode != record.ExitInconclusive {
 			t.Errorf("exit %d, events %+v, %+v", r.ExitCode, unseen, x)
 		}
 		if !strings.Contains(strings.Join(x.Warnings, "\n"), "no sample in the last") {
@@ -169,7 +171,7 @@ func TestRunSlowPhoneIsKept(t *testing.T) {
 	})
 }
 
-// dumpsys that knows nothing of a process does not mean that it is gone.
+// A process that dumpsys does not know is not necessarily gone.
 func TestRunDetailSaysGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -187,7 +189,7 @@ func TestRunDetailSaysGone(t *testing.T) {
 	})
 }
 
-// stranger asks dumpsys for a process that is not there.
+// stranger asks dumpsys for a process that does not exist.
 type stranger struct{ *simulated }
 
 var askedPID = regexp.MustCompile(`meminfo \d+ `)
@@ -196,23 +198,25 @@ func (d *stranger) Shell(ctx context.Context, command string, out, errOut io.Wri
 	return d.simulated.Shell(ctx, askedPID.ReplaceAllString(command, "meminfo 99999 "), out, errOut)
 }
 
-// Marks of a burst, and marks of the last moment, are all counted: those that come too fast are
-// skipped in the record.
+// Marks of a burst and marks just before the end are all counted. Those that
+// exceed the rate limit are recorded as skipped.
 func TestRunKeepsEveryMark(t *testing.T) {
 	p := phone("S1", rooted(), healthy("com.shop"))
 	o := options(t, p)
 	o.Duration = 0
-	o.Workload = HostCommand{Args: []string{"sh", "-c", "sleep 0.2; i=0; while [ $i -lt 1000 ]; do echo leakgate:mark $i; i=$((i+1)); done"}}
+	o.Workload = HostCommand{
+		Args: []string{"sh", "-c", "sleep 0.2; i=0; while [ $i -lt 1000 ]; do echo leakgate:mark $i; i=$((i+1)); done"},
+	}
 	r := perform(t, t.Context(), o)
 	marks := r.eventsOf("mark", "")
 	skipped, _ := r.skippedIn("marks_skipped")
-	if len(marks)+skipped != 1000 || len(marks) < floodBurst || r.Devices[0].Marks != 1000 {
+	if len(marks)+skipped != 1000 || len(marks) < eventBurst || r.Devices[0].Marks != 1000 {
 		t.Errorf("%d marks and %d skipped of 1000", len(marks), skipped)
 	}
 }
 
-// A mark reaches a run whatever its directory is called.
-func TestSendMarkToAnOddDirectory(t *testing.T) {
+// A mark reaches a run whatever the name of its directory.
+func TestSendMarkToUnusualDirectory(t *testing.T) {
 	p := phone("S1", rooted(), healthy("com.shop"))
 	o := options(t, p)
 	o.Dir, o.Duration = filepath.Join(t.TempDir(), "run[1]*"), 2*time.Second
@@ -230,8 +234,8 @@ func TestSendMarkToAnOddDirectory(t *testing.T) {
 	}
 }
 
-// A round that was on its way when another level was chosen is of the old quantity.
-func TestRunLevelChangeDuringARound(t *testing.T) {
+// A round in flight when another level was chosen has the old quantity.
+func TestRunLevelChangeDuringRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		root := p.LoseRoot()
@@ -262,7 +266,7 @@ func TestRunLevelChangeDuringARound(t *testing.T) {
 	})
 }
 
-// slow is a phone whose rounds take their time on the line.
+// slow is a phone whose rounds take time on the line.
 type slow struct {
 	capture.Device
 	by time.Duration
@@ -277,7 +281,7 @@ func (s *slow) Shell(ctx context.Context, command string, out, errOut io.Writer)
 }
 
 // A breakdown may overtake the sample that ends a gap; the sample counts.
-func TestRunGapOfASlowRound(t *testing.T) {
+func TestRunGapAfterSlowRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
@@ -292,13 +296,15 @@ func TestRunGapOfASlowRound(t *testing.T) {
 			}
 		}()
 		r := perform(t, t.Context(), o)
-		if x := r.process(t, "S1", "com.shop"); strings.Contains(strings.Join(x.Warnings, "\n"), "ignored") || x.Gaps < 9 {
+		if x := r.process(t, "S1", "com.shop"); strings.Contains(strings.Join(x.Warnings, "\n"), "ignored") ||
+			x.Gaps < 9 {
 			t.Errorf("%d gaps, %v", x.Gaps, x.Warnings)
 		}
 	})
 }
 
-// The host was suspended, so that its clock is late, and then the phone reboots.
+// The host was suspended, so that its clock is late, and then the phone
+// reboots.
 func TestRunLateHostAndReboot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := rooted()
@@ -318,9 +324,9 @@ func TestRunLateHostAndReboot(t *testing.T) {
 	})
 }
 
-// Where others end, the turn of a process that dumpsys alone can read comes sooner
-// from then on; what was before is no hole.
-func TestRunDumpsysAloneWhileOthersEnd(t *testing.T) {
+// When others end, the turn of a process that only dumpsys can read comes
+// sooner from then on; the time before is not a gap.
+func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{healthy("com.shop")}
 		for i := range 9 {
@@ -342,9 +348,9 @@ func TestRunDumpsysAloneWhileOthersEnd(t *testing.T) {
 	})
 }
 
-// One dear process among cheap ones: the mean is what counts, so that a budget
-// that holds on average is left alone.
-func TestGovernorDoesNotSwing(t *testing.T) {
+// With one expensive process among cheap ones, the mean counts: a budget that
+// holds on average does not change the period.
+func TestGovernorDoesNotOscillate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		o.MaxSystemServer = 10
@@ -352,7 +358,10 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 		for i := range 4 {
 			s.breakdowns.rotation.Add(capture.Key{Name: fmt.Sprint(i)})
 		}
-		costs := []time.Duration{8 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond} // 7.2 % of a core on average
+		// 7.2 % of a core on average
+		costs := []time.Duration{
+			8 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond,
+		}
 		for dumps := 0; s.clock.now() < 8*time.Hour; dumps++ {
 			s.overhead.server.dump(known.OfDuration(costs[dumps%4]), 10*time.Second)
 			s.breakdowns.govern(s.clock.now())
@@ -364,7 +373,7 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 	})
 }
 
-// loneSession is the session of the first device of a run that nobody carries out.
+// loneSession is the session of the first device of a run that is not started.
 func loneSession(t *testing.T, o Options) *session {
 	t.Helper()
 	if err := o.complete(); err != nil {
@@ -388,8 +397,8 @@ func loneSession(t *testing.T, o Options) *session {
 	return newSession(m, o.Devices[0])
 }
 
-// A command that ends well and leaves something behind has ended well.
-func TestHostCommandLeavesSomethingBehind(t *testing.T) {
+// A command that succeeds and leaves something behind has succeeded.
+func TestHostCommandLeavesProcessBehind(t *testing.T) {
 	t.Parallel()
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))
 	o.Duration = 0
@@ -411,9 +420,10 @@ func TestRunWatchesSystemServer(t *testing.T) {
 	})
 }
 
-// Random faults of all kinds on two phones, for hours: the record rebuilt of the
-// lines is the record (perform compares them), time never goes back, and nothing
-// leaks that does not. The race detector sees a seed of each sort of phone.
+// Random faults of all kinds on two phones, for hours: the record rebuilt from
+// the lines is the record (perform compares them), time never goes back, and
+// only what leaks is a leak. The race detector sees a seed of each sort of
+// phone.
 func TestRunTorture(t *testing.T) {
 	seeds := []uint64{0, 1, 2, 3, 4, 5}
 	if racing {
@@ -425,10 +435,11 @@ func TestRunTorture(t *testing.T) {
 			if seed%3 == 2 {
 				opt = androidsim.Options{API: 19, Seed: seed}
 			}
-			p, q := phone("S1", opt, healthy("com.shop"), healthy("com.shop:b")), phone("S2", rooted(), leaky("com.shop", androidsim.Native, 300))
+			p, q := phone("S1", opt, healthy("com.shop"), healthy("com.shop:b")),
+				phone("S2", rooted(), leaky("com.shop", androidsim.Native, 300))
 			o := options(t, p, q)
 			o.Sampling = defaultBudget
-			o.Patience, o.Duration = 20*time.Minute, 3*time.Hour
+			o.DeviceTimeout, o.Duration = 20*time.Minute, 3*time.Hour
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() { torture(ctx, rand.New(rand.NewPCG(seed, 9)), p, q) })
@@ -503,7 +514,7 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// clockStops is a phone whose clock stands still for a while.
+// clockStops is a phone whose clock stops for a while.
 type clockStops struct {
 	*simulated
 	from, to time.Time
@@ -522,8 +533,9 @@ func (d *clockStops) Shell(ctx context.Context, command string, out, errOut io.W
 	return exit, errors.Join(err, werr)
 }
 
-// A clock that stops, and one that goes on, is reported once, when it happens.
-func TestClockThatStops(t *testing.T) {
+// A clock that stops, and one that continues, is reported once, when it
+// happens.
+func TestDeviceClockStops(t *testing.T) {
 	for _, goesOn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			p := phone("S1", rooted(), healthy("com.shop"))
@@ -536,12 +548,13 @@ func TestClockThatStops(t *testing.T) {
 			o.Devices[0].Device = d
 			r := perform(t, t.Context(), o)
 			told := r.eventsOf("clock", "")
-			if len(told) == 0 || told[0].T > 720 || !strings.Contains(told[0].Text, "clock has stopped at 4200.00 s") || len(told) != map[bool]int{false: 1, true: 2}[goesOn] {
-				t.Errorf("goes on %v: %+v", goesOn, told)
+			if len(told) == 0 || told[0].T > 720 || !strings.Contains(told[0].Text, "clock has stopped at 4200.00 s") ||
+				len(told) != map[bool]int{false: 1, true: 2}[goesOn] {
+				t.Errorf("continues %v: %+v", goesOn, told)
 			}
 			warnings := strings.Join(r.process(t, "S1", "com.shop").Warnings, "\n")
 			if strings.Contains(warnings, "the device's clock has stopped") == goesOn {
-				t.Errorf("goes on %v: %s", goesOn, warnings)
+				t.Errorf("continues %v: %s", goesOn, warnings)
 			}
 		})
 	}

@@ -27,17 +27,19 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// cabled is a simulated phone at a cable: files can be pulled from it, and what is on its
-// way when the cable is unplugged breaks off.
+// cabled is a simulated phone on a cable: files can be pulled from it, and
+// unplugging the cable interrupts what is in flight.
 type cabled struct {
 	*simulated
 	mu   sync.Mutex
 	ways map[*context.CancelCauseFunc]bool
-	// asked is told of every command and pull before it begins; nil for nobody.
+	// asked is called with every command and pull before it begins. It may be
+	// nil.
 	asked func(what string)
-	// slow is how long a heap dump takes longer.
+	// slow is added to the time of a heap dump.
 	slow time.Duration
-	// hung is closed at the end of a time in which the phone says nothing; nil at others.
+	// hung is closed at the end of a time in which the phone does not respond,
+	// nil at other times.
 	hung chan struct{}
 }
 
@@ -52,7 +54,7 @@ func (c *cabled) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 		return 0, err
 	}
 	if isDump(command) {
-		if err := nap(ctx, c.slow); err != nil {
+		if err := sleep(ctx, c.slow); err != nil {
 			return 0, context.Cause(ctx)
 		}
 	}
@@ -111,7 +113,7 @@ func (c *cabled) tell(what string) {
 	}
 }
 
-// begin opens a way to the phone that ends with the cable.
+// begin opens a connection to the phone that ends with the cable.
 func (c *cabled) begin(ctx context.Context, what string) (context.Context, func()) {
 	c.tell(what)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -132,7 +134,7 @@ func (c *cabled) listen(asked func(string)) {
 	c.asked = asked
 }
 
-// unplug pulls the cable, or plugs it in.
+// unplug unplugs the cable, or plugs it in.
 func (c *cabled) unplug(cut bool) {
 	c.simulated.unplug(cut)
 	if !cut {
@@ -145,7 +147,8 @@ func (c *cabled) unplug(cut bool) {
 	}
 }
 
-// hang lets the phone say nothing, or speak again. What has begun before goes on.
+// hang makes the phone stop responding, or respond again. Earlier requests
+// continue.
 func (c *cabled) hang(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +161,7 @@ func (c *cabled) hang(on bool) {
 	}
 }
 
-// wait waits until the phone says something; what was asked meanwhile is lost.
+// wait waits until the phone responds; requests of before are lost.
 func (c *cabled) wait(ctx context.Context) error {
 	c.mu.Lock()
 	hung := c.hung
@@ -172,7 +175,7 @@ func (c *cabled) wait(ctx context.Context) error {
 
 func isDump(command string) bool { return strings.Contains(command, "am dumpheap") }
 
-// responding are the options of a run that collects what leaks call for.
+// responding returns the options of a run that diagnoses leaks.
 func responding(t *testing.T, r response.Options, phones ...*cabled) Options {
 	t.Helper()
 	var plain []*simulated
@@ -190,7 +193,7 @@ func responding(t *testing.T, r response.Options, phones ...*cabled) Options {
 	return o
 }
 
-// respond is perform, and looks at what every run with a response must keep.
+// respond is perform with checks of what every run with responses must fulfill.
 func respond(t *testing.T, ctx context.Context, o Options) result {
 	t.Helper()
 	r := perform(t, ctx, o)
@@ -198,8 +201,8 @@ func respond(t *testing.T, ctx context.Context, o Options) result {
 	return r
 }
 
-// checkFolders compares the artifacts on disk with those that run.json tells: no file
-// that is not whole, none that is not told, and none that is told and not there.
+// checkFolders compares the artifacts on disk with those in run.json: every
+// file is complete and listed, and every listed file exists.
 func checkFolders(t *testing.T, dir string, run record.Run) {
 	t.Helper()
 	want := map[string]bool{}
@@ -215,7 +218,7 @@ func checkFolders(t *testing.T, dir string, run record.Run) {
 			want[d.Folder+"/"+s.File] = true
 			info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(d.Folder), s.File))
 			if err != nil || info.Size() != s.Bytes {
-				t.Errorf("%s of %s: %d bytes told, %v, %v", s.File, d.Folder, s.Bytes, info, err)
+				t.Errorf("%s of %s: %d bytes recorded, %v, %v", s.File, d.Folder, s.Bytes, info, err)
 				continue
 			}
 			checkWhole(t, filepath.Join(dir, filepath.FromSlash(d.Folder), s.File), d.Keep)
@@ -231,9 +234,10 @@ func checkFolders(t *testing.T, dir string, run record.Run) {
 		switch base := filepath.Base(name); {
 		case strings.HasPrefix(base, "."):
 			t.Errorf("left behind: %s", name)
-		case strings.HasSuffix(base, "summary.txt"), base == "analysis.json", base == "growth.json", base == "heap.summary.json.zst":
+		case strings.HasSuffix(base, "summary.txt"), base == "analysis.json", base == "growth.json",
+			base == "heap.summary.json.zst":
 		case !want[name]:
-			t.Errorf("%s is not told in run.json", name)
+			t.Errorf("%s is not in run.json", name)
 		}
 		delete(want, name)
 		return err
@@ -242,12 +246,12 @@ func checkFolders(t *testing.T, dir string, run record.Run) {
 		t.Error(err)
 	}
 	for name := range want {
-		t.Errorf("%s is told and not there", name)
+		t.Errorf("%s is in run.json, but does not exist", name)
 	}
 }
 
-// checkWhole wants a heap dump to be whole, and without what was typed unless all of it is
-// to be kept.
+// checkWhole checks that a heap dump is complete, and that it contains typed
+// text only if raw dumps are kept.
 func checkWhole(t *testing.T, path, keep string) {
 	t.Helper()
 	if !strings.HasPrefix(filepath.Base(path), "heap.hprof") {
@@ -262,14 +266,15 @@ func checkWhole(t *testing.T, path, keep string) {
 		t.Errorf("%s: %v, %v, %v", path, f.Format, f.Truncated, f.Damage)
 	}
 	if _, err := hprof.Strip(t.Context(), io.Discard, f, f.Size()); err != nil {
-		t.Errorf("%s is not whole: %v", path, err)
+		t.Errorf("%s is not complete: %v", path, err)
 	}
 	if has(t, io.NewSectionReader(f, 0, f.Size()), secret) != (keep == string(response.Raw)) {
-		t.Errorf("%s, which is to be kept %s, has or lacks what was typed", path, keep)
+		t.Errorf("%s, which is to be kept %s, has or lacks the typed text", path, keep)
 	}
 }
 
-// has reports whether a dump contains a text. It reads one piece at a time: dumps are large.
+// has reports whether a dump contains a text. It reads in pieces: dumps are
+// large.
 func has(t *testing.T, r io.Reader, text string) bool {
 	t.Helper()
 	piece, begun := make([]byte, 1<<20), 0
@@ -288,14 +293,15 @@ func has(t *testing.T, r io.Reader, text string) bool {
 	}
 }
 
-// diagnosesOf are the diagnoses of a process by a trigger; any if empty.
+// diagnosesOf returns the diagnoses of a process with a trigger, any trigger if
+// empty.
 func (r result) diagnosesOf(process, trigger string) []record.Diagnosis {
 	return slices.DeleteFunc(slices.Clone(r.Diagnoses), func(d record.Diagnosis) bool {
 		return process != "" && d.Process != process || trigger != "" && d.Trigger != trigger
 	})
 }
 
-// leftOn are the heap dumps that are on a phone.
+// leftOn returns the heap dumps on a phone.
 func leftOn(t *testing.T, p *cabled) []string {
 	t.Helper()
 	files, err := p.ReadDir("/data/local/tmp")
@@ -311,12 +317,13 @@ func leftOn(t *testing.T, p *cabled) []string {
 	return out
 }
 
-// smallDumps gives phones whose dumps have a small leak, however much the process has
-// leaked: most tests are not about what is in them.
+// smallDumps returns phones whose dumps have a small leak, however much the
+// process has leaked: most tests are not about their contents.
 func smallDumps(o androidsim.Options) androidsim.Options {
 	o.DumpHeap = func(w io.Writer, h androidsim.Heap) error {
 		heap := hproftest.Android(hproftest.Phone{SDK: h.API, Process: h.Process})
-		heap.Hold("com.shop.Screens", "sAll", heap.ArrayList(heap.Activity("com.shop.DetailActivity", hproftest.Destroyed).Ref).Ref)
+		heap.Hold("com.shop.Screens", "sAll",
+			heap.ArrayList(heap.Activity("com.shop.DetailActivity", hproftest.Destroyed).Ref).Ref)
 		heap.Hold("com.shop.Login", "sToken", heap.String(secret))
 		_, err := io.Copy(w, heap.Reader(hproftest.Form{}))
 		return err
@@ -324,7 +331,7 @@ func smallDumps(o androidsim.Options) androidsim.Options {
 	return o
 }
 
-// secret is what somebody has typed into the app.
+// secret is text that somebody has typed into the app.
 const secret = "correct horse battery staple"
 
 func steps(d record.Diagnosis) string {
@@ -337,7 +344,8 @@ func steps(d record.Diagnosis) string {
 	return strings.Join(out, " ")
 }
 
-// at is the place of an event in the order of the lines, and fails where it is not there.
+// at returns the position of an event in the order of the lines, and fails if
+// there is no such event.
 func (r result) at(t *testing.T, what string, is func(record.Event) bool) int {
 	t.Helper()
 	i := slices.IndexFunc(r.events, is)
@@ -347,30 +355,39 @@ func (r result) at(t *testing.T, what string, is func(record.Event) bool) int {
 	return i
 }
 
-// Each kind of leak gets what its recipe has, once the machine says LEAKING, to be
-// compared with the snapshot of its suspicion; what does not leak gets nothing. A leak
-// that comes again too soon is told, and one that comes later is diagnosed again.
+// Each kind of leak gets the artifacts of its recipe when it becomes LEAKING,
+// which are compared with the snapshot of its suspicion. What does not leak
+// gets none. A leak that recurs too soon is recorded, and one that recurs later
+// is diagnosed again.
 func TestResponseToEachKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:native", androidsim.Native, 300),
-			leaky("com.shop:gpu", androidsim.GPU, 300), leaky("com.shop:thread", androidsim.Thread, 300), healthy("com.shop:push")))
+		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300),
+			leaky("com.shop:native", androidsim.Native, 300),
+			leaky("com.shop:gpu", androidsim.GPU, 300), leaky("com.shop:thread", androidsim.Thread, 300),
+			healthy("com.shop:push")))
 		o := responding(t, response.Options{}, p)
 		o.Headroom = DefaultSampling.Headroom
 		screen := &watcher{rows: map[string][]Row{}}
 		o.Observer = screen
 		r := respond(t, t.Context(), o)
-		checkTold(t, r, screen.events)
+		checkObserved(t, r, screen.events)
 		for process, want := range map[string]struct{ recipe, files, says, finding string }{
-			"com.shop":        {"java", "meminfo heap logcat exit_info", "DetailActivity, held by ScreenTracker.sScreens", "leak"},
-			"com.shop:native": {"native", "status smaps showmap maps meminfo logcat exit_info", "native heap [anon:scudo:primary] +", "native_kind"},
+			"com.shop": {
+				"java", "meminfo heap logcat exit_info", "DetailActivity, held by ScreenTracker.sScreens", "leak",
+			},
+			"com.shop:native": {
+				"native", "status smaps showmap maps meminfo logcat exit_info", "native heap [anon:scudo:primary] +",
+				"native_kind",
+			},
 			"com.shop:gpu":    {"gpu", "meminfo gfxinfo gpu surfaceflinger logcat exit_info", "graphics: ", "graphics"},
 			"com.shop:thread": {"thread", "status threads meminfo logcat exit_info", "pool-3-thread-*", "threads"},
 		} {
 			checkResponse(t, r, process, want.recipe, want.files, want.says, want.finding)
 		}
 		checkSnapshots(t, r.diagnosesOf("com.shop:push", ""), 0, 0)
-		if left, err := filepath.Glob(filepath.Join(o.Dir, response.Artifacts, "*push*", "*")); err != nil || len(left) != 2 {
-			t.Errorf("the healthy one has folders: %v %v", left, err)
+		if left, err := filepath.Glob(filepath.Join(o.Dir, response.Artifacts, "*push*", "*")); err != nil ||
+			len(left) != 2 {
+			t.Errorf("the healthy process has folders: %v %v", left, err)
 		}
 		for _, e := range r.events {
 			switch e.Event {
@@ -392,9 +409,9 @@ func TestResponseToEachKind(t *testing.T) {
 	})
 }
 
-// checkTold compares the diagnoses that an observer has with those of the lines: an analysis
-// changes nothing that somebody holds.
-func checkTold(t *testing.T, r result, told []record.Event) {
+// checkTold compares the diagnoses that an observer received with those in the
+// lines: an analysis does not change what somebody else holds.
+func checkObserved(t *testing.T, r result, told []record.Event) {
 	t.Helper()
 	seen, written := []record.Diagnosis{}, []record.Diagnosis{}
 	for _, e := range told {
@@ -415,7 +432,7 @@ func checkTold(t *testing.T, r result, told []record.Event) {
 	}
 }
 
-// checkResponse looks at all that was done about the leaks of one process.
+// checkResponse checks the responses to the leaks of one process.
 func checkResponse(t *testing.T, r result, process, recipe, files, says, finding string) {
 	t.Helper()
 	kind := recipe + "_leak"
@@ -424,8 +441,10 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 		t.Fatalf("%s: %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
 	}
 	d := leaks[0]
-	if d.Recipe != recipe || d.Kind.String() != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete || !strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
-		t.Errorf("%s: %s, %s, %s, %s:\n%s\n%q", process, d.Recipe, d.Kind, d.Outcome, steps(d), strings.Join(d.Summary, "\n"), d.Warnings)
+	if d.Recipe != recipe || d.Kind.String() != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete ||
+		!strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
+		t.Errorf("%s: %s, %s, %s, %s:\n%s\n%q", process, d.Recipe, d.Kind, d.Outcome, steps(d),
+			strings.Join(d.Summary, "\n"), d.Warnings)
 	}
 	if !slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.Type == finding }) {
 		t.Errorf("%s: no finding %s in %+v", process, finding, d.Findings)
@@ -441,8 +460,10 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 		}
 	}
 	order := []int{
-		r.at(t, "SUSPICIOUS", of("state", "SUSPICIOUS")), r.at(t, "snapshot", by("diagnose", "suspicious")), r.at(t, "told", by("diagnosed", "suspicious")),
-		r.at(t, "LEAKING", of("state", "LEAKING")), r.at(t, "collected", by("diagnose", "leak")), r.at(t, "NORMAL", of("state", "NORMAL")), r.at(t, "analysed", by("diagnosed", "leak")),
+		r.at(t, "SUSPICIOUS", of("state", "SUSPICIOUS")), r.at(t, "snapshot", by("diagnose", "suspicious")),
+		r.at(t, "told", by("diagnosed", "suspicious")),
+		r.at(t, "LEAKING", of("state", "LEAKING")), r.at(t, "collected", by("diagnose", "leak")),
+		r.at(t, "NORMAL", of("state", "NORMAL")), r.at(t, "analysed", by("diagnosed", "leak")),
 	}
 	if !slices.IsSorted(order) {
 		t.Errorf("%s: out of order: %v", process, order)
@@ -454,15 +475,19 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 	if recipe != "java" && collected.T-leaking.T > 6 {
 		t.Errorf("%s: collected %.1f s after LEAKING", process, collected.T-leaking.T)
 	}
-	if normal := r.events[order[5]]; normal.T != collected.T || !strings.Contains(normal.Text, "the diagnosis is done") {
+	if normal := r.events[order[5]]; normal.T != collected.T ||
+		!strings.Contains(normal.Text, "the diagnosis is done") {
 		t.Errorf("%s: the diagnosis has not ended the leak: %+v", process, normal)
 	}
 	again := r.eventsOf("repeated", process)
-	if len(again) != 1 || again[0].Kind.String() != kind || again[0].Diagnosis != nil || !strings.Contains(again[0].Text, " MB/h, ") || !strings.Contains(again[0].Text, " MB now; nothing is collected: the last diagnosis was 1") {
+	if len(again) != 1 || again[0].Kind.String() != kind || again[0].Diagnosis != nil ||
+		!strings.Contains(again[0].Text, " MB/h, ") ||
+		!strings.Contains(again[0].Text, " MB now; not diagnosed again: the last diagnosis was 1") {
 		t.Errorf("%s: repeated %+v", process, again)
 	}
 	if again[0].T >= collected.T+1800 || leaks[1].T < collected.T+1800 {
-		t.Errorf("%s: diagnosed at %v, repeated at %v, diagnosed again at %v", process, collected.T, again[0].T, leaks[1].T)
+		t.Errorf("%s: diagnosed at %v, repeated at %v, diagnosed again at %v", process, collected.T, again[0].T,
+			leaks[1].T)
 	}
 }
 
@@ -481,7 +506,7 @@ func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	var want []string
 	for _, d := range run.Diagnoses {
 		if d.Trigger == record.TriggerLast {
-			continue // what differs between two snapshots is no leak
+			continue // a difference between two snapshots is not a leak
 		}
 		for _, f := range d.Findings {
 			want = append(want, d.Process+" "+f.Type+" "+d.Folder)
@@ -496,8 +521,9 @@ func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	}
 }
 
-// The robust machine stays in LEAKING after a diagnosis; a process that leaks again after
-// its restart is told within the cooldown, and diagnosed after it.
+// The robust policy stays in LEAKING after a diagnosis. A process that leaks
+// again after its restart is recorded within the cooldown, and diagnosed after
+// it.
 func TestResponseByTheRobustPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 400), healthy("com.shop:push")))
@@ -518,7 +544,8 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 		if len(leaks) != 2 || len(again) != 1 || len(r.eventsOf("restart", "com.shop")) != 2 {
 			t.Fatalf("%d diagnoses, %+v, events %+v", len(leaks), again, r.eventsOf("state", ""))
 		}
-		if leaks[0].T > 4800 || again[0].T < 4800 || again[0].T > leaks[0].T+7200 || leaks[1].T < 12000 || leaks[0].PID == leaks[1].PID {
+		if leaks[0].T > 4800 || again[0].T < 4800 || again[0].T > leaks[0].T+7200 || leaks[1].T < 12000 ||
+			leaks[0].PID == leaks[1].PID {
 			t.Errorf("diagnosed at %v and %v, repeated at %v", leaks[0].T, leaks[1].T, again[0].T)
 		}
 		for _, e := range r.eventsOf("state", "com.shop") {
@@ -526,20 +553,24 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 				t.Errorf("the diagnosis ends the leak: %+v", e)
 			}
 		}
-		if x := r.process(t, "S1", "com.shop"); x.Worst != detector.Leaking || x.State != detector.Leaking || x.Gate != "leak" {
+		if x := r.process(t, "S1", "com.shop"); x.Worst != detector.Leaking || x.State != detector.Leaking ||
+			x.Gate != "leak" {
 			t.Errorf("%+v", x)
 		}
 		checkSnapshots(t, r.diagnosesOf("com.shop:push", ""), 0, 0)
 	})
 }
 
-// A process that Android's memory limiter kills again and again, each time before a trend can show, is
-// LEAKING in its fourth life, and looked at before that ends: an alarm that a run can fail by.
-func TestResponseToDeathsOfMemory(t *testing.T) {
+// A process that Android's memory limiter kills repeatedly, each time before a
+// trend is visible, is LEAKING in its fourth incarnation and diagnosed before
+// that ends: an alarm by which a run can fail.
+func TestResponseToMemoryDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phoneOf := smallDumps(rooted())
 		phoneOf.API = 37
-		phoneOf.MemoryLimiter = &androidsim.MemoryLimiter{Visible: 400, VisibleSwap: 112, NotVisible: 300, NotVisibleSwap: 100}
+		phoneOf.MemoryLimiter = &androidsim.MemoryLimiter{
+			Visible: 400, VisibleSwap: 112, NotVisible: 300, NotVisibleSwap: 100,
+		}
 		spec := leaky("com.shop", androidsim.Java, 900)
 		spec.RestartAfter = 10 * time.Second
 		p := cable(phone("S1", phoneOf, spec, healthy("com.shop:push")))
@@ -547,15 +578,18 @@ func TestResponseToDeathsOfMemory(t *testing.T) {
 		o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), record.AssertLive, 2*time.Hour
 		r := respond(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
-		if x.DeathsByReason["memory_limiter"] < 4 || x.Worst != detector.Leaking || x.FirstLeaking == nil || x.Gate != "leak" || r.ExitCode != record.ExitLeak {
+		if x.DeathsByReason["memory_limiter"] < 4 || x.Worst != detector.Leaking || x.FirstLeaking == nil ||
+			x.Gate != "leak" || r.ExitCode != record.ExitLeak {
 			t.Fatalf("exit %d, %s, worst %s, deaths %v: %s", r.ExitCode, x.Gate, x.Worst, x.DeathsByReason, x.Reason)
 		}
 		third, fourth := x.Deaths[2].T, x.Deaths[3].T
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-		if len(leaks) == 0 || leaks[0].T < third || leaks[0].T > fourth || leaks[0].Outcome != record.DiagnosisComplete {
+		if len(leaks) == 0 || leaks[0].T < third || leaks[0].T > fourth ||
+			leaks[0].Outcome != record.DiagnosisComplete {
 			t.Errorf("deaths at %v and %v, diagnosed %+v", third, fourth, leaks)
 		}
-		alarms := slices.DeleteFunc(r.eventsOf("state", "com.shop"), func(e record.Event) bool { return *e.To != detector.Leaking })
+		alarms := slices.DeleteFunc(r.eventsOf("state", "com.shop"),
+			func(e record.Event) bool { return *e.To != detector.Leaking })
 		if len(alarms) == 0 || !strings.HasPrefix(alarms[0].Text, "3 deaths of memory, and ") {
 			t.Errorf("%+v", alarms)
 		}
@@ -565,13 +599,13 @@ func TestResponseToDeathsOfMemory(t *testing.T) {
 	})
 }
 
-// stretch is a time in which something went on.
+// stretch is an interval in which something was in progress.
 type stretch struct {
 	what     string
 	from, to time.Time
 }
 
-// stretches are what went on, told by several goroutines.
+// stretches are intervals reported by several goroutines.
 type stretches struct {
 	mu   sync.Mutex
 	list []stretch
@@ -583,7 +617,7 @@ func (s *stretches) add(x stretch) {
 	s.list = append(s.list, x)
 }
 
-// apart tells whether no two went on at the same time.
+// apart reports whether no two intervals overlap.
 func (s *stretches) apart() bool {
 	slices.SortFunc(s.list, func(a, b stretch) int { return a.from.Compare(b.from) })
 	for i := 1; i < len(s.list); i++ {
@@ -594,7 +628,7 @@ func (s *stretches) apart() bool {
 	return true
 }
 
-// timed tells how long each heap dump and pull takes.
+// timed records how long each heap dump and pull takes.
 type timed struct {
 	*cabled
 	stretches *stretches
@@ -616,12 +650,13 @@ func (d timed) Pull(ctx context.Context, remote string, w io.Writer) (int64, err
 	return n, err
 }
 
-// Two processes that leak at the same moment are dumped one after the other, and those
-// that are not being dumped keep their rhythm meanwhile; the one that is has no samples
-// and no hole.
+// Two processes that leak at the same time are dumped one after the other.
+// Processes that are not being dumped keep their interval; the one that is has
+// no samples and no gap.
 func TestResponseOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:b", androidsim.Java, 300), healthy("com.shop:push")))
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),
+			leaky("com.shop:b", androidsim.Java, 300), healthy("com.shop:push")))
 		p.slow = 100 * time.Second
 		o := responding(t, response.Options{}, p)
 		went := &stretches{}
@@ -631,11 +666,12 @@ func TestResponseOneAtATime(t *testing.T) {
 			t.Errorf("dumps and pulls: %+v", went.list)
 		}
 		a, b := r.diagnosesOf("com.shop", record.TriggerLeak), r.diagnosesOf("com.shop:b", record.TriggerLeak)
-		if len(a) != 1 || len(b) != 1 || a[0].Outcome != record.DiagnosisComplete || b[0].Outcome != record.DiagnosisComplete {
+		if len(a) != 1 || len(b) != 1 || a[0].Outcome != record.DiagnosisComplete ||
+			b[0].Outcome != record.DiagnosisComplete {
 			t.Fatalf("%+v %+v", a, b)
 		}
 		if apart := b[0].T - a[0].T; apart < -100 || apart > 100 {
-			t.Fatalf("they do not leak at the same moment, but %v s apart", apart)
+			t.Fatalf("they do not leak at the same time, but %v s apart", apart)
 		}
 		pauses := r.eventsOf("pause", "")
 		if len(pauses) != 2 {
@@ -651,8 +687,8 @@ func TestResponseOneAtATime(t *testing.T) {
 				}
 			}
 		}
-		checkRhythm(t, r, "com.shop:push", 0)
-		checkRhythm(t, r, "com.shop", 111)
+		checkIntervals(t, r, "com.shop:push", 0)
+		checkIntervals(t, r, "com.shop", 111)
 		for _, e := range r.events {
 			if e.Event == "gap" || e.Event == "missed" || e.Event == "unresponsive" {
 				t.Errorf("%s of %s: %s", e.Event, e.Process, e.Text)
@@ -661,9 +697,9 @@ func TestResponseOneAtATime(t *testing.T) {
 	})
 }
 
-// checkRhythm looks at the intervals of the fast channel: one and a half of what the state
-// asks for, and once as much as a pause more.
-func checkRhythm(t *testing.T, r result, process string, pause float64) {
+// checkRhythm checks the intervals of the fast channel: at most one and a half
+// of the demanded one, plus the pause.
+func checkIntervals(t *testing.T, r result, process string, pause float64) {
 	t.Helper()
 	samples, x := r.samplesOf(process, false), r.process(t, "", process)
 	for i := 1; i < len(samples); i++ {
@@ -687,15 +723,17 @@ func checkRhythm(t *testing.T, r result, process string, pause float64) {
 	}
 }
 
-// Two phones are dumped at the same time, but their dumps are analysed one at a time.
+// Two phones are dumped at the same time, but their dumps are analyzed one at a
+// time.
 func TestResponseOnTwoPhones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		analyses, dumps := &stretches{}, &stretches{}
-		a, b := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300))), cable(phone("S2", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+		a, b := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300))),
+			cable(phone("S2", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
 		a.slow, b.slow = 30*time.Second, 30*time.Second
 		o := responding(t, response.Options{Memory: func() int64 {
 			from := time.Now()
-			time.Sleep(3 * time.Minute) // in the time of the bubble
+			time.Sleep(3 * time.Minute) // in the bubble's time
 			analyses.add(stretch{"analysis", from, time.Now()})
 			return 0
 		}}, a, b)
@@ -708,7 +746,8 @@ func TestResponseOnTwoPhones(t *testing.T) {
 			t.Errorf("dumps %+v", dumps.list)
 		}
 		for _, serial := range []string{"S1", "S2"} {
-			i := slices.IndexFunc(r.Diagnoses, func(d record.Diagnosis) bool { return d.Device == serial && d.Trigger == record.TriggerLeak })
+			i := slices.IndexFunc(r.Diagnoses,
+				func(d record.Diagnosis) bool { return d.Device == serial && d.Trigger == record.TriggerLeak })
 			if i < 0 || len(r.Diagnoses[i].Findings) == 0 || r.Diagnoses[i].Outcome != record.DiagnosisComplete {
 				t.Errorf("%s: %+v", serial, r.Diagnoses)
 			}
@@ -721,8 +760,9 @@ func TestResponseOnTwoPhones(t *testing.T) {
 	})
 }
 
-// At the end of a run there is a dump of every process where that was asked for, and a
-// last look at what is suspected and has no diagnosis. Its time is no hole of a series.
+// At the end of a run there is a dump of every process, if requested, and a
+// final diagnosis of suspicious processes without one. The time that it takes
+// is not a gap in a series.
 func TestResponseAtTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		dump     response.Dump
@@ -730,17 +770,36 @@ func TestResponseAtTheEnd(t *testing.T) {
 		stop     bool
 		want     map[string]string
 	}{
-		// Suspicion comes with the sample at 5 min.
-		"healthy":                  {response.AtEnd, 4*time.Minute + 2*time.Second, false, map[string]string{"com.shop": "end", "com.shop:push": "end"}},
-		"suspected":                {response.OnLeak, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first last"}},
-		"suspected, with dumps":    {response.AtEnd, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first end last"}},
-		"diagnosed, and suspected": {response.OnLeak, 30 * time.Minute, false, map[string]string{"com.shop": "suspicious first leak last", "com.shop:push": "first last"}},
-		"diagnosed long ago":       {response.OnLeak, 55 * time.Minute, false, map[string]string{"com.shop": "suspicious first leak suspicious final last", "com.shop:push": "first last"}},
-		"interrupted":              {response.AtEnd, 12 * time.Minute, true, map[string]string{"com.shop": "suspicious first", "com.shop:push": "first"}},
+		// The suspicion begins with the sample at 5 min.
+		"healthy": {
+			response.AtEnd, 4*time.Minute + 2*time.Second, false,
+			map[string]string{"com.shop": "end", "com.shop:push": "end"},
+		},
+		"suspected": {
+			response.OnLeak, 12 * time.Minute, false,
+			map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first last"},
+		},
+		"suspicious, with dumps": {
+			response.AtEnd, 12 * time.Minute, false,
+			map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first end last"},
+		},
+		"diagnosed, and suspicious": {
+			response.OnLeak, 30 * time.Minute, false,
+			map[string]string{"com.shop": "suspicious first leak last", "com.shop:push": "first last"},
+		},
+		"diagnosed long ago": {
+			response.OnLeak, 55 * time.Minute, false,
+			map[string]string{"com.shop": "suspicious first leak suspicious final last", "com.shop:push": "first last"},
+		},
+		"interrupted": {
+			response.AtEnd, 12 * time.Minute, true,
+			map[string]string{"com.shop": "suspicious first", "com.shop:push": "first"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), healthy("com.shop:push")))
+				p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),
+					healthy("com.shop:push")))
 				p.slow = 200 * time.Second
 				o := responding(t, response.Options{Dump: c.dump}, p)
 				o.Duration = c.duration
@@ -773,7 +832,7 @@ func TestResponseAtTheEnd(t *testing.T) {
 	}
 }
 
-// looping marks the loops of a suite, and lingers after the last one.
+// looping marks the loops of a suite, and waits after the last one.
 type looping struct {
 	loops          int
 	every, lingers time.Duration
@@ -781,18 +840,19 @@ type looping struct {
 
 func (looping) Describe() record.Workload { return record.Workload{Kind: "host_command"} }
 
-func (w looping) Run(ctx context.Context, stage Stage) (record.Workload, error) {
+func (w looping) Run(ctx context.Context, stage Env) (record.Workload, error) {
 	for i := range w.loops {
-		if nap(ctx, w.every) != nil {
+		if sleep(ctx, w.every) != nil {
 			return w.Describe(), nil
 		}
 		stage.Mark("", fmt.Sprintf("loop %d", i+1))
 	}
-	_ = nap(ctx, w.lingers) // ends early with the run
+	_ = sleep(ctx, w.lingers) // returns early when the run ends
 	return w.Describe(), nil
 }
 
-// Each mark is a dump of every process, and what grew in all of them is told at the end.
+// Each mark has a dump of every process, and what grew in all of them is
+// reported at the end.
 func TestResponseAtMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 100), healthy("com.shop:push")))
@@ -810,13 +870,14 @@ func TestResponseAtMarks(t *testing.T) {
 			}
 		}
 		grown := r.diagnosesOf("com.shop", record.TriggerMarks)
-		if len(grown) != 1 || !strings.Contains(grown[0].Summary[0], "4 dumps at marks") || len(grown[0].Findings) == 0 || grown[0].Findings[0].Type != "growing" {
+		if len(grown) != 1 || !strings.Contains(grown[0].Summary[0], "4 dumps at marks") ||
+			len(grown[0].Findings) == 0 || grown[0].Findings[0].Type != "growing" {
 			t.Errorf("growth %+v", grown)
 		}
-		// The front Activity of a healthy process stays as it is.
+		// The foreground Activity of a healthy process does not change.
 		for _, d := range r.diagnosesOf("com.shop:push", record.TriggerMarks) {
 			if len(d.Findings) > 0 {
-				t.Errorf("the healthy one grows: %+v", d.Findings)
+				t.Errorf("the healthy process grows: %+v", d.Findings)
 			}
 		}
 		if n := len(r.eventsOf("error", "")); n > 0 {
@@ -825,8 +886,9 @@ func TestResponseAtMarks(t *testing.T) {
 	})
 }
 
-// Marks that come faster than dumps are told: a dump is of the mark whose name it has.
-func TestResponseToMarksThatComeTooFast(t *testing.T) {
+// Marks that come faster than dumps are reported: a dump belongs to the mark
+// that it names.
+func TestResponseToMarksInQuickSuccession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
 		p.slow = 2 * time.Minute
@@ -834,7 +896,8 @@ func TestResponseToMarksThatComeTooFast(t *testing.T) {
 		o.Workload, o.Duration = looping{10, 30 * time.Second, 0}, 20*time.Minute
 		r := respond(t, t.Context(), o)
 		dumps, late := r.diagnosesOf("com.shop", record.TriggerMark), r.eventsOf("missing", "com.shop")
-		if len(dumps)+len(late) != 10 || len(dumps) < 2 || len(late) < 5 || late[0].Mark != "loop 3" || !strings.Contains(late[0].Text, `no heap dump at mark "loop 3": that of an earlier mark`) {
+		if len(dumps)+len(late) != 10 || len(dumps) < 2 || len(late) < 5 || late[0].Mark != "loop 3" ||
+			!strings.Contains(late[0].Text, `no heap dump at mark "loop 3": the dump of an earlier mark`) {
 			t.Errorf("%d dumps, %+v", len(dumps), late)
 		}
 		if len(r.MissingEvidence) != len(late) {

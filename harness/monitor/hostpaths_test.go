@@ -16,11 +16,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Whatever goes wrong with the folders of a run, no file of it tells where it is on the
-// host.
-func TestResponseTellsNoPathOfTheHost(t *testing.T) {
+// Whatever goes wrong with the folders of a run, no file contains its path on
+// the host.
+func TestResponsesRedactHostPaths(t *testing.T) {
 	for name, c := range map[string]struct {
-		// asked is told of every request of a diagnosis, told of every event.
+		// asked is called with every request of a diagnosis, told with every
+		// event.
 		asked func(artifacts, what string) error
 		told  func(artifacts string, e record.Event) error
 		says  string
@@ -31,8 +32,11 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 			}
 			return nil
 		}, says: "create folder for artifacts: mkdir artifacts"},
-		"the folder goes while it is filled": {asked: func(artifacts, what string) error { return moveAway(artifacts, t.TempDir()) }, says: "keep meminfo.txt: rename artifacts"},
-		"the folder goes before it is read": {told: func(artifacts string, e record.Event) error {
+		"the folder disappears while it is filled": {
+			asked: func(artifacts, what string) error { return moveAway(artifacts, t.TempDir()) },
+			says:  "keep meminfo.txt: rename artifacts",
+		},
+		"the folder disappears before it is read": {told: func(artifacts string, e record.Event) error {
 			if e.Event == "diagnose" {
 				return moveAway(artifacts, t.TempDir())
 			}
@@ -62,7 +66,8 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 				if err := errors.Join(errs...); err != nil {
 					t.Error(err)
 				}
-				if n := len(r.diagnosesOf("com.shop", record.TriggerLeak)); n == 0 || r.Stopped != record.StoppedDuration {
+				if n := len(r.diagnosesOf("com.shop", record.TriggerLeak)); n == 0 ||
+					r.Stopped != record.StoppedDuration {
 					t.Errorf("%d diagnoses, %s", n, r.Stopped)
 				}
 				for _, name := range []string{"run.json", record.SamplesName} {
@@ -82,8 +87,8 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 	}
 }
 
-// moveAway renames the folder, if it exists, into another directory. A rename is atomic;
-// os.RemoveAll fails where the program creates a file in the folder meanwhile.
+// moveAway renames the folder, if it exists, into another directory. A rename
+// is atomic; os.RemoveAll fails while the program creates a file in the folder.
 func moveAway(folder, into string) error {
 	err := os.Rename(folder, filepath.Join(into, filepath.Base(folder)))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,11 +14,18 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shopScreens is a phone with an app whose screens are opened and closed in loops.
-func shopScreens(o androidsim.Options, debuggable bool, screen androidsim.Screen, others ...androidsim.ProcessSpec) *simulated {
+// shopScreens is a phone with an app whose screens are opened and closed in
+// loops.
+func shopScreens(o androidsim.Options, debuggable bool, screen androidsim.Screen,
+	others ...androidsim.ProcessSpec) *simulated {
 	screen.Class = ".CartActivity"
 	o.Serial = "S1"
-	main := androidsim.ProcessSpec{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Noise(1, 0.3), androidsim.GCSawtooth(30, 40*time.Second)}}
+	main := androidsim.ProcessSpec{
+		Name: "com.shop",
+		Models: []androidsim.Model{
+			androidsim.Typical(), androidsim.Noise(1, 0.3), androidsim.GCSawtooth(30, 40*time.Second),
+		},
+	}
 	o.Apps = []androidsim.App{{
 		Package: "com.shop", Debuggable: debuggable, Processes: append([]androidsim.ProcessSpec{main}, others...),
 		Screens: []androidsim.Screen{{Class: ".MainActivity"}, screen},
@@ -26,10 +33,14 @@ func shopScreens(o androidsim.Options, debuggable bool, screen androidsim.Screen
 	return &simulated{Phone: androidsim.New(o)}
 }
 
-// openAndClose is a workload on the device of so many loops, each with a mark.
+// openAndClose is a workload on the device with a number of loops, each with a
+// mark.
 func openAndClose(loops int, every time.Duration) DeviceCommand {
-	return DeviceCommand{Command: fmt.Sprintf("am start -n com.shop/.MainActivity; sleep 5; i=0; while [ $i -lt %d ]; do i=$((i+1)); echo leakgate:mark loop $i; "+
-		"sleep 4; am start -n com.shop/.CartActivity; sleep 4; input keyevent BACK; sleep %g; done; sleep 20", loops, (every - 8*time.Second).Seconds())}
+	return DeviceCommand{
+		Command: fmt.Sprintf("am start -n com.shop/.MainActivity; sleep 5; i=0; while [ $i -lt %d ]; do i=$((i+1)); "+
+			"echo leakgate:mark loop $i; "+
+			"sleep 4; am start -n com.shop/.CartActivity; sleep 4; input keyevent BACK; sleep %g; done; sleep 20",
+			loops, (every - 8*time.Second).Seconds())}
 }
 
 func TestCollectAtMarks(t *testing.T) {
@@ -42,46 +53,63 @@ func TestCollectAtMarks(t *testing.T) {
 		gate    detector.Gate
 		because string
 		exit    int
-		// forced and refused are the events of the main process; -1 for any number.
+		// forced and refused are the events of the main process; -1 for any
+		// number.
 		forced, refused int
 	}{
 		"leak of a debuggable app": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 24, every: 30 * time.Second,
-			gate: detector.Leak, because: "1 more Activity after each of 23 loops: 1 to 24", exit: record.ExitLeak, forced: 24,
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 24,
+			every: 30 * time.Second,
+			gate:  detector.Leak, because: "1 more Activity after each of 23 loops: 1 to 24", exit: record.ExitLeak,
+			forced: 24,
 		},
 		"no leak": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, closes) }, loops: 24, every: 30 * time.Second,
-			gate: detector.Pass, because: "would have been detected; 23 loops: no Activity, window, context, WebView, Binder proxy, thread or file left behind", exit: record.ExitClean, forced: 24,
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, closes) }, loops: 24,
+			every: 30 * time.Second,
+			gate:  detector.Pass,
+			because: "would have been detected; 23 loops: no Activity, window, context, WebView, Binder proxy, " +
+				"thread or file left behind", exit: record.ExitClean, forced: 24,
 		},
 		"root shell, native and isolated processes": {
 			phone: func() *simulated {
-				return shopScreens(rooted(), false, leaks, androidsim.ProcessSpec{Name: "com.shop:tool", Native: true}, androidsim.ProcessSpec{Name: "com.shop:web", Isolated: true})
+				return shopScreens(rooted(), false, leaks, androidsim.ProcessSpec{Name: "com.shop:tool", Native: true},
+					androidsim.ProcessSpec{Name: "com.shop:web", Isolated: true})
 			}, loops: 24, every: 30 * time.Second,
 			gate: detector.Leak, because: "more Activity after each of ", exit: record.ExitLeak, forced: 24,
 		},
 		"loops of 12 s": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 50, every: 12 * time.Second,
-			gate: detector.Leak, because: "more Activ", exit: record.ExitLeak, forced: 50,
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 50,
+			every: 12 * time.Second,
+			gate:  detector.Leak, because: "more Activ", exit: record.ExitLeak, forced: 50,
 		},
 		"release build": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, false, leaks) }, loops: 24, every: 30 * time.Second,
-			gate: detector.Leak, because: "1 more Activity after each of 23 loops: 1 to 24", exit: record.ExitLeak, refused: 24,
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, false, leaks) }, loops: 24,
+			every: 30 * time.Second,
+			gate:  detector.Leak, because: "1 more Activity after each of 23 loops: 1 to 24", exit: record.ExitLeak,
+			refused: 24,
 		},
 		"release build without a leak": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, false, closes) }, loops: 24, every: 30 * time.Second,
-			gate: detector.Inconclusive, exit: record.ExitInconclusive, refused: 24,
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, false, closes) }, loops: 24,
+			every: 30 * time.Second,
+			gate:  detector.Inconclusive, exit: record.ExitInconclusive, refused: 24,
 		},
 		"never": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 24, every: 30 * time.Second,
-			change: func(o *Options) { o.Collect = CollectNever }, gate: detector.Inconclusive, exit: record.ExitInconclusive,
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 24,
+			every:  30 * time.Second,
+			change: func(o *Options) { o.Collect = CollectNever }, gate: detector.Inconclusive,
+			exit: record.ExitInconclusive,
 		},
 		"a long run": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 6, every: time.Minute,
-			change: func(o *Options) { o.Duration = 2 * time.Hour }, gate: detector.Inconclusive, exit: record.ExitInconclusive,
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 6,
+			every:  time.Minute,
+			change: func(o *Options) { o.Duration = 2 * time.Hour }, gate: detector.Inconclusive,
+			exit: record.ExitInconclusive,
 		},
-		"a long run that was told to": {
-			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 8, every: time.Minute,
-			change: func(o *Options) { o.Duration, o.Collect = 2*time.Hour, CollectAtMarks }, gate: detector.Leak, exit: record.ExitLeak, forced: 8,
+		"a long run with collections requested": {
+			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 8,
+			every:  time.Minute,
+			change: func(o *Options) { o.Duration, o.Collect = 2*time.Hour, CollectAtMarks }, gate: detector.Leak,
+			exit: record.ExitLeak, forced: 8,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +120,8 @@ func TestCollectAtMarks(t *testing.T) {
 					pids[process] = p.PID(process)
 				}
 				o := options(t, p)
-				o.Policy, o.Workload, o.Duration, o.AllowUnjudged, o.Headroom = detector.DefaultPolicy(), openAndClose(c.loops, c.every), 0, false, DefaultSampling.Headroom
+				o.Policy, o.Workload, o.Duration, o.AllowUnjudged, o.Headroom = detector.DefaultPolicy(),
+					openAndClose(c.loops, c.every), 0, false, DefaultSampling.Headroom
 				if c.change != nil {
 					c.change(&o)
 				}
@@ -101,7 +130,8 @@ func TestCollectAtMarks(t *testing.T) {
 				if x.Gate != c.gate || !strings.Contains(x.Reason, c.because) || r.ExitCode != c.exit {
 					t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Reason)
 				}
-				forced, refused := len(r.eventsOf("collected", "com.shop")), len(r.eventsOf("not_collected", "com.shop"))
+				forced, refused := len(r.eventsOf("collected", "com.shop")),
+					len(r.eventsOf("not_collected", "com.shop"))
 				if forced != c.forced || refused != c.refused {
 					t.Errorf("%d collections and %d refused", forced, refused)
 				}
@@ -117,7 +147,8 @@ func TestCollectAtMarks(t *testing.T) {
 	}
 }
 
-// checkBudget wants no more breakdowns than without collections: one each 30 s of the device.
+// checkBudget allows no more breakdowns than without collections: one every 30
+// s of device time.
 func checkBudget(t *testing.T, r result) {
 	t.Helper()
 	details := 0
@@ -129,7 +160,7 @@ func checkBudget(t *testing.T, r result) {
 	}
 }
 
-// Which marks begin a loop, and in which runs collections are forced that nobody has asked for.
+// Which marks begin a loop, and which runs force collections by default.
 func TestCollectRules(t *testing.T) {
 	var got []string
 	newLoops := func() *garbage { return &garbage{families: map[string]bool{}, latest: -1} }
@@ -149,7 +180,7 @@ func TestCollectRules(t *testing.T) {
 		}
 	}
 	if n != maxLoopFamilies {
-		t.Errorf("%d marks of no loop", n)
+		t.Errorf("%d marks not in a loop", n)
 	}
 	load := openAndClose(1, time.Minute)
 	for _, c := range []struct {
@@ -160,13 +191,14 @@ func TestCollectRules(t *testing.T) {
 		{Options{Workload: load}, true}, {Options{Workload: load, Duration: 8 * time.Hour}, false}, {Options{}, false},
 	} {
 		g := &garbage{port: &port{run: &run{Options: c.o}}}
-		if g.collects() != c.want {
+		if g.enabled() != c.want {
 			t.Errorf("duration %v, workload %v: %v", c.o.Duration, c.o.Workload, !c.want)
 		}
 	}
 }
 
-// Readings out of turn take the place of those of the round, and stop where too many are taken.
+// Readings out of turn replace those of the round, and stop when too many slots
+// are taken.
 func TestRotationBorrow(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(capture.Key{Name: "A"})
@@ -179,7 +211,7 @@ func TestRotationBorrow(t *testing.T) {
 	equal(t, turns(r, 20*time.Second, 170*time.Second), []string{"2m30s A"})
 	r = newRotation(30 * time.Second)
 	r.Add(capture.Key{Name: "A"})
-	for now := time.Duration(0); now < time.Hour; now += 30 * time.Second { // once a period, for ever
+	for now := time.Duration(0); now < time.Hour; now += 30 * time.Second { // once a period, indefinitely
 		if _, ok := r.Turn(now - time.Second); ok && now > 30*time.Second {
 			t.Fatalf("%v: a turn of the round beside the reading", now)
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time of this process so far, user and kernel. The two
-// times are spans in units of 100 ns, not dates.
+// cpuTime returns the CPU time of this process so far, user and kernel. Both
+// are durations in units of 100 ns, not dates.
 func cpuTime() time.Duration {
 	self, err := syscall.GetCurrentProcess()
 	if err != nil {

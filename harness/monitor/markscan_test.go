@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// tell runs a command line on a phone.
-func tell(t *testing.T, p *cabled, command string) {
+// runOn runs a command line on a phone.
+func runOn(t *testing.T, p *cabled, command string) {
 	t.Helper()
 	if status, err := p.Shell(t.Context(), command, io.Discard, io.Discard); status != 0 || err != nil {
 		t.Errorf("%s: exit %d, %v", command, status, err)
@@ -28,24 +28,25 @@ const (
 	stopShop  = "am force-stop com.shop"
 )
 
-// scenario drives an app and marks the end of each loop, as a suite on the host does.
+// scenario drives an app and marks the end of each loop, like a suite on the
+// host.
 type scenario struct {
 	loops int
-	// before does what comes before a mark.
+	// before is called before a mark.
 	before func(loop int)
-	// mark puts it.
-	mark func(ctx context.Context, stage Stage, loop int)
+	// mark sets it.
+	mark func(ctx context.Context, stage Env, loop int)
 }
 
 func (scenario) Describe() record.Workload { return record.Workload{Kind: "command"} }
 
-func (w scenario) Run(ctx context.Context, stage Stage) (record.Workload, error) {
+func (w scenario) Run(ctx context.Context, stage Env) (record.Workload, error) {
 	for i := range w.loops {
-		if nap(ctx, 61*time.Second) != nil {
+		if sleep(ctx, 61*time.Second) != nil {
 			break
 		}
 		w.before(i + 1)
-		if nap(ctx, 2*time.Second) != nil {
+		if sleep(ctx, 2*time.Second) != nil {
 			break
 		}
 		w.mark(ctx, stage, i+1)
@@ -53,9 +54,10 @@ func (w scenario) Run(ctx context.Context, stage Stage) (record.Workload, error)
 	return w.Describe(), nil
 }
 
-// waited marks the end of a loop and waits for its dumps, none of which may be missing.
-func waited(t *testing.T) func(context.Context, Stage, int) {
-	return func(ctx context.Context, stage Stage, loop int) {
+// waited marks the end of a loop and waits for its dumps, all of which must
+// exist.
+func waited(t *testing.T) func(context.Context, Env, int) {
+	return func(ctx context.Context, stage Env, loop int) {
 		if missing, err := SendMark(ctx, stage.Dir, fmt.Sprint("loop ", loop), true); err != nil || len(missing) > 0 {
 			t.Errorf("loop %d: %q, %v", loop, missing, err)
 		}
@@ -63,38 +65,39 @@ func waited(t *testing.T) func(context.Context, Stage, int) {
 }
 
 // passing marks the end of a loop and does not wait.
-func passing(*testing.T) func(context.Context, Stage, int) {
-	return func(_ context.Context, stage Stage, loop int) { stage.Mark("", fmt.Sprint("loop ", loop)) }
+func passing(*testing.T) func(context.Context, Env, int) {
+	return func(_ context.Context, stage Env, loop int) { stage.Mark("", fmt.Sprint("loop ", loop)) }
 }
 
-// A scenario starts the app itself, once or in each loop: every mark has a dump of what runs at
-// it, also the last one, with which the run ends.
-func TestMarkOfAnAppJustStarted(t *testing.T) {
+// A scenario starts the app itself, once or in each loop: every mark has a dump
+// of what runs at it, including the last mark, with which the run ends.
+func TestMarkOfAppJustStarted(t *testing.T) {
 	firstOnly := func(t *testing.T, p *cabled, loop int) {
 		if loop == 1 {
-			tell(t, p, startShop)
+			runOn(t, p, startShop)
 		}
 	}
-	each := func(t *testing.T, p *cabled, _ int) { tell(t, p, stopShop+"; "+startShop) }
+	each := func(t *testing.T, p *cabled, _ int) { runOn(t, p, stopShop+"; "+startShop) }
 	eachSlowly := func(t *testing.T, p *cabled, _ int) {
-		tell(t, p, stopShop)
-		time.AfterFunc(8*time.Second, func() { tell(t, p, startShop) }) // 6 s after the mark
+		runOn(t, p, stopShop)
+		time.AfterFunc(8*time.Second, func() { runOn(t, p, startShop) }) // 6 s after the mark
 	}
 	for name, c := range map[string]struct {
 		before func(t *testing.T, p *cabled, loop int)
-		mark   func(*testing.T) func(context.Context, Stage, int)
+		mark   func(*testing.T) func(context.Context, Env, int)
 		lives  int
 	}{
-		"started once, waits":           {firstOnly, waited, 1},
-		"started once, goes on":         {firstOnly, passing, 1},
-		"started in each loop, waits":   {each, waited, 4},
-		"started in each loop, goes on": {each, passing, 4},
-		"started after the mark, waits": {eachSlowly, waited, 4},
+		"started once, waits":             {firstOnly, waited, 1},
+		"started once, continues":         {firstOnly, passing, 1},
+		"started in each loop, waits":     {each, waited, 4},
+		"started in each loop, continues": {each, passing, 4},
+		"started after the mark, waits":   {eachSlowly, waited, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"), healthy("com.shop:push")))
-				tell(t, p, stopShop)
+				p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),
+					healthy("com.shop:push")))
+				runOn(t, p, stopShop)
 				o := minutes(t, p, scenario{loops: 4, before: func(loop int) { c.before(t, p, loop) }, mark: c.mark(t)})
 				o.Duration, o.AllowUnjudged = 0, true
 				r := respond(t, t.Context(), o)
@@ -120,16 +123,16 @@ func TestMarkOfAnAppJustStarted(t *testing.T) {
 	}
 }
 
-// An app that a mark that waits has found gets its quiet from then on.
-func TestQuietOfAnAppFoundLate(t *testing.T) {
+// An app that is found for a waiting mark has its quiet time from then on.
+func TestQuietTimeOfAppFoundLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
-		tell(t, p, stopShop)
+		runOn(t, p, stopShop)
 		w, _ := started(t, response.Options{Dump: response.AtMarks}, p)
 		time.Sleep(61 * time.Second)
 		var came, dumped time.Time
 		time.AfterFunc(8*time.Second, func() {
-			tell(t, p, startShop)
+			runOn(t, p, startShop)
 			came = time.Now()
 		})
 		p.listen(func(what string) {
@@ -138,7 +141,7 @@ func TestQuietOfAnAppFoundLate(t *testing.T) {
 			}
 		})
 		missing, err := w.Mark(t.Context(), "loop 1")
-		if lasted := dumped.Sub(came); err != nil || len(missing) > 0 || came.IsZero() || lasted < quiet {
+		if lasted := dumped.Sub(came); err != nil || len(missing) > 0 || came.IsZero() || lasted < quietTime {
 			t.Errorf("dumped %v after the start, %q, %v", lasted, missing, err)
 		}
 		if run, err := w.Stop("done"); err != nil || len(run.MissingEvidence) > 0 {
@@ -147,26 +150,28 @@ func TestQuietOfAnAppFoundLate(t *testing.T) {
 	})
 }
 
-// No process is found: who waits for a mark learns it in bounded time, what is missing is
-// recorded in the order of the marks, and a phone that has the app is dumped all the same.
+// No process is found: a caller that waits for a mark is notified in bounded
+// time, missing dumps are recorded in the order of the marks, and a phone that
+// has the app is dumped nevertheless.
 func TestMarkWithoutTheApp(t *testing.T) {
 	held := func(int) int { return 3 }
 	const says = "no process of the app was found"
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), held), healthy("com.shop")))
-		tell(t, p, stopShop)
+		runOn(t, p, stopShop)
 		w, o := started(t, response.Options{Dump: response.AtMarks}, p)
 		time.Sleep(61 * time.Second)
-		w.run.workloads.mark("", "goes on 1")
+		w.run.workloads.mark("", "continues 1")
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
 		if r := readAll(t, o.Dir); len(r.eventsOf("missing", "")) != 1 {
 			t.Errorf("after a mark that does not wait: %+v", r.eventsOf("missing", ""))
 		}
-		time.AfterFunc(time.Second, func() { w.run.workloads.mark("", "goes on 2") })
+		time.AfterFunc(time.Second, func() { w.run.workloads.mark("", "continues 2") })
 		began := time.Now()
 		missing, err := SendMark(t.Context(), o.Dir, "waits", true)
-		if lasted := time.Since(began); !errors.Is(err, errNoDump) || len(missing) != 1 || !strings.HasSuffix(missing[0], says) || lasted < appearMost || lasted > appearMost+2*time.Second {
+		if lasted := time.Since(began); !errors.Is(err, errNoDump) || len(missing) != 1 ||
+			!strings.HasSuffix(missing[0], says) || lasted < maxAppearWait || lasted > maxAppearWait+2*time.Second {
 			t.Errorf("%q, %v after %v", missing, err, lasted)
 		}
 		run, err := w.Stop("done")
@@ -177,13 +182,15 @@ func TestMarkWithoutTheApp(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		}
-		if err != nil || !slices.Equal(at, []string{"goes on 1", "waits", "goes on 2"}) || run.ExitCode != record.ExitNoDevice {
+		if err != nil || !slices.Equal(at, []string{"continues 1", "waits", "continues 2"}) ||
+			run.ExitCode != record.ExitNoDevice {
 			t.Errorf("missing at %q, exit %d, %v", at, run.ExitCode, err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		with, without := cable(phone("S1", counted(rooted(), held), healthy("com.shop"))), cable(phone("S2", counted(rooted(), held), healthy("com.shop")))
-		tell(t, without, stopShop)
+		with, without := cable(phone("S1", counted(rooted(), held), healthy("com.shop"))),
+			cable(phone("S2", counted(rooted(), held), healthy("com.shop")))
+		runOn(t, without, stopShop)
 		o := responding(t, response.Options{Dump: response.AtMarks}, with, without)
 		o.Duration = 0
 		w, err := Start(t.Context(), o)
@@ -201,17 +208,17 @@ func TestMarkWithoutTheApp(t *testing.T) {
 	})
 }
 
-// A look that takes long keeps no mark from its dump that does not wait, and no process from its
-// samples; a mark that waits has its result.
-func TestMarkWhileALookIsSlow(t *testing.T) {
-	for name, waits := range map[string]bool{"goes on": false, "waits": true} {
+// A slow scan prevents neither the dump of a mark that does not wait nor the
+// samples of processes. A mark that waits uses its result.
+func TestMarkDuringSlowScan(t *testing.T) {
+	for name, waits := range map[string]bool{"continues": false, "waits": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
 				w, o := started(t, response.Options{Dump: response.AtMarks}, p)
 				time.Sleep(61 * time.Second)
 				if waits {
-					tell(t, p, stopShop+"; "+startShop)
+					runOn(t, p, stopShop+"; "+startShop)
 				}
 				const slow = 8 * time.Second
 				var dumped time.Time
@@ -232,9 +239,9 @@ func TestMarkWhileALookIsSlow(t *testing.T) {
 					w.run.workloads.mark("", "loop 1")
 					time.Sleep(20 * time.Second)
 				}
-				least, most := lookMost, lookMost+time.Second
+				least, most := maxScanWait, maxScanWait+time.Second
 				if waits {
-					least, most = slow+quiet, slow+quiet+settleMost
+					least, most = slow+quietTime, slow+quietTime+maxSettleTime
 				}
 				if after := dumped.Sub(began); after < least || after > most {
 					t.Errorf("dumped %v after the mark, want %v to %v", after, least, most)
@@ -244,7 +251,8 @@ func TestMarkWhileALookIsSlow(t *testing.T) {
 				run, err := w.Stop("done")
 				r := readAll(t, o.Dir)
 				dumps := r.eventsOf("diagnosed", "com.shop")
-				if err != nil || len(run.MissingEvidence) > 0 || len(dumps) == 0 || dumps[0].Diagnosis.PID != pid || len(r.eventsOf("gap", "com.shop")) > 0 {
+				if err != nil || len(run.MissingEvidence) > 0 || len(dumps) == 0 || dumps[0].Diagnosis.PID != pid ||
+					len(r.eventsOf("gap", "com.shop")) > 0 {
 					t.Errorf("%+v, gaps %+v, %v", run.MissingEvidence, r.eventsOf("gap", "com.shop"), err)
 				}
 			})
@@ -252,11 +260,12 @@ func TestMarkWhileALookIsSlow(t *testing.T) {
 	}
 }
 
-// A process that has ended is not waited for, and no dump of it is missing: the look of the mark
-// has not found it.
+// An ended process is not waited for, and its dump is not missing: the scan for
+// the mark did not find it.
 func TestMarkAfterOneProcessEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"), healthy("com.shop:push")))
+		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),
+			healthy("com.shop:push")))
 		w, _ := started(t, response.Options{Dump: response.AtMarks}, p)
 		time.Sleep(61 * time.Second)
 		p.Kill("com.shop:push")
@@ -270,8 +279,8 @@ func TestMarkAfterOneProcessEnded(t *testing.T) {
 	})
 }
 
-// Marks that come fast share looks: no more than one a second.
-func TestMarksShareLooks(t *testing.T) {
+// Marks in quick succession share scans: at most one per second.
+func TestMarksShareScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
 		w, _ := started(t, response.Options{Dump: response.AtMarks}, p)
@@ -289,7 +298,7 @@ func TestMarksShareLooks(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		p.listen(nil)
 		if looks < 9 || looks > 13 {
-			t.Errorf("%d looks in 13 s", looks)
+			t.Errorf("%d scans in 13 s", looks)
 		}
 		if run, err := w.Stop("done"); err != nil || run.Devices[0].Marks != 100 {
 			t.Errorf("%+v, %v", run.Devices, err)

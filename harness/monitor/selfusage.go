@@ -9,22 +9,24 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// own measures what the program itself uses, from its start on.
-type own struct {
+// selfUsage measures the CPU time and memory of leakgate itself, from its
+// creation on.
+type selfUsage struct {
 	mu      sync.Mutex
 	started time.Time
 	before  time.Duration
 	most    uint64
 }
 
-func newOwn() *own {
-	o := &own{started: time.Now(), before: cpuTime()}
+func newSelfUsage() *selfUsage {
+	o := &selfUsage{started: time.Now(), before: cpuTime()}
 	o.record()
 	return o
 }
 
-// record is what was used until now; memory is the most that any call has seen.
-func (o *own) record() *record.Overhead {
+// record returns the usage until now; memory is the maximum that any call has
+// seen.
+func (o *selfUsage) record() *record.Overhead {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.most = max(o.most, memory())
@@ -36,8 +38,8 @@ func (o *own) record() *record.Overhead {
 	return out
 }
 
-// memory is what the program holds of the machine, in bytes: all that the runtime
-// has mapped, less what it has given back.
+// memory returns what the program holds of the machine's memory, in bytes: what
+// the runtime has mapped, less the memory returned.
 func memory() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leakWatch does something at the nth request after a leak was confirmed, and counts the
-// requests until it was diagnosed.
+// leakWatch does something at the nth request after a leak was confirmed, and
+// counts the requests until it was diagnosed.
 type leakWatch struct {
 	mu       sync.Mutex
 	leaking  bool
@@ -30,7 +30,7 @@ type leakWatch struct {
 	requests int
 	at       int
 	do       func()
-	// seen are the requests until the diagnosis was told.
+	// seen are the requests until the diagnosis was recorded.
 	seen []string
 }
 
@@ -58,8 +58,8 @@ func (w *leakWatch) asked(what string) {
 	}
 }
 
-// faulty is a run with one leak, in whose diagnosis something goes wrong at request n; 0
-// for nothing.
+// faulty is a run with one leak, in whose diagnosis a fault happens at request
+// n; 0 for none.
 type faulty struct {
 	kind     androidsim.Kind
 	phone    androidsim.Options
@@ -70,7 +70,7 @@ type faulty struct {
 	do       func(p *cabled, stop context.CancelFunc)
 }
 
-// run is the run, with its phone and the requests of its diagnosis.
+// run performs the run and returns its phone and the requests of its diagnosis.
 func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	t.Helper()
 	spec := leaky("com.shop", f.kind, 300)
@@ -81,7 +81,7 @@ func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	w := &leakWatch{at: f.n, do: func() { f.do(p, stop) }}
 	p.listen(w.asked)
 	o := responding(t, f.respond, p)
-	o.Observer, o.Duration, o.Patience = w, f.duration, f.patience
+	o.Observer, o.Duration, o.DeviceTimeout = w, f.duration, f.patience
 	r := respond(t, ctx, o)
 	if f.n > 0 && len(w.seen) < f.n {
 		t.Fatalf("request %d never came: %q", f.n, w.seen)
@@ -89,7 +89,8 @@ func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	return r, p, w.seen
 }
 
-// each runs a test for each request of a diagnosis, with the race detector for some.
+// each runs a test for each request of a diagnosis, with the race detector for
+// some.
 func (f faulty) each(t *testing.T, test func(t *testing.T, f faulty)) {
 	t.Helper()
 	var all []string
@@ -115,9 +116,12 @@ func (f faulty) each(t *testing.T, test func(t *testing.T, f faulty)) {
 	}
 }
 
-// requestName is a request in a few words.
+// requestName abbreviates a request.
 func requestName(command string) string {
-	for _, part := range []string{"am dumpheap", "am help", "df /data", "logcat", "exit-info", "meminfo", "pull", "read", "smaps", "maps", "status", "rm -f", "uptime"} {
+	for _, part := range []string{
+		"am dumpheap", "am help", "df /data", "logcat", "exit-info", "meminfo", "pull", "read", "smaps", "maps",
+		"status", "rm -f", "uptime",
+	} {
 		if strings.Contains(command, part) {
 			return part
 		}
@@ -125,8 +129,9 @@ func requestName(command string) string {
 	return "other"
 }
 
-// The phone is unplugged at each request of a diagnosis and plugged in again later:
-// whatever was on its way breaks off, and the diagnosis is made when the phone is back.
+// The phone is unplugged at each request of a diagnosis and plugged in again
+// later: whatever was in flight is interrupted, and the diagnosis is completed
+// when the phone is back.
 func TestResponseUnpluggedAtEachStep(t *testing.T) {
 	for name, kind := range map[string]androidsim.Kind{"java": androidsim.Java, "native": androidsim.Native} {
 		t.Run(name, func(t *testing.T) {
@@ -135,11 +140,13 @@ func TestResponseUnpluggedAtEachStep(t *testing.T) {
 				time.AfterFunc(40*time.Second, func() { p.unplug(false) })
 			}}.each(t, func(t *testing.T, f faulty) {
 				r, p, _ := f.run(t)
-				if r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak || len(r.eventsOf("lost", "")) > 0 {
+				if r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak ||
+					len(r.eventsOf("lost", "")) > 0 {
 					t.Errorf("stopped by %s, exit %d", r.Stopped, r.ExitCode)
 				}
 				checkRetried(t, r, name)
-				// What the phone kept when it went away goes when it is back.
+				// What the phone kept when it was unplugged is removed when it
+				// is back.
 				if left := leftOn(t, p); len(left) > 0 {
 					t.Errorf("left on the phone: %v", left)
 				}
@@ -148,8 +155,8 @@ func TestResponseUnpluggedAtEachStep(t *testing.T) {
 	}
 }
 
-// checkRetried wants one diagnosis of the leak that was brought to its end, and at most
-// two before it that were not and say so.
+// checkRetried checks for one completed diagnosis of the leak, and at most two
+// interrupted ones before it that are marked as such.
 func checkRetried(t *testing.T, r result, recipe string) {
 	t.Helper()
 	var told []record.Event
@@ -160,11 +167,12 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 	leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 	if len(told) == 0 || len(told) > maxAttempts || len(leaks) != len(told) {
-		t.Fatalf("%d diagnoses told, %d in run.json", len(told), len(leaks))
+		t.Fatalf("%d diagnoses recorded, %d in run.json", len(told), len(leaks))
 	}
 	for i, e := range told {
 		last := i == len(told)-1
-		if e.Retry == last || last != (leaks[i].Outcome == record.DiagnosisComplete) || !last && leaks[i].Outcome != record.DiagnosisInterrupted {
+		if e.Retry == last || last != (leaks[i].Outcome == record.DiagnosisComplete) || !last &&
+			leaks[i].Outcome != record.DiagnosisInterrupted {
 			t.Errorf("attempt %d of %d: again %v, %s: %+v", i+1, len(told), e.Retry, leaks[i].Outcome, leaks[i].Steps)
 		}
 	}
@@ -173,8 +181,8 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 }
 
-// checkSwept starts another run on the phone: what the one before has left is removed,
-// and told if there was something.
+// checkSwept starts another run on the phone: remains of the previous one are
+// removed, and that is recorded.
 func checkSwept(t *testing.T, p *cabled) {
 	t.Helper()
 	before := leftOn(t, p)
@@ -190,7 +198,7 @@ func checkSwept(t *testing.T, p *cabled) {
 	}
 	for _, name := range before {
 		if !strings.Contains(swept[0].Text, name) {
-			t.Errorf("%s is not told in %s", name, swept[0].Text)
+			t.Errorf("%s is not recorded in %s", name, swept[0].Text)
 		}
 	}
 	if after := leftOn(t, p); len(after) > 0 {
@@ -198,9 +206,9 @@ func checkSwept(t *testing.T, p *cabled) {
 	}
 }
 
-// A phone that never comes back ends its part of the run within its patience, at whatever
-// step it went away, and whether it breaks off or hangs.
-func TestResponseOfALostPhone(t *testing.T) {
+// A phone that never comes back ends its part of the run within the device
+// timeout, at whatever request it was unplugged, and whether it fails or hangs.
+func TestResponseOfLostPhone(t *testing.T) {
 	for name, do := range map[string]func(*cabled, context.CancelFunc){
 		"unplugged": func(p *cabled, _ context.CancelFunc) { p.unplug(true) },
 		"hanging":   func(p *cabled, _ context.CancelFunc) { p.hang(true) },
@@ -208,14 +216,18 @@ func TestResponseOfALostPhone(t *testing.T) {
 		for _, n := range []int{1, 4, 6, 8, 9, 12} {
 			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := faulty{kind: androidsim.Java, phone: rooted(), duration: 2 * time.Hour, patience: 3 * time.Minute, n: n}
+					f := faulty{
+						kind: androidsim.Java, phone: rooted(), duration: 2 * time.Hour, patience: 3 * time.Minute,
+						n: n,
+					}
 					var from time.Time
 					f.do = func(p *cabled, stop context.CancelFunc) {
 						from = time.Now()
 						do(p, stop)
 					}
 					r, _, _ := f.run(t)
-					if took := time.Since(from); r.ExitCode != record.ExitLeak || r.Devices[0].Error == "" || took > 7*time.Minute {
+					if took := time.Since(from); r.ExitCode != record.ExitLeak || r.Devices[0].Error == "" ||
+						took > 7*time.Minute {
 						t.Errorf("exit %d after %v", r.ExitCode, took)
 					}
 					if n := len(r.diagnosesOf("com.shop", record.TriggerLeak)); n == 0 || n > maxAttempts {
@@ -227,17 +239,23 @@ func TestResponseOfALostPhone(t *testing.T) {
 	}
 }
 
-// A phone that hangs for a while in a diagnosis loses that, and nothing else.
-func TestResponseOfAHangingPhone(t *testing.T) {
+// A phone that hangs for a while in a diagnosis loses that diagnosis, and
+// nothing else.
+func TestResponseOfHangingPhone(t *testing.T) {
 	for _, n := range []int{1, 5, 8, 10, 12} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, p, _ := faulty{kind: androidsim.Java, phone: rooted(), duration: 40 * time.Minute, n: n, do: func(p *cabled, _ context.CancelFunc) {
-					p.hang(true)
-					time.AfterFunc(100*time.Second, func() { p.hang(false) })
-				}}.run(t)
+				r, p,
+					_ := faulty{
+					kind: androidsim.Java, phone: rooted(), duration: 40 * time.Minute, n: n,
+					do: func(p *cabled, _ context.CancelFunc) {
+						p.hang(true)
+						time.AfterFunc(100*time.Second, func() { p.hang(false) })
+					}}.run(t)
 				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-				if r.Stopped != record.StoppedDuration || len(leaks) == 0 || len(leaks) > maxAttempts || !slices.ContainsFunc(leaks, func(d record.Diagnosis) bool { return strings.Contains(steps(d), "heap") }) {
+				if r.Stopped != record.StoppedDuration || len(leaks) == 0 || len(leaks) > maxAttempts ||
+					!slices.ContainsFunc(leaks,
+						func(d record.Diagnosis) bool { return strings.Contains(steps(d), "heap") }) {
 					t.Errorf("%s, %d diagnoses, %+v", r.Stopped, len(leaks), leaks)
 				}
 				checkSwept(t, p)
@@ -246,10 +264,13 @@ func TestResponseOfAHangingPhone(t *testing.T) {
 	}
 }
 
-// The process dies at each request of its diagnosis: what outlives it is collected, and
-// the record says what happened.
-func TestResponseToAProcessThatDies(t *testing.T) {
-	faulty{kind: androidsim.Java, phone: rooted(), duration: 26 * time.Minute, do: func(p *cabled, _ context.CancelFunc) { p.Kill("com.shop") }}.each(t, func(t *testing.T, f faulty) {
+// The process dies at each request of its diagnosis: what survives it is
+// collected, and the record says what happened.
+func TestResponseToDyingProcess(t *testing.T) {
+	faulty{
+		kind: androidsim.Java, phone: rooted(), duration: 26 * time.Minute,
+		do: func(p *cabled, _ context.CancelFunc) { p.Kill("com.shop") },
+	}.each(t, func(t *testing.T, f faulty) {
 		r, p, seen := f.run(t)
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 		if len(leaks) != 1 || r.process(t, "S1", "com.shop").Restarts != 1 || r.Stopped != record.StoppedDuration {
@@ -260,8 +281,9 @@ func TestResponseToAProcessThatDies(t *testing.T) {
 			t.Errorf("collected %s", steps(d))
 		}
 		i := slices.IndexFunc(d.Steps, func(s record.Collected) bool { return s.Step == "heap" })
-		dump := 1 + slices.IndexFunc(seen, isDump) // a dump that is there may be pulled
-		if heap := d.Steps[i]; heap.File == "" && !strings.Contains(strings.Join(heap.Reasons, "\n"), "process") || heap.File != "" && f.n <= dump {
+		dump := 1 + slices.IndexFunc(seen, isDump) // a dump that exists may be pulled
+		if heap := d.Steps[i]; heap.File == "" && !strings.Contains(strings.Join(heap.Reasons, "\n"), "process") ||
+			heap.File != "" && f.n <= dump {
 			t.Errorf("dies at %d, dumped at %d: %+v", f.n, dump, heap)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
@@ -270,8 +292,8 @@ func TestResponseToAProcessThatDies(t *testing.T) {
 	})
 }
 
-// What goes wrong with the phone while it is up has one clear outcome each.
-func TestResponseToTroubleOnThePhone(t *testing.T) {
+// Each fault of the phone while it is up has one clear outcome.
+func TestResponseToFaultsOfPhone(t *testing.T) {
 	user := androidsim.Options{Seed: 7}
 	for name, c := range map[string]struct {
 		phone   androidsim.Options
@@ -282,27 +304,49 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 		words   string
 		limit   float64
 	}{
-		"the dump is cut":           {rooted(), func(p *cabled) func() { return p.CutDump(5000) }, record.DiagnosisDegraded, "heap", "failed", "truncated after", 30},
-		"the dump is empty":         {rooted(), func(p *cabled) func() { return p.CutDump(0) }, record.DiagnosisDegraded, "heap", "failed", "empty", 90},
-		"the disk is full":          {rooted(), func(p *cabled) func() { return p.FillDisk(1 << 20) }, record.DiagnosisDegraded, "heap", "failed", "the device's disk is full", 30},
-		"dumpsys hangs":             {rooted(), func(p *cabled) func() { return p.HangDumpsys() }, record.DiagnosisDegraded, "meminfo", "failed", "not finished in 15s", 60},
-		"the app is not debuggable": {user, func(p *cabled) func() { return func() {} }, record.DiagnosisDegraded, "heap", "skipped", "com.shop is not debuggable", 30},
+		"the dump is truncated": {
+			rooted(), func(p *cabled) func() { return p.CutDump(5000) }, record.DiagnosisDegraded, "heap", "failed",
+			"truncated after", 30,
+		},
+		"the dump is empty": {
+			rooted(), func(p *cabled) func() { return p.CutDump(0) }, record.DiagnosisDegraded, "heap", "failed",
+			"empty", 90,
+		},
+		"the disk is full": {
+			rooted(), func(p *cabled) func() { return p.FillDisk(1 << 20) }, record.DiagnosisDegraded, "heap", "failed",
+			"the device's disk is full", 30,
+		},
+		"dumpsys hangs": {
+			rooted(), func(p *cabled) func() { return p.HangDumpsys() }, record.DiagnosisDegraded, "meminfo", "failed",
+			"not finished in 15s", 60,
+		},
+		"the app is not debuggable": {
+			user, func(p *cabled) func() { return func() {} }, record.DiagnosisDegraded, "heap", "skipped",
+			"com.shop is not debuggable", 30,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				end := func() {}
-				r, p, _ := faulty{kind: androidsim.Java, phone: c.phone, duration: 26 * time.Minute, n: 1, do: func(p *cabled, _ context.CancelFunc) { end = c.begin(p) }}.run(t)
+				r, p,
+					_ := faulty{
+					kind: androidsim.Java, phone: c.phone, duration: 26 * time.Minute, n: 1,
+					do: func(p *cabled, _ context.CancelFunc) { end = c.begin(p) },
+				}.run(t)
 				end()
 				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Duration > c.limit || r.Stopped != record.StoppedDuration {
+				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Duration > c.limit ||
+					r.Stopped != record.StoppedDuration {
 					t.Fatalf("%s: %+v", r.Stopped, leaks)
 				}
 				i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == c.step })
-				if s := leaks[0].Steps[i]; s.Outcome != c.ending || s.File != "" || !strings.Contains(strings.Join(s.Reasons, "\n"), c.words) {
+				if s := leaks[0].Steps[i]; s.Outcome != c.ending || s.File != "" ||
+					!strings.Contains(strings.Join(s.Reasons, "\n"), c.words) {
 					t.Errorf("%+v", s)
 				}
-				if !slices.ContainsFunc(leaks[0].Summary, func(line string) bool { return strings.HasPrefix(line, c.step+" "+c.ending) }) {
-					t.Errorf("the summary does not say it: %q", leaks[0].Summary)
+				if !slices.ContainsFunc(leaks[0].Summary,
+					func(line string) bool { return strings.HasPrefix(line, c.step+" "+c.ending) }) {
+					t.Errorf("the summary does not report it: %q", leaks[0].Summary)
 				}
 				if left := leftOn(t, p); len(left) > 0 {
 					t.Errorf("left on the phone: %v", left)
@@ -312,17 +356,19 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 	}
 }
 
-// Ctrl-C at each request of a diagnosis ends the run soon, complete, with nothing left on
-// the phone, and what was collected in the form that is kept.
+// Ctrl-C at each request of a diagnosis ends the run soon and completely, with
+// nothing left on the phone; what was collected is in the form to keep.
 func TestResponseInterruptedAtEachStep(t *testing.T) {
 	var from time.Time
-	faulty{kind: androidsim.Java, phone: rooted(), duration: 30 * time.Minute, do: func(_ *cabled, stop context.CancelFunc) {
-		from = time.Now()
-		stop()
-	}}.each(t, func(t *testing.T, f faulty) {
+	faulty{
+		kind: androidsim.Java, phone: rooted(), duration: 30 * time.Minute,
+		do: func(_ *cabled, stop context.CancelFunc) {
+			from = time.Now()
+			stop()
+		}}.each(t, func(t *testing.T, f faulty) {
 		r, p, _ := f.run(t)
 		if took := time.Since(from); took > 15*time.Second {
-			t.Errorf("went on for %v", took)
+			t.Errorf("continued for %v", took)
 		}
 		if !r.Interrupted || r.ExitCode != record.ExitInterrupted {
 			t.Errorf("exit %d, %s", r.ExitCode, r.Stopped)
@@ -338,8 +384,9 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 	})
 }
 
-// Ctrl-C in the analysis of a dump, or while it waits for that of another phone: the dump
-// stays, stripped unless all of it is to stay, and a report analyses it.
+// Ctrl-C in the analysis of a dump, or while it waits for that of another
+// phone: the dump is kept, stripped unless raw dumps are kept, and a report
+// analyzes it.
 func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	for _, keep := range []response.Keep{response.Stripped, response.Raw, response.Nothing} {
 		t.Run(string(keep), func(t *testing.T) {
@@ -347,7 +394,8 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				var from time.Time
-				a, b := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300))), cable(phone("S2", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+				a, b := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300))),
+					cable(phone("S2", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
 				o := responding(t, response.Options{Keep: keep, Memory: func() int64 {
 					time.Sleep(time.Minute) // the other phone's dump waits for this one
 					from = time.Now()
@@ -374,7 +422,7 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	}
 }
 
-// checkResumed analyses what a run has not, as a report does, twice.
+// checkResumed analyzes what a run has not, like a report, twice.
 func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	t.Helper()
 	var before record.Run
@@ -383,13 +431,15 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 		if err != nil || len(doubts) > 0 {
 			t.Fatal(err, doubts)
 		}
-		if warnings, err := response.Resume(t.Context(), dir, response.Options{}, run.Diagnoses); err != nil || len(warnings) > 0 {
+		if warnings, err := response.Resume(t.Context(), dir, response.Options{}, run.Diagnoses); err != nil ||
+			len(warnings) > 0 {
 			t.Fatal(err, warnings)
 		}
 		checkFolders(t, dir, run)
 		for _, d := range run.Diagnoses {
 			leak := d.Trigger == record.TriggerLeak
-			if !d.Analyzed || leak && (len(d.Findings) == 0 || strings.Contains(steps(d), "heap") != (keep != response.Nothing)) {
+			if !d.Analyzed || leak &&
+				(len(d.Findings) == 0 || strings.Contains(steps(d), "heap") != (keep != response.Nothing)) {
 				t.Errorf("%+v", d)
 			}
 		}
@@ -400,8 +450,9 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	}
 }
 
-// What an earlier run has left is removed at the start, and no file of anybody else: a dump
-// of this run, or one that another host is taking, is not taken for one.
+// The remains of an earlier run are removed at the start, but no files of
+// others: a dump of this run, or one that another host is taking, is not
+// mistaken for one.
 func TestResponseSweepsAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
@@ -416,7 +467,8 @@ func TestResponseSweepsAtTheStart(t *testing.T) {
 		if len(swept) != 1 || !strings.HasSuffix(swept[0].Text, "device: /data/local/tmp/leakgate-abc-def.hprof") {
 			t.Errorf("swept %+v", swept)
 		}
-		if left := leftOn(t, p); !slices.Equal(left, []string{"leakgate-0a1b2c3d-abc-def.hprof", "leakgate-notes.txt"}) {
+		if left := leftOn(t, p); !slices.Equal(left,
+			[]string{"leakgate-0a1b2c3d-abc-def.hprof", "leakgate-notes.txt"}) {
 			t.Errorf("left %v", left)
 		}
 		if d := r.diagnosesOf("com.shop", record.TriggerMark); len(d) != 1 || steps(d[0]) != "heap" {
@@ -441,9 +493,9 @@ func touch(t *testing.T, p *cabled, names ...string) {
 	}
 }
 
-// A dump that the phone does not remove when it is told to is removed by the same run, also
-// where the first sweep fails, and where it is the last dump at the end.
-func TestResponseSweepsWhatItHasLeft(t *testing.T) {
+// A dump that the phone fails to remove is removed by the same run, even if the
+// first sweep fails, and even if it is the last dump at the end.
+func TestResponseSweepsItsOwnFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		respond  response.Options
 		spec     androidsim.ProcessSpec
@@ -464,11 +516,13 @@ func TestResponseSweepsWhatItHasLeft(t *testing.T) {
 				o.Devices[0].Device = dev
 				r := respond(t, t.Context(), o)
 				left, swept := leftOn(t, p), r.eventsOf("swept", "")
-				if atEnd := c.respond.Dump == response.AtEnd && c.sweeps > 0; (len(left) > 0) != atEnd || (len(swept) == 1) == atEnd {
+				if atEnd := c.respond.Dump == response.AtEnd && c.sweeps > 0; (len(left) > 0) != atEnd ||
+					(len(swept) == 1) == atEnd {
 					t.Errorf("left %v, swept %+v", left, swept)
 				}
 				if dev.removals > 0 || dev.sweeps > 0 || len(r.Diagnoses) == 0 || r.Stopped != record.StoppedDuration {
-					t.Errorf("%d removals and %d sweeps did not fail, %s, %+v", dev.removals, dev.sweeps, r.Stopped, r.Diagnoses)
+					t.Errorf("%d removals and %d sweeps did not fail, %s, %+v", dev.removals, dev.sweeps, r.Stopped,
+						r.Diagnoses)
 				}
 				complaints := 0
 				for _, e := range r.events {
@@ -484,7 +538,8 @@ func TestResponseSweepsWhatItHasLeft(t *testing.T) {
 	}
 }
 
-// stubborn is a phone that fails to remove a dump, and then to be swept, so many times.
+// stubborn is a phone that fails to remove a dump, and then fails to be swept,
+// a number of times.
 type stubborn struct {
 	*cabled
 	at               sync.Mutex
@@ -510,21 +565,21 @@ func (d *stubborn) Shell(ctx context.Context, command string, stdout, stderr io.
 	return d.cabled.Shell(ctx, command, stdout, stderr)
 }
 
-// lateSweep is a device on which the sweep begins when a dump that nobody holds back is
-// being written.
+// lateSweep is a device on which the sweep begins while another dump is being
+// written.
 type lateSweep struct{ *cabled }
 
 func (d lateSweep) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 	if strings.Contains(command, "for f in /data/local/tmp/leakgate-") {
-		if err := nap(ctx, 3*time.Second); err != nil {
+		if err := sleep(ctx, 3*time.Second); err != nil {
 			return 0, err
 		}
 	}
 	return d.cabled.Shell(ctx, command, stdout, stderr)
 }
 
-// Where no folder can be made, the leak has a record that says so, after as many attempts
-// as a device gets; it is not tried at each sample.
+// If no folder can be created, the leak has a record that says so, after the
+// maximum number of attempts; it is not retried at each sample.
 func TestResponseWithoutAFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
@@ -540,23 +595,25 @@ func TestResponseWithoutAFolder(t *testing.T) {
 		for _, e := range r.eventsOf("diagnose", "com.shop") {
 			texts = append(texts, fmt.Sprint(e.Retry, e.Diagnosis != nil))
 		}
-		// Two snapshots, which are not tried again, and the leak.
+		// Two snapshots, which are not retried, and the leak.
 		if !slices.Equal(texts, []string{"false true", "false true", "true false", "true false", "false true"}) {
 			t.Errorf("%q", texts)
 		}
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisNothing || leaks[0].Kind != detector.Java || len(leaks[0].Warnings) != 1 {
+		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisNothing || leaks[0].Kind != detector.Java ||
+			len(leaks[0].Warnings) != 1 {
 			t.Errorf("%+v", leaks)
 		}
-		if r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak || len(r.eventsOf("repeated", "com.shop")) != 1 {
+		if r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak ||
+			len(r.eventsOf("repeated", "com.shop")) != 1 {
 			t.Errorf("%s, exit %d", r.Stopped, r.ExitCode)
 		}
 	})
 }
 
-// A breakdown that was on its way when its process was stopped for a dump gets no answer:
-// the process is not told to hang because of that.
-func TestResponseStopsABreakdownOnItsWay(t *testing.T) {
+// A breakdown in flight when its process is suspended for a dump gets no
+// answer: the process is not reported as unresponsive.
+func TestResponseInterruptsBreakdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := smallDumps(rooted())
 		opt.DumpsysTime = 8 * time.Second
@@ -565,11 +622,12 @@ func TestResponseStopsABreakdownOnItsWay(t *testing.T) {
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		d := &stopping{cabled: p}
 		o.Devices[0].Device = d
-		// A breakdown begins each half minute; the dump two seconds after the mark.
+		// A breakdown begins every half minute; the dump two seconds after the
+		// mark.
 		o.Workload, o.Duration = looping{1, 92 * time.Second, time.Hour}, 10*time.Minute
 		r := respond(t, t.Context(), o)
 		if d.stopped != 1 {
-			t.Fatalf("%d breakdowns were stopped", d.stopped)
+			t.Fatalf("%d breakdowns were interrupted", d.stopped)
 		}
 		if n := len(r.eventsOf("unresponsive", "")); n > 0 || len(r.process(t, "", "com.shop").Warnings) > 0 {
 			t.Errorf("%+v", r.eventsOf("unresponsive", ""))
@@ -580,7 +638,8 @@ func TestResponseStopsABreakdownOnItsWay(t *testing.T) {
 	})
 }
 
-// stopping is a phone whose process answers no dumpsys while its heap is dumped.
+// stopping is a phone whose process does not answer dumpsys while its heap is
+// dumped.
 type stopping struct {
 	*cabled
 	at      sync.Mutex
@@ -614,8 +673,8 @@ func hangUp(ctx context.Context) (int, error) {
 	return 0, ctx.Err()
 }
 
-// Ctrl-C in the dumps at the end of a run ends them. The run was watched to its end, and
-// its verdict stands.
+// Ctrl-C during the dumps at the end of a run ends them. The run itself was
+// complete, and its verdict counts.
 func TestResponseInterruptedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop"), healthy("com.shop:b"), healthy("com.shop:c")))
@@ -628,13 +687,14 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 		began := time.Now()
 		r := respond(t, ctx, o)
 		if took := time.Since(began); took > 7*time.Minute {
-			t.Errorf("went on for %v", took)
+			t.Errorf("continued for %v", took)
 		}
 		var outcomes []string
 		for _, d := range r.Diagnoses {
 			outcomes = append(outcomes, d.Outcome)
 		}
-		if !slices.Equal(outcomes, []string{"complete", "interrupted"}) || r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitClean {
+		if !slices.Equal(outcomes, []string{"complete", "interrupted"}) || r.Stopped != record.StoppedDuration ||
+			r.ExitCode != record.ExitClean {
 			t.Errorf("%q, %s, exit %d", outcomes, r.Stopped, r.ExitCode)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
@@ -643,8 +703,9 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 	})
 }
 
-// A phone that is away when the run ends is asked once more, and then not waited for.
-func TestResponseAtTheEndOfAPhoneThatIsAway(t *testing.T) {
+// A phone that is disconnected when the run ends is asked once more, and then
+// not waited for.
+func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 	for name, c := range map[string]struct {
 		back  time.Duration
 		dumps int
@@ -658,24 +719,27 @@ func TestResponseAtTheEndOfAPhoneThatIsAway(t *testing.T) {
 				o.Duration = 5 * time.Minute
 				began := time.Now()
 				r := respond(t, t.Context(), o)
-				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps || r.Stopped != record.StoppedDuration {
+				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps ||
+					r.Stopped != record.StoppedDuration {
 					t.Errorf("%d dumps after %v", len(r.Diagnoses), took)
 				}
 				told := slices.ContainsFunc(r.events, func(e record.Event) bool {
-					return strings.Contains(e.Text, "2 diagnoses that were due are left out")
+					return strings.Contains(e.Text, "skipping 2 diagnoses")
 				})
 				if told != (c.dumps == 0) {
-					t.Errorf("told: %v", told)
+					t.Errorf("recorded: %v", told)
 				}
 			})
 		})
 	}
 }
 
-// Every beginning of the lines of a run with diagnoses is a run, with those that it tells.
-func TestResponseRebuildEveryBeginning(t *testing.T) {
+// Every prefix of the lines of a run with diagnoses is a run, with the
+// diagnoses in it.
+func TestResponseRebuildOfEveryPrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:thread", androidsim.Thread, 300)))
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),
+			leaky("com.shop:thread", androidsim.Thread, 300)))
 		o := responding(t, response.Options{}, p)
 		o.Headroom, o.Duration = DefaultSampling.Headroom, 28*time.Minute
 		whole := respond(t, t.Context(), o)
@@ -689,7 +753,8 @@ func TestResponseRebuildEveryBeginning(t *testing.T) {
 				continue
 			}
 			run, doubts, err := rebuildOf(t, strings.Join(lines[:n+1], ""))
-			if err != nil || len(doubts) > 0 || len(run.Diagnoses) < diagnoses || len(run.Diagnoses) > len(whole.Diagnoses) {
+			if err != nil || len(doubts) > 0 || len(run.Diagnoses) < diagnoses ||
+				len(run.Diagnoses) > len(whole.Diagnoses) {
 				t.Fatalf("%d lines: %d diagnoses after %d, %v %v", n, len(run.Diagnoses), diagnoses, doubts, err)
 			}
 			diagnoses = len(run.Diagnoses)
@@ -705,7 +770,8 @@ func TestResponseRebuildEveryBeginning(t *testing.T) {
 	})
 }
 
-// A diagnosis that breaks off after the end of the run is not said to be tried again.
+// A diagnosis that is interrupted after the end of the run is not marked as
+// retried.
 func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
@@ -715,7 +781,8 @@ func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 		time.AfterFunc(o.Duration+10*time.Second, func() { p.unplug(true) })
 		began := time.Now()
 		r := respond(t, t.Context(), o)
-		if took := time.Since(began); took > o.Duration+time.Minute || r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak {
+		if took := time.Since(began); took > o.Duration+time.Minute || r.Stopped != record.StoppedDuration ||
+			r.ExitCode != record.ExitLeak {
 			t.Errorf("exit %d, %s after %v", r.ExitCode, r.Stopped, took)
 		}
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
@@ -724,7 +791,7 @@ func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 		}
 		for _, e := range r.events {
 			if e.Retry {
-				t.Errorf("said to be tried again: %+v", e)
+				t.Errorf("marked as retried: %+v", e)
 			}
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Paused < 30 || x.Missing > 0 {
@@ -740,23 +807,29 @@ func replugged(p *cabled) *cabled {
 	return p
 }
 
-// A phone that starts again in the middle of a dump has another clock afterwards: no time
-// of the pause is negative, and nothing waits for the dump.
+// A phone that reboots during a dump has another clock afterwards: no pause is
+// negative, and nothing waits for the dump.
 func TestResponseToAReboot(t *testing.T) {
 	for _, n := range []int{1, 6, 7, 8, 11} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, p, _ := faulty{kind: androidsim.Java, phone: rooted(), duration: 50 * time.Minute, n: n, do: func(p *cabled, _ context.CancelFunc) {
-					p.unplug(true)
-					p.Reboot()
-					time.AfterFunc(25*time.Second, func() { p.unplug(false) })
-				}}.run(t)
+				r, p,
+					_ := faulty{
+					kind: androidsim.Java, phone: rooted(), duration: 50 * time.Minute, n: n,
+					do: func(p *cabled, _ context.CancelFunc) {
+						p.unplug(true)
+						p.Reboot()
+						time.AfterFunc(25*time.Second, func() { p.unplug(false) })
+					}}.run(t)
 				x := r.process(t, "S1", "com.shop")
-				if r.Stopped != record.StoppedDuration || len(r.eventsOf("reboot", "")) != 1 || x.Paused < 0 || x.Paused > 60 || x.Missing < 0 || x.Missing > 120 {
-					t.Errorf("%s, paused for %v s, absent for %v s, %+v", r.Stopped, x.Paused, x.Missing, r.eventsOf("reboot", ""))
+				if r.Stopped != record.StoppedDuration || len(r.eventsOf("reboot", "")) != 1 || x.Paused < 0 ||
+					x.Paused > 60 || x.Missing < 0 || x.Missing > 120 {
+					t.Errorf("%s, paused for %v s, absent for %v s, %+v", r.Stopped, x.Paused, x.Missing,
+						r.eventsOf("reboot", ""))
 				}
 				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-				if len(leaks) != 2 || leaks[0].Outcome != record.DiagnosisInterrupted || leaks[1].Outcome != record.DiagnosisComplete || leaks[0].PID == leaks[1].PID {
+				if len(leaks) != 2 || leaks[0].Outcome != record.DiagnosisInterrupted ||
+					leaks[1].Outcome != record.DiagnosisComplete || leaks[0].PID == leaks[1].PID {
 					t.Errorf("%+v", leaks)
 				}
 				for _, e := range r.events {
@@ -765,7 +838,7 @@ func TestResponseToAReboot(t *testing.T) {
 					}
 				}
 				if len(r.eventsOf("repeated", "")) > 0 {
-					t.Error("the diagnosis that broke off began a cooldown")
+					t.Error("the interrupted diagnosis began a cooldown")
 				}
 				checkSwept(t, p)
 			})
@@ -773,7 +846,7 @@ func TestResponseToAReboot(t *testing.T) {
 	}
 }
 
-// rebuildOf rebuilds the run with these lines.
+// rebuildOf rebuilds the run from lines.
 func rebuildOf(t *testing.T, lines string) (record.Run, []error, error) {
 	t.Helper()
 	dir := t.TempDir()

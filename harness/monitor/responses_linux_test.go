@@ -17,37 +17,41 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A dump that the host has no room for is not begun; the rest is collected, and the run
-// goes on.
-func TestResponseOnASmallHostDisk(t *testing.T) {
-	disk := smallDisk(t, "40M") // less than what stays free beside a dump
+// A dump that does not fit on the host is not started; the rest is collected,
+// and the run continues.
+func TestResponseOnSmallHostDisk(t *testing.T) {
+	disk := smallDisk(t, "40M") // less than what must stay free beside a dump
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
 		o := responding(t, response.Options{}, p)
 		o.Dir, o.Duration = filepath.Join(disk, "run"), 26*time.Minute
 		r := respond(t, t.Context(), o)
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-		if r.Stopped != record.StoppedDuration || len(leaks) != 1 || steps(leaks[0]) != "meminfo logcat exit_info" || leaks[0].Outcome != record.DiagnosisDegraded {
+		if r.Stopped != record.StoppedDuration || len(leaks) != 1 || steps(leaks[0]) != "meminfo logcat exit_info" ||
+			leaks[0].Outcome != record.DiagnosisDegraded {
 			t.Fatalf("%s, %+v", r.Stopped, leaks)
 		}
 		i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == "heap" })
-		if s := leaks[0].Steps[i]; s.Outcome != "failed" || !strings.Contains(strings.Join(s.Reasons, "\n"), "the host's disk is full") {
+		if s := leaks[0].Steps[i]; s.Outcome != "failed" ||
+			!strings.Contains(strings.Join(s.Reasons, "\n"), "the host's disk is full") {
 			t.Errorf("%+v", s)
 		}
 		if p.commands("am dumpheap") > 0 {
-			t.Error("the process was stopped for a dump that cannot be kept")
+			t.Error("the process was suspended for a dump that cannot be kept")
 		}
 	})
 }
 
-// A disk that fills in the middle of a pull leaves no part of a dump: what was written goes,
-// and the run is complete, or says that it could not be written.
-func TestResponseOnAHostDiskThatFills(t *testing.T) {
+// A disk that fills during a pull leaves no part of a dump: what was written is
+// removed, and the run is complete, or says that it could not be written.
+func TestResponseOnFillingHostDisk(t *testing.T) {
 	disk := smallDisk(t, "250M")
 	synctest.Test(t, func(t *testing.T) {
-		// Little beside the leak: the room for a dump goes by the Java heap.
+		// Little beside the leak: the expected size of a dump follows the Java
+		// heap.
 		spec := androidsim.ProcessSpec{Name: "com.shop", DumpBytes: 9 << 20, Models: []androidsim.Model{
-			androidsim.Steady(androidsim.JavaHeap, 4), androidsim.Steady(androidsim.NativeHeap, 80), androidsim.Noise(0.5, 0.3), androidsim.Leak(androidsim.Java, 90, 0),
+			androidsim.Steady(androidsim.JavaHeap, 4), androidsim.Steady(androidsim.NativeHeap, 80),
+			androidsim.Noise(0.5, 0.3), androidsim.Leak(androidsim.Java, 90, 0),
 		}}
 		p := cable(phone("S1", rooted(), spec))
 		var filled bool
@@ -63,25 +67,27 @@ func TestResponseOnAHostDiskThatFills(t *testing.T) {
 		if !filled {
 			t.Fatal("nothing was pulled")
 		}
-		if err != nil && !errors.Is(err, syscall.ENOSPC) || err == nil && run.Stopped != record.StoppedDuration || err != nil && run.Stopped != "disk" {
+		if err != nil && !errors.Is(err, syscall.ENOSPC) || err == nil && run.Stopped != record.StoppedDuration ||
+			err != nil && run.Stopped != "disk" {
 			t.Errorf("stopped by %s, %v", run.Stopped, err)
 		}
 		onDisk, err := record.ReadRun(o.Dir)
 		if err != nil || onDisk.Stopped != run.Stopped {
 			t.Errorf("run.json: %+v, %v", onDisk.Stopped, err)
 		}
-		err = filepath.WalkDir(filepath.Join(o.Dir, response.Artifacts), func(path string, e os.DirEntry, err error) error {
-			if err == nil && (strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "heap.hprof")) {
-				t.Errorf("left behind: %s", path)
-			}
-			return err
-		})
+		err = filepath.WalkDir(filepath.Join(o.Dir, response.Artifacts),
+			func(path string, e os.DirEntry, err error) error {
+				if err == nil && (strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "heap.hprof")) {
+					t.Errorf("left behind: %s", path)
+				}
+				return err
+			})
 		if err != nil {
 			t.Error(err)
 		}
 		for _, d := range run.Diagnoses {
 			if strings.Contains(steps(d), "heap") {
-				t.Errorf("a dump is told: %+v", d.Steps)
+				t.Errorf("a dump is recorded: %+v", d.Steps)
 			}
 		}
 		if left := leftOn(t, p); len(left) > 0 {
