@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // am is the activity manager's command, as far as a memory test needs it.
@@ -30,7 +32,7 @@ func am(c *call) int {
 		for _, pkg := range args[1:] {
 			c.phone.each(pkg, func(proc *process, up time.Duration) {
 				if proc.alive() {
-					c.phone.bury(proc, up, cause{reason: userRequested, subreason: 24, description: "kill background"})
+					c.phone.bury(proc, up, cause{reason: androidtext.UserRequested, subreason: 24, description: "kill background"})
 					proc.die(up, proc.backAfter())
 				}
 			})
@@ -104,7 +106,7 @@ func (c *call) forceStop(args []string) int {
 // stopPackage ends the processes of a package, which stay so until they are started
 // (ActivityManagerService.forceStopPackageLocked). The caller holds the lock.
 func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
-	why := cause{reason: userRequested, subreason: 21, description: "stop " + pkg + stopReason + reason}
+	why := cause{reason: androidtext.UserRequested, subreason: 21, description: "stop " + pkg + stopReason + reason}
 	for _, proc := range p.procs {
 		if proc.app == nil || proc.fixed != 0 || proc.app.Package != pkg {
 			continue

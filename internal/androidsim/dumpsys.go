@@ -1,11 +1,14 @@
 package androidsim
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // services are those of dumpsys -l that this phone has, with what dumps them.
@@ -39,46 +42,24 @@ type dump struct {
 func inSystem(service string) bool { return service != "gpu" && service != "SurfaceFlinger" }
 
 func dumpsysTool(c *call) int {
-	given := 10 * time.Second
-	args := c.args[1:]
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		switch option := args[0]; {
-		case option == "-l":
-			c.listServices()
-			return 0
-		case option == "--help":
-			c.printf("%s", dumpsysHelp)
-			return 0
-		case (option == "-t" || option == "-T" || option == "--skip" || option == "--priority") && len(args) > 1:
-			n, err := strconv.Atoi(args[1])
-			unit := time.Second
-			if option == "-T" {
-				unit = time.Millisecond
-			}
-			switch {
-			case option == "--skip" || option == "--priority":
-			case err != nil || n <= 0 || n > 1<<20:
-				fmt.Fprintf(c.errs, "Error: invalid timeout: %s\n", args[1])
-				return 255
-			default:
-				given = time.Duration(n) * unit
-			}
-			args = args[2:]
-		default:
-			fmt.Fprintf(c.errs, "%s", dumpsysHelp)
-			return 255
-		}
-	}
-	if len(args) == 0 {
-		c.listServices()
+	o, problem := androidtext.ParseDumpsys(c.phone.opt.API, c.args[1:])
+	switch {
+	case problem != "":
+		fmt.Fprint(c.errs, problem)
+		return 255
+	case o.Help:
+		c.printf("%s", androidtext.DumpsysHelp(c.phone.opt.API))
+		return 0
+	case o.List || o.Service == "":
+		c.printf("%s", androidtext.DumpsysServices(c.phone.serviceNames()))
 		return 0
 	}
-	f := c.phone.service(args[0])
-	if f == nil || inSystem(args[0]) && c.phone.server() == 0 {
-		fmt.Fprintf(c.errs, "Can't find service: %s\n", args[0])
+	f := c.phone.service(o.Service)
+	if f == nil || inSystem(o.Service) && c.phone.server() == 0 {
+		fmt.Fprint(c.errs, androidtext.NoService(o.Service))
 		return 0
 	}
-	return c.dump(args[0], given, func(d *dump) { f(d, args[1:]) })
+	return c.dump(o.Service, o.Timeout, func(d *dump) { f(d, o.Args) })
 }
 
 // dump runs a service's dump, while the CPU time of system_server grows.
@@ -102,7 +83,7 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	}
 	f(d)
 	if d.expired {
-		c.printf("\n*** SERVICE '%s' DUMP TIMEOUT (%dms) EXPIRED ***\n\n", service, given.Milliseconds())
+		c.printf("%s", androidtext.DumpTimeout(service, given))
 	}
 	if c.ctx.Err() != nil {
 		return statusOf(c.ctx)
@@ -141,42 +122,11 @@ func (d *dump) work(frozen bool) bool {
 	return !d.expired
 }
 
-func (c *call) listServices() {
-	c.printf("Currently running services:\n")
-	for _, name := range []string{"SurfaceFlinger", "activity", "battery", "gfxinfo", "gpu", "meminfo", "package", "window"} {
-		if name == "gpu" && c.phone.service(name) == nil {
-			continue
-		}
-		c.printf("  %s\n", name)
-	}
+// serviceNames are the services that dumpsys lists.
+func (p *Phone) serviceNames() []string {
+	names := []string{"SurfaceFlinger", "activity", "battery", "gfxinfo", "gpu", "meminfo", "package", "window"}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "gpu" && p.service(name) == nil })
 }
-
-const dumpsysHelp = `usage: dumpsys
-         To dump all services.
-or:
-       dumpsys [-t TIMEOUT] [--priority LEVEL] [--help | -l | --skip SERVICES | SERVICE [ARGS]]
-         --help: shows this help
-         -l: only list services, do not dump them
-         -t TIMEOUT_SEC: TIMEOUT to use in seconds instead of default 10 seconds
-         -T TIMEOUT_MS: TIMEOUT to use in milliseconds instead of default 10 seconds
-         --proto: filter services that support dumping data in proto format. Dumps               will be in proto format.
-         --priority LEVEL: filter services based on specified priority
-               LEVEL must be one of CRITICAL | HIGH | NORMAL
-         --skip SERVICES: dumps all services but SERVICES (comma-separated list)
-         SERVICE [ARGS]: dumps only service SERVICE, optionally passing ARGS to it
-`
-
-const meminfoHelp = `meminfo dump options: [-a] [-d] [-s] [process]
-  -a: include all available information for each process.
-  -d: include dalvik details.
-  -s: dump only summary of application memory usage.
-  -S: dump also SwapPss.
-  --local: only collect details locally, don't call process.
-  --package: interpret process arg as package, dumping all
-             processes that have loaded that package.
-If [process] is specified it can be the name or
-pid of a specific process to dump.
-`
 
 // wanted are the processes that a name or pid means, none given all apps.
 func (p *Phone) wanted(name string, asPackage bool) []view {
@@ -197,70 +147,35 @@ func (p *Phone) wanted(name string, asPackage bool) []view {
 }
 
 func dumpMeminfo(d *dump, args []string) {
-	var parts meminfoParts
-	var asPackage bool
-	name := ""
-	for i, a := range args {
-		switch a {
-		case "-a":
-			parts.full, parts.dalvik = true, true
-		case "-d":
-			parts.dalvik = true
-		case "-s":
-			parts.summaryOnly = true
-		case "-S", "--oom", "-p":
-		case "--local":
-			parts.local = true
-		case "--package":
-			asPackage = true
-		case "-h":
-			d.printf("%s", meminfoHelp)
-			return
-		default:
-			if strings.HasPrefix(a, "-") {
-				d.printf("Unknown argument: %s; use -h for help\n", a)
-				return
-			}
-			name = a
-		}
-		if name != "" {
-			// What follows the process may still be --local and the like.
-			for _, rest := range args[i+1:] {
-				parts.local = parts.local || rest == "--local"
-			}
-			break
-		}
-	}
-	if name == "" {
+	o, problem := androidtext.ParseMeminfo(args)
+	switch {
+	case problem != "":
+		d.printf("%s", problem)
+	case o.Help:
+		d.printf("%s", androidtext.MeminfoHelp(d.phone.opt.API))
+	case o.Process == "":
 		d.meminfoOfAll()
-		return
+	default:
+		d.meminfoOf(o)
 	}
-	d.meminfoOf(name, asPackage, parts)
 }
 
-func (d *dump) meminfoOf(name string, asPackage bool, parts meminfoParts) {
-	found := d.phone.wanted(name, asPackage)
-	if len(found) == 0 {
-		d.printf("No process found for: %s\n", name)
-		return
-	}
-	api := d.phone.opt.API
+func (d *dump) meminfoOf(o androidtext.MeminfoOptions) {
 	var blocks strings.Builder
-	for _, v := range found {
-		if !d.work(v.frozen && !parts.local) {
+	for _, v := range d.phone.wanted(o.Process, o.Package) {
+		if !d.work(v.frozen && !o.Local) {
 			return
 		}
 		// The numbers are those of the end of the wait, if the process lived so long.
 		if v, ok := d.phone.find(v.pid); ok {
-			m := v.memory()
-			blocks.WriteString(meminfoLayout(api, m).block(v, m, parts))
+			blocks.WriteString(v.meminfo(v.memory()).Text(o))
 		}
 	}
 	if blocks.Len() == 0 {
-		d.printf("No process found for: %s\n", name)
+		d.printf("%s", androidtext.NoProcess(o.Process))
 		return
 	}
-	d.printf("%s%s", meminfoHead(api, d.phone.Uptime()), blocks.String())
+	d.printf("%s%s", androidtext.MeminfoHead(d.phone.opt.API, d.phone.Uptime()), blocks.String())
 }
 
 // meminfoOfAll is the overview of the whole phone.
@@ -268,36 +183,15 @@ func (d *dump) meminfoOfAll() {
 	if !d.work(false) {
 		return
 	}
-	type line struct {
-		view
-		kb int64
-	}
-	var all []line
-	var total int64
+	var all []androidtext.ProcessPss
 	for _, v := range d.phone.views() {
-		if v.kernel || v.shell {
-			continue
+		if !v.kernel && !v.shell {
+			all = append(all, androidtext.ProcessPss{Name: v.name, PID: v.pid, KB: v.memory().sum().pss()})
 		}
-		kb := v.memory().sum().pss()
-		total += kb
-		all = append(all, line{v, kb})
 	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].kb > all[j].kb })
-	d.printf("%s\nTotal PSS by process:\n", meminfoHead(d.phone.opt.API, d.phone.Uptime()))
-	for _, l := range all {
-		d.printf("%11s: %s (pid %d)\n", thousands(l.kb), l.name, l.pid)
-	}
-	const ram = 7680 << 10
-	d.printf("\nTotal RAM: %s (status normal)\n Free RAM: %s\n Used RAM: %s\n", thousands(ram), thousands(max(ram-total, 0)), thousands(total))
-}
-
-// thousands prints kB as 123,456K.
-func thousands(kb int64) string {
-	text := strconv.FormatInt(kb, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text + "K"
+	slices.SortStableFunc(all, func(a, b androidtext.ProcessPss) int { return cmp.Compare(b.KB, a.KB) })
+	const ramKB = 7680 << 10
+	d.printf("%s", androidtext.MeminfoOverview(d.phone.opt.API, d.phone.Uptime(), all, ramKB))
 }
 
 func dumpGfxinfo(d *dump, args []string) {
@@ -310,7 +204,7 @@ func dumpGfxinfo(d *dump, args []string) {
 	}
 	found := d.phone.wanted(name, false)
 	if len(found) == 0 {
-		d.printf("No process found for: %s\n", name)
+		d.printf("%s", androidtext.NoProcess(name))
 		return
 	}
 	var b strings.Builder

@@ -1,28 +1,11 @@
 package androidsim
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
-
-// The reasons of android.app.ApplicationExitInfo that this phone has.
-const (
-	signaled      = 2
-	lowMemoryKill = 3
-	javaCrash     = 4
-	crashNative   = 5
-	notResponding = 6
-	userRequested = 10
-	otherKill     = 13
-	overMemory    = 17
-)
-
-var exitReasons = map[int]string{signaled: "SIGNALED", lowMemoryKill: "LOW_MEMORY", javaCrash: "APP CRASH(EXCEPTION)", crashNative: "APP CRASH(NATIVE)", notResponding: "ANR", userRequested: "USER REQUESTED", otherKill: "OTHER KILLS BY SYSTEM", overMemory: "MEMORY LIMITER"}
-
-var exitSubreasons = map[int]string{0: "UNKNOWN", 21: "FORCE STOP", 24: "KILL BACKGROUND"}
 
 // cause is why a process ended.
 type cause struct {
@@ -36,30 +19,16 @@ type cause struct {
 }
 
 var (
-	crashed     = cause{reason: javaCrash, description: "crash"}
-	nativeCrash = cause{reason: crashNative, status: sigSegv, description: "crash"}
-	lowMemory   = cause{reason: lowMemoryKill}
+	crashed     = cause{reason: androidtext.Crash, description: "crash"}
+	nativeCrash = cause{reason: androidtext.CrashNative, status: sigSegv, description: "crash"}
+	lowMemory   = cause{reason: androidtext.LowMemory}
 )
 
 // killed is the end by a signal.
-func killed(signal int) cause { return cause{reason: signaled, status: signal} }
+func killed(signal int) cause { return cause{reason: androidtext.Signaled, status: signal} }
 
-// exit is the end of one incarnation, as Android keeps it over reboots.
-type exit struct {
-	cause
-	at         time.Time
-	pkg, name  string
-	pid, uid   int
-	importance int
-	pss, rss   int64
-}
-
-const (
-	// maxExits is how many ends are kept of one package (config_app_exit_info_history_list_size).
-	maxExits = 16
-	// exitInfo is the version that keeps them at all.
-	exitInfo = 30
-)
+// exitInfo is the version that keeps the ends of processes at all.
+const exitInfo = androidtext.ExitInfoSince
 
 // bury notes the end of an app's process, which must still run. The caller holds
 // the lock.
@@ -67,18 +36,22 @@ func (p *Phone) bury(proc *process, at time.Duration, why cause) {
 	if proc.app == nil || proc.native || proc.isZygote() || !proc.alive() {
 		return
 	}
-	if why.reason == javaCrash || why.reason == crashNative {
+	if why.reason == androidtext.Crash || why.reason == androidtext.CrashNative {
 		proc.crashed, proc.crashedAt, proc.crashedPID = proc.crashed+1, at, proc.pid
 	}
 	v := p.view(proc, at)
 	m := v.memory()
-	e := exit{cause: why, at: p.wallAt(at), pkg: proc.app.Package, name: v.name, pid: v.pid, uid: v.uid, importance: v.importance(), pss: m.sum().pss(), rss: m.mapped().rss()}
+	e := androidtext.Exit{
+		Time: p.wallAt(at).UTC(), Package: proc.app.Package, Process: v.name, PID: v.pid, UID: v.uid,
+		Reason: why.reason, Subreason: why.subreason, Status: why.status, Description: why.description,
+		Importance: v.importance(), PssKB: m.sum().pss(), RssKB: m.mapped().rss(),
+	}
 	if p.opt.API >= 34 {
 		// The system no longer samples the Pss of its own accord (AppProfiler).
-		e.pss = 0
+		e.PssKB = 0
 	}
 	p.exits = append(p.exits, e)
-	if len(p.exits) > maxExits*(len(p.opt.Apps)+len(systemPackages)+1) {
+	if len(p.exits) > androidtext.MaxExits*(len(p.opt.Apps)+len(systemPackages)+1) {
 		p.exits = p.exits[1:]
 	}
 	p.logDeath(v, m, why, at)
@@ -98,104 +71,13 @@ func (v view) importance() int {
 // wallAt is the wall clock at an uptime. The caller holds the lock.
 func (p *Phone) wallAt(up time.Duration) time.Time { return p.wall().Add(up - p.clock.up()) }
 
-const exitTime = "2006-01-02 15:04:05.000"
-
-// exitInfoText is dumpsys activity exit-info: of one package, or of all. The newest
-// of a uid comes first (AppExitInfoTracker.dumpHistoryProcessExitInfo).
+// exitInfoText is dumpsys activity exit-info: of one package, or of all.
 func (p *Phone) exitInfoText(pkg string) string {
 	p.mu.Lock()
 	p.advance(p.clock.up())
 	exits := slices.Clone(p.exits)
 	p.mu.Unlock()
-	slices.Reverse(exits)
-	var b strings.Builder
-	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n")
-	fmt.Fprintf(&b, "Last Timestamp of Persistence Into Persistent Storage: %s\n", p.born.UTC().Format(exitTime))
-	var names []string
-	for _, e := range exits {
-		if (pkg == "" || e.pkg == pkg) && !slices.Contains(names, e.pkg) {
-			names = append(names, e.pkg)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&b, "  package: %s\n", name)
-		p.exitsOf(&b, slices.DeleteFunc(slices.Clone(exits), func(e exit) bool { return e.pkg != name }))
-	}
-	return b.String()
-}
-
-// exitsOf writes the ends of one package, for each uid apart.
-func (p *Phone) exitsOf(b *strings.Builder, exits []exit) {
-	var uids []int
-	for _, e := range exits {
-		if !slices.Contains(uids, e.uid) {
-			uids = append(uids, e.uid)
-		}
-	}
-	slices.Sort(uids)
-	for _, uid := range uids {
-		fmt.Fprintf(b, "    Historical Process Exit for uid=%d\n", uid)
-		n := 0
-		for _, e := range exits {
-			if e.uid == uid && n < maxExits {
-				e.dump(b, n, p.opt.API)
-				n++
-			}
-		}
-	}
-}
-
-// dump is ApplicationExitInfo.dump: a line for each value in Android 11, and since
-// then several on a line.
-func (e exit) dump(b *strings.Builder, n, api int) {
-	const indent = "          "
-	description, sub := e.description, exitSubreasons[e.subreason]
-	if description == "" {
-		description = "null"
-	}
-	if sub == "" {
-		sub = exitSubreasons[0]
-	}
-	first := []string{
-		"timestamp=" + e.at.UTC().Format(exitTime), fmt.Sprintf("pid=%d", e.pid), fmt.Sprintf("realUid=%d", e.uid), fmt.Sprintf("packageUid=%d", e.uid),
-		fmt.Sprintf("definingUid=%d", e.uid), fmt.Sprintf("user=%d", e.uid/perUser),
-	}
-	second := []string{"process=" + e.name, fmt.Sprintf("reason=%d (%s)", e.reason, exitReasons[e.reason])}
-	if api > exitInfo {
-		second = append(second, fmt.Sprintf("subreason=%d (%s)", e.subreason, sub))
-	}
-	second = append(second, fmt.Sprintf("status=%d", e.status))
-	third := []string{
-		fmt.Sprintf("importance=%d", e.importance), "pss=" + debugSize(e.pss<<10), "rss=" + debugSize(e.rss<<10), "description=" + description,
-		"state=empty", "trace=null",
-	}
-	fmt.Fprintf(b, "        ApplicationExitInfo #%d:\n", n)
-	between := " "
-	if api <= exitInfo {
-		between = "\n" + indent
-	}
-	for _, line := range [][]string{first, second, third} {
-		b.WriteString(indent + strings.Join(line, between) + "\n")
-	}
-}
-
-// debugSize is android.util.DebugUtils.printSizeValue.
-func debugSize(bytes int64) string {
-	n, unit := float64(bytes), ""
-	for _, next := range []string{"KB", "MB", "GB", "TB", "PB"} {
-		if n <= 900 {
-			break
-		}
-		n, unit = n/1024, next
-	}
-	switch {
-	case n < 1:
-		return strconv.FormatFloat(n, 'f', 2, 64) + unit
-	case n < 10:
-		return strconv.FormatFloat(n, 'f', 1, 64) + unit
-	}
-	return strconv.FormatFloat(n, 'f', 0, 64) + unit
+	return androidtext.ExitInfo(p.opt.API, p.born.UTC(), exits, pkg)
 }
 
 // dumpActivity is dumpsys activity, as far as it tells how processes ended.
@@ -209,7 +91,7 @@ func dumpActivity(d *dump, args []string) {
 		d.printf("ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n")
 		for _, v := range d.phone.views() {
 			if v.app != nil {
-				d.printf("  *APP* UID %d ProcessRecord{%x %d:%s/%s}\n", v.uid, hashText(v.name)&0xfffffff, v.pid, v.name, userName(v.uid))
+				d.printf("  *APP* UID %d ProcessRecord{%x %d:%s/%s}\n", v.uid, hashText(v.name)&0xfffffff, v.pid, v.name, androidtext.ShortUser(v.uid))
 			}
 		}
 	case args[0] == "exit-info" && api >= exitInfo:
@@ -218,10 +100,6 @@ func dumpActivity(d *dump, args []string) {
 		}
 		d.printf("%s", d.phone.exitInfoText(pkg))
 	default:
-		// Since Android 7 it is given to the shell command first.
-		if api >= 24 {
-			d.printf("Unknown command: %s\n", args[0])
-		}
-		d.printf("Bad activity command, or no activities match: %s\nUse -h for help.\n", args[0])
+		d.printf("%s", androidtext.BadActivityCommand(api, args[0]))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // TestExitInfo ends a process in each way and asks why.
@@ -66,41 +68,13 @@ func TestExitInfo(t *testing.T) {
 	}
 }
 
-// The whole of one entry, before and since Android 12 (ApplicationExitInfo.dump).
-func TestExitInfoLayout(t *testing.T) {
-	e := exit{cause: crashed, at: time.Unix(946684800, 5e6), name: "a.b:c", pid: 77, uid: 1010123, importance: 100, pss: 100 << 10, rss: 1536 << 10}
-	const head = "        ApplicationExitInfo #3:\n"
-	var old, modern strings.Builder
-	e.dump(&old, 3, 30)
-	e.dump(&modern, 3, 31)
-	values := "timestamp=2000-01-01 00:00:00.005 pid=77 realUid=1010123 packageUid=1010123 definingUid=1010123 user=10|process=a.b:c reason=4 (APP#CRASH(EXCEPTION)) subreason=0 (UNKNOWN) status=0|importance=100 pss=100MB rss=1.5GB description=crash state=empty trace=null\n"
-	values = strings.ReplaceAll(values, "01 00", "01#00")
-	lines := strings.NewReplacer("|", "\n          ", "#", " ")
-	if want := head + "          " + lines.Replace(values); modern.String() != want {
-		t.Errorf("%s\nwant\n%s", modern.String(), want)
-	}
-	values = strings.Replace(values, " subreason=0 (UNKNOWN)", "", 1)
-	values = strings.NewReplacer(" (", "#(", " ", "|").Replace(values)
-	if want := head + "          " + lines.Replace(values); old.String() != want {
-		t.Errorf("%s\nwant\n%s", old.String(), want)
-	}
-}
-
-func TestDebugSize(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0.00", 900: "900", 901: "0.88KB", 131 << 20: "131MB", 2684354560: "2.5GB", 950 << 10: "0.93MB"} {
-		if got := debugSize(bytes); got != want {
-			t.Errorf("%d: %s, want %s", bytes, got, want)
-		}
-	}
-}
-
 func TestExitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := asked(Options{}, ProcessSpec{})
 		for range 200 {
 			p.Restart("com.shop")
 		}
-		if n := strings.Count(ask(t, p, "dumpsys activity exit-info"), "ApplicationExitInfo #"); n != maxExits {
+		if n := strings.Count(ask(t, p, "dumpsys activity exit-info"), "ApplicationExitInfo #"); n != androidtext.MaxExits {
 			t.Errorf("%d ends are shown", n)
 		}
 		if len(p.exits) > 200/2 || len(p.lives) > maxLives {

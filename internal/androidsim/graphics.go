@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // gfxinfoHead begins the output of dumpsys gfxinfo.
@@ -35,7 +37,7 @@ func buffers(kb int64) []int64 {
 func gfxinfoBlock(v view, m memory, api int) string {
 	var b strings.Builder
 	frames := int64(v.age/time.Second) * 4
-	gl, egl := m.rows[rowGL].pss()+m.rows[rowGfxDev].pss(), m.rows[rowEGL].pss()
+	gl, egl := m.rows[androidtext.GLMtrack].pss()+m.rows[androidtext.GfxDev].pss(), m.rows[androidtext.EGLMtrack].pss()
 	fmt.Fprintf(&b, "** Graphics info for pid %d [%s] **\n\n", v.pid, v.name)
 	fmt.Fprintf(&b, "Stats since: %dns\nTotal frames rendered: %d\nJanky frames: %d (%.2f%%)\n", v.start.Nanoseconds(), frames, frames/50, 2.0)
 	b.WriteString("50th percentile: 5ms\n90th percentile: 9ms\n95th percentile: 12ms\n99th percentile: 32ms\n")
@@ -132,7 +134,7 @@ func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 			continue
 		}
 		m := v.memory()
-		bytes := m.sum(rowEGL, rowGL, rowGfxDev).pss() << 10
+		bytes := m.sum(androidtext.EGLMtrack, androidtext.GLMtrack, androidtext.GfxDev).pss() << 10
 		if bytes == 0 {
 			continue
 		}
@@ -154,7 +156,7 @@ func surfaceFlingerText(vs []view, api int) string {
 	var windows []gralloc
 	for _, v := range vs {
 		if v.app != nil && !v.frozen {
-			windows = append(windows, buffersOf(v, v.memory().rows[rowEGL].pss(), api)...)
+			windows = append(windows, buffersOf(v, v.memory().rows[androidtext.EGLMtrack].pss(), api)...)
 		}
 	}
 	if api < 31 {

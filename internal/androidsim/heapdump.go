@@ -152,7 +152,7 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 		return err
 	}
 	m := v.memory()
-	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize(true).java << 10, Leaked: int64(m.leaked*(1<<20)) + v.heldBytes(), Collected: o.collect, Bitmaps: o.bitmaps}
+	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize().JavaHeap << 10, Leaked: int64(m.leaked*(1<<20)) + v.heldBytes(), Collected: o.collect, Bitmaps: o.bitmaps}
 	if c.phone.opt.DumpHeap != nil {
 		return c.phone.opt.DumpHeap(w, h)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // maxTasks is how many tasks the phone may have, half of it each user
@@ -132,7 +134,7 @@ func (m memory) empty(v view, used int64) []mapping {
 	var out []mapping
 	area := func(kb int64, perms string) {
 		if kb > 0 {
-			out = append(out, mapping{end: uint64(kb) << 10, perms: perms, row: rowUnknown})
+			out = append(out, mapping{end: uint64(kb) << 10, perms: perms, row: androidtext.Unknown})
 		}
 	}
 	left := v.virtual(m) - used

@@ -1,45 +1,18 @@
 package androidsim
 
-import "math"
+import (
+	"math"
 
-// row is a row of the table of dumpsys meminfo, in its order
-// (android.os.Debug.MemoryInfo.getOtherLabel).
-type row int
-
-const (
-	rowNative row = iota
-	rowDalvik
-	rowDalvikOther
-	rowStack
-	rowAshmem
-	rowGfxDev
-	rowOtherDev
-	rowSO
-	rowJAR
-	rowAPK
-	rowTTF
-	rowDEX
-	rowOAT
-	rowART
-	rowOtherMmap
-	rowEGL
-	rowGL
-	rowUnknown
-	numRows
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-var rowNames = [numRows]string{
-	"Native Heap", "Dalvik Heap", "Dalvik Other", "Stack", "Ashmem", "Gfx dev", "Other dev", ".so mmap", ".jar mmap", ".apk mmap",
-	".ttf mmap", ".dex mmap", ".oat mmap", ".art mmap", "Other mmap", "EGL mtrack", "GL mtrack", "Unknown",
-}
+// isMapped reports whether smaps sees the row.
+func isMapped(r androidtext.Row) bool { return r != androidtext.EGLMtrack && r != androidtext.GLMtrack }
 
-// mapped tells whether smaps sees the row.
-func (r row) mapped() bool { return r != rowEGL && r != rowGL }
-
-// anonymous tells whether dirty pages of the row are anonymous memory; those of
+// isAnonymous reports whether dirty pages of the row are anonymous memory; those of
 // the others belong to a driver or to shared memory.
-func (r row) anonymous() bool {
-	return r.mapped() && r != rowGfxDev && r != rowAshmem && r != rowOtherDev
+func isAnonymous(r androidtext.Row) bool {
+	return isMapped(r) && r != androidtext.GfxDev && r != androidtext.Ashmem && r != androidtext.OtherDev
 }
 
 // usage is memory in kB. Private swap is the only swap there is, so Swap and
@@ -68,7 +41,7 @@ func pages(kb float64) int64 { return int64(kb/4) * 4 }
 
 // memory is what a process uses at one moment.
 type memory struct {
-	rows    [numRows]usage
+	rows    [androidtext.NumRows]usage
 	threads int
 	leaked  float64
 	// leakedActivities is how many Activities what is leaked shows as.
@@ -84,7 +57,7 @@ const sharers = 6
 
 // part is what a row gets of a dimension.
 type part struct {
-	row   row
+	row   androidtext.Row
 	share float64
 	dirty bool
 }
@@ -93,16 +66,16 @@ type part struct {
 // first. They follow the recorded breakdown of an app on Android 14 to 16.
 var (
 	codeParts = []part{
-		{rowSO, 0, false}, {rowSO, .06, true}, {rowJAR, .08, false}, {rowAPK, .16, false}, {rowTTF, .03, false},
-		{rowDEX, .03, true}, {rowDEX, .24, false}, {rowOAT, .06, false},
+		{androidtext.SoMmap, 0, false}, {androidtext.SoMmap, .06, true}, {androidtext.JarMmap, .08, false}, {androidtext.ApkMmap, .16, false}, {androidtext.TtfMmap, .03, false},
+		{androidtext.DexMmap, .03, true}, {androidtext.DexMmap, .24, false}, {androidtext.OatMmap, .06, false},
 	}
 	otherParts = []part{
-		{rowUnknown, 0, true}, {rowDalvikOther, .16, true}, {rowAshmem, .01, true}, {rowOtherDev, .01, true},
-		{rowOtherMmap, .01, true}, {rowOtherMmap, .09, false},
+		{androidtext.Unknown, 0, true}, {androidtext.DalvikOther, .16, true}, {androidtext.Ashmem, .01, true}, {androidtext.OtherDev, .01, true},
+		{androidtext.OtherMmap, .01, true}, {androidtext.OtherMmap, .09, false},
 	}
 	sharedParts = []part{
-		{rowSO, 0, false}, {rowJAR, .12, false}, {rowART, .14, true}, {rowOAT, .06, false}, {rowDEX, .04, false}, {rowAPK, .04, false},
-		{rowTTF, .03, false}, {rowDalvikOther, .08, true}, {rowOtherMmap, .10, false}, {rowNative, .004, true}, {rowDalvik, .01, true},
+		{androidtext.SoMmap, 0, false}, {androidtext.JarMmap, .12, false}, {androidtext.ArtMmap, .14, true}, {androidtext.OatMmap, .06, false}, {androidtext.DexMmap, .04, false}, {androidtext.ApkMmap, .04, false},
+		{androidtext.TtfMmap, .03, false}, {androidtext.DalvikOther, .08, true}, {androidtext.OtherMmap, .10, false}, {androidtext.NativeHeap, .004, true}, {androidtext.DalvikHeap, .01, true},
 	}
 )
 
@@ -125,13 +98,13 @@ func layout(l levels, threads int) memory {
 	java := kb(JavaHeap)
 	art := pages(math.Min(float64(java)/8, 9216))
 	artClean := pages(float64(art) / 9)
-	m.rows[rowART] = usage{privateDirty: art - artClean, privateClean: artClean}
-	m.rows[rowDalvik].privateDirty = java - art
-	m.rows[rowNative].privateDirty = kb(NativeHeap)
-	m.rows[rowStack].privateDirty = kb(Stack)
-	m.rows[rowEGL].privateDirty = kb(EGL)
-	m.rows[rowGL].privateDirty = kb(GL)
-	m.rows[rowGfxDev].privateDirty = kb(GfxDev)
+	m.rows[androidtext.ArtMmap] = usage{privateDirty: art - artClean, privateClean: artClean}
+	m.rows[androidtext.DalvikHeap].privateDirty = java - art
+	m.rows[androidtext.NativeHeap].privateDirty = kb(NativeHeap)
+	m.rows[androidtext.Stack].privateDirty = kb(Stack)
+	m.rows[androidtext.EGLMtrack].privateDirty = kb(EGL)
+	m.rows[androidtext.GLMtrack].privateDirty = kb(GL)
+	m.rows[androidtext.GfxDev].privateDirty = kb(GfxDev)
 	spread(codeParts, kb(Code), 4, m.own)
 	spread(otherParts, kb(Other), 4, m.own)
 	spread(sharedParts, kb(Shared), 1, m.share)
@@ -162,8 +135,8 @@ func (m *memory) share(p part, n int64) {
 
 // swapOut moves a part of the private anonymous pages to swap.
 func (m *memory) swapOut(part float64) {
-	for r := range numRows {
-		if u := &m.rows[r]; r.anonymous() {
+	for r := range androidtext.NumRows {
+		if u := &m.rows[r]; isAnonymous(r) {
 			u.swap = pages(part * float64(u.privateDirty))
 			u.privateDirty -= u.swap
 		}
@@ -171,7 +144,7 @@ func (m *memory) swapOut(part float64) {
 }
 
 // sum adds rows up; without any it adds all.
-func (m memory) sum(rows ...row) usage {
+func (m memory) sum(rows ...androidtext.Row) usage {
 	var u usage
 	if len(rows) == 0 {
 		for _, v := range m.rows {
@@ -189,7 +162,7 @@ func (m memory) sum(rows ...row) usage {
 func (m memory) mapped() usage {
 	var u usage
 	for r, v := range m.rows {
-		if row(r).mapped() {
+		if isMapped(androidtext.Row(r)) {
 			u = u.plus(v)
 		}
 	}
@@ -198,11 +171,11 @@ func (m memory) mapped() usage {
 
 // resident splits the mapped Rss as /proc/PID/status does.
 func (m memory) resident() (anonymous, file, shmem int64) {
-	for r := range numRows {
+	for r := range androidtext.NumRows {
 		u := m.rows[r]
 		switch {
-		case !r.mapped():
-		case r.anonymous():
+		case !isMapped(r):
+		case isAnonymous(r):
 			anonymous += u.privateDirty + u.sharedDirty
 			file += u.privateClean + u.sharedClean
 		default:
@@ -212,29 +185,24 @@ func (m memory) resident() (anonymous, file, shmem int64) {
 	return anonymous, file, shmem
 }
 
-// summary is the App Summary (android.os.Debug.MemoryInfo.getSummary*).
-type summary struct {
-	java, native, code, stack, graphics, other, system, total int64
-	javaRSS, nativeRSS, codeRSS, stackRSS, graphicsRSS        int64
-	unknownRSS, rss, swap                                     int64
+// text returns the usage in the form of androidtext.
+func (u usage) text() androidtext.Memory {
+	return androidtext.Memory{
+		Rss: u.rss(), Pss: u.pss(), SharedClean: u.sharedClean, SharedDirty: u.sharedDirty,
+		PrivateClean: u.privateClean, PrivateDirty: u.privateDirty, Swap: u.swap, SwapPss: u.swap,
+	}
 }
 
-// summarize adds up the App Summary; swapCounts says whether TOTAL has SwapPss in it.
-func (m memory) summarize(swapCounts bool) summary {
-	java := m.sum(rowDalvik, rowART)
-	code := m.sum(rowSO, rowJAR, rowAPK, rowTTF, rowDEX, rowOAT)
-	graphics := m.sum(rowGfxDev, rowEGL, rowGL)
-	all := m.sum()
-	s := summary{
-		java: java.private(), native: m.rows[rowNative].privateDirty, code: code.private(),
-		stack: m.rows[rowStack].privateDirty, graphics: graphics.private(), total: all.pss(), swap: all.swap, rss: all.rss(),
-		nativeRSS: m.rows[rowNative].rss(), codeRSS: code.rss(), stackRSS: m.rows[rowStack].rss(), graphicsRSS: graphics.rss(), javaRSS: java.rss(),
+// table is the memory by row.
+func (m memory) table() (rows androidtext.Rows) {
+	for r, u := range m.rows {
+		rows[r] = u.text()
 	}
-	if swapCounts {
-		s.total += all.swap
-	}
-	s.other = all.private() - s.java - s.native - s.code - s.stack - s.graphics
-	s.system = s.total - all.private()
-	s.unknownRSS = s.rss - s.javaRSS - s.nativeRSS - s.codeRSS - s.stackRSS - s.graphicsRSS
-	return s
+	return rows
+}
+
+// summarize adds up the App Summary, with the swap in its total.
+func (m memory) summarize() androidtext.Summary {
+	rows := m.table()
+	return rows.Summarize(androidtext.Memory{}, true)
 }

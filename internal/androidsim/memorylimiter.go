@@ -3,6 +3,8 @@ package androidsim
 import (
 	"fmt"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // MemoryLimiter is how much anonymous memory and swap the phone allows an app's process, in MB: more
@@ -46,9 +48,9 @@ func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 // caller holds the lock.
 func (p *Phone) limitMemory(proc *process, at time.Duration) {
 	if proc.overLimit != never && at >= proc.overLimit+limiterDelay {
-		why := cause{reason: overMemory, description: "MemoryLimiter:AnonSwap"}
+		why := cause{reason: androidtext.MemoryLimiter, description: "MemoryLimiter:AnonSwap"}
 		if p.opt.MemoryLimiter.OldReason {
-			why.reason = otherKill
+			why.reason = androidtext.OtherKill
 		}
 		p.end(proc, at, proc.backAfter(), why)
 		return

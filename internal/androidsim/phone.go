@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 var (
@@ -109,7 +110,7 @@ type Phone struct {
 	runs  []*testRun
 	// exits are the ends of apps' processes. lines and lives make the log of this
 	// boot, from cleared on.
-	exits   []exit
+	exits   []androidtext.Exit
 	lines   []logLine
 	lives   []life
 	cleared time.Time
@@ -336,12 +337,12 @@ func (p *Phone) Memory(process string) (m Memory, ok bool) {
 		return Memory{}, false
 	}
 	mem := v.memory()
-	s, mapped := mem.summarize(true), mem.mapped()
+	s, mapped := mem.summarize(), mem.mapped()
 	return Memory{
 		PID: v.pid, Start: v.start, Up: v.up, PSS: mapped.pss(), SwapPSS: mapped.swap,
-		EGL: mem.rows[rowEGL].pss(), GL: mem.rows[rowGL].pss(), GfxDev: mem.rows[rowGfxDev].pss(),
-		JavaHeap: s.java, NativeHeap: s.native, Code: s.code, Stack: s.stack, Graphics: s.graphics,
-		PrivateOther: s.other, System: s.system, Total: s.total, Threads: mem.threads,
+		EGL: mem.rows[androidtext.EGLMtrack].pss(), GL: mem.rows[androidtext.GLMtrack].pss(), GfxDev: mem.rows[androidtext.GfxDev].pss(),
+		JavaHeap: s.JavaHeap, NativeHeap: s.NativeHeap, Code: s.Code, Stack: s.Stack, Graphics: s.Graphics,
+		PrivateOther: s.PrivateOther, System: s.System, Total: s.Total, Threads: mem.threads,
 	}, true
 }
 

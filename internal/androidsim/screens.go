@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // Screen is an Activity that `am start` opens and the BACK key closes. App.Screens has those of
@@ -311,7 +313,7 @@ func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 	why := crashed
 	why.class = proc.app.class(s.Class)
 	v := p.view(proc, up)
-	why.exhausted = v.memory().summarize(true).java > int64(p.heapLimit(v))<<10
+	why.exhausted = v.memory().summarize().JavaHeap > int64(p.heapLimit(v))<<10
 	if s.Crashes || why.exhausted {
 		p.bury(proc, up, why)
 		proc.die(up, proc.backAfter())
@@ -327,7 +329,7 @@ func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 // who is asked (com.android.server.am.AppErrors, killed by FORCE_QUIT). The caller holds the lock.
 func (p *Phone) stopResponding(proc *process, at time.Duration) {
 	class := proc.app.class(proc.app.Screens[proc.stack.hungIn].Class)
-	p.bury(proc, at, cause{reason: notResponding, description: "user request after error: Input dispatching timed out (" + proc.app.Package + "/" + class + " is not responding. Waited 5001ms for KeyEvent)", class: class})
+	p.bury(proc, at, cause{reason: androidtext.ANR, description: "user request after error: Input dispatching timed out (" + proc.app.Package + "/" + class + " is not responding. Waited 5001ms for KeyEvent)", class: class})
 	proc.die(at, proc.backAfter())
 }
 

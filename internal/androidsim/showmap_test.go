@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/androidtext"
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
@@ -42,7 +43,7 @@ func TestShowmapOptions(t *testing.T) {
 				var pss int64
 				for _, r := range s.Rows {
 					pss += r.PSS.N
-					if (r.Flags != "") != (strings.Contains(options, "-v") && api >= showmapHuge) || (r.End > r.Start) != strings.Contains(options, "-a") {
+					if (r.Flags != "") != (strings.Contains(options, "-v") && api >= androidtext.ShowmapFlags) || (r.End > r.Start) != strings.Contains(options, "-a") {
 						t.Errorf("API %d, showmap %s: %+v", api, options, r)
 					}
 				}

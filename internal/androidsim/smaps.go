@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // mapping is one virtual memory area of a process.
@@ -12,7 +14,7 @@ type mapping struct {
 	perms      string
 	file       bool
 	name       string
-	row        row
+	row        androidtext.Row
 	usage
 }
 
@@ -20,7 +22,7 @@ func (m mapping) size() int64 { return int64(m.end-m.start) / 1024 }
 
 // anonymousKB is the Anonymous line: pages of no file.
 func (m mapping) anonymousKB() int64 {
-	if !m.row.anonymous() {
+	if !isAnonymous(m.row) {
 		return 0
 	}
 	return m.privateDirty + m.sharedDirty
@@ -29,7 +31,7 @@ func (m mapping) anonymousKB() int64 {
 // names says what a row's areas are called, so that the rules of AOSP
 // (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) sort
 // them into that row again.
-func names(r row, v view, api int) []string {
+func names(r androidtext.Row, v view, api int) []string {
 	dalvik, app := "/dev/ashmem/dalvik-", appCode(v.pkg(), api)
 	if api >= 29 {
 		dalvik = "[anon:dalvik-"
@@ -45,7 +47,7 @@ func names(r row, v view, api int) []string {
 		return dalvik + s + " (deleted)"
 	}
 	switch r {
-	case rowNative:
+	case androidtext.NativeHeap:
 		switch {
 		case api >= 30:
 			return []string{"[anon:scudo:primary]", "[anon:scudo:secondary]"}
@@ -53,37 +55,37 @@ func names(r row, v view, api int) []string {
 			return []string{"[anon:libc_malloc]"}
 		}
 		return []string{"[heap]"}
-	case rowDalvik:
+	case androidtext.DalvikHeap:
 		if api >= 26 {
 			return []string{anon("main space (region space)"), anon("zygote space")}
 		}
 		return []string{anon("main space"), anon("zygote space")}
-	case rowDalvikOther:
+	case androidtext.DalvikOther:
 		return []string{anon("LinearAlloc"), anon("indirect ref table"), anon("card table")}
-	case rowAshmem:
+	case androidtext.Ashmem:
 		return []string{"/dev/ashmem/MemoryHeapBase (deleted)"}
-	case rowGfxDev:
+	case androidtext.GfxDev:
 		return []string{"/dev/kgsl-3d0"}
-	case rowOtherDev:
+	case androidtext.OtherDev:
 		return []string{"/dev/__properties__/properties_serial"}
-	case rowSO:
+	case androidtext.SoMmap:
 		return []string{"/system/" + lib + "/libhwui.so", "/system/" + lib + "/libandroid_runtime.so", "/system/" + lib + "/libc.so", app + "/lib/" + isa + "/libapp.so"}
-	case rowJAR:
+	case androidtext.JarMmap:
 		return []string{"/system/framework/framework.jar", "/system/framework/core-oj.jar"}
-	case rowAPK:
+	case androidtext.ApkMmap:
 		return []string{app + "/base.apk", "/system/framework/framework-res.apk"}
-	case rowTTF:
+	case androidtext.TtfMmap:
 		return []string{"/system/fonts/Roboto-Regular.ttf"}
-	case rowDEX:
+	case androidtext.DexMmap:
 		return []string{app + "/oat/" + isa + "/base.vdex", app + "/oat/" + isa + "/base.odex"}
-	case rowOAT:
+	case androidtext.OatMmap:
 		return []string{"/system/framework/" + isa + "/boot.oat"}
-	case rowART:
+	case androidtext.ArtMmap:
 		if api >= 29 {
 			return []string{"[anon:dalvik-/system/framework/boot.art]"}
 		}
 		return []string{"/data/dalvik-cache/" + isa + "/system@framework@boot.art"}
-	case rowOtherMmap:
+	case androidtext.OtherMmap:
 		return []string{"/data/data/" + v.pkg() + "/files/store.db", "/system/usr/share/zoneinfo/tzdata"}
 	}
 	return []string{""}
@@ -107,13 +109,13 @@ func (m memory) areas(v view, api int) []mapping {
 		at = 0x8000 // there is no room to lose
 	}
 	var used int64
-	for r := range numRows {
+	for r := range androidtext.NumRows {
 		u := m.rows[r]
-		if !r.mapped() || u == (usage{}) {
+		if !isMapped(r) || u == (usage{}) {
 			continue
 		}
 		called := names(r, v, api)
-		if r == rowStack {
+		if r == androidtext.Stack {
 			called = stackNames(v, m.threads, api)
 		}
 		n := max(len(called), int(u.rss()/maxArea)+1)
@@ -126,7 +128,7 @@ func (m memory) areas(v view, api int) []mapping {
 			used += area.size()
 			out = append(out, area)
 		}
-		if r == rowDalvik && !v.bits32 {
+		if r == androidtext.DalvikHeap && !v.bits32 {
 			at = 0x70000000 + at&^0xfff
 		}
 	}
@@ -138,13 +140,13 @@ func (m memory) areas(v view, api int) []mapping {
 	return out
 }
 
-func perms(r row) string {
+func perms(r androidtext.Row) string {
 	switch r {
-	case rowSO, rowOAT:
+	case androidtext.SoMmap, androidtext.OatMmap:
 		return "r-xp"
-	case rowJAR, rowAPK, rowTTF, rowDEX:
+	case androidtext.JarMmap, androidtext.ApkMmap, androidtext.TtfMmap, androidtext.DexMmap:
 		return "r--p"
-	case rowAshmem, rowGfxDev:
+	case androidtext.Ashmem, androidtext.GfxDev:
 		return "rw-s"
 	}
 	return "rw-p"
@@ -285,7 +287,7 @@ func (m mapping) header(b *strings.Builder) {
 
 // anonymousPss is the part of Pss that is anonymous memory.
 func (m mapping) anonymousPss() int64 {
-	if !m.row.anonymous() {
+	if !isAnonymous(m.row) {
 		return 0
 	}
 	if m.sharedDirty > 0 {

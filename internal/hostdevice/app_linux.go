@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/androidtext"
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
@@ -59,7 +60,7 @@ type app struct {
 
 	mu        sync.Mutex
 	processes map[string]*appProcess
-	exits     []exit
+	exits     []androidtext.Exit
 	stopped   bool
 	reapers   sync.WaitGroup
 }
@@ -113,7 +114,7 @@ func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err
 	}
 	a.processes[name] = p
 	a.device.log(os.Getpid(), 'I', "ActivityManager", fmt.Sprintf("Start proc %d:%s/%s for top-activity {%s/.%s}",
-		p.pid, name, appUser(a.device.options.AppUID), a.device.options.Package, mode))
+		p.pid, name, androidtext.ShortUser(a.device.options.AppUID), a.device.options.Package, mode))
 	return true, p.awaitName(ctx)
 }
 
@@ -317,8 +318,8 @@ func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) er
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	began := time.Now()
-	a.device.log(p.pid, 'I', tagOf(p.name), fmt.Sprintf("hprof: heap dump %q starting...", a.device.shown(file)))
+	began, api := time.Now(), a.device.options.API
+	a.device.log(p.pid, 'I', a.device.tagOf(p), androidtext.DumpBegins(api, a.device.shown(file)))
 	args := []string{"-J-XX:-UsePerfData", "-J-XX:+UseSerialGC", "-J-Xint", strconv.Itoa(p.pid), "GC.heap_dump"}
 	if all {
 		args = append(args, "-all")
@@ -337,7 +338,7 @@ func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) er
 	if err != nil || missing != nil {
 		return fmt.Errorf("dump heap: %w: %s", errors.Join(err, missing), out.Bytes())
 	}
-	a.device.log(p.pid, 'I', tagOf(p.name), fmt.Sprintf("hprof: heap dump completed (%dKB) in %.3fs", (info.Size()+1023)/1024, time.Since(began).Seconds()))
+	a.device.log(p.pid, 'I', a.device.tagOf(p), androidtext.DumpEnds(info.Size(), time.Since(began), 0))
 	// The shell reads and removes it.
 	return os.Chmod(file, 0o644)
 }

@@ -328,7 +328,7 @@ func TestUsers(t *testing.T) {
 	for command, complaint := range map[string]string{
 		"cat /proc/" + pid + "/smaps_rollup": "Permission denied",
 		"cat /proc/" + pid + "/smaps":        "Permission denied",
-		"showmap " + pid:                     "permission denied",
+		"showmap " + pid:                     "Failed to parse file /proc/" + pid + "/smaps",
 		"kill -10 " + pid:                    "not permitted",
 	} {
 		if out, errs, exit := r.ADB(t, "shell", command); exit == 0 || !strings.Contains(errs, complaint) {

@@ -3,12 +3,14 @@ package hostdevice
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // collection is how a Java virtual machine logs a full one (-Xlog:gc).
@@ -47,20 +49,22 @@ func (p *appProcess) heard(line string, d *Device) {
 		return
 	}
 	before, used, total := mib(m[2]), mib(m[3]), mib(m[4])
-	kind := "Background concurrent copying"
-	if m[1] == "System.gc()" || m[1] == "Heap Dump Initiated GC" {
-		kind = "Explicit concurrent copying"
+	took, _ := time.ParseDuration(m[5])
+	c := androidtext.Collection{
+		Explicit: m[1] == "System.gc()" || m[1] == "Heap Dump Initiated GC", Freed: max(0, before-used),
+		Used: used, Size: total, Paused: []time.Duration{took}, Took: took,
 	}
-	d.log(p.pid, 'I', tagOf(p.name), fmt.Sprintf("%s GC freed %dMB AllocSpace bytes, 0(0B) LOS objects, %d%% free, %dMB/%dMB, paused %s total %[6]s",
-		kind, max(0, before-used), 100*(total-used)/max(1, total), used, total, m[5]))
+	api := d.options.API
+	d.log(p.pid, androidtext.CollectionPriority(api), d.tagOf(p), c.Text(api))
 }
 
-func mib(text string) int {
-	n, err := strconv.Atoi(text)
+// mib reads a number of MiB as bytes.
+func mib(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return 0
 	}
-	return n
+	return n << 20
 }
 
 // lastWords is what the process said last, once it has ended.
@@ -69,5 +73,7 @@ func (p *appProcess) lastWords() string {
 	return p.words
 }
 
-// tagOf is the name that the system knows a process by: the end of its own.
-func tagOf(name string) string { return name[max(0, len(name)-15):] }
+// tagOf is the tag of what the runtime logs of a process.
+func (d *Device) tagOf(p *appProcess) string {
+	return androidtext.RuntimeTag(d.options.API, p.name, false)
+}

@@ -63,7 +63,7 @@ func TestShell(t *testing.T) {
 		{"pm list packages", `^package:` + r.Package() + `\n$`, `^$`, 0},
 		{"pm path com.example.absent", `^$`, `^$`, 1},
 		{"echo hi > /data/local/tmp/f && cat /data/local/tmp/f && rm /data/local/tmp/f; ls /data/local/tmp", `^hi\n$`, `^$`, 0},
-		{"monkey -p " + r.Package() + " -s 1 --throttle 10 -v 200", `(?s)^:Monkey: seed=1 count=200.*Events injected: 200.*// Monkey finished\n$`, `^$`, 0},
+		{"monkey -p " + r.Package() + " -s 1 --throttle 10 -v 200", `(?s)^(  bash arg: \S+\n){8}:Monkey: seed=1 count=200.*Events injected: 200.*// Monkey finished\n$`, `^$`, 0},
 	} {
 		out, errs, exit := r.ADB(t, "shell", c.command)
 		if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.errs).MatchString(errs) || exit != c.exit {

@@ -2,12 +2,12 @@ package hostdevice
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/leakgate/leakgate/internal/androidtext"
 	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
 )
 
@@ -15,102 +15,61 @@ import (
 // meminfo and what activity knows of processes that have ended; for any other the
 // answer is that of a phone without it.
 func (c *call) dumpsys() int {
-	for len(c.args) > 0 && strings.HasPrefix(c.args[0], "-") {
-		switch word := c.next(); word {
-		case "-t", "-T", "--priority", "--skip":
-			c.next()
-		case "-l":
-			c.print("Currently running services:\n  activity\n  meminfo\n")
-			return 0
-		case "--help":
-			c.print("%s", dumpsysHelp)
-			return 0
-		default:
-			c.complain("Invalid option: %s\n", word)
-			return failed
-		}
-	}
-	switch service := c.next(); service {
-	case "meminfo":
-		return c.meminfo()
-	case "activity":
-		return c.activity()
-	case "":
-		c.complain("%s", dumpsysHelp)
+	o, problem := androidtext.ParseDumpsys(c.device.options.API, c.args)
+	switch {
+	case problem != "":
+		c.complain("%s", problem)
 		return failed
+	case o.Help:
+		c.print("%s", androidtext.DumpsysHelp(c.device.options.API))
+	case o.List || o.Service == "":
+		c.print("%s", androidtext.DumpsysServices([]string{"activity", "meminfo"}))
+	case o.Service == "meminfo":
+		return c.meminfo(o.Args)
+	case o.Service == "activity":
+		c.args = o.Args
+		return c.activity()
 	default:
 		// The exit code stays 0.
-		c.complain("Can't find service: %s\n", service)
-		return 0
+		c.complain("%s", androidtext.NoService(o.Service))
 	}
+	return 0
 }
 
 // activity is the activity manager's (ActivityManagerService.doDump).
 func (c *call) activity() int {
-	verb := c.next()
-	if verb == "exit-info" && c.device.options.API >= 30 {
+	verb, api := c.next(), c.device.options.API
+	if verb == "exit-info" && api >= androidtext.ExitInfoSince {
 		return c.exitInfo()
 	}
-	c.print("Bad activity command, or no activities match: %s\nUse -h for help.\n", verb)
+	c.print("%s", androidtext.BadActivityCommand(api, verb))
 	return 0
 }
 
-const dumpsysHelp = `usage: dumpsys
-         To dump all services.
-or:
-       dumpsys [-t TIMEOUT] [--priority LEVEL] [--help | -l | --skip SERVICES | SERVICE [ARGS]]
-         --help: shows this help
-         -l: only list services, do not dump them
-         -t TIMEOUT_SEC: TIMEOUT to use in seconds instead of default 10 seconds
-         -T TIMEOUT_MS: TIMEOUT to use in milliseconds instead of default 10 seconds
-         SERVICE [ARGS]: dumps only service SERVICE, optionally passing ARGS to it
-`
-
-const meminfoHelp = `meminfo dump options: [-a] [-d] [-s] [--local] [--package] [process]
-  -a: include all available information for each process.
-  -d: include dalvik details.
-  -s: dump only summary of application memory usage.
-  -S: dump also SwapPss.
-  --local: only collect details locally, don't call process.
-  --package: interpret process arg as package, dumping all
-             processes that have loaded that package.
-If [process] is specified it can be the name or
-pid of a specific process to dump.
-`
-
 // meminfo prints the memory of the processes that are asked for
 // (ActivityManagerService.dumpApplicationMemoryUsage). The exit code is 0 in any case.
-func (c *call) meminfo() int {
-	report := meminfo.Report{Header: true}
-	byPackage := false
-	for len(c.args) > 0 && strings.HasPrefix(c.args[0], "-") {
-		switch word := c.next(); word {
-		case "-a":
-			report.Full = true
-		case "-d":
-			report.Details = true
-		case "-s":
-			report.Summary = true
-		case "--local":
-			report.Header = false
-		case "-S":
-		case "--package":
-			byPackage = true
-		case "-h":
-			c.print("%s", meminfoHelp)
-			return 0
-		default:
-			c.print("Unknown argument: %s; use -h for help\n", word)
-			return 0
-		}
+func (c *call) meminfo(args []string) int {
+	api := c.device.options.API
+	o, problem := androidtext.ParseMeminfo(args)
+	switch {
+	case problem != "":
+		c.print("%s", problem)
+		return 0
+	case o.Help:
+		c.print("%s", androidtext.MeminfoHelp(api))
+		return 0
 	}
-	target := c.next()
-	found := false
+	up, err := c.device.clock.Now()
+	if err != nil {
+		c.complain("Error: %v\n", err)
+		return 0
+	}
+	var blocks strings.Builder
 	for _, p := range c.device.app.list() {
-		if !p.asked(target, byPackage) {
+		if !p.asked(o.Process, o.Package) {
 			continue
 		}
-		err := c.report(report, p)
+		layout, err := meminfo.OfProcess(p.pid)
 		if gone(err) {
 			continue
 		}
@@ -118,11 +77,13 @@ func (c *call) meminfo() int {
 			c.complain("Error: %v\n", err)
 			return 0
 		}
-		found, report.Header = true, false
+		blocks.WriteString(layout.Meminfo(api, p.pid, p.name, c.device.heapUsed(p)).Text(o))
 	}
-	if !found {
-		c.print("No process found for: %s\n", target)
+	if blocks.Len() == 0 {
+		c.print("%s", androidtext.NoProcess(o.Process))
+		return 0
 	}
+	c.print("%s%s", androidtext.MeminfoHead(api, up), blocks.String())
 	return 0
 }
 
@@ -132,22 +93,6 @@ func (p *appProcess) asked(target string, byPackage bool) bool {
 		return pkg == target
 	}
 	return target == "" || p.name == target || strconv.Itoa(p.pid) == target
-}
-
-func (c *call) report(r meminfo.Report, p *appProcess) error {
-	layout, err := meminfo.OfProcess(p.pid)
-	if err != nil {
-		return err
-	}
-	up, err := c.device.clock.Now()
-	if err != nil {
-		return err
-	}
-	r.PID, r.Name, r.Up, r.Layout, r.JavaUsed = p.pid, p.name, up, layout, c.device.heapUsed(p)
-	if _, err := r.WriteTo(c.Stdout); err != nil {
-		return fmt.Errorf("print meminfo: %w", err)
-	}
-	return nil
 }
 
 // gone tells the errors of a process that ended while it was being read.

@@ -72,7 +72,7 @@ func TestEnds(t *testing.T) {
 // TestExitInfoIsYoung: it came with Android 11.
 func TestExitInfoIsYoung(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{API: 29, Release: "10"})
-	if out, exit := shell(t, d, "dumpsys activity exit-info "+d.Package()); exit != 0 || !strings.HasPrefix(out, "Bad activity command, or no activities match: exit-info\n") {
+	if out, exit := shell(t, d, "dumpsys activity exit-info "+d.Package()); exit != 0 || out != "Unknown command: exit-info\nBad activity command, or no activities match: exit-info\nUse -h for help.\n" {
 		t.Errorf("%q, exit %d", out, exit)
 	}
 }
@@ -89,8 +89,8 @@ func TestCollectionsInLog(t *testing.T) {
 	}
 	for _, want := range []string{
 		`(?m)^\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +\d+ +\d+ I \S+ *: hprof: heap dump "/data/local/tmp/x" starting\.\.\.$`,
-		`(?m)I \S+ *: Explicit concurrent copying GC freed \d+MB AllocSpace bytes, 0\(0B\) LOS objects, \d+% free, \d+MB/\d+MB, paused [0-9.]+ms total [0-9.]+ms$`,
-		`(?m)I \S+ *: hprof: heap dump completed \(\d+KB\) in [0-9.]+s$`,
+		`(?m)I \S+ *: Explicit concurrent copying GC freed \d+[KM]?B AllocSpace bytes, 0\(0B\) LOS objects, \d+% free, \d+[KM]?B/\d+[KM]B, paused [0-9.]+ms total [0-9.]+ms$`,
+		`(?m)I \S+ *: hprof: heap dump completed \(\d+[KM]B\) in [0-9.]+m?s$`,
 	} {
 		seen := regexp.MustCompile(want)
 		eventually(t, want, func() bool {

@@ -4,43 +4,42 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"sort"
 
+	"github.com/leakgate/leakgate/internal/androidtext"
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 // Layout is where the memory of one process is.
 type Layout struct {
 	// Rows are the sums by row; JIT is the part of Dalvik Other that is code.
-	Rows [NumRows]Memory
-	JIT  Memory
-	// Objects are the sums by name, as showmap prints them.
-	Objects []Object
-	// Areas are the mappings one by one, in the order of the kernel.
-	Areas []Area
+	Rows androidtext.Rows
+	JIT  androidtext.Memory
+	// Mappings are in the order of their addresses, with names as Android has them.
+	Mappings []androidtext.Mapping
 }
 
-// Area is one mapping.
-type Area struct {
-	Start, End uint64
-	// Perms are its rights as the kernel prints them, such as rw-p.
-	Perms [4]byte
-	Object
-}
-
-// Object is one line of showmap.
-type Object struct {
-	Name string
-	Memory
-}
-
-// Total is the sum of all rows.
-func (l *Layout) Total() Memory {
-	var t Memory
-	for _, m := range l.Rows {
-		t.add(m)
+// Meminfo returns what `dumpsys meminfo` prints of the process. javaUsed is what
+// the objects in the Java heap take, garbage included, in kB; 0 where the process
+// does not tell: then all of the heap that is real memory counts as used.
+//
+// What Android learns from inside a process, such as the framework's objects, is
+// zero.
+func (l *Layout) Meminfo(api, pid int, name string, javaUsed int64) *androidtext.Meminfo {
+	heap := func(r androidtext.Row, used int64) androidtext.Heap {
+		m := l.Rows[r]
+		if used == 0 {
+			used = m.Rss
+		}
+		used = min(used, m.Size)
+		return androidtext.Heap{Size: m.Size, Alloc: used, Free: m.Size - used}
 	}
-	return t
+	return &androidtext.Meminfo{
+		API: api, PID: pid, Name: name, Rows: l.Rows, JIT: l.JIT,
+		NativeHeap: heap(androidtext.NativeHeap, 0), JavaHeap: heap(androidtext.DalvikHeap, javaUsed),
+		Details: []androidtext.Detail{
+			{Name: ".Heap", Memory: l.Rows[androidtext.DalvikHeap]}, {Name: ".AppJIT", Memory: l.JIT},
+		},
+	}
 }
 
 const (
@@ -64,7 +63,7 @@ const (
 // may touch. Everything else without a file is Native Heap.
 func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 	l := new(Layout)
-	s := sorter{layout: l, heapBytes: heapBytes, objects: map[string]*Memory{}}
+	s := sorter{layout: l, heapBytes: heapBytes}
 	sum, err := procfs.ScanSmaps(smaps, s.mapping)
 	if err != nil {
 		return nil, fmt.Errorf("read mappings: %w", err)
@@ -75,11 +74,6 @@ func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 	if sum.Mappings.N == 0 {
 		return nil, fmt.Errorf("read mappings: %w: there is none", procfs.ErrFormat)
 	}
-	l.Objects = make([]Object, 0, len(s.objects))
-	for name, m := range s.objects {
-		l.Objects = append(l.Objects, Object{name, *m})
-	}
-	sort.Slice(l.Objects, func(i, j int) bool { return l.Objects[i].Name < l.Objects[j].Name })
 	return l, nil
 }
 
@@ -87,7 +81,6 @@ func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 type sorter struct {
 	layout    *Layout
 	heapBytes uint64
-	objects   map[string]*Memory
 
 	heapStart, heapEnd uint64
 	// guardEnd is the end of the mapping before if that was a guard, guardSize
@@ -98,12 +91,13 @@ type sorter struct {
 func (s *sorter) mapping(m *procfs.Mapping) error {
 	row, name := s.place(m)
 	mem := memoryOf(m)
-	s.layout.Rows[row].add(mem)
-	if row == DalvikOther {
-		s.layout.JIT.add(mem)
+	s.layout.Rows[row] = s.layout.Rows[row].Plus(mem)
+	if row == androidtext.DalvikOther {
+		s.layout.JIT = s.layout.JIT.Plus(mem)
 	}
-	s.layout.Areas = append(s.layout.Areas, Area{m.Start, m.End, m.Perms, Object{string(name), mem}})
-	s.object(name, mem)
+	s.layout.Mappings = append(s.layout.Mappings, androidtext.Mapping{
+		Start: m.Start, End: m.End, Perms: string(m.Perms[:]), Name: string(name), Memory: mem,
+	})
 	s.guardEnd, s.guardSize = 0, 0
 	if len(m.Name) == 0 && m.Perms == [4]byte{'-', '-', '-', 'p'} && m.End-m.Start <= maxGuard {
 		s.guardEnd, s.guardSize = m.End, m.End-m.Start
@@ -112,29 +106,29 @@ func (s *sorter) mapping(m *procfs.Mapping) error {
 }
 
 // place gives the row of a mapping and its name as Android would show it.
-func (s *sorter) place(m *procfs.Mapping) (Row, []byte) {
+func (s *sorter) place(m *procfs.Mapping) (androidtext.Row, []byte) {
 	switch {
 	case bytes.Equal(m.Name, []byte("[heap]")):
-		return NativeHeap, []byte("[anon:libc_malloc]")
+		return androidtext.NativeHeap, []byte("[anon:libc_malloc]")
 	case bytes.HasPrefix(m.Name, []byte("[stack")):
-		return Stack, m.Name
+		return androidtext.Stack, m.Name
 	case len(m.Name) > 0 && !isAnonymous(m.Name):
 		return s.named(m)
 	case s.inHeap(m):
-		return DalvikHeap, []byte("[anon:dalvik-main space]")
+		return androidtext.DalvikHeap, []byte("[anon:dalvik-main space]")
 	case s.isStack(m):
-		return Stack, []byte("[anon:stack_and_tls]")
+		return androidtext.Stack, []byte("[anon:stack_and_tls]")
 	case m.Perms[2] == 'x':
-		return DalvikOther, []byte("[anon:dalvik-jit-code-cache]")
+		return androidtext.DalvikOther, []byte("[anon:dalvik-jit-code-cache]")
 	case m.Perms[3] == 's':
-		return Ashmem, []byte("[anon:shared]")
+		return androidtext.Ashmem, []byte("[anon:shared]")
 	}
-	return NativeHeap, []byte("[anon:libc_malloc]")
+	return androidtext.NativeHeap, []byte("[anon:libc_malloc]")
 }
 
-func (s *sorter) named(m *procfs.Mapping) (Row, []byte) {
+func (s *sorter) named(m *procfs.Mapping) (androidtext.Row, []byte) {
 	if m.Name[0] == '[' && !bytes.HasPrefix(m.Name, []byte("[anon_shmem:")) {
-		return Unknown, m.Name
+		return androidtext.Unknown, m.Name
 	}
 	return fileRow(m.Name), m.Name
 }
@@ -166,13 +160,4 @@ func (s *sorter) isStack(m *procfs.Mapping) bool {
 	// glibc adds its guard to the size asked for, HotSpot takes its own from it.
 	length := m.End - m.Start
 	return length == stackSize || length+s.guardSize == stackSize
-}
-
-func (s *sorter) object(name []byte, mem Memory) {
-	if o := s.objects[string(name)]; o != nil {
-		o.add(mem)
-		return
-	}
-	o := mem
-	s.objects[string(name)] = &o
 }

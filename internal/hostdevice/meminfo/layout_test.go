@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/androidtext"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/recorded"
@@ -55,16 +56,16 @@ func TestReadHotSpot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[Row]int64{
-		DalvikHeap:  1 + 2,
-		NativeHeap:  4 + 16 + 128 + 256 + 512 + 8192 + 16384,
-		Stack:       32 + 64 + 65536,
-		DalvikOther: 1024,
-		SoMmap:      8 + 2048,
-		OatMmap:     4096,
-		Ashmem:      32768,
+	want := map[androidtext.Row]int64{
+		androidtext.DalvikHeap:  1 + 2,
+		androidtext.NativeHeap:  4 + 16 + 128 + 256 + 512 + 8192 + 16384,
+		androidtext.Stack:       32 + 64 + 65536,
+		androidtext.DalvikOther: 1024,
+		androidtext.SoMmap:      8 + 2048,
+		androidtext.OatMmap:     4096,
+		androidtext.Ashmem:      32768,
 	}
-	for row := range NumRows {
+	for row := range androidtext.NumRows {
 		if got := l.Rows[row].Pss; got != want[row] {
 			t.Errorf("%v: Pss %d, want %d", row, got, want[row])
 		}
@@ -72,7 +73,7 @@ func TestReadHotSpot(t *testing.T) {
 	if l.JIT.Pss != 1024 {
 		t.Errorf("JIT Pss = %d, want 1024", l.JIT.Pss)
 	}
-	s := l.Summary()
+	s := l.Rows.Summarize(l.JIT, false)
 	if s.Code != 1024+8+2048+4096 || s.PrivateOther != 32768 {
 		t.Errorf("Code %d, Private Other %d", s.Code, s.PrivateOther)
 	}
@@ -110,18 +111,15 @@ func TestLooksLikeAndroid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Report{PID: 20602, Name: "com.androidperformance.memorylab", Up: 277763066 * time.Millisecond, Layout: l, Header: true, Details: true}
-	var b strings.Builder
-	if n, err := r.WriteTo(&b); err != nil || n != int64(b.Len()) {
-		t.Fatalf("wrote %d of %d: %v", b.Len(), n, err)
-	}
+	ours := androidtext.MeminfoHead(34, 277763066*time.Millisecond) +
+		l.Meminfo(34, 20602, "com.androidperformance.memorylab", 0).Text(androidtext.MeminfoOptions{Dalvik: true})
 	forms := map[string]string{}
 	for line := range strings.Lines(string(real)) {
 		label, form := skeleton(line)
 		forms[label] = form
 	}
 	compared := 0
-	for line := range strings.Lines(b.String()) {
+	for line := range strings.Lines(ours) {
 		label, form := skeleton(line)
 		want, ok := forms[label]
 		if !ok || label == "" {
@@ -133,7 +131,7 @@ func TestLooksLikeAndroid(t *testing.T) {
 		}
 	}
 	if compared < 40 {
-		t.Errorf("only %d lines could be compared:\n%s", compared, b.String())
+		t.Errorf("only %d lines could be compared:\n%s", compared, ours)
 	}
 }
 
@@ -144,9 +142,9 @@ func TestRecordedSums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := l.Total()
-	if total.Pss != 282363 || total.Rss != 366032 || total.SwapPss != 162 || total.PrivateDirty != 238524 || total.Count != 4068 {
-		t.Errorf("total = %+v", total)
+	total := l.Rows.Sum()
+	if total.Pss != 282363 || total.Rss != 366032 || total.SwapPss != 162 || total.PrivateDirty != 238524 || len(l.Mappings) != 4068 {
+		t.Errorf("total = %+v of %d mappings", total, len(l.Mappings))
 	}
 	checkReport(t, l)
 	checkShowmap(t, l)
@@ -156,23 +154,19 @@ func TestRecordedSums(t *testing.T) {
 // checks the arithmetic that holds on every phone.
 func checkReport(t testing.TB, l *Layout) {
 	t.Helper()
-	for _, r := range []Report{{}, {Header: true}, {Details: true}, {Full: true, Header: true}, {Summary: true, Header: true}} {
-		r.PID, r.Name, r.Up, r.Layout = 42, "com.example.leaky:java", time.Second, l
-		var b strings.Builder
-		if _, err := r.WriteTo(&b); err != nil {
-			t.Fatal(err)
-		}
-		m, err := dumpsys.ParseMeminfo([]byte(b.String()))
+	for _, o := range []androidtext.MeminfoOptions{{}, {Local: true}, {Dalvik: true}, {Full: true}, {Summary: true}} {
+		text := androidtext.MeminfoHead(34, time.Second) + l.Meminfo(34, 42, "com.example.leaky:java", 0).Text(o)
+		m, err := dumpsys.ParseMeminfo([]byte(text))
 		if err != nil || len(m.Blocks) != 1 || len(m.Warnings)+len(m.Blocks[0].Warnings) > 0 {
-			t.Fatalf("%+v: %v\n%v\n%s", m, err, m, b.String())
+			t.Fatalf("%+v: %v\n%v\n%s", m, err, m, text)
 		}
-		checkBlock(t, l, m.Blocks[0], !r.Summary)
+		checkBlock(t, l, m.Blocks[0], !o.Summary)
 	}
 }
 
 func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 	t.Helper()
-	total := l.Total()
+	total := l.Rows.Sum()
 	wantTotal := total.Pss
 	if total.SwapPss > 0 {
 		wantTotal += total.SwapPss
@@ -181,13 +175,13 @@ func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 	if total.SwapPss > 0 {
 		swapInTotal = dumpsys.Yes
 	}
-	s := l.Summary()
+	s := l.Rows.Summarize(l.JIT, total.SwapPss > 0)
 	for what, got := range map[string][2]int64{
 		"TOTAL PSS":     {b.TotalPss.N, wantTotal},
 		"TOTAL RSS":     {b.TotalRss.N, total.Rss},
-		"Java Heap":     {b.JavaHeap.N, l.Rows[DalvikHeap].PrivateDirty},
-		"Native Heap":   {b.NativeHeap.N, l.Rows[NativeHeap].PrivateDirty},
-		"Stack":         {b.Stack.N, l.Rows[Stack].PrivateDirty},
+		"Java Heap":     {b.JavaHeap.N, l.Rows[androidtext.DalvikHeap].PrivateDirty},
+		"Native Heap":   {b.NativeHeap.N, l.Rows[androidtext.NativeHeap].PrivateDirty},
+		"Stack":         {b.Stack.N, l.Rows[androidtext.Stack].PrivateDirty},
 		"Code":          {b.Code.N, s.Code},
 		"System":        {b.System.N, wantTotal - total.PrivateClean - total.PrivateDirty},
 		"all summed":    {b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N, wantTotal},
@@ -213,36 +207,35 @@ func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 
 func checkShowmap(t testing.TB, l *Layout) {
 	t.Helper()
-	for _, s := range []Showmap{{}, {Verbose: true}, {Addresses: true}, {Verbose: true, Addresses: true}} {
-		s.Layout = l
-		var b bytes.Buffer
-		if n, err := s.WriteTo(&b); err != nil || n != int64(b.Len()) {
-			t.Fatalf("wrote %d of %d: %v", b.Len(), n, err)
-		}
-		m, err := procfs.ParseShowmap(b.Bytes())
+	names := map[string]bool{}
+	for _, m := range l.Mappings {
+		names[m.Name] = true
+	}
+	for _, o := range []androidtext.ShowmapOptions{{}, {Verbose: true}, {Addresses: true}, {Verbose: true, Addresses: true}} {
+		m, err := procfs.ParseShowmap([]byte(androidtext.Showmap(34, l.Mappings, o)))
 		if err != nil || len(m.Warnings) > 0 {
 			t.Fatalf("%v %v", err, m.Warnings)
 		}
-		if single := s.Verbose || s.Addresses; single && len(m.Rows) != len(l.Areas) || !single && len(m.Rows) != len(l.Objects) {
-			t.Errorf("%d lines of %d mappings with %d names", len(m.Rows), len(l.Areas), len(l.Objects))
+		if single := o.Verbose || o.Addresses; single && len(m.Rows) != len(l.Mappings) || !single && len(m.Rows) != len(names) {
+			t.Errorf("%d lines of %d mappings with %d names", len(m.Rows), len(l.Mappings), len(names))
 		}
-		checkRows(t, s, m)
+		checkRows(t, l, o, m)
 	}
 }
 
-func checkRows(t testing.TB, s Showmap, m procfs.Showmap) {
+func checkRows(t testing.TB, l *Layout, o androidtext.ShowmapOptions, m procfs.Showmap) {
 	t.Helper()
 	var sum procfs.ShowmapRow
 	for i, r := range m.Rows {
 		sum.PSS.N += r.PSS.N
 		sum.RSS.N += r.RSS.N
 		sum.Count.N += r.Count.N
-		if s.Addresses && (r.Start != s.Layout.Areas[i].Start || r.End != s.Layout.Areas[i].End) || s.Verbose && len(r.Flags) != 3 {
-			t.Errorf("line %d is %+v of %+v", i, r, s.Layout.Areas[i])
+		if o.Addresses && (r.Start != l.Mappings[i].Start || r.End != l.Mappings[i].End) || o.Verbose && len(r.Flags) != 3 {
+			t.Errorf("line %d is %+v of %+v", i, r, l.Mappings[i])
 			return
 		}
 	}
-	total := s.Layout.Total()
+	total := l.Rows.Sum()
 	if sum.PSS.N != total.Pss || m.Total.PSS.N != total.Pss || m.Total.RSS.N != sum.RSS.N || m.Total.Count.N != sum.Count.N {
 		t.Errorf("rows %+v, TOTAL %+v, layout %+v", sum, m.Total, total)
 	}
@@ -271,7 +264,7 @@ func TestOwnProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := l.Total().Pss, whole.Pss.N; got < want-2048 || got > want+2048 {
+	if got, want := l.Rows.Sum().Pss, whole.Pss.N; got < want-2048 || got > want+2048 {
 		t.Errorf("Pss = %d kB, the kernel says %d kB", got, want)
 	}
 }
@@ -292,7 +285,7 @@ func TestCutSmaps(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever the text, either an error, or rows and objects that both
+// FuzzRead: whatever the text, either an error, or rows and mappings that both
 // sum up to what the plain sum over all mappings says.
 func FuzzRead(f *testing.F) {
 	f.Add(area(0xf0000000, 0xf0100000, "rw-p", "", 7)+area(0x7f0000000000, 0x7f0000001000, "---p", "", 0), uint64(1<<20))
@@ -307,15 +300,15 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("read, but not summed: %v", err)
 		}
-		var objects Memory
-		for _, o := range l.Objects {
-			objects.add(o.Memory)
+		var sum androidtext.Memory
+		for _, m := range l.Mappings {
+			sum = sum.Plus(m.Memory)
 		}
-		if objects != l.Total() {
-			t.Errorf("objects %+v, rows %+v", objects, l.Total())
+		if sum != l.Rows.Sum() {
+			t.Errorf("mappings %+v, rows %+v", sum, l.Rows.Sum())
 		}
-		if want.Pss.Known && want.Pss.N != objects.Pss {
-			t.Errorf("Pss %d, want %d", objects.Pss, want.Pss.N)
+		if want.Pss.Known && want.Pss.N != sum.Pss {
+			t.Errorf("Pss %d, want %d", sum.Pss, want.Pss.N)
 		}
 	})
 }

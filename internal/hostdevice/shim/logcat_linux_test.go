@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/androidtext"
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
 func TestLogcat(t *testing.T) {
 	dir := state.Dir(t.TempDir())
-	if err := errors.Join(os.Mkdir(dir.Log(), 0o755), dir.MakeLog()); err != nil {
+	if err := errors.Join(os.Mkdir(dir.Log(), 0o755), dir.MakeLog(), dir.WriteProperties(properties), dir.WriteClock(state.Clock{Scale: 1})); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args string) (out, errs string, exit int) {
@@ -23,10 +24,10 @@ func TestLogcat(t *testing.T) {
 		return o.String(), e.String(), exit
 	}
 	at := time.Date(time.Now().Year(), 3, 4, 5, 6, 7, 89e6, time.Local)
-	for i, e := range []state.Entry{
-		{PID: 10, TID: 11, Priority: 'I', Tag: "ActivityManager", Text: "one"},
-		{PID: 20, TID: 21, Priority: 'D', Tag: "app", Text: "two\tof two"},
-		{PID: 20, TID: 20, Priority: 'E', Tag: "AndroidRuntime", Text: "three\nfour"},
+	for i, e := range []androidtext.LogEntry{
+		{Buffer: "system", PID: 10, TID: 11, Priority: 'I', Tag: "ActivityManager", Text: "one"},
+		{Buffer: "main", PID: 20, TID: 21, Priority: 'D', Tag: "app", Text: "two\tof two"},
+		{Buffer: "crash", PID: 20, TID: 20, Priority: 'E', Tag: "AndroidRuntime", Text: "three\nfour"},
 	} {
 		e.Time = at.Add(time.Duration(i) * time.Second)
 		if err := dir.AppendLog(e); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leakgate/leakgate/internal/androidtext"
 	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
 )
@@ -177,38 +178,27 @@ func printColumns(c command, rows [][]string) {
 
 // showmap prints the mappings of a process by name, with -v and -a one by one.
 func showmap(c command) int {
-	args := c.args
-	var s meminfo.Showmap
-	quiet := false
-	for len(args) > 0 && len(args[0]) > 1 && strings.Trim(args[0], "avq") == "-" {
-		s.Addresses = s.Addresses || strings.Contains(args[0], "a")
-		s.Verbose = s.Verbose || strings.Contains(args[0], "v")
-		quiet = quiet || strings.Contains(args[0], "q")
-		args = args[1:]
+	api, err := c.dir.API()
+	if err != nil {
+		return fail(c.err, "showmap", err)
 	}
-	if quiet {
-		c.err = io.Discard
-	}
-	pid := 0
-	if len(args) == 1 {
-		pid, _ = strconv.Atoi(args[0])
-	}
-	if pid <= 0 {
-		fmt.Fprintln(c.err, "showmap [-aqtv] [-o raw,json,csv] PID")
+	o, ok := androidtext.ParseShowmap(c.args)
+	if !ok {
+		fmt.Fprint(c.err, androidtext.ShowmapUsage(api))
 		return 1
 	}
-	layout, err := meminfo.OfProcess(pid)
+	layout, err := meminfo.OfProcess(o.PID)
 	if err != nil {
-		var path *os.PathError
-		if errors.As(err, &path) {
-			fmt.Fprintf(c.err, "failed to open %s: %v\n", path.Path, path.Err)
-		} else {
-			fmt.Fprintf(c.err, "failed to parse smaps of %d: %v\n", pid, err)
+		reason := err.Error()
+		if path, ok := errors.AsType[*os.PathError](err); ok {
+			reason = path.Err.Error()
+		}
+		if !o.Quiet {
+			fmt.Fprint(c.err, androidtext.ShowmapError(api, o.PID, reason))
 		}
 		return 1
 	}
-	s.Layout = layout
-	if _, err := s.WriteTo(c.out); err != nil {
+	if _, err := io.WriteString(c.out, androidtext.Showmap(api, layout.Mappings, o)); err != nil {
 		return 1
 	}
 	return 0

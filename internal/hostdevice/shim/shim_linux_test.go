@@ -14,11 +14,16 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
+var properties = []state.Property{
+	{Key: "ro.a", Value: "1"}, {Key: "ro.build.version.sdk", Value: "34"},
+	{Key: state.PackageProperty, Value: "com.example.leaky"},
+}
+
 // call runs a command of a device that has only its files.
 func call(t *testing.T, name string, args ...string) (out, errs string, exit int) {
 	t.Helper()
 	dir := state.Dir(t.TempDir())
-	if err := dir.WriteProperties([]state.Property{{Key: "ro.a", Value: "1"}, {Key: state.PackageProperty, Value: "com.example.leaky"}}); err != nil {
+	if err := dir.WriteProperties(properties); err != nil {
 		t.Fatal(err)
 	}
 	if err := dir.WriteClock(state.Clock{Scale: 20}); err != nil {
@@ -37,7 +42,7 @@ func TestGetprop(t *testing.T) {
 		{[]string{"ro.a"}, "1\n"},
 		{[]string{"ro.b"}, "\n"},
 		{[]string{"ro.b", "other"}, "other\n"},
-		{nil, "[ro.a]: [1]\n[leakgate.package]: [com.example.leaky]\n"},
+		{nil, "[ro.a]: [1]\n[ro.build.version.sdk]: [34]\n[leakgate.package]: [com.example.leaky]\n"},
 	} {
 		if out, _, exit := call(t, "getprop", c.args...); out != c.want || exit != 0 {
 			t.Errorf("%q: %q, exit %d; want %q", c.args, out, exit, c.want)
@@ -71,10 +76,12 @@ func TestMonkeyRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"-p", "com.other", "5"}, 252, "No activities found"},
-		{[]string{"-v"}, 255, "count is not a number"},
-		{nil, 255, "count not specified"},
-		{[]string{"-x", "1", "5"}, 255, "unknown option: -x"},
-		{[]string{"-s", "5"}, 255, "needs a value"},
+		{[]string{"-v"}, 255, "Count not specified"},
+		{nil, 255, "Count not specified"},
+		{[]string{"-x", "1", "5"}, 255, "Unknown option: -x"},
+		{[]string{"-s", "5"}, 255, "Count not specified"},
+		{[]string{"5", "-s"}, 255, "needs a value"},
+		{[]string{"-s", "1", "x"}, 255, "Count is not a number"},
 		{[]string{"--throttle", "-5", "5"}, 255, "out of range"},
 	} {
 		out, errs, exit := call(t, "monkey", c.args...)
@@ -133,7 +140,7 @@ func TestShowmapRefuses(t *testing.T) {
 			t.Errorf("%q: %q, exit %d", args, errs, exit)
 		}
 	}
-	if _, errs, exit := call(t, "showmap", "1073741824"); exit != 1 || !strings.HasPrefix(errs, "failed to open /proc/1073741824/") {
+	if _, errs, exit := call(t, "showmap", "1073741824"); exit != 1 || errs != "Failed to parse file /proc/1073741824/smaps\n" {
 		t.Errorf("absent: %q, exit %d", errs, exit)
 	}
 }

@@ -10,17 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// Entry is one line of the system's log. Its time is that of the machine's clock,
-// which `date` shows.
-type Entry struct {
-	Time     time.Time
-	PID, TID int
-	// Priority is one of V, D, I, W, E and F.
-	Priority  byte
-	Tag, Text string
-}
+	"github.com/leakgate/leakgate/internal/androidtext"
+)
 
 // logLimit bounds the log, in bytes; what does not fit any more is dropped, as the
 // oldest is on a phone.
@@ -40,14 +32,14 @@ func (d Dir) MakeLog() error {
 }
 
 // AppendLog adds an entry, one for each line of its text.
-func (d Dir) AppendLog(e Entry) error {
+func (d Dir) AppendLog(e androidtext.LogEntry) error {
 	f, err := os.OpenFile(d.logFile(), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("append to log: %w", err)
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(e.Text, "\n") {
-		fmt.Fprintf(&b, "%d\t%d\t%d\t%c\t%s\t%s\n", e.Time.UnixMilli(), e.PID, e.TID, e.Priority, strings.ReplaceAll(e.Tag, "\t", " "), line)
+		fmt.Fprintf(&b, "%d\t%s\t%d\t%d\t%c\t%s\t%s\n", e.Time.UnixMilli(), e.Buffer, e.PID, e.TID, e.Priority, strings.ReplaceAll(e.Tag, "\t", " "), line)
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size()+int64(b.Len()) <= logLimit {
@@ -69,7 +61,7 @@ func (d Dir) ClearLog() error {
 
 // ReadLog gives the entries from an offset in the file on, and the offset behind
 // them. A log that was cleared meanwhile begins anew.
-func (d Dir) ReadLog(from int64) (list []Entry, next int64, err error) {
+func (d Dir) ReadLog(from int64) (list []androidtext.LogEntry, next int64, err error) {
 	f, err := os.Open(d.logFile())
 	if err != nil {
 		return nil, from, fmt.Errorf("read log: %w", err)
@@ -104,16 +96,18 @@ func ignoreEnd(err error) error {
 	return fmt.Errorf("read log: %w", err)
 }
 
-func parseEntry(line string) (Entry, bool) {
-	f := strings.SplitN(line, "\t", 6)
-	if len(f) != 6 || len(f[3]) != 1 || !strings.Contains("VDIWEF", f[3]) {
-		return Entry{}, false
+func parseEntry(line string) (androidtext.LogEntry, bool) {
+	f := strings.SplitN(line, "\t", 7)
+	if len(f) != 7 || len(f[4]) != 1 || !strings.Contains("VDIWEF", f[4]) {
+		return androidtext.LogEntry{}, false
 	}
 	ms, err := strconv.ParseInt(f[0], 10, 64)
-	pid, errPID := strconv.Atoi(f[1])
-	tid, errTID := strconv.Atoi(f[2])
+	pid, errPID := strconv.Atoi(f[2])
+	tid, errTID := strconv.Atoi(f[3])
 	if errors.Join(err, errPID, errTID) != nil {
-		return Entry{}, false
+		return androidtext.LogEntry{}, false
 	}
-	return Entry{time.UnixMilli(ms), pid, tid, f[3][0], f[4], f[5]}, true
+	return androidtext.LogEntry{
+		Time: time.UnixMilli(ms), Buffer: f[1], PID: pid, TID: tid, Priority: f[4][0], Tag: f[5], Text: f[6],
+	}, true
 }

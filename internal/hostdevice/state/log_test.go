@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 func logDir(t testing.TB) Dir {
@@ -20,7 +22,10 @@ func logDir(t testing.TB) Dir {
 func TestLog(t *testing.T) {
 	dir := logDir(t)
 	at := time.UnixMilli(1700000000123)
-	want := []Entry{{at, 1, 2, 'I', "tag", "a\tb"}, {at, 3, 4, 'E', "", ""}}
+	want := []androidtext.LogEntry{
+		{Time: at, Buffer: "main", PID: 1, TID: 2, Priority: 'I', Tag: "tag", Text: "a\tb"},
+		{Time: at, Buffer: "crash", PID: 3, TID: 4, Priority: 'E'},
+	}
 	from := int64(0)
 	for i, e := range want {
 		if err := dir.AppendLog(e); err != nil {
@@ -32,7 +37,7 @@ func TestLog(t *testing.T) {
 		}
 		from = next
 	}
-	if err := dir.AppendLog(Entry{at, 1, 1, 'I', "lines", "one\ntwo"}); err != nil {
+	if err := dir.AppendLog(androidtext.LogEntry{Time: at, Priority: 'I', Tag: "lines", Text: "one\ntwo"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := dir.ReadLog(from); err != nil || len(got) != 2 || got[1].Text != "two" {
@@ -56,7 +61,7 @@ func TestLogIsBounded(t *testing.T) {
 	dir := logDir(t)
 	long := strings.Repeat("x", logLimit/3)
 	for range 5 {
-		if err := dir.AppendLog(Entry{time.Now(), 1, 1, 'I', "t", long}); err != nil {
+		if err := dir.AppendLog(androidtext.LogEntry{Time: time.Now(), Priority: 'I', Tag: "t", Text: long}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,10 +73,10 @@ func TestLogIsBounded(t *testing.T) {
 // FuzzReadLog: whatever the shell has written to the log, what is read of it is what
 // appending it again gives, and never more than the whole lines.
 func FuzzReadLog(f *testing.F) {
-	f.Add("1\t2\t3\tI\ttag\ttext\n")
-	f.Add("1\t2\t3\tI\ttag\ttext")
-	f.Add("\n\t\t\t\t\t\n-9\t-9\t-9\tX\t\t\r\n")
-	f.Add("-9\t-9\t-9\tF\t\t\r\n-9\t-9\t-9\t\xd8\t\t\r\n")
+	f.Add("1\tmain\t2\t3\tI\ttag\ttext\n")
+	f.Add("1\tmain\t2\t3\tI\ttag\ttext")
+	f.Add("\n\t\t\t\t\t\t\n-9\t\t-9\t-9\tX\t\t\r\n")
+	f.Add("-9\t\t-9\t-9\tF\t\t\r\n-9\t\t-9\t-9\t\xd8\t\t\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		dir := logDir(t)
 		if err := os.WriteFile(dir.logFile(), []byte(text), 0o600); err != nil {
@@ -94,7 +99,7 @@ func FuzzReadLog(f *testing.F) {
 			t.Fatalf("%d entries again, %d before, %v", len(again), len(list), err)
 		}
 		for i := range list {
-			if !again[i].Time.Equal(list[i].Time) || again[i].Text != list[i].Text || again[i].Tag != list[i].Tag {
+			if !again[i].Time.Equal(list[i].Time) || again[i].Text != list[i].Text || again[i].Tag != list[i].Tag || again[i].Buffer != list[i].Buffer {
 				t.Errorf("%+v became %+v", list[i], again[i])
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -91,6 +92,19 @@ func (d Dir) Properties() ([]Property, error) {
 		list = append(list, Property{key, value})
 	}
 	return list, nil
+}
+
+// API reads the API level of the device.
+func (d Dir) API() (int, error) {
+	text, err := d.Property("ro.build.version.sdk")
+	if err != nil {
+		return 0, err
+	}
+	api, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("read API level: %w", err)
+	}
+	return api, nil
 }
 
 // Property reads one; the value of an unknown one is empty, as with getprop.

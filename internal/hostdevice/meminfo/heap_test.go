@@ -3,14 +3,16 @@ package meminfo
 import (
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
 // TestHeapCells: the process's own word on its Java heap counts; without one, what is
 // real memory.
 func TestHeapCells(t *testing.T) {
 	l := new(Layout)
-	l.Rows[DalvikHeap] = Memory{Size: 1000, Rss: 700, Pss: 700, PrivateDirty: 700}
-	l.Rows[NativeHeap] = Memory{Size: 500, Rss: 300, Pss: 300, PrivateDirty: 300}
+	l.Rows[androidtext.DalvikHeap] = androidtext.Memory{Size: 1000, Rss: 700, Pss: 700, PrivateDirty: 700}
+	l.Rows[androidtext.NativeHeap] = androidtext.Memory{Size: 500, Rss: 300, Pss: 300, PrivateDirty: 300}
 	for _, c := range []struct {
 		used        int64
 		heap, total string
@@ -19,11 +21,8 @@ func TestHeapCells(t *testing.T) {
 		{400, "1000 400 600", "1500 700 800"},
 		{5000, "1000 1000 0", "1500 1300 200"}, // it has told a moment later
 	} {
-		var b strings.Builder
-		if _, err := (Report{Layout: l, JavaUsed: c.used}).WriteTo(&b); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(b.String()) {
+		text := l.Meminfo(34, 1, "a", c.used).Text(androidtext.MeminfoOptions{})
+		for line := range strings.Lines(text) {
 			f := strings.Fields(line)
 			if len(f) < 8 {
 				continue
@@ -33,8 +32,8 @@ func TestHeapCells(t *testing.T) {
 				t.Errorf("%d in use: %s", c.used, line)
 			}
 		}
-		if !strings.Contains(b.String(), "Dalvik Heap ") {
-			t.Errorf("no Java heap:\n%s", b.String())
+		if !strings.Contains(text, "Dalvik Heap ") {
+			t.Errorf("no Java heap:\n%s", text)
 		}
 	}
 }

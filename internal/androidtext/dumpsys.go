@@ -1,0 +1,103 @@
+package androidtext
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DumpsysOptions are the arguments of dumpsys (frameworks/native cmds/dumpsys).
+type DumpsysOptions struct {
+	// List (-l) prints the services, Help (--help) the usage.
+	List, Help bool
+	// Timeout is how long a dump may take.
+	Timeout time.Duration
+	// Service is the service to dump, with its arguments; empty for all.
+	Service string
+	Args    []string
+}
+
+// ParseDumpsys reads the arguments of dumpsys. problem is what dumpsys prints,
+// as an error, if it does not know one.
+func ParseDumpsys(api int, args []string) (o DumpsysOptions, problem string) {
+	o.Timeout = 10 * time.Second
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		option := args[0]
+		switch {
+		case option == "-l":
+			o.List = true
+			return o, ""
+		case option == "--help":
+			o.Help = true
+			return o, ""
+		case (option == "--skip" || option == "--priority") && len(args) > 1:
+		case (option == "-t" || option == "-T") && len(args) > 1:
+			unit := time.Second
+			if option == "-T" {
+				unit = time.Millisecond
+			}
+			n, err := strconv.Atoi(args[1])
+			if err != nil || n <= 0 || n > 1<<20 {
+				return o, fmt.Sprintf("Error: invalid timeout: %s\n", args[1])
+			}
+			o.Timeout = time.Duration(n) * unit
+		default:
+			return o, DumpsysHelp(api)
+		}
+		args = args[2:]
+	}
+	if len(args) > 0 {
+		o.Service, o.Args = args[0], args[1:]
+	}
+	return o, ""
+}
+
+// DumpsysHelp is the usage of dumpsys.
+func DumpsysHelp(api int) string {
+	if api < 28 {
+		return `usage: dumpsys
+         To dump all services.
+or:
+       dumpsys [-t TIMEOUT] [--help | -l | --skip SERVICES | SERVICE [ARGS]]
+         --help: shows this help
+         -l: only list services, do not dump them
+         -t TIMEOUT: TIMEOUT to use in seconds instead of default 10 seconds
+         --skip SERVICES: dumps all services but SERVICES (comma-separated list)
+         SERVICE [ARGS]: dumps only service SERVICE, optionally passing ARGS to it
+`
+	}
+	return `usage: dumpsys
+         To dump all services.
+or:
+       dumpsys [-t TIMEOUT] [--priority LEVEL] [--help | -l | --skip SERVICES | SERVICE [ARGS]]
+         --help: shows this help
+         -l: only list services, do not dump them
+         -t TIMEOUT_SEC: TIMEOUT to use in seconds instead of default 10 seconds
+         -T TIMEOUT_MS: TIMEOUT to use in milliseconds instead of default 10 seconds
+` + "         --proto: filter services that support dumping data in proto format. Dumps" +
+		"               will be in proto format.\n" +
+		`         --priority LEVEL: filter services based on specified priority
+               LEVEL must be one of CRITICAL | HIGH | NORMAL
+         --skip SERVICES: dumps all services but SERVICES (comma-separated list)
+         SERVICE [ARGS]: dumps only service SERVICE, optionally passing ARGS to it
+`
+}
+
+// DumpsysServices is the list of services, which dumpsys -l prints.
+func DumpsysServices(names []string) string {
+	var b strings.Builder
+	b.WriteString("Currently running services:\n")
+	for _, name := range names {
+		b.WriteString("  " + name + "\n")
+	}
+	return b.String()
+}
+
+// NoService is the error of dumpsys for a service that does not run.
+func NoService(name string) string { return fmt.Sprintf("Can't find service: %s\n", name) }
+
+// DumpTimeout is what dumpsys prints where a service did not answer in time.
+func DumpTimeout(service string, timeout time.Duration) string {
+	return fmt.Sprintf("\n*** SERVICE '%s' DUMP TIMEOUT (%dms) EXPIRED ***\n\n", service, timeout.Milliseconds())
+}

@@ -1,0 +1,232 @@
+package androidtext
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The releases from which showmap is on user builds, written anew in
+// system/memory/libmeminfo/tools/showmap.cpp, and from which it has the columns
+// of huge pages and, with -v, the flags.
+const (
+	ShowmapEverywhere = 29
+	ShowmapFlags      = 31
+)
+
+// Mapping is one mapping of a process.
+type Mapping struct {
+	Start, End uint64
+	// Perms are its permissions as the kernel prints them, such as rw-p.
+	Perms string
+	Name  string
+	Memory
+}
+
+// ShowmapOptions are the options of showmap.
+type ShowmapOptions struct {
+	// Terse (-t) omits mappings without private pages; Verbose (-v) and
+	// Addresses (-a) print every mapping by itself, by name and by address.
+	Terse, Verbose, Addresses bool
+	// Quiet (-q) suppresses the error.
+	Quiet bool
+	PID   int
+}
+
+// ParseShowmap reads the arguments of showmap; ok is false if it prints its
+// usage instead.
+func ParseShowmap(args []string) (o ShowmapOptions, ok bool) {
+	for _, a := range args {
+		options, found := strings.CutPrefix(a, "-")
+		if !found || options == "" {
+			if o.PID != 0 {
+				return o, false
+			}
+			if o.PID, _ = strconv.Atoi(a); o.PID <= 0 {
+				return o, false
+			}
+		}
+		for _, c := range options {
+			switch {
+			case !found:
+			case c == 'a':
+				o.Addresses = true
+			case c == 't':
+				o.Terse = true
+			case c == 'v':
+				o.Verbose = true
+			case c == 'q':
+				o.Quiet = true
+			case c != 'c':
+				return o, false
+			}
+		}
+	}
+	return o, o.PID > 0
+}
+
+// ShowmapUsage is what showmap prints for arguments that it does not know.
+func ShowmapUsage(api int) string {
+	switch {
+	case api < ShowmapEverywhere:
+		return "showmap [-t] [-v] [-c] [-q] <PID>\n"
+	case api < 34:
+		return "showmap [-aqtv] [FILE|PID]\n"
+	}
+	return "showmap [-aqtv] [-o raw,json,csv] PID\n"
+}
+
+// ShowmapError is what showmap prints if it cannot read a process; reason is
+// that of the kernel, which old releases print.
+func ShowmapError(api, pid int, reason string) string {
+	if api >= ShowmapEverywhere {
+		return fmt.Sprintf("Failed to parse file /proc/%d/smaps\n", pid)
+	}
+	return fmt.Sprintf("cannot open /proc/%d/smaps: %s\n", pid, reason)
+}
+
+// object is a line of showmap.
+type object struct {
+	Mapping
+	count int
+}
+
+// objects are the lines: mappings of the same name in one, unless each has its
+// own.
+func (o ShowmapOptions) objects(mappings []Mapping) (all []object, total object) {
+	at := map[string]int{}
+	for _, m := range mappings {
+		if m.Name == "" {
+			m.Name = "[anon]"
+		}
+		m.Size = int64(m.End-m.Start) >> 10
+		total.Memory, total.count = total.Plus(m.Memory), total.count+1
+		i, merged := at[m.Name]
+		if merged && !o.Verbose && !o.Addresses {
+			all[i].Memory, all[i].count = all[i].Plus(m.Memory), all[i].count+1
+			continue
+		}
+		at[m.Name] = len(all)
+		all = append(all, object{m, 1})
+	}
+	if !o.Addresses {
+		slices.SortStableFunc(all, func(a, b object) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return all, total
+}
+
+// hides reports whether -t omits the line: the first releases looked at dirty
+// pages alone.
+func (o ShowmapOptions) hides(m Memory, api int) bool {
+	return o.Terse && m.PrivateDirty == 0 && (api < ShowmapEverywhere || m.PrivateClean == 0)
+}
+
+// Showmap is the table of showmap. The mappings are in the order of their
+// addresses. Huge and locked pages print as 0.
+func Showmap(api int, mappings []Mapping, o ShowmapOptions) string {
+	all, total := o.objects(mappings)
+	head, rule, huge := o.heading(api)
+	var b strings.Builder
+	write := func(n object, addresses, flags string) {
+		b.WriteString(addresses)
+		for _, kb := range []int64{
+			n.Size, n.Rss, n.Pss, n.SharedClean, n.SharedDirty, n.PrivateClean, n.PrivateDirty, n.Swap,
+		} {
+			fmt.Fprintf(&b, "%8d ", kb)
+		}
+		if api >= 26 {
+			fmt.Fprintf(&b, "%8d ", n.SwapPss)
+		}
+		b.WriteString(huge)
+		switch {
+		case !o.Verbose && !o.Addresses:
+			fmt.Fprintf(&b, "%4d ", n.count)
+		case o.Verbose && api >= ShowmapFlags:
+			fmt.Fprintf(&b, "%5s ", flags[:min(3, len(flags))])
+		}
+		b.WriteString(n.Name + "\n")
+	}
+	b.WriteString(head + rule)
+	for _, n := range all {
+		if !o.hides(n.Memory, api) {
+			write(n, o.span(n.Mapping, api), n.Perms)
+		}
+	}
+	b.WriteString(rule + head + rule)
+	total.Name = "TOTAL"
+	write(total, o.noSpan(api), "")
+	return b.String()
+}
+
+// span is the columns of addresses.
+func (o ShowmapOptions) span(m Mapping, api int) string {
+	switch {
+	case !o.Addresses:
+		return ""
+	case api < ShowmapEverywhere:
+		return fmt.Sprintf("%08x %08x ", uint32(m.Start), uint32(m.End))
+	}
+	return fmt.Sprintf("%16x %16x ", m.Start, m.End)
+}
+
+// noSpan stands in the columns of addresses of the total: in two releases it is
+// narrower than they are.
+func (o ShowmapOptions) noSpan(api int) string {
+	switch {
+	case !o.Addresses:
+		return ""
+	case api < ShowmapFlags:
+		return strings.Repeat(" ", 18)
+	}
+	return strings.Repeat(" ", 34)
+}
+
+// heading returns the two lines of titles, the line of dashes, and the columns
+// of huge pages, which are zero.
+func (o ShowmapOptions) heading(api int) (head, rule, huge string) {
+	const (
+		top  = " virtual                     shared   shared  private  private"
+		cols = "    size      RSS      PSS    clean    dirty    clean    dirty"
+		line = "-------- -------- -------- -------- -------- -------- -------- "
+	)
+	swap, dashes := "     swap ", "-------- "
+	switch {
+	case api >= ShowmapEverywhere && api < ShowmapFlags:
+		swap, dashes = "     swap  swapPSS", "-------- -------- "
+	case api >= 26:
+		swap, dashes = "     swap  swapPSS ", "-------- -------- "
+	}
+	above, under, addresses := "", "", ""
+	switch {
+	case !o.Addresses:
+	case api < ShowmapEverywhere:
+		above, under, addresses = "   start      end ", "    addr     addr ", "-------- -------- "
+	default:
+		above, under = "           start              end ", "            addr             addr "
+		addresses = "-------- -------- "
+		if api >= ShowmapFlags {
+			addresses = "---------------- ---------------- "
+		}
+	}
+	count, counted := "   # ", "---- "
+	if o.Verbose || o.Addresses {
+		count, counted = "", ""
+	}
+	const object = "------------------------------\n"
+	if api < ShowmapFlags {
+		head = above + top + "\n" + under + cols + swap + count + "object\n"
+		return head, addresses + line + dashes + counted + object, ""
+	}
+	if o.Verbose {
+		count, counted = "flags ", "----- "
+	}
+	const (
+		hugeTop  = "                   Anon      Shmem     File      Shared   Private\n"
+		hugeCols = "HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked "
+		hugeLine = "--------- --------- --------- -------- -------- -------- "
+	)
+	head = above + top + hugeTop + under + cols + swap + hugeCols + count + "object\n"
+	return head, addresses + line + dashes + hugeLine + counted + object,
+		"        0         0         0        0        0        0 "
+}
