@@ -59,7 +59,7 @@ vulnerabilities:
 # parallel for them is internal/analysis/heap, and the goroutines of analysis run in cmd/leakgate;
 # make e2e watches what they call, too.
 # TEXTS read and write texts and dumps, and share nothing with anybody.
-TEXTS := ./internal/capture/procfs ./internal/capture/dumpsys ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/leakcanary ./internal/analysis/mapping ./internal/analysis/trace ./internal/hproftest ./internal/sharktest ./internal/jars
+TEXTS := ./internal/androidtext ./internal/capture/procfs ./internal/capture/dumpsys ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/leakcanary ./internal/analysis/mapping ./internal/analysis/trace ./internal/hproftest ./internal/sharktest ./internal/jars
 SERIAL := $(TEXTS) ./analysis ./detector ./internal/detector/limit ./internal/harness/config ./internal/harness/gate ./internal/harness/ledger ./internal/reporters/comparison
 
 # These have many goroutines and tests of their own for them. Where others use them, it is

@@ -131,7 +131,7 @@ func TestLogReadsBack(t *testing.T) {
 		add("crash", 77, "AndroidRuntime", androidtext.FatalException(77, "com.shop:push", "java.lang.OutOfMemoryError: full")...)
 		add("system", 900, "ActivityManager", androidtext.Killing(77, "com.shop:push", 10123, 900, "empty"), androidtext.Died(api, 77, "com.shop:push", 900))
 		add("main", 400, "Zygote", androidtext.ZygoteExit(api, 77, 9))
-		add("main", 300, "lowmemorykiller", androidtext.LowMemoryKill(api, 77, "com.shop:push", "m.shop:push", 10123, 900, 4096, 5)...)
+		add("main", 300, "lowmemorykiller", androidtext.LowMemoryKill(api, 77, "com.shop:push", androidtext.Comm("com.shop:push"), 10123, 900, 4096, 5)...)
 		log, err := dumpsys.ScanLogcat(strings.NewReader(b.String()), 77, "com.shop:push")
 		if err != nil || len(log.Warnings) > 0 || log.Exception != "java.lang.OutOfMemoryError" || log.KillAdj.N != 900 {
 			t.Errorf("API %d: %v %+v\n%s", api, err, log, b.String())

@@ -21,7 +21,7 @@ func mappings() []androidtext.Mapping {
 	}
 	return []androidtext.Mapping{
 		page(0x10000, "b.so", "r-xp", 0, 0), page(0x30000, "", "rw-p", 17, 1), page(0x50000, "b.so", "rw-p", 4, 0),
-		page(0x7fff00000000, "a.so", "r--p", 0, 5),
+		page(0x7fff0000, "a.so", "r--p", 0, 5),
 	}
 }
 
