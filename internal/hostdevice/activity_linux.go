@@ -14,10 +14,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// failed is the exit code of a shell command of Android that failed (-1).
+// failed is the exit code of an Android shell command that failed (-1).
 const failed = 255
 
-// am is the activity manager (ActivityManagerShellCommand.java).
+// am runs the commands of the activity manager
+// (ActivityManagerShellCommand.java).
 func (c *call) am(ctx context.Context) int {
 	switch verb := c.next(); verb {
 	case "start", "start-activity":
@@ -61,10 +62,11 @@ const amHelp = `Activity manager (activity) commands:
 
 const amHelpForce = "      -g: force GC before dumping the heap\n"
 
-// hasForcedCollection: am dumpheap has -g since about Android 9.
+// hasForcedCollection reports whether am dumpheap has -g, as since about
+// Android 9.
 func (d *Device) hasForcedCollection() bool { return d.options.API >= 28 }
 
-// intent is what `am start` was asked for.
+// intent is the parsed command line of `am start`.
 type intent struct {
 	component    string
 	wait, fresh  bool
@@ -99,7 +101,7 @@ func (c *call) parseIntent() intent {
 	return in
 }
 
-// maxExtra bounds the extras: a rate in MB/h or a time in seconds beyond it is a
+// maxExtra bounds the extras: a larger rate in MB/h or time in seconds is a
 // typing error.
 const maxExtra = 1e7
 
@@ -139,7 +141,8 @@ func (c *call) startActivity(ctx context.Context) int {
 	pkg, class, _ := strings.Cut(in.component, "/")
 	modes := activities[strings.TrimPrefix(class, pkg)]
 	if pkg != c.device.options.Package || modes == nil {
-		c.complain("Error type 3\nError: Activity class {%s/%s} does not exist.\n", pkg, strings.Replace(class, ".", pkg+".", 1))
+		c.complain("Error type 3\nError: Activity class {%s/%s} does not exist.\n", pkg,
+			strings.Replace(class, ".", pkg+".", 1))
 		return 1
 	}
 	if in.fresh {
@@ -159,12 +162,14 @@ func (c *call) startActivity(ctx context.Context) int {
 	}
 	if in.wait {
 		took := time.Since(began).Milliseconds()
-		c.print("Status: ok\nLaunchState: COLD\nActivity: %s\nTotalTime: %d\nWaitTime: %[2]d\nComplete\n", in.component, took)
+		c.print("Status: ok\nLaunchState: COLD\nActivity: %s\nTotalTime: %d\nWaitTime: %[2]d\nComplete\n", in.component,
+			took)
 	}
 	return 0
 }
 
-// endApp ends the processes of a package, or the one of a pid or process name.
+// endApp ends the processes of a package, or the one process with the given pid
+// or name.
 func (c *call) endApp(verb string) int {
 	target := c.next()
 	if target == "--user" {
@@ -172,7 +177,8 @@ func (c *call) endApp(verb string) int {
 		target = c.next()
 	}
 	if target == "" {
-		c.complain("Exception occurred while executing:\njava.lang.IllegalArgumentException: Argument expected after \"%s\"\n", c.Args[1])
+		c.complain("Exception occurred while executing:\njava.lang.IllegalArgumentException: Argument expected after "+
+			"\"%s\"\n", c.Args[1])
 		return failed
 	}
 	list := c.device.app.list()
@@ -193,16 +199,17 @@ func (c *call) endApp(verb string) int {
 	return 0
 }
 
-// noNativeDump is in the file that -n makes, unless the memory allocator was told
-// before to remember who allocates (core/jni/android_os_Debug.cpp, dumpNativeHeap).
+// noNativeDump is the content of the file that -n writes, unless the memory
+// allocator was told to record allocations (core/jni/android_os_Debug.cpp,
+// dumpNativeHeap).
 const noNativeDump = `Native heap dump not available. To enable, run these commands (requires root):
 # adb shell stop
 # adb shell setprop libc.debug.malloc.options backtrace
 # adb shell start
 `
 
-// dumpHeap is `am dumpheap [--user U] [-n] [-g] PROCESS [FILE]`. It waits for the
-// end, as since Android 12.
+// dumpHeap runs `am dumpheap [--user U] [-n] [-g] PROCESS [FILE]`. It waits for
+// the dump to end, like Android 12 and later.
 func (c *call) dumpHeap(ctx context.Context) int {
 	collect, native := false, false
 	for len(c.args) > 0 && strings.HasPrefix(c.args[0], "-") {
@@ -224,18 +231,19 @@ func (c *call) dumpHeap(ctx context.Context) int {
 	}
 	p, ok := c.device.app.find(target)
 	if !ok {
-		c.complain("\nException occurred while executing 'dumpheap':\njava.lang.IllegalArgumentException: Unknown process: %s\n", target)
+		c.complain("\nException occurred while executing 'dumpheap':\njava.lang.IllegalArgumentException: Unknown "+
+			"process: %s\n", target)
 		return failed
 	}
 	if !c.device.debuggable() {
 		c.complain("Security exception: Process not debuggable: ProcessRecord{f23cc4a %d:%s/u0a123}\n", p.pid, p.name)
 		return failed
 	}
-	file = c.device.local(file) // behind a real adbd nobody has replaced it
+	file = c.device.local(file) // a real adbd does not replace paths
 	shown := c.device.shown(file)
 	c.print("File: %s\n", shown)
-	// Between the two the shell's own links are not followed: jcmd would write
-	// wherever they lead.
+	// The shell's own symbolic links below it are not followed: jcmd would
+	// write wherever they lead.
 	if clean := filepath.Clean(file); filepath.Dir(clean) != c.device.dir.Shared() {
 		c.complain("Error: Unable to open file: %s\nConsider using a file under %s/\n", shown, state.SharedDir)
 		return failed

@@ -27,7 +27,8 @@ var leakySources embed.FS
 
 const leakyClass = "com.example.leaky.Leaky"
 
-// activities are what can be started, each with the processes that it needs.
+// activities maps each activity that can be started to the processes that it
+// needs.
 var activities = map[string][]string{
 	".All":     {"java", "native", "thread", "control"},
 	".Java":    {"java"},
@@ -48,7 +49,7 @@ var activities = map[string][]string{
 	".Steady":  {"steady"},
 }
 
-// settling are the modes that come to a level, which is nothing without a time.
+// settling are the modes that grow up to a level, which requires a time.
 var settling = map[string]bool{"warmup": true, "cache": true}
 
 // app is the installed app with its processes.
@@ -65,36 +66,38 @@ type app struct {
 	reapers   sync.WaitGroup
 }
 
-// appProcess is one running process of the app.
+// appProcess is a running process of the app.
 type appProcess struct {
 	name  string
 	pid   int
 	ended chan struct{}
-	// buried is closed when the end has been noted, silent when nothing more can be
-	// heard of the process; words is what it said last.
+	// buried is closed when the exit is recorded, silent when the output of the
+	// process has ended; words is the last line that it printed.
 	buried, silent chan struct{}
 	words          string
-	// cause is why it was ended, nil unless the device does it. Guarded by the app's lock.
+	// cause is why the device ended the process, nil if it did not. Guarded by
+	// the app's lock.
 	cause *cause
 }
 
 func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appProcess{}} }
 
-// leak is what the extras of an intent ask of a process, in device time.
+// leak is the leak that the extras of an intent request, in device time.
 type leak struct {
 	mbPerHour float64
-	seconds   float64 // 0 is for ever; of what settles, settleTime
+	seconds   float64 // 0 means for ever; settleTime for the settling modes
 }
 
 const (
-	// defaultRate is fast enough to be found within an hour of device time.
+	// defaultRate, in MB/h, is fast enough to be detected within an hour of
+	// device time.
 	defaultRate = 300
-	// settleTime in seconds is half an hour.
+	// settleTime is half an hour, in seconds.
 	settleTime = 1800
 )
 
-// start starts the process for one mode, unless it runs. It returns once the
-// process bears its name.
+// start starts the process of a mode, unless it runs. It returns when the
+// process has its name.
 func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err error) {
 	if err := a.compile(ctx); err != nil {
 		return false, err
@@ -118,7 +121,7 @@ func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err
 	return true, p.awaitName(ctx)
 }
 
-// compile makes the classes once.
+// compile compiles the app once.
 func (a *app) compile(ctx context.Context) error {
 	a.compiling.Lock()
 	defer a.compiling.Unlock()
@@ -132,8 +135,9 @@ func (a *app) compile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("install app: %w", err)
 	}
-	// sun.misc.Signal warns and cannot be silenced otherwise.
-	cmd := exec.CommandContext(ctx, "javac", append([]string{"-J-XX:-UsePerfData", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App()}, sources...)...)
+	// sun.misc.Signal causes warnings that cannot be suppressed in another way.
+	cmd := exec.CommandContext(ctx, "javac",
+		append([]string{"-J-XX:-UsePerfData", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App()}, sources...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile app: %w: %s", err, out)
 	}
@@ -141,7 +145,7 @@ func (a *app) compile(ctx context.Context) error {
 	return nil
 }
 
-// install writes the sources of the app and returns their paths.
+// install writes the app's sources and returns their paths.
 func (a *app) install() (paths []string, err error) {
 	files, err := leakySources.ReadDir("app")
 	if err != nil {
@@ -161,10 +165,11 @@ func (a *app) install() (paths []string, err error) {
 	return paths, nil
 }
 
-// flags of the Java virtual machine keep all but the leak flat: no compiler that
-// works its way through the code, a small young generation of fixed size that
-// is all touched after a moment, an old one that is reserved at once, touched as
-// it fills and compacted without a rest, and no memory pools that grow with the number of threads.
+// flags returns the flags of the Java virtual machine. They keep everything but
+// the leak flat: no compiler that gradually compiles the code, a small young
+// generation of fixed size that is soon entirely touched, an old generation
+// that is reserved at the start, touched as it fills and fully compacted, and
+// no memory pools that grow with the number of threads.
 func (a *app) flags(mode string) []string {
 	heap := strconv.Itoa(a.device.options.HeapMB)
 	return []string{
@@ -198,12 +203,15 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	}
 	cmd := exec.Command(d.program(), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), out, out
-	// glibc gives every thread a pool of its own otherwise.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" + string(d.dir)}
+	// Otherwise glibc gives every thread a pool of its own.
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" +
+			string(d.dir),
+	}
 	if limit := d.options.FileLimit; limit > 0 {
 		cmd.Env = append(cmd.Env, state.FilesVariable+"="+strconv.Itoa(limit))
 	}
-	// That of the process before it says nothing.
+	// A file of the previous process means nothing.
 	if err := os.Remove(d.heapUsedFile(mode)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(err, said.Close(), log.Close())
 	}
@@ -212,19 +220,23 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 		log.Close()
 		return nil, err
 	}
-	p := &appProcess{name: name, pid: cmd.Process.Pid, ended: make(chan struct{}), buried: make(chan struct{}), silent: make(chan struct{})}
+	p := &appProcess{
+		name: name, pid: cmd.Process.Pid, ended: make(chan struct{}), buried: make(chan struct{}),
+		silent: make(chan struct{}),
+	}
 	a.reapers.Go(func() { p.listen(said, log, d) })
 	a.reapers.Go(func() { a.reap(p, cmd) })
 	return p, nil
 }
 
-// heapUsedFile is where a process keeps telling how much of its Java heap it uses, which
-// the kernel does not know: what a collection has freed stays real memory.
+// heapUsedFile is the file to which a process writes how much of its Java heap
+// is in use. The kernel does not know: pages that a collection freed stay
+// resident.
 func (d *Device) heapUsedFile(mode string) string {
 	return filepath.Join(d.dir.Home(), "heap-used-"+mode)
 }
 
-// heapUsed is what a process has told, in kB; 0 for nothing.
+// heapUsed returns what a process last wrote there, in kB, or 0 for nothing.
 func (d *Device) heapUsed(p *appProcess) int64 {
 	_, mode, _ := strings.Cut(p.name, ":")
 	text, err := os.ReadFile(d.heapUsedFile(mode))
@@ -239,12 +251,12 @@ func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64)
 func (a *app) reap(p *appProcess, cmd *exec.Cmd) {
 	cmd.Wait()
 	os.Remove(state.AttachSocket(p.pid))
-	close(p.ended) // before the lock, which who waits for its name holds
+	close(p.ended) // before taking the lock, which start holds while it waits for the name
 	a.bury(p, cmd)
 	close(p.buried)
 }
 
-// nameWithin bounds how long a process may take to bear its name.
+// nameWithin bounds how long a process may take to set its name.
 const nameWithin = 10 * time.Second
 
 func (p *appProcess) awaitName(ctx context.Context) error {
@@ -257,15 +269,15 @@ func (p *appProcess) awaitName(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.ended:
-			return fmt.Errorf("start process %s: it ended at once", p.name)
+			return fmt.Errorf("start process %s: it exited immediately", p.name)
 		case <-deadline:
-			return fmt.Errorf("start process %s: it does not take its name", p.name)
+			return fmt.Errorf("start process %s: it does not set its name", p.name)
 		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
-// list gives the running processes by name.
+// list returns the running processes, sorted by name.
 func (a *app) list() []*appProcess {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -277,7 +289,7 @@ func (a *app) list() []*appProcess {
 	return list
 }
 
-// find gives the process of a name or a pid.
+// find returns the process with the given name or pid.
 func (a *app) find(target string) (*appProcess, bool) {
 	for _, p := range a.list() {
 		if p.name == target || strconv.Itoa(p.pid) == target {
@@ -287,7 +299,7 @@ func (a *app) find(target string) (*appProcess, bool) {
 	return nil, false
 }
 
-// stop ends processes for a cause, and waits for their end.
+// stop ends processes for a cause and waits for them to end.
 func (a *app) stop(list []*appProcess, why cause) {
 	a.mu.Lock()
 	for _, p := range list {
@@ -312,8 +324,8 @@ func (a *app) stopAll() {
 	a.reapers.Wait()
 }
 
-// dump writes the heap of a process to a file on this machine; all has the
-// garbage too.
+// dump writes the heap of a process to a file on this machine, including
+// garbage if all is set.
 func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -339,6 +351,6 @@ func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) er
 		return fmt.Errorf("dump heap: %w: %s", errors.Join(err, missing), out.Bytes())
 	}
 	a.device.log(p.pid, 'I', a.device.tagOf(p), androidtext.DumpEnds(info.Size(), time.Since(began), 0))
-	// The shell reads and removes it.
+	// The shell must be able to read and remove it.
 	return os.Chmod(file, 0o644)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// startTicks is the identity of a process beside its pid.
+// startTicks identifies a process together with its pid.
 func startTicks(t testing.TB, pid string) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -33,7 +33,7 @@ func startTicks(t testing.TB, pid string) int64 {
 	return stat.StartTicks.N
 }
 
-// TestApp lives through the life of one process, over the real adb.
+// TestApp follows a process from start to end, over the real adb.
 func TestApp(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
@@ -43,7 +43,8 @@ func TestApp(t *testing.T) {
 		t.Errorf("am start: %q", out)
 	}
 	pid := strings.TrimSpace(r.Must(t, "shell", "pidof "+name))
-	if line := r.Must(t, "shell", "ps -A -o PID,NAME | grep "+name); strings.Join(strings.Fields(line), " ") != pid+" "+name {
+	if line := r.Must(t, "shell", "ps -A -o PID,NAME | grep "+name); strings.Join(strings.Fields(line), " ") != pid+" "+
+		name {
 		t.Errorf("ps: %q, pid %s", line, pid)
 	}
 	if _, errs, exit := r.ADB(t, "shell", start); exit != 0 || !strings.Contains(errs, "brought to the front") {
@@ -57,19 +58,19 @@ func TestApp(t *testing.T) {
 	ticks := startTicks(t, pid)
 	r.Must(t, "shell", "am force-stop "+r.Package())
 	if out, _, exit := r.ADB(t, "shell", "pidof "+name); exit != 1 {
-		t.Errorf("it runs after force-stop: %q", out)
+		t.Errorf("still running after force-stop: %q", out)
 	}
 	if out := r.Must(t, "shell", "dumpsys meminfo "+pid); out != "No process found for: "+pid+"\n" {
-		t.Errorf("meminfo of an ended process: %q", out)
+		t.Errorf("meminfo of a process that has ended: %q", out)
 	}
 	r.Must(t, "shell", start)
 	again := strings.TrimSpace(r.Must(t, "shell", "pidof "+name))
 	if again == pid || startTicks(t, again) <= ticks {
 		t.Errorf("restarted as %s at %d, was %s at %d", again, startTicks(t, again), pid, ticks)
 	}
-	// A crash is seen as well as a stop.
+	// A crash is recorded like a stop.
 	r.Must(t, "shell", "kill -9 "+again)
-	eventually(t, "the crash is seen", func() bool {
+	eventually(t, "the crash is recorded", func() bool {
 		return r.Must(t, "shell", "dumpsys meminfo "+name) == "No process found for: "+name+"\n"
 	})
 	if err := r.Close(); err != nil {
@@ -77,13 +78,13 @@ func TestApp(t *testing.T) {
 	}
 	for _, pid := range []string{pid, again} {
 		if _, err := os.Stat("/tmp/.java_pid" + pid); err == nil {
-			t.Errorf("a socket of %s is left", pid)
+			t.Errorf("a socket of %s remains", pid)
 		}
 	}
 }
 
-// checkMeminfo reads meminfo with the parser for real phones and holds its total
-// against the kernel's own sum.
+// checkMeminfo parses meminfo with the parser for real phones and compares its
+// total with the kernel's own sum.
 func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
 	t.Helper()
 	time.Sleep(500 * time.Millisecond)
@@ -101,17 +102,20 @@ func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
 		if fmt.Sprint(b.PID.N) != pid || string(b.Process) != name || b.Truncated || len(b.Warnings) > 0 {
 			t.Errorf("meminfo %s: %+v", options, b)
 		}
-		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N; sum != b.TotalPss.N || sum == 0 {
-			t.Errorf("meminfo %s: the summary sums up to %d of %d", options, sum, b.TotalPss.N)
+		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N +
+			b.System.N; sum != b.TotalPss.N || sum == 0 {
+			t.Errorf("meminfo %s: the summary adds up to %d, want %d", options, sum, b.TotalPss.N)
 		}
 		// It grows by 1.7 MB a second.
 		if after := rollup(); b.TotalPss.N < before-3000 || b.TotalPss.N > after+3000 {
-			t.Errorf("meminfo %s: TOTAL PSS %d, the kernel says %d to %d", options, b.TotalPss.N, before, after)
+			t.Errorf("meminfo %s: TOTAL PSS %d, want %d to %d, as the kernel reports", options, b.TotalPss.N, before,
+				after)
 		}
 	}
 }
 
-// checkCollection: signal 10 forces a collection and nothing worse.
+// checkCollection sends signal 10, which must force a collection and do nothing
+// else.
 func checkCollection(t *testing.T, r *hostdevicetest.Running, pid string) {
 	t.Helper()
 	r.Must(t, "shell", "kill -10 "+pid)
@@ -119,7 +123,7 @@ func checkCollection(t *testing.T, r *hostdevicetest.Running, pid string) {
 	r.Must(t, "shell", "kill -0 "+pid)
 }
 
-// checkDump: the dump is whole and holds what leaks.
+// checkDump: the dump is complete and contains the leak.
 func checkDump(t *testing.T, r *hostdevicetest.Running, name string) {
 	t.Helper()
 	const remote = "/data/local/tmp/x.hprof"
@@ -134,15 +138,17 @@ func checkDump(t *testing.T, r *hostdevicetest.Running, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.HasPrefix(data, []byte("JAVA PROFILE 1.0.2\x00")) || !bytes.Contains(data, []byte("com/example/leaky/Leaky$Session")) {
-		t.Errorf("no dump: %q", data[:min(len(data), 40)])
+	if !bytes.HasPrefix(data, []byte("JAVA PROFILE 1.0.2\x00")) ||
+		!bytes.Contains(data, []byte("com/example/leaky/Leaky$Session")) {
+		t.Errorf("not a dump: %q", data[:min(len(data), 40)])
 	}
 	// HEAP DUMP END: tag 0x2C, time, length 0.
 	if end := data[len(data)-9:]; end[0] != 0x2c || binary.BigEndian.Uint32(end[5:]) != 0 {
-		t.Errorf("the dump is cut: it ends with %x", end)
+		t.Errorf("the dump is truncated: it ends with %x", end)
 	}
 	for _, file := range []string{"/etc/x.hprof", "/data/local/tmp/../x.hprof", "/data/local/x.hprof"} {
-		if _, errs, exit := r.ADB(t, "shell", "am dumpheap "+name+" "+file); exit != 255 || !strings.Contains(errs, "Consider using a file under /data/local/tmp/") {
+		if _, errs, exit := r.ADB(t, "shell", "am dumpheap "+name+" "+file); exit != 255 ||
+			!strings.Contains(errs, "Consider using a file under /data/local/tmp/") {
 			t.Errorf("dump to %s: %q, exit %d", file, errs, exit)
 		}
 	}
@@ -160,12 +166,12 @@ func checkMaps(t *testing.T, r *hostdevicetest.Running, pid string) {
 	}
 	for _, want := range []string{"[anon:dalvik-main space]", "[anon:libc_malloc]", "[anon:stack_and_tls]"} {
 		if !seen[want] {
-			t.Errorf("showmap has no %s", want)
+			t.Errorf("no %s in showmap", want)
 		}
 	}
 }
 
-// reading is one look at a process: its kB by what they are.
+// reading is the memory of a process at one time: kB by kind.
 func reading(t testing.TB, d *hostdevice.Device, name string) (up time.Duration, kb map[string]int64) {
 	t.Helper()
 	out, _ := shell(t, d, "dumpsys meminfo "+name)
@@ -175,18 +181,19 @@ func reading(t testing.TB, d *hostdevice.Device, name string) (up time.Duration,
 	}
 	b := m.Blocks[0]
 	return time.Duration(m.Uptime.N) * time.Millisecond, map[string]int64{
-		"Java Heap": b.JavaHeap.N, "Native Heap": b.NativeHeap.N, "Code": b.Code.N, "Stack": b.Stack.N, "Private Other": b.PrivateOther.N,
+		"Java Heap": b.JavaHeap.N, "Native Heap": b.NativeHeap.N, "Code": b.Code.N, "Stack": b.Stack.N,
+		"Private Other": b.PrivateOther.N,
 	}
 }
 
-// TestLeaks: each process grows in its own dimension at the rate that was asked
-// for, in device time, and in no other; the control does not grow.
+// TestLeaks: each process grows in its own dimension only, at the requested
+// rate in device time; the control does not grow.
 func TestLeaks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 20 s")
 	}
 	hostdevicetest.RequireJava(t)
-	const rate = 900 // MB per hour of the device, at scale 20: 5 MB per second
+	const rate = 900 // MB per hour of the device: 5 MB per second at scale 20
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 20})
 	if out, exit := shell(t, d, fmt.Sprintf("am start -n %s/.All --es mb_per_h %d", d.Package(), rate)); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
@@ -194,7 +201,7 @@ func TestLeaks(t *testing.T) {
 	grows := map[string]string{"java": "Java Heap", "native": "Native Heap", "thread": "Stack", "control": ""}
 	began, first := map[string]time.Duration{}, map[string]map[string]int64{}
 	time.Sleep(5 * time.Second)
-	// On a busy machine Java takes longer than that to begin.
+	// On a busy machine, Java takes longer than that to start.
 	for mode, own := range grows {
 		if own == "" {
 			continue
@@ -235,11 +242,11 @@ func TestLeaks(t *testing.T) {
 		t.Error(err)
 	}
 	if pids := left(t, dir); len(pids) > 0 {
-		t.Errorf("%v outlive the device", pids)
+		t.Errorf("%v still run after the device was closed", pids)
 	}
 }
 
-// TestSettles: a leak with an end is over then, and the app lives on.
+// TestSettles: a leak with a duration ends, and the app stays alive.
 func TestSettles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 5 s")
@@ -247,12 +254,13 @@ func TestSettles(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
 	// 7200 MB/h for 36 s are 72 MB, within 0.36 s.
-	if out, exit := shell(t, d, "am start -W -n "+d.Package()+"/.Native --ef mb_per_h 7200 --ef for_s 36"); exit != 0 || !strings.Contains(out, "Status: ok") {
+	if out, exit := shell(t, d, "am start -W -n "+d.Package()+"/.Native --ef mb_per_h 7200 --ef for_s 36"); exit != 0 ||
+		!strings.Contains(out, "Status: ok") {
 		t.Fatalf("%s, exit %d", out, exit)
 	}
 	time.Sleep(3 * time.Second)
 	kb := int64(0)
-	eventually(t, "it has grown and grows no more", func() bool {
+	eventually(t, "it has grown and does not grow any more", func() bool {
 		_, a := reading(t, d, d.Package()+":native")
 		time.Sleep(time.Second)
 		_, b := reading(t, d, d.Package()+":native")
@@ -260,21 +268,23 @@ func TestSettles(t *testing.T) {
 		return kb >= 72<<10 && kb-a["Native Heap"] <= 500
 	})
 	if mb := float64(kb) / 1024; mb > 85 {
-		t.Errorf("%.1f MB, want 72 and what the process needs", mb)
+		t.Errorf("%.1f MB, want 72 and the process's own memory", mb)
 	}
 }
 
-// TestLevels: what warms up or caches comes to its level and stays there, and the
-// cache goes on working.
+// TestLevels: warm-up and cache grow to their level and stay there, and the
+// cache keeps working.
 func TestLevels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
 	}
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
-	// 60 MB, within a second; the cache's garbage is 16 MB more.
+	// 60 MB, within a second; the garbage of the cache is 16 MB more.
 	for _, activity := range []string{"WarmUp", "Cache"} {
-		if out, exit := shell(t, d, "am start -n "+d.Package()+"/."+activity+" --ef mb_per_h 2160 --ef for_s 100"); exit != 0 {
+		if out,
+			exit := shell(t, d, "am start -n "+d.Package()+"/."+activity+
+			" --ef mb_per_h 2160 --ef for_s 100"); exit != 0 {
 			t.Fatalf("%s, exit %d", out, exit)
 		}
 	}
@@ -285,7 +295,7 @@ func TestLevels(t *testing.T) {
 	}
 	var before int64
 	var warm, cache map[string]int64
-	eventually(t, "they have grown and grow no more", func() bool {
+	eventually(t, "they have grown and do not grow any more", func() bool {
 		before = worked()
 		_, warm = reading(t, d, d.Package()+":warmup")
 		_, cache = reading(t, d, d.Package()+":cache")
@@ -300,19 +310,20 @@ func TestLevels(t *testing.T) {
 		}
 		return min(warm["Java Heap"], warm["Native Heap"]) >= 30<<10 && cache["Java Heap"] >= 60<<10
 	})
-	if java, native := warm["Java Heap"]/1024, warm["Native Heap"]/1024; java < 30 || java > 40 || native < 30 || native > 42 {
-		t.Errorf("warm-up: %d MB of Java, %d MB native, want 30 and what the process needs", java, native)
+	if java, native := warm["Java Heap"]/1024, warm["Native Heap"]/1024; java < 30 || java > 40 || native < 30 ||
+		native > 42 {
+		t.Errorf("warm-up: %d MB of Java, %d MB native, want 30 and the process's own memory", java, native)
 	}
 	if java := cache["Java Heap"] / 1024; java < 60 || java > 85 {
 		t.Errorf("cache: %d MB", java)
 	}
 	if after := worked(); after <= before {
-		t.Errorf("the cache has stopped working: %d ticks, then %d", before, after)
+		t.Errorf("the cache does not work any more: %d ticks, then %d", before, after)
 	}
 }
 
-// TestUsers: with users of their own, the kernel refuses to the shell what a
-// phone's kernel does, and the ways round it are those of a phone.
+// TestUsers: with separate users, the kernel denies the shell what it denies on
+// a phone, and the same workarounds work.
 func TestUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "needs root to run as other users")
@@ -322,7 +333,8 @@ func TestUsers(t *testing.T) {
 	r.Must(t, "shell", "am start -n "+r.Package()+"/.Control")
 	name := r.Package() + ":control"
 	pid := strings.TrimSpace(r.Must(t, "shell", "pidof "+name))
-	if out := r.Must(t, "shell", "id -u; run-as "+r.Package()+" id -u; ps -A -o USER,PID | grep "+pid); strings.Join(strings.Fields(out), " ") != "2000 10123 u0_a123 "+pid {
+	if out := r.Must(t, "shell", "id -u; run-as "+r.Package()+" id -u; ps -A -o USER,PID | grep "+
+		pid); strings.Join(strings.Fields(out), " ") != "2000 10123 u0_a123 "+pid {
 		t.Errorf("users: %q", out)
 	}
 	for command, complaint := range map[string]string{
@@ -349,12 +361,12 @@ func TestUsers(t *testing.T) {
 	}
 	r.Must(t, "shell", "am dumpheap -g "+name+" /data/local/tmp/e && test -s /data/local/tmp/e && rm /data/local/tmp/e")
 	if _, _, exit := r.ADB(t, "pull", "/proc/"+pid+"/smaps", filepath.Join(t.TempDir(), "x")); exit == 0 {
-		t.Error("the sync protocol reads what the shell may not")
+		t.Error("the sync protocol reads a file that the shell may not read")
 	}
 }
 
-// TestReleased: an app that is not debuggable keeps its inside to itself on a
-// user build.
+// TestReleased: on a user build, neither run-as nor am dumpheap works for an
+// app that is not debuggable.
 func TestReleased(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{BuildType: "user", Released: true})
@@ -362,8 +374,10 @@ func TestReleased(t *testing.T) {
 		t.Fatal(out)
 	}
 	for command, want := range map[string]string{
-		"run-as " + d.Package() + " id":                                   "run-as: package not debuggable: " + d.Package(),
-		"am dumpheap " + d.Package() + ":control /data/local/tmp/x.hprof": "Security exception: Process not debuggable: ProcessRecord{",
+		"run-as " + d.Package() + " id": "run-as: package not debuggable: " +
+			d.Package(),
+		"am dumpheap " + d.Package() +
+			":control /data/local/tmp/x.hprof": "Security exception: Process not debuggable: ProcessRecord{",
 	} {
 		out, exit := shell(t, d, command)
 		if exit == 0 || !strings.HasPrefix(out, want) {

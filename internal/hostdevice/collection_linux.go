@@ -13,14 +13,14 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// collection is how a Java virtual machine logs a full one (-Xlog:gc).
+// collection is how a Java virtual machine logs a full collection (-Xlog:gc).
 var collection = regexp.MustCompile(`^GC\(\d+\) Pause Full \((.*)\) (\d+)M->(\d+)M\((\d+)M\) ([0-9.]+ms)$`)
 
-// maxWords bounds what is kept of what a process says before it ends, in bytes.
+// maxWords bounds the line that is kept of a process's output, in bytes.
 const maxWords = 4 << 10
 
-// listen copies what a process prints to its log file, and puts its collections into
-// the system's log as ART words them (runtime/gc/heap.cc, LogGC).
+// listen copies the output of a process to its log file, and logs its
+// collections like ART (runtime/gc/heap.cc, LogGC).
 func (p *appProcess) listen(r io.ReadCloser, to *os.File, d *Device) {
 	defer close(p.silent)
 	defer to.Close()
@@ -29,7 +29,7 @@ func (p *appProcess) listen(r io.ReadCloser, to *os.File, d *Device) {
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(line) > 0 {
-			// Nobody waits for this copy, and the log is worth no failure.
+			// Nothing depends on this copy: an error is ignored.
 			_, _ = to.Write(line)
 			p.heard(string(line), d)
 		}
@@ -58,7 +58,7 @@ func (p *appProcess) heard(line string, d *Device) {
 	d.log(p.pid, androidtext.CollectionPriority(api), d.tagOf(p), c.Text(api))
 }
 
-// mib reads a number of MiB as bytes.
+// mib parses a number of MiB and returns bytes.
 func mib(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
@@ -67,13 +67,14 @@ func mib(text string) int64 {
 	return n << 20
 }
 
-// lastWords is what the process said last, once it has ended.
+// lastWords returns the last line that the process printed, once its output has
+// ended.
 func (p *appProcess) lastWords() string {
 	<-p.silent
 	return p.words
 }
 
-// tagOf is the tag of what the runtime logs of a process.
+// tagOf returns the tag of the runtime's log entries of a process.
 func (d *Device) tagOf(p *appProcess) string {
 	return androidtext.RuntimeTag(d.options.API, p.name, false)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// Device is this machine as a phone. Make one with New.
+// Device makes this machine a phone. Use New to make one.
 type Device struct {
 	options Options
 	dir     state.Dir
@@ -44,8 +44,9 @@ type Device struct {
 
 var _ adbd.Phone = (*Device)(nil)
 
-// New makes a device. Close ends it; if its process is killed instead, a small
-// process that New starts ends what is left and removes the directory.
+// New makes a device, which Close ends. If this process is killed instead, a
+// small process that New starts ends the device's processes and removes its
+// directory.
 func New(o Options) (*Device, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -99,8 +100,9 @@ func (d *Device) prepare() error {
 	return err
 }
 
-// makeDirs makes what the shell and the app may enter, but not list. Where they are the user that
-// runs the device, nobody else may enter it.
+// makeDirs makes the directories that the shell and the app may enter, but not
+// list. Where both are the user that runs the device, no other user may enter
+// them.
 func (d *Device) makeDirs() error {
 	own := os.Getuid()
 	if d.options.ShellUID != own || d.options.AppUID != own {
@@ -121,8 +123,8 @@ func (d *Device) makeDirs() error {
 	return os.Chown(d.dir.Home(), d.options.AppUID, -1)
 }
 
-// program is the device's own copy: the original may lie where the user of the
-// shell may not go.
+// program is the device's own copy: the user of the shell may not be allowed to
+// reach the original.
 func (d *Device) program() string { return filepath.Join(d.dir.Bin(), "hostdevice") }
 
 func (d *Device) installCommands() error {
@@ -148,8 +150,9 @@ func (d *Device) installCommands() error {
 	return nil
 }
 
-// copyProgram keeps this process from starting others meanwhile: a child that
-// had inherited the open copy would make its start fail with ETXTBSY.
+// copyProgram holds a lock that keeps this process from starting others
+// meanwhile: with a child that inherited the open copy, starting the copy would
+// fail with ETXTBSY.
 func copyProgram(to, from string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -177,17 +180,18 @@ func (d *Device) Identity() adbd.Identity {
 // Package is the name of the app.
 func (d *Device) Package() string { return d.options.Package }
 
-// Dir is the device's own directory on this machine; it goes with Close.
+// Dir is the device's own directory on this machine. Close removes it.
 func (d *Device) Dir() string { return string(d.dir) }
 
 // Close ends all commands, the app and every process that was started in the
-// device, and removes its directory.
+// device, and removes the device's directory.
 func (d *Device) Close() error {
 	d.closing.Do(func() { d.closed = d.close() })
 	return d.closed
 }
 
-// enter counts one more user of the device, unless it is closed.
+// enter registers a user of the device; it returns false if the device is
+// closed.
 func (d *Device) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

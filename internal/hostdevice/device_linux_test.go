@@ -27,7 +27,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestShell goes through the real adb program and server.
+// TestShell uses the real adb program and server.
 func TestShell(t *testing.T) {
 	r := hostdevicetest.Start(t, hostdevice.Options{Scale: 20, Model: "Fast One", API: 33, Release: "13"})
 	for _, c := range []struct {
@@ -41,7 +41,10 @@ func TestShell(t *testing.T) {
 		{"su 0 id", `^$`, `su: not found`, 127},
 		{"adb devices", `^$`, `not found`, 127},
 		{"getprop leakgate.time_scale", `^20\n$`, `^$`, 0},
-		{"getprop ro.build.version.sdk; getprop ro.build.version.release; getprop ro.product.model; getprop ro.build.type; getprop ro.debuggable", `^33\n13\nFast One\nuserdebug\n1\n$`, `^$`, 0},
+		{
+			"getprop ro.build.version.sdk; getprop ro.build.version.release; getprop ro.product.model; getprop " +
+				"ro.build.type; getprop ro.debuggable", `^33\n13\nFast One\nuserdebug\n1\n$`, `^$`, 0,
+		},
 		{"getprop nothing", `^\n$`, `^$`, 0},
 		{"cat /proc/uptime", `^\d+\.\d\d \d+\.\d\d\n$`, `^$`, 0},
 		{"cat /proc/uptime /proc/self/comm", `^\d+\.\d\d \d+\.\d\d\ncat\n$`, `^$`, 0},
@@ -62,11 +65,19 @@ func TestShell(t *testing.T) {
 		{"am dumpheap com.example.absent /data/local/tmp/x", `^$`, `Unknown process: com.example.absent`, 255},
 		{"pm list packages", `^package:` + r.Package() + `\n$`, `^$`, 0},
 		{"pm path com.example.absent", `^$`, `^$`, 1},
-		{"echo hi > /data/local/tmp/f && cat /data/local/tmp/f && rm /data/local/tmp/f; ls /data/local/tmp", `^hi\n$`, `^$`, 0},
-		{"monkey -p " + r.Package() + " -s 1 --throttle 10 -v 200", `(?s)^(  bash arg: \S+\n){8}:Monkey: seed=1 count=200.*Events injected: 200.*// Monkey finished\n$`, `^$`, 0},
+		{
+			"echo hi > /data/local/tmp/f && cat /data/local/tmp/f && rm /data/local/tmp/f; ls /data/local/tmp",
+			`^hi\n$`, `^$`, 0,
+		},
+		{
+			"monkey -p " + r.Package() + " -s 1 --throttle 10 -v 200",
+			`(?s)^(  bash arg: \S+\n){8}:Monkey: seed=1 count=200.*Events injected: 200.*// Monkey finished\n$`, `^$`,
+			0,
+		},
 	} {
 		out, errs, exit := r.ADB(t, "shell", c.command)
-		if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.errs).MatchString(errs) || exit != c.exit {
+		if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.errs).MatchString(errs) ||
+			exit != c.exit {
 			t.Errorf("%s\nexit %d, out %q, err %q\nwant %d, %s, %s", c.command, exit, out, errs, c.exit, c.out, c.errs)
 		}
 	}
@@ -90,7 +101,7 @@ func uptime(t testing.TB, d *hostdevice.Device) time.Duration {
 	return up
 }
 
-// TestClock: the clock starts at the machine's own and runs at its scale.
+// TestClock: the clock starts at this machine's uptime and runs at its scale.
 func TestClock(t *testing.T) {
 	for _, scale := range []float64{1, 20} {
 		host, err := state.HostUptime()
@@ -106,20 +117,21 @@ func TestClock(t *testing.T) {
 		b := uptime(t, d)
 		outer := time.Since(realBefore)
 		const grain = 10 * time.Millisecond
-		if passed := b - a; passed < time.Duration(float64(inner)*scale)-grain || passed > time.Duration(float64(outer)*scale)+grain {
-			t.Errorf("scale %g: %v passed in %v to %v", scale, passed, inner, outer)
+		if passed := b - a; passed < time.Duration(float64(inner)*scale)-grain ||
+			passed > time.Duration(float64(outer)*scale)+grain {
+			t.Errorf("scale %g: %v passed, want %v to %v", scale, passed, inner, outer)
 		}
 		if a < host-grain || a > host+time.Duration(float64(time.Minute)*scale) {
-			t.Errorf("scale %g: the clock began at %v, this machine is up for %v", scale, a, host)
+			t.Errorf("scale %g: the clock started at %v; this machine's uptime is %v", scale, a, host)
 		}
 		link, err := os.Readlink(filepath.Join(d.Dir(), "bin", "cat"))
 		if own := link == "hostdevice"; err != nil || own != (scale != 1) {
-			t.Errorf("scale %g: cat leads to %q, %v", scale, link, err)
+			t.Errorf("scale %g: cat is %q, %v", scale, link, err)
 		}
 	}
 }
 
-// left gives the processes that belong to a device.
+// left returns the processes that belong to a device.
 func left(t testing.TB, dir string) []int {
 	t.Helper()
 	pids, err := proctable.WithVariable(state.Variable, dir)
@@ -133,13 +145,13 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("did not happen: %s", what)
 		}
 	}
 }
 
-// TestCancel: with its context, all that a command has started ends, what left
-// its process group too, and nothing of another command.
+// TestCancel: when its context ends, everything that a command started ends,
+// including processes that left its process group; other commands continue.
 func TestCancel(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	other, endOther := context.WithCancel(t.Context())
@@ -171,7 +183,7 @@ func TestCancel(t *testing.T) {
 			t.Fatalf("%s: does not end", command)
 		}
 		hold.Close()
-		eventually(t, "ends wholly: "+command, func() bool { return len(left(t, d.Dir())) == 1 })
+		eventually(t, "everything has ended: "+command, func() bool { return len(left(t, d.Dir())) == 1 })
 	}
 	select {
 	case <-otherEnded:
@@ -180,7 +192,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestAdbDisconnect: adb that is killed takes its command along.
+// TestAdbDisconnect: killing adb ends its command.
 func TestAdbDisconnect(t *testing.T) {
 	r := hostdevicetest.Start(t, hostdevice.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -194,8 +206,8 @@ func TestAdbDisconnect(t *testing.T) {
 	eventually(t, "it ends", func() bool { return len(left(t, r.Dir())) == 0 })
 }
 
-// TestBackground: what a command leaves in the background lives on after it, and
-// ends with the device.
+// TestBackground: a process that a command leaves in the background outlives it
+// and ends with the device.
 func TestBackground(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	if out, exit := shell(t, d, "nohup setsid sleep 100 >/dev/null 2>&1 &"); exit != 0 || out != "" {
@@ -206,7 +218,7 @@ func TestBackground(t *testing.T) {
 		t.Error(err)
 	}
 	if pids := left(t, d.Dir()); len(pids) > 0 {
-		t.Errorf("%v outlive the device", pids)
+		t.Errorf("%v still run after the device was closed", pids)
 	}
 	if _, err := os.Stat(d.Dir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory is still there: %v", err)
@@ -216,7 +228,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestFiles goes through push and pull of the real adb.
+// TestFiles uses push and pull of the real adb.
 func TestFiles(t *testing.T) {
 	r := hostdevicetest.StartRooted(t, hostdevice.Options{})
 	dir := t.TempDir()
@@ -231,7 +243,7 @@ func TestFiles(t *testing.T) {
 	}
 	r.Must(t, "pull", "/data/local/tmp/sub/dir/file", back)
 	if got, err := os.ReadFile(back); err != nil || !bytes.Equal(got, content) {
-		t.Errorf("%d bytes came back, %v", len(got), err)
+		t.Errorf("read %d bytes back, %v", len(got), err)
 	}
 	r.Must(t, "pull", "/proc/self/status", back)
 	r.Must(t, "shell", "ln -s /etc /data/local/tmp/out; ln -s file /data/local/tmp/sub/dir/link")
@@ -251,7 +263,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestUpload: a torn upload leaves no file.
+// TestUpload: an aborted upload leaves no file.
 func TestUpload(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	w, err := d.Create("/data/local/tmp/x", 0o600)
@@ -263,7 +275,7 @@ func TestUpload(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := d.Stat("/data/local/tmp/x"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the torn file: %v", err)
+		t.Errorf("the aborted file: %v", err)
 	}
 	if list, err := d.ReadDir("/data/local/tmp"); err != nil || len(list) != 0 {
 		t.Errorf("listed %v, %v", list, err)
@@ -272,15 +284,15 @@ func TestUpload(t *testing.T) {
 		t.Errorf("a directory was opened: %v", err)
 	}
 	if _, err := d.Create("/sdcard/x", 0o600); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("a file outside: %v", err)
+		t.Errorf("a file outside the directory: %v", err)
 	}
 }
 
-// TestUploadOwner: what a push makes belongs to the shell, as on a phone, whose
-// adbd is the shell's user.
+// TestUploadOwner: pushed files belong to the shell, whose user adbd has on a
+// phone.
 func TestUploadOwner(t *testing.T) {
 	if os.Getuid() != 0 {
-		recorded.Missing(t, "only root can give the shell another user")
+		recorded.Missing(t, "only root can give the shell a different user")
 	}
 	const uid = 2000
 	d := hostdevicetest.New(t, hostdevice.Options{ShellUID: uid})
@@ -305,7 +317,8 @@ func TestUploadOwner(t *testing.T) {
 			}
 		}
 	}
-	if out, exit := shell(t, d, "cd /data/local/tmp && touch a/b/c/own && rm -r x a own && ls -A"); exit != 0 || out != "" {
+	if out, exit := shell(t, d, "cd /data/local/tmp && touch a/b/c/own && rm -r x a own && ls -A"); exit != 0 ||
+		out != "" {
 		t.Errorf("the shell cannot remove them: exit %d, %q", exit, out)
 	}
 	if _, err := d.Create("/data/local/tmp/file/x", 0o600); err != nil {
@@ -316,12 +329,13 @@ func TestUploadOwner(t *testing.T) {
 	}
 }
 
-// TestServe ends the program in two ways; both leave nothing, neither process
-// nor directory.
+// TestServe ends the program in two ways; neither leaves a process or the
+// directory.
 func TestServe(t *testing.T) {
 	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(end.String(), func(t *testing.T) {
-			cmd := exec.Command(hostdevicetest.Program(t), "serve", "--listen", "127.0.0.1:0", "--scale", "20", "--dir", t.TempDir())
+			cmd := exec.Command(hostdevicetest.Program(t), "serve", "--listen", "127.0.0.1:0", "--scale", "20", "--dir",
+				t.TempDir())
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -350,20 +364,21 @@ func TestServe(t *testing.T) {
 				t.Errorf("ended with %v", err)
 			}
 			eventually(t, "processes end", func() bool { return len(left(t, dir)) == 0 })
-			eventually(t, "the directory goes", func() bool {
+			eventually(t, "the directory is removed", func() bool {
 				_, err := os.Stat(dir)
 				return errors.Is(err, fs.ErrNotExist)
 			})
 		})
 	}
 	for _, args := range [][]string{{}, {"nosuchverb"}, {"serve", "--nosuchflag"}, {"serve", "extra"}} {
-		if err := exec.Command(hostdevicetest.Program(t), args...).Run(); err == nil || err.(*exec.ExitError).ExitCode() != 2 {
+		if err := exec.Command(hostdevicetest.Program(t), args...).Run(); err == nil ||
+			err.(*exec.ExitError).ExitCode() != 2 {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
 }
 
-// number finds the only group of a pattern in a text, as a number.
+// number returns the only group of a pattern in a text, as a number.
 func number(t testing.TB, text, pattern string) int64 {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)

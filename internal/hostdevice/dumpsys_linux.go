@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
 )
 
-// dumpsys asks a system service (frameworks/native cmds/dumpsys). Here there are
-// meminfo and what activity knows of processes that have ended; for any other the
-// answer is that of a phone without it.
+// dumpsys queries a system service (frameworks/native cmds/dumpsys). The device
+// has meminfo and, of activity, the exit records. For all others it prints the
+// error of a phone without them.
 func (c *call) dumpsys() int {
 	o, problem := androidtext.ParseDumpsys(c.device.options.API, c.args)
 	switch {
@@ -36,7 +36,8 @@ func (c *call) dumpsys() int {
 	return 0
 }
 
-// activity is the activity manager's (ActivityManagerService.doDump).
+// activity is the service of the activity manager
+// (ActivityManagerService.doDump).
 func (c *call) activity() int {
 	verb, api := c.next(), c.device.options.API
 	if verb == "exit-info" && api >= androidtext.ExitInfoSince {
@@ -46,8 +47,9 @@ func (c *call) activity() int {
 	return 0
 }
 
-// meminfo prints the memory of the processes that are asked for
-// (ActivityManagerService.dumpApplicationMemoryUsage). The exit code is 0 in any case.
+// meminfo prints the memory of the selected processes
+// (ActivityManagerService.dumpApplicationMemoryUsage). The exit code is always
+// 0.
 func (c *call) meminfo(args []string) int {
 	api := c.device.options.API
 	o, problem := androidtext.ParseMeminfo(args)
@@ -95,7 +97,7 @@ func (p *appProcess) asked(target string, byPackage bool) bool {
 	return target == "" || p.name == target || strconv.Itoa(p.pid) == target
 }
 
-// gone tells the errors of a process that ended while it was being read.
+// gone reports whether an error means that the process ended while it was read.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }

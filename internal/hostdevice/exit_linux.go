@@ -17,7 +17,7 @@ import (
 type cause struct {
 	reason, subreason, status int
 	description               string
-	words                     string // of the exception; empty: what the process said last
+	words                     string // of the exception; if empty, the process's last line of output
 }
 
 var (
@@ -40,11 +40,11 @@ func forceStopped(pkg string) cause {
 	}
 }
 
-// outOfMemory is the exit code of a Java virtual machine that ended so
-// (ExitOnOutOfMemoryError); an app of Android crashes.
+// outOfMemory is the exit code of a Java virtual machine after an
+// OutOfMemoryError (ExitOnOutOfMemoryError); an Android app crashes instead.
 const outOfMemory = 3
 
-// causeOf tells what the kernel says of the end of a process.
+// causeOf derives the cause from the kernel's exit status.
 func causeOf(state *os.ProcessState) cause {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	switch {
@@ -60,7 +60,8 @@ func causeOf(state *os.ProcessState) cause {
 	return c
 }
 
-// bury notes the end of a process in the log and for `dumpsys activity exit-info`.
+// bury records the exit of a process in the log and for `dumpsys activity
+// exit-info`.
 func (a *app) bury(p *appProcess, cmd *exec.Cmd) {
 	a.mu.Lock()
 	why := causeOf(cmd.ProcessState)
@@ -90,13 +91,15 @@ func (a *app) bury(p *appProcess, cmd *exec.Cmd) {
 	log(pid, 'I', "ActivityManager", androidtext.Died(api, p.pid, p.name, 0))
 }
 
-// exceptionOf is the exception by which a Java virtual machine says that it ends, as ART prints it after
-// FATAL EXCEPTION: class and message (RuntimeInit.java, logUncaught). ExitOnOutOfMemoryError has HotSpot
-// say "Terminating due to java.lang.OutOfMemoryError: Java heap space" (debug.cpp, report_java_out_of_memory).
+// exceptionOf extracts the exception from the last line of a Java virtual
+// machine, in the form that ART prints after FATAL EXCEPTION: class and message
+// (RuntimeInit.java, logUncaught). With ExitOnOutOfMemoryError, HotSpot prints
+// "Terminating due to java.lang.OutOfMemoryError: Java heap space" (debug.cpp,
+// report_java_out_of_memory).
 func exceptionOf(words string) string { return strings.TrimPrefix(words, "Terminating due to ") }
 
-// log adds to the log of the system. One that cannot be written to is none of the
-// caller's business.
+// log adds an entry to the system's log. Errors are ignored: the caller cannot
+// do anything about them.
 func (d *Device) log(pid int, priority byte, tag, text string) {
 	buffer := "main"
 	switch tag {
@@ -110,7 +113,7 @@ func (d *Device) log(pid int, priority byte, tag, text string) {
 	})
 }
 
-// exitInfo is `dumpsys activity exit-info [PACKAGE]`.
+// exitInfo prints `dumpsys activity exit-info [PACKAGE]`.
 func (c *call) exitInfo() int {
 	a := c.device.app
 	a.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestEnds: each way to end is told apart, in the log and by exit-info.
+// TestEnds: the log and exit-info distinguish all ways to end.
 func TestEnds(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 20, HeapMB: 24})
@@ -27,22 +27,33 @@ func TestEnds(t *testing.T) {
 	}
 	exitInfo := func() string { return run("dumpsys activity exit-info " + pkg) }
 	if out := exitInfo(); strings.Contains(out, "package:") {
-		t.Errorf("before any: %s", out)
+		t.Errorf("before any exit: %s", out)
 	}
 	ended := 0
 	for _, tt := range []struct{ class, mode, end, reason string }{
 		{"Control", "control", "kill -9 $PID", `reason=2 \(SIGNALED\) subreason=0 \(UNKNOWN\) status=9`},
-		{"Native", "native", "am force-stop $PKG", `reason=10 \(USER REQUESTED\) subreason=21 \(FORCE STOP\) status=0\n.* description=stop ` + pkg + ` due to from pid \d+ `},
+		{
+			"Native", "native", "am force-stop $PKG",
+			`reason=10 \(USER REQUESTED\) subreason=21 \(FORCE STOP\) status=0\n.* description=stop ` + pkg +
+				` due to from pid \d+ `,
+		},
 		{"Threads", "thread", "am kill $PID", `reason=10 \(USER REQUESTED\) subreason=24 \(KILL BACKGROUND\) status=0`},
-		{"Cache", "cache", "am crash $PID", `reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `},
+		{
+			"Cache", "cache", "am crash $PID",
+			`reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `,
+		},
 		// Twice the heap in ten seconds.
-		{"Java", "java", "true", `reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `},
+		{
+			"Java", "java", "true",
+			`reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `,
+		},
 	} {
 		run(fmt.Sprintf("am start -n %s/.%s --es mb_per_h 9000", pkg, tt.class))
 		pid := strings.TrimSpace(run("pidof " + pkg + ":" + tt.mode))
 		run(strings.NewReplacer("$PID", pid, "$PKG", pkg).Replace(tt.end))
 		ended++
-		want := regexp.MustCompile(`(?m)#0:\n +timestamp=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} pid=` + pid + ` realUid=\d+ packageUid=\d+ definingUid=\d+ user=0\n` +
+		want := regexp.MustCompile(`(?m)#0:\n +timestamp=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} pid=` + pid +
+			` realUid=\d+ packageUid=\d+ definingUid=\d+ user=0\n` +
 			` +process=` + pkg + ":" + tt.mode + ` ` + tt.reason)
 		eventually(t, tt.mode+" has ended as "+tt.reason, func() bool { return want.MatchString(exitInfo()) })
 		if n := strings.Count(exitInfo(), "ApplicationExitInfo #"); n != ended {
@@ -54,14 +65,17 @@ func TestEnds(t *testing.T) {
 			`I ActivityManager: Process ` + pkg + ":" + tt.mode + ` \(pid ` + pid + `\) has died`,
 		} {
 			if !regexp.MustCompile(line).MatchString(log) {
-				t.Errorf("the log has no %s:\n%s", line, log)
+				t.Errorf("no %s in the log:\n%s", line, log)
 			}
 		}
 	}
 	crash := run("logcat -d -b crash")
-	for _, want := range []string{"FATAL EXCEPTION: main", "CrashedByAdbException", " E AndroidRuntime: java.lang.OutOfMemoryError: Java heap space"} {
+	for _, want := range []string{
+		"FATAL EXCEPTION: main", "CrashedByAdbException",
+		" E AndroidRuntime: java.lang.OutOfMemoryError: Java heap space",
+	} {
 		if !strings.Contains(crash, want) {
-			t.Errorf("the crashes have no %s:\n%s", want, crash)
+			t.Errorf("no %s in the crash buffer:\n%s", want, crash)
 		}
 	}
 	if out := run("dumpsys activity exit-info com.example.absent"); strings.Contains(out, "package:") {
@@ -69,21 +83,24 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestExitInfoIsYoung: it came with Android 11.
+// TestExitInfoIsYoung: exit-info exists since Android 11.
 func TestExitInfoIsYoung(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{API: 29, Release: "10"})
-	if out, exit := shell(t, d, "dumpsys activity exit-info "+d.Package()); exit != 0 || out != "Unknown command: exit-info\nBad activity command, or no activities match: exit-info\nUse -h for help.\n" {
+	if out, exit := shell(t, d, "dumpsys activity exit-info "+d.Package()); exit != 0 ||
+		out != "Unknown command: exit-info\nBad activity command, or no activities match: exit-info\nUse -h for help.\n" {
 		t.Errorf("%q, exit %d", out, exit)
 	}
 }
 
-// TestCollectionsInLog: a collection and a dump are in the log of the process.
+// TestCollectionsInLog: collections and heap dumps are logged.
 func TestCollectionsInLog(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	name := d.Package() + ":java"
 	shell(t, d, "am start -n "+d.Package()+"/.Java")
-	out, exit := shell(t, d, "am dumpheap -g "+name+" /data/local/tmp/x && am dumpheap -n "+name+" /data/local/tmp/n && cat /data/local/tmp/n")
+	out,
+		exit := shell(t, d, "am dumpheap -g "+name+" /data/local/tmp/x && am dumpheap -n "+name+
+		" /data/local/tmp/n && cat /data/local/tmp/n")
 	if exit != 0 || !strings.Contains(out, "Native heap dump not available.") {
 		t.Fatalf("%s, exit %d", out, exit)
 	}

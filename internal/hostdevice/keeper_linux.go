@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// keeper is a process that outlives the device's own by a moment, see shim.Keep.
+// keeper is a process that outlives the device's own process to clean up, see
+// shim.Keep.
 type keeper struct {
 	cmd  *exec.Cmd
 	line io.Closer
@@ -16,7 +17,7 @@ type keeper struct {
 func startKeeper(program, dir string) (*keeper, error) {
 	cmd := exec.Command(program, "keep", dir)
 	cmd.Env = []string{}
-	// A session of its own keeps the signals of a terminal away from it.
+	// With a session of its own, it does not receive the signals of a terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	line, err := cmd.StdinPipe()
 	if err != nil {
@@ -28,11 +29,11 @@ func startKeeper(program, dir string) (*keeper, error) {
 	return &keeper{cmd, line}, nil
 }
 
-// close lets it do its work and waits for it.
+// close starts the clean-up and waits for it.
 func (k *keeper) close() error {
 	k.line.Close()
 	if err := k.cmd.Wait(); err != nil {
-		return fmt.Errorf("end what the device started: %w", err)
+		return fmt.Errorf("end processes of the device: %w", err)
 	}
 	return nil
 }

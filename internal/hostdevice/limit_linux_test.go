@@ -13,44 +13,44 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// TestLimits: the limits are told as a phone tells them, and what is used of them grows
-// until the process dies of it.
+// TestLimits: limits are reported as on a phone, and their use grows until the
+// process dies.
 func TestLimits(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	const files = 200
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100, HeapMB: 256, FileLimit: files})
 	if out, _ := shell(t, d, "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize"); out != "256m\n256m\n" {
-		t.Errorf("sizes of the heap: %q", out)
+		t.Errorf("heap sizes: %q", out)
 	}
-	// Four files for each MB: 40 a second.
+	// Four files per MB: 40 a second.
 	if out, exit := shell(t, d, "am start -n "+d.Package()+"/.Files --ef mb_per_h 360"); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
 	}
 	pid, _ := shell(t, d, "pidof "+d.Package()+":files")
 	pid = strings.TrimSpace(pid)
-	eventually(t, "the limit is the process's own", func() bool {
+	eventually(t, "the process has the limit", func() bool {
 		out, _ := shell(t, d, "grep '^Max open files' /proc/"+pid+"/limits")
 		f := strings.Fields(out)
 		return len(f) == 6 && f[3] == fmt.Sprint(files) && f[4] == f[3]
 	})
 	most := 0
-	eventually(t, "it dies of it", func() bool {
+	eventually(t, "it dies at the limit", func() bool {
 		out, _ := shell(t, d, "ls -l /proc/"+pid+"/fd 2>/dev/null")
 		most = max(most, strings.Count(out, "/dev/null"))
 		out, _ = shell(t, d, "pidof "+d.Package()+":files")
 		return out == ""
 	})
 	if most < files/2 || most > files {
-		t.Errorf("at most %d open files were seen, the limit is %d", most, files)
+		t.Errorf("saw at most %d open files, the limit is %d", most, files)
 	}
 }
 
-// TestHeapInUse: what the Java heap has in use falls with each collection and its floor
-// rises, while the kernel sees it grow only.
+// TestHeapInUse: the used part of the Java heap falls with each collection
+// while its floor rises; the kernel sees only growth.
 func TestHeapInUse(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100, HeapMB: 512})
-	// 4 MB a second, and four times as much of garbage.
+	// 4 MB a second, and four times as much garbage.
 	if out, exit := shell(t, d, "am start -n "+d.Package()+"/.Busy --ef mb_per_h 144"); exit != 0 {
 		t.Fatalf("%s, exit %d", out, exit)
 	}
@@ -73,6 +73,6 @@ func TestHeapInUse(t *testing.T) {
 		return len(floors) == 3
 	})
 	if !(floors[0] < floors[1] && floors[1] < floors[2]) {
-		t.Errorf("after collections %v are in use", floors)
+		t.Errorf("used after collections: %v", floors)
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// Nest is a real adb server and a real adbd that serves the device's shell, in
+// Nest is a real adb server with a real adbd that serves the device's shell, in
 // namespaces of their own.
 type Nest struct {
-	// Socket is the server's, which any process of this machine can reach that may
-	// enter the device's directory as root does.
+	// Socket is the server's socket. Every process of this machine that may
+	// enter the device's directory as root can reach it.
 	Socket string
-	// Target is where the server finds adbd: what `adb connect` is to be given.
+	// Target is the address of adbd for `adb connect`.
 	Target string
 
 	log   string
@@ -30,18 +30,19 @@ type Nest struct {
 	ended chan struct{}
 }
 
-// adbdPort is adbd's in the nest's own network, where nobody else wants it.
+// adbdPort is the port of adbd in the nest's own network, where nothing else
+// uses it.
 const adbdPort = "5555"
 
-// nestFlags are the namespaces of a nest. It has the processes of this machine: the
-// app's are among them.
+// nestFlags are the namespaces of a nest. Processes are not among them: the app
+// runs outside.
 const nestFlags = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 
-// CheckNest tells whether this machine can have a nest: root is needed, and a
-// kernel that lets it make namespaces.
+// CheckNest returns an error if this machine cannot have a nest, which needs
+// root and a kernel that permits namespaces.
 func CheckNest() error {
 	if os.Getuid() != 0 {
-		return errors.New("namespaces and users of their own need root")
+		return errors.New("namespaces and separate users need root")
 	}
 	path, err := exec.LookPath("true")
 	if err != nil {
@@ -54,9 +55,9 @@ func CheckNest() error {
 	return nil
 }
 
-// Nest serves the shell by adbd behind the server of the program adb, until Close.
-// Whoever is to use the device has the server connect to Target. A device has one
-// nest; it can be served by a Daemon of package adbd beside it.
+// Nest serves the shell by adbd behind the server of the program adb, until
+// Close. To use the device, let the server connect to Target. A device has at
+// most one nest; a Daemon of package adbd may serve it at the same time.
 func (d *Device) Nest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	if !d.enter() {
 		return nil, fmt.Errorf("make nest: %w", errClosed)
@@ -65,7 +66,7 @@ func (d *Device) Nest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.nest != nil {
-		return nil, errors.New("make nest: the device has one")
+		return nil, errors.New("make nest: the device already has one")
 	}
 	n, err := d.startNest(daemon, adb)
 	if err != nil {
@@ -107,7 +108,7 @@ func (d *Device) startNest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	return n, nil
 }
 
-// Where the nest shows what on the phone; a phone has its adbd in this apex too.
+// The mounts of the nest; a phone has its adbd in this apex too.
 const (
 	phoneBin  = "/system/bin"
 	phoneApex = "/apex/com.android.adbd"
@@ -120,12 +121,13 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 		return nest.Plan{}, err
 	}
 	data := filepath.Join(dir, "data")
-	if err := errors.Join(os.Mkdir(root, 0o755), os.Mkdir(home, 0o700), os.Mkdir(data, 0o771), os.Chmod(data, 0o771)); err != nil {
+	if err := errors.Join(os.Mkdir(root, 0o755), os.Mkdir(home, 0o700), os.Mkdir(data, 0o771),
+		os.Chmod(data, 0o771)); err != nil {
 		return nest.Plan{}, err
 	}
 	binds := []nest.Bind{
 		{From: daemon.Root, To: phoneApex}, {From: d.dir.Bin(), To: phoneBin},
-		// All of /data has the room of the device's directory, as df tells.
+		// df reports the space of the device's directory for all of /data.
 		{From: data, To: "/data"}, {From: d.dir.Shared(), To: state.SharedDir},
 	}
 	for _, table := range []string{"passwd", "group"} {
@@ -144,28 +146,33 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 		Server: nest.Command{
 			Args: []string{adb, "-L", "localfilesystem:" + d.nestSocket(), "server", "nodaemon"},
 			Env: []string{
-				"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ANDROID_SDK_HOME=" + home, "TMPDIR=" + home, state.Variable + "=" + string(d.dir),
+				"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ANDROID_SDK_HOME=" + home, "TMPDIR=" + home,
+				state.Variable + "=" + string(d.dir),
 				// It would find adbd a second time, as an emulator.
 				"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 			},
 		},
-		Daemon: nest.Command{Args: daemon.Command(phoneApex), Env: env, UID: d.options.ShellUID, Groups: shellGroups(d.options.ShellUID)},
+		Daemon: nest.Command{
+			Args: daemon.Command(phoneApex), Env: env, UID: d.options.ShellUID, Groups: shellGroups(d.options.ShellUID),
+		},
 	}, nil
 }
 
 func (d *Device) nestSocket() string { return filepath.Join(d.dir.Nest(), "adb", "socket") }
 
-// androidGroups are those that adbd gives the shell (adb/daemon/main.cpp,
+// androidGroups are the groups that adbd gives the shell (adb/daemon/main.cpp,
 // drop_privileges), with their names in android_filesystem_config.h.
 var androidGroups = []struct {
 	id   uint32
 	name string
 }{
-	{1004, "input"}, {1007, "log"}, {1011, "adb"}, {1015, "sdcard_rw"}, {1028, "sdcard_r"}, {1078, "ext_data_rw"}, {1079, "ext_obb_rw"},
-	{3001, "net_bt_admin"}, {3002, "net_bt"}, {3003, "inet"}, {3006, "net_bw_stats"}, {3009, "readproc"}, {3011, "uhid"}, {3012, "readtracefs"},
+	{1004, "input"}, {1007, "log"}, {1011, "adb"}, {1015, "sdcard_rw"}, {1028, "sdcard_r"}, {1078, "ext_data_rw"},
+	{1079, "ext_obb_rw"},
+	{3001, "net_bt_admin"}, {3002, "net_bt"}, {3003, "inet"}, {3006, "net_bw_stats"}, {3009, "readproc"},
+	{3011, "uhid"}, {3012, "readtracefs"},
 }
 
-// shellUID is the user that a phone's shell is unless it is root.
+// shellUID is the user of a phone's shell, unless it is root.
 const shellUID = 2000
 
 func shellGroups(uid int) []uint32 {
@@ -179,7 +186,7 @@ func shellGroups(uid int) []uint32 {
 	return ids
 }
 
-// writeUsers puts the phone's users and groups before this machine's.
+// writeUsers puts the phone's users and groups before those of this machine.
 func (d *Device) writeUsers(to, table string) error {
 	own, err := os.ReadFile("/etc/" + table)
 	if err != nil {
@@ -207,16 +214,17 @@ func (d *Device) writeUsers(to, table string) error {
 	return os.WriteFile(to, []byte(b.String()), 0o644)
 }
 
-// firstApp is the first user of an app (android_filesystem_config.h, AID_APP_START).
+// firstApp is the first uid of an app (android_filesystem_config.h,
+// AID_APP_START).
 const firstApp = 10000
 
-// Ended is closed when the server or adbd has ended, and with it the nest.
+// Ended is closed when the server or adbd has ended, which ends the nest.
 func (n *Nest) Ended() <-chan struct{} { return n.ended }
 
-// maxNestLog bounds what Log gives, in bytes.
+// maxNestLog bounds the result of Log, in bytes.
 const maxNestLog = 64 << 10
 
-// Log is the beginning of what the server and adbd have printed.
+// Log returns the beginning of the output of the server and adbd.
 func (n *Nest) Log() string {
 	f, err := os.Open(n.log)
 	if err != nil {
@@ -230,7 +238,8 @@ func (n *Nest) Log() string {
 	return string(text)
 }
 
-// close ends server and adbd; what they have started the keeper ends.
+// close ends the server and adbd; the keeper ends the processes that they
+// started.
 func (n *Nest) close() {
 	syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL)
 	<-n.ended

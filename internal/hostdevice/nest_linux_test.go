@@ -22,13 +22,13 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The users of a phone: the shell's, and that of one app.
+// The users of a phone: the shell and one app.
 const (
 	shellUID = 2000
 	appUID   = 10123
 )
 
-// asked is one command and what a phone says to it.
+// asked is a command and the expected answer of a phone.
 type asked struct {
 	command   string
 	out, errs string // regular expressions
@@ -43,7 +43,7 @@ func (a asked) check(t *testing.T, r *hostdevicetest.Running) {
 	}
 }
 
-// startMode starts one activity and gives its process.
+// startMode starts an activity and returns its process.
 func startMode(t *testing.T, r *hostdevicetest.Running, class, mode string) (name, pid string) {
 	t.Helper()
 	r.Must(t, "shell", "am start -n "+r.Package()+"/."+class+" --es mb_per_h 300")
@@ -53,11 +53,12 @@ func startMode(t *testing.T, r *hostdevicetest.Running, class, mode string) (nam
 
 const denied = `Permission denied`
 
-// TestUserBuild: what the kernel lets the shell of a user build know of an app that
-// is not debuggable, and what the system does.
+// TestUserBuild: what the kernel shows the shell of a user build about an app
+// that is not debuggable, and what the system refuses.
 func TestUserBuild(t *testing.T) {
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID, AppUID: appUID, BuildType: "user", Released: true, Scale: 20})
+	r := hostdevicetest.StartNested(t,
+		hostdevice.Options{ShellUID: shellUID, AppUID: appUID, BuildType: "user", Released: true, Scale: 20})
 	name, pid := startMode(t, r, "Java", "java")
 	for _, a := range []asked{
 		{"id", `^uid=2000\(shell\) gid=2000\(shell\) groups=.*3009\(readproc\)`, `^$`, 0},
@@ -69,14 +70,29 @@ func TestUserBuild(t *testing.T) {
 		{"ls /proc/" + pid + "/fd", `^$`, denied, 2},
 		{"showmap -v " + pid, `^$`, `^Failed to parse file /proc/` + pid + `/smaps\n$`, 1},
 		{"kill -10 " + pid, `^$`, `Operation not permitted`, 1},
-		{"grep -E '^(RssAnon|VmSwap|Threads):' /proc/" + pid + "/status", `RssAnon:\s+\d+ kB\n(?s:.*)Threads:\s+\d+\n`, `^$`, 0},
-		{"cat /proc/" + pid + "/stat /proc/" + pid + "/statm /proc/" + pid + "/oom_score_adj", `^` + pid + ` \(`, `^$`, 0},
+		{
+			"grep -E '^(RssAnon|VmSwap|Threads):' /proc/" + pid + "/status",
+			`RssAnon:\s+\d+ kB\n(?s:.*)Threads:\s+\d+\n`, `^$`, 0,
+		},
+		{
+			"cat /proc/" + pid + "/stat /proc/" + pid + "/statm /proc/" + pid + "/oom_score_adj", `^` + pid + ` \(`,
+			`^$`, 0,
+		},
 		{"cat /proc/" + pid + "/task/*/comm", `(?m)^java$`, `^$`, 0},
 		{"cat /proc/" + pid + "/limits", `Max open files`, `^$`, 0},
-		{"run-as " + r.Package() + " cat /proc/" + pid + "/smaps_rollup", `^$`, `^run-as: package not debuggable: ` + r.Package(), 1},
-		{"am dumpheap -g " + name + " /data/local/tmp/x.hprof", `^$`, `^Security exception: Process not debuggable: ProcessRecord\{\w+ ` + pid, 255},
+		{
+			"run-as " + r.Package() + " cat /proc/" + pid + "/smaps_rollup", `^$`, `^run-as: package not debuggable: ` +
+				r.Package(), 1,
+		},
+		{
+			"am dumpheap -g " + name + " /data/local/tmp/x.hprof", `^$`,
+			`^Security exception: Process not debuggable: ProcessRecord\{\w+ ` + pid, 255,
+		},
 		{"ls /data/local/tmp", `^$`, `^$`, 0},
-		{"df -k /data | tail -n 1; df -k /data/local/tmp | tail -n 1", `(?m)^\S+ +\d+ +\d+ +\d{5,} .*\n\S+ +\d+ +\d+ +\d{5,} `, `^$`, 0},
+		{
+			"df -k /data | tail -n 1; df -k /data/local/tmp | tail -n 1",
+			`(?m)^\S+ +\d+ +\d+ +\d{5,} .*\n\S+ +\d+ +\d+ +\d{5,} `, `^$`, 0,
+		},
 		{"dumpsys meminfo -s " + pid, `(?s)MEMINFO in pid ` + pid + `.*TOTAL PSS:`, `^$`, 0},
 		{"echo x >/system/x || echo x >/data/x", `^$`, `(?s)(Read-only|` + denied + `).*(Read-only|` + denied + `)`, 2},
 		{"ps -A -o USER,NAME | grep " + name, `^u0_a123 `, `^$`, 0},
@@ -85,7 +101,7 @@ func TestUserBuild(t *testing.T) {
 	}
 }
 
-// TestDebuggableApp: the way round by run-as, and the dump of a debuggable app.
+// TestDebuggableApp: access by run-as, and the dump of a debuggable app.
 func TestDebuggableApp(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID, AppUID: appUID, BuildType: "user"})
@@ -97,7 +113,10 @@ func TestDebuggableApp(t *testing.T) {
 		{as + "id -u", `^10123\n$`, `^$`, 0},
 		{as + "kill -10 " + pid, `^$`, `^$`, 0},
 		{"kill -10 " + pid, `^$`, `Operation not permitted`, 1},
-		{"am dumpheap -g " + name + " /data/local/tmp/x.hprof", `^File: /data/local/tmp/x.hprof\nWaiting for dump to finish...\n$`, `^$`, 0},
+		{
+			"am dumpheap -g " + name + " /data/local/tmp/x.hprof",
+			`^File: /data/local/tmp/x.hprof\nWaiting for dump to finish...\n$`, `^$`, 0,
+		},
 		{"ls -l /data/local/tmp/x.hprof", `u0_a123`, `^$`, 0},
 	} {
 		a.check(t, r)
@@ -111,18 +130,18 @@ func TestDebuggableApp(t *testing.T) {
 	asked{"ls /data/local/tmp", `^$`, `^$`, 0}.check(t, r)
 
 	_, pid = startMode(t, r, "Mapped", "mapped")
-	eventually(t, "the mapped file is real memory", func() bool {
+	eventually(t, "the mapped file is resident", func() bool {
 		out, _, _ := r.ADB(t, "shell", as+"showmap "+pid+" | grep leak.bin")
 		f := strings.Fields(out)
 		return len(f) == 17 && f[2] != "0"
 	})
 	_, pid = startMode(t, r, "Threads", "thread")
-	eventually(t, "the kernel knows the names of the threads", func() bool {
+	eventually(t, "the kernel has the names of the threads", func() bool {
 		return strings.Contains(r.Must(t, "shell", "cat /proc/"+pid+"/task/*/comm"), "pool-3-thread-1\n")
 	})
 }
 
-// TestRootBuild: after adb root everything can be read.
+// TestRootBuild: after adb root, everything can be read.
 func TestRootBuild(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t, hostdevice.Options{AppUID: appUID})
@@ -138,8 +157,9 @@ func TestRootBuild(t *testing.T) {
 	}
 }
 
-// TestOpenFiles: another user's descriptors cannot be listed; how many there are,
-// newer kernels tell as the size of the directory (Linux 6.2, fs/proc/fd.c).
+// TestOpenFiles: the descriptors of another user cannot be listed; newer
+// kernels report their number as the size of the directory (Linux 6.2,
+// fs/proc/fd.c).
 func TestOpenFiles(t *testing.T) {
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})
 	var files []*os.File
@@ -153,7 +173,7 @@ func TestOpenFiles(t *testing.T) {
 	}
 	before := count()
 	if before == 0 {
-		recorded.Missing(t, "Linux 6.2 or later is needed: this kernel does not tell the number of open files")
+		recorded.Missing(t, "Linux 6.2 or later is needed: this kernel does not report the number of open files")
 	}
 	for range 100 {
 		f, err := os.Open("/dev/null")
@@ -166,15 +186,15 @@ func TestOpenFiles(t *testing.T) {
 	for _, f := range files {
 		f.Close()
 	}
-	// adb's own pipes come and go meanwhile.
+	// adb opens and closes pipes of its own meanwhile.
 	if grown := after - before; grown < 90 || grown > 110 {
 		t.Errorf("%d descriptors, %d after 100 more", before, after)
 	}
 }
 
-// TestNestIsClosed: nothing listens outside the nest, on no network and not for the
-// hypervisor, the app's own directories are not in the way of others, and nothing of
-// it is left.
+// TestNestIsClosed: nothing listens outside the nest, on any network or for the
+// hypervisor; the app's directories do not hide those of others; nothing
+// remains.
 func TestNestIsClosed(t *testing.T) {
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})
 	dir := r.Dir()
@@ -192,7 +212,8 @@ func TestNestIsClosed(t *testing.T) {
 			t.Errorf("%s of the nest has no adbd: %q", table, inside)
 		}
 	}
-	if links := r.Must(t, "shell", "cat /proc/net/dev"); strings.Count(links, ":") != 1 || !strings.Contains(links, "lo:") {
+	if links := r.Must(t, "shell", "cat /proc/net/dev"); strings.Count(links, ":") != 1 ||
+		!strings.Contains(links, "lo:") {
 		t.Errorf("the nest has more than a loopback: %s", links)
 	}
 	if err := bindVsock(5555); errors.Is(err, syscall.EADDRINUSE) {
@@ -202,7 +223,7 @@ func TestNestIsClosed(t *testing.T) {
 	}
 	mounts, err := os.ReadFile("/proc/mounts")
 	if err != nil || bytes.Contains(mounts, []byte(dir)) {
-		t.Errorf("a mount of the nest is seen outside: %v", err)
+		t.Errorf("a mount of the nest is visible outside: %v", err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -211,11 +232,11 @@ func TestNestIsClosed(t *testing.T) {
 		t.Errorf("left: %v", pids)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("%s is left", dir)
+		t.Errorf("%s remains", dir)
 	}
 }
 
-// bindVsock takes a port that the hypervisor reaches, for a moment (vsock(7)).
+// bindVsock briefly binds a port that the hypervisor reaches (vsock(7)).
 func bindVsock(port uint32) error {
 	const family, anyone = 40, 0xffffffff
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -228,7 +249,9 @@ func bindVsock(port uint32) error {
 		port, cid uint32
 		_         [4]byte
 	}{family: family, port: port, cid: anyone}
-	if _, _, errno := syscall.Syscall(syscall.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&address)), unsafe.Sizeof(address)); errno != 0 {
+	if _, _,
+		errno := syscall.Syscall(syscall.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&address)),
+		unsafe.Sizeof(address)); errno != 0 {
 		return errno
 	}
 	return nil
@@ -268,13 +291,13 @@ func TestNestOfKilledTest(t *testing.T) {
 		}
 		if err != nil && dir == "" {
 			cmd.Wait()
-			recorded.Missing(t, "the child made no nest: %s", said)
+			recorded.Missing(t, "the child did not make a nest: %s", said)
 		}
 	}
 	eventually(t, "the command runs", func() bool { return len(left(t, dir)) >= 4 })
 	cmd.Process.Kill()
 	cmd.Wait()
-	eventually(t, "nothing is left", func() bool {
+	eventually(t, "nothing remains", func() bool {
 		_, err := os.Stat(dir)
 		return len(left(t, dir)) == 0 && err != nil
 	})

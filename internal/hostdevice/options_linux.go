@@ -11,51 +11,58 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// Options describe a device. The zero value of a field means what its comment says.
+// Options describe a device. Each comment names the default, which the zero
+// value of a field selects.
 type Options struct {
-	// Program is the hostdevice program, which the commands are made of. Needed.
+	// Program is the path of the hostdevice program, which implements the
+	// commands. Required.
 	Program string
-	// Serial and Model are what adb lists; hostdevice and "Host Device".
+	// Serial and Model are listed by adb; hostdevice and "Host Device" by
+	// default.
 	Serial, Model string
-	// API is ro.build.version.sdk; 34. Release is the version; 14.
+	// API is ro.build.version.sdk, 34 by default, and decides how Android's
+	// tools print; Release is the version, 14 by default.
 	API     int
 	Release string
-	// BuildType is user, userdebug or eng; userdebug.
+	// BuildType is user, userdebug or eng; userdebug by default.
 	BuildType string
-	// Package is the name of the app; com.example.leaky. Two devices at a time
-	// on one machine need two names, since both show all its processes.
+	// Package is the name of the app; com.example.leaky by default. Two devices
+	// on one machine need two names: each shows all processes of the machine.
 	Package string
-	// Released makes the app one that is not debuggable: on a user build, run-as
-	// and am dumpheap refuse it.
+	// Released makes the app not debuggable: on a user build, run-as and am
+	// dumpheap refuse it.
 	Released bool
-	// Dir is the directory in which the device makes its own; the directory for
+	// Dir is the parent of the device's directory; by default the directory for
 	// temporary files.
 	Dir string
-	// Scale is device seconds per real second; 1.
+	// Scale is device seconds per real second; 1 by default.
 	Scale float64
-	// ShellUID and AppUID are the users of the shell and of the app; 0 means the user that runs
-	// the device, and for root 2000 and 10123: with those the kernel refuses to the shell what
-	// it refuses on a phone. They need root.
+	// ShellUID and AppUID are the users of the shell and of the app. By default
+	// they are the user that runs the device, or for root 2000 and 10123: with
+	// those the kernel denies the shell what it denies on a phone. Separate
+	// users need root.
 	ShellUID, AppUID int
-	// Root makes root, which runs the device, the user of a shell and an app without another.
-	// Whoever reaches the device then owns this machine, and by run-as also who has only the app.
+	// Root makes root, if it runs the device, the default user of the shell and
+	// the app. Then anyone who reaches the device owns this machine, by run-as
+	// also with only the rights of the app.
 	Root bool
-	// HeapMB is the largest Java heap of a process of the app, in MiB; 1024. It
-	// is reserved, not used.
+	// HeapMB is the largest Java heap of a process of the app, in MiB; 1024 by
+	// default. It is reserved, not used.
 	HeapMB int
-	// FileLimit is how many files a process of the app may have open; 0 is as many as
-	// this machine allows.
+	// FileLimit is how many files a process of the app may open; by default as
+	// many as this machine permits.
 	FileLimit int
 }
 
-// The users that a phone has for its shell and its first app (AOSP
-// system/core/libcutils/include/private/android_filesystem_config.h, AID_SHELL and AID_APP_START).
+// The users of a phone's shell and first app (AOSP
+// system/core/libcutils/include/private/android_filesystem_config.h, AID_SHELL
+// and AID_APP_START).
 const (
 	phoneShellUID = 2000
 	phoneAppUID   = 10123
 )
 
-// maxScale bounds the time scale; the readers of the property take no more.
+// maxScale bounds the time scale; readers of the property accept no larger one.
 const maxScale = 10000
 
 var (
@@ -97,23 +104,23 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case o.Program == "":
-		return errors.New("the hostdevice program is needed for the commands")
+		return errors.New("the hostdevice program is required")
 	case !(o.Scale > 0 && o.Scale <= maxScale):
-		return fmt.Errorf("time scale %g is not in (0, %d]", o.Scale, maxScale)
+		return fmt.Errorf("time scale %g is out of range (0, %d]", o.Scale, maxScale)
 	case !packageName.MatchString(o.Package):
-		return fmt.Errorf("%q is no name of a package", o.Package)
+		return fmt.Errorf("invalid package name %q", o.Package)
 	case !plainPath.MatchString(o.Dir):
-		// The path stands for /data/local/tmp in the text of commands, where a
+		// The path replaces /data/local/tmp in the text of commands, where a
 		// blank or a quote would change their meaning.
-		return fmt.Errorf("directory %q is not absolute or has characters that a shell reads", o.Dir)
+		return fmt.Errorf("directory %q is not absolute or contains special characters of the shell", o.Dir)
 	case o.HeapMB < 16 || o.HeapMB > 31<<10:
-		return fmt.Errorf("a Java heap of %d MiB is not from 16 to %d", o.HeapMB, 31<<10)
+		return fmt.Errorf("Java heap of %d MiB is out of range 16 to %d", o.HeapMB, 31<<10)
 	case o.FileLimit != 0 && (o.FileLimit < 64 || o.FileLimit > 1<<20):
-		return fmt.Errorf("%d open files are not from 64 to %d", o.FileLimit, 1<<20)
+		return fmt.Errorf("file limit %d is out of range 64 to %d", o.FileLimit, 1<<20)
 	case o.Root && os.Getuid() != 0:
-		return errors.New("only root can have a shell of root")
+		return errors.New("Root requires the device to be run by root")
 	case os.Getuid() != 0 && (o.ShellUID != os.Getuid() || o.AppUID != os.Getuid()):
-		return errors.New("users of their own for shell and app need root")
+		return errors.New("separate users for shell and app require root")
 	}
 	return nil
 }
@@ -144,8 +151,8 @@ func (o Options) properties() []state.Property {
 // JavaTools are the programs of a Java development kit that the app needs.
 var javaTools = []string{"java", "javac", "jcmd"}
 
-// CheckJava tells whether this machine can run the app: a Java development kit
-// is needed to compile and start it and to dump its heap.
+// CheckJava returns an error if this machine cannot run the app: a Java
+// development kit must compile and start it and dump its heap.
 func CheckJava() error {
 	for _, tool := range javaTools {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Root is the user of a shell or an app only where it is asked for by name.
+// TestUsersOfADevice: root is the user of a shell or an app only if the options
+// say so.
 func TestUsersOfADevice(t *testing.T) {
 	self := os.Getuid()
 	shell, app := self, self
@@ -16,16 +17,16 @@ func TestUsersOfADevice(t *testing.T) {
 		o          Options
 		shell, app int
 	}{
-		"default":      {Options{}, shell, app},
-		"root by name": {Options{Root: true}, self, self},
-		"own users":    {Options{ShellUID: 3000, AppUID: 10200}, 3000, 10200},
-		"own app":      {Options{Root: true, AppUID: 10200}, self, 10200},
+		"default":        {Options{}, shell, app},
+		"root requested": {Options{Root: true}, self, self},
+		"separate users": {Options{ShellUID: 3000, AppUID: 10200}, 3000, 10200},
+		"separate app":   {Options{Root: true, AppUID: 10200}, self, 10200},
 	} {
 		if o := c.o.withDefaults(); o.ShellUID != c.shell || o.AppUID != c.app {
 			t.Errorf("%s: shell %d, app %d, want %d and %d", name, o.ShellUID, o.AppUID, c.shell, c.app)
 		}
 	}
 	if err := (Options{Program: "x", Root: true}).withDefaults().check(); (err == nil) != (self == 0) {
-		t.Errorf("a shell of root as user %d: %v", self, err)
+		t.Errorf("a root shell as user %d: %v", self, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
 )
 
-// simulated is a phone whose app has ended in two ways and runs again.
+// simulated returns a phone whose app ended in two ways and runs again.
 func simulated(t *testing.T, api int) *androidsim.Phone {
 	t.Helper()
 	p := androidsim.New(androidsim.Options{API: api, Apps: []androidsim.App{{
@@ -41,7 +41,7 @@ func ask(t *testing.T, p *androidsim.Phone, command string) string {
 	return out.String()
 }
 
-// dumped is what dumpsys of the device prints.
+// dumped returns the output of dumpsys of the device.
 func dumped(t *testing.T, d *Device, args ...string) string {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -58,8 +58,8 @@ func dumped(t *testing.T, d *Device, args ...string) string {
 	return string(text)
 }
 
-// TestDumpsysLikeSimulatedPhone: for the same values, both phones print the same,
-// at each API level.
+// TestDumpsysLikeSimulatedPhone: both phones print the same text for the same
+// values, at each API level.
 func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 	for api := 21; api <= 36; api++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -67,9 +67,11 @@ func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 			d := &Device{options: Options{API: api, Package: "com.shop", AppUID: 10123}}
 			d.app = newApp(d)
 			for _, args := range []string{
-				"--help", "-t soon meminfo", "--nosuch", "nosuch", "meminfo -h", "meminfo -x", "meminfo com.none", "activity nosuch",
+				"--help", "-t soon meminfo", "--nosuch", "nosuch", "meminfo -h", "meminfo -x", "meminfo com.none",
+				"activity nosuch",
 			} {
-				if got, want := dumped(t, d, strings.Fields(args)...), ask(t, p, "dumpsys "+args); got != want || got == "" {
+				if got, want := dumped(t, d, strings.Fields(args)...), ask(t, p, "dumpsys "+args); got != want ||
+					got == "" {
 					t.Errorf("API %d: dumpsys %s: %q; the simulated phone: %q", api, args, got, want)
 				}
 			}
@@ -79,7 +81,8 @@ func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 	}
 }
 
-// checkExits gives the device the ends that the text has.
+// checkExits compares exit-info of the device after it got the exits in the
+// text.
 func checkExits(t *testing.T, d *Device, api int, want string) {
 	t.Helper()
 	if api < androidtext.ExitInfoSince {
@@ -100,8 +103,9 @@ func checkExits(t *testing.T, d *Device, api int, want string) {
 		}
 		d.app.exits = append(d.app.exits, androidtext.Exit{
 			Time: at, Package: string(e.Package), Process: string(e.Process), PID: int(e.PID.N), UID: int(e.RealUID.N),
-			Reason: int(e.Reason.N), Subreason: map[int]int{androidtext.UserRequested: androidtext.ForceStop}[int(e.Reason.N)],
-			Status: int(e.Status.N), Importance: int(e.Importance.N), PssKB: e.Pss.N, RssKB: e.Rss.N,
+			Reason:    int(e.Reason.N),
+			Subreason: map[int]int{androidtext.UserRequested: androidtext.ForceStop}[int(e.Reason.N)],
+			Status:    int(e.Status.N), Importance: int(e.Importance.N), PssKB: e.Pss.N, RssKB: e.Rss.N,
 			Description: string(e.Description),
 		})
 	}
@@ -112,8 +116,9 @@ func checkExits(t *testing.T, d *Device, api int, want string) {
 	}
 }
 
-// checkTable makes a layout of the numbers that the text has. What the phones
-// know otherwise, the heaps and the objects, is taken from there or not compared.
+// checkTable compares the table of a layout with the numbers in the text. The
+// heaps are copied, and the objects are not compared: the phones have their
+// own.
 func checkTable(t *testing.T, api int, want string) {
 	t.Helper()
 	parsed, err := dumpsys.ParseMeminfo([]byte(want))

@@ -17,10 +17,11 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The port of a device that root runs gives nobody root: every user of this machine reaches it.
+// The port of a device that root runs must not give anyone root: every user of
+// this machine can reach it.
 func TestPortGivesNobodyRoot(t *testing.T) {
 	if os.Getuid() != 0 {
-		recorded.Missing(t, "only root could give root away")
+		recorded.Missing(t, "only root could expose root")
 	}
 	started := hostdevicetest.Start(t, hostdevice.Options{})
 	server := adbtest.StartServer(t)
@@ -61,8 +62,10 @@ func TestPortGivesNobodyRoot(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--shell-uid", "0"}, {"--app-uid", "0"}, {"--shell-uid", "-1"}} {
-		refused := exec.Command(hostdevicetest.Program(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-		if out, err := refused.CombinedOutput(); refused.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "needs --root") {
+		refused := exec.Command(hostdevicetest.Program(t),
+			append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+		if out, err := refused.CombinedOutput(); refused.ProcessState.ExitCode() != 2 ||
+			!strings.Contains(string(out), "needs --root") {
 			t.Errorf("%q: %v, %s", args, err, out)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// serve answers a command that the device itself has to answer.
+// serve runs a command that the device itself has to run.
 func (d *Device) serve(ctx context.Context, r control.Request) (exit int) {
 	if !d.enter() {
 		return killed
@@ -36,7 +36,7 @@ func (d *Device) serve(ctx context.Context, r control.Request) (exit int) {
 	return 127
 }
 
-// call is one command that is being answered.
+// call is a command that is being served.
 type call struct {
 	control.Request
 	device *Device
@@ -46,7 +46,7 @@ type call struct {
 func (c *call) print(format string, a ...any)    { fmt.Fprintf(c.Stdout, format, a...) }
 func (c *call) complain(format string, a ...any) { fmt.Fprintf(c.Stderr, format, a...) }
 
-// next takes the next argument, "" if there is none.
+// next returns and removes the next argument, or "" if there is none.
 func (c *call) next() string {
 	if len(c.args) == 0 {
 		return ""
@@ -56,7 +56,7 @@ func (c *call) next() string {
 	return arg
 }
 
-// pm knows `list packages [FILTER]` and `path PACKAGE`.
+// pm supports `list packages [FILTER]` and `path PACKAGE`.
 func (c *call) pm() int {
 	name := c.device.options.Package
 	switch verb := c.next(); {
@@ -80,7 +80,7 @@ func (c *call) pm() int {
 	}
 }
 
-// debuggable tells whether shell and tools may look into the app.
+// debuggable reports whether the shell and tools may inspect the app.
 func (d *Device) debuggable() bool { return !d.options.Released || d.options.BuildType != "user" }
 
 // runAs runs a program as the user of the app (system/core run-as/run-as.cpp).
@@ -97,7 +97,7 @@ func (c *call) runAs(ctx context.Context) int {
 		c.complain("run-as: unknown package: %s\n", pkg)
 		return 1
 	}
-	// Unlike am dumpheap, run-as asks for the app's own flag on every build.
+	// Unlike am dumpheap, run-as checks the flag of the app on every build.
 	if c.device.options.Released {
 		c.complain("run-as: package not debuggable: %s\n", pkg)
 		return 1
@@ -111,7 +111,7 @@ func (c *call) runAs(ctx context.Context) int {
 func (c *call) runTool(ctx context.Context) int {
 	d := c.device
 	for i, arg := range c.args {
-		c.args[i] = d.local(arg) // behind a real adbd nobody has replaced it
+		c.args[i] = d.local(arg) // a real adbd does not replace paths
 	}
 	program := c.args[0]
 	if !strings.Contains(program, "/") {

@@ -15,12 +15,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// killed is the exit code of a command that a signal 9 ended.
+// killed is the exit code of a command that signal 9 ended.
 const killed = 128 + int(syscall.SIGKILL)
 
-// Shell runs one command line. Like on a phone, what it leaves in the background
-// lives on, and one that keeps the outputs open keeps the command from ending;
-// when ctx ends, though, all that the command has started ends.
+// Shell runs a command line. As on a phone, processes in the background outlive
+// the command, and a process that keeps the outputs open keeps the command from
+// ending. When ctx ends, everything that the command started is ended.
 func (d *Device) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int) {
 	if !d.enter() {
 		return killed
@@ -44,7 +44,7 @@ func (d *Device) Shell(ctx context.Context, command string, stdin io.Reader, std
 		if err != nil {
 			return d.notStarted(stderr, err)
 		}
-		// It ends when stdin does, which may be later than the command.
+		// It ends with stdin, which may be later than the command.
 		go func() {
 			defer in.Close()
 			io.Copy(in, stdin)
@@ -64,8 +64,8 @@ func (d *Device) notStarted(stderr io.Writer, err error) int {
 	return 126
 }
 
-// killAgain is how often a command that was cancelled is looked after until it
-// has ended: it may start processes while it is being ended.
+// killAgain is how often a canceled command is killed again until it has ended:
+// it may start processes meanwhile.
 const killAgain = 20 * time.Millisecond
 
 func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
@@ -81,8 +81,8 @@ func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
 		proctable.KillWithVariable(state.CommandVariable, token)
 		select {
 		case <-ended:
-			// What had left the group and held no output is gone since the last look,
-			// unless it was started after it.
+			// Processes that had left the group without holding an output are
+			// gone since the last kill, unless they were started after it.
 			proctable.KillWithVariable(state.CommandVariable, token)
 			return killed
 		case <-time.After(killAgain):
@@ -90,7 +90,7 @@ func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
 	}
 }
 
-// exitCode is what a shell makes of the end of a process.
+// exitCode converts an exit status to the shell's exit code.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -102,8 +102,8 @@ func exitCode(err error) int {
 	return exit.ExitCode()
 }
 
-// local puts the device's own directory in the place of /data/local/tmp in the
-// text of a command.
+// local replaces /data/local/tmp in the text of a command by the device's own
+// directory.
 func (d *Device) local(command string) string {
 	return replacePath(command, state.SharedDir, d.dir.Shared())
 }
@@ -111,7 +111,8 @@ func (d *Device) local(command string) string {
 // shown undoes local, for messages.
 func (d *Device) shown(text string) string { return replacePath(text, d.dir.Shared(), state.SharedDir) }
 
-// replacePath replaces whole path elements only: /data/local/tmpfile is another file.
+// replacePath replaces entire path elements only: /data/local/tmpfile is a
+// different file.
 func replacePath(text, from, to string) string {
 	var b strings.Builder
 	rest := text

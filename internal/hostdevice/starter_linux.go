@@ -9,7 +9,7 @@ import (
 
 // starter starts processes that the kernel ends if this process is killed. The
 // signal for that is tied to the thread that starts them (prctl(2),
-// PR_SET_PDEATHSIG), so one thread starts them all and stays.
+// PR_SET_PDEATHSIG), so a single thread starts them all and stays alive.
 type starter struct {
 	jobs chan job
 	done chan struct{}
@@ -27,8 +27,8 @@ func newStarter() *starter {
 }
 
 func (s *starter) run() {
-	// Never unlocked: the thread ends with the goroutine, and with it whatever it
-	// started and is left.
+	// The thread is never unlocked: it ends with the goroutine, and with it the
+	// remaining processes that it started.
 	runtime.LockOSThread()
 	for {
 		select {
@@ -42,7 +42,7 @@ func (s *starter) run() {
 
 var errClosed = errors.New("the device is closed")
 
-// start runs cmd in a process group of its own, as user uid.
+// start starts cmd in a process group of its own, as user uid.
 func (s *starter) start(cmd *exec.Cmd, uid, self int) error {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if uid != self {

@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// The sync protocol reaches /data/local/tmp, for reading and writing, and /proc,
-// for reading where the shell is the user that runs the device. Other files of
-// this machine are none of the phone's.
+// The sync protocol reaches /data/local/tmp, for reading and writing, and
+// /proc, for reading if the shell is the user that runs the device. Other files
+// of this machine do not belong to the phone.
 
 // Stat describes a file.
 func (d *Device) Stat(name string) (fs.FileInfo, error) {
@@ -28,7 +28,7 @@ func (d *Device) Stat(name string) (fs.FileInfo, error) {
 	return os.Stat(name)
 }
 
-// Lstat describes a file or the symbolic link that it is.
+// Lstat describes a file, or a symbolic link itself.
 func (d *Device) Lstat(name string) (fs.FileInfo, error) {
 	rel, ok := inShared(name)
 	if ok {
@@ -79,7 +79,7 @@ func (d *Device) ReadDir(name string) ([]fs.FileInfo, error) {
 	return f.Readdir(-1)
 }
 
-// Create makes a file in /data/local/tmp and the directories on the way.
+// Create makes a file in /data/local/tmp, with its parent directories.
 func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	rel, ok := inShared(name)
 	if !ok {
@@ -99,8 +99,8 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	return &upload{File: f, root: d.shared, name: rel}, nil
 }
 
-// lead makes a directory in /data/local/tmp and those that lead to it. Like files
-// they are the shell's, whose user adbd has.
+// lead makes a directory in /data/local/tmp, with its parents. Like files, they
+// belong to the shell, whose user adbd has.
 func (d *Device) lead(rel string) error {
 	if rel == "." {
 		return nil
@@ -110,7 +110,7 @@ func (d *Device) lead(rel string) error {
 	}
 	err := d.shared.Mkdir(rel, 0o777)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // of another kind: opening the file says so
+		return nil // if it is not a directory, opening the file fails
 	}
 	if err != nil {
 		return err
@@ -125,10 +125,10 @@ type upload struct {
 	name string
 }
 
-// Abort drops the file.
+// Abort removes the file.
 func (u *upload) Abort() error { return errors.Join(u.Close(), u.root.Remove(u.name)) }
 
-// inShared gives the path inside /data/local/tmp.
+// inShared returns the path relative to /data/local/tmp.
 func inShared(name string) (rel string, ok bool) {
 	name = path.Clean("/" + name)
 	if name == state.SharedDir {

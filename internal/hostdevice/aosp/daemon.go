@@ -11,33 +11,34 @@ import (
 	"strings"
 )
 
-// Daemon is an adbd that was unpacked.
+// Daemon is an unpacked adbd.
 type Daemon struct {
-	// Root is the folder with everything; the other paths are relative to it.
+	// Root is the folder of the daemon; the other paths are relative to it.
 	Root string
-	// Loader starts the program with the libraries of the folders Libraries.
+	// Loader starts the program with the libraries in the folders Libraries.
 	Loader    string
 	Libraries []string
 	Program   string
-	// Version is that of the Debian package.
+	// Version is the version of the Debian package.
 	Version string
 }
 
 const (
-	// program is where Debian's package has it.
+	// program is the path of adbd in Debian's package.
 	program = "usr/lib/android-sdk/platform-tools/adbd"
-	// stamp is written last, so a folder that has it is whole.
+	// stamp is written last: a folder with it is complete.
 	stamp = "version"
 )
 
-// Folder returns where `make adbd` keeps the daemon: in the user's cache, for all clones.
+// Folder returns where `make adbd` keeps the daemon: in the user's cache,
+// shared by all clones.
 func Folder() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "leakgate", "adbd"), err
 }
 
-// Have finds the daemon in a folder that Fetch has filled. An error wraps
-// fs.ErrNotExist where there is none.
+// Have returns the daemon in a folder that Fetch filled. The error wraps
+// fs.ErrNotExist if there is none.
 func Have(dir string) (Daemon, error) {
 	version, err := os.ReadFile(filepath.Join(dir, stamp))
 	if err != nil {
@@ -59,7 +60,7 @@ func find(dir string) (Daemon, error) {
 	if _, err := os.Stat(filepath.Join(root, program)); err != nil {
 		return Daemon{}, err
 	}
-	// The names have the machine's architecture in them.
+	// The names depend on the machine's architecture.
 	loaders, err := filepath.Glob(filepath.Join(root, "usr/lib/*/ld-linux*.so.*"))
 	if err != nil || len(loaders) == 0 {
 		return Daemon{}, errors.Join(err, fmt.Errorf("find loader in %s: %w", dir, fs.ErrNotExist))
@@ -75,16 +76,19 @@ func find(dir string) (Daemon, error) {
 	}, nil
 }
 
-// Command is what starts the daemon where its folder is found under the path at.
+// Command returns the command that starts the daemon when its folder is at the
+// path at.
 func (d Daemon) Command(at string) []string {
 	paths := make([]string, len(d.Libraries))
 	for i, dir := range d.Libraries {
 		paths[i] = filepath.Join(at, dir)
 	}
-	return []string{filepath.Join(at, d.Loader), "--library-path", strings.Join(paths, ":"), filepath.Join(at, d.Program)}
+	return []string{
+		filepath.Join(at, d.Loader), "--library-path", strings.Join(paths, ":"), filepath.Join(at, d.Program),
+	}
 }
 
-// check has the loader find every library, without starting the program.
+// check makes the loader find every library, without starting the program.
 func (d Daemon) check(ctx context.Context) error {
 	argv := d.Command(d.Root)
 	out, err := exec.CommandContext(ctx, argv[0], append([]string{"--list"}, argv[1:]...)...).CombinedOutput()

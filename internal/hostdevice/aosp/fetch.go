@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// Package is what apt is asked for, and release the first one that has it.
+	// Package is the package that apt fetches, and release the first release
+	// that has it.
 	Package = "adbd"
 	release = "trixie"
-	// keyring is Debian's own, installed with every Debian.
+	// keyring is Debian's own, part of every Debian.
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// Fetch puts the daemon into a folder with apt, unless it is there. The folder is
-// there as a whole or not at all, also where several processes fetch at once. It
-// takes some ten seconds and 25 MB.
+// Fetch unpacks the daemon into a folder with apt, unless it is there. The
+// folder is either complete or missing, even if several processes fetch at
+// once. Fetching takes about ten seconds and 25 MB.
 func Fetch(ctx context.Context, dir string) (Daemon, error) {
-	dir, err := filepath.Abs(dir) // apt would read another path as one below /
+	dir, err := filepath.Abs(dir) // apt would take another path as relative to /
 	if err != nil {
 		return Daemon{}, fmt.Errorf("find folder: %w", err)
 	}
@@ -86,7 +87,7 @@ func build(ctx context.Context, part, whole string) error {
 	return nil
 }
 
-// keep moves a whole folder to its place. Where another process was faster, its
+// keep moves a complete folder to its place. If another process was faster, its
 // folder stays.
 func keep(whole, dir string) error {
 	if err := os.Rename(whole, dir); err != nil {
@@ -97,8 +98,8 @@ func keep(whole, dir string) error {
 	return nil
 }
 
-// apt is this machine's apt with a state of its own, which knows no package but
-// those of one release.
+// apt is this machine's apt with a state of its own, which contains only the
+// packages of one release.
 type apt struct{ dir, config string }
 
 func newApt(ctx context.Context, part string) (apt, error) {
@@ -127,7 +128,7 @@ func newApt(ctx context.Context, part string) (apt, error) {
 	for name, text := range map[string]string{
 		"apt.conf":     a.settings() + network,
 		"sources.list": "deb [signed-by=" + keyring + "] " + mirror + " " + release + " main\n",
-		"status":       "", // nothing is installed, so every library is fetched
+		"status":       "", // nothing is installed, so that every library is fetched
 	} {
 		if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o644); err != nil {
 			return apt{}, fmt.Errorf("set up apt: %w", err)
@@ -136,8 +137,8 @@ func newApt(ctx context.Context, part string) (apt, error) {
 	return a, nil
 }
 
-// settings lead apt away from everything of this machine (apt.conf(5)); hooks of
-// its configuration would work on its own state.
+// settings make apt independent of this machine's state (apt.conf(5)); hooks of
+// the machine's configuration would run on the machine's own state.
 func (a apt) settings() string {
 	at := func(name string) string { return filepath.Join(a.dir, name) }
 	var b strings.Builder
@@ -147,7 +148,7 @@ func (a apt) settings() string {
 		{"Dir::Etc::main", "/dev/null"}, {"Dir::Etc::parts", "/dev/null"},
 		{"Dir::Etc::preferences", "/dev/null"}, {"Dir::Etc::preferencesparts", "/dev/null"},
 		{"APT::Install-Recommends", "false"}, {"Acquire::Languages", "none"},
-		// The user that apt downloads as otherwise may not go where this folder is.
+		// Otherwise apt downloads as a user who cannot enter this folder.
 		{"APT::Sandbox::User", "root"},
 	} {
 		fmt.Fprintf(&b, "%s %q;\n", s[0], s[1])
@@ -155,7 +156,7 @@ func (a apt) settings() string {
 	return b.String()
 }
 
-// download gives the package and all that it needs, as files.
+// download fetches the package and all its dependencies, as files.
 func (a apt) download(ctx context.Context) ([]string, error) {
 	for _, args := range [][]string{{"update"}, {"install", "--download-only", Package}} {
 		cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y"}, args...)...)
@@ -170,13 +171,13 @@ func (a apt) download(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("fetch %s: %w", Package, err)
 	}
 	if len(archives) == 0 {
-		return nil, fmt.Errorf("fetch %s: apt-get has brought nothing: %w", Package, fs.ErrNotExist)
+		return nil, fmt.Errorf("fetch %s: apt-get fetched nothing: %w", Package, fs.ErrNotExist)
 	}
 	slices.Sort(archives)
 	return archives, nil
 }
 
-// mirror is where this machine's apt has its own release from.
+// mirror returns the address from which this machine's apt has its own release.
 func mirror(ctx context.Context) (string, error) {
 	own, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -186,7 +187,8 @@ func mirror(ctx context.Context) (string, error) {
 	if id != "debian" {
 		return "", fmt.Errorf("fetch %s: this machine is %q, not debian", Package, id)
 	}
-	cmd := exec.CommandContext(ctx, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+	cmd := exec.CommandContext(ctx, "apt-get", "indextargets", "--no-release-info", "--format",
+		"$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("find the mirror of this machine: %w", err)
@@ -197,7 +199,7 @@ func mirror(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("find the mirror of this machine: apt has no source for %s main", codename)
 }
 
-// sourceOf finds the address of one release among the lines of indextargets.
+// sourceOf finds the address of a release in the lines of indextargets.
 func sourceOf(targets []byte, codename string) (uri string, ok bool) {
 	for line := range strings.Lines(string(targets)) {
 		f := strings.Fields(line)
@@ -224,8 +226,8 @@ func distribution(text []byte) (id, codename string) {
 	return id, codename
 }
 
-// network is how this machine's apt gets out: its proxies, and whether its clock can
-// be trusted with the dates of the mirror.
+// network are the settings by which this machine's apt reaches the network: its
+// proxies, and whether its clock can be trusted with the dates of the mirror.
 func network(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "apt-config", "dump").Output()
 	if err != nil {

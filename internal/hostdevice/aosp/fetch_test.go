@@ -15,18 +15,23 @@ https://a.example/debian/ bookworm contrib
 https://a.example/debian/ bookworm main
 https://b.example/debian/ bookworm main
 `
-	for codename, want := range map[string]string{"bookworm": "https://a.example/debian/", "bookworm-security": "https://a.example/debian-security/", "trixie": ""} {
+	for codename, want := range map[string]string{
+		"bookworm": "https://a.example/debian/", "bookworm-security": "https://a.example/debian-security/",
+		"trixie": "",
+	} {
 		if got, ok := sourceOf([]byte(targets), codename); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, %v", codename, got, ok)
 		}
 	}
 	if got, ok := sourceOf([]byte("$(REPO_URI) x main\n\n"), "x"); ok {
-		t.Errorf("no address was taken: %q", got)
+		t.Errorf("address %q was accepted", got)
 	}
 }
 
 func TestDistribution(t *testing.T) {
-	if id, name := distribution([]byte("PRETTY_NAME=\"Debian\"\nVERSION_CODENAME=bookworm\nID='debian'\n")); id != "debian" || name != "bookworm" {
+	if id,
+		name := distribution([]byte(
+		"PRETTY_NAME=\"Debian\"\nVERSION_CODENAME=bookworm\nID='debian'\n")); id != "debian" || name != "bookworm" {
 		t.Errorf("%q, %q", id, name)
 	}
 	if id, name := distribution(nil); id != "" || name != "" {
@@ -34,7 +39,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestHave: only a folder that is whole has a daemon.
+// TestHave: only a complete folder has a daemon.
 func TestHave(t *testing.T) {
 	dir := t.TempDir()
 	missing := func(what string) {
@@ -46,7 +51,8 @@ func TestHave(t *testing.T) {
 	add := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,18 +66,19 @@ func TestHave(t *testing.T) {
 	if err != nil || d.Version != "34.0.5-12" {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	want := "/at/usr/lib/x-linux-gnu/ld-linux-x.so.2 --library-path /at/usr/lib/x-linux-gnu:/at/usr/lib/x-linux-gnu/android /at/" + program
+	want := "/at/usr/lib/x-linux-gnu/ld-linux-x.so.2 --library-path " +
+		"/at/usr/lib/x-linux-gnu:/at/usr/lib/x-linux-gnu/android /at/" + program
 	if got := strings.Join(d.Command("/at"), " "); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// What is there is used as it is, without apt.
+	// An existing folder is used as it is, without apt.
 	t.Setenv("PATH", t.TempDir())
 	if got, err := Fetch(t.Context(), dir); err != nil || got.Version != d.Version {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// TestWithoutApt: there is nothing then, also no half a folder.
+// TestWithoutApt: without apt there is no folder, not even an incomplete one.
 func TestWithoutApt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "cache", "adbd")
@@ -85,11 +92,11 @@ func TestWithoutApt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "can be removed") {
-		t.Errorf("a folder of something else: %v", err)
+		t.Errorf("a folder with other content: %v", err)
 	}
 }
 
-// TestKeep: who comes second leaves the first one's folder as it is.
+// TestKeep: the second process leaves the folder of the first one as it is.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	part, place := filepath.Join(dir, "part"), filepath.Join(dir, "place")
@@ -99,6 +106,6 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	if err := keep(part, place); err == nil {
-		t.Error("a folder without a daemon was taken for one")
+		t.Error("a folder without a daemon was accepted")
 	}
 }

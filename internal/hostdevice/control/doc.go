@@ -1,9 +1,8 @@
-// Package control is the way from the commands of a host device to the device
-// itself: a socket in its directory over which a command hands its arguments
-// and its open files, and gets its exit code back.
+// Package control connects the commands of a host device with the device: over
+// a socket in its directory, a command passes its arguments and open files, and
+// receives its exit code.
 //
-// The device works directly on the files of the command, as a system service
-// does for `am` and `dumpsys` (Binder shell commands). A command that is killed
-// ends its request. Both ends are programs of this project; the socket is
-// protected by the directory that it lies in.
+// The device works directly on the files of the command, like an Android system
+// service for `am` and `dumpsys` (Binder shell commands). Killing a command
+// ends its request. Access to the socket is controlled by its directory.
 package control

@@ -13,9 +13,10 @@ import (
 	"syscall"
 )
 
-// Request is one command.
+// Request is a command to run.
 type Request struct {
-	// Token says which command line of the shell it belongs to.
+	// Token identifies the command line of the shell that the request belongs
+	// to.
 	Token string
 	// Args are the name of the command and its arguments.
 	Args []string
@@ -23,14 +24,15 @@ type Request struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Handler serves one request and returns the exit code. ctx ends when the
-// command was killed or the server closes; the handler closes no file.
+// Handler serves a request and returns the exit code. ctx ends when the command
+// is killed or the server closes. The handler does not close the files.
 type Handler func(ctx context.Context, r Request) (exit int)
 
-// maxRequest bounds the text of a request; the kernel allows a command line of 2 MiB.
+// maxRequest bounds the text of a request; the kernel permits a command line of
+// 2 MiB.
 const maxRequest = 2 << 20
 
-// Call runs a request on the device behind the socket.
+// Call sends a request to the device at the socket and returns its exit code.
 func Call(socket string, r Request) (exit int, err error) {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -56,7 +58,7 @@ func Call(socket string, r Request) (exit int, err error) {
 	return int(code[0]), nil
 }
 
-// Server takes requests.
+// Server accepts requests.
 type Server struct {
 	listener *net.UnixListener
 	handler  Handler
@@ -71,8 +73,8 @@ func Listen(socket string, handler Handler) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open control socket: %w", err)
 	}
-	// The shell may have another uid; who may reach the socket is decided by the
-	// directory.
+	// The shell may have a different uid; the directory controls who can reach
+	// the socket.
 	if err := os.Chmod(socket, 0o666); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("open control socket: %w", err)
@@ -112,15 +114,16 @@ func (s *Server) serve(conn *net.UnixConn) {
 		return
 	}
 	defer r.close()
-	// The command sends nothing more, so the next read ends when it does.
+	// The command sends nothing more, so that the next read ends with the
+	// command.
 	go func() {
 		defer cancel()
 		var none [1]byte
 		conn.Read(none[:])
 	}()
 	exit := s.handler(ctx, r)
-	// A handler can see the end of ctx before the function that follows it runs, so
-	// that stop alone would let the exit code of an ended command out.
+	// A handler may notice the end of ctx before stop runs, so that stop alone
+	// could not keep back the exit code of an ended command.
 	if ctx.Err() == nil && stop() {
 		conn.Write([]byte{byte(exit)})
 	}
@@ -175,7 +178,7 @@ func receiveText(conn io.Reader, head []byte, have int) (string, error) {
 	return string(text), nil
 }
 
-// parseFiles takes the three files of a request; any others are closed.
+// parseFiles takes the three files of a request and closes all others.
 func parseFiles(oob []byte) ([]*os.File, error) {
 	messages, err := syscall.ParseSocketControlMessage(oob)
 	if err != nil {

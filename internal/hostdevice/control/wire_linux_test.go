@@ -39,7 +39,8 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// TestCall hands files and arguments over and gets the exit code back, many at a time.
+// TestCall passes files and arguments and receives the exit code, many calls at
+// a time.
 func TestCall(t *testing.T) {
 	_, socket := listen(t, func(ctx context.Context, r Request) int {
 		in, _ := io.ReadAll(r.Stdin)
@@ -62,7 +63,7 @@ func TestCall(t *testing.T) {
 			}
 			outW.Close()
 			errW.Close()
-			// The end comes only if the server has closed its copies.
+			// The pipe ends only when the server has closed its copies.
 			out, _ := io.ReadAll(outR)
 			errs, _ := io.ReadAll(errR)
 			if want := fmt.Sprintf("T %q input %d", args, i); string(out) != want || string(errs) != "complaint" {
@@ -73,7 +74,7 @@ func TestCall(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCallerGone: a command that is killed ends its request.
+// TestCallerGone: killing a command ends its request.
 func TestCallerGone(t *testing.T) {
 	ended := make(chan struct{})
 	_, socket := listen(t, func(ctx context.Context, r Request) int {
@@ -97,7 +98,8 @@ func TestCallerGone(t *testing.T) {
 }
 
 func TestCloseEndsRequests(t *testing.T) {
-	// What ends first, the handler or its connection, is up to the scheduler.
+	// Whether the handler or its connection ends first depends on the
+	// scheduler.
 	for range 200 {
 		closeDuringRequest(t)
 	}
@@ -121,7 +123,7 @@ func closeDuringRequest(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("a request that was ended gave an exit code")
+		t.Error("a canceled request has an exit code")
 	}
 	if _, err := os.Stat(socket); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there: %v", err)
@@ -151,7 +153,7 @@ func send(t *testing.T, conn *net.UnixConn, text string, fds ...int) {
 	io.WriteString(conn, text)
 }
 
-// TestBadRequests are dropped without a call and without a lost file.
+// TestBadRequests are dropped without a call and without leaking a file.
 func TestBadRequests(t *testing.T) {
 	called := make(chan Request, 10)
 	_, socket := listen(t, func(ctx context.Context, r Request) int {
@@ -171,7 +173,7 @@ func TestBadRequests(t *testing.T) {
 		bad(conn)
 		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if n, err := conn.Read(make([]byte, 1)); n != 0 || os.IsTimeout(err) {
-			t.Errorf("%s: read %d, %v; want the end", name, n, err)
+			t.Errorf("%s: read %d, %v; want the end of the connection", name, n, err)
 		}
 	}
 	if len(called) > 0 {

@@ -21,27 +21,28 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Running is a host device that the adb server of the test is connected to.
+// Running is a host device that is connected to the adb server of the test.
 type Running struct {
 	*hostdevice.Device
-	// Serial is the device's name at the server, 127.0.0.1:PORT.
+	// Serial is the device's serial at the server, 127.0.0.1:PORT.
 	Serial string
-	// ADBPort is the server's port on 127.0.0.1; 0 in a nest, whose server listens on
-	// a path.
+	// ADBPort is the server's port on 127.0.0.1; 0 in a nest, whose server
+	// listens on a path.
 	ADBPort int
-	// Server is the real adb server; Daemon is what it is connected to, nil in a nest.
+	// Server is the real adb server; Daemon is its connection to the device,
+	// nil in a nest.
 	Server *adbtest.Server
 	Daemon *adbd.Daemon
-	// Nested is the nest, nil outside of one.
+	// Nested is the nest, or nil.
 	Nested *hostdevice.Nest
 }
 
-// devices counts those of this process, for the names of their apps.
+// devices counts the devices of this process, for the names of their apps.
 var devices atomic.Int64
 
 // Start builds the program, starts a real adb server and a device, and connects
-// them. Cleanups of the test end everything. Without a package in o the app gets
-// a name that no other device on this machine has; see Running.Package.
+// them. Cleanups of the test end everything. Without a package in o, the app
+// has a name that no other device on this machine has; see Running.Package.
 // Options.Program is set here. Without adb the test is skipped, see
 // recorded.Missing; a test that starts the app calls RequireJava first.
 func Start(t testing.TB, o hostdevice.Options) *Running {
@@ -57,29 +58,31 @@ func Start(t testing.TB, o hostdevice.Options) *Running {
 	return &Running{Device: device, Serial: serial, ADBPort: server.Port, Server: server, Daemon: daemon}
 }
 
-// StartRooted is Start of a rooted phone where root runs the test: shell and app are root's where o
-// has no users. As long as the test runs, every user of this machine who finds the port is root.
+// StartRooted is Start for a rooted phone, if root runs the test: shell and app
+// are root unless o has users. While the test runs, every user of this machine
+// who finds the port is root.
 func StartRooted(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	o.Root = rooted(o)
 	return Start(t, o)
 }
 
-// rooted reports whether a device without users gets those of a rooted phone. Beside a shell of its
-// own, the app must not be root: by the socket of run-as every user of this machine reaches it.
+// rooted reports whether a device without users gets those of a rooted phone.
+// If the shell has its own user, the app must not be root: every user of this
+// machine reaches it by the socket of run-as.
 func rooted(o hostdevice.Options) bool { return os.Getuid() == 0 && o.ShellUID == 0 }
 
-// StartNested is Start with Android's own adbd and an adb server in a nest: nothing
-// listens outside, and the rules of the kernel are those of a phone, where o has the
-// users of one. Where the machine has no adbd, or cannot make a nest, the test is
-// skipped, see recorded.Missing.
+// StartNested is Start with Android's own adbd and an adb server in a nest:
+// nothing listens outside, and if o has the users of a phone, the kernel
+// applies the rules of a phone. If the machine has no adbd or cannot make a
+// nest, the test is skipped, see recorded.Missing.
 func StartNested(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	if err := hostdevice.CheckNest(); err != nil {
 		recorded.Missing(t, "a nest is needed: %v", err)
 	}
 	daemon, adb := adbdOfDebian(t), adbtest.Program(t)
-	o.Root = rooted(o) // nobody outside of the nest reaches its shell
+	o.Root = rooted(o) // the shell cannot be reached from outside the nest
 	device := newDevice(t, o)
 	nested, err := device.Nest(daemon, adb)
 	if err != nil {
@@ -90,17 +93,17 @@ func StartNested(t testing.TB, o hostdevice.Options) *Running {
 	r.Serial = r.Server.Connect(t, nested.Target)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the nest says:\n%s", nested.Log())
+			t.Logf("output of the nest:\n%s", nested.Log())
 		}
 	})
 	return r
 }
 
-// nestWithin bounds how long server and adbd may take to be there; the server makes
-// a key first.
+// nestWithin bounds how long the server and adbd may take to start; the server
+// makes a key first.
 const nestWithin = 30 * time.Second
 
-// await waits until the server answers and adbd does.
+// await waits until the server and adbd answer.
 func (r *Running) await(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(nestWithin); ; time.Sleep(10 * time.Millisecond) {
@@ -119,7 +122,7 @@ func (r *Running) await(t testing.TB) {
 	}
 }
 
-// adbdOfDebian finds what the Makefile has fetched.
+// adbdOfDebian returns the daemon that the Makefile fetched.
 func adbdOfDebian(t testing.TB) aosp.Daemon {
 	t.Helper()
 	dir, err := aosp.Folder()
@@ -133,7 +136,8 @@ func adbdOfDebian(t testing.TB) aosp.Daemon {
 	return daemon
 }
 
-// Environment leads an adb client, or a program that has one, to the server.
+// Environment returns the variables that make an adb client, or a program that
+// runs one, use the server.
 func (r *Running) Environment() []string {
 	if r.Nested != nil {
 		return []string{"ADB_SERVER_SOCKET=" + r.Server.Addr}
@@ -141,25 +145,26 @@ func (r *Running) Environment() []string {
 	return []string{fmt.Sprintf("ANDROID_ADB_SERVER_PORT=%d", r.ADBPort)}
 }
 
-// Cut breaks the connections to the device off in the middle, like a cable that is
-// pulled. Outside of a nest the server connects again by itself, in one Plug does it.
+// Cut drops the connections to the device, like unplugging the cable. Outside a
+// nest, the server reconnects by itself; in a nest, Plug reconnects it.
 func (r *Running) Cut() {
 	if r.Daemon != nil {
 		r.Daemon.Drop()
 		return
 	}
-	// One that was cut before has nothing more to lose.
+	// A connection that is already cut cannot be cut again.
 	_, _ = r.Server.Ask("host:disconnect:" + r.Serial)
 }
 
-// Plug waits until the device is there again.
+// Plug waits until the device is connected again.
 func (r *Running) Plug(t testing.TB) {
 	t.Helper()
 	r.Server.Connect(t, r.Serial)
 }
 
-// New makes the device alone. As root its shell is one of root, because only the test reaches it;
-// that of Start, which every user of this machine reaches while the test runs, is not.
+// New makes a device without an adb server. If root runs the test, its shell is
+// root's, because only the test reaches it. The shell of Start is not: every
+// user of this machine reaches it while the test runs.
 func New(t testing.TB, o hostdevice.Options) *hostdevice.Device {
 	t.Helper()
 	o.Root = rooted(o)
@@ -184,7 +189,7 @@ func newDevice(t testing.TB, o hostdevice.Options) *hostdevice.Device {
 	return device
 }
 
-// RequireJava ends a test that cannot start the app on this machine.
+// RequireJava skips a test if the app cannot run on this machine.
 func RequireJava(t testing.TB) {
 	t.Helper()
 	if err := hostdevice.CheckJava(); err != nil {
@@ -192,8 +197,8 @@ func RequireJava(t testing.TB) {
 	}
 }
 
-// program is built once for all tests of a process and kept in memory: a file
-// would have to be removed by the last of them.
+// program is built once for all tests of a process and kept in memory: the last
+// test would have to remove a file.
 var program = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "hostdevice-build-")
 	if err != nil {
@@ -208,7 +213,8 @@ var program = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Program gives the path of the hostdevice program, which lives as long as the test.
+// Program returns the path of the hostdevice program, which exists as long as
+// the test.
 func Program(t testing.TB) string {
 	t.Helper()
 	binary, err := program()
@@ -216,7 +222,7 @@ func Program(t testing.TB) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "hostdevice")
-	// A child that had inherited the open file would keep it from being started.
+	// A child that inherited the open file would keep it from being started.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, binary, 0o755); err != nil {
@@ -225,11 +231,11 @@ func Program(t testing.TB) string {
 	return path
 }
 
-// commandWithin bounds one command of ADB.
+// commandWithin bounds a command of ADB.
 const commandWithin = time.Minute
 
-// ADB runs the real adb program for this device to its end, for example
-// r.ADB(t, "shell", "getprop").
+// ADB runs the real adb program for this device and returns its result, for
+// example r.ADB(t, "shell", "getprop").
 func (r *Running) ADB(t testing.TB, args ...string) (stdout, stderr string, exit int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), commandWithin)
@@ -243,7 +249,7 @@ func (r *Running) ADB(t testing.TB, args ...string) (stdout, stderr string, exit
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// Must is ADB for a command that is expected to succeed; it gives its output.
+// Must is ADB for a command that must succeed; it returns the output.
 func (r *Running) Must(t testing.TB, args ...string) string {
 	t.Helper()
 	out, errs, exit := r.ADB(t, args...)

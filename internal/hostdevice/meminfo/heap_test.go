@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// TestHeapCells: the process's own word on its Java heap counts; without one, what is
-// real memory.
+// TestHeapCells: the process's own number for its Java heap takes precedence
+// over the resident memory.
 func TestHeapCells(t *testing.T) {
 	l := new(Layout)
 	l.Rows[androidtext.DalvikHeap] = androidtext.Memory{Size: 1000, Rss: 700, Pss: 700, PrivateDirty: 700}
@@ -19,7 +19,7 @@ func TestHeapCells(t *testing.T) {
 	}{
 		{0, "1000 700 300", "1500 1000 500"},
 		{400, "1000 400 600", "1500 700 800"},
-		{5000, "1000 1000 0", "1500 1300 200"}, // it has told a moment later
+		{5000, "1000 1000 0", "1500 1300 200"}, // written a moment later
 	} {
 		text := l.Meminfo(34, 1, "a", c.used).Text(androidtext.MeminfoOptions{})
 		for line := range strings.Lines(text) {
@@ -28,7 +28,8 @@ func TestHeapCells(t *testing.T) {
 				continue
 			}
 			last := strings.Join(f[len(f)-3:], " ")
-			if f[0] == "Dalvik" && last != c.heap || f[0] == "TOTAL" && len(f) == 9 && f[1] != "PSS:" && last != c.total {
+			if f[0] == "Dalvik" && last != c.heap || f[0] == "TOTAL" && len(f) == 9 && f[1] != "PSS:" &&
+				last != c.total {
 				t.Errorf("%d in use: %s", c.used, line)
 			}
 		}

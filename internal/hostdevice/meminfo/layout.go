@@ -9,21 +9,22 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// Layout is where the memory of one process is.
+// Layout is the memory of a process by row and by mapping.
 type Layout struct {
 	// Rows are the sums by row; JIT is the part of Dalvik Other that is code.
 	Rows androidtext.Rows
 	JIT  androidtext.Memory
-	// Mappings are in the order of their addresses, with names as Android has them.
+	// Mappings are in the order of their addresses, with the names that Android
+	// would show.
 	Mappings []androidtext.Mapping
 }
 
-// Meminfo returns what `dumpsys meminfo` prints of the process. javaUsed is what
-// the objects in the Java heap take, garbage included, in kB; 0 where the process
-// does not tell: then all of the heap that is real memory counts as used.
+// Meminfo returns the values of `dumpsys meminfo` of the process. javaUsed is
+// the size of the objects in the Java heap, garbage included, in kB; if it is
+// 0, all resident memory of the heap counts as used.
 //
-// What Android learns from inside a process, such as the framework's objects, is
-// zero.
+// Values that Android learns from inside a process, such as counts of framework
+// objects, are zero.
 func (l *Layout) Meminfo(api, pid int, name string, javaUsed int64) *androidtext.Meminfo {
 	heap := func(r androidtext.Row, used int64) androidtext.Heap {
 		m := l.Rows[r]
@@ -43,24 +44,24 @@ func (l *Layout) Meminfo(api, pid int, name string, javaUsed int64) *androidtext
 }
 
 const (
-	// heapLimit bounds where a heap with compressed pointers can lie: 32 GiB, as
-	// eight-byte objects are numbered in 32 bits.
+	// heapLimit is the end of the address range of a heap with compressed
+	// pointers: 32 GiB, since eight-byte objects are numbered in 32 bits.
 	heapLimit = 32 << 30
-	// stackSize is the stack of a thread: 1 MiB, the default of HotSpot on 64-bit
-	// Linux.
+	// stackSize is the stack size of a thread: 1 MiB, HotSpot's default on
+	// 64-bit Linux.
 	stackSize = 1 << 20
 	// maxGuard bounds the guard pages below a stack.
 	maxGuard = 64 << 10
 )
 
-// Read sorts the mappings of a process. heapBytes is the reserved size of the
-// Java heap (-Xmx), 0 for a process without one.
+// Read sorts the mappings of a process into rows. heapBytes is the reserved
+// size of the Java heap (-Xmx), 0 for a process without one.
 //
-// The Java heap is found as HotSpot lays it out: with a reserved size below 32
-// GiB it lies below the address 32 GiB, where nothing else of a
-// position-independent program is, and it is one gapless run. A thread's stack
-// is a block of about 1 MiB right behind a guard of at most 64 KiB that nobody
-// may touch. Everything else without a file is Native Heap.
+// The Java heap is found by HotSpot's layout: with a reserved size below 32 GiB
+// it is below the address 32 GiB, where a position-independent program has
+// nothing else, and it is one run without gaps. The stack of a thread is a
+// block of about 1 MiB directly behind an inaccessible guard of at most 64 KiB.
+// Everything else without a file is Native Heap.
 func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 	l := new(Layout)
 	s := sorter{layout: l, heapBytes: heapBytes}
@@ -72,19 +73,19 @@ func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 		return nil, fmt.Errorf("read mappings: %w", io.ErrUnexpectedEOF)
 	}
 	if sum.Mappings.N == 0 {
-		return nil, fmt.Errorf("read mappings: %w: there is none", procfs.ErrFormat)
+		return nil, fmt.Errorf("read mappings: %w: no mappings", procfs.ErrFormat)
 	}
 	return l, nil
 }
 
-// sorter puts one mapping after the other into its row.
+// sorter sorts mappings one by one into their rows.
 type sorter struct {
 	layout    *Layout
 	heapBytes uint64
 
 	heapStart, heapEnd uint64
-	// guardEnd is the end of the mapping before if that was a guard, guardSize
-	// its length.
+	// guardEnd is the end of the previous mapping if that was a guard,
+	// guardSize its length.
 	guardEnd, guardSize uint64
 }
 
@@ -105,7 +106,7 @@ func (s *sorter) mapping(m *procfs.Mapping) error {
 	return nil
 }
 
-// place gives the row of a mapping and its name as Android would show it.
+// place returns the row of a mapping and the name that Android would show.
 func (s *sorter) place(m *procfs.Mapping) (androidtext.Row, []byte) {
 	switch {
 	case bytes.Equal(m.Name, []byte("[heap]")):
@@ -133,7 +134,7 @@ func (s *sorter) named(m *procfs.Mapping) (androidtext.Row, []byte) {
 	return fileRow(m.Name), m.Name
 }
 
-// isAnonymous tells names that were given to private anonymous memory
+// isAnonymous reports whether a name was given to private anonymous memory
 // (PR_SET_VMA_ANON_NAME), as glibc does for its heaps.
 func isAnonymous(name []byte) bool { return bytes.HasPrefix(name, []byte("[anon:")) }
 
@@ -144,8 +145,8 @@ func (s *sorter) inHeap(m *procfs.Mapping) bool {
 	if s.heapEnd == 0 {
 		s.heapStart, s.heapEnd = m.Start, m.Start
 	}
-	// One gapless run of at most the reserved size: what lies behind it, such as
-	// the class space of newer releases, is not heap.
+	// The heap is one run without gaps of at most the reserved size: mappings
+	// behind it, such as the class space of newer releases, are not heap.
 	if m.Start != s.heapEnd || m.End > s.heapStart+s.heapBytes {
 		return false
 	}
@@ -157,7 +158,8 @@ func (s *sorter) isStack(m *procfs.Mapping) bool {
 	if m.Start != s.guardEnd || s.guardEnd == 0 || m.Perms != [4]byte{'r', 'w', '-', 'p'} {
 		return false
 	}
-	// glibc adds its guard to the size asked for, HotSpot takes its own from it.
+	// glibc adds its guard to the requested size, HotSpot takes its own from
+	// it.
 	length := m.End - m.Start
 	return length == stackSize || length+s.guardSize == stackSize
 }

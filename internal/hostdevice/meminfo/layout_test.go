@@ -18,9 +18,10 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// area writes one mapping of smaps in which everything is private and dirty.
+// area returns one mapping of smaps, all of it private and dirty.
 func area(start, end uint64, perms, name string, kb int64) string {
-	return fmt.Sprintf("%x-%x %s 00000000 00:00 0    %s\nSize: %d kB\nRss: %d kB\nPss: %[6]d kB\nShared_Clean: 0 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %[6]d kB\nSwap: 0 kB\nSwapPss: 0 kB\nVmFlags: rd\n",
+	return fmt.Sprintf("%x-%x %s 00000000 00:00 0    %s\nSize: %d kB\nRss: %d kB\nPss: %[6]d kB\nShared_Clean: 0 "+
+		"kB\nShared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %[6]d kB\nSwap: 0 kB\nSwapPss: 0 kB\nVmFlags: rd\n",
 		start, end, perms, name, int64(end-start)>>10, kb)
 }
 
@@ -39,12 +40,12 @@ func TestReadHotSpot(t *testing.T) {
 		area(high, high+0x4000, "---p", "", 0) +
 		area(high+0x4000, high+m, "rw-p", "", 32) + // a Java thread: guard inside
 		area(high+m, high+m+0x1000, "---p", "", 0) +
-		area(high+m+0x1000, high+2*m+0x1000, "rw-p", "", 64) + // a native thread: guard before
+		area(high+m+0x1000, high+2*m+0x1000, "rw-p", "", 64) + // a native thread: guard in front
 		area(high+3*m, high+3*m+0x4000, "---p", "", 0) +
 		area(high+3*m+0x4000, high+9*m, "rw-p", "", 128) + // behind a guard, but too long
 		area(high+9*m, high+10*m, "rw-p", "", 256) + // 1 MiB, but no guard
 		area(high+11*m, high+75*m, "---p", "", 0) +
-		area(high+75*m, high+76*m, "rw-p", "", 512) + // behind what is no guard
+		area(high+75*m, high+76*m, "rw-p", "", 512) + // not behind a guard
 		area(high+80*m, high+81*m, "rwxp", "", 1024) +
 		area(high+90*m, high+91*m, "r--p", "/usr/lib/libc.so.6", 2048) +
 		area(high+91*m, high+92*m, "rw-p", "/usr/lib/jvm/lib/server/classes.jsa", 4096) +
@@ -95,15 +96,15 @@ func TestHeapSize(t *testing.T) {
 
 var number = regexp.MustCompile(` *[0-9]+`)
 
-// skeleton gives what a line is about, and the line with its columns blotted
-// out: digits vary, where a column ends does not.
+// skeleton returns the label of a line, and the line with its digits replaced:
+// values differ, but the columns end in the same places.
 func skeleton(line string) (label, form string) {
 	form = number.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat("#", len(s)) })
 	label, _, _ = strings.Cut(form, "#")
 	return strings.TrimRight(label, " \n"), form
 }
 
-// TestLooksLikeAndroid holds the report against a recorded one: every line that
+// TestLooksLikeAndroid compares our text with a recorded one: each line that
 // both have must have its columns in the same places.
 func TestLooksLikeAndroid(t *testing.T) {
 	real := recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")
@@ -131,27 +132,28 @@ func TestLooksLikeAndroid(t *testing.T) {
 		}
 	}
 	if compared < 40 {
-		t.Errorf("only %d lines could be compared:\n%s", compared, ours)
+		t.Errorf("only %d lines in common:\n%s", compared, ours)
 	}
 }
 
-// TestRecordedSums holds the sums of a real phone's smaps against what its
-// showmap said in the same minute.
+// TestRecordedSums compares the sums of a real phone's smaps with its showmap
+// of the same minute.
 func TestRecordedSums(t *testing.T) {
 	l, err := Read(bytes.NewReader(recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	total := l.Rows.Sum()
-	if total.Pss != 282363 || total.Rss != 366032 || total.SwapPss != 162 || total.PrivateDirty != 238524 || len(l.Mappings) != 4068 {
+	if total.Pss != 282363 || total.Rss != 366032 || total.SwapPss != 162 || total.PrivateDirty != 238524 ||
+		len(l.Mappings) != 4068 {
 		t.Errorf("total = %+v of %d mappings", total, len(l.Mappings))
 	}
 	checkReport(t, l)
 	checkShowmap(t, l)
 }
 
-// checkReport reads a report with the parser that real phones are read with and
-// checks the arithmetic that holds on every phone.
+// checkReport parses a report with the parser for real phones and checks the
+// arithmetic that holds on every phone.
 func checkReport(t testing.TB, l *Layout) {
 	t.Helper()
 	for _, o := range []androidtext.MeminfoOptions{{}, {Local: true}, {Dalvik: true}, {Full: true}, {Summary: true}} {
@@ -177,14 +179,17 @@ func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 	}
 	s := l.Rows.Summarize(l.JIT, total.SwapPss > 0)
 	for what, got := range map[string][2]int64{
-		"TOTAL PSS":     {b.TotalPss.N, wantTotal},
-		"TOTAL RSS":     {b.TotalRss.N, total.Rss},
-		"Java Heap":     {b.JavaHeap.N, l.Rows[androidtext.DalvikHeap].PrivateDirty},
-		"Native Heap":   {b.NativeHeap.N, l.Rows[androidtext.NativeHeap].PrivateDirty},
-		"Stack":         {b.Stack.N, l.Rows[androidtext.Stack].PrivateDirty},
-		"Code":          {b.Code.N, s.Code},
-		"System":        {b.System.N, wantTotal - total.PrivateClean - total.PrivateDirty},
-		"all summed":    {b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N, wantTotal},
+		"TOTAL PSS":   {b.TotalPss.N, wantTotal},
+		"TOTAL RSS":   {b.TotalRss.N, total.Rss},
+		"Java Heap":   {b.JavaHeap.N, l.Rows[androidtext.DalvikHeap].PrivateDirty},
+		"Native Heap": {b.NativeHeap.N, l.Rows[androidtext.NativeHeap].PrivateDirty},
+		"Stack":       {b.Stack.N, l.Rows[androidtext.Stack].PrivateDirty},
+		"Code":        {b.Code.N, s.Code},
+		"System":      {b.System.N, wantTotal - total.PrivateClean - total.PrivateDirty},
+		"all summed": {
+			b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N,
+			wantTotal,
+		},
 		"swap in total": {int64(b.SwapInTotal), int64(swapInTotal)},
 	} {
 		if got[0] != got[1] {
@@ -201,7 +206,7 @@ func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 		}
 	}
 	if pss != total.Pss {
-		t.Errorf("rows sum up to %d, want %d", pss, total.Pss)
+		t.Errorf("rows add up to %d, want %d", pss, total.Pss)
 	}
 }
 
@@ -211,12 +216,15 @@ func checkShowmap(t testing.TB, l *Layout) {
 	for _, m := range l.Mappings {
 		names[m.Name] = true
 	}
-	for _, o := range []androidtext.ShowmapOptions{{}, {Verbose: true}, {Addresses: true}, {Verbose: true, Addresses: true}} {
+	for _, o := range []androidtext.ShowmapOptions{
+		{}, {Verbose: true}, {Addresses: true}, {Verbose: true, Addresses: true},
+	} {
 		m, err := procfs.ParseShowmap([]byte(androidtext.Showmap(34, l.Mappings, o)))
 		if err != nil || len(m.Warnings) > 0 {
 			t.Fatalf("%v %v", err, m.Warnings)
 		}
-		if single := o.Verbose || o.Addresses; single && len(m.Rows) != len(l.Mappings) || !single && len(m.Rows) != len(names) {
+		if single := o.Verbose || o.Addresses; single && len(m.Rows) != len(l.Mappings) || !single &&
+			len(m.Rows) != len(names) {
 			t.Errorf("%d lines of %d mappings with %d names", len(m.Rows), len(l.Mappings), len(names))
 		}
 		checkRows(t, l, o, m)
@@ -230,20 +238,22 @@ func checkRows(t testing.TB, l *Layout, o androidtext.ShowmapOptions, m procfs.S
 		sum.PSS.N += r.PSS.N
 		sum.RSS.N += r.RSS.N
 		sum.Count.N += r.Count.N
-		if o.Addresses && (r.Start != l.Mappings[i].Start || r.End != l.Mappings[i].End) || o.Verbose && len(r.Flags) != 3 {
+		if o.Addresses && (r.Start != l.Mappings[i].Start || r.End != l.Mappings[i].End) || o.Verbose &&
+			len(r.Flags) != 3 {
 			t.Errorf("line %d is %+v of %+v", i, r, l.Mappings[i])
 			return
 		}
 	}
 	total := l.Rows.Sum()
-	if sum.PSS.N != total.Pss || m.Total.PSS.N != total.Pss || m.Total.RSS.N != sum.RSS.N || m.Total.Count.N != sum.Count.N {
+	if sum.PSS.N != total.Pss || m.Total.PSS.N != total.Pss || m.Total.RSS.N != sum.RSS.N ||
+		m.Total.Count.N != sum.Count.N {
 		t.Errorf("rows %+v, TOTAL %+v, layout %+v", sum, m.Total, total)
 	}
 }
 
-// TestOwnProcess: the kernel's own sum is the oracle. The process runs while it
-// is read, hence the tolerance, but it gives back no memory meanwhile: what tests
-// before it have left goes first.
+// TestOwnProcess: the kernel's own sum is the oracle. There is a tolerance
+// because the process runs while it is read. Garbage of earlier tests is freed
+// first, so that no memory is returned meanwhile.
 func TestOwnProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
 		recorded.Missing(t, "needs a kernel with smaps_rollup: %v", err)
@@ -265,7 +275,7 @@ func TestOwnProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := l.Rows.Sum().Pss, whole.Pss.N; got < want-2048 || got > want+2048 {
-		t.Errorf("Pss = %d kB, the kernel says %d kB", got, want)
+		t.Errorf("Pss = %d kB, want %d kB, as the kernel reports", got, want)
 	}
 }
 
@@ -281,14 +291,15 @@ func TestCutSmaps(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	if _, err := Read(strings.NewReader("cat: /proc/1/smaps: Permission denied\n"), 0); err == nil {
-		t.Error("a complaint was read as mappings")
+		t.Error("an error message was parsed as mappings")
 	}
 }
 
-// FuzzRead: whatever the text, either an error, or rows and mappings that both
-// sum up to what the plain sum over all mappings says.
+// FuzzRead: Read returns an error, or rows and mappings that both add up to the
+// plain sum over all mappings.
 func FuzzRead(f *testing.F) {
-	f.Add(area(0xf0000000, 0xf0100000, "rw-p", "", 7)+area(0x7f0000000000, 0x7f0000001000, "---p", "", 0), uint64(1<<20))
+	f.Add(area(0xf0000000, 0xf0100000, "rw-p", "", 7)+area(0x7f0000000000, 0x7f0000001000, "---p", "", 0),
+		uint64(1<<20))
 	f.Add(area(0x1000, 0x2000, "rwxp", "[anon:x]", 3), uint64(0))
 	f.Add("1000-2000 rw-p", uint64(1)<<63)
 	f.Fuzz(func(t *testing.T, text string, heap uint64) {
@@ -298,7 +309,7 @@ func FuzzRead(f *testing.F) {
 		}
 		want, err := procfs.ParseSmaps(strings.NewReader(text))
 		if err != nil {
-			t.Fatalf("read, but not summed: %v", err)
+			t.Fatalf("Read succeeds, ParseSmaps fails: %v", err)
 		}
 		var sum androidtext.Memory
 		for _, m := range l.Mappings {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// OfProcess reads the layout of a running process. An error wraps what the
-// kernel said, such as fs.ErrPermission for a process of another user.
+// OfProcess reads the layout of a running process. The error wraps the
+// kernel's, such as fs.ErrPermission for a process of another user.
 func OfProcess(pid int) (*Layout, error) {
 	heap, err := heapSize(pid)
 	if err != nil {
@@ -26,7 +26,7 @@ func OfProcess(pid int) (*Layout, error) {
 // maxCommandLine bounds how much of a command line is read, in bytes.
 const maxCommandLine = 64 << 10
 
-// heapSize is what the process's command line gives as -Xmx, 0 without one.
+// heapSize returns the -Xmx of the process's command line, or 0.
 func heapSize(pid int) (uint64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -40,7 +40,8 @@ func heapSize(pid int) (uint64, error) {
 	return parseHeapSize(line), nil
 }
 
-// parseHeapSize takes the last -Xmx of a command line, as HotSpot does.
+// parseHeapSize returns the last -Xmx of a command line, which is the one that
+// HotSpot uses.
 func parseHeapSize(line []byte) (bytesMax uint64) {
 	for word := range bytes.SplitSeq(line, []byte{0}) {
 		text, ok := bytes.CutPrefix(word, []byte("-Xmx"))

@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// memoryOf takes the fields that a kernel did not print as 0: Android does too.
+// memoryOf converts a mapping. Fields that the kernel did not print become 0,
+// as on Android.
 func memoryOf(m *procfs.Mapping) androidtext.Memory {
 	return androidtext.Memory{
 		Size: int64(m.End-m.Start) >> 10, Rss: m.Rss.N, Pss: m.Pss.N,
@@ -17,19 +18,21 @@ func memoryOf(m *procfs.Mapping) androidtext.Memory {
 	}
 }
 
-// fileRow sorts a named mapping the way Android does by the end of its name
-// (core/jni/android_os_Debug.cpp, load_maps). What stands for its compiled code
-// in a Java virtual machine (the archive of classes) counts as .oat.
+// fileRow returns the row of a named mapping, by the end of its name like
+// Android (core/jni/android_os_Debug.cpp, load_maps). The class archive of a
+// Java virtual machine, which is its compiled code, counts as .oat.
 func fileRow(name []byte) androidtext.Row {
 	name = bytes.TrimSuffix(name, []byte(" (deleted)"))
 	base := name[bytes.LastIndexByte(name, '/')+1:]
 	has := func(end string) bool { return bytes.HasSuffix(name, []byte(end)) }
 	switch {
-	case bytes.HasPrefix(name, []byte("/dev/ashmem")), bytes.HasPrefix(name, []byte("/memfd:")), bytes.HasPrefix(name, []byte("[anon_shmem:")):
+	case bytes.HasPrefix(name, []byte("/dev/ashmem")), bytes.HasPrefix(name, []byte("/memfd:")),
+		bytes.HasPrefix(name, []byte("[anon_shmem:")):
 		return androidtext.Ashmem
 	case bytes.HasPrefix(name, []byte("/dev/")):
 		return androidtext.OtherDev
-	case has(".so"), bytes.Contains(base, []byte(".so.")), bytes.HasPrefix(base, []byte("ld-linux")), string(base) == "java":
+	case has(".so"), bytes.Contains(base, []byte(".so.")), bytes.HasPrefix(base, []byte("ld-linux")),
+		string(base) == "java":
 		return androidtext.SoMmap
 	case has(".jar"), has("/lib/modules"):
 		return androidtext.JarMmap

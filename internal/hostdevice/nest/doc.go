@@ -1,11 +1,10 @@
-// Package nest is the inside of a nest: a network and a view of the file system of
-// their own, in which a real adb server and a real adbd meet.
+// Package nest sets up the inside of a nest: a network and a file system view
+// in which a real adb server and a real adbd run.
 //
-// adbd listens on every address that it has and gives whoever reaches it a shell,
-// so it has a network with nothing in it but a loopback, and no sockets to the
-// hypervisor. In its view of the files the root is a phone's: /data and /system/bin
-// are those of the device, nothing can be written to /system, and the rest is this
-// machine's. Processes keep their numbers, by which they find the device's app.
-// It refuses to work without root. Package hostdevice makes the namespaces and
-// feeds it its plan.
+// adbd listens on every address and gives anyone who reaches it a shell.
+// Therefore its network has only a loopback, and no sockets to the hypervisor.
+// The root of the file system is a phone's: /data and /system/bin are the
+// device's, /system is read-only, and the rest is this machine's. Processes
+// keep their pids, by which they find the device's app. A nest requires root;
+// package hostdevice makes the namespaces.
 package nest

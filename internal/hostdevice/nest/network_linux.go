@@ -6,14 +6,15 @@ import (
 	"unsafe"
 )
 
-// ifreq is what the kernel is asked about an interface with (netdevice(7)).
+// ifreq is the kernel's struct for requests about an interface (netdevice(7)).
 type ifreq struct {
 	name  [syscall.IFNAMSIZ]byte
 	flags uint16
 	_     [22]byte
 }
 
-// raiseLoopback gives a new network its loopback, which is there but down.
+// raiseLoopback enables the loopback of a new network, which exists but is
+// down.
 func raiseLoopback() error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -22,7 +23,9 @@ func raiseLoopback() error {
 	defer syscall.Close(fd)
 	r := ifreq{flags: syscall.IFF_UP | syscall.IFF_RUNNING}
 	copy(r.name[:], "lo")
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&r))); errno != 0 {
+	if _, _,
+		errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS,
+		uintptr(unsafe.Pointer(&r))); errno != 0 {
 		return errno
 	}
 	return nil
@@ -34,28 +37,31 @@ const (
 	seccompErrno      = 0x00050000
 	afVsock           = 40
 	// Offsets in struct seccomp_data (seccomp(2)); the low half of the first
-	// argument on little-endian machines, which all of Android's are.
+	// argument on little-endian machines, as all of Android's are.
 	dataNumber   = 0
 	dataArgument = 16
 )
 
-// forbidVsock lets this thread and what it starts have no sockets to the
-// hypervisor and other machines on it. adbd listens there too, and a network
-// namespace does not hold them back.
+// forbidVsock denies this thread and its children sockets to the hypervisor and
+// to other machines on it. adbd listens there too, and a network namespace does
+// not prevent that.
 func forbidVsock() error {
-	const load, equal, give = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, syscall.BPF_RET | syscall.BPF_K
+	const load, equal, give = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS,
+		syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, syscall.BPF_RET | syscall.BPF_K
 	program := []syscall.SockFilter{
 		{Code: load, K: dataNumber},
 		{Code: equal, K: syscall.SYS_SOCKET, Jf: 3},
 		{Code: load, K: dataArgument},
 		{Code: equal, K: afVsock, Jf: 1},
-		// adbd gives up on an address family that there is not
+		// adbd gives up on an address family that does not exist
 		// (adb/daemon/transport_local.cpp, server_socket_thread).
 		{Code: give, K: seccompErrno | uint32(syscall.EAFNOSUPPORT)},
 		{Code: give, K: seccompAllow},
 	}
 	filter := syscall.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, errno := syscall.Syscall(syscall.SYS_PRCTL, syscall.PR_SET_SECCOMP, seccompModeFilter, uintptr(unsafe.Pointer(&filter)))
+	_, _,
+		errno := syscall.Syscall(syscall.SYS_PRCTL, syscall.PR_SET_SECCOMP, seccompModeFilter,
+		uintptr(unsafe.Pointer(&filter)))
 	runtime.KeepAlive(program)
 	if errno != 0 {
 		return errno

@@ -9,17 +9,18 @@ import (
 	"syscall"
 )
 
-// Plan is what a nest is made of.
+// Plan describes a nest.
 type Plan struct {
-	// Root is an empty directory, where the phone's root is made.
+	// Root is an empty directory, in which the phone's root is made.
 	Root string
-	// Binds are put into the root, in this order.
+	// Binds are mounted into the root, in this order.
 	Binds []Bind
-	// Server is the adb server, in this machine's root. Daemon is adbd, in the phone's.
+	// Server is the adb server, with a path of this machine. Daemon is adbd,
+	// with a path of the phone.
 	Server, Daemon Command
 }
 
-// Bind shows a directory or a file of this machine at a path of the phone.
+// Bind mounts a directory or a file of this machine at a path of the phone.
 type Bind struct{ From, To string }
 
 // Command is a program that runs as long as the nest.
@@ -29,14 +30,14 @@ type Command struct {
 	Groups    []uint32
 }
 
-// Arg is the plan as an argument of Run.
+// Arg encodes the plan as an argument of Run.
 func (p Plan) Arg() (string, error) {
 	text, err := json.Marshal(p)
 	return string(text), err
 }
 
-// Run makes the nest, in namespaces that its process has been started in, and
-// returns when a program in it has ended; the other ends with it.
+// Run makes the nest, in the namespaces that its process was started in, and
+// returns when one of its programs has ended, after ending the other.
 func Run(args []string) int {
 	if len(args) != 1 {
 		return 2
@@ -54,7 +55,7 @@ func Run(args []string) int {
 }
 
 func (p Plan) run() error {
-	// What is started dies with the thread that started it, and has its filter.
+	// Children die with the thread that started them, and inherit its filter.
 	runtime.LockOSThread()
 	if err := raiseLoopback(); err != nil {
 		return fmt.Errorf("raise loopback: %w", err)

@@ -8,20 +8,21 @@ import (
 	"syscall"
 )
 
-// phones are the directories of the root that are the phone's alone.
+// phones are the directories of the root that only a phone has.
 var phones = map[string]bool{"apex": true, "data": true, "system": true}
 
-// makeRoot puts the phone's root together from this machine's directories. It is
-// seen in this namespace only.
+// makeRoot assembles the phone's root from this machine's directories. It is
+// visible only in this namespace.
 func (p Plan) makeRoot() error {
-	// Mounts of this namespace must not reach the one it was copied from.
+	// Mounts of this namespace must not propagate to the one it was copied
+	// from.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
 	if err := syscall.Mount("tmpfs", p.Root, "tmpfs", syscall.MS_NOSUID, "mode=755,size=1m"); err != nil {
 		return fmt.Errorf("mount root: %w", err)
 	}
-	// It lies in a directory that is going to be shown in it.
+	// It is in a directory that will be mounted in it.
 	if err := syscall.Mount("", p.Root, "", syscall.MS_UNBINDABLE, ""); err != nil {
 		return fmt.Errorf("mount root: %w", err)
 	}
@@ -33,7 +34,8 @@ func (p Plan) makeRoot() error {
 			return err
 		}
 	}
-	if err := syscall.Mount("", p.Root, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|syscall.MS_NOSUID, ""); err != nil {
+	if err := syscall.Mount("", p.Root, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|syscall.MS_NOSUID,
+		""); err != nil {
 		return fmt.Errorf("make root read-only: %w", err)
 	}
 	return nil
@@ -63,8 +65,7 @@ func (p Plan) showMachine() error {
 	return nil
 }
 
-// bind shows From at To. A directory that is missing on the way is made; one of
-// this machine must be there.
+// bind mounts From at To. Missing directories of To are made; From must exist.
 func (p Plan) bind(b Bind) error {
 	to := filepath.Join(p.Root, b.To)
 	first, _, _ := strings.Cut(strings.TrimPrefix(b.To, "/"), "/")

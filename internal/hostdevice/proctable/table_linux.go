@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Process is one process.
+// Process is a process of this machine.
 type Process struct {
 	PID, UID int
-	// Name is the first word of the command line, [comm] where there is none;
-	// Args is the whole line, with blanks between the words.
+	// Name is the first word of the command line, or [comm] without one; Args
+	// is the entire line, with blanks between the words.
 	Name, Args string
 }
 
 // maxCommandLine bounds how much of a command line is read, in bytes.
 const maxCommandLine = 16 << 10
 
-// List gives all processes that can be seen, by pid.
+// List returns all visible processes, sorted by pid.
 func List() ([]Process, error) {
 	pids, err := PIDs()
 	if err != nil {
@@ -31,7 +31,7 @@ func List() ([]Process, error) {
 	}
 	var list []Process
 	for _, pid := range pids {
-		// A process that has ended meanwhile is not there.
+		// The process has ended meanwhile.
 		if p, err := Read(pid); err == nil {
 			list = append(list, p)
 		}
@@ -39,7 +39,7 @@ func List() ([]Process, error) {
 	return list, nil
 }
 
-// PIDs gives the numbers of all processes, rising.
+// PIDs returns the numbers of all processes, in ascending order.
 func PIDs() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -60,7 +60,7 @@ func PIDs() ([]int, error) {
 	return pids, nil
 }
 
-// Read describes one process.
+// Read returns a process.
 func Read(pid int) (Process, error) {
 	line, err := read(pid, "cmdline", maxCommandLine)
 	if err != nil {
@@ -85,7 +85,7 @@ func Read(pid int) (Process, error) {
 	return p, nil
 }
 
-// Find gives the processes of exactly this name.
+// Find returns the processes with exactly this name.
 func Find(name string) ([]int, error) {
 	list, err := List()
 	if err != nil {
@@ -100,9 +100,9 @@ func Find(name string) ([]int, error) {
 	return pids, nil
 }
 
-// WithVariable gives the processes that were started with an environment
-// variable of this name and value, other than this one. Those whose environment
-// may not be read are left out.
+// WithVariable returns the processes, other than this one, that were started
+// with an environment variable of this name and value. Processes whose
+// environment cannot be read are skipped.
 func WithVariable(name, value string) ([]int, error) {
 	pids, err := PIDs()
 	if err != nil {
@@ -128,15 +128,16 @@ func WithVariable(name, value string) ([]int, error) {
 	return found, nil
 }
 
-// maxEnvironment is the kernel's bound for arguments and environment by default.
+// maxEnvironment is the kernel's default limit for arguments and environment.
 const maxEnvironment = 2 << 20
 
-// startWithin bounds how long a process may take to get its environment, which the
-// kernel does in an instant once the process runs.
+// startWithin bounds how long a process may take to get its environment, which
+// the kernel does instantly once the process runs.
 const startWithin = time.Second
 
-// environment reads the environment of a process. While it is being started the
-// kernel shows none (fs/proc/base.c, environ_read); who believed that would let it go.
+// environment reads the environment of a process. While a process starts, the
+// kernel shows an empty one (fs/proc/base.c, environ_read), by which such a
+// process would be missed.
 func environment(pid int) ([]byte, error) {
 	for deadline := time.Now().Add(startWithin); ; time.Sleep(50 * time.Microsecond) {
 		env, err := read(pid, "environ", maxEnvironment)
@@ -150,18 +151,20 @@ func environment(pid int) ([]byte, error) {
 	}
 }
 
-// memory is where the data and the environment of a process lie, and how much memory
-// it has.
+// memory is where the data and the environment of a process are, and how much
+// memory it has.
 type memory struct{ size, data, start, end uint64 }
 
-// without tells that there is no environment to wait for: the process has no memory,
-// as one of the kernel or one that has ended, or its environment is empty. While the
-// kernel lays it out it is empty too; where the data lies is known only after that
-// (fs/binfmt_elf.c: create_elf_tables, then load_elf_binary).
+// without reports whether a process has no environment to wait for: it has no
+// memory, like one of the kernel or one that has ended, or its environment is
+// empty. While the kernel lays it out it is empty too; the place of the data is
+// known only after that (fs/binfmt_elf.c: create_elf_tables, then
+// load_elf_binary).
 func (m memory) without() bool { return m.size == 0 || m.data != 0 && m.end == m.start }
 
 // memoryOf reads the fields vsize, start_data, env_start and env_end of
-// /proc/PID/stat (proc_pid_stat(5)), which the kernel reads in this order.
+// /proc/PID/stat (proc_pid_stat(5)), in the order in which the kernel reads
+// them.
 func memoryOf(pid int) (memory, error) {
 	text, err := read(pid, "stat", maxCommandLine)
 	if err != nil {
@@ -181,11 +184,11 @@ func memoryOf(pid int) (memory, error) {
 	return m, nil
 }
 
-// killWithin bounds how long processes are given to end.
+// killWithin bounds how long processes may take to end.
 const killWithin = 10 * time.Second
 
 // KillWithVariable ends the processes of WithVariable until there are none: a
-// process may start another while they are being listed.
+// process may start another while the list is read.
 func KillWithVariable(name, value string) error {
 	deadline := time.Now().Add(killWithin)
 	for {

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// child starts a process under another name.
+// child starts a process under a different name.
 func child(t *testing.T, name string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/bin/sleep", "100")
@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestList holds the list against ps.
+// TestList compares the list with that of ps.
 func TestList(t *testing.T) {
 	out, err := exec.Command("ps", "-A", "-o", "pid=,uid=").Output()
 	if err != nil {
@@ -75,7 +75,7 @@ func TestList(t *testing.T) {
 			both++
 		}
 	}
-	// Processes come and go between the two looks.
+	// Processes start and end between the two lists.
 	if both < len(list)*8/10 || len(list) < len(theirs)*8/10 {
 		t.Errorf("%d listed, %d by ps, %d in both", len(list), len(theirs), both)
 	}
@@ -95,12 +95,12 @@ func TestKillWithVariable(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	if err := out.Process.Signal(syscall.Signal(0)); err != nil {
-		t.Errorf("another process was ended: %v", err)
+		t.Errorf("a different process was ended: %v", err)
 	}
 }
 
-// TestEnvironmentOfStarting: a process is never without its environment, though the
-// kernel shows none while it is being started.
+// TestEnvironmentOfStarting: environment never returns nothing for a process
+// that has one, though the kernel shows none while the process starts.
 func TestEnvironmentOfStarting(t *testing.T) {
 	var pid atomic.Int64
 	var stop atomic.Bool
@@ -141,23 +141,23 @@ func TestEnvironmentOfStarting(t *testing.T) {
 		}
 	}
 	if seen == 0 {
-		t.Error("no process was seen")
+		t.Error("saw no process")
 	}
 	t.Logf("%d times with, %d times the kernel showed none", seen, bare)
 }
 
-// TestWithout has the moments of a start and what lasts.
+// TestWithout covers the stages of a start and permanent states.
 func TestWithout(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    memory
 		want bool
 	}{
-		"of the kernel, or ended":       {memory{}, true},
-		"nothing is laid out":           {memory{size: 1}, false},
-		"the environment is beginning":  {memory{size: 1, start: 9, end: 9}, false},
-		"laid out, its place not known": {memory{size: 1, start: 9, end: 12}, false},
-		"started":                       {memory{size: 1, data: 4, start: 9, end: 12}, false},
-		"started with none":             {memory{size: 1, data: 4, start: 9, end: 9}, true},
+		"of the kernel, or ended":     {memory{}, true},
+		"not laid out yet":            {memory{size: 1}, false},
+		"the environment begins":      {memory{size: 1, start: 9, end: 9}, false},
+		"laid out, its place unknown": {memory{size: 1, start: 9, end: 12}, false},
+		"started":                     {memory{size: 1, data: 4, start: 9, end: 12}, false},
+		"started with none":           {memory{size: 1, data: 4, start: 9, end: 9}, true},
 	} {
 		if got := c.m.without(); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -165,7 +165,7 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestWithoutEnvironment: one that has none does not keep anybody waiting.
+// TestWithoutEnvironment: a process without an environment does not block.
 func TestWithoutEnvironment(t *testing.T) {
 	none := exec.Command("/bin/sleep", "100")
 	none.Env = []string{}

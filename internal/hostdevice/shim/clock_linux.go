@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// cat shows the device's clock for `cat /proc/uptime` and is the real cat for
+// cat prints the device's clock for `cat /proc/uptime` and is the real cat for
 // everything else.
 func cat(c command) int {
 	if len(c.args) != 1 || c.args[0] != "/proc/uptime" {
@@ -28,7 +28,7 @@ func cat(c command) int {
 	return 0
 }
 
-// realTool replaces the process by this machine's own tool.
+// realTool replaces the process by this machine's tool of the name.
 func realTool(c command, name string) int {
 	for _, dir := range []string{"/usr/bin", "/bin"} {
 		err := syscall.Exec(filepath.Join(dir, name), append([]string{name}, c.args...), os.Environ())
@@ -39,7 +39,7 @@ func realTool(c command, name string) int {
 	return fail(c.err, name, syscall.ENOENT)
 }
 
-// getprop prints one property, or all as [key]: [value].
+// getprop prints a property, or all as [key]: [value].
 func getprop(c command) int {
 	list, err := c.dir.Properties()
 	if err != nil {

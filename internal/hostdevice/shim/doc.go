@@ -1,9 +1,9 @@
-// Package shim is what the commands of a phone do on a host device. One program
-// carries them all and is started under the name of the command it stands for.
+// Package shim implements the commands of a phone on a host device. One program
+// contains them all and runs under the name of the command.
 //
-// Those that only read run here, with the rights of the shell, so that what the
-// kernel refuses to the shell is refused (showmap, ps). Those that a system
-// service answers on a phone are handed to the device (am, dumpsys, pm, run-as). A
-// tool that a phone has and this machine has too is no part of it: the real
-// grep, ls or kill runs. It refuses to work outside the shell of a device.
+// Commands that only read run here, with the rights of the shell, so that the
+// kernel denies what the shell may not read (showmap, ps). Commands that a
+// system service handles on a phone are passed to the device (am, dumpsys, pm,
+// run-as). Tools that both a phone and this machine have are not included: the
+// real grep, ls or kill runs.
 package shim

@@ -12,20 +12,21 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// prSetTHPDisable keeps the kernel from giving 2 MiB at once where 4 KiB are
-// touched (PR_SET_THP_DISABLE; it lasts over execve): no phone does.
+// prSetTHPDisable keeps the kernel from allocating 2 MiB when 4 KiB are touched
+// (PR_SET_THP_DISABLE; it persists over execve). Phones do not do that.
 const prSetTHPDisable = 41
 
-// Launch replaces the process by args[1] under the name args[0], which stands
-// first on its command line, as an app's process has its name there.
+// Launch replaces the process by args[1] with args[0] as its name, the first
+// word of its command line, where an app's process has its name.
 func Launch(args []string) int {
 	if len(args) < 2 {
 		return 2
 	}
-	// An old kernel may not know it; large pages are a matter of smoothness only.
+	// An old kernel may not support it; large pages only make growth less
+	// smooth.
 	syscall.Syscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
-	// ART takes signal 10 from its first moment on (runtime/signal_catcher.cc); a Java
-	// virtual machine would die of it until the app has its handler.
+	// ART blocks signal 10 from its start on (runtime/signal_catcher.cc); a
+	// Java virtual machine would die until the app has installed its handler.
 	signal.Ignore(syscall.SIGUSR1)
 	if err := limitFiles(os.Getenv(state.FilesVariable)); err != nil {
 		return fail(os.Stderr, args[0], err)
@@ -38,8 +39,9 @@ func Launch(args []string) int {
 	return fail(os.Stderr, args[0], err)
 }
 
-// limitFiles sets how many files may be open. A Java virtual machine raises its soft
-// limit to the hard one (HotSpot os_linux.cpp, MaxFDLimit), so both are set.
+// limitFiles sets how many files may be open. A Java virtual machine raises its
+// soft limit to the hard one (HotSpot os_linux.cpp, MaxFDLimit), so both are
+// set.
 func limitFiles(most string) error {
 	if most == "" {
 		return nil
@@ -54,9 +56,8 @@ func limitFiles(most string) error {
 	return nil
 }
 
-// Keep waits until standard input ends, which it does when the device has ended
-// in whatever way, then ends all processes of the device and removes its
-// directory.
+// Keep waits until standard input ends, which happens however the device ends.
+// Then it ends all processes of the device and removes its directory.
 func Keep(args []string) int {
 	if len(args) != 1 {
 		return 2

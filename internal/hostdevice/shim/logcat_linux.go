@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// followEvery is how often a log that is followed is looked at.
+// followEvery is the interval at which a followed log is read.
 const followEvery = 20 * time.Millisecond
 
 // logcat prints the log.
@@ -39,7 +39,7 @@ func logcat(c command) int {
 	return followLog(c, q, up)
 }
 
-// bootTime is when the device booted, as far as its clock runs like that of the log.
+// bootTime returns when the device booted, at scale 1.
 func bootTime(c command) (time.Time, error) {
 	clock, err := c.dir.Clock()
 	if err != nil {

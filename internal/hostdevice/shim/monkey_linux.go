@@ -10,11 +10,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// eventCost is the device time that an event takes even without a throttle.
+// eventCost is the device time of an event without a throttle.
 const eventCost = 5 * time.Millisecond
 
 // monkey prints what the UI exerciser prints and takes as long, on the device's
-// clock; there is no screen for its events to hit, and it starts no app.
+// clock. There is no screen for its events, and it starts no app.
 func monkey(c command) int {
 	m, problem := androidtext.ParseMonkey(c.args, rand.Int64N(1<<41))
 	if problem != "" {
@@ -35,7 +35,7 @@ func monkey(c command) int {
 	}
 	fmt.Fprint(c.out, m.Begin(api, c.args))
 	if slices.ContainsFunc(m.Packages, func(p string) bool { return p != installed }) {
-		// Monkey.java exits with -4 then.
+		// Monkey.java exits with -4 here.
 		fmt.Fprint(c.out, androidtext.MonkeyNoActivities)
 		return 252
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
 )
 
-// pidof prints the processes of the given names in one line; exit 1 if there is
-// none (toybox pidof, without its options but -s).
+// pidof prints the pids of the processes with the given names in one line; it
+// exits with 1 if there are none (toybox pidof, without its options except -s).
 func pidof(c command) int {
 	args, single := c.args, false
 	if len(args) > 0 && args[0] == "-s" {
@@ -43,7 +43,7 @@ func pidof(c command) int {
 	return 0
 }
 
-// column is one column of ps.
+// column is a column of ps.
 type column struct {
 	name  string
 	value func(proctable.Process) string
@@ -60,8 +60,8 @@ var columns = []column{
 
 func clip(s string, n int) string { return s[:min(n, len(s))] }
 
-// userName follows Android: an app of user 0 with uid 10123 is u0_a123
-// (libcutils, android_filesystem_config.h), others have names.
+// userName returns Android's name of a user: an app of user 0 with uid 10123 is
+// u0_a123 (libcutils, android_filesystem_config.h).
 func userName(uid int) string {
 	const perUser, firstApp, lastApp = 100000, 10000, 19999
 	if app := uid % perUser; app >= firstApp && app <= lastApp {
@@ -76,9 +76,9 @@ func userName(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// ps lists processes: `ps -A`, `ps -e`, `ps -p PID` and -o with the columns PID,
-// UID, USER, NAME, CMD and ARGS. Without -A it shows the shell's own user's,
-// which toybox narrows further to the terminal.
+// ps lists processes: `ps -A`, `ps -e`, `ps -p PID` and -o with the columns
+// PID, UID, USER, NAME, CMD and ARGS. Without -A it lists those of the shell's
+// user; toybox also restricts them to the terminal.
 func ps(c command) int {
 	shown, only, all, err := psOptions(c.args)
 	if err != nil {

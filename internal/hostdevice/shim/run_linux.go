@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// command is one call of a command. It returns the exit code.
+// command is a call of a command.
 type command struct {
 	dir  state.Dir
 	args []string
@@ -20,7 +20,7 @@ type command struct {
 	err  io.Writer
 }
 
-// commands are those that run in the shell, services those of the device.
+// commands run in the shell, services in the device.
 var commands = map[string]func(command) int{
 	"cat":     cat,
 	"getprop": getprop,
@@ -33,8 +33,8 @@ var commands = map[string]func(command) int{
 
 var services = []string{"am", "dumpsys", "pm", "run-as"}
 
-// Names are the commands to install. cat stands in for the real one only to
-// show the device's clock, so a device at scale 1 does not need it.
+// Names returns the names of the commands to install. cat replaces the real one
+// only to show the device's clock, so a device at scale 1 does not need it.
 func Names(scale float64) []string {
 	names := slices.Clone(services)
 	for name := range commands {
@@ -46,9 +46,9 @@ func Names(scale float64) []string {
 	return names
 }
 
-// Tools are the programs of this machine that a phone has too (toybox in
-// system/core shell_and_utilities/README.md), in so far as leak hunters use
-// them. What is not here, such as su, is not found.
+// Tools returns the programs of this machine that a phone has too (toybox in
+// system/core shell_and_utilities/README.md) and that are used to find leaks.
+// Others, such as su, are not found.
 func Tools() []string {
 	return []string{
 		"awk", "basename", "cat", "chmod", "chown", "cmp", "cp", "cut", "date", "dd", "df", "dirname", "du",
@@ -61,8 +61,8 @@ func Tools() []string {
 	}
 }
 
-// IsCommand tells whether a program started under this name is to act as one of
-// the commands.
+// IsCommand reports whether a program started under this name must act as a
+// command.
 func IsCommand(name string) bool {
 	return commands[name] != nil || slices.Contains(services, name)
 }
@@ -93,8 +93,7 @@ func fail(w io.Writer, name string, err error) int {
 	return 1
 }
 
-// option takes the value of an option that stands either in the same word or in
-// the next one.
+// option returns the value of an option in the same word or the next one.
 func option(args []string, name string) (value string, rest []string, ok bool) {
 	word := args[0]
 	if value, found := strings.CutPrefix(word, name); found && value != "" {

@@ -50,18 +50,23 @@ func TestGetprop(t *testing.T) {
 	}
 }
 
-// TestMonkey: 1000 events with 300 ms are 300 s of device time, 15 s at scale 20.
+// TestMonkey: 1000 events of 300 ms are 300 s of device time, 15 s at scale 20.
 func TestMonkey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		out, errs, exit := call(t, "monkey", "-p", "com.example.leaky", "-s", "7", "--throttle", "300", "--ignore-crashes", "--pct-touch", "50", "-v", "1000")
+		out, errs,
+			exit := call(t, "monkey", "-p", "com.example.leaky", "-s", "7", "--throttle", "300", "--ignore-crashes",
+			"--pct-touch", "50", "-v", "1000")
 		if exit != 0 || errs != "" {
 			t.Errorf("exit %d, %q", exit, errs)
 		}
 		if took := time.Since(began); took != 15*time.Second {
 			t.Errorf("took %v", took)
 		}
-		for _, want := range []string{":Monkey: seed=7 count=1000\n", ":AllowPackage: com.example.leaky\n", "    // Sending event #900\n", "Events injected: 1000\n", "elapsed time=300000ms", "// Monkey finished\n"} {
+		for _, want := range []string{
+			":Monkey: seed=7 count=1000\n", ":AllowPackage: com.example.leaky\n", "    // Sending event #900\n",
+			"Events injected: 1000\n", "elapsed time=300000ms", "// Monkey finished\n",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing in\n%s", want, out)
 			}
@@ -93,7 +98,8 @@ func TestMonkeyRefuses(t *testing.T) {
 
 func TestPidof(t *testing.T) {
 	self := os.Args[0]
-	if out, _, exit := call(t, "pidof", self); exit != 0 || !strings.Contains(" "+strings.TrimSpace(out)+" ", fmt.Sprintf(" %d ", os.Getpid())) {
+	if out, _, exit := call(t, "pidof", self); exit != 0 ||
+		!strings.Contains(" "+strings.TrimSpace(out)+" ", fmt.Sprintf(" %d ", os.Getpid())) {
 		t.Errorf("%q, exit %d", out, exit)
 	}
 	if out, _, exit := call(t, "pidof", "no.such.process"); out != "" || exit != 1 {
@@ -103,7 +109,9 @@ func TestPidof(t *testing.T) {
 
 func TestPs(t *testing.T) {
 	pid := fmt.Sprint(os.Getpid())
-	for _, args := range [][]string{{"-A", "-o", "PID,UID,NAME"}, {"-A", "-oPID,UID", "-o", "NAME"}, {"-o", "pid,uid,name", "-p", pid}} {
+	for _, args := range [][]string{
+		{"-A", "-o", "PID,UID,NAME"}, {"-A", "-oPID,UID", "-o", "NAME"}, {"-o", "pid,uid,name", "-p", pid},
+	} {
 		out, errs, exit := call(t, "ps", args...)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		if exit != 0 || errs != "" || strings.Join(strings.Fields(lines[0]), " ") != "PID UID NAME" {
@@ -127,7 +135,9 @@ func TestPs(t *testing.T) {
 }
 
 func TestUserName(t *testing.T) {
-	for uid, want := range map[int]string{0: "root", 2000: "shell", 10123: "u0_a123", 1010005: "u10_a5", 4000000000: "4000000000"} {
+	for uid, want := range map[int]string{
+		0: "root", 2000: "shell", 10123: "u0_a123", 1010005: "u10_a5", 4000000000: "4000000000",
+	} {
 		if got := userName(uid); got != want {
 			t.Errorf("%d: %s, want %s", uid, got, want)
 		}
@@ -140,20 +150,21 @@ func TestShowmapRefuses(t *testing.T) {
 			t.Errorf("%q: %q, exit %d", args, errs, exit)
 		}
 	}
-	if _, errs, exit := call(t, "showmap", "1073741824"); exit != 1 || errs != "Failed to parse file /proc/1073741824/smaps\n" {
+	if _, errs, exit := call(t, "showmap", "1073741824"); exit != 1 ||
+		errs != "Failed to parse file /proc/1073741824/smaps\n" {
 		t.Errorf("absent: %q, exit %d", errs, exit)
 	}
 }
 
-// TestNames: nothing stands before the real cat at scale 1, and no tool of this
-// machine is hidden by a command but cat and ps.
+// TestNames: the real cat is used at scale 1, and commands hide no tool of this
+// machine but cat and ps.
 func TestNames(t *testing.T) {
 	if slices.Contains(Names(1), "cat") || !slices.Contains(Names(20), "cat") || len(Names(20)) != len(Names(1))+1 {
 		t.Errorf("%q at scale 1, %q at scale 20", Names(1), Names(20))
 	}
 	for _, tool := range Tools() {
 		if IsCommand(tool) && tool != "cat" {
-			t.Errorf("%s is both", tool)
+			t.Errorf("%s is both a tool and a command", tool)
 		}
 		if tool == "su" || tool == "adb" {
 			t.Errorf("a phone's shell has no %s", tool)

@@ -7,20 +7,22 @@ import (
 	"unsafe"
 )
 
-// clockBoottime is CLOCK_BOOTTIME, the clock behind /proc/uptime
-// (fs/proc/uptime.c), which it shows with hundredths of a second only.
+// clockBoottime is CLOCK_BOOTTIME, the clock of /proc/uptime
+// (fs/proc/uptime.c), which shows only hundredths of a second.
 const clockBoottime = 7
 
-// HostUptime is how long this machine has been up.
+// HostUptime returns the uptime of this machine.
 func HostUptime() (time.Duration, error) {
 	var ts syscall.Timespec
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+	if _, _,
+		errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)),
+		0); errno != 0 {
 		return 0, fmt.Errorf("read clock: %w", errno)
 	}
 	return time.Duration(ts.Nano()), nil
 }
 
-// Now is what the device's clock shows.
+// Now returns the time of the device's clock.
 func (c Clock) Now() (time.Duration, error) {
 	host, err := HostUptime()
 	if err != nil {

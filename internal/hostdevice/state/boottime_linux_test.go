@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// TestHostUptime holds the precise clock against the file that it replaces.
+// TestHostUptime compares the precise clock with the file that it replaces.
 func TestHostUptime(t *testing.T) {
 	before, err := HostUptime()
 	if err != nil {

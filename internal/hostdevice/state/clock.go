@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// ScaleProperty is THE way in which a device tells its time scale: how many
-// seconds pass on its clock (/proc/uptime) in one real second. A real phone has
-// no such property; empty means 1.
+// ScaleProperty is the only place where a device reports its time scale: how
+// many seconds pass on its clock (/proc/uptime) in one real second. A real
+// phone has no such property; empty means 1.
 const ScaleProperty = "leakgate.time_scale"
 
-// PackageProperty names the app that is installed on a host device.
+// PackageProperty is the name of the app that is installed on a host device.
 const PackageProperty = "leakgate.package"
 
-// Clock is the device's time since boot: it shows Base when this machine has
-// been up for Base, and from there runs Scale times as fast.
+// Clock is the device's time since boot: it is Base when this machine's uptime
+// is Base, and runs Scale times as fast from then on.
 type Clock struct {
 	Base  time.Duration
 	Scale float64
 }
 
-// At is what the device's clock shows when this machine has been up for host.
+// At returns the device's time when this machine's uptime is host.
 func (c Clock) At(host time.Duration) time.Duration {
 	return c.Base + time.Duration(float64(host-c.Base)*c.Scale)
 }
 
-// Real is how long a span of device time lasts.
+// Real returns how long a span of device time takes in real time.
 func (c Clock) Real(device time.Duration) time.Duration {
 	return time.Duration(float64(device) / c.Scale)
 }
 
-// Uptime formats a time as /proc/uptime does, rounded down like there. The idle
-// time is that of one processor that never worked.
+// Uptime formats a time like /proc/uptime, rounded down. The idle time is that
+// of one processor that was never busy.
 func Uptime(up time.Duration) string {
 	hundredths := int64(up / (10 * time.Millisecond))
 	return fmt.Sprintf("%d.%02d %[1]d.%02[2]d\n", hundredths/100, hundredths%100)
@@ -49,7 +49,7 @@ func (d Dir) WriteClock(c Clock) error {
 	return nil
 }
 
-// Clock reads what WriteClock saved.
+// Clock reads the clock that WriteClock saved.
 func (d Dir) Clock() (Clock, error) {
 	text, err := os.ReadFile(d.clock())
 	if err != nil {
@@ -62,10 +62,10 @@ func (d Dir) Clock() (Clock, error) {
 	}
 	s, err := strconv.ParseFloat(scale, 64)
 	if err != nil || !(s > 0) {
-		return Clock{}, fmt.Errorf("read clock: %q is not a time scale", scale)
+		return Clock{}, fmt.Errorf("read clock: invalid time scale %q", scale)
 	}
 	return Clock{time.Duration(ns), s}, nil
 }
 
-// FormatScale gives the shortest text that reads back as the same number.
+// FormatScale returns the shortest text that parses as the same number.
 func FormatScale(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }

@@ -14,13 +14,13 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// logLimit bounds the log, in bytes; what does not fit any more is dropped, as the
-// oldest is on a phone.
+// logLimit bounds the log, in bytes. New entries that do not fit are dropped; a
+// phone drops the oldest.
 const logLimit = 4 << 20
 
 func (d Dir) logFile() string { return filepath.Join(d.Log(), "logcat") }
 
-// MakeLog makes an empty log that everybody may write to and clear.
+// MakeLog makes an empty log that everyone may write and clear.
 func (d Dir) MakeLog() error {
 	if err := os.WriteFile(d.logFile(), nil, 0o666); err != nil {
 		return fmt.Errorf("make log: %w", err)
@@ -31,7 +31,7 @@ func (d Dir) MakeLog() error {
 	return nil
 }
 
-// AppendLog adds an entry, one for each line of its text.
+// AppendLog adds an entry for each line of its text.
 func (d Dir) AppendLog(e androidtext.LogEntry) error {
 	f, err := os.OpenFile(d.logFile(), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -39,11 +39,12 @@ func (d Dir) AppendLog(e androidtext.LogEntry) error {
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(e.Text, "\n") {
-		fmt.Fprintf(&b, "%d\t%s\t%d\t%d\t%c\t%s\t%s\n", e.Time.UnixMilli(), e.Buffer, e.PID, e.TID, e.Priority, strings.ReplaceAll(e.Tag, "\t", " "), line)
+		fmt.Fprintf(&b, "%d\t%s\t%d\t%d\t%c\t%s\t%s\n", e.Time.UnixMilli(), e.Buffer, e.PID, e.TID, e.Priority,
+			strings.ReplaceAll(e.Tag, "\t", " "), line)
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size()+int64(b.Len()) <= logLimit {
-		_, err = io.WriteString(f, b.String()) // in one piece, so entries do not mix
+		_, err = io.WriteString(f, b.String()) // in one write, so that entries do not mix
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("append to log: %w", err)
@@ -51,7 +52,7 @@ func (d Dir) AppendLog(e androidtext.LogEntry) error {
 	return nil
 }
 
-// ClearLog drops all entries.
+// ClearLog removes all entries.
 func (d Dir) ClearLog() error {
 	if err := os.Truncate(d.logFile(), 0); err != nil {
 		return fmt.Errorf("clear log: %w", err)
@@ -59,8 +60,8 @@ func (d Dir) ClearLog() error {
 	return nil
 }
 
-// ReadLog gives the entries from an offset in the file on, and the offset behind
-// them. A log that was cleared meanwhile begins anew.
+// ReadLog returns the entries from an offset in the file on, and the offset
+// after them. A log that was cleared meanwhile is read from its start.
 func (d Dir) ReadLog(from int64) (list []androidtext.LogEntry, next int64, err error) {
 	f, err := os.Open(d.logFile())
 	if err != nil {
@@ -79,7 +80,7 @@ func (d Dir) ReadLog(from int64) (list []androidtext.LogEntry, next int64, err e
 	}
 	for in := bufio.NewReader(f); ; {
 		line, err := in.ReadString('\n')
-		if err != nil { // what has no line end is still being written
+		if err != nil { // a line without an end is still being written
 			return list, from, ignoreEnd(err)
 		}
 		from += int64(len(line))

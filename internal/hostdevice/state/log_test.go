@@ -53,7 +53,7 @@ func TestLog(t *testing.T) {
 		t.Errorf("after it was cleared: %v, %v", got, err)
 	}
 	if _, _, err := Dir(t.TempDir()).ReadLog(0); err == nil {
-		t.Error("a log that is not there was read")
+		t.Error("a missing log was read")
 	}
 }
 
@@ -61,7 +61,8 @@ func TestLogIsBounded(t *testing.T) {
 	dir := logDir(t)
 	long := strings.Repeat("x", logLimit/3)
 	for range 5 {
-		if err := dir.AppendLog(androidtext.LogEntry{Time: time.Now(), Priority: 'I', Tag: "t", Text: long}); err != nil {
+		if err := dir.AppendLog(
+			androidtext.LogEntry{Time: time.Now(), Priority: 'I', Tag: "t", Text: long}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,8 +71,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzReadLog: whatever the shell has written to the log, what is read of it is what
-// appending it again gives, and never more than the whole lines.
+// FuzzReadLog: whatever the log contains, appending the entries that are read
+// from it results in the same entries; incomplete lines are not read.
 func FuzzReadLog(f *testing.F) {
 	f.Add("1\tmain\t2\t3\tI\ttag\ttext\n")
 	f.Add("1\tmain\t2\t3\tI\ttag\ttext")
@@ -99,7 +100,8 @@ func FuzzReadLog(f *testing.F) {
 			t.Fatalf("%d entries again, %d before, %v", len(again), len(list), err)
 		}
 		for i := range list {
-			if !again[i].Time.Equal(list[i].Time) || again[i].Text != list[i].Text || again[i].Tag != list[i].Tag || again[i].Buffer != list[i].Buffer {
+			if !again[i].Time.Equal(list[i].Time) || again[i].Text != list[i].Text || again[i].Tag != list[i].Tag ||
+				again[i].Buffer != list[i].Buffer {
 				t.Errorf("%+v became %+v", list[i], again[i])
 			}
 		}

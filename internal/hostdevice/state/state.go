@@ -1,9 +1,8 @@
-// Package state is what a host device keeps on disk for its commands: where the
-// parts of its directory are, its properties and its clock.
+// Package state is the data that a host device keeps on disk for its commands:
+// the layout of its directory, its properties, its clock and its log.
 //
-// The device writes, the commands that it installs read. Everything is plain
-// text, so that a command costs no more than opening one small file. It is fed
-// by package hostdevice and used by package shim.
+// The device writes it and its commands read it. Everything is plain text, so
+// that starting a command costs no more than opening a small file.
 package state
 
 import (
@@ -14,33 +13,34 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that leads a command to the directory of
-// its device. Its value is different for every device, so it also tells which
-// processes belong to one.
+// Variable is the environment variable with the directory of a command's
+// device. Its value differs between devices, so it also identifies the
+// processes of a device.
 const Variable = "LEAKGATE_HOSTDEVICE"
 
-// CommandVariable numbers the command line of the shell that a process was
-// started from, unique on this machine.
+// CommandVariable is a number, unique on this machine, of the shell command
+// line that started a process.
 const CommandVariable = "LEAKGATE_HOSTDEVICE_COMMAND"
 
-// FilesVariable is how many files a process of the app may have open.
+// FilesVariable is how many files a process of the app may open.
 const FilesVariable = "LEAKGATE_HOSTDEVICE_FILES"
 
-// SharedDir is the one directory of a phone that everybody may write to.
+// SharedDir is the only directory of a phone that everyone may write.
 const SharedDir = "/data/local/tmp"
 
-// Dir is the directory of one device.
+// Dir is the directory of a device.
 type Dir string
 
-// Bin holds the commands, Shared stands for /data/local/tmp, App holds the
-// classes of the app, Home is the app's own, Log what the app's processes print.
+// Bin contains the commands, Shared stands for /data/local/tmp, App contains
+// the classes of the app, Home is the app's own directory, Log contains the
+// output of the app's processes.
 func (d Dir) Bin() string    { return filepath.Join(string(d), "bin") }
 func (d Dir) Shared() string { return filepath.Join(string(d), "tmp") }
 func (d Dir) App() string    { return filepath.Join(string(d), "app") }
 func (d Dir) Home() string   { return filepath.Join(string(d), "home") }
 func (d Dir) Log() string    { return filepath.Join(string(d), "log") }
 
-// Nest is where adbd finds what it runs with.
+// Nest is the directory of the nest's files.
 func (d Dir) Nest() string { return filepath.Join(string(d), "nest") }
 
 // Control is the socket of the device.
@@ -49,11 +49,11 @@ func (d Dir) Control() string { return filepath.Join(string(d), "control") }
 func (d Dir) properties() string { return filepath.Join(string(d), "build.prop") }
 func (d Dir) clock() string      { return filepath.Join(string(d), "clock") }
 
-// AttachSocket is what a Java virtual machine opens for jcmd, and leaves behind
-// when it is killed (HotSpot attachListener_posix.cpp).
+// AttachSocket is the socket that a Java virtual machine opens for jcmd, and
+// leaves behind when it is killed (HotSpot attachListener_posix.cpp).
 func AttachSocket(pid int) string { return fmt.Sprintf("/tmp/.java_pid%d", pid) }
 
-// Current is the directory of the device that this process was started by.
+// Current returns the directory of the device that started this process.
 func Current() (Dir, error) {
 	dir := os.Getenv(Variable)
 	if dir == "" {
@@ -62,10 +62,11 @@ func Current() (Dir, error) {
 	return Dir(dir), nil
 }
 
-// Property is one system property.
+// Property is a system property.
 type Property struct{ Key, Value string }
 
-// WriteProperties saves what getprop prints. A key or value must not hold a line end.
+// WriteProperties saves the properties that getprop prints. Keys and values
+// must not contain a line end.
 func (d Dir) WriteProperties(list []Property) error {
 	var b strings.Builder
 	for _, p := range list {
@@ -80,7 +81,7 @@ func (d Dir) WriteProperties(list []Property) error {
 	return nil
 }
 
-// Properties reads what WriteProperties saved, in its order.
+// Properties reads what WriteProperties saved, in the same order.
 func (d Dir) Properties() ([]Property, error) {
 	text, err := os.ReadFile(d.properties())
 	if err != nil {
@@ -107,7 +108,8 @@ func (d Dir) API() (int, error) {
 	return api, nil
 }
 
-// Property reads one; the value of an unknown one is empty, as with getprop.
+// Property returns the value of a property, empty if it is unknown, like
+// getprop.
 func (d Dir) Property(key string) (string, error) {
 	list, err := d.Properties()
 	if err != nil {

@@ -49,7 +49,8 @@ func TestUptime(t *testing.T) {
 		if got := Uptime(up); got != want {
 			t.Errorf("%v: %q, want %q", up, got, want)
 		}
-		if got, err := procfs.ParseUptime([]byte(Uptime(up))); err != nil || up-got < 0 || up-got >= 10*time.Millisecond {
+		if got, err := procfs.ParseUptime([]byte(Uptime(up))); err != nil || up-got < 0 ||
+			up-got >= 10*time.Millisecond {
 			t.Errorf("%v reads back as %v, %v", up, got, err)
 		}
 	}

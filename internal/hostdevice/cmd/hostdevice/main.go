@@ -5,12 +5,12 @@
 //	hostdevice serve --listen 127.0.0.1:5601 --scale 20
 //	adb connect 127.0.0.1:5601
 //
-// It also fetches what some of its tests need, Android's own adbd:
+// It also fetches Android's own adbd, which some tests need:
 //
 //	hostdevice fetch ~/.cache/leakgate/adbd
 //
-// Under the name of a phone's command (getprop, am, dumpsys, ...) it acts as that
-// command inside the device's shell.
+// Under the name of a phone's command (getprop, am, dumpsys, ...) it acts as
+// that command inside the device's shell.
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(args []string) int {
 		return serve(args[2:])
 	case "fetch":
 		return fetch(args[2:])
-	// The device itself calls these three.
+	// Only the device itself runs these three.
 	case "launch":
 		return shim.Launch(args[2:])
 	case "keep":
@@ -55,14 +55,16 @@ func run(args []string) int {
 	case "nest":
 		return nest.Run(args[2:])
 	}
-	fmt.Fprintln(os.Stderr, "usage: hostdevice serve [--listen 127.0.0.1:5601] [--scale 20] [...]; see hostdevice serve --help\n       hostdevice fetch DIR")
+	fmt.Fprintln(os.Stderr,
+		"usage: hostdevice serve [--listen 127.0.0.1:5601] [--scale 20] [...]; see hostdevice serve --help\n       "+
+			"hostdevice fetch DIR")
 	return 2
 }
 
-// fetchWithin bounds a fetch over a slow line.
+// fetchWithin bounds a fetch over a slow connection.
 const fetchWithin = 5 * time.Minute
 
-// fetch puts Android's own adbd into a directory.
+// fetch unpacks Android's own adbd into a directory.
 func fetch(args []string) int {
 	if len(args) != 1 {
 		fmt.Fprintln(os.Stderr, "usage: hostdevice fetch DIR")
@@ -84,17 +86,21 @@ func fetch(args []string) int {
 func serve(args []string) int {
 	var o hostdevice.Options
 	flags := flag.NewFlagSet("hostdevice serve", flag.ContinueOnError)
-	listen := flags.String("listen", "127.0.0.1:5601", "`address` for the adb server to connect to; whoever reaches it has a shell")
+	listen := flags.String("listen", "127.0.0.1:5601",
+		"`address` for the adb server to connect to; anyone who reaches it has a shell")
 	flags.Float64Var(&o.Scale, "scale", 1, "device seconds per real second")
 	flags.StringVar(&o.Model, "model", "", "ro.product.model (default Host Device)")
 	flags.IntVar(&o.API, "api", 0, "ro.build.version.sdk (default 34)")
 	flags.StringVar(&o.BuildType, "build-type", "", "user, userdebug or eng (default userdebug)")
 	flags.StringVar(&o.Package, "package", "", "name of the app (default com.example.leaky)")
 	flags.BoolVar(&o.Released, "released", false, "make the app not debuggable")
-	flags.StringVar(&o.Dir, "dir", "", "`directory` to work in (default that for temporary files)")
-	flags.IntVar(&o.ShellUID, "shell-uid", 0, "user of the shell, as root only (default the own one, for root 2000)")
-	flags.IntVar(&o.AppUID, "app-uid", 0, "user of the app, as root only (default the own one, for root 10123)")
-	flags.BoolVar(&o.Root, "root", false, "give root, who runs this, as the user of shell and app: every user of this machine who reaches the address then is root")
+	flags.StringVar(&o.Dir, "dir", "", "`directory` to work in (default the one for temporary files)")
+	flags.IntVar(&o.ShellUID, "shell-uid", 0,
+		"user of the shell, as root only (default the current user, for root 2000)")
+	flags.IntVar(&o.AppUID, "app-uid", 0, "user of the app, as root only (default the current user, for root 10123)")
+	flags.BoolVar(&o.Root, "root", false,
+		"if root runs this, use root as the user of shell and app: every user of this machine who reaches the "+
+			"address is then root")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -117,13 +123,14 @@ func serve(args []string) int {
 	return 0
 }
 
-// refuseRoot refuses the user 0 unless it is asked for by name: an unset variable or a slip must
-// not open this machine.
+// refuseRoot rejects the user 0 without --root: an unset variable or a mistake
+// must not open this machine.
 func refuseRoot(flags *flag.FlagSet, o hostdevice.Options) (err error) {
 	flags.Visit(func(f *flag.Flag) {
 		isUser := f.Name == "shell-uid" || f.Name == "app-uid"
 		if uid, perr := strconv.Atoi(f.Value.String()); isUser && perr == nil && uid <= 0 && !o.Root {
-			err = fmt.Errorf("--%s %d: want the user of a phone, such as 2000; a shell of root needs --root", f.Name, uid)
+			err = fmt.Errorf("--%s %d: want the user of a phone, such as 2000; a shell of root needs --root", f.Name,
+				uid)
 		}
 	})
 	return err
