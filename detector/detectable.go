@@ -27,9 +27,9 @@ const (
 // be found.
 var onsetParts = [...]float64{0, 0.05, 0.1}
 
-// setDetectable sets the slowest leaks that the judged levels would have shown,
-// by adding leaks to them. The result includes what the levels do by
-// themselves, steps and plateaus, which no formula for noise covers.
+// setDetectable sets the slowest leaks that would have been detected in the
+// judged levels, by adding leaks to them. The result includes what the levels
+// do by themselves, steps and plateaus, which no formula for noise covers.
 func (m *robustMachine) setDetectable(j *judgement, aligned bool) {
 	j.detectable, j.lately = math.Inf(1), math.Inf(1)
 	if !j.known || j.leading != totalTrack {

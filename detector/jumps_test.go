@@ -220,7 +220,7 @@ func TestLaunchCurve(t *testing.T) {
 }
 
 // TestFirstDriverMemoryIsNotAJump: the first known driver memory was there
-// before. Later growth of it is a jump.
+// before. Its later growth is a jump.
 func TestFirstDriverMemoryIsNotAJump(t *testing.T) {
 	breakdown := func(p *ride, egl int64) {
 		b := detector.Breakdown{At: p.at, EGL: known.Of(egl * detector.MB), GL: known.Of(0)}

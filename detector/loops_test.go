@@ -221,8 +221,8 @@ func TestLoopLevels(t *testing.T) {
 		}).until(6 * time.Hour)
 		got := s.loops().floors.levels
 		base := s.d.machine.(*robustMachine).tracks[totalTrack].base / MB
-		// The first mark comes before the first sample, when there is no
-		// process.
+		// The first mark comes before the first sample, before the process
+		// exists.
 		begins = begins[1:]
 		if len(got) != len(begins)-1 {
 			t.Fatalf("%d levels of %d loops", len(got), len(begins)-1)

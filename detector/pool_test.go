@@ -251,7 +251,7 @@ func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64
 		want  int
-	}{"all there": {500, 1}, "half of the larger": {300, 1}, "less than half of it, and the smaller": {299, 2},
+	}{"all there": {500, 1}, "half of the larger": {300, 1}, "less than half, and the smaller": {299, 2},
 		"half of the smaller": {270, 2}, "back": {120, -1}} {
 		m := newRobustMachine(RobustPolicy())
 		m.axis.origin = 2 * time.Hour

@@ -25,9 +25,9 @@ type finding struct {
 	// sigma is the standard deviation of the levels about the line in MB, se
 	// the standard error of the rate in MB/h.
 	sigma, se float64
-	// detectable in MB/h is the slowest leak that the series would have shown,
-	// lately the same for one that began an hour before the end. 0 if unknown,
-	// infinite if no leak would have been shown.
+	// detectable in MB/h is the slowest leak that would have been detected in
+	// the series, lately the same for one that began an hour before the end. 0
+	// if unknown, infinite if no leak would have been detected.
 	detectable, lately float64
 	// higher is by how much the last sixth of the levels is above the first, in
 	// MB. rises reports that this exceeds the noise.
@@ -71,9 +71,8 @@ func (m *robustMachine) skipped() int {
 }
 
 // ends judges one track over the entire stretch without its beginning, over
-// later parts of it, and over parts that end earlier if what grew there is
-// still there. It returns the first that shows a leak, or else the entire
-// stretch.
+// later parts, and over parts that end earlier if what grew there is still
+// there. It returns the first that shows a leak, or else the entire stretch.
 func (m *robustMachine) ends(t *track, others *track, family float64) finding {
 	whole := m.endingAt(t, others, m.axis.closed, family)
 	if whole.reason == fires || others != nil {
@@ -149,7 +148,7 @@ func (m *robustMachine) stays(t *track, f *finding, to int) bool {
 }
 
 // lowestAfter returns the lowest level after a slot in MB, each the median of
-// three floors, or infinity if there is none.
+// three floors, or infinity.
 func (m *robustMachine) lowestAfter(t *track, to int) float64 {
 	lowest := math.Inf(1)
 	bins := t.bins[min(len(t.bins), (to+m.axis.binSlots-1)/m.axis.binSlots):]

@@ -250,8 +250,8 @@ func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth floa
 
 // levelsBefore returns the highest level before floor end, each a median of so
 // many floors, and how much it changes from one to the next. The change is 0 if
-// fewer than two changes are known; the level is minus infinity if there is
-// none.
+// fewer than two changes are known; the level is minus infinity if it is
+// unknown.
 func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	var scratch [maxBins]float64
 	top, squares, changes := math.Inf(-1), 0.0, 0

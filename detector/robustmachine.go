@@ -147,8 +147,8 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 }
 
 // addDimensions adds a breakdown to the tracks. Graphics is taken from the rows
-// if there are any. The App Summary's figure is another quantity and restarts
-// the track.
+// if there are any. The App Summary's figure measures something else and
+// restarts the track.
 func (m *robustMachine) addDimensions(b Breakdown) {
 	for i := javaTrack; i < numTracks; i++ {
 		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known {

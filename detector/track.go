@@ -45,8 +45,8 @@ func (a *axis) at() time.Duration { return a.origin + time.Duration(a.closed)*sl
 func (a *axis) length() time.Duration { return time.Duration(a.closed) * slotTime }
 
 // track is one series on the axis, in MB relative to its first value, so that a
-// constant part costs no digits and does not change a judgement. NaN is no
-// value.
+// constant part costs no digits and does not change a judgement. NaN means
+// missing.
 type track struct {
 	base  float64
 	known bool
@@ -176,7 +176,7 @@ func (t *track) forget() {
 }
 
 // levelOf returns the level of values: the mean of their middle half (Tukey's
-// midmean). It sorts the values. The P25 of article 5.3 is meant to be the
+// midmean). It sorts the values. The P25 of article 5.3 is intended as the
 // level under the load, but a low quantile falls as the number of values and
 // their spread grow: each change of the sampling interval would be a step. The
 // middle half ignores peaks that last for less than a quarter of the time just
@@ -196,7 +196,7 @@ func levelOf(values []float64) (float64, bool) {
 	return meanOf(values[cut : n-cut]), true
 }
 
-// levelOr returns levelOf, NaN if there are no values.
+// levelOr returns levelOf, or NaN for an empty list.
 func levelOr(values []float64) float64 {
 	if v, ok := levelOf(values); ok {
 		return v

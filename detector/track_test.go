@@ -90,7 +90,7 @@ func midmean(values []float64) float64 {
 	return sum / float64(len(real)-2*quarter)
 }
 
-// tape is a machine that takes no looks, so that a month of it is short, and
+// tape is a machine that takes no looks, so that a month takes little time, and
 // what its total should be.
 type tape struct {
 	m *robustMachine
@@ -511,7 +511,7 @@ func TestLateLeak(t *testing.T) {
 	}
 }
 
-// TestTrackMemory checks that a track has the same size whatever it has seen.
+// TestTrackMemory checks that a track has the same size for any input.
 func TestTrackMemory(t *testing.T) {
 	p := newTape()
 	for i := range 2 * maxBins * largestBin {

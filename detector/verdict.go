@@ -175,9 +175,9 @@ type Verdict struct {
 	// interval. RateKnown is false if there are too few samples for one.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
-	// MinDetectable is the slowest leak in bytes per hour that this series
-	// would have shown with 95 % certainty; 0 if unknown, which it always is
-	// with policy "article".
+	// MinDetectable is the slowest leak in bytes per hour that would have been
+	// detected in this series with 95 % certainty; 0 if unknown, which it
+	// always is with policy "article".
 	MinDetectable float64
 	// MinDetectableLately is the same for a leak that began an hour before the
 	// end.

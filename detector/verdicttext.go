@@ -60,7 +60,7 @@ func (m *robustMachine) because(j *judgement, aligned string) string {
 }
 
 // growthSoFar returns by how much a series that is too short grew, if two
-// minutes of it are known.
+// minutes are known.
 func (m *robustMachine) growthSoFar() string {
 	x, ok := m.lifeOf()
 	if !ok || len(x.levels) < 4 || math.IsNaN(x.first+x.last) {

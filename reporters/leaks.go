@@ -54,7 +54,7 @@ func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
 	return leaks[:at], leaks[at:]
 }
 
-// noLeaks returns how certain it is that there are none.
+// noLeaks returns how certain it is that no leak exists.
 func noLeaks(r *analysis.Report) string {
 	if len(r.Undecided) == 0 {
 		return "none found"
@@ -220,7 +220,7 @@ func leakHeadline(l *analysis.Leak) string {
 }
 
 // lookFirst returns the first suspect reference that the app's own code sets,
-// or else the first; -1 if there is none.
+// or else the first, or -1.
 func lookFirst(l *analysis.Leak) int {
 	first := -1
 	for i, e := range l.Trace {

@@ -108,7 +108,7 @@ func lookCounts(looks []record.ReplayLook) string {
 }
 
 // lookReason returns the reason in a look's text, which follows the numbers, or
-// the window if there are none.
+// else the window.
 func lookReason(l record.ReplayLook) string {
 	if i := strings.LastIndex(l.Text, ": "); i >= 0 {
 		return l.Text[i+2:]

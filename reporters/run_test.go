@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What carries the growth and each jump have a line; if there is none there is
+// What carries the growth and each jump have a line; without content there is
 // no line.
 func TestTextOfGrowthAndJumps(t *testing.T) {
 	text := func(p record.Process) string {

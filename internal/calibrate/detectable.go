@@ -24,7 +24,7 @@ type promise struct {
 func detectable(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d pairs per row: a process without a leak, whose verdict has the slowest leak m that "+
-			"the same run would have shown (median in MB/h); "+
+			"would have been detected in the same run (median in MB/h); "+
 			"then another run, with other noise, with a leak of m/1.5, m and 1.5 m from the start: end verdicts "+
 			"`leak` in percent. *none* is the percent of verdicts without m.", o.detections),
 		head: []string{"noise, length", "m", "none", "m/1.5", "m", "1.5 m"},

@@ -32,7 +32,7 @@ func pick[T any](all []T, figure func(T) float64) []float64 {
 }
 
 // quantile returns the smallest value that the share q of all does not exceed;
-// never if there is none.
+// never for an empty list.
 func quantile(all []float64, q float64) float64 {
 	if len(all) == 0 {
 		return never

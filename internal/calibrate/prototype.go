@@ -65,7 +65,7 @@ const (
 	doubtBar      = 5   // inconclusive without a leak, after 8 h
 	liveLeast     = 0.5 // LEAKING at some time, if the prototype had none
 	realisticBar  = 5   // the same for the realistic rows, whatever the prototype had
-	baseBar       = 1   // differences from base runs where there are none
+	baseBar       = 1   // differences from base runs if they do not differ
 	familyBar     = 5   // runs of 100 processes with an alarm
 	foundBar      = 95  // leaks found
 	coverLow      = 90  // intervals that contain the true rate

@@ -9,7 +9,7 @@ import (
 )
 
 // Night is a kind of run of 8 h in which something happens: restarts, the end
-// of the workload, a trim, holes. Each run of it is drawn again.
+// of the workload, a trim, holes. Each run is drawn again.
 type Night struct {
 	Name    string
 	Watched Conditions

@@ -224,8 +224,8 @@ func TestWave(t *testing.T) {
 	}
 }
 
-// TestSeed checks that a seed is a process, that another seed is another one,
-// and that a recipe is not changed.
+// TestSeed checks that a seed is a process, that another seed makes another
+// one, and that a recipe is not changed.
 func TestSeed(t *testing.T) {
 	for _, list := range [][]Scenario{Null(2), Leaks(60, 2), Shapes(3), Kinds(2)} {
 		seen := map[string]bool{}

@@ -47,8 +47,7 @@ type Diagnosis struct {
 	// if no dump was analyzed. LeaksOmitted counts the others.
 	Leaks        []DumpLeak `json:"leaks,omitzero"`
 	LeaksOmitted int        `json:"leaks_omitted,omitempty"`
-	// Undecided is why there may be leaks that are not in the list, "" if there
-	// are none.
+	// Undecided is why there may be leaks that are not in the list, or "".
 	Undecided string `json:"leaks_undecided,omitempty"`
 	// Marks is how many marks the device had when a diagnosis of a run was
 	// ordered, including that of the diagnosis: how many loops the process had
@@ -65,7 +64,7 @@ type Diagnosis struct {
 // HeapDump is a heap dump that was analyzed.
 type HeapDump struct {
 	// Summary is the file of the folder with which the dump is compared with
-	// others, "" if there is none.
+	// others, or "".
 	Summary string `json:"summary"`
 	Objects int64  `json:"objects"`
 	// ReachableBytes are Java bytes, ReachableNative those of native memory

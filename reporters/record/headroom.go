@@ -26,7 +26,8 @@ type Headroom struct {
 	// bytes.
 	JavaHeap  *int64 `json:"java_heap_bytes"`
 	JavaLimit *int64 `json:"java_limit_bytes"`
-	// JavaGarbage is the most of it, in bytes, that a collection could free.
+	// JavaGarbage is the largest part of JavaHeap, in bytes, that a collection
+	// could free.
 	JavaGarbage *int64   `json:"java_garbage_bytes"`
 	Reasons     []string `json:"reasons,omitempty"`
 }

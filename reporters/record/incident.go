@@ -40,8 +40,8 @@ var reasonWords = map[string][2]string{
 }
 
 // DeathWords returns the ends of a process by reason in words, the most
-// frequent first, such as "22 OutOfMemoryErrors, 8 crashes". It is empty if
-// there are none.
+// frequent first, such as "22 OutOfMemoryErrors, 8 crashes". Without ends it is
+// empty.
 func DeathWords(byReason map[string]int) string {
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byReason[b], byReason[a]), cmp.Compare(a, b))

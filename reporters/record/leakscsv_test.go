@@ -89,8 +89,7 @@ func table(t *testing.T, run Run) [][]string {
 	return rows
 }
 
-// The table has the first thousand findings of a run, and only its heading if
-// there is none.
+// The table has the first thousand findings of a run, or only its heading.
 func TestLeaksTableIsBounded(t *testing.T) {
 	if rows := table(t, Run{}); len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))

@@ -121,8 +121,8 @@ func (a *alarm) clear(at time.Duration) {
 	}
 }
 
-// Restart records that the process is another one, which began at the given
-// time. All readings of the old one are dropped.
+// Restart records that a new process began at the given time. All readings of
+// the old one are dropped.
 func (w *Watch) Restart(at time.Duration) { *w = Watch{from: max(0, at), begun: true} }
 
 // Add adds a reading and returns the warnings that it causes, at most one. An

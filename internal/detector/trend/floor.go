@@ -7,7 +7,7 @@ import (
 
 // Quantile returns the q-quantile of sorted values by linear interpolation
 // between the order statistics at position q*(n-1) (type 7 of Hyndman and Fan
-// 1996; the default of R and NumPy). ok is false if there are no values or q is
+// 1996; the default of R and NumPy). ok is false if the list is empty or q is
 // not within 0..1.
 func Quantile(sorted []float64, q float64) (v float64, ok bool) {
 	if len(sorted) == 0 || !(q >= 0 && q <= 1) {

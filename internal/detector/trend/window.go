@@ -34,7 +34,7 @@ func NewWindow(size, columns int) *Window {
 // Column returns one of the columns, counted from 0.
 func (w *Window) Column(i int) *Column { return &w.columns[i] }
 
-// Push adds a row: one value for each column, NaN if there is none. Values
+// Push adds a row: one value for each column, NaN if it is missing. Values
 // after the last column are ignored, columns after the last value have none. A
 // full column drops its oldest point for a new one. x must not fall.
 func (w *Window) Push(x float64, values ...float64) {

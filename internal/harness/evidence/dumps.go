@@ -140,7 +140,7 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 }
 
 // takenAt reads the time in the header of a dump: after its name, a zero byte
-// and the size of an ID, in milliseconds. The zero time if there is none.
+// and the size of an ID, in milliseconds. Without one it returns the zero time.
 func takenAt(file io.ReaderAt) time.Time {
 	head := make([]byte, 64)
 	n, _ := file.ReadAt(head, 0) // a dump that was read has a header

@@ -247,7 +247,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// A process that begins later under the same PID is another life.
+// A process that begins later under the same PID starts another life.
 func TestLivesOfOnePID(t *testing.T) {
 	for name, c := range map[string]struct {
 		began []float64
@@ -510,8 +510,7 @@ func TestTrip(t *testing.T) {
 	}
 }
 
-// An untrusted run directory: nothing outside of it is read, and damage is an
-// error.
+// An untrusted run directory: nothing outside is read, and damage is an error.
 func TestHostileRun(t *testing.T) {
 	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))
 	for name, spoil := range map[string]func(dir string, run *record.Run){

@@ -277,8 +277,8 @@ func verdictText(p *record.Process) string {
 	return trend
 }
 
-// trendOf returns the verdict on the trend. Counts that prove a leak are part
-// of it, because they are not objects of a heap dump that could be compared.
+// trendOf returns the verdict on the trend. They include counts that prove a
+// leak, because they are not objects of a heap dump that could be compared.
 func trendOf(p *record.Process) *gate.TrendVerdict {
 	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
 	if t.Gate == "leak" {
@@ -338,8 +338,8 @@ func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives
 	return nil, false
 }
 
-// anotherLife reports whether the process of d is another than that of before.
-// A PID can be used again, certainly after a reboot of the device.
+// anotherLife reports whether the process of d differs from that of before. A
+// PID can be used again, certainly after a reboot of the device.
 func anotherLife(before, d *record.Diagnosis) bool {
 	const slack = 1 // a second, for rounding
 	return before.PID != d.PID || d.Age != nil && d.T-*d.Age > before.T+slack

@@ -634,7 +634,7 @@ func (c *contrast) doubt() string {
 	case !c.rated:
 		return "in the base; one heap dump does not show how many each loop leaves"
 	case c.ratedRuns < fewestBase:
-		return fmt.Sprintf("in the base; %s too few to tell whether it has grown",
+		return fmt.Sprintf("in the base; %s too few to show whether it has grown",
 			count(c.ratedRuns, "base run is", "base runs are"))
 	}
 	return ""
@@ -777,7 +777,7 @@ func (p *pair) sight(row *comparison.Row, key string) {
 }
 
 // accept marks a row that an entry of the accepted leaks names. A new class
-// behind a reference that is accepted by its key is another leak.
+// behind a reference that is accepted by its key counts as another leak.
 func (p *pair) accept(row *comparison.Row, h *Place) {
 	if row.Type != TypeLeak && row.Type != TypeMeasure || row.Library {
 		return

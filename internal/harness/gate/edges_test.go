@@ -94,7 +94,7 @@ func TestUnknownBaseRates(t *testing.T) {
 	}
 }
 
-// A rule that requires leaks fails if there are none.
+// A rule that requires leaks fails without any.
 func TestRuleAsksForLeaks(t *testing.T) {
 	for rule, fails := range map[string]bool{
 		"new > 0": true, "new != 0": true, "new >= 1": true, "new >= 0": false, "new < 1": false,

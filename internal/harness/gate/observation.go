@@ -55,7 +55,7 @@ type Testbed struct {
 	ABI      string `json:"abi,omitempty"`
 }
 
-// The parts of a subject that a configuration may leave out of the comparison.
+// The parts of a subject that a configuration may exclude from the comparison.
 const (
 	MatchVariant = "variant"
 	MatchAPI     = "api"

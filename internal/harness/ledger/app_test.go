@@ -88,7 +88,7 @@ func (r *rounds) sum(t *testing.T) *AppSum {
 
 const shop, remote = "com.shop", "com.shop:remote"
 
-// What a sum is made of, when, and when there is none.
+// What a sum is made of, when, and when it is missing.
 func TestSumOfAnApp(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines func(*rounds)

@@ -44,7 +44,7 @@ func valuesOf(s record.Sample) (value, swap *int64) {
 }
 
 // bytesOf returns the value of the judged series in a line of the fast channel,
-// unknown if a part of it is impossible or if it is 0: no living process has no
+// unknown if a part is impossible or if it is 0: no living process has no
 // memory. A kernel without swap accounting has no SwapPss, which then counts as
 // 0.
 func (b bounds) bytesOf(s record.Sample) known.Int {

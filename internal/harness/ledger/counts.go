@@ -113,8 +113,8 @@ func (a *Account) openCounts(e record.Event, up time.Duration) {
 	a.reading = &openReading{of: s, up: up}
 }
 
-// countsOf returns the series of an incarnation and a family of marks, a new
-// one if there is none; nil if there are too many.
+// countsOf returns the series of an incarnation and a family of marks, which it
+// creates if needed; nil if there are too many.
 func (a *Account) countsOf(pid int, family string) *countSeries {
 	families := 0
 	for _, s := range a.counts {

@@ -18,8 +18,8 @@ type limits struct {
 	// javaLimit is that of the Java heap in bytes, 0 if unknown, and
 	// javaGarbage the most of the heap that a collection could free.
 	javaLimit, javaGarbage int64
-	// anonymousLimit is that of anonymous memory and swap in bytes, 0 if there
-	// is none; anonymousAssumed reports that it was not read from the device.
+	// anonymousLimit is that of anonymous memory and swap in bytes, 0 for no
+	// limit; anonymousAssumed reports that it was not read from the device.
 	anonymousLimit   int64
 	anonymousAssumed bool
 }

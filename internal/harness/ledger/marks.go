@@ -93,7 +93,7 @@ func (a *Account) addGrowth(d record.Diagnosis) {
 	}
 }
 
-// seriesOf returns the series of an incarnation, a new one if there is none;
+// seriesOf returns the series of an incarnation, which it creates if needed;
 // nil if there are too many.
 func (a *Account) seriesOf(pid int) *incarnation {
 	for _, s := range a.incarnations {

@@ -96,7 +96,7 @@ func (p *Part) Seconds(up time.Duration) float64 { return record.Round((up - p.b
 // At returns the device's clock at t after the run began.
 func (p *Part) At(t time.Duration) time.Duration { return p.begun + t }
 
-// Open returns the account of a process, a new one if there is none.
+// Open returns the account of a process, which it creates if needed.
 func (p *Part) Open(process capture.Process) *Account {
 	a := p.byKey[process.Key()]
 	if a == nil {
@@ -305,7 +305,7 @@ func (p *Part) skipWarnings() []string {
 	return out
 }
 
-// marksDigest is the digest of the marks, "" if there are none.
+// marksDigest is the digest of the marks, or "".
 func (p *Part) marksDigest() string {
 	if p.marks == 0 {
 		return ""

@@ -63,7 +63,7 @@ func TestQuantity(t *testing.T) {
 }
 
 // What one process shows of the device's swap applies to all others, and
-// another level is another quantity.
+// another level measures another quantity.
 func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r := newRounds(t)
 	bare := func(name string) {

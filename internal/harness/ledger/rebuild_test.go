@@ -169,7 +169,8 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 }
 
 // Each process takes memory until the end, and a file may name one in each
-// line. A record without the last ones could be green, so there is none.
+// line. A record without the last ones could be green, so the result is an
+// error.
 func TestRebuildBoundsProcesses(t *testing.T) {
 	text := []byte(headerLine)
 	for i := range MaxProcesses {

@@ -14,7 +14,7 @@ import (
 // device has.
 var maxKB, _ = procfs.Bounds(0)
 
-// absent reports whether a cell says that there is no value.
+// absent reports whether a cell states that the value is missing.
 func absent(cell string) bool {
 	switch cell {
 	case "", "-", "NA", "N/A", "NaN", "nan", "null", "None":
@@ -54,7 +54,7 @@ func moment(cell string) (time.Duration, error) {
 	return time.Duration(math.Round(s*1000)) * time.Millisecond, nil
 }
 
-// identity parses a pid or a start time; 0 if there is none.
+// identity parses a pid or a start time, or 0.
 func identity(cell string) (uint64, error) {
 	if absent(cell) {
 		return 0, nil

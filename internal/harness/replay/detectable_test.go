@@ -55,7 +55,7 @@ func gateWith(list []point, rate, from float64) detector.Gate {
 // The slowest leak that a pass of a recorded run rules out is that of the run:
 // within a factor of 1.5 a leak of that rate, begun at other times than those
 // that the detector tries, is found in the same run, and one of a fraction of
-// it is not.
+// that rate is not.
 func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	within, above, below, runs := 0, 0, 0, 0
 	for _, x := range traces(t) {

@@ -56,7 +56,7 @@ var parts = []part{
 }
 
 // readHeader parses the first row. column names the column to judge; empty for
-// pss_kb, or total_pss_kb if there is none.
+// pss_kb, or else total_pss_kb.
 func readHeader(cells []string, column string) (header, error) {
 	names := make([]string, len(cells))
 	for i, c := range cells {

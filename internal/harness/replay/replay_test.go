@@ -729,8 +729,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A table may record why a process ended. What comes after that is another
-// incarnation, with or without a pid.
+// A table may record why a process ended. What comes after that belongs to
+// another incarnation, with or without a pid.
 func TestDeathsOfTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		text     string

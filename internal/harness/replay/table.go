@@ -423,7 +423,8 @@ func (t *tableReader) observe(x *track, r *reading) {
 // restarted checks whether the row is of another incarnation of the process.
 func (t *tableReader) restarted(x *track, r *reading) {
 	another := r.pid != 0 && x.pid != 0 && r.pid != x.pid || r.start != 0 && x.start != 0 && r.start != x.start
-	// What comes after a death is another incarnation, also without a pid.
+	// What comes after a death belongs to another incarnation, also without a
+	// pid.
 	another = another || x.dead && (r.kb > 0 || r.detailed)
 	t.family.take(x, r.pid)
 	if r.start != 0 || another {

@@ -43,9 +43,9 @@ func judgedTrace(t *testing.T, file, column string, policy detector.Policy) reco
 	return r.Processes[0]
 }
 
-// TestTraceVerdicts checks that there is no leak if nothing grows to the end,
-// that there is one if it must be reported, and that docs/detector.md has the
-// results.
+// TestTraceVerdicts checks that nothing is reported as a leak if nothing grows
+// to the end, that there is one if it must be reported, and that
+// docs/detector.md has the results.
 func TestTraceVerdicts(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| run | length | by its floors | `robust` | rate, MB/h | detectable | `article` | " +

@@ -71,8 +71,8 @@ type family struct {
 	byPID map[uint64]*track
 }
 
-// find returns the track of a row, nil if there is none yet. A pid that was not
-// seen before is a restart of the latest process, unless that one was still
+// find returns the track of a row, or nil before its first row. A pid that was
+// not seen before is a restart of the latest process, unless that one was still
 // running at this time.
 func (f *family) find(pid uint64, at time.Duration) *track {
 	if pid == 0 {

@@ -187,8 +187,8 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// normalize gives empty lists the form in which they are read back: absent if
-// an empty one is not written, otherwise not null.
+// normalize converts empty lists to the form in which they are read back:
+// absent if an empty one is not written, otherwise not null.
 func normalize(v reflect.Value, tag string) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -81,7 +81,7 @@ type Base struct {
 	Store string `json:"store,omitempty"`
 	// Incomparable is why the runs of the baseline are not compared with this
 	// run, such as "different workload" or "the baseline has only this run"; ""
-	// if some are, or there are none.
+	// if some are, or without base runs.
 	Incomparable string `json:"incomparable,omitempty"`
 	// Others is how many runs of the baseline were not compared for that
 	// reason.
@@ -150,8 +150,8 @@ type Row struct {
 	Class   string        `json:"class"`
 	Classes []ClassCounts `json:"classes,omitempty"`
 	// Key is the same from build to build. MovedFrom is its key in the base if
-	// something else holds the objects now, MovedClass what leaked there if
-	// that is another class.
+	// something else holds the objects now, MovedClass what leaked there if the
+	// class differs.
 	Key        string `json:"key"`
 	MovedFrom  string `json:"moved_from,omitempty"`
 	MovedClass string `json:"moved_class,omitempty"`

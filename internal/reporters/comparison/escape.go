@@ -168,8 +168,7 @@ func address(s string) string {
 
 var wholeCommit = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 
-// fileAddress returns the address of a line of a file of the repository, "" if
-// there is none.
+// fileAddress returns the address of a line of a file of the repository, or "".
 func fileAddress(repo, sha, file string, line int) string {
 	repo, file = address(strings.TrimSuffix(repo, "/")), repositoryPath(file)
 	if repo == "" || file == "" || !wholeCommit.MatchString(sha) || strings.ContainsAny(repo, "?#") {

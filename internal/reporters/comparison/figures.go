@@ -413,7 +413,7 @@ func (c *Comparison) firstDay() bool {
 const onlyThisRun = "the baseline has only this run"
 
 // unmatched returns why the baseline has runs and none is compared; "" if some
-// are, or there are none.
+// are, or without base runs.
 func (c *Comparison) unmatched(m markup) string {
 	b := &c.Base
 	switch {

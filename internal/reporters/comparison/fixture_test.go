@@ -218,7 +218,7 @@ func fewRuns() *Comparison {
 	c := clean()
 	c.Base.Runs, c.Text = 2, "nothing is worse than in 2 base runs; 3 leaks are known"
 	grown := listScreen(1, Known)
-	grown.PerLoop, grown.StatusReason = sides(1, 2), "in the base; 2 base runs are too few to tell whether it has grown"
+	grown.PerLoop, grown.StatusReason = sides(1, 2), "in the base; 2 base runs are too few to show whether it has grown"
 	same := listScreen(2, Known)
 	same.StatusReason = grown.StatusReason
 	c.Leaks = []Row{listScreen(3, Accepted), grown, same}

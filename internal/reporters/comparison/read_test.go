@@ -91,7 +91,7 @@ func TestWriteKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// edited returns gate.json with some of it replaced.
+// edited returns gate.json with some parts replaced.
 func edited(t testing.TB, pairs ...string) string {
 	data := string(written(t, worse()))
 	for i := 0; i < len(pairs); i += 2 {

@@ -49,7 +49,7 @@ type Trigger struct {
 	// ServerURL, APIURL and GraphQLURL are the addresses of this GitHub,
 	// without a slash at the end.
 	ServerURL, APIURL, GraphQLURL string
-	// SummaryPath is the file of the job summary, empty if there is none.
+	// SummaryPath is the file of the job summary, or empty.
 	SummaryPath string
 }
 
