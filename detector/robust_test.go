@@ -201,8 +201,8 @@ func TestRateInterval(t *testing.T) {
 	}
 }
 
-// TestStepsOfALeak checks each state on its way, with its demand.
-func TestStepsOfALeak(t *testing.T) {
+// TestTransitionsOfALeak checks each state on its way, with its demand.
+func TestTransitionsOfALeak(t *testing.T) {
 	for seed := range uint64(20) {
 		s := scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Leak: 600, LeakDim: scenario.Native}
 		p := s.Make(rand.New(rand.NewPCG(seed, 78)))
@@ -290,10 +290,10 @@ func wholeReading(at time.Duration, mb int64) detector.Breakdown {
 	return b
 }
 
-// TestArrows checks that, whatever a process does, the steps are those of the
-// diagram, the worst state never falls and LEAKING needs 25 minutes of a
-// series.
-func TestArrows(t *testing.T) {
+// TestTransitionsAreInDiagram checks that, whatever a process does, the steps
+// are those of the diagram, the worst state never falls and LEAKING needs 25
+// minutes of a series.
+func TestTransitionsAreInDiagram(t *testing.T) {
 	counts := map[string]int{}
 	dies := night(t, "OOM at 512 MB, app, 1200 MB/h").Draw(rand.New(rand.NewPCG(4, 79)))
 	for _, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(0, 2),

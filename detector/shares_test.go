@@ -259,7 +259,7 @@ func TestGraphicsOfAQuietProcess(t *testing.T) {
 	}
 }
 
-func TestSharesOfNothing(t *testing.T) {
+func TestEmptyShares(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	s := m.sharesOver(time.Hour)
 	if s.kind() != Unknown || len(s.list) != 0 || s.readings != 0 ||

@@ -316,7 +316,7 @@ func TestTrackAgainstDiary(t *testing.T) {
 	}
 }
 
-func TestTrackOfNothing(t *testing.T) {
+func TestEmptyTrack(t *testing.T) {
 	p := newTape()
 	for range 50 {
 		p.close()

@@ -164,7 +164,7 @@ func TestWriteLeak(t *testing.T) {
 
 // Leaks that a leak explains are in its bytes. The text of one does not list
 // them, and the leak is unchanged.
-func TestWriteLeakAlone(t *testing.T) {
+func TestWriteLeakOmitsExplained(t *testing.T) {
 	l := leakOf()
 	l.Consequences = []analysis.Related{{Class: "com.shop.Other"}}
 	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Consequences) != 1 {

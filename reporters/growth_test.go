@@ -24,7 +24,7 @@ func TestGrowthDate(t *testing.T) {
 }
 
 // A long path is shown by its ends.
-func TestGrowthLongWay(t *testing.T) {
+func TestGrowthLongPath(t *testing.T) {
 	h := func(steps, want int, more string) {
 		t.Helper()
 		p := growth.Place{}

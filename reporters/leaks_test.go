@@ -8,7 +8,7 @@ import (
 )
 
 // What is omitted from a list is counted, with a singular form.
-func TestLeftOut(t *testing.T) {
+func TestOmittedCounts(t *testing.T) {
 	for n, want := range map[int][2]string{
 		0:    {"", ""},
 		1:    {"Also retains 1 more leaking object\n", "  and objects of 1 more class\n"},

@@ -88,7 +88,7 @@ func TestWriteTrip(t *testing.T) {
 }
 
 // Whatever a trip contains, its lines are printable and fit.
-func TestWriteTripOfAnything(t *testing.T) {
+func TestWriteTripHostile(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	words := []string{
 		"", "\x1b[2J", "漢字漢字", strings.Repeat("x", 500), "a b\nc", "com.shop", "\xff\xfe", strings.Repeat("word ", 60),

@@ -249,9 +249,9 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestNullHasNoLeak checks that Null has no leak and every other scenario has
-// one, which the tables of rates rely on.
-func TestNullHasNoLeak(t *testing.T) {
+// TestNullScenariosHaveNoLeak checks that Null has no leak and every other
+// scenario has one, which the tables of rates rely on.
+func TestNullScenariosHaveNoLeak(t *testing.T) {
 	for _, s := range append(Null(8), Noise(8)...) {
 		if s.Leak != 0 || s.Trimmed != 0 || len(s.Restarts)+len(s.Gaps) > 0 {
 			t.Errorf("%s: %+v", s.Name, s)

@@ -114,7 +114,7 @@ func TestSampleLineNames(t *testing.T) {
 
 // A killed run leaves a file that ends anywhere: no complete line is lost, and
 // no incomplete one is used.
-func TestReadSamplesCutAnywhere(t *testing.T) {
+func TestReadSamplesTruncatedAnywhere(t *testing.T) {
 	text := record(t, t.TempDir())
 	wantSamples, wantEvents := lines()
 	headerEnd := bytes.IndexByte(text, '\n') + 1
@@ -139,7 +139,7 @@ func TestReadSamplesCutAnywhere(t *testing.T) {
 	}
 }
 
-func TestReadSamplesRefuses(t *testing.T) {
+func TestReadSamplesErrors(t *testing.T) {
 	good := `{"schema":"leakgate.samples/1"}` + "\n"
 	for name, text := range map[string]string{
 		"nothing":        "",
@@ -216,7 +216,7 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 }
 
-func TestReadRunRefuses(t *testing.T) {
+func TestReadRunErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := ReadRun(dir); err == nil {
 		t.Error("no file is taken")

@@ -61,7 +61,7 @@ func TestSenAgainstCounting(t *testing.T) {
 }
 
 // The slope follows changes to the points, and a third of them cannot bend it.
-func TestSenMoves(t *testing.T) {
+func TestSenInvariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	for range 300 {
 		n := 12 + rng.IntN(20)

@@ -448,7 +448,7 @@ func TestDriftInvariance(t *testing.T) {
 	}
 }
 
-func TestDriftOfFew(t *testing.T) {
+func TestDriftOfFewValues(t *testing.T) {
 	y := []float64{1, 2, 4, 3, 9, 7}
 	for n := range 6 {
 		if got := FitDrift(y[:n], 1); got != (Drift{N: n}) {
@@ -475,7 +475,7 @@ func trying(f func() Drift) (d Drift, panicked any) {
 	return f(), nil
 }
 
-func TestDriftOfTheUnreal(t *testing.T) {
+func TestDriftOfNonFiniteValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 7))
 	for range 2000 {
 		y := noisy(r, r.IntN(30), 0.5, 1)

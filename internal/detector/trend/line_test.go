@@ -129,7 +129,7 @@ func TestFitOfPerfectLargeLines(t *testing.T) {
 	}
 }
 
-func TestFitDoesNotSeeTheOrigin(t *testing.T) {
+func TestFitOriginInvariance(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var x, y, later, higher []float64
 	for i := range 100 {

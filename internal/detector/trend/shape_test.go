@@ -222,7 +222,7 @@ func (s Shapes) ordered(t *testing.T, y []float64) {
 	}
 }
 
-func TestShapesOfFewAndMany(t *testing.T) {
+func TestShapesLengths(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 3))
 	for n := range 130 {
 		y := noisy(r, n, 0.5, 3)

@@ -404,7 +404,7 @@ func TestCheckedBytes(t *testing.T) {
 }
 
 // Devices of one model are observed separately.
-func TestTwins(t *testing.T) {
+func TestDevicesOfOneModel(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
 	twin := run.Devices[0]

@@ -277,8 +277,8 @@ func verdictText(p *record.Process) string {
 	return trend
 }
 
-// trendOf returns the verdict on the trend. They include counts that prove a
-// leak, because they are not objects of a heap dump that could be compared.
+// trendOf returns the verdict on the trend. It includes counts that prove a
+// leak, because those are not objects of a heap dump that could be compared.
 func trendOf(p *record.Process) *gate.TrendVerdict {
 	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
 	if t.Gate == "leak" {

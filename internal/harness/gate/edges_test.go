@@ -144,7 +144,7 @@ func TestAcceptedClassAndWider(t *testing.T) {
 }
 
 // Two devices of one model are two observations of a run, and one leak.
-func TestTwins(t *testing.T) {
+func TestDevicesOfOneModel(t *testing.T) {
 	a, b := observed(0, leak("k", "A", kB, 1, 2, 3, 4)), observed(0)
 	a.Device, b.Device, b.Twin = "serial-1", "serial-2", 1
 	base := &Baseline{}
@@ -172,7 +172,7 @@ func TestTwins(t *testing.T) {
 }
 
 // Three devices of one run do not show how much runs differ.
-func TestTwinsAreOneRun(t *testing.T) {
+func TestDevicesOfOneModelAreOneRun(t *testing.T) {
 	more := observed(9, leak("k", "A", kB, 4, 8, 12, 16))
 	for want, of := range map[comparison.Status]func(o *Observation, i int){
 		comparison.Known: func(o *Observation, i int) { o.Twin = i },

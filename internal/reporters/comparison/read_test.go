@@ -103,7 +103,7 @@ func edited(t testing.TB, pairs ...string) string {
 	return data
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	for want, data := range map[string]string{
 		"larger than 16.0 MB":                strings.Repeat(" ", maxFile+1),
 		"unexpected end":                     "",

@@ -399,9 +399,9 @@ func TestUpsertAgain(t *testing.T) {
 	})
 }
 
-// TestUpsertLearns checks that, if the owner of the token is unknown, the
+// TestUpsertLearnsLogin checks that, if the owner of the token is unknown, the
 // response to a creation shows it, and an earlier comment is found after all.
-func TestUpsertLearns(t *testing.T) {
+func TestUpsertLearnsLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
 		w.login = "gate[bot]"

@@ -103,9 +103,9 @@ func TestTooLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestTokenStays checks that GitHub's own redirects keep the token, and that
-// others neither get it nor are followed.
-func TestTokenStays(t *testing.T) {
+// TestTokenIsOnlySentToGitHub checks that GitHub's own redirects keep the
+// token, and that others neither get it nor are followed.
+func TestTokenIsOnlySentToGitHub(t *testing.T) {
 	for location, works := range map[string]bool{
 		"http://api.github.test/repos/o/r/issues/7/comments?again=1": true,
 		"http://evil.test/repos/o/r/issues/7/comments":               false,
