@@ -84,9 +84,9 @@ func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.res
 // process still has the same memory.
 func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at) }
 
-// Change records that samples from at on measure another quantity (Pss,
+// ChangeQuantity records that samples from at on measure another quantity (Pss,
 // RssAnon), which is not compared with anything before.
-func (d *Detector) Change(at time.Duration) []Transition { return d.machine.change(at) }
+func (d *Detector) ChangeQuantity(at time.Duration) []Transition { return d.machine.change(at) }
 
 // AddMark records a mark on the time axis. Policy "article" ignores it.
 func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
@@ -108,7 +108,7 @@ func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) 
 func (d *Detector) EndWorkload(at time.Duration) { d.machine.endWorkload(at) }
 
 // SetQuantity sets what samples measure from now on. It does not end a series;
-// [Detector.Change] does.
+// [Detector.ChangeQuantity] does.
 func (d *Detector) SetQuantity(q Quantity) { d.machine.measure(q) }
 
 // SetMustSee sets the rate in bytes per hour of the slowest leak that a pass

@@ -52,7 +52,7 @@ func (a *attack) input(data []byte) []detector.Transition {
 	case 9:
 		return a.d.Gap(a.at)
 	case 10:
-		return a.d.Change(a.at)
+		return a.d.ChangeQuantity(a.at)
 	case 11:
 		return a.d.DiagnosisFinished(a.at - time.Duration(int16(n))*time.Second)
 	case 12, 13:
@@ -100,7 +100,7 @@ func (a *attack) far(op byte, n uint16) []detector.Transition {
 		a.d.AddMark(detector.Mark{At: at, Text: "loop"})
 		return nil
 	case 4:
-		return a.d.Change(at)
+		return a.d.ChangeQuantity(at)
 	}
 	return a.d.Restart(at)
 }
@@ -213,7 +213,7 @@ func TestClockJumpCost(t *testing.T) {
 				d.AddMark(detector.Mark{At: at, Text: "loop 1"})
 			},
 			"gap":       func(d *detector.Detector, at time.Duration) { d.Gap(at) },
-			"change":    func(d *detector.Detector, at time.Duration) { d.Change(at) },
+			"change":    func(d *detector.Detector, at time.Duration) { d.ChangeQuantity(at) },
 			"restart":   func(d *detector.Detector, at time.Duration) { d.Restart(at) },
 			"diagnosis": func(d *detector.Detector, at time.Duration) { d.DiagnosisFinished(at) },
 		} {

@@ -220,7 +220,7 @@ func overtaken(list []seen) []seen {
 func TestReadingsFromBefore(t *testing.T) {
 	for name, endStretch := range map[string]func(d *detector.Detector, at time.Duration){
 		"restart": func(d *detector.Detector, at time.Duration) { d.Restart(at) },
-		"change":  func(d *detector.Detector, at time.Duration) { d.Change(at) },
+		"change":  func(d *detector.Detector, at time.Duration) { d.ChangeQuantity(at) },
 		"hole": func(d *detector.Detector, at time.Duration) {
 			d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB})
 		},

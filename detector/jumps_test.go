@@ -260,7 +260,7 @@ func TestJumpAndRestart(t *testing.T) {
 // TestJumpOfAnotherQuantity checks that a change of the quantity is not a jump.
 func TestJumpOfAnotherQuantity(t *testing.T) {
 	p := newRide(8, 3).until(60, risesAt(0))
-	p.take(p.d.Change(p.at))
+	p.take(p.d.ChangeQuantity(p.at))
 	p.until(120, risesAt(300, 60))
 	p.until(130, risesAt(300, 60, 120))
 	if len(p.jumps) != 1 || p.jumps[0].At != 2*time.Hour {

@@ -395,7 +395,7 @@ func TestBreaks(t *testing.T) {
 		want string
 	}{
 		"restart": {func(l *leaker) []detector.Transition { return l.d.Restart(l.at) }, "restarted"},
-		"change":  {func(l *leaker) []detector.Transition { return l.d.Change(l.at) }, "measured differently"},
+		"change":  {func(l *leaker) []detector.Transition { return l.d.ChangeQuantity(l.at) }, "measured differently"},
 		"hole": {func(l *leaker) []detector.Transition {
 			l.at += time.Hour
 			steps := l.d.Gap(l.at)

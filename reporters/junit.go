@@ -73,7 +73,7 @@ func WriteJUnitFile(dir string, run record.Run) error {
 	if err := WriteJUnit(&b, run); err != nil {
 		return err
 	}
-	return record.WriteWhole(filepath.Join(dir, JUnitName), b.Bytes())
+	return record.WriteFileAtomic(filepath.Join(dir, JUnitName), b.Bytes())
 }
 
 type junitSuites struct {

@@ -458,7 +458,7 @@ func writeComparison(dir string, result *comparison.Comparison, o comparison.Mar
 	if err := comparison.Write(dir, result); err != nil {
 		return err
 	}
-	return record.WriteWhole(filepath.Join(dir, commentName), []byte(comparison.Markdown(result, o)))
+	return record.WriteFileAtomic(filepath.Join(dir, commentName), []byte(comparison.Markdown(result, o)))
 }
 
 func writeFile(path string, write func(io.Writer) error) error {

@@ -82,14 +82,14 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	}
 	pss := int64(4000)
 	err = errors.Join(
-		r.Event(record.Event{
+		r.AppendEvent(record.Event{
 			T: 1, Up: 2, Device: "S1", Event: "found", User: new(0), Process: "com.shop", PID: 7, Start: 5,
 			Source: "smaps",
 		}),
-		r.Sample(record.Sample{
+		r.AppendSample(record.Sample{
 			T: 2, Up: 3, Device: "S1", Process: "com.shop", PID: 7, Start: 5, Source: "smaps", PSS: &pss,
 		}),
-		r.Event(record.Event{
+		r.AppendEvent(record.Event{
 			T: 4, Up: 5, Device: "S1", Event: "diagnose", User: new(0), Process: "com.shop", PID: 7, Diagnosis: &d,
 		}),
 		r.Close())

@@ -278,7 +278,7 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 	if wait {
 		name = id + waitFile
 	}
-	if err := record.WriteWhole(name, []byte(mark)); err != nil {
+	if err := record.WriteFileAtomic(name, []byte(mark)); err != nil {
 		return nil, fmt.Errorf("send mark to %s: %w", dir, err)
 	}
 	if err := awaitTaken(ctx, name); err != nil {

@@ -75,7 +75,7 @@ func (j *journal) write(e record.Event) bool {
 			c.Processes[i].Text = j.run.paths.Text(c.Processes[i].Text)
 		}
 	}
-	if !j.run.checkWrite(j.run.recorder.Event(e)) {
+	if !j.run.checkWrite(j.run.recorder.AppendEvent(e)) {
 		return false
 	}
 	if !slices.Contains([]string{"usage", "headroom", "workload_begin", "workload_end"}, e.Event) {

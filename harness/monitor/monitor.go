@@ -252,7 +252,7 @@ func (m *run) end(cause error) {
 	if m.Workload != nil {
 		stop.Workload = &m.workloads.work
 	}
-	m.checkWrite(m.recorder.Last(stop))
+	m.checkWrite(m.recorder.AppendLast(stop))
 	m.checkWrite(m.ledger.AddEvent(stop))
 }
 

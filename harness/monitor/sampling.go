@@ -123,7 +123,7 @@ func (m *sampling) takeReading(x *subject, r capture.Reading, up time.Duration, 
 
 // record writes a sample and records the transitions that it causes.
 func (m *sampling) record(x *subject, line record.Sample) {
-	if !m.run.checkWrite(m.run.recorder.Sample(line)) {
+	if !m.run.checkWrite(m.run.recorder.AppendSample(line)) {
 		return
 	}
 	before := x.Samples

@@ -52,7 +52,7 @@ func WriteLeaks(dir string, r Run) error {
 	if err := w.Error(); err != nil {
 		return fmt.Errorf("encode %s: %w", leaksName, err)
 	}
-	return WriteWhole(filepath.Join(dir, leaksName), b.Bytes())
+	return WriteFileAtomic(filepath.Join(dir, leaksName), b.Bytes())
 }
 
 func leaksRow(d Diagnosis, f Finding) []string {

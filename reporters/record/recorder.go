@@ -69,7 +69,7 @@ func writeNew(path string, content []byte) error {
 		return os.ErrExist
 	}
 	whole := path + ".new"
-	if err := WriteWhole(whole, content); err != nil {
+	if err := WriteFileAtomic(whole, content); err != nil {
 		return err
 	}
 	err := os.Link(whole, path)
@@ -80,11 +80,11 @@ func writeNew(path string, content []byte) error {
 	return errors.Join(err, os.Remove(whole))
 }
 
-// Sample appends one sample.
-func (r *Recorder) Sample(s Sample) error { return r.write(s) }
+// AppendSample appends one sample.
+func (r *Recorder) AppendSample(s Sample) error { return r.write(s) }
 
-// Event appends one event.
-func (r *Recorder) Event(e Event) error { return r.write(e) }
+// AppendEvent appends one event.
+func (r *Recorder) AppendEvent(e Event) error { return r.write(e) }
 
 // Check returns an error that wraps os.ErrNotExist if the path no longer leads
 // to the file: CI cleaners and a second checkout delete or move directories in
@@ -130,9 +130,9 @@ func (r *Recorder) write(v any) error {
 	return r.err
 }
 
-// Last appends the last line, also after a line that did not fit: there may be
+// AppendLast appends the last line, also after a line that did not fit: there may be
 // space again, and every line of the file is complete.
-func (r *Recorder) Last(e Event) error {
+func (r *Recorder) AppendLast(e Event) error {
 	r.mu.Lock()
 	failed := r.err
 	r.err = nil

@@ -49,12 +49,12 @@ func record(t *testing.T, dir string) []byte {
 	}
 	samples, events := lines()
 	for _, s := range samples {
-		if err := r.Sample(s); err != nil {
+		if err := r.AppendSample(s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, e := range events {
-		if err := r.Event(e); err != nil {
+		if err := r.AppendEvent(e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,8 +189,8 @@ func TestRecorderKeepsTheFirstError(t *testing.T) {
 	if err := r.f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	first := r.Sample(Sample{})
-	if first == nil || !errors.Is(r.Event(Event{}), first) {
+	first := r.AppendSample(Sample{})
+	if first == nil || !errors.Is(r.AppendEvent(Event{}), first) {
 		t.Errorf("first error %v is not kept", first)
 	}
 }
@@ -240,7 +240,7 @@ func BenchmarkRecorderSample(b *testing.B) {
 	samples, _ := lines()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.Sample(samples[0]); err != nil {
+		if err := r.AppendSample(samples[0]); err != nil {
 			b.Fatal(err)
 		}
 	}

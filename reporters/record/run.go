@@ -389,7 +389,7 @@ func WriteRun(dir string, run Run) error {
 	if err != nil {
 		return fmt.Errorf("encode run.json: %w", err)
 	}
-	return WriteWhole(filepath.Join(dir, "run.json"), append(text, '\n'))
+	return WriteFileAtomic(filepath.Join(dir, "run.json"), append(text, '\n'))
 }
 
 // maxRunJSON bounds what ReadRun accepts; a run of 100 processes stays under 1
@@ -423,10 +423,10 @@ func ReadRun(dir string) (Run, error) {
 	return run, nil
 }
 
-// WriteWhole writes a file under a temporary name and renames it, so that a
+// WriteFileAtomic writes a file under a temporary name and renames it, so that a
 // reader sees the old content or the new, never a part. Only the user may read
 // the file, because runs contain personal data.
-func WriteWhole(path string, content []byte) (err error) {
+func WriteFileAtomic(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("create %s: %w", filepath.Base(path), err)

@@ -96,5 +96,5 @@ func WriteTrip(dir string, t Trip) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", TripName, err)
 	}
-	return WriteWhole(filepath.Join(dir, TripName), append(encoded, '\n'))
+	return WriteFileAtomic(filepath.Join(dir, TripName), append(encoded, '\n'))
 }

@@ -193,7 +193,7 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		}
 		a.life.open = false
 		a.readBy(e)
-		return a.Detector.Change(up)
+		return a.Detector.ChangeQuantity(up)
 	case "restart":
 		a.missingLines = false
 		a.life.depart(e.T)

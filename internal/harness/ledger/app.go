@@ -319,7 +319,7 @@ func (x *AppSum) judgeSum(at time.Duration, total int64) {
 		a.LastUp = 0
 		steps = a.Detector.Restart(at)
 	case x.changed:
-		steps = a.Detector.Change(at)
+		steps = a.Detector.ChangeQuantity(at)
 	}
 	x.again, x.changed = false, false
 	if a.LastUp > 0 {

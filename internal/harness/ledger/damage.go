@@ -127,7 +127,7 @@ func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transitio
 		a.limits.watch.Restart(up)
 		return a.Detector.Restart(up)
 	}
-	steps := a.Detector.Change(up)
+	steps := a.Detector.ChangeQuantity(up)
 	for i := range steps {
 		steps[i].Because = "lines are missing before this"
 	}

@@ -71,7 +71,7 @@ func script(seed uint64, l *Part, to []expected) {
 			all("gap", func(d *detector.Detector) { d.Gap(up) })
 		case n == 26:
 			line(record.Event{Event: "level"}, up)
-			all("level", func(d *detector.Detector) { d.Change(up) })
+			all("level", func(d *detector.Detector) { d.ChangeQuantity(up) })
 			level -= 100
 		case n == 27:
 			p.PID++

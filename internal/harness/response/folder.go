@@ -140,7 +140,7 @@ func (f folder) text(name string, lines []string) error {
 		b.WriteString(text.Printable(line))
 		b.WriteByte('\n')
 	}
-	return record.WriteWhole(f.in(name), []byte(b.String()))
+	return record.WriteFileAtomic(f.in(name), []byte(b.String()))
 }
 
 // heapStep is the step of a recipe that dumps the heap.
@@ -157,7 +157,7 @@ func (c *Case) write() error {
 	if err != nil {
 		return fmt.Errorf("encode diagnosis.json: %w", err)
 	}
-	return record.WriteWhole(c.folder.in("diagnosis.json"), append(text, '\n'))
+	return record.WriteFileAtomic(c.folder.in("diagnosis.json"), append(text, '\n'))
 }
 
 const (

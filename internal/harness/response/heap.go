@@ -78,7 +78,7 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	if err != nil {
 		return nil, fmt.Errorf("encode analysis.json: %w", err)
 	}
-	return report, record.WriteWhole(c.folder.in("analysis.json"), append(text, '\n'))
+	return report, record.WriteFileAtomic(c.folder.in("analysis.json"), append(text, '\n'))
 }
 
 // SummaryName is the file of a folder that is used to compare its heap dump
@@ -94,7 +94,7 @@ func (c *Case) summarize(s *analysis.Summary) string {
 		err = packInto(&packed, encoded)
 	}
 	if err == nil {
-		err = record.WriteWhole(c.folder.in(SummaryName), packed.Bytes())
+		err = record.WriteFileAtomic(c.folder.in(SummaryName), packed.Bytes())
 	}
 	if err != nil {
 		c.warn(fmt.Errorf("write %s: %w; other runs compare only with the heap dump", SummaryName, err))

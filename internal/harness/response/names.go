@@ -55,7 +55,7 @@ func (f folder) hideThreads(c *Case) (size int64, err error) {
 	for i, t := range c.shown(list) {
 		b.WriteString(directories[i] + beforeName + t.Name + "\n")
 	}
-	return int64(b.Len()), record.WriteWhole(f.in(threadsFile), []byte(b.String()))
+	return int64(b.Len()), record.WriteFileAtomic(f.in(threadsFile), []byte(b.String()))
 }
 
 // shown returns threads with the names that may be shown; a name that is

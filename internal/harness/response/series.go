@@ -131,7 +131,7 @@ func (r *Responder) writeGrowth(s *series) (record.Diagnosis, error) {
 	if err != nil {
 		return c.Record, fmt.Errorf("encode growth.json: %w", err)
 	}
-	if err := record.WriteWhole(dir.in("growth.json"), append(encoded, '\n')); err != nil {
+	if err := record.WriteFileAtomic(dir.in("growth.json"), append(encoded, '\n')); err != nil {
 		return c.Record, err
 	}
 	if err := dir.text("summary.txt", lines); err != nil {

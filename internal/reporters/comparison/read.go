@@ -62,7 +62,7 @@ func Write(dir string, c *Comparison) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", FileName, err)
 	}
-	return record.WriteWhole(filepath.Join(dir, FileName), data)
+	return record.WriteFileAtomic(filepath.Join(dir, FileName), data)
 }
 
 // file is the content of gate.json.
