@@ -58,9 +58,9 @@ func TestRunOnFillingDisk(t *testing.T) {
 		if err != nil || again.Stopped != "disk" || again.Processes[0].Samples < 15 {
 			t.Errorf("%+v %v", again, err)
 		}
-		rebuilt, doubts, err := ledger.Rebuild(o.Dir)
-		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(rebuilt, again) {
-			t.Errorf("rebuilt %+v\nwritten %+v\n%v %v", rebuilt, again, doubts, err)
+		rebuilt, warnings, err := ledger.Rebuild(o.Dir)
+		if err != nil || len(warnings) > 0 || !reflect.DeepEqual(rebuilt, again) {
+			t.Errorf("rebuilt %+v\nwritten %+v\n%v %v", rebuilt, again, warnings, err)
 		}
 		left, err := filepath.Glob(filepath.Join(o.Dir, ".*"))
 		if err != nil || len(left) > 0 {

@@ -240,8 +240,8 @@ func (c *testChecks) findProcesses(t *checkedTest) {
 	}
 }
 
-// restarted reports whether a process that ran at the end of one test is
-// another incarnation at the next.
+// restarted reports whether a process that ran at the end of one test has a new
+// incarnation at the next.
 func restarted(before, now map[incarnation]bool) bool {
 	for of := range before {
 		if now[of] {

@@ -92,10 +92,11 @@ func TestWatch(t *testing.T) {
 		if !reflect.DeepEqual(run.Windows, closed) {
 			t.Errorf("run.json has %+v", run.Windows)
 		}
-		again, doubts, err := ledger.Rebuild(o.Dir)
-		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again.Windows, closed) || again.Stopped != run.Stopped ||
+		again, warnings, err := ledger.Rebuild(o.Dir)
+		if err != nil || len(warnings) > 0 || !reflect.DeepEqual(again.Windows, closed) ||
+			again.Stopped != run.Stopped ||
 			again.StopReason != run.StopReason {
-			t.Errorf("rebuilt: %+v, %v %v", again.Windows, doubts, err)
+			t.Errorf("rebuilt: %+v, %v %v", again.Windows, warnings, err)
 		}
 		pauses := 0
 		for _, e := range readAll(t, o.Dir).events {

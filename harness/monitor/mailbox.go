@@ -46,7 +46,7 @@ func newMailbox() mailbox {
 // for its dumps is notified.
 func (m mailbox) post(l message) {
 	if !m.enqueue(l) {
-		l.dumps.addMissing("the device is no longer watched, or too many marks came at once")
+		l.dumps.addMissing("the device is no longer watched, or too many marks came at the same time")
 		l.dumps.finishOne()
 		return
 	}

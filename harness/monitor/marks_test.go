@@ -60,10 +60,10 @@ func minutes(t *testing.T, p *cabled, w Workload) Options {
 // rebuilt checks that the lines of a run result in its verdict.
 func rebuilt(t *testing.T, dir string, r record.Run) {
 	t.Helper()
-	again, doubts, err := ledger.Rebuild(dir)
-	if err != nil || len(doubts) > 0 || again.ExitCode != r.ExitCode || len(again.Processes) != len(r.Processes) ||
+	again, warnings, err := ledger.Rebuild(dir)
+	if err != nil || len(warnings) > 0 || again.ExitCode != r.ExitCode || len(again.Processes) != len(r.Processes) ||
 		len(again.MissingEvidence) != len(r.MissingEvidence) {
-		t.Fatalf("rebuilt: exit %d, %d processes, %v %v", again.ExitCode, len(again.Processes), doubts, err)
+		t.Fatalf("rebuilt: exit %d, %d processes, %v %v", again.ExitCode, len(again.Processes), warnings, err)
 	}
 	for i, p := range again.Processes {
 		if was := r.Processes[i]; p.Gate != was.Gate || p.Reason != was.Reason || len(p.AtMarks) != len(was.AtMarks) {

@@ -175,10 +175,10 @@ type Row struct {
 	CostMS float64
 }
 
-type nobody struct{}
+type noObserver struct{}
 
-func (nobody) Happened(record.Event)        {}
-func (nobody) Changed(string, func() []Row) {}
+func (noObserver) Happened(record.Event)        {}
+func (noObserver) Changed(string, func() []Row) {}
 
 func (o *Options) complete() error {
 	if len(o.Devices) == 0 {
@@ -194,7 +194,7 @@ func (o *Options) complete() error {
 		o.DeviceTimeout = DefaultSampling.DeviceTimeout
 	}
 	if o.Observer == nil {
-		o.Observer = nobody{}
+		o.Observer = noObserver{}
 	}
 	if o.Assert == "" {
 		o.Assert = record.AssertEnd

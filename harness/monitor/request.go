@@ -164,17 +164,17 @@ func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled b
 // until it is done or ctx ends. Its output is in a separate log in the run
 // directory. The error is a workload that failed or could not start.
 func (w *LiveRun) RunWorkload(ctx context.Context, device string, load Workload) (record.Workload, error) {
-	stage, err := w.run.workloads.newEnv()
+	env, err := w.run.workloads.newEnv()
 	if err != nil {
 		return load.Describe(), err
 	}
 	if device != "" {
-		stage.Devices = slices.DeleteFunc(stage.Devices, func(d capture.Device) bool { return d.Serial() != device })
+		env.Devices = slices.DeleteFunc(env.Devices, func(d capture.Device) bool { return d.Serial() != device })
 	}
-	if len(stage.Devices) == 0 {
+	if len(env.Devices) == 0 {
 		return load.Describe(),
 			errors.Join(fmt.Errorf("run %s: the run has no device %s", load.Describe().Kind,
-				text.Quote(device, maxMarkShown)), stage.Output.Close())
+				text.Quote(device, maxMarkShown)), env.Output.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -185,10 +185,10 @@ func (w *LiveRun) RunWorkload(ctx context.Context, device string, load Workload)
 		case <-ctx.Done():
 		}
 	}()
-	w.run.workloads.begin(&stage, load.Describe())
-	rec, err := load.Run(ctx, stage)
-	stage.workloadEnded("")
-	err = errors.Join(err, stage.Output.Close())
+	w.run.workloads.begin(&env, load.Describe())
+	rec, err := load.Run(ctx, env)
+	env.workloadEnded("")
+	err = errors.Join(err, env.Output.Close())
 	if err != nil {
 		rec.Error = text.Head(w.run.paths.Error(err), maxReason)
 	}

@@ -427,9 +427,9 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	t.Helper()
 	var before record.Run
 	for range 2 {
-		run, doubts, err := ledger.Rebuild(dir)
-		if err != nil || len(doubts) > 0 {
-			t.Fatal(err, doubts)
+		run, warnings, err := ledger.Rebuild(dir)
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(err, warnings)
 		}
 		if warnings, err := response.Resume(t.Context(), dir, response.Options{}, run.Diagnoses); err != nil ||
 			len(warnings) > 0 {
@@ -752,10 +752,10 @@ func TestResponseRebuildOfEveryPrefix(t *testing.T) {
 			if !strings.Contains(lines[n], `"event":"diagnos`) && n%40 != 0 {
 				continue
 			}
-			run, doubts, err := rebuildOf(t, strings.Join(lines[:n+1], ""))
-			if err != nil || len(doubts) > 0 || len(run.Diagnoses) < diagnoses ||
+			run, warnings, err := rebuildOf(t, strings.Join(lines[:n+1], ""))
+			if err != nil || len(warnings) > 0 || len(run.Diagnoses) < diagnoses ||
 				len(run.Diagnoses) > len(whole.Diagnoses) {
-				t.Fatalf("%d lines: %d diagnoses after %d, %v %v", n, len(run.Diagnoses), diagnoses, doubts, err)
+				t.Fatalf("%d lines: %d diagnoses after %d, %v %v", n, len(run.Diagnoses), diagnoses, warnings, err)
 			}
 			diagnoses = len(run.Diagnoses)
 			for i, d := range run.Diagnoses {

@@ -82,8 +82,8 @@ type foundTests struct {
 	rule   *WindowRule
 	queues []*checkQueue
 	open   []*foundTest
-	// begun and ended count the tests.
-	begun, ended int
+	// started and ended count the tests.
+	started, ended int
 	// justEnded are the tests that have ended since the latest one began.
 	justEnded []*foundTest
 }
@@ -126,7 +126,7 @@ func (f *foundTests) addLine(line string) {
 const maxOpenTests = 100
 
 func (f *foundTests) begin(name string) {
-	f.begun++
+	f.started++
 	f.endDelays()
 	if len(f.open) == maxOpenTests {
 		f.close(f.open[0], record.OutcomeUnfinished)
@@ -205,7 +205,7 @@ func (f *foundTests) finish() {
 // no test was checked must not look like one without leaks.
 func (f *foundTests) missing() string {
 	switch {
-	case f.begun == 0:
+	case f.started == 0:
 		return "no test was checked: no line of the output matches workload.windows.begin, " +
 			text.Quote(f.rule.Begin.String(), maxMark)
 	case f.ended == 0:

@@ -23,7 +23,7 @@ type Workload interface {
 	// Run runs the workload until it is done or ctx ends, and leaves nothing
 	// running that it can stop. It returns what was done. The error is a
 	// workload that failed, not one that was ended by ctx.
-	Run(ctx context.Context, stage Env) (record.Workload, error)
+	Run(ctx context.Context, env Env) (record.Workload, error)
 }
 
 // Env is the environment of a workload.

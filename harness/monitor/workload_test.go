@@ -69,7 +69,8 @@ func TestHostCommandMarksAndEnvironment(t *testing.T) {
 	needShell(t)
 	var th testEnv
 	dir := t.TempDir()
-	script := `printf 'leakgate:mark loop 1\nnoise leakgate:mark not a mark\nleakgate:mark split'; echo " line"; echo "$ANDROID_SERIAL|$LEAKGATE_DEVICES|$LEAKGATE_RUN" >&2; printf 'leakgate:mark last'`
+	script := `printf 'leakgate:mark loop 1\nnoise leakgate:mark not a mark\nleakgate:mark split'; echo " line"; ` +
+		`echo "$ANDROID_SERIAL|$LEAKGATE_DEVICES|$LEAKGATE_RUN" >&2; printf 'leakgate:mark last'`
 	rec,
 		err := HostCommand{
 		Args: []string{"/bin/sh", "-c", script},

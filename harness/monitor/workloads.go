@@ -22,7 +22,7 @@ type workloads struct {
 }
 
 func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFunc) {
-	stage, err := w.runRepeatedly(ctx)
+	env, err := w.runRepeatedly(ctx)
 	if ctx.Err() != nil {
 		return
 	}
@@ -35,8 +35,8 @@ func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFun
 	if errors.Is(err, errDropped) && w.run.Duration > 0 {
 		return // the command may continue on the device, and there is time to watch it
 	}
-	if stage.workloadEnded != nil { // it was started
-		stage.workloadEnded("")
+	if env.workloadEnded != nil { // it was started
+		env.workloadEnded("")
 	}
 	stop(errWorkload)
 }
@@ -47,24 +47,24 @@ func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFun
 func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 	work := w.run.Workload
 	for repeats := 0; ; repeats++ {
-		stage, err := w.newEnv()
+		env, err := w.newEnv()
 		if err != nil {
-			return stage, err
+			return env, err
 		}
-		w.begin(&stage, w.work)
+		w.begin(&env, w.work)
 		began := time.Now()
 		pass := w.work.Pass
-		w.work, err = work.Run(ctx, stage)
+		w.work, err = work.Run(ctx, env)
 		if repeats > 0 {
 			w.work.Repeats, w.work.Pass = repeats, pass
 		}
-		if cerr := stage.Output.Close(); err == nil && cerr != nil {
+		if cerr := env.Output.Close(); err == nil && cerr != nil {
 			w.run.checkWrite(cerr)
 		}
 		if err != nil || ctx.Err() != nil || !w.run.extension.extends(ctx) {
-			return stage, err
+			return env, err
 		}
-		stage.workloadEnded("")
+		env.workloadEnded("")
 		if repeats == 0 {
 			w.work.Pass = record.Round(time.Since(began).Seconds()*w.run.sessions[0].clock.scale, 3)
 		}
@@ -76,7 +76,7 @@ func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 			})
 		// A workload that ends immediately must not be restarted continuously.
 		if sleep(ctx, w.run.sessions[0].clock.real(minRepeatInterval)-time.Since(began)) != nil {
-			return stage, nil
+			return env, nil
 		}
 	}
 }
