@@ -130,8 +130,8 @@ func (r *Recorder) write(v any) error {
 	return r.err
 }
 
-// AppendLast appends the last line, also after a line that did not fit: there may be
-// space again, and every line of the file is complete.
+// AppendLast appends the last line, also after a line that did not fit: there
+// may be space again, and every line of the file is complete.
 func (r *Recorder) AppendLast(e Event) error {
 	r.mu.Lock()
 	failed := r.err

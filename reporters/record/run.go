@@ -423,9 +423,9 @@ func ReadRun(dir string) (Run, error) {
 	return run, nil
 }
 
-// WriteFileAtomic writes a file under a temporary name and renames it, so that a
-// reader sees the old content or the new, never a part. Only the user may read
-// the file, because runs contain personal data.
+// WriteFileAtomic writes a file under a temporary name and renames it, so that
+// a reader sees the old content or the new, never a part. Only the user may
+// read the file, because runs contain personal data.
 func WriteFileAtomic(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
