@@ -7,17 +7,17 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Family asks for the objects of a class and of its subclasses.
+// Family selects the objects of a class and of its subclasses.
 type Family struct {
 	Class string
-	// Limit bounds Objects; 0 asks for Count alone.
+	// Limit bounds Objects; 0 requests only Count.
 	Limit int
-	// Objects are those with the lowest numbers, Count is how many there are.
+	// Objects are those with the lowest numbers, Count is the number of all.
 	Objects []Object
 	Count   int64
 }
 
-// Gather fills families in one go over all objects, reachable or not.
+// Gather fills families in one pass over all objects, reachable or not.
 func (g *Graph) Gather(families ...*Family) {
 	for len(families) > 64 {
 		g.Gather(families[:64]...)
@@ -38,7 +38,8 @@ func (g *Graph) Gather(families ...*Family) {
 	}
 }
 
-// masks gives the families of each slot as bits, or nil if no class is in any.
+// masks returns the families of each slot as bits, or nil if no class is in
+// any.
 func (g *Graph) masks(families []*Family) []uint64 {
 	own := map[string]uint64{}
 	for i, f := range families {
@@ -63,7 +64,8 @@ func (g *Graph) masks(families []*Family) []uint64 {
 			}
 			k = list[k].super
 		}
-		// What is above the path is settled; from its top down each adds its own.
+		// Classes above the path are done; from its top down, each adds its own
+		// bits.
 		above := uint64(0)
 		if known[k] {
 			above = masks[k]
@@ -80,7 +82,7 @@ func (g *Graph) masks(families []*Family) []uint64 {
 	return masks
 }
 
-// LargestArrays gives up to n arrays, the one with most bytes first.
+// LargestArrays returns up to n arrays, those with most bytes first.
 func (g *Graph) LargestArrays(n int) []Object {
 	if n <= 0 {
 		return nil
@@ -118,20 +120,21 @@ func compare64(a, b, c, d int64) int {
 	return 1
 }
 
-// Field is an instance field as one class declares it; a field of the same name in a
-// subclass is another. Not for concurrent use.
+// Field is an instance field as declared by one class; a field of the same name
+// in a subclass is a different one. It is not safe for concurrent use.
 type Field struct {
 	graph *Graph
-	// own is where the field is among those that its class declares itself.
+	// own is the position of the field among those that its class declares
+	// itself.
 	own map[slot]fieldPlace
-	// places is where it is in the instances of each class that was met; last is the
-	// latest.
+	// places caches its position in the instances of each class; last is the
+	// latest one.
 	places map[slot]fieldPlace
 	last   slot
 	place  fieldPlace
 }
 
-// Field finds a field. One that the dump does not have is in no object.
+// Field finds a field. If the dump does not have it, no object has it.
 func (g *Graph) Field(class, name string) *Field {
 	f := &Field{graph: g, own: map[slot]fieldPlace{}, places: map[slot]fieldPlace{}, last: ^slot(0)}
 	for _, s := range g.named(class) {
@@ -151,10 +154,10 @@ func (g *Graph) Field(class, name string) *Field {
 	return f
 }
 
-// Declared tells whether any class of the dump declares the field.
+// Declared reports whether any class of the dump declares the field.
 func (f *Field) Declared() bool { return len(f.own) > 0 }
 
-// in gives where the field is in the instances of a class.
+// in returns the position of the field in the instances of a class.
 func (f *Field) in(s slot) fieldPlace {
 	if s == f.last {
 		return f.place
@@ -190,7 +193,8 @@ func (f *Field) find(s slot) fieldPlace {
 	return fieldPlace{}
 }
 
-// value gives the bytes of a field of an instance, none where it has no such field.
+// value returns the bytes of a field of an instance, none if it has no such
+// field.
 func (r *Record) value(f *Field) ([]byte, hprof.Type) {
 	if r.Kind != hprof.SubInstance {
 		return nil, 0
@@ -212,8 +216,8 @@ func (r *Record) RefOf(f *Field) (Object, bool) {
 	return r.graph.find(readID(b, r.graph.IDSize))
 }
 
-// IsNull tells whether a field of references is null. ok is false where the object
-// has no such field.
+// IsNull reports whether a field of references is null. ok is false if the
+// object has no such field.
 func (r *Record) IsNull(f *Field) (null, ok bool) {
 	b, t := r.value(f)
 	if t != hprof.Object {
@@ -234,13 +238,13 @@ func (r *Record) BoolOf(f *Field) (value, ok bool) {
 	return v != 0, ok
 }
 
-// fieldName gives the name of a field that a class declares.
+// fieldName returns the name of a field that a class declares.
 func (g *Graph) fieldName(owner *class, id hprof.ID, t hprof.Type) (string, bool) {
 	return g.registry.fieldName(g.file.Strings, owner, id, t)
 }
 
-// Declared calls f with the record of each class of the dump, whose names are as the dump has
-// them and not as Options.Names does. f must not keep or change it.
+// Declared calls f with the record of each class of the dump, with the names of
+// the dump rather than those of Options.Names. f must not keep or change it.
 func (g *Graph) Declared(f func(c *hprof.Class)) {
 	for s := range g.registry.list {
 		if dump := g.registry.list[s].dump; dump != nil {
@@ -249,21 +253,22 @@ func (g *Graph) Declared(f func(c *hprof.Class)) {
 	}
 }
 
-// HasStatic tells whether a class of this name has a static field of this name.
+// HasStatic reports whether a class of this name has a static field of this
+// name.
 func (g *Graph) HasStatic(class, field string) bool {
 	_, ok := g.static(class, field)
 	return ok
 }
 
-// StackFrame is one frame of a stack trace. Line is positive, or -1 for unknown, -2
-// for compiled and -3 for native code.
+// StackFrame is one frame of a stack trace. Line is positive, or -1 for
+// unknown, -2 for compiled and -3 for native code.
 type StackFrame struct {
 	Class, Method, Source string
 	Line                  int32
 }
 
-// Stacks gives the stack traces with some serial numbers, from the innermost frame
-// out, up to depth frames of each; nil where the dump has none.
+// Stacks returns the stack traces with some serial numbers, innermost frame
+// first, up to depth frames each; nil if the dump does not have them.
 func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 	traces := map[uint32]*hprof.Trace{}
 	for _, s := range serials {
@@ -314,7 +319,7 @@ func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 	return list
 }
 
-// frames gives a frame, or what was inlined into it.
+// frames returns a frame, or what was inlined into it.
 func (g *Graph) frames(f *hprof.Frame, class string) []StackFrame {
 	method, _ := g.file.Strings.Get(f.Method)
 	source, _ := g.file.Strings.Get(f.Source)

@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestGather compares families with InstancesOf, more of them than one go takes.
+// TestGather compares families with InstancesOf, for more families than one
+// pass takes.
 func TestGather(t *testing.T) {
 	for seed := range uint64(20) {
 		d, w := randomWorld(seed, 200)
@@ -58,8 +59,8 @@ func TestLargestArrays(t *testing.T) {
 	}
 }
 
-// TestFields reads each field of each class in all objects, those that another hides
-// among them.
+// TestFields reads each field of each class in all objects, including hidden
+// ones.
 func TestFields(t *testing.T) {
 	for seed := range uint64(60) {
 		_, w := randomWorld(seed, 40)
@@ -68,7 +69,8 @@ func TestFields(t *testing.T) {
 		fields := map[placed]*heap.Field{}
 		for _, c := range w.classes {
 			for _, f := range c.fields {
-				if slices.ContainsFunc(w.classes, func(other *class) bool { return other != c && other.name == c.name }) {
+				if slices.ContainsFunc(w.classes,
+					func(other *class) bool { return other != c && other.name == c.name }) {
 					continue
 				}
 				got := g.Field(c.name, f.name)
@@ -111,15 +113,17 @@ func (a *answer) askField(g *heap.Graph, r *heap.Record, o *object, p placed, f 
 	want, integer := extend(p.kind, v.bits)
 	integer = integer && there
 	switch {
-	case isRefs != ref, isRef != (ref && a.has(v.object)), isRef && g.ID(to) != v.object.id, null != (ref && v.object == nil):
-		return fmt.Errorf("%s.%s of %#x is %#x (%t), null %t (%t)", p.owner.name, p.name, o.id, g.ID(to), isRef, null, isRefs)
+	case isRefs != ref, isRef != (ref && a.has(v.object)), isRef && g.ID(to) != v.object.id,
+		null != (ref && v.object == nil):
+		return fmt.Errorf("%s.%s of %#x is %#x (%t), null %t (%t)", p.owner.name, p.name, o.id, g.ID(to), isRef, null,
+			isRefs)
 	case isInt != integer, isInt && n != want, isBool != isInt, b != (isInt && n != 0):
 		return fmt.Errorf("%s.%s of %#x is %d (%t), want %d (%t)", p.owner.name, p.name, o.id, n, isInt, want, integer)
 	}
 	return nil
 }
 
-// TestHasStatic asks for static fields of all types.
+// TestHasStatic checks static fields of all types.
 func TestHasStatic(t *testing.T) {
 	w := &world{idSize: 4}
 	c := w.class("C", nil, 8)
@@ -132,7 +136,7 @@ func TestHasStatic(t *testing.T) {
 	}
 }
 
-// TestStacks gives stack traces by their serial numbers.
+// Stack traces are found by their serial numbers.
 func TestStacks(t *testing.T) {
 	w := newScribe(4)
 	names := []string{"run", "Main.java", "()V", "loop", "com/example/Main"}

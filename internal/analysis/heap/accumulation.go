@@ -9,41 +9,44 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Accumulation is a place of the dominator tree where memory piles up in many objects
-// of one class. The idea is Eclipse MAT's "accumulation point": from the roots down,
-// it is where what is retained falls apart into many parts. The place may be above the
-// tree: objects each of which a GC root of its own holds.
+// Accumulation is a place of the dominator tree where memory accumulates in
+// many objects of one class. The idea is Eclipse MAT's "accumulation point":
+// going down from the roots, the place where the retained memory splits into
+// many parts. The place may be above the tree: objects that are each held by a
+// GC root of their own.
 type Accumulation struct {
-	// Object is where it piles up, Retained what that retains. Of what GC roots hold, Object
-	// is the one of the objects that retains most, and Retained is Size.
+	// Object is the place, Retained what it retains. If GC roots hold the
+	// objects, Object is the one that retains most, and Retained is Size.
 	Object   Object
 	Retained Size
-	// Root is the kind of the GC roots that hold the objects, 0 where Object holds them.
+	// Root is the kind of the GC roots that hold the objects, 0 if Object holds
+	// them.
 	Root hprof.SubTag
-	// Class is that of the objects that pile up, Count how many there are.
+	// Class is that of the accumulated objects, Count their number.
 	Class string
 	Count int64
-	// Linked tells that Object itself is one of them, and that each dominates the next,
-	// as in a list or tree of nodes. Else Object dominates them.
+	// If Linked, Object itself is one of them, and each dominates the next, as
+	// in a list or tree of nodes. Otherwise Object dominates them.
 	Linked bool
 	// Size is what they retain together.
 	Size Size
-	// Holds is the class of which they dominate most bytes, "" where they dominate
-	// nothing; Held is how many of it, HeldSize what those retain.
+	// Holds is the class of which they dominate most bytes, "" if they dominate
+	// nothing; Held is the number of its objects, HeldSize what those retain.
 	Holds    string
 	Held     int64
 	HeldSize Size
-	// Beside are other classes of objects that Object dominates, HeldBeside other ones than
-	// Holds of what the objects dominate: of both those with AccumulationOptions.Fewest
-	// objects or more that retain a fifth of Retained or more, up to three, the one with
-	// most bytes first.
+	// Beside are other classes of objects that Object dominates, HeldBeside
+	// classes other than Holds of what the objects dominate. Both contain up to
+	// three classes with at least AccumulationOptions.Fewest objects that
+	// retain at least a fifth of Retained, the one with most bytes first.
 	Beside, HeldBeside []ClassSum
-	// Behind is the class of which most bytes are behind what the objects hold, where that is
-	// of a class that AccumulationOptions.Through names, and about as many; else zero.
+	// If Holds is a class that AccumulationOptions.Through selects, Behind is
+	// the class of which most bytes are behind it, and about as many objects;
+	// otherwise it is zero.
 	Behind ClassSum
 }
 
-// ClassSum is objects of one class, and what they retain together.
+// ClassSum is a number of objects of one class, and what they retain together.
 type ClassSum struct {
 	Class string
 	Count int64
@@ -51,53 +54,56 @@ type ClassSum struct {
 }
 
 const (
-	// worthBeside is the share of what a place retains, as a divisor, that makes a further
-	// class worth telling; mostBeside bounds those classes.
+	// worthBeside divides what a place retains: a further class must retain at
+	// least that part to be reported. mostBeside bounds those classes.
 	worthBeside = 5
 	mostBeside  = 3
 )
 
-// AccumulationOptions say what is worth to be called an accumulation.
+// AccumulationOptions define what counts as an accumulation.
 type AccumulationOptions struct {
 	// Least is the bytes that an object must retain, Java and native together.
 	Least int64
-	// Fewest is how many objects of one class are many; two at least.
+	// Fewest is the number of objects of one class that are many; at least two.
 	Fewest int64
-	// Leave tells the heaps of Graph.Heaps whose bytes do not count anywhere in the
-	// answer; nil leaves out none.
+	// Leave selects the heaps of Graph.Heaps whose bytes do not count anywhere
+	// in the answer; nil selects none.
 	Leave func(Heap) bool
-	// Roots are the kinds of GC roots of which many may be an accumulation, the one that
-	// says most about an object first: an object that several hold counts for that one.
+	// Roots are the kinds of GC roots of which many may be an accumulation, the
+	// most informative first: an object with several roots counts for the first
+	// kind.
 	Roots []hprof.SubTag
-	// Through tells the classes, by their names, that say nothing of what they hold; nil
-	// names none.
+	// Through selects, by name, the classes that say nothing about what they
+	// hold; nil selects none.
 	Through func(class string) bool
 }
 
-// Accumulations finds, from the tops down, the first objects that retain Least or more and
-// of which either
+// Accumulations finds, from the tops down, the first objects that retain at
+// least Least and of which either
+//   - no child retains more than half of that, while Fewest or more children of
+//     one class together do; or
+//   - the object and those of its own class that it dominates without another
+//     class in between are Fewest or more, and none of them has more than half
+//     by itself.
 //
-//   - no child retains more than half of that, while Fewest or more children of one
-//     class together do; or
-//   - the object and those of its own class that it dominates without another class
-//     between are Fewest or more, and none of them has more than half by itself.
+// No accumulation is below another. Classes do not accumulate: programs
+// normally have many with static fields. An object without references that only
+// one other object references counts everywhere except in whether objects are
+// linked.
 //
-// No accumulation is below another. Classes do not pile up: that many of them have
-// static fields is how programs are. An object without references that another one
-// alone references counts in all of it but in whether objects are linked.
+// Fewest or more objects of one class that GC roots of one kind hold are also
+// an accumulation, if they retain at least Least together, and none of them
+// more than half of that by itself. An object that contains an accumulation of
+// the first two kinds does not count, nor does one in a heap that Leave
+// selects. Local variables of a thread (JAVA_FRAME) count with their thread if
+// Roots has THREAD_OBJECT: which of them a dump names depends on what the
+// runtime compiled.
 //
-// An accumulation as well are Fewest or more objects of one class that GC roots of one
-// kind hold, if they retain Least or more together, and none of them more than half of
-// that by itself. What has an accumulation of the first two kinds in it is none of them,
-// and neither is what is in a heap that Leave names. Local variables of a thread
-// (JAVA_FRAME) count with their thread where Roots has THREAD_OBJECT: which of them a
-// dump names depends on what the runtime compiled.
+// The accumulation that retains most comes first.
 //
-// The first is the one that retains most.
-//
-// The time is that of a few looks at each vertex below an object that retains Least, up
-// to two at each object of the dump, and sorting the GC roots of the kinds that count.
-// The error is ctx's, or one of memory.
+// The running time is that of a few visits of each vertex below an object that
+// retains Least, up to two of each object of the dump, and sorting the GC roots
+// of the kinds that count. The error is ctx's, or one of memory.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
 	a := newAccumulator(g, o)
 	if err := a.walk(ctx); err != nil {
@@ -130,49 +136,51 @@ func newAccumulator(g *Graph, o AccumulationOptions) *accumulator {
 	return a
 }
 
-// accumulator looks for accumulations.
+// accumulator searches for accumulations.
 type accumulator struct {
 	g *Graph
 	t *tree
 	// heaps are those whose bytes count.
 	heaps         []int
 	least, fewest int64
-	// names are those of the rows, through the rows that AccumulationOptions.Through names.
+	// names are those of the rows, through the rows that
+	// AccumulationOptions.Through selects.
 	names   []string
 	through []bool
-	// found are accumulations, unsure are vertices that the leaves without a vertex
-	// decide about.
+	// found are accumulations, unsure are vertices that the leaves without a
+	// vertex decide.
 	found, unsure []pile
 	steps         []step
 	sums          groups
-	// rooted is what GC roots hold, accumulation or not; members are the objects of those
-	// that are one.
+	// rooted are the objects that GC roots hold, accumulation or not; members
+	// are the objects of the accumulations among them.
 	rooted  []rootPile
 	members []member
 }
 
-// pile is an accumulation in the making: the vertex where it is, and the class.
+// pile is a candidate for an accumulation: its vertex, and the class.
 type pile struct {
 	vertex uint32
 	row    uint32
 	linked bool
-	// largest is the most that a child retains. Of sums, the first inTree classes have
-	// vertices.
+	// largest is the most that a child retains. Of sums, the first inTree
+	// classes have vertices.
 	largest int64
 	sums    groups
 	inTree  int
 	count   int64
 	size    Size
-	// beside are the classes that are in no object of row, but where it piles up.
+	// beside are the classes of objects at the place other than row.
 	beside groups
-	// behind are the classes that are behind what the objects hold.
+	// behind are the classes behind what the objects hold.
 	behind groups
-	// counted tells that count, size and beside are known, and that nothing is held.
+	// If counted, the count, size and beside are known, and nothing is held.
 	counted bool
 }
 
-// step is a vertex to look at. Its class was looked at for linked objects from further up:
-// they are none down to the vertex settled, which has more than half by itself.
+// step is a vertex to visit. Its class was checked for linked objects from
+// further up: down to the vertex settled, which has more than half by itself,
+// they are not linked.
 type step struct {
 	vertex, settled uint32
 }
@@ -182,7 +190,7 @@ const (
 	allSettled = ^uint32(0)
 )
 
-// below is what a step tells a child of the same class.
+// below is the state that a step passes to a child of the same class.
 func (s step) below(t *tree, child uint32) uint32 {
 	if s.settled == allSettled || child <= s.settled && s.settled < t.ends[child] {
 		return s.settled
@@ -207,7 +215,8 @@ func (a *accumulator) walk(ctx context.Context) error {
 	return nil
 }
 
-// look decides about a vertex, and goes on to its children if it is no accumulation.
+// look decides about a vertex, and continues with its children if it is not an
+// accumulation.
 func (a *accumulator) look(s step) {
 	whole, own := a.weigh(s.vertex), a.row(s.vertex)
 	below, largest, related := Size{}, int64(0), false
@@ -254,14 +263,15 @@ func (a *accumulator) look(s step) {
 	}
 }
 
-// many tells whether objects of a class are an accumulation in an object that retains
-// whole.
+// many reports whether objects of a class are an accumulation in an object that
+// retains whole.
 func (a *accumulator) many(sum group, whole Size) bool {
 	return sum.count >= a.fewest && 2*sum.size.Total() > whole.Total()
 }
 
-// link tells whether a vertex and those of its class that it dominates without another
-// between are an accumulation: unsettled if so, and else down to where they are none.
+// link reports whether a vertex and those of its class that it dominates
+// without another class in between are an accumulation: unsettled if so,
+// otherwise the vertex down to which they are not.
 func (a *accumulator) link(v uint32) uint32 {
 	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
 	for u := v; u < a.t.ends[v]; {
@@ -270,7 +280,7 @@ func (a *accumulator) link(v uint32) uint32 {
 			continue
 		}
 		count++
-		// Those with more than half below them are each above the next.
+		// Those with more than half below them form a chain.
 		if 2*a.weigh(u).Total() > whole {
 			heavy = u
 		}
@@ -291,7 +301,7 @@ func (a *accumulator) link(v uint32) uint32 {
 	return unsettled
 }
 
-// decide adds the leaves to what is unsure.
+// decide adds the leaves to the unsure vertices.
 func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 	if len(a.unsure) == 0 {
 		return nil
@@ -303,7 +313,8 @@ func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 	last := 0
 	err := a.leaves(ctx, marked, func(o, v uint32) {
 		if a.unsure[last].vertex != v {
-			last, _ = slices.BinarySearchFunc(a.unsure, v, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
+			last, _ = slices.BinarySearchFunc(a.unsure, v,
+				func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
 		}
 		p, size := &a.unsure[last], a.shallow(o)
 		p.largest = max(p.largest, size.Total())
@@ -334,7 +345,7 @@ func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 
 func byVertex(a, b pile) int { return cmp.Compare(a.vertex, b.vertex) }
 
-// answer counts what is in the accumulations that were found.
+// answer counts the contents of the accumulations that were found.
 func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation, error) {
 	all := len(a.members) == 0
 	for i := range a.found {
@@ -374,21 +385,22 @@ func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation
 	return list, nil
 }
 
-// around gives the accumulation that a vertex is in, if it is in one: the last that does
-// not begin after it.
+// around returns the accumulation that contains a vertex, if any: the last one
+// that does not begin after it.
 func (a *accumulator) around(v uint32) int {
 	i, _ := slices.BinarySearchFunc(a.found, v+1, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i - 1
 }
 
-// within tells whether a vertex is in one of the accumulations; none has a number below 0.
+// within reports whether a vertex is in one of the accumulations, none of which
+// has a number below 0.
 func (a *accumulator) within(i int, v uint32) bool {
 	return i >= 0 && i < len(a.found) && a.found[i].vertex <= v && v < a.t.ends[a.found[i].vertex]
 }
 
-// enter counts the vertices of an accumulation, with those of its class that one of
-// them dominates: the nodes that share a bucket of a map. It marks those that may
-// have leaves.
+// enter counts the vertices of an accumulation, with those of its class that
+// one of them dominates, such as nodes in the same bucket of a map. It marks
+// those that may have leaves.
 func (a *accumulator) enter(p *pile, marked bitset) {
 	u := p.vertex
 	if p.linked {
@@ -419,9 +431,9 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 	}
 }
 
-// lookThrough counts what is behind a vertex that objects of an accumulation hold, and marks
-// the vertices that it looks through. What is behind one more object of the accumulation's
-// class does not count.
+// lookThrough counts what is behind a vertex that objects of an accumulation
+// hold, and marks the vertices that it looks through. What is behind another
+// object of the accumulation's class does not count.
 func (a *accumulator) lookThrough(p *pile, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {
@@ -437,7 +449,8 @@ func (a *accumulator) lookThrough(p *pile, v uint32, marked bitset) {
 	}
 }
 
-// leaf counts an object without a vertex that a vertex of an accumulation has.
+// leaf counts an object without a vertex that a vertex of an accumulation
+// holds.
 func (a *accumulator) leaf(p *pile, o, v uint32) {
 	row, direct := a.g.registry.list[a.g.slots.at(o)].row, !p.linked && v == p.vertex
 	switch {
@@ -465,7 +478,10 @@ func (a *accumulator) leafBehind(p *pile, row, o uint32) {
 }
 
 func (a *accumulator) accumulation(p *pile) Accumulation {
-	r := Accumulation{Object: Object(a.t.objects[p.vertex]), Retained: a.weigh(p.vertex), Class: a.names[p.row], Count: p.count, Linked: p.linked, Size: p.size}
+	r := Accumulation{
+		Object: Object(a.t.objects[p.vertex]), Retained: a.weigh(p.vertex), Class: a.names[p.row], Count: p.count,
+		Linked: p.linked, Size: p.size,
+	}
 	r.Beside = a.others(&p.beside, p.row, r.Retained)
 	a.tellHeld(&r, &p.sums)
 	if best := a.best(&p.behind); r.Held > 0 && a.through[a.best(&p.sums).row] && best.count*10 >= r.Held*9 {
@@ -474,7 +490,7 @@ func (a *accumulator) accumulation(p *pile) Accumulation {
 	return r
 }
 
-// tellHeld says what the objects of an accumulation hold.
+// tellHeld sets what the objects of an accumulation hold.
 func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	best := a.best(held)
 	if best.count == 0 {
@@ -484,8 +500,8 @@ func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	r.HeldBeside = a.others(held, best.row, r.Retained)
 }
 
-// others are the classes that are worth telling beside the one that is told anyway, in a
-// place that retains whole.
+// others returns the classes to report in addition to the main one, in a place
+// that retains whole.
 func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
 	for _, s := range t.list {
 		if s.row != told && s.count >= a.fewest && worthBeside*s.size.Total() >= whole.Total() {
@@ -493,12 +509,14 @@ func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSu
 		}
 	}
 	slices.SortFunc(list, func(x, y ClassSum) int {
-		return cmp.Or(cmp.Compare(y.Size.Total(), x.Size.Total()), cmp.Compare(y.Count, x.Count), strings.Compare(x.Class, y.Class))
+		return cmp.Or(cmp.Compare(y.Size.Total(), x.Size.Total()), cmp.Compare(y.Count, x.Count),
+			strings.Compare(x.Class, y.Class))
 	})
 	return list[:min(len(list), mostBeside)]
 }
 
-// leaves calls f with each object without a vertex of its own whose owner is marked.
+// leaves calls f with each object without a vertex of its own whose owner is
+// marked.
 func (a *accumulator) leaves(ctx context.Context, marked bitset, f func(o, v uint32)) error {
 	const patience = 1 << 20
 	for from := 0; from < len(a.t.vertices); from += patience {
@@ -516,10 +534,10 @@ func (a *accumulator) leaves(ctx context.Context, marked bitset, f func(o, v uin
 
 func (a *accumulator) slot(v uint32) slot { return a.g.slots.at(a.t.objects[v]) }
 
-// row tells classes of different names apart.
+// row distinguishes classes of different names.
 func (a *accumulator) row(v uint32) uint32 { return a.g.registry.list[a.slot(v)].row }
 
-// rowNames gives the name of each row.
+// rowNames returns the name of each row.
 func (g *Graph) rowNames() (names []string) {
 	for s := range g.registry.list {
 		c := &g.registry.list[s]
@@ -534,7 +552,7 @@ func (g *Graph) rowNames() (names []string) {
 	return names
 }
 
-// weigh is what a vertex retains, of what counts.
+// weigh returns what a vertex retains, in the heaps that count.
 func (a *accumulator) weigh(v uint32) (s Size) {
 	for _, h := range a.heaps {
 		s.Java += a.t.retained[h][v]
@@ -545,7 +563,7 @@ func (a *accumulator) weigh(v uint32) (s Size) {
 	return s
 }
 
-// shallow is the size of an object itself, of what counts.
+// shallow returns the size of an object itself, in the heaps that count.
 func (a *accumulator) shallow(o uint32) (s Size) {
 	if len(a.g.native) > 0 {
 		s.Native = a.g.native[o]
@@ -556,7 +574,7 @@ func (a *accumulator) shallow(o uint32) (s Size) {
 	return s
 }
 
-// counts tells whether an object is in a heap whose bytes count.
+// counts reports whether an object is in a heap whose bytes count.
 func (a *accumulator) counts(o uint32) bool {
 	if a.g.heapOf == nil {
 		return len(a.heaps) > 0
@@ -564,8 +582,8 @@ func (a *accumulator) counts(o uint32) bool {
 	return slices.Contains(a.heaps, int(a.g.heapOf[o]))
 }
 
-// best is the class with most bytes; of several the one with most objects, and then
-// the first by name.
+// best returns the class with most bytes; of several the one with most objects,
+// then the first by name.
 func (a *accumulator) best(t *groups) (best group) {
 	for i, s := range t.list {
 		c := cmp.Or(cmp.Compare(s.size.Total(), best.size.Total()), cmp.Compare(s.count, best.count))
@@ -583,7 +601,7 @@ type group struct {
 	size  Size
 }
 
-// groups count by class. Objects that stand together are often of one class.
+// groups count by class. Adjacent objects are often of one class.
 type groups struct {
 	places map[uint32]int
 	list   []group

@@ -17,7 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// plainTree is a dominator tree as lists of children, from one look at each object.
+// plainTree is a dominator tree as lists of children, from one visit of each
+// object.
 type plainTree struct {
 	*heap.Graph
 	options  heap.AccumulationOptions
@@ -27,7 +28,9 @@ type plainTree struct {
 }
 
 func newPlainTree(g *heap.Graph, o heap.AccumulationOptions) *plainTree {
-	p := &plainTree{Graph: g, options: o, children: map[heap.Object][]heap.Object{}, roots: map[heap.Object][]hprof.Root{}}
+	p := &plainTree{
+		Graph: g, options: o, children: map[heap.Object][]heap.Object{}, roots: map[heap.Object][]hprof.Root{},
+	}
 	g.Roots(func(r hprof.Root, o heap.Object) { p.roots[o] = append(p.roots[o], r) })
 	for o := range heap.Object(g.Objects) {
 		if !inTree(g, o) {
@@ -42,7 +45,7 @@ func newPlainTree(g *heap.Graph, o heap.AccumulationOptions) *plainTree {
 	return p
 }
 
-// weight is what an object retains in the heaps that count.
+// weight returns what an object retains in the heaps that count.
 func (p *plainTree) weight(o heap.Object) heap.Size {
 	s := heap.Size{Native: p.Retained(o).Native}
 	for h := range p.Heaps {
@@ -53,7 +56,7 @@ func (p *plainTree) weight(o heap.Object) heap.Size {
 	return s
 }
 
-// leaf tells which objects do not count for whether others are linked.
+// leaf reports which objects do not count for whether others are linked.
 func (p *plainTree) leaf(o heap.Object) bool {
 	d, ok := p.Dominator(o)
 	return ok && p.HoldsAlone(d, o)
@@ -194,11 +197,12 @@ func (t plainSums) add(class string, size heap.Size) {
 // sorted has the class with most bytes first.
 func (t plainSums) sorted() []heap.ClassSum {
 	return slices.SortedFunc(maps.Values(t), func(a, b heap.ClassSum) int {
-		return cmp.Or(cmp.Compare(b.Size.Total(), a.Size.Total()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class))
+		return cmp.Or(cmp.Compare(b.Size.Total(), a.Size.Total()), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(a.Class, b.Class))
 	})
 }
 
-// worth are the classes with a fifth of what is retained.
+// worth returns the classes with at least a fifth of what is retained.
 func (p *plainTree) worth(t plainSums, retained heap.Size) (list []heap.ClassSum) {
 	for _, s := range t.sorted() {
 		if s.Count >= p.options.Fewest && 5*s.Size.Total() >= retained.Total() && len(list) < 3 {
@@ -208,7 +212,7 @@ func (p *plainTree) worth(t plainSums, retained heap.Size) (list []heap.ClassSum
 	return list
 }
 
-// holds says what is held, the class with most bytes apart.
+// holds returns what is held, with the class with most bytes separately.
 func (p *plainTree) holds(a *heap.Accumulation, held plainSums) {
 	if len(held) == 0 {
 		return
@@ -261,7 +265,7 @@ func (p *plainTree) rooted(found []heap.Accumulation) (list []heap.Accumulation)
 	return list
 }
 
-// kind is the first of the kinds of GC roots that an object is, 0 for none.
+// kind is the first kind of GC root of an object, 0 for none.
 func (p *plainTree) kind(o heap.Object) hprof.SubTag {
 	for _, kind := range p.options.Roots {
 		for _, r := range p.roots[o] {
@@ -273,7 +277,8 @@ func (p *plainTree) kind(o heap.Object) hprof.SubTag {
 	return 0
 }
 
-// owners gives the thread of each local variable, and themselves of others.
+// owners returns the thread of each local variable, and other objects
+// themselves.
 func (p *plainTree) owners(found []heap.Accumulation) map[heap.Object]heap.Object {
 	told := map[heap.Object]bool{}
 	for _, a := range found {
@@ -283,7 +288,8 @@ func (p *plainTree) owners(found []heap.Accumulation) map[heap.Object]heap.Objec
 	}
 	threads := map[uint32]heap.Object{}
 	p.Roots(func(r hprof.Root, o heap.Object) {
-		if first, ok := threads[r.Thread]; r.Kind == hprof.SubRootThreadObject && slices.Contains(p.options.Roots, r.Kind) && (!ok || o < first) {
+		if first, ok := threads[r.Thread]; r.Kind == hprof.SubRootThreadObject &&
+			slices.Contains(p.options.Roots, r.Kind) && (!ok || o < first) {
 			threads[r.Thread] = o
 		}
 	})
@@ -313,8 +319,9 @@ func (p *plainTree) owners(found []heap.Accumulation) map[heap.Object]heap.Objec
 	return owners
 }
 
-// thicket is a world in which each object has one other that references it, and few
-// classes are many: lists, fans and trees in all mixtures, with arrays of bytes below.
+// thicket is a world in which each object has one reference to it, and few
+// classes are many: lists, fans and trees in all mixtures, with arrays of bytes
+// below.
 func thicket(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 11))
 	w := &world{idSize: 4}
@@ -322,7 +329,9 @@ func thicket(seed uint64) *world {
 	w.class("java.lang.Class", super, 40)
 	var nodes []*class
 	for i := range 1 + r.IntN(4) {
-		nodes = append(nodes, w.class(fmt.Sprintf("com.example.Node%d", i), super, uint32(8+r.IntN(24)), field{"a", hprof.Object}, field{"b", hprof.Object}))
+		nodes = append(nodes,
+			w.class(fmt.Sprintf("com.example.Node%d", i), super, uint32(8+r.IntN(24)), field{"a", hprof.Object},
+				field{"b", hprof.Object}))
 	}
 	array := w.class("java.lang.Object[]", super, 12)
 	var open []*object
@@ -348,7 +357,7 @@ func thicket(seed uint64) *world {
 		w.root(hprof.SubRootJNIGlobal, grow(w.instance(nodes[0])))
 	}
 	for n := 5 + r.IntN(120); n > 0 && len(open) > 0; n-- {
-		// Depth first makes lists, breadth first fans.
+		// Depth first makes lists, breadth first makes fans.
 		at := len(open) - 1
 		if r.IntN(3) == 0 {
 			at = r.IntN(len(open))
@@ -364,7 +373,7 @@ func thicket(seed uint64) *world {
 	return w
 }
 
-// firstFree gives the first reference of an object that is null.
+// firstFree returns the first reference of an object that is null.
 func firstFree(o *object) **object {
 	for i := range o.elements {
 		if o.elements[i] == nil {
@@ -379,19 +388,22 @@ func firstFree(o *object) **object {
 	return nil
 }
 
-// rootedKinds are kinds of GC roots in a thicket, the last of which does not count.
+// rootedKinds are kinds of GC roots in a thicket, the last of which does not
+// count.
 var rootedKinds = []hprof.SubTag{
-	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootMonitorUsed, hprof.SubRootJavaFrame, hprof.SubRootVMInternal,
+	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootMonitorUsed, hprof.SubRootJavaFrame,
+	hprof.SubRootVMInternal,
 }
 
-// rootMany makes many objects GC roots, some of them several times, some classes.
+// rootMany makes many objects GC roots, some several times, some of them
+// classes.
 func (w *world) rootMany(r *rand.Rand) {
 	for range r.IntN(60) {
 		w.root(rootedKinds[r.IntN(len(rootedKinds))], w.objects[r.IntN(len(w.objects))])
 	}
 }
 
-// threaded is a world as a dump, whose roots are of few threads.
+// threaded writes a world as a dump whose roots are of few threads.
 func (w *world) threaded(t *testing.T, f form, serials []uint32) []byte {
 	written := w.write(t, f)
 	for i, end := range written.roots {
@@ -404,8 +416,8 @@ func (w *world) threaded(t *testing.T, f form, serials []uint32) []byte {
 	return written.dump
 }
 
-// medley is a world in which objects of some classes stand in one array, each with
-// others of some classes.
+// medley is a world in which objects of some classes are in one array, each
+// with others of some classes.
 func medley(r *rand.Rand) *world {
 	w := &world{idSize: 4}
 	super := w.class("java.lang.Object", nil, 8)
@@ -413,7 +425,9 @@ func medley(r *rand.Rand) *world {
 	array := w.array(w.class("java.lang.Object[]", super, 12), make([]*object, 8+r.IntN(30))...)
 	var nodes []*class
 	for i := range 4 {
-		nodes = append(nodes, w.class(fmt.Sprintf("com.example.Node%d", i), super, uint32(24+r.IntN(24)), field{"a", hprof.Object}, field{"b", hprof.Object}))
+		nodes = append(nodes,
+			w.class(fmt.Sprintf("com.example.Node%d", i), super, uint32(24+r.IntN(24)), field{"a", hprof.Object},
+				field{"b", hprof.Object}))
 	}
 	makers := []func() *object{
 		func() *object { return w.instance(nodes[0]) },
@@ -437,7 +451,7 @@ func medley(r *rand.Rand) *world {
 	return w
 }
 
-// thickets are worlds with what is asked of them.
+// thickets are worlds with the options used for them.
 func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 	w := thicket(seed)
 	r := rand.New(rand.NewPCG(seed, 12))
@@ -468,7 +482,8 @@ func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 	return w, o, serials
 }
 
-// Brute force, on random graphs and on random trees, with few GC roots and with many.
+// Brute force, on random graphs and on random trees, with few GC roots and with
+// many.
 func TestAccumulationsByBruteForce(t *testing.T) {
 	seeds := uint64(4000)
 	if racing {
@@ -509,12 +524,15 @@ func TestAccumulationsByBruteForce(t *testing.T) {
 		}
 	}
 	if min(plain, linked, withLeaves, holding, behind, rooted, owning, beside, heldBeside) < int(seeds)/100 {
-		t.Errorf("%d with vertices, %d linked, %d with leaves, %d that hold something, %d that hold more by way of it, %d held by GC roots, %d of threads with locals, %d and %d of several classes: too few to tell anything",
+		t.Errorf("%d with vertices, %d linked, %d with leaves, %d that hold something, %d that hold more by way of "+
+			"it, %d held by GC roots, %d of threads with locals, %d and %d of several classes: too few to prove "+
+			"anything",
 			plain, linked, withLeaves, holding, behind, rooted, owning, beside, heldBeside)
 	}
 }
 
-// weighs is what the objects of an accumulation retain without local variables.
+// weighs returns what the objects of an accumulation retain without local
+// variables.
 func (p *plainTree) weighs(a heap.Accumulation) (sum heap.Size) {
 	for o := range p.roots {
 		if p.Class(o) == a.Class && p.kind(o) == a.Root {
@@ -524,7 +542,7 @@ func (p *plainTree) weighs(a heap.Accumulation) (sum heap.Size) {
 	return sum
 }
 
-// The same objects and GC roots in another order are the same answer.
+// The same objects and GC roots in another order have the same answer.
 func TestAccumulationsInAnyOrder(t *testing.T) {
 	seeds := uint64(1500)
 	if racing {
@@ -542,7 +560,10 @@ func TestAccumulationsInAnyOrder(t *testing.T) {
 			w.roots[i], w.roots[k] = w.roots[k], w.roots[i]
 			serials[i], serials[k] = serials[k], serials[i]
 		})
-		f := form{order: r.Perm(len(w.objects)), rootsAt: r.IntN(len(w.objects) + 1), namesLast: r.IntN(2) == 0, segments: hproftest.Segmentation{Records: 1 + r.IntN(9)}}
+		f := form{
+			order: r.Perm(len(w.objects)), rootsAt: r.IntN(len(w.objects) + 1), namesLast: r.IntN(2) == 0,
+			segments: hproftest.Segmentation{Records: 1 + r.IntN(9)},
+		}
 		got, err := load(t, w.threaded(t, f, serials), heap.Options{}).Accumulations(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -560,11 +581,11 @@ func TestAccumulationsInAnyOrder(t *testing.T) {
 		}
 	}
 	if min(rooted, several) < int(seeds)/20 {
-		t.Errorf("%d held by GC roots, %d with several: too few to tell anything", rooted, several)
+		t.Errorf("%d held by GC roots, %d with several: too few to prove anything", rooted, several)
 	}
 }
 
-// The shapes that collections have.
+// The shapes of collections.
 func TestAccumulationsOfShapes(t *testing.T) {
 	const n = 1000
 	build := func(grow func(w *world, node, value *class) *object) *world {
@@ -612,14 +633,15 @@ func TestAccumulationsOfShapes(t *testing.T) {
 		{"a map with two in each bucket", func(w *world, node, value *class) *object {
 			table := w.array(w.named("java.lang.Object[]"), make([]*object, n)...)
 			for i := range table.elements {
-				table.elements[i] = w.instance(node, refs(w.instance(node, refs(nil, session(w, value))...), session(w, value))...)
+				table.elements[i] = w.instance(node,
+					refs(w.instance(node, refs(nil, session(w, value))...), session(w, value))...)
 			}
 			return table
 		}, "java.lang.Object[]: 2000 Node, 160000 of 164000 bytes, with 2000 Session, 128000 bytes"},
 		{"an array of leaves", func(w *world, node, _ *class) *object {
 			return w.instance(node, refs(bytes(w, n))...)
 		}, "java.lang.Object[]: 1000 byte[], 100000 of 104000 bytes"},
-		{"one large leaf beside many", func(w *world, _, _ *class) *object {
+		{"one large leaf among many", func(w *world, _, _ *class) *object {
 			table := bytes(w, n)
 			table.elements[0].count = 200_000
 			return table
@@ -693,8 +715,10 @@ func TestAccumulationsOfShapes(t *testing.T) {
 				w.root(hprof.SubRootJNIGlobal, last)
 			}
 			return last
-		}, "JNI_GLOBAL Quintet: 1000 Quintet, 400000 of 400000 bytes, with 1000 boolean[], 80000 bytes beside 1000 byte[], 80000 bytes beside 1000 char[], 80000 bytes beside 1000 int[], 80000 bytes"},
-		{"a list with one large value, and a list behind it", func(w *world, node, value *class) (head *object) {
+		},
+			"JNI_GLOBAL Quintet: 1000 Quintet, 400000 of 400000 bytes, with 1000 boolean[], 80000 bytes beside 1000 " +
+				"byte[], 80000 bytes beside 1000 char[], 80000 bytes beside 1000 int[], 80000 bytes"},
+		{"a list with one large value, and a list after it", func(w *world, node, value *class) (head *object) {
 			for range n {
 				head = w.instance(node, refs(head, session(w, value))...)
 			}
@@ -708,7 +732,8 @@ func TestAccumulationsOfShapes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := load(t, build(test.grow).dump(t), heap.Options{})
-			list, err := g.Accumulations(t.Context(), heap.AccumulationOptions{Least: 10_000, Fewest: 10, Roots: rootedKinds[:4]})
+			list, err := g.Accumulations(t.Context(),
+				heap.AccumulationOptions{Least: 10_000, Fewest: 10, Roots: rootedKinds[:4]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -723,7 +748,8 @@ func TestAccumulationsOfShapes(t *testing.T) {
 				}
 				got += fmt.Sprintf(", %d of %d bytes", a.Size.Total(), a.Retained.Total())
 				if a.Holds != "" {
-					got += fmt.Sprintf(", with %d %s, %d bytes%s", a.Held, a.Holds, a.HeldSize.Total(), alongside(a.HeldBeside))
+					got += fmt.Sprintf(", with %d %s, %d bytes%s", a.Held, a.Holds, a.HeldSize.Total(),
+						alongside(a.HeldBeside))
 				}
 			}
 			if got != test.want {
@@ -749,14 +775,17 @@ func TestAccumulationsEnd(t *testing.T) {
 	}
 }
 
-// BenchmarkAccumulations finds one accumulation in a million objects.
-// Bar: a hundredth of the time of Load where little piles up, and a tenth where all
-// does (measured: below a thousandth, and 20 ns an object of the 240 of Load); a quarter
-// where every second object is a GC root (measured: 35 to 50 ns). No allocation for each
-// object in any of them.
+// BenchmarkAccumulations finds one accumulation in a million objects. Limit: a
+// hundredth of the time of Load if little accumulates, and a tenth if
+// everything does (measured: below a thousandth, and 20 ns an object of the 240
+// of Load); a quarter if every second object is a GC root (measured: 35 to 50
+// ns). None of them allocates per object.
 func BenchmarkAccumulations(b *testing.B) {
 	const objects = 1_000_000
-	for name, dump := range map[string][]byte{"app": mixture(b, objects), "map": pile(b, objects), "leaves": leafPile(b, objects), "globals": globals(b, objects)} {
+	for name, dump := range map[string][]byte{
+		"app": mixture(b, objects), "map": pile(b, objects), "leaves": leafPile(b, objects),
+		"globals": globals(b, objects),
+	} {
 		b.Run(name, func(b *testing.B) {
 			g, err := open(dump, heap.Options{})
 			if err != nil {
@@ -766,7 +795,10 @@ func BenchmarkAccumulations(b *testing.B) {
 			b.ReportAllocs()
 			found := 0
 			for b.Loop() {
-				list, err := g.Accumulations(b.Context(), heap.AccumulationOptions{Least: g.ReachableBytes().Total() / 20, Fewest: 10, Roots: rootedKinds[:4]})
+				list, err := g.Accumulations(b.Context(),
+					heap.AccumulationOptions{
+						Least: g.ReachableBytes().Total() / 20, Fewest: 10, Roots: rootedKinds[:4],
+					})
 				if err != nil {
 					b.Fatal(err)
 				}

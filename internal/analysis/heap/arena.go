@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// arena hands out arrays that the garbage collector does not know and that go back
-// to the system at once. It may be used from several goroutines.
+// arena hands out arrays outside the garbage collector's heap, which return to
+// the system immediately. It is safe for concurrent use.
 type arena struct {
 	mu     sync.Mutex
 	blocks map[unsafe.Pointer][]byte
-	// held is the bytes that are handed out.
+	// held is the number of bytes handed out.
 	held int64
 }
 
@@ -19,10 +19,11 @@ type number interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64 | edge | cell
 }
 
-// smallest is the array from which on the system is asked for pages of its own.
+// smallest is the size from which arrays get pages of their own from the
+// system.
 const smallest = 1 << 20
 
-// array gives n zeros.
+// array returns n zeros.
 func array[T number](a *arena, n int64) ([]T, error) {
 	var zero T
 	size := n * int64(unsafe.Sizeof(zero))
@@ -43,7 +44,7 @@ func array[T number](a *arena, n int64) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n), nil
 }
 
-// drop gives an array back and makes it nil.
+// drop releases an array and sets it to nil.
 func drop[T number](a *arena, p *[]T) {
 	s := *p
 	*p = nil
@@ -60,7 +61,7 @@ func drop[T number](a *arena, p *[]T) {
 	}
 }
 
-// close gives everything back.
+// close releases everything.
 func (a *arena) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

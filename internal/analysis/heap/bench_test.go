@@ -9,9 +9,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// mixture is a dump of n objects in the proportions of an app: strings with their
-// bytes, nodes with three references to objects nearby or anywhere, arrays of ten,
-// boxes; every thousandth object is a root.
+// mixture is a dump of n objects in the proportions of an app: strings with
+// their bytes, nodes with three references to objects nearby or anywhere,
+// arrays of ten, boxes; every thousandth object is a root.
 func mixture(tb testing.TB, n int) []byte {
 	tb.Helper()
 	dice := rand.New(rand.NewPCG(1, 4))
@@ -52,9 +52,9 @@ func mixture(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// BenchmarkLoad loads a million objects of an app, in segments of 4 kB as ART writes.
-// Bar on two cores: 4 million objects a second, 12 bytes an object when loaded
-// (measured: 6 million, 9).
+// BenchmarkLoad loads a million objects of an app, in segments of 4 kB like
+// those of ART. Limit on two cores: 4 million objects a second, 12 bytes an
+// object when loaded (measured: 6 million, 9).
 func BenchmarkLoad(b *testing.B) {
 	const objects = 1_000_000
 	dump := mixture(b, objects)
@@ -73,10 +73,10 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(held)/objects, "held-B/object")
 }
 
-// BenchmarkDominators loads graphs that are hard for dominator algorithms, and tells
-// what the phase of the dominators takes of it.
-// Bar on two cores: 600 ns an object, 150 of them for dominators, and 1500 and 400
-// in the random graph (measured: 180 to 480 and 20 to 80; 1100 and 300).
+// BenchmarkDominators loads graphs that are hard for dominator algorithms, and
+// reports the share of the dominator phase. Limit on two cores: 600 ns an
+// object, 150 of them for dominators, and 1500 and 400 in the random graph
+// (measured: 180 to 480 and 20 to 80; 1100 and 300).
 func BenchmarkDominators(b *testing.B) {
 	all := shapes()
 	all["random"] = *tangle(4, 200_000)

@@ -33,7 +33,8 @@ func TestBits(t *testing.T) {
 		count := uint32(0)
 		for i, is := range want {
 			if b.has(uint32(i)) != is || r.of(uint32(i)) != count {
-				t.Fatalf("%d of %d: is in %t, want %t; %d before it, want %d", i, n, b.has(uint32(i)), is, r.of(uint32(i)), count)
+				t.Fatalf("%d of %d: is in %t, want %t; %d before it, want %d", i, n, b.has(uint32(i)), is,
+					r.of(uint32(i)), count)
 			}
 			if is {
 				count++
@@ -45,8 +46,8 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// TestSetShared sets bits of the same words from several goroutines: each bit is new
-// to one of them only.
+// TestSetShared sets bits of the same words from several goroutines: each bit
+// is new to exactly one of them.
 func TestSetShared(t *testing.T) {
 	const n, goroutines = 5000, 4
 	b, err := newBitset(&arena{}, n)
@@ -70,6 +71,6 @@ func TestSetShared(t *testing.T) {
 		sum += k
 	}
 	if sum != n || b.count() != n {
-		t.Errorf("%d of %d bits were new to somebody, %d are set", sum, n, b.count())
+		t.Errorf("%d of %d bits were new to a goroutine, %d are set", sum, n, b.count())
 	}
 }

@@ -10,16 +10,17 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Census is what one pass over a dump tells: how many objects of which class there
-// are and how large, reachable or not.
+// Census is the result of one pass over a dump: the number and size of the
+// objects of each class, reachable or not.
 type Census struct {
 	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
 	// Truncated is the offset of the record in which the file ends, or -1.
 	Truncated  int64
 	RootCounts map[hprof.SubTag]int64
-	// Damage is what Options.Partial passed over.
+	// Damage is what Options.Partial skipped.
 	Damage []error
-	// Rows have no reachable and no retained sizes. The class with most bytes is first.
+	// Rows have no reachable and no retained sizes. The class with most bytes
+	// is first.
 	Rows []Row
 }
 
@@ -28,7 +29,7 @@ type tally struct {
 	objects, elements int64
 }
 
-// counter is one goroutine of a census.
+// counter is the state of one goroutine of a census.
 type counter struct {
 	*loader
 	scanner *hprof.Scanner
@@ -40,7 +41,7 @@ type counter struct {
 	census  Census
 }
 
-// Count reads a dump once. Options.Limit has no effect.
+// Count reads a dump once. It ignores Options.Limit.
 func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	l, err := newLoader(f, o, 1)
 	if err != nil {
@@ -49,7 +50,9 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	var mu sync.Mutex
 	var counters []*counter
 	err = l.pool(ctx, func() func(int, []hprof.Segment) error {
-		c := &counter{loader: l, scanner: f.Scanner(nil), lookup: newLookup(l.registry), roots: map[hprof.SubTag]int64{}}
+		c := &counter{
+			loader: l, scanner: f.Scanner(nil), lookup: newLookup(l.registry), roots: map[hprof.SubTag]int64{},
+		}
 		c.census.Truncated = f.Truncated
 		mu.Lock()
 		counters = append(counters, c)
@@ -65,7 +68,7 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	return l.addUp(counters), nil
 }
 
-// pass takes note of damage that is passed over.
+// pass records damage that is skipped.
 func (c *counter) pass(err error) error {
 	if !c.options.Partial || !errors.As(err, new(*hprof.DamageError)) {
 		return err

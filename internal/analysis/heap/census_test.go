@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// differsCensus compares what Count says with the graph of a dump that has no
-// object twice.
+// differsCensus compares the result of Count with the graph of a dump without
+// duplicate objects.
 func differsCensus(c *heap.Census, g *heap.Graph) error {
 	got := []int64{c.Objects, c.Instances, c.ObjectArrays, c.PrimitiveArrays, c.Classes, c.Truncated}
 	want := []int64{g.Objects, g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Truncated}
@@ -29,17 +29,19 @@ func differsCensus(c *heap.Census, g *heap.Graph) error {
 	}
 	for i, r := range c.Rows {
 		want := rows[r.Class]
-		if r.Instances != want.Instances || r.Shallow.Java != want.Shallow.Java || r.Classes != want.Classes || r.Retained != (heap.Size{}) || r.Reachable != 0 {
+		if r.Instances != want.Instances || r.Shallow.Java != want.Shallow.Java || r.Classes != want.Classes ||
+			r.Retained != (heap.Size{}) || r.Reachable != 0 {
 			return fmt.Errorf("census %+v, graph %+v", r, want)
 		}
 		if i > 0 && r.Shallow.Java > c.Rows[i-1].Shallow.Java {
-			return fmt.Errorf("%s comes behind %s", r.Class, c.Rows[i-1].Class)
+			return fmt.Errorf("%s comes after %s", r.Class, c.Rows[i-1].Class)
 		}
 	}
 	return nil
 }
 
-// TestCensus counts what the graph holds, with several goroutines and one.
+// TestCensus compares a census with the graph, with several goroutines and with
+// one.
 func TestCensus(t *testing.T) {
 	for seed := range uint64(12) {
 		d, w := randomWorld(seed, 1+int(seed*seed*40))

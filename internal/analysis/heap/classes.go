@@ -8,8 +8,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// slot is a class by the number that objects carry: first class objects, then
-// arrays of each primitive type, then what the dump names, in the order met.
+// slot is the number of a class as stored with objects: first class objects,
+// then arrays of each primitive type, then the classes of the dump, in the
+// order in which they are met.
 type slot uint32
 
 const (
@@ -19,54 +20,55 @@ const (
 	named      slot = 16
 )
 
-// class is what a slot means.
+// class is the meaning of a slot.
 type class struct {
 	id hprof.ID
-	// dump is the CLASS_DUMP, nil where there is none.
+	// dump is the CLASS_DUMP, nil if there is none.
 	dump *hprof.Class
-	// at is where in the file dump is.
+	// at is the offset of dump in the file.
 	at int64
-	// arrays tells that object arrays of this class were met.
+	// arrays is true if object arrays of this class were met.
 	arrays bool
 	name   string
 	// super is the slot of the superclass, 0 for none.
 	super slot
-	// size is the bytes of an instance, and what an array of this class has beside
-	// its elements, as the dump declares them.
+	// size is the bytes of an instance, and what an array of this class has in
+	// addition to its elements, as the dump declares them.
 	size uint32
-	// offsets are where in an instance's bytes its references are.
+	// offsets are the positions of the references in an instance's bytes.
 	offsets []uint32
-	// referent is where that of a Reference is that does not hold it as strongly as a
-	// field does; -1 if there is none. It is not among offsets.
+	// referent is the position of a Reference's referent that is held more
+	// weakly than by a field; -1 if there is none. It is not among offsets.
 	referent int32
 	strength Reachability
 	// part and parts are for native.go.
 	part  part
 	parts []partField
-	// link is the number of the class object that objects of this class reference beside
-	// their fields, none for no such reference; recorded tells that the class object itself
-	// references what its record names.
+	// link is the number of the class object that objects of this class
+	// reference in addition to their fields, none for no such reference.
+	// recorded is true if the class object itself references what its record
+	// names.
 	link     uint32
 	recorded bool
-	// leaf tells that no object of this class references any.
+	// leaf is true if no object of this class has references.
 	leaf bool
 	// rows is the number of the class's row in sums by name.
 	row uint32
 }
 
-// Names gives the names of the source code for those of a shrunken build.
+// Names translates the names of a shrunken build to those of the source code.
 type Names interface {
-	// Class is of a class or an array of it, as Java writes it.
+	// Class translates a class or an array of it, as Java writes it.
 	Class(name string) string
-	// Field is of a field that a class of a name of the source declares.
+	// Field translates a field that a class with a translated name declares.
 	Field(class, name string, t hprof.Type) string
-	// Frame is of a frame of a stack trace, inlined ones first.
+	// Frame translates a frame of a stack trace, inlined frames first.
 	Frame(StackFrame) []StackFrame
 }
 
-// registry gives slots. It may be used from several goroutines.
+// registry assigns slots. It is safe for concurrent use.
 type registry struct {
-	// rename is nil where names are as they are.
+	// rename is nil if names are not translated.
 	rename Names
 	mu     sync.Mutex
 	slots  map[hprof.ID]slot
@@ -80,7 +82,7 @@ func newRegistry(rename Names) *registry {
 	return r
 }
 
-// of gives the slot of a class.
+// of returns the slot of a class.
 func (r *registry) of(id hprof.ID) slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,8 +100,8 @@ func (r *registry) locked(id hprof.ID) slot {
 	return s
 }
 
-// dumped notes a CLASS_DUMP that stands at an offset of the file. Of two for one class
-// the last is kept.
+// dumped records a CLASS_DUMP at an offset of the file. If a class has two, the
+// last one counts.
 func (r *registry) dumped(c *hprof.Class, at int64) {
 	kept := *c
 	kept.Statics = append([]hprof.Static(nil), c.Statics...)
@@ -111,7 +113,7 @@ func (r *registry) dumped(c *hprof.Class, at int64) {
 	}
 }
 
-// arrayed notes that there are object arrays of a slot.
+// arrayed records that there are object arrays of a slot.
 func (r *registry) arrayed(s slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +167,7 @@ func (l *lookup) add(id uint64, s slot) {
 	l.used++
 }
 
-// array gives the slot of an object array of a class.
+// array returns the slot of an object array of a class.
 func (l *lookup) array(id hprof.ID) slot {
 	s := l.of(id)
 	if !l.arrays[s] {
@@ -178,10 +180,11 @@ func (l *lookup) array(id hprof.ID) slot {
 func hash(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 20 }
 
 // primitiveNames are the arrays of each type, as Java writes them.
-var primitiveNames = [...]string{hprof.Boolean: "boolean[]", hprof.Char: "char[]", hprof.Float: "float[]", hprof.Double: "double[]",
+var primitiveNames = [...]string{
+	hprof.Boolean: "boolean[]", hprof.Char: "char[]", hprof.Float: "float[]", hprof.Double: "double[]",
 	hprof.Byte: "byte[]", hprof.Short: "short[]", hprof.Int: "int[]", hprof.Long: "long[]"}
 
-// resolve gives the classes their names, sizes and layouts.
+// resolve sets the names, sizes and layouts of the classes.
 func (r *registry) resolve(f *hprof.File, links classLinks) error {
 	names := map[hprof.ID]string{}
 	for _, c := range f.Classes {
@@ -229,7 +232,7 @@ func (r *registry) resolve(f *hprof.File, links classLinks) error {
 	return nil
 }
 
-// className gives the name of a class as it stands in the source.
+// className returns the name of a class in the source.
 func (r *registry) className(text string) string {
 	name := NormalName(text)
 	if r.rename != nil {
@@ -238,7 +241,7 @@ func (r *registry) className(text string) string {
 	return name
 }
 
-// fieldName gives the name of a field that a class declares, as it stands in the source.
+// fieldName returns the name in the source of a field that a class declares.
 func (r *registry) fieldName(names *hprof.Strings, owner *class, id hprof.ID, t hprof.Type) (string, bool) {
 	text, ok := names.Get(id)
 	if ok && r.rename != nil {
@@ -247,7 +250,7 @@ func (r *registry) fieldName(names *hprof.Strings, owner *class, id hprof.ID, t 
 	return text, ok
 }
 
-// layouts finds where references are in the instances of each class.
+// layouts finds the positions of references in the instances of each class.
 type layouts struct {
 	*registry
 	names  *hprof.Strings
@@ -260,16 +263,16 @@ type layouts struct {
 const (
 	// longestChain bounds superclasses, so that a cycle in a damaged dump ends.
 	longestChain = 1 << 10
-	// mostPlaces bounds the references that all classes together declare, those of
-	// superclasses counted for each: a large app has some hundred thousand.
+	// mostPlaces bounds the references that all classes together declare, those
+	// of superclasses counted for each: a large app has some hundred thousand.
 	mostPlaces = 1 << 24
 )
 
 func (l *layouts) lay(s slot) error {
 	c := &l.list[s]
 	at, strength := uint32(0), Strong
-	// An ART dump lists the hidden field through which every object references its
-	// class. Where that is a root anyway, the reference changes nothing.
+	// An ART dump lists the hidden field through which every object references
+	// its class. If the class is a root anyway, the reference changes nothing.
 	rooted, hidden := l.links.rooted(c.id), false
 	k := s
 	for range longestChain {
@@ -293,7 +296,10 @@ func (l *layouts) lay(s slot) error {
 			at += uint32(f.Type.Size(l.idSize))
 		}
 		if l.places += len(owner.dump.Fields); l.places > mostPlaces {
-			return &hprof.DamageError{Offset: owner.at, Record: hprof.SubClassDump.String(), Reason: "the classes up to here declare more fields than any app has, superclasses in a circle perhaps"}
+			return &hprof.DamageError{
+				Offset: owner.at, Record: hprof.SubClassDump.String(),
+				Reason: "the classes up to here declare more fields than any app has; superclasses may form a cycle",
+			}
 		}
 		if owner.super == 0 || owner.super == s {
 			break
@@ -305,8 +311,8 @@ func (l *layouts) lay(s slot) error {
 	return nil
 }
 
-// unify lets no class be a leaf that has the name of one that is none: a class that
-// was loaded twice. Sums by name count leaves apart from what dominates others.
+// unify ensures that no class is a leaf if another class of its name is not: a
+// class that was loaded twice. Sums by name count leaves separately.
 func (l *layouts) unify() {
 	inner := map[string]bool{}
 	for i := range l.list {
@@ -324,8 +330,8 @@ func (l *layouts) named(owner *class, f hprof.Field, name string) bool {
 	return ok && text == name
 }
 
-// strengths are the classes whose field referent is weaker than a reference (AOSP
-// ahat, AhatClassObj; java.lang.ref).
+// strengths are the classes whose field referent is weaker than a reference
+// (AOSP ahat, AhatClassObj; java.lang.ref).
 var strengths = map[string]Reachability{
 	"java.lang.ref.SoftReference":      Soft,
 	"java.lang.ref.WeakReference":      Weak,
@@ -334,8 +340,9 @@ var strengths = map[string]Reachability{
 	"java.lang.ref.Finalizer":          Finalizer,
 }
 
-// NormalName gives a class name as Java writes it, whatever runtime wrote it:
-// HotSpot's "[Ljava/lang/String;" and ART's "java.lang.String[]" are the same.
+// NormalName returns a class name as Java writes it, whichever runtime wrote
+// it: HotSpot's "[Ljava/lang/String;" and ART's "java.lang.String[]" are the
+// same.
 func NormalName(name string) string {
 	depth := 0
 	for depth < len(name) && name[depth] == '[' {
@@ -353,4 +360,6 @@ func NormalName(name string) string {
 	return strings.ReplaceAll(element, "/", ".") + strings.Repeat("[]", depth)
 }
 
-var letters = map[string]string{"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
+var letters = map[string]string{
+	"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long",
+}

@@ -6,18 +6,19 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// classLinks says which references class records imply under the model Leakgate.
+// classLinks returns the references that class records imply under the model
+// Leakgate.
 type classLinks struct {
-	// rooted tells whether a class object is a GC root, declared or implied: a reference to
-	// it holds nothing.
+	// rooted reports whether a class object is a GC root, declared or implied:
+	// a reference to it holds nothing.
 	rooted func(hprof.ID) bool
-	// find returns the number of an object, none where the dump lacks it. It is nil under
-	// the model Ahat, which has no such references.
+	// find returns the number of an object, none if the dump lacks it. It is
+	// nil under the model Ahat, which has no such references.
 	find func(hprof.ID) uint32
 }
 
-// ofInstance returns the class object that the instances and arrays of a class reference,
-// none where they do not.
+// ofInstance returns the class object that the instances and arrays of a class
+// reference, none if they do not.
 func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 	if k.find == nil || hidden || c.dump == nil || k.rooted(c.id) {
 		return none
@@ -25,18 +26,18 @@ func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 	return k.find(c.id)
 }
 
-// classReferences are the references of a class record beside static fields, by the names
-// that leak traces show.
+// classReferences are the references of a class record other than static
+// fields, under the names that leak traces show.
 var classReferences = [...]string{"<super>", "<loader>", "<signers>", "<protection domain>"}
 
-// ofClass returns what a class references by its record, in the order of
+// ofClass returns what a class references in its record, in the order of
 // classReferences; 0 for none.
 func ofClass(c *hprof.Class) [len(classReferences)]hprof.ID {
 	return [...]hprof.ID{c.Super, c.Loader, c.Signers, c.Domain}
 }
 
-// recorded tells whether the references of ofClass count: not where static fields have
-// them, as ART writes them since Android 7.
+// recorded reports whether the references of ofClass count. They do not if
+// static fields have them, as written by ART since Android 7.
 func (l *layouts) recorded(c *class) bool {
 	if l.links.find == nil || c.dump == nil {
 		return false
@@ -49,22 +50,23 @@ func (l *layouts) recorded(c *class) bool {
 	return true
 }
 
-// Linked returns the class object that an object references beside its fields, where the
-// size model has such references and the class is no root.
+// Linked returns the class object that an object references in addition to its
+// fields, if the size model has such references and the class is not a root.
 func (g *Graph) Linked(o Object) (Object, bool) {
 	to := g.links.classes[g.slots.at(uint32(o))]
 	return Object(to), to != none && g.Model == Leakgate
 }
 
-// Implied calls f with the classes that are roots, though the dump does not say so: the boot
-// loader's.
+// Implied calls f with the classes that are roots although the dump does not
+// say so: the boot loader's.
 func (g *Graph) Implied(f func(Object)) {
 	for _, r := range g.roots[len(g.roots)-g.implied:] {
 		f(Object(g.ids.find(r.Object)))
 	}
 }
 
-// impliedRoots are the classes of the boot loader that no record declares as roots.
+// impliedRoots are the classes of the boot loader that no record declares as
+// roots.
 func (l *loader) impliedRoots(declared map[hprof.ID]bool) (list []hprof.Root) {
 	for i := range l.registry.list {
 		c := &l.registry.list[i]

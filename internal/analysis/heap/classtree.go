@@ -6,35 +6,36 @@ import (
 	"slices"
 )
 
-// ClassNode is the objects of the dominator tree that have the same way down to them:
-// objects of the same classes, one below the other. An object of the class of its
-// dominator counts with that one, so that a list of any length is one step of the way.
+// ClassNode is the set of objects of the dominator tree with the same path:
+// objects of the same classes, one below the other. An object of the class of
+// its dominator counts with that one, so that a list of any length is one step.
 type ClassNode struct {
-	// Parent is the node above, by its place in the list; that of the root is -1.
+	// Parent is the index of the node above; -1 for the root.
 	Parent int
-	// Class is the name of the class; of classes, "class " and which it is; of the root "".
+	// Class is the name of the class; for class objects, "class " and its name;
+	// for the root "".
 	Class string
-	// Count is how many objects they are, Size what they retain together.
+	// Count is the number of objects, Size what they retain together.
 	Count int64
 	Size  Size
 }
 
 // ClassTreeOptions bound a tree of ClassNodes.
 type ClassTreeOptions struct {
-	// Least is the bytes, Java and native together, that a node must retain; 1 at least.
+	// Least is the bytes, Java and native together, that a node must retain; at
+	// least 1.
 	Least int64
-	// Nodes is how many there are at most, 0 for no bound; Levels how many are one below
-	// the other.
+	// Nodes bounds their number, 0 for no bound; Levels bounds the depth.
 	Nodes, Levels int
 }
 
-// ClassTree merges the objects of the dominator tree that have the same way down to
-// them. The root is first, which retains what is reachable, and each node is behind its
-// parent; those of one parent are in the order of what they retain.
+// ClassTree merges the objects of the dominator tree with the same path. The
+// root is first and retains everything reachable. Each node comes after its
+// parent; those of one parent are ordered by retained size.
 //
-// What is too small on the way down is left out, and with it all below. It is counted in the
-// nodes above. A node can lack less than Least bytes where its objects are partly
-// leaves that nothing else references, and partly not.
+// Nodes that are too small are omitted with everything below them, and counted
+// in the nodes above. A node can lack less than Least bytes if some of its
+// objects are leaves that nothing else references, and some are not.
 func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode, error) {
 	m := &merger{g: g, t: &g.tree, least: max(o.Least, 1), most: o.Nodes, levels: o.Levels, names: g.rowNames()}
 	n := int64(len(m.t.objects))
@@ -60,8 +61,8 @@ func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode,
 	return m.list(), nil
 }
 
-// classKey is what objects are merged by: the row of a class, twice, and one more for
-// the classes of that name themselves.
+// classKey is the key by which objects are merged: the row of a class, doubled,
+// plus one for the class objects themselves.
 type classKey uint64
 
 const noKey = ^classKey(0)
@@ -72,9 +73,9 @@ type merged struct {
 	count  int64
 	size   Size
 	level  int
-	// first is the first of its vertices, as merger.next chains them.
+	// first is the first of its vertices, chained by merger.next.
 	first uint32
-	// crowded tells that the leaves without vertices are worth to be counted.
+	// crowded is true if the leaves without vertices are worth counting.
 	crowded bool
 }
 
@@ -149,7 +150,7 @@ func (m *merger) bySize(a, b merged) int {
 	return cmp.Or(cmp.Compare(b.size.Total(), a.size.Total()), cmp.Compare(m.name(a.key), m.name(b.key)))
 }
 
-// below takes what a vertex of a node dominates.
+// below adds what a vertex of a node dominates.
 func (m *merger) below(n *merged, v uint32) {
 	last := 0
 	for c := v + 1; c < m.t.ends[v]; c = m.t.ends[c] {
@@ -181,7 +182,8 @@ func (m *merger) group(k classKey) int {
 	return i
 }
 
-// leaves counts the objects without vertices, in the nodes that have many bytes of them.
+// leaves counts the objects without vertices, in the nodes that have many bytes
+// of them.
 func (m *merger) leaves(ctx context.Context) error {
 	type place struct {
 		node uint32
@@ -219,7 +221,7 @@ func (m *merger) leaves(ctx context.Context) error {
 	return nil
 }
 
-// join adds leaves to the nodes of their classes, or makes nodes of them.
+// join adds leaves to the nodes of their classes, or creates nodes for them.
 func (m *merger) join(list []merged) {
 	type place struct {
 		parent int
@@ -242,14 +244,14 @@ func (m *merger) join(list []merged) {
 	}
 }
 
-// list puts the nodes of one parent into their order: parents first, and level by
-// level as before.
+// list orders the nodes: parents first, level by level, siblings by size.
 func (m *merger) list() []ClassNode {
 	order := make([]int, len(m.nodes))
 	for i := range order {
 		order[i] = i
 	}
-	// A node's place depends on its parent's, and that stands on the level above.
+	// A node's place depends on that of its parent, which is on the level
+	// above.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.nodes[a].level, m.nodes[b].level) })
 	places := make([]int, len(m.nodes))
 	for from := 0; from < len(order); {

@@ -14,13 +14,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// way is a ClassNode; sure of its objects have bytes or are no leaves.
+// way is a ClassNode; sure of its objects have bytes or are not leaves.
 type way struct {
 	heap.ClassNode
 	sure int64
 }
 
-// ways merges the objects of the dominator tree one by one, by the text of their way.
+// ways merges the objects of the dominator tree one by one, by the text of
+// their path.
 func (p *plainTree) ways() map[string]way {
 	all := map[string]way{}
 	var enter func(o heap.Object, above, text string)
@@ -55,7 +56,7 @@ func (p *plainTree) ways() map[string]way {
 	return all
 }
 
-// waysOf gives the nodes of a tree by the text of their way.
+// waysOf returns the nodes of a tree by the text of their path.
 func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	t.Helper()
 	ways, all := make([]string, len(list)), map[string]heap.ClassNode{}
@@ -67,10 +68,10 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 			ways[i] = ways[n.Parent] + ">" + n.Class
 		}
 		if i > 1 && n.Parent == list[i-1].Parent && n.Size.Total() > list[i-1].Size.Total() {
-			t.Errorf("node %d retains more than the one before", i)
+			t.Errorf("node %d retains more than the previous one", i)
 		}
 		if _, ok := all[ways[i]]; ok {
-			t.Errorf("%s is there twice", ways[i])
+			t.Errorf("%s is listed twice", ways[i])
 		}
 		n.Parent, n.Class = 0, ""
 		all[ways[i]] = n
@@ -78,7 +79,8 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	return all
 }
 
-// Brute force: all of it, and with a bound what is large all the way down.
+// Brute force: the whole tree, and with a bound everything that is large all
+// the way down.
 func TestClassTreeByBruteForce(t *testing.T) {
 	seeds := uint64(2000)
 	if racing {
@@ -108,12 +110,12 @@ func TestClassTreeByBruteForce(t *testing.T) {
 			}
 		}
 		if len(got) != len(want) {
-			t.Fatalf("seed %d: %d ways, want %d", seed, len(got), len(want))
+			t.Fatalf("seed %d: %d paths, want %d", seed, len(got), len(want))
 		}
 		checkPruned(t, g, want, rand.New(rand.NewPCG(seed, 13)))
 	}
 	if folded < int(seeds) {
-		t.Errorf("%d ways with several objects", folded)
+		t.Errorf("%d paths with several objects", folded)
 	}
 }
 
@@ -126,7 +128,8 @@ func checkPruned(t *testing.T, g *heap.Graph, want map[string]way, r *rand.Rand)
 	}
 	got := waysOf(t, list)
 	for way, n := range got {
-		if d := want[way].Size.Total() - n.Size.Total(); d < 0 || d >= o.Least || strings.Count(way, ">") > o.Levels || n.Count > want[way].Count {
+		if d := want[way].Size.Total() - n.Size.Total(); d < 0 || d >= o.Least || strings.Count(way, ">") > o.Levels ||
+			n.Count > want[way].Count {
 			t.Fatalf("%+v: %s is %+v, want %+v", o, way, n, want[way])
 		}
 	}
@@ -159,7 +162,8 @@ func TestClassTreeOfList(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortFunc(list, func(a, b heap.ClassNode) int { return cmp.Compare(a.Class, b.Class) })
-	if got, want := fmt.Sprint(list), "[{-1  0 {260000 0}} {0 Node 10000 {260000 0}} {1 byte[] 10000 {100000 0}}]"; got != want {
+	if got, want := fmt.Sprint(list),
+		"[{-1  0 {260000 0}} {0 Node 10000 {260000 0}} {1 byte[] 10000 {100000 0}}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

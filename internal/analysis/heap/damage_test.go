@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// boundaries are the offsets at which a whole record of a dump ends, outside of the
-// heap's own, and where the first segment's body begins.
+// boundaries are the offsets at which a complete record outside of the heap's
+// own ends, and at which the first segment's body begins.
 func boundaries(dump []byte) (ends map[int]bool, body int) {
 	ends = map[int]bool{}
 	for at := len(hprof.Format103) + 1 + 12; at < len(dump); {
@@ -31,7 +31,7 @@ func boundaries(dump []byte) (ends map[int]bool, body int) {
 	return ends, body
 }
 
-// prefix is the world of which the first bytes of a dump tell.
+// prefix is the world described by the first bytes of a dump.
 func (w *world) prefix(written written, n int) *world {
 	p := &world{idSize: w.idSize, classes: w.classes, jvm: w.jvm}
 	for i, o := range w.objects {
@@ -47,8 +47,8 @@ func (w *world) prefix(written written, n int) *world {
 	return p
 }
 
-// TestTruncated cuts dumps at each byte: what is there is loaded, all of it and
-// nothing else.
+// TestTruncated truncates dumps at each byte: everything that is there is
+// loaded, and nothing else.
 func TestTruncated(t *testing.T) {
 	step := 1
 	if racing {
@@ -75,7 +75,8 @@ func TestTruncated(t *testing.T) {
 			if cut := g.Truncated >= 0; cut == ends[n] || g.Truncated > int64(n) {
 				t.Fatalf("%d bytes: truncated at %d, but a record ends there: %t", n, g.Truncated, ends[n])
 			}
-			if p := w.prefix(written, n); want == nil || len(p.objects)+len(p.roots) > len(want.objects)+len(want.roots) {
+			if p := w.prefix(written, n); want == nil || len(p.objects)+len(p.roots) > len(want.objects)+
+				len(want.roots) {
 				p.number()
 				want = p.solve()
 			}
@@ -90,8 +91,9 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestPartial breaks one record of a long dump: without Partial its place is told,
-// with it all is loaded but the rest of that part of the file.
+// TestPartial corrupts one record of a long dump. Without Partial its place is
+// reported; with it, everything is loaded except the rest of that part of the
+// file.
 func TestPartial(t *testing.T) {
 	const objects = 30_000
 	w := newScribe(4)
@@ -121,7 +123,7 @@ func TestPartial(t *testing.T) {
 	}
 	// A part has about 64 kB, an instance 21 bytes.
 	if lost := objects + 1 - g.Objects; lost < 1 || lost > 2*(64<<10)/21 || g.Dangling != 2 {
-		t.Errorf("%d objects are lost, %d references dangle", lost, g.Dangling)
+		t.Errorf("%d objects are missing, %d references dangle", lost, g.Dangling)
 	}
 	if o, ok := g.Find(0x1000); !ok || g.Retained(o).Java != 8*objects/2 {
 		t.Errorf("the first part retains %v", g.Retained(o))
@@ -129,10 +131,10 @@ func TestPartial(t *testing.T) {
 	readAll(t, g)
 }
 
-// survives loads a dump that may be damaged. What comes is either an error that says
-// where, or a graph in which everything fits together, in bounded memory.
+// survives loads a dump that may be damaged. The result is either an error that
+// says where, or a consistent graph, in bounded memory.
 func survives(t *testing.T, dump []byte) {
-	// A few MB are the reading buffers, whatever the dump says.
+	// The read buffers take a few MB for any dump.
 	limit := int64(4<<20 + 100*len(dump))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -144,7 +146,11 @@ func survives(t *testing.T, dump []byte) {
 		if err != nil && !partial || len(f.Snapshots) == 0 {
 			continue
 		}
-		g, err := heap.Load(context.Background(), f, heap.Options{Snapshot: -1, Workers: 1, Partial: partial, Limit: limit, Model: []heap.SizeModel{heap.Ahat, heap.Leakgate}[len(dump)%2], Inbound: true})
+		g, err := heap.Load(context.Background(), f,
+			heap.Options{
+				Snapshot: -1, Workers: 1, Partial: partial, Limit: limit,
+				Model: []heap.SizeModel{heap.Ahat, heap.Leakgate}[len(dump)%2], Inbound: true,
+			})
 		if err != nil {
 			if partial || !errors.As(err, new(*hprof.DamageError)) {
 				t.Fatalf("partial %t: %v", partial, err)
@@ -176,8 +182,8 @@ func survives(t *testing.T, dump []byte) {
 	}
 }
 
-// weighAll asks what some sets of objects cost: no less than the union of what they
-// dominate, no more than what is reachable, and no more as groups.
+// weighAll computes the cost of some sets of objects: at least the union of
+// what they dominate, at most everything reachable, and at most that as groups.
 func weighAll(t *testing.T, g *heap.Graph) {
 	t.Helper()
 	ctx := context.Background()
@@ -200,7 +206,8 @@ func weighAll(t *testing.T, g *heap.Graph) {
 	all := g.ReachableBytes().Total()
 	for i := range sets {
 		if c := costs[i].Size.Total(); c < least[i].Size.Total() || c > all || groups.Bytes[i+1] > all {
-			t.Fatalf("set %d costs %d, at least %d, as a group %d, of %d", i, c, least[i].Size.Total(), groups.Bytes[i+1], all)
+			t.Fatalf("set %d costs %d, at least %d, as a group %d, of %d", i, c, least[i].Size.Total(),
+				groups.Bytes[i+1], all)
 		}
 	}
 	if _, err := g.Shares(ctx, sets, &heap.Patience{Left: 1 << 40}); err != nil {
@@ -210,7 +217,7 @@ func weighAll(t *testing.T, g *heap.Graph) {
 	g.LoadedByMany(2)
 }
 
-// readAll reads all objects again and asks for all there is to ask.
+// readAll reads all objects again and calls every accessor.
 func readAll(t *testing.T, g *heap.Graph) {
 	t.Helper()
 	all := make([]heap.Object, g.Objects)
@@ -237,8 +244,8 @@ func readAll(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// harm changes a dump as storage, transports and editors do: each 4 bytes of edits
-// are a place, what happens there, and with which value.
+// harm damages a dump like storage, transports and editors do: each 4 bytes of
+// edits are a position, an operation, and a value.
 func harm(dump, edits []byte) []byte {
 	const header = len(hprof.Format103) + 1 + 12
 	dump = slices.Clone(dump)
@@ -264,7 +271,7 @@ func harm(dump, edits []byte) []byte {
 	return dump
 }
 
-// victim is a dump to break.
+// victim is a dump to damage.
 func victim(tb testing.TB, seed uint64) []byte {
 	d, w := randomWorld(seed, 30)
 	if seed%3 == 0 {
@@ -273,7 +280,7 @@ func victim(tb testing.TB, seed uint64) []byte {
 	return w.write(tb, d.form()).dump
 }
 
-// TestDamage breaks dumps at random.
+// TestDamage damages dumps at random.
 func TestDamage(t *testing.T) {
 	dumps := uint64(2000)
 	if racing {
@@ -289,15 +296,15 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// FuzzLoad breaks dumps that are made from a seed: their edits are short, which the
-// fuzzer can make shorter in time.
+// FuzzLoad damages dumps that are generated from a seed. Their edits are short,
+// so that the fuzzer can minimize them in time.
 func FuzzLoad(f *testing.F) {
 	for seed := range uint16(12) {
 		f.Add(seed, []byte{byte(seed), byte(37 * seed), byte(seed), byte(101 * seed)})
 	}
-	// The ID of a class is that of an object without references, too.
+	// The ID of a class is also that of an object without references.
 	f.Add(uint16(199), []byte("\x00\xd700"))
-	// An array's class is an instance's too.
+	// An array's class is also an instance's.
 	f.Add(uint16(74), []byte("\xff\x7f10"))
 	f.Fuzz(func(t *testing.T, seed uint16, edits []byte) {
 		survives(t, harm(victim(t, uint64(seed)), edits[:min(len(edits), 64)]))

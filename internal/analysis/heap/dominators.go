@@ -2,23 +2,25 @@ package heap
 
 import "context"
 
-// dominate finds the immediate dominator of each vertex: Lengauer and Tarjan, "A
-// fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979), with path
-// compression alone, which takes O(m log n) on any graph. SEMI-NCA is as fast on
-// most heaps, but climbs the tree once for each vertex that several reference: on
-// two linked lists of the same million elements that is their length squared.
+// dominate finds the immediate dominator of each vertex: Lengauer and Tarjan,
+// "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979), with
+// path compression only, which takes O(m log n) on any graph. SEMI-NCA is as
+// fast on most heaps, but climbs the tree once for each vertex with several
+// references: on two linked lists of the same million elements that is
+// quadratic.
 //
-// Four arrays do for seven: a vertex needs its place in the list of sources until
-// its semidominator is known, the head of its bucket until it gets a label, and a
-// place in a bucket until its dominator is known.
+// Four arrays serve for seven: a vertex needs its place in the list of sources
+// until its semidominator is known, the head of its bucket until it gets a
+// label, and a place in a bucket until its dominator is known.
 type dominance struct {
-	// ancestors begin as the parents of the search and are compressed.
+	// ancestors start as the parents of the search and are compressed.
 	ancestors []uint32
-	// semis are the starts of sources before.
+	// semis hold the starts of sources before.
 	semis []uint32
-	// labels are heads of buckets before: the vertices with this semidominator.
+	// labels hold the heads of buckets before: the vertices with this
+	// semidominator.
 	labels []uint32
-	// idoms are the next in a bucket before.
+	// idoms hold the next vertex of a bucket before.
 	idoms   []uint32
 	sources []uint32
 	path    []uint32
@@ -59,7 +61,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	return l.plant(d.idoms)
 }
 
-// find goes through the vertices from the last down.
+// find visits the vertices from the last one down.
 func (d *dominance) find(ctx context.Context, count uint32) error {
 	end := uint32(len(d.sources))
 	for w := count; w > 0; w-- {
@@ -102,8 +104,8 @@ func (d *dominance) find(ctx context.Context, count uint32) error {
 	return nil
 }
 
-// eval gives the vertex with the least semidominator on the way from v up to the
-// last ancestor that is linked, which are the vertices from first on.
+// eval returns the vertex with the least semidominator on the path from v up to
+// the last linked ancestor; vertices from first on are linked.
 func (d *dominance) eval(v, first uint32) uint32 {
 	top := d.ancestors[v]
 	if top < first {
@@ -114,7 +116,8 @@ func (d *dominance) eval(v, first uint32) uint32 {
 		path = append(path, top)
 		top = d.ancestors[top]
 	}
-	// top has no linked ancestor; what is below it is compressed from the top down.
+	// top has no linked ancestor; the vertices below it are compressed from the
+	// top down.
 	best, least := d.labels[top], d.semis[d.labels[top]]
 	end := d.ancestors[top]
 	for i := len(path) - 1; i >= 0; i-- {

@@ -2,11 +2,11 @@ package heap
 
 import "fmt"
 
-// Held is the bytes outside the garbage collector's heap that a graph has.
+// Held returns the bytes of a graph outside the garbage collector's heap.
 func Held(g *Graph) int64 { return g.arena.held }
 
-// BrokenOrder tells where the tree is not in preorder: a vertex comes after its
-// dominator, and all that it dominates are the vertices up to its end.
+// BrokenOrder returns where the tree is not in preorder: a vertex comes after
+// its dominator, and everything it dominates are the vertices up to its end.
 func BrokenOrder(g *Graph) error {
 	t := &g.tree
 	for v := uint32(1); v < uint32(len(t.parents)); v++ {
@@ -21,7 +21,7 @@ func BrokenOrder(g *Graph) error {
 	return nil
 }
 
-// SetMaxSweeps sets how often a removal sweeps, and returns how often it did.
+// SetMaxSweeps sets how often a removal sweeps, and returns the previous value.
 func SetMaxSweeps(n int) int {
 	before := maxSweeps
 	maxSweeps = n

@@ -2,18 +2,19 @@ package heap
 
 import "math/bits"
 
-// Waiting are objects that nothing but a finalizer leads to: they are garbage for the app,
-// and stay until the finalizer has run.
+// Waiting are objects that only a finalizer leads to: they are garbage for the
+// app, and stay until the finalizer has run.
 type Waiting struct {
-	// Objects have a finalizer, Count of them are of Class, that of which there are most.
+	// Objects counts those with a finalizer, Count those of Class, the most
+	// frequent class.
 	Objects int64
 	Class   string
 	Count   int64
-	// Bytes is what they and all that only they hold take.
+	// Bytes is the size of these objects and of everything that only they hold.
 	Bytes int64
 }
 
-// WaitingForFinalizer counts what is reachable by finalizers alone.
+// WaitingForFinalizer counts what is reachable only through finalizers.
 func (g *Graph) WaitingForFinalizer() (w Waiting) {
 	set := g.weaker.sets[Finalizer]
 	for i, word := range set {

@@ -11,48 +11,52 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// SizeModel names how retained sizes are counted. In every model an object has the bytes
-// that AOSP's ahat counts: an instance those that its class declares, an array its elements,
-// a class object those of java.lang.Class and of its static fields. Sizes of different
-// models must not be compared.
+// SizeModel names how retained sizes are counted. In every model an object has
+// the bytes that AOSP's ahat counts: an instance those that its class declares,
+// an array its elements, a class object those of java.lang.Class and of its
+// static fields. Sizes of different models must not be compared.
 type SizeModel string
 
 const (
-	// Leakgate adds the references that a JVM, and ART up to Android 6, write into class
-	// records only: from an instance and an object array to its class, from a class to its
-	// superclass, loader, signers and protection domain. The boot loader's classes are never
-	// unloaded, so they are roots, declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
+	// Leakgate adds the references that a JVM, and ART up to Android 6, write
+	// only into class records: from an instance and an object array to its
+	// class, from a class to its superclass, loader, signers and protection
+	// domain. The boot loader's classes are never unloaded, so they are roots,
+	// declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
 	Leakgate SizeModel = "leakgate"
-	// Ahat has the references of fields and elements alone.
+	// Ahat has only the references of fields and elements.
 	Ahat SizeModel = "ahat"
 )
 
-// Options say how a dump is loaded.
+// Options configure how a dump is loaded.
 type Options struct {
-	// Snapshot is the heap to load of a file that holds several; -1 is the last.
+	// Snapshot is the heap to load from a file with several; -1 is the last
+	// one.
 	Snapshot int
-	// Workers is the number of goroutines that read; 0 is one for each core.
+	// Workers is the number of goroutines that read; 0 means one per core.
 	Workers int
-	// Limit bounds the memory, in bytes; 0 does not. A dump that needs more is refused
-	// with a *MemoryError.
+	// Limit bounds the memory, in bytes; 0 means no limit. Loading a dump that
+	// needs more returns a *MemoryError.
 	Limit int64
 	// Model is the size model; "" is Ahat.
 	Model SizeModel
-	// Names are what names of classes and fields stand for in the source; nil where they
-	// are as they are.
+	// Names translates names of classes and fields to those of the source; nil
+	// keeps them.
 	Names Names
-	// Inbound keeps what references each object, for AddAncestors, AddHeld, Costs, Shares and
-	// GroupCosts; it takes about 6 bytes for each object.
+	// Inbound keeps the references to each object, for AddAncestors, AddHeld,
+	// Costs, Shares and GroupCosts; it takes about 6 bytes per object.
 	Inbound bool
-	// Partial loads what can be read of a damaged dump.
+	// Partial loads the readable part of a damaged dump.
 	Partial bool
-	// Phase is told the name of each phase as it begins. Progress is told how many
-	// of how many bytes are read, both passes together, from several goroutines.
+	// Phase is called with the name of each phase as it begins. Progress is
+	// called with the bytes read so far and their total, both passes together,
+	// from several goroutines.
 	Phase    func(name string)
 	Progress func(done, total int64)
 }
 
-// MemoryError refuses a dump that is too large for the memory that there is.
+// MemoryError is the error for a dump that is too large for the available
+// memory.
 type MemoryError = hprof.MemoryError
 
 // Heap is one of the heaps of an Android app, or the only one of another dump.
@@ -60,38 +64,40 @@ type Heap struct {
 	// ID is ART's: 0 default, 'A' app, 'I' image, 'Z' zygote.
 	ID   uint32
 	Name string
-	// Objects and Bytes are those in the dump, reachable or not.
+	// Objects and Bytes count all objects in the dump, reachable or not.
 	Objects, Bytes int64
 }
 
 // Graph is the heap of one dump.
 type Graph struct {
 	hprof.Header
-	// Truncated is the offset of the record in which the file ends, in a segment that
-	// of the record inside; -1 if it ends after a whole one.
+	// Truncated is the offset of the incomplete record at the end of the file,
+	// inside a segment that of the inner record; -1 if the file ends after a
+	// complete one.
 	Truncated int64
-	// Damage is what Options.Partial passed over.
+	// Damage is what Options.Partial skipped.
 	Damage []error
-	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes are counts of
-	// what the dump holds, reachable or not.
+	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes count the
+	// contents of the dump, reachable or not.
 	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
-	// Duplicates are objects that were there before under the same ID, Dangling
+	// Duplicates counts objects with an ID that occurred before, Dangling
 	// references to objects that are not in the dump.
 	Duplicates, Dangling int64
 	// Model is the size model of the graph.
 	Model SizeModel
-	// ReferenceCount is the number of references, null and dangling ones left out.
+	// ReferenceCount is the number of references without null and dangling
+	// ones.
 	ReferenceCount int64
-	// RootCounts are the GC roots by kind, those of absent objects included.
+	// RootCounts are the GC roots by kind, including those of absent objects.
 	RootCounts map[hprof.SubTag]int64
 	Heaps      []Heap
 
 	arena   arena
 	file    *hprof.File
 	workers int
-	// stretches are where in the file objects are, for Read.
+	// stretches are the positions of objects in the file, for Read.
 	stretches []stretch
-	// twice is where in the file the last record is of each object that has several.
+	// twice has the position of the last record of each object with several.
 	twice    map[uint32]int64
 	fields   map[fieldKey]fieldPlace
 	ids      *ids
@@ -99,8 +105,8 @@ type Graph struct {
 	slots    slotArray
 	sizes    sizeArray
 	heapOf   []uint8
-	// roots are the GC roots of objects that are there; the last implied ones are classes of
-	// the boot loader that the dump does not declare as roots.
+	// roots are the GC roots of existing objects; the implied ones at the end
+	// are classes of the boot loader that the dump does not declare as roots.
 	roots   []hprof.Root
 	implied int
 	links   links
@@ -112,11 +118,11 @@ type Graph struct {
 	empty   []string
 }
 
-// mostClasses is what three bytes can tell apart.
+// mostClasses is the number of values of three bytes.
 const mostClasses = 1 << 24
 
-// slotArray holds a slot for each object in two bytes, three in a dump of more than
-// 65536 classes.
+// slotArray holds a slot for each object in two bytes, or in three if a dump
+// has more than 65536 classes.
 type slotArray struct {
 	low  []uint16
 	high []uint8
@@ -137,7 +143,8 @@ func (a *slotArray) set(i uint32, s slot) {
 	}
 }
 
-// sizeArray holds the bytes of each object in two bytes; the few large ones apart.
+// sizeArray holds the bytes of each object in two bytes, and the few large ones
+// separately.
 type sizeArray struct {
 	small []uint16
 	mu    sync.Mutex
@@ -164,10 +171,10 @@ func (a *sizeArray) set(i uint32, n int64) {
 	a.large[i] = n
 }
 
-var errNoHeap = errors.New("load the heap: there is none in this file")
+var errNoHeap = errors.New("load the heap: the file has none")
 
-// Load builds the graph of one snapshot of a dump. The graph reads the file again
-// where details are asked for. Close must be called on it.
+// Load builds the graph of one snapshot of a dump. The graph reads the file
+// again for details. The caller must call Close.
 func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 	l, err := newLoader(f, o, 2)
 	if err != nil {
@@ -180,7 +187,7 @@ func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 	return l.Graph, nil
 }
 
-// newLoader makes a loader that goes over the file passes times.
+// newLoader returns a loader that reads the file in passes passes.
 func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
 	if len(f.Snapshots) == 0 {
 		return nil, errNoHeap
@@ -198,8 +205,9 @@ func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
 		return nil, fmt.Errorf("load heap %d: the file has %d", o.Snapshot, len(f.Snapshots))
 	}
 	g := &Graph{
-		Model: cmp.Or(o.Model, Ahat), Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}},
-		file: f, workers: o.Workers, registry: newRegistry(o.Names),
+		Model: cmp.Or(o.Model, Ahat), Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{},
+		Heaps: []Heap{{Name: "default"}},
+		file:  f, workers: o.Workers, registry: newRegistry(o.Names),
 	}
 	l := &loader{Graph: g, file: f, options: o, passes: passes}
 	l.cut(f.Snapshots[o.Snapshot])
@@ -230,18 +238,18 @@ func (l *loader) load(ctx context.Context) error {
 	return nil
 }
 
-// Memory is the bytes that the graph has outside the garbage collector's heap.
+// Memory returns the bytes of the graph outside the garbage collector's heap.
 func (g *Graph) Memory() int64 {
 	g.arena.mu.Lock()
 	defer g.arena.mu.Unlock()
 	return g.arena.held
 }
 
-// Close gives the graph's memory back. The graph must not be used after it.
+// Close releases the graph's memory. The graph must not be used afterwards.
 func (g *Graph) Close() { g.arena.close() }
 
-// fits refuses a dump as soon as it is known to be too large for the memory that
-// there is: n objects were met so far.
+// fits returns an error as soon as a dump is known to be too large for the
+// available memory, after n objects.
 func (l *loader) fits(n int64) error {
 	need := n * l.bytesPerObject()
 	if l.options.Limit <= 0 || need <= l.options.Limit {
@@ -253,7 +261,7 @@ func (l *loader) fits(n int64) error {
 	return &MemoryError{Need: need, Limit: l.options.Limit}
 }
 
-// What the tables take at their height, for an object with one and a half references,
+// The maximum size of the tables, for an object with one and a half references,
 // and what Options.Inbound adds (docs/performance.md).
 const (
 	bytesOfObject     = 18

@@ -9,25 +9,27 @@ import (
 
 // Groups puts objects into groups, numbered from 1; 0 is none.
 type Groups struct {
-	// Of gives the group of an object.
+	// Of returns the group of an object.
 	Of func(Object) uint32
-	// Count is how many groups there are.
+	// Count is the number of groups.
 	Count int
 }
 
-// GroupCosts are by the number of each group.
+// GroupCosts are indexed by the number of each group.
 type GroupCosts struct {
-	// Bytes is how much becomes unreachable at least when all objects of the group go: all
-	// that is in groups which no way from the GC roots leads to but through it. A way may go
-	// on from another object of a group than the one to which it leads, so that it can be less
-	// than the cost of the group; but that of all groups takes one search.
+	// Bytes is a lower bound of what becomes unreachable if all objects of the
+	// group go: everything in groups that paths from the GC roots reach only
+	// through it. A path may leave a group at another object than the one at
+	// which it enters, so that the bound can be below the cost of the group;
+	// but a single search computes it for all groups.
 	Bytes []int64
-	// Own is the bytes of the group itself, with what is in no group and dominated by it.
+	// Own is the bytes of the group itself, plus what it dominates outside of
+	// any group.
 	Own []int64
 }
 
-// GroupCosts weighs groups. The local variables of a thread go with the thread. It needs
-// Options.Inbound.
+// GroupCosts weighs groups. The local variables of a thread count with the
+// thread. It needs Options.Inbound.
 func (g *Graph) GroupCosts(ctx context.Context, groups Groups) (c GroupCosts, err error) {
 	if g.inbound.place == nil {
 		return c, errNoInbound
@@ -45,12 +47,14 @@ func (g *Graph) GroupCosts(ctx context.Context, groups Groups) (c GroupCosts, er
 	return c, q.weigh(ctx)
 }
 
-// quotient is the graph of groups: one references another if an object of it does.
+// quotient is the graph of groups: one references another if one of its objects
+// does.
 type quotient struct {
 	*Graph
-	// group is by vertex of the dominator tree.
+	// group is indexed by vertex of the dominator tree.
 	group []uint32
-	// costs are the bytes of the groups' own objects, and in the end what they cost.
+	// costs are the bytes of the groups' own objects, and in the end their
+	// costs.
 	costs []int64
 	// starts and targets are the references from each group.
 	starts, targets []uint32
@@ -115,8 +119,8 @@ func (q *quotient) connect(ctx context.Context) error {
 	return nil
 }
 
-// locals are the objects that only local variables make roots, with their threads, by
-// vertex.
+// locals are the objects that only local variables make roots, with their
+// threads, by vertex.
 func (q *quotient) locals() map[uint32][]uint32 {
 	threads, locals, others := map[uint32]uint32{}, map[uint32][]uint32{}, map[uint32]bool{}
 	for _, r := range q.roots {
@@ -168,7 +172,10 @@ func (q *quotient) weigh(ctx context.Context) error {
 		sources[starts[to]] = from
 	})
 	count := uint32(len(groups)) - 1
-	d := &dominance{ancestors: parents, semis: starts, sources: sources, labels: make([]uint32, len(groups)), idoms: make([]uint32, len(groups))}
+	d := &dominance{
+		ancestors: parents, semis: starts, sources: sources, labels: make([]uint32, len(groups)),
+		idoms: make([]uint32, len(groups)),
+	}
 	if err := d.find(ctx, count); err != nil {
 		return err
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// TestGroupCostsByBruteForce compares the costs of random groups with what goes when their
-// objects are removed: never more, and all of it in half of the cases and more.
+// TestGroupCostsByBruteForce compares the costs of random groups with what goes
+// when their objects are removed: never more, and exactly that in at least half
+// of the cases.
 func TestGroupCostsByBruteForce(t *testing.T) {
 	exact, all, graphs := 0, 0, uint64(2000)
 	if racing {
@@ -33,7 +34,8 @@ func TestGroupCostsByBruteForce(t *testing.T) {
 			of[n] = uint32(d.IntN(count + 1))
 			groups[of[n]][i] = true
 		}
-		costs, err := g.GroupCosts(context.Background(), heap.Groups{Of: func(o heap.Object) uint32 { return of[o] }, Count: count})
+		costs, err := g.GroupCosts(context.Background(),
+			heap.Groups{Of: func(o heap.Object) uint32 { return of[o] }, Count: count})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,24 +10,24 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// ids numbers objects by address. Where addresses are dense, a map of bits over them
-// with the count before each word answers in one cache miss, at an eighth of a byte
-// for each 8 bytes of heap and half of that again for the counts. Where they are
-// sparse, a sorted list does.
+// ids numbers objects by address. If addresses are dense, a bitmap over them
+// with the count before each word answers in one cache miss, at an eighth of a
+// byte for each 8 bytes of heap, plus half of that for the counts. If they are
+// sparse, a sorted list is used.
 type ids struct {
-	// shift drops the bits that are 0 in every address of an object: 3 for ART and
-	// HotSpot, whose objects lie on 8 bytes.
+	// shift drops the bits that are 0 in every address of an object: 3 for ART
+	// and HotSpot, which align objects to 8 bytes.
 	shift uint
 	base  uint64
-	// regions gives the cells of a stretch of 1<<regionBits grains, plus 1.
+	// regions has the cells of a stretch of 1<<regionBits grains, plus 1.
 	regions []uint32
 	cells   []cell
-	// firsts is the count of objects before each stretch that has cells, and starts
-	// its number in regions.
+	// firsts is the count of objects before each stretch that has cells, and
+	// starts its index in regions.
 	firsts, starts []uint32
-	// dense is the number of objects that cells hold. Others, with addresses between
-	// grains, are numbered after them, in the order of odd: ART names the overhead
-	// of a class by its address plus 1.
+	// dense is the number of objects that cells hold. Objects at addresses
+	// between grains are numbered after them, in the order of odd: ART names
+	// the overhead of a class by its address plus 1.
 	dense uint32
 	odd   []uint64
 }
@@ -40,8 +40,8 @@ type cell struct {
 const (
 	regionBits  = 16
 	regionCells = 1 << (regionBits - 6)
-	// sparse is the bytes that an object may cost in cells, least the stretches that
-	// are worth it always: 12 MB.
+	// sparse is the bytes that an object may cost in cells, least the number of
+	// stretches that is always acceptable: 12 MB.
 	sparse = 12
 	least  = 1 << 10
 )
@@ -49,7 +49,7 @@ const (
 // none is the number of no object.
 const none = ^uint32(0)
 
-// find gives the number of an object, or none.
+// find returns the number of an object, or none.
 func (x *ids) find(id hprof.ID) uint32 {
 	at := uint64(id) - x.base
 	if at&(1<<x.shift-1) == 0 {
@@ -73,7 +73,7 @@ func (x *ids) find(id hprof.ID) uint32 {
 	return none
 }
 
-// id gives the address of an object.
+// id returns the address of an object.
 func (x *ids) id(n uint32) hprof.ID {
 	if n >= x.dense {
 		return hprof.ID(x.odd[n-x.dense])
@@ -91,12 +91,12 @@ func (x *ids) id(n uint32) hprof.ID {
 
 func (x *ids) len() int64 { return int64(x.dense) + int64(len(x.odd)) }
 
-// addresses are those of some objects: each calls f with all of them, the same each
-// time.
+// addresses are those of some objects: each calls f with all of them, in the
+// same order each time.
 type addresses interface{ each(f func(uint64)) }
 
-// newIDs numbers the objects of several lists of addresses. spread tells what the
-// addresses are like.
+// newIDs numbers the objects of several lists of addresses. spread describes
+// the addresses.
 func newIDs[T addresses](a *arena, workers int, s spread, lists []T) (*ids, error) {
 	x := &ids{shift: s.shift()}
 	x.base = s.least >> x.shift << x.shift
@@ -137,7 +137,7 @@ func parallel(workers, n int, do func(i int)) {
 type spread struct {
 	least, most uint64
 	count       int64
-	// aligned counts the addresses on 2, 4 and 8 bytes.
+	// aligned counts the addresses aligned to 2, 4 and 8 bytes.
 	aligned [4]int64
 }
 
@@ -164,7 +164,8 @@ func (s *spread) merge(o spread) {
 	}
 }
 
-// shift takes the largest grain that all but a sixteenth of the addresses lie on.
+// shift returns the largest grain to which all but a sixteenth of the addresses
+// are aligned.
 func (s *spread) shift() uint {
 	for shift := uint(3); shift > 0; shift-- {
 		off := int64(0)
@@ -178,8 +179,8 @@ func (s *spread) shift() uint {
 	return 0
 }
 
-// regioned finds the stretches that have objects, and tells whether cells for them
-// are worth it.
+// regioned finds the stretches with objects, and reports whether cells for them
+// are small enough.
 func regioned[T addresses](x *ids, workers int, s spread, lists []T) bool {
 	n := (s.most-x.base)>>x.shift>>regionBits + 1
 	allowed := max(s.count*sparse/(regionCells*12), least)
@@ -253,7 +254,7 @@ func (x *ids) sum() {
 	}
 }
 
-// list is what sparse addresses get.
+// list is used for sparse addresses.
 func list[T addresses](x *ids, a *arena, n int64, lists []T) error {
 	odd, err := array[uint64](a, n)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// listed are addresses as one chunk of a file gives them.
+// listed are addresses as in one chunk of a file.
 type listed []uint64
 
 func (l listed) each(f func(uint64)) {
@@ -19,7 +19,7 @@ func (l listed) each(f func(uint64)) {
 	}
 }
 
-// numbered gives the numbers of addresses, which may come more than once.
+// numbered returns the numbers of addresses, which may occur more than once.
 func numbered(tb testing.TB, workers int, all []uint64) (*ids, *arena) {
 	tb.Helper()
 	var s spread
@@ -41,7 +41,7 @@ func numbered(tb testing.TB, workers int, all []uint64) (*ids, *arena) {
 	return x, a
 }
 
-// places are sets of addresses as runtimes make them, and as none does.
+// places are sets of addresses as allocated by runtimes, and unrealistic ones.
 func places(dice *rand.Rand) map[string][]uint64 {
 	run := func(n int, base, step uint64, most int) (list []uint64) {
 		for range n {
@@ -57,7 +57,8 @@ func places(dice *rand.Rand) map[string][]uint64 {
 			art[i] |= 1
 		}
 	}
-	several := slices.Concat(run(n, 0x12c00000, 8, 6), run(n/2, 0x70000000, 8, 3), run(10, 0x7f0012345678, 8, 1000), run(n, 0x7f8812345670, 16, 3))
+	several := slices.Concat(run(n, 0x12c00000, 8, 6), run(n/2, 0x70000000, 8, 3), run(10, 0x7f0012345678, 8, 1000),
+		run(n, 0x7f8812345670, 16, 3))
 	wild := make([]uint64, n)
 	for i := range wild {
 		wild[i] = dice.Uint64()
@@ -71,7 +72,7 @@ func places(dice *rand.Rand) map[string][]uint64 {
 		"on 8 bytes":  run(n, 0x70000000, 8, 6),
 		"on 4 bytes":  run(n, 0x70000004, 4, 6),
 		"on 2 bytes":  run(n, 0x70000002, 2, 6),
-		"on any":      run(n, 0x70000001, 1, 6),
+		"any address": run(n, 0x70000001, 1, 6),
 		"from 1":      run(n, 1, 1, 1),
 		"class odd":   art,
 		"several":     several,
@@ -113,7 +114,10 @@ func checkIDs(t *testing.T, dice *rand.Rand, list []uint64) {
 			t.Fatalf("%#x has number %d of %d, which is that of %#x", id, n, len(used), x.id(n))
 		}
 		used[n] = true
-		for _, other := range []uint64{id - 8, id - 1, id + 1, id + 2, id + 4, id + 8, id ^ 1<<40, id ^ 1<<63, id ^ 1<<20, dice.Uint64(), uint64(dice.Uint32())} {
+		for _, other := range []uint64{
+			id - 8, id - 1, id + 1, id + 2, id + 4, id + 8, id ^ 1<<40, id ^ 1<<63, id ^ 1<<20, dice.Uint64(),
+			uint64(dice.Uint32()),
+		} {
 			if got := x.find(hprof.ID(other)); (got != none) != members[other] {
 				t.Fatalf("%#x: number %d, but it is a member: %t", other, got, members[other])
 			}
@@ -127,8 +131,8 @@ func checkIDs(t *testing.T, dice *rand.Rand, list []uint64) {
 	ascend(t, x)
 }
 
-// ascend checks that objects on grains are numbered by address, and the others after
-// them by address.
+// ascend checks that objects on grains are numbered by address, followed by the
+// others by address.
 func ascend(t *testing.T, x *ids) {
 	t.Helper()
 	for n := uint32(1); int64(n) < x.len(); n++ {
@@ -138,9 +142,11 @@ func ascend(t *testing.T, x *ids) {
 	}
 }
 
-// TestIDsMemory bounds what a hostile set of addresses makes the tables take.
+// TestIDsMemory bounds the size of the tables for a hostile set of addresses.
 func TestIDsMemory(t *testing.T) {
-	for name, step := range map[string]uint64{"one in each stretch": 1 << 19, "one in each cell": 1 << 9, "one in a thousand stretches": 1 << 29} {
+	for name, step := range map[string]uint64{
+		"one in each stretch": 1 << 19, "one in each cell": 1 << 9, "one in a thousand stretches": 1 << 29,
+	} {
 		t.Run(name, func(t *testing.T) {
 			const n = 100_000
 			list := make([]uint64, n)
@@ -148,7 +154,7 @@ func TestIDsMemory(t *testing.T) {
 				list[i] = 0x1000 + step*uint64(i)
 			}
 			x, a := numbered(t, 1, list)
-			// 12 MB is what the tables may take in any case.
+			// The tables may always take 12 MB.
 			if all := a.held + 4*int64(len(x.regions)) + 8*int64(len(x.starts)); all > 12<<20+32*n {
 				t.Errorf("%d bytes for %d addresses", all, n)
 			}
@@ -156,9 +162,9 @@ func TestIDsMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkFind looks up addresses of a dense heap in no order, 2.5 million of them.
-// Bar: 25 ns and 1 byte an object (measured: 11 ns, 0.7 bytes; a map of Go takes
-// 120 ns and 30 bytes, a sorted list 290 ns and 8).
+// BenchmarkFind looks up 2.5 million addresses of a dense heap in random order.
+// Limit: 25 ns and 1 byte an object (measured: 11 ns, 0.7 bytes; a map of Go
+// takes 120 ns and 30 bytes, a sorted list 290 ns and 8).
 func BenchmarkFind(b *testing.B) {
 	dice := rand.New(rand.NewPCG(1, 1))
 	list := make([]uint64, 2_500_000)

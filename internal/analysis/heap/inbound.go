@@ -6,12 +6,14 @@ import (
 	"slices"
 )
 
-// inbound is what references each vertex, strongly or softly, by the numbers of the
-// depth-first search: one that it was found from, and the sources of joins.
+// inbound is the strong and soft references to each vertex, by the numbers of
+// the depth-first search: the one by which it was found, and the sources of
+// joins.
 type inbound struct {
-	// parents are of those that were not found from the one before; most were.
+	// parents are those of vertices that were not found from the previous one;
+	// most were.
 	parents scattered
-	// starts is where the sources begin of those that have any.
+	// starts is the beginning of the sources of those that have any.
 	starts  scattered
 	sources []uint32
 	// place is the vertex in the dominator tree.
@@ -24,7 +26,7 @@ type scattered struct {
 	values []uint32
 }
 
-// newScattered keeps what value gives for the numbers from 1 to count.
+// newScattered keeps the results of value for the numbers from 1 to count.
 func newScattered(a *arena, count uint32, value func(d uint32) (v uint32, has bool)) (s scattered, err error) {
 	b, err := newBitset(a, int64(count)+1)
 	if err != nil {
@@ -56,7 +58,7 @@ func (s *scattered) drop(a *arena) {
 	drop(a, &s.values)
 }
 
-// keep copies what the dominators are going to overwrite.
+// keep copies the data that the dominators overwrite.
 func (b *inbound) keep(a *arena, o *order) (err error) {
 	b.parents, err = newScattered(a, o.count, func(d uint32) (uint32, bool) {
 		return o.parents[d], o.parents[d] != d-1
@@ -71,7 +73,7 @@ func (b *inbound) keep(a *arena, o *order) (err error) {
 	return err
 }
 
-// parent gives the number that one was found from; 0 is a GC root.
+// parent returns the number from which one was found; 0 is a GC root.
 func (b *inbound) parent(d uint32) uint32 {
 	if !b.parents.bits.has(d) {
 		return d - 1
@@ -79,7 +81,7 @@ func (b *inbound) parent(d uint32) uint32 {
 	return b.parents.values[b.parents.of(d)]
 }
 
-// of gives the sources of a number without its parent.
+// of returns the sources of a number without its parent.
 func (b *inbound) of(d uint32) []uint32 {
 	if !b.starts.bits.has(d) {
 		return nil
@@ -91,10 +93,10 @@ func (b *inbound) of(d uint32) []uint32 {
 	return b.sources[b.starts.values[i]:b.starts.values[i+1]]
 }
 
-// KeepsInbound tells whether what references each object is known.
+// KeepsInbound reports whether the references to each object are known.
 func (g *Graph) KeepsInbound() bool { return g.inbound.place != nil }
 
-// ForgetInbound gives back the memory that Options.Inbound took.
+// ForgetInbound releases the memory that Options.Inbound took.
 func (g *Graph) ForgetInbound() {
 	g.inbound.parents.drop(&g.arena)
 	g.inbound.starts.drop(&g.arena)
@@ -108,16 +110,17 @@ type Set struct {
 	bits  bitset
 }
 
-// NewSet makes an empty set. It takes a bit for each object of the dump until Close.
+// NewSet returns an empty set. It takes a bit for each object of the dump until
+// Close.
 func (g *Graph) NewSet() (*Set, error) {
 	bits, err := newBitset(&g.arena, g.Objects)
 	return &Set{g, bits}, err
 }
 
-// Close gives the memory back. It may be called twice.
+// Close releases the memory. It may be called twice.
 func (s *Set) Close() { drop(&s.graph.arena, (*[]uint64)(&s.bits)) }
 
-// Has tells whether an object is in the set.
+// Has reports whether an object is in the set.
 func (s *Set) Has(o Object) bool { return s.bits.has(uint32(o)) }
 
 // Add puts an object into the set.
@@ -128,10 +131,10 @@ func (s *Set) Len() int64 { return s.bits.count() }
 
 var errNoInbound = errors.New("find holders: the graph was loaded without them")
 
-// AddAncestors puts into a set the objects from which references lead to some objects,
-// strongly, softly or by the referent of any Reference, and those themselves. It goes along
-// the references that only class records have where records says so: by those, most of the
-// heap leads to any static field.
+// AddAncestors adds to a set the objects from which references lead to some
+// objects, strongly, softly or by the referent of any Reference, and those
+// objects. It follows the references that only class records have if records is
+// true: through those, most of the heap leads to any static field.
 func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, records bool) error {
 	if g.inbound.place == nil {
 		return errNoInbound
@@ -149,7 +152,7 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 		if err := g.climb(ctx, s, met, g.seeds(objects), g.notByRecord(records)); err != nil {
 			return err
 		}
-		// A Reference holds nothing, but some are followed all the same.
+		// A Reference holds nothing, but some are followed anyway.
 		objects = objects[:0:0]
 		for _, w := range g.weaker.links {
 			if s.bits.has(w.to) && !s.bits.has(w.from) && g.tree.vertices[w.from] != 0 {
@@ -160,9 +163,9 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 	return nil
 }
 
-// addWeak puts into a set what is reachable by finalizer alone, which is little, and, if
-// one of some objects is reachable by weaker References alone, all of that: nothing is
-// known of what references those.
+// addWeak adds to a set what is reachable only by finalizers, which is little.
+// If one of some objects is reachable only through weaker References, it adds
+// everything that is: the references to those are not known.
 func (g *Graph) addWeak(s *Set, objects []Object) {
 	weak := func(o Object) bool {
 		r := g.Reachability(o)
@@ -178,8 +181,8 @@ func (g *Graph) addWeak(s *Set, objects []Object) {
 	}
 }
 
-// seeds gives the numbers of objects. One without a vertex has the object's that
-// references it.
+// seeds returns the numbers of objects. An object without a vertex has that of
+// the object that references it.
 func (g *Graph) seeds(objects []Object) (list []uint32) {
 	wanted := map[uint32]bool{}
 	for _, o := range objects {
@@ -202,8 +205,8 @@ func (g *Graph) seeds(objects []Object) (list []uint32) {
 	return list
 }
 
-// notByRecord returns what tells whether a reference from one vertex to another is of more
-// than a class record. nil is for all.
+// notByRecord returns a function that reports whether a reference from one
+// vertex to another is not just that of a class record. nil means all are.
 func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 	if records || g.Model != Leakgate {
 		return nil
@@ -229,21 +232,24 @@ func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 			return true
 		}
 		if g.slots.at(o) != classSlot {
-			// One with a field for its own class is taken for one without.
+			// An object with a field for its own class counts as one without.
 			return g.registry.list[g.slots.at(o)].link != x
 		}
 		return g.hasStatic(Object(o), Object(x))
 	}
 }
 
-// hasStatic tells whether a static field of a class object references another object.
+// hasStatic reports whether a static field of a class object references another
+// object.
 func (g *Graph) hasStatic(class, o Object) (has bool) {
 	g.StaticReferences(class, func(to Object) { has = has || to == o })
 	return has
 }
 
-// climb goes from numbers to all that reference them, where counts says so.
-func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32, counts func(from, to uint32) bool) error {
+// climb visits everything that references some numbers, along the references
+// that counts accepts.
+func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32,
+	counts func(from, to uint32) bool) error {
 	b := &g.inbound
 	for _, d := range pending {
 		met.set(d)

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// TestInbound asks who leads to some objects, and what only they hold, and compares with
-// what the world answers by brute force.
+// TestInbound compares what leads to some objects, and what only they hold,
+// with the brute-force answers of the world.
 func TestInbound(t *testing.T) {
 	for seed := range uint64(400) {
 		d, w := randomWorld(seed, 60)
@@ -33,8 +33,9 @@ func TestInbound(t *testing.T) {
 		}
 		g.ForgetInbound()
 		s, _ := g.NewSet()
-		if g.AddAncestors(context.Background(), s, nil, false) == nil || g.AddHeld(context.Background(), s, nil) == nil {
-			t.Fatal("who holds what is told after it was forgotten")
+		if g.AddAncestors(context.Background(), s, nil, false) == nil ||
+			g.AddHeld(context.Background(), s, nil) == nil {
+			t.Fatal("inbound references are reported after they were forgotten")
 		}
 		s.Close()
 		g.Close()
@@ -63,7 +64,7 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	for i, o := range a.objects {
 		n, _ := g.Find(o.id)
 		want := all[i] && !without[i]
-		// A leaf that was asked for holds nothing but itself.
+		// A requested leaf holds nothing but itself.
 		if got := held.Has(n); got != want && !(is(i) && len(a.follow(o)) == 0) {
 			return fmt.Errorf("%#x is held: %t", o.id, got)
 		}
@@ -71,8 +72,8 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	return a.askAncestors(g, targets, is)
 }
 
-// TestCostByBruteForce compares what random sets cost with what goes when they are
-// removed, by sweeps alone, and with references followed one by one.
+// TestCostByBruteForce compares the cost of random sets with what goes when
+// they are removed, with sweeps only, and with references followed one by one.
 func TestCostByBruteForce(t *testing.T) {
 	graphs := uint64(10_000)
 	if racing {
@@ -104,8 +105,8 @@ func TestCostByBruteForce(t *testing.T) {
 	}
 }
 
-// TestSharesByBruteForce compares what sets share with what goes with all of them and with
-// none alone, as far as each leads there.
+// TestSharesByBruteForce compares what sets share with what goes with all of
+// them and with none alone, where each leads there.
 func TestSharesByBruteForce(t *testing.T) {
 	shared, graphs := 0, uint64(1600)
 	if racing {
@@ -192,7 +193,7 @@ func (a *answer) shares(sets []map[int]bool) []heap.Share {
 	return shares
 }
 
-// askCost removes the targets: what goes is what they cost.
+// askCost removes the targets: what goes is their cost.
 func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	want, in := a.sum(a.without(is))
 	for _, left := range []int64{1 << 40, 0} {
@@ -218,8 +219,8 @@ func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool
 	return nil
 }
 
-// askAncestors finds the ancestors in rounds. Where something is reachable by finalizer, or
-// a target weakly, that and what leads there may be told as well.
+// askAncestors finds the ancestors in rounds. If something is reachable by
+// finalizers, or a target weakly, that and what leads there may be included.
 func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	s, err := g.NewSet()
 	if err != nil {
@@ -248,7 +249,8 @@ func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int)
 		}
 	}
 	more := slices.Contains(a.reach, heap.Finalizer) ||
-		slices.ContainsFunc(targets, func(o heap.Object) bool { return g.Reachability(o) > heap.Soft && g.Reachability(o) < heap.Unreachable })
+		slices.ContainsFunc(targets,
+			func(o heap.Object) bool { return g.Reachability(o) > heap.Soft && g.Reachability(o) < heap.Unreachable })
 	for i, o := range a.objects {
 		n, _ := g.Find(o.id)
 		if got := s.Has(n); strong[i] && !got || got && !any[i] && !more {

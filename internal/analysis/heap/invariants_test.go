@@ -7,9 +7,11 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// broken tells what cannot be true of any graph, whatever its dump was.
+// broken returns the violations of invariants that hold for any graph and dump.
 func broken(g *heap.Graph) error {
-	for _, check := range []func(*heap.Graph) error{brokenCounts, brokenIDs, brokenTree, brokenChildren, brokenRows, heap.BrokenOrder} {
+	for _, check := range []func(*heap.Graph) error{
+		brokenCounts, brokenIDs, brokenTree, brokenChildren, brokenRows, heap.BrokenOrder,
+	} {
 		if err := check(g); err != nil {
 			return err
 		}
@@ -21,8 +23,10 @@ func inTree(g *heap.Graph, o heap.Object) bool { return g.Reachability(o) <= hea
 
 // brokenCounts compares the counts with the objects.
 func brokenCounts(g *heap.Graph) error {
-	if sum := g.Instances + g.ObjectArrays + g.PrimitiveArrays + g.Classes; sum != g.Objects || min(g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes) < 0 {
-		return fmt.Errorf("%d instances, %d object arrays, %d primitive arrays and %d classes are %d objects", g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Objects)
+	if sum := g.Instances + g.ObjectArrays + g.PrimitiveArrays + g.Classes; sum != g.Objects ||
+		min(g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes) < 0 {
+		return fmt.Errorf("%d instances, %d object arrays, %d primitive arrays and %d classes are %d objects",
+			g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Objects)
 	}
 	classes := int64(0)
 	objects, bytes := make([]int64, len(g.Heaps)), make([]int64, len(g.Heaps))
@@ -38,7 +42,8 @@ func brokenCounts(g *heap.Graph) error {
 	}
 	for h, heap := range g.Heaps {
 		if heap.Objects != objects[h] || heap.Bytes != bytes[h] {
-			return fmt.Errorf("heap %s has %d objects of %d bytes, but they are %d of %d", heap.Name, heap.Objects, heap.Bytes, objects[h], bytes[h])
+			return fmt.Errorf("heap %s has %d objects of %d bytes, but they are %d of %d", heap.Name, heap.Objects,
+				heap.Bytes, objects[h], bytes[h])
 		}
 	}
 	return nil
@@ -54,8 +59,9 @@ func brokenIDs(g *heap.Graph) error {
 	return nil
 }
 
-// brokenTree adds each object's retained size to its dominator: together with the
-// own size this is what each retains, and what all roots retain is all.
+// brokenTree adds each object's retained size to its dominator. Together with
+// the own size this must be what each retains; the roots must retain
+// everything.
 func brokenTree(g *heap.Graph) error {
 	below, top, all := make([]heap.Size, g.Objects), heap.Size{}, heap.Size{}
 	for o := range heap.Object(g.Objects) {
@@ -77,11 +83,13 @@ func brokenTree(g *heap.Graph) error {
 		below[d] = plus(below[d], g.Retained(o))
 	}
 	if top != all || g.ReachableBytes() != all {
-		return fmt.Errorf("%v are reachable, but the tops retain %v and ReachableBytes is %v", all, top, g.ReachableBytes())
+		return fmt.Errorf("%v are reachable, but the tops retain %v and ReachableBytes is %v", all, top,
+			g.ReachableBytes())
 	}
 	for o := range heap.Object(g.Objects) {
 		if inTree(g, o) && g.Retained(o) != plus(below[o], g.Shallow(o)) {
-			return fmt.Errorf("object %d retains %v, but has %v and below it are %v", o, g.Retained(o), g.Shallow(o), below[o])
+			return fmt.Errorf("object %d retains %v, but has %v and below it are %v", o, g.Retained(o), g.Shallow(o),
+				below[o])
 		}
 	}
 	return nil
@@ -91,15 +99,16 @@ func plus(a, b heap.Size) heap.Size {
 	return heap.Size{Java: a.Java + b.Java, Native: a.Native + b.Native}
 }
 
-// brokenChildren goes down from the tops: it meets all of the tree once, but for the
-// leaves that Children leaves out.
+// brokenChildren goes down from the tops: it must visit the whole tree once,
+// except for the leaves that Children omits.
 func brokenChildren(g *heap.Graph) error {
 	met := make([]bool, g.Objects)
 	var pending []heap.Object
 	var err error
 	meet := func(o, parent heap.Object, below bool) {
 		if d, ok := g.Dominator(o); err == nil && (met[o] || ok != below || ok && d != parent) {
-			err = fmt.Errorf("object %d is a child of %d, but was met before (%t) or has the dominator %d (%t)", o, parent, met[o], d, ok)
+			err = fmt.Errorf("object %d is a child of %d, but was met before (%t) or has the dominator %d (%t)", o,
+				parent, met[o], d, ok)
 			return
 		}
 		met[o] = true
@@ -117,7 +126,8 @@ func brokenChildren(g *heap.Graph) error {
 		}
 		d, ok := g.Dominator(o)
 		if alone := ok && g.HoldsAlone(d, o); inTree(g, o) == (met[o] == alone) {
-			return fmt.Errorf("object %d, %v reachable, below %d: met as a child %t, held alone %t", o, g.Reachability(o), d, met[o], alone)
+			return fmt.Errorf("object %d, %v reachable, below %d: met as a child %t, held alone %t", o,
+				g.Reachability(o), d, met[o], alone)
 		}
 	}
 	return nil
@@ -132,7 +142,7 @@ func brokenRows(g *heap.Graph) error {
 			return fmt.Errorf("two rows for %s", r.Class)
 		}
 		if i > 0 && r.Retained.Total() > g.Histogram()[i-1].Retained.Total() {
-			return fmt.Errorf("row %d, %s, retains more than the one before", i, r.Class)
+			return fmt.Errorf("row %d, %s, retains more than the previous one", i, r.Class)
 		}
 		sum := int64(0)
 		for _, n := range r.RetainedIn {
@@ -149,7 +159,7 @@ func brokenRows(g *heap.Graph) error {
 	return brokenSums(g, rows)
 }
 
-// brokenSums takes each object from its row.
+// brokenSums subtracts each object from its row.
 func brokenSums(g *heap.Graph, rows map[string]heap.Row) error {
 	for o := range heap.Object(g.Objects) {
 		r, ok := rows[g.Class(o)]
@@ -165,18 +175,19 @@ func brokenSums(g *heap.Graph, rows map[string]heap.Row) error {
 	}
 	for name, r := range rows {
 		if r.Instances != 0 || r.Reachable != 0 || r.Shallow != (heap.Size{}) {
-			return fmt.Errorf("row %s has objects that are not there: %+v", name, r)
+			return fmt.Errorf("row %s has objects that do not exist: %+v", name, r)
 		}
 	}
 	return nil
 }
 
-// portrait is all that a graph tells of objects and classes, by ID, so that two
-// graphs of one heap can be compared.
+// portrait is everything a graph says about objects and classes, by ID, so that
+// two graphs of one heap can be compared.
 func portrait(g *heap.Graph) []string {
 	list := make([]string, 0, g.Objects)
 	for o := range heap.Object(g.Objects) {
-		line := fmt.Sprintf("%#x %s %v %v %v %s", g.ID(o), g.Class(o), g.Shallow(o), g.Reachability(o), g.Retained(o), g.Heaps[g.HeapOf(o)].Name)
+		line := fmt.Sprintf("%#x %s %v %v %v %s", g.ID(o), g.Class(o), g.Shallow(o), g.Reachability(o), g.Retained(o),
+			g.Heaps[g.HeapOf(o)].Name)
 		if d, ok := g.Dominator(o); ok {
 			line += fmt.Sprintf(" below %#x", g.ID(d))
 		}
@@ -191,6 +202,9 @@ func portrait(g *heap.Graph) []string {
 		list = append(list, fmt.Sprintf("%+v %v", r, in))
 	}
 	slices.Sort(list)
-	counts := []int64{g.Objects, g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Duplicates, g.Dangling, g.ReferenceCount}
+	counts := []int64{
+		g.Objects, g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Duplicates, g.Dangling,
+		g.ReferenceCount,
+	}
 	return append(list, fmt.Sprint(counts, g.RootCounts))
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// longest is the bytes of the longest code: 34 bits.
 	longest = 5
-	// slab is the bytes of links that a goroutine takes at once.
+	// slab is the bytes of links that a goroutine reserves at a time.
 	slab = 64 << 10
 )
 
@@ -53,7 +53,7 @@ func compare(a, b, c, d uint32) int {
 	return int(int64(c) - int64(d))
 }
 
-// shareRoots takes leaves that are GC roots for shared ones: what references them
+// shareRoots marks leaves that are GC roots as shared: what references them
 // does not dominate them.
 func (l *loader) shareRoots() error {
 	kept := l.roots[:0]
@@ -77,8 +77,9 @@ func (l *loader) shareRoots() error {
 	return nil
 }
 
-// share takes the object of a root for shared, if it is a leaf; false where there is none.
-// In a damaged dump the object with the ID of a class may be another one.
+// share marks the object of a root as shared if it is a leaf; false if there is
+// none. In a damaged dump the object with the ID of a class may be something
+// else.
 func (l *loader) share(r hprof.Root) bool {
 	n := l.ids.find(r.Object)
 	if n == none {
@@ -90,8 +91,8 @@ func (l *loader) share(r hprof.Root) bool {
 	return true
 }
 
-// room makes the tables of references: which objects are leaves, and room for as
-// many references as there can be. What is not used of it is never touched.
+// room allocates the tables of references: which objects are leaves, and space
+// for the maximum number of references. Unused space is never touched.
 func (l *loader) room() (err error) {
 	n := l.ids.len()
 	inner, err := newBitset(&l.arena, n)
@@ -114,7 +115,7 @@ func (l *loader) room() (err error) {
 	if l.links.starts, err = array[uint32](&l.arena, l.links.inner.len()); err != nil {
 		return err
 	}
-	// Twice what can be needed, for what is left over of slabs.
+	// Twice the maximum, for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*l.links.inner.len()) + int64(l.options.Workers+1)*slab
 	if size > 1<<32 {
 		if l.links.high, err = array[uint8](&l.arena, l.links.inner.len()); err != nil {
@@ -130,7 +131,7 @@ func (l *loader) room() (err error) {
 	return nil
 }
 
-// census counts objects, marks those that may reference others, and bounds the
+// census counts objects, marks those that may have references, and bounds the
 // number of references.
 func (l *loader) census(inner bitset) (most int64) {
 	counts := make([]int64, len(l.registry.list))
@@ -177,8 +178,8 @@ func (l *loader) census(inner bitset) (most int64) {
 	return min(most, l.total/int64(l.IDSize))
 }
 
-// linkClasses makes the table of references to classes. In a damaged dump the ID of a class
-// may be that of another object: such references do not count.
+// linkClasses makes the table of references to classes. In a damaged dump the
+// ID of a class may be that of another object: such references do not count.
 func (l *loader) linkClasses() {
 	l.links.classes = make([]uint32, len(l.registry.list))
 	for s := range l.registry.list {
@@ -190,8 +191,8 @@ func (l *loader) linkClasses() {
 	}
 }
 
-// needed refuses a dump whose graph does not fit into memory, before the larger part
-// of it is made.
+// needed returns an error for a dump whose graph does not fit into memory,
+// before the larger part is built.
 func (l *loader) needed(n, references int64) error {
 	need := n*l.bytesPerObject() + references*bytesPerReference
 	if l.options.Limit > 0 && need > l.options.Limit {
@@ -200,24 +201,24 @@ func (l *loader) needed(n, references int64) error {
 	return nil
 }
 
-// linker is one goroutine of the second pass.
+// linker is the state of one goroutine of the second pass.
 type linker struct {
 	*loader
 	scanner *hprof.Scanner
 	lookup  *lookup
 	class   hprof.Class
-	// object is the one whose references are written, from start on to at; end is
-	// the end of what this goroutine may write.
+	// object is the one whose references are written, from start to at; end is
+	// the end of this goroutine's space.
 	object         uint32
 	start, at, end int64
-	// last is what it referenced last.
+	// last is the last object that it referenced.
 	last            uint32
 	dangling, count int64
 	weak            []weakLink
 	native          nativeParts
 }
 
-// hand gives what was counted to the loader.
+// hand adds the counts to the loader's.
 func (w *linker) hand() {
 	w.loader.weaker.links = append(w.loader.weaker.links, w.weak...)
 	w.loader.Dangling += w.dangling
@@ -262,7 +263,7 @@ func (w *linker) classObject(s *hprof.Scanner) {
 	}
 	if w.registry.list[w.lookup.of(s.Object)].recorded {
 		for _, id := range ofClass(&w.class) {
-			// A record may well name what the runtime does not dump.
+			// A record may name objects that the runtime does not dump.
 			if id != 0 && w.ids.find(id) != none {
 				w.add(id)
 			}
@@ -278,8 +279,8 @@ func (w *linker) instance(c *class, s *hprof.Scanner) {
 	if c.leaf || !w.begin(s, min(len(c.offsets), len(s.Body)/w.IDSize)+1) {
 		return
 	}
-	// Offsets ascend. An instance may have less than its class declares: the hidden
-	// fields of ART's strings.
+	// Offsets ascend. An instance may be shorter than its class declares: the
+	// hidden fields of ART's strings.
 	body := s.Body
 	if w.IDSize == 4 {
 		for _, at := range c.offsets {
@@ -302,8 +303,8 @@ func (w *linker) instance(c *class, s *hprof.Scanner) {
 	w.finish()
 }
 
-// referent notes what a Reference refers to. A soft one holds it as a field does:
-// the runtime clears it only when memory is short.
+// referent records the referent of a Reference. A soft one holds it like a
+// field: the runtime clears it only when memory is short.
 func (w *linker) referent(id hprof.ID, strength Reachability) {
 	to := w.ids.find(id)
 	if id == 0 || to == none {
@@ -311,7 +312,7 @@ func (w *linker) referent(id hprof.ID, strength Reachability) {
 	}
 	w.weak = append(w.weak, weakLink{w.object, to, strength})
 	if strength == Soft {
-		// Also where a field references it too: that one is stronger.
+		// Even if a field references it too: that reference is stronger.
 		w.last = none
 		w.add(id)
 	}
@@ -343,8 +344,8 @@ func (w *linker) elements(s *hprof.Scanner) {
 	}
 }
 
-// begin makes room for n references of the object of a record; false where they do
-// not count.
+// begin reserves space for n references of the object of a record; false if
+// they do not count.
 func (w *linker) begin(s *hprof.Scanner, n int) bool {
 	w.object = w.ids.find(s.Object)
 	if w.superseded(w.object, s.Offset) || !w.links.inner.bits.has(w.object) {
@@ -371,7 +372,8 @@ func (w *linker) add(id hprof.ID) {
 		return
 	}
 	w.count++
-	// An array is often full of one object, which it needs to reference once.
+	// An array is often filled with one object, which it needs to reference
+	// only once.
 	if to == w.object || to == w.last {
 		return
 	}
@@ -383,8 +385,8 @@ func (w *linker) add(id hprof.ID) {
 	w.at = putUvarint(w.links.bytes, w.at, encode(w.object, to, leaf))
 }
 
-// finish ends the references of an object. One without any shares the code at the
-// beginning.
+// finish ends the references of an object. Objects without any share the code
+// at the beginning.
 func (w *linker) finish() {
 	at, end := w.start, byte(endCode)
 	if w.links.classes[w.slots.at(w.object)] != none {
@@ -396,8 +398,8 @@ func (w *linker) finish() {
 		w.links.bytes[w.at] = end
 		w.at++
 	}
-	// Room for a large array of nulls or near neighbours goes back, if nobody has taken
-	// more since.
+	// Space for a large array of nulls or near neighbors is returned if nothing
+	// was reserved since.
 	if w.end-w.at > slab && w.links.used.CompareAndSwap(w.end, w.at) {
 		w.end = w.at
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Loaded are classes of one name, each of which another class loader has loaded.
+// Loaded are classes of one name that different class loaders have loaded.
 type Loaded struct {
 	Class string
-	// Loaders are the loaders that are there, Objects those and all classes that they loaded,
-	// Classes how many names those have.
+	// Loaders are the existing loaders, Objects those and all classes that they
+	// loaded, Classes the number of names of those.
 	Loaders []Object
 	Objects []Object
 	Classes int
 }
 
-// LoadedByMany returns classes that least loaders or more have loaded, the boot loader
-// aside: one for each set of loaders, the name with most instances.
+// LoadedByMany returns classes that at least least loaders have loaded, without
+// the boot loader: one for each set of loaders, the name with most instances.
 func (g *Graph) LoadedByMany(least int) (list []Loaded) {
 	type named struct{ loaders []hprof.ID }
 	byName, byLoader := map[string]*named{}, map[hprof.ID][]Object{}

@@ -7,8 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Locations are where in the file some objects stand, so that single ones can be read:
-// for who follows references one by one, and where Read's passes would be too many.
+// Locations are the positions of some objects in the file, to read single
+// objects: for callers that follow references one by one, for whom the passes
+// of Read would be too many.
 type Locations struct {
 	graph   *Graph
 	located ranks
@@ -16,8 +17,8 @@ type Locations struct {
 	single  hprof.Single
 }
 
-// Locate finds the objects that are wanted, in one pass over the file; classes are
-// never. It takes 8 bytes for each until Close.
+// Locate finds the wanted objects, except classes, in one pass over the file.
+// It takes 8 bytes for each until Close.
 func (g *Graph) Locate(ctx context.Context, wanted func(Object) bool) (*Locations, error) {
 	l := &Locations{graph: g}
 	set, err := newBitset(&g.arena, g.Objects)
@@ -43,7 +44,7 @@ func (g *Graph) Locate(ctx context.Context, wanted func(Object) bool) (*Location
 
 func (l *Locations) find(ctx context.Context) error {
 	g := l.graph
-	// Two records of one object come from two goroutines, perhaps.
+	// Two records of one object may come from two goroutines.
 	var mu sync.Mutex
 	visit := func(s *hprof.Scanner) error {
 		if s.Piece || s.Kind == hprof.SubClassDump {
@@ -67,16 +68,16 @@ func (l *Locations) find(ctx context.Context) error {
 	return g.scan(ctx, g.chunks(), false, func() func(*hprof.Scanner) error { return visit })
 }
 
-// Close gives the memory back. It may be called twice.
+// Close releases the memory. It may be called twice.
 func (l *Locations) Close() {
 	drop(&l.graph.arena, (*[]uint64)(&l.located.bits))
 	drop(&l.graph.arena, &l.located.sums)
 	drop(&l.graph.arena, &l.offsets)
 }
 
-// Record reads an object, up to most bytes of its body. It is false for one that was not
-// wanted, or whose record cannot be read any more. The record is valid until the next
-// call. Not for concurrent use.
+// Record reads an object, up to most bytes of its body. It returns false for an
+// object that was not wanted, or whose record can no longer be read. The record
+// is valid until the next call. It is not safe for concurrent use.
 func (l *Locations) Record(o Object, most int) (Record, bool) {
 	n := uint32(o)
 	if int64(n) >= l.graph.Objects || !l.located.bits.has(n) {
@@ -87,5 +88,7 @@ func (l *Locations) Record(o Object, most int) (Record, bool) {
 		return Record{}, false
 	}
 	s := &l.single
-	return Record{Object: o, Kind: s.Kind, Type: s.Type, Count: s.Count, Body: s.Body, graph: l.graph, slot: l.graph.slots.at(n)}, true
+	return Record{
+		Object: o, Kind: s.Kind, Type: s.Type, Count: s.Count, Body: s.Body, graph: l.graph, slot: l.graph.slots.at(n),
+	}, true
 }

@@ -19,15 +19,15 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// synthetic is a dump that is never in memory: parts one behind the other, each a
-// pattern over and over.
+// synthetic is a dump that is never in memory: a sequence of parts, each a
+// repeated pattern.
 type synthetic struct {
 	parts []part
 	size  int64
 }
 
-// part is a pattern over and over. Where its last 4 bytes are counted, they are
-// those of the pattern and as much more as patterns came before.
+// part is a repeated pattern. If its last 4 bytes are counted, they are those
+// of the pattern plus the number of patterns before.
 type part struct {
 	at, length int64
 	pattern    []byte
@@ -65,12 +65,13 @@ func (p *part) count(n int64) []byte {
 	return pattern
 }
 
-// segment adds the head of a segment whose body has so many bytes.
+// segment adds the head of a segment with a body of that many bytes.
 func (s *synthetic) segment(tag hprof.Tag, body int64) {
 	s.add(binary.BigEndian.AppendUint32([]byte{byte(tag), 0, 0, 0, 0}, uint32(body)), 1)
 }
 
-// begin adds the header, a class C of one reference and a root, which is object 0x1000.
+// begin adds the header, a class C of one reference and a root, which is object
+// 0x1000.
 func (s *synthetic) begin(tb testing.TB) {
 	w := newScribe(4)
 	w.class(0x100, "C", 8, 1)
@@ -82,7 +83,7 @@ func (s *synthetic) begin(tb testing.TB) {
 	s.size = s.parts[0].length
 }
 
-// array adds an array of 4-byte elements as a segment of its own.
+// array adds an array of 4-byte elements as a separate segment.
 func (s *synthetic) array(id uint32, class uint32, count uint32, element []byte) {
 	head := []byte{byte(hprof.SubObjectArray)}
 	for _, v := range []uint32{id, 0, count, class} {
@@ -97,8 +98,8 @@ func (s *synthetic) array(id uint32, class uint32, count uint32, element []byte)
 	s.add(bytes.Repeat(element, 1<<14), int64(count)>>14)
 }
 
-// giants are dumps of 500 MB that have next to no objects, or of 100 that must be refused
-// although all is in one segment.
+// giants are dumps of 500 MB with almost no objects, or of 100 MB that must be
+// refused although everything is in one segment.
 var giants = map[string]struct {
 	make func(tb testing.TB, s *synthetic)
 	// most is the peak of the whole process, in MB.
@@ -106,14 +107,20 @@ var giants = map[string]struct {
 	limit   int64
 	refused bool
 }{
-	"primitive arrays":         {make: arrays(0, 0), most: 100},
-	"arrays of null":           {make: arrays(0x100, 0), most: 100},
-	"arrays full of one":       {make: arrays(0x100, 0x1000), most: 100},
-	"arrays full of the next":  {make: arrays(0x100, 0x1100), most: 100},
-	"small objects in a piece": {make: crumbs(hprof.SubInstance, 0x2000, 0, 0x100), most: 160, limit: 40 << 20, refused: true},
-	"objects of many classes":  {make: crumbs(hprof.SubObjectArray, 0x2000, 0, 0, 0x20000000), most: 160, limit: 40 << 20, refused: true},
-	"roots of nothing":         {make: crumbs(hprof.SubRootUnknown, 0x2000), most: 160, limit: 40 << 20, refused: true},
-	"classes of nothing":       {make: crumbs(hprof.SubClassDump, 0x2000, 0, 0, 0, 0, 0, 0, 0, 0), most: 160, limit: 40 << 20, refused: true},
+	"primitive arrays":        {make: arrays(0, 0), most: 100},
+	"arrays of null":          {make: arrays(0x100, 0), most: 100},
+	"arrays full of one":      {make: arrays(0x100, 0x1000), most: 100},
+	"arrays full of the next": {make: arrays(0x100, 0x1100), most: 100},
+	"small objects in one segment": {
+		make: crumbs(hprof.SubInstance, 0x2000, 0, 0x100), most: 160, limit: 40 << 20, refused: true,
+	},
+	"objects of many classes": {
+		make: crumbs(hprof.SubObjectArray, 0x2000, 0, 0, 0x20000000), most: 160, limit: 40 << 20, refused: true,
+	},
+	"roots of nothing": {make: crumbs(hprof.SubRootUnknown, 0x2000), most: 160, limit: 40 << 20, refused: true},
+	"classes of nothing": {
+		make: crumbs(hprof.SubClassDump, 0x2000, 0, 0, 0, 0, 0, 0, 0, 0), most: 160, limit: 40 << 20, refused: true,
+	},
 }
 
 // arrays are 5 arrays of 100 MB.
@@ -126,8 +133,8 @@ func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	}
 }
 
-// crumbs are one small record over and over, in one segment. The last of its words
-// counts in an array, so that each is of another class.
+// crumbs are one small record, repeated, in one segment. The last word counts
+// in an array, so that each is of another class.
 func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
 		s.begin(tb)
@@ -152,8 +159,8 @@ func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 
 const peakOf = "LEAKGATE_TEST_HEAP_PEAK"
 
-// TestPeak loads giants, each in a process of its own, and asks for the most memory
-// that it had.
+// TestPeak loads giants, each in its own process, and checks the peak of its
+// memory.
 func TestPeak(t *testing.T) {
 	if name := os.Getenv(peakOf); name != "" {
 		loadGiant(t, name)
@@ -180,7 +187,7 @@ func TestPeak(t *testing.T) {
 			}
 			t.Logf("%d MB", kb>>10)
 			if kb>>10 > giant.most {
-				t.Errorf("%d MB, at most %d MB are wanted", kb>>10, giant.most)
+				t.Errorf("%d MB, want at most %d MB", kb>>10, giant.most)
 			}
 		})
 	}
@@ -222,7 +229,8 @@ func status(t *testing.T, key string) string {
 	return string(line)
 }
 
-// TestCancelGivesBack ends many loads early, and looks whether address space is lost.
+// TestCancelGivesBack cancels many loads early, and checks that no address
+// space leaks.
 func TestCancelGivesBack(t *testing.T) {
 	if racing {
 		t.Skip("the race detector has memory of its own")
@@ -256,8 +264,9 @@ func TestCancelGivesBack(t *testing.T) {
 			before = lost()
 		}
 	}
-	// A load takes 10 MB and more; the runtime may take 64 MB at once for itself.
+	// A load takes 10 MB or more; the runtime may reserve 64 MB at a time for
+	// itself.
 	if grown := lost() - before; grown > 100 {
-		t.Errorf("%d MB of address space are lost", grown)
+		t.Errorf("%d MB of address space leaked", grown)
 	}
 }

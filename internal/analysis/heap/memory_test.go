@@ -19,11 +19,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// watched is a dump that counts what is read of it, and that can fail.
+// watched is a dump that counts the bytes read, and that can fail.
 type watched struct {
 	*bytes.Reader
 	read atomic.Int64
-	// after is called with the bytes that were read, before each reading.
+	// after is called with the number of bytes read, before each read.
 	after func(read int64) error
 }
 
@@ -38,7 +38,7 @@ func (w *watched) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// watch opens a dump; what that reads is not counted.
+// watch opens a dump; the reads of opening are not counted.
 func watch(tb testing.TB, dump []byte) (*hprof.File, *watched) {
 	tb.Helper()
 	w := &watched{Reader: bytes.NewReader(dump)}
@@ -56,14 +56,17 @@ func chain(tb testing.TB, objects int) []byte {
 	return s.dump(tb)
 }
 
-// TestLimitObjects refuses a dump of many objects when a part of it is read.
+// TestLimitObjects refuses a dump of many objects after a part of it.
 func TestLimitObjects(t *testing.T) {
 	dump := chain(t, 200_000)
 	for name, workers := range map[string]int{"one": 1, "two": 2} {
 		t.Run(name, func(t *testing.T) {
 			f, w := watch(t, dump)
 			var phases []string
-			_, err := heap.Load(t.Context(), f, heap.Options{Limit: 400_000, Workers: workers, Phase: func(name string) { phases = append(phases, name) }})
+			_, err := heap.Load(t.Context(), f,
+				heap.Options{
+					Limit: 400_000, Workers: workers, Phase: func(name string) { phases = append(phases, name) },
+				})
 			checkRefused(t, err, 400_000)
 			if len(phases) != 1 || w.read.Load() > int64(len(dump))*3/4 {
 				t.Errorf("refused in phase %v, after %d of %d bytes", phases, w.read.Load(), len(dump))
@@ -76,13 +79,14 @@ func TestLimitObjects(t *testing.T) {
 func checkRefused(t *testing.T, err error, limit int64) {
 	t.Helper()
 	var refused *heap.MemoryError
-	if !errors.As(err, &refused) || refused.Limit != limit || refused.Need <= limit || !strings.Contains(err.Error(), "memory") {
+	if !errors.As(err, &refused) || refused.Limit != limit || refused.Need <= limit ||
+		!strings.Contains(err.Error(), "memory") {
 		t.Fatalf("%v (%+v)", err, refused)
 	}
 }
 
-// TestLimitReferences refuses a dump of few objects and many references before the
-// references are read, and loads it with what it asked for.
+// TestLimitReferences refuses a dump of few objects and many references before
+// the references are read, and loads it with the memory that the error named.
 func TestLimitReferences(t *testing.T) {
 	const objects, references, limit = 1000, 1_500_000, 4 << 20
 	w := newScribe(4)
@@ -101,15 +105,18 @@ func TestLimitReferences(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var phases []string
-	_, err := heap.Load(t.Context(), f, heap.Options{Limit: limit, Phase: func(name string) { phases = append(phases, name) }})
+	_, err := heap.Load(t.Context(), f,
+		heap.Options{Limit: limit, Phase: func(name string) { phases = append(phases, name) }})
 	checkRefused(t, err, limit)
 	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; got > limit || r.read.Load() > f.Size+f.Size/10 || phases[len(phases)-1] != "read references" {
-		t.Errorf("refused in phase %v, after %d of %d bytes were read and %d allocated", phases, r.read.Load(), f.Size, got)
+	if got := after.TotalAlloc - before.TotalAlloc; got > limit || r.read.Load() > f.Size+f.Size/10 ||
+		phases[len(phases)-1] != "read references" {
+		t.Errorf("refused in phase %v, after %d of %d bytes were read and %d allocated", phases, r.read.Load(), f.Size,
+			got)
 	}
 	var refused *heap.MemoryError
 	errors.As(err, &refused)
-	// What references each object takes more, and is counted.
+	// Inbound references take more, and are counted.
 	_, err = heap.Load(t.Context(), f, heap.Options{Limit: refused.Need, Inbound: true})
 	checkRefused(t, err, refused.Need)
 	g, err := heap.Load(t.Context(), f, heap.Options{Limit: refused.Need})
@@ -140,7 +147,7 @@ func checkNoGoroutines(t *testing.T, before int) {
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }
 
-// TestCancel ends a load in each of its phases.
+// TestCancel cancels a load in each of its phases.
 func TestCancel(t *testing.T) {
 	_, w := randomWorld(4, 3000)
 	dump := w.write(t, form{}).dump
@@ -168,8 +175,8 @@ func TestCancel(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestCancelReading ends a load in the midst of both passes, also one whose heap is
-// a single segment.
+// TestCancelReading cancels a load in the middle of both passes, also for a
+// heap in a single segment.
 func TestCancelReading(t *testing.T) {
 	const objects = 300_000
 	one := newScribe(4)
@@ -206,11 +213,11 @@ func TestCancelReading(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestReadErrors gives the error of the reader, in all passes, with and without
-// Partial: what cannot be read is not damage, also where it can be read again.
+// TestReadErrors returns the error of the reader, in all passes, with and
+// without Partial: a failing read is not damage, even if a later read succeeds.
 func TestReadErrors(t *testing.T) {
 	twice := bytes.Clone(chain(t, 50_000))
-	// The last object becomes another of the first one's ID, which takes a pass more.
+	// The last object gets the ID of the first one, which takes another pass.
 	last := bytes.LastIndexByte(twice[:len(twice)-9], byte(hprof.SubInstance))
 	copy(twice[last+1:], []byte{0, 1, 0, 0})
 	goroutines := runtime.NumGoroutine()
@@ -225,7 +232,8 @@ func TestReadErrors(t *testing.T) {
 					}
 					return nil
 				}
-				if _, err := heap.Load(t.Context(), f, heap.Options{Partial: partial}); !errors.Is(err, io.ErrNoProgress) {
+				if _, err := heap.Load(t.Context(), f, heap.Options{Partial: partial}); !errors.Is(err,
+					io.ErrNoProgress) {
 					t.Errorf("objects %s, partial %t, after %d/4: %v", name, partial, part, err)
 				}
 			}
@@ -234,7 +242,7 @@ func TestReadErrors(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestClose gives all memory back, also twice.
+// TestClose releases all memory, also when called twice.
 func TestClose(t *testing.T) {
 	f, _ := watch(t, chain(t, 300_000))
 	g, err := heap.Load(t.Context(), f, heap.Options{Snapshot: -1})
@@ -253,7 +261,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestProgress ends at the whole, and does not go back.
+// TestProgress reaches the total, and never goes back.
 func TestProgress(t *testing.T) {
 	dump := chain(t, 60_000)
 	for _, workers := range []int{1, 4} {

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// answer is what naive algorithms say of a world: each removes something and looks
-// what is still there.
+// answer is what naive algorithms say about a world: each removes something and
+// checks what is still there.
 type answer struct {
 	*world
 	edges [][]edge
@@ -20,7 +20,7 @@ type answer struct {
 	starts []int
 	sizes  []heap.Size
 	reach  []heap.Reachability
-	// lost are the objects that go with each, itself first; nil where it is not in
+	// lost are the objects that go with each, itself first; nil if it is not in
 	// the tree.
 	lost [][]int
 	// dominators are the immediate ones, -1 for none.
@@ -34,14 +34,15 @@ type edge struct {
 	strength heap.Reachability
 }
 
-// solve answers all. The world has to be written first, which numbers it.
+// solve computes everything. The world has to be written first, which numbers
+// it.
 func (w *world) solve() *answer {
 	a := w.read()
 	a.dominate()
 	return a
 }
 
-// read answers all but what goes with each object.
+// read computes everything except what goes with each object.
 func (w *world) read() *answer {
 	a := &answer{world: w}
 	for _, o := range w.objects {
@@ -65,7 +66,7 @@ func (w *world) read() *answer {
 	return a
 }
 
-// follow gives the references of an object, and counts them.
+// follow returns the references of an object, and counts them.
 func (a *answer) follow(o *object) (list []edge) {
 	add := func(to *object, strength heap.Reachability) {
 		switch {
@@ -103,7 +104,8 @@ func (a *answer) follow(o *object) (list []edge) {
 	return list
 }
 
-// record are the references of class records, under the model that has them.
+// record returns the references of class records, under the model that has
+// them.
 func (a *answer) record(o *object) (list []*object) {
 	if a.model != heap.Leakgate {
 		return nil
@@ -111,7 +113,8 @@ func (a *answer) record(o *object) (list []*object) {
 	switch o.kind {
 	case hprof.SubInstance, hprof.SubObjectArray:
 		boot := a.boot(o.class) || a.declaredRoot(o.class.object)
-		hidden := slices.ContainsFunc(a.known(o.class), func(f placed) bool { return f.name == "shadow$_klass_" && f.owner.super == nil })
+		hidden := slices.ContainsFunc(a.known(o.class),
+			func(f placed) bool { return f.name == "shadow$_klass_" && f.owner.super == nil })
 		if !boot && !hidden {
 			list = append(list, o.class.object)
 		}
@@ -124,18 +127,21 @@ func (a *answer) record(o *object) (list []*object) {
 	return slices.DeleteFunc(list, func(o *object) bool { return !a.has(o) })
 }
 
-// boot tells whether a class is one of the boot loader, where that makes it a root.
+// boot reports whether a class is one of the boot loader, if that makes it a
+// root.
 func (a *answer) boot(c *class) bool {
-	return a.model == heap.Leakgate && c.loader == nil && slices.ContainsFunc(a.roots, func(r root) bool { return r.kind != hprof.SubRootUnreachable && a.has(r.object) })
+	return a.model == heap.Leakgate && c.loader == nil &&
+		slices.ContainsFunc(a.roots, func(r root) bool { return r.kind != hprof.SubRootUnreachable && a.has(r.object) })
 }
 
-// declaredRoot tells whether the dump says that an object is a root.
+// declaredRoot reports whether the dump says that an object is a root.
 func (w *world) declaredRoot(o *object) bool {
-	return slices.ContainsFunc(w.roots, func(r root) bool { return r.object == o && r.kind != hprof.SubRootUnreachable })
+	return slices.ContainsFunc(w.roots,
+		func(r root) bool { return r.object == o && r.kind != hprof.SubRootUnreachable })
 }
 
-// known is the layout of a class as far as classes were dumped: nobody knows the
-// fields of another, nor those of its superclasses.
+// known is the layout of a class as far as classes were dumped: the fields of
+// other classes, and those of their superclasses, are unknown.
 func (a *answer) known(c *class) []placed {
 	list := c.layout()
 	for k := c; k != nil; k = k.super {
@@ -146,8 +152,9 @@ func (a *answer) known(c *class) []placed {
 	return list
 }
 
-// implied tells whether a field is the hidden one for the class of an object whose
-// class is a root: such references are left out, since they keep nothing.
+// implied reports whether a field is the hidden one for the class of an object
+// whose class is a root: such references are omitted, since they keep nothing
+// alive.
 func (a *answer) implied(c *class, f placed) bool {
 	if f.name != "shadow$_klass_" || f.owner.super != nil {
 		return false
@@ -155,7 +162,7 @@ func (a *answer) implied(c *class, f placed) bool {
 	return a.declaredRoot(c.object) || a.boot(c)
 }
 
-// strengthOf tells how strongly a field of a class holds.
+// strengthOf returns how strongly a field of a class holds.
 func strengthOf(c *class, f placed) heap.Reachability {
 	if f.owner.name != "java.lang.ref.Reference" || f.name != "referent" {
 		return heap.Strong
@@ -192,7 +199,7 @@ func (w *world) shallow(o *object) int64 {
 	return w.declared(w.named(o.element.String()+"[]")) + int64(o.count)*int64(o.element.Size(w.idSize))
 }
 
-// declared is the instance size of a class, 0 where it was not dumped.
+// declared is the instance size of a class, 0 if it was not dumped.
 func (w *world) declared(c *class) int64 {
 	if c == nil || !w.has(c.object) {
 		return 0
@@ -223,14 +230,15 @@ func (w *world) className(o *object) string {
 	return o.class.name
 }
 
-// addNative gives each referent what its cleaners' registries say.
+// addNative adds to each referent what its cleaners' registries say.
 func (a *answer) addNative() {
 	for _, o := range a.objects {
 		if o.kind != hprof.SubInstance || o.class.name != "sun.misc.Cleaner" {
 			continue
 		}
 		referent, thunk := a.fieldOf(o, "referent").object, a.fieldOf(o, "thunk").object
-		if !a.has(referent) || !a.has(thunk) || thunk.class == nil || thunk.class.name != "libcore.util.NativeAllocationRegistry$CleanerThunk" {
+		if !a.has(referent) || !a.has(thunk) || thunk.class == nil ||
+			thunk.class.name != "libcore.util.NativeAllocationRegistry$CleanerThunk" {
 			continue
 		}
 		registry := a.fieldOf(thunk, "this$0").object
@@ -243,7 +251,7 @@ func (a *answer) addNative() {
 	}
 }
 
-// fieldOf gives a field's value, the nearest declaration first.
+// fieldOf returns a field's value, the nearest declaration first.
 func (a *answer) fieldOf(o *object, name string) value {
 	if o.kind != hprof.SubInstance {
 		return value{}
@@ -256,8 +264,8 @@ func (a *answer) fieldOf(o *object, name string) value {
 	return value{}
 }
 
-// strengths finds the strongest way to each object: a way is as strong as the
-// weakest reference on it.
+// strengths finds the strongest path to each object: a path is as strong as its
+// weakest reference.
 func (a *answer) strengths() {
 	a.reach = make([]heap.Reachability, len(a.objects))
 	for i := range a.reach {
@@ -275,8 +283,8 @@ func (a *answer) strengths() {
 	}
 }
 
-// reached tells what the roots reach by references of a strength or stronger ones,
-// where some objects are removed.
+// reached returns what the roots reach through references of a strength or
+// stronger, if some objects are removed.
 func (a *answer) reached(r heap.Reachability, removed func(int) bool) []bool {
 	there := make([]bool, len(a.objects))
 	var pending []int
@@ -301,7 +309,7 @@ func (a *answer) reached(r heap.Reachability, removed func(int) bool) []bool {
 	return there
 }
 
-// without gives what goes when objects are removed.
+// without returns what goes when objects are removed.
 func (a *answer) without(removed func(int) bool) (lost []int) {
 	there := a.reached(heap.Soft, removed)
 	for i, r := range a.reach {
@@ -312,9 +320,8 @@ func (a *answer) without(removed func(int) bool) (lost []int) {
 	return lost
 }
 
-// dominate removes each object. What goes last before an object goes itself is its
-// immediate dominator: of all whose removal cuts it off, that one takes the least
-// with it.
+// dominate removes each object. The immediate dominator of an object is the
+// one, of all whose removal cuts it off, that takes the fewest objects with it.
 func (a *answer) dominate() {
 	a.lost = make([][]int, len(a.objects))
 	a.dominators = make([]int, len(a.objects))
@@ -371,7 +378,7 @@ func (a *answer) rows() map[string]*heap.Row {
 	return rows
 }
 
-// lostClass is what goes with one instance of a class or another.
+// lostClass returns what goes with at least one instance of a class.
 func (a *answer) lostClass(name string) (list []int) {
 	met := map[int]bool{}
 	for i, o := range a.objects {
@@ -399,7 +406,7 @@ func (a *answer) check(t testing.TB, g *heap.Graph) {
 	}
 }
 
-// differs tells the first difference.
+// differs returns the first difference.
 func (a *answer) differs(g *heap.Graph) error {
 	if g.Objects != int64(len(a.objects)) {
 		return fmt.Errorf("%d objects, want %d", g.Objects, len(a.objects))
@@ -433,15 +440,19 @@ func (a *answer) differsCounts(g *heap.Graph) error {
 	if !maps.Equal(roots, g.RootCounts) {
 		return fmt.Errorf("roots %v, want %v", g.RootCounts, roots)
 	}
-	got := map[hprof.SubTag]int64{hprof.SubInstance: g.Instances, hprof.SubObjectArray: g.ObjectArrays, hprof.SubPrimitiveArray: g.PrimitiveArrays, hprof.SubClassDump: g.Classes}
+	got := map[hprof.SubTag]int64{
+		hprof.SubInstance: g.Instances, hprof.SubObjectArray: g.ObjectArrays,
+		hprof.SubPrimitiveArray: g.PrimitiveArrays, hprof.SubClassDump: g.Classes,
+	}
 	for kind, n := range got {
 		if n != kinds[kind] {
 			return fmt.Errorf("%d of %v, want %d", n, kind, kinds[kind])
 		}
 	}
-	// What is there twice is also counted twice.
+	// What occurs twice is counted twice.
 	if len(a.older) == 0 && (g.ReferenceCount != a.references || g.Dangling != a.dangling) {
-		return fmt.Errorf("%d references, %d dangling, want %d, %d", g.ReferenceCount, g.Dangling, a.references, a.dangling)
+		return fmt.Errorf("%d references, %d dangling, want %d, %d", g.ReferenceCount, g.Dangling, a.references,
+			a.dangling)
 	}
 	return nil
 }
@@ -449,7 +460,7 @@ func (a *answer) differsCounts(g *heap.Graph) error {
 func (a *answer) differsAt(g *heap.Graph, i int) error {
 	o, ok := g.Find(a.objects[i].id)
 	if !ok || g.ID(o) != a.objects[i].id {
-		return fmt.Errorf("number %d (found: %t), whose ID is not this", o, ok)
+		return fmt.Errorf("number %d (found: %t), whose ID differs", o, ok)
 	}
 	if got := g.Class(o); got != a.className(a.objects[i]) {
 		return fmt.Errorf("of class %q", got)

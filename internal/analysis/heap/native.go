@@ -7,11 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Native memory that Java objects answer for is found as AOSP's
-// NativeAllocationRegistry keeps it: a sun.misc.Cleaner watches the referent, its
-// thunk is a CleanerThunk, whose this$0 is the registry, which knows the size.
+// Native memory that Java objects own is found the way AOSP's
+// NativeAllocationRegistry records it: a sun.misc.Cleaner watches the referent,
+// its thunk is a CleanerThunk, whose this$0 is the registry, which knows the
+// size.
 
-// part is what an instance has to say about native memory.
+// part is the role of an instance in this.
 type part uint8
 
 const (
@@ -21,7 +22,7 @@ const (
 	bufferPart
 )
 
-// partFields are the classes, and the fields that are read of each.
+// partFields are the classes, and the fields that are read from each.
 var partFields = map[string]struct {
 	part   part
 	fields []string
@@ -29,22 +30,23 @@ var partFields = map[string]struct {
 	"sun.misc.Cleaner": {cleanerPart, []string{"referent", "thunk"}},
 	"libcore.util.NativeAllocationRegistry$CleanerThunk": {thunkPart, []string{"this$0"}},
 	"libcore.util.NativeAllocationRegistry":              {registryPart, []string{"size"}},
-	// A direct buffer of a JVM has memory of its own where it has a cleaner, and no file
-	// (OpenJDK, Direct-X-Buffer.java.template).
+	// A direct buffer of a JVM has memory of its own if it has a cleaner and no
+	// file (OpenJDK, Direct-X-Buffer.java.template).
 	"java.nio.DirectByteBuffer": {bufferPart, []string{"capacity", "cleaner", "fd"}},
 }
 
-// mallocedFlag is the bit of NativeAllocationRegistry.size that is no size: whether
-// the memory is malloc's (since Android 10, libcore NativeAllocationRegistry.java).
+// mallocedFlag is the bit of NativeAllocationRegistry.size that is not part of
+// the size: whether the memory is malloc's (since Android 10, libcore
+// NativeAllocationRegistry.java).
 const mallocedFlag = 1
 
-// mostNative is more bytes than any object has: a size beyond it is damage.
+// mostNative is more bytes than any object has: a larger size is damage.
 const mostNative = 1 << 40
 
-// nativeParts are parts that were met.
+// nativeParts are the parts found.
 type nativeParts struct {
 	cleaners []cleaner
-	// thunks gives the registry of each thunk, registries the bytes of each.
+	// thunks maps each thunk to its registry, registries to the bytes of each.
 	thunks     map[hprof.ID]hprof.ID
 	registries map[hprof.ID]int64
 	buffers    []buffer
@@ -116,13 +118,14 @@ func (w *linker) part(c *class, s *hprof.Scanner) {
 	}
 }
 
-// partField is where in an instance a field is, and how many bytes it has: 4 or 8.
+// partField is the position of a field in an instance, and its size: 4 or 8
+// bytes.
 type partField struct {
 	at   uint32
 	size int
 }
 
-// findParts looks up the fields of a class that tells of native memory.
+// findParts looks up the fields of a class of native memory.
 func (l *layouts) findParts(s slot) {
 	c := &l.list[s]
 	p, ok := partFields[c.name]
@@ -161,7 +164,7 @@ func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) 
 	return 0, 0, false
 }
 
-// joinNative gives each object the native bytes that its cleaners answer for.
+// joinNative adds to each object the native bytes that its cleaners free.
 func (l *loader) joinNative() {
 	for _, b := range l.parts.buffers {
 		l.register(b.id, b.size)
@@ -176,7 +179,7 @@ func (l *loader) joinNative() {
 	l.parts = nativeParts{}
 }
 
-// register gives an object native bytes.
+// register adds native bytes to an object.
 func (l *loader) register(id hprof.ID, size int64) {
 	n := l.ids.find(id)
 	if n == none {

@@ -2,5 +2,5 @@
 
 package heap_test
 
-// racing says that the race detector makes everything slow.
+// racing is true with the race detector, which makes everything slow.
 const racing = false

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// load gives the graph of a dump in memory.
+// load returns the graph of a dump in memory.
 func load(tb testing.TB, dump []byte, o heap.Options) *heap.Graph {
 	tb.Helper()
 	f, err := hprof.Open(context.Background(), bytes.NewReader(dump), int64(len(dump)))
@@ -29,7 +29,7 @@ func load(tb testing.TB, dump []byte, o heap.Options) *heap.Graph {
 	return g
 }
 
-// TestOracle holds each object that AOSP's ahat computed against ours.
+// TestOracle compares each object that AOSP's ahat computed with ours.
 func TestOracle(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) == 0 {
@@ -82,7 +82,9 @@ func checkRow(t *testing.T, g *heap.Graph, c []string) {
 	if g.IsClass(o) {
 		name = g.ClassName(o)
 	}
-	got := []string{c[0], name, c[2], g.Heaps[g.HeapOf(o)].Name, strconv.FormatInt(g.Shallow(o).Java, 10), strconv.FormatInt(g.Shallow(o).Native, 10),
+	got := []string{
+		c[0], name, c[2], g.Heaps[g.HeapOf(o)].Name, strconv.FormatInt(g.Shallow(o).Java, 10),
+		strconv.FormatInt(g.Shallow(o).Native, 10),
 		strconv.FormatInt(g.Retained(o).Total(), 10), g.Reachability(o).String(), dominator}
 	if g.Reachability(o) > heap.Soft {
 		got[6], c[6] = "", ""

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestOrder writes one heap in all kinds of orders and reads it with few and many
-// goroutines: the answers are the same to the byte.
+// TestOrder writes one heap in many orders and reads it with few and many
+// goroutines: the answers are byte for byte the same.
 func TestOrder(t *testing.T) {
 	objects := 12_000
 	if racing {
@@ -36,9 +36,11 @@ func TestOrder(t *testing.T) {
 			"one segment":   {segments: hproftest.Segmentation{Single: true}, rootsAt: objects / 2},
 			"tiny segments": {segments: hproftest.Segmentation{Records: 1}, rootsAt: objects / 3},
 			"shuffled":      {order: d.Perm(len(w.objects)), rootsAt: len(w.objects)},
-			"shuffled tiny": {order: d.Perm(len(w.objects)), segments: hproftest.Segmentation{Records: 3}, namesLast: true},
-			"classes last":  {order: classesLast, segments: hproftest.Segmentation{Bytes: 1 << 16, Fit: true}},
-			"names last":    {namesLast: true, rootsAt: len(w.objects) - 7},
+			"shuffled tiny": {
+				order: d.Perm(len(w.objects)), segments: hproftest.Segmentation{Records: 3}, namesLast: true,
+			},
+			"classes last": {order: classesLast, segments: hproftest.Segmentation{Bytes: 1 << 16, Fit: true}},
+			"names last":   {namesLast: true, rootsAt: len(w.objects) - 7},
 		}
 		want := portrait(load(t, w.dump(t), heap.Options{Workers: 1}))
 		for name, f := range forms {
@@ -70,8 +72,8 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// double gives some objects predecessors of the same ID, of any kind but that a
-// class is always one.
+// double adds predecessors with the same ID to some objects, of any kind,
+// except that a class is always a class.
 func (d *dice) double() {
 	before := d.objects
 	for range 1 + d.IntN(8) {
@@ -94,7 +96,7 @@ func (d *dice) double() {
 	}
 }
 
-// TestDuplicates has objects twice: the last counts, for everything.
+// TestDuplicates has objects twice: the last one counts, for everything.
 func TestDuplicates(t *testing.T) {
 	worlds := uint64(2000)
 	if racing {
@@ -117,8 +119,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestDuplicatesApart has them in other chunks of the file, which other goroutines
-// may read earlier or later.
+// TestDuplicatesApart has duplicates in other chunks of the file, which other
+// goroutines may read earlier or later.
 func TestDuplicatesApart(t *testing.T) {
 	worlds := uint64(100)
 	if racing {
@@ -130,7 +132,7 @@ func TestDuplicatesApart(t *testing.T) {
 			w.primitives(hprof.Byte, 80_000).id = hprof.ID(0xfff00000 + 8*len(w.objects))
 		}
 		d.double()
-		// The long arrays stand between the first of a kind and the second.
+		// The long arrays come between the first and the second of each kind.
 		order := d.Perm(len(w.objects))
 		slices.SortStableFunc(order, func(a, b int) int { return int(w.objects[b].count) - int(w.objects[a].count) })
 		var beyond atomic.Int64
@@ -140,7 +142,7 @@ func TestDuplicatesApart(t *testing.T) {
 			}
 		}})
 		if n := beyond.Load(); n > 0 {
-			t.Fatalf("seed %d: progress went %d bytes beyond the whole", seed, n)
+			t.Fatalf("seed %d: progress went %d bytes beyond the total", seed, n)
 		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -152,8 +154,8 @@ func TestDuplicatesApart(t *testing.T) {
 	}
 }
 
-// TestOneSegment has more objects in one segment than are handled at once, with heaps
-// in stretches of odd lengths, and objects that are there twice far apart.
+// TestOneSegment has more objects in one segment than are handled at a time,
+// with heaps in stretches of odd lengths, and duplicate objects far apart.
 func TestOneSegment(t *testing.T) {
 	if racing {
 		t.Skip("TestOrder has the same with fewer objects")
@@ -195,7 +197,8 @@ func TestOneSegment(t *testing.T) {
 		if i < 5 {
 			retained = int64(12*(4-i) + 8)
 		}
-		if g.ID(o) != at(i) || g.Heaps[g.HeapOf(o)].Name != heapNames[heapOf(i)] || (g.Class(o) == "Leaf") != (i%5 == 4) || g.Retained(o).Java != retained {
+		if g.ID(o) != at(i) || g.Heaps[g.HeapOf(o)].Name != heapNames[heapOf(i)] ||
+			(g.Class(o) == "Leaf") != (i%5 == 4) || g.Retained(o).Java != retained {
 			t.Fatalf("object %d is a %s in %s that retains %v", i, g.Class(o), g.Heaps[g.HeapOf(o)].Name, g.Retained(o))
 		}
 	}
@@ -204,7 +207,8 @@ func TestOneSegment(t *testing.T) {
 	}
 }
 
-// TestSuperclassCycle has classes that are their own superclasses: they end.
+// TestSuperclassCycle has classes that are their own superclasses: the
+// traversal ends.
 func TestSuperclassCycle(t *testing.T) {
 	const wide, objects = 2000, 300
 	w := newScribe(4)
@@ -237,7 +241,9 @@ func TestSuperclassCycle(t *testing.T) {
 
 // TestSnapshots has several heaps in one file.
 func TestSnapshots(t *testing.T) {
-	for name, segments := range map[string]hproftest.Segmentation{"segments": hproftest.ARTSegments(), "old": {Single: true}} {
+	for name, segments := range map[string]hproftest.Segmentation{
+		"segments": hproftest.ARTSegments(), "old": {Single: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var worlds []*world
 			var file []byte
@@ -283,7 +289,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestNoHeap refuses files without a heap.
+// TestNoHeap returns an error for files without a heap.
 func TestNoHeap(t *testing.T) {
 	w := newScribe(4)
 	w.String(1, "a")
@@ -305,7 +311,7 @@ func TestNoHeap(t *testing.T) {
 	}
 }
 
-// TestEmptyHeap loads heaps in which there is nothing, or nothing that is reached.
+// TestEmptyHeap loads empty heaps, and heaps in which nothing is reachable.
 func TestEmptyHeap(t *testing.T) {
 	for _, roots := range []int{0, 3} {
 		w := &world{idSize: 4}

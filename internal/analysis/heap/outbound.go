@@ -10,19 +10,21 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Outbound is what the objects of a graph reference, with the places that hold the
-// references: fields, static fields, elements. Everything is in it that the dump has,
-// weak referents included, but for the fields of java.lang.Object. What class records
-// reference beside static fields is in it where the size model has it; the reference of an
-// object to its class is not (Graph.Linked).
+// Outbound is what the objects of a graph reference, with the places that hold
+// the references: fields, static fields, elements. It has everything in the
+// dump, including weak referents, except for the fields of java.lang.Object.
+// What class records reference in addition to static fields is included if the
+// size model has it; the reference of an object to its class is not
+// (Graph.Linked).
 //
-// It is bytes, as links are: for each object its places in order, a reference as the
-// zigzag coded distance in numbers plus 1, shifted left; places without one as their
-// number, shifted, with the lowest bit set; then a 0.
+// It is a sequence of bytes like links: for each object its places in order, a
+// reference as the zigzag coded distance in numbers plus 1, shifted left;
+// places without one as their count, shifted, with the lowest bit set; then a
+// 0.
 type Outbound struct {
 	graph *Graph
-	// members are the objects that may have references here. whole tells that it is of all
-	// objects: then those are all that are no leaves.
+	// members are the objects that may have references here. whole is true if
+	// it covers all objects: then members are all that are not leaves.
 	members ranks
 	whole   bool
 	// counts are the members of each slot.
@@ -31,29 +33,31 @@ type Outbound struct {
 	starts []uint32
 	high   []uint8
 	used   atomic.Int64
-	// places are those of the instances of each slot, statics those of class objects.
+	// places are those of the instances of each slot, statics those of class
+	// objects.
 	places  [][]Place
 	statics map[uint32][]Place
 }
 
-// Place is a field that references.
+// Place is a field that holds a reference.
 type Place struct {
 	// Class declares it.
 	Class, Name string
-	// Record tells that it is no field: what a class record says of the class.
+	// Record is true if it is not a field but a reference in the class record.
 	Record bool
-	// at is where it stands in an instance, or its number among a class's statics.
+	// at is its position in an instance, or its number among a class's statics.
 	at uint32
 }
 
-// Outbound is OutboundOf all objects.
+// Outbound is OutboundOf for all objects.
 func (g *Graph) Outbound(ctx context.Context) (*Outbound, error) { return g.OutboundOf(ctx, nil) }
 
-// OutboundOf reads the references of the objects of a set, in one pass over the file; nil
-// is all objects. An object's fields are in the order of their names, and of one name in
-// that of the dump, which has the most derived class first (Shark,
-// FieldInstanceReferenceReader.kt); static fields are in the dump's order. What they lead
-// to need not be in the set. Close gives the memory back.
+// OutboundOf reads the references of the objects of a set, in one pass over the
+// file; nil means all objects. An object's fields are ordered by name, and
+// those of one name as in the dump, which has the most derived class first
+// (Shark, FieldInstanceReferenceReader.kt); static fields are in the dump's
+// order. The referenced objects need not be in the set. Close releases the
+// memory.
 func (g *Graph) OutboundOf(ctx context.Context, within *Set) (*Outbound, error) {
 	b := &Outbound{graph: g, statics: map[uint32][]Place{}, members: g.links.inner}
 	b.lay()
@@ -89,10 +93,11 @@ func (b *Outbound) limit(within *Set) (err error) {
 	return err
 }
 
-// few is how many members are looked up in the parts of the file.
+// few is the number of members up to which they are looked up in the parts of
+// the file.
 const few = 1 << 16
 
-// chunks are the parts of the file that may have members.
+// chunks returns the parts of the file that may have members.
 func (b *Outbound) chunks() [][]hprof.Segment {
 	if b.whole || b.members.len() > few {
 		return b.graph.chunks()
@@ -103,7 +108,7 @@ func (b *Outbound) chunks() [][]hprof.Segment {
 	return b.graph.chunksOf(ids)
 }
 
-// Len is how many objects it is of, which Number numbers.
+// Len returns the number of objects that it covers, which Number numbers.
 func (b *Outbound) Len() int64 {
 	if b.whole {
 		return b.graph.Objects
@@ -111,8 +116,8 @@ func (b *Outbound) Len() int64 {
 	return b.members.len()
 }
 
-// Number numbers the objects that it is of, from 0, in their order; false for another
-// one.
+// Number numbers the objects that it covers, from 0, in order; false for other
+// objects.
 func (b *Outbound) Number(o Object) (uint32, bool) {
 	switch {
 	case b.whole:
@@ -123,7 +128,7 @@ func (b *Outbound) Number(o Object) (uint32, bool) {
 	return b.members.of(uint32(o)), true
 }
 
-// Close gives the memory back. It may be called twice.
+// Close releases the memory. It may be called twice.
 func (b *Outbound) Close() {
 	if !b.whole {
 		drop(&b.graph.arena, (*[]uint64)(&b.members.bits))
@@ -194,7 +199,7 @@ func (g *Graph) staticPlaces(c *class) (list []Place) {
 	return list
 }
 
-// room makes tables for as many places as there can be. What is not used of it is never
+// room allocates tables for the maximum number of places. Unused space is never
 // touched.
 func (b *Outbound) room() (err error) {
 	g := b.graph
@@ -217,7 +222,7 @@ func (b *Outbound) room() (err error) {
 		most += int64(len(list))
 	}
 	members := b.members.len()
-	// Twice what can be needed, for what is left over of slabs.
+	// Twice the maximum, for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*members) + int64(g.workers+1)*slab
 	if b.bytes, err = array[byte](&g.arena, size); err != nil {
 		return err
@@ -228,21 +233,21 @@ func (b *Outbound) room() (err error) {
 	if size > 1<<32 {
 		b.high, err = array[uint8](&g.arena, members)
 	}
-	// Objects without any reference share the 0 at the beginning.
+	// Objects without references share the 0 at the beginning.
 	b.used.Store(1)
 	return err
 }
 
-// outboundWriter is one goroutine that reads.
+// outboundWriter is the state of one goroutine that reads.
 type outboundWriter struct {
 	*Outbound
 	class  hprof.Class
 	lookup *lookup
-	// object is the one whose places are written, from start on to at; end is the end of
-	// what this goroutine may write.
+	// object is the one whose places are written, from start to at; end is the
+	// end of this goroutine's space.
 	object         uint32
 	start, at, end int64
-	// gap is how many places were without a reference since the last one.
+	// gap is the number of places without a reference since the last one.
 	gap uint64
 }
 
@@ -264,8 +269,8 @@ func (w *outboundWriter) visit(s *hprof.Scanner) error {
 	return nil
 }
 
-// has tells whether there is any member of a class, which is known sooner than whether
-// an object is one.
+// has reports whether there is any member of a class, which is cheaper to check
+// than whether an object is one.
 func (w *outboundWriter) has(class hprof.ID) bool {
 	s := w.lookup.of(class)
 	return int(s) >= len(w.counts) || w.counts[s] > 0
@@ -277,8 +282,8 @@ func (w *outboundWriter) instance(s *hprof.Scanner) {
 	}
 	size := w.graph.IDSize
 	for _, p := range w.places[w.graph.slots.at(w.object)] {
-		// An instance may have less than its class declares: the hidden fields of ART's
-		// strings.
+		// An instance may be shorter than its class declares: the hidden fields
+		// of ART's strings.
 		if int(p.at)+size > len(s.Body) {
 			w.gap++
 			continue
@@ -324,8 +329,8 @@ func (w *outboundWriter) classDump(s *hprof.Scanner) {
 	w.finish()
 }
 
-// begin makes room for the object of a record; false where it has no places, or a later
-// record has it again.
+// begin reserves space for the object of a record; false if it has no places,
+// or if a later record is of the same object.
 func (w *outboundWriter) begin(s *hprof.Scanner, elements int64) bool {
 	g, n := w.graph, w.graph.ids.find(s.Object)
 	w.object = none
@@ -339,7 +344,8 @@ func (w *outboundWriter) begin(s *hprof.Scanner, elements int64) bool {
 		w.end = w.used.Add(size)
 		w.at = w.end - size
 		if w.end > int64(len(w.bytes)) {
-			// Only records that say other things than when the graph was made come here.
+			// Reached only if records differ from those read when the graph was
+			// made.
 			w.end, w.at = 0, 0
 			return false
 		}
@@ -380,10 +386,10 @@ func (w *outboundWriter) finish() {
 	w.object = none
 }
 
-// References goes over the references of one object.
+// References iterates over the references of one object.
 type References struct {
-	// To is what is referenced, Place the number of the field in Places, or of the
-	// element.
+	// To is the referenced object, Place the number of the field in Places, or
+	// of the element.
 	To    Object
 	Place uint32
 
@@ -393,7 +399,7 @@ type References struct {
 	next  uint32
 }
 
-// Of gives the references of an object, for its places in order:
+// Of returns the references of an object, for its places in order:
 //
 //	for r := b.Of(o); r.Next(); {
 //		r.To ...
@@ -411,7 +417,7 @@ func (b *Outbound) Of(o Object) References {
 	return r
 }
 
-// Next goes to the next reference.
+// Next advances to the next reference.
 func (r *References) Next() bool {
 	for {
 		code, at := uvarint(r.bytes, r.at)
@@ -430,8 +436,9 @@ func (r *References) Next() bool {
 	}
 }
 
-// Places gives the fields of an instance, or the static fields of a class object, by
-// the numbers of References. It is nil for arrays. It must not be changed.
+// Places returns the fields of an instance, or the static fields of a class
+// object, by the numbers of References. It is nil for arrays. The caller must
+// not change it.
 func (b *Outbound) Places(o Object) []Place {
 	if s := b.graph.slots.at(uint32(o)); s != classSlot {
 		return b.places[s]
@@ -439,11 +446,11 @@ func (b *Outbound) Places(o Object) []Place {
 	return b.statics[uint32(o)]
 }
 
-// PlacesOf gives the fields of the instances of a class, by ClassNumber; nil for arrays
-// and for class objects. It must not be changed.
+// PlacesOf returns the fields of the instances of a class, by ClassNumber; nil
+// for arrays and for class objects. The caller must not change it.
 func (b *Outbound) PlacesOf(number int) []Place { return b.places[number] }
 
-// At gives what one place of an object references.
+// At returns what one place of an object references.
 func (b *Outbound) At(o Object, place uint32) (Object, bool) {
 	for r := b.Of(o); r.Next() && r.Place <= place; {
 		if r.Place == place {
@@ -453,8 +460,8 @@ func (b *Outbound) At(o Object, place uint32) (Object, bool) {
 	return 0, false
 }
 
-// Classes calls f with each class object that has static fields which reference, and
-// their places.
+// Classes calls f with each class object that has static fields with
+// references, and their places.
 func (b *Outbound) Classes(f func(o Object, statics []Place)) {
 	for o, places := range b.statics {
 		f(Object(o), places)

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestOutbound compares what objects reference, and by which field, with what the world
-// has.
+// TestOutbound compares what objects reference, and by which field, with the
+// world.
 func TestOutbound(t *testing.T) {
 	for seed := range uint64(150) {
 		d, w := randomWorld(seed, 60)
@@ -114,7 +114,8 @@ func (a *answer) askLocation(g *heap.Graph, l *heap.Locations, o *object) error 
 		body = slices.Clone(whole.Body)
 		return nil
 	})
-	// Of two records with one ID the last counts, and comes last here: a single chunk.
+	// Of two records with one ID the last one counts, and comes last here: a
+	// single chunk.
 	if err != nil || !slices.Equal(r.Body, body) {
 		return fmt.Errorf("the body is %x, want %x: %w", r.Body, body, err)
 	}

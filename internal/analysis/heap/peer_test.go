@@ -21,30 +21,31 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// peerVersion is the release of hprof-analyzer whose rules peerRules are. Its makers hold it
-// to Eclipse MAT, byte by byte.
+// peerVersion is the release of hprof-analyzer whose rules peerRules describes.
+// Its authors compare it with Eclipse MAT, byte by byte.
 const peerVersion = "0.3.2"
 
 var peerRules = rules{layout: true, referents: true, frames: true, sticky: true}
 
-// madeDumps are shapes of jvmtest.Gallery: class loaders that leak, what a frame of main and
-// a thread local hold, weak and soft references, a queue of finalizers, and native memory in
-// a JVM whose references take 8 bytes.
+// madeDumps are shapes of jvmtest.Gallery: class loaders that leak, what a
+// frame of main and a thread local hold, weak and soft references, a queue of
+// finalizers, and native memory in a JVM whose references take 8 bytes.
 var madeDumps = []struct {
 	shape   string
 	options []string
 }{
-	{"class-loader", nil}, {"main-local", nil}, {"thread-local", nil}, {"weak-map", nil}, {"soft-cache", nil}, {"finalizer", nil},
+	{"class-loader", nil}, {"main-local", nil}, {"thread-local", nil}, {"weak-map", nil}, {"soft-cache", nil},
+	{"finalizer", nil},
 	{"direct", []string{"-XX:-UseCompressedOops"}},
 }
 
-// TestPeer holds the trees of JVM dumps to hprof-analyzer's. A textbook tree stands between
-// the two: under the engine's rules it agrees with the engine, under the peer's with the
-// peer, object by object and class by class. What differs between the tools is thus what the
-// rules say, and no more.
+// TestPeer compares the trees of JVM dumps with hprof-analyzer's. A textbook
+// tree is between the two: under the engine's rules it agrees with the engine,
+// under the peer's with the peer, object by object and class by class. So the
+// tools differ only by their rules.
 func TestPeer(t *testing.T) {
 	if !recorded.Long() {
-		t.Skip("builds hprof-analyzer where it is not there; LEAKGATE_E2E=long")
+		t.Skip("builds hprof-analyzer if it is missing; LEAKGATE_E2E=long")
 	}
 	peer := findPeer(t)
 	var total tally
@@ -76,18 +77,19 @@ func TestPeer(t *testing.T) {
 	}
 	t.Logf("all: %v", &total)
 	if total.objects < 300_000 || total.classes < 10_000 || total.wide == 0 {
-		t.Errorf("only %d objects and %d classes were compared, %d dumps with references of 8 bytes", total.objects, total.classes, total.wide)
+		t.Errorf("only %d objects and %d classes were compared, %d dumps with references of 8 bytes", total.objects,
+			total.classes, total.wide)
 	}
 	for i, s := range ruleSteps {
 		if i > 0 && total.explained[i] == 0 {
-			t.Errorf("the rule %q explains nothing: the dumps do not try it", s.name)
+			t.Errorf("the rule %q explains nothing: the dumps do not exercise it", s.name)
 		}
 	}
 }
 
-// findPeer returns the program: that of make bench-heap, or one that is built for tests,
-// without what takes a quarter of an hour. Where it cannot be had the test ends as
-// recorded.Missing says.
+// findPeer returns the program: that of make bench-heap, or one built for
+// tests, without the parts that take a quarter of an hour. If it is not
+// available, the test ends according to recorded.Missing.
 func findPeer(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -96,7 +98,9 @@ func findPeer(t *testing.T) string {
 	}
 	root := filepath.Join(cache, "leakgate-test", "hprof-analyzer-"+peerVersion)
 	path := filepath.Join(root, "bin", "hprof-analyzer")
-	for _, path := range []string{filepath.Join(cache, "leakgate", "heapbench", "peers", "bin", "hprof-analyzer"), path} {
+	for _, path := range []string{
+		filepath.Join(cache, "leakgate", "heapbench", "peers", "bin", "hprof-analyzer"), path,
+	} {
 		if isPeer(path) {
 			return path
 		}
@@ -105,24 +109,27 @@ func findPeer(t *testing.T) string {
 	if err != nil {
 		recorded.Missing(t, "hprof-analyzer %s is needed, and cargo to install it: %v", peerVersion, err)
 	}
-	install := exec.CommandContext(t.Context(), cargo, "install", "--locked", "--root", root, "--version", peerVersion, "hprof-analyzer")
-	install.Env = append(os.Environ(), "CARGO_PROFILE_RELEASE_LTO=off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16", "CARGO_PROFILE_RELEASE_OPT_LEVEL=1")
+	install := exec.CommandContext(t.Context(), cargo, "install", "--locked", "--root", root, "--version", peerVersion,
+		"hprof-analyzer")
+	install.Env = append(os.Environ(), "CARGO_PROFILE_RELEASE_LTO=off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16",
+		"CARGO_PROFILE_RELEASE_OPT_LEVEL=1")
 	out, err := install.CombinedOutput()
 	if err != nil || !isPeer(path) {
-		recorded.Missing(t, "hprof-analyzer %s cannot be installed: %v: %s", peerVersion, err, out[max(0, len(out)-500):])
+		recorded.Missing(t, "hprof-analyzer %s cannot be installed: %v: %s", peerVersion, err,
+			out[max(0, len(out)-500):])
 	}
 	return path
 }
 
-// isPeer reports whether a program is the release.
+// isPeer reports whether a program is that release.
 func isPeer(path string) bool {
 	out, err := exec.Command(path, "--version").Output()
 	words := strings.Fields(string(out))
 	return err == nil && len(words) > 1 && words[1] == peerVersion
 }
 
-// ruleSteps lead from the engine's rules to the peer's, one rule a step. All count the same
-// bytes, so that only references and roots make a difference.
+// ruleSteps lead from the engine's rules to the peer's, one rule per step. All
+// count the same bytes, so that only references and roots make a difference.
 var ruleSteps = []struct {
 	name string
 	rules
@@ -140,8 +147,9 @@ type tally struct {
 	objects, classes int
 	// wide are the dumps of a JVM whose references take 8 bytes.
 	wide int
-	// explained are the objects whose dominator or retained size another rule changes, by
-	// the last step that does; the first have the same under the rules of both.
+	// explained counts the objects whose dominator or retained size another
+	// rule changes, by the last step that does; the first entry counts those
+	// that do not differ.
 	explained [5]int
 }
 
@@ -162,7 +170,8 @@ func (c *tally) String() string {
 	return text
 }
 
-// comparePeer compares the engine and the peer with the tree under the rules of each.
+// comparePeer compares the engine and the peer with the tree under the rules of
+// each.
 func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 	p := readPlain(t, dump)
 	checkEngine(t, p.tree(engineRules), load(t, dump, heap.Options{Model: heap.Leakgate}))
@@ -182,7 +191,8 @@ func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 			continue
 		}
 		step := len(trees) - 1
-		for step > 0 && trees[step].dominators[o] == trees[step-1].dominators[o] && trees[step].retained[o] == trees[step-1].retained[o] {
+		for step > 0 && trees[step].dominators[o] == trees[step-1].dominators[o] &&
+			trees[step].retained[o] == trees[step-1].retained[o] {
 			step--
 		}
 		if trees[0].dominators[o] == last.dominators[o] && trees[0].retained[o] == last.retained[o] {
@@ -194,11 +204,11 @@ func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 	return c
 }
 
-// peerAnswer is what hprof-analyzer says of a dump.
+// peerAnswer is hprof-analyzer's answer for a dump.
 type peerAnswer struct {
-	// ids, sizes, retained and dominators are of what is reachable, behind an object 0 that
-	// stands for the class loader of the boot classes. The number of a dominator has 2 added,
-	// and 1 is none.
+	// ids, sizes, retained and dominators are those of reachable objects, after
+	// an object 0 that represents the class loader of the boot classes. The
+	// number of a dominator has 2 added, and 1 means none.
 	ids, sizes, retained, dominators []int64
 	rows                             []peerRow
 }
@@ -211,7 +221,8 @@ type peerRow struct {
 	Retained  int64  `json:"retained"`
 }
 
-// runPeer has the peer write its report, and the indices with which Eclipse MAT opens a dump.
+// runPeer runs the peer, which writes its report, and the indices with which
+// Eclipse MAT opens a dump.
 func runPeer(t *testing.T, program, path string) *peerAnswer {
 	t.Helper()
 	dir := t.TempDir()
@@ -232,7 +243,9 @@ func runPeer(t *testing.T, program, path string) *peerAnswer {
 		t.Fatal(err)
 	}
 	a := &peerAnswer{rows: parsed.Overview.Histogram}
-	for name, to := range map[string]*[]int64{"idx": &a.ids, "a2s": &a.sizes, "o2ret": &a.retained, "domIn": &a.dominators} {
+	for name, to := range map[string]*[]int64{
+		"idx": &a.ids, "a2s": &a.sizes, "o2ret": &a.retained, "domIn": &a.dominators,
+	} {
 		list, err := filepath.Glob(filepath.Join(dir, "*."+name+".index"))
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%d files *.%s.index (%v)", len(list), name, err)
@@ -247,9 +260,9 @@ func runPeer(t *testing.T, program, path string) *peerAnswer {
 	return a
 }
 
-// readIndex reads an index of Eclipse MAT (IndexReader.IntIndexReader, LongIndexReader):
-// pages of numbers, the offset of each page and of the end of the last, the numbers of a full
-// page, and how many numbers there are.
+// readIndex reads an index of Eclipse MAT (IndexReader.IntIndexReader,
+// LongIndexReader): pages of numbers, the offset of each page and of the end of
+// the last one, the numbers of a full page, and the count of all numbers.
 func readIndex(path string) (list []int64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -269,8 +282,8 @@ func readIndex(path string) (list []int64, err error) {
 	return list, nil
 }
 
-// unpack reads a page: how many bits a number has, how many zero bits follow in each, the
-// bits (ArrayIntCompressed, ArrayLongCompressed).
+// unpack reads a page: the bits of a number, the zero bits that follow each,
+// the bits (ArrayIntCompressed, ArrayLongCompressed).
 func unpack(page []byte, count int) (list []int64) {
 	bits, zeros, data := int(page[0]), page[1], page[2:]
 	at := 0
@@ -285,7 +298,8 @@ func unpack(page []byte, count int) (list []int64) {
 	return list
 }
 
-// checkObjects compares all objects that the peer reaches, and returns how many they are.
+// checkObjects compares all objects that the peer reaches, and returns their
+// count.
 func checkObjects(t *testing.T, want *ruledTree, got *peerAnswer) int {
 	t.Helper()
 	if len(got.ids)-1 != len(want.order) {
@@ -301,9 +315,11 @@ func checkObjects(t *testing.T, want *ruledTree, got *peerAnswer) int {
 		if d := got.dominators[i+1]; d > 1 {
 			dominator = want.numbers[hprof.ID(got.ids[d-2])]
 		}
-		if size, retained := got.sizes[i+1], got.retained[i+1]; dominator != want.dominators[o] || size != want.sizes[o] || retained != want.retained[o] {
+		if size, retained := got.sizes[i+1], got.retained[i+1]; dominator != want.dominators[o] ||
+			size != want.sizes[o] || retained != want.retained[o] {
 			if wrong++; wrong <= 5 {
-				t.Errorf("%#x (%s): dominator %d, %d bytes, retains %d; want %d, %d, %d", id, want.className(want.objects[o]),
+				t.Errorf("%#x (%s): dominator %d, %d bytes, retains %d; want %d, %d, %d", id,
+					want.className(want.objects[o]),
 					dominator, size, retained, want.dominators[o], want.sizes[o], want.retained[o])
 			}
 		}
@@ -314,15 +330,17 @@ func checkObjects(t *testing.T, want *ruledTree, got *peerAnswer) int {
 	return len(got.ids) - 1 - wrong
 }
 
-// checkClasses compares the rows of the histogram, and returns how many they are. Several
-// classes may have one name and one loader, so all rows of one of these are compared at once.
+// checkClasses compares the rows of the histogram, and returns their count.
+// Several classes may have one name and one loader, so all rows of one of these
+// are compared together.
 func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
 	t.Helper()
 	wanted := want.byClass()
 	wrong := 0
 	for _, rows := range [][]peerRow{wanted, got.rows} {
 		slices.SortFunc(rows, func(a, b peerRow) int {
-			return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Loader, b.Loader), cmp.Compare(a.Retained, b.Retained), cmp.Compare(a.Instances, b.Instances))
+			return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Loader, b.Loader),
+				cmp.Compare(a.Retained, b.Retained), cmp.Compare(a.Instances, b.Instances))
 		})
 	}
 	if len(wanted) != len(got.rows) {
@@ -338,9 +356,9 @@ func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
 	return len(wanted) - wrong
 }
 
-// byClass makes the rows of MAT's histogram: one for each class of each loader. What is below
-// another instance of the class, or below the class object, counts there; the class object
-// counts with its class.
+// byClass makes the rows of MAT's histogram: one for each class of each loader.
+// What is below another instance of the class, or below the class object,
+// counts there; the class object counts with its class.
 func (t *ruledTree) byClass() (list []peerRow) {
 	above, retained, instances, shallow := map[rowKey]int{}, map[rowKey]int64{}, map[rowKey]int64{}, map[rowKey]int64{}
 	for _, o := range t.objects {
@@ -370,8 +388,9 @@ func (t *ruledTree) byClass() (list []peerRow) {
 	})
 	rows := map[rowKey]*peerRow{}
 	for k := range retained {
-		// Those of int.class and the like are instances of java.lang.Class in the dump, and
-		// no classes: they are in one row with the classes, and are not looked for above them.
+		// The objects of int.class and similar are instances of java.lang.Class
+		// in the dump, and not classes: they are in one row with the classes,
+		// and are not looked for above them.
 		folded := t.fold(k)
 		if rows[folded] == nil {
 			rows[folded] = t.newRow(folded)
@@ -387,7 +406,7 @@ func (t *ruledTree) byClass() (list []peerRow) {
 	return list
 }
 
-// rowKey is a class, or a name where all classes of the name have one row.
+// rowKey is a class, or a name if all classes of the name have one row.
 type rowKey struct {
 	class hprof.ID
 	name  string
@@ -404,9 +423,9 @@ func (p *plain) keyOf(o plainObject) rowKey {
 // classKey is the row of the instances of a class.
 func (p *plain) classKey(class hprof.ID) rowKey { return p.fold(rowKey{class: class}) }
 
-// fold makes one row of all classes java.lang.Class, and of all arrays of a primitive type. To
-// the peer those are classes of these names as HotSpot writes them: the hprof agent's byte[]
-// has a row of its own, without objects.
+// fold makes one row of all classes java.lang.Class, and of all arrays of a
+// primitive type. To the peer those are classes of these names as written by
+// HotSpot: the hprof agent's byte[] has a row of its own, without objects.
 func (p *plain) fold(k rowKey) rowKey {
 	if p.primitiveArray(k.class) || p.written[k.class] == "java/lang/Class" {
 		return rowKey{name: p.names[k.class]}
@@ -414,9 +433,9 @@ func (p *plain) fold(k rowKey) rowKey {
 	return k
 }
 
-// newRow is a row without objects. MAT makes an object for the loader of the boot classes,
-// which no dump has and which references nothing; the peer does so where the name of its class
-// is as HotSpot writes it.
+// newRow is a row without objects. MAT makes an object for the loader of the
+// boot classes, which no dump has and which references nothing; the peer does
+// so if the name of its class is written as by HotSpot.
 func (t *ruledTree) newRow(k rowKey) *peerRow {
 	r := &peerRow{Class: cmp.Or(k.name, t.names[k.class])}
 	if c := t.classes[k.class]; c != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// plain is the heap of a JVM as its dump writes it, with every reference that a tool may
-// follow. Dominator trees of it are computed by a textbook algorithm, under the rules of one
-// tool or another.
+// plain is the heap of a JVM as written in its dump, with every reference that
+// a tool may follow. Its dominator trees are computed by a textbook algorithm,
+// under the rules of one tool or another.
 type plain struct {
 	idSize  int
 	numbers map[hprof.ID]int32
@@ -46,12 +46,12 @@ type plainEdge struct {
 	kind edgeKind
 }
 
-// edgeKind says where a reference is written.
+// edgeKind is where a reference is recorded.
 type edgeKind uint8
 
 const (
-	// byField: a field, a static field, an element, the class of an object, the superclass and
-	// the loader of a class. All tools follow these.
+	// byField: a field, a static field, an element, the class of an object, the
+	// superclass and the loader of a class. All tools follow these.
 	byField edgeKind = iota
 	// byReferent: the referent of a weak, phantom or final reference.
 	byReferent
@@ -61,16 +61,17 @@ const (
 	byFrame
 )
 
-// rules are what tools disagree on.
+// rules are the differences between tools.
 type rules struct {
-	// layout: sizes are those of HotSpot's layout, with headers and padding, as Eclipse MAT
-	// computes them. Otherwise they are those that the dump declares.
+	// layout: sizes are those of HotSpot's layout, with headers and padding, as
+	// computed by Eclipse MAT. Otherwise they are those that the dump declares.
 	layout bool
 	// referents, records: these references are followed.
 	referents, records bool
-	// frames: what a frame holds is below its thread. Otherwise it is a GC root.
+	// frames: what a frame holds is below its thread. Otherwise it is a GC
+	// root.
 	frames bool
-	// sticky: a class of the boot loader is a GC root only where the dump says so.
+	// sticky: a class of the boot loader is a GC root only if the dump says so.
 	sticky bool
 }
 
@@ -83,7 +84,10 @@ func readPlain(tb testing.TB, dump []byte) *plain {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &plain{idSize: f.IDSize, numbers: map[hprof.ID]int32{}, classes: map[hprof.ID]*hprof.Class{}, written: map[hprof.ID]string{}, names: map[hprof.ID]string{}, threads: map[uint32]hprof.ID{}}
+	p := &plain{
+		idSize: f.IDSize, numbers: map[hprof.ID]int32{}, classes: map[hprof.ID]*hprof.Class{},
+		written: map[hprof.ID]string{}, names: map[hprof.ID]string{}, threads: map[uint32]hprof.ID{},
+	}
 	for _, c := range f.Classes {
 		if text, ok := f.Strings.Get(c.Name); ok && p.names[c.Class] == "" {
 			p.written[c.Class], p.names[c.Class] = text, heap.NormalName(text)
@@ -107,10 +111,11 @@ func readPlain(tb testing.TB, dump []byte) *plain {
 	return p
 }
 
-// ofFrame reports whether a root is what a frame of a thread holds.
+// ofFrame reports whether a root is held by a frame of a thread.
 func ofFrame(kind hprof.SubTag) bool {
 	switch kind {
-	case hprof.SubRootJNILocal, hprof.SubRootJavaFrame, hprof.SubRootJNIMonitor, hprof.SubRootNativeStack, hprof.SubRootThreadBlock:
+	case hprof.SubRootJNILocal, hprof.SubRootJavaFrame, hprof.SubRootJNIMonitor, hprof.SubRootNativeStack,
+		hprof.SubRootThreadBlock:
 		return true
 	}
 	return false
@@ -143,7 +148,7 @@ func (p *plain) add(from int32, to hprof.ID, kind edgeKind) {
 	}
 }
 
-// referenceReader returns what reads the references of a record.
+// referenceReader returns a function that reads the references of a record.
 func (p *plain) referenceReader(names *hprof.Strings) func(*hprof.Scanner) {
 	layouts := map[hprof.ID][]plainField{}
 	return func(s *hprof.Scanner) {
@@ -191,13 +196,15 @@ func (p *plain) id(body []byte) hprof.ID {
 	return hprof.ID(binary.BigEndian.Uint32(body))
 }
 
-// plainField is a field that references, and where it stands in an instance.
+// plainField is a field that holds a reference, and its position in an
+// instance.
 type plainField struct {
 	at   int
 	kind edgeKind
 }
 
-// layoutOf lists the references of the instances of a class, its superclasses' behind its own.
+// layoutOf lists the references of the instances of a class, followed by its
+// superclasses'.
 func (p *plain) layoutOf(id hprof.ID, names *hprof.Strings) (list []plainField) {
 	at, referent := 0, byField
 	for c := p.classes[id]; c != nil; c = p.classes[c.Super] {
@@ -230,8 +237,8 @@ func (p *plain) className(o plainObject) string {
 	return p.names[o.class]
 }
 
-// The dominator of an object that has none: only the roots as a whole dominate it, or nothing
-// reaches it.
+// The dominator of an object without one: only the roots together dominate it,
+// or nothing reaches it.
 const (
 	topLevel  = int32(-1)
 	unreached = int32(-2)
@@ -241,7 +248,8 @@ const (
 type ruledTree struct {
 	*plain
 	rules
-	// dominators are the immediate ones. order has what is reached, dominators first.
+	// dominators are the immediate ones. order lists what is reached,
+	// dominators first.
 	dominators, order []int32
 	sizes, retained   []int64
 }
@@ -289,26 +297,27 @@ func (t *ruledTree) starts() (list []int32) {
 	return slices.Compact(list)
 }
 
-// implied reports whether MAT takes a class of the boot loader for a root that the dump does
-// not name: those of arrays of primitives always, others where it names none at all
-// (HprofParserHandlerImpl.fillIn).
+// implied reports whether MAT treats a class of the boot loader as a root that
+// the dump does not name: always for arrays of primitives, for others if the
+// dump names no such root (HprofParserHandlerImpl.fillIn).
 func (t *ruledTree) implied(class hprof.ID, declared bool) bool {
 	return t.primitiveArray(class) || !declared && !strings.HasPrefix(t.written[class], "[")
 }
 
-// primitiveArray reports whether the instances of a class are arrays of a primitive type.
+// primitiveArray reports whether the instances of a class are arrays of a
+// primitive type.
 func (p *plain) primitiveArray(class hprof.ID) bool {
 	name := p.written[class]
 	return len(name) == 2 && name[0] == '['
 }
 
-// dominate finds the immediate dominators (Cooper, Harvey, Kennedy: A Simple, Fast Dominance
-// Algorithm).
+// dominate finds the immediate dominators (Cooper, Harvey, Kennedy: A Simple,
+// Fast Dominance Algorithm).
 func (t *ruledTree) dominate() {
 	n := int32(len(t.objects))
 	starts := t.starts()
 	t.order = t.search(starts)
-	// Vertices are numbered in that order, from 1; 0 is the roots as a whole.
+	// Vertices are numbered in that order, from 1; 0 is the roots together.
 	vertices := make([]int32, n)
 	for i, o := range t.order {
 		vertices[o] = int32(i) + 1
@@ -365,8 +374,8 @@ func (t *ruledTree) search(starts []int32) (order []int32) {
 	return order
 }
 
-// settle returns the immediate dominator of each vertex, from what references it. Vertices
-// are in reverse postorder, the root is 0.
+// settle returns the immediate dominator of each vertex, from its references.
+// Vertices are in reverse postorder, the root is 0.
 func settle(from [][]int32) []int32 {
 	up := slices.Repeat([]int32{-1}, len(from))
 	up[0] = 0
@@ -439,8 +448,9 @@ func (t *ruledTree) declaredSizes() (sizes []int64) {
 	return sizes
 }
 
-// layoutSizes are those of Eclipse MAT (HprofParserHandlerImpl.calculateSizeRecursive,
-// ClassImpl.setUsedHeapSize), for a JVM whose references take 4 bytes or 8.
+// layoutSizes are those of Eclipse MAT
+// (HprofParserHandlerImpl.calculateSizeRecursive, ClassImpl.setUsedHeapSize),
+// for a JVM whose references take 4 bytes or 8.
 func (t *ruledTree) layoutSizes() (sizes []int64) {
 	reference := t.referenceSize()
 	header := int64(t.idSize) + reference
@@ -463,7 +473,8 @@ func (t *ruledTree) layoutSizes() (sizes []int64) {
 	return sizes
 }
 
-// instanceSize is what an instance of a class takes, before it is padded to 8 bytes.
+// instanceSize returns the size of an instance of a class, before it is padded
+// to 8 bytes.
 func (p *plain) instanceSize(class hprof.ID, reference int64) int64 {
 	c := p.classes[class]
 	if c == nil || c.Super == 0 {
@@ -478,8 +489,8 @@ func (p *plain) instanceSize(class hprof.ID, reference int64) int64 {
 
 func align(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// referenceSize is what a reference takes in the JVM: 4 bytes where IDs have 8 and an array
-// begins before the end that its neighbour would have with references of 8.
+// referenceSize returns the size of a reference in the JVM: 4 bytes if IDs have
+// 8 and an array begins before its neighbor would end with references of 8.
 func (p *plain) referenceSize() int64 {
 	if p.idSize == 4 {
 		return 4
@@ -501,11 +512,13 @@ func (p *plain) referenceSize() int64 {
 
 // jvmDumps are the recorded dumps of JVMs, the smallest first.
 var jvmDumps = []string{
-	"hprof-32.bin", "mat-sun_jdk6_30_x64_compressedOops.hprof", "ahat-RI.hprof", "mat-sun_jdk6_32bit.hprof", "mat-sun_jdk6_18_x32.hprof",
+	"hprof-32.bin", "mat-sun_jdk6_30_x64_compressedOops.hprof", "ahat-RI.hprof", "mat-sun_jdk6_32bit.hprof",
+	"mat-sun_jdk6_18_x32.hprof",
 	"hprof-64.bin", "pyhprof-example-java.hprof", "mat-openjdk_jdk11_04_x64.hprof.gz",
 }
 
-// TestPlain holds the tree of the engine to a textbook one, on the dumps of JVMs.
+// TestPlain compares the tree of the engine with a textbook one, on the dumps
+// of JVMs.
 func TestPlain(t *testing.T) {
 	for _, name := range jvmDumps {
 		if !recorded.Long() && strings.HasSuffix(name, ".gz") {
@@ -518,8 +531,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// checkEngine compares each object and each row of the histogram with the engine's. Native
-// memory is not in the dump of a JVM's heap.
+// checkEngine compares each object and each row of the histogram with the
+// engine's. Native memory is not in the dump of a JVM's heap.
 func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 	t.Helper()
 	if g.Objects != int64(len(want.objects)) {
@@ -538,8 +551,10 @@ func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 			}
 		}
 		retained := want.retained[i]
-		if got := g.Retained(n).Java; dominator != want.dominators[i] || got != retained || g.Shallow(n).Java != want.sizes[i] {
-			t.Fatalf("%#x (%s): dominator %d, %d bytes, retains %d; want %d, %d, %d", o.id, want.className(o), dominator, g.Shallow(n).Java, got, want.dominators[i], want.sizes[i], retained)
+		if got := g.Retained(n).Java; dominator != want.dominators[i] || got != retained ||
+			g.Shallow(n).Java != want.sizes[i] {
+			t.Fatalf("%#x (%s): dominator %d, %d bytes, retains %d; want %d, %d, %d", o.id, want.className(o),
+				dominator, g.Shallow(n).Java, got, want.dominators[i], want.sizes[i], retained)
 		}
 	}
 	rows := want.byName()
@@ -555,7 +570,7 @@ func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 	t.Logf("%d objects and %d classes agree with the engine", len(want.objects), len(g.Histogram()))
 }
 
-// byName adds up what the objects of the classes of one name retain: what is below another
+// byName adds up the objects of the classes of one name: what is below another
 // one of the name counts there.
 func (t *ruledTree) byName() map[string]int64 {
 	rows, above := map[string]int64{}, map[string]int{}
@@ -583,7 +598,7 @@ func (t *ruledTree) walk(enter, leave func(int32)) {
 			pending = append(pending, o)
 		}
 	}
-	// What is left has its bits turned round.
+	// The bits of the rest are inverted.
 	for len(pending) > 0 {
 		o := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]

@@ -14,13 +14,13 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// dice make a world from a seed.
+// dice generates a world from a seed.
 type dice struct {
 	*rand.Rand
 	*world
-	// own are the classes that instances are made of, arrays those of arrays.
+	// own are the classes of instances, arrays those of arrays.
 	own, arrays []*class
-	// gone are what dangling references lead to.
+	// gone are the targets of dangling references.
 	gone []*object
 	// instances are the objects of each class.
 	instances map[string][]*object
@@ -38,7 +38,7 @@ func newDice(seed uint64) *dice {
 // one is true once in n times.
 func (d *dice) one(n int) bool { return d.IntN(n) == 0 }
 
-// randomWorld makes a heap of up to n objects beside its classes.
+// randomWorld makes a heap of up to n objects in addition to its classes.
 func randomWorld(seed uint64, n int) (*dice, *world) {
 	d := newDice(seed)
 	d.declareRuntime()
@@ -54,7 +54,7 @@ func randomWorld(seed uint64, n int) (*dice, *world) {
 	return d, d.world
 }
 
-// declareRuntime declares the classes that the runtime treats in their own way.
+// declareRuntime declares the classes that the runtime treats specially.
 func (d *dice) declareRuntime() {
 	var hidden []field
 	if !d.jvm {
@@ -88,13 +88,15 @@ func (d *dice) declareReferences(object *class) {
 	phantom := d.class("java.lang.ref.PhantomReference", ref, 24)
 	finalizer := d.class("java.lang.ref.FinalizerReference", ref, 36, of("next", "prev", "zombie")...)
 	keyed := d.class("leakcanary.KeyedWeakReference", weak, 40, of("key", "name")...)
-	// A field of the same name in a subclass holds as any other does.
+	// A field of the same name in a subclass holds like any other.
 	traitor := d.class("com.example.Shadowing", soft, 44, of("referent")...)
-	// A class below two kinds takes the nearer one.
+	// A class below two kinds is of the nearer one.
 	both := d.class("java.lang.ref.Finalizer", weak, 24)
 	cleaner := d.class("sun.misc.Cleaner", phantom, 36, of("next", "prev", "thunk")...)
-	thunk := d.class("libcore.util.NativeAllocationRegistry$CleanerThunk", object, 20, field{"nativePtr", hprof.Long}, field{"this$0", hprof.Object})
-	registry := d.class("libcore.util.NativeAllocationRegistry", object, 32, field{"classLoader", hprof.Object}, field{"size", hprof.Long})
+	thunk := d.class("libcore.util.NativeAllocationRegistry$CleanerThunk", object, 20, field{"nativePtr", hprof.Long},
+		field{"this$0", hprof.Object})
+	registry := d.class("libcore.util.NativeAllocationRegistry", object, 32, field{"classLoader", hprof.Object},
+		field{"size", hprof.Long})
 	all := []*class{ref, soft, weak, phantom, finalizer, keyed, traitor, both}
 	for range 2 {
 		d.own = append(d.own, all[d.IntN(len(all))], weak, soft)
@@ -104,8 +106,8 @@ func (d *dice) declareReferences(object *class) {
 	}
 }
 
-// declareOwn declares the classes of an app: leaves and others, with static fields,
-// some twice under one name, some that the dump does not have.
+// declareOwn declares the classes of an app: leaves and others, with static
+// fields, some twice under one name, some that the dump does not have.
 func (d *dice) declareOwn() {
 	types := []hprof.Type{hprof.Object, hprof.Object, hprof.Object, hprof.Boolean, hprof.Int, hprof.Long, hprof.Short}
 	for i := range 1 + d.IntN(6) {
@@ -136,7 +138,7 @@ func (d *dice) declareOwn() {
 	}
 }
 
-// load gives some classes loaders, and what else stands in their records.
+// load sets loaders of some classes, and the rest of their records.
 func (d *dice) load(seed uint64) {
 	own := &dice{Rand: rand.New(rand.NewPCG(seed, 9)), world: d.world, gone: d.gone}
 	some := func() *object {
@@ -159,7 +161,7 @@ func (d *dice) load(seed uint64) {
 	}
 }
 
-// leave takes an object out of the world.
+// leave removes an object from the world.
 func (d *dice) leave(o *object) {
 	for i := range d.objects {
 		if d.objects[i] == o {
@@ -184,9 +186,9 @@ func (d *dice) make() *object {
 	return d.instance(d.own[d.IntN(len(d.own))])
 }
 
-// wire gives all references their ends: mostly objects nearby, so that there are
-// lists and trees; sometimes anything, null, the object itself, what it referenced
-// before, or what is not there.
+// wire sets the targets of all references: mostly objects nearby, so that there
+// are lists and trees; sometimes anything, null, the object itself, a previous
+// target, or a missing object.
 func (d *dice) wire() {
 	d.number()
 	d.instances = map[string][]*object{}
@@ -200,7 +202,7 @@ func (d *dice) wire() {
 	}
 }
 
-// rewire gives the references of one object their ends.
+// rewire sets the targets of the references of one object.
 func (d *dice) rewire(o *object) {
 	var last *object
 	end := func() *object {
@@ -254,7 +256,7 @@ func (d *dice) value(o *object, f placed, end func() *object) value {
 	case f.name == "this$0" && !d.one(8):
 		return value{object: d.any("libcore.util.NativeAllocationRegistry")}
 	case f.name == "referent":
-		// A referent that is not there is counted nowhere.
+		// A missing referent is not counted anywhere.
 		for {
 			if e := end(); e == nil || d.has(e) {
 				return value{object: e}
@@ -264,7 +266,7 @@ func (d *dice) value(o *object, f placed, end func() *object) value {
 	return value{object: end()}
 }
 
-// any gives an instance of a class, nil where there is none.
+// any returns an instance of a class, nil if there is none.
 func (d *dice) any(name string) *object {
 	if all := d.instances[name]; len(all) > 0 {
 		return all[d.IntN(len(all))]
@@ -272,7 +274,7 @@ func (d *dice) any(name string) *object {
 	return nil
 }
 
-// place gives IDs, in the ways in which runtimes do, and heaps.
+// place assigns IDs, in the ways of different runtimes, and heaps.
 func (d *dice) place() {
 	at, step := uint64(0x1000+d.IntN(1<<30)), uint64(8)
 	switch d.IntN(6) {
@@ -303,7 +305,7 @@ func (d *dice) place() {
 	d.placeGone()
 }
 
-// placeGone gives what is not in the dump IDs that no object has, some of them
+// placeGone assigns missing objects IDs that no object has, some of them
 // between those that objects have.
 func (d *dice) placeGone() {
 	used := map[hprof.ID]bool{0: true}
@@ -319,8 +321,10 @@ func (d *dice) placeGone() {
 }
 
 var rootKinds = []hprof.SubTag{
-	hprof.SubRootUnknown, hprof.SubRootJNIGlobal, hprof.SubRootJNILocal, hprof.SubRootJavaFrame, hprof.SubRootNativeStack, hprof.SubRootStickyClass,
-	hprof.SubRootThreadBlock, hprof.SubRootMonitorUsed, hprof.SubRootThreadObject, hprof.SubRootInternedString, hprof.SubRootFinalizing, hprof.SubRootDebugger,
+	hprof.SubRootUnknown, hprof.SubRootJNIGlobal, hprof.SubRootJNILocal, hprof.SubRootJavaFrame,
+	hprof.SubRootNativeStack, hprof.SubRootStickyClass,
+	hprof.SubRootThreadBlock, hprof.SubRootMonitorUsed, hprof.SubRootThreadObject, hprof.SubRootInternedString,
+	hprof.SubRootFinalizing, hprof.SubRootDebugger,
 	hprof.SubRootReferenceCleanup, hprof.SubRootVMInternal, hprof.SubRootJNIMonitor, hprof.SubRootUnreachable,
 }
 
@@ -397,7 +401,7 @@ func checkModel(t *testing.T, seed uint64, w *world, dump []byte, workers int) {
 	}
 }
 
-// open gives the last graph of a dump in memory.
+// open returns the last graph of a dump in memory.
 func open(dump []byte, o heap.Options) (*heap.Graph, error) {
 	f, err := hprof.Open(context.Background(), bytes.NewReader(dump), int64(len(dump)))
 	if err != nil {

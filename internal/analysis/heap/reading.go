@@ -12,29 +12,31 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// batch is what the first pass learns from one chunk of segments: its objects in
-// the order of the file.
+// batch is the result of the first pass for one chunk of segments: its objects
+// in the order of the file.
 type batch struct {
-	// ids are relative to base; wide are whole, where a chunk spans more than 4 GiB.
+	// ids are relative to base; wide are complete, for a chunk that spans more
+	// than 4 GiB.
 	base uint64
 	ids  []uint32
 	wide []uint64
-	// slots is that of each object; counts are the elements of each array, in turn.
+	// slots is that of each object; counts are the elements of each array, in
+	// order.
 	slots  []slot
 	counts []uint32
-	// heaps are where in the batch another heap begins.
+	// heaps are the positions in the batch at which another heap begins.
 	heaps  []run
 	spread spread
 	// block is the array that ids, slots and counts are parts of.
 	block []uint32
 }
 
-// run is a stretch of objects in one heap, from the first of them on.
+// run is a stretch of objects in one heap, beginning with the object first.
 type run struct {
 	first uint32
 	heap  uint32
 	name  hprof.ID
-	// number is the heap's place in Graph.Heaps.
+	// number is the heap's index in Graph.Heaps.
 	number uint8
 }
 
@@ -54,21 +56,21 @@ func (b *batch) id(i int) hprof.ID {
 	return hprof.ID(b.base + uint64(b.ids[i]))
 }
 
-// arrayed marks the slot of an object array in a batch: a damaged dump may have an
-// instance of the same class.
+// arrayed marks the slot of an object array in a batch: a damaged dump may have
+// an instance of the same class.
 const arrayed slot = 1 << 31
 
-// reading is what the first pass learns from one chunk.
+// reading is the result of the first pass for one chunk.
 type reading struct {
 	batches []*batch
 	roots   []hprof.Root
-	// cut is the offset of the record in which the file ends, or -1.
+	// cut is the offset of the incomplete record at the end of the file, or -1.
 	cut int64
 	err error
 }
 
-// reader is one goroutine of the first pass. Its arrays are used again for each
-// batch.
+// reader is the state of one goroutine of the first pass. Its arrays are reused
+// for each batch.
 type reader struct {
 	*loader
 	scanner *hprof.Scanner
@@ -78,17 +80,18 @@ type reader struct {
 	slots   []slot
 	counts  []uint32
 	heaps   []run
-	// weight is what was met and not told to the loader, in objects.
+	// weight is what was met and not yet reported to the loader, in objects.
 	weight int64
 }
 
 const (
 	// fullBatch bounds the objects of a batch: one segment may have them all.
 	fullBatch = 1 << 19
-	// shortPatience is how many records are read between two looks at the context and
-	// at the memory that is needed.
+	// shortPatience is the number of records between two checks of the context
+	// and the memory.
 	shortPatience = 1 << 16
-	// rootWeight and classWeight are what roots and classes take in memory, in objects.
+	// rootWeight and classWeight are the memory of roots and classes, in
+	// objects.
 	rootWeight  = 6
 	classWeight = 40
 )
@@ -142,7 +145,7 @@ func (r *reader) read(ctx context.Context, chunk []hprof.Segment) *reading {
 	return c
 }
 
-// enter begins another heap; one that had no object is forgotten.
+// enter begins another heap; one without objects is dropped.
 func (r *reader) enter(h run) {
 	if last := len(r.heaps) - 1; last >= 0 && r.heaps[last].first == h.first {
 		r.heaps[last] = h
@@ -151,7 +154,7 @@ func (r *reader) enter(h run) {
 	r.heaps = append(r.heaps, h)
 }
 
-// look ends the reading where it is to end, or where the memory does.
+// look stops reading if the context or the memory limit demands it.
 func (r *reader) look(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -215,22 +218,22 @@ type loader struct {
 	file    *hprof.File
 	options Options
 	chunks  [][]hprof.Segment
-	// total is the bytes of a pass, passes how many there will be.
+	// total is the bytes of a pass, passes the number of passes.
 	total, passes int64
 	done          atomic.Int64
 	objects       atomic.Int64
 	batches       []*batch
-	// seen are the leaves that something references.
+	// seen are the referenced leaves.
 	seen  bitset
 	parts nativeParts
 	// impliedList are the roots that the model adds.
 	impliedList []hprof.Root
-	// order is what the search finds.
+	// order is the result of the search.
 	order order
 }
 
-// pool runs work on each chunk, on all cores. newWorker makes what one goroutine
-// needs. ctx and the first error end it.
+// pool runs work on each chunk, on all cores. newWorker returns the function of
+// one goroutine. ctx and the first error end it.
 func (l *loader) pool(ctx context.Context, newWorker func() func(i int, chunk []hprof.Segment) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -256,7 +259,7 @@ func (l *loader) pool(ctx context.Context, newWorker func() func(i int, chunk []
 	return context.Cause(ctx)
 }
 
-// advance tells how far a pass is.
+// advance reports the progress of a pass.
 func (l *loader) advance(chunk []hprof.Segment) {
 	for _, g := range chunk {
 		l.done.Add(g.Length)
@@ -271,7 +274,7 @@ const (
 	smallestChunk = 64 << 10
 )
 
-// cut makes chunks of a snapshot, several for each core.
+// cut splits a snapshot into chunks, several for each core.
 func (l *loader) cut(s hprof.Snapshot) {
 	for _, g := range s.Segments {
 		l.total += g.Length
@@ -303,7 +306,7 @@ func (l *loader) first(ctx context.Context) error {
 	return l.settle(readings)
 }
 
-// settle takes the verdict of the chunks, in the order of the file.
+// settle evaluates the chunks in the order of the file.
 func (l *loader) settle(readings []*reading) error {
 	roots := 0
 	for _, c := range readings {
@@ -332,17 +335,18 @@ func (l *loader) settle(readings []*reading) error {
 	return nil
 }
 
-// number gives each object its number, class and size.
+// number assigns each object its number, class and size.
 func (l *loader) number(ctx context.Context) (err error) {
 	var s spread
 	for _, b := range l.batches {
 		s.merge(b.spread)
 	}
 	if s.count >= int64(none) {
-		return fmt.Errorf("number the objects: %d are more than the %d that can be numbered", s.count, none-1)
+		return fmt.Errorf("number the objects: there are %d, more than the %d that can be numbered", s.count, none-1)
 	}
 	if n := len(l.registry.list); n > mostClasses {
-		return fmt.Errorf("number the objects: %d classes are more than the %d that can be", n, mostClasses)
+		return fmt.Errorf("number the objects: there are %d classes, more than the %d that can be numbered", n,
+			mostClasses)
 	}
 	if l.ids, err = newIDs(&l.arena, l.options.Workers, s, l.batches); err != nil {
 		return err
@@ -357,7 +361,7 @@ func (l *loader) number(ctx context.Context) (err error) {
 	}
 	workers, seen := l.options.Workers, duplicates{twice: map[uint32]int64{}}
 	if l.Duplicates > 0 {
-		// The last of each counts, so the order of the file does.
+		// The last one counts, so the order of the file matters.
 		workers = 1
 		if seen.seen, err = newBitset(&l.arena, n); err != nil {
 			return err
@@ -387,7 +391,7 @@ func (l *loader) classLinks() classLinks {
 	}
 	links.find = l.ids.find
 	if !slices.ContainsFunc(l.roots, l.holds) {
-		// Nobody knows what is alive in a dump that ends before its roots.
+		// A dump that ends before its roots does not say what is alive.
 		return links
 	}
 	l.impliedList = l.impliedRoots(rooted)
@@ -397,7 +401,7 @@ func (l *loader) classLinks() classLinks {
 	return links
 }
 
-// holds tells whether a GC root keeps an object of the dump alive.
+// holds reports whether a GC root keeps an object of the dump alive.
 func (l *loader) holds(r hprof.Root) bool {
 	return r.Kind != hprof.SubRootUnreachable && l.ids.find(r.Object) != none
 }
@@ -432,7 +436,8 @@ func (l *loader) tables(n int64) (err error) {
 	return err
 }
 
-// duplicates are objects that a dump holds more than once. The last counts.
+// duplicates are objects that a dump contains more than once. The last one
+// counts.
 type duplicates struct {
 	seen  bitset
 	twice map[uint32]int64
@@ -448,7 +453,8 @@ func (d *duplicates) note(n uint32) {
 	d.seen.set(n)
 }
 
-// findLast notes the offset of the last record of each object that has several.
+// findLast records the offset of the last record of each object that has
+// several.
 func (l *loader) findLast(ctx context.Context) error {
 	if len(l.twice) == 0 {
 		return nil
@@ -470,7 +476,7 @@ func (l *loader) findLast(ctx context.Context) error {
 				}
 				mu.Unlock()
 			}
-			// Damage was told, or passed over, in the first pass.
+			// Damage was reported, or skipped, in the first pass.
 			if errors.As(s.Err(), new(*hprof.DamageError)) {
 				return nil
 			}
@@ -479,7 +485,7 @@ func (l *loader) findLast(ctx context.Context) error {
 	})
 }
 
-// superseded tells whether a record is of an object that a later record is of too.
+// superseded reports whether a later record is of the same object.
 func (g *Graph) superseded(n uint32, offset int64) bool {
 	if g.twice == nil {
 		return false
@@ -488,7 +494,7 @@ func (g *Graph) superseded(n uint32, offset int64) bool {
 	return ok && last != offset
 }
 
-// scatter puts what a batch knows where the objects' numbers say.
+// scatter stores the data of a batch under the objects' numbers.
 func (l *loader) scatter(b *batch, seen *duplicates) {
 	arrays, heap, next, objectArrays := 0, uint8(0), 0, int64(0)
 	for i, s := range b.slots {
@@ -522,7 +528,7 @@ func (l *loader) scatter(b *batch, seen *duplicates) {
 	}
 }
 
-// staticBytes is what a class object has for its static fields.
+// staticBytes returns the size of the static fields of a class object.
 func (l *loader) staticBytes(id hprof.ID) (n int64) {
 	dump := l.registry.list[l.registry.slots[id]].dump
 	for _, v := range dump.Statics {
@@ -531,7 +537,7 @@ func (l *loader) staticBytes(id hprof.ID) (n int64) {
 	return n
 }
 
-// nameHeaps gives the heaps their places, in the order of the file.
+// nameHeaps assigns the heaps their indexes, in the order of the file.
 func (l *loader) nameHeaps() {
 	for _, b := range l.batches {
 		for i := range b.heaps {
@@ -540,7 +546,8 @@ func (l *loader) nameHeaps() {
 	}
 }
 
-// heapNumber gives the place of a heap in Heaps. Its name is that in the dump.
+// heapNumber returns the index of a heap in Heaps. Its name is that in the
+// dump.
 func (l *loader) heapNumber(r run) uint8 {
 	if r.heap == 0 {
 		return 0

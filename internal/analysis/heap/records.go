@@ -10,14 +10,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Record is an object as it stands in the file: an instance's fields, or elements
-// of an array. A large array comes in several records, one behind the other, with
-// First advanced. It is valid during the call that it is given to.
+// Record is an object in the file: an instance's fields, or elements of an
+// array. A large array is passed in several consecutive records, with First
+// advanced. It is valid only during the call.
 type Record struct {
 	Object Object
 	Kind   hprof.SubTag
-	// Type is that of a primitive array's elements, Count their number, First that of
-	// the first in Body.
+	// Type is that of a primitive array's elements, Count their number, First
+	// the index of the first one in Body.
 	Type  hprof.Type
 	Count uint32
 	First uint32
@@ -33,11 +33,11 @@ type stretch struct {
 	least, most uint64
 }
 
-// Read calls visit with each of the objects, in no particular order and one at a
-// time: the parts of the file that have some of them are read again, on all cores.
-// Classes are not read again: Static has what they hold. Objects that a damaged dump
-// has twice come twice. The error is ctx's, or visit's,
-// or the reader's.
+// Read calls visit with each of the objects, in no particular order and one at
+// a time: it reads the parts of the file that contain them again, on all cores.
+// Classes are not read again: Static has their contents. Objects that a damaged
+// dump has twice are passed twice. The error is ctx's, visit's, or the
+// reader's.
 func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) error) error {
 	if len(objects) == 0 {
 		return ctx.Err()
@@ -59,7 +59,10 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 			if n == none || !wanted.has(n) {
 				return nil
 			}
-			r := Record{Object: Object(n), Kind: s.Kind, Type: s.Type, Count: s.Count, First: s.First, Body: s.Body, graph: g, slot: g.slots.at(n)}
+			r := Record{
+				Object: Object(n), Kind: s.Kind, Type: s.Type, Count: s.Count, First: s.First, Body: s.Body, graph: g,
+				slot: g.slots.at(n),
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			return visit(&r)
@@ -67,7 +70,8 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 	})
 }
 
-// chunksOf are the parts of the file that may have some objects, by their IDs in order.
+// chunksOf returns the parts of the file that may contain some objects, by
+// their IDs in order.
 func (g *Graph) chunksOf(ids []uint64) (list [][]hprof.Segment) {
 	for _, s := range g.stretches {
 		if i, _ := slices.BinarySearch(ids, s.least); i < len(ids) && ids[i] <= s.most {
@@ -77,7 +81,7 @@ func (g *Graph) chunksOf(ids []uint64) (list [][]hprof.Segment) {
 	return list
 }
 
-// chunks are all parts of the file that have objects.
+// chunks returns all parts of the file that contain objects.
 func (g *Graph) chunks() (list [][]hprof.Segment) {
 	for _, s := range g.stretches {
 		list = append(list, s.segments)
@@ -85,10 +89,11 @@ func (g *Graph) chunks() (list [][]hprof.Segment) {
 	return list
 }
 
-// scan calls a visit of each goroutine with each record of some chunks that is no root
-// and no heap's name, on all cores. Damage was reported, or passed over, when the graph
-// was made, and ends a chunk.
-func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents bool, newVisit func() func(*hprof.Scanner) error) error {
+// scan calls a visit function per goroutine with each record of some chunks
+// that is neither a root nor a heap's name, on all cores. Damage was reported,
+// or skipped, when the graph was made, and ends a chunk.
+func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents bool,
+	newVisit func() func(*hprof.Scanner) error) error {
 	l := &loader{Graph: g, file: g.file, options: Options{Workers: g.workers}, chunks: chunks}
 	return l.pool(ctx, func() func(int, []hprof.Segment) error {
 		s := g.file.Scanner(nil)
@@ -115,9 +120,9 @@ func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents boo
 	})
 }
 
-// Ref gives the object that a field references, the nearest declaration of that
-// name first; false for null, for what is not in the dump and where there is no such
-// field.
+// Ref returns the object that a field references, the nearest declaration of
+// that name first; false for null, for objects that are not in the dump, and if
+// there is no such field.
 func (r *Record) Ref(field string) (Object, bool) {
 	b, t, ok := r.bytes(field)
 	if !ok || t != hprof.Object {
@@ -126,7 +131,8 @@ func (r *Record) Ref(field string) (Object, bool) {
 	return r.graph.find(readID(b, r.graph.IDSize))
 }
 
-// Int gives the value of a field of type boolean, byte, char, short, int or long.
+// Int returns the value of a field of type boolean, byte, char, short, int or
+// long.
 func (r *Record) Int(field string) (int64, bool) {
 	b, t, ok := r.bytes(field)
 	if !ok {
@@ -135,8 +141,8 @@ func (r *Record) Int(field string) (int64, bool) {
 	return integer(b, t)
 }
 
-// integer gives the value of a field of type boolean, byte, char, short, int or long;
-// false for one of another type.
+// integer returns the value of a field of type boolean, byte, char, short, int
+// or long; false for one of another type.
 func integer(b []byte, t hprof.Type) (int64, bool) {
 	switch t {
 	case hprof.Boolean, hprof.Byte:
@@ -153,20 +159,20 @@ func integer(b []byte, t hprof.Type) (int64, bool) {
 	return 0, false
 }
 
-// Bool gives the value of a boolean field.
+// Bool returns the value of a boolean field.
 func (r *Record) Bool(field string) (value, ok bool) {
 	v, ok := r.Int(field)
 	return v != 0, ok
 }
 
-// Has tells whether the object has a field of this name.
+// Has reports whether the object has a field of this name.
 func (r *Record) Has(field string) bool {
 	_, _, ok := r.graph.field(r.slot, field)
 	return ok
 }
 
-// Element gives the i-th reference in Body, of an object array; false for null and
-// for what is not in the dump.
+// Element returns the i-th reference in Body, of an object array; false for
+// null and for what is not in the dump.
 func (r *Record) Element(i int) (Object, bool) {
 	size := r.graph.IDSize
 	if r.Kind != hprof.SubObjectArray || (i+1)*size > len(r.Body) {
@@ -195,7 +201,7 @@ func (r *Record) bytes(name string) ([]byte, hprof.Type, bool) {
 	return r.Body[at:][:size], t, true
 }
 
-// fieldKey is a field of a class by name; fieldPlace is where it is.
+// fieldKey is a field of a class by name; fieldPlace is its position.
 type fieldKey struct {
 	slot slot
 	name string
@@ -207,7 +213,8 @@ type fieldPlace struct {
 	ok bool
 }
 
-// field finds an instance field, and remembers it. Not safe for concurrent use.
+// field finds an instance field, and caches it. It is not safe for concurrent
+// use.
 func (g *Graph) field(s slot, name string) (uint32, hprof.Type, bool) {
 	k := fieldKey{s, name}
 	p, known := g.fields[k]
@@ -222,7 +229,7 @@ func (g *Graph) field(s slot, name string) (uint32, hprof.Type, bool) {
 	return p.at, p.t, p.ok
 }
 
-// Static gives the object that a static field of a class references.
+// Static returns the object that a static field of a class references.
 func (g *Graph) Static(class, field string) (Object, bool) {
 	v, ok := g.static(class, field)
 	if !ok || v.Type != hprof.Object {
@@ -231,7 +238,7 @@ func (g *Graph) Static(class, field string) (Object, bool) {
 	return g.find(hprof.ID(v.Value))
 }
 
-// StaticInt gives the value of a static field of an integer type or boolean.
+// StaticInt returns the value of a static field of an integer type or boolean.
 func (g *Graph) StaticInt(class, field string) (int64, bool) {
 	v, ok := g.static(class, field)
 	switch {
@@ -251,8 +258,8 @@ func (g *Graph) StaticInt(class, field string) (int64, bool) {
 	return 0, false
 }
 
-// static looks in all classes of a name: a class that was loaded twice has a stale
-// copy, whose fields may be of nothing.
+// static searches all classes of a name: a class that was loaded twice has a
+// stale copy, whose fields may have no values.
 func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	for _, s := range g.named(class) {
 		dump := g.registry.list[s].dump
@@ -260,7 +267,8 @@ func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 			continue
 		}
 		for _, v := range dump.Statics {
-			if name, there := g.fieldName(&g.registry.list[s], v.Name, v.Type); there && name == field && (!ok || v.Value != 0) {
+			if name, there := g.fieldName(&g.registry.list[s], v.Name, v.Type); there && name == field &&
+				(!ok || v.Value != 0) {
 				found, ok = v, true
 			}
 		}
@@ -268,7 +276,7 @@ func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	return found, ok
 }
 
-// named gives the slots of the classes of a name.
+// named returns the slots of the classes of a name.
 func (g *Graph) named(class string) (list []slot) {
 	for s := named; s < slot(len(g.registry.list)); s++ {
 		if g.registry.list[s].name == class {
@@ -278,14 +286,14 @@ func (g *Graph) named(class string) (list []slot) {
 	return list
 }
 
-// HasClass tells whether the dump has a class of this name.
+// HasClass reports whether the dump has a class of this name.
 func (g *Graph) HasClass(name string) bool { return len(g.named(name)) > 0 }
 
-// InstancesOf gives the objects of a class and of its subclasses, in the order of
-// their IDs; reachable or not.
+// InstancesOf returns the objects of a class and of its subclasses, in the
+// order of their IDs; reachable or not.
 func (g *Graph) InstancesOf(class string) []Object { return g.instances(g.family(class)) }
 
-// Exactly gives the objects of a class, without those of its subclasses.
+// Exactly returns the objects of a class, without those of its subclasses.
 func (g *Graph) Exactly(class string) []Object {
 	in := make([]bool, len(g.registry.list))
 	for s := range g.registry.list {
@@ -294,7 +302,8 @@ func (g *Graph) Exactly(class string) []Object {
 	return g.instances(in)
 }
 
-// InstanceOf tells whether an object is of a class or of one of its subclasses.
+// InstanceOf reports whether an object is of a class or of one of its
+// subclasses.
 func (g *Graph) InstanceOf(o Object, class string) bool {
 	return g.derived(g.slots.at(uint32(o)), class)
 }
@@ -333,22 +342,23 @@ func (g *Graph) instances(in []bool) (list []Object) {
 	return list
 }
 
-// Roots calls f with each GC root that the dump declares and whose object is there.
+// Roots calls f with each GC root that the dump declares and whose object
+// exists.
 func (g *Graph) Roots(f func(hprof.Root, Object)) {
 	for _, r := range g.roots[:len(g.roots)-g.implied] {
 		f(r, Object(g.ids.find(r.Object)))
 	}
 }
 
-// Tops calls f with the objects that only the GC roots as a whole dominate.
+// Tops calls f with the objects that only the GC roots together dominate.
 func (g *Graph) Tops(f func(Object)) {
 	for v := uint32(1); v < uint32(len(g.tree.ends)); v = g.tree.ends[v] {
 		f(Object(g.tree.objects[v]))
 	}
 }
 
-// Children calls f with what an object immediately dominates, but for leaves that it
-// alone references: those are among what it references.
+// Children calls f with what an object immediately dominates, except for leaves
+// that only it references: those are among what it references.
 func (g *Graph) Children(o Object, f func(Object)) {
 	v := g.tree.vertices[o]
 	if v == 0 || !g.ownVertex(uint32(o)) {
@@ -359,8 +369,8 @@ func (g *Graph) Children(o Object, f func(Object)) {
 	}
 }
 
-// References calls f with what the fields of an instance, or the elements in Body,
-// reference: strongly, softly or weakly.
+// References calls f with what the fields of an instance, or the elements in
+// Body, reference: strongly, softly or weakly.
 func (r *Record) References(f func(Object)) {
 	if r.Kind == hprof.SubObjectArray {
 		for i := range r.Elements() {
@@ -390,7 +400,8 @@ func (r *Record) reference(at int, f func(Object)) {
 	}
 }
 
-// StaticReferences calls f with what the static fields of a class object reference.
+// StaticReferences calls f with what the static fields of a class object
+// reference.
 func (g *Graph) StaticReferences(class Object, f func(Object)) {
 	dump := g.registry.list[g.registry.slots[g.ID(class)]].dump
 	if dump == nil {
@@ -403,7 +414,8 @@ func (g *Graph) StaticReferences(class Object, f func(Object)) {
 	}
 }
 
-// StaticsTo returns the static fields that reference an object, up to most of them.
+// StaticsTo returns the static fields that reference an object, up to most of
+// them.
 func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 	id := g.ID(o)
 	for i := range g.registry.list {
@@ -423,8 +435,8 @@ func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 	return list
 }
 
-// HoldsAlone tells whether the second object is a leaf that nothing but the first
-// references: it is dominated by it, and not among Children.
+// HoldsAlone reports whether the second object is a leaf that only the first
+// one references: it is dominated by it, and not among Children.
 func (g *Graph) HoldsAlone(o, leaf Object) bool {
 	v := g.tree.vertices[leaf]
 	return v != 0 && !g.ownVertex(uint32(leaf)) && g.ownVertex(uint32(o)) && g.tree.vertices[o] == v

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// reading collects what Read gives of the objects of a world.
+// reading collects the output of Read for the objects of a world.
 type reading struct {
 	*answer
 	graph  *heap.Graph
@@ -29,7 +29,7 @@ func newReading(a *answer, g *heap.Graph) *reading {
 	return &reading{a, g, map[hprof.ID][]byte{}, map[hprof.ID]int{}}
 }
 
-// visit takes a record, and compares what stands in its head.
+// visit adds a record, and checks its header.
 func (r *reading) visit(rec *heap.Record) error {
 	id := r.graph.ID(rec.Object)
 	o := r.byID(id)
@@ -38,7 +38,8 @@ func (r *reading) visit(rec *heap.Record) error {
 	if o.kind == hprof.SubObjectArray {
 		count = uint32(len(o.elements))
 	}
-	if rec.Kind != o.kind || o.kind != hprof.SubInstance && rec.Count != count || rec.Type != o.element && o.element != 0 {
+	if rec.Kind != o.kind || o.kind != hprof.SubInstance && rec.Count != count || rec.Type != o.element &&
+		o.element != 0 {
 		return fmt.Errorf("object %#x is a %v of %d elements of %v", id, rec.Kind, rec.Count, rec.Type)
 	}
 	if o.kind != hprof.SubInstance {
@@ -59,7 +60,7 @@ func (r *reading) byID(id hprof.ID) *object {
 	return r.objects[i]
 }
 
-// ask compares the answers of a record with the world.
+// ask compares the accessors of a record with the world.
 func (r *reading) ask(rec *heap.Record, o *object) error {
 	var got []hprof.ID
 	rec.References(func(to heap.Object) { got = append(got, r.graph.ID(to)) })
@@ -102,7 +103,7 @@ func (r *reading) askElements(rec *heap.Record, o *object, got []hprof.ID) error
 	return nil
 }
 
-// askFields reads each field by its name, of which the nearest declaration counts.
+// askFields reads each field by name; the nearest declaration counts.
 func (r *reading) askFields(rec *heap.Record, o *object) error {
 	for _, f := range r.known(o.class) {
 		i := slices.IndexFunc(o.class.layout(), func(p placed) bool { return p.name == f.name })
@@ -110,7 +111,8 @@ func (r *reading) askFields(rec *heap.Record, o *object) error {
 		to, isRef := rec.Ref(f.name)
 		n, isInt := rec.Int(f.name)
 		b, isBool := rec.Bool(f.name)
-		if !rec.Has(f.name) || isRef != (nearest.kind == hprof.Object && r.has(v.object)) || isRef && r.graph.ID(to) != v.object.id {
+		if !rec.Has(f.name) || isRef != (nearest.kind == hprof.Object && r.has(v.object)) || isRef &&
+			r.graph.ID(to) != v.object.id {
 			return fmt.Errorf("%s of %#x is %#x (%t)", f.name, o.id, r.graph.ID(to), isRef)
 		}
 		want, integer := extend(nearest.kind, v.bits)
@@ -121,7 +123,7 @@ func (r *reading) askFields(rec *heap.Record, o *object) error {
 	return nil
 }
 
-// extend gives the value of an integer type from its bits.
+// extend returns the value of an integer type from its bits.
 func extend(t hprof.Type, bits uint64) (int64, bool) {
 	switch t {
 	case hprof.Boolean, hprof.Byte:
@@ -138,7 +140,7 @@ func extend(t hprof.Type, bits uint64) (int64, bool) {
 	return 0, false
 }
 
-// compare compares the contents of the objects that were wanted.
+// compare compares the contents of the wanted objects.
 func (r *reading) compare(wanted []*object) error {
 	d := dumper{world: r.world}
 	for _, o := range wanted {
@@ -153,19 +155,21 @@ func (r *reading) compare(wanted []*object) error {
 		case hprof.SubPrimitiveArray:
 			want = r.data(o)
 		}
-		if met := r.met[o.id]; o.kind != hprof.SubClassDump && (met == 0 || met > 1 && len(want) < 1<<10 || !bytes.Equal(r.bodies[o.id], want)) {
-			return fmt.Errorf("object %#x was met %d times, %d bytes, want %d", o.id, r.met[o.id], len(r.bodies[o.id]), len(want))
+		if met := r.met[o.id]; o.kind != hprof.SubClassDump &&
+			(met == 0 || met > 1 && len(want) < 1<<10 || !bytes.Equal(r.bodies[o.id], want)) {
+			return fmt.Errorf("object %#x was met %d times, %d bytes, want %d", o.id, r.met[o.id], len(r.bodies[o.id]),
+				len(want))
 		}
 	}
 	maps.DeleteFunc(r.met, func(id hprof.ID, _ int) bool { return slices.Contains(wanted, r.byID(id)) })
 	if len(r.met) > 0 {
-		return fmt.Errorf("objects that nobody wanted: %v", r.met)
+		return fmt.Errorf("unwanted objects: %v", r.met)
 	}
 	return nil
 }
 
-// contents is a world with objects of all kinds, arrays longer than the scanner's
-// buffer among them.
+// contents is a world with objects of all kinds, including arrays longer than
+// the scanner's buffer.
 func contents(t *testing.T, seed uint64) (*world, *heap.Graph) {
 	d, w := randomWorld(seed, 120)
 	long := w.array(d.arrays[0])
@@ -174,7 +178,9 @@ func contents(t *testing.T, seed uint64) (*world, *heap.Graph) {
 	}
 	long.elements[0], long.elements[199_999] = nil, d.gone[0]
 	long.id = 0xfff00000
-	for i, kind := range []hprof.Type{hprof.Byte, hprof.Boolean, hprof.Char, hprof.Short, hprof.Int, hprof.Float, hprof.Long, hprof.Double} {
+	for i, kind := range []hprof.Type{
+		hprof.Byte, hprof.Boolean, hprof.Char, hprof.Short, hprof.Int, hprof.Float, hprof.Long, hprof.Double,
+	} {
 		w.primitives(kind, uint32((600<<10+d.IntN(500))/kind.Size(4))).id = hprof.ID(0xfff00010 + 16*i)
 		w.primitives(kind, 0).id = hprof.ID(0xfff00018 + 16*i)
 	}
@@ -201,7 +207,10 @@ func TestRead(t *testing.T) {
 		for _, o := range w.objects {
 			a.edges = append(a.edges, a.follow(o))
 		}
-		wants := map[string][]*object{"all": w.objects, "few": w.objects[10:30], "long": w.objects[len(w.objects)-12:], "twice": {w.objects[9], w.objects[9]}, "none": nil}
+		wants := map[string][]*object{
+			"all": w.objects, "few": w.objects[10:30], "long": w.objects[len(w.objects)-12:],
+			"twice": {w.objects[9], w.objects[9]}, "none": nil,
+		}
 		for name, wanted := range wants {
 			t.Run(fmt.Sprint(seed, " ", name), func(t *testing.T) {
 				r := newReading(a, g)
@@ -237,7 +246,7 @@ func TestReadStops(t *testing.T) {
 		}
 		return nil
 	})
-	// The other goroutine may be in the midst of its chunk.
+	// The other goroutine may be in the middle of its chunk.
 	if !errors.Is(err, io.ErrShortBuffer) || visits > objects/2 {
 		t.Errorf("%v, after %d visits", err, visits)
 	}
@@ -262,7 +271,7 @@ func TestReadStops(t *testing.T) {
 	checkNoGoroutines(t, goroutines)
 }
 
-// TestClasses asks for classes by name, and for static fields.
+// TestClasses looks up classes by name, and static fields.
 func TestClasses(t *testing.T) {
 	for seed := range uint64(60) {
 		_, w := randomWorld(seed, 60)
@@ -273,7 +282,8 @@ func TestClasses(t *testing.T) {
 				t.Fatalf("seed %d, %s: %v", seed, c.name, err)
 			}
 		}
-		if g.HasClass("no.such.Class") || len(g.InstancesOf("no.such.Class")) != 0 || len(g.Exactly("no.such.Class")) != 0 {
+		if g.HasClass("no.such.Class") || len(g.InstancesOf("no.such.Class")) != 0 ||
+			len(g.Exactly("no.such.Class")) != 0 {
 			t.Fatalf("seed %d: a class that is not there is", seed)
 		}
 		if _, ok := g.Static("no.such.Class", "s0"); ok {
@@ -323,8 +333,8 @@ func (a *answer) askClass(g *heap.Graph, c *class) error {
 	return a.askStatics(g, c)
 }
 
-// classOf is the class of an object, that of a class object and a primitive array
-// only where the dump has it.
+// classOf is the class of an object; for a class object and a primitive array
+// only if the dump has it.
 func (a *answer) classOf(o *object) *class {
 	switch o.kind {
 	case hprof.SubInstance, hprof.SubObjectArray:
@@ -354,21 +364,22 @@ func (a *answer) askStatics(g *heap.Graph, c *class) error {
 		return fmt.Errorf("references %#x, want %#x", got, want)
 	}
 	if slices.ContainsFunc(a.classes, func(other *class) bool { return other != c && other.name == c.name }) {
-		// Which of two classes is asked is another matter.
+		// Which of two classes is meant is tested elsewhere.
 		return nil
 	}
 	for _, s := range c.statics {
 		to, isRef := g.Static(c.name, s.name)
 		n, isInt := g.StaticInt(c.name, s.name)
 		value, integer := extend(s.kind, s.value.bits)
-		if isRef != (s.kind == hprof.Object && a.has(s.value.object)) || isRef && g.ID(to) != s.value.object.id || isInt != integer || n != value {
+		if isRef != (s.kind == hprof.Object && a.has(s.value.object)) || isRef && g.ID(to) != s.value.object.id ||
+			isInt != integer || n != value {
 			return fmt.Errorf("static %s is %#x (%t), %d (%t)", s.name, g.ID(to), isRef, n, isInt)
 		}
 	}
 	return nil
 }
 
-// TestStaleClass has a class twice: the static field of the one that is in use is
+// TestStaleClass has a class twice: the static field of the one in use is
 // found, whichever comes first.
 func TestStaleClass(t *testing.T) {
 	for _, first := range []bool{true, false} {
@@ -390,7 +401,7 @@ func TestStaleClass(t *testing.T) {
 	}
 }
 
-// TestRoots gives the roots whose objects are there.
+// Roots returns the roots whose objects exist.
 func TestRoots(t *testing.T) {
 	w := &world{idSize: 4}
 	c := w.class("C", nil, 8)
@@ -407,7 +418,8 @@ func TestRoots(t *testing.T) {
 		}
 		got = append(got, r.Kind)
 	})
-	want := slices.DeleteFunc(slices.Clone(rootKinds), func(k hprof.SubTag) bool { return k == hprof.SubRootUnreachable })
+	want := slices.DeleteFunc(slices.Clone(rootKinds),
+		func(k hprof.SubTag) bool { return k == hprof.SubRootUnreachable })
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -435,15 +447,17 @@ func TestNormalName(t *testing.T) {
 			t.Errorf("%q is %q, want %q", name, got, want)
 		}
 	}
-	for _, r := range []heap.Reachability{heap.Strong, heap.Soft, heap.Finalizer, heap.Weak, heap.Phantom, heap.Unreachable, 200} {
+	for _, r := range []heap.Reachability{
+		heap.Strong, heap.Soft, heap.Finalizer, heap.Weak, heap.Phantom, heap.Unreachable, 200,
+	} {
 		if r.String() == "" || strings.ToLower(r.String()) != r.String() {
 			t.Errorf("reachability %d is %q", uint8(r), r.String())
 		}
 	}
 }
 
-// BenchmarkRead reads one object in a thousand again.
-// Bar: 200 MB of dump a second (measured: 400), since they are in all parts of it.
+// BenchmarkRead reads one object in a thousand again. Limit: 200 MB of dump a
+// second (measured: 400), since they are in all parts of it.
 func BenchmarkRead(b *testing.B) {
 	dump := chain(b, 500_000)
 	g := load(b, dump, heap.Options{})

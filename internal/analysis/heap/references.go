@@ -2,30 +2,33 @@ package heap
 
 import "sync/atomic"
 
-// links are the references of all objects, as bytes: for each object the distances
-// of what it references, in numbers, as variable-length integers, then a 0. Objects
-// that know each other were mostly made at the same time and lie close together, so
-// that most references take one or two bytes. An object's reference to itself says
-// nothing about who holds it, and is left out.
+// links are the references of all objects, as bytes: for each object the
+// distances to what it references, in numbers, as variable-length integers,
+// then a 0. Connected objects were mostly made at the same time and are close
+// together, so that most references take one or two bytes. An object's
+// reference to itself says nothing about what holds it, and is omitted.
 //
-// A distance is zigzag coded, with the lowest bit set where what is referenced is a
-// leaf, an object that references nothing. No object has the distance 0 to another, so
-// that 1 can stand at the end instead of 0: the object references its class, too, which
-// its slot tells.
+// A distance is zigzag coded, with the lowest bit set if the target is a leaf,
+// an object without references. No object has the distance 0 to another, so
+// that 1 can end the list instead of 0: the object also references its class,
+// which its slot identifies.
 type links struct {
 	bytes []byte
-	// starts is where each object that is no leaf begins, by its rank among those.
+	// starts is the beginning of each object that is not a leaf, by its rank
+	// among those.
 	starts []uint32
-	// high holds further bits of starts, in a graph of more than 4 GiB of bytes.
+	// high holds further bits of starts, in a graph of more than 4 GiB of
+	// bytes.
 	high []uint8
-	// inner are the objects that are no leaves.
+	// inner are the objects that are not leaves.
 	inner ranks
-	// shared are the leaves that are referenced more than once, or are GC roots.
+	// shared are the leaves that are referenced more than once, or are GC
+	// roots.
 	shared bitset
-	// classes are the class objects that the objects of each slot reference beside their
-	// fields, none where they do not.
+	// classes are the class objects that the objects of each slot reference
+	// beside their fields, none if they do not.
 	classes []uint32
-	// used is how much of bytes is given out.
+	// used is the part of bytes that is reserved.
 	used atomic.Int64
 }
 
@@ -51,7 +54,8 @@ func (k *links) setStart(rank uint32, at uint64) {
 	}
 }
 
-// uvarint reads a variable-length integer at a place and gives the place after it.
+// uvarint reads a variable-length integer at an offset and returns the offset
+// after it.
 func uvarint(b []byte, at uint64) (uint64, uint64) {
 	c := b[at]
 	if c < 0x80 {
@@ -68,8 +72,8 @@ func uvarint(b []byte, at uint64) (uint64, uint64) {
 	}
 }
 
-// putUvarint writes a variable-length integer at a place and gives the place after
-// it.
+// putUvarint writes a variable-length integer at an offset and returns the
+// offset after it.
 func putUvarint(b []byte, at int64, x uint64) int64 {
 	for x >= 0x80 {
 		b[at] = byte(x) | 0x80
@@ -84,7 +88,7 @@ func putUvarint(b []byte, at int64, x uint64) int64 {
 func zigzag(d int64) uint64   { return uint64(d<<1 ^ d>>63) }
 func unzigzag(z uint64) int64 { return int64(z>>1) ^ -int64(z&1) }
 
-// encode gives the code of a reference.
+// encode returns the code of a reference.
 func encode(from, to uint32, leaf bool) uint64 {
 	code := zigzag(int64(to)-int64(from)) << 1
 	if leaf {

@@ -53,7 +53,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestStarts keeps places of more than 32 bits.
+// TestStarts keeps offsets of more than 32 bits.
 func TestStarts(t *testing.T) {
 	b := bitset{1<<3 | 1<<9 | 1<<40}
 	r, err := newRanks(&arena{}, b)

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// removal finds what becomes unreachable when some objects go. Only what the depth-first
-// search found below them can: the way of the search to everything else avoids them. There
-// an object stays if anything that stays references it.
+// removal finds what becomes unreachable when some objects go. Only objects
+// that the depth-first search found below them can: the search path to
+// everything else avoids them. Below, an object stays if anything that stays
+// references it.
 type removal struct {
 	*Graph
-	// cut are the numbers of the objects that go, in the order of the search.
+	// cut are the numbers of the removed objects, in the order of the search.
 	cut []uint32
 	// below are the subtrees of the search below them.
 	below []subtree
@@ -22,12 +23,13 @@ type removal struct {
 // subtree is the numbers from first up to end.
 type subtree struct{ first, end uint32 }
 
-// maxSweeps is how often the subtrees are gone over before what stays is followed
-// reference by reference, which takes more memory. Most heaps need two or three.
+// maxSweeps is the number of sweeps over the subtrees before what stays is
+// followed reference by reference, which takes more memory. Most heaps need two
+// or three.
 var maxSweeps = 12
 
-// newRemoval makes a removal of the objects with some numbers, which it sorts. Close must be
-// called.
+// newRemoval returns a removal of the objects with some numbers, which it
+// sorts. The caller must call Close.
 func (g *Graph) newRemoval(cut []uint32) (r *removal, err error) {
 	slices.Sort(cut)
 	r = &removal{Graph: g, cut: slices.Compact(cut)}
@@ -37,7 +39,8 @@ func (g *Graph) newRemoval(cut []uint32) (r *removal, err error) {
 		if d < end {
 			continue
 		}
-		// Numbers are in preorder: a subtree ends where a parent is outside.
+		// Numbers are in preorder: a subtree ends at the first number whose
+		// parent is outside.
 		end = d + 1
 		for end <= count && g.inbound.parent(end) >= d {
 			end++
@@ -60,7 +63,7 @@ func (r *removal) close() {
 	drop(&r.arena, (*[]uint64)(&r.fixed))
 }
 
-// size is how many numbers there are to look at.
+// size returns the count of numbers to visit.
 func (r *removal) size() (n int64) {
 	for _, s := range r.below {
 		n += int64(s.end - s.first)
@@ -92,8 +95,8 @@ func (r *removal) run(ctx context.Context) error {
 	}
 }
 
-// sweep goes over what is not known to stay once, up or down, and tells whether anything
-// was found to.
+// sweep visits what is not known to stay once, up or down, and reports whether
+// it found anything that stays.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {
 		if !r.fixed.has(d) && r.stays(d) {
@@ -113,7 +116,7 @@ func (r *removal) sweep(down bool) (changed bool) {
 	return changed
 }
 
-// stays tells whether something that stays references a number.
+// stays reports whether something that stays references a number.
 func (r *removal) stays(d uint32) bool {
 	if !r.gone.has(r.inbound.parent(d)) {
 		return true
@@ -126,8 +129,8 @@ func (r *removal) stays(d uint32) bool {
 	return false
 }
 
-// follow finishes what sweeps did not: it turns the references between numbers that are
-// left round, and follows them from what stays.
+// follow finishes what sweeps did not: it reverses the references between the
+// remaining numbers, and follows them from what stays.
 func (r *removal) follow(ctx context.Context) error {
 	out, err := r.outgoing()
 	if err != nil {
@@ -177,7 +180,7 @@ func (f *forward) drop(a *arena) {
 	drop(a, &f.target)
 }
 
-// outgoing turns round the references between numbers that are not known to stay.
+// outgoing reverses the references between numbers that are not known to stay.
 func (r *removal) outgoing() (f *forward, err error) {
 	f = &forward{first: r.below[0].first}
 	last := r.below[len(r.below)-1].end - 1
@@ -248,7 +251,8 @@ func (b bitset) fill(first, end uint32) {
 	}
 }
 
-// each calls f with the members from first up to end. What f removes ahead is not met.
+// each calls f with the members from first up to end, without those that f
+// removes ahead.
 func (b bitset) each(first, end uint32, f func(uint32)) {
 	for i := first; i < end; {
 		w := b[i>>6] >> (i & 63)

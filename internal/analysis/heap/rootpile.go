@@ -13,29 +13,29 @@ type rootPile struct {
 	row   uint32
 	count int64
 	size  Size
-	// largest is what the one retains that retains most, first the lowest of the numbers of
-	// those.
+	// largest is what the object that retains most retains, first the lowest
+	// number of those objects.
 	largest      int64
 	first        uint32
 	held         groups
 	accumulation bool
 }
 
-// holding is that a GC root holds an object, by its vertex. The owner is the object
-// itself, or the thread of which it is a local variable. The rank is the place of the
-// kind of root in AccumulationOptions.Roots, from 1.
+// holding says that a GC root holds an object, by its vertex. The owner is the
+// object itself, or the thread whose local variable it is. The rank is the
+// index of the kind of root in AccumulationOptions.Roots, from 1.
 type holding struct {
 	vertex, owner uint32
 	rank          uint8
 }
 
-// member is an object of an accumulation by its vertex, and the accumulation by its
-// place in accumulator.rooted.
+// member is an object of an accumulation by its vertex, and the index of the
+// accumulation in accumulator.rooted.
 type member struct{ vertex, pile uint32 }
 
-// pileRoots finds the accumulations of what GC roots of some kinds hold, and counts what
-// is in them but leaves, which may be below what it marks. What was found before is in
-// order.
+// pileRoots finds the accumulations of what GC roots of some kinds hold, and
+// counts their contents except for leaves, which may be below what it marks.
+// The accumulations found before are in order.
 func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	holdings := a.single(a.holdings(kinds))
 	piles := rootPiles{places: map[uint64]int{}}
@@ -45,7 +45,8 @@ func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	members := int64(0)
 	for i := range piles.list {
 		p := &piles.list[i]
-		if p.accumulation = p.count >= a.fewest && p.size.Total() >= a.least && 2*p.largest <= p.size.Total(); p.accumulation {
+		if p.accumulation = p.count >= a.fewest && p.size.Total() >= a.least &&
+			2*p.largest <= p.size.Total(); p.accumulation {
 			members += p.count
 		}
 	}
@@ -65,7 +66,8 @@ func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	a.rooted = piles.list
 }
 
-// holdings are those of GC roots of some kinds, of objects that may pile up.
+// holdings returns those of GC roots of some kinds, of objects that may
+// accumulate.
 func (a *accumulator) holdings(kinds []hprof.SubTag) (list []holding) {
 	var ranks [256]uint8
 	most := int64(0)
@@ -103,7 +105,7 @@ type thread struct{ serial, vertex uint32 }
 
 func bySerial(t thread, serial uint32) int { return cmp.Compare(t.serial, serial) }
 
-// threads are in the order of their serial numbers; of several with one, the first
+// threads are ordered by serial number; of several with one number, the first
 // object has it.
 func (a *accumulator) threads() (list []thread) {
 	for _, r := range a.g.roots {
@@ -117,9 +119,9 @@ func (a *accumulator) threads() (list []thread) {
 	return slices.CompactFunc(list, func(x, y thread) bool { return x.serial == y.serial })
 }
 
-// single leaves one holding of each object, that of the first rank, those of an owner
-// together and its own in front. A local variable of several threads is none's, and what
-// has an accumulation in it is told there.
+// single keeps one holding per object, that of the first rank, grouped by owner
+// with the owner's own first. A local variable of several threads belongs to
+// none, and an object that contains an accumulation is reported there.
 func (a *accumulator) single(list []holding) []holding {
 	slices.SortFunc(list, byObject)
 	kept, locals := list[:0], false
@@ -140,7 +142,7 @@ func (a *accumulator) single(list []holding) []holding {
 	return kept
 }
 
-// byObject has the first rank of an object in front.
+// byObject orders by object and rank.
 func byObject(x, y holding) int {
 	if x.vertex != y.vertex {
 		return cmp.Compare(x.vertex, y.vertex)
@@ -148,7 +150,7 @@ func byObject(x, y holding) int {
 	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.owner, y.owner))
 }
 
-// byOwner has the owner in front of its local variables.
+// byOwner orders by owner, followed by its local variables.
 func byOwner(x, y holding) int {
 	switch {
 	case x.owner != y.owner:
@@ -161,14 +163,15 @@ func byOwner(x, y holding) int {
 	return cmp.Compare(x.vertex, y.vertex)
 }
 
-// tells tells whether there is an accumulation at or below a vertex.
+// tells reports whether there is an accumulation at or below a vertex.
 func (a *accumulator) tells(v uint32) bool {
 	i, _ := slices.BinarySearchFunc(a.found, v, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i < len(a.found) && a.found[i].vertex < a.t.ends[v]
 }
 
-// eachOwner calls f with the holdings of each object that may be in an accumulation, its
-// own first. Local variables of a thread that may not are nobody's.
+// eachOwner calls f with the holdings of each object that may be in an
+// accumulation, its own first. Local variables of threads that may not be are
+// dropped.
 func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	for len(list) > 0 {
 		n := 1
@@ -182,8 +185,8 @@ func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	}
 }
 
-// together is what an owner and its local variables retain: none is below another, as
-// each is a GC root.
+// together returns what an owner and its local variables retain: none is below
+// another, as each is a GC root.
 func (a *accumulator) together(own []holding) (sum Size) {
 	for _, h := range own {
 		sum.add(a.weigh(h.vertex))
@@ -202,8 +205,9 @@ func (a *accumulator) hold(t *groups, own []holding) {
 	}
 }
 
-// rootLeaf counts an object without a vertex that an object of an accumulation has, whose
-// place among the members it gives. Objects that stand together often have neighbours.
+// rootLeaf counts an object without a vertex that an object of an accumulation
+// has, given its index among the members. Adjacent objects often have adjacent
+// owners.
 func (a *accumulator) rootLeaf(near int, o, v uint32) int {
 	for _, i := range [...]int{near, near + 1, near - 1} {
 		if i >= 0 && i < len(a.members) && a.members[i].vertex == v {
@@ -223,7 +227,9 @@ func (a *accumulator) holdLeaf(member int, o uint32) {
 }
 
 func (a *accumulator) rootAccumulation(p *rootPile) Accumulation {
-	r := Accumulation{Object: Object(p.first), Retained: p.size, Root: p.kind, Class: a.names[p.row], Count: p.count, Size: p.size}
+	r := Accumulation{
+		Object: Object(p.first), Retained: p.size, Root: p.kind, Class: a.names[p.row], Count: p.count, Size: p.size,
+	}
 	a.tellHeld(&r, &p.held)
 	return r
 }
@@ -235,7 +241,7 @@ type rootPiles struct {
 	last   int
 }
 
-// of gives a pile; it is valid until the next call.
+// of returns a pile; it is valid until the next call.
 func (t *rootPiles) of(kind hprof.SubTag, row uint32) *rootPile {
 	if len(t.list) > 0 && t.list[t.last].kind == kind && t.list[t.last].row == row {
 		return &t.list[t.last]

@@ -5,21 +5,22 @@ import (
 	"errors"
 )
 
-// order is what the depth-first search finds. Vertices are what it reaches, in
-// preorder from 1; 0 stands above all GC roots.
+// order is the result of the depth-first search. Vertices are what it reaches,
+// in preorder from 1; 0 is above all GC roots.
 type order struct {
 	count uint32
 	// parents is the vertex from which each was found.
 	parents []uint32
-	// joins are the references that the search did not go along, because what they
-	// lead to had been found: most objects have none, so that these are far fewer
-	// than all inbound references.
+	// joins are the references that the search did not follow because their
+	// targets had been found: most objects have none, so that these are far
+	// fewer than all inbound references.
 	joins joins
 }
 
 // search numbers what the GC roots reach through strong and soft references.
-// Graph.tree.vertices gets the vertex of each object; for a leaf with one reference,
-// which gets no vertex of its own, that of the object that references it.
+// Graph.tree.vertices gets the vertex of each object; for a leaf with one
+// reference, which gets no vertex of its own, that of the object that
+// references it.
 func (l *loader) search(ctx context.Context) (err error) {
 	n := l.links.inner.len() + l.links.shared.count() + 1
 	if l.tree.vertices, err = array[uint32](&l.arena, l.ids.len()); err != nil {
@@ -29,7 +30,8 @@ func (l *loader) search(ctx context.Context) (err error) {
 	if o.parents, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
-	// An object is pending once for each reference at most, a class once for each object.
+	// An object is pending once for each reference at most, a class once for
+	// each object.
 	most := l.ReferenceCount + int64(len(l.roots)) + 1
 	if o.joins.log, err = array[byte](&l.arena, 2*longest*most); err != nil {
 		return err
@@ -51,7 +53,8 @@ func (l *loader) search(ctx context.Context) (err error) {
 	return o.joins.sort(&l.arena, l.options.Workers, o.count)
 }
 
-// visitBoth runs the search, and beside it the walk that tells strong from soft.
+// visitBoth runs the search concurrently with the walk that separates strong
+// from soft.
 func (l *loader) visitBoth(ctx context.Context, pending []edge) error {
 	s, err := l.newStrong()
 	if err != nil || s == nil {
@@ -72,11 +75,11 @@ type edge struct {
 	object, from uint32
 }
 
-// patience is how many steps a loop takes between two looks at its context.
+// patience is the number of steps of a loop between two checks of its context.
 const patience = 1 << 20
 
-// visit is the search. All that a vertex references is put aside when it is found,
-// and what was put aside last is followed first, so the order is depth first.
+// visit is the search. All references of a vertex are stacked when it is found,
+// and the last one is followed first, so the order is depth first.
 func (l *loader) visit(ctx context.Context, pending []edge) error {
 	vertices, parents, joins := l.tree.vertices, l.order.parents, &l.order.joins
 	bytes, inner, shared := l.links.bytes, l.links.inner.bits, l.links.shared
@@ -134,8 +137,9 @@ func (l *loader) visitClass(object, vertex uint32, pending []edge, n int) int {
 	return n + 1
 }
 
-// joins are references between vertices: first a log of differences, in the order
-// of the search, then the sources of each target, one target behind the other.
+// joins are references between vertices: first a log of differences, in the
+// order of the search, then the sources of each target, one target behind the
+// other.
 type joins struct {
 	log         []byte
 	used, count int64
@@ -164,7 +168,7 @@ func (j *joins) each(f func(from, to uint32)) {
 	}
 }
 
-// end is where the sources of a vertex end.
+// end returns the end of the sources of a vertex.
 func (j *joins) end(v uint32) uint32 {
 	if int(v)+1 < len(j.starts) {
 		return j.starts[v+1]

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// scribe writes dumps that are too large for a world: what is told goes out at once.
+// scribe writes dumps that are too large for a world, without buffering them.
 type scribe struct {
 	*hproftest.Writer
 	out  bytes.Buffer
@@ -71,7 +71,7 @@ func (s *scribe) dump(tb testing.TB) []byte {
 }
 
 // shape is a graph of n objects, of which 0 is the only root, and its dominator
-// tree. All objects that are reached come after their dominators.
+// tree. All reached objects come after their dominators.
 type shape struct {
 	n int
 	// refs appends what an object references.
@@ -89,7 +89,7 @@ func (s *shape) object(i int) hprof.ID {
 	return hprof.ID(0x10000 + 8*i)
 }
 
-// size is that of an object with so many references.
+// size returns that of an object with some number of references.
 func size(references int) int64 { return int64(10 + 3*references) }
 
 // widest is the number of references from which on objects are arrays.
@@ -144,8 +144,10 @@ func (s *shape) check(t *testing.T, g *heap.Graph) {
 		o, ok := g.Find(s.object(i))
 		d, dominated := g.Dominator(o)
 		want := s.dominator(i)
-		if !ok || dominated != (want >= 0) || dominated && g.ID(d) != s.object(want) || g.Retained(o).Java != retained[i] {
-			t.Fatalf("object %d (found: %t): dominated by %#x (%t), retains %d; want %d, %d", i, ok, g.ID(d), dominated, g.Retained(o).Java, want, retained[i])
+		if !ok || dominated != (want >= 0) || dominated && g.ID(d) != s.object(want) ||
+			g.Retained(o).Java != retained[i] {
+			t.Fatalf("object %d (found: %t): dominated by %#x (%t), retains %d; want %d, %d", i, ok, g.ID(d), dominated,
+				g.Retained(o).Java, want, retained[i])
 		}
 	}
 	if err := heap.BrokenOrder(g); err != nil {
@@ -153,7 +155,8 @@ func (s *shape) check(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// scattered is a bijection on the numbers below n that leaves no neighbours together.
+// scattered is a bijection on the numbers below n that keeps no neighbors
+// together.
 func scattered(n int) func(int) int {
 	perm := rand.New(rand.NewPCG(1, 2)).Perm(n)
 	return func(i int) int { return perm[i] }
@@ -177,9 +180,9 @@ func shapes() map[string]shape {
 		"list":           {n: deep, refs: list, dominator: before},
 		"list backwards": {n: deep, refs: list, dominator: before, id: func(i int) int { return deep - i }},
 		"list scattered": {n: deep, refs: list, dominator: before, id: scattered(deep)},
-		// The cells of two lists of the same elements: 0, then those of one list, those
-		// of the other, the elements. Algorithms that climb the dominator tree from each
-		// element need wide steps for each.
+		// The cells of two lists of the same elements: 0, then those of one
+		// list, those of the other, the elements. Algorithms that climb the
+		// dominator tree from each element need many steps for each.
 		"two lists": {n: 1 + 3*wide, refs: func(refs []int, i int) []int {
 			switch {
 			case i == 0:
@@ -263,8 +266,8 @@ func shapes() map[string]shape {
 	}
 }
 
-// TestShapes loads graphs on which algorithms turn out to be recursive, quadratic or
-// wrong, with dominators that are known.
+// TestShapes loads graphs on which naive algorithms are recursive, quadratic or
+// wrong, with known dominators.
 func TestShapes(t *testing.T) {
 	for name, s := range shapes() {
 		t.Run(name, func(t *testing.T) { s.check(t, load(t, s.dump(t), heap.Options{})) })
@@ -286,8 +289,8 @@ func TestSecondDominators(t *testing.T) {
 	}
 }
 
-// tangle is a random graph, from hardly connected to dense, with many references to
-// neighbours or few.
+// tangle is a random graph, from hardly connected to dense, with many
+// references to neighbours or few.
 func tangle(seed uint64, n int) *shape {
 	dice := rand.New(rand.NewPCG(seed, 3))
 	refs := make([][]int, n)
@@ -323,7 +326,7 @@ func tangle(seed uint64, n int) *shape {
 	}}
 }
 
-// preorder is a depth-first search from 0; what it does not reach comes last.
+// preorder is a depth-first search from 0; unreached objects come last.
 func preorder(refs [][]int) (order []int) {
 	met := make([]bool, len(refs))
 	pending := []int{0}
@@ -344,8 +347,8 @@ func preorder(refs [][]int) (order []int) {
 	return order
 }
 
-// cooper finds dominators by iteration: Cooper, Harvey and Kennedy, "A simple, fast
-// dominance algorithm". -1 is for the root, -2 for what is not reached.
+// cooper finds dominators by iteration: Cooper, Harvey and Kennedy, "A simple,
+// fast dominance algorithm". -1 is for the root, -2 for what is not reached.
 func cooper(refs [][]int) []int {
 	sources, rank := make([][]int, len(refs)), make([]int, len(refs))
 	order := postorder(refs)
@@ -450,7 +453,7 @@ func TestManyClasses(t *testing.T) {
 		}
 		w.Class(c)
 	}
-	// Each references the one after it in all its fields; one of three has none.
+	// Each references the next one in all its fields; one of three has none.
 	for i := range classes {
 		w.instance(instance(i), class(i), []hprof.ID{instance(i + 1), instance(i + 1)}[:i%3]...)
 		w.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: instance(i/3*3 + 1)})
@@ -460,7 +463,8 @@ func TestManyClasses(t *testing.T) {
 		o, _ := g.Find(instance(i))
 		c, _ := g.Find(class(i))
 		want := int64(i)
-		if name := fmt.Sprintf("C%d", i); g.Class(o) != name || g.ClassName(c) != name || g.Shallow(o).Java != want || !g.InstanceOf(o, name) {
+		if name := fmt.Sprintf("C%d", i); g.Class(o) != name || g.ClassName(c) != name || g.Shallow(o).Java != want ||
+			!g.InstanceOf(o, name) {
 			t.Fatalf("instance %d is a %s of %d bytes, its class %s", i, g.Class(o), g.Shallow(o).Java, g.ClassName(c))
 		}
 		for j := i; j%3 != 0 && j < classes-1; j++ {

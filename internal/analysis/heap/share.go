@@ -6,19 +6,20 @@ import (
 	"slices"
 )
 
-// Share is what one of several sets leads to that stays until others of them go, too.
+// Share is what one of several sets leads to that stays until others of them
+// go, too.
 type Share struct {
 	Size Size
-	// With is how many others lead to some of it.
+	// With is the number of others that lead to some of it.
 	With int
 }
 
-// mostShares bounds the sets that are told apart.
+// mostShares bounds the sets that are distinguished.
 const mostShares = 64
 
-// Shares returns what each of several sets shares with others: what becomes unreachable when
-// all of them go and when no single one of them does. It is nil where the search would take
-// too long. It needs Options.Inbound.
+// Shares returns what each of several sets shares with others: what becomes
+// unreachable when all of them go, but not when any single one does. It returns
+// nil if the search would take too long. It needs Options.Inbound.
 func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *Patience) ([]Share, error) {
 	if len(sets) < 2 || len(sets) > mostShares {
 		return nil, nil
@@ -53,7 +54,8 @@ func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *Patience) ([]Sha
 // sharing is what several sets hold together.
 type sharing struct {
 	*removal
-	// lead are the sets that lead to each number that no single one of them holds, as bits.
+	// lead are the sets that lead to each number that no single set holds, as
+	// bits.
 	lead map[uint32]uint64
 	size map[uint32]Size
 }
@@ -101,7 +103,7 @@ func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32,
 	return list, nil
 }
 
-// reach goes from what a set holds to what it shares.
+// reach walks from what a set holds to what it shares.
 func (s *sharing) reach(out *forward, pending []uint32, alone bitset, set int) {
 	bit := uint64(1) << set
 	for len(pending) > 0 {
@@ -117,7 +119,7 @@ func (s *sharing) reach(out *forward, pending []uint32, alone bitset, set int) {
 	}
 }
 
-// shares adds up. What a number dominates and is shared as well counts there.
+// shares adds up. What a number dominates and is also shared counts separately.
 func (s *sharing) shares(sets int) []Share {
 	shares, with := make([]Share, sets), make([]uint64, sets)
 	vertices := map[uint32]uint32{}
@@ -126,7 +128,7 @@ func (s *sharing) shares(sets int) []Share {
 		vertices[v] = d
 		s.size[d] = s.tree.size(v)
 	}
-	// A child's bytes are its own, whoever holds it.
+	// A child's bytes are its own, whatever holds it.
 	for _, b := range s.below {
 		s.gone.each(b.first, b.end, func(d uint32) {
 			v := s.inbound.place[d]

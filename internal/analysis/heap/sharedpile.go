@@ -6,28 +6,31 @@ import (
 	"slices"
 )
 
-// SharedPile is many objects of one class that several static fields hold together, so that
-// nothing that these reference dominates them: what does is the class that has the fields, the
-// class loader that has their classes, or only the GC roots as a whole.
+// SharedPile is many objects of one class that several static fields hold
+// together, so that nothing these reference dominates them. They are dominated
+// by the class that has the fields, the class loader of their classes, or only
+// the GC roots together.
 type SharedPile struct {
-	// Accumulation has the object that dominates them, unless Top says that there is none.
+	// Accumulation has the object that dominates them, unless Top says that
+	// there is none.
 	Accumulation
 
 	Top bool
 	// Sample are some of the objects, from the first to the last.
 	Sample []Object
 
-	// above is the vertex of what dominates them, row their class.
+	// above is the vertex of their dominator, row their class.
 	above, row uint32
 }
 
 // sampled bounds SharedPile.Sample.
 const sampled = 32
 
-// SharedPiles finds the classes of which Fewest or more objects, none of them with more than
-// half, retain Least together, and whose immediate dominator is a class, is also that of
-// classes, or is none. GC roots and classes are none of them. The pile that retains most comes
-// first. What their objects hold is not said yet. The error is ctx's.
+// SharedPiles finds the classes of which at least Fewest objects, none of them
+// with more than half, retain Least together, and whose immediate dominator is
+// a class, also dominates classes, or does not exist. GC roots and classes are
+// not counted. The pile that retains most comes first. What the objects hold is
+// not filled in yet. The error is ctx's.
 func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
 	a := newAccumulator(g, o)
 	var piles []SharedPile
@@ -41,7 +44,8 @@ func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]Share
 	return piles, nil
 }
 
-// FillPiles says of SharedPiles what their objects hold. The error is ctx's, or one of memory.
+// FillPiles fills in what the objects of SharedPiles hold. The error is ctx's,
+// or one of memory.
 func (g *Graph) FillPiles(ctx context.Context, o AccumulationOptions, piles []*SharedPile) error {
 	a := newAccumulator(g, o)
 	marked, err := newBitset(&g.arena, int64(len(a.t.objects)))
@@ -72,8 +76,8 @@ func (g *Graph) FillPiles(ctx context.Context, o AccumulationOptions, piles []*S
 	return err
 }
 
-// dominatorsOfClasses are vertices that retain what counts, from the root as a whole, 0: those
-// of classes and of what dominates them.
+// dominatorsOfClasses returns vertices that retain what counts, beginning with
+// the virtual root 0: those of classes and of what dominates them.
 func (a *accumulator) dominatorsOfClasses() []uint32 {
 	list := []uint32{0}
 	for i := range a.g.registry.list {
@@ -89,11 +93,12 @@ func (a *accumulator) dominatorsOfClasses() []uint32 {
 		}
 	}
 	slices.Sort(list)
-	return slices.DeleteFunc(slices.Compact(list), func(v uint32) bool { return v != 0 && a.weigh(v).Total() < a.least })
+	return slices.DeleteFunc(slices.Compact(list),
+		func(v uint32) bool { return v != 0 && a.weigh(v).Total() < a.least })
 }
 
-// eachBelow calls f with the children of a vertex that are neither classes nor GC roots, and
-// their classes.
+// eachBelow calls f with the children of a vertex that are neither classes nor
+// GC roots, and their classes.
 func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 	roots := a.rootVertices(v)
 	for c := v + 1; c < a.end(v); c = a.t.ends[c] {
@@ -119,7 +124,10 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 		if s.count < a.fewest || s.size.Total() < a.least || 2*largest[s.row] > s.size.Total() {
 			continue
 		}
-		p := SharedPile{Accumulation: Accumulation{Retained: s.size, Class: a.names[s.row], Count: s.count, Size: s.size}, Top: v == 0, above: v, row: s.row}
+		p := SharedPile{
+			Accumulation: Accumulation{Retained: s.size, Class: a.names[s.row], Count: s.count, Size: s.size},
+			Top:          v == 0, above: v, row: s.row,
+		}
 		if !p.Top {
 			p.Object = Object(a.t.objects[v])
 		}
@@ -136,7 +144,8 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
 	return piles
 }
 
-// sample takes objects of piles below a vertex, by their classes, at equal distances.
+// sample takes objects of piles below a vertex, by their classes, at equal
+// distances.
 func (a *accumulator) sample(v uint32, piles map[uint32]*SharedPile) {
 	met := map[uint32]int64{}
 	a.eachBelow(v, func(c, row uint32) {
@@ -151,7 +160,7 @@ func (a *accumulator) sample(v uint32, piles map[uint32]*SharedPile) {
 	})
 }
 
-// end is where what a vertex dominates ends; 0 dominates all.
+// end returns the end of what a vertex dominates; 0 dominates all.
 func (a *accumulator) end(v uint32) uint32 {
 	if v == 0 {
 		return uint32(len(a.t.ends))
@@ -159,7 +168,8 @@ func (a *accumulator) end(v uint32) uint32 {
 	return a.t.ends[v]
 }
 
-// rootVertices are those of objects that are GC roots; only below 0 there are any.
+// rootVertices are those of objects that are GC roots; only 0 has such
+// children.
 func (a *accumulator) rootVertices(v uint32) map[uint32]bool {
 	if v != 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestSharedPiles compares them with a plain grouping of what is immediately below each object
-// that dominates a class.
+// TestSharedPiles compares them with a plain grouping of what is immediately
+// below each object that dominates a class.
 func TestSharedPiles(t *testing.T) {
 	t.Parallel()
 	met, held := 0, 0
@@ -89,7 +89,8 @@ func plainPiles(g *heap.Graph, o heap.AccumulationOptions) (list []string) {
 	return list
 }
 
-func plainGroups(g *heap.Graph, o heap.AccumulationOptions, top bool, at heap.Object, objects []heap.Object) (list []string) {
+func plainGroups(g *heap.Graph, o heap.AccumulationOptions, top bool, at heap.Object,
+	objects []heap.Object) (list []string) {
 	by := map[string][]int64{}
 	for _, x := range objects {
 		if !g.IsClass(x) {

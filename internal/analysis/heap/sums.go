@@ -14,7 +14,7 @@ type Size struct {
 	Java, Native int64
 }
 
-// Total is both.
+// Total returns the sum of both.
 func (s Size) Total() int64 { return s.Java + s.Native }
 
 func (s *Size) add(o Size) { s.Java += o.Java; s.Native += o.Native }
@@ -22,18 +22,19 @@ func (s *Size) add(o Size) { s.Java += o.Java; s.Native += o.Native }
 // Row is one line of a histogram: all objects of the classes of one name.
 type Row struct {
 	Class string
-	// Classes is how many classes have this name; class loaders may load it again.
+	// Classes is the number of classes with this name; several class loaders
+	// may load one.
 	Classes int
-	// Instances and Shallow count all objects in the dump, Reachable and Retained
-	// those that are reachable, strongly or softly.
+	// Instances and Shallow count all objects in the dump, Reachable and
+	// Retained those that are reachable, strongly or softly.
 	Instances, Reachable int64
 	Shallow              Size
-	// Retained is the union of the dominator subtrees of all reachable instances: at
-	// least what would go if all of them went. What only several of them together hold
-	// would go as well.
+	// Retained is the union of the dominator subtrees of all reachable
+	// instances: a lower bound of what would go if all of them went. What only
+	// several of them together hold would go as well.
 	Retained Size
-	// RetainedIn is Retained.Java by heap, as Graph.Heaps lists them; nil where there
-	// is one heap.
+	// RetainedIn is Retained.Java by heap, in the order of Graph.Heaps; nil if
+	// there is only one heap.
 	RetainedIn []int64
 }
 
@@ -66,7 +67,7 @@ func (l *loader) sum(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// heapCount is the number of heaps that sizes are kept apart for.
+// heapCount is the number of heaps with separate sizes.
 func (g *Graph) heapCount() int {
 	if g.heapOf == nil {
 		return 1
@@ -74,15 +75,15 @@ func (g *Graph) heapCount() int {
 	return len(g.Heaps)
 }
 
-// climb adds what each vertex has to its dominator, from the last up.
+// climb adds each vertex's sum to its dominator, from the last one up.
 func climb(sizes []int64, parents []uint32) {
 	for v := len(sizes) - 1; v > 0; v-- {
 		sizes[parents[v]] += sizes[v]
 	}
 }
 
-// sumObjects gives each vertex its own bytes, and those of the leaves that it alone
-// references.
+// sumObjects sets the own bytes of each vertex, including those of the leaves
+// that only it references.
 func (l *loader) sumObjects() {
 	t := &l.tree
 	if len(t.retained) == 1 {
@@ -93,7 +94,8 @@ func (l *loader) sumObjects() {
 			retained[v] += size
 		}
 		l.Heaps[0].Objects = l.Objects
-		// What is not reachable went to the top, where it is not retained.
+		// Unreachable objects were added to the top, where they are not
+		// retained.
 		retained[0] = 0
 		return
 	}
@@ -108,8 +110,8 @@ func (l *loader) sumObjects() {
 	}
 }
 
-// countClasses counts the objects of each class, and takes what leaves retain that
-// have no vertex: themselves.
+// countClasses counts the objects of each class, and adds what leaves without a
+// vertex retain: themselves.
 func (l *loader) countClasses() {
 	l.nameRows()
 	list := l.registry.list
@@ -132,8 +134,8 @@ func (l *loader) countClasses() {
 }
 
 // sumClasses adds up what the instances of each class retain. In preorder, an
-// instance is below another of the same class if it comes before the end of the last
-// that was not.
+// instance is below another of the same class if it comes before the end of the
+// last one that was not.
 func (l *loader) sumClasses() {
 	list, t := l.registry.list, &l.tree
 	ends := make([]uint32, len(l.rows))
@@ -148,8 +150,8 @@ func (l *loader) sumClasses() {
 	l.sortRows()
 }
 
-// sortRows sorts the rows, largest retained size first, and keeps only the names of classes
-// without objects.
+// sortRows sorts the rows, largest retained size first, and keeps only the
+// names of classes without objects.
 func (l *loader) sortRows() {
 	for _, r := range l.rows {
 		if r.Instances == 0 && r.Classes > 0 {
@@ -158,7 +160,8 @@ func (l *loader) sortRows() {
 	}
 	l.rows = slices.DeleteFunc(l.rows, func(r Row) bool { return r.Instances == 0 })
 	slices.SortFunc(l.rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(b.Retained.Total(), a.Retained.Total()), cmp.Compare(b.Shallow.Java, a.Shallow.Java), cmp.Compare(a.Class, b.Class))
+		return cmp.Or(cmp.Compare(b.Retained.Total(), a.Retained.Total()), cmp.Compare(b.Shallow.Java, a.Shallow.Java),
+			cmp.Compare(a.Class, b.Class))
 	})
 }
 
@@ -182,7 +185,7 @@ func (l *loader) retainVertex(row *Row, v uint32) {
 	}
 }
 
-// nameRows makes a row for each class name that is there.
+// nameRows makes a row for each existing class name.
 func (l *loader) nameRows() {
 	byName := map[string]uint32{}
 	for s := range l.registry.list {
@@ -209,15 +212,16 @@ func (l *loader) nameRows() {
 	}
 }
 
-// Empty returns the names of the loaded classes that have no objects, in no particular order. The
-// caller must not modify the list.
+// Empty returns the names of the loaded classes that have no objects, in no
+// particular order. The caller must not modify the list.
 func (g *Graph) Empty() []string { return g.empty }
 
-// Histogram gives the classes, the one that retains most first. It must not be
-// changed.
+// Histogram returns the classes, those that retain most first. The caller must
+// not change it.
 func (g *Graph) Histogram() []Row { return g.rows }
 
-// ReachableBytes is what the GC roots reach, strongly or softly.
+// ReachableBytes returns the size of what the GC roots reach, strongly or
+// softly.
 func (g *Graph) ReachableBytes() (s Size) {
 	for v := uint32(1); v < uint32(len(g.tree.ends)); v = g.tree.ends[v] {
 		s.add(g.tree.size(v))
@@ -239,13 +243,13 @@ func (t *tree) size(v uint32) (s Size) {
 // Object is an object by its number.
 type Object uint32
 
-// Find gives the object with an ID.
+// Find returns the object with an ID.
 func (g *Graph) Find(id hprof.ID) (Object, bool) {
 	n := g.ids.find(id)
 	return Object(n), n != none
 }
 
-// find gives what a reference leads to; false for null.
+// find returns what a reference leads to; false for null.
 func (g *Graph) find(id hprof.ID) (Object, bool) {
 	if id == 0 {
 		return 0, false
@@ -253,26 +257,27 @@ func (g *Graph) find(id hprof.ID) (Object, bool) {
 	return g.Find(id)
 }
 
-// ID gives the ID of an object.
+// ID returns the ID of an object.
 func (g *Graph) ID(o Object) hprof.ID { return g.ids.id(uint32(o)) }
 
-// Class gives the name of an object's class as Java writes it.
+// Class returns the name of an object's class as Java writes it.
 func (g *Graph) Class(o Object) string { return g.registry.list[g.slots.at(uint32(o))].name }
 
-// IsClass tells whether an object is a class; ClassName is then which.
+// IsClass reports whether an object is a class; ClassName returns its name.
 func (g *Graph) IsClass(o Object) bool { return g.slots.at(uint32(o)) == classSlot }
 
-// ClassName gives the name of the class that a class object is.
+// ClassName returns the name of the class that a class object is.
 func (g *Graph) ClassName(o Object) string {
 	return g.registry.list[g.registry.slots[g.ID(o)]].name
 }
 
-// Shallow is an object's own size, and the native memory registered for it.
+// Shallow returns an object's own size, and the native memory registered for
+// it.
 func (g *Graph) Shallow(o Object) Size {
 	return Size{g.sizes.at(uint32(o)), g.native[uint32(o)]}
 }
 
-// HeapOf gives the heap that an object is in, as Heaps lists them.
+// HeapOf returns the index in Heaps of an object's heap.
 func (g *Graph) HeapOf(o Object) int {
 	if g.heapOf == nil {
 		return 0
@@ -280,7 +285,7 @@ func (g *Graph) HeapOf(o Object) int {
 	return int(g.heapOf[o])
 }
 
-// Reachability tells how the GC roots reach an object.
+// Reachability returns how the GC roots reach an object.
 func (g *Graph) Reachability(o Object) Reachability {
 	for _, r := range []Reachability{Soft, Finalizer, Weak, Phantom} {
 		if set := g.weaker.sets[r]; set != nil && set.has(uint32(o)) {
@@ -293,8 +298,9 @@ func (g *Graph) Reachability(o Object) Reachability {
 	return Unreachable
 }
 
-// Retained is what would go if an object went: all that it dominates, itself
-// included. It is 0 for what is neither strongly nor softly reachable.
+// Retained returns what would go if an object went: everything it dominates,
+// itself included. It is 0 for objects that are neither strongly nor softly
+// reachable.
 func (g *Graph) Retained(o Object) Size {
 	v := g.tree.vertices[o]
 	switch {
@@ -320,8 +326,8 @@ func (g *Graph) RetainedIn(o Object, heap int) int64 {
 	return 0
 }
 
-// Dominator gives the immediate dominator of an object; false for one that nothing
-// but the GC roots as a whole dominates, and for what is not reachable.
+// Dominator returns the immediate dominator of an object; false for objects
+// that only the GC roots together dominate, and for unreachable ones.
 func (g *Graph) Dominator(o Object) (Object, bool) {
 	v := g.tree.vertices[o]
 	if v == 0 {

@@ -5,22 +5,25 @@ import (
 	"slices"
 )
 
-// SetCost is what becomes unreachable when all of some objects go.
+// SetCost is what becomes unreachable if all of some objects go.
 type SetCost struct {
 	Size Size
-	// In is Size.Java by heap, as Graph.Heaps lists them; nil where there is one heap.
+	// In is Size.Java by heap, in the order of Graph.Heaps; nil if there is
+	// only one heap.
 	In []int64
-	// AtLeast tells that the search would have taken too long: Size is the union of what the
-	// objects dominate, and what only several of them hold together is not in it.
+	// AtLeast is true if the search would have taken too long: Size is then the
+	// union of what the objects dominate, without what only several of them
+	// hold together.
 	AtLeast bool
 }
 
-// Patience bounds what a series of costs looks at, in objects. Costs that come when it is
-// used up are bounds.
+// Patience bounds the objects that a series of costs visits. Costs computed
+// after it is used up are bounds.
 type Patience struct{ Left int64 }
 
-// Cost returns what becomes unreachable when some objects go, those included that are
-// reachable now. Without Options.Inbound it is a bound for all but single objects.
+// Cost returns what becomes unreachable if some objects go, including the
+// objects if they are reachable now. Without Options.Inbound it is a bound for
+// all but single objects.
 func (g *Graph) Cost(ctx context.Context, objects []Object, p *Patience) (SetCost, error) {
 	costs, err := g.Costs(ctx, [][]Object{objects}, p)
 	if err != nil {
@@ -56,11 +59,12 @@ func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *Patience) ([]SetC
 	return costs, nil
 }
 
-// numbersOf finds the numbers of the objects of several sets, in one go over all. One
-// without a vertex of its own holds nothing, and has none.
+// numbersOf finds the numbers of the objects of several sets, in one pass over
+// all. An object without a vertex of its own holds nothing, and has none.
 func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
 	numbers := make([][]uint32, len(sets))
-	// first is a set that has each vertex, from 1; more are those that have it as well.
+	// first is a set that has each vertex, from 1; more are the others that
+	// have it as well.
 	first, err := array[uint32](&g.arena, int64(len(g.inbound.place)))
 	if err != nil {
 		return nil, err
@@ -142,7 +146,7 @@ func (g *Graph) addVertex(c *SetCost, v uint32) {
 	}
 }
 
-// addLeaves adds those of the objects that have no vertex of their own and whose holder
+// addLeaves adds the objects that have no vertex of their own and whose holder
 // does not go.
 func (g *Graph) addLeaves(c *SetCost, objects []Object, gone func(v uint32) bool) {
 	var leaves []Object
@@ -161,7 +165,8 @@ func (g *Graph) addLeaves(c *SetCost, objects []Object, gone func(v uint32) bool
 	}
 }
 
-// union is the union of what the objects dominate: what one of them dominates counts once.
+// union returns the union of what the objects dominate: what several of them
+// dominate counts once.
 func (g *Graph) union(objects []Object) SetCost {
 	c := g.newCost()
 	// One object holds what it dominates.
@@ -190,8 +195,8 @@ func (g *Graph) union(objects []Object) SetCost {
 	return c
 }
 
-// AddHeld puts into a set what would go if some objects went: themselves, and all that
-// no way from the GC roots leads to but through one of them.
+// AddHeld adds to a set what would go if some objects went: themselves, and
+// everything that paths from the GC roots reach only through one of them.
 func (g *Graph) AddHeld(ctx context.Context, s *Set, objects []Object) error {
 	if g.inbound.place == nil {
 		return errNoInbound

@@ -1,25 +1,27 @@
 package heap
 
-// tree is the dominator tree, in preorder: vertex 0 is above all GC roots, and what
-// a vertex dominates are the vertices after it, up to its end. So a subtree is a
-// stretch, and the sum over one is a difference.
+// tree is the dominator tree, in preorder: vertex 0 is above all GC roots, and
+// what a vertex dominates are the vertices after it, up to its end. So a
+// subtree is a range, and the sum over one is a difference.
 type tree struct {
-	// vertices gives the vertex of each object, 0 for what is not reachable. A leaf
-	// that one object references has no vertex of its own: it has that object's.
+	// vertices is the vertex of each object, 0 for unreachable ones. A leaf
+	// that one object references has no vertex of its own: it has that
+	// object's.
 	vertices []uint32
-	// objects is the reverse, without those leaves.
+	// objects is the inverse, without those leaves.
 	objects []uint32
 	// parents are the immediate dominators.
 	parents []uint32
-	// ends is the vertex after the last that each dominates.
+	// ends is the vertex after the last one that each dominates.
 	ends []uint32
-	// retained is the bytes that each retains, in one array for each heap.
+	// retained is the bytes that each retains, in one array per heap.
 	retained [][]int64
 	native   []int64
 }
 
 // plant renumbers the vertices from the order of the search to preorder of the
-// dominator tree. A vertex comes after its dominator in both, so two sweeps do.
+// dominator tree. A vertex comes after its dominator in both, so two sweeps
+// suffice.
 func (l *loader) plant(idoms []uint32) (err error) {
 	t, n := &l.tree, int64(len(idoms))
 	sizes, err := array[uint32](&l.arena, n)
@@ -31,8 +33,8 @@ func (l *loader) plant(idoms []uint32) (err error) {
 		sizes[idoms[v]] += sizes[v]
 	}
 	sizes[0]++
-	// next is where the next child of each vertex begins. When all children have
-	// their places, it is the vertex's own place and its size.
+	// next is the place of the next child of each vertex. When all children
+	// have their places, it is reused for the vertex's own place and its size.
 	place, err := array[uint32](&l.arena, n)
 	if err != nil {
 		return err
@@ -80,7 +82,7 @@ func (l *loader) plant(idoms []uint32) (err error) {
 	return nil
 }
 
-// ownVertex tells whether an object that is reached has a vertex of its own.
+// ownVertex reports whether a reached object has a vertex of its own.
 func (g *Graph) ownVertex(object uint32) bool {
 	return g.links.inner.bits.has(object) || g.links.shared.has(object)
 }

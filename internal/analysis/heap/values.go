@@ -11,11 +11,12 @@ import (
 
 // FieldValue is the value of a field, or of an element of an array.
 type FieldValue struct {
-	// Class declares the field, "" for an element; Name is that of the field, "[3]" of an
-	// element.
+	// Class declares the field, "" for an element; Name is that of the field,
+	// "[3]" of an element.
 	Class, Name string
 	Type        hprof.Type
-	// ID is what a reference leads to, 0 for null; Object is that object, where it is There.
+	// ID is what a reference leads to, 0 for null; Object is that object if
+	// There.
 	ID     hprof.ID
 	Object Object
 	There  bool
@@ -23,8 +24,8 @@ type FieldValue struct {
 	Text string
 }
 
-// Values returns the fields of an instance, those of the most derived class first, or the
-// first elements of an array; most of them at most.
+// Values returns up to most fields of an instance, those of the most derived
+// class first, or the first elements of an array.
 func (r *Record) Values(most int) (list []FieldValue) {
 	g := r.graph
 	switch r.Kind {
@@ -47,8 +48,8 @@ func (r *Record) Values(most int) (list []FieldValue) {
 	return list
 }
 
-// Value returns the value of an instance's field; of several of one name that of the most
-// derived class.
+// Value returns the value of an instance's field; of several with one name that
+// of the most derived class.
 func (r *Record) Value(field string) (v FieldValue, ok bool) {
 	b, t, ok := r.bytes(field)
 	if !ok {
@@ -87,7 +88,7 @@ func (r *Record) instanceValues(most int) (list []FieldValue) {
 	return list
 }
 
-// StaticValues returns the static fields of a class object, most of them at most.
+// StaticValues returns up to most static fields of a class object.
 func (g *Graph) StaticValues(class Object, most int) (list []FieldValue) {
 	c := &g.registry.list[g.registry.slots[g.ID(class)]]
 	if c.dump == nil {
@@ -105,7 +106,7 @@ func (g *Graph) StaticValues(class Object, most int) (list []FieldValue) {
 	return list
 }
 
-// set takes the value from bytes.
+// set sets the value from bytes.
 func (v *FieldValue) set(g *Graph, b []byte) {
 	switch v.Type {
 	case hprof.Object:
@@ -125,9 +126,9 @@ func (v *FieldValue) set(g *Graph, b []byte) {
 	}
 }
 
-// Holders returns objects that reference an object strongly or softly, by fields, elements
-// or class records: most of them at most, and how many there are. One that is a GC root may
-// have none. It needs Options.Inbound.
+// Holders returns up to most objects that reference an object strongly or
+// softly, by fields, elements or class records, and their total number. A GC
+// root may have none. It needs Options.Inbound.
 func (g *Graph) Holders(o Object, most int) (list []Object, count int, err error) {
 	if g.inbound.place == nil {
 		return nil, 0, errNoInbound

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestValuesAndHolders compares the fields of random objects with what was written, and who
-// references them with what the world says.
+// TestValuesAndHolders compares the fields of random objects with what was
+// written, and their holders with the world.
 func TestValuesAndHolders(t *testing.T) {
 	values, holders := 0, 0
 	for seed := range uint64(300) {
@@ -70,7 +70,7 @@ func valueLine(v heap.FieldValue) string {
 	return fmt.Sprintf("%s.%s %s", v.Class, v.Name, v.Type)
 }
 
-// valueLines are those that the records hold, as far as classes are known.
+// valueLines are those in the records, as far as classes are known.
 func (a *answer) valueLines(o *object) (list []string) {
 	line := func(class, name string, kind hprof.Type, v value) {
 		text := kind.String()
@@ -96,7 +96,8 @@ func (a *answer) valueLines(o *object) (list []string) {
 	return list
 }
 
-// holdersOf are the reachable objects that reference another strongly or softly.
+// holdersOf are the reachable objects that reference another strongly or
+// softly.
 func (a *answer) holdersOf(g *heap.Graph, o *object) (list []heap.Object) {
 	if a.reach[o.n] > heap.Soft {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// weakLink is the referent of a Reference that does not hold it as a field does.
+// weakLink is the referent of a Reference that does not hold it like a field.
 type weakLink struct {
 	from, to uint32
 	strength Reachability
@@ -16,11 +16,12 @@ type weakLink struct {
 type weaker struct {
 	// links are sorted by from.
 	links []weakLink
-	// sets are what is reachable no better than by a strength; nil where nothing is.
+	// sets are what is reachable no better than by a strength; nil if nothing
+	// is.
 	sets [Unreachable]bitset
 }
 
-// of gives the links of one Reference.
+// of returns the links of one Reference.
 func (w *weaker) of(object uint32) []weakLink {
 	i := sort.Search(len(w.links), func(i int) bool { return w.links[i].from >= object })
 	j := i
@@ -40,8 +41,8 @@ func (w *weaker) set(a *arena, n int64, r Reachability, object uint32) (err erro
 	return nil
 }
 
-// weaken finds what is reachable through weaker references only, from the strongest
-// down, as AOSP's ahat does (AhatInstance.computeReachability).
+// weaken finds what is reachable only through weaker references, from the
+// strongest down, like AOSP's ahat (AhatInstance.computeReachability).
 func (l *loader) weaken(ctx context.Context) error {
 	for _, r := range []Reachability{Finalizer, Weak, Phantom} {
 		if err := l.reachBy(ctx, r); err != nil {
@@ -51,8 +52,8 @@ func (l *loader) weaken(ctx context.Context) error {
 	return nil
 }
 
-// reachBy marks what is reachable by strength r and not better: from the referents
-// of all References that are reached so far.
+// reachBy marks what is reachable by strength r and not better: from the
+// referents of all References reached so far.
 func (l *loader) reachBy(ctx context.Context, r Reachability) error {
 	var pending []uint32
 	mark := func(object uint32) error {
@@ -89,7 +90,7 @@ func (l *loader) reachBy(ctx context.Context, r Reachability) error {
 	return nil
 }
 
-// reached tells whether an object is reachable, as far as it is known yet.
+// reached reports whether an object is reachable, as far as known.
 func (l *loader) reached(object uint32) bool {
 	if l.tree.vertices[object] != 0 {
 		return true
@@ -122,17 +123,17 @@ func (l *loader) each(object uint32, f func(uint32) error) error {
 	}
 }
 
-// strong marks what the GC roots reach without soft references. It runs beside the
-// search, on another core.
+// strong marks what the GC roots reach without soft references. It runs
+// concurrently with the search, on another core.
 type strong struct {
 	*loader
-	// marks are the objects that are reached; soft those that reference softly.
+	// marks are the reached objects; soft are those with soft references.
 	marks, soft bitset
 	pending     []uint32
 }
 
-// newStrong gives nil where there are no soft references: then all that is reached
-// is strongly reachable.
+// newStrong returns nil if there are no soft references: then everything
+// reached is strongly reachable.
 func (l *loader) newStrong() (s *strong, err error) {
 	if !slices.ContainsFunc(l.weaker.links, func(w weakLink) bool { return w.strength == Soft }) {
 		return nil, nil
@@ -175,7 +176,8 @@ func (s *strong) walk(ctx context.Context) error {
 			object := s.pending[n]
 			var skipped []weakLink
 			if s.soft.has(object) {
-				skipped = slices.DeleteFunc(slices.Clone(s.weaker.of(object)), func(w weakLink) bool { return w.strength != Soft })
+				skipped = slices.DeleteFunc(slices.Clone(s.weaker.of(object)),
+					func(w weakLink) bool { return w.strength != Soft })
 			}
 			for at := s.links.start(object); ; {
 				var code uint64
@@ -199,7 +201,7 @@ func (s *strong) walk(ctx context.Context) error {
 	return nil
 }
 
-// rest is what the search reached and strong references do not.
+// rest returns what the search reached and strong references do not.
 func (s *strong) rest() error {
 	for object, v := range s.tree.vertices {
 		if v != 0 && !s.marks.has(uint32(object)) {

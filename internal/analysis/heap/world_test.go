@@ -12,22 +12,24 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a heap as a test declares it: what is written into a dump, and what the
-// naive algorithms of naive_test.go read.
+// world is a heap as declared by a test: it is written into a dump, and read by
+// the naive algorithms of naive_test.go.
 type world struct {
 	idSize  int
 	classes []*class
 	objects []*object
 	roots   []root
-	// older are objects that come in front of all others, which have some of their IDs.
+	// older are objects that come before all others, and have some of their
+	// IDs.
 	older []*object
-	// jvm writes class names as HotSpot does.
+	// jvm writes class names like HotSpot.
 	jvm bool
-	// model is what the naive algorithms answer for.
+	// model is the one of the naive algorithms.
 	model heap.SizeModel
 }
 
-// class is declared; its object, which is the CLASS_DUMP, is in the world or is not.
+// class is a declared class; its object, which is the CLASS_DUMP, may or may
+// not be in the world.
 type class struct {
 	name    string
 	super   *class
@@ -35,7 +37,7 @@ type class struct {
 	fields  []field
 	statics []static
 	object  *object
-	// loader, signers and domain stand in the record.
+	// loader, signers and domain are in the record.
 	loader, signers, domain *object
 	// nameless classes have no LOAD_CLASS.
 	nameless bool
@@ -51,18 +53,19 @@ type static struct {
 	value value
 }
 
-// value is a reference, which may be nil, or the bits of something else.
+// value is a reference, which may be nil, or the bits of another type.
 type value struct {
 	object *object
 	bits   uint64
 }
 
-// object is one of any kind. One that a value references and that is not in the
-// world dangles.
+// object is one of any kind. A referenced object that is not in the world
+// dangles.
 type object struct {
 	id   hprof.ID
 	kind hprof.SubTag
-	// class is what it is an instance of, and for a class object that class.
+	// class is the class of an instance; for a class object, the class that it
+	// represents.
 	class *class
 	// values are an instance's fields, of the most derived class first.
 	values   []value
@@ -70,7 +73,7 @@ type object struct {
 	element  hprof.Type
 	count    uint32
 	heap     uint32
-	// n is the place in the world.
+	// n is the index in the world.
 	n int
 }
 
@@ -128,7 +131,7 @@ type placed struct {
 	owner *class
 }
 
-// layout is the fields of an instance, in the order in which their values stand.
+// layout returns the fields of an instance, in the order of their values.
 func (c *class) layout() (list []placed) {
 	for k := c; k != nil; k = k.super {
 		for _, f := range k.fields {
@@ -138,7 +141,8 @@ func (c *class) layout() (list []placed) {
 	return list
 }
 
-// number gives each object its place, and those without an ID one on 8 bytes.
+// number assigns each object its index, and those without an ID one aligned to
+// 8 bytes.
 func (w *world) number() {
 	for i, o := range w.objects {
 		o.n = i
@@ -148,27 +152,27 @@ func (w *world) number() {
 	}
 }
 
-// has tells whether an object is in the world.
+// has reports whether an object is in the world.
 func (w *world) has(o *object) bool {
 	return o != nil && o.n < len(w.objects) && w.objects[o.n] == o
 }
 
-// form is how a world is written.
+// form configures how a world is written.
 type form struct {
 	segments hproftest.Segmentation
 	// order permutes the objects; nil leaves them.
 	order []int
-	// rootsAt is the place among the objects where the roots come.
+	// rootsAt is the index among the objects at which the roots are written.
 	rootsAt int
 	// namesLast writes strings and classes after the heap.
 	namesLast bool
 }
 
-// written is a dump, and where the record of each object of the world ends in it.
+// written is a dump, and the end of each object's record in it.
 type written struct {
 	dump []byte
 	ends []int64
-	// roots is where the record of each root ends.
+	// roots is the end of each root's record.
 	roots []int64
 }
 
@@ -226,8 +230,8 @@ type dumper struct {
 	ids   []hprof.ID
 }
 
-// name gives the ID of a string. All are known before the heap is written, since
-// they are numbered by what they are.
+// name returns the ID of a string. All are known before the heap is written,
+// since they are numbered by their contents.
 func (d *dumper) name(s string) hprof.ID {
 	id, ok := d.names[s]
 	if !ok {
@@ -282,7 +286,9 @@ func (d *dumper) written(name string) string {
 	if depth == 0 {
 		return strings.ReplaceAll(name, ".", "/")
 	}
-	letters := map[string]string{"boolean": "Z", "char": "C", "float": "F", "double": "D", "byte": "B", "short": "S", "int": "I", "long": "J"}
+	letters := map[string]string{
+		"boolean": "Z", "char": "C", "float": "F", "double": "D", "byte": "B", "short": "S", "int": "I", "long": "J",
+	}
 	if letter := letters[element]; letter != "" {
 		return strings.Repeat("[", depth) + letter
 	}
@@ -319,7 +325,7 @@ func (d *dumper) object(o *object) {
 	}
 }
 
-// data are the elements of a primitive array, which follow from its ID.
+// data returns the elements of a primitive array, which follow from its ID.
 func (w *world) data(o *object) []byte {
 	b := make([]byte, int(o.count)*o.element.Size(w.idSize))
 	for i := range b {
@@ -328,7 +334,7 @@ func (w *world) data(o *object) []byte {
 	return b
 }
 
-// fields are what stands in the record of an instance.
+// fields returns the contents of the record of an instance.
 func (d *dumper) fields(o *object) []byte {
 	d.body = d.body[:0]
 	for i, f := range o.class.layout() {
@@ -345,7 +351,9 @@ func idOf(o *object) hprof.ID {
 }
 
 func (d *dumper) classDump(c *class) *hprof.Class {
-	dump := &hprof.Class{ID: c.object.id, InstanceSize: c.size, Loader: idOf(c.loader), Signers: idOf(c.signers), Domain: idOf(c.domain)}
+	dump := &hprof.Class{
+		ID: c.object.id, InstanceSize: c.size, Loader: idOf(c.loader), Signers: idOf(c.signers), Domain: idOf(c.domain),
+	}
 	if c.super != nil {
 		dump.Super = c.super.object.id
 	}
