@@ -1,14 +1,14 @@
 package hprof
 
-// blocks collects values whose number nobody knows before: a slice that grows is copied over
-// and over, and holds more than twice its values meanwhile.
+// blocks collects values whose number is not known in advance. A growing slice
+// would be copied over and over, and meanwhile hold more than twice its values.
 type blocks[T any] struct {
 	full [][]T
 	last []T
 	n    int
 }
 
-// block is how many values a full block has.
+// block is the number of values in a full block.
 const block = 1 << 13
 
 func (b *blocks[T]) add(v T) {
@@ -20,7 +20,7 @@ func (b *blocks[T]) add(v T) {
 	b.n++
 }
 
-// join returns all values, nil where there are none, and forgets them.
+// join returns all values, nil if there are none, and forgets them.
 func (b *blocks[T]) join() []T {
 	all := b.last
 	if len(b.full) > 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// repeating is a dump that is never in memory: a header, and one record over and over, of
-// which the first ID counts.
+// repeating is a dump that is never in memory: a header and one repeated
+// record, whose first ID counts.
 type repeating struct {
 	head, record []byte
-	// id is where in the record the counting is, 0 for nowhere.
+	// id is the position of the counter in the record, 0 for none.
 	id    int
 	times int64
 }
@@ -39,15 +39,15 @@ func (r *repeating) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, nil
 }
 
-// The smallest records of all kinds, over and over: what a dump takes is a small multiple
-// of its bytes, and nothing of what is empty.
+// The smallest records of all kinds, repeated: the memory is a small multiple
+// of the dump's bytes, and empty records take nothing.
 func TestOpenMemory(t *testing.T) {
 	const size = 16 << 20
 	root := func(d *dump) { d.root(hprof.SubRootStickyClass, 1) }
 	for name, c := range map[string]struct {
 		record func(d *dump)
 		id     int
-		// most is the bytes allocated for each of the dump.
+		// most is the bytes allocated per byte of the dump.
 		most float64
 	}{
 		"empty segments": {func(d *dump) { d.record(hprof.TagHeapDumpSegment) }, 0, 0.1},
@@ -60,14 +60,19 @@ func TestOpenMemory(t *testing.T) {
 		"heaps of a root": {func(d *dump) { d.segment(hprof.TagHeapDump, func() { root(d) }) }, 0, 2},
 		"empty strings":   {func(d *dump) { d.record(hprof.TagString, hprof.ID(1)) }, 9, 4},
 		"strings":         {func(d *dump) { d.record(hprof.TagString, hprof.ID(1), "a") }, 9, 4},
-		"classes":         {func(d *dump) { d.record(hprof.TagLoadClass, uint32(1), hprof.ID(20), uint32(2), hprof.ID(100)) }, 13, 4},
+		"classes": {
+			func(d *dump) { d.record(hprof.TagLoadClass, uint32(1), hprof.ID(20), uint32(2), hprof.ID(100)) }, 13, 4,
+		},
 		"frames": {func(d *dump) {
 			d.record(hprof.TagStackFrame, hprof.ID(0), hprof.ID(1), hprof.ID(1), hprof.ID(0), uint32(1), int32(-3))
 		}, 9, 4},
-		"traces":             {func(d *dump) { d.record(hprof.TagStackTrace, uint32(2), uint32(5), uint32(0)) }, 9, 4},
-		"traces of one call": {func(d *dump) { d.record(hprof.TagStackTrace, uint32(2), uint32(5), uint32(1), hprof.ID(7)) }, 9, 4},
+		"traces": {func(d *dump) { d.record(hprof.TagStackTrace, uint32(2), uint32(5), uint32(0)) }, 9, 4},
+		"traces of one call": {
+			func(d *dump) { d.record(hprof.TagStackTrace, uint32(2), uint32(5), uint32(1), hprof.ID(7)) }, 9, 4,
+		},
 		"threads": {func(d *dump) {
-			d.record(hprof.TagStartThread, uint32(5), hprof.ID(30), uint32(2), hprof.ID(100), hprof.ID(101), hprof.ID(0))
+			d.record(hprof.TagStartThread, uint32(5), hprof.ID(30), uint32(2), hprof.ID(100), hprof.ID(101),
+				hprof.ID(0))
 		}, 9, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,18 +89,20 @@ func TestOpenMemory(t *testing.T) {
 				return float64(after.TotalAlloc-before.TotalAlloc-256<<10) / size, err
 			}
 			got, err := allocated(0)
-			t.Logf("%.2f bytes for each of the dump", got)
+			t.Logf("%.2f bytes per byte of the dump", got)
 			if got > c.most || err != nil && !errors.As(err, new(*hprof.DamageError)) {
-				t.Errorf("%.2f bytes for each of the dump, want %.2f; %v", got, c.most, err)
+				t.Errorf("%.2f bytes per byte of the dump, want %.2f; %v", got, c.most, err)
 			}
 			if c.most < 4 {
 				return
 			}
-			// With a fourth of the memory that it needs it is refused, before that is taken.
+			// With a fourth of the memory that it needs it is refused, before
+			// that much is allocated.
 			var refused *hprof.MemoryError
 			limit := int64(size / 2)
-			if got, err := allocated(limit); !errors.As(err, &refused) || refused.Limit != limit || refused.Need <= limit || got > 1 {
-				t.Errorf("within %d bytes: %.2f allocated for each of the dump, %v", limit, got, err)
+			if got, err := allocated(limit); !errors.As(err, &refused) || refused.Limit != limit ||
+				refused.Need <= limit || got > 1 {
+				t.Errorf("within %d bytes: %.2f allocated per byte of the dump, %v", limit, got, err)
 			}
 			if _, err := allocated(5 * size); err != nil {
 				t.Errorf("with enough: %v", err)

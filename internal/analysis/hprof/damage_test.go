@@ -24,8 +24,9 @@ func open(t testing.TB, data []byte) *hprof.File {
 	return f
 }
 
-// TestTruncated cuts dumps after each byte. The end of the file is in one record of
-// the top level and, in a heap, in one of its records; what stands before is read.
+// TestTruncated truncates dumps after each byte. The end of the file is in one
+// record of the top level and, in a heap, in one of its records; what comes
+// before is read.
 func TestTruncated(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, format := range []string{hprof.Format101, hprof.Format102, hprof.Format103} {
@@ -52,7 +53,8 @@ func TestTruncated(t *testing.T) {
 				want, cut := itemsBefore(full, int64(n))
 				sameItems(t, got, want)
 				if s.Err() != nil || s.Truncated() != cut {
-					t.Fatalf("%s, %d of %d bytes: scan truncated at %d, want %d (%v)", format, n, len(data), s.Truncated(), cut, s.Err())
+					t.Fatalf("%s, %d of %d bytes: scan truncated at %d, want %d (%v)", format, n, len(data),
+						s.Truncated(), cut, s.Err())
 				}
 			}
 		}
@@ -63,7 +65,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// topOffsets are where the header and the records of a good dump begin, and its end.
+// topOffsets are the offsets of the header and the records of a good dump, and
+// its end.
 func topOffsets(data []byte) []int64 {
 	offsets := []int64{0}
 	for at := headerLen; at < len(data); {
@@ -73,7 +76,8 @@ func topOffsets(data []byte) []int64 {
 	return append(offsets, int64(len(data)))
 }
 
-// cutAt gives the start of what n bytes do not hold as a whole, -1 for none.
+// cutAt returns the start of what n bytes do not contain completely, -1 for
+// none.
 func cutAt(starts []int64, n int64) int64 {
 	i, found := slices.BinarySearch(starts, n)
 	if found {
@@ -82,8 +86,8 @@ func cutAt(starts []int64, n int64) int64 {
 	return starts[i-1]
 }
 
-// itemsBefore are the records that stand within the first n bytes, and where the one
-// begins that stands there in part.
+// itemsBefore returns the records within the first n bytes, and the offset of
+// the incomplete one.
 func itemsBefore(h naiveHeap, n int64) ([]item, int64) {
 	for i, it := range h.items {
 		if it.Offset >= n {
@@ -110,8 +114,8 @@ func itemEnd(h naiveHeap, i int) int64 {
 	return -1
 }
 
-// TestShortSegment ends a segment inside each kind of record, after each byte, and
-// goes on with another record: that is damage.
+// TestShortSegment ends a segment inside each kind of record, after each byte,
+// and continues with another record: that is damage.
 func TestShortSegment(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		d := whole(hprof.Format103, ids)
@@ -141,7 +145,8 @@ func TestShortSegment(t *testing.T) {
 func checkDamage(t *testing.T, err error, at int64, record, reason string) {
 	t.Helper()
 	var damage *hprof.DamageError
-	if !errors.As(err, &damage) || damage.Offset != at || damage.Record != record || !strings.Contains(damage.Reason, reason) {
+	if !errors.As(err, &damage) || damage.Offset != at || damage.Record != record ||
+		!strings.Contains(damage.Reason, reason) {
 		t.Errorf("%v; want %s at %d: %s", err, record, at, reason)
 		return
 	}
@@ -152,7 +157,7 @@ func checkDamage(t *testing.T, err error, at int64, record, reason string) {
 	}
 }
 
-// TestDamagedHead: records outside of the heap.
+// TestDamagedHead damages records outside of the heap.
 func TestDamagedHead(t *testing.T) {
 	for _, c := range []struct {
 		tag            hprof.Tag
@@ -164,10 +169,19 @@ func TestDamagedHead(t *testing.T) {
 		{hprof.TagStackFrame, []any{"0123456789"}, "STACK_FRAME", "10 bytes long, needs 24"},
 		{hprof.TagStartThread, []any{"0123456789abcdefghijkl"}, "START_THREAD", "22 bytes long, needs 24"},
 		{hprof.TagStackTrace, []any{"0123456789a"}, "STACK_TRACE", "11 bytes long, needs 12"},
-		{hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(2), uint32(9)}, "STACK_TRACE", "2 frames do not fit into 16 bytes"},
+		{
+			hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(2), uint32(9)}, "STACK_TRACE",
+			"2 frames do not fit into 16 bytes",
+		},
 		// 4 * 0x40000001 is 4 in 32 bits.
-		{hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(0x40000001), uint32(9)}, "STACK_TRACE", "1073741825 frames do not fit"},
-		{hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(0xffffffff)}, "STACK_TRACE", "4294967295 frames do not fit"},
+		{
+			hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(0x40000001), uint32(9)}, "STACK_TRACE",
+			"1073741825 frames do not fit",
+		},
+		{
+			hprof.TagStackTrace, []any{uint32(1), uint32(1), uint32(0xffffffff)}, "STACK_TRACE",
+			"4294967295 frames do not fit",
+		},
 		{0x00, nil, "a record", "unknown tag 0x00"},
 		{0x0f, []any{"xyz"}, "a record", "unknown tag 0x0f"},
 		{0x21, []any{"xyz"}, "a record", "unknown tag 0x21"},
@@ -181,12 +195,12 @@ func TestDamagedHead(t *testing.T) {
 		f, err := hprof.Open(context.Background(), bytes.NewReader(d.b), d.len())
 		checkDamage(t, err, at, c.record, c.reason)
 		if f.Strings.Len() != 1 || len(f.Snapshots) != 1 {
-			t.Errorf("%v: what stood before is %d strings and %d heaps", err, f.Strings.Len(), len(f.Snapshots))
+			t.Errorf("%v: before it are %d strings and %d heaps", err, f.Strings.Len(), len(f.Snapshots))
 		}
 	}
 }
 
-// TestDamagedHeader: what is no dump, or none that is read.
+// TestDamagedHeader reads files that are not dumps, or not supported ones.
 func TestDamagedHeader(t *testing.T) {
 	with := func(change func(d *dump)) []byte {
 		d := newDump(hprof.Format103, 4)
@@ -219,7 +233,7 @@ func TestDamagedHeader(t *testing.T) {
 	}
 }
 
-// TestDamagedHeap: records inside a heap that cannot be.
+// TestDamagedHeap reads invalid records inside a heap.
 func TestDamagedHeap(t *testing.T) {
 	class := func(d *dump, constants, statics, fields []byte) {
 		d.put(hprof.SubClassDump, hprof.ID(1), uint32(0), bytes.Repeat([]byte{0}, 6*d.ids), uint32(0))
@@ -238,7 +252,10 @@ func TestDamagedHeap(t *testing.T) {
 	cases := []damaged{
 		{"an unknown tag", func(d *dump) { d.put(uint8(0x24), "padding") }, "record 0x24", "unknown record tag 0x24"},
 		{"zero", func(d *dump) { d.put(uint8(0)) }, "record 0x00", "unknown record tag 0x00"},
-		{"a record of the top level", func(d *dump) { d.record(hprof.TagHeapDumpEnd) }, "record 0x2c", "unknown record tag 0x2c"},
+		{
+			"a record of the top level", func(d *dump) { d.record(hprof.TagHeapDumpEnd) }, "record 0x2c",
+			"unknown record tag 0x2c",
+		},
 		{"an instance of 4 GiB", func(d *dump) {
 			d.put(hprof.SubInstance, hprof.ID(1), uint32(0), hprof.ID(2), uint32(0xffffffff), "data")
 		}, "INSTANCE_DUMP", "past the end"},
@@ -249,16 +266,29 @@ func TestDamagedHeap(t *testing.T) {
 		{"an object array whose length wraps", func(d *dump) {
 			d.put(hprof.SubObjectArray, hprof.ID(1), uint32(0), uint32(1<<32/int64(d.ids)+1), hprof.ID(2), "01234567")
 		}, "OBJECT_ARRAY_DUMP", "past the end"},
-		{"a primitive array whose length wraps", func(d *dump) { d.primitives(1, hprof.Long, 0x20000001, "01234567") }, "PRIMITIVE_ARRAY_DUMP", "past the end"},
-		{"the longest array", func(d *dump) { d.primitives(1, hprof.Double, 0xffffffff, "01234567") }, "PRIMITIVE_ARRAY_DUMP", "past the end"},
-		{"a constant of no type", func(d *dump) { class(d, []byte("\x00\x01\x00\x00\x01...."), nil, nil) }, "CLASS_DUMP", "a value of type 1"},
+		{
+			"a primitive array whose length wraps",
+			func(d *dump) { d.primitives(1, hprof.Long, 0x20000001, "01234567") }, "PRIMITIVE_ARRAY_DUMP",
+			"past the end",
+		},
+		{
+			"the longest array", func(d *dump) { d.primitives(1, hprof.Double, 0xffffffff, "01234567") },
+			"PRIMITIVE_ARRAY_DUMP", "past the end",
+		},
+		{
+			"a constant of no type", func(d *dump) { class(d, []byte("\x00\x01\x00\x00\x01...."), nil, nil) },
+			"CLASS_DUMP", "a value of type 1",
+		},
 		{"a static of no type", func(d *dump) {
 			class(d, nil, slices.Concat([]byte("\x00\x01"), make([]byte, d.ids), []byte("\x0c....")), nil)
 		}, "CLASS_DUMP", "a value of type 12"},
 		{"a field of no type", func(d *dump) {
 			class(d, nil, nil, slices.Concat([]byte("\x00\x01"), make([]byte, d.ids), []byte{3}))
 		}, "CLASS_DUMP", "a field of type 3"},
-		{"too many constants", func(d *dump) { class(d, []byte("\xff\xff\x00\x00\x08.\x00\x00\x08."), nil, nil) }, "CLASS_DUMP", "a value of type 0"},
+		{
+			"too many constants", func(d *dump) { class(d, []byte("\xff\xff\x00\x00\x08.\x00\x00\x08."), nil, nil) },
+			"CLASS_DUMP", "a value of type 0",
+		},
 		{"too many statics", func(d *dump) {
 			class(d, nil, slices.Concat([]byte("\xff\xff"), make([]byte, d.ids), []byte("\x08.")), []byte{})
 		}, "CLASS_DUMP", "past the end"},
@@ -268,7 +298,10 @@ func TestDamagedHeap(t *testing.T) {
 		if kind := hprof.Type(t); kind == hprof.Object || kind.Size(4) == 0 {
 			reason := "elements of " + kind.String()
 			cases = append(cases,
-				damaged{"an array of " + kind.String(), func(d *dump) { d.primitives(1, kind, 1, "01234567") }, "PRIMITIVE_ARRAY_DUMP", reason},
+				damaged{
+					"an array of " + kind.String(), func(d *dump) { d.primitives(1, kind, 1, "01234567") },
+					"PRIMITIVE_ARRAY_DUMP", reason,
+				},
 				damaged{"an array without data of " + kind.String(), func(d *dump) {
 					d.put(hprof.SubPrimitiveArrayNoData, hprof.ID(1), uint32(0), uint32(1), kind)
 				}, "PRIMITIVE_ARRAY_NODATA_DUMP", reason})
@@ -293,14 +326,14 @@ func TestDamagedHeap(t *testing.T) {
 				}
 				checkDamage(t, s.Err(), at, c.record, c.reason)
 				if s.Next() {
-					t.Errorf("%s: the scanner goes on", c.name)
+					t.Errorf("%s: the scanner continues", c.name)
 				}
 			}
 		}
 	}
 }
 
-// TestLargeRecords: what must be in memory as a whole may have 4 MiB.
+// TestLargeRecords: a record that must be in memory as a whole may have 4 MiB.
 func TestLargeRecords(t *testing.T) {
 	const limit, ids = 4 << 20, 8
 	fill := func(n int) string { return strings.Repeat("0123456789abcde", n/15+1)[:n] }
@@ -334,8 +367,8 @@ func TestLargeRecords(t *testing.T) {
 	checkDamage(t, s.Err(), at+9, "INSTANCE_DUMP", "4194305 bytes long, more than any class can declare")
 }
 
-// TestStripped: the KOOM library keeps all lengths and leaves out the elements of
-// primitive arrays. That is no dump until it is filled up again.
+// TestStripped: the KOOM library keeps all lengths and omits the elements of
+// primitive arrays. The result is not a dump until they are filled in again.
 func TestStripped(t *testing.T) {
 	whole := newDump(hprof.Format103, 4)
 	stripped := newDump(hprof.Format103, 4)
@@ -355,7 +388,7 @@ func TestStripped(t *testing.T) {
 		})
 		length := uint32(d.len() - at - 9)
 		d.declare(at, length+omitted)
-		d.record(hprof.TagString, hprof.ID(1), "a string that is long enough for all of the bytes that are not there")
+		d.record(hprof.TagString, hprof.ID(1), "a string that is long enough for all of the missing bytes")
 		d.record(hprof.TagHeapDumpEnd)
 	}
 	agree(t, whole.b)
@@ -370,12 +403,12 @@ func TestStripped(t *testing.T) {
 	damageAt(t, s.Err())
 }
 
-// faulty gives the bytes before an offset, and then what a broken disk would.
+// faulty returns the bytes before an offset, then fails like a broken disk.
 type faulty struct {
 	data  []byte
 	limit int
 	err   error
-	// calls is how often it was asked.
+	// calls counts the reads.
 	calls int
 }
 
@@ -392,7 +425,7 @@ func (f *faulty) ReadAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// exact gives io.EOF together with the last bytes, as a reader may.
+// exact returns io.EOF together with the last bytes, as a reader may.
 type exact struct{ data []byte }
 
 func (e exact) ReadAt(b []byte, at int64) (int, error) {
@@ -422,8 +455,8 @@ func readAll(ctx context.Context, r io.ReaderAt, size int64) (records int, err e
 	return records, nil
 }
 
-// TestFaultyReader: a file that becomes shorter, and a disk that fails, are named
-// with the place, and nobody asks on.
+// TestFaultyReader: a file that shrinks, and a disk that fails, are reported
+// with the offset, and reading stops.
 func TestFaultyReader(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	d.record(hprof.TagString, hprof.ID(1), "name")
@@ -434,7 +467,9 @@ func TestFaultyReader(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	broken := errors.New("the disk is broken")
-	for _, limit := range []int{0, 1, 30, 31, 35, 1000, 256 << 10, 256<<10 + 31, 1 << 20, 2<<20 + 7, size - 10, size - 1} {
+	for _, limit := range []int{
+		0, 1, 30, 31, 35, 1000, 256 << 10, 256<<10 + 31, 1 << 20, 2<<20 + 7, size - 10, size - 1,
+	} {
 		for _, failure := range []error{nil, io.EOF, broken, io.ErrUnexpectedEOF} {
 			r := &faulty{data: d.b, limit: limit, err: failure}
 			_, err := readAll(context.Background(), r, d.len())
@@ -451,17 +486,18 @@ func TestFaultyReader(t *testing.T) {
 			if !strings.Contains(err.Error(), want) || errors.As(err, new(*hprof.DamageError)) {
 				t.Errorf("%d bytes, then %v: %q, want %q", limit, failure, err, want)
 			}
-			// The first read that failed is at the end of what is there, or behind a part
-			// of the heap that Open leaves out.
+			// The first read that failed is at the end of the file, or after a
+			// part of the heap that Open skips.
 			var at int
-			if _, scanned := fmt.Sscanf(err.Error(), "read the dump at offset %d:", &at); scanned != nil && (limit >= headerLen || !strings.HasPrefix(err.Error(), "read the header: ")) {
+			if _, scanned := fmt.Sscanf(err.Error(), "read the dump at offset %d:", &at); scanned != nil &&
+				(limit >= headerLen || !strings.HasPrefix(err.Error(), "read the header: ")) {
 				t.Errorf("%d bytes, then %v: %q", limit, failure, err)
 			}
 			if limit >= headerLen && (at < limit || at >= size) {
 				t.Errorf("%d bytes, then %v: %q", limit, failure, err)
 			}
 			if r.calls > 40 {
-				t.Errorf("%d bytes, then %v: asked %d times", limit, failure, r.calls)
+				t.Errorf("%d bytes, then %v: read %d times", limit, failure, r.calls)
 			}
 		}
 	}
@@ -485,12 +521,14 @@ func TestScannerFails(t *testing.T) {
 			t.Fatalf("a record at %d", s.Offset)
 		}
 	}
-	if err := s.Err(); err == nil || err.Error() != "read the dump at offset 2000000: the file became shorter while it was read" {
+	if err := s.Err(); err == nil ||
+		err.Error() != "read the dump at offset 2000000: the file became shorter while it was read" {
 		t.Error(err)
 	}
 	calls := r.calls
 	if n == 0 || s.Next() || s.Truncated() != -1 || r.calls != calls {
-		t.Errorf("after %d records and the error: Next asks again %d times, truncated at %d", n, r.calls-calls, s.Truncated())
+		t.Errorf("after %d records and the error: Next reads %d more times, truncated at %d", n, r.calls-calls,
+			s.Truncated())
 	}
 	r.limit = len(d.b)
 	if s.Reset(f.Snapshots[0].Segments[:1]); !s.Next() || s.Err() != nil {
@@ -498,7 +536,7 @@ func TestScannerFails(t *testing.T) {
 	}
 }
 
-// canceling ends a context when it is asked the nth time.
+// canceling cancels a context at its nth check.
 type canceling struct {
 	io.ReaderAt
 	left   int
@@ -526,7 +564,7 @@ func TestOpenCanceled(t *testing.T) {
 		}
 		// At most what was in the window, and 256 records.
 		if most := calls * (256 << 10) / 29; f.Strings.Len() > most+256 || r.left < -1 {
-			t.Errorf("canceled at read %d: %d strings, %d reads more", calls, f.Strings.Len(), -r.left)
+			t.Errorf("canceled at read %d: %d strings, %d more reads", calls, f.Strings.Len(), -r.left)
 		}
 		cancel()
 	}

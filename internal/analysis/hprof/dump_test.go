@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// dump is a heap dump that is put together byte by byte, right or wrong: nothing
-// in it comes from the Writer of hproftest.
+// dump is a heap dump that is built byte by byte, valid or not, without the
+// Writer of hproftest.
 type dump struct {
 	b   []byte
 	ids int
@@ -25,7 +25,7 @@ func newDump(format string, ids int) *dump {
 
 func (d *dump) len() int64 { return int64(len(d.b)) }
 
-// put appends values, big-endian; a hprof.ID in the size of the dump.
+// put appends values, big-endian, and an hprof.ID in the size of the dump.
 func (d *dump) put(values ...any) *dump {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -62,7 +62,8 @@ func (d *dump) put(values ...any) *dump {
 	return d
 }
 
-// record appends a record and gives the offset of its head. Its length is right.
+// record appends a record with the right length and returns the offset of its
+// head.
 func (d *dump) record(tag hprof.Tag, values ...any) int64 {
 	at := d.len()
 	d.put(tag, uint32(0), uint32(0)).put(values...)
@@ -73,7 +74,8 @@ func (d *dump) record(tag hprof.Tag, values ...any) int64 {
 // declare changes the length in the head at an offset.
 func (d *dump) declare(at int64, length uint32) { binary.BigEndian.PutUint32(d.b[at+5:], length) }
 
-// segment appends a segment with what body puts, and gives the offset of its head.
+// segment appends a segment with the output of body, and returns the offset of
+// its head.
 func (d *dump) segment(tag hprof.Tag, body func()) int64 {
 	at := d.record(tag)
 	body()
@@ -102,10 +104,12 @@ func (d *dump) primitives(id hprof.ID, t hprof.Type, count uint32, data string) 
 	return at
 }
 
-// class appends a class with a constant, a static of each type and a field of each.
+// class appends a class with a constant, a static of each type and a field of
+// each.
 func (d *dump) class(id, super hprof.ID) int64 {
 	at := d.len()
-	d.put(hprof.SubClassDump, id, uint32(4), super, hprof.ID(11), hprof.ID(12), hprof.ID(13), hprof.ID(0), hprof.ID(0), uint32(40))
+	d.put(hprof.SubClassDump, id, uint32(4), super, hprof.ID(11), hprof.ID(12), hprof.ID(13), hprof.ID(0), hprof.ID(0),
+		uint32(40))
 	d.put(uint16(1), uint16(7), hprof.Int, uint32(0xdeadbeef))
 	d.put(uint16(len(types)))
 	for i, t := range types {
@@ -118,7 +122,9 @@ func (d *dump) class(id, super hprof.ID) int64 {
 	return at
 }
 
-var types = []hprof.Type{hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int, hprof.Long}
+var types = []hprof.Type{
+	hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int, hprof.Long,
+}
 
 func rootKinds() (kinds []hprof.SubTag) {
 	for t := range 256 {
@@ -129,7 +135,7 @@ func rootKinds() (kinds []hprof.SubTag) {
 	return kinds
 }
 
-// root appends a root, with what stands behind the ID of each kind.
+// root appends a root, with what follows the ID for each kind.
 func (d *dump) root(kind hprof.SubTag, id hprof.ID) int64 {
 	at := d.len()
 	d.put(kind, id)
@@ -146,8 +152,8 @@ func (d *dump) root(kind hprof.SubTag, id hprof.ID) int64 {
 	return at
 }
 
-// whole is a dump with a record of every kind, in one snapshot of three segments,
-// the second of which says in which heap its objects are.
+// whole is a dump with a record of every kind, in one snapshot of three
+// segments, the second of which names the heap of its objects.
 func whole(format string, ids int) *dump {
 	d := newDump(format, ids)
 	d.record(hprof.TagString, hprof.ID(100), "name")

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// File is a dump without its heap: what stands around the heap's segments, and
-// where those are.
+// File is a dump without its heap: what surrounds the heap's segments, and
+// their positions.
 type File struct {
 	Header
 	// Size is the bytes of the file.
@@ -22,14 +22,14 @@ type File struct {
 	Frames  []Frame
 	Traces  []Trace
 	Threads []Thread
-	// Snapshots are the heaps in the file. The hprof agent writes one each time that
-	// it is asked to.
+	// Snapshots are the heaps in the file. The hprof agent writes one at each
+	// request.
 	Snapshots []Snapshot
-	// Truncated is the offset of the record in which the file ends, -1 if it ends
-	// after a whole one.
+	// Truncated is the offset of the incomplete record at the end of the file,
+	// -1 if it ends after a complete one.
 	Truncated int64
-	// Warnings tell what could be read but should not be there: a date that is none,
-	// a heap record whose true length was guessed.
+	// Warnings describe what could be read but is wrong: an invalid date, a
+	// heap record whose true length was guessed.
 	Warnings []error
 
 	r io.ReaderAt
@@ -38,17 +38,18 @@ type File struct {
 // Snapshot is one heap.
 type Snapshot struct {
 	Segments []Segment
-	// Ended tells whether a HEAP_DUMP_END was there. Old formats have none.
+	// Ended reports whether the heap has a HEAP_DUMP_END. Old formats have
+	// none.
 	Ended bool
 }
 
 // Segment is a part of a heap: the bytes of a HEAP_DUMP or HEAP_DUMP_SEGMENT
 // record, without its head.
 type Segment struct {
-	// Offset is where in the file, Length how many bytes there are.
+	// Offset is the position in the file, Length the number of bytes.
 	Offset, Length int64
-	// Truncated tells that the file may end inside a record of the segment: it
-	// declares more than the file has, or nothing.
+	// Truncated is true if the file may end inside a record of the segment: the
+	// segment declares more bytes than the file has, or none.
 	Truncated bool
 }
 
@@ -58,8 +59,9 @@ type LoadedClass struct {
 	Serial, Trace uint32
 }
 
-// Frame is a STACK_FRAME record. Names are IDs of strings. Line is positive, or 0
-// without information, -1 for unknown, -2 for compiled and -3 for native code.
+// Frame is a STACK_FRAME record. Names are IDs of strings. Line is positive, or
+// 0 without information, -1 for unknown, -2 for compiled and -3 for native
+// code.
 type Frame struct {
 	ID, Method, Signature, Source ID
 	Class                         uint32
@@ -81,20 +83,22 @@ type Thread struct {
 const (
 	// maxTrace bounds the frames that are kept of one stack trace.
 	maxTrace = 4096
-	// maxHeaps bounds the heaps of one file: the hprof agent writes one for each signal.
+	// maxHeaps bounds the heaps of one file: the hprof agent writes one per
+	// signal.
 	maxHeaps = 1 << 16
 )
 
-// Open walks the records of a dump of size bytes. It reads all but the heap. ctx
-// ends it early. The error is a *DamageError where the bytes cannot be a dump; with
-// it comes what stood before. Memory is less than 4 bytes for each byte of the dump,
-// next to nothing for the heap itself, and less than 256 MiB for the texts of strings.
+// Open walks the records of a dump of size bytes. It reads everything except
+// the heap. ctx ends it early. The error is a *DamageError if the bytes cannot
+// be a dump; the result then has what came before the damage. Memory is less
+// than 4 bytes per byte of the dump, next to nothing for the heap itself, and
+// less than 256 MiB for the texts of strings.
 func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 	return OpenWithin(ctx, r, size, 0)
 }
 
-// OpenWithin is Open with so many bytes of memory; 0 does not limit it. A dump that takes
-// more is refused with a *MemoryError.
+// OpenWithin is Open with a memory limit in bytes; 0 means no limit. For a dump
+// that takes more it returns a *MemoryError.
 func OpenWithin(ctx context.Context, r io.ReaderAt, size, memory int64) (*File, error) {
 	f := &File{Size: size, Truncated: -1, Strings: &Strings{r: r}, r: r}
 	h, ok, err := readHeader(r, size)
@@ -111,7 +115,10 @@ func OpenWithin(ctx context.Context, r io.ReaderAt, size, memory int64) (*File, 
 		f.Time = time.Time{}
 		f.Warnings = append(f.Warnings, fmt.Errorf("read the header: year %d", y))
 	}
-	w := walk{File: f, memory: memory, window: window{r: r, buf: make([]byte, min(walkBuffer, max(size, headerSize))), limit: size}}
+	w := walk{
+		File: f, memory: memory,
+		window: window{r: r, buf: make([]byte, min(walkBuffer, max(size, headerSize))), limit: size},
+	}
 	err = w.records(ctx)
 	w.finish()
 	return f, err
@@ -121,9 +128,9 @@ const (
 	walkBuffer = 256 << 10
 	recordHead = 9
 	wrap       = int64(1) << 32
-	// foresight is how many records must make sense after a heap record whose length
-	// is in doubt: in a heap one byte in 16 could be a tag, and a length that fits
-	// into 4 GiB is no evidence.
+	// foresight is the number of records that must be plausible after a heap
+	// record whose length is in doubt: in a heap, one byte in 16 could be a
+	// tag, and a length that fits into 4 GiB proves nothing.
 	foresight = 16
 )
 
@@ -131,9 +138,9 @@ const (
 type walk struct {
 	*File
 	window
-	// memory bounds what is kept, 0 does not.
+	// memory bounds what is kept; 0 means no limit.
 	memory int64
-	// closed tells that the last snapshot has met its HEAP_DUMP_END.
+	// closed is true if the last snapshot has reached its HEAP_DUMP_END.
 	closed bool
 
 	classes  blocks[LoadedClass]
@@ -141,13 +148,13 @@ type walk struct {
 	traces   blocks[Trace]
 	threads  blocks[Thread]
 	segments blocks[Segment]
-	// starts are the numbers of the first segments of the snapshots, calls is how many
-	// frames the traces have.
+	// starts are the numbers of the first segments of the snapshots, calls is
+	// the number of frames in the traces.
 	starts []int
 	calls  int64
 }
 
-// finish puts what was collected where readers look for it.
+// finish moves what was collected to the fields of File.
 func (w *walk) finish() {
 	w.Classes, w.Frames, w.Traces, w.Threads = w.classes.join(), w.frames.join(), w.traces.join(), w.threads.join()
 	w.Strings.join()
@@ -158,8 +165,8 @@ func (w *walk) finish() {
 	}
 }
 
-// fits refuses a dump of which too much would have to be kept, with all records before an
-// offset read. What was collected is there twice while it is joined.
+// fits returns an error for a dump that needs too much memory, with all records
+// before an offset read. What was collected exists twice while it is joined.
 func (w *walk) fits(at int64) error {
 	need := 2*(int64(w.classes.n)*int64(unsafe.Sizeof(LoadedClass{}))+int64(w.frames.n)*int64(unsafe.Sizeof(Frame{}))+
 		int64(w.traces.n)*int64(unsafe.Sizeof(Trace{}))+int64(w.threads.n)*int64(unsafe.Sizeof(Thread{}))+
@@ -167,7 +174,10 @@ func (w *walk) fits(at int64) error {
 	if w.memory <= 0 || need <= w.memory {
 		return nil
 	}
-	return &MemoryError{Need: int64(float64(need) / float64(at) * float64(w.Size)), Limit: w.memory, What: "what stands around the heap"}
+	return &MemoryError{
+		Need: int64(float64(need) / float64(at) * float64(w.Size)), Limit: w.memory,
+		What: "everything outside the heap",
+	}
 }
 
 func (w *walk) records(ctx context.Context) error {
@@ -208,17 +218,17 @@ func (w *walk) records(ctx context.Context) error {
 	return nil
 }
 
-// known tells whether a record with the tag can be there.
+// known reports whether the tag exists.
 func known(t Tag) bool {
 	return t >= TagString && t <= TagControlSettings || t == TagHeapDumpSegment || t == TagHeapDumpEnd
 }
 
 func isHeap(t Tag) bool { return t == TagHeapDump || t == TagHeapDumpSegment }
 
-// inHeap tells whether a record inside a heap can begin with the byte.
+// inHeap reports whether a record inside a heap can begin with the byte.
 func inHeap(t SubTag) bool { return t.IsRoot() || heapNames[t] != "" }
 
-// heap notes the heap record at an offset and gives its true length.
+// heap records the heap record at an offset and returns its true length.
 func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
 	body := at + recordHead
 	if declared == 0 {
@@ -230,28 +240,30 @@ func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
 		return 0, err
 	}
 	if length != declared {
-		w.Warnings = append(w.Warnings, fmt.Errorf("the heap at offset %d declares %d bytes and is taken to have %d", at, declared, length))
+		w.Warnings = append(w.Warnings,
+			fmt.Errorf("the heap at offset %d declares %d bytes and is assumed to have %d", at, declared, length))
 	}
 	s := Segment{Offset: body, Length: length, Truncated: declared == 0 && length > 0}
 	if rest := w.Size - body; length > rest {
 		s.Length, s.Truncated = rest, true
 	}
 	if s.Length == 0 && !s.Truncated {
-		// Nothing is in it, and there may be any number.
+		// It is empty, and there may be any number of these.
 		if len(w.Snapshots) == 0 {
 			w.begin()
 		}
 		return length, nil
 	}
 	if !w.segment(tag, s) {
-		return 0, &DamageError{Offset: at, Record: "a heap", Reason: fmt.Sprintf("more than %d heaps in one file", maxHeaps)}
+		return 0,
+			&DamageError{Offset: at, Record: "a heap", Reason: fmt.Sprintf("more than %d heaps in one file", maxHeaps)}
 	}
 	return length, nil
 }
 
-// undeclared gives the length of a heap record that declares 0 bytes. HotSpot fills
-// the length in when it is done, and cannot where it writes into a pipe or is
-// killed: such a heap ends with the file. But a segment can be empty.
+// undeclared returns the length of a heap record that declares 0 bytes. HotSpot
+// fills in the length at the end, which fails if it writes into a pipe or is
+// killed: such a heap ends with the file. But a segment can also be empty.
 func (w *walk) undeclared(body int64) (int64, error) {
 	b, err := w.bytes(body, 1)
 	if err != nil || len(b) == 0 || !inHeap(SubTag(b[0])) {
@@ -264,10 +276,10 @@ func (w *walk) undeclared(body int64) (int64, error) {
 	return w.Size - body, nil
 }
 
-// wrapped gives the true length of a heap record whose length has 32 bits in the
-// file: a HEAP_DUMP of more than 4 GiB declares the rest of a division by 4 GiB. It
-// ends with the file, as HotSpot writes it, or at the first place after which
-// records can follow, as Eclipse MAT takes it; or the file is cut.
+// wrapped returns the true length of a heap record whose length has 32 bits in
+// the file: a HEAP_DUMP of more than 4 GiB declares its length modulo 4 GiB. It
+// ends with the file, as written by HotSpot, or at the first place after which
+// records can follow, as read by Eclipse MAT; or the file is truncated.
 func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	rest := w.Size - body
 	if rest-declared < wrap {
@@ -278,7 +290,8 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	}
 	depth := foresight
 	if tag == TagHeapDumpSegment {
-		// There are many, and they are that long only where a single array is.
+		// There are many, and they are that long only if they contain a single
+		// array.
 		depth = 1
 	}
 	length := declared
@@ -294,8 +307,8 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	return length, nil
 }
 
-// plausible tells whether the file can go on with records at an offset, or end
-// there. It looks at so many of them, up to one with a heap.
+// plausible reports whether the file can continue with records at an offset, or
+// end there. It checks a number of them, up to one with a heap.
 func (w *walk) plausible(at int64, records int) (bool, error) {
 	for range records {
 		head, err := w.bytes(at, recordHead+1)
@@ -320,9 +333,9 @@ func (w *walk) plausible(at int64, records int) (bool, error) {
 	return true, nil
 }
 
-// segment notes a part of a heap. A second HEAP_DUMP, and any part after
-// HEAP_DUMP_END, begins another snapshot, unless the last one is empty. It returns false
-// where there are too many.
+// segment records a part of a heap. A second HEAP_DUMP, and any part after
+// HEAP_DUMP_END, begins another snapshot, unless the last one is empty. It
+// returns false if there are too many.
 func (w *walk) segment(tag Tag, s Segment) bool {
 	if len(w.Snapshots) == 0 || (w.closed || tag == TagHeapDump) && w.segments.n > w.starts[len(w.starts)-1] {
 		if len(w.Snapshots) == maxHeaps {
@@ -345,7 +358,8 @@ func (w *walk) begin() {
 
 func (w *walk) last() *Snapshot { return &w.Snapshots[len(w.Snapshots)-1] }
 
-// record reads one record that is wholly in the file. at is where its head begins.
+// record reads one record that is completely in the file. at is the offset of
+// its head.
 func (w *walk) record(tag Tag, at, length int64) error {
 	if tag == TagString {
 		return w.text(at, length)
@@ -366,14 +380,18 @@ func (w *walk) record(tag Tag, at, length int64) error {
 		return err
 	}
 	if int64(len(b)) < least {
-		return &DamageError{Offset: at, Record: recordNames[tag], Reason: fmt.Sprintf("%d bytes long, needs %d", length, least)}
+		return &DamageError{
+			Offset: at, Record: recordNames[tag], Reason: fmt.Sprintf("%d bytes long, needs %d", length, least),
+		}
 	}
 	d := fields{b, w.IDSize}
 	switch tag {
 	case TagLoadClass:
 		w.classes.add(LoadedClass{Serial: d.u4(), Class: d.id(), Trace: d.u4(), Name: d.id()})
 	case TagStackFrame:
-		w.frames.add(Frame{ID: d.id(), Method: d.id(), Signature: d.id(), Source: d.id(), Class: d.u4(), Line: int32(d.u4())})
+		w.frames.add(Frame{
+			ID: d.id(), Method: d.id(), Signature: d.id(), Source: d.id(), Class: d.u4(), Line: int32(d.u4()),
+		})
 	case TagStartThread:
 		w.threads.add(Thread{Serial: d.u4(), Object: d.id(), Trace: d.u4(), Name: d.id(), Group: d.id()})
 	case TagStackTrace:
@@ -382,9 +400,12 @@ func (w *walk) record(tag Tag, at, length int64) error {
 	return nil
 }
 
-var recordNames = map[Tag]string{TagString: "STRING", TagLoadClass: "LOAD_CLASS", TagStackFrame: "STACK_FRAME", TagStackTrace: "STACK_TRACE", TagStartThread: "START_THREAD"}
+var recordNames = map[Tag]string{
+	TagString: "STRING", TagLoadClass: "LOAD_CLASS", TagStackFrame: "STACK_FRAME", TagStackTrace: "STACK_TRACE",
+	TagStartThread: "START_THREAD",
+}
 
-// least gives the bytes that a record must have, 0 for one that is skipped.
+// least returns the minimum size of a record, 0 for one that is skipped.
 func (w *walk) least(tag Tag) int64 {
 	id := int64(w.IDSize)
 	switch tag {
@@ -402,7 +423,10 @@ func (w *walk) least(tag Tag) int64 {
 
 func (w *walk) trace(at, length int64, t Trace, frames uint32) error {
 	if int64(frames)*int64(w.IDSize) > length-12 {
-		return &DamageError{Offset: at, Record: recordNames[TagStackTrace], Reason: fmt.Sprintf("%d frames do not fit into %d bytes", frames, length)}
+		return &DamageError{
+			Offset: at, Record: recordNames[TagStackTrace],
+			Reason: fmt.Sprintf("%d frames do not fit into %d bytes", frames, length),
+		}
 	}
 	frames = min(frames, maxTrace)
 	b, err := w.bytes(at+recordHead+12, int(frames)*w.IDSize)
@@ -422,7 +446,9 @@ func (w *walk) trace(at, length int64, t Trace, frames uint32) error {
 func (w *walk) text(at, length int64) error {
 	id := int64(w.IDSize)
 	if length < id {
-		return &DamageError{Offset: at, Record: recordNames[TagString], Reason: fmt.Sprintf("%d bytes long, needs %d", length, id)}
+		return &DamageError{
+			Offset: at, Record: recordNames[TagString], Reason: fmt.Sprintf("%d bytes long, needs %d", length, id),
+		}
 	}
 	b, err := w.bytes(at+recordHead, int(min(length, id+maxKept)))
 	if err != nil {
@@ -434,7 +460,7 @@ func (w *walk) text(at, length int64) error {
 	return nil
 }
 
-// fields reads big-endian values from bytes that are known to be there.
+// fields reads big-endian values from bytes that are known to exist.
 type fields struct {
 	b      []byte
 	idSize int
@@ -470,8 +496,8 @@ type window struct {
 	limit int64
 }
 
-// bytes gives n bytes from an offset on, fewer where the limit comes first or n is
-// more than the window holds. They are valid until the next call.
+// bytes returns n bytes from an offset on, fewer if the limit comes first or n
+// is more than the window holds. They are valid until the next call.
 func (w *window) bytes(at int64, n int) ([]byte, error) {
 	if at >= w.base && at+int64(n) <= w.base+int64(w.n) {
 		return w.buf[at-w.base:][:n], nil
@@ -482,7 +508,7 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 	return w.buf[:min(n, w.n)], nil
 }
 
-// fill moves the window to an offset and keeps what is in it already.
+// fill moves the window to an offset, keeping the bytes already in it.
 func (w *window) fill(at int64) error {
 	kept := 0
 	if at >= w.base && at < w.base+int64(w.n) {
@@ -502,7 +528,7 @@ func (w *window) fill(at int64) error {
 	return nil
 }
 
-// shorter says why a reader gave less than the file has.
+// shorter returns the reason why a reader returned less than the file has.
 func shorter(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return errors.New("the file became shorter while it was read")

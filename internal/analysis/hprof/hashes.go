@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// hashFields finds in the records of one heap what was computed from texts: java.lang.String
-// keeps its hash code, a polynomial that is unique for texts of up to 6 digits, and so do the
-// nodes of hash tables, which spread it in a way that can be undone (java.util.HashMap.hash),
-// and the caches of libraries (okio.ByteString, java.net.URI). They are fields of a primitive
-// type with the word hash in their names; one whose name is not in the dump may be one of them.
+// hashFields finds the values in the records of one heap that were computed
+// from texts. java.lang.String keeps its hash code, a polynomial that is unique
+// for texts of up to 6 digits. So do the nodes of hash tables, which spread it
+// reversibly (java.util.HashMap.hash), and the caches of libraries
+// (okio.ByteString, java.net.URI). They are fields of a primitive type with the
+// word hash in their names; a field whose name is not in the dump may be one of
+// them.
 type hashFields struct {
 	file *File
-	// named tells of IDs of strings whether they name such a field.
+	// named reports, by the IDs of strings, whether they name such a field.
 	named   map[ID]bool
 	classes map[ID]ownFields
 	layouts map[ID]*layout
@@ -26,22 +28,23 @@ type ownFields struct {
 	hashes []span
 }
 
-// layout is what is to be erased of an instance: the hashes, and from size on what no class of
-// the dump declares.
+// layout is the bytes of an instance to erase: the hashes and, from size on,
+// everything that no class of the dump declares.
 type layout struct {
 	hashes []span
 	size   int
 }
 
-// span are bytes of a record or of what stands in it.
+// span is a range of bytes in a record.
 type span struct{ from, to int }
 
 func newHashFields(f *File) *hashFields {
 	return &hashFields{file: f, named: map[ID]bool{}}
 }
 
-// read learns the classes of a heap, which may stand behind their instances and in other
-// segments. Of two under one ID the last counts, as in package heap.
+// read collects the classes of a heap, which may come after their instances and
+// in other segments. Of two with one ID the last one counts, as in package
+// heap.
 func (h *hashFields) read(records *Scanner, look func() error) error {
 	h.classes, h.layouts = map[ID]ownFields{}, map[ID]*layout{}
 	var c Class
@@ -81,15 +84,17 @@ func (h *hashFields) isHash(name ID, t Type) bool {
 	return is
 }
 
-// namesHash tells whether a name has the word, and not just the letters, as mHasHadFocus does.
+// namesHash reports whether a name contains the word, not just the letters, as
+// mHasHadFocus does.
 func namesHash(name string) bool {
 	return strings.Contains(name, "hash") || strings.Contains(name, "Hash") || strings.Contains(name, "HASH")
 }
 
-// mostSupers bounds the superclasses of a class, which in a damaged dump form a circle.
+// mostSupers bounds the superclasses of a class, which form a cycle in a
+// damaged dump.
 const mostSupers = 1 << 10
 
-// of gives the layout of the instances of a class.
+// of returns the layout of the instances of a class.
 func (h *hashFields) of(class ID) *layout {
 	if l, ok := h.layouts[class]; ok {
 		return l
@@ -111,7 +116,8 @@ func (h *hashFields) of(class ID) *layout {
 	return l
 }
 
-// in calls erase with each part of n bytes of fields that is to be erased, in their order.
+// in calls erase with each part of n bytes of fields that must be erased, in
+// order.
 func (l *layout) in(n int, erase func(span) error) error {
 	for _, s := range l.hashes {
 		if s.from >= n {
@@ -127,8 +133,8 @@ func (l *layout) in(n int, erase func(span) error) error {
 	return erase(span{l.size, n})
 }
 
-// statics calls erase with the values of static fields that are hashes, in a CLASS_DUMP of
-// which some of the end may be missing.
+// statics calls erase with the values of static fields that are hashes, in a
+// CLASS_DUMP that may be truncated.
 func (h *hashFields) statics(record []byte, erase func(span) error) error {
 	id := h.file.IDSize
 	at := 1 + 7*id + 8
@@ -168,7 +174,7 @@ func (h *hashFields) statics(record []byte, erase func(span) error) error {
 	return nil
 }
 
-// tail reads the first bytes of the record with which the file ends.
+// tail reads the first bytes of the incomplete record at the end of the file.
 func (f *File) tail(at int64, most int) ([]byte, error) {
 	b := make([]byte, min(int64(most), f.Size-at))
 	if n, err := f.r.ReadAt(b, at); n < len(b) {

@@ -17,11 +17,11 @@ type Header struct {
 	Format string
 	// IDSize is the bytes of an ID, 4 or 8.
 	IDSize int
-	// Time is when the dump was begun, by the clock of the device.
+	// Time is when the dump was started, by the clock of the device.
 	Time time.Time
 }
 
-// The formats that are read. 1.0.3 is Android's.
+// The supported formats. 1.0.3 is Android's.
 const (
 	Format101 = "JAVA PROFILE 1.0.1"
 	Format102 = "JAVA PROFILE 1.0.2"
@@ -31,8 +31,8 @@ const (
 // headerSize is the bytes before the first record.
 const headerSize = int64(len(Format103) + 1 + 4 + 8)
 
-// DamageError is a dump that cannot be what it says: a record that does not exist,
-// or that is larger than what holds it.
+// DamageError says that a dump is invalid: a record does not exist, or is
+// larger than its container.
 type DamageError struct {
 	// Offset is where the record begins, in bytes of the (unpacked) file.
 	Offset int64
@@ -42,7 +42,8 @@ type DamageError struct {
 	Reason string
 }
 
-// MemoryError refuses a dump that is too large for the memory that there is.
+// MemoryError is the error for a dump that is too large for the available
+// memory.
 type MemoryError struct {
 	// Need is about the bytes that it takes, Limit those that were allowed.
 	Need, Limit int64
@@ -51,15 +52,16 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%s needs about %s of memory, %s are free for it", cmp.Or(e.What, "the graph"), text.Size(e.Need), text.Size(e.Limit))
+	return fmt.Sprintf("%s needs about %s of memory; %s available", cmp.Or(e.What, "the graph"),
+		text.Size(e.Need), text.Size(e.Limit))
 }
 
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("damaged at offset %d, in %s: %s", e.Offset, e.Record, e.Reason)
 }
 
-// readHeader reads what a file of size bytes starts with. A file that ends inside
-// a right start is truncated: ok is false without an error.
+// readHeader reads what a file of size bytes starts with. A file that ends
+// inside a right start is truncated: ok is false without an error.
 func readHeader(r io.ReaderAt, size int64) (h Header, ok bool, err error) {
 	b := make([]byte, min(size, headerSize))
 	if n, err := r.ReadAt(b, 0); n < len(b) {
@@ -67,19 +69,27 @@ func readHeader(r io.ReaderAt, size int64) (h Header, ok bool, err error) {
 	}
 	const prefix = "JAVA PROFILE 1.0."
 	if !bytes.HasPrefix(b, []byte(prefix)[:min(len(prefix), len(b))]) || len(b) == 0 {
-		return h, false, &DamageError{Record: "the header", Reason: "not a heap dump: it does not begin with JAVA PROFILE"}
+		return h, false,
+			&DamageError{Record: "the header", Reason: "not a heap dump: it does not begin with JAVA PROFILE"}
 	}
 	if int64(len(b)) < headerSize {
 		return h, false, nil
 	}
 	h.Format = string(b[:len(Format103)])
 	if b[len(Format103)] != 0 || (h.Format != Format101 && h.Format != Format102 && h.Format != Format103) {
-		return h, false, &DamageError{Record: "the header", Reason: fmt.Sprintf("unknown format %q; 1.0.1, 1.0.2 and 1.0.3 are read", h.Format)}
+		return h, false,
+			&DamageError{
+				Record: "the header", Reason: fmt.Sprintf("unknown format %q; want 1.0.1, 1.0.2 or 1.0.3", h.Format),
+			}
 	}
 	b = b[len(Format103)+1:]
 	h.IDSize = int(binary.BigEndian.Uint32(b))
 	if h.IDSize != 4 && h.IDSize != 8 {
-		return h, false, &DamageError{Offset: headerSize - 12, Record: "the header", Reason: fmt.Sprintf("IDs of %d bytes; 4 and 8 are read", uint32(h.IDSize))}
+		return h, false,
+			&DamageError{
+				Offset: headerSize - 12, Record: "the header",
+				Reason: fmt.Sprintf("IDs of %d bytes; want 4 or 8", uint32(h.IDSize)),
+			}
 	}
 	h.Time = time.UnixMilli(int64(binary.BigEndian.Uint64(b[4:]))).UTC()
 	return h, true, nil

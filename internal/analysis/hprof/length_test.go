@@ -14,8 +14,8 @@ import (
 
 const gib = int64(1) << 30
 
-// sparse is a file of any size that is zero but for some parts. It counts what is
-// read of it.
+// sparse is a file of any size that is zero except for some parts. It counts
+// the bytes read.
 type sparse struct {
 	parts []part
 	size  int64
@@ -52,7 +52,8 @@ func (s *sparse) ReadAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// huge is a dump whose heap is a HEAP_DUMP of arrays of zeros, in a sparse file.
+// huge is a dump whose heap is a HEAP_DUMP of arrays of zeros, in a sparse
+// file.
 type huge struct {
 	sparse
 	head  int64
@@ -77,7 +78,8 @@ func (h *huge) array(t hprof.Type, count uint32) {
 	d := &dump{ids: 8}
 	id := hprof.ID(len(h.items) + 1)
 	d.primitives(id, t, count, "")
-	h.items = append(h.items, item{Kind: hprof.SubPrimitiveArray, Offset: h.size, Object: id, Trace: 3, Count: count, Type: t})
+	h.items = append(h.items,
+		item{Kind: hprof.SubPrimitiveArray, Offset: h.size, Object: id, Trace: 3, Count: count, Type: t})
 	h.add(d.b, int64(count)*int64(t.Size(8)))
 }
 
@@ -85,11 +87,12 @@ func (h *huge) instance() {
 	d := &dump{ids: 8}
 	id := hprof.ID(len(h.items) + 1)
 	d.instance(id, 2, "fields")
-	h.items = append(h.items, item{Kind: hprof.SubInstance, Offset: h.size, Object: id, Trace: 1, Class: 2, Count: 6, Body: "fields"})
+	h.items = append(h.items,
+		item{Kind: hprof.SubInstance, Offset: h.size, Object: id, Trace: 1, Class: 2, Count: 6, Body: "fields"})
 	h.add(d.b, 0)
 }
 
-// end declares the low 32 bits of the length, as HotSpot does.
+// end declares the low 32 bits of the length, like HotSpot.
 func (h *huge) end() (length int64) {
 	length = h.size - h.head - 9
 	h.declare(uint32(length))
@@ -104,7 +107,8 @@ func (h *huge) declare(length uint32) {
 	}
 }
 
-// fill appends arrays of all types and more than 4 GiB, with instances between them.
+// fill appends arrays of all types and more than 4 GiB, with instances between
+// them.
 func (h *huge) fill() {
 	h.instance()
 	h.array(hprof.Byte, 1<<31-1)
@@ -115,7 +119,8 @@ func (h *huge) fill() {
 	h.instance()
 }
 
-// scanned reads the only heap of a huge dump, and checks its length and its records.
+// scanned reads the only heap of a huge dump, and checks its length and its
+// records.
 func (h *huge) scanned(t *testing.T, f *hprof.File, i int, want hprof.Segment, items []item) *hprof.Scanner {
 	t.Helper()
 	if len(f.Snapshots) <= i || len(f.Snapshots[i].Segments) != 1 || f.Snapshots[i].Segments[0] != want {
@@ -148,10 +153,12 @@ func TestWrappedLength(t *testing.T) {
 		length := h.end()
 		f := h.open(t)
 		h.scanned(t, f, 0, hprof.Segment{Offset: h.head + 9, Length: length}, h.items)
-		if f.Truncated != -1 || f.Strings.Len() != 1 || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), fmt.Sprint(length)) {
+		if f.Truncated != -1 || f.Strings.Len() != 1 || len(f.Warnings) != 1 ||
+			!strings.Contains(f.Warnings[0].Error(), fmt.Sprint(length)) {
 			t.Errorf("truncated at %d, %d strings, %v", f.Truncated, f.Strings.Len(), f.Warnings)
 		}
-		// Three windows of the scanner around each of two long arrays, and of Open.
+		// Three windows of the scanner around each of two long arrays, and of
+		// Open.
 		if h.read > 8*512<<10 {
 			t.Errorf("%d bytes read", h.read)
 		}
@@ -170,7 +177,7 @@ func TestWrappedLength(t *testing.T) {
 			t.Errorf("truncated at %d, %q", f.Truncated, s)
 		}
 	})
-	t.Run("what looks like a record inside", func(t *testing.T) {
+	t.Run("a false record inside", func(t *testing.T) {
 		for _, trap := range []struct {
 			records int
 			tag     hprof.Tag
@@ -178,9 +185,10 @@ func TestWrappedLength(t *testing.T) {
 		}{
 			// Some that fit, and then zeros.
 			{1, hprof.TagString, false}, {14, hprof.TagHeapSummary, false},
-			// A heap that is none.
+			// An invalid heap.
 			{0, hprof.TagHeapDump, false}, {3, hprof.TagHeapDumpSegment, false},
-			// More than are looked at: but the heap is right to the end of the file.
+			// More than are checked: but the heap is correct up to the end of
+			// the file.
 			{40, hprof.TagString, true},
 		} {
 			h := newHuge()
@@ -221,7 +229,7 @@ func TestWrappedLength(t *testing.T) {
 		}
 	})
 	t.Run("cut", func(t *testing.T) {
-		// 12 GiB, of which there are less than 10.
+		// 12 GiB, of which fewer than 10 exist.
 		h := newHuge()
 		h.fill()
 		h.fill()
@@ -229,17 +237,19 @@ func TestWrappedLength(t *testing.T) {
 		cut := h.items[8].Offset + gib
 		h.size = cut
 		f := h.open(t)
-		s := h.scanned(t, f, 0, hprof.Segment{Offset: h.head + 9, Length: cut - h.head - 9, Truncated: true}, h.items[:8])
+		s := h.scanned(t, f, 0, hprof.Segment{Offset: h.head + 9, Length: cut - h.head - 9, Truncated: true},
+			h.items[:8])
 		if f.Truncated != h.head || s.Truncated() != h.items[8].Offset {
 			t.Errorf("truncated at %d, in the heap at %d", f.Truncated, s.Truncated())
 		}
 	})
-	t.Run("many right segments", func(t *testing.T) {
+	t.Run("many correct segments", func(t *testing.T) {
 		// Each is more than 4 GiB before the end.
 		var h huge
 		d := newDump(hprof.Format102, 8)
 		population(d, 8<<20)
-		at := d.record(hprof.TagHeapDumpSegment, hprof.SubPrimitiveArray, hprof.ID(1), uint32(0), uint32(0xffff0000), hprof.Byte)
+		at := d.record(hprof.TagHeapDumpSegment, hprof.SubPrimitiveArray, hprof.ID(1), uint32(0), uint32(0xffff0000),
+			hprof.Byte)
 		d.declare(at, 0xffff0000+18)
 		h.add(d.b, 0xffff0000)
 		var tail dump
@@ -258,7 +268,7 @@ func TestWrappedLength(t *testing.T) {
 		if n := len(f.Snapshots[0].Segments); n != len(want) || len(f.Warnings) > 0 || f.Truncated != -1 {
 			t.Errorf("%d segments, want %d; truncated at %d, %v", n, len(want), f.Truncated, f.Warnings)
 		}
-		// A segment declares what it has: where no record follows, that is damage.
+		// A segment declares what it has: if no record follows, that is damage.
 		h.parts[1].b[0] = 0
 		_, err := hprof.Open(context.Background(), &h, h.size)
 		checkDamage(t, err, h.parts[1].at, "a record", "unknown tag 0x00")
@@ -268,8 +278,8 @@ func TestWrappedLength(t *testing.T) {
 	})
 }
 
-// TestUndeclaredLength: HotSpot writes 0 and fills the length in at the end, if it
-// can.
+// TestUndeclaredLength: HotSpot writes 0 and fills in the length at the end, if
+// it can.
 func TestUndeclaredLength(t *testing.T) {
 	t.Run("6 GiB", func(t *testing.T) {
 		h := newHuge()
@@ -293,7 +303,8 @@ func TestUndeclaredLength(t *testing.T) {
 		for n := body + 1; n <= d.len(); n++ {
 			f := open(t, d.b[:n])
 			snapshot := f.Snapshots[len(f.Snapshots)-1]
-			if got, want := snapshot.Segments[len(snapshot.Segments)-1], (hprof.Segment{Offset: body, Length: n - body, Truncated: true}); got != want || f.Truncated != -1 {
+			if got, want := snapshot.Segments[len(snapshot.Segments)-1],
+				(hprof.Segment{Offset: body, Length: n - body, Truncated: true}); got != want || f.Truncated != -1 {
 				t.Fatalf("%d bytes: %+v, want %+v; truncated at %d", n, got, want, f.Truncated)
 			}
 			s := f.Scanner(snapshot.Segments)
@@ -318,9 +329,10 @@ func TestUndeclaredLength(t *testing.T) {
 			empty := &dump{ids: 4, b: slices.Clone(d.b[:body])}
 			after(empty)
 			f := open(t, empty.b)
-			// It is not kept, and no heap of its own.
+			// It is not kept, and is not a heap of its own.
 			isEmpty := func(g hprof.Segment) bool { return g.Length == 0 || g.Offset == at+9 }
-			if len(f.Snapshots) != 1 || slices.ContainsFunc(f.Snapshots[0].Segments, isEmpty) || f.Truncated != -1 || len(f.Warnings) > 0 {
+			if len(f.Snapshots) != 1 || slices.ContainsFunc(f.Snapshots[0].Segments, isEmpty) || f.Truncated != -1 ||
+				len(f.Warnings) > 0 {
 				t.Errorf("%v: %+v, truncated at %d, %v", tag, f.Snapshots, f.Truncated, f.Warnings)
 			}
 			agree(t, empty.b)
@@ -337,11 +349,13 @@ func TestUndeclaredLength(t *testing.T) {
 	}
 }
 
-// TestReadOnce: a scan reads each byte once, and with it the heads between segments.
+// TestReadOnce: a scan reads each byte once, including the heads between
+// segments.
 func TestReadOnce(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 5<<20)
-	d.segment(hprof.TagHeapDumpSegment, func() { d.primitives(1, hprof.Byte, 3<<20, strings.Repeat("x", 3<<20)); d.class(20, 0) })
+	d.segment(hprof.TagHeapDumpSegment,
+		func() { d.primitives(1, hprof.Byte, 3<<20, strings.Repeat("x", 3<<20)); d.class(20, 0) })
 	file := &sparse{}
 	file.add(d.b, 0)
 	f, err := hprof.Open(context.Background(), file, file.size)
@@ -358,8 +372,8 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestLongArray: an array that is not wanted is not read; one of 32 GiB that is comes
-// in pieces of a buffer that does not grow.
+// TestLongArray: an unwanted array is not read; a wanted one of 32 GiB comes in
+// pieces of a buffer that does not grow.
 func TestLongArray(t *testing.T) {
 	h := newHuge()
 	h.instance()
@@ -370,7 +384,7 @@ func TestLongArray(t *testing.T) {
 	h.read, h.calls = 0, 0
 	h.scanned(t, f, 0, hprof.Segment{Offset: h.head + 9, Length: h.size - h.head - 9}, h.items)
 	if h.read > 2*512<<10 || h.calls > 2 {
-		t.Errorf("%d bytes read in %d calls of an array that is left out", h.read, h.calls)
+		t.Errorf("%d bytes read in %d calls of a skipped array", h.read, h.calls)
 	}
 	s := f.Scanner(f.Snapshots[0].Segments)
 	s.Contents = true
@@ -378,14 +392,16 @@ func TestLongArray(t *testing.T) {
 		if !s.Next() {
 			t.Fatal(s.Err())
 		}
-		if piece > 1 && (!s.Piece || s.Kind != hprof.SubPrimitiveArray || s.Count != 1<<32-1 || len(s.Body) != 512<<10 || int(s.First) != (piece-1)*len(s.Body)/8) {
+		if piece > 1 &&
+			(!s.Piece || s.Kind != hprof.SubPrimitiveArray || s.Count != 1<<32-1 || len(s.Body) != 512<<10 ||
+				int(s.First) != (piece-1)*len(s.Body)/8) {
 			t.Fatalf("piece %d: %v from %d on, %d bytes", piece, s.Kind, s.First, len(s.Body))
 		}
 	}
 }
 
-// TestLongInstance: an instance of gigabytes that the file has is damage, also where an
-// int has 32 bits.
+// TestLongInstance: an instance of gigabytes that the file contains is damage,
+// also if an int has 32 bits.
 func TestLongInstance(t *testing.T) {
 	for _, count := range []uint32{4<<20 - 24, 1<<31 - 25, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		h := newHuge()
@@ -402,8 +418,8 @@ func TestLongInstance(t *testing.T) {
 	}
 }
 
-// TestPieces: the pieces of an array are the whole, of each element size, wherever it
-// stands, and the scanner goes on behind it.
+// TestPieces: the pieces of an array make up the whole, for each element size
+// and position, and the scanner continues after it.
 func TestPieces(t *testing.T) {
 	data := make([]byte, 3<<20)
 	for i := range data {
@@ -415,7 +431,7 @@ func TestPieces(t *testing.T) {
 			d.segment(hprof.TagHeapDumpSegment, func() {
 				d.instance(1, 2, string(data[:shift*1000+shift]))
 				for i, kind := range types[1:] {
-					// One byte less than the buffer, as much, and more.
+					// One byte less than the buffer, the same size, and more.
 					for _, n := range []int{512<<10 - 1, 512 << 10, 512<<10 + 1, 2<<20 + 100*i + shift} {
 						n -= n % kind.Size(ids)
 						d.primitives(hprof.ID(i), kind, uint32(n/kind.Size(ids)), string(data[i:i+n]))
@@ -446,7 +462,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestPieceLimits: pieces are as large as they can be, and whole elements.
+// TestPieceLimits: pieces are as large as possible, and contain complete
+// elements.
 func TestPieceLimits(t *testing.T) {
 	d := newDump(hprof.Format103, 8)
 	d.segment(hprof.TagHeapDumpSegment, func() {

@@ -17,12 +17,12 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// naive is a dump read a second way: all of it in memory, each record copied, every
-// length checked by running out of bytes.
+// naive is a second reader: the whole dump is in memory, each record is copied,
+// and every length is checked by running out of bytes.
 type naive struct {
 	header    hprof.Header
 	truncated int64
-	// damage is where the top level is damaged, -1 if it is not.
+	// damage is the offset of damage on the top level, -1 for none.
 	damage   int64
 	warnings int
 	names    map[hprof.ID]string
@@ -41,7 +41,7 @@ type naiveHeap struct {
 	truncated, damage int64
 }
 
-// item is one record inside a heap. Body is what stands behind its head; of a class,
+// item is one record inside a heap. Body is what follows its head; for a class,
 // Class is the text.
 type item struct {
 	Kind          hprof.SubTag
@@ -98,7 +98,7 @@ func (c *cursor) kind() (hprof.Type, int) {
 	return t, size
 }
 
-// caught runs f and gives what it panics with.
+// caught runs f and returns its panic value.
 func caught(f func()) (reason any) {
 	defer func() {
 		reason = recover()
@@ -123,7 +123,10 @@ func readNaive(data []byte) *naive {
 		n.truncated = 0
 		return n
 	}
-	h := hprof.Header{Format: strings.SplitN(string(data[:headerLen]), "\x00", 2)[0], IDSize: int(int32(binary.BigEndian.Uint32(data[19:])))}
+	h := hprof.Header{
+		Format: strings.SplitN(string(data[:headerLen]), "\x00", 2)[0],
+		IDSize: int(int32(binary.BigEndian.Uint32(data[19:]))),
+	}
 	if !slices.Contains([]string{"JAVA PROFILE 1.0.1", "JAVA PROFILE 1.0.2", "JAVA PROFILE 1.0.3"}, h.Format) {
 		n.damage = 0
 		return n
@@ -132,7 +135,7 @@ func readNaive(data []byte) *naive {
 		n.damage = 19
 		return n
 	}
-	// The years 1 to 9999, of which JSON can write the date.
+	// The years 1 to 9999, which JSON can represent.
 	if ms := int64(binary.BigEndian.Uint64(data[23:])); ms >= -62135596800000 && ms < 253402300800000 {
 		h.Time = time.UnixMilli(ms).UTC()
 	} else {
@@ -200,11 +203,12 @@ func isTag(t hprof.Tag) bool {
 }
 
 func isSubTag(t byte) bool {
-	return strings.IndexByte("\xff\x01\x02\x03\x04\x05\x06\x07\x08\x20\x21\x22\x23\x89\x8a\x8b\x8c\x8d\x8e\x90\xc3\xfe", t) >= 0
+	return strings.IndexByte("\xff\x01\x02\x03\x04\x05\x06\x07\x08\x20\x21\x22\x23\x89\x8a\x8b\x8c\x8d\x8e\x90\xc3\xfe",
+		t) >= 0
 }
 
-// goesOn tells whether a heap of undeclared length stands at the start of b, and not
-// records: 16 of them that fit, or as many as there are up to the next heap.
+// goesOn reports whether the start of b is a heap of undeclared length, and not
+// records: 16 that fit, or as many as there are up to the next heap.
 func goesOn(b []byte) bool {
 	if len(b) == 0 || !isSubTag(b[0]) {
 		return false
@@ -239,7 +243,10 @@ func (n *naive) record(tag hprof.Tag, c *cursor) {
 	case 0x02:
 		n.classes = append(n.classes, hprof.LoadedClass{Serial: c.u4(), Class: c.id(), Trace: c.u4(), Name: c.id()})
 	case 0x04:
-		n.frames = append(n.frames, hprof.Frame{ID: c.id(), Method: c.id(), Signature: c.id(), Source: c.id(), Class: c.u4(), Line: int32(c.u4())})
+		n.frames = append(n.frames,
+			hprof.Frame{
+				ID: c.id(), Method: c.id(), Signature: c.id(), Source: c.id(), Class: c.u4(), Line: int32(c.u4()),
+			})
 	case 0x05:
 		t := hprof.Trace{Serial: c.u4(), Thread: c.u4(), Frames: []hprof.ID{}}
 		f := cursor{nil, c.ids}
@@ -355,7 +362,7 @@ func (c *cursor) classDump() hprof.Class {
 	return d
 }
 
-// items reads all that a Scanner has. Pieces are put together.
+// items reads everything a Scanner has, and joins pieces.
 func items(t testing.TB, s *hprof.Scanner, ids int) (all []item) {
 	t.Helper()
 	var class hprof.Class
@@ -366,8 +373,10 @@ func items(t testing.TB, s *hprof.Scanner, ids int) (all []item) {
 			if s.Kind == hprof.SubObjectArray {
 				size = ids
 			}
-			if last.Kind != s.Kind || last.Offset != s.Offset || int64(s.First)*int64(size) != int64(len(last.Body)) || len(s.Body) == 0 || len(s.Body)%size != 0 {
-				t.Fatalf("a piece of %d bytes of %v at %d from element %d on, after %d bytes of %v at %d", len(s.Body), s.Kind, s.Offset, s.First, len(last.Body), last.Kind, last.Offset)
+			if last.Kind != s.Kind || last.Offset != s.Offset || int64(s.First)*int64(size) != int64(len(last.Body)) ||
+				len(s.Body) == 0 || len(s.Body)%size != 0 {
+				t.Fatalf("a piece of %d bytes of %v at %d from element %d on, after %d bytes of %v at %d", len(s.Body),
+					s.Kind, s.Offset, s.First, len(last.Body), last.Kind, last.Offset)
 			}
 			last.Body += string(s.Body)
 			continue
@@ -396,7 +405,8 @@ func items(t testing.TB, s *hprof.Scanner, ids int) (all []item) {
 	return all
 }
 
-// damageAt is the offset in a *DamageError, -1 for no error; any other is a failure.
+// damageAt returns the offset in a *DamageError, -1 for no error; any other
+// error is a failure.
 func damageAt(t testing.TB, err error) int64 {
 	t.Helper()
 	if err == nil {
@@ -409,7 +419,7 @@ func damageAt(t testing.TB, err error) int64 {
 	return damage.Offset
 }
 
-// agree reads a dump in both ways.
+// agree reads a dump with both readers.
 func agree(t testing.TB, data []byte) (*naive, *hprof.File) {
 	t.Helper()
 	want := readNaive(data)
@@ -422,7 +432,8 @@ func agree(t testing.TB, data []byte) (*naive, *hprof.File) {
 	}
 	for _, c := range []struct{ what, got, want any }{
 		{"classes", f.Classes, want.classes}, {"frames", f.Frames, want.frames}, {"traces", f.Traces, want.traces},
-		{"threads", f.Threads, want.threads}, {"strings", f.Strings.Len(), want.strings}, {"snapshots", len(f.Snapshots), len(want.heaps)},
+		{"threads", f.Threads, want.threads}, {"strings", f.Strings.Len(), want.strings},
+		{"snapshots", len(f.Snapshots), len(want.heaps)},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Fatalf("%s: %.300s\nwant %.300s", c.what, fmt.Sprintf("%+v", c.got), fmt.Sprintf("%+v", c.want))
@@ -450,11 +461,12 @@ func agreeHeap(t testing.TB, s *hprof.Scanner, ids int, snapshot *hprof.Snapshot
 	got := items(t, s, ids)
 	sameItems(t, got, want.items)
 	if at := damageAt(t, s.Err()); at != want.damage || s.Truncated() != want.truncated {
-		t.Fatalf("scan truncated at %d, damaged at %d (%v); want %d, %d", s.Truncated(), at, s.Err(), want.truncated, want.damage)
+		t.Fatalf("scan truncated at %d, damaged at %d (%v); want %d, %d", s.Truncated(), at, s.Err(), want.truncated,
+			want.damage)
 	}
 	for range 2 {
 		if s.Next() {
-			t.Fatal("the scanner goes on after its end")
+			t.Fatal("the scanner continues after its end")
 		}
 	}
 
@@ -508,11 +520,14 @@ func sameItems(t testing.TB, got, want []item) {
 }
 
 var dumps = []string{
-	"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin", "pyhprof-example-java.hprof",
-	"mat-sun_jdk6_32bit.hprof", "mat-sun_jdk6_18_x32.hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof", "mat-openjdk_jdk11_04_x64.hprof.gz",
+	"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin",
+	"pyhprof-example-java.hprof",
+	"mat-sun_jdk6_32bit.hprof", "mat-sun_jdk6_18_x32.hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof",
+	"mat-openjdk_jdk11_04_x64.hprof.gz",
 }
 
-// TestAgree reads every recorded dump in both ways, and the same cut in its heap.
+// TestAgree reads every recorded dump with both readers, complete and truncated
+// in its heap.
 func TestAgree(t *testing.T) {
 	for _, name := range dumps {
 		t.Run(name, func(t *testing.T) {
@@ -529,7 +544,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// seeds are small dumps of all formats, whole and not.
+// seeds are small dumps of all formats, complete and truncated.
 func seeds() (all [][]byte) {
 	for _, ids := range []int{4, 8} {
 		for _, format := range []string{hprof.Format101, hprof.Format102, hprof.Format103} {
@@ -548,8 +563,8 @@ func seeds() (all [][]byte) {
 	return all
 }
 
-// FuzzOpen: whatever the bytes, both ways of reading agree, and what is allocated is
-// in proportion to the file.
+// FuzzOpen: for any bytes, both readers agree, and memory is in proportion to
+// the file.
 func FuzzOpen(f *testing.F) {
 	for _, data := range seeds() {
 		f.Add(data)
@@ -569,8 +584,8 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 		runtime.ReadMemStats(&after)
-		// A walk's buffer of 256 KiB and a scanner's of 512 KiB, or of 4 MiB where a
-		// record is longer than that.
+		// A walk's buffer of 256 KiB and a scanner's of 512 KiB, or of 4 MiB
+		// for longer records.
 		if got, bound := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+64*len(data)); got > bound {
 			t.Fatalf("%d bytes allocated for %d (%v)", got, len(data), err)
 		}

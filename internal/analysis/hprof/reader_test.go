@@ -14,11 +14,11 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// count is what a dump has of each thing.
+// count is the number of each kind of thing in a dump.
 type count map[string]int
 
-// counts reads a dump. Records inside the heap are counted by their names, objects
-// of a heap by the heap's name.
+// counts reads a dump. Records inside the heap are counted by their names,
+// objects of a heap by the heap's name.
 func counts(t *testing.T, data []byte) (*hprof.File, count) {
 	t.Helper()
 	f, err := hprof.Open(context.Background(), bytes.NewReader(data), int64(len(data)))
@@ -29,7 +29,8 @@ func counts(t *testing.T, data []byte) (*hprof.File, count) {
 	for _, c := range f.Classes {
 		distinct[c.Class] = true
 	}
-	n := count{"strings": f.Strings.Len(), "LOAD_CLASS": len(f.Classes), "classes": len(distinct), "frames": len(f.Frames),
+	n := count{
+		"strings": f.Strings.Len(), "LOAD_CLASS": len(f.Classes), "classes": len(distinct), "frames": len(f.Frames),
 		"traces": len(f.Traces), "threads": len(f.Threads), "snapshots": len(f.Snapshots)}
 	for _, snapshot := range f.Snapshots {
 		n["segments"] += len(snapshot.Segments)
@@ -50,10 +51,14 @@ func counts(t *testing.T, data []byte) (*hprof.File, count) {
 	return f, n
 }
 
-// TestRecordedCounts: what those who made the dumps, and other programs, counted.
+// TestRecordedCounts compares with the counts of those who made the dumps, and
+// of other programs.
 func TestRecordedCounts(t *testing.T) {
 	objects := func(instances, objectArrays, primitiveArrays int) count {
-		return count{"INSTANCE_DUMP": instances, "OBJECT_ARRAY_DUMP": objectArrays, "PRIMITIVE_ARRAY_DUMP": primitiveArrays, "snapshots": 1}
+		return count{
+			"INSTANCE_DUMP": instances, "OBJECT_ARRAY_DUMP": objectArrays, "PRIMITIVE_ARRAY_DUMP": primitiveArrays,
+			"snapshots": 1,
+		}
 	}
 	with := func(c, more count) count {
 		for k, v := range more {
@@ -67,18 +72,25 @@ func TestRecordedCounts(t *testing.T) {
 		want         count
 	}{
 		// 492 more of its segments are empty.
-		{"ahat-O.hprof", hprof.Format103, 4, with(objects(51470, 1512, 27335), count{"segments": 1288, "CLASS_DUMP": 2148, "app": 20875, "image": 61590,
-			"strings": 9792, "frames": 1554, "traces": 145, "VM_INTERNAL": 36749})},
+		{
+			"ahat-O.hprof", hprof.Format103, 4,
+			with(objects(51470, 1512, 27335), count{"segments": 1288, "CLASS_DUMP": 2148, "app": 20875, "image": 61590,
+				"strings": 9792, "frames": 1554, "traces": 145, "VM_INTERNAL": 36749})},
 		{"ahat-RI.hprof", hprof.Format102, 4, with(objects(22454, 740, 1348), count{"segments": 1, "CLASS_DUMP": 476})},
-		{"leak_service_binder.hprof", hprof.Format103, 4, with(objects(25183, 1980, 13610), count{"segments": 647, "CLASS_DUMP": 3645, "app": 3435,
-			"zygote": 40983, "THREAD_OBJECT": 12})},
+		{
+			"leak_service_binder.hprof", hprof.Format103, 4,
+			with(objects(25183, 1980, 13610), count{"segments": 647, "CLASS_DUMP": 3645, "app": 3435,
+				"zygote": 40983, "THREAD_OBJECT": 12})},
 		{"hprof-32.bin", hprof.Format101, 4, with(objects(1293, 423, 849), count{"segments": 1})},
 		{"hprof-64.bin", hprof.Format101, 8, with(objects(4149, 748, 2891), count{"segments": 1})},
 		{"pyhprof-example-java.hprof", hprof.Format102, 8, objects(14484, 1500, 7977)},
 		{"mat-sun_jdk6_32bit.hprof", hprof.Format101, 4, objects(8664, 2431, 3822)},
 		{"mat-sun_jdk6_18_x32.hprof", hprof.Format101, 4, count{"frames": 111, "traces": 14}},
 		{"mat-sun_jdk6_30_x64_compressedOops.hprof", hprof.Format101, 8, count{"snapshots": 1}},
-		{"mat-openjdk_jdk11_04_x64.hprof.gz", hprof.Format102, 8, with(objects(129433, 8566, 48038), count{"CLASS_DUMP": 1912, "LOAD_CLASS": 2108})},
+		{
+			"mat-openjdk_jdk11_04_x64.hprof.gz", hprof.Format102, 8,
+			with(objects(129433, 8566, 48038), count{"CLASS_DUMP": 1912, "LOAD_CLASS": 2108}),
+		},
 	} {
 		f, got := counts(t, recorded.Read(t, "hprof", c.name))
 		if f.Format != c.format || f.IDSize != c.ids || f.Time.Year() < 2006 || f.Time.Year() > 2020 {
@@ -92,15 +104,20 @@ func TestRecordedCounts(t *testing.T) {
 	}
 }
 
-// TestRecordedSummary reads what hprof-slurp, another reader, printed for two dumps:
-// its counts, and the stack traces with the names of all frames.
+// TestRecordedSummary compares with the output of hprof-slurp, another reader,
+// for two dumps: its counts, and the stack traces with the names of all frames.
 func TestRecordedSummary(t *testing.T) {
 	lines := map[string]string{
-		"UTF-8 Strings": "strings", "Classes loaded": "classes", "Stack traces": "traces", "Stack frames": "frames", "Start threads": "threads",
-		"GC root unknown": "UNKNOWN", "GC root thread objects": "THREAD_OBJECT", "GC root JNI global": "JNI_GLOBAL", "GC root JNI local": "JNI_LOCAL",
-		"GC root Java frame": "JAVA_FRAME", "GC root native stack": "NATIVE_STACK", "GC root sticky class": "STICKY_CLASS",
-		"GC root thread block": "THREAD_BLOCK", "GC root monitor used": "MONITOR_USED", "GC primitive array dump": "PRIMITIVE_ARRAY_DUMP",
-		"GC object array dump": "OBJECT_ARRAY_DUMP", "GC class dump": "CLASS_DUMP", "GC instance dump": "INSTANCE_DUMP",
+		"UTF-8 Strings": "strings", "Classes loaded": "classes", "Stack traces": "traces", "Stack frames": "frames",
+		"Start threads":   "threads",
+		"GC root unknown": "UNKNOWN", "GC root thread objects": "THREAD_OBJECT", "GC root JNI global": "JNI_GLOBAL",
+		"GC root JNI local":  "JNI_LOCAL",
+		"GC root Java frame": "JAVA_FRAME", "GC root native stack": "NATIVE_STACK",
+		"GC root sticky class": "STICKY_CLASS",
+		"GC root thread block": "THREAD_BLOCK", "GC root monitor used": "MONITOR_USED",
+		"GC primitive array dump": "PRIMITIVE_ARRAY_DUMP",
+		"GC object array dump":    "OBJECT_ARRAY_DUMP", "GC class dump": "CLASS_DUMP",
+		"GC instance dump": "INSTANCE_DUMP",
 	}
 	line := regexp.MustCompile(`(?m)^(?:\.\.)?([A-Z][^:\n]*): (\d+)$`)
 	total := regexp.MustCompile(`(\d+) heap dumps containing in total (\d+) segments`)
@@ -122,10 +139,12 @@ func TestRecordedSummary(t *testing.T) {
 		if found != len(lines) {
 			t.Errorf("%s: %d of %d lines found", c.summary, found, len(lines))
 		}
-		if m := total.FindStringSubmatch(text); m == nil || m[1] != strconv.Itoa(got["segments"]) || m[2] != strconv.Itoa(got["records"]) {
+		if m := total.FindStringSubmatch(text); m == nil || m[1] != strconv.Itoa(got["segments"]) ||
+			m[2] != strconv.Itoa(got["records"]) {
 			t.Errorf("%s: %d segments, %d records, want %q", c.dump, got["segments"], got["records"], m)
 		}
-		if m := regexp.MustCompile(`Dump captured at (.*)\.`).FindStringSubmatch(text); m == nil || f.Time.Truncate(time.Second).Format("2006-01-02 15:04:05 MST") != m[1] {
+		if m := regexp.MustCompile(`Dump captured at (.*)\.`).FindStringSubmatch(text); m == nil ||
+			f.Time.Truncate(time.Second).Format("2006-01-02 15:04:05 MST") != m[1] {
 			t.Errorf("%s: %v, want %q", c.dump, f.Time, m)
 		}
 		begin, end := strings.Index(text, "Found "), strings.Index(text, "Found a total of ")
@@ -135,7 +154,7 @@ func TestRecordedSummary(t *testing.T) {
 	}
 }
 
-// stacks prints the stack traces with frames as hprof-slurp does.
+// stacks formats the stack traces with frames like hprof-slurp.
 func stacks(t *testing.T, f *hprof.File) string {
 	t.Helper()
 	text := func(id hprof.ID) string {
@@ -178,7 +197,7 @@ func stacks(t *testing.T, f *hprof.File) string {
 	return fmt.Sprintf("Found %d threads with stacktraces:\n\n%s", n, &b)
 }
 
-// TestRecordedThreads: the hprof agent tells the names of threads.
+// TestRecordedThreads: the hprof agent records the names of threads.
 func TestRecordedThreads(t *testing.T) {
 	data := recorded.Read(t, "hprof", "ahat-RI.hprof")
 	f, err := hprof.Open(context.Background(), bytes.NewReader(data), int64(len(data)))
@@ -191,7 +210,8 @@ func TestRecordedThreads(t *testing.T) {
 		group, _ := f.Strings.Get(thread.Group)
 		names = append(names, group+"/"+name)
 	}
-	if got, want := strings.Join(names, ", "), "system/HPROF gc_finish watcher, main/main, system/SIGINT handler"; got != want {
+	if got, want := strings.Join(names, ", "),
+		"system/HPROF gc_finish watcher, main/main, system/SIGINT handler"; got != want {
 		t.Errorf("threads %s, want %s", got, want)
 	}
 }

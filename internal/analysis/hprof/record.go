@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// ID names an object, a class or a string. Objects and strings have separate name
-// spaces. In a file an ID has 4 or 8 bytes.
+// ID identifies an object, a class or a string. Objects and strings have
+// separate ID spaces. In a file an ID has 4 or 8 bytes.
 type ID uint64
 
 // MarshalText returns the hexadecimal form, 0x...
@@ -47,7 +47,7 @@ const (
 // Android's (ART runtime/hprof/hprof.cc, HprofHeapTag).
 type SubTag uint8
 
-// Roots first, as in RootKind; then what the heap is made of.
+// Roots first, as in RootKind; then the contents of the heap.
 const (
 	SubRootUnknown          SubTag = 0xff
 	SubRootJNIGlobal        SubTag = 0x01
@@ -74,11 +74,11 @@ const (
 	SubHeapInfo             SubTag = 0xfe
 )
 
-// IsRoot tells whether t declares a GC root.
+// IsRoot reports whether t declares a GC root.
 func (t SubTag) IsRoot() bool { return rootNames[t] != "" }
 
-// String gives roots their names in reports, such as JNI_GLOBAL, and other records
-// the names of the hprof manual.
+// String returns the names of roots in reports, such as JNI_GLOBAL, and for
+// other records the names of the hprof manual.
 func (t SubTag) String() string {
 	if name := rootNames[t]; name != "" {
 		return name
@@ -90,7 +90,8 @@ func (t SubTag) String() string {
 }
 
 var rootNames = [256]string{
-	SubRootUnknown: "UNKNOWN", SubRootJNIGlobal: "JNI_GLOBAL", SubRootJNILocal: "JNI_LOCAL", SubRootJavaFrame: "JAVA_FRAME",
+	SubRootUnknown: "UNKNOWN", SubRootJNIGlobal: "JNI_GLOBAL", SubRootJNILocal: "JNI_LOCAL",
+	SubRootJavaFrame:   "JAVA_FRAME",
 	SubRootNativeStack: "NATIVE_STACK", SubRootStickyClass: "STICKY_CLASS", SubRootThreadBlock: "THREAD_BLOCK",
 	SubRootMonitorUsed: "MONITOR_USED", SubRootThreadObject: "THREAD_OBJECT", SubRootInternedString: "INTERNED_STRING",
 	SubRootFinalizing: "FINALIZING", SubRootDebugger: "DEBUGGER", SubRootReferenceCleanup: "REFERENCE_CLEANUP",
@@ -99,7 +100,8 @@ var rootNames = [256]string{
 
 var heapNames = [256]string{
 	SubClassDump: "CLASS_DUMP", SubInstance: "INSTANCE_DUMP", SubObjectArray: "OBJECT_ARRAY_DUMP",
-	SubPrimitiveArray: "PRIMITIVE_ARRAY_DUMP", SubPrimitiveArrayNoData: "PRIMITIVE_ARRAY_NODATA_DUMP", SubHeapInfo: "HEAP_DUMP_INFO",
+	SubPrimitiveArray: "PRIMITIVE_ARRAY_DUMP", SubPrimitiveArrayNoData: "PRIMITIVE_ARRAY_NODATA_DUMP",
+	SubHeapInfo: "HEAP_DUMP_INFO",
 }
 
 // Type is the type of a field or of an array's elements.
@@ -121,7 +123,7 @@ const (
 var typeNames = [...]string{Object: "object", Boolean: "boolean", Char: "char", Float: "float", Double: "double",
 	Byte: "byte", Short: "short", Int: "int", Long: "long"}
 
-// String gives the name of the type in Java, and "object".
+// String returns the name of the type in Java, and "object".
 func (t Type) String() string {
 	if int(t) < len(typeNames) && typeNames[t] != "" {
 		return typeNames[t]
@@ -129,8 +131,8 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Size gives the bytes of one value in a file whose IDs have idSize bytes, and 0
-// for a type that does not exist.
+// Size returns the bytes of one value in a file whose IDs have idSize bytes,
+// and 0 for a type that does not exist.
 func (t Type) Size(idSize int) int {
 	switch t {
 	case Object:
@@ -148,8 +150,8 @@ func (t Type) Size(idSize int) int {
 }
 
 // Root is one GC root. Thread is the serial number of its thread and Frame the
-// number of the frame in that thread's stack trace, -1 where a root has none. For a
-// thread object, Trace is the serial number of its stack trace.
+// number of the frame in that thread's stack trace, -1 for a root without one.
+// For a thread object, Trace is the serial number of its stack trace.
 type Root struct {
 	Object ID
 	Thread uint32
@@ -164,20 +166,21 @@ type Field struct {
 	Type Type
 }
 
-// Static is a static field with its value; an ID for Object, else the bits of the
-// value, not extended.
+// Static is a static field with its value: an ID for Object, otherwise the bits
+// of the value, not extended.
 type Static struct {
 	Name  ID
 	Type  Type
 	Value uint64
 }
 
-// Class is a CLASS_DUMP record. InstanceSize is in bytes, as the runtime wrote it.
-// Fields are those that the class itself declares, in the order in which their
-// values stand in an instance.
+// Class is a CLASS_DUMP record. InstanceSize is in bytes, as the runtime wrote
+// it. Fields are those that the class itself declares, in the order of their
+// values in an instance.
 type Class struct {
 	ID, Super, Loader ID
-	// Signers and Domain are the protection domain and signers that HotSpot writes.
+	// Signers and Domain are the signers and the protection domain that HotSpot
+	// writes.
 	Signers, Domain ID
 	Trace           uint32
 	InstanceSize    uint32

@@ -13,20 +13,21 @@ import (
 //	}
 //	err := s.Err()
 //
-// An array whose elements do not fit into the scanner's buffer comes in pieces: Next
-// returns it again, with Piece true and First advanced. Memory is the buffer, of
-// half a MiB, or 4 MiB once a longer record was there, whatever a file declares.
+// An array whose elements do not fit into the scanner's buffer comes in pieces:
+// Next returns it again, with Piece true and First advanced. Memory is the
+// buffer, of half a MiB, or 4 MiB after a longer record, whatever a file
+// declares.
 type Scanner struct {
-	// Contents asks for the elements of primitive arrays. Without it they are
-	// skipped, and not read from the file where they are long. Set it before the
-	// first Next.
+	// Contents requests the elements of primitive arrays. Without it they are
+	// skipped, and not read from the file if they are long. It must be set
+	// before the first Next.
 	Contents bool
 
-	// Kind, Offset, Object and Body are set for each record; Offset is where in the
-	// file it begins.
+	// Kind, Offset, Object and Body are set for each record; Offset is the
+	// record's position in the file.
 	Kind   SubTag
 	Offset int64
-	// Object is the object itself, for roots the one that is held.
+	// Object is the object itself; for roots, the object that is held.
 	Object ID
 	// Class is the class of an instance, and of an object array.
 	Class ID
@@ -36,15 +37,15 @@ type Scanner struct {
 	Count uint32
 	// Type is that of a primitive array's elements.
 	Type Type
-	// Heap is the heap that the record is in: 0 where none was named in its segment.
-	// HeapName is the ID of that heap's name.
+	// Heap is the heap of the record, 0 if its segment names none. HeapName is
+	// the ID of that heap's name.
 	Heap     uint32
 	HeapName ID
-	// Body is an instance's fields, or array elements from First on, nil where there
-	// are none. It is valid until the next call of Next.
+	// Body is an instance's fields, or array elements from First on, nil if
+	// there are none. It is valid until the next call of Next.
 	Body  []byte
 	First uint32
-	// Piece tells that Body goes on with the array of the last record.
+	// Piece is true if Body continues the array of the last record.
 	Piece bool
 
 	window
@@ -61,19 +62,20 @@ const (
 	scanBuffer = 512 << 10
 	// scanHead is the bytes of the longest head of a record with a body.
 	scanHead = 1 + 8 + 4 + 4 + 8
-	// maxRecord bounds a record that must be in the buffer as a whole: a CLASS_DUMP
-	// of three tables of 65535 lines, an instance of eight classes with as many fields.
+	// maxRecord bounds a record that must be completely in the buffer: a
+	// CLASS_DUMP of three tables of 65535 lines, an instance of eight classes
+	// with as many fields.
 	maxRecord = 4 << 20
 )
 
-// Scanner gives a scanner of segments of this file, in any order. Its buffer is no
-// larger than the file: several scanners read each small dump.
+// Scanner returns a scanner of segments of this file, in any order. Its buffer
+// is no larger than the file, as several scanners read each small dump.
 func (f *File) Scanner(segments []Segment) *Scanner {
 	buf := make([]byte, min(scanBuffer, max(f.Size, scanHead)))
 	return newScanner(f.r, buf, f.IDSize, segments)
 }
 
-// Reset starts the scanner anew on other segments; the buffer stays.
+// Reset restarts the scanner on other segments; the buffer stays.
 func (s *Scanner) Reset(segments []Segment) {
 	contents := s.Contents
 	*s = *newScanner(s.r, s.buf, s.idSize, segments)
@@ -82,15 +84,15 @@ func (s *Scanner) Reset(segments []Segment) {
 
 func newScanner(r io.ReaderAt, buf []byte, idSize int, segments []Segment) *Scanner {
 	s := &Scanner{window: window{r: r, buf: buf}, idSize: idSize, segments: segments, truncated: -1}
-	// Segments lie one behind the other, so the window reads ahead into the next.
+	// Segments are adjacent, so the window reads ahead into the next one.
 	for _, g := range segments {
 		s.limit = max(s.limit, g.Offset+g.Length)
 	}
 	return s
 }
 
-// Chunks cuts a snapshot into groups of segments of about size bytes, which can be
-// scanned independently.
+// Chunks splits a snapshot into groups of segments of about size bytes, which
+// can be scanned independently.
 func (s *Snapshot) Chunks(size int64) [][]Segment {
 	var chunks [][]Segment
 	first, sum := 0, int64(0)
@@ -104,20 +106,21 @@ func (s *Snapshot) Chunks(size int64) [][]Segment {
 	return chunks
 }
 
-// Err is why Next returned false: nil at the end, and where the file was cut; a
-// *DamageError; or the error of the reader.
+// Err returns why Next returned false: nil at the end, and if the file was
+// truncated; a *DamageError; or the error of the reader.
 func (s *Scanner) Err() error { return s.err }
 
-// Truncated is the offset of the record in which the file ends, or -1 where it ends
-// after a whole one.
+// Truncated returns the offset of the incomplete record at the end of the file,
+// or -1 if it ends after a complete one.
 func (s *Scanner) Truncated() int64 { return s.truncated }
 
-// Next goes to the next record, or the next piece of an array.
+// Next advances to the next record, or the next piece of an array.
 func (s *Scanner) Next() bool {
 	if s.err != nil {
 		return false
 	}
-	if rest := int64(s.Count) - int64(s.First); s.Body != nil && rest > 0 && (s.Kind == SubObjectArray || s.Kind == SubPrimitiveArray) {
+	if rest := int64(s.Count) - int64(s.First); s.Body != nil && rest > 0 &&
+		(s.Kind == SubObjectArray || s.Kind == SubPrimitiveArray) {
 		if done := uint32(len(s.Body) / s.elementSize()); int64(done) < rest {
 			s.First += done
 			s.Piece = true
@@ -137,7 +140,7 @@ func (s *Scanner) Next() bool {
 		if s.err != nil {
 			return false
 		}
-		// Only the segment is over.
+		// Only the segment is finished.
 	}
 }
 
@@ -152,7 +155,8 @@ func (s *Scanner) segment() bool {
 	return true
 }
 
-// head gives up to n bytes of the record at s.at, fewer at the end of the segment.
+// head returns up to n bytes of the record at s.at, fewer at the end of the
+// segment.
 func (s *Scanner) head(n int) []byte {
 	if rest := s.end - s.at; rest < int64(n) {
 		n = int(rest)
@@ -233,7 +237,7 @@ func (s *Scanner) record() bool {
 	return true
 }
 
-// rootSize gives the bytes of a root record, 0 for what is none (ART
+// rootSize returns the bytes of a root record, 0 for other records (ART
 // runtime/hprof/hprof.cc, Hprof::MarkRootObject).
 func rootSize(kind SubTag, id int) int {
 	switch kind {
@@ -250,7 +254,7 @@ func rootSize(kind SubTag, id int) int {
 	return 0
 }
 
-// Root gives the root of a root record.
+// Root returns the root of a root record.
 func (s *Scanner) Root() Root {
 	r := Root{Kind: s.Kind, Object: s.Object, Frame: -1}
 	switch s.Kind {
@@ -264,7 +268,7 @@ func (s *Scanner) Root() Root {
 	return r
 }
 
-// instance takes the fields of an instance, which begin head bytes on.
+// instance reads the fields of an instance, which begin after head bytes.
 func (s *Scanner) instance(head int) bool {
 	n := int64(head) + int64(s.Count)
 	if s.at+n > s.end {
@@ -284,7 +288,8 @@ func (s *Scanner) instance(head int) bool {
 	return true
 }
 
-// whole gives the n bytes of the record at s.at, all of which the segment has.
+// whole returns the n bytes of the record at s.at, all of which the segment
+// has.
 func (s *Scanner) whole(n int64) []byte {
 	if n > maxRecord {
 		s.damage(fmt.Sprintf("%d bytes long, more than any class can declare", n))
@@ -302,7 +307,7 @@ func (s *Scanner) whole(n int64) []byte {
 	return b
 }
 
-// array takes the elements of an array, which begin head bytes on.
+// array reads the elements of an array, which begin after head bytes.
 func (s *Scanner) array(head int, wanted bool) bool {
 	size := int64(s.Count) * int64(s.elementSize())
 	if s.at+int64(head)+size > s.end {
@@ -323,7 +328,8 @@ func (s *Scanner) elementSize() int {
 	return s.Type.Size(s.idSize)
 }
 
-// elements takes as many elements from First on as fit, all of which the segment has.
+// elements reads as many elements from First on as fit, all of which the
+// segment has.
 func (s *Scanner) elements() bool {
 	size := s.elementSize()
 	n := int(min((int64(s.Count)-int64(s.First))*int64(size), int64(len(s.buf)/size*size)))
@@ -340,7 +346,7 @@ func (s *Scanner) elements() bool {
 	return true
 }
 
-// classDump finds the end of a CLASS_DUMP, whose tables say how long they are.
+// classDump finds the end of a CLASS_DUMP, whose tables declare their lengths.
 func (s *Scanner) classDump() bool {
 	id := s.idSize
 	n := 1 + 7*id + 8 + 2
@@ -397,7 +403,7 @@ func (s *Scanner) value(n, name int) (int, bool) {
 	return n + name + 1 + size, true
 }
 
-// table gives the first n bytes of the record at s.at.
+// table returns the first n bytes of the record at s.at.
 func (s *Scanner) table(n int) ([]byte, bool) {
 	if s.at+int64(n) > s.end {
 		return nil, s.short()
@@ -409,7 +415,8 @@ func (s *Scanner) table(n int) ([]byte, bool) {
 	return b, b != nil
 }
 
-// ReadClass gives the class of a CLASS_DUMP record. It reuses the tables of c.
+// ReadClass returns the class of a CLASS_DUMP record. It reuses the tables of
+// c.
 func (s *Scanner) ReadClass(c *Class) {
 	d := fields{s.Body[1:], s.idSize}
 	c.ID, c.Trace = d.id(), d.u4()
@@ -452,7 +459,8 @@ func (d *fields) value(t Type) (v uint64) {
 	return v
 }
 
-// short ends the segment at a record that is longer than what is left of it.
+// short ends the segment at a record that is longer than the rest of the
+// segment.
 func (s *Scanner) short() bool {
 	if s.cut {
 		s.truncated, s.at = s.at, s.end

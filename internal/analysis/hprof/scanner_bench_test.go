@@ -10,9 +10,10 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// population appends a heap of about size bytes in segments of 1 MiB, shaped like
-// one of an app: of 16 objects 11 are instances of 8 to 56 bytes, 2 are arrays of 8
-// references and 3 are strings' bytes; each 4096th is an array of 64 kB.
+// population appends a heap of about size bytes in segments of 1 MiB, shaped
+// like one of an app: of 16 objects 11 are instances of 8 to 56 bytes, 2 are
+// arrays of 8 references and 3 are strings' bytes; each 4096th is an array of
+// 64 kB.
 func population(d *dump, size int) (records int) {
 	const segment = 1 << 20
 	u4 := func(v uint32) { d.b = binary.BigEndian.AppendUint32(d.b, v) }
@@ -65,9 +66,9 @@ func population(d *dump, size int) (records int) {
 	return records
 }
 
-// BenchmarkScan reads a heap of 100 MB in memory. The bar is 1.5 GB/s and 25 million
-// records a second on one core of 2020, and no allocation: reading twice must stay
-// below a tenth of what an analysis takes.
+// BenchmarkScan reads a heap of 100 MB in memory. The limit is 1.5 GB/s and 25
+// million records a second on one core of 2020, and no allocation: reading
+// twice must take less than a tenth of an analysis.
 func BenchmarkScan(b *testing.B) {
 	for _, ids := range []int{4, 8} {
 		d := newDump(hprof.Format102, ids)
@@ -98,7 +99,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen walks the same heap, of which it reads the heads alone.
+// BenchmarkOpen walks the same heap, of which it reads only the heads.
 func BenchmarkOpen(b *testing.B) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 100_000_000)

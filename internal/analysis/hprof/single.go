@@ -7,28 +7,30 @@ import (
 	"io"
 )
 
-// Single is one instance or array, read alone.
+// Single is one instance or array, read separately.
 type Single struct {
 	Kind SubTag
-	// Object is the object itself, Class its class, of an instance or object array.
+	// Object is the object itself, Class its class, of an instance or object
+	// array.
 	Object, Class ID
-	// Count is the number of elements of an array, the bytes of an instance; Type that
-	// of a primitive array's elements.
+	// Count is the number of elements of an array, the bytes of an instance;
+	// Type that of a primitive array's elements.
 	Count uint32
 	Type  Type
-	// Body is an instance's fields or an array's first elements, whole ones. It is valid
-	// until the next reading into the same Single.
+	// Body is an instance's fields or an array's first complete elements. It is
+	// valid until the next reading into the same Single.
 	Body []byte
 
 	buf []byte
 }
 
-// usual is the bytes that are read at first: most instances are smaller.
+// usual is the number of bytes that are read at first: most instances are
+// smaller.
 const usual = 256
 
-// ReadSingle reads the instance or array whose record begins at an offset, of which
-// a Scanner told: up to most bytes of its body. It fails with a *DamageError where
-// there is none, and with the error of the reader.
+// ReadSingle reads the instance or array whose record begins at an offset that
+// a Scanner reported: up to most bytes of its body. The error is a *DamageError
+// if there is no such record, or that of the reader.
 func (f *File) ReadSingle(at int64, most int, s *Single) error {
 	if err := f.fill(at, usual, s); err != nil {
 		return err
@@ -56,7 +58,7 @@ func (f *File) ReadSingle(at int64, most int, s *Single) error {
 			return damage(fmt.Sprintf("there is no type %d", s.Type))
 		}
 	default:
-		return damage(fmt.Sprintf("record 0x%02x is none", uint8(s.Kind)))
+		return damage(fmt.Sprintf("record 0x%02x is neither an instance nor an array", uint8(s.Kind)))
 	}
 	body := min(int64(s.Count)*size, int64(most)/size*size)
 	if s.Kind == SubPrimitiveArrayNoData {

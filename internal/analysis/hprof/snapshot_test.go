@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// heaps says which objects each snapshot of a dump holds: one digit an object, a
-// space between segments, a dot where the snapshot was ended.
+// heaps lists the objects of each snapshot of a dump: one digit per object, a
+// space between segments, a dot at the end of a snapshot.
 func heaps(t *testing.T, d *dump) (all []string) {
 	t.Helper()
 	f := open(t, d.b)
@@ -37,24 +37,24 @@ func heaps(t *testing.T, d *dump) (all []string) {
 	return all
 }
 
-// TestSnapshots: the hprof agent writes a heap each time that it is asked to.
+// TestSnapshots: the hprof agent writes a heap at each request.
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{"", ""},
 		{"c1", "1"},
 		{"s1", "1"},
 		{"s1 s2 e", "1 2."},
-		// A whole HEAP_DUMP is a heap.
+		// A complete HEAP_DUMP is a heap.
 		{"c1 c2", "1|2"},
 		{"c1 n n c2 n c3", "1|2|3"},
 		{"c1 s2", "1 2"},
 		{"s1 c2", "1|2"},
-		// An end is one.
+		// An end record counts as one.
 		{"s1 e s2 e", "1.|2."},
 		{"s1 s2 e s3 s4", "1 2.|3 4"},
 		{"c1 e c2 e", "1.|2."},
 		{"s1 e s2", "1.|2"},
-		// Without one, segments belong together, whatever stands between them.
+		// Without one, segments belong together, whatever is between them.
 		{"s1 n s2 n n s3", "1 2 3"},
 		{"n s1 n e n", "1."},
 		{"e s1", "1"},
@@ -83,8 +83,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestHeapOfSegment: which heap an object is in is said in each segment anew, and
-// holds for no other.
+// TestHeapOfSegment: each segment names the heap of its objects again, and for
+// no other segment.
 func TestHeapOfSegment(t *testing.T) {
 	info := func(d *dump, heap rune, name hprof.ID) { d.put(hprof.SubHeapInfo, uint32(heap), name) }
 	d := newDump(hprof.Format103, 4)
@@ -121,8 +121,8 @@ func TestHeapOfSegment(t *testing.T) {
 	agree(t, d.b)
 }
 
-// TestNamesAfterTheHeap: the order of records is free, and the names of objects and of
-// strings are two things.
+// TestNamesAfterTheHeap: records may have any order, and the IDs of objects and
+// of strings are separate.
 func TestNamesAfterTheHeap(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	d.segment(hprof.TagHeapDump, func() { d.instance(7, 8, "x"); d.class(8, 0) })
@@ -146,7 +146,8 @@ func TestNamesAfterTheHeap(t *testing.T) {
 	if f.Strings.Len() != 3 || f.Classes[0] != (hprof.LoadedClass{Serial: 1, Class: 8, Name: 7}) {
 		t.Errorf("%d strings, %v", f.Strings.Len(), f.Classes)
 	}
-	if want := (hprof.Frame{ID: 9, Method: 8, Signature: 8, Source: 9, Class: 1, Line: -1}); f.Frames[0] != want || f.Traces[0].Frames[0] != 9 {
+	if want := (hprof.Frame{ID: 9, Method: 8, Signature: 8, Source: 9, Class: 1, Line: -1}); f.Frames[0] != want ||
+		f.Traces[0].Frames[0] != 9 {
 		t.Errorf("%+v, %+v", f.Frames, f.Traces)
 	}
 	agree(t, d.b)
@@ -161,7 +162,7 @@ func TestNamesAfterTheHeap(t *testing.T) {
 	}
 }
 
-// TestLongTrace: a trace says how many frames it has; 4096 are kept.
+// TestLongTrace: a trace declares its number of frames; 4096 are kept.
 func TestLongTrace(t *testing.T) {
 	for _, n := range []int{4095, 4096, 4097, 100_000} {
 		d := newDump(hprof.Format102, 8)
@@ -179,8 +180,8 @@ func TestLongTrace(t *testing.T) {
 	}
 }
 
-// TestChunks: all segments, each once and in order, in groups that are no larger than
-// asked but for one segment.
+// TestChunks: all segments, each once and in order, in groups that are no
+// larger than requested except for single segments.
 func TestChunks(t *testing.T) {
 	var snapshot hprof.Snapshot
 	at := int64(100)
@@ -210,8 +211,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestSegmentsInAnyOrder: a scanner takes segments that do not stand one behind the
-// other, and the one in which the file ends need not be the last.
+// TestSegmentsInAnyOrder: a scanner takes segments that are not adjacent, and
+// the truncated one need not be the last.
 func TestSegmentsInAnyOrder(t *testing.T) {
 	d := newDump(hprof.Format103, 4)
 	const segments = 40

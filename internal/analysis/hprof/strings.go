@@ -33,10 +33,11 @@ func (e entry) at() int64 { return e.place >> 16 }
 func (e entry) length() int64 { return e.place & maxKept }
 
 const (
-	// maxKept is the bytes of one string that are kept: names have at most 65535
-	// (JVM specification 4.4.7).
+	// maxKept is the bytes of one string that are kept: names have at most
+	// 65535 (JVM specification 4.4.7).
 	maxKept = 65535
-	// maxBlob bounds the bytes that are kept in memory. Others are read again.
+	// maxBlob bounds the bytes that are kept in memory. Other strings are read
+	// again.
 	maxBlob = 64 << 20
 )
 
@@ -49,18 +50,19 @@ func (s *Strings) add(id ID, head []byte, offset, length int64) {
 	s.added.add(newEntry(id, at, length))
 }
 
-// join ends the adding.
+// join finishes adding.
 func (s *Strings) join() { s.entries = s.added.join() }
 
-// memory is the bytes that the strings take, but for a bounded number of them.
+// memory returns the bytes of the strings, without a bounded number of them.
 func (s *Strings) memory() int64 { return int64(s.added.n) * int64(unsafe.Sizeof(entry{})) }
 
-// Len is the number of strings.
+// Len returns the number of strings.
 func (s *Strings) Len() int { return len(s.entries) }
 
-// Get gives a string, decoded from modified UTF-8 and cut after 65535 bytes, and
-// false where there is none with this ID, or where the file does not give it any
-// more. Of two with one ID it gives the first. Not safe for concurrent use.
+// Get returns a string, decoded from modified UTF-8 and truncated after 65535
+// bytes. It returns false if there is none with this ID, or if it can no longer
+// be read from the file. Of two with one ID it returns the first. It is not
+// safe for concurrent use.
 func (s *Strings) Get(id ID) (string, bool) {
 	s.sort()
 	i, ok := slices.BinarySearchFunc(s.entries, id, func(e entry, id ID) int { return cmp.Compare(e.id, id) })
@@ -78,7 +80,7 @@ func (s *Strings) Get(id ID) (string, bool) {
 	return DecodeString(b), true
 }
 
-// sort keeps the first of two strings with one ID in front.
+// sort puts the first of two strings with one ID in front.
 func (s *Strings) sort() {
 	if s.sorted {
 		return
@@ -88,12 +90,14 @@ func (s *Strings) sort() {
 		return
 	}
 	// A stable sort in place takes several times as long.
-	slices.SortFunc(s.entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at())) })
+	slices.SortFunc(s.entries,
+		func(a, b entry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at())) })
 }
 
-// DecodeString decodes modified UTF-8 (JVM specification 4.4.7): NUL is C0 80, and
-// characters beyond U+FFFF are two surrogates of three bytes each. UTF-8 itself is
-// taken too. Bytes that are neither become U+FFFD, as does a surrogate alone.
+// DecodeString decodes modified UTF-8 (JVM specification 4.4.7): NUL is C0 80,
+// and characters beyond U+FFFF are two surrogates of three bytes each. It
+// accepts UTF-8 as well. Other bytes, and a surrogate without its pair, become
+// U+FFFD.
 func DecodeString(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -117,7 +121,7 @@ func decodeRune(b []byte) (rune, int) {
 	if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n != 1 {
 		return r, n
 	}
-	// What UTF-8 forbids: the NUL and the surrogates.
+	// Forbidden in UTF-8: the NUL and the surrogates.
 	if len(b) > 1 && b[0] == 0xc0 && b[1] == 0x80 {
 		return 0, 2
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// encodeUnits writes UTF-16 as DataOutput.writeUTF does: each unit for itself, and NUL
-// in two bytes.
+// encodeUnits writes UTF-16 like DataOutput.writeUTF: each unit by itself, and
+// NUL in two bytes.
 func encodeUnits(units []uint16) (b []byte) {
 	for _, u := range units {
 		switch {
@@ -29,9 +29,9 @@ func encodeUnits(units []uint16) (b []byte) {
 	return b
 }
 
-// decodeUnits reads UTF-8 and modified UTF-8 into UTF-16; a byte that is neither is
-// U+FFFD. Sequences are found by writing them: the one of a unit, or of a character
-// beyond U+FFFF, that b begins with.
+// decodeUnits reads UTF-8 and modified UTF-8 into UTF-16; other bytes are
+// U+FFFD. It finds sequences by writing them: the one of a unit, or of a
+// character beyond U+FFFF, that b begins with.
 func decodeUnits(b []byte) (units []uint16) {
 	for len(b) > 0 {
 		r, n := utf8.RuneError, 1
@@ -65,10 +65,13 @@ func decodeUnits(b []byte) (units []uint16) {
 	return units
 }
 
-// TestDecodeString: what a JVM writes comes back, whatever is in the string.
+// TestDecodeString: what a JVM writes is read back, for any string.
 func TestDecodeString(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	alphabet := []uint16{0, 1, 'a', 0x7f, 0x80, 0xe9, 0x7ff, 0x800, 0x20ac, 0xd7ff, 0xd800, 0xd83d, 0xdbff, 0xdc00, 0xde00, 0xdfff, 0xe000, 0xfffd, 0xffff}
+	alphabet := []uint16{
+		0, 1, 'a', 0x7f, 0x80, 0xe9, 0x7ff, 0x800, 0x20ac, 0xd7ff, 0xd800, 0xd83d, 0xdbff, 0xdc00, 0xde00, 0xdfff,
+		0xe000, 0xfffd, 0xffff,
+	}
 	for range 20_000 {
 		units := make([]uint16, random.IntN(8))
 		for i := range units {
@@ -76,7 +79,7 @@ func TestDecodeString(t *testing.T) {
 				units[i] = alphabet[random.IntN(len(alphabet))]
 			}
 		}
-		// A surrogate alone is in no string of Go.
+		// A single surrogate is in no string of Go.
 		if got, want := hprof.DecodeString(encodeUnits(units)), string(utf16.Decode(units)); got != want {
 			t.Fatalf("%x is decoded as %q, want %q", units, got, want)
 		}
@@ -88,15 +91,15 @@ func TestDecodeString(t *testing.T) {
 		"\xc0\x80":                 "\x00",
 		"a\xc0\x80b\xc0\x80":       "a\x00b\x00",
 		"\xed\xa0\xbd\xed\xb8\x80": "\U0001f600",
-		// A character of UTF-8 beside a NUL that is none.
+		// A character of UTF-8 next to an invalid NUL.
 		"\xf0\x9f\x98\x80\xc0\x80": "\U0001f600\x00",
-		// Surrogates that are no pair.
+		// Surrogates that are not a pair.
 		"\xed\xa0\xbd":                         "\ufffd",
 		"\xed\xb8\x80":                         "\ufffd",
 		"\xed\xb8\x80\xed\xa0\xbd":             "\ufffd\ufffd",
 		"\xed\xa0\xbdx":                        "\ufffdx",
 		"\xed\xa0\xbd\xed\xa0\xbd\xed\xb8\x80": "\ufffd\U0001f600",
-		// Cut and broken sequences, and longer ones than need be.
+		// Truncated and invalid sequences, and overlong ones.
 		"\xc3":             "\ufffd",
 		"\xedA\x80":        "\ufffdA\ufffd",
 		"\xe2\x82":         "\ufffd\ufffd",
@@ -113,9 +116,13 @@ func TestDecodeString(t *testing.T) {
 	}
 }
 
-// FuzzDecodeString compares with a decoder that finds sequences by writing them.
+// FuzzDecodeString compares with a decoder that finds sequences by writing
+// them.
 func FuzzDecodeString(f *testing.F) {
-	for _, s := range []string{"", "plain", "a\xc0\x80b", "\xed\xa0\xbd\xed\xb8\x80", "\xed\xa0\xbd", "\xc1\x81\xe0\x80\x80\xf0\x9f\x98\x80", "\xe2\x82", "\xf8\x88\x80\x80\x80", "\xf4\x90\x80\x80"} {
+	for _, s := range []string{
+		"", "plain", "a\xc0\x80b", "\xed\xa0\xbd\xed\xb8\x80", "\xed\xa0\xbd", "\xc1\x81\xe0\x80\x80\xf0\x9f\x98\x80",
+		"\xe2\x82", "\xf8\x88\x80\x80\x80", "\xf4\x90\x80\x80",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -130,8 +137,8 @@ func FuzzDecodeString(f *testing.F) {
 	})
 }
 
-// TestLongStrings: of a string 65535 bytes are kept, and of all strings 64 MiB; the
-// others are read again when they are asked for.
+// TestLongStrings: 65535 bytes of a string are kept, and 64 MiB of all strings;
+// the others are read again on demand.
 func TestLongStrings(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	d.record(hprof.TagString, hprof.ID(5), strings.Repeat("a", 65535))
@@ -151,7 +158,8 @@ func TestLongStrings(t *testing.T) {
 	file := &sparse{}
 	file.add(newDump(hprof.Format102, 8).b, 0)
 	for i := range n {
-		head := (&dump{ids: 8}).put(hprof.TagString, uint32(0), uint32(8+65000), hprof.ID(n-i), "name ", []byte{'0' + byte(i%10)})
+		head := (&dump{ids: 8}).put(hprof.TagString, uint32(0), uint32(8+65000), hprof.ID(n-i), "name ",
+			[]byte{'0' + byte(i%10)})
 		file.add(head.b, 65000-6)
 	}
 	f = (&huge{sparse: *file}).open(t)
@@ -160,13 +168,14 @@ func TestLongStrings(t *testing.T) {
 	}
 	for i := range n {
 		got, ok := f.Strings.Get(hprof.ID(n - i))
-		if want := "name " + string(rune('0'+i%10)); !ok || len(got) != 65000 || got[:6] != want || strings.Trim(got[6:], "\x00") != "" {
+		if want := "name " + string(rune('0'+i%10)); !ok || len(got) != 65000 || got[:6] != want ||
+			strings.Trim(got[6:], "\x00") != "" {
 			t.Fatalf("string %d: %.10q of %d bytes, %v", i, got, len(got), ok)
 		}
 	}
 }
 
-// failing is a file whose end is lost once it was opened.
+// failing is a file whose end is lost after it was opened.
 type failing struct {
 	io.ReaderAt
 	lost int64
@@ -179,8 +188,8 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-// TestLostStrings: a name that cannot be read again is not known; it is not the part
-// of it that is left.
+// TestLostStrings: a name that cannot be read again is missing, rather than
+// truncated.
 func TestLostStrings(t *testing.T) {
 	const n = 1100
 	file := &sparse{}

@@ -6,31 +6,33 @@ import (
 	"io"
 )
 
-// Stripped is what Strip did to a dump.
+// Stripped is the result of Strip.
 type Stripped struct {
-	// Arrays are the primitive arrays that have elements, Bytes those of the elements:
-	// all of them are zero in the copy.
+	// Arrays counts the primitive arrays that have elements, Bytes their size:
+	// all elements are zero in the copy.
 	Arrays, Bytes int64
-	// Hashes are the fields that are zero because they may hold the hash of a text, or
-	// because no class says what they hold.
+	// Hashes counts the fields that are zeroed because they may hold the hash
+	// of a text, or because no class says what they hold.
 	Hashes int64
-	// Truncated tells that the dump ends inside a record, and so does the copy.
+	// Truncated is true if the dump ends inside a record, and so does the copy.
 	Truncated bool
-	// Warnings are those of File: where the length of a heap was guessed, so was where
-	// its arrays are.
+	// Warnings are those of File: if the length of a heap was guessed, so were
+	// the positions of its arrays.
 	Warnings []error
 }
 
-// Strip copies a dump of size bytes to w with all elements of primitive arrays set to
-// zero: the texts of strings, the pixels of bitmaps, whatever was read or received. So are
-// the hashes of texts, from which short ones can be computed: see hashFields. All else
-// stays as it is, byte by byte and in its place: names, lengths, references, the values of
-// other fields. To strip a copy again changes nothing.
+// Strip copies a dump of size bytes to w with all elements of primitive arrays
+// set to zero: the texts of strings, the pixels of bitmaps, whatever was read
+// or received. It also zeroes the hashes of texts, from which short texts can
+// be computed: see hashFields. Everything else is copied byte by byte: names,
+// lengths, references, the values of other fields. Stripping a copy again
+// changes nothing.
 //
-// All heaps of the dump are stripped. One that is truncated is copied as far as it goes,
-// also the record in which it ends. The error is a *DamageError where the bytes cannot be
-// a dump, else that of r, w or ctx; what was written before is no dump and must not be
-// kept. Memory is that of Open, buffers of less than 10 MiB and the layouts of the classes.
+// All heaps of the dump are stripped. A truncated heap is copied up to its end,
+// including its incomplete record. The error is a *DamageError if the bytes
+// cannot be a dump, otherwise that of r, w or ctx; the output is then not a
+// dump and must not be kept. Memory is that of Open, buffers of less than 10
+// MiB and the layouts of the classes.
 func Strip(ctx context.Context, w io.Writer, r io.ReaderAt, size int64) (Stripped, error) {
 	f, err := Open(ctx, r, size)
 	if err != nil {
@@ -49,12 +51,12 @@ func Strip(ctx context.Context, w io.Writer, r io.ReaderAt, size int64) (Strippe
 
 const (
 	stripBuffer = 1 << 20
-	// wordEvery is after how many records ctx is asked.
+	// wordEvery is the number of records between two checks of ctx.
 	wordEvery = 4096
 )
 
-// stripping copies a file through a window. What is before the window is written, what
-// is in it can be changed.
+// stripping copies a file through a window. What precedes the window is
+// written, what is in it can be changed.
 type stripping struct {
 	Stripped
 	window
@@ -64,7 +66,7 @@ type stripping struct {
 	hashes *hashFields
 }
 
-// heaps erases what is to go from all heaps, which lie one behind the other.
+// heaps erases the contents of all heaps, which are adjacent.
 func (s *stripping) heaps() error {
 	records := s.file.Scanner(nil)
 	for i := range s.file.Snapshots {
@@ -116,7 +118,7 @@ func (s *stripping) record(r *Scanner) error {
 	return nil
 }
 
-// cut erases what a file still has of the record in which it ends.
+// cut erases the contents of the incomplete record at the end of a file.
 func (s *stripping) cut(at int64) error {
 	s.Truncated = true
 	b, err := s.file.tail(at, maxRecord)
@@ -146,7 +148,7 @@ func (s *stripping) eraseArray(from, to int64) error {
 	return s.erase(from, to)
 }
 
-// eraseHash returns what erases parts of a record at an offset.
+// eraseHash returns a function that erases parts of a record at an offset.
 func (s *stripping) eraseHash(at int64) func(span) error {
 	return func(p span) error {
 		s.Hashes++
@@ -167,7 +169,8 @@ func (s *stripping) erase(from, to int64) error {
 	return nil
 }
 
-// copyTo writes until an offset is in the window, or, of the end of the file, before it.
+// copyTo writes until an offset is in the window, or before it at the end of
+// the file.
 func (s *stripping) copyTo(at int64) error {
 	for at >= s.base+int64(s.n) && (s.n > 0 || s.base < s.limit) {
 		if err := s.ctx.Err(); err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// place is where in a file a value is that must go, of which class its object is, and the
-// name of its field, "" where no class declares one there.
+// place is the position in a file of a value that must be erased, the class of
+// its object, and the name of its field, "" if no class declares one there.
 type place struct {
 	at, size    int64
 	class, name string
 }
 
-// hashes finds the hashes of a heap a second way.
+// hashes is a second implementation that finds the hashes of a heap.
 func (n *naive) hashes(data []byte, h *naiveHeap) (all []place) {
 	type declared struct {
 		super  hprof.ID
@@ -120,9 +120,10 @@ func (n *naive) classNames() map[hprof.ID]string {
 	return names
 }
 
-// attack reads texts back out of a dump without texts: each int field of each instance that
-// is the hash of a text in the dictionary, or what java.util.HashMap makes of it (its inverse
-// is itself). It says which texts it has found, as often as it has.
+// attack reads texts back from a dump without texts: each int field of each
+// instance that is the hash of a text in the dictionary, or what
+// java.util.HashMap makes of it (its own inverse). It returns the texts that it
+// found, with repetitions.
 func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	n := readNaive(data)
 	loaded, ids := n.classNames(), n.header.IDSize
@@ -158,12 +159,13 @@ func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	return found
 }
 
-// keepsHashes tells of classes that are in every dump.
+// keepsHashes lists classes that are in every dump.
 func keepsHashes(class string) bool {
-	return class == "java.lang.String" || strings.HasPrefix(class, "java.util.") && (strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
+	return class == "java.lang.String" || strings.HasPrefix(class, "java.util.") &&
+		(strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
 }
 
-// dictionary are all numbers of 4 to 6 digits, and words, by their hashes.
+// dictionary has all numbers of 4 to 6 digits, and words, by their hashes.
 func dictionary() map[uint32]string {
 	all := map[uint32]string{}
 	for digits, end := 4, 10_000; digits <= 6; digits, end = digits+1, 10*end {
@@ -181,7 +183,8 @@ func dictionary() map[uint32]string {
 	return all
 }
 
-// The attack that finds PINs and one-time codes in dumps without texts finds none.
+// The attack that finds PINs and one-time codes in dumps without texts finds
+// nothing.
 func TestStripTakesHashes(t *testing.T) {
 	texts, before, read := dictionary(), 0, 0
 	for _, name := range dumps {
@@ -205,8 +208,8 @@ func TestStripTakesHashes(t *testing.T) {
 	}
 }
 
-// Every instance of the recorded dumps has the fields that its classes declare, so nothing
-// but hashes goes: numbers of one int, in fields that are named so.
+// Every instance of the recorded dumps has the fields that its classes declare,
+// so only hashes are erased: ints in fields with such names.
 func TestStripTakesNoMoreThanHashes(t *testing.T) {
 	fields, read := map[string]int64{}, 0
 	for _, name := range dumps {
@@ -226,14 +229,18 @@ func TestStripTakesNoMoreThanHashes(t *testing.T) {
 			}
 		})
 	}
-	want := []string{"_hash", "hash", "hashCode", "hashCodeCache", "hashCodeForCache", "hashCodeValue", "hashValue", "hashcode", "mHash", "threadLocalHashCode"}
+	want := []string{
+		"_hash", "hash", "hashCode", "hashCodeCache", "hashCodeForCache", "hashCodeValue", "hashValue", "hashcode",
+		"mHash", "threadLocalHashCode",
+	}
 	if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got, want) && read == len(dumps) {
 		t.Errorf("%q go, want %q", got, want)
 	}
 }
 
-// secrets are texts that nothing but their hashes would give away, and their number at
-// which a dump is sure to be hashed: no other value of a dump is like these hashes.
+// secrets are texts that only their hashes would reveal, and the number from
+// which on a dump certainly contains hashes: no other value of a dump is like
+// these hashes.
 func secrets() (all []string) {
 	for i := range 40 {
 		all = append(all, strconv.Itoa(493_817+i*12_011))
@@ -241,8 +248,8 @@ func secrets() (all []string) {
 	return all
 }
 
-// traces counts the places of a dump, of whatever layout, at which the hash of one of the
-// texts stands as it is or as hash tables have it.
+// traces counts the places of a dump, of any layout, that contain the hash of
+// one of the texts, plain or as spread by hash tables.
 func traces(data []byte, texts []string) (count int) {
 	for _, text := range texts {
 		hash := hashOf(text)
@@ -261,7 +268,9 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 		for _, runtime := range []hproftest.Runtime{hproftest.ART, hproftest.HotSpot} {
 			for _, sdk := range []int{21, 23, 34} {
 				h := hproftest.Android(hproftest.Phone{SDK: sdk})
-				for i, table := range []func(...hproftest.Ref) hproftest.Ref{h.HashMap, h.LinkedHashMap, h.ConcurrentHashMap, h.WeakHashMap, h.HashSet} {
+				for i, table := range []func(...hproftest.Ref) hproftest.Ref{
+					h.HashMap, h.LinkedHashMap, h.ConcurrentHashMap, h.WeakHashMap, h.HashSet,
+				} {
 					var pairs []hproftest.Ref
 					for _, text := range secrets() {
 						pairs = append(pairs, h.String(text))
@@ -285,7 +294,8 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 // The same in a JVM: what a program reads is in its hash tables.
 func TestStripTakesHashesOfJVM(t *testing.T) {
 	j := jvmtest.New(t)
-	jar := j.Compile(t, jvmtest.Source{"Console.java": jvmtest.Shop()["Console.java"], "Pins.java": `package com.example.pins;
+	jar := j.Compile(t,
+		jvmtest.Source{"Console.java": jvmtest.Shop()["Console.java"], "Pins.java": `package com.example.pins;
 
 import com.example.stage.Console;
 import java.util.*;
@@ -296,7 +306,8 @@ public final class Pins {
     static final Set<String> SET = new HashSet<>();
 
     public static void main(String[] args) throws Exception {
-        Collections.addAll(TABLES, new HashMap<>(), new LinkedHashMap<>(), new ConcurrentHashMap<>(), new Hashtable<>(), new WeakHashMap<>(), new TreeMap<>());
+        Collections.addAll(TABLES, new HashMap<>(), new LinkedHashMap<>(), new ConcurrentHashMap<>(),
+            new Hashtable<>(), new WeakHashMap<>(), new TreeMap<>());
         for (String pin : args) {
             for (Map<String, Object> table : TABLES) {
                 table.put(pin, table);
@@ -337,16 +348,17 @@ func hashDump(ids int) *dump {
 	return d
 }
 
-// declareClass appends a class with static fields and fields: a name, a type, and for
-// static ones a value.
+// declareClass appends a class with static fields and fields: a name, a type,
+// and for static ones a value.
 func (d *dump) declareClass(id, super hprof.ID, statics []any, fields ...any) {
-	d.put(hprof.SubClassDump, id, uint32(0), super, hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0), uint32(0), uint16(0))
+	d.put(hprof.SubClassDump, id, uint32(0), super, hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0),
+		uint32(0), uint16(0))
 	d.put(uint16(len(statics) / 3)).put(statics...)
 	d.put(uint16(len(fields) / 2)).put(fields...)
 }
 
-// What goes of the fields of instances: by the classes of their own heap, wherever these
-// are, and all of what no class declares.
+// The erased fields of instances: according to the classes of their own heap,
+// wherever these are, and everything that no class declares.
 func TestStripHashFields(t *testing.T) {
 	const text, node, base, missing hprof.ID = 1, 2, 3, 4
 	for _, ids := range []int{4, 8} {
@@ -363,14 +375,15 @@ func TestStripHashFields(t *testing.T) {
 			instance(missing, "HHHH", zeros(4))
 		})
 		d.segment(hprof.TagHeapDumpSegment, func() {
-			d.declareClass(text, 0, []any{nameSeed, hprof.Int, "SSSS", nameCount, hprof.Int, "kept", nameHasHad, hprof.Int, "plus"},
+			d.declareClass(text, 0,
+				[]any{nameSeed, hprof.Int, "SSSS", nameCount, hprof.Int, "kept", nameHasHad, hprof.Int, "plus"},
 				nameHash, hprof.Object, nameHash, hprof.Int, nameIsZero, hprof.Boolean, nameCount, hprof.Int)
 			// Own fields come first.
 			d.declareClass(node, base, nil, nameCount, hprof.Short, nameCode, hprof.Long)
 			d.declareClass(base, 0, nil, nameMissing, hprof.Char, nameMissing, hprof.Object, nameHash, hprof.Int)
 			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")
 			instance(node, "ccHHHHHHHHHH"+object+"HHHH", "cc"+zeros(10)+object+zeros(4))
-			// Longer and shorter than what its classes declare.
+			// Longer and shorter than declared by its classes.
 			instance(text, object+"HHHHZccccZZZZ", object+zeros(5)+"cccc"+zeros(4))
 			instance(text, object+"HH", object+zeros(2))
 		})
@@ -393,18 +406,21 @@ func TestStripHashFields(t *testing.T) {
 		if !slices.Equal(left, want) || done.Hashes == 0 {
 			t.Errorf("IDs of %d: %+v\n%q\nwant\n%q", ids, done, left, want)
 		}
-		if bytes.Contains(got, []byte("SSSS")) || !bytes.Contains(got, []byte("kept")) || !bytes.Contains(got, []byte("plus")) {
+		if bytes.Contains(got, []byte("SSSS")) || !bytes.Contains(got, []byte("kept")) ||
+			!bytes.Contains(got, []byte("plus")) {
 			t.Errorf("IDs of %d: static fields %q", ids, got)
 		}
 		for n := range d.b {
-			if got, _ := checkStripped(t, d.b[:n]); bytes.ContainsAny(got[min(len(got), headerLen+6*(9+ids+10)):], "HSZ") {
+			got, _ := checkStripped(t, d.b[:n])
+			if bytes.ContainsAny(got[min(len(got), headerLen+6*(9+ids+10)):], "HSZ") {
 				t.Fatalf("IDs of %d: cut at %d: %q", ids, n, got)
 			}
 		}
 	}
 }
 
-// A class that is its own superclass, as a damaged dump can have it, has fields without end.
+// A class that is its own superclass, possible in a damaged dump, has an
+// infinite number of fields.
 func TestStripCircle(t *testing.T) {
 	d := hashDump(4)
 	d.segment(hprof.TagHeapDumpSegment, func() {

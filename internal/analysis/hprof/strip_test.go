@@ -33,8 +33,9 @@ func strip(data []byte) ([]byte, hprof.Stripped, error) {
 	return out.Bytes(), done, err
 }
 
-// stripNaive strips a second way: what was read of the whole dump says where arrays and
-// fields are. damage is the offset of the first damage, -1 where there is none.
+// stripNaive is a second implementation: it strips with the positions of arrays
+// and fields read from the whole dump. damage is the offset of the first
+// damage, -1 if there is none.
 func stripNaive(data []byte) (out []byte, done hprof.Stripped, damage int64) {
 	n := readNaive(data)
 	if n.damage >= 0 {
@@ -72,7 +73,7 @@ func stripNaive(data []byte) (out []byte, done hprof.Stripped, damage int64) {
 	return out, done, -1
 }
 
-// agreeStripped strips in both ways.
+// agreeStripped strips with both implementations.
 func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
 	want, told, damage := stripNaive(data)
@@ -86,7 +87,8 @@ func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 		}
 		return nil, done
 	}
-	if len(got) != len(data) || done.Arrays != told.Arrays || done.Bytes != told.Bytes || done.Hashes != told.Hashes || done.Truncated != told.Truncated {
+	if len(got) != len(data) || done.Arrays != told.Arrays || done.Bytes != told.Bytes || done.Hashes != told.Hashes ||
+		done.Truncated != told.Truncated {
 		t.Fatalf("%d bytes, %+v; want %d, %+v", len(got), done, len(data), told)
 	}
 	if !bytes.Equal(got, want) {
@@ -99,7 +101,7 @@ func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	return got, done
 }
 
-// checkStripped is agreeStripped, and what must hold of every stripped dump.
+// checkStripped is agreeStripped, plus what must hold for every stripped dump.
 func checkStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
 	got, done := agreeStripped(t, data)
@@ -107,7 +109,8 @@ func checkStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 		return nil, done
 	}
 	again, more, err := strip(got)
-	if err != nil || !bytes.Equal(again, got) || more.Arrays != done.Arrays || more.Bytes != done.Bytes || more.Hashes != done.Hashes || more.Truncated != done.Truncated {
+	if err != nil || !bytes.Equal(again, got) || more.Arrays != done.Arrays || more.Bytes != done.Bytes ||
+		more.Hashes != done.Hashes || more.Truncated != done.Truncated {
 		t.Fatalf("stripped again: %+v, %v; was %+v", more, err, done)
 	}
 	return got, done
@@ -121,7 +124,7 @@ func TestStripRecorded(t *testing.T) {
 			if done.Truncated || done.Arrays == 0 || done.Bytes == 0 {
 				t.Errorf("%+v", done)
 			}
-			// Cut in the heap, and in the middle of the longest array.
+			// Truncated in the heap, and in the middle of the longest array.
 			checkStripped(t, data[:len(data)*7/8])
 			var longest item
 			for _, h := range readNaive(data).heaps {
@@ -136,20 +139,20 @@ func TestStripRecorded(t *testing.T) {
 	}
 }
 
-// Every small dump, and every beginning of it: what is there of a dump is stripped as it
-// is in the whole one, also of the record in which it ends, and fields whose class is
-// missing then.
+// Every small dump, and every prefix of it, is stripped like the whole one,
+// including the record in which it ends, and fields whose class is then
+// missing.
 func TestStripCut(t *testing.T) {
 	for i, data := range seeds() {
 		whole, _ := checkStripped(t, data)
 		ends := 0
 		for n := 1; n < len(data); n++ {
 			got, done := checkStripped(t, data[:n])
-			// Of a heap that ends with the file nobody knows where it is cut.
+			// For a heap that ends with the file, truncation is not detectable.
 			if whole != nil && got != nil {
 				for at, b := range got {
 					if b != whole[at] && b != 0 {
-						t.Fatalf("dump %d cut at %d: byte %d is not as in the whole one", i, n, at)
+						t.Fatalf("dump %d truncated at %d: byte %d differs from the whole one", i, n, at)
 					}
 				}
 			}
@@ -158,17 +161,19 @@ func TestStripCut(t *testing.T) {
 			}
 		}
 		if ends > len(topOffsets(data))+1 {
-			t.Errorf("dump %d: %d beginnings are taken for whole", i, ends)
+			t.Errorf("dump %d: %d prefixes are accepted as complete", i, ends)
 		}
 	}
 }
 
-// Random apps in random forms, some of several heaps, some cut, some damaged.
+// Random apps in random forms, some with several heaps, some truncated, some
+// damaged.
 func TestStripForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	for seed := range uint64(60) {
 		form := hproftest.Form{
-			Runtime: []hproftest.Runtime{hproftest.ART, hproftest.HotSpot}[rng.IntN(2)], IDSize: []int{4, 8}[rng.IntN(2)],
+			Runtime: []hproftest.Runtime{hproftest.ART, hproftest.HotSpot}[rng.IntN(2)],
+			IDSize:  []int{4, 8}[rng.IntN(2)],
 			Shuffle: rng.IntN(2) == 0, HeapFirst: rng.IntN(3) == 0, NoEnd: rng.IntN(3) == 0,
 		}
 		form.Converted = form.Runtime == hproftest.ART && rng.IntN(4) == 0
@@ -193,7 +198,7 @@ func TestStripForms(t *testing.T) {
 	}
 }
 
-// Arrays at the edges of what is copied at a time, and some that are much longer.
+// Arrays at the edges of the copied pieces, and some that are much longer.
 func TestStripLong(t *testing.T) {
 	const most = 1 << 20
 	for _, ids := range []int{4, 8} {
@@ -219,7 +224,7 @@ func TestStripLong(t *testing.T) {
 	}
 }
 
-// nonzero is a writer that notes what is not zero, by its offset.
+// nonzero is a writer that records nonzero bytes by offset.
 type nonzero struct {
 	at    int64
 	found map[int64]byte
@@ -270,7 +275,8 @@ func TestStripWrapped(t *testing.T) {
 	}
 	got := nonzero{found: map[int64]byte{}}
 	done, err := hprof.Strip(t.Context(), &got, h, h.size)
-	if err != nil || got.at != h.size || done.Arrays != arrays || done.Bytes != bytesOfArrays || len(done.Warnings) != 1 || done.Truncated {
+	if err != nil || got.at != h.size || done.Arrays != arrays || done.Bytes != bytesOfArrays ||
+		len(done.Warnings) != 1 || done.Truncated {
 		t.Fatalf("%d bytes, %+v, %v", got.at, done, err)
 	}
 	if !maps.Equal(got.found, want.found) {
@@ -278,7 +284,7 @@ func TestStripWrapped(t *testing.T) {
 	}
 }
 
-// failsAt fails when it is asked the nth time, from 0 on.
+// failsAt fails at the nth call, from 0 on.
 type failsAt struct {
 	io.ReaderAt
 	left int
@@ -293,8 +299,8 @@ func (f *failsAt) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-// An error of what is read or written to, or an end by the user, at any moment: it is
-// told, and what was written is a beginning of the copy.
+// An error of the reader or writer, or cancellation, at any time: it is
+// reported, and the output is a prefix of the copy.
 func TestStripFails(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 5<<20)
@@ -314,8 +320,9 @@ func TestStripFails(t *testing.T) {
 		t.Errorf("%d reads", reads)
 	}
 	for left := 0; left < len(want); left += 1 << 20 {
-		if _, err := hprof.Strip(t.Context(), &limited{left}, bytes.NewReader(d.b), d.len()); !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "write the stripped dump: ") {
-			t.Fatalf("room for %d: %v", left, err)
+		_, err := hprof.Strip(t.Context(), &limited{left}, bytes.NewReader(d.b), d.len())
+		if !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "write the stripped dump: ") {
+			t.Fatalf("space for %d: %v", left, err)
 		}
 	}
 	canceled := 0
@@ -335,13 +342,14 @@ func TestStripFails(t *testing.T) {
 	if canceled < reads-2 {
 		t.Errorf("%d of %d were canceled", canceled, reads)
 	}
-	if _, err := hprof.Strip(t.Context(), io.Discard, bytes.NewReader(d.b), d.len()+1); err == nil || !strings.Contains(err.Error(), "became shorter") {
+	if _, err := hprof.Strip(t.Context(), io.Discard, bytes.NewReader(d.b), d.len()+1); err == nil ||
+		!strings.Contains(err.Error(), "became shorter") {
 		t.Errorf("a file that became shorter: %v", err)
 	}
 }
 
-// contents are what a report says of contents, which a stripped dump does not have. All
-// else is the same.
+// contents are what a report says about contents, which a stripped dump does
+// not have. Everything else is the same.
 var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.strings\.(compared|distinct|without_text|wasted_bytes|repeated|wasteful|omitted)`,
 	`\.threads\[\d+\]\.name`,
@@ -352,7 +360,7 @@ var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.leaks\[\d+\]\.trace\[\d+\]\.labels(\[\d+\])?`,
 }, "|") + `)$`)
 
-// differences gives the paths in JSON in which two reports differ.
+// differences returns the paths in JSON at which two reports differ.
 func differences(at string, a, b any) (all []string) {
 	if x, ok := a.(map[string]any); ok {
 		if y, ok := b.(map[string]any); ok {
@@ -378,10 +386,11 @@ func differences(at string, a, b any) (all []string) {
 	return all
 }
 
-// reported analyses a dump, with all its classes and dominators.
+// reported analyzes a dump, with all its classes and dominators.
 func reported(t testing.TB, data []byte) map[string]any {
 	t.Helper()
-	r, err := analysis.Analyze(context.Background(), bytes.NewReader(data), int64(len(data)), analysis.Options{Top: 1 << 20})
+	r, err := analysis.Analyze(context.Background(), bytes.NewReader(data), int64(len(data)),
+		analysis.Options{Top: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,29 +432,31 @@ func TestStripKeepsTheAnalysis(t *testing.T) {
 	}
 }
 
-// words are all texts that identities of leaks depend on: threads whose locals are not
-// followed, states of a Recomposer, makers and a build of which leaks are known.
+// words are all texts that identities of leaks depend on: threads whose locals
+// are not followed, states of a Recomposer, manufacturers and a build with
+// known leaks.
 var words = []string{
 	"main", "FinalizerWatchdogDaemon", "LeakCanary-Heap-Dump",
 	"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "PendingWork", "Idle",
 	"samsung", "HUAWEI", "LGE", "Xiaomi", "TPP2.220218.008",
-	// Of no maker and build of which leaks are known, and as long as one.
+	// A manufacturer and build without known leaks, of the same length.
 	"Google", "UP1A.231005.007",
 }
 
-// needWords are the cases whose leaks a stripped dump tells otherwise, because of these
-// words. Those of mixtures come from the same.
+// needWords are the cases whose leaks differ in a stripped dump because of
+// these words. Those of mixtures come from the same.
 var needWords = []string{
-	// A thread that has the name alone, and not the place that Android gives to it.
+	// A thread that has only the name, not the place that Android gives to it.
 	"holder/another thread main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
-	// What only another maker or build has, of which the name is as long.
+	// What only another manufacturer or build has, with a name of the same
+	// length.
 	"known/last served view of another", "known/build of no preview",
 	// AOSP has the field too.
 	"resources of the WebView of Samsung",
 }
 
-// placedCases are leaks that only threads and fields have which LeakCases have otherwise:
-// where Android and LeakCanary put them.
+// placedCases are leaks that depend on threads and fields which LeakCases have
+// elsewhere: in the places of Android and LeakCanary.
 var placedCases = []struct {
 	name  string
 	phone hproftest.Phone
@@ -462,7 +473,8 @@ var placedCases = []struct {
 		localOfLeakCanary(h, leak, h.Declare("leakcanary.internal.HeapDumpTrigger", nil, "object backgroundHandler"))
 	}},
 	{"local of LeakCanary 1", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
-		localOfLeakCanary(h, leak, h.Declare("com.squareup.leakcanary.AndroidWatchExecutor", nil, "object backgroundHandler"))
+		localOfLeakCanary(h, leak,
+			h.Declare("com.squareup.leakcanary.AndroidWatchExecutor", nil, "object backgroundHandler"))
 	}},
 	{"local of a thread that took the place", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
 		t := h.Thread("other")
@@ -470,19 +482,21 @@ var placedCases = []struct {
 		h.SetStatic(looper, "sMainLooper", h.New(looper, hproftest.Fields{"mThread": t.Ref}))
 		h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
 	}},
-	{"resources of the WebView of Samsung", hproftest.Phone{Manufacturer: "samsung"}, func(h *hproftest.Heap, leak hproftest.Ref) {
-		h.SetStatic(h.Class("android.os.Build$VERSION"), "SDK_INT", 19)
-		h.Hold("com.android.org.chromium.android_webview.AwResource", "sResources", leak)
-	}},
-	{"field of an app's subclass", hproftest.Phone{Manufacturer: "unknown"}, func(h *hproftest.Heap, leak hproftest.Ref) {
-		h.SetStatic(h.Class("android.os.Build$VERSION"), "SDK_INT", 19)
-		skin := h.Declare("com.shop.SkinResources", h.Class("android.content.res.Resources"), "object mContext")
-		h.Hold("com.shop.Skins", "sSkin", h.New(skin, hproftest.Fields{"mContext": leak}))
-	}},
+	{"resources of the WebView of Samsung", hproftest.Phone{Manufacturer: "samsung"},
+		func(h *hproftest.Heap, leak hproftest.Ref) {
+			h.SetStatic(h.Class("android.os.Build$VERSION"), "SDK_INT", 19)
+			h.Hold("com.android.org.chromium.android_webview.AwResource", "sResources", leak)
+		}},
+	{"field of an app's subclass", hproftest.Phone{Manufacturer: "unknown"},
+		func(h *hproftest.Heap, leak hproftest.Ref) {
+			h.SetStatic(h.Class("android.os.Build$VERSION"), "SDK_INT", 19)
+			skin := h.Declare("com.shop.SkinResources", h.Class("android.content.res.Resources"), "object mContext")
+			h.Hold("com.shop.Skins", "sSkin", h.New(skin, hproftest.Fields{"mContext": leak}))
+		}},
 }
 
-// localOfLeakCanary makes a local of the thread of a Handler that an object of a class
-// has.
+// localOfLeakCanary makes a local of the thread of a Handler that an object of
+// a class has.
 func localOfLeakCanary(h *hproftest.Heap, leak hproftest.Ref, class *hproftest.Class) {
 	t := h.Thread("LeakCanary-Heap-Dump")
 	looper := h.New(h.Class("android.os.Looper"), hproftest.Fields{"mThread": t.Ref})
@@ -491,8 +505,8 @@ func localOfLeakCanary(h *hproftest.Heap, leak hproftest.Ref, class *hproftest.C
 	h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
 }
 
-// sameLeaks tells whether two reports tell the same of the graph. A reference out of a
-// map is told by its key, which no identity is made of.
+// sameLeaks reports whether two reports say the same about the graph. A
+// reference out of a map has its key, which is in no identity.
 func sameLeaks(a, b map[string]any) bool {
 	for _, list := range []string{"leaks", "suspects", "unreachable", "classes", "dominators"} {
 		for _, path := range differences("", a[list], b[list]) {
@@ -506,9 +520,9 @@ func sameLeaks(a, b map[string]any) bool {
 
 var remark = regexp.MustCompile(`\.(reason|reference|labels)(\[\d+\])?$`)
 
-// keepsLeaks strips a dump. The leaks are those of the whole one that depend on no word,
-// and with the hashes of its texts, which former copies have, all of them. It tells whether
-// they are the same.
+// keepsLeaks strips a dump. The leaks that do not depend on words are those of
+// the whole dump; with the hashes of its texts, which former copies have, all
+// of them are. It reports whether they are the same.
 func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	t.Helper()
 	stripped, _, err := strip(data)
@@ -529,7 +543,7 @@ func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	return false
 }
 
-// checkUntold holds that no text that was taken out is shown: each unit as U+FFFD.
+// checkUntold checks that no erased text is shown: each unit is U+FFFD.
 func checkUntold(t *testing.T, name string, report map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(report)
@@ -541,9 +555,9 @@ func checkUntold(t *testing.T, name string, report map[string]any) {
 	}
 }
 
-// Leaks of all kinds: those of a stripped dump are those of the whole one, so identities
-// depend on no text, nor on any other array. Only those cases differ that are about the
-// words.
+// Leaks of all kinds: those of a stripped dump are those of the whole one, so
+// identities depend on no text, nor on any other array. Only the cases that are
+// about the words differ.
 func TestStripKeepsLeaks(t *testing.T) {
 	check := func(name string, data []byte) {
 		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
@@ -595,14 +609,17 @@ func TestStripKeepsLeaksOfJVM(t *testing.T) {
 	for _, id := range []int{1, 3} {
 		h := hproftest.Java(1)
 		h.Set(h.Main().Ref, "tid", id)
-		watch := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key", "object description", "long watchUptimeMillis", "long retainedUptimeMillis")
+		watch := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key",
+			"object description", "long watchUptimeMillis", "long retainedUptimeMillis")
 		// So many texts that their absence is noted.
 		h.Hold("com.example.Texts", "sTexts", h.Duplicates("text", 20).Ref)
 		pool := h.Thread("pool")
 		h.Set(pool.Ref, "tid", 7)
 		for _, thread := range []hproftest.Thread{h.Main(), pool} {
 			leak := h.New(h.Declare(fmt.Sprintf("com.example.Leak%d", thread.Serial), nil, "object next"), nil)
-			h.Hold(fmt.Sprintf("com.example.Watcher%d", thread.Serial), "sWatch", h.New(watch, hproftest.Fields{"referent": leak, "key": "k", "description": "gone", "retainedUptimeMillis": 5}))
+			h.Hold(fmt.Sprintf("com.example.Watcher%d", thread.Serial), "sWatch",
+				h.New(watch,
+					hproftest.Fields{"referent": leak, "key": "k", "description": "gone", "retainedUptimeMillis": 5}))
 			h.RootOf(thread, hprof.SubRootJavaFrame, leak, 0)
 		}
 		data, _, err := h.Dump(hproftest.Form{Runtime: hproftest.HotSpot})
@@ -645,7 +662,7 @@ func hashOf(text string) (hash uint32) {
 	return hash
 }
 
-// restored puts the arrays back that have one of the words.
+// restored puts back the arrays that have one of the words.
 func restored(data, stripped []byte) []byte {
 	out, n := bytes.Clone(stripped), readNaive(data)
 	ids := n.header.IDSize
@@ -659,7 +676,7 @@ func restored(data, stripped []byte) []byte {
 	return out
 }
 
-// textOf gives the text that a char[] or byte[] may be, "" for another array.
+// textOf returns the text of a char[] or byte[], "" for another array.
 func textOf(i item) string {
 	switch i.Type {
 	case hprof.Char:
@@ -678,7 +695,7 @@ func textOf(i item) string {
 	return ""
 }
 
-// forms gives a text as it can stand in a dump.
+// forms returns a text in the encodings of a dump.
 func forms(text string) [][]byte {
 	var big, little, latin []byte
 	units := utf16.Encode([]rune(text))
@@ -693,8 +710,8 @@ func forms(text string) [][]byte {
 	return all
 }
 
-// No text of an array of an Android dump is anywhere in the stripped one, but for those
-// that are part of a name, and neither is a part of a picture.
+// No text of an array of an Android dump is anywhere in the stripped one,
+// except for those that are part of a name, nor is a part of a picture.
 func TestStripTakesTexts(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		t.Run(name, func(t *testing.T) {
@@ -718,10 +735,11 @@ func TestStripTakesTexts(t *testing.T) {
 					if block := distinctive(i.Body); block != nil {
 						blocks++
 						if len(left.Lookup(block, 1)) > len(named.Lookup(block, 1)) {
-							t.Errorf("%d bytes of the array at %d are there", len(block), i.Offset)
+							t.Errorf("%d bytes of the array at %d are still there", len(block), i.Offset)
 						}
 					}
-					if text := textOf(i); utf8.RuneCountInString(text) >= 5 && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+					if text := textOf(i); utf8.RuneCountInString(text) >= 5 &&
+						!strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 						texts[text] = true
 					}
 				}
@@ -733,7 +751,7 @@ func TestStripTakesTexts(t *testing.T) {
 					case len(named.Lookup(form, 1)) > 0:
 						inNames++
 					default:
-						t.Errorf("%q is there", text)
+						t.Errorf("%q is still there", text)
 					}
 				}
 			}
@@ -744,7 +762,8 @@ func TestStripTakesTexts(t *testing.T) {
 	}
 }
 
-// distinctive gives 32 bytes of an array that occur by no chance: of many values.
+// distinctive returns 32 bytes of an array that do not occur by chance: of many
+// values.
 func distinctive(body string) []byte {
 	for at := 0; at+32 <= len(body); at += 32 {
 		block, values := body[at:at+32], map[byte]bool{}
@@ -758,7 +777,7 @@ func distinctive(body string) []byte {
 	return nil
 }
 
-// FuzzStrip: whatever the bytes, both ways of stripping agree, and memory is in
+// FuzzStrip: for any bytes, both implementations agree, and memory is in
 // proportion to the file.
 func FuzzStrip(f *testing.F) {
 	for _, data := range seeds() {
@@ -779,8 +798,8 @@ func FuzzStrip(f *testing.F) {
 	})
 }
 
-// BenchmarkStrip strips a heap of 100 MB in memory: 20 million records a second and
-// 2 GB/s, so that a disk is what one waits for.
+// BenchmarkStrip strips a heap of 100 MB in memory: 20 million records a second
+// and 2 GB/s, so that the disk is the bottleneck.
 func BenchmarkStrip(b *testing.B) {
 	for _, ids := range []int{4, 8} {
 		b.Run(fmt.Sprintf("ids=%d", ids), func(b *testing.B) {
