@@ -21,8 +21,9 @@ func ballast(tb testing.TB) []byte {
 	return dump
 }
 
-// BenchmarkSearch searches through all of a heap of a million objects. Bar on two cores:
-// a microsecond an object, no memory for each of them but what Search says.
+// BenchmarkSearch searches a whole heap of a million objects. Limit on two
+// cores: a microsecond an object, and no memory per object other than
+// documented for Search.
 func BenchmarkSearch(b *testing.B) {
 	g, out, err := opened(b.Context(), ballast(b))
 	if err != nil {

@@ -11,32 +11,37 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// meeting is one way in which the search meets an object. Of several the least is kept:
-// that with the fewest references, then that whose names come first, from the root down.
+// meeting is one way in which the search reaches an object. Of several the
+// least is kept: that with the fewest references, then that whose names come
+// first, from the root down.
 type meeting struct {
-	// depth is the length of the way, from the rank of the ways to the object before.
+	// depth is the length of the path, from the rank of the paths to the
+	// previous object.
 	depth, from uint32
-	// kind and place are of the reference: elements of arrays and collections are alike.
+	// kind and place are those of the reference: elements of arrays and
+	// collections are alike.
 	kind  uint8
 	place uint32
 	// class numbers the class of the object.
 	class  uint32
 	object heap.Object
-	// parent is as Search.parents has it, 0 where a better way was found.
+	// parent is as in Search.parents, 0 if a better path was found.
 	parent uint32
 }
 
-// byName runs a search level by level, each in the order of the ways to its objects.
+// byName runs a search level by level, each in the order of the paths to its
+// objects.
 type byName struct {
 	*Search
-	// at is where an object waits, by Outbound.Number: in next, from 1; in later, with the
-	// highest bit set; or done.
+	// at is the place of a pending object, by Outbound.Number: in next, from 1;
+	// in later, with the highest bit set; or done.
 	at          []uint32
 	next, later []meeting
 	depth, rank uint32
-	// ended means that all that is wanted was reached.
+	// ended means that all wanted objects were reached.
 	lasting, ended bool
-	// classes are the names of classes by number, instances before class objects.
+	// classes are the names of classes by number, instances before class
+	// objects.
 	classes []string
 	objects map[heap.Object]uint32
 }
@@ -67,7 +72,10 @@ func (s *Search) runByName(ctx context.Context) error {
 func (b *byName) roots() {
 	kinds := rootOrder()
 	for i, root := range b.reader.roots {
-		m := meeting{kind: kinds[root.Kind], class: b.class(root.Object), object: root.Object, parent: uint32(b.graph.Objects) + 1 + uint32(i)}
+		m := meeting{
+			kind: kinds[root.Kind], class: b.class(root.Object), object: root.Object, parent: uint32(b.graph.Objects) +
+				1 + uint32(i),
+		}
 		if n, ok := b.reader.outbound.Number(root.Object); ok {
 			b.meet(n, m, root.Low)
 		}
@@ -91,7 +99,7 @@ func rootOrder() (order [256]uint8) {
 	return order
 }
 
-// levels goes on until nothing is left that is not met by Low references alone.
+// levels continues until only Low references are left to follow.
 func (b *byName) levels(ctx context.Context) error {
 	var level []meeting
 	for len(b.next) > 0 {
@@ -118,8 +126,8 @@ func (b *byName) levels(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sort orders a level. Its ways come in the order of depth and from: an object that is met
-// again keeps its place only where both are the same.
+// sort orders a level. Its paths come in the order of depth and from: an object
+// that is met again keeps its place only if both are the same.
 func (b *byName) sort(level []meeting) {
 	for begin := 0; begin < len(level); {
 		end := begin + 1
@@ -142,14 +150,19 @@ func (b *byName) expand(o heap.Object) {
 		return
 	}
 	b.reader.Read(o, func(e Edge) {
-		// Most references lead to what is done, of which the class need not be read.
+		// Most references lead to finished objects, whose class need not be
+		// read.
 		if n, ok := b.reader.outbound.Number(e.To); ok && b.at[n] != done {
-			b.meet(n, meeting{depth: b.depth, from: b.rank, kind: nameKind(e.Kind), place: namePlace(e), class: b.class(e.To), object: e.To, parent: uint32(o) + 1}, e.Low)
+			b.meet(n,
+				meeting{
+					depth: b.depth, from: b.rank, kind: nameKind(e.Kind), place: namePlace(e), class: b.class(e.To),
+					object: e.To, parent: uint32(o) + 1,
+				}, e.Low)
 		}
 	})
 }
 
-// nameKind has one number for all kinds that a trace shows as an element.
+// nameKind returns one number for all kinds that a trace shows as an element.
 func nameKind(k EdgeKind) uint8 {
 	switch k {
 	case ItemEdge, ValueEdge, NamedEdge:
@@ -158,7 +171,7 @@ func nameKind(k EdgeKind) uint8 {
 	return uint8(k)
 }
 
-// namePlace is the place of a field, whose order is that of the names.
+// namePlace returns the place of a field, ordered by name.
 func namePlace(e Edge) uint32 {
 	if (e.Kind == FieldEdge || e.Kind == StaticEdge) && e.Name == "" {
 		return e.Place
@@ -166,7 +179,7 @@ func namePlace(e Edge) uint32 {
 	return 0
 }
 
-// meet keeps the least way to each object that is not done, by its number.
+// meet keeps the least path to each object that is not done, by its number.
 func (b *byName) meet(n uint32, m meeting, low bool) {
 	low = low && !b.lasting
 	switch at := b.at[n]; {
@@ -193,16 +206,16 @@ func (b *byName) put(n uint32, m meeting, low bool) {
 		return
 	}
 	if len(b.next) == cap(b.next) {
-		// A level can be most of the heap: twice the room is copied less often than what append
-		// takes.
+		// A level can be most of the heap: doubling the space copies less often
+		// than append does.
 		b.next = slices.Grow(b.next, len(b.next)+1)
 	}
 	b.next = append(b.next, m)
 	b.at[n] = uint32(len(b.next))
 }
 
-// compare orders ways; of those that are alike, that to the object with the lower number
-// is first, so that the order is one.
+// compare orders paths; of equal ones, that to the object with the lower number
+// comes first, so that the order is total.
 func (b *byName) compare(x, y meeting) int {
 	switch {
 	case x.depth != y.depth:
@@ -224,13 +237,14 @@ func (b *byName) compare(x, y meeting) int {
 	return cmp.Compare(x.parent, y.parent)
 }
 
-// alike tells whether two ways have the same names.
+// alike reports whether two paths have the same names.
 func (b *byName) alike(x, y *meeting) bool {
 	return x.depth == y.depth && x.from == y.from && x.kind == y.kind && x.place == y.place &&
 		(x.class == y.class || b.classes[x.class] == b.classes[y.class])
 }
 
-// class numbers the class of an object, without what changes from run to run in its name.
+// class numbers the class of an object, without the parts of its name that
+// change from run to run.
 func (b *byName) class(o heap.Object) uint32 {
 	if b.graph.IsClass(o) {
 		n, ok := b.objects[o]

@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestByName compares a search by names with the plain one: it finds the same objects, each
-// by a path that is as short and has no worse references, and of all such paths one whose
-// names come first.
+// TestByName compares a search by names with the plain one: it finds the same
+// objects, each by a path that is as short and has no worse references, and
+// among all such paths one whose names come first.
 func TestByName(t *testing.T) {
 	several := 0
 	for seed := range uint64(seeds) {
@@ -44,11 +44,11 @@ func TestByName(t *testing.T) {
 		}
 	}
 	if several < 5 {
-		t.Errorf("%d objects have several ways of one length", several)
+		t.Errorf("%d objects have several paths of one length", several)
 	}
 }
 
-// TestEarly: a search that ends early finds the same paths as one that goes on to the end.
+// TestEarly: a search that ends early finds the same paths as a complete one.
 func TestEarly(t *testing.T) {
 	paths := 0
 	for seed := range uint64(seeds) {
@@ -84,7 +84,8 @@ func (w *world) label(p trace.Path) string {
 	return text
 }
 
-// rootLabel sorts as roots do: threads first, then by the names of the kinds, backwards.
+// rootLabel sorts like roots: threads first, then by the names of the kinds,
+// backwards.
 func (w *world) rootLabel(r trace.Root) string {
 	order := "1"
 	if r.Kind == hprof.SubRootThreadObject {
@@ -94,7 +95,9 @@ func (w *world) rootLabel(r trace.Root) string {
 }
 
 func rootRank(kind hprof.SubTag) int {
-	kinds := []hprof.SubTag{hprof.SubRootThreadObject, hprof.SubRootThreadBlock, hprof.SubRootStickyClass, hprof.SubRootNativeStack, hprof.SubRootMonitorUsed,
+	kinds := []hprof.SubTag{
+		hprof.SubRootThreadObject, hprof.SubRootThreadBlock, hprof.SubRootStickyClass, hprof.SubRootNativeStack,
+		hprof.SubRootMonitorUsed,
 		hprof.SubRootJNIMonitor, hprof.SubRootJNILocal, hprof.SubRootJNIGlobal, hprof.SubRootJavaFrame}
 	return slices.Index(kinds, kind)
 }
@@ -120,8 +123,8 @@ func (w *world) edgeLabel(e trace.Edge) string {
 	return fmt.Sprintf("\n%d %06d %s", kind, place, w.classLabel(e.To))
 }
 
-// firstNames are the names of all shortest paths to each object without references that
-// are followed last, sorted.
+// firstNames are the names of all shortest paths to each object without
+// references that are followed last, sorted.
 func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 	best, level := map[heap.Object][]string{}, map[heap.Object][]string{}
 	for _, r := range w.reader.Roots() {
@@ -143,7 +146,8 @@ func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 				if _, known := best[e.To]; known || e.Low {
 					return
 				}
-				// The first names are enough to find the first of what is behind.
+				// The first names are enough to find those of the following
+				// objects.
 				next[e.To] = append(next[e.To], best[o][0]+w.edgeLabel(e))
 			})
 		}
@@ -152,8 +156,8 @@ func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 	return best
 }
 
-// TestFoldedPath: nodes of a list are one step, also where their classes have labels, and
-// what is folded is counted.
+// TestFoldedPath: nodes of a list are one step, also if their classes have
+// labels, and folded objects are counted.
 func TestFoldedPath(t *testing.T) {
 	h := hproftest.Java(1)
 	node := h.Declare("a.Node", nil, "object left", "object right")

@@ -6,12 +6,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// credits is what each leaking object that was found is answered for: Shark 3's second
-// phase. What the roots reach without passing a leaking object is nobody's; of the rest
-// each object is credited once, to the first leaking object that leads to it.
+// credits is the memory attributed to each leaking object that was found: Shark
+// 3's second phase. What the roots reach without passing a leaking object is
+// not attributed; the rest is credited once, to the first leaking object that
+// leads to it.
 type credits struct {
 	of map[heap.Object]heap.Size
-	// also are leaking objects that only others lead to, by the first that does.
+	// also are leaking objects that only others lead to, by the first that
+	// does.
 	also map[heap.Object][]heap.Object
 	seen bits
 }
@@ -20,7 +22,10 @@ func (c *credits) met(o heap.Object) bool { return c.seen.has(o) }
 
 // credit runs the second phase.
 func (s *Search) credit(ctx context.Context) (*credits, error) {
-	c := &credits{of: make(map[heap.Object]heap.Size, len(s.found)), also: map[heap.Object][]heap.Object{}, seen: make(bits, (s.graph.Objects+63)/64)}
+	c := &credits{
+		of: make(map[heap.Object]heap.Size, len(s.found)), also: map[heap.Object][]heap.Object{},
+		seen: make(bits, (s.graph.Objects+63)/64),
+	}
 	if !s.options.Through {
 		return c, s.creditAll(ctx, c)
 	}
@@ -30,7 +35,7 @@ func (s *Search) credit(ctx context.Context) (*credits, error) {
 	return c, nil
 }
 
-// creditAll gives each found object what it leads to, in their order.
+// creditAll computes what each found object leads to, in their order.
 func (s *Search) creditAll(ctx context.Context, c *credits) error {
 	done := make(map[heap.Object]bool, len(s.found))
 	own := make(map[heap.Object]bool, len(s.found))
@@ -67,8 +72,9 @@ func (s *Search) creditAll(ctx context.Context, c *credits) error {
 	return nil
 }
 
-// weigh adds an object's size, and that of what a string or a boxed array holds: no
-// search goes there, and it goes with its holder where nobody else has it.
+// weigh adds an object's size, and that of the contents of a string or a boxed
+// array: no search goes there, and they go with their holder if nothing else
+// has them.
 func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	add := func(o heap.Object) {
 		own := s.graph.Shallow(o)
@@ -93,8 +99,9 @@ func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	}
 }
 
-// mayHold tells whether an object may be what only targets lead to, or one of them: not
-// what the search reached by another way, nor what it is not of.
+// mayHold reports whether an object may be a target or be reached only through
+// targets: not what the search reached by another path, nor what is outside its
+// objects.
 func (s *Search) mayHold(o heap.Object) bool {
 	n, ok := s.reader.outbound.Number(o)
 	return ok && (s.parents[n] == 0 || s.target.has(o))

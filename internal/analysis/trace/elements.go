@@ -7,16 +7,16 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// shape is a Collection as a dump has it: with the places of its fields.
+// shape is a Collection in a particular dump: with the places of its fields.
 type shape struct {
 	*Collection
-	// through and head are places of the collection's class; -1 for none. Where the
-	// elements are in another collection, head is asked of that one.
+	// through and head are places of the collection's class; -1 for none. If
+	// the elements are in another collection, head is a place of that one.
 	through, head int
 }
 
-// collection finds how the instances of a class hold elements; nil where they are no
-// collection. Of superclasses the nearest that is one decides.
+// collection returns how the instances of a class hold elements; nil if they
+// are not a collection. The nearest superclass that is one decides.
 func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 	if !r.rules.Subclasses {
 		hierarchy = hierarchy[:1]
@@ -26,7 +26,8 @@ func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 			continue
 		}
 		for _, c := range r.collections[class] {
-			// What stands for a single class of the platform is of that one alone.
+			// An entry for a single class of the platform applies to that class
+			// only.
 			if above > 0 && c.Shape >= Referent {
 				continue
 			}
@@ -38,7 +39,7 @@ func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 	return nil
 }
 
-// indexCollections makes the collections ready to be found by the name of a class.
+// indexCollections indexes the collections by the name of a class.
 func (r *Reader) indexCollections() {
 	r.collections = map[string][]*Collection{}
 	for i := range r.rules.Collections {
@@ -49,7 +50,7 @@ func (r *Reader) indexCollections() {
 	}
 }
 
-// shape finds the fields of a collection; nil where the class has another
+// shape finds the fields of a collection; nil if the class has another
 // implementation.
 func (r *Reader) shape(c *Collection, places []heap.Place) *shape {
 	s := &shape{Collection: c, through: -1, head: -1}
@@ -74,12 +75,12 @@ func placeOf(places []heap.Place, m Member) int {
 	return -1
 }
 
-// inner tells whether a place holds the collection's own parts.
+// inner reports whether a place holds the collection's own parts.
 func (s *shape) inner(place int) bool {
 	return s.Shape < Referent && (place == s.through || place == s.head)
 }
 
-// member gives what a field of an object references.
+// member returns what a field of an object references.
 func (r *Reader) member(o heap.Object, m Member) (heap.Object, bool) {
 	k := r.kind(o)
 	at, ok := k.members[m]
@@ -96,13 +97,14 @@ func (r *Reader) member(o heap.Object, m Member) (heap.Object, bool) {
 	return r.outbound.At(o, uint32(at))
 }
 
-// sharing bounds how many nodes and elements all collections have together, in objects of
-// the dump. A set has those of its map once more, lists may have one array.
+// sharing bounds the nodes and elements of all collections together, as a
+// multiple of the objects of the dump. A set has those of its map once more,
+// lists may have one array.
 const sharing = 16
 
-// elements calls visit with what a collection holds. Where many share what they have, as
-// only a damaged dump lets them, those that are read late are no collections, then and
-// whenever they are read again.
+// elements calls visit with the contents of a collection. If many share their
+// contents, which only a damaged dump allows, those that are read late are not
+// collections, then and whenever they are read again.
 func (r *Reader) elements(o heap.Object, s *shape, visit func(Edge)) {
 	again := r.flattened.has(o)
 	switch {
@@ -119,7 +121,7 @@ func (r *Reader) elements(o heap.Object, s *shape, visit func(Edge)) {
 	}
 }
 
-// flatten does so, and tells how many nodes and elements there were.
+// flatten does the work, and returns the number of nodes and elements.
 func (r *Reader) flatten(o heap.Object, s *shape, visit func(Edge)) int64 {
 	head, ok := r.head(o, s)
 	if !ok {
@@ -144,14 +146,15 @@ func (r *Reader) flatten(o heap.Object, s *shape, visit func(Edge)) int64 {
 	case First:
 		visit(Edge{To: head, Kind: FieldEdge, Place: uint32(s.head), Matcher: s.Matcher})
 	case Referent:
-		if to, ok := r.member(head, Member{"java.lang.ref.Reference", "referent"}); ok && r.graph.Class(head) == "java.lang.ref.WeakReference" {
+		if to, ok := r.member(head, Member{"java.lang.ref.Reference", "referent"}); ok &&
+			r.graph.Class(head) == "java.lang.ref.WeakReference" {
 			visit(Edge{To: to, Kind: FieldEdge, Low: true, Name: s.Head.Name})
 		}
 	}
 	return w.steps
 }
 
-// size is how many elements of an array count: all where it is not known.
+// size returns how many elements of an array count: all if unknown.
 func (r *Reader) size(o heap.Object, s *shape) int64 {
 	if s.Size.Name != "" && r.rules.Number != nil {
 		if n, ok := r.rules.Number(o, s.Size); ok {
@@ -175,7 +178,7 @@ func (r *Reader) head(o heap.Object, s *shape) (heap.Object, bool) {
 	return r.member(to, s.Head)
 }
 
-// walk goes over the nodes of one collection.
+// walk visits the nodes of one collection.
 type walk struct {
 	*Reader
 	*shape
@@ -184,7 +187,7 @@ type walk struct {
 	steps int64
 }
 
-// step counts; false where one collection would have more than any can.
+// step counts; false if one collection would have more than possible.
 func (w *walk) step() bool {
 	w.steps++
 	return w.steps <= 4*w.graph.Objects
@@ -200,16 +203,16 @@ func (w *walk) item(to heap.Object, index uint32) {
 	}
 }
 
-// layout is a class of nodes as a dump has it: the places of what Node names, -1 for
-// none.
+// layout is a class of nodes in a dump: the places of the fields in Node, -1
+// for none.
 type layout struct {
-	// of tells which collection's nodes the class was looked at for.
+	// of is the collection for whose nodes the class was checked.
 	of                      *Node
 	node                    *Node
 	next, key, value, first int
 }
 
-// layout finds how the class of a node is laid out; nil where it is of no node.
+// layout returns the layout of the class of a node; nil if it is not one.
 func (w *walk) layout(o heap.Object) *layout {
 	if w.graph.IsClass(o) || len(w.Nodes) == 0 {
 		return nil
@@ -242,11 +245,12 @@ func (l *layout) find(n *Node, places []heap.Place) bool {
 	if n.KeyClass != "" {
 		keyClass = n.KeyClass
 	}
-	l.next, l.value, l.first, l.key = at(n.Class, n.Next), at(n.Class, n.Value), at(n.Class, n.First), at(keyClass, n.Key)
+	l.next, l.value, l.first, l.key = at(n.Class, n.Next), at(n.Class, n.Value), at(n.Class, n.First),
+		at(keyClass, n.Key)
 	return l.next >= 0 || l.first >= 0
 }
 
-// held is what a node references; the flags tell what is there.
+// held is what a node references; the flags say what exists.
 type held struct {
 	next, key, value, first             heap.Object
 	hasNext, hasKey, hasValue, hasFirst bool
@@ -268,9 +272,9 @@ func (w *walk) read(node heap.Object, l *layout) (h held) {
 	return h
 }
 
-// chain goes along nodes to the end, or to where they begin to repeat (Brent, "An
-// improved Monte Carlo factorization algorithm", BIT 1980): a list may be a ring, and a
-// damaged one anything.
+// chain follows nodes to the end, or until they begin to repeat (Brent, "An
+// improved Monte Carlo factorization algorithm", BIT 1980): a list may be a
+// ring, and a damaged one anything.
 func (w *walk) chain(first heap.Object) {
 	mark, length, power := first, 0, 1
 	for node := first; ; {

@@ -2,11 +2,11 @@ package trace
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// Found gives the targets that the roots reach, the nearest first. One that only
-// others of them lead to is not among them.
+// Found returns the targets that the roots reach, the nearest first, without
+// those that only other targets lead to.
 func (s *Search) Found() []heap.Object { return s.found }
 
-// Paths gives the paths to objects that were reached; those that were not have none.
+// Paths returns the paths to objects; unreached ones have none.
 func (s *Search) Paths(objects []heap.Object) []Path {
 	x := s.paths(objects, nil)
 	paths := make([]Path, 0, len(objects))
@@ -23,7 +23,8 @@ func (s *Search) Reached(o heap.Object) bool { return s.reached(o) }
 
 var StableField = stableField
 
-// StableClassByExpressions is StableClass without the search for parts of a name.
+// StableClassByExpressions is StableClass without the search for parts of a
+// name.
 func StableClassByExpressions(name string) string {
 	for _, c := range classChanges {
 		name = c.from.ReplaceAllString(name, c.to)

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Fingerprint is Shark's identity of a leak, lowercase hex of a SHA-1: over the suspect
-// references, each the class of its object and the name of its field, all without a
-// separator (LeakTrace.signature); of a leak of the platform over the text of its
-// pattern. It changes when a compiler numbers its lambdas anew: see Key.
+// Fingerprint is Shark's identity of a leak, lowercase hex of a SHA-1. It
+// hashes the suspect references, each as the class of its object and the name
+// of its field, without separators (LeakTrace.signature); for a leak of the
+// platform, the text of its pattern. It changes when a compiler renumbers its
+// lambdas: see Key.
 func (t *Trace) Fingerprint() string {
 	var text strings.Builder
 	if t.Matcher != nil {
@@ -28,33 +29,36 @@ func (t *Trace) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// omits tells whether elements are left out.
+// omits reports whether elements are omitted.
 func (t *Trace) omits() bool {
 	return slices.ContainsFunc(t.Elements, func(e Element) bool { return e.Omitted > 0 })
 }
 
-// Key is the identity of a leak from build to build: 40 digits of lowercase hex, of the
-// SHA-256 of KeyText.
+// Key is the identity of the leak from build to build: 40 digits of lowercase
+// hex, of the SHA-256 of KeyText.
 func (t *Trace) Key() string { return KeyOf(t.KeyText()) }
 
-// KeyOf gives the key of a text that says what is the same from build to build.
+// KeyOf returns the key of a text that is the same from build to build.
 func KeyOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:20])
 }
 
-// KeyText is what a Key is made of: a line for each suspect reference in the order of the
-// trace, "CLASS.FIELD", the class that declares the field as StableClass has it and the
-// field as StableField has it. Three things depend on how much a collection holds and on
-// where in it something happens to be, and are told so that they do not:
+// KeyText is the text of a Key: a line for each suspect reference in the order
+// of the trace, "CLASS.FIELD", the class that declares the field according to
+// StableClass and the field according to StableField. Three things depend on
+// the size of a collection and on the position in it, and are written so that
+// they do not:
 //   - elements of arrays and collections are "[x]";
-//   - a collection of java.util that a search does not flatten (trees, queues, subclasses of
-//     the others) is one line, with its own class: "java.util.TreeMap.[x]", whichever of its
-//     tables and nodes the path takes;
-//   - links between objects of one class, those of a list or a tree, are left out.
+//   - a collection of java.util that a search does not flatten (trees, queues,
+//     subclasses of the others) is one line, with its own class:
+//     "java.util.TreeMap.[x]", whichever of its tables and nodes the path
+//     takes;
+//   - links between objects of one class, those of a list or a tree, are
+//     omitted.
 //
-// A trace without suspect references is told by its GC root, "JNI_GLOBAL CLASS", and a
-// known leak by its pattern, below a line "library".
+// A trace without suspect references is identified by its GC root, "JNI_GLOBAL
+// CLASS", and a known leak by its pattern, below a line "library".
 func (t *Trace) KeyText() string {
 	if t.Matcher != nil {
 		return "library\n" + t.Matcher.String() + "\n"
@@ -74,7 +78,7 @@ func (t *Trace) KeyText() string {
 	return text.String()
 }
 
-// linked tells whether an object references another one of its class.
+// linked reports whether an object references another one of its class.
 func (t *Trace) linked(i int) bool {
 	return t.Elements[i].Kind == FieldEdge && t.Elements[i].Class == t.Elements[i+1].Class
 }
@@ -86,7 +90,8 @@ func (e *Element) stable() string {
 	case e.Parts > 0:
 		class, field = e.Class, "[x]"
 	case e.Kind == FieldEdge && isCompiled(e.Class):
-		// What a lambda or an anonymous class inherits says less than what it is.
+		// The superclass of a lambda or an anonymous class says less than its
+		// name.
 		class = e.Class
 	}
 	line := StableClass(class)
@@ -96,10 +101,12 @@ func (e *Element) stable() string {
 	return line + "." + stableField(field)
 }
 
-// bases are the superclasses of java.util's collections that have nodes or tables.
+// bases are the superclasses of java.util's collections that have nodes or
+// tables.
 var bases = []string{"java.util.AbstractCollection", "java.util.AbstractMap", "java.util.Dictionary"}
 
-// findParts finds the collections of a path, and what on it is theirs.
+// findParts finds the collections of a path, and the elements that are their
+// parts.
 func (r *Reader) findParts(elements []Element) {
 	for i := range elements {
 		e := &elements[i]
@@ -113,13 +120,15 @@ func (r *Reader) findParts(elements []Element) {
 	}
 }
 
-// parts counts the elements behind a collection that are its own: an array that it holds
-// itself, and instances of classes that are nested in its own, which are its nodes.
+// parts counts the elements after a collection that are its own: an array that
+// it holds itself, and instances of classes that are nested in its own, which
+// are its nodes.
 func parts(hierarchy []string, elements []Element) int {
 	for i := 1; i < len(elements); i++ {
 		outer, _, nested := strings.Cut(elements[i].Class, "$")
 		array := i == 1 && elements[i].Type == "array"
-		node := nested && elements[i].Type == "instance" && strings.HasPrefix(outer, "java.util.") && slices.Contains(hierarchy, outer)
+		node := nested && elements[i].Type == "instance" && strings.HasPrefix(outer, "java.util.") &&
+			slices.Contains(hierarchy, outer)
 		if !array && !node {
 			return i - 1
 		}
@@ -127,63 +136,75 @@ func parts(hierarchy []string, elements []Element) int {
 	return len(elements) - 1
 }
 
-// change is what takes out of names what changes from build to build, or from run to
-// run.
+// change removes the parts of names that change from build to build, or from
+// run to run.
 type change struct {
 	from *regexp.Regexp
 	to   string
-	// parts are texts, one of which every name that it changes contains: a search for them is
-	// faster than the expression. Empty if there are no such texts.
+	// parts are texts, one of which every affected name contains: searching for
+	// them is faster than the expression. Empty if there are none.
 	parts []string
 }
 
 // in returns a name with the change applied.
 func (c change) in(name string) string {
-	if len(c.parts) > 0 && !slices.ContainsFunc(c.parts, func(part string) bool { return strings.Contains(name, part) }) {
+	if len(c.parts) > 0 &&
+		!slices.ContainsFunc(c.parts, func(part string) bool { return strings.Contains(name, part) }) {
 		return name
 	}
 	return c.from.ReplaceAllString(name, c.to)
 }
 
-// classChanges are made in this order.
+// classChanges are applied in this order.
 var classChanges = []change{
-	// D8 named lambdas by a hash before it numbered them: -$$Lambda$Foo$Bar$jQz0_-8 is of
-	// Foo$Bar (D8 1, LambdaDescriptor); desugar and ART's own libraries of 8.0 say only that
-	// it is one: -$Lambda$aS31.
-	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda", []string{"$$Lambda$"}},
+	// D8 named lambdas by a hash before it numbered them:
+	// -$$Lambda$Foo$Bar$jQz0_-8 belongs to Foo$Bar (D8 1, LambdaDescriptor);
+	// the names of desugar and ART's own libraries of 8.0 have no class:
+	// -$Lambda$aS31.
+	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda",
+		[]string{"$$Lambda$"}},
 	{regexp.MustCompile(`(^|\.)-\$Lambda\$[A-Za-z0-9_-]+`), "${1}-$$Lambda", []string{"-$Lambda$"}},
-	// R8 put those of several classes together.
+	// R8 merged those of several classes.
 	{regexp.MustCompile(`\$\$LambdaGroup\$[^.\[\]]+`), "$$$$LambdaGroup", []string{"$$LambdaGroup$"}},
-	// D8 and R8 since (R8, SyntheticNaming.java): $$ExternalSyntheticLambda0, and before
-	// everything is put together $$InternalSyntheticLambda$1$hash$0; other kinds are
+	// D8 and R8 since (R8, SyntheticNaming.java): $$ExternalSyntheticLambda0,
+	// and before merging $$InternalSyntheticLambda$1$hash$0; other kinds are
 	// backports, outlines, records.
-	{regexp.MustCompile(`\$\$(?:External|Internal)Synthetic([A-Za-z]+)(?:\d+|(?:\$[0-9a-f]+)+)`), "$$$$$1", []string{"Synthetic"}},
-	// The JVM, retrolambda and desugar: Foo$$Lambda$14, and hidden classes with an address
-	// or a hash, which NormalName may have made a part of the package.
+	{regexp.MustCompile(`\$\$(?:External|Internal)Synthetic([A-Za-z]+)(?:\d+|(?:\$[0-9a-f]+)+)`), "$$$$$1",
+		[]string{"Synthetic"}},
+	// The JVM, retrolambda and desugar: Foo$$Lambda$14, and hidden classes with
+	// an address or a hash, which NormalName may have made a part of the
+	// package.
 	{regexp.MustCompile(`(\$\$Lambda)\$\d+`), "$1", []string{"$$Lambda$"}},
 	{regexp.MustCompile(`([^\[\]./+])(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1$2", nil},
 	// Jack numbered them.
 	{regexp.MustCompile(`(_LambdaImpl)\d+`), "$1", []string{"_LambdaImpl"}},
-	// Compose numbers lambdas of a file, or takes the position in it.
+	// Compose numbers lambdas of a file, or uses the position in it.
 	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda", []string{"lambda"}},
-	// A runtime numbers the classes that it makes, and modules for proxies.
+	// A runtime numbers the classes that it generates, and modules for proxies.
 	{regexp.MustCompile(`^jdk\.proxy\d+\.`), "jdk.proxy.", []string{"jdk.proxy"}},
 	{regexp.MustCompile(`(^|\.)\$Proxy\d+`), "${1}$$Proxy", []string{"$Proxy"}},
-	{regexp.MustCompile(`^((?:sun|jdk\.internal)\.reflect\.Generated[A-Za-z]+Accessor)\d+`), "$1", []string{".reflect.Generated"}},
-	// Libraries that make classes put a hash of them or a random text into the name.
+	{regexp.MustCompile(`^((?:sun|jdk\.internal)\.reflect\.Generated[A-Za-z]+Accessor)\d+`), "$1",
+		[]string{".reflect.Generated"}},
+	// Libraries that generate classes append a hash of them or a random text to
+	// the name.
 	{regexp.MustCompile(`(\$\$[A-Za-z]+CGLIB)\$\$[0-9a-f]+`), "$1", []string{"CGLIB$$"}},
-	{regexp.MustCompile(`(\$(?:ByteBuddy|HibernateProxy|MockitoMock))\$[A-Za-z0-9]+`), "$1", []string{"ByteBuddy$", "HibernateProxy$", "MockitoMock$"}},
+	{regexp.MustCompile(`(\$(?:ByteBuddy|HibernateProxy|MockitoMock))\$[A-Za-z0-9]+`), "$1",
+		[]string{"ByteBuddy$", "HibernateProxy$", "MockitoMock$"}},
 	// Anonymous and local classes: $1, $1Local.
 	{regexp.MustCompile(`\$\d+`), "$$#", []string{"$"}},
 }
 
-// changing are parts of which each name has one that has to change.
-var changing = []string{"Synthetic", "Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$"}
+// changing are texts, one of which each name that may change contains.
+var changing = []string{
+	"Synthetic", "Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$",
+}
 
-// StableClass is the name of a class without what changes from build to build or from run
-// to run: the numbers and hashes of lambdas, anonymous, local and generated classes.
+// StableClass returns the name of a class without what changes from build to
+// build or from run to run: the numbers and hashes of lambdas, anonymous, local
+// and generated classes.
 func StableClass(name string) string {
-	if !strings.ContainsAny(name, "0123456789") && !slices.ContainsFunc(changing, func(part string) bool { return strings.Contains(name, part) }) {
+	if !strings.ContainsAny(name, "0123456789") &&
+		!slices.ContainsFunc(changing, func(part string) bool { return strings.Contains(name, part) }) {
 		return name
 	}
 	for _, c := range classChanges {
@@ -192,26 +213,28 @@ func StableClass(name string) string {
 	return name
 }
 
-// StableReference is a field of a class, or an element, as a KeyText has it.
+// StableReference returns a field of a class, or an element, as in a KeyText.
 func StableReference(class, field string) string {
 	return StableClass(class) + "." + stableField(field)
 }
 
-// isCompiled tells whether a name has such numbers: whether a compiler gave it.
+// isCompiled reports whether a name has such numbers: whether a compiler chose
+// it.
 func isCompiled(name string) bool { return StableClass(name) != name }
 
 var fieldChanges = []change{
-	// Of lambdas and local classes, numbered in the order of what is captured; of coroutines
-	// in that of what is kept.
+	// Of lambdas and local classes, numbered in the order of captured
+	// variables; of coroutines in that of saved ones.
 	{regexp.MustCompile(`^(?:f\$|arg\$|\$capturedLocal\$)\d+$`), "<captured>", nil},
 	{regexp.MustCompile(`^[A-Z]\$\d+$`), "<spilled>", nil},
-	// Numbered by how deep a class is nested.
+	// Numbered by the nesting depth of the class.
 	{regexp.MustCompile(`^this\$\d+$`), "this$$", nil},
 	{regexp.MustCompile(`^\$r8\$lambda\$.+$`), "$$r8$$lambda", nil},
 	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda", nil},
 }
 
-// stableField is the name of a field without what changes from build to build.
+// stableField returns the name of a field without what changes from build to
+// build.
 func stableField(name string) string {
 	if !strings.ContainsAny(name, "$-") {
 		return name

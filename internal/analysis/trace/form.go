@@ -8,30 +8,31 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// form is what all paths of one form have in common, which is all but the objects
-// themselves, the indices and the keys on them.
+// form is what all paths of one form have in common: everything except the
+// objects themselves, and the indices and keys on them.
 type form struct {
 	key     string
 	matcher *Matcher
-	// printed is the fingerprint, "" where it would be made of too much.
+	// printed is the fingerprint, "" if it would be too long.
 	printed string
 }
 
-// forms tells paths of different form apart. Of a hundred thousand objects in one list one
-// trace is made.
+// forms distinguishes paths by form. Of a hundred thousand objects in one list
+// one trace is made.
 type forms struct {
 	*paths
 	describe Describe
 	manner
 	known map[string]*form
 	code  []byte
-	// left is how many references may still be put into fingerprints, unprinted how many objects
-	// have none.
+	// left is how many more references fingerprints may use, unprinted how many
+	// objects have none.
 	left      int
 	unprinted int
 }
 
-// manner says how paths are looked at: for keys, for fingerprints, with lists folded.
+// manner says how paths are compared: with keys, for fingerprints, with lists
+// folded.
 type manner struct{ keys, prints, folding bool }
 
 func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m manner) (*forms, error) {
@@ -53,7 +54,7 @@ func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m
 	return x, nil
 }
 
-// remembered inspects each object once: paths have their beginnings in common.
+// remembered inspects each object once: paths share their beginnings.
 func remembered(inspect func(heap.Object) Inspection) func(heap.Object) Inspection {
 	known := map[heap.Object]Inspection{}
 	return func(o heap.Object) Inspection {
@@ -114,7 +115,8 @@ func (x *forms) newForm(p Path, length int) *form {
 	return h
 }
 
-// encode adds what a trace says of an object: its class, and whether it is needed.
+// encode adds what a trace says about an object: its class, and whether it is
+// needed.
 func (x *forms) encode(o heap.Object) {
 	class, at := uint64(x.graph.ClassNumber(o)), uint64(0)
 	if x.graph.IsClass(o) {

@@ -14,10 +14,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// account asks everything of a dump, which may be broken in any way, and tells what is
-// wrong with the answers: paths that are none, targets that are nowhere or twice, sums
-// that are none. A dump that cannot be read is no fault; found is how many paths there
-// were in another.
+// account requests everything from a dump, which may be broken in any way, and
+// returns what is wrong with the answers: invalid paths, targets that are
+// missing or listed twice, invalid sums. A dump that cannot be read is not a
+// fault; otherwise found is the number of paths.
 func account(ctx context.Context, dump []byte, seed uint64) (found int, err error) {
 	g, b, err := opened(ctx, dump)
 	if err != nil {
@@ -33,7 +33,8 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 		}
 	}
 	if seed%4 == 0 {
-		for _, o := range slices.Concat(g.InstancesOf("java.util.LinkedList"), g.InstancesOf("android.app.Activity"), g.InstancesOf("a.A")) {
+		for _, o := range slices.Concat(g.InstancesOf("java.util.LinkedList"), g.InstancesOf("android.app.Activity"),
+			g.InstancesOf("a.A")) {
 			targets[o] = true
 		}
 	}
@@ -61,9 +62,10 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 	return found, nil
 }
 
-// accountByName searches by names, among all references: each target is in a leak, behind
-// one, or unreachable, and traces are short.
-func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object, o trace.Options) error {
+// accountByName searches by names, among all references: each target is in a
+// leak, behind one, or unreachable, and traces are short.
+func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object,
+	o trace.Options) error {
 	prints, err := shark.Prints(ctx, silent)
 	if err != nil {
 		return err
@@ -99,13 +101,14 @@ func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *
 		met = append(met, result.Unreachable...)
 		slices.Sort(met)
 		if len(met)+result.Untraced < len(targets) || len(slices.Compact(met)) > len(targets) {
-			return fmt.Errorf("by name: answers for %v, asked for %v", met, targets)
+			return fmt.Errorf("by name: answers for %v, want %v", met, targets)
 		}
 	}
 	return nil
 }
 
-func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Search, targets []heap.Object, through bool) error {
+func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Search, targets []heap.Object,
+	through bool) error {
 	paths := s.Paths(s.Found())
 	if len(paths) != len(s.Found()) {
 		return fmt.Errorf("%d paths to %d objects", len(paths), len(s.Found()))
@@ -141,8 +144,8 @@ func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Sea
 	return nil
 }
 
-// accounted: each target is traced, behind another, or unreachable; and what is credited
-// is no more than there is.
+// accounted: each target is traced, behind another, or unreachable; and no more
+// is credited than exists.
 func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, through bool) error {
 	var met []heap.Object
 	var sum, all int64
@@ -151,7 +154,8 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 			x := &l.Traces[i]
 			met = append(met, x.Leaking().Object)
 			if x.Fingerprint() != l.Fingerprint() || len(x.Key()) != 40 || x.KeyText() == "" {
-				return fmt.Errorf("fingerprint %s of leak %s, key %s of %q", x.Fingerprint(), l.Fingerprint(), x.Key(), x.KeyText())
+				return fmt.Errorf("fingerprint %s of leak %s, key %s of %q", x.Fingerprint(), l.Fingerprint(), x.Key(),
+					x.KeyText())
 			}
 		}
 		met = append(met, l.Also...)
@@ -160,7 +164,7 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	met = append(met, result.Unreachable...)
 	slices.Sort(met)
 	if !slices.Equal(met, targets) {
-		return fmt.Errorf("answers for %v, asked for %v", met, targets)
+		return fmt.Errorf("answers for %v, want %v", met, targets)
 	}
 	for n := range g.Objects {
 		all += g.Shallow(heap.Object(n)).Total()
@@ -171,7 +175,7 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	return nil
 }
 
-// bounded is the time in which any answer must be there.
+// bounded is the time limit of any answer.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -196,8 +200,8 @@ func sampleDumps(tb testing.TB, n int) (dumps [][]byte) {
 	return dumps
 }
 
-// TestBroken: dumps that were cut, and dumps with changed bits, are answered for or
-// refused.
+// TestBroken: truncated dumps, and dumps with flipped bits, are answered
+// consistently or refused.
 func TestBroken(t *testing.T) {
 	ctx := bounded(t)
 	found := 0
@@ -220,7 +224,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestCancelled: a search that nobody waits for any more ends.
+// TestCancelled: a cancelled search ends.
 func TestCancelled(t *testing.T) {
 	h := hproftest.Java(1)
 	link := h.Declare("a.Link", nil, "object next")
@@ -245,8 +249,9 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestSharedNodes: lists that all have the same nodes, lists that have one array, tables
-// whose chains are one, are not read for ever, and read the same whenever they are.
+// TestSharedNodes: lists that all have the same nodes, lists that have one
+// array, and tables with the same chains are read in bounded time, and are read
+// the same each time.
 func TestSharedNodes(t *testing.T) {
 	const n = 2000
 	type f = hproftest.Fields
@@ -271,7 +276,8 @@ func TestSharedNodes(t *testing.T) {
 		list = append(list, h.New(h.Class("java.util.ArrayList"), f{"elementData": array, "size": n}))
 		elements[i] = entry
 	}
-	list = append(list, h.New(h.Class("java.util.HashMap"), f{"table": h.Objects(h.Class("java.util.HashMap$Node"), elements...)}))
+	list = append(list,
+		h.New(h.Class("java.util.HashMap"), f{"table": h.Objects(h.Class("java.util.HashMap$Node"), elements...)}))
 	h.Hold("a.Holder", "all", h.Objects(h.Class("java.lang.Object"), list...))
 	w := load(t, h, hproftest.Form{}, trace.Rules{})
 	count := func() (edges []int64) {
@@ -290,7 +296,7 @@ func TestSharedNodes(t *testing.T) {
 		t.Errorf("%d references of %d objects", sum, w.graph.Objects)
 	}
 	if again := count(); !slices.Equal(again, first) {
-		t.Error("what is read again is not the same")
+		t.Error("a second reading differs")
 	}
 	targets := w.objects(end)
 	s := w.find(targets, trace.Options{})
@@ -302,7 +308,7 @@ func TestSharedNodes(t *testing.T) {
 	}
 }
 
-// TestSharedChain: nor is one table whose chains are one.
+// TestSharedChain: the same for one table whose chains are one.
 func TestSharedChain(t *testing.T) {
 	const n = 3000
 	h := hproftest.Java(1)
@@ -315,7 +321,8 @@ func TestSharedChain(t *testing.T) {
 	for i := range table {
 		table[i] = entry
 	}
-	m := h.New(h.Class("java.util.HashMap"), hproftest.Fields{"table": h.Objects(h.Class("java.util.HashMap$Node"), table...)})
+	m := h.New(h.Class("java.util.HashMap"),
+		hproftest.Fields{"table": h.Objects(h.Class("java.util.HashMap$Node"), table...)})
 	w := load(t, h, hproftest.Form{}, trace.Rules{})
 	edges := int64(0)
 	w.reader.Read(w.object(m), func(trace.Edge) { edges++ })
@@ -324,7 +331,7 @@ func TestSharedChain(t *testing.T) {
 	}
 }
 
-// TestAllOfAList: where each node of a list is asked for, all are behind the first.
+// TestAllOfAList: if each node of a list is a target, all are behind the first.
 func TestAllOfAList(t *testing.T) {
 	const links = 50000
 	h := hproftest.Java(1)
@@ -337,13 +344,14 @@ func TestAllOfAList(t *testing.T) {
 	w := load(t, h, hproftest.Form{}, trace.Rules{})
 	for _, through := range []bool{false, true} {
 		r := w.leaks(w.find(w.graph.Exactly("a.Link"), trace.Options{Through: through}))
-		if len(r.Leaks) != 1 || len(r.Leaks[0].Traces) != 1 || len(r.Leaks[0].Also) != links-1 || len(r.Unreachable) != 0 {
+		if len(r.Leaks) != 1 || len(r.Leaks[0].Traces) != 1 || len(r.Leaks[0].Also) != links-1 ||
+			len(r.Unreachable) != 0 {
 			t.Errorf("through %t: %d leaks", through, len(r.Leaks))
 		}
 	}
 }
 
-// FuzzFind asks everything of any bytes.
+// FuzzFind requests everything from any bytes.
 func FuzzFind(f *testing.F) {
 	for i, dump := range sampleDumps(f, 8) {
 		f.Add(dump, uint64(i))

@@ -1,10 +1,10 @@
 package trace
 
-// Status says whether an object should still be there.
+// Status says whether an object should still exist.
 type Status uint8
 
 const (
-	// Unknown is an object of which nobody can tell.
+	// Unknown is an object whose status is not known.
 	Unknown Status = iota
 	// NotLeaking is an object that is needed.
 	NotLeaking
@@ -12,12 +12,12 @@ const (
 	Leaking
 )
 
-// String gives the word of leak traces: UNKNOWN, NO, YES.
+// String returns the word of leak traces: UNKNOWN, NO, YES.
 func (s Status) String() string { return [...]string{"UNKNOWN", "NO", "YES"}[s] }
 
-// Inspection is what the class and the fields of one object say of it. An object may
-// have reasons of both kinds; Labels are facts that help a reader. All come from the
-// dump and are not escaped.
+// Inspection is what the class and the fields of one object say about it. An
+// object may have reasons of both kinds; Labels are facts that help a reader.
+// All come from the dump and are not escaped.
 type Inspection struct {
 	Leaking, NotLeaking, Labels []string
 }

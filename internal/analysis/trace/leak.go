@@ -7,26 +7,27 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Leak is one cause: all objects whose traces have one key, or go by the same known leak of
-// the platform.
+// Leak is one cause: all objects whose traces have one key, or that leak by the
+// same known leak of the platform.
 type Leak struct {
-	// Key is the identity of the leak. Of leaks that were told apart as Shark does, it is that of
-	// the first trace.
+	// Key is the identity of the leak. For leaks distinguished by Shark's
+	// rules, it is that of the first trace.
 	Key string
-	// Fingerprints are Shark's, in the order in which they were found; none where Shark has
-	// no path.
+	// Fingerprints are Shark's, in the order in which they were found; none if
+	// Shark has no path.
 	Fingerprints []string
-	// Objects leak by it; Traces are those of the first of them.
+	// Objects are the leaking objects; Traces are those of the first ones.
 	Objects []heap.Object
 	Traces  []Trace
-	// Credited is what the search gives to the leak of all that only leaking objects lead
-	// to; the sum over all leaks is what they hold together.
+	// Credited is what the search attributes to the leak, out of everything
+	// that only leaking objects lead to; the sum over all leaks is what they
+	// hold together.
 	Credited heap.Size
 	// Also are objects that leak too, but only through one of Objects.
 	Also []heap.Object
 }
 
-// Library is the known leak that it is, nil where the app leaks.
+// Library is the known leak, nil if the app leaks.
 func (l *Leak) Library() *Matcher { return l.Traces[0].Matcher }
 
 // Fingerprint is the first of Fingerprints, "" where there is none.
@@ -37,30 +38,30 @@ func (l *Leak) Fingerprint() string {
 	return l.Fingerprints[0]
 }
 
-// Result is what a search for leaking objects found.
+// Result is the result of a search for leaking objects.
 type Result struct {
-	// Leaks are in the order in which they were found: the shortest paths first, those by
-	// known leaks last.
+	// Leaks are in the order in which they were found: the shortest paths
+	// first, those by known leaks last.
 	Leaks []Leak
-	// Unreachable are targets that no path leads to: garbage, most of the time.
+	// Unreachable are targets that no path leads to: usually garbage.
 	Unreachable []heap.Object
-	// Unprinted is how many objects have no fingerprint, because their paths are too long, and
-	// Untraced how many are of no leak, because all paths together are.
+	// Unprinted counts objects without a fingerprint because their paths are
+	// too long, Untraced those without a leak because all paths together are.
 	Unprinted, Untraced int
 }
 
 const (
-	// mostTraces are kept of one leak that is told apart as Shark does.
+	// mostTraces bounds the traces of one leak distinguished by Shark's rules.
 	mostTraces = 64
-	// mostPrinted bounds the references that all fingerprints are made of: of a list of the
-	// app's own, whose every node holds a leak, they are as many as the square of the list.
+	// mostPrinted bounds the references in all fingerprints: for an app's own
+	// list whose every node holds a leak, their number is quadratic.
 	mostPrinted = 1 << 24
 	// mostPrints bounds the fingerprints of one leak.
 	mostPrints = 256
 )
 
-// Leaks makes leaks of what was found as Shark does: told apart by its fingerprints, with
-// all objects of each path.
+// Leaks groups the found objects into leaks like Shark: by its fingerprints,
+// with all objects of each path.
 func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 	credits, err := s.credit(ctx)
 	if err != nil {
@@ -80,18 +81,19 @@ func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 		h := x.form(p)
 		name := h.printed
 		if h.matcher != nil {
-			// A library leak may have the fingerprint of no other.
+			// A library leak does not share the fingerprint of another.
 			name = "library " + name
 		}
-		g.add(name, o, func() Trace { return s.reader.trace(p, x.describe) }).note(h.key, h.printed, credits, o, behind[o])
+		g.add(name, o, func() Trace { return s.reader.trace(p, x.describe) }).
+			note(h.key, h.printed, credits, o, behind[o])
 	}
 	g.result.Unreachable = s.unreached(credits)
 	g.result.Unprinted = x.unprinted
 	return &g.result, nil
 }
 
-// Prints is what Shark says of the objects that it finds: their fingerprints, what each is
-// credited with, and what leaks only through them.
+// Prints is what Shark says about the objects that it finds: their
+// fingerprints, their credits, and what leaks only through them.
 type Prints struct {
 	of      map[heap.Object]string
 	missing int
@@ -99,7 +101,7 @@ type Prints struct {
 	behind  map[heap.Object][]heap.Object
 }
 
-// Prints makes the fingerprints of what was found.
+// Prints makes the fingerprints of the found objects.
 func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
 	credits, err := s.credit(ctx)
 	if err != nil {
@@ -125,9 +127,9 @@ func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
 	return p, nil
 }
 
-// LeaksByKey makes leaks of what was found, told apart by their keys. Shark gives them their
-// fingerprints, what they are credited with, and what is behind them; nil is where it finds
-// nothing.
+// LeaksByKey groups the found objects into leaks by their keys. Shark provides
+// their fingerprints, their credits, and the objects behind them; nil if it
+// finds nothing.
 func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Result, error) {
 	own, behind := s.apart()
 	if shark == nil {
@@ -152,7 +154,8 @@ func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Re
 		}
 		p := x.path(o)
 		key := x.form(p).key
-		g.add(key, o, func() Trace { return s.reader.trace(p, x.describe) }).note(key, shark.of[o], shark.credits, o, shark.behind[o])
+		g.add(key, o, func() Trace { return s.reader.trace(p, x.describe) }).
+			note(key, shark.of[o], shark.credits, o, shark.behind[o])
 	}
 	g.result.Unreachable = s.unreached(shark.credits)
 	g.result.Unprinted = shark.missing
@@ -176,7 +179,7 @@ type grouping struct {
 	traces int
 }
 
-// add gives the leak of a name, with one object more.
+// add returns the leak of a name, with one object added.
 func (g *grouping) add(name string, o heap.Object, trace func() Trace) *Leak {
 	at, ok := g.places[name]
 	if !ok {
@@ -192,7 +195,7 @@ func (g *grouping) add(name string, o heap.Object, trace func() Trace) *Leak {
 	return l
 }
 
-// note adds what is known of the last object of a leak.
+// note adds what is known about the last object of a leak.
 func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind []heap.Object) {
 	if l.Key == "" {
 		l.Key = key
@@ -206,10 +209,10 @@ func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind [
 	l.Also = append(append(l.Also, c.also[o]...), behind...)
 }
 
-// apart gives the found objects whose paths go through no other target, and those that are
-// behind one, by the first on their way: they go with it. It does so before any path is
-// made: of a list whose nodes are all targets, paths would be as long together as the
-// square of the list.
+// apart returns the found objects whose paths go through no other target, and
+// those that are behind one, by the first on their path: they go with it. It
+// runs before any path is made: for a list whose nodes are all targets, the
+// total length of the paths would be quadratic.
 func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Object) {
 	if !s.options.Through {
 		return s.found, nil
@@ -232,7 +235,7 @@ func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Objec
 	return own, behind
 }
 
-// before gives the nearest target on the way to an object.
+// before returns the nearest target on the path to an object.
 func (s *Search) before(o heap.Object) (heap.Object, bool) {
 	for {
 		from, ok := s.parent(o)

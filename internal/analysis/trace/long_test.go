@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestLongWays has a list of the app's own, whose every node holds a leak: they are one
-// leak, and its nodes one element of a trace.
+// TestLongWays has an app's own list whose every node holds a leak: they are
+// one leak, and its nodes one element of a trace.
 func TestLongWays(t *testing.T) {
 	const nodes = 6000
 	h := hproftest.Java(1)
@@ -49,6 +49,6 @@ func TestLongWays(t *testing.T) {
 		folded += e.Repeat
 	}
 	if n := len(traces[0].Elements); n > 8 || folded != nodes-2 {
-		t.Errorf("the last node is told in %d elements, with %d folded", n, folded)
+		t.Errorf("the last node has %d elements, with %d folded", n, folded)
 	}
 }

@@ -2,7 +2,7 @@ package trace
 
 import "slices"
 
-// PatternKind says what kind of reference a pattern is of.
+// PatternKind is the kind of reference of a pattern.
 type PatternKind uint8
 
 const (
@@ -14,14 +14,14 @@ const (
 	JavaLocal
 )
 
-// Pattern names references: a field of a class and its subclasses, a static field, JNI
-// globals of a class, or the locals of the thread that Name names.
+// Pattern selects references: a field of a class and its subclasses, a static
+// field, JNI globals of a class, or the locals of the thread with a name.
 type Pattern struct {
 	Kind        PatternKind
 	Class, Name string
 }
 
-// String gives the pattern as Shark writes it, which is what the fingerprint of a
+// String returns the pattern in Shark's form, which the fingerprint of a
 // library leak is made of (ReferencePattern.kt).
 func (p Pattern) String() string {
 	switch p.Kind {
@@ -35,34 +35,35 @@ func (p Pattern) String() string {
 	return "instance field " + p.Class + "#" + p.Name
 }
 
-// Build is what the conditions of a Matcher are about: of the phone that a dump is from.
+// Build is the input of a Matcher's conditions: the phone of a dump.
 type Build struct {
-	// SDK is the API level, 0 where it is not known.
+	// SDK is the API level, 0 if unknown.
 	SDK              int
 	Manufacturer, ID string
 }
 
-// Matcher is a reference that the platform is known to leak by, or one that never tells
-// who holds an object.
+// Matcher is a reference that the platform is known to leak by, or one that
+// never explains what holds an object.
 type Matcher struct {
 	Pattern
-	// Ignored references are not followed. Others are followed last, and a leak by them
-	// is one of the library.
+	// Ignored references are not followed. Others are followed last, and a leak
+	// by them is one of the library.
 	Ignored bool
-	// Description says what is known of it, Source where that is from.
+	// Description explains it, Source says where that is from.
 	Description, Source string
-	// Where are the builds that have it, any of them; empty is all.
+	// Where are the affected builds, any of them; empty means all.
 	Where []Condition
 }
 
-// Condition is a set of builds. A zero bound does not bound, an empty list is all.
+// Condition is a set of builds. A zero bound is no bound, an empty list means
+// all.
 type Condition struct {
 	// MinSDK and MaxSDK are inclusive.
 	MinSDK, MaxSDK     int
 	Manufacturers, IDs []string
 }
 
-// Applies tells whether a build has what the matcher is about.
+// Applies reports whether a build has what the matcher is about.
 func (m *Matcher) Applies(b Build) bool {
 	return len(m.Where) == 0 || slices.ContainsFunc(m.Where, func(c Condition) bool { return c.holds(b) })
 }

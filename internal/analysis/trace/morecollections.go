@@ -1,9 +1,9 @@
 package trace
 
-// moreCollections are those that Shark reads as any other object: a path through ten
-// thousand nodes of a queue says no more than one through the queue. Field names are
-// OpenJDK's, which Android has had since 7.0, and those of RxJava 2 and 3, Kotlin and
-// kotlinx.coroutines.
+// moreCollections are those that Shark reads like any other object: a path
+// through ten thousand nodes of a queue says no more than one through the
+// queue. Field names are those of OpenJDK, which Android has had since 7.0, of
+// RxJava 2 and 3, Kotlin and kotlinx.coroutines.
 var moreCollections = []Collection{
 	chained("java.util.concurrent.LinkedBlockingQueue", "head", "item"),
 	chained("java.util.concurrent.LinkedBlockingDeque", "first", "item"),
@@ -19,11 +19,14 @@ var moreCollections = []Collection{
 	arrayed("io.reactivex.internal.util.OpenHashSet", "keys"),
 	arrayed("io.reactivex.rxjava3.internal.util.OpenHashSet", "keys"),
 	arrayed("kotlin.collections.ArrayDeque", "elementData"),
-	{Classes: []string{"kotlinx.coroutines.internal.ThreadSafeHeap", "kotlinx.coroutines.EventLoopImplBase$DelayedTaskQueue"}, Shape: Array,
+	{Classes: []string{
+		"kotlinx.coroutines.internal.ThreadSafeHeap", "kotlinx.coroutines.EventLoopImplBase$DelayedTaskQueue",
+	}, Shape: Array,
 		Head: Member{"kotlinx.coroutines.internal.ThreadSafeHeap", "a"}},
 	{Classes: []string{"java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue"}, Shape: Array,
 		Head: Member{"java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue", "queue"}},
-	{Classes: []string{"java.util.Hashtable"}, Shape: Table, Head: Member{"java.util.Hashtable", "table"}, Name: "key()",
+	{Classes: []string{"java.util.Hashtable"}, Shape: Table, Head: Member{"java.util.Hashtable", "table"},
+		Name: "key()",
 		Nodes: []Node{
 			{Class: "java.util.Hashtable$Entry", Next: "next", Key: "key", Value: "value"},
 			{Class: "java.util.Hashtable$HashtableEntry", Next: "next", Key: "key", Value: "value"},

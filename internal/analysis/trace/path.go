@@ -6,48 +6,49 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Step is an object on a path, and the reference by which the path goes on from it.
+// Step is an object on a path, and the reference to the next one.
 type Step struct {
 	Object heap.Object
 	Edge   Edge
-	// Repeat is how many more objects of the same class follow, each by the same field of
-	// the one before: the nodes of a list. The reference of the last of them is the same,
-	// too, and Edge.To is the second object.
+	// Repeat is how many more objects of the same class follow, each by the
+	// same field of the previous one: the nodes of a list. The reference of the
+	// last one is the same, too, and Edge.To is the second object.
 	Repeat int
-	// Omitted is how many steps behind this one are left out.
+	// Omitted is how many steps after this one are omitted.
 	Omitted int
 }
 
-// Path is the way to an object: the root, the objects from the one that it is of to the
-// last but one, and the object.
+// Path is the path to an object: the root, the objects from the root's to the
+// second-last, and the object.
 type Path struct {
 	Root  Root
 	Steps []Step
 	Leak  heap.Object
 }
 
-// paths makes the paths to objects that were reached.
+// paths makes the paths to reached objects.
 type paths struct {
 	*Search
-	// edges are the references from objects that are read once for all paths: those that may
-	// hold much.
+	// edges are the references from objects that are read once for all paths:
+	// those that may hold much.
 	edges map[heap.Object]Edge
-	// plain tells whether nobody knows if an object should still be there, so that it may be
-	// one of many on a path; nil folds nothing.
+	// plain reports whether the status of an object is unknown, so that it may
+	// be one of many on a path; nil folds nothing.
 	plain func(heap.Object) bool
-	// runs are the ends of runs that are known, so that of a list whose every node holds a
-	// leak each node is gone over once.
+	// runs are the ends of known runs, so that each node is visited once in a
+	// list whose every node holds a leak.
 	runs map[heap.Object]run
-	// walked is how many objects paths went over.
+	// walked counts the objects that paths visited.
 	walked int
 }
 
-// mostWalked bounds the objects that all paths of a search go over: of a list of nodes of two
-// classes in turn, each of which holds a leak, they are the square of the list.
+// mostWalked bounds the objects that all paths of a search visit: for a list of
+// nodes of two alternating classes, each of which holds a leak, their number is
+// quadratic.
 const mostWalked = 1 << 24
 
-// run is a stretch of objects of one class, each referenced by the same field of the one
-// before, from the first to the last but Repeat.
+// run is a stretch of objects of one class, each referenced by the same field
+// of the previous one, from the first to the last but Repeat.
 type run struct {
 	first  heap.Object
 	edge   Edge
@@ -60,7 +61,7 @@ func (s *Search) paths(objects []heap.Object, plain func(heap.Object) bool) *pat
 	return p
 }
 
-// single tells whether an object has few references, by its own fields.
+// single reports whether an object has few references, by its own fields.
 func (p *paths) single(o heap.Object) bool {
 	if p.graph.IsClass(o) {
 		return false
@@ -69,7 +70,8 @@ func (p *paths) single(o heap.Object) bool {
 	return k.collection == nil && !k.thread && p.reader.outbound.PlacesOf(p.graph.ClassNumber(o)) != nil
 }
 
-// edge is the reference along which the search went to an object from its parent.
+// edge returns the reference along which the search went to an object from its
+// parent.
 func (p *paths) edge(from, o heap.Object) Edge {
 	if !p.single(from) {
 		return p.edges[o]
@@ -83,8 +85,8 @@ func (p *paths) edge(from, o heap.Object) Edge {
 	return best
 }
 
-// findEdges finds the references from what may hold much to what is on the paths to some
-// objects: each holder is read once, however much it holds.
+// findEdges finds the references from objects that may hold much to the objects
+// on some paths: each holder is read once, however much it holds.
 func (p *paths) findEdges(objects []heap.Object) {
 	p.edges = map[heap.Object]Edge{}
 	met := make(bits, len(p.waiting))
@@ -115,16 +117,17 @@ func (p *paths) findEdges(objects []heap.Object) {
 	}
 }
 
-// unset is the target of an edge that was not found yet.
+// unset is the target of an edge that is not found yet.
 const unset = ^heap.Object(0)
 
-// mostSteps bounds the steps of one path: those in its middle are left out of a longer one.
-// Only links between objects of several classes in turn make such.
+// mostSteps bounds the steps of one path: a longer one omits those in its
+// middle. Only links between objects of alternating classes make such paths.
 const mostSteps = 1 << 10
 
 func (p *paths) path(o heap.Object) Path {
 	path := Path{Leak: o}
-	// near are the steps next to the object, far a ring of those next to the root.
+	// near are the steps next to the object, far is a ring of those next to the
+	// root.
 	var near, far []Step
 	n := 0
 	for {
@@ -181,7 +184,8 @@ func (p *paths) step(last heap.Object, e Edge) Step {
 	return Step{Object: r.first, Edge: r.edge, Repeat: r.repeat}
 }
 
-// repeats tells whether an object may be one of a run that goes on by a reference.
+// repeats reports whether an object may be in a run that continues by a
+// reference.
 func (p *paths) repeats(o heap.Object, e Edge) bool {
 	return e.Kind == FieldEdge && e.Name == "" && e.Matcher == nil && p.single(o) && p.plain(o)
 }

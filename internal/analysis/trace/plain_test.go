@@ -13,8 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// plain answers what package trace does from the records of the dump, by IDs and names
-// and with no thought of speed: Shark's readers and its search as one would tell them.
+// plain is a second implementation of package trace, which reads the records of
+// the dump by IDs and names, without regard to speed: Shark's readers and its
+// search, literally.
 type plain struct {
 	*hproftest.Graph
 	rules   trace.Rules
@@ -52,7 +53,8 @@ type plainEdge struct {
 }
 
 func (e plainEdge) String() string {
-	return fmt.Sprintf("%d %s.%s %s -> %#x low=%t %s", e.kind, e.owner, e.field, e.shown, uint64(e.to), e.low, e.matcher)
+	return fmt.Sprintf("%d %s.%s %s -> %#x low=%t %s", e.kind, e.owner, e.field, e.shown, uint64(e.to), e.low,
+		e.matcher)
 }
 
 func (p *plain) class(id hprof.ID) string { return heap.NormalName(p.Nodes[id].Class) }
@@ -85,7 +87,7 @@ func (p *plain) value(id hprof.ID, field string) (uint64, bool) {
 	return v, ok
 }
 
-// ref is a field that references something in the dump, else 0.
+// ref is a field that references something in the dump, otherwise 0.
 func (p *plain) ref(id hprof.ID, field string) hprof.ID {
 	v, _ := p.value(id, field)
 	if p.Nodes[hprof.ID(v)] == nil {
@@ -111,8 +113,8 @@ func (p *plain) leaf(id hprof.ID) bool {
 	return ok && (slices.Contains(boxes, name) || p.class(id) == "java.lang.String")
 }
 
-// matched is what a matcher says of a field: of the nearest class that one names, the
-// last.
+// matched is the matcher of a field: that of the nearest named class, the last
+// of several.
 func (p *plain) matched(classes []string, field string, kind trace.PatternKind) (pattern string, found, ignored bool) {
 	for _, class := range classes {
 		for _, m := range slices.Backward(p.rules.Matchers) {
@@ -135,7 +137,8 @@ func (p *plain) edges(id hprof.ID) (list []plainEdge) {
 	case n.Kind == hprof.SubObjectArray:
 		for i, e := range n.Elements {
 			if p.Nodes[e] != nil {
-				list = append(list, plainEdge{to: e, kind: trace.ElementEdge, owner: p.class(id), field: "[x]", shown: fmt.Sprint(i)})
+				list = append(list,
+					plainEdge{to: e, kind: trace.ElementEdge, owner: p.class(id), field: "[x]", shown: fmt.Sprint(i)})
 			}
 		}
 		return list
@@ -153,12 +156,17 @@ func (p *plain) edges(id hprof.ID) (list []plainEdge) {
 func (p *plain) statics(id hprof.ID) (list []plainEdge) {
 	for _, s := range p.classes[id].Statics {
 		name := p.Strings[s.Name]
-		if s.Type != hprof.Object || p.Nodes[hprof.ID(s.Value)] == nil || name == "$classOverhead" || name == "$staticOverhead" || name == "<resolved_references>" {
+		if s.Type != hprof.Object || p.Nodes[hprof.ID(s.Value)] == nil || name == "$classOverhead" ||
+			name == "$staticOverhead" || name == "<resolved_references>" {
 			continue
 		}
 		pattern, found, ignored := p.matched([]string{p.class(id)}, name, trace.StaticField)
 		if !ignored {
-			list = append(list, plainEdge{to: hprof.ID(s.Value), kind: trace.StaticEdge, owner: p.class(id), field: name, low: found, matcher: pattern})
+			list = append(list,
+				plainEdge{
+					to: hprof.ID(s.Value), kind: trace.StaticEdge, owner: p.class(id), field: name, low: found,
+					matcher: pattern,
+				})
 		}
 	}
 	return list
@@ -181,7 +189,10 @@ func (p *plain) fields(id hprof.ID) (list []plainEdge) {
 			}
 			pattern, found, ignored := p.matched(classes, name, trace.InstanceField)
 			if !ignored {
-				list = append(list, plainEdge{to: to, kind: trace.FieldEdge, owner: p.class(c.ID), field: name, low: found, matcher: pattern})
+				list = append(list,
+					plainEdge{
+						to: to, kind: trace.FieldEdge, owner: p.class(c.ID), field: name, low: found, matcher: pattern,
+					})
 			}
 		}
 	}
@@ -290,7 +301,7 @@ func (p *plain) elements(id hprof.ID) (list []plainEdge) {
 	return list
 }
 
-// chain are nodes up to the end, or to one that was there before.
+// chain are nodes up to the end, or to one that was visited before.
 func (p *plain) chain(first hprof.ID, next string) (list []hprof.ID) {
 	for n := first; n != 0 && !slices.Contains(list, n); n = p.ref(n, next) {
 		list = append(list, n)
@@ -343,8 +354,10 @@ type plainRoot struct {
 
 // kindNames are those by which Shark sorts.
 var kindNames = map[hprof.SubTag]string{
-	hprof.SubRootJNIGlobal: "JniGlobal", hprof.SubRootJNILocal: "JniLocal", hprof.SubRootJavaFrame: "JavaFrame", hprof.SubRootNativeStack: "NativeStack",
-	hprof.SubRootStickyClass: "StickyClass", hprof.SubRootThreadBlock: "ThreadBlock", hprof.SubRootMonitorUsed: "MonitorUsed",
+	hprof.SubRootJNIGlobal: "JniGlobal", hprof.SubRootJNILocal: "JniLocal", hprof.SubRootJavaFrame: "JavaFrame",
+	hprof.SubRootNativeStack: "NativeStack",
+	hprof.SubRootStickyClass: "StickyClass", hprof.SubRootThreadBlock: "ThreadBlock",
+	hprof.SubRootMonitorUsed:  "MonitorUsed",
 	hprof.SubRootThreadObject: "ThreadObject", hprof.SubRootJNIMonitor: "JniMonitor",
 }
 
@@ -357,10 +370,11 @@ func (p *plain) roots() (list []plainRoot) {
 	}
 	sticky := map[hprof.ID]bool{}
 	for _, r := range p.Roots {
-		if kindNames[r.Kind] == "" || p.Nodes[r.Object] == nil || r.Kind == hprof.SubRootJavaFrame && serials[r.Thread] {
+		if kindNames[r.Kind] == "" || p.Nodes[r.Object] == nil || r.Kind == hprof.SubRootJavaFrame &&
+			serials[r.Thread] {
 			continue
 		}
-		// A class that is a root twice is one all the same.
+		// A class that is a root twice counts once.
 		if r.Kind == hprof.SubRootStickyClass && sticky[r.Object] {
 			continue
 		}
@@ -382,12 +396,13 @@ func (p *plain) roots() (list []plainRoot) {
 		return 1
 	}
 	slices.SortStableFunc(list, func(a, b plainRoot) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(kindNames[b.Kind], kindNames[a.Kind]), strings.Compare(p.class(a.Object), p.class(b.Object)))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(kindNames[b.Kind], kindNames[a.Kind]),
+			strings.Compare(p.class(a.Object), p.class(b.Object)))
 	})
 	return list
 }
 
-// plainNode is an object that was met, by a root or from another.
+// plainNode is an object that was reached, by a root or from another.
 type plainNode struct {
 	id     hprof.ID
 	root   plainRoot
@@ -405,13 +420,17 @@ type plainSearch struct {
 	visited   map[hprof.ID]bool
 	lasting   bool
 	found     []*plainNode
-	// credit is what each seed is answered for, also the targets behind it.
+	// credit is what each seed is credited with, including the targets behind
+	// it.
 	credit map[hprof.ID][]hprof.ID
 	also   map[hprof.ID][]hprof.ID
 }
 
 func (p *plain) search(targets map[hprof.ID]bool, through bool) *plainSearch {
-	s := &plainSearch{plain: p, targets: targets, through: through, visited: map[hprof.ID]bool{}, credit: map[hprof.ID][]hprof.ID{}, also: map[hprof.ID][]hprof.ID{}}
+	s := &plainSearch{
+		plain: p, targets: targets, through: through, visited: map[hprof.ID]bool{}, credit: map[hprof.ID][]hprof.ID{},
+		also: map[hprof.ID][]hprof.ID{},
+	}
 	for _, r := range p.roots() {
 		s.enqueue(&plainNode{id: r.Object, root: r}, r.low)
 	}
@@ -490,7 +509,7 @@ func (s *plainSearch) share() {
 	}
 }
 
-// path tells the way to a node in lines.
+// path formats the path to a node as lines.
 func (n *plainNode) path() (lines []string) {
 	for ; n.parent != nil; n = n.parent {
 		lines = append(lines, fmt.Sprintf("%#x %s", uint64(n.parent.id), n.edge))

@@ -7,16 +7,18 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// EdgeKind says what holds a reference.
+// EdgeKind is the kind of place that holds a reference.
 type EdgeKind uint8
 
 const (
-	// FieldEdge and StaticEdge are numbered by Outbound.Places, ElementEdge is of an array.
+	// FieldEdge and StaticEdge are numbered by Outbound.Places, ElementEdge is
+	// an element of an array.
 	FieldEdge EdgeKind = iota
 	StaticEdge
 	ElementEdge
-	// ItemEdge is the element of a collection with an index, ValueEdge that of a map with a
-	// key, NamedEdge one that the collection calls by one name, such as "key()".
+	// ItemEdge is the element of a collection with an index, ValueEdge that of
+	// a map with a key, NamedEdge one for which the collection has one name,
+	// such as "key()".
 	ItemEdge
 	ValueEdge
 	NamedEdge
@@ -24,22 +26,22 @@ const (
 	LocalEdge
 )
 
-// Edge is one reference as a search goes along it.
+// Edge is one reference as seen by a search.
 type Edge struct {
 	To   heap.Object
 	Kind EdgeKind
 	// Place is the number of the field or of the element.
 	Place uint32
-	// Low references are followed when there are no others left: those that a platform
-	// is known to leak by, and local variables, which say little.
+	// Low references are followed when no others are left: those that a
+	// platform is known to leak by, and local variables, which say little.
 	Low bool
 	// Matcher is that of a known leak, nil for others.
 	Matcher *Matcher
-	// Inner is a field by which a collection, whose elements came before, holds its own
-	// tables and nodes.
+	// Inner is a field by which a collection, whose elements were already
+	// passed, holds its own tables and nodes.
 	Inner bool
-	// Key is that of a ValueEdge, where HasKey; Name what a NamedEdge is called, and the field
-	// of a FieldEdge that is not its object's own.
+	// Key is that of a ValueEdge, if HasKey; Name is that of a NamedEdge, and
+	// the field of a FieldEdge that is not its object's own.
 	Key    heap.Object
 	HasKey bool
 	Name   string
@@ -47,32 +49,34 @@ type Edge struct {
 
 // Rules say how references are read.
 type Rules struct {
-	// Matchers are the references that are special, the later before the earlier.
+	// Matchers are the special references; later ones take precedence.
 	Matchers []Matcher
-	// Collections are those of the platform, in front of Java's own.
+	// Collections are those of the platform, which take precedence over Java's
+	// own.
 	Collections []Collection
-	// ThreadName gives the name of a thread; it may be nil.
+	// ThreadName returns the name of a thread; it may be nil.
 	ThreadName func(heap.Object) string
-	// Number gives the value of an integer field, where it is known; it may be nil.
+	// Number returns the value of an integer field, if known; it may be nil.
 	Number func(heap.Object, Member) (int64, bool)
-	// Without are classes of collections that are read as any other object.
+	// Without are classes of collections that are read like any other object.
 	Without []string
-	// Subclasses are read as the collection that they extend, and queues, trees and wrappers
-	// of java.util are collections, too. Shark reads them as any other object.
+	// Subclasses reads subclasses like the collection that they extend, and
+	// treats queues, trees and wrappers of java.util as collections, too. Shark
+	// reads them like any other object.
 	Subclasses bool
-	// Records follows what class records reference, last of all: an object its class, a class
-	// its superclass and its loader. Shark does not.
+	// Records follows what class records reference, last of all: an object its
+	// class, a class its superclass and its loader. Shark does not.
 	Records bool
-	// Leaves follows also what strings and boxed values hold.
+	// Leaves also follows what strings and boxed values hold.
 	Leaves bool
-	// AllRoots begins also at the GC roots that Shark leaves out, last: interned strings,
-	// unknown ones and those of the virtual machine.
+	// AllRoots also starts at the GC roots that Shark skips, last: interned
+	// strings, unknown ones and those of the virtual machine.
 	AllRoots bool
 }
 
-// Reader reads the references of objects in the order in which Shark does: the
-// elements of a collection first, then fields by name. Ignored references are left out,
-// and what strings and boxed values hold. Not for concurrent use.
+// Reader reads the references of objects in Shark's order: the elements of a
+// collection first, then fields by name. It skips ignored references, and what
+// strings and boxed values hold. It is not safe for concurrent use.
 type Reader struct {
 	graph    *heap.Graph
 	outbound *heap.Outbound
@@ -89,25 +93,27 @@ type Reader struct {
 	collections map[string][]*Collection
 	threads     map[heap.Object]thread
 	roots       []Root
-	// firsts are what a First leads to.
+	// firsts are the targets of a First.
 	firsts map[heap.Object]bool
-	// flattened are the collections that were read, steps how far their parts went together;
-	// plain are those that are read as other objects.
+	// flattened are the collections read so far, steps the length of their
+	// parts together; plain are those that are read like other objects.
 	flattened, plain bits
 	steps            int64
 }
 
-// kind is what is known of a class.
+// kind is what is known about a class.
 type kind struct {
 	known bool
-	// asked tells that compiled is known: whether a compiler gave the class its name.
+	// asked is true if compiled is known: whether a compiler chose the name of
+	// the class.
 	asked, compiled bool
-	// leaf is a class of whose objects nothing is followed, thread one of threads.
+	// leaf is a class whose objects' references are not followed, thread one of
+	// threads.
 	leaf, thread bool
-	// actions are by place; nil where nothing is special.
+	// actions are by place; nil if nothing is special.
 	actions    []action
 	collection *shape
-	// members are where fields of other classes are that were asked for.
+	// members are the places of requested fields of other classes.
 	members map[Member]int
 	layout  layout
 }
@@ -118,14 +124,15 @@ type action struct {
 	matcher *Matcher
 }
 
-// thread is what the locals of a thread are.
+// thread holds the locals of a thread.
 type thread struct {
 	locals  []heap.Object
 	serial  uint32
 	matcher *Matcher
 }
 
-// NewReader makes a reader. The graph and what is outbound of it must stay open.
+// NewReader returns a reader. The graph and its outbound references must stay
+// open.
 func NewReader(g *heap.Graph, b *heap.Outbound, rules Rules) *Reader {
 	r := &Reader{
 		graph: g, outbound: b, rules: rules, kinds: make([]kind, g.ClassCount()), statics: map[heap.Object][]action{},
@@ -149,8 +156,9 @@ func NewReader(g *heap.Graph, b *heap.Outbound, rules Rules) *Reader {
 var wrappers = []string{"java.lang.Boolean", "java.lang.Character", "java.lang.Float", "java.lang.Double",
 	"java.lang.Byte", "java.lang.Short", "java.lang.Integer", "java.lang.Long"}
 
-// leafClasses are those of whose objects nothing is followed: what they hold says
-// nothing of who holds it (Shark: FieldInstanceReferenceReader, ObjectArrayReferenceReader).
+// leafClasses are those whose objects' references are not followed: they say
+// nothing about what holds an object (Shark: FieldInstanceReferenceReader,
+// ObjectArrayReferenceReader).
 var leafClasses = func() map[string]bool {
 	m := map[string]bool{"java.lang.String": true}
 	for _, w := range wrappers {
@@ -159,7 +167,7 @@ var leafClasses = func() map[string]bool {
 	return m
 }()
 
-// kind learns what a class is about when it is first met.
+// kind computes what is known about a class when it is first met.
 func (r *Reader) kind(o heap.Object) *kind {
 	n := r.graph.ClassNumber(o)
 	k := &r.kinds[n]
@@ -179,7 +187,7 @@ func (r *Reader) kind(o heap.Object) *kind {
 	return k
 }
 
-// actions finds what is special about the places of a class: the nearest class of the
+// actions finds the special places of a class: the nearest class of the
 // hierarchy that a matcher names decides, and of its matchers the last.
 func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []action {
 	var list []action
@@ -198,17 +206,17 @@ func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []
 	return list
 }
 
-// overheads are no fields: sizes that ART hides in the dump of a class, and the
-// constants of a JVM's.
+// overheads are not fields: sizes that ART hides in the dump of a class, and
+// the constants of a JVM's.
 var overheads = []string{"$staticOverhead", "$classOverhead", "<resolved_references>"}
 
-// matched is what a matcher of fields is found by.
+// matched is the key by which a matcher of fields is found.
 type matched struct {
 	kind         PatternKind
 	class, field string
 }
 
-// indexMatchers makes the matchers of fields ready to be found: of several the last.
+// indexMatchers indexes the matchers of fields: of several the last.
 func (r *Reader) indexMatchers() {
 	r.matchers, r.matching = map[matched]*Matcher{}, map[string]bool{}
 	for i := range r.rules.Matchers {
@@ -227,8 +235,8 @@ func (r *Reader) matcher(names []string, field string, of PatternKind) *Matcher 
 	return nil
 }
 
-// named gives the classes of a hierarchy that matchers name, each once: few, however
-// many superclasses a dump says there are.
+// named returns the classes of a hierarchy that matchers name, each once: few,
+// however many superclasses a dump declares.
 func (r *Reader) named(hierarchy []string) (names []string) {
 	for _, class := range hierarchy {
 		if r.matching[class] && !slices.Contains(names, class) {
@@ -247,7 +255,7 @@ func (r *Reader) findStatics() {
 	})
 }
 
-// findFirsts finds what a First leads to.
+// findFirsts finds the targets of a First.
 func (r *Reader) findFirsts() {
 	r.firsts = map[heap.Object]bool{}
 	for i := range r.rules.Collections {
@@ -290,7 +298,7 @@ func (r *Reader) instance(o heap.Object, visit func(Edge)) {
 	r.fields(o, k, visit)
 }
 
-// compiled tells whether a compiler gave an instance's class its name.
+// compiled reports whether a compiler chose the name of an instance's class.
 func (r *Reader) compiled(o heap.Object, class string) bool {
 	k := &r.kinds[r.graph.ClassNumber(o)]
 	if !k.asked {
@@ -299,7 +307,7 @@ func (r *Reader) compiled(o heap.Object, class string) bool {
 	return k.compiled
 }
 
-// classReference is what the reference of an object to its class is called.
+// classReference is the name of an object's reference to its class.
 const classReference = "<class>"
 
 func (r *Reader) record(o heap.Object, visit func(Edge)) {
@@ -308,7 +316,8 @@ func (r *Reader) record(o heap.Object, visit func(Edge)) {
 	}
 }
 
-// leaf tells whether nothing is followed from an object: a string, a boxed value.
+// leaf reports whether the references of an object are not followed: a string,
+// a boxed value.
 func (r *Reader) leaf(o heap.Object) bool { return !r.graph.IsClass(o) && r.kind(o).leaf }
 
 func (r *Reader) static(o heap.Object, visit func(Edge)) {
@@ -349,7 +358,7 @@ func (r *Reader) fields(o heap.Object, k *kind, visit func(Edge)) {
 	}
 }
 
-// locals are those of a thread that runs.
+// locals are those of a running thread.
 func (r *Reader) locals(o heap.Object, k *kind) (t thread, ok bool) {
 	if k.thread {
 		t, ok = r.threads[o]
@@ -366,8 +375,8 @@ func (t *thread) read(visit func(Edge)) {
 	}
 }
 
-// Owner gives the class that a reference is shown with: the one that declares a field,
-// or that of the object.
+// Owner returns the class that is shown with a reference: the one that declares
+// a field, or that of the object.
 func (r *Reader) Owner(o heap.Object, e Edge) string {
 	switch e.Kind {
 	case FieldEdge, StaticEdge:
@@ -378,8 +387,8 @@ func (r *Reader) Owner(o heap.Object, e Edge) string {
 	return r.graph.Class(o)
 }
 
-// Field gives the name of a field, and what stands for a reference that is none in a
-// fingerprint: elements of arrays and collections are alike.
+// Field returns the name of a field, and its replacement in a fingerprint for
+// other references: elements of arrays and collections are alike.
 func (r *Reader) Field(o heap.Object, e Edge) string {
 	switch e.Kind {
 	case FieldEdge, StaticEdge:
@@ -394,7 +403,9 @@ func (r *Reader) Field(o heap.Object, e Edge) string {
 }
 
 var rootNames = map[hprof.SubTag]string{
-	hprof.SubRootJNIGlobal: "JniGlobal", hprof.SubRootJNILocal: "JniLocal", hprof.SubRootJavaFrame: "JavaFrame", hprof.SubRootNativeStack: "NativeStack",
-	hprof.SubRootStickyClass: "StickyClass", hprof.SubRootThreadBlock: "ThreadBlock", hprof.SubRootMonitorUsed: "MonitorUsed",
+	hprof.SubRootJNIGlobal: "JniGlobal", hprof.SubRootJNILocal: "JniLocal", hprof.SubRootJavaFrame: "JavaFrame",
+	hprof.SubRootNativeStack: "NativeStack",
+	hprof.SubRootStickyClass: "StickyClass", hprof.SubRootThreadBlock: "ThreadBlock",
+	hprof.SubRootMonitorUsed:  "MonitorUsed",
 	hprof.SubRootThreadObject: "ThreadObject", hprof.SubRootJNIMonitor: "JniMonitor",
 }

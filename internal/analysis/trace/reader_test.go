@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// brief tells the references of an object in words: elements as [index], [key] or
-// [name], fields by their names, and after each what it leads to by its name.
+// brief formats the references of an object: elements as [index], [key] or
+// [name], fields by their names, each followed by the name of its target.
 func (w *world) brief(o heap.Object, names map[string]hproftest.Ref) string {
 	called := map[heap.Object]string{}
 	for name, r := range names {
@@ -59,13 +59,14 @@ func newScene(h *hproftest.Heap) *scene {
 	return s
 }
 
-// call gives an object a name.
+// call names an object.
 func (s *scene) call(name string, r hproftest.Ref) hproftest.Ref {
 	s.names[name] = r
 	return r
 }
 
-// nodes makes instances of a class, each with a field that leads to the next one.
+// nodes makes instances of a class, each with a field that leads to the next
+// one.
 func (s *scene) nodes(class, next string, fields ...hproftest.Fields) (list []hproftest.Ref) {
 	for i, f := range fields {
 		r := s.New(s.Class(class), f)
@@ -82,7 +83,8 @@ func (s *scene) entries(class string, of ...hproftest.Ref) hproftest.Ref {
 	return s.call("table", s.Objects(s.Class(class), of...))
 }
 
-// TestCollections: what each shape of a collection gives, whole, empty and broken.
+// TestCollections: the elements of each shape of a collection, intact, empty
+// and broken.
 func TestCollections(t *testing.T) {
 	const (
 		arrayList = "java.util.ArrayList"
@@ -102,16 +104,23 @@ func TestCollections(t *testing.T) {
 		want string
 	}{
 		{"list", func(s *scene) hproftest.Ref {
-			return s.New(s.Class(arrayList), f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a, 0, s.b, s.c)), "size": 3})
+			return s.New(s.Class(arrayList),
+				f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a, 0, s.b, s.c)), "size": 3})
 		}, "[0]=a [2]=b elementData.=array"},
 		{"list of nothing", func(s *scene) hproftest.Ref { return s.New(s.Class(arrayList), f{"size": 3}) }, ""},
 		{"list that says it is longer", func(s *scene) hproftest.Ref {
-			return s.New(s.Class(arrayList), f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": math.MaxInt32})
+			return s.New(s.Class(arrayList),
+				f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": math.MaxInt32})
 		}, "[0]=a elementData.=array"},
 		{"list of a negative size", func(s *scene) hproftest.Ref {
-			return s.New(s.Class(arrayList), f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": -1})
+			return s.New(s.Class(arrayList),
+				f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": -1})
 		}, "elementData.=array"},
-		{"list whose array is none", func(s *scene) hproftest.Ref { return s.New(s.Class(arrayList), f{"elementData": s.a, "size": 2}) }, "elementData.=a"},
+		{
+			"list whose array is not one",
+			func(s *scene) hproftest.Ref { return s.New(s.Class(arrayList), f{"elementData": s.a, "size": 2}) },
+			"elementData.=a",
+		},
 		{"list that is its own array", func(s *scene) hproftest.Ref {
 			l := s.call("list", s.New(s.Class(arrayList), f{"size": 2}))
 			s.Set(l, "elementData", l)
@@ -122,7 +131,8 @@ func TestCollections(t *testing.T) {
 		}, ""},
 		{"subclass of a list", func(s *scene) hproftest.Ref {
 			c := s.Declare("a.MyList", s.Class(arrayList), "object extra")
-			return s.New(c, f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": 1, "extra": s.b})
+			return s.New(c,
+				f{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a)), "size": 1, "extra": s.b})
 		}, "elementData=array extra=b"},
 		{"linked list", func(s *scene) hproftest.Ref {
 			n := s.nodes(node, "next", f{"item": s.a}, f{}, f{"item": s.b})
@@ -138,7 +148,7 @@ func TestCollections(t *testing.T) {
 			s.Set(n[0], "next", n[0])
 			return s.New(s.Class(linked), f{"first": n[0]})
 		}, "[0]=a first.=n0"},
-		{"linked list of something else", func(s *scene) hproftest.Ref {
+		{"linked list of other objects", func(s *scene) hproftest.Ref {
 			n := s.nodes(node, "next", f{"item": s.a})
 			s.Set(n[0], "next", s.b)
 			return s.New(s.Class(linked), f{"first": n[0]})
@@ -154,12 +164,13 @@ func TestCollections(t *testing.T) {
 		}, "[key()]=a [a]=b [null]=c [key()]=c table.=table"},
 		{"map of trees", func(s *scene) hproftest.Ref {
 			linkedEntry := s.Class("java.util.LinkedHashMap$Entry")
-			tree := s.Declare("java.util.HashMap$TreeNode", linkedEntry, "object parent", "object left", "object right", "object prev")
+			tree := s.Declare("java.util.HashMap$TreeNode", linkedEntry, "object parent", "object left", "object right",
+				"object prev")
 			n1 := s.New(tree, f{"key": s.b, "value": s.c})
 			n0 := s.New(tree, f{"key": s.a, "value": s.b, "next": n1, "right": n1})
 			return s.New(s.Class(hashMap), f{"table": s.entries(entry, n0)})
 		}, "[key()]=a [a]=b [key()]=b [b]=c table.=table"},
-		{"map of things that are no entries", func(s *scene) hproftest.Ref {
+		{"map of objects that are not entries", func(s *scene) hproftest.Ref {
 			n := s.nodes(entry, "next", f{"key": s.b})
 			return s.New(s.Class(hashMap), f{"table": s.entries("a.Thing", s.a, s.Missing(), n[0])})
 		}, "[key()]=b table.=table"},
@@ -168,23 +179,28 @@ func TestCollections(t *testing.T) {
 			return s.New(s.Class(chm), f{"table": s.entries(bin, n[0])})
 		}, "[key()]=a [a]=b [key()]=c table.=table"},
 		{"concurrent map of trees", func(s *scene) hproftest.Ref {
-			tree := s.Declare("java.util.concurrent.ConcurrentHashMap$TreeNode", s.Class(bin), "object parent", "object left", "object right", "object prev")
+			tree := s.Declare("java.util.concurrent.ConcurrentHashMap$TreeNode", s.Class(bin), "object parent",
+				"object left", "object right", "object prev")
 			n1 := s.New(tree, f{"key": s.b, "val": s.c})
 			n0 := s.New(tree, f{"key": s.a, "val": s.b, "next": n1, "right": n1})
-			treeBin := s.Declare("java.util.concurrent.ConcurrentHashMap$TreeBin", s.Class(bin), "object root", "object first", "object waiter")
+			treeBin := s.Declare("java.util.concurrent.ConcurrentHashMap$TreeBin", s.Class(bin), "object root",
+				"object first", "object waiter")
 			return s.New(s.Class(chm), f{"table": s.entries(bin, s.New(treeBin, f{"first": n0, "root": n1}))})
 		}, "[key()]=a [a]=b [key()]=b [b]=c table.=table"},
 		{"concurrent map of a tree that leads to itself", func(s *scene) hproftest.Ref {
-			treeBin := s.Declare("java.util.concurrent.ConcurrentHashMap$TreeBin", s.Class(bin), "object root", "object first")
+			treeBin := s.Declare("java.util.concurrent.ConcurrentHashMap$TreeBin", s.Class(bin), "object root",
+				"object first")
 			b := s.New(treeBin, nil)
 			s.Set(b, "first", b)
 			return s.New(s.Class(chm), f{"table": s.entries(bin, b)})
 		}, "table.=table"},
 		{"concurrent map that grows", func(s *scene) hproftest.Ref {
-			forward := s.Declare("java.util.concurrent.ConcurrentHashMap$ForwardingNode", s.Class(bin), "object nextTable")
+			forward := s.Declare("java.util.concurrent.ConcurrentHashMap$ForwardingNode", s.Class(bin),
+				"object nextTable")
 			n := s.nodes(bin, "next", f{"key": s.a, "val": s.b})
 			next := s.call("next", s.Objects(s.Class(bin), n[0]))
-			return s.New(s.Class(chm), f{"table": s.entries(bin, s.New(forward, f{"nextTable": next}), n[0]), "nextTable": next})
+			return s.New(s.Class(chm),
+				f{"table": s.entries(bin, s.New(forward, f{"nextTable": next}), n[0]), "nextTable": next})
 		}, "[key()]=a [a]=b nextTable=next table.=table"},
 		{"weak map", func(s *scene) hproftest.Ref {
 			n := s.nodes(weak, "next", f{"referent": s.a, "value": s.b}, f{"value": s.c}, f{"referent": s.c})
@@ -199,13 +215,18 @@ func TestCollections(t *testing.T) {
 			m := s.call("map", s.LinkedHashMap(s.a, s.b))
 			return s.New(s.Declare("java.util.LinkedHashSet", s.Class("java.util.HashSet")), f{"map": m})
 		}, "[element()]=a map.=map"},
-		{"set of no map", func(s *scene) hproftest.Ref { return s.New(s.Class("java.util.HashSet"), f{"map": s.a}) }, "map.=a"},
+		{
+			"set without a map",
+			func(s *scene) hproftest.Ref { return s.New(s.Class("java.util.HashSet"), f{"map": s.a}) }, "map.=a",
+		},
 		{"set of nothing", func(s *scene) hproftest.Ref { return s.New(s.Class("java.util.HashSet"), nil) }, ""},
 		{"subclass of a set", func(s *scene) hproftest.Ref {
-			return s.New(s.Declare("a.MySet", s.Class("java.util.HashSet")), f{"map": s.call("map", s.HashMap(s.a, s.b))})
+			return s.New(s.Declare("a.MySet", s.Class("java.util.HashSet")),
+				f{"map": s.call("map", s.HashMap(s.a, s.b))})
 		}, "map=map"},
 		{"list that is written on copying", func(s *scene) hproftest.Ref {
-			return s.New(s.Class("java.util.concurrent.CopyOnWriteArrayList"), f{"elements": s.call("array", s.Objects(s.Class("java.lang.Object"), s.b, s.a)), "lock": s.c})
+			return s.New(s.Class("java.util.concurrent.CopyOnWriteArrayList"),
+				f{"elements": s.call("array", s.Objects(s.Class("java.lang.Object"), s.b, s.a)), "lock": s.c})
 		}, "[0]=b [1]=a elements.=array lock=c"},
 	} {
 		s := newScene(hproftest.Java(1))
@@ -217,8 +238,8 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestRing: a list that runs into a ring behind its beginning ends soon after all of it
-// was there.
+// TestRing: a list that runs into a ring after its beginning ends soon after
+// all of it was visited.
 func TestRing(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	var fields []hproftest.Fields
@@ -256,11 +277,12 @@ func TestHarmony(t *testing.T) {
 	}
 }
 
-// TestWithoutSize: where numbers are not known, all of an array is taken; what is asked
-// not to be a collection is none.
+// TestWithoutSize: if numbers are not known, all of an array counts; an
+// excluded class is not a collection.
 func TestWithoutSize(t *testing.T) {
 	s := newScene(hproftest.Java(1))
-	l := s.New(s.Class("java.util.ArrayList"), hproftest.Fields{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a, s.b)), "size": 1})
+	l := s.New(s.Class("java.util.ArrayList"),
+		hproftest.Fields{"elementData": s.call("array", s.Objects(s.Class("java.lang.Object"), s.a, s.b)), "size": 1})
 	set := s.HashSet(s.a)
 	w := load(t, s.Heap, hproftest.Form{}, trace.Rules{})
 	if got, want := w.brief(w.object(l), s.names), "[0]=a [1]=b elementData.=array"; got != want {
@@ -275,7 +297,8 @@ func TestWithoutSize(t *testing.T) {
 	}
 }
 
-// TestOwnCollections: those of a platform, of each shape that Java's are not.
+// TestOwnCollections: those of a platform, of each shape that Java does not
+// have.
 func TestOwnCollections(t *testing.T) {
 	type m = trace.Member
 	s := newScene(hproftest.Java(1))
@@ -287,7 +310,8 @@ func TestOwnCollections(t *testing.T) {
 	p0 := s.call("p0", s.New(pair, hproftest.Fields{"k": s.a, "v": s.b, "n": p1}))
 	pairs := s.New(s.Declare("a.Pairs", nil, "object start"), hproftest.Fields{"start": p0})
 	w1 := s.call("w", s.Weak(s.b))
-	target := s.New(s.Declare("a.Target", nil, "object held", "object after"), hproftest.Fields{"held": w1, "after": s.c})
+	target := s.New(s.Declare("a.Target", nil, "object held", "object after"),
+		hproftest.Fields{"held": w1, "after": s.c})
 	strong := s.New(s.Class("a.Target"), hproftest.Fields{"held": s.b})
 	record := s.Declare("a.Record", nil, "object activity", "object nextIdle")
 	r1 := s.call("r1", s.New(record, hproftest.Fields{"activity": s.b}))
@@ -297,14 +321,28 @@ func TestOwnCollections(t *testing.T) {
 	var picked heap.Object
 	known := &trace.Matcher{Pattern: trace.Pattern{Class: "a.Owner", Name: "news"}}
 	rules := trace.Rules{
-		Matchers: []trace.Matcher{{Pattern: trace.Pattern{Kind: trace.InstanceField, Class: "java.lang.ref.WeakReference", Name: "referent"}, Ignored: true}},
+		Matchers: []trace.Matcher{
+			{
+				Pattern: trace.Pattern{
+					Kind: trace.InstanceField, Class: "java.lang.ref.WeakReference", Name: "referent",
+				}, Ignored: true,
+			},
+		},
 		Collections: []trace.Collection{
-			{Classes: []string{"a.Queue"}, Shape: trace.Chain, Head: m{Class: "a.Queue", Name: "messages"}, Nodes: []trace.Node{{Class: "a.Thing", Next: "next"}}},
-			{Classes: []string{"a.Pairs"}, Shape: trace.Pairs, Head: m{Class: "a.Pairs", Name: "start"}, Name: "key()", Nodes: []trace.Node{{Class: "a.Pair", Next: "n", Key: "k", Value: "v"}}},
+			{
+				Classes: []string{"a.Queue"}, Shape: trace.Chain, Head: m{Class: "a.Queue", Name: "messages"},
+				Nodes: []trace.Node{{Class: "a.Thing", Next: "next"}},
+			},
+			{
+				Classes: []string{"a.Pairs"}, Shape: trace.Pairs, Head: m{Class: "a.Pairs", Name: "start"},
+				Name: "key()", Nodes: []trace.Node{{Class: "a.Pair", Next: "n", Key: "k", Value: "v"}},
+			},
 			{Classes: []string{"a.Target"}, Shape: trace.Referent, Head: m{Class: "a.Target", Name: "held"}},
 			{Classes: []string{"a.Owner"}, Shape: trace.First, Head: m{Class: "a.Owner", Name: "news"}, Matcher: known},
-			{Classes: []string{"a.Record"}, Shape: trace.FirstChain, Nodes: []trace.Node{{Class: "a.Record", Next: "nextIdle", Value: "activity"}},
-				Only: func(o heap.Object) bool { return o == picked }},
+			{
+				Classes: []string{"a.Record"}, Shape: trace.FirstChain,
+				Nodes: []trace.Node{{Class: "a.Record", Next: "nextIdle", Value: "activity"}},
+				Only:  func(o heap.Object) bool { return o == picked }},
 		},
 	}
 	w := load(t, s.Heap, hproftest.Form{}, rules)
@@ -319,8 +357,8 @@ func TestOwnCollections(t *testing.T) {
 		{"referent", target, "held?=b after=c held=w"},
 		{"no referent", strong, "held=b"},
 		{"first", owner, "news=r0 aaa=c news=r0"},
-		{"chain behind the first", r0, "[1]=b activity=a nextIdle=r1"},
-		{"chain behind nothing", other, "activity=c"},
+		{"chain after the first", r0, "[1]=b activity=a nextIdle=r1"},
+		{"chain after nothing", other, "activity=c"},
 	} {
 		if got := w.brief(w.object(c.r), s.names); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -333,8 +371,8 @@ func TestOwnCollections(t *testing.T) {
 	}
 }
 
-// TestMatchers: the nearest class that a matcher names decides, and of several the last;
-// they are of fields by name, whichever class declares them.
+// TestMatchers: the nearest class that a matcher names decides, and of several
+// the last; they select fields by name, whichever class declares them.
 func TestMatchers(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.New(h.Declare("a.Thing", nil, "int n"), nil)
@@ -346,7 +384,9 @@ func TestMatchers(t *testing.T) {
 	h.SetIn(three, top, "x", thing)
 	h.SetStatic(top, "s", thing)
 	matcher := func(kind trace.PatternKind, class, name string, ignored bool, text string) trace.Matcher {
-		return trace.Matcher{Pattern: trace.Pattern{Kind: kind, Class: class, Name: name}, Ignored: ignored, Description: text}
+		return trace.Matcher{
+			Pattern: trace.Pattern{Kind: kind, Class: class, Name: name}, Ignored: ignored, Description: text,
+		}
 	}
 	w := load(t, h, hproftest.Form{Runtime: hproftest.HotSpot}, trace.Rules{Matchers: []trace.Matcher{
 		matcher(trace.InstanceField, "a.Top", "x", true, "1"),
@@ -387,7 +427,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// TestConditions: which builds a matcher is for.
+// TestConditions checks which builds a matcher applies to.
 func TestConditions(t *testing.T) {
 	sdk := func(low, high int) trace.Condition { return trace.Condition{MinSDK: low, MaxSDK: high} }
 	vendor := trace.Condition{MinSDK: 20, Manufacturers: []string{"LGE", "samsung"}, IDs: []string{"A1"}}
@@ -419,7 +459,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestPatterns: fingerprints of library leaks are made of these (ReferencePattern.kt).
+// TestPatterns: fingerprints of library leaks are made of these
+// (ReferencePattern.kt).
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
 		p    trace.Pattern
@@ -436,8 +477,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestThreads: locals belong to threads, are last, and those of ignored threads are not
-// there; those of no thread are roots.
+// TestThreads: locals belong to threads and come last, those of ignored threads
+// are skipped; those without a thread are roots.
 func TestThreads(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	worker := s.Thread("worker")
@@ -452,7 +493,8 @@ func TestThreads(t *testing.T) {
 		{Pattern: trace.Pattern{Kind: trace.JavaLocal, Name: "worker"}, Ignored: true},
 		{Pattern: trace.Pattern{Kind: trace.JavaLocal, Name: "worker"}},
 	}})
-	if got := w.brief(w.object(worker.Ref), s.names); !strings.HasPrefix(got, "<Java Local>?=a <Java Local>?=b ") || strings.Contains(got[len("<Java Local>?=a <Java Local>?=b "):], "Local") {
+	if got := w.brief(w.object(worker.Ref), s.names); !strings.HasPrefix(got, "<Java Local>?=a <Java Local>?=b ") ||
+		strings.Contains(got[len("<Java Local>?=a <Java Local>?=b "):], "Local") {
 		t.Errorf("locals of a thread: %s", got)
 	}
 	if got := w.brief(w.object(s.Main().Ref), s.names); strings.Contains(got, "Local") {
@@ -481,8 +523,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestLeaves: nothing is followed from strings and boxed values, and what they hold goes
-// with them.
+// TestLeaves: references of strings and boxed values are not followed, and what
+// they hold goes with them.
 func TestLeaves(t *testing.T) {
 	h := hproftest.Java(1)
 	holder := h.Declare("a.Holder", nil, "object one", "object two", "object three")
@@ -513,11 +555,13 @@ func TestLeaves(t *testing.T) {
 	if len(r.Leaks) != 1 || r.Leaks[0].Credited.Java != want {
 		t.Errorf("credited are %+v, want %d bytes", r.Leaks[0].Credited, want)
 	}
-	// They may be asked for; those of a string that is no leak's are not found.
+	// They may be targets; those of a string that is not a leak's are not
+	// found.
 	also := append(w.objects(second), chars)
 	slices.Sort(also)
 	slices.Sort(r.Leaks[0].Also)
 	if !slices.Equal(r.Leaks[0].Also, also) || !slices.Equal(r.Unreachable, []heap.Object{otherChars}) {
-		t.Errorf("also retained are %v, want %v; unreachable %v, want %v", r.Leaks[0].Also, also, r.Unreachable, otherChars)
+		t.Errorf("also retained are %v, want %v; unreachable %v, want %v", r.Leaks[0].Also, also, r.Unreachable,
+			otherChars)
 	}
 }

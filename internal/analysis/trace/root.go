@@ -9,22 +9,23 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Root is a GC root that a path may begin at.
+// Root is a GC root at which a path may begin.
 type Root struct {
 	Object heap.Object
 	Kind   hprof.SubTag
-	// Low roots are looked at last; Matcher is that of a known leak.
+	// Low roots are visited last; Matcher is that of a known leak.
 	Low     bool
 	Matcher *Matcher
 }
 
-// Roots gives the GC roots that paths begin at, in Shark's order: threads, then by kind,
-// then by the name of the class (MatchingGcRootProvider.kt). Roots of the virtual machine
-// itself are none: interned strings, unknown and finalizing ones. Locals belong to their
-// threads. It must not be changed.
+// Roots returns the GC roots at which paths begin, in Shark's order: threads,
+// then by kind, then by the name of the class (MatchingGcRootProvider.kt). It
+// skips roots of the virtual machine itself: interned strings, unknown and
+// finalizing ones. Locals belong to their threads. The caller must not change
+// it.
 func (r *Reader) Roots() []Root { return r.roots }
 
-// findRoots sorts the roots, and gives threads their locals.
+// findRoots sorts the roots, and assigns locals to threads.
 func (r *Reader) findRoots() {
 	for i := range r.rules.Matchers {
 		if m := &r.rules.Matchers[i]; m.Kind == NativeGlobal {
@@ -54,8 +55,8 @@ func (r *Reader) findRoots() {
 	r.sortRoots()
 }
 
-// findThreads gives threads their locals, and tells which serial numbers are those of a
-// thread.
+// findThreads assigns locals to threads, and returns which serial numbers are
+// those of a thread.
 func (r *Reader) findThreads() map[uint32]bool {
 	serials, bySerial := map[uint32]bool{}, map[uint32][]heap.Object{}
 	r.graph.Roots(func(root hprof.Root, o heap.Object) {
@@ -113,11 +114,12 @@ func (r *Reader) sortRoots() {
 			}
 			return 1
 		}
-		return cmp.Or(strings.Compare(rootNames[b.Kind], rootNames[a.Kind]), strings.Compare(names[a.Object], names[b.Object]))
+		return cmp.Or(strings.Compare(rootNames[b.Kind], rootNames[a.Kind]),
+			strings.Compare(names[a.Object], names[b.Object]))
 	})
 }
 
-// name gives the class of an object, and for a class object which it is.
+// name returns the class of an object; for a class object, its own name.
 func (r *Reader) name(o heap.Object) string {
 	if r.graph.IsClass(o) {
 		return r.graph.ClassName(o)

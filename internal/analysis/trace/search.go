@@ -9,40 +9,42 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Options say how objects are searched for.
+// Options configure a search.
 type Options struct {
-	// Through lets paths go through targets, as Shark 2.14 does: one that is behind another
-	// on its shortest path belongs to that one's leak. Otherwise a target ends its paths, and
-	// only what nothing else leads to is its own.
+	// Through lets paths go through targets, like Shark 2.14: a target that is
+	// behind another on its shortest path belongs to that one's leak. Otherwise
+	// a target ends its paths, and owns only what nothing else leads to.
 	Through bool
-	// ByName decides between paths of one length by the names on them. Shark takes the one
-	// that it met first, which depends on the order of the dump: that of threads, and that in
-	// which classes were loaded.
+	// ByName decides between paths of one length by the names on them. Shark
+	// takes the one that it met first, which depends on the order of the dump:
+	// that of threads, and that in which classes were loaded.
 	ByName bool
-	// Early ends the search with the last target, and the last of Also, that it reaches: no
-	// path changes afterwards. What only targets lead to, and so Leak.Credited, needs all of
-	// it.
+	// Early ends the search with the last target, and the last of Also, that it
+	// reaches: no path changes afterwards. What only targets lead to, and so
+	// Leak.Credited, needs the complete search.
 	Early bool
 	Also  []heap.Object
 }
 
-// Search finds the shortest paths from the GC roots: breadth first, with what is Low
-// after everything else (Shark, PrioritizingShortestPathFinder.kt).
+// Search finds the shortest paths from the GC roots: breadth first, with Low
+// references after everything else (Shark, PrioritizingShortestPathFinder.kt).
 type Search struct {
 	reader  *Reader
 	graph   *heap.Graph
 	options Options
 	targets []heap.Object
 	target  bits
-	// parents is by Outbound.Number: 0 for an object that was not met; 1 more than the object
-	// from which it was; or, above all of those, a root by its place in Reader.Roots.
+	// parents is by Outbound.Number: 0 for an object that was not reached; the
+	// previous object plus 1; or, above all of those, a root by its index in
+	// Reader.Roots.
 	parents []uint32
-	// waiting are objects that wait in the second queue, late those that were taken from
+	// waiting are objects in the second queue, late those that were taken from
 	// it.
 	waiting, late bits
 	first, last   queue
 	found         []heap.Object
-	// wanted are what an early end waits for, left how many of them were not reached.
+	// wanted are the objects that an early end requires, left how many of them
+	// were not reached.
 	wanted bits
 	left   int
 }
@@ -67,8 +69,8 @@ func (q *queue) push(o heap.Object) { q.list = append(q.list, uint32(o)) }
 func (q *queue) pop() heap.Object {
 	o := q.list[q.next]
 	q.next++
-	// What was taken goes when it is most of the list, so that the queue is as long as a
-	// breadth of the heap, and not as the heap.
+	// The taken part is dropped when it is most of the list, so that the queue
+	// is as long as a breadth of the heap, not as the heap.
 	if q.next >= 1<<16 && q.next*2 > len(q.list) {
 		q.list = q.list[:copy(q.list, q.list[q.next:])]
 		q.next = 0
@@ -76,11 +78,11 @@ func (q *queue) pop() heap.Object {
 	return heap.Object(o)
 }
 
-// patience is how many objects are visited between two looks at the context.
+// patience is the number of objects visited between two checks of the context.
 const patience = 1 << 16
 
-// Find searches for the targets, through all that the roots reach. Close must be
-// called.
+// Find searches for the targets, through all that the roots reach. The caller
+// must call Close.
 func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Search, error) {
 	g := r.graph
 	if g.Objects+int64(len(r.roots)) >= 1<<32-1 {
@@ -104,7 +106,7 @@ func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Se
 	return s, nil
 }
 
-// want makes ready for an early end.
+// want prepares an early end.
 func (s *Search) want() {
 	if !s.options.Early {
 		return
@@ -120,7 +122,8 @@ func (s *Search) want() {
 	}
 }
 
-// ends is told each object whose path is certain; true with the last one that is wanted.
+// ends is called with each object whose path is final; it returns true for the
+// last wanted one.
 func (s *Search) ends(o heap.Object) bool {
 	if !s.options.Early || !s.wanted.has(o) {
 		return false
@@ -129,10 +132,10 @@ func (s *Search) ends(o heap.Object) bool {
 	return s.left == 0
 }
 
-// Targets are the objects that are searched for.
+// Targets are the objects to search for.
 func (s *Search) Targets() []heap.Object { return s.targets }
 
-// Close gives the memory back. It may be called twice.
+// Close releases the memory. It may be called twice.
 func (s *Search) Close() { s.graph.Release(&s.parents) }
 
 func (s *Search) run(ctx context.Context) error {
@@ -157,7 +160,7 @@ func (s *Search) run(ctx context.Context) error {
 			lasting = true
 			o = s.last.pop()
 			if !s.waiting.has(o) {
-				// It was met again, by a better way.
+				// It was met again, by a better path.
 				continue
 			}
 			s.waiting.remove(o)
@@ -179,7 +182,7 @@ func (s *Search) run(ctx context.Context) error {
 	}
 }
 
-// meet puts an object into a queue, once; one that waits in the second may come into
+// meet puts an object into a queue, once; one that is in the second may move to
 // the first.
 func (s *Search) meet(o heap.Object, parent uint32, low, lasting bool) {
 	low = low || lasting
@@ -202,10 +205,10 @@ func (s *Search) meet(o heap.Object, parent uint32, low, lasting bool) {
 	}
 }
 
-// reached tells whether a path leads to an object.
+// reached reports whether a path leads to an object.
 func (s *Search) reached(o heap.Object) bool { return s.met(o) != 0 }
 
-// met gives what parents has for an object.
+// met returns the entry of an object in parents.
 func (s *Search) met(o heap.Object) uint32 {
 	n, ok := s.reader.outbound.Number(o)
 	if !ok {
@@ -214,20 +217,20 @@ func (s *Search) met(o heap.Object) uint32 {
 	return s.parents[n]
 }
 
-// parent gives the object from which one was met; false for one that is a root.
+// parent returns the object from which one was reached; false for a root.
 func (s *Search) parent(o heap.Object) (heap.Object, bool) {
 	parent := s.met(o)
 	return heap.Object(parent - 1), int64(parent) <= s.graph.Objects
 }
 
-// root is the one by which an object was met that has no parent.
+// root returns the root by which an object without a parent was reached.
 func (s *Search) root(o heap.Object) Root {
 	return s.reader.roots[int64(s.met(o))-s.graph.Objects-1]
 }
 
-// better tells whether the search went along the second of two references from one
-// object to another: the first that is not Low, while that made a difference. By names
-// it is the one whose name comes first.
+// better reports whether the search followed the second of two references from
+// one object to another: the first that is not Low, if that made a difference.
+// By names it is the one whose name comes first.
 func (s *Search) better(from heap.Object, a, b Edge) bool {
 	if a.Low != b.Low && !s.late.has(from) {
 		return a.Low

@@ -12,12 +12,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// seeds is how many random heaps are looked at.
+// seeds is the number of random heaps.
 const seeds = 250
 
-// TestRandom compares all of a search with the plain one on random heaps: what is read
-// of each object, the order of roots, what is found in which order, each path, what is
-// credited to whom, what is behind what, and what is unreachable.
+// TestRandom compares a search with the plain one on random heaps: the
+// references of each object, the order of roots, the order of found objects,
+// each path, the credits, what is behind what, and what is unreachable.
 func TestRandom(t *testing.T) {
 	var met coverage
 	for seed := range uint64(seeds) {
@@ -32,11 +32,11 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	if met.found < 200 || met.low < 30 || met.also < 20 || met.unreachable < 30 || met.promoted < 10 {
-		t.Errorf("the random heaps show too little: %+v", met)
+		t.Errorf("the random heaps prove too little: %+v", met)
 	}
 }
 
-// TestLeakMixes does so on what Android apps are made of.
+// TestLeakMixes does the same with the components of Android apps.
 func TestLeakMixes(t *testing.T) {
 	var met coverage
 	for seed := range uint64(40) {
@@ -50,11 +50,11 @@ func TestLeakMixes(t *testing.T) {
 		}
 	}
 	if met.found < 50 {
-		t.Errorf("the heaps show too little: %+v", met)
+		t.Errorf("the heaps prove too little: %+v", met)
 	}
 }
 
-// coverage counts what the heaps had, so that the comparison is not of nothing.
+// coverage counts what the heaps had, so that the comparison is not empty.
 type coverage struct{ found, low, also, unreachable, promoted int }
 
 func (w *world) checkReading(seed uint64) {
@@ -125,8 +125,8 @@ func (w *world) checkSearch(seed uint64, targets []heap.Object, through bool, me
 	w.checkTree(seed, s, targets)
 }
 
-// checkLimited searches again among nothing but what leads to the targets and what they
-// hold: what is found must be the same.
+// checkLimited searches again only among the objects that lead to the targets,
+// and those that they hold: the result must be the same.
 func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Object, through bool) {
 	w.Helper()
 	set, err := w.graph.NewSet()
@@ -157,7 +157,8 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 	}
 	defer s.Close()
 	if !slices.Equal(s.Found(), whole.Found()) {
-		w.Fatalf("seed %d: among %d of %d objects %q are found, in all %q", seed, set.Len(), w.graph.Objects, w.names(s.Found()), w.names(whole.Found()))
+		w.Fatalf("seed %d: among %d of %d objects %q are found, in all %q", seed, set.Len(), w.graph.Objects,
+			w.names(s.Found()), w.names(whole.Found()))
 	}
 	if !through {
 		w.checkLess(seed, w.leaks(s), w.leaks(whole))
@@ -170,9 +171,9 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 	}
 }
 
-// checkLess: among some objects the same is behind targets, and no more is credited. It is
-// less where something is held by what no search follows: the locals of an ignored
-// thread, a root of the virtual machine itself.
+// checkLess: among some objects the same is behind targets, and no more is
+// credited. It is less if something is held by what no search follows: the
+// locals of an ignored thread, a root of the virtual machine itself.
 func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 	w.Helper()
 	if len(some.Leaks) != len(whole.Leaks) || !slices.Equal(some.Unreachable, whole.Unreachable) {
@@ -180,8 +181,10 @@ func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 	}
 	for i := range whole.Leaks {
 		a, b := &some.Leaks[i], &whole.Leaks[i]
-		if a.Credited.Java > b.Credited.Java || a.Credited.Native > b.Credited.Native || !slices.Equal(sorted(a.Also), sorted(b.Also)) {
-			w.Fatalf("seed %d: among some objects a leak is credited with %+v and retains %v, among all %+v and %v", seed, a.Credited, a.Also, b.Credited, b.Also)
+		if a.Credited.Java > b.Credited.Java || a.Credited.Native > b.Credited.Native ||
+			!slices.Equal(sorted(a.Also), sorted(b.Also)) {
+			w.Fatalf("seed %d: among some objects a leak is credited with %+v and retains %v, among all %+v and %v",
+				seed, a.Credited, a.Also, b.Credited, b.Also)
 		}
 	}
 }
@@ -214,7 +217,7 @@ func (w *world) path(p trace.Path) []string {
 	return lines
 }
 
-// checkPath holds a path to what any path must be.
+// checkPath checks what must hold for any path.
 func (w *world) checkPath(seed uint64, p trace.Path) {
 	w.Helper()
 	if err := brokenPath(w.reader, p); err != nil {
@@ -222,17 +225,17 @@ func (w *world) checkPath(seed uint64, p trace.Path) {
 	}
 }
 
-// brokenPath tells what is wrong with a path: it begins at a root, goes along references
-// that are there, passes no object twice, and ends where it should.
+// brokenPath returns what is wrong with a path: it must begin at a root, follow
+// existing references, pass no object twice, and end at its object.
 func brokenPath(r *trace.Reader, p trace.Path) error {
 	if !slices.ContainsFunc(r.Roots(), func(x trace.Root) bool { return x == p.Root }) {
-		return fmt.Errorf("a path begins at %+v, which is no root", p.Root)
+		return fmt.Errorf("a path begins at %+v, which is not a root", p.Root)
 	}
 	at := p.Root.Object
 	passed := map[heap.Object]bool{}
 	for _, s := range p.Steps {
 		if s.Object != at || passed[at] {
-			return fmt.Errorf("a path comes to %d, and goes on from %d", at, s.Object)
+			return fmt.Errorf("a path comes to %d, and continues from %d", at, s.Object)
 		}
 		passed[at] = true
 		found := false
@@ -248,8 +251,8 @@ func brokenPath(r *trace.Reader, p trace.Path) error {
 	return nil
 }
 
-// checkShortest: where references that are not low lead to a target and past no other,
-// the path has only such, and is as short as any.
+// checkShortest: if references that are not low lead to a target without
+// passing another, the path has only such references, and is as short as any.
 func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]bool, paths []trace.Path) {
 	w.Helper()
 	distance := map[hprof.ID]int{}
@@ -279,7 +282,8 @@ func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]b
 		d, high := distance[w.graph.ID(p.Leak)]
 		low := p.Root.Low || slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return s.Edge.Low })
 		if high == low || high && d != len(p.Steps) {
-			w.Fatalf("seed %d: a path of %d steps, low %t; the shortest of others has %d, %t", seed, len(p.Steps), low, d, high)
+			w.Fatalf("seed %d: a path of %d steps, low %t; the shortest of others has %d, %t", seed, len(p.Steps), low,
+				d, high)
 		}
 	}
 }
@@ -339,8 +343,8 @@ func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, me
 	w.checkUnreachable(seed, r, want, met)
 }
 
-// checkBehind compares what is behind another target where paths go through targets: it
-// goes with the first on its path.
+// checkBehind compares what is behind another target if paths go through
+// targets: it goes with the first on its path.
 func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 	w.Helper()
 	var got, expected []string
@@ -385,8 +389,8 @@ func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 	}
 }
 
-// heldByLeaf is what a string or an array of boxed values alone holds: no search goes
-// there.
+// heldByLeaf returns what only a string or an array of boxed values holds: no
+// search goes there.
 func (w *world) heldByLeaf(id hprof.ID, s *plainSearch, credited map[hprof.ID]bool) (list []hprof.ID) {
 	n := w.plain.Nodes[id]
 	if !w.plain.leaf(id) {
@@ -408,10 +412,11 @@ func (w *world) heldByLeaf(id hprof.ID, s *plainSearch, credited map[hprof.ID]bo
 	return list
 }
 
-// alone tells whether nothing but one object references another.
+// alone reports whether only one object references another.
 func (p *plain) alone(holder, held hprof.ID) bool {
 	for id, n := range p.Nodes {
-		if id != holder && (slices.Contains(n.Elements, held) || slices.Contains(slices.Collect(maps.Values(n.Refs)), held)) {
+		if id != holder &&
+			(slices.Contains(n.Elements, held) || slices.Contains(slices.Collect(maps.Values(n.Refs)), held)) {
 			return false
 		}
 	}
@@ -457,7 +462,8 @@ func (w *world) checkUnreachable(seed uint64, r *trace.Result, want *plainSearch
 	met.unreachable += len(got)
 }
 
-// countPromoted counts objects that a low reference led to before a better one did.
+// countPromoted counts objects that a low reference led to before a better one
+// did.
 func (w *world) countPromoted(s *plainSearch, met *coverage) {
 	low := map[hprof.ID]bool{}
 	for _, r := range w.plain.roots() {
@@ -475,8 +481,9 @@ func (w *world) countPromoted(s *plainSearch, met *coverage) {
 	}
 }
 
-// TestTwoWays: of two references from one object to another, the path has the one by which
-// the search went: not the low one where that made a difference, else the first.
+// TestTwoWays: of two references from one object to another, the path has the
+// one that the search followed: not the low one if that made a difference,
+// otherwise the first.
 func TestTwoWays(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.Declare("a.Thing", nil, "int n")

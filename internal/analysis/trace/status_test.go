@@ -14,12 +14,12 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// says is what inspectors say of the objects of some classes.
+// says is what inspectors say about the objects of some classes.
 type says struct{ leaking, needed []string }
 
-// inspect answers as Shark's test inspectors do (LeakStatusTest.kt): of classes that are
-// given, of the leaking object that it is watched, and of class objects if asked that none
-// leaks.
+// inspect answers like Shark's test inspectors (LeakStatusTest.kt): for given
+// classes, for the leaking object that it is watched, and for class objects, if
+// requested, that none leaks.
 func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	return trace.Describe{Inspect: func(o heap.Object) (n trace.Inspection) {
 		name := w.graph.Class(o)
@@ -42,9 +42,9 @@ func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	}}
 }
 
-// chainOf is a heap in which a static field of GcRoot holds, by fields of some names, an
-// instance of Leaking behind instances of Class1, Class2 and so on. Further fields of the
-// last hold further ones.
+// chainOf is a heap in which a static field of GcRoot holds, by named fields,
+// an instance of Leaking behind instances of Class1, Class2 and so on. Further
+// fields of the last one hold further instances.
 func chainOf(t *testing.T, fields []string, more ...string) (*world, []heap.Object) {
 	t.Helper()
 	h := hproftest.Java(1)
@@ -89,7 +89,8 @@ func TestStatus(t *testing.T) {
 		says    says
 		watched bool
 		classes bool
-		// at is the element, status and reason what is said of it. "*" is any reason.
+		// at is the element, status and reason what is said about it. "*" is
+		// any reason.
 		at             int
 		status, reason string
 	}{
@@ -99,26 +100,77 @@ func TestStatus(t *testing.T) {
 		{"inspectorNotLeaking", one, says{needed: []string{"Class1"}}, true, false, 1, "NO", "Class1 is not leaking"},
 		{"inspectorLeaking", one, says{leaking: []string{"Class1"}}, true, false, 1, "YES", "Class1 is leaking"},
 		{"leakingWinsUnknown", one, says{leaking: []string{"Class1"}}, true, false, 1, "YES", "*"},
-		{"notLeakingWhenNextIsNotLeaking", long, says{needed: []string{"Class3"}}, true, false, 2, "NO", "Class3↓ is not leaking"},
-		{"leakingWhenPreviousIsLeaking", long, says{leaking: []string{"Class1"}}, true, false, 2, "YES", "Class1↑ is leaking"},
-		{"middleUnknown", long, says{needed: []string{"Class1"}, leaking: []string{"Class3"}}, true, false, 2, "UNKNOWN", ""},
-		{"gcRootClassNotLeakingConflictingWithInspector", short, says{leaking: []string{"GcRoot"}}, true, true, 0, "NO", "a class is never leaking. Conflicts with GcRoot is leaking"},
-		{"gcRootClassNotLeakingAgreesWithInspector", short, says{needed: []string{"GcRoot"}}, true, true, 0, "NO", "GcRoot is not leaking and a class is never leaking"},
-		{"leakingInstanceLeakingConflictingWithInspector", short, says{needed: []string{"Leaking"}}, true, false, 1, "YES", "it is watched. Conflicts with Leaking is not leaking"},
-		{"leakingInstanceLeakingAgreesWithInspector", short, says{leaking: []string{"Leaking"}}, true, false, 1, "YES", "Leaking is leaking and it is watched"},
-		{"conflictNotLeakingWins", one, says{needed: []string{"Class1"}, leaking: []string{"Class1"}}, true, false, 1, "NO", "Class1 is not leaking. Conflicts with Class1 is leaking"},
-		{"notLeakingWhenFurtherDownIsNotLeaking", long, says{needed: []string{"Class3"}}, true, false, 1, "NO", "Class3↓ is not leaking"},
-		{"leakingWhenFurtherUpIsLeaking", long, says{leaking: []string{"Class1"}}, true, false, 3, "YES", "Class1↑ is leaking"},
-		// Beyond those: what RealLeakTracerFactory does with an object of which nobody says
-		// anything, and with reasons on both sides of others.
+		{
+			"notLeakingWhenNextIsNotLeaking", long, says{needed: []string{"Class3"}}, true, false, 2, "NO",
+			"Class3↓ is not leaking",
+		},
+		{
+			"leakingWhenPreviousIsLeaking", long, says{leaking: []string{"Class1"}}, true, false, 2, "YES",
+			"Class1↑ is leaking",
+		},
+		{
+			"middleUnknown", long, says{needed: []string{"Class1"}, leaking: []string{"Class3"}}, true, false, 2,
+			"UNKNOWN", "",
+		},
+		{
+			"gcRootClassNotLeakingConflictingWithInspector", short, says{leaking: []string{"GcRoot"}}, true, true, 0,
+			"NO", "a class is never leaking. Conflicts with GcRoot is leaking",
+		},
+		{
+			"gcRootClassNotLeakingAgreesWithInspector", short, says{needed: []string{"GcRoot"}}, true, true, 0, "NO",
+			"GcRoot is not leaking and a class is never leaking",
+		},
+		{
+			"leakingInstanceLeakingConflictingWithInspector", short, says{needed: []string{"Leaking"}}, true, false, 1,
+			"YES", "it is watched. Conflicts with Leaking is not leaking",
+		},
+		{
+			"leakingInstanceLeakingAgreesWithInspector", short, says{leaking: []string{"Leaking"}}, true, false, 1,
+			"YES", "Leaking is leaking and it is watched",
+		},
+		{
+			"conflictNotLeakingWins", one, says{needed: []string{"Class1"}, leaking: []string{"Class1"}}, true, false,
+			1, "NO", "Class1 is not leaking. Conflicts with Class1 is leaking",
+		},
+		{
+			"notLeakingWhenFurtherDownIsNotLeaking", long, says{needed: []string{"Class3"}}, true, false, 1, "NO",
+			"Class3↓ is not leaking",
+		},
+		{
+			"leakingWhenFurtherUpIsLeaking", long, says{leaking: []string{"Class1"}}, true, false, 3, "YES",
+			"Class1↑ is leaking",
+		},
+		// In addition: what RealLeakTracerFactory does with an object without
+		// any reasons, and with reasons on both sides of others.
 		{"lastUnknown", short, says{}, false, false, 1, "YES", "This is the leaking object"},
-		{"lastNotLeaking", short, says{needed: []string{"Leaking"}}, false, false, 1, "YES", "This is the leaking object. Conflicts with Leaking is not leaking"},
-		{"needed above needed", long, says{needed: []string{"Class1", "Class3"}}, true, false, 1, "NO", "Class3↓ is not leaking and Class1 is not leaking"},
-		{"leaking above needed", long, says{needed: []string{"Class3"}, leaking: []string{"Class1"}}, true, false, 1, "NO", "Class3↓ is not leaking. Conflicts with Class1 is leaking"},
-		{"leaking below leaking", long, says{leaking: []string{"Class1", "Class3"}}, true, false, 3, "YES", "Class1↑ is leaking and Class3 is leaking"},
-		{"nearest of two that leak", long, says{leaking: []string{"Class1", "Class2"}}, true, false, 3, "YES", "Class2↑ is leaking"},
-		{"nearest of two that are needed", long, says{needed: []string{"Class2", "Class3"}}, true, false, 0, "NO", "Class2↓ is not leaking"},
-		{"needed below leaking", long, says{needed: []string{"Class2"}, leaking: []string{"Class1"}}, true, false, 3, "UNKNOWN", ""},
+		{
+			"lastNotLeaking", short, says{needed: []string{"Leaking"}}, false, false, 1, "YES",
+			"This is the leaking object. Conflicts with Leaking is not leaking",
+		},
+		{
+			"needed above needed", long, says{needed: []string{"Class1", "Class3"}}, true, false, 1, "NO",
+			"Class3↓ is not leaking and Class1 is not leaking",
+		},
+		{
+			"leaking above needed", long, says{needed: []string{"Class3"}, leaking: []string{"Class1"}}, true, false, 1,
+			"NO", "Class3↓ is not leaking. Conflicts with Class1 is leaking",
+		},
+		{
+			"leaking below leaking", long, says{leaking: []string{"Class1", "Class3"}}, true, false, 3, "YES",
+			"Class1↑ is leaking and Class3 is leaking",
+		},
+		{
+			"nearest of two that leak", long, says{leaking: []string{"Class1", "Class2"}}, true, false, 3, "YES",
+			"Class2↑ is leaking",
+		},
+		{
+			"nearest of two that are needed", long, says{needed: []string{"Class2", "Class3"}}, true, false, 0, "NO",
+			"Class2↓ is not leaking",
+		},
+		{
+			"needed below leaking", long, says{needed: []string{"Class2"}, leaking: []string{"Class1"}}, true, false, 3,
+			"UNKNOWN", "",
+		},
 		{"the root", long, says{needed: []string{"Class1"}}, true, false, 0, "NO", "Class1↓ is not leaking"},
 	} {
 		w, targets := chainOf(t, c.fields)
@@ -144,8 +196,8 @@ func (w *world) traces(targets []heap.Object, d trace.Describe) []trace.Trace {
 	return list
 }
 
-// checkStatuses holds a trace to what is true of any: needed objects are in front,
-// unknown ones behind them, leaking ones last; and the suspects are between.
+// checkStatuses checks what holds for any trace: needed objects come first,
+// then unknown ones, then leaking ones; and the suspects are in between.
 func (w *world) checkStatuses(name string, x *trace.Trace) {
 	w.Helper()
 	rank := map[trace.Status]int{trace.NotLeaking: 0, trace.Unknown: 1, trace.Leaking: 2}
@@ -155,7 +207,8 @@ func (w *world) checkStatuses(name string, x *trace.Trace) {
 		if rank[e.Status] > rank[next] {
 			w.Errorf("%s: element %d is %s, and the next one %s", name, i, e.Status, next)
 		}
-		if suspect := e.Status == trace.Unknown || e.Status == trace.NotLeaking && next != trace.NotLeaking; e.Suspect != suspect {
+		if suspect := e.Status == trace.Unknown || e.Status == trace.NotLeaking &&
+			next != trace.NotLeaking; e.Suspect != suspect {
 			w.Errorf("%s: the reference of element %d is suspect %t", name, i, e.Suspect)
 		}
 	}
@@ -190,8 +243,9 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestFingerprints: sameLeakTraceSameLeakFingerprint, differentLeakTraceDifferentLeakFingerprint,
-// sameCausesSameLeakFingerprint and sameCausesSameApplicationLeak.
+// TestFingerprints: sameLeakTraceSameLeakFingerprint,
+// differentLeakTraceDifferentLeakFingerprint, sameCausesSameLeakFingerprint and
+// sameCausesSameApplicationLeak.
 func TestFingerprints(t *testing.T) {
 	known := says{needed: []string{"Class1"}, leaking: []string{"Class3"}}
 	of := func(fields []string, more ...string) *trace.Leak {
@@ -227,13 +281,14 @@ func TestFingerprints(t *testing.T) {
 	if want := hex.EncodeToString(sum[:]); first.Fingerprint() != want {
 		t.Errorf("fingerprint %s, want %s", first.Fingerprint(), want)
 	}
-	if want := "Class1.field1\nClass2.field2\n"; first.Traces[0].KeyText() != want || first.Traces[0].Key() != trace.KeyOf(want) {
+	if want := "Class1.field1\nClass2.field2\n"; first.Traces[0].KeyText() != want ||
+		first.Traces[0].Key() != trace.KeyOf(want) {
 		t.Errorf("key text %q, want %q", first.Traces[0].KeyText(), want)
 	}
 }
 
-// TestRecordedFingerprints are those that LeakCanary's documentation has (with the zeros
-// that it lost then), and of a real dump by both of its ways.
+// TestRecordedFingerprints has those in LeakCanary's documentation (with the
+// zeros that it lost then), and those of a real dump by both of its paths.
 func TestRecordedFingerprints(t *testing.T) {
 	suspect := func(pairs ...string) *trace.Trace {
 		x := &trace.Trace{}
@@ -249,7 +304,10 @@ func TestRecordedFingerprints(t *testing.T) {
 		x    *trace.Trace
 		want string
 	}{
-		{suspect("com.example.leakcanary.LeakingSingleton", "leakedViews", "java.util.ArrayList", "elementData", "java.lang.Object[]", "[x]"), "ce9dee03a1feb859fd3b3a09ff51e3ddfd8efbc6"},
+		{
+			suspect("com.example.leakcanary.LeakingSingleton", "leakedViews", "java.util.ArrayList", "elementData",
+				"java.lang.Object[]", "[x]"), "ce9dee03a1feb859fd3b3a09ff51e3ddfd8efbc6",
+		},
 		{suspect(), "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 	} {
 		if got := c.x.Fingerprint(); got != c.want {
@@ -258,8 +316,8 @@ func TestRecordedFingerprints(t *testing.T) {
 	}
 }
 
-// TestRecordedLeak: Shark 2.14's signatures of a real dump of Android 4.4, in which a
-// service leaks by two ways.
+// TestRecordedLeak: Shark 2.14's signatures of a real dump of Android 4.4, in
+// which a service leaks by two paths.
 func TestRecordedLeak(t *testing.T) {
 	g, b, err := opened(t.Context(), recorded.Read(t, "hprof", "leak_service_binder.hprof"))
 	if err != nil {
@@ -267,11 +325,15 @@ func TestRecordedLeak(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close(); g.Close() })
 	referent := func(class, field string) trace.Matcher {
-		return trace.Matcher{Pattern: trace.Pattern{Kind: trace.InstanceField, Class: class, Name: field}, Ignored: true}
+		return trace.Matcher{
+			Pattern: trace.Pattern{Kind: trace.InstanceField, Class: class, Name: field}, Ignored: true,
+		}
 	}
 	r := trace.NewReader(g, b, trace.Rules{Matchers: []trace.Matcher{
-		referent("java.lang.ref.WeakReference", "referent"), referent("java.lang.ref.SoftReference", "referent"), referent("java.lang.ref.PhantomReference", "referent"),
-		referent("java.lang.ref.FinalizerReference", "prev"), referent("java.lang.ref.FinalizerReference", "element"), referent("java.lang.ref.FinalizerReference", "next"),
+		referent("java.lang.ref.WeakReference", "referent"), referent("java.lang.ref.SoftReference", "referent"),
+		referent("java.lang.ref.PhantomReference", "referent"),
+		referent("java.lang.ref.FinalizerReference", "prev"), referent("java.lang.ref.FinalizerReference", "element"),
+		referent("java.lang.ref.FinalizerReference", "next"),
 	}})
 	w := &world{TB: t, graph: g, reader: r}
 	var targets []heap.Object
@@ -282,12 +344,13 @@ func TestRecordedLeak(t *testing.T) {
 		}
 		targets = append(targets, o)
 	}
-	result, err := w.find(targets, trace.Options{}).Leaks(t.Context(), trace.Describe{Inspect: func(o heap.Object) (n trace.Inspection) {
-		if g.IsClass(o) || g.InstanceOf(o, "java.lang.ClassLoader") {
-			n.NotLeaking = []string{"a class is never leaking"}
-		}
-		return n
-	}})
+	result, err := w.find(targets, trace.Options{}).
+		Leaks(t.Context(), trace.Describe{Inspect: func(o heap.Object) (n trace.Inspection) {
+			if g.IsClass(o) || g.InstanceOf(o, "java.lang.ClassLoader") {
+				n.NotLeaking = []string{"a class is never leaking"}
+			}
+			return n
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +358,9 @@ func TestRecordedLeak(t *testing.T) {
 	for _, l := range result.Leaks {
 		got = append(got, fmt.Sprintf("%s %d bytes", l.Fingerprint(), l.Credited.Java))
 	}
-	if want := []string{"ef9d39eb400396891e65dd2cd441b7a862892ef9 378 bytes", "95c1f7fe8770552234910749f0a4e0b7d44a6f50 378 bytes"}; !slices.Equal(got, want) {
+	if want := []string{
+		"ef9d39eb400396891e65dd2cd441b7a862892ef9 378 bytes", "95c1f7fe8770552234910749f0a4e0b7d44a6f50 378 bytes",
+	}; !slices.Equal(got, want) {
 		t.Errorf("leaks %q, want %q", got, want)
 	}
 }

@@ -9,59 +9,65 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Trace is a path with what is known of its objects: a leak trace.
+// Trace is a path with what is known about its objects: a leak trace.
 type Trace struct {
 	Root Root
-	// Elements are the objects from the root to the one that leaks, which is the last.
+	// Elements are the objects from the root to the leaking one, which is the
+	// last.
 	Elements []Element
-	// Matcher is the first known leak on the path, nil where the app leaks.
+	// Matcher is the first known leak on the path, nil if the app leaks.
 	Matcher *Matcher
 }
 
-// Element is an object of a trace, and the reference to the next one; the last has
-// none.
+// Element is an object of a trace, and the reference to the next one; the last
+// one has none.
 type Element struct {
 	Object heap.Object
-	// Class is the object's class; for a class object which it is.
+	// Class is the object's class; for a class object, its own name.
 	Class string
-	// Super is the nearest superclass with a name of the source, "" for java.lang.Object.
+	// Super is the nearest superclass with a name of the source, "" for
+	// java.lang.Object.
 	Super string
 	// Type is "instance", "array" or "class".
 	Type   string
 	Status Status
 	Reason string
 	Labels []string
-	// Kind, Owner and Field are of the reference: the class that declares the field or
-	// holds the element, the name of the field, "[x]" for elements, "<Java Local>".
+	// Kind, Owner and Field describe the reference: the class that declares the
+	// field or holds the element, the name of the field, "[x]" for elements,
+	// "<Java Local>".
 	Kind  EdgeKind
 	Owner string
 	Field string
 	// Shown is Field with the index or the key of an element.
 	Shown string
-	// Suspect references are those between the last object that is needed and the first
-	// that leaks.
+	// Suspect references are those between the last needed object and the first
+	// leaking one.
 	Suspect bool
-	// Repeat is how many more objects of the same class follow, each by the same reference of
-	// the one before; Omitted how many elements behind those are left out.
+	// Repeat is how many more objects of the same class follow, each by the
+	// same reference of the previous one; Omitted how many elements after those
+	// are omitted.
 	Repeat, Omitted int
-	// Parts is how many of the next elements are the collection's own: tables and nodes.
+	// Parts is how many of the next elements are the collection's own: tables
+	// and nodes.
 	Parts int
 }
 
 // Leaking is the last element.
 func (t *Trace) Leaking() *Element { return &t.Elements[len(t.Elements)-1] }
 
-// Describe says what traces tell of objects.
+// Describe provides what traces say about objects.
 type Describe struct {
-	// Inspect says what is known of an object.
+	// Inspect returns what is known about an object.
 	Inspect func(heap.Object) Inspection
-	// Plain tells quickly that nothing says whether an object should still be there; nil asks
-	// Inspect.
+	// Plain reports quickly that an object has no known status; if it is nil,
+	// Inspect is called.
 	Plain func(heap.Object) bool
-	// Text gives what a string says; false for what is none, or cannot be read.
+	// Text returns the text of a string; false for other objects, or if it
+	// cannot be read.
 	Text func(heap.Object) (string, bool)
-	// Prepare is called once with the keys of maps whose Text will be asked for; it may be
-	// nil.
+	// Prepare is called once with the keys of maps before their Text is
+	// requested; it may be nil.
 	Prepare func(context.Context, []heap.Object) error
 }
 
@@ -78,7 +84,7 @@ func (d *Describe) prepare(ctx context.Context, edges map[heap.Object]Edge) erro
 	return d.Prepare(ctx, keys)
 }
 
-// Traces makes traces to objects that were reached.
+// Traces makes traces to reached objects.
 func (s *Search) Traces(ctx context.Context, objects []heap.Object, d Describe) ([]Trace, error) {
 	x, err := s.forms(ctx, objects, d, manner{folding: true})
 	if err != nil {
@@ -100,7 +106,7 @@ func (r *Reader) trace(p Path, d Describe) Trace {
 		t.Elements = append(t.Elements, r.element(s, d))
 		inspection := d.Inspect(s.Object)
 		if m := s.Edge.Matcher; m != nil {
-			// In front of the object's own, as Shark has it.
+			// In front of the object's own, as in Shark.
 			inspection.Labels = append([]string{"Library leak match: " + m.String()}, inspection.Labels...)
 			if t.Matcher == nil {
 				t.Matcher = m
@@ -123,7 +129,7 @@ func (r *Reader) object(o heap.Object) Element {
 	return e
 }
 
-// typed is an element without what takes longer to find out.
+// typed returns an element without what is expensive to compute.
 func (r *Reader) typed(o heap.Object) Element {
 	e := Element{Object: o, Class: r.name(o), Type: "instance"}
 	switch {
@@ -135,7 +141,7 @@ func (r *Reader) typed(o heap.Object) Element {
 	return e
 }
 
-// super gives the nearest superclass that a programmer named.
+// super returns the nearest superclass with a name chosen by a programmer.
 func (r *Reader) super(o heap.Object) string {
 	for i, name := range r.graph.Hierarchy(r.graph.ClassNumber(o)) {
 		if i > 0 && name != "java.lang.Object" && !isCompiled(name) {
@@ -173,9 +179,9 @@ func (r *Reader) key(e Edge, d Describe) string {
 	return r.object(e.Key).Type + " of " + r.name(e.Key)
 }
 
-// resolve gives the elements their statuses (Shark, RealLeakTracerFactory,
-// computeLeakStatuses): an object that is needed needs all that lead to it, and what
-// an object that leaks leads to leaks.
+// resolve sets the statuses of the elements (Shark, RealLeakTracerFactory,
+// computeLeakStatuses): everything that leads to a needed object is needed, and
+// everything that a leaking object leads to leaks.
 func (t *Trace) resolve(inspections []Inspection) {
 	last := len(t.Elements) - 1
 	needed, leaking := -1, last
@@ -197,7 +203,7 @@ func (t *Trace) resolve(inspections []Inspection) {
 	}
 }
 
-// resolveNeeded goes up from the last object that is needed.
+// resolveNeeded goes up from the last needed object.
 func (t *Trace) resolveNeeded(needed int) {
 	if needed < 0 {
 		return
@@ -217,7 +223,7 @@ func (t *Trace) resolveNeeded(needed int) {
 	}
 }
 
-// resolveLeaking goes down from the first object that leaks.
+// resolveLeaking goes down from the first leaking object.
 func (t *Trace) resolveLeaking(leaking int) {
 	last := len(t.Elements) - 1
 	previous := simple(t.Elements[leaking].Class)
@@ -242,8 +248,8 @@ func (t *Trace) suspect(i int) bool {
 	return false
 }
 
-// status weighs the reasons. Where they differ an object is needed, but for the one
-// that the path is of.
+// status weighs the reasons. If they conflict an object is needed, except for
+// the one at the end of the path.
 func (n *Inspection) status(last bool) (Status, string) {
 	leaking, needed := strings.Join(n.Leaking, " and "), strings.Join(n.NotLeaking, " and ")
 	switch {
@@ -269,14 +275,16 @@ func simple(class string) string { return class[strings.LastIndexByte(class, '.'
 // rootWords are Shark's (LeakTrace.GcRootType).
 var rootWords = map[hprof.SubTag]string{
 	hprof.SubRootJNIGlobal: "Global variable in native code", hprof.SubRootJNILocal: "Local variable in native code",
-	hprof.SubRootJavaFrame: "Java local variable", hprof.SubRootNativeStack: "Input or output parameters in native code",
+	hprof.SubRootJavaFrame:   "Java local variable",
+	hprof.SubRootNativeStack: "Input or output parameters in native code",
 	hprof.SubRootStickyClass: "System class", hprof.SubRootThreadBlock: "Thread block",
-	hprof.SubRootMonitorUsed:  "Monitor (anything that called the wait() or notify() methods, or that is synchronized.)",
+	hprof.SubRootMonitorUsed: "Monitor (anything that called the wait() or notify() methods, " +
+		"or that is synchronized.)",
 	hprof.SubRootThreadObject: "Thread object", hprof.SubRootJNIMonitor: "Root JNI monitor",
 }
 
-// Words says what kind of root it is, as leak traces do. Shark has no words for the virtual
-// machine's own.
+// Words returns the description of a kind of root, as in leak traces. Shark has
+// none for the virtual machine's own.
 func (r Root) Words() string {
 	if words, ok := rootWords[r.Kind]; ok {
 		return words

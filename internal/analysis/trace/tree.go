@@ -9,25 +9,26 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Branch is a node of merged paths: all objects of one class that paths reach from the
-// objects of the branch above by one field. Objects of that class which they hold in
-// turn, as nodes of a list or a tree do, belong to it, too.
+// Branch is a node of merged paths: all objects of one class that paths reach
+// from the objects of the branch above by one field. Objects of that class
+// which they hold in turn, like nodes of a list or a tree, belong to it, too.
 type Branch struct {
-	// Root is the kind of GC root of a branch at the top, in words.
+	// Root describes the kind of GC root of a branch at the top.
 	Root string
-	// Owner and Field are the reference that leads here, "[x]" for all elements.
+	// Owner and Field are the reference that leads here, "[x]" for all
+	// elements.
 	Owner, Field string
 	Kind         EdgeKind
-	// Class is that of the objects, Type is "instance", "array" or "class", Objects how
-	// many there are on paths.
+	// Class is that of the objects, Type is "instance", "array" or "class",
+	// Objects is how many are on paths.
 	Class, Type string
 	Objects     int64
-	// Own is how many of them are asked for; Targets and Size are those of the branch and of
-	// all below it.
+	// Own counts the targets among them; Targets and Size include everything
+	// below.
 	Own, Targets int64
 	Size         heap.Size
-	// Branches has the one with most targets first. Cut tells that what is further down is
-	// left out.
+	// Branches are ordered by targets, most first. Cut is true if everything
+	// further down is omitted.
 	Branches []*Branch
 	Cut      bool
 	// depth is how many branches are above.
@@ -35,15 +36,17 @@ type Branch struct {
 }
 
 const (
-	// mostBranches and deepest bound a tree; what is further down counts in the branch
-	// where it is cut.
+	// mostBranches and deepest bound a tree; what is further down counts in the
+	// branch at which it is cut.
 	mostBranches = 1 << 16
 	deepest      = 1 << 10
 )
 
-// Tree merges the paths to objects that were searched for.
+// Tree merges the paths to the targets of a search.
 func (s *Search) Tree(ctx context.Context, objects []heap.Object) ([]*Branch, error) {
-	b := &branches{Search: s, on: make(bits, len(s.waiting)), targets: make(bits, len(s.waiting)), places: map[branchKey]*Branch{}}
+	b := &branches{
+		Search: s, on: make(bits, len(s.waiting)), targets: make(bits, len(s.waiting)), places: map[branchKey]*Branch{},
+	}
 	for _, o := range objects {
 		b.mark(o)
 	}
@@ -159,7 +162,7 @@ func (b *branches) deepen(ctx context.Context) error {
 	return nil
 }
 
-// branch finds the branch of what a reference leads to.
+// branch finds the branch of the target of a reference.
 func (b *branches) branch(l leaf, o heap.Object, e Edge) *Branch {
 	object := b.reader.typed(o)
 	if e.Kind == FieldEdge && object.Class == l.branch.Class && object.Type == l.branch.Type {
@@ -174,13 +177,16 @@ func (b *branches) branch(l leaf, o heap.Object, e Edge) *Branch {
 		return l.branch
 	}
 	b.count++
-	found := &Branch{Owner: key.owner, Field: key.field, Kind: e.Kind, Class: object.Class, Type: object.Type, depth: l.branch.depth + 1}
+	found := &Branch{
+		Owner: key.owner, Field: key.field, Kind: e.Kind, Class: object.Class, Type: object.Type,
+		depth: l.branch.depth + 1,
+	}
 	b.places[key] = found
 	l.branch.Branches = append(l.branch.Branches, found)
 	return found
 }
 
-// sum adds up what is below, and puts the branches into their order.
+// sum adds up what is below, and sorts the branches.
 func (t *Branch) sum() {
 	t.Targets = t.Own
 	for _, c := range t.Branches {
@@ -194,7 +200,8 @@ func (t *Branch) sum() {
 
 func ordered(list []*Branch) []*Branch {
 	slices.SortStableFunc(list, func(a, b *Branch) int {
-		return cmp.Or(cmp.Compare(b.Targets, a.Targets), strings.Compare(a.Owner+a.Field+a.Class+a.Root, b.Owner+b.Field+b.Class+b.Root))
+		return cmp.Or(cmp.Compare(b.Targets, a.Targets),
+			strings.Compare(a.Owner+a.Field+a.Class+a.Root, b.Owner+b.Field+b.Class+b.Root))
 	})
 	return list
 }

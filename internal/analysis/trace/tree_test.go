@@ -25,7 +25,10 @@ type plainBranch struct {
 }
 
 func newBranch() *plainBranch {
-	return &plainBranch{objects: map[heap.Object]bool{}, own: map[heap.Object]bool{}, below: map[heap.Object]bool{}, branches: map[string]*plainBranch{}}
+	return &plainBranch{
+		objects: map[heap.Object]bool{}, own: map[heap.Object]bool{}, below: map[heap.Object]bool{},
+		branches: map[string]*plainBranch{},
+	}
 }
 
 func (b *plainBranch) child(head, sort, class string) *plainBranch {
@@ -48,7 +51,7 @@ func (w *world) typed(o heap.Object) (class, kind string) {
 	return w.graph.Class(o), "instance"
 }
 
-// merge adds a path, whose end is asked for where it is a target.
+// merge adds a path, whose end counts if it is a target.
 func (w *world) merge(top *plainBranch, p trace.Path) {
 	at := p.Root.Object
 	class, kind := w.typed(at)
@@ -84,7 +87,8 @@ func (b *plainBranch) tell(w *world, out *strings.Builder, indent string) {
 		for o := range c.below {
 			add(&size, w.graph.Shallow(o))
 		}
-		fmt.Fprintf(out, "%s%s: %d objects, %d own, %d targets, %+v\n", indent, c.head, len(c.objects), len(c.own), len(c.below), size)
+		fmt.Fprintf(out, "%s%s: %d objects, %d own, %d targets, %+v\n", indent, c.head, len(c.objects), len(c.own),
+			len(c.below), size)
 		c.tell(w, out, indent+" ")
 	}
 }
@@ -95,7 +99,8 @@ func tellTree(out *strings.Builder, list []*trace.Branch, indent string) {
 		if b.Root != "" {
 			head = fmt.Sprintf("root %s %s", b.Root, b.Class)
 		}
-		fmt.Fprintf(out, "%s%s: %d objects, %d own, %d targets, %+v\n", indent, head, b.Objects, b.Own, b.Targets, b.Size)
+		fmt.Fprintf(out, "%s%s: %d objects, %d own, %d targets, %+v\n", indent, head, b.Objects, b.Own, b.Targets,
+			b.Size)
 		tellTree(out, b.Branches, indent+" ")
 	}
 }
@@ -144,12 +149,14 @@ func TestLongChain(t *testing.T) {
 		b = b.Branches[0]
 		depth++
 	}
-	if len(tree) != 1 || b.Objects != links || b.Targets != 1 || len(b.Branches) != 1 || b.Branches[0].Class != "a.End" || b.Cut || depth > 6 {
-		t.Errorf("%d trees; %d deep a branch of %d objects, %d targets, %d below", len(tree), depth, b.Objects, b.Targets, len(b.Branches))
+	if len(tree) != 1 || b.Objects != links || b.Targets != 1 || len(b.Branches) != 1 ||
+		b.Branches[0].Class != "a.End" || b.Cut || depth > 6 {
+		t.Errorf("%d trees; %d deep a branch of %d objects, %d targets, %d below", len(tree), depth, b.Objects,
+			b.Targets, len(b.Branches))
 	}
 }
 
-// TestCutTree: what is deeper than any tree should be counts where it is cut.
+// TestCutTree: what is deeper than any tree may be counts where it is cut.
 func TestCutTree(t *testing.T) {
 	h := hproftest.Java(1)
 	a, b := h.Declare("a.A", nil, "object next"), h.Declare("a.B", nil, "object next")
@@ -173,11 +180,12 @@ func TestCutTree(t *testing.T) {
 		}
 	}
 	if !last.Cut || last.Own != 1 || deepest > 1100 || objects < 2*pairs {
-		t.Errorf("a tree %d deep of %d objects, cut %t, with %d targets at its end", deepest, objects, last.Cut, last.Own)
+		t.Errorf("a tree %d deep of %d objects, cut %t, with %d targets at its end", deepest, objects, last.Cut,
+			last.Own)
 	}
 }
 
-// TestWideTree: so does what is wider.
+// TestWideTree: the same for what is wider.
 func TestWideTree(t *testing.T) {
 	const wide = 1 << 16
 	h := hproftest.Java(1)
@@ -220,8 +228,8 @@ func TestWideTree(t *testing.T) {
 	}
 }
 
-// shelf makes random collections, of Java's own classes or, to a class, of subclasses
-// of a subclass of each.
+// shelf makes random collections, of Java's own classes or of subclasses of a
+// subclass of each.
 type shelf struct {
 	*rand.Rand
 	*hproftest.Heap
@@ -230,7 +238,8 @@ type shelf struct {
 	all []hproftest.Ref
 }
 
-// mySuffix is what the name of a subclass has more than that of its collection.
+// mySuffix is what the name of a subclass has in addition to that of its
+// collection.
 const mySuffix = "$My"
 
 func (s *shelf) class(name string) *hproftest.Class {
@@ -258,7 +267,7 @@ func (s *shelf) array(element string) hproftest.Ref {
 	return s.Objects(s.Class(element), list...)
 }
 
-// chain makes nodes that are linked, and gives the first.
+// chain makes linked nodes, and returns the first.
 func (s *shelf) chain(class string, fields ...string) (first hproftest.Ref) {
 	for range s.IntN(5) {
 		f := hproftest.Fields{"next": first}
@@ -290,9 +299,11 @@ func (s *shelf) collection() hproftest.Ref {
 	case 1:
 		return s.New(s.class("java.util.LinkedList"), f{"first": s.chain("java.util.LinkedList$Node", "item")})
 	case 2:
-		return s.New(s.class("java.util.concurrent.ConcurrentHashMap"), f{"table": s.table("java.util.concurrent.ConcurrentHashMap$Node", "key", "val")})
+		return s.New(s.class("java.util.concurrent.ConcurrentHashMap"),
+			f{"table": s.table("java.util.concurrent.ConcurrentHashMap$Node", "key", "val")})
 	case 3:
-		return s.New(s.class("java.util.WeakHashMap"), f{"table": s.table("java.util.WeakHashMap$Entry", "referent", "value")})
+		return s.New(s.class("java.util.WeakHashMap"),
+			f{"table": s.table("java.util.WeakHashMap$Entry", "referent", "value")})
 	case 4:
 		return s.New(s.class("java.util.concurrent.CopyOnWriteArrayList"), f{"elements": s.array("java.lang.Object")})
 	case 5:
@@ -303,9 +314,12 @@ func (s *shelf) collection() hproftest.Ref {
 	return hashMap("java.util.HashMap")
 }
 
-// shelves is a heap of random collections in each other, and things in them.
+// shelves is a heap of random nested collections, and objects in them.
 func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) {
-	s := &shelf{Rand: rand.New(rand.NewPCG(seed, 0x5e1f)), Heap: hproftest.Java(seed), sub: sub, own: map[string]*hproftest.Class{}}
+	s := &shelf{
+		Rand: rand.New(rand.NewPCG(seed, 0x5e1f)), Heap: hproftest.Java(seed), sub: sub,
+		own: map[string]*hproftest.Class{},
+	}
 	thing := s.Declare("a.Thing", nil, "object held")
 	for range 5 + s.IntN(60) {
 		if s.IntN(3) > 0 {
@@ -322,8 +336,8 @@ func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) 
 	return s.Heap, things
 }
 
-// TestSubclassesMerge: collections of an app's own classes are merged as those that they
-// extend, where that is asked for.
+// TestSubclassesMerge: collections of an app's own classes are merged like
+// those that they extend, if requested.
 func TestSubclassesMerge(t *testing.T) {
 	reached, apart := 0, 0
 	for seed := range uint64(60) {
@@ -351,19 +365,20 @@ func TestSubclassesMerge(t *testing.T) {
 		}
 	}
 	if reached < 50 || apart < 20 {
-		t.Errorf("things were reached in %d heaps, and trees differed without the rule in %d", reached, apart)
+		t.Errorf("objects were reached in %d heaps, and trees differed without the rule in %d", reached, apart)
 	}
 }
 
-// TestSubclasses: what a subclass has besides is read, too, and what stands for one
-// class of a platform is of that one.
+// TestSubclasses: additional fields of a subclass are read, too, and an entry
+// for one class of a platform applies only to that class.
 func TestSubclasses(t *testing.T) {
 	type f = hproftest.Fields
 	type m = trace.Member
 	s := newScene(hproftest.Java(1))
 	node := s.nodes("java.util.HashMap$Node", "next", f{"key": s.a, "value": s.b})
 	table := s.entries("java.util.HashMap$Node", node[0])
-	cache := s.New(s.Declare("a.Cache", s.Class("java.util.LinkedHashMap"), "object owner"), f{"table": table, "owner": s.c})
+	cache := s.New(s.Declare("a.Cache", s.Class("java.util.LinkedHashMap"), "object owner"),
+		f{"table": table, "owner": s.c})
 	hides := s.Declare("a.Hides", s.Class("java.util.HashMap"), "object table")
 	hidden := s.New(hides, f{"table": s.c})
 	s.SetIn(hidden, s.Class("java.util.HashMap"), "table", table)
@@ -371,12 +386,19 @@ func TestSubclasses(t *testing.T) {
 	list := s.New(s.Declare("a.Sized", s.Class("java.util.ArrayList"), "int size"), f{"elementData": array, "size": 0})
 	s.SetIn(list, s.Class("java.util.ArrayList"), "size", 1)
 	weak := s.New(s.Declare("a.Weak", s.Class("java.util.WeakHashMap")), nil)
-	s.Set(weak, "table", s.Objects(s.Class("java.util.WeakHashMap$Entry"), s.New(s.Class("java.util.WeakHashMap$Entry"), f{"referent": s.a, "value": s.b})))
+	s.Set(weak, "table",
+		s.Objects(s.Class("java.util.WeakHashMap$Entry"),
+			s.New(s.Class("java.util.WeakHashMap$Entry"), f{"referent": s.a, "value": s.b})))
 	owner := s.Declare("a.Owner", nil, "object news")
 	one := s.New(s.Declare("a.Other", owner), f{"news": s.a})
 	rules := trace.Rules{
 		Number: numbers, Subclasses: true, Without: []string{"java.util.WeakHashMap"},
-		Collections: []trace.Collection{{Classes: []string{"a.Owner"}, Shape: trace.First, Head: m{Class: "a.Owner", Name: "news"}, Matcher: &trace.Matcher{}}},
+		Collections: []trace.Collection{
+			{
+				Classes: []string{"a.Owner"}, Shape: trace.First, Head: m{Class: "a.Owner", Name: "news"},
+				Matcher: &trace.Matcher{},
+			},
+		},
 	}
 	w := load(t, s.Heap, hproftest.Form{}, rules)
 	for _, c := range []struct {
@@ -384,11 +406,11 @@ func TestSubclasses(t *testing.T) {
 		r    hproftest.Ref
 		want string
 	}{
-		{"a field of its own", cache, "[key()]=a [a]=b owner=c table.=table"},
-		{"a field of the same name", hidden, "[key()]=a [a]=b table=c table.=table"},
-		{"a size of its own", list, "[0]=a elementData.=array"},
-		{"of what is to be no collection", weak, "table="},
-		{"of a class of the platform", one, "news=a"},
+		{"field of its own", cache, "[key()]=a [a]=b owner=c table.=table"},
+		{"field of the same name", hidden, "[key()]=a [a]=b table=c table.=table"},
+		{"size of its own", list, "[0]=a elementData.=array"},
+		{"excluded class", weak, "table="},
+		{"class of the platform", one, "news=a"},
 	} {
 		if got := w.brief(w.object(c.r), s.names); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a heap as a reader sees it and, in plain, as it stands in the dump.
+// world is a heap as a reader sees it and, in plain, as in the dump.
 type world struct {
 	testing.TB
 	graph  *heap.Graph
@@ -33,7 +33,7 @@ func graphOf(ctx context.Context, dump []byte) (*heap.Graph, error) {
 	return heap.Load(ctx, f, heap.Options{Snapshot: -1, Partial: true, Inbound: true})
 }
 
-// opened is a dump with what is outbound.
+// opened is a dump with its outbound references.
 func opened(ctx context.Context, dump []byte) (g *heap.Graph, b *heap.Outbound, err error) {
 	if g, err = graphOf(ctx, dump); err != nil {
 		return nil, nil, err
@@ -61,7 +61,9 @@ func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rul
 	w.plain = newPlain(tb, dump, rules)
 	rules.ThreadName = func(o heap.Object) string { return w.plain.threadName(g.ID(o)) }
 	if rules.Number != nil {
-		rules.Number = func(o heap.Object, m trace.Member) (int64, bool) { return w.plain.number(g.ID(o), m.Class+"."+m.Name) }
+		rules.Number = func(o heap.Object, m trace.Member) (int64, bool) {
+			return w.plain.number(g.ID(o), m.Class+"."+m.Name)
+		}
 	}
 	w.rules, w.reader = rules, trace.NewReader(g, b, rules)
 	return w
@@ -70,7 +72,7 @@ func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rul
 // numbers stands for a Rules.Number that reads the dump.
 func numbers(heap.Object, trace.Member) (int64, bool) { return 0, false }
 
-// object gives the object of a Ref, a Thread or a *Class.
+// object returns the object of a Ref, a Thread or a *Class.
 func (w *world) object(of any) heap.Object {
 	w.Helper()
 	o, ok := w.graph.Find(w.ids.Of(of))
@@ -88,14 +90,16 @@ func (w *world) objects(list ...hproftest.Ref) (objects []heap.Object) {
 	return objects
 }
 
-// read gives the references of an object in lines.
+// read formats the references of an object as lines.
 func (w *world) read(o heap.Object) (lines []string) {
 	w.reader.Read(o, func(e trace.Edge) { lines = append(lines, w.line(o, e)) })
 	return lines
 }
 
 func (w *world) line(o heap.Object, e trace.Edge) string {
-	line := plainEdge{to: w.graph.ID(e.To), kind: e.Kind, owner: w.reader.Owner(o, e), field: w.reader.Field(o, e), low: e.Low}
+	line := plainEdge{
+		to: w.graph.ID(e.To), kind: e.Kind, owner: w.reader.Owner(o, e), field: w.reader.Field(o, e), low: e.Low,
+	}
 	switch e.Kind {
 	case trace.ItemEdge, trace.ElementEdge:
 		line.shown = fmt.Sprint(e.Place)
@@ -124,7 +128,7 @@ func (w *world) find(targets []heap.Object, o trace.Options) *trace.Search {
 	return s
 }
 
-// leaks are those of a search that knows nothing of objects.
+// leaks are those of a search that knows nothing about objects.
 func (w *world) leaks(s *trace.Search) *trace.Result {
 	w.Helper()
 	r, err := s.Leaks(w.Context(), silent)
@@ -134,15 +138,16 @@ func (w *world) leaks(s *trace.Search) *trace.Result {
 	return r
 }
 
-// silent knows nothing of any object.
+// silent knows nothing about any object.
 var silent = trace.Describe{Inspect: func(heap.Object) trace.Inspection { return trace.Inspection{} }}
 
-// dice make a heap of a seed, and what to ask of it.
+// dice make a heap from a seed, and the questions about it.
 type dice struct {
 	*rand.Rand
 	*hproftest.Heap
 	classes []*hproftest.Class
-	// all are objects that may be referenced, made those with fields that may be set.
+	// all are objects that may be referenced, made those with fields that may
+	// be set.
 	all     []hproftest.Ref
 	made    []made
 	threads []hproftest.Thread
@@ -154,8 +159,11 @@ type made struct {
 	class int
 }
 
-// fieldsOf are the fields of those classes, with what they inherit.
-var fieldsOf = [][]string{{"f", "g", "low", "never"}, {"f", "g", "low", "never", "extra"}, {"zulu", "low", "alpha"}, {"owner"}, {"low", "mike"}}
+// fieldsOf are the fields of those classes, including inherited ones.
+var fieldsOf = [][]string{
+	{"f", "g", "low", "never"}, {"f", "g", "low", "never", "extra"}, {"zulu", "low", "alpha"}, {"owner"},
+	{"low", "mike"},
+}
 
 // one is true once in n times.
 func (d *dice) one(n int) bool { return d.IntN(n) == 0 }
@@ -174,7 +182,8 @@ func (d *dice) some(most int) (list []hproftest.Ref) {
 	return list
 }
 
-// random is a heap of any objects with references that go anywhere, and targets.
+// random is a heap of any objects with references that go anywhere, and
+// targets.
 func random(seed uint64) (h *hproftest.Heap, form hproftest.Form, targets []hproftest.Ref) {
 	rng := rand.New(rand.NewPCG(seed, 0x7ace))
 	d := &dice{Rand: rng, Heap: hproftest.Java(seed)}
@@ -201,7 +210,8 @@ func random(seed uint64) (h *hproftest.Heap, form hproftest.Form, targets []hpro
 
 func (d *dice) declare() {
 	a := d.Declare("a.A", nil, "object f", "object g", "object low", "object never", "int n")
-	b := d.Declare("a.B", a, "object f", "object extra", "static object held", "static object known", "static object ignored")
+	b := d.Declare("a.B", a, "object f", "object extra", "static object held", "static object known",
+		"static object ignored")
 	c := d.Declare("a.C", nil, "object zulu", "object low", "object alpha")
 	list := d.Declare("a.List", d.Class("java.util.ArrayList"), "object owner")
 	twin := d.Declare("a.C", nil, "object low", "object mike", "static object known")
@@ -216,7 +226,7 @@ func (d *dice) declare() {
 	}
 }
 
-// thing makes an object of any kind, which references what was made before.
+// thing makes an object of any kind, which references objects made before.
 func (d *dice) thing() hproftest.Ref {
 	object := d.Class("java.lang.Object")
 	switch d.IntN(22) {
@@ -270,7 +280,7 @@ func (d *dice) pairs() (list []hproftest.Ref) {
 	return list
 }
 
-// wire sets fields, also to what was made later.
+// wire sets fields, also to objects made later.
 func (d *dice) wire() {
 	for _, m := range d.made {
 		// Several fields may lead to one object.
@@ -298,7 +308,9 @@ func (d *dice) wire() {
 }
 
 func (d *dice) root() {
-	kinds := []hprof.SubTag{hprof.SubRootJNIGlobal, hprof.SubRootJNIGlobal, hprof.SubRootJNILocal, hprof.SubRootNativeStack, hprof.SubRootStickyClass,
+	kinds := []hprof.SubTag{
+		hprof.SubRootJNIGlobal, hprof.SubRootJNIGlobal, hprof.SubRootJNILocal, hprof.SubRootNativeStack,
+		hprof.SubRootStickyClass,
 		hprof.SubRootMonitorUsed, hprof.SubRootVMInternal, hprof.SubRootUnknown}
 	for range d.IntN(6) {
 		if r := d.pick(); r != 0 {
@@ -315,17 +327,22 @@ func (d *dice) root() {
 	}
 }
 
-// known are the references that are special in random heaps.
+// known are the special references of random heaps.
 func known() trace.Rules {
 	field := func(class, name string, ignored bool) trace.Matcher {
-		return trace.Matcher{Pattern: trace.Pattern{Kind: trace.InstanceField, Class: class, Name: name}, Ignored: ignored}
+		return trace.Matcher{
+			Pattern: trace.Pattern{Kind: trace.InstanceField, Class: class, Name: name}, Ignored: ignored,
+		}
 	}
 	static := func(class, name string, ignored bool) trace.Matcher {
-		return trace.Matcher{Pattern: trace.Pattern{Kind: trace.StaticField, Class: class, Name: name}, Ignored: ignored}
+		return trace.Matcher{
+			Pattern: trace.Pattern{Kind: trace.StaticField, Class: class, Name: name}, Ignored: ignored,
+		}
 	}
 	return trace.Rules{Number: numbers, Matchers: []trace.Matcher{
 		field("a.A", "low", true), field("a.A", "low", false),
-		field("a.A", "never", true), field("a.B", "never", false), field("a.A", "f", false), field("a.B", "f", true), field("a.B", "f", false),
+		field("a.A", "never", true), field("a.B", "never", false), field("a.A", "f", false), field("a.B", "f", true),
+		field("a.B", "f", false),
 		field("a.C", "low", false), field("a.C", "zulu", true),
 		static("a.B", "known", false), static("a.B", "ignored", true), static("a.C", "known", false),
 		field("java.lang.ref.WeakReference", "referent", true),
