@@ -2,12 +2,13 @@ package android
 
 import "slices"
 
-// best keeps those of many that come first in an order, in memory for a few.
+// best keeps the first few of many in an order, without storing the rest.
 type best[T any] struct {
 	limit int
 	order func(a, b T) int
 	list  []T
-	// full tells that list[limit-1] is worse than whatever may still be taken.
+	// full is true if list[limit-1] is worse than everything that may still be
+	// kept.
 	full bool
 }
 
@@ -26,7 +27,7 @@ func (b *best[T]) cut() {
 	b.list = b.list[:min(b.limit, len(b.list))]
 }
 
-// sorted gives what was kept, the first first.
+// sorted returns what was kept, in order.
 func (b *best[T]) sorted() []T {
 	if b.order != nil {
 		b.cut()

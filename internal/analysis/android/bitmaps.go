@@ -12,51 +12,53 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Where the pixels of bitmaps are, as Bitmaps.Pixels says.
+// Where the pixels of bitmaps are, as in Bitmaps.Pixels.
 const (
 	// PixelsInHeap is before Android 8: in the byte[] Bitmap.mBuffer.
 	PixelsInHeap = "heap"
 	// PixelsNative is since Android 8: not in the dump.
 	PixelsNative = "native"
-	// PixelsDumped is since Android 15, where `am dumpheap -b` was asked for them: as
+	// PixelsDumped is since Android 15, if `am dumpheap -b` requested them: as
 	// compressed pictures in Bitmap.dumpData.
 	PixelsDumped = "dumped"
 )
 
-// How duplicates were found, as Bitmaps.DuplicatesBy says.
+// How duplicates were found, as in Bitmaps.DuplicatesBy.
 const (
 	ByContent = "content"
-	// BySource takes copies of one bitmap that came through Binder, which know their
-	// source; two that were decoded twice from one file are not found.
+	// BySource finds copies of one bitmap that came through Binder, which
+	// record their source; it does not find two that were decoded from one
+	// file.
 	BySource = "source"
-	// ByNothing is where a dump does not tell.
+	// ByNothing means that the dump does not say.
 	ByNothing = "unknown"
 )
 
 // Bitmaps are the android.graphics.Bitmap objects, reachable or not.
 type Bitmaps struct {
 	Count int64 `json:"count"`
-	// Bytes is that of the pixels of all; EstimatedBytes the part that no number in
-	// the dump says and that is taken for 4 bytes a pixel.
+	// Bytes is the size of all pixels; EstimatedBytes is the part that no
+	// number in the dump gives and that is assumed to be 4 bytes a pixel.
 	Bytes          int64 `json:"bytes"`
 	EstimatedBytes int64 `json:"estimated_bytes"`
-	// Pixels says where they are; "" where the dump has no class of bitmaps.
+	// Pixels says where they are; "" if the dump has no class of bitmaps.
 	Pixels string `json:"pixels,omitempty"`
 	// Unreachable bitmaps wait for the garbage collector.
 	Unreachable      int64 `json:"unreachable"`
 	UnreachableBytes int64 `json:"unreachable_bytes"`
-	// Duplicates have the same size and pixels. Blank bitmaps are of nothing but 0, or
-	// of what a stripper wrote, and are no duplicates.
+	// Duplicates have the same size and pixels. Blank bitmaps contain only 0,
+	// or what a stripper wrote, and are not duplicates.
 	Duplicates        []DuplicateBitmap `json:"duplicates"`
 	DuplicatesBy      string            `json:"duplicates_by"`
 	DuplicatesOmitted int64             `json:"duplicates_omitted,omitempty"`
 	WastedBytes       int64             `json:"wasted_bytes"`
 	Blank             int64             `json:"blank,omitempty"`
-	// Larger is the number of bitmaps with more than 1.1 times the pixels of the
-	// screen, nil where no screen is known.
+	// Larger is the number of bitmaps with more than 1.1 times the pixels of
+	// the screen, nil if no screen is known.
 	Larger      *int64 `json:"larger_than_screen,omitempty"`
 	LargerBytes int64  `json:"larger_than_screen_bytes,omitempty"`
-	// DumpBytes is what the pictures in Bitmap.dumpData take: the dump made them.
+	// DumpBytes is the size of the pictures in Bitmap.dumpData, which the dump
+	// itself created.
 	DumpBytes int64 `json:"dump_bytes,omitempty"`
 	// List has those with most bytes, LeftOut is how many others there are.
 	List     []Bitmap `json:"list"`
@@ -64,8 +66,8 @@ type Bitmaps struct {
 	Warnings []error  `json:"-"`
 }
 
-// Bitmap is one bitmap. Width and Height are in pixels, -1 where Android 4 had not
-// asked for them.
+// Bitmap is one bitmap. Width and Height are in pixels, -1 if Android 4 had not
+// computed them.
 type Bitmap struct {
 	Object hprof.ID `json:"object"`
 	Width  int64    `json:"width"`
@@ -73,23 +75,23 @@ type Bitmap struct {
 	// Bytes is that of its pixels; 0 for recycled ones.
 	Bytes     int64 `json:"bytes"`
 	Estimated bool  `json:"estimated,omitempty"`
-	// Format is a guess from the bytes of a pixel: ALPHA_8, RGB_565, ARGB_8888,
+	// Format is a guess from the bytes per pixel: ALPHA_8, RGB_565, ARGB_8888,
 	// RGBA_F16.
 	Format       string `json:"format,omitempty"`
 	Recycled     bool   `json:"recycled,omitempty"`
 	Reachability string `json:"reachability"`
-	// RetainedBytes is Java and native bytes. CreditedBytes adds the pixels where
-	// something else holds them too, as native code holds mBuffer as a GC root
-	// before Android 6; of bitmaps that share pixels one is credited.
+	// RetainedBytes is Java and native bytes. CreditedBytes adds the pixels if
+	// something else holds them too, like native code, which holds mBuffer as a
+	// GC root before Android 6; of bitmaps that share pixels one is credited.
 	RetainedBytes int64 `json:"retained_bytes"`
 	CreditedBytes int64 `json:"credited_bytes"`
 	Larger        bool  `json:"larger_than_screen,omitempty"`
-	// Owner is nil where nobody but GC roots holds it.
+	// Owner is nil if only GC roots hold it.
 	Owner *Owner `json:"owner,omitempty"`
 }
 
-// DuplicateBitmap is one picture that several bitmaps show. Copies is how many times the pixels are
-// there, Reachable how many of those are not garbage.
+// DuplicateBitmap is one picture in several bitmaps. Copies is how many times
+// the pixels exist, Reachable how many of those are not garbage.
 type DuplicateBitmap struct {
 	Width       int64 `json:"width"`
 	Height      int64 `json:"height"`
@@ -97,35 +99,36 @@ type DuplicateBitmap struct {
 	Reachable   int64 `json:"reachable"`
 	BytesEach   int64 `json:"bytes_each"`
 	WastedBytes int64 `json:"wasted_bytes"`
-	// Content is the first 64 bits of the pixels' SHA-256, or of the picture's: the
-	// same picture has the same in another dump of the same kind.
+	// Content is the first 64 bits of the SHA-256 of the pixels, or of the
+	// picture: the same picture has the same value in another dump of the same
+	// kind.
 	Content string `json:"content,omitempty"`
 	// Objects are the first ten.
 	Objects []hprof.ID `json:"objects"`
 }
 
 const (
-	// mostBitmaps are read.
+	// mostBitmaps bounds the bitmaps that are read.
 	mostBitmaps = 1 << 17
-	// mostObjects are listed of a duplicate.
+	// mostObjects bounds the objects listed for a duplicate.
 	mostObjects = 10
-	// mostBytes is what a bitmap can have: Android counts in an int.
+	// mostBytes is the maximum size of a bitmap: Android counts in an int.
 	mostBytes = math.MaxInt32
 )
 
-// bitmap is one bitmap in the making.
+// bitmap is one bitmap while it is read.
 type bitmap struct {
 	object        heap.Object
 	width, height int64
 	bytes         int64
-	// pixels is mBuffer, or the picture of it in dumpData; noArray for none.
+	// pixels is mBuffer, or its picture in dumpData; noArray for none.
 	pixels     heap.Object
 	native     int64
 	id, source int64
 	recycled   bool
 	estimated  bool
-	// hashed tells that content is that of its pixels; blank that they are all the
-	// same byte; shares that another bitmap before it has the same array.
+	// hashed is true if content is that of its pixels; blank if they are all
+	// the same byte; shares if a previous bitmap has the same array.
 	hashed, blank, shares bool
 	content               [sha256.Size]byte
 }
@@ -141,14 +144,15 @@ type bitmapsTopic struct {
 		count, natives, buffers                              *heap.Field
 	}
 	level int
-	// pictures are what dumpData has: natives[i] is the pointer of buffers[i].
+	// pictures are the contents of dumpData: natives[i] is the pointer of
+	// buffers[i].
 	count    int64
 	natives  []int64
 	pictures []heap.Object
 	sizes    map[heap.Object]int64
-	// open are arrays that go on in another piece.
+	// open are arrays that continue in another piece.
 	open map[uint32]*openPixels
-	// doubts are bitmaps of impossible size.
+	// doubts counts bitmaps of impossible size.
 	doubts int64
 }
 
@@ -163,7 +167,7 @@ const (
 	askDumpData
 	askNatives
 	askBuffers
-	// askPixels wants mBuffer, askPicture an element of buffers.
+	// askPixels requests mBuffer, askPicture an element of buffers.
 	askPixels
 	askPicture
 )
@@ -178,7 +182,8 @@ func (t *bitmapsTopic) begin(p *plan) {
 	f := &t.fields
 	f.width, f.height, f.buffer, f.recycled = field("mWidth"), field("mHeight"), field("mBuffer"), field("mRecycled")
 	f.pointer, f.id, f.source = field("mNativePtr"), field("mId"), field("mSourceId")
-	f.count, f.natives, f.buffers = p.graph.Field(dumpDataClass, "count"), p.graph.Field(dumpDataClass, "natives"), p.graph.Field(dumpDataClass, "buffers")
+	f.count, f.natives, f.buffers = p.graph.Field(dumpDataClass, "count"), p.graph.Field(dumpDataClass, "natives"),
+		p.graph.Field(dumpDataClass, "buffers")
 	t.open, t.sizes = map[uint32]*openPixels{}, map[heap.Object]int64{}
 	t.Count, t.DuplicatesBy = t.family.Count, ByNothing
 	switch {
@@ -253,7 +258,7 @@ func (t *bitmapsTopic) dumpData(p *plan, r *heap.Record) {
 	p.ask(buffers, askBuffers, 0)
 }
 
-// pointers takes a piece of DumpData.natives.
+// pointers adds a piece of DumpData.natives.
 func (t *bitmapsTopic) pointers(r *heap.Record) {
 	if r.Kind != hprof.SubPrimitiveArray || r.Type != hprof.Long || int64(r.First) != int64(len(t.natives)) {
 		return
@@ -263,7 +268,7 @@ func (t *bitmapsTopic) pointers(r *heap.Record) {
 	}
 }
 
-// buffers takes a piece of DumpData.buffers.
+// buffers adds a piece of DumpData.buffers.
 func (t *bitmapsTopic) buffers(r *heap.Record) {
 	if int64(r.First) != int64(len(t.pictures)) {
 		return
@@ -296,9 +301,10 @@ func (t *bitmapsTopic) advance(p *plan) {
 	}
 }
 
-// askBuffers wants each mBuffer once.
+// askBuffers requests each mBuffer once.
 func (t *bitmapsTopic) askBuffers(p *plan) {
-	slices.SortFunc(t.list, func(a, b bitmap) int { return cmp.Or(cmp.Compare(a.pixels, b.pixels), cmp.Compare(a.object, b.object)) })
+	slices.SortFunc(t.list,
+		func(a, b bitmap) int { return cmp.Or(cmp.Compare(a.pixels, b.pixels), cmp.Compare(a.object, b.object)) })
 	last := noArray
 	for i := range t.list {
 		b := &t.list[i]
@@ -310,8 +316,8 @@ func (t *bitmapsTopic) askBuffers(p *plan) {
 	}
 }
 
-// askPictures joins dumpData to the bitmaps by their pointers. Pointers of freed
-// bitmaps are used again, so the size in the picture decides.
+// askPictures matches dumpData to the bitmaps by their pointers. Pointers of
+// freed bitmaps are reused, so the size in the picture decides.
 func (t *bitmapsTopic) askPictures(p *plan) {
 	n := min(len(t.natives), len(t.pictures))
 	if n == 0 {
@@ -338,7 +344,7 @@ func (t *bitmapsTopic) askPictures(p *plan) {
 	}
 }
 
-// pixels takes a piece of the contents of a bitmap.
+// pixels adds a piece of the contents of a bitmap.
 func (t *bitmapsTopic) pixels(r *heap.Record, number uint32, picture bool) {
 	b := &t.list[number]
 	size := int64(r.Type.Size(8))
@@ -361,7 +367,7 @@ func (t *bitmapsTopic) pixels(r *heap.Record, number uint32, picture bool) {
 	if o == nil || o.next != r.First {
 		return
 	}
-	_, _ = o.hash.Write(r.Body) // a hash takes all
+	_, _ = o.hash.Write(r.Body) // a hash never fails
 	o.blank = o.blank && stripped(r.Body, hprof.Byte)
 	o.next += uint32(int64(len(r.Body)) / size)
 	if o.next == r.Count {
@@ -378,24 +384,26 @@ func (t *bitmapsTopic) finish(p *plan) {
 	if slices.ContainsFunc(t.list, func(b bitmap) bool { return b.hashed && b.pixels == noArray }) {
 		t.Pixels, t.DuplicatesBy = PixelsDumped, ByContent
 	}
-	if t.DuplicatesBy == ByContent && len(t.list) > 0 && !slices.ContainsFunc(t.list, func(b bitmap) bool { return b.hashed && !b.blank }) {
+	if t.DuplicatesBy == ByContent && len(t.list) > 0 &&
+		!slices.ContainsFunc(t.list, func(b bitmap) bool { return b.hashed && !b.blank }) {
 		t.DuplicatesBy = ByNothing
 	}
 	if t.doubts > 0 {
-		t.warn("%d say that they are larger than a bitmap can be; their bytes are not counted", t.doubts)
+		t.warn("%d claim to be larger than a bitmap can be; their bytes are not counted", t.doubts)
 	}
 	t.duplicates(p)
 	t.bitmaps(p)
 }
 
-// size finds out how many bytes a bitmap has.
+// size computes the bytes of a bitmap.
 func (t *bitmapsTopic) size(p *plan, i int) {
 	b := &t.list[i]
 	native := p.graph.Shallow(b.object).Native
 	switch {
 	case b.shares:
-		// The bitmap before has the same array.
-		b.bytes, b.hashed, b.blank, b.content = t.list[i-1].bytes, t.list[i-1].hashed, t.list[i-1].blank, t.list[i-1].content
+		// The previous bitmap has the same array.
+		b.bytes, b.hashed, b.blank, b.content = t.list[i-1].bytes, t.list[i-1].hashed, t.list[i-1].blank,
+			t.list[i-1].content
 	case b.pixels != noArray || b.recycled:
 	case native > 0 && native <= mostBytes:
 		b.bytes = native
@@ -448,8 +456,8 @@ func (t *bitmapsTopic) bitmaps(p *plan) {
 	t.Omitted = t.Count - int64(len(t.List))
 }
 
-// larger tells whether a bitmap has more pixels than the screen can show, with the
-// margin that LeakCanary gives it.
+// larger reports whether a bitmap has more pixels than the screen can show,
+// with LeakCanary's margin.
 func (t *bitmapsTopic) larger(p *plan, b *bitmap) bool {
 	area := p.metadata.area()
 	if area == 0 || b.width <= 0 || b.height <= 0 || b.recycled || b.width > mostBytes || b.height > mostBytes {
@@ -460,8 +468,10 @@ func (t *bitmapsTopic) larger(p *plan, b *bitmap) bool {
 
 func (t *bitmapsTopic) show(p *plan, b *bitmap) Bitmap {
 	s := Bitmap{
-		Object: p.id(b.object), Width: b.width, Height: b.height, Bytes: b.bytes, Estimated: b.estimated, Recycled: b.recycled,
-		Reachability: p.graph.Reachability(b.object).String(), RetainedBytes: p.graph.Retained(b.object).Total(), Larger: t.larger(p, b), Owner: p.owner(b.object),
+		Object: p.id(b.object), Width: b.width, Height: b.height, Bytes: b.bytes, Estimated: b.estimated,
+		Recycled:     b.recycled,
+		Reachability: p.graph.Reachability(b.object).String(), RetainedBytes: p.graph.Retained(b.object).Total(),
+		Larger: t.larger(p, b), Owner: p.owner(b.object),
 	}
 	if !b.estimated {
 		s.Format = format(b)
@@ -473,8 +483,8 @@ func (t *bitmapsTopic) show(p *plan, b *bitmap) Bitmap {
 	return s
 }
 
-// retains tells whether the pixels of a bitmap are in what it retains, or are credited
-// to another one.
+// retains reports whether the pixels of a bitmap are in what it retains, or are
+// credited to another one.
 func (t *bitmapsTopic) retains(p *plan, b *bitmap) bool {
 	if b.pixels == noArray {
 		return !b.estimated && p.reachable(b.object)
@@ -483,8 +493,8 @@ func (t *bitmapsTopic) retains(p *plan, b *bitmap) bool {
 	return b.shares || ok && d == b.object
 }
 
-// format guesses the Bitmap.Config. Native sizes have up to 64 bytes for the object
-// beside the pixels (AOSP Bitmap.java, NATIVE_ALLOCATION_SIZE).
+// format guesses the Bitmap.Config. Native sizes have up to 64 bytes for the
+// object in addition to the pixels (AOSP Bitmap.java, NATIVE_ALLOCATION_SIZE).
 func format(b *bitmap) string {
 	if b.width <= 0 || b.height <= 0 || b.width > mostBytes || b.height > mostBytes || b.bytes == 0 {
 		return ""
@@ -497,14 +507,15 @@ func format(b *bitmap) string {
 		bytes int64
 		name  string
 	}{{1, "ALPHA_8"}, {2, "RGB_565"}, {4, "ARGB_8888"}, {8, "RGBA_F16"}} {
-		if area := b.width * b.height; area <= mostBytes && b.bytes >= area*f.bytes && b.bytes <= area*f.bytes+min(slack, area/2) {
+		if area := b.width * b.height; area <= mostBytes && b.bytes >= area*f.bytes && b.bytes <= area*f.bytes+
+			min(slack, area/2) {
 			return f.name
 		}
 	}
 	return ""
 }
 
-// duplicates groups bitmaps that show the same.
+// duplicates groups bitmaps with the same contents.
 func (t *bitmapsTopic) duplicates(p *plan) {
 	var list []*bitmap
 	for i := range t.list {
@@ -545,7 +556,8 @@ func (t *bitmapsTopic) duplicates(p *plan) {
 	t.DuplicatesOmitted -= int64(len(t.Duplicates))
 }
 
-// origin is the bitmap that a bitmap is a copy of, or itself. 0 and -1 are not known.
+// origin returns the bitmap that a bitmap was copied from, or itself. 0 and -1
+// mean unknown.
 func (b *bitmap) origin() int64 {
 	if b.source > 0 {
 		return b.source
@@ -553,7 +565,7 @@ func (b *bitmap) origin() int64 {
 	return b.id
 }
 
-// wasted is what all but the smallest of equal bitmaps take.
+// wasted returns the bytes of all but the smallest of equal bitmaps.
 func wasted(list []*bitmap) (n int64) {
 	least := int64(largest)
 	for _, b := range list {
@@ -565,7 +577,10 @@ func wasted(list []*bitmap) (n int64) {
 
 func (t *bitmapsTopic) duplicate(p *plan, list []*bitmap) DuplicateBitmap {
 	first := list[0]
-	d := DuplicateBitmap{Width: first.width, Height: first.height, Copies: int64(len(list)), BytesEach: first.bytes, WastedBytes: wasted(list)}
+	d := DuplicateBitmap{
+		Width: first.width, Height: first.height, Copies: int64(len(list)), BytesEach: first.bytes,
+		WastedBytes: wasted(list),
+	}
 	if t.DuplicatesBy == ByContent {
 		d.Content = fmt.Sprintf("%x", first.content[:8])
 	}

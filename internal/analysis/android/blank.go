@@ -8,15 +8,16 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// In a stripped dump the units of all texts are 0. What such a text was is told by what
-// is left: its length, who holds it, and its hash in a dump that an earlier version stripped.
+// In a stripped dump the units of all texts are 0. Such a text is inferred from
+// what is left: its length, its holder, and its hash in a dump that an earlier
+// version stripped.
 
-// blank tells that a text was taken out.
+// blank reports whether a text was stripped.
 func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 
-// told is at, and "" for a text that was taken out.
+// told is at, but returns "" for a stripped text.
 func (t *texts) told(n int) string {
 	if n >= 0 && n < len(t.list) && t.list[n].blank() {
 		return ""
@@ -24,8 +25,8 @@ func (t *texts) told(n int) string {
 	return t.at(n)
 }
 
-// taken tells that a field had a text that was taken out. Shark 2.14 does not know of
-// that.
+// taken reports whether a field had a text that was stripped. Shark 2.14 does
+// not handle this.
 func (i *Inspector) taken(o heap.Object, f field) bool {
 	to, ok := i.ref(o, f)
 	if !ok || i.old {
@@ -35,19 +36,19 @@ func (i *Inspector) taken(o heap.Object, f field) bool {
 	return ok && x.blank()
 }
 
-// likeness is how far a text that was taken out is like a word.
+// likeness is how similar a stripped text is to a word.
 type likeness uint8
 
 const (
-	// unlike is another text, or one that was not taken out.
+	// unlike is another text, or one that was not stripped.
 	unlike likeness = iota
-	// alike is as long as the word.
+	// alike has the length of the word.
 	alike
-	// same has its hash too.
+	// same also has its hash.
 	same
 )
 
-// like compares a text that was taken out with a word of ASCII.
+// like compares a stripped text with a word of ASCII.
 func (i *Inspector) like(o heap.Object, word string) likeness {
 	if i.old {
 		return unlike
@@ -65,8 +66,8 @@ func (i *Inspector) like(o heap.Object, word string) likeness {
 	return unlike
 }
 
-// hash is that of a String, 0 where nobody asked for it or it was taken out. Dalvik has another name for
-// the field.
+// hash returns that of a String, 0 if it was never computed or was stripped.
+// Dalvik has another name for the field.
 func (i *Inspector) hash(o heap.Object) (int64, bool) {
 	if r, ok := i.record(o); !ok || r.Kind != hprof.SubInstance {
 		return 0, false
@@ -88,8 +89,8 @@ func hashOf(word string) int64 {
 	return int64(h)
 }
 
-// constant gives the name of an enum's constant by its ordinal, where the name was taken
-// out of the dump.
+// constant returns the name of an enum's constant by its ordinal, if the name
+// was stripped.
 func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	n, ok := i.number(o, enumOrdinal)
 	if !ok || n < 0 || n >= int64(len(names)) {
@@ -102,15 +103,15 @@ func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	return names[n], true
 }
 
-// The threads that matchers and inspectors know by name.
+// The threads that matchers and inspectors identify by name.
 const (
 	mainThread       = "main"
 	watchdogThread   = "FinalizerWatchdogDaemon"
 	leakCanaryThread = "LeakCanary-Heap-Dump"
 )
 
-// threadNamed gives the name of a thread of which it was taken out, if that is one of
-// those that are known by name.
+// threadNamed returns the stripped name of a thread, if it is one of those
+// identified by name.
 func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	text, ok := i.ref(thread, threadName)
 	if !ok {
@@ -124,7 +125,7 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs tells whether a thread stands where the one of a name does.
+// standsAs reports whether a thread is in the place of the one with a name.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {
 		return name == mainThread && i.isFirst(thread)
@@ -135,14 +136,14 @@ func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	return i.placed[thread] == name
 }
 
-// isFirst tells whether a thread is the first of a JVM: the IDs begin with 1, and since
-// JDK 24 with 3 (java.lang.Thread, PRIMORDIAL_TID).
+// isFirst reports whether a thread is the first of a JVM: the IDs begin with 1,
+// and since JDK 24 with 3 (java.lang.Thread, PRIMORDIAL_TID).
 func (i *Inspector) isFirst(thread heap.Object) bool {
 	id, ok := i.number(thread, threadID)
 	return ok && (id == 1 || id == 3)
 }
 
-// place finds the threads of Android that have a place of their own.
+// place finds the threads of Android that are referenced from a known place.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {
@@ -172,9 +173,10 @@ func (i *Inspector) place() map[heap.Object]string {
 	return placed
 }
 
-// Matchers gives the matchers of an edition that apply to the phone of this dump. Where
-// the maker's name was taken out, those of all makers apply whose names it can have been
-// and whose fields the classes of this dump have: no other Android has them.
+// Matchers returns the matchers of an edition that apply to the phone of this
+// dump. If the manufacturer's name was stripped, those of all manufacturers
+// apply whose name it may have been and whose fields the classes of this dump
+// have: no other Android has them.
 func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 	makers, ids := namedBuilds()
 	names := i.possible("MANUFACTURER", m.Manufacturer, makers)
@@ -193,14 +195,16 @@ func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 	}
 	unknown := trace.Build{SDK: int(m.SDK)}
 	return e.matchers(func(m *trace.Matcher) bool {
-		return m.Applies(unknown) || slices.ContainsFunc(builds, m.Applies) && !inAOSP[m.Pattern] && i.declares(m.Pattern)
+		return m.Applies(unknown) || slices.ContainsFunc(builds, m.Applies) && !inAOSP[m.Pattern] &&
+			i.declares(m.Pattern)
 	})
 }
 
 const buildClass = "android.os.Build"
 
-// possible are the names that a text of Build can have been. It is one where that was not
-// taken out, or the hash tells; else "" stands for one that nobody knows.
+// possible returns the possible values of a text of Build. There is one if it
+// was not stripped, or if the hash decides; otherwise "" stands for an unknown
+// one.
 func (i *Inspector) possible(f, text string, names []string) []string {
 	o, ok := i.graph.Static(buildClass, f)
 	if !ok || text != "" {
@@ -218,8 +222,8 @@ func (i *Inspector) possible(f, text string, names []string) []string {
 	return list
 }
 
-// declares tells whether a class of this dump has what a pattern names. That a subclass
-// has such a field, as one of the app can, is not enough.
+// declares reports whether a class of this dump has what a pattern names. It is
+// not enough that a subclass, such as one of the app, has such a field.
 func (i *Inspector) declares(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.InstanceField:

@@ -11,12 +11,13 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// nulls is a text that was taken out: as long, and nothing but NULs.
+// nulls is a stripped text: of the same length, and only NULs.
 func nulls(text string) string { return strings.Repeat("\x00", len(text)) }
 
-// inspectorOf makes the Inspector of a heap. Texts of NULs have the hash 0, as if nobody had
-// asked.
-func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*heap.Graph, *android.Inspector, func(hproftest.Ref) heap.Object) {
+// inspectorOf returns the Inspector of a heap. Texts of NULs have the hash 0,
+// as if it had never been computed.
+func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*heap.Graph, *android.Inspector,
+	func(hproftest.Ref) heap.Object) {
 	t.Helper()
 	data, ids, err := h.Dump(hproftest.Form{})
 	if err != nil {
@@ -31,14 +32,14 @@ func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*
 	return g, i, func(r hproftest.Ref) heap.Object {
 		o, ok := g.Find(ids.Of(r))
 		if !ok {
-			t.Fatalf("object %d is not there", r)
+			t.Fatalf("object %d not found", r)
 		}
 		return o
 	}
 }
 
-// A thread is known by its place only if its name is as long as the word, and was taken
-// out; Shark 2.14 knows none.
+// A thread is identified by its place only if its name has the length of the
+// word, and was stripped; Shark 2.14 identifies none.
 func TestThreadsByPlace(t *testing.T) {
 	for _, c := range []struct {
 		name, want, old string
@@ -75,8 +76,8 @@ func TestThreadsByPlace(t *testing.T) {
 	}
 }
 
-// All makers and their leaks: where the name was taken out, those apply that the whole
-// dump has, if the phone has the field.
+// All manufacturers and their leaks: if the name was stripped, those of the
+// whole dump apply, if the phone has the field.
 func TestMatchersWithoutMaker(t *testing.T) {
 	var makers []string
 	for _, b := range builds() {
@@ -104,19 +105,21 @@ func TestMatchersWithoutMaker(t *testing.T) {
 			}
 			declare(h, own)
 			_, i, _ = inspectorOf(t, h, android.InspectorOptions{})
-			want := slices.DeleteFunc(lineOf(whole), func(line string) bool { return strings.HasSuffix(line, "AwResource#sResources") })
+			want := slices.DeleteFunc(lineOf(whole),
+				func(line string) bool { return strings.HasSuffix(line, "AwResource#sResources") })
 			if got := lineOf(i.Matchers(android.Shark3, meta)); !slices.Equal(got, want) {
 				t.Errorf("API %d, %s: missing %q, too many %q", sdk, maker, without(want, got), without(got, want))
 			}
 			_, i, _ = inspectorOf(t, h, android.InspectorOptions{Shark214: true})
-			if got, want := lineOf(i.Matchers(android.Shark214, meta)), lineOf(android.MatchersOf(android.Shark214, trace.Build{SDK: sdk})); !slices.Equal(got, want) {
+			if got, want := lineOf(i.Matchers(android.Shark214, meta)),
+				lineOf(android.MatchersOf(android.Shark214, trace.Build{SDK: sdk})); !slices.Equal(got, want) {
 				t.Errorf("API %d, %s: by Shark 2.14 %q", sdk, maker, without(got, want))
 			}
 		}
 	}
 }
 
-// declare gives a heap what patterns name.
+// declare adds to a heap what patterns name.
 func declare(h *hproftest.Heap, matchers []trace.Matcher) {
 	members := map[string][]string{}
 	for _, m := range matchers {
@@ -130,7 +133,7 @@ func declare(h *hproftest.Heap, matchers []trace.Matcher) {
 		}
 	}
 	for class, list := range members {
-		// A class that the heap has already stands beside one of the same name.
+		// A class that the heap already has is next to one of the same name.
 		h.Declare(class, nil, list...)
 	}
 }

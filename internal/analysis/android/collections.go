@@ -7,18 +7,23 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Collections are how collections of Android hold their elements (Shark,
+// Collections describe how collections of Android hold their elements (Shark,
 // AndroidReferenceReaders.kt).
 func (i *Inspector) Collections() []trace.Collection {
 	return []trace.Collection{
-		// What waits for the main thread to be idle is known to leak. The other way to it
-		// goes through the records of living activities, which says nothing.
+		// Entries that wait for the main thread to be idle are known to leak.
+		// The other path to them goes through the records of living activities,
+		// which says nothing.
 		{
-			Classes: []string{"android.app.ActivityThread"}, Shape: trace.First, Head: trace.Member{Class: "android.app.ActivityThread", Name: "mNewActivities"},
+			Classes: []string{"android.app.ActivityThread"}, Shape: trace.First,
+			Head: trace.Member{Class: "android.app.ActivityThread", Name: "mNewActivities"},
 			Matcher: &trace.Matcher{
-				Pattern:     trace.Pattern{Kind: trace.InstanceField, Class: "android.app.ActivityThread", Name: "mNewActivities"},
-				Description: "ActivityThread keeps new activities until the main thread is idle, which may be never.",
-				Source:      "https://issuetracker.google.com/issues/258390457",
+				Pattern: trace.Pattern{
+					Kind: trace.InstanceField, Class: "android.app.ActivityThread", Name: "mNewActivities",
+				},
+				Description: "ActivityThread keeps new activities until the main thread is idle, which may never " +
+					"happen.",
+				Source: "https://issuetracker.google.com/issues/258390457",
 			},
 		},
 		{
@@ -26,35 +31,51 @@ func (i *Inspector) Collections() []trace.Collection {
 			Nodes: []trace.Node{{Class: activityRecordClass, Next: "nextIdle", Value: "activity"}},
 		},
 		{
-			Classes: []string{"android.os.MessageQueue"}, Shape: trace.Chain, Head: trace.Member{Class: "android.os.MessageQueue", Name: "mMessages"},
+			Classes: []string{"android.os.MessageQueue"}, Shape: trace.Chain,
+			Head:  trace.Member{Class: "android.os.MessageQueue", Name: "mMessages"},
 			Nodes: []trace.Node{{Class: "android.os.Message", Next: "next"}},
 		},
-		// An animator runs on when its target is gone, and before API 33 holds it.
-		{Classes: []string{"android.animation.ObjectAnimator"}, Shape: trace.Referent, Head: trace.Member{Class: "android.animation.ObjectAnimator", Name: "mTarget"}},
+		// An animator keeps running when its target is gone, and before API 33
+		// holds it.
 		{
-			Classes: []string{"androidx.arch.core.internal.SafeIterableMap", "androidx.arch.core.internal.FastSafeIterableMap"}, Shape: trace.Pairs,
-			Head: trace.Member{Class: "androidx.arch.core.internal.SafeIterableMap", Name: "mStart"}, Name: "key()",
-			Nodes: []trace.Node{{Class: "androidx.arch.core.internal.SafeIterableMap$Entry", Next: "mNext", Key: "mKey", Value: "mValue"}},
+			Classes: []string{"android.animation.ObjectAnimator"}, Shape: trace.Referent,
+			Head: trace.Member{Class: "android.animation.ObjectAnimator", Name: "mTarget"},
 		},
-		{Classes: []string{"android.util.ArraySet"}, Shape: trace.Array, Head: trace.Member{Class: "android.util.ArraySet", Name: "mArray"}, Name: "element()"},
+		{
+			Classes: []string{
+				"androidx.arch.core.internal.SafeIterableMap", "androidx.arch.core.internal.FastSafeIterableMap",
+			}, Shape: trace.Pairs,
+			Head: trace.Member{Class: "androidx.arch.core.internal.SafeIterableMap", Name: "mStart"}, Name: "key()",
+			Nodes: []trace.Node{
+				{
+					Class: "androidx.arch.core.internal.SafeIterableMap$Entry", Next: "mNext", Key: "mKey",
+					Value: "mValue",
+				},
+			},
+		},
+		{
+			Classes: []string{"android.util.ArraySet"}, Shape: trace.Array,
+			Head: trace.Member{Class: "android.util.ArraySet", Name: "mArray"}, Name: "element()",
+		},
 	}
 }
 
 const activityRecordClass = "android.app.ActivityThread$ActivityClientRecord"
 
-// isDestroyed tells whether an object is a destroyed activity.
+// isDestroyed reports whether an object is a destroyed activity.
 func (i *Inspector) isDestroyed(o heap.Object) bool {
 	value, known := i.flag(o, activityDestroyed)
 	return known && value
 }
 
-// ThreadName gives the name of a thread, "" where it is not known.
+// ThreadName returns the name of a thread, "" if unknown.
 func (i *Inspector) ThreadName(o heap.Object) string {
 	name, _ := i.textOf(o, threadName)
 	return name
 }
 
-// Text gives what a String says, cut; false for what is none, or was not prepared.
+// Text returns the text of a String, truncated; false for other objects, or if
+// it was not prepared.
 func (i *Inspector) Text(o heap.Object) (string, bool) {
 	if !i.graph.InstanceOf(o, "java.lang.String") {
 		return "", false
@@ -62,7 +83,8 @@ func (i *Inspector) Text(o heap.Object) (string, bool) {
 	return i.text(o)
 }
 
-// Prepare makes the texts of some strings readable; those of an Android dump are.
+// Prepare makes the texts of some strings readable; those of an Android dump
+// always are.
 func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 	if i.located != nil {
 		return nil
@@ -82,11 +104,11 @@ func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 	return i.keep(ctx, arrays)
 }
 
-// Follow tells the inspector which fields objects have: only then their contexts are
-// labelled. It must stay open as long as the inspector.
+// Follow sets which fields objects have: only then their contexts are labeled.
+// It must stay open as long as the inspector.
 func (i *Inspector) Follow(b *heap.Outbound) { i.outbound, i.valued = b, nil }
 
-// Number gives the value of an integer field; not of a JVM's dump.
+// Number returns the value of an integer field; not for a JVM's dump.
 func (i *Inspector) Number(o heap.Object, m trace.Member) (int64, bool) {
 	if i.located == nil {
 		return 0, false

@@ -9,10 +9,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// CompareTexts tells which Strings have exactly a text. Those whose characters are not in the
-// dump are absent.
-func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, text string) (map[heap.Object]bool, error) {
-	c := comparing{layout: newLayout(g), want: utf16.Encode([]rune(text)), equal: map[heap.Object]bool{}, by: map[heap.Object][]*compared{}}
+// CompareTexts reports which Strings have exactly a text. Those whose
+// characters are not in the dump are absent.
+func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, text string) (map[heap.Object]bool,
+	error) {
+	c := comparing{
+		layout: newLayout(g), want: utf16.Encode([]rune(text)), equal: map[heap.Object]bool{},
+		by: map[heap.Object][]*compared{},
+	}
 	if err := g.Read(ctx, strings, c.findCharacters); err != nil {
 		return nil, err
 	}
@@ -35,24 +39,26 @@ func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, tex
 	return c.equal, nil
 }
 
-// comparing compares characters piece by piece: large arrays come in several records.
+// comparing compares characters piece by piece: large arrays come in several
+// records.
 type comparing struct {
 	layout *layout
 	want   []uint16
 	equal  map[heap.Object]bool
 	by     map[heap.Object][]*compared
-	// written means that some text has what no stripper puts in its place: then all are as
-	// the program had them.
+	// written is true if some text has characters that no stripper writes: then
+	// all are the program's own.
 	written bool
 }
 
-// compared is one String, and how many characters of it are the same so far.
+// compared is one String, and the number of its characters that match so far.
 type compared struct {
 	span
 	object         heap.Object
 	same           int
 	known, differs bool
-	// other means that its length is not that of the text asked for, which strippers keep.
+	// other is true if its length, which strippers keep, differs from the
+	// text's.
 	other bool
 }
 
@@ -81,7 +87,7 @@ func (c *comparing) compareCharacters(r *heap.Record) error {
 	return nil
 }
 
-// characters is how many the text has.
+// characters is the length of the text.
 func (x *compared) characters(r *heap.Record) int {
 	n := min(uint64(x.length), uint64(r.Count)-min(uint64(x.first), uint64(r.Count)))
 	if r.Type == hprof.Byte && x.wide {
@@ -90,8 +96,8 @@ func (x *compared) characters(r *heap.Record) int {
 	return int(n)
 }
 
-// hasCharacters reports whether a piece of the array has something of the text that no
-// stripper puts in its place.
+// hasCharacters reports whether a piece of the array has characters of the text
+// that no stripper writes.
 func (x *compared) hasCharacters(r *heap.Record) bool {
 	from, to := x.within(r)
 	if from >= to {

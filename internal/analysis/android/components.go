@@ -9,30 +9,32 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// States of components. What is Destroyed and still reachable is kept by somebody
-// that should not.
+// States of components. A component that is Destroyed and still reachable is
+// held by something that should not hold it.
 const (
 	Alive     = "alive"
 	Finished  = "finished"
 	Destroyed = "destroyed"
-	// NotAttached is a fragment before its time.
+	// NotAttached is a fragment before it is attached.
 	NotAttached = "not_attached"
-	// Unknown is where the dump lacks the field that tells.
+	// Unknown means that the dump lacks the field.
 	Unknown = "unknown"
 )
 
 // Components are the parts of an app that have a life cycle.
 type Components struct {
-	// Activities are Finished when finish was called, Destroyed after onDestroy.
+	// Activities are Finished after finish was called, Destroyed after
+	// onDestroy.
 	Activities ComponentGroup `json:"activities"`
-	// Fragments are those of android.app, of the support library and of AndroidX.
+	// Fragments are those of android.app, of the support library and of
+	// AndroidX.
 	Fragments ComponentGroup `json:"fragments"`
-	// Services are Alive as long as ActivityThread.mServices has them.
+	// Services are Alive while they are in ActivityThread.mServices.
 	Services  ComponentGroup `json:"services"`
 	Databases Databases      `json:"databases"`
-	// Counts are objects by the names that `dumpsys meminfo` gives them, reachable or
-	// not: Views, ViewRootImpl, AppContexts, Activities, AssetManagers, LocalBinders,
-	// ProxyBinders, WebViews, and more.
+	// Counts are objects by their names in `dumpsys meminfo`, reachable or not:
+	// Views, ViewRootImpl, AppContexts, Activities, AssetManagers,
+	// LocalBinders, ProxyBinders, WebViews, and more.
 	Counts   map[string]int64 `json:"counts"`
 	Warnings []error          `json:"-"`
 }
@@ -40,11 +42,12 @@ type Components struct {
 // ComponentGroup is the components of one kind, reachable or not.
 type ComponentGroup struct {
 	Count int64 `json:"count"`
-	// States counts them by state. Held are those that are Destroyed, and reachable.
+	// States counts them by state. Held counts those that are Destroyed and
+	// reachable.
 	States map[string]int64 `json:"states"`
 	Held   int64            `json:"held"`
-	// List has the destroyed ones first, then what retains most; LeftOut is how many
-	// more there are.
+	// List has the destroyed ones first, then what retains most; LeftOut is how
+	// many more there are.
 	List    []Component `json:"list"`
 	Omitted int64       `json:"omitted,omitempty"`
 }
@@ -75,7 +78,7 @@ type Database struct {
 	RetainedBytes int64    `json:"retained_bytes"`
 }
 
-// countedClasses are what Counts counts, as Android's own numbers do
+// countedClasses are the classes in Counts, as in Android's own numbers
 // (ActivityThread.java, dumpMemInfoTable).
 var countedClasses = map[string]string{
 	"Activities":     "android.app.Activity",
@@ -93,7 +96,7 @@ var countedClasses = map[string]string{
 	"Cursors":        "android.database.AbstractCursor",
 }
 
-// mostComponents are read of each kind.
+// mostComponents bounds the objects read of each kind.
 const mostComponents = 1 << 16
 
 // componentsTopic reads Components.
@@ -114,11 +117,11 @@ type componentsTopic struct {
 		activities, services []string
 		fragments            [3][]fragment
 	}
-	// running are the services that ActivityThread knows, sorted; known tells that it
-	// was asked.
+	// running are the services that ActivityThread has, sorted; known is true
+	// if it was read.
 	running []heap.Object
 	known   bool
-	// open and texts are of the databases.
+	// open and texts are those of the databases.
 	open  []bool
 	texts []int
 }
@@ -132,8 +135,8 @@ const (
 	askConfiguration
 	askLifecycle
 	askState
-	// askFragment is that of the first library, and the next two are those of the
-	// others.
+	// askFragment is that of the first library, and the next two are those of
+	// the others.
 	askFragment
 )
 
@@ -158,7 +161,8 @@ func (t *componentsTopic) families() []*heap.Family {
 func (t *componentsTopic) begin(p *plan) {
 	field := p.graph.Field
 	t.destroyed, t.finished = field("android.app.Activity", "mDestroyed"), field("android.app.Activity", "mFinished")
-	t.serviceMap, t.mapArray = field("android.app.ActivityThread", "mServices"), field("android.util.ArrayMap", "mArray")
+	t.serviceMap, t.mapArray = field("android.app.ActivityThread", "mServices"),
+		field("android.util.ArrayMap", "mArray")
 	t.pool = field("android.database.sqlite.SQLiteDatabase", "mConnectionPoolLocked")
 	t.configuration = field("android.database.sqlite.SQLiteDatabase", "mConfigurationLocked")
 	t.path = field("android.database.sqlite.SQLiteDatabaseConfiguration", "path")
@@ -171,7 +175,8 @@ func (t *componentsTopic) begin(p *plan) {
 			p.ask(o, tag, i)
 		}
 		if n := f.Count - int64(len(f.Objects)); n > 0 {
-			t.Warnings = append(t.Warnings, fmt.Errorf("components: %d of %d objects of %s are not read", n, f.Count, f.Class))
+			t.Warnings = append(t.Warnings,
+				fmt.Errorf("components: %d of %d objects of %s are not read", n, f.Count, f.Class))
 		}
 	}
 	all(&t.activities, askActivity)
@@ -205,7 +210,7 @@ func (t *componentsTopic) visit(p *plan, r *heap.Record, tag uint8, number uint3
 		}
 	case askConfiguration:
 		if o, ok := r.RefOf(t.path); ok {
-			// 0 is no text.
+			// 0 means no text.
 			t.texts[number] = p.text(o) + 1
 		}
 	default:
@@ -227,8 +232,8 @@ func (t *componentsTopic) activity(r *heap.Record) string {
 	return Alive
 }
 
-// servicesIn goes on to the values of ActivityThread.mServices. Before Android 4.4 it
-// is a HashMap, and the services' state is not known.
+// servicesIn continues with the values of ActivityThread.mServices. Before
+// Android 4.4 it is a HashMap, and the state of services is not known.
 func (t *componentsTopic) servicesIn(p *plan, r *heap.Record) {
 	if null, ok := r.IsNull(t.mapArray); ok && null {
 		t.known = true
@@ -238,7 +243,8 @@ func (t *componentsTopic) servicesIn(p *plan, r *heap.Record) {
 	}
 }
 
-// serviceArray takes the values of an ArrayMap: its array has keys and values in turn.
+// serviceArray adds the values of an ArrayMap: its array alternates keys and
+// values.
 func (t *componentsTopic) serviceArray(r *heap.Record) {
 	t.known = true
 	for i := range r.Elements() {
@@ -302,7 +308,8 @@ func (p *plan) group(parts ...groupPart) ComponentGroup {
 		if a.held != b.held {
 			return map[bool]int{true: -1, false: 1}[a.held]
 		}
-		return cmp.Or(cmp.Compare(first(a.state), first(b.state)), cmp.Compare(b.retained, a.retained), cmp.Compare(a.object, b.object))
+		return cmp.Or(cmp.Compare(first(a.state), first(b.state)), cmp.Compare(b.retained, a.retained),
+			cmp.Compare(a.object, b.object))
 	}}
 	for _, part := range parts {
 		g.Count += part.family.Count
@@ -320,7 +327,8 @@ func (p *plan) group(parts ...groupPart) ComponentGroup {
 		}
 	}
 	for _, m := range top.sorted() {
-		g.List = append(g.List, Component{p.id(m.object), p.class(m.object), m.state, p.graph.Reachability(m.object).String(), m.retained})
+		g.List = append(g.List,
+			Component{p.id(m.object), p.class(m.object), m.state, p.graph.Reachability(m.object).String(), m.retained})
 	}
 	g.Omitted = g.Count - int64(len(g.List))
 	return g

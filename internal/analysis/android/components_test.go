@@ -24,10 +24,13 @@ func TestActivities(t *testing.T) {
 	h.Hold("com.shop.Cache", "sActivities", h.ArrayList(alive.Ref, gone.Ref, finished.Ref, shadow).Ref)
 	s, ids := made(t, h, hproftest.Form{}, android.Options{})
 	g := s.Components.Activities
-	if g.Count != 5 || g.Held != 1 || !maps.Equal(g.States, map[string]int64{android.Alive: 2, android.Destroyed: 2, android.Finished: 1}) || g.Omitted != 0 {
+	if g.Count != 5 || g.Held != 1 ||
+		!maps.Equal(g.States, map[string]int64{android.Alive: 2, android.Destroyed: 2, android.Finished: 1}) ||
+		g.Omitted != 0 {
 		t.Errorf("%s", text(t, g))
 	}
-	if c := g.List[0]; c.Object != ids.Of(gone.Ref) || c.Class != "com.shop.Detail" || c.State != android.Destroyed || c.Reachability != "strong" || c.RetainedBytes < 100 {
+	if c := g.List[0]; c.Object != ids.Of(gone.Ref) || c.Class != "com.shop.Detail" || c.State != android.Destroyed ||
+		c.Reachability != "strong" || c.RetainedBytes < 100 {
 		t.Errorf("first %s", text(t, c))
 	}
 	if c := g.List[1]; c.State != android.Destroyed || c.Reachability != "unreachable" || c.RetainedBytes != 0 {
@@ -38,10 +41,11 @@ func TestActivities(t *testing.T) {
 			t.Errorf("own field: %s", text(t, c))
 		}
 	}
-	// 3 views for each activity, one ViewRootImpl for each that is shown, a ContextImpl
-	// for each and for the application.
+	// 3 views for each activity, one ViewRootImpl for each that is shown, a
+	// ContextImpl for each and for the application.
 	n := s.Components.Counts
-	if n["Activities"] != 5 || n["Views"] != 12 || n["ViewRootImpl"] != 2 || n["AppContexts"] != 5 || n["WebViews"] != 0 {
+	if n["Activities"] != 5 || n["Views"] != 12 || n["ViewRootImpl"] != 2 || n["AppContexts"] != 5 ||
+		n["WebViews"] != 0 {
 		t.Errorf("counts %v", n)
 	}
 	s, _ = made(t, h, hproftest.Form{}, android.Options{Top: 2})
@@ -60,10 +64,13 @@ func TestFragments(t *testing.T) {
 	}
 	for i, kind := range []hproftest.FragmentKind{hproftest.AndroidX, hproftest.Support, hproftest.Framework} {
 		add(fmt.Sprintf("com.shop.A%d", i), android.Alive, hproftest.Fragment{Kind: kind})
-		add(fmt.Sprintf("com.shop.B%d", i), android.Destroyed, hproftest.Fragment{Kind: kind, State: hproftest.Destroyed})
-		add(fmt.Sprintf("com.shop.C%d", i), android.NotAttached, hproftest.Fragment{Kind: kind, State: hproftest.NotYet})
+		add(fmt.Sprintf("com.shop.B%d", i), android.Destroyed,
+			hproftest.Fragment{Kind: kind, State: hproftest.Destroyed})
+		add(fmt.Sprintf("com.shop.C%d", i), android.NotAttached,
+			hproftest.Fragment{Kind: kind, State: hproftest.NotYet})
 	}
-	// One that was reset after it was destroyed, one that is kept without its views.
+	// One that was reset after it was destroyed, one that is kept without its
+	// views.
 	add("com.shop.D", android.Destroyed, hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED"})
 	add("com.shop.E", android.Alive, hproftest.Fragment{State: hproftest.Attached, Lifecycle: "INITIALIZED"})
 	add("com.shop.F", android.Alive, hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "CREATED"})
@@ -91,7 +98,9 @@ func TestFragments(t *testing.T) {
 
 func TestOldFragments(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
-	h.Hold("com.shop.Cache", "sFragment", h.Fragment("com.shop.A", hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED", NoMaxState: true}))
+	h.Hold("com.shop.Cache", "sFragment",
+		h.Fragment("com.shop.A",
+			hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED", NoMaxState: true}))
 	s, _ := made(t, h, hproftest.Form{}, android.Options{})
 	if g := s.Components.Fragments; g.States[android.Alive] != 1 || g.Count != 1 {
 		t.Errorf("%s", text(t, g))
@@ -109,7 +118,7 @@ func TestServices(t *testing.T) {
 	if g.Count != 3 || g.Held != 1 || g.States[android.Alive] != 2 || g.List[0].Object != ids.Of(gone) {
 		t.Errorf("%s", text(t, g))
 	}
-	// Without the ActivityThread's map nobody knows.
+	// Without the ActivityThread's map the state is unknown.
 	h.SetStatic(h.Class("android.app.ActivityThread"), "sCurrentActivityThread", h.Application())
 	if s, _ = made(t, h, hproftest.Form{}, android.Options{}); s.Components.Services.States[android.Unknown] != 3 {
 		t.Errorf("%s", text(t, s.Components.Services))
@@ -120,7 +129,8 @@ func TestDatabases(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	config := h.Declare("android.database.sqlite.SQLiteDatabaseConfiguration", nil, "object path", "object label")
 	base := h.Declare("android.database.sqlite.SQLiteClosable", nil, "int mReferenceCount")
-	db := h.Declare("android.database.sqlite.SQLiteDatabase", base, "object mConnectionPoolLocked", "object mConfigurationLocked")
+	db := h.Declare("android.database.sqlite.SQLiteDatabase", base, "object mConnectionPoolLocked",
+		"object mConfigurationLocked")
 	var refs []hproftest.Ref
 	for i, path := range []string{"/data/user/0/com.shop/databases/a.db", ":memory:", "/data/\x1b[2Jb.db"} {
 		f := hproftest.Fields{"mConfigurationLocked": h.New(config, hproftest.Fields{"path": path})}
@@ -135,7 +145,9 @@ func TestDatabases(t *testing.T) {
 	for _, d := range s.Components.Databases.List {
 		paths[d.Path] = d.Open
 	}
-	want := map[string]bool{"/data/user/0/com.shop/databases/a.db": true, ":memory:": false, "/data/\uFFFD[2Jb.db": true}
+	want := map[string]bool{
+		"/data/user/0/com.shop/databases/a.db": true, ":memory:": false, "/data/\uFFFD[2Jb.db": true,
+	}
 	if d := s.Components.Databases; d.Count != 3 || d.Open != 2 || !maps.Equal(paths, want) || d.List[2].Open {
 		t.Errorf("%s", text(t, d))
 	}
@@ -163,19 +175,22 @@ func TestFinalizers(t *testing.T) {
 		if f.Registered != 5 || f.Pending != 3 || f.Queued != 0 || f.PendingBytes <= 0 || len(f.Classes) != 2 {
 			t.Fatalf("%s", text(t, f))
 		}
-		if a, b := f.Classes[0], f.Classes[1]; a.Class != "com.shop.Handle" || a.Pending != 3 || a.Registered != 3 || b.Class != "com.shop.Other" || b.Pending != 0 || b.Registered != 2 {
+		if a, b := f.Classes[0], f.Classes[1]; a.Class != "com.shop.Handle" || a.Pending != 3 || a.Registered != 3 ||
+			b.Class != "com.shop.Other" || b.Pending != 0 || b.Registered != 2 {
 			t.Errorf("%s", text(t, f))
 		}
 	}
 }
 
-// TestZombies: on Android what is to be finalized next is no longer the referent.
+// TestZombies: on Android the next object to be finalized is no longer the
+// referent.
 func TestZombies(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	r := h.New(h.Class("java.lang.ref.FinalizerReference"), hproftest.Fields{"zombie": h.Integer(5)})
 	h.Root(hprof.SubRootJNIGlobal, r)
 	s, _ := made(t, h, hproftest.Form{}, android.Options{})
-	if f := s.Finalizers; f.Registered != 1 || f.Pending != 1 || f.Queued != 1 || f.Classes[0].Class != "java.lang.Integer" {
+	if f := s.Finalizers; f.Registered != 1 || f.Pending != 1 || f.Queued != 1 ||
+		f.Classes[0].Class != "java.lang.Integer" {
 		t.Errorf("%s", text(t, f))
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// coroutines declares the classes of a version of kotlinx.coroutines, by how its fields are
-// named.
+// coroutines declares the classes of a version of kotlinx.coroutines, by how
+// its fields are named.
 type coroutines struct {
 	*hproftest.Heap
 
@@ -20,7 +20,8 @@ type coroutines struct {
 func newCoroutines(suffix string, boxed bool) *coroutines {
 	c := &coroutines{Heap: hproftest.Android(hproftest.Phone{SDK: 34}), suffix: suffix, boxed: boxed}
 	support := c.Declare("kotlinx.coroutines.JobSupport", nil, "object _state"+suffix, "object _parentHandle"+suffix)
-	c.job = c.Declare("kotlinx.coroutines.StandaloneCoroutine", c.Declare("kotlinx.coroutines.AbstractCoroutine", support, "object context"))
+	c.job = c.Declare("kotlinx.coroutines.StandaloneCoroutine",
+		c.Declare("kotlinx.coroutines.AbstractCoroutine", support, "object context"))
 	c.Declare("kotlinx.coroutines.CompletedExceptionally", nil, "object cause")
 	c.Declare("kotlinx.coroutines.Empty", nil, "boolean isActive")
 	c.Declare("kotlinx.coroutines.NodeList", nil, "object _next")
@@ -58,12 +59,14 @@ func (c *coroutines) finishing(cause hproftest.Ref) hproftest.Ref {
 	return c.make("kotlinx.coroutines.JobSupport$Finishing", hproftest.Fields{"_rootCause" + c.suffix: c.atomic(cause)})
 }
 
-// TestInspectedJobs: a job that has ended says so, one that goes on says nothing, and neither
-// leaks by that.
+// TestInspectedJobs: a job that has ended is labeled, a running one is not, and
+// neither leaks by that.
 func TestInspectedJobs(t *testing.T) {
 	t.Parallel()
 	const cancelled = "kotlinx.coroutines.JobCancellationException"
-	for _, c := range []*coroutines{newCoroutines("", false), newCoroutines("$volatile", false), newCoroutines("", true)} {
+	for _, c := range []*coroutines{
+		newCoroutines("", false), newCoroutines("$volatile", false), newCoroutines("", true),
+	} {
 		jobs := []struct {
 			name, want string
 			state      hproftest.Ref
@@ -72,8 +75,11 @@ func TestInspectedJobs(t *testing.T) {
 			{"failed", "=Job failed with IOException, still held", c.ended("java.io.IOException")},
 			{"completed", "=Job is completed, still held", c.make("kotlin.Unit", nil)},
 			{"being cancelled", "=Job is being cancelled, still held", c.finishing(c.make(cancelled, nil))},
-			{"failing", "=Job is failing with IOException, still held", c.finishing(c.make("java.io.IOException", nil))},
-			{"waits for its children", "", c.finishing(0)},
+			{
+				"failing", "=Job is failing with IOException, still held",
+				c.finishing(c.make("java.io.IOException", nil)),
+			},
+			{"waiting for its children", "", c.finishing(0)},
 			{"active", "", c.make("kotlinx.coroutines.Empty", hproftest.Fields{"isActive": true})},
 			{"with children", "", c.make("kotlinx.coroutines.NodeList", nil)},
 			// A result, or an Incomplete whose name an obfuscator changed.
@@ -92,11 +98,13 @@ func TestInspectedJobs(t *testing.T) {
 	}
 }
 
-// TestInspectedScopes: the job of a scope is in its context, with others around it.
+// TestInspectedScopes: the job of a scope is in its context, with other
+// elements around it.
 func TestInspectedScopes(t *testing.T) {
 	t.Parallel()
 	for _, class := range []string{
-		"androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope", "androidx.lifecycle.CloseableCoroutineScope", "kotlinx.coroutines.internal.ContextScope",
+		"androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope", "androidx.lifecycle.CloseableCoroutineScope",
+		"kotlinx.coroutines.internal.ContextScope",
 	} {
 		c := newCoroutines("$volatile", false)
 		scope := c.Declare(class, nil, "object coroutineContext")

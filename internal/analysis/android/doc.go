@@ -1,20 +1,19 @@
-// Package android says what the classes of a heap dump mean: which phone and process
-// it is of, its bitmaps, strings, threads, components, finalizers, and how near the
-// process was to each way of running out of memory. Dumps of a JVM have the topics
-// that do not need Android.
+// Package android interprets the classes of a heap dump: its phone and process,
+// its bitmaps, strings, threads, components, finalizers, and how close the
+// process was to each way of running out of memory. Dumps of a JVM have the
+// topics that do not need Android.
 //
-// Each topic has a function of its own, and Read answers all of them together: the
-// records that the topics want are collected level by level, so that the file is
-// read again at most four times, and only where something wanted is.
+// Each topic has a function of its own, and Read answers all of them together:
+// the records that the topics need are collected level by level, so that the
+// file is read again at most four times, and only where needed.
 //
-// An Inspector says which objects are needed and which leak, by what Android's classes
-// promise; Matchers are the references by which Android, makers and libraries are known
-// to leak.
+// An Inspector says which objects are needed and which leak, by the contracts
+// of Android's classes; Matchers are the references by which Android,
+// manufacturers and libraries are known to leak. Package trace finds out what
+// holds a leak.
 //
-// It refuses to look for who holds what leaks, which is package trace's, and to believe
-// what a dump says: texts are cut and made printable, sizes in fields lead to no
-// allocation and overflow nothing, lists end and tell how many they left out. What
-// a dump does not hold is absent or unknown, never 0. Doubts are in Warnings.
-//
-// It is fed with a graph of package heap.
+// Nothing in a dump is trusted: texts are truncated and made printable, sizes
+// in fields lead to no allocation and cannot overflow, and lists are bounded
+// and say how many entries they omit. What a dump does not contain is absent or
+// unknown, never 0. Doubtful data are in Warnings.
 package android

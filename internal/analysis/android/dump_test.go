@@ -15,11 +15,12 @@ import (
 
 // recordedDumps are those that tests read.
 var recordedDumps = []string{
-	"leak_service_binder.hprof", "ahat-O.hprof", "ahat-RI.hprof", "hprof-32.bin", "hprof-64.bin", "pyhprof-example-java.hprof",
+	"leak_service_binder.hprof", "ahat-O.hprof", "ahat-RI.hprof", "hprof-32.bin", "hprof-64.bin",
+	"pyhprof-example-java.hprof",
 	"mat-sun_jdk6_32bit.hprof", "mat-sun_jdk6_18_x32.hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof",
 }
 
-// load gives the graph of a dump in memory.
+// load returns the graph of a dump in memory.
 func load(tb testing.TB, dump []byte) *heap.Graph {
 	tb.Helper()
 	f, err := hprof.Open(context.Background(), bytes.NewReader(dump), int64(len(dump)))
@@ -40,7 +41,7 @@ func loadRecorded(tb testing.TB, name string) *heap.Graph {
 	return load(tb, recorded.Read(tb, "hprof", name))
 }
 
-// read gives the survey of a graph.
+// read returns the survey of a graph.
 func read(tb testing.TB, g *heap.Graph, o android.Options) *android.Survey {
 	tb.Helper()
 	s, err := android.Read(context.Background(), g, o)
@@ -50,7 +51,7 @@ func read(tb testing.TB, g *heap.Graph, o android.Options) *android.Survey {
 	return s
 }
 
-// made gives the survey of a heap that a test describes.
+// made returns the survey of a heap described by a test.
 func made(tb testing.TB, h *hproftest.Heap, f hproftest.Form, o android.Options) (*android.Survey, hproftest.IDs) {
 	tb.Helper()
 	dump, ids, err := h.Dump(f)
@@ -64,7 +65,7 @@ func made(tb testing.TB, h *hproftest.Heap, f hproftest.Form, o android.Options)
 	return s, ids
 }
 
-// text gives a value as JSON.
+// text formats a value as JSON.
 func text(tb testing.TB, v any) string {
 	tb.Helper()
 	b, err := json.Marshal(v)

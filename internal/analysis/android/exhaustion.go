@@ -12,17 +12,17 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Exhaustion says how near a process was to each of the ways to run out of memory,
-// as far as a heap dump shows.
+// Exhaustion says how close a process was to each of the ways to run out of
+// memory, as far as a heap dump shows.
 type Exhaustion struct {
 	// Causes are JavaHeap, ThreadCount, FileDescriptors, VirtualMemory and
 	// Fragmentation.
 	Causes []ExhaustionCause `json:"causes"`
-	// ThreadGroups are threads that differ in numbers only.
+	// ThreadGroups are threads whose names differ only in numbers.
 	ThreadGroups        []ThreadGroup `json:"thread_groups"`
 	ThreadGroupsOmitted int64         `json:"thread_groups_omitted,omitempty"`
 	Files               OpenFiles     `json:"files"`
-	// Arrays are the largest, whose room must be in one piece.
+	// Arrays are the largest, which need contiguous space.
 	Arrays   []LargeArray `json:"arrays"`
 	Warnings []error      `json:"-"`
 }
@@ -36,39 +36,42 @@ const (
 	Fragmentation   = "fragmentation"
 )
 
-// ExhaustionCause is one way of running out. Value and Limit are nil where a dump does not
-// tell.
+// ExhaustionCause is one way of running out. Value and Limit are nil if a dump
+// does not say.
 type ExhaustionCause struct {
 	Cause string `json:"cause"`
 	Value *int64 `json:"value"`
-	// Limit is what phones commonly allow, in the unit of Value: bytes or a count.
+	// Limit is what phones commonly allow, in the unit of Value: bytes or a
+	// count.
 	Limit *int64 `json:"limit"`
 	Unit  string `json:"unit"`
-	// Near tells that Value is at three quarters of Limit or more.
+	// Near is true if Value is at least three quarters of Limit.
 	NearLimit bool `json:"near_limit"`
-	// Note says what the numbers are.
+	// Note explains the numbers.
 	Note string `json:"note"`
 }
 
-// ThreadGroup is threads whose names differ in their numbers. In Pattern a * stands
-// for those: for the last number, or for each where several groups differ before it.
+// ThreadGroup is threads whose names differ in their numbers. In Pattern a *
+// stands for those: for the last number, or for each if several groups differ
+// before it.
 type ThreadGroup struct {
 	Pattern string `json:"pattern"`
 	Threads int64  `json:"threads"`
 }
 
-// OpenFiles are what has an open file descriptor.
+// OpenFiles are objects with an open file descriptor.
 type OpenFiles struct {
-	// Descriptors are the java.io.FileDescriptor objects that are open, Distinct the
-	// different numbers in them. Unreachable ones leak until they are finalized.
+	// Descriptors counts the open java.io.FileDescriptor objects, Distinct the
+	// different numbers in them. Unreachable ones leak until they are
+	// finalized.
 	Descriptors int64 `json:"descriptors"`
 	Distinct    int64 `json:"distinct"`
 	Unreachable int64 `json:"unreachable"`
-	// Parcel are the open android.os.ParcelFileDescriptor objects.
+	// Parcel counts the open android.os.ParcelFileDescriptor objects.
 	Parcel int64 `json:"parcel"`
-	// Sockets are those of java.net and android.net that are open.
+	// Sockets counts the open ones of java.net and android.net.
 	Sockets int64 `json:"sockets"`
-	// LeftOut are objects that were not read.
+	// LeftOut counts objects that were not read.
 	Omitted int64 `json:"omitted,omitempty"`
 }
 
@@ -82,15 +85,15 @@ type LargeArray struct {
 }
 
 const (
-	// mostFiles are read of each class.
+	// mostFiles bounds the objects read of each class.
 	mostFiles = 1 << 18
-	// largestArrays are listed.
+	// largestArrays bounds the list.
 	largestArrays = 10
-	// threadLimit is the fewest threads that a phone is known to allow: EMUI 5 to 8
-	// end a process at 500. The kernel's own limit is some ten thousand.
+	// threadLimit is the lowest limit of any known phone: EMUI 5 to 8 kill a
+	// process at 500 threads. The kernel's own limit is some ten thousand.
 	threadLimit = 500
-	// fileLimit is that before Android 9, newFileLimit since (AOSP rootdir/init.rc,
-	// setrlimit nofile).
+	// fileLimit is the limit before Android 9, newFileLimit since (AOSP
+	// rootdir/init.rc, setrlimit nofile).
 	fileLimit    = 1024
 	newFileLimit = 32768
 	newFileSDK   = 28
@@ -108,9 +111,10 @@ type exhaustionTopic struct {
 	numbers              []int64
 }
 
-// socketClasses are sockets, with the field that tells that one is closed.
+// socketClasses are sockets, with the field that says that one is closed.
 var socketClasses = []struct{ class, closed string }{
-	{"java.net.Socket", "closed"}, {"java.net.ServerSocket", "closed"}, {"java.net.DatagramSocket", "closed"}, {"android.net.LocalSocket", "isClosed"},
+	{"java.net.Socket", "closed"}, {"java.net.ServerSocket", "closed"}, {"java.net.DatagramSocket", "closed"},
+	{"android.net.LocalSocket", "isClosed"},
 }
 
 const (
@@ -134,7 +138,8 @@ func (t *exhaustionTopic) families() []*heap.Family {
 
 func (t *exhaustionTopic) begin(p *plan) {
 	// Android calls the number descriptor, the JDK fd.
-	t.descriptor, t.fd = p.graph.Field("java.io.FileDescriptor", "descriptor"), p.graph.Field("java.io.FileDescriptor", "fd")
+	t.descriptor, t.fd = p.graph.Field("java.io.FileDescriptor", "descriptor"),
+		p.graph.Field("java.io.FileDescriptor", "fd")
 	t.parcelClosed = p.graph.Field("android.os.ParcelFileDescriptor", "mClosed")
 	all := func(f *heap.Family, tag uint8) {
 		for _, o := range f.Objects {
@@ -142,7 +147,8 @@ func (t *exhaustionTopic) begin(p *plan) {
 		}
 		if n := f.Count - int64(len(f.Objects)); n > 0 {
 			t.Files.Omitted += n
-			t.Warnings = append(t.Warnings, fmt.Errorf("files: %d of %d objects of %s are not read", n, f.Count, f.Class))
+			t.Warnings = append(t.Warnings,
+				fmt.Errorf("files: %d of %d objects of %s are not read", n, f.Count, f.Class))
 		}
 	}
 	all(&t.descriptors, askDescriptor)
@@ -187,41 +193,53 @@ func (t *exhaustionTopic) finish(p *plan) {
 	t.numbers = nil
 	t.Arrays = []LargeArray{}
 	for _, o := range p.graph.LargestArrays(min(largestArrays, p.options.Top)) {
-		t.Arrays = append(t.Arrays, LargeArray{p.id(o), p.class(o), text.Excerpt(p.graph.Heaps[p.graph.HeapOf(o)].Name, longestClass), p.graph.Shallow(o).Java, p.owner(o)})
+		t.Arrays = append(t.Arrays,
+			LargeArray{
+				p.id(o), p.class(o), text.Excerpt(p.graph.Heaps[p.graph.HeapOf(o)].Name, longestClass),
+				p.graph.Shallow(o).Java, p.owner(o),
+			})
 	}
 	t.groups(p)
 	t.Causes = []ExhaustionCause{t.javaHeap(p), t.threads(p), t.files(p), {
-		Cause: VirtualMemory, Unit: "bytes", Note: "a heap dump does not tell the mappings of the process; smaps and showmap do",
+		Cause: VirtualMemory, Unit: "bytes",
+		Note: "a heap dump does not contain the mappings of the process; use smaps or showmap",
 	}, t.fragmentation()}
 }
 
 func (t *exhaustionTopic) javaHeap(p *plan) ExhaustionCause {
 	total := int64(0)
 	for _, h := range p.graph.Heaps {
-		// The boot image is mapped from a file and is not part of what an app may
-		// allocate.
+		// The boot image is mapped from a file and is not part of what an app
+		// may allocate.
 		if h.ID != 'I' {
 			total = sum(total, h.Bytes)
 		}
 	}
 	garbage := max(0, total-p.graph.ReachableBytes().Java)
-	note := fmt.Sprintf("objects of the app and of the zygote, without headers and padding of arrays; up to %d bytes of it can be collected; the limit (dalvik.vm.heapgrowthlimit) is not in a dump", garbage)
+	note := fmt.Sprintf("objects of the app and of the zygote, without headers and padding of arrays; up to %d bytes "+
+		"of it can be collected; the limit (dalvik.vm.heapgrowthlimit) is not in a dump", garbage)
 	if p.metadata.LargeHeap {
-		note += "; the app asks for a large heap (dalvik.vm.heapsize)"
+		note += "; the app requests a large heap (dalvik.vm.heapsize)"
 	}
 	return ExhaustionCause{Cause: JavaHeap, Value: &total, Unit: "bytes", Note: note}
 }
 
 func (t *exhaustionTopic) threads(p *plan) ExhaustionCause {
-	c := ExhaustionCause{Cause: ThreadCount, Value: &p.threads.Count, Unit: "count", Note: "threads with a java.lang.Thread; purely native ones are not in a dump"}
+	c := ExhaustionCause{
+		Cause: ThreadCount, Value: &p.threads.Count, Unit: "count",
+		Note: "threads with a java.lang.Thread; purely native ones are not in a dump",
+	}
 	if p.metadata.Runtime == RuntimeAndroid {
-		c.limited(threadLimit, "the fewest that a phone is known to allow; most allow thousands (/proc/sys/kernel/threads-max)")
+		c.limited(threadLimit, "the lowest limit of a known phone; most allow thousands (/proc/sys/kernel/threads-max)")
 	}
 	return c
 }
 
 func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
-	c := ExhaustionCause{Cause: FileDescriptors, Value: &t.Files.Distinct, Unit: "count", Note: "numbers that java.io.FileDescriptor objects hold; those of native code are not in a dump"}
+	c := ExhaustionCause{
+		Cause: FileDescriptors, Value: &t.Files.Distinct, Unit: "count",
+		Note: "numbers in java.io.FileDescriptor objects; those of native code are not in a dump",
+	}
 	switch {
 	case p.metadata.Runtime != RuntimeAndroid || p.metadata.SDK == 0:
 	case p.metadata.SDK < newFileSDK:
@@ -232,7 +250,7 @@ func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
 	return c
 }
 
-// limited sets a limit and says what it is.
+// limited sets a limit and describes it.
 func (c *ExhaustionCause) limited(limit int64, what string) {
 	c.Limit = &limit
 	c.NearLimit = *c.Value >= limit-limit/4
@@ -240,7 +258,11 @@ func (c *ExhaustionCause) limited(limit int64, what string) {
 }
 
 func (t *exhaustionTopic) fragmentation() ExhaustionCause {
-	c := ExhaustionCause{Cause: Fragmentation, Unit: "bytes", Note: "the largest array, which needs as much room in one piece; how the free room is cut up is not in a dump"}
+	c := ExhaustionCause{
+		Cause: Fragmentation, Unit: "bytes",
+		Note: "the largest array, which needs as much contiguous space; the fragmentation of the free space is not " +
+			"in a dump",
+	}
 	if len(t.Arrays) > 0 {
 		c.Value = &t.Arrays[0].Bytes
 	}
@@ -249,7 +271,7 @@ func (t *exhaustionTopic) fragmentation() ExhaustionCause {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// pattern gives a name with a * for its last number, and for all.
+// pattern returns a name with a * for its last number, and for all.
 func pattern(name string) (last, all string) {
 	found := digits.FindAllStringIndex(name, -1)
 	if len(found) == 0 {
@@ -276,7 +298,7 @@ func (t *exhaustionTopic) groups(p *plan) {
 		members[all][last] = true
 	}
 	for all, n := range wide {
-		// Pools that are made anew have another number each.
+		// Recreated pools have another number each.
 		if len(members[all]) > 1 && strings.Count(all, "*") > 1 {
 			counts[all] = n
 		}

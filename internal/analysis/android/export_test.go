@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Each topic by itself. The product asks for all of them in one pass.
+// Each topic by itself. The product reads all of them in one pass.
 
 // ReadBitmaps lists the bitmaps.
 func ReadBitmaps(ctx context.Context, g *heap.Graph, o Options) (*Bitmaps, error) {
@@ -41,7 +41,7 @@ func ReadComponents(ctx context.Context, g *heap.Graph, o Options) (*Components,
 	return &t.Components, p.run(ctx)
 }
 
-// ReadFinalizers counts what waits for its finalizer.
+// ReadFinalizers counts the objects that wait for their finalizer.
 func ReadFinalizers(ctx context.Context, g *heap.Graph, o Options) (*Finalizers, error) {
 	p := newPlan(g, o)
 	t := &finalizersTopic{}
@@ -57,7 +57,7 @@ func ReadUnused(ctx context.Context, g *heap.Graph, o Options) (*UnusedSlots, er
 	return &t.UnusedSlots, p.run(ctx)
 }
 
-// ReadExhaustion says how near the process was to running out of memory.
+// ReadExhaustion says how close the process was to running out of memory.
 func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion, error) {
 	p := newPlan(g, o)
 	p.withMetadata()
@@ -67,7 +67,8 @@ func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion,
 	return &t.Exhaustion, p.run(ctx)
 }
 
-// MatchersOf is that of an edition, Matchers that of the one that the product follows.
+// MatchersOf returns those of an edition, Matchers those of the product's
+// edition.
 var MatchersOf = matchersOf
 
 func Matchers(b trace.Build) []trace.Matcher { return matchersOf(Shark3, b) }

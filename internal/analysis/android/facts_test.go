@@ -18,12 +18,12 @@ type facts struct {
 
 func newFacts(t *testing.T, dump string) facts { return facts{t, loadRecorded(t, dump)} }
 
-// at finds an object that is there.
+// at finds an existing object.
 func (f facts) at(id hprof.ID) heap.Object {
 	f.Helper()
 	o, ok := f.graph.Find(id)
 	if !ok {
-		f.Fatalf("%#x is not there", uint64(id))
+		f.Fatalf("%#x not found", uint64(id))
 	}
 	return o
 }
@@ -102,7 +102,7 @@ func (f facts) equal(what string, got, want any) {
 	}
 }
 
-// TestVehicles holds py-hprof's acceptance tests: classes that extend each other.
+// TestVehicles has py-hprof's acceptance tests: classes that extend each other.
 func TestVehicles(t *testing.T) {
 	f := newFacts(t, "pyhprof-example-java.hprof")
 	const cars = "com.example.cars."
@@ -113,7 +113,10 @@ func TestVehicles(t *testing.T) {
 	array := f.must(f.graph.Exactly("com.example.Cars")[0], "vehicles")
 	wheels := []int64{4, 4, 4, 2, 2}
 	makes := map[string]int{}
-	families := []*heap.Family{{Class: cars + "Vehicle", Limit: 10}, {Class: cars + "Car", Limit: 1}, {Class: cars + "Bike"}, {Class: "no.Such"}}
+	families := []*heap.Family{
+		{Class: cars + "Vehicle", Limit: 10}, {Class: cars + "Car", Limit: 1}, {Class: cars + "Bike"},
+		{Class: "no.Such"},
+	}
 	f.graph.Gather(families...)
 	f.equal("gathered vehicles", families[0].Count, int64(5))
 	f.equal("gathered cars", families[1].Count, int64(3))
@@ -125,7 +128,7 @@ func TestVehicles(t *testing.T) {
 	for i, id := range f.elements(array) {
 		o := f.at(id)
 		if !f.graph.InstanceOf(o, cars+"Vehicle") || !slices.Contains(families[0].Objects, o) {
-			t.Errorf("%#x is no vehicle", uint64(id))
+			t.Errorf("%#x is not a vehicle", uint64(id))
 		}
 		f.record(o, func(r *heap.Record) {
 			n, ok := r.Int("numWheels")
@@ -141,7 +144,7 @@ func TestVehicles(t *testing.T) {
 	}
 }
 
-// TestObfuscated holds what AOSP's ahat tests say of a dump of Android 8.
+// TestObfuscated has the checks of AOSP's ahat tests for a dump of Android 8.
 func TestObfuscated(t *testing.T) {
 	f := newFacts(t, "ahat-O.hprof")
 	g := f.graph
@@ -167,7 +170,8 @@ func TestObfuscated(t *testing.T) {
 	f.equal("c", f.text(f.must(stuff, "c")), "Sigma (\u01a9) is not ASCII")
 	f.equal("d", f.text(f.must(stuff, "d"))[:9], "embedded\x00")
 	f.record(f.must(stuff, "e"), func(r *heap.Record) {
-		f.equal("e", r.Type == hprof.Char && r.Count == 10 && string(r.Body) == "\x00c\x00h\x00a\x00r\x00 \x00t\x00h\x00i\x00n\x00g", true)
+		f.equal("e", r.Type == hprof.Char && r.Count == 10 &&
+			string(r.Body) == "\x00c\x00h\x00a\x00r\x00 \x00t\x00h\x00i\x00n\x00g", true)
 	})
 	_, there := f.ref(stuff, "f")
 	f.equal("f", there, false)
@@ -180,9 +184,12 @@ func TestObfuscated(t *testing.T) {
 	f.equal("n", g.ID(f.must(stuff, "n")), hprof.ID(0x41a7f000))
 	f.equal("n", g.Shallow(f.must(stuff, "n")).Java, int64(1000000))
 	f.record(f.must(stuff, "x"), func(r *heap.Record) {
-		f.equal("x", r.Type == hprof.Int && string(r.Body) == "\x00\x00\x00\x03\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00", true)
+		f.equal("x", r.Type == hprof.Int &&
+			string(r.Body) == "\x00\x00\x00\x03\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00", true)
 	})
-	for id, class := range map[hprof.ID]string{0x12c04f50: "java.lang.ref.PhantomReference", 0x12c04f68: "java.lang.ref.WeakReference"} {
+	for id, class := range map[hprof.ID]string{
+		0x12c04f50: "java.lang.ref.PhantomReference", 0x12c04f68: "java.lang.ref.WeakReference",
+	} {
 		f.equal(class, g.InstanceOf(f.at(id), class), true)
 		to, ok := f.ref(f.at(id), "referent")
 		f.equal(class, ok && to == object, true)
@@ -213,7 +220,7 @@ func TestObfuscated(t *testing.T) {
 	f.equal("registered native bytes", native, int64(50200))
 }
 
-// TestReferenceImplementation holds what ahat's tests say of a JVM's dump.
+// TestReferenceImplementation has the checks of ahat's tests for a JVM's dump.
 func TestReferenceImplementation(t *testing.T) {
 	f := newFacts(t, "ahat-RI.hprof")
 	g := f.graph
@@ -222,7 +229,10 @@ func TestReferenceImplementation(t *testing.T) {
 	f.equal("a String without a value", there, false)
 	stuff := f.at(0x500004e8)
 	f.equal("the fixture", g.Class(stuff), "Main$DumpedStuff")
-	for field, id := range map[string]hprof.ID{"bigArray": 0x500005cd, "anObject": 0x500004ea, "gcPathArray": 0x5000058b, "aSoftReference": 0x5000053e, "stackSmasher": 0x500054a9} {
+	for field, id := range map[string]hprof.ID{
+		"bigArray": 0x500005cd, "anObject": 0x500004ea, "gcPathArray": 0x5000058b, "aSoftReference": 0x5000053e,
+		"stackSmasher": 0x500054a9,
+	} {
 		f.equal(field, g.ID(f.must(stuff, field)), id)
 	}
 	f.record(f.must(stuff, "bigArray"), func(r *heap.Record) {

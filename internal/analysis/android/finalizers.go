@@ -9,18 +9,18 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Finalizers are the objects that have a finalizer, as FinalizerReference knows them
-// on Android and Finalizer on a JVM.
+// Finalizers are the objects with a finalizer, as recorded by
+// FinalizerReference on Android and Finalizer on a JVM.
 type Finalizers struct {
-	// Registered is the number of those that were not finalized yet.
+	// Registered is the number of those that are not finalized yet.
 	Registered int64 `json:"registered"`
-	// Pending are held by their finalizer alone: they go when it has run. Queued are
-	// those of them whose finalizer is next, because the garbage collector has seen
-	// that. Many mean that the finalizer thread is behind.
+	// Pending are held only by their finalizer: they go when it has run. Queued
+	// are those of them that are next, because the garbage collector has found
+	// them. A large number means that the finalizer thread is behind.
 	Pending int64 `json:"pending"`
 	Queued  int64 `json:"queued"`
-	// PendingBytes is what they have, Java and native, with all that only they hold; that of a
-	// class is what its objects have themselves.
+	// PendingBytes is their size, Java and native, with everything that only
+	// they hold; that of a class is the objects' own size.
 	PendingBytes int64 `json:"pending_bytes"`
 	// Classes has those with most pending objects first.
 	Classes  []FinalizerClass `json:"classes"`
@@ -37,7 +37,7 @@ type FinalizerClass struct {
 	PendingBytes int64  `json:"pending_bytes"`
 }
 
-// mostFinalizers are read.
+// mostFinalizers bounds the objects that are read.
 const mostFinalizers = 1 << 20
 
 // finalizersTopic reads Finalizers.
@@ -47,7 +47,7 @@ type finalizersTopic struct {
 	android, jvm    heap.Family
 	referent, queue *heap.Field
 	zombie          *heap.Field
-	// enqueued is the queue of references that are in theirs, on a JVM.
+	// enqueued is the queue of references in theirs, on a JVM.
 	enqueued    heap.Object
 	hasEnqueued bool
 	classes     map[string]*FinalizerClass
@@ -62,7 +62,8 @@ func (t *finalizersTopic) families() []*heap.Family {
 }
 
 func (t *finalizersTopic) begin(p *plan) {
-	t.referent, t.queue = p.graph.Field("java.lang.ref.Reference", "referent"), p.graph.Field("java.lang.ref.Reference", "queue")
+	t.referent, t.queue = p.graph.Field("java.lang.ref.Reference", "referent"),
+		p.graph.Field("java.lang.ref.Reference", "queue")
 	t.zombie = p.graph.Field("java.lang.ref.FinalizerReference", "zombie")
 	t.enqueued, t.hasEnqueued = p.graph.Static("java.lang.ref.ReferenceQueue", "ENQUEUED")
 	t.classes = map[string]*FinalizerClass{}
@@ -80,8 +81,8 @@ func (t *finalizersTopic) visit(p *plan, r *heap.Record, _ uint8, _ uint32) {
 	queued := false
 	o, ok := r.RefOf(t.referent)
 	if zombie, there := r.RefOf(t.zombie); there {
-		// Android moves the referent there when it puts the reference into its queue
-		// (libcore FinalizerReference.java, art reference_queue.cc).
+		// Android moves the referent there when it puts the reference into its
+		// queue (libcore FinalizerReference.java, art reference_queue.cc).
 		o, ok, queued = zombie, true, true
 	}
 	if !ok {
@@ -118,7 +119,8 @@ func (t *finalizersTopic) finish(p *plan) {
 		t.Classes = append(t.Classes, *c)
 	}
 	slices.SortFunc(t.Classes, func(a, b FinalizerClass) int {
-		return cmp.Or(cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Registered, a.Registered), cmp.Compare(a.Class, b.Class))
+		return cmp.Or(cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Registered, a.Registered),
+			cmp.Compare(a.Class, b.Class))
 	})
 	t.PendingBytes = max(t.PendingBytes, p.graph.WaitingForFinalizer().Bytes)
 	t.Classes, t.Omitted = cut(t.Classes, p.options.Top)

@@ -2,18 +2,18 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// fragmentClasses are the fragments of the platform, of the support library and of
-// AndroidX.
+// fragmentClasses are the fragments of the platform, of the support library and
+// of AndroidX.
 var fragmentClasses = [3]string{"android.app.Fragment", "android.support.v4.app.Fragment", androidxFragment}
 
 const androidxFragment = "androidx.fragment.app.Fragment"
 
-// fragmentFields are what tells the state of a fragment.
+// fragmentFields are the fields that determine the state of a fragment.
 type fragmentFields struct {
 	manager, called [3]*heap.Field
-	// maxState is there since androidx.fragment 1.1; registry leads to the state.
+	// maxState exists since androidx.fragment 1.1; registry leads to the state.
 	maxState, registry *heap.Field
-	// state was renamed when LifecycleRegistry was written anew in Kotlin.
+	// state was renamed when LifecycleRegistry was rewritten in Kotlin.
 	state   [2]*heap.Field
 	ordinal *heap.Field
 }
@@ -23,21 +23,25 @@ func newFragmentFields(g *heap.Graph) (f fragmentFields) {
 		f.manager[i], f.called[i] = g.Field(class, "mFragmentManager"), g.Field(class, "mCalled")
 	}
 	f.maxState, f.registry = g.Field(androidxFragment, "mMaxState"), g.Field(androidxFragment, "mLifecycleRegistry")
-	f.state = [2]*heap.Field{g.Field("androidx.lifecycle.LifecycleRegistry", "state"), g.Field("androidx.lifecycle.LifecycleRegistry", "mState")}
+	f.state = [2]*heap.Field{
+		g.Field("androidx.lifecycle.LifecycleRegistry", "state"),
+		g.Field("androidx.lifecycle.LifecycleRegistry", "mState"),
+	}
 	f.ordinal = g.Field("java.lang.Enum", "ordinal")
 	return f
 }
 
-// The ordinals of androidx.lifecycle.Lifecycle.State, plus 1 so that 0 is not known.
+// The ordinals of androidx.lifecycle.Lifecycle.State plus 1, so that 0 means
+// unknown.
 const (
 	lifecycleDestroyed = iota + 1
 	lifecycleInitialized
 )
 
-// fragment is what is known of one.
+// fragment is what is known about one.
 type fragment struct {
-	// managed tells that it has a manager, called that its life cycle began; each is
-	// worth something where it is known.
+	// managed is true if it has a manager, called if its life cycle began;
+	// either may be unknown.
 	managed, knowsManaged bool
 	called, knowsCalled   bool
 	androidx, hasMaxState bool
@@ -45,9 +49,10 @@ type fragment struct {
 	lifecycle int64
 }
 
-// state follows LeakCanary (AndroidObjectInspectors.kt, FRAGMENT, SUPPORT_FRAGMENT,
-// ANDROIDX_FRAGMENT). A fragment without a manager that was never called into is not
-// destroyed but new, also where the lifecycle does not tell.
+// state follows LeakCanary (AndroidObjectInspectors.kt, FRAGMENT,
+// SUPPORT_FRAGMENT, ANDROIDX_FRAGMENT). A fragment without a manager whose
+// callbacks never ran is not destroyed but new, also if the lifecycle does not
+// say.
 func (f fragment) state() string {
 	if f.androidx && f.lifecycle != 0 {
 		switch {
@@ -70,7 +75,8 @@ func (f fragment) state() string {
 	return Destroyed
 }
 
-// visitFragment takes the record of a fragment, and of what its state is in.
+// visitFragment reads the record of a fragment, and of the objects with its
+// state.
 func (t *componentsTopic) visitFragment(p *plan, r *heap.Record, tag uint8, number uint32) {
 	f, last := &t.fragment, len(fragmentClasses)-1
 	switch tag {

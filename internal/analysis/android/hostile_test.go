@@ -18,10 +18,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// hostileClasses are all that the topics look at: name, superclass, instance fields,
-// static fields. o is a reference, i an int, l a long, b a byte. Behind a field may be
-// what it mostly references: the place of a class in this list from 0, or one of
-// hostileArrays.
+// hostileClasses are all that the topics read: name, superclass, instance
+// fields, static fields. o is a reference, i an int, l a long, b a byte. A
+// field may be followed by its usual target: the index of a class in this list,
+// or one of hostileArrays.
 var hostileClasses = []struct{ name, super, fields, statics string }{
 	{"java.lang.Object", "", "", ""},
 	{"java.lang.String", "java.lang.Object", "o:value=chars i:offset i:count b:coder", ""},
@@ -35,29 +35,34 @@ var hostileClasses = []struct{ name, super, fields, statics string }{
 	{"java.io.FileDescriptor", "java.lang.Object", "i:descriptor", ""},
 	{"java.net.Socket", "java.lang.Object", "b:closed", ""},
 	{"android.os.ParcelFileDescriptor", "java.lang.Object", "b:mClosed o:mFd=9", ""},
-	{"android.graphics.Bitmap", "java.lang.Object", "i:mWidth i:mHeight o:mBuffer=bytes b:mRecycled l:mNativePtr l:mId l:mSourceId", "o:dumpData=13"},
+	{"android.graphics.Bitmap", "java.lang.Object",
+		"i:mWidth i:mHeight o:mBuffer=bytes b:mRecycled l:mNativePtr l:mId l:mSourceId", "o:dumpData=13"},
 	{"android.graphics.Bitmap$DumpData", "java.lang.Object", "i:count o:natives=longs o:buffers=pictures", ""},
 	{"android.os.Build", "java.lang.Object", "", "o:MANUFACTURER=1 o:MODEL=1"},
 	{"android.os.Build$VERSION", "java.lang.Object", "", "i:SDK_INT o:RELEASE=1"},
-	{"android.app.ActivityThread", "java.lang.Object", "o:mBoundApplication=17 o:mServices=20", "o:sCurrentActivityThread=16"},
+	{"android.app.ActivityThread", "java.lang.Object", "o:mBoundApplication=17 o:mServices=20",
+		"o:sCurrentActivityThread=16"},
 	{"android.app.ActivityThread$AppBindData", "java.lang.Object", "o:appInfo=19 o:processName=1", ""},
 	{"android.content.pm.PackageItemInfo", "java.lang.Object", "o:packageName=1", ""},
-	{"android.content.pm.ApplicationInfo", "android.content.pm.PackageItemInfo", "o:processName=1 i:flags i:targetSdkVersion", ""},
+	{"android.content.pm.ApplicationInfo", "android.content.pm.PackageItemInfo",
+		"o:processName=1 i:flags i:targetSdkVersion", ""},
 	{"android.util.ArrayMap", "java.lang.Object", "o:mArray=refs i:mSize", ""},
 	{"android.util.DisplayMetrics", "java.lang.Object", "i:widthPixels i:heightPixels", ""},
 	{"android.app.Activity", "java.lang.Object", "b:mDestroyed b:mFinished", ""},
 	{"com.shop.Main\x1b[31m", "android.app.Activity", "o:x", "o:sHeld"},
 	{"android.app.Service", "java.lang.Object", "o:y", ""},
 	{"android.app.Fragment", "java.lang.Object", "o:mFragmentManager b:mCalled", ""},
-	{"androidx.fragment.app.Fragment", "java.lang.Object", "o:mFragmentManager b:mCalled o:mLifecycleRegistry=27 o:mMaxState", ""},
+	{"androidx.fragment.app.Fragment", "java.lang.Object",
+		"o:mFragmentManager b:mCalled o:mLifecycleRegistry=27 o:mMaxState", ""},
 	{"androidx.lifecycle.LifecycleRegistry", "java.lang.Object", "o:state=28", ""},
 	{"androidx.lifecycle.Lifecycle$State", "java.lang.Enum", "", ""},
-	{"android.database.sqlite.SQLiteDatabase", "java.lang.Object", "o:mConnectionPoolLocked=20 o:mConfigurationLocked=30", ""},
+	{"android.database.sqlite.SQLiteDatabase", "java.lang.Object",
+		"o:mConnectionPoolLocked=20 o:mConfigurationLocked=30", ""},
 	{"android.database.sqlite.SQLiteDatabaseConfiguration", "java.lang.Object", "o:path=1", ""},
 	{"leakcanary.internal.InternalLeakCanary", "java.lang.Object", "", "o:version=1"},
 }
 
-// bytesOf is what a fuzzer chooses; behind its end are zeros.
+// bytesOf are bytes chosen by a fuzzer, followed by zeros.
 type bytesOf []byte
 
 func (b *bytesOf) byte() byte {
@@ -78,14 +83,14 @@ func (b *bytesOf) number(n int) (v uint64) {
 
 const hostileFirst = 0x8000
 
-// Objects of a hostile dump: hostileEach of each class, then of each kind of array,
-// then what the bytes say.
+// Objects of a hostile dump: hostileEach of each class, then of each kind of
+// array, then what the bytes say.
 const hostileEach = 3
 
 var hostileArrays = []string{"chars", "bytes", "longs", "refs", "pictures"}
 
-// ref is the value of a field: mostly one of the kind that belongs there, else any
-// object, null, or nothing.
+// ref returns the value of a field: usually an object of the right kind,
+// otherwise any object, null, or a missing one.
 func (b *bytesOf) ref(kind string) uint64 {
 	c, n := b.byte(), uint64(b.byte())
 	switch {
@@ -103,13 +108,13 @@ func (b *bytesOf) ref(kind string) uint64 {
 	return hostileFirst + 8*(uint64(i)*hostileEach+n%hostileEach)
 }
 
-// split gives the name of a field and what it mostly references.
+// split returns the name of a field and its usual target.
 func split(field string) (name, kind string) {
 	name, kind, _ = strings.Cut(field[2:], "=")
 	return name, kind
 }
 
-// values are those of fields. Small numbers are more telling than large ones.
+// values are those of fields. Small numbers are more effective than large ones.
 func (b *bytesOf) values(fields string) (body []byte) {
 	number := func(size int) uint64 {
 		if n := b.number(1); n < 220 {
@@ -137,7 +142,7 @@ func hostileType(c byte) hprof.Type {
 	return map[byte]hprof.Type{'o': hprof.Object, 'i': hprof.Int, 'l': hprof.Long}[c]
 }
 
-// hostile writes a dump with whatever the bytes say in its objects.
+// hostile writes a dump whose objects contain what the bytes say.
 func hostile(tb testing.TB, data []byte) (dump []byte, counts map[string]int64) {
 	tb.Helper()
 	b := bytesOf(data)
@@ -190,14 +195,19 @@ func hostile(tb testing.TB, data []byte) (dump []byte, counts map[string]int64) 
 		case kind < 230:
 			w.w.PrimitiveArrayNoData(w.id(), 0, hprof.Char, uint32(b.number(4)))
 		default:
-			kinds := []hprof.SubTag{hprof.SubRootThreadObject, hprof.SubRootJavaFrame, hprof.SubRootJNILocal, hprof.SubRootJNIGlobal}
-			w.w.Root(hprof.Root{Kind: kinds[kind%4], Object: hprof.ID(b.ref("3")), Thread: uint32(b.byte() % 4), Trace: uint32(b.byte())})
+			kinds := []hprof.SubTag{
+				hprof.SubRootThreadObject, hprof.SubRootJavaFrame, hprof.SubRootJNILocal, hprof.SubRootJNIGlobal,
+			}
+			w.w.Root(hprof.Root{
+				Kind: kinds[kind%4], Object: hprof.ID(b.ref("3")), Thread: uint32(b.byte() % 4),
+				Trace: uint32(b.byte()),
+			})
 		}
 	}
 	return w.dump(tb), h.counts
 }
 
-// hostileDump is a dump in the making.
+// hostileDump is a dump while it is written.
 type hostileDump struct {
 	*world
 	b      *bytesOf
@@ -239,7 +249,7 @@ func (h hostileDump) array(kind string) {
 		h.w.PrimitiveArray(h.id(), 0, hprof.Long, content)
 	case "bytes":
 		if n < 4 {
-			// A picture that may be as large as a bitmap says.
+			// A picture of any size up to that of a bitmap.
 			content = append(content, "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00"...)
 			content = append(content, byte(n), 0, 0, 0, h.b.byte()%4)
 		}
@@ -256,8 +266,8 @@ func (h hostileDump) array(kind string) {
 	}
 }
 
-// FuzzHostile: whatever is in the objects of a dump, the answers add up, are fit to be
-// shown, and do not depend on the number of cores.
+// FuzzHostile: for any objects in a dump, the answers add up, are printable,
+// and do not depend on the number of cores.
 func FuzzHostile(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
@@ -292,14 +302,17 @@ func FuzzHostile(f *testing.F) {
 	})
 }
 
-// checkHostile checks what must be whatever the dump says.
+// checkHostile checks what must hold for any dump.
 func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 	t.Helper()
 	b, c := s.Bitmaps, s.Components
 	for name, pair := range map[string][2]int64{
-		"bitmaps": {b.Count, counts["android.graphics.Bitmap"]}, "strings": {s.Strings.Count, counts["java.lang.String"]},
-		"activities": {c.Activities.Count, counts["android.app.Activity"] + counts["com.shop.Main\x1b[31m"]}, "services": {c.Services.Count, counts["android.app.Service"]},
-		"fragments": {c.Fragments.Count, counts["android.app.Fragment"] + counts["androidx.fragment.app.Fragment"]}, "databases": {c.Databases.Count, counts["android.database.sqlite.SQLiteDatabase"]},
+		"bitmaps":    {b.Count, counts["android.graphics.Bitmap"]},
+		"strings":    {s.Strings.Count, counts["java.lang.String"]},
+		"activities": {c.Activities.Count, counts["android.app.Activity"] + counts["com.shop.Main\x1b[31m"]},
+		"services":   {c.Services.Count, counts["android.app.Service"]},
+		"fragments":  {c.Fragments.Count, counts["android.app.Fragment"] + counts["androidx.fragment.app.Fragment"]},
+		"databases":  {c.Databases.Count, counts["android.database.sqlite.SQLiteDatabase"]},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%d %s, want %d", pair[0], name, pair[1])
@@ -313,28 +326,36 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 		t.Errorf("%s", text(t, c.Activities))
 	}
 	for _, n := range []int64{
-		b.Bytes, b.EstimatedBytes, b.WastedBytes, b.UnreachableBytes, b.LargerBytes, b.DumpBytes, b.Omitted, b.DuplicatesOmitted, s.Strings.WastedBytes, s.Strings.Omitted,
-		s.Threads.Idle, s.Threads.Omitted, s.Finalizers.PendingBytes, c.Activities.Omitted, c.Databases.Omitted, s.Metadata.SDK,
+		b.Bytes, b.EstimatedBytes, b.WastedBytes, b.UnreachableBytes, b.LargerBytes, b.DumpBytes, b.Omitted,
+		b.DuplicatesOmitted, s.Strings.WastedBytes, s.Strings.Omitted,
+		s.Threads.Idle, s.Threads.Omitted, s.Finalizers.PendingBytes, c.Activities.Omitted, c.Databases.Omitted,
+		s.Metadata.SDK,
 	} {
 		if n < 0 {
 			t.Errorf("negative: %s", text(t, s))
 		}
 	}
-	if b.EstimatedBytes > b.Bytes || b.UnreachableBytes > b.Bytes || b.Unreachable > b.Count || s.Strings.Distinct+s.Strings.WithoutText > s.Strings.Count ||
-		s.Finalizers.Pending > s.Finalizers.Registered || s.Finalizers.Queued > s.Finalizers.Pending || s.Exhaustion.Files.Distinct > s.Exhaustion.Files.Descriptors {
+	if b.EstimatedBytes > b.Bytes || b.UnreachableBytes > b.Bytes || b.Unreachable > b.Count ||
+		s.Strings.Distinct+s.Strings.WithoutText > s.Strings.Count ||
+		s.Finalizers.Pending > s.Finalizers.Registered || s.Finalizers.Queued > s.Finalizers.Pending ||
+		s.Exhaustion.Files.Distinct > s.Exhaustion.Files.Descriptors {
 		t.Errorf("does not add up: %s", text(t, s))
 	}
-	for _, n := range []int{len(b.List), len(b.Duplicates), len(s.Strings.Repeated), len(s.Strings.Wasteful), len(c.Activities.List), len(c.Fragments.List), len(c.Databases.List), len(s.Finalizers.Classes), len(s.Exhaustion.Arrays)} {
+	for _, n := range []int{
+		len(b.List), len(b.Duplicates), len(s.Strings.Repeated), len(s.Strings.Wasteful), len(c.Activities.List),
+		len(c.Fragments.List), len(c.Databases.List), len(s.Finalizers.Classes), len(s.Exhaustion.Arrays),
+	} {
 		if n > 5 {
 			t.Errorf("a list of %d", n)
 		}
 	}
-	if b.Omitted+int64(len(b.List)) != b.Count || c.Fragments.Omitted+int64(len(c.Fragments.List)) != c.Fragments.Count {
+	if b.Omitted+int64(len(b.List)) != b.Count || c.Fragments.Omitted+
+		int64(len(c.Fragments.List)) != c.Fragments.Count {
 		t.Errorf("left out: %s", text(t, s))
 	}
 }
 
-// checkTexts sees to it that nothing but characters comes out.
+// checkTexts checks that only characters come out.
 func checkTexts(t *testing.T, json string) {
 	t.Helper()
 	if !utf8.ValidString(json) {
@@ -346,7 +367,7 @@ func checkTexts(t *testing.T, json string) {
 			return
 		}
 	}
-	// JSON escapes what else could be harmful.
+	// JSON escapes other harmful characters.
 	if strings.Contains(json, `\u00`) && strings.Contains(json, `\u001b`) {
 		t.Error("an escape sequence")
 	}
@@ -380,8 +401,8 @@ func checkStrings(t *testing.T, dump []byte) {
 	}
 }
 
-// hostileText is the text of a String with any offset and count, with its type in
-// front.
+// hostileText is the text of a String with any offset and count, prefixed by
+// its type.
 func hostileText(g *hproftest.Graph, n *hproftest.Node) (string, bool) {
 	get := func(field string) int64 { return int64(int32(n.Fields["java.lang.String."+field])) }
 	value, offset, count := hprof.ID(n.Fields["java.lang.String.value"]), get("offset"), get("count")

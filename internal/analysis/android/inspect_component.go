@@ -23,7 +23,7 @@ func (i *Inspector) activityLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// runningServices are those that the ActivityThread knows, sorted.
+// runningServices are those in the ActivityThread, sorted.
 type runningServices struct {
 	asked, known bool
 	objects      []heap.Object
@@ -46,8 +46,8 @@ func (i *Inspector) serviceLeaks(o heap.Object) bool {
 	return known && !running
 }
 
-// runs tells whether the ActivityThread knows a service (AndroidServices.kt). Before
-// Android 4.4 nobody knows.
+// runs reports whether the ActivityThread has a service (AndroidServices.kt).
+// Before Android 4.4 this is unknown.
 func (i *Inspector) runs(service heap.Object) (running, known bool) {
 	if !i.running.asked {
 		i.running.asked = true
@@ -82,7 +82,8 @@ func (i *Inspector) readServices() {
 	slices.Sort(i.running.objects)
 }
 
-// inspectLoadedApk is Shark's LOADED_APK: the receivers that contexts have registered.
+// inspectLoadedApk is Shark's LOADED_APK: the receivers that contexts have
+// registered.
 func (i *Inspector) inspectLoadedApk(o heap.Object, r *report) {
 	all := i.pairs(o, apkReceivers)
 	if len(all) == 0 {
@@ -103,7 +104,8 @@ func (i *Inspector) inspectLoadedApk(o heap.Object, r *report) {
 	}
 }
 
-// pair is a key of an android.util.ArrayMap with its value, where that is not null.
+// pair is a key of an android.util.ArrayMap with its value, if that is not
+// null.
 type pair struct {
 	key, value heap.Object
 	hasValue   bool
@@ -138,21 +140,24 @@ func (i *Inspector) pairsIn(m heap.Object) (list []pair) {
 	return list
 }
 
-// inspectBinder is Shark's STUB. Native code holds a Binder as long as another process
-// has a proxy of it (AOSP android_util_Binder.cpp, JavaBBinder). One that only Java
-// holds may be a leak like anything else: the master of Shark, which takes each for
-// needed, then suspects nobody who keeps a list of them.
+// inspectBinder is Shark's STUB. Native code holds a Binder as long as another
+// process has a proxy for it (AOSP android_util_Binder.cpp, JavaBBinder). One
+// that only Java holds may be a leak like anything else. Shark's main branch
+// treats each as needed, and so does not suspect the owner of a list of them.
 func (i *Inspector) inspectBinder(o heap.Object, r *report) {
 	name := simple(i.graph.Class(o))
 	if i.global(o) {
-		r.notLeaking("%s is a binder stub, and a stub stays in memory until the process on the other side gets GCed, so outliving what it was made for is by design", name)
+		r.notLeaking("%s is a binder stub, and a stub stays in memory until the process on the other side gets GCed, "+
+			"so outliving what it was made for is by design", name)
 	}
-	r.label("%s is a binder stub. Binder stubs will often be retained long after the associated activity or service is destroyed, as by design stubs are retained until the other side gets GCed."+
+	r.label("%s is a binder stub. Binder stubs will often be retained long after the associated activity or service "+
+		"is destroyed, as by design stubs are retained until the other side gets GCed."+
 		" If %s is not a *static* inner class then that's most likely the root cause of this leak. Make it static."+
-		" If %s is an Android Framework class, file a ticket here: https://issuetracker.google.com/issues/new?component=192705", name, name, name)
+		" If %s is an Android Framework class, file a ticket here: "+
+		"https://issuetracker.google.com/issues/new?component=192705", name, name, name)
 }
 
-// global tells whether native code holds an object.
+// global reports whether native code holds an object.
 func (i *Inspector) global(o heap.Object) bool {
 	if i.globals == nil {
 		i.globals = i.findGlobals()

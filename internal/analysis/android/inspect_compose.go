@@ -31,8 +31,8 @@ func (i *Inspector) inspectRecomposer(o heap.Object, r *report) {
 	}
 }
 
-// recomposerStates are the constants of androidx.compose.runtime.Recomposer.State, in
-// their order (Recomposer.kt).
+// recomposerStates are the constants of
+// androidx.compose.runtime.Recomposer.State, in their order (Recomposer.kt).
 var recomposerStates = []string{"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "Idle", "PendingWork"}
 
 // inspectComposition is Shark's COMPOSITION_IMPL.
@@ -48,7 +48,8 @@ func (i *Inspector) inspectComposition(o heap.Object, r *report) {
 	}
 }
 
-// inspectCompositionState takes the number that newer versions of Compose have.
+// inspectCompositionState evaluates the number that newer versions of Compose
+// have.
 func (i *Inspector) inspectCompositionState(o heap.Object, r *report) {
 	state, known := i.number(o, compositionState)
 	if !known {

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// unwrapped gives the activity, application or service that a context is or wraps
-// (AndroidObjectInspectors.kt, unwrapComponentContext).
+// unwrapped returns the activity, application or service that a context is or
+// wraps (AndroidObjectInspectors.kt, unwrapComponentContext).
 func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 	found := noArray
 	var path []heap.Object
@@ -25,7 +25,7 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 		if !i.is(at, kinWrapper) {
 			break
 		}
-		// A context that comes again leads to nothing.
+		// A context that repeats leads to nothing.
 		i.components[at] = noArray
 		path = append(path, at)
 		next, end, ok := i.unwrap(at)
@@ -43,15 +43,15 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 	return found, found != noArray
 }
 
-// unwrap goes from a wrapper to what it wraps. end tells that this is the answer,
-// whatever it is.
+// unwrap goes from a wrapper to what it wraps. end is true if that is the final
+// answer, whatever it is.
 func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	base, ok := i.ref(o, wrapperBase)
 	if !ok || !i.is(o, kinDecor) || i.is(base, kinActivity) {
 		return base, false, ok
 	}
-	// A DecorContext has the application as its base, so that it does not hold the
-	// activity by it.
+	// A DecorContext has the application as its base, so that it does not hold
+	// the activity through it.
 	window, there := i.ref(o, decorWindow)
 	if !there {
 		return base, false, true
@@ -63,18 +63,19 @@ func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	return outer, i.old && i.is(base, kinApplication|kinService), true
 }
 
-// destroyed tells whether an activity is.
+// destroyed reports whether an activity is destroyed.
 func (i *Inspector) destroyed(activity heap.Object) (destroyed, known bool) {
 	return i.flag(activity, activityDestroyed)
 }
 
-// activityOf gives the activity that a context is or wraps.
+// activityOf returns the activity that a context is or wraps.
 func (i *Inspector) activityOf(context heap.Object) (heap.Object, bool) {
 	o, ok := i.unwrapped(context)
 	return o, ok && i.is(o, kinActivity)
 }
 
-// wrapsDestroyed tells whether a field leads to a destroyed activity through contexts.
+// wrapsDestroyed reports whether a field leads to a destroyed activity through
+// contexts.
 func (i *Inspector) wrapsDestroyed(o heap.Object, f field) bool {
 	context, ok := i.ref(o, f)
 	return ok && i.wrapperLeaks(context)
@@ -96,7 +97,8 @@ type contextField struct {
 	to heap.Object
 }
 
-// contextFields are those of the object's class first, then of its superclasses.
+// contextFields are those of the object's class first, then of its
+// superclasses.
 func (i *Inspector) contextFields(o heap.Object) (list []contextField) {
 	places := i.outbound.Places(o)
 	for r := i.outbound.Of(o); r.Next(); {
@@ -135,7 +137,7 @@ func (i *Inspector) contextDetails(context heap.Object) string {
 	return ", wrapping " + i.graph.Class(found)
 }
 
-// inspectWrapper is Shark's CONTEXT_WRAPPER, for those that are no component.
+// inspectWrapper is Shark's CONTEXT_WRAPPER, for those that are not components.
 func (i *Inspector) inspectWrapper(o heap.Object, r *report) {
 	if i.is(o, component) {
 		return
@@ -175,8 +177,9 @@ func (i *Inspector) inspectContextImpl(o heap.Object, r *report) {
 	i.inspectOuterContext(o, "ContextImpl", r)
 }
 
-// inspectPackageManager is what Shark's APPLICATION_PACKAGE_MANAGER means, which looks
-// for android.app.ApplicationContextManager.
+// inspectPackageManager is the intention of Shark's
+// APPLICATION_PACKAGE_MANAGER, which looks for
+// android.app.ApplicationContextManager.
 func (i *Inspector) inspectPackageManager(o heap.Object, r *report) {
 	if impl, ok := i.ref(o, managerContext); ok {
 		i.inspectOuterContext(impl, "ApplicationPackageManager.mContext", r)

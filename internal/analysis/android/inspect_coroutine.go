@@ -8,21 +8,22 @@ import (
 
 const (
 	jobClass = "kotlinx.coroutines.JobSupport"
-	// deepestContext bounds the elements of a coroutine context that are looked through.
+	// deepestContext bounds the elements of a coroutine context that are
+	// searched.
 	deepestContext = 16
 )
 
-// inspectJob says that a coroutine, or another job, is over. Nothing needs it then, but a list
-// of old jobs is small, and one that is over may well be asked for its result: that is a label,
-// and no reason to leak.
+// inspectJob labels a coroutine, or another job, that has ended. Nothing needs
+// it then, but a list of old jobs is small, and its result may still be read:
+// so this is a label, not a reason to leak.
 func (i *Inspector) inspectJob(o heap.Object, r *report) {
 	if state := i.jobState(o); state != "" {
 		r.label("Job %s, still held", state)
 	}
 }
 
-// inspectCoroutineScope says the same of the job of a scope, such as that of a ViewModel, which
-// is cancelled when the ViewModel is cleared.
+// inspectCoroutineScope does the same for the job of a scope, such as that of a
+// ViewModel, which is cancelled when the ViewModel is cleared.
 func (i *Inspector) inspectCoroutineScope(o heap.Object, r *report) {
 	for _, f := range []field{scopeContext, viewModelScopeContext, oldViewModelScopeContext} {
 		context, ok := i.ref(o, f)
@@ -37,8 +38,8 @@ func (i *Inspector) inspectCoroutineScope(o heap.Object, r *report) {
 	}
 }
 
-// jobOf finds the job of a coroutine context: a list of elements, built from the left
-// (CoroutineContextImpl.kt, CombinedContext).
+// jobOf finds the job of a coroutine context: a list of elements, built from
+// the left (CoroutineContextImpl.kt, CombinedContext).
 func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 	for range deepestContext {
 		if i.graph.InstanceOf(context, jobClass) {
@@ -56,10 +57,11 @@ func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 	return 0, false
 }
 
-// jobState says how a job has ended, "" for one that goes on and one of which that is not known.
-// The field is whatever the coroutine returned, or a CompletedExceptionally, in the final state
-// (JobSupport.kt, "Internal states"). Before that it is an Incomplete: an interface, which a
-// dump does not have. So only a state that cannot be another one is said.
+// jobState returns how a job has ended, "" for a running one and if unknown.
+// The field is whatever the coroutine returned, or a CompletedExceptionally, in
+// the final state (JobSupport.kt, "Internal states"). Before that it is an
+// Incomplete: an interface, which a dump does not have. So only unambiguous
+// states are reported.
 func (i *Inspector) jobState(o heap.Object) string {
 	state, ok := i.atomic(o, jobVolatileState, jobPlainState)
 	switch {
@@ -80,7 +82,7 @@ func (i *Inspector) jobState(o heap.Object) string {
 	return ""
 }
 
-// ended is what an exception means for a job.
+// ended returns what an exception means for a job.
 func (i *Inspector) ended(cancelled, failed string, cause heap.Object) string {
 	if i.graph.InstanceOf(cause, "java.util.concurrent.CancellationException") {
 		return cancelled
@@ -88,9 +90,10 @@ func (i *Inspector) ended(cancelled, failed string, cause heap.Object) string {
 	return failed + " with " + simple(i.graph.Class(cause))
 }
 
-// atomic is what a field of atomicfu references, under the names that it has had: the
-// compiler's plugin replaces an AtomicRef by a volatile field, whose name ends with $volatile
-// since kotlinx.coroutines 1.9; builds without the plugin keep the AtomicRef.
+// atomic returns what a field of atomicfu references, under all names that it
+// has had. The compiler's plugin replaces an AtomicRef by a volatile field,
+// whose name ends with $volatile since kotlinx.coroutines 1.9; builds without
+// the plugin keep the AtomicRef.
 func (i *Inspector) atomic(o heap.Object, fields ...field) (heap.Object, bool) {
 	at := slices.IndexFunc(fields, func(f field) bool { return i.field(f).Declared() })
 	if at < 0 {

@@ -250,7 +250,7 @@ var fieldPlaces = [fieldCount]struct{ class, name string }{
 	oldViewModelScopeContext: {oldViewModelScope, "coroutineContext"},
 }
 
-// field finds a field when it is wanted first.
+// field finds a field on first use.
 func (i *Inspector) field(f field) *heap.Field {
 	if i.fields[f] == nil {
 		i.fields[f] = i.graph.Field(fieldPlaces[f].class, fieldPlaces[f].name)
@@ -258,12 +258,13 @@ func (i *Inspector) field(f field) *heap.Field {
 	return i.fields[f]
 }
 
-// described gives a field with a value, such as "Activity#mDestroyed is true".
+// described returns a field with a value, such as "Activity#mDestroyed is
+// true".
 func described(f field, value any) (format string, args []any) {
 	return "%s#%s is %v", []any{simple(fieldPlaces[f].class), fieldPlaces[f].name, value}
 }
 
-// nullity is what is said of a reference.
+// nullity is the text for a reference.
 func nullity(null bool) string {
 	if null {
 		return "null"

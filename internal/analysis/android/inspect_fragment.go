@@ -73,7 +73,7 @@ func (i *Inspector) fragmentLeaks(o heap.Object) bool {
 	return f.leaks()
 }
 
-// fragment reads one of AndroidX; registered tells that it has a lifecycle.
+// fragment reads one of AndroidX; registered is true if it has a lifecycle.
 func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
 	f.androidx = true
 	null, known := i.isNull(o, androidxManager)
@@ -87,16 +87,17 @@ func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
 	return f, registered
 }
 
-// ambiguous tells that the lifecycle alone does not tell: since androidx.fragment 1.1
-// that of a destroyed fragment is set back to INITIALIZED (AndroidXFragmentLifecycle.kt).
+// ambiguous reports whether the lifecycle alone does not decide: since
+// androidx.fragment 1.1 that of a destroyed fragment is reset to INITIALIZED
+// (AndroidXFragmentLifecycle.kt).
 func (f fragment) ambiguous() bool { return f.lifecycle == lifecycleInitialized && f.hasMaxState }
 
-// leaks tells that a fragment of AndroidX was destroyed.
+// leaks reports whether a fragment of AndroidX was destroyed.
 func (f fragment) leaks() bool {
 	return f.lifecycle == lifecycleDestroyed || f.ambiguous() && !f.managed && f.called
 }
 
-// remark says what is known of a fragment of AndroidX.
+// remark describes a fragment of AndroidX.
 func (f fragment) remark(r *report) {
 	const state = "Fragment.mLifecycleRegistry.state "
 	switch {
@@ -113,7 +114,7 @@ func (f fragment) remark(r *report) {
 	}
 }
 
-// remarkOld says what the lifecycle tells.
+// remarkOld describes the lifecycle.
 func (f fragment) remarkOld(r *report) {
 	const format = "Fragment.mLifecycleRegistry.state is %s"
 	switch name := lifecycleName(f.lifecycle); {
@@ -128,7 +129,8 @@ func (f fragment) remarkOld(r *report) {
 // lifecycleNames are the constants of androidx.lifecycle.Lifecycle.State.
 var lifecycleNames = []string{"DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED"}
 
-// lifecycleName gives the name of a state, which is its ordinal plus 1; "" for none.
+// lifecycleName returns the name of a state, which is its ordinal plus 1; ""
+// for none.
 func lifecycleName(state int64) string {
 	if state < lifecycleDestroyed || state > int64(len(lifecycleNames)) {
 		return ""
@@ -136,8 +138,8 @@ func lifecycleName(state int64) string {
 	return lifecycleNames[state-1]
 }
 
-// lifecycle gives the state of a LifecycleRegistry, as its ordinal plus 1; 0 where it is
-// not known. The ordinal is there where a stripped dump has no name.
+// lifecycle returns the state of a LifecycleRegistry, as its ordinal plus 1; 0
+// if unknown. The ordinal exists also if a stripped dump has no name.
 func (i *Inspector) lifecycle(registry heap.Object) int64 {
 	state, ok := i.ref(registry, registryState)
 	if !ok {
@@ -153,8 +155,8 @@ func (i *Inspector) lifecycle(registry heap.Object) int64 {
 	return n + 1
 }
 
-// inspectRegistry is Shark's LIFECYCLE_REGISTRY. That of a fragment's views is destroyed
-// with them, while the fragment goes on.
+// inspectRegistry is Shark's LIFECYCLE_REGISTRY. That of a fragment's views is
+// destroyed with them, while the fragment lives on.
 func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	state := i.lifecycle(o)
 	switch name := lifecycleName(state); {
@@ -166,8 +168,8 @@ func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	}
 }
 
-// inspectViewModel says whether a ViewModel was cleared. One that was not may be out of
-// use all the same, where no ViewModelStore had it.
+// inspectViewModel reports whether a ViewModel was cleared. One that was not
+// may still be unused, if no ViewModelStore had it.
 func (i *Inspector) inspectViewModel(o heap.Object, r *report) {
 	cleared, f, known := i.cleared(o)
 	if !known {
@@ -186,8 +188,9 @@ func (i *Inspector) viewModelLeaks(o heap.Object) bool {
 	return cleared
 }
 
-// cleared tells whether a ViewModel was, and by which field: since androidx.lifecycle
-// 2.8 it has an implementation behind it (ViewModel.jvm.kt, ViewModelImpl.kt).
+// cleared reports whether a ViewModel was, and by which field: since
+// androidx.lifecycle 2.8 it delegates to an implementation (ViewModel.jvm.kt,
+// ViewModelImpl.kt).
 func (i *Inspector) cleared(o heap.Object) (cleared bool, f field, known bool) {
 	if cleared, known = i.flag(o, viewModelCleared); known {
 		return cleared, viewModelCleared, true

@@ -17,7 +17,7 @@ var (
 // notRetained is the time of a reference whose object need not be gone yet.
 const notRetained = -1
 
-// readUptime takes the time of the dump. It is 0 where another than LeakCanary asked for
+// readUptime reads the time of the dump. It is 0 if LeakCanary did not request
 // the dump.
 func (i *Inspector) readUptime() {
 	i.uptime, i.knowsUptime = i.graph.StaticInt(referenceClass, "heapDumpUptimeMillis")
@@ -26,8 +26,8 @@ func (i *Inspector) readUptime() {
 	}
 }
 
-// readWatch notes a reference with the object that it is of. One of LeakCanary 1 has no
-// times: it was there because its object is.
+// readWatch records a reference with its object. One of LeakCanary 1 has no
+// times: it exists because its object does.
 func (i *Inspector) readWatch(reference heap.Object) {
 	object, ok := i.ref(reference, referent)
 	if !ok {
@@ -39,7 +39,8 @@ func (i *Inspector) readWatch(reference heap.Object) {
 	i.watches[object] = append(i.watches[object], w)
 }
 
-// inspectWatches says what LeakCanary knows of an object: Shark's KEYED_WEAK_REFERENCE.
+// inspectWatches adds what LeakCanary knows about an object: Shark's
+// KEYED_WEAK_REFERENCE.
 func (i *Inspector) inspectWatches(o heap.Object, r *report) {
 	watches := i.watches[o]
 	for _, w := range watches[:min(len(watches), mostRemarks)] {
@@ -90,8 +91,8 @@ func (i *Inspector) inspectLoader(_ heap.Object, r *report) {
 	r.notLeaking("A ClassLoader is never leaking")
 }
 
-// inspectAnonymous is Shark's ANONYMOUS_CLASS. Which interface a class has that extends
-// Object, a dump does not say.
+// inspectAnonymous is Shark's ANONYMOUS_CLASS. A dump does not say which
+// interface a class that extends Object has.
 func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
 	if !anonymous.MatchString(i.graph.Class(o)) {
 		return

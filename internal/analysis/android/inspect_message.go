@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// inspectQueue is Shark's MESSAGE_QUEUE. The field was named mQuiting up to Android 4.2.
+// inspectQueue is Shark's MESSAGE_QUEUE. The field was named mQuiting up to
+// Android 4.2.
 func (i *Inspector) inspectQueue(o heap.Object, r *report) {
 	if quitting, f, known := i.quitting(o); known {
 		format, args := described(f, quitting)
@@ -61,7 +62,7 @@ func (i *Inspector) inspectMessage(o heap.Object, r *report) {
 	}
 }
 
-// relative is a time as seen from the dump.
+// relative is a time relative to the dump.
 func (i *Inspector) relative(when int64) string {
 	switch {
 	case !i.knowsUptime:
@@ -72,7 +73,7 @@ func (i *Inspector) relative(when int64) string {
 	return fmt.Sprintf(" (%d ms before heap dump)", uint64(i.uptime)-uint64(when))
 }
 
-// object gives an object with its class (HeapObject.kt, toString).
+// object formats an object with its class (HeapObject.kt, toString).
 func (i *Inspector) object(o heap.Object) string {
 	id, class := uint64(i.graph.ID(o)), i.className(o)
 	switch {

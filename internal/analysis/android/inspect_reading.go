@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// largestInstance is the bytes that are read of an instance, largestArray those of
-	// an array, keptArray those that are kept of one in a JVM's dump.
+	// largestInstance bounds the bytes that are read of an instance,
+	// largestArray those of an array, keptArray those that are kept of one in a
+	// JVM's dump.
 	largestInstance = 1 << 16
 	largestArray    = 1 << 18
 	keptArray       = 1 << 12
@@ -42,8 +43,8 @@ func (i *Inspector) gather() (references, threads []heap.Object) {
 	return references, families[0].Objects
 }
 
-// open makes records readable: all of an Android dump, which is never large; of a JVM's
-// only those of the references and threads with their texts.
+// open makes records readable: all of an Android dump, which is never large; of
+// a JVM's only those of the references and threads with their texts.
 func (i *Inspector) open(ctx context.Context, references, threads []heap.Object) (err error) {
 	if i.android {
 		i.located, err = i.graph.Locate(ctx, func(heap.Object) bool { return true })
@@ -112,14 +113,14 @@ func (i *Inspector) record(o heap.Object) (*heap.Record, bool) {
 	return i.read(o, largestInstance)
 }
 
-// read reads an object up to some bytes of it.
+// read reads up to some bytes of an object.
 func (i *Inspector) read(o heap.Object, most int) (*heap.Record, bool) {
 	if i.located == nil {
 		r, ok := i.kept[o]
 		return &r, ok
 	}
 	r, ok := i.located.Record(o, most)
-	// What is cut is not what the next one who asks wants.
+	// A truncated record is not what the next caller wants.
 	i.current, i.holds = r, ok && r.Kind == hprof.SubInstance
 	return &i.current, ok
 }
@@ -130,20 +131,21 @@ func (i *Inspector) array(o heap.Object) (*heap.Record, bool) {
 	return r, ok && r.Kind == hprof.SubObjectArray
 }
 
-// element is what an array or a list has at an index.
+// element returns the element of an array or a list at an index.
 type element struct {
 	index  int
 	object heap.Object
 }
 
-// elements gives what an array of objects references, by index; null and what is not in
-// the dump are left out. It ends with the first element that visit refuses.
+// elements passes what an array of objects references to visit, by index,
+// without null and objects that are not in the dump. It ends with the first
+// element that visit refuses.
 func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object) bool) {
 	r, ok := i.array(o)
 	if !ok {
 		return
 	}
-	// visit may read others.
+	// visit may read other objects.
 	var list []element
 	for n := range r.Elements() {
 		if to, ok := r.Element(n); ok {
@@ -157,8 +159,8 @@ func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object
 	}
 }
 
-// ref gives what a field references; false for null, for what is not in the dump, and
-// where there is no such field.
+// ref returns what a field references; false for null, for objects that are not
+// in the dump, and if there is no such field.
 func (i *Inspector) ref(o heap.Object, f field) (heap.Object, bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -167,7 +169,7 @@ func (i *Inspector) ref(o heap.Object, f field) (heap.Object, bool) {
 	return r.RefOf(i.field(f))
 }
 
-// isNull tells whether a field is null, where it is there.
+// isNull reports whether an existing field is null.
 func (i *Inspector) isNull(o heap.Object, f field) (null, known bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -176,7 +178,7 @@ func (i *Inspector) isNull(o heap.Object, f field) (null, known bool) {
 	return r.IsNull(i.field(f))
 }
 
-// number gives the value of a field.
+// number returns the value of a field.
 func (i *Inspector) number(o heap.Object, f field) (n int64, known bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -185,13 +187,13 @@ func (i *Inspector) number(o heap.Object, f field) (n int64, known bool) {
 	return r.IntOf(i.field(f))
 }
 
-// flag gives the value of a boolean field.
+// flag returns the value of a boolean field.
 func (i *Inspector) flag(o heap.Object, f field) (value, known bool) {
 	n, known := i.number(o, f)
 	return n != 0, known
 }
 
-// text gives the text of a String, cut; false for one that was taken out of the dump.
+// text returns the text of a String, truncated; false for a stripped one.
 func (i *Inspector) text(o heap.Object) (string, bool) {
 	x, ok := i.characters(o)
 	if !ok || !i.old && x.blank() {
@@ -224,8 +226,8 @@ func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 	return x, true
 }
 
-// textOf gives the text that a field references. Threads that are known by name are told
-// by their place where the name was taken out.
+// textOf returns the text that a field references. Threads that are identified
+// by name are identified by their place if the name was stripped.
 func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if name, ok := i.names[o]; ok && f == threadName {
 		return name, true
@@ -249,7 +251,7 @@ func (i *Inspector) textOrNull(o heap.Object, f field) (string, bool) {
 	return i.textOf(o, f)
 }
 
-// className gives the name of an object's class, of a class object its own.
+// className returns the name of an object's class; for a class object, its own.
 func (i *Inspector) className(o heap.Object) string {
 	if i.graph.IsClass(o) {
 		return i.graph.ClassName(o)
@@ -267,7 +269,7 @@ func isPrimitiveArray(class string) bool {
 	return false
 }
 
-// findGlobals are the instances of Binder that native code holds.
+// findGlobals finds the instances of Binder that native code holds.
 func (i *Inspector) findGlobals() map[heap.Object]bool {
 	found := map[heap.Object]bool{}
 	i.graph.Roots(func(r hprof.Root, o heap.Object) {

@@ -6,18 +6,20 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// rule is what is known of the instances of a class and of its subclasses.
+// rule is what is known about the instances of a class and of its subclasses.
 type rule struct {
 	// class is "" for the instances of all classes.
 	class   string
 	inspect func(*Inspector, heap.Object, *report)
-	// leaks tells that an object should be gone, without doubt; nil never does.
+	// leaks reports whether an object should be gone, without doubt; nil never
+	// does.
 	leaks func(*Inspector, heap.Object) bool
-	// jvm rules are for the dumps of all runtimes, later ones for Shark 3 alone.
+	// jvm rules are for the dumps of all runtimes, later ones only for Shark 3.
 	jvm, later bool
 }
 
-// rules are in Shark's order, with those for classes that Shark does not know last.
+// rules are in Shark's order, followed by those for classes that Shark does not
+// know.
 var rules = []rule{
 	{class: "java.lang.ClassLoader", inspect: (*Inspector).inspectLoader, jvm: true},
 	{inspect: (*Inspector).inspectAnonymous, jvm: true},
@@ -28,7 +30,8 @@ var rules = []rule{
 	{class: serviceClass, inspect: (*Inspector).inspectService, leaks: (*Inspector).serviceLeaks},
 	{inspect: (*Inspector).inspectContextFields},
 	{class: wrapperClass, inspect: (*Inspector).inspectWrapper, leaks: (*Inspector).wrapperLeaks},
-	{class: "android.app.ApplicationPackageManager", inspect: (*Inspector).inspectPackageManager, leaks: (*Inspector).packageManagerLeaks, later: true},
+	{class: "android.app.ApplicationPackageManager", inspect: (*Inspector).inspectPackageManager,
+		leaks: (*Inspector).packageManagerLeaks, later: true},
 	{class: "android.app.ContextImpl", inspect: (*Inspector).inspectContextImpl, leaks: (*Inspector).contextImplLeaks},
 	{class: "android.app.Dialog", inspect: (*Inspector).inspectDialog},
 	{class: "android.app.ActivityThread", inspect: alive("ActivityThread is a singleton")},
@@ -58,10 +61,11 @@ var rules = []rule{
 	{class: scopeClass, inspect: (*Inspector).inspectCoroutineScope, later: true},
 	{class: viewModelScope, inspect: (*Inspector).inspectCoroutineScope, later: true},
 	{class: oldViewModelScope, inspect: (*Inspector).inspectCoroutineScope, later: true},
-	{class: "androidx.lifecycle.ViewModel", inspect: (*Inspector).inspectViewModel, leaks: (*Inspector).viewModelLeaks, later: true},
+	{class: "androidx.lifecycle.ViewModel", inspect: (*Inspector).inspectViewModel, leaks: (*Inspector).viewModelLeaks,
+		later: true},
 }
 
-// alive is said of what is always needed.
+// alive is the reason for what is always needed.
 func alive(reason string) func(*Inspector, heap.Object, *report) {
 	return func(_ *Inspector, _ heap.Object, r *report) { r.notLeaking(reason) }
 }
@@ -79,7 +83,7 @@ const (
 	listClass        = "java.util.ArrayList"
 )
 
-// kin are the classes that a class extends, itself included.
+// kin are the classes that a class extends, including itself.
 type kin uint16
 
 const (
@@ -101,17 +105,17 @@ var kinClasses = map[string]kin{
 // component are the kinds of contexts that end the unwrapping of others.
 const component = kinActivity | kinApplication | kinService
 
-// classFacts are what is known of a class by its names.
+// classFacts is what is known about a class by its names.
 type classFacts struct {
 	known bool
 	kin   kin
-	// rules are bits, leaking those of them that tell leaking objects.
+	// rules are bits, leaking those that find leaking objects.
 	rules, leaking uint64
-	// judged tells that there are rules for the class itself, once that is known.
+	// judged is true if there are rules for the class itself, once known.
 	judgedKnown, judged bool
 }
 
-// facts gives those of an object's class.
+// facts returns those of an object's class.
 func (i *Inspector) facts(o heap.Object) *classFacts {
 	n := i.graph.ClassNumber(o)
 	f := &i.classes[n]
@@ -144,8 +148,9 @@ func (i *Inspector) learn(hierarchy []string) classFacts {
 	return f
 }
 
-// is tells whether an object is of a class or of one of its subclasses, for any of some.
+// is reports whether an object is of any of some classes, or of one of their
+// subclasses.
 func (i *Inspector) is(o heap.Object, k kin) bool { return i.facts(o).kin&k != 0 }
 
-// anonymous is the name of an anonymous class as javac and kotlinc give it.
+// anonymous matches the name of an anonymous class by javac and kotlinc.
 var anonymous = regexp.MustCompile(`^.+\$\d+$`)

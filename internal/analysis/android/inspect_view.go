@@ -53,13 +53,13 @@ func (i *Inspector) inspectAttached(top top, r *report) {
 
 // top is what is above a view.
 type top struct {
-	// view is the highest view, where it is not the view itself; hasParent tells that
-	// something is above that is no view.
+	// view is the highest view, if it is not the view itself; hasParent is true
+	// if something that is not a view is above that.
 	view               heap.Object
 	hasView, hasParent bool
 }
 
-// highestView bounds the views above each other, so that a circle ends.
+// highestView bounds the views above each other, so that a cycle ends.
 const highestView = 1 << 12
 
 func (i *Inspector) topOf(o heap.Object) (t top) {
@@ -96,8 +96,8 @@ func (i *Inspector) inspectViewID(o heap.Object, r *report) {
 	}
 }
 
-// viewLeaks looks at the highest view of each hierarchy alone: one is enough to find
-// the leak.
+// viewLeaks checks only the highest view of each hierarchy: one is enough to
+// find the leak.
 func (i *Inspector) viewLeaks(o heap.Object) bool {
 	null, known := i.isNull(o, viewParent)
 	parent, hasParent := i.ref(o, viewParent)
@@ -107,13 +107,13 @@ func (i *Inspector) viewLeaks(o heap.Object) bool {
 	if i.wrapsDestroyed(o, viewContext) {
 		return true
 	}
-	// What is detached may be kept for later, but for the root of a window.
+	// Detached views may be kept for later, except for the root of a window.
 	detached, _ := i.isNull(o, viewAttachInfo)
 	count, _ := i.number(o, viewAttachCount)
 	return detached && count > 0 && (hasParent || i.graph.Class(o) == decorViewClass)
 }
 
-// inspectEditor is Shark's EDITOR: what is said of its view.
+// inspectEditor is Shark's EDITOR: the inspection of its view.
 func (i *Inspector) inspectEditor(o heap.Object, r *report) {
 	view, ok := i.ref(o, editorView)
 	if !ok || !i.is(view, kinView) {
@@ -138,7 +138,8 @@ func (i *Inspector) editorLeaks(o heap.Object) bool {
 	return ok && i.is(view, kinView) && i.viewLeaks(view)
 }
 
-// inspectDialog is Shark's DIALOG: one without views was never shown, or dismissed.
+// inspectDialog is Shark's DIALOG: one without views was never shown, or
+// dismissed.
 func (i *Inspector) inspectDialog(o heap.Object, r *report) {
 	if null, known := i.isNull(o, dialogDecor); known {
 		format, args := described(dialogDecor, nullity(null))
@@ -154,7 +155,8 @@ func (i *Inspector) inspectViewRoot(o heap.Object, r *report) {
 			r.leaking(format, args...)
 		} else {
 			if i.wrapsDestroyed(o, rootContext) {
-				r.leaking("ViewRootImpl.mContext references a destroyed activity, did you forget to cancel toasts or dismiss dialogs?")
+				r.leaking("ViewRootImpl.mContext references a destroyed activity, did you forget to cancel toasts or " +
+					"dismiss dialogs?")
 			}
 			r.label(format, args...)
 		}
@@ -184,7 +186,8 @@ func (i *Inspector) viewRootLeaks(o heap.Object) bool {
 	return known && (null || i.wrapsDestroyed(o, rootContext))
 }
 
-// inspectWindow is Shark's WINDOW. That of a dialog is never said to be destroyed.
+// inspectWindow is Shark's WINDOW. That of a dialog is never marked as
+// destroyed.
 func (i *Inspector) inspectWindow(o heap.Object, r *report) {
 	destroyed, known := i.flag(o, windowDestroyed)
 	if !known {
@@ -203,7 +206,8 @@ func (i *Inspector) windowLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// inspectToast is Shark's TOAST: mWM is set as it is shown, mView null when it is over.
+// inspectToast is Shark's TOAST: mWM is set when it is shown, mView is null
+// when it is over.
 func (i *Inspector) inspectToast(o heap.Object, r *report) {
 	shown, over := i.toast(o)
 	switch {
@@ -229,17 +233,17 @@ func (i *Inspector) toast(o heap.Object) (shown, over bool) {
 	return known && knowsView && !noManager, noView
 }
 
-// resourceNames are the names of an app's IDs that LeakCanary saves before a dump
-// (AndroidResourceIdNames.kt).
+// resourceNames are the names of an app's IDs that LeakCanary saves before a
+// dump (AndroidResourceIdNames.kt).
 type resourceNames struct {
 	ids   []int32
 	names heap.Object
 }
 
-// mostResources are read.
+// mostResources bounds the names that are read.
 const mostResources = largestArray / 8
 
-// resourceName gives the name of an ID; there tells that the dump has names.
+// resourceName returns the name of an ID; there is true if the dump has names.
 func (i *Inspector) resourceName(id int64) (name string, found, there bool) {
 	if i.resources == nil {
 		i.resources = &resourceNames{names: noArray}

@@ -11,71 +11,74 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// InspectorOptions say by which rules objects are judged.
+// InspectorOptions select the rules by which objects are judged.
 type InspectorOptions struct {
-	// Shark214 asks for the rules of Shark 2.14, for comparisons with it.
+	// Shark214 selects the rules of Shark 2.14, for comparisons with it.
 	Shark214 bool
-	// Outbound, where there is one, tells which fields hold contexts. It must stay open
-	// as long as the Inspector. Without it no object has labels of its contexts.
+	// Outbound, if set, determines which fields hold contexts. It must stay
+	// open as long as the Inspector. Without it no object has labels of its
+	// contexts.
 	Outbound *heap.Outbound
-	// ThreadNames, where it is there, are what is known already: then a JVM's dump is not
-	// read for them.
+	// ThreadNames, if set, are already known: then a JVM's dump is not read for
+	// them.
 	ThreadNames map[heap.Object]string
-	// Hide keeps texts of the app out of what is said; nil shows them.
+	// Hide redacts texts of the app; nil shows them.
 	Hide *Hider
 }
 
-// Inspector says of single objects whether they are needed, as LeakCanary's Shark 3
-// does, with its words (ObjectInspectors.kt, AndroidObjectInspectors.kt). Fields that a
-// dump does not have make nothing known. Not for concurrent use.
+// Inspector says of single objects whether they are needed, as LeakCanary's
+// Shark 3 does, with its words (ObjectInspectors.kt,
+// AndroidObjectInspectors.kt). Fields that a dump does not have make nothing
+// known. Not for concurrent use.
 //
 // The rules of Shark 3, those here and those of Shark 2.14 differ in:
 //
-//	object                   Shark 3                        here                                     Shark 2.14
-//	androidx Fragment        AndroidXFragmentLifecycle.kt   as Shark 3                               only DESTROYED leaks
-//	CompositionImpl          disposed or state              as Shark 3                               disposed alone
-//	other Fragments          no manager: leaking            and never called into: not known         as Shark 3
-//	Binder                   master: any is not leaking     one that native code holds is not:       not known, and no label
+//	object                   Shark 3                        here                                Shark 2.14
+//	androidx Fragment        AndroidXFragmentLifecycle.kt   as Shark 3                          only DESTROYED leaks
+//	CompositionImpl          disposed or state              as Shark 3                          disposed alone
+//	other Fragments          no manager: leaking            and never called into: not known    as Shark 3
+//	Binder                   master: any is not leaking     one that native code holds is not:  not known, and no label
 //	                                                        a list of binders may well leak
-//	class, ClassLoader       master: "is always expected"   "is never leaking", in the words of      as here
+//	class, ClassLoader       master: "is always expected"   "is never leaking", in the words of as here
 //	                                                        "Leaking: NO"
-//	ViewModel                not known                      leaking once it was cleared              not known
+//	ViewModel                not known                      leaking once it was cleared         not known
 //	JobSupport, scopes of coroutines
-//	                         no label                       says that the job has ended              no label
-//	ApplicationPackageManager  asks for a class that does not exist    asks for the right one        as Shark 3
+//	                         no label                       says that the job has ended         no label
+//	ApplicationPackageManager  asks for a class that does not exist    asks for the right one   as Shark 3
 //	DecorContext around an Application or Service:
-//	                         what its window's context is   what that leads to                       as Shark 3
+//	                         what its window's context is   what that leads to                  as Shark 3
 //	KeyedWeakReference and Message where the uptime of the dump is 0, as nobody set it:
-//	                         times are differences to 0     no times                                 as Shark 3
+//	                         times are differences to 0     no times                            as Shark 3
 //	KeyedWeakReference without an uptime of the dump:
-//	                         retained                       retained unless its field denies it      as Shark 3
-//	View whose ID has no name  "R.id.null"                  the number                               as Shark 3
-//	StateFlowImpl._state     not under its newer name       also _state$volatile                     as Shark 3
+//	                         retained                       retained unless its field denies it as Shark 3
+//	View whose ID has no name  "R.id.null"                  the number                          as Shark 3
+//	StateFlowImpl._state     not under its newer name       also _state$volatile                as Shark 3
 //	listeners of an Animator in a subclass of ArrayList:
-//	                         "is empty"                     those there are                          as Shark 3
+//	                         "is empty"                     those there are                     as Shark 3
 //	Thread of a JDK before 8, whose name is a char[]
-//	                         "null"                         the name                                 as Shark 3
+//	                         "null"                         the name                            as Shark 3
 //	anonymous class of an interface
-//	                         if the host has the class      no label: the dump does not say          as Shark 3
+//	                         if the host has the class      no label: the dump does not say     as Shark 3
 type Inspector struct {
 	graph    *heap.Graph
 	rules    []rule
 	outbound *heap.Outbound
 	old      bool
-	// android tells that the rules of Android apply.
+	// android is true if the rules of Android apply.
 	android bool
-	// located are all objects of an Android dump; of a JVM's, kept are those that matter.
+	// located are all objects of an Android dump; of a JVM's, kept are those
+	// that matter.
 	located *heap.Locations
 	kept    map[heap.Object]heap.Record
 	current heap.Record
-	// holds tells that current is a record.
+	// holds is true if current is a record.
 	holds  bool
 	fields [fieldCount]*heap.Field
 	layout *layout
-	// classes are what is known by ClassNumber.
+	// classes are the facts by ClassNumber.
 	classes []classFacts
 	watches map[heap.Object][]watch
-	// uptime is that of the dump in ms, where it is known.
+	// uptime is that of the dump in ms, if known.
 	uptime      int64
 	knowsUptime bool
 	running     runningServices
@@ -83,24 +86,27 @@ type Inspector struct {
 	components map[heap.Object]heap.Object
 	globals    map[heap.Object]bool
 	resources  *resourceNames
-	// names are those of threads that are known already.
+	// names are those of threads that are already known.
 	names map[heap.Object]string
 	hide  *Hider
-	// valued are the threads that have a value of each thread local variable, nil until
-	// somebody asks.
+	// valued are the threads that have a value of each thread local variable,
+	// computed on demand.
 	valued map[heap.Object][]heap.Object
-	// placed are the threads that have a place of their own, nil until somebody asks.
+	// placed are the threads that are referenced from a known place, computed
+	// on demand.
 	placed map[heap.Object]string
-	// numbers are the fields that Number was asked for.
+	// numbers caches the fields requested through Number.
 	numbers map[trace.Member]*heap.Field
 }
 
-// NewInspector prepares to judge the objects of a graph. It reads the file once, or a
-// few parts of it where the dump is a JVM's. The error is ctx's or the file's, or one
-// of memory. Close must be called on it before the graph is closed.
+// NewInspector prepares to judge the objects of a graph. It reads the file
+// once, or a few parts of it for a JVM's dump. The error is ctx's or the
+// file's, or one of memory. The caller must call Close before the graph is
+// closed.
 func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
-		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Hide, layout: newLayout(g), classes: make([]classFacts, g.ClassCount()),
+		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Hide,
+		layout: newLayout(g), classes: make([]classFacts, g.ClassCount()),
 		watches: map[heap.Object][]watch{}, components: map[heap.Object]heap.Object{},
 	}
 	i.android = runtime(g) == RuntimeAndroid || g.HasClass("android.os.Build")
@@ -116,7 +122,7 @@ func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Insp
 	return i, nil
 }
 
-// Close gives the memory back. It may be called twice.
+// Close releases the memory. It may be called twice.
 func (i *Inspector) Close() {
 	if i.located != nil {
 		i.located.Close()
@@ -124,7 +130,7 @@ func (i *Inspector) Close() {
 	}
 }
 
-// Inspect says what is known of an object.
+// Inspect returns what is known about an object.
 func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	var r report
 	i.inspectWatches(o, &r)
@@ -141,8 +147,8 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	return r.Inspection
 }
 
-// Plain tells that no rule says whether an object should still be there: those for all
-// classes only add labels.
+// Plain reports whether no rule decides if an object should still exist: those
+// for all classes only add labels.
 func (i *Inspector) Plain(o heap.Object) bool {
 	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
 		return false
@@ -157,11 +163,12 @@ func (i *Inspector) Plain(o heap.Object) bool {
 	return !f.judged
 }
 
-// report collects what is said of one object.
+// report collects the texts about one object.
 type report struct{ trace.Inspection }
 
 const (
-	// mostRemarks are kept of each kind, of at most longestRemark characters.
+	// mostRemarks bounds the texts of each kind, longestRemark their
+	// characters.
 	mostRemarks   = 256
 	longestRemark = 2048
 )
@@ -170,7 +177,7 @@ func (r *report) leaking(format string, args ...any)    { remark(&r.Leaking, for
 func (r *report) notLeaking(format string, args ...any) { remark(&r.NotLeaking, format, args) }
 func (r *report) label(format string, args ...any)      { remark(&r.Labels, format, args) }
 
-// remark adds a text that is not there yet. Names in it are the dump's.
+// remark adds a text if it is new. Names in it are the dump's.
 func remark(list *[]string, format string, args []any) {
 	if len(*list) == mostRemarks {
 		return
@@ -184,5 +191,5 @@ func remark(list *[]string, format string, args []any) {
 	}
 }
 
-// simple gives a class name without its package.
+// simple returns a class name without its package.
 func simple(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }

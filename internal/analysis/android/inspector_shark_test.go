@@ -22,13 +22,13 @@ import (
 //go:embed testdata/Inspections.java
 var inspections string
 
-// sharkSays is what Shark says of the objects of a dump, as lines of texts.
+// sharkSays is what Shark says about the objects of a dump, as lines of texts.
 type sharkSays struct {
 	lines            map[uint64]string
 	leaking, watched []uint64
 }
 
-// askShark lets Shark inspect all objects of some dumps.
+// askShark runs Shark's inspectors on all objects of some dumps.
 func askShark(tb testing.TB, mode sharktest.Mode, paths []string) []sharkSays {
 	tb.Helper()
 	program := sharktest.New(tb).Compile(tb, "Inspections", inspections)
@@ -72,7 +72,7 @@ func numbers(tb testing.TB, text string) []uint64 {
 	return list
 }
 
-// lineOfInspection is an inspection as a line of sharkSays.
+// lineOfInspection formats an inspection as a line of sharkSays.
 func lineOfInspection(s trace.Inspection) string {
 	var parts []string
 	for _, p := range []struct {
@@ -86,7 +86,7 @@ func lineOfInspection(s trace.Inspection) string {
 	return strings.Join(parts, "\t")
 }
 
-// inspect prepares an Inspector that knows the fields of contexts.
+// inspect prepares an Inspector with the fields of contexts.
 func inspect(tb testing.TB, g *heap.Graph, o android.InspectorOptions) *android.Inspector {
 	tb.Helper()
 	out, err := g.Outbound(tb.Context())
@@ -124,10 +124,10 @@ func leaking(tb testing.TB, i *android.Inspector) []heap.Object {
 	return list
 }
 
-// signed are IDs of four bytes as Shark prints them, which reads those with a sign.
+// signed are IDs of four bytes in Shark's form, which is signed.
 var signed = regexp.MustCompile(`@-[0-9]+`)
 
-// ofShark is a line as the inspector gives it.
+// ofShark is a line of the inspector.
 func ofShark(line string) string {
 	return signed.ReplaceAllStringFunc(line, func(id string) string {
 		n, _ := strconv.ParseInt(id[1:], 10, 64)
@@ -135,13 +135,13 @@ func ofShark(line string) string {
 	})
 }
 
-// sorted is a line with its texts in the order of the alphabet.
+// sorted is a line with its texts sorted.
 func sorted(line string) string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Split(line, "\t"))), "\t")
 }
 
-// compareShark holds all inspections of a dump against Shark's. The fields of a class
-// are in the order of their names in the dumps of ART alone.
+// compareShark compares all inspections of a dump with Shark's. Only in the
+// dumps of ART are the fields of a class in the order of their names.
 func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compared int) {
 	t.Helper()
 	i := inspect(t, g, android.InspectorOptions{Shark214: true})
@@ -168,10 +168,10 @@ func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compar
 	return compared
 }
 
-// TestInspectorAsShark: of each object of many dumps the rules of Shark 2.14 say what
-// Shark 2.14 says.
+// TestInspectorAsShark: for each object of many dumps, the rules of Shark 2.14
+// have the same result as Shark 2.14.
 func TestInspectorAsShark(t *testing.T) {
-	// Those that are left out have the same objects behind other references.
+	// The omitted ones have the same objects behind other references.
 	cases := slices.DeleteFunc(hproftest.LeakCases(), func(c hproftest.LeakCase) bool {
 		return strings.HasPrefix(c.Name, "known/") || strings.HasPrefix(c.Name, "mix/1")
 	})
@@ -202,7 +202,8 @@ func TestInspectorAsShark(t *testing.T) {
 	}
 }
 
-// TestInspectorAsSharkOnRecordedDumps: so they do of dumps of real phones and JVMs.
+// TestInspectorAsSharkOnRecordedDumps: the same for dumps of real phones and
+// JVMs.
 func TestInspectorAsSharkOnRecordedDumps(t *testing.T) {
 	for mode, names := range map[sharktest.Mode][]string{
 		sharktest.Android: {"leak_service_binder.hprof"},

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// judged is a heap with inspectors of both rules.
+// judged is a heap with inspectors of both sets of rules.
 type judged struct {
 	graph    *heap.Graph
 	ids      hproftest.IDs
@@ -32,20 +32,23 @@ func judge(tb testing.TB, h *hproftest.Heap, f hproftest.Form) judged {
 		tb.Fatal(err)
 	}
 	g := load(tb, dump)
-	return judged{g, ids, inspect(tb, g, android.InspectorOptions{}), inspect(tb, g, android.InspectorOptions{Shark214: true})}
+	return judged{
+		g, ids, inspect(tb, g, android.InspectorOptions{}), inspect(tb, g, android.InspectorOptions{Shark214: true}),
+	}
 }
 
 func (j judged) object(tb testing.TB, r any) heap.Object {
 	tb.Helper()
 	o, ok := j.graph.Find(j.ids.Of(r))
 	if !ok {
-		tb.Fatalf("object %v is not there", r)
+		tb.Fatalf("object %v not found", r)
 	}
 	return o
 }
 
-// says holds what is said of an object by each of the rules, as lines of texts that
-// begin with + for a reason to be leaking, - for one not to be, = for a label.
+// says checks what each set of rules says about an object, as lines of texts
+// that begin with + for a reason to be leaking, - for one not to be, = for a
+// label.
 func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	t.Helper()
 	o := j.object(t, r)
@@ -61,7 +64,7 @@ func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	}
 }
 
-// leaks holds which of some objects are leaking.
+// leaks checks which of some objects are leaking.
 func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 	t.Helper()
 	o := j.object(t, r)
@@ -73,7 +76,7 @@ func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 	}
 }
 
-// TestInspectorOfKitKat holds what Shark found in a recorded dump.
+// TestInspectorOfKitKat checks what Shark found in a recorded dump.
 func TestInspectorOfKitKat(t *testing.T) {
 	g := loadRecorded(t, "leak_service_binder.hprof")
 	i := inspect(t, g, android.InspectorOptions{})
@@ -84,15 +87,21 @@ func TestInspectorOfKitKat(t *testing.T) {
 		t.Errorf("watched %x, want %x", got, want)
 	}
 	service, _ := g.Find(0xb0fa7cb0)
-	want := "+ObjectWatcher was watching this; +Service not held by ActivityThread; =key = b3abfae6-2c53-42e1-b8c1-96b0558dbeae; =mApplication instance of com.example.leakcanary.ExampleApplication; =mBase instance of android.app.ContextImpl"
+	want := "+ObjectWatcher was watching this; +Service not held by ActivityThread; =key = " +
+		"b3abfae6-2c53-42e1-b8c1-96b0558dbeae; =mApplication instance of com.example.leakcanary.ExampleApplication; " +
+		"=mBase instance of android.app.ContextImpl"
 	if got := lineOfInspection(i.Inspect(service)); got != strings.ReplaceAll(want, "; ", "\t") {
 		t.Errorf("%q", got)
 	}
 }
 
-// TestInspectorOfJVM: in the dump of a JVM nothing leaks, and threads have their names.
+// TestInspectorOfJVM: in the dump of a JVM nothing leaks, and threads have
+// their names.
 func TestInspectorOfJVM(t *testing.T) {
-	for _, name := range []string{"ahat-RI.hprof", "hprof-32.bin", "hprof-64.bin", "pyhprof-example-java.hprof", "mat-sun_jdk6_32bit.hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof"} {
+	for _, name := range []string{
+		"ahat-RI.hprof", "hprof-32.bin", "hprof-64.bin", "pyhprof-example-java.hprof", "mat-sun_jdk6_32bit.hprof",
+		"mat-sun_jdk6_30_x64_compressedOops.hprof",
+	} {
 		t.Run(name, func(t *testing.T) {
 			g := loadRecorded(t, name)
 			i := inspect(t, g, android.InspectorOptions{})
@@ -112,7 +121,8 @@ func TestInspectorOfJVM(t *testing.T) {
 					t.Errorf("%s is missing of %q", w, names)
 				}
 			}
-			if o, ok := g.Find(g.ID(0)); ok && g.IsClass(o) && lineOfInspection(i.Inspect(o)) != "-a class is never leaking" {
+			if o, ok := g.Find(g.ID(0)); ok && g.IsClass(o) &&
+				lineOfInspection(i.Inspect(o)) != "-a class is never leaking" {
 				t.Errorf("class: %+v", i.Inspect(o))
 			}
 		})
@@ -124,10 +134,12 @@ func TestWatchedInJVM(t *testing.T) {
 	h := hproftest.Java(1)
 	screen := h.New(h.Declare("com.shop.Screen", nil, "object next"), nil)
 	kept := h.New(h.Class("com.shop.Screen"), nil)
-	h.Watch(screen, hproftest.Watched{Key: "k1", Description: "it was closed", WatchedAt: 3_500_000, RetainedAt: 3_550_000})
+	h.Watch(screen,
+		hproftest.Watched{Key: "k1", Description: "it was closed", WatchedAt: 3_500_000, RetainedAt: 3_550_000})
 	h.Watch(kept, hproftest.Watched{Key: "k2", WatchedAt: 3_599_000, RetainedAt: -1})
 	j := judge(t, h, hproftest.Form{Runtime: hproftest.HotSpot})
-	text := "+ObjectWatcher was watching this because it was closed; =key = k1; =watchDurationMillis = 100000; =retainedDurationMillis = 50000"
+	text := "+ObjectWatcher was watching this because it was closed; =key = k1; =watchDurationMillis = 100000; " +
+		"=retainedDurationMillis = 50000"
 	j.says(t, "retained", screen, text, text)
 	text = "+ObjectWatcher was watching this; =key = k2; =watchDurationMillis = 1000; =retainedDurationMillis = -1"
 	j.says(t, "not retained", kept, text, text)
@@ -138,7 +150,8 @@ func TestWatchedInJVM(t *testing.T) {
 	}
 }
 
-// TestWatchedWithoutUptime: who does not take the dump by LeakCanary has no uptime in it.
+// TestWatchedWithoutUptime: a dump that was not taken by LeakCanary has no
+// uptime.
 func TestWatchedWithoutUptime(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	screen := h.New(h.Declare("com.shop.Screen", nil, "object next"), nil)
@@ -149,21 +162,24 @@ func TestWatchedWithoutUptime(t *testing.T) {
 	j.says(t, "retained", screen, "+ObjectWatcher was watching this; =key = k1",
 		"+ObjectWatcher was watching this; =key = k1; =watchDurationMillis = -1000; =retainedDurationMillis = -6000")
 	const rest = "; =Message.obj = null; =Message.callback = null; =Message.target = null"
-	j.says(t, "message", message, "=Message.what = 2; =Message.when = 5000"+rest, "=Message.what = 2; =Message.when = 5000 (5000 ms after heap dump)"+rest)
+	j.says(t, "message", message, "=Message.what = 2; =Message.when = 5000"+rest,
+		"=Message.what = 2; =Message.when = 5000 (5000 ms after heap dump)"+rest)
 	j.leaks(t, "retained", screen, true, true)
 }
 
-// TestWatchedWithoutTimes: a reference without times is of an object that is retained.
+// TestWatchedWithoutTimes: a reference without times is of a retained object.
 func TestWatchedWithoutTimes(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
-	c := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key", "object description", "long retainedUptimeMillis")
+	c := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key",
+		"object description", "long retainedUptimeMillis")
 	screen := h.Declare("com.shop.Screen", nil, "object next")
 	a, b := h.New(screen, nil), h.New(screen, nil)
 	h.New(c, hproftest.Fields{"referent": a, "key": "k1", "description": "", "retainedUptimeMillis": 5})
 	h.New(c, hproftest.Fields{"referent": b, "key": "k2", "retainedUptimeMillis": -1})
 	h.New(c, hproftest.Fields{"key": "k3", "retainedUptimeMillis": 5})
 	j := judge(t, h, hproftest.Form{})
-	j.says(t, "watched", a, "+ObjectWatcher was watching this; =key = k1", "+ObjectWatcher was watching this; =key = k1")
+	j.says(t, "watched", a, "+ObjectWatcher was watching this; =key = k1",
+		"+ObjectWatcher was watching this; =key = k1")
 	text := "+ObjectWatcher was watching this because Unknown (legacy); =key = k2"
 	j.says(t, "watched without a description", b, text, text)
 	j.leaks(t, "retained", a, true, true)
@@ -178,18 +194,42 @@ func TestInspectedFragments(t *testing.T) {
 		now, old  string
 		leak, was bool
 	}{
-		{"new", hproftest.Fragment{State: hproftest.NotYet}, "-" + state + "INITIALIZED and the fragment was never attached", "-" + state + "INITIALIZED", false, false},
+		{
+			"new", hproftest.Fragment{State: hproftest.NotYet},
+			"-" + state + "INITIALIZED and the fragment was never attached", "-" + state + "INITIALIZED", false, false,
+		},
 		{"reset", hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED", Tag: "list"},
-			"+Fragment.mLifecycleRegistry.state was reset to INITIALIZED by Fragment#initState() after Fragment#onDestroy(); =Fragment.mTag = list", "-" + state + "INITIALIZED; =Fragment.mTag = list", true, false},
-		{"attached", hproftest.Fragment{Lifecycle: "INITIALIZED"}, "-" + state + "INITIALIZED and Fragment.mFragmentManager is set", "-" + state + "INITIALIZED", false, false},
-		{"old version", hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED", NoMaxState: true}, "-" + state + "INITIALIZED", "-" + state + "INITIALIZED", false, false},
-		{"destroyed", hproftest.Fragment{State: hproftest.Destroyed}, "+" + state + "DESTROYED", "+" + state + "DESTROYED", true, true},
+			"+Fragment.mLifecycleRegistry.state was reset to INITIALIZED by Fragment#initState() after " +
+				"Fragment#onDestroy(); =Fragment.mTag = list", "-" + state + "INITIALIZED; =Fragment.mTag = list", true,
+			false},
+		{
+			"attached", hproftest.Fragment{Lifecycle: "INITIALIZED"},
+			"-" + state + "INITIALIZED and Fragment.mFragmentManager is set", "-" + state + "INITIALIZED", false, false,
+		},
+		{
+			"old version", hproftest.Fragment{State: hproftest.Destroyed, Lifecycle: "INITIALIZED", NoMaxState: true},
+			"-" + state + "INITIALIZED", "-" + state + "INITIALIZED", false, false,
+		},
+		{
+			"destroyed", hproftest.Fragment{State: hproftest.Destroyed}, "+" + state + "DESTROYED",
+			"+" + state + "DESTROYED", true, true,
+		},
 		{"resumed", hproftest.Fragment{}, "-" + state + "RESUMED", "-" + state + "RESUMED", false, false},
 		{"new of the platform", hproftest.Fragment{Kind: hproftest.Framework, State: hproftest.NotYet, Tag: "a"},
-			"=Fragment#mFragmentManager is null; =Fragment.mTag=a", "+Fragment#mFragmentManager is null; =Fragment.mTag=a", false, true},
-		{"destroyed of the platform", hproftest.Fragment{Kind: hproftest.Framework, State: hproftest.Destroyed}, "+Fragment#mFragmentManager is null", "+Fragment#mFragmentManager is null", true, true},
-		{"new of the support library", hproftest.Fragment{Kind: hproftest.Support, State: hproftest.NotYet}, "=Fragment#mFragmentManager is null", "+Fragment#mFragmentManager is null", false, true},
-		{"of the support library", hproftest.Fragment{Kind: hproftest.Support}, "-Fragment#mFragmentManager is not null", "-Fragment#mFragmentManager is not null", false, false},
+			"=Fragment#mFragmentManager is null; =Fragment.mTag=a",
+			"+Fragment#mFragmentManager is null; =Fragment.mTag=a", false, true},
+		{
+			"destroyed of the platform", hproftest.Fragment{Kind: hproftest.Framework, State: hproftest.Destroyed},
+			"+Fragment#mFragmentManager is null", "+Fragment#mFragmentManager is null", true, true,
+		},
+		{
+			"new of the support library", hproftest.Fragment{Kind: hproftest.Support, State: hproftest.NotYet},
+			"=Fragment#mFragmentManager is null", "+Fragment#mFragmentManager is null", false, true,
+		},
+		{
+			"of the support library", hproftest.Fragment{Kind: hproftest.Support},
+			"-Fragment#mFragmentManager is not null", "-Fragment#mFragmentManager is not null", false, false,
+		},
 	} {
 		h := hproftest.Android(hproftest.Phone{})
 		r := h.Fragment("com.shop.Detail", c.fragment)
@@ -199,20 +239,23 @@ func TestInspectedFragments(t *testing.T) {
 	}
 }
 
-// TestFragmentWithoutFields: what the dump does not say is not known.
+// TestFragmentWithoutFields: what the dump does not say is unknown.
 func TestFragmentWithoutFields(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("androidx.fragment.app.Fragment", nil, "object mLifecycleRegistry", "object mMaxState")
 	r := h.New(c, hproftest.Fields{"mLifecycleRegistry": h.Lifecycle("INITIALIZED")})
 	none := h.New(c, nil)
 	j := judge(t, h, hproftest.Form{})
-	j.says(t, "fragment", r, "=Fragment.mLifecycleRegistry.state is INITIALIZED and the Fragment.mCalled field could not be found", "-Fragment.mLifecycleRegistry.state is INITIALIZED")
-	j.says(t, "fragment without a registry", none, "=Fragment.mLifecycleRegistry = null", "=Fragment.mLifecycleRegistry = null")
+	j.says(t, "fragment", r,
+		"=Fragment.mLifecycleRegistry.state is INITIALIZED and the Fragment.mCalled field could not be found",
+		"-Fragment.mLifecycleRegistry.state is INITIALIZED")
+	j.says(t, "fragment without a registry", none, "=Fragment.mLifecycleRegistry = null",
+		"=Fragment.mLifecycleRegistry = null")
 	j.leaks(t, "fragment", r, false, false)
 }
 
-// TestInspectorAndComponents: what Components call destroyed is leaking, and of
-// activities, services and fragments nothing else.
+// TestInspectorAndComponents: destroyed Components are leaking, and no other
+// activities, services and fragments.
 func TestInspectorAndComponents(t *testing.T) {
 	destroyed := 0
 	for seed := range uint64(24) {
@@ -224,7 +267,9 @@ func TestInspectorAndComponents(t *testing.T) {
 		i := inspect(t, g, android.InspectorOptions{})
 		components := read(t, g, android.Options{Top: 100000}).Components
 		list, watched := leaking(t, i), i.Watched()
-		for _, group := range []android.ComponentGroup{components.Activities, components.Services, components.Fragments} {
+		for _, group := range []android.ComponentGroup{
+			components.Activities, components.Services, components.Fragments,
+		} {
 			for _, c := range group.List {
 				o, _ := g.Find(c.Object)
 				if slices.Contains(watched, o) {
@@ -245,14 +290,18 @@ func TestInspectorAndComponents(t *testing.T) {
 }
 
 func TestInspectedCompositions(t *testing.T) {
-	for state, want := range []string{"-Composition running", "=Composition deactivated", "=Composition inconsistent", "+Composition disposed", "=Composition state: 4"} {
+	for state, want := range []string{
+		"-Composition running", "=Composition deactivated", "=Composition inconsistent", "+Composition disposed",
+		"=Composition state: 4",
+	} {
 		h := hproftest.Android(hproftest.Phone{})
 		r := h.CompositionState(0, state)
 		judge(t, h, hproftest.Form{}).says(t, want, r, want, "")
 	}
 	h := hproftest.Android(hproftest.Phone{})
 	r := h.New(h.Declare("androidx.compose.runtime.CompositionImpl", nil, "object parent"), nil)
-	judge(t, h, hproftest.Form{}).says(t, "composition", r, "=Composition disposal state unknown (no disposed or state field)", "")
+	judge(t, h, hproftest.Form{}).says(t, "composition", r,
+		"=Composition disposal state unknown (no disposed or state field)", "")
 }
 
 // TestRenamedFlow: kotlinx.coroutines 1.9 has the state under another name.
@@ -278,7 +327,8 @@ func TestInspectedViewModels(t *testing.T) {
 	j.leaks(t, "in use", used, false, false)
 
 	h = hproftest.Android(hproftest.Phone{})
-	impl := h.Declare("androidx.lifecycle.viewmodel.internal.ViewModelImpl", nil, "object keyToCloseables", "boolean isCleared")
+	impl := h.Declare("androidx.lifecycle.viewmodel.internal.ViewModelImpl", nil, "object keyToCloseables",
+		"boolean isCleared")
 	c = h.Declare("com.shop.CartModel", h.Declare("androidx.lifecycle.ViewModel", nil, "object impl"))
 	cleared = h.New(c, hproftest.Fields{"impl": h.New(impl, hproftest.Fields{"isCleared": true})})
 	used, mocked := h.New(c, hproftest.Fields{"impl": h.New(impl, nil)}), h.New(c, nil)
@@ -299,36 +349,47 @@ func TestInspectedPackageManager(t *testing.T) {
 	h.Set(own, "mOuterContext", own)
 	itself, none := h.New(c, hproftest.Fields{"mContext": own}), h.New(c, nil)
 	j := judge(t, h, hproftest.Form{})
-	const prefix, field = "ApplicationPackageManager.mContext.mOuterContext", "; =mContext instance of android.app.ContextImpl"
-	j.says(t, "of a destroyed activity", a, "+"+prefix+" is an instance of com.shop.Gone with Activity.mDestroyed true"+field, field[2:])
-	j.says(t, "of an activity", b, "-"+prefix+" is an instance of com.shop.Here with Activity.mDestroyed false"+field, field[2:])
-	j.says(t, "of no component", itself, "="+field[3:]+"; ="+prefix+" == ContextImpl.this: not tied to any particular lifecycle", field[2:])
+	const prefix, field = "ApplicationPackageManager.mContext.mOuterContext",
+		"; =mContext instance of android.app.ContextImpl"
+	j.says(t, "of a destroyed activity", a, "+"+prefix+" is an instance of com.shop.Gone with Activity.mDestroyed true"+
+		field, field[2:])
+	j.says(t, "of an activity", b, "-"+prefix+" is an instance of com.shop.Here with Activity.mDestroyed false"+field,
+		field[2:])
+	j.says(t, "of no component", itself, "="+field[3:]+"; ="+prefix+
+		" == ContextImpl.this: not tied to any particular lifecycle", field[2:])
 	j.says(t, "of nothing", none, "", "")
 	j.leaks(t, "of a destroyed activity", a, true, false)
 	j.leaks(t, "of an activity", b, false, false)
 }
 
-// TestDecorContexts: that of a dialog whose context is wrapped leads to its activity.
+// TestDecorContexts: that of a dialog whose context is wrapped leads to its
+// activity.
 func TestDecorContexts(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	gone := h.Activity("com.shop.Gone", hproftest.Destroyed)
 	themed := h.New(h.Class("android.view.ContextThemeWrapper"), hproftest.Fields{"mBase": gone.Ref})
 	window := h.New(h.Class("com.android.internal.policy.PhoneWindow"), hproftest.Fields{"mContext": themed})
-	decor := h.New(h.Class("com.android.internal.policy.DecorContext"), hproftest.Fields{"mBase": h.Application(), "mPhoneWindow": window})
+	decor := h.New(h.Class("com.android.internal.policy.DecorContext"),
+		hproftest.Fields{"mBase": h.Application(), "mPhoneWindow": window})
 	lone := h.New(h.Class("com.android.internal.policy.DecorContext"), hproftest.Fields{"mBase": h.Application()})
 	j := judge(t, h, hproftest.Form{})
 	const base = "=mBase instance of com.example.App"
-	j.says(t, "decor", decor, "+DecorContext wraps an Activity with Activity.mDestroyed true; "+base, base+"; =DecorContext wraps a Service context")
-	j.says(t, "decor without a window", lone, base+"; =DecorContext wraps an Application context", base+"; =DecorContext wraps an Application context")
+	j.says(t, "decor", decor, "+DecorContext wraps an Activity with Activity.mDestroyed true; "+base,
+		base+"; =DecorContext wraps a Service context")
+	j.says(t, "decor without a window", lone, base+"; =DecorContext wraps an Application context",
+		base+"; =DecorContext wraps an Application context")
 	j.leaks(t, "decor", decor, true, false)
 }
 
-// TestResourceNames: LeakCanary saves the names of the app's IDs before it dumps.
+// TestResourceNames: LeakCanary saves the names of the app's IDs before it
+// dumps.
 func TestResourceNames(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
-	c := h.Declare("shark.AndroidResourceIdNames", nil, "object resourceIds", "object names", "static object holderField")
+	c := h.Declare("shark.AndroidResourceIdNames", nil, "object resourceIds", "object names",
+		"static object holderField")
 	names := h.Objects(h.Class("java.lang.String"), h.String("title"), h.String("list"))
-	h.SetStatic(c, "holderField", h.New(c, hproftest.Fields{"resourceIds": h.Ints(0x7f080001, 0x7f080002), "names": names}))
+	h.SetStatic(c, "holderField",
+		h.New(c, hproftest.Fields{"resourceIds": h.Ints(0x7f080001, 0x7f080002), "names": names}))
 	view := func(id int) hproftest.Ref {
 		return h.New(h.Class("android.widget.TextView"), hproftest.Fields{"mID": id, "mContext": h.Application()})
 	}
@@ -342,7 +403,8 @@ func TestResourceNames(t *testing.T) {
 	j.says(t, "without an ID", none, about+after, about+after)
 }
 
-// TestInspectedBinders: one that native code holds is needed; one in a list may leak.
+// TestInspectedBinders: one that native code holds is needed; one in a list may
+// leak.
 func TestInspectedBinders(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("com.shop.Sync$Stub", h.Class("android.os.Binder"))
@@ -350,11 +412,13 @@ func TestInspectedBinders(t *testing.T) {
 	h.Root(hprof.SubRootJNIGlobal, known)
 	j := judge(t, h, hproftest.Form{})
 	got := j.now.Inspect(j.object(t, listed))
-	if len(got.NotLeaking)+len(got.Leaking) != 0 || len(got.Labels) != 1 || !strings.HasPrefix(got.Labels[0], "Sync$Stub is a binder stub. ") {
+	if len(got.NotLeaking)+len(got.Leaking) != 0 || len(got.Labels) != 1 ||
+		!strings.HasPrefix(got.Labels[0], "Sync$Stub is a binder stub. ") {
 		t.Errorf("listed %+v", got)
 	}
 	got = j.now.Inspect(j.object(t, known))
-	if len(got.NotLeaking) != 1 || !strings.HasPrefix(got.NotLeaking[0], "Sync$Stub is a binder stub, and ") || len(got.Labels) != 1 {
+	if len(got.NotLeaking) != 1 || !strings.HasPrefix(got.NotLeaking[0], "Sync$Stub is a binder stub, and ") ||
+		len(got.Labels) != 1 {
 		t.Errorf("known to native code %+v", got)
 	}
 	if got := lineOfInspection(j.old.Inspect(j.object(t, known))); got != "" {
@@ -362,15 +426,17 @@ func TestInspectedBinders(t *testing.T) {
 	}
 }
 
-// TestListeners: also those in a subclass of ArrayList.
+// TestListeners also reads those in a subclass of ArrayList.
 func TestListeners(t *testing.T) {
 	for _, harmony := range []bool{true, false} {
 		h := hproftest.Android(hproftest.Phone{SDK: 23, Harmony: harmony})
 		animator := h.Declare("android.animation.Animator", nil, "object mListeners")
 		list := h.ArrayList(0, h.Class("java.lang.Integer").Ref(), h.Integer(1))
 		field := map[bool]string{true: "array", false: "elementData"}[harmony]
-		own := h.New(h.Declare("com.shop.Listeners", h.Class("java.util.ArrayList")), hproftest.Fields{field: list.Array(), "size": 2})
-		a, b, c := h.New(animator, hproftest.Fields{"mListeners": list.Ref}), h.New(animator, hproftest.Fields{"mListeners": own}), h.New(animator, nil)
+		own := h.New(h.Declare("com.shop.Listeners", h.Class("java.util.ArrayList")),
+			hproftest.Fields{field: list.Array(), "size": 2})
+		a, b, c := h.New(animator, hproftest.Fields{"mListeners": list.Ref}),
+			h.New(animator, hproftest.Fields{"mListeners": own}), h.New(animator, nil)
 		j := judge(t, h, hproftest.Form{})
 		const class, number = "=mListeners[1] = java.lang.Integer", "=mListeners[2] = java.lang.Integer"
 		j.says(t, "listeners", a, class+"; "+number, class+"; "+number)
@@ -379,8 +445,8 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// TestServicesOfUnknownState: without the ActivityThread's map nobody knows, and none
-// leaks.
+// TestServicesOfUnknownState: without the ActivityThread's map the state is
+// unknown, and none leaks.
 func TestServicesOfUnknownState(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	service := h.Service("com.shop.Sync", hproftest.Destroyed)
@@ -392,24 +458,32 @@ func TestServicesOfUnknownState(t *testing.T) {
 	}
 }
 
-// inspectedClasses are all whose objects a rule is for, but singletons.
+// inspectedClasses are all whose objects have a rule, except singletons.
 var inspectedClasses = []string{
-	"android.view.View", "android.widget.Editor", "android.app.Activity", "android.app.ContextImpl", "android.app.ApplicationPackageManager", "android.app.Dialog", "android.app.Fragment",
-	"android.support.v4.app.Fragment", "android.os.MessageQueue", "android.app.LoadedApk", "mortar.Presenter", "mortar.MortarScope", "com.squareup.coordinators.Coordinator", "java.lang.Thread",
-	"android.view.ViewRootImpl", "android.view.Window", "android.os.Message", "android.widget.Toast", "androidx.compose.runtime.Recomposer", "android.animation.Animator", "android.animation.ObjectAnimator",
-	"androidx.lifecycle.LifecycleRegistry", "androidx.lifecycle.ViewModel", "leakcanary.KeyedWeakReference", "android.app.Service",
-	"kotlinx.coroutines.JobSupport", "kotlinx.coroutines.internal.ContextScope", "androidx.lifecycle.CloseableCoroutineScope", "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope",
+	"android.view.View", "android.widget.Editor", "android.app.Activity", "android.app.ContextImpl",
+	"android.app.ApplicationPackageManager", "android.app.Dialog", "android.app.Fragment",
+	"android.support.v4.app.Fragment", "android.os.MessageQueue", "android.app.LoadedApk", "mortar.Presenter",
+	"mortar.MortarScope", "com.squareup.coordinators.Coordinator", "java.lang.Thread",
+	"android.view.ViewRootImpl", "android.view.Window", "android.os.Message", "android.widget.Toast",
+	"androidx.compose.runtime.Recomposer", "android.animation.Animator", "android.animation.ObjectAnimator",
+	"androidx.lifecycle.LifecycleRegistry", "androidx.lifecycle.ViewModel", "leakcanary.KeyedWeakReference",
+	"android.app.Service",
+	"kotlinx.coroutines.JobSupport", "kotlinx.coroutines.internal.ContextScope",
+	"androidx.lifecycle.CloseableCoroutineScope", "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope",
 }
 
-// TestClassesWithoutFields: of an object that has none of the fields no reason is
-// known, and nothing breaks. A field of the same name in a subclass is another.
+// TestClassesWithoutFields: an object that has none of the fields has no
+// reasons, and nothing breaks. A field of the same name in a subclass is a
+// different one.
 func TestClassesWithoutFields(t *testing.T) {
 	for _, class := range inspectedClasses {
 		h := hproftest.Java(1)
 		h.Declare("android.app.ActivityThread", nil, "int n")
 		c := h.Declare(class, nil)
-		own := h.Declare("com.shop.Own", c, "boolean mDestroyed", "object mFragmentManager", "object mView", "boolean mQuitting", "boolean dead", "boolean mCleared", "object mParent", "object mAttachInfo")
-		r, derived := h.New(c, nil), h.New(own, hproftest.Fields{"mDestroyed": true, "mQuitting": true, "dead": true, "mCleared": true})
+		own := h.Declare("com.shop.Own", c, "boolean mDestroyed", "object mFragmentManager", "object mView",
+			"boolean mQuitting", "boolean dead", "boolean mCleared", "object mParent", "object mAttachInfo")
+		r, derived := h.New(c, nil),
+			h.New(own, hproftest.Fields{"mDestroyed": true, "mQuitting": true, "dead": true, "mCleared": true})
 		j := judge(t, h, hproftest.Form{})
 		for _, i := range []*android.Inspector{j.now, j.old} {
 			for _, x := range []hproftest.Ref{r, derived} {
@@ -424,7 +498,8 @@ func TestClassesWithoutFields(t *testing.T) {
 	}
 }
 
-// TestCircles: contexts that wrap each other and views above each other end.
+// TestCircles: cycles of contexts that wrap each other and views above each
+// other end.
 func TestCircles(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	wrapper := h.Class("android.content.ContextWrapper")
@@ -433,9 +508,11 @@ func TestCircles(t *testing.T) {
 		h.Set(from, "mBase", to)
 	}
 	decor := h.New(h.Class("com.android.internal.policy.DecorContext"), hproftest.Fields{"mBase": h.Application()})
-	h.Set(decor, "mPhoneWindow", h.New(h.Class("com.android.internal.policy.PhoneWindow"), hproftest.Fields{"mContext": decor}))
+	h.Set(decor, "mPhoneWindow",
+		h.New(h.Class("com.android.internal.policy.PhoneWindow"), hproftest.Fields{"mContext": decor}))
 	top := h.New(h.Class("android.widget.LinearLayout"), hproftest.Fields{"mContext": a, "mWindowAttachCount": 1})
-	view := h.New(h.Class("android.widget.TextView"), hproftest.Fields{"mContext": decor, "mParent": top, "mWindowAttachCount": 1})
+	view := h.New(h.Class("android.widget.TextView"),
+		hproftest.Fields{"mContext": decor, "mParent": top, "mWindowAttachCount": 1})
 	h.Set(top, "mParent", view)
 	j := judge(t, h, hproftest.Form{})
 	for _, r := range []hproftest.Ref{a, b, c, decor, top, view} {
@@ -443,17 +520,20 @@ func TestCircles(t *testing.T) {
 	}
 	for _, r := range []hproftest.Ref{c, a, b} {
 		got := j.now.Inspect(j.object(t, r))
-		if want := []string{"mBase instance of android.content.ContextWrapper", "ContextWrapper does not wrap a known Android context"}; !slices.Equal(got.Labels, want) {
+		if want := []string{
+			"mBase instance of android.content.ContextWrapper", "ContextWrapper does not wrap a known Android context",
+		}; !slices.Equal(got.Labels, want) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := j.now.Inspect(j.object(t, view)); !slices.Contains(got.Labels, "View not part of a window view hierarchy") {
+	if got := j.now.Inspect(j.object(t, view)); !slices.Contains(got.Labels,
+		"View not part of a window view hierarchy") {
 		t.Errorf("%+v", got)
 	}
 }
 
-// checkInspector holds what is so whatever a dump says: texts are fit to be shown, what
-// leaks has a reason, and neither order nor repetition changes an answer.
+// checkInspector checks what holds for any dump: texts are printable, leaking
+// objects have a reason, and neither order nor repetition changes an answer.
 func checkInspector(t *testing.T, g *heap.Graph, old bool) {
 	t.Helper()
 	options := android.InspectorOptions{Shark214: old}
@@ -471,7 +551,8 @@ func checkInspector(t *testing.T, g *heap.Graph, old bool) {
 		}
 		checkTextsOf(t, slices.Concat(got.Leaking, got.NotLeaking, got.Labels))
 		_, leaks := slices.BinarySearch(list, o)
-		if leaks && len(got.Leaking) == 0 && !g.InstanceOf(o, "com.android.internal.policy.DecorView") && !g.InstanceOf(o, "android.widget.Editor") {
+		if leaks && len(got.Leaking) == 0 && !g.InstanceOf(o, "com.android.internal.policy.DecorView") &&
+			!g.InstanceOf(o, "android.widget.Editor") {
 			t.Fatalf("%#x of %s leaks without a reason: %q", g.ID(o), g.Class(o), lines[o])
 		}
 	}
@@ -488,8 +569,9 @@ func checkInspector(t *testing.T, g *heap.Graph, old bool) {
 func checkTextsOf(t *testing.T, list []string) {
 	t.Helper()
 	for n, s := range list {
-		if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) || utf8.RuneCountInString(s) > 2100 || s == "" {
-			t.Fatalf("%q is not fit to be shown", s)
+		if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) ||
+			utf8.RuneCountInString(s) > 2100 || s == "" {
+			t.Fatalf("%q is not printable", s)
 		}
 		if n > 800 {
 			t.Fatalf("%d texts", len(list))
@@ -497,16 +579,16 @@ func checkTextsOf(t *testing.T, list []string) {
 	}
 }
 
-// mixes are the dumps of LeakMix, with the IDs of their objects: each is made once,
-// because to make one takes longer than to judge it.
+// mixes are the dumps of LeakMix, with the IDs of their objects: each is made
+// once, because that takes longer than judging it.
 var mixes [64]struct {
 	once sync.Once
 	dump []byte
 	ids  []hprof.ID
 }
 
-// mixed gives the dump of a LeakMix, not to be changed, and the IDs of its objects in
-// order.
+// mixed returns the dump of a LeakMix, which must not be changed, and the IDs
+// of its objects in order.
 func mixed(tb testing.TB, seed uint64) (dump []byte, ids []hprof.ID) {
 	tb.Helper()
 	m := &mixes[seed]
@@ -527,8 +609,8 @@ func mixed(tb testing.TB, seed uint64) (dump []byte, ids []hprof.ID) {
 	return m.dump, m.ids
 }
 
-// redirect lets references of a dump with IDs of four bytes lead elsewhere: what looks
-// like the ID of an object becomes another one.
+// redirect changes references of a dump with IDs of four bytes: what looks like
+// the ID of an object is replaced by another.
 func redirect(dump []byte, ids []hprof.ID, choices []byte) []byte {
 	dump = slices.Clone(dump)
 	b := bytesOf(choices)
@@ -546,7 +628,7 @@ func redirect(dump []byte, ids []hprof.ID, choices []byte) []byte {
 	return dump
 }
 
-// FuzzInspector: whatever a dump says, all objects can be judged.
+// FuzzInspector: all objects of any dump can be judged.
 func FuzzInspector(f *testing.F) {
 	for seed := range uint64(16) {
 		choices := make([]byte, 5*(seed*8))
@@ -572,10 +654,14 @@ func FuzzInspector(f *testing.F) {
 	})
 }
 
-// TestInspectorEnds: a context that is over ends the work.
+// TestInspectorEnds: a cancelled context ends the work.
 func TestInspectorEnds(t *testing.T) {
-	for name, h := range map[string]*hproftest.Heap{"android": hproftest.Android(hproftest.Phone{}), "jvm": hproftest.Java(1)} {
-		dump, _, err := h.Dump(hproftest.Form{Runtime: map[string]hproftest.Runtime{"android": hproftest.ART, "jvm": hproftest.HotSpot}[name]})
+	for name, h := range map[string]*hproftest.Heap{
+		"android": hproftest.Android(hproftest.Phone{}), "jvm": hproftest.Java(1),
+	} {
+		dump, _, err := h.Dump(hproftest.Form{
+			Runtime: map[string]hproftest.Runtime{"android": hproftest.ART, "jvm": hproftest.HotSpot}[name],
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -594,7 +680,7 @@ func TestInspectorEnds(t *testing.T) {
 	}
 }
 
-// BenchmarkLeaking is what it takes to find the leaking objects of a small app.
+// BenchmarkLeaking measures finding the leaking objects of a small app.
 func BenchmarkLeaking(b *testing.B) {
 	g := loadRecorded(b, "leak_service_binder.hprof")
 	for b.Loop() {

@@ -10,18 +10,20 @@ import (
 type Edition uint8
 
 const (
-	// Shark3 is the list of Shark 3, mended where that could not have been meant: with
-	// the matchers that it makes and then drops, and with two patterns that match
-	// nothing put right. See changes214.
+	// Shark3 is the list of Shark 3 with corrections of obvious mistakes: with
+	// the matchers that it creates and then drops, and with two patterns
+	// corrected that match nothing. See changes214.
 	Shark3 Edition = iota
-	// Shark214 is the list of Shark 2.14 as it is, for comparisons with it.
+	// Shark214 is the unchanged list of Shark 2.14, for comparisons with it.
 	Shark214
 )
 
-// matchersOf returns the references that the platform, its makers and a few libraries are
-// known to leak by, and those that never tell who holds an object: those of an edition
-// that apply to a build, in Shark's order: of two with the same pattern the later is meant. Where the build is not known those
-// apply that every build has. Conditions are shared and must not be changed.
+// matchersOf returns the references that the platform, its manufacturers and a
+// few libraries are known to leak by, and those that never explain what holds
+// an object: those of an edition that apply to a build, in Shark's order, so
+// that of two with the same pattern the later one counts. If the build is not
+// known, those apply that every build has. Conditions are shared and must not
+// be changed.
 func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
 }
@@ -29,7 +31,7 @@ func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 // tables are all matchers, in Shark's order.
 var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
 
-// matchers gives those of an edition that apply.
+// matchers returns those of an edition that apply.
 func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matcher) {
 	for _, table := range tables {
 		for _, m := range table {
@@ -42,7 +44,7 @@ func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matche
 	return all
 }
 
-// namedBuilds are the manufacturers and IDs of builds that matchers name.
+// namedBuilds are the manufacturers and IDs of builds in matchers.
 func namedBuilds() (makers, ids []string) {
 	for _, table := range tables {
 		for _, m := range table {
@@ -59,18 +61,19 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// inAOSP are patterns of makers' leaks that AOSP has too, at that level: there the field
-// says nothing about the maker.
+// inAOSP are patterns of manufacturers' leaks that AOSP has too, at that level:
+// there the field does not identify the manufacturer.
 var inAOSP = map[trace.Pattern]bool{
 	// The WebView of Android 4.4 (AwResource.java).
 	staticField("com.android.org.chromium.android_webview.AwResource", "sResources"): true,
 }
 
-// JVMMatchers are the references that never tell who holds an object in the dump of a
-// JVM. There are no known leaks of its libraries.
+// JVMMatchers returns the references that never explain what holds an object in
+// the dump of a JVM. There are no known leaks of its libraries.
 func JVMMatchers() []trace.Matcher { return slices.Clone(ignoredByJDK) }
 
-// edit gives what an edition has in place of a matcher, and whether it has any.
+// edit returns what an edition has in place of a matcher, and whether it has
+// any.
 func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
 	if e != Shark214 {
 		return m, true
@@ -86,16 +89,19 @@ func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
 	return m, true
 }
 
-// changes214 is what Shark 2.14 has in place of matchers of the tables, by their
-// patterns: nil is nothing. But for the builds of mNextServedView, Shark 3 has the
-// same faults.
+// changes214 is what Shark 2.14 has in place of matchers of the tables, by
+// their patterns; nil means nothing. Except for the builds of mNextServedView,
+// Shark 3 has the same faults.
 var changes214 = map[trace.Pattern]*trace.Matcher{
-	instanceField(inputMethodManager, "mNextServedView"): was(instanceField(inputMethodManager, "mNextServedView"), between(15, 33)),
-	// The field is static, and an instance pattern does not match a static field.
+	instanceField(inputMethodManager, "mNextServedView"): was(instanceField(inputMethodManager, "mNextServedView"),
+		between(15, 33)),
+	// The field is static, and an instance pattern does not match a static
+	// field.
 	staticField(connectivityManager, "sInstance"): was(instanceField(connectivityManager, "sInstance"), until(23)),
-	// Without its package it is the name of no class.
-	instanceField(connectivityManager+"$CallbackHandler", "this$0"): was(instanceField("ConnectivityManager$CallbackHandler", "this$0"), at(33)),
-	// These are made and not added to the list: "references +=" is missing.
+	// Without its package it is not the name of a class.
+	instanceField(connectivityManager+"$CallbackHandler",
+		"this$0"): was(instanceField("ConnectivityManager$CallbackHandler", "this$0"), at(33)),
+	// These are created and not added to the list: "references +=" is missing.
 	staticField(awContents, "A0"): nil,
 	instanceField("WV.R9", "e"):   nil,
 	instanceField("WV.a6", "c"):   nil,
@@ -106,10 +112,10 @@ var changes214 = map[trace.Pattern]*trace.Matcher{
 	jniGlobal(dreamServiceStub):   nil,
 }
 
-// sharkFile names the enum entries of Shark that are a source themselves.
+// sharkFile names the enum entries of Shark that are themselves a source.
 const sharkFile = "LeakCanary AndroidReferenceMatchers.kt "
 
-// What tables write matchers with.
+// Helpers with which the tables define matchers.
 
 func leak(p trace.Pattern, description, source string, where ...trace.Condition) trace.Matcher {
 	return trace.Matcher{Pattern: p, Description: description, Source: source, Where: where}
@@ -147,11 +153,10 @@ func at(sdk int) trace.Condition { return between(sdk, sdk) }
 
 func from(sdk int) trace.Condition { return trace.Condition{MinSDK: sdk} }
 
-// until begins with 1: 0 is a level that is not known, and not an old one.
+// until begins with 1: 0 is an unknown level, not an old one.
 func until(sdk int) trace.Condition { return between(1, sdk) }
 
-// by narrows builds to those of manufacturers, as android.os.Build.MANUFACTURER has
-// them.
+// by restricts builds to manufacturers, as in android.os.Build.MANUFACTURER.
 func by(c trace.Condition, manufacturers ...string) trace.Condition {
 	c.Manufacturers = manufacturers
 	return c

@@ -9,14 +9,14 @@ import (
 const (
 	jdkFile     = "LeakCanary JdkReferenceMatchers.kt "
 	referenceOf = "A reference object does not keep what it refers to."
-	linkOf      = "The link of a list that runs through all such objects does not tell who needs them."
+	linkOf      = "The link of a list through all such objects does not show what needs them."
 )
 
 // MainThread is the name of the thread in which a program begins.
 const MainThread = mainThread
 
-// OfTools tells whether a pattern is of what must never be followed: references that keep
-// nothing, and what LeakCanary and the finalizer watchdog hold.
+// OfTools reports whether a pattern must never be followed: references that
+// keep nothing, and what LeakCanary and the finalizer watchdog hold.
 func OfTools(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.JavaLocal:
@@ -27,12 +27,14 @@ func OfTools(p trace.Pattern) bool {
 	return false
 }
 
-// ignoredByJDK are the references that never tell who holds an object, on a JVM and on
-// Android.
+// ignoredByJDK are the references that never explain what holds an object, on a
+// JVM and on Android.
 var ignoredByJDK = []trace.Matcher{
 	ignore(instanceField("java.lang.ref.WeakReference", "referent"), referenceOf, jdkFile+"REFERENCES"),
-	ignore(instanceField("leakcanary.KeyedWeakReference", "referent"), "LeakCanary's own reference to a watched object keeps nothing.", jdkFile+"REFERENCES"),
-	ignore(instanceField("java.lang.ref.SoftReference", "referent"), referenceOf+" A soft one is cleared before memory runs out.", jdkFile+"REFERENCES"),
+	ignore(instanceField("leakcanary.KeyedWeakReference", "referent"),
+		"LeakCanary's own reference to a watched object keeps nothing.", jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.SoftReference", "referent"),
+		referenceOf+" A soft one is cleared before memory runs out.", jdkFile+"REFERENCES"),
 	ignore(instanceField("java.lang.ref.PhantomReference", "referent"), referenceOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("java.lang.ref.Finalizer", "prev"), linkOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("java.lang.ref.Finalizer", "element"), linkOf, jdkFile+"REFERENCES"),
@@ -42,16 +44,23 @@ var ignoredByJDK = []trace.Matcher{
 	ignore(instanceField("java.lang.ref.FinalizerReference", "next"), linkOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("sun.misc.Cleaner", "prev"), linkOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("sun.misc.Cleaner", "next"), linkOf, jdkFile+"REFERENCES"),
-	ignore(threadLocals(watchdogThread), "What this thread holds is about to be collected: nothing else had a shorter path to it.", jdkFile+"FINALIZER_WATCHDOG_DAEMON"),
-	ignore(threadLocals(mainThread), "Local variables of the main thread change all the time. The path that matters is another.", jdkFile+"MAIN"),
+	ignore(threadLocals(watchdogThread),
+		"What this thread holds is about to be collected: nothing else had a shorter path to it.",
+		jdkFile+"FINALIZER_WATCHDOG_DAEMON"),
+	ignore(threadLocals(mainThread),
+		"Local variables of the main thread change all the time. The relevant path is a different one.",
+		jdkFile+"MAIN"),
 }
 
 // ignoredByAndroid are those of Android and of LeakCanary in the app.
 var ignoredByAndroid = []trace.Matcher{
 	ignore(threadLocals(leakCanaryThread), "The thread that wrote the dump.", sharkFile+"LEAK_CANARY_THREAD"),
 	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "resumedActivity"),
-		"LeakCanary holds the resumed activity, which is never a destroyed one. What that activity holds has a path without LeakCanary.", sharkFile+"LEAK_CANARY_HEAP_DUMPER"),
-	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "application"), "LeakCanary holds the application, which is there anyway.", sharkFile+"LEAK_CANARY_INTERNAL"),
+		"LeakCanary holds the resumed activity, which is never a destroyed one. What that activity holds has a path "+
+			"without LeakCanary.", sharkFile+"LEAK_CANARY_HEAP_DUMPER"),
+	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "application"),
+		"LeakCanary holds the application, which is there anyway.", sharkFile+"LEAK_CANARY_INTERNAL"),
 	ignore(instanceField("android.view.Choreographer$FrameDisplayEventReceiver", "mMessageQueue"),
-		"Keeps the queue for its native peer. The main looper holds the queue too, and that is the path to show.", sharkFile+"EVENT_RECEIVER__MMESSAGE_QUEUE"),
+		"Keeps the queue for its native peer. The main looper holds the queue too, and that is the path to show.",
+		sharkFile+"EVENT_RECEIVER__MMESSAGE_QUEUE"),
 }

@@ -18,11 +18,12 @@ import (
 //go:embed testdata/KnownReferences.java
 var knownReferences string
 
-// builds are all API levels with all manufacturers that matchers name, some that none
-// names, and an ID that one names.
+// builds are all API levels with all manufacturers that matchers name, some
+// that none names, and an ID that one names.
 func builds() []trace.Build {
 	manufacturers := []string{
-		"HMD Global", "HUAWEI", "INFINIX", "LENOVO", "LGE", "Meizu", "motorola", "NVIDIA", "OnePlus", "Razer", "realme", "samsung", "SHARP", "TES", "vivo", "Xiaomi",
+		"HMD Global", "HUAWEI", "INFINIX", "LENOVO", "LGE", "Meizu", "motorola", "NVIDIA", "OnePlus", "Razer", "realme",
+		"samsung", "SHARP", "TES", "vivo", "Xiaomi",
 		"Google", "SAMSUNG", "unknown", "",
 	}
 	var all []trace.Build
@@ -36,7 +37,8 @@ func builds() []trace.Build {
 	return all
 }
 
-// TestKnownReferencesAsShark asks Shark 2.14 which of its matchers apply to each build.
+// TestKnownReferencesAsShark compares with the matchers of Shark 2.14 that
+// apply to each build.
 func TestKnownReferencesAsShark(t *testing.T) {
 	all := builds()
 	var lines strings.Builder
@@ -75,7 +77,7 @@ func TestKnownReferencesAsShark(t *testing.T) {
 	}
 }
 
-// lineOf writes matchers as KnownReferences.java does.
+// lineOf formats matchers like KnownReferences.java.
 func lineOf(matchers []trace.Matcher) []string {
 	var lines []string
 	for _, m := range matchers {
@@ -98,8 +100,8 @@ var (
 	origin    = regexp.MustCompile(`^(https://\S+|LeakCanary (Android|Jdk)ReferenceMatchers\.kt [A-Z_]+)$`)
 )
 
-// TestKnownReferencesAreWhole: each says what is known and where that is from, names
-// what can be in a dump, and no build has two of one pattern.
+// TestKnownReferencesAreWhole: each has a description and a source, its names
+// can occur in a dump, and no build has two with one pattern.
 func TestKnownReferencesAreWhole(t *testing.T) {
 	checked := map[string]bool{}
 	for _, b := range builds() {
@@ -116,19 +118,20 @@ func TestKnownReferencesAreWhole(t *testing.T) {
 		}
 	}
 	if len(checked) == 0 {
-		t.Error("nothing is known")
+		t.Error("no description")
 	}
 }
 
 func checkKnown(t *testing.T, m *trace.Matcher) {
 	t.Helper()
-	if len(m.Description) < 20 || len(m.Description) > 400 || !strings.HasSuffix(m.Description, ".") || strings.ContainsAny(m.Description, "\n\t") || strings.Contains(m.Description, "  ") {
+	if len(m.Description) < 20 || len(m.Description) > 400 || !strings.HasSuffix(m.Description, ".") ||
+		strings.ContainsAny(m.Description, "\n\t") || strings.Contains(m.Description, "  ") {
 		t.Errorf("%s: description %q", m, m.Description)
 	}
 	if !origin.MatchString(m.Source) {
 		t.Errorf("%s: source %q", m, m.Source)
 	}
-	// Threads have no class, and objects that JNI holds no field.
+	// Threads have no class, and JNI globals no field.
 	class, name := className.MatchString(m.Class), fieldName.MatchString(m.Name)
 	switch m.Kind {
 	case trace.JavaLocal:
@@ -144,24 +147,33 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 	}
 }
 
-// TestShark3MendsShark214 holds all that differs between the lists, on a build that has
-// it and on one that has not.
+// TestShark3MendsShark214 checks all differences between the lists, on a build
+// that has each and on one that has not.
 func TestShark3MendsShark214(t *testing.T) {
 	const imm = "leak instance field android.view.inputmethod.InputMethodManager#mNextServedView"
 	webView := []string{
 		"leak static field org.chromium.android_webview.AwContents#A0",
-		"leak instance field WV.R9#e", "leak instance field WV.a6#c", "leak instance field WV.H5#c", "leak instance field WV.Y9#e", "leak instance field WV.U4#c",
+		"leak instance field WV.R9#e", "leak instance field WV.a6#c", "leak instance field WV.H5#c",
+		"leak instance field WV.Y9#e", "leak instance field WV.U4#c",
 	}
 	dream := "leak native global variable referencing android.service.dreams.DreamService$1"
 	for _, c := range []struct {
 		sdk         int
 		added, gone []string
 	}{
-		{23, []string{"leak static field android.net.ConnectivityManager#sInstance", "leak native global variable referencing android.app.job.JobService$1"},
+		{
+			23,
+			[]string{
+				"leak static field android.net.ConnectivityManager#sInstance",
+				"leak native global variable referencing android.app.job.JobService$1",
+			},
 			[]string{"leak instance field android.net.ConnectivityManager#sInstance"}},
 		{24, nil, nil},
 		{32, nil, nil},
-		{33, []string{"leak instance field android.net.ConnectivityManager$CallbackHandler#this$0", dream}, []string{"leak instance field ConnectivityManager$CallbackHandler#this$0"}},
+		{
+			33, []string{"leak instance field android.net.ConnectivityManager$CallbackHandler#this$0", dream},
+			[]string{"leak instance field ConnectivityManager$CallbackHandler#this$0"},
+		},
 		{34, []string{imm, dream}, nil},
 		{35, []string{imm, dream}, nil},
 		{36, []string{dream}, nil},
@@ -179,8 +191,8 @@ func TestShark3MendsShark214(t *testing.T) {
 	}
 }
 
-// TestUnknownBuild: of a dump that does not say its build nothing is believed that only
-// some builds have, and certainly not what is of the oldest.
+// TestUnknownBuild: a dump that does not say its build has no matcher that only
+// some builds have, in particular none of the oldest.
 func TestUnknownBuild(t *testing.T) {
 	got := android.Matchers(trace.Build{})
 	for _, m := range got {
@@ -189,7 +201,8 @@ func TestUnknownBuild(t *testing.T) {
 		}
 	}
 	lines := lineOf(got)
-	for _, s := range append(lineOf(android.JVMMatchers()), "ignored local variable on thread main", "leak native global variable referencing android.widget.Toast$TN") {
+	for _, s := range append(lineOf(android.JVMMatchers()), "ignored local variable on thread main",
+		"leak native global variable referencing android.widget.Toast$TN") {
 		if !slices.Contains(lines, s) {
 			t.Errorf("%s is missing", s)
 		}
@@ -199,7 +212,8 @@ func TestUnknownBuild(t *testing.T) {
 	}
 }
 
-// TestMatchersAreTheCallersOwn: who changes an answer does not change the next.
+// TestMatchersAreTheCallersOwn: changing an answer does not change the next
+// one.
 func TestMatchersAreTheCallersOwn(t *testing.T) {
 	for name, ask := range map[string]func() []trace.Matcher{
 		"Android": func() []trace.Matcher { return android.Matchers(trace.Build{SDK: 30}) },

@@ -2,7 +2,7 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/trace"
 
-// Manufacturers as android.os.Build.MANUFACTURER has them.
+// Manufacturers as in android.os.Build.MANUFACTURER.
 const (
 	hmdGlobal = "HMD Global"
 	huawei    = "HUAWEI"
@@ -30,7 +30,8 @@ var samsungLeaks = []trace.Matcher{
 		"A static field keeps the context of the activity.",
 		sharkFile+"SPEN_GESTURE_MANAGER", by(at(19), samsung)),
 	leak(instanceField("android.sec.clipboard.ClipboardUIManager", "mContext"),
-		"A singleton keeps the context of the activity that asked for it. Remedy: have it made in Application.onCreate() by getInstance().",
+		"A singleton keeps the context of the activity that requested it. Remedy: create it in "+
+			"Application.onCreate() by getInstance().",
 		"https://gist.github.com/cypressious/91c4fb1455470d803a602838dfcd5774", by(between(19, 21), samsung)),
 	leak(jniGlobal("com.samsung.android.content.clipboard.SemClipboardManager$1"), clipboardStub,
 		sharkFile+"SEM_CLIPBOARD_MANAGER__MCONTEXT", by(between(19, 28), samsung)),
@@ -40,7 +41,8 @@ var samsungLeaks = []trace.Matcher{
 		"Native code holds the binder stub of a paste event, which keeps the ClipboardExManager and its activity.",
 		sharkFile+"CLIPBOARD_EX_MANAGER", by(at(23), samsung)),
 	leak(instanceField("android.sec.clipboard.ClipboardExManager", "mPersonaManager"),
-		"Native code holds the binder stub of a paste event, which keeps the ClipboardExManager, its PersonaManager and the activity of that.",
+		"Native code holds the binder stub of a paste event, which keeps the ClipboardExManager, its PersonaManager "+
+			"and its activity.",
 		sharkFile+"CLIPBOARD_EX_MANAGER", by(at(23), samsung)),
 	leak(instanceField("android.widget.TextView$IClipboardDataPasteEventImpl", "this$0"),
 		"Native code holds the binder stub of a paste event, which keeps a detached TextView.",
@@ -58,13 +60,14 @@ var samsungLeaks = []trace.Matcher{
 		"A static field keeps resources that refer to the context of an activity.",
 		sharkFile+"AW_RESOURCE__SRESOURCES", by(at(19), samsung)),
 	leak(staticField("android.widget.TextView", "mLastHoveredView"),
-		"A static field, not in AOSP, keeps the view that the pointer was over last.",
+		"A static field, not in AOSP, keeps the view that the pointer last hovered over.",
 		sharkFile+"TEXT_VIEW__MLAST_HOVERED_VIEW", by(between(19, 31), samsung)),
 	leak(instanceField("android.os.PersonaManager", "mContext"),
 		"The resources of the app keep a PersonaManager, not in AOSP, whose context is an activity.",
 		sharkFile+"PERSONA_MANAGER", by(at(19), samsung)),
 	leak(instanceField("android.content.res.Resources", "mContext"),
-		"Resources, which have no context in AOSP, are held by a static field of ZygoteInit with the context of an activity.",
+		"Resources, which have no context in AOSP, are held by a static field of ZygoteInit with the context of an "+
+			"activity.",
 		"https://github.com/square/leakcanary/issues/1#issue-74450184", by(at(19), samsung)),
 	leak(instanceField("android.view.ViewConfiguration", "mContext"),
 		"A static field keeps ViewConfigurations, which have no context in AOSP, with the context of an activity.",
@@ -79,14 +82,14 @@ var samsungLeaks = []trace.Matcher{
 		"A static field, not in AOSP, keeps detached views.",
 		sharkFile+"STATIC_MTARGET_VIEW", by(at(27), samsung)),
 	leak(instanceField("com.android.internal.policy.MultiWindowDecorSupport", "mWindow"),
-		"DecorView has a helper, not in AOSP, that keeps the window after that is destroyed.",
+		"DecorView has a helper, not in AOSP, that keeps the window after it is destroyed.",
 		"https://github.com/square/leakcanary/issues/1819", by(between(26, 29), samsung)),
 	leak(instanceField(inputMethodManager, "mCurrentInputConnection"),
 		"InputMethodManager keeps the input connection after the activity is destroyed.",
 		"https://github.com/square/leakcanary/issues/2300", by(between(28, 30), samsung)),
 }
 
-// vendorLeaks are those of other makers, in Shark's order.
+// vendorLeaks are those of other manufacturers, in Shark's order.
 var vendorLeaks = []trace.Matcher{
 	leak(staticField("android.gestureboost.GestureBoostManager", "mContext"),
 		"A static field keeps the context of an activity.",
@@ -101,19 +104,22 @@ var vendorLeaks = []trace.Matcher{
 		"Native code holds a callback that keeps the SmartCoverManager and its activity.",
 		sharkFile+"SMART_COVER_MANAGER", by(at(27), lg)),
 	leak(instanceField(inputMethodManager, "mLastFocusView"),
-		"InputMethodManager keeps the view that was focused last after that is detached.",
+		"InputMethodManager keeps the view that was focused last after it is detached.",
 		sharkFile+"IMM_LAST_FOCUS_VIEW", by(at(29), lg)),
 	leak(instanceField("com.nvidia.ControllerMapper.MapperClient$ServiceClient", "this$0"),
 		"A handler keeps the MapperClient and with it the context of an activity.",
 		sharkFile+"MAPPER_CLIENT", by(at(19), nvidia)),
 	leak(staticField("android.hardware.SystemSensorManager", "mAppContextImpl"),
-		"A static field keeps the context that the SensorManager was made with. Remedy: ask the application context for it first.",
+		"A static field keeps the context that the SensorManager was made with. Remedy: request it from the "+
+			"application context first.",
 		sharkFile+"SYSTEM_SENSOR_MANAGER__MAPPCONTEXTIMPL", by(at(19), lenovo), by(at(22), vivo)),
 	leak(staticField("android.app.Instrumentation", "mRecommendActivity"),
-		"FlymeOS 4.5 and newer keeps an activity of its own, com.android.internal.app.RecommendActivity, in a static field.",
+		"FlymeOS 4.5 and newer keeps an activity of its own, com.android.internal.app.RecommendActivity, in a static "+
+			"field.",
 		sharkFile+"INSTRUMENTATION_RECOMMEND_ACTIVITY", by(between(21, 22), meizu)),
 	leak(instanceField("android.app.admin.DevicePolicyManager$SettingsObserver", "this$0"),
-		"A content observer, not in AOSP, is held by its binder transport and keeps the DevicePolicyManager and the context that asked for it.",
+		"A content observer, not in AOSP, is held by its binder transport and keeps the DevicePolicyManager and the "+
+			"context that requested it.",
 		sharkFile+"DEVICE_POLICY_MANAGER__SETTINGS_OBSERVER", by(between(19, 22), motorola)),
 	leak(instanceField("android.app.ExtendedStatusBarManager", "mContext"),
 		"ExtendedStatusBarManager keeps the context of a decor view, which refers to a destroyed activity.",
@@ -128,6 +134,7 @@ var vendorLeaks = []trace.Matcher{
 		"A static array keeps all TextKeyListeners, which have no context in AOSP, with the context of an activity.",
 		sharkFile+"RAZER_TEXT_KEY_LISTENER__MCONTEXT", by(at(28), razer)),
 	leak(staticField("android.content.res.ResourcesImpl", "mAppContext"),
-		"A static field, not in AOSP, keeps a context that ends, such as a service. Several makers have it from the same sources.",
+		"A static field, not in AOSP, keeps a context that ends, such as a service. Several manufacturers have it "+
+			"from the same sources.",
 		sharkFile+"XIAMI__RESOURCES_IMPL", by(from(30), hmdGlobal, infinix, lenovo, xiaomi, tes, realme)),
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// patience is how many objects are judged between two looks at the context.
+// patience is the number of objects that are judged between two checks of the
+// context.
 const patience = 1 << 16
 
-// Leaking gives the objects that should be gone without doubt, whoever holds them: by
-// what they say of themselves, and those of Watched (Shark, FilteringLeakingObjectFinder
-// with appLeakingObjectFilters). They are in the order of their numbers; unreachable
-// ones are among them. The error is ctx's.
+// Leaking returns the objects that should be gone without doubt, whatever holds
+// them: by their own state, and those of Watched (Shark,
+// FilteringLeakingObjectFinder with appLeakingObjectFilters). They are in the
+// order of their numbers and include unreachable ones. The error is ctx's.
 func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 	list := i.Watched()
 	if !i.android {
@@ -35,10 +36,10 @@ func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 	return slices.Compact(list), ctx.Err()
 }
 
-// Watches tells whether LeakCanary watched any object.
+// Watches reports whether LeakCanary watched any object.
 func (i *Inspector) Watches() bool { return len(i.watches) > 0 }
 
-// Watched gives the objects that LeakCanary waited for in vain (Shark,
+// Watched returns the objects that LeakCanary expected to be collected (Shark,
 // KeyedWeakReferenceFinder), in the order of their numbers.
 func (i *Inspector) Watched() []heap.Object {
 	var list []heap.Object

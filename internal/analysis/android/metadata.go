@@ -6,16 +6,17 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// The runtimes that a dump can be of.
+// The runtimes of dumps.
 const (
 	RuntimeAndroid = "android"
 	RuntimeJVM     = "jvm"
 )
 
-// Metadata is what a dump is of. What it does not say is absent.
+// Metadata describes the origin of a dump. What the dump does not say is
+// absent.
 type Metadata struct {
-	// Runtime is RuntimeAndroid or RuntimeJVM, told by the classes and not by the
-	// format: hprof-conv changes that.
+	// Runtime is RuntimeAndroid or RuntimeJVM, determined by the classes and
+	// not by the format: hprof-conv changes that.
 	Runtime string `json:"runtime"`
 	// SDK is the API level, Release the version of Android.
 	SDK          int64  `json:"sdk,omitempty"`
@@ -23,21 +24,21 @@ type Metadata struct {
 	Manufacturer string `json:"manufacturer,omitempty"`
 	Model        string `json:"model,omitempty"`
 	Fingerprint  string `json:"fingerprint,omitempty"`
-	// Process is the process that the application declares, and Bound the one that
-	// this is: they differ in a component's own android:process, such as
+	// Process is the process that the application declares, and Bound the
+	// actual one: they differ for a component's own android:process, such as
 	// com.shop:push.
 	Process string `json:"process,omitempty"`
 	Bound   string `json:"bound_process,omitempty"`
 	Package string `json:"package,omitempty"`
-	// TargetSDK is that of the application. Debuggable and LargeHeap are its flags
-	// (AOSP ApplicationInfo.java); a large heap has a higher limit.
+	// TargetSDK is that of the application. Debuggable and LargeHeap are its
+	// flags (AOSP ApplicationInfo.java); a large heap has a higher limit.
 	TargetSDK  int64 `json:"target_sdk,omitempty"`
 	Debuggable bool  `json:"debuggable,omitempty"`
 	LargeHeap  bool  `json:"large_heap,omitempty"`
-	// LeakCanary tells that it was in the process; its version where it says one.
+	// LeakCanary is true if it was in the process; its version if known.
 	LeakCanary        bool   `json:"leakcanary"`
 	LeakCanaryVersion string `json:"leakcanary_version,omitempty"`
-	// Screen is nil where no display is known.
+	// Screen is nil if no display is known.
 	Screen   *Screen `json:"screen,omitempty"`
 	Warnings []error `json:"-"`
 }
@@ -48,8 +49,8 @@ type Screen struct {
 	Height int64 `json:"height"`
 }
 
-// longestSide is more pixels than any display has; a DisplayMetrics that says more
-// is not believed.
+// longestSide is more pixels than any display has; a DisplayMetrics with more
+// is ignored.
 const longestSide = 1 << 15
 
 const (
@@ -74,11 +75,11 @@ type metadataTopic struct {
 	processName, packageName  *heap.Field
 	flags, targetSDK          *heap.Field
 	width, height             *heap.Field
-	// texts are where the texts will be, and what for.
+	// texts are the places and purposes of requested texts.
 	texts map[*string]int
 }
 
-// mostDisplays bounds the DisplayMetrics that are looked at.
+// mostDisplays bounds the DisplayMetrics that are read.
 const mostDisplays = 4096
 
 func (m *metadataTopic) families() []*heap.Family {
@@ -90,7 +91,8 @@ func (m *metadataTopic) families() []*heap.Family {
 func (m *metadataTopic) begin(p *plan) {
 	m.texts = map[*string]int{}
 	m.Runtime = runtime(p.graph)
-	m.LeakCanary = p.graph.HasClass("leakcanary.KeyedWeakReference") || p.graph.HasClass("com.squareup.leakcanary.KeyedWeakReference")
+	m.LeakCanary = p.graph.HasClass("leakcanary.KeyedWeakReference") ||
+		p.graph.HasClass("com.squareup.leakcanary.KeyedWeakReference")
 	m.static(p, &m.LeakCanaryVersion, "leakcanary.internal.InternalLeakCanary", "version")
 	if m.Runtime == RuntimeJVM {
 		return
@@ -118,23 +120,23 @@ func (m *metadataTopic) begin(p *plan) {
 	}
 }
 
-// static wants the text of a static field.
+// static requests the text of a static field.
 func (m *metadataTopic) static(p *plan, to *string, class, field string) {
 	if o, ok := p.graph.Static(class, field); ok {
 		m.texts[to] = p.text(o)
 	}
 }
 
-// ref wants the text of an instance field.
+// ref requests the text of an instance field.
 func (m *metadataTopic) ref(p *plan, to *string, r *heap.Record, f *heap.Field) {
 	if o, ok := r.RefOf(f); ok {
 		m.texts[to] = p.text(o)
 	}
 }
 
-// runtime tells whose dump it is. A process without an app, such as dalvikvm, has no
-// ActivityThread, but its classes show fields that only ART and Dalvik write
-// (runtime/hprof/hprof.cc).
+// runtime returns the runtime of the dump. A process without an app, such as
+// dalvikvm, has no ActivityThread, but its classes show fields that only ART
+// and Dalvik write (runtime/hprof/hprof.cc).
 func runtime(g *heap.Graph) string {
 	if g.HasClass("android.app.ActivityThread") || g.HasClass("dalvik.system.VMRuntime") {
 		return RuntimeAndroid
@@ -183,14 +185,15 @@ func (m *metadataTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// display takes the largest display, of whichever resources.
+// display keeps the largest display, of any resources.
 func (m *metadataTopic) display(r *heap.Record) {
 	width, _ := r.IntOf(m.width)
 	height, _ := r.IntOf(m.height)
 	if width <= 0 || height <= 0 || width > longestSide || height > longestSide {
 		return
 	}
-	if s := m.Screen; s == nil || width*height > s.Width*s.Height || width*height == s.Width*s.Height && width < s.Width {
+	if s := m.Screen; s == nil || width*height > s.Width*s.Height || width*height == s.Width*s.Height &&
+		width < s.Width {
 		m.Screen = &Screen{width, height}
 	}
 }
@@ -201,7 +204,7 @@ func (m *metadataTopic) finish(p *plan) {
 	for to, n := range m.texts {
 		*to = p.texts.at(n)
 	}
-	// A stripped dump has texts of question marks or of nothing.
+	// A stripped dump has texts of question marks or NULs.
 	for to := range m.texts {
 		if strings.Trim(*to, "?\uFFFD") == "" {
 			*to = ""
@@ -209,7 +212,7 @@ func (m *metadataTopic) finish(p *plan) {
 	}
 }
 
-// area is that of the screen in pixels, 0 where it is not known.
+// area returns that of the screen in pixels, 0 if unknown.
 func (m *metadataTopic) area() int64 {
 	if m == nil || m.Screen == nil {
 		return 0

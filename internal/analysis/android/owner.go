@@ -7,22 +7,22 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Owner is who keeps an object: the nearest of its dominators that is no part of
+// Owner is what keeps an object: the nearest of its dominators that is not in
 // java.* or android.graphics, so that a bitmap's owner is a view, a cache or an
-// activity and not a map's node. Where all dominators are such parts it is the
-// nearest of them.
+// activity and not a map's node. If all dominators are, it is the nearest one.
 type Owner struct {
 	Object hprof.ID `json:"object"`
-	// Class is that of the object, or the class that the object is.
+	// Class is that of the object; for a class object, its own name.
 	Class string `json:"class"`
-	// Static tells that the owner is a class, by its static fields.
+	// Static is true if the owner is a class, by its static fields.
 	Static bool `json:"static,omitempty"`
 }
 
-// highest bounds the dominators that are asked: a list may be a million long.
+// highest bounds the dominators that are visited: a list may be a million long.
 const highest = 1024
 
-// owner gives nil for what only GC roots hold, and for what is not reachable.
+// owner returns nil for objects that only GC roots hold, and for unreachable
+// ones.
 func (p *plan) owner(o heap.Object) *Owner {
 	nearest, ok := p.graph.Dominator(o)
 	if !ok {
@@ -48,11 +48,11 @@ func (p *plan) rawClass(o heap.Object) string {
 	return p.graph.Class(o)
 }
 
-// plumbing tells whether a class is one that everybody uses to keep things.
+// plumbing reports whether a class is a general container.
 func plumbing(class string) bool {
 	if strings.HasPrefix(class, "java.") || strings.HasPrefix(class, "android.graphics.") {
 		return true
 	}
-	// Arrays of primitives, and those of anything, keep things for somebody too.
+	// Arrays of primitives, and those of anything, hold things for others, too.
 	return strings.HasSuffix(class, "[]")
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // pictureSize reads width and height from the head of a compressed picture, as
-// Bitmap.CompressFormat writes them: PNG, JPEG and WebP. ok is false where it is none
-// of these, or the head is not whole.
+// Bitmap.CompressFormat writes them: PNG, JPEG and WebP. ok is false for other
+// formats, and for an incomplete head.
 func pictureSize(b []byte) (width, height int64, ok bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")):
@@ -62,7 +62,8 @@ func webpSize(b []byte) (width, height int64, ok bool) {
 		if body[3] != 0x9d || body[4] != 0x01 || body[5] != 0x2a {
 			return 0, 0, false
 		}
-		return int64(binary.LittleEndian.Uint16(body[6:]) & 0x3fff), int64(binary.LittleEndian.Uint16(body[8:]) & 0x3fff), true
+		return int64(binary.LittleEndian.Uint16(body[6:]) & 0x3fff),
+			int64(binary.LittleEndian.Uint16(body[8:]) & 0x3fff), true
 	case "VP8L":
 		if body[0] != 0x2f {
 			return 0, 0, false

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// webp gives the head of a WebP file, as RFC 9649 has it.
+// webp returns the head of a WebP file, as in RFC 9649.
 func webp(chunk string, body ...byte) []byte {
 	b := append([]byte("RIFF\x00\x01\x00\x00WEBP"+chunk), 0, 1, 0, 0)
 	return append(append(b, body...), make([]byte, 20)...)
@@ -32,7 +32,10 @@ func TestPictureSize(t *testing.T) {
 		lossy = binary.LittleEndian.AppendUint16(lossy, uint16(h)|2<<14)
 		lossless := binary.LittleEndian.AppendUint32([]byte{0x2f}, uint32(w-1)|uint32(h-1)<<14|1<<28)
 		extended := []byte{0x10, 0, 0, 0, byte(w - 1), byte((w - 1) >> 8), 0, byte(h - 1), byte((h - 1) >> 8), 0}
-		for name, b := range map[string][]byte{"png": p.Bytes(), "jpeg": j.Bytes(), "comment": comment, "VP8": webp("VP8 ", lossy...), "VP8L": webp("VP8L", lossless...), "VP8X": webp("VP8X", extended...)} {
+		for name, b := range map[string][]byte{
+			"png": p.Bytes(), "jpeg": j.Bytes(), "comment": comment, "VP8": webp("VP8 ", lossy...),
+			"VP8L": webp("VP8L", lossless...), "VP8X": webp("VP8X", extended...),
+		} {
 			gotW, gotH, ok := pictureSize(b)
 			if !ok || gotW != int64(w) || gotH != int64(h) {
 				t.Errorf("%s of %dx%d: %d %d %v", name, w, h, gotW, gotH, ok)
@@ -41,7 +44,7 @@ func TestPictureSize(t *testing.T) {
 		if _, _, ok := pictureSize(g.Bytes()); ok {
 			t.Error("a GIF")
 		}
-		// Whatever is cut off has no size, and does no harm.
+		// A truncated picture has no size, and does no harm.
 		for n := range min(j.Len(), 160) {
 			pictureSize(j.Bytes()[:n])
 		}
@@ -51,7 +54,7 @@ func TestPictureSize(t *testing.T) {
 	}
 }
 
-// FuzzPictureSize agrees with the standard library where that reads a size.
+// FuzzPictureSize agrees with the standard library if that reads a size.
 func FuzzPictureSize(f *testing.F) {
 	var b bytes.Buffer
 	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 5)))
@@ -65,7 +68,8 @@ func FuzzPictureSize(f *testing.F) {
 		if w < 0 || h < 0 || !ok && (w != 0 || h != 0) {
 			t.Errorf("%d %d %v", w, h, ok)
 		}
-		if c, err := png.DecodeConfig(bytes.NewReader(b)); err == nil && (!ok || w != int64(c.Width) || h != int64(c.Height)) {
+		if c, err := png.DecodeConfig(bytes.NewReader(b)); err == nil &&
+			(!ok || w != int64(c.Width) || h != int64(c.Height)) {
 			t.Errorf("png: %d %d %v, want %d %d", w, h, ok, c.Width, c.Height)
 		}
 	})
@@ -73,7 +77,8 @@ func FuzzPictureSize(f *testing.F) {
 
 func TestPattern(t *testing.T) {
 	for name, want := range map[string][2]string{
-		"pool-3-thread-12": {"pool-3-thread-*", "pool-*-thread-*"}, "main": {"", ""}, "7": {"*", "*"}, "AsyncTask #1": {"AsyncTask #*", "AsyncTask #*"},
+		"pool-3-thread-12": {"pool-3-thread-*", "pool-*-thread-*"}, "main": {"", ""}, "7": {"*", "*"},
+		"AsyncTask #1": {"AsyncTask #*", "AsyncTask #*"},
 	} {
 		if last, all := pattern(name); last != want[0] || all != want[1] {
 			t.Errorf("%q: %q %q", name, last, all)
@@ -112,7 +117,8 @@ func TestBest(t *testing.T) {
 }
 
 func TestSum(t *testing.T) {
-	if sum(largest, 1) != largest || sum(largest-5, 5) != largest || sum(1, 2) != 3 || sum(5, -2) != 3 || sum(largest-1, largest) != largest {
+	if sum(largest, 1) != largest || sum(largest-5, 5) != largest || sum(1, 2) != 3 || sum(5, -2) != 3 ||
+		sum(largest-1, largest) != largest {
 		t.Error("sum")
 	}
 }

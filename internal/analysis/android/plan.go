@@ -8,23 +8,24 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// topic is one question to a dump. It asks for records by object; a plan reads those
-// of all topics together, level by level.
+// topic is one question to a dump. It requests records by object; a plan reads
+// those of all topics together, level by level.
 type topic interface {
 	// families are the objects that it wants listed.
 	families() []*heap.Family
-	// begin asks for the first records. The families are filled.
+	// begin requests the first records. The families are filled.
 	begin(p *plan)
-	// visit takes a record that was asked for, with the tag and number of the request.
-	// What it asks for is of the next level. A large array comes in several records.
+	// visit receives a requested record, with the tag and number of the
+	// request. What it requests is of the next level. A large array comes in
+	// several records.
 	visit(p *plan, r *heap.Record, tag uint8, number uint32)
 	// advance ends a level.
 	advance(p *plan)
-	// finish makes the answer. Topics that come before in the plan are finished.
+	// finish sets the answer. Topics earlier in the plan are finished.
 	finish(p *plan)
 }
 
-// request asks for the record of an object.
+// request requests the record of an object.
 type request struct {
 	object heap.Object
 	number uint32
@@ -32,23 +33,22 @@ type request struct {
 	tag    uint8
 }
 
-// plan reads what some topics want.
+// plan reads what some topics request.
 type plan struct {
 	graph   *heap.Graph
 	options Options
 	topics  []topic
 	texts   *texts
-	// current is the topic that is being called, requests what was asked for the next
-	// level.
+	// current is the topic being called, requests are those of the next level.
 	current  uint8
 	requests []request
-	// metadata and threads are there for the topics that build on them.
+	// metadata and threads are for the topics that build on them.
 	metadata *metadataTopic
 	threads  *threadsTopic
 }
 
-// deepest is the level at which a plan ends. Topics need four at most; in a dump that
-// leads elsewhere they stop here.
+// deepest is the level at which a plan ends. Topics need four at most; a
+// malformed dump could request more.
 const deepest = 8
 
 func newPlan(g *heap.Graph, o Options) *plan {
@@ -59,7 +59,7 @@ func newPlan(g *heap.Graph, o Options) *plan {
 
 func (p *plan) add(t topic) { p.topics = append(p.topics, t) }
 
-// ask wants the record of an object.
+// ask requests the record of an object.
 func (p *plan) ask(o heap.Object, tag uint8, number int) {
 	p.requests = append(p.requests, request{o, uint32(number), p.current, tag})
 }
@@ -72,7 +72,7 @@ func (p *plan) each(f func(topic)) {
 	}
 }
 
-// run reads until no topic wants more.
+// run reads until no topic has requests.
 func (p *plan) run(ctx context.Context) error {
 	var families []*heap.Family
 	p.each(func(t topic) { families = append(families, t.families()...) })
@@ -83,7 +83,7 @@ func (p *plan) run(ctx context.Context) error {
 			break
 		}
 		if err := p.level(ctx); err != nil {
-			return fmt.Errorf("read what a topic wants to know: %w", err)
+			return fmt.Errorf("read the objects of a topic: %w", err)
 		}
 		p.each(func(t topic) { t.advance(p) })
 	}
@@ -94,7 +94,7 @@ func (p *plan) run(ctx context.Context) error {
 	return nil
 }
 
-// level reads what is asked for now.
+// level reads the current requests.
 func (p *plan) level(ctx context.Context) error {
 	a := newAgenda(p.requests, p.graph.Objects)
 	p.requests = nil
@@ -107,7 +107,7 @@ func (p *plan) level(ctx context.Context) error {
 	})
 }
 
-// agenda finds the requests for an object: a map of bits over all objects says which
+// agenda finds the requests for an object: a bitmap over all objects says which
 // are wanted, and the count of bits before each word where its requests are.
 type agenda struct {
 	bits     []uint64

@@ -5,23 +5,29 @@ import (
 	"strings"
 )
 
-// platforms are packages whose code an app's developer does not write. Of a vendor whose name
-// apps have too (com.google.android.apps, com.android.dialer, com.squareup.cash), only the
-// libraries are listed.
+// platforms are packages whose code an app's developer does not write. For a
+// vendor whose name is also in apps (com.google.android.apps,
+// com.android.dialer, com.squareup.cash), only the libraries are listed.
 var platforms = []string{
-	"java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "androidx.", "kotlin.", "kotlinx.", "dalvik.", "libcore.",
-	"com.android.billingclient.", "com.android.internal.", "com.android.okhttp.", "com.android.org.", "com.android.volley.", "com.android.webview.",
-	"com.google.android.datatransport.", "com.google.android.exoplayer2.", "com.google.android.gms.", "com.google.android.material.", "com.google.android.play.",
+	"java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "androidx.", "kotlin.", "kotlinx.", "dalvik.",
+	"libcore.",
+	"com.android.billingclient.", "com.android.internal.", "com.android.okhttp.", "com.android.org.",
+	"com.android.volley.", "com.android.webview.",
+	"com.google.android.datatransport.", "com.google.android.exoplayer2.", "com.google.android.gms.",
+	"com.google.android.material.", "com.google.android.play.",
 	"com.google.common.", "com.google.firebase.", "com.google.gson.", "com.google.protobuf.",
-	"com.squareup.coordinators.", "com.squareup.moshi.", "com.squareup.okhttp.", "com.squareup.otto.", "com.squareup.picasso.", "com.squareup.sqldelight.", "com.squareup.wire.",
-	"com.bumptech.glide.", "com.github.benmanes.caffeine.", "dagger.", "io.reactivex.", "okhttp3.", "okio.", "org.greenrobot.", "org.reactivestreams.", "retrofit2.", "rx.", "scala.",
+	"com.squareup.coordinators.", "com.squareup.moshi.", "com.squareup.okhttp.", "com.squareup.otto.",
+	"com.squareup.picasso.", "com.squareup.sqldelight.", "com.squareup.wire.",
+	"com.bumptech.glide.", "com.github.benmanes.caffeine.", "dagger.", "io.reactivex.", "okhttp3.", "okio.",
+	"org.greenrobot.", "org.reactivestreams.", "retrofit2.", "rx.", "scala.",
 }
 
-// IsPlumbing reports whether objects of a class hold what others have put there: a class of
-// IsPlatform, or an array.
+// IsPlumbing reports whether objects of a class hold what others put there: a
+// class of IsPlatform, or an array.
 func IsPlumbing(class string) bool { return IsPlatform(class) || strings.HasSuffix(class, "[]") }
 
-// IsPlatform reports whether a class is of the runtime, of Android or of a common library.
+// IsPlatform reports whether a class belongs to the runtime, to Android or to a
+// common library.
 func IsPlatform(class string) bool {
 	return slices.ContainsFunc(platforms, func(p string) bool { return strings.HasPrefix(class, p) })
 }

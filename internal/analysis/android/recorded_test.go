@@ -12,33 +12,42 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestKitKat holds what is known of a recorded dump of Android 4.4.
+// TestKitKat checks what is known about a recorded dump of Android 4.4.
 func TestKitKat(t *testing.T) {
 	s := read(t, loadRecorded(t, "leak_service_binder.hprof"), android.Options{})
 	if len(s.Warnings) > 0 {
 		t.Error(s.Warnings)
 	}
 	m := s.Metadata
-	if m.Runtime != android.RuntimeAndroid || m.SDK != 19 || m.Release != "4.4.4" || m.Manufacturer != "unknown" || m.Model != "Android SDK built for x86" ||
-		m.Process != "com.example.leakcanary" || m.Bound != "com.example.leakcanary:leakyprocess" || m.Package != "com.example.leakcanary" ||
-		m.TargetSDK != 21 || !m.Debuggable || m.LargeHeap || !m.LeakCanary || m.LeakCanaryVersion != "" || m.Screen == nil || *m.Screen != (android.Screen{Width: 768, Height: 1184}) {
+	if m.Runtime != android.RuntimeAndroid || m.SDK != 19 || m.Release != "4.4.4" || m.Manufacturer != "unknown" ||
+		m.Model != "Android SDK built for x86" ||
+		m.Process != "com.example.leakcanary" || m.Bound != "com.example.leakcanary:leakyprocess" ||
+		m.Package != "com.example.leakcanary" ||
+		m.TargetSDK != 21 || !m.Debuggable || m.LargeHeap || !m.LeakCanary || m.LeakCanaryVersion != "" ||
+		m.Screen == nil || *m.Screen != (android.Screen{Width: 768, Height: 1184}) {
 		t.Errorf("metadata %s", text(t, m))
 	}
 	b := s.Bitmaps
-	if b.Count != 26 || b.Bytes != 309448 || b.EstimatedBytes != 0 || b.Pixels != android.PixelsInHeap || b.DuplicatesBy != android.ByContent || len(b.Duplicates) != 1 || b.Larger == nil || *b.Larger != 0 {
+	if b.Count != 26 || b.Bytes != 309448 || b.EstimatedBytes != 0 || b.Pixels != android.PixelsInHeap ||
+		b.DuplicatesBy != android.ByContent || len(b.Duplicates) != 1 || b.Larger == nil || *b.Larger != 0 {
 		t.Errorf("bitmaps %s", text(t, b))
 	}
-	if d := b.Duplicates[0]; d.Width != 96 || d.Height != 96 || d.Copies != 2 || d.BytesEach != 36864 || d.WastedBytes != 36864 || d.Reachable != 1 {
+	if d := b.Duplicates[0]; d.Width != 96 || d.Height != 96 || d.Copies != 2 || d.BytesEach != 36864 ||
+		d.WastedBytes != 36864 || d.Reachable != 1 {
 		t.Errorf("duplicate %s", text(t, d))
 	}
-	if s.Strings.Count != 11584 || s.Strings.Distinct != 9857 || s.Strings.Repeated[0].Value != "Cipher" || s.Strings.Repeated[0].Count != 50 {
+	if s.Strings.Count != 11584 || s.Strings.Distinct != 9857 || s.Strings.Repeated[0].Value != "Cipher" ||
+		s.Strings.Repeated[0].Count != 50 {
 		t.Errorf("strings %d, %d distinct, %s", s.Strings.Count, s.Strings.Distinct, text(t, s.Strings.Repeated[0]))
 	}
 	var names []string
 	for _, thread := range s.Threads.List {
 		names = append(names, thread.Name)
 	}
-	want := []string{"main", "GC", "Signal Catcher", "JDWP", "Compiler", "ReferenceQueueDaemon", "FinalizerDaemon", "FinalizerWatchdogDaemon", "Binder_1", "Binder_2", "pool-1-thread-1", "LeakCanary-Heap-Dump"}
+	want := []string{
+		"main", "GC", "Signal Catcher", "JDWP", "Compiler", "ReferenceQueueDaemon", "FinalizerDaemon",
+		"FinalizerWatchdogDaemon", "Binder_1", "Binder_2", "pool-1-thread-1", "LeakCanary-Heap-Dump",
+	}
 	if !slices.Equal(names, want) || s.Threads.Count != 12 {
 		t.Errorf("threads %q", names)
 	}
@@ -46,7 +55,8 @@ func TestKitKat(t *testing.T) {
 	for _, c := range s.Components.Services.List {
 		services[c.Object] = c.State
 	}
-	if len(services) != 3 || services[0xb0f5cff0] != android.Alive || services[0xb0f83300] != android.Destroyed || services[0xb0fa7cb0] != android.Destroyed || s.Components.Services.Held != 2 {
+	if len(services) != 3 || services[0xb0f5cff0] != android.Alive || services[0xb0f83300] != android.Destroyed ||
+		services[0xb0fa7cb0] != android.Destroyed || s.Components.Services.Held != 2 {
 		t.Errorf("services %v", services)
 	}
 	for _, g := range s.Exhaustion.ThreadGroups {
@@ -56,11 +66,13 @@ func TestKitKat(t *testing.T) {
 	}
 }
 
-// TestStacks holds the stacks of a JVM against what another tool printed of them.
+// TestStacks compares the stacks of a JVM with what another tool printed of
+// them.
 func TestStacks(t *testing.T) {
 	want := map[string]int{}
 	stack := regexp.MustCompile(`(?m)^Thread \d+\n((?:  at .*\n)+)`)
-	for _, m := range stack.FindAllStringSubmatch(string(recorded.Read(t, "hprof", "expected-hprof-64-result.txt")), -1) {
+	for _, m := range stack.FindAllStringSubmatch(string(recorded.Read(t, "hprof", "expected-hprof-64-result.txt")),
+		-1) {
 		text := strings.ReplaceAll(m[1], "  at ", "")
 		text = regexp.MustCompile(` \([^:]*:native method\)`).ReplaceAllString(text, "(Native Method)")
 		want[strings.ReplaceAll(text, " (", "(")]++
@@ -110,7 +122,8 @@ func TestPlainly(t *testing.T) {
 			if f := s.Exhaustion.Files; f.Descriptors != c.open || f.Distinct != int64(len(c.numbers)) {
 				t.Errorf("files %+v, want %d open, %d numbers", f, c.open, len(c.numbers))
 			}
-			if s.Finalizers.Registered != c.finalizers || s.Finalizers.Pending < 0 || s.Finalizers.Pending > s.Finalizers.Registered {
+			if s.Finalizers.Registered != c.finalizers || s.Finalizers.Pending < 0 ||
+				s.Finalizers.Pending > s.Finalizers.Registered {
 				t.Errorf("finalizers %+v, want %d", s.Finalizers, c.finalizers)
 			}
 			if s.Bitmaps.Count != c.bitmaps || s.Bitmaps.Bytes != c.pixels {
@@ -118,14 +131,17 @@ func TestPlainly(t *testing.T) {
 			}
 			slices.SortFunc(c.arrays, func(a, b int64) int { return int(b - a) })
 			for i, a := range s.Exhaustion.Arrays {
-				if n := plain.Nodes[a.Object]; n == nil || a.Bytes < n.Size || a.Bytes > n.Size+32 || n.Size != c.arrays[i] {
+				if n := plain.Nodes[a.Object]; n == nil || a.Bytes < n.Size || a.Bytes > n.Size+32 ||
+					n.Size != c.arrays[i] {
 					t.Errorf("array %d: %+v, want %d bytes", i, a, c.arrays[i])
 				}
 			}
 			if len(s.Exhaustion.Arrays) != 10 {
 				t.Errorf("%d arrays", len(s.Exhaustion.Arrays))
 			}
-			if want := map[bool]string{true: android.RuntimeAndroid, false: android.RuntimeJVM}[strings.HasPrefix(name, "leak") || name == "ahat-O.hprof"]; s.Metadata.Runtime != want {
+			if want := map[bool]string{
+				true: android.RuntimeAndroid, false: android.RuntimeJVM,
+			}[strings.HasPrefix(name, "leak") || name == "ahat-O.hprof"]; s.Metadata.Runtime != want {
 				t.Errorf("runtime %s", s.Metadata.Runtime)
 			}
 			text(t, s)
@@ -176,18 +192,20 @@ func (c *plainCount) count(id hprof.ID, n *hproftest.Node) {
 	}
 }
 
-// TestConverted reads what AOSP's hprof-conv makes of a dump: still Android's.
+// TestConverted reads the output of AOSP's hprof-conv: still Android's.
 func TestConverted(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30, Process: "com.shop:push"})
 	s, _ := made(t, h, hproftest.Form{Converted: true}, android.Options{})
 	if s.Metadata.Runtime != android.RuntimeAndroid || s.Metadata.SDK != 30 || s.Metadata.Bound != "com.shop:push" {
 		t.Errorf("metadata %s", text(t, s.Metadata))
 	}
-	if s, _ = made(t, hproftest.Java(1), hproftest.Form{Runtime: hproftest.HotSpot}, android.Options{}); s.Metadata.Runtime != android.RuntimeJVM {
+	if s, _ = made(t, hproftest.Java(1), hproftest.Form{Runtime: hproftest.HotSpot},
+		android.Options{}); s.Metadata.Runtime != android.RuntimeJVM {
 		t.Errorf("metadata %s", text(t, s.Metadata))
 	}
 	// dvmless: no app, but a dump of ART.
-	if s, _ = made(t, hproftest.Java(1), hproftest.Form{}, android.Options{}); s.Metadata.Runtime != android.RuntimeAndroid {
+	if s, _ = made(t, hproftest.Java(1), hproftest.Form{},
+		android.Options{}); s.Metadata.Runtime != android.RuntimeAndroid {
 		t.Errorf("metadata %s", text(t, s.Metadata))
 	}
 }

@@ -16,15 +16,16 @@ import (
 // Strings are the java.lang.String objects, reachable or not.
 type Strings struct {
 	Count int64 `json:"count"`
-	// Compared tells that the texts were compared; else what follows is absent.
+	// Compared is true if the texts were compared; otherwise the following
+	// fields are absent.
 	Compared bool `json:"compared"`
-	// Distinct is the number of different texts. Strings without one, and those that
-	// could not be compared, are in WithoutText.
+	// Distinct is the number of different texts. WithoutText counts Strings
+	// without one, and those that could not be compared.
 	Distinct    int64 `json:"distinct,omitempty"`
 	WithoutText int64 `json:"without_text,omitempty"`
-	// WastedBytes is what all but one String of each text take.
+	// WastedBytes is the size of all but one String of each text.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
-	// Repeated are the texts that most Strings have, Wasteful those that waste most.
+	// Repeated are the texts with most Strings, Wasteful those that waste most.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
 	// LeftOut is the number of further texts that several Strings have.
@@ -32,8 +33,8 @@ type Strings struct {
 	Warnings []error `json:"-"`
 }
 
-// RepeatedString is a text that several Strings have. Value is cut after 256
-// characters, Length is all of it.
+// RepeatedString is a text that several Strings have. Value is truncated after
+// 256 characters, Length is that of the whole text.
 type RepeatedString struct {
 	Value       string `json:"value"`
 	Length      int64  `json:"length"`
@@ -44,15 +45,16 @@ type RepeatedString struct {
 }
 
 const (
-	// mostStrings are compared without being asked for: more than apps have. On a JVM
-	// it is mostJVMStrings, as the heap of a server takes seconds.
+	// mostStrings bounds the strings that are compared by default: more than
+	// apps have. On a JVM it is mostJVMStrings, as the heap of a server takes
+	// seconds.
 	mostStrings    = 1 << 20
 	mostJVMStrings = 1 << 17
-	// mostOpen bounds the texts that go on behind a piece of an array.
+	// mostOpen bounds the texts that continue after a piece of an array.
 	mostOpen = 1 << 10
-	// eager is how many bytes are compared for each byte of heap: arrays that Strings
-	// share count once for each String. A dump made to need more is not compared to
-	// its end.
+	// eager is how many bytes are compared per byte of heap: arrays that
+	// Strings share count once for each String. A dump made to need more is not
+	// compared completely.
 	eager = 8
 )
 
@@ -63,7 +65,7 @@ type entry struct {
 	first  uint32
 	// length is that of the text in elements, and the bit that it is wide.
 	length uint32
-	// hash is that of the text; 0 is not known.
+	// hash is that of the text; 0 if unknown.
 	hash uint64
 }
 
@@ -73,30 +75,30 @@ func (e *entry) span() span {
 	return span{e.array, e.first, e.length &^ wideBit, e.length&wideBit != 0}
 }
 
-// stringsTopic compares texts by 64-bit hashes with a seed of their own, so that no
-// dump can be made to have two of one.
+// stringsTopic compares texts by 64-bit hashes with a random seed, so that no
+// dump can be made to have collisions.
 type stringsTopic struct {
 	Strings
 
-	// most is how many Strings are compared.
+	// most is the number of Strings that are compared.
 	most    int
 	family  heap.Family
 	layout  *layout
 	entries []entry
-	// order has the entries by array, and within an array by where they begin.
+	// order has the entries by array, and within an array by their beginning.
 	order []uint32
 	seed  maphash.Seed
 	level int
-	// budget is the bytes that may still be compared; unread are the Strings for which
-	// it was too small.
+	// budget is the bytes that may still be compared; unread are the Strings
+	// for which it was too small.
 	budget, unread int64
-	// open are texts that go on in the next piece of their array.
+	// open are texts that continue in the next piece of their array.
 	open map[uint32]*maphash.Hash
-	// blank are texts of nothing but NUL or question marks, as strippers write them;
+	// blank are texts of only NUL or question marks, as strippers write them;
 	// worded are all that are not empty.
 	blank, worded     int64
 	repeated, wasting best[stringGroup]
-	// texts are where the texts of groups will be.
+	// texts are the places of the texts of groups.
 	texts map[heap.Object]int
 }
 
@@ -119,7 +121,7 @@ func newStringsTopic(o Options) *stringsTopic {
 }
 
 func (t *stringsTopic) families() []*heap.Family {
-	// One more than are compared tells that there are too many.
+	// One more than are compared shows that there are too many.
 	t.family = heap.Family{Class: "java.lang.String", Limit: t.most + 1}
 	return []*heap.Family{&t.family}
 }
@@ -131,11 +133,12 @@ func (t *stringsTopic) begin(p *plan) {
 	}
 	if t.Count > int64(t.most) {
 		t.family.Objects = nil
-		t.warn("%d are not compared: more than the %d that are without being asked for", t.Count, t.most)
+		t.warn("%d are not compared: more than the default limit of %d", t.Count, t.most)
 		return
 	}
 	t.Compared = true
-	t.layout, t.seed, t.open, t.texts = newLayout(p.graph), maphash.MakeSeed(), map[uint32]*maphash.Hash{}, map[heap.Object]int{}
+	t.layout, t.seed, t.open, t.texts = newLayout(p.graph), maphash.MakeSeed(), map[uint32]*maphash.Hash{},
+		map[heap.Object]int{}
 	for _, h := range p.graph.Heaps {
 		t.budget = sum(t.budget, h.Bytes)
 	}
@@ -171,8 +174,8 @@ func (t *stringsTopic) visit(_ *plan, r *heap.Record, tag uint8, number uint32) 
 	}
 }
 
-// hash is that of a text, never 0. Runtimes keep a text in bytes whenever they can,
-// so that two of different types differ; the empty one is of no type.
+// hash returns that of a text, never 0. Runtimes keep a text in bytes whenever
+// they can, so that two of different types differ; the empty one has no type.
 func (t *stringsTopic) hash(b []byte, kind hprof.Type) uint64 {
 	return t.typed(maphash.Bytes(t.seed, b), kind, len(b))
 }
@@ -184,7 +187,7 @@ func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
 	return max(h, 1)
 }
 
-// piece takes the texts that a piece of an array has. number is the place in order of
+// piece adds the texts in a piece of an array. number is the index in order of
 // the first entry of that array.
 func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
@@ -207,8 +210,8 @@ func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	}
 }
 
-// begins takes a text that begins in a piece of its array, which has the elements up
-// to end.
+// begins adds a text that begins in a piece of its array, which has the
+// elements up to end.
 func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	e := &t.entries[number]
 	first, count, size := uint64(e.first), uint64(r.Count), uint64(r.Type.Size(8))
@@ -232,11 +235,11 @@ func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	}
 	h := &maphash.Hash{}
 	h.SetSeed(t.seed)
-	_, _ = h.Write(text) // a Hash takes all
+	_, _ = h.Write(text) // a Hash never fails
 	t.open[number] = h
 }
 
-// afford tells whether n more bytes may be compared.
+// afford reports whether n more bytes may be compared.
 func (t *stringsTopic) afford(n int) bool {
 	if t.budget -= int64(n) + 8; t.budget < 0 {
 		t.unread++
@@ -245,7 +248,7 @@ func (t *stringsTopic) afford(n int) bool {
 	return true
 }
 
-// goOn takes what a piece has of texts that began before it.
+// goOn adds the parts in a piece of texts that began before it.
 func (t *stringsTopic) goOn(r *heap.Record) {
 	size := uint64(r.Type.Size(8))
 	end := uint64(r.First) + uint64(len(r.Body))/size
@@ -280,8 +283,8 @@ func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	}
 }
 
-// stripped tells whether contents are what strippers put in the place of real ones:
-// NULs, or question marks (LeakCanary, HprofPrimitiveArrayStripper).
+// stripped reports whether contents are what strippers write: NULs, or question
+// marks (LeakCanary, HprofPrimitiveArrayStripper).
 func stripped(b []byte, kind hprof.Type) bool {
 	if kind == hprof.Char && b[0] == 0 && len(b) > 1 && b[1] == '?' {
 		for i, c := range b {
@@ -313,7 +316,7 @@ func (t *stringsTopic) advance(p *plan) {
 	}
 }
 
-// askArrays wants the arrays of all texts. It tells whether there are any.
+// askArrays requests the arrays of all texts. It reports whether there are any.
 func (t *stringsTopic) askArrays(p *plan) bool {
 	keys := make([]uint64, 0, len(t.entries))
 	for i, e := range t.entries {
@@ -348,7 +351,7 @@ func (t *stringsTopic) group(p *plan) {
 	t.order = nil
 	if t.worded >= 10 && t.blank >= t.worded/10*9 {
 		t.Compared, t.entries = false, nil
-		t.warn("the texts were taken out of this dump; they are not compared")
+		t.warn("the texts were stripped from this dump; they are not compared")
 		return
 	}
 	if t.unread > 0 {
@@ -356,8 +359,12 @@ func (t *stringsTopic) group(p *plan) {
 	}
 	order := byHash(t.entries)
 	rank := func(a, b int64, x, y heap.Object) int { return cmp.Or(cmp.Compare(b, a), cmp.Compare(x, y)) }
-	t.repeated = best[stringGroup]{limit: p.options.Top, order: func(a, b stringGroup) int { return rank(a.count, b.count, a.object, b.object) }}
-	t.wasting = best[stringGroup]{limit: p.options.Top, order: func(a, b stringGroup) int { return rank(a.wasted, b.wasted, a.object, b.object) }}
+	t.repeated = best[stringGroup]{
+		limit: p.options.Top, order: func(a, b stringGroup) int { return rank(a.count, b.count, a.object, b.object) },
+	}
+	t.wasting = best[stringGroup]{
+		limit: p.options.Top, order: func(a, b stringGroup) int { return rank(a.wasted, b.wasted, a.object, b.object) },
+	}
 	for i := 0; i < len(order); {
 		end := i + 1
 		for end < len(order) && t.entries[order[end]].hash == t.entries[order[i]].hash {
@@ -377,8 +384,8 @@ func (t *stringsTopic) group(p *plan) {
 	t.entries = nil
 }
 
-// byHash orders entries so that equal hashes are together, those of one array too.
-// Hashes are spread evenly, so nearly each has a bucket to itself.
+// byHash orders entries so that equal hashes are together, those of one array
+// too. Hashes are spread evenly, so nearly each has a bucket to itself.
 func byHash(entries []entry) []uint32 {
 	shift := 64 - bits.Len(uint(len(entries)))
 	starts := make([]uint32, 1<<(64-shift)+1)
@@ -397,14 +404,15 @@ func byHash(entries []entry) []uint32 {
 	for i := range len(starts) - 1 {
 		if bucket := order[starts[i]:starts[i+1]]; len(bucket) > 1 {
 			slices.SortFunc(bucket, func(a, b uint32) int {
-				return cmp.Or(cmp.Compare(entries[a].hash, entries[b].hash), cmp.Compare(entries[a].array, entries[b].array), cmp.Compare(a, b))
+				return cmp.Or(cmp.Compare(entries[a].hash, entries[b].hash),
+					cmp.Compare(entries[a].array, entries[b].array), cmp.Compare(a, b))
 			})
 		}
 	}
 	return order
 }
 
-// take takes the Strings of one text.
+// take adds the Strings of one text.
 func (t *stringsTopic) take(p *plan, order []uint32) {
 	first := t.entries[order[0]]
 	if first.hash == 0 {
@@ -440,7 +448,9 @@ func (t *stringsTopic) finish(p *plan) {
 
 func (t *stringsTopic) show(p *plan, groups []stringGroup) (list []RepeatedString) {
 	for _, g := range groups {
-		r := RepeatedString{Length: int64(g.length &^ wideBit), Count: g.count, WastedBytes: g.wasted, Object: p.id(g.object)}
+		r := RepeatedString{
+			Length: int64(g.length &^ wideBit), Count: g.count, WastedBytes: g.wasted, Object: p.id(g.object),
+		}
 		if g.length&wideBit != 0 {
 			r.Length /= 2
 		}

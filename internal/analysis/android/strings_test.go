@@ -71,8 +71,10 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 			uses[s].arrays[array] = true
 		}
 	}
-	if got.Count != count || got.WithoutText != without || got.Distinct != int64(len(uses)) || !got.Compared || len(got.Warnings) > 0 {
-		t.Errorf("got %d strings, %d without text, %d distinct, %v; want %d, %d, %d", got.Count, got.WithoutText, got.Distinct, got.Warnings, count, without, len(uses))
+	if got.Count != count || got.WithoutText != without || got.Distinct != int64(len(uses)) || !got.Compared ||
+		len(got.Warnings) > 0 {
+		t.Errorf("got %d strings, %d without text, %d distinct, %v; want %d, %d, %d", got.Count, got.WithoutText,
+			got.Distinct, got.Warnings, count, without, len(uses))
 	}
 	repeated, unlike := 0, 0
 	for s, u := range uses {
@@ -84,24 +86,29 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 			return r.Length == int64(len(utf16.Encode([]rune(s)))) && r.Count == u.count && shown(s) == r.Value
 		})
 		if i < 0 {
-			t.Errorf("%d times %.60q: not told", u.count, s)
+			t.Errorf("%d times %.60q: not reported", u.count, s)
 			continue
 		}
-		// Headers of JVM arrays are counted by some runtimes; ART and Dalvik have none.
-		if r := got.Repeated[i]; strings.HasPrefix(name, "leak") && r.WastedBytes != (u.count-1)*stringSize+int64(max(len(u.arrays)-1, 0))*2*r.Length {
+		// Headers of JVM arrays are counted by some runtimes; ART and Dalvik
+		// have none.
+		if r := got.Repeated[i]; strings.HasPrefix(name, "leak") && r.WastedBytes != (u.count-1)*stringSize+
+			int64(max(len(u.arrays)-1, 0))*2*r.Length {
 			unlike++
 		}
 	}
 	if repeated != len(got.Repeated) || got.Omitted != 0 || unlike > 0 {
-		t.Errorf("%d texts are repeated, %d told; %d waste another number of bytes", repeated, len(got.Repeated), unlike)
+		t.Errorf("%d texts are repeated, %d reported; %d waste a different number of bytes", repeated,
+			len(got.Repeated), unlike)
 	}
-	if !slices.IsSortedFunc(got.Repeated, func(a, b android.RepeatedString) int { return cmp.Compare(b.Count, a.Count) }) ||
-		!slices.IsSortedFunc(got.Wasteful, func(a, b android.RepeatedString) int { return cmp.Compare(b.WastedBytes, a.WastedBytes) }) {
+	if !slices.IsSortedFunc(got.Repeated,
+		func(a, b android.RepeatedString) int { return cmp.Compare(b.Count, a.Count) }) ||
+		!slices.IsSortedFunc(got.Wasteful,
+			func(a, b android.RepeatedString) int { return cmp.Compare(b.WastedBytes, a.WastedBytes) }) {
 		t.Error("not in order")
 	}
 }
 
-// shown is a text as reports show it, written in another way.
+// shown formats a text as reports show it, in a second implementation.
 func shown(s string) string {
 	units := utf16.Encode([]rune(s))
 	whole := len(units) <= 256
@@ -119,8 +126,8 @@ func shown(s string) string {
 }
 
 func TestStringsSharedArray(t *testing.T) {
-	// Texts of one array of more elements than are read at once, in the middle, over
-	// the borders of pieces, whole, empty, and outside of it.
+	// Texts of one array of more elements than are read at a time: in the
+	// middle, across pieces, the whole, empty, and outside of it.
 	for _, size := range []int{100, 700_000} {
 		w := newWorld()
 		array := make([]uint16, size)
@@ -129,7 +136,10 @@ func TestStringsSharedArray(t *testing.T) {
 		}
 		chars := w.chars(array)
 		type part struct{ offset, count int }
-		parts := []part{{0, size}, {0, 0}, {size, 0}, {0, 7}, {7, 7}, {14, 7}, {1, 7}, {size / 2, 30}, {size - 1, 5}, {size + 1, 3}, {3, size - 10}, {10, size - 10}}
+		parts := []part{
+			{0, size}, {0, 0}, {size, 0}, {0, 7}, {7, 7}, {14, 7}, {1, 7}, {size / 2, 30}, {size - 1, 5}, {size + 1, 3},
+			{3, size - 10}, {10, size - 10},
+		}
 		for i := range 40 {
 			parts = append(parts, part{i * size / 40, size / 40})
 		}
@@ -203,20 +213,28 @@ func TestStringsStripped(t *testing.T) {
 }
 
 func TestStringsLayouts(t *testing.T) {
-	for _, form := range []hproftest.Form{{}, {IDSize: 8}, {Runtime: hproftest.HotSpot}, {Runtime: hproftest.HotSpot, IDSize: 4}, {Shuffle: true}, {Converted: true}, {HeapFirst: true}} {
+	for _, form := range []hproftest.Form{
+		{}, {IDSize: 8}, {Runtime: hproftest.HotSpot}, {Runtime: hproftest.HotSpot, IDSize: 4}, {Shuffle: true},
+		{Converted: true}, {HeapFirst: true},
+	} {
 		for _, sdk := range []int{23, 34} {
 			h := hproftest.Android(hproftest.Phone{SDK: sdk})
-			texts := []string{"plain", "", "größer", "日本語", "emoji 😀 pair", "nul\x00inside", "esc\x1b[31m", strings.Repeat("long ", 100)}
+			texts := []string{
+				"plain", "", "größer", "日本語", "emoji 😀 pair", "nul\x00inside", "esc\x1b[31m",
+				strings.Repeat("long ", 100),
+			}
 			for i, s := range texts {
 				h.Hold("com.shop.Keep"+string(rune('A'+i)), "sList", h.Duplicates(s, 100+i).Ref)
 			}
 			s, _ := made(t, h, form, android.Options{})
 			for i, want := range texts {
 				k := slices.IndexFunc(s.Strings.Repeated, func(r android.RepeatedString) bool {
-					return r.Count == int64(100+i) && r.Value == shown(want) && r.Length == int64(len(utf16.Encode([]rune(want))))
+					return r.Count == int64(100+i) && r.Value == shown(want) &&
+						r.Length == int64(len(utf16.Encode([]rune(want))))
 				})
 				if k < 0 {
-					t.Errorf("form %+v sdk %d: %q is not there: %s", form, sdk, want, text(t, s.Strings.Repeated[:min(10, len(s.Strings.Repeated))]))
+					t.Errorf("form %+v sdk %d: %q not found: %s", form, sdk, want,
+						text(t, s.Strings.Repeated[:min(10, len(s.Strings.Repeated))]))
 				}
 			}
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Options say how much is wanted.
+// Options configure Read.
 type Options struct {
-	// Top bounds the lists; their counts are of all. 0 is 30.
+	// Top bounds the lists; counts include everything. 0 means 30.
 	Top int
-	// AllStrings compares strings also where there are more than a phone has; it takes
-	// 24 bytes for each.
+	// AllStrings compares strings even if there are more than a phone has; it
+	// takes 24 bytes for each.
 	AllStrings bool
 }
 
@@ -27,7 +27,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Survey is what a dump says on all topics.
+// Survey is the answers of a dump to all topics.
 type Survey struct {
 	Metadata   *Metadata   `json:"metadata"`
 	Bitmaps    *Bitmaps    `json:"bitmaps"`
@@ -36,7 +36,7 @@ type Survey struct {
 	Components *Components `json:"components"`
 	Finalizers *Finalizers `json:"finalizers"`
 	Exhaustion *Exhaustion `json:"exhaustion"`
-	// Unused are the slots that collections do not use.
+	// Unused are the unused slots of collections.
 	Unused *UnusedSlots `json:"unused_slots"`
 	// Warnings are those of all topics.
 	Warnings []error `json:"-"`
@@ -46,7 +46,8 @@ type Survey struct {
 func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
 	p := newPlan(g, o)
 	metadata, threads := p.withMetadata(), p.withThreads()
-	bitmaps, strings, components, finalizers, exhaustion := &bitmapsTopic{}, newStringsTopic(o), &componentsTopic{}, &finalizersTopic{}, &exhaustionTopic{}
+	bitmaps, strings, components, finalizers, exhaustion := &bitmapsTopic{}, newStringsTopic(o), &componentsTopic{},
+		&finalizersTopic{}, &exhaustionTopic{}
 	unused := &unusedTopic{}
 	for _, t := range []topic{bitmaps, strings, components, finalizers, exhaustion, unused} {
 		p.add(t)
@@ -56,9 +57,11 @@ func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
 	}
 	s := &Survey{
 		Metadata: &metadata.Metadata, Bitmaps: &bitmaps.Bitmaps, Strings: &strings.Strings, Threads: &threads.Threads,
-		Components: &components.Components, Finalizers: &finalizers.Finalizers, Exhaustion: &exhaustion.Exhaustion, Unused: &unused.UnusedSlots,
+		Components: &components.Components, Finalizers: &finalizers.Finalizers, Exhaustion: &exhaustion.Exhaustion,
+		Unused: &unused.UnusedSlots,
 	}
-	s.Warnings = slices.Concat(s.Metadata.Warnings, s.Bitmaps.Warnings, s.Strings.Warnings, s.Threads.Warnings, s.Components.Warnings, s.Finalizers.Warnings, s.Exhaustion.Warnings)
+	s.Warnings = slices.Concat(s.Metadata.Warnings, s.Bitmaps.Warnings, s.Strings.Warnings, s.Threads.Warnings,
+		s.Components.Warnings, s.Finalizers.Warnings, s.Exhaustion.Warnings)
 	return s, nil
 }
 
@@ -74,15 +77,15 @@ func (p *plan) withThreads() *threadsTopic {
 	return p.threads
 }
 
-// ReadMetadata says what the dump is of.
+// ReadMetadata returns the origin of the dump.
 func ReadMetadata(ctx context.Context, g *heap.Graph, o Options) (*Metadata, error) {
 	p := newPlan(g, o)
 	t := p.withMetadata()
 	return &t.Metadata, p.run(ctx)
 }
 
-// class gives the name of an object's class, fit to be shown; of a class object that
-// of the class itself.
+// class returns the printable name of an object's class; for a class object,
+// its own.
 func (p *plan) class(o heap.Object) string {
 	if p.graph.IsClass(o) {
 		return text.Excerpt(p.graph.ClassName(o), longestClass)
@@ -92,10 +95,10 @@ func (p *plan) class(o heap.Object) string {
 
 func (p *plan) id(o heap.Object) hprof.ID { return p.graph.ID(o) }
 
-// reachable tells whether GC roots hold an object, strongly or softly.
+// reachable reports whether GC roots hold an object, strongly or softly.
 func (p *plan) reachable(o heap.Object) bool { return p.graph.Reachability(o) <= heap.Soft }
 
-// sum adds sizes and stops at the largest there is.
+// sum adds sizes, saturating.
 func sum(a, b int64) int64 {
 	if b > 0 && a > largest-b {
 		return largest
@@ -105,7 +108,7 @@ func sum(a, b int64) int64 {
 
 const largest = 1<<63 - 1
 
-// cut gives the first n elements of a list, and how many there are more.
+// cut returns the first n elements of a list, and the number of the others.
 func cut[T any](list []T, n int) ([]T, int64) {
 	if len(list) <= n {
 		return list, 0

@@ -26,8 +26,8 @@ func (c *counted) ReadAt(b []byte, at int64) (int, error) {
 	return c.ReaderAt.ReadAt(b, at)
 }
 
-// TestReads sees to it that all topics together read a file at most four times, and
-// little of one whose strings are not asked for.
+// TestReads checks that all topics together read a file at most four times, and
+// little of one whose strings are not compared.
 func TestReads(t *testing.T) {
 	h := hproftest.Java(2)
 	h.Fill(hproftest.Ballast{Bytes: 36 << 20})
@@ -64,26 +64,48 @@ func TestReads(t *testing.T) {
 		if name != "large" {
 			continue
 		}
-		if s = read(t, g, android.Options{AllStrings: true}); !s.Strings.Compared || s.Strings.Distinct < s.Strings.Count/2 {
-			t.Errorf("asked for all: %+v", s.Strings)
+		if s = read(t, g, android.Options{AllStrings: true}); !s.Strings.Compared ||
+			s.Strings.Distinct < s.Strings.Count/2 {
+			t.Errorf("compared all: %+v", s.Strings)
 		}
 	}
 }
 
-// TestOneByOne holds each topic alone against all of them together.
+// TestOneByOne compares each topic by itself with all of them together.
 func TestOneByOne(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "hprof-64.bin"} {
 		g, ctx, o := loadRecorded(t, name), context.Background(), android.Options{Top: 7}
 		s := read(t, g, o)
 		for topic, pair := range map[string]func() (any, any, error){
-			"metadata":   func() (any, any, error) { v, err := android.ReadMetadata(ctx, g, o); return v, s.Metadata, err },
-			"bitmaps":    func() (any, any, error) { v, err := android.ReadBitmaps(ctx, g, o); return v, s.Bitmaps, err },
-			"strings":    func() (any, any, error) { v, err := android.ReadStrings(ctx, g, o); return v, s.Strings, err },
-			"threads":    func() (any, any, error) { v, err := android.ReadThreads(ctx, g, o); return v, s.Threads, err },
-			"components": func() (any, any, error) { v, err := android.ReadComponents(ctx, g, o); return v, s.Components, err },
-			"unused":     func() (any, any, error) { v, err := android.ReadUnused(ctx, g, o); return v, s.Unused, err },
-			"finalizers": func() (any, any, error) { v, err := android.ReadFinalizers(ctx, g, o); return v, s.Finalizers, err },
-			"exhaustion": func() (any, any, error) { v, err := android.ReadExhaustion(ctx, g, o); return v, s.Exhaustion, err },
+			"metadata": func() (any, any, error) {
+				v, err := android.ReadMetadata(ctx, g, o)
+				return v, s.Metadata, err
+			},
+			"bitmaps": func() (any, any, error) {
+				v, err := android.ReadBitmaps(ctx, g, o)
+				return v, s.Bitmaps, err
+			},
+			"strings": func() (any, any, error) {
+				v, err := android.ReadStrings(ctx, g, o)
+				return v, s.Strings, err
+			},
+			"threads": func() (any, any, error) {
+				v, err := android.ReadThreads(ctx, g, o)
+				return v, s.Threads, err
+			},
+			"components": func() (any, any, error) {
+				v, err := android.ReadComponents(ctx, g, o)
+				return v, s.Components, err
+			},
+			"unused": func() (any, any, error) { v, err := android.ReadUnused(ctx, g, o); return v, s.Unused, err },
+			"finalizers": func() (any, any, error) {
+				v, err := android.ReadFinalizers(ctx, g, o)
+				return v, s.Finalizers, err
+			},
+			"exhaustion": func() (any, any, error) {
+				v, err := android.ReadExhaustion(ctx, g, o)
+				return v, s.Exhaustion, err
+			},
 		} {
 			alone, together, err := pair()
 			if err != nil || text(t, alone) != text(t, together) {
@@ -105,7 +127,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// failing gives an error from some byte on.
+// failing returns an error from some byte on.
 type failing struct {
 	io.ReaderAt
 	on atomic.Bool
@@ -120,7 +142,7 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-// TestTruncated reads what is left of a dump that was cut anywhere.
+// TestTruncated reads the rest of a dump that was truncated anywhere.
 func TestTruncated(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	loaded := 0
@@ -136,7 +158,8 @@ func TestTruncated(t *testing.T) {
 		}
 		loaded++
 		s := read(t, g, android.Options{})
-		if s.Bitmaps.Count > 26 || s.Strings.Count > 11584 || s.Strings.Distinct+s.Strings.WithoutText > s.Strings.Count || s.Threads.Count > 12 {
+		if s.Bitmaps.Count > 26 || s.Strings.Count > 11584 ||
+			s.Strings.Distinct+s.Strings.WithoutText > s.Strings.Count || s.Threads.Count > 12 {
 			t.Errorf("cut after %d bytes: %s", len(cut), text(t, s))
 		}
 		g.Close()
@@ -165,8 +188,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestOwner: what has no dominator has no owner, and the search for one ends in a long
-// list.
+// TestOwner: an object without a dominator has no owner, and the search for one
+// ends in a long list.
 func TestOwner(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 23})
 	alone := h.Bitmap(hproftest.Picture{Width: 9, Height: 9})
@@ -178,9 +201,11 @@ func TestOwner(t *testing.T) {
 	}
 	h.Hold("com.shop.Deep", "sList", node)
 	near := h.Bitmap(hproftest.Picture{Width: 7, Height: 7})
-	view := h.New(h.Class("android.widget.ImageView"), hproftest.Fields{"mDrawable": h.New(h.Class("android.graphics.drawable.BitmapDrawable"), hproftest.Fields{
-		"mBitmapState": h.New(h.Class("android.graphics.drawable.BitmapDrawable$BitmapState"), hproftest.Fields{"mBitmap": near}),
-	})})
+	view := h.New(h.Class("android.widget.ImageView"),
+		hproftest.Fields{"mDrawable": h.New(h.Class("android.graphics.drawable.BitmapDrawable"), hproftest.Fields{
+			"mBitmapState": h.New(h.Class("android.graphics.drawable.BitmapDrawable$BitmapState"),
+				hproftest.Fields{"mBitmap": near}),
+		})})
 	h.Hold("com.shop.Near", "sView", view)
 	s, ids := made(t, h, hproftest.Form{}, android.Options{})
 	owners := map[int64]*android.Owner{}

@@ -17,19 +17,20 @@ const (
 	longestClass = 512
 )
 
-// span is where the characters of a String are.
+// span is the position of the characters of a String.
 type span struct {
 	array heap.Object
-	// first and length count elements of the array; length may be more than it has.
+	// first and length count elements of the array; length may exceed the
+	// array.
 	first, length uint32
-	// wide tells that a byte[] holds UTF-16.
+	// wide is true if a byte[] holds UTF-16.
 	wide bool
 }
 
-// noArray stands for none. The numbers of objects are below it.
+// noArray means none. The numbers of objects are below it.
 const noArray = ^heap.Object(0)
 
-// layout reads java.lang.String as each runtime has it: value, offset and count
+// layout reads java.lang.String as in each runtime: value, offset and count
 // (Dalvik, JDK 6), value alone (JDK 7), value and coder (JDK 9), count and the
 // value that ART's dumps make up, a byte[] of ASCII or a char[]
 // (runtime/hprof/hprof.cc).
@@ -40,11 +41,13 @@ type layout struct {
 
 func newLayout(g *heap.Graph) *layout {
 	const class = "java.lang.String"
-	return &layout{g, g.Field(class, "value"), g.Field(class, "offset"), g.Field(class, "count"), g.Field(class, "coder")}
+	return &layout{
+		g, g.Field(class, "value"), g.Field(class, "offset"), g.Field(class, "count"), g.Field(class, "coder"),
+	}
 }
 
-// span finds the characters of a String. known is false where it has none: value is
-// null, or not in the dump. An empty String may go without.
+// span finds the characters of a String. known is false if it has none: value
+// is null, or not in the dump. An empty String may lack them.
 func (l *layout) span(r *heap.Record) (s span, known bool) {
 	s.length = 1<<32 - 1
 	if l.offset.Declared() {
@@ -68,12 +71,12 @@ func (l *layout) span(r *heap.Record) (s span, known bool) {
 	return s, true
 }
 
-// characters are those of one text that a topic wants.
+// characters are those of one requested text.
 type characters struct {
 	span
 	// units are UTF-16.
 	units []uint16
-	// known tells that there is such a text, cut that it goes on.
+	// known is true if there is such a text, cut if it continues.
 	known, cut bool
 }
 
@@ -86,18 +89,19 @@ type texts struct {
 func newTexts(g *heap.Graph) *texts { return &texts{layout: newLayout(g)} }
 
 const (
-	// askString wants a String, or the char[] that old JDKs have in a Thread.
+	// askString requests a String, or the char[] that old JDKs have in a
+	// Thread.
 	askString uint8 = iota
 	askChars
 )
 
-// text wants the text of a String. The number is for at.
+// text requests the text of a String. The number is for at.
 func (p *plan) text(o heap.Object) int {
 	p.texts.list = append(p.texts.list, characters{})
 	return p.askText(o, askString)
 }
 
-// textOf wants a text whose place is known.
+// textOf requests a text whose position is known.
 func (p *plan) textOf(s span) int {
 	p.texts.list = append(p.texts.list, characters{span: s})
 	return p.askText(s.array, askChars)
@@ -109,7 +113,7 @@ func (p *plan) askText(o heap.Object, tag uint8) int {
 	return n
 }
 
-// at gives a text, cut and fit to be shown; "" where there is none.
+// at returns a text, truncated and printable; "" if there is none.
 func (t *texts) at(n int) string {
 	if n < 0 || n >= len(t.list) || !t.list[n].known {
 		return ""
@@ -148,7 +152,7 @@ func (t *texts) visit(p *plan, r *heap.Record, tag uint8, number uint32) {
 	x.take(r)
 }
 
-// take takes the characters that a piece of an array has.
+// take adds the characters in a piece of an array.
 func (x *characters) take(r *heap.Record) {
 	size := r.Type.Size(8)
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
@@ -178,13 +182,13 @@ func (x *characters) unit(b []byte, t hprof.Type) (uint16, int) {
 	case t == hprof.Char:
 		return binary.BigEndian.Uint16(b), 2
 	case x.wide && len(b) > 1:
-		// A byte[] is in the order of the phone's or host's own processor.
+		// A byte[] has the byte order of the phone or host.
 		return binary.LittleEndian.Uint16(b), 2
 	}
 	return uint16(b[0]), 1
 }
 
-// within gives the elements of a span that a piece of its array has.
+// within returns the elements of a span in a piece of its array.
 func (s *span) within(r *heap.Record) (from, to uint64) {
 	size := r.Type.Size(8)
 	first := uint64(r.First)

@@ -12,17 +12,18 @@ import (
 
 const (
 	threadLocalEntry = "java.lang.ThreadLocal$ThreadLocalMap$Entry"
-	// mostThreadLocals bounds the static fields that are named, mostPatterns the names of
-	// threads.
+	// mostThreadLocals bounds the static fields that are named, mostPatterns
+	// the names of threads.
 	mostThreadLocals = 3
 	mostPatterns     = 3
-	// threadAbove is how far above its entries a thread is: table, map, thread.
+	// threadAbove is how many references above its entries a thread is: table,
+	// map, thread.
 	threadAbove = 3
 )
 
-// inspectThreadLocal names the thread local variable whose value an entry holds, by the
-// static field that has it, and the threads that have a value of it on the way to what was
-// searched.
+// inspectThreadLocal names the thread local variable whose value an entry
+// holds, by the static field that has it, and the threads with a value on the
+// path to the target.
 func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
 	if i.outbound == nil {
 		return
@@ -37,7 +38,8 @@ func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
 	}
 }
 
-// variableOf is the thread local variable of an entry, which references it weakly.
+// variableOf returns the thread local variable of an entry, which references it
+// weakly.
 func (i *Inspector) variableOf(entry heap.Object) (heap.Object, bool) {
 	places := i.outbound.Places(entry)
 	for f := i.outbound.Of(entry); f.Next(); {
@@ -48,8 +50,8 @@ func (i *Inspector) variableOf(entry heap.Object) (heap.Object, bool) {
 	return 0, false
 }
 
-// threadsWith says which threads have a value of a variable: " in thread main", " in 4 threads
-// pool-1-thread-*", or nothing where none is known.
+// threadsWith describes which threads have a value of a variable: " in thread
+// main", " in 4 threads pool-1-thread-*", or nothing if none is known.
 func (i *Inspector) threadsWith(variable heap.Object) string {
 	if i.valued == nil {
 		i.findValues()
@@ -87,11 +89,12 @@ func (i *Inspector) threadsWith(variable heap.Object) string {
 	if left := len(names) - mostPatterns; left > 0 {
 		more = fmt.Sprintf(" and %d more", left)
 	}
-	return fmt.Sprintf(" in %d threads: %s%s", len(threads), strings.Join(names[:min(len(names), mostPatterns)], ", "), more)
+	return fmt.Sprintf(" in %d threads: %s%s", len(threads), strings.Join(names[:min(len(names), mostPatterns)], ", "),
+		more)
 }
 
-// findValues finds the threads of all entries whose references are known. Nothing but the map
-// of a thread has an entry, and nothing but the thread the map.
+// findValues finds the threads of all entries whose references are known. Only
+// the map of a thread has an entry, and only the thread has the map.
 func (i *Inspector) findValues() {
 	i.valued = map[heap.Object][]heap.Object{}
 	for _, entry := range i.graph.InstancesOf(threadLocalEntry) {

@@ -10,20 +10,19 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Threads are those that ran: the java.lang.Thread objects that are THREAD_OBJECT GC
-// roots.
+// Threads are the running ones: the java.lang.Thread objects that are
+// THREAD_OBJECT GC roots.
 type Threads struct {
-	// List is in the order of their serial numbers; LeftOut is how many more there
-	// are.
+	// List is ordered by serial number; LeftOut is how many more there are.
 	List    []Thread `json:"list"`
 	Count   int64    `json:"count"`
 	Omitted int64    `json:"omitted,omitempty"`
-	// Idle are Thread objects that did not run: not started yet, or ended.
+	// Idle counts Thread objects that did not run: not started yet, or ended.
 	Idle     int64   `json:"idle"`
 	Warnings []error `json:"-"`
 }
 
-// Thread is one thread. What the dump does not say of it is absent.
+// Thread is one thread. What the dump does not say is absent.
 type Thread struct {
 	Name   string   `json:"name"`
 	Object hprof.ID `json:"object"`
@@ -32,8 +31,8 @@ type Thread struct {
 	ID       int64 `json:"id,omitempty"`
 	Daemon   *bool `json:"daemon,omitempty"`
 	Priority int64 `json:"priority,omitempty"`
-	// Frames are the stack from the innermost frame out, as in a stack trace. Android
-	// dumps have none.
+	// Frames are the stack from the innermost frame out, as in a stack trace.
+	// Android dumps have none.
 	Frames        []string `json:"frames,omitempty"`
 	FramesOmitted bool     `json:"frames_omitted,omitempty"`
 	// RetainedBytes is what the Thread object retains, Java and native.
@@ -42,12 +41,13 @@ type Thread struct {
 	Locals ThreadLocals `json:"locals"`
 }
 
-// ThreadLocals are objects that are GC roots as local variables: JAVA_FRAME and JNI_LOCAL.
+// ThreadLocals are objects that are GC roots as local variables: JAVA_FRAME and
+// JNI_LOCAL.
 type ThreadLocals struct {
 	Count int64 `json:"count"`
 	// RetainedBytes is what they retain, Java and native.
 	RetainedBytes int64 `json:"retained_bytes"`
-	// Largest retains most of it; nil where there are none.
+	// Largest retains most; nil if there are none.
 	Largest *LargestLocal `json:"largest,omitempty"`
 }
 
@@ -59,11 +59,12 @@ type LargestLocal struct {
 }
 
 const (
-	// mostThreads are read; a process has at most some thousands.
+	// mostThreads bounds the threads that are read; a process has at most some
+	// thousands.
 	mostThreads = 1 << 14
-	// mostFrames are shown of a stack.
+	// mostFrames bounds the frames shown of a stack.
 	mostFrames = 64
-	// mostLocals are looked at.
+	// mostLocals bounds the locals that are visited.
 	mostLocals = 1 << 22
 )
 
@@ -105,7 +106,8 @@ func (t *threadsTopic) families() []*heap.Family {
 func (t *threadsTopic) begin(p *plan) {
 	const class, holder = "java.lang.Thread", "java.lang.Thread$FieldHolder"
 	f := &t.fields
-	f.name, f.id, f.tid, f.holder = p.graph.Field(class, "name"), p.graph.Field(class, "id"), p.graph.Field(class, "tid"), p.graph.Field(class, "holder")
+	f.name, f.id, f.tid, f.holder = p.graph.Field(class, "name"), p.graph.Field(class, "id"),
+		p.graph.Field(class, "tid"), p.graph.Field(class, "holder")
 	f.daemon, f.priority = p.graph.Field(class, "daemon"), p.graph.Field(class, "priority")
 	f.heldDaemon, f.heldPriority = p.graph.Field(holder, "daemon"), p.graph.Field(holder, "priority")
 	t.roots(p)
@@ -202,8 +204,8 @@ func (t *threadsTopic) finish(p *plan) {
 	t.objects, t.locals = nil, nil
 }
 
-// held sums up the locals of a thread. What GC roots hold has no dominator but the
-// roots, so their subtrees have nothing in common.
+// held sums up the locals of a thread. What GC roots hold is dominated only by
+// the roots, so their subtrees are disjoint.
 func (t *threadsTopic) held(p *plan, serial uint32) (l ThreadLocals) {
 	i, _ := slices.BinarySearchFunc(t.locals, serial, func(l local, s uint32) int { return cmp.Compare(l.thread, s) })
 	var best heap.Object
@@ -222,7 +224,7 @@ func (t *threadsTopic) held(p *plan, serial uint32) (l ThreadLocals) {
 	return l
 }
 
-// frame writes a frame as Throwable.printStackTrace does.
+// frame formats a frame like Throwable.printStackTrace.
 func frame(f heap.StackFrame) string {
 	source := f.Source
 	if source == "" {

@@ -12,7 +12,8 @@ import (
 
 func TestThreads(t *testing.T) {
 	h := hproftest.Java(1)
-	sync := h.Thread("sync", "com.shop.Sync.run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)", "com.shop.Native.call(Native.java)")
+	sync := h.Thread("sync", "com.shop.Sync.run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)",
+		"com.shop.Native.call(Native.java)")
 	h.Set(sync.Ref, "daemon", true)
 	big, small := h.Bytes(make([]byte, 5000)), h.Bytes(make([]byte, 50))
 	holder := h.New(h.Class("java.util.ArrayList"), hproftest.Fields{"elementData": big})
@@ -30,14 +31,18 @@ func TestThreads(t *testing.T) {
 		t.Fatalf("%s", text(t, s.Threads))
 	}
 	x := s.Threads.List[1]
-	if x.Name != "sync" || x.Object != ids.Of(sync) || x.Class != "java.lang.Thread" || x.Daemon == nil || !*x.Daemon || x.Priority != 5 || x.ID != 2 || x.RetainedBytes <= 0 {
+	if x.Name != "sync" || x.Object != ids.Of(sync) || x.Class != "java.lang.Thread" || x.Daemon == nil || !*x.Daemon ||
+		x.Priority != 5 || x.ID != 2 || x.RetainedBytes <= 0 {
 		t.Errorf("%s", text(t, x))
 	}
 	// Classes that the dump does not have have no name.
-	if want := []string{".run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)", ".call(Native.java)"}; !slices.Equal(x.Frames, want) || x.FramesOmitted {
+	if want := []string{
+		".run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)", ".call(Native.java)",
+	}; !slices.Equal(x.Frames, want) || x.FramesOmitted {
 		t.Errorf("frames %q", x.Frames)
 	}
-	if l := x.Locals; l.Count != 2 || l.Largest == nil || l.Largest.Object != ids.Of(holder) || l.RetainedBytes < 5050 || l.RetainedBytes > 5200 || l.Largest.RetainedBytes >= l.RetainedBytes {
+	if l := x.Locals; l.Count != 2 || l.Largest == nil || l.Largest.Object != ids.Of(holder) ||
+		l.RetainedBytes < 5050 || l.RetainedBytes > 5200 || l.Largest.RetainedBytes >= l.RetainedBytes {
 		t.Errorf("locals %s", text(t, l))
 	}
 	groups := map[string]int64{}
@@ -52,8 +57,10 @@ func TestThreads(t *testing.T) {
 // TestThreadNames of JDKs: a char[] up to 8, fields in a holder since 19.
 func TestThreadNames(t *testing.T) {
 	w := newWorld()
-	w.class("java.lang.Thread", "java.lang.Object", []hprof.Field{w.field("name", hprof.Object), w.field("holder", hprof.Object), w.field("tid", hprof.Long)})
-	w.class("java.lang.Thread$FieldHolder", "java.lang.Object", []hprof.Field{w.field("priority", hprof.Int), w.field("daemon", hprof.Boolean)})
+	w.class("java.lang.Thread", "java.lang.Object",
+		[]hprof.Field{w.field("name", hprof.Object), w.field("holder", hprof.Object), w.field("tid", hprof.Long)})
+	w.class("java.lang.Thread$FieldHolder", "java.lang.Object",
+		[]hprof.Field{w.field("priority", hprof.Int), w.field("daemon", hprof.Boolean)})
 	holder := w.instance("java.lang.Thread$FieldHolder", w.bytes("ib", 9, 1))
 	for i, units := range [][]uint16{{'m', 'a', 'i', 'n'}, {'a', 0xd83d, 0xde00, 0xd83d, '\n'}} {
 		thread := w.instance("java.lang.Thread", w.bytes("ool", uint64(w.chars(units)), uint64(holder), uint64(i)))
@@ -64,7 +71,8 @@ func TestThreadNames(t *testing.T) {
 	w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: holder, Thread: 50})
 	w.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: 0x77777777, Thread: 51})
 	s := read(t, load(t, w.dump(t)), android.Options{})
-	if n := s.Threads; n.Count != 2 || n.List[0].Name != "main" || n.List[1].Name != "a😀\uFFFD\uFFFD" || n.List[0].Priority != 9 || !*n.List[0].Daemon || n.List[1].ID != 1 {
+	if n := s.Threads; n.Count != 2 || n.List[0].Name != "main" || n.List[1].Name != "a😀\uFFFD\uFFFD" ||
+		n.List[0].Priority != 9 || !*n.List[0].Daemon || n.List[1].ID != 1 {
 		t.Errorf("%s", text(t, s.Threads))
 	}
 }
@@ -81,7 +89,8 @@ func TestExhaustion(t *testing.T) {
 			refs = append(refs, h.New(fd, hproftest.Fields{"descriptor": i}))
 		}
 		refs = append(refs, h.New(fd, hproftest.Fields{"descriptor": 5}), h.New(fd, hproftest.Fields{"descriptor": -1}))
-		refs = append(refs, h.New(parcel, nil), h.New(parcel, hproftest.Fields{"mClosed": true}), h.New(socket, nil), h.New(ssl, nil), h.New(ssl, hproftest.Fields{"closed": true}))
+		refs = append(refs, h.New(parcel, nil), h.New(parcel, hproftest.Fields{"mClosed": true}), h.New(socket, nil),
+			h.New(ssl, nil), h.New(ssl, hproftest.Fields{"closed": true}))
 		h.New(fd, hproftest.Fields{"descriptor": 900}) // leaks
 		h.Hold("com.shop.Files", "sFiles", h.ArrayList(refs...).Ref)
 		large := h.Bytes(make([]byte, 2_000_000))
@@ -91,17 +100,21 @@ func TestExhaustion(t *testing.T) {
 		}
 		s, ids := made(t, h, hproftest.Form{}, android.Options{})
 		x := s.Exhaustion
-		if want := (android.OpenFiles{Descriptors: 802, Distinct: 801, Unreachable: 1, Parcel: 1, Sockets: 2}); x.Files != want {
+		if want := (android.OpenFiles{
+			Descriptors: 802, Distinct: 801, Unreachable: 1, Parcel: 1, Sockets: 2,
+		}); x.Files != want {
 			t.Errorf("files %+v", x.Files)
 		}
-		if a := x.Arrays[0]; a.Object != ids.Of(large) || a.Bytes != 2_000_000 || a.Class != "byte[]" || a.Heap != "app" || a.Owner == nil || a.Owner.Class != "com.shop.Cache" {
+		if a := x.Arrays[0]; a.Object != ids.Of(large) || a.Bytes != 2_000_000 || a.Class != "byte[]" ||
+			a.Heap != "app" || a.Owner == nil || a.Owner.Class != "com.shop.Cache" {
 			t.Errorf("array %s", text(t, a))
 		}
 		causes := map[string]android.ExhaustionCause{}
 		for _, c := range x.Causes {
 			causes[c.Cause] = c
 		}
-		if c := causes[android.FileDescriptors]; *c.Value != 801 || *c.Limit != map[int]int64{26: 1024, 34: 32768}[sdk] || c.NearLimit != (sdk == 26) {
+		if c := causes[android.FileDescriptors]; *c.Value != 801 ||
+			*c.Limit != map[int]int64{26: 1024, 34: 32768}[sdk] || c.NearLimit != (sdk == 26) {
 			t.Errorf("%s", text(t, c))
 		}
 		if c := causes[android.ThreadCount]; *c.Value != 408 || *c.Limit != 500 || !c.NearLimit {

@@ -2,24 +2,26 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// UnusedSlots are those of the arrays of ArrayLists and HashMaps that are a quarter full or less.
-// An app has many of them by design; that they are a large part of its heap is not.
+// UnusedSlots counts those of the arrays of ArrayLists and HashMaps that are at
+// most a quarter full. An app has many of them by design; it is unusual that
+// they are a large part of its heap.
 type UnusedSlots struct {
-	// Collections are those that were read: reachable, with an array of their own.
+	// Collections counts those that were read: reachable, with an array of
+	// their own.
 	Collections int64 `json:"collections"`
-	// Empty are those with nothing in them, Sparse those at most a quarter full; the bytes
-	// are those of the slots that nothing is in.
+	// Empty counts those without elements, Sparse those at most a quarter full;
+	// the bytes are those of unused slots.
 	Empty       int64 `json:"empty"`
 	EmptyBytes  int64 `json:"empty_bytes"`
 	Sparse      int64 `json:"sparse"`
 	SparseBytes int64 `json:"sparse_bytes"`
-	// Partial tells that there are more objects of one of the two classes, or more strings,
-	// than are read.
+	// Partial is true if there are more objects of one of the two classes, or
+	// more strings, than are read.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// sparse is the part of its slots, as a divisor, that a collection uses at most to be called
-// so: half of what a HashMap has right after it grew.
+// sparse divides the slots of a collection: it is sparse if it uses at most
+// that part, half of what a HashMap has right after it grew.
 const sparse = 4
 
 // unusedTopic reads UnusedSlots.
@@ -28,11 +30,13 @@ type unusedTopic struct {
 
 	kinds   []slotKind
 	strings heap.Family
-	// met are arrays that were counted: libraries share one among all empty collections.
+	// met are arrays that were counted: libraries share one among all empty
+	// collections.
 	met map[heap.Object]bool
 }
 
-// slotKind is a class of collections with its fields, under the names that it has had.
+// slotKind is a class of collections with its fields, under all names that they
+// have had.
 type slotKind struct {
 	heap.Family
 
@@ -41,7 +45,10 @@ type slotKind struct {
 }
 
 func (t *unusedTopic) families() []*heap.Family {
-	t.kinds = []slotKind{{Family: heap.Family{Class: listClass, Limit: mostStrings}}, {Family: heap.Family{Class: "java.util.HashMap", Limit: mostStrings}}}
+	t.kinds = []slotKind{
+		{Family: heap.Family{Class: listClass, Limit: mostStrings}},
+		{Family: heap.Family{Class: "java.util.HashMap", Limit: mostStrings}},
+	}
 	t.strings.Class = "java.lang.String"
 	return []*heap.Family{&t.kinds[0].Family, &t.kinds[1].Family, &t.strings}
 }
@@ -54,7 +61,8 @@ func (t *unusedTopic) begin(p *plan) {
 	}
 	for n := range t.kinds {
 		k := &t.kinds[n]
-		// Where strings are not compared, nothing else reads most of the file again.
+		// If strings are not compared, nothing else reads most of the file
+		// again.
 		if max(k.Count, t.strings.Count) > most {
 			t.Partial = true
 			continue
@@ -89,7 +97,7 @@ func (t *unusedTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// count adds a collection with an array of so many slots.
+// count adds a collection with an array of n slots.
 func (t *unusedTopic) count(slots, used, size int64) {
 	if slots == 0 {
 		return

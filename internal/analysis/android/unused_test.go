@@ -8,15 +8,17 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestUnusedSlots compares what random collections add to those of an empty app with what was
-// described.
+// TestUnusedSlots compares what random collections add to those of an empty app
+// with their description.
 func TestUnusedSlots(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		app, form := func() *hproftest.Heap { return hproftest.Java(seed) }, hproftest.Form{Runtime: hproftest.HotSpot}
 		if seed%3 > 0 {
-			app, form = func() *hproftest.Heap { return hproftest.Android(hproftest.Phone{SDK: 34, Harmony: seed%3 == 1}) }, hproftest.Form{}
+			app, form = func() *hproftest.Heap {
+				return hproftest.Android(hproftest.Phone{SDK: 34, Harmony: seed%3 == 1})
+			}, hproftest.Form{}
 		}
 		size, array := int64(4), "elementData"
 		switch seed % 3 {

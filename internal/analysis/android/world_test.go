@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// world is a dump of a few classes whose objects have whatever bytes a test says.
+// world is a dump of a few classes whose objects have bytes chosen by a test.
 type world struct {
 	buf     bytes.Buffer
 	w       *hproftest.Writer
@@ -22,7 +22,8 @@ func newWorld() *world {
 	w := &world{names: map[string]hprof.ID{}, classes: map[string]hprof.ID{}, next: 0x1000}
 	w.w = hproftest.NewWriter(&w.buf, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	w.class("java.lang.Object", "", nil)
-	w.class("java.lang.String", "java.lang.Object", []hprof.Field{w.field("value", hprof.Object), w.field("offset", hprof.Int), w.field("count", hprof.Int)})
+	w.class("java.lang.String", "java.lang.Object",
+		[]hprof.Field{w.field("value", hprof.Object), w.field("offset", hprof.Int), w.field("count", hprof.Int)})
 	return w
 }
 
