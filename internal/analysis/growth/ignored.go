@@ -2,9 +2,10 @@ package growth
 
 import "github.com/leakgate/leakgate/internal/analysis/trace"
 
-// Ignored are the references below which the runtime, a platform or a test library lets
-// something grow that is no leak of the app, as far as a build has them. They are
-// ignored besides those that never tell who holds an object.
+// Ignored are the references below which the runtime, a platform or a test
+// library lets something grow that is not a leak of the app, if a build has
+// them. They are ignored in addition to those that never explain what holds an
+// object.
 func Ignored(b trace.Build) (list []trace.Matcher) {
 	for _, m := range ignored {
 		if m.Applies(b) {
@@ -14,26 +15,37 @@ func Ignored(b trace.Build) (list []trace.Matcher) {
 	return list
 }
 
-const cleanerLink = "The link of a list that runs through all cleaners, in the order in which they came, does not tell who needs them."
+const cleanerLink = "The link of a list through all cleaners, in order of creation, does not show what needs them."
 
 var ignored = []trace.Matcher{
 	ignore(trace.InstanceField, "java.lang.ClassLoader", "parallelLockMap",
-		"A lock for each class that was ever asked for, found or not.", "LeakCanary JvmObjectGrowthReferenceMatchers.kt PARALLEL_LOCK_MAP"),
-	ignore(trace.InstanceField, "jdk.internal.ref.PhantomCleanable", "prev", cleanerLink, "OpenJDK PhantomCleanable.java"),
-	ignore(trace.InstanceField, "jdk.internal.ref.PhantomCleanable", "next", cleanerLink, "OpenJDK PhantomCleanable.java"),
+		"A lock for each class that was ever requested, found or not.",
+		"LeakCanary JvmObjectGrowthReferenceMatchers.kt PARALLEL_LOCK_MAP"),
+	ignore(trace.InstanceField, "jdk.internal.ref.PhantomCleanable", "prev", cleanerLink,
+		"OpenJDK PhantomCleanable.java"),
+	ignore(trace.InstanceField, "jdk.internal.ref.PhantomCleanable", "next", cleanerLink,
+		"OpenJDK PhantomCleanable.java"),
 	ignore(trace.StaticField, "android.os.StrictMode", "sLastVmViolationTime",
-		"The time of each kind of violation that was met.", "LeakCanary AndroidObjectGrowthReferenceMatchers.kt STRICT_MODE_VIOLATION_TIME"),
+		"The time of each kind of violation that occurred.",
+		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt STRICT_MODE_VIOLATION_TIME"),
 	ignore(trace.InstanceField, "androidx.compose.ui.test.TestContext", "states",
-		"The states of a test grow without bounds.", "LeakCanary AndroidObjectGrowthReferenceMatchers.kt COMPOSE_TEST_CONTEXT_STATES"),
+		"The states of a test grow without bounds.",
+		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt COMPOSE_TEST_CONTEXT_STATES"),
 	ignore(trace.InstanceField, "android.content.res.Resources", "mThemeRefs",
-		"Weak references to themes, which go only when there are many.", "LeakCanary AndroidObjectGrowthReferenceMatchers.kt RESOURCES_THEME_REFS"),
+		"Weak references to themes, which are removed only when there are many.",
+		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt RESOURCES_THEME_REFS"),
 	ignore(trace.InstanceField, "android.view.ViewRootImpl$W", "mViewAncestor",
-		"The system server holds this stub until it has collected garbage itself.", "LeakCanary AndroidObjectGrowthReferenceMatchers.kt VIEW_ROOT_IMPL_W_VIEW_ANCESTOR"),
+		"The system server holds this stub until it has collected garbage itself.",
+		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt VIEW_ROOT_IMPL_W_VIEW_ANCESTOR"),
 	ignore(trace.StaticField, "android.os.BinderProxy", "sProxyMap",
-		"A table of weak references that is cleaned up at random, since Android 14.", "LeakCanary AndroidObjectGrowthReferenceMatchers.kt BINDER_PROXY",
+		"A table of weak references that is cleaned up at random, since Android 14.",
+		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt BINDER_PROXY",
 		trace.Condition{MinSDK: 34}),
 }
 
 func ignore(kind trace.PatternKind, class, field, why, source string, where ...trace.Condition) trace.Matcher {
-	return trace.Matcher{Pattern: trace.Pattern{Kind: kind, Class: class, Name: field}, Ignored: true, Description: why, Source: source, Where: where}
+	return trace.Matcher{
+		Pattern: trace.Pattern{Kind: kind, Class: class, Name: field}, Ignored: true, Description: why, Source: source,
+		Where: where,
+	}
 }

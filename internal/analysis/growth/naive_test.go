@@ -11,15 +11,15 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// naive merges paths as Shark writes it down: nodes with lists of objects in two
-// queues, objects that are visited when their node is taken, paths as texts. Only a
-// reference to what already waits for another batch makes no batch; in Shark it makes
-// one that is empty in the end, which can come before others.
+// naive merges paths like Shark: nodes with lists of objects in two queues,
+// objects that are visited when their node is taken, paths as texts. Only a
+// reference to an object that is already in another batch makes no batch; in
+// Shark it makes one that is empty in the end, which can come before others.
 type naive struct {
 	loaded
 	nodes   map[string]*naiveNode
 	visited map[heap.Object]*naiveNode
-	// waits are objects in queues: true for one in the second alone.
+	// waits are objects in queues: true for one that is only in the second.
 	waits     map[heap.Object]bool
 	high, low []naiveBatch
 	lasting   bool
@@ -29,7 +29,7 @@ type naive struct {
 
 type naiveNode struct {
 	path, class string
-	// name is the last part of the path, made how many nodes there were before.
+	// name is the last part of the path, made the number of nodes before.
 	name         string
 	made         int
 	inner, field bool
@@ -43,7 +43,10 @@ type naiveBatch struct {
 }
 
 func merged(l loaded) *naive {
-	n := &naive{loaded: l, nodes: map[string]*naiveNode{}, visited: map[heap.Object]*naiveNode{}, waits: map[heap.Object]bool{}, twins: map[*naiveNode]*naiveNode{}}
+	n := &naive{
+		loaded: l, nodes: map[string]*naiveNode{}, visited: map[heap.Object]*naiveNode{}, waits: map[heap.Object]bool{},
+		twins: map[*naiveNode]*naiveNode{},
+	}
 	root := &naiveNode{}
 	n.nodes[""] = root
 	edges := &naiveEdges{}
@@ -80,7 +83,8 @@ func (n *naive) explore(b naiveBatch) {
 			inLow, waits := n.waits[e.To]
 			if n.visited[e.To] == nil && !(waits && (!inLow || e.Low || n.lasting)) {
 				edges.add(n.child(b.node, o, e), e.To, e.Low || n.lasting)
-			} else if other := n.visited[e.To]; other != nil && other != b.node && other.class == b.node.class && other.parent == b.node.parent &&
+			} else if other := n.visited[e.To]; other != nil && other != b.node && other.class == b.node.class &&
+				other.parent == b.node.parent &&
 				other.field && b.node.field && other.inner == b.node.inner {
 				n.pair(other, b.node)
 			}
@@ -94,7 +98,8 @@ func (n *naive) child(from *naiveNode, o heap.Object, e trace.Edge) *naiveNode {
 	if class == from.class {
 		return from
 	}
-	c := n.node(from, fmt.Sprintf("%s %s.%s %v %s", kinds[e.Kind], n.reader.Owner(o, e), n.reader.Field(o, e), e.Low, class), class)
+	c := n.node(from,
+		fmt.Sprintf("%s %s.%s %v %s", kinds[e.Kind], n.reader.Owner(o, e), n.reader.Field(o, e), e.Low, class), class)
 	c.inner = from.inner || e.Inner
 	c.field = e.Kind == trace.FieldEdge || e.Kind == trace.StaticEdge
 	return c
@@ -109,7 +114,7 @@ func (n *naive) pair(a, b *naiveNode) {
 	}
 }
 
-// join writes all paths again, with those of twins instead of their own.
+// join rewrites all paths, with those of twins instead of their own.
 func (n *naive) join() {
 	old := slices.SortedFunc(maps.Values(n.nodes), func(a, b *naiveNode) int { return a.made - b.made })
 	into := map[*naiveNode]*naiveNode{}
@@ -157,8 +162,8 @@ func (n *naive) class(o heap.Object) string {
 	return n.graph.Class(o)
 }
 
-// naiveEdges are those of one batch: the objects of each in the order in which they were
-// met first, by whatever edge.
+// naiveEdges are those of one batch: the objects of each in the order in which
+// they were first met, by any edge.
 type naiveEdges struct {
 	list []naiveEdge
 	met  []heap.Object
@@ -170,8 +175,8 @@ type naiveEdge struct {
 	has  map[heap.Object]bool
 }
 
-// Of one node there may be a batch in each queue: that of the edges to the class of the
-// objects themselves.
+// One node may have a batch in each queue: that of the edges to the class of
+// the objects themselves.
 func (s *naiveEdges) add(node *naiveNode, o heap.Object, low bool) {
 	i := slices.IndexFunc(s.list, func(e naiveEdge) bool { return e.node == node && e.low == low })
 	if i < 0 {
@@ -202,7 +207,7 @@ func (n *naive) enqueue(s *naiveEdges) {
 	}
 }
 
-// path gives the path of a node as naive writes it.
+// path returns the path of a node in naive's form.
 func (t *tree) path(names *names, n uint32) string {
 	if n == top {
 		return ""
@@ -215,20 +220,22 @@ func (t *tree) path(names *names, n uint32) string {
 	return t.path(names, t.parents[n]) + "\n" + name
 }
 
-// lowRules makes references in fields of one name low, and in half of the classes those
-// of another.
+// lowRules makes references in fields of one name low, and in half of the
+// classes those of another.
 func lowRules() trace.Rules {
 	var rules trace.Rules
 	for i := range 4 {
-		rules.Matchers = append(rules.Matchers, trace.Matcher{Pattern: trace.Pattern{Class: fmt.Sprintf("a.C%d", i), Name: "low"}})
+		rules.Matchers = append(rules.Matchers,
+			trace.Matcher{Pattern: trace.Pattern{Class: fmt.Sprintf("a.C%d", i), Name: "low"}})
 		if i%2 == 0 {
-			rules.Matchers = append(rules.Matchers, trace.Matcher{Pattern: trace.Pattern{Class: fmt.Sprintf("a.C%d", i), Name: "g"}})
+			rules.Matchers = append(rules.Matchers,
+				trace.Matcher{Pattern: trace.Pattern{Class: fmt.Sprintf("a.C%d", i), Name: "g"}})
 		}
 	}
 	return rules
 }
 
-// Each object has the node that the algorithm as Shark has it gives, and what grows is
+// Each object has the node that Shark's algorithm assigns, and what grows is
 // what a comparison of texts finds.
 func TestSeriesAgainstShark(t *testing.T) {
 	seeds := uint64(60)
@@ -260,7 +267,7 @@ func TestSeriesAgainstShark(t *testing.T) {
 		}
 	}
 	if found < int(seeds) || joined < int(seeds)/10 {
-		t.Errorf("%d places in all, %d twins", found, joined)
+		t.Errorf("%d places in total, %d twins", found, joined)
 	}
 }
 
@@ -285,8 +292,8 @@ func checkNodes(t *testing.T, w *walk, n *naive) {
 	}
 }
 
-// checkBytes: a node retains no less than the union of what its objects dominate, and no
-// more than what goes with them.
+// checkBytes: a node retains at least the union of what its objects dominate,
+// and at most what goes with them.
 func checkBytes(t *testing.T, tree *tree, names *names, n *naive) {
 	t.Helper()
 	last := tree.bytes[len(tree.bytes)-1]
@@ -356,8 +363,8 @@ func count(n *naiveNode) int {
 	return len(n.objects)
 }
 
-// Of two ways from one batch to an object the one counts by which something was met
-// first, also where only ways are left that come last.
+// Of two paths from one batch to an object, the one counts by which something
+// was first met, also if only paths are left that come last.
 func TestFirstWay(t *testing.T) {
 	h := hproftest.Java(1)
 	from, to := h.Declare("a.C1", nil, "object f", "object h"), h.Declare("a.C3", nil, "object f")
@@ -372,7 +379,8 @@ func TestFirstWay(t *testing.T) {
 	}
 	checkNodes(t, tree.walk, merged(l))
 	for n, c := range tree.walk.counts {
-		if e := s.names.edgeList[tree.walk.edges[n]]; e.owner == "a.C1" && (c != 0) != (e.name == "f") || e.owner == "a.C1" && e.name == "f" && c != 2 {
+		if e := s.names.edgeList[tree.walk.edges[n]]; e.owner == "a.C1" && (c != 0) != (e.name == "f") ||
+			e.owner == "a.C1" && e.name == "f" && c != 2 {
 			t.Errorf("%d by %s", c, e.name)
 		}
 	}

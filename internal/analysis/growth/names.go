@@ -14,7 +14,7 @@ const (
 	KindInstance = "instance_field"
 	KindEntry    = "array_entry"
 	KindLocal    = "local"
-	// KindFinalizer is of objects that wait for their finalizer.
+	// KindFinalizer is the kind of objects that wait for their finalizer.
 	KindFinalizer = "finalizer"
 )
 
@@ -23,16 +23,16 @@ var kinds = map[trace.EdgeKind]string{
 	trace.ElementEdge: KindEntry, trace.ItemEdge: KindEntry, trace.ValueEdge: KindEntry, trace.NamedEdge: KindEntry,
 }
 
-// edge is what references of different objects are the same by.
+// edge is the key by which references of different objects are equal.
 type edge struct {
 	kind, owner, name string
-	// low references are followed last, so that they are a way of their own; inner ones
-	// lead into a collection, whose elements came before.
+	// low references are followed last, so that they make paths of their own;
+	// inner ones lead into a collection, whose elements came before.
 	low, inner bool
 }
 
-// names numbers the edges and classes of all dumps of a series. Numbers begin where 0
-// can stand for none.
+// names numbers the edges and classes of all dumps of a series. Numbers begin
+// where 0 can mean none.
 type names struct {
 	edges      map[edge]uint32
 	classes    map[string]uint32
@@ -41,13 +41,16 @@ type names struct {
 }
 
 func newNames() *names {
-	return &names{edges: map[edge]uint32{}, classes: map[string]uint32{}, edgeList: make([]edge, 1), classNames: make([]string, 1)}
+	return &names{
+		edges: map[edge]uint32{}, classes: map[string]uint32{}, edgeList: make([]edge, 1),
+		classNames: make([]string, 1),
+	}
 }
 
 func (n *names) edge(e edge) uint32 {
 	id, ok := n.edges[e]
 	if !ok {
-		// The texts of a dump must not keep all its texts in memory.
+		// Cloned, so that they do not keep all texts of a dump in memory.
 		e.owner, e.name = strings.Clone(e.owner), strings.Clone(e.name)
 		id = uint32(len(n.edgeList))
 		n.edges[e] = id

@@ -10,76 +10,80 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/android"
 )
 
-// Place is a place that holds what grows: the objects that one path leads to.
+// Place is a place that holds what grows: the objects of one path.
 type Place struct {
-	// Path goes from the GC root to the place, which is the last step; it is empty where
-	// what grows are GC roots.
+	// Path goes from the GC root to the place, which is the last step; it is
+	// empty if GC roots grow.
 	Path []Step `json:"path"`
-	// Key is the same from build to build: of the references on the path, without what
-	// compilers and runtimes number in their names.
+	// Key is stable from build to build: a hash of the references on the path,
+	// without what compilers and runtimes number in their names.
 	Key string `json:"key"`
-	// GrowthBytes is how much more memory it is in the last dump than in the first, at
-	// least: the larger of two lower bounds. What the place retains lacks what something
-	// else holds, too; what its children retain lacks what only several of them hold together.
+	// GrowthBytes is a lower bound of the growth from the first dump to the
+	// last: the larger of two bounds. What the place retains lacks what
+	// something else also holds; what its children retain lacks what only
+	// several of them hold together.
 	GrowthBytes int64 `json:"growth_bytes"`
-	// RetainedBytes is what the objects of the place retain together, Java and native,
-	// dump by dump; 0 for GC roots as a whole.
+	// RetainedBytes is what the objects of the place retain together, Java and
+	// native, for each dump; 0 for GC roots as a whole.
 	RetainedBytes []int64 `json:"retained_bytes"`
-	// CreditedBytes is that of the last dump, less what other places in the list retain
-	// below. The sum over the list counts nothing twice.
+	// CreditedBytes is that of the last dump, minus what other places in the
+	// list retain below. The sum over the list counts nothing twice.
 	CreditedBytes int64 `json:"credited_bytes"`
-	// Delta is how many objects more its children are in the last dump than in the first,
-	// PerLoop how many for each repetition.
+	// Delta is the growth of its children from the first dump to the last, in
+	// objects; PerLoop is the growth per repetition.
 	Delta   int64   `json:"objects_delta"`
 	PerLoop float64 `json:"objects_per_loop"`
-	// Increments are how many objects more its children are in each dump than in the one
-	// before; Slowing tells that the last is clearly less than the first: something fills.
+	// Increments are the growth of its children from each dump to the next, in
+	// objects. Slowing is true if the last increment is clearly less than the
+	// first: something fills up.
 	Increments []int64 `json:"increments"`
 	Slowing    bool    `json:"slowing,omitempty"`
-	// Larger tells that the objects of the place become larger, and not more; Stepwise that
-	// they do not in every dump, as a buffer that doubles.
+	// Larger is true if the objects of the place grow in size, not in number;
+	// Stepwise if they do not do so in every dump, like a buffer that doubles.
 	Larger   bool `json:"larger,omitempty"`
 	Stepwise bool `json:"stepwise,omitempty"`
-	// Children are what grows, what retains most of it first; LeftOut is how many there
-	// are besides.
+	// Children are what grows, largest first; LeftOut is the number of the
+	// others.
 	Children        []Child `json:"children"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
 
-// Step is one reference of a path, and the objects that it leads to.
+// Step is one reference of a path, and its target objects.
 type Step struct {
 	// Kind is one of the constants.
 	Kind string `json:"kind"`
-	// Owner is the class that declares the field, or that of the array or collection; ""
-	// for a GC root. Name is the field, "[x]" for elements, or the kind of root.
+	// Owner is the class that declares the field, or that of the array or
+	// collection; "" for a GC root. Name is the field, "[x]" for elements, or
+	// the kind of root.
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`
-	// Class is that of the objects; of classes, "class " and which.
+	// Class is that of the objects; for class objects, "class " and the name.
 	Class string `json:"class"`
 	// Linked objects lead to each other: a list or a tree.
 	Linked bool `json:"linked,omitempty"`
-	// Objects is how many there are, dump by dump.
+	// Objects is their number, for each dump.
 	Objects []int64 `json:"objects"`
 }
 
-// Child is objects that become more.
+// Child is a group of objects that grows in number.
 type Child struct {
 	Step
-	// RetainedBytes is what they retain together, dump by dump, Delta the last less the
-	// first.
+	// RetainedBytes is what they retain together, for each dump; Delta is the
+	// last minus the first.
 	RetainedBytes []int64 `json:"retained_bytes"`
 	RetainedDelta int64   `json:"retained_delta_bytes"`
 	Delta         int64   `json:"objects_delta"`
-	// Children are what they hold that becomes more as well, down to four levels, or to
-	// the first class that is not of a library. LeftOut is how many there are besides.
+	// Children are the growing objects that they hold, down to four levels, or
+	// to the first class that is not of a library. LeftOut is the number of the
+	// others.
 	Children        []Child `json:"children,omitempty"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
 
 const (
-	// levels and branches bound what is told of what is below a child. Where all of that is of
-	// libraries, what holds most of it is followed to the first class that is not, for
-	// mostLevels at most.
+	// levels and branches bound what is reported below a child. If all of that
+	// is of libraries, the largest branch is followed to the first class that
+	// is not, for at most mostLevels.
 	levels     = 4
 	branches   = 3
 	mostLevels = 12
@@ -87,13 +91,17 @@ const (
 	mostChildren = 100
 )
 
-// Places gives the first top of the places that hold what has grown in every dump, those
-// whose bytes rise most, and how many there are; none before the second dump.
+// Places returns the first top of the places that hold what has grown in every
+// dump, ordered by their growth in bytes, and the number of all; none before
+// the second dump.
 func (s *Series) Places(top int) (list []Place, found int) {
 	if s.dumps < 2 {
 		return nil, 0
 	}
-	r := &reading{tree: s.before, names: s.names, grown: make([][]uint32, s.before.len()), loops: int64(s.least) * int64(s.dumps-1)}
+	r := &reading{
+		tree: s.before, names: s.names, grown: make([][]uint32, s.before.len()),
+		loops: int64(s.least) * int64(s.dumps-1),
+	}
 	r.findGrown()
 	var nodes []uint32
 	for n, told := range r.reported() {
@@ -114,7 +122,7 @@ func (s *Series) Places(top int) (list []Place, found int) {
 	return list, len(nodes)
 }
 
-// reading makes places of what is left of a tree.
+// reading makes places from the remaining nodes of a tree.
 type reading struct {
 	*tree
 	names *names
@@ -123,8 +131,8 @@ type reading struct {
 	loops int64
 }
 
-// findGrown finds the children. The inside of a collection grows with its elements, and is
-// left out beside those.
+// findGrown finds the children. The internals of a collection grow with its
+// elements, and are omitted if those do.
 func (r *reading) findGrown() {
 	for _, inside := range []bool{false, true} {
 		for n := 1; n < r.len(); n++ {
@@ -156,7 +164,10 @@ func (r *reading) more(n uint32) (sum int64) {
 }
 
 func (r *reading) place(n uint32) Place {
-	p := Place{Path: []Step{}, GrowthBytes: r.growth(n), RetainedBytes: series(r.bytes, n), CreditedBytes: r.credited[n], Delta: r.more(n)}
+	p := Place{
+		Path: []Step{}, GrowthBytes: r.growth(n), RetainedBytes: series(r.bytes, n), CreditedBytes: r.credited[n],
+		Delta: r.more(n),
+	}
 	for at := n; at != top; at = r.parents[at] {
 		p.Path = append(p.Path, r.step(at))
 	}
@@ -173,7 +184,7 @@ func (r *reading) place(n uint32) Place {
 	return p
 }
 
-// KeyOf is the key of a place, by the way to it.
+// KeyOf is the key of a place, made of its path.
 func KeyOf(path []Step) string {
 	var text strings.Builder
 	for _, s := range path {
@@ -196,8 +207,8 @@ func (r *reading) increments(n uint32) []int64 {
 	return list
 }
 
-// slowing tells that the last of some increments is less than four fifths of the first, by
-// more than what counts by chance.
+// slowing reports whether the last of some increments is less than four fifths
+// of the first, by more than a random difference.
 func slowing(increments []int64) bool {
 	if len(increments) < 2 {
 		return false
@@ -206,7 +217,7 @@ func slowing(increments []int64) bool {
 	return 5*last < 4*first && first-last > 2
 }
 
-// Explained is by how many bytes the places that grew did, all together: what is below
+// Explained returns the growth in bytes of all places together: what is below
 // another one counts there.
 func (s *Series) Explained() (sum int64) {
 	if s.dumps < 2 {
@@ -230,19 +241,27 @@ func (s *Series) Explained() (sum int64) {
 
 func (r *reading) step(n uint32) Step {
 	e := r.names.edgeList[r.edges[n]]
-	return Step{Kind: e.kind, Owner: e.owner, Name: e.name, Class: r.names.classNames[r.classes[n]], Linked: r.linked[n], Objects: series(r.counts, n)}
+	return Step{
+		Kind: e.kind, Owner: e.owner, Name: e.name, Class: r.names.classNames[r.classes[n]], Linked: r.linked[n],
+		Objects: series(r.counts, n),
+	}
 }
 
-// children gives what grows in a node, with what grows below: the first most of them, and
-// how many there are besides. Own tells that a class that is not of a library was met above.
+// children returns what grows in a node, with what grows below: the first most
+// of them, and the number of the others. Own is true if a class that is not of
+// a library was met above.
 func (r *reading) children(n uint32, level, most int, own bool) (list []Child, rest int) {
 	nodes := slices.Clone(r.grown[n])
 	slices.SortFunc(nodes, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(rise(r.bytes, b), rise(r.bytes, a)), cmp.Compare(rise(r.counts, b), rise(r.counts, a)), r.byName(a, b))
+		return cmp.Or(cmp.Compare(rise(r.bytes, b), rise(r.bytes, a)),
+			cmp.Compare(rise(r.counts, b), rise(r.counts, a)), r.byName(a, b))
 	})
 	rest = max(len(nodes)-most, 0)
 	for i, c := range nodes[:len(nodes)-rest] {
-		child := Child{Step: r.step(c), RetainedBytes: series(r.bytes, c), RetainedDelta: rise(r.bytes, c), Delta: rise(r.counts, c)}
+		child := Child{
+			Step: r.step(c), RetainedBytes: series(r.bytes, c), RetainedDelta: rise(r.bytes, c),
+			Delta: rise(r.counts, c),
+		}
 		met := own || !android.IsPlumbing(child.Class)
 		switch {
 		case level < levels:
@@ -270,7 +289,7 @@ func series[T uint32 | int64](dumps [][]T, n uint32) []int64 {
 	return list
 }
 
-// rise is how much more a node has in the last dump than in the first.
+// rise returns the growth of a node from the first dump to the last.
 func rise[T uint32 | int64](dumps [][]T, n uint32) int64 {
 	return int64(dumps[len(dumps)-1][n]) - int64(dumps[0][n])
 }

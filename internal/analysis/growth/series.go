@@ -17,20 +17,20 @@ type Series struct {
 	most   int
 }
 
-// NewSeries begins a series of dumps between which a scenario was repeated so many
-// times, at least once.
+// NewSeries starts a series of dumps between which a scenario was repeated
+// loops times, at least once.
 func NewSeries(loops int) *Series {
 	return &Series{least: uint32(max(loops, 1)), names: newNames(), most: mostNodes}
 }
 
-// Tree is the merged shortest paths of one dump, with its graph. Close must be called
-// on it.
+// Tree is the merged shortest paths of one dump, with its graph. The caller
+// must call Close.
 type Tree struct{ walk *walk }
 
-// Nodes is how many different paths there are.
+// Nodes returns the number of different paths.
 func (t *Tree) Nodes() int { return t.walk.len() - 1 }
 
-// Objects is how many objects they lead to.
+// Objects returns the number of objects on them.
 func (t *Tree) Objects() (n int64) {
 	for _, count := range t.walk.counts {
 		n += int64(count)
@@ -38,14 +38,14 @@ func (t *Tree) Objects() (n int64) {
 	return n
 }
 
-// Full tells that there are so many different paths that the rest was counted with the
-// objects before.
+// Full reports whether there were too many different paths, so that the rest
+// was counted with the objects before.
 func (t *Tree) Full() bool { return t.walk.full }
 
-// Close gives the memory back, which is the graph's. It may be called twice.
+// Close releases the memory, which is the graph's. It may be called twice.
 func (t *Tree) Close() { t.walk.close() }
 
-// Merge goes over all that the roots reach. The reader is not needed any more after it.
+// Merge visits all that the roots reach. The reader is not needed afterwards.
 func (s *Series) Merge(ctx context.Context, g *heap.Graph, r *trace.Reader) (*Tree, error) {
 	w, err := merge(ctx, g, r, s.names, s.most)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Series) Merge(ctx context.Context, g *heap.Graph, r *trace.Reader) (*Tr
 	return &Tree{w}, nil
 }
 
-// Add compares a dump with those before. The graph is not needed any more after it.
+// Add compares a dump with those before. The graph is not needed afterwards.
 func (s *Series) Add(ctx context.Context, t *Tree) error {
 	w := t.walk
 	if s.before != nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// classOf is the way to the static fields of a class of an app: by the list of its class
-// loader, as HotSpot has it.
-const classOf = "THREAD_OBJECT java.lang.Thread > contextClassLoader dalvik.system.PathClassLoader > classes java.util.ArrayList > [x] class "
+// classOf is the path to the static fields of a class of an app: by the list of
+// its class loader, as in HotSpot.
+const classOf = "THREAD_OBJECT java.lang.Thread > contextClassLoader dalvik.system.PathClassLoader > classes " +
+	"java.util.ArrayList > [x] class "
 
 // objects makes some objects of a class with one field.
 func objects(h *hproftest.Heap, class string, n int, held func(int) hproftest.Ref) (list []hproftest.Ref) {
@@ -32,7 +33,7 @@ func objects(h *hproftest.Heap, class string, n int, held func(int) hproftest.Re
 	return list
 }
 
-// What is told of heaps whose answers are known.
+// Heaps with known answers.
 func TestPlaces(t *testing.T) {
 	times := func(per int) func(int) int { return func(dump int) int { return 3 + per*dump } }
 	buffer := func(h *hproftest.Heap) func(int) hproftest.Ref {
@@ -56,15 +57,19 @@ func TestPlaces(t *testing.T) {
 		"a set": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.HashSet(objects(h, "a.Item", times(1)(d), nil)...))
 		}, classOf + "a.Cache > all java.util.HashSet\n  [x] a.Item [3 4 5]\n"},
-		// The same objects are in the list before: what grows of the second is its inside.
+		// The same objects are in the list before: the internals of the second
+		// collection grow.
 		"the same elements twice": {1, 3, func(h *hproftest.Heap, d int) {
 			list := objects(h, "a.Item", times(1)(d), nil)
 			first := h.ArrayList(list...).Ref
 			c := h.Declare("a.Two", nil, "static object first", "static object second")
 			h.SetStatic(c, "first", first)
 			h.SetStatic(c, "second", h.HashMap(doubled(list)...))
-		}, classOf + "a.Two > second java.util.HashMap > table java.util.HashMap$Node[]\n  [x]* java.util.HashMap$Node [3 4 5]\n" +
-			classOf + "a.Two > first java.util.ArrayList\n  [x] a.Item [3 4 5]\n"},
+		},
+			classOf +
+				"a.Two > second java.util.HashMap > table java.util.HashMap$Node[]\n  [x]* java.util.HashMap$Node [3 " +
+				"4 5]\n" +
+				classOf + "a.Two > first java.util.ArrayList\n  [x] a.Item [3 4 5]\n"},
 		"a list of its own nodes": {1, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next", "object value")
 			head := hproftest.Ref(0)
@@ -73,7 +78,8 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Log", "head", head)
 		}, classOf + "a.Log\n  head* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
-		// Coroutines have their jobs in such a ring: by each end one would meet half of them.
+		// Coroutines have their jobs in such a ring: each end would lead to
+		// half of them.
 		"a ring by both ends": {10, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next", "object prev", "object value")
 			ring := h.New(h.Declare("a.Ring", nil, "object next", "object prev"), nil)
@@ -88,7 +94,7 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Log", "ring", ring)
 		}, classOf + "a.Log > ring a.Ring\n  next* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
-		// Two lists of one holder are two.
+		// Two lists of one holder stay separate.
 		"two lists": {10, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Node", nil, "object next")
 			heads := make([]hproftest.Ref, 2)
@@ -97,10 +103,12 @@ func TestPlaces(t *testing.T) {
 					heads[i] = h.New(c, hproftest.Fields{"next": heads[i]})
 				}
 			}
-			h.Hold("a.Log", "lists", h.New(h.Declare("a.Two", nil, "object first", "object second"), hproftest.Fields{"first": heads[0], "second": heads[1]}))
+			h.Hold("a.Log", "lists",
+				h.New(h.Declare("a.Two", nil, "object first", "object second"),
+					hproftest.Fields{"first": heads[0], "second": heads[1]}))
 		}, classOf + "a.Log > lists a.Two\n  second* a.Node [3 13 23]\n"},
-		// The tree leans to the one side, then to the other.
-		"a tree that turns": {4, 3, func(h *hproftest.Heap, d int) {
+		// The tree leans to one side, then to the other.
+		"a tree that rotates": {4, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Branch", nil, "object left", "object right")
 			side := []string{"left", "right"}[d%2]
 			top := hproftest.Ref(0)
@@ -121,7 +129,9 @@ func TestPlaces(t *testing.T) {
 				w := h.Thread(fmt.Sprint("worker", i))
 				h.Set(w.Ref, "target", o)
 			}
-		}, "\n  THREAD_OBJECT java.lang.Thread [4 5 6]\n    name java.lang.String [4 5 6]\n    target a.Task [3 4 5]\n"},
+		},
+			"\n  THREAD_OBJECT java.lang.Thread [4 5 6]\n    name java.lang.String [4 5 6]\n    target a.Task " +
+				"[3 4 5]\n"},
 		"GC roots, and what grows in one of them": {1, 3, func(h *hproftest.Heap, d int) {
 			for _, o := range objects(h, "a.Peer", times(1)(d), nil) {
 				h.Root(hprof.SubRootJNIGlobal, o)
@@ -140,8 +150,9 @@ func TestPlaces(t *testing.T) {
 				h.SetStatic(c, "all", h.ArrayList(items...).Ref)
 			}
 		}, classOf + "a.Cache\n  all java.util.ArrayList [0 1]\n    [x] a.Item [0 2]\n"},
-		// The list of classes grows, and is the way to what grows in a class.
-		"a class more each time": {1, 3, func(h *hproftest.Heap, d int) {
+		// The list of classes grows, and is on the path to what grows in a
+		// class.
+		"one class more each time": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(2)(d), nil)...).Ref)
 			for i := range d {
 				h.Declare(fmt.Sprint("a.Late", i), nil)
@@ -149,7 +160,8 @@ func TestPlaces(t *testing.T) {
 			for range d {
 				h.Declare("a.Again", nil)
 			}
-		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] a.Item [3 5 7]\n" + strings.TrimSuffix(classOf, " > [x] class ") + "\n  [x] class a.Again [0 1 2]\n"},
+		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] a.Item [3 5 7]\n" +
+			strings.TrimSuffix(classOf, " > [x] class ") + "\n  [x] class a.Again [0 1 2]\n"},
 		"a cache that is full": {1, 4, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", min(times(5)(d), 13), nil)...).Ref)
 		}, ""},
@@ -169,7 +181,7 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Cache", "all", h.ArrayList(list...).Ref)
 		}, classOf + "a.Cache > all java.util.ArrayList\n  [x] java.lang.ref.WeakReference [3 4 5]\n"},
-		"new values in place of old ones": {1, 3, func(h *hproftest.Heap, d int) {
+		"new values instead of old ones": {1, 3, func(h *hproftest.Heap, d int) {
 			for range d {
 				h.ArrayList(objects(h, fmt.Sprint("a.Old", d), 50, nil)...)
 			}
@@ -180,7 +192,11 @@ func TestPlaces(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := NewSeries(test.loops)
-			rules := trace.Rules{Matchers: []trace.Matcher{{Pattern: trace.Pattern{Class: "java.lang.ref.WeakReference", Name: "referent"}, Ignored: true}}}
+			rules := trace.Rules{
+				Matchers: []trace.Matcher{
+					{Pattern: trace.Pattern{Class: "java.lang.ref.WeakReference", Name: "referent"}, Ignored: true},
+				},
+			}
 			for d := range test.dumps {
 				h := hproftest.Java(1)
 				test.build(h, d)
@@ -200,8 +216,8 @@ func doubled(list []hproftest.Ref) (pairs []hproftest.Ref) {
 	return pairs
 }
 
-// Bytes of a series by hand: items of 4 bytes of a reference, with an array each, and a
-// large array that only all items together hold.
+// Bytes of a series by hand: items of 4 bytes of a reference, with an array
+// each, and a large array that only all items together hold.
 func TestBytes(t *testing.T) {
 	const own, array, shared = 8, 100, 5000
 	places := grown(t, 2, 3, func(h *hproftest.Heap, d int) {
@@ -228,12 +244,13 @@ func TestBytes(t *testing.T) {
 	if !slices.Equal(c.RetainedBytes, of) || c.RetainedDelta != of[2]-of[0] || c.Delta != 6 {
 		t.Errorf("%+v, want %v", c, of)
 	}
-	if !slices.Equal(p.RetainedBytes, all) || p.GrowthBytes != all[2]-all[0] || p.CreditedBytes != all[2] || p.Delta != 6 || p.PerLoop != 1.5 {
+	if !slices.Equal(p.RetainedBytes, all) || p.GrowthBytes != all[2]-all[0] || p.CreditedBytes != all[2] ||
+		p.Delta != 6 || p.PerLoop != 1.5 {
 		t.Errorf("%+v, want %v", p, all)
 	}
 }
 
-// A place below another one: its bytes are in both, and credited to it alone.
+// A place below another one: its bytes are in both, and credited only to it.
 func TestCredited(t *testing.T) {
 	places := grown(t, 1, 3, func(h *hproftest.Heap, d int) {
 		inner := h.ArrayList(objects(h, "a.Inner", 5+d, nil)...)
@@ -242,17 +259,20 @@ func TestCredited(t *testing.T) {
 		h.Hold("a.Cache", "all", outer.Ref)
 	})
 	if got, want := told(places), classOf+"a.Cache > all java.util.ArrayList\n  [x] a.Outer [7 8 9]\n"+
-		classOf+"a.Cache > all java.util.ArrayList > [x] a.Box > list java.util.ArrayList\n  [x] a.Inner [5 6 7]\n"; got != want {
+		classOf+
+		"a.Cache > all java.util.ArrayList > [x] a.Box > list java.util.ArrayList\n  [x] a.Inner [5 6 7]\n"+
+		""; got != want {
 		t.Fatalf("%s\nwant\n%s", got, want)
 	}
 	outer, inner := places[0], places[1]
-	if inner.CreditedBytes != inner.RetainedBytes[2] || outer.CreditedBytes != outer.RetainedBytes[2]-inner.RetainedBytes[2] || inner.CreditedBytes <= 0 {
+	if inner.CreditedBytes != inner.RetainedBytes[2] ||
+		outer.CreditedBytes != outer.RetainedBytes[2]-inner.RetainedBytes[2] || inner.CreditedBytes <= 0 {
 		t.Errorf("%+v\n%+v", outer, inner)
 	}
 }
 
-// Structures that are as deep as they are long make few nodes, and all of their objects
-// count.
+// Structures that are as deep as they are long make few nodes, and all of their
+// objects count.
 func TestDeepStructures(t *testing.T) {
 	const n = 20_000
 	h := hproftest.Java(1)
@@ -279,24 +299,26 @@ func TestDeepStructures(t *testing.T) {
 	}
 }
 
-// Beyond the most nodes objects are counted with those that lead to them, and none is
-// lost.
+// Beyond the node limit, objects are counted with those that lead to them, and
+// all are counted.
 func TestTooManyPaths(t *testing.T) {
 	free, bound := NewSeries(1), NewSeries(1)
 	bound.most = 40
 	l := load(t, randomHeap(3, 2), lowRules())
 	all, few := l.add(t, free), l.add(t, bound)
-	if few.Nodes() > bound.most || few.Objects() != all.Objects() || !few.Full() || all.Full() || all.Nodes() <= bound.most {
+	if few.Nodes() > bound.most || few.Objects() != all.Objects() || !few.Full() || all.Full() ||
+		all.Nodes() <= bound.most {
 		t.Errorf("%d nodes with %d objects, %d with %d", few.Nodes(), few.Objects(), all.Nodes(), all.Objects())
 	}
 }
 
 // The memory for all objects is a few tables: ten thousand more objects make no
-// allocation more for each.
+// additional allocation each.
 func TestFewAllocations(t *testing.T) {
 	allocations := func(n int) uint64 {
 		h := hproftest.Java(1)
-		h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", n, func(i int) hproftest.Ref { return h.Integer(i) })...).Ref)
+		h.Hold("a.Cache", "all",
+			h.ArrayList(objects(h, "a.Item", n, func(i int) hproftest.Ref { return h.Integer(i) })...).Ref)
 		l := load(t, h, trace.Rules{})
 		s := NewSeries(1)
 		var before, after runtime.MemStats
@@ -310,8 +332,8 @@ func TestFewAllocations(t *testing.T) {
 	}
 }
 
-// A series that is interrupted ends with the context's error, and leaves the graph as it
-// was.
+// A series that is interrupted ends with the context's error, and leaves the
+// graph as it was.
 func TestInterrupted(t *testing.T) {
 	l := load(t, randomHeap(1, 1), trace.Rules{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -328,7 +350,7 @@ func TestInterrupted(t *testing.T) {
 	l.add(t, s)
 }
 
-// Damaged dumps give places, or nothing; sums hold.
+// Damaged dumps have places, or none; sums are consistent.
 func TestDamagedDumps(t *testing.T) {
 	for seed := range uint64(20) {
 		s := NewSeries(1)
@@ -384,12 +406,13 @@ func damaged(t *testing.T, dump []byte) (*heap.Graph, *heap.Outbound) {
 	return g, b
 }
 
-// Only builds that have a reference are without it.
+// Only builds that have a reference ignore it.
 func TestIgnored(t *testing.T) {
 	has := func(b trace.Build, field string) bool {
 		return slices.ContainsFunc(Ignored(b), func(m trace.Matcher) bool { return m.Name == field && m.Ignored })
 	}
-	if has(trace.Build{SDK: 33}, "sProxyMap") || !has(trace.Build{SDK: 34}, "sProxyMap") || has(trace.Build{}, "sProxyMap") || !has(trace.Build{}, "parallelLockMap") {
+	if has(trace.Build{SDK: 33}, "sProxyMap") || !has(trace.Build{SDK: 34}, "sProxyMap") ||
+		has(trace.Build{}, "sProxyMap") || !has(trace.Build{}, "parallelLockMap") {
 		t.Errorf("%+v", Ignored(trace.Build{}))
 	}
 	for _, m := range ignored {

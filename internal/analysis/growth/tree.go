@@ -8,35 +8,36 @@ import (
 // top is the node above all GC roots. It has no objects.
 const top = 0
 
-// tree is the merged shortest paths of a dump. Nodes are numbered so that each is
-// behind its parent.
+// tree is the merged shortest paths of a dump. Nodes are numbered so that each
+// comes after its parent.
 type tree struct {
 	parents, edges, classes []uint32
-	// linked are nodes whose objects lead to each other, inner those inside of a collection,
-	// or below.
+	// linked are nodes whose objects lead to each other, inner those inside of
+	// a collection, or below.
 	linked, inner []bool
-	// counts and bytes are the objects of each node, and what they retain together, in
-	// each dump of the series so far.
-	// own is what they have of their own.
+	// counts and bytes are the objects of each node, and what they retain
+	// together, in each dump of the series so far. own is their own size.
 	counts [][]uint32
 	bytes  [][]int64
 	own    [][]int64
-	// grew tells which nodes have grown in each dump, credited is what those that are
-	// reported retain in the last, less what others of them retain below them. Both are
-	// nil for the first dump.
+	// grew marks the nodes that have grown in each dump, credited is what
+	// reported nodes retain in the last one, minus what other reported nodes
+	// retain below them. Both are nil for the first dump.
 	grew []bool
-	// swelled tells which nodes have become larger in each dump without becoming more.
+	// swelled marks the nodes whose objects have grown in size in each dump,
+	// without growing in number.
 	swelled  []bool
 	credited []int64
-	// index finds nodes by parent, edge and class: a table with open addressing, of
-	// nodes, 0 for none.
+	// index finds nodes by parent, edge and class: a table with open
+	// addressing, of nodes, 0 for none.
 	index []uint32
 	seed  maphash.Seed
 }
 
 func newTree() *tree {
 	t := &tree{index: make([]uint32, 64), seed: maphash.MakeSeed()}
-	t.parents, t.edges, t.classes, t.linked, t.inner = []uint32{top}, []uint32{0}, []uint32{0}, []bool{false}, []bool{false}
+	t.parents, t.edges, t.classes, t.linked, t.inner = []uint32{top}, []uint32{0}, []uint32{0}, []bool{false},
+		[]bool{false}
 	return t
 }
 
@@ -44,7 +45,7 @@ func (t *tree) len() int { return len(t.parents) }
 
 type nodeKey struct{ parent, edge, class uint32 }
 
-// slot gives where in the index a node is, or would be.
+// slot returns the position in the index where a node is, or would be.
 func (t *tree) slot(k nodeKey) uint64 {
 	mask := uint64(len(t.index) - 1)
 	for at := maphash.Comparable(t.seed, k) & mask; ; at = (at + 1) & mask {
@@ -55,10 +56,10 @@ func (t *tree) slot(k nodeKey) uint64 {
 	}
 }
 
-// find gives a node, 0 for none.
+// find returns a node, 0 for none.
 func (t *tree) find(k nodeKey) uint32 { return t.index[t.slot(k)] }
 
-// add makes a node that is not there.
+// add adds a new node.
 func (t *tree) add(k nodeKey) uint32 {
 	n := uint32(t.len())
 	t.index[t.slot(k)] = n
@@ -77,10 +78,11 @@ func (t *tree) rehash() {
 	}
 }
 
-// last gives the counts of the latest dump.
+// last returns the counts of the latest dump.
 func (t *tree) last() []uint32 { return t.counts[len(t.counts)-1] }
 
-// holders tells which nodes hold something that grows: those above one that grew.
+// holders returns which nodes hold something that grows: those above one that
+// grew.
 func (t *tree) holders() []bool {
 	list := make([]bool, t.len())
 	for n := 1; n < t.len(); n++ {
@@ -91,18 +93,19 @@ func (t *tree) holders() []bool {
 	return list
 }
 
-// reported tells which nodes are worth to be told: those that hold what grows, and have
-// not grown themselves. What is below a node that grew grew because of that. What is
-// inside of a collection is another view of its elements, and told where those do not
-// grow.
+// reported returns which nodes to report: those that hold what grows, and have
+// not grown themselves. What is below a node that grew grew because of that.
+// The internals of a collection are another view of its elements, and are
+// reported if those do not grow.
 //
-// Shark leaves out all that is below a node that holds what grows (ObjectGrowthDetector.kt:
-// "Parent already growing"), which hides the static fields of all classes as soon as a
-// class loader has one class more.
+// Shark omits everything below a node that holds what grows
+// (ObjectGrowthDetector.kt: "Parent already growing"), which hides the static
+// fields of all classes as soon as a class loader has one class more.
 func (t *tree) reported() []bool {
 	holds := t.holders()
 	list := slices.Clone(holds)
-	// outside are the collections that nodes are inside of, for others themselves.
+	// outside are the collections that contain nodes; for others, the nodes
+	// themselves.
 	outside := make([]uint32, t.len())
 	for n := 1; n < t.len(); n++ {
 		p := t.parents[n]
@@ -117,11 +120,12 @@ func (t *tree) reported() []bool {
 	return list
 }
 
-// compare takes the series of the tree before, and finds what grew in this dump, too, by
-// least or more. What was not there before counts as none.
+// compare takes the series of the previous tree, and finds what also grew in
+// this dump, by least or more. New nodes count as 0 before.
 func (t *tree) compare(before *tree, least uint32) {
 	dumps := len(before.counts)
-	series, sizes, own := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1), make([][]int64, dumps, dumps+1)
+	series, sizes, own := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1),
+		make([][]int64, dumps, dumps+1)
 	for d := range dumps {
 		series[d], sizes[d], own[d] = make([]uint32, t.len()), make([]int64, t.len()), make([]int64, t.len())
 	}
@@ -141,21 +145,24 @@ func (t *tree) compare(before *tree, least uint32) {
 			old = before.last()[w]
 		}
 		t.swelled[n] = was[n] != 0 && counts[n] <= old && (before.swelled == nil || before.swelled[was[n]])
-		t.grew[n] = counts[n] > old && counts[n]-old >= least && (before.grew == nil || was[n] != 0 && before.grew[was[n]])
+		t.grew[n] = counts[n] > old && counts[n]-old >= least &&
+			(before.grew == nil || was[n] != 0 && before.grew[was[n]])
 	}
 	t.counts, t.bytes, t.own = append(series, counts), sizes, own
 }
 
-// What a node must gain to be told though it does not become more: buffers and tables
-// change by some hundred bytes all the time. One that grows in steps, as a buffer that doubles
-// does, must gain more than one that grows in each dump.
+// The growth in size that a node needs to be reported if it does not grow in
+// number: buffers and tables change by some hundred bytes all the time. A node
+// that grows in steps, like a buffer that doubles, needs more than one that
+// grows in each dump.
 const (
 	leastSwell  = 16 << 10
 	leastStride = 64 << 10
 )
 
-// swell finds the nodes that become larger and never smaller, once they are weighed. What is
-// below a node that grew, or in a place that is told for what grows in it, is told there.
+// swell finds the nodes that grow in size and never shrink, once they are
+// weighed. What is below a node that grew, or in a reported place, is reported
+// there.
 func (t *tree) swell() {
 	if t.swelled == nil {
 		return
@@ -171,7 +178,7 @@ func (t *tree) swell() {
 	}
 }
 
-// large tells whether a node has swelled by what is worth to be told.
+// large reports whether a node has grown enough in size to be reported.
 func (t *tree) large(n uint32) bool {
 	if !t.swelled[n] {
 		return false
@@ -182,7 +189,7 @@ func (t *tree) large(n uint32) bool {
 	return rise(t.own, n) >= leastSwell
 }
 
-// stepwise tells whether a node was not larger in each dump than in the one before.
+// stepwise reports whether a node did not grow in size in each dump.
 func (t *tree) stepwise(n uint32) bool {
 	for d := 1; d < len(t.own); d++ {
 		if t.own[d][n] <= t.own[d-1][n] {
@@ -192,8 +199,8 @@ func (t *tree) stepwise(n uint32) bool {
 	return false
 }
 
-// prune leaves out what has not grown and is not on the way to what has: it cannot be
-// reported any more.
+// prune drops what has not grown and is not on the path to what has: it can no
+// longer be reported.
 func (t *tree) prune() *tree {
 	keep := slices.Clone(t.grew)
 	for n, swelled := range t.swelled {
@@ -216,7 +223,8 @@ func (t *tree) prune() *tree {
 		kept = append(kept, uint32(n))
 	}
 	for d := range t.counts {
-		k.counts, k.bytes, k.own = append(k.counts, pick(t.counts[d], kept)), append(k.bytes, pick(t.bytes[d], kept)), append(k.own, pick(t.own[d], kept))
+		k.counts, k.bytes, k.own = append(k.counts, pick(t.counts[d], kept)), append(k.bytes, pick(t.bytes[d], kept)),
+			append(k.own, pick(t.own[d], kept))
 	}
 	k.grew, k.swelled, k.credited = pick(t.grew, kept), pick(t.swelled, kept), pick(t.credited, kept)
 	return k

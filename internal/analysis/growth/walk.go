@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// deepest is how far from the roots paths are told apart. Structures that repeat
-	// themselves below are counted where they did before: a list of two classes in turn
-	// is as deep as it is long.
+	// deepest is the distance from the roots up to which paths are
+	// distinguished. Repeating structures below are counted where they occurred
+	// before: a list of two alternating classes is as deep as it is long.
 	deepest = 256
-	// window is how far back a structure may repeat itself.
+	// window is the distance within which a structure may repeat itself.
 	window = 64
-	// mostNodes bounds the memory of a tree, at about 100 bytes each with all that
-	// compares it. Real heaps have some ten thousand nodes.
+	// mostNodes bounds the memory of a tree, at about 100 bytes per node
+	// including the comparison. Real heaps have some ten thousand nodes.
 	mostNodes = 1 << 21
-	// patience is how many objects are looked at between two looks at the context.
+	// patience is the number of objects visited between two checks of the
+	// context.
 	patience = 1 << 16
 )
 
@@ -30,58 +31,59 @@ func newBits(n int64) bits            { return make(bits, (n+63)/64) }
 func (b bits) has(o heap.Object) bool { return b[o>>6]>>(o&63)&1 != 0 }
 func (b bits) add(o heap.Object)      { b[o>>6] |= 1 << (o & 63) }
 
-// walk merges the paths of one dump. It goes breadth first, not from object to object
-// but from batch to batch: a batch is objects of one node that were met together, from
-// objects of one batch.
+// walk merges the paths of one dump. It goes breadth first, not from object to
+// object but from batch to batch: a batch is objects of one node that were met
+// together, from objects of one batch.
 type walk struct {
 	*tree
 	graph  *heap.Graph
 	reader *trace.Reader
 	names  *names
 
-	// places are the batches in which objects wait, as keys, 0 for none; of those in
-	// visited their nodes.
+	// places are the batches of pending objects, as keys, 0 for none; for those
+	// in visited, their nodes.
 	places  []uint32
 	visited bits
-	// high is looked at first, low when there is no other left; lasting tells that this
-	// has come (Shark: toVisitQueue and toVisitLastQueue).
+	// high is visited first, low when high is empty; lasting is true once that
+	// has happened (Shark: toVisitQueue and toVisitLastQueue).
 	high, low line
 	lasting   bool
-	// now is the node and from the object that is looked at.
+	// now is the node and from the object being visited.
 	now  uint32
 	from heap.Object
 
-	// depths is how far nodes are from the top.
+	// depths is the distance of nodes from the top.
 	depths []uint16
 	counts []uint32
 	// twins are nodes that are one with another, which comes before them.
 	twins map[uint32]uint32
-	// most bounds the nodes, full tells that they were more, wide that there were more
-	// batches than keys.
+	// most bounds the nodes, full is true if there were more, wide if there
+	// were more batches than keys.
 	most       int
 	full, wide bool
 	known      known
 }
 
-// line is batches, first in, first out. A batch has a key that tells its line, and of two
-// in one line which comes first.
+// line is a queue of batches. The key of a batch identifies its line, and which
+// of two in one line comes first.
 type line struct {
-	// order has the objects of all batches, one behind the other, up to tail. Those of the
-	// batches that wait begin at next, those of the batches that are being made at base.
+	// order has the objects of all batches, concatenated, up to tail. Those of
+	// the pending batches begin at next, those of the batches being made at
+	// base.
 	order            []uint32
 	next, base, tail int64
 	batches          []batch
 	taken            int
-	// first is the key of the first batch that is being made, made that of the last one,
-	// opened those of the latest batch of each node.
+	// first is the key of the first batch being made, made that of the last
+	// one, opened those of the latest batch of each node.
 	first, made uint32
 	opened      []uint32
-	// unsorted and ends are what end works with.
+	// unsorted and ends are scratch space of end.
 	unsorted []uint32
 	ends     []int64
 }
 
-// batch has so many objects of a node; 0 until it is made.
+// batch has a number of objects of a node; 0 until it is made.
 type batch struct{ node, size uint32 }
 
 // lowKeys is where the keys of the second line begin.
@@ -89,14 +91,14 @@ const lowKeys = 1 << 31
 
 func (l *line) empty() bool { return l.taken == len(l.batches) }
 
-// pop gives the objects of the first batch, with its node and key.
+// pop returns the objects of the first batch, with its node and key.
 func (l *line) pop() (objects []uint32, node, key uint32) {
 	b := l.batches[l.taken]
 	key = l.made - uint32(len(l.batches)-l.taken) + 1
 	objects = l.order[l.next : l.next+int64(b.size)]
 	l.next += int64(b.size)
 	l.taken++
-	// The list is as long as what waits, and not as all that did.
+	// Keeps the list as long as its pending part, not as all that it ever had.
 	if l.taken >= 1<<12 && 2*l.taken > len(l.batches) {
 		l.batches = l.batches[:copy(l.batches, l.batches[l.taken:])]
 		l.taken = 0
@@ -107,8 +109,8 @@ func (l *line) pop() (objects []uint32, node, key uint32) {
 // begin begins to make batches.
 func (l *line) begin() { l.base, l.first = l.tail, l.made+1 }
 
-// end puts the objects of the new batches into their order. An object may be in another
-// line since.
+// end sorts the objects of the new batches. An object may be in another line
+// since.
 func (l *line) end(places []uint32) {
 	fresh := l.batches[len(l.batches)-int(l.made-l.first+1):]
 	if len(fresh) == 0 {
@@ -167,14 +169,14 @@ func merge(ctx context.Context, g *heap.Graph, r *trace.Reader, n *names, most i
 	return w, nil
 }
 
-// close gives the memory back. It may be called twice.
+// close releases the memory. It may be called twice.
 func (w *walk) close() {
 	w.graph.Release(&w.places)
 	w.graph.Release(&w.high.order)
 	w.graph.Release(&w.low.order)
 }
 
-// roots are told apart by their kinds and classes, where Shark has only the kinds: a
+// roots are distinguished by kind and class, while Shark has only the kinds: a
 // class is a static holder of its own.
 func (w *walk) roots() {
 	w.high.begin()
@@ -208,7 +210,7 @@ func (w *walk) run(ctx context.Context) error {
 				return ctx.Err()
 			}
 			w.from = heap.Object(o)
-			// One that waited in the second line may have been met by a better way.
+			// One in the second line may have been met by a better path.
 			if w.visited.has(w.from) || w.places[o] != key {
 				continue
 			}
@@ -234,9 +236,10 @@ func (w *walk) visit(e trace.Edge) {
 	}
 }
 
-// pair notes a node to whose objects those of the current one lead, if both are of one class
-// and in fields of one holder: a list that its holder has by both ends. Which of its objects
-// are met from which end is chance, and none of the two may gain as many as were added.
+// pair records a node to whose objects those of the current one lead, if both
+// are of one class and in fields of one holder: a list held by both ends. Which
+// of its objects are met from which end is random, and neither of the two may
+// gain as many as were added.
 func (w *walk) pair(n uint32) {
 	a, b := min(n, w.now), max(n, w.now)
 	if a == b || w.parents[a] != w.parents[b] || w.inner[a] != w.inner[b] || !w.isField(a) || !w.isField(b) {
@@ -250,13 +253,14 @@ func (w *walk) pair(n uint32) {
 	}
 }
 
-// isField tells whether a field leads to the objects of a node.
+// isField reports whether a field leads to the objects of a node.
 func (w *walk) isField(n uint32) bool {
 	kind := w.names.edgeList[w.edges[n]].kind
 	return kind == KindInstance || kind == KindStatic
 }
 
-// join makes one node of each pair, and of what is below them by the same references.
+// join merges the nodes of each pair, and what is below them by the same
+// references.
 func (w *walk) join() {
 	if len(w.twins) == 0 {
 		return
@@ -286,8 +290,8 @@ func (w *walk) join() {
 	w.tree, w.counts, w.depths, w.twins = t, counts, nil, nil
 }
 
-// waits tells whether an object was visited, or waits for it since before this batch, and
-// not in a worse line.
+// waits reports whether an object was visited, or has been pending since before
+// this batch, and not in a worse line.
 func (w *walk) waits(o heap.Object, low bool) bool {
 	key := w.places[o]
 	switch {
@@ -301,8 +305,8 @@ func (w *walk) waits(o heap.Object, low bool) bool {
 	return low && key < w.low.first
 }
 
-// meet puts an object into the batch of a node, if that comes before the one in which
-// it is.
+// meet puts an object into the batch of a node, if that comes before the one
+// that it is in.
 func (w *walk) meet(o heap.Object, node uint32, low bool) {
 	l := &w.high
 	if low {
@@ -331,10 +335,11 @@ func (w *walk) meet(o heap.Object, node uint32, low bool) {
 	}
 }
 
-// child gives the node that a reference leads to. Objects that others of their own
-// class lead to are counted with those: a list, a tree, the entries of a table in which
-// some hang on others. Which of them the table or the root has, and how deep the others
-// are, changes from dump to dump. In Shark only those of a list are one, behind the first.
+// child returns the node of a reference's target. Objects that others of their
+// own class lead to are counted with those: a list, a tree, the entries of a
+// table that are chained. Which of them the table or the root has, and how deep
+// the others are, changes from dump to dump. Shark merges only those of a list,
+// behind the first one.
 func (w *walk) child(e trace.Edge) uint32 {
 	class := w.class(e.To)
 	if w.classes[w.now] == class {
@@ -350,8 +355,8 @@ func (w *walk) child(e trace.Edge) uint32 {
 	return w.node(nodeKey{w.now, via, class})
 }
 
-// repeated finds the node on the way to the current one that an edge led to before, top
-// for none.
+// repeated finds the node on the path to the current one to which an edge led
+// before, top for none.
 func (w *walk) repeated(edge, class uint32) uint32 {
 	n := w.now
 	for range window {
@@ -366,7 +371,8 @@ func (w *walk) repeated(edge, class uint32) uint32 {
 	return top
 }
 
-// node finds or makes a node. Where there are too many the current one takes what is new.
+// node finds or makes a node. If there are too many, the current one takes the
+// new objects.
 func (w *walk) node(k nodeKey) uint32 {
 	if n := w.find(k); n != 0 {
 		return n
@@ -381,10 +387,11 @@ func (w *walk) node(k nodeKey) uint32 {
 	return n
 }
 
-// known are the numbers of the edges and classes of one dump, by where they are in it.
+// known are the numbers of the edges and classes of one dump, by their place in
+// it.
 type known struct {
-	// fields are by the class of the object and the place, items and locals by the class
-	// alone, statics by the class object and the place.
+	// fields are by the class of the object and the place, items and locals by
+	// the class alone, statics by the class object and the place.
 	fields        [][]uint32
 	items, locals []uint32
 	statics       map[heap.Object][]uint32

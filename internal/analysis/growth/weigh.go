@@ -6,25 +6,28 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// weigh finds what the objects of each node retain together, at least: the bytes of the
-// dominator subtrees of its objects, each once, or what it costs as a group, whichever is
-// more. It goes over the dominator tree from the tops down, and has on its way which nodes
-// the object that it is at is below.
+// weigh computes a lower bound of what the objects of each node retain
+// together: the bytes of the dominator subtrees of its objects, each once, or
+// the cost of the group, whichever is more. It walks the dominator tree from
+// the tops down, and keeps track of the nodes above the current object.
 type weigh struct {
 	*walk
 	reported []bool
 	bytes    []int64
 	credited []int64
 	met      bits
-	// stack are objects to look at, path those above the current one that have nodes.
+	// stack are objects to visit, path those above the current one that have
+	// nodes.
 	stack []uint32
 	path  []above
-	// within is how many objects of each node are on the path, owners the reported nodes on it.
+	// within is the number of objects of each node on the path, owners the
+	// reported nodes on it.
 	within []uint32
 	owners []uint32
 }
 
-// above is an object on the path: its subtree is done when the stack is this high.
+// above is an object on the path: its subtree is done when the stack is this
+// high.
 type above struct {
 	node   uint32
 	height int
@@ -33,7 +36,10 @@ type above struct {
 // weigh adds the bytes of the nodes to their tree.
 func (w *walk) weigh(ctx context.Context) error {
 	n := w.len()
-	x := &weigh{walk: w, bytes: make([]int64, n), credited: make([]int64, n), reported: make([]bool, n), within: make([]uint32, n), met: newBits(w.graph.Objects)}
+	x := &weigh{
+		walk: w, bytes: make([]int64, n), credited: make([]int64, n), reported: make([]bool, n),
+		within: make([]uint32, n), met: newBits(w.graph.Objects),
+	}
 	if w.grew != nil {
 		x.reported = w.tree.reported()
 	}
@@ -54,7 +60,8 @@ func (w *walk) weigh(ctx context.Context) error {
 		x.enter(o)
 		w.graph.Children(o, push)
 	}
-	// What has no place in the tree has no references and dominates nothing.
+	// Objects without a vertex in the tree have no references and dominate
+	// nothing.
 	for o := range heap.Object(w.graph.Objects) {
 		if w.visited.has(o) && !x.met.has(o) {
 			x.bytes[w.places[o]] += w.graph.Retained(o).Total()
@@ -68,8 +75,9 @@ func (w *walk) weigh(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// groups takes the nodes as groups: what only several objects of a node hold together is
-// not in the union of what each dominates. It returns what the nodes have of their own.
+// groups treats the nodes as groups: what only several objects of a node hold
+// together is not in the union of what each dominates. It returns the nodes'
+// own sizes.
 func (x *weigh) groups(ctx context.Context) ([]int64, error) {
 	costs, err := x.graph.GroupCosts(ctx, heap.Groups{Count: x.len() - 1, Of: func(o heap.Object) uint32 {
 		if !x.visited.has(o) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// loaded is a heap as it comes out of its dump.
+// loaded is a heap read back from its dump.
 type loaded struct {
 	graph  *heap.Graph
 	reader *trace.Reader
@@ -59,8 +59,8 @@ func (l loaded) add(t testing.TB, s *Series) *Tree {
 	return tree
 }
 
-// grown is the places of a series of heaps that one function makes, by the number of
-// the dump from 0.
+// grown returns the places of a series of heaps that one function makes, by the
+// number of the dump from 0.
 func grown(t testing.TB, loops, dumps int, build func(h *hproftest.Heap, dump int)) []Place {
 	t.Helper()
 	s := NewSeries(loops)
@@ -81,7 +81,8 @@ func placesOf(s *Series) []Place {
 	return list
 }
 
-// told writes places in lines: path, children with their counts, what grows below.
+// told formats places as lines: path, children with their counts, what grows
+// below.
 func told(places []Place) string {
 	var b strings.Builder
 	for _, p := range places {
@@ -111,14 +112,16 @@ func word(s Step) string {
 	return s.Name + " " + s.Class
 }
 
-// randomHeap is a heap of links that go anywhere, with a list, arrays, runs and
-// references that are low, to which each dump adds.
+// randomHeap is a heap of random links, with a list, arrays, runs and low
+// references, to which each dump adds.
 func randomHeap(seed uint64, dumps int) *hproftest.Heap {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	h := hproftest.Java(seed)
 	var classes []*hproftest.Class
 	for i := range 4 {
-		classes = append(classes, h.Declare(fmt.Sprintf("a.C%d", i), nil, "object f", "object g", "object low", fmt.Sprintf("static object s%d", i)))
+		classes = append(classes,
+			h.Declare(fmt.Sprintf("a.C%d", i), nil, "object f", "object g", "object low",
+				fmt.Sprintf("static object s%d", i)))
 	}
 	var all []hproftest.Ref
 	for _, c := range classes {
@@ -147,7 +150,7 @@ func randomHeap(seed uint64, dumps int) *hproftest.Heap {
 				all, instances = append(all, o), append(instances, o)
 			}
 		}
-		// Some of what is old references what is new.
+		// Some old objects reference new ones.
 		for range n {
 			switch rnd.IntN(4) {
 			case 0:
