@@ -1,6 +1,6 @@
-// Package query selects objects by the values of their fields: `state=CLOSED` or `total>100`,
-// compared as the type of the field asks. It sees texts as they are; hiding them is a matter
-// of who prints the answer.
+// Package query selects objects by the values of their fields: `state=CLOSED`
+// or `total>100`, compared according to the type of the field. It sees texts
+// unredacted; hiding them is up to the caller.
 package query
 
 import (
@@ -20,7 +20,8 @@ type Comparison struct {
 	Field, Operator, Value string
 }
 
-// operators are those of a comparison; of two that begin alike the longer comes first.
+// operators are those of a comparison; of two with a common prefix the longer
+// comes first.
 var operators = []string{"==", "!=", "<=", ">=", "=", "<", ">"}
 
 // Parse reads a comparison such as state=CLOSED.
@@ -41,19 +42,21 @@ func Parse(s string) (Comparison, error) {
 	return Comparison{}, fmt.Errorf("invalid value %q: want FIELD=VALUE, FIELD!=VALUE, FIELD<NUMBER or FIELD>NUMBER", s)
 }
 
-// String writes the comparison as it is parsed, with its value as show writes it.
+// String returns the comparison in the form that Parse accepts, with its value
+// formatted by show.
 func (c Comparison) String(show func(string) string) string {
 	return c.Field + c.Operator + show(c.Value)
 }
 
-// ordered reports whether the operator asks which of two values is larger.
+// ordered reports whether the operator compares which of two values is larger.
 func (c Comparison) ordered() bool { return c.Operator != "=" && c.Operator != "!=" }
 
-// ValueError is a comparison that no value of a field's type can pass or fail.
+// ValueError is the error for a comparison whose value does not fit the field's
+// type.
 type ValueError struct {
 	Comparison
 
-	// Type is that of the field, Want what its values are like.
+	// Type is that of the field, Want describes its values.
 	Type hprof.Type
 	Want string
 }
@@ -63,18 +66,19 @@ func (e *ValueError) Error() string {
 	if e.Type == hprof.Object {
 		kind = "reference"
 	}
-	return fmt.Sprintf("compare field %s of type %s: invalid value %q: want %s", e.Field, kind, e.Operator+e.Value, e.Want)
+	return fmt.Sprintf("compare field %s of type %s: invalid value %q: want %s", e.Field, kind, e.Operator+e.Value,
+		e.Want)
 }
 
 // test is a comparison for fields of one type.
 type test struct {
-	// passes compares the value of a field; nil where text is compared.
+	// passes compares the value of a field; nil if text is compared.
 	passes func(heap.FieldValue) bool
-	// text is what a String that is referenced is compared with.
+	// text is the text that a referenced String is compared with.
 	text string
 }
 
-// testOf fits a comparison to the type of a field.
+// testOf compiles a comparison for the type of a field.
 func (c Comparison) testOf(t hprof.Type, idSize int) (test, error) {
 	switch t {
 	case hprof.Object:
@@ -92,7 +96,7 @@ func (c Comparison) testOf(t hprof.Type, idSize int) (test, error) {
 	return c.integerTest(t, 8*t.Size(idSize))
 }
 
-// equal compares a value as it is printed.
+// equal compares a value in its printed form.
 func (c Comparison) equal(text string) test {
 	return test{passes: func(v heap.FieldValue) bool { return (v.Text == text) == (c.Operator == "=") }}
 }
@@ -123,7 +127,8 @@ func parseID(s string) (hprof.ID, bool) {
 	return hprof.ID(id), err == nil
 }
 
-// quoted is the text between double quotes: one that would be null or an ID without them.
+// quoted returns the text between double quotes: one that would be null or an
+// ID without them.
 func quoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return "", false
@@ -157,8 +162,8 @@ func (c Comparison) integerTest(t hprof.Type, bits int) (test, error) {
 	}}, nil
 }
 
-// integer reads a decimal number, or one as a color or a mask is written: 0xff00ff00 is a
-// negative number of 32 bits.
+// integer reads a decimal number, or a color or mask: 0xff00ff00 is a negative
+// number of 32 bits.
 func integer(s string, bits int) (int64, bool) {
 	digits, isHex := strings.CutPrefix(strings.ToLower(s), "0x")
 	if !isHex {
@@ -179,7 +184,7 @@ func (c Comparison) floatTest(t hprof.Type, bits int) (test, error) {
 		if err != nil || c.ordered() && (math.IsNaN(n) || math.IsNaN(want)) {
 			return false
 		}
-		// -0 is 0, and NaN the same as NaN: as people mean them.
+		// -0 equals 0, and NaN equals NaN, as users expect.
 		return c.holds(cmp.Compare(n, want))
 	}}, nil
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// FieldError is a field that none of the objects has.
+// FieldError is the error for a field that none of the objects has.
 type FieldError struct {
 	Field string
-	// Has are the fields that they do have, those of the most derived class first.
+	// Has lists the fields that they have, those of the most derived class
+	// first.
 	Has []string
 }
 
@@ -24,20 +25,23 @@ const mostFields = 1 << 10
 
 // Selection is the result of a query.
 type Selection struct {
-	// Objects pass all comparisons; they are in the order in which they were given.
+	// Objects pass all comparisons, in the given order.
 	Objects []heap.Object
-	// Unread counts the Strings whose text is not in the dump. It is neither equal to a text
-	// nor different from it.
+	// Unread counts the Strings whose text is not in the dump. It is neither
+	// equal to a text nor different from it.
 	Unread int
-	// Text are the comparisons with the texts of Strings, by their place.
+	// Text are the comparisons with the texts of Strings, by index.
 	Text []bool
 }
 
-// Select returns those of some objects that pass all comparisons. A field of a subclass hides
-// one of the same name that a superclass declares. The error is a *FieldError, a *ValueError,
-// ctx's or the reader's.
+// Select returns those of some objects that pass all comparisons. A field of a
+// subclass hides one of the same name that a superclass declares. The error is
+// a *FieldError, a *ValueError, ctx's or the reader's.
 func Select(ctx context.Context, g *heap.Graph, objects []heap.Object, all []Comparison) (*Selection, error) {
-	s := &selector{graph: g, name: g.Field("java.lang.Enum", "name"), all: all, tests: map[testKey]test{}, met: make([]bool, len(all)), left: map[heap.Object]bool{}, pending: make([][]pending, len(all))}
+	s := &selector{
+		graph: g, name: g.Field("java.lang.Enum", "name"), all: all, tests: map[testKey]test{},
+		met: make([]bool, len(all)), left: map[heap.Object]bool{}, pending: make([][]pending, len(all)),
+	}
 	if len(all) == 0 {
 		return &Selection{Objects: objects}, ctx.Err()
 	}
@@ -70,8 +74,8 @@ type testKey struct {
 	of         hprof.Type
 }
 
-// pending is an object that passes a comparison if a String, or the name of a constant of an
-// enum, has the right text.
+// pending is an object that passes a comparison if a String, or the name of a
+// constant of an enum, has the right text.
 type pending struct {
 	object, text heap.Object
 	constant     bool
@@ -79,11 +83,13 @@ type pending struct {
 
 type selector struct {
 	graph *heap.Graph
-	// name is that of a constant of an enum: one may have a field name of its own.
+	// name is that of an enum constant: an enum may declare a field called
+	// name.
 	name  *heap.Field
 	all   []Comparison
 	tests map[testKey]test
-	// met are the comparisons whose field some object has; fields are those of the first one.
+	// met are the comparisons whose field some object has; fields are those of
+	// the first one.
 	met    []bool
 	fields []string
 	// left are the objects that have passed so far.
@@ -91,7 +97,7 @@ type selector struct {
 	pending [][]pending
 }
 
-// visit compares one object by all but the texts of Strings.
+// visit compares one object, except for the texts of Strings.
 func (s *selector) visit(r *heap.Record) error {
 	if s.fields == nil {
 		s.fields = []string{}
@@ -133,7 +139,7 @@ func (s *selector) test(i int, of hprof.Type) (t test, err error) {
 	return t, err
 }
 
-// apply reports whether a value passes, as far as is known before texts are read.
+// apply reports whether a value passes, as far as known before texts are read.
 func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
 	if t.passes != nil {
 		return t.passes(v)
@@ -171,7 +177,7 @@ func (s *selector) nameConstants(ctx context.Context, list []pending) error {
 	return err
 }
 
-// compareTexts applies a comparison to the texts that are referenced.
+// compareTexts applies a comparison to the referenced texts.
 func (s *selector) compareTexts(ctx context.Context, i int, result *Selection) error {
 	t, of := s.tests[testKey{i, hprof.Object}]
 	if !of || t.passes != nil {

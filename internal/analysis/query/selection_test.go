@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// cart is an object as it was described.
+// cart is an object as described by the test.
 type cart struct {
 	ref, text              hproftest.Ref
 	paid                   bool
@@ -33,11 +33,15 @@ type cart struct {
 
 var states = []string{"OPEN", "CLOSED"}
 
-var names = []string{"", "a", "open", "closed", "closed ", "grün", "Привет", "a😀b", "null", "0x10", strings.Repeat("long text ", 9000)}
+var names = []string{
+	"", "a", "open", "closed", "closed ", "grün", "Привет", "a😀b", "null", "0x10", strings.Repeat("long text ", 9000),
+}
 
-// shop describes carts with random values; every field but two is of a superclass.
+// shop describes carts with random values; all fields but two belong to a
+// superclass.
 func shop(r *rand.Rand, h *hproftest.Heap) (carts []cart) {
-	base := h.Declare("com.shop.Base", nil, "boolean paid", "char grade", "float price", "double weight", "byte tiny", "short small", "int count", "object name", "int hidden")
+	base := h.Declare("com.shop.Base", nil, "boolean paid", "char grade", "float price", "double weight", "byte tiny",
+		"short small", "int count", "object name", "int hidden")
 	class := h.Declare("com.shop.Cart", base, "long id", "object next", "int hidden", "object state")
 	enum := h.Declare("com.shop.State", h.Class("java.lang.Enum"), "object name")
 	var constants []hproftest.Ref
@@ -48,10 +52,15 @@ func shop(r *rand.Rand, h *hproftest.Heap) (carts []cart) {
 	texts := map[string]hproftest.Ref{}
 	for range 40 {
 		c := cart{
-			paid: r.IntN(2) == 0, grade: []rune("aßЖ'")[r.IntN(4)], price: float64(float32(r.IntN(8)) / 4), weight: []float64{0, math.Copysign(0, -1), 0.1, -3, math.NaN(), math.Inf(1)}[r.IntN(6)],
-			tiny: int64(r.IntN(256) - 128), small: int64(r.IntN(5) - 2), count: int64(r.IntN(4)) - 2, id: int64(r.Uint64()>>r.IntN(64)) - 3, hidden: int64(r.IntN(3)), state: r.IntN(2),
+			paid: r.IntN(2) == 0, grade: []rune("aßЖ'")[r.IntN(4)], price: float64(float32(r.IntN(8)) / 4),
+			weight: []float64{0, math.Copysign(0, -1), 0.1, -3, math.NaN(), math.Inf(1)}[r.IntN(6)],
+			tiny:   int64(r.IntN(256) - 128), small: int64(r.IntN(5) - 2), count: int64(r.IntN(4)) - 2,
+			id: int64(r.Uint64()>>r.IntN(64)) - 3, hidden: int64(r.IntN(3)), state: r.IntN(2),
 		}
-		fields := hproftest.Fields{"paid": c.paid, "grade": int(c.grade), "price": c.price, "weight": c.weight, "tiny": c.tiny, "small": c.small, "count": c.count, "id": c.id, "state": constants[c.state]}
+		fields := hproftest.Fields{
+			"paid": c.paid, "grade": int(c.grade), "price": c.price, "weight": c.weight, "tiny": c.tiny,
+			"small": c.small, "count": c.count, "id": c.id, "state": constants[c.state],
+		}
 		if n := r.IntN(len(names) + 2); n < len(names) {
 			c.name = &names[n]
 			if texts[*c.name] == 0 || r.IntN(2) == 0 {
@@ -72,12 +81,13 @@ func shop(r *rand.Rand, h *hproftest.Heap) (carts []cart) {
 	return carts
 }
 
-// asked is a random comparison, with what it means for a cart.
+// asked is a random comparison, with its meaning for a cart.
 func asked(r *rand.Rand, carts []cart, ids hproftest.IDs) (string, func(*cart) bool) {
 	like := &carts[r.IntN(len(carts))]
 	integers := map[string]func(*cart) int64{
-		"tiny": func(c *cart) int64 { return c.tiny }, "small": func(c *cart) int64 { return c.small }, "count": func(c *cart) int64 { return c.count },
-		"id": func(c *cart) int64 { return c.id }, "hidden": func(c *cart) int64 { return c.hidden },
+		"tiny": func(c *cart) int64 { return c.tiny }, "small": func(c *cart) int64 { return c.small },
+		"count": func(c *cart) int64 { return c.count },
+		"id":    func(c *cart) int64 { return c.id }, "hidden": func(c *cart) int64 { return c.hidden },
 	}
 	orders := []string{"=", "==", "!=", "<", "<=", ">", ">="}
 	op := orders[r.IntN(len(orders))]
@@ -85,12 +95,15 @@ func asked(r *rand.Rand, carts []cart, ids hproftest.IDs) (string, func(*cart) b
 	if op[0] != '!' && !same {
 		switch field := []string{"tiny", "small", "count", "id", "hidden", "price", "weight"}[r.IntN(7)]; field {
 		case "price":
-			return fmt.Sprintf("price%s%v", op, like.price), func(c *cart) bool { return ordered(op, c.price, like.price) }
+			return fmt.Sprintf("price%s%v", op, like.price),
+				func(c *cart) bool { return ordered(op, c.price, like.price) }
 		case "weight":
-			return fmt.Sprintf("weight %s %v", op, like.weight), func(c *cart) bool { return ordered(op, c.weight, like.weight) }
+			return fmt.Sprintf("weight %s %v", op, like.weight),
+				func(c *cart) bool { return ordered(op, c.weight, like.weight) }
 		default:
 			of := integers[field]
-			return fmt.Sprintf("%s%s%d", field, op, of(like)), func(c *cart) bool { return ordered(op, of(c), of(like)) }
+			return fmt.Sprintf("%s%s%d", field, op, of(like)),
+				func(c *cart) bool { return ordered(op, of(c), of(like)) }
 		}
 	}
 	if same {
@@ -99,7 +112,10 @@ func asked(r *rand.Rand, carts []cart, ids hproftest.IDs) (string, func(*cart) b
 	is := func(text string, equal func(*cart) bool) (string, func(*cart) bool) {
 		return text, func(c *cart) bool { return equal(c) == same }
 	}
-	switch field := []string{"tiny", "small", "count", "id", "hidden", "paid", "grade", "price", "weight", "name", "null", "next", "none", "state"}[r.IntN(14)]; field {
+	switch field := []string{
+		"tiny", "small", "count", "id", "hidden", "paid", "grade", "price", "weight", "name", "null", "next", "none",
+		"state",
+	}[r.IntN(14)]; field {
 	case "paid":
 		return is(fmt.Sprint("paid", op, like.paid), func(c *cart) bool { return c.paid == like.paid })
 	case "grade":
@@ -133,8 +149,9 @@ func ordered[T int64 | float64](op string, a, b T) bool {
 	return map[string]bool{"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
 }
 
-// TestSelect compares random queries with what was described, in dumps of each runtime: a JVM's
-// String has a byte[] and a coder, one of a phone a char[] or ASCII.
+// TestSelect compares random queries with the description, in dumps of each
+// runtime: a JVM's String has a byte[] and a coder, one of a phone a char[] or
+// ASCII.
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	found, missed := 0, 0
@@ -178,7 +195,8 @@ func TestSelect(t *testing.T) {
 			}
 			slices.Sort(wanted)
 			if !slices.Equal(got, wanted) || s.Unread != 0 {
-				t.Errorf("seed %d, %.200q: %d objects, want %d; %d unread", seed, texts, len(got), len(wanted), s.Unread)
+				t.Errorf("seed %d, %.200q: %d objects, want %d; %d unread", seed, texts, len(got), len(wanted),
+					s.Unread)
 			}
 			found, missed = found+len(got), missed+len(all)-len(got)
 		}
@@ -202,8 +220,8 @@ func load(t *testing.T, data []byte) *heap.Graph {
 	return g
 }
 
-// TestSelectStripped: whether a text that was taken out of the dump is the one asked for is
-// not known, unless its length says that it is not.
+// TestSelectStripped: whether a stripped text is the one compared with is
+// unknown, unless its length differs.
 func TestSelectStripped(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -221,7 +239,8 @@ func TestSelectStripped(t *testing.T) {
 			g := load(t, withoutTexts(t, data, filler))
 			for _, name := range []string{"closed", "nobody", "a", "a text of another length"} {
 				for _, op := range []string{"=", "!="} {
-					s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Cart"), []query.Comparison{{Field: "name", Operator: op, Value: name}})
+					s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Cart"),
+						[]query.Comparison{{Field: "name", Operator: op, Value: name}})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -239,7 +258,8 @@ func TestSelectStripped(t *testing.T) {
 					}
 					slices.Sort(want)
 					if !slices.Equal(got, want) || s.Unread != len(unread) {
-						t.Errorf("seed %d, name%s%s: %d objects, want %d; %d unread, want %d", seed, op, name, len(got), len(want), s.Unread, len(unread))
+						t.Errorf("seed %d, name%s%s: %d objects, want %d; %d unread, want %d", seed, op, name, len(got),
+							len(want), s.Unread, len(unread))
 					}
 				}
 			}
@@ -248,7 +268,7 @@ func TestSelectStripped(t *testing.T) {
 	}
 }
 
-// withoutTexts puts a filler in the place of all characters, as strippers do.
+// withoutTexts replaces all characters by a filler, like strippers.
 func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 	t.Helper()
 	header, records, err := hproftest.Parse(dump)
@@ -260,7 +280,8 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 		if r.Sub != hprof.SubPrimitiveArray {
 			continue
 		}
-		// A tag, the ID, a serial number, the length and the type come first (hprof.md).
+		// A tag, the ID, a serial number, the length and the type come first
+		// (hprof.md).
 		at := r.Offset + 1 + header.IDSize + 4 + 4
 		data := out[at+1:][:len(r.Data)]
 		for i := range data {
@@ -273,7 +294,8 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 	return out
 }
 
-// TestSelectErrors: a field or a value that cannot be is an error, and not the answer none.
+// TestSelectErrors: an impossible field or value is an error, not an empty
+// answer.
 func TestSelectErrors(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Java(1)
@@ -288,7 +310,8 @@ func TestSelectErrors(t *testing.T) {
 	g := load(t, data)
 	defer g.Close()
 	for text, want := range map[string]string{
-		"paid=1": "boolean", "paid<true": "boolean", "grade=ab": "one character", "grade=": "one character", "grade<b": "one character", "tiny=128": "8 bits", "tiny=x": "whole number", "tiny=1.5": "whole number",
+		"paid=1": "boolean", "paid<true": "boolean", "grade=ab": "one character", "grade=": "one character",
+		"grade<b": "one character", "tiny=128": "8 bits", "tiny=x": "whole number", "tiny=1.5": "whole number",
 		"count=2147483648": "32 bits", "price=cheap": "want a number", "name<b": "want = or !=", "id=": "64 bits",
 	} {
 		c, err := query.Parse(text)
@@ -307,12 +330,17 @@ func TestSelectErrors(t *testing.T) {
 	}
 	none := []query.Comparison{{Field: "prise", Operator: "=", Value: "1"}}
 	_, err = query.Select(t.Context(), g, g.Exactly("com.shop.Cart"), none)
-	if e, ok := errors.AsType[*query.FieldError](err); !ok || e.Field != "prise" || !slices.Equal(slices.Sorted(slices.Values(e.Has)), []string{"count", "grade", "hidden", "id", "name", "next", "paid", "price", "small", "state", "tiny", "weight"}) {
+	if e, ok := errors.AsType[*query.FieldError](err); !ok || e.Field != "prise" ||
+		!slices.Equal(slices.Sorted(slices.Values(e.Has)),
+			[]string{
+				"count", "grade", "hidden", "id", "name", "next", "paid", "price", "small", "state", "tiny", "weight",
+			}) {
 		t.Errorf("%v, %+v", err, e)
 	}
 	// A String without characters is neither.
 	for _, op := range []string{"=", "!="} {
-		s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Note"), []query.Comparison{{Field: "text", Operator: op, Value: "b"}})
+		s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Note"),
+			[]query.Comparison{{Field: "text", Operator: op, Value: "b"}})
 		if err != nil || s.Unread != 1 || len(s.Objects) != map[string]int{"=": 0, "!=": 1}[op] || !s.Text[0] {
 			t.Errorf("%s: %+v, %v", op, s, err)
 		}
@@ -326,7 +354,8 @@ func TestSelectErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := query.Select(t.Context(), g, g.Exactly("com.shop.Cart"), []query.Comparison{{Field: "count", Operator: "=", Value: "-2"}})
+	plain, err := query.Select(t.Context(), g, g.Exactly("com.shop.Cart"),
+		[]query.Comparison{{Field: "count", Operator: "=", Value: "-2"}})
 	if err != nil || len(plain.Objects) == 0 || !slices.Equal(hex.Objects, plain.Objects) {
 		t.Errorf("%v and %v, %v", hex.Objects, plain.Objects, err)
 	}
