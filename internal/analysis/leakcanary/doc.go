@@ -1,7 +1,8 @@
-// Package leakcanary reads what LeakCanary 2 prints about a heap dump: the text of a report, the
-// same in JUnit XML of a test run, or in a logcat. The signature of a leak is the fingerprint that
-// the analysis of leakgate computes as well. A report says what is there, not what grows; an input
-// without a report is an error, because a test that passes prints none.
-// The format is that of shark.HeapAnalysis (HeapAnalysis.kt, LeakTrace.kt), wrapped in a logcat by
+// Package leakcanary reads what LeakCanary 2 prints about a heap dump: the text
+// of a report, the same in the JUnit XML of a test run, or in a logcat. The
+// signature of a leak is the fingerprint that leakgate's analysis computes as
+// well. A report says what leaks, not what grows. An input without a report is
+// an error, because a test that passes prints none. The format is that of
+// shark.HeapAnalysis (HeapAnalysis.kt, LeakTrace.kt), wrapped in a logcat by
 // LeakTraceWrapper.kt.
 package leakcanary

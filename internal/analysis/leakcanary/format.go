@@ -7,8 +7,8 @@ import (
 	"unicode/utf16"
 )
 
-// decode returns a text in valid UTF-8 without a byte order mark. PowerShell writes UTF-16 where
-// the output of a program goes into a file.
+// decode returns a text in valid UTF-8 without a byte order mark. PowerShell
+// writes UTF-16 when it redirects the output of a program to a file.
 func decode(input []byte) []byte {
 	switch {
 	case bytes.HasPrefix(input, []byte{0xff, 0xfe}):
@@ -29,15 +29,17 @@ func wide(input []byte, order binary.ByteOrder) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// detect returns the format of an input. The line at which a report begins decides between a
-// logcat and plain text; without such a line the first lines do.
+// detect returns the format of an input. The line at which a report begins
+// decides between a logcat and plain text; without such a line the first lines
+// do.
 func detect(input []byte) Form {
 	if trimmed := bytes.TrimSpace(input[:min(len(input), 4<<10)]); bytes.HasPrefix(trimmed, []byte("<")) {
 		return JUnit
 	}
 	seen, headers := 0, 0
 	for line := range lines(input) {
-		// Only the first lines and those that may begin a report are looked at more closely.
+		// Only the first lines and those that may begin a report are checked in
+		// detail.
 		if seen++; seen > 1000 && !strings.Contains(line, "HEAP ANALYSIS") && !strings.Contains(line, noLeaks) {
 			continue
 		}

@@ -13,19 +13,21 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxDepth bounds how deep elements of XML are nested: reports of tests have four levels.
+// maxDepth bounds the nesting of XML elements: reports of tests have four
+// levels.
 const maxDepth = 100
 
 // element is an open element of XML.
 type element struct {
 	name string
-	// message is what a failure also has as an attribute.
+	// message is also an attribute of a failure.
 	message string
 	text    strings.Builder
 }
 
-// readXML reads JUnit XML: one or more suites, also several documents one after the other. The
-// text of every element is looked at, because runners differ in where they put an output.
+// readXML reads JUnit XML: one or more suites, also several documents one after
+// the other. It searches the text of every element, because runners differ in
+// where they put an output.
 func (c *collection) readXML(input []byte) {
 	d := xml.NewDecoder(bytes.NewReader(legal(input)))
 	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
@@ -45,7 +47,7 @@ func (c *collection) readXML(input []byte) {
 			err = fmt.Errorf("elements are nested more than %d deep", maxDepth)
 		}
 		if err != nil {
-			// What a truncated file still has counts.
+			// The contents of a truncated file count.
 			for _, e := range open {
 				c.readElement(e, test)
 			}
@@ -78,8 +80,8 @@ func (c *collection) readXML(input []byte) {
 	}
 }
 
-// readElement reads the reports of an element's text, or else of its message: runners write the
-// same into both.
+// readElement reads the reports of an element's text, or else of its message:
+// runners write the same into both.
 func (c *collection) readElement(e *element, test string) {
 	before := len(c.analyses) + len(c.failures) + c.repeated
 	for _, content := range []string{e.text.String(), e.message} {
@@ -92,11 +94,14 @@ func (c *collection) readElement(e *element, test string) {
 			return
 		}
 	}
-	// NoLeakAssertionFailedError throws the exception of an analysis that failed. That one prints
-	// the stack trace of its cause in place of itself (HeapAnalysisException.kt).
+	// NoLeakAssertionFailedError throws the exception of an analysis that
+	// failed. That one prints the stack trace of its cause instead of its own
+	// (HeapAnalysisException.kt).
 	if e.name == "failure" || e.name == "error" {
 		for _, content := range []string{e.text.String(), e.message} {
-			if strings.Contains(content, "shark.HeapAnalysisException") || strings.Contains(content, "at shark.HeapAnalyzer.") || strings.Contains(content, "failed because heap analysis failed") {
+			if strings.Contains(content, "shark.HeapAnalysisException") ||
+				strings.Contains(content, "at shark.HeapAnalyzer.") ||
+				strings.Contains(content, "failed because heap analysis failed") {
 				c.fail(test, text.FirstLine(content, maxNote))
 				return
 			}
@@ -135,8 +140,9 @@ func attribute(list []xml.Attr, name string) int {
 // character is a numeric reference to a character.
 var character = regexp.MustCompile(`&#(?:x([0-9a-fA-F]+)|([0-9]+));`)
 
-// legal replaces the characters that XML 1.0 does not allow: runners write escape sequences of an
-// output into reports, and one of them must not make a report unreadable.
+// legal replaces the characters that XML 1.0 does not allow: runners write
+// escape sequences of an output into reports, and one of them must not make a
+// report unreadable.
 func legal(input []byte) []byte {
 	input = bytes.Map(func(r rune) rune {
 		if isLegal(r) {
@@ -159,5 +165,6 @@ func legal(input []byte) []byte {
 
 // isLegal is Char of XML 1.0.
 func isLegal(r rune) bool {
-	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= 0x10ffff
+	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd ||
+		r >= 0x10000 && r <= 0x10ffff
 }

@@ -7,21 +7,29 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// headers are the forms of logcat (logprint.cpp of AOSP's liblog) and of Android Studio, each with
-// the groups pid, tid, tag and message where it has them.
+// headers are the forms of logcat (logprint.cpp of AOSP's liblog) and of
+// Android Studio, with the groups pid, tid, tag and message if they have them.
 var headers = []*regexp.Regexp{
-	// threadtime: 11-02 10:00:00.000  1234  1256 D LeakCanary: message; a user ID may be before the pid.
-	regexp.MustCompile(`^\s*(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?:[+-]\d{4} +)?(?:[a-z]\S* +)?(?P<pid>\d+) +(?P<tid>\d+) [VDIWEFA] (?P<tag>.*?) *: ?(?P<message>.*)$`),
-	// time, brief and tag: 11-02 10:00:00.000 D/LeakCanary( 1234): message, and those of older
-	// versions of Android Studio: 2019-11-02 10:00:00.000 1234-1256/com.shop D/LeakCanary: message.
-	regexp.MustCompile(`^\s*(?:(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+:? +)?(?:(?P<pid>\d+)-(?P<tid>\d+)/\S+ +)?[VDIWEFA]/(?P<tag>[^(:]*?) *(?:\( *(?P<process>\d+)\))?: ?(?P<message>.*)$`),
-	// Android Studio: 2023-11-02 10:00:00.000  1234-1256  LeakCanary   com.shop   D  message.
-	regexp.MustCompile(`^\s*\d{4}-\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+)-(?P<tid>\d+) +(?P<tag>\S+) +\S+ +[VDIWEFA] ? ?(?P<message>.*)$`),
+	// threadtime: 11-02 10:00:00.000 1234 1256 D LeakCanary: message; a user ID
+	// may be before the pid.
+	regexp.MustCompile(`^\s*(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?:[+-]\d{4} +)?(?:[a-z]\S* +)?` +
+		`(?P<pid>\d+) +(?P<tid>\d+) [VDIWEFA] (?P<tag>.*?) *: ?(?P<message>.*)$`),
+	// time, brief and tag: 11-02 10:00:00.000 D/LeakCanary( 1234): message, and
+	// those of older versions of Android Studio: 2019-11-02 10:00:00.000
+	// 1234-1256/com.shop D/LeakCanary: message.
+	regexp.MustCompile(`^\s*(?:(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+:? +)?(?:(?P<pid>\d+)-(?P<tid>\d+)/\S+ +)?` +
+		`[VDIWEFA]/(?P<tag>[^(:]*?) *(?:\( *(?P<process>\d+)\))?: ?(?P<message>.*)$`),
+	// Android Studio: 2023-11-02 10:00:00.000 1234-1256 LeakCanary com.shop D
+	// message.
+	regexp.MustCompile(`^\s*\d{4}-\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+)-(?P<tid>\d+) +(?P<tag>\S+) +\S+ +` +
+		`[VDIWEFA] ? ?(?P<message>.*)$`),
 	// long: the message is in the lines below.
-	regexp.MustCompile(`^\[ +(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+): *(?P<tid>\d+) [VDIWEFA]/(?P<tag>.*?) *\]$`),
+	regexp.MustCompile(`^\[ +(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+): *(?P<tid>\d+) ` +
+		`[VDIWEFA]/(?P<tag>.*?) *\]$`),
 }
 
-// origin is where a line of a logcat comes from: one thread writes a report.
+// origin identifies the source of a line of a logcat: one thread writes a
+// report.
 type origin struct{ pid, tid, tag string }
 
 // entry is a line of a logcat that has a header.
@@ -30,7 +38,7 @@ type entry struct {
 	message string
 }
 
-// parseEntry returns the entry of a line, false where it has no header.
+// parseEntry returns the entry of a line, false if it has no header.
 func parseEntry(line string) (entry, bool) {
 	if !mayBeEntry(line) {
 		return entry{}, false
@@ -59,8 +67,8 @@ func parseEntry(line string) (entry, bool) {
 	return entry{}, false
 }
 
-// mayBeEntry is a quick look at a line before the expressions: each header begins with a digit,
-// a bracket or a priority.
+// mayBeEntry is a quick check of a line before the expressions: each header
+// begins with a digit, a bracket or a priority.
 func mayBeEntry(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	return line != "" && (line[0] == '[' || line[0] >= '0' && line[0] <= '9' || len(line) > 1 && line[1] == '/')
@@ -71,12 +79,13 @@ func entryMessage(line string) string {
 	return e.message
 }
 
-// started is what AndroidJUnitRunner logs before a test (LogRunListener): started: METHOD(CLASS).
+// started is what AndroidJUnitRunner logs before a test (LogRunListener):
+// started: METHOD(CLASS).
 var started = regexp.MustCompile(`^(started|finished): (.+)\(([^()]+)\)$`)
 
-// readLogcat reads the reports of a logcat: a report goes line by line or in several messages, and
-// those of other tags, threads and processes are between them. A line without a header belongs to
-// the message above it.
+// readLogcat reads the reports of a logcat: a report goes line by line or in
+// several messages, and those of other tags, threads and processes are between
+// them. A line without a header belongs to the message above it.
 func (c *collection) readLogcat(input []byte, test string) {
 	var (
 		open    = map[origin]*parser{}

@@ -17,13 +17,13 @@ type collection struct {
 	failures  []string
 	undecided []string
 	warnings  []string
-	// seen are the reports by their identity; repeated counts those that came again.
+	// seen are the reports by their identity; repeated counts duplicates.
 	seen     map[string]int
 	repeated int
 }
 
-// add adds a report, false where the input had it before: a runner prints the failure of a test
-// into its log and into its result.
+// add adds a report, false if the input had it before: a runner prints the
+// failure of a test into its log and into its result.
 func (c *collection) add(a *analysis) bool {
 	key := a.identity()
 	if at, ok := c.seen[key]; ok && key != "" {
@@ -36,8 +36,8 @@ func (c *collection) add(a *analysis) bool {
 	return true
 }
 
-// identity is the same of two reports that are one: by its time, or where that is missing by its
-// test. "" where nothing distinguishes it from others.
+// identity is equal for duplicates of one report: its time or, if that is
+// missing, its test. "" if nothing distinguishes it from others.
 func (a *analysis) identity() string {
 	if a.made == "" && a.test == "" {
 		return ""
@@ -66,7 +66,8 @@ func (r *Report) merge(list []*analysis, most int) error {
 		for _, l := range a.leaks {
 			signature, ok := l.signature()
 			if !ok {
-				note(&r.Undecided, "a leak of %s has no readable signature: %s", firstOf(l.class, "an unknown class"), text.Quote(l.printed, 50))
+				note(&r.Undecided, "a leak of %s has no readable signature: %s", firstOf(l.class, "an unknown class"),
+					text.Quote(l.printed, 50))
 				continue
 			}
 			if l.printed == "" {
@@ -92,13 +93,14 @@ func (r *Report) merge(list []*analysis, most int) error {
 	return nil
 }
 
-// check compares how many leaks a report has with how many it says.
+// check compares the number of leaks read from a report with the declared one.
 func (r *Report) check(a *analysis) {
 	switch {
 	case a.counts < 2:
 		note(&r.Undecided, "a report does not say how many leaks there are: it is truncated or of an unknown version")
 	case len(a.leaks) != a.declared:
-		note(&r.Undecided, "a report says that there are %s, and %s could be read", text.Count(a.declared, "leak", "leaks"), text.Grouped(int64(len(a.leaks))))
+		note(&r.Undecided, "a report declares %s, but %s could be read", text.Count(a.declared, "leak", "leaks"),
+			text.Grouped(int64(len(a.leaks))))
 	}
 	for _, l := range a.leaks {
 		if !l.complete() {
@@ -109,8 +111,10 @@ func (r *Report) check(a *analysis) {
 
 func (l *leak) signed(signature string) SignedLeak {
 	s := SignedLeak{
-		Signature: signature, Library: l.library, Pattern: text.Head(l.pattern, maxName), Description: text.Head(strings.Join(l.description, " "), maxName),
-		Class: text.Head(l.class, maxName), Root: text.Head(l.root, maxName), HeldBy: text.Head(l.heldBy, maxName), Traces: l.traces, TraceLines: l.lines(),
+		Signature: signature, Library: l.library, Pattern: text.Head(l.pattern, maxName),
+		Description: text.Head(strings.Join(l.description, " "), maxName),
+		Class:       text.Head(l.class, maxName), Root: text.Head(l.root, maxName),
+		HeldBy: text.Head(l.heldBy, maxName), Traces: l.traces, TraceLines: l.lines(),
 	}
 	if l.bytes != nil {
 		s.RetainedBytes = new(min(*l.bytes, maxBytes))

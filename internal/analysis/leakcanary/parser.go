@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// noLeaks is what NoLeakAssertionFailedError.throwOnApplicationLeaks logs where a heap dump has
-// nothing at all, in the place of a report.
+// noLeaks is what NoLeakAssertionFailedError.throwOnApplicationLeaks logs
+// instead of a report if a heap dump has no leaks.
 const noLeaks = "Test can keep going: heap analysis found 0 leaks."
 
 // The first lines of reports.
@@ -24,12 +24,14 @@ func isBegin(line string) bool {
 	return line == beginResult || line == beginFailed || line == noLeaks
 }
 
-// trim removes what is around the text of a line: blanks, and the character of no width that
-// LeakCanary puts in front of lines so that a logcat keeps their blanks.
+// trim removes what surrounds the text of a line: blanks, and the zero-width
+// character that LeakCanary puts in front of lines so that a logcat keeps their
+// blanks.
 func trim(line string) string { return strings.Trim(line, " \t\u200b") }
 
-// stray records a line outside of a report that occurs only in reports: the beginning of the report
-// is missing, as when it is longer than the buffer of logcat, or hidden by a prefix of another tool.
+// stray records a line outside of a report that occurs only in reports: the
+// beginning of the report is missing, because it exceeds the buffer of logcat,
+// or is hidden by a prefix of another tool.
 func (c *collection) stray(line string) {
 	if strings.Contains(line, "╰→ ") || strings.Contains(line, beginResult) {
 		note(&c.undecided, "part of a report without its beginning: %s", text.Quote(trim(line), 80))
@@ -50,9 +52,10 @@ const (
 )
 
 var (
-	leakCount   = regexp.MustCompile(`^(\d{1,9}) (APPLICATION LEAKS|LIBRARY LEAKS|UNREACHABLE OBJECTS)$`)
-	retained    = regexp.MustCompile(`^(-?\d{1,18}) bytes retained by leaking objects$`)
-	traceCount  = regexp.MustCompile(`^Displaying only 1 leak trace out of (\d{1,9}) with the same (?:signature|leak fingerprint)$`)
+	leakCount  = regexp.MustCompile(`^(\d{1,9}) (APPLICATION LEAKS|LIBRARY LEAKS|UNREACHABLE OBJECTS)$`)
+	retained   = regexp.MustCompile(`^(-?\d{1,18}) bytes retained by leaking objects$`)
+	traceCount = regexp.MustCompile(
+		`^Displaying only 1 leak trace out of (\d{1,9}) with the same (?:signature|leak fingerprint)$`)
 	signature   = regexp.MustCompile(`^(?:Signature|Leak fingerprint): ?(.*)$`)
 	timestamp   = regexp.MustCompile(`^Heap dump timestamp: (\d+)$`)
 	separator   = regexp.MustCompile(`^={20,}$`)
@@ -63,12 +66,12 @@ var (
 // analysis is one report: what a heap dump showed.
 type analysis struct {
 	test string
-	// made is when it was analyzed, in ms; "" where the report does not say.
+	// made is when it was analyzed, in ms; "" if the report does not say.
 	made  string
 	leaks []*leak
 	// declared are how many leaks there should be.
 	declared int
-	// counts are how many sections said how many leaks they have.
+	// counts is the number of sections that declared their number of leaks.
 	counts int
 }
 
@@ -83,7 +86,7 @@ type parser struct {
 	reason string
 }
 
-// line takes the next line of the output.
+// line parses the next line of the output.
 func (p *parser) line(line string) {
 	trimmed := trim(line)
 	switch {
@@ -126,7 +129,7 @@ func (p *parser) separate() {
 	p.current = nil
 }
 
-// end ends the output. A report that is not complete yet is truncated.
+// end ends the output. An incomplete report is truncated.
 func (p *parser) end() {
 	if p.section == none {
 		return
@@ -143,12 +146,13 @@ func (p *parser) end() {
 	case p.current.counts == 2 && last != application && last != library:
 		note(&p.into.warnings, "a report is truncated after its leaks")
 	default:
-		note(&p.into.undecided, "a report is truncated: it ends after %s of %s", text.Count(len(p.current.leaks), "leak", "leaks"), text.Grouped(int64(p.current.declared)))
+		note(&p.into.undecided, "a report is truncated: it ends after %s of %s",
+			text.Count(len(p.current.leaks), "leak", "leaks"), text.Grouped(int64(p.current.declared)))
 	}
 	p.current = nil
 }
 
-// content takes a line of a section, or its heading.
+// content parses a line of a section, or its heading.
 func (p *parser) content(line, trimmed string) {
 	switch {
 	case p.heading(trimmed):
@@ -166,7 +170,7 @@ func (p *parser) content(line, trimmed string) {
 	}
 }
 
-// heading takes the first line of a section.
+// heading parses the first line of a section.
 func (p *parser) heading(line string) bool {
 	if p.section != head {
 		return false
@@ -183,7 +187,9 @@ func (p *parser) heading(line string) bool {
 	if m == nil || p.current == nil {
 		return false
 	}
-	p.section = map[string]section{"APPLICATION LEAKS": application, "LIBRARY LEAKS": library, "UNREACHABLE OBJECTS": unreachable}[m[2]]
+	p.section = map[string]section{
+		"APPLICATION LEAKS": application, "LIBRARY LEAKS": library, "UNREACHABLE OBJECTS": unreachable,
+	}[m[2]]
 	if p.section != unreachable {
 		n, _ := strconv.Atoi(m[1]) // nine digits
 		p.current.declared += n
@@ -192,8 +198,8 @@ func (p *parser) heading(line string) bool {
 	return true
 }
 
-// leakLine takes a line about a leak. The lines before its trace are its own and come in one
-// order, so that the first of them begins a leak.
+// leakLine parses a line about a leak. The lines before its trace are its own
+// and come in one order, so that the first of them begins a leak.
 func (p *parser) leakLine(line, trimmed string) {
 	if p.leak != nil && p.leak.inTrace {
 		if p.leak.traceLine(line, trimmed) {
@@ -203,7 +209,7 @@ func (p *parser) leakLine(line, trimmed string) {
 	}
 	if m := retained.FindStringSubmatch(trimmed); m != nil {
 		p.next()
-		// A sum of Shark that is larger than an Int is negative.
+		// Shark's sum is an Int: if it overflows, it is negative.
 		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil && n >= 0 {
 			p.open().bytes = &n
 		}
@@ -249,7 +255,7 @@ func (p *parser) open() *leak {
 	return p.leak
 }
 
-// next ends a leak that has its signature already, and no trace.
+// next ends a leak that already has its signature, and no trace.
 func (p *parser) next() {
 	if p.leak != nil && p.leak.printed != "" {
 		p.closeLeak()
@@ -267,14 +273,16 @@ func (p *parser) closeLeak() {
 	p.leak = nil
 }
 
-// maxJoined bounds a line that is put together again, in bytes.
+// maxJoined bounds a joined line, in bytes.
 const maxJoined = 8 << 10
 
-// longWord is how long a word is, in bytes, that a line may end within.
+// longWord is the length of a word, in bytes, from which on a line may end
+// within it.
 const longWord = 40
 
-// joined puts the parts of a line together that LeakTraceWrapper has wrapped: at a full stop,
-// which it keeps, at a blank, which it drops, or within a word that is longer than a line.
+// joined joins the parts of a line that LeakTraceWrapper has wrapped: at a full
+// stop, which it keeps, at a blank, which it drops, or within a word that is
+// longer than a line.
 func joined(line, next string) string {
 	if len(line) > maxJoined {
 		return line

@@ -11,8 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// The tests' own writer of reports: what HeapAnalysis.kt, LeakTrace.kt and LeakTraceWrapper.kt
-// print, from a model.
+// The tests' own writer of reports: what HeapAnalysis.kt, LeakTrace.kt and
+// LeakTraceWrapper.kt print, from a model.
 
 type modelStep struct {
 	class, kind, field string
@@ -77,7 +77,9 @@ func (l *modelLeak) trace() string {
 			fmt.Fprintf(&out, "\n│%s%s", strings.Repeat(" ", units(prefix)), strings.Repeat("~", units(s.field)))
 		}
 	}
-	fmt.Fprintf(&out, "\n╰→ %s instance\n\u200b     Leaking: YES (ObjectWatcher was watching this because it was destroyed and that is much longer than one line of a logcat)\n\u200b     key = 63dee33b", l.class)
+	fmt.Fprintf(&out,
+		"\n╰→ %s instance\n\u200b     Leaking: YES (ObjectWatcher was watching this because it was destroyed and "+
+			"that is much longer than one line of a logcat)\n\u200b     key = 63dee33b", l.class)
 	return out.String()
 }
 
@@ -108,9 +110,13 @@ func (r *modelReport) text() string {
 				list = append(list, r.leaks[i].text())
 			}
 		}
-		what, about := "APPLICATION", "References underlined with \"~~~\" are likely causes.\nLearn more at https://squ.re/leaks.\n"
+		what, about := "APPLICATION",
+			"References underlined with \"~~~\" are likely causes.\nLearn more at https://squ.re/leaks.\n"
 		if library {
-			what, about = "LIBRARY", "A Library Leak is a leak caused by a known bug in 3rd party code that you do not have control over.\nSee https://square.github.io/leakcanary/fundamentals-how-leakcanary-works/#4-categorizing-leaks\n"
+			what, about = "LIBRARY",
+				"A Library Leak is a leak caused by a known bug in 3rd party code that you do not have control "+
+					"over.\nSee "+
+					"https://square.github.io/leakcanary/fundamentals-how-leakcanary-works/#4-categorizing-leaks\n"
 		}
 		out := fmt.Sprintf("%d %s LEAKS\n\n%s", len(list), what, about)
 		if len(list) > 0 {
@@ -118,12 +124,17 @@ func (r *modelReport) text() string {
 		}
 		return out
 	}
-	return line + "HEAP ANALYSIS RESULT\n" + line + of(false) + line + of(true) + line + "0 UNREACHABLE OBJECTS\n\nAn unreachable object is still in memory.\n" + line +
-		fmt.Sprintf("METADATA\n\nPlease include this in bug reports and Stack Overflow questions.\n\nBuild.VERSION.SDK_INT: 34\nAnalysis duration: 5 ms\nHeap dump file path: /data/%d.hprof\nHeap dump timestamp: %d\nHeap dump duration: Unknown\n", r.made, r.made) + strings.TrimSuffix(line, "\n")
+	return line + "HEAP ANALYSIS RESULT\n" + line + of(false) + line + of(true) + line +
+		"0 UNREACHABLE OBJECTS\n\nAn unreachable object is still in memory.\n" + line +
+		fmt.Sprintf("METADATA\n\nPlease include this in bug reports and Stack Overflow "+
+			"questions.\n\nBuild.VERSION.SDK_INT: 34\nAnalysis duration: 5 ms\nHeap dump file path: "+
+			"/data/%d.hprof\nHeap dump timestamp: %d\nHeap dump duration: Unknown\n", r.made, r.made) +
+		strings.TrimSuffix(line, "\n")
 }
 
-// wrap wraps lines as LeakTraceWrapper does: at the last blank, which it drops, or full stop of
-// what fits, with the indentation of the line; an underline goes below the part that it is about.
+// wrap wraps lines like LeakTraceWrapper: at the last blank, which it drops, or
+// full stop of what fits, with the indentation of the line; an underline goes
+// below the part that it is about.
 func wrap(report string, width int) string {
 	var out []string
 	list := strings.Split(report, "\n")
@@ -182,7 +193,7 @@ func indentation(line string) string {
 	return ""
 }
 
-// logcatOf prints reports as a device logs them, with lines of others between.
+// logcatOf prints reports as a device logs them, interleaved with other lines.
 func logcatOf(r *rand.Rand, reports []modelReport, width int) string {
 	var out strings.Builder
 	at := 0
@@ -201,7 +212,8 @@ func logcatOf(r *rand.Rand, reports []modelReport, width int) string {
 	for {
 		i := r.IntN(len(queues) + 1)
 		if i == len(queues) {
-			entry(7, "Other", []string{"", "====================================", "│    ↓ x", "Signature: 0"}[r.IntN(4)])
+			entry(7, "Other",
+				[]string{"", "====================================", "│    ↓ x", "Signature: 0"}[r.IntN(4)])
 			i = r.IntN(len(queues))
 		}
 		left := 0
@@ -224,7 +236,9 @@ func junitOf(r *rand.Rand, reports []modelReport) string {
 	out.WriteString("<?xml version='1.0' encoding='UTF-8' ?>\n<testsuites>\n<testsuite name='device'>\n<properties/>\n")
 	for i := range reports {
 		class, method, _ := strings.Cut(reports[i].test, "#")
-		content := "leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n" + reports[i].text() + "\n\tat leakcanary.AndroidDetectLeaksAssert.assertNoLeaks(AndroidDetectLeaksAssert.kt:34)\n"
+		content := "leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n" +
+			reports[i].text() +
+			"\n\tat leakcanary.AndroidDetectLeaksAssert.assertNoLeaks(AndroidDetectLeaksAssert.kt:34)\n"
 		var escaped bytes.Buffer
 		_ = xml.EscapeText(&escaped, []byte(content)) // a buffer takes everything
 		fmt.Fprintf(&out, "<testcase name='%s' classname='%s' time='1.5'>", method, class)
@@ -232,9 +246,12 @@ func junitOf(r *rand.Rand, reports []modelReport) string {
 		case 0:
 			fmt.Fprintf(&out, "<failure>%s</failure>", escaped.String())
 		case 1:
-			fmt.Fprintf(&out, "<failure message=\"%s\" type=\"leakcanary.NoLeakAssertionFailedError\"><![CDATA[%s]]></failure>", escaped.String(), content)
+			fmt.Fprintf(&out,
+				"<failure message=\"%s\" type=\"leakcanary.NoLeakAssertionFailedError\"><![CDATA[%s]]></failure>",
+				escaped.String(), content)
 		default:
-			fmt.Fprintf(&out, "<error message=\"%s\">at x</error><system-out>\x1b[31m&#27; %s</system-out>", escaped.String(), escaped.String())
+			fmt.Fprintf(&out, "<error message=\"%s\">at x</error><system-out>\x1b[31m&#27; %s</system-out>",
+				escaped.String(), escaped.String())
 		}
 		out.WriteString("</testcase><testcase name='other' classname='a.B'/>\n")
 		if r.IntN(3) == 0 {
@@ -284,8 +301,8 @@ func randomReports(r *rand.Rand) []modelReport {
 	return reports
 }
 
-// wanted is what reports say, put together by the tests' own rules: signature and more of each
-// leak, sorted.
+// wanted is the expected contents of reports, by the tests' own rules:
+// signature and more of each leak, sorted.
 func wanted(reports []modelReport) map[string]SignedLeak {
 	out := map[string]SignedLeak{}
 	for i := range reports {
@@ -296,7 +313,10 @@ func wanted(reports []modelReport) map[string]SignedLeak {
 			s, ok := out[id]
 			if !ok {
 				bytes := int64(0)
-				s = SignedLeak{Signature: l.signature(), Library: l.library, Pattern: l.pattern, Class: l.class, RetainedBytes: &bytes, Root: "Global variable in native code"}
+				s = SignedLeak{
+					Signature: l.signature(), Library: l.library, Pattern: l.pattern, Class: l.class,
+					RetainedBytes: &bytes, Root: "Global variable in native code",
+				}
 				for _, step := range l.steps {
 					if step.suspect && s.HeldBy == "" {
 						s.HeldBy = step.class + "." + step.field

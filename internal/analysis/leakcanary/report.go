@@ -12,7 +12,7 @@ import (
 // Form is the form of an input.
 type Form string
 
-// The formats. Auto finds out which of the others an input has.
+// The formats. Auto detects which of the others an input has.
 const (
 	Auto   Form = ""
 	Text   Form = "text"
@@ -20,57 +20,62 @@ const (
 	Logcat Form = "logcat"
 )
 
-// ErrNoReport says that an input has no report of LeakCanary: nothing is known of leaks.
+// ErrNoReport says that an input has no report of LeakCanary: leaks are
+// unknown.
 var ErrNoReport = errors.New("no report of LeakCanary")
 
 // Report is what an input says about leaks.
 type Report struct {
 	Form Form
-	// Analyses counts the heap dumps that were analyzed, those of which only a part of the
-	// report is there among them; each once, though an input may have its report twice.
+	// Analyses counts the analyzed heap dumps, including those with only a part
+	// of a report; each once, though an input may have its report twice.
 	Analyses int
 	// Leaks are in the order of the input.
 	Leaks []SignedLeak
 	// Tests counts the test cases of JUnit XML.
 	Tests int
-	// Failures say why heap dumps could not be analyzed, at most 100. Their leaks are not known.
+	// Failures say why heap dumps could not be analyzed, at most 100. Their
+	// leaks are unknown.
 	Failures []string
-	// Undecided says why there may be leaks that are not in Leaks, at most 100 reasons: a report
-	// is truncated, or a leak has no signature.
+	// Undecided says why there may be leaks that are not in Leaks, at most 100
+	// reasons: a report is truncated, or a leak has no signature.
 	Undecided []string
-	// Warnings are about what is not certain of the leaks, at most 100.
+	// Warnings are uncertainties about the leaks, at most 100.
 	Warnings []string
 }
 
 // SignedLeak is a leak that LeakCanary found.
 type SignedLeak struct {
-	// Signature is that of LeakCanary, 40 digits of lowercase hex: the SHA-1 of its suspect
-	// references, or of the pattern of a library leak.
+	// Signature is that of LeakCanary, 40 digits of lowercase hex: the SHA-1 of
+	// its suspect references, or of the pattern of a library leak.
 	Signature string
-	// Library leaks are known ones of the platform or a library. Pattern is the reference that
-	// Description is about.
+	// Library leaks are known ones of the platform or a library. Pattern is the
+	// reference that Description is about.
 	Library     bool
 	Pattern     string
 	Description string
-	// Class is that of the object that leaks, Root what kind of GC root holds it, HeldBy the
-	// first suspect reference, CLASS.FIELD, CLASS[x] or CLASS<Java Local>, "" where there is none.
+	// Class is that of the object that leaks, Root the kind of GC root that
+	// holds it, HeldBy the first suspect reference, CLASS.FIELD, CLASS[x] or
+	// CLASS<Java Local>, "" if there is none.
 	Class  string
 	Root   string
 	HeldBy string
-	// Traces counts the objects that leak this way over all reports. LeakCanary stops to watch
-	// an object once it has reported it (ObjectWatcher.clearObjectsWatchedBefore), so each is
-	// counted once. Analyses counts the reports.
+	// Traces counts the objects that leak this way over all reports. LeakCanary
+	// stops watching an object once it has reported it
+	// (ObjectWatcher.clearObjectsWatchedBefore), so each is counted once.
+	// Analyses counts the reports.
 	Traces   int
 	Analyses int
-	// RetainedBytes is what they retain together, nil where a report does not say.
+	// RetainedBytes is what they retain together, nil if a report does not say.
 	RetainedBytes *int64
 	// TraceLines are the leak trace of the first of them, at most 1,000 lines.
 	TraceLines []string
-	// Tests are those that found it, CLASS#METHOD, at most 100; empty where they are not known.
+	// Tests are those that found it, CLASS#METHOD, at most 100; empty if
+	// unknown.
 	Tests []string
 }
 
-// Test returns the name of the first test that found the leak, "" where it is not known.
+// Test returns the name of the first test that found the leak, "" if unknown.
 func (l *SignedLeak) Test() string {
 	if len(l.Tests) == 0 {
 		return ""
@@ -81,13 +86,14 @@ func (l *SignedLeak) Test() string {
 const (
 	maxInput = 64 << 20
 	maxLeaks = 10_000
-	// maxRead bounds the leaks of all reports together, which may have the same signatures.
+	// maxRead bounds the leaks of all reports together, which may have the same
+	// signatures.
 	maxRead = 100_000
 	// maxNotes bounds each list of reasons, maxNote one of them, in characters.
 	maxNotes = 100
 	maxNote  = 300
-	// maxName bounds names of classes, fields and tests, in characters; the JVM allows 65,535
-	// bytes.
+	// maxName bounds names of classes, fields and tests, in characters; the JVM
+	// allows 65,535 bytes.
 	maxName = 1000
 	// maxTests bounds the tests of one leak.
 	maxTests = 100
@@ -96,8 +102,8 @@ const (
 // caps bound an input; tests have smaller ones.
 type caps struct{ input, leaks int }
 
-// Read reads the reports of an input of at most 64 MB and 10,000 leaks; more is an error. The
-// error is ErrNoReport where there is none.
+// Read reads the reports of an input of at most 64 MB and 10,000 leaks; more is
+// an error. The error is ErrNoReport if there is none.
 func Read(r io.Reader, format Form) (Report, error) {
 	return read(r, format, caps{maxInput, maxLeaks})
 }
@@ -108,7 +114,9 @@ func read(r io.Reader, format Form, most caps) (Report, error) {
 		return Report{}, fmt.Errorf("read LeakCanary's report: %w", err)
 	}
 	if len(input) > most.input {
-		return Report{}, fmt.Errorf("read LeakCanary's report: more than %s; keep only the lines of LeakCanary", text.Size(int64(most.input)))
+		return Report{},
+			fmt.Errorf("read LeakCanary's report: more than %s; keep only the lines of LeakCanary",
+				text.Size(int64(most.input)))
 	}
 	input = decode(input)
 	if format == Auto {
@@ -138,28 +146,32 @@ func read(r io.Reader, format Form, most caps) (Report, error) {
 	return report, nil
 }
 
-// sought says what was looked for and not found.
+// sought says what was searched for and not found.
 func (c *collection) sought(format Form) string {
 	const marker = `a line "HEAP ANALYSIS RESULT" or "HEAP ANALYSIS FAILED"`
 	switch {
 	case format == JUnit && len(c.undecided) > 0:
-		return fmt.Sprintf("looked for %s in %s; %s", marker, text.Count(c.tests, "test case", "test cases"), c.undecided[0])
+		return fmt.Sprintf("looked for %s in %s; %s", marker, text.Count(c.tests, "test case", "test cases"),
+			c.undecided[0])
 	case format == JUnit:
-		return fmt.Sprintf("looked for %s in %s; a test that passes prints none: give the logcat of the test run", marker, text.Count(c.tests, "test case", "test cases"))
+		return fmt.Sprintf("looked for %s in %s; a test that passes prints none: pass the logcat of the test run",
+			marker, text.Count(c.tests, "test case", "test cases"))
 	case format == Logcat:
-		return fmt.Sprintf(`looked for %s and for "%s" in a logcat; check that tag LeakCanary is not filtered out`, marker, noLeaks)
+		return fmt.Sprintf(`looked for %s and for "%s" in a logcat; check that tag LeakCanary is not filtered out`,
+			marker, noLeaks)
 	}
-	return fmt.Sprintf("looked for %s; give the report of LeakCanary 2, JUnit XML or a logcat with it", marker)
+	return fmt.Sprintf("looked for %s; pass the report of LeakCanary 2, JUnit XML or a logcat with it", marker)
 }
 
-// note adds a reason to a list that is bounded, unless it is there.
+// note adds a reason to a bounded list if it is new.
 func note(list *[]string, format string, args ...any) {
-	if reason := text.Head(fmt.Sprintf(format, args...), maxNote); len(*list) < maxNotes && !slices.Contains(*list, reason) {
+	if reason := text.Head(fmt.Sprintf(format, args...), maxNote); len(*list) < maxNotes &&
+		!slices.Contains(*list, reason) {
 		*list = append(*list, reason)
 	}
 }
 
-// fail notes why a heap dump could not be analyzed.
+// fail records why a heap dump could not be analyzed.
 func (c *collection) fail(test, reason string) {
 	if test != "" {
 		reason = test + ": " + reason

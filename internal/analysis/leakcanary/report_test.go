@@ -24,7 +24,8 @@ func mustRead(t *testing.T, input string, format Form) Report {
 	return report
 }
 
-// A report by hand, in the words of LeakCanary 2.14; @ stands for the character of no width.
+// A report by hand, in the words of LeakCanary 2.14; @ stands for the character
+// of no width.
 var byHand = strings.ReplaceAll(`====================================
 HEAP ANALYSIS RESULT
 ====================================
@@ -90,19 +91,24 @@ Heap dump duration: Unknown
 // checkByHand checks what the report by hand says.
 func checkByHand(t *testing.T, name string, report Report) {
 	t.Helper()
-	if report.Analyses != 1 || len(report.Leaks) != 2 || len(report.Failures)+len(report.Undecided)+len(report.Warnings) > 0 {
+	if report.Analyses != 1 || len(report.Leaks) != 2 || len(report.Failures)+len(report.Undecided)+
+		len(report.Warnings) > 0 {
 		t.Fatalf("%s: %+v", name, report)
 	}
 	a, l := report.Leaks[0], report.Leaks[1]
-	if a.Signature != "2d8918c3076020f19fa7ab4b6ca5cb4423772b20" || a.Library || a.Class != "com.shop.CartActivity" || a.HeldBy != "com.shop.Screens.open" ||
+	if a.Signature != "2d8918c3076020f19fa7ab4b6ca5cb4423772b20" || a.Library || a.Class != "com.shop.CartActivity" ||
+		a.HeldBy != "com.shop.Screens.open" ||
 		a.Root != "System class" || a.Traces != 4 || a.RetainedBytes == nil || *a.RetainedBytes != 8928 {
 		t.Errorf("%s: %+v", name, a)
 	}
-	if first, last := a.TraceLines[0], a.TraceLines[len(a.TraceLines)-1]; first != "┬───" || last != "      key = 63dee33b-9463-414f-89e0-4cb58974e0db" || len(a.TraceLines) != 15 {
+	if first, last := a.TraceLines[0], a.TraceLines[len(a.TraceLines)-1]; first != "┬───" ||
+		last != "      key = 63dee33b-9463-414f-89e0-4cb58974e0db" || len(a.TraceLines) != 15 {
 		t.Errorf("%s: trace of %d lines: %q", name, len(a.TraceLines), a.TraceLines)
 	}
-	if !l.Library || l.Pattern != "instance field android.app.X#mY" || l.Description != "Holds the last one. Fixed in 31." || l.Class != "com.shop.Dialog" ||
-		l.HeldBy != "android.app.X.mY" || l.Traces != 1 || l.RetainedBytes != nil || l.Signature != "0123456789abcdef0123456789abcdef01234567" {
+	if !l.Library || l.Pattern != "instance field android.app.X#mY" ||
+		l.Description != "Holds the last one. Fixed in 31." || l.Class != "com.shop.Dialog" ||
+		l.HeldBy != "android.app.X.mY" || l.Traces != 1 || l.RetainedBytes != nil ||
+		l.Signature != "0123456789abcdef0123456789abcdef01234567" {
 		t.Errorf("%s: %+v", name, l)
 	}
 }
@@ -119,27 +125,52 @@ func TestRead(t *testing.T) {
 		input  string
 		format Form
 	}{
-		"plain":                       {byHand, Text},
-		"in an exception":             {"leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n" + byHand + "\n\tat a.B\n", Text},
-		"indented":                    {each("    "), Text},
-		"lines end as on Windows":     {"\ufeff" + strings.ReplaceAll(byHand, "\n", "\r\n"), Text},
-		"of version 3":                {strings.NewReplacer("Signature:", "Leak fingerprint:", "same signature", "same leak fingerprint").Replace(byHand), Text},
-		"a console of Gradle":         {"com.shop.CartTest > adds[Pixel] FAILED\n\t" + byHand + "\n", Text},
-		"threadtime":                  {each("11-02 10:00:00.000  1234  1256 D LeakCanary: "), Logcat},
-		"threadtime with year, user":  {each("2026-11-02 10:00:00.000123 +0100 u0_a12  1234  1256 D LeakCanary: "), Logcat},
-		"time":                        {each("11-02 10:00:00.000 D/LeakCanary( 1234): "), Logcat},
-		"brief":                       {each("D/LeakCanary( 1234): "), Logcat},
-		"tag":                         {each("D/LeakCanary: "), Logcat},
-		"an old Android Studio":       {each("2019-11-02 10:00:00.123 1234-1256/com.shop D/LeakCanary: "), Logcat},
-		"Android Studio":              {each("2023-11-02 10:00:00.000  1234-1256  LeakCanary              com.shop              D  "), Logcat},
-		"Android Studio, one message": {"2023-11-02 10:00:00.000  1234-1256  LeakCanary              com.shop              D  \u200b\n" + each(strings.Repeat(" ", 86)), Logcat},
-		"long":                        {"[ 11-02 10:00:00.000  1234: 1256 D/LeakCanary ]\n" + byHand + "\n\n[ 11-02 10:00:00.000  1: 1 I/x ]\nx\n", Logcat},
-		"PowerShell":                  {string(utf16le), Logcat},
-		"other tag":                   {each("11-02 10:00:00.000  1234  1256 E TestRunner: "), Logcat},
-		"twice":                       {each("D/LeakCanary( 1234): ") + each("E/TestRunner( 1234): "), Logcat},
-		"CDATA":                       {"<testsuite><testcase name='a' classname='B'><failure><![CDATA[" + byHand + "]]></failure></testcase></testsuite>", JUnit},
-		"logcat in XML":               {"<testsuite><testcase name='a' classname='B'><failure>x</failure></testcase><system-out><![CDATA[" + each("D/LeakCanary( 1234): ") + "]]></system-out></testsuite>", JUnit},
-		"two documents":               {"<?xml version='1.0'?><testsuite/>\n<?xml version='1.0'?><testsuite><testcase name='a' classname='B'><error><![CDATA[" + byHand + "]]></error></testcase></testsuite>", JUnit},
+		"plain": {byHand, Text},
+		"in an exception": {
+			"leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n" + byHand +
+				"\n\tat a.B\n", Text,
+		},
+		"indented":                {each("    "), Text},
+		"lines end as on Windows": {"\ufeff" + strings.ReplaceAll(byHand, "\n", "\r\n"), Text},
+		"of version 3": {
+			strings.NewReplacer("Signature:", "Leak fingerprint:", "same signature", "same leak fingerprint").
+				Replace(byHand), Text,
+		},
+		"a console of Gradle": {"com.shop.CartTest > adds[Pixel] FAILED\n\t" + byHand + "\n", Text},
+		"threadtime":          {each("11-02 10:00:00.000  1234  1256 D LeakCanary: "), Logcat},
+		"threadtime with year, user": {
+			each("2026-11-02 10:00:00.000123 +0100 u0_a12  1234  1256 D LeakCanary: "), Logcat,
+		},
+		"time":                  {each("11-02 10:00:00.000 D/LeakCanary( 1234): "), Logcat},
+		"brief":                 {each("D/LeakCanary( 1234): "), Logcat},
+		"tag":                   {each("D/LeakCanary: "), Logcat},
+		"an old Android Studio": {each("2019-11-02 10:00:00.123 1234-1256/com.shop D/LeakCanary: "), Logcat},
+		"Android Studio": {
+			each("2023-11-02 10:00:00.000  1234-1256  LeakCanary              com.shop              D  "), Logcat,
+		},
+		"Android Studio, one message": {
+			"2023-11-02 10:00:00.000  1234-1256  LeakCanary              com.shop              D  \u200b\n" +
+				each(strings.Repeat(" ", 86)), Logcat,
+		},
+		"long": {
+			"[ 11-02 10:00:00.000  1234: 1256 D/LeakCanary ]\n" + byHand + "\n\n[ 11-02 10:00:00.000  1: 1 I/x ]\nx\n",
+			Logcat,
+		},
+		"PowerShell": {string(utf16le), Logcat},
+		"other tag":  {each("11-02 10:00:00.000  1234  1256 E TestRunner: "), Logcat},
+		"twice":      {each("D/LeakCanary( 1234): ") + each("E/TestRunner( 1234): "), Logcat},
+		"CDATA": {
+			"<testsuite><testcase name='a' classname='B'><failure><![CDATA[" + byHand +
+				"]]></failure></testcase></testsuite>", JUnit,
+		},
+		"logcat in XML": {
+			"<testsuite><testcase name='a' classname='B'><failure>x</failure></testcase><system-out><![CDATA[" +
+				each("D/LeakCanary( 1234): ") + "]]></system-out></testsuite>", JUnit,
+		},
+		"two documents": {
+			"<?xml version='1.0'?><testsuite/>\n<?xml version='1.0'?><testsuite><testcase name='a' " +
+				"classname='B'><error><![CDATA[" + byHand + "]]></error></testcase></testsuite>", JUnit,
+		},
 	} {
 		report := mustRead(t, c.input, Auto)
 		if report.Form != c.format {
@@ -152,19 +183,30 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A report of no leaks is a result. A failure, a truncated report and a missing report are not.
+// A report of no leaks is a result. A failure, a truncated report and a missing
+// report are not.
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
-	for name, input := range map[string]string{"plain": clean, "a line of the test run": "11-02 10:00:00.000  1  2 D LeakCanary: " + noLeaks + "\n"} {
+	for name, input := range map[string]string{
+		"plain": clean, "a line of the test run": "11-02 10:00:00.000  1  2 D LeakCanary: " + noLeaks + "\n",
+	} {
 		if r := mustRead(t, input, Auto); r.Analyses != 1 || len(r.Leaks)+len(r.Failures)+len(r.Undecided) > 0 {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	const failed = "====================================\nHEAP ANALYSIS FAILED\n\nYou can report this failure at https://github.com/square/leakcanary/issues\n====================================\nSTACKTRACE\n\njava.lang.IllegalStateException: no such object\n\tat shark.X\n====================================\nMETADATA\n\nAnalysis duration: 3 ms\n===================================="
+	const failed = "====================================\nHEAP ANALYSIS FAILED\n\nYou can report this failure at " +
+		"https://github.com/square/leakcanary/issues\n====================================\nSTACKTRACE\n\n" +
+		"java.lang.IllegalStateException: no such object\n\tat shark.X\n" +
+		"====================================\nMETADATA\n\nAnalysis duration: 3 ms\n" +
+		"===================================="
 	for name, c := range map[string]struct{ input, want string }{
 		"a failure":           {failed, "java.lang.IllegalStateException: no such object"},
 		"a truncated failure": {failed[:60], "the report is truncated"},
-		"an exception":        {"<testsuite><testcase name='a' classname='B'><failure>java.lang.IllegalStateException: x\n\tat shark.HeapAnalyzer.analyze(HeapAnalyzer.kt:1)</failure></testcase></testsuite>", "B#a: java.lang.IllegalStateException: x"},
+		"an exception": {
+			"<testsuite><testcase name='a' classname='B'><failure>java.lang.IllegalStateException: x\n\tat " +
+				"shark.HeapAnalyzer.analyze(HeapAnalyzer.kt:1)</failure></testcase></testsuite>",
+			"B#a: java.lang.IllegalStateException: x",
+		},
 	} {
 		r := mustRead(t, c.input, Auto)
 		if len(r.Failures) != 1 || r.Failures[0] != c.want || r.Analyses != 0 {
@@ -188,8 +230,8 @@ func TestReadWithoutLeaks(t *testing.T) {
 	}
 }
 
-// Wherever a report is cut, what is left is never taken for the whole: each leak is there, or it
-// is said that some may be missing.
+// A truncated report is never mistaken for a complete one: each leak is there,
+// or the result says that some may be missing.
 func TestReadTruncated(t *testing.T) {
 	begin := strings.Index(byHand, beginResult) + len(beginResult)
 	for end := begin; end < len(byHand)-len("====================================")+1; end++ {
@@ -201,7 +243,8 @@ func TestReadTruncated(t *testing.T) {
 			t.Fatalf("%d bytes: nothing is said: %+v", end, r)
 		}
 		xml := "<testsuite><testcase name='a' classname='B'><failure>" + strings.ReplaceAll(byHand[:end], "<", "&lt;")
-		if r := mustRead(t, xml, JUnit); len(r.Undecided) == 0 || slices.ContainsFunc(r.Leaks, func(l SignedLeak) bool { return l.Test() != "B#a" }) {
+		if r := mustRead(t, xml, JUnit); len(r.Undecided) == 0 ||
+			slices.ContainsFunc(r.Leaks, func(l SignedLeak) bool { return l.Test() != "B#a" }) {
 			t.Fatalf("XML of %d bytes: %+v", end, r)
 		}
 	}
@@ -228,7 +271,9 @@ func TestReadSignatures(t *testing.T) {
 			checkLeaks(t, fmt.Sprint("seed ", seed), mustRead(t, text, Text), wanted(reports[i:i+1]), false)
 		}
 	}
-	for _, wrong := range []string{"Signature: no hex at all", "Signature: 2d89", "Signature: 2d8918c3076020f19fa7ab4b6ca5cb4423772b2"} {
+	for _, wrong := range []string{
+		"Signature: no hex at all", "Signature: 2d89", "Signature: 2d8918c3076020f19fa7ab4b6ca5cb4423772b2",
+	} {
 		r := mustRead(t, strings.Replace(byHand, "Signature: 2d8918c3076020f19fa7ab4b6ca5cb4423772b20", wrong, 1), Text)
 		if len(r.Leaks) != 1 || len(r.Undecided) != 1 || !strings.Contains(r.Undecided[0], "com.shop.CartActivity") {
 			t.Errorf("%s: %+v", wrong, r)
@@ -243,7 +288,8 @@ func unhex(c byte) byte {
 	return c - '0'
 }
 
-// The same reports say the same in all three forms, wrapped or not, and with other lines between.
+// The same reports have the same result in all three forms, wrapped or not, and
+// interleaved with other lines.
 func TestReadForms(t *testing.T) {
 	for seed := range uint64(300) {
 		checkForms(t, seed)
@@ -264,11 +310,13 @@ func checkForms(t *testing.T, seed uint64) {
 		format Form
 	}{
 		"text": {plain, Text}, "wrapped text": {wrap(plain, 120), Text}, "narrow text": {wrap(plain, 80), Text},
-		"XML": {junitOf(r, reports), JUnit}, "logcat": {logcatOf(r, reports, 1<<20), Logcat}, "wrapped logcat": {logcatOf(r, reports, 120), Logcat},
+		"XML": {junitOf(r, reports), JUnit}, "logcat": {logcatOf(r, reports, 1<<20), Logcat},
+		"wrapped logcat": {logcatOf(r, reports, 120), Logcat},
 	} {
 		name := fmt.Sprintf("seed %d, %s", seed, name)
 		report := mustRead(t, c.input, Auto)
-		if report.Form != c.format || report.Analyses != len(reports) || len(report.Failures)+len(report.Undecided)+len(report.Warnings) > 0 {
+		if report.Form != c.format || report.Analyses != len(reports) || len(report.Failures)+len(report.Undecided)+
+			len(report.Warnings) > 0 {
 			t.Fatalf("%s: %d reports, %+v", name, len(reports), report)
 		}
 		if c.format == JUnit && report.Tests != 2*len(reports) {
@@ -288,15 +336,18 @@ func checkLeaks(t *testing.T, name string, report Report, want map[string]Signed
 		if !ok {
 			t.Fatalf("%s: leak %+v", name, got)
 		}
-		same := (got.RetainedBytes == nil) == (w.RetainedBytes == nil) && (got.RetainedBytes == nil || *got.RetainedBytes == *w.RetainedBytes)
-		if !same || got.Class != w.Class || got.HeldBy != w.HeldBy || got.Root != w.Root || got.Pattern != w.Pattern || got.Traces != w.Traces || got.Analyses != w.Analyses || tests && !slices.Equal(got.Tests, sorted(got.Tests, w.Tests)) {
+		same := (got.RetainedBytes == nil) == (w.RetainedBytes == nil) &&
+			(got.RetainedBytes == nil || *got.RetainedBytes == *w.RetainedBytes)
+		if !same || got.Class != w.Class || got.HeldBy != w.HeldBy || got.Root != w.Root || got.Pattern != w.Pattern ||
+			got.Traces != w.Traces || got.Analyses != w.Analyses || tests &&
+			!slices.Equal(got.Tests, sorted(got.Tests, w.Tests)) {
 			t.Fatalf("%s: got %+v\nwant %+v", name, got, w)
 		}
 	}
 }
 
-// sorted returns want, in the order of got where both have the same: a logcat has reports in the
-// order in which they end.
+// sorted returns want, in the order of got if both have the same: a logcat has
+// reports in the order in which they end.
 func sorted(got, want []string) []string {
 	a, b := slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	if slices.Equal(a, b) {
@@ -306,19 +357,24 @@ func sorted(got, want []string) []string {
 }
 
 func TestReadBounds(t *testing.T) {
-	if _, err := read(strings.NewReader(byHand), Auto, caps{len(byHand) - 1, 10}); err == nil || errors.Is(err, ErrNoReport) {
+	if _, err := read(strings.NewReader(byHand), Auto, caps{len(byHand) - 1, 10}); err == nil ||
+		errors.Is(err, ErrNoReport) {
 		t.Errorf("too large: %v", err)
 	}
-	if _, err := read(strings.NewReader(byHand), Auto, caps{len(byHand), 1}); err == nil || errors.Is(err, ErrNoReport) {
+	if _, err := read(strings.NewReader(byHand), Auto, caps{len(byHand), 1}); err == nil ||
+		errors.Is(err, ErrNoReport) {
 		t.Errorf("too many leaks: %v", err)
 	}
 	long := modelReport{made: 1, leaks: []modelLeak{{traces: 1, retained: -1, class: "com.shop.Leak"}}}
 	for i := range 5000 {
-		long.leaks[0].steps = append(long.leaks[0].steps, modelStep{fmt.Sprint("com.shop.Node", i), "instance", "next", true})
+		long.leaks[0].steps = append(long.leaks[0].steps,
+			modelStep{fmt.Sprint("com.shop.Node", i), "instance", "next", true})
 	}
 	r := mustRead(t, long.text(), Auto)
 	lines := r.Leaks[0].TraceLines
-	if len(lines) != 2*half || r.Leaks[0].HeldBy != "com.shop.Node0.next" || !strings.Contains(lines[half], "19 007 lines omitted") || !strings.Contains(lines[len(lines)-1], "key = ") || !strings.Contains(lines[half+1], "Node4876") {
+	if len(lines) != 2*half || r.Leaks[0].HeldBy != "com.shop.Node0.next" ||
+		!strings.Contains(lines[half], "19 007 lines omitted") || !strings.Contains(lines[len(lines)-1], "key = ") ||
+		!strings.Contains(lines[half+1], "Node4876") {
 		t.Errorf("%d lines, %q %q %q", len(lines), lines[half], lines[half+1], lines[len(lines)-1])
 	}
 	hostile := strings.ReplaceAll(byHand, "com.shop.CartActivity", "com.shop.\x1b[2JCart\u202eActivity")
@@ -336,8 +392,10 @@ var hex40 = regexp.MustCompile(`^[0-9a-f]{40}$`)
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(byHand), uint64(1))
 	f.Add([]byte("D/LeakCanary( 1): "+strings.ReplaceAll(byHand, "\n", "\nD/LeakCanary( 1): ")), uint64(2))
-	f.Add([]byte("<testsuite><testcase name='a' classname='B'><failure message='x'><![CDATA["+byHand+"]]></failure></testcase></testsuite>"), uint64(3))
-	f.Add([]byte("┬───\nHEAP ANALYSIS RESULT\n1 LIBRARY LEAKS\nLeak pattern: x\n┬───\n╰→ \n╰→ a\n├─ b\n│ ~~~\n"+noLeaks), uint64(4))
+	f.Add([]byte("<testsuite><testcase name='a' classname='B'><failure message='x'><![CDATA["+byHand+
+		"]]></failure></testcase></testsuite>"), uint64(3))
+	f.Add([]byte("┬───\nHEAP ANALYSIS RESULT\n1 LIBRARY LEAKS\nLeak pattern: x\n┬───\n╰→ \n╰→ a\n├─ b\n│ ~~~\n"+
+		noLeaks), uint64(4))
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
 		checkForms(t, seed)
 		for _, format := range []Form{Auto, Text, JUnit, Logcat} {
@@ -356,7 +414,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkReport checks what holds for every report of so many bytes.
+// checkReport checks what holds for every report of some number of bytes.
 func checkReport(t *testing.T, r Report, size int) {
 	t.Helper()
 	if len(r.Leaks) > size/10 || len(r.Leaks) > maxLeaks || r.Tests > size/9 {
@@ -365,14 +423,16 @@ func checkReport(t *testing.T, r Report, size int) {
 	seen := map[string]bool{}
 	for _, l := range r.Leaks {
 		id := fmt.Sprint(l.Signature, l.Library)
-		if seen[id] || !hex40.MatchString(l.Signature) || l.Traces < 1 || l.Traces > maxTraces || l.Analyses < 1 || l.Analyses > r.Analyses || len(l.TraceLines) > 2*half || len(l.Tests) > maxTests {
+		if seen[id] || !hex40.MatchString(l.Signature) || l.Traces < 1 || l.Traces > maxTraces || l.Analyses < 1 ||
+			l.Analyses > r.Analyses || len(l.TraceLines) > 2*half || len(l.Tests) > maxTests {
 			t.Fatalf("%+v", l)
 		}
 		seen[id] = true
 		if l.RetainedBytes != nil && (*l.RetainedBytes < 0 || *l.RetainedBytes > maxBytes) {
 			t.Fatalf("%d bytes", *l.RetainedBytes)
 		}
-		for _, s := range slices.Concat(l.TraceLines, l.Tests, []string{l.Class, l.HeldBy, l.Root, l.Pattern, l.Description}) {
+		for _, s := range slices.Concat(l.TraceLines, l.Tests,
+			[]string{l.Class, l.HeldBy, l.Root, l.Pattern, l.Description}) {
 			if s != text.Printable(s) || len([]rune(s)) > maxName {
 				t.Fatalf("%q", s)
 			}
@@ -385,23 +445,28 @@ func checkReport(t *testing.T, r Report, size int) {
 	}
 }
 
-// A report whose beginning is missing or prefixed is not hidden by one without leaks: the result is
-// undecided.
+// A report whose beginning is missing or prefixed is not hidden by one without
+// leaks: the result is undecided.
 func TestReadStray(t *testing.T) {
 	each := func(prefix, s string) string { return prefix + strings.ReplaceAll(s, "\n", "\n"+prefix) + "\n" }
 	const header = "11-02 10:00:00.000  1234  1256 D LeakCanary: "
 	clean := (&modelReport{made: 1}).text()
 	tail := byHand[strings.Index(byHand, "References underlined"):]
 	junit := func(failure string) string {
-		return "<testsuite><testcase name='a' classname='B'><system-out>" + noLeaks + "</system-out></testcase><testcase name='b' classname='B'><failure>" + failure + "</failure></testcase></testsuite>"
+		return "<testsuite><testcase name='a' classname='B'><system-out>" + noLeaks +
+			"</system-out></testcase><testcase name='b' classname='B'><failure>" + failure +
+			"</failure></testcase></testsuite>"
 	}
 	for name, input := range map[string]string{
 		"a logcat that begins within a report": each(header, tail) + each(header, clean),
 		"a text that begins within a report":   tail + "\n" + clean,
 		"times of GitHub's log":                each("2026-11-02T10:00:00.1234567Z ", byHand) + clean,
 		"colors":                               each("\x1b[31m", byHand) + clean,
-		"a failure without its report":         junit("leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n"),
-		"a truncated failure":                  junit("leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n====================================\nHEAP ANA"),
+		"a failure without its report": junit(
+			"leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n"),
+		"a truncated failure": junit(
+			"leakcanary.NoLeakAssertionFailedError: Application memory leaks were " +
+				"detected:\n====================================\nHEAP ANA"),
 	} {
 		if r := mustRead(t, input, Auto); r.Analyses == 0 || len(r.Leaks) < 2 && len(r.Undecided) == 0 {
 			t.Errorf("%s: %+v", name, r)

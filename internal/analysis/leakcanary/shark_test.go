@@ -15,8 +15,8 @@ import (
 //go:embed testdata/LeakTexts.java
 var leakTexts string
 
-// Reports that Shark 2.14 prints say what its objects say, also wrapped and in a logcat, and their
-// signatures are those that are computed from the text alone.
+// Reports that Shark 2.14 prints say the same as its objects, also wrapped and
+// in a logcat, and their signatures are those computed from the text alone.
 func TestReadShark(t *testing.T) {
 	const reports = 200
 	out := sharktest.New(t).Compile(t, "LeakTexts", leakTexts).Run(t, "7", strconv.Itoa(reports))
@@ -46,7 +46,8 @@ func TestReadShark(t *testing.T) {
 			clear(want)
 			clear(traces)
 		case "failure":
-			if r := mustRead(t, f[1], Auto); len(r.Failures) != 1 || r.Failures[0] != "java.lang.IllegalStateException: no such object" {
+			if r := mustRead(t, f[1], Auto); len(r.Failures) != 1 ||
+				r.Failures[0] != "java.lang.IllegalStateException: no such object" {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -56,11 +57,14 @@ func TestReadShark(t *testing.T) {
 	}
 }
 
-// addShark adds a leak of Shark: its type, signature, class, root, bytes, number of traces, first
-// trace, and a class and a name for each suspect reference.
+// addShark adds a leak of Shark: its type, signature, class, root, bytes,
+// number of traces, first trace, and a class and a name for each suspect
+// reference.
 func addShark(t *testing.T, want map[string]SignedLeak, f []string) string {
 	t.Helper()
-	l := SignedLeak{Library: f[0] == "library", Signature: f[1], Class: f[2], Root: f[3], RetainedBytes: new(int64(0)), Analyses: 1}
+	l := SignedLeak{
+		Library: f[0] == "library", Signature: f[1], Class: f[2], Root: f[3], RetainedBytes: new(int64(0)), Analyses: 1,
+	}
 	id := fmt.Sprint(l.Signature, l.Library)
 	if before, ok := want[id]; ok {
 		l = before
@@ -91,7 +95,9 @@ func checkShark(t *testing.T, report string, want map[string]SignedLeak, traces 
 		}
 	}
 	wrapped := strings.ReplaceAll(wrap(report, 120), "\n", "\n11-02 10:00:00.000  1  2 D LeakCanary: ")
-	for name, input := range map[string]string{"printed": report, "wrapped": wrapped, "without signatures": strings.Join(unsigned, "")} {
+	for name, input := range map[string]string{
+		"printed": report, "wrapped": wrapped, "without signatures": strings.Join(unsigned, ""),
+	} {
 		r := mustRead(t, input, Auto)
 		if r.Analyses != 1 || len(r.Undecided) > 0 {
 			t.Fatalf("%s: %+v\n%s", name, r, report)
@@ -108,7 +114,8 @@ func checkShark(t *testing.T, report string, want map[string]SignedLeak, traces 
 		}
 	}
 	if r := mustRead(t, report, Auto); slices.ContainsFunc(r.Leaks, func(l SignedLeak) bool {
-		return l.Library && l.Description != "It is known since 1. Second line: Signature of it" && l.Description != "It is known since 2. Second line: Signature of it"
+		return l.Library && l.Description != "It is known since 1. Second line: Signature of it" &&
+			l.Description != "It is known since 2. Second line: Signature of it"
 	}) {
 		t.Fatalf("descriptions: %+v", r.Leaks)
 	}

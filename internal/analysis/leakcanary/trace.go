@@ -18,20 +18,21 @@ type leak struct {
 	library     bool
 	pattern     string
 	description []string
-	// printed is the signature as it stands there.
+	// printed is the signature as in the report.
 	printed string
-	// described: a line that follows the description has been read.
+	// described is true if a line that follows the description was read.
 	described bool
 	traces    int
 	bytes     *int64
 
 	inTrace bool
-	// first and last are lines of the trace, last a ring; omitted counts those between them.
+	// first and last are lines of the trace, last is a ring; omitted counts
+	// those between them.
 	first, last []string
 	omitted     int
 	indent      int
 	root        string
-	// node is the line of the object that is being read, reference that of what it references,
+	// node is the line of the current object, reference that of its reference,
 	// underline how much of its end is suspect.
 	node, reference string
 	inReference     bool
@@ -42,10 +43,10 @@ type leak struct {
 	suspects        hash.Hash
 }
 
-// half is how many of the first and of the last lines of a trace are kept.
+// half is the number of first and of last lines of a trace that are kept.
 const half = 500
 
-// traceLine takes a line of a trace, false where it is not part of it.
+// traceLine parses a line of a trace, false if it is not part of it.
 func (l *leak) traceLine(line, trimmed string) bool {
 	switch {
 	case !l.inTrace:
@@ -53,9 +54,12 @@ func (l *leak) traceLine(line, trimmed string) bool {
 		l.indent = len(line) - len(strings.TrimLeft(line, " \t"))
 	case trimmed == "":
 		return !l.final // of a logcat of format long
-	case l.final && !strings.HasPrefix(line, "\u200b") && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t"):
+	case l.final && !strings.HasPrefix(line, "\u200b") && !strings.HasPrefix(line, " ") &&
+		!strings.HasPrefix(line, "\t"):
 		return false
-	case l.final && (retained.MatchString(trimmed) || traceCount.MatchString(trimmed) || signature.MatchString(trimmed) || strings.HasPrefix(trimmed, pattern) || strings.HasPrefix(trimmed, "┬───")):
+	case l.final &&
+		(retained.MatchString(trimmed) || traceCount.MatchString(trimmed) || signature.MatchString(trimmed) ||
+			strings.HasPrefix(trimmed, pattern) || strings.HasPrefix(trimmed, "┬───")):
 		return false // all lines are indented
 	}
 	l.keep(line)
@@ -63,7 +67,7 @@ func (l *leak) traceLine(line, trimmed string) bool {
 	return true
 }
 
-// keep keeps a line as it is printed, without the indentation of the whole trace.
+// keep keeps a line as printed, without the indentation of the whole trace.
 func (l *leak) keep(line string) {
 	blanks := len(line) - len(strings.TrimLeft(line, " \t"))
 	line = strings.ReplaceAll(line[min(blanks, l.indent):], "\u200b", " ")
@@ -80,7 +84,7 @@ func (l *leak) keep(line string) {
 	l.omitted++
 }
 
-// lines are those of the trace that are kept.
+// lines returns the kept lines of the trace.
 func (l *leak) lines() []string {
 	out := slices.Clone(l.first)
 	if l.omitted == 0 {
@@ -88,13 +92,14 @@ func (l *leak) lines() []string {
 	}
 	oldest := l.omitted % half
 	last := append(slices.Clone(l.last[oldest:]), l.last[:oldest]...)
-	// The note is in the place of a line, so that the bound holds.
+	// The note replaces a line, so that the bound holds.
 	out = append(out, "│ ... "+text.Count(l.omitted+1, "line", "lines")+" omitted ...")
 	return append(out, last[1:]...)
 }
 
-// structure takes what a line of a trace says. The object of a line may go on in the next one,
-// indented by two columns, and so may a reference: LeakTraceWrapper wraps lines.
+// structure parses a line of a trace. The object of a line may continue in the
+// next one, indented by two columns, and so may a reference: LeakTraceWrapper
+// wraps lines.
 func (l *leak) structure(line string) {
 	if node, ok := strings.CutPrefix(line, "╰→ "); ok {
 		l.closeNode()
@@ -138,8 +143,8 @@ func (l *leak) structure(line string) {
 	}
 }
 
-// className returns the class of the line of an object, which its kind follows; false where the
-// line is not complete.
+// className returns the class of the line of an object, which its kind follows;
+// false if the line is not complete.
 func className(node string) (string, bool) {
 	for _, kind := range []string{" class", " array", " instance"} {
 		if class, ok := strings.CutSuffix(node, kind); ok {
@@ -155,7 +160,7 @@ func typed(node string) bool {
 	return ok
 }
 
-// joinedName puts the parts of the line of an object together: a name has no blank.
+// joinedName joins the parts of the line of an object: a name has no blank.
 func joinedName(line, next string) string {
 	if len(line) > maxJoined {
 		return line
@@ -166,7 +171,7 @@ func joinedName(line, next string) string {
 	return line + next
 }
 
-// closeNode takes the object that has been read, and its reference.
+// closeNode finishes the current object and its reference.
 func (l *leak) closeNode() {
 	class, _ := className(l.node)
 	switch {
@@ -183,9 +188,9 @@ func (l *leak) closeNode() {
 	l.node, l.reference, l.inReference, l.underline = "", "", false, 0
 }
 
-// suspectName returns the name in a reference that is underlined, as a signature has it: it is at
-// the end of the line, which a wrapped underline does not change. Lengths are in UTF-16
-// (LeakTrace.getNextElementString).
+// suspectName returns the underlined name in a reference, as in a signature: it
+// is at the end of the line, which a wrapped underline does not change. Lengths
+// are in UTF-16 (LeakTrace.getNextElementString).
 func suspectName(reference string, underline int) string {
 	if strings.HasSuffix(reference, "Local>") { // "<Java Local>", which may be wrapped
 		return "<Java Local>"
@@ -208,12 +213,12 @@ func heldBy(class, name string) string {
 // complete reports whether the whole trace is there.
 func (l *leak) complete() bool { return l.final && l.class != "" }
 
-// hexDigits are what a signature is made of.
+// hexDigits are the digits of a signature.
 var hexDigits = regexp.MustCompile(`^[0-9a-f]{20,40}$`)
 
-// signature returns the signature of the leak, false where it is not known. Early versions
-// print a hash without the leading zeros of its bytes, or none at all: it is computed from the
-// pattern or the suspect references then.
+// signature returns the signature of the leak, false if unknown. Early versions
+// print a hash without the leading zeros of its bytes, or none at all: then it
+// is computed from the pattern or the suspect references.
 func (l *leak) signature() (string, bool) {
 	printed := strings.ToLower(l.printed)
 	if len(printed) == 40 && hexDigits.MatchString(printed) {
@@ -237,7 +242,8 @@ func (l *leak) signature() (string, bool) {
 	return hex.EncodeToString(sum[:]), true
 }
 
-// withoutZeros prints each byte by Integer.toHexString, as createHash of Strings.kt did.
+// withoutZeros prints each byte with Integer.toHexString, like createHash of
+// Strings.kt.
 func withoutZeros(sum []byte) string {
 	var out strings.Builder
 	for _, b := range sum {
