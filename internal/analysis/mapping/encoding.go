@@ -2,7 +2,7 @@ package mapping
 
 import "encoding/binary"
 
-// kind is what a dump knows of the type of a field.
+// kind is what a dump says about the type of a field.
 type kind byte
 
 const (
@@ -15,9 +15,10 @@ const (
 var primitives = []struct {
 	name   string
 	letter byte
-}{{"boolean", 'Z'}, {"byte", 'B'}, {"char", 'C'}, {"short", 'S'}, {"int", 'I'}, {"long", 'J'}, {"float", 'F'}, {"double", 'D'}}
+}{{"boolean", 'Z'}, {"byte", 'B'}, {"char", 'C'}, {"short", 'S'}, {"int", 'I'}, {"long", 'J'}, {"float", 'F'},
+	{"double", 'D'}}
 
-// kindOf is of a type as Java writes it.
+// kindOf returns that of a type as Java writes it.
 func kindOf(name []byte) kind {
 	for i, p := range primitives {
 		if p.name == string(name) {
@@ -27,7 +28,7 @@ func kindOf(name []byte) kind {
 	return object
 }
 
-// kindOfDescriptor is of a type as class files write it.
+// kindOfDescriptor returns that of a type as class files write it.
 func kindOfDescriptor(text string) kind {
 	for i, p := range primitives {
 		if len(text) == 1 && text[0] == p.letter {
@@ -43,7 +44,8 @@ type field struct {
 	kind          kind
 }
 
-// appendField puts the kind first, where a comment below the line can change it.
+// appendField writes the kind first, where a comment below the line can change
+// it.
 func appendField(b []byte, f field) []byte {
 	b = append(b, byte(f.kind))
 	b = binary.AppendUvarint(b, uint64(f.renamed))
@@ -61,8 +63,8 @@ func decodeField(b []byte) (field, []byte) {
 type method struct {
 	renamed, name, holder uint32
 	obfuscated, original  lines
-	// signature is a hash of the type, the name and the arguments, which tells methods
-	// of one name apart.
+	// signature is a hash of the type, the name and the arguments, which
+	// distinguishes methods of one name.
 	signature   uint32
 	synthesized bool
 }
@@ -74,7 +76,8 @@ const (
 	isSynthesized
 )
 
-// appendMethod puts the flags first, where a comment below the line can change them.
+// appendMethod writes the flags first, where a comment below the line can
+// change them.
 func appendMethod(b []byte, m method) []byte {
 	at := len(b)
 	b = append(b, 0)
@@ -126,7 +129,7 @@ func decodeLines(b []byte) (lines, []byte) {
 	return lines{int32(from), int32(from + more), true}, b
 }
 
-// decodeNumber reads what this package encoded, which is never damaged.
+// decodeNumber reads numbers encoded by this package, which are always valid.
 func decodeNumber(b []byte) (uint32, []byte) {
 	n, size := binary.Uvarint(b)
 	return uint32(n), b[size:]

@@ -13,21 +13,26 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// app is a mapping of an app and the classes that a dump of it has.
+// app returns a mapping of an app and the classes of one of its dumps.
 func app(seed, classes int) (text string, dump []string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# compiler: R8\n# pg_map_id: %07d\ncom.shop.MainActivity -> com.shop.MainActivity:\nandroid.app.Shim -> android.app.Shim:\n", seed)
+	fmt.Fprintf(&b,
+		"# compiler: R8\n# pg_map_id: %07d\ncom.shop.MainActivity -> com.shop.MainActivity:\nandroid.app.Shim -> "+
+			"android.app.Shim:\n", seed)
 	for i := range classes {
 		renamed := letters(i)
 		if i%3 == 0 {
 			renamed = "com.shop." + renamed
 		}
-		fmt.Fprintf(&b, "com.shop.feature.Thing%d -> %s:\n    int one -> a\n    int two%d -> %s\n", i*seed, renamed, seed, letters(i*seed%26+1))
+		fmt.Fprintf(&b, "com.shop.feature.Thing%d -> %s:\n    int one -> a\n    int two%d -> %s\n", i*seed, renamed,
+			seed, letters(i*seed%26+1))
 		if i%4 == 0 {
 			dump = append(dump, renamed, renamed+"[]", renamed+"[][]")
 		}
 	}
-	return b.String(), append(dump, "com.shop.MainActivity", "android.app.Activity", "java.lang.String", "int[]", "androidx.core.view.ViewCompat", "WV.a6", "com.google.android.gms.internal.zzb")
+	return b.String(),
+		append(dump, "com.shop.MainActivity", "android.app.Activity", "java.lang.String", "int[]",
+			"androidx.core.view.ViewCompat", "WV.a6", "com.google.android.gms.internal.zzb")
 }
 
 func TestFit(t *testing.T) {
@@ -45,12 +50,19 @@ func TestFit(t *testing.T) {
 		dump  []string
 		doubt string
 	}{
-		{"a dump of a larger build", mustRead(t, other), dump, "the mapping 0000001 belongs to another build or another app: of 50 classes in the dump with short names it lacks 45 (u, ac, ag, ao, as)"},
-		{"a dump of a build that is not obfuscated", m, plain, "it renames 200 classes and the dump has none of them"},
+		{
+			"a dump of a larger build", mustRead(t, other), dump,
+			"the mapping 0000001 belongs to another build or another app: of 50 classes in the dump with short names " +
+				"it lacks 45 (u, ac, ag, ao, as)",
+		},
+		{"a dump of an unobfuscated build", m, plain, "it renames 200 classes, none of which are in the dump"},
 		{"nothing is renamed", mustRead(t, "# compiler: R8\n"), plain, ""},
 		{"nothing is renamed, the dump is", mustRead(t, "# compiler: R8\n"), dump, "lacks 50"},
-		{"a few classes of somebody else", m, []string{"b", "zx", "zy", "zz"}, ""},
-		{"obfuscated libraries beside the app's classes", m, append(slices.Clone(dump), "x.y.zz", "x.y.za0", "qq.ab", "qq.b"), ""},
+		{"a few classes of other origin", m, []string{"b", "zx", "zy", "zz"}, ""},
+		{
+			"obfuscated libraries beside the app's classes", m,
+			append(slices.Clone(dump), "x.y.zz", "x.y.za0", "qq.ab", "qq.b"), "",
+		},
 	} {
 		err := c.m.Fit(c.dump).Doubt()
 		if (err == nil) != (c.doubt == "") || err != nil && !strings.Contains(err.Error(), c.doubt) {
@@ -59,7 +71,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitFields tells two builds of one app apart, whose classes have the same names.
+// TestFitFields distinguishes two builds of one app, whose classes have the
+// same names.
 func TestFitFields(t *testing.T) {
 	text, dump := app(1, 200)
 	other, _ := app(2, 200)
@@ -77,7 +90,8 @@ func TestFitFields(t *testing.T) {
 			fit.AddFields(m, name, []string{"a", letters(i%26 + 1), "own"})
 		}
 		err := fit.Doubt()
-		if (err == nil) != (m == right) || err != nil && !strings.Contains(err.Error(), "the mapping 0000002 belongs to another build: ") {
+		if (err == nil) != (m == right) || err != nil &&
+			!strings.Contains(err.Error(), "the mapping 0000002 belongs to another build: ") {
 			t.Errorf("%s: %+v %v", m.ID, fit, err)
 		}
 	}
@@ -85,7 +99,10 @@ func TestFitFields(t *testing.T) {
 
 func TestBelongs(t *testing.T) {
 	m := mustRead(t, "# pg_map_id: 7fe8b95\n# pg_map_hash: SHA-256 7fe8b95ae71f\n")
-	for source, want := range map[string]bool{"r8-map-id-7fe8b95": true, "r8-map-id-7fe8b95ae71f": true, "SourceFile": true, "": true, "r8-map-id-127b14c": false} {
+	for source, want := range map[string]bool{
+		"r8-map-id-7fe8b95": true, "r8-map-id-7fe8b95ae71f": true, "SourceFile": true, "": true,
+		"r8-map-id-127b14c": false,
+	} {
 		if err := m.Belongs(source); (err == nil) != want {
 			t.Errorf("%q: %v", source, err)
 		}
@@ -97,8 +114,10 @@ func TestBelongs(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for name, want := range map[string]bool{
-		"a": true, "A": true, "a0": true, "ab": true, "a.a.b": true, "a.b.c$d": true, "com.shop.a0": true, "abc": true, "aB": true, "R9": true,
-		"": false, "R": false, "com.shop.R$id": false, "Id": false, "UI": false, "abcd": false, "Main": false, "a.Main": false, "a.-$$Lambda$x": false, "0a": false, "a$": true,
+		"a": true, "A": true, "a0": true, "ab": true, "a.a.b": true, "a.b.c$d": true, "com.shop.a0": true, "abc": true,
+		"aB": true, "R9": true,
+		"": false, "R": false, "com.shop.R$id": false, "Id": false, "UI": false, "abcd": false, "Main": false,
+		"a.Main": false, "a.-$$Lambda$x": false, "0a": false, "a$": true,
 	} {
 		if short(name) != want {
 			t.Errorf("%q: %t", name, !want)
@@ -106,8 +125,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestObfuscatedDumps lists the classes of the recorded dumps: one is of an obfuscated
-// build.
+// TestObfuscatedDumps lists the classes of the recorded dumps: one is from an
+// obfuscated build.
 func TestObfuscatedDumps(t *testing.T) {
 	files, err := os.ReadDir(recorded.Path(t, "hprof"))
 	if err != nil {
@@ -133,7 +152,7 @@ func TestObfuscatedDumps(t *testing.T) {
 		if (err != nil) != (name == "ahat-O.hprof") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "7 of 11 classes of the app are called like a, b, c, d, e") {
+		if err != nil && !strings.Contains(err.Error(), "7 of 11 classes of the app have names like a, b, c, d, e") {
 			t.Error(err)
 		}
 		seen++
@@ -146,14 +165,17 @@ func TestObfuscatedDumps(t *testing.T) {
 func TestObfuscated(t *testing.T) {
 	debug := []string{"com.shop.MainActivity", "com.shop.R", "com.shop.R$id", "com.shop.ui.UI", "okio.Okio", "io.a"}
 	for i := range 100 {
-		debug = append(debug, fmt.Sprintf("com.shop.Thing%d", i), fmt.Sprintf("com.google.android.gms.internal.ads.zz%c", 'a'+rune(i%26)))
+		debug = append(debug, fmt.Sprintf("com.shop.Thing%d", i),
+			fmt.Sprintf("com.google.android.gms.internal.ads.zz%c", 'a'+rune(i%26)))
 	}
 	_, release := app(1, 200)
 	flat := []string{"com.shop.MainActivity", "a0", "a1", "b0", "ab", "ab[]"}
 	for name, c := range map[string]struct {
 		classes []string
 		want    bool
-	}{"none": {nil, false}, "debug": {debug, false}, "release": {release, true}, "flat": {flat, true}, "framework": {[]string{"java.a", "android.b", "sun.c", "dalvik.d"}, false}, "androidx": {[]string{"androidx.a.a", "androidx.b0", "kotlin.c", "kotlinx.d"}, true}} {
+	}{"none": {nil, false}, "debug": {debug, false}, "release": {release, true}, "flat": {flat, true},
+		"framework": {[]string{"java.a", "android.b", "sun.c", "dalvik.d"}, false},
+		"androidx":  {[]string{"androidx.a.a", "androidx.b0", "kotlin.c", "kotlinx.d"}, true}} {
 		if err := Obfuscated(c.classes); (err != nil) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -5,35 +5,37 @@ import (
 	"strings"
 )
 
-// Frame is one frame of a stack trace as the source has it.
+// Frame is one frame of a stack trace in terms of the source.
 type Frame struct {
 	Class, Method string
-	// Source is the name of the source file: the one that the mapping tells, or else one
-	// made of the class's name as R8's retrace does. Empty for a class that is not in the
-	// mapping: what the dump says is right.
+	// Source is the name of the source file: from the mapping, or else derived
+	// from the class's name like R8's retrace. Empty for a class that is not in
+	// the mapping: what the dump says is right.
 	Source string
-	// Line is the one of the source. Where the mapping tells none it is the one asked for.
+	// Line is the line in the source. If the mapping does not have it, it is
+	// the original one.
 	Line int32
-	// Alternative counts the answers of an ambiguous question from 0. Frames of one answer
-	// stand together, and only one of the answers is true.
+	// Alternative numbers the answers of an ambiguous question from 0. Frames
+	// of one answer are adjacent, and only one of the answers is true.
 	Alternative int32
 }
 
-// The answer to one question has at most so many frames. A range of lines beyond
-// maxSpread is one alternative without a line, not one for each.
+// The maximum number of frames of one answer. A range of more than maxSpread
+// lines is one alternative without a line, not one for each.
 const (
 	maxFrames = 256
 	maxSpread = 64
 )
 
-// Frame gives the frames of the source for one frame of the obfuscated build, inlined
-// ones innermost first. line is the line number that the dump has, 0 or less where it
-// has none. The answers are those of R8's retrace: a frame that may be several is all of
-// them, one alternative after the other; a frame of a method that the compiler made is
-// none; a class or a method that the mapping does not hold keeps its name.
+// Frame returns the frames of the source for one frame of the obfuscated build,
+// innermost inlined ones first. line is the line number in the dump, 0 or less
+// if it has none. The answers are those of R8's retrace: for an ambiguous frame
+// all possibilities, one alternative after the other; for a frame of a
+// compiler-generated method none; a class or a method that the mapping lacks
+// keeps its name.
 //
-// A heap dump's traces are no exceptions, so that R8's rewriteFrame, which changes
-// traces of some exceptions, never applies.
+// A heap dump's traces are not exceptions, so that R8's rewriteFrame, which
+// changes traces of some exceptions, never applies.
 func (m *Mapping) Frame(class, method string, line int32) []Frame {
 	c := m.renamed(class)
 	if c == nil {
@@ -51,7 +53,7 @@ func (m *Mapping) Frame(class, method string, line int32) []Frame {
 	return t.frames
 }
 
-// methods gives the lines of the methods that the build calls so.
+// methods returns the lines of the methods with a name in the build.
 func (m *Mapping) methods(c *class, name string) (entries []method) {
 	renamed := m.names.find(name)
 	if renamed == 0 {
@@ -69,18 +71,20 @@ func (m *Mapping) methods(c *class, name string) (entries []method) {
 		}
 		entries = append(entries, e)
 	}
-	// A method is made by the compiler as a whole, wherever that is said (doc/retrace.md).
+	// A method is compiler-generated as a whole, wherever that is said
+	// (doc/retrace.md).
 	for i := range entries {
 		entries[i].synthesized = slices.Contains(made, entries[i].signature)
 	}
 	return entries
 }
 
-// inlined tells whether a line of a mapping was inlined into what the next one is of:
-// both are of the same lines of the build.
+// inlined reports whether a line of a mapping was inlined into the next one:
+// both have the same lines of the build.
 func inlined(e, into method) bool { return e.obfuscated.known && e.obfuscated == into.obfuscated }
 
-// outermost is the index of the line of the method into which the one at i was inlined.
+// outermost returns the index of the line of the method into which the one at i
+// was inlined.
 func outermost(entries []method, i int) int {
 	for i+1 < len(entries) && inlined(entries[i], entries[i+1]) {
 		i++
@@ -88,9 +92,9 @@ func outermost(entries []method, i int) int {
 	return i
 }
 
-// partition gives the lines of each method by itself, where several have one name. They
-// are told apart by the signature of the outermost; where the first one's is also the
-// last one's they are one, as retrace has it.
+// partition returns the lines of each method separately, if several have one
+// name. They are distinguished by the signature of the outermost; if the first
+// one's is also the last one's they are one, as in retrace.
 func partition(entries []method) (parts [][]method) {
 	last := outermost(entries, 0)
 	if entries[last].signature == entries[len(entries)-1].signature {
@@ -113,9 +117,10 @@ type retrace struct {
 	*Mapping
 	class *class
 	line  int32
-	// answers are, for each method that it may be, the lines of the mapping that apply.
+	// answers are, for each possible method, the lines of the mapping that
+	// apply.
 	answers []answer
-	// ambiguous tells that there is more than one answer.
+	// ambiguous is true if there is more than one answer.
 	ambiguous bool
 	frames    []Frame
 	count     int32
@@ -123,13 +128,13 @@ type retrace struct {
 
 type answer struct {
 	entries []method
-	// synthesized tells that the outermost frame is of the compiler.
+	// synthesized is true if the outermost frame is compiler-generated.
 	synthesized bool
 }
 
-// narrow finds what applies to the line: the entries whose range has it, or else those
-// without a range. Without a line it is what has line 0, the first without a range, or
-// else the method and nothing about its lines.
+// narrow finds what applies to the line: the entries whose range contains it,
+// or else those without a range. Without a line it is what has line 0, the
+// first without a range, or else the method without lines.
 func (t *retrace) narrow(parts [][]method) {
 	t.pick(parts, func(part []method) []method { return onLine(part, max(t.line, 0)) })
 	if len(t.answers) == 0 && t.line > 0 {
@@ -149,8 +154,8 @@ func (t *retrace) pick(parts [][]method, choose func([]method) []method) {
 	}
 }
 
-// onLine gives the first entry whose range has the line and those after it that share
-// the range: the frames that were inlined there.
+// onLine returns the first entry whose range contains the line and those after
+// it with the same range: the frames that were inlined there.
 func onLine(part []method, line int32) []method {
 	general := -1
 	for i, e := range part {
@@ -176,13 +181,13 @@ func withoutRange(part []method) (entries []method) {
 	return entries
 }
 
-// bare is the method without its lines.
+// bare returns the method without its lines.
 func bare(part []method) []method {
 	last := part[len(part)-1]
 	return []method{{name: last.name, holder: last.holder}}
 }
 
-// ambiguous tells whether the entries of one method are more than one answer.
+// ambiguous reports whether the entries of one method are more than one answer.
 func ambiguous(entries []method) bool {
 	for i, e := range entries {
 		if spread(e) || i > 0 && !inlined(entries[0], e) {
@@ -192,7 +197,7 @@ func ambiguous(entries []method) bool {
 	return false
 }
 
-// spread tells whether it is unknown which line of the source a line is.
+// spread reports whether the source line is unknown.
 func spread(e method) bool {
 	if !e.original.known || e.original.span() == 1 {
 		return false
@@ -211,8 +216,8 @@ func (t *retrace) collect() {
 	}
 }
 
-// alternatives adds one stack of inlined frames, for each line that the innermost one may
-// be on.
+// alternatives adds one stack of inlined frames, for each possible line of the
+// innermost one.
 func (t *retrace) alternatives(stack []method, synthesized bool) {
 	first := stack[0]
 	if !t.ambiguous || !spread(first) || first.original.span() > maxSpread {
@@ -224,7 +229,7 @@ func (t *retrace) alternatives(stack []method, synthesized bool) {
 	}
 }
 
-// add adds an answer that is not there yet.
+// add adds an answer if it is new.
 func (t *retrace) add(stack []method, line int32, synthesized bool) {
 	if synthesized {
 		stack = stack[:len(stack)-1]
@@ -249,7 +254,7 @@ func (t *retrace) add(stack []method, line int32, synthesized bool) {
 	t.count++
 }
 
-// known tells whether the last frames are an answer that is there already.
+// known reports whether the last frames are already an answer.
 func (t *retrace) known(last []Frame) bool {
 	before := t.frames[:len(t.frames)-len(last)]
 	for begin := 0; begin < len(before); {
@@ -270,7 +275,7 @@ func (f Frame) same(g Frame) bool {
 	return f == g
 }
 
-// lineOf is the line of the source, the one asked for where that is not told.
+// lineOf returns the line in the source, or the original one if unknown.
 func (t *retrace) lineOf(e method) int32 {
 	if !e.obfuscated.known {
 		if e.original.known {
@@ -299,7 +304,7 @@ func (t *retrace) lineOf(e method) int32 {
 	return e.original.from + (line - e.obfuscated.from)
 }
 
-// frame is of a method of the class asked for, or of holder if there is one.
+// frame returns one of a method of the class, or of holder if there is one.
 func (t *retrace) frame(holder uint32, method string, line int32) Frame {
 	if holder == 0 {
 		holder = t.class.original
@@ -308,7 +313,7 @@ func (t *retrace) frame(holder uint32, method string, line int32) Frame {
 	return Frame{Class: name, Method: method, Source: t.source(name), Line: line}
 }
 
-// source gives the source file of a class by its name in the source.
+// source returns the source file of a class by its name in the source.
 func (m *Mapping) source(class string) string {
 	for c := m.original(class); c != nil; c = m.at(c.next) {
 		if c.source != 0 {
@@ -318,8 +323,8 @@ func (m *Mapping) source(class string) string {
 	return inferred(class)
 }
 
-// inferred makes the name of a file of that of the outermost class: Kotlin's classes of
-// a file's functions end in Kt.
+// inferred derives the name of a file from that of the outermost class:
+// Kotlin's classes of a file's functions end in Kt.
 func inferred(class string) string {
 	simple := class[strings.LastIndexByte(class, '.')+1:]
 	simple, _, _ = strings.Cut(simple, "$")

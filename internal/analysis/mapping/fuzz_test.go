@@ -6,14 +6,16 @@ import (
 	"testing"
 )
 
-// FuzzRead reads anything. A mapping answers every question about the words of its text
-// with words of its text, and takes no more than the text allows.
+// FuzzRead reads arbitrary text. A mapping answers every question about the
+// words of its text with words of its text, and takes no more memory than the
+// text allows.
 func FuzzRead(f *testing.F) {
 	for seed := range uint64(5) {
 		f.Add([]byte(wild(seed)))
 		f.Add([]byte(newModel(seed).text.String()))
 	}
-	f.Add([]byte("A -> a:\n    1:0:void -> b\n    :1:int x():1: -> c\n    int a[] b -> c\n->:\n- > -:\n# {'a':\"\\\"}\n#{id:'sourceFile',fileName:'\\u'}"))
+	f.Add([]byte("A -> a:\n    1:0:void -> b\n    :1:int x():1: -> c\n    int a[] b -> c\n->:\n- > -:\n# " +
+		"{'a':\"\\\"}\n#{id:'sourceFile',fileName:'\\u'}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := Read(bytes.NewReader(data))
 		if (m == nil) == (err == nil) {
@@ -29,7 +31,8 @@ func FuzzRead(f *testing.F) {
 			if original != class && !bytes.Contains(data, []byte(strings.TrimRight(original, "[]"))) {
 				t.Errorf("class %q: %q", class, original)
 			}
-			if array := m.Class(class + "[]"); array != original+"[]" && !strings.HasSuffix(class, "]") && !strings.HasSuffix(class, "[") {
+			if array := m.Class(class + "[]"); array != original+"[]" && !strings.HasSuffix(class, "]") &&
+				!strings.HasSuffix(class, "[") {
 				t.Errorf("class %q[]: %q", class, array)
 			}
 			for _, name := range words {
@@ -40,7 +43,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if m.Fit(words).Found > m.Classes || Obfuscated(words) != nil && len(words) < fewShort {
-			t.Error("more found than there are")
+			t.Error("more found than exist")
 		}
 	})
 }
@@ -48,7 +51,8 @@ func FuzzRead(f *testing.F) {
 func checkBounds(t *testing.T, m *Mapping, data []byte) {
 	lines := bytes.Count(data, []byte("\n")) + 1
 	if m.Classes != len(m.classes) || m.Classes+m.Fields+m.Methods > lines || len(m.Warnings) > doubts {
-		t.Errorf("%d classes, %d fields, %d methods, %d warnings of %d lines", m.Classes, m.Fields, m.Methods, len(m.Warnings), lines)
+		t.Errorf("%d classes, %d fields, %d methods, %d warnings of %d lines", m.Classes, m.Fields, m.Methods,
+			len(m.Warnings), lines)
 	}
 	// A name is in the text, or has an escape that is longer there.
 	if m.names.text.Len() > len(data) {
@@ -80,14 +84,15 @@ func checkFrames(t *testing.T, m *Mapping, data []byte, class, name string) {
 				t.Errorf("alternative %d after %d", f.Alternative, last)
 			}
 			last = f.Alternative
-			if f.Line < min(line, 0) || f.Class != class && !bytes.Contains(data, []byte(f.Class)) || f.Method != name && !bytes.Contains(data, []byte(f.Method)) {
+			if f.Line < min(line, 0) || f.Class != class && !bytes.Contains(data, []byte(f.Class)) ||
+				f.Method != name && !bytes.Contains(data, []byte(f.Method)) {
 				t.Errorf("%q.%q:%d: %+v", class, name, line, f)
 			}
 		}
 	}
 }
 
-// questions are the first words of a text, at most so many that all pairs can be asked.
+// questions are the first words of a text, few enough to try all pairs.
 func questions(text string) []string {
 	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\n\r:(),\"{}", c) })
 	return append(words[:min(len(words), 24)], "", "a", "[]")

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// version is that of the format: ten times the number before the point, and the one
-// behind it.
+// version is that of the format: ten times the major number plus the minor one.
 type version int
 
-// What R8's doc/retrace.md and R8 itself say is since when.
+// The versions in which R8's doc/retrace.md and R8 itself added each feature.
 const (
 	sinceSynthesized       version = 10
 	sinceOutline           version = 20
@@ -20,8 +19,8 @@ const (
 
 func (v version) String() string { return strconv.Itoa(int(v)/10) + "." + strconv.Itoa(int(v)%10) }
 
-// parseVersion reads "2.2". "none", "experimental" and what is no number are a text
-// without a version, as for R8.
+// parseVersion reads "2.2". "none", "experimental" and other words mean a text
+// without a version, like for R8.
 func parseVersion(text string) version {
 	before, behind, _ := strings.Cut(text, ".")
 	major, err := strconv.Atoi(before)
@@ -32,7 +31,7 @@ func parseVersion(text string) version {
 	return version(10*major + minor)
 }
 
-// comment takes a line behind its #: a line of R8's header, or information.
+// comment reads a line after its #: a line of R8's header, or metadata.
 func (r *reading) comment(text []byte) {
 	if len(text) > 0 && text[0] == '{' {
 		r.information(text)
@@ -58,7 +57,7 @@ func (r *reading) comment(text []byte) {
 
 const maxHeader = 1 << 10
 
-// set takes the first value: mappings are at times several ones, one after the other.
+// set keeps the first value: some mappings are several concatenated ones.
 func (r *reading) set(to *string, value []byte) {
 	r.header = true
 	if *to == "" {
@@ -66,8 +65,9 @@ func (r *reading) set(to *string, value []byte) {
 	}
 }
 
-// information takes a comment in braces. It belongs to the line above it. What is from a
-// later version than the text claims to be is a comment like others (doc/retrace.md).
+// information reads a comment in braces. It belongs to the line above it. What
+// is from a later version than the text declares is an ordinary comment
+// (doc/retrace.md).
 func (r *reading) information(text []byte) {
 	var i info
 	if !i.parse(text) {
@@ -87,7 +87,7 @@ func (r *reading) information(text []byte) {
 	case "com.android.tools.r8.synthesized":
 		r.synthesized(sinceSynthesized)
 	case "com.android.tools.r8.outline":
-		// R8's retrace takes the frame of an outline out of the trace, too.
+		// R8's retrace removes the frame of an outline from the trace, too.
 		r.synthesized(sinceOutline)
 	case "com.android.tools.r8.residualsignature":
 		if r.subject == ofField && r.version >= sinceResidualSignature && len(i.signature) > 0 {
@@ -106,7 +106,7 @@ func (r *reading) synthesized(since version) {
 	}
 }
 
-// isFile tells whether text can be the name of a file that is printed.
+// isFile reports whether text can be the name of a file that is printed.
 func isFile(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' || c == 0x7f {
@@ -116,13 +116,13 @@ func isFile(text []byte) bool {
 	return len(text) > 0 && len(text) <= maxHeader
 }
 
-// info is what a line of information says, of what is of use. The bytes are the line's.
+// info is the useful part of a line of metadata. The bytes are the line's.
 type info struct {
 	id, file, version, signature []byte
 }
 
-// parse reads one JSON object as R8's parser takes it: quotes may be single, keys may
-// have none. What is behind it is a remark (doc/retrace.md has one).
+// parse reads one JSON object like R8's parser: quotes may be single, keys may
+// have none. What follows it is a remark (doc/retrace.md has one).
 func (i *info) parse(text []byte) bool {
 	for rest := trim(text[1:]); ; rest = trim(rest[1:]) {
 		var key, value []byte
@@ -153,8 +153,8 @@ func (i *info) set(key, value []byte) {
 	}
 }
 
-// token reads a key or a simple value: a text in quotes, or a word. Escapes are
-// undone where there are any.
+// token reads a key or a simple value: a quoted text, or a word. Escapes are
+// decoded.
 func token(text []byte) (value, rest []byte, ok bool) {
 	if len(text) == 0 {
 		return nil, nil, false
@@ -177,8 +177,8 @@ func token(text []byte) (value, rest []byte, ok bool) {
 	return text[:end], trim(text[end:]), true
 }
 
-// unescaped undoes the escapes of JSON. Few lines have one: names with letters beyond
-// ASCII, and R8's $ never.
+// unescaped decodes the escapes of JSON. Few lines have one: names with letters
+// beyond ASCII, and R8's $ never.
 func unescaped(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text
@@ -190,7 +190,7 @@ func unescaped(text []byte) []byte {
 	return text
 }
 
-// anyValue reads a value of any kind. What is nested is skipped, and has no value.
+// anyValue reads a value of any kind. Nested values are skipped and empty.
 func anyValue(text []byte) (value, rest []byte, ok bool) {
 	if len(text) == 0 || text[0] != '{' && text[0] != '[' {
 		return token(text)

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// lines is a range of lines. Its zero value is none.
+// lines is a range of lines. Its zero value means none.
 type lines struct {
 	from, to int32
 	known    bool
@@ -13,7 +13,7 @@ type lines struct {
 
 func (l lines) has(line int32) bool { return l.known && l.from <= line && line <= l.to }
 
-// span is how many lines there are.
+// span returns the number of lines.
 func (l lines) span() int64 { return int64(l.to) - int64(l.from) + 1 }
 
 // member is a line of a field or of a method. Its bytes are those of the line.
@@ -21,7 +21,7 @@ type member struct {
 	// obfuscated and original are ranges of lines; fields have none.
 	obfuscated, original lines
 	kind                 []byte
-	// holder is the class that the name belongs to, where it is not the one above.
+	// holder is the class that the name belongs to, if it is not the one above.
 	holder, name, renamed []byte
 	// signature is the type, the name and the arguments of a method.
 	signature []byte
@@ -30,7 +30,7 @@ type member struct {
 
 var arrow = []byte("->")
 
-// parseClass takes "a.b.Original -> a.b:" apart.
+// parseClass parses "a.b.Original -> a.b:".
 func parseClass(line []byte) (original, renamed []byte, ok bool) {
 	line = line[:len(line)-1]
 	at := bytes.Index(line, arrow)
@@ -41,9 +41,9 @@ func parseClass(line []byte) (original, renamed []byte, ok bool) {
 	return original, renamed, isName(original) && isName(renamed)
 }
 
-// parseMember takes apart "type name -> a" and
-// "1:3:type a.Holder.name(arguments):5:7 -> a", where each range may be missing and
-// the second be one number.
+// parseMember parses "type name -> a" and "1:3:type
+// a.Holder.name(arguments):5:7 -> a", where each range may be missing and the
+// second may be one number.
 func parseMember(line []byte) (m member, ok bool) {
 	at := bytes.Index(line, arrow)
 	if at < 0 {
@@ -83,13 +83,14 @@ func parseMember(line []byte) (m member, ok bool) {
 		m.holder, name = name[:dot], name[dot+1:]
 	}
 	m.name = name
-	ok = isName(m.name) && isName(m.renamed) && isType(m.kind) && (m.holder == nil || isName(m.holder)) && (m.method || !ranged)
+	ok = isName(m.name) && isName(m.renamed) && isType(m.kind) && (m.holder == nil || isName(m.holder)) &&
+		(m.method || !ranged)
 	return m, ok
 }
 
 var colon = []byte(":")
 
-// parseLines reads "1:3" and leaves what follows.
+// parseLines reads "1:3" and returns the rest.
 func parseLines(text []byte) (l lines, rest []byte, ok bool) {
 	if l.from, rest, ok = parseNumber(text); !ok || !bytes.HasPrefix(rest, colon) {
 		return l, rest, false
@@ -101,7 +102,7 @@ func parseLines(text []byte) (l lines, rest []byte, ok bool) {
 	return ordered(l), trim(rest), true
 }
 
-// parseOriginal reads "", ":5" and ":5:7", all of it.
+// parseOriginal reads "", ":5" and ":5:7" completely.
 func parseOriginal(text []byte) (l lines, ok bool) {
 	if len(text) == 0 {
 		return l, true
@@ -117,7 +118,7 @@ func parseOriginal(text []byte) (l lines, ok bool) {
 	return lines{line, line, true}, ok && len(trim(rest)) == 0
 }
 
-// ordered has its ends in order: retrace takes them so.
+// ordered sorts its ends, like retrace.
 func ordered(l lines) lines {
 	if l.from > l.to {
 		l.from, l.to = l.to, l.from
@@ -137,8 +138,8 @@ func parseNumber(text []byte) (n int32, rest []byte, ok bool) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isName tells whether text can be a name of a class or a member. Obfuscators use
-// letters of all alphabets; what separates the parts of a line is none.
+// isName reports whether text can be a name of a class or a member. Obfuscators
+// use letters of all alphabets, but not the separators of a line.
 func isName(text []byte) bool {
 	for _, c := range text {
 		if notName[c] {
@@ -159,7 +160,7 @@ var notName = func() (table [256]bool) {
 	return table
 }()
 
-// isType tells whether text can be the name of a type: arrays have brackets.
+// isType reports whether text can be the name of a type: arrays have brackets.
 func isType(text []byte) bool {
 	for bytes.HasSuffix(text, brackets) {
 		text = text[:len(text)-len(brackets)]

@@ -2,26 +2,27 @@ package mapping
 
 import "strings"
 
-// Mapping tells the names of the source for those of an obfuscated build. It does not
-// change once it is read, so that several goroutines can ask.
+// Mapping translates the names of an obfuscated build to those of the source.
+// It does not change once it is read, so it is safe for concurrent use.
 type Mapping struct {
-	// ID is what R8 calls the mapping: its "pg_map_id", or the hash of its content
-	// where that is all there is. Hash is that hash, SHA-256 in hexadecimal digits.
-	// Each is empty where the mapping has none, as ProGuard's have.
+	// ID is R8's name of the mapping: its "pg_map_id", or the hash of its
+	// content if that is all there is. Hash is that hash, SHA-256 in
+	// hexadecimal digits. Both are empty if the mapping does not have them,
+	// like ProGuard's.
 	ID, Hash string
-	// Compiler is who wrote the mapping and Version its version, as in "R8" and
-	// "8.5.35". Empty where the mapping does not say.
+	// Compiler is what wrote the mapping and Version its version, as in "R8"
+	// and "8.5.35". Empty if the mapping does not say.
 	Compiler, Version string
-	// Classes, Fields and Methods are how many lines of each kind were understood.
+	// Classes, Fields and Methods count the parsed lines of each kind.
 	Classes, Fields, Methods int
-	// Warnings tell what was not understood: one for each kind of doubt, with the first
-	// line of it and the count.
+	// Warnings describe what was not understood: one for each kind, with the
+	// first line and the count.
 	Warnings []error
 
 	names   *names
 	classes []class
-	// byRenamed and byOriginal give for the number of a name the class, plus 1, that is
-	// called so in the obfuscated build and in the source.
+	// byRenamed and byOriginal map the number of a name to the class, plus 1,
+	// with that name in the obfuscated build and in the source.
 	byRenamed, byOriginal []uint32
 }
 
@@ -38,8 +39,9 @@ type class struct {
 	methods uint32
 }
 
-// Class gives the name of the source for a class as a dump names it, also for an array
-// of it as in "a.b[]". A name that the mapping does not hold stays as it is.
+// Class returns the name of the source for a class as a dump names it, also for
+// an array of it as in "a.b[]". A name that the mapping lacks is returned
+// unchanged.
 func (m *Mapping) Class(name string) string {
 	element := strings.TrimRight(name, "[]")
 	c := m.renamed(element)
@@ -58,15 +60,15 @@ func (m *Mapping) Class(name string) string {
 	return original + name[len(element):]
 }
 
-// Field gives the name of the source for a field. class is the name that the source has
-// for the class that declares it, name the one that the dump has. It stays as it is
-// where the mapping does not hold it, and where fields of several types share it and
-// have several names in the source: FieldOfType tells those apart.
+// Field returns the name of the source for a field. class is the source's name
+// of the class that declares it, name the one in the dump. It is returned
+// unchanged if the mapping lacks it, or if fields of several types share it and
+// have several names in the source: FieldOfType distinguishes those.
 func (m *Mapping) Field(class, name string) string { return m.field(class, name, anyKind) }
 
-// FieldOfType does as Field and tells fields apart that are called the same and have
-// different types, which aggressive overloading leaves behind. kind is what a dump
-// knows of the type: the name of a primitive type as in "int", or "object".
+// FieldOfType is like Field and distinguishes fields with the same name and
+// different types, which aggressive overloading produces. kind is what a dump
+// says about the type: the name of a primitive type as in "int", or "object".
 func (m *Mapping) FieldOfType(class, name, kind string) string {
 	return m.field(class, name, kindOf([]byte(kind)))
 }
@@ -96,8 +98,8 @@ func (m *Mapping) field(class, name string, wanted kind) string {
 	return m.names.name(found)
 }
 
-// Synthesized tells whether the compiler made a class up: one that the source lacks,
-// by the name that the mapping has on the source's side.
+// Synthesized reports whether a class is compiler-generated, and missing in the
+// source, by its name on the source's side of the mapping.
 func (m *Mapping) Synthesized(originalClass string) bool {
 	for c := m.original(originalClass); c != nil; c = m.at(c.next) {
 		if c.synthesized {
@@ -107,10 +109,12 @@ func (m *Mapping) Synthesized(originalClass string) bool {
 	return false
 }
 
-// renamed gives the class that the obfuscated build calls so, nil if there is none.
+// renamed returns the class with a name in the obfuscated build, nil if there
+// is none.
 func (m *Mapping) renamed(name string) *class { return m.at(m.byRenamed[m.names.find(name)]) }
 
-// original gives the first class that the source calls so, nil if there is none.
+// original returns the first class with a name in the source, nil if there is
+// none.
 func (m *Mapping) original(name string) *class { return m.at(m.byOriginal[m.names.find(name)]) }
 
 func (m *Mapping) at(i uint32) *class {
@@ -120,8 +124,8 @@ func (m *Mapping) at(i uint32) *class {
 	return &m.classes[i-1]
 }
 
-// index makes the classes be found by their names: of two that the build calls the same
-// the first, of several that the source calls the same all in their order.
+// index indexes the classes by name: of two with one name in the build the
+// first, of several with one name in the source all in order.
 func (m *Mapping) index() {
 	m.byRenamed, m.byOriginal = make([]uint32, m.names.len()), make([]uint32, m.names.len())
 	for i := len(m.classes) - 1; i >= 0; i-- {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// naive reads a mapping again, by regular expressions and into maps.
+// naive is a second reader, with regular expressions and maps.
 type naive struct {
 	classes map[string]string
 	fields  map[string]map[string]bool // class of the source, name of the build
@@ -22,7 +22,8 @@ type naive struct {
 var (
 	classLine  = regexp.MustCompile(`^\s*(\S+)\s*->\s*(\S+)\s*:\s*$`)
 	fieldLine  = regexp.MustCompile(`^\s*(\S+)\s+(\S+)\s*->\s*(\S+)\s*$`)
-	methodLine = regexp.MustCompile(`^\s*(?:(\d+):(\d+):)?(\S+)\s+([^\s(]+)\(([^)]*)\)(?::(\d+)(?::(\d+))?)?\s*->\s*(\S+)\s*$`)
+	methodLine = regexp.MustCompile(
+		`^\s*(?:(\d+):(\d+):)?(\S+)\s+([^\s(]+)\(([^)]*)\)(?::(\d+)(?::(\d+))?)?\s*->\s*(\S+)\s*$`)
 )
 
 func readNaively(text string) *naive {
@@ -114,7 +115,7 @@ func checkNaive(t *testing.T, m *Mapping, text string) {
 	}
 }
 
-// TestNaive reads wild mappings twice.
+// TestNaive reads wild mappings with both readers.
 func TestNaive(t *testing.T) {
 	for seed := range uint64(300) {
 		text := wild(seed)
@@ -134,7 +135,10 @@ type model struct {
 }
 
 func newModel(seed uint64) *model {
-	m := &model{Rand: rand.New(rand.NewPCG(seed, 2)), classes: map[string]string{}, fields: map[[2]string]string{}, frames: map[string]string{}, sources: map[string]string{}, ending: "\n"}
+	m := &model{
+		Rand: rand.New(rand.NewPCG(seed, 2)), classes: map[string]string{}, fields: map[[2]string]string{},
+		frames: map[string]string{}, sources: map[string]string{}, ending: "\n",
+	}
 	if seed%3 == 0 {
 		m.ending = "\r\n"
 	}
@@ -156,7 +160,9 @@ func newModel(seed uint64) *model {
 func (m *model) line(format string, args ...any) {
 	fmt.Fprintf(&m.text, format+m.ending, args...)
 	if m.IntN(40) == 0 {
-		m.text.WriteString([]string{"", "   ", "# a remark", "# {\"id\":\"com.later.unknown\",\"deep\":{\"er\":[1,\"}\"]}}"}[m.IntN(4)] + m.ending)
+		m.text.WriteString([]string{
+			"", "   ", "# a remark", "# {\"id\":\"com.later.unknown\",\"deep\":{\"er\":[1,\"}\"]}}",
+		}[m.IntN(4)] + m.ending)
 	}
 }
 
@@ -193,7 +199,8 @@ func (m *model) class(i int, renamed string) {
 	}
 }
 
-// method writes a method of several ranges, into each of which others are inlined.
+// method writes a method of several ranges, into each of which others are
+// inlined.
 func (m *model) method(original, renamed string, j int) {
 	line := 1
 	for range 1 + m.IntN(4) {
@@ -212,7 +219,8 @@ func (m *model) method(original, renamed string, j int) {
 				qualified = holder + "." + name
 			}
 			if d == 0 {
-				m.line("    %d:%d:void %s(int,%s):%d:%d -> %s", line, line+more, qualified, original, inner, inner+more, letters(j))
+				m.line("    %d:%d:void %s(int,%s):%d:%d -> %s", line, line+more, qualified, original, inner, inner+more,
+					letters(j))
 				answers = append(answers, fmt.Sprintf("%s,%s,%s,%%d", holder, name, file))
 				continue
 			}
@@ -221,19 +229,21 @@ func (m *model) method(original, renamed string, j int) {
 			answers = append(answers, fmt.Sprintf("%s,%s,%s,%d", holder, name, file, at))
 		}
 		for l := range more + 1 {
-			m.frames[fmt.Sprintf("frame %s %s %d", renamed, letters(j), line+l)] = fmt.Sprintf(strings.Join(answers, " "), inner+l)
+			m.frames[fmt.Sprintf("frame %s %s %d", renamed, letters(j), line+l)] = fmt.Sprintf(
+				strings.Join(answers, " "), inner+l)
 		}
 		line += more + 1 + m.IntN(2)
 	}
 }
 
-// TestRoundTrip writes what a compiler knows and asks for it.
+// TestRoundTrip writes a model and compares all answers with it.
 func TestRoundTrip(t *testing.T) {
 	asked := 0
 	for seed := range uint64(200) {
 		model := newModel(seed)
 		m := mustRead(t, model.text.String())
-		if m.Compiler != "R8" || m.Version != fmt.Sprintf("8.5.%d", seed) || m.ID != fmt.Sprintf("%07x", seed) || m.Hash != fmt.Sprintf("%064x", seed) || len(m.Warnings) > 0 {
+		if m.Compiler != "R8" || m.Version != fmt.Sprintf("8.5.%d", seed) || m.ID != fmt.Sprintf("%07x", seed) ||
+			m.Hash != fmt.Sprintf("%064x", seed) || len(m.Warnings) > 0 {
 			t.Errorf("%q %q %q %q %v", m.Compiler, m.Version, m.ID, m.Hash, m.Warnings)
 		}
 		for renamed, original := range model.classes {
@@ -255,12 +265,12 @@ func TestRoundTrip(t *testing.T) {
 		checkNaive(t, m, model.text.String())
 	}
 	if asked < 5000 {
-		t.Errorf("%d frames asked for", asked)
+		t.Errorf("%d frames requested", asked)
 	}
 }
 
-// TestSame reads a mapping twice and asks both everything, from several goroutines:
-// hashes have another seed each time, answers are the same.
+// TestSame reads a mapping twice and compares all answers, from several
+// goroutines: hashes have different seeds each time, answers are the same.
 func TestSame(t *testing.T) {
 	for seed := range uint64(40) {
 		a, b := mustRead(t, wild(seed)), mustRead(t, wild(seed))

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// names keeps each name once, in one text, and numbers them from 1. No name has a
-// string or an entry of a map of its own: a mapping has millions.
+// names keeps each name once, in one text, and numbers them from 1. No name has
+// a string or a map entry of its own: a mapping has millions.
 type names struct {
 	text strings.Builder
-	// ends holds where each name ends in text; it begins where the one before ends.
+	// ends holds the end of each name in text; it begins at the end of the
+	// previous one.
 	ends []uint32
-	// table is an open hash table of numbers, 0 where nothing is.
+	// table is an open hash table of numbers, 0 for empty.
 	table []uint32
 	seed  maphash.Seed
 }
@@ -24,7 +25,7 @@ func newNames() *names {
 
 func (n *names) len() int { return len(n.ends) }
 
-// name gives the name of a number. It is a part of the text, which is not copied.
+// name returns the name with a number. It is a part of the text, not a copy.
 func (n *names) name(id uint32) string {
 	if id == 0 {
 		return ""
@@ -32,7 +33,7 @@ func (n *names) name(id uint32) string {
 	return n.text.String()[n.ends[id-1]:n.ends[id]]
 }
 
-// find gives the number of a name, 0 if there is none.
+// find returns the number of a name, 0 if there is none.
 func (n *names) find(name string) uint32 {
 	for at := maphash.String(n.seed, name); ; at++ {
 		id := n.table[at&uint64(len(n.table)-1)]
@@ -42,7 +43,7 @@ func (n *names) find(name string) uint32 {
 	}
 }
 
-// add gives the number of a name, a new one if there is none.
+// add returns the number of a name, a new one if there is none.
 func (n *names) add(name []byte) uint32 {
 	at := maphash.Bytes(n.seed, name)
 	for ; ; at++ {

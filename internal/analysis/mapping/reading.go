@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// What is read of a mapping, at most. The largest app known writes a third of a
-// gigabyte, 200,000 classes and some million names.
+// Limits of a mapping. The largest known app writes a third of a gigabyte,
+// 200,000 classes and some million names.
 const (
 	maxLine    = 256 << 10
 	maxText    = 1 << 30
@@ -21,16 +21,16 @@ const (
 	maxNames   = 32 << 20
 )
 
-// caps bound what one mapping may take; tests have smaller ones.
+// caps bound one mapping; tests have smaller ones.
 type caps struct {
 	line, text     int
 	classes, names int
 }
 
-// Read reads a mapping.txt to its end. What cannot be understood is in Warnings: a line
-// that means nothing, or one longer than 256 KiB. The error, with the line, is for a
-// text without a single line of a mapping, one beyond a gigabyte, 4 million classes or
-// 32 million names, and for r's own.
+// Read reads a mapping.txt to its end. What cannot be understood is in
+// Warnings: a line that cannot be parsed, or one longer than 256 KiB. The
+// error, with the line, is for a text without a single line of a mapping, one
+// beyond a gigabyte, 4 million classes or 32 million names, and for r's own.
 func Read(r io.Reader) (*Mapping, error) {
 	return read(r, caps{line: maxLine, text: maxText, classes: maxClasses, names: maxNames})
 }
@@ -57,21 +57,21 @@ type reading struct {
 	// number is that of the line, from 1, and size the bytes read.
 	number, size int
 	doubts       [doubts]doubt
-	// version is that of what follows a line of R8, 0 where there is none.
+	// version is that of the lines after a line of R8, 0 if there is none.
 	version version
 	header  bool
-	// open tells that there is a class above, whose members are gathered here.
+	// open is true if there is a class above, whose members are gathered here.
 	open            bool
 	current         class
 	fields, methods []byte
 	chunk           []byte
 	// subject is what a comment belongs to.
 	subject subject
-	// last is where the encoding of the line above begins.
+	// last is the beginning of the encoding of the line above.
 	last int
 }
 
-// subject is what a line of information tells of.
+// subject is the kind of line that metadata belong to.
 type subject int
 
 const (
@@ -81,7 +81,7 @@ const (
 	ofMethod
 )
 
-var errNothing = errors.New("no line of a mapping by ProGuard or R8 is in it")
+var errNothing = errors.New("not a mapping by ProGuard or R8")
 
 func (r *reading) lines() error {
 	for {
@@ -107,8 +107,8 @@ func (r *reading) lines() error {
 
 var mark = []byte("\xef\xbb\xbf")
 
-// next gives the next line without its end; one that is too long is empty. The error is
-// io.EOF after the last.
+// next returns the next line without its end; one that is too long is empty.
+// The error is io.EOF after the last.
 func (r *reading) next() ([]byte, error) {
 	r.number++
 	line, err := r.in.ReadSlice('\n')
@@ -141,8 +141,8 @@ func (r *reading) next() ([]byte, error) {
 
 var newline = []byte("\n")
 
-// line takes one line that is not empty. A class ends in a colon, as in ProGuard's
-// MappingReader, which asks for no indentation of members.
+// line reads one line that is not empty. A class ends in a colon, as in
+// ProGuard's MappingReader, which does not require members to be indented.
 func (r *reading) line(line []byte) {
 	switch {
 	case line[0] == '#':
@@ -159,7 +159,7 @@ func (r *reading) line(line []byte) {
 func (r *reading) class(line []byte) {
 	original, renamed, ok := parseClass(line)
 	if !ok {
-		// The members that follow are not those of the class above.
+		// The members that follow do not belong to the class above.
 		r.close()
 		r.meaningless(line)
 		return
@@ -183,7 +183,8 @@ func (r *reading) member(line []byte) {
 	if !m.method {
 		r.Fields++
 		r.subject, r.last = ofField, len(r.fields)
-		r.fields = appendField(r.fields, field{renamed: r.names.add(m.renamed), name: r.names.add(m.name), kind: kindOf(m.kind)})
+		r.fields = appendField(r.fields,
+			field{renamed: r.names.add(m.renamed), name: r.names.add(m.name), kind: kindOf(m.kind)})
 		return
 	}
 	r.Methods++
@@ -199,7 +200,7 @@ func (r *reading) member(line []byte) {
 	r.methods = appendMethod(r.methods, encoded)
 }
 
-// meaningless counts a line, and what a comment below it tells is nobody's.
+// meaningless counts a line, and ignores comments below it.
 func (r *reading) meaningless(line []byte) {
 	r.doubt(noMeaning, line)
 	r.subject = ofNothing
@@ -207,7 +208,8 @@ func (r *reading) meaningless(line []byte) {
 
 const chunkSize = 1 << 20
 
-// close keeps the class above and its members, in chunks that many classes share.
+// close stores the class above and its members, in chunks that many classes
+// share.
 func (r *reading) close() {
 	if !r.open {
 		return
@@ -226,8 +228,8 @@ func (r *reading) close() {
 	r.fields, r.methods = r.fields[:0], r.methods[:0]
 }
 
-// finish ends the reading. A mapping of a build that renames nothing has no classes,
-// and says who wrote it.
+// finish ends the reading. A mapping of a build that renames nothing has no
+// classes, but names its compiler.
 func (r *reading) finish() error {
 	r.close()
 	if r.Classes == 0 && !r.header {
@@ -249,7 +251,7 @@ func (r *reading) finish() error {
 	return nil
 }
 
-// reason is the first line that was none of a mapping.
+// reason returns the first line that could not be parsed.
 func (r *reading) reason() error {
 	for k := range r.doubts {
 		if err := r.doubts[k].err(k); err != nil {
@@ -259,7 +261,7 @@ func (r *reading) reason() error {
 	return errors.New("only comments")
 }
 
-// The kinds of doubt, each of which is one warning.
+// The kinds of problems, each of which is one warning.
 const (
 	noMeaning = iota
 	longLine
@@ -270,7 +272,7 @@ const (
 	doubts
 )
 
-// doubt is what was not understood: how often, and where first.
+// doubt counts one kind of problem, with its first line.
 type doubt struct {
 	count, line int
 	text        string
@@ -294,17 +296,19 @@ func (d *doubt) err(kind int) error {
 	}
 	switch kind {
 	case noMeaning:
-		return fmt.Errorf("line %d: %s means nothing%s", d.line, d.text, more)
+		return fmt.Errorf("line %d: cannot parse %s%s", d.line, d.text, more)
 	case longLine:
-		return fmt.Errorf("line %d: longer than a line may be, left out%s", d.line, more)
+		return fmt.Errorf("line %d: too long, skipped%s", d.line, more)
 	case orphan:
 		return fmt.Errorf("line %d: %s belongs to no class%s", d.line, d.text, more)
 	case twice:
-		return fmt.Errorf("%d classes have a name that a class before has, %s first: the first one counts", d.count, d.text)
+		return fmt.Errorf("%d classes repeat the name of an earlier class, first %s: the first one counts", d.count,
+			d.text)
 	case badInformation:
-		return fmt.Errorf("line %d: %s is no information that can be read%s", d.line, d.text, more)
+		return fmt.Errorf("line %d: invalid metadata %s%s", d.line, d.text, more)
 	default:
-		return fmt.Errorf("line %d: the version %s of the mapping is newer than %s: what it adds is not understood", d.line, d.text, supported)
+		return fmt.Errorf("line %d: the version %s of the mapping is newer than %s: its additions are ignored", d.line,
+			d.text, supported)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// TestDoubts counts what means nothing and goes on.
+// TestDoubts counts lines that cannot be parsed and continues.
 func TestDoubts(t *testing.T) {
 	m := mustRead(t, strings.Join([]string{
 		"    void orphan() -> a",
@@ -30,12 +30,12 @@ func TestDoubts(t *testing.T) {
 		"com.D -> d:",
 	}, "\n"))
 	want := []string{
-		`line 4: "1:void oneNumber() -> a" means nothing, and 4 more such lines`,
-		"line 14: longer than a line may be, left out",
+		`line 4: cannot parse "1:void oneNumber() -> a", and 4 more such lines`,
+		"line 14: too long, skipped",
 		`line 1: "void orphan() -> a" belongs to no class, and 1 more such lines`,
-		`1 classes have a name that a class before has, "a" first: the first one counts`,
-		`line 8: "{\"id\":" is no information that can be read`,
-		"line 7: the version 7.1 of the mapping is newer than 2.2: what it adds is not understood",
+		`1 classes repeat the name of an earlier class, first "a": the first one counts`,
+		`line 8: invalid metadata "{\"id\":"`,
+		"line 7: the version 7.1 of the mapping is newer than 2.2: its additions are ignored",
 	}
 	if got := fmt.Sprint(m.Warnings); got != fmt.Sprint(errorsOf(want)) {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -57,10 +57,12 @@ func errorsOf(texts []string) (errs []error) {
 
 func TestNoMapping(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "read mapping: the text is empty",
-		"PK\x03\x04 and so on\nmore": `read mapping: no line of a mapping by ProGuard or R8 is in it: line 1: "PK\x03\x04 and so on" means nothing, and 1 more such lines`,
-		"    void a() -> b\n":        `read mapping: no line of a mapping by ProGuard or R8 is in it: line 1: "void a() -> b" belongs to no class`,
-		"# a remark\n":               "read mapping: no line of a mapping by ProGuard or R8 is in it: only comments",
+		"": "read mapping: the text is empty",
+		"PK\x03\x04 and so on\nmore": `read mapping: not a mapping by ProGuard or R8: line 1: cannot parse ` +
+			`"PK\x03\x04 and so on", and 1 more such lines`,
+		"    void a() -> b\n": `read mapping: not a mapping by ProGuard or R8: line 1: "void a() -> b" ` +
+			`belongs to no class`,
+		"# a remark\n": "read mapping: not a mapping by ProGuard or R8: only comments",
 	} {
 		if m, err := Read(strings.NewReader(text)); m != nil || err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v", text, m, err)
@@ -68,12 +70,13 @@ func TestNoMapping(t *testing.T) {
 	}
 	// A build that renames nothing has a header and no class.
 	m := mustRead(t, "# compiler: R8\n# pg_map_hash: SHA-256 abc\n")
-	if m.ID != "abc" || m.Class("a.B") != "a.B" || m.Field("a.B", "c") != "c" || printed(m.Frame("a.B", "c", -3)) != "a.B,c,,-3" {
+	if m.ID != "abc" || m.Class("a.B") != "a.B" || m.Field("a.B", "c") != "c" ||
+		printed(m.Frame("a.B", "c", -3)) != "a.B,c,,-3" {
 		t.Errorf("%+v", m)
 	}
 }
 
-// TestReaders gives the text in pieces, and breaks off.
+// TestReaders returns the text in pieces, and fails.
 func TestReaders(t *testing.T) {
 	text := wild(3)
 	m, err := Read(iotest.OneByteReader(strings.NewReader(text)))
@@ -104,7 +107,8 @@ func TestCaps(t *testing.T) {
 		}
 	}
 	// One line without an end takes no memory.
-	_, err := read(io.MultiReader(strings.NewReader("A -> a:\n"), endless{}), caps{line: maxLine, text: 64 << 20, classes: 9, names: 99})
+	_, err := read(io.MultiReader(strings.NewReader("A -> a:\n"), endless{}),
+		caps{line: maxLine, text: 64 << 20, classes: 9, names: 99})
 	if err == nil || !strings.Contains(err.Error(), "line 2: the text is longer") {
 		t.Error(err)
 	}
@@ -137,7 +141,8 @@ func TestManyAnswers(t *testing.T) {
 	}
 }
 
-// TestFieldOfType tells fields of one name apart by what a dump knows of their types.
+// TestFieldOfType distinguishes fields of one name by what a dump says about
+// their types.
 func TestFieldOfType(t *testing.T) {
 	m := mustRead(t, `# {"id":"com.android.tools.r8.mapping","version":"2.2"}
 A -> a:
@@ -154,7 +159,8 @@ A -> a2:
     int late -> e
 `)
 	for _, c := range []struct{ name, kind, want string }{
-		{"a", "int", "count"}, {"a", "object", "text"}, {"a", "long", "a"}, {"b", "long", "wide"}, {"b", "int", "state"}, {"b", "object", "other"},
+		{"a", "int", "count"}, {"a", "object", "text"}, {"a", "long", "a"}, {"b", "long", "wide"},
+		{"b", "int", "state"}, {"b", "object", "other"},
 		{"c", "object", "numbers"}, {"d", "object", "inherited"}, {"e", "int", "late"}, {"z", "int", "z"},
 	} {
 		if got := m.FieldOfType("A", c.name, c.kind); got != c.want {
@@ -171,14 +177,20 @@ A -> a2:
 	}
 }
 
-// TestVersions takes information for a remark where the text's version does not have it.
+// TestVersions ignores metadata that the text's version does not have.
 func TestVersions(t *testing.T) {
-	for version, want := range map[string]bool{"": false, "none": false, "experimental": false, "0.9": false, "1.0": true, "2.2": true, "99.9": true, "-1.0": false, "x.y": false} {
+	for version, want := range map[string]bool{
+		"": false, "none": false, "experimental": false, "0.9": false, "1.0": true, "2.2": true, "99.9": true,
+		"-1.0": false, "x.y": false,
+	} {
 		head := ""
 		if version != "" {
 			head = fmt.Sprintf("# { id: 'com.android.tools.r8.mapping', version: '%s' }\n", version)
 		}
-		m := mustRead(t, head+"A -> a:\n# {\"id\":\"com.android.tools.r8.synthesized\"}\n# {\"fileName\":\"\\u0041\\/.kt\",\"id\":\"sourceFile\"}\n")
+		m := mustRead(t,
+			head+
+				"A -> a:\n# {\"id\":\"com.android.tools.r8.synthesized\"}\n# "+
+				"{\"fileName\":\"\\u0041\\/.kt\",\"id\":\"sourceFile\"}\n")
 		if m.Synthesized("A") != want || m.Synthesized("a") || m.Synthesized("B") {
 			t.Errorf("%q: %t", version, m.Synthesized("A"))
 		}
@@ -195,22 +207,28 @@ func bulk(size int) string {
 	b.WriteString("# compiler: R8\n# {\"id\":\"com.android.tools.r8.mapping\",\"version\":\"2.2\"}\n")
 	for i := 0; b.Len() < size; i++ {
 		class := fmt.Sprintf("com.company.product.feature%d.screens.SomeScreenPresenter%d", i%500, i)
-		fmt.Fprintf(&b, "%s -> %s.%s:\n# {\"id\":\"sourceFile\",\"fileName\":\"SomeScreenPresenter%d.kt\"}\n", class, letters(i%300), letters(i), i)
+		fmt.Fprintf(&b, "%s -> %s.%s:\n# {\"id\":\"sourceFile\",\"fileName\":\"SomeScreenPresenter%d.kt\"}\n", class,
+			letters(i%300), letters(i), i)
 		for j := range 6 {
-			fmt.Fprintf(&b, "    com.company.product.model.Entity%d repositoryOfThings%d -> %s\n", i%90, j+i%50, letters(j))
+			fmt.Fprintf(&b, "    com.company.product.model.Entity%d repositoryOfThings%d -> %s\n", i%90, j+i%50,
+				letters(j))
 		}
 		for j := range 20 {
 			name := fmt.Sprintf("computeSomething%d", (i*7+j)%5000)
-			fmt.Fprintf(&b, "    %d:%d:java.lang.Object kotlin.collections.CollectionsKt.first(java.util.List):%d:%d -> %s\n", 4*j+1, 4*j+3, 200+j, 202+j, letters(j))
-			fmt.Fprintf(&b, "    %d:%d:void %s(com.company.product.model.Entity%d,int):%d -> %s\n", 4*j+1, 4*j+3, name, i%90, 40+j, letters(j))
-			fmt.Fprintf(&b, "    %d:%d:void %s(com.company.product.model.Entity%d,int):%d:%d -> %s\n", 4*j+4, 4*j+4, name, i%90, 41+j, 41+j, letters(j))
+			fmt.Fprintf(&b,
+				"    %d:%d:java.lang.Object kotlin.collections.CollectionsKt.first(java.util.List):%d:%d -> %s\n",
+				4*j+1, 4*j+3, 200+j, 202+j, letters(j))
+			fmt.Fprintf(&b, "    %d:%d:void %s(com.company.product.model.Entity%d,int):%d -> %s\n", 4*j+1, 4*j+3, name,
+				i%90, 40+j, letters(j))
+			fmt.Fprintf(&b, "    %d:%d:void %s(com.company.product.model.Entity%d,int):%d:%d -> %s\n", 4*j+4, 4*j+4,
+				name, i%90, 41+j, 41+j, letters(j))
 		}
 	}
 	return b.String()
 }
 
-// TestMemory holds what stays of a mapping to a part of its text, and hostile texts of
-// many classes and names to some times of theirs.
+// TestMemory bounds the memory of a mapping by a part of its text, and for
+// hostile texts of many classes and names by a multiple.
 func TestMemory(t *testing.T) {
 	var classes, names strings.Builder
 	for i := range 300_000 {
@@ -227,9 +245,9 @@ func TestMemory(t *testing.T) {
 		before := live()
 		m := mustRead(t, c.text)
 		if share := float64(live()-before) / float64(len(c.text)); share > c.most {
-			t.Errorf("%s: %.2f bytes for each byte of text", name, share)
+			t.Errorf("%s: %.2f bytes per byte of text", name, share)
 		} else {
-			t.Logf("%s: %.2f bytes for each byte of text", name, share)
+			t.Logf("%s: %.2f bytes per byte of text", name, share)
 		}
 		runtime.KeepAlive(m)
 		runtime.KeepAlive(c)
@@ -243,8 +261,8 @@ func live() uint64 {
 	return s.HeapAlloc
 }
 
-// TestAllocations reads ten times as many lines of methods: it takes no more
-// allocations but those of arrays that grow.
+// TestAllocations reads ten times as many lines of methods: it makes no more
+// allocations except those of growing arrays.
 func TestAllocations(t *testing.T) {
 	count := func(lines int) float64 {
 		text := "A -> a:\n" + strings.Repeat("    1:3:void com.B.name(int,java.lang.String):5:7 -> b\n", lines)
