@@ -33,10 +33,11 @@ func TestSimplifyLayer(t *testing.T) {
 	}
 }
 
-// graphicsOf is a reading in which all is known.
+// graphicsOf returns a reading in which everything is known.
 func graphicsOf(n int64, buffers ...Buffer) GraphicsReading {
 	return GraphicsReading{
-		EGLMtrackKB: known.Of(n), GLMtrackKB: known.Of(n), OtherMtrackKB: known.Of(n), GfxDevKB: known.Of(n), CacheBytes: known.Of(n * 1024), GrallocKB: known.Of(n), AllocatorKB: known.Of(n),
+		EGLMtrackKB: known.Of(n), GLMtrackKB: known.Of(n), OtherMtrackKB: known.Of(n), GfxDevKB: known.Of(n),
+		CacheBytes: known.Of(n * 1024), GrallocKB: known.Of(n), AllocatorKB: known.Of(n),
 		Views: known.Of(n), ViewRoots: known.Of(1), GPUBytes: known.Of(n * 1024), Buffers: buffers, BuffersRead: true,
 	}
 }
@@ -51,7 +52,9 @@ func TestCompareGraphics(t *testing.T) {
 	g := CompareGraphics(before, after)
 	var rows []string
 	for _, r := range slices.Concat(g.Rows, g.Layers) {
-		rows = append(rows, fmt.Sprintf("%s %s %d-%d %+d %d-%d", r.Name, r.Unit, r.Before.N, r.After.N, r.Delta, r.BuffersBefore, r.BuffersAfter))
+		rows = append(rows,
+			fmt.Sprintf("%s %s %d-%d %+d %d-%d", r.Name, r.Unit, r.Before.N, r.After.N, r.Delta, r.BuffersBefore,
+				r.BuffersAfter))
 	}
 	want := []string{
 		"EGL mtrack bytes 1048576-62914560 +61865984 0-0",
@@ -69,10 +72,10 @@ func TestCompareGraphics(t *testing.T) {
 		t.Errorf("rows %s", strings.Join(rows, "\n"))
 	}
 	unseen := []Unseen{
-		{Meminfo, "Gfx dev", "not known before"},
-		{Gfxinfo, "buffers imported by gralloc", "not known after"},
-		{GPU, "memory of the process on the GPU", "not known after: not counted by this device?"},
-		{SurfaceFlinger, "buffers of the whole device", "not known after"},
+		{Meminfo, "Gfx dev", "unknown before"},
+		{Gfxinfo, "buffers imported by gralloc", "unknown after"},
+		{GPU, "memory of the process on the GPU", "unknown after: not counted by this device?"},
+		{SurfaceFlinger, "buffers of the whole device", "unknown after"},
 	}
 	if !slices.Equal(g.Unseen, unseen) {
 		t.Errorf("unseen %+v", g.Unseen)
@@ -81,17 +84,17 @@ func TestCompareGraphics(t *testing.T) {
 		"EGL mtrack (dumpsys meminfo) +59.0 MB: 1.0 MB -> 60.0 MB",
 		"views (dumpsys gfxinfo) +2976: 1024 -> 4000",
 		"layer c +1: 0 -> 1 buffers",
-		"not seen in dumpsys meminfo: Gfx dev (not known before)",
-		"not seen in dumpsys gfxinfo: buffers imported by gralloc (not known after)",
-		"not seen in dumpsys gpu: memory of the process on the GPU (not known after: not counted by this device?)",
-		"not seen in dumpsys SurfaceFlinger: buffers of the whole device (not known after)",
+		"not available from dumpsys meminfo: Gfx dev (unknown before)",
+		"not available from dumpsys gfxinfo: buffers imported by gralloc (unknown after)",
+		"not available from dumpsys gpu: memory of the process on the GPU (unknown after: not counted by this device?)",
+		"not available from dumpsys SurfaceFlinger: buffers of the whole device (unknown after)",
 	}
 	if got := g.Lines(5); !slices.Equal(got, lines) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
 }
 
-// Without any reading all is unseen, and nothing is zero.
+// Without any reading everything is unavailable, and nothing is zero.
 func TestNoGraphics(t *testing.T) {
 	g := CompareGraphics(GraphicsReading{}, GraphicsReading{Why: map[Source]string{Gfxinfo: "it draws nothing"}})
 	older := len(slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return q.newer }))
@@ -99,24 +102,28 @@ func TestNoGraphics(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	lines := g.Lines(3)
-	if len(lines) != 5 || lines[0] != "nothing that can be seen grew" ||
-		lines[2] != "not seen in dumpsys gfxinfo: caches of the renderer, buffers imported by gralloc, buffers allocated by the process, views, windows (not known: it draws nothing)" {
+	if len(lines) != 5 || lines[0] != "no growth in the available numbers" ||
+		lines[2] != "not available from dumpsys gfxinfo: caches of the renderer, buffers imported by gralloc, "+
+			"buffers allocated by the process, views, windows (unknown: it draws nothing)" {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
 }
 
-// Where the windows' buffers are their apps' own, the list of imported ones has them, and
-// what SurfaceFlinger has allocated is the screen's.
+// If apps allocate the buffers of windows, the list of imported ones has them,
+// and SurfaceFlinger has allocated only the screen's.
 func TestImportedBuffers(t *testing.T) {
 	const window = "VRI[Main]#0(BLAST Consumer)0"
 	screen := slices.Repeat([]Buffer{{"FramebufferSurface", known.Of(10200)}}, 3)
 	windows := func(n int) (list []Buffer) { return slices.Repeat([]Buffer{{window, known.Of(10240)}}, n) }
 	reading := func(n int) GraphicsReading {
-		return GraphicsReading{Buffers: screen, BuffersRead: true, Imported: slices.Concat(screen, windows(n)), ImportedRead: true}
+		return GraphicsReading{
+			Buffers: screen, BuffersRead: true, Imported: slices.Concat(screen, windows(n)), ImportedRead: true,
+		}
 	}
 	g := CompareGraphics(reading(4), reading(24))
 	checkLayers(t, GraphicsGrowth{Rows: g.Rows[:1], Layers: g.Layers}, reading(4).Imported, reading(24).Imported)
-	if len(g.Layers) != 2 || g.Layers[0].Name != simplifyLayer(window) || g.Layers[0].Delta != 200<<20 || g.Layers[0].BuffersBefore != 4 || g.Layers[0].BuffersAfter != 24 {
+	if len(g.Layers) != 2 || g.Layers[0].Name != simplifyLayer(window) || g.Layers[0].Delta != 200<<20 ||
+		g.Layers[0].BuffersBefore != 4 || g.Layers[0].BuffersAfter != 24 {
 		t.Errorf("%+v", g.Layers)
 	}
 	want := []string{
@@ -126,12 +133,13 @@ func TestImportedBuffers(t *testing.T) {
 	if lines := g.Lines(5); len(lines) < 2 || !slices.Equal(lines[:2], want) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
-	// A list that was read at one of the moments only is compared with nothing: it has more.
+	// A list that was read only once is not compared, as it has more.
 	for _, c := range [][2]bool{{true, false}, {false, true}} {
 		before, after := reading(4), reading(24)
 		before.ImportedRead, after.ImportedRead = c[0], c[1]
 		g := CompareGraphics(before, after)
-		if len(g.Layers) != 1 || g.Layers[0].Delta != 0 || !slices.ContainsFunc(g.Unseen, func(u Unseen) bool { return u.Source == SurfaceFlinger }) {
+		if len(g.Layers) != 1 || g.Layers[0].Delta != 0 ||
+			!slices.ContainsFunc(g.Unseen, func(u Unseen) bool { return u.Source == SurfaceFlinger }) {
 			t.Errorf("%v: %+v, %+v", c, g.Layers, g.Unseen)
 		}
 	}
@@ -164,7 +172,7 @@ func TestPackageOf(t *testing.T) {
 	}
 }
 
-// What another app draws is not the growth of this process.
+// What another app draws is not growth of this process.
 func TestForeign(t *testing.T) {
 	buffers := func(own, other, nobody int) []Buffer {
 		return slices.Concat(
@@ -208,28 +216,31 @@ func TestForeign(t *testing.T) {
 	after.Package = "com.shop"
 	g := CompareGraphics(before, after)
 	want := []string{
-		"nothing of the process that can be seen grew",
+		"no growth of the process in the available numbers",
 		"buffers of the whole device (dumpsys SurfaceFlinger) +199.2 MB: 99.6 MB -> 298.8 MB",
 		"layer of another app SurfaceView[com.other/.Player]#* +199.2 MB: 10 -> 30 buffers, 99.6 MB -> 298.8 MB",
 	}
 	if lines := g.Lines(5); !slices.Equal(lines, want) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
-	// Before Android 8 no buffer says whose it is: their sum is all that there is.
+	// Before Android 8 buffers do not say whose they are: only their sum is
+	// known.
 	nameless := CompareGraphics(graphicsOf(1, Buffer{"", known.Of(5)}), graphicsOf(1, Buffer{"", known.Of(9)}))
-	if at := slices.IndexFunc(nameless.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger }); at < 0 || nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {
+	if at := slices.IndexFunc(nameless.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger }); at < 0 ||
+		nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {
 		t.Errorf("%+v", nameless.Rows)
 	}
 }
 
-// Two things that a leak of windows shows at once.
+// Two effects of a leak of windows.
 func TestGraphicsLines(t *testing.T) {
 	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", known.Of(13500)}}, 4)
 	before, after := graphicsOf(54000, four...), graphicsOf(108000, slices.Concat(four, four)...)
 	g := CompareGraphics(before, after)
 	lines := g.Lines(1)
-	if len(lines) != 12 || !slices.Contains(lines, "layer VRI[Main]#*(BLAST Consumer)* +52.7 MB: 4 -> 8 buffers, 52.7 MB -> 105.5 MB") ||
-		!slices.Contains(lines, "these count the same memory in several ways: do not add them up") {
+	if len(lines) != 12 ||
+		!slices.Contains(lines, "layer VRI[Main]#*(BLAST Consumer)* +52.7 MB: 4 -> 8 buffers, 52.7 MB -> 105.5 MB") ||
+		!slices.Contains(lines, "these overlap: do not add them up") {
 		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 }
@@ -309,7 +320,8 @@ func TestOtherLayers(t *testing.T) {
 		t.Errorf("%+v", g.Layers[0])
 	}
 	huge := slices.Repeat([]Buffer{{"a", known.Of(1 << 40)}}, 10000)
-	if g := CompareGraphics(graphicsOf(1), graphicsOf(1, huge...)); g.Layers[0].Unit != Count || g.Layers[0].Delta != 10000 {
+	if g := CompareGraphics(graphicsOf(1), graphicsOf(1, huge...)); g.Layers[0].Unit != Count ||
+		g.Layers[0].Delta != 10000 {
 		t.Errorf("%+v", g.Layers)
 	}
 }
@@ -326,7 +338,7 @@ func FuzzLayerName(f *testing.F) {
 		if utf8.RuneCountInString(name) > maxLayerName || name == "" || simplifyLayer(name) != name {
 			t.Errorf("%q becomes %q, then %q", layer, name, simplifyLayer(name))
 		}
-		g.Unseen = append(g.Unseen, Unseen{GPU, "x", because("not known", layer)})
+		g.Unseen = append(g.Unseen, Unseen{GPU, "x", because("unknown", layer)})
 		for _, text := range append(g.Lines(3), name) {
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q gives %q", layer, text)

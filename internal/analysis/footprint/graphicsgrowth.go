@@ -17,7 +17,7 @@ const (
 	Count Unit = "count"
 )
 
-// GraphicsRow is one number at both moments, both known.
+// GraphicsRow is one number in both snapshots, both known.
 type GraphicsRow struct {
 	Source Source
 	Name   string
@@ -28,32 +28,34 @@ type GraphicsRow struct {
 	// Buffers are those of a layer.
 	BuffersBefore int64
 	BuffersAfter  int64
-	// Foreign is not to be blamed on the process: a layer that names another app, or a number
-	// graphicsOf the whole device where the layers tell whose it is.
+	// Foreign is true if the process is not responsible: for a layer that names
+	// another app, or a number of the whole device if the layers say whose it
+	// is.
 	Foreign bool
 }
 
-// Unseen is a number that is not known at one of the moments, or at both.
+// Unseen is a number that is unknown in one or both of the snapshots.
 type Unseen struct {
 	Source Source
 	Name   string
-	// Reason is a few words for people.
+	// Reason is a short text for the user.
 	Reason string
 }
 
-// GraphicsGrowth is how two readings of one process differ. Its lists begin with what grew most;
-// bytes come before counts.
+// GraphicsGrowth is the difference between two readings of one process. Its
+// lists begin with the largest growth; bytes come before counts.
 type GraphicsGrowth struct {
-	// Rows are not to be added up: they count the same memory in several ways.
+	// Rows must not be added up: they count the same memory in several ways.
 	Rows []GraphicsRow
-	// Layers are the buffers of SurfaceFlinger by layer, the imported ones where both moments
-	// have them; "(others)" is what is beyond the cap on names. Each buffer is in one of them.
+	// Layers are the buffers of SurfaceFlinger by layer, the imported ones if
+	// both snapshots have them; "(others)" is everything beyond the cap on
+	// names. Each buffer is in one of them.
 	Layers []GraphicsRow
-	// Unseen is what cannot be observed.
+	// Unseen is what is not available.
 	Unseen []Unseen
 }
 
-// CompareGraphics says what grew.
+// CompareGraphics returns what grew.
 func CompareGraphics(before, after GraphicsReading) GraphicsGrowth {
 	var g GraphicsGrowth
 	l := layersBetween(&before, &after)
@@ -64,10 +66,15 @@ func CompareGraphics(before, after GraphicsReading) GraphicsGrowth {
 			continue
 		}
 		if !b.Known || !a.Known {
-			g.Unseen = append(g.Unseen, Unseen{q.source, q.name, whyUnseen(q.source, &before, &after, b.Known, a.Known)})
+			g.Unseen = append(g.Unseen,
+				Unseen{q.source, q.name, whyUnseen(q.source, &before, &after, b.Known, a.Known)})
 			continue
 		}
-		g.Rows = append(g.Rows, GraphicsRow{Source: q.source, Name: q.name, Unit: q.unit, Before: b, After: a, Delta: a.N - b.N, Foreign: q.whole && told})
+		g.Rows = append(g.Rows,
+			GraphicsRow{
+				Source: q.source, Name: q.name, Unit: q.unit, Before: b, After: a, Delta: a.N - b.N, Foreign: q.whole &&
+					told,
+			})
 	}
 	if l != nil {
 		for _, name := range l.names {
@@ -82,19 +89,20 @@ func CompareGraphics(before, after GraphicsReading) GraphicsGrowth {
 }
 
 func byUnit(a, b GraphicsRow) int {
-	return cmp.Or(strings.Compare(string(a.Unit), string(b.Unit)), cmp.Compare(b.Delta, a.Delta), strings.Compare(a.Name, b.Name))
+	return cmp.Or(strings.Compare(string(a.Unit), string(b.Unit)), cmp.Compare(b.Delta, a.Delta),
+		strings.Compare(a.Name, b.Name))
 }
 
-// whyUnseen says why a number is not known, in the words of whoever tried to read it if there
-// are some.
+// whyUnseen returns why a number is unknown, in the words of its reader if
+// there are any.
 func whyUnseen(s Source, before, after *GraphicsReading, inBefore, inAfter bool) string {
 	switch {
 	case inBefore:
-		return because("not known after", after.Why[s])
+		return because("unknown after", after.Why[s])
 	case inAfter:
-		return because("not known before", before.Why[s])
+		return because("unknown before", before.Why[s])
 	}
-	return because("not known", cmp.Or(after.Why[s], before.Why[s]))
+	return because("unknown", cmp.Or(after.Why[s], before.Why[s]))
 }
 
 func because(what, why string) string {

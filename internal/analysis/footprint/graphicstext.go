@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxUnseen is how many lines of a summary say what is not seen, maxForeign how many
-	// what else grew on the device.
+	// maxUnseen bounds the lines of a summary about unavailable numbers,
+	// maxForeign those about other growth on the device.
 	maxUnseen  = 4
 	maxForeign = 3
 )
 
-// Lines says it in at most 12 short lines: what grew, of the layers the first top, what
-// else grew on the device, and what cannot be seen.
+// Lines formats it as at most 12 short lines: what grew, of the layers the
+// first top, what else grew on the device, and what is not available.
 func (g *GraphicsGrowth) Lines(top int) []string {
 	unseen := g.unseen()
 	room := maxLines - len(unseen)
@@ -30,7 +30,7 @@ func (g *GraphicsGrowth) Lines(top int) []string {
 		}
 	}
 	if bytes > 1 && len(lines) < room {
-		lines = append(lines, "these count the same memory in several ways: do not add them up")
+		lines = append(lines, "these overlap: do not add them up")
 	}
 	for _, r := range g.Layers {
 		if top > 0 && r.Delta > 0 && !r.Foreign && len(lines) < room {
@@ -42,15 +42,15 @@ func (g *GraphicsGrowth) Lines(top int) []string {
 	switch {
 	case len(lines) > 0:
 	case len(others) > 0:
-		lines = []string{"nothing of the process that can be seen grew"}
+		lines = []string{"no growth of the process in the available numbers"}
 	default:
-		lines = []string{"nothing that can be seen grew"}
+		lines = []string{"no growth in the available numbers"}
 	}
 	lines = append(lines, others[:min(len(others), room-len(lines))]...)
 	return append(lines, unseen...)
 }
 
-// foreign says what grew and is not to be blamed on the process.
+// foreign returns lines about growth that the process is not responsible for.
 func (g *GraphicsGrowth) foreign() (lines []string) {
 	for _, r := range g.Rows {
 		if r.Delta > 0 && r.Foreign {
@@ -66,18 +66,21 @@ func (g *GraphicsGrowth) foreign() (lines []string) {
 }
 
 func graphicsLine(r GraphicsRow) string {
-	return fmt.Sprintf("%s (%s) %s: %s -> %s", r.Name, r.Source, signedAmount(r.Delta, r.Unit), amount(r.Before.N, r.Unit), amount(r.After.N, r.Unit))
+	return fmt.Sprintf("%s (%s) %s: %s -> %s", r.Name, r.Source, signedAmount(r.Delta, r.Unit),
+		amount(r.Before.N, r.Unit), amount(r.After.N, r.Unit))
 }
 
 func layerLine(what string, r GraphicsRow) string {
-	text := fmt.Sprintf("%s %s %s: %d -> %d buffers", what, r.Name, signedAmount(r.Delta, r.Unit), r.BuffersBefore, r.BuffersAfter)
+	text := fmt.Sprintf("%s %s %s: %d -> %d buffers", what, r.Name, signedAmount(r.Delta, r.Unit), r.BuffersBefore,
+		r.BuffersAfter)
 	if r.Unit == Bytes {
 		text += fmt.Sprintf(", %s -> %s", amount(r.Before.N, Bytes), amount(r.After.N, Bytes))
 	}
 	return text
 }
 
-// unseen says what cannot be seen, a line for each source and reason.
+// unseen returns lines about unavailable numbers, one for each source and
+// reason.
 func (g *GraphicsGrowth) unseen() (lines []string) {
 	type key struct {
 		source Source
@@ -94,14 +97,15 @@ func (g *GraphicsGrowth) unseen() (lines []string) {
 	}
 	for i, k := range keys {
 		if i == maxUnseen-1 && len(keys) > maxUnseen {
-			return append(lines, fmt.Sprintf("not seen: %d more", len(keys)-i))
+			return append(lines, fmt.Sprintf("not available: %d more", len(keys)-i))
 		}
-		lines = append(lines, fmt.Sprintf("not seen in %s: %s (%s)", k.source, strings.Join(names[k], ", "), k.reason))
+		lines = append(lines,
+			fmt.Sprintf("not available from %s: %s (%s)", k.source, strings.Join(names[k], ", "), k.reason))
 	}
 	return lines
 }
 
-// amount is a number for people.
+// amount formats a number.
 func amount(n int64, unit Unit) string {
 	if unit == Count {
 		return fmt.Sprint(n)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWithoutNumbers: names of the same thing in two runs are one, and what a programmer named
-// apart stays apart.
+// TestWithoutNumbers: names of the same thing in two runs are one, and names
+// that a programmer distinguished stay separate.
 func TestWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	same := [][]string{
@@ -34,7 +34,9 @@ func TestWithoutNumbers(t *testing.T) {
 		}
 		met[want] = names[0]
 	}
-	for _, name := range []string{"main", "RenderThread", "facade", "Cart$Added", "com.shop.feed/.Decaf", "decade-effaced"} {
+	for _, name := range []string{
+		"main", "RenderThread", "facade", "Cart$Added", "com.shop.feed/.Decaf", "decade-effaced",
+	} {
 		if got := WithoutNumbers(name); got != name {
 			t.Errorf("%q is %q", name, got)
 		}

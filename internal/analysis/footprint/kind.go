@@ -9,18 +9,19 @@ type Kind string
 const (
 	// Heap is what malloc manages.
 	Heap Kind = "heap"
-	// Java is the memory of the runtime: the Java heap, its tables and compiled code.
-	// Android calls some of it .dex and .art mmap.
+	// Java is the memory of the runtime: the Java heap, its tables and compiled
+	// code. Android calls some of it .dex and .art mmap.
 	Java Kind = "java"
 	// Stack is the stacks of threads.
 	Stack Kind = "stack"
 	// Anonymous is memory without a name.
 	Anonymous Kind = "anonymous"
-	// Named is anonymous or shared memory to which somebody gave a name.
+	// Named is anonymous or shared memory that was given a name.
 	Named Kind = "named"
 	// File is mapped files, and the .bss of libraries.
 	File Kind = "file"
-	// Device is memory of drivers. Android has system properties in it as well.
+	// Device is memory of drivers. Android counts system properties here as
+	// well.
 	Device Kind = "device"
 )
 
@@ -35,7 +36,7 @@ const (
 	othersName = "(others)"
 )
 
-// kindPrefixes are in the order in which they are asked.
+// kindPrefixes are matched in this order.
 var kindPrefixes = []struct {
 	prefix string
 	kind   Kind
@@ -48,12 +49,14 @@ var kindPrefixes = []struct {
 	{"[anon:stack_and_tls:", Stack},
 	{"[anon:dalvik-", Java},
 	{"[", Named},
-	// Until Android 9 the runtime took its memory from ashmem, and malloc for a while.
+	// Until Android 9 the runtime took its memory from ashmem, and malloc did
+	// for a while.
 	{"/dev/ashmem/dalvik-", Java},
 	{"/dev/ashmem/jit-zygote-cache", Java},
 	{"/dev/ashmem/libc malloc", Heap},
 	{"/dev/ashmem", Named},
-	// Shared memory without a name is this to the kernel (mm/shmem.c, shmem_zero_setup).
+	// The kernel's name of shared memory without a name (mm/shmem.c,
+	// shmem_zero_setup).
 	{"/dev/zero", Anonymous},
 	{"/dev/", Device},
 	{"/dmabuf:", Device},
@@ -67,12 +70,12 @@ var kindPrefixes = []struct {
 	{"anon_inode:", Device},
 }
 
-// kindOf sorts a name that lacks its " (deleted)".
+// kindOf classifies a name without its " (deleted)".
 func kindOf(name []byte) Kind {
 	if anonymous(name) {
 		return Anonymous
 	}
-	// A vendor's path may have it deeper.
+	// A vendor's path may contain it further down.
 	if bytes.Contains(name, []byte("kgsl-3d0")) {
 		return Device
 	}
@@ -84,7 +87,7 @@ func kindOf(name []byte) Kind {
 	return Named
 }
 
-// anonymous tells whether a name stands for none; showmap writes words for it.
+// anonymous reports whether a name means none; showmap writes words for it.
 func anonymous(name []byte) bool {
 	switch string(name) {
 	case "", noName, "[anon]", "[unknown]":
@@ -93,7 +96,7 @@ func anonymous(name []byte) bool {
 	return false
 }
 
-// isLibrary tells whether memory without a name that follows is the .bss of a file.
+// isLibrary reports whether unnamed memory that follows is the .bss of a file.
 func isLibrary(name []byte) bool {
 	return bytes.HasSuffix(name, []byte(".so")) || bytes.Contains(name, []byte(".so."))
 }

@@ -18,7 +18,7 @@ const (
 	noLayer = "(no name)"
 )
 
-// pile is buffers of one layer.
+// pile is the buffers of one layer.
 type pile struct {
 	count   int64
 	bytes   int64
@@ -39,8 +39,9 @@ func (p *pile) size() known.Int {
 	return known.Of(p.bytes)
 }
 
-// layersBetween are those by the better of the lists that were read at both moments: what
-// is in one of the two is mostly in the other. Nil where there is none.
+// layersBetween returns those by the better of the lists that were read both
+// times: what is in one of the two is mostly in the other. Nil if there is
+// none.
 func layersBetween(before, after *GraphicsReading) *layers {
 	switch {
 	case before.ImportedRead && after.ImportedRead:
@@ -51,7 +52,8 @@ func layersBetween(before, after *GraphicsReading) *layers {
 	return nil
 }
 
-// layers sums the buffers of both moments by the simplified names of their layers.
+// layers sums the buffers of both moments by the simplified names of their
+// layers.
 type layers struct {
 	before, after map[string]*pile
 	names         []string
@@ -82,10 +84,14 @@ func layersOf(before, after []Buffer) *layers {
 	return l
 }
 
-// graphicsLine compares a layer: by bytes, or by the number of its buffers if one has no size.
+// graphicsLine compares a layer: by bytes, or by the number of its buffers if
+// one has no size.
 func (l *layers) row(name string) GraphicsRow {
 	before, after := l.pile(l.before, name), l.pile(l.after, name)
-	r := GraphicsRow{Source: SurfaceFlinger, Name: name, Unit: Bytes, Before: before.size(), After: after.size(), BuffersBefore: before.count, BuffersAfter: after.count}
+	r := GraphicsRow{
+		Source: SurfaceFlinger, Name: name, Unit: Bytes, Before: before.size(), After: after.size(),
+		BuffersBefore: before.count, BuffersAfter: after.count,
+	}
 	if !r.Before.Known || !r.After.Known {
 		r.Unit, r.Before, r.After = Count, known.Of(before.count), known.Of(after.count)
 	}
@@ -100,7 +106,7 @@ func (l *layers) pile(side map[string]*pile, name string) pile {
 	return pile{}
 }
 
-// told tells whether the layers have names, so that each says whose it is.
+// told reports whether the layers have names, so that each says whose it is.
 func (l *layers) told() bool {
 	return slices.ContainsFunc(l.names, func(name string) bool { return name != noLayer })
 }
@@ -108,16 +114,18 @@ func (l *layers) told() bool {
 // OtherApp is the name of the layers of other apps whose names were not kept.
 const OtherApp = "(another app)"
 
-// foreign tells whether a layer names the package of another app than the process is of, or is
-// OtherApp. A process that chooses a name of its own has its package in front of it
-// (com.google.android.gms.persistent); one whose name is no package draws for all.
+// foreign reports whether a layer names the package of another app than the
+// process's, or is OtherApp. A process that chooses a name of its own has its
+// package in front of it (com.google.android.gms.persistent); one whose name is
+// not a package draws for all.
 func foreign(layer, process string) bool {
 	pkg := packageOf(layer)
-	return layer == OtherApp || pkg != "" && isPackage(process) && process != pkg && !strings.HasPrefix(process, pkg+".")
+	return layer == OtherApp || pkg != "" && isPackage(process) && process != pkg &&
+		!strings.HasPrefix(process, pkg+".")
 }
 
-// packageOf is the package in front of the slash of a component in the name of a layer
-// (SurfaceView[com.shop/.Main]); empty where there is none.
+// packageOf returns the package in front of the slash of a component in the
+// name of a layer (SurfaceView[com.shop/.Main]); empty if there is none.
 func packageOf(layer string) string {
 	for {
 		front, rest, ok := strings.Cut(layer, "/")
@@ -132,7 +140,7 @@ func packageOf(layer string) string {
 	}
 }
 
-// isPackage tells whether a name is one that an app can have: two words or more, each of
+// isPackage reports whether a name can be an app's: two words or more, each of
 // which begins with a letter.
 func isPackage(name string) bool {
 	words := strings.Split(name, ".")
@@ -148,9 +156,9 @@ func asciiLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 
 
 func ofPackage(r rune) bool { return asciiLetter(r) || r >= '0' && r <= '9' || r == '_' || r == '.' }
 
-// simplifyLayer puts a star for numbers that are words of their own, and for addresses: a layer
-// has another one each time (SurfaceView[com.shop/.Main]#12(BLAST Consumer)12). It is its
-// own result.
+// simplifyLayer replaces numbers that are separate words, and addresses, by a
+// star: they change each time (SurfaceView[com.shop/.Main]#12(BLAST
+// Consumer)12). It is idempotent.
 func simplifyLayer(layer string) string {
 	text := printableLayer(layer)
 	var b strings.Builder
@@ -178,8 +186,8 @@ func simplifyLayer(layer string) string {
 	return b.String()
 }
 
-// isNumber tells whether a word is a decimal number, an address or the hash code of an
-// object (ActivityRecord{1a2b3c4 u0 com.shop/.Main t12}#34).
+// isNumber reports whether a word is a decimal number, an address or the hash
+// code of an object (ActivityRecord{1a2b3c4 u0 com.shop/.Main t12}#34).
 func isNumber(word string) bool {
 	const digits, letters = "0123456789", "abcdefABCDEF"
 	if hex, ok := strings.CutPrefix(word, "0x"); ok && hex != "" {

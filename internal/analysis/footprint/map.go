@@ -7,34 +7,37 @@ import (
 )
 
 const (
-	// maxRows bounds the names of one map; an app of Android has about a thousand.
+	// maxRows bounds the names of one map; an app of Android has about a
+	// thousand.
 	maxRows = 20_000
-	// maxAdded bounds what is summed. The kernel allows 65,530 mappings (vm.max_map_count).
+	// maxAdded bounds the mappings that are summed. The kernel allows 65,530
+	// (vm.max_map_count).
 	maxAdded = 1 << 21
 )
 
-// Usage is what mappings use. What is unknown counts as nothing; of PSS and SwapPSS the
-// Warnings of a Growth tell.
+// Usage is the memory of mappings. Unknown numbers count as 0; the Warnings of
+// a Growth report those of PSS and SwapPSS.
 type Usage struct {
 	PSS, SwapPSS known.Int
-	// Size is the length, PrivateDirty what only this process has, without swap.
+	// Size is the length, PrivateDirty the memory of only this process, without
+	// swap.
 	Size, PrivateDirty known.Int
 }
 
 // Mapping is one mapping of smaps, or one row of showmap.
 type Mapping struct {
-	// Name is as the kernel has it. Add keeps none of it.
+	// Name is the kernel's. Add keeps none of it.
 	Name []byte
-	// Start and End are 0 where they are not known: showmap sums by name.
+	// Start and End are 0 if unknown: showmap sums by name.
 	Start, End uint64
 	Perms      [4]byte
-	// Mappings is how many they are; 0 is one.
+	// Mappings is their number; 0 means one.
 	Mappings int64
 	Usage
 }
 
-// Map is the memory map of a process at one moment, summed by names. Its memory is bounded
-// by the number of different names.
+// Map is the memory map of a process at one time, summed by names. Its memory
+// is bounded by the number of different names.
 type Map struct {
 	most    int
 	rows    map[mapKey]*mapSums
@@ -44,7 +47,8 @@ type Map struct {
 	doubt   mapDoubts
 }
 
-// mapKey tells rows apart. from is the name that a .bss had before it was given to a file.
+// mapKey identifies rows. from is the name of a .bss before it was assigned to
+// a file.
 type mapKey struct {
 	name string
 	kind Kind
@@ -54,13 +58,13 @@ type mapKey struct {
 type mapSums struct {
 	// file is the mapped file, "" for other memory.
 	file string
-	// example is one of the names as they were, the first by the alphabet: the order of
-	// the mappings must not show.
+	// example is one of the original names, the first in alphabetical order, so
+	// that the order of the mappings does not matter.
 	example []byte
 	sum     Sum
 }
 
-// lastMapping is the mapping that was added last, which .bss may belong to.
+// lastMapping is the mapping that was added last, to which .bss may belong.
 type lastMapping struct {
 	end     uint64
 	file    string
@@ -72,14 +76,14 @@ type mapDoubts struct {
 	full, addresses        bool
 }
 
-// NewMap begins a map.
+// NewMap returns an empty map.
 func NewMap() *Map { return &Map{most: maxRows, rows: map[mapKey]*mapSums{}} }
 
-// total is the sum of all mappings.
+// total returns the sum of all mappings.
 func (m *Map) total() Sum { return m.sum }
 
-// Add counts a mapping. Those with addresses come in their order, as in smaps: .bss belongs
-// to the file just before. It allocates only for names that were not there.
+// Add counts a mapping. Mappings with addresses must come in order, as in
+// smaps: .bss belongs to the file just before. It allocates only for new names.
 func (m *Map) Add(x Mapping) {
 	name := trim(x.Name[:min(len(x.Name), maxRaw)])
 	sum := m.measure(x)
@@ -89,13 +93,15 @@ func (m *Map) Add(x Mapping) {
 		k, r = m.make(k)
 	}
 	r.sum.add(sum)
-	if raw := x.Name[:min(len(x.Name), maxMapping)]; k.name != othersName && (r.example == nil || bytes.Compare(raw, r.example) < 0) {
+	if raw := x.Name[:min(len(x.Name), maxMapping)]; k.name != othersName &&
+		(r.example == nil || bytes.Compare(raw, r.example) < 0) {
 		r.example = append(r.example[:0], raw...)
 	}
 	m.last = lastMapping{end: x.End, file: r.file, library: r.file != "" && isLibrary(name)}
 }
 
-// mapSums finds the row of a mapping. Without one, the key has its own memory.
+// mapSums finds the row of a mapping. If there is none, the key has its own
+// memory.
 func (m *Map) row(name []byte, x Mapping) (mapKey, *mapSums) {
 	if from := m.bss(name, x); from != "" {
 		m.scratch = append(append(m.scratch[:0], m.last.file...), bss...)
@@ -116,7 +122,7 @@ func (m *Map) find(kind Kind, from string) (mapKey, *mapSums) {
 	return mapKey{string(m.scratch), kind, from}, nil
 }
 
-// make begins a row. Beyond the cap all that is of one kind is one row.
+// make begins a row. Beyond the cap everything of one kind is one row.
 func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 	r := new(mapSums)
 	if k.kind == File {
@@ -133,10 +139,11 @@ func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 	return k, r
 }
 
-// bss gives the name of memory that belongs to the file before it, or "". Android gives
-// what has no name to a library that ends where it begins, and does not know [anon:.bss],
-// the name that the linker gives it (bionic linker_phdr.cpp). Here only the first mapping
-// without a name that can be written is a .bss: what grows by many must not look like one.
+// bss returns the name of memory that belongs to the file before it, or "".
+// Android assigns unnamed memory to a library that ends where it begins, and
+// does not know [anon:.bss], the linker's name for it (bionic linker_phdr.cpp).
+// Here only the first writable unnamed mapping is a .bss: growth in many
+// mappings must not look like one.
 func (m *Map) bss(name []byte, x Mapping) string {
 	if m.last.file == "" || x.Start == 0 || x.Start != m.last.end {
 		return ""
@@ -150,7 +157,7 @@ func (m *Map) bss(name []byte, x Mapping) string {
 	return ""
 }
 
-// measure is what a mapping adds.
+// measure returns what a mapping adds.
 func (m *Map) measure(x Mapping) (s Sum) {
 	m.doubt.addresses = m.doubt.addresses || x.End > x.Start
 	s.Mappings = min(max(x.Mappings, 1), maxKB)

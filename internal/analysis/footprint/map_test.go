@@ -37,7 +37,7 @@ func inOrder(start uint64, list ...Mapping) []Mapping {
 	return list
 }
 
-// mapRows tells each row that uses something as "kind name kB".
+// mapRows formats each row that uses something as "kind name kB".
 func mapRows(m *Map) string {
 	g := CompareMaps(NewMap(), m)
 	slices.SortFunc(g.Rows, func(a, b MapRow) int { return strings.Compare(a.Name, b.Name) })
@@ -48,20 +48,33 @@ func mapRows(m *Map) string {
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// The kinds of the names that AOSP names (androidprocheaps.cpp) and of those that it does
-// not know.
+// The kinds of the names known to AOSP (androidprocheaps.cpp) and of unknown
+// ones.
 func TestMappingKinds(t *testing.T) {
 	for kind, names := range map[Kind][]string{
-		Heap: {"[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:scudo:secondary]", "[anon:GWP-ASan Metadata]", "/dev/ashmem/libc malloc (deleted)"},
-		Java: {"[anon:dalvik-main space (region space)]", "[anon:dalvik-/system/framework/boot.art]", "/dev/ashmem/dalvik-main space (deleted)",
-			"/memfd:jit-cache (deleted)", "/memfd:/jit-cache (deleted)", "/memfd:jit-zygote-cache (deleted)", "/dev/ashmem/jit-zygote-cache (deleted)"},
+		Heap: {
+			"[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:scudo:secondary]",
+			"[anon:GWP-ASan Metadata]", "/dev/ashmem/libc malloc (deleted)",
+		},
+		Java: {
+			"[anon:dalvik-main space (region space)]", "[anon:dalvik-/system/framework/boot.art]",
+			"/dev/ashmem/dalvik-main space (deleted)",
+			"/memfd:jit-cache (deleted)", "/memfd:/jit-cache (deleted)", "/memfd:jit-zygote-cache (deleted)",
+			"/dev/ashmem/jit-zygote-cache (deleted)"},
 		Stack:     {"[stack]", "[stack:123]", "[anon:stack_and_tls:main]", "[anon:stack_and_tls:25373]"},
 		Anonymous: {"", "[anon]", "[unknown]", "  ", "/dev/zero (deleted)"},
-		Named: {"[anon:partition_alloc]", "[anon:.bss]", "[vdso]", "[anon_shmem:x]", "/dev/ashmem/GFXStats-1521 (deleted)", "/memfd:buffer (deleted)",
+		Named: {
+			"[anon:partition_alloc]", "[anon:.bss]", "[vdso]", "[anon_shmem:x]", "/dev/ashmem/GFXStats-1521 (deleted)",
+			"/memfd:buffer (deleted)",
 			"socket:[4711]", "/SYSV00000000 (deleted)"},
-		File: {"/system/lib64/libc.so", "/system/lib64/libc.so [bss]", "/data/app/a/base.apk", "/system/fonts/Roboto.ttf", "/x (deleted)",
+		File: {
+			"/system/lib64/libc.so", "/system/lib64/libc.so [bss]", "/data/app/a/base.apk", "/system/fonts/Roboto.ttf",
+			"/x (deleted)",
 			"/system/framework/boot.oat", "/system/framework/boot.art"},
-		Device: {"/dev/kgsl-3d0", "/vendor/dev/kgsl-3d0", "/dev/mali0", "/dev/dri/renderD128", "/dmabuf:", "anon_inode:dmabuf", "/dev/binderfs/binder"},
+		Device: {
+			"/dev/kgsl-3d0", "/vendor/dev/kgsl-3d0", "/dev/mali0", "/dev/dri/renderD128", "/dmabuf:",
+			"anon_inode:dmabuf", "/dev/binderfs/binder",
+		},
 	} {
 		for _, name := range names {
 			g := CompareMaps(NewMap(), mapOf(testMapping(name, 1, 0)))
@@ -101,8 +114,9 @@ func TestMappingNames(t *testing.T) {
 		"/system/app/Shop-1/Shop.apk":                                                    "/system/app/Shop-1/Shop.apk",
 		"/data/app/~~XNE2QZ2lqS8WS__es9ixGg==/com.google.android.webview-5Ld8E9w9HwmKlrRxq1kQkQ==/lib/arm64/libfoo.so": "/data/app/com.google.android.webview/lib/arm64/libfoo.so",
 		"[anon:dalvik-classes2.dex extracted in memory from /data/app/~~-f==/a.b-2sB6VienT2XP9nnL4_ZFaw==/base.apk]":   "[anon:dalvik-classes2.dex extracted in memory from /data/app/a.b/base.apk]",
-		"/a\x1b[2J\u202eb\xff\xfe\u00e9":                   "/a?[2J?b?é",
-		"/" + strings.Repeat("ab/", 200) + "libgrowing.so": "/" + strings.Repeat("ab/", 41) + "ab…b" + strings.Repeat("/ab", 37) + "/libgrowing.so",
+		"/a\x1b[2J\u202eb\xff\xfe\u00e9": "/a?[2J?b?é",
+		"/" + strings.Repeat("ab/", 200) + "libgrowing.so": "/" + strings.Repeat("ab/", 41) + "ab…b" +
+			strings.Repeat("/ab", 37) + "/libgrowing.so",
 	} {
 		if got := string(simplifyMapping([]byte(name))); got != want {
 			t.Errorf("%q becomes\n%q, want\n%q", name, got, want)
@@ -110,7 +124,7 @@ func TestMappingNames(t *testing.T) {
 	}
 }
 
-// Memory behind a library is its .bss, and what grows by many mappings is not.
+// Memory after a library is its .bss, but not growth in many mappings.
 func TestBss(t *testing.T) {
 	m := func(name string) Mapping { return testMapping(name, 4, 0) }
 	guard := m("")
@@ -122,13 +136,22 @@ func TestBss(t *testing.T) {
 	}{
 		{"by name", "file /a.so 8; file /a.so [bss] 4", inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))},
 		{"twice by name", "file /a.so 4; file /a.so [bss] 8", inOrder(0x1000, m("/a.so"), m(bssName), m(bssName))},
-		{"in an apk", "file /data/app/x/base.apk 4; file /data/app/x/base.apk [bss] 4", inOrder(0x1000, m("/data/app/x-1/base.apk"), m(bssName))},
-		{"without a name", "anonymous (anonymous) 4; file /libc.so.6 4; file /libc.so.6 [bss] 4", inOrder(0x1000, m("/libc.so.6"), m(""), m(""))},
+		{
+			"in an apk", "file /data/app/x/base.apk 4; file /data/app/x/base.apk [bss] 4",
+			inOrder(0x1000, m("/data/app/x-1/base.apk"), m(bssName)),
+		},
+		{
+			"without a name", "anonymous (anonymous) 4; file /libc.so.6 4; file /libc.so.6 [bss] 4",
+			inOrder(0x1000, m("/libc.so.6"), m(""), m("")),
+		},
 		{"not after another file", "anonymous (anonymous) 4; file /x.apk 4", inOrder(0x1000, m("/x.apk"), m(""))},
-		{"not what cannot be written", "anonymous (anonymous) 4; file /x.so 4", inOrder(0x1000, m("/x.so"), guard)},
-		{"not behind a gap", "file /x.so 4; named [anon:.bss] 4", append(inOrder(0x1000, m("/x.so")), far...)},
-		{"not after what is no file", "named [anon:.bss] 4; heap [heap] 4", inOrder(0x1000, m("[heap]"), m(bssName))},
-		{"not without addresses", "anonymous (anonymous) 4; file /x.so 4; named [anon:.bss] 4", []Mapping{m("/x.so"), m(bssName), m("")}},
+		{"not if it cannot be written", "anonymous (anonymous) 4; file /x.so 4", inOrder(0x1000, m("/x.so"), guard)},
+		{"not after a gap", "file /x.so 4; named [anon:.bss] 4", append(inOrder(0x1000, m("/x.so")), far...)},
+		{"not after other memory", "named [anon:.bss] 4; heap [heap] 4", inOrder(0x1000, m("[heap]"), m(bssName))},
+		{
+			"not without addresses", "anonymous (anonymous) 4; file /x.so 4; named [anon:.bss] 4",
+			[]Mapping{m("/x.so"), m(bssName), m("")},
+		},
 		{"as showmap once wrote it", "file /x.so 4; file /x.so [bss] 4", []Mapping{m("/x.so"), m("/x.so [bss]")}},
 	}
 	for _, c := range tests {
@@ -136,29 +159,33 @@ func TestBss(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
 		}
 	}
-	g := CompareMaps(mapOf(inOrder(0x1000, m("/a.so"))...), mapOf(inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))...))
+	g := CompareMaps(mapOf(inOrder(0x1000, m("/a.so"))...),
+		mapOf(inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))...))
 	if len(g.Files) != 1 || g.Files[0].File != "/a.so" || g.Files[0].Delta != 8 {
 		t.Errorf("the library with its .bss: %+v", g.Files)
 	}
 }
 
-// A moment with addresses and one without are compared by what both know.
+// A snapshot with addresses and one without are compared by what both know.
 func TestAddressesOnOneSide(t *testing.T) {
 	list := []Mapping{testMapping("/a.so", 10, 0), testMapping(bssName, 5, 0)}
 	with, without := mapOf(inOrder(0x1000, slices.Clone(list)...)...), mapOf(list...)
 	for _, g := range []MapGrowth{CompareMaps(with, without), CompareMaps(without, with)} {
-		if len(g.Rows) != 2 || g.Grew != 0 || g.Shrank != 0 || len(g.Warnings) != 1 || len(g.Files) != 1 || g.Files[0].After.PSS != 10 {
+		if len(g.Rows) != 2 || g.Grew != 0 || g.Shrank != 0 || len(g.Warnings) != 1 || len(g.Files) != 1 ||
+			g.Files[0].After.PSS != 10 {
 			t.Errorf("%+v", g)
 		}
 	}
 }
 
-// mappingUnit is mappings whose order counts.
+// mappingUnit is mappings whose order matters.
 type mappingUnit []Mapping
 
 var mappingNames = []string{
-	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:stack_and_tls:%d]", "[anon:dalvik-main space]", "[anon:buf%d]",
-	"/dev/ashmem/%d", "/dev/kgsl-3d0", "/memfd:x (deleted)", "/system/lib64/lib%d.so", "/data/app/a-%d/base.apk", "/dmabuf:", "\x1b%d",
+	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:stack_and_tls:%d]", "[anon:dalvik-main space]",
+	"[anon:buf%d]",
+	"/dev/ashmem/%d", "/dev/kgsl-3d0", "/memfd:x (deleted)", "/system/lib64/lib%d.so", "/data/app/a-%d/base.apk",
+	"/dmabuf:", "\x1b%d",
 }
 
 // randomMappings makes a memory map: some libraries with their .bss.
@@ -193,7 +220,7 @@ func randomMapping(rng *rand.Rand, name string) Mapping {
 	return x
 }
 
-// testTotal sums in the plain way.
+// testTotal sums in the simple way.
 func testTotal(units []mappingUnit) (s Sum) {
 	for _, u := range units {
 		for _, x := range u {
@@ -211,8 +238,8 @@ func testTotal(units []mappingUnit) (s Sum) {
 
 func flatMap(units []mappingUnit) *Map { return mapOf(slices.Concat(units...)...) }
 
-// What is attributed sums up to what was measured, whatever the maps are, in whatever
-// order their parts came and however they are cut.
+// Attributed memory sums up to the measured one, for any maps, in any order of
+// their parts and however they are split.
 func TestMapAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {
@@ -232,12 +259,13 @@ func TestMapAttribution(t *testing.T) {
 		}
 		rng.Shuffle(len(after), func(i, j int) { after[i], after[j] = after[j], after[i] })
 		if other := CompareMaps(a, flatMap(after)); !reflect.DeepEqual(g, other) {
-			t.Fatalf("round %d: another order gives\n%+v, not\n%+v", round, other, g)
+			t.Fatalf("round %d: another order returns\n%+v, not\n%+v", round, other, g)
 		}
 		if other := CompareMaps(a, flatMap(cutUnits(rng, after))); !reflect.DeepEqual(mapDeltas(g), mapDeltas(other)) {
-			t.Fatalf("round %d: cut in parts it gives\n%v, not\n%v", round, mapDeltas(other), mapDeltas(g))
+			t.Fatalf("round %d: split in parts it returns\n%v, not\n%v", round, mapDeltas(other), mapDeltas(g))
 		}
-		if back := CompareMaps(b, a); back.Total.Delta != -g.Total.Delta || back.Grew != -g.Shrank || len(back.Rows) != len(g.Rows) {
+		if back := CompareMaps(b, a); back.Total.Delta != -g.Total.Delta || back.Grew != -g.Shrank ||
+			len(back.Rows) != len(g.Rows) {
 			t.Fatalf("round %d: backwards it is %+v, forwards %+v", round, back, g)
 		}
 	}
@@ -255,7 +283,7 @@ func refillMap(small *Map, units []mappingUnit) *Map {
 	return m
 }
 
-// cutUnits cuts one mapping in two, one behind the other.
+// cutUnits splits one mapping in two adjacent ones.
 func cutUnits(rng *rand.Rand, units []mappingUnit) []mappingUnit {
 	i := rng.IntN(len(units))
 	x := units[i][0]
@@ -336,16 +364,22 @@ func TestOtherMappings(t *testing.T) {
 	}
 }
 
-// Numbers that no memory has are unknown, and sums do not overflow.
+// Impossible numbers are unknown, and sums do not overflow.
 func TestHostileNumbers(t *testing.T) {
 	m := NewMap()
-	huge := Mapping{Name: []byte("[heap]"), Start: 9, End: 1, Mappings: 1 << 62, Usage: Usage{PSS: known.Of(maxKB), SwapPSS: known.Of(maxKB), Size: known.Of(1 << 62), PrivateDirty: known.Of(-5)}}
+	huge := Mapping{
+		Name: []byte("[heap]"), Start: 9, End: 1, Mappings: 1 << 62,
+		Usage: Usage{
+			PSS: known.Of(maxKB), SwapPSS: known.Of(maxKB), Size: known.Of(1 << 62), PrivateDirty: known.Of(-5),
+		},
+	}
 	for range maxAdded + 3 {
 		m.Add(huge)
 	}
 	g := CompareMaps(NewMap(), m)
 	checkSums(t, g)
-	if want := int64(maxAdded) * 2 * maxKB; g.Total.Delta != want || g.Total.After.Size != 0 || g.Total.After.Mappings <= 0 {
+	if want := int64(maxAdded) * 2 * maxKB; g.Total.Delta != want || g.Total.After.Size != 0 ||
+		g.Total.After.Mappings <= 0 {
 		t.Errorf("%+v, want %d", g.Total, want)
 	}
 	if len(g.Warnings) != 2 || !strings.Contains(g.Warnings[1].Error(), "3 mappings beyond") {
@@ -367,7 +401,8 @@ func FuzzMappingName(f *testing.F) {
 			t.Fatalf("%q: %+v", raw, g)
 		}
 		for _, text := range append(g.Lines(5), g.Rows[0].Name, g.Rows[0].Example, g.Rows[0].File) {
-			if len(text) > 2*maxMapping || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if len(text) > 2*maxMapping || !utf8.ValidString(text) ||
+				strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q gives %q", raw, text)
 			}
 		}
@@ -398,7 +433,7 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(list)), "ns/mapping")
 }
 
-// A mapping of a known name costs no memory.
+// A mapping with a known name costs no memory.
 func TestAddAllocatesNothing(t *testing.T) {
 	list := slices.Concat(randomMappings(rand.New(rand.NewPCG(3, 4)))...)
 	m := mapOf(list...)

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Sum is what mappings use together, in kB.
+// Sum is the memory of mappings together, in kB.
 type Sum struct {
 	Mappings     int64
 	PSS          int64
@@ -30,7 +30,7 @@ func (s *Sum) add(t Sum) {
 	s.PrivateDirty += t.PrivateDirty
 }
 
-// Change is two sums. Delta is by how much the cost grew in kB, less than 0 where it
+// Change is two sums. Delta is the growth of the cost in kB, negative if it
 // shrank.
 type Change struct {
 	Before Sum
@@ -46,13 +46,14 @@ func (c *Change) add(d Change) {
 
 // MapRow is all mappings of one name and kind.
 type MapRow struct {
-	// Name is the name without what is another in each mapping. "(anonymous)" has none,
-	// "(others)" is what is beyond the cap. [bss] after a file is memory behind it.
+	// Name is the name without what differs in each mapping. "(anonymous)" has
+	// none, "(others)" is everything beyond the cap. [bss] after a file is
+	// memory behind it.
 	Name string
 	Kind Kind
 	// File is the mapped file that the row belongs to, "" for other memory.
 	File string
-	// Example is one of the names as they were, printable, where Name is not it.
+	// Example is one of the original names, printable, if it differs from Name.
 	Example string
 	Change
 }
@@ -69,25 +70,27 @@ type FileRow struct {
 	Change
 }
 
-// MapGrowth is how two maps of one process differ. Each list begins with what grew most and
-// ends with what shrank most. The deltas of Rows sum up to that of Total, and so do those
-// of Kinds.
+// MapGrowth is the difference between two maps of one process. Each list begins
+// with the largest growth and ends with the largest shrinkage. The deltas of
+// Rows sum up to that of Total, and so do those of Kinds.
 type MapGrowth struct {
 	Rows  []MapRow
 	Kinds []KindRow
 	Files []FileRow
 	Total Change
-	// Grew is the sum of the rows that grew, Shrank of those that shrank, in kB. Their sum
-	// is the delta of Total.
+	// Grew is the sum of the rows that grew, Shrank of those that shrank, in
+	// kB. Their sum is the delta of Total.
 	Grew   int64
 	Shrank int64
-	// Warnings say what is not known or not comparable.
+	// Warnings describe what is unknown or not comparable.
 	Warnings []error
 }
 
-// CompareMaps says what grew between two maps of one process. Both stay as they are.
+// CompareMaps returns what grew between two maps of one process. It does not
+// change them.
 func CompareMaps(before, after *Map) MapGrowth {
-	// What has no addresses cannot tell whose a .bss is: then nobody does.
+	// Without addresses the owner of a .bss is unknown: then neither map
+	// assigns them.
 	plain := before.doubt.addresses != after.doubt.addresses && before.doubt.added > 0 && after.doubt.added > 0
 	rows := map[mapKey]*MapRow{}
 	joinMap(rows, before, plain, func(c *Change) *Sum { return &c.Before })
@@ -128,7 +131,7 @@ func CompareMaps(before, after *Map) MapGrowth {
 	return g
 }
 
-// joinMap adds the rows of a map to those of both.
+// joinMap adds the rows of a map to the combined rows.
 func joinMap(rows map[mapKey]*MapRow, m *Map, plain bool, side func(*Change) *Sum) {
 	for k, from := range m.rows {
 		file := from.file
@@ -160,29 +163,32 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 	}{{"before", before}, {"after", after}} {
 		d := side.m.doubt
 		if d.added == 0 {
-			list = append(list, fmt.Errorf("%s: no mapping is known", side.when))
+			list = append(list, fmt.Errorf("%s: no mappings recorded", side.when))
 		}
 		if d.pss > 0 {
-			list = append(list, fmt.Errorf("%s: Pss of %d mappings is not known and counts as 0", side.when, d.pss))
+			list = append(list, fmt.Errorf("%s: Pss of %d mappings is unknown and counts as 0", side.when, d.pss))
 		}
 		if d.swap > 0 {
-			list = append(list, fmt.Errorf("%s: SwapPss of %d mappings is not known and counts as 0", side.when, d.swap))
+			list = append(list, fmt.Errorf("%s: SwapPss of %d mappings is unknown and counts as 0", side.when, d.swap))
 		}
 		if d.left > 0 {
-			list = append(list, fmt.Errorf("%s: %d mappings beyond the first %d are left out", side.when, d.left, maxAdded))
+			list = append(list,
+				fmt.Errorf("%s: %d mappings beyond the first %d are omitted", side.when, d.left, maxAdded))
 		}
 		if d.full {
-			list = append(list, fmt.Errorf("%s: there are more than %d names, the rest is %s", side.when, side.m.most, othersName))
+			list = append(list,
+				fmt.Errorf("%s: there are more than %d names, the rest is %s", side.when, side.m.most, othersName))
 		}
 	}
 	if plain {
-		list = append(list, errors.New("one of the two moments has no addresses: .bss is not counted with its library"))
+		list = append(list,
+			errors.New("one of the two snapshots has no addresses: .bss is not counted with its library"))
 	}
 	return list
 }
 
-// explained is the share of all that grew that the first rows explain, from 0 to 1; false
-// if nothing grew.
+// explained returns the share of all growth that the first rows explain, from 0
+// to 1; false if nothing grew.
 func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	if g.Grew <= 0 {
 		return 0, false
@@ -194,5 +200,5 @@ func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	return float64(sum) / float64(g.Grew), true
 }
 
-// fileOf is the file that a name of kind File belongs to.
+// fileOf returns the file of a name of kind File.
 func fileOf(name string) string { return strings.TrimSuffix(name, bss) }

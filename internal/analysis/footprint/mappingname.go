@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// maxRaw and maxName bound a name as it is given and as it is told, in bytes.
+	// maxRaw and maxName bound a name as received and as reported, in bytes.
 	maxRaw     = 4096
 	maxMapping = 256
 )
 
-// simplifyMapping writes into its argument, which it gives back shorter: printable, without what
-// is another in each mapping, and at most maxName bytes. It is its own result.
+// simplifyMapping rewrites its argument in place and returns it: printable,
+// without what differs in each mapping, and at most maxName bytes. It is
+// idempotent.
 //
-// A change may leave something to change, and each makes the name shorter, or leaves fewer
-// digits and fewer bytes that are not printable: it comes to an end.
+// A change may enable another one, and each makes the name shorter, or reduces
+// its digits and unprintable bytes: so it terminates.
 func simplifyMapping(name []byte) []byte {
 	for {
 		before := len(name)
@@ -30,7 +31,8 @@ func simplifyMapping(name []byte) []byte {
 	}
 }
 
-// trim removes blanks, and the mark of a file that is gone: the mapping is the same.
+// trim removes blanks, and the suffix of a deleted file: the mapping is the
+// same.
 func trim(name []byte) []byte {
 	for {
 		cut := bytes.TrimSuffix(bytes.TrimSpace(name), []byte(deleted))
@@ -41,9 +43,10 @@ func trim(name []byte) []byte {
 	}
 }
 
-// uninstalled removes from the path of an app what each installation makes up:
-// /data/app/~~42B3==/com.shop-2sB6VienT2XP9nnL4_ZFaw==/base.apk is /data/app/com.shop/base.apk
-// (frameworks/base PackageManagerServiceUtils.java, getNextCodePath).
+// uninstalled removes from the path of an app what each installation generates:
+// /data/app/~~42B3==/com.shop-2sB6VienT2XP9nnL4_ZFaw==/base.apk is
+// /data/app/com.shop/base.apk (frameworks/base PackageManagerServiceUtils.java,
+// getNextCodePath).
 func uninstalled(name []byte) []byte {
 	const app = "/app/"
 	for at := 0; ; {
@@ -52,7 +55,8 @@ func uninstalled(name []byte) []byte {
 			return name
 		}
 		at += i + len(app)
-		if where := name[:at-len(app)]; !bytes.HasSuffix(where, []byte("/data")) && !bytes.Contains(where, []byte("/mnt/expand/")) {
+		if where := name[:at-len(app)]; !bytes.HasSuffix(where, []byte("/data")) &&
+			!bytes.Contains(where, []byte("/mnt/expand/")) {
 			at-- // the slash may begin the next
 			continue
 		}
@@ -74,11 +78,12 @@ func uninstalled(name []byte) []byte {
 	}
 }
 
-// installed is the length of a package's name in the name of its folder, which ends in a
-// hash, before Android 8 in a number.
+// installed returns the length of a package's name in the name of its folder,
+// which ends in a hash, before Android 8 in a number.
 func installed(folder []byte) int {
 	i := bytes.LastIndexByte(folder, '-')
-	if hash := len(folder) - len("==") - 22; bytes.HasSuffix(folder, []byte("==")) && hash > 1 && folder[hash-1] == '-' {
+	if hash := len(folder) - len("==") - 22; bytes.HasSuffix(folder, []byte("==")) && hash > 1 &&
+		folder[hash-1] == '-' {
 		return hash - 1 // the hash may hold a - of its own
 	}
 	if end := folder[i+1:]; i > 0 && len(end) > 0 && len(end) <= 3 && digits(end) == len(end) {
@@ -87,9 +92,10 @@ func installed(folder []byte) int {
 	return len(folder)
 }
 
-// star puts a star for numbers that are another in each mapping: addresses, hashes, UUIDs,
-// ids. A number in the name of a file mostly belongs to it, unless it is long; one that
-// is a word of its own in the name of other memory, or ends it, is an id.
+// star replaces numbers that differ in each mapping by a star: addresses,
+// hashes, UUIDs, ids. A number in the name of a file mostly belongs to it,
+// unless it is long; a separate word in the name of other memory, or a number
+// at its end, is an id.
 func star(name *[]byte) (changed bool) {
 	b, at := *name, 0
 	least := 1
@@ -127,7 +133,7 @@ func star(name *[]byte) (changed bool) {
 	return changed
 }
 
-// word is the length of the letters and digits that a text begins with.
+// word returns the length of the letters and digits at the beginning of a text.
 func word(b []byte) int {
 	for i, c := range b {
 		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c < utf8.RuneSelf {
@@ -137,8 +143,8 @@ func word(b []byte) int {
 	return len(b)
 }
 
-// hash tells whether a word is an address or at least half of one, the first part of a
-// UUID among them.
+// hash reports whether a word is an address or at least half of one, including
+// the first part of a UUID.
 func hash(token []byte) bool {
 	number := bytes.TrimPrefix(token, []byte("0x"))
 	if hexes(number) != len(number) || len(number) == 0 {
@@ -147,7 +153,7 @@ func hash(token []byte) bool {
 	return len(number) < len(token) || len(number) >= 8 && bytes.ContainsAny(number, "0123456789")
 }
 
-// groups is the length of what follows the first group of a UUID.
+// groups returns the length of what follows the first group of a UUID.
 func groups(b []byte) (n int) {
 	for len(b) > n && b[n] == '-' {
 		w := word(b[n+1:])

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxWarnings bounds the lines of a summary that are doubts.
+	// maxWarnings bounds the warnings in a summary.
 	maxWarnings = 3
-	// leastGrowth is the growth in kB below which no row is told of.
+	// leastGrowth is the growth in kB from which on a row is listed.
 	leastGrowth = 4
 )
 
@@ -19,12 +19,13 @@ var kindWords = map[Kind]string{
 	Named: "named memory", File: "file", Device: "device",
 }
 
-// Lines says it in at most 12 short lines: the total, the kinds, the first top rows that
-// grew with their shares, and what is not known.
+// Lines formats it as at most 12 short lines: the total, the kinds, the first
+// top rows that grew with their shares, and warnings.
 func (g *MapGrowth) Lines(top int) []string {
 	total := g.Total
 	lines := []string{fmt.Sprintf("Pss + SwapPss %s -> %s (%s) in %d -> %d mappings",
-		text.KB(total.Before.Cost()), text.KB(total.After.Cost()), text.SignedKB(total.Delta), total.Before.Mappings, total.After.Mappings)}
+		text.KB(total.Before.Cost()), text.KB(total.After.Cost()), text.SignedKB(total.Delta), total.Before.Mappings,
+		total.After.Mappings)}
 	if g.Grew > 0 && g.Shrank < 0 {
 		lines[0] += fmt.Sprintf(": %s grew, %s shrank", text.SignedKB(g.Grew), text.SignedKB(g.Shrank))
 	}
@@ -38,9 +39,10 @@ func (g *MapGrowth) Lines(top int) []string {
 	}
 	switch share, ok := g.explained(shown); {
 	case !ok:
-		lines = append(lines, "nothing grew")
+		lines = append(lines, "no growth")
 	case shown < len(g.Rows) && shown > 0:
-		lines = append(lines, fmt.Sprintf("%s %s of what grew; there are %d rows", explains(shown), percent(share), len(g.Rows)))
+		lines = append(lines,
+			fmt.Sprintf("%s %s of what grew; there are %d rows", explains(shown), percent(share), len(g.Rows)))
 	}
 	return append(lines, doubts...)
 }
@@ -52,7 +54,7 @@ func explains(rows int) string {
 	return fmt.Sprintf("the first %d explain", rows)
 }
 
-// shown is how many rows are told of.
+// shown returns the number of listed rows.
 func (g *MapGrowth) shown(top int) (n int) {
 	for n < min(max(top, 0), len(g.Rows)) && g.Rows[n].Delta >= leastGrowth {
 		n++
@@ -65,7 +67,8 @@ func (g *MapGrowth) line(r MapRow) string {
 	if r.Name != noName {
 		what += " " + r.Name
 	}
-	line := fmt.Sprintf("%s %s (%s of %s): %s -> %s", what, text.SignedKB(r.Delta), percent(float64(r.Delta)/float64(g.Grew)), text.SignedKB(g.Grew),
+	line := fmt.Sprintf("%s %s (%s of %s): %s -> %s", what, text.SignedKB(r.Delta),
+		percent(float64(r.Delta)/float64(g.Grew)), text.SignedKB(g.Grew),
 		text.KB(r.Before.Cost()), text.KB(r.After.Cost()))
 	if r.Before.Mappings != r.After.Mappings {
 		line += fmt.Sprintf(", %d -> %d mappings", r.Before.Mappings, r.After.Mappings)
@@ -73,7 +76,7 @@ func (g *MapGrowth) line(r MapRow) string {
 	return line
 }
 
-// kinds names those that changed.
+// kinds lists those that changed.
 func (g *MapGrowth) kinds() string {
 	var list []string
 	for _, k := range g.Kinds {
@@ -87,7 +90,7 @@ func (g *MapGrowth) kinds() string {
 func (g *MapGrowth) doubts() (lines []string) {
 	for i, w := range g.Warnings {
 		if i == maxWarnings-1 && len(g.Warnings) > maxWarnings {
-			return append(lines, fmt.Sprintf("not sure: %d more doubts", len(g.Warnings)-i))
+			return append(lines, fmt.Sprintf("warning: %d more warnings", len(g.Warnings)-i))
 		}
 		lines = append(lines, unsure(w))
 	}

@@ -9,9 +9,12 @@ import (
 )
 
 func TestMapLines(t *testing.T) {
-	before := mapOf(append(inOrder(0x1000, testMapping("/a/libx.so", 1000, 0)), testMapping("[anon:scudo:primary]", 20480, 100), testMapping("[anon:dalvik-main space]", 9000, 0), testMapping("", 50, 0))...)
+	before := mapOf(append(inOrder(0x1000, testMapping("/a/libx.so", 1000, 0)),
+		testMapping("[anon:scudo:primary]", 20480, 100), testMapping("[anon:dalvik-main space]", 9000, 0),
+		testMapping("", 50, 0))...)
 	library := inOrder(0x1000, testMapping("/a/libx.so", 1000, 0), testMapping(bssName, 900, 0))
-	after := mapOf(append(library, testMapping("[anon:scudo:primary]", 40960, 0), testMapping("[anon:scudo:primary]", 22528, 0),
+	after := mapOf(append(library, testMapping("[anon:scudo:primary]", 40960, 0),
+		testMapping("[anon:scudo:primary]", 22528, 0),
 		testMapping("[anon:dalvik-main space]", 8000, 0), testMapping("", 52, 0))...)
 	after.Add(Mapping{Name: []byte("[anon:x]"), Usage: Usage{SwapPSS: known.Of(0)}})
 	same := mapOf(testMapping("[heap]", 5, 0))
@@ -27,16 +30,16 @@ by kind: heap +41.9 MB, file +900 kB, java -1000 kB
 native heap [anon:scudo:primary] +41.9 MB (98 % of +42.8 MB): 20.1 MB -> 62.0 MB, 1 -> 2 mappings
 file /a/libx.so [bss] +900 kB (2 % of +42.8 MB): 0 kB -> 900 kB, 0 -> 1 mappings
 the first 2 explain 100 % of what grew; there are 6 rows
-not sure: after: Pss of 1 mappings is not known and counts as 0`},
-		{"the same", same, same, 5, "\nPss + SwapPss 5 kB -> 5 kB (0 kB) in 1 -> 1 mappings\nnothing grew"},
+warning: after: Pss of 1 mappings is unknown and counts as 0`},
+		{"the same", same, same, 5, "\nPss + SwapPss 5 kB -> 5 kB (0 kB) in 1 -> 1 mappings\nno growth"},
 		{"no rows wanted", mapOf(testMapping("[heap]", 5, 0)), mapOf(testMapping("[heap]", 50, 0)), -3, `
 Pss + SwapPss 5 kB -> 50 kB (+45 kB) in 1 -> 1 mappings
 by kind: heap +45 kB`},
 		{"nothing", NewMap(), NewMap(), 5, `
 Pss + SwapPss 0 kB -> 0 kB (0 kB) in 0 -> 0 mappings
-nothing grew
-not sure: before: no mapping is known
-not sure: after: no mapping is known`},
+no growth
+warning: before: no mappings recorded
+warning: after: no mappings recorded`},
 	}
 	for _, c := range tests {
 		g := CompareMaps(c.before, c.after)
@@ -46,7 +49,7 @@ not sure: after: no mapping is known`},
 	}
 }
 
-// However much there is to say, it is 12 lines.
+// Any summary has at most 12 lines.
 func TestMapLinesAreFew(t *testing.T) {
 	before, after := NewMap(), NewMap()
 	for i := range 100 {

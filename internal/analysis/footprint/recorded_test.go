@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// recordedMappings reads smaps in the plainest way.
+// recordedMappings reads smaps in the simplest way.
 func recordedMappings(tb testing.TB, file string) (list []Mapping) {
 	tb.Helper()
 	for line := range bytes.Lines(recorded.Read(tb, "device", file)) {
@@ -47,7 +47,7 @@ func recordedMappings(tb testing.TB, file string) (list []Mapping) {
 	return list
 }
 
-// The totals of real files, as their MANIFEST says them.
+// The totals of real files, as in their MANIFEST.
 func TestRecordedTotals(t *testing.T) {
 	for file, want := range map[string]Sum{
 		"api36-memorylab-smaps.txt.gz":           {Mappings: 4068, PSS: 282363, SwapPSS: 162, PrivateDirty: 238524},
@@ -71,9 +71,9 @@ func TestRecordedTotals(t *testing.T) {
 	}
 }
 
-// The kinds are what dumpsys meminfo printed for the same process in the same minute
-// (api36-memorylab-meminfo-d.txt): Native Heap, Stack, and Gfx dev with Other dev; what
-// has /dmabuf for a name is Other mmap there.
+// The kinds are those that dumpsys meminfo printed for the same process in the
+// same minute (api36-memorylab-meminfo-d.txt): Native Heap, Stack, and Gfx dev
+// with Other dev; /dmabuf is Other mmap there.
 func TestRecordedKinds(t *testing.T) {
 	g := CompareMaps(NewMap(), mapOf(recordedMappings(t, "api36-memorylab-smaps.txt.gz")...))
 	pss := map[Kind]int64{}
@@ -85,7 +85,8 @@ func TestRecordedKinds(t *testing.T) {
 			pss[r.Kind] -= r.After.PSS
 		}
 	}
-	// Properties are shared by all processes: their part changes by a kB in a minute.
+	// Properties are shared by all processes: their part changes by a kB in a
+	// minute.
 	if other := pss[Device] - 1908 - 460; pss[Heap] != 80860 || pss[Stack] != 2072 || other < -1 || other > 1 {
 		t.Errorf("%v", pss)
 	}

@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// family is the names with one skeleton, and those that were cut out of such a name.
+// family is the names with one skeleton, and those that are truncations of such
+// a name.
 type family struct {
 	skeleton string
 	members  []familyMember
 	threads  int
-	all      bool // all were perhaps cut
+	all      bool // all may be truncated
 }
 
-// familyMember is one name of a family, as many threads as have it.
+// familyMember is one name of a family, with the number of threads that have
+// it.
 type familyMember struct {
 	threadName
 	text string
@@ -65,8 +67,9 @@ func families(names map[string]*counts) []*family {
 	return all
 }
 
-// whole finds what a name was cut out of. It searches once for each skeleton and only in
-// those that begin or end with it, so that all searches together are linear in their number.
+// whole finds the name of which one is a truncation. It searches once for each
+// skeleton and only in those that begin or end with it, so that all searches
+// together are linear in their number.
 type whole struct {
 	forward, backward []string
 	found             map[string]string
@@ -83,8 +86,9 @@ func newWhole(skeletons []string) *whole {
 	return w
 }
 
-// of gives the skeleton that a name belongs to, and the index of its first number in it:
-// its own, or if it was perhaps cut, the longest that has more of the same.
+// of returns the skeleton that a name belongs to, and the index of its first
+// number in it: its own, or if it may be truncated, the longest that extends
+// it.
 func (w *whole) of(n *threadName) (skeleton string, shift int) {
 	if !n.cut {
 		return n.skeleton, 0
@@ -108,8 +112,8 @@ func (w *whole) search(n *threadName) string {
 	return cmp.Or(found, n.skeleton)
 }
 
-// longest gives the longest text of a sorted list that begins with another one and is not
-// it, the first of several; "" if there is none.
+// longest returns the longest text of a sorted list that begins with another
+// one and differs from it, the first of several; "" if there is none.
 func longest(sorted []string, start string) (found string) {
 	i, _ := slices.BinarySearch(sorted, start)
 	for _, s := range sorted[i:] {
@@ -123,14 +127,15 @@ func longest(sorted []string, start string) (found string) {
 	return found
 }
 
-// reversed is a text with its bytes backwards.
+// reversed returns a text with its bytes reversed.
 func reversed(s string) string {
 	b := []byte(s)
 	slices.Reverse(b)
 	return string(b)
 }
 
-// at is a number of a member by its index in the family; "*" if it was cut off.
+// at returns a number of a member by its index in the family; "*" if it was
+// truncated.
 func (m *familyMember) at(i int) string {
 	if i -= m.shift; i < 0 || i >= len(m.numbers) {
 		return "*"
@@ -138,8 +143,8 @@ func (m *familyMember) at(i int) string {
 	return m.numbers[i]
 }
 
-// differ says of each number of the skeleton whether it is another in each thread: two
-// have different ones, or it may have been cut.
+// differ reports for each number of the skeleton whether it differs between
+// threads: two have different ones, or it may be truncated.
 func (f *family) differ() []bool {
 	list := make([]bool, strings.Count(f.skeleton, "\x00"))
 	if f.threads < 2 {
@@ -154,7 +159,7 @@ func (f *family) differ() []bool {
 	return list
 }
 
-// pattern is the skeleton with a star for each number that differs.
+// pattern returns the skeleton with a star for each number that differs.
 func (f *family) pattern(differ []bool) string {
 	text := fillIn(f.skeleton, func(i int) string {
 		if differ[i] {
@@ -162,14 +167,15 @@ func (f *family) pattern(differ []bool) string {
 		}
 		return f.members[0].at(i)
 	})
-	// Several threads whose names are all as long as names can be: the rest was cut.
+	// Several threads whose names all have the maximum length: they are
+	// truncated.
 	if f.all && f.threads > 1 && !strings.HasSuffix(text, "*") {
 		text += "*"
 	}
 	return text
 }
 
-// group tells a family.
+// group makes the group of a family.
 func (f *family) group() ThreadGroup {
 	differ := f.differ()
 	var sum counts
@@ -181,7 +187,8 @@ func (f *family) group() ThreadGroup {
 	return g
 }
 
-// parts are the threads with the same numbers but for the last one that differs.
+// parts are the threads with the same numbers except for the last one that
+// differs.
 func (f *family) parts(differ []bool) []ThreadPart {
 	last, several := -1, false
 	for i, d := range differ {
@@ -220,5 +227,7 @@ func byThreads(a, b ThreadPart) int {
 }
 
 func newThreadPart(pattern string, c counts) ThreadPart {
-	return ThreadPart{Pattern: pattern, Before: c.before, After: c.after, Delta: c.after - c.before, New: c.fresh, Ended: c.ended}
+	return ThreadPart{
+		Pattern: pattern, Before: c.before, After: c.after, Delta: c.after - c.before, New: c.fresh, Ended: c.ended,
+	}
 }

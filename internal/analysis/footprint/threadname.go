@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// commLen is how long a name is at most: TASK_COMM_LEN less the zero at its end
-	// (include/linux/sched.h). A name of this length may have been cut.
+	// commLen is the maximum length of a name: TASK_COMM_LEN without the zero
+	// at its end (include/linux/sched.h). A name of this length may be
+	// truncated.
 	commLen = 15
-	// maxThreadName bounds a name that is no comm.
+	// maxThreadName bounds a name that is not a comm.
 	maxThreadName = 64
 )
 
-// threadName is a name taken apart: what its numbers are replaced with is the skeleton, and the
-// numberRuns are beside it. A 0 stands for a number; no printable name has one.
+// threadName is a parsed name: the skeleton has 0 bytes instead of numbers,
+// which are in numberRuns. No printable name contains a 0.
 type threadName struct {
 	skeleton string
 	numbers  []string
@@ -57,9 +58,9 @@ func printableThread(comm string) string {
 	return text.Printable(comm[:min(len(comm), maxThreadName)])
 }
 
-// ofBinder gives where the number of a thread of a binder pool begins, 0 where it is none:
-// it is the only one in hex (frameworks/native libs/binder/ProcessState.cpp,
-// makeBinderThreadName: "%s:%d_%X").
+// ofBinder returns where the number of a thread of a binder pool begins, 0 for
+// other threads: it is the only one in hex (frameworks/native
+// libs/binder/ProcessState.cpp, makeBinderThreadName: "%s:%d_%X").
 func ofBinder(text string) int {
 	pool, rest, _ := strings.Cut(text, ":")
 	pid, hex, _ := strings.Cut(rest, "_")
@@ -70,13 +71,14 @@ func ofBinder(text string) int {
 	return len(text) - len(hex)
 }
 
-// front tells whether the beginning may be what was cut: the runtime of Android keeps the
-// end of a name with a dot and without an @ (art libartbase/base/utils.cc, SetThreadName).
+// front reports whether the beginning may be truncated: Android's runtime keeps
+// the end of a name with a dot and without an @ (art libartbase/base/utils.cc,
+// SetThreadName).
 func (n *threadName) front() bool {
 	return n.cut && strings.Contains(n.skeleton, ".") && !strings.Contains(n.skeleton, "@")
 }
 
-// open tells whether a number of the name was perhaps cut itself.
+// open reports whether a number of the name may itself be truncated.
 func (n *threadName) open(i int) bool {
 	return n.cut && i == len(n.numbers)-1 && n.skeleton[len(n.skeleton)-1] == digitMark ||
 		n.front() && i == 0 && n.skeleton[0] == digitMark

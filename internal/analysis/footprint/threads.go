@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxThreads bounds what is compared: more than a kernel has (PID_MAX_LIMIT is
-	// 4,194,304 with 64 bits, Android's pid_max 32,768 or 65,536).
+	// maxThreads bounds what is compared: more than a kernel has (PID_MAX_LIMIT
+	// is 4,194,304 with 64 bits, Android's pid_max 32,768 or 65,536).
 	maxThreads = 100_000
 	// maxParts bounds the parts of a group.
 	maxParts = 5
@@ -24,8 +24,8 @@ type Thread struct {
 
 func (t Thread) bounded() string { return t.Name[:min(len(t.Name), maxThreadName)] }
 
-// ThreadReading is the threads of a process at one moment. Of two threads with the same id the
-// first counts.
+// ThreadReading is the threads of a process at one time. Of two threads with
+// the same id the first counts.
 type ThreadReading struct {
 	Threads []Thread
 	// Stack is the memory of all stacks.
@@ -38,25 +38,27 @@ type ThreadPart struct {
 	Before  int
 	After   int
 	Delta   int
-	// New have ids that were not there before, Ended are those whose ids are gone. A
-	// thread that has another name now is neither.
+	// New counts ids that did not exist before, Ended those that no longer
+	// exist. A renamed thread is neither.
 	New   int
 	Ended int
 }
 
-// ThreadGroup is threads whose names differ only in numbers. Each thread is in one group.
+// ThreadGroup is threads whose names differ only in numbers. Each thread is in
+// one group.
 type ThreadGroup struct {
 	ThreadPart
 	// Example is one of the names, printable.
 	Example string
-	// Parts are, where several numbers differ, the threads that differ in the last of
-	// them only: those that grew most, five at most.
+	// Parts are, if several numbers differ, the threads that differ only in the
+	// last one: those that grew most, at most five.
 	Parts []ThreadPart
 }
 
-// ThreadGrowth is how the threads of two moments differ.
+// ThreadGrowth is the difference between the threads of two snapshots.
 type ThreadGrowth struct {
-	// Groups begin with the one that grew most. Their numbers sum up to those below.
+	// Groups begin with the one that grew most. Their numbers sum up to those
+	// below.
 	Groups []ThreadGroup
 	Before int
 	After  int
@@ -65,16 +67,17 @@ type ThreadGrowth struct {
 
 	StackBefore known.Int
 	StackAfter  known.Int
-	// Warnings say what is not known.
+	// Warnings describe what is unknown.
 	Warnings []error
 }
 
-// CompareThreads says which groups of threads grew between two moments of one process.
+// CompareThreads returns which groups of threads grew between two snapshots of
+// one process.
 //
-// The kernel keeps 15 bytes of a name. pool-12-thread-148 is then "pool-12-thread-", and
-// of pool-3-thread-12 and pool-3-thread-1 is left the same. So a name of 15 bytes belongs
-// to the longer names that it may have been cut out of, and a number at its end is taken
-// for one that differs.
+// The kernel keeps 15 bytes of a name. pool-12-thread-148 is then
+// "pool-12-thread-", and pool-3-thread-12 and pool-3-thread-1 become the same.
+// So a name of 15 bytes belongs to the longer names of which it may be a
+// truncation, and a number at its end counts as one that differs.
 func CompareThreads(before, after ThreadReading) ThreadGrowth {
 	g := ThreadGrowth{StackBefore: sane(before.Stack, maxKB), StackAfter: sane(after.Stack, maxKB)}
 	old, now := g.index(before, "before"), g.index(after, "after")
@@ -116,7 +119,8 @@ func CompareThreads(before, after ThreadReading) ThreadGrowth {
 	return g
 }
 
-// Patterns returns for each thread the pattern of its group, and how many threads that has.
+// Patterns returns for each thread the pattern of its group, and the number of
+// its threads.
 func Patterns(threads []Thread) (patterns []string, sizes []int) {
 	names := map[string]*counts{}
 	for _, t := range threads {
@@ -141,8 +145,9 @@ func Patterns(threads []Thread) (patterns []string, sizes []int) {
 	return patterns, sizes
 }
 
-// Rename gives each group the name that shown returns for its pattern and the most threads
-// it had. A part that gets a name of another form goes.
+// Rename sets the name of each group to the result of shown for its pattern and
+// its maximum number of threads. A part whose new name has another form is
+// removed.
 func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 	for i := range g.Groups {
 		x := &g.Groups[i]
@@ -152,19 +157,21 @@ func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 			continue
 		}
 		x.Example = pattern
-		x.Parts = slices.DeleteFunc(x.Parts, func(p ThreadPart) bool { return shown(p.Pattern, max(p.Before, p.After)) != p.Pattern })
+		x.Parts = slices.DeleteFunc(x.Parts,
+			func(p ThreadPart) bool { return shown(p.Pattern, max(p.Before, p.After)) != p.Pattern })
 	}
 }
 
-// index gives the names by ids.
+// index returns the names by ids.
 func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 	names := make(map[int64]string, min(len(r.Threads), maxThreads))
 	if len(r.Threads) == 0 {
-		g.Warnings = append(g.Warnings, errors.New(when+": no thread is known"))
+		g.Warnings = append(g.Warnings, errors.New(when+": no threads recorded"))
 	}
 	for i, t := range r.Threads {
 		if len(names) == maxThreads {
-			g.Warnings = append(g.Warnings, fmt.Errorf("%s: %d threads beyond the first %d are left out", when, len(r.Threads)-i, maxThreads))
+			g.Warnings = append(g.Warnings,
+				fmt.Errorf("%s: %d threads beyond the first %d are omitted", when, len(r.Threads)-i, maxThreads))
 			break
 		}
 		if _, there := names[t.TID]; !there {
@@ -174,7 +181,8 @@ func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 	return names
 }
 
-// PerThread is what the stack of a thread costs on average at the second moment.
+// PerThread returns the average stack memory of a thread in the second
+// snapshot.
 func (g *ThreadGrowth) PerThread() known.Int {
 	if !g.StackAfter.Known || g.After == 0 {
 		return known.Int{}

@@ -23,10 +23,10 @@ func threadReading(from int64, names ...string) (r ThreadReading) {
 	return r
 }
 
-// commOf cuts a name as the kernel does.
+// commOf truncates a name like the kernel.
 func commOf(name string) string { return name[:min(len(name), commLen)] }
 
-// tailOf cuts a name as Android's runtime does.
+// tailOf truncates a name like Android's runtime.
 func tailOf(name string) string {
 	if strings.Contains(name, ".") && !strings.Contains(name, "@") {
 		return name[max(len(name)-commLen, 0):]
@@ -41,7 +41,7 @@ func nameSeries(format string, from, to int) (names []string) {
 	return names
 }
 
-// patternsOf tells each group as "pattern number", the largest first.
+// patternsOf formats each group as "pattern number", the largest first.
 func patternsOf(names ...string) string {
 	var list []string
 	for _, g := range CompareThreads(ThreadReading{}, threadReading(1, names...)).Groups {
@@ -57,21 +57,29 @@ func TestPatterns(t *testing.T) {
 	}{
 		{"a pool", "pool-3-thread-* 9", nameSeries("pool-3-thread-%d", 1, 9)},
 		{"a pool of one", "pool-3-thread-1 1", []string{"pool-3-thread-1"}},
-		{"a large pool, cut", "pool-3-thread-* 148", nameSeries("pool-3-thread-%d", 1, 148)},
-		{"the same name again, cut in its number", "pool-3-thread-* 2", []string{"pool-3-thread-1", "pool-3-thread-1"}},
-		{"a pool whose numbers are cut off", "pool-12-thread-* 50", nameSeries("pool-12-thread-%d", 1, 50)},
+		{"a large pool, truncated", "pool-3-thread-* 148", nameSeries("pool-3-thread-%d", 1, 148)},
+		{
+			"the same name again, truncated in its number", "pool-3-thread-* 2",
+			[]string{"pool-3-thread-1", "pool-3-thread-1"},
+		},
+		{"a pool whose numbers are truncated", "pool-12-thread-* 50", nameSeries("pool-12-thread-%d", 1, 50)},
 		{"pools again and again", "pool-*-thread-* 120", nameSeries("pool-%d-thread-1", 1, 120)},
 		{"pools with short names", "p-*-t-1 120", nameSeries("p-%d-t-1", 1, 120)},
-		{"a name that is cut", "glide-source-th* 5", nameSeries("glide-source-thread-%d", 0, 4)},
-		{"a name that is as long as names are", "FinalizerDaemon 1", []string{"FinalizerDaemon"}},
+		{"a truncated name", "glide-source-th* 5", nameSeries("glide-source-thread-%d", 0, 4)},
+		{"a name of the maximum length", "FinalizerDaemon 1", []string{"FinalizerDaemon"}},
 		{"no numbers", "HeapTaskDaemon 1, Jit 1", []string{"Jit", "HeapTaskDaemon"}},
 		{"binder", "Binder:4711_* 4", nameSeries("Binder:4711_%d", 1, 4)},
 		{"binder in hex", "HwBinder:3045_* 31", nameSeries("HwBinder:3045_%X", 1, 31)},
 		{"binder of a long pid", "Binder:123456_* 2", nameSeries("Binder:123456_%X", 0xe, 0xf)},
-		{"cut by Android at the front", "com.shop.work-* 250", nameSeries("com.shop.work-%d", 1, 250)},
-		{"cut in a number at the front", "*.some.work-* 2", []string{"234.some.work-7", "234.some.work-7"}},
-		{"of HotSpot 17 and 25", "pool-*-thread-* 3, GC Thread#* 2, DefaultDispatch 1, OkHttp Connecti 1, com.example.wor 1",
-			[]string{"GC Thread#0", "GC Thread#1", "pool-3-thread-1", "pool-3-thread-1", "pool-12-thread-", "com.example.wor", "DefaultDispatch", "OkHttp Connecti"}},
+		{"truncated by Android at the front", "com.shop.work-* 250", nameSeries("com.shop.work-%d", 1, 250)},
+		{"truncated in a number at the front", "*.some.work-* 2", []string{"234.some.work-7", "234.some.work-7"}},
+		{
+			"of HotSpot 17 and 25",
+			"pool-*-thread-* 3, GC Thread#* 2, DefaultDispatch 1, OkHttp Connecti 1, com.example.wor 1",
+			[]string{
+				"GC Thread#0", "GC Thread#1", "pool-3-thread-1", "pool-3-thread-1", "pool-12-thread-",
+				"com.example.wor", "DefaultDispatch", "OkHttp Connecti",
+			}},
 		{"hostile", "a?[2J*?b?? 2", []string{"a\x1b[2J1\u202eb\xff\x00", "a\x1b[2J2\u202eb\xff\x00"}},
 		{"empty", " 2", []string{"", ""}},
 	}
@@ -112,10 +120,21 @@ func TestThreadLines(t *testing.T) {
 		want          []string
 	}{
 		{"less", before, after, 5, []string{"3 -> 2 threads (-1): 0 new, 1 ended", "no group grew"}},
-		{"not read", ThreadReading{}, after, 5, []string{"0 -> 2 threads (+2): 2 new, 0 ended", "a-1: 0 -> 1 thread (+1)", "main: 0 -> 1 thread (+1)", "not sure: before: no thread is known"}},
-		{"all new", threadReading(1, "a"), ThreadReading{Threads: threadReading(7, nameSeries("x%dy", 1, 30)...).Threads, Stack: known.Of(3000)}, 0,
+		{
+			"not read", ThreadReading{}, after, 5,
+			[]string{
+				"0 -> 2 threads (+2): 2 new, 0 ended", "a-1: 0 -> 1 thread (+1)", "main: 0 -> 1 thread (+1)",
+				"warning: before: no threads recorded",
+			},
+		},
+		{
+			"all new", threadReading(1, "a"),
+			ThreadReading{Threads: threadReading(7, nameSeries("x%dy", 1, 30)...).Threads, Stack: known.Of(3000)}, 0,
 			[]string{"1 -> 30 threads (+29): 30 new, 1 ended", "1 more group grew"}},
-		{"two new", threadReading(1, "a"), threadReading(7, "b", "c"), 0, []string{"1 -> 2 threads (+1): 2 new, 1 ended", "2 more groups grew"}},
+		{
+			"two new", threadReading(1, "a"), threadReading(7, "b", "c"), 0,
+			[]string{"1 -> 2 threads (+1): 2 new, 1 ended", "2 more groups grew"},
+		},
 	} {
 		g := CompareThreads(c.before, c.after)
 		if got := g.Lines(c.top); !slices.Equal(got, c.want) {
@@ -133,14 +152,17 @@ func TestThreadLines(t *testing.T) {
 	}
 }
 
-// A thread with another name is neither new nor ended.
+// A renamed thread is neither new nor ended.
 func TestRenamed(t *testing.T) {
-	g := CompareThreads(threadReading(1, "a", "b", "c"), ThreadReading{Threads: []Thread{{1, "a"}, {2, "x"}, {4, "x"}, {4, "again"}}})
+	g := CompareThreads(threadReading(1, "a", "b", "c"),
+		ThreadReading{Threads: []Thread{{1, "a"}, {2, "x"}, {4, "x"}, {4, "again"}}})
 	parts := map[string]ThreadPart{}
 	for _, group := range g.Groups {
 		parts[group.Pattern] = group.ThreadPart
 	}
-	want := map[string]ThreadPart{"a": {"a", 1, 1, 0, 0, 0}, "b": {"b", 1, 0, -1, 0, 0}, "c": {"c", 1, 0, -1, 0, 1}, "x": {"x", 0, 2, 2, 1, 0}}
+	want := map[string]ThreadPart{
+		"a": {"a", 1, 1, 0, 0, 0}, "b": {"b", 1, 0, -1, 0, 0}, "c": {"c", 1, 0, -1, 0, 1}, "x": {"x", 0, 2, 2, 1, 0},
+	}
 	if !reflect.DeepEqual(parts, want) || g.New != 1 || g.Ended != 1 || g.Before != 3 || g.After != 3 {
 		t.Errorf("%+v", g)
 	}
@@ -163,7 +185,8 @@ func naiveRoot(comm string, all []string) (root string, front bool) {
 			if front {
 				fits = strings.HasSuffix(s, own) && strings.Contains(comm, ".") && !strings.Contains(comm, "@")
 			}
-			better := len(s) > len(best) || len(s) == len(best) && (!front && s < best || front && reversed(s) < reversed(best))
+			better := len(s) > len(best) || len(s) == len(best) &&
+				(!front && s < best || front && reversed(s) < reversed(best))
 			if fits && s != own && better {
 				best = s
 			}
@@ -175,9 +198,9 @@ func naiveRoot(comm string, all []string) (root string, front bool) {
 	return own, false
 }
 
-// The groups by their definition, thread by thread: names that differ only in numbers
-// belong together, a cut one to the longest that it may be a part of, and a number gets a
-// star if two threads differ in it or one may.
+// The groups by their definition, thread by thread: names that differ only in
+// numbers belong together, a truncated one to the longest that it may be a part
+// of, and a number becomes a star if two threads differ in it or one may.
 func naivePatterns(all []string) map[string]int {
 	type aligned struct {
 		comm   string
@@ -233,7 +256,10 @@ func naivePatterns(all []string) map[string]int {
 	return out
 }
 
-var nameForms = []string{"pool-%d-thread-%d", "p%d-%d", "x", "com.shop.w%d-%d", "io%d.netty.worker-%d", "OkHttp", "glide-source-thread-%d", "a%d@b.c-%d-xxxxxxxx", "pool-%d-threader", "%d.%d", "8%d00.shop.wo-%d"}
+var nameForms = []string{
+	"pool-%d-thread-%d", "p%d-%d", "x", "com.shop.w%d-%d", "io%d.netty.worker-%d", "OkHttp", "glide-source-thread-%d",
+	"a%d@b.c-%d-xxxxxxxx", "pool-%d-threader", "%d.%d", "8%d00.shop.wo-%d",
+}
 
 func randomThreadNames(rng *rand.Rand) (names []string) {
 	for range rng.IntN(30) {
@@ -269,16 +295,17 @@ func TestAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// Each thread is in one group, whatever the names are and in whatever order they came.
+// Each thread is in one group, for any names in any order.
 func TestThreadSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 1000 {
-		before, after := threadReading(rng.Int64N(9), randomThreadNames(rng)...), threadReading(rng.Int64N(9), randomThreadNames(rng)...)
+		before, after := threadReading(rng.Int64N(9), randomThreadNames(rng)...),
+			threadReading(rng.Int64N(9), randomThreadNames(rng)...)
 		g := CompareThreads(before, after)
 		checkThreads(t, g, len(before.Threads), len(after.Threads))
 		rng.Shuffle(len(after.Threads), reflect.Swapper(after.Threads))
 		if other := CompareThreads(before, after); !reflect.DeepEqual(g, other) {
-			t.Fatalf("another order gives %+v, not %+v", other, g)
+			t.Fatalf("another order returns %+v, not %+v", other, g)
 		}
 		if back := CompareThreads(after, before); back.New != g.Ended || back.Ended != g.New {
 			t.Fatalf("backwards %+v, forwards %+v", back, g)
@@ -305,7 +332,7 @@ func checkThreads(t *testing.T, g ThreadGrowth, before, after int) {
 	}
 }
 
-// Names that all may be a part of all others cost no more than others.
+// Names that may all be parts of all others cost no more than others.
 func TestHostileThreadNames(t *testing.T) {
 	var r ThreadReading
 	for i := range maxThreads + 10 {
@@ -345,7 +372,8 @@ func FuzzCompareThreads(f *testing.F) {
 			t.Errorf("%d lines", len(g.Lines(100)))
 		}
 		for _, text := range texts {
-			if len(text) > 4*maxThreadName || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if len(text) > 4*maxThreadName || !utf8.ValidString(text) ||
+				strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q and %q give %q", one, two, text)
 			}
 		}
@@ -354,8 +382,12 @@ func FuzzCompareThreads(f *testing.F) {
 
 // BenchmarkCompareThreads compares an app before and after a leak of threads.
 func BenchmarkCompareThreads(b *testing.B) {
-	before := threadReading(1, slices.Concat(nameSeries("Binder:4711_%d", 1, 8), nameSeries("pool-%d-thread-1", 1, 20), nameSeries("pool-3-thread-%d", 1, 12))...)
-	after := threadReading(1, slices.Concat(nameSeries("Binder:4711_%d", 1, 8), nameSeries("pool-%d-thread-1", 1, 20), nameSeries("pool-3-thread-%d", 1, 1500))...)
+	before := threadReading(1,
+		slices.Concat(nameSeries("Binder:4711_%d", 1, 8), nameSeries("pool-%d-thread-1", 1, 20),
+			nameSeries("pool-3-thread-%d", 1, 12))...)
+	after := threadReading(1,
+		slices.Concat(nameSeries("Binder:4711_%d", 1, 8), nameSeries("pool-%d-thread-1", 1, 20),
+			nameSeries("pool-3-thread-%d", 1, 1500))...)
 	b.ReportAllocs()
 	for b.Loop() {
 		CompareThreads(before, after)

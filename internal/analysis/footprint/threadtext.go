@@ -6,10 +6,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Lines says it in at most 12 short lines: the numbers, the first top groups that grew,
-// and what is not known.
+// Lines formats it as at most 12 short lines: the numbers, the first top groups
+// that grew, and warnings.
 func (g *ThreadGrowth) Lines(top int) []string {
-	lines := []string{fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threadCount(g.After), g.After-g.Before, g.New, g.Ended)}
+	lines := []string{
+		fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threadCount(g.After), g.After-g.Before, g.New,
+			g.Ended),
+	}
 	if g.StackBefore.Known && g.StackAfter.Known {
 		lines = append(lines, fmt.Sprintf("stacks %s -> %s", text.KB(g.StackBefore.N), text.KB(g.StackAfter.N)))
 	}
@@ -43,7 +46,7 @@ func (g *ThreadGrowth) line(group ThreadGroup) string {
 	if per := g.PerThread(); per.Known {
 		line += fmt.Sprintf(", about %s of stack each", text.KB(per.N))
 	}
-	// One of many pools may be the one that grows.
+	// One of many pools may be the growing one.
 	if len(group.Parts) > 1 && 2*group.Parts[0].Delta >= group.Delta {
 		part := group.Parts[0]
 		line += fmt.Sprintf("; of them %s: %d -> %d", part.Pattern, part.Before, part.After)

@@ -2,7 +2,7 @@ package footprint
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// sane is unknown where the number is not from 0 to most.
+// sane returns the number, or unknown if it is not from 0 to most.
 func sane(v known.Int, most int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > most {
 		return known.Int{}
@@ -17,7 +17,7 @@ const (
 	maxLines = 12
 )
 
-// unsure is a warning as a line of a summary.
-func unsure(w error) string { return "not sure: " + w.Error() }
+// unsure formats a warning as a line of a summary.
+func unsure(w error) string { return "warning: " + w.Error() }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

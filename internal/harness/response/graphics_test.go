@@ -112,7 +112,7 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 		}
 		got, c := graphicsOf(t, list(own, 3, other, 10, nobody, 3), list(own, 3, other, 30, nobody, 3))
 		equal(t, "findings", got, []string(nil))
-		says(t, c.Record.Summary, "graphics: nothing of the process that can be seen grew",
+		says(t, c.Record.Summary, "graphics: no growth of the process in the available numbers",
 			"buffers of the whole device (dumpsys SurfaceFlinger) +",
 			"layer of another app SurfaceView[com.other/com.other.Player]#*(BLAST Consumer)* +")
 		got, _ = graphicsOf(t, list(own, 3, other, 10, nobody, 3), list(own, 5, other, 30, nobody, 4))

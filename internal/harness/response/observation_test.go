@@ -35,7 +35,7 @@ func TestRecordedTotals(t *testing.T) {
 		}
 		// Compared with itself nothing has grown.
 		again := analysed(t, r, "native", got.Now, files)
-		says(t, again.Record.Summary, "nothing grew")
+		says(t, again.Record.Summary, "no growth")
 		if len(again.Record.Findings) > 0 {
 			t.Errorf("%s: %v", c.recorded, again.Record.Findings)
 		}
