@@ -224,7 +224,7 @@ func TestStripTruncated(t *testing.T) {
 	z := packed(t, data)
 	var report strippedReport
 	answered(t, &report, "strip", dumpFile(t, z[:len(z)-5]), filepath.Join(dir, "other.hprof"), "--json")
-	if !report.Truncated || len(report.Warnings) != 2 || !strings.Contains(report.Warnings[0], "was cut off") {
+	if !report.Truncated || len(report.Warnings) != 2 || !strings.Contains(report.Warnings[0], "is truncated") {
 		t.Errorf("%+v", report)
 	}
 }

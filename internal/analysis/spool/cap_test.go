@@ -26,18 +26,20 @@ func TestCap(t *testing.T) {
 				checkWhole(t, f, err, formatOf(packed), data)
 				continue
 			}
-			if f != nil || !errors.Is(err, ErrCap) || !strings.Contains(err.Error(), "larger than the cap of "+text.Bytes(c.cap)) || !strings.Contains(err.Error(), "raise the cap with --spool-cap") {
+			if f != nil || !errors.Is(err, ErrCap) ||
+				!strings.Contains(err.Error(), "larger than the cap of "+text.Bytes(c.cap)) ||
+				!strings.Contains(err.Error(), "raise the cap with --spool-cap") {
 				t.Errorf("cap %d: %v, %v", c.cap, f, err)
 			}
 		}
 	}
 	checkNoGoroutine(t)
-	// A plain file is read where it is.
+	// A plain file is read in place.
 	f, err := Open(t.Context(), write(t, "a", data), nil, Options{Cap: 1})
 	checkWhole(t, f, err, Plain, data)
 }
 
-// repeated gives head, and then part n times.
+// repeated returns head, followed by n times part.
 type repeated struct {
 	head, part []byte
 	n          int
@@ -62,7 +64,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestBombs unpacks a gigabyte of zeros, and more, against a cap of a megabyte:
+// TestBombs unpacks a gigabyte of zeros, and more, with a cap of a megabyte:
 // little of the bomb is read, and little memory is used.
 func TestBombs(t *testing.T) {
 	megabyte := make([]byte, 1<<20)
@@ -77,10 +79,13 @@ func TestBombs(t *testing.T) {
 	if err := z.Flush(); err != nil { // whole blocks, none of them the last
 		t.Fatal(err)
 	}
-	// 128 KiB in a block of four bytes (RFC 8878, 3.1.1.2), a window of 128 KiB.
+	// 128 KiB in a block of four bytes (RFC 8878, 3.1.1.2), a window of 128
+	// KiB.
 	block := []byte{0x02, 0x00, 0x10, 0x00}
 	for name, bomb := range map[string]*repeated{
-		"one gzip member":  {head: []byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), part: deflated.Bytes(), n: 1 << 10},
+		"one gzip member": {
+			head: []byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"), part: deflated.Bytes(), n: 1 << 10,
+		},
 		"gzip members":     {part: gzipped(t, megabyte), n: 1 << 10},
 		"one zstd frame":   {head: []byte("\x28\xb5\x2f\xfd\x00\x38"), part: bytes.Repeat(block, 1<<10), n: 1 << 10},
 		"zstd frames":      {part: zstded(t, true, megabyte), n: 1 << 10},
@@ -110,17 +115,20 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestBombOfNothing is endless in what it holds none of: it ends with its input.
+// TestBombOfNothing is endless input without content: it ends with its input.
 func TestBombOfNothing(t *testing.T) {
-	for name, part := range map[string][]byte{"members": gzipped(t, nil), "frames": zstded(t, true, nil), "skippable frames": skippable(200)} {
-		_, err := Open(t.Context(), "-", &repeated{part: bytes.Repeat(part, 100), n: 100}, Options{Dir: folder(t), create: unused(t)})
-		if err == nil || !strings.Contains(err.Error(), "nothing is in it") {
+	for name, part := range map[string][]byte{
+		"members": gzipped(t, nil), "frames": zstded(t, true, nil), "skippable frames": skippable(200),
+	} {
+		_, err := Open(t.Context(), "-", &repeated{part: bytes.Repeat(part, 100), n: 100},
+			Options{Dir: folder(t), create: unused(t)})
+		if err == nil || !strings.Contains(err.Error(), "and empty") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestNeed estimates how large the whole would be.
+// TestNeed estimates the unpacked size.
 func TestNeed(t *testing.T) {
 	for _, c := range []struct {
 		written, read, size int64

@@ -14,12 +14,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// symbol is the longest that one symbol of deflate stands for (RFC 1951, 3.2.5): by
-// so much a decoder may differ from another where the input ends inside of one.
+// symbol is the longest text of one symbol of deflate (RFC 1951, 3.2.5):
+// decoders may differ by that much if the input ends inside of one.
 const symbol = 258
 
-// small is some packed inputs, the content of each, where it may end, and how much
-// of the content is in the last block, which zstd gives as a whole or not at all.
+// small is some packed inputs, the content of each, where it may end, and how
+// much of the content is in the last block, which zstd returns completely or
+// not at all.
 func small(t testing.TB) []struct {
 	name    string
 	format  Format
@@ -39,13 +40,17 @@ func small(t testing.TB) []struct {
 		last    int
 	}{
 		{"gzip", Gzip, joined(first, gzipped(t, b)), joined(a, b), []int{len(first)}, 0},
-		{"zstd", Zstd, joined(firstZ, skippable(6), zstded(t, true, b)), joined(a, b), []int{len(firstZ), len(firstZ) + 14}, len(b)},
+		{
+			"zstd", Zstd, joined(firstZ, skippable(6), zstded(t, true, b)), joined(a, b),
+			[]int{len(firstZ), len(firstZ) + 14}, len(b),
+		},
 		{"zstd without checksums", Zstd, joined(plainZ, zstded(t, false, b)), joined(a, b), []int{len(plainZ)}, len(b)},
 	}
 }
 
-// TestCut cuts inputs at every byte: what comes out is as much as another decoder
-// gives, and only an input that ends between members or frames is taken for whole.
+// TestCut truncates inputs at every byte: the output is as long as another
+// decoder's, and only an input that ends between members or frames counts as
+// complete.
 func TestCut(t *testing.T) {
 	for _, c := range small(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,7 +60,7 @@ func TestCut(t *testing.T) {
 				f, err := open(t, c.packed[:n], Options{Dir: dir})
 				if err != nil {
 					if len(want) > symbol || !errors.Is(err, io.ErrUnexpectedEOF) {
-						t.Errorf("cut at %d: %v, another decoder gives %d bytes", n, err, len(want))
+						t.Errorf("truncated at %d: %v, another decoder returns %d bytes", n, err, len(want))
 					}
 					continue
 				}
@@ -63,12 +68,13 @@ func TestCut(t *testing.T) {
 				for _, end := range c.ends {
 					whole = whole || n == end
 				}
-				if (f.Truncated == nil) != whole || f.Truncated != nil && !errors.Is(f.Truncated, io.ErrUnexpectedEOF) || f.Damage != nil || f.Format != c.format {
-					t.Errorf("cut at %d: %v, truncated %v, damage %v", n, f.Format, f.Truncated, f.Damage)
+				if (f.Truncated == nil) != whole || f.Truncated != nil &&
+					!errors.Is(f.Truncated, io.ErrUnexpectedEOF) || f.Damage != nil || f.Format != c.format {
+					t.Errorf("truncated at %d: %v, truncated %v, damage %v", n, f.Format, f.Truncated, f.Damage)
 				}
 				got := content(t, f)
 				if !bytes.HasPrefix(c.content, got) || len(want)-len(got) > symbol || len(got) > len(want) {
-					t.Errorf("cut at %d: %d bytes, another decoder %d", n, len(got), len(want))
+					t.Errorf("truncated at %d: %d bytes, another decoder %d", n, len(got), len(want))
 				}
 				most = max(most, len(got))
 			}
@@ -85,15 +91,16 @@ func TestCutSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("standard input was cut off: its gzip data end early, after %s; 5 000 bytes were unpacked until there: unexpected EOF", text.Bytes(int64(len(packed)-1)))
+	want := fmt.Sprintf("standard input is truncated: its gzip data end early, after %s; 5 000 bytes were unpacked: "+
+		"unexpected EOF", text.Bytes(int64(len(packed)-1)))
 	if f.Truncated == nil || f.Truncated.Error() != want {
 		t.Errorf("%v\nwant %s", f.Truncated, want)
 	}
 	content(t, f)
 }
 
-// TestFlipped changes each byte of inputs with checksums: an input is never taken
-// for whole unless its content is right.
+// TestFlipped changes each byte of inputs with checksums: an input never counts
+// as complete unless its content is right.
 func TestFlipped(t *testing.T) {
 	for _, c := range small(t)[:2] {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +114,9 @@ func TestFlipped(t *testing.T) {
 						continue
 					}
 					damage, ok := errors.AsType[*DamageError](f.Damage)
-					if f.Damage != nil && (!ok || damage.Kept != f.Size() || damage.At <= 0 || damage.At > int64(len(packed)) || damage.Format != c.format || f.Truncated != nil) {
+					if f.Damage != nil &&
+						(!ok || damage.Kept != f.Size() || damage.At <= 0 || damage.At > int64(len(packed)) ||
+							damage.Format != c.format || f.Truncated != nil) {
 						t.Errorf("byte %d: %v, truncated %v", i, f.Damage, f.Truncated)
 					}
 					if f.Damage != nil {
@@ -116,7 +125,7 @@ func TestFlipped(t *testing.T) {
 					suspect, plain := f.Damage != nil || f.Truncated != nil, f.Format == Plain
 					got := content(t, f)
 					if plain && !bytes.Equal(got, packed) || !plain && !suspect && !bytes.Equal(got, c.content) {
-						t.Errorf("byte %d ^ %#x: %d bytes are taken for whole", i, flip, len(got))
+						t.Errorf("byte %d ^ %#x: %d bytes are accepted as complete", i, flip, len(got))
 					}
 				}
 			}
@@ -135,7 +144,8 @@ func TestDamageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("damaged gzip data before byte %d of the input: gzip: invalid checksum; 5 000 bytes were unpacked until there", first)
+	want := fmt.Sprintf("damaged gzip data before byte %d of the input: gzip: invalid checksum; 5 000 bytes were "+
+		"unpacked", first)
 	if f.Damage == nil || f.Damage.Error() != want {
 		t.Errorf("%v\nwant %s", f.Damage, want)
 	}
@@ -144,7 +154,7 @@ func TestDamageSays(t *testing.T) {
 	}
 }
 
-// TestGarbage follows packed data with what is not.
+// TestGarbage appends other data to packed data.
 func TestGarbage(t *testing.T) {
 	a := dumpLike(1500)
 	for _, c := range []struct {
@@ -171,8 +181,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// reference unpacks up to limit bytes by other code: gzip of the standard library,
-// and the concurrent decoder of zstd.
+// reference unpacks up to limit bytes with other code: gzip of the standard
+// library, and the concurrent decoder of zstd.
 func reference(packed []byte, limit int) ([]byte, error) {
 	var out bytes.Buffer
 	switch formatOf(packed) {
@@ -180,7 +190,8 @@ func reference(packed []byte, limit int) ([]byte, error) {
 		err := referenceGzip(&out, packed, limit)
 		return out.Bytes(), err
 	case Zstd:
-		z, err := zstd.NewReader(struct{ io.Reader }{bytes.NewReader(packed)}, zstd.WithDecoderConcurrency(3), zstd.WithDecoderMaxWindow(maxWindow))
+		z, err := zstd.NewReader(struct{ io.Reader }{bytes.NewReader(packed)}, zstd.WithDecoderConcurrency(3),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +218,7 @@ func referenceGzip(out *bytes.Buffer, packed []byte, limit int) error {
 			return nil
 		}
 		if len(rest) > 3 && rest[3]>>5 != 0 {
-			return gzip.ErrHeader // reserved flags, which the standard library takes (RFC 1952, 2.3.1.2)
+			return gzip.ErrHeader // reserved flags, which the standard library accepts (RFC 1952, 2.3.1.2)
 		}
 		z, err := gzip.NewReader(in)
 		if errors.Is(err, io.EOF) {
@@ -223,7 +234,7 @@ func referenceGzip(out *bytes.Buffer, packed []byte, limit int) error {
 	}
 }
 
-// FuzzOpen holds Open to what other code unpacks.
+// FuzzOpen compares Open with what other code unpacks.
 func FuzzOpen(f *testing.F) {
 	for _, c := range small(f) {
 		f.Add(c.packed, uint16(5000))
@@ -251,23 +262,25 @@ func FuzzOpen(f *testing.F) {
 			case errors.Is(err, ErrCap) && whole:
 				t.Fatalf("%v, but there are %d", err, len(want))
 			case !errors.Is(err, ErrCap) && !refused && len(want) > 0 && whole:
-				t.Fatalf("%v, but another decoder gives %d bytes", err, len(want))
+				t.Fatalf("%v, but another decoder returns %d bytes", err, len(want))
 			}
 			return
 		}
 		size, suspect := got.Size(), got.Truncated != nil || got.Damage != nil
 		if size == 0 || size > int64(limit) || got.Format != format || got.Truncated != nil && got.Damage != nil {
-			t.Fatalf("%d bytes of %v, cap %d, truncated %v, damage %v", size, got.Format, limit, got.Truncated, got.Damage)
+			t.Fatalf("%d bytes of %v, cap %d, truncated %v, damage %v", size, got.Format, limit, got.Truncated,
+				got.Damage)
 		}
 		if suspect == whole {
 			t.Fatalf("truncated %v, damage %v; another decoder: %v", got.Truncated, got.Damage, wantErr)
 		}
 		data := content(t, got)
 		if !suspect && !bytes.Equal(data, want) {
-			t.Fatalf("%d bytes, another decoder gives %d", len(data), len(want))
+			t.Fatalf("%d bytes, another decoder returns %d", len(data), len(want))
 		}
 		if !bytes.HasPrefix(data, want) && !bytes.HasPrefix(want, data) {
-			t.Fatalf("%d bytes, another decoder gives %d, the same up to %d", len(data), len(want), common(data, want))
+			t.Fatalf("%d bytes, another decoder returns %d, the same up to %d", len(data), len(want),
+				common(data, want))
 		}
 	})
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// File is an input that can be read at any offset, by any number of goroutines. It
-// has at least one byte.
+// File is an input that can be read at any offset, by any number of goroutines.
+// It has at least one byte.
 type File struct {
 	// Format is how the input was packed.
 	Format Format
-	// Truncated is nil, or the reason why the packed input ended before its end: the
-	// file is what could be unpacked of it. It wraps io.ErrUnexpectedEOF.
+	// Truncated is nil, or the reason why the packed input ended early: the
+	// file is what could be unpacked. It wraps io.ErrUnexpectedEOF.
 	Truncated error
-	// Damage is nil, or a *DamageError: the packed input could be read but not be
-	// unpacked to its end, or its checksum is wrong. The file is what was unpacked
-	// until then, and none of it can be relied on.
+	// Damage is nil, or a *DamageError: the packed input could not be unpacked
+	// to its end, or its checksum is wrong. The file is what was unpacked until
+	// then, none of which is reliable.
 	Damage error
 
 	name  string
@@ -28,26 +28,27 @@ type File struct {
 	close func() error
 }
 
-// DamageError tells where packed data cannot be unpacked.
+// DamageError says where packed data cannot be unpacked.
 type DamageError struct {
 	Format Format
-	// At is the offset in the packed input up to which it was read, Kept how many
-	// bytes were unpacked before.
+	// At is the offset in the packed input up to which it was read, Kept the
+	// number of bytes unpacked before.
 	At, Kept int64
 	Err      error
 }
 
 func (d *DamageError) Error() string {
-	return fmt.Sprintf("damaged %v data before byte %d of the input: %v; %s were unpacked until there", d.Format, d.At, d.Err, text.Bytes(d.Kept))
+	return fmt.Sprintf("damaged %v data before byte %d of the input: %v; %s were unpacked", d.Format, d.At, d.Err,
+		text.Bytes(d.Kept))
 }
 
 func (d *DamageError) Unwrap() error { return d.Err }
 
-// Size is the length in bytes, of a plain file as it was when it was opened.
+// Size is the length in bytes, of a plain file when it was opened.
 func (f *File) Size() int64 { return f.size }
 
-// ReadAt is io.ReaderAt. A plain file that became longer is read as long as it was;
-// where it became shorter, the error wraps io.ErrUnexpectedEOF.
+// ReadAt implements io.ReaderAt. A plain file that grows is read up to its
+// original size; if it shrinks, the error wraps io.ErrUnexpectedEOF.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, fmt.Errorf("read %s: negative offset %d", f.name, off)
@@ -70,5 +71,5 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Close ends the reading and removes what was made for it.
+// Close stops reading and removes temporary files.
 func (f *File) Close() error { return f.close() }

@@ -20,7 +20,7 @@ const (
 	Zstd
 )
 
-// String gives plain, gzip or zstd.
+// String returns plain, gzip or zstd.
 func (f Format) String() string {
 	switch f {
 	case Gzip:
@@ -31,11 +31,13 @@ func (f Format) String() string {
 	return "plain"
 }
 
-// headSize is how many first bytes tell what an input is: tar has its mark at 257.
+// headSize is the number of first bytes that identify an input: tar has its
+// magic at 257.
 const headSize = 512
 
-// formatOf tells by its first bytes how an input is packed: RFC 1952, 2.3.1, and
-// RFC 8878, 3.1.1 and 3.1.2, for a zstd file may begin with a skippable frame.
+// formatOf returns the format of an input by its first bytes: RFC 1952, 2.3.1,
+// and RFC 8878, 3.1.1 and 3.1.2, as a zstd file may begin with a skippable
+// frame.
 func formatOf(head []byte) Format {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
@@ -47,8 +49,9 @@ func formatOf(head []byte) Format {
 	return Plain
 }
 
-// declaredSize is what the first frame of a zstd file says that it has unpacked (RFC 8878,
-// 3.1.1.1.4), 0 if it says nothing. It is no more than a claim: what is unpacked counts.
+// declaredSize returns the unpacked size that the first frame of a zstd file
+// declares (RFC 8878, 3.1.1.1.4), 0 if it declares none. It is only a claim:
+// what is unpacked counts.
 func declaredSize(f Format, head []byte) uint64 {
 	var frame zstd.Header
 	if f != Zstd || frame.Decode(head) != nil || !frame.HasFCS {
@@ -59,7 +62,7 @@ func declaredSize(f Format, head []byte) uint64 {
 
 const unpackFirst = "; unpack it first"
 
-// marks are the first bytes of what is named by mistake.
+// marks are the first bytes of inputs that are passed by mistake.
 var marks = []struct {
 	at   int
 	mark string
@@ -77,14 +80,18 @@ var marks = []struct {
 	{0, "\x7fELF", "an ELF file: a program, a library or a core dump"},
 	{0, "dex\n", "a dex file: the code of an app"},
 	{0, "SQLite format 3\x00", "an SQLite database"},
-	{0, "\xff\xfe", "text in UTF-16: PowerShell makes this of the output of a program that is redirected with >; use cmd, or adb pull"},
+	{0, "\xff\xfe",
+		"text in UTF-16: PowerShell writes this when the output of a program is redirected with >; use cmd, or " +
+			"adb pull"},
 }
 
-// failures are how commands begin to say that they failed; such a line is what a
-// file holds when standard error or a shell's answer went to it.
-var failures = []string{"adb: ", "adb.exe: ", "error: ", "Error: ", "run-as: ", "cat: ", "sh: ", "/system/bin/sh: ", "su: "}
+// failures are the beginnings of error messages of commands; a file holds such
+// a line if standard error or a shell's answer was written to it.
+var failures = []string{
+	"adb: ", "adb.exe: ", "error: ", "Error: ", "run-as: ", "cat: ", "sh: ", "/system/bin/sh: ", "su: ",
+}
 
-// marked says what an input is by its mark, empty for none.
+// marked returns what an input is by its magic, empty for none.
 func marked(head []byte) string {
 	for _, m := range marks {
 		if len(head) >= m.at && bytes.HasPrefix(head[m.at:], []byte(m.mark)) {
@@ -94,8 +101,8 @@ func marked(head []byte) string {
 	return ""
 }
 
-// mistaken says what an input looks like that cannot be meant; empty if nothing is
-// known against it.
+// mistaken returns what an input looks like if it cannot be right; otherwise
+// "".
 func mistaken(head []byte) string {
 	if what := marked(head); what != "" {
 		return what

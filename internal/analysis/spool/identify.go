@@ -10,11 +10,12 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// IdentifySize is how many first bytes of a file Identify looks at.
+// IdentifySize is the number of first bytes that Identify needs.
 const IdentifySize = 64 << 10
 
-// Identify says what a file is by its first bytes, and which command reads it: one that leakgate writes or
-// reads, or a well-known other one. "" for anything else, such as text.
+// Identify says what a file is by its first bytes, and which command reads it:
+// one that leakgate writes or reads, or a well-known other one. "" for anything
+// else, such as text.
 func Identify(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("JAVA PROFILE ")):
@@ -39,7 +40,8 @@ func Identify(head []byte) string {
 	return "binary data"
 }
 
-// gunzipped returns what the first bytes of a gzip file hold, as much as can be read.
+// gunzipped returns the contents of the first bytes of a gzip file, as far as
+// readable.
 func gunzipped(head []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {
@@ -56,7 +58,8 @@ var (
 	tableOf = regexp.MustCompile(`(?i)^(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
 )
 
-// recording says which file of a run a file is, or that it is a table of memory.
+// recording returns which file of a run a file is, or that it is a table of
+// memory.
 func recording(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if tableOf.Match(head) {
@@ -78,7 +81,8 @@ func recording(head []byte) string {
 	}
 }
 
-// noText reports whether more than a twentieth of the bytes are control characters that no text has.
+// noText reports whether more than a twentieth of the bytes are control
+// characters that no text has.
 func noText(head []byte) bool {
 	n := 0
 	for _, c := range head {

@@ -9,33 +9,34 @@ import (
 	"os"
 )
 
-// DefaultCap is the cap of a temporary file where none is given, in bytes.
+// DefaultCap is the default cap of a temporary file, in bytes.
 const DefaultCap = 64 << 30
 
-// Options say where and how far to spool.
+// Options configure the temporary file.
 type Options struct {
 	// Dir is the folder of the temporary file; empty is os.TempDir.
 	Dir string
-	// Cap is how many bytes the temporary file may have, 0 for DefaultCap. A plain
-	// file, which needs none, has no cap.
+	// Cap is the maximum size of the temporary file in bytes, 0 for DefaultCap.
+	// A plain file, which needs none, has no cap.
 	Cap int64
-	// Progress, if not nil, is told while a temporary file grows, by the goroutine
-	// that called Open, and often: how many bytes of the input were read, and of how
-	// many, 0 if that is not known.
+	// Progress, if not nil, is called often while a temporary file grows, by
+	// the goroutine that called Open, with the number of bytes read and their
+	// total, 0 if unknown.
 	Progress func(done, total int64)
 
 	// create makes the temporary file; nil is temporary.
 	create func(dir string) (*os.File, func() error, error)
-	// free is what may still be written in a folder; nil is FreeBytes.
+	// free returns the free space of a folder; nil is FreeBytes.
 	free func(dir string) (int64, bool)
 }
 
-// ErrCap is wrapped by the error of Open for an input that is larger than its cap.
+// ErrCap is wrapped by the error of Open for an input that is larger than its
+// cap.
 var ErrCap = errors.New("it is larger than the cap")
 
-// ErrRoom is wrapped by the error of Open for an input that would fill the disk: a temporary
-// file takes 90 % of what was free when it was begun, and leaves what others free or take
-// meanwhile.
+// ErrRoom is wrapped by the error of Open for an input that would fill the
+// disk: a temporary file takes at most 90 % of the space that was free when it
+// was created, less what others take meanwhile.
 var ErrRoom = errors.New("it would fill the disk")
 
 // Names that no input has.
@@ -44,25 +45,27 @@ var (
 	ErrFolder = errors.New("it is a folder")
 )
 
-// Open opens the file at path, or stdin if path is "-", unpacked. It returns when
-// all of a stream was read, and soon after ctx is done: then, or after another
-// error, a Read of stdin may go on until it returns, and stdin is of no more use.
+// Open opens the file at path, or stdin if path is "-", unpacked. It returns
+// when all of a stream was read, or soon after ctx is done. In the latter case,
+// and after another error, a Read of stdin may continue until it returns, and
+// stdin cannot be used any more.
 //
-// An input without a byte is an error, and so is one of which no byte can be
-// unpacked. One that can be unpacked in part is a File which says so.
+// An empty input is an error, and so is one of which nothing can be unpacked.
+// If a part can be unpacked, the File says so.
 func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, error) {
 	o = o.withDefaults()
 	if path == "-" {
 		if stdin == nil {
-			return nil, errors.New("read standard input: there is none")
+			return nil, errors.New("read standard input: it is not available")
 		}
 		return spool(ctx, input{name: "standard input", r: stdin}, o)
 	}
 	return openPath(ctx, path, o)
 }
 
-// OpenFile is Open of a file that the caller has opened, for a path that must not be
-// followed: name is only what errors call it. It closes f at the latest with the File.
+// OpenFile is Open for a file that the caller has opened, for a path that must
+// not be followed: name is only used in errors. It closes f, at the latest with
+// the File.
 func OpenFile(ctx context.Context, name string, f *os.File, o Options) (*File, error) {
 	return takeFile(ctx, name, f, o.withDefaults())
 }
@@ -106,7 +109,7 @@ func openPath(ctx context.Context, path string, o Options) (*File, error) {
 	return takeFile(ctx, path, f, o)
 }
 
-// takeFile is fromFile that closes f where the File is another.
+// takeFile is fromFile that closes f if the File is a different one.
 func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
 	file, err := fromFile(ctx, path, f, o)
 	if err != nil || file.f != f {
@@ -117,7 +120,7 @@ func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, e
 
 func openFile(_ context.Context, path string) (*os.File, error) { return os.Open(path) }
 
-// openPipe opens a FIFO, which waits until somebody writes to it, or ctx is done.
+// openPipe opens a FIFO, which waits until a writer opens it, or ctx is done.
 func openPipe(ctx context.Context, path string) (*os.File, error) {
 	type result struct {
 		f   *os.File
@@ -144,7 +147,7 @@ func openPipe(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// fromFile gives a File that either is f, or was made of all of it.
+// fromFile returns a File that is f, or that was made from all of it.
 func fromFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -75,19 +75,22 @@ func TestPlainChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := f.ReadAt(buf, 100)
-	if n != 300 || !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || !bytes.Equal(buf[:n], data[100:400]) {
+	if n != 300 || !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		!bytes.Equal(buf[:n], data[100:400]) {
 		t.Errorf("shorter: %d, %v", n, err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "a.hprof: it became shorter while it was read: it had 1000 bytes and now ends at 400") {
+	if err == nil ||
+		!strings.Contains(err.Error(),
+			"a.hprof: it became shorter while it was read: it had 1000 bytes and now ends at 400") {
 		t.Errorf("shorter: %v", err)
 	}
 	if n, err := f.ReadAt(buf, 500); n != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("behind the new end: %d, %v", n, err)
+		t.Errorf("after the new end: %d, %v", n, err)
 	}
 }
 
 func TestFormats(t *testing.T) {
-	// Longer than the buffers, and than what zstd and gzip refer back to.
+	// Longer than the buffers, and than the windows of zstd and gzip.
 	a, b := dumpLike(pieces*pieceSize+12345), dumpLike(999)
 	for _, c := range []struct {
 		name   string
@@ -104,16 +107,21 @@ func TestFormats(t *testing.T) {
 		{"one frame", zstded(t, true, a), Zstd, a},
 		{"frames", zstded(t, true, a, b, nil, b), Zstd, joined(a, b, b)},
 		{"frames without checksums", zstded(t, false, b, a), Zstd, joined(b, a)},
-		{"skippable frames", joined(skippable(5), zstded(t, true, b), skippable(0), zstded(t, false, a), skippable(9)), Zstd, joined(b, a)},
+		{
+			"skippable frames",
+			joined(skippable(5), zstded(t, true, b), skippable(0), zstded(t, false, a), skippable(9)), Zstd,
+			joined(b, a),
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := folder(t)
 			f, err := open(t, c.packed, Options{Dir: dir})
 			checkWhole(t, f, err, c.format, c.want)
-			// The name tells nothing.
+			// The name does not matter.
 			f, err = Open(t.Context(), write(t, "dump.zip", c.packed), nil, Options{Dir: dir})
 			checkWhole(t, f, err, c.format, c.want)
-			f, err = Open(t.Context(), "-", iotest.OneByteReader(iotest.DataErrReader(bytes.NewReader(c.packed))), Options{Dir: dir})
+			f, err = Open(t.Context(), "-", iotest.OneByteReader(iotest.DataErrReader(bytes.NewReader(c.packed))),
+				Options{Dir: dir})
 			checkWhole(t, f, err, c.format, c.want)
 			checkNoGoroutine(t)
 		})
@@ -141,14 +149,15 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestLargeWindow asks for more memory than is given.
+// TestLargeWindow needs more memory than allowed.
 func TestLargeWindow(t *testing.T) {
 	packed := program(t, dumpLike(1<<20), "zstd", "-qc", "--long=31")
 	_, err := open(t, packed, Options{Dir: folder(t)})
-	if err == nil || !strings.Contains(err.Error(), "unpack standard input: its zstd window is larger than 128 MB") || !strings.Contains(err.Error(), "zstd -d --long=31") {
+	if err == nil || !strings.Contains(err.Error(), "unpack standard input: its zstd window is larger than 128 MB") ||
+		!strings.Contains(err.Error(), "zstd -d --long=31") {
 		t.Error(err)
 	}
-	// A frame that can be read comes first.
+	// A valid frame comes first.
 	b := dumpLike(999)
 	f, err := open(t, joined(zstded(t, true, b), packed), Options{Dir: folder(t)})
 	if err != nil {
@@ -160,7 +169,8 @@ func TestLargeWindow(t *testing.T) {
 }
 
 func TestDictionary(t *testing.T) {
-	// A frame with a dictionary ID of one byte, a window of 1 KB and one raw block of one byte.
+	// A frame with a dictionary ID of one byte, a window of 1 KB and one raw
+	// block of one byte.
 	packed := []byte("\x28\xb5\x2f\xfd\x01\x00\x07\x09\x00\x00x")
 	_, err := open(t, packed, Options{Dir: folder(t)})
 	if err == nil || !strings.Contains(err.Error(), "packed with a dictionary; unpack it first") {
@@ -212,10 +222,17 @@ func TestRefused(t *testing.T) {
 		{"ELF", "\x7fELF\x02\x01", "an ELF file"},
 		{"dex", "dex\n035\x00", "a dex file"},
 		{"sqlite", "SQLite format 3\x00\x10", "an SQLite database"},
-		{"PowerShell", string(utf16), "text in UTF-16: PowerShell makes this"},
-		{"web page", "\xef\xbb\xbf \r\n<!DOCTYPE HTML>\n<title>Sign in</title>", "a web page; download the file itself"},
+		{"PowerShell", string(utf16), "text in UTF-16: PowerShell writes this"},
+		{
+			"web page", "\xef\xbb\xbf \r\n<!DOCTYPE HTML>\n<title>Sign in</title>",
+			"a web page; download the file itself",
+		},
 		{"web page", "<html lang=en>", "a web page"},
-		{"adb", "adb: error: failed to stat remote object '/data/x': Permission denied\r\nmore", `the message of a command that failed: "adb: error: failed to stat remote object '/data/x': Permission denied"`},
+		{
+			"adb", "adb: error: failed to stat remote object '/data/x': Permission denied\r\nmore",
+			`the message of a command that failed: "adb: error: failed to stat remote object '/data/x': ` +
+				`Permission denied"`,
+		},
 		{"adb", "error: device offline\n", `failed: "error: device offline"`},
 		{"run-as", "run-as: package not debuggable: a.b", `failed: "run-as: package not debuggable: a.b"`},
 		{"long", "adb: " + strings.Repeat("\u01a9", 200), `\u01a9…`},
@@ -235,15 +252,19 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	for _, packed := range [][]byte{
-		gzipped(t, gzipped(t, dumpLike(99))), gzipped(t, zstded(t, true, dumpLike(99))), zstded(t, true, gzipped(t, dumpLike(99))),
+		gzipped(t, gzipped(t, dumpLike(99))), gzipped(t, zstded(t, true, dumpLike(99))),
+		zstded(t, true, gzipped(t, dumpLike(99))),
 	} {
 		err := second(open(t, packed, Options{Dir: dir, create: unused(t)}))
 		if err == nil || !strings.Contains(err.Error(), "data again; unpack it once first") {
 			t.Errorf("packed twice: %v", err)
 		}
 	}
-	// What is a dump, or may be a log.
-	for _, head := range []string{"JAVA PROFILE 1.0.1\x00", "JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04", "\x00\x00\x00\x01\x00\x00\x00\x12", "errors: 0", "{\"a\":1}", "+1,main"} {
+	// Dumps, and possible logs.
+	for _, head := range []string{
+		"JAVA PROFILE 1.0.1\x00", "JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04", "\x00\x00\x00\x01\x00\x00\x00\x12",
+		"errors: 0", "{\"a\":1}", "+1,main",
+	} {
 		f, err := open(t, []byte(head), Options{Dir: dir})
 		checkWhole(t, f, err, Plain, []byte(head))
 	}
@@ -257,7 +278,7 @@ func second(f *File, err error) error {
 	return err
 }
 
-// TestErrors names what cannot be read.
+// TestErrors checks the errors for unreadable inputs.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	here := Options{Dir: folder(t)}
@@ -277,20 +298,38 @@ func TestErrors(t *testing.T) {
 		{"folder", dir, nil, here, nil, "open " + dir + ": it is a folder; name a file"},
 		{"below a file", filepath.Join(write(t, "a", []byte("a")), "b"), nil, here, nil, "open "},
 		{"empty file", write(t, "a", nil), nil, here, nil, "the file is empty"},
-		{"empty member", write(t, "a", gzipped(t, nil)), nil, here, nil, "packed with gzip, and nothing is in it"},
-		{"empty frame", write(t, "a", skippable(3)), nil, here, nil, "packed with zstd, and nothing is in it"},
-		{"no standard input", "-", nil, here, nil, "read standard input: there is none"},
+		{"empty member", write(t, "a", gzipped(t, nil)), nil, here, nil, "packed with gzip, and empty"},
+		{"empty frame", write(t, "a", skippable(3)), nil, here, nil, "packed with zstd, and empty"},
+		{"no standard input", "-", nil, here, nil, "read standard input: it is not available"},
 		{"empty standard input", "-", bytes.NewReader(nil), here, nil, "read standard input: it is empty"},
 		{"reader of nothing", "-", nothing{}, here, io.ErrNoProgress, "read standard input: failed after 0 bytes"},
 		{"broken at once", "-", reader(nil), here, broken, "read standard input: failed after 0 bytes: broken"},
-		{"broken later", "-", reader(dumpLike(5000)), here, broken, "read standard input: failed after 5 000 bytes: broken"},
+		{
+			"broken later", "-", reader(dumpLike(5000)), here, broken,
+			"read standard input: failed after 5 000 bytes: broken",
+		},
 		{"broken in gzip", "-", reader(packed[:len(packed)-9]), here, broken, "read standard input: failed after"},
 		{"broken after gzip", "-", reader(packed), here, broken, "read standard input: failed after"},
-		{"broken in zstd", "-", reader(zstded(t, true, dumpLike(5000))[:70]), here, broken, "read standard input: failed after 70 bytes"},
-		{"cut off at once", "-", bytes.NewReader(packed[:9]), here, io.ErrUnexpectedEOF, "unpack standard input: it ends after 9 bytes, before anything can be unpacked"},
-		{"damaged at once", "-", strings.NewReader("\x1f\x8b\x09 not deflate"), here, nil, "unpack standard input: gzip: invalid header"},
-		{"no folder", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, fs.ErrNotExist, "spool standard input: make a temporary file in "},
-		{"TMPDIR", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, nil, "name another folder with TMPDIR"},
+		{
+			"broken in zstd", "-", reader(zstded(t, true, dumpLike(5000))[:70]), here, broken,
+			"read standard input: failed after 70 bytes",
+		},
+		{
+			"truncated at once", "-", bytes.NewReader(packed[:9]), here, io.ErrUnexpectedEOF,
+			"unpack standard input: it ends after 9 bytes, before anything can be unpacked",
+		},
+		{
+			"damaged at once", "-", strings.NewReader("\x1f\x8b\x09 not deflate"), here, nil,
+			"unpack standard input: gzip: invalid header",
+		},
+		{
+			"no folder", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, fs.ErrNotExist,
+			"spool standard input: make a temporary file in ",
+		},
+		{
+			"TMPDIR", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, nil,
+			"name another folder with TMPDIR",
+		},
 	} {
 		f, err := Open(t.Context(), c.path, c.stdin, c.o)
 		if f != nil || err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
@@ -304,18 +343,20 @@ type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
 
-// TestProgress reads a last part that is longer than a buffer and holds nothing.
+// TestProgress reads a last part that is longer than a buffer and has no
+// content.
 func TestProgress(t *testing.T) {
 	packed := joined(gzipped(t, dumpLike(99)), make([]byte, 2*readSize))
 	var done int64
-	f, err := Open(t.Context(), write(t, "a", packed), nil, Options{Dir: folder(t), Progress: func(d, _ int64) { done = d }})
+	f, err := Open(t.Context(), write(t, "a", packed), nil,
+		Options{Dir: folder(t), Progress: func(d, _ int64) { done = d }})
 	checkWhole(t, f, err, Gzip, dumpLike(99))
 	if done != int64(len(packed)) {
 		t.Errorf("ended at %d of %d", done, len(packed))
 	}
 }
 
-// TestTemporaryFolder takes that of the system where none is given.
+// TestTemporaryFolder uses the system's folder by default.
 func TestTemporaryFolder(t *testing.T) {
 	dir := folder(t)
 	t.Setenv("TMPDIR", dir)
@@ -331,10 +372,13 @@ func TestTemporaryFolder(t *testing.T) {
 	}
 }
 
-// TestCancel ends inputs that wait.
+// TestCancel cancels inputs that wait.
 func TestCancel(t *testing.T) {
 	cause := errors.New("cancelled by a test")
-	for _, begin := range [][]byte{nil, dumpLike(100), dumpLike(3 * pieceSize), zstded(t, true, dumpLike(900)), gzipped(t, dumpLike(5000), dumpLike(2*pieceSize))} {
+	for _, begin := range [][]byte{
+		nil, dumpLike(100), dumpLike(3 * pieceSize), zstded(t, true, dumpLike(900)),
+		gzipped(t, dumpLike(5000), dumpLike(2*pieceSize)),
+	} {
 		dir := folder(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r, w := io.Pipe()
@@ -350,22 +394,23 @@ func TestCancel(t *testing.T) {
 			t.Errorf("after %d bytes: %v, %v", len(begin), f, err)
 		}
 		checkEmpty(t, dir)
-		// What hangs in a Read ends with it, and not before.
+		// A blocked Read ends with its input, and not before.
 		w.Close()
 		checkNoGoroutine(t)
 	}
-	// A file that could be read at once is not, either.
+	// A file that could be read immediately is not, either.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	for range 20 {
-		if f, err := Open(ctx, write(t, "a", gzipped(t, dumpLike(9))), nil, Options{Dir: folder(t)}); f != nil || !errors.Is(err, cause) {
+		if f, err := Open(ctx, write(t, "a", gzipped(t, dumpLike(9))), nil, Options{Dir: folder(t)}); f != nil ||
+			!errors.Is(err, cause) {
 			t.Fatalf("%v, %v", f, err)
 		}
 	}
 	checkNoGoroutine(t)
 }
 
-// TestRemoved counts that what is made is removed once, whatever happens.
+// TestRemoved counts that everything is removed exactly once.
 func TestRemoved(t *testing.T) {
 	packed := gzipped(t, dumpLike(4*pieceSize))
 	for name, o := range map[string]Options{
@@ -396,7 +441,9 @@ func TestRemoved(t *testing.T) {
 func BenchmarkOpen(b *testing.B) {
 	path := []string{"hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"}
 	data := recorded.Read(b, path...)
-	for name, file := range map[string]string{"gzip": recorded.Path(b, path...), "zstd": write(b, "a", zstded(b, true, data))} {
+	for name, file := range map[string]string{
+		"gzip": recorded.Path(b, path...), "zstd": write(b, "a", zstded(b, true, data)),
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// packed is data by Pack, written in pieces.
+// packed returns data packed by Pack, written in pieces.
 func packed(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -28,8 +28,8 @@ func packed(t testing.TB, data []byte) []byte {
 	return b.Bytes()
 }
 
-// What Pack has written is unpacked by the program of the system, and by Open as a whole;
-// without its end it is no whole one.
+// Pack's output is unpacked by the program of the system, and by Open
+// completely; without its end it is incomplete.
 func TestPack(t *testing.T) {
 	for _, n := range []int{1, 1000, 128 << 10, 128<<10 + 1, packWindow + 12345, 3*packWindow + 7} {
 		data := dumpLike(n)
@@ -45,7 +45,7 @@ func TestPack(t *testing.T) {
 		f, err = open(t, z[:len(z)-1], Options{Dir: folder(t)})
 		if err == nil {
 			if f.Truncated == nil {
-				t.Errorf("%d bytes: without its last byte it is whole: %v", n, f.Damage)
+				t.Errorf("%d bytes: complete without its last byte: %v", n, f.Damage)
 			}
 			content(t, f)
 		} else if !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -54,7 +54,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// A dump that becomes longer or shorter while it is packed is no packed dump.
+// A dump that grows or shrinks while it is packed is an error.
 func TestPackOfAnotherSize(t *testing.T) {
 	for _, n := range []int64{999, 1001, 1 << 20} {
 		w, err := Pack(io.Discard, n)
@@ -63,12 +63,12 @@ func TestPackOfAnotherSize(t *testing.T) {
 		}
 		_, werr := w.Write(dumpLike(1000))
 		if err := errors.Join(werr, w.Close()); err == nil {
-			t.Errorf("1000 bytes are taken for %d", n)
+			t.Errorf("1000 bytes are accepted as %d", n)
 		}
 	}
 }
 
-// Whatever is packed takes the memory that Pack promises, and no goroutine.
+// Packing takes the memory that Pack promises, and no goroutine.
 func TestPackMemory(t *testing.T) {
 	data := dumpLike(8 * packWindow)
 	var before, after runtime.MemStats
@@ -93,8 +93,8 @@ func TestPackMemory(t *testing.T) {
 	}
 }
 
-// A frame that declares more than the cap is refused before anything is written; what it
-// declares does not count for more than it is.
+// A frame that declares more than the cap is refused before anything is
+// written; a smaller claim does not help.
 func TestDeclaredSize(t *testing.T) {
 	data := dumpLike(300_000)
 	z := packed(t, data)
@@ -116,7 +116,7 @@ func TestDeclaredSize(t *testing.T) {
 			continue // refused at once
 		}
 		if f.Truncated == nil && f.Damage == nil {
-			t.Errorf("%d declared: whole", size)
+			t.Errorf("%d declared: complete", size)
 		}
 		if n := len(content(t, f)); n > len(data) {
 			t.Errorf("%d declared: %d bytes", size, n)
@@ -125,7 +125,7 @@ func TestDeclaredSize(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// OpenFile takes the file over: it is closed where it is not needed any more, and with
+// OpenFile owns the file: it is closed when it is not needed any more, and with
 // the File.
 func TestOpenFile(t *testing.T) {
 	data := dumpLike(1000)
@@ -139,7 +139,7 @@ func TestOpenFile(t *testing.T) {
 		{"plain", data, Plain, "", false},
 		{"zstd", packed(t, data), Zstd, "", true},
 		{"empty", nil, Plain, "open heap: the file is empty", true},
-		{"nothing in it", packed(t, nil), Zstd, "unpack heap: it is packed with zstd, and nothing is in it", true},
+		{"nothing in it", packed(t, nil), Zstd, "unpack heap: it is packed with zstd, and empty", true},
 	} {
 		in, err := os.Open(write(t, "a", c.data))
 		if err != nil {

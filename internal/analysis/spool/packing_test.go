@@ -22,11 +22,13 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// dumpLike is n bytes that can be packed, begin as a dump does, and repeat nowhere
-// as a whole.
+// dumpLike is n bytes that can be packed, begin like a dump, and have no long
+// repetition.
 func dumpLike(n int) []byte {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
-	words := []string{"JAVA PROFILE 1.0.3\x00", "\x00\x00\x00\x04", "java/lang/Object", "mContext", "\x21\x12\xc0\x34\x70"}
+	words := []string{
+		"JAVA PROFILE 1.0.3\x00", "\x00\x00\x00\x04", "java/lang/Object", "mContext", "\x21\x12\xc0\x34\x70",
+	}
 	b := []byte(words[0])
 	for len(b) < n {
 		b = append(b, words[r.IntN(len(words))]...)
@@ -35,7 +37,8 @@ func dumpLike(n int) []byte {
 	return b[:n]
 }
 
-// gzipped packs each part as a member, by a packer that is not the one under test.
+// gzipped packs each part as a member, with a different packer than the one
+// under test.
 func gzipped(t testing.TB, parts ...[]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -57,7 +60,8 @@ func zstded(t testing.TB, checksum bool, parts ...[]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	for _, p := range parts {
-		z, err := zstd.NewWriter(&b, zstd.WithEncoderCRC(checksum), zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
+		z, err := zstd.NewWriter(&b, zstd.WithEncoderCRC(checksum), zstd.WithEncoderConcurrency(1),
+			zstd.WithZeroFrames(true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +106,7 @@ func write(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// folder is a folder for temporary files that has to be empty at the end.
+// folder is a folder for temporary files that must be empty at the end.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -143,7 +147,7 @@ func content(t testing.TB, f *File) []byte {
 	return data
 }
 
-// checkWhole holds a File to be all of want.
+// checkWhole checks that a File is all of want.
 func checkWhole(t testing.TB, f *File, err error, format Format, want []byte) {
 	t.Helper()
 	if err != nil {
@@ -158,7 +162,7 @@ func checkWhole(t testing.TB, f *File, err error, format Format, want []byte) {
 	}
 }
 
-// common is how many first bytes are the same.
+// common returns the number of equal first bytes.
 func common(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -168,7 +172,7 @@ func common(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// checkNoGoroutine waits until no goroutine of this package runs but tests.
+// checkNoGoroutine waits until only tests of this package have goroutines.
 func checkNoGoroutine(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -5,18 +5,20 @@ import (
 	"io"
 )
 
-// perfettoWindow is how much of a file is looked at to tell what it is.
+// perfettoWindow is the number of bytes that are checked.
 const perfettoWindow = 1 << 20
 
-// IsPerfetto tells whether a file begins as a Perfetto trace does: with packets, each the
-// field 1 of a protobuf message and itself a message (perfetto/trace/trace.proto).
+// IsPerfetto reports whether a file begins like a Perfetto trace: with packets,
+// each the field 1 of a protobuf message and itself a message
+// (perfetto/trace/trace.proto).
 func IsPerfetto(r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, perfettoWindow))
 	n, _ := r.ReadAt(head, 0)
 	return beginsAsPerfetto(head[:n], uint64(size))
 }
 
-// beginsAsPerfetto tells whether the first bytes of a file of a size are those of a trace.
+// beginsAsPerfetto reports whether the first bytes of a file of a size are
+// those of a trace.
 func beginsAsPerfetto(head []byte, size uint64) bool {
 	packets := 0
 	for len(head) > 0 && packets < 16 {
@@ -38,7 +40,8 @@ func beginsAsPerfetto(head []byte, size uint64) bool {
 	return packets > 0
 }
 
-// isMessage tells whether bytes are the beginning of a protobuf message of some length.
+// isMessage reports whether bytes are the beginning of a protobuf message of
+// some length.
 func isMessage(b []byte, length uint64) bool {
 	whole := uint64(len(b)) == length
 	for len(b) > 0 {

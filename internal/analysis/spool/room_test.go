@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// disk is one of which others take room, too.
+// disk is a disk on which others write, too.
 type disk struct {
 	free int64
-	// others is what somebody else takes each time that it is asked.
+	// others is what others write between two calls.
 	others int64
 	asked  int
 }
@@ -23,11 +23,14 @@ func (d *disk) left(string) (int64, bool) {
 	return free, true
 }
 
-// A tenth of what was free stays free, however an input is packed, also one without end.
+// A tenth of the free space stays free, however an input is packed, even an
+// endless one.
 func TestRoom(t *testing.T) {
 	data := dumpLike(20 * pieceSize)
 	size := int64(len(data))
-	for name, packed := range map[string][]byte{"plain": data, "gzip": gzipped(t, data), "zstd": zstded(t, true, data)} {
+	for name, packed := range map[string][]byte{
+		"plain": data, "gzip": gzipped(t, data), "zstd": zstded(t, true, data),
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t)
 			for _, c := range []struct {
@@ -40,7 +43,8 @@ func TestRoom(t *testing.T) {
 					checkWhole(t, f, err, formatOf(packed), data)
 					continue
 				}
-				if f != nil || !errors.Is(err, ErrRoom) || errors.Is(err, ErrCap) || !strings.Contains(err.Error(), "TMPDIR") {
+				if f != nil || !errors.Is(err, ErrRoom) || errors.Is(err, ErrCap) ||
+					!strings.Contains(err.Error(), "TMPDIR") {
 					t.Errorf("%d bytes free: %v, %v", c.free, f, err)
 				}
 				checkNothingIn(t, dir)
@@ -60,14 +64,15 @@ func TestRoomOfOthers(t *testing.T) {
 	checkNothingIn(t, dir)
 }
 
-// Where the free room cannot be told, the cap counts alone.
+// If the free space is unknown, only the cap counts.
 func TestRoomUnknown(t *testing.T) {
 	data := dumpLike(3 * pieceSize)
 	f, err := open(t, gzipped(t, data), Options{Dir: folder(t), free: func(string) (int64, bool) { return 0, false }})
 	checkWhole(t, f, err, Gzip, data)
 }
 
-// A zstd file that declares more than fits is refused before anything is written.
+// A zstd file that declares more than fits is refused before anything is
+// written.
 func TestRoomDeclared(t *testing.T) {
 	data := dumpLike(4 * pieceSize)
 	packed := zstded(t, false, data)

@@ -14,35 +14,36 @@ import (
 type input struct {
 	name string
 	r    io.Reader
-	// size is the bytes of it, 0 if not known.
+	// size is its length in bytes, 0 if unknown.
 	size int64
-	// stop ends a Read that waits; nil if there is no way to.
+	// stop ends a blocked Read; nil if that is not possible.
 	stop func() error
 }
 
 const (
-	// readSize is the bytes that are asked for at once. It is more than a zstd
-	// block, so that every read goes through the buffer.
+	// readSize is the size of one read. It is more than a zstd block, so that
+	// every read goes through the buffer.
 	readSize = 256 << 10
-	// maxWindow is how far zstd data may refer back: what the zstd program takes
-	// without an option, and what its highest level needs.
+	// maxWindow is the maximum window of zstd data: the default of the zstd
+	// program, which its highest level needs.
 	maxWindow = 128 << 20
-	// maxEmpty bounds the reads that give nothing, as in package bufio.
+	// maxEmpty bounds the reads without data, as in package bufio.
 	maxEmpty = 100
 )
 
 var (
 	errStopped = errors.New("stopped")
 	errFollows = errors.New("what follows the gzip data is not gzip")
-	errWindow  = errors.New("its zstd window is larger than 128 MB, if that is no damage; unpack it first, with zstd -d --long=31")
-	errDict    = errors.New("it was packed with a dictionary; unpack it first, with zstd -d -D DICTIONARY")
+	errWindow  = errors.New("its zstd window is larger than 128 MB, unless it is damaged; unpack it first, with zstd " +
+		"-d --long=31")
+	errDict = errors.New("it was packed with a dictionary; unpack it first, with zstd -d -D DICTIONARY")
 )
 
-// source is the input as a decoder reads it. Apart from its end it keeps the errors
-// of the input, which are not those of what is in it.
+// source is the input as a decoder reads it. Apart from its end it keeps the
+// errors of the input, which differ from those of its content.
 type source struct {
 	r io.Reader
-	// stop is closed when nobody wants more.
+	// stop is closed when no more data are wanted.
 	stop <-chan struct{}
 	// read is the bytes read.
 	read  atomic.Int64
@@ -80,15 +81,17 @@ func (s *source) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// unpacked gives what is in a stream, and ends what that needs.
+// unpacked returns the contents of a stream, and a function that releases
+// resources.
 func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
 	switch f {
 	case Gzip:
 		return &members{in: in}, func() {}, nil
 	case Zstd:
-		// One at a time: the decoder then has no goroutine of its own, and writing
-		// what it gives takes the other core.
-		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		// One at a time: the decoder then has no goroutine of its own, and
+		// writing its output takes the other core.
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -97,7 +100,7 @@ func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
 	return in, func() {}, nil
 }
 
-// frames names the errors of zstd that have a remedy.
+// frames adds remedies to errors of zstd.
 type frames struct{ z *zstd.Decoder }
 
 func (f frames) Read(p []byte) (int, error) {
@@ -111,12 +114,13 @@ func (f frames) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// members reads the members of a gzip stream one after the other (RFC 1952, 2.2).
-// As gzip does, it passes over zeros after the last, with which tapes are filled.
+// members reads the members of a gzip stream one after the other (RFC 1952,
+// 2.2). Like gzip, it skips zeros after the last one, with which tapes are
+// filled.
 type members struct {
 	in *bufio.Reader
 	z  gzip.Reader
-	// begun tells that a member was opened, inside that it is not at its end.
+	// begun is true if a member was opened, inside if it is not at its end.
 	begun, inside bool
 }
 
@@ -137,7 +141,7 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// next begins a member, or gives io.EOF.
+// next begins a member, or returns io.EOF.
 func (m *members) next() error {
 	head, err := m.in.Peek(1)
 	if err != nil {

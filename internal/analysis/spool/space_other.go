@@ -2,5 +2,5 @@
 
 package spool
 
-// FreeBytes cannot be told: this system asks for it in ways of its own.
+// FreeBytes returns false: this system is not supported.
 func FreeBytes(string) (int64, bool) { return 0, false }

@@ -4,8 +4,8 @@ package spool
 
 import "syscall"
 
-// FreeBytes is what this user may still write to the file system of a folder,
-// in bytes; false where that cannot be told.
+// FreeBytes returns what this user may still write to the file system of a
+// folder, in bytes; false if unknown.
 func FreeBytes(dir string) (int64, bool) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {

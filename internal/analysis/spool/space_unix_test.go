@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// What df says (POSIX: 1024-byte units, the fourth column) is between two answers, but
-// for what others write or remove meanwhile.
+// The answer of df (POSIX: 1024-byte units, the fourth column) is between two
+// of ours, except for what others write or remove meanwhile.
 func TestFreeBytesAsDf(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// FreeBytes is what this user may still write to the file system of a folder,
-// in bytes; false where that cannot be told (GetDiskFreeSpaceExW).
+// FreeBytes returns what this user may still write to the file system of a
+// folder, in bytes; false if unknown (GetDiskFreeSpaceExW).
 func FreeBytes(dir string) (int64, bool) {
 	path, err := syscall.UTF16PtrFromString(dir)
 	if err != nil {

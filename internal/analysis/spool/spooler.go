@@ -15,23 +15,24 @@ import (
 )
 
 const (
-	// pieceSize is how much is unpacked before it is written, pieces how many such
-	// buffers there are: one is filled while another is written.
+	// pieceSize is how much is unpacked before it is written, pieces the number
+	// of such buffers: one is filled while another is written.
 	pieceSize = 256 << 10
 	pieces    = 3
-	// certain is how many bytes of a packed input must have been read before its
-	// size unpacked is estimated from them.
+	// certain is the number of bytes of a packed input from which on its
+	// unpacked size is estimated.
 	certain = 2 << 20
 
-	// grace is the real time in which a Read ends whose file was closed.
+	// grace is the real time within which a Read ends after its file was
+	// closed.
 	grace = time.Second
 
 	tempPattern = "leakgate-spool-*"
 )
 
-// spool unpacks a stream into a temporary file. One goroutine reads and unpacks;
-// this one writes, and alone knows the file: where the other hangs in a Read that
-// cannot be stopped, nothing but its buffers waits with it.
+// spool unpacks a stream into a temporary file. One goroutine reads and
+// unpacks; this one writes, and only it has the file: if the other is blocked
+// in a Read that cannot be stopped, only its buffers stay with it.
 func spool(ctx context.Context, in input, o Options) (*File, error) {
 	stop := make(chan struct{})
 	room := roomIn(o)
@@ -59,7 +60,7 @@ func spool(ctx context.Context, in input, o Options) (*File, error) {
 	return nil, errors.Join(err, w.discard())
 }
 
-// unpacking fills buffers with what is in a stream.
+// unpacking fills buffers with the contents of a stream.
 type unpacking struct {
 	src  *source
 	stop <-chan struct{}
@@ -67,14 +68,15 @@ type unpacking struct {
 	// filled is closed at the end. Buffers come back through free.
 	filled, free chan []byte
 
-	// What follows is known when filled is closed.
+	// The following fields are valid once filled is closed.
 
 	format Format
-	// refused says what the content looks like that cannot be meant.
+	// refused is what the content looks like if it cannot be right.
 	refused string
-	// declared is the size of the content by its header, where that is beyond the cap.
+	// declared is the size of the content by its header, if that is beyond the
+	// cap.
 	declared uint64
-	// at is how many bytes of the input were used.
+	// at is the number of input bytes used.
 	at int64
 	// err is why the end is not that of the stream.
 	err error
@@ -99,7 +101,7 @@ func (u *unpacking) run() {
 	u.at = u.src.read.Load() - int64(in.Buffered())
 }
 
-// wait waits for the end of run, though not for a device that cannot be stopped.
+// wait waits for the end of run, but not for a device that cannot be stopped.
 func (u *unpacking) wait() {
 	patience := time.After(grace)
 	for {
@@ -168,13 +170,13 @@ func (u *unpacking) mistaken(content []byte) string {
 	return mistaken(head)
 }
 
-// room is what a temporary file may take of a disk: a tenth of what was free stays free,
-// whoever else writes there.
+// room is what a temporary file may take of a disk: a tenth of the free space
+// stays free, whatever others write.
 type room struct {
 	free, most, least int64
 }
 
-// roomIn looks at the disk before anything is written; no limit where it cannot be told.
+// roomIn checks the disk before anything is written; no limit if unknown.
 func roomIn(o Options) room {
 	free, known := o.free(o.Dir)
 	if !known {
@@ -183,7 +185,7 @@ func roomIn(o Options) room {
 	return room{free: free, most: free - free/10, least: free / 10}
 }
 
-// writing puts what is unpacked into a temporary file.
+// writing writes the unpacked data to a temporary file.
 type writing struct {
 	in   input
 	o    Options
@@ -205,7 +207,7 @@ func (w *writing) run(ctx context.Context) error {
 				return w.cancelled(ctx)
 			}
 			if !more {
-				w.progress() // what is read last may hold nothing
+				w.progress() // the last read may be empty
 				return w.ending()
 			}
 			if err := w.write(piece); err != nil {
@@ -238,7 +240,8 @@ func (w *writing) write(piece []byte) error {
 	if w.temp == nil {
 		f, remove, err := w.o.create(w.o.Dir)
 		if err != nil {
-			return fmt.Errorf("spool %s: make a temporary file in %s: %w; name another folder with TMPDIR (TMP on Windows)", w.in.name, w.o.Dir, err)
+			return fmt.Errorf("spool %s: make a temporary file in %s: %w; name another folder with TMPDIR (TMP on "+
+				"Windows)", w.in.name, w.o.Dir, err)
 		}
 		w.temp, w.remove = f, remove
 	}
@@ -250,8 +253,9 @@ func (w *writing) write(piece []byte) error {
 	return nil
 }
 
-// fills tells whether more bytes would take what must stay free. A disk that compresses or
-// allocates late has more free than it says, so the file's own bytes count as well.
+// fills reports whether more bytes would exceed the limit. A disk that
+// compresses or allocates late has more free than it says, so the file's own
+// bytes count as well.
 func (w *writing) fills(more int64) bool {
 	if more > w.room.most-w.size {
 		return true
@@ -261,25 +265,28 @@ func (w *writing) fills(more int64) bool {
 }
 
 func (w *writing) noRoom() error {
-	return fmt.Errorf("spool %s: %w: a temporary file in %s may take 90%% of what was free, %s; written: %s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+	return fmt.Errorf("spool %s: %w: a temporary file in %s may take 90%% of what was free, %s; written: %s%s; free "+
+		"some space, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
 		w.in.name, ErrRoom, w.o.Dir, text.Bytes(w.room.free), text.Bytes(w.size), w.need())
 }
 
-// full tells of a write that failed, which most often is for want of room.
+// full returns the error of a failed write, most often because the disk is
+// full.
 func (w *writing) full(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // its path is of a file that is no more
+		err = e.Err // its path is of a file that no longer exists
 	}
 	free := ""
 	if n, ok := FreeBytes(w.o.Dir); ok {
 		free = fmt.Sprintf(", free there: %s", text.Bytes(n))
 	}
-	return fmt.Errorf("spool %s: write a temporary file in %s: %w; written: %s%s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+	return fmt.Errorf("spool %s: write a temporary file in %s: %w; written: %s%s%s; free some space, or name a "+
+		"folder on a larger disk with TMPDIR (TMP on Windows)",
 		w.in.name, w.o.Dir, err, text.Bytes(w.size), free, w.need())
 }
 
-// need estimates how large the temporary file would be, from how much of the input
-// is in it so far.
+// need estimates the size of the temporary file from the part of the input read
+// so far.
 func (w *writing) need() string {
 	read := w.u.src.read.Load()
 	if read < certain || read >= w.in.size {
@@ -288,35 +295,39 @@ func (w *writing) need() string {
 	return fmt.Sprintf(", needed: about %s", text.Bytes(int64(float64(w.size)/float64(read)*float64(w.in.size))))
 }
 
-// ending says why the end of the stream makes no File.
+// ending returns the error if the end of the stream makes no File.
 func (w *writing) ending() error {
 	switch {
 	case w.u.refused != "" && w.u.format == Plain:
 		return fmt.Errorf("read %s: this looks like %s", w.in.name, w.u.refused)
 	case w.u.declared > 0 && w.room.most < w.o.Cap:
-		return fmt.Errorf("spool %s: %w: it has %d bytes unpacked, and a temporary file in %s may take 90%% of what was free, %s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+		return fmt.Errorf("spool %s: %w: it has %d bytes unpacked, and a temporary file in %s may take 90%% of what "+
+			"was free, %s; free some space, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
 			w.in.name, ErrRoom, w.u.declared, w.o.Dir, text.Bytes(w.room.free))
 	case w.u.declared > 0:
-		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if that is right, raise the cap with --spool-cap",
+		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if that is right, "+
+			"raise the cap with --spool-cap",
 			w.in.name, ErrCap, text.Bytes(w.o.Cap), w.u.declared)
 	case w.u.refused != "":
-		return fmt.Errorf("unpack %s: it is packed with %v, and what is in it looks like %s", w.in.name, w.u.format, w.u.refused)
+		return fmt.Errorf("unpack %s: it is packed with %v, and its content looks like %s", w.in.name, w.u.format,
+			w.u.refused)
 	case w.u.src.err != nil:
 		return fmt.Errorf("read %s: failed after %s: %w", w.in.name, text.Bytes(w.u.src.read.Load()), w.u.src.err)
 	case w.size > 0:
 		return nil
 	case w.u.err != nil && w.truncated():
-		return fmt.Errorf("unpack %s: it ends after %s, before anything can be unpacked: %w", w.in.name, text.Bytes(w.u.at), io.ErrUnexpectedEOF)
+		return fmt.Errorf("unpack %s: it ends after %s, before anything can be unpacked: %w", w.in.name,
+			text.Bytes(w.u.at), io.ErrUnexpectedEOF)
 	case w.u.err != nil:
 		return fmt.Errorf("unpack %s: %w", w.in.name, w.u.err)
 	case w.u.format != Plain:
-		return fmt.Errorf("unpack %s: it is packed with %v, and nothing is in it", w.in.name, w.u.format)
+		return fmt.Errorf("unpack %s: it is packed with %v, and empty", w.in.name, w.u.format)
 	}
 	return fmt.Errorf("read %s: it is empty", w.in.name)
 }
 
-// truncated tells an input that was cut from one that is damaged, as far as that
-// can be told.
+// truncated distinguishes a truncated input from a damaged one, as far as
+// possible.
 func (w *writing) truncated() bool { return w.u.src.ended && errors.Is(w.u.err, io.ErrUnexpectedEOF) }
 
 func (w *writing) file() (*File, error) {
@@ -324,7 +335,7 @@ func (w *writing) file() (*File, error) {
 	switch {
 	case w.u.err == nil:
 	case w.truncated():
-		f.Truncated = fmt.Errorf("%s was cut off: its %v data end early, after %s; %s were unpacked until there: %w",
+		f.Truncated = fmt.Errorf("%s is truncated: its %v data end early, after %s; %s were unpacked: %w",
 			w.in.name, w.u.format, text.Bytes(w.u.at), text.Bytes(w.size), io.ErrUnexpectedEOF)
 	default:
 		f.Damage = &DamageError{Format: w.u.format, At: w.u.at, Kept: w.size, Err: w.u.err}

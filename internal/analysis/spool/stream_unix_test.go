@@ -33,12 +33,13 @@ func TestMain(m *testing.M) {
 }
 
 func spoolForever(dir string) {
-	_, err := Open(context.Background(), "-", os.Stdin, Options{Dir: dir, Progress: func(done, _ int64) { fmt.Fprintln(os.Stdout, "read", done) }})
+	_, err := Open(context.Background(), "-", os.Stdin,
+		Options{Dir: dir, Progress: func(done, _ int64) { fmt.Fprintln(os.Stdout, "read", done) }})
 	fmt.Fprintln(os.Stdout, "ended:", err)
 	os.Exit(1)
 }
 
-// TestKilled kills a process while it spools: nothing of it is left.
+// TestKilled kills a process while it spools: nothing is left behind.
 func TestKilled(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 8 {
@@ -84,8 +85,8 @@ func killedAfter(t *testing.T, lines int) {
 	checkEmpty(t, dir)
 }
 
-// checkHeld looks for a file without a name in dir that a process has open, where
-// the system tells.
+// checkHeld looks for a file without a name in dir that a process has open, if
+// the system supports that.
 func checkHeld(t *testing.T, pid int, dir string) {
 	t.Helper()
 	checkEmpty(t, dir)
@@ -97,7 +98,8 @@ func checkHeld(t *testing.T, pid int, dir string) {
 		t.Fatal(err)
 	}
 	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, dir) && strings.HasSuffix(to, "(deleted)") {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, dir) &&
+			strings.HasSuffix(to, "(deleted)") {
 			return
 		}
 	}
@@ -128,8 +130,8 @@ func TestPipe(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// TestPipeCancelled ends a wait for a writer, and one for what it writes; nothing
-// goes on after that.
+// TestPipeCancelled cancels waiting for a writer, and for its data; nothing
+// keeps running.
 func TestPipeCancelled(t *testing.T) {
 	cause := errors.New("cancelled by a test")
 	for _, begin := range []int{-1, 0, 100, 3 * pieceSize} {
@@ -163,7 +165,7 @@ func TestPipeCancelled(t *testing.T) {
 	}
 }
 
-// TestDevice spools what has no end until the cap.
+// TestDevice spools an endless device up to the cap.
 func TestDevice(t *testing.T) {
 	_, err := Open(t.Context(), "/dev/zero", nil, Options{Dir: folder(t), Cap: 1 << 20})
 	if !errors.Is(err, ErrCap) {
@@ -176,7 +178,7 @@ func TestDevice(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// TestRemovedInput reads a plain file that has lost its name.
+// TestRemovedInput reads a plain file after its name was removed.
 func TestRemovedInput(t *testing.T) {
 	data := dumpLike(999)
 	path := write(t, "a", data)
@@ -197,14 +199,14 @@ func TestMode(t *testing.T) {
 	}
 	info, err := f.f.Stat()
 	if err != nil || info.Mode() != 0o600 {
-		t.Errorf("a dump of an app is for its user alone: %v, %v", info.Mode(), err)
+		t.Errorf("a dump of an app must be private to its user: %v, %v", info.Mode(), err)
 	}
 	if got := content(t, f); !bytes.Equal(got, dumpLike(9)) {
 		t.Errorf("%q", got)
 	}
 }
 
-// TestPermission opens what its user may not read.
+// TestPermission opens a file that its user may not read.
 func TestPermission(t *testing.T) {
 	path := write(t, "secret.hprof", dumpLike(9))
 	if err := os.Chmod(path, 0); err != nil {

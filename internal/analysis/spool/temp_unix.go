@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// temporary makes a file in dir that has no name, and so ends with its last user.
+// temporary makes a file in dir that has no name, and so ends with its last
+// user.
 func temporary(dir string) (*os.File, func() error, error) {
 	f, err := os.CreateTemp(dir, tempPattern)
 	if err != nil {

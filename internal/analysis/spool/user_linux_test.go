@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asOther runs f without the rights of root: root may read everything.
+// asOther runs f without the rights of root, which may read everything.
 func asOther(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -45,7 +45,10 @@ func TestFull(t *testing.T) {
 	if f != nil || closed != 1 || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v, %v, closed %d", f, err, closed)
 	}
-	for _, part := range []string{"spool standard input: write a temporary file in " + dir + ": no space left on device; written: 0 bytes, free there: ", "TMPDIR"} {
+	for _, part := range []string{
+		"spool standard input: write a temporary file in " + dir +
+			": no space left on device; written: 0 bytes, free there: ", "TMPDIR",
+	} {
 		if err != nil && !strings.Contains(err.Error(), part) {
 			t.Errorf("%v, want %s", err, part)
 		}
