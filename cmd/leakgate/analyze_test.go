@@ -553,7 +553,7 @@ func TestAnalyzeWrongInput(t *testing.T) {
 		},
 		"wide IDs": {
 			file("wide", "JAVA PROFILE 1.0.2\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread,
-			[]string{"IDs of 7 bytes", "4 and 8"},
+			[]string{"IDs of 7 bytes", "4 or 8"},
 		},
 		"folder":       {dir, exitUsage, []string{"it is a folder", "name a file"}},
 		"missing":      {filepath.Join(dir, "none.hprof"), exitUsage, []string{"none.hprof", "does not exist"}},
