@@ -19,7 +19,7 @@ func TestStandInNeedsConsent(t *testing.T) {
 	env := serve(t, shop("phone-a"))
 	delete(env, config.StandInVariable)
 	const refused = "time scale refused: device phone-a runs at 400 times real time (property leakgate.time_scale), " +
-		"as stand-ins for phones in tests do: allow it with --stand-in or LEAKGATE_STAND_IN=1, or remove the property"
+		"as simulated phones do: allow it with --stand-in or LEAKGATE_STAND_IN=1, or remove the property"
 	for _, args := range [][]string{
 		{"watch", "--process", "com.shop", "--for", "45m"}, {"run", file}, {"diagnose", "--process", "com.shop"},
 		{"trip", "--process", "com.shop", "--loops", "5", "--", "true"},

@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A disk that fills ends the program, with nothing left but the record, which says why.
+// A full disk ends the program. Only the record remains, with the reason.
 func TestWatchOnADiskThatFills(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("leakgate-test", disk, "tmpfs", 0, "size=3M"); err != nil {
@@ -24,10 +24,11 @@ func TestWatchOnADiskThatFills(t *testing.T) {
 		}
 	})
 	t.Chdir(disk)
-	synctest.Test(t, end{3 * time.Second, func(func(), *adbd.Server) { fill(t) }, record.ExitUnwritten, record.StoppedDisk}.check)
+	synctest.Test(t,
+		end{3 * time.Second, func(func(), *adbd.Server) { fill(t) }, record.ExitUnwritten, record.StoppedDisk}.check)
 }
 
-// fill writes to the working directory until nothing more fits.
+// fill writes to the working directory until it is full.
 func fill(t *testing.T) {
 	f, err := os.Create("filler")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command embed watches an app from a Go program, as a test suite or a service would.
-// It uses only the public packages of leakgate:
+// Command embed watches an app from a Go program, as a test suite or a service
+// would. It uses only the public packages of leakgate:
 //
 //	go run ./examples/embed com.shop      # three loops, on the attached phone
 //	go run ./examples/embed shop.hprof    # what leaks in a heap dump
@@ -50,8 +50,9 @@ func show(what string) error {
 	return watch(ctx, os.Stdout, client, what)
 }
 
-// watch watches an app and its :push process for three loops of a scenario, asks for a dump,
-// and prints the verdicts. A leak that the loops leave is proved by the dumps at the marks.
+// watch watches an app and its :push process for three loops of a scenario,
+// requests a dump, and prints the verdicts. The dumps at the marks prove a leak
+// of the loops.
 func watch(ctx context.Context, out io.Writer, client *adb.Client, process string) error {
 	phones, err := fleet.Open(ctx, fleet.DeviceChoice{Client: client, Single: true})
 	if err != nil {

@@ -18,21 +18,29 @@ import (
 // shop is a phone whose app leaks a screen now and then.
 func shop() *androidsim.Phone {
 	healthy := []androidsim.Model{androidsim.Typical()}
-	return androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 20, Seed: 3, Root: true, BuildType: "userdebug", Apps: []androidsim.App{{
-		Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
-			{Name: "com.shop", Models: append(healthy, androidsim.Leak(androidsim.Java, 1000, 0))},
-			{Name: "com.shop:push", Models: healthy},
-		},
-	}}})
+	return androidsim.New(androidsim.Options{
+		Serial: "phone-a", Scale: 20, Seed: 3, Root: true, BuildType: "userdebug", Apps: []androidsim.App{{
+			Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
+				{Name: "com.shop", Models: append(healthy, androidsim.Leak(androidsim.Java, 1000, 0))},
+				{Name: "com.shop:push", Models: healthy},
+			},
+		}}})
 }
 
-// The program finds the leak, and leaves no goroutine, lease, socket or file: when it is done,
-// after Ctrl-C, and when it loses its phone. A bubble fails where a goroutine is left in it.
+// The program finds the leak, and leaves no goroutine, lease, socket or file:
+// when it is done, after Ctrl-C, and when it loses its phone. A bubble fails if
+// a goroutine is left in it.
 func TestWatch(t *testing.T) {
 	for name, c := range map[string]end{
-		"done":        {time.Hour, func(func(), *adbd.Server) {}, record.ExitLeak, record.StoppedFinished},
-		"interrupted": {3 * time.Second, func(interrupt func(), _ *adbd.Server) { interrupt() }, record.ExitInterrupted, record.StoppedInterrupted},
-		"lost":        {3 * time.Second, func(_ func(), server *adbd.Server) { server.Close() }, record.ExitNoDevice, record.StoppedDevices},
+		"done": {time.Hour, func(func(), *adbd.Server) {}, record.ExitLeak, record.StoppedFinished},
+		"interrupted": {
+			3 * time.Second, func(interrupt func(), _ *adbd.Server) { interrupt() }, record.ExitInterrupted,
+			record.StoppedInterrupted,
+		},
+		"lost": {
+			3 * time.Second, func(_ func(), server *adbd.Server) { server.Close() }, record.ExitNoDevice,
+			record.StoppedDevices,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -73,7 +81,8 @@ func (c end) check(t *testing.T) {
 	if err != nil || run.ExitCode != c.exit || run.Stopped != c.stopped {
 		t.Errorf("exit %d, %s, %v, %v\n%s", run.ExitCode, run.Stopped, err, werr, out.String())
 	}
-	if c.exit == record.ExitLeak && (werr != nil || !strings.Contains(out.String(), "LEAK DetailActivity, held by ScreenTracker.sScreens")) {
+	if c.exit == record.ExitLeak &&
+		(werr != nil || !strings.Contains(out.String(), "LEAK DetailActivity, held by ScreenTracker.sScreens")) {
 		t.Errorf("%v\n%s", werr, out.String())
 	}
 	server.Close()

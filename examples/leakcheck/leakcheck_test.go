@@ -32,11 +32,13 @@ func needPhone(t *testing.T) {
 	}
 }
 
-// leaks watches the app while the suite runs. The first checked spec needs the phone.
-var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"), harness.Wait(), harness.StandIn())
+// leaks watches the app while the suite runs. The first checked spec needs the
+// phone.
+var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"),
+	harness.Wait(), harness.StandIn())
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	Expect(leaks.Start(ctx)).To(Succeed()) // where the device has just been booted, for example
+	Expect(leaks.Start(ctx)).To(Succeed()) // for example after booting the device
 	open(ctx, "MainActivity")
 })
 
@@ -67,13 +69,17 @@ var _ = Describe("the cart", leaks.Check(), func() {
 		back(ctx)
 	})
 
-	// Checkout leaks. Without Known this spec fails, and says who holds the screen.
-	It("checks out", leaks.Known(harness.Held("ScreenTracker.sScreens"), "CART-7: checkout is being rewritten", "anna", harness.Until(2030, 12, 31)), func(ctx SpecContext) {
-		open(ctx, "CheckoutActivity")
-		back(ctx)
-	})
+	// Checkout leaks. Without Known this spec fails, and shows who holds the
+	// screen.
+	It("checks out",
+		leaks.Known(harness.Held("ScreenTracker.sScreens"), "CART-7: checkout is being rewritten", "anna",
+			harness.Until(2030, 12, 31)), func(ctx SpecContext) {
+			open(ctx, "CheckoutActivity")
+			back(ctx)
+		})
 
-	// The legacy page leaks, too, and accepted.yaml lists it for the whole suite.
+	// The legacy page leaks, too, and accepted.yaml lists it for the whole
+	// suite.
 	It("opens the legacy page", func(ctx SpecContext) {
 		open(ctx, "LegacyActivity")
 		back(ctx)
@@ -89,7 +95,7 @@ var _ = Describe("the cart", leaks.Check(), func() {
 		back(ctx)
 	},
 		Entry("a product", "ProductActivity"),
-		Entry("a cart, with a heap dump in any case", leaks.Check(harness.Heap(), harness.Of("com.cart")), "CartActivity"),
+		Entry("a cart, always with a heap dump", leaks.Check(harness.Heap(), harness.Of("com.cart")), "CartActivity"),
 	)
 })
 
@@ -109,18 +115,22 @@ var _ = Describe("all day", func() {
 	})
 
 	It("survives monkey", leaks.Check(harness.Live()), func(ctx SpecContext) {
-		monkey := leaks.Monkey(ctx, "com.cart", harness.Events(200), harness.Throttle(100*time.Millisecond), harness.Seed(7))
+		monkey := leaks.Monkey(ctx, "com.cart", harness.Events(200), harness.Throttle(100*time.Millisecond),
+			harness.Seed(7))
 		Consistently(ctx, leaks.Process("com.cart")).WithTimeout(300 * time.Millisecond).ShouldNot(harness.BeLeaking())
 		Expect(monkey.Wait()).To(Succeed())
 		Expect(leaks.Shell(ctx, "log -t cart 'monkey is done'").Wait()).To(Succeed())
 	})
 
-	It("passes the tests in Kotlin", leaks.Known(harness.Class("com.cart.CheckoutActivity"), "CART-7: checkout is being rewritten", "anna", harness.Until(2030, 12, 31)), func(ctx SpecContext) {
-		tests, err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
-			harness.Classes("com.cart.CartTest", "com.cart.CheckoutTest"), harness.Arg("debug", "false"), harness.Room(2*time.Minute))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(tests.Tests).To(HaveLen(3))
-	})
+	It("passes the tests in Kotlin",
+		leaks.Known(harness.Class("com.cart.CheckoutActivity"), "CART-7: checkout is being rewritten", "anna",
+			harness.Until(2030, 12, 31)), func(ctx SpecContext) {
+			tests, err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
+				harness.Classes("com.cart.CartTest", "com.cart.CheckoutTest"), harness.Arg("debug", "false"),
+				harness.Room(2*time.Minute))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(tests.Tests).To(HaveLen(3))
+		})
 })
 
 var _ = Describe("a look at the app", func() {
@@ -135,7 +145,8 @@ var _ = Describe("a look at the app", func() {
 	})
 
 	It("holds little in its heap", func(ctx SpecContext) {
-		Expect(leaks.Dump(ctx, "com.cart:sync")).To(And(Not(harness.HaveLeaks()), harness.HaveRetainedBelow("android.graphics.Bitmap", 64<<20)))
+		Expect(leaks.Dump(ctx, "com.cart:sync")).
+			To(And(Not(harness.HaveLeaks()), harness.HaveRetainedBelow("android.graphics.Bitmap", 64<<20)))
 	})
 
 	It("is at rest", func(ctx SpecContext) {

@@ -1,6 +1,6 @@
-// Package fleet chooses the devices of a run and holds them, so that no other run on this
-// host uses them or the run directory meanwhile. Leases are locks of the operating system
-// (flock): a program that is killed holds nothing.
+// Package fleet chooses the devices of a run and locks them, so that no other
+// run on this host uses them or the run directory meanwhile. Leases are locks
+// of the operating system (flock): a killed program holds nothing.
 package fleet
 
 import (
@@ -18,21 +18,22 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// DeviceChoice says which devices a run wants.
+// DeviceChoice selects the devices of a run.
 type DeviceChoice struct {
-	// Serials names the devices. Without one it is the device in ANDROID_SERIAL, else all
-	// that are attached and ready, or with Single the only one.
+	// Serials names the devices. If it is empty, the device in ANDROID_SERIAL
+	// is used, otherwise all that are attached and ready, or with Single the
+	// only one.
 	Serials []string
 	Single  bool
-	// MinAPI skips devices with an older Android. Require is how many devices the run needs
-	// at least; 1 if zero.
+	// MinAPI skips devices with an older Android. Require is the minimum number
+	// of devices; 1 if zero.
 	MinAPI, Require int
-	// StandIn allows devices that stand in for a phone in a test and whose time runs faster, as
-	// their property leakgate.time_scale says. Without it, and without LEAKGATE_STAND_IN=1, one
-	// is refused: it would decide how long the run lasts.
+	// StandIn allows simulated phones whose time runs faster, as their property
+	// leakgate.time_scale says. Without it, and without LEAKGATE_STAND_IN=1,
+	// they are rejected: the property would determine how long the run lasts.
 	StandIn bool
-	// Client is the adb server; nil for the one that the environment names, which is started
-	// if it does not run.
+	// Client is the adb server; nil for the one from the environment, which is
+	// started if it is not running.
 	Client *adb.Client
 	// Getenv reads the environment; os.Getenv if nil.
 	Getenv func(string) string
@@ -48,22 +49,24 @@ type Fleet struct {
 	standIn bool
 }
 
-// standInVariable of the environment is StandIn of a DeviceChoice.
+// standInVariable is the environment variable for StandIn of a DeviceChoice.
 const standInVariable = "LEAKGATE_STAND_IN"
 
-// maxStream bounds what one command may print, in bytes. A workload may talk all
-// night, and its log keeps only the beginning; every other reader has its own bound.
+// maxStream bounds the output of one command, in bytes. A workload may print
+// all night, and its log keeps only the beginning; every other reader has its
+// own bound.
 const maxStream = 1 << 40
 
-// NewClient returns a client of the adb server for runs, whose workloads may print without
-// an end.
+// NewClient returns a client of the adb server for runs, whose workloads may
+// print without limit.
 func NewClient(o adb.Options) (*adb.Client, error) {
 	o.MaxStream = maxStream
 	return adb.NewClient(o)
 }
 
-// Open chooses the devices and reads what each says about itself. The error says what is
-// wrong with those that are there; it changes nothing on them.
+// Open chooses the devices and reads the properties of each. The error
+// describes what is wrong with the attached devices; it changes nothing on
+// them.
 func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 	f := &Fleet{client: c.Client, getenv: c.Getenv, standIn: c.StandIn}
 	if f.getenv == nil {
@@ -103,12 +106,14 @@ func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 		if len(old) > 0 {
 			why = fmt.Sprintf("; devices.min_api is %d but %s", c.MinAPI, strings.Join(old, " and "))
 		}
-		return nil, fmt.Errorf("the run needs %d devices (devices.require) and has %d%s", max(c.Require, 1), len(f.devices), why)
+		return nil,
+			fmt.Errorf("the run needs %d devices (devices.require) and has %d%s", max(c.Require, 1), len(f.devices),
+				why)
 	}
 	return f, nil
 }
 
-// serials are those of the choice; "" stands for the only device.
+// serials returns the chosen ones; "" stands for the only device.
 func (f *Fleet) serials(ctx context.Context, c DeviceChoice) ([]string, error) {
 	switch {
 	case len(c.Serials) > 0:
@@ -126,7 +131,8 @@ func (f *Fleet) serials(ctx context.Context, c DeviceChoice) ([]string, error) {
 	var out []string
 	for _, d := range infos {
 		if d.State != "device" {
-			f.skipped = append(f.skipped, fmt.Sprintf("device %s is %s", text.Printable(d.Serial), text.Printable(d.State)))
+			f.skipped = append(f.skipped,
+				fmt.Sprintf("device %s is %s", text.Printable(d.Serial), text.Printable(d.State)))
 			continue
 		}
 		out = append(out, d.Serial)
@@ -134,7 +140,7 @@ func (f *Fleet) serials(ctx context.Context, c DeviceChoice) ([]string, error) {
 	if len(out) > 0 {
 		return out, nil
 	}
-	// Select says what is wrong with what is there: unauthorized, offline or nothing.
+	// Select reports what is wrong: unauthorized, offline or no device.
 	if _, err := f.client.Select(ctx, ""); err != nil {
 		return nil, err
 	}
@@ -150,45 +156,50 @@ func (f *Fleet) describe(ctx context.Context, serial string) (monitor.Device, er
 	return monitor.Device{Device: dev, Facts: facts}, err
 }
 
-// facts asks a device to describe itself, and refuses one whose time must not run as it does.
+// facts reads the properties of a device, and rejects one whose time may not
+// run faster.
 func (f *Fleet) facts(ctx context.Context, dev capture.Device) (capture.Facts, error) {
 	facts, err := capture.ReadFacts(ctx, dev)
 	if err != nil || facts.TimeScale == 1 || f.standIn {
 		return facts, err
 	}
-	return facts, fmt.Errorf("%w: device %s runs at %g times real time (property leakgate.time_scale), as stand-ins for phones in tests do: allow it with --stand-in or %s=1, or remove the property",
-		capture.ErrTimeScale, text.Printable(dev.Serial()), facts.TimeScale, standInVariable)
+	return facts,
+		fmt.Errorf("%w: device %s runs at %g times real time (property leakgate.time_scale), as simulated phones do: "+
+			"allow it with --stand-in or %s=1, or remove the property",
+			capture.ErrTimeScale, text.Printable(dev.Serial()), facts.TimeScale, standInVariable)
 }
 
 // Devices returns the devices that were chosen.
 func (f *Fleet) Devices() []monitor.Device { return f.devices }
 
-// Skipped says which attached devices are not ready, and why.
+// Skipped returns which attached devices are not ready, and why.
 func (f *Fleet) Skipped() []string { return f.skipped }
 
 // InUseError is a device or a run directory that another run uses.
 type InUseError struct {
-	// Directory is true where it is the directory.
+	// Directory is true if it is the directory.
 	Directory bool
 	text      string
 }
 
-// Error is one printable line that names who uses it.
+// Error returns one printable line that names the other user.
 func (e InUseError) Error() string { return e.text }
 
 // DirectoryError is a run directory that cannot be used.
 type DirectoryError struct {
-	// Leases is true where it is the folder of the leases, which LEAKGATE_LEASES names.
+	// Leases is true if it is the directory of the leases, which
+	// LEAKGATE_LEASES names.
 	Leases bool
 	error
 }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the cause.
 func (e DirectoryError) Unwrap() error { return e.error }
 
-// Hold takes the devices and the run directory for a run that others know by that name, until
-// Close. What another run uses is an InUseError; with waiting, which is called once with it, Hold
-// waits for its end instead.
+// Hold locks the devices and the run directory until Close, for a run whose
+// name other runs see. If another run uses one of them, it returns an
+// InUseError; with waiting, which is called once with that error, it waits for
+// the other run to end instead.
 func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseError)) error {
 	folder, err := lease.Folder(f.getenv(lease.FolderVariable))
 	if err != nil {
@@ -198,7 +209,9 @@ func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseEr
 	if err != nil {
 		return DirectoryError{false, err}
 	}
-	r := lease.Request{Folder: folder, Keys: []lease.Key{directory}, Holder: lease.NewHolder(name, dir), Wait: waiting != nil}
+	r := lease.Request{
+		Folder: folder, Keys: []lease.Key{directory}, Holder: lease.NewHolder(name, dir), Wait: waiting != nil,
+	}
 	for _, d := range f.devices {
 		r.Keys = append(r.Keys, lease.DeviceKey(f.client.Addr(), d.Serial()))
 	}
@@ -222,7 +235,8 @@ func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseEr
 	return f.refresh(ctx)
 }
 
-// refresh asks the devices again: their clocks have gone on since they were read.
+// refresh reads the devices again: their clocks have advanced since they were
+// read.
 func (f *Fleet) refresh(ctx context.Context) error {
 	for i, d := range f.devices {
 		facts, err := f.facts(ctx, d)

@@ -17,7 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// client is a client of an adb server in memory with phones of those API levels.
+// client returns a client of an adb server in memory with phones of those API
+// levels.
 func client(t *testing.T, apis map[string]int) *adb.Client {
 	t.Helper()
 	var phones []adbd.Phone
@@ -45,16 +46,21 @@ func TestOpen(t *testing.T) {
 		env    map[string]string
 		want   string // the serials, or the error
 	}{
-		"all":                 {two, DeviceChoice{}, nil, "a b"},
-		"by the environment":  {two, DeviceChoice{}, map[string]string{"ANDROID_SERIAL": "b"}, "b"},
-		"by name":             {two, DeviceChoice{Serials: []string{"b"}}, map[string]string{"ANDROID_SERIAL": "a"}, "b"},
+		"all":                {two, DeviceChoice{}, nil, "a b"},
+		"by the environment": {two, DeviceChoice{}, map[string]string{"ANDROID_SERIAL": "b"}, "b"},
+		"by name": {
+			two, DeviceChoice{Serials: []string{"b"}}, map[string]string{"ANDROID_SERIAL": "a"}, "b",
+		},
 		"the only one of two": {two, DeviceChoice{Single: true}, nil, "2 devices are connected"},
 		"the only one":        {map[string]int{"a": 34}, DeviceChoice{Single: true}, nil, "a"},
 		"one that is absent":  {two, DeviceChoice{Serials: []string{"c"}}, nil, `"c"`},
 		"no phone":            {nil, DeviceChoice{}, nil, "no device"},
 		"too old":             {two, DeviceChoice{MinAPI: 26}, nil, "a"},
-		"too few":             {two, DeviceChoice{MinAPI: 26, Require: 2}, nil, "the run needs 2 devices (devices.require) and has 1; devices.min_api is 26 but b has API 21"},
-		"none new enough":     {two, DeviceChoice{MinAPI: 35}, nil, "needs 1 devices"},
+		"too few": {
+			two, DeviceChoice{MinAPI: 26, Require: 2}, nil,
+			"the run needs 2 devices (devices.require) and has 1; devices.min_api is 26 but b has API 21",
+		},
+		"none new enough": {two, DeviceChoice{MinAPI: 35}, nil, "needs 1 devices"},
 	} {
 		c.choice.Client, c.choice.Getenv = client(t, c.phones), getenv(c.env)
 		f, err := Open(t.Context(), c.choice)
@@ -80,14 +86,18 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Two runs do not have one device or one directory; the second may wait, and reads the
-// device's clock again then.
+// Two runs cannot use one device or one directory; the second may wait, and
+// then reads the device's clock again.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases := t.TempDir()
 		c := client(t, map[string]int{"a": 34, "b": 34})
 		open := func(serial string) *Fleet {
-			f, err := Open(t.Context(), DeviceChoice{Client: c, Serials: []string{serial}, Getenv: getenv(map[string]string{"LEAKGATE_LEASES": leases})})
+			f,
+				err := Open(t.Context(),
+				DeviceChoice{
+					Client: c, Serials: []string{serial}, Getenv: getenv(map[string]string{"LEAKGATE_LEASES": leases}),
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +109,8 @@ func TestHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		var used InUseError
-		if err := two.Hold(t.Context(), dir+"2", "second", nil); !errors.As(err, &used) || used.Directory || !strings.Contains(err.Error(), "leakgate first (pid ") {
+		if err := two.Hold(t.Context(), dir+"2", "second", nil); !errors.As(err, &used) || used.Directory ||
+			!strings.Contains(err.Error(), "leakgate first (pid ") {
 			t.Errorf("the same device: %v", err)
 		}
 		if err := three.Hold(t.Context(), dir, "third", nil); !errors.As(err, &used) || !used.Directory {
@@ -131,7 +142,12 @@ func TestHold(t *testing.T) {
 }
 
 func TestHoldRefusesDirectories(t *testing.T) {
-	f, err := Open(t.Context(), DeviceChoice{Client: client(t, map[string]int{"a": 34}), Getenv: getenv(map[string]string{"LEAKGATE_LEASES": "/dev/null/x"})})
+	f,
+		err := Open(t.Context(),
+		DeviceChoice{
+			Client: client(t, map[string]int{"a": 34}),
+			Getenv: getenv(map[string]string{"LEAKGATE_LEASES": "/dev/null/x"}),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

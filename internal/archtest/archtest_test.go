@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/leakgate/leakgate"
 
-// root is the folder of go.mod.
+// root is the directory of go.mod.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
@@ -32,8 +32,8 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// TestLaw holds the project to docs/architecture.md. Where it fails, the tree or
-// the page is wrong: decide which, and say why in the change.
+// TestLaw checks the project against docs/architecture.md. If it fails, the
+// tree or the page is wrong: decide which, and say why in the change.
 func TestLaw(t *testing.T) {
 	dir := root(t)
 	page, err := os.ReadFile(filepath.Join(dir, "docs", "architecture.md"))
@@ -53,8 +53,8 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// TestTreeAgainstBuild compares what ReadTree reads with what the go command's
-// own reader says of this system; ReadTree may see more, never less.
+// TestTreeAgainstBuild compares ReadTree with the go command's own parser for
+// this system; ReadTree may see more, never less.
 func TestTreeAgainstBuild(t *testing.T) {
 	dir := root(t)
 	tree, err := ReadTree(os.DirFS(dir))
@@ -109,28 +109,39 @@ internal/sim/cmd/sim: internal/sim
 gopkg.in/yaml.v3 @ harness/config
 ` + "```\nEnd.\n"
 
-// goodTree is a small project that keeps the law of goodPage.
+// goodTree is a small project that obeys the rules of goodPage.
 func goodTree() map[string]string {
 	return map[string]string{
-		"detector/detector.go":            "// Package detector judges.\npackage detector\nimport (\"fmt\"; _ \"" + module + "/detector/trend\")\n",
-		"detector/trend/trend.go":         "// Package trend fits.\npackage trend\nimport _ \"" + module + "/internal/text\"\n",
-		"capture/capture.go":              "// Package capture reads.\npackage capture\nimport (_ \"" + module + "/detector\"; _ \"" + module + "/internal/capture/procfs\")\n",
-		"capture/capture_test.go":         "package capture_test\nimport (\"" + module + "/capture\"; \"" + module + "/internal/sim\"; \"" + module + "/internal/sim/simtest\")\n",
-		"capture/diagnose/diagnose.go":    "// Package diagnose collects.\npackage diagnose\nimport _ \"" + module + "/capture\"\n",
-		"internal/capture/procfs/stat.go": "// Package procfs parses.\npackage procfs\nimport (_ \"" + module + "/detector\"; _ \"" + module + "/internal/text\")\n",
-		"internal/text/text.go":           "// Package text prints.\npackage text\n",
-		"reporters/reporters.go":          "// Package reporters tells.\npackage reporters\n",
-		"harness/config/config.go":        "// Package config reads YAML.\npackage config\nimport _ \"gopkg.in/yaml.v3\"\n",
-		"harness/monitor/doc.go":          "// Package monitor watches.\npackage monitor\n",
-		"harness/monitor/on_windows.go":   "package monitor\nimport _ \"" + module + "/detector\"\n",
-		"harness/monitor/tagged.go":       "//go:build never\n\npackage monitor\nimport _ \"" + module + "/capture\"\n",
-		"cmd/tool/main.go":                "// Command tool runs.\npackage main\nimport (_ \"" + module + "/harness/monitor\"; _ \"" + module + "/harness/config\"; _ \"" + module + "/internal/sim\")\n",
-		"internal/sim/sim.go":             "// Package sim plays a phone.\npackage sim\nimport _ \"" + module + "/capture\"\n",
-		"internal/sim/simtest/simtest.go": "// Package simtest starts a sim.\npackage simtest\nimport _ \"" + module + "/internal/sim\"\n",
-		"internal/sim/cmd/sim/main.go":    "// Command sim serves.\npackage main\nimport _ \"" + module + "/internal/sim\"\n",
-		"detector/testdata/bad.go":        "package util\nimport _ \"evil.example/x\"\n",
-		".hidden/x.go":                    "package util\n",
-		"detector/_draft.go":              "package other\n",
+		"detector/detector.go": "// Package detector judges.\npackage detector\nimport (\"fmt\"; _ \"" +
+			module + "/detector/trend\")\n",
+		"detector/trend/trend.go": "// Package trend fits.\npackage trend\nimport _ \"" + module +
+			"/internal/text\"\n",
+		"capture/capture.go": "// Package capture reads.\npackage capture\nimport (_ \"" + module +
+			"/detector\"; _ \"" + module + "/internal/capture/procfs\")\n",
+		"capture/capture_test.go": "package capture_test\nimport (\"" + module + "/capture\"; \"" + module +
+			"/internal/sim\"; \"" + module + "/internal/sim/simtest\")\n",
+		"capture/diagnose/diagnose.go": "// Package diagnose collects.\npackage diagnose\nimport _ \"" + module +
+			"/capture\"\n",
+		"internal/capture/procfs/stat.go": "// Package procfs parses.\npackage procfs\nimport (_ \"" + module +
+			"/detector\"; _ \"" + module + "/internal/text\")\n",
+		"internal/text/text.go":  "// Package text prints.\npackage text\n",
+		"reporters/reporters.go": "// Package reporters tells.\npackage reporters\n",
+		"harness/config/config.go": "// Package config reads YAML.\npackage config\nimport _ " +
+			"\"gopkg.in/yaml.v3\"\n",
+		"harness/monitor/doc.go":        "// Package monitor watches.\npackage monitor\n",
+		"harness/monitor/on_windows.go": "package monitor\nimport _ \"" + module + "/detector\"\n",
+		"harness/monitor/tagged.go":     "//go:build never\n\npackage monitor\nimport _ \"" + module + "/capture\"\n",
+		"cmd/tool/main.go": "// Command tool runs.\npackage main\nimport (_ \"" + module +
+			"/harness/monitor\"; _ \"" + module + "/harness/config\"; _ \"" + module + "/internal/sim\")\n",
+		"internal/sim/sim.go": "// Package sim plays a phone.\npackage sim\nimport _ \"" + module +
+			"/capture\"\n",
+		"internal/sim/simtest/simtest.go": "// Package simtest starts a sim.\npackage simtest\nimport _ \"" + module +
+			"/internal/sim\"\n",
+		"internal/sim/cmd/sim/main.go": "// Command sim serves.\npackage main\nimport _ \"" + module +
+			"/internal/sim\"\n",
+		"detector/testdata/bad.go": "package util\nimport _ \"evil.example/x\"\n",
+		".hidden/x.go":             "package util\n",
+		"detector/_draft.go":       "package other\n",
 	}
 }
 
@@ -140,7 +151,7 @@ func check(t *testing.T, page string, files map[string]string) []Violation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// On disk, as the real tree is.
+	// On disk, like the real tree.
 	dir := t.TempDir()
 	for name, text := range files {
 		at := filepath.Join(dir, filepath.FromSlash(name))
@@ -182,41 +193,152 @@ func TestEachRuleCanFail(t *testing.T) {
 		file, text string // added to the tree; empty text takes the file away
 		rule, says string
 	}{
-		{"a package without a line", keep, "capture/adb/adb.go", "// Package adb talks.\npackage adb\n", "listed", "package capture/adb is not in the law"},
-		{"a line without a package", allow("reporters:", "reporters:\nreporters/html:"), "", "", "listed", "reporters/html, which does not exist"},
-		{"an import without permission", keep, "reporters/x.go", imports("reporters", "detector"), "allowed", "does not let reporters do so"},
-		{"an import for another system", keep, "reporters/x_windows.go", imports("reporters", "detector"), "allowed", "reporters/x_windows.go imports detector"},
-		{"a permission without an import", allow("reporters:", "reporters: detector"), "", "", "used", "lets reporters import detector"},
-		{"a home without an import", allow("gopkg", "golang.org/x/term @ cmd/tool\ngopkg"), "", "", "used", "home for golang.org/x/term"},
-		{"a child and its parent import each other", allow("detector/trend:\n", "detector/trend: detector\n"), "detector/trend/up.go", imports("trend", "detector"), "parent", "detector/trend/up.go imports detector"},
-		{"a child and its parent import each other through another package", allow("procfs: detector", "procfs: detector capture/diagnose"), "internal/capture/procfs/up.go", imports("procfs", "capture/diagnose"), "parent", "capture/diagnose/diagnose.go imports capture"},
-		{"a leaf that imports the project", keep, "internal/text/x.go", imports("text", "detector"), "leaf", "internal/text/x.go imports detector"},
-		{"a leaf outside internal", allow("reporters:", "leaf reporters:"), "", "", "leaf", "reporters is a leaf, but not in internal"},
-		{"a leaf in a line", allow("reporters:", "reporters: internal/text"), "", "", "leaf", "remove it from the line"},
-		{"core imports an instrument that imports nothing", allow("detector: ", "detector: internal/play "), "detector/x.go", imports("detector", "internal/play"), "layer", "nothing in detector may import from internal"},
-		{"core imports an internal package of an edge", allow("detector: ", "detector: internal/capture/procfs "), "detector/x.go", imports("detector", "internal/capture/procfs"), "layer", "nothing in detector may import from capture"},
-		{"an internal package of an edge imports harness", allow("procfs: detector", "procfs: detector harness/config"), "internal/capture/procfs/x.go", imports("procfs", "harness/config"), "layer", "nothing in capture may import from harness"},
-		{"a test imports an internal package of a higher layer", keep, "detector/x_test.go", imports("detector", "internal/capture/procfs"), "layer", "nothing in detector may import from capture"},
-		{"a tool imports the product", allow("reporters:", "reporters:\ntools/bench: detector"), "tools/bench/x.go", "// Command bench measures.\npackage main\nimport _ \"" + module + "/detector\"\n", "layer", "nothing in tools may import from detector"},
-		{"core imports an edge", allow("detector: ", "detector: capture "), "detector/x.go", imports("detector", "capture"), "layer", "nothing in detector may import from capture"},
-		{"an edge imports an edge", allow("reporters:", "reporters: capture"), "reporters/x.go", imports("reporters", "capture"), "layer", "nothing in reporters may import from capture"},
-		{"an edge imports harness", allow("capture: ", "capture: harness/config "), "capture/x.go", imports("capture", "harness/config"), "layer", "nothing in capture may import from harness"},
-		{"harness imports internal", allow("harness/monitor: ", "harness/monitor: internal/sim "), "harness/monitor/x.go", imports("monitor", "internal/sim"), "layer", "nothing in harness may import from internal"},
-		{"internal imports harness", allow("internal/sim: ", "internal/sim: harness/config "), "internal/sim/x.go", imports("sim", "harness/config"), "layer", "nothing in internal may import from harness"},
-		{"a test of an edge imports harness", keep, "capture/x_test.go", imports("capture", "harness/config"), "layer", "nothing in capture may import from harness"},
-		{"a test of the core imports cmd", keep, "detector/x_test.go", imports("detector_test", "cmd/tool"), "layer", "nothing in detector may import from cmd"},
-		{"a folder outside the layers", allow("reporters:", "reporters:\nextras:"), "extras/x.go", "// Package extras is.\npackage extras\n", "layer", "extras is in no layer"},
-		{"the module's own folder", allow("reporters:", "reporters:\n.:"), "x.go", "// Package leakgate is.\npackage leakgate\n", "layer", "package . is in no layer"},
-		{"a product imports test support", allow("cmd/tool: ", "cmd/tool: internal/sim/simtest "), "cmd/tool/x.go", imports("main", "internal/sim/simtest"), "test support", "is for tests alone"},
-		{"a third party away from home", keep, "reporters/x.go", imports("reporters", "gopkg.in/yaml.v3"), "home", "whose home is harness/config"},
-		{"a third party in a test away from home", keep, "reporters/x_test.go", imports("reporters", "gopkg.in/yaml.v3"), "home", "whose home is harness/config"},
-		{"a third party without a home in an example", keep, "examples/x/x.go", imports("x", "example.com/left/pad"), "home", "has no home"},
-		{"a third party without a home", keep, "reporters/x.go", imports("reporters", "example.com/left/pad"), "home", "has no home"},
-		{"a package named util", allow("reporters:", "reporters:\nreporters/util:"), "reporters/util/x.go", "// Package util is.\npackage util\n", "name", `"util" is the name of no such place`},
-		{"a package that calls itself common", allow("reporters:", "reporters:\nreporters/html:"), "reporters/html/x.go", "// Package common is.\npackage common\n", "name", `"common" is the name`},
-		{"no package comment", keep, "detector/trend/trend.go", "package trend\n", "comment", "detector/trend has no package comment"},
-		{"an empty package comment", keep, "detector/trend/trend.go", "// TREND\npackage trend\n", "comment", `begins with "Package trend "`},
-		{"a program without a comment", keep, "internal/sim/cmd/sim/main.go", imports("main", "internal/sim"), "comment", `begins with "Command sim "`},
+		{
+			"a package without a line", keep, "capture/adb/adb.go", "// Package adb talks.\npackage adb\n", "listed",
+			"package capture/adb is not in the page",
+		},
+		{
+			"a line without a package", allow("reporters:", "reporters:\nreporters/html:"), "", "", "listed",
+			"reporters/html, which does not exist",
+		},
+		{
+			"an import without permission", keep, "reporters/x.go", imports("reporters", "detector"), "allowed",
+			"does not let reporters do so",
+		},
+		{
+			"an import for another system", keep, "reporters/x_windows.go", imports("reporters", "detector"), "allowed",
+			"reporters/x_windows.go imports detector",
+		},
+		{
+			"a permission without an import", allow("reporters:", "reporters: detector"), "", "", "used",
+			"lets reporters import detector",
+		},
+		{
+			"a home without an import", allow("gopkg", "golang.org/x/term @ cmd/tool\ngopkg"), "", "", "used",
+			"home for golang.org/x/term",
+		},
+		{
+			"a child and its parent import each other", allow("detector/trend:\n", "detector/trend: detector\n"),
+			"detector/trend/up.go", imports("trend", "detector"), "parent", "detector/trend/up.go imports detector",
+		},
+		{
+			"a child and its parent import each other through another package",
+			allow("procfs: detector", "procfs: detector capture/diagnose"), "internal/capture/procfs/up.go",
+			imports("procfs", "capture/diagnose"), "parent", "capture/diagnose/diagnose.go imports capture",
+		},
+		{
+			"a leaf that imports the project", keep, "internal/text/x.go", imports("text", "detector"), "leaf",
+			"internal/text/x.go imports detector",
+		},
+		{
+			"a leaf outside internal", allow("reporters:", "leaf reporters:"), "", "", "leaf",
+			"reporters is a leaf, but not in internal",
+		},
+		{
+			"a leaf in a line", allow("reporters:", "reporters: internal/text"), "", "", "leaf",
+			"remove it from the line",
+		},
+		{
+			"core imports an instrument that imports nothing", allow("detector: ", "detector: internal/play "),
+			"detector/x.go", imports("detector", "internal/play"), "layer",
+			"nothing in detector may import from internal",
+		},
+		{
+			"core imports an internal package of an edge", allow("detector: ", "detector: internal/capture/procfs "),
+			"detector/x.go", imports("detector", "internal/capture/procfs"), "layer",
+			"nothing in detector may import from capture",
+		},
+		{
+			"an internal package of an edge imports harness",
+			allow("procfs: detector", "procfs: detector harness/config"), "internal/capture/procfs/x.go",
+			imports("procfs", "harness/config"), "layer", "nothing in capture may import from harness",
+		},
+		{
+			"a test imports an internal package of a higher layer", keep, "detector/x_test.go",
+			imports("detector", "internal/capture/procfs"), "layer", "nothing in detector may import from capture",
+		},
+		{
+			"a tool imports the product", allow("reporters:", "reporters:\ntools/bench: detector"), "tools/bench/x.go",
+			"// Command bench measures.\npackage main\nimport _ \"" + module + "/detector\"\n", "layer",
+			"nothing in tools may import from detector",
+		},
+		{
+			"core imports an edge", allow("detector: ", "detector: capture "), "detector/x.go",
+			imports("detector", "capture"), "layer", "nothing in detector may import from capture",
+		},
+		{
+			"an edge imports an edge", allow("reporters:", "reporters: capture"), "reporters/x.go",
+			imports("reporters", "capture"), "layer", "nothing in reporters may import from capture",
+		},
+		{
+			"an edge imports harness", allow("capture: ", "capture: harness/config "), "capture/x.go",
+			imports("capture", "harness/config"), "layer", "nothing in capture may import from harness",
+		},
+		{
+			"harness imports internal", allow("harness/monitor: ", "harness/monitor: internal/sim "),
+			"harness/monitor/x.go", imports("monitor", "internal/sim"), "layer",
+			"nothing in harness may import from internal",
+		},
+		{
+			"internal imports harness", allow("internal/sim: ", "internal/sim: harness/config "), "internal/sim/x.go",
+			imports("sim", "harness/config"), "layer", "nothing in internal may import from harness",
+		},
+		{
+			"a test of an edge imports harness", keep, "capture/x_test.go", imports("capture", "harness/config"),
+			"layer", "nothing in capture may import from harness",
+		},
+		{
+			"a test of the core imports cmd", keep, "detector/x_test.go", imports("detector_test", "cmd/tool"), "layer",
+			"nothing in detector may import from cmd",
+		},
+		{
+			"a folder outside the layers", allow("reporters:", "reporters:\nextras:"), "extras/x.go",
+			"// Package extras is.\npackage extras\n", "layer", "extras is in no layer",
+		},
+		{
+			"the module's own folder", allow("reporters:", "reporters:\n.:"), "x.go",
+			"// Package leakgate is.\npackage leakgate\n", "layer", "package . is in no layer",
+		},
+		{
+			"a product imports test support", allow("cmd/tool: ", "cmd/tool: internal/sim/simtest "), "cmd/tool/x.go",
+			imports("main", "internal/sim/simtest"), "test support", "is for tests alone",
+		},
+		{
+			"a third party away from home", keep, "reporters/x.go", imports("reporters", "gopkg.in/yaml.v3"), "home",
+			"whose home is harness/config",
+		},
+		{
+			"a third party in a test away from home", keep, "reporters/x_test.go",
+			imports("reporters", "gopkg.in/yaml.v3"), "home", "whose home is harness/config",
+		},
+		{
+			"a third party without a home in an example", keep, "examples/x/x.go", imports("x", "example.com/left/pad"),
+			"home", "has no home",
+		},
+		{
+			"a third party without a home", keep, "reporters/x.go", imports("reporters", "example.com/left/pad"),
+			"home", "has no home",
+		},
+		{
+			"a package named util", allow("reporters:", "reporters:\nreporters/util:"), "reporters/util/x.go",
+			"// Package util is.\npackage util\n", "name", `"util" is the name of no such place`,
+		},
+		{
+			"a package that calls itself common", allow("reporters:", "reporters:\nreporters/html:"),
+			"reporters/html/x.go", "// Package common is.\npackage common\n", "name", `"common" is the name`,
+		},
+		{
+			"no package comment", keep, "detector/trend/trend.go", "package trend\n", "comment",
+			"detector/trend has no package comment",
+		},
+		{
+			"an empty package comment", keep, "detector/trend/trend.go", "// TREND\npackage trend\n", "comment",
+			`begins with "Package trend "`,
+		},
+		{
+			"a program without a comment", keep, "internal/sim/cmd/sim/main.go", imports("main", "internal/sim"),
+			"comment", `begins with "Command sim "`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := goodTree()
@@ -246,10 +368,12 @@ func TestReadLaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := law.Allowed["cmd/tool"]; !slices.Equal(got, []string{"harness/monitor", "harness/config", "internal/sim"}) {
+	if got := law.Allowed["cmd/tool"]; !slices.Equal(got,
+		[]string{"harness/monitor", "harness/config", "internal/sim"}) {
 		t.Errorf("cmd/tool may import %q", got)
 	}
-	if got := slices.Collect(maps.Values(law.Homes)); len(law.Allowed) != 13 || !slices.Equal(got, []string{"harness/config"}) {
+	if got := slices.Collect(maps.Values(law.Homes)); len(law.Allowed) != 13 ||
+		!slices.Equal(got, []string{"harness/config"}) {
 		t.Errorf("%d packages, homes %q", len(law.Allowed), got)
 	}
 	for name, page := range map[string]string{
@@ -269,7 +393,9 @@ func TestReadLaw(t *testing.T) {
 }
 
 func TestReadTreeRefusesWhatIsNoGo(t *testing.T) {
-	for name, text := range map[string]string{"no package": "import \"fmt\"\n", "a bad import": "package a\nimport 3\n"} {
+	for name, text := range map[string]string{
+		"no package": "import \"fmt\"\n", "a bad import": "package a\nimport 3\n",
+	} {
 		if _, err := ReadTree(fstest.MapFS{"a/a.go": {Data: []byte(text)}}); err == nil {
 			t.Errorf("%s: accepted", name)
 		}

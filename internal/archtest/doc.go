@@ -1,8 +1,8 @@
-// Package archtest holds the tree to the law of its architecture. It reads the
-// law from the page that tells it, docs/architecture.md, and the imports from
-// the source files, of all systems and build tags at once, so that the page and
-// the tree cannot part.
+// Package archtest checks the tree against its architecture. It reads the rules
+// from the page that documents them, docs/architecture.md, and the imports from
+// the source files, of all systems and build tags together, so that page and
+// tree cannot diverge.
 //
-// All of it is test code: what a package may import is in the page, one line a
-// package, and the rules that no line can lift are in this package.
+// All of it is test code: the page lists what each package may import, one line
+// per package, and this package has the rules that no line can override.
 package archtest

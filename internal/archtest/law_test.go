@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Law is what the page says: which package may import what.
+// Law is the content of the page: which package may import what.
 type Law struct {
-	// Allowed has, for each package of the project by its folder, the packages of
-	// the project that it may import.
+	// Allowed has, for each package of the project by its directory, the
+	// packages of the project that it may import.
 	Allowed map[string][]string
-	// Leaves are the packages that know nothing of the project and that every
+	// Leaves are the packages that import nothing of the project and that every
 	// package may import.
 	Leaves map[string]bool
-	// Homes has, for each package of somebody else by its import path, the folder
-	// that alone may import it and what lies below it.
+	// Homes has, for each third-party package by its import path, the directory
+	// that alone may import it, with its subdirectories.
 	Homes map[string]string
 }
 
 const fence = "```"
 
-// ReadLaw reads the only block of a Markdown page whose fence says imports. A
-// line of it is one of
+// ReadLaw parses the only block of a Markdown page whose fence says imports.
+// Its lines have one of these forms
 //
 //	package: what it may import
 //	leaf package:
@@ -49,10 +49,11 @@ func ReadLaw(page io.Reader) (Law, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return Law{}, fmt.Errorf("read the law: %w", err)
+		return Law{}, fmt.Errorf("read the rules: %w", err)
 	}
 	if blocks != 1 || inside {
-		return Law{}, fmt.Errorf("read the law: the page has %d blocks %simports, or one that does not end", blocks, fence)
+		return Law{},
+			fmt.Errorf("read the rules: the page has %d blocks %simports, or one that does not end", blocks, fence)
 	}
 	return law, nil
 }
@@ -88,8 +89,8 @@ func (l Law) add(line string) error {
 	return nil
 }
 
-// home is where a package of somebody else may be imported, and the line of the
-// law that says so.
+// home is where a third-party package may be imported, and the line of the page
+// that says so.
 func (l Law) home(path string) (home, line string, ok bool) {
 	for line, home := range l.Homes {
 		if within(path, line) {
@@ -99,7 +100,7 @@ func (l Law) home(path string) (home, line string, ok bool) {
 	return "", "", false
 }
 
-// within tells whether a path is a folder or lies below it.
+// within reports whether a path is a directory or below it.
 func within(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLayers holds the tests to the layers of CONTRIBUTING.md.
+// TestLayers checks the tests against the layers of CONTRIBUTING.md.
 func TestLayers(t *testing.T) {
 	files, err := ReadTestFiles(os.DirFS(root(t)))
 	if err != nil {
@@ -23,10 +23,12 @@ func TestLayers(t *testing.T) {
 func TestCheckLayers(t *testing.T) {
 	const body = "package a\n%simport (\"time\"; \"net\"; \"testing\")\nfunc TestA(t *testing.T) { %s }\n"
 	for name, c := range map[string]struct{ head, imports, does, says string }{
-		"pure":                  {"", "", "t.Log(time.Now())", ""},
-		"sleeps":                {"", "", "time.Sleep(1)", "//unit:sleep REASON"},
-		"sleeps in a bubble":    {"", "import _ \"testing/synctest\"\n", "time.Sleep(1)", ""},
-		"listens in a bubble":   {"", "import _ \"testing/synctest\"\n", "net.Listen(\"tcp\", \"\")", "a_test.go:4:28 net.Listen"},
+		"pure":               {"", "", "t.Log(time.Now())", ""},
+		"sleeps":             {"", "", "time.Sleep(1)", "//unit:sleep REASON"},
+		"sleeps in a bubble": {"", "import _ \"testing/synctest\"\n", "time.Sleep(1)", ""},
+		"listens in a bubble": {
+			"", "import _ \"testing/synctest\"\n", "net.Listen(\"tcp\", \"\")", "a_test.go:4:28 net.Listen",
+		},
 		"starts a program":      {"", "", "exec.CommandContext(nil, \"\")", "//unit:program"},
 		"excused":               {"", "//unit:listen the socket is what is tested\n", "net.Listen(\"tcp\", \"\")", ""},
 		"excused for no reason": {"", "//unit:listen because\n", "net.Listen(\"tcp\", \"\")", "a unit test is pure"},
@@ -46,14 +48,18 @@ func TestCheckLayers(t *testing.T) {
 		}
 	}
 	many := TestFile{Layer: layerReal, Tests: make([]string, maxReal+1)}
-	if found := CheckLayers([]TestFile{many}); len(found) != 1 || !strings.Contains(found[0].Text, fmt.Sprintf("%d tests keep real time", maxReal+1)) {
+	if found := CheckLayers([]TestFile{many}); len(found) != 1 ||
+		!strings.Contains(found[0].Text, fmt.Sprintf("%d tests depend on real time", maxReal+1)) {
 		t.Errorf("%v", found)
 	}
 }
 
-// TestFoldersOfCI: what the Makefile tests and what has a budget of CPU time exist.
+// TestFoldersOfCI: packages that the Makefile tests, or that have a budget of
+// CPU time, exist.
 func TestFoldersOfCI(t *testing.T) {
-	for name, pattern := range map[string]string{"Makefile": `(?m)\s\./([a-z][a-z0-9/]+)`, "CONTRIBUTING.md": `(?m)^([a-z/]+): \d+$`} {
+	for name, pattern := range map[string]string{
+		"Makefile": `(?m)\s\./([a-z][a-z0-9/]+)`, "CONTRIBUTING.md": `(?m)^([a-z/]+): \d+$`,
+	} {
 		text, err := os.ReadFile(filepath.Join(root(t), name))
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +70,8 @@ func TestFoldersOfCI(t *testing.T) {
 		}
 		for _, m := range found {
 			folder := string(m[1])
-			if _, err := os.Stat(filepath.Join(root(t), folder)); err != nil && folder != "heapbench" && folder != "testrun" {
+			if _, err := os.Stat(filepath.Join(root(t), folder)); err != nil && folder != "heapbench" &&
+				folder != "testrun" {
 				t.Errorf("%s names %s, which does not exist", name, folder)
 			}
 		}

@@ -11,21 +11,26 @@ import (
 	"testing"
 )
 
-// allowedLicenses are those of CONTRIBUTING.md, each with the words that only it has.
+// allowedLicenses are those of CONTRIBUTING.md, each with words that only it
+// contains.
 var allowedLicenses = []struct {
 	name  string
 	words *regexp.Regexp
 }{
-	{"Apache-2.0", regexp.MustCompile(`Apache License\s+Version 2\.0, January 2004|Licensed under the Apache License, Version 2\.0`)},
+	{"Apache-2.0",
+		regexp.MustCompile(`Apache License\s+Version 2\.0, January 2004|Licensed under the Apache License, Version 2\.0`)},
 	{"MIT", regexp.MustCompile(`Permission is hereby granted, free of charge, to any person`)},
-	{"BSD", regexp.MustCompile(`Redistribution and use in source and binary forms, with or without\s+modification, are permitted`)},
-	{"ISC", regexp.MustCompile(`Permission to use, copy, modify, and(/or)? distribute this software for any\s+purpose`)},
+	{"BSD",
+		regexp.MustCompile(`Redistribution and use in source and binary forms, with or without\s+modification, are permitted`)},
+	{"ISC",
+		regexp.MustCompile(`Permission to use, copy, modify, and(/or)? distribute this software for any\s+purpose`)},
 }
 
-// refused are words of licenses that ask for more than a notice.
-var refused = regexp.MustCompile(`(?i)GNU (AFFERO |LESSER )?GENERAL PUBLIC|Mozilla Public|Business Source|Server Side Public|Commons Clause`)
+// refused are words of licenses that require more than a notice.
+var refused = regexp.MustCompile(
+	`(?i)GNU (AFFERO |LESSER )?GENERAL PUBLIC|Mozilla Public|Business Source|Server Side Public|Commons Clause`)
 
-// licenseOf names the allowed license of a text, or returns "".
+// licenseOf returns the name of the allowed license of a text, or "".
 func licenseOf(text string) string {
 	for _, l := range allowedLicenses {
 		if l.words.MatchString(text) && !refused.MatchString(text) {
@@ -49,7 +54,8 @@ func TestLicenses(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Dir}}{{end}}", module+"/cmd/leakgate")
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
+			"{{with .Module}}{{.Path}} {{.Dir}}{{end}}", module+"/cmd/leakgate")
 		list.Dir = root(t)
 		list.Env = append(os.Environ(), "GOOS="+system)
 		out, err := list.Output()

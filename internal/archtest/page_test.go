@@ -23,7 +23,8 @@ func readPage(t *testing.T) string {
 	return string(text)
 }
 
-// section returns what a page says below a heading, until the next one of its level.
+// section returns the text of a page below a heading, until the next one of its
+// level.
 func section(t *testing.T, page, heading string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(page, "\n## "+heading+"\n")
@@ -34,8 +35,8 @@ func section(t *testing.T, page, heading string) string {
 	return text
 }
 
-// foldersOf reads the picture of a tree: each line names folders that end with a slash,
-// indented by two spaces more than the folder that they are in.
+// foldersOf parses a drawing of a tree: each line names directories that end
+// with a slash, indented by two spaces more than their parent.
 func foldersOf(picture string) map[string]bool {
 	folders := map[string]bool{}
 	var above []string
@@ -55,8 +56,8 @@ func foldersOf(picture string) map[string]bool {
 	return folders
 }
 
-// TestTreePicture: the picture of the tree shows every package of the law, and no folder
-// that does not exist.
+// TestTreePicture: the drawing of the tree shows every package, and no
+// directory that does not exist.
 func TestTreePicture(t *testing.T) {
 	page := readPage(t)
 	law, err := ReadLaw(strings.NewReader(page))
@@ -76,8 +77,8 @@ func TestTreePicture(t *testing.T) {
 	}
 }
 
-// TestWalks: each function that the page names in a walk, as `folder/file.go: Type.Method`
-// or `folder/file.go: function`, is there.
+// TestWalks: each function that the page names in a walk, as `folder/file.go:
+// Type.Method` or `folder/file.go: function`, exists.
 func TestWalks(t *testing.T) {
 	stops := regexp.MustCompile("`([a-z0-9_/]+\\.go): ([A-Za-z.]+)`").FindAllStringSubmatch(readPage(t), -1)
 	if len(stops) < 12 {
@@ -85,7 +86,7 @@ func TestWalks(t *testing.T) {
 	}
 	for _, s := range stops {
 		if !declares(t, os.DirFS(root(t)), s[1], s[2]) {
-			t.Errorf("the page names %s in %s, which is not there", s[2], s[1])
+			t.Errorf("the page names %s in %s, which does not exist", s[2], s[1])
 		}
 	}
 }
@@ -106,7 +107,7 @@ func declares(t *testing.T, tree fs.FS, name, function string) bool {
 	})
 }
 
-// qualified is the name of a function, with its receiver's type in front.
+// qualified returns the name of a function, with its receiver's type in front.
 func qualified(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name
@@ -123,8 +124,13 @@ func qualified(f *ast.FuncDecl) string {
 }
 
 func TestFoldersOf(t *testing.T) {
-	got := slices.Sorted(maps.Keys(foldersOf("\n    capture/      EDGE\n      adb/        client of the server/\n      procfs/  dumpsys/   parsers\n    internal/\n      capture/\n        field/\n      text/\n    docs\n")))
-	want := []string{"capture", "capture/adb", "capture/dumpsys", "capture/procfs", "internal", "internal/capture", "internal/capture/field", "internal/text"}
+	got := slices.Sorted(maps.Keys(
+		foldersOf("\n    capture/      EDGE\n      adb/        client of the server/\n      procfs/  dumpsys/   " +
+			"parsers\n    internal/\n      capture/\n        field/\n      text/\n    docs\n")))
+	want := []string{
+		"capture", "capture/adb", "capture/dumpsys", "capture/procfs", "internal", "internal/capture",
+		"internal/capture/field", "internal/text",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("reads %q, want %q", got, want)
 	}

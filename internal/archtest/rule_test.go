@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// forbidden are names that say nothing about what a package is, so that in time
-// it becomes the place for everything.
+// forbidden are names that say nothing about the content of a package, so that
+// it collects everything in time.
 var forbidden = []string{
 	"base", "common", "core", "helper", "helpers", "lib", "manager", "managers", "misc",
 	"model", "models", "shared", "types", "util", "utils",
@@ -17,28 +17,29 @@ var forbidden = []string{
 // layer is one of the parts of the tree, lowest first.
 type layer struct {
 	folders []string
-	// mayImport are the other folders that the layer may import from. Imports
-	// within one folder are not a matter of layers.
+	// mayImport are the other directories that the layer may import from.
+	// Imports within one directory do not concern layers.
 	mayImport []string
 }
 
-// layers are the rules that no line of the law can lift. Each package belongs to
-// exactly one folder of a layer, see room. The folder internal stands for the
-// instruments: stand-ins for phones, oracles, measurements.
+// layers are the rules that no line of the page can override. Each package
+// belongs to exactly one directory of a layer, see room. The directory internal
+// stands for the instruments: simulated phones, oracles, measurements.
 var layers = []layer{
 	{folders: []string{"detector"}},
 	{folders: []string{"analysis"}},
 	{folders: []string{"capture", "reporters"}, mayImport: []string{"detector", "analysis"}},
 	{folders: []string{"harness"}, mayImport: []string{"detector", "analysis", "capture", "reporters"}},
 	{folders: []string{"internal"}, mayImport: []string{"detector", "analysis", "capture", "reporters"}},
-	{folders: []string{"cmd", "examples"}, mayImport: []string{"detector", "analysis", "capture", "reporters", "harness", "internal"}},
+	{folders: []string{"cmd", "examples"},
+		mayImport: []string{"detector", "analysis", "capture", "reporters", "harness", "internal"}},
 	{folders: []string{"tools"}, mayImport: []string{"internal"}},
 }
 
-// product are the folders whose packages may also be in internal/FOLDER/.
+// product are the directories whose packages may also be in internal/FOLDER/.
 var product = []string{"detector", "analysis", "capture", "reporters", "harness"}
 
-// Violation is one departure of the tree from the law.
+// Violation is one violation of the rules.
 type Violation struct {
 	Rule string // a word that names the rule
 	Text string // what is wrong, where, and what to do
@@ -46,7 +47,7 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Rule + ": " + v.Text }
 
-// Check compares the tree of a module with the law.
+// Check compares the tree of a module with the page.
 func Check(module string, law Law, tree map[string]*Package) []Violation {
 	c := checker{module: module, law: law, tree: tree}
 	c.lists()
@@ -78,7 +79,7 @@ func (c *checker) add(rule, format string, args ...any) {
 	c.found = append(c.found, Violation{rule, fmt.Sprintf(format, args...)})
 }
 
-// own gives the folder of a package of the project.
+// own returns the directory of a package of the project.
 func (c *checker) own(imported string) (string, bool) {
 	if imported == c.module {
 		return ".", true
@@ -86,22 +87,22 @@ func (c *checker) own(imported string) (string, bool) {
 	return strings.CutPrefix(imported, c.module+"/")
 }
 
-// lists: the law lists exactly the packages that there are.
+// lists: the page lists exactly the existing packages.
 func (c *checker) lists() {
 	for _, folder := range sortedKeys(c.tree) {
 		if _, ok := c.law.Allowed[folder]; !ok {
-			c.add("listed", "package %s is not in the law: give it a line that says what it may import", folder)
+			c.add("listed", "package %s is not in the page: add a line with what it may import", folder)
 		}
 	}
 	for _, folder := range sortedKeys(c.law.Allowed) {
 		if _, ok := c.tree[folder]; !ok {
-			c.add("listed", "the law has a line for %s, which does not exist", folder)
+			c.add("listed", "the page has a line for %s, which does not exist", folder)
 		}
 	}
 }
 
-// leaves: a leaf is internal and imports nothing of the project, so that an import
-// of it cannot lead anywhere. It needs no permission, so no line has one.
+// leaves: a leaf is internal and imports nothing of the project. It needs no
+// permission, so no line has one.
 func (c *checker) leaves() {
 	for _, leaf := range sortedKeys(c.law.Leaves) {
 		if !within(leaf, "internal") {
@@ -118,17 +119,19 @@ func (c *checker) leaves() {
 	for _, folder := range sortedKeys(c.law.Allowed) {
 		for _, target := range c.law.Allowed[folder] {
 			if c.law.Leaves[target] {
-				c.add("leaf", "the law lets %s import %s: every package may import a leaf, remove it from the line", folder, target)
+				c.add("leaf", "the page lets %s import %s: every package may import a leaf, remove it from the line",
+					folder, target)
 			}
 		}
 	}
 }
 
-// name: every package has a place in a layer and a name that means something.
+// name: every package has a place in a layer and a meaningful name.
 func (c *checker) name(p *Package) {
 	for _, part := range append(strings.Split(p.Folder, "/"), p.Name) {
 		if slices.Contains(forbidden, part) {
-			c.add("name", "package %s: a type lives where it gets its meaning, and %q is the name of no such place", p.Folder, part)
+			c.add("name", "package %s: a type lives where it gets its meaning, and %q is the name of no such place",
+				p.Folder, part)
 			break
 		}
 	}
@@ -137,7 +140,7 @@ func (c *checker) name(p *Package) {
 	}
 }
 
-// comment: every package says what it is.
+// comment: every package has a package comment.
 func (c *checker) comment(p *Package) {
 	if p.onlyTests() {
 		return
@@ -163,10 +166,11 @@ func (c *checker) imported(p *Package, imported, file string, used map[string]bo
 	}
 	used[p.Folder+" "+target] = true
 	if allowed, listed := c.law.Allowed[p.Folder]; listed && !slices.Contains(allowed, target) {
-		c.add("allowed", "%s imports %s, but the law does not let %s do so", file, target, p.Folder)
+		c.add("allowed", "%s imports %s, but the page does not let %s do so", file, target, p.Folder)
 	}
 	if above(target, p.Folder) && c.reaches(target, p.Folder) {
-		c.add("parent", "%s imports %s, its parent, which imports it: one of the two is built on the other", file, target)
+		c.add("parent", "%s imports %s, its parent, which imports it: one of the two is built on the other", file,
+			target)
 	}
 	if isTestSupport(target) && !isTestSupport(p.Folder) {
 		c.add("test support", "%s imports %s, which is for tests alone", file, target)
@@ -174,9 +178,9 @@ func (c *checker) imported(p *Package, imported, file string, used map[string]bo
 	c.layered(p.Folder, target, file)
 }
 
-// importedByTest checks one import of test files. A test may set up what it
-// tests with everything internal, and may use what its layer may use, child or
-// parent, without a line in the law.
+// importedByTest checks one import of test files. A test may use everything
+// internal to set up what it tests, and whatever its layer may use, child or
+// parent, without a line in the page.
 func (c *checker) importedByTest(p *Package, imported, file string, used map[string]bool) {
 	target, own := c.own(imported)
 	switch {
@@ -187,8 +191,8 @@ func (c *checker) importedByTest(p *Package, imported, file string, used map[str
 	}
 }
 
-// reaches reports whether a package imports another one, also through others.
-// The compiler sees circles too, but not those of two build tags.
+// reaches reports whether a package imports another one, directly or
+// indirectly. The compiler detects cycles too, but not those of two build tags.
 func (c *checker) reaches(from, target string) bool {
 	seen := map[string]bool{}
 	var walk func(folder string) bool
@@ -214,51 +218,54 @@ func (c *checker) reaches(from, target string) bool {
 // layered checks an import against the layers.
 func (c *checker) layered(importer, target, file string) {
 	from := layerOf(importer)
-	if from == nil || c.law.Leaves[target] || room(importer) == room(target) || slices.Contains(from.mayImport, room(target)) {
+	if from == nil || c.law.Leaves[target] || room(importer) == room(target) ||
+		slices.Contains(from.mayImport, room(target)) {
 		return
 	}
 	c.add("layer", "%s imports %s: nothing in %s may import from %s", file, target, room(importer), room(target))
 }
 
-// foreign: one package of somebody else has one home.
+// foreign: a third-party package has one home.
 func (c *checker) foreign(p *Package, imported, file string, used map[string]bool) {
 	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
 		return // the standard library
 	}
 	home, line, ok := c.law.home(imported)
 	if !ok {
-		c.add("home", "%s imports %s, which has no home in the law", file, imported)
+		c.add("home", "%s imports %s, which has no home in the page", file, imported)
 		return
 	}
 	used[line] = true
 	if room(p.Folder) == "examples" {
-		return // it stands for a user, who imports what he likes
+		return // it stands for a user, who may import anything
 	}
 	if !within(p.Folder, home) {
 		c.add("home", "%s imports %s, whose home is %s", file, imported, home)
 	}
 }
 
-// unused: the law allows nothing that is not done, or it would not show the tree.
+// unused: the page allows only imports that exist; otherwise it would not
+// describe the tree.
 func (c *checker) unused(used map[string]bool) {
 	for _, folder := range sortedKeys(c.law.Allowed) {
 		for _, target := range c.law.Allowed[folder] {
 			if !used[folder+" "+target] && c.tree[folder] != nil && !c.tree[folder].onlyTests() {
-				c.add("used", "the law lets %s import %s, but it does not", folder, target)
+				c.add("used", "the page lets %s import %s, but it does not", folder, target)
 			}
 		}
 	}
 	for _, line := range sortedKeys(c.law.Homes) {
 		if !used[line] {
-			c.add("used", "the law has a home for %s, which nothing imports", line)
+			c.add("used", "the page has a home for %s, which nothing imports", line)
 		}
 	}
 }
 
-// room is the folder of a layer that a package belongs to: the first part of its
-// path, or the second where that is a part of the product: internal/analysis/heap
-// belongs to analysis. Such packages are internal because other programs do not
-// import them, and at the root because other parts of leakgate do.
+// room returns the directory of a layer that a package belongs to: the first
+// part of its path, or the second if that is a part of the product:
+// internal/analysis/heap belongs to analysis. Such packages are internal
+// because other programs do not import them, and at the root because other
+// parts of leakgate do.
 func room(folder string) string {
 	parts := strings.Split(folder, "/")
 	if parts[0] == "internal" && len(parts) > 1 && slices.Contains(product, parts[1]) {
@@ -276,14 +283,14 @@ func layerOf(folder string) *layer {
 	return nil
 }
 
-// above tells whether a folder holds another one.
+// above reports whether a directory contains another one.
 func above(folder, other string) bool { return folder != other && within(other, folder) }
 
-// isProgram: a program ends the graph of imports, wherever its folder is.
+// isProgram: a program ends the graph of imports, wherever its directory is.
 func isProgram(p *Package) bool { return p.Name == "main" }
 
-// isTestSupport: a package x/xtest helps the tests of x and of those who use x,
-// as net/http/httptest does.
+// isTestSupport: a package x/xtest helps the tests of x and of its users, like
+// net/http/httptest.
 func isTestSupport(folder string) bool {
 	return path.Base(folder) == path.Base(path.Dir(folder))+"test"
 }

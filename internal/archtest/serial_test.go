@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// elsewhere are the files of serial packages that start goroutines all the same, with
-// the package whose tests run them with the race detector.
+// elsewhere are the files of serial packages that start goroutines all the
+// same, with the package whose tests run them with the race detector.
 var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
-// TestSerialPackages: what the Makefile tests without the race detector, because there is
-// one goroutine, has one.
+// TestSerialPackages: packages that the Makefile tests without the race
+// detector, because they have one goroutine, start none.
 func TestSerialPackages(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
 	if err != nil {
@@ -56,12 +56,14 @@ func TestSerialPackages(t *testing.T) {
 			}
 		}
 	}
-	if !starts(t, "a.go", []byte("package a\nfunc f() { go f() }")) || !starts(t, "a.go", []byte("package a\nfunc f() { w.Go(f) }")) || starts(t, "a.go", []byte("package a\nfunc f() { f() }")) {
-		t.Error("goroutines are not told")
+	if !starts(t, "a.go", []byte("package a\nfunc f() { go f() }")) ||
+		!starts(t, "a.go", []byte("package a\nfunc f() { w.Go(f) }")) ||
+		starts(t, "a.go", []byte("package a\nfunc f() { f() }")) {
+		t.Error("goroutines are not recognized")
 	}
 }
 
-// TestAgain: each test that asks whether the race detector is there runs a second time,
+// TestAgain: each test that depends on the race detector runs a second time
 // without it.
 func TestAgain(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
@@ -80,17 +82,17 @@ func TestAgain(t *testing.T) {
 	asking := 0
 	for _, folder := range foldersThatAsk(t) {
 		if !slices.Contains(strings.Fields(string(folders[1])), "./"+folder) {
-			t.Errorf("tests of %s ask for the race detector, and do not run without it", folder)
+			t.Errorf("tests of %s check for the race detector, and do not run without it", folder)
 		}
 		for name := range asksForRaces(t, filepath.Join(root(t), filepath.FromSlash(folder))) {
 			asking++
 			if !slices.Contains(again, strings.TrimPrefix(name, "Test")) {
-				t.Errorf("%s of %s asks for the race detector: add it to AGAIN", name, folder)
+				t.Errorf("%s of %s checks for the race detector: add it to AGAIN", name, folder)
 			}
 		}
 	}
 	if asking < 10 {
-		t.Errorf("%d tests ask for the race detector", asking)
+		t.Errorf("%d tests check for the race detector", asking)
 	}
 }
 
@@ -110,7 +112,7 @@ func foldersThatAsk(t *testing.T) []string {
 	return out
 }
 
-// asksForRaces are the tests of a package that name the constant racing.
+// asksForRaces returns the tests of a package that use the constant racing.
 func asksForRaces(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
@@ -139,7 +141,8 @@ func asksForRaces(t *testing.T, folder string) map[string]bool {
 	return found
 }
 
-// starts tells whether a file has a go statement, or calls a method Go as WaitGroup has.
+// starts reports whether a file has a go statement, or calls a method Go such
+// as that of WaitGroup.
 func starts(t *testing.T, name string, text []byte) (found bool) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)

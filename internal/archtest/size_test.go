@@ -15,8 +15,8 @@ import (
 	"testing/fstest"
 )
 
-// sizeLimits bound the types of packages in which one type once did everything: a type that knows
-// more than this has no single purpose.
+// sizeLimits bound the types of packages in which one type once did everything:
+// a larger type has no single purpose.
 var sizeLimits = []struct {
 	folder          string
 	methods, fields int
@@ -54,8 +54,9 @@ func oversized(sizes map[string]typeSize, methods, fields int) []string {
 	return problems
 }
 
-// typeSizes reads the sizes of the types of a package, without its tests. Files for different
-// systems count once each: a type that is declared in several has the largest of them.
+// typeSizes returns the sizes of the types of a package, without its tests.
+// Files for different systems count once each: a type that is declared in
+// several has the largest size.
 func typeSizes(tree fs.FS, folder string) (map[string]typeSize, error) {
 	names, err := fs.Glob(tree, path.Join(folder, "*.go"))
 	if err != nil {
@@ -97,8 +98,8 @@ func typeSizes(tree fs.FS, folder string) (map[string]typeSize, error) {
 	return sizes, nil
 }
 
-// addFields adds the types of a declaration with the fields of those that are structs. An embedded
-// field counts as one.
+// addFields adds the types of a declaration with the fields of structs. An
+// embedded field counts as one.
 func addFields(sizes map[string]typeSize, decl *ast.GenDecl) {
 	for _, spec := range decl.Specs {
 		of, ok := spec.(*ast.TypeSpec)
@@ -165,7 +166,9 @@ func (l *list[T]) three() {}
 
 type list[T any] []T
 `)},
-		"p/c_test.go": {Data: []byte("package p\n\nfunc (full) one() {}\n\nfunc (full) two() {}\n\nfunc (full) three() {}\n")},
+		"p/c_test.go": {
+			Data: []byte("package p\n\nfunc (full) one() {}\n\nfunc (full) two() {}\n\nfunc (full) three() {}\n"),
+		},
 	}
 	sizes, err := typeSizes(tree, "p")
 	if err != nil {

@@ -20,31 +20,36 @@ const (
 	layerE2E  = "e2e"  // e2e
 )
 
-// maxReal is how many tests may keep real time in CI: each may fail by chance.
+// maxReal is how many tests may depend on real time in CI: each may fail by
+// chance.
 const maxReal = 27
 
-// worldly are the functions by which a test waits for the wall clock, opens a socket or
-// starts a program.
+// worldly are the functions by which a test waits for the wall clock, opens a
+// socket or starts a program.
 var worldly = map[string]string{
-	"time.Sleep": "sleep", "time.After": "sleep", "time.Tick": "sleep", "time.NewTimer": "sleep", "time.NewTicker": "sleep", "time.AfterFunc": "sleep",
-	"net.Listen": "listen", "adbd.Listen": "listen", "adbtest.StartServer": "listen", "hostdevicetest.Start": "listen", "hostdevicetest.StartNested": "listen",
-	"exec.Command": "program", "exec.CommandContext": "program", "os.StartProcess": "program",
+	"time.Sleep": "sleep", "time.After": "sleep", "time.Tick": "sleep", "time.NewTimer": "sleep",
+	"time.NewTicker": "sleep", "time.AfterFunc": "sleep",
+	"net.Listen": "listen", "adbd.Listen": "listen", "adbtest.StartServer": "listen", "hostdevicetest.Start": "listen",
+	"hostdevicetest.StartNested": "listen",
+	"exec.Command":               "program", "exec.CommandContext": "program", "os.StartProcess": "program",
 }
 
-// excuse is the line of a unit test file that does one of these all the same, with the
-// reason: the socket is what is tested, a program is a second implementation.
+// excuse is the line by which a unit test file is allowed to do one of these,
+// with the reason: the socket is under test, a program is a second
+// implementation.
 var excuse = regexp.MustCompile(`^//unit:(sleep|listen|program) (.{10,})$`)
 
-// TestFile is what the rule of the layers is about.
+// TestFile is the input of the layer rule.
 type TestFile struct {
 	Path  string
 	Layer string
 	Tests []string
-	// Does has what the file does of worldly, with one place of each; Excused the kinds
-	// that it says it must.
+	// Does has what the file does of worldly, with one place of each; Excused
+	// the kinds that it declares.
 	Does    map[string]string
 	Excused []string
-	// Bubbles: the file imports testing/synctest, so its sleeps are taken for virtual ones.
+	// Bubbles: the file imports testing/synctest, so its sleeps are assumed to
+	// be virtual.
 	Bubbles bool
 }
 
@@ -92,7 +97,8 @@ func readTestFile(name string, text []byte) (TestFile, error) {
 		f.Bubbles = f.Bubbles || i.Path.Value == `"testing/synctest"`
 	}
 	for _, d := range file.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain" {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") &&
+			fn.Name.Name != "TestMain" {
 			f.Tests = append(f.Tests, fn.Name.Name)
 		}
 	}
@@ -109,7 +115,8 @@ func readTestFile(name string, text []byte) (TestFile, error) {
 	return f, nil
 }
 
-// layerOfConstraint is that of the tag without which the file is not built.
+// layerOfConstraint returns the layer of the tag without which the file is not
+// built.
 func layerOfConstraint(line string) string {
 	x, err := constraint.Parse(line)
 	if err != nil {
@@ -143,7 +150,8 @@ func CheckLayers(files []TestFile) []Violation {
 			if kind == "sleep" && f.Bubbles || slices.Contains(f.Excused, kind) {
 				continue
 			}
-			add("%s: a unit test is pure or in a bubble of testing/synctest: dial a server in memory, or build the file with the tag realtime or e2e; where it must, say so: //unit:%s REASON", f.Does[kind], kind)
+			add("%s: a unit test is pure or in a bubble of testing/synctest: dial a server in memory, or build the "+
+				"file with the tag realtime or e2e; where it must, say so: //unit:%s REASON", f.Does[kind], kind)
 		}
 		for _, kind := range f.Excused {
 			if f.Does[kind] == "" {
@@ -152,7 +160,8 @@ func CheckLayers(files []TestFile) []Violation {
 		}
 	}
 	if inReal > maxReal {
-		add("%d tests keep real time, and %d may: run others in bubbles, or with the tag e2e", inReal, maxReal)
+		add("%d tests depend on real time, but the limit is %d: run others in bubbles, or with the tag e2e", inReal,
+			maxReal)
 	}
 	return found
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Package is a folder with Go files.
+// Package is a directory with Go files.
 type Package struct {
 	// Folder is its path below the module, with slashes.
 	Folder string
@@ -24,12 +24,12 @@ type Package struct {
 	Imports, TestImports map[string]string
 }
 
-// onlyTests tells whether nothing of a package can be imported.
+// onlyTests reports whether nothing of a package can be imported.
 func (p Package) onlyTests() bool { return p.Imports == nil }
 
-// ReadTree reads every Go file below the root of a module, whatever system or
-// build tag it is for. It leaves out what the go command leaves out: testdata,
-// and names that begin with a dot or an underscore.
+// ReadTree reads every Go file below the root of a module, for any system or
+// build tag. It skips what the go command skips: testdata, and names that begin
+// with a dot or an underscore.
 func ReadTree(root fs.FS) (map[string]*Package, error) {
 	packages := map[string]*Package{}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {

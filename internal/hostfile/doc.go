@@ -1,4 +1,4 @@
-// Package hostfile is about files of this machine: it opens those that another account may have
-// prepared without waiting for the writer of a pipe, and takes their absolute paths out of texts,
-// because a run directory is given to others.
+// Package hostfile handles files of this machine: it opens files that another
+// account may have prepared without blocking on a pipe, and removes their
+// absolute paths from texts, because run directories are shared.
 package hostfile

@@ -47,7 +47,7 @@ func TestPaths(t *testing.T) {
 
 func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "not a file") {
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 	path := filepath.Join(dir, "a")

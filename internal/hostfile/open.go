@@ -6,20 +6,20 @@ import (
 	"os"
 )
 
-// Open opens a regular file for reading. Opening a pipe would wait for its writer, and a device has
-// no end.
+// Open opens a regular file for reading. Opening a pipe would block until it
+// has a writer, and a device has no end.
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open %s: it is not a file", path)
+		return nil, fmt.Errorf("open %s: not a regular file", path)
 	}
 	return os.Open(path)
 }
 
-// Read reads a regular file of at most so many bytes.
+// Read reads a regular file of at most limit bytes.
 func Read(path string, most int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// Paths takes absolute paths out of texts that are written into one directory.
+// Paths removes absolute paths from texts that are written into one directory.
 type Paths struct {
 	root   string
 	others []string
 }
 
-// NewPaths returns the paths of a directory: what is below it is named by the rest of its path, and
-// what is elsewhere by its name alone.
+// NewPaths returns the paths of a directory: paths below it become relative,
+// and others are reduced to their last element.
 func NewPaths(root string) Paths {
 	p := Paths{root: filepath.Clean(root)}
 	if abs, err := filepath.Abs(root); err == nil {
 		p.root = abs
 	}
-	home, _ := os.UserHomeDir() // "" where there is none
+	home, _ := os.UserHomeDir() // "" if there is none
 	cwd, _ := os.Getwd()
 	for _, dir := range []string{os.TempDir(), home, cwd} {
 		if dir = filepath.Clean(dir); deep(dir) && !slices.Contains(p.others, dir) {
@@ -34,11 +34,13 @@ func NewPaths(root string) Paths {
 	return p
 }
 
-// deep reports whether a directory is an absolute one below the root of the file system.
+// deep reports whether a directory is absolute and not the root of the file
+// system.
 func deep(dir string) bool { return filepath.IsAbs(dir) && dir != filepath.Dir(dir) }
 
-// Text returns a text without the paths below the directory, the home, the temporary and the present
-// directory. Other paths in a text may be those of a phone.
+// Text returns a text without the paths below the directory, the home, the
+// temporary and the current directory. Other paths in a text may be those of a
+// phone.
 func (p Paths) Text(text string) string {
 	if deep(p.root) {
 		text = strings.ReplaceAll(text, p.root+string(filepath.Separator), "")
@@ -50,7 +52,8 @@ func (p Paths) Text(text string) string {
 	return text
 }
 
-// Error returns the text of an error without the paths that its causes name, and as Text does.
+// Error returns the text of an error without the paths that its causes name,
+// otherwise like Text.
 func (p Paths) Error(err error) string {
 	if err == nil {
 		return ""
@@ -72,7 +75,7 @@ func (p Paths) holds(path string) bool {
 // causes returns the paths that the causes of an error name.
 func causes(err error) []string {
 	var out []string
-	// This one alone: those that it wraps follow below.
+	// Only this one: those that it wraps follow below.
 	switch e := any(err).(type) {
 	case *fs.PathError:
 		out = append(out, e.Path)
@@ -98,7 +101,7 @@ func causes(err error) []string {
 	return out
 }
 
-// replacePath replaces a path where it is whole: not as a part of a longer one.
+// replacePath replaces a complete path, not a part of a longer one.
 func replacePath(text, path, by string) string {
 	return each(text, path, func(rest string) (string, string) {
 		if rest != "" && inPath(rest[0]) {
@@ -123,8 +126,9 @@ func shorten(text, dir string) string {
 	})
 }
 
-// each calls with for each place of a path in a text that is not the end of a longer one. It returns
-// what takes its place, and the text behind it that is looked at next.
+// each calls with for each occurrence of a path in a text that is not the end
+// of a longer one. It returns the replacement, and the rest of the text to
+// continue with.
 func each(text, path string, with func(rest string) (by, next string)) string {
 	var out strings.Builder
 	for {
@@ -147,7 +151,8 @@ func each(text, path string, with func(rest string) (by, next string)) string {
 	return out.String()
 }
 
-// inPath reports whether a byte goes on with the element of a path.
+// inPath reports whether a byte continues the element of a path.
 func inPath(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '/' || c >= 0x80
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '/' ||
+		c >= 0x80
 }

@@ -1,5 +1,5 @@
-// Package known is about numbers that may be unknown, which is not the same as
-// zero: a phone may not print a value, and a moment may not have come.
+// Package known has numbers that may be unknown, which is not the same as zero:
+// a phone may not print a value, and an event may not have happened.
 package known
 
 import (

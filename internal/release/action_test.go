@@ -20,7 +20,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// fakeLeakgate stands for the program in a release. It prints how it was called and writes what the verbs write.
+// fakeLeakgate replaces the program of a release. It prints its arguments and
+// writes the files of the commands.
 const fakeLeakgate = `#!/usr/bin/env bash
 echo "CALL $*"
 echo "ENV token=${LEAKGATE_GITHUB_TOKEN:-none} mapping=${LEAKGATE_APP_MAPPING:-} accepted=${LEAKGATE_GATE_ACCEPTED:-} store=${LEAKGATE_BASELINE_STORE:-}"
@@ -49,19 +50,20 @@ baseline)
 esac
 `
 
-// fakeReleases serves the page of releases as GitHub does: versions that exist, and the latest.
+// fakeReleases serves the page of releases like GitHub: versions that exist,
+// and the latest.
 type fakeReleases struct {
 	mu       sync.Mutex
 	latest   string
 	versions []string
 	program  []byte                      // in the archive
-	archive  []byte                      // made when it is wanted
-	damage   func(archive []byte) []byte // what a download comes to
+	archive  []byte                      // created when it is requested
+	damage   func(archive []byte) []byte // the result of a download
 	sums     func(sums string) string
 	asked    []string
 }
 
-// requests are the paths that were asked for.
+// requests are the requested paths.
 func (f *fakeReleases) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +78,8 @@ func (f *fakeReleases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.archive = programArchive(f.program)
 	}
 	archive := f.archive
-	sums := fmt.Sprintf("%x  leakgate_darwin_arm64.tar.gz\n%x  leakgate_linux_amd64.tar.gz\n", sha256.Sum256(nil), sha256.Sum256(archive))
+	sums := fmt.Sprintf("%x  leakgate_darwin_arm64.tar.gz\n%x  leakgate_linux_amd64.tar.gz\n", sha256.Sum256(nil),
+		sha256.Sum256(archive))
 	version, file, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/leakgate/releases/download/"), "/")
 	switch {
 	case r.URL.Path == "/leakgate/releases/latest":
@@ -102,19 +105,21 @@ func (f *fakeReleases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// programArchive is an archive as goreleaser makes it.
+// programArchive returns an archive in the form of goreleaser's.
 func programArchive(program []byte) []byte {
 	var packed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 	archive := tar.NewWriter(z)
-	_ = archive.WriteHeader(&tar.Header{Name: "leakgate", Mode: 0o755, Size: int64(len(program)), Typeflag: tar.TypeReg})
+	_ = archive.WriteHeader(&tar.Header{
+		Name: "leakgate", Mode: 0o755, Size: int64(len(program)), Typeflag: tar.TypeReg,
+	})
 	_, _ = archive.Write(program)
 	_ = archive.Close()
 	_ = z.Close()
 	return packed.Bytes()
 }
 
-// served is a runner that downloads from a local server.
+// served returns a runner that downloads from a local server.
 func served(t *testing.T, f *fakeReleases, inputs map[string]string) *runner {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -130,10 +135,14 @@ func served(t *testing.T, f *fakeReleases, inputs map[string]string) *runner {
 }
 
 func v1() *fakeReleases {
-	return &fakeReleases{program: []byte(fakeLeakgate), latest: "v1.10.0", versions: []string{"v1.2.0", "v1.9.0", "v1.10.0", "v1.11.0-rc.1"}}
+	return &fakeReleases{
+		program: []byte(fakeLeakgate), latest: "v1.10.0",
+		versions: []string{"v1.2.0", "v1.9.0", "v1.10.0", "v1.11.0-rc.1"},
+	}
 }
 
-// calls are the command lines of the program, with the folder of the runner as TEMP.
+// calls are the command lines of the program, with the directory of the runner
+// as TEMP.
 func (r *runner) calls() []string {
 	var out []string
 	for line := range strings.Lines(r.log.String()) {
@@ -152,15 +161,35 @@ func TestActionCommands(t *testing.T) {
 		want   string
 		env    string
 	}{
-		"a run": {map[string]string{"config": "leakgate.yaml", "profile": "pr", "mapping": "build/mapping.txt", "baseline": "git:b#x.json", "accepted": "a.yaml"}, nil,
-			"run leakgate.yaml --out TEMP/run --profile pr", "mapping=WORKSPACE/build/mapping.txt accepted=WORKSPACE/a.yaml store=git:b#x.json"},
-		"a run by a file in a folder": {map[string]string{"config": "ci/leakgate.yaml", "mapping": "/build/mapping.txt", "baseline": "file:base.json", "accepted": "/a.yaml"}, nil,
-			"run ci/leakgate.yaml --out TEMP/run", "mapping=/build/mapping.txt accepted=/a.yaml store=file:WORKSPACE/base.json"},
-		"dumps": {map[string]string{"dumps": "com.shop=d/**/a-*.hprof\n\n  com.shop:push=1.hprof,my dump.hprof \n", "mapping": "m.txt"}, []string{"d/x/y/a-02.hprof", "d/x/y/a-01.hprof", "d/a-03 b.hprof"},
-			"gate --dump com.shop=d/a-03 b.hprof,d/x/y/a-01.hprof,d/x/y/a-02.hprof --dump com.shop:push=1.hprof,my dump.hprof --mapping m.txt --out TEMP/run", ""},
-		"a run made before": {map[string]string{"run": "leakgate-run", "config": "leakgate.yaml", "profile": "pr", "baseline": "file:b.json", "accepted": "a.yaml"}, nil,
+		"a run": {
+			map[string]string{
+				"config": "leakgate.yaml", "profile": "pr", "mapping": "build/mapping.txt", "baseline": "git:b#x.json",
+				"accepted": "a.yaml",
+			}, nil,
+			"run leakgate.yaml --out TEMP/run --profile pr",
+			"mapping=WORKSPACE/build/mapping.txt accepted=WORKSPACE/a.yaml store=git:b#x.json"},
+		"a run by a file in a folder": {
+			map[string]string{
+				"config": "ci/leakgate.yaml", "mapping": "/build/mapping.txt", "baseline": "file:base.json",
+				"accepted": "/a.yaml",
+			}, nil,
+			"run ci/leakgate.yaml --out TEMP/run",
+			"mapping=/build/mapping.txt accepted=/a.yaml store=file:WORKSPACE/base.json"},
+		"dumps": {
+			map[string]string{
+				"dumps": "com.shop=d/**/a-*.hprof\n\n  com.shop:push=1.hprof,my dump.hprof \n", "mapping": "m.txt",
+			}, []string{"d/x/y/a-02.hprof", "d/x/y/a-01.hprof", "d/a-03 b.hprof"},
+			"gate --dump com.shop=d/a-03 b.hprof,d/x/y/a-01.hprof,d/x/y/a-02.hprof --dump com.shop:push=1.hprof,my " +
+				"dump.hprof --mapping m.txt --out TEMP/run", ""},
+		"an earlier run": {
+			map[string]string{
+				"run": "leakgate-run", "config": "leakgate.yaml", "profile": "pr", "baseline": "file:b.json",
+				"accepted": "a.yaml",
+			}, nil,
 			"gate --run leakgate-run --config leakgate.yaml --profile pr --baseline file:b.json --accepted a.yaml", ""},
-		"LeakCanary": {map[string]string{"leakcanary": "logcat.txt"}, nil, "gate --leakcanary logcat.txt --out TEMP/run", ""},
+		"LeakCanary": {
+			map[string]string{"leakcanary": "logcat.txt"}, nil, "gate --leakcanary logcat.txt --out TEMP/run", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("FAKE_VERDICT", "pass")
@@ -187,22 +216,27 @@ func TestActionCommands(t *testing.T) {
 	}
 }
 
-// What contradicts itself, or judges nothing, fails.
+// Contradictory inputs, and nothing to judge, fail.
 func TestActionRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		inputs map[string]string
 		says   string
 	}{
-		"nothing to judge":                {map[string]string{}, "nothing to judge"},
-		"two things to judge":             {map[string]string{"run": "a", "leakcanary": "b"}, "write one of"},
-		"a pattern that matches nothing":  {map[string]string{"dumps": "com.shop=none/*.hprof"}, "no file for com.shop=none/*.hprof"},
-		"a version that is a path":        {map[string]string{"version": "../../x", "run": "a"}, "invalid version"},
-		"a version that is not there":     {map[string]string{"version": "v1.3.0", "run": "a"}, "cannot download checksums.txt of v1.3.0"},
-		"a script in the place of a name": {map[string]string{"version": "$(touch pwned)", "run": "a"}, "invalid version"},
+		"nothing to judge":    {map[string]string{}, "nothing to judge"},
+		"two things to judge": {map[string]string{"run": "a", "leakcanary": "b"}, "write one of"},
+		"a pattern that matches nothing": {
+			map[string]string{"dumps": "com.shop=none/*.hprof"}, "no file for com.shop=none/*.hprof",
+		},
+		"a version that is a path": {map[string]string{"version": "../../x", "run": "a"}, "invalid version"},
+		"a missing version": {
+			map[string]string{"version": "v1.3.0", "run": "a"}, "cannot download checksums.txt of v1.3.0",
+		},
+		"a script instead of a name": {map[string]string{"version": "$(touch pwned)", "run": "a"}, "invalid version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := served(t, v1(), c.inputs)
-			if r.run() || r.exitCode != 2 || !strings.Contains(r.log.String(), "::error title=leakgate::") || !strings.Contains(r.log.String(), c.says) {
+			if r.run() || r.exitCode != 2 || !strings.Contains(r.log.String(), "::error title=leakgate::") ||
+				!strings.Contains(r.log.String(), c.says) {
 				t.Errorf("exit code %d:\n%s", r.exitCode, r.log.String())
 			}
 			if calls := r.calls(); len(calls) > 0 {
@@ -215,7 +249,7 @@ func TestActionRefuses(t *testing.T) {
 	}
 }
 
-// Inputs are data, whatever they hold.
+// Inputs are data, whatever they contain.
 func TestActionInputsAreData(t *testing.T) {
 	t.Setenv("FAKE_VERDICT", "pass")
 	evil := "$(touch pwned)`touch pwned`;touch pwned \"'"
@@ -234,10 +268,15 @@ func TestActionInputsAreData(t *testing.T) {
 }
 
 func TestActionReports(t *testing.T) {
-	push := map[string]string{"event_name": "push", "ref": "refs/heads/main", "event.pull_request.head.repo.full_name": ""}
-	branch := map[string]string{"event_name": "push", "ref": "refs/heads/other", "event.pull_request.head.repo.full_name": ""}
+	push := map[string]string{
+		"event_name": "push", "ref": "refs/heads/main", "event.pull_request.head.repo.full_name": "",
+	}
+	branch := map[string]string{
+		"event_name": "push", "ref": "refs/heads/other", "event.pull_request.head.repo.full_name": "",
+	}
 	fork := map[string]string{"event.pull_request.head.repo.full_name": "mallory/shop"}
-	const comment, update = "comment --run TEMP/run --config leakgate.yaml", "baseline update --run TEMP/run --config leakgate.yaml"
+	const comment, update = "comment --run TEMP/run --config leakgate.yaml",
+		"baseline update --run TEMP/run --config leakgate.yaml"
 	for name, c := range map[string]struct {
 		github   map[string]string
 		inputs   map[string]string
@@ -248,21 +287,45 @@ func TestActionReports(t *testing.T) {
 		summary  string
 		baseline string // name of the artifact
 	}{
-		"a pull request that fails":        {verdict: "fail", exit: "1", calls: []string{comment}, summary: "### posted"},
-		"one that passes":                  {verdict: "pass", exit: "0", calls: []string{comment}, summary: "### posted"},
-		"with checks and alerts":           {inputs: map[string]string{"check": "true", "sarif": "true"}, verdict: "pass", exit: "0", calls: []string{comment + " --check --sarif"}, summary: "### posted"},
-		"without comments":                 {inputs: map[string]string{"comment": "false"}, verdict: "fail", exit: "1", summary: "### report"},
-		"a fork":                           {github: fork, verdict: "fail", exit: "1", summary: "### report"},
-		"nothing judged":                   {exit: "5"},
-		"what an earlier step has left":    {stale: true, verdict: "fail", exit: "2"},
-		"a dump that cannot be read":       {stale: true, verdict: "fail", exit: "6"},
-		"the workload failed":              {github: push, verdict: "fail", exit: "4", summary: "### report"},
-		"a push to main":                   {github: push, verdict: "pass", exit: "0", calls: []string{update}, summary: "### report", baseline: "leakgate-baseline"},
-		"one that fails is recorded":       {github: push, verdict: "fail", exit: "1", calls: []string{update}, summary: "### report", baseline: "leakgate-baseline"},
-		"a baseline of another name":       {github: push, inputs: map[string]string{"baseline": "artifact:mine"}, verdict: "pass", exit: "0", calls: []string{update + " --baseline artifact:mine"}, summary: "### report", baseline: "mine"},
-		"a push that must not be recorded": {github: push, inputs: map[string]string{"record": "false"}, verdict: "pass", exit: "0", summary: "### report"},
-		"a push to another branch":         {github: branch, verdict: "pass", exit: "0", summary: "### report"},
-		"another branch that is recorded":  {github: branch, inputs: map[string]string{"record": "true"}, verdict: "pass", exit: "0", calls: []string{update}, summary: "### report", baseline: "leakgate-baseline"},
+		"a pull request that fails": {
+			verdict: "fail", exit: "1", calls: []string{comment}, summary: "### posted",
+		},
+		"one that passes": {
+			verdict: "pass", exit: "0", calls: []string{comment}, summary: "### posted",
+		},
+		"with checks and alerts": {
+			inputs: map[string]string{"check": "true", "sarif": "true"}, verdict: "pass", exit: "0",
+			calls: []string{comment + " --check --sarif"}, summary: "### posted",
+		},
+		"without comments": {
+			inputs: map[string]string{"comment": "false"}, verdict: "fail", exit: "1", summary: "### report",
+		},
+		"a fork":                     {github: fork, verdict: "fail", exit: "1", summary: "### report"},
+		"nothing judged":             {exit: "5"},
+		"files of an earlier step":   {stale: true, verdict: "fail", exit: "2"},
+		"a dump that cannot be read": {stale: true, verdict: "fail", exit: "6"},
+		"the workload failed":        {github: push, verdict: "fail", exit: "4", summary: "### report"},
+		"a push to main": {
+			github: push, verdict: "pass", exit: "0", calls: []string{update}, summary: "### report",
+			baseline: "leakgate-baseline",
+		},
+		"one that fails is recorded": {
+			github: push, verdict: "fail", exit: "1", calls: []string{update}, summary: "### report",
+			baseline: "leakgate-baseline",
+		},
+		"a baseline of another name": {
+			github: push, inputs: map[string]string{"baseline": "artifact:mine"}, verdict: "pass", exit: "0",
+			calls: []string{update + " --baseline artifact:mine"}, summary: "### report", baseline: "mine",
+		},
+		"a push that must not be recorded": {
+			github: push, inputs: map[string]string{"record": "false"}, verdict: "pass", exit: "0",
+			summary: "### report",
+		},
+		"a push to another branch": {github: branch, verdict: "pass", exit: "0", summary: "### report"},
+		"another branch that is recorded": {
+			github: branch, inputs: map[string]string{"record": "true"}, verdict: "pass", exit: "0",
+			calls: []string{update}, summary: "### report", baseline: "leakgate-baseline",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("FAKE_VERDICT", c.verdict)
@@ -316,7 +379,7 @@ func (r *runner) checkArtifacts(verdict, baseline string) {
 		r.t.Errorf("stored %v, want the baseline as %q", stored, baseline)
 	}
 	if strings.Contains(r.log.String(), "\x00") || strings.Count(r.log.String(), "token=ghs_secret") != len(r.calls()) {
-		r.t.Errorf("the token is not where it should be:\n%s", r.log.String())
+		r.t.Errorf("the token is in the wrong place:\n%s", r.log.String())
 	}
 }
 
@@ -342,13 +405,13 @@ func TestActionVersions(t *testing.T) {
 		version  string
 		want     string
 	}{
-		"the latest":                       {v1, "v1", "", "v1.10.0"},
-		"a branch takes the latest":        {two, "main", "", "v2.0.0"},
-		"the action's own release":         {v1, "v1.9.0", "", "v1.9.0"},
-		"the version that was asked for":   {v1, "v1", "v1.2.0", "v1.2.0"},
-		"the newest of an old major":       {two, "v1", "", "v1.10.0"},
-		"a pre-release that was asked for": {v1, "v1", "v1.11.0-rc.1", "v1.11.0-rc.1"},
-		"an action without a ref":          {v1, "", "", "v1.10.0"},
+		"the latest":                 {v1, "v1", "", "v1.10.0"},
+		"a branch uses the latest":   {two, "main", "", "v2.0.0"},
+		"the action's own release":   {v1, "v1.9.0", "", "v1.9.0"},
+		"the requested version":      {v1, "v1", "v1.2.0", "v1.2.0"},
+		"the newest of an old major": {two, "v1", "", "v1.10.0"},
+		"a requested pre-release":    {v1, "v1", "v1.11.0-rc.1", "v1.11.0-rc.1"},
+		"an action without a ref":    {v1, "", "", "v1.10.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.releases()
@@ -366,7 +429,7 @@ func TestActionVersions(t *testing.T) {
 			// A second use in the job downloads nothing.
 			before := len(f.requests())
 			if again := r.run(); !again || len(f.requests()) != before {
-				t.Errorf("asked again for %q", f.requests()[before:])
+				t.Errorf("requested %q again", f.requests()[before:])
 			}
 		})
 	}
@@ -382,7 +445,8 @@ func TestActionWithoutRelease(t *testing.T) {
 	}
 }
 
-// version: source builds the commit of the action; it takes half a minute where nothing is in the cache.
+// version: source builds the commit of the action; it takes half a minute with
+// an empty cache.
 func TestActionFromSource(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("runs in make e2e")
@@ -401,10 +465,12 @@ func TestActionFromSource(t *testing.T) {
 	}
 }
 
-// Nothing runs that is not what checksums.txt lists.
+// Only what checksums.txt lists is run.
 func TestActionChecksums(t *testing.T) {
 	for name, f := range map[string]func(*fakeReleases){
-		"another archive": func(f *fakeReleases) { f.damage = func(b []byte) []byte { return append(slices.Clone(b), 0) } },
+		"another archive": func(f *fakeReleases) {
+			f.damage = func(b []byte) []byte { return append(slices.Clone(b), 0) }
+		},
 		"a truncated one": func(f *fakeReleases) { f.damage = func(b []byte) []byte { return b[:len(b)-9] } },
 		"one not listed": func(f *fakeReleases) {
 			f.sums = func(s string) string { return strings.ReplaceAll(s, "linux", "plan9") }
@@ -430,5 +496,5 @@ func TestActionChecksums(t *testing.T) {
 	}
 }
 
-// tempName is the folder of a run that the action makes.
+// tempName is the directory of a run that the action creates.
 var tempName = regexp.MustCompile(`\S*/leakgate-[A-Za-z0-9]{6}/run`)

@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// commandLine is a call of leakgate in a script or an example: the verb with its own verb, as in "baseline update".
+// commandLine is a call of leakgate in a script or an example: the command with
+// its subcommand, as in "baseline update".
 type commandLine struct {
 	place string
 	verbs []string
@@ -80,13 +81,19 @@ func readCommand(place string, words []string) commandLine {
 	return c
 }
 
-// actionCommands are those that the action calls, in every way that it can judge and report.
+// actionCommands are those that the action calls, in every way that it can
+// judge and report.
 func actionCommands(t *testing.T) []commandLine {
 	t.Helper()
 	t.Setenv("FAKE_VERDICT", "pass")
-	rest := map[string]string{"profile": "pr", "mapping": "m.txt", "baseline": "file:b.json", "accepted": "a.yaml", "check": "true", "sarif": "true", "record": "true"}
+	rest := map[string]string{
+		"profile": "pr", "mapping": "m.txt", "baseline": "file:b.json", "accepted": "a.yaml", "check": "true",
+		"sarif": "true", "record": "true",
+	}
 	var out []commandLine
-	for _, judged := range []map[string]string{{}, {"dumps": "com.shop=1.hprof"}, {"run": "leakgate-run"}, {"leakcanary": "logcat.txt"}} {
+	for _, judged := range []map[string]string{
+		{}, {"dumps": "com.shop=1.hprof"}, {"run": "leakgate-run"}, {"leakcanary": "logcat.txt"},
+	} {
 		maps.Copy(judged, rest)
 		judged["config"] = "leakgate.yaml"
 		r := served(t, v1(), judged)
@@ -100,7 +107,7 @@ func actionCommands(t *testing.T) []commandLine {
 	return out
 }
 
-// builds makes the program once for all tests.
+// builds builds the program once for all tests.
 var builds = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "leakgate-release-")
 	if err != nil {
@@ -110,7 +117,8 @@ var builds = sync.OnceValues(func() ([]byte, error) {
 	path := filepath.Join(dir, "leakgate")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/leakgate")
 	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in a release, whose packages are in the cache then
+	// as in a release, so that its packages are in the cache afterwards
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build leakgate: %w: %s", err, out)
 	}
@@ -135,7 +143,7 @@ func builtProgram(t *testing.T) string {
 	return path
 }
 
-// Every verb and flag that the examples and the action use is there.
+// Every command and flag that the examples and the action use exists.
 func TestCommandsExist(t *testing.T) {
 	program := builtProgram(t)
 	help := map[string]string{}
@@ -143,9 +151,11 @@ func TestCommandsExist(t *testing.T) {
 	for _, c := range commands {
 		verb := strings.Join(c.verbs, " ")
 		if _, asked := help[verb]; !asked {
-			out, err := exec.CommandContext(t.Context(), program, append(slices.Clone(c.verbs), "--help")...).CombinedOutput()
+			out,
+				err := exec.CommandContext(t.Context(), program, append(slices.Clone(c.verbs), "--help")...).
+				CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "leakgate "+verb) {
-				t.Errorf("%s: leakgate %s: there is no such verb", c.place, verb)
+				t.Errorf("%s: leakgate %s: there is no such command", c.place, verb)
 				out = nil
 			}
 			help[verb] = string(out)
@@ -162,7 +172,8 @@ func TestCommandsExist(t *testing.T) {
 }
 
 func TestReadCommands(t *testing.T) {
-	text := "# leakgate in CI\nsee `leakgate gate --dump P=a` \n    leakgate baseline update --run D   # --none\nleakgate is fine\n" +
+	text := "# leakgate in CI\nsee `leakgate gate --dump P=a` \n    leakgate baseline update --run D   # " +
+		"--none\nleakgate is fine\n" +
 		"      - leakgate mark --run \"$D\" --wait \"loop 1\" || exit\n      run: leakgate comment --run D >out --no\n"
 	want := "gate [--dump]; baseline update [--run]; mark [--run --wait]; comment [--run]"
 	var got []string

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// expression evaluates the part of GitHub's expressions that the action uses: contexts, texts, == and !=, !, && and ||,
-// parentheses and the functions that ask how the job stands. All values are texts; "" and "false" are false.
+// expression evaluates the subset of GitHub's expressions that the action uses:
+// contexts, texts, == and !=, !, && and ||, parentheses and the functions for
+// the state of the job. All values are texts; "" and "false" are false.
 type expression struct {
 	tokens []string
 	lookup func(name string) (string, error)
@@ -38,7 +39,7 @@ func evaluate(text string, lookup func(string) (string, error)) (string, error) 
 	return value, e.err
 }
 
-// expand replaces the expressions of a text by their values.
+// expand replaces the expressions of a text with their values.
 func expand(text string, lookup func(string) (string, error)) (string, error) {
 	var failed error
 	out := inTemplate.ReplaceAllStringFunc(text, func(m string) string {

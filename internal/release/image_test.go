@@ -9,15 +9,16 @@ import (
 	"testing"
 )
 
-// The image is built where there is an engine; this reads its file as one does, and compares it with what goreleaser
-// lays out for it.
+// Only a container engine can build the image; this test parses its file, and
+// compares it with the output of goreleaser.
 func TestImage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	comment := regexp.MustCompile(`(?m)^\s*#.*\n`)
-	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(comment.ReplaceAllString(string(text), ""), "\\\n", " ")), "\n")
+	lines := strings.Split(strings.TrimSpace(
+		strings.ReplaceAll(comment.ReplaceAllString(string(text), ""), "\\\n", " ")), "\n")
 	known := []string{"FROM", "RUN", "ARG", "COPY", "ENV", "WORKDIR", "ENTRYPOINT"}
 	has := map[string][]string{}
 	for _, line := range lines {
@@ -30,16 +31,20 @@ func TestImage(t *testing.T) {
 		}
 		has[instruction] = append(has[instruction], strings.Join(strings.Fields(rest), " "))
 	}
-	if first := strings.Fields(lines[0]); first[0] != "FROM" || !strings.HasPrefix(first[1], "debian:") || strings.HasSuffix(first[1], ":latest") {
+	if first := strings.Fields(lines[0]); first[0] != "FROM" || !strings.HasPrefix(first[1], "debian:") ||
+		strings.HasSuffix(first[1], ":latest") {
 		t.Errorf("the image begins with %q", lines[0])
 	}
-	if !slices.Equal(has["COPY"], []string{"$TARGETPLATFORM/leakgate /usr/local/bin/leakgate"}) || !slices.Equal(has["ARG"], []string{"TARGETPLATFORM"}) {
+	if !slices.Equal(has["COPY"], []string{"$TARGETPLATFORM/leakgate /usr/local/bin/leakgate"}) ||
+		!slices.Equal(has["ARG"], []string{"TARGETPLATFORM"}) {
 		t.Errorf("copies %q with %q", has["COPY"], has["ARG"])
 	}
 	if !slices.Equal(has["ENTRYPOINT"], []string{`["leakgate"]`}) {
 		t.Errorf("starts %q", has["ENTRYPOINT"])
 	}
-	for _, wanted := range []string{" adb ", " ca-certificates ", " git ", "--no-install-recommends", "rm -rf /var/lib/apt/lists"} {
+	for _, wanted := range []string{
+		" adb ", " ca-certificates ", " git ", "--no-install-recommends", "rm -rf /var/lib/apt/lists",
+	} {
 		if !strings.Contains(strings.Join(has["RUN"], " ")+" ", wanted) {
 			t.Errorf("does not run %q", wanted)
 		}

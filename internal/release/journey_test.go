@@ -18,12 +18,13 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// fakeGitHub has the artifacts of a repository and the comments of one pull request.
+// fakeGitHub has the artifacts of a repository and the comments of one pull
+// request.
 type fakeGitHub struct {
 	mu        sync.Mutex
 	baselines [][]byte // uploaded on main, the oldest first
 	comments  []map[string]any
-	unknown   []string // requests that it does not know
+	unknown   []string // unknown requests
 }
 
 const mainCommit = "b71e004b71e004b71e004b71e004b71e004b71e0"
@@ -41,7 +42,8 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var n int
 	switch {
 	case r.URL.Path == "/graphql":
-		answer(http.StatusOK, map[string]any{"data": map[string]any{"viewer": map[string]any{"login": "github-actions[bot]"}}})
+		answer(http.StatusOK,
+			map[string]any{"data": map[string]any{"viewer": map[string]any{"login": "github-actions[bot]"}}})
 	case scan(r.URL.Path, "/storage/%d", &n) && n <= len(g.baselines):
 		_, _ = w.Write(zipped("leak-baseline.json", g.baselines[n-1]))
 	case !inRepository:
@@ -49,12 +51,22 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/actions/artifacts" && r.URL.Query().Get("name") == "leakgate-baseline":
 		list := []map[string]any{}
 		for i := range g.baselines {
-			list = append(list, map[string]any{"id": i + 1, "name": "leakgate-baseline", "expired": false, "created_at": time.Unix(int64(i), 0).UTC(),
-				"workflow_run": map[string]any{"id": i + 1, "repository_id": 1, "head_repository_id": 1, "head_branch": "main", "head_sha": mainCommit}})
+			list = append(list,
+				map[string]any{
+					"id": i + 1, "name": "leakgate-baseline", "expired": false,
+					"created_at": time.Unix(int64(i), 0).UTC(),
+					"workflow_run": map[string]any{
+						"id": i + 1, "repository_id": 1, "head_repository_id": 1, "head_branch": "main",
+						"head_sha": mainCommit,
+					}})
 		}
 		answer(http.StatusOK, map[string]any{"total_count": len(list), "artifacts": list})
 	case scan(path, "/actions/runs/%d", &n):
-		answer(http.StatusOK, map[string]any{"id": n, "event": "push", "head_branch": "main", "head_sha": mainCommit, "repository": repository, "head_repository": repository})
+		answer(http.StatusOK,
+			map[string]any{
+				"id": n, "event": "push", "head_branch": "main", "head_sha": mainCommit, "repository": repository,
+				"head_repository": repository,
+			})
 	case scan(path, "/actions/artifacts/%d/zip", &n):
 		http.Redirect(w, r, fmt.Sprintf("/storage/%d", n), http.StatusFound)
 	case path == "/issues/7/comments" && r.Method == http.MethodGet:
@@ -70,7 +82,7 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// posted are the texts of the comments, refused the requests that are not known.
+// posted are the texts of the comments, refused the unknown requests.
 func (g *fakeGitHub) posted() (texts, refused []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +107,7 @@ func (g *fakeGitHub) refuse(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// scan reads a path with one number in it.
+// scan parses a path with one number in it.
 func scan(path, form string, n *int) bool {
 	got, err := fmt.Sscanf(path, form, n)
 	return err == nil && got == 1 && fmt.Sprintf(form, *n) == path
@@ -114,7 +126,8 @@ func zipped(name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// leaky writes the dumps of three loops, each of which leaves so many of each screen behind.
+// leaky writes the dumps of three loops, each of which leaves a number of each
+// screen behind.
 func leaky(t *testing.T, dir string, hour int, perLoop map[string]int) {
 	t.Helper()
 	for loop := 1; loop <= 3; loop++ {
@@ -138,7 +151,8 @@ func leaky(t *testing.T, dir string, hour int, perLoop map[string]int) {
 	}
 }
 
-// journey is a repository in which workflows run, with the program that is built here.
+// journey is a repository in which workflows run, with the program built from
+// this tree.
 type journey struct {
 	t       *testing.T
 	github  *fakeGitHub
@@ -147,7 +161,7 @@ type journey struct {
 	hour    int
 }
 
-// job runs the action on dumps, and stores its baseline as GitHub does.
+// job runs the action on dumps, and stores its baseline like GitHub.
 func (j *journey) job(event string, fork bool, perLoop map[string]int) *runner {
 	j.t.Helper()
 	r := served(j.t, j.release, map[string]string{"dumps": "com.shop=*.hprof"})
@@ -157,15 +171,23 @@ func (j *journey) job(event string, fork bool, perLoop map[string]int) *runner {
 	if fork {
 		head = map[string]any{"id": 2, "full_name": "mallory/shop"}
 	}
-	payload := map[string]any{"repository": map[string]any{"id": 1, "full_name": "acme/shop", "default_branch": "main", "owner": map[string]any{"login": "acme"}}}
+	payload := map[string]any{
+		"repository": map[string]any{
+			"id": 1, "full_name": "acme/shop", "default_branch": "main", "owner": map[string]any{"login": "acme"},
+		},
+	}
 	commit := fmt.Sprintf("%040x", j.hour)
-	r.github["event_name"], r.github["ref"], r.github["event.pull_request.head.repo.full_name"] = event, "refs/heads/main", ""
+	r.github["event_name"], r.github["ref"], r.github["event.pull_request.head.repo.full_name"] = event,
+		"refs/heads/main", ""
 	if event == "pull_request" {
 		payload["number"] = 7
 		payload["pull_request"] = map[string]any{"number": 7,
 			"head": map[string]any{"ref": "wish", "sha": commit, "repo": head},
-			"base": map[string]any{"ref": "main", "sha": mainCommit, "repo": map[string]any{"id": 1, "full_name": "acme/shop"}}}
-		r.github["ref"], r.github["event.pull_request.head.repo.full_name"] = "refs/pull/7/merge", head["full_name"].(string)
+			"base": map[string]any{
+				"ref": "main", "sha": mainCommit, "repo": map[string]any{"id": 1, "full_name": "acme/shop"},
+			}}
+		r.github["ref"], r.github["event.pull_request.head.repo.full_name"] = "refs/pull/7/merge",
+			head["full_name"].(string)
 	}
 	text, err := json.Marshal(payload)
 	if err != nil {
@@ -175,8 +197,11 @@ func (j *journey) job(event string, fork bool, perLoop map[string]int) *runner {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		j.t.Fatal(err)
 	}
-	r.env = []string{"GITHUB_ACTIONS=true", "GITHUB_EVENT_PATH=" + path, "GITHUB_API_URL=" + j.api.URL + "/api", "GITHUB_GRAPHQL_URL=" + j.api.URL + "/graphql",
-		"GITHUB_SERVER_URL=" + j.api.URL, "GITHUB_SHA=" + commit, "GITHUB_REF_NAME=main", "GITHUB_RUN_ID=" + fmt.Sprint(j.hour), "GITHUB_RUN_ATTEMPT=1"}
+	r.env = []string{
+		"GITHUB_ACTIONS=true", "GITHUB_EVENT_PATH=" + path, "GITHUB_API_URL=" + j.api.URL + "/api",
+		"GITHUB_GRAPHQL_URL=" + j.api.URL + "/graphql",
+		"GITHUB_SERVER_URL=" + j.api.URL, "GITHUB_SHA=" + commit, "GITHUB_REF_NAME=main",
+		"GITHUB_RUN_ID=" + fmt.Sprint(j.hour), "GITHUB_RUN_ATTEMPT=1"}
 	r.run()
 	if _, stored := r.artifacts()["leakgate-baseline"]; stored {
 		baseline, err := os.ReadFile(filepath.Join(r.workspace, "leak-baseline", "leak-baseline.json"))
@@ -207,8 +232,8 @@ func (j *journey) expect(r *runner, verdict string, code int) {
 	}
 }
 
-// TestFirstDays is what the README of examples/prgate promises for the first days, from the action to the comment, with
-// the program that is built here.
+// TestFirstDays is what the README of examples/prgate promises for the first
+// days, from the action to the comment, with the program built from this tree.
 func TestFirstDays(t *testing.T) {
 	program, err := os.ReadFile(builtProgram(t))
 	if err != nil {
@@ -226,7 +251,7 @@ func TestFirstDays(t *testing.T) {
 		t.Fatalf("%d baselines", n)
 	}
 	j.expect(j.job("pull_request", false, known), "pass", 0)
-	j.expect(j.job("pull_request", false, grown), "pass", 0) // one base run does not show how much runs vary
+	j.expect(j.job("pull_request", false, grown), "pass", 0) // one base run does not show how much runs differ
 	before, _ := j.github.posted()
 
 	j.expect(j.job("pull_request", true, added), "fail", 1)

@@ -19,7 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// kotlin is the version of Kotlin's compiler, kotlinJars what it needs to run, by their SHA-256.
+// kotlin is the version of Kotlin's compiler, kotlinJars what it needs to run,
+// by SHA-256.
 const kotlin = "2.1.20"
 
 var kotlinJars = map[string]string{
@@ -45,7 +46,8 @@ const kotlinProject = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `
 
-// kotlinCompiler is the folder of the compiler, fetched from Maven unless it is in the user's cache.
+// kotlinCompiler returns the directory of the compiler, fetched from Maven
+// unless it is in the user's cache.
 func kotlinCompiler(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -64,7 +66,7 @@ func kotlinCompiler(t *testing.T) string {
 	return dir
 }
 
-// haveKotlin checks that a folder has the jars, and the very ones.
+// haveKotlin checks that a directory has exactly these jars.
 func haveKotlin(dir string) error {
 	for name, want := range kotlinJars {
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -87,7 +89,7 @@ func fetchKotlin(t *testing.T, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	part, err := os.MkdirTemp(filepath.Dir(dir), "part-") // beside its place, to be moved there as a whole
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-") // in a temporary place, to be renamed as a whole
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,8 @@ func fetchKotlin(t *testing.T, dir string) error {
 		return err
 	}
 	fetched := filepath.Join(part, "jars")
-	cmd := exec.CommandContext(t.Context(), mvn, "-q", "-B", "-f", pom, "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies", "-DoutputDirectory="+fetched)
+	cmd := exec.CommandContext(t.Context(), mvn, "-q", "-B", "-f", pom,
+		"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies", "-DoutputDirectory="+fetched)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("run mvn: %w: %s", err, out)
 	}
@@ -107,8 +110,10 @@ func fetchKotlin(t *testing.T, dir string) error {
 	return jars.Keep(fetched, dir)
 }
 
-// TestLeakMarks compiles the rule of examples/prgate against stubs of the classes of Android that it uses, and runs it:
-// it leaves the app alone, dumps, waits until the file stands still, and copies it to where Gradle pulls it from.
+// TestLeakMarks compiles the rule of examples/prgate against stubs of the
+// Android classes that it uses, and runs it: it leaves the app idle, dumps,
+// waits until the file stops growing, and copies it to where Gradle pulls it
+// from.
 func TestLeakMarks(t *testing.T) {
 	stubs, err := filepath.Glob("testdata/android/*.java")
 	if err != nil || len(stubs) < 10 {
@@ -132,18 +137,24 @@ func TestLeakMarks(t *testing.T) {
 		return string(text), err
 	}
 	rules := slices.DeleteFunc(slices.Clone(stubs), func(s string) bool { return filepath.Base(s) == "Main.java" })
-	if text, err := java(append([]string{"java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(compiler, "*"), "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
-		"-no-stdlib", "-no-reflect", "-cp", library, "-jvm-target", "11", "-Werror", "-d", out, rule}, rules...)...); err != nil {
+	if text,
+		err := java(append([]string{
+		"java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(compiler, "*"),
+		"org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
+		"-no-stdlib", "-no-reflect", "-cp", library, "-jvm-target", "11", "-Werror", "-d", out, rule},
+		rules...)...); err != nil {
 		t.Fatalf("compile LeakMarks.kt: %v\n%s", err, text)
 	}
-	if text, err := java(append([]string{"javac", "--release", "11", "-cp", classes, "-d", out}, stubs...)...); err != nil {
+	if text,
+		err := java(append([]string{"javac", "--release", "11", "-cp", classes, "-d", out}, stubs...)...); err != nil {
 		t.Fatalf("compile stubs: %v\n%s", err, text)
 	}
 
 	loop := func(n int, pulled string) string {
 		dump := fmt.Sprintf("/data/local/tmp/leak-marks/CheckoutTest.opens_checkout_1_-%02d.hprof", n)
 		look := "sleep 2000\nshell stat -c %s " + dump + "\n"
-		text := "sleep 5000\nshell am dumpheap -g com.shop " + dump + "\n" + strings.Repeat(look, 4) // 0, 70000, 90000, 90000
+		// 0, 70000, 90000, 90000
+		text := "sleep 5000\nshell am dumpheap -g com.shop " + dump + "\n" + strings.Repeat(look, 4)
 		if pulled != "" {
 			text += "shell mkdir -p " + pulled + "\nshell cp " + dump + " " + pulled + "/\n"
 		}
@@ -155,16 +166,18 @@ func TestLeakMarks(t *testing.T) {
 			args = slices.Insert(args, 1, "-DadditionalTestOutputDir="+pulled)
 		}
 		text, err := java(args...)
-		if want := "shell mkdir -p /data/local/tmp/leak-marks\n" + loop(1, pulled) + loop(2, pulled); err != nil || text != want {
+		if want := "shell mkdir -p /data/local/tmp/leak-marks\n" + loop(1, pulled) + loop(2, pulled); err != nil ||
+			text != want {
 			t.Errorf("pulled from %q: %v, got\n%s\nwant\n%s", pulled, err, text, want)
 		}
 	}
-	if text, err := java("java", "-Dendless=true", "-cp", classes, "Main"); err == nil || !strings.Contains(text, "01.hprof is not complete after 2 minutes") {
+	if text, err := java("java", "-Dendless=true", "-cp", classes, "Main"); err == nil ||
+		!strings.Contains(text, "01.hprof is not complete after 2 minutes") {
 		t.Errorf("a dump without an end: %v\n%s", err, text)
 	}
 }
 
-// proof is that some sources have passed a test that takes long.
+// proof records that some sources have passed a slow test.
 type proof struct {
 	path  string
 	there bool
@@ -190,7 +203,8 @@ func proved(t *testing.T, sources []string) proof {
 	return p
 }
 
-// keep notes that the test has passed; a cache that cannot be written costs time, no more.
+// keep records that the test has passed; a cache that cannot be written only
+// costs time.
 func (p proof) keep(t *testing.T) {
 	t.Helper()
 	if t.Failed() || t.Skipped() || p.path == "" {

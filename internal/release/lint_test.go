@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// tool finds a program of the tests: in the version that the Makefile installs, else in PATH.
+// tool finds a program of the tests: in the version that the Makefile installs,
+// otherwise in PATH.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
@@ -30,7 +31,7 @@ func tool(t *testing.T, name string) string {
 	return ""
 }
 
-// lint runs actionlint in a repository whose workflows are those files.
+// lint runs actionlint in a repository with these workflow files.
 func lint(t *testing.T, files map[string][]byte) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +50,8 @@ func lint(t *testing.T, files map[string][]byte) (string, error) {
 	if err := os.WriteFile(filepath.Join(dir, ".github", "actionlint.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), tool(t, "actionlint"), "-no-color", "-pyflakes=", "-shellcheck="+tool(t, "shellcheck"))
+	cmd := exec.CommandContext(t.Context(), tool(t, "actionlint"), "-no-color", "-pyflakes=",
+		"-shellcheck="+tool(t, "shellcheck"))
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -73,7 +75,8 @@ func TestWorkflowsLint(t *testing.T) {
 	}
 }
 
-// actionlint reads no action, so it gets the steps of ours as a workflow that is called with the same inputs.
+// actionlint does not check actions, so it gets the steps of ours as a workflow
+// that is called with the same inputs.
 func TestActionLint(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "action.yml"))
 	if err != nil {

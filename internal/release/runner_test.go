@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// runner carries out the steps of the action, as the runner of GitHub Actions does.
+// runner executes the steps of the action like the runner of GitHub Actions.
 type runner struct {
 	t         *testing.T
 	action    actionFile
@@ -27,7 +27,7 @@ type runner struct {
 	outputs   map[string]map[string]string
 	path      []string
 	failed    bool
-	// What there is to see afterwards.
+	// The observable results.
 	log      strings.Builder
 	summary  string
 	ran      []string // names of steps
@@ -45,13 +45,16 @@ func newRunner(t *testing.T, inputs map[string]string) *runner {
 	t.Helper()
 	tool(t, "bash")
 	return &runner{
-		t: t, action: readAction(t), inputs: inputs, workspace: t.TempDir(), temp: t.TempDir(), outputs: map[string]map[string]string{},
-		github: map[string]string{"event_name": "pull_request", "repository": "acme/shop", "ref": "refs/pull/7/merge", "token": "ghs_secret",
-			"action_ref": "v1", "action_path": root, "event.repository.default_branch": "main", "event.pull_request.head.repo.full_name": "acme/shop"},
+		t: t, action: readAction(t), inputs: inputs, workspace: t.TempDir(), temp: t.TempDir(),
+		outputs: map[string]map[string]string{},
+		github: map[string]string{
+			"event_name": "pull_request", "repository": "acme/shop", "ref": "refs/pull/7/merge", "token": "ghs_secret",
+			"action_ref": "v1", "action_path": root, "event.repository.default_branch": "main",
+			"event.pull_request.head.repo.full_name": "acme/shop"},
 	}
 }
 
-// run carries out the action and returns whether it succeeded.
+// run executes the action and returns whether it succeeded.
 func (r *runner) run() bool {
 	r.t.Helper()
 	for _, step := range r.action.Runs.Steps {
@@ -70,7 +73,8 @@ func (r *runner) run() bool {
 	return !r.failed
 }
 
-// condition adds success() where a condition asks for no state of the job, as GitHub does.
+// condition adds success() if a condition does not use the state of the job,
+// like GitHub.
 func (r *runner) condition(text string) string {
 	if m := inTemplate.FindStringSubmatch(text); m != nil {
 		text = m[1]
@@ -142,7 +146,8 @@ func (r *runner) lookup(name string) (string, error) {
 	return "", fmt.Errorf("unknown name %s", name)
 }
 
-// script runs a bash step as `shell: bash` is documented, and returns its exit code.
+// script runs a bash step as `shell: bash` is documented, and returns its exit
+// code.
 func (r *runner) script(step ciStep) int {
 	r.t.Helper()
 	files := r.t.TempDir()
@@ -159,9 +164,12 @@ func (r *runner) script(step ciStep) int {
 	}
 	cmd := exec.CommandContext(r.t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", script)
 	cmd.Dir = r.workspace
-	cmd.Env = append(os.Environ(), "GITHUB_OUTPUT="+outputs, "GITHUB_PATH="+paths, "GITHUB_STEP_SUMMARY="+summary, "RUNNER_TEMP="+r.temp,
-		"RUNNER_OS=Linux", "RUNNER_ARCH=X64", "GITHUB_EVENT_NAME="+r.github["event_name"], "GITHUB_REF="+r.github["ref"],
-		"GITHUB_REPOSITORY="+r.github["repository"], "PATH="+strings.Join(append(slices.Clone(r.path), os.Getenv("PATH")), ":"))
+	cmd.Env = append(os.Environ(), "GITHUB_OUTPUT="+outputs, "GITHUB_PATH="+paths, "GITHUB_STEP_SUMMARY="+summary,
+		"RUNNER_TEMP="+r.temp,
+		"RUNNER_OS=Linux", "RUNNER_ARCH=X64", "GITHUB_EVENT_NAME="+r.github["event_name"],
+		"GITHUB_REF="+r.github["ref"],
+		"GITHUB_REPOSITORY="+r.github["repository"],
+		"PATH="+strings.Join(append(slices.Clone(r.path), os.Getenv("PATH")), ":"))
 	cmd.Env = append(cmd.Env, r.env...)
 	for name, value := range step.Env {
 		cmd.Env = append(cmd.Env, name+"="+r.text(value))
@@ -199,7 +207,7 @@ func readOutputs(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// use stands for actions/upload-artifact, the only action that ours uses.
+// use replaces actions/upload-artifact, the only action that ours uses.
 func (r *runner) use(step ciStep) {
 	r.t.Helper()
 	if !strings.HasPrefix(step.Uses, "actions/upload-artifact@") {

@@ -28,28 +28,34 @@ import (
 // version is the tag of the commit that is built.
 const version = "v1.2.3"
 
-// TestSnapshot builds a release of a tagged copy of the tree: of one system, in the long form of all.
+// TestSnapshot builds a release of a tagged copy of the tree: for one system,
+// with LEAKGATE_E2E=long for all.
 func TestSnapshot(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		recorded.Missing(t, "linux/amd64 is needed: the test starts the binary of the release")
 	}
 	touchTree(t)
 	s := snapshot{t: t, dir: t.TempDir(), path: tool(t, "goreleaser")}
-	s.env = append(os.Environ(), "PATH="+filepath.Dir(s.path)+":"+filepath.Dir(tool(t, "cyclonedx-gomod"))+":"+os.Getenv("PATH"),
+	s.env = append(os.Environ(), "PATH="+filepath.Dir(s.path)+":"+filepath.Dir(tool(t, "cyclonedx-gomod"))+":"+
+		os.Getenv("PATH"),
 		"GIT_COMMITTER_DATE=2026-01-02T03:04:05Z", "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z")
 	s.copyTree()
 	targets := []string{"linux_amd64"}
 	if recorded.Long() {
-		targets = []string{"darwin_amd64", "darwin_arm64", "linux_amd64", "linux_arm64", "windows_amd64", "windows_arm64"}
+		targets = []string{
+			"darwin_amd64", "darwin_arm64", "linux_amd64", "linux_arm64", "windows_amd64", "windows_arm64",
+		}
 	} else {
 		s.replace(".goreleaser.yaml", "goos: [linux, darwin, windows]", "goos: [linux]")
 		s.replace(".goreleaser.yaml", "goarch: [amd64, arm64]", "goarch: [amd64]")
 	}
 	s.git("init", "-q")
 	s.git("add", "-A")
-	s.git("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false", "commit", "-qm", "release")
+	s.git("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false", "commit", "-qm",
+		"release")
 	s.git("tag", version)
-	s.git("remote", "add", "origin", "https://github.com/leakgate/leakgate") // goreleaser asks which, and calls nobody
+	// goreleaser needs one, and makes no requests
+	s.git("remote", "add", "origin", "https://github.com/leakgate/leakgate")
 
 	s.run(s.path, "check")
 	s.run(s.path, "release", "--snapshot", "--clean", "--skip=docker")
@@ -84,7 +90,7 @@ type snapshot struct {
 	env  []string
 }
 
-// copyTree copies what is, or would be, committed.
+// copyTree copies all files that are, or would be, committed.
 func (s snapshot) copyTree() {
 	s.t.Helper()
 	list := exec.CommandContext(s.t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -169,7 +175,8 @@ func sortedNames(sums map[string]string) []string {
 	return names
 }
 
-// checkArchive unpacks an archive, as the action does, and starts what this machine can start.
+// checkArchive unpacks an archive like the action, and runs the binary if this
+// machine can.
 func (s snapshot) checkArchive(target string) {
 	s.t.Helper()
 	program := "leakgate"
@@ -182,13 +189,16 @@ func (s snapshot) checkArchive(target string) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	want := []string{"LICENSE", "NOTICE", "README.md", "completions/_leakgate", "completions/leakgate.bash", "completions/leakgate.fish", "completions/leakgate.ps1", program}
+	want := []string{
+		"LICENSE", "NOTICE", "README.md", "completions/_leakgate", "completions/leakgate.bash",
+		"completions/leakgate.fish", "completions/leakgate.ps1", program,
+	}
 	if !slices.Equal(names, want) {
 		s.t.Errorf("the archive of %s has %q, want %q", target, names, want)
 	}
 	for _, name := range want[3:7] {
 		if !bytes.Contains(files[name], []byte("leakgate")) {
-			s.t.Errorf("%s of %s is no completion", name, target)
+			s.t.Errorf("%s of %s is not a completion", name, target)
 		}
 	}
 	if target != "linux_amd64" {
@@ -199,7 +209,8 @@ func (s snapshot) checkArchive(target string) {
 		s.t.Fatal(err)
 	}
 	if out := s.run(binary, "version"); !strings.HasPrefix(out, "leakgate "+version+" (") {
-		s.t.Errorf("the binary of %s says %q; if it is dirty, .gitignore lacks what goreleaser writes", version, strings.TrimSpace(out))
+		s.t.Errorf("the binary of %s says %q; if it is dirty, .gitignore lacks what goreleaser writes", version,
+			strings.TrimSpace(out))
 	}
 	if bytes.Contains(files[program], []byte(s.dir)) {
 		s.t.Error("the binary has the path of the build in it")
@@ -253,7 +264,8 @@ func (s snapshot) checkContents(name string) {
 	for _, c := range bom.Components {
 		has[c.Name] = true
 	}
-	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "github.com/leakgate/leakgate" || !has["github.com/spf13/cobra"] || !has["std"] {
+	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "github.com/leakgate/leakgate" ||
+		!has["github.com/spf13/cobra"] || !has["std"] {
 		s.t.Errorf("%s is a %s of %q with %v", name, bom.Format, bom.Metadata.Component.Name, has)
 	}
 }
@@ -262,8 +274,10 @@ func (s snapshot) checkContents(name string) {
 func (s snapshot) checkCask(sum string) {
 	s.t.Helper()
 	cask := string(s.read("homebrew/Casks/leakgate.rb"))
-	url := regexp.MustCompile(`url "(https://[^"]+/leakgate_linux_amd64\.tar\.gz)"\s+sha256 "([0-9a-f]{64})"`).FindStringSubmatch(cask)
-	if url == nil || url[1] != "https://github.com/leakgate/leakgate/releases/download/"+version+"/leakgate_linux_amd64.tar.gz" || url[2] != sum {
+	url := regexp.MustCompile(`url "(https://[^"]+/leakgate_linux_amd64\.tar\.gz)"\s+sha256 "([0-9a-f]{64})"`).
+		FindStringSubmatch(cask)
+	if url == nil || url[1] != "https://github.com/leakgate/leakgate/releases/download/"+version+
+		"/leakgate_linux_amd64.tar.gz" || url[2] != sum {
 		s.t.Errorf("the cask downloads %q, want the archive with %s:\n%s", url, sum, cask)
 	}
 }

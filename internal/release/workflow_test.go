@@ -11,10 +11,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// root is the folder of the module, as seen from this package.
+// root is the directory of the module, as seen from this package.
 const root = "../.."
 
-// workflow is what the tests read of a workflow file.
+// workflow is the part of a workflow file that the tests read.
 type workflow struct {
 	file        string
 	On          yaml.Node        `yaml:"on"`
@@ -43,12 +43,12 @@ type ciStep struct {
 	With  map[string]string `yaml:"with"`
 }
 
-// scripts are the texts of a step that a shell reads.
+// scripts are the texts of a step that a shell executes.
 func (s ciStep) scripts() []string {
 	return slices.DeleteFunc([]string{s.Run, s.With["script"]}, func(text string) bool { return text == "" })
 }
 
-// actionFile is what the tests read of action.yml.
+// actionFile is the part of action.yml that the tests read.
 type actionFile struct {
 	Inputs map[string]struct {
 		Description string `yaml:"description"`
@@ -122,14 +122,14 @@ func (w workflow) triggers() []string {
 	return names
 }
 
-// granted are the permissions of a workflow, which hold for each of its jobs.
+// granted are the permissions of a workflow, which apply to each of its jobs.
 func (w workflow) granted() map[string]string {
 	out := map[string]string{}
 	_ = w.Permissions.Decode(&out)
 	return out
 }
 
-// The rules that actionlint does not know.
+// The rules that actionlint does not have.
 func TestWorkflowRules(t *testing.T) {
 	action := readAction(t)
 	for _, w := range readWorkflows(t) {
@@ -140,7 +140,8 @@ func TestWorkflowRules(t *testing.T) {
 			t.Errorf("%s has no concurrency", w.file)
 		}
 		if slices.Contains(w.triggers(), "pull_request_target") {
-			t.Errorf("%s runs on pull_request_target: its token can write, and what it checks out is a stranger's", w.file)
+			t.Errorf("%s runs on pull_request_target: its token can write, and what it checks out is a stranger's",
+				w.file)
 		}
 		for name, job := range w.Jobs {
 			if job.Timeout == 0 && job.Uses == "" {
@@ -185,7 +186,8 @@ func checkStep(t *testing.T, w workflow, action actionFile, s ciStep) {
 				t.Errorf("%s: leakgate has no input %s", w.file, input)
 			}
 		}
-		if comments := s.With["comment"] != "false" && s.With["install-only"] != "true"; comments && slices.Contains(w.triggers(), "pull_request") && w.granted()["pull-requests"] != "write" {
+		if comments := s.With["comment"] != "false" && s.With["install-only"] != "true"; comments &&
+			slices.Contains(w.triggers(), "pull_request") && w.granted()["pull-requests"] != "write" {
 			t.Errorf("%s comments without the permission to: write comment: false", w.file)
 		}
 	}
@@ -195,7 +197,8 @@ func majorVersion(version string) bool {
 	return len(version) > 1 && version[0] == 'v' && strings.Trim(version[1:], "0123456789") == ""
 }
 
-// Only one of the workflows that forks reach can write: the one that runs nobody's code.
+// Of the workflows that forks can trigger, only one can write: the one that
+// runs no code of the fork.
 func TestWritePermissions(t *testing.T) {
 	for _, w := range readWorkflows(t) {
 		for scope, level := range w.granted() {
@@ -214,7 +217,7 @@ func TestWritePermissions(t *testing.T) {
 	}
 }
 
-// No script of the action has an expression in it, and each is bash.
+// No script of the action contains an expression, and each is bash.
 func TestActionScripts(t *testing.T) {
 	action := readAction(t)
 	for _, s := range action.Runs.Steps {
@@ -244,7 +247,8 @@ func TestActionScripts(t *testing.T) {
 	}
 }
 
-// touchTree makes the results of a test depend on the sources that it has other programs read, which go test does not see.
+// touchTree makes the results of a test depend on the sources that other
+// programs read for it, which go test does not track.
 func touchTree(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Columns returns how many columns of a terminal a Printable text takes: two for each
-// wide character (Unicode UAX #11), none for a mark on another.
+// Columns returns how many columns of a terminal a Printable text takes: two
+// for each wide character (Unicode UAX #11), none for a combining mark.
 func Columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -31,8 +31,8 @@ func columns(r rune) int {
 	return 1
 }
 
-// Row returns the beginning of a Printable line that takes less than a terminal's
-// columns, so that it stays one row.
+// Row returns the beginning of a Printable line that takes less than a
+// terminal's columns, so that it does not wrap.
 func Row(line string, terminal int) string {
 	n := 0
 	for i, r := range line {

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// LineReader reads the lines of a file that may be damaged. A line that is too long is
-// skipped, so that the lines after it can be read.
+// LineReader reads the lines of a file that may be damaged. A line that is too
+// long is skipped, so that the lines after it can be read.
 type LineReader struct {
 	// N is the number of the latest line, counted from 1.
 	N int
@@ -18,18 +18,19 @@ type LineReader struct {
 	max int
 }
 
-// ErrLongLine is wrapped by the error about a line that is skipped because of its length.
+// ErrLongLine is wrapped by the error about a line that was skipped because of
+// its length.
 var ErrLongLine = errors.New("line is too long")
 
 // ErrUTF16 reports a file in UTF-16, as Windows programs write it.
 var ErrUTF16 = errors.New("it is UTF-16; save it as UTF-8")
 
-// maxSkipped bounds what a damaged file may have in the place of one line: a disk may
-// leave zeros, but not for ever.
+// maxSkipped bounds the damage in place of one line: a disk may leave zeros,
+// but not without end.
 const maxSkipped = 64 << 20
 
-// NewLineReader returns a reader of lines of at most max bytes. It skips a byte order
-// mark of UTF-8 and refuses UTF-16.
+// NewLineReader returns a reader of lines of at most max bytes. It skips a byte
+// order mark of UTF-8 and rejects UTF-16.
 func NewLineReader(in io.Reader, max int) (*LineReader, error) {
 	l := &LineReader{in: bufio.NewReaderSize(in, 64<<10), max: max}
 	head, err := l.in.Peek(4)
@@ -38,22 +39,24 @@ func NewLineReader(in io.Reader, max int) (*LineReader, error) {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		_, _ = l.in.Discard(3) // they are there
+		_, _ = l.in.Discard(3) // they are available
 	case IsUTF16(head):
 		return nil, ErrUTF16
 	}
 	return l, nil
 }
 
-// IsUTF16 reports whether a file begins with a byte order mark of UTF-16, or with two characters of
-// ASCII in it.
+// IsUTF16 reports whether a file begins with a byte order mark of UTF-16, or
+// with two characters of ASCII in it.
 func IsUTF16(head []byte) bool {
 	head = head[:min(len(head), 4)]
 	return bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) ||
-		len(head) == 4 && (head[0] == 0) != (head[1] == 0) && (head[0] == 0) == (head[2] == 0) && (head[1] == 0) == (head[3] == 0)
+		len(head) == 4 && (head[0] == 0) != (head[1] == 0) && (head[0] == 0) == (head[2] == 0) &&
+			(head[1] == 0) == (head[3] == 0)
 }
 
-// Peek returns up to n of the next bytes without reading them; n is at most 64 kB.
+// Peek returns up to n of the next bytes without reading them; n is at most 64
+// kB.
 func (l *LineReader) Peek(n int) ([]byte, error) {
 	head, err := l.in.Peek(n)
 	if errors.Is(err, io.EOF) {
@@ -62,9 +65,10 @@ func (l *LineReader) Peek(n int) ([]byte, error) {
 	return head, err
 }
 
-// Next appends the next line without its line feed to buf. The error is io.EOF after the
-// last line, io.ErrUnexpectedEOF for a last line without a line feed, which is appended as
-// well, ErrLongLine for a skipped one, or that of the file.
+// Next appends the next line without its line feed to buf. The error is io.EOF
+// after the last line, io.ErrUnexpectedEOF for a last line without a line feed,
+// which is appended as well, ErrLongLine for a skipped one, or that of the
+// file.
 func (l *LineReader) Next(buf []byte) ([]byte, error) {
 	l.N++
 	begin, skipped := len(buf), 0

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// linesOf are all lines of a text, or the words of the errors in their places.
+// linesOf returns all lines of a text, or the error messages in their places.
 func linesOf(in io.Reader, most int) []string {
 	l, err := NewLineReader(in, most)
 	if err != nil {
@@ -62,10 +62,11 @@ func TestLineReader(t *testing.T) {
 	if _, err := NewLineReader(iotest.ErrReader(io.ErrClosedPipe), most); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
-	// The limit is where the buffer ends, too.
+	// The limit applies also where the buffer ends.
 	for most := 64<<10 - 2; most <= 64<<10+2; most++ {
 		full := strings.Repeat("x", most)
-		if got := linesOf(strings.NewReader(full+"\n"+full+"y\nz\n"), most); !slices.Equal(got, []string{full, "2 long", "z"}) {
+		if got := linesOf(strings.NewReader(full+"\n"+full+"y\nz\n"), most); !slices.Equal(got,
+			[]string{full, "2 long", "z"}) {
 			t.Errorf("%d bytes: %.80q", most, got)
 		}
 	}

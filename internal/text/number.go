@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Size writes n bytes in kB, MB or GB of 1,024 each with one digit after the point.
-// GB begin at 10, so that the sizes of a process or a heap are all in one unit.
+// Size formats n bytes in kB, MB or GB of 1,024 each with one decimal. GB begin
+// at 10, so that the sizes of a process or a heap have the same unit.
 func Size(n int64) string { return size(float64(n)) }
 
 func size(n float64) string {
@@ -23,7 +23,7 @@ func size(n float64) string {
 	return fmt.Sprintf("%.1f GB", n/(1<<30))
 }
 
-// KB is Size for kB as the kernel counts them: without a fraction below 1 MB.
+// KB is Size for kB as the kernel counts them: without decimals below 1 MB.
 func KB(n int64) string {
 	if n > -1<<10 && n < 1<<10 {
 		return fmt.Sprintf("%d kB", n)
@@ -58,7 +58,7 @@ func Bytes(n int64) string {
 	return Size(n)
 }
 
-// Grouped writes n in groups of three digits: 1 234 567.
+// Grouped formats n in groups of three digits: 1 234 567.
 func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -75,7 +75,7 @@ func Signed(n int64) string {
 	return Grouped(n)
 }
 
-// Count writes n with the word for one or for many: 1 leak, 2 345 leaks.
+// Count formats n with the singular or plural noun: 1 leak, 2 345 leaks.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -83,7 +83,8 @@ func Count(n int, one, many string) string {
 	return Grouped(int64(n)) + " " + many
 }
 
-// Plural is Count without grouping: for text beside other numbers that are not grouped.
+// Plural is Count without grouping: for text beside other numbers that are not
+// grouped.
 func Plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -91,13 +92,13 @@ func Plural[N int | int64](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Span writes a number of seconds: 45s, 12m30s, 2h5m. Seconds are rounded, from one
-// hour on minutes.
+// Span formats a number of seconds: 45s, 12m30s, 2h5m. It rounds to seconds,
+// and from one hour on to minutes.
 func Span(seconds float64) string {
 	if math.IsNaN(seconds) {
 		return "?"
 	}
-	const most = 1 << 30 // 34 years, far from the end of a Duration
+	const most = 1 << 30 // 34 years, far below the limit of a Duration
 	d := time.Duration(max(-most, min(most, seconds)) * float64(time.Second)).Round(time.Second)
 	switch {
 	case d.Abs() >= time.Hour:
@@ -112,7 +113,7 @@ func Span(seconds float64) string {
 // shownSeries bounds the numbers of a series.
 const shownSeries = 12
 
-// Series writes numbers in a line, the middle left out where there are many.
+// Series formats numbers in a line; if there are many, it omits the middle.
 func Series(list []int64) string {
 	parts := make([]string, len(list))
 	for i, n := range list {

@@ -7,24 +7,25 @@ import (
 	"unicode/utf8"
 )
 
-// maxMarks is how many combining marks may follow one character. Writing needs
-// three at most; hundreds of them paint over the lines around.
+// maxMarks is how many combining marks may follow one character. Writing
+// systems need three at most; hundreds overwrite the surrounding lines.
 const maxMarks = 4
 
-// Printable returns s as one line that a terminal only shows. Every control
-// character (escape sequences and line breaks among them), every character that
-// hides, reorders or joins others (bidirectional controls, zero-width and tag
-// characters), every private or unassigned one and every run of invalid UTF-8
-// becomes a question mark, every kind of blank an ASCII blank. The result is valid
-// UTF-8, not longer than s in bytes, and Printable does not change it.
+// Printable returns s as one line that a terminal only displays. It replaces by
+// a question mark: control characters (including escape sequences and line
+// breaks), characters that hide, reorder or join others (bidirectional
+// controls, zero-width and tag characters), private or unassigned characters,
+// and each run of invalid UTF-8. Every kind of blank becomes an ASCII blank.
+// The result is valid UTF-8, not longer than s in bytes, and Printable does not
+// change it.
 func Printable(s string) string { return printable(s, "?") }
 
 // PrintableBytes is Printable in place: the result shares its memory with b.
 func PrintableBytes(b []byte) []byte { return appendPrintable(b[:0], b, "?") }
 
-// Excerpt returns the first n characters of s, followed by an ellipsis where something
-// is missing, for JSON: Printable, but with U+FFFD where Printable writes a question
-// mark, because programs have to tell it from a question mark of s.
+// Excerpt returns the first n characters of s, followed by an ellipsis if
+// something is missing, for JSON: Printable, but with U+FFFD instead of a
+// question mark, so that programs can distinguish it from a question mark of s.
 func Excerpt(s string, n int) string {
 	s = printable(s, string(unicode.ReplacementChar))
 	if short := first(s, n); len(short) < len(s) {
@@ -40,8 +41,9 @@ func printable(s, instead string) string {
 	return string(appendPrintable(nil, []byte(s), instead))
 }
 
-// appendPrintable appends b to dst with instead for each character that is not printable
-// and for each run of invalid bytes. dst may be b[:0] where instead is one byte.
+// appendPrintable appends b to dst with instead for each character that is not
+// printable and for each run of invalid bytes. dst may be b[:0] if instead is
+// one byte.
 func appendPrintable(dst, b []byte, instead string) []byte {
 	var m marks
 	invalid := false
@@ -74,13 +76,13 @@ func plain(s string) bool {
 	return true
 }
 
-// Escape returns s as Printable does, but spells out what Printable replaces, as
-// in a Go or YAML string: for messages about a file whose author has to find the
+// Escape is Printable, but spells out what Printable replaces, as in a Go or
+// YAML string: for messages about a file whose author has to find the
 // character. An invalid byte is \x and two digits.
 func Escape(s string) string { return escape(s, "") }
 
-// Quote returns the first n characters of s between double quotes, spelled so that
-// strconv.Unquote reads them; an ellipsis follows them where something is missing.
+// Quote returns the first n characters of s between double quotes, in a form
+// that strconv.Unquote accepts; an ellipsis follows if something is missing.
 func Quote(s string, n int) string {
 	short := first(s, n)
 	more := ""
@@ -118,7 +120,7 @@ type marks struct {
 	begun bool
 }
 
-// allow reports whether r may stand here as far as marks are concerned.
+// allow reports whether the limit of marks allows r here.
 func (m *marks) allow(r rune) bool {
 	begun := m.begun
 	m.begun = true
@@ -127,7 +129,7 @@ func (m *marks) allow(r rune) bool {
 		return true
 	}
 	m.n++
-	// At the beginning a mark would change what stands before the text.
+	// At the beginning a mark would change the character before the text.
 	return begun && m.n <= maxMarks
 }
 
@@ -135,9 +137,10 @@ func visible(r rune) bool {
 	return r >= ' ' && r < 0x7f || unicode.IsPrint(r) && !unicode.In(r, unseen...)
 }
 
-// unseen are characters that count as letters, marks and symbols but show nothing:
-// UAX #44 Other_Default_Ignorable_Code_Point (Hangul fillers, the grapheme joiner),
-// the variation selectors, and the Braille pattern without dots.
+// unseen are characters that count as letters, marks and symbols but are
+// invisible: UAX #44 Other_Default_Ignorable_Code_Point (Hangul fillers, the
+// grapheme joiner), the variation selectors, and the Braille pattern without
+// dots.
 var unseen = []*unicode.RangeTable{
 	unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
 	{R16: []unicode.Range16{{Lo: 0x2800, Hi: 0x2800, Stride: 1}}},
@@ -145,8 +148,8 @@ var unseen = []*unicode.RangeTable{
 
 const ellipsis = "…"
 
-// Head returns the beginning of s, Printable and at most n characters long (n >= 1),
-// the last of them an ellipsis where something is missing.
+// Head returns the beginning of s, Printable and at most n characters long (n
+// >= 1), the last one an ellipsis if something is missing.
 func Head(s string, n int) string {
 	s = Printable(s)
 	if len(first(s, n)) == len(s) {
@@ -162,7 +165,7 @@ func FirstLine(s string, n int) string {
 }
 
 // Tail returns the end of s, where long names differ: Printable and at most n
-// characters long, the first of them an ellipsis where something is missing.
+// characters long, the first one an ellipsis if something is missing.
 func Tail(s string, n int) string {
 	s = Printable(s)
 	drop := utf8.RuneCountInString(s) - n

@@ -16,11 +16,11 @@ import (
 // budgets are CPU seconds by package folder; nil checks nothing.
 type budgets map[string]float64
 
-// usual is the budget of a package that has none of its own.
+// usual is the budget of a package without one.
 const usual = 20
 
-// readBudgets reads the block of a Markdown page whose fence says budgets: a line is
-// "package: seconds".
+// readBudgets parses the block of a Markdown page whose fence says budgets: a
+// line is "package: seconds".
 func readBudgets(page string) (budgets, error) {
 	if page == "" {
 		return nil, nil
@@ -39,7 +39,9 @@ func readBudgets(page string) (budgets, error) {
 		folder, seconds, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		n, err := strconv.ParseFloat(seconds, 64)
 		if err != nil || n <= usual || out[folder] != 0 {
-			return nil, fmt.Errorf("read budgets: invalid line %q: want PACKAGE: SECONDS, once, above %d", strings.TrimSpace(line), usual)
+			return nil,
+				fmt.Errorf("read budgets: invalid line %q: want PACKAGE: SECONDS, once, above %d",
+					strings.TrimSpace(line), usual)
 		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(page), folder)); err != nil {
 			return nil, fmt.Errorf("read budgets: %w", err)
@@ -49,14 +51,16 @@ func readBudgets(page string) (budgets, error) {
 	return out, nil
 }
 
-// check prints the packages that took most, and fails those above twice their budget: a
-// machine may be slower than the one that the budgets are from.
+// check prints the packages that took most, and fails those above twice their
+// budget: the machine may be slower than the one on which the budgets were
+// measured.
 func (b budgets) check(out io.Writer, cpu usage) (ok bool) {
 	if b == nil {
 		return true
 	}
 	ok = true
-	for i, folder := range slices.SortedFunc(maps.Keys(cpu), func(x, y string) int { return cmp.Compare(cpu[y], cpu[x]) }) {
+	for i, folder := range slices.SortedFunc(maps.Keys(cpu),
+		func(x, y string) int { return cmp.Compare(cpu[y], cpu[x]) }) {
 		limit := cmp.Or(b[folder], usual)
 		took := cpu[folder]
 		if i < slowest && took > usual {
@@ -64,7 +68,9 @@ func (b budgets) check(out io.Writer, cpu usage) (ok bool) {
 		}
 		if took > 2*limit {
 			ok = false
-			fmt.Fprintf(out, "FAIL  %s: %.0f s of CPU are more than twice its budget of %.0f s: make its tests cheaper, or raise the budget and say why\n", folder, took, limit)
+			fmt.Fprintf(out,
+				"FAIL  %s: %.0f s of CPU are more than twice its budget of %.0f s: make its tests cheaper, or raise "+
+					"the budget and say why\n", folder, took, limit)
 		}
 	}
 	return ok
@@ -76,11 +82,12 @@ type usage map[string]float64
 // process is a test binary that ran in a folder.
 type process struct{ pid, folder string }
 
-// watchEvery is how often CPU times are read: what a package takes after the last time is
-// lost.
+// watchEvery is how often CPU times are read: what a package uses after the
+// last reading is lost.
 const watchEvery = 100 * time.Millisecond
 
-// watch reads the CPU times of the test binaries that a go command runs, until stop.
+// watch reads the CPU times of the test binaries that a go command runs, until
+// stop.
 func watch(pid int) (stop func() usage) {
 	done, result := make(chan struct{}), make(chan usage)
 	root, _ := os.Getwd()
@@ -106,7 +113,7 @@ func watch(pid int) (stop func() usage) {
 	}
 }
 
-// look notes the CPU time of each test binary that runs.
+// look records the CPU time of each running test binary.
 func look(parent int, root string, seen map[process]float64) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	for _, list := range lists {
@@ -128,8 +135,8 @@ func look(parent int, root string, seen map[process]float64) {
 	}
 }
 
-// startFolder is where the go command started a test binary: the folder of its package. A
-// test may have changed the present one.
+// startFolder returns where the go command started a test binary: the directory
+// of its package. A test may have changed the current one.
 func startFolder(pid string) string {
 	environ, _ := os.ReadFile("/proc/" + pid + "/environ")
 	for variable := range strings.SplitSeq(string(environ), "\x00") {
@@ -140,8 +147,8 @@ func startFolder(pid string) string {
 	return ""
 }
 
-// cpuTime reads what a process and its ended children took (proc_pid_stat(5): fields 14 to
-// 17, in hundredths of a second).
+// cpuTime reads the CPU time of a process and its ended children
+// (proc_pid_stat(5): fields 14 to 17, in hundredths of a second).
 func cpuTime(pid string) (seconds float64, ok bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

@@ -1,13 +1,13 @@
-// Command testrun runs go test for CI: it prints one line for each package and the output
-// of tests that fail, holds packages to their budgets of CPU time, and names the slowest
-// tests.
+// Command testrun runs go test for CI: it prints one line for each package and
+// the output of failing tests, enforces the packages' budgets of CPU time, and
+// names the slowest tests.
 //
 //	testrun [-budgets PAGE] [-seconds N] [-retry LOG] [go test flags and packages]
 //
-// CPU time is that of a test binary and its children as /proc has it, so budgets are
-// checked on Linux only; a result from the cache has none. With -seconds, packages that
-// together take more than twice that fail. With -retry, tests that fail run once more: one
-// that passes then is printed as FLAKY and appended to LOG.
+// CPU time is that of a test binary and its children from /proc, so budgets are
+// checked on Linux only; cached results have none. With -seconds, packages that
+// together take more than twice that fail. With -retry, failing tests run once
+// more: one that then passes is printed as FLAKY and appended to LOG.
 package main
 
 import (
@@ -42,11 +42,11 @@ func main() {
 type options struct {
 	// budgets is a page, retry a log; empty for none.
 	budgets, retry string
-	// seconds is how long the packages may take together; 0 for any time.
+	// seconds is the time limit for all packages together; 0 for none.
 	seconds float64
 }
 
-// flags takes testrun's own flags, which come first; the rest is go test's.
+// flags parses testrun's own flags, which come first; the rest is go test's.
 func flags(args []string) (o options, rest []string, err error) {
 	for len(args) > 1 {
 		switch args[0] {
@@ -86,16 +86,19 @@ func run(out io.Writer, o options, args []string) (ok bool, err error) {
 	return limits.check(out, cpu) && inTime && ok, nil
 }
 
-// inTime fails what takes more than twice its time: a machine may be slower than others.
+// inTime fails packages that take more than twice the limit: the machine may be
+// slower than others.
 func (o options) inTime(out io.Writer, took float64) bool {
 	if o.seconds == 0 || took <= 2*o.seconds {
 		return true
 	}
-	fmt.Fprintf(out, "FAIL  the packages take %.0f s together, more than twice the %.0f s that they may: move tests to another layer\n", took, o.seconds)
+	fmt.Fprintf(out,
+		"FAIL  the packages take %.0f s together, more than twice the limit of %.0f s: move tests to another layer\n",
+		took, o.seconds)
 	return false
 }
 
-// goTest runs go test once. ok is false where it fails.
+// goTest runs go test once. ok is false if it fails.
 func goTest(out io.Writer, args []string) (r *results, cpu usage, ok bool, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = out
@@ -110,7 +113,7 @@ func goTest(out io.Writer, args []string) (r *results, cpu usage, ok bool, err e
 	r = &results{out: out, output: map[name]*strings.Builder{}}
 	err = r.read(stream)
 	if err != nil {
-		_, _ = io.Copy(io.Discard, stream) // or go test would wait for a reader
+		_, _ = io.Copy(io.Discard, stream) // otherwise go test would block on the pipe
 	}
 	failed := cmd.Wait()
 	cpu = stop()
@@ -124,7 +127,7 @@ func goTest(out io.Writer, args []string) (r *results, cpu usage, ok bool, err e
 	return r, cpu, failed == nil, nil
 }
 
-// name is a test, or a package where Test is empty.
+// name is a test, or a package if Test is empty.
 type name struct{ Package, Test string }
 
 // event is a line of go test -json (go doc test2json).
@@ -147,7 +150,7 @@ type results struct {
 	out    io.Writer
 	output map[name]*strings.Builder
 	tests  []result
-	// seconds is what the packages took, together.
+	// seconds is the total time of the packages.
 	seconds float64
 }
 
@@ -185,8 +188,9 @@ func (r *results) add(e event) {
 	}
 }
 
-// print shows the line of a package, and keeps what a test prints until it fails. What a
-// package prints beside its tests, such as a panic, is shown at once.
+// print prints the line of a package, and keeps the output of a test until it
+// fails. Output of a package outside of its tests, such as a panic, is printed
+// immediately.
 func (r *results) print(e event) {
 	if e.Test != "" {
 		if r.output[e.name] == nil {
@@ -200,7 +204,7 @@ func (r *results) print(e event) {
 	}
 }
 
-// firstLine is the first line that a test prints about its failure.
+// firstLine returns the first line that a test prints about its failure.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -228,7 +232,8 @@ func (r *results) summarize(out io.Writer, took time.Duration) {
 	for _, x := range top[:min(slowest, len(top))] {
 		fmt.Fprintf(out, "%7.1fs  %s %s\n", x.seconds, short(x.Package), x.Test)
 	}
-	fmt.Fprintf(out, "DONE %d tests, %d skipped, %d failed in %.0fs\n", len(top), counts["skip"], counts["fail"], took.Seconds())
+	fmt.Fprintf(out, "DONE %d tests, %d skipped, %d failed in %.0fs\n", len(top), counts["skip"], counts["fail"],
+		took.Seconds())
 }
 
 const module = "github.com/leakgate/leakgate/"

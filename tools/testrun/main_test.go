@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// project writes a module with one package and makes it the current folder.
+// project writes a module with one package and changes to its directory.
 func project(t *testing.T, test string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	t.Setenv("GOFLAGS", "")
 	t.Setenv("GOWORK", "off")
 	for name, text := range map[string]string{
-		"go.mod": "module github.com/leakgate/leakgate/x\n\ngo 1.26\n", "p/p_test.go": "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _, _ = os.Args, time.Now\n\n" + test,
+		"go.mod": "module github.com/leakgate/leakgate/x\n\ngo 1.26\n",
+		"p/p_test.go": "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _, _ = os.Args, " +
+			"time.Now\n\n" + test,
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -28,20 +30,38 @@ func project(t *testing.T, test string) {
 
 func TestRun(t *testing.T) {
 	// flaky fails at its first run.
-	const flaky = "func TestFlaky(t *testing.T) {\n\tif os.WriteFile(\"ran\", nil, 0o600); len(os.Args) > 0 {\n\t\tif _, err := os.Stat(\"before\"); err != nil {\n\t\t\tos.WriteFile(\"before\", nil, 0o600)\n\t\t\tt.Error(\"too late\")\n\t\t}\n\t}\n}\n"
+	const flaky = "func TestFlaky(t *testing.T) {\n\tif os.WriteFile(\"ran\", nil, 0o600); len(os.Args) > 0 " +
+		"{\n\t\tif _, err := os.Stat(\"before\"); err != nil {\n\t\t\tos.WriteFile(\"before\", nil, " +
+		"0o600)\n\t\t\tt.Error(\"too late\")\n\t\t}\n\t}\n}\n"
 	for title, c := range map[string]struct {
 		test, retry string
 		ok          bool
 		want        []string
 		absent      string
 	}{
-		"passes":        {"func TestA(t *testing.T) { t.Log(\"quiet\") }\nfunc TestB(t *testing.T) { t.Skip() }", "", true, []string{"ok  \tgithub.com/leakgate/leakgate/x/p", "DONE 2 tests, 1 skipped, 0 failed"}, "quiet"},
-		"fails":         {"func TestA(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Error(\"reason\") }) }", "", false, []string{"reason", "--- FAIL: TestA/sub", "FAIL\tgithub.com/leakgate/leakgate/x/p", "1 failed"}, "FLAKY"},
-		"panics":        {"func TestA(t *testing.T) { panic(\"reason\") }", "flakes.txt", false, []string{"panic: reason"}, "FLAKY"},
-		"not built":     {"func TestA(t *testing.T) { none() }", "flakes.txt", false, []string{"undefined: none", "build failed"}, "FLAKY"},
-		"flaky":         {flaky, "flakes.txt", true, []string{"too late", "FLAKY x/p TestFlaky, first failure: p_test.go:15: too late"}, "budget"},
+		"passes": {
+			"func TestA(t *testing.T) { t.Log(\"quiet\") }\nfunc TestB(t *testing.T) { t.Skip() }", "", true,
+			[]string{"ok  \tgithub.com/leakgate/leakgate/x/p", "DONE 2 tests, 1 skipped, 0 failed"}, "quiet",
+		},
+		"fails": {
+			"func TestA(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Error(\"reason\") }) }", "", false,
+			[]string{"reason", "--- FAIL: TestA/sub", "FAIL\tgithub.com/leakgate/leakgate/x/p", "1 failed"}, "FLAKY",
+		},
+		"panics": {
+			"func TestA(t *testing.T) { panic(\"reason\") }", "flakes.txt", false, []string{"panic: reason"}, "FLAKY",
+		},
+		"not built": {
+			"func TestA(t *testing.T) { none() }", "flakes.txt", false, []string{"undefined: none", "build failed"},
+			"FLAKY",
+		},
+		"flaky": {
+			flaky, "flakes.txt", true,
+			[]string{"too late", "FLAKY x/p TestFlaky, first failure: p_test.go:15: too late"}, "budget",
+		},
 		"never retried": {flaky, "", false, []string{"too late"}, "FLAKY"},
-		"fails again":   {"func TestA(t *testing.T) { t.Error(\"reason\") }", "flakes.txt", false, []string{"reason"}, "FLAKY"},
+		"fails again": {
+			"func TestA(t *testing.T) { t.Error(\"reason\") }", "flakes.txt", false, []string{"reason"}, "FLAKY",
+		},
 	} {
 		t.Run(title, func(t *testing.T) {
 			project(t, c.test)
@@ -65,7 +85,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Packages that take too long fail, and so does a flag that says nothing.
+// Packages that take too long fail, and so does an invalid flag.
 func TestSeconds(t *testing.T) {
 	project(t, "func TestA(t *testing.T) { time.Sleep(200 * time.Millisecond) }")
 	for seconds, want := range map[string]bool{"100": true, "0.05": false} {
@@ -78,7 +98,7 @@ func TestSeconds(t *testing.T) {
 	}
 	for _, bad := range []string{"0", "-1", "x", ""} {
 		if _, _, err := flags([]string{"-seconds", bad, "./..."}); err == nil {
-			t.Errorf("-seconds %q is taken", bad)
+			t.Errorf("-seconds %q is accepted", bad)
 		}
 	}
 }
@@ -121,12 +141,15 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// The CPU time of a test binary is that of its package, wherever its tests go.
+// The CPU time of a test binary is that of its package, whatever directory its
+// tests change to.
 func TestWatch(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc")
 	}
-	project(t, "func TestA(t *testing.T) {\n\tt.Chdir(t.TempDir())\n\tfor i := range 2_000_000_000 {\n\t\tn += i\n\t}\n}\n\nvar n int\n")
+	project(t,
+		"func TestA(t *testing.T) {\n\tt.Chdir(t.TempDir())\n\tfor i := range 2_000_000_000 {\n\t\tn += "+
+			"i\n\t}\n}\n\nvar n int\n")
 	var out strings.Builder
 	_, cpu, ok, err := goTest(&out, []string{"./..."})
 	if !ok || err != nil || len(cpu) != 1 || cpu["p"] <= 0 || cpu["p"] > time.Minute.Seconds() {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// maxRetries is how many tests may run again: more of them do not fail by chance.
+// maxRetries is how many tests may run again: more do not fail by chance.
 const maxRetries = 2
 
-// retry runs the tests that failed once more. ok is false where one fails again.
+// retry runs the failed tests once more. ok is false if one fails again.
 func retry(out io.Writer, r *results, log string, args []string) (ok bool, err error) {
 	failed := slices.DeleteFunc(slices.Clone(r.tests), func(x result) bool {
 		return x.action != "fail" || strings.Contains(x.Test, "/")
@@ -34,7 +34,7 @@ func retry(out io.Writer, r *results, log string, args []string) (ok bool, err e
 	return true, nil
 }
 
-// again are the arguments of a first run, for one test.
+// again returns the arguments of a first run, for one test.
 func again(args []string, x name) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

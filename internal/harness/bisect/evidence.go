@@ -16,24 +16,25 @@ const (
 	maxReason = 300
 	// heapStep is the step of a diagnosis that takes a heap dump.
 	heapStep = "heap"
-	// fewestSettled and fewestUnsettled are how many dumps prove a leak that has more objects in
-	// each, of an app that was left alone and of one in use: as for dumps at marks.
+	// fewestSettled and fewestUnsettled are how many dumps prove a leak that
+	// has more objects in each, for an idle app and for one in use: the same as
+	// for dumps at marks.
 	fewestSettled   = 3
 	fewestUnsettled = 5
 )
 
-// reading is one run and the leak that is looked for.
+// reading is one run and the leak to look for.
 type reading struct {
 	run  record.Run
 	trip *record.Trip
 	key  string
-	// leaks are all that the runs show, by key.
+	// leaks are all leaks of the runs, by key.
 	leaks map[string]sighting
-	// there is how the leak is called, "" where it was not seen.
+	// there is the name of the leak, "" if it was not found.
 	there string
 }
 
-// matches records a leak and reports whether it is the one that is looked for.
+// matches records a leak and reports whether it is the one to look for.
 func (r *reading) matches(key, name string, classes []record.ClassCount, grows bool) bool {
 	l := r.leaks[key]
 	l.name, l.grows = cmp.Or(l.name, name), l.grows || grows
@@ -58,7 +59,8 @@ type process struct {
 	pid     int
 }
 
-// judge judges the run: by what proves the leak, then by what prevents a judgment.
+// judge judges the run: first by what proves the leak, then by what prevents a
+// verdict.
 func (r *reading) judge() judgment {
 	list := append(r.marks(), r.checks()...)
 	list = append(list, r.dumps()...)
@@ -112,7 +114,8 @@ func (r *reading) series(p *record.Process, s *record.MarkSeries) judgment {
 	if missing != "" {
 		return skipped("%s of %s", missing, p.Process)
 	}
-	return absent("not in %s at marks of %s", text.Count(len(s.Dumps), "heap dump", "heap dumps"), text.Head(p.Process, maxReason/2))
+	return absent("not in %s at marks of %s", text.Count(len(s.Dumps), "heap dump", "heap dumps"),
+		text.Head(p.Process, maxReason/2))
 }
 
 func skippedLeaks(n int) string {
@@ -122,8 +125,8 @@ func skippedLeaks(n int) string {
 	return fmt.Sprintf("the record lacks %s", text.Count(n, "leak", "leaks"))
 }
 
-// counted judges a leak by its objects in the dumps of one incarnation, where they do not prove it
-// as dumps at marks do.
+// counted judges a leak by its objects in the dumps of one incarnation, if they
+// do not prove it like dumps at marks.
 func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 	fewest := fewestUnsettled
 	if settled {
@@ -132,15 +135,23 @@ func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 	enough := len(counts) >= fewest
 	switch {
 	case len(counts) == 1 && counts[0] > 0:
-		return r.proved(presence, "%s in the only heap dump of %s", text.Count(int(min(counts[0], 1<<30)), "object", "objects"), name)
+		return r.proved(presence, "%s in the only heap dump of %s",
+			text.Count(int(min(counts[0], 1<<30)), "object", "objects"), name)
 	case slices.Max(counts) <= 0:
-		return absent("not in %s of %s", text.Count(len(counts), "heap dump", "heap dumps"), text.Head(name, maxReason/2))
+		return absent("not in %s of %s", text.Count(len(counts), "heap dump", "heap dumps"),
+			text.Head(name, maxReason/2))
 	case enough && slices.Max(counts) <= counts[0]:
-		return judgment{Outcome: Good, basis: flat, reason: text.Head(fmt.Sprintf("%s does not become more: %s objects in %s", r.there, text.Series(counts), name), maxReason)}
+		return judgment{
+			Outcome: Good, basis: flat,
+			reason: text.Head(fmt.Sprintf("%s does not grow: %s objects in %s", r.there, text.Series(counts), name),
+				maxReason),
+		}
 	case !enough:
-		return skipped("%s: %s objects in %s; %d heap dumps are needed", r.there, text.Series(counts), text.Head(name, maxReason/3), fewest)
+		return skipped("%s: %s objects in %s; %d heap dumps are needed", r.there, text.Series(counts),
+			text.Head(name, maxReason/3), fewest)
 	}
-	return skipped("%s: %s objects in %s, not more in each heap dump", r.there, text.Series(counts), text.Head(name, maxReason/3))
+	return skipped("%s: %s objects in %s, not more in each heap dump", r.there, text.Series(counts),
+		text.Head(name, maxReason/3))
 }
 
 // checks judges by the checks of specs and tests.
@@ -264,18 +275,23 @@ func (r *reading) growing() []judgment {
 	i := slices.IndexFunc(r.trip.Measures, func(m record.TripMeasure) bool { return m.Name == "heap" })
 	switch {
 	case r.trip.Found > len(r.trip.Growing):
-		return []judgment{skipped("the record lacks %s that grow", text.Count(r.trip.Found-len(r.trip.Growing), "place", "places"))}
+		return []judgment{
+			skipped("the record lacks %s that grow", text.Count(r.trip.Found-len(r.trip.Growing), "place", "places")),
+		}
 	case i < 0 || r.trip.Dumps == 0:
 		return []judgment{skipped("the trip has no heap dumps")}
 	case r.trip.Stopped != record.TripStoppedQuiet && r.trip.Stopped != record.TripStoppedLoops:
 		return []judgment{skipped("the trip ended early: %s", text.Head(r.trip.Reason, maxReason/2))}
 	case r.trip.Measures[i].Verdict != record.VerdictPass && r.trip.Measures[i].Verdict != record.VerdictLeak:
-		return []judgment{skipped("the trip could not judge the heap: %s", text.Head(r.trip.Measures[i].Text, maxReason/2))}
+		return []judgment{
+			skipped("the trip could not judge the heap: %s", text.Head(r.trip.Measures[i].Text, maxReason/2)),
+		}
 	}
 	return []judgment{absent("does not grow in %s", text.Count(r.trip.Loops, "loop", "loops"))}
 }
 
-// incomplete says why the run cannot show that the leak is not there, "" where it can.
+// incomplete returns why the run cannot prove that the leak is absent, "" if it
+// can.
 func (r *reading) incomplete() string {
 	switch {
 	case r.run.Interrupted || r.run.Stopped == record.StoppedInterrupted:
@@ -285,21 +301,22 @@ func (r *reading) incomplete() string {
 	case r.run.ExitCode == record.ExitInconclusive && r.trip != nil:
 		// A trip is too short for a trend: its own verdict counts.
 	case r.run.ExitCode != record.ExitClean && r.run.ExitCode != record.ExitLeak:
-		return fmt.Sprintf("exit code %d: %s", r.run.ExitCode, cmp.Or(meaning(r.run), "the run could not judge"))
+		return fmt.Sprintf("exit code %d: %s", r.run.ExitCode, cmp.Or(meaning(r.run), "the run reached no verdict"))
 	}
 	if n := len(r.run.MissingEvidence); n > 0 {
-		return fmt.Sprintf("%s missing: %s", text.Count(n, "heap dump is", "heap dumps are"), r.run.MissingEvidence[0].Text)
+		return fmt.Sprintf("%s missing: %s", text.Count(n, "heap dump is", "heap dumps are"),
+			r.run.MissingEvidence[0].Text)
 	}
 	return ""
 }
 
-// meaning says what the exit code of a run means.
+// meaning returns the meaning of an exit code of a run.
 func meaning(run record.Run) string {
 	switch run.ExitCode {
 	case record.ExitUnwritten:
 		return "the run directory could not be written"
 	case record.ExitNoDevice:
-		return "no usable device, or the app was never seen"
+		return "no usable device, or the app was never found"
 	case record.ExitUnread:
 		return "a heap dump could not be analyzed"
 	case record.ExitWorkload:
@@ -316,11 +333,11 @@ func meaning(run record.Run) string {
 	return ""
 }
 
-// byTrend judges a run without a heap dump: where a dump is taken on a leak only, a run in which
-// every process passes has none.
+// byTrend judges a run without a heap dump: if dumps are taken only for leaks,
+// a run in which every process passes has none.
 func (r *reading) byTrend() judgment {
 	if len(r.run.Processes) == 0 {
-		return skipped("no process was seen")
+		return skipped("no process was found")
 	}
 	for i := range r.run.Processes {
 		p := &r.run.Processes[i]

@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// maxGit bounds one call of git: a checkout of a large repository takes minutes.
+	// maxGit bounds one call of git: a checkout of a large repository takes
+	// minutes.
 	maxGit = 10 * time.Minute
-	// maxOutput bounds what git may print, in bytes: 41 for each commit of a range.
+	// maxOutput bounds the output of git, in bytes: 41 for each commit of a
+	// range.
 	maxOutput = 64 << 20
 	// maxSubject bounds the subject of a commit, in characters.
 	maxSubject = 200
@@ -25,13 +27,15 @@ const (
 // repository is a work tree in which git runs.
 type repository struct{ top string }
 
-// environment is that of git: it must not ask anybody, and must work on the repository of its
-// folder also where leakgate runs in a hook (git rev-parse --local-env-vars).
+// environment is that of git: git must not prompt, and must work on the
+// repository of its directory even if leakgate runs in a hook (git rev-parse
+// --local-env-vars).
 func environment() []string {
 	out := []string{}
 	for _, variable := range os.Environ() {
 		switch name, _, _ := strings.Cut(variable, "="); name {
-		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE":
+		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+			"GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE":
 		default:
 			out = append(out, variable)
 		}
@@ -39,15 +43,17 @@ func environment() []string {
 	return append(out, "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C")
 }
 
-// git runs git and returns what it prints, without blanks around it. A context that ends does not
-// end git: a checkout that is broken off would leave a lock and half a work tree.
+// git runs git and returns its output, trimmed. The end of a context does not
+// end git: an aborted checkout would leave a lock and half a work tree.
 func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxGit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-pager", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false", "-C", r.top}, args...)...)
+	cmd := exec.CommandContext(ctx, "git",
+		append([]string{"--no-pager", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false", "-C", r.top},
+			args...)...)
 	groupOf(cmd)
 	cmd.Env = environment()
 	cmd.WaitDelay = 5 * time.Second
@@ -97,7 +103,7 @@ func (c Commit) String() string {
 	return fmt.Sprintf("%s %s %s", c.Hash[:min(len(c.Hash), 12)], c.Date.Format(time.DateOnly), c.Subject)
 }
 
-// resolve returns the commit that a name stands for.
+// resolve returns the commit for a name.
 func (r *repository) resolve(ctx context.Context, name string) (Commit, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return Commit{}, fmt.Errorf("invalid commit %s: give a hash, a branch or a tag", text.Quote(name, 50))
@@ -113,7 +119,9 @@ func (r *repository) resolve(ctx context.Context, name string) (Commit, error) {
 }
 
 func (r *repository) commit(ctx context.Context, hash string) (Commit, error) {
-	out, err := r.git(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format=%H%x00%aI%x00%s", hash, "--")
+	out,
+		err := r.git(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8",
+		"--format=%H%x00%aI%x00%s", hash, "--")
 	if err != nil {
 		return Commit{}, err
 	}
@@ -123,12 +131,12 @@ func (r *repository) commit(ctx context.Context, hash string) (Commit, error) {
 	}
 	date, err := time.Parse(time.RFC3339, parts[1])
 	if err != nil {
-		date = time.Time{} // git keeps dates that nothing else can read
+		date = time.Time{} // git keeps dates that no other program can parse
 	}
 	return Commit{Hash: parts[0], Subject: text.Head(parts[2], maxSubject), Date: date}, nil
 }
 
-// position is where HEAD stands: on a branch, or on a commit.
+// position is where HEAD is: on a branch, or on a commit.
 type position struct{ branch, hash string }
 
 func (r *repository) position(ctx context.Context) (position, error) {
@@ -143,8 +151,8 @@ func (r *repository) position(ctx context.Context) (position, error) {
 	return position{branch, hash}, nil
 }
 
-// changes returns the tracked files that differ from HEAD, as git status prints them. What is
-// dirty inside a submodule does not hinder a checkout.
+// changes returns the tracked files that differ from HEAD, as git status prints
+// them. Changes inside a submodule do not prevent a checkout.
 func (r *repository) changes(ctx context.Context) ([]string, error) {
 	out, err := r.git(ctx, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
 	if err != nil || out == "" {
@@ -153,8 +161,8 @@ func (r *repository) changes(ctx context.Context) ([]string, error) {
 	return strings.Split(out, "\n"), nil
 }
 
-// clean takes back what the command has changed of tracked files, which were as committed before
-// it ran; the next checkout would fail.
+// clean reverts the command's changes of tracked files, which were as committed
+// before it ran; otherwise the next checkout would fail.
 func (r *repository) clean(ctx context.Context) (int, error) {
 	list, err := r.changes(ctx)
 	if err != nil || len(list) == 0 {
@@ -174,7 +182,8 @@ func (r *repository) bisecting(ctx context.Context) (bool, error) {
 	return err == nil, nil
 }
 
-// remaining returns the commits that may be the first bad one, by what git bisect knows.
+// remaining returns the commits that may be the first bad one, according to git
+// bisect.
 func (r *repository) remaining(ctx context.Context) ([]string, error) {
 	refs, err := r.git(ctx, "for-each-ref", "--format=%(refname)", "refs/bisect/good-*")
 	if err != nil {

@@ -17,36 +17,38 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// RunsVariable is the variable of the environment that has the folder into which the commands of
-// leakgate put their run directories.
+// RunsVariable is the environment variable with the directory in which the
+// leakgate commands create their run directories.
 const RunsVariable = "LEAKGATE_RUNS"
 
 // Options are those of a search.
 type Options struct {
-	// Dir is a folder in the work tree, in which Command runs.
+	// Dir is a directory in the work tree, in which Command runs.
 	Dir string
-	// Good is a commit without the leak, Bad one with it; Good is an ancestor of Bad.
+	// Good is a commit without the leak, Bad one with it; Good is an ancestor
+	// of Bad.
 	Good, Bad string
 	// Key is that of the leak, or its first 8 or more digits.
 	Key string
-	// Command is a program and its arguments, without a shell. It builds the app and runs
-	// leakgate at each commit.
+	// Command is a program and its arguments, without a shell. It builds the
+	// app and runs leakgate at each commit.
 	Command []string
-	// Confirm is how many good runs make a commit good, 1 where it is less: a leak that is not
-	// always there may be missing by chance. A single bad run makes it bad.
+	// Confirm is how many good runs make a commit good, at least 1: an
+	// intermittent leak may be absent by chance. A single bad run makes it bad.
 	Confirm int
-	// Runs is the folder in which the runs are kept, a folder for each run of the command; ""
-	// for a temporary one, which is removed in the end.
+	// Runs is the directory in which the runs are kept, one directory for each
+	// run of the command; "" for a temporary one, which is removed at the end.
 	Runs string
-	// Say receives the progress, a line at a time; may be nil.
+	// Say receives progress messages, one line each; may be nil.
 	Say func(string)
-	// Stdout and Stderr take the output of Command; may be nil.
+	// Stdout and Stderr receive the output of Command; may be nil.
 	Stdout, Stderr io.Writer
 }
 
-// Culprit is the answer of a search.
+// Culprit is the result of a search.
 type Culprit struct {
-	// First is the commit that introduced the leak, nil if commits without a verdict hide it.
+	// First is the commit that introduced the leak, nil if commits without a
+	// verdict hide it.
 	First *Commit
 	// Among are the candidates, newest first: First alone, or all that remain.
 	Among []Commit
@@ -54,7 +56,7 @@ type Culprit struct {
 	Judged []JudgedCommit
 }
 
-// JudgedCommit is a commit and what its runs say.
+// JudgedCommit is a commit and the verdict of its runs.
 type JudgedCommit struct {
 	Commit
 	Outcome Outcome
@@ -81,18 +83,19 @@ func (r Culprit) String() string {
 	if n := len(r.Among) - shownCommits; n > 0 {
 		names = append(names, fmt.Sprintf("and %d more", n))
 	}
-	return fmt.Sprintf("one of these %s: %s (those between could not be judged)", text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
+	return fmt.Sprintf("one of these %s: %s (those between could not be judged)",
+		text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
 }
 
-// grace is the real time that the command has to end once its context has ended: a run writes its
-// record first.
+// grace is the real time in which the command must end once its context has
+// ended: a run first writes its record.
 const grace = 30 * time.Second
 
-// lingering is the real time for which an output stays open that others hold once the command has
-// ended.
+// lingering is the real time for which an output stays open that other
+// processes hold once the command has ended.
 const lingering = 2 * time.Second
 
-// search is a search under way.
+// search is a search in progress.
 type search struct {
 	Options
 	repository
@@ -106,11 +109,12 @@ type search struct {
 	skipped map[string]bool
 }
 
-// Search finds the first bad commit between Good and Bad by git bisect. It runs the command at
-// both first, and returns an error where one is not what it should be. It refuses a work tree with
-// changes, or a bisect in progress. In the end, also after an error or when ctx ends, HEAD is where
-// it was, and nothing is left of the bisect; changes of the command to tracked files are taken
-// back. A Culprit with an error has what was judged so far.
+// Search finds the first bad commit between Good and Bad with git bisect. It
+// runs the command at both first, and returns an error if Good is not good or
+// Bad is not bad. It rejects a work tree with changes, or a bisect in progress.
+// At the end, even after an error or when ctx ends, HEAD is restored and no
+// trace of the bisect is left; changes of the command to tracked files are
+// reverted. A Culprit with an error has the commits judged so far.
 func Search(ctx context.Context, o Options) (result Culprit, err error) {
 	s, good, bad, err := prepare(ctx, o)
 	if err != nil {
@@ -118,11 +122,11 @@ func Search(ctx context.Context, o Options) (result Culprit, err error) {
 	}
 	if s.Runs == "" {
 		if s.Runs, err = os.MkdirTemp("", "leakgate-bisect-"); err != nil {
-			return Culprit{}, fmt.Errorf("make folder for runs: %w", err)
+			return Culprit{}, fmt.Errorf("make directory for runs: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.Runs)) }()
 	} else if err := os.MkdirAll(s.Runs, 0o700); err != nil {
-		return Culprit{}, fmt.Errorf("make folder for runs: %w", err)
+		return Culprit{}, fmt.Errorf("make directory for runs: %w", err)
 	}
 	defer func() {
 		result = s.result
@@ -137,7 +141,7 @@ func Search(ctx context.Context, o Options) (result Culprit, err error) {
 	return Culprit{}, s.run(ctx, good, bad)
 }
 
-// prepare checks what can be checked without a change to the repository.
+// prepare checks what can be checked without changing the repository.
 func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err error) {
 	fail := func(err error) (*search, Commit, Commit, error) { return nil, Commit{}, Commit{}, err }
 	o.Key = strings.ToLower(o.Key)
@@ -168,7 +172,9 @@ func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err e
 		return fail(fmt.Errorf("the good and the bad commit are the same: %s", good))
 	}
 	if _, err := s.git(ctx, "merge-base", "--is-ancestor", good.Hash, bad.Hash); err != nil {
-		return fail(fmt.Errorf("%s is not an ancestor of %s; give a good commit that is, such as `git merge-base GOOD BAD`", text.Quote(o.Good, 50), text.Quote(o.Bad, 50)))
+		return fail(fmt.Errorf(
+			"%s is not an ancestor of %s; give a good commit that is, such as `git merge-base GOOD BAD`",
+			text.Quote(o.Good, 50), text.Quote(o.Bad, 50)))
 	}
 	if s.start, err = s.position(ctx); err != nil {
 		return fail(err)
@@ -190,26 +196,29 @@ func (s *search) refuse(ctx context.Context) error {
 		return err
 	}
 	if len(changed) > 0 {
-		return fmt.Errorf("%s changed (%s); commit them or `git stash` them", text.Count(len(changed), "tracked file is", "tracked files are"), text.Head(strings.Join(changed[:min(len(changed), 3)], ", "), maxReason))
+		return fmt.Errorf("%s changed (%s); commit them or `git stash` them",
+			text.Count(len(changed), "tracked file is", "tracked files are"),
+			text.Head(strings.Join(changed[:min(len(changed), 3)], ", "), maxReason))
 	}
 	return nil
 }
 
-// keepOut makes sure that runs are kept outside of what git checks out.
+// keepOut makes sure that runs are kept outside of the work tree.
 func (s *search) keepOut() error {
 	if s.Runs == "" {
 		return nil
 	}
 	var err error
 	if s.Runs, err = filepath.Abs(s.Runs); err != nil {
-		return fmt.Errorf("find folder for runs: %w", err)
+		return fmt.Errorf("find directory for runs: %w", err)
 	}
 	real := s.Runs
 	if parent, err := filepath.EvalSymlinks(filepath.Dir(s.Runs)); err == nil {
 		real = filepath.Join(parent, filepath.Base(s.Runs))
 	}
 	if in, err := filepath.Rel(s.top, real); err == nil && filepath.IsLocal(in) {
-		return fmt.Errorf("runs cannot be kept in %s, which is part of the work tree; give a folder outside of it", s.Runs)
+		return fmt.Errorf("runs cannot be kept in %s, which is part of the work tree; give a directory outside of it",
+			s.Runs)
 	}
 	return nil
 }
@@ -239,9 +248,9 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	return nil
 }
 
-// renamed describes a leak of objects of the same class that grows under a key that Bad does not
-// have, "" if there is none. A change of the names of the classes or fields that hold a leak changes
-// its key.
+// renamed describes a leak of objects of the same class that grows under a key
+// that Bad does not have, "" if there is none. Renaming the classes or fields
+// that hold a leak changes its key.
 func (s *search) renamed(j judgment) string {
 	var classes []string
 	for key, l := range s.atBad {
@@ -255,8 +264,10 @@ func (s *search) renamed(j judgment) string {
 		if atBad || !l.grows && s.by != presence {
 			continue
 		}
-		if i := slices.IndexFunc(l.classes, func(class string) bool { return slices.Contains(classes, class) }); i >= 0 {
-			return fmt.Sprintf("%s leaks under another key: %s (%s)", text.Head(l.classes[i], maxReason/4), text.Head(l.name, maxReason/4), key[:min(len(key), 8)])
+		if i := slices.IndexFunc(l.classes,
+			func(class string) bool { return slices.Contains(classes, class) }); i >= 0 {
+			return fmt.Sprintf("%s leaks under another key: %s (%s)", text.Head(l.classes[i], maxReason/4),
+				text.Head(l.name, maxReason/4), key[:min(len(key), 8)])
 		}
 	}
 	return ""
@@ -277,7 +288,8 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 	}
 	word, hash := Good, good.Hash
 	for {
-		// Its exit code is 2 where only skipped commits remain, which is found out below.
+		// Its exit code is 2 if only skipped commits remain, which is detected
+		// below.
 		_, gitErr := s.git(ctx, "bisect", string(word), hash)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -294,7 +306,9 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 			return err
 		}
 		if !slices.Contains(left[1:], at) || s.skipped[at] {
-			return errors.Join(fmt.Errorf("git bisect did not choose one of the %s that remain", text.Count(len(left), "commit", "commits")), gitErr)
+			return errors.Join(
+				fmt.Errorf("git bisect did not choose one of the %s that remain",
+					text.Count(len(left), "commit", "commits")), gitErr)
 		}
 		c, err := s.commit(ctx, at)
 		if err != nil {
@@ -310,7 +324,8 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 	}
 }
 
-// open counts the commits of those that remain, the bad one first, that can still be judged.
+// open counts those of the remaining commits, the bad one first, that can still
+// be judged.
 func (s *search) open(left []string) int {
 	n := 0
 	for _, hash := range left[min(1, len(left)):] {
@@ -341,8 +356,8 @@ func (s *search) conclude(ctx context.Context, left []string) error {
 	return nil
 }
 
-// judgeCommit runs the command at the commit that is checked out: once for a bad one, Confirm
-// times for a good one.
+// judgeCommit runs the command at the commit that is checked out: once for a
+// bad one, Confirm times for a good one.
 func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	var j judgment
 	leaks := map[string]sighting{}
@@ -352,7 +367,7 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 		if err != nil {
 			return judgment{}, err
 		}
-		// What was seen of the leak in any run is what is known.
+		// A leak found in any run counts as found.
 		maps.Copy(leaks, next.leaks)
 		if runs == 0 || next.Outcome != Good || next.basis > j.basis {
 			j = next
@@ -366,7 +381,8 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	return j, nil
 }
 
-// compare makes sure that a commit answers the question that the bad commit answered.
+// compare makes sure that a commit was judged on the same basis as the bad
+// commit.
 func (s *search) compare(j judgment) judgment {
 	switch {
 	case s.by == growth && j.Outcome == Bad && j.basis == presence:
@@ -388,7 +404,7 @@ func (s *search) runCommand(ctx context.Context, c Commit, number int) (judgment
 	}
 	dir, err := os.MkdirTemp(s.Runs, fmt.Sprintf("%03d-%s-%d-", len(s.result.Judged)+1, c.Hash[:12], number+1))
 	if err != nil {
-		return judgment{}, fmt.Errorf("make folder for runs: %w", err)
+		return judgment{}, fmt.Errorf("make directory for runs: %w", err)
 	}
 	failure := s.execute(ctx, dir)
 	if ctx.Err() != nil {
@@ -407,8 +423,8 @@ func (s *search) runCommand(ctx context.Context, c Commit, number int) (judgment
 	return j, nil
 }
 
-// execute runs the command. The result says why it does not count, "" where it does: the exit
-// codes 0 and 1 are those of a run that has judged.
+// execute runs the command. It returns why the run does not count, or "": the
+// exit codes 0 and 1 are those of a run with a verdict.
 func (s *search) execute(ctx context.Context, dir string) string {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...)
 	groupOf(cmd)
@@ -432,9 +448,10 @@ func (s *search) execute(ctx context.Context, dir string) string {
 	return "the command ended with " + exit.Error()
 }
 
-// wait waits until the command has ended. If ctx ends first, the command is asked to end, and after
-// its grace it is ended with all that it has started. What a command starts that outlives it, such
-// as a daemon of a build system, stays.
+// wait waits until the command has ended. If ctx ends first, the command is
+// interrupted, and after its grace period it is killed with all its child
+// processes. Processes that outlive the command, such as the daemon of a build
+// system, are left alone.
 func wait(ctx context.Context, cmd *exec.Cmd) error {
 	ended := make(chan struct{})
 	var watch sync.WaitGroup
@@ -457,8 +474,8 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 	return err
 }
 
-// check makes sure that the command has left the commit checked out, and takes back what it has
-// changed of tracked files.
+// check makes sure that the command has left the commit checked out, and
+// reverts its changes of tracked files.
 func (s *search) check(ctx context.Context, c Commit) error {
 	at, err := s.position(ctx)
 	if err != nil {
@@ -469,12 +486,12 @@ func (s *search) check(ctx context.Context, c Commit) error {
 	}
 	n, err := s.clean(ctx)
 	if n > 0 {
-		s.say("took back what the command changed in %s", text.Count(n, "tracked file", "tracked files"))
+		s.say("reverted what the command changed in %s", text.Count(n, "tracked file", "tracked files"))
 	}
 	return err
 }
 
-// restore ends the bisect and checks out what was checked out before.
+// restore ends the bisect and checks out the original position.
 func (s *search) restore(ctx context.Context) error {
 	busy, err := s.bisecting(ctx)
 	if err == nil && busy {
@@ -489,12 +506,13 @@ func (s *search) restore(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("restore the work tree: %w; run `git bisect reset`, then `git checkout %s`", err, text.ShellQuote(s.start.name()))
+		return fmt.Errorf("restore the work tree: %w; run `git bisect reset`, then `git checkout %s`", err,
+			text.ShellQuote(s.start.name()))
 	}
 	return nil
 }
 
-// name is what is checked out to return to a position.
+// name returns what to check out to return to a position.
 func (p position) name() string {
 	if branch, ok := strings.CutPrefix(p.branch, "refs/heads/"); ok {
 		return branch

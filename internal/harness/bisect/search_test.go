@@ -20,7 +20,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// childVariable makes this program the command of a search; it has the folder for its notes.
+// childVariable makes this program the command of a search; its value is the
+// directory for notes.
 const childVariable = "LEAKGATE_BISECT_CHILD"
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child builds and runs what the file "plan" of the work tree says.
+// child executes the file "plan" of the work tree.
 func child(notes, runs string) int {
 	plan, err := os.ReadFile("plan")
 	if err != nil {
@@ -104,7 +105,9 @@ func newSandbox(t *testing.T, plans []string) *sandbox {
 	}
 	for i, plan := range plans {
 		subject := fmt.Sprintf("Change %d \x1b[2J<b>|x", i)
-		fmt.Fprintf(&stream, "commit refs/heads/trunk\nauthor A <a@example.org> %d +0000\ncommitter A <a@example.org> %d +0000\ndata %d\n%s\n", 1600000000+i*86400, 1600000000+i*86400, len(subject), subject)
+		fmt.Fprintf(&stream,
+			"commit refs/heads/trunk\nauthor A <a@example.org> %d +0000\ncommitter A <a@example.org> %d +0000\ndata "+
+				"%d\n%s\n", 1600000000+i*86400, 1600000000+i*86400, len(subject), subject)
 		file("plan", fmt.Sprintf("%d %s\n", i, plan))
 		file("locked", "as committed\n")
 	}
@@ -130,7 +133,7 @@ func (s *sandbox) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// state is all that a search must leave as it is.
+// state is everything that a search must restore.
 func (s *sandbox) state() string {
 	s.t.Helper()
 	head, err := os.ReadFile(filepath.Join(s.dir, ".git", "HEAD"))
@@ -149,7 +152,7 @@ func (s *sandbox) state() string {
 	return out
 }
 
-// search runs a search and checks that it leaves everything as it was.
+// search runs a search and checks that it restores everything.
 func (s *sandbox) search(o Options) (Culprit, error) {
 	s.t.Helper()
 	return s.searchIn(s.t.Context(), o)
@@ -172,8 +175,8 @@ func (s *sandbox) searchIn(ctx context.Context, o Options) (Culprit, error) {
 	return result, err
 }
 
-// Wherever the leak came in, and whatever cannot be judged, the answer is the one that a look at
-// every commit gives.
+// Wherever the leak was introduced, and whatever cannot be judged, the answer
+// is the same as from an examination of every commit.
 func TestSearch(t *testing.T) {
 	const commits = 30
 	for seed := range uint64(6) {
@@ -190,7 +193,9 @@ func TestSearch(t *testing.T) {
 			}
 		}
 		plans[commits-1] = "bad"
-		judged := func(i int) bool { return !slices.Contains([]string{"build fails", "not found", "no device"}, plans[i]) }
+		judged := func(i int) bool {
+			return !slices.Contains([]string{"build fails", "not found", "no device"}, plans[i])
+		}
 		from, to := first-1, first
 		for !judged(from) {
 			from--
@@ -214,7 +219,8 @@ func TestSearch(t *testing.T) {
 		for _, c := range result.Among {
 			got = append(got, c.Hash)
 		}
-		if !slices.Equal(got, want) || (result.First != nil) != (len(want) == 1) || result.First != nil && result.First.Hash != want[0] {
+		if !slices.Equal(got, want) || (result.First != nil) != (len(want) == 1) || result.First != nil &&
+			result.First.Hash != want[0] {
 			t.Fatalf("seed %d: %v, want %v of %q: %v", seed, result, want, plans, said)
 		}
 		checkJudged(t, result, plans, s.hash)
@@ -222,20 +228,21 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%d commits were judged", len(result.Judged))
 		}
 		if dirs, err := os.ReadDir(kept); err != nil || len(dirs) < len(result.Judged) {
-			t.Errorf("%d folders of runs, %v", len(dirs), err)
+			t.Errorf("%d directories of runs, %v", len(dirs), err)
 		}
 		for _, line := range append(said, result.String()) {
 			if strings.ContainsAny(line, "\x1b\n") {
 				t.Errorf("%q", line)
 			}
 		}
-		if c := result.Among[0]; c.Date.Unix() != 1600000000+int64(slices.Index(s.hash, c.Hash))*86400 || c.Subject != fmt.Sprintf("Change %d ?[2J<b>|x", slices.Index(s.hash, c.Hash)) {
+		if c := result.Among[0]; c.Date.Unix() != 1600000000+int64(slices.Index(s.hash, c.Hash))*86400 ||
+			c.Subject != fmt.Sprintf("Change %d ?[2J<b>|x", slices.Index(s.hash, c.Hash)) {
 			t.Errorf("%+v", c)
 		}
 	}
 }
 
-// checkJudged compares each commit that was judged with its plan.
+// checkJudged compares each judged commit with its plan.
 func checkJudged(t *testing.T, result Culprit, plans, hashes []string) {
 	t.Helper()
 	for _, j := range result.Judged {
@@ -255,16 +262,18 @@ func checkJudged(t *testing.T, result Culprit, plans, hashes []string) {
 	}
 }
 
-// A change of names changes the key of a leak and is not the commit that introduced it: commits with
-// the leak under its old key have no verdict. Another leak of the class that is still there at the
-// bad commit is not the old one.
+// A rename changes the key of a leak and is not the commit that introduced it:
+// commits with the leak under its old key have no verdict. Another leak of the
+// class that is still there at the bad commit is not the old one.
 func TestSearchRenamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		plans []string
 		among []int
 		note  bool
 	}{
-		"introduced, then renamed":   {[]string{"good", "good", "old name", "old name", "bad", "bad"}, []int{4, 3, 2}, false},
+		"introduced, then renamed": {
+			[]string{"good", "good", "old name", "old name", "bad", "bad"}, []int{4, 3, 2}, false,
+		},
 		"older than the good commit": {[]string{"old name", "old name", "bad", "bad"}, []int{2, 1}, true},
 		"another one beside it":      {[]string{"old name", "old name", "both", "both"}, []int{2}, false},
 	} {
@@ -284,13 +293,15 @@ func TestSearchRenamed(t *testing.T) {
 	}
 }
 
-// On two branches the answer is the commit of the branch that brought the leak.
+// On two branches the answer is the commit of the branch that introduced the
+// leak.
 func TestSearchMerged(t *testing.T) {
 	s := newSandbox(t, []string{"good", "good", "good", "good"})
 	s.git("config", "user.name", "a")
 	s.git("config", "user.email", "a@example.org")
 	commit := func(number int, plan string) string {
-		if err := os.WriteFile(filepath.Join(s.dir, "plan"), fmt.Appendf(nil, "%d %s\n", number, plan), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, "plan"), fmt.Appendf(nil, "%d %s\n", number, plan),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.git("commit", "-q", "-a", "-m", plan)
@@ -317,21 +328,44 @@ func TestSearchRefuses(t *testing.T) {
 		change func(s *sandbox, o *Options)
 		want   string
 	}{
-		"a good commit that is bad":     {[]string{"bad", "bad", "bad"}, nil, "is not good: com.shop.CartActivity, held by Tracker.screens: 1, 2, 3 objects at marks"},
+		"a good commit that is bad": {
+			[]string{"bad", "bad", "bad"}, nil,
+			"is not good: com.shop.CartActivity, held by Tracker.screens: 1, 2, 3 objects at marks",
+		},
 		"a bad commit that is good":     {[]string{"good", "good", "good"}, nil, "is not bad: not in 3 heap dumps"},
 		"a good commit without a build": {[]string{"build fails", "good", "bad"}, nil, "no run directory"},
 		"a bad commit without a device": {[]string{"good", "good", "no device"}, nil, "no usable device"},
 		"a command that moves HEAD":     {[]string{"good", "moves HEAD", "bad"}, nil, "must leave HEAD alone"},
-		"a command that does not exist": {plans, func(_ *sandbox, o *Options) { o.Command = []string{"leakgate-no-such-program"} }, "cannot be started"},
-		"no command":                    {plans, func(_ *sandbox, o *Options) { o.Command = []string{} }, "no command"},
-		"no such commit":                {plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "nowhere", "trunk" }, `find commit "nowhere"`},
-		"an option as a commit":         {plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "--all", "trunk" }, "invalid commit"},
-		"the wrong order":               {plans, func(s *sandbox, o *Options) { o.Good, o.Bad = "trunk", s.hash[0] }, "is not an ancestor"},
-		"one commit":                    {plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "trunk", "trunk" }, "are the same"},
-		"runs inside the work tree":     {plans, func(s *sandbox, o *Options) { o.Runs = filepath.Join(s.dir, "runs") }, "outside of it"},
-		"changes":                       {plans, func(s *sandbox, _ *Options) { s.write("locked", "mine") }, "1 tracked file is changed (M locked); commit them or `git stash` them"},
-		"a bisect in progress":          {plans, func(s *sandbox, _ *Options) { s.git("bisect", "start") }, "`git bisect reset`"},
-		"an untracked file in the way":  {[]string{"good", "good", "bad"}, func(s *sandbox, _ *Options) { s.hide() }, "untracked"},
+		"a command that does not exist": {
+			plans, func(_ *sandbox, o *Options) { o.Command = []string{"leakgate-no-such-program"} },
+			"cannot be started",
+		},
+		"no command": {plans, func(_ *sandbox, o *Options) { o.Command = []string{} }, "no command"},
+		"no such commit": {
+			plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "nowhere", "trunk" }, `find commit "nowhere"`,
+		},
+		"an option as a commit": {
+			plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "--all", "trunk" }, "invalid commit",
+		},
+		"the wrong order": {
+			plans, func(s *sandbox, o *Options) { o.Good, o.Bad = "trunk", s.hash[0] }, "is not an ancestor",
+		},
+		"one commit": {
+			plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "trunk", "trunk" }, "are the same",
+		},
+		"runs inside the work tree": {
+			plans, func(s *sandbox, o *Options) { o.Runs = filepath.Join(s.dir, "runs") }, "outside of it",
+		},
+		"changes": {
+			plans, func(s *sandbox, _ *Options) { s.write("locked", "mine") },
+			"1 tracked file is changed (M locked); commit them or `git stash` them",
+		},
+		"a bisect in progress": {
+			plans, func(s *sandbox, _ *Options) { s.git("bisect", "start") }, "`git bisect reset`",
+		},
+		"an untracked file in the way": {
+			[]string{"good", "good", "bad"}, func(s *sandbox, _ *Options) { s.hide() }, "untracked",
+		},
 	} {
 		s := shared
 		if &c.plans[0] != &plans[0] || c.want == "`git bisect reset`" || strings.HasPrefix(c.want, "1 tracked file") {
@@ -361,7 +395,8 @@ func (s *sandbox) write(name, content string) {
 	}
 }
 
-// hide takes a file out of the newest commit and leaves another one in its place.
+// hide removes a file from the newest commit and leaves another one in its
+// place.
 func (s *sandbox) hide() {
 	s.t.Helper()
 	s.git("rm", "-q", "--cached", "locked")
@@ -370,8 +405,8 @@ func (s *sandbox) hide() {
 	s.hash = append(s.hash, s.git("rev-parse", "HEAD"))
 }
 
-// A search that is cancelled, at an end or in the middle, asks the command to end, and restores
-// everything.
+// A search that is canceled, at an end or in the middle, interrupts the
+// command, and restores everything.
 func TestSearchCancelled(t *testing.T) {
 	// With two commits in the middle, git tests the second one.
 	for _, at := range []int{0, 2, 3} {
@@ -389,7 +424,7 @@ func TestSearchCancelled(t *testing.T) {
 			t.Errorf("at %d: %v", at, err)
 		}
 		if _, err := os.Stat(filepath.Join(s.notes, "interrupted")); err != nil {
-			t.Errorf("at %d: the command was not asked to end: %v", at, err)
+			t.Errorf("at %d: the command was not interrupted: %v", at, err)
 		}
 	}
 	s := newSandbox(t, []string{"good", "bad"})
@@ -407,7 +442,7 @@ func (w writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A monitor of file changes that the repository names is not run; its hooks are.
+// A file system monitor configured in the repository is not run; its hooks are.
 func TestSearchPrograms(t *testing.T) {
 	s := newSandbox(t, []string{"good", "good", "bad"})
 	trap, hook := filepath.Join(s.notes, "monitor"), filepath.Join(s.notes, "hook")
@@ -417,7 +452,9 @@ func TestSearchPrograms(t *testing.T) {
 	}
 	before := s.state()
 	s.git("config", "core.fsmonitor", "touch '"+trap+"'; true")
-	result, err := Search(t.Context(), Options{Dir: s.dir, Good: s.hash[0], Bad: s.hash[2], Key: theKey, Command: []string{os.Args[0]}})
+	result,
+		err := Search(t.Context(),
+		Options{Dir: s.dir, Good: s.hash[0], Bad: s.hash[2], Key: theKey, Command: []string{os.Args[0]}})
 	if err != nil || result.First == nil || result.First.Hash != s.hash[2] {
 		t.Errorf("%v, %v", result, err)
 	}

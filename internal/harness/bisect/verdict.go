@@ -35,7 +35,7 @@ type basis int
 const (
 	absence  basis = iota // the leak is not there
 	growth                // it becomes more
-	flat                  // it is there and does not become more
+	flat                  // it is there and does not grow
 	presence              // it is there, in the only heap dump
 )
 

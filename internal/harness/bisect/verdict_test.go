@@ -20,28 +20,37 @@ const (
 )
 
 func dumpLeak(key string, count int64) record.DumpLeak {
-	return record.DumpLeak{Key: key, Name: "com.shop.CartActivity, held by Tracker.screens", Count: count, Bytes: count << 10, Classes: []record.ClassCount{{Class: "com.shop.CartActivity", Count: count}}}
+	return record.DumpLeak{
+		Key: key, Name: "com.shop.CartActivity, held by Tracker.screens", Count: count, Bytes: count << 10,
+		Classes: []record.ClassCount{{Class: "com.shop.CartActivity", Count: count}},
+	}
 }
 
-// series is what dumps at marks show of one leak.
+// series returns what dumps at marks show of one leak.
 func series(key string, gate detector.Gate, proved bool, counts ...int64) record.MarkSeries {
 	s := record.MarkSeries{PID: 7, Gate: gate, Reason: "x"}
 	for range counts {
 		s.Dumps = append(s.Dumps, record.MarkDump{Settled: true})
 	}
-	s.Leaks = []record.LeakSeries{{DumpLeak: dumpLeak(key, counts[len(counts)-1]), Proved: proved, Counts: counts, AllBytes: counts}}
+	s.Leaks = []record.LeakSeries{
+		{DumpLeak: dumpLeak(key, counts[len(counts)-1]), Proved: proved, Counts: counts, AllBytes: counts},
+	}
 	return s
 }
 
-// runWith is a complete run of one process with these dumps at marks.
+// runWith returns a complete run of one process with these dumps at marks.
 func runWith(all ...record.MarkSeries) record.Run {
 	run := record.Run{Schema: record.RunSchema, Stopped: record.StoppedDuration}
-	p := record.Process{Device: "d", Process: "com.shop", PID: 7, State: detector.Normal, Worst: detector.Normal, Gate: detector.Inconclusive, TrendGate: detector.Inconclusive, AtMarks: all}
+	p := record.Process{
+		Device: "d", Process: "com.shop", PID: 7, State: detector.Normal, Worst: detector.Normal,
+		Gate: detector.Inconclusive, TrendGate: detector.Inconclusive, AtMarks: all,
+	}
 	run.Processes = []record.Process{p}
 	return run
 }
 
-// markedRun is a run whose dumps at marks prove the leak, or do not have it.
+// markedRun returns a run whose dumps at marks prove the leak, or do not have
+// it.
 func markedRun(leak bool) record.Run {
 	run := runWith(series(otherKey, detector.Pass, false, 2, 2, 2))
 	if leak {
@@ -51,11 +60,15 @@ func markedRun(leak bool) record.Run {
 	return run
 }
 
-// dumped is a run with heap dumps that no mark ordered, each with so many objects of the leak.
+// dumped returns a run with heap dumps taken without marks, each with so many
+// objects of the leak.
 func dumped(counts ...int64) record.Run {
 	run := runWith()
 	for i, n := range counts {
-		d := record.Diagnosis{Device: "d", Process: "com.shop", PID: 7, T: float64(i), Settled: true, Trigger: record.TriggerEnd, Leaks: []record.DumpLeak{dumpLeak(otherKey, 3)}, Steps: []record.Collected{{Step: heapStep}}}
+		d := record.Diagnosis{
+			Device: "d", Process: "com.shop", PID: 7, T: float64(i), Settled: true, Trigger: record.TriggerEnd,
+			Leaks: []record.DumpLeak{dumpLeak(otherKey, 3)}, Steps: []record.Collected{{Step: heapStep}},
+		}
 		if n > 0 {
 			d.Leaks = append(d.Leaks, dumpLeak(theKey, n))
 		}
@@ -66,7 +79,12 @@ func dumped(counts ...int64) record.Run {
 
 func checked(verdict record.CheckVerdict, leaks ...record.CheckedLeak) record.Run {
 	run := runWith()
-	run.Checks = []record.Check{{Name: "adds to the cart", Verdict: verdict, Text: "why", Processes: []record.CheckedProcess{{Process: "com.shop", Leaks: leaks}}}}
+	run.Checks = []record.Check{
+		{
+			Name: "adds to the cart", Verdict: verdict, Text: "why",
+			Processes: []record.CheckedProcess{{Process: "com.shop", Leaks: leaks}},
+		},
+	}
 	return run
 }
 
@@ -76,7 +94,11 @@ func changed(run record.Run, change func(*record.Run)) record.Run {
 }
 
 func travelled(verdict, heap record.CheckVerdict, keys ...string) *record.Trip {
-	t := &record.Trip{Schema: record.TripSchema, Process: "com.shop", Loops: 8, Dumps: 3, Stopped: record.TripStoppedLoops, Verdict: verdict, Text: "why", Found: len(keys), Measures: []record.TripMeasure{{Name: "heap", Verdict: heap, Text: "why not"}}}
+	t := &record.Trip{
+		Schema: record.TripSchema, Process: "com.shop", Loops: 8, Dumps: 3, Stopped: record.TripStoppedLoops,
+		Verdict: verdict, Text: "why", Found: len(keys),
+		Measures: []record.TripMeasure{{Name: "heap", Verdict: heap, Text: "why not"}},
+	}
 	for _, key := range keys {
 		t.Growing = append(t.Growing, record.Finding{Type: "growing", Name: "Tracker.screens", Key: key})
 	}
@@ -111,52 +133,163 @@ func write(tb testing.TB, runs ...runCase) string {
 }
 
 func TestVerdict(t *testing.T) {
-	short := changed(runWith(series(theKey, detector.Inconclusive, false, 1, 2)), func(r *record.Run) { r.ExitCode = record.ExitInconclusive })
+	short := changed(runWith(series(theKey, detector.Inconclusive, false, 1, 2)),
+		func(r *record.Run) { r.ExitCode = record.ExitInconclusive })
 	for name, c := range map[string]struct {
 		runs   []runCase
 		want   Outcome
 		reason string
 	}{
-		"nothing":                      {nil, Skip, "no run directory"},
-		"a run without its end":        {[]runCase{{}}, Skip, "has not come to its end"},
-		"proved at marks":              {[]runCase{{markedRun(true), nil}}, Bad, "1, 2, 3 objects at marks in com.shop"},
-		"not at marks":                 {[]runCase{{markedRun(false), nil}}, Good, "not in 3 heap dumps at marks of com.shop"},
-		"another leak is proved":       {[]runCase{{changed(runWith(series(otherKey, detector.Leak, true, 1, 2, 3)), func(r *record.Run) { r.ExitCode = 1 }), nil}}, Good, "not in 3"},
-		"there, but not more":          {[]runCase{{runWith(series(theKey, detector.Pass, false, 4, 4, 4)), nil}}, Good, "does not become more"},
-		"more, but not at every mark":  {[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 6, 5)), nil}}, Skip, "not more in each"},
-		"too few marks":                {[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 4)), nil}}, Skip, "3 heap dumps are needed"},
-		"too few marks, exit 5":        {[]runCase{{short, nil}}, Skip, "exit code 5"},
-		"at one mark":                  {[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4)), nil}}, Bad, "4 objects in the only heap dump of com.shop"},
-		"proved, and interrupted":      {[]runCase{{changed(markedRun(true), func(r *record.Run) { r.Interrupted, r.ExitCode = true, 130 }), nil}}, Bad, "at marks"},
-		"not there, and interrupted":   {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Interrupted, r.ExitCode = true, 130 }), nil}}, Skip, "interrupted"},
-		"killed":                       {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Stopped = record.StoppedKilled }), nil}}, Skip, "killed"},
-		"a dump is missing":            {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.MissingEvidence = []record.MissingEvidence{{Text: "no disk"}} }), nil}}, Skip, "1 heap dump is missing: no disk"},
-		"the record lacks leaks":       {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Processes[0].AtMarks[0].LeaksOmitted = 2 }), nil}}, Skip, "lacks 2 leaks"},
-		"workload failed":              {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.ExitCode, r.Workload = 4, &record.Workload{Error: "exit status 9"} }), nil}}, Skip, "exit code 4: exit status 9"},
-		"no device":                    {[]runCase{{changed(markedRun(false), func(r *record.Run) { r.ExitCode = 3 }), nil}}, Skip, "exit code 3"},
-		"in the only dump":             {[]runCase{{dumped(5), nil}}, Bad, "5 objects in the only heap dump"},
-		"in the only dump, incomplete": {[]runCase{{changed(dumped(5), func(r *record.Run) { r.ExitCode = 4 }), nil}}, Skip, "exit code 4"},
-		"not in the only dump":         {[]runCase{{dumped(0), nil}}, Good, "not in 1 heap dump of com.shop"},
-		"more in each dump":            {[]runCase{{dumped(1, 2, 5), nil}}, Bad, "1, 2, 5 objects in com.shop"},
-		"more in each, app in use":     {[]runCase{{changed(dumped(1, 2, 5), func(r *record.Run) { r.Diagnoses[1].Settled = false }), nil}}, Skip, "5 heap dumps are needed"},
-		"gone in the end":              {[]runCase{{dumped(3, 1, 0), nil}}, Good, "does not become more"},
-		"a dump was not analyzed":      {[]runCase{{changed(dumped(0, 0), func(r *record.Run) { r.Diagnoses[1].Leaks = nil }), nil}}, Skip, "not analyzed"},
-		"a dump is undecided":          {[]runCase{{changed(dumped(0), func(r *record.Run) { r.Diagnoses[0].Undecided = "truncated" }), nil}}, Skip, "truncated"},
-		"a check found it":             {[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(theKey, 4), New: 2}), nil}}, Bad, "2 objects more after adds to the cart"},
-		"a check found another":        {[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(otherKey, 4), New: 2}), nil}}, Good, "no check found it"},
-		"a check could not know":       {[]runCase{{checked(record.VerdictInconclusive), nil}}, Skip, "check adds to the cart: why"},
-		"a trip grows by it":           {[]runCase{{changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }), travelled(record.VerdictLeak, record.VerdictLeak, otherKey, theKey)}}, Bad, "grows with every loop"},
-		"a trip grows by another":      {[]runCase{{runWith(), travelled(record.VerdictLeak, record.VerdictLeak, otherKey)}}, Good, "does not grow in 8 loops"},
-		"a trip passes":                {[]runCase{{changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }), travelled(record.VerdictPass, record.VerdictPass)}}, Good, "does not grow"},
-		"a trip without dumps":         {[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Dumps = 0 })}}, Skip, "no heap dumps"},
-		"a trip that ended early":      {[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Stopped, t.Reason = record.TripStoppedGone, "it is gone" })}}, Skip, "ended early: it is gone"},
-		"a trip that is not sure":      {[]runCase{{runWith(), travelled(record.VerdictInconclusive, record.VerdictInconclusive)}}, Skip, "why not"},
-		"a trip with more":             {[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Found = 3 })}}, Skip, "lacks 3 places"},
-		"no dump, all pass":            {[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes[0].Gate = detector.Pass }), nil}}, Good, "no process grows"},
-		"no dump, a leak":              {[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes[0].Gate, r.ExitCode = detector.Leak, 1 }), nil}}, Skip, "no heap dump of com.shop"},
-		"no dump, no process":          {[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes = nil }), nil}}, Skip, "no process was seen"},
-		"one good, one not judged":     {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not come to its end"},
-		"one bad, one not judged":      {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
+		"nothing":               {nil, Skip, "no run directory"},
+		"a run without its end": {[]runCase{{}}, Skip, "has not come to its end"},
+		"proved at marks": {
+			[]runCase{{markedRun(true), nil}}, Bad, "1, 2, 3 objects at marks in com.shop",
+		},
+		"not at marks": {
+			[]runCase{{markedRun(false), nil}}, Good, "not in 3 heap dumps at marks of com.shop",
+		},
+		"another leak is proved": {
+			[]runCase{
+				{
+					changed(runWith(series(otherKey, detector.Leak, true, 1, 2, 3)),
+						func(r *record.Run) { r.ExitCode = 1 }), nil,
+				},
+			}, Good, "not in 3",
+		},
+		"there, but not more": {
+			[]runCase{{runWith(series(theKey, detector.Pass, false, 4, 4, 4)), nil}}, Good, "does not grow:",
+		},
+		"more, but not at every mark": {
+			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 6, 5)), nil}}, Skip, "not more in each",
+		},
+		"too few marks": {
+			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 4)), nil}}, Skip,
+			"3 heap dumps are needed",
+		},
+		"too few marks, exit 5": {[]runCase{{short, nil}}, Skip, "exit code 5"},
+		"at one mark": {
+			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4)), nil}}, Bad,
+			"4 objects in the only heap dump of com.shop",
+		},
+		"proved, and interrupted": {
+			[]runCase{{changed(markedRun(true), func(r *record.Run) { r.Interrupted, r.ExitCode = true, 130 }), nil}},
+			Bad, "at marks",
+		},
+		"not there, and interrupted": {
+			[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Interrupted, r.ExitCode = true, 130 }), nil}},
+			Skip, "interrupted",
+		},
+		"killed": {
+			[]runCase{{changed(markedRun(false), func(r *record.Run) { r.Stopped = record.StoppedKilled }), nil}}, Skip,
+			"killed",
+		},
+		"a dump is missing": {
+			[]runCase{
+				{
+					changed(markedRun(false),
+						func(r *record.Run) { r.MissingEvidence = []record.MissingEvidence{{Text: "no disk"}} }), nil,
+				},
+			}, Skip, "1 heap dump is missing: no disk",
+		},
+		"the record lacks leaks": {
+			[]runCase{
+				{changed(markedRun(false), func(r *record.Run) { r.Processes[0].AtMarks[0].LeaksOmitted = 2 }), nil},
+			}, Skip, "lacks 2 leaks",
+		},
+		"workload failed": {
+			[]runCase{
+				{
+					changed(markedRun(false),
+						func(r *record.Run) { r.ExitCode, r.Workload = 4, &record.Workload{Error: "exit status 9"} }),
+					nil,
+				},
+			}, Skip, "exit code 4: exit status 9",
+		},
+		"no device": {
+			[]runCase{{changed(markedRun(false), func(r *record.Run) { r.ExitCode = 3 }), nil}}, Skip, "exit code 3",
+		},
+		"in the only dump": {[]runCase{{dumped(5), nil}}, Bad, "5 objects in the only heap dump"},
+		"in the only dump, incomplete": {
+			[]runCase{{changed(dumped(5), func(r *record.Run) { r.ExitCode = 4 }), nil}}, Skip, "exit code 4",
+		},
+		"not in the only dump": {[]runCase{{dumped(0), nil}}, Good, "not in 1 heap dump of com.shop"},
+		"more in each dump":    {[]runCase{{dumped(1, 2, 5), nil}}, Bad, "1, 2, 5 objects in com.shop"},
+		"more in each, app in use": {
+			[]runCase{{changed(dumped(1, 2, 5), func(r *record.Run) { r.Diagnoses[1].Settled = false }), nil}}, Skip,
+			"5 heap dumps are needed",
+		},
+		"gone in the end": {[]runCase{{dumped(3, 1, 0), nil}}, Good, "does not grow:"},
+		"a dump was not analyzed": {
+			[]runCase{{changed(dumped(0, 0), func(r *record.Run) { r.Diagnoses[1].Leaks = nil }), nil}}, Skip,
+			"not analyzed",
+		},
+		"a dump is undecided": {
+			[]runCase{{changed(dumped(0), func(r *record.Run) { r.Diagnoses[0].Undecided = "truncated" }), nil}}, Skip,
+			"truncated",
+		},
+		"a check found it": {
+			[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(theKey, 4), New: 2}), nil}},
+			Bad, "2 objects more after adds to the cart",
+		},
+		"a check found another": {
+			[]runCase{{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(otherKey, 4), New: 2}), nil}},
+			Good, "no check found it",
+		},
+		"a check could not know": {
+			[]runCase{{checked(record.VerdictInconclusive), nil}}, Skip, "check adds to the cart: why",
+		},
+		"a trip grows by it": {
+			[]runCase{
+				{
+					changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }),
+					travelled(record.VerdictLeak, record.VerdictLeak, otherKey, theKey),
+				},
+			}, Bad, "grows with every loop",
+		},
+		"a trip grows by another": {
+			[]runCase{{runWith(), travelled(record.VerdictLeak, record.VerdictLeak, otherKey)}}, Good,
+			"does not grow in 8 loops",
+		},
+		"a trip passes": {
+			[]runCase{
+				{
+					changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }),
+					travelled(record.VerdictPass, record.VerdictPass),
+				},
+			}, Good, "does not grow",
+		},
+		"a trip without dumps": {
+			[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Dumps = 0 })}}, Skip, "no heap dumps",
+		},
+		"a trip that ended early": {
+			[]runCase{
+				{
+					runWith(),
+					changedTrip(func(t *record.Trip) { t.Stopped, t.Reason = record.TripStoppedGone, "it is gone" }),
+				},
+			}, Skip, "ended early: it is gone",
+		},
+		"a trip that is not sure": {
+			[]runCase{{runWith(), travelled(record.VerdictInconclusive, record.VerdictInconclusive)}}, Skip, "why not",
+		},
+		"a trip with more": {
+			[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Found = 3 })}}, Skip, "lacks 3 places",
+		},
+		"no dump, all pass": {
+			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes[0].Gate = detector.Pass }), nil}}, Good,
+			"no process grows",
+		},
+		"no dump, a leak": {
+			[]runCase{
+				{changed(runWith(), func(r *record.Run) { r.Processes[0].Gate, r.ExitCode = detector.Leak, 1 }), nil},
+			}, Skip, "no heap dump of com.shop",
+		},
+		"no dump, no process": {
+			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes = nil }), nil}}, Skip,
+			"no process was found",
+		},
+		"one good, one not judged": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not come to its end"},
+		"one bad, one not judged":  {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
 	} {
 		outcome, reason := Verdict(write(t, c.runs...), theKey)
 		if outcome != c.want || !strings.Contains(reason, c.reason) {
@@ -171,10 +304,11 @@ func changedTrip(change func(*record.Trip)) *record.Trip {
 	return t
 }
 
-// The beginning of a key does, if it is that of one leak.
+// A prefix of a key is enough, if it matches one leak.
 func TestVerdictPrefix(t *testing.T) {
 	two := runWith(series(theKey, detector.Leak, true, 1, 2, 3))
-	two.Processes[0].AtMarks[0].Leaks = append(two.Processes[0].AtMarks[0].Leaks, series(theKey[:20]+"00000000000000000000", detector.Pass, false, 1, 1, 1).Leaks...)
+	two.Processes[0].AtMarks[0].Leaks = append(two.Processes[0].AtMarks[0].Leaks,
+		series(theKey[:20]+"00000000000000000000", detector.Pass, false, 1, 1, 1).Leaks...)
 	for _, c := range []struct {
 		run  record.Run
 		key  string
@@ -193,13 +327,15 @@ func TestVerdictPrefix(t *testing.T) {
 			t.Errorf("%s: %s, %s", c.key, outcome, reason)
 		}
 	}
-	apart := write(t, runCase{markedRun(true), nil}, runCase{runWith(series(theKey[:20]+"00000000000000000000", detector.Pass, false, 1, 1, 1)), nil})
-	if outcome, reason := Verdict(apart, theKey[:8]); outcome != Skip || !strings.Contains(reason, "2 leaks: give more digits") {
+	apart := write(t, runCase{markedRun(true), nil},
+		runCase{runWith(series(theKey[:20]+"00000000000000000000", detector.Pass, false, 1, 1, 1)), nil})
+	if outcome, reason := Verdict(apart, theKey[:8]); outcome != Skip ||
+		!strings.Contains(reason, "2 leaks: give more digits") {
 		t.Errorf("%s, %s", outcome, reason)
 	}
 }
 
-// Dumps without marks are judged as an own rule judges their counts.
+// Dumps without marks are judged by their counts, by a separate rule.
 func TestVerdictCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -226,15 +362,18 @@ func TestVerdictCounts(t *testing.T) {
 	}
 }
 
-// What a bad commit was judged by, others have to be judged by as well.
+// Other commits must be judged on the same basis as the bad one.
 func TestCompare(t *testing.T) {
 	for _, c := range []struct {
 		by   basis
 		j    judgment
 		want Outcome
 	}{
-		{growth, judgment{Outcome: Bad, basis: growth}, Bad}, {growth, judgment{Outcome: Bad, basis: presence}, Skip}, {growth, judgment{Outcome: Good, basis: flat}, Good}, {growth, judgment{Outcome: Good, basis: absence}, Good},
-		{presence, judgment{Outcome: Bad, basis: presence}, Bad}, {presence, judgment{Outcome: Bad, basis: growth}, Bad}, {presence, judgment{Outcome: Good, basis: flat}, Skip}, {presence, judgment{Outcome: Good, basis: absence}, Good},
+		{growth, judgment{Outcome: Bad, basis: growth}, Bad}, {growth, judgment{Outcome: Bad, basis: presence}, Skip},
+		{growth, judgment{Outcome: Good, basis: flat}, Good}, {growth, judgment{Outcome: Good, basis: absence}, Good},
+		{presence, judgment{Outcome: Bad, basis: presence}, Bad},
+		{presence, judgment{Outcome: Bad, basis: growth}, Bad}, {presence, judgment{Outcome: Good, basis: flat}, Skip},
+		{presence, judgment{Outcome: Good, basis: absence}, Good},
 	} {
 		s := search{by: c.by}
 		if got := s.compare(c.j); got.Outcome != c.want {
@@ -243,10 +382,14 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Whatever the files of a run say: a bad verdict rests on the key, a good one on a run that has
-// judged, and each has a reason that can be printed.
+// For any run files: a bad verdict depends on the key, a good one on a run with
+// a verdict, and each has a printable reason.
 func FuzzVerdict(f *testing.F) {
-	for _, c := range []runCase{{markedRun(true), nil}, {dumped(1, 2, 5), nil}, {runWith(), travelled(record.VerdictLeak, record.VerdictLeak, theKey)}, {checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(theKey, 4), New: 2}), nil}} {
+	for _, c := range []runCase{
+		{markedRun(true), nil}, {dumped(1, 2, 5), nil},
+		{runWith(), travelled(record.VerdictLeak, record.VerdictLeak, theKey)},
+		{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(theKey, 4), New: 2}), nil},
+	} {
 		run, err := json.Marshal(c.run)
 		if err != nil {
 			f.Fatal(err)
@@ -278,11 +421,13 @@ func FuzzVerdict(f *testing.F) {
 		read, err := record.ReadRun(at)
 		switch outcome {
 		case Bad:
-			if err != nil || !strings.Contains(string(run)+string(trip), theKey[:8]) && !strings.Contains(string(run)+string(trip), `\u`) {
+			if err != nil || !strings.Contains(string(run)+string(trip), theKey[:8]) &&
+				!strings.Contains(string(run)+string(trip), `\u`) {
 				t.Fatalf("bad without the key: %s", reason)
 			}
 		case Good:
-			if err != nil || read.Interrupted || len(read.MissingEvidence) > 0 || read.ExitCode != 0 && read.ExitCode != 1 && read.ExitCode != 5 {
+			if err != nil || read.Interrupted || len(read.MissingEvidence) > 0 || read.ExitCode != 0 &&
+				read.ExitCode != 1 && read.ExitCode != 5 {
 				t.Fatalf("good: %+v, %v", read, err)
 			}
 		case Skip:

@@ -9,18 +9,23 @@ import (
 )
 
 const (
-	// maxCommits bounds how many commits Ancestors looks at: each costs a run of git.
+	// maxCommits bounds how many commits Ancestors examines: each costs a run
+	// of git.
 	maxCommits = 500
-	// askAncestors is the time for one of them: the history may have a million commits.
+	// askAncestors is the time limit for one of them: the history may have a
+	// million commits.
 	askAncestors = 30 * time.Second
 )
 
-// Ancestors returns which of the commits are head or ancestors of it, each with how many commits
-// head has that it has not: 0 for head itself. Of a shallow checkout that number is a lower
-// bound. unknown are those that it cannot tell: names that are not 7 to 64 hexadecimal digits,
-// abbreviations of no or several commits, and in a shallow checkout what may lie before its
-// oldest commits. head is a commit, branch or tag. Commits in neither are not ancestors.
-func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string) (behind map[string]int, unknown []string, err error) {
+// Ancestors returns which of the commits are head or its ancestors, each with
+// the number of commits of head that it does not have: 0 for head itself. For a
+// shallow checkout that number is a lower bound. unknown are those that it
+// cannot determine: names that are not 7 to 64 hexadecimal digits,
+// abbreviations of no or several commits, and in a shallow checkout what may
+// lie before its oldest commits. head is a commit, branch or tag. Commits in
+// neither are not ancestors.
+func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string) (behind map[string]int,
+	unknown []string, err error) {
 	if c.noGit != nil {
 		return nil, nil, fmt.Errorf("find ancestors: %w", c.noGit)
 	}
@@ -98,7 +103,9 @@ func (c *Checkout) present(ctx context.Context, names []string) (map[string]foun
 	if len(asked) == 0 {
 		return found, nil
 	}
-	out, err := c.git(ctx, command{time: askAncestors, output: 1 << 20, stdin: stdin.String()}, "cat-file", "--batch-check=%(objectname)")
+	out,
+		err := c.git(ctx, command{time: askAncestors, output: 1 << 20, stdin: stdin.String()}, "cat-file",
+		"--batch-check=%(objectname)")
 	if err != nil {
 		return nil, err
 	}
@@ -112,21 +119,25 @@ func (c *Checkout) present(ctx context.Context, names []string) (map[string]foun
 	return found, nil
 }
 
-// commitOf reads an answer of git cat-file --batch-check.
+// commitOf parses a line of git cat-file --batch-check.
 func commitOf(name, answer string) foundCommit {
 	switch {
 	case answer == name+"^{commit} missing":
 		return foundCommit{state: commitAbsent}
-	// A branch or tag may be named like the abbreviation of a commit, and then comes first.
+	// A branch or tag may have the name of an abbreviated commit, and then
+	// takes precedence.
 	case hexadecimal.MatchString(answer) && strings.HasPrefix(answer, strings.ToLower(name)):
 		return foundCommit{answer, commitPresent}
 	}
 	return foundCommit{}
 }
 
-// difference returns how many commits each of two commits has that the other has not.
+// difference returns how many commits each of two commits has that the other
+// has not.
 func (c *Checkout) difference(ctx context.Context, a, b string) (onlyA, onlyB int, err error) {
-	out, err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right", a+"..."+b, "--")
+	out,
+		err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right",
+		a+"..."+b, "--")
 	if err != nil {
 		return 0, 0, err
 	}

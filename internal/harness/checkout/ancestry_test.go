@@ -10,16 +10,17 @@ import (
 	"testing"
 )
 
-// TestAncestors compares with git merge-base --is-ancestor and git rev-list --count on a random
-// history.
+// TestAncestors compares with git merge-base --is-ancestor and git rev-list
+// --count on a random history.
 func TestAncestors(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(3, 4))
-	// One process makes them all; commit n is mark n.
+	// One process creates them all; commit n is mark n.
 	var stream strings.Builder
 	parents := make([][]int, 41)
 	for i := 1; i <= 40; i++ {
-		fmt.Fprintf(&stream, "commit refs/heads/b%d\nmark :%d\ncommitter a <a@example.com> %d +0000\ndata 1\n%d\n", i, i, 1_700_000_000+i, i%10)
+		fmt.Fprintf(&stream, "commit refs/heads/b%d\nmark :%d\ncommitter a <a@example.com> %d +0000\ndata 1\n%d\n", i,
+			i, 1_700_000_000+i, i%10)
 		for n := range min(i-1, random.IntN(3)) {
 			if p := 1 + random.IntN(i-1); !slices.Contains(parents[i], p) {
 				parents[i] = append(parents[i], p)
@@ -29,7 +30,7 @@ func TestAncestors(t *testing.T) {
 		stream.WriteString("\n")
 	}
 	r.gitWith(stream.String(), "fast-import", "--quiet")
-	// Commits of the same time, parents and text are one.
+	// Commits with the same time, parents and text are identical.
 	commits := make([]string, 41)
 	for i := 1; i <= 40; i++ {
 		commits[i] = r.git("rev-parse", fmt.Sprintf("b%d", i))
@@ -67,7 +68,7 @@ func TestAncestors(t *testing.T) {
 	if ancestors < 10 {
 		t.Errorf("only %d ancestors", ancestors)
 	}
-	for i := range 8 { // and git agrees with the parents that were asked for
+	for i := range 8 { // and git agrees with the requested parents
 		want, _ := c.git(t.Context(), command{time: askGit, output: 100}, "rev-list", "--count", commits[40-i])
 		if got := strconv.Itoa(len(reached(40 - i))); got != strings.TrimSpace(string(want)) {
 			t.Errorf("b%d has %s commits, git says %s", 40-i, got, want)
@@ -86,11 +87,15 @@ func TestAncestorsUnknown(t *testing.T) {
 	side := r.git("rev-parse", "HEAD")
 	r.git("checkout", "-q", "main")
 	r.git("tag", commits[1][:8], commits[2]) // comes before the abbreviation
-	hostile := []string{"--help", "-h", "HEAD", "main", "", "abc", commits[0] + "\n" + commits[1], commits[0] + "^", strings.Repeat("a", 65), commits[1][:8]}
+	hostile := []string{
+		"--help", "-h", "HEAD", "main", "", "abc", commits[0] + "\n" + commits[1], commits[0] + "^",
+		strings.Repeat("a", 65), commits[1][:8],
+	}
 	absent := strings.Repeat("0123456789", 4)
 
 	t.Run("whole", func(t *testing.T) {
-		asked := append([]string{commits[0], commits[5], commits[4][:7], strings.ToUpper(commits[3]), side, absent}, hostile...)
+		asked := append([]string{commits[0], commits[5], commits[4][:7], strings.ToUpper(commits[3]), side, absent},
+			hostile...)
 		behind, unknown, err := r.open().Ancestors(t.Context(), "main", asked)
 		if err != nil {
 			t.Fatal(err)
@@ -104,17 +109,21 @@ func TestAncestorsUnknown(t *testing.T) {
 		s := repository{t, t.TempDir()}
 		s.git("clone", "-q", "--depth=3", "--no-single-branch", "file://"+filepath.ToSlash(r.dir), ".")
 		c := s.open()
-		behind, unknown, err := c.Ancestors(t.Context(), commits[4], []string{commits[0], commits[3], commits[4], commits[5], side, absent})
+		behind, unknown,
+			err := c.Ancestors(t.Context(), commits[4],
+			[]string{commits[0], commits[3], commits[4], commits[5], side, absent})
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The last one is a descendant: it is not an ancestor whatever lies before.
+		// The last one is a descendant: it is not an ancestor whatever lies
+		// before.
 		want := map[string]int{commits[3]: 1, commits[4]: 0}
 		if fmt.Sprint(behind) != fmt.Sprint(want) || !slices.Equal(unknown, []string{commits[0], side, absent}) {
 			t.Errorf("%v, want %v; unknown %q", behind, want, unknown)
 		}
 		for _, base := range []string{commits[0], "origin/side"} {
-			if _, err := c.Changed(t.Context(), base, "HEAD"); err == nil || !strings.Contains(err.Error(), "fetch-depth: 0") {
+			if _, err := c.Changed(t.Context(), base, "HEAD"); err == nil ||
+				!strings.Contains(err.Error(), "fetch-depth: 0") {
 				t.Errorf("changes since %s: %v", base, err)
 			}
 		}

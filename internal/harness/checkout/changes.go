@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// askDiff is the time for a comparison of two commits.
+	// askDiff is the time limit for comparing two commits.
 	askDiff = time.Minute
 	// maxNames bounds the names of changed files, in bytes.
 	maxNames = 32 << 20
-	// maxDiff bounds the text of all hunks, in bytes: it is read and dropped.
+	// maxDiff bounds the text of all hunks, in bytes: it is read and discarded.
 	maxDiff = 1 << 30
-	// maxSpans bounds how many ranges of added lines are kept.
+	// maxSpans bounds the number of ranges of added lines.
 	maxSpans = 1_000_000
-	// maxHeader bounds a line of a hunk's header, in bytes: a path of 4096 bytes, quoted.
+	// maxHeader bounds a line of a hunk's header, in bytes: a path of 4096
+	// bytes, quoted.
 	maxHeader = 32 << 10
 )
 
@@ -33,22 +34,23 @@ type Changes struct {
 // span is a range of lines, first and last included.
 type span struct{ first, last int }
 
-// File reports whether the pull request adds, changes, renames or removes a file. path is the
-// slash-separated path below the top folder.
+// File reports whether the pull request adds, changes, renames or removes a
+// file. path is the slash-separated path below the top directory.
 func (c Changes) File(path string) bool { return c.files[path] }
 
-// Adds reports whether the pull request adds or changes a line of a Java or Kotlin file, or of
-// the file that it renames to this path. Lines count from 1 as in head. Lines of other files are
-// not known.
+// Adds reports whether the pull request adds or changes a line of a Java or
+// Kotlin file, or of the file that it renames to this path. Lines count from 1
+// as in head. Lines of other files are unknown.
 func (c Changes) Adds(path string, line int) bool {
 	spans := c.added[path]
 	i := sort.Search(len(spans), func(i int) bool { return spans[i].last >= line })
 	return i < len(spans) && spans[i].first <= line
 }
 
-// Changed returns what a pull request changes: the difference between the merge base of base and
-// head, and head. Both are commits, branches or tags; lines agree with Declaration where head is
-// what is checked out ("HEAD"). The error says what to do where the history is truncated.
+// Changed returns what a pull request changes: the difference between the merge
+// base of base and head, and head. Both are commits, branches or tags; lines
+// agree with Declaration if head is checked out ("HEAD"). The error says what
+// to do if the history is truncated.
 func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, error) {
 	if c.noGit != nil {
 		return Changes{}, fmt.Errorf("find changes: %w", c.noGit)
@@ -58,7 +60,9 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 		return Changes{}, fmt.Errorf("find changes: %w", err)
 	}
 	out := Changes{files: map[string]bool{}, added: map[string][]span{}}
-	names, err := c.git(ctx, command{time: askDiff, output: maxNames}, diffTree(from, to, "--name-only", "-z", "--no-renames")...)
+	names,
+		err := c.git(ctx, command{time: askDiff, output: maxNames},
+		diffTree(from, to, "--name-only", "-z", "--no-renames")...)
 	if err != nil {
 		return Changes{}, fmt.Errorf("find changed files: %w", err)
 	}
@@ -68,7 +72,8 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 		}
 	}
 	hunks := &hunkReader{added: out.added}
-	lines := diffTree(from, to, "--patch", "--text", "--unified=0", "--inter-hunk-context=0", "--find-renames", "-l400", "--diff-algorithm=myers",
+	lines := diffTree(from, to, "--patch", "--text", "--unified=0", "--inter-hunk-context=0", "--find-renames", "-l400",
+		"--diff-algorithm=myers",
 		"--src-prefix=a/", "--dst-prefix=b/", "--", "*.java", "*.kt")
 	if _, err := c.git(ctx, command{time: askDiff, output: maxDiff, to: hunks}, lines...); err != nil {
 		return Changes{}, fmt.Errorf("find changed lines: %w", err)
@@ -76,16 +81,19 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 	return out, nil
 }
 
-// Base returns the commit from which a pull request changes what is checked out; commit is its
-// head. GitHub checks out a merge of commit into the newest base, while the base in the event is
-// that of the last push. For such a merge, Base returns its first parent: commits that the base
-// branch got in between are not the pull request's. It returns an error if HEAD does not contain
-// commit, as on pull_request_target.
+// Base returns the commit from which a pull request changes what is checked
+// out; commit is its head. GitHub checks out a merge of commit into the newest
+// base, while the base in the event is that of the last push. For such a merge,
+// Base returns its first parent: commits that the base branch got in between
+// are not part of the pull request. It returns an error if HEAD does not
+// contain commit, as on pull_request_target.
 func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error) {
 	if c.noGit != nil {
 		return "", fmt.Errorf("find base: %w", c.noGit)
 	}
-	parents, err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-list", "--parents", "--max-count=1", "HEAD", "--")
+	parents,
+		err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-list", "--parents", "--max-count=1", "HEAD",
+		"--")
 	if err != nil {
 		return "", fmt.Errorf("find base: %w", err)
 	}
@@ -105,11 +113,12 @@ func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error
 	return from, nil
 }
 
-// diffTree compares two commits. Unlike git diff it reads no options from the configuration;
-// what .gitattributes say of drivers is ruled out here.
+// diffTree compares two commits. Unlike git diff it reads no options from the
+// configuration; drivers in .gitattributes are disabled here.
 func diffTree(from, to string, args ...string) []string {
 	return append([]string{
-		"diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=dirty", "--no-relative", from, to,
+		"diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short",
+		"--ignore-submodules=dirty", "--no-relative", from, to,
 	}, args...)
 }
 
@@ -140,8 +149,8 @@ func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to s
 	return from, to, nil
 }
 
-// hunkReader reads the output of git diff --unified=0. It takes the lines of a hunk by their
-// number in its header, because a line may look like a header.
+// hunkReader parses the output of git diff --unified=0. It counts the lines of
+// a hunk by the number in its header, because a line may look like a header.
 type hunkReader struct {
 	added map[string][]span
 
@@ -171,7 +180,7 @@ func (h *hunkReader) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// add reads the line that is complete.
+// add processes a complete line.
 func (h *hunkReader) add() error {
 	switch {
 	case h.removes > 0 && bytes.HasPrefix(h.line, []byte{'-'}):
@@ -195,15 +204,17 @@ func (h *hunkReader) add() error {
 	return nil
 }
 
-// startFile reads the path of a file as it is in head.
+// startFile parses the path of a file as it is in head.
 func (h *hunkReader) startFile(path string) error {
-	// Git ends a path with a tab where it has a blank, for other readers of its output.
+	// Git ends a path that contains a blank with a tab, for other parsers of
+	// its output.
 	path = strings.TrimSuffix(path, "\t")
 	if path == "/dev/null" {
 		return nil
 	}
 	if strings.HasPrefix(path, `"`) {
-		// Git quotes as in C, other bytes than ASCII in octal (core.quotePath): Go reads the same.
+		// Git quotes as in C, non-ASCII bytes in octal (core.quotePath): Go
+		// parses the same.
 		unquoted, err := strconv.Unquote(path)
 		if err != nil {
 			return errors.New("unexpected path in the output of git")
@@ -218,7 +229,7 @@ func (h *hunkReader) startFile(path string) error {
 	return nil
 }
 
-// startHunk reads "@@ -first,removes +first,adds @@".
+// startHunk parses "@@ -first,removes +first,adds @@".
 func (h *hunkReader) startHunk(line string) error {
 	fields := strings.SplitN(line, " ", 5)
 	if len(fields) < 4 || fields[3] != "@@" {
@@ -240,7 +251,7 @@ func (h *hunkReader) startHunk(line string) error {
 	return nil
 }
 
-// rangeOf reads the first line and the number of lines of one side of a hunk.
+// rangeOf parses the first line and the number of lines of one side of a hunk.
 func rangeOf(s, sign string) (first, count int, ok bool) {
 	s, ok = strings.CutPrefix(s, sign)
 	if !ok {

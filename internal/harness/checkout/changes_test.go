@@ -13,14 +13,21 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// odd are names that a reader of git's output may trip over.
-var odd = []string{"a.java", "dir with blank/b c.kt", "\"quoted\".java", "tab\there.kt", "line\nbreak.java", "back\\slash.kt", "é\xff.java", "+++ b/x.kt", "a => b/{c}.java", "-x.kt"}
+// odd are names that are difficult for a parser of git's output.
+var odd = []string{
+	"a.java", "dir with blank/b c.kt", "\"quoted\".java", "tab\there.kt", "line\nbreak.java", "back\\slash.kt",
+	"é\xff.java", "+++ b/x.kt", "a => b/{c}.java", "-x.kt",
+}
 
-// TestChanged edits random files and compares with git diff --numstat and with the files.
+// TestChanged edits random files and compares with git diff --numstat and with
+// the files.
 func TestChanged(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(5, 6))
-	words := []string{"", "int a;", "++ b/a.java", "-- a/a.java", "@@ -1,2 +3,4 @@", "diff --git a/x b/x", "\\ No newline at end of file", "\r", "x"}
+	words := []string{
+		"", "int a;", "++ b/a.java", "-- a/a.java", "@@ -1,2 +3,4 @@", "diff --git a/x b/x",
+		"\\ No newline at end of file", "\r", "x",
+	}
 	content := map[string][]string{}
 	edit := func(lines []string) []string {
 		out := []string{}
@@ -102,8 +109,8 @@ func subsequence(part, all []string) bool {
 	return len(part) == 0
 }
 
-// TestChangedSinceMergeBase: what the base branch got since is not the pull request's; a rename
-// adds only the lines that it changes.
+// TestChangedSinceMergeBase: later commits of the base branch are not part of
+// the pull request; a rename adds only the lines that it changes.
 func TestChangedSinceMergeBase(t *testing.T) {
 	r := newRepository(t)
 	lines := func(from int) (s string) {
@@ -130,17 +137,25 @@ func TestChangedSinceMergeBase(t *testing.T) {
 	r.git("checkout", "-q", "main")
 	r.write("Main.kt", "main\n")
 	r.commit()
-	for _, names := range [][2]string{{"main", "side"}, {r.git("rev-parse", "main"), r.git("rev-parse", "--short=7", "side")}} {
+	for _, names := range [][2]string{
+		{"main", "side"}, {r.git("rev-parse", "main"), r.git("rev-parse", "--short=7", "side")},
+	} {
 		c, err := r.open().Changed(t.Context(), names[0], names[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]bool{"Old.kt": true, "Gone.kt": true, "New.kt": true, "Binary.java": true, "note.txt": true, "Mode.kt": true, "module.kt": true, "Main.kt": false, ".gitattributes": false} {
+		for name, want := range map[string]bool{
+			"Old.kt": true, "Gone.kt": true, "New.kt": true, "Binary.java": true, "note.txt": true, "Mode.kt": true,
+			"module.kt": true, "Main.kt": false, ".gitattributes": false,
+		} {
 			if c.File(name) != want {
 				t.Errorf("%s is changed: %v", name, !want)
 			}
 		}
-		for place, want := range map[string]bool{"New.kt 1": true, "New.kt 2": false, "New.kt 31": false, "Binary.java 1": true, "Binary.java 2": true, "Binary.java 3": false, "Old.kt 1": false, "Gone.kt 1": false, "Mode.kt 1": false, "note.txt 1": false} {
+		for place, want := range map[string]bool{
+			"New.kt 1": true, "New.kt 2": false, "New.kt 31": false, "Binary.java 1": true, "Binary.java 2": true,
+			"Binary.java 3": false, "Old.kt 1": false, "Gone.kt 1": false, "Mode.kt 1": false, "note.txt 1": false,
+		} {
 			name, number, _ := strings.Cut(place, " ")
 			line, _ := strconv.Atoi(number)
 			if c.Adds(name, line) != want {
@@ -150,17 +165,20 @@ func TestChangedSinceMergeBase(t *testing.T) {
 	}
 	r.git("checkout", "-q", "--orphan", "alone")
 	r.commit()
-	if _, err := r.open().Changed(t.Context(), "main", "alone"); err == nil || !strings.Contains(err.Error(), "no common history") {
+	if _, err := r.open().Changed(t.Context(), "main", "alone"); err == nil ||
+		!strings.Contains(err.Error(), "no common history") {
 		t.Errorf("without a common history: %v", err)
 	}
 }
 
-// TestNoProgram: nothing that the checkout names is run, where plain git does run it.
+// TestNoProgram: no program named by the checkout is run, where plain git does
+// run it.
 func TestNoProgram(t *testing.T) {
 	r := newRepository(t)
 	ran := filepath.Join(t.TempDir(), "ran")
 	program := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"$0 $*\" >> '"+ran+"'\ncat \"$1\" 2>/dev/null\nexit 0\n"), 0o700); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"$0 $*\" >> '"+ran+"'\ncat \"$1\" 2>/dev/null\nexit 0\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	r.write(".gitattributes", "* diff=evil filter=evil merge=evil\n")
@@ -170,9 +188,12 @@ func TestNoProgram(t *testing.T) {
 	head := r.commit()
 	blob := r.git("rev-parse", "HEAD:A.java")
 	for _, key := range []string{
-		"core.fsmonitor", "diff.external", "diff.evil.command", "diff.evil.textconv", "filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "merge.evil.driver",
-		"core.pager", "pager.diff-tree", "pager.ls-files", "pager.rev-list", "core.sshCommand", "core.askPass", "core.editor", "credential.helper", "gpg.program", "core.gitProxy",
-		"core.alternateRefsCommand", "remote.origin.uploadpack", "uploadpack.packObjectsHook", "sequence.editor", "alias.diff-tree", "alias.rev-list", "interactive.diffFilter",
+		"core.fsmonitor", "diff.external", "diff.evil.command", "diff.evil.textconv", "filter.evil.clean",
+		"filter.evil.smudge", "filter.evil.process", "merge.evil.driver",
+		"core.pager", "pager.diff-tree", "pager.ls-files", "pager.rev-list", "core.sshCommand", "core.askPass",
+		"core.editor", "credential.helper", "gpg.program", "core.gitProxy",
+		"core.alternateRefsCommand", "remote.origin.uploadpack", "uploadpack.packObjectsHook", "sequence.editor",
+		"alias.diff-tree", "alias.rev-list", "interactive.diffFilter",
 	} {
 		r.git("config", key, program)
 	}
@@ -191,7 +212,8 @@ func TestNoProgram(t *testing.T) {
 	r.git("config", "log.showSignature", "true")
 	r.git("config", "core.worktree", filepath.Dir(program))
 	r.git("config", "core.worktree", r.dir)
-	// Make it a partial clone that lacks an object: git would fetch it by the remote's program.
+	// Make it a partial clone that lacks an object: git would fetch it by the
+	// remote's program.
 	r.git("config", "remote.origin.url", r.dir)
 	r.git("config", "remote.origin.promisor", "true")
 	r.git("config", "remote.origin.partialclonefilter", "blob:none")
@@ -216,7 +238,8 @@ func TestNoProgram(t *testing.T) {
 		t.Errorf("changes: %+v %v", got, err)
 	}
 	absent := strings.Repeat("0123456789", 4)
-	if got, _, err := c.Ancestors(t.Context(), "HEAD", []string{base, absent}); err != nil || got[base] != 1 || len(got) != 1 {
+	if got, _, err := c.Ancestors(t.Context(), "HEAD", []string{base, absent}); err != nil || got[base] != 1 ||
+		len(got) != 1 {
 		t.Errorf("ancestors: %v %v", got, err)
 	}
 	object := filepath.Join(r.dir, ".git", "objects", blob[:2], blob[2:])
@@ -240,8 +263,9 @@ func TestNoProgram(t *testing.T) {
 	}
 }
 
-// TestForeignRepository: a folder of the pull request that looks like a repository is ignored, and
-// a damaged .git does not lead to the repository around it.
+// TestForeignRepository: a directory of the pull request that looks like a
+// repository is ignored, and a damaged .git does not lead to the repository
+// around it.
 func TestForeignRepository(t *testing.T) {
 	r := newRepository(t)
 	r.write("inner/A.java", "class A { int a; }\n")
@@ -279,7 +303,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzHunks: lines of one file ascend, and how the output is divided does not matter.
+// FuzzHunks: the lines of a file ascend, and the division of the output does
+// not matter.
 func FuzzHunks(f *testing.F) {
 	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@ f\n-a\n\\ No newline at end of file\n+++ b/y\n+b\n", 7)
 	f.Add("diff --git \"a/x\\ty\" \"b/x\\ty\"\n+++ \"b/x\\ty\"\t\n@@ -0,0 +1 @@\n+a\n", 1)
@@ -310,8 +335,8 @@ func FuzzHunks(f *testing.F) {
 	})
 }
 
-// The base of a pull request is where it branched off, or the newest base if its merge is checked
-// out, or unknown if HEAD lacks it.
+// The base of a pull request is where it branched off, or the newest base if
+// its merge is checked out, or unknown if HEAD lacks it.
 func TestBase(t *testing.T) {
 	r := newRepository(t)
 	r.write("Cart.java", "class Cart { Object last; }")
@@ -327,7 +352,8 @@ func TestBase(t *testing.T) {
 	if got, err := c.Base(t.Context(), began, head); err != nil || got != moved {
 		t.Errorf("merged: %s, %v; want %s", got, err, moved)
 	}
-	if changes, err := c.Changed(t.Context(), moved, "HEAD"); err != nil || changes.File("Cart.java") || !changes.File("Wish.java") {
+	if changes, err := c.Changed(t.Context(), moved, "HEAD"); err != nil || changes.File("Cart.java") ||
+		!changes.File("Wish.java") {
 		t.Errorf("%+v, %v", changes, err)
 	}
 	r.git("checkout", head)

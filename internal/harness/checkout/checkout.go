@@ -15,11 +15,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Checkout is the work tree of the app under test. Its methods may be called from several
-// goroutines.
+// Checkout is the work tree of the app under test. Its methods may be called
+// from several goroutines.
 type Checkout struct {
 	top   string
-	noGit error // why git cannot be asked; nil if it can
+	noGit error // why git cannot be used; nil if it can
 
 	sources sync.Mutex
 	index   *index // nil until it is needed
@@ -27,9 +27,10 @@ type Checkout struct {
 	owners func() []ownerRule
 }
 
-// Open returns the checkout that contains a folder: its top is the nearest folder above dir with
-// a .git, or dir itself where there is none. Without git, or where git refuses the checkout, it
-// is opened all the same; then Changed and Ancestors return the reason as their error.
+// Open returns the checkout that contains a directory: its top is the nearest
+// directory above dir with a .git, or dir itself if there is none. Without git,
+// or if git refuses the checkout, it is opened all the same; then Changed and
+// Ancestors return the reason as their error.
 func Open(ctx context.Context, dir string) (*Checkout, error) {
 	dir, err := resolve(dir)
 	if err != nil {
@@ -49,10 +50,10 @@ func Open(ctx context.Context, dir string) (*Checkout, error) {
 	return c, nil
 }
 
-// Top returns the absolute path of the top folder.
+// Top returns the absolute path of the top directory.
 func (c *Checkout) Top() string { return c.top }
 
-// resolve returns the absolute path of a folder without symbolic links.
+// resolve returns the absolute path of a directory without symbolic links.
 func resolve(dir string) (string, error) {
 	dir, err := filepath.Abs(cmp.Or(dir, "."))
 	if err != nil {
@@ -66,14 +67,15 @@ func resolve(dir string) (string, error) {
 		return "", err
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%s is not a folder", text.Quote(dir, maxName))
+		return "", fmt.Errorf("%s is not a directory", text.Quote(dir, maxName))
 	}
 	return dir, nil
 }
 
-// topOf returns the nearest folder with a .git, which is a file in a linked work tree. It does
-// not ask git, which takes core.worktree of the checkout's configuration for the answer, and a
-// folder of the pull request that looks like a bare repository for a repository.
+// topOf returns the nearest directory with a .git, which is a file in a linked
+// work tree. It does not use git, which obeys core.worktree of the checkout's
+// configuration, and accepts a directory of the pull request that looks like a
+// bare repository.
 func topOf(dir string) (string, bool) {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -88,7 +90,8 @@ func topOf(dir string) (string, bool) {
 }
 
 const (
-	// askGit is the time for one short answer of git: a checkout may be on a slow disk.
+	// askGit is the time limit for one short git command: a checkout may be on
+	// a slow disk.
 	askGit = 20 * time.Second
 	// maxName bounds names in errors, in characters.
 	maxName = 200
@@ -96,11 +99,11 @@ const (
 
 var errTooLarge = errors.New("too large")
 
-// readFile returns the content of a regular file of at most limit bytes inside the root.
-// errTooLarge if it has more.
+// readFile returns the content of a regular file of at most limit bytes inside
+// the root, or errTooLarge.
 func readFile(root *os.Root, path string, limit int64) ([]byte, error) {
 	path = filepath.FromSlash(path)
-	// Opening a named pipe would wait for its writer.
+	// Opening a named pipe would block until it has a writer.
 	info, err := root.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func readFile(root *os.Root, path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// isSource reports whether a file holds Java or Kotlin.
+// isSource reports whether a file contains Java or Kotlin.
 func isSource(path string) bool {
 	return strings.HasSuffix(path, ".java") || strings.HasSuffix(path, ".kt")
 }

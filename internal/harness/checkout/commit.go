@@ -10,18 +10,21 @@ import (
 )
 
 var (
-	// hexadecimal is a commit as a baseline or an event names it, abbreviated or not.
+	// hexadecimal is a commit as a baseline or an event names it, abbreviated
+	// or not.
 	hexadecimal = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
-	// reference is the name of a commit, branch or tag; it cannot be an option or a range.
+	// reference is the name of a commit, branch or tag; it cannot be an option
+	// or a range.
 	reference = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_./-]{0,254}$`)
 )
 
-const fetchAll = "fetch the whole history (`fetch-depth: 0` of actions/checkout, or `git fetch --unshallow`)"
+const fetchAll = "fetch the complete history (`fetch-depth: 0` of actions/checkout, or `git fetch --unshallow`)"
 
 // commit returns the full name of a commit that is in the checkout.
 func (c *Checkout) commit(ctx context.Context, name string) (string, error) {
 	if !reference.MatchString(name) || strings.Contains(name, "..") {
-		return "", fmt.Errorf("invalid commit %s: want a hexadecimal name, a branch or a tag", text.Quote(name, maxName))
+		return "",
+			fmt.Errorf("invalid commit %s: want a hexadecimal name, a branch or a tag", text.Quote(name, maxName))
 	}
 	out, err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-parse", "--verify", "--quiet", name+"^{commit}")
 	if exitCode(err) == 1 {
@@ -32,7 +35,9 @@ func (c *Checkout) commit(ctx context.Context, name string) (string, error) {
 	}
 	id := strings.TrimSpace(string(out))
 	if !hexadecimal.MatchString(id) {
-		return "", fmt.Errorf("find commit %s: unexpected answer of git: %s", text.Quote(name, maxName), text.Quote(id, maxName))
+		return "",
+			fmt.Errorf("find commit %s: unexpected answer of git: %s", text.Quote(name, maxName),
+				text.Quote(id, maxName))
 	}
 	return id, nil
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestKotlin looks up every field that Kotlin's compiler 1.9.24 made of a file, but those that no
-// source names. Each line must have the name, and no field is found that the compiler has not.
+// TestKotlin looks up every field that Kotlin's compiler 1.9.24 generated for a
+// file, except those that no source names. Each line must contain the name, and
+// no field is found that the compiler did not generate.
 func TestKotlin(t *testing.T) {
 	source, err := os.ReadFile("testdata/shop-views2.kt")
 	if err != nil {
@@ -50,8 +51,11 @@ func TestKotlin(t *testing.T) {
 			t.Errorf("%s.%s: line %d is %q", class, field, d.Line, text)
 		}
 	}
-	// Properties without a field, and one that only the companion of the interface has.
-	for _, more := range []string{"com.shop.Source abstractOne", "com.shop.Source shared", "com.shop.T6 x", "com.shop.Named value"} {
+	// Properties without a field, and one that only the companion of the
+	// interface has.
+	for _, more := range []string{
+		"com.shop.Source abstractOne", "com.shop.Source shared", "com.shop.T6 x", "com.shop.Named value",
+	} {
 		want[more] = true
 	}
 	for class, c := range x.classes {
@@ -64,8 +68,8 @@ func TestKotlin(t *testing.T) {
 	}
 }
 
-// javaSample has what a reader of Java may trip over. Each declared field is alone on a line that
-// ends with its name in a comment.
+// javaSample contains what is difficult for a parser of Java. Each declared
+// field is alone on a line that ends with its name in a comment.
 const javaSample = `package com.shop; // class Fake { int fake; }
 /* class Fake2 { int fake2; } */
 import java.util.*;
@@ -118,7 +122,8 @@ public abstract class Sample<T extends Comparable<T> & java.io.Serializable, U> 
 class Second extends Sample<String, Integer> { Second() { super(1); } int bodyless(int p) { return 1; } int second; } //: second
 `
 
-// TestJava compiles the sample: the fields found are exactly those of the class files.
+// TestJava compiles the sample: the fields found are exactly those of the class
+// files.
 func TestJava(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "Sample.java")
@@ -159,7 +164,8 @@ func TestJava(t *testing.T) {
 	}
 }
 
-// fieldsOf reads the output of javap: "class field" of every field that a source names.
+// fieldsOf parses the output of javap: "class field" of every field that a
+// source names.
 func fieldsOf(listing string) map[string]bool {
 	class := ""
 	head := regexp.MustCompile(`^(?:[\w-]+ )*(?:class|interface) ([\w.$]+)`)
@@ -169,7 +175,8 @@ func fieldsOf(listing string) map[string]bool {
 	for line := range strings.Lines(listing) {
 		if m := head.FindStringSubmatch(line); m != nil {
 			class = m[1]
-		} else if m := field.FindStringSubmatch(line); m != nil && !strings.Contains(m[1], "$") && !unnamed.MatchString(class) {
+		} else if m := field.FindStringSubmatch(line); m != nil && !strings.Contains(m[1], "$") &&
+			!unnamed.MatchString(class) {
 			out[class+" "+m[1]] = true
 		}
 	}
@@ -201,7 +208,8 @@ func indexOf(files map[string]string) *index {
 
 func TestDeclaration(t *testing.T) {
 	x := indexOf(map[string]string{
-		"app/Cart.kt":                 "package com.shop\n\nclass Cart {\n  val items by lazy { 1 }\n  companion object {\n    val all = 1\n  }\n  class Line { val price = 1 }\n}\n",
+		"app/Cart.kt": "package com.shop\n\nclass Cart {\n  val items by lazy { 1 }\n  companion " +
+			"object {\n    val all = 1\n  }\n  class Line { val price = 1 }\n}\n",
 		"app/util.kt":                 "package com.shop\nval counter = 1\n",
 		"app/only.kt":                 "package com.shop\nclass Only\n",
 		"app/main.kt":                 "@file:JvmName(\"Start\")\npackage com.shop\nfun main() {}\n",
@@ -209,43 +217,48 @@ func TestDeclaration(t *testing.T) {
 		"lib/Bare.java":               "class Bare { int a,\n b; }",
 		"src/debug/java/Variant.java": "package com.shop;\nclass Variant { int a; }",
 		"src/prod/java/Variant.java":  "package com.shop;\nclass Variant { int a; }",
-		"moved/Elsewhere.java":        "/* package com.fake; */ package /* x */ com . shop . other ;\nclass Elsewhere { int a; }",
-		"broken/Broken.java":          "package com.shop; class Broken { int a; void m( { int b; } int c",
-		"broken/Same.java":            "package com.shop; class Same { int a; }\nclass Same { int b; }",
+		"moved/Elsewhere.java": "/* package com.fake; */ package /* x */ com . shop . other ;\nclass " +
+			"Elsewhere { int a; }",
+		"broken/Broken.java": "package com.shop; class Broken { int a; void m( { int b; } int c",
+		"broken/Same.java":   "package com.shop; class Same { int a; }\nclass Same { int b; }",
 	})
 	for name, want := range map[string]string{
-		"com.shop.Cart items":                                 "app/Cart.kt:4 field",
-		"com.shop.Cart items$delegate":                        "app/Cart.kt:4 field",
-		"com.shop.Cart Companion":                             "app/Cart.kt:5 field",
-		"com.shop.Cart all":                                   "app/Cart.kt:6 field",
-		"com.shop.Cart$Companion all":                         "app/Cart.kt:6 field",
-		"com.shop.Cart$Line price":                            "app/Cart.kt:8 field",
-		"com.shop.Cart$Line this$0":                           "app/Cart.kt:8",
-		"com.shop.Cart$1 items":                               "app/Cart.kt:3",
-		"com.shop.Cart$Line$show$1$2 L$0":                     "app/Cart.kt:8",
-		"com.shop.Cart$$Lambda$23+0x00007f84bc004aa0 arg$1":   "app/Cart.kt:3",
-		"com.shop.Cart$$Lambda/0x00007f84bc004aa0.1 arg$1":    "app/Cart.kt:3",
-		"com.shop.-$$Lambda$Cart$qZ1_x f$0":                   "app/Cart.kt:3",
-		"com.shop.Cart$$ExternalSyntheticLambda0 f$0":         "app/Cart.kt:3",
-		"com.shop.Cart$special$$inlined$map$1 $this":          "app/Cart.kt:3",
-		"com.shop.Cart$sam$i$java_lang_Runnable$0 function":   "app/Cart.kt:3",
-		"com.shop.UtilKt counter":                             "app/util.kt:2 field",
-		"com.shop.UtilKt$lambda$1 x":                          "app/util.kt:1",
-		"com.shop.Start x":                                    "app/main.kt:1",
-		"com.shop.All__PartsKt part":                          "app/parts.kt:3 field",
-		"com.shop.Same a":                                     "broken/Same.java:1 field",
-		"Bare b":                                              "lib/Bare.java:2 field",
-		"com.shop.other.Elsewhere a":                          "moved/Elsewhere.java:2 field",
-		"com.shop.Broken a":                                   "broken/Broken.java:1 field",
-		"com.shop.OnlyKt x":                                   "no source declares com.shop.OnlyKt",
-		"com.shop.Elsewhere a":                                "no source declares com.shop.Elsewhere",
-		"com.shop.Variant a":                                  "several files declare com.shop.Variant: src/debug/java/Variant.java, src/prod/java/Variant.java",
-		"com.shop.Variant$1 a":                                "several files declare com.shop.Variant: src/debug/java/Variant.java, src/prod/java/Variant.java",
-		"\x1b[31m a":                                          "no source declares ?[31m",
-		"$ a":                                                 "no source declares $",
-		" a":                                                  "no source declares ",
-		"com.shop." + strings.Repeat("$", 100) + " a":         "no source declares com.shop." + strings.Repeat("$", 100),
-		strings.Repeat("com.shop.Cart$", 10_000) + "Cart all": "no source declares " + strings.Repeat("com.shop.Cart$", 15)[:maxName-1] + "…",
+		"com.shop.Cart items":                               "app/Cart.kt:4 field",
+		"com.shop.Cart items$delegate":                      "app/Cart.kt:4 field",
+		"com.shop.Cart Companion":                           "app/Cart.kt:5 field",
+		"com.shop.Cart all":                                 "app/Cart.kt:6 field",
+		"com.shop.Cart$Companion all":                       "app/Cart.kt:6 field",
+		"com.shop.Cart$Line price":                          "app/Cart.kt:8 field",
+		"com.shop.Cart$Line this$0":                         "app/Cart.kt:8",
+		"com.shop.Cart$1 items":                             "app/Cart.kt:3",
+		"com.shop.Cart$Line$show$1$2 L$0":                   "app/Cart.kt:8",
+		"com.shop.Cart$$Lambda$23+0x00007f84bc004aa0 arg$1": "app/Cart.kt:3",
+		"com.shop.Cart$$Lambda/0x00007f84bc004aa0.1 arg$1":  "app/Cart.kt:3",
+		"com.shop.-$$Lambda$Cart$qZ1_x f$0":                 "app/Cart.kt:3",
+		"com.shop.Cart$$ExternalSyntheticLambda0 f$0":       "app/Cart.kt:3",
+		"com.shop.Cart$special$$inlined$map$1 $this":        "app/Cart.kt:3",
+		"com.shop.Cart$sam$i$java_lang_Runnable$0 function": "app/Cart.kt:3",
+		"com.shop.UtilKt counter":                           "app/util.kt:2 field",
+		"com.shop.UtilKt$lambda$1 x":                        "app/util.kt:1",
+		"com.shop.Start x":                                  "app/main.kt:1",
+		"com.shop.All__PartsKt part":                        "app/parts.kt:3 field",
+		"com.shop.Same a":                                   "broken/Same.java:1 field",
+		"Bare b":                                            "lib/Bare.java:2 field",
+		"com.shop.other.Elsewhere a":                        "moved/Elsewhere.java:2 field",
+		"com.shop.Broken a":                                 "broken/Broken.java:1 field",
+		"com.shop.OnlyKt x":                                 "no source declares com.shop.OnlyKt",
+		"com.shop.Elsewhere a":                              "no source declares com.shop.Elsewhere",
+		"com.shop.Variant a": "several files declare com.shop.Variant: " +
+			"src/debug/java/Variant.java, src/prod/java/Variant.java",
+		"com.shop.Variant$1 a": "several files declare com.shop.Variant: src/debug/java/Variant.java, " +
+			"src/prod/java/Variant.java",
+		"\x1b[31m a": "no source declares ?[31m",
+		"$ a":        "no source declares $",
+		" a":         "no source declares ",
+		"com.shop." + strings.Repeat("$", 100) + " a": "no source declares com.shop." +
+			strings.Repeat("$", 100),
+		strings.Repeat("com.shop.Cart$", 10_000) + "Cart all": "no source declares " +
+			strings.Repeat("com.shop.Cart$", 15)[:maxName-1] + "…",
 	} {
 		class, field, _ := strings.Cut(name, " ")
 		d, ok := x.declaration(class, field)
@@ -276,7 +289,9 @@ func TestSources(t *testing.T) {
 		if err := os.WriteFile(outside, []byte("class C { int c; }"), 0o600); err != nil {
 			r.Fatal(err)
 		}
-		for link, target := range map[string]string{"C.java": outside, "linked": filepath.Dir(outside), "D.java": "/dev/zero"} {
+		for link, target := range map[string]string{
+			"C.java": outside, "linked": filepath.Dir(outside), "D.java": "/dev/zero",
+		} {
 			if err := os.Symlink(target, filepath.Join(r.dir, link)); err != nil {
 				r.Skip(err)
 			}
@@ -284,7 +299,10 @@ func TestSources(t *testing.T) {
 	}
 	check := func(t *testing.T, c *Checkout) {
 		t.Helper()
-		for class, want := range map[string]string{"A": "app/src/main/A.java", "com.build.B": "app/src/com/build/B.kt", "C": "", "D": "", "Big": "", "Odd": "odd\n\"name\".java"} {
+		for class, want := range map[string]string{
+			"A": "app/src/main/A.java", "com.build.B": "app/src/com/build/B.kt", "C": "", "D": "", "Big": "",
+			"Odd": "odd\n\"name\".java",
+		} {
 			if d, ok := c.Declaration(t.Context(), class, ""); ok != (want != "") || d.File != want {
 				t.Errorf("%s: %+v, want %q", class, d, want)
 			}
@@ -313,7 +331,8 @@ func TestSources(t *testing.T) {
 	})
 }
 
-// FuzzDeclarations: every declaration is on a line that has its name as a word.
+// FuzzDeclarations: every declaration is on a line that contains its name as a
+// word.
 func FuzzDeclarations(f *testing.F) {
 	kotlin, err := os.ReadFile("testdata/shop-views2.kt")
 	if err != nil {
@@ -341,7 +360,8 @@ func FuzzDeclarations(f *testing.F) {
 				if !isKotlin {
 					line = uncommented(source)[field.line-1]
 				}
-				ofObject := isKotlin && (field.name == "INSTANCE" || field.name == "Companion") && strings.Contains(source, "object")
+				ofObject := isKotlin && (field.name == "INSTANCE" || field.name == "Companion") &&
+					strings.Contains(source, "object")
 				if !hasWord(line, field.name) && !ofObject {
 					t.Fatalf("%s.%s is not in line %d: %q", class.name, field.name, field.line, line)
 				}
@@ -350,17 +370,22 @@ func FuzzDeclarations(f *testing.F) {
 	})
 }
 
-// comments are those of Java, and its strings and characters, in the order in which they begin.
-var comments = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?(?:\*/|\z)|"""(?:\\.|[^\\])*?(?:"""|\\?\z)|"(?:\\[^\n]|[^"\\\n])*["\\]?|'(?:\\[^\n]|[^'\\\n])*['\\]?`)
+// comments matches those of Java, and its strings and characters, in the order
+// in which they begin.
+var comments = regexp.MustCompile(
+	`(?s)//[^\n]*|/\*.*?(?:\*/|\z)|"""(?:\\.|[^\\])*?(?:"""|\\?\z)|"(?:\\[^\n]|[^"\\\n])*["\\]?|'(?:\\[^\n]|[^'\\\n])*['\\]?`)
 
-// uncommented returns the lines of a file of Java without its comments and literals.
+// uncommented returns the lines of a Java file without its comments and
+// literals.
 func uncommented(source string) []string {
-	return strings.Split(comments.ReplaceAllStringFunc(source, func(s string) string { return " " + strings.Repeat("\n", strings.Count(s, "\n")) }), "\n")
+	return strings.Split(comments.ReplaceAllStringFunc(source,
+		func(s string) string { return " " + strings.Repeat("\n", strings.Count(s, "\n")) }), "\n")
 }
 
 func hasWord(line, word string) bool {
 	for i := 0; i+len(word) <= len(line); i++ {
-		if line[i:i+len(word)] == word && (i == 0 || !isNameByte(line[i-1])) && (i+len(word) == len(line) || !isNameByte(line[i+len(word)])) {
+		if line[i:i+len(word)] == word && (i == 0 || !isNameByte(line[i-1])) &&
+			(i+len(word) == len(line) || !isNameByte(line[i+len(word)])) {
 			return true
 		}
 	}

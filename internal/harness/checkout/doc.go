@@ -1,7 +1,9 @@
-// Package checkout answers what the gate asks of a git checkout of the app under test: where a
-// field is declared, what a pull request changes, who owns a file, which commits are ancestors.
+// Package checkout extracts what the gate needs from a git checkout of the app
+// under test: where a field is declared, what a pull request changes, who owns
+// a file, which commits are ancestors.
 //
-// Everything in the checkout is hostile, because a pull request wrote it. Files are read inside
-// its top folder only, git runs no program that the checkout names and contacts nobody, and
-// sizes, counts and times are bounded. What cannot be determined is unknown, with the reason.
+// Everything in the checkout is hostile, because a pull request wrote it. Only
+// files inside its top directory are read, git runs no program that the
+// checkout names and has no network access, and sizes, counts and times are
+// bounded. What cannot be determined is unknown, with the reason.
 package checkout

@@ -20,11 +20,11 @@ type command struct {
 	time   time.Duration
 	output int64 // bytes
 	stdin  string
-	to     io.Writer // takes the output in place of the result, if not nil
+	to     io.Writer // receives the output instead of the result, if not nil
 }
 
-// hardened are the options of every call. They come before any configuration of the checkout,
-// which may name programs for each of these.
+// hardened are the options of every call. They override the configuration of
+// the checkout, which may name programs for each of these.
 var hardened = []string{
 	"--no-pager",
 	"-c", "core.fsmonitor=false",
@@ -33,20 +33,24 @@ var hardened = []string{
 	"-c", "core.quotePath=true",
 }
 
-// environment is that of every call. A partial clone fetches what it lacks, by programs that its
-// configuration names: GIT_NO_LAZY_FETCH forbids it since git 2.45, GIT_ALLOW_PROTOCOL always.
+// environment is that of every call. A partial clone fetches missing objects
+// with programs from its configuration: GIT_NO_LAZY_FETCH forbids it since git
+// 2.45, GIT_ALLOW_PROTOCOL always.
 var environment = []string{
-	"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C",
+	"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
+	"GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C",
 }
 
-// kept are variables of git that say how the user wants git to behave. Others, such as GIT_DIR
-// inside a hook, would make git answer for another repository or in another format.
+// kept are variables by which the user configures git. Others, such as GIT_DIR
+// inside a hook, would select another repository or another format.
 func kept(name string) bool {
 	switch name {
-	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH", "GIT_DISCOVERY_ACROSS_FILESYSTEM":
+	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH",
+		"GIT_DISCOVERY_ACROSS_FILESYSTEM":
 		return true
 	}
-	return !strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
+	return !strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "GIT_CONFIG_KEY_") ||
+		strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
 }
 
 func (c *Checkout) environment() []string {
@@ -56,12 +60,12 @@ func (c *Checkout) environment() []string {
 			out = append(out, variable)
 		}
 	}
-	// Where .git is damaged, git must not go on to a repository further up.
+	// If .git is damaged, git must not continue to a repository further up.
 	return append(append(out, environment...), "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.top))
 }
 
-// git runs git in the top folder and returns its output. It asks nobody anything, changes
-// nothing and starts no other program.
+// git runs git in the top directory and returns its output. It does not prompt,
+// changes nothing and starts no other program.
 func (c *Checkout) git(ctx context.Context, limits command, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.time)
 	defer cancel()
@@ -93,7 +97,8 @@ func (c *Checkout) git(ctx context.Context, limits command, args ...string) ([]b
 	return out.Bytes(), nil
 }
 
-// exitCode returns the exit code of git in an error of git; -1 if it did not exit by itself.
+// exitCode returns the exit code of git from an error; -1 if it did not exit by
+// itself.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -102,7 +107,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// boundedWriter fails once more than left bytes were written, which ends git as well.
+// boundedWriter fails once more than left bytes were written, which ends git as
+// well.
 type boundedWriter struct {
 	to   io.Writer
 	left int64
@@ -119,7 +125,7 @@ func (w *boundedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tolerantWriter drops what is written after left bytes.
+// tolerantWriter discards what is written after left bytes.
 type tolerantWriter struct {
 	to   *bytes.Buffer
 	left int

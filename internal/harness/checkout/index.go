@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// maxSources bounds how many files of Java and Kotlin are read.
+	// maxSources bounds the number of Java and Kotlin files.
 	maxSources = 100_000
 	// maxSource bounds one of them, in bytes; a larger one is skipped.
 	maxSource = 2 << 20
-	// maxSourceBytes bounds all of them together.
+	// maxSourceBytes bounds all files together.
 	maxSourceBytes = 1 << 30
-	// maxFields bounds how many fields are kept.
+	// maxFields bounds the number of fields.
 	maxFields = 3_000_000
-	// maxEntries bounds how many files and folders are looked at without git.
+	// maxEntries bounds the number of files and directories visited without
+	// git.
 	maxEntries = 1_000_000
-	// readSources is the time to read them all.
+	// readSources is the time limit to read them all.
 	readSources = 30 * time.Second
 )
 
@@ -87,7 +88,8 @@ func (x *index) read(ctx context.Context, root *os.Root, files []string) error {
 	return nil
 }
 
-// add adds a class of a file. Names are copied, so that the file's text is not kept for them.
+// add adds a class of a file. Names are copied, so that they do not keep the
+// file's text in memory.
 func (x *index) add(file string, class *declaredClass) {
 	known, ok := x.classes[class.name]
 	if !ok {
@@ -104,8 +106,8 @@ func (x *index) add(file string, class *declaredClass) {
 	}
 }
 
-// sourceFiles returns the files of Java and Kotlin: those that git tracks, or without git those
-// that are there.
+// sourceFiles returns the Java and Kotlin files: those that git tracks, or
+// without git all.
 func (c *Checkout) sourceFiles(ctx context.Context, root *os.Root) ([]string, error) {
 	if c.noGit != nil {
 		return walkSources(ctx, root)
@@ -116,7 +118,8 @@ func (c *Checkout) sourceFiles(ctx context.Context, root *os.Root) ([]string, er
 	}
 	var files []string
 	for file := range strings.SplitSeq(string(out), "\x00") {
-		if !isSource(file) || len(files) > 0 && files[len(files)-1] == file { // a file with a conflict is listed three times
+		// a file with a conflict is listed three times
+		if !isSource(file) || len(files) > 0 && files[len(files)-1] == file {
 			continue
 		}
 		if files = append(files, file); len(files) > maxSources {
@@ -158,8 +161,8 @@ func walkSources(ctx context.Context, root *os.Root) ([]string, error) {
 	return files, err
 }
 
-// isOutput reports whether a folder has what tools wrote. A package may be called build: only
-// beside a build script or sources it is Gradle's.
+// isOutput reports whether a directory contains generated files. A package may
+// be named build: it is Gradle's only beside a build script or sources.
 func isOutput(root *os.Root, dir string) bool {
 	base := path.Base(dir)
 	if strings.HasPrefix(base, ".") || base == "node_modules" {

@@ -1,19 +1,20 @@
 package checkout
 
-// readJava reads a compilation unit of Java (Java Language Specification, chapters 7 to 9). It
-// reads what a compiler accepts, and something of every other text.
+// readJava parses a compilation unit of Java (Java Language Specification,
+// chapters 7 to 9). It parses what a compiler accepts, and parts of any other
+// text.
 func (u *unit) readJava() { u.javaBody(0, len(u.tokens), nil, 0) }
 
-// javaBody reads the members of a class; class is nil outside of classes.
+// javaBody parses the members of a class; class is nil outside of classes.
 func (u *unit) javaBody(i, end int, class *declaredClass, nesting int) {
 	for i < end {
 		i = u.javaMember(i, end, class, nesting)
 	}
 }
 
-// javaMember reads one member and returns the index after it. What precedes its name may be
-// modifiers, annotations and a type: the name is the last identifier before what tells a field
-// from a method.
+// javaMember parses one member and returns the index after it. Modifiers,
+// annotations and a type may precede its name: the name is the last identifier
+// before the token that distinguishes a field from a method.
 func (u *unit) javaMember(i, end int, class *declaredClass, nesting int) int {
 	last := token{}
 	for i < end {
@@ -39,7 +40,8 @@ func (u *unit) javaMember(i, end int, class *declaredClass, nesting int) int {
 	return end
 }
 
-// javaVariables reads the variables of a field from the first one on, whose name was read.
+// javaVariables reads the variables of a field from the first one on, whose
+// name was read.
 func (u *unit) javaVariables(i, end int, variable token, class *declaredClass) int {
 	for i < end {
 		if variable.identifier() {
@@ -67,16 +69,16 @@ func (u *unit) skipJavaMethod(i, end int) int {
 		case ';', '}':
 			return i + 1
 		case '{':
-			// The default value of an annotation's method may be in braces, too: the semicolon
-			// after it is an empty member.
+			// The default value of an annotation's method may be in braces,
+			// too: the semicolon after it is an empty member.
 			return u.skip(i)
 		}
 	}
 	return end
 }
 
-// isJavaType reports whether a token is the keyword of a class, interface, enum or record. The
-// last is a keyword only there.
+// isJavaType reports whether a token is the keyword of a class, interface, enum
+// or record. The last is a keyword only there.
 func (u *unit) isJavaType(i int) bool {
 	t := u.tokens[i]
 	if !u.at(i + 1).identifier() {
@@ -92,7 +94,8 @@ func (u *unit) isJavaType(i int) bool {
 	return t.kind == '@'
 }
 
-// javaType reads a class, interface, enum, record or annotation type, whose keyword is at i.
+// javaType reads a class, interface, enum, record or annotation type, whose
+// keyword is at i.
 func (u *unit) javaType(i, end int, outer *declaredClass, nesting int) int {
 	if u.tokens[i].kind == '@' {
 		i++
@@ -148,7 +151,8 @@ func (u *unit) javaComponents(i, end int, class *declaredClass) {
 	}
 }
 
-// javaConstants reads the constants of an enum and returns the index of its first other member.
+// javaConstants reads the constants of an enum and returns the index of its
+// first other member.
 func (u *unit) javaConstants(i, end int, class *declaredClass) int {
 	for i < end {
 		t := u.tokens[i]

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// readKotlin reads a file of Kotlin (kotlinlang.org/spec/syntax-and-grammar.html). Kotlin's
-// keywords of declarations cannot be identifiers, so that between the members of a class each of
-// them begins a declaration: what stands in brackets, as bodies of functions do, is skipped.
+// readKotlin parses a Kotlin file
+// (kotlinlang.org/spec/syntax-and-grammar.html). Kotlin's declaration keywords
+// cannot be identifiers, so that between the members of a class each begins a
+// declaration. Text in brackets, such as bodies of functions, is skipped.
 func (u *unit) readKotlin(file string) {
 	top := &declaredClass{name: u.prefix + u.facade(file), line: 1}
 	if u.kotlinBody(0, len(u.tokens), nil, kotlinFields{top}, 0) {
@@ -15,7 +16,7 @@ func (u *unit) readKotlin(file string) {
 	}
 }
 
-// facade returns the name of the class that has what is declared outside of classes
+// facade returns the name of the class for declarations outside of classes
 // (kotlinlang.org/docs/java-to-kotlin-interop.html, Package-level functions).
 func (u *unit) facade(file string) string {
 	simple := strings.TrimSuffix(path.Base(file), ".kt")
@@ -48,14 +49,15 @@ func (u *unit) facade(file string) string {
 	switch {
 	case given == "":
 		return simple
-	case several: // each file has a class of its own behind the one that is named
+	case several: // each file has a class of its own behind the named one
 		return given + "__" + simple
 	}
 	return given
 }
 
-// kotlinFields are the classes that have the fields of the properties declared in one body: a
-// companion's are static fields of the class around it, but an interface's companion has them.
+// kotlinFields are the classes that have the fields of the properties declared
+// in one body: a companion's are static fields of the class around it, but an
+// interface's companion has them.
 type kotlinFields []*declaredClass
 
 func (f kotlinFields) add(name string, line int32) {
@@ -64,8 +66,8 @@ func (f kotlinFields) add(name string, line int32) {
 	}
 }
 
-// kotlinBody reads the declarations of a class, or of a file where class is nil, and reports
-// whether there are functions or properties.
+// kotlinBody reads the declarations of a class, or of a file where class is
+// nil, and reports whether there are functions or properties.
 func (u *unit) kotlinBody(i, end int, class *declaredClass, fields kotlinFields, nesting int) (members bool) {
 	for i < end {
 		t := u.tokens[i]
@@ -91,8 +93,8 @@ func (u *unit) kotlinBody(i, end int, class *declaredClass, fields kotlinFields,
 	return members
 }
 
-// kotlinProperty reads a property after its keyword. One of a receiver, `val String.initial`,
-// has no field.
+// kotlinProperty reads a property after its keyword. One of a receiver, `val
+// String.initial`, has no field.
 func (u *unit) kotlinProperty(i, end int, fields kotlinFields) int {
 	if i < end && u.tokens[i].kind == '<' {
 		i = u.skip(i)
@@ -157,8 +159,8 @@ func (u *unit) kotlinMembers(body int, class *declaredClass, fields kotlinFields
 	u.kotlinBody(first, last, class, fields, nesting+1)
 }
 
-// kotlinEntries reads the entries of an enum and returns the index of its first other member.
-// The class of an entry with a body is named for it.
+// kotlinEntries reads the entries of an enum and returns the index of its first
+// other member. The class of an entry with a body is named for it.
 func (u *unit) kotlinEntries(i, end int, class *declaredClass, nesting int) int {
 	for i < end {
 		t := u.tokens[i]
@@ -185,7 +187,8 @@ func (u *unit) kotlinEntries(i, end int, class *declaredClass, nesting int) int 
 	return end
 }
 
-// kotlinParameters reads the properties among the parameters of a primary constructor.
+// kotlinParameters reads the properties among the parameters of a primary
+// constructor.
 func (u *unit) kotlinParameters(open int, class *declaredClass) {
 	if open < 0 {
 		return
@@ -213,8 +216,8 @@ type kotlinHeader struct {
 	next        int // the index after it all
 }
 
-// kotlinHeader reads the header of a class up to its body. A class without one ends where
-// something begins that cannot be of its header.
+// kotlinHeader reads the header of a class up to its body. A class without one
+// ends where something begins that cannot be of its header.
 func (u *unit) kotlinHeader(i, end int) kotlinHeader {
 	h := kotlinHeader{-1, -1, end}
 	supertypes := false
@@ -249,7 +252,8 @@ func (u *unit) kotlinHeader(i, end int) kotlinHeader {
 	return h
 }
 
-// mayBegin reports whether a token that is the first of its line may begin a declaration.
+// mayBegin reports whether a token that is the first of its line may begin a
+// declaration.
 func (u *unit) mayBegin(i int) bool {
 	t, before := u.tokens[i], u.at(i-1)
 	switch {
@@ -259,8 +263,8 @@ func (u *unit) mayBegin(i int) bool {
 	return strings.IndexByte(",:.&", before.kind) < 0
 }
 
-// constructor returns the parenthesis after `constructor`, where annotations and modifiers from i
-// on are those of a primary constructor; -1 if not.
+// constructor returns the parenthesis after `constructor`, where annotations
+// and modifiers from i on are those of a primary constructor; -1 if not.
 func (u *unit) constructor(i int) int {
 	for {
 		switch t := u.at(i); {
@@ -276,7 +280,8 @@ func (u *unit) constructor(i int) int {
 	}
 }
 
-// isKotlinDeclaration reports whether a token is a keyword that begins a declaration.
+// isKotlinDeclaration reports whether a token is a keyword that begins a
+// declaration.
 func isKotlinDeclaration(t token) bool {
 	if t.kind != nameToken {
 		return false

@@ -9,22 +9,26 @@ import (
 )
 
 const (
-	// maxOwnersFile is the size from which on GitHub does not load the file, in bytes.
+	// maxOwnersFile is the size above which GitHub does not load the file, in
+	// bytes.
 	maxOwnersFile = 3 << 20
-	// maxPattern and maxOwned bound a pattern and a path that is looked up, in bytes.
+	// maxPattern and maxOwned bound a pattern and a path that is looked up, in
+	// bytes.
 	maxPattern, maxOwned = 4096, 4096
 	// maxOwners bounds the owners of one pattern.
 	maxOwners = 100
 )
 
-// owner is a user, a team or an e-mail address. Users that a company manages have an underscore
-// in their names.
-var owner = regexp.MustCompile(`^(@[0-9A-Za-z][0-9A-Za-z_-]{0,99}(/[0-9A-Za-z_][0-9A-Za-z._-]{0,99})?|[0-9A-Za-z._%+-]{1,64}@[0-9A-Za-z][0-9A-Za-z-]*(\.[0-9A-Za-z-]+)+)$`)
+// owner is a user, a team or an e-mail address. Users managed by a company have
+// an underscore in their names.
+var owner = regexp.MustCompile(
+	`^(@[0-9A-Za-z][0-9A-Za-z_-]{0,99}(/[0-9A-Za-z_][0-9A-Za-z._-]{0,99})?|[0-9A-Za-z._%+-]{1,64}@[0-9A-Za-z][0-9A-Za-z-]*(\.[0-9A-Za-z-]+)+)$`)
 
-// Owners returns the owners of a file as CODEOWNERS of the checkout says, by GitHub's rules
-// (docs.github.com, About code owners): "@user", "@org/team" or "name@example.com". nil without
-// any. path is the slash-separated path below the top folder. Nobody has reviewed the file: a
-// pull request may have changed it.
+// Owners returns the owners of a file according to CODEOWNERS of the checkout,
+// by GitHub's rules (docs.github.com, About code owners): "@user", "@org/team"
+// or "name@example.com"; nil if there are none. path is the slash-separated
+// path below the top directory. The file is not reviewed: a pull request may
+// have changed it.
 func (c *Checkout) Owners(path string) []string {
 	if len(path) > maxOwned {
 		return nil
@@ -38,7 +42,7 @@ func (c *Checkout) Owners(path string) []string {
 	return nil
 }
 
-// readOwners reads the first CODEOWNERS of those that GitHub looks for.
+// readOwners reads the first CODEOWNERS in GitHub's search order.
 func (c *Checkout) readOwners() []ownerRule {
 	root, err := os.OpenRoot(c.top)
 	if err != nil {
@@ -60,10 +64,10 @@ func (c *Checkout) readOwners() []ownerRule {
 // ownerRule is a line of CODEOWNERS.
 type ownerRule struct {
 	pattern ownerPattern
-	owners  []string // nil: what matches has no owner
+	owners  []string // nil: matching files have no owner
 }
 
-// ownerRules reads CODEOWNERS. Lines that are not valid are skipped, as GitHub does.
+// ownerRules parses CODEOWNERS. Like GitHub, it skips invalid lines.
 func ownerRules(content string) []ownerRule {
 	var rules []ownerRule
 	for line := range strings.SplitSeq(strings.TrimPrefix(content, "\ufeff"), "\n") {
@@ -82,14 +86,15 @@ func ownerRules(content string) []ownerRule {
 			}
 		}
 		if len(fields) > 1 && rule.owners == nil {
-			continue // names owners, but none that is valid
+			continue // names owners, but none is valid
 		}
 		rules = append(rules, rule)
 	}
 	return rules
 }
 
-// ownerFields splits a line at blanks that no backslash precedes, up to a comment.
+// ownerFields splits a line at blanks that no backslash precedes, up to a
+// comment.
 func ownerFields(line string) []string {
 	var fields []string
 	for {
@@ -109,17 +114,18 @@ func ownerFields(line string) []string {
 	}
 }
 
-// ownerPattern is a pattern of CODEOWNERS: one of .gitignore without its negation and its
-// ranges of characters.
+// ownerPattern is a pattern of CODEOWNERS: one of .gitignore without its
+// negation and its ranges of characters.
 type ownerPattern struct {
-	segments []string // "**" is any number of folders; others may have * and ?
+	segments []string // "**" is any number of directories; others may have * and ?
 	inside   bool     // matches only what is inside of what the segments match
 	exact    bool     // does not match what is inside
 }
 
 func parseOwnerPattern(s string) (ownerPattern, bool) {
 	switch {
-	case len(s) > maxPattern, strings.HasPrefix(s, "!"), strings.HasPrefix(s, `\#`), hasRange(s), strings.Contains(s, "***"), strings.Trim(s, "/") == "":
+	case len(s) > maxPattern, strings.HasPrefix(s, "!"), strings.HasPrefix(s, `\#`), hasRange(s),
+		strings.Contains(s, "***"), strings.Trim(s, "/") == "":
 		return ownerPattern{}, false
 	}
 	var p ownerPattern
@@ -162,7 +168,8 @@ func hasRange(s string) bool {
 	return false
 }
 
-// matches reports whether a path matches, in time of the product of both lengths.
+// matches reports whether a path matches, in time proportional to the product
+// of both lengths.
 func (p ownerPattern) matches(path []string) bool {
 	// at[n]: the segments so far match the first n parts of the path.
 	at := make([]bool, len(path)+1)
@@ -194,7 +201,8 @@ func (p ownerPattern) matches(path []string) bool {
 	return false
 }
 
-// matchSegment matches one part of a path: on a mismatch the last * takes one byte more.
+// matchSegment matches one part of a path: on a mismatch the last * consumes
+// one byte more.
 func matchSegment(pattern, part string) bool {
 	i, star, retry := 0, -1, 0
 	for n := 0; n < len(part); {

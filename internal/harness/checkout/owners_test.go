@@ -30,11 +30,15 @@ func TestOwners(t *testing.T) {
 		"  indented.txt\t@tab\n"
 	c := &Checkout{owners: func() []ownerRule { return ownerRules(file) }}
 	for path, want := range map[string]string{
-		"README.md": "[@everyone]", "a/b.kt": "[@kotlin docs@example.com]", "build/logs/x/y": "[@logs]", "x/build/logs/y": "[@everyone]",
-		"docs/a.md": "[@docs]", "docs/a/b.md": "[@everyone]", "x/docs/a.md": "[@everyone]", "x/apps/y": "[@org/apps-team]",
-		"apps/github": "[]", "apps/github/x.kt": "[]", "with space/x": "[@space]", "negated.txt": "[@everyone]", "a.txt": "[@everyone]",
+		"README.md": "[@everyone]", "a/b.kt": "[@kotlin docs@example.com]", "build/logs/x/y": "[@logs]",
+		"x/build/logs/y": "[@everyone]",
+		"docs/a.md":      "[@docs]", "docs/a/b.md": "[@everyone]", "x/docs/a.md": "[@everyone]",
+		"x/apps/y":    "[@org/apps-team]",
+		"apps/github": "[]", "apps/github/x.kt": "[]", "with space/x": "[@space]", "negated.txt": "[@everyone]",
+		"a.txt": "[@everyone]",
 		"#hash": "[@everyone]", "x": "[@everyone]", "bad.txt": "[@everyone]", "half.txt": "[@half]",
-		"deep/end.txt": "[@deep]", "deep/a/b/end.txt": "[@deep]", "indented.txt": "[@tab]", strings.Repeat("a/", maxOwned): "[]",
+		"deep/end.txt": "[@deep]", "deep/a/b/end.txt": "[@deep]", "indented.txt": "[@tab]",
+		strings.Repeat("a/", maxOwned): "[]",
 	} {
 		if got := fmt.Sprint(c.Owners(path)); got != want {
 			t.Errorf("%.50s: %s, want %s", path, got, want)
@@ -62,9 +66,10 @@ func TestOwnersFile(t *testing.T) {
 	want("[]")
 }
 
-// TestOwnersAsGit compares random patterns with git: .gitignore matches like CODEOWNERS, but
-// where a pattern ends in `*` alone it is .gitattributes, which does not match what is inside.
-// (`a**/b` is not among them: git takes `**` after a literal beginning for any folders, against its manual.)
+// TestOwnersAsGit compares random patterns with git: .gitignore matches like
+// CODEOWNERS. If a pattern ends in `*`, .gitattributes is used instead, which
+// does not match what is inside. (`a**/b` is not among them: git takes `**`
+// after a literal beginning for any directories, against its manual.)
 func TestOwnersAsGit(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -101,7 +106,8 @@ func TestOwnersAsGit(t *testing.T) {
 		}
 		questions[i] = q
 	}
-	ignored := strings.Split(r.gitWith(stdin.String(), "check-ignore", "--no-index", "-z", "--stdin", "-v", "-n"), "\x00")
+	ignored := strings.Split(r.gitWith(stdin.String(), "check-ignore", "--no-index", "-z", "--stdin", "-v", "-n"),
+		"\x00")
 	attributes := strings.Split(r.gitWith(stdin.String(), "check-attr", "-z", "--stdin", "hit"), "\x00")
 	hits := 0
 	for i, q := range questions {
@@ -132,7 +138,8 @@ func TestOwnersAsGit(t *testing.T) {
 	}
 }
 
-// FuzzOwners: owners are valid, and stand in a line of the file whose pattern is alone enough.
+// FuzzOwners: owners are valid, and on a line of the file whose pattern alone
+// matches.
 func FuzzOwners(f *testing.F) {
 	f.Add("*.kt @a\ndocs/ @org/b c@d.ef # x\n", "docs/x.kt")
 	f.Add(`a\ b/**/*?c @a`, "a b/x/yc")

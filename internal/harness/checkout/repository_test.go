@@ -24,7 +24,7 @@ func newRepository(tb testing.TB) repository {
 	if _, err := exec.LookPath("git"); err != nil {
 		recorded.Missing(tb, "git is needed: %v", err)
 	}
-	// The user's own configuration must not decide.
+	// The user's own configuration must have no effect.
 	tb.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	tb.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	r := repository{tb, tb.TempDir()}
@@ -47,9 +47,11 @@ func (r repository) gitWith(stdin string, args ...string) string {
 	return out
 }
 
-// try is gitWith where git may fail.
+// try is gitWith if git may fail.
 func (r repository) try(stdin string, args ...string) (string, error) {
-	cmd := exec.CommandContext(r.Context(), "git", append([]string{"-C", r.dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "gc.auto=0"}, args...)...)
+	cmd := exec.CommandContext(r.Context(), "git",
+		append([]string{"-C", r.dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "gc.auto=0"},
+			args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint

@@ -22,11 +22,13 @@ func (t token) identifier() bool { return t.kind == nameToken || t.kind == quote
 // is reports whether the token is a keyword, or a name that is one here.
 func (t token) is(word string) bool { return t.kind == nameToken && t.text == word }
 
-// maxNesting bounds what contains itself: templates in strings in templates, classes in classes.
+// maxNesting bounds nesting: templates in strings in templates, classes in
+// classes.
 const maxNesting = 50
 
-// lexer reads the tokens of Java (Java Language Specification, chapter 3) or Kotlin
-// (kotlinlang.org/spec/syntax-and-grammar.html, Lexical grammar). It accepts every text.
+// lexer reads the tokens of Java (Java Language Specification, chapter 3) or
+// Kotlin (kotlinlang.org/spec/syntax-and-grammar.html, Lexical grammar). It
+// accepts every text.
 type lexer struct {
 	source string
 	kotlin bool
@@ -91,7 +93,7 @@ func (l *lexer) next() (token, bool) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isNameByte takes every character beyond ASCII for a letter.
+// isNameByte treats every character beyond ASCII as a letter.
 func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_' || c == '$' || c >= 0x80
 }
@@ -138,7 +140,8 @@ func (l *lexer) comment() {
 	}
 }
 
-// quotedString reads a string or a character literal, which end with their line.
+// quotedString reads a string or a character literal, which end with their
+// line.
 func (l *lexer) quotedString(end byte) string {
 	l.at++
 	begin := l.at
@@ -162,8 +165,8 @@ func (l *lexer) quotedString(end byte) string {
 	return l.source[begin:]
 }
 
-// rawString reads a text block of Java, which has escapes, or a raw string of Kotlin, which has
-// templates and may end with quotes.
+// rawString reads a text block of Java, which has escapes, or a raw string of
+// Kotlin, which has templates and may end with quotes.
 func (l *lexer) rawString() string {
 	l.at += 3
 	begin := l.at
@@ -221,9 +224,10 @@ func (l *lexer) backticks() string {
 	return l.source[begin : begin+n]
 }
 
-// partners returns for each opening bracket of the list the index of its closing one, 0 for
-// every other token. A bracket that nothing closes ends where the bracket around it does, or
-// with the list. Angle brackets count where they can be those of type arguments.
+// partners returns for each opening bracket of the list the index of its
+// closing one, 0 for every other token. A bracket that nothing closes ends
+// where the bracket around it does, or with the list. Angle brackets count
+// where they can be those of type arguments.
 func partners(list []token) []int32 {
 	out := make([]int32, len(list))
 	var open []int32 // indices, innermost last

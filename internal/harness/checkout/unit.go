@@ -25,8 +25,9 @@ type unit struct {
 	prefix  string // the package and a dot; empty in the default package
 }
 
-// declarations returns the classes of a file and their fields. path decides the language and the
-// name of Kotlin's class of the functions and properties outside of classes.
+// declarations returns the classes of a file and their fields. path determines
+// the language and the name of Kotlin's class for functions and properties
+// outside of classes.
 func declarations(path, source string) []*declaredClass {
 	kotlin := strings.HasSuffix(path, ".kt")
 	u := unit{tokens: tokens(source, kotlin)}
@@ -40,7 +41,8 @@ func declarations(path, source string) []*declaredClass {
 	return u.classes
 }
 
-// readPackage finds the package statement: nothing but annotations and comments precede it.
+// readPackage finds the package statement: nothing but annotations and comments
+// precede it.
 func (u *unit) readPackage() {
 	for i := 0; i < len(u.tokens); {
 		switch t := u.tokens[i]; {
@@ -89,8 +91,8 @@ func (u *unit) skip(i int) int {
 // closing returns where the brackets end that a token opens.
 func (u *unit) closing(i int) int { return max(int(u.partner[i]), i) }
 
-// skipAnnotation returns the index after an annotation that begins at i: its name, type
-// arguments and arguments, or those of several, `@file:[A B]`.
+// skipAnnotation returns the index after an annotation that begins at i: its
+// name, type arguments and arguments, or those of several, `@file:[A B]`.
 func (u *unit) skipAnnotation(i int) int {
 	i++
 	if u.at(i).identifier() && u.at(i+1).kind == ':' { // the target in Kotlin
@@ -109,14 +111,16 @@ func (u *unit) skipAnnotation(i int) int {
 	if u.at(i).kind == '<' {
 		i = u.skip(i)
 	}
-	// Parentheses on a line of their own are those of something else in neither language.
+	// In both languages, parentheses on a line of their own belong to something
+	// else.
 	if u.at(i).kind == '(' {
 		i = u.skip(i)
 	}
 	return i
 }
 
-// declare adds a class of a name inside another; outer is nil outside of classes.
+// declare adds a class with a name inside another; outer is nil outside of
+// classes.
 func (u *unit) declare(outer *declaredClass, simple string, line int32) *declaredClass {
 	full := u.prefix + simple
 	if outer != nil {
@@ -127,14 +131,14 @@ func (u *unit) declare(outer *declaredClass, simple string, line int32) *declare
 	return c
 }
 
-// add adds a field. Of two of a name the first one stays.
+// add adds a field. Of two with the same name the first is kept.
 func (c *declaredClass) add(name string, line int32) {
 	if c != nil {
 		c.fields = append(c.fields, declaredField{name, int(line)})
 	}
 }
 
-// line of a field; false if it is not declared here.
+// line returns the line of a field; false if it is not declared here.
 func (c *declaredClass) field(name string) (int, bool) {
 	i := slices.IndexFunc(c.fields, func(f declaredField) bool { return f.name == name })
 	if i < 0 {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Free returns the bytes that a program may take before others suffer: what the
-// kernel calls available, and what is left of the control group, as in a container;
-// 0 if neither is known.
+// Free returns the bytes that a program may use without affecting others: what
+// the kernel reports as available, limited by what is left of the control
+// group, as in a container; 0 if neither is known.
 func Free() int64 {
 	free := int64(0)
 	text, _ := os.ReadFile("/proc/meminfo")
@@ -28,10 +28,11 @@ func Free() int64 {
 	return free
 }
 
-// groupMemory returns what the control group, of version 2, and those above it leave.
-// groups is where they are mounted, own the text of /proc/self/cgroup. Pages of files
-// count as left, for the kernel takes them back: among them is the dump itself, once
-// it was read (Documentation/admin-guide/cgroup-v2.rst, "memory.current").
+// groupMemory returns what the control group, of version 2, and its parents
+// leave. groups is their mount point, own the text of /proc/self/cgroup. File
+// pages count as left, because the kernel reclaims them; among them is the dump
+// itself, once it was read (Documentation/admin-guide/cgroup-v2.rst,
+// "memory.current").
 func groupMemory(groups, own string) (free int64, ok bool) {
 	_, group, found := strings.Cut("\n"+own, "\n0::")
 	if !found {
@@ -72,7 +73,7 @@ func readBytes(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// Peak returns the most bytes that this program has had resident.
+// Peak returns the peak resident memory of this program in bytes.
 func Peak() int64 {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

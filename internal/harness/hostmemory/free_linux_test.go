@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// group makes a control group; most is the text of memory.max.
+// group creates a control group; most is the text of memory.max.
 func group(t *testing.T, root, name, most string, current, inactive, active int) {
 	t.Helper()
 	dir := filepath.Join(root, name)
@@ -16,7 +16,8 @@ func group(t *testing.T, root, name, most string, current, inactive, active int)
 	}
 	for file, text := range map[string]string{
 		"memory.max": most + "\n", "memory.current": fmt.Sprintln(current),
-		"memory.stat": fmt.Sprintf("anon 5\nfile 999\ninactive_file %d\nactive_file %d\nfile_mapped 7\n", inactive, active),
+		"memory.stat": fmt.Sprintf("anon 5\nfile 999\ninactive_file %d\nactive_file %d\nfile_mapped 7\n", inactive,
+			active),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -2,8 +2,8 @@
 
 package hostmemory
 
-// Free is not known here: 0.
+// Free is unknown on this system: 0.
 func Free() int64 { return 0 }
 
-// Peak is not known here: 0.
+// Peak is unknown on this system: 0.
 func Peak() int64 { return 0 }

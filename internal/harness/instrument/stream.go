@@ -41,8 +41,8 @@ const (
 	codeAssumptionFailure = -4
 )
 
-// Stream is an [io.Writer] for the output of `am instrument -w -r`, in pieces of any size. It
-// reports each test as soon as the line arrives that shows it.
+// Stream is an [io.Writer] for the output of `am instrument -w -r`, in pieces
+// of any size. It reports each test as soon as the line that shows it arrives.
 type Stream struct {
 	on    Events
 	lines lines
@@ -55,7 +55,8 @@ type Stream struct {
 	totals  Totals
 
 	mu sync.Mutex
-	// complaint is the first line outside of the format that looks like an error.
+	// complaint is the first line outside of the format that looks like an
+	// error.
 	complaint string
 }
 
@@ -67,14 +68,15 @@ func NewStream(on Events) *Stream {
 	return r
 }
 
-// Write reads a part of the standard output. It never fails.
+// Write parses a part of the standard output. It never fails.
 func (r *Stream) Write(p []byte) (int, error) { return r.lines.Write(p) }
 
-// Stderr returns a writer for the error output of the command, where the shell keeps it apart.
-// It may be used beside Write.
+// Stderr returns a writer for the error output of the command, if the shell
+// separates it. It may be used concurrently with Write.
 func (r *Stream) Stderr() io.Writer { return &lines{take: r.complain} }
 
-// Close ends the output: a test that runs is crashed or unfinished. It returns the totals.
+// Close ends the output: a running test is crashed or unfinished. It returns
+// the totals.
 func (r *Stream) Close() Totals {
 	r.lines.end()
 	r.flush()
@@ -87,7 +89,7 @@ func (r *Stream) Close() Totals {
 	return r.totals
 }
 
-// lines cuts a stream into lines of at most maxLine bytes.
+// lines splits a stream into lines of at most maxLine bytes.
 type lines struct {
 	take func(line string)
 	line []byte
@@ -106,7 +108,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end takes what is left without the end of a line.
+// end processes a last line without a line end.
 func (l *lines) end() {
 	if len(l.line) > 0 {
 		l.take(l.whole())
@@ -120,7 +122,7 @@ func (l *lines) whole() string {
 	return text
 }
 
-// line reads one line.
+// line parses one line.
 func (r *Stream) line(line string) {
 	switch {
 	case r.within(line, statusPrefix, func(rest string) { r.begin(r.status, rest) }):
@@ -130,14 +132,15 @@ func (r *Stream) line(line string) {
 	case r.within(line, failedPrefix, func(string) { r.problem(line) }):
 	case r.within(line, abortedPrefix, func(string) { r.abort(line) }):
 	case r.within(line, onErrorPrefix, r.onError):
-	case r.open != nil && r.open.goesOn():
+	case r.open != nil && r.open.continues():
 		r.open.add("\n" + line)
 	default:
 		r.complain(line)
 	}
 }
 
-// within takes the rest of a line with a prefix. It ends the value of the lines before.
+// within parses the rest of a line with a prefix. It ends the value of the
+// lines before.
 func (r *Stream) within(line, prefix string, take func(rest string)) bool {
 	rest, ok := strings.CutPrefix(line, prefix)
 	if ok {
@@ -149,7 +152,7 @@ func (r *Stream) within(line, prefix string, take func(rest string)) bool {
 
 func (r *Stream) flush() { r.open = nil }
 
-// begin reads the first line of "key=value" of a bundle.
+// begin parses the first line of "key=value" of a bundle.
 func (r *Stream) begin(bundle map[string]*value, text string) {
 	key, first, ok := strings.Cut(text, "=")
 	most, known := bounds[key]
@@ -161,7 +164,7 @@ func (r *Stream) begin(bundle map[string]*value, text string) {
 	bundle[key], r.open = v, v
 }
 
-// bounds are the keys that are read, with the most bytes of a value.
+// bounds are the keys that are kept, with the maximum size of a value in bytes.
 var bounds = map[string]int{
 	"class": MaxName, "test": MaxName, "numtests": maxValue, "current": maxValue,
 	"stack": MaxStack, "stream": maxValue, "Error": maxValue, "shortMsg": maxValue, "longMsg": maxValue,
@@ -181,10 +184,11 @@ func (v *value) add(text string) {
 	v.cut = v.cut || keep < len(text)
 }
 
-// goesOn reports whether a line without a prefix belongs to the value. Other output may stand
-// between the lines, so a value that has one line by its nature never goes on, and a name only
-// within the brackets that JUnit puts around a parameter (org.junit.runners.Parameterized).
-func (v *value) goesOn() bool {
+// continues reports whether a line without a prefix belongs to the value. Other
+// output may be between the lines, so a value that is always one line never
+// continues, and a name continues only within the brackets that JUnit puts
+// around a parameter (org.junit.runners.Parameterized).
+func (v *value) continues() bool {
 	switch v.key {
 	case "class", "numtests", "current":
 		return false
@@ -194,7 +198,7 @@ func (v *value) goesOn() bool {
 	return true
 }
 
-// text returns the value of a bundle as UTF-8, "" where there is none.
+// text returns the value of a bundle as UTF-8, "" if there is none.
 func text(bundle map[string]*value, key string) string {
 	v := bundle[key]
 	if v == nil {
@@ -203,7 +207,7 @@ func text(bundle map[string]*value, key string) string {
 	return strings.ToValidUTF8(string(v.text), "\ufffd")
 }
 
-// number returns a value that is a whole number over 0, else 0.
+// number returns a value that is a positive integer, otherwise 0.
 func number(bundle map[string]*value, key string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(text(bundle, key)))
 	if err != nil || n < 0 {
@@ -212,7 +216,7 @@ func number(bundle map[string]*value, key string) int {
 	return n
 }
 
-// endStatus takes the bundle of a status.
+// endStatus processes the bundle of a status.
 func (r *Stream) endStatus(code string) {
 	b := r.status
 	r.status = map[string]*value{}
@@ -232,15 +236,19 @@ func (r *Stream) endStatus(code string) {
 		r.withoutTest(n, b)
 		return
 	}
-	t := Test{Class: class, Method: strings.TrimSpace(text(b, "test")), Number: number(b, "current"), Total: number(b, "numtests")}
+	t := Test{
+		Class: class, Method: strings.TrimSpace(text(b, "test")), Number: number(b, "current"),
+		Total: number(b, "numtests"),
+	}
 	if t.Method == "null" {
 		t.Method = ""
 	}
 	r.statusOf(t, n, b)
 }
 
-// withoutTest takes a status that names no test: numbers that a test reports, or the report of
-// a process that crashed before its first test (InstrumentationResultPrinter.reportProcessCrash).
+// withoutTest processes a status that names no test: numbers that a test
+// reports, or the report of a process that crashed before its first test
+// (InstrumentationResultPrinter.reportProcessCrash).
 func (r *Stream) withoutTest(code int, b map[string]*value) {
 	if code == codeFailure && r.running == nil && b["stack"] != nil {
 		r.problem(firstLine(text(b, "stack")))
@@ -275,8 +283,8 @@ func (r *Stream) statusOf(t Test, code int, b map[string]*value) {
 func sameTest(a, b Test) bool { return a.Class == b.Class && a.Method == b.Method }
 
 // crashed reports whether a failure is the end of the process, by the texts of
-// InstrumentationResultPrinter.reportProcessCrash and of Android Test Orchestrator
-// (OrchestrationListenerManager.testProcessFinished).
+// InstrumentationResultPrinter.reportProcessCrash and of Android Test
+// Orchestrator (OrchestrationListenerManager.testProcessFinished).
 func crashed(b map[string]*value) bool {
 	return strings.HasPrefix(strings.TrimSpace(text(b, "stream")), "Process crashed while executing ") ||
 		strings.HasPrefix(text(b, "stack"), "Test instrumentation process crashed.")
@@ -289,7 +297,7 @@ func (r *Stream) start(t Test) {
 	r.on.Begin(t)
 }
 
-// finish ends the test that runs, if there is one.
+// finish ends the running test, if there is one.
 func (r *Stream) finish(outcome Outcome, stack string) {
 	if r.running == nil {
 		return
@@ -303,7 +311,7 @@ func (r *Stream) finish(outcome Outcome, stack string) {
 	r.on.End(t, outcome, stack)
 }
 
-// endRun takes the bundle of the end of the run.
+// endRun processes the bundle of the end of the run.
 func (r *Stream) endRun(code string) {
 	b := r.result
 	r.result = map[string]*value{}
@@ -330,8 +338,8 @@ func (r *Stream) endRun(code string) {
 
 const fatalException = "Fatal exception when running tests"
 
-// timePattern is a time as org.junit.internal.TextListener prints it in English: other
-// languages write numbers that cannot be told from it.
+// timePattern is a time as org.junit.internal.TextListener prints it in
+// English: in other languages numbers are ambiguous.
 var timePattern = regexp.MustCompile(`(?m)^Time: ([0-9]{1,3}(?:,[0-9]{3})*(?:\.[0-9]{1,3})?)$`)
 
 func (r *Stream) readTime(stream string) {
@@ -349,7 +357,7 @@ func (r *Stream) abort(line string) {
 	r.finish(Unfinished, head(line, maxValue))
 }
 
-// onError reads "true message=..." of TextStatusReporter.onError.
+// onError parses "true message=..." of TextStatusReporter.onError.
 func (r *Stream) onError(rest string) {
 	if _, message, ok := strings.Cut(rest, " message="); ok {
 		r.problem(message)
@@ -363,9 +371,11 @@ func (r *Stream) problem(why string) {
 	}
 }
 
-// complaintPattern are lines of `am` and the shell that say why nothing runs: those of
-// com.android.internal.os.BaseCommand, of a Java exception, and of the shell.
-var complaintPattern = regexp.MustCompile(`^(Error: |Error type |usage: am|[a-z][a-z0-9_]*(\.[a-z][A-Za-z0-9_]*)+\.[A-Z]\w*(Exception|Error)\b|.*: (not found|inaccessible or not found)$|Can't connect to activity manager)`)
+// complaintPattern matches lines of `am` and the shell that explain why nothing
+// runs: those of com.android.internal.os.BaseCommand, of a Java exception, and
+// of the shell.
+var complaintPattern = regexp.MustCompile(
+	`^(Error: |Error type |usage: am|[a-z][a-z0-9_]*(\.[a-z][A-Za-z0-9_]*)+\.[A-Z]\w*(Exception|Error)\b|.*: (not found|inaccessible or not found)$|Can't connect to activity manager)`)
 
 // complain keeps the first line outside of the format that looks like an error.
 func (r *Stream) complain(line string) {
@@ -384,7 +394,7 @@ func firstLine(text string) string {
 	return strings.TrimSpace(first)
 }
 
-// head is the beginning of a text of at most n bytes, as UTF-8.
+// head returns the beginning of a text, at most n bytes, as UTF-8.
 func head(s string, n int) string {
 	return strings.ToValidUTF8(s[:min(len(s), n)], "\ufffd")
 }

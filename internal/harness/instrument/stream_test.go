@@ -18,7 +18,7 @@ type seen struct {
 	Stack   string
 }
 
-// collect reads a text in pieces, and the error output as a whole.
+// collect parses a text in pieces, and the error output in one.
 func collect(t *testing.T, errs string, pieces ...string) ([]seen, Totals) {
 	t.Helper()
 	var out []seen
@@ -39,7 +39,7 @@ func collect(t *testing.T, errs string, pieces ...string) ([]seen, Totals) {
 	return out, r.Close()
 }
 
-// spell writes calls as one line each.
+// spell formats calls as one line each.
 func spell(calls []seen) string {
 	var lines []string
 	for _, c := range calls {
@@ -77,7 +77,8 @@ INSTRUMENTATION_STATUS_CODE: 1
 
 func TestStream(t *testing.T) {
 	end := func(code, more string) string {
-		return "INSTRUMENTATION_STATUS: class=a.CartTest\n" + more + "INSTRUMENTATION_STATUS: test=pays\nINSTRUMENTATION_STATUS_CODE: " + code + "\n"
+		return "INSTRUMENTATION_STATUS: class=a.CartTest\n" + more +
+			"INSTRUMENTATION_STATUS: test=pays\nINSTRUMENTATION_STATUS_CODE: " + code + "\n"
 	}
 	const first, second = "1/2 a.CartTest#adds\npassed\n2/2 a.CartTest#pays\n", ""
 	for name, c := range map[string]struct {
@@ -86,33 +87,117 @@ func TestStream(t *testing.T) {
 		code             int // 9 for none
 		missing          int
 	}{
-		"passes":             {text: twoTests + end("0", "") + "INSTRUMENTATION_RESULT: stream=\n\nTime: 1,201.5\n\nOK (2 tests)\n\n\nINSTRUMENTATION_CODE: -1\n", want: first + "passed", code: -1},
-		"fails":              {text: twoTests + end("-2", "INSTRUMENTATION_STATUS: stack=java.lang.AssertionError: no\n\tat a.B\n") + "INSTRUMENTATION_CODE: -1\n", want: first + "failed java.lang.AssertionError: no", code: -1},
-		"error":              {text: twoTests + end("-1", ""), want: first + "failed", code: 9},
-		"ignored":            {text: twoTests + end("-3", ""), want: first + "ignored", code: 9},
-		"assumption":         {text: twoTests + end("-4", "INSTRUMENTATION_STATUS: stack=x\n"), want: first + "assumption_failed x", code: 9},
-		"in progress":        {text: twoTests + end("2", "") + end("0", ""), want: first + "passed", code: 9},
-		"metrics":            {text: twoTests + "INSTRUMENTATION_STATUS: time_ns=7\nINSTRUMENTATION_STATUS_CODE: 0\n" + end("0", ""), want: first + "passed", code: 9},
-		"process crashed":    {text: twoTests + "INSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n", want: first + "crashed Process crashed.", crash: "Process crashed.", code: 0},
-		"java crash":         {text: twoTests + end("-2", "INSTRUMENTATION_STATUS: stack=java.lang.Error: x\nINSTRUMENTATION_STATUS: stream=\nProcess crashed while executing pays(a.CartTest):\njava.lang.Error: x\n") + "INSTRUMENTATION_RESULT: longMsg=java.lang.Error: x\nINSTRUMENTATION_RESULT: shortMsg=java.lang.Error\nINSTRUMENTATION_CODE: 0\n", want: first + "crashed java.lang.Error: x", crash: "java.lang.Error: x", code: 0},
-		"orchestrated crash": {text: twoTests + end("-2", "INSTRUMENTATION_STATUS: stack=Test instrumentation process crashed. Check a.CartTest#pays.txt for details\n"), want: first + "crashed Test instrumentation process crashed. Check a.CartTest#pays.txt for details", code: 9},
-		"output ends":        {text: twoTests, want: first + "unfinished the output of the instrumentation ended", code: 9},
-		"ends in a line":     {text: twoTests + strings.TrimSuffix(end("0", ""), "\n"), want: first + "passed", code: 9},
-		"system crash":       {text: twoTests + "onError: commandError=false message=INSTRUMENTATION_ABORTED: System has crashed.\nINSTRUMENTATION_ABORTED: System has crashed.\n", want: first + "unfinished INSTRUMENTATION_ABORTED: System has crashed.", problem: "INSTRUMENTATION_ABORTED: System has crashed.", code: 9},
-		"two at once":        {text: twoTests + strings.ReplaceAll(twoTests[:strings.Index(twoTests, "_CODE: 1")+9], "adds", "third"), want: first + "unfinished the next test began before its end was reported\n1/2 a.CartTest#third\nunfinished the output of the instrumentation ended", code: 9},
-		"ignored, no start":  {text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c\nINSTRUMENTATION_STATUS_CODE: -3\n", want: "0/0 a.B#c\nignored", code: 9},
-		"class":              {text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=null\nINSTRUMENTATION_STATUS_CODE: 1\nINSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=null\nINSTRUMENTATION_STATUS: stack=s\nINSTRUMENTATION_STATUS_CODE: -2\n", want: "0/0 a.B\nfailed s", code: 9},
-		"fewer":              {text: strings.ReplaceAll(twoTests, "numtests=2", "numtests=5") + end("0", "") + "INSTRUMENTATION_CODE: -1\n", want: strings.ReplaceAll(first, "/2", "/5") + "passed", code: -1, missing: 3},
-		"no such component": {text: "INSTRUMENTATION_STATUS: Error=Unable to find instrumentation info for: ComponentInfo{a/b}\nINSTRUMENTATION_STATUS: id=ActivityManagerService\nINSTRUMENTATION_STATUS_CODE: -1\nonError: commandError=true message=INSTRUMENTATION_FAILED: a/b\n",
-			errs: "android.util.AndroidException: INSTRUMENTATION_FAILED: a/b\n", problem: "Unable to find instrumentation info for: ComponentInfo{a/b}", code: 9},
-		"unknown option": {errs: "Error: Unknown option: --no-restart\n", problem: "Error: Unknown option: --no-restart", code: 9},
-		"help":           {text: "usage: am [subcommand] [options]\n", errs: "\nError: Bad component name: a\n", problem: "usage: am [subcommand] [options]", code: 9},
-		"no am":          {errs: "/system/bin/sh: am: inaccessible or not found\n", problem: "/system/bin/sh: am: inaccessible or not found", code: 9},
-		"fatal":          {text: "INSTRUMENTATION_RESULT: stream=Fatal exception when running tests\njava.lang.IllegalStateException: x\nINSTRUMENTATION_CODE: -1\n", problem: "Fatal exception when running tests\njava.lang.IllegalStateException: x", code: -1},
-		"crash before":   {text: "INSTRUMENTATION_STATUS: id=AndroidJUnitRunner\nINSTRUMENTATION_STATUS: stack=java.lang.Error: y\n\tat z\nINSTRUMENTATION_STATUS: stream=\nProcess crashed before executing the test(s):\nINSTRUMENTATION_STATUS_CODE: -2\nINSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n", problem: "java.lang.Error: y", crash: "Process crashed.", code: 0},
-		"newline in a parameter": {text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c[x\n\ny]\nWARNING: linker: noise\nINSTRUMENTATION_STATUS_CODE: 1\nINSTRUMENTATION_STATUS: test=c[x\n\ny]\nINSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS_CODE: 0\n",
+		"passes": {
+			text: twoTests + end("0", "") +
+				"INSTRUMENTATION_RESULT: stream=\n\nTime: 1,201.5\n\nOK (2 tests)\n\n\nINSTRUMENTATION_CODE: -1\n",
+			want: first + "passed", code: -1,
+		},
+		"fails": {
+			text: twoTests + end("-2", "INSTRUMENTATION_STATUS: stack=java.lang.AssertionError: no\n\tat a.B\n") +
+				"INSTRUMENTATION_CODE: -1\n", want: first + "failed java.lang.AssertionError: no", code: -1,
+		},
+		"error":   {text: twoTests + end("-1", ""), want: first + "failed", code: 9},
+		"ignored": {text: twoTests + end("-3", ""), want: first + "ignored", code: 9},
+		"assumption": {
+			text: twoTests + end("-4", "INSTRUMENTATION_STATUS: stack=x\n"), want: first + "assumption_failed x",
+			code: 9,
+		},
+		"in progress": {text: twoTests + end("2", "") + end("0", ""), want: first + "passed", code: 9},
+		"metrics": {
+			text: twoTests + "INSTRUMENTATION_STATUS: time_ns=7\nINSTRUMENTATION_STATUS_CODE: 0\n" + end("0", ""),
+			want: first + "passed", code: 9,
+		},
+		"process crashed": {
+			text: twoTests + "INSTRUMENTATION_RESULT: shortMsg=Process crashed.\nINSTRUMENTATION_CODE: 0\n",
+			want: first + "crashed Process crashed.", crash: "Process crashed.", code: 0,
+		},
+		"java crash": {
+			text: twoTests +
+				end("-2",
+					"INSTRUMENTATION_STATUS: stack=java.lang.Error: x\nINSTRUMENTATION_STATUS: stream=\nProcess "+
+						"crashed while executing pays(a.CartTest):\njava.lang.Error: x\n") +
+				"INSTRUMENTATION_RESULT: longMsg=java.lang.Error: x\nINSTRUMENTATION_RESULT: " +
+				"shortMsg=java.lang.Error\nINSTRUMENTATION_CODE: 0\n", want: first + "crashed java.lang.Error: x",
+			crash: "java.lang.Error: x", code: 0,
+		},
+		"orchestrated crash": {
+			text: twoTests +
+				end("-2",
+					"INSTRUMENTATION_STATUS: stack=Test instrumentation process crashed. Check a.CartTest#pays.txt "+
+						"for details\n"),
+			want: first + "crashed Test instrumentation process crashed. Check a.CartTest#pays.txt for details",
+			code: 9,
+		},
+		"output ends": {
+			text: twoTests, want: first + "unfinished the output of the instrumentation ended", code: 9,
+		},
+		"ends in a line": {text: twoTests + strings.TrimSuffix(end("0", ""), "\n"), want: first + "passed", code: 9},
+		"system crash": {
+			text: twoTests +
+				"onError: commandError=false message=INSTRUMENTATION_ABORTED: System has " +
+				"crashed.\nINSTRUMENTATION_ABORTED: System has crashed.\n",
+			want:    first + "unfinished INSTRUMENTATION_ABORTED: System has crashed.",
+			problem: "INSTRUMENTATION_ABORTED: System has crashed.", code: 9,
+		},
+		"two at once": {
+			text: twoTests + strings.ReplaceAll(twoTests[:strings.Index(twoTests, "_CODE: 1")+9], "adds", "third"),
+			want: first +
+				"unfinished the next test began before its end was reported\n1/2 a.CartTest#third\nunfinished the " +
+				"output of the instrumentation ended", code: 9,
+		},
+		"ignored, no start": {
+			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c\nINSTRUMENTATION_STATUS_CODE: -3\n", want: "0/0 a.B#c\nignored", code: 9,
+		},
+		"class": {
+			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: " +
+				"test=null\nINSTRUMENTATION_STATUS_CODE: 1\nINSTRUMENTATION_STATUS: " +
+				"class=a.B\nINSTRUMENTATION_STATUS: test=null\nINSTRUMENTATION_STATUS: " +
+				"stack=s\nINSTRUMENTATION_STATUS_CODE: -2\n", want: "0/0 a.B\nfailed s", code: 9,
+		},
+		"fewer": {
+			text: strings.ReplaceAll(twoTests, "numtests=2", "numtests=5") + end("0", "") +
+				"INSTRUMENTATION_CODE: -1\n", want: strings.ReplaceAll(first, "/2", "/5") + "passed", code: -1,
+			missing: 3,
+		},
+		"no such component": {
+			text: "INSTRUMENTATION_STATUS: Error=Unable to find instrumentation info for: " +
+				"ComponentInfo{a/b}\nINSTRUMENTATION_STATUS: id=ActivityManagerService\nINSTRUMENTATION_STATUS_CODE: " +
+				"-1\nonError: commandError=true message=INSTRUMENTATION_FAILED: a/b\n",
+			errs:    "android.util.AndroidException: INSTRUMENTATION_FAILED: a/b\n",
+			problem: "Unable to find instrumentation info for: ComponentInfo{a/b}", code: 9},
+		"unknown option": {
+			errs: "Error: Unknown option: --no-restart\n", problem: "Error: Unknown option: --no-restart", code: 9,
+		},
+		"help": {
+			text: "usage: am [subcommand] [options]\n", errs: "\nError: Bad component name: a\n",
+			problem: "usage: am [subcommand] [options]", code: 9,
+		},
+		"no am": {
+			errs:    "/system/bin/sh: am: inaccessible or not found\n",
+			problem: "/system/bin/sh: am: inaccessible or not found", code: 9,
+		},
+		"fatal": {
+			text: "INSTRUMENTATION_RESULT: stream=Fatal exception when running " +
+				"tests\njava.lang.IllegalStateException: x\nINSTRUMENTATION_CODE: -1\n",
+			problem: "Fatal exception when running tests\njava.lang.IllegalStateException: x", code: -1,
+		},
+		"crash before": {
+			text: "INSTRUMENTATION_STATUS: id=AndroidJUnitRunner\nINSTRUMENTATION_STATUS: stack=java.lang.Error: " +
+				"y\n\tat z\nINSTRUMENTATION_STATUS: stream=\nProcess crashed before executing the " +
+				"test(s):\nINSTRUMENTATION_STATUS_CODE: -2\nINSTRUMENTATION_RESULT: shortMsg=Process " +
+				"crashed.\nINSTRUMENTATION_CODE: 0\n", problem: "java.lang.Error: y", crash: "Process crashed.",
+			code: 0,
+		},
+		"newline in a parameter": {
+			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c[x\n\ny]\nWARNING: linker: " +
+				"noise\nINSTRUMENTATION_STATUS_CODE: 1\nINSTRUMENTATION_STATUS: " +
+				"test=c[x\n\ny]\nINSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS_CODE: 0\n",
 			want: "0/0 a.B#c[x\n\ny]\npassed", code: 9},
-		"nonsense": {text: "INSTRUMENTATION_STATUS_CODE: x\nINSTRUMENTATION_STATUS: \nINSTRUMENTATION_STATUS: class=\nINSTRUMENTATION_STATUS: test=\nINSTRUMENTATION_STATUS_CODE: 1\nINSTRUMENTATION_STATUS: numtests=-4\nINSTRUMENTATION_STATUS: numtests=many\nINSTRUMENTATION_STATUS_CODE: 0\n", code: 9},
+		"nonsense": {
+			text: "INSTRUMENTATION_STATUS_CODE: x\nINSTRUMENTATION_STATUS: \nINSTRUMENTATION_STATUS: " +
+				"class=\nINSTRUMENTATION_STATUS: test=\nINSTRUMENTATION_STATUS_CODE: 1\nINSTRUMENTATION_STATUS: " +
+				"numtests=-4\nINSTRUMENTATION_STATUS: numtests=many\nINSTRUMENTATION_STATUS_CODE: 0\n", code: 9,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, text := range []string{c.text, strings.ReplaceAll(c.text, "\n", "\r\n")} {
@@ -121,8 +206,10 @@ func TestStream(t *testing.T) {
 				if sum.Code != nil {
 					code = *sum.Code
 				}
-				if got := spell(calls); got != c.want+second || code != c.code || sum.Problem != c.problem || sum.Crash != c.crash || sum.Missing() != c.missing {
-					t.Errorf("%s\nwant\n%s\ncode %d, problem %q, crash %q, missing %d", got, c.want, code, sum.Problem, sum.Crash, sum.Missing())
+				if got := spell(calls); got != c.want+second || code != c.code || sum.Problem != c.problem ||
+					sum.Crash != c.crash || sum.Missing() != c.missing {
+					t.Errorf("%s\nwant\n%s\ncode %d, problem %q, crash %q, missing %d", got, c.want, code, sum.Problem,
+						sum.Crash, sum.Missing())
 				}
 			}
 		})
@@ -131,14 +218,17 @@ func TestStream(t *testing.T) {
 	if sum.Seconds == nil || *sum.Seconds != 1201.5 {
 		t.Errorf("time %v", sum.Seconds)
 	}
-	if _, sum := collect(t, "", "INSTRUMENTATION_RESULT: stream=\n\nTime: 1.201,5\n\nOK\nINSTRUMENTATION_CODE: -1\n"); sum.Seconds != nil || sum.Announced != nil {
+	if _,
+		sum := collect(t, "",
+		"INSTRUMENTATION_RESULT: stream=\n\nTime: 1.201,5\n\nOK\nINSTRUMENTATION_CODE: -1\n"); sum.Seconds != nil ||
+		sum.Announced != nil {
 		t.Errorf("%+v", sum)
 	}
 }
 
-// printer writes what `am instrument -w -r` prints of a list of tests. It is written after
-// Instrument.java, InstrumentationResultPrinter.java and JUnit's TextListener, and shares
-// nothing with the package.
+// printer writes what `am instrument -w -r` prints for a list of tests. It is
+// written after Instrument.java, InstrumentationResultPrinter.java and JUnit's
+// TextListener, and shares nothing with the package.
 type printer struct {
 	rng    *rand.Rand
 	b      strings.Builder
@@ -154,7 +244,8 @@ func (p *printer) chance(of int) bool { return p.rng.IntN(of) == 0 }
 func (p *printer) noise() {
 	if p.chance(6) {
 		p.b.WriteString([]string{
-			"WARNING: linker: libfoo.so: unused DT entry", "", " INSTRUMENTATION_STATUS_CODE: 0", "instrumentation_status: class=x", "app says: INSTRUMENTATION_CODE: -1", "\t", "日本語 \x1b[31mred\x1b[0m",
+			"WARNING: linker: libfoo.so: unused DT entry", "", " INSTRUMENTATION_STATUS_CODE: 0",
+			"instrumentation_status: class=x", "app says: INSTRUMENTATION_CODE: -1", "\t", "日本語 \x1b[31mred\x1b[0m",
 			"INSTRUMENTATION_STATUS", "Time: 9",
 		}[p.rng.IntN(9)] + p.eol)
 	}
@@ -171,7 +262,7 @@ func (p *printer) bundle(kind, codeKind string, code int, values map[string]stri
 	}
 	for _, k := range keys {
 		p.b.WriteString(kind + ": " + k + "=" + strings.ReplaceAll(values[k], "\n", p.eol) + p.eol)
-		if k != "stack" { // in which other output cannot be told apart
+		if k != "stack" { // which cannot be distinguished from other output
 			p.noise()
 		}
 	}
@@ -181,7 +272,10 @@ func (p *printer) bundle(kind, codeKind string, code int, values map[string]stri
 
 // status sends one bundle of InstrumentationResultPrinter.
 func (p *printer) status(code int, want seen, stream string) {
-	values := map[string]string{"class": want.Test.Class, "test": want.Test.Method, "current": fmt.Sprint(want.Test.Number), "numtests": fmt.Sprint(p.total), "id": "AndroidJUnitRunner", "stream": stream}
+	values := map[string]string{
+		"class": want.Test.Class, "test": want.Test.Method, "current": fmt.Sprint(want.Test.Number),
+		"numtests": fmt.Sprint(p.total), "id": "AndroidJUnitRunner", "stream": stream,
+	}
 	if want.Test.Method == "" {
 		values["test"] = "null"
 	}
@@ -207,13 +301,20 @@ func (p *printer) test(want seen) {
 	}
 }
 
-var methods = []string{"adds", "pays[0]", "pays[1: a=b]", "name with blanks", "größe_测试", "x[a\nb]", "x[\n]", "x[[a]]", "a=b", "test"}
+var methods = []string{
+	"adds", "pays[0]", "pays[1: a=b]", "name with blanks", "größe_测试", "x[a\nb]", "x[\n]", "x[[a]]", "a=b", "test",
+}
 
-// list makes random tests with their outcomes; a crash ends the list.
+// list generates random tests with their outcomes; a crash ends the list.
 func (p *printer) list(n int, crashAt int) []seen {
 	var out []seen
 	for i := range n {
-		w := seen{Test: Test{Class: fmt.Sprintf("com.shop.T%dTest", p.rng.IntN(4)), Method: methods[p.rng.IntN(len(methods))], Number: i + 1, Total: n}}
+		w := seen{
+			Test: Test{
+				Class: fmt.Sprintf("com.shop.T%dTest", p.rng.IntN(4)), Method: methods[p.rng.IntN(len(methods))],
+				Number: i + 1, Total: n,
+			},
+		}
 		switch p.rng.IntN(8) {
 		case 0:
 			w.Outcome, w.Stack = Failed, "java.lang.AssertionError: expected\n\tat x.Y(Y.kt:3)\n\n\t... 31 trimmed\n"
@@ -244,7 +345,7 @@ func want(list []seen) []seen {
 	return out
 }
 
-// pieces cuts a text anywhere.
+// pieces splits a text anywhere.
 func (p *printer) pieces(text string) []string {
 	var out []string
 	for text != "" {
@@ -254,11 +355,13 @@ func (p *printer) pieces(text string) []string {
 	return out
 }
 
-// Whatever tests run, wherever the output is cut and whatever stands between its lines, each
+// For any tests, any splits of the output and any noise between its lines, each
 // test begins and ends as it did.
 func TestStreamOracle(t *testing.T) {
 	for round := range 400 {
-		p := &printer{rng: rand.New(rand.NewPCG(9, uint64(round))), eol: []string{"\n", "\r\n"}[round%2], sorted: round%3 > 0}
+		p := &printer{
+			rng: rand.New(rand.NewPCG(9, uint64(round))), eol: []string{"\n", "\r\n"}[round%2], sorted: round%3 > 0,
+		}
 		n, crashAt := 1+p.rng.IntN(40), -1
 		if round%4 == 0 {
 			crashAt = p.rng.IntN(n)
@@ -274,12 +377,15 @@ func TestStreamOracle(t *testing.T) {
 		code := -1
 		if crashAt >= 0 {
 			code = 0
-			p.bundle("INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", 0, map[string]string{"shortMsg": "Process crashed."})
+			p.bundle("INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", 0,
+				map[string]string{"shortMsg": "Process crashed."})
 		} else {
-			p.bundle("INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", -1, map[string]string{"stream": "\n\nTime: 12.5\n\nOK (1 test)\n\n"})
+			p.bundle("INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", -1,
+				map[string]string{"stream": "\n\nTime: 12.5\n\nOK (1 test)\n\n"})
 		}
 		calls, sum := collect(t, "", p.pieces(p.b.String())...)
-		// Carriage returns within a stack are the shell's, noise after it would be part of it.
+		// Carriage returns within a stack belong to the shell, but noise after
+		// them would be part of the stack.
 		for i := range calls {
 			calls[i].Stack = strings.TrimSuffix(calls[i].Stack, "\n")
 		}
@@ -293,7 +399,8 @@ func TestStreamOracle(t *testing.T) {
 		if !reflect.DeepEqual(calls, must) {
 			t.Fatalf("round %d:\n%s\n\nwant\n%s\n\n%s", round, spell(calls), spell(must), p.b.String())
 		}
-		if sum.Announced == nil || *sum.Announced != n || sum.Seen != len(list) || sum.Code == nil || *sum.Code != code || sum.Missing() != n-len(list) {
+		if sum.Announced == nil || *sum.Announced != n || sum.Seen != len(list) || sum.Code == nil ||
+			*sum.Code != code || sum.Missing() != n-len(list) {
 			t.Fatalf("round %d: %+v", round, sum)
 		}
 		if crashAt < 0 && (sum.Seconds == nil || *sum.Seconds != 12.5) || (crashAt >= 0) != (sum.Crash != "") {
@@ -305,7 +412,10 @@ func TestStreamOracle(t *testing.T) {
 // A test is reported with the line that shows it, not with the next.
 func TestStreamReportsAtOnce(t *testing.T) {
 	var got []string
-	r := NewStream(Events{Begin: func(t Test) { got = append(got, "begin "+t.Method) }, End: func(t Test, o Outcome, _ string) { got = append(got, string(o)) }})
+	r := NewStream(Events{
+		Begin: func(t Test) { got = append(got, "begin "+t.Method) },
+		End:   func(t Test, o Outcome, _ string) { got = append(got, string(o)) },
+	})
 	for line := range strings.Lines(twoTests) {
 		before := len(got)
 		if _, err := r.Write([]byte(line)); err != nil {
@@ -320,33 +430,38 @@ func TestStreamReportsAtOnce(t *testing.T) {
 	}
 }
 
-// What a device prints without an end is not kept.
+// Endless output is not kept.
 func TestStreamBounds(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	text := "INSTRUMENTATION_STATUS: class=" + long + "\nINSTRUMENTATION_STATUS: test=" + long + "[\n" + strings.Repeat(long+"\n", 3) + "INSTRUMENTATION_STATUS: stack=" + strings.Repeat("frame\n", 1<<18) + "INSTRUMENTATION_STATUS_CODE: -2\n" + long
+	text := "INSTRUMENTATION_STATUS: class=" + long + "\nINSTRUMENTATION_STATUS: test=" + long + "[\n" +
+		strings.Repeat(long+"\n", 3) + "INSTRUMENTATION_STATUS: stack=" + strings.Repeat("frame\n", 1<<18) +
+		"INSTRUMENTATION_STATUS_CODE: -2\n" + long
 	calls, _ := collect(t, long+"\n"+long, text)
-	if len(calls) != 2 || len(calls[0].Test.Class) != MaxName || len(calls[0].Test.Method) != MaxName || len(calls[1].Stack) != MaxStack {
+	if len(calls) != 2 || len(calls[0].Test.Class) != MaxName || len(calls[0].Test.Method) != MaxName ||
+		len(calls[1].Stack) != MaxStack {
 		t.Errorf("%d calls", len(calls))
 	}
 }
 
 func FuzzStream(f *testing.F) {
 	f.Add([]byte(twoTests), uint64(1))
-	f.Add([]byte("INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: test=b[\n]\nINSTRUMENTATION_STATUS_CODE: -3\r\nINSTRUMENTATION_CODE: 0"), uint64(2))
+	f.Add([]byte("INSTRUMENTATION_STATUS: class=a\nINSTRUMENTATION_STATUS: test=b[\n]\nINSTRUMENTATION_STATUS_CODE: "+
+		"-3\r\nINSTRUMENTATION_CODE: 0"), uint64(2))
 	f.Add([]byte("onError: commandError=true message=x\nINSTRUMENTATION_ABORTED: y\nError: z"), uint64(3))
 	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
 		calls, sum := collect(t, "", string(text))
 		p := &printer{rng: rand.New(rand.NewPCG(seed, 0))}
 		again, sumAgain := collect(t, "", p.pieces(string(text))...)
 		if !reflect.DeepEqual(calls, again) || !reflect.DeepEqual(sum, sumAgain) {
-			t.Fatalf("cut otherwise:\n%v\n%v\n%+v\n%+v", calls, again, sum, sumAgain)
+			t.Fatalf("split differently:\n%v\n%v\n%+v\n%+v", calls, again, sum, sumAgain)
 		}
 		begun, ended := 0, map[Outcome]int{}
 		for i, c := range calls {
 			if c.Begin != (i%2 == 0) {
 				t.Fatalf("call %d is out of turn: %v", i, calls)
 			}
-			if len(c.Test.Class) > 3*MaxName || len(c.Test.Method) > 3*MaxName || len(c.Stack) > 3*MaxStack || !utf8.ValidString(c.Test.Name()+c.Stack) || c.Test.Class == "" {
+			if len(c.Test.Class) > 3*MaxName || len(c.Test.Method) > 3*MaxName || len(c.Stack) > 3*MaxStack ||
+				!utf8.ValidString(c.Test.Name()+c.Stack) || c.Test.Class == "" {
 				t.Fatalf("call %d: %+v", i, c)
 			}
 			if c.Begin {

@@ -1,16 +1,16 @@
 package instrument
 
-// Test is one test of an instrumentation as its start names it.
+// Test is one test of an instrumentation, from its start status.
 type Test struct {
-	// Class and Method are as the runner names them; Method is "" where a class failed as a
-	// whole, as in @BeforeClass.
+	// Class and Method are the runner's names; Method is "" if an entire class
+	// failed, as in @BeforeClass.
 	Class, Method string
-	// Number counts the tests of the run from 1, Total is how many the runner announced; 0
-	// where it did not say.
+	// Number counts the tests of the run from 1, Total is how many the runner
+	// announced; 0 if unknown.
 	Number, Total int
 }
 
-// Name returns CLASS#METHOD, or the class alone where there is no method.
+// Name returns CLASS#METHOD, or only the class if there is no method.
 func (t Test) Name() string {
 	if t.Method == "" {
 		return t.Class
@@ -29,31 +29,36 @@ const (
 	AssumptionFailed Outcome = "assumption_failed"
 	// Crashed is a test whose process died.
 	Crashed Outcome = "crashed"
-	// Unfinished is a test without an end: the output stopped, or another test began.
+	// Unfinished is a test without an end: the output stopped, or another test
+	// began.
 	Unfinished Outcome = "unfinished"
 )
 
-// Events are called for each test, first Begin and then End, before the next test begins.
+// Events are called for each test, first Begin and then End, before the next
+// test begins.
 type Events struct {
 	Begin func(Test)
-	// End has the reason of a test that did not pass, at most MaxStack bytes; it may be "".
+	// End has the reason of a test that did not pass, at most MaxStack bytes;
+	// it may be "".
 	End func(t Test, outcome Outcome, stack string)
 }
 
-// Totals is what the output as a whole says.
+// Totals summarizes the output.
 type Totals struct {
-	// Announced is how many tests the runner said it would run; nil where it did not.
+	// Announced is how many tests the runner announced; nil if it did not.
 	Announced *int
 	// Seen is how many tests began, and Ended how they ended.
 	Seen  int
 	Ended map[Outcome]int
-	// Seconds is the time of the run as the runner measured it, Code the code with which the
-	// instrumentation finished (-1 for Activity.RESULT_OK); nil where the output lacks them.
+	// Seconds is the time of the run as measured by the runner, Code the code
+	// with which the instrumentation finished (-1 for Activity.RESULT_OK); nil
+	// if the output lacks them.
 	Seconds *float64
 	Code    *int
-	// Crash says why the process ended early, "" where it did not.
+	// Crash is why the process ended early, "" if it did not.
 	Crash string
-	// Problem is what `am` or the runner said why tests could not run, "" for nothing.
+	// Problem is the message of `am` or the runner why tests could not run, ""
+	// for none.
 	Problem string
 }
 

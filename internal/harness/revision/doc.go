@@ -1,3 +1,3 @@
-// Package revision finds out which commit, branch and pull request a run tests, by what the CI
-// system says or else by git.
+// Package revision determines which commit, branch and pull request a run
+// tests, from the variables of the CI system or else from git.
 package revision

@@ -16,16 +16,17 @@ import (
 )
 
 const (
-	// askGit is the time that git has for one answer: a checkout may be on a slow disk.
+	// askGit is the time limit of one git command: a checkout may be on a slow
+	// disk.
 	askGit = 5 * time.Second
-	// maxName bounds what is kept of a name, in characters.
+	// maxName bounds a name, in characters.
 	maxName = 200
-	// maxEvent bounds the file of an event of GitHub, in bytes: it allows 25 MB.
+	// maxEvent bounds the event file of GitHub, in bytes: it allows 25 MB.
 	maxEvent = 32 << 20
 )
 
-// Of returns the revision of the source in a directory; nil where neither CI nor git says
-// anything. getenv is os.Getenv.
+// Of returns the revision of the source in a directory; nil if neither CI nor
+// git knows it. getenv is os.Getenv.
 func Of(ctx context.Context, dir string, getenv func(string) string) *record.Revision {
 	if r, inCI := ofCI(getenv); inCI {
 		return printable(r)
@@ -33,7 +34,8 @@ func Of(ctx context.Context, dir string, getenv func(string) string) *record.Rev
 	return printable(ofGit(ctx, dir))
 }
 
-// OfCI returns the revision that a CI job tests; nil outside of CI, or if the job does not name it.
+// OfCI returns the revision that a CI job tests; nil outside of CI, or if the
+// job does not name it.
 func OfCI(getenv func(string) string) *record.Revision {
 	r, _ := ofCI(getenv)
 	return printable(r)
@@ -50,7 +52,8 @@ func ofCI(getenv func(string) string) (record.Revision, bool) {
 	return record.Revision{}, false
 }
 
-// printable makes the names of a revision safe to print; nil if nothing is known of it.
+// printable makes the names of a revision safe to print; nil if nothing is
+// known of it.
 func printable(r record.Revision) *record.Revision {
 	r.Commit, r.Branch = text.Head(text.Printable(r.Commit), maxName), text.Head(text.Printable(r.Branch), maxName)
 	if r == (record.Revision{}) {
@@ -59,11 +62,14 @@ func printable(r record.Revision) *record.Revision {
 	return &r
 }
 
-// ofGitHub is what GitHub Actions says
-// (docs.github.com/en/actions/reference/workflows-and-actions/variables). Of a pull request
-// GITHUB_SHA is a merge that nobody has seen: the event has the commit of its branch.
+// ofGitHub reads the variables of GitHub Actions
+// (docs.github.com/en/actions/reference/workflows-and-actions/variables). For a
+// pull request GITHUB_SHA is a temporary merge commit: the event has the commit
+// of the branch.
 func ofGitHub(getenv func(string) string) record.Revision {
-	r := record.Revision{Commit: getenv("GITHUB_SHA"), Branch: cmp.Or(getenv("GITHUB_HEAD_REF"), getenv("GITHUB_REF_NAME"))}
+	r := record.Revision{
+		Commit: getenv("GITHUB_SHA"), Branch: cmp.Or(getenv("GITHUB_HEAD_REF"), getenv("GITHUB_REF_NAME")),
+	}
 	if number, ok := strings.CutPrefix(getenv("GITHUB_REF"), "refs/pull/"); ok {
 		number, _, _ = strings.Cut(number, "/")
 		r.PullRequest = positive(number)
@@ -80,17 +86,20 @@ func ofGitHub(getenv func(string) string) record.Revision {
 		} `json:"pull_request"`
 	}
 	if json.NewDecoder(io.LimitReader(file, maxEvent)).Decode(&event) != nil {
-		return r // the variables say enough
+		return r // the variables are enough
 	}
 	p := event.PullRequest
-	r.Commit, r.Branch, r.PullRequest = cmp.Or(p.Head.SHA, r.Commit), cmp.Or(p.Head.Ref, r.Branch), cmp.Or(max(p.Number, 0), r.PullRequest)
+	r.Commit, r.Branch, r.PullRequest = cmp.Or(p.Head.SHA, r.Commit), cmp.Or(p.Head.Ref, r.Branch),
+		cmp.Or(max(p.Number, 0), r.PullRequest)
 	return r
 }
 
-// ofGitLab is what GitLab CI says (docs.gitlab.com/ci/variables/predefined_variables).
+// ofGitLab reads the variables of GitLab CI
+// (docs.gitlab.com/ci/variables/predefined_variables).
 func ofGitLab(getenv func(string) string) record.Revision {
 	return record.Revision{
-		Commit: cmp.Or(getenv("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), getenv("CI_COMMIT_SHA")), Branch: cmp.Or(getenv("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"), getenv("CI_COMMIT_REF_NAME")),
+		Commit:      cmp.Or(getenv("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), getenv("CI_COMMIT_SHA")),
+		Branch:      cmp.Or(getenv("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"), getenv("CI_COMMIT_REF_NAME")),
 		PullRequest: positive(getenv("CI_MERGE_REQUEST_IID")),
 	}
 }
@@ -103,7 +112,7 @@ func positive(number string) int {
 	return n
 }
 
-// ofGit is the commit that is checked out.
+// ofGit returns the commit that is checked out.
 func ofGit(ctx context.Context, dir string) record.Revision {
 	commit, ok := git(ctx, dir, "rev-parse", "--verify", "HEAD")
 	if !ok {
@@ -118,12 +127,14 @@ func ofGit(ctx context.Context, dir string) record.Revision {
 	return r
 }
 
-// git asks git, which must not wait for anybody, change the index, or run a program that the
-// checkout names. The answer is false where there is no git, or no checkout.
+// git runs git without a terminal. It must not change the index, or run a
+// program that the checkout names. It returns false if there is no git, or no
+// checkout.
 func git(ctx context.Context, dir string, args ...string) (string, bool) {
 	ctx, cancel := context.WithTimeout(ctx, askGit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.fsmonitor=false", "-C", cmp.Or(dir, ".")}, args...)...)
+	cmd := exec.CommandContext(ctx, "git",
+		append([]string{"-c", "core.fsmonitor=false", "-C", cmp.Or(dir, ".")}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// variables is a getenv of some variables.
+// variables returns a getenv of some variables.
 func variables(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
 }
@@ -28,7 +28,10 @@ func TestOfCI(t *testing.T) {
 		}
 		return path
 	}
-	pull := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_SHA": "merge", "GITHUB_REF": "refs/pull/12/merge", "GITHUB_REF_NAME": "12/merge", "GITHUB_HEAD_REF": "fix"}
+	pull := map[string]string{
+		"GITHUB_ACTIONS": "true", "GITHUB_SHA": "merge", "GITHUB_REF": "refs/pull/12/merge",
+		"GITHUB_REF_NAME": "12/merge", "GITHUB_HEAD_REF": "fix",
+	}
 	with := func(of map[string]string, name, value string) map[string]string {
 		out := maps.Clone(of)
 		out[name] = value
@@ -40,19 +43,37 @@ func TestOfCI(t *testing.T) {
 		want      *record.Revision
 	}{
 		"a push to GitHub": {
-			map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_SHA": "8c1d0fe", "GITHUB_REF": "refs/heads/main", "GITHUB_REF_NAME": "main"}, `{"ref":"refs/heads/main"}`,
+			map[string]string{
+				"GITHUB_ACTIONS": "true", "GITHUB_SHA": "8c1d0fe", "GITHUB_REF": "refs/heads/main",
+				"GITHUB_REF_NAME": "main",
+			}, `{"ref":"refs/heads/main"}`,
 			&record.Revision{Commit: "8c1d0fe", Branch: "main"},
 		},
-		"a pull request":                        {pull, `{"pull_request":{"number":12,"head":{"sha":"b71e004","ref":"fix"}}}`, &record.Revision{Commit: "b71e004", Branch: "fix", PullRequest: 12}},
-		"a pull request without its event":      {pull, "", &record.Revision{Commit: "merge", Branch: "fix", PullRequest: 12}},
-		"a pull request with a damaged event":   {pull, `{"pull_request":`, &record.Revision{Commit: "merge", Branch: "fix", PullRequest: 12}},
-		"a pull request with a negative number": {with(pull, "GITHUB_REF", "refs/pull/-1/merge"), "", &record.Revision{Commit: "merge", Branch: "fix"}},
+		"a pull request": {
+			pull, `{"pull_request":{"number":12,"head":{"sha":"b71e004","ref":"fix"}}}`,
+			&record.Revision{Commit: "b71e004", Branch: "fix", PullRequest: 12},
+		},
+		"a pull request without its event": {
+			pull, "", &record.Revision{Commit: "merge", Branch: "fix", PullRequest: 12},
+		},
+		"a pull request with a damaged event": {
+			pull, `{"pull_request":`, &record.Revision{Commit: "merge", Branch: "fix", PullRequest: 12},
+		},
+		"a pull request with a negative number": {
+			with(pull, "GITHUB_REF", "refs/pull/-1/merge"), "", &record.Revision{Commit: "merge", Branch: "fix"},
+		},
 		"a merge request of GitLab": {
-			map[string]string{"GITLAB_CI": "true", "CI_COMMIT_SHA": "merge", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "b71e004", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "fix", "CI_MERGE_REQUEST_IID": "7"}, "",
+			map[string]string{
+				"GITLAB_CI": "true", "CI_COMMIT_SHA": "merge", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "b71e004",
+				"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "fix", "CI_MERGE_REQUEST_IID": "7",
+			}, "",
 			&record.Revision{Commit: "b71e004", Branch: "fix", PullRequest: 7},
 		},
-		"a branch of GitLab": {map[string]string{"GITLAB_CI": "true", "CI_COMMIT_SHA": "8c1d0fe", "CI_COMMIT_REF_NAME": "main"}, "", &record.Revision{Commit: "8c1d0fe", Branch: "main"}},
-		"nothing is said":    {map[string]string{"GITLAB_CI": "true"}, "", nil},
+		"a branch of GitLab": {
+			map[string]string{"GITLAB_CI": "true", "CI_COMMIT_SHA": "8c1d0fe", "CI_COMMIT_REF_NAME": "main"}, "",
+			&record.Revision{Commit: "8c1d0fe", Branch: "main"},
+		},
+		"nothing is said": {map[string]string{"GITLAB_CI": "true"}, "", nil},
 	} {
 		of := c.variables
 		if c.event != "" {
@@ -64,14 +85,17 @@ func TestOfCI(t *testing.T) {
 			}
 		}
 	}
-	long := Of(t.Context(), dir, variables(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_HEAD_REF": strings.Repeat("x", 10*maxName) + "\x1b[2J"}))
+	long := Of(t.Context(), dir,
+		variables(map[string]string{
+			"GITHUB_ACTIONS": "true", "GITHUB_HEAD_REF": strings.Repeat("x", 10*maxName) + "\x1b[2J",
+		}))
 	if long == nil || len([]rune(long.Branch)) > maxName || strings.Contains(long.Branch, "\x1b") {
 		t.Errorf("%+v", long)
 	}
 }
 
-// Of a checkout its commit and branch are known, and whether files differ from the commit. A
-// monitor of file changes that the checkout names is not run.
+// For a checkout the commit and branch are known, and whether files differ from
+// the commit. A file system monitor configured in the checkout is not run.
 func TestOfGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		recorded.Missing(t, "a checkout needs git: %v", err)
@@ -84,7 +108,10 @@ func TestOfGit(t *testing.T) {
 	}
 	run := func(args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), "git",
+			append([]string{
+				"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false",
+			}, args...)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %q: %v, %s", args, err, out)
@@ -107,7 +134,8 @@ func TestOfGit(t *testing.T) {
 	trap := filepath.Join(dir, "trapped")
 	run("config", "core.fsmonitor", "touch "+trap+"; true")
 	commit := run("-c", "core.fsmonitor=false", "rev-parse", "HEAD")
-	if got, want := Of(t.Context(), dir, none), (record.Revision{Commit: commit, Branch: "trunk"}); got == nil || *got != want {
+	if got, want := Of(t.Context(), dir, none), (record.Revision{Commit: commit, Branch: "trunk"}); got == nil ||
+		*got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	write("2")
@@ -115,10 +143,11 @@ func TestOfGit(t *testing.T) {
 		t.Errorf("modified: %+v", got)
 	}
 	run("-c", "core.fsmonitor=false", "checkout", "-q", "--detach")
-	if got, want := Of(t.Context(), dir, none), (record.Revision{Commit: commit, Modified: true}); got == nil || *got != want {
+	if got, want := Of(t.Context(), dir, none), (record.Revision{Commit: commit, Modified: true}); got == nil ||
+		*got != want {
 		t.Errorf("detached: %+v, want %+v", got, want)
 	}
 	if _, err := os.Stat(trap); err == nil {
-		t.Error("a program that the checkout names was run")
+		t.Error("a program named by the checkout was run")
 	}
 }

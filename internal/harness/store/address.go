@@ -26,11 +26,11 @@ const (
 
 	// maxAddress bounds an address, in bytes.
 	maxAddress = 4096
-	// maxQuoted bounds what a message quotes, in characters.
+	// maxQuoted bounds quoted text in a message, in characters.
 	maxQuoted = 100
 )
 
-// Address says where a baseline is kept.
+// Address is where a baseline is kept.
 type Address struct {
 	scheme string
 	// path is the file, or the file on the branch.
@@ -45,8 +45,8 @@ type Address struct {
 // Scheme returns the kind of store: file, git, command or artifact.
 func (a Address) Scheme() string { return a.scheme }
 
-// String returns the address in the form that Parse reads. The arguments of a program are among
-// it, and may be secret: use Store.String for messages.
+// String returns the address in the form that Parse reads. It contains the
+// arguments of a program, which may be secret: use Store.String for messages.
 func (a Address) String() string {
 	switch a.scheme {
 	case schemeFile:
@@ -61,7 +61,7 @@ func (a Address) String() string {
 	return ""
 }
 
-// Parse reads the address of a store:
+// Parse parses the address of a store:
 //
 //	file:PATH
 //	git:BRANCH#PATH, git:REMOTE/BRANCH#PATH (the remote is origin; a branch with a slash needs its remote)
@@ -71,7 +71,8 @@ func (a Address) String() string {
 // An error says what to write instead, without the credentials of a URL.
 func Parse(s string) (Address, error) {
 	if len(s) > maxAddress {
-		return Address{}, fmt.Errorf("parse baseline store: %s; shorten it to %d", text.Bytes(int64(len(s))), maxAddress)
+		return Address{},
+			fmt.Errorf("parse baseline store: %s; shorten it to %d", text.Bytes(int64(len(s))), maxAddress)
 	}
 	if strings.TrimSpace(s) == "" {
 		return Address{}, fmt.Errorf("parse baseline store: no store named; write %s", Default)
@@ -81,16 +82,16 @@ func Parse(s string) (Address, error) {
 		return a, nil
 	}
 	if a.scheme == schemeCommand || a.scheme != "" && !slices.Contains(schemes, a.scheme) {
-		// Arguments may be secret, also after a misspelt "command".
+		// Arguments may be secret, also after a misspelled "command".
 		return Address{}, fmt.Errorf("parse baseline store %s: %w", quoted(a.scheme+":..."), err)
 	}
 	return Address{}, fmt.Errorf("parse baseline store %s: %w", quoted(s), err)
 }
 
-// quoted is a part of an address for a message.
+// quoted formats a part of an address for a message.
 func quoted(s string) string { return text.Quote(redact(s), maxQuoted) }
 
-// parse returns an address with its scheme also where the rest of it is invalid.
+// parse returns an address with its scheme even if the rest is invalid.
 func parse(s string) (Address, error) {
 	scheme, rest, found := strings.Cut(s, ":")
 	if !found || !isScheme(scheme) {
@@ -121,7 +122,8 @@ func parse(s string) (Address, error) {
 
 func unprintable(r rune) bool { return unicode.IsControl(r) || text.Printable(string(r)) != string(r) }
 
-// quotedExample is an address as a suggestion. Arguments of a program are not repeated.
+// quotedExample formats an address as a suggestion, without the arguments of a
+// program.
 func quotedExample(scheme, rest string) string {
 	if scheme == schemeCommand {
 		return "command:PROGRAM [ARGUMENT...]"
@@ -129,8 +131,8 @@ func quotedExample(scheme, rest string) string {
 	return quoted(scheme + ":" + rest)
 }
 
-// isScheme reports whether a word before a colon can be a scheme: one letter is a drive of Windows,
-// and user@host is the address of a repository.
+// isScheme reports whether a word before a colon can be a scheme: one letter is
+// a drive of Windows, and user@host is the address of a repository.
 func isScheme(word string) bool {
 	return len(word) > 1 && !strings.ContainsFunc(word, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("+-.", r))
@@ -148,11 +150,13 @@ func bare(s string) error {
 	return fmt.Errorf("no scheme; write %s", quoted(schemeFile+":"+s))
 }
 
-var errRepository = errors.New("a URL of a repository; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
+var errRepository = errors.New(
+	"a URL of a repository; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
 
 // meant are words that people write for a scheme.
 var meant = map[string]string{
-	"path": schemeFile, "local": schemeFile, "branch": schemeGit, "exec": schemeCommand, "cmd": schemeCommand, "program": schemeCommand, "run": schemeCommand,
+	"path": schemeFile, "local": schemeFile, "branch": schemeGit, "exec": schemeCommand, "cmd": schemeCommand,
+	"program": schemeCommand, "run": schemeCommand,
 	"artefact": schemeArtifact, "actions": schemeArtifact, "github": schemeArtifact,
 }
 
@@ -175,13 +179,14 @@ func unknown(scheme, rest string) error {
 		return errRepository
 	}
 	if strings.HasPrefix(rest, "//") {
-		return errors.New("no store for such URLs; write command:PROGRAM, a program that copies the baseline from and to it")
+		return errors.New("no store for such URLs; write command:PROGRAM, a program that copies the baseline from " +
+			"and to it")
 	}
 	return fmt.Errorf("unknown scheme %s; want file, git, command or artifact", quoted(scheme))
 }
 
-// editDistance counts the insertions, deletions, substitutions and swaps of two neighbors that turn a
-// into b (optimal string alignment).
+// editDistance counts the insertions, deletions, substitutions and swaps of two
+// neighbors that turn a into b (optimal string alignment).
 func editDistance(a, b string) int {
 	if len(a) > 2*len(b) {
 		return len(a) // far from every scheme, whatever its length
@@ -214,13 +219,13 @@ func checkFile(name string) error {
 	case strings.HasPrefix(name, "//"):
 		return fmt.Errorf("a path, not a URL; write %s", quoted(schemeFile+":"+strings.TrimPrefix(name, "//")))
 	case strings.HasSuffix(name, "/") || path.Base(name) == "." || path.Base(name) == "..":
-		return fmt.Errorf("a folder; write %s", quoted(schemeFile+":"+path.Join(name, defaultName)))
+		return fmt.Errorf("a directory; write %s", quoted(schemeFile+":"+path.Join(name, defaultName)))
 	}
 	return nil
 }
 
-// checkArtifact holds a name against what actions/upload-artifact allows
-// (its docs, "Invalid characters in artifact name").
+// checkArtifact checks a name by the rules of actions/upload-artifact (its
+// docs, "Invalid characters in artifact name").
 func checkArtifact(name string) error {
 	const most, invalid = 200, "\":<>|*?\\/"
 	switch {
@@ -231,7 +236,7 @@ func checkArtifact(name string) error {
 	case strings.ContainsAny(name, invalid):
 		return fmt.Errorf("the name of an artifact cannot contain any of %s; write artifact:leak-baseline", invalid)
 	case name == "." || name == "..":
-		return errors.New("no name of an artifact; write artifact:leak-baseline")
+		return errors.New("not a name of an artifact; write artifact:leak-baseline")
 	}
 	return nil
 }

@@ -11,30 +11,35 @@ import (
 
 func TestParse(t *testing.T) {
 	for s, want := range map[string]Address{
-		Default:                              {scheme: "file", path: "leak-baseline.json"},
-		"file:../a b/c.json":                 {scheme: "file", path: "../a b/c.json"},
-		"file:/srv/c.json":                   {scheme: "file", path: "/srv/c.json"},
-		`file:C:\x\c.json`:                   {scheme: "file", path: `C:\x\c.json`},
-		"git:leak-baseline#shop.json":        {scheme: "git", remote: "origin", branch: "leak-baseline", path: "shop.json"},
-		"git:up.stream/ci/leaks#a/b/c d#.js": {scheme: "git", remote: "up.stream", branch: "ci/leaks", path: "a/b/c d#.js"},
-		"command:./base.sh":                  {scheme: "command", words: []string{"./base.sh"}},
-		`command:aws  's3 | x' "it's" ""`:    {scheme: "command", words: []string{"aws", "s3 | x", "it's", ""}},
-		`command:C:\x\base.exe a'b c'd`:      {scheme: "command", words: []string{`C:\x\base.exe`, "ab cd"}},
-		"artifact:leak-baseline":             {scheme: "artifact", name: "leak-baseline"},
+		Default:              {scheme: "file", path: "leak-baseline.json"},
+		"file:../a b/c.json": {scheme: "file", path: "../a b/c.json"},
+		"file:/srv/c.json":   {scheme: "file", path: "/srv/c.json"},
+		`file:C:\x\c.json`:   {scheme: "file", path: `C:\x\c.json`},
+		"git:leak-baseline#shop.json": {
+			scheme: "git", remote: "origin", branch: "leak-baseline", path: "shop.json",
+		},
+		"git:up.stream/ci/leaks#a/b/c d#.js": {
+			scheme: "git", remote: "up.stream", branch: "ci/leaks", path: "a/b/c d#.js",
+		},
+		"command:./base.sh":               {scheme: "command", words: []string{"./base.sh"}},
+		`command:aws  's3 | x' "it's" ""`: {scheme: "command", words: []string{"aws", "s3 | x", "it's", ""}},
+		`command:C:\x\base.exe a'b c'd`:   {scheme: "command", words: []string{`C:\x\base.exe`, "ab cd"}},
+		"artifact:leak-baseline":          {scheme: "artifact", name: "leak-baseline"},
 	} {
 		got, err := Parse(s)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", s, got, err)
 			continue
 		}
-		if again, err := Parse(got.String()); err != nil || !reflect.DeepEqual(again, want) || got.Scheme() != want.scheme {
+		if again, err := Parse(got.String()); err != nil || !reflect.DeepEqual(again, want) ||
+			got.Scheme() != want.scheme {
 			t.Errorf("%s: as %s: %+v, %v", s, got, again, err)
 		}
 	}
 }
 
-// An address that is wrong is refused with what to write instead.
-func TestParseRefuses(t *testing.T) {
+// A wrong address is rejected with what to write instead.
+func TestParseRejects(t *testing.T) {
 	for s, want := range map[string]string{
 		"":                                "write file:leak-baseline.json",
 		" ":                               "write file:leak-baseline.json",
@@ -108,12 +113,14 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What may be secret in an address is in no message.
+// Secrets of an address are in no message.
 func TestParseKeepsSecrets(t *testing.T) {
 	const secret = "hunter2"
 	for _, s := range []string{
-		"https://me:hunter2@example.org/x", "git:https://hunter2@example.org/x#y", "s3://k:p@hunter2@x/y", "git:https://example.org/?token=hunter2#y", "leaks/https://a:hunter2@b",
-		"command:base --token=hunter2 | gzip", "comand:base --token=hunter2", "command: base --token=hunter2", "command:base 'hunter2", "exec:base hunter2", "https://a:x/hunter2@b",
+		"https://me:hunter2@example.org/x", "git:https://hunter2@example.org/x#y", "s3://k:p@hunter2@x/y",
+		"git:https://example.org/?token=hunter2#y", "leaks/https://a:hunter2@b",
+		"command:base --token=hunter2 | gzip", "comand:base --token=hunter2", "command: base --token=hunter2",
+		"command:base 'hunter2", "exec:base hunter2", "https://a:x/hunter2@b",
 	} {
 		if _, err := Parse(s); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: %v", s, err)
@@ -130,7 +137,8 @@ func TestParseKeepsSecrets(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	for in, want := range map[string]string{
-		"fatal: unable to access 'https://me:a/b@c@host/x.git/': no": "fatal: unable to access 'https://***@host/x.git/': no",
+		"fatal: unable to access 'https://me:a/b@c@host/x.git/': no": "fatal: unable to access " +
+			"'https://***@host/x.git/': no",
 		"https://host/x.git":                           "https://host/x.git",
 		"https://host/x?private_token=abc&d=e failed":  "https://host/x?*** failed",
 		"> Authorization: basic eDphYmM=\n< 401":       "> Authorization: ***\n< 401",
@@ -144,7 +152,10 @@ func TestRedact(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{Default, "git:a#b", "git:up/a/b#c/d", `command:a 'b c' "d'e" ''`, "artifact:x", "fiel:x", "https://u:hunter2@h/x", "C:x", "git:x", "command:a'\"'b"} {
+	for _, s := range []string{
+		Default, "git:a#b", "git:up/a/b#c/d", `command:a 'b c' "d'e" ''`, "artifact:x", "fiel:x",
+		"https://u:hunter2@h/x", "C:x", "git:x", "command:a'\"'b",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -159,7 +170,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(again, a) {
 			t.Errorf("%q: as %q: %+v, %v", s, a.String(), again, err)
 		}
-		if a.scheme == schemeGit && (a.remote[0] == '-' || a.branch[0] == '-' || a.path[0] == '-' || a.path[0] == '/' || strings.Contains("/"+a.path+"/", "/../") || strings.ContainsAny(a.path, "\n\"\\")) {
+		if a.scheme == schemeGit &&
+			(a.remote[0] == '-' || a.branch[0] == '-' || a.path[0] == '-' || a.path[0] == '/' ||
+				strings.Contains("/"+a.path+"/", "/../") || strings.ContainsAny(a.path, "\n\"\\")) {
 			t.Errorf("%q: %+v", s, a)
 		}
 	})

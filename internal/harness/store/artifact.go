@@ -13,17 +13,19 @@ import (
 const (
 	// maxUploads is how many earlier contents Load returns.
 	maxUploads = 10
-	// maxListed is how many artifacts are looked at for them.
+	// maxListed is how many artifacts are examined for them.
 	maxListed = 30
 )
 
 // Artifacts reads the artifacts that earlier workflow runs uploaded.
 type Artifacts interface {
-	// List returns the artifacts with a name that runs on a branch of this repository uploaded, newest
-	// first, at most n. Artifacts of forks and of other branches are not among them.
+	// List returns the artifacts with a name that runs on a branch of this
+	// repository uploaded, newest first, at most n. Artifacts of forks and of
+	// other branches are not among them.
 	List(ctx context.Context, name, branch string, n int) ([]Upload, error)
-	// Download returns the file of an artifact. More than limit bytes are an error. An error that is
-	// fs.ErrNotExist means that the artifact is gone or has no such file.
+	// Download returns the file of an artifact. More than limit bytes are an
+	// error. An error that is fs.ErrNotExist means that the artifact is gone or
+	// has no such file.
 	Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error)
 }
 
@@ -34,12 +36,14 @@ type Upload struct {
 	Expired bool
 }
 
-// UploadFile is the file below Options.Dir that an update of artifact:NAME writes, for
-// actions/upload-artifact; its last part is the name within the artifact.
+// UploadFile is the file below Options.Dir that an update of artifact:NAME
+// writes, for actions/upload-artifact; its last part is the name within the
+// artifact.
 const UploadFile = "leak-baseline/" + defaultName
 
-// artifactStore is an artifact of GitHub Actions. Each run uploads what it has made of those before;
-// runs side by side each upload their own, so the newest ones are read together.
+// artifactStore is an artifact of GitHub Actions. Each run uploads what it has
+// made of the earlier ones; concurrent runs each upload their own, so the
+// newest ones are read together.
 type artifactStore struct {
 	name string
 	Options
@@ -62,8 +66,10 @@ func (a *artifactStore) load(ctx context.Context) ([][]byte, error) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			missing = fmt.Errorf("artifact %d has no %s: %w; upload %s under a name of its own", upload.ID, defaultName, err, UploadFile)
-			a.Say(fmt.Sprintf("artifact %d skipped: %s", upload.ID, text.Head(text.Printable(redact(err.Error())), maxSaid)))
+			missing = fmt.Errorf("artifact %d has no %s: %w; upload %s under a name of its own", upload.ID, defaultName,
+				err, UploadFile)
+			a.Say(fmt.Sprintf("artifact %d skipped: %s", upload.ID,
+				text.Head(text.Printable(redact(err.Error())), maxSaid)))
 		case err != nil:
 			return nil, fmt.Errorf("download artifact %d: %w", upload.ID, err)
 		default:
@@ -77,13 +83,13 @@ func (a *artifactStore) load(ctx context.Context) ([][]byte, error) {
 		return contents, nil
 	}
 	if missing != nil {
-		return nil, missing // something else has this name
+		return nil, missing // another kind of artifact has this name
 	}
 	return nil, ErrNone
 }
 
-// update writes the file to upload. What an earlier step of the job has written there is the newest
-// content: it is not uploaded yet.
+// update writes the file to upload. If an earlier step of the job has written
+// it, that is the newest content: it is not uploaded yet.
 func (a *artifactStore) update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	uploaded, err := a.load(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// uploads are the artifacts of a repository, newest first. An empty content is an artifact without
-// the file.
+// uploads are the artifacts of a repository, newest first. An empty content is
+// an artifact without the file.
 type uploads struct {
 	contents []string
 	expired  map[int]bool
@@ -58,11 +58,13 @@ func TestArtifactLoad(t *testing.T) {
 		"only without":     {uploads{contents: []string{"", ""}}, nil, false},
 		"no artifact":      {uploads{}, nil, true},
 		"all expired":      {uploads{contents: []string{"a"}, expired: map[int]bool{0: true}}, nil, true},
-		"one expired":      {uploads{contents: []string{"a", "b"}, expired: map[int]bool{0: true}}, []string{"b"}, false},
-		"many":             {uploads{contents: many}, many[:maxUploads], false},
-		"list fails":       {uploads{contents: []string{"a"}, list: errors.New("no answer")}, nil, false},
-		"download fails":   {uploads{contents: []string{"a"}, download: errors.New("reset")}, nil, false},
-		"too large":        {uploads{contents: []string{strings.Repeat("x", maxContent+1)}}, nil, false},
+		"one expired": {
+			uploads{contents: []string{"a", "b"}, expired: map[int]bool{0: true}}, []string{"b"}, false,
+		},
+		"many":           {uploads{contents: many}, many[:maxUploads], false},
+		"list fails":     {uploads{contents: []string{"a"}, list: errors.New("no answer")}, nil, false},
+		"download fails": {uploads{contents: []string{"a"}, download: errors.New("reset")}, nil, false},
+		"too large":      {uploads{contents: []string{strings.Repeat("x", maxContent+1)}}, nil, false},
 	} {
 		s := open(t, "artifact:base", Options{Dir: t.TempDir(), Artifacts: c.uploads, Branch: "main"})
 		contents, err := s.Load(t.Context())
@@ -76,16 +78,20 @@ func TestArtifactLoad(t *testing.T) {
 	}
 }
 
-// Of several artifacts the one that is no baseline is named.
+// If none of several artifacts is a baseline, the error names one.
 func TestArtifactDamaged(t *testing.T) {
 	damaged := errors.New("damaged")
-	s := open(t, "artifact:base", Options{Dir: t.TempDir(), Artifacts: uploads{contents: []string{"a", "b", "x", "c"}}, Branch: "main", Check: func(content []byte) error {
-		if string(content) == "x" {
-			return damaged
-		}
-		return nil
-	}})
-	if _, err := s.Load(t.Context()); !errors.Is(err, damaged) || !strings.Contains(err.Error(), "artifact 2: damaged") {
+	s := open(t, "artifact:base",
+		Options{
+			Dir: t.TempDir(), Artifacts: uploads{contents: []string{"a", "b", "x", "c"}}, Branch: "main",
+			Check: func(content []byte) error {
+				if string(content) == "x" {
+					return damaged
+				}
+				return nil
+			}})
+	if _, err := s.Load(t.Context()); !errors.Is(err, damaged) ||
+		!strings.Contains(err.Error(), "artifact 2: damaged") {
 		t.Error(err)
 	}
 	if err := s.Update(t.Context(), writing("y")); !errors.Is(err, damaged) {
@@ -93,8 +99,8 @@ func TestArtifactDamaged(t *testing.T) {
 	}
 }
 
-// An update writes the file that is uploaded, from all uploaded before and from what the same job
-// has written there.
+// An update writes the file to upload, from all earlier uploads and from what
+// the same job has written there.
 func TestArtifactUpdate(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, "artifact:base", Options{Dir: dir, Artifacts: uploads{contents: []string{"b", "c"}}, Branch: "main"})
@@ -120,11 +126,12 @@ func TestArtifactUpdate(t *testing.T) {
 		}
 	}
 	if got, err := s.Load(t.Context()); err != nil || len(got) != 2 {
-		t.Errorf("what is not uploaded was loaded: %q, %v", got, err)
+		t.Errorf("a file that is not uploaded was loaded: %q, %v", got, err)
 	}
-	broken := open(t, "artifact:base", Options{Dir: dir, Artifacts: uploads{list: errors.New("no answer")}, Branch: "main"})
+	broken := open(t, "artifact:base",
+		Options{Dir: dir, Artifacts: uploads{list: errors.New("no answer")}, Branch: "main"})
 	if err := broken.Update(t.Context(), writing("z")); err == nil {
-		t.Error("updated without what was there before")
+		t.Error("updated without the earlier content")
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// maxRef bounds a branch, a remote and a path on a branch, in bytes: a loose ref is a file.
+// maxRef bounds a branch, a remote and a path on a branch, in bytes: a loose
+// ref is a file.
 const maxRef = 200
 
 // parseGit reads [REMOTE/]BRANCH#PATH.
@@ -35,19 +36,22 @@ func parseGit(s string) (remote, branch, file string, err error) {
 	return remote, branch, file, checkPath(file)
 }
 
-// checkRemote accepts the usual names of remotes. It rejects a URL, which may hold credentials.
+// checkRemote accepts the usual names of remotes. It rejects a URL, which may
+// hold credentials.
 func checkRemote(name string) error {
 	allowed := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.", r)
 	}
-	if name == "" || len(name) > maxRef || strings.ContainsRune("-.", rune(name[0])) || strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) {
-		return fmt.Errorf("invalid remote %s; want letters, digits, dots, dashes and underscores, such as origin", quoted(name))
+	if name == "" || len(name) > maxRef || strings.ContainsRune("-.", rune(name[0])) ||
+		strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) {
+		return fmt.Errorf("invalid remote %s; want letters, digits, dots, dashes and underscores, such as origin",
+			quoted(name))
 	}
 	return nil
 }
 
-// checkBranch allows what git-check-ref-format(1) allows for a branch, less the "#" that ends it
-// here and "@", which that page reserves for HEAD.
+// checkBranch accepts what git-check-ref-format(1) allows for a branch, except
+// "#", which ends it here, and "@", which that page reserves for HEAD.
 func checkBranch(name string) error {
 	fail := func(why string) error {
 		return fmt.Errorf("invalid branch %s: %s; name a branch such as leak-baseline", quoted(name), why)
@@ -65,7 +69,8 @@ func checkBranch(name string) error {
 		return fail(`it contains ".."`)
 	case strings.HasSuffix(name, "."):
 		return fail("it ends with a dot")
-	case strings.ContainsAny(name, "~^:?*[\\#") || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+	case strings.ContainsAny(name, "~^:?*[\\#") ||
+		strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
 		return fail(`it contains a blank or one of ~^:?*[\#`)
 	}
 	for part := range strings.SplitSeq(name, "/") {
@@ -81,7 +86,8 @@ func checkBranch(name string) error {
 	return nil
 }
 
-// checkPath allows a path below the root of a branch that every system can check out.
+// checkPath accepts a path below the root of a branch that every system can
+// check out.
 func checkPath(name string) error {
 	fail := func(why string) error {
 		return fmt.Errorf("invalid path %s: %s; write a path on the branch such as %s", quoted(name), why, defaultName)
@@ -105,7 +111,8 @@ func checkPath(name string) error {
 		case part == "." || part == "..":
 			return fail(`it contains "." or ".."`)
 		case strings.HasPrefix(strings.ToLower(part), ".git") || strings.HasPrefix(strings.ToLower(part), "git~"):
-			// git checks out none of .git, its short name on NTFS, .gitmodules.
+			// git never checks out .git, its short name on NTFS, or
+			// .gitmodules.
 			return fail("git keeps names such as .git to itself")
 		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " "):
 			return fail("a part ends with a dot or a blank")

@@ -12,21 +12,23 @@ import (
 const (
 	// exitNone of get: the store works and has no baseline yet.
 	exitNone = 3
-	// exitChanged of put: the baseline is no longer the one that LEAKGATE_BASELINE_SHA256 names, and
-	// nothing was written.
+	// exitChanged of put: the baseline is no longer the one that
+	// LEAKGATE_BASELINE_SHA256 names, and nothing was written.
 	exitChanged = 4
 )
 
-// commandStore is a program of the user. "PROGRAM ARGUMENTS get" prints the baseline, or exits with 3
-// where there is none; "PROGRAM ARGUMENTS put" reads the new one from its standard input. Any other
-// exit code is an error. It runs in Options.Dir with the environment of leakgate and
+// commandStore is a program of the user. "PROGRAM ARGUMENTS get" prints the
+// baseline, or exits with 3 if there is none; "PROGRAM ARGUMENTS put" reads the
+// new one from its standard input. Any other exit code is an error. It runs in
+// Options.Dir with the environment of leakgate and
 //
 //	LEAKGATE_BASELINE_BRANCH   the base branch, empty if unknown
 //	LEAKGATE_BASELINE_SHA256   put: SHA-256, in hexadecimal digits, of the content that the new one is
-//	                           made from; empty where there was none
+//	                           made from; empty if there was none
 //
-// A put that finds other content than that may exit with 4: it is then repeated with the newest.
-// Programs that do not compare lose what others write between get and put.
+// A put that finds other content may exit with 4: it is then repeated with the
+// newest content. Programs that do not compare lose what others write between
+// get and put.
 type commandStore struct {
 	words []string
 	Options
@@ -45,7 +47,8 @@ func (c *commandStore) load(ctx context.Context) ([][]byte, error) {
 		return nil, err
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s get printed nothing; exit with %d if there is no baseline yet", quoted(c.words[0]), exitNone)
+		return nil,
+			fmt.Errorf("%s get printed nothing; exit with %d if there is no baseline yet", quoted(c.words[0]), exitNone)
 	}
 	return [][]byte{out}, nil
 }

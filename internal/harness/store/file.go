@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// fileStore is a file. Updates of one host exclude each other by a lock of the operating system that
-// needs no file of its own, and ends with the process that holds it.
+// fileStore is a file. Updates on one host exclude each other by a lock of the
+// operating system that needs no file of its own, and ends with the process
+// that holds it.
 type fileStore struct{ path string }
 
 func newFileStore(path string, o Options) *fileStore {
@@ -42,17 +43,17 @@ func (f *fileStore) update(ctx context.Context, apply func(old [][]byte) ([]byte
 	}
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("create folder: %w", err)
+		return fmt.Errorf("create directory: %w", err)
 	}
 	unlock, err := lockFolder(ctx, dir, filepath.Base(target))
 	if err != nil {
-		return fmt.Errorf("lock folder of the baseline: %w", err)
+		return fmt.Errorf("lock directory of the baseline: %w", err)
 	}
 	err = updateLocked(ctx, target, apply)
 	return errors.Join(err, unlock())
 }
 
-// updateLocked does the work while nobody else writes.
+// updateLocked updates the file while the lock is held.
 func updateLocked(ctx context.Context, target string, apply func(old [][]byte) ([]byte, error)) error {
 	var old [][]byte
 	content, err := readFile(target)
@@ -72,7 +73,8 @@ func updateLocked(ctx context.Context, target string, apply func(old [][]byte) (
 	return replaceFile(target, content)
 }
 
-// resolve follows a symbolic link, so that the file it names is replaced and not the link.
+// resolve follows a symbolic link, so that its target is replaced and not the
+// link.
 func resolve(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -82,14 +84,16 @@ func resolve(path string) (string, error) {
 		return "", fmt.Errorf("find file: %w", err)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return "", fmt.Errorf("find file: %s is a symbolic link to a file that does not exist; create that file or remove the link", path)
+		return "",
+			fmt.Errorf("find file: %s is a symbolic link to a file that does not exist; create that file or remove "+
+				"the link", path)
 	}
 	return path, nil
 }
 
 // readFile reads a baseline, or returns an fs.ErrNotExist.
 func readFile(path string) ([]byte, error) {
-	// Opening a named pipe would wait.
+	// Opening a named pipe would block.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
@@ -112,16 +116,17 @@ func readFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// replaceFile writes a file under another name and renames it, so that a reader sees the old content
-// or the new. The caller holds the lock. The name is always the same: what a killed process leaves
-// is removed by the next update.
+// replaceFile writes a file under another name and renames it, so that a reader
+// sees the old content or the new. The caller holds the lock. The name is
+// always the same: the next update removes what a killed process leaves.
 func replaceFile(path string, content []byte) (err error) {
 	whole := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	// Not truncated: it may be a link that somebody has put there.
 	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write file: %w", err)
 	}
-	// A new one as the user's umask has it, else with the rights that it has.
+	// A new file gets the permissions of the user's umask, an existing one
+	// keeps its own.
 	f, err := os.OpenFile(whole, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("write file: %w", err)
@@ -147,7 +152,8 @@ func replaceFile(path string, content []byte) (err error) {
 	return nil
 }
 
-// rename replaces a file. Windows refuses while another process reads the old one.
+// rename replaces a file. Windows refuses while another process reads the old
+// one.
 func rename(from, to string) error {
 	err := os.Rename(from, to)
 	for try := 0; try < 50 && runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission); try++ {
@@ -157,7 +163,7 @@ func rename(from, to string) error {
 	return err
 }
 
-// waitForLock tries to take a lock until it has it.
+// waitForLock retries until it has the lock.
 func waitForLock(ctx context.Context, try func() (taken bool, err error)) error {
 	for {
 		if taken, err := try(); taken || err != nil {

@@ -10,13 +10,16 @@ import (
 	"testing"
 )
 
-// Without permission nothing is written, and nothing is taken for "none yet".
+// Without permission nothing is written, and nothing is mistaken for "none
+// yet".
 func TestFileDenied(t *testing.T) {
 	dir := t.TempDir()
 	closed := filepath.Join(dir, "closed")
 	readable := filepath.Join(dir, "readable")
 	for path, mode := range map[string]os.FileMode{closed: 0o000, readable: 0o555} {
-		if err := errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "base.json"), []byte("old"), 0o644), os.Chmod(path, mode), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		if err := errors.Join(os.Mkdir(path, 0o700),
+			os.WriteFile(filepath.Join(path, "base.json"), []byte("old"), 0o644), os.Chmod(path, mode),
+			os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
@@ -24,8 +27,8 @@ func TestFileDenied(t *testing.T) {
 	type result struct{ load, update error }
 	results := make(chan map[string]result)
 	go func() {
-		// Root may do everything; a thread that acts for somebody else on files may not
-		// (setfsuid(2)). It ends with this goroutine.
+		// Root may do everything; a thread with another file system user may
+		// not (setfsuid(2)). It ends with this goroutine.
 		runtime.LockOSThread()
 		out := map[string]result{}
 		defer func() { results <- out }()
@@ -40,18 +43,20 @@ func TestFileDenied(t *testing.T) {
 		}
 	}()
 	got := <-results
-	if r := got[closed]; !errors.Is(r.load, fs.ErrPermission) || errors.Is(r.load, ErrNone) || !errors.Is(r.update, fs.ErrPermission) {
+	if r := got[closed]; !errors.Is(r.load, fs.ErrPermission) || errors.Is(r.load, ErrNone) ||
+		!errors.Is(r.update, fs.ErrPermission) {
 		t.Errorf("closed: %v", r)
 	}
 	if r := got[readable]; r.load != nil || !errors.Is(r.update, fs.ErrPermission) {
 		t.Errorf("readable: %v", r)
 	}
-	if content, err := os.ReadFile(filepath.Join(readable, "base.json")); err != nil || string(content) != "old" || len(names(t, readable)) != 1 {
+	if content, err := os.ReadFile(filepath.Join(readable, "base.json")); err != nil || string(content) != "old" ||
+		len(names(t, readable)) != 1 {
 		t.Errorf("%q, %v, %q", content, err, names(t, readable))
 	}
 }
 
-// A named pipe is refused instead of waited for.
+// A named pipe is rejected instead of waiting for a writer.
 func TestFilePipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "base.json"), 0o600); err != nil {

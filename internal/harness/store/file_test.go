@@ -37,7 +37,8 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if err := s.Update(t.Context(), func(old [][]byte) ([]byte, error) { return []byte("one"), check(len(old) == 0) }); err != nil {
+	if err := s.Update(t.Context(),
+		func(old [][]byte) ([]byte, error) { return []byte("one"), check(len(old) == 0) }); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "sub", "base.json")
@@ -71,7 +72,7 @@ func check(ok bool) error {
 	return errors.New("wrong contents")
 }
 
-// What is no baseline is an error, never "none yet".
+// A file that is not a baseline is an error, never "none yet".
 func TestFileUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name string, size int64) {
@@ -87,7 +88,9 @@ func TestFileUnreadable(t *testing.T) {
 	put("large", maxContent+1)
 	put("most", maxContent)
 	put("file", 1)
-	for name, want := range map[string]string{"large": "larger than the 16.0 MB", "file/x": "", ".": "not a regular file"} {
+	for name, want := range map[string]string{
+		"large": "larger than the limit of 16.0 MB", "file/x": "", ".": "not a regular file",
+	} {
 		s := &Store{name: name, limit: time.Minute, backend: &fileStore{path: filepath.Join(dir, name)}}
 		for _, err := range []error{second(s.Load(t.Context())), s.Update(t.Context(), writing("x"))} {
 			if err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), want) {
@@ -98,9 +101,10 @@ func TestFileUnreadable(t *testing.T) {
 	if got, err := open(t, "file:most", Options{Dir: dir}).Load(t.Context()); err != nil || len(got[0]) != maxContent {
 		t.Errorf("the largest: %v", err)
 	}
-	// An empty file is for the reader to refuse.
+	// The reader has to reject an empty file.
 	put("empty", 0)
-	if got, err := open(t, "file:empty", Options{Dir: dir}).Load(t.Context()); err != nil || len(got) != 1 || len(got[0]) != 0 {
+	if got, err := open(t, "file:empty", Options{Dir: dir}).Load(t.Context()); err != nil || len(got) != 1 ||
+		len(got[0]) != 0 {
 		t.Errorf("empty: %q, %v", got, err)
 	}
 }
@@ -110,7 +114,7 @@ func TestFileBehindLink(t *testing.T) {
 	target := filepath.Join(other, "real.json")
 	link := filepath.Join(dir, "base.json")
 	if err := os.Symlink(target, link); err != nil {
-		t.Skipf("this system or user makes no symbolic links: %v", err)
+		t.Skipf("this system or user cannot create symbolic links: %v", err)
 	}
 	s := open(t, "file:base.json", Options{Dir: dir})
 	if err := s.Update(t.Context(), writing("x")); err == nil || !strings.Contains(err.Error(), "symbolic link") {
@@ -119,9 +123,10 @@ func TestFileBehindLink(t *testing.T) {
 	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A trap where the new file is prepared.
+	// An attack on the place where the new file is prepared.
 	victim := filepath.Join(other, "victim")
-	if err := errors.Join(os.WriteFile(victim, []byte("safe"), 0o600), os.Symlink(victim, filepath.Join(other, ".real.json.new"))); err != nil {
+	if err := errors.Join(os.WriteFile(victim, []byte("safe"), 0o600),
+		os.Symlink(victim, filepath.Join(other, ".real.json.new"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Update(t.Context(), writing("new")); err != nil {
@@ -129,7 +134,8 @@ func TestFileBehindLink(t *testing.T) {
 	}
 	got, _ := os.ReadFile(target)
 	safe, _ := os.ReadFile(victim)
-	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 || string(got) != "new" || string(safe) != "safe" {
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 || string(got) != "new" ||
+		string(safe) != "safe" {
 		t.Errorf("%v, %v, %q, %q", info, err, got, safe)
 	}
 	if got := names(t, other); !slices.Equal(got, []string{"real.json", "victim"}) {
@@ -137,7 +143,8 @@ func TestFileBehindLink(t *testing.T) {
 	}
 }
 
-// Two goroutines, and then two processes, append at the same time: nothing is lost.
+// Two goroutines, and then two processes, append at the same time: nothing is
+// lost.
 func TestFileWriters(t *testing.T) {
 	const each = 50
 	dir := t.TempDir()
@@ -169,8 +176,8 @@ func appendProcess(ctx context.Context, t *testing.T, path string, from, to int)
 	return cmd
 }
 
-// A writer that is killed leaves a whole file and no lock, and what it was preparing is gone after
-// the next update.
+// A killed writer leaves a complete file and no lock, and the next update
+// removes its temporary file.
 func TestFileKilled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "base.json")
@@ -211,7 +218,8 @@ func TestFileKilled(t *testing.T) {
 	}
 }
 
-// While somebody else holds the lock, an update waits for it, but not longer than its limit.
+// While another process holds the lock, an update waits for it, but not longer
+// than its limit.
 func TestFileLocked(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := lockFolder(t.Context(), dir, "base.json")
@@ -219,7 +227,8 @@ func TestFileLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, "file:base.json", Options{Dir: dir, Limit: 50 * time.Millisecond})
-	if err := s.Update(t.Context(), writing("x")); !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), "not finished within 50ms") {
+	if err := s.Update(t.Context(), writing("x")); !errors.Is(err, os.ErrDeadlineExceeded) ||
+		!strings.Contains(err.Error(), "not finished within 50ms") {
 		t.Errorf("locked: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

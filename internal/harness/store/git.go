@@ -12,16 +12,18 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// gitStore is a file on a branch of a remote. The branch holds nothing but baselines: its first commit
-// has no parent. All work is done in a scratch repository, so that the checkout stays as it is: its
-// files, index, branches, objects and depth.
+// gitStore is a file on a branch of a remote. The branch has only baselines:
+// its first commit has no parent. All work is done in a scratch repository, so
+// that the checkout does not change: its files, index, branches, objects and
+// depth.
 type gitStore struct {
 	Address
 	Options
 }
 
-// maxRejected is how many pushes in a row may be rejected although nobody else has changed the
-// branch. One or two can be a lock that another writer holds; more is a rule of the server.
+// maxRejected is how many pushes in a row may be rejected although nobody else
+// has changed the branch. One or two can be a lock that another writer holds;
+// more is a rule of the server.
 const maxRejected = 4
 
 func (g *gitStore) load(ctx context.Context) ([][]byte, error) {
@@ -70,21 +72,22 @@ func (g *gitStore) update(ctx context.Context, apply func(old [][]byte) ([]byte,
 	}
 }
 
-// attempt is one push: the commit of the branch that it was made from, empty without a branch, the
-// new one, and why it was rejected.
+// attempt is one push: the commit of the branch that it was made from, empty
+// without a branch, the new one, and why it was rejected.
 type attempt struct {
 	base, commit string
 	rejection    error
 }
 
-// attempt updates the branch as it is now. Without a rejection the update is done.
-func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]byte) ([]byte, error)) (attempt, error) {
+// attempt updates the present branch. Without a rejection the update is done.
+func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]byte) ([]byte, error)) (attempt,
+	error) {
 	tip, err := s.fetch(ctx)
 	if err != nil {
 		return attempt{}, err
 	}
 	if tip != "" && tip == last.commit {
-		return attempt{}, nil // it arrived, and only the answer was lost
+		return attempt{}, nil // it arrived, and only the response was lost
 	}
 	old, err := s.read(ctx, tip)
 	if err != nil {
@@ -103,13 +106,16 @@ func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]
 
 func (s *scratch) ref() string { return "refs/heads/" + s.branch }
 
-// fetch gets the newest commit of the branch and returns its id, empty if there is no such branch.
-// Its history stays where it is.
+// fetch fetches the newest commit of the branch and returns its id, empty if
+// there is no such branch. It does not fetch the history.
 func (s *scratch) fetch(ctx context.Context) (string, error) {
 	const fetched = "refs/leakgate/fetched"
-	_, err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", s.remote, "+"+s.ref()+":"+fetched)
+	_,
+		err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
+		"--no-write-fetch-head", s.remote, "+"+s.ref()+":"+fetched)
 	if err != nil {
-		// git has one exit code for a missing branch and for a remote that does not answer.
+		// git has one exit code for a missing branch and for a remote that does
+		// not respond.
 		exists, lerr := s.exists(ctx)
 		if lerr == nil && !exists {
 			return "", nil
@@ -119,7 +125,7 @@ func (s *scratch) fetch(ctx context.Context) (string, error) {
 	return s.line(ctx, nil, "rev-parse", "--verify", fetched+"^{commit}")
 }
 
-// sameless returns an error unless it says the same as another one.
+// sameless returns an error unless it is the same as another one.
 func sameless(err, other error) error {
 	if err == nil || err.Error() == other.Error() {
 		return nil
@@ -127,7 +133,7 @@ func sameless(err, other error) error {
 	return err
 }
 
-// exists asks the remote for the branch.
+// exists reports whether the remote has the branch.
 func (s *scratch) exists(ctx context.Context) (bool, error) {
 	out, err := s.git(ctx, nil, "ls-remote", s.remote, s.ref())
 	if err != nil {
@@ -142,7 +148,8 @@ func (s *scratch) exists(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// read returns the file of a commit; nothing where the commit or the file does not exist.
+// read returns the file of a commit; nothing if the commit or the file does not
+// exist.
 func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 	if commit == "" {
 		return nil, nil
@@ -171,7 +178,8 @@ func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 	return [][]byte{content}, nil
 }
 
-// checkFolders refuses a path below something that is not a folder: writing there would remove it.
+// checkFolders rejects a path below something that is not a directory: writing
+// there would remove it.
 func (s *scratch) checkFolders(ctx context.Context, commit string) error {
 	for i, r := range s.path {
 		if r != '/' {
@@ -189,14 +197,15 @@ func (s *scratch) checkFolders(ctx context.Context, commit string) error {
 }
 
 func (s *scratch) inTheWay(name string) error {
-	return fmt.Errorf("find %s: %s on branch %s is in the way; choose another path", quoted(s.path), quoted(name), s.branch)
+	return fmt.Errorf("find %s: %s on branch %s is in the way; choose another path", quoted(s.path), quoted(name),
+		s.branch)
 }
 
-// treeEntry is what a commit has at a path: mode, type, id and size as git writes them; zero for
-// nothing.
+// treeEntry is what a commit has at a path: mode, type, id and size as git
+// writes them; zero for nothing.
 type treeEntry struct{ mode, kind, id, size string }
 
-// regular is false for a folder, a symbolic link and a submodule.
+// regular is false for a directory, a symbolic link and a submodule.
 func (e treeEntry) regular() bool { return e.kind == "blob" && e.mode != "120000" }
 
 func (s *scratch) entry(ctx context.Context, commit, path string) (treeEntry, error) {
@@ -216,13 +225,15 @@ func (s *scratch) entry(ctx context.Context, commit, path string) (treeEntry, er
 	return treeEntry{mode: fields[0], kind: fields[1], id: fields[2], size: fields[3]}, nil
 }
 
-// commit makes a commit that differs from its parent in the file alone; without a parent it holds
-// the file alone. It returns its id.
+// commit makes a commit that differs from its parent only in the file, or
+// without a parent contains only the file. It returns the id.
 func (s *scratch) commit(ctx context.Context, parent string, content []byte) (string, error) {
-	// A push to the branch needs no pipeline; GitLab and others read that in the message.
+	// A push to the branch needs no pipeline; GitLab and others recognize that
+	// by the message.
 	message := "leakgate: update " + s.path + "\n\n[skip ci]\n"
 	var stream bytes.Buffer
-	fmt.Fprintf(&stream, "commit refs/leakgate/next\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", s.committer, time.Now().Unix(), len(message), message)
+	fmt.Fprintf(&stream, "commit refs/leakgate/next\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", s.committer,
+		time.Now().Unix(), len(message), message)
 	if parent != "" {
 		fmt.Fprintf(&stream, "from %s\n", parent)
 	}
@@ -236,12 +247,15 @@ func (s *scratch) commit(ctx context.Context, parent string, content []byte) (st
 	return id, nil
 }
 
-// push makes a commit the newest of the branch if that is still the one expected, or still missing.
-// The lease is checked by the server together with the change. The scratch repository has no hooks,
-// and --no-verify says so: a pre-push hook of the checkout is about its source, which is not pushed,
-// and could block a CI job.
+// push moves the branch to a commit if the branch is still at the expected
+// commit, or still missing. The server checks this lease together with the
+// change. The scratch repository has no hooks, and --no-verify makes that
+// explicit: a pre-push hook of the checkout is about its source, which is not
+// pushed, and could block a CI job.
 func (s *scratch) push(ctx context.Context, expected, commit string) error {
-	_, err := s.git(ctx, nil, "push", "--porcelain", "--no-verify", "--force-with-lease="+s.ref()+":"+expected, s.remote, commit+":"+s.ref())
+	_,
+		err := s.git(ctx, nil, "push", "--porcelain", "--no-verify", "--force-with-lease="+s.ref()+":"+expected,
+		s.remote, commit+":"+s.ref())
 	if err == nil {
 		return nil
 	}
@@ -250,7 +264,8 @@ func (s *scratch) push(ctx context.Context, expected, commit string) error {
 		for line := range strings.Lines(string(exit.output)) {
 			// FLAG<tab>FROM:TO<tab>SUMMARY (REASON), git-push(1)
 			if fields := strings.Split(strings.TrimSpace(line), "\t"); len(fields) == 3 && fields[0] == "!" {
-				return fmt.Errorf("push branch %s to %s: %s%s; the job needs the right to write to it", s.branch, s.remote, text.Head(text.Printable(redact(fields[2])), maxSaid), remarks(exit.messages))
+				return fmt.Errorf("push branch %s to %s: %s%s; the job needs permission to write to it", s.branch,
+					s.remote, text.Head(text.Printable(redact(fields[2])), maxSaid), remarks(exit.messages))
 			}
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// world is a bare repository and its clones, with a home of their own.
+// world is a bare repository and its clones, with a home directory of their
+// own.
 type world struct {
 	t            *testing.T
 	root, remote string
@@ -35,8 +36,9 @@ func newWorld(t *testing.T, initArgs ...string) *world {
 	w := &world{t: t, root: root, remote: filepath.Join(root, "remote.git")}
 	w.env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GIT_") || strings.HasPrefix(strings.ToLower(v), "http_proxy=")
-	}), "HOME="+root, "XDG_CONFIG_HOME="+root, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+root, "LC_ALL=C", "no_proxy=*")
-	// Where scratch repositories are made.
+	}), "HOME="+root, "XDG_CONFIG_HOME="+root, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+root, "LC_ALL=C",
+		"no_proxy=*")
+	// Where scratch repositories are created.
 	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +50,8 @@ func newWorld(t *testing.T, initArgs ...string) *world {
 
 func (w *world) git(dir string, args ...string) string {
 	w.t.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-C", dir}, args...)...)
+	cmd := exec.Command("git",
+		append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-C", dir}, args...)...)
 	cmd.Env = w.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -59,12 +62,14 @@ func (w *world) git(dir string, args ...string) string {
 
 func (w *world) write(path, content string, mode os.FileMode) {
 	w.t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), mode), os.Chmod(path, mode)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), mode),
+		os.Chmod(path, mode)); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// clone makes a checkout in the middle of work: a staged, a changed and a new file, two branches.
+// clone makes a checkout with work in progress: a staged, a changed and a new
+// file, two branches.
 func (w *world) clone(name string, args ...string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.root, name)
@@ -87,7 +92,8 @@ func (w *world) open(dir, address string) *Store {
 	return open(w.t, address, Options{Dir: dir, Env: w.env, Limit: time.Minute})
 }
 
-// snapshot is every file below a folder: name, mode, time of change and content.
+// snapshot is every file below a directory: name, mode, time of change and
+// content.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -130,8 +136,8 @@ func (w *world) clean() {
 	})
 }
 
-// A branch is made, changed and read, and the checkout does not notice: no file of it, git's own
-// included, changes.
+// A branch is created, changed and read without any change in the checkout,
+// including git's own files.
 func TestGit(t *testing.T) {
 	for name, args := range map[string][]string{"sha1": nil, "sha256": {"--object-format=sha256"}} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +157,11 @@ func TestGit(t *testing.T) {
 					t.Fatalf("%q, %v", got, err)
 				}
 			}
-			if got := w.git(w.remote, "log", "--format=%an <%ae> %cn <%ce> %s", "ci/leaks"); got != strings.TrimSuffix(strings.Repeat("leakgate <leakgate@localhost> leakgate <leakgate@localhost> leakgate: update x/shop app.json\n", 3), "\n") {
+			if got := w.git(w.remote, "log", "--format=%an <%ae> %cn <%ce> %s",
+				"ci/leaks"); got != strings.TrimSuffix(
+				strings.Repeat(
+					"leakgate <leakgate@localhost> leakgate <leakgate@localhost> leakgate: update x/shop app.json\n",
+					3), "\n") {
 				t.Errorf("commits:\n%s", got)
 			}
 			if got := w.git(w.remote, "ls-tree", "-r", "--name-only", "ci/leaks"); got != "x/shop app.json" {
@@ -169,13 +179,16 @@ func TestGit(t *testing.T) {
 	}
 }
 
-// Other files of the branch stay as they are, and a path that they are in the way of is refused.
+// Other files of the branch do not change, and a path that they block is
+// rejected.
 func TestGitOtherFiles(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
 	w.git(dir, "checkout", "-q", "-f", "--orphan", "leaks")
 	w.git(dir, "rm", "-q", "-r", "-f", ".")
-	for name, mode := range map[string]os.FileMode{"README": 0o644, "app/run.sh": 0o755, "app/base.json": 0o755, "deep/er/x": 0o644} {
+	for name, mode := range map[string]os.FileMode{
+		"README": 0o644, "app/run.sh": 0o755, "app/base.json": 0o755, "deep/er/x": 0o644,
+	} {
 		w.write(filepath.Join(dir, name), name, mode)
 	}
 	if err := os.Symlink("README", filepath.Join(dir, "link")); err != nil {
@@ -219,13 +232,15 @@ func TestGitOtherFiles(t *testing.T) {
 	w.git(dir, "add", "large")
 	w.git(dir, "commit", "-q", "-m", "large")
 	w.git(dir, "push", "-q", "-f", "origin", "HEAD:leaks")
-	if _, err := w.open(dir, "git:leaks#large").Load(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := w.open(dir, "git:leaks#large").Load(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "larger than") {
 		t.Errorf("too large: %v", err)
 	}
 	w.clean()
 }
 
-// Two writers with a clone each append at the same time to the same file: nothing is lost.
+// Two writers with a clone each append concurrently to the same file: nothing
+// is lost.
 func TestGitWriters(t *testing.T) {
 	each := 12
 	if recorded.Long() {
@@ -253,7 +268,7 @@ func TestGitWriters(t *testing.T) {
 	w.clean()
 }
 
-// However long the history of the branch is, only its newest commit is fetched.
+// Only the newest commit of the branch is fetched, however long its history.
 func TestGitDepth(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -280,8 +295,8 @@ func TestGitDepth(t *testing.T) {
 	}
 }
 
-// A writer that comes between is seen: apply is called again with what it wrote.
-func TestGitOvertaken(t *testing.T) {
+// A concurrent writer is detected: apply is called again with what it wrote.
+func TestGitConcurrentWriter(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.open(w.clone("one"), "git:leaks#shop.json"), w.open(w.clone("two"), "git:leaks#shop.json")
 	for round, first := range []string{"", "[0,100]"} {
@@ -306,7 +321,7 @@ func TestGitOvertaken(t *testing.T) {
 	}
 }
 
-// Whatever keeps the remote from answering is an error, with no credential in it.
+// Whatever keeps the remote from responding is an error, without credentials.
 func TestGitUnreachable(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -324,17 +339,20 @@ func TestGitUnreachable(t *testing.T) {
 			}
 		}
 	}
-	if _, err := w.open(dir, "git:ci/leaks#shop.json").Load(t.Context()); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "write git:origin/ci/leaks#shop.json") {
+	if _, err := w.open(dir, "git:ci/leaks#shop.json").Load(t.Context()); err == nil || errors.Is(err, ErrNone) ||
+		!strings.Contains(err.Error(), "write git:origin/ci/leaks#shop.json") {
 		t.Errorf("no such remote: %v", err)
 	}
-	if _, err := w.open(t.TempDir(), "git:leaks#shop.json").Load(t.Context()); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "in a checkout") {
+	if _, err := w.open(t.TempDir(), "git:leaks#shop.json").Load(t.Context()); err == nil || errors.Is(err, ErrNone) ||
+		!strings.Contains(err.Error(), "in a checkout") {
 		t.Errorf("no checkout: %v", err)
 	}
 	w.clean()
 }
 
-// The remote is found as the checkout finds it: by a relative path, from a folder in it, and by
-// settings that apply to this checkout alone, as those with the token of a CI job.
+// The remote is found like in the checkout: by a relative path, from a
+// subdirectory, and by settings that apply only to this checkout, such as those
+// with the token of a CI job.
 func TestGitConfiguration(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -347,7 +365,9 @@ func TestGitConfiguration(t *testing.T) {
 		t.Fatalf("a relative path: %v", err)
 	}
 	included := filepath.Join(w.root, "included")
-	w.write(included, fmt.Sprintf("[url %q]\n\tinsteadOf = short:\n[user]\n\tname = Kim <x>\n\temail = kim@example.org\n", w.root+"/"), 0o600)
+	w.write(included,
+		fmt.Sprintf("[url %q]\n\tinsteadOf = short:\n[user]\n\tname = Kim <x>\n\temail = kim@example.org\n",
+			w.root+"/"), 0o600)
 	w.git(dir, "config", "includeIf.gitdir:"+dir+"/.git.path", included)
 	w.git(dir, "remote", "set-url", "origin", "short:remote.git")
 	w.git(dir, "config", "remote.origin.mirror", "true")
@@ -361,7 +381,8 @@ func TestGitConfiguration(t *testing.T) {
 	}
 	// As in a hook of another repository.
 	other := w.clone("other")
-	w.env = append(w.env, "GIT_DIR="+filepath.Join(other, ".git"), "GIT_INDEX_FILE="+filepath.Join(other, "index"), "GIT_WORK_TREE="+other)
+	w.env = append(w.env, "GIT_DIR="+filepath.Join(other, ".git"), "GIT_INDEX_FILE="+filepath.Join(other, "index"),
+		"GIT_WORK_TREE="+other)
 	before := snapshot(t, other)
 	s := w.open(dir, "git:leaks#shop.json")
 	if err := s.Update(t.Context(), writing("three")); err != nil {
@@ -372,13 +393,16 @@ func TestGitConfiguration(t *testing.T) {
 	}
 }
 
-// No hook of the user runs: not those of the checkout, and not those of the user's settings.
+// No hook of the user runs: neither those of the checkout nor those of the
+// user's settings.
 func TestGitHooks(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
 	trap := filepath.Join(w.root, "trapped")
 	script := "#!/bin/sh\necho $0 >>'" + trap + "'\nexit 1\n"
-	for _, hook := range []string{"pre-push", "reference-transaction", "pre-commit", "post-checkout", "pre-auto-gc", "update"} {
+	for _, hook := range []string{
+		"pre-push", "reference-transaction", "pre-commit", "post-checkout", "pre-auto-gc", "update",
+	} {
 		w.write(filepath.Join(dir, ".git", "hooks", hook), script, 0o755)
 		w.write(filepath.Join(w.root, "hooks", hook), script, 0o755)
 	}
@@ -387,8 +411,9 @@ func TestGitHooks(t *testing.T) {
 		t.Error(err)
 	}
 	w.git(dir, "config", "core.hooksPath", filepath.Join(w.root, "hooks"))
-	w.write(filepath.Join(w.root, ".gitconfig"), "[core]\n\thooksPath = "+filepath.Join(w.root, "hooks")+"\n\tfsmonitor = touch "+trap+"\n", 0o600)
-	// The remote is on this machine too, with a user of its own.
+	w.write(filepath.Join(w.root, ".gitconfig"), "[core]\n\thooksPath = "+filepath.Join(w.root, "hooks")+
+		"\n\tfsmonitor = touch "+trap+"\n", 0o600)
+	// The remote is on this machine as well, with a user of its own.
 	w.git(w.remote, "config", "core.hooksPath", filepath.Join(w.remote, "hooks"))
 	if err := s.Update(t.Context(), writing("two")); err != nil {
 		t.Error(err)
@@ -398,21 +423,26 @@ func TestGitHooks(t *testing.T) {
 	}
 }
 
-// A rule of the server ends the update with what the server says, without a character for the
-// terminal.
+// A rule of the server ends the update with the server's message, without
+// terminal commands.
 func TestGitRejected(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
-	w.write(filepath.Join(w.remote, "hooks", "pre-receive"), "#!/bin/sh\nprintf 'protected by \\033[2Jpolicy https://a:hunter2@b/\\n' >&2\nexit 1\n", 0o755)
+	w.write(filepath.Join(w.remote, "hooks", "pre-receive"),
+		"#!/bin/sh\nprintf 'protected by \\033[2Jpolicy https://a:hunter2@b/\\n' >&2\nexit 1\n", 0o755)
 	calls := 0
-	err := w.open(dir, "git:leaks#shop.json").Update(t.Context(), func([][]byte) ([]byte, error) { calls++; return []byte("x"), nil })
-	if err == nil || !strings.Contains(err.Error(), "pre-receive hook declined") || !strings.Contains(err.Error(), "policy https://***@b/") || strings.ContainsAny(err.Error(), "\x1b\n") || calls != maxRejected {
+	err := w.open(dir, "git:leaks#shop.json").
+		Update(t.Context(), func([][]byte) ([]byte, error) { calls++; return []byte("x"), nil })
+	if err == nil || !strings.Contains(err.Error(), "pre-receive hook declined") ||
+		!strings.Contains(err.Error(), "policy https://***@b/") || strings.ContainsAny(err.Error(), "\x1b\n") ||
+		calls != maxRejected {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	w.clean()
 }
 
-// wrapPush puts a git into the PATH that runs a script for the first push, in which GIT is the real one.
+// wrapPush puts a git into the PATH that runs a script for the first push, in
+// which GIT is the real one.
 func (w *world) wrapPush(script string) {
 	w.t.Helper()
 	git, err := exec.LookPath("git")
@@ -420,13 +450,17 @@ func (w *world) wrapPush(script string) {
 		w.t.Fatal(err)
 	}
 	bin := filepath.Join(w.root, "bin")
-	w.write(filepath.Join(bin, "git"), "#!/bin/sh\nif [ \"$1\" = push ] && mkdir '"+bin+"/once' 2>/dev/null; then\n"+strings.ReplaceAll(script, "GIT", git)+"\nfi\nexec "+git+" \"$@\"\n", 0o755)
+	w.write(filepath.Join(bin, "git"), "#!/bin/sh\nif [ \"$1\" = push ] && mkdir '"+bin+"/once' 2>/dev/null; then\n"+
+		strings.ReplaceAll(script, "GIT", git)+"\nfi\nexec "+git+" \"$@\"\n", 0o755)
 	w.t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// A push that arrives while its answer is lost is not repeated; one that does not arrive is.
-func TestGitAnswerLost(t *testing.T) {
-	for name, script := range map[string]string{"arrives": "GIT \"$@\" >/dev/null 2>&1; exit 128", "does not arrive": "exit 128"} {
+// A push that arrives while its response is lost is not repeated; one that does
+// not arrive is.
+func TestGitResponseLost(t *testing.T) {
+	for name, script := range map[string]string{
+		"arrives": "GIT \"$@\" >/dev/null 2>&1; exit 128", "does not arrive": "exit 128",
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			dir := w.clone("clone")
@@ -447,7 +481,8 @@ func TestGitAnswerLost(t *testing.T) {
 	}
 }
 
-// An update that is canceled anywhere leaves the old baseline or the new, and nothing else.
+// An update canceled at any time leaves the old baseline or the new, and
+// nothing else.
 func TestGitCanceled(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -482,7 +517,10 @@ func TestGitCanceled(t *testing.T) {
 }
 
 func TestGitVersion(t *testing.T) {
-	for line, ok := range map[string]bool{"git version 2.31.9": false, "git version 1.99.0": false, "git version 2.32.0": true, "git version 3.0": true, "git version 2.50.1 (Apple Git-155)": true, "unknown": true} {
+	for line, ok := range map[string]bool{
+		"git version 2.31.9": false, "git version 1.99.0": false, "git version 2.32.0": true, "git version 3.0": true,
+		"git version 2.50.1 (Apple Git-155)": true, "unknown": true,
+	} {
 		w := newWorld(t)
 		bin := filepath.Join(w.root, "old")
 		w.write(filepath.Join(bin, "git"), "#!/bin/sh\necho '"+line+"'\n", 0o755)

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// lockFolder locks a folder as such (flock(2) takes any open file), so that there is no file to
-// leave behind.
+// lockFolder locks the directory itself (flock(2) takes any open file), so that
+// no lock file is left behind.
 func lockFolder(ctx context.Context, dir, _ string) (unlock func() error, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -27,7 +27,9 @@ func lockFolder(ctx context.Context, dir, _ string) (unlock func() error, err er
 	if err != nil {
 		_ = f.Close()
 		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.EBADF) {
-			return nil, fmt.Errorf("the file system of %s has no locks: %w; keep the baseline on a local disk or in another store", dir, err)
+			return nil,
+				fmt.Errorf("the file system of %s has no locks: %w; keep the baseline on a local disk or in another "+
+					"store", dir, err)
 		}
 		return nil, err
 	}

@@ -12,8 +12,8 @@ const (
 	errorSharingViolation = syscall.Errno(32)
 )
 
-// lockFolder opens a file that nobody else may open and that Windows deletes when it is closed,
-// also by the end of the process.
+// lockFolder opens a file that nobody else may open and that Windows deletes
+// when it is closed, even by the end of the process.
 func lockFolder(ctx context.Context, dir, base string) (unlock func() error, err error) {
 	name, err := syscall.UTF16PtrFromString(filepath.Join(dir, "."+base+".lock"))
 	if err != nil {
@@ -23,11 +23,13 @@ func lockFolder(ctx context.Context, dir, base string) (unlock func() error, err
 	denied := 0
 	err = waitForLock(ctx, func() (bool, error) {
 		var err error
-		handle, err = syscall.CreateFile(name, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, fileFlagDeleteOnClose, 0)
+		handle,
+			err = syscall.CreateFile(name, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, fileFlagDeleteOnClose, 0)
 		if errors.Is(err, errorSharingViolation) {
 			return false, nil
 		}
-		// A file that is being deleted denies access for a moment; a folder does so for good.
+		// A file that is being deleted denies access briefly; a directory does
+		// so permanently.
 		if denied++; errors.Is(err, syscall.ERROR_ACCESS_DENIED) && denied < 100 {
 			return false, nil
 		}

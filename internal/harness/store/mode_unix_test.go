@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// A new baseline has the rights that the user's umask leaves, and one that exists keeps its own.
-func TestFileKeepsRights(t *testing.T) {
+// A new baseline gets the permissions of the user's umask, and an existing one
+// keeps its own.
+func TestFileKeepsPermissions(t *testing.T) {
 	for _, c := range []struct {
 		umask     int
 		had, want os.FileMode

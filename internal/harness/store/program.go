@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// grace is the real time that a program has to end after it was asked to.
+	// grace is the real time in which a program must exit after SIGTERM.
 	grace = 2 * time.Second
-	// maxMessages bounds what is kept of standard error, in bytes.
+	// maxMessages bounds the kept standard error, in bytes.
 	maxMessages = 16 << 10
 )
 
@@ -30,7 +30,7 @@ type program struct {
 	most int
 }
 
-// exitError is a program that ended with another code than 0.
+// exitError is a program that ended with a nonzero exit code.
 type exitError struct {
 	program string
 	code    int
@@ -47,8 +47,9 @@ func (e *exitError) Error() string {
 	return fmt.Sprintf("%s ended with exit code %d: %s", e.program, e.code, e.messages)
 }
 
-// run returns what the program prints. It has no terminal, so that it can ask nobody. If the context
-// ends or too much is printed, it is ended with everything it has started.
+// run returns the output of the program. The program has no terminal, so that
+// it cannot prompt. If the context ends or the output is too large, it is
+// killed with all its child processes.
 func (p program) run(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -71,15 +72,17 @@ func (p program) run(ctx context.Context) ([]byte, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		// It has ended well; what it left behind, such as a cache of credentials, holds a pipe open.
+		// The program has succeeded; a process that it left behind, such as a
+		// cache of credentials, keeps a pipe open.
 		return out.Bytes(), nil
 	case errors.As(err, &exit):
-		return nil, &exitError{program: name, code: exit.ExitCode(), messages: said(messages.String()), output: out.Bytes()}
+		return nil,
+			&exitError{program: name, code: exit.ExitCode(), messages: said(messages.String()), output: out.Bytes()}
 	}
 	return nil, fmt.Errorf("run %s: %w", name, err)
 }
 
-// after is what a program had to say before it was ended.
+// after returns what a program printed before it was ended.
 func after(messages string) string {
 	if messages = said(messages); messages == "" {
 		return ""
@@ -87,12 +90,13 @@ func after(messages string) string {
 	return " (it said: " + messages + ")"
 }
 
-// capped keeps the first bytes of an output and discards the rest, so that the writer never blocks.
+// capped keeps the first bytes of an output and discards the rest, so that the
+// writer never blocks.
 type capped struct {
 	kept       bytes.Buffer
 	most       int
 	overflowed bool
-	// full is called once there are more.
+	// full is called when there are more.
 	full func()
 }
 

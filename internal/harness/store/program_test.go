@@ -34,13 +34,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// children are by their arguments, of which the last is the verb for a command: store.
+// children are by their arguments, of which the last is the command for a
+// command: store.
 var children = map[string]func(args []string) int{
 	"append": appendChild,
 	"base":   baseChild,
 }
 
-// childEnv is the environment of a child, which does not wait for the race detector at its end.
+// childEnv is the environment of a child, which does not wait for the race
+// detector at its end.
 func childEnv(name string) []string {
 	return append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
 }
@@ -126,7 +128,7 @@ func writing(content string) func([][]byte) ([]byte, error) {
 	return func([][]byte) ([]byte, error) { return []byte(content), nil }
 }
 
-// names are what a folder holds, sorted.
+// names returns the sorted names in a directory.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -140,12 +142,16 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// No branch is accepted that git refuses, and what git accepts is refused for a reason only.
+// No branch is accepted that git rejects, and branches that git accepts are
+// rejected only for a reason.
 func TestBranchesAgreeWithGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		recorded.Missing(t, "git is the oracle of branches: %v", err)
 	}
-	pieces := []string{"a", "b", ".", "..", "/", "-", "~", "^", ":", "?", "*", "[", "\\", " ", ".lock", "lock", "{", "é", "%", "=", "+", "'", "$(x)", "~1"}
+	pieces := []string{
+		"a", "b", ".", "..", "/", "-", "~", "^", ":", "?", "*", "[", "\\", " ", ".lock", "lock", "{", "é", "%", "=",
+		"+", "'", "$(x)", "~1",
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
 	for range 250 {
@@ -163,11 +169,11 @@ func TestBranchesAgreeWithGit(t *testing.T) {
 		}
 	}
 	if accepted < 20 || accepted > 230 {
-		t.Errorf("%d names accepted of 250: the oracle was not asked both", accepted)
+		t.Errorf("%d names accepted of 250: the oracle did not see both kinds", accepted)
 	}
 }
 
-// Words are those of the shell, where it takes the text as it is.
+// The words are those of the shell, if it accepts the text unchanged.
 func TestWordsAgreeWithShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -188,7 +194,7 @@ func TestWordsAgreeWithShell(t *testing.T) {
 				t.Errorf("%s: %v", line, err)
 			}
 			if exec.Command(sh, "-n", "-c", line).Run() == nil {
-				t.Errorf("%s: %v, but the shell takes it", line, err)
+				t.Errorf("%s: %v, but the shell accepts it", line, err)
 			}
 			continue
 		}
@@ -240,17 +246,19 @@ func baseChild(args []string) int {
 	}
 	fresh, _ := io.ReadAll(os.Stdin)
 	if mode == "compares" {
-		// The folder is the lock between compare and write.
+		// The directory is the lock between compare and write.
 		for os.Mkdir(file+".lock", 0o700) != nil {
 			time.Sleep(time.Millisecond)
 		}
 		defer os.Remove(file + ".lock")
 		content, err = os.ReadFile(file)
-		if sum := os.Getenv("LEAKGATE_BASELINE_SHA256"); (err != nil) != (sum == "") || err == nil && sum != sha(content) {
+		if sum := os.Getenv("LEAKGATE_BASELINE_SHA256"); (err != nil) != (sum == "") || err == nil &&
+			sum != sha(content) {
 			return exitChanged
 		}
 	}
-	if os.WriteFile(file+".new", fresh, 0o600) != nil || os.Rename(file+".new", file) != nil || os.WriteFile(file+".branch", []byte(os.Getenv("LEAKGATE_BASELINE_BRANCH")), 0o600) != nil {
+	if os.WriteFile(file+".new", fresh, 0o600) != nil || os.Rename(file+".new", file) != nil ||
+		os.WriteFile(file+".branch", []byte(os.Getenv("LEAKGATE_BASELINE_BRANCH")), 0o600) != nil {
 		return 1
 	}
 	return 0
@@ -259,7 +267,8 @@ func baseChild(args []string) int {
 func base(t *testing.T, mode string, limit time.Duration) (*Store, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "base.json")
-	return open(t, "command:"+joinWords([]string{testProgram(t), mode, file}), Options{Env: childEnv("base"), Branch: "main", Limit: limit}), file
+	return open(t, "command:"+joinWords([]string{testProgram(t), mode, file}),
+		Options{Env: childEnv("base"), Branch: "main", Limit: limit}), file
 }
 
 func TestCommand(t *testing.T) {
@@ -268,7 +277,8 @@ func TestCommand(t *testing.T) {
 		t.Fatalf("nothing stored: %v", err)
 	}
 	calls := 0
-	if err := s.Update(t.Context(), func(old [][]byte) ([]byte, error) { calls++; return []byte("one"), nil }); err != nil || calls != 1 {
+	if err := s.Update(t.Context(),
+		func(old [][]byte) ([]byte, error) { calls++; return []byte("one"), nil }); err != nil || calls != 1 {
 		t.Fatalf("%d calls, %v", calls, err)
 	}
 	if got, err := s.Load(t.Context()); err != nil || len(got) != 1 || string(got[0]) != "one" {
@@ -291,12 +301,14 @@ func TestCommand(t *testing.T) {
 func TestCommandFails(t *testing.T) {
 	s, _ := base(t, "fails", time.Minute)
 	for _, err := range []error{second(s.Load(t.Context())), s.Update(t.Context(), writing("x"))} {
-		if err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "exit code 1: cannot reach https://***@host/x ?[2J") {
+		if err == nil || errors.Is(err, ErrNone) ||
+			!strings.Contains(err.Error(), "exit code 1: cannot reach https://***@host/x ?[2J") {
 			t.Error(err)
 		}
 	}
 	silent, _ := base(t, "silent", time.Minute)
-	if _, err := silent.Load(t.Context()); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "exit with 3") {
+	if _, err := silent.Load(t.Context()); err == nil || errors.Is(err, ErrNone) ||
+		!strings.Contains(err.Error(), "exit with 3") {
 		t.Errorf("no output: %v", err)
 	}
 	floods, _ := base(t, "floods", time.Minute)

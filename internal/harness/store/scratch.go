@@ -13,25 +13,27 @@ import (
 	"strings"
 )
 
-// scratch is an empty bare repository with the remotes and credentials of a checkout, for one Load or
-// Update.
+// scratch is an empty bare repository with the remotes and credentials of a
+// checkout, for one Load or Update.
 type scratch struct {
 	remote, branch, path string
 	dir                  string
-	// top is the folder that a relative URL of a remote starts from.
+	// top is the directory that a relative URL of a remote starts from.
 	top string
 	env []string
 	// committer is NAME <EMAIL>.
 	committer string
 }
 
-// local are the variables by which git finds a repository (`git rev-parse --local-env-vars`), set
-// where leakgate runs in a hook; trace are those that print what is sent; the others would open a
-// window to ask for a password.
+// local are the variables by which git finds a repository (`git rev-parse
+// --local-env-vars`), set if leakgate runs in a hook; trace are those that
+// print what is sent; the others would open a window for a password.
 var (
 	local = []string{
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE",
-		"GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH",
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
+		"GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE",
+		"GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
+		"GIT_NAMESPACE", "GIT_QUARANTINE_PATH",
 	}
 	trace   = regexp.MustCompile(`^GIT_(TRACE\w*|CURL_VERBOSE)=`)
 	asking  = []string{"SSH_ASKPASS"}
@@ -44,7 +46,8 @@ func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(local, name) || slices.Contains(asking, name) || trace.MatchString(v)
 	})
-	env = append(env, "GIT_TERMINAL_PROMPT=0", "GCM_INTERACTIVE=never", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "LC_ALL=C")
+	env = append(env, "GIT_TERMINAL_PROMPT=0", "GCM_INTERACTIVE=never", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_LITERAL_PATHSPECS=1", "LC_ALL=C")
 	s := &scratch{remote: g.remote, branch: g.branch, path: g.path, top: cmp.Or(g.Dir, "."), env: env}
 	if err := s.checkVersion(ctx); err != nil {
 		return nil, err
@@ -60,7 +63,9 @@ func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 	}
 	settings := parseSettings(string(config))
 	if _, ok := settings.last("remote." + s.remote + ".url"); !ok {
-		return nil, fmt.Errorf("the checkout has no remote %s; add it with `git remote add`, or write git:%s/%s/%s#%s if %s is part of the branch", s.remote, defaultRemote, s.remote, s.branch, s.path, s.remote)
+		return nil,
+			fmt.Errorf("the checkout has no remote %s; add it with `git remote add`, or write git:%s/%s/%s#%s if %s "+
+				"is part of the branch", s.remote, defaultRemote, s.remote, s.branch, s.path, s.remote)
 	}
 	s.top = filepath.Join(s.top, strings.TrimSpace(up))
 	s.committer = committer(settings, env)
@@ -72,19 +77,20 @@ func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 		return nil, fmt.Errorf("create scratch repository: %w", err)
 	}
 	s.env = append(slices.DeleteFunc(env, configs.MatchString), settings.env(s.dir)...)
-	if _, ok := settings.last("core.sshcommand"); !ok && variable(env, "GIT_SSH_COMMAND") == "" && variable(env, "GIT_SSH") == "" {
+	if _, ok := settings.last("core.sshcommand"); !ok && variable(env, "GIT_SSH_COMMAND") == "" &&
+		variable(env, "GIT_SSH") == "" {
 		s.env = append(s.env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
 	}
 	return s, nil
 }
 
-// remove deletes the scratch repository. What cannot be deleted is left to the system's cleaning of
-// temporary files.
+// remove deletes the scratch repository. If that fails, the system's cleanup of
+// temporary files has to do it.
 func (s *scratch) remove() { _ = os.RemoveAll(s.dir) }
 
-// initialize writes an empty bare repository (gitrepository-layout(5)). `git init` would copy the
-// user's template, hooks among it. Nothing in it has to survive a crash, so git need not wait for the
-// disk.
+// initialize writes an empty bare repository (gitrepository-layout(5)). `git
+// init` would copy the user's template, including hooks. Nothing in it has to
+// survive a crash, so git need not sync to disk.
 func initialize(dir, format string) error {
 	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tfsync = none\n"
 	if format != "sha1" {
@@ -100,14 +106,15 @@ func initialize(dir, format string) error {
 	return errors.Join(errs...)
 }
 
-// settings is the configuration of git: KEY<newline>VALUE, or KEY for one that is true.
+// settings is the configuration of git: KEY<newline>VALUE, or KEY for one that
+// is true.
 type settings []string
 
 func parseSettings(list string) settings {
 	return slices.DeleteFunc(strings.Split(list, "\x00"), func(s string) bool { return s == "" })
 }
 
-// last returns the value that counts.
+// last returns the effective value.
 func (s settings) last(key string) (string, bool) {
 	for i := len(s) - 1; i >= 0; i-- {
 		if k, value, _ := strings.Cut(s[i], "\n"); k == key {
@@ -117,14 +124,18 @@ func (s settings) last(key string) (string, bool) {
 	return "", false
 }
 
-// env hands the configuration of the checkout to the scratch repository: how remotes are reached, but
-// not what is about files, hooks, branches and objects of the checkout. It is handed over in the
-// environment, because it may hold tokens, which a command line or a file would show. Where git
-// would read the user's and the system's again it finds an empty file: with it are the parts that
-// apply to this checkout only (includeIf), as actions/checkout keeps its token.
+// env passes the configuration of the checkout to the scratch repository: how
+// remotes are reached, but not settings about files, hooks, branches and
+// objects of the checkout. It is passed in the environment, because it may
+// contain tokens, which a command line or a file would expose. Instead of the
+// user's and the system's configuration git finds an empty file: the passed one
+// includes them, together with the parts that apply only to this checkout
+// (includeIf), as actions/checkout uses for its token.
 func (s settings) env(dir string) []string {
 	empty := filepath.Join(dir, "no-config")
-	out := []string{"GIT_DIR=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + empty, "GIT_CONFIG_SYSTEM=" + empty}
+	out := []string{
+		"GIT_DIR=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + empty, "GIT_CONFIG_SYSTEM=" + empty,
+	}
 	n := 0
 	for _, entry := range s {
 		key, value, valued := strings.Cut(entry, "\n")
@@ -141,8 +152,9 @@ func (s settings) env(dir string) []string {
 	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
 
-// transport reports whether a key of the configuration may matter for how a remote is reached. git
-// and its helpers have many, so the list is of those that do not.
+// transport reports whether a configuration key may affect how a remote is
+// reached. git and its helpers have many such keys, so the list has those that
+// do not.
 func transport(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest[strings.LastIndex(rest, ".")+1:]
@@ -150,21 +162,28 @@ func transport(key string) bool {
 	case "core":
 		return slices.Contains([]string{"sshcommand", "askpass", "gitproxy"}, name)
 	case "remote":
-		return !slices.Contains([]string{"fetch", "push", "mirror", "promisor", "partialclonefilter", "tagopt", "prune", "prunetags", "skipdefaultupdate", "skipfetchall", "followremotehead"}, name)
+		return !slices.Contains(
+			[]string{
+				"fetch", "push", "mirror", "promisor", "partialclonefilter", "tagopt", "prune", "prunetags",
+				"skipdefaultupdate", "skipfetchall", "followremotehead",
+			}, name)
 	case "push":
 		return name == "pushoption" || name == "gpgsign"
-	case "extensions", "index", "gc", "maintenance", "pack", "repack", "fetch", "pull", "branch", "alias", "submodule", "filter", "diff", "merge", "include", "includeif",
-		"receive", "init", "feature", "fastimport", "fsck", "hook", "log", "color", "pager", "trailer", "commit", "tag", "rerere", "advice":
+	case "extensions", "index", "gc", "maintenance", "pack", "repack", "fetch", "pull", "branch", "alias", "submodule",
+		"filter", "diff", "merge", "include", "includeif",
+		"receive", "init", "feature", "fastimport", "fsck", "hook", "log", "color", "pager", "trailer", "commit", "tag",
+		"rerere", "advice":
 		return false
 	}
 	return true
 }
 
-// committer is who the configuration of git says, or else leakgate itself: a CI job has nobody.
+// committer is the one in git's configuration, or else leakgate itself: a CI
+// job has none.
 func committer(s settings, env []string) string {
 	pick := func(instead string, values ...string) string {
 		for _, v := range values {
-			// What git takes out of names, too (ident.c).
+			// git removes these from names as well (ident.c).
 			if v = strings.Trim(strings.Map(func(r rune) rune {
 				if r < ' ' || r == '<' || r == '>' {
 					return -1
@@ -178,13 +197,15 @@ func committer(s settings, env []string) string {
 	}
 	of := func(key string) string { value, _ := s.last(key); return value }
 	name := pick("leakgate", variable(env, "GIT_COMMITTER_NAME"), of("committer.name"), of("user.name"))
-	mail := pick("leakgate@localhost", variable(env, "GIT_COMMITTER_EMAIL"), of("committer.email"), of("user.email"), variable(env, "EMAIL"))
+	mail := pick("leakgate@localhost", variable(env, "GIT_COMMITTER_EMAIL"), of("committer.email"), of("user.email"),
+		variable(env, "EMAIL"))
 	return name + " <" + mail + ">"
 }
 
 var version = regexp.MustCompile(`^git version (\d+)\.(\d+)`)
 
-// checkVersion refuses a git that does not know the variables that settings.env sets.
+// checkVersion rejects a git that does not know the variables that settings.env
+// sets.
 func (s *scratch) checkVersion(ctx context.Context) error {
 	const major, minor = 2, 32
 	out, err := s.line(ctx, nil, "version")
@@ -193,17 +214,18 @@ func (s *scratch) checkVersion(ctx context.Context) error {
 	}
 	m := version.FindStringSubmatch(out)
 	if m == nil {
-		return nil // a build with a version of its own
+		return nil // a build with a custom version
 	}
 	a, aerr := strconv.Atoi(m[1])
 	b, berr := strconv.Atoi(m[2])
 	if errors.Join(aerr, berr) == nil && (a < major || a == major && b < minor) {
-		return fmt.Errorf("git %d.%d is too old for a baseline on a branch; install git %d.%d or later", a, b, major, minor)
+		return fmt.Errorf("git %d.%d is too old for a baseline on a branch; install git %d.%d or later", a, b, major,
+			minor)
 	}
 	return nil
 }
 
-// line returns the output of git without the end of its line.
+// line returns the output of git without the line end.
 func (s *scratch) line(ctx context.Context, input []byte, args ...string) (string, error) {
 	out, err := s.git(ctx, input, args...)
 	return strings.TrimSpace(string(out)), err
@@ -211,7 +233,10 @@ func (s *scratch) line(ctx context.Context, input []byte, args ...string) (strin
 
 // git runs git and names its command in errors.
 func (s *scratch) git(ctx context.Context, input []byte, args ...string) ([]byte, error) {
-	out, err := program{argv: append([]string{"git"}, args...), dir: s.top, env: s.env, input: input, most: maxContent}.run(ctx)
+	out,
+		err := program{
+		argv: append([]string{"git"}, args...), dir: s.top, env: s.env, input: input, most: maxContent,
+	}.run(ctx)
 	var exit *exitError
 	if errors.As(err, &exit) {
 		exit.program = "git " + args[0]

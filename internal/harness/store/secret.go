@@ -7,26 +7,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxSaid bounds what a message repeats of a program's output, in characters.
+// maxSaid bounds the quoted output of a program, in characters.
 const maxSaid = 400
 
 var (
-	// userInfo is greedy: a password may hold a slash or another "@", and what is hidden beside it
-	// is no loss.
+	// userInfo is greedy: a password may contain a slash or another "@", and
+	// hiding too much does no harm.
 	userInfo = regexp.MustCompile(`://[^\s'"]*@`)
 	query    = regexp.MustCompile(`(://[^\s'"?]*)\?[^\s'"]*`)
-	// authorization is a header as git prints it if it traces what it sends.
+	// authorization matches a header as git prints it when it traces what it
+	// sends.
 	authorization = regexp.MustCompile(`(?i)(authorization\s*:\s*)[^\r\n'"]*`)
 )
 
-// redact removes user, password and query from the URLs in a text, and credentials from headers.
+// redact removes user, password and query from the URLs in a text, and
+// credentials from headers.
 func redact(s string) string {
 	s = userInfo.ReplaceAllString(s, "://***@")
 	s = query.ReplaceAllString(s, "$1?***")
 	return authorization.ReplaceAllString(s, "$1***")
 }
 
-// said makes the output of a program one bounded line for a message.
+// said formats the output of a program as one bounded line for a message.
 func said(output string) string {
 	lines := strings.FieldsFunc(redact(output), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := range lines {

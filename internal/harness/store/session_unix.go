@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// detach gives a program a session of its own: it has no terminal to ask on, and what it starts can
-// be ended with it.
+// detach gives a program its own session: it has no terminal to prompt on, and
+// its child processes can be ended with it.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// endAll ends what is left of a program and what it has started.
+// endAll ends the remaining processes of a program.
 func endAll(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

@@ -16,11 +16,13 @@ import (
 	"time"
 )
 
-// hanging is a program that writes the ids of itself and of a child that ignores being asked to end,
-// and waits.
-const hanging = "#!/bin/sh\nsh -c 'trap \"\" TERM; echo $$ >>\"$PIDS\"; echo ready >>\"$PIDS\"; while :; do sleep 1; done' &\necho $$ >>\"$PIDS\"\nwait\nsleep 1000\n"
+// hanging is a program that writes the ids of itself and of a child that
+// ignores SIGTERM, and waits.
+const hanging = "#!/bin/sh\nsh -c 'trap \"\" TERM; echo $$ >>\"$PIDS\"; echo ready >>\"$PIDS\"; while :; do sleep 1; " +
+	"done' &\necho $$ >>\"$PIDS\"\nwait\nsleep 1000\n"
 
-// gone fails if a process of those in a file is there, and returns how many there are.
+// gone fails if a process of those in a file exists, and returns how many there
+// were.
 func gone(t *testing.T, pids string) {
 	t.Helper()
 	content, err := os.ReadFile(pids)
@@ -33,19 +35,20 @@ func gone(t *testing.T, pids string) {
 	}
 	for _, pid := range fields {
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			// A process that has ended and that nobody waits for is Z.
+			// A process that has ended and has not been waited for has the
+			// state Z.
 			out, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
 			if err != nil || strings.HasPrefix(strings.TrimSpace(string(out)), "Z") {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("process %s is still there: %s", pid, out)
+				t.Fatalf("process %s still exists: %s", pid, out)
 			}
 		}
 	}
 }
 
-// whenReady calls f once the programs are all there.
+// whenReady calls f once all programs are running.
 func whenReady(pids string, f func()) {
 	for range 2000 {
 		if content, _ := os.ReadFile(pids); strings.Count(string(content), "\n") >= 3 {
@@ -56,7 +59,8 @@ func whenReady(pids string, f func()) {
 	f()
 }
 
-// A program that hangs is ended when the caller gives up, and what it has started too.
+// A hanging program is ended when the caller gives up, together with its child
+// processes.
 func TestCommandHangs(t *testing.T) {
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
@@ -72,7 +76,7 @@ func TestCommandHangs(t *testing.T) {
 	gone(t, pids)
 }
 
-// A remote that never answers is given up after the limit.
+// A remote that never responds is given up after the limit.
 func TestGitHangs(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -83,25 +87,29 @@ func TestGitHangs(t *testing.T) {
 	s := w.open(dir, "git:leaks#shop.json")
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	go whenReady(pids, func() { giveUp(limitError(s.limit)) })
-	if _, err := s.Load(ctx); !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ErrNone) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "not finished within 1m0s") {
+	if _, err := s.Load(ctx); !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ErrNone) ||
+		strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "not finished within 1m0s") {
 		t.Error(err)
 	}
 	gone(t, pids)
 	w.clean()
 }
 
-// The limit of a store ends a program by itself.
+// The limit of a store ends a program.
 func TestCommandLimit(t *testing.T) {
 	s := open(t, "command:sh -c 'exec sleep 1000'", Options{Limit: 50 * time.Millisecond})
-	if _, err := s.Load(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not finished within 50ms") {
+	if _, err := s.Load(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "not finished within 50ms") {
 		t.Error(err)
 	}
 }
 
-// A program that leaves another one behind with its output open has ended all the same.
+// A program is done even if it leaves another one behind that keeps its output
+// open.
 func TestCommandLeavesDaemon(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "base"), []byte("#!/bin/sh\nsleep 30 &\necho $! >daemon\nprintf kept\n"), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "base"), []byte("#!/bin/sh\nsleep 30 &\necho $! >daemon\nprintf kept\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	got, err := open(t, "command:./base", Options{Dir: dir}).Load(t.Context())

@@ -12,41 +12,46 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// ErrNone is returned by Load where the store works and holds no baseline yet.
+// ErrNone is returned by Load if the store works and has no baseline yet.
 var ErrNone = errors.New("no baseline yet")
 
 const (
-	// maxContent bounds a baseline, in bytes. One is some hundred kB.
+	// maxContent bounds a baseline, in bytes. A typical one has some hundred
+	// kB.
 	maxContent = 16 << 20
-	// defaultLimit is the time of one Load or Update.
+	// defaultLimit is the time limit of one Load or Update.
 	defaultLimit = 2 * time.Minute
-	// firstPause and maxPause bound the wait before an update is tried again.
+	// firstPause and maxPause bound the wait before an update is retried.
 	firstPause, maxPause = 25 * time.Millisecond, 3 * time.Second
 )
 
-// Options are the surroundings of a store.
+// Options is the environment of a store.
 type Options struct {
-	// Dir is the folder that a file is relative to, the checkout whose remote is used, the folder
-	// in which a program runs, and the one in which the upload of an artifact is prepared. Empty
-	// is the current folder.
+	// Dir is the directory that a file is relative to, the checkout whose
+	// remote is used, the directory in which a program runs, and the one in
+	// which the upload of an artifact is prepared. Empty is the current
+	// directory.
 	Dir string
-	// Env is the environment of programs, as NAME=VALUE; nil is that of this process.
+	// Env is the environment of programs, as NAME=VALUE; nil is that of this
+	// process.
 	Env []string
 	// Artifacts reads earlier artifacts; only artifact:NAME needs it.
 	Artifacts Artifacts
-	// Branch is the base branch: artifacts are those of its runs, and programs are told it.
+	// Branch is the base branch: artifacts are those of its runs, and programs
+	// get it in a variable.
 	Branch string
-	// Check refuses what is no baseline, so that of several artifacts the one that is meant is named;
-	// nil for none.
+	// Check rejects content that is not a baseline, so that the right one of
+	// several artifacts is used; nil for none.
 	Check func([]byte) error
-	// Say is called with a line about what takes longer or is skipped; nil for none.
+	// Say is called with a line about slow or skipped work; nil for none.
 	Say func(string)
-	// Limit is the time that one Load or Update may take; 0 is 2 minutes.
+	// Limit is the time limit of one Load or Update; 0 is 2 minutes.
 	Limit time.Duration
 }
 
-// backend is one way of keeping a baseline. update calls apply with what is stored, newest first
-// and empty where that is nothing, until what it returns is written or it returns nil.
+// backend is one way of keeping a baseline. update calls apply with the stored
+// contents, newest first and empty if there are none, until its result is
+// written or is nil.
 type backend interface {
 	load(ctx context.Context) ([][]byte, error)
 	update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error
@@ -59,7 +64,7 @@ type Store struct {
 	limit   time.Duration
 }
 
-// Open returns the store at an address. Nothing is read or written before it is used.
+// Open returns the store at an address. It reads and writes nothing.
 func Open(a Address, o Options) (*Store, error) {
 	if o.Env == nil {
 		o.Env = os.Environ()
@@ -87,7 +92,9 @@ func Open(a Address, o Options) (*Store, error) {
 		}
 	case schemeArtifact:
 		if o.Artifacts == nil {
-			return nil, fmt.Errorf("open baseline store %s: artifacts can only be read from GitHub; set GITHUB_TOKEN and GITHUB_REPOSITORY, or use %s", s.name, Default)
+			return nil,
+				fmt.Errorf("open baseline store %s: artifacts can only be read from GitHub; set GITHUB_TOKEN and "+
+					"GITHUB_REPOSITORY, or use %s", s.name, Default)
 		}
 		if o.Branch == "" {
 			return nil, fmt.Errorf("open baseline store %s: base branch unknown; name it", s.name)
@@ -99,11 +106,13 @@ func Open(a Address, o Options) (*Store, error) {
 	return s, nil
 }
 
-// String names the store in messages: its address, without the arguments of a program.
+// String returns the name of the store for messages: its address, without the
+// arguments of a program.
 func (s *Store) String() string { return s.name }
 
-// Load returns the baseline. Only artifact:NAME may return several, newest first: what concurrent
-// runs uploaded side by side. The error is ErrNone if the store works and has no baseline.
+// Load returns the baseline. Only artifact:NAME may return several, newest
+// first: those that concurrent runs uploaded. The error is ErrNone if the store
+// works and has no baseline.
 func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -114,11 +123,12 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 	return contents, nil
 }
 
-// Update replaces the baseline by what apply returns for the current contents, newest first, which
-// is empty where there is no baseline yet. If another writer is faster, apply is called again with
-// what that one wrote. An attempt whose confirmation is lost may be repeated too, so apply must
-// recognize what it has added before. Nothing is written if apply returns nil or the newest
-// content. An error of apply ends the update.
+// Update replaces the baseline with what apply returns for the current
+// contents, newest first, which is empty if there is no baseline yet. If
+// another writer is faster, apply is called again with what that one wrote. An
+// attempt whose confirmation is lost may be repeated too, so apply must
+// recognize what it has added before. Nothing is written if apply returns nil
+// or the newest content. An error of apply ends the update.
 func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -135,12 +145,13 @@ func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, er
 	return nil
 }
 
-// limited returns a context that ends after the limit, with that as its cause.
+// limited returns a context that ends after the limit, with limitError as its
+// cause.
 func (s *Store) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.limit, limitError(s.limit))
 }
 
-// limitError is a time limit that has passed.
+// limitError is an exceeded time limit.
 type limitError time.Duration
 
 func (e limitError) Error() string {
@@ -163,13 +174,15 @@ func explained(ctx context.Context, err error) error {
 
 func checkSize(n int64) error {
 	if n > maxContent {
-		return fmt.Errorf("%s, larger than the %s that a baseline may have; remove old runs from it", text.Bytes(n), text.Bytes(maxContent))
+		return fmt.Errorf("%s, larger than the limit of %s for a baseline; remove old runs from it", text.Bytes(n),
+			text.Bytes(maxContent))
 	}
 	return nil
 }
 
-// pause waits before another try, the longer the more were made, and by chance, so that writers
-// that met once do not meet again. It returns the cause of a context that ends.
+// pause waits before a retry, longer after more attempts and with random
+// jitter, so that writers that collided once do not collide again. It returns
+// the cause of a context that ends.
 func pause(ctx context.Context, try int) error {
 	most := min(firstPause<<min(try, 10), maxPause)
 	timer := time.NewTimer(most/4 + rand.N(most))

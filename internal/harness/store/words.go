@@ -6,11 +6,13 @@ import (
 	"strings"
 )
 
-// special are the characters by which a shell would do something that does not happen here.
+// special are the characters with a meaning for a shell that they do not have
+// here.
 const special = "|&;<>$`*?"
 
-// splitWords splits a command into words at blanks. Quotes, single or double, group what is between
-// them as it is; a backslash is a character like others, as paths of Windows have it.
+// splitWords splits a command into words at blanks. Single or double quotes
+// group their content unchanged; a backslash is an ordinary character, because
+// paths of Windows contain it.
 func splitWords(s string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -31,7 +33,9 @@ func splitWords(s string) ([]string, error) {
 			}
 			inWord = false
 		case strings.ContainsRune(special, r):
-			return nil, fmt.Errorf("no shell runs, so %q means nothing; quote it ('...') or put the command into a script", string(r))
+			return nil,
+				fmt.Errorf("no shell runs, so %q means nothing; quote it ('...') or put the command into a script",
+					string(r))
 		default:
 			word.WriteRune(r)
 			inWord = true
@@ -49,7 +53,7 @@ func splitWords(s string) ([]string, error) {
 	return words, nil
 }
 
-// joinWords writes words so that splitWords reads them.
+// joinWords formats words so that splitWords reads them.
 func joinWords(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
