@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// state is how a bar stands. A bar is open where a figure that it needs is not there.
+// state is the result of a bar. A bar is open if a figure that it needs is
+// missing.
 type state string
 
 const (
@@ -15,25 +16,25 @@ const (
 	open   state = "open"
 )
 
-// verdict is a bar, what was measured for it, and how it stands.
+// verdict is a bar, what was measured for it, and its state.
 type verdict struct {
 	bar, measured string
 	state         state
 }
 
 const (
-	// androidLimit is for a whole process on a dump of a few megabytes: a gate looks at
-	// many.
+	// androidLimit is for a whole process on a dump of a few megabytes: a gate
+	// analyzes many.
 	androidLimit = 200 * time.Millisecond
-	// tracingLimit is the part of the engine's time that leak traces may add.
+	// tracingLimit is the share of the engine's time that leak traces may add.
 	tracingLimit = 1. / 3
-	// growthLimit is how much faster than log n the time of an object may grow. Memory
-	// that no longer fits the caches of the processor takes its part; work that grows
-	// like n to the 1.25 over these sizes misses it.
+	// growthLimit is how much faster than log n the time per object may grow.
+	// Memory that no longer fits the caches of the processor is part of that;
+	// work that grows like n to the 1.25 over these sizes misses it.
 	growthLimit = 2
 )
 
-// verdicts holds the figures to all bars.
+// verdicts compares the figures with all bars.
 func (p *plan) verdicts() []verdict {
 	out := []verdict{
 		p.ratio("mid: time at most a quarter of hprof-analyzer's", "mid", ours, analyzer, wallTime, 0.25),
@@ -42,7 +43,8 @@ func (p *plan) verdicts() []verdict {
 		p.ratio("mid: reading alone at most 1.5 times the time of hprof-slurp", "mid", reading, slurp, wallTime, 1.5),
 		p.ratio("big: reading alone at most 1.5 times the time of hprof-slurp", "big", reading, slurp, wallTime, 1.5),
 		p.tracing("big"),
-		p.ratio("mid: growth over three dumps takes at most the memory of two graphs", "mid", growing, ours, peakMemory, 2),
+		p.ratio("mid: growth over three dumps takes at most the memory of two graphs", "mid", growing, ours, peakMemory,
+			2),
 		p.growth(),
 	}
 	for _, d := range p.dumps {
@@ -56,7 +58,7 @@ func (p *plan) verdicts() []verdict {
 	return out
 }
 
-// quantity is what two tools are compared in, with its unit.
+// quantity is the quantity in which two tools are compared, with its unit.
 type quantity struct {
 	of   func([]figure) float64
 	text func(float64) string
@@ -84,19 +86,25 @@ func (p *plan) ratio(bar, dump, tool, peer string, q quantity, limit float64) ve
 	}
 	a, b := q.of(mine.figures), q.of(theirs.figures)
 	if a <= 0 || b <= 0 {
-		return verdict{bar, "this system does not tell", open}
+		return verdict{bar, "unknown on this system", open}
 	}
 	return verdict{bar, fmt.Sprintf("%s of %s = %.2f", q.text(a), q.text(b), a/b), atMost(a, limit*b)}
 }
 
-// tracePhases are those of leak traces, enginePhases those before them that make the
-// graph.
+// tracePhases are those of leak traces, enginePhases those before them that
+// build the graph.
 var (
-	tracePhases  = []string{"inspect objects", "find holders", "read fields", "find paths", "find fingerprints", "trace leaks", "weigh leaks"}
-	enginePhases = []string{"read names", "read objects", "number objects", "read references", "search", "dominators", "sizes"}
+	tracePhases = []string{
+		"inspect objects", "find holders", "read fields", "find paths", "find fingerprints", "trace leaks",
+		"weigh leaks",
+	}
+	enginePhases = []string{
+		"read names", "read objects", "number objects", "read references", "search", "dominators", "sizes",
+	}
 )
 
-// tracing holds the time of leak traces to that of the engine, in the same run.
+// tracing compares the time of leak traces with that of the engine, in the same
+// run.
 func (p *plan) tracing(dump string) verdict {
 	bar := dump + ": traces of a thousand leaking objects add at most a third to the engine's time"
 	j := p.job(dump, tracing)
@@ -106,14 +114,17 @@ func (p *plan) tracing(dump string) verdict {
 	told := middle(j.figures).phases
 	engine, traces := told.of(enginePhases), told.of(tracePhases)
 	if engine <= 0 || traces <= 0 {
-		return verdict{bar, "it does not tell its phases", open}
+		return verdict{bar, "it does not report its phases", open}
 	}
-	return verdict{bar, fmt.Sprintf("%.2f s of %.2f s = %.2f", traces, engine, traces/engine), atMost(traces, tracingLimit*engine)}
+	return verdict{
+		bar, fmt.Sprintf("%.2f s of %.2f s = %.2f", traces, engine, traces/engine), atMost(traces, tracingLimit*engine),
+	}
 }
 
 func androidBar(what string) string { return what + ": less than " + seconds(androidLimit) + " s" }
 
-// android holds one Android dump to its bar, the start of the process included.
+// android compares one Android dump with its bar, including the start of the
+// process.
 func (p *plan) android(d *dump) verdict {
 	bar := androidBar(d.name)
 	mine := p.job(d.name, ours)
@@ -128,10 +139,11 @@ func (p *plan) android(d *dump) verdict {
 	return v
 }
 
-// growth holds the time of an object to n log n. All sizes must be there: the smaller
-// ones prove nothing.
+// growth compares the time per object with n log n. All sizes must be there:
+// the smaller ones prove nothing.
 func (p *plan) growth() verdict {
-	bar := fmt.Sprintf("%s to %s: time of an object grows at most %d times as fast as log n", p.scale[0], p.scale[len(p.scale)-1], growthLimit)
+	bar := fmt.Sprintf("%s to %s: time of an object grows at most %d times as fast as log n", p.scale[0],
+		p.scale[len(p.scale)-1], growthLimit)
 	worst := 0.
 	var first *job
 	for _, name := range p.scale {
@@ -148,17 +160,19 @@ func (p *plan) growth() verdict {
 	return verdict{bar, fmt.Sprintf("%.2f times", worst), atMost(worst, growthLimit)}
 }
 
-// growth is how many times more than log n an object costs here than in the other row.
+// growth returns how many times more than log n an object costs here than in
+// the other row.
 func (j *job) growth(first *job) float64 {
 	return (j.cost() / first.cost()) / (math.Log(float64(j.dump.objects)) / math.Log(float64(first.dump.objects)))
 }
 
-// cost is the time of an object in nanoseconds.
+// cost returns the time per object in nanoseconds.
 func (j *job) cost() float64 {
 	return float64(middle(j.figures).wall.Nanoseconds()) / float64(j.dump.objects)
 }
 
-// blocked is the verdict where leakgate has no figures: it fails, or was not asked.
+// blocked returns the verdict if leakgate has no figures: it fails, or was not
+// planned.
 func blocked(bar string, mine *job) (verdict, bool) {
 	if mine != nil && mine.failed != "" {
 		return verdict{bar, mine.tool.name + ": " + mine.failed, missed}, true
@@ -169,8 +183,8 @@ func blocked(bar string, mine *job) (verdict, bool) {
 	return verdict{}, false
 }
 
-// lack is why a row has no figures to judge by, or "". A tool that failed once is not
-// judged by what it did before.
+// lack returns why a row has no figures to judge by, or "". A tool that failed
+// once is not judged by earlier runs.
 func (j *job) lack() string {
 	switch {
 	case j == nil:

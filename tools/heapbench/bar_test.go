@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// measured is the full plan with two Android dumps, every row with three figures of
-// the same cost: leakgate's times and memory are those of the peers times factor.
+// measured returns the full plan with two Android dumps, every row with three
+// figures of the same cost: leakgate's times and memory are those of the peers
+// times factor.
 func measured(t *testing.T, factor float64) *plan {
 	t.Helper()
 	p := newPlan(options{rounds: 3, testdata: android(t)})
@@ -28,7 +29,10 @@ func measured(t *testing.T, factor float64) *plan {
 			wall, peak = time.Duration(float64(wall)*factor), int64(float64(peak)*factor)
 		}
 		told := &phases{Phases: []phase{{"search", 3, 0}, {"report", 9, 0}, {"find paths", 1, 0}}}
-		j.figures = []figure{{wall: wall / 2, peak: peak / 2, phases: told}, {wall: wall, peak: peak, phases: told}, {wall: wall * 2, peak: peak, phases: told}}
+		j.figures = []figure{
+			{wall: wall / 2, peak: peak / 2, phases: told}, {wall: wall, peak: peak, phases: told},
+			{wall: wall * 2, peak: peak, phases: told},
+		}
 	}
 	return p
 }
@@ -58,8 +62,8 @@ func times(by float64) func(*job) {
 	}
 }
 
-// The order of the bars: mid time, mid memory, big time, mid reading, big reading,
-// traces, memory of growth, growth, phone, tablet.
+// The order of the bars: mid time, mid memory, big time, mid reading, big
+// reading, traces, memory of growth, growth, phone, tablet.
 func TestVerdicts(t *testing.T) {
 	missing := func(j *job) { j.tool.missing = "cargo is not installed" }
 	failed := func(j *job) { j.failed = "exit status 6" }
@@ -77,19 +81,53 @@ func TestVerdicts(t *testing.T) {
 		{"on the bar of reading", 1.5, nil, "missed missed missed met met met met met missed missed"},
 		{"just above", 1.5001, nil, "missed missed missed missed missed met met met missed missed"},
 		{"no peers", 0.1, func(p *plan) { p.set("hprof-", missing) }, "open open open open open met met met met met"},
-		{"no peers and slow", 10, func(p *plan) { p.set("hprof-", missing) }, "open open open open open met met met missed missed"},
+		{
+			"no peers and slow", 10, func(p *plan) { p.set("hprof-", missing) },
+			"open open open open open met met met missed missed",
+		},
 		{"no hprof-slurp", 0.1, func(p *plan) { p.set("slurp", missing) }, "met met met open open met met met met met"},
-		{"a peer fails", 0.1, func(p *plan) { p.set("big hprof-analyzer", failed) }, "met met open met met met met met met met"},
-		{"leakgate fails", 0.1, func(p *plan) { p.set("^mid leakgate$", failed) }, "missed missed met met met met open missed met met"},
-		{"leakgate fails beside no peers", 0.1, func(p *plan) { p.set("hprof-", missing); p.set("leakgate", failed) }, "missed missed missed missed missed missed missed missed missed missed"},
-		{"no dump", 0.1, func(p *plan) { p.set("^18M", func(j *job) { j.dump.missing = "javac is not installed" }) }, "met met met met met met met open met met"},
-		{"nothing measured", 0.1, func(p *plan) { p.set("", func(j *job) { j.figures = nil }) }, "open open open open open open open open open open"},
+		{
+			"a peer fails", 0.1, func(p *plan) { p.set("big hprof-analyzer", failed) },
+			"met met open met met met met met met met",
+		},
+		{
+			"leakgate fails", 0.1, func(p *plan) { p.set("^mid leakgate$", failed) },
+			"missed missed met met met met open missed met met",
+		},
+		{
+			"leakgate fails beside no peers", 0.1,
+			func(p *plan) { p.set("hprof-", missing); p.set("leakgate", failed) },
+			"missed missed missed missed missed missed missed missed missed missed",
+		},
+		{
+			"no dump", 0.1, func(p *plan) { p.set("^18M", func(j *job) { j.dump.missing = "javac is not installed" }) },
+			"met met met met met met met open met met",
+		},
+		{
+			"nothing measured", 0.1, func(p *plan) { p.set("", func(j *job) { j.figures = nil }) },
+			"open open open open open open open open open open",
+		},
 		{"nothing planned", 0.1, func(p *plan) { p.jobs = nil }, "open open open open open open open open open open"},
-		{"memory not known", 0.1, func(p *plan) { p.set("mid", func(j *job) { j.figures[2].peak = 0 }) }, "met open met met met met open met met met"},
-		{"one run too large", 0.9, func(p *plan) { p.set("mid leakgate$", func(j *job) { j.figures[0].peak *= 3 }) }, "missed missed missed met met met met met met met"},
-		{"one run slow", 0.1, func(p *plan) { p.set("leakgate", func(j *job) { j.figures[2].wall *= 100 }) }, "met met met met met met met met met met"},
-		{"growth just met", 0.1, func(p *plan) { p.set("18M", times(2.41)) }, "met met met met met met met met met met"},
-		{"growth missed", 0.1, func(p *plan) { p.set("18M", times(2.43)) }, "met met met met met met met missed met met"},
+		{
+			"memory unknown", 0.1, func(p *plan) { p.set("mid", func(j *job) { j.figures[2].peak = 0 }) },
+			"met open met met met met open met met met",
+		},
+		{
+			"one run too large", 0.9, func(p *plan) { p.set("mid leakgate$", func(j *job) { j.figures[0].peak *= 3 }) },
+			"missed missed missed met met met met met met met",
+		},
+		{
+			"one run slow", 0.1, func(p *plan) { p.set("leakgate", func(j *job) { j.figures[2].wall *= 100 }) },
+			"met met met met met met met met met met",
+		},
+		{
+			"growth just met", 0.1, func(p *plan) { p.set("18M", times(2.41)) },
+			"met met met met met met met met met met",
+		},
+		{
+			"growth missed", 0.1, func(p *plan) { p.set("18M", times(2.43)) },
+			"met met met met met met met missed met met",
+		},
 		{"quadratic", 0.001, func(p *plan) {
 			for _, j := range p.jobs {
 				times(float64(j.dump.objects) / 1e6)(j)
@@ -100,7 +138,11 @@ func TestVerdicts(t *testing.T) {
 				j.figures[1].phases = &phases{Phases: []phase{{"search", 2.9, 0}, {"read fields", 1, 0}}}
 			})
 		}, "met met met met met missed met met met met"},
-		{"no phases", 0.1, func(p *plan) { p.set("big leakgate, leaks", func(j *job) { j.figures[1].phases = nil }) }, "met met met met met open met met met met"},
+		{
+			"no phases", 0.1,
+			func(p *plan) { p.set("big leakgate, leaks", func(j *job) { j.figures[1].phases = nil }) },
+			"met met met met met open met met met met",
+		},
 		{"growth too large", 0.1, func(p *plan) {
 			p.set("mid leakgate, growth", func(j *job) { j.figures[2].peak = j.figures[2].peak*2 + 1 })
 		}, "met met met met met met missed met met met"},
@@ -120,7 +162,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestGrowth: n log n is not held against the program, n to the 1.25 is.
+// TestGrowth: n log n does not fail the bar, n to the 1.25 does.
 func TestGrowth(t *testing.T) {
 	for _, c := range []struct {
 		cost func(n float64) float64
@@ -158,14 +200,15 @@ func TestReport(t *testing.T) {
 			verdicts = append(verdicts, verdict{"bar", "figure", s})
 		}
 		var log strings.Builder
-		if got := report(verdicts, c.check, &log); got != c.want || strings.Count(log.String(), "bar: figure") != len(c.states) {
+		if got := report(verdicts, c.check, &log); got != c.want ||
+			strings.Count(log.String(), "bar: figure") != len(c.states) {
 			t.Errorf("%v: %d, printed:\n%s", c, got, log.String())
 		}
 	}
 }
 
-// TestTables: every row has as many cells as its head, with all figures and without
-// any, and says all that it is asked.
+// TestTables: every row has as many cells as its head, with all figures and
+// without any, with and without all optional parts.
 func TestTables(t *testing.T) {
 	full, empty := measured(t, 0.1), measured(t, 0.1)
 	full.set(" leakgate$", func(j *job) {
@@ -215,9 +258,11 @@ func TestReplaced(t *testing.T) {
 	if want := "a\n" + fromMarker + "new\n" + toMarker + "\nb\n"; err != nil || string(got) != want {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, bad := range []string{"", fromMarker, toMarker, toMarker + "\n" + fromMarker, page + page, fromMarker + fromMarker + toMarker} {
+	for _, bad := range []string{
+		"", fromMarker, toMarker, toMarker + "\n" + fromMarker, page + page, fromMarker + fromMarker + toMarker,
+	} {
 		if _, err := replaced([]byte(bad), "new\n"); err == nil {
-			t.Errorf("%q is taken for a page", bad)
+			t.Errorf("%q is accepted as a page", bad)
 		}
 	}
 	if err := writePage(t.TempDir()+"/none.md", ""); !errors.Is(err, os.ErrNotExist) {
@@ -227,13 +272,16 @@ func TestReplaced(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	all := []figure{{wall: 4, peak: 1}, {wall: 1, peak: 9}, {wall: 3, peak: 2}, {wall: 2, peak: 3}}
-	if middle(all).wall != 2 || middle(all[:3]).wall != 3 || middle(all[:1]).wall != 4 || fastest(all) != 1 || largest(all) != 9 {
+	if middle(all).wall != 2 || middle(all[:3]).wall != 3 || middle(all[:1]).wall != 4 || fastest(all) != 1 ||
+		largest(all) != 9 {
 		t.Errorf("%v %v %v %v %d", middle(all), middle(all[:3]), middle(all[:1]), fastest(all), largest(all))
 	}
 	if all[0].wall != 4 {
-		t.Error("the figures are sorted where they stand")
+		t.Error("the figures are sorted in place")
 	}
-	for d, want := range map[time.Duration]string{0: "0.000", 34_400_000: "0.034", 999e6: "0.999", 1e9: "1.00", 9_994e6: "9.99", 22_050e6: "22.1"} {
+	for d, want := range map[time.Duration]string{
+		0: "0.000", 34_400_000: "0.034", 999e6: "0.999", 1e9: "1.00", 9_994e6: "9.99", 22_050e6: "22.1",
+	} {
 		if got := seconds(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}

@@ -12,14 +12,14 @@ import (
 //go:embed java/*.java
 var sources embed.FS
 
-// cache is the folder that keeps dumps and programs between runs.
+// cache is the directory that keeps dumps and programs between runs.
 type cache string
 
 func (c cache) path(parts ...string) string {
 	return filepath.Join(append([]string{string(c)}, parts...)...)
 }
 
-// folder makes a folder of the cache.
+// folder creates a directory of the cache.
 func (c cache) folder(parts ...string) (string, error) {
 	dir := c.path(parts...)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -28,7 +28,7 @@ func (c cache) folder(parts ...string) (string, error) {
 	return dir, nil
 }
 
-// scratch is a folder for one run of this program.
+// scratch creates a directory for one run of this program.
 func (c cache) scratch() (string, error) {
 	dir, err := c.folder("scratch")
 	if err != nil {

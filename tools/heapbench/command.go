@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-// patience is how long one run may take. The slowest peer needs two minutes for the
-// largest dump.
+// patience is the time limit of one run. The slowest peer needs two minutes for
+// the largest dump.
 const patience = 10 * time.Minute
 
 // command is a process to measure.
 type command struct {
 	argv []string
-	// limit is how long it may take.
+	// limit is its time limit.
 	limit time.Duration
 }
 
-// measure runs a process to its end. Its output is thrown away by the system, so that
-// nobody waits for a reader. A process that fails has no figure.
+// measure runs a process to its end. Its output goes to the null device, so
+// that no reader delays it. A process that fails has no figure.
 //
-// On Linux the peak of a child is never less than the memory of the process that
-// started it (exec_mmap in fs/exec.c), which is why this program holds no data.
+// On Linux the peak of a child is never less than the memory of the process
+// that started it (exec_mmap in fs/exec.c), which is why this program holds no
+// data.
 func (c command) measure(ctx context.Context) (figure, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
@@ -46,7 +47,7 @@ func (c command) measure(ctx context.Context) (figure, error) {
 	return figure{wall: wall, cpu: s.UserTime() + s.SystemTime(), peak: peak(s)}, nil
 }
 
-// output runs a process that is not measured and gives all that it says.
+// output runs a process that is not measured and returns its output.
 func output(ctx context.Context, dir string, argv ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -72,7 +73,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// explain adds to the error of a process the last line that it said.
+// explain adds the last output line of a process to its error.
 func (t *tail) explain(err error) error {
 	lines := bytes.FieldsFunc(*t, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -83,7 +84,8 @@ func (t *tail) explain(err error) error {
 	return err
 }
 
-// plain is a line of at most 200 letters without what colours it or breaks a table.
+// plain returns a line of at most 200 letters without colors and without
+// characters that break a table.
 func plain(line []byte) string {
 	text := strings.Map(func(r rune) rune {
 		if r < ' ' || r == '|' {
@@ -97,7 +99,7 @@ func plain(line []byte) string {
 	return text
 }
 
-// find is the path of a program, or an error that a page can show.
+// find returns the path of a program, or an error for a page.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestMeasure(t *testing.T) {
 	}
 	small, large := measured("nothing"), measured("grow")
 	if small.peak == 0 {
-		t.Skip("this system does not tell the memory of a process")
+		t.Skip("the memory of a process is unknown on this system")
 	}
 	if more := large.peak - small.peak; more < grownBytes*9/10 || more > 3*grownBytes {
 		t.Errorf("%d bytes more, of %d and %d", more, small.peak, large.peak)
@@ -44,8 +44,10 @@ func TestMeasureFails(t *testing.T) {
 			t.Errorf("%s: %v", c.act, err)
 		}
 	}
-	if _, err := (command{argv: []string{filepath.Join(dir, "none")}, limit: time.Minute}).measure(t.Context()); err == nil {
-		t.Error("a program that is not there has a figure")
+	if _,
+		err := (command{argv: []string{filepath.Join(dir, "none")}, limit: time.Minute}).
+		measure(t.Context()); err == nil {
+		t.Error("a missing program has a figure")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -71,7 +73,8 @@ func TestTail(t *testing.T) {
 		"error: a | b\nerror: c\td\n ": "it: EOF: error: c d",
 	} {
 		s := tail(text)
-		if got := "it: " + s.explain(os.ErrClosed).Error(); got != strings.Replace(want, "EOF", os.ErrClosed.Error(), 1) {
+		if got := "it: " +
+			s.explain(os.ErrClosed).Error(); got != strings.Replace(want, "EOF", os.ErrClosed.Error(), 1) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
@@ -100,7 +103,7 @@ func TestPhases(t *testing.T) {
 		}
 		// The next run must not find the phases of this one.
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s: the file is still there", text)
+			t.Errorf("%s: the file still exists", text)
 		}
 	}
 }

@@ -23,16 +23,17 @@ const seed = 1
 // dump is a heap dump to measure on.
 type dump struct {
 	name, path string
-	// asked is how many objects a dump that is made here is asked to have; 0 for one
-	// that was recorded.
+	// asked is the requested number of objects of a dump that is made here; 0
+	// for a recorded one.
 	asked int64
 	// objects is how many it has, bytes its size.
 	objects, bytes int64
-	// missing is why it is not there, or "".
+	// missing is why it is missing, or "".
 	missing string
 }
 
-// manifest tells how a dump was made. With another one it is made anew.
+// manifest describes how a dump was made. With a different one it is made
+// again.
 type manifest struct {
 	Asked   int64  `json:"asked"`
 	Seed    int64  `json:"seed"`
@@ -74,7 +75,7 @@ func (d *dump) get(ctx context.Context, c cache, log io.Writer) error {
 
 func (d *dump) manifest() string { return strings.TrimSuffix(d.path, ".hprof") + ".json" }
 
-// known tells whether the dump is there and made as wanted.
+// known reports whether the dump exists and was made as wanted.
 func (d *dump) known(want manifest) bool {
 	data, err := os.ReadFile(d.manifest())
 	var m manifest
@@ -93,7 +94,7 @@ func (d *dump) known(want manifest) bool {
 	return true
 }
 
-// write replaces the manifest whole.
+// write replaces the manifest as a whole.
 func (m manifest) write(path string) error {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -102,7 +103,7 @@ func (m manifest) write(path string) error {
 	return replaceFile(path, append(data, '\n'))
 }
 
-// replaceFile writes a file of another name first: nobody sees half of it.
+// replaceFile writes a temporary file and renames it: nobody sees half of it.
 func replaceFile(path string, data []byte) error {
 	part := path + ".part"
 	if err := os.WriteFile(part, data, 0o644); err != nil {
@@ -127,7 +128,7 @@ func (d *dump) warm() error {
 	return nil
 }
 
-// makeDump runs HeapMaker and has its heap dumped to a file.
+// makeDump runs HeapMaker and dumps its heap to a file.
 func makeDump(ctx context.Context, classes, path string, m manifest) (manifest, error) {
 	java, err := find("java")
 	if err != nil {
@@ -138,9 +139,11 @@ func makeDump(ctx context.Context, classes, path string, m manifest) (manifest, 
 		return m, err
 	}
 	heap := fmt.Sprintf("-Xmx%dm", 128+m.Asked*115>>20)
-	// The serial collector moves objects in one order, and the other option has it
-	// leave no gaps: the same heap gives the same dump, but for what jcmd itself adds.
-	cmd := exec.CommandContext(ctx, java, "-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:MarkSweepAlwaysCompactCount=1",
+	// The serial collector moves objects in a fixed order, and the other option
+	// makes it leave no gaps: the same heap yields the same dump, except for
+	// what jcmd itself adds.
+	cmd := exec.CommandContext(ctx, java, "-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions",
+		"-XX:MarkSweepAlwaysCompactCount=1",
 		heap, "-cp", classes, "HeapMaker", strconv.FormatInt(m.Asked, 10), strconv.FormatInt(m.Seed, 10))
 	var said tail
 	cmd.Stderr = &said
@@ -182,7 +185,8 @@ func makeDump(ctx context.Context, classes, path string, m manifest) (manifest, 
 // total is the last line of a class histogram: objects and bytes.
 var total = regexp.MustCompile(`(?m)^Total\s+(\d+)\s+\d+\s*$`)
 
-// takeDump dumps the live objects of a Java process and tells how many there were.
+// takeDump dumps the live objects of a Java process and returns how many there
+// were.
 func takeDump(ctx context.Context, jcmd string, pid int, path string) (int64, error) {
 	process := strconv.Itoa(pid)
 	out, err := output(ctx, "", jcmd, process, "GC.class_histogram")
@@ -202,7 +206,7 @@ func takeDump(ctx context.Context, jcmd string, pid int, path string) (int64, er
 		return 0, fmt.Errorf("take dump: %w", err)
 	}
 	out, err = output(ctx, "", jcmd, process, "GC.heap_dump", part)
-	// jcmd succeeds where the file cannot be written.
+	// jcmd succeeds even if the file cannot be written.
 	if err == nil && !strings.Contains(out, "Heap dump file created") {
 		t := tail(out)
 		err = t.explain(errors.New("take dump"))
@@ -216,7 +220,7 @@ func takeDump(ctx context.Context, jcmd string, pid int, path string) (int64, er
 	return objects, nil
 }
 
-// removed removes a file that may not be there.
+// removed removes a file that may not exist.
 func removed(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -244,12 +248,12 @@ func androidDumps(testdata string) ([]*dump, error) {
 		}
 	}
 	if len(dumps) == 0 {
-		return nil, errors.New("no recorded Android dumps; name their folder with -testdata")
+		return nil, errors.New("no recorded Android dumps; name their directory with -testdata")
 	}
 	return dumps, nil
 }
 
-// beginning is the first n bytes of a file, or all that it has.
+// beginning returns up to the first n bytes of a file.
 func beginning(path string, n int) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

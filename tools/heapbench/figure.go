@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// figure is what one run of a process cost.
+// figure is the cost of one run of a process.
 type figure struct {
-	// wall is from before its start to after its end, cpu its user and system time.
+	// wall is from before its start to after its end, cpu its user and system
+	// time.
 	wall, cpu time.Duration
-	// peak is its largest resident memory in bytes, pages of mapped files included; 0
-	// where the system does not tell.
+	// peak is its peak resident memory in bytes, including pages of mapped
+	// files; 0 if unknown on this system.
 	peak   int64
 	phases *phases
 }
 
-// middle is the run whose wall time is the median, of two the faster.
+// middle returns the run with the median wall time, of two the faster.
 func middle(all []figure) figure {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b figure) int { return int(a.wall - b.wall) })
 	return sorted[(len(sorted)-1)/2]
 }
 
-// fastest is the least wall time.
+// fastest returns the least wall time.
 func fastest(all []figure) time.Duration {
 	least := all[0].wall
 	for _, f := range all {
@@ -32,7 +33,7 @@ func fastest(all []figure) time.Duration {
 	return least
 }
 
-// largest is the largest peak, or 0 where one is not known.
+// largest returns the largest peak, or 0 if one is unknown.
 func largest(all []figure) int64 {
 	var most int64
 	for _, f := range all {
@@ -44,7 +45,7 @@ func largest(all []figure) int64 {
 	return most
 }
 
-// seconds has three digits that matter, and not more than milliseconds.
+// seconds has three significant digits, and no more than milliseconds.
 func seconds(d time.Duration) string {
 	s := d.Seconds()
 	switch {

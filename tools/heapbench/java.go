@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// classes compiles a Java program of this folder, unless the cache has it, and gives
-// the folder of its classes.
+// classes compiles a Java program of this directory, unless the cache has it,
+// and returns the directory of its classes.
 func (c cache) classes(ctx context.Context, class, classPath string) (string, error) {
 	text, hash, err := source(class)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c cache) classes(ctx context.Context, class, classPath string) (string, er
 	return dir, c.keep(filepath.Join(part, "out"), dir)
 }
 
-// keep moves what is whole to its place in the cache.
+// keep moves complete files to their place in the cache.
 func (c cache) keep(part, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make folder: %w", err)

@@ -14,7 +14,7 @@ var (
 	totalMemory = regexp.MustCompile(`(?m)^MemTotal:\s*(\d+) kB$`)
 )
 
-// machine tells what the figures were measured on, as far as Linux tells it.
+// machine describes the computer of the measurement, as far as Linux knows.
 func machine() string {
 	text := fmt.Sprintf("%d cores", runtime.NumCPU())
 	if found := match("/proc/cpuinfo", cpuModel); found != "" {
@@ -26,7 +26,7 @@ func machine() string {
 	return fmt.Sprintf("%s, %s/%s, %s", text, runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
-// match is the first group of a pattern in a file, or "".
+// match returns the first group of a pattern in a file, or "".
 func match(path string, pattern *regexp.Regexp) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

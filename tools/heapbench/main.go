@@ -1,17 +1,17 @@
-// Command heapbench measures leakgate on heap dumps beside other programs that read
-// them: whole processes, in turn, with wall time, processor time and peak memory. It
-// prints the tables of docs/performance.md and holds them to their bars:
+// Command heapbench measures leakgate on heap dumps beside other programs that
+// read them: whole processes, in turn, with wall time, processor time and peak
+// memory. It prints the tables of docs/performance.md and checks their bars:
 //
-//	go run ./heapbench                                     # all of it: a quarter of an hour
+//	go run ./heapbench                                     # everything: a quarter of an hour
 //	go run ./heapbench -only '^mid ' -rounds 1             # a part
 //	go run ./heapbench -sizes small -peers none            # whether it works
 //	go run ./heapbench -check -write ../docs/performance.md   # make bench-heap
 //
-// It makes the large dumps with a Java program of its own, from a seed, takes those
-// of Android from the recorded data, and gets the other programs by their names as
-// packages. Both stay in a folder. A program that cannot be had is left out and said
-// so, and what would be compared with it is open: it refuses to call a bar met that
-// it did not measure. Run it in the folder of its module, tools.
+// It makes the large dumps with its own Java program, from a seed, takes those
+// of Android from the recorded data, and installs the other programs as
+// packages. Both stay in a directory. A program that cannot be installed is
+// skipped with a message, and comparisons with it are open: a bar is never met
+// without a measurement. Run it in the directory of its module, tools.
 package main
 
 import (
@@ -34,16 +34,16 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// options is what a user may choose.
+// options are the command-line options.
 type options struct {
 	rounds int
-	// only is which rows, "DUMP TOOL"; nil for all.
+	// only selects rows, "DUMP TOOL"; nil for all.
 	only  *regexp.Regexp
 	small bool
 	check bool
 	write string
 	cache string
-	// peers is a folder with programs that are there already, or "none".
+	// peers is a directory with installed programs, or "none".
 	peers    string
 	leakgate string
 	testdata string
@@ -56,12 +56,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "how often everything is measured, in turn; small dumps ten times at least")
 	only := flags.String("only", "", "`regex` of the rows to measure; their names are \"DUMP TOOL\"")
 	sizes := flags.String("sizes", "full", "sizes of the dumps that are made: full, small")
-	flags.BoolVar(&o.check, "check", false, "exit with 1 where a bar is missed")
+	flags.BoolVar(&o.check, "check", false, "exit with 1 if a bar is missed")
 	flags.StringVar(&o.write, "write", "", "`page` to write the tables into, between its markers")
-	flags.StringVar(&o.cache, "cache", "", "`folder` for dumps and programs (default leakgate/heapbench in the user's cache)")
-	flags.StringVar(&o.peers, "peers", "", "`folder` of peers that are installed already; none: measure without peers")
+	flags.StringVar(&o.cache, "cache", "",
+		"`directory` for dumps and programs (default leakgate/heapbench in the user's cache)")
+	flags.StringVar(&o.peers, "peers", "",
+		"`directory` of peers that are installed already; none: measure without peers")
 	flags.StringVar(&o.leakgate, "leakgate", "", "`program` to measure (default: built from the module above)")
-	flags.StringVar(&o.testdata, "testdata", testdata(), "`folder` of the recorded data")
+	flags.StringVar(&o.testdata, "testdata", testdata(), "`directory` of the recorded data")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -77,7 +79,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	o.small = *sizes == "small"
 	if o.write != "" && (*only != "" || o.small || o.peers == "none") {
-		errs = append(errs, errors.New("use -write with -only, -sizes small or -peers none: a page takes all figures; leave one of the two out"))
+		errs = append(errs,
+			errors.New("use -write with -only, -sizes small or -peers none: a page needs all figures; remove one of "+
+				"the two"))
 	}
 	var err error
 	if *only != "" {
@@ -88,18 +92,18 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if o.cache == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("find a folder for dumps: %w; name one with -cache", err))
+			errs = append(errs, fmt.Errorf("find a directory for dumps: %w; name one with -cache", err))
 		}
 		o.cache = filepath.Join(dir, "leakgate", "heapbench")
 	}
-	// The JVM that writes a dump has a working folder of its own.
+	// The JVM that writes a dump has its own working directory.
 	if o.cache, err = filepath.Abs(o.cache); err != nil {
 		errs = append(errs, fmt.Errorf("use -cache: %w", err))
 	}
 	return o, errors.Join(errs...)
 }
 
-// testdata is where the recorded data lie, seen from the folder of this module.
+// testdata is the path of the recorded data, from the directory of this module.
 func testdata() string {
 	if dir := os.Getenv("LEAKGATE_TESTDATA"); dir != "" {
 		return dir
@@ -107,8 +111,8 @@ func testdata() string {
 	return filepath.Join("..", "..", "shared", "testdata")
 }
 
-// run gives the exit code: 0, 1 where a bar is missed or the measurement cannot go on,
-// 2 for bad arguments, 130 when interrupted.
+// run returns the exit code: 0, 1 if a bar is missed or the measurement cannot
+// continue, 2 for bad arguments, 130 when interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -126,7 +130,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	began := time.Now()
 	err = p.carryOut(ctx, o, stderr)
 	if ctx.Err() != nil {
-		fmt.Fprintln(stderr, "heapbench: interrupted; nothing is written")
+		fmt.Fprintln(stderr, "heapbench: interrupted; nothing was written")
 		return 130
 	}
 	if err != nil {
@@ -145,7 +149,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return report(p.verdicts(), o.check, stderr)
 }
 
-// report says how the bars stand. Only a missed bar fails, and only a check.
+// report prints the states of the bars. Only a missed bar fails, and only a
+// check.
 func report(verdicts []verdict, check bool, stderr io.Writer) int {
 	count := map[state]int{}
 	for _, v := range verdicts {

@@ -18,10 +18,11 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// actVariable makes this test binary a program to measure: what it does is the value.
+// actVariable makes this test binary a program to measure: its value is what it
+// does.
 const actVariable = "LEAKGATE_HEAPBENCH_ACT"
 
-// grownBytes is how much memory the act "grow" takes.
+// grownBytes is how much memory the act "grow" uses.
 const grownBytes = 128 << 20
 
 func TestMain(m *testing.M) {
@@ -54,7 +55,7 @@ func perform(act string) int {
 	return 0
 }
 
-// analyze is a stand-in for `leakgate analyze`, as strict as the contract.
+// analyze replaces `leakgate analyze`, and is as strict as the contract.
 func analyze(args []string) int {
 	rest := len(args) - 2
 	if rest < 3 || args[0] != "analyze" || args[2] != "--json" || args[rest] != phasesFlag {
@@ -88,7 +89,7 @@ func actor(t *testing.T, act string) string {
 	return exe
 }
 
-// bench runs the program and gives its exit code and what it prints.
+// bench runs the program and returns its exit code and output.
 func bench(t *testing.T, ctx context.Context, args ...string) (code int, out, log string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -96,8 +97,8 @@ func bench(t *testing.T, ctx context.Context, args ...string) (code int, out, lo
 	return code, stdout.String(), stderr.String()
 }
 
-// android is a folder of recorded data with two dumps of Android and two files that
-// are none.
+// android is a directory of recorded data with two dumps of Android and two
+// other files.
 func android(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,7 +106,8 @@ func android(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"phone.hprof": androidMagic + "...", "tablet.hprof": androidMagic, "jvm.hprof": "JAVA PROFILE 1.0.2\x00", "short.hprof": "JAVA PRO", "phone.txt": androidMagic,
+		"phone.hprof": androidMagic + "...", "tablet.hprof": androidMagic, "jvm.hprof": "JAVA PROFILE 1.0.2\x00",
+		"short.hprof": "JAVA PRO", "phone.txt": androidMagic,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "hprof", name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -114,8 +116,9 @@ func android(t *testing.T) string {
 	return dir
 }
 
-// TestSmoke makes the small dumps in a real virtual machine and measures a stand-in on
-// them. make bench-heap does all of it, with leakgate and its peers.
+// TestSmoke makes the small dumps in a real virtual machine and measures a
+// replacement on them. make bench-heap does everything, with leakgate and its
+// peers.
 func TestSmoke(t *testing.T) {
 	for _, program := range []string{"java", "javac", "jcmd"} {
 		if _, err := find(program); err != nil {
@@ -123,7 +126,9 @@ func TestSmoke(t *testing.T) {
 		}
 	}
 	exe, dir := actor(t, "leakgate"), t.TempDir()
-	args := []string{"-sizes", "small", "-peers", "none", "-rounds", "2", "-cache", dir, "-testdata", android(t), "-leakgate", exe}
+	args := []string{
+		"-sizes", "small", "-peers", "none", "-rounds", "2", "-cache", dir, "-testdata", android(t), "-leakgate", exe,
+	}
 	code, out, log := bench(t, t.Context(), args...)
 	if code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, log)
@@ -136,7 +141,7 @@ func TestSmoke(t *testing.T) {
 		`(?m)^\| 0\.35M \| hprof-analyzer 0\.3\.2 \| - \|`,
 		`(?m)^\| 0\.35M \| leakgate \| 2\.50 \| read \| 0\.25 \| 3 \|$`,
 		`(?m)^\| 0\.1M \| 0\.11 \| `,
-		`(?m)^\* phone, Shark 2\.14: left out by -peers none$`,
+		`(?m)^\* phone, Shark 2\.14: skipped by -peers none$`,
 		`(?m)^\| mid: time at most .* \| not measured \| open \|$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
@@ -150,16 +155,20 @@ func TestSmoke(t *testing.T) {
 		t.Errorf("left in scratch: %v, %v", left, err)
 	}
 
-	// leakgate itself understands what it is asked.
-	code, out, log = bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-cache", dir, "-testdata", android(t), "-only", "^0.35M leakgate")
+	// leakgate itself accepts the options.
+	code, out,
+		log = bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-cache", dir, "-testdata",
+		android(t), "-only", "^0.35M leakgate")
 	for _, row := range []string{ours, reading, tracing, growing} {
-		if want := regexp.MustCompile(`(?m)^\| 0\.35M \| ` + row + ` \| 1 \| [0-9.]+ \|`); code != 0 || !want.MatchString(out) {
+		if want := regexp.MustCompile(`(?m)^\| 0\.35M \| ` + row + ` \| 1 \| [0-9.]+ \|`); code != 0 ||
+			!want.MatchString(out) {
 			t.Errorf("exit code %d, no %s in:\n%s\n%s", code, want, out, log)
 		}
 	}
 
 	large := made(t, dir, "0.35M")
-	if each := float64(large.Bytes) / float64(large.Objects); large.Objects < 350_000 || large.Objects > 380_000 || each < 48 || each > 60 {
+	if each := float64(large.Bytes) / float64(large.Objects); large.Objects < 350_000 || large.Objects > 380_000 ||
+		each < 48 || each > 60 {
 		t.Errorf("%d objects of %.1f bytes", large.Objects, each)
 	}
 	again(t, dir, exe)
@@ -180,16 +189,19 @@ func made(t *testing.T, dir, name string) manifest {
 	return m
 }
 
-// again: a second run makes nothing anew.
+// again: a second run makes nothing again.
 func again(t *testing.T, dir, exe string) {
 	t.Helper()
-	code, out, log := bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-only", "^0.1M leakgate$", "-cache", dir, "-leakgate", exe)
-	if code != 0 || strings.Contains(log, "makes") || !strings.Contains(out, "| 0.1M | leakgate | 1 |") || strings.Contains(out, "| 0.35M |") {
+	code, out,
+		log := bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-only", "^0.1M leakgate$",
+		"-cache", dir, "-leakgate", exe)
+	if code != 0 || strings.Contains(log, "makes") || !strings.Contains(out, "| 0.1M | leakgate | 1 |") ||
+		strings.Contains(out, "| 0.35M |") {
 		t.Errorf("exit code %d, printed:\n%s%s", code, out, log)
 	}
 }
 
-// anew: a dump whose size is another is made anew, and is the same again.
+// anew: a dump with another size is made again, and is identical.
 func anew(t *testing.T, dir string) {
 	t.Helper()
 	before := made(t, dir, "0.1M")
@@ -215,8 +227,8 @@ func anew(t *testing.T, dir string) {
 	}
 }
 
-// TestCheck: with a program that fails, a check fails, the page says why, and without
-// a check the exit code is 0.
+// TestCheck: with a program that fails, a check fails, the page says why, and
+// without a check the exit code is 0.
 func TestCheck(t *testing.T) {
 	exe := actor(t, "fail")
 	args := []string{"-only", "^phone leakgate$", "-cache", t.TempDir(), "-testdata", android(t), "-leakgate", exe}
@@ -225,7 +237,8 @@ func TestCheck(t *testing.T) {
 		t.Errorf("exit code %d:\n%s%s", code, out, log)
 	}
 	code, _, log = bench(t, t.Context(), append(args, "-check")...)
-	if code != 1 || !strings.Contains(log, "missed  phone: less than") || !strings.Contains(log, "0 met, 1 missed, 9 open") {
+	if code != 1 || !strings.Contains(log, "missed  phone: less than") ||
+		!strings.Contains(log, "0 met, 1 missed, 9 open") {
 		t.Errorf("exit code %d:\n%s", code, log)
 	}
 }
@@ -237,7 +250,9 @@ func TestWrite(t *testing.T) {
 	if err := os.WriteFile(page, []byte("before\n"+fromMarker+"old\n"+toMarker+"\nafter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o, err := parse([]string{"-only", "leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate", exe}, io.Discard)
+	o,
+		err := parse([]string{"-only", "leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate", exe},
+		io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +267,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestInterrupt: an interrupted run ends what it started and removes what it made.
+// TestInterrupt: an interrupted run ends what it started and removes what it
+// made.
 func TestInterrupt(t *testing.T) {
 	exe, dir := actor(t, "hang"), t.TempDir()
 	started := filepath.Join(dir, "started")
@@ -268,7 +284,8 @@ func TestInterrupt(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	code, out, log := bench(t, ctx, "-only", "^phone leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate", exe)
+	code, out,
+		log := bench(t, ctx, "-only", "^phone leakgate$", "-cache", dir, "-testdata", android(t), "-leakgate", exe)
 	if code != 130 || out != "" || !strings.Contains(log, "interrupted") {
 		t.Errorf("exit code %d:\n%s%s", code, out, log)
 	}
@@ -306,7 +323,8 @@ func TestParse(t *testing.T) {
 func TestNoTestdata(t *testing.T) {
 	p := newPlan(options{rounds: 1, testdata: t.TempDir()})
 	v := p.verdicts()
-	if last := v[len(v)-1]; last.state != open || !strings.Contains(last.bar, "each Android dump") || !strings.Contains(last.measured, "-testdata") {
+	if last := v[len(v)-1]; last.state != open || !strings.Contains(last.bar, "each Android dump") ||
+		!strings.Contains(last.measured, "-testdata") {
 		t.Errorf("%+v", last)
 	}
 }

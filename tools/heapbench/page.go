@@ -16,7 +16,7 @@ const (
 func replaced(page []byte, text string) ([]byte, error) {
 	for _, m := range []string{fromMarker, toMarker} {
 		if n := bytes.Count(page, []byte(m)); n != 1 {
-			return nil, fmt.Errorf("find marker %s: it is there %d times, not once", bytes.TrimSpace([]byte(m)), n)
+			return nil, fmt.Errorf("find marker %s: it occurs %d times, not once", bytes.TrimSpace([]byte(m)), n)
 		}
 	}
 	head, rest, _ := bytes.Cut(page, []byte(fromMarker))

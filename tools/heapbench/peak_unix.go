@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// peak is the largest resident memory of a process that has ended, in bytes. The unit
-// of the kernel is a kilobyte, but on Darwin a byte (getrusage(2)).
+// peak returns the peak resident memory of a process that has ended, in bytes.
+// The unit of the kernel is a kilobyte, but on Darwin a byte (getrusage(2)).
 func peak(s *os.ProcessState) int64 {
 	u, ok := s.SysUsage().(*syscall.Rusage)
 	if !ok {

@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/jars"
 )
 
-// errUnwanted is the reason where the user wants no peers.
-var errUnwanted = errors.New("left out by -peers none")
+// errUnwanted is the reason if the user wants no peers.
+var errUnwanted = errors.New("skipped by -peers none")
 
-// crate finds a peer that is a package of crates.io: in the folder that the user
-// names, in the cache, or by installing it there.
+// crate finds a peer that is a package of crates.io: in the directory that the
+// user names, in the cache, or by installing it there.
 func crate(name, version string) finder {
 	return func(ctx context.Context, c cache, o options, log io.Writer) ([]string, error) {
 		if o.peers == "none" {
@@ -44,27 +44,29 @@ func crate(name, version string) finder {
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(log, "heapbench: installs %s %s\n", name, version)
-		if _, err := output(ctx, "", cargo, "install", "--locked", "--root", c.path("peers"), "--version", version, name); err != nil {
+		fmt.Fprintf(log, "heapbench: installing %s %s\n", name, version)
+		if _,
+			err := output(ctx, "", cargo, "install", "--locked", "--root", c.path("peers"), "--version", version,
+			name); err != nil {
 			return nil, fmt.Errorf("install %s %s: %w", name, version, err)
 		}
 		return []string{path}, isVersion(ctx, path, version)
 	}
 }
 
-// isVersion asks a program for its version.
+// isVersion checks the version that a program reports.
 func isVersion(ctx context.Context, path, version string) error {
 	out, err := output(ctx, "", path, "--version")
 	if err != nil {
 		return err
 	}
 	if words := strings.Fields(out); len(words) < 2 || words[1] != version {
-		return fmt.Errorf("use %s: it says %q, not version %s", filepath.Base(path), strings.TrimSpace(out), version)
+		return fmt.Errorf("use %s: it reports %q, not version %s", filepath.Base(path), strings.TrimSpace(out), version)
 	}
 	return nil
 }
 
-// findShark gives the Java program that runs Shark.
+// findShark returns the Java program that runs Shark.
 func findShark(ctx context.Context, c cache, o options, log io.Writer) ([]string, error) {
 	if o.peers == "none" {
 		return nil, errUnwanted
@@ -76,7 +78,7 @@ func findShark(ctx context.Context, c cache, o options, log io.Writer) ([]string
 	dir := c.path("shark-" + jars.Shark.Version)
 	classPath, err := jars.Shark.Have(dir)
 	if err != nil {
-		fmt.Fprintf(log, "heapbench: gets Shark %s\n", jars.Shark.Version)
+		fmt.Fprintf(log, "heapbench: downloading Shark %s\n", jars.Shark.Version)
 		if classPath, err = jars.Shark.Fetch(ctx, dir); err != nil {
 			return nil, err
 		}

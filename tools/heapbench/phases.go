@@ -9,7 +9,7 @@ import (
 // phasesFlag names the file that leakgate writes its phases to.
 const phasesFlag = "--phases"
 
-// phases is what leakgate says of its own work.
+// phases is leakgate's own report of its work.
 type phases struct {
 	Objects int64   `json:"objects"`
 	Edges   int64   `json:"edges"`
@@ -23,8 +23,8 @@ type phase struct {
 	RSSBytes int64   `json:"rss_bytes"`
 }
 
-// takePhases reads the file of a run and removes it. Without a file that can be read
-// there are no phases: the figures of the whole process stand without them.
+// takePhases reads the file of a run and removes it. Without a readable file
+// there are no phases: the figures of the whole process remain.
 func takePhases(path string) *phases {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func takePhases(path string) *phases {
 	return &p
 }
 
-// of is the seconds of some phases together.
+// of returns the seconds of some phases together.
 func (p *phases) of(names []string) (sum float64) {
 	if p == nil {
 		return 0

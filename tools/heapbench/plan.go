@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// androidRuns is how often a small dump is measured at least: one run of a hundredth
-// of a second says little.
+// androidRuns is how often a small dump is measured at least: one run of a
+// hundredth of a second says little.
 const androidRuns = 10
 
 // plan is what is measured, and after carryOut the figures.
@@ -19,7 +19,7 @@ type plan struct {
 	dumps  []*dump
 	tools  []*tool
 	jobs   []*job
-	// scale is the names of the dumps that tell how the cost of an object grows.
+	// scale names the dumps that show how the cost of an object grows.
 	scale []string
 	// noAndroid is why there are no Android dumps, or "".
 	noAndroid string
@@ -36,7 +36,7 @@ type job struct {
 
 func (j *job) name() string { return j.dump.name + " " + j.tool.name }
 
-// newPlan is all that a user wants, in the order of the page.
+// newPlan returns all selected rows, in the order of the page.
 func newPlan(o options) *plan {
 	p := &plan{rounds: o.rounds, tools: allTools()}
 	if o.small {
@@ -80,7 +80,7 @@ func (p *plan) tool(name string) *tool {
 	return p.tools[i]
 }
 
-// job gives the row of a tool on a dump, or nil where it is not planned.
+// job returns the row of a tool on a dump, or nil if it is not planned.
 func (p *plan) job(dump, tool string) *job {
 	for _, j := range p.jobs {
 		if j.dump.name == dump && j.tool.name == tool {
@@ -90,8 +90,8 @@ func (p *plan) job(dump, tool string) *job {
 	return nil
 }
 
-// carryOut gets what is needed and measures. What others lack is kept as a reason;
-// an error is what leaves nothing to measure.
+// carryOut prepares what is needed and measures. What others lack is kept as a
+// reason; an error leaves nothing to measure.
 func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 	c := cache(o.cache)
 	scratch, err := c.scratch()
@@ -109,7 +109,7 @@ func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 		}
 		if err != nil {
 			t.missing = err.Error()
-			fmt.Fprintf(log, "heapbench: left out: %s: %v\n", t.name, err)
+			fmt.Fprintf(log, "heapbench: skipped: %s: %v\n", t.name, err)
 		}
 	}
 	for _, d := range p.dumps {
@@ -118,7 +118,7 @@ func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 		}
 		if err := d.get(ctx, c, log); err != nil {
 			d.missing = err.Error()
-			fmt.Fprintf(log, "heapbench: left out: dump %s: %v\n", d.name, err)
+			fmt.Fprintf(log, "heapbench: skipped: dump %s: %v\n", d.name, err)
 		}
 	}
 	for round := range p.rounds {
@@ -133,8 +133,8 @@ func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 
 func (p *plan) uses(which func(*job) bool) bool { return slices.ContainsFunc(p.jobs, which) }
 
-// measure runs every tool on a dump, in turn, and in each second round the other way
-// round: whoever comes first finds another machine than the last.
+// measure runs every tool on a dump, in turn, and in each second round in
+// reverse order: the first finds another machine than the last.
 func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, log io.Writer) error {
 	var jobs []*job
 	for _, j := range p.jobs {
@@ -153,7 +153,7 @@ func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, 
 	}
 	for range d.repeats(p.rounds) {
 		for _, j := range jobs {
-			// Who fails once fails again, maybe after many minutes.
+			// A tool that fails once fails again, maybe after many minutes.
 			if j.failed == "" {
 				j.run(ctx, scratch)
 			}
@@ -188,7 +188,7 @@ func (j *job) run(ctx context.Context, scratch string) {
 	j.figures = append(j.figures, f)
 }
 
-// last says what came of the latest run.
+// last describes the result of the latest run.
 func (j *job) last() string {
 	if j.failed != "" {
 		return j.failed

@@ -22,7 +22,7 @@ func (t *text) table(head []string, rows [][]string) {
 // heading writes a heading with what is below it.
 func (t *text) heading(title, about string) { fmt.Fprintf(t, "\n### %s\n\n%s\n\n", title, about) }
 
-// markdown is all that was measured.
+// markdown returns everything measured.
 func (p *plan) markdown(machine string) string {
 	var t text
 	fmt.Fprintf(&t, "Measured on %s; %d rounds.\n", machine, p.rounds)
@@ -47,14 +47,17 @@ func (p *plan) writeBars(t *text) {
 // head is that of the tables of tools, without the columns before and after.
 var head = []string{"dump", "tool", "runs", "wall s", "least s", "user+sys s", "peak MB"}
 
-// cells is the columns of head: the median of the wall times, the processor time of
-// that run, the largest peak.
+// cells returns the columns of head: the median of the wall times, the
+// processor time of that run, the largest peak.
 func (j *job) cells() []string {
 	f := middle(j.figures)
-	return []string{j.dump.name, j.tool.title(), fmt.Sprint(len(j.figures)), seconds(f.wall), seconds(fastest(j.figures)), seconds(f.cpu), megabytes(largest(j.figures))}
+	return []string{
+		j.dump.name, j.tool.title(), fmt.Sprint(len(j.figures)), seconds(f.wall), seconds(fastest(j.figures)),
+		seconds(f.cpu), megabytes(largest(j.figures)),
+	}
 }
 
-// blank is the columns of head where there are no figures.
+// blank returns the columns of head if there are no figures.
 func (j *job) blank() []string {
 	return append([]string{j.dump.name, j.tool.title()}, slices.Repeat([]string{"-"}, len(head)-2)...)
 }
@@ -81,7 +84,8 @@ func (p *plan) writeMade(t *text) {
 	var sizes []string
 	for _, d := range p.dumps {
 		if d.asked > 0 && d.objects > 0 {
-			sizes = append(sizes, fmt.Sprintf("%s: %s MB, %.2f million objects", d.name, megabytes(d.bytes), float64(d.objects)/1e6))
+			sizes = append(sizes,
+				fmt.Sprintf("%s: %s MB, %.2f million objects", d.name, megabytes(d.bytes), float64(d.objects)/1e6))
 		}
 	}
 	about := "The last column is the peak memory divided by the objects, in bytes."
@@ -122,13 +126,15 @@ func (p *plan) writeGrowth(t *text) {
 			first = j
 		}
 		rows = append(rows, []string{
-			name, fmt.Sprintf("%.2f", float64(j.dump.objects)/1e6), seconds(middle(j.figures).wall), fmt.Sprintf("%.0f", j.cost()), fmt.Sprintf("%.2f", j.growth(first)),
+			name, fmt.Sprintf("%.2f", float64(j.dump.objects)/1e6), seconds(middle(j.figures).wall),
+			fmt.Sprintf("%.0f", j.cost()), fmt.Sprintf("%.2f", j.growth(first)),
 		})
 	}
 	if len(rows) == 0 {
 		return
 	}
-	t.heading("Time of an object", "The last column is the time of an object in the time of one in the first row, divided by what log n grows.")
+	t.heading("Time of an object",
+		"The last column is the time of an object in the time of one in the first row, divided by what log n grows.")
 	t.table([]string{"dump", "million objects", "wall s", "ns/object", "beside log n"}, rows)
 }
 
@@ -144,18 +150,20 @@ func (p *plan) writePhases(t *text) {
 		}
 		for _, part := range ph.Phases {
 			rows = append(rows, []string{
-				j.dump.name, j.tool.name, fmt.Sprintf("%.2f", float64(ph.Edges)/1e6), plain([]byte(part.Name)), fmt.Sprintf("%.2f", part.Seconds), megabytes(part.RSSBytes),
+				j.dump.name, j.tool.name, fmt.Sprintf("%.2f", float64(ph.Edges)/1e6), plain([]byte(part.Name)),
+				fmt.Sprintf("%.2f", part.Seconds), megabytes(part.RSSBytes),
 			})
 		}
 	}
 	if len(rows) == 0 {
 		return
 	}
-	t.heading("Where the time goes", "As leakgate says itself, in the run of the median; the memory is what is resident at the end of a phase.")
+	t.heading("Where the time goes",
+		"As leakgate says itself, in the run of the median; the memory is what is resident at the end of a phase.")
 	t.table([]string{"dump", "tool", "million edges", "phase", "s", "MB"}, rows)
 }
 
-// writeMissing tells which rows have no figures, and why.
+// writeMissing lists which rows have no figures, and why.
 func (p *plan) writeMissing(t *text) {
 	var lines []string
 	for _, j := range p.jobs {

@@ -33,22 +33,23 @@ const leakingClass = "HeapMaker$Screen"
 // tool is a program that reads heap dumps.
 type tool struct {
 	name string
-	// version is a peer's; about is what it does of what leakgate does.
+	// version is a peer's; about is the part of leakgate's work that it does.
 	version, about string
 	// program is the program and its first arguments, once get has been called.
 	program []string
-	// args is the arguments for a dump. What must be written goes to the folder.
+	// args returns the arguments for a dump. Files to write go to the
+	// directory.
 	args func(dump, scratch string) []string
 	find finder
-	// missing is why it is not there, or "".
+	// missing is why it is missing, or "".
 	missing string
 }
 
-// finder gives the program of a tool and its first arguments, which it may have to
-// install.
+// finder returns the program of a tool and its first arguments, which it may
+// have to install.
 type finder func(ctx context.Context, c cache, o options, log io.Writer) ([]string, error)
 
-// once is a finder that looks once, for several tools.
+// once is a finder that searches once, for several tools.
 func once(find finder) finder {
 	var program []string
 	var err error
@@ -69,7 +70,8 @@ func (t *tool) get(ctx context.Context, c cache, o options, log io.Writer) error
 	return err
 }
 
-// command is a run of a tool on a dump. Only leakgate writes the file of phases.
+// command returns a run of a tool on a dump. Only leakgate writes the file of
+// phases.
 func (t *tool) command(d *dump, scratch, phases string) command {
 	argv := append(append([]string{}, t.program...), t.args(d.path, scratch)...)
 	if strings.HasPrefix(t.name, ours) {
@@ -78,7 +80,7 @@ func (t *tool) command(d *dump, scratch, phases string) command {
 	return command{argv: argv, limit: patience}
 }
 
-// title is a tool as a table names it.
+// title returns a tool as a table names it.
 func (t *tool) title() string {
 	if t.version == "" {
 		return t.name
@@ -112,7 +114,8 @@ func allTools() []*tool {
 			},
 		},
 		{
-			name: analyzer, version: "0.3.2", find: crate(analyzer, "0.3.2"), about: "exact dominators, retained sizes, histogram; no Android dumps",
+			name: analyzer, version: "0.3.2", find: crate(analyzer, "0.3.2"),
+			about: "exact dominators, retained sizes, histogram; no Android dumps",
 			args: func(dump, scratch string) []string {
 				return []string{dump, filepath.Join(scratch, "report.md")}
 			},
@@ -122,21 +125,22 @@ func allTools() []*tool {
 			args: func(dump, _ string) []string { return []string{dump} },
 		},
 		{
-			name: shark, version: jars.Shark.Version, find: findShark, about: "paths and retained sizes of leaking objects",
-			args: func(dump, _ string) []string { return []string{dump} },
+			name: shark, version: jars.Shark.Version, find: findShark,
+			about: "paths and retained sizes of leaking objects",
+			args:  func(dump, _ string) []string { return []string{dump} },
 		},
 	}
 }
 
-// thrice gives a dump and two copies of it: several names of one file are one dump.
-// Where there is no room for them the program says what is missing.
+// thrice returns a dump and two copies: several names of one file are one dump.
+// If there is no space for them the error says what is missing.
 func thrice(dump, scratch string) []string {
 	names := []string{dump}
 	for _, name := range []string{"second", "third"} {
 		path := filepath.Join(scratch, name+"-"+filepath.Base(dump))
 		if _, err := os.Stat(path); err != nil {
 			if err := duplicate(dump, path); err != nil {
-				_ = os.Remove(path) // a part of a dump is none
+				_ = os.Remove(path) // a part of a dump is not a dump
 			}
 		}
 		names = append(names, path)
@@ -178,7 +182,7 @@ func findOurs(ctx context.Context, c cache, o options, log io.Writer) ([]string,
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	fmt.Fprintln(log, "heapbench: builds leakgate")
+	fmt.Fprintln(log, "heapbench: building leakgate")
 	module, err := output(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/leakgate/leakgate")
 	if err != nil {
 		return nil, fmt.Errorf("find leakgate: %w", err)
