@@ -2,8 +2,8 @@
 #
 #     docker run --rm --network host --user "$(id -u)" -v "$PWD:/work" ghcr.io/leakgate/leakgate run leakgate.yaml
 #
-# talks to the adb server of the host and writes the run directory into the current folder.
-# Goreleaser lays the binaries out by platform: linux/amd64/leakgate, linux/arm64/leakgate.
+# uses the adb server of the host and writes the run directory into the current directory.
+# Goreleaser arranges the binaries by platform: linux/amd64/leakgate, linux/arm64/leakgate.
 FROM debian:trixie-slim
 
 RUN apt-get update \
@@ -13,7 +13,7 @@ RUN apt-get update \
 ARG TARGETPLATFORM
 COPY $TARGETPLATFORM/leakgate /usr/local/bin/leakgate
 
-# Runs as root, as CI systems expect of the image of a job; HOME is writable for any --user.
+# Runs as root, because CI systems expect that of a job's image; HOME is writable for any --user.
 ENV HOME=/tmp
 WORKDIR /work
 ENTRYPOINT ["leakgate"]

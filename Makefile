@@ -1,18 +1,18 @@
-# make test   installs what the tests need (as root; else it prints the command) and runs every check
+# make test   installs the requirements of the tests (as root; otherwise it prints the command) and runs every check
 # make e2e    all tests at full length (about an hour)
 # make soak   a day of random faults in bubbles, ten minutes of them behind the real adb server (SOAK=1h for more)
-# make flakes repeats the tests that keep real time, and those in bubbles, on a machine that is busy and one that stalls
+# make flakes repeats the tests that depend on real time, and those in bubbles, on a busy and on a stalling machine
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
-# make calibrate  how often each policy raises an alarm, and the gate fails: measures the tables of docs/detector.md and docs/gate-calibration.md anew and holds them to their bars
-# make release-snapshot  what a release has, in dist/
-# make bench-heap  heap analysis beside its peers: measures the tables of docs/performance.md anew and holds them to their bars
+# make calibrate  how often each policy raises an alarm, and the gate fails: measures the tables of docs/detector.md and docs/gate-calibration.md again and checks their bars
+# make release-snapshot  the files of a release, in dist/
+# make bench-heap  heap analysis compared with other tools: measures the tables of docs/performance.md again and checks their bars
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-# Tools and what tests fetch lie outside of the clone, and no path of it is in what is built:
-# the next clone finds all of it again.
+# Tools and downloads of the tests are outside of the clone, and builds do not contain its path,
+# so that the next clone can reuse them.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leakgate
 BIN := $(CACHE)/bin
 export GOFLAGS := -trimpath $(shell go env GOFLAGS)
@@ -23,8 +23,8 @@ GORELEASER := v2.15.1
 CYCLONEDX := v1.10.0
 FUZZTIME ?= 30s
 SOAK ?= 10m
-# Debian's packages of what stands in for a phone in the tests, of what gets Shark, of what renames
-# classes as R8 does, and of what checks and runs the steps of the action.
+# Debian packages: those that replace a phone in the tests, download Shark, rename classes like R8,
+# and check and run the steps of the action.
 PACKAGES := adb openjdk-17-jdk-headless maven proguard-cli shellcheck curl
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
@@ -45,7 +45,7 @@ check: tools
 	go -C tools mod tidy -diff
 	@$(MAKE) --no-print-directory vulnerabilities
 
-# govulncheck fetches itself and its database; where that cannot be, the check says so.
+# govulncheck downloads itself and its database; if that fails, the check says so.
 vulnerabilities:
 	@if ! [ -x $(BIN)/govulncheck ] && ! out=$$(GOBIN=$(BIN) go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) 2>&1); then \
 	  echo "govulncheck: cannot be installed from here; not checked: $$(tail -n 1 <<<"$$out")"; exit 0; fi; \
@@ -54,33 +54,32 @@ vulnerabilities:
 	  then echo "govulncheck: its database cannot be reached from here; not checked"; \
 	  else echo "$$out"; exit 1; fi; }
 
-# One goroutine does the work of these: the race detector has nothing to see there and
-# takes ten times the time; a test of internal/archtest holds it. What reads dumps in
-# parallel for them is internal/analysis/heap, and the goroutines of analysis run in cmd/leakgate;
-# make e2e watches what they call, too.
-# TEXTS read and write texts and dumps, and share nothing with anybody.
+# These packages use one goroutine: the race detector can find nothing there and takes ten
+# times as long; a test of internal/archtest checks that. Their dumps are read in parallel by
+# internal/analysis/heap, and the goroutines of analysis run in cmd/leakgate;
+# make e2e instruments the callees as well.
+# TEXTS read and write texts and dumps, and share no memory.
 TEXTS := ./internal/androidtext ./internal/capture/procfs ./internal/capture/dumpsys ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/leakcanary ./internal/analysis/mapping ./internal/analysis/trace ./internal/hproftest ./internal/sharktest ./internal/jars
 SERIAL := $(TEXTS) ./analysis ./detector ./internal/detector/limit ./internal/harness/config ./internal/harness/gate ./internal/harness/ledger ./internal/reporters/comparison
 
-# These have many goroutines and tests of their own for them. Where others use them, it is
-# not their memory that the race detector must watch: that would be a third of the time.
+# These have many goroutines and tests of their own for them. In tests of other packages the race
+# detector does not watch them, which would take a third of the time.
 WATCHED_APART := ./internal/analysis/heap ./internal/analysis/spool ./internal/androidsim ./internal/ksh ./internal/adbd/...
 
-# A program that the race detector is in sleeps for a second when it ends, to see more.
+# A program with the race detector sleeps for a second at its end, to detect more.
 export GORACE := atexit_sleep_ms=0 $(GORACE)
 
-# unwatched has go build packages as without the race detector (the last -race counts);
-# channels and locks that they use are seen all the same.
+# unwatched makes go build packages without the race detector (the last -race counts);
+# it still sees the channels and locks that they use.
 unwatched = $(foreach p,$1,-gcflags=$p=-race=false)
 
-# What the race detector has no room for: giants and ten thousand graphs in internal/analysis/heap,
-# weeks, floods and many seeds in harness/monitor, many runs in internal/calibrate. These tests ask whether it is there, so
-# they run again without; a test of internal/archtest holds the list.
+# Tests that are too large for the race detector: huge dumps and ten thousand graphs in internal/analysis/heap,
+# weeks, floods and many seeds in harness/monitor, many runs in internal/calibrate. They do less under it and
+# run again without it; a test of internal/archtest checks the list.
 AGAIN := ^Test(AccumulationsByBruteForce|AccumulationsInAnyOrder|AssertLiveByRobust|CancelGivesBack|Claims|ClassTreeByBruteForce|CostByBruteForce|Damage|Duplicates|DuplicatesApart|EachFault|FirstSampleWithManyPackages|GroupCostsByBruteForce|KnownRates|MarkWait|OneSegment|Order|Peak|RandomGraphs|RunReportAndReplayAgree|RunTorture|SecondDominators|Shapes|SharesByBruteForce|Smoke|Soak|Truncated|UnjudgedRunIsNotGreen|Week|WindowsAgree)$$
 
-# The linters have vetted all of it. The engine's tests take longest, so they go first,
-# beside the others. Nothing here is ever tried again: a test in a bubble that fails has
-# found a bug.
+# The linters have vetted everything. The engine's tests take longest, so they start first,
+# beside the others. No test is retried here: a test that fails in a bubble has found a bug.
 UNIT := $(BIN)/testrun -budgets CONTRIBUTING.md -vet=off
 # Test processes are short and produce much garbage: collecting it took a sixth of their CPU time.
 unit: export GOGC := 400
@@ -91,19 +90,19 @@ unit: $(BIN)/testrun
 	$(UNIT) -timeout 15m -run '$(AGAIN)' ./harness/monitor ./internal/analysis/heap ./internal/calibrate
 	cd tools && $(BIN)/testrun -vet=off -timeout 10m ./...
 
-# Tests that keep real time or meet real parts: few and short. One that fails by chance is
-# tried again, and named in the log.
+# Tests that depend on real time or use real components: few and short. One that fails is
+# retried once, and named in the log.
 REAL = $(shell grep -rlE --include='*_test.go' '^//go:build .*realtime' . | xargs grep -LE '^//go:build .*e2e')
 real: $(BIN)/testrun
 	$(BIN)/testrun -seconds 90 -retry $(CACHE)/flakes.txt -vet=off -tags realtime -p 1 -timeout 5m -run "^($$(grep -hoE '^func Test\w+' $(REAL) | cut -c 6- | paste -sd '|'))$$" $$(dirname $(REAL) | sort -u)
 
-# All of it, at full length: each line end of large texts, for one.
+# Everything at full length, such as each line end of large texts.
 e2e: packages tools
 	GOOS=darwin go vet ./...
 	LEAKGATE_E2E=long go test -tags realtime,e2e -count=1 -timeout 90m ./...
 	go test -race -count=1 -timeout 20m -run '^Test(Garbage|SharedSuspects|Suspects|ThreadLocals|Shark.*)$$' ./analysis
 
-# On a clock that waits for nobody, and for SOAK behind the real adb server.
+# In virtual time, and for SOAK behind the real adb server.
 soak: packages
 	go test -race -count=50 -timeout 1h -run '^TestSoak$$' ./harness/monitor
 	LEAKGATE_SOAK=$(SOAK) go test -tags realtime,e2e -race -count=1 -timeout 24h -run '^TestRealSoak$$' -v ./harness/monitor
@@ -111,8 +110,8 @@ soak: packages
 flakes: packages
 	.ci/flakes
 
-# One program for each package, and its targets from it one by one: go test would link one
-# for each target. What a target finds is kept where go test keeps it.
+# One program for each package runs its targets one by one: go test would link one for each
+# target. New inputs are kept where go test keeps them.
 fuzz fuzz-smoke:
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kept=$$(go env GOCACHE)/fuzz; \
 	packages=$$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n 1 dirname | sort -u); \
@@ -126,18 +125,18 @@ fuzz fuzz-smoke:
 	  done; done
 
 # A bounded number of inputs for the targets of packages that changed, and for a seventh of
-# the others each day: a target that is broken is seen soon.
+# the others each day, so that a broken target is soon found.
 fuzz-smoke: FUZZTIME = 500x
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
-# A quarter of an hour on a quiet machine, more where peers must be built first. A part
-# of it, without a change to the page: go -C tools run ./heapbench -only '^mid'
+# A quarter of an hour on an idle machine, more if peers must be built first. To run a part
+# without changing the page: go -C tools run ./heapbench -only '^mid'
 bench-heap:
 	go -C tools run ./heapbench -check -write ../docs/performance.md $(HEAPBENCH) >/dev/null
 
-# Some minutes on all cores, and the same figures on every machine. A part of it, without a change to the page:
+# Some minutes on all cores, and the same figures on every machine. To run a part without changing the page:
 # go run ./internal/calibrate -tables alarms -only 'AR 0.9' -runs 200 -check
 calibrate:
 	go run ./internal/calibrate -check -write docs/detector.md >/dev/null
@@ -156,7 +155,7 @@ packages: adbd
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "tests that need them are skipped; install:$$missing   (sudo apt-get install -y$$missing)"; fi
 
-# Android's own adbd, which only a later Debian has: unpacked, never installed.
+# Android's own adbd, which only a later Debian has: unpacked, not installed.
 adbd: $(CACHE)/adbd/version
 $(CACHE)/adbd/version:
 	@[ "$$(uname -s)" = Linux ] || exit 0; go run ./internal/hostdevice/cmd/hostdevice fetch $(CACHE)/adbd || echo "tests with Android's own adbd are skipped"
@@ -175,7 +174,7 @@ $(BIN)/goreleaser-$(GORELEASER):
 $(BIN)/cyclonedx-gomod-$(CYCLONEDX):
 	GOBIN=$(BIN) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX) && touch $@
 
-# Everything that a release has, in dist/; publishes nothing.
+# All files of a release, in dist/; publishes nothing.
 release-snapshot: tools
 	PATH=$(BIN):$$PATH goreleaser release --snapshot --clean --skip=docker
 	cd dist && sha256sum -c checksums.txt

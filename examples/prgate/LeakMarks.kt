@@ -21,7 +21,7 @@ class LeakMarks(private val directory: String = "/data/local/tmp/leak-marks") : 
     }
 
     fun mark() {
-        SystemClock.sleep(5_000) // what is only in flight goes away, as in LeakCanary
+        SystemClock.sleep(5_000) // let work in progress finish, like LeakCanary
         val dump = "$directory/$test-${"%02d".format(++loops)}.hprof"
         shell("am dumpheap -g ${instrumentation.targetContext.packageName} $dump")
         awaitComplete(dump)
