@@ -32,7 +32,7 @@ func am(c *call) int {
 		for _, pkg := range args[1:] {
 			c.phone.each(pkg, func(proc *process, up time.Duration) {
 				if proc.alive() {
-					c.phone.bury(proc, up, cause{reason: androidtext.UserRequested, subreason: 24, description: "kill background"})
+					c.phone.recordExit(proc, up, cause{reason: androidtext.UserRequested, subreason: 24, description: "kill background"})
 					proc.die(up, proc.backAfter())
 				}
 			})
@@ -112,7 +112,7 @@ func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
 			continue
 		}
 		if proc.alive() {
-			p.bury(proc, at, why)
+			p.recordExit(proc, at, why)
 			proc.die(at, never)
 		}
 		proc.next = never

@@ -11,13 +11,14 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// services are those of dumpsys -l that this phone has, with what dumps them.
+// services are the services that this phone can dump.
 var services = map[string]func(*dump, []string){
 	"meminfo": dumpMeminfo, "gfxinfo": dumpGfxinfo, "gpu": dumpGPU, "SurfaceFlinger": dumpSurfaceFlinger,
 	"activity": dumpActivity, "package": dumpPackage,
 }
 
-// service finds what dumps a service. That of the GPU came with Android 8.
+// service returns the function that dumps a service. The GPU service exists
+// since Android 8.
 func (p *Phone) service(name string) func(*dump, []string) {
 	if name == "gpu" && p.opt.API < 26 {
 		return nil
@@ -25,20 +26,20 @@ func (p *Phone) service(name string) func(*dump, []string) {
 	return services[name]
 }
 
-// dump is one run of dumpsys for one service.
+// dump is a run of dumpsys for one service.
 type dump struct {
 	*call
 	service string
-	// limit is the device time at which dumpsys gives up.
+	// limit is the device time of the timeout.
 	limit   time.Duration
 	expired bool
-	// server is the pid of the system_server that answers, 0 for a service that
-	// lives elsewhere; hangs says that nobody does.
+	// server is the pid of the system_server that answers, 0 for a service
+	// outside it; hangs means that the service never answers.
 	server int
 	hangs  bool
 }
 
-// inSystem tells which services live in system_server.
+// inSystem reports whether a service runs in system_server.
 func inSystem(service string) bool { return service != "gpu" && service != "SurfaceFlinger" }
 
 func dumpsysTool(c *call) int {
@@ -62,7 +63,7 @@ func dumpsysTool(c *call) int {
 	return c.dump(o.Service, o.Timeout, func(d *dump) { f(d, o.Args) })
 }
 
-// dump runs a service's dump, while the CPU time of system_server grows.
+// dump runs the dump of a service, which adds to the CPU time of system_server.
 func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	p := c.phone
 	p.mu.Lock()
@@ -91,8 +92,9 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	return 0
 }
 
-// work takes the time of one answer; it is false if dumpsys gave up meanwhile.
-// A process that is frozen never answers, nor does a system that is gone.
+// work waits for the duration of an answer and reports whether it was within
+// the timeout. A frozen process never answers, nor does a system that has
+// ended.
 func (d *dump) work(frozen bool) bool {
 	if d.hangs {
 		<-d.ctx.Done()
@@ -122,13 +124,14 @@ func (d *dump) work(frozen bool) bool {
 	return !d.expired
 }
 
-// serviceNames are the services that dumpsys lists.
+// serviceNames returns the services that dumpsys lists.
 func (p *Phone) serviceNames() []string {
 	names := []string{"SurfaceFlinger", "activity", "battery", "gfxinfo", "gpu", "meminfo", "package", "window"}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "gpu" && p.service(name) == nil })
 }
 
-// wanted are the processes that a name or pid means, none given all apps.
+// wanted returns the processes that a name or pid selects, or all apps if name
+// is empty.
 func (p *Phone) wanted(name string, asPackage bool) []view {
 	pid, err := strconv.Atoi(name)
 	var out []view
@@ -166,7 +169,8 @@ func (d *dump) meminfoOf(o androidtext.MeminfoOptions) {
 		if !d.work(v.frozen && !o.Local) {
 			return
 		}
-		// The numbers are those of the end of the wait, if the process lived so long.
+		// The values are those at the end of the wait, if the process still
+		// runs.
 		if v, ok := d.phone.find(v.pid); ok {
 			blocks.WriteString(v.meminfo(v.memory()).Text(o))
 		}
@@ -178,7 +182,7 @@ func (d *dump) meminfoOf(o androidtext.MeminfoOptions) {
 	d.printf("%s%s", androidtext.MeminfoHead(d.phone.opt.API, d.phone.Uptime()), blocks.String())
 }
 
-// meminfoOfAll is the overview of the whole phone.
+// meminfoOfAll prints the overview of the entire phone.
 func (d *dump) meminfoOfAll() {
 	if !d.work(false) {
 		return

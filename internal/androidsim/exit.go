@@ -10,10 +10,11 @@ import (
 // cause is why a process ended.
 type cause struct {
 	reason, subreason int
-	// status is the signal where there was one.
+	// status is the signal, if any.
 	status      int
 	description string
-	// class is in which screen it was, "" for none; exhausted is a Java heap that was full.
+	// class is the class of the screen in which the process ended, "" for none;
+	// exhausted reports a full Java heap.
 	class     string
 	exhausted bool
 }
@@ -24,15 +25,15 @@ var (
 	lowMemory   = cause{reason: androidtext.LowMemory}
 )
 
-// killed is the end by a signal.
+// killed returns the cause of an end by a signal.
 func killed(signal int) cause { return cause{reason: androidtext.Signaled, status: signal} }
 
-// exitInfo is the version that keeps the ends of processes at all.
+// exitInfo is the first API level that records how processes ended.
 const exitInfo = androidtext.ExitInfoSince
 
-// bury notes the end of an app's process, which must still run. The caller holds
-// the lock.
-func (p *Phone) bury(proc *process, at time.Duration, why cause) {
+// recordExit records the end of an app's process, which must still run. The
+// caller holds the lock.
+func (p *Phone) recordExit(proc *process, at time.Duration, why cause) {
 	if proc.app == nil || proc.native || proc.isZygote() || !proc.alive() {
 		return
 	}
@@ -57,7 +58,7 @@ func (p *Phone) bury(proc *process, at time.Duration, why cause) {
 	p.logDeath(v, m, why, at)
 }
 
-// importance is that of ActivityManager.RunningAppProcessInfo.
+// importance is ActivityManager.RunningAppProcessInfo.importance.
 func (v view) importance() int {
 	switch adj := v.oomScoreAdj(); {
 	case adj >= 700:
@@ -68,10 +69,11 @@ func (v view) importance() int {
 	return 100
 }
 
-// wallAt is the wall clock at an uptime. The caller holds the lock.
+// wallAt converts an uptime to the wall clock. The caller holds the lock.
 func (p *Phone) wallAt(up time.Duration) time.Time { return p.wall().Add(up - p.clock.up()) }
 
-// exitInfoText is dumpsys activity exit-info: of one package, or of all.
+// exitInfoText is the output of dumpsys activity exit-info for one package, or
+// for all if pkg is empty.
 func (p *Phone) exitInfoText(pkg string) string {
 	p.mu.Lock()
 	p.advance(p.clock.up())
@@ -80,7 +82,7 @@ func (p *Phone) exitInfoText(pkg string) string {
 	return androidtext.ExitInfo(p.opt.API, p.born.UTC(), exits, pkg)
 }
 
-// dumpActivity is dumpsys activity, as far as it tells how processes ended.
+// dumpActivity is dumpsys activity, limited to processes and how they ended.
 func dumpActivity(d *dump, args []string) {
 	if !d.work(false) {
 		return
@@ -91,7 +93,8 @@ func dumpActivity(d *dump, args []string) {
 		d.printf("ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n")
 		for _, v := range d.phone.views() {
 			if v.app != nil {
-				d.printf("  *APP* UID %d ProcessRecord{%x %d:%s/%s}\n", v.uid, hashText(v.name)&0xfffffff, v.pid, v.name, androidtext.ShortUser(v.uid))
+				d.printf("  *APP* UID %d ProcessRecord{%x %d:%s/%s}\n", v.uid, hashText(v.name)&0xfffffff, v.pid,
+					v.name, androidtext.ShortUser(v.uid))
 			}
 		}
 	case args[0] == "exit-info" && api >= exitInfo:

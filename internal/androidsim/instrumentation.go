@@ -251,7 +251,7 @@ func (p *Phone) step(r *testRun) {
 func (p *Phone) endTest(r *testRun, at time.Duration) {
 	t := r.tests[r.current]
 	if t.Outcome == TestCrashes {
-		p.bury(r.proc, at, nativeCrash)
+		p.recordExit(r.proc, at, nativeCrash)
 		r.proc.die(at, never)
 		return // noticeDeaths does the rest
 	}

@@ -14,33 +14,34 @@ import (
 type logLine struct {
 	androidtext.LogEntry
 	uid int
-	// by is who must live until then, in an incarnation, for the entry to be made.
+	// by is the process that must still run, in the given incarnation, at the
+	// time of the entry.
 	by       *process
 	instance int
 }
 
-// life is an incarnation of a process of Java, whose collections are in the log.
+// life is an incarnation of a Java process, whose collections are logged.
 type life struct {
 	proc *process
 	view view
-	// until is its end, never for the latest one of the process.
+	// until is the end, or never for the current incarnation.
 	until time.Duration
 }
 
-// Bounds of the log, as a phone's ring buffers have.
+// Limits of the log, like those of a phone's ring buffers.
 const (
 	maxLogLines = 4096
 	maxLives    = 256
-	// maxCollections are those that are shown of one life.
+	// maxCollections bounds the collections that are shown of one life.
 	maxCollections = 240
-	// collects is about the time between two collections of a life.
-	collects = time.Minute
+	// collectionInterval is the approximate interval of collections.
+	collectionInterval = time.Minute
 )
 
-// lmkdPID is where lmkd would run.
+// lmkdPID and uidLMKD are those of lmkd.
 const lmkdPID, uidLMKD = 479, 1069
 
-// add puts an entry into the log. The caller holds the lock.
+// add adds an entry to the log. The caller holds the lock.
 func (p *Phone) add(l logLine) {
 	if len(p.lines) >= maxLogLines {
 		p.lines = slices.Delete(p.lines, 0, len(p.lines)-maxLogLines+1)
@@ -48,15 +49,16 @@ func (p *Phone) add(l logLine) {
 	p.lines = append(p.lines, l)
 }
 
-// logf is add with what most entries have. The caller holds the lock.
+// logf adds an entry of a process. The caller holds the lock.
 func (p *Phone) logf(at time.Time, buffer string, v view, tid int, priority byte, tag, format string, args ...any) {
 	p.add(logLine{uid: v.uid, LogEntry: androidtext.LogEntry{
-		Time: at.UTC(), Buffer: buffer, PID: v.pid, TID: tid, Priority: priority, Tag: tag, Text: fmt.Sprintf(format, args...),
+		Time: at.UTC(), Buffer: buffer, PID: v.pid, TID: tid, Priority: priority, Tag: tag,
+		Text: fmt.Sprintf(format, args...),
 	}})
 }
 
-// begin notes a new incarnation. The caller holds the lock.
-func (p *Phone) begin(proc *process) {
+// startLife records a new incarnation. The caller holds the lock.
+func (p *Phone) startLife(proc *process) {
 	if proc.native || proc.kernel || proc.isZygote() {
 		return
 	}
@@ -71,7 +73,7 @@ func (p *Phone) begin(proc *process) {
 	p.lives = append(p.lives, life{proc: proc, view: p.view(proc, proc.start), until: never})
 }
 
-// artTag is the tag of what ART logs of the process.
+// artTag returns the tag of ART's log entries of the process.
 func (v view) artTag() string { return androidtext.RuntimeTag(v.api, v.name, v.bits32) }
 
 // logDeath logs the end of an app's process. The caller holds the lock.
@@ -90,7 +92,6 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	case androidtext.ANR:
 		p.logANR(at, v, server, why)
 	case androidtext.CrashNative:
-		// bionic linker/debuggerd_handler.cpp, log_signal_summary
 		p.logf(at, "crash", v, v.pid, 'F', "libc", "%s", androidtext.FatalSignal(v.pid, v.comm(), why.status))
 	case androidtext.LowMemory:
 		p.logLowMemory(at, v, m, adj)
@@ -98,7 +99,8 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 		p.logKill(at, v, server, server.pid+11, why)
 	case androidtext.UserRequested:
 		if _, reason, stopped := strings.Cut(why.description, stopReason); stopped {
-			p.logf(at, "system", server, server.pid+11, 'I', "ActivityManager", "Force stopping %s appid=%d user=%d: %s", v.pkg(), v.uid%perUser, v.uid/perUser, reason)
+			p.logf(at, "system", server, server.pid+11, 'I', "ActivityManager",
+				"Force stopping %s appid=%d user=%d: %s", v.pkg(), v.uid%perUser, v.uid/perUser, reason)
 		}
 		p.logKill(at, v, server, server.pid+11, why)
 	}
@@ -108,15 +110,17 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	}
 	after := at.Add(9 * time.Millisecond)
 	p.logf(after, "main", zygote, zygote.pid, 'I', "Zygote", "%s", androidtext.ZygoteExit(v.api, v.pid, signal))
-	if slices.Contains([]int{androidtext.UserRequested, androidtext.ANR, androidtext.OtherKill, androidtext.MemoryLimiter}, why.reason) {
-		return // the system does not wonder at what it did itself
+	if slices.Contains([]int{
+		androidtext.UserRequested, androidtext.ANR, androidtext.OtherKill, androidtext.MemoryLimiter,
+	}, why.reason) {
+		return // the system does not report what it did itself
 	}
-	p.logf(after, "system", server, server.pid+23, 'I', "ActivityManager", "%s", androidtext.Died(v.api, v.pid, v.name, adj))
+	p.logf(after, "system", server, server.pid+23, 'I', "ActivityManager", "%s",
+		androidtext.Died(v.api, v.pid, v.name, adj))
 	p.logf(after, "events", server, server.pid+23, 'I', "am_proc_died", "[%d,%d,%s]", v.uid/perUser, v.pid, v.name)
 }
 
-// logKill is what the system logs before it kills a process. The caller holds the
-// lock.
+// logKill logs that the system kills a process. The caller holds the lock.
 func (p *Phone) logKill(at time.Time, v, server view, thread int, why cause) {
 	adj := v.oomScoreAdj()
 	p.logf(at, "system", server, thread, 'I', "ActivityManager", "%s",
@@ -125,42 +129,47 @@ func (p *Phone) logKill(at time.Time, v, server view, thread int, why cause) {
 		androidtext.KillEvent(v.pid, v.name, v.uid, adj, why.description))
 }
 
-// logCrash is what an exception that nobody caught leaves (com.android.internal.os.
-// RuntimeInit).
+// logCrash logs an uncaught exception (com.android.internal.os.RuntimeInit).
 func (p *Phone) logCrash(at time.Time, v view, m memory, server view, why cause) {
 	class := cmp.Or(why.class, v.leakClass())
 	file := class[strings.LastIndexByte(class, '.')+1:] + ".java"
 	thrown, message := "java.lang.IllegalStateException", "simulated crash"
 	if why.exhausted || why.class == "" && m.leaked > 0 {
 		limit := p.heapLimit(v)
-		thrown, message = "java.lang.OutOfMemoryError", fmt.Sprintf("Failed to allocate a 262160 byte allocation with %d free bytes and %dKB until OOM, target footprint %d, growth limit %d", 98<<10, 96, limit<<20, limit<<20)
+		thrown, message = "java.lang.OutOfMemoryError",
+			fmt.Sprintf("Failed to allocate a 262160 byte allocation with %d free bytes and %dKB until OOM, target "+
+				"footprint %d, growth limit %d", 98<<10, 96, limit<<20, limit<<20)
 	}
 	for _, line := range append(androidtext.FatalException(v.pid, v.name, thrown+": "+message),
-		fmt.Sprintf("\tat %s.onCreate(%s:57)", class, file), "\tat android.app.Activity.performCreate(Activity.java:8051)",
+		fmt.Sprintf("\tat %s.onCreate(%s:57)", class, file),
+		"\tat android.app.Activity.performCreate(Activity.java:8051)",
 		"\tat android.app.ActivityThread.main(ActivityThread.java:7839)",
 	) {
 		p.logf(at, "crash", v, v.pid, 'E', "AndroidRuntime", "%s", line)
 	}
-	p.logf(at, "events", server, server.pid+31, 'I', "am_crash", "[%d,%d,%s,%d,%s,%s,%s,57]", v.pid, v.uid/perUser, v.name, 948452934, thrown, message, file)
+	p.logf(at, "events", server, server.pid+31, 'I', "am_crash", "[%d,%d,%s,%d,%s,%s,%s,57]", v.pid, v.uid/perUser,
+		v.name, 948452934, thrown, message, file)
 	p.logf(at.Add(3*time.Millisecond), "main", v, v.pid, 'I', "Process", "Sending signal. PID: %d SIG: 9", v.pid)
 }
 
-// logANR is what an app leaves that does not respond and is killed for it (com.android.server.am.
-// ProcessErrorStateRecord.appNotResponding).
+// logANR logs an app that does not respond and is killed for it
+// (com.android.server.am.ProcessErrorStateRecord.appNotResponding).
 func (p *Phone) logANR(at time.Time, v, server view, why cause) {
 	_, reason, _ := strings.Cut(why.description, ": ")
 	thread := server.pid + 37
-	p.logf(at, "events", server, thread, 'I', "am_anr", "%s", androidtext.KillEvent(v.pid, v.name, v.uid, 948452934, reason))
+	p.logf(at, "events", server, thread, 'I', "am_anr", "%s",
+		androidtext.KillEvent(v.pid, v.name, v.uid, 948452934, reason))
 	for _, line := range []string{
-		fmt.Sprintf("ANR in %s (%s)", v.name, shortComponent(v.pkg(), why.class)), fmt.Sprintf("PID: %d", v.pid), "Reason: " + reason, "Load: 0.5 / 0.3 / 0.2",
+		fmt.Sprintf("ANR in %s (%s)", v.name, shortComponent(v.pkg(), why.class)), fmt.Sprintf("PID: %d", v.pid),
+		"Reason: " + reason, "Load: 0.5 / 0.3 / 0.2",
 	} {
 		p.logf(at, "system", server, thread, 'E', "ActivityManager", "%s", line)
 	}
 	p.logKill(at, v, server, thread, why)
 }
 
-// logLowMemory is the killer's line: of the kernel before Android 9, of lmkd since
-// (system/memory/lmkd/lmkd.cpp, kill_one_process).
+// logLowMemory logs a kill by the kernel's low memory killer, before Android 9,
+// or by lmkd.
 func (p *Phone) logLowMemory(at time.Time, v view, m memory, adj int) {
 	from, buffer, priority := view{pid: lmkdPID, uid: uidLMKD}, "main", byte('I')
 	if v.api < 28 {
@@ -172,8 +181,8 @@ func (p *Phone) logLowMemory(at time.Time, v view, m memory, adj int) {
 	}
 }
 
-// log returns the entries of this boot that are still there, in the order of time: those from a
-// moment on, and maybe some before it.
+// log returns the entries of this boot that are still kept, sorted by time:
+// those since from, and possibly some before it.
 func (p *Phone) log(from time.Time) []logLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,29 +199,30 @@ func (p *Phone) log(from time.Time) []logLine {
 			until = l.proc.died
 		}
 		age := until - l.view.start
-		// What a process that has ended had logged by then is not later than this.
+		// Entries that an ended process logged by then are not later than this.
 		out = p.collections(out, l.view, age-now.Sub(from), age)
 	}
-	out = slices.DeleteFunc(out, func(l logLine) bool { return l.Time.Before(p.cleared) || l.Time.After(now) || p.unmade(l) })
+	out = slices.DeleteFunc(out,
+		func(l logLine) bool { return l.Time.Before(p.cleared) || l.Time.After(now) || p.neverLogged(l) })
 	slices.SortStableFunc(out, func(a, b logLine) int { return a.Time.Compare(b.Time) })
 	return out[max(0, len(out)-maxLogLines):]
 }
 
-// unmade tells whether who was to make the entry died before. The caller holds the
-// lock.
-func (p *Phone) unmade(l logLine) bool {
+// neverLogged reports whether the process of an entry ended before it could log
+// it. The caller holds the lock.
+func (p *Phone) neverLogged(l logLine) bool {
 	return l.by != nil && (!l.by.alive() || l.by.instance != l.instance) && p.wallAt(l.by.died).Before(l.Time)
 }
 
-// collections adds what the collector logged from one age to another. The caller holds the
-// lock.
+// collections adds the entries of the garbage collector between two ages of a
+// process. The caller holds the lock.
 func (p *Phone) collections(out []logLine, v view, from, age time.Duration) []logLine {
 	stream := mix(v.stream, hashText("collections"))
-	last := int64(age / collects)
-	for k := max(0, last-maxCollections, int64(from/collects)-1); k <= last; k++ {
-		jitter := time.Duration(uniform(stream, k) * float64(collects) * 0.8)
+	last := int64(age / collectionInterval)
+	for k := max(0, last-maxCollections, int64(from/collectionInterval)-1); k <= last; k++ {
+		jitter := time.Duration(uniform(stream, k) * float64(collectionInterval) * 0.8)
 		then := v
-		if then.age = time.Duration(k)*collects + jitter; then.age > age {
+		if then.age = time.Duration(k)*collectionInterval + jitter; then.age > age {
 			break
 		}
 		out = append(out, logLine{uid: v.uid, LogEntry: androidtext.LogEntry{
@@ -224,17 +234,18 @@ func (p *Phone) collections(out []logLine, v view, from, age time.Duration) []lo
 	return out
 }
 
-// heapTask is the number of the thread HeapTaskDaemon.
+// heapTask is the difference between the pid and the tid of HeapTaskDaemon.
 const heapTask = 5
 
-// collection is the line of a collection, which the collector logs.
+// collection returns the log line of a garbage collection.
 func (v view) collection(explicit bool, random uint64) string {
 	java := heap(v.memory().summarize().JavaHeap)
 	freed, large, n := int64(2<<20+random%(8<<20)), int64(random%9), random>>7
 	c := androidtext.Collection{
 		Explicit: explicit, Objects: freed / 44, Freed: freed, LargeObjects: large, LargeFreed: large * 48 << 10,
-		Used: java.Alloc << 10, Size: java.Size << 10, Paused: []time.Duration{187 * time.Microsecond, 53 * time.Microsecond},
-		Took: time.Duration(n%150+20)*time.Millisecond + time.Duration(n%1000)*time.Microsecond,
+		Used: java.Alloc << 10, Size: java.Size << 10,
+		Paused: []time.Duration{187 * time.Microsecond, 53 * time.Microsecond},
+		Took:   time.Duration(n%150+20)*time.Millisecond + time.Duration(n%1000)*time.Microsecond,
 	}
 	switch {
 	case v.api < 21:
@@ -247,18 +258,19 @@ func (v view) collection(explicit bool, random uint64) string {
 	return c.Text(v.api)
 }
 
-// logCollection logs a collection that somebody asked for. The caller holds the lock.
+// logCollection logs an explicit collection. The caller holds the lock.
 func (p *Phone) logCollection(proc *process, up time.Duration, signal bool) {
 	v := p.view(proc, up)
 	at := p.wallAt(up)
 	if signal && v.api >= 21 {
 		p.logf(at, "main", v, v.pid+1, 'I', v.artTag(), "%s", androidtext.SignalCollects(v.api))
 	}
-	p.logf(at.Add(time.Millisecond), "main", v, v.pid+1, androidtext.CollectionPriority(v.api), v.artTag(), "%s", v.collection(true, mix(v.stream, uint64(up))))
+	p.logf(at.Add(time.Millisecond), "main", v, v.pid+1, androidtext.CollectionPriority(v.api), v.artTag(), "%s",
+		v.collection(true, mix(v.stream, uint64(up))))
 }
 
-// logDump logs the begin of a heap dump, and its end or why it failed
-// (art/runtime/hprof/hprof.cc).
+// logDump logs the begin of a heap dump, and its end or the reason why it
+// failed (art/runtime/hprof/hprof.cc).
 func (p *Phone) logDump(v view, name string, size int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// logPoll is how often logcat that follows the log looks at it, in device time.
+// logPoll is the interval, in device time, at which logcat reads a log that it
+// follows.
 const logPoll = 2 * time.Second
 
 func logcat(c *call) int {
@@ -44,7 +45,8 @@ func logcat(c *call) int {
 		if q.Dump || q.Most == 0 {
 			return 0
 		}
-		// Nothing older comes any more: a log that is followed all night costs no more each time.
+		// No older entries can follow. This keeps the cost of following a log
+		// for a night constant.
 		if seen := c.phone.wall().Add(-time.Second); seen.After(q.From) {
 			q.From = seen
 		}
@@ -55,14 +57,15 @@ func logcat(c *call) int {
 	}
 }
 
-// bootTime is the wall clock when the phone booted.
+// bootTime returns the wall clock time of the boot.
 func (p *Phone) bootTime() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wallAt(0)
 }
 
-// logged are the entries that are asked for and that c may see: all, or its own.
+// logged returns the entries that the query selects and that c may read: all,
+// or its own.
 func (p *Phone) logged(c cred, q *androidtext.LogQuery) []logLine {
 	all := c.uid == uidRoot || c.uid == uidShell || c.uid == uidSystem
 	return slices.DeleteFunc(p.log(q.From), func(l logLine) bool {
@@ -70,14 +73,14 @@ func (p *Phone) logged(c cred, q *androidtext.LogQuery) []logLine {
 	})
 }
 
-// clearLog forgets what is in the log.
+// clearLog removes all entries.
 func (p *Phone) clearLog() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lines, p.cleared = nil, p.wall()
 }
 
-// logTool puts an entry into the log (system/core, toolbox log; toybox since).
+// logTool adds an entry to the log (system/core, toolbox log; toybox since).
 func logTool(c *call) int {
 	tag, priority, valid := "log", byte('I'), true
 	words, ok := c.getopt("^t:p:", func(o byte, v string) {

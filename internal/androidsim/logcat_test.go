@@ -10,17 +10,19 @@ import (
 	"time"
 )
 
-// TestLogcat ends a process in two ways, dumps its heap, and reads what the log has.
+// TestLogcat ends a process in two ways, dumps its heap, and reads the log.
 func TestLogcat(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
-			p := asked(Options{API: api, SU: true, BuildType: "userdebug"}, ProcessSpec{Models: []Model{Leak(Java, 100, 0), Crash(4*time.Minute, 10*time.Second)}})
+			p := asked(Options{API: api, SU: true, BuildType: "userdebug"},
+				ProcessSpec{Models: []Model{Leak(Java, 100, 0), Crash(4*time.Minute, 10*time.Second)}})
 			time.Sleep(3 * time.Minute)
 			first := p.PID("com.shop")
 			ask(t, p, fmt.Sprintf("su 0 kill -10 %d", first))
 			ask(t, p, "am dumpheap com.shop "+dumpFile)
-			if early := ask(t, p, "logcat -d -b main"); api < heapWaits && strings.Contains(early, "heap dump completed") {
-				t.Errorf("API %d: the dump is over before it is", api)
+			if early := ask(t, p, "logcat -d -b main"); api < heapWaits &&
+				strings.Contains(early, "heap dump completed") {
+				t.Errorf("API %d: the dump ends too early", api)
 			}
 			time.Sleep(90 * time.Second)
 			second := p.PID("com.shop")
@@ -36,10 +38,12 @@ func TestLogcat(t *testing.T) {
 			}
 			died := map[bool]string{false: "has died", true: `has died: f(ore|g ) TOP`}[api >= 26]
 			for what, pattern := range map[string]string{
-				"collection": fmt.Sprintf(`%5d %5d I %-8s: Background .*GC freed .* AllocSpace (objects|bytes), .*%% free, \d+MB/\d+MB, paused .* total `, first, first+5, tag),
-				"signal":     fmt.Sprintf(`%5d %5d I %-8s: SIGUSR1 forcing GC`, first, first+1, tag),
-				"dump":       fmt.Sprintf(`%5d %5d I %-8s: hprof: heap dump completed \(\d+[KM]B\)`, first, first, tag),
-				"crash":      fmt.Sprintf(`%5d %5d E AndroidRuntime: FATAL EXCEPTION: main\n.*Process: com.shop, PID: %d\n.*java.lang.OutOfMemoryError: `, first, first, first),
+				"collection": fmt.Sprintf(
+					`%5d %5d I %-8s: Background .*GC freed .* AllocSpace (objects|bytes), .*%% free, \d+MB/\d+MB, paused .* total `, first, first+5, tag),
+				"signal": fmt.Sprintf(`%5d %5d I %-8s: SIGUSR1 forcing GC`, first, first+1, tag),
+				"dump":   fmt.Sprintf(`%5d %5d I %-8s: hprof: heap dump completed \(\d+[KM]B\)`, first, first, tag),
+				"crash": fmt.Sprintf(
+					`%5d %5d E AndroidRuntime: FATAL EXCEPTION: main\n.*Process: com.shop, PID: %d\n.*java.lang.OutOfMemoryError: `, first, first, first),
 				"death":      fmt.Sprintf(`I ActivityManager: Process com.shop \(pid %d\) %s`, first, died),
 				"next death": fmt.Sprintf(`I ActivityManager: Process com.shop \(pid %d\) %s`, second, died),
 			} {
@@ -49,9 +53,10 @@ func TestLogcat(t *testing.T) {
 			}
 			killer := ask(t, p, "logcat -d -b kernel -b main -s lowmemorykiller")
 			if !strings.Contains(killer, "'com.shop' ("+fmt.Sprint(second)+")") || strings.Contains(killer, "art") {
-				t.Errorf("API %d: the killer says %q", api, killer)
+				t.Errorf("API %d: the low memory killer logs %q", api, killer)
 			}
-			if crash := ask(t, p, "logcat -d -b crash"); strings.Contains(crash, "beginning of") != (api >= 30) || strings.Count(crash, "AndroidRuntime") != 6 {
+			if crash := ask(t, p, "logcat -d -b crash"); strings.Contains(crash, "beginning of") != (api >= 30) ||
+				strings.Count(crash, "AndroidRuntime") != 6 {
 				t.Errorf("API %d: %q", api, crash)
 			}
 			checkLogOptions(t, p, api, second)
@@ -59,24 +64,29 @@ func TestLogcat(t *testing.T) {
 	}
 }
 
-// checkLogOptions looks at what came with Android 7, and at bounds in number and time.
+// checkLogOptions tests options that came with Android 7, and limits by number
+// and time.
 func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 	t.Helper()
 	for command, want := range map[string]string{
-		"logcat -d -b main,system,crash": "main,system,crash", "logcat -d -v epoch": "-v", "logcat -d --pid=1": "--", "logcat -d -T 946684800.5": "time format",
-		"logcat -d -e GC": "invalid option",
+		"logcat -d -b main,system,crash": "main,system,crash", "logcat -d -v epoch": "-v", "logcat -d --pid=1": "--",
+		"logcat -d -T 946684800.5": "time format",
+		"logcat -d -e GC":          "invalid option",
 	} {
 		a := sh1(t, p, command)
 		if old := api < 24; old != (a.exit == 255) || old != strings.Contains(a.err, want) || old && a.out != "" {
 			t.Errorf("API %d: %s: %d %q", api, command, a.exit, a.err)
 		}
 	}
-	for _, command := range []string{"logcat -d -v nosuch", "logcat -d -b nosuch", "logcat -d -t then", "logcat -d -q", "logcat -t"} {
+	for _, command := range []string{
+		"logcat -d -v nosuch", "logcat -d -b nosuch", "logcat -d -t then", "logcat -d -q", "logcat -t",
+	} {
 		if a := sh1(t, p, command); a.exit != 255 || a.err == "" || a.out != "" {
 			t.Errorf("API %d: %s: %+v", api, command, a)
 		}
 	}
-	// entries is the answer without the name of the buffer, which it begins with since Android 11.
+	// entries returns the answer without the divider, which names its only
+	// buffer since Android 11.
 	entries := func(command string) string {
 		text, named := strings.CutPrefix(ask(t, p, command), "--------- beginning of main\n")
 		if named != (api >= 30) && text != "" {
@@ -89,7 +99,9 @@ func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 		t.Errorf("API %d: the last entry is %q", api, last)
 	}
 	brief := entries("logcat -d -b main -s Mark")
-	if modern := regexp.MustCompile(`^01-01 00:0\d:\d\d\.\d{3} 2\d{4} 2\d{4} W Mark    : a mark\n$`).MatchString(brief); modern != (api >= 24) || !modern && !regexp.MustCompile(`^W/Mark    \(2\d{4}\): a mark\n$`).MatchString(brief) {
+	if modern := regexp.MustCompile(`^01-01 00:0\d:\d\d\.\d{3} 2\d{4} 2\d{4} W Mark    : a mark\n$`).
+		MatchString(brief); modern != (api >= 24) || !modern &&
+		!regexp.MustCompile(`^W/Mark    \(2\d{4}\): a mark\n$`).MatchString(brief) {
 		t.Errorf("API %d: %q", api, brief)
 	}
 	at := p.wall().UTC()
@@ -103,14 +115,14 @@ func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 		}
 		for line := range strings.Lines(entries(fmt.Sprintf("logcat -d -b main --pid=%d", pid))) {
 			if !strings.Contains(line, fmt.Sprintf(" %d ", pid)) {
-				t.Errorf("API %d: %q is of another process", api, line)
+				t.Errorf("API %d: %q belongs to a different process", api, line)
 			}
 		}
 	}
-	// An app sees what is its own.
+	// An app can read only its own entries.
 	own := ask(t, p, "run-as com.shop logcat -d -b main")
 	if !strings.Contains(own, "GC freed") || strings.Contains(own, "Mark") || strings.Contains(own, "Zygote") {
-		t.Errorf("API %d: the app sees %.500s", api, own)
+		t.Errorf("API %d: the app reads %.500s", api, own)
 	}
 	ask(t, p, "logcat -c")
 	if text := ask(t, p, "logcat -d -b main"); text != "" {
@@ -118,7 +130,8 @@ func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 	}
 }
 
-// logcat without -d follows the log; the log has a bound and does not outlive a boot.
+// TestLogcatFollows: logcat without -d follows the log, which is bounded and
+// does not survive a reboot.
 func TestLogcatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := asked(Options{}, ProcessSpec{})
@@ -142,26 +155,31 @@ func TestLogcatFollows(t *testing.T) {
 			p.mu.Unlock()
 		}
 		text := strings.TrimPrefix(ask(t, p, "logcat -d -b main -v raw"), "--------- beginning of main\n")
-		if n := strings.Count(text, "\n"); n > maxLogLines || !strings.HasSuffix(text, fmt.Sprintf("\n%d\n", maxLogLines+99)) {
+		if n := strings.Count(text, "\n"); n > maxLogLines ||
+			!strings.HasSuffix(text, fmt.Sprintf("\n%d\n", maxLogLines+99)) {
 			t.Errorf("%d lines", n)
 		}
 		p.Reboot()
 		time.Sleep(time.Minute)
-		if text := ask(t, p, "logcat -d -b main -v raw"); strings.Contains(text, "Flood") || !strings.Contains(text, "GC freed") {
+		if text := ask(t, p, "logcat -d -b main -v raw"); strings.Contains(text, "Flood") ||
+			!strings.Contains(text, "GC freed") {
 			t.Errorf("after a reboot: %.500s", text)
 		}
 	})
 }
 
-// A dump that its process did not live to end, or that did not fit, is no dump in
-// the log either.
+// TestFailedDumpInTheLog: a dump whose process died, or that did not fit on the
+// disk, is not logged as complete.
 func TestFailedDumpInTheLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(p *Phone)
 		says  string
 	}{
 		"died": {func(p *Phone) { time.Sleep(dumpTakes / 2); p.Kill("com.shop") }, "has died"},
-		"full": {func(p *Phone) { time.Sleep(dumpTakes) }, "Couldn't dump heap; writing \"" + dumpFile + "\" failed: No space left on device"},
+		"full": {
+			func(p *Phone) { time.Sleep(dumpTakes) }, "Couldn't dump heap; writing \"" + dumpFile +
+				"\" failed: No space left on device",
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := asked(Options{API: 28}, ProcessSpec{})
@@ -172,7 +190,9 @@ func TestFailedDumpInTheLog(t *testing.T) {
 			c.fault(p)
 			time.Sleep(time.Minute)
 			text := ask(t, p, "logcat -d")
-			if !strings.Contains(text, "starting...") || !strings.Contains(text, c.says) || strings.Contains(text, "completed") || !strings.Contains(text, ": Explicit ") || strings.Contains(text, "SIGUSR1") {
+			if !strings.Contains(text, "starting...") || !strings.Contains(text, c.says) ||
+				strings.Contains(text, "completed") || !strings.Contains(text, ": Explicit ") ||
+				strings.Contains(text, "SIGUSR1") {
 				t.Errorf("%s: %s", name, text)
 			}
 		})

@@ -2,17 +2,17 @@ package androidsim
 
 import "github.com/leakgate/leakgate/internal/androidtext"
 
-// heap returns what an allocator with so many kB in use reports.
+// heap returns the statistics of an allocator that has kb in use.
 func heap(kb int64) androidtext.Heap {
 	size := kb + kb/4 + 512
 	return androidtext.Heap{Size: size, Alloc: kb - kb/16, Free: size - kb + kb/16}
 }
 
-// mbPerActivity is the Java memory of a leaked Activity.
+// mbPerActivity is the Java memory of a leaked Activity, in MB.
 const mbPerActivity = 2
 
-// meminfo returns what dumpsys meminfo prints of the process. A Java leak shows
-// as Activities that stay.
+// meminfo returns the values of dumpsys meminfo of the process. A Java leak
+// shows as Activities that are never destroyed.
 func (v view) meminfo(m memory) *androidtext.Meminfo {
 	grown := func(r androidtext.Row) int64 { return m.rows[r].privateDirty + m.rows[r].swap }
 	n := v.counts(m)

@@ -6,21 +6,21 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// isMapped reports whether smaps sees the row.
+// isMapped reports whether smaps contains the row.
 func isMapped(r androidtext.Row) bool { return r != androidtext.EGLMtrack && r != androidtext.GLMtrack }
 
-// isAnonymous reports whether dirty pages of the row are anonymous memory; those of
-// the others belong to a driver or to shared memory.
+// isAnonymous reports whether dirty pages of the row are anonymous memory;
+// those of other rows belong to a driver or to shared memory.
 func isAnonymous(r androidtext.Row) bool {
 	return isMapped(r) && r != androidtext.GfxDev && r != androidtext.Ashmem && r != androidtext.OtherDev
 }
 
-// usage is memory in kB. Private swap is the only swap there is, so Swap and
-// SwapPss are the same.
+// usage is memory in kB. All swap is private, so that Swap and SwapPss are
+// equal.
 type usage struct {
 	privateDirty, privateClean int64
 	sharedDirty, sharedClean   int64
-	// sharedPss is the process's part of the shared pages.
+	// sharedPss is the process's share of the shared pages.
 	sharedPss int64
 	swap      int64
 }
@@ -36,50 +36,54 @@ func (u usage) plus(v usage) usage {
 	}
 }
 
-// pages cuts kB to whole pages of 4 kB.
+// pages rounds kB down to whole pages of 4 kB.
 func pages(kb float64) int64 { return int64(kb/4) * 4 }
 
-// memory is what a process uses at one moment.
+// memory is what a process uses at one time.
 type memory struct {
 	rows    [androidtext.NumRows]usage
 	threads int
 	leaked  float64
-	// leakedActivities is how many Activities what is leaked shows as.
+	// leakedActivities is the number of Activities that make up the leak.
 	leakedActivities int
-	// files are open file descriptors; reserved are kB of address space that nothing
-	// has touched.
+	// files is the number of open file descriptors; reserved is untouched
+	// address space, in kB.
 	files    int
 	reserved int64
 }
 
-// sharers is how many processes share a page that is not private, on average.
+// sharers is the average number of processes that share a page.
 const sharers = 6
 
-// part is what a row gets of a dimension.
+// part is the share of a dimension that goes to a row.
 type part struct {
 	row   androidtext.Row
 	share float64
 	dirty bool
 }
 
-// The rows of the dimensions that have several; what is left over goes to the
-// first. They follow the recorded breakdown of an app on Android 14 to 16.
+// The rows of dimensions that have several; the remainder goes to the first.
+// They follow the recorded breakdown of an app on Android 14 to 16.
 var (
 	codeParts = []part{
-		{androidtext.SoMmap, 0, false}, {androidtext.SoMmap, .06, true}, {androidtext.JarMmap, .08, false}, {androidtext.ApkMmap, .16, false}, {androidtext.TtfMmap, .03, false},
+		{androidtext.SoMmap, 0, false}, {androidtext.SoMmap, .06, true}, {androidtext.JarMmap, .08, false},
+		{androidtext.ApkMmap, .16, false}, {androidtext.TtfMmap, .03, false},
 		{androidtext.DexMmap, .03, true}, {androidtext.DexMmap, .24, false}, {androidtext.OatMmap, .06, false},
 	}
 	otherParts = []part{
-		{androidtext.Unknown, 0, true}, {androidtext.DalvikOther, .16, true}, {androidtext.Ashmem, .01, true}, {androidtext.OtherDev, .01, true},
+		{androidtext.Unknown, 0, true}, {androidtext.DalvikOther, .16, true}, {androidtext.Ashmem, .01, true},
+		{androidtext.OtherDev, .01, true},
 		{androidtext.OtherMmap, .01, true}, {androidtext.OtherMmap, .09, false},
 	}
 	sharedParts = []part{
-		{androidtext.SoMmap, 0, false}, {androidtext.JarMmap, .12, false}, {androidtext.ArtMmap, .14, true}, {androidtext.OatMmap, .06, false}, {androidtext.DexMmap, .04, false}, {androidtext.ApkMmap, .04, false},
-		{androidtext.TtfMmap, .03, false}, {androidtext.DalvikOther, .08, true}, {androidtext.OtherMmap, .10, false}, {androidtext.NativeHeap, .004, true}, {androidtext.DalvikHeap, .01, true},
+		{androidtext.SoMmap, 0, false}, {androidtext.JarMmap, .12, false}, {androidtext.ArtMmap, .14, true},
+		{androidtext.OatMmap, .06, false}, {androidtext.DexMmap, .04, false}, {androidtext.ApkMmap, .04, false},
+		{androidtext.TtfMmap, .03, false}, {androidtext.DalvikOther, .08, true}, {androidtext.OtherMmap, .10, false},
+		{androidtext.NativeHeap, .004, true}, {androidtext.DalvikHeap, .01, true},
 	}
 )
 
-// spread hands out total kB over parts, in whole units of kB.
+// spread distributes total kB over parts, in multiples of unit.
 func spread(parts []part, total, unit int64, give func(part, int64)) {
 	rest := total
 	for _, p := range parts[1:] {
@@ -90,8 +94,8 @@ func spread(parts []part, total, unit int64, give func(part, int64)) {
 	give(parts[0], rest)
 }
 
-// layout spreads levels over rows. Every private kB of a dimension, less what is
-// swapped, comes out in the rows that the App Summary adds up for it.
+// layout distributes levels over rows. The App Summary of the rows has exactly
+// the private kB of each dimension, less what is swapped out.
 func layout(l levels, threads int) memory {
 	m := memory{threads: threads, leaked: l.leaked, files: l.files, reserved: pages(l.reserved * 1024)}
 	kb := func(d Dimension) int64 { return pages(l.mb[d] * 1024) }
@@ -112,7 +116,7 @@ func layout(l levels, threads int) memory {
 	return m
 }
 
-// own adds private pages of n kB.
+// own adds n kB of private pages.
 func (m *memory) own(p part, n int64) {
 	if p.dirty {
 		m.rows[p.row].privateDirty += n
@@ -121,7 +125,7 @@ func (m *memory) own(p part, n int64) {
 	}
 }
 
-// share adds pages that other processes map too, n kB of Pss.
+// share adds n kB of Pss in pages that other processes map too.
 func (m *memory) share(p part, n int64) {
 	u := &m.rows[p.row]
 	u.sharedPss += n
@@ -133,7 +137,7 @@ func (m *memory) share(p part, n int64) {
 	}
 }
 
-// swapOut moves a part of the private anonymous pages to swap.
+// swapOut swaps a part of the private anonymous pages out.
 func (m *memory) swapOut(part float64) {
 	for r := range androidtext.NumRows {
 		if u := &m.rows[r]; isAnonymous(r) {
@@ -143,7 +147,7 @@ func (m *memory) swapOut(part float64) {
 	}
 }
 
-// sum adds rows up; without any it adds all.
+// sum adds up rows, or all rows if there are none.
 func (m memory) sum(rows ...androidtext.Row) usage {
 	var u usage
 	if len(rows) == 0 {
@@ -158,7 +162,7 @@ func (m memory) sum(rows ...androidtext.Row) usage {
 	return u
 }
 
-// mapped is what smaps shows in all.
+// mapped is the sum that smaps shows.
 func (m memory) mapped() usage {
 	var u usage
 	for r, v := range m.rows {
@@ -169,7 +173,7 @@ func (m memory) mapped() usage {
 	return u
 }
 
-// resident splits the mapped Rss as /proc/PID/status does.
+// resident splits the mapped Rss like /proc/PID/status.
 func (m memory) resident() (anonymous, file, shmem int64) {
 	for r := range androidtext.NumRows {
 		u := m.rows[r]
@@ -185,7 +189,7 @@ func (m memory) resident() (anonymous, file, shmem int64) {
 	return anonymous, file, shmem
 }
 
-// text returns the usage in the form of androidtext.
+// text converts the usage to androidtext's form.
 func (u usage) text() androidtext.Memory {
 	return androidtext.Memory{
 		Rss: u.rss(), Pss: u.pss(), SharedClean: u.sharedClean, SharedDirty: u.sharedDirty,
@@ -193,7 +197,7 @@ func (u usage) text() androidtext.Memory {
 	}
 }
 
-// table is the memory by row.
+// table returns the memory by row.
 func (m memory) table() (rows androidtext.Rows) {
 	for r, u := range m.rows {
 		rows[r] = u.text()
@@ -201,7 +205,7 @@ func (m memory) table() (rows androidtext.Rows) {
 	return rows
 }
 
-// summarize adds up the App Summary, with the swap in its total.
+// summarize returns the App Summary, with swap in its total.
 func (m memory) summarize() androidtext.Summary {
 	rows := m.table()
 	return rows.Summarize(androidtext.Memory{}, true)

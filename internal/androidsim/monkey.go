@@ -38,8 +38,9 @@ func monkey(c *call) int {
 	return c.runMonkey(m)
 }
 
-// deaths returns how many processes of the packages have died so far, how many of those crashed,
-// which is all that monkey reports, and the process that crashed last.
+// deaths returns how many processes of the packages have died so far, how many
+// of them crashed, and the process that crashed last. Monkey reports only
+// crashes.
 func (c *call) deaths(packages []string) (n, crashes int, last *process) {
 	p := c.phone
 	p.mu.Lock()
@@ -63,8 +64,8 @@ func (c *call) runMonkey(m androidtext.Monkey) int {
 	before, crashesBefore, _ := c.deaths(m.Packages)
 	done := 0
 	for done < m.Events {
-		// Events are counted by the clock, so that the run takes the time it should
-		// however late the host wakes up.
+		// Events are counted by the clock, so that the run takes the specified
+		// time however late the host wakes up.
 		next := min(m.Events, done-done%androidtext.MonkeyChunk+androidtext.MonkeyChunk)
 		c.out.Flush()
 		if clock.wait(c.ctx, began+time.Duration(next)*each-clock.up()) != nil {
@@ -88,7 +89,7 @@ func (c *call) runMonkey(m androidtext.Monkey) int {
 			fmt.Fprint(c.errs, errs)
 			return max(done&255, 1)
 		}
-		// Some of the events that it sends start activities.
+		// Some of monkey's events start activities.
 		for _, p := range m.Packages {
 			c.phone.startProcesses(p)
 			c.phone.toFront(p)

@@ -320,7 +320,7 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 		p.limitMemory(proc, at)
 		return
 	}
-	p.bury(proc, at, crashed)
+	p.recordExit(proc, at, crashed)
 	back := proc.backAfter()
 	if len(proc.crashes) > 0 && proc.first+proc.crashes[0].crashAt <= at {
 		back = never
@@ -339,7 +339,7 @@ func (p *Phone) end(proc *process, at, back time.Duration, why cause) {
 		p.crashSystem(at, max(back, 0))
 		return
 	}
-	p.bury(proc, at, why)
+	p.recordExit(proc, at, why)
 	proc.die(at, back)
 }
 
@@ -371,7 +371,7 @@ func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
 	default:
 		proc.pid = p.freePID(proc)
 	}
-	p.begin(proc)
+	p.startLife(proc)
 }
 
 // pidAtBoot returns the pid of a process of the system in this boot. Between

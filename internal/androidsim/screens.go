@@ -147,7 +147,7 @@ func (s stack) popped(screens []Screen, at time.Duration) stack {
 		s.leaked = counted(s.leaked, n, len(screens))
 		return s
 	}
-	kept := slices.DeleteFunc(slices.Clone(s.closed), func(c closedScreen) bool { return at-c.until > collects })
+	kept := slices.DeleteFunc(slices.Clone(s.closed), func(c closedScreen) bool { return at-c.until > collectionInterval })
 	s.closed = append(kept, closedScreen{n, at + max(screens[n].Lingers, 0)})
 	return s
 }
@@ -166,7 +166,7 @@ func (s stack) lingering(at time.Duration) (out []int) {
 // forced at a time nor one that comes by itself.
 func (s stack) garbage(at, forced time.Duration) (out []int) {
 	for _, c := range s.closed {
-		if c.until <= at && c.until > forced && at-c.until < collects {
+		if c.until <= at && c.until > forced && at-c.until < collectionInterval {
 			out = append(out, c.screen)
 		}
 	}
@@ -315,7 +315,7 @@ func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 	v := p.view(proc, up)
 	why.exhausted = v.memory().summarize().JavaHeap > int64(p.heapLimit(v))<<10
 	if s.Crashes || why.exhausted {
-		p.bury(proc, up, why)
+		p.recordExit(proc, up, why)
 		proc.die(up, proc.backAfter())
 		return opensCrash
 	}
@@ -329,7 +329,7 @@ func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 // who is asked (com.android.server.am.AppErrors, killed by FORCE_QUIT). The caller holds the lock.
 func (p *Phone) stopResponding(proc *process, at time.Duration) {
 	class := proc.app.class(proc.app.Screens[proc.stack.hungIn].Class)
-	p.bury(proc, at, cause{reason: androidtext.ANR, description: "user request after error: Input dispatching timed out (" + proc.app.Package + "/" + class + " is not responding. Waited 5001ms for KeyEvent)", class: class})
+	p.recordExit(proc, at, cause{reason: androidtext.ANR, description: "user request after error: Input dispatching timed out (" + proc.app.Package + "/" + class + " is not responding. Waited 5001ms for KeyEvent)", class: class})
 	proc.die(at, proc.backAfter())
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// showmapEverywhere is the release from which showmap is on user builds, in
+// showmapEverywhere is the first API level with showmap on user builds, in
 // /system/bin instead of /system/xbin.
 const showmapEverywhere = androidtext.ShowmapEverywhere
 
@@ -34,7 +34,7 @@ func showmap(c *call) int {
 	return 1
 }
 
-// mappings returns the areas of a process in the form of androidtext.
+// mappings converts the areas of a process to androidtext's form.
 func (m memory) mappings(v view) []androidtext.Mapping {
 	areas := m.areas(v, v.api)
 	out := make([]androidtext.Mapping, len(areas))

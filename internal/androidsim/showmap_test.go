@@ -12,22 +12,28 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
-// Each option gives the same total, of as many lines as there are areas or objects.
+// TestShowmapOptions: each option prints the same total, and as many lines as
+// there are areas or objects.
 func TestShowmapOptions(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {
-			p := asked(Options{API: api, BuildType: "userdebug", SU: true}, ProcessSpec{Models: []Model{Swap(0.3, 0, time.Second)}})
+			p := asked(Options{API: api, BuildType: "userdebug", SU: true},
+				ProcessSpec{Models: []Model{Swap(0.3, 0, time.Second)}})
 			time.Sleep(time.Minute)
 			truth, _ := p.Memory("com.shop")
-			smaps, err := procfs.ParseSmaps(strings.NewReader(ask(t, p, fmt.Sprintf("su 0 cat /proc/%d/smaps", truth.PID))))
+			smaps,
+				err := procfs.ParseSmaps(
+				strings.NewReader(ask(t, p, fmt.Sprintf("su 0 cat /proc/%d/smaps", truth.PID))))
 			if err != nil {
 				t.Fatal(err)
 			}
 			lines := map[string]int{}
 			for _, options := range []string{"", "-v", "-t", "-t -v", "-a", "-a -v"} {
 				if strings.Contains(options, "-") && options != "-t" && (api == 29 || api == 30) {
-					// The titles of these releases run into each other without the count.
-					if text := ask(t, p, fmt.Sprintf("su 0 showmap %s %d", options, truth.PID)); !strings.Contains(text, "swap  swapPSSobject\n") || !strings.HasSuffix(text, " TOTAL\n") {
+					// In these releases, the titles run into each other without
+					// the count.
+					if text := ask(t, p, fmt.Sprintf("su 0 showmap %s %d", options, truth.PID)); !strings.Contains(text,
+						"swap  swapPSSobject\n") || !strings.HasSuffix(text, " TOTAL\n") {
 						t.Errorf("API %d, showmap %s: %.300s", api, options, text)
 					}
 					continue
@@ -36,28 +42,34 @@ func TestShowmapOptions(t *testing.T) {
 				if err != nil || s.Truncated || len(s.Warnings) > 0 {
 					t.Fatalf("API %d, showmap %s: %v %v", api, options, err, s.Warnings)
 				}
-				if s.Total.PSS.N != truth.PSS || s.Total.Swap.N != truth.SwapPSS || s.Total.RSS != smaps.Rss || s.Total.SwapPss.Known != (api >= 26) {
+				if s.Total.PSS.N != truth.PSS || s.Total.Swap.N != truth.SwapPSS || s.Total.RSS != smaps.Rss ||
+					s.Total.SwapPss.Known != (api >= 26) {
 					t.Errorf("API %d, showmap %s: TOTAL %+v", api, options, s.Total)
 				}
 				lines[options] = len(s.Rows)
 				var pss int64
 				for _, r := range s.Rows {
 					pss += r.PSS.N
-					if (r.Flags != "") != (strings.Contains(options, "-v") && api >= androidtext.ShowmapFlags) || (r.End > r.Start) != strings.Contains(options, "-a") {
+					if (r.Flags != "") != (strings.Contains(options, "-v") && api >= androidtext.ShowmapFlags) ||
+						(r.End > r.Start) != strings.Contains(options, "-a") {
 						t.Errorf("API %d, showmap %s: %+v", api, options, r)
 					}
 				}
-				if terse := strings.Contains(options, "-t"); !terse && pss != truth.PSS || terse && api < 29 && pss >= truth.PSS || pss > truth.PSS {
+				if terse := strings.Contains(options, "-t"); !terse && pss != truth.PSS || terse && api < 29 &&
+					pss >= truth.PSS || pss > truth.PSS {
 					t.Errorf("API %d, showmap %s: the lines add up to %d of %d", api, options, pss, truth.PSS)
 				}
-				byAddress := slices.IsSortedFunc(s.Rows, func(a, b procfs.ShowmapRow) int { return int(a.Start>>12) - int(b.Start>>12) })
-				byName := slices.IsSortedFunc(s.Rows, func(a, b procfs.ShowmapRow) int { return strings.Compare(a.Object, b.Object) })
+				byAddress := slices.IsSortedFunc(s.Rows,
+					func(a, b procfs.ShowmapRow) int { return int(a.Start>>12) - int(b.Start>>12) })
+				byName := slices.IsSortedFunc(s.Rows,
+					func(a, b procfs.ShowmapRow) int { return strings.Compare(a.Object, b.Object) })
 				if strings.Contains(options, "-a") && !byAddress || !strings.Contains(options, "-a") && !byName {
 					t.Errorf("API %d, showmap %s: not in order", api, options)
 				}
 			}
-			if lines["-t"] > lines[""] || api < 29 && lines["-t"] == lines[""] || api != 29 && (int64(lines["-v"]) != smaps.Mappings.N || lines[""] >= lines["-v"] || lines["-t -v"] >= lines["-v"]) {
-				t.Errorf("API %d: %v lines of %d areas", api, lines, smaps.Mappings.N)
+			if lines["-t"] > lines[""] || api < 29 && lines["-t"] == lines[""] || api != 29 &&
+				(int64(lines["-v"]) != smaps.Mappings.N || lines[""] >= lines["-v"] || lines["-t -v"] >= lines["-v"]) {
+				t.Errorf("API %d: %v lines for %d areas", api, lines, smaps.Mappings.N)
 			}
 		})
 	}
@@ -79,7 +91,7 @@ func TestShowmapIsNotEverywhere(t *testing.T) {
 				t.Errorf("API %d, %s: %s: %+v", api, build, where, a)
 			}
 			if a := sh1(t, p, fmt.Sprintf("%s %d", where, p.PID("com.shop"))); a.exit == 0 {
-				t.Errorf("API %d, %s: the shell may: %+v", api, build, a)
+				t.Errorf("API %d, %s: the shell may run it: %+v", api, build, a)
 			}
 		}
 	}

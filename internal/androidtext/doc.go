@@ -1,10 +1,10 @@
-// Package androidtext prints what Android's tools print: the tables of
-// `dumpsys meminfo` and `showmap`, exit records, the log and its filters, the
-// output of monkey, and the usage texts, each as the release with a given API
-// level prints it.
+// Package androidtext formats the output of Android's tools: the tables of
+// `dumpsys meminfo` and `showmap`, exit records, the log and its filters,
+// monkey and the usage texts, each as printed by the release with a given API
+// level.
 //
-// Every text is made from plain values, without a device, a file or a clock, so
-// that the simulated phone and the host device print the same text for the same
-// numbers. The layouts follow AOSP's sources, named beside each of them, and
-// recorded output of real phones.
+// It works on plain values, without a device, a file system or a clock. The
+// simulated phone and the host device therefore print the same text for the
+// same numbers. The layouts follow AOSP's sources, which are named with each of
+// them, and recorded output of real phones.
 package androidtext

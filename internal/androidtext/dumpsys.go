@@ -13,13 +13,13 @@ type DumpsysOptions struct {
 	List, Help bool
 	// Timeout is how long a dump may take.
 	Timeout time.Duration
-	// Service is the service to dump, with its arguments; empty for all.
+	// Service is the service to dump, or empty for all; Args are its arguments.
 	Service string
 	Args    []string
 }
 
-// ParseDumpsys reads the arguments of dumpsys. problem is what dumpsys prints,
-// as an error, if it does not know one.
+// ParseDumpsys parses the arguments of dumpsys. If one is invalid, problem is
+// the text that dumpsys prints to standard error.
 func ParseDumpsys(api int, args []string) (o DumpsysOptions, problem string) {
 	o.Timeout = 10 * time.Second
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -53,7 +53,7 @@ func ParseDumpsys(api int, args []string) (o DumpsysOptions, problem string) {
 	return o, ""
 }
 
-// DumpsysHelp is the usage of dumpsys.
+// DumpsysHelp returns the usage text of dumpsys.
 func DumpsysHelp(api int) string {
 	if api < 28 {
 		return `usage: dumpsys
@@ -84,7 +84,7 @@ or:
 `
 }
 
-// DumpsysServices is the list of services, which dumpsys -l prints.
+// DumpsysServices returns the list that dumpsys -l prints.
 func DumpsysServices(names []string) string {
 	var b strings.Builder
 	b.WriteString("Currently running services:\n")
@@ -94,10 +94,11 @@ func DumpsysServices(names []string) string {
 	return b.String()
 }
 
-// NoService is the error of dumpsys for a service that does not run.
+// NoService returns the error of dumpsys for a service that does not run.
 func NoService(name string) string { return fmt.Sprintf("Can't find service: %s\n", name) }
 
-// DumpTimeout is what dumpsys prints where a service did not answer in time.
+// DumpTimeout returns the text that dumpsys prints if a service does not answer
+// in time.
 func DumpTimeout(service string, timeout time.Duration) string {
 	return fmt.Sprintf("\n*** SERVICE '%s' DUMP TIMEOUT (%dms) EXPIRED ***\n\n", service, timeout.Milliseconds())
 }

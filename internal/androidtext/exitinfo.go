@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The reasons of android.app.ApplicationExitInfo that the phones have.
+// The reasons of android.app.ApplicationExitInfo that the phones use.
 const (
 	ExitSelf      = 1
 	Signaled      = 2
@@ -21,7 +21,7 @@ const (
 	MemoryLimiter = 17
 )
 
-// The subreasons that the phones have; 0 is unknown.
+// The subreasons that the phones use; 0 is unknown.
 const (
 	ForceStop      = 21
 	KillBackground = 24
@@ -36,12 +36,12 @@ var exitReasons = map[int]string{
 var exitSubreasons = map[int]string{0: "UNKNOWN", ForceStop: "FORCE STOP", KillBackground: "KILL BACKGROUND"}
 
 const (
-	// ExitInfoSince is the release that records how processes ended.
+	// ExitInfoSince is the first API level that records how processes ended.
 	ExitInfoSince = 30
-	// MaxExits is how many records are kept of one package
+	// MaxExits is the number of records that are kept per package
 	// (AppExitInfoTracker.APP_EXIT_INFO_HISTORY_LIST_SIZE).
 	MaxExits = 16
-	// PerUser is the number of uids of one Android user.
+	// PerUser is the size of the uid range of an Android user.
 	PerUser = 100000
 )
 
@@ -55,16 +55,16 @@ type Exit struct {
 	// Status is the signal or the exit code.
 	Status, Importance int
 	PssKB, RssKB       int64
-	// Description is printed as null if it is empty.
+	// An empty Description is printed as null.
 	Description string
 }
 
 const exitTime = "2006-01-02 15:04:05.000"
 
-// ExitInfo is `dumpsys activity exit-info` of one package, or of all if pkg is
-// empty. exits are in the order of time; of each uid the newest is printed first
-// (AppExitInfoTracker.dumpHistoryProcessExitInfo). persisted is when the records
-// were last written to disk.
+// ExitInfo returns `dumpsys activity exit-info` of one package, or of all if
+// pkg is empty. exits are sorted by time; the newest of each uid is printed
+// first (AppExitInfoTracker.dumpHistoryProcessExitInfo). persisted is when the
+// records were last written to disk.
 func ExitInfo(api int, persisted time.Time, exits []Exit, pkg string) string {
 	var b strings.Builder
 	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n")
@@ -98,8 +98,8 @@ func ExitInfo(api int, persisted time.Time, exits []Exit, pkg string) string {
 	return b.String()
 }
 
-// dump is ApplicationExitInfo.dump: a line for each value in Android 11, several
-// values in a line since.
+// dump is ApplicationExitInfo.dump: one value per line in Android 11, several
+// since Android 12.
 func (e *Exit) dump(b *strings.Builder, n, api int) {
 	const indent = "          "
 	description, sub := e.Description, exitSubreasons[e.Subreason]
@@ -111,7 +111,8 @@ func (e *Exit) dump(b *strings.Builder, n, api int) {
 	}
 	first := []string{
 		"timestamp=" + e.Time.Format(exitTime), fmt.Sprintf("pid=%d", e.PID), fmt.Sprintf("realUid=%d", e.UID),
-		fmt.Sprintf("packageUid=%d", e.UID), fmt.Sprintf("definingUid=%d", e.UID), fmt.Sprintf("user=%d", e.UID/PerUser),
+		fmt.Sprintf("packageUid=%d", e.UID), fmt.Sprintf("definingUid=%d", e.UID),
+		fmt.Sprintf("user=%d", e.UID/PerUser),
 	}
 	second := []string{"process=" + e.Process, fmt.Sprintf("reason=%d (%s)", e.Reason, exitReasons[e.Reason])}
 	if api > ExitInfoSince {
@@ -151,8 +152,8 @@ func debugSize(bytes int64) string {
 	return strconv.FormatFloat(n, 'f', digits, 64) + unit
 }
 
-// BadActivityCommand is the answer of `dumpsys activity` to a word that it does
-// not know. Since Android 7 the shell command of the service sees it first.
+// BadActivityCommand returns the answer of `dumpsys activity` to an unknown
+// command. Since Android 7, the shell command of the service rejects it first.
 func BadActivityCommand(api int, word string) string {
 	first := ""
 	if api >= 24 {

@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// The releases from which logcat takes lists of buffers, long options, -e, -m and
-// seconds, knows more formats and prints threadtime by default; and from which it
-// names the buffer also where there is only one (Logcat::PrintDividers).
+// LogcatLists is the first API level whose logcat accepts lists of buffers,
+// long options, -e, -m and times in seconds, has more formats and defaults to
+// threadtime; logcatDivides the first that names the buffer even if there is
+// only one (Logcat::PrintDividers).
 const (
 	LogcatLists   = 24
 	logcatDivides = 30
 )
 
-// LogEntry is an entry of the log, one line of its text.
+// LogEntry is an entry of the log with one line of text.
 type LogEntry struct {
 	Time     time.Time
 	Buffer   string
@@ -29,8 +30,8 @@ type LogEntry struct {
 
 const logPriorities = "VDIWEFS"
 
-// LogPriority returns the priority that a letter names; ok is false for another
-// letter, and for a text without one.
+// LogPriority returns the priority for the first letter of text; ok is false if
+// there is none.
 func LogPriority(text string) (p byte, ok bool) {
 	if text == "" {
 		return 0, false
@@ -39,54 +40,55 @@ func LogPriority(text string) (p byte, ok bool) {
 	return p, strings.IndexByte(logPriorities, p) >= 0
 }
 
-// LogFormat is how an entry is printed.
+// LogFormat is the format in which entries are printed.
 type LogFormat struct {
-	// Verb is one of brief, process, tag, thread, raw, time, threadtime and long.
+	// Verb is one of brief, process, tag, thread, raw, time, threadtime and
+	// long.
 	Verb                            string
 	Epoch, Year, Microseconds, Zone bool
 	UTC, Monotonic                  bool
 }
 
-// LogQuery is what a call of logcat asks for.
+// LogQuery is a parsed call of logcat.
 type LogQuery struct {
 	API     int
 	Format  LogFormat
 	Buffers []string
-	// Dump ends logcat after the entries that are there; Clear removes them, and
+	// Dump ends logcat after the existing entries; Clear removes them, and
 	// Sizes prints LogSizes instead.
 	Dump, Clear, Sizes bool
-	// Newest bounds the entries that are there at the start, Most all that are
-	// printed; negative for no bound. From is the oldest.
+	// Newest bounds the existing entries, Most all printed entries; negative
+	// means unlimited. From is the time of the oldest.
 	Newest, Most int
 	From         time.Time
 	PID          int
 	Pattern      *regexp.Regexp
-	// Silent (-s) hides tags without a rule; Least is the least priority that is
-	// shown, by tag, with "*" for all others.
+	// Silent (-s) hides tags without a rule; Least is the lowest visible
+	// priority by tag, with "*" for all others.
 	Silent bool
 	Least  map[string]byte
 }
 
-// logBuffers are those of every phone.
+// logBuffers are the buffers of every phone.
 var logBuffers = []string{"main", "radio", "events", "system", "crash", "kernel"}
 
 var defaultLogBuffers = []string{"main", "system", "crash"}
 
-// logOptions maps each spelling of an option to its letter; P stands for --pid,
-// which has none.
+// logOptions maps long options to their letters; P stands for --pid, which has
+// none.
 var logOptions = map[string]byte{
 	"--pid": 'P', "--format": 'v', "--buffer": 'b', "--regex": 'e', "--max-count": 'm', "--clear": 'c',
 	"--buffer-size": 'g', "--dividers": 'D',
 }
 
-// logTakesValue are the options that have a value.
+// logTakesValue are the options that take a value.
 const logTakesValue = "vtTbemGnrP"
 
-// problemf is a line of complaint.
+// problemf formats an error line.
 func problemf(format string, args ...any) string { return fmt.Sprintf(format+"\n", args...) }
 
-// logWords splits the arguments of logcat: the option's letter, 0 for a filter,
-// and its value.
+// logWords splits the arguments of logcat and calls each with an option's
+// letter, or 0 for a filter, and its value.
 func logWords(api int, args []string, each func(option byte, value, word string) string) string {
 	for i := 0; i < len(args); i++ {
 		word := args[i]
@@ -119,9 +121,10 @@ func logWords(api int, args []string, each func(option byte, value, word string)
 	return ""
 }
 
-// ParseLogcat reads the arguments of logcat (system/logging logcat/logcat.cpp).
-// now supplies the zone of times and the year that they omit. problem is what
-// logcat prints, as an error, if it does not know an argument.
+// ParseLogcat parses the arguments of logcat (system/logging
+// logcat/logcat.cpp). now provides the zone of times and the year that they
+// lack. If an argument is invalid, problem is the text that logcat prints to
+// standard error.
 func ParseLogcat(api int, args []string, now time.Time) (q LogQuery, problem string) {
 	q = LogQuery{API: api, Newest: -1, Most: -1, Least: map[string]byte{}, Format: LogFormat{Verb: "brief"}}
 	if api >= LogcatLists {
@@ -189,7 +192,7 @@ func (q *LogQuery) take(option byte, value, word string, now time.Time) (problem
 	return ""
 }
 
-// filter takes TAG:PRIORITY (liblog logprint.cpp, android_log_addFilterRule).
+// filter parses TAG:PRIORITY (liblog logprint.cpp, android_log_addFilterRule).
 func (q *LogQuery) filter(word string) (problem string) {
 	tag, priority, ok := strings.Cut(word, ":")
 	least, valid := byte('V'), true
@@ -225,7 +228,7 @@ func (q *LogQuery) buffers(value string) (problem string) {
 	return ""
 }
 
-// take reads the value of -v: a verb and modifiers.
+// take parses the value of -v: a verb and modifiers.
 func (f *LogFormat) take(text string, api int) bool {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		switch word {
@@ -257,7 +260,7 @@ func (f *LogFormat) take(text string, api int) bool {
 	return text != ""
 }
 
-// logTime reads the time of -t and -T.
+// logTime parses the time of -t and -T.
 func logTime(text string, api int, now time.Time) (time.Time, bool) {
 	if at, err := time.ParseInLocation("01-02 15:04:05.999999999", text, now.Location()); err == nil {
 		return at.AddDate(now.Year()-at.Year(), 0, 0), true
@@ -277,8 +280,7 @@ func logTime(text string, api int, now time.Time) (time.Time, bool) {
 	return time.Unix(int64(s), int64(ns)), true
 }
 
-// Shows reports whether the query selects an entry. How many entries are printed
-// is not decided here.
+// Shows reports whether the query selects an entry. It does not count entries.
 func (q *LogQuery) Shows(e *LogEntry) bool {
 	if !slices.Contains(q.Buffers, e.Buffer) || e.Time.Before(q.From) || q.PID != 0 && e.PID != q.PID ||
 		q.Pattern != nil && !q.Pattern.MatchString(e.Text) {
@@ -297,16 +299,16 @@ func (q *LogQuery) Shows(e *LogEntry) bool {
 	return strings.IndexByte(logPriorities, e.Priority) >= strings.IndexByte(logPriorities, least)
 }
 
-// LogPrinter prints the entries of one run of logcat.
+// LogPrinter formats the entries of a run of logcat.
 type LogPrinter struct {
 	Query LogQuery
-	// Boot is the time of the boot, which monotonic times count from.
+	// Boot is the time of the boot, from which monotonic times are counted.
 	Boot  time.Time
 	begun map[string]bool
 }
 
-// Text is one entry as it is printed (liblog logprint.cpp,
-// android_log_formatLogLine), after the name of its buffer where that begins.
+// Text formats an entry (liblog logprint.cpp, android_log_formatLogLine),
+// preceded by the name of its buffer if it is the first of it.
 func (p *LogPrinter) Text(e *LogEntry) string {
 	var b strings.Builder
 	if p.begun == nil {
@@ -365,7 +367,7 @@ func (p *LogPrinter) time(at time.Time) string {
 	return at.Format(layout) + fraction + zone
 }
 
-// LogSizes is the answer of logcat -g.
+// LogSizes returns the answer of logcat -g.
 func LogSizes() string {
 	var b strings.Builder
 	for _, name := range defaultLogBuffers {

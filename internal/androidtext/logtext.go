@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ShortUser names the user of a process as the activity manager does, u0a123
-// (ProcessRecord.toShortString).
+// ShortUser returns the activity manager's name of the user of a process, such
+// as u0a123 (ProcessRecord.toShortString).
 func ShortUser(uid int) string {
 	const firstApp, firstIsolated = 10000, 99000
 	switch app := uid % PerUser; {
@@ -20,19 +20,19 @@ func ShortUser(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// Killing is what the activity manager logs before it kills a process, of
-// priority I (ProcessRecord.killLocked).
+// Killing returns the entry of the activity manager before it kills a process,
+// of priority I (ProcessRecord.killLocked).
 func Killing(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("Killing %d:%s/%s (adj %d): %s", pid, process, ShortUser(uid), adj, why)
 }
 
-// KillEvent is the same in the event log, with the tag am_kill; with the tag
-// am_anr, it has the flags of the app in the place of adj.
+// KillEvent returns the entry for the tag am_kill of the event log, and for
+// am_anr, which has the app's flags instead of adj.
 func KillEvent(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("[%d,%d,%s,%d,%s]", uid/PerUser, pid, process, adj, why)
 }
 
-// Died is what the activity manager logs of a process that is gone
+// Died returns the entry of the activity manager for a process that has died
 // (ActivityManagerService.appDiedLocked).
 func Died(api, pid int, process string, adj int) string {
 	state := ""
@@ -42,8 +42,8 @@ func Died(api, pid int, process string, adj int) string {
 	return fmt.Sprintf("Process %s (pid %d) has died%s", process, pid, state)
 }
 
-// procState is the place of a process
-// (ProcessList.makeOomAdjString and makeProcStateString).
+// procState returns the state of a process (ProcessList.makeOomAdjString and
+// makeProcStateString).
 func procState(api, adj int) string {
 	switch {
 	case adj >= 900:
@@ -58,14 +58,14 @@ func procState(api, adj int) string {
 	return "fg  TOP "
 }
 
-// signalNames are those of bionic's strsignal.
+// signalNames are the names that bionic's strsignal returns.
 var signalNames = map[int]string{
 	1: "Hangup", 2: "Interrupt", 3: "Quit", 4: "Illegal instruction", 5: "Trap", 6: "Aborted", 7: "Bus error",
 	8: "Floating point exception", 9: "Killed", 10: "User signal 1", 11: "Segmentation fault", 12: "User signal 2",
 	13: "Broken pipe", 14: "Alarm clock", 15: "Terminated",
 }
 
-// ZygoteExit is what the zygote logs of a child that a signal ended
+// ZygoteExit returns the zygote's entry for a child that a signal ended
 // (com_android_internal_os_Zygote.cpp, SigChldHandler).
 func ZygoteExit(api, pid, signal int) string {
 	if api < 28 {
@@ -78,21 +78,21 @@ func ZygoteExit(api, pid, signal int) string {
 	return fmt.Sprintf("Process %d exited due to signal %d (%s)", pid, signal, name)
 }
 
-// FatalException is what an app logs of an exception that nobody caught, before
+// FatalException returns the lines of an app for an uncaught exception, without
 // its stack (com.android.internal.os.RuntimeInit).
 func FatalException(pid int, process, exception string) []string {
 	return []string{"FATAL EXCEPTION: main", fmt.Sprintf("Process: %s, PID: %d", process, pid), exception}
 }
 
-// FatalSignal is what the linker logs of a process that reads address 0
+// FatalSignal returns the linker's line for a process that read address 0
 // (bionic linker/debuggerd_handler.cpp, log_signal_summary).
 func FatalSignal(pid int, comm string, signal int) string {
 	return fmt.Sprintf("Fatal signal %d (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0 in tid %d (%s), pid %d (%s)",
 		signal, pid, comm, pid, comm)
 }
 
-// LowMemoryKill is what the low memory killer logs: the kernel's before Android
-// 9, in its own buffer, lmkd since
+// LowMemoryKill returns the lines of the low memory killer: of the kernel
+// before Android 9, in its own buffer, and of lmkd since
 // (system/memory/lmkd/lmkd.cpp, kill_one_process).
 func LowMemoryKill(api, pid int, process, comm string, uid, adj int, rssKB, swapKB int64) []string {
 	switch {
@@ -108,11 +108,11 @@ func LowMemoryKill(api, pid int, process, comm string, uid, adj int, rssKB, swap
 		"reason: min watermark is breached even after kill", process, pid, uid, adj, rssKB, swapKB)}
 }
 
-// Comm is the kernel's name of a process: the last 15 bytes of an app's.
+// Comm returns the kernel's name of an app's process: its last 15 bytes.
 func Comm(process string) string { return process[max(0, len(process)-15):] }
 
-// RuntimeTag is the tag of the runtime's entries: its own until Android 7, that
-// of the zygote in Android 8, and the name of the process since
+// RuntimeTag returns the tag of the runtime's entries: its own until Android 7,
+// the zygote's in Android 8, and the name of the process since Android 9
 // (art/runtime, InitLogging).
 func RuntimeTag(api int, process string, bits32 bool) string {
 	switch {
@@ -128,7 +128,7 @@ func RuntimeTag(api int, process string, bits32 bool) string {
 	return Comm(process)
 }
 
-// CollectionPriority is the priority of Collection.Text.
+// CollectionPriority returns the priority of Collection.Text.
 func CollectionPriority(api int) byte {
 	if api < 21 {
 		return 'D'
@@ -136,9 +136,10 @@ func CollectionPriority(api int) byte {
 	return 'I'
 }
 
-// Collection is a garbage collection that the runtime logs. Sizes are in bytes.
+// Collection is a garbage collection, as the runtime logs it. Sizes are in
+// bytes.
 type Collection struct {
-	// Explicit is one that was asked for; the others run in the background.
+	// Explicit means that a program requested it; others run in the background.
 	Explicit                 bool
 	Objects, Freed           int64
 	LargeObjects, LargeFreed int64
@@ -148,7 +149,7 @@ type Collection struct {
 	Took       time.Duration
 }
 
-// Text is the line of Dalvik (vm/alloc/Heap.cpp) or of ART
+// Text returns the line of Dalvik (vm/alloc/Heap.cpp) or of ART
 // (runtime/gc/heap.cc, Heap::LogGC).
 func (c Collection) Text(api int) string {
 	free := 100 * (c.Size - c.Used) / max(1, c.Size)
@@ -211,7 +212,7 @@ func artDuration(d time.Duration) string {
 	return fmt.Sprintf("%dns", d)
 }
 
-// SignalCollects is what the runtime logs of SIGUSR1 since Android 5.
+// SignalCollects returns the runtime's line for SIGUSR1, since Android 5.
 func SignalCollects(api int) string {
 	text := "SIGUSR1 forcing GC (no HPROF)"
 	if api >= 26 {
@@ -220,7 +221,7 @@ func SignalCollects(api int) string {
 	return text
 }
 
-// DumpBegins is what the runtime logs before a heap dump
+// DumpBegins returns the runtime's line before a heap dump
 // (art/runtime/hprof/hprof.cc).
 func DumpBegins(api int, file string) string {
 	if api < 21 {
@@ -229,8 +230,8 @@ func DumpBegins(api int, file string) string {
 	return fmt.Sprintf("hprof: heap dump \"%s\" starting...", file)
 }
 
-// DumpEnds is what the runtime logs after a heap dump of that many bytes; objects
-// is 0 where nobody has counted them.
+// DumpEnds returns the runtime's line after a heap dump of the given size;
+// objects is 0 if unknown.
 func DumpEnds(bytes int64, took time.Duration, objects int64) string {
 	text := fmt.Sprintf("hprof: heap dump completed (%s) in %s", artSize((bytes+1023)&^1023), artDuration(took))
 	if objects > 0 {
@@ -239,7 +240,7 @@ func DumpEnds(bytes int64, took time.Duration, objects int64) string {
 	return text
 }
 
-// DumpFails is what the runtime logs, with priority E, of a dump that it could
+// DumpFails returns the runtime's line, of priority E, for a dump that it could
 // not write.
 func DumpFails(file, reason string) string {
 	return fmt.Sprintf("Couldn't dump heap; writing \"%s\" failed: %s", file, reason)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Meminfo holds what `dumpsys meminfo` prints for one process.
+// Meminfo holds the values that `dumpsys meminfo` prints for one process.
 type Meminfo struct {
 	API  int
 	PID  int
 	Name string
-	// Native is a process without a runtime: Android prints neither its name
-	// nor counts of objects.
+	// Native is a process without a runtime: neither its name nor counts of
+	// objects are printed.
 	Native bool
 	Rows   Rows
 	// JIT is the part of Dalvik Other that is compiled code.
@@ -32,7 +32,7 @@ type Heap struct{ Size, Alloc, Free int64 }
 // Plus returns the sum of h and o.
 func (h Heap) Plus(o Heap) Heap { return Heap{h.Size + o.Size, h.Alloc + o.Alloc, h.Free + o.Free} }
 
-// Detail is a row of the Dalvik Details. One of zeros is not printed.
+// Detail is a row of the Dalvik Details. A row of zeros is not printed.
 type Detail struct {
 	Name string
 	Memory
@@ -44,13 +44,13 @@ type Objects struct {
 	ParcelKB, Parcels, DeathRecipients, Sockets, WebViews                                        int
 }
 
-// Allocation is a row of the Native Allocations, which came with Android 15.
+// Allocation is a row of the Native Allocations, which exist since Android 15.
 type Allocation struct {
 	Name      string
 	Count, KB int
 }
 
-// SQL is what SQLite uses, in kB.
+// SQL is the memory of SQLite, in kB.
 type SQL struct{ MemoryUsed, CacheOverflow, LargestAllocation int }
 
 // Database is an open database: sizes in kB, the cache as hits/misses/size.
@@ -59,22 +59,22 @@ type Database struct {
 	Cache, Name               string
 }
 
-// MeminfoOptions are the options of the command.
+// MeminfoOptions are the arguments of `dumpsys meminfo`.
 type MeminfoOptions struct {
 	// Full (-a) prints all columns and implies Dalvik; Dalvik (-d) adds the
-	// Dalvik Details; Summary (-s) omits everything but the App Summary; Local
-	// (--local) does not ask the process, so there are no counts of objects.
+	// Dalvik Details; Summary (-s) prints only the App Summary; Local (--local)
+	// does not query the process and omits its counts of objects.
 	Full, Dalvik, Summary, Local bool
-	// Package takes the process for a package and prints all its processes.
+	// Package takes Process for a package and selects all its processes.
 	Package bool
-	// Help asks for MeminfoHelp.
+	// Help requests MeminfoHelp.
 	Help bool
-	// Process is a name or a pid; empty means all processes.
+	// Process is a name or a pid; empty selects all processes.
 	Process string
 }
 
-// ParseMeminfo reads the arguments of `dumpsys meminfo`. problem is what Android
-// prints instead if it does not know one.
+// ParseMeminfo parses the arguments of `dumpsys meminfo`. If one is invalid,
+// problem is the text that Android prints.
 func ParseMeminfo(args []string) (o MeminfoOptions, problem string) {
 	for i, a := range args {
 		switch a {
@@ -106,7 +106,7 @@ func ParseMeminfo(args []string) (o MeminfoOptions, problem string) {
 	return o, ""
 }
 
-// MeminfoHelp is the answer to `dumpsys meminfo -h`
+// MeminfoHelp returns the usage text of `dumpsys meminfo`
 // (ActivityManagerService.dumpApplicationMemoryUsage).
 func MeminfoHelp(api int) string {
 	var b strings.Builder
@@ -136,10 +136,10 @@ func MeminfoHelp(api int) string {
 	return b.String()
 }
 
-// NoProcess is the answer of a dump of a process that does not run.
+// NoProcess returns the answer of a dump for a process that does not run.
 func NoProcess(name string) string { return fmt.Sprintf("No process found for: %s\n", name) }
 
-// MeminfoHead begins every answer of `dumpsys meminfo`.
+// MeminfoHead returns the first lines of every answer.
 func MeminfoHead(api int, up time.Duration) string {
 	unit := "in Kilobytes"
 	if api < 24 {
@@ -149,7 +149,7 @@ func MeminfoHead(api int, up time.Duration) string {
 	return fmt.Sprintf("Applications Memory Usage (%s):\nUptime: %d Realtime: %d\n", unit, ms, ms)
 }
 
-// Text is the block of the process, without the head
+// Text returns the block of the process, without the head
 // (ActivityThread.dumpMemInfoTable).
 func (m *Meminfo) Text(o MeminfoOptions) string {
 	t := meminfoTable{Meminfo: m, full: o.Full}
@@ -179,8 +179,8 @@ func (m *Meminfo) Text(o MeminfoOptions) string {
 type meminfoTable struct {
 	*Meminfo
 	full bool
-	// swapInTotal: the table has a SwapPss column, and TOTAL contains it. Which
-	// one is chosen at run time, by whether anything is swapped out
+	// swapInTotal means that the table has a SwapPss column, which TOTAL
+	// includes. Android decides at run time, by whether anything is swapped out
 	// (Debug.MemoryInfo.hasSwappedOutPss).
 	swapInTotal bool
 	b           strings.Builder
@@ -211,15 +211,16 @@ func (t *meminfoTable) swap(m Memory) int64 {
 	return m.Swap
 }
 
-// rows are the names and the memory of the rows that this release prints.
+// rows returns the names and the memory of the rows that this release prints.
 func (t *meminfoTable) rows() (names []string, rows []Memory) {
 	for r, m := range t.Rows {
 		row, name := Row(r), rowNames[r]
 		switch {
 		case t.API < 21 && (row == OatMmap || row == ArtMmap || row == GfxDev):
-			continue // in another row, below
+			continue // part of another row, see below
 		case t.API < 21 && row == OtherDev:
-			// Before Android 5 the node of the GPU is a device like any other.
+			// Before Android 5, the device node of the GPU is not
+			// distinguished.
 			m = m.Plus(t.Rows[GfxDev])
 		case t.API < 21 && row == DexMmap:
 			m = m.Plus(t.Rows[OatMmap])
@@ -271,14 +272,14 @@ func (t *meminfoTable) table() {
 	}
 	cells[0] = total
 	if t.API == 30 && !t.full {
-		// Android 11 prints the Pss again where the Rss should be.
+		// Android 11 prints the Pss again instead of the Rss.
 		cells[len(cells)-1] = total
 	}
 	heaps := t.NativeHeap.Plus(t.JavaHeap)
 	t.line("TOTAL", append(cells, heaps.Size, heaps.Alloc, heaps.Free)...)
 }
 
-// cells are the columns of the kernel's numbers. Android counts as Pss Clean the
+// cells returns the columns of the kernel's numbers. Android's Pss Clean is the
 // part of Pss that is neither private nor shared dirty; here it is estimated
 // from the private part alone.
 func (t *meminfoTable) cells(m Memory) []any {
@@ -313,7 +314,7 @@ func (t *meminfoTable) details() {
 	}
 }
 
-// jellyBean is the table of Android 4.3 and before, without driver memory.
+// jellyBean prints the table of Android 4.3 and before, without driver memory.
 func (t *meminfoTable) jellyBean() {
 	t.heading([]any{"", "Shared", "Private"}, []any{"Pss", "Dirty", "Dirty"})
 	var all Memory
@@ -375,7 +376,7 @@ func (t *meminfoTable) pair(a string, n any, b string, m any) {
 
 func (t *meminfoTable) one(name string, n int) { fmt.Fprintf(&t.b, "%21s %8d\n", name, n) }
 
-// objects are the counts at the end.
+// objects prints the counts of objects and the sections after them.
 func (t *meminfoTable) objects() {
 	o := t.Objects
 	t.b.WriteString(" \n Objects\n")
@@ -425,8 +426,8 @@ type ProcessPss struct {
 	KB   int64
 }
 
-// MeminfoOverview is the answer without a process: the processes as given, and
-// the sum of them beside the memory of the phone in kB.
+// MeminfoOverview returns the answer for no process: the given processes, and
+// their sum compared with the memory of the phone in kB.
 func MeminfoOverview(api int, up time.Duration, processes []ProcessPss, ramKB int64) string {
 	var b strings.Builder
 	b.WriteString(MeminfoHead(api, up) + "\nTotal PSS by process:\n")

@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// oldest and newest are the API levels that the product supports.
+// oldest and newest are the supported API levels.
 const oldest, newest = 21, 36
 
-// process has a different number in every cell, so that a column in the wrong
-// place shows.
+// process returns values that differ in every cell, so that a misplaced column
+// is detected.
 func process(api int, swapped bool) *androidtext.Meminfo {
 	m := &androidtext.Meminfo{
 		API: api, PID: 4321, Name: "com.shop:push",
@@ -34,8 +34,9 @@ func process(api int, swapped bool) *androidtext.Meminfo {
 	for r := range m.Rows {
 		n := int64(r)*1000 + 7
 		m.Rows[r] = androidtext.Memory{
-			Rss: 10*n + 100, Pss: 5*n + 50, SharedClean: n + 1, SharedDirty: n + 2, PrivateClean: n + 3, PrivateDirty: 2*n + 4,
-			Swap: n + 5,
+			Rss: 10*n + 100, Pss: 5*n + 50, SharedClean: n + 1, SharedDirty: n + 2, PrivateClean: n + 3,
+			PrivateDirty: 2*n + 4,
+			Swap:         n + 5,
 		}
 		if swapped {
 			m.Rows[r].SwapPss = n + 6
@@ -44,11 +45,12 @@ func process(api int, swapped bool) *androidtext.Meminfo {
 	return m
 }
 
-// block reads a text with the parser for real phones, which must have no doubt.
+// block parses a text with the parser for real phones, which must not warn.
 func block(t *testing.T, text string) dumpsys.Block {
 	t.Helper()
 	m, err := dumpsys.ParseMeminfo([]byte(text))
-	if err != nil || len(m.Blocks) != 1 || len(m.Warnings) > 0 || len(m.Blocks[0].Warnings) > 0 || m.Blocks[0].Truncated {
+	if err != nil || len(m.Blocks) != 1 || len(m.Warnings) > 0 || len(m.Blocks[0].Warnings) > 0 ||
+		m.Blocks[0].Truncated {
 		t.Fatalf("%v %+v\n%s", err, m, text)
 	}
 	if m.Uptime.N != 61000 {
@@ -57,12 +59,14 @@ func block(t *testing.T, text string) dumpsys.Block {
 	return m.Blocks[0]
 }
 
-// TestMeminfoReadsBack: what is printed, the parser reads as the same numbers, at
-// every API level, with every option.
+// TestMeminfoReadsBack: the parser returns the printed values, at every API
+// level, with every option.
 func TestMeminfoReadsBack(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		for _, swapped := range []bool{false, true} {
-			for _, o := range []androidtext.MeminfoOptions{{}, {Full: true}, {Dalvik: true}, {Summary: true}, {Local: true}} {
+			for _, o := range []androidtext.MeminfoOptions{
+				{}, {Full: true}, {Dalvik: true}, {Summary: true}, {Local: true},
+			} {
 				m := process(api, swapped)
 				b := block(t, androidtext.MeminfoHead(api, 61*time.Second)+m.Text(o))
 				name := fmt.Sprintf("API %d, swapped %t, %+v", api, swapped, o)
@@ -74,7 +78,9 @@ func TestMeminfoReadsBack(t *testing.T) {
 				if counts := b.Objects != nil; counts == (o.Local || o.Summary && api >= 23) && api >= 23 {
 					t.Errorf("%s: objects %v", name, b.Objects)
 				}
-				if b.Objects != nil && (b.Objects["Activities"] != 4 || b.Objects["Views"] != 101 || b.Objects["ViewRootImpl"] != 2 || b.Objects["AppContexts"] != 3) {
+				if b.Objects != nil &&
+					(b.Objects["Activities"] != 4 || b.Objects["Views"] != 101 || b.Objects["ViewRootImpl"] != 2 ||
+						b.Objects["AppContexts"] != 3) {
 					t.Errorf("%s: objects %v", name, b.Objects)
 				}
 			}
@@ -97,11 +103,13 @@ func checkRows(t *testing.T, name string, m *androidtext.Meminfo, o androidtext.
 		if m.API >= 24 && want.SwapPss > 0 {
 			wantSwap = want.SwapPss
 		}
-		if !ok || row.Pss.N != want.Pss || row.PrivateDirty.N != want.PrivateDirty || row.PrivateClean.N != want.PrivateClean ||
+		if !ok || row.Pss.N != want.Pss || row.PrivateDirty.N != want.PrivateDirty ||
+			row.PrivateClean.N != want.PrivateClean ||
 			swap != wantSwap || row.Rss.Known != (m.API >= 30) || row.Rss.Known && row.Rss.N != want.Rss {
 			t.Errorf("%s: %v is %+v, want %+v", name, androidtext.Row(r), row, want)
 		}
-		if row.SharedDirty.Known != o.Full || o.Full && (row.SharedDirty.N != want.SharedDirty || row.SharedClean.N != want.SharedClean) {
+		if row.SharedDirty.Known != o.Full || o.Full &&
+			(row.SharedDirty.N != want.SharedDirty || row.SharedClean.N != want.SharedClean) {
 			t.Errorf("%s: %v is %+v, want %+v", name, androidtext.Row(r), row, want)
 		}
 	}
@@ -120,7 +128,9 @@ func checkSummary(t *testing.T, name string, m *androidtext.Meminfo, swapped boo
 		t.Errorf("%s: swap in total: %v", name, b.SwapInTotal)
 	}
 	s := m.Rows.Summarize(m.JIT, swapInTotal)
-	got := [...]int64{b.JavaHeap.N, b.NativeHeap.N, b.Code.N, b.Stack.N, b.Graphics.N, b.PrivateOther.N, b.System.N, b.TotalPss.N}
+	got := [...]int64{
+		b.JavaHeap.N, b.NativeHeap.N, b.Code.N, b.Stack.N, b.Graphics.N, b.PrivateOther.N, b.System.N, b.TotalPss.N,
+	}
 	want := [...]int64{s.JavaHeap, s.NativeHeap, s.Code, s.Stack, s.Graphics, s.PrivateOther, s.System, s.Total}
 	if got != want {
 		t.Errorf("%s: App Summary %v, want %v", name, got, want)
@@ -137,26 +147,28 @@ func checkSummary(t *testing.T, name string, m *androidtext.Meminfo, swapped boo
 	}
 }
 
-// TestMeminfoOfNativeProcess: neither its name nor objects.
+// TestMeminfoOfNativeProcess: neither the name nor objects are printed.
 func TestMeminfoOfNativeProcess(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		m := process(api, true)
 		m.Native = true
 		text := m.Text(androidtext.MeminfoOptions{})
-		if b := block(t, androidtext.MeminfoHead(api, 61*time.Second)+text); b.PID.Known || b.Objects != nil || b.NativeHeap.N == 0 {
+		if b := block(t, androidtext.MeminfoHead(api, 61*time.Second)+text); b.PID.Known || b.Objects != nil ||
+			b.NativeHeap.N == 0 {
 			t.Errorf("API %d: %+v", api, b)
 		}
 	}
 }
 
-// TestMeminfoIsRecorded prints the numbers of recorded tables again: every line
-// up to the end of the App Summary is the same, to the byte.
+// TestMeminfoIsRecorded prints the values of recorded tables again: all lines
+// up to the end of the App Summary must be identical.
 func TestMeminfoIsRecorded(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		api  int
 	}{
-		{"api30-unity-meminfo.txt", 30}, {"api36-emulator-flutter-meminfo.txt", 36}, {"api36-memorylab-meminfo-d.txt", 36},
+		{"api30-unity-meminfo.txt", 30}, {"api36-emulator-flutter-meminfo.txt", 36},
+		{"api36-memorylab-meminfo-d.txt", 36},
 		{"api23-sample-meminfo.txt", 23}, {"api23-private-gfx-meminfo.txt", 23},
 	} {
 		text := strings.ReplaceAll(string(recorded.Read(t, "device", c.file)), "\r", "")
@@ -169,7 +181,7 @@ func TestMeminfoIsRecorded(t *testing.T) {
 		_, want, _ := strings.Cut(text, "\n** MEMINFO")
 		want, _, _ = strings.Cut("** MEMINFO"+want, " Objects\n")
 		ours, _, _ = strings.Cut(strings.TrimPrefix(ours, "\n"), " Objects\n")
-		if !strings.Contains(want, "0 \n") { // whoever recorded it removed the blanks at the ends of lines
+		if !strings.Contains(want, "0 \n") { // the recording lacks trailing blanks
 			ours, want = blanks.ReplaceAllString(ours, "\n"), blanks.ReplaceAllString(want, "\n")
 		}
 		if ours != want {
@@ -180,7 +192,7 @@ func TestMeminfoIsRecorded(t *testing.T) {
 
 var blanks = regexp.MustCompile(` +\n`)
 
-// again makes the values of a block from what the parser read of it.
+// again returns the values of a parsed block.
 func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, details bool) {
 	m = &androidtext.Meminfo{API: api, PID: int(b.PID.N), Name: string(b.Process)}
 	memory := func(r dumpsys.Row) androidtext.Memory {
@@ -198,7 +210,7 @@ func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, detai
 		return androidtext.Heap{Size: r.HeapSize.N, Alloc: r.HeapAlloc.N, Free: r.HeapFree.N}
 	}
 	m.NativeHeap, m.JavaHeap = heap("Native Heap"), heap("Dalvik Heap")
-	// Code has the code of the JIT in it, which is a part of a row.
+	// Code includes the code of the JIT, which is part of a row.
 	m.JIT.PrivateDirty = b.Code.N - m.Rows.Summarize(androidtext.Memory{}, false).Code
 	if rss := regexp.MustCompile(`Code: +\d+ +(\d+)`).FindStringSubmatch(text); rss != nil {
 		n, _ := strconv.ParseInt(rss[1], 10, 64)
@@ -223,7 +235,8 @@ func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, detai
 	return m, details
 }
 
-// TestUsageTexts: recorded usage texts, and what other releases lack of them.
+// TestUsageTexts compares recorded usage texts, and checks which options other
+// releases lack.
 func TestUsageTexts(t *testing.T) {
 	for file, ours := range map[string]string{
 		"api28-dumpsys-help.txt": androidtext.DumpsysHelp(28), "api28-meminfo-help.txt": androidtext.MeminfoHelp(28),
@@ -259,15 +272,18 @@ func TestParseMeminfo(t *testing.T) {
 			t.Errorf("%q: %+v %q", args, o, problem)
 		}
 	}
-	if _, problem := androidtext.ParseMeminfo([]string{"-x", "a"}); problem != "Unknown argument: -x; use -h for help\n" {
+	if _,
+		problem := androidtext.ParseMeminfo([]string{"-x", "a"}); problem != "Unknown argument: -x; use -h for help\n" {
 		t.Errorf("%q", problem)
 	}
 }
 
 func TestMeminfoOverview(t *testing.T) {
-	text := androidtext.MeminfoOverview(34, time.Second, []androidtext.ProcessPss{{Name: "a", PID: 7, KB: 1234567}, {Name: "b", PID: 8, KB: 12}}, 2000000)
+	text := androidtext.MeminfoOverview(34, time.Second,
+		[]androidtext.ProcessPss{{Name: "a", PID: 7, KB: 1234567}, {Name: "b", PID: 8, KB: 12}}, 2000000)
 	want := "Applications Memory Usage (in Kilobytes):\nUptime: 1000 Realtime: 1000\n\nTotal PSS by process:\n" +
-		" 1,234,567K: a (pid 7)\n        12K: b (pid 8)\n\nTotal RAM: 2,000,000K (status normal)\n Free RAM: 765,421K\n Used RAM: 1,234,579K\n"
+		" 1,234,567K: a (pid 7)\n        12K: b (pid 8)\n\nTotal RAM: 2,000,000K (status normal)\n Free RAM: " +
+		"765,421K\n Used RAM: 1,234,579K\n"
 	if text != want {
 		t.Errorf("%s", text)
 	}

@@ -1,16 +1,16 @@
 package androidtext
 
-// Memory is the memory of one mapping, or of several together, in kB.
+// Memory is the memory of a mapping, or of several together, in kB.
 type Memory struct {
-	// Size is address space; everything else is memory in use.
+	// Size is address space; the other fields are memory in use.
 	Size, Rss, Pss             int64
 	SharedClean, SharedDirty   int64
 	PrivateClean, PrivateDirty int64
-	// SwapPss is the process's share of the swapped pages, Swap all of them.
+	// Swap is swapped out; SwapPss is the process's share of it.
 	Swap, SwapPss int64
 }
 
-// Private is what would be free if the process ended.
+// Private returns the memory that would be free if the process ended.
 func (m Memory) Private() int64 { return m.PrivateClean + m.PrivateDirty }
 
 // Plus returns the sum of m and o.
@@ -24,7 +24,8 @@ func (m Memory) Plus(o Memory) Memory {
 // Row is a row of the table of `dumpsys meminfo`.
 type Row uint8
 
-// The rows in the order of the table (android.os.Debug.MemoryInfo.getOtherLabel).
+// The rows in the order of the table
+// (android.os.Debug.MemoryInfo.getOtherLabel).
 const (
 	NativeHeap Row = iota
 	DalvikHeap
@@ -52,7 +53,7 @@ var rowNames = [NumRows]string{
 	".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap", ".art mmap", "Other mmap", "EGL mtrack", "GL mtrack", "Unknown",
 }
 
-// String returns the label of the row, as Android prints it since 5.0.
+// String returns the label that Android prints since 5.0.
 func (r Row) String() string { return rowNames[r] }
 
 // Rows is the memory of a process by row.
@@ -82,9 +83,9 @@ type Summary struct {
 	JavaHeapRss, NativeHeapRss, CodeRss, StackRss, GraphicsRss, UnknownRss, TotalRss int64
 }
 
-// Summarize adds up the App Summary (android.os.Debug.MemoryInfo.getSummary*).
+// Summarize returns the App Summary (android.os.Debug.MemoryInfo.getSummary*).
 // jit is the part of Dalvik Other that is code; since Android 10 it counts as
-// Code. swapInTotal says that the total contains SwapPss.
+// Code. swapInTotal includes SwapPss in the total.
 func (r *Rows) Summarize(jit Memory, swapInTotal bool) Summary {
 	java, graphics := r.Sum(ArtMmap), r.Sum(GfxDev, EGLMtrack, GLMtrack)
 	code := r.Sum(SoMmap, JarMmap, ApkMmap, TtfMmap, DexMmap, OatMmap).Plus(jit)

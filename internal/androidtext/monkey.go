@@ -18,15 +18,15 @@ type Monkey struct {
 	IgnoreCrashes bool
 }
 
-// MonkeyChunk is how many events are between two lines of progress.
+// MonkeyChunk is the number of events between two lines of progress.
 const MonkeyChunk = 100
 
 const maxThrottle = 24 * time.Hour
 
-// MonkeyNoActivities is what monkey prints if there is no app to run.
+// MonkeyNoActivities is printed if there is no app to run.
 const MonkeyNoActivities = "** No activities found to run, monkey aborted.\n"
 
-// MonkeyUsage is what monkey prints after an error.
+// MonkeyUsage is printed after an error.
 const MonkeyUsage = `usage: monkey [-p ALLOWED_PACKAGE [-p ALLOWED_PACKAGE] ...]
               [--ignore-crashes] [--ignore-timeouts]
               [--ignore-security-exceptions] [--kill-process-after-error]
@@ -47,13 +47,13 @@ func hasPrefix(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// monkeyProblem is how monkey complains about its arguments.
+// monkeyProblem returns the error text of monkey for invalid arguments.
 func monkeyProblem(format string, args ...any) string {
 	return "** Error: " + fmt.Sprintf(format, args...) + "\n" + MonkeyUsage
 }
 
-// ParseMonkey reads the arguments of monkey; seed is that of a run that names
-// none. problem is what monkey prints, as an error, if it does not know one.
+// ParseMonkey parses the arguments of monkey; seed is used if they name none.
+// If one is invalid, problem is the text that monkey prints to standard error.
 func ParseMonkey(args []string, seed int64) (m Monkey, problem string) {
 	m = Monkey{Seed: seed, Events: -1}
 	for i := 0; i < len(args); i++ {
@@ -113,8 +113,8 @@ func (m *Monkey) option(word, value string, text bool) (problem string) {
 	return ""
 }
 
-// Begin is what monkey prints before its first event; args are its arguments,
-// which it prints since Android 8.
+// Begin returns the text before the first event. args are printed since Android
+// 8.
 func (m *Monkey) Begin(api int, args []string) string {
 	var b strings.Builder
 	if api >= 26 {
@@ -134,7 +134,7 @@ func (m *Monkey) Begin(api int, args []string) string {
 	return b.String()
 }
 
-// Progress is what monkey prints before event number done, counted from 0.
+// Progress returns the text before event number done, counted from 0.
 func (m *Monkey) Progress(done int) string {
 	if m.Verbose == 0 || done%MonkeyChunk != 0 || done == 0 || done >= m.Events {
 		return ""
@@ -142,19 +142,19 @@ func (m *Monkey) Progress(done int) string {
 	return fmt.Sprintf("    // Sending event #%d\n", done)
 }
 
-// MonkeyCrash is how monkey reports a crash of the app.
+// MonkeyCrash returns monkey's report of a crash of the app.
 func MonkeyCrash(process string, pid int) string {
 	return fmt.Sprintf("// CRASH: %s (pid %d)\n// Short Msg: Process crashed\n", process, pid)
 }
 
-// Aborted is what monkey prints where it ends at a crash, and its last line,
-// which is an error.
+// Aborted returns the texts, for standard output and standard error, of a run
+// that ends at a crash.
 func (m *Monkey) Aborted(done int) (out, errs string) {
 	return fmt.Sprintf("** Monkey aborted due to error.\nEvents injected: %d\n", done),
 		fmt.Sprintf("** System appears to have crashed at event %d of %d using seed %d\n", done, m.Events, m.Seed)
 }
 
-// End is what monkey prints after its last event.
+// End returns the text after the last event.
 func (m *Monkey) End(took time.Duration) string {
 	ms := took.Milliseconds()
 	network := fmt.Sprintf("## Network stats: elapsed time=%dms (0ms mobile, 0ms wifi, %dms not connected)\n", ms, ms)

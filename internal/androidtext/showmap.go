@@ -7,35 +7,36 @@ import (
 	"strings"
 )
 
-// The releases from which showmap is on user builds, written anew in
-// system/memory/libmeminfo/tools/showmap.cpp, and from which it has the columns
-// of huge pages and, with -v, the flags.
+// ShowmapEverywhere is the first API level with showmap on user builds,
+// rewritten in system/memory/libmeminfo/tools/showmap.cpp; ShowmapFlags the
+// first with columns for huge pages and, with -v, flags.
 const (
 	ShowmapEverywhere = 29
 	ShowmapFlags      = 31
 )
 
-// Mapping is one mapping of a process.
+// Mapping is a mapping of a process.
 type Mapping struct {
 	Start, End uint64
-	// Perms are its permissions as the kernel prints them, such as rw-p.
+	// Perms are its permissions in the kernel's form, such as rw-p.
 	Perms string
 	Name  string
 	Memory
 }
 
-// ShowmapOptions are the options of showmap.
+// ShowmapOptions are the arguments of showmap.
 type ShowmapOptions struct {
 	// Terse (-t) omits mappings without private pages; Verbose (-v) and
-	// Addresses (-a) print every mapping by itself, by name and by address.
+	// Addresses (-a) print every mapping separately, sorted by name and by
+	// address.
 	Terse, Verbose, Addresses bool
 	// Quiet (-q) suppresses the error.
 	Quiet bool
 	PID   int
 }
 
-// ParseShowmap reads the arguments of showmap; ok is false if it prints its
-// usage instead.
+// ParseShowmap parses the arguments of showmap; ok is false if they are
+// invalid, for which showmap prints its usage.
 func ParseShowmap(args []string) (o ShowmapOptions, ok bool) {
 	for _, a := range args {
 		options, found := strings.CutPrefix(a, "-")
@@ -66,7 +67,7 @@ func ParseShowmap(args []string) (o ShowmapOptions, ok bool) {
 	return o, o.PID > 0
 }
 
-// ShowmapUsage is what showmap prints for arguments that it does not know.
+// ShowmapUsage returns the usage text of showmap.
 func ShowmapUsage(api int) string {
 	switch {
 	case api < ShowmapEverywhere:
@@ -77,8 +78,8 @@ func ShowmapUsage(api int) string {
 	return "showmap [-aqtv] [-o raw,json,csv] PID\n"
 }
 
-// ShowmapError is what showmap prints if it cannot read a process; reason is
-// that of the kernel, which old releases print.
+// ShowmapError returns the error of showmap for a process that it cannot read.
+// Only old releases print the reason.
 func ShowmapError(api, pid int, reason string) string {
 	if api >= ShowmapEverywhere {
 		return fmt.Sprintf("Failed to parse file /proc/%d/smaps\n", pid)
@@ -92,8 +93,8 @@ type object struct {
 	count int
 }
 
-// objects are the lines: mappings of the same name in one, unless each has its
-// own.
+// objects returns the lines: mappings of the same name are merged unless each
+// has a line of its own.
 func (o ShowmapOptions) objects(mappings []Mapping) (all []object, total object) {
 	at := map[string]int{}
 	for _, m := range mappings {
@@ -116,14 +117,13 @@ func (o ShowmapOptions) objects(mappings []Mapping) (all []object, total object)
 	return all, total
 }
 
-// hides reports whether -t omits the line: the first releases looked at dirty
-// pages alone.
+// hides reports whether -t omits a line: old releases check dirty pages only.
 func (o ShowmapOptions) hides(m Memory, api int) bool {
 	return o.Terse && m.PrivateDirty == 0 && (api < ShowmapEverywhere || m.PrivateClean == 0)
 }
 
-// Showmap is the table of showmap. The mappings are in the order of their
-// addresses. Huge and locked pages print as 0.
+// Showmap returns the table of showmap. The mappings are sorted by address.
+// Huge and locked pages are printed as 0.
 func Showmap(api int, mappings []Mapping, o ShowmapOptions) string {
 	all, total := o.objects(mappings)
 	head, rule, huge := o.heading(api)
@@ -159,7 +159,7 @@ func Showmap(api int, mappings []Mapping, o ShowmapOptions) string {
 	return b.String()
 }
 
-// span is the columns of addresses.
+// span returns the columns of addresses.
 func (o ShowmapOptions) span(m Mapping, api int) string {
 	switch {
 	case !o.Addresses:
@@ -170,8 +170,8 @@ func (o ShowmapOptions) span(m Mapping, api int) string {
 	return fmt.Sprintf("%16x %16x ", m.Start, m.End)
 }
 
-// noSpan stands in the columns of addresses of the total: in two releases it is
-// narrower than they are.
+// noSpan returns the blanks in the columns of addresses of the total, which are
+// narrower than the columns in two releases.
 func (o ShowmapOptions) noSpan(api int) string {
 	switch {
 	case !o.Addresses:

@@ -25,7 +25,7 @@ func mappings() []androidtext.Mapping {
 	}
 }
 
-// TestShowmapReadsBack: the parser for real phones reads what is printed.
+// TestShowmapReadsBack: the parser for real phones returns the printed values.
 func TestShowmapReadsBack(t *testing.T) {
 	for api := oldest; api <= newest; api++ {
 		for _, args := range []string{"7", "-t 7", "-v 7", "-a 7", "-va 7", "7 -tv"} {
@@ -35,7 +35,8 @@ func TestShowmapReadsBack(t *testing.T) {
 			}
 			text := androidtext.Showmap(api, mappings(), o)
 			if (o.Verbose || o.Addresses) && (api == 29 || api == 30) {
-				// The titles of these releases run into each other without the count.
+				// In these releases, the titles run into each other without the
+				// count.
 				if !strings.Contains(text, "swap  swapPSSobject\n") {
 					t.Errorf("API %d, %s:\n%s", api, args, text)
 				}
@@ -53,7 +54,8 @@ func TestShowmapReadsBack(t *testing.T) {
 func checkShowmap(t *testing.T, api int, o androidtext.ShowmapOptions, s procfs.Showmap) {
 	t.Helper()
 	total := s.Total
-	if total.Size.N != 256 || total.RSS.N != 147 || total.PSS.N != 39 || total.SharedClean.N != 40 || total.SharedDirty.N != 80 ||
+	if total.Size.N != 256 || total.RSS.N != 147 || total.PSS.N != 39 || total.SharedClean.N != 40 ||
+		total.SharedDirty.N != 80 ||
 		total.PrivateClean.N != 6 || total.PrivateDirty.N != 21 || total.Swap.N != 25 ||
 		total.SwapPss.Known != (api >= 26) || total.SwapPss.Known && total.SwapPss.N != 29 {
 		t.Errorf("API %d, %+v: TOTAL %+v", api, o, total)
@@ -70,13 +72,16 @@ func checkShowmap(t *testing.T, api int, o androidtext.ShowmapOptions, s procfs.
 	var got []string
 	for _, r := range s.Rows {
 		got = append(got, r.Object)
-		if (r.Start != 0) != o.Addresses || r.Start != 0 && api >= androidtext.ShowmapEverywhere && r.End-r.Start != 64<<10 {
+		if (r.Start != 0) != o.Addresses || r.Start != 0 && api >= androidtext.ShowmapEverywhere &&
+			r.End-r.Start != 64<<10 {
 			t.Errorf("API %d, %+v: %+v", api, o, r)
 		}
-		if (r.Flags != "") != (o.Verbose && api >= androidtext.ShowmapFlags) || r.Object == "a.so" && r.Flags != "" && r.Flags != "r--" {
+		if (r.Flags != "") != (o.Verbose && api >= androidtext.ShowmapFlags) || r.Object == "a.so" && r.Flags != "" &&
+			r.Flags != "r--" {
 			t.Errorf("API %d, %+v: flags %q", api, o, r.Flags)
 		}
-		if !o.Verbose && !o.Addresses && r.Object == "b.so" && (r.Count.N != 2 || r.PrivateDirty.N != 4 || r.Size.N != 128) {
+		if !o.Verbose && !o.Addresses && r.Object == "b.so" &&
+			(r.Count.N != 2 || r.PrivateDirty.N != 4 || r.Size.N != 128) {
 			t.Errorf("API %d, %+v: %+v", api, o, r)
 		}
 	}
@@ -85,8 +90,8 @@ func checkShowmap(t *testing.T, api int, o androidtext.ShowmapOptions, s procfs.
 	}
 }
 
-// TestShowmapIsRecorded prints the numbers of a recorded table again: it is the
-// same to the byte.
+// TestShowmapIsRecorded prints the values of a recorded table again: all lines
+// but the total must be identical.
 func TestShowmapIsRecorded(t *testing.T) {
 	want := string(recorded.Read(t, "device", "api36-memorylab-showmap.txt"))
 	parsed, err := procfs.ParseShowmap([]byte(want))
@@ -110,7 +115,7 @@ func TestShowmapIsRecorded(t *testing.T) {
 	ours := strings.Split(androidtext.Showmap(36, all, androidtext.ShowmapOptions{}), "\n")
 	real := strings.Split(want, "\n")
 	if len(ours) != len(real) {
-		t.Fatalf("%d lines, recorded are %d", len(ours), len(real))
+		t.Fatalf("%d lines, the recording has %d", len(ours), len(real))
 	}
 	for i := range real {
 		if ours[i] != real[i] && !strings.HasSuffix(real[i], " TOTAL") {
@@ -134,14 +139,15 @@ func TestParseShowmap(t *testing.T) {
 		if got := androidtext.ShowmapError(api, 7, "Permission denied"); got != want {
 			t.Errorf("API %d: %q", api, got)
 		}
-		if usage := androidtext.ShowmapUsage(api); !strings.Contains(usage, "PID") || strings.Contains(usage, "-o") != (api >= 34) {
+		if usage := androidtext.ShowmapUsage(api); !strings.Contains(usage, "PID") ||
+			strings.Contains(usage, "-o") != (api >= 34) {
 			t.Errorf("API %d: %q", api, usage)
 		}
 	}
 }
 
-// FuzzParseShowmap: what is taken holds a process, and is the same whatever the
-// order of its words.
+// FuzzParseShowmap: accepted arguments contain a process, and their order does
+// not matter.
 func FuzzParseShowmap(f *testing.F) {
 	for _, seed := range []string{"7", "-a -v 7", "7 -tq", "-", "--", "-\xff 3", "99999999999999999999"} {
 		f.Add(seed)
@@ -157,7 +163,7 @@ func FuzzParseShowmap(f *testing.F) {
 			back = append(back, args[i])
 		}
 		if again, also := androidtext.ParseShowmap(back); also != ok || ok && again != o {
-			t.Errorf("%q: %+v, from behind %+v", args, o, again)
+			t.Errorf("%q: %+v, in reverse order %+v", args, o, again)
 		}
 	})
 }

@@ -71,10 +71,11 @@ type appProcess struct {
 	name  string
 	pid   int
 	ended chan struct{}
-	// buried is closed when the exit is recorded, silent when the output of the
-	// process has ended; words is the last line that it printed.
-	buried, silent chan struct{}
-	words          string
+	// exitRecorded is closed when the exit is recorded, outputEnded when the
+	// output of the process has ended; lastLine is the last line that it
+	// printed.
+	exitRecorded, outputEnded chan struct{}
+	lastLine                  string
 	// cause is why the device ended the process, nil if it did not. Guarded by
 	// the app's lock.
 	cause *cause
@@ -221,10 +222,10 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 		return nil, err
 	}
 	p := &appProcess{
-		name: name, pid: cmd.Process.Pid, ended: make(chan struct{}), buried: make(chan struct{}),
-		silent: make(chan struct{}),
+		name: name, pid: cmd.Process.Pid, ended: make(chan struct{}), exitRecorded: make(chan struct{}),
+		outputEnded: make(chan struct{}),
 	}
-	a.reapers.Go(func() { p.listen(said, log, d) })
+	a.reapers.Go(func() { p.copyOutput(said, log, d) })
 	a.reapers.Go(func() { a.reap(p, cmd) })
 	return p, nil
 }
@@ -252,8 +253,8 @@ func (a *app) reap(p *appProcess, cmd *exec.Cmd) {
 	cmd.Wait()
 	os.Remove(state.AttachSocket(p.pid))
 	close(p.ended) // before taking the lock, which start holds while it waits for the name
-	a.bury(p, cmd)
-	close(p.buried)
+	a.recordExit(p, cmd)
+	close(p.exitRecorded)
 }
 
 // nameWithin bounds how long a process may take to set its name.
@@ -312,7 +313,7 @@ func (a *app) stop(list []*appProcess, why cause) {
 	}
 	a.mu.Unlock()
 	for _, p := range list {
-		<-p.buried
+		<-p.exitRecorded
 	}
 }
 

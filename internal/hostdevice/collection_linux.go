@@ -16,22 +16,22 @@ import (
 // collection is how a Java virtual machine logs a full collection (-Xlog:gc).
 var collection = regexp.MustCompile(`^GC\(\d+\) Pause Full \((.*)\) (\d+)M->(\d+)M\((\d+)M\) ([0-9.]+ms)$`)
 
-// maxWords bounds the line that is kept of a process's output, in bytes.
-const maxWords = 4 << 10
+// maxLine bounds the line that is kept of a process's output, in bytes.
+const maxLine = 4 << 10
 
-// listen copies the output of a process to its log file, and logs its
+// copyOutput copies the output of a process to its log file, and logs its
 // collections like ART (runtime/gc/heap.cc, LogGC).
-func (p *appProcess) listen(r io.ReadCloser, to *os.File, d *Device) {
-	defer close(p.silent)
+func (p *appProcess) copyOutput(r io.ReadCloser, to *os.File, d *Device) {
+	defer close(p.outputEnded)
 	defer to.Close()
 	defer r.Close()
-	in := bufio.NewReaderSize(r, maxWords)
+	in := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(line) > 0 {
 			// Nothing depends on this copy: an error is ignored.
 			_, _ = to.Write(line)
-			p.heard(string(line), d)
+			p.handleLine(string(line), d)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
@@ -39,12 +39,12 @@ func (p *appProcess) listen(r io.ReadCloser, to *os.File, d *Device) {
 	}
 }
 
-func (p *appProcess) heard(line string, d *Device) {
+func (p *appProcess) handleLine(line string, d *Device) {
 	line = strings.TrimRight(line, "\r\n")
 	m := collection.FindStringSubmatch(line)
 	if m == nil {
 		if !strings.HasPrefix(line, "GC(") {
-			p.words = line
+			p.lastLine = line
 		}
 		return
 	}
@@ -67,11 +67,11 @@ func mib(text string) int64 {
 	return n << 20
 }
 
-// lastWords returns the last line that the process printed, once its output has
-// ended.
-func (p *appProcess) lastWords() string {
-	<-p.silent
-	return p.words
+// lastOutput returns the last line that the process printed, once its output
+// has ended.
+func (p *appProcess) lastOutput() string {
+	<-p.outputEnded
+	return p.lastLine
 }
 
 // tagOf returns the tag of the runtime's log entries of a process.

@@ -68,11 +68,11 @@ func (c *call) meminfo(args []string) int {
 	}
 	var blocks strings.Builder
 	for _, p := range c.device.app.list() {
-		if !p.asked(o.Process, o.Package) {
+		if !p.selected(o.Process, o.Package) {
 			continue
 		}
 		layout, err := meminfo.OfProcess(p.pid)
-		if gone(err) {
+		if processGone(err) {
 			continue
 		}
 		if err != nil {
@@ -89,7 +89,7 @@ func (c *call) meminfo(args []string) int {
 	return 0
 }
 
-func (p *appProcess) asked(target string, byPackage bool) bool {
+func (p *appProcess) selected(target string, byPackage bool) bool {
 	if byPackage {
 		pkg, _, _ := strings.Cut(p.name, ":")
 		return pkg == target
@@ -97,7 +97,8 @@ func (p *appProcess) asked(target string, byPackage bool) bool {
 	return target == "" || p.name == target || strconv.Itoa(p.pid) == target
 }
 
-// gone reports whether an error means that the process ended while it was read.
-func gone(err error) bool {
+// processGone reports whether an error means that the process ended while it
+// was read.
+func processGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }

@@ -17,7 +17,7 @@ import (
 type cause struct {
 	reason, subreason, status int
 	description               string
-	words                     string // of the exception; if empty, the process's last line of output
+	exception                 string // of the exception; if empty, the process's last line of output
 }
 
 var (
@@ -26,7 +26,7 @@ var (
 	crashed      = cause{reason: androidtext.Crash, description: "crash"}
 	byShell      = cause{
 		reason: androidtext.Crash, description: "crash",
-		words: "android.app.RemoteServiceException$CrashedByAdbException: shell-induced crash",
+		exception: "android.app.RemoteServiceException$CrashedByAdbException: shell-induced crash",
 	}
 	inBackground = cause{
 		reason: androidtext.UserRequested, subreason: androidtext.KillBackground, description: "kill background",
@@ -60,9 +60,9 @@ func causeOf(state *os.ProcessState) cause {
 	return c
 }
 
-// bury records the exit of a process in the log and for `dumpsys activity
+// recordExit records the exit of a process in the log and for `dumpsys activity
 // exit-info`.
-func (a *app) bury(p *appProcess, cmd *exec.Cmd) {
+func (a *app) recordExit(p *appProcess, cmd *exec.Cmd) {
 	a.mu.Lock()
 	why := causeOf(cmd.ProcessState)
 	if p.cause != nil {
@@ -81,7 +81,7 @@ func (a *app) bury(p *appProcess, cmd *exec.Cmd) {
 	log := a.device.log
 	switch why.reason {
 	case androidtext.Crash:
-		words := cmp.Or(why.words, exceptionOf(p.lastWords()))
+		words := cmp.Or(why.exception, exceptionOf(p.lastOutput()))
 		log(p.pid, 'E', "AndroidRuntime", strings.Join(androidtext.FatalException(p.pid, p.name, words), "\n"))
 	case androidtext.UserRequested:
 		log(pid, 'I', "ActivityManager", androidtext.Killing(p.pid, p.name, uid, 0, why.description))
