@@ -1,8 +1,9 @@
-// Package jars fetches Java libraries that tests use from Maven Central, and keeps them in a
-// folder that several processes may share.
+// Package jars fetches Java libraries for tests from Maven Central, and keeps
+// them in a folder that several processes may share.
 //
-// It knows one version of each, and each file by its hash: what is not these very bytes is
-// not run. It refuses to run them, which is for those who test with them.
+// It has one version of each library, and the hash of each file: a file with
+// different content is rejected. Running the libraries is up to the packages
+// that test with them.
 package jars
 
 import (
@@ -18,20 +19,20 @@ import (
 	"time"
 )
 
-// Set is libraries with all that they need at run time.
+// Set is a set of libraries with all their runtime dependencies.
 type Set struct {
-	// Name and Version are what messages and folders are named after.
+	// Name and Version are used in messages and names of folders.
 	Name, Version string
-	// wanted are GROUP:ARTIFACT:VERSION, what Maven is asked for.
+	// wanted are the coordinates for Maven, GROUP:ARTIFACT:VERSION.
 	wanted []string
 	// files are in the order of the class path.
 	files []file
 }
 
-// file is one jar, without .jar, and its SHA-256.
+// file is a jar, without .jar, and its SHA-256.
 type file struct{ name, sum string }
 
-// Shark is LeakCanary's heap analysis, in the last version that is not an alpha.
+// Shark is LeakCanary's heap analysis, in its latest stable version.
 var Shark = Set{
 	Name: "shark", Version: "2.14", wanted: []string{"com.squareup.leakcanary:shark-android:2.14"},
 	files: []file{
@@ -45,10 +46,13 @@ var Shark = Set{
 	},
 }
 
-// App is libraries that apps are made with, in which what leaks is often held.
+// App are libraries that apps are made with and that often hold leaked objects.
 var App = Set{
 	Name: "app", Version: "1",
-	wanted: []string{"io.reactivex.rxjava3:rxjava:3.1.8", "org.jetbrains.kotlinx:kotlinx-coroutines-core-jvm:1.8.1", "com.google.guava:guava:33.2.1-jre"},
+	wanted: []string{
+		"io.reactivex.rxjava3:rxjava:3.1.8", "org.jetbrains.kotlinx:kotlinx-coroutines-core-jvm:1.8.1",
+		"com.google.guava:guava:33.2.1-jre",
+	},
 	files: []file{
 		{"rxjava-3.1.8", "6890becbd4646347928746a4421cc559fca9f34d06ef2a7a947bd7adf7473246"},
 		{"reactive-streams-1.0.4", "f75ca597789b3dac58f61857b9ac2e1034a68fa672db35055a8fb4509e325f28"},
@@ -59,7 +63,7 @@ var App = Set{
 	},
 }
 
-// project asks Maven for a set.
+// project is the Maven project of a set.
 func (s *Set) project() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -72,17 +76,19 @@ func (s *Set) project() string {
 `, s.Name)
 	for _, w := range s.wanted {
 		part := strings.Split(w, ":")
-		fmt.Fprintf(&b, "    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", part[0], part[1], part[2])
+		fmt.Fprintf(&b,
+			"    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n",
+			part[0], part[1], part[2])
 	}
 	b.WriteString("  </dependencies>\n</project>\n")
 	return b.String()
 }
 
-// copyJars is the goal of Maven, with its own version, so that it is always the same.
+// copyJars is the Maven goal, with a fixed version.
 const copyJars = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-// Have returns the class path of a set that a folder has. It fails where a file is not
-// there or is another one.
+// Have returns the class path of a set in a folder. It returns an error if a
+// file is missing or has different content.
 func (s *Set) Have(dir string) (classPath string, err error) {
 	var paths []string
 	for _, f := range s.files {
@@ -99,10 +105,10 @@ func (s *Set) Have(dir string) (classPath string, err error) {
 	return strings.Join(paths, string(filepath.ListSeparator)), nil
 }
 
-// Fetch puts a set into a folder with Maven, unless it has it, and returns the class
-// path. The folder is there as a whole or not at all, also where several processes
-// fetch at once; one with other files in it is an error. It takes seconds, and minutes
-// where Maven has never run.
+// Fetch downloads a set to a folder with Maven, unless the folder has it, and
+// returns the class path. The folder is either complete or missing, even if
+// several processes fetch at once; a folder with other files is an error.
+// Fetching takes seconds, or minutes if Maven has never run.
 func (s *Set) Fetch(ctx context.Context, dir string) (classPath string, err error) {
 	if classPath, err = s.Have(dir); err == nil {
 		return classPath, nil
@@ -149,8 +155,8 @@ func (s *Set) download(ctx context.Context, mvn, part, jars string) error {
 	return nil
 }
 
-// Keep moves a whole folder to its place. Where another process was faster, its folder
-// stays.
+// Keep moves a complete folder to its place. If another process was faster, its
+// folder stays.
 func Keep(part, dir string) error {
 	if err := os.Rename(part, dir); err != nil {
 		if _, there := os.Stat(dir); there != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestOtherBytes: a folder with a file that is not the one by its hash has no Shark.
+// TestOtherBytes: a folder with a file of a different hash is rejected.
 func TestOtherBytes(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Shark.Have(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -25,11 +25,11 @@ func TestOtherBytes(t *testing.T) {
 		}
 	}
 	if path, err := Shark.Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "SHA-256") {
-		t.Errorf("other bytes: %q, %v", path, err)
+		t.Errorf("different content: %q, %v", path, err)
 	}
 }
 
-// TestSums: each file of the class path has a hash, and one name.
+// TestSums: each file of the class path has a hash, and no name occurs twice.
 func TestSums(t *testing.T) {
 	for _, s := range []*Set{&Shark, &App} {
 		met := map[string]bool{}
@@ -45,7 +45,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestWithoutMaven: without mvn there is nothing, also no half a folder.
+// TestWithoutMaven: without mvn there is no folder, not even an incomplete one.
 func TestWithoutMaven(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "cache", "shark")
@@ -57,7 +57,8 @@ func TestWithoutMaven(t *testing.T) {
 	}
 }
 
-// TestAtOnce: several fetch into one folder, and all have it whole.
+// TestAtOnce: several goroutines fetch into one folder, and all get the
+// complete set.
 func TestAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Maven")
@@ -76,7 +77,7 @@ func TestAtOnce(t *testing.T) {
 	}
 	for range processes {
 		if err := <-results; err != nil {
-			recorded.Missing(t, "Shark cannot be had: %v", err)
+			recorded.Missing(t, "fetch Shark: %v", err)
 		}
 	}
 	left, err := os.ReadDir(filepath.Dir(dir))

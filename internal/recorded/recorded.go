@@ -1,11 +1,10 @@
-// Package recorded finds recorded data of real devices for tests, and states the
-// rule for parts that a test needs and this machine lacks: the test is skipped
-// with the reason, and fails where every part must be there.
+// Package recorded finds recorded data of real devices for tests, and defines
+// what happens if something that a test needs is missing on this machine: the
+// test is skipped with the reason, or fails where everything is required.
 //
-// The data lie outside the module, in the folder that the environment variable
-// LEAKGATE_TESTDATA names, or else in ../shared/testdata as seen from the folder
-// of go.mod. It refuses to make data up, and to write any. Tests of all packages
-// feed on it; nothing else does.
+// The data is outside the module, in the folder that the environment variable
+// LEAKGATE_TESTDATA names, or else in ../shared/testdata relative to the folder
+// of go.mod. It is only read, and never invented.
 package recorded
 
 import (
@@ -18,9 +17,9 @@ import (
 	"testing"
 )
 
-// Read gives a recorded file whose path, joined, lies below the root of the data.
-// A file whose name ends in .gz is unpacked. Without the file the test ends as
-// Missing says.
+// Read returns the content of a recorded file; path is joined and relative to
+// the root of the data. A file whose name ends in .gz is decompressed. Without
+// the file, the test ends like with Missing.
 func Read(tb testing.TB, path ...string) []byte {
 	tb.Helper()
 	name := Path(tb, path...)
@@ -36,13 +35,13 @@ func Read(tb testing.TB, path ...string) []byte {
 		data, err = io.ReadAll(z)
 	}
 	if err != nil {
-		tb.Fatalf("unpack recorded data: %s: %v", name, err)
+		tb.Fatalf("decompress recorded data: %s: %v", name, err)
 	}
 	return data
 }
 
-// Path gives the path of a recorded file or folder, which is there. Without it
-// the test ends as Missing says.
+// Path returns the path of an existing recorded file or folder. Without it, the
+// test ends like with Missing.
 func Path(tb testing.TB, path ...string) string {
 	tb.Helper()
 	name := filepath.Join(append([]string{root(tb)}, path...)...)
@@ -52,14 +51,15 @@ func Path(tb testing.TB, path ...string) string {
 	return name
 }
 
-// Required tells whether a part that is missing fails the tests, as in CI.
+// Required reports whether missing parts fail tests, as in CI.
 func Required() bool { return os.Getenv("LEAKGATE_REQUIRE") == "all" }
 
-// Long reports whether tests run at full length, as in make e2e: others take a sample.
+// Long reports whether tests run at full length, as in make e2e; otherwise they
+// take a sample.
 func Long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
-// Missing ends a test that needs a part that is not there: it skips with the
-// reason, or fails if the environment variable LEAKGATE_REQUIRE says "all".
+// Missing ends a test that needs a missing part: it skips the test with the
+// reason, or fails it if the environment variable LEAKGATE_REQUIRE is "all".
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if Required() {
@@ -68,8 +68,8 @@ func Missing(tb testing.TB, format string, args ...any) {
 	tb.Skipf(format, args...)
 }
 
-// root is the folder of the data. Tests run in the folder of their package, so
-// go.mod is above it.
+// root returns the folder of the data. Tests run in the folder of their
+// package, so that go.mod is above it.
 func root(tb testing.TB) string {
 	tb.Helper()
 	if dir := os.Getenv("LEAKGATE_TESTDATA"); dir != "" {

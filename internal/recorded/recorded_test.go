@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ending is a test that notes how it ends.
+// ending is a test that records how it ends.
 type ending struct {
 	testing.TB
 	how string
@@ -27,8 +27,8 @@ func (e *ending) end(how, format string, args []any) {
 	runtime.Goexit()
 }
 
-// endOf runs f as a test of its own and says how it ended, or "" if it ran
-// through.
+// endOf runs f as a test of its own and returns how it ended, or "" if it
+// returned.
 func endOf(f func(testing.TB)) string {
 	e := new(ending)
 	done := make(chan struct{})
@@ -87,9 +87,10 @@ func TestRead(t *testing.T) {
 	if got, want := Path(t, "device"), filepath.Join(dir, "device"); got != want {
 		t.Errorf("path %s, want %s", got, want)
 	}
-	// A part that is there and broken is not missing.
+	// A part that exists and is broken is not missing.
 	for name, says := range map[string]string{"cut.gz": "unpack", "not.gz": "unpack", "device": "read"} {
-		if how := endOf(func(tb testing.TB) { Read(tb, name) }); !strings.HasPrefix(how, "failed: "+says) || !strings.Contains(how, name) {
+		if how := endOf(func(tb testing.TB) { Read(tb, name) }); !strings.HasPrefix(how, "failed: "+says) ||
+			!strings.Contains(how, name) {
 			t.Errorf("%s: %q", name, how)
 		}
 	}
@@ -111,7 +112,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestRoot looks for the data from a package of another module.
+// TestRoot looks for the data from a package of a different module.
 func TestRoot(t *testing.T) {
 	t.Setenv("LEAKGATE_TESTDATA", "")
 	dir := t.TempDir()
@@ -126,7 +127,8 @@ func TestRoot(t *testing.T) {
 		}
 	}
 	t.Chdir(filepath.VolumeName(dir) + string(filepath.Separator))
-	if how := endOf(func(tb testing.TB) { Path(tb, "a.txt") }); !strings.HasPrefix(how, "failed: find the recorded data: no go.mod above") {
+	if how := endOf(func(tb testing.TB) { Path(tb, "a.txt") }); !strings.HasPrefix(how,
+		"failed: find the recorded data: no go.mod above") {
 		t.Errorf("outside of modules: %q", how)
 	}
 }

@@ -20,22 +20,29 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// DiffName is the name of the schema of `leakgate diff --json`, which is not part of a run directory.
+// DiffName is the name of the schema of `leakgate diff --json`, which is not
+// part of a run directory.
 const DiffName = "diff.json"
 
 // packed is the suffix of compressed files.
 const packed = ".zst"
 
-// Files are the schemas of the JSON files of a run directory and of a diff, by the names of
-// those files.
+// Files are the schemas of the JSON files of a run directory and of a diff, by
+// file name.
 func Files() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, make := range map[string]func() ([]byte, error){
-		"run.json":       func() ([]byte, error) { return Of("run.json of leakgate", reflect.TypeFor[record.Run]()) },
-		"diagnosis.json": func() ([]byte, error) { return Of("diagnosis.json of leakgate", reflect.TypeFor[record.Diagnosis]()) },
-		"analysis.json":  func() ([]byte, error) { return Of("analysis.json of leakgate", reflect.TypeFor[analysis.Report]()) },
-		"growth.json":    func() ([]byte, error) { return Of("growth.json of leakgate", reflect.TypeFor[analysis.Growth]()) },
-		record.TripName:  func() ([]byte, error) { return Of("trip.json of leakgate", reflect.TypeFor[record.Trip]()) },
+		"run.json": func() ([]byte, error) { return Of("run.json of leakgate", reflect.TypeFor[record.Run]()) },
+		"diagnosis.json": func() ([]byte, error) {
+			return Of("diagnosis.json of leakgate", reflect.TypeFor[record.Diagnosis]())
+		},
+		"analysis.json": func() ([]byte, error) {
+			return Of("analysis.json of leakgate", reflect.TypeFor[analysis.Report]())
+		},
+		"growth.json": func() ([]byte, error) {
+			return Of("growth.json of leakgate", reflect.TypeFor[analysis.Growth]())
+		},
+		record.TripName: func() ([]byte, error) { return Of("trip.json of leakgate", reflect.TypeFor[record.Trip]()) },
 		comparison.FileName: func() ([]byte, error) {
 			return Of("gate.json of leakgate", reflect.TypeFor[comparison.Comparison]())
 		},
@@ -44,7 +51,8 @@ func Files() (map[string][]byte, error) {
 			return Of("heap.summary.json.zst of leakgate, unpacked", reflect.TypeOf((*analysis.Summary)(nil).Form()))
 		},
 		record.SamplesName: func() ([]byte, error) {
-			return OneOf("a line of samples.ndjson of leakgate", reflect.TypeFor[record.Header](), reflect.TypeFor[record.Sample](), reflect.TypeFor[record.Event]())
+			return OneOf("a line of samples.ndjson of leakgate", reflect.TypeFor[record.Header](),
+				reflect.TypeFor[record.Sample](), reflect.TypeFor[record.Event]())
 		},
 	} {
 		text, err := make()
@@ -71,8 +79,9 @@ var compileFiles = sync.OnceValues(func() (map[string]*Schema, error) {
 	return schemas, nil
 })
 
-// CheckRun checks every JSON file of a run directory against its schema, and returns how many
-// documents it has checked. A file of JSON without a schema is an error.
+// CheckRun checks every JSON file of a run directory against its schema, and
+// returns the number of checked documents. A JSON file without a schema is an
+// error.
 func CheckRun(dir string) (checked int, err error) {
 	schemas, err := compileFiles()
 	if err != nil {
@@ -101,7 +110,7 @@ func CheckRun(dir string) (checked int, err error) {
 	return checked, err
 }
 
-// read returns the content of a file, decompressed.
+// read returns the decompressed content of a file.
 func read(path string) ([]byte, error) {
 	if !strings.HasSuffix(path, packed) {
 		return os.ReadFile(path)

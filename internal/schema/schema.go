@@ -1,5 +1,6 @@
-// Package schema makes JSON Schemas of the files of a run directory from the Go types that
-// write them, and checks files against schemas. The library is santhosh-tekuri/jsonschema.
+// Package schema makes JSON Schemas of the files of a run directory from the Go
+// types that write them, and checks files against schemas. The library is
+// santhosh-tekuri/jsonschema.
 package schema
 
 import (
@@ -18,8 +19,9 @@ import (
 // draft is the dialect of all schemas.
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Of returns the schema of what encoding/json writes of a type. Fields are required unless
-// they may be omitted; more fields are allowed, because versions add them.
+// Of returns the schema of the JSON that encoding/json writes for a type.
+// Fields are required unless they may be omitted; additional fields are
+// allowed, because new versions add them.
 func Of(title string, t reflect.Type) ([]byte, error) {
 	m := maker{defs: map[string]any{}}
 	root := m.of(t)
@@ -27,7 +29,7 @@ func Of(title string, t reflect.Type) ([]byte, error) {
 	return encode(root)
 }
 
-// OneOf returns the schema of a line that is one of several types.
+// OneOf returns the schema of a line that has one of several types.
 func OneOf(title string, types ...reflect.Type) ([]byte, error) {
 	m := maker{defs: map[string]any{}}
 	var choices []any
@@ -48,7 +50,8 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maker makes the schema of a type; structs are definitions by their names.
+// maker makes the schema of a type; structs become definitions with their
+// names.
 type maker struct{ defs map[string]any }
 
 var (
@@ -66,7 +69,7 @@ func (m maker) of(t reflect.Type) map[string]any {
 	case t.Implements(marshalsText):
 		return map[string]any{"type": "string"}
 	case t.Implements(marshalsJSON):
-		return map[string]any{} // anything: such types say themselves what they write
+		return map[string]any{} // anything: such types encode themselves
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -80,7 +83,7 @@ func (m maker) of(t reflect.Type) map[string]any {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return map[string]any{"type": "integer", "minimum": 0}
 	case reflect.Slice, reflect.Array:
-		// A list that is nil is null.
+		// A nil list is null.
 		return map[string]any{"type": []string{"array", "null"}, "items": m.of(t.Elem())}
 	case reflect.Map:
 		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": m.of(t.Elem())}
@@ -96,7 +99,7 @@ func (m maker) reference(t reflect.Type) map[string]any {
 	}
 	name := path.Base(t.PkgPath()) + "." + t.Name()
 	if _, known := m.defs[name]; !known {
-		m.defs[name] = nil // it may hold itself
+		m.defs[name] = nil // it may contain itself
 		m.defs[name] = m.object(t)
 	}
 	return map[string]any{"$ref": "#/$defs/" + name}
@@ -108,7 +111,7 @@ func (m maker) object(t reflect.Type) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
-// fields adds the fields of a struct, and those of structs that are embedded in it.
+// fields adds the fields of a struct and of the structs embedded in it.
 func (m maker) fields(t reflect.Type, properties map[string]any, required *[]string) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -149,10 +152,10 @@ func Compile(text []byte) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// Validate checks a document that encoding/json or a YAML library has decoded.
+// Validate checks a document that encoding/json or a YAML library decoded.
 func (s *Schema) Validate(doc any) error { return s.compiled.Validate(doc) }
 
-// Check checks a document by its text.
+// Check checks a document given as text.
 func (s *Schema) Check(text []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the schemas of docs/formats")
 
-// The published schemas are those of the types. Run it with -update and read the difference.
+// TestPublished: the published schemas match the types. Run it with -update and
+// review the difference.
 func TestPublished(t *testing.T) {
 	files, err := Files()
 	if err != nil {
@@ -30,7 +31,7 @@ func TestPublished(t *testing.T) {
 			}
 		}
 		if kept, err := os.ReadFile(page); err != nil || string(kept) != string(text) {
-			t.Errorf("%s is not that of the types: go test ./internal/schema -update writes it (%v)", page, err)
+			t.Errorf("%s does not match the types: update it with `go test ./internal/schema -update` (%v)", page, err)
 		}
 		if _, err := Compile(text); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -53,13 +54,13 @@ type sample struct {
 	hidden  int
 }
 
-// Base is embedded: its fields are those of the whole.
+// Base is embedded: its fields belong to sample.
 type Base struct {
 	Rate float64 `json:"rate"`
 }
 
-// What encoding/json writes of a value validates, whatever is in it; a document that lacks a
-// field, or has another type in it, does not.
+// JSON that encoding/json writes validates, whatever the values; a document
+// that lacks a field, or has a field of a different type, does not.
 func TestOf(t *testing.T) {
 	text, err := Of("test", reflect.TypeFor[sample]())
 	if err != nil {
@@ -69,7 +70,10 @@ func TestOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full := sample{Base: Base{1.5}, Text: "x", Maybe: new(int64(7)), List: []Base{{2}}, Left: []string{}, Map: map[string]bool{"a": true}, Self: &sample{}, hidden: 1}
+	full := sample{
+		Base: Base{1.5}, Text: "x", Maybe: new(int64(7)), List: []Base{{2}}, Left: []string{},
+		Map: map[string]bool{"a": true}, Self: &sample{}, hidden: 1,
+	}
 	for _, v := range []sample{{}, full} {
 		doc, err := json.Marshal(v)
 		if err != nil {
@@ -84,12 +88,13 @@ func TestOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from, to := range map[string]string{
-		`"rate":1.5`: `"rate":"1.5"`, `"text":"x",`: "", `"maybe":7`: `"maybe":7.5`, `"list":[{"rate":2}]`: `"list":[{}]`, `"a":true`: `"a":1`,
+		`"rate":1.5`: `"rate":"1.5"`, `"text":"x",`: "", `"maybe":7`: `"maybe":7.5`,
+		`"list":[{"rate":2}]`: `"list":[{}]`, `"a":true`: `"a":1`,
 		`"inline":{"A":0}`: `"inline":{"A":-1}`, `"when":"`: `"when":1,"x":"`,
 	} {
 		bad := strings.Replace(string(good), from, to, 1)
 		if bad == string(good) {
-			t.Fatalf("%s is not in %s", from, good)
+			t.Fatalf("%s is missing in %s", from, good)
 		}
 		if s.Check([]byte(bad)) == nil {
 			t.Errorf("%s validates", bad)
@@ -97,7 +102,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A file that has no schema is told, and a line that is none.
+// A file without a schema and an invalid line are reported.
 func TestCheckRun(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

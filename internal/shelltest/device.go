@@ -1,5 +1,6 @@
-// Package shelltest has what tests of shell commands share: a device whose shell is a
-// function, the real shells of this machine, and names that try to get out of their quotes.
+// Package shelltest is shared by tests of shell commands: a device whose shell
+// is a function, the real shells of this machine, and names that try to escape
+// their quotes.
 package shelltest
 
 import (
@@ -10,11 +11,12 @@ import (
 	"sync"
 )
 
-// Device is a device whose shell is a function. It moves no files.
+// Device is a device whose shell is a function. It cannot transfer files.
 type Device struct {
-	// Run is the shell.
+	// Run implements the shell.
 	Run func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error)
-	// Commands are the command lines so far. Read them when no command runs.
+	// Commands are the command lines so far. Read them only while no command
+	// runs.
 	Commands []string
 
 	mu sync.Mutex

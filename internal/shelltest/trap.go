@@ -14,18 +14,22 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Shells returns the real POSIX shells of this machine, as command lines that take a
-// script on their input. Android has mksh, and toybox or busybox in recoveries.
+// Shells returns the real POSIX shells of this machine, as command lines that
+// read a script from standard input. Android has mksh, and toybox or busybox in
+// recovery systems.
 func Shells(t testing.TB) [][]string {
 	t.Helper()
 	var out [][]string
-	for _, words := range [][]string{{"dash"}, {"sh"}, {"bash"}, {"bash", "--posix"}, {"mksh"}, {"busybox", "sh"}, {"zsh", "--emulate", "sh"}} {
+	for _, words := range [][]string{
+		{"dash"}, {"sh"}, {"bash"}, {"bash", "--posix"}, {"mksh"}, {"busybox", "sh"}, {"zsh", "--emulate", "sh"},
+	} {
 		path, err := exec.LookPath(words[0])
 		if err != nil {
 			continue
 		}
-		// sh is often one of the others.
-		if real, err := filepath.EvalSymlinks(path); err == nil && words[0] == "sh" && filepath.Base(real) != "busybox" {
+		// sh is often the same as one of the others.
+		if real, err := filepath.EvalSymlinks(path); err == nil && words[0] == "sh" &&
+			filepath.Base(real) != "busybox" {
 			path = real
 		}
 		shell := append([]string{path}, words[1:]...)
@@ -39,28 +43,34 @@ func Shells(t testing.TB) [][]string {
 	return out
 }
 
-// Inject is what a name tries to run: it leaves a file in the folder of the canary
-// on a real shell, and one in a folder that phones have.
+// Inject is the command that hostile names try to run: it leaves a file in the
+// folder of the canary on a real shell, and one in a folder that phones have.
 const Inject = `touch $CANARY /data/local/tmp/canary`
 
-// HostileNames are names that an app, or whoever writes a configuration, may have.
+// HostileNames are names that an app or the author of a configuration may
+// choose.
 var HostileNames = []string{
-	"com.x;" + Inject, "$(" + Inject + ")", "`" + Inject + "`", "com.x && " + Inject, "com.x || " + Inject, "com.x | " + Inject, "com.x & " + Inject,
-	"com.x\n" + Inject + "\n", "com.x\r\n" + Inject, "'; " + Inject + "; '", `"; ` + Inject + `; "`, `\'; ` + Inject + `; \'`, `'\''; ` + Inject + `; '\''`,
-	"${CANARY:+$(" + Inject + ")}", "$((`" + Inject + "`))", ") ; " + Inject + " ; (", "} ; " + Inject, "<(" + Inject + ")", "!!", "!:0",
-	"* /etc/*", "~root", "com.x#y", "com.x\\", "com.x'", `com.x"`, "", " ", "-rf", "--user", "%s%n", "$HOME", "$CANARY", "com.x$y", "com.x:$(id)",
-	"duration: 8h", "- com.x", "{a: b}", "!!str", "&a", "*a", "com.x: y", "\x1b[2Jcom.x", "\u202ecom.x", "com.\u200bx", "com.x\u2028y", "\xff\xfe", "\x01\x7f\x81",
+	"com.x;" + Inject, "$(" + Inject + ")", "`" + Inject + "`", "com.x && " + Inject, "com.x || " + Inject,
+	"com.x | " + Inject, "com.x & " + Inject,
+	"com.x\n" + Inject + "\n", "com.x\r\n" + Inject, "'; " + Inject + "; '", `"; ` + Inject + `; "`,
+	`\'; ` + Inject + `; \'`, `'\''; ` + Inject + `; '\''`,
+	"${CANARY:+$(" + Inject + ")}", "$((`" + Inject + "`))", ") ; " + Inject + " ; (", "} ; " + Inject,
+	"<(" + Inject + ")", "!!", "!:0",
+	"* /etc/*", "~root", "com.x#y", "com.x\\", "com.x'", `com.x"`, "", " ", "-rf", "--user", "%s%n", "$HOME", "$CANARY",
+	"com.x$y", "com.x:$(id)",
+	"duration: 8h", "- com.x", "{a: b}", "!!str", "&a", "*a", "com.x: y", "\x1b[2Jcom.x", "\u202ecom.x", "com.\u200bx",
+	"com.x\u2028y", "\xff\xfe", "\x01\x7f\x81",
 	strings.Repeat("x", 300), "com.中文", "com.x:push", "com.x$Inner:p1/2@3",
 }
 
-// Trap is a real shell in which run-as exists and writes down its words, and in
-// which a canary dies when a name is run.
+// Trap is a real shell with a run-as that records its arguments, and a canary
+// that dies when a hostile name is run.
 type Trap struct {
 	*Device
 	canary, log string
 }
 
-// NewTrap returns a trap around one of Shells.
+// NewTrap returns a trap with one of Shells.
 func NewTrap(t *testing.T, shell []string) *Trap {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,13 +93,13 @@ func NewTrap(t *testing.T, shell []string) *Trap {
 	return tr
 }
 
-// Dead reports whether the canary is dead.
+// Dead reports whether a hostile name was run.
 func (tr *Trap) Dead() bool {
 	_, err := os.Stat(tr.canary)
 	return err == nil
 }
 
-// Revive brings the canary back.
+// Revive resets the canary.
 func (tr *Trap) Revive() error { return os.Remove(tr.canary) }
 
 // Words returns the arguments of run-as since the last call.

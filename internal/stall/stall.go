@@ -1,7 +1,7 @@
-// Package stall measures how long this machine kept a process from running: a suspended
-// virtual machine, a long disk flush, too much load. A test that keeps real time allows
-// exactly that much more, so that neither a stall fails it nor a wide constant hides a
-// delay of its own.
+// Package stall measures how long this machine kept a process from running: by
+// a suspended virtual machine, a long disk flush or high load. A real-time test
+// tolerates exactly that much more, so that a stall does not fail it and a
+// generous constant does not hide a delay of its own.
 package stall
 
 import (
@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// every is the interval of the ticks; a tick that is late by less is not a stall.
+// every is the interval of the ticks; a tick that is late by less is not a
+// stall.
 const every = 100 * time.Millisecond
 
 // Meter adds up stalls.
@@ -47,8 +48,8 @@ func (m *Meter) run(done <-chan struct{}) {
 	}
 }
 
-// stalled is how long a stall between two ticks may have lasted: it began at some moment of
-// the interval.
+// stalled returns the longest possible stall between two ticks: it began at an
+// unknown time in the interval.
 func stalled(passed time.Duration) time.Duration {
 	if passed < 2*every {
 		return 0
@@ -56,9 +57,9 @@ func stalled(passed time.Duration) time.Duration {
 	return passed
 }
 
-// Total returns the stalls since Measure, the one that is just over included: each up to a
-// tenth of a second longer than it was.
+// Total returns the sum of the stalls since Measure, including one that has
+// just ended. Each may be overestimated by up to a tenth of a second.
 func (m *Meter) Total() time.Duration {
-	time.Sleep(2 * every) // for the tick that notices it
+	time.Sleep(2 * every) // for the tick that detects it
 	return time.Duration(m.total.Load())
 }

@@ -15,7 +15,7 @@ import (
 
 // Package is the exported API of one package.
 type Package struct {
-	// Folder is its path below the module, with slashes.
+	// Folder is its path relative to the module, with slashes.
 	Folder string
 	// Lines has one line for each exported name, method and field, sorted.
 	Lines []string
@@ -25,7 +25,7 @@ type Package struct {
 	Types []string
 }
 
-// Public reports whether other modules are meant to import a package of the module.
+// Public reports whether other modules may import a package of the module.
 func Public(folder string) bool {
 	for part := range strings.SplitSeq(folder, "/") {
 		if part == "internal" || part == "cmd" || part == "tools" || part == "examples" {
@@ -35,7 +35,8 @@ func Public(folder string) bool {
 	return true
 }
 
-// Read returns the packages of a module that are not programs, sorted by folder.
+// Read returns the packages of a module that are not programs, sorted by
+// folder.
 func Read(root fs.FS, module string) ([]Package, error) {
 	r := reader{root: root, module: module, files: token.NewFileSet(), folders: map[string]*folder{}}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -64,7 +65,7 @@ func Read(root fs.FS, module string) ([]Package, error) {
 	return packages, nil
 }
 
-// folder is the syntax of one package, by what is exported.
+// folder is the syntax of a package, by exported names.
 type folder struct {
 	at, name string
 	values   []*ast.GenDecl
@@ -91,7 +92,10 @@ func (r *reader) add(name string) error {
 	}
 	f := r.folders[path.Dir(name)]
 	if f == nil {
-		f = &folder{at: path.Dir(name), name: file.Name.Name, types: map[string]*ast.TypeSpec{}, imports: map[*ast.TypeSpec]map[string]string{}}
+		f = &folder{
+			at: path.Dir(name), name: file.Name.Name, types: map[string]*ast.TypeSpec{},
+			imports: map[*ast.TypeSpec]map[string]string{},
+		}
 		r.folders[f.at] = f
 	}
 	imports := importNames(file)
@@ -154,8 +158,8 @@ func (p *Package) add(line string) {
 	}
 }
 
-// member lists a field, or a method of an interface. It reports whether the line is
-// new: a file for each system may declare the same name.
+// member lists a field, or a method of an interface. It reports whether the
+// line is new: files for several systems may declare the same name.
 func (p *Package) member(line string) bool {
 	line = "pkg " + p.Folder + ", " + line
 	if slices.Contains(p.Lines, line) {
@@ -166,7 +170,7 @@ func (p *Package) member(line string) bool {
 }
 
 func (r *reader) listValues(p *Package, decl *ast.GenDecl) {
-	var inherited ast.Expr // the type of constants that repeat the expression before
+	var inherited ast.Expr // the type of constants that repeat the previous expression
 	for _, spec := range decl.Specs {
 		v, ok := spec.(*ast.ValueSpec)
 		if !ok {
@@ -193,8 +197,8 @@ func (r *reader) listValues(p *Package, decl *ast.GenDecl) {
 	}
 }
 
-// listType lists a type with its fields and methods. An alias of a type of the module
-// has those of its target: a user meets them under the alias.
+// listType lists a type with its fields and methods. An alias of a type of the
+// module has those of its target, because users see them under the alias.
 func (r *reader) listType(p *Package, f *folder, name string) {
 	spec := f.types[name]
 	line := "type " + name
@@ -221,7 +225,7 @@ func (r *reader) listType(p *Package, f *folder, name string) {
 	r.listMethods(p, f, name, name)
 }
 
-// target is the folder and the name of the type that an alias stands for.
+// target returns the folder and the name of the type that an alias denotes.
 func (r *reader) target(f *folder, spec *ast.TypeSpec) (*folder, string) {
 	selector, ok := spec.Type.(*ast.SelectorExpr)
 	if !ok {
@@ -265,7 +269,7 @@ func (r *reader) listMembers(p *Package, of string, t ast.Expr) {
 	}
 }
 
-// tag is the tag of a field: a key of JSON is API too.
+// tag returns the tag of a field: JSON keys are API too.
 func tag(field *ast.Field) string {
 	if field.Tag == nil {
 		return ""
@@ -317,7 +321,7 @@ func (r *reader) fieldList(list *ast.FieldList) string {
 func (r *reader) text(e ast.Expr) string {
 	var b strings.Builder
 	if err := printer.Fprint(&b, r.files, e); err != nil {
-		return err.Error() // only for a node that no parser makes
+		return err.Error() // only for a node that no parser produces
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
 }

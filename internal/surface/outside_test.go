@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestOutside builds examples/embed as a module of its own: what it uses is importable
-// from outside, and the compiler refuses whatever is internal.
+// TestOutside builds examples/embed as a module of its own: everything that it
+// uses can be imported from outside, and the compiler rejects internal
+// packages.
 func TestOutside(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -44,7 +45,7 @@ func TestOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range packages {
-		// examples/leakcheck is a suite and uses that of suites.
+		// examples/leakcheck is a suite and uses the API for suites.
 		if p.Folder != "harness" && Public(p.Folder) && !strings.Contains(string(source), `"`+module+"/"+p.Folder+`"`) {
 			t.Errorf("examples/embed does not use %s", p.Folder)
 		}
@@ -61,8 +62,9 @@ func outside(t *testing.T, dir string, argv ...string) {
 	}
 }
 
-// TestExamplesOfTheHarness: each function and method that a suite may call is in the example of
-// a suite, which runs on the served phone, or in an example of the package.
+// TestExamplesOfTheHarness: each function and method that a suite may call is
+// in the example of a suite, which runs on the served phone, or in an example
+// of the package.
 func TestExamplesOfTheHarness(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var examples strings.Builder
@@ -98,6 +100,6 @@ func TestExamplesOfTheHarness(t *testing.T) {
 		}
 	}
 	if seen < 40 {
-		t.Errorf("only %d names of package harness were found", seen)
+		t.Errorf("found only %d names of package harness", seen)
 	}
 }

@@ -1,7 +1,7 @@
 package surface
 
-// sameName are the exported type names that more than one package of the product has,
-// with the reason.
+// sameName are the exported type names that more than one package of the
+// product has, with the reason.
 var sameName = map[string]string{
 	"Accumulation": "analysis has the JSON form of what heap, hprof or trace computes",
 	"Answer":       "whether a level works, and yes, no or unknown in a text",
@@ -47,12 +47,13 @@ var sameName = map[string]string{
 	"Source":       "how memory is read, and which program reports it",
 	"Standing":     "record has the JSON form of what was read or collected",
 	"Status":       "of an object, /proc/PID/status, and of a check",
-	"Step":         "a reference of a path in growth and trace, an artifact of a recipe in diagnose, and its forms for users of response and config",
-	"Strings":      "the names in a dump, and the java.lang.String objects",
-	"Thread":       "a thread record, a java.lang.Thread, and a native thread",
-	"ThreadGroup":  "threads of similar names, in a heap dump and in /proc",
-	"Trace":        "a stack trace of a dump, and a leak trace",
-	"Transition":   "record has the JSON form of the detector's type",
-	"Usage":        "of a mapping, of a process, and of the host by a run",
-	"Workload":     "what runs, its JSON form in record and its section of the YAML file",
+	"Step": "a reference of a path in growth and trace, an artifact of a recipe in diagnose, and its forms " +
+		"for users of response and config",
+	"Strings":     "the names in a dump, and the java.lang.String objects",
+	"Thread":      "a thread record, a java.lang.Thread, and a native thread",
+	"ThreadGroup": "threads of similar names, in a heap dump and in /proc",
+	"Trace":       "a stack trace of a dump, and a leak trace",
+	"Transition":  "record has the JSON form of the detector's type",
+	"Usage":       "of a mapping, of a process, and of the host by a run",
+	"Workload":    "what runs, its JSON form in record and its section of the YAML file",
 }

@@ -15,13 +15,14 @@ var update = flag.Bool("update", false, "write docs/api.txt")
 
 const (
 	module = "github.com/leakgate/leakgate"
-	// mostNames bounds what a user of the public packages has to know: the checks of a suite, a
-	// run in progress, what it records, and the engines by themselves.
+	// mostNames bounds the names that a user of the public packages has to
+	// learn: the checks of a suite, a run in progress, its record, and the
+	// engines by themselves.
 	mostNames = 580
 )
 
-// TestAPI holds docs/api.txt to the public packages. Run it with -update and read
-// the difference: each line is a promise to other modules.
+// TestAPI compares docs/api.txt with the public packages. Run it with -update
+// and review the difference: each line is a promise to other modules.
 func TestAPI(t *testing.T) {
 	root := filepath.Join("..", "..")
 	packages, err := Read(os.DirFS(root), module)
@@ -54,8 +55,8 @@ func TestAPI(t *testing.T) {
 	reportChanges(t, strings.Split(string(kept), "\n"), strings.Split(text.String(), "\n"))
 }
 
-// TestTypeNames: one word has one meaning in the whole product. Instruments may name
-// their types after what they imitate.
+// TestTypeNames: a word has one meaning in the whole product. Instruments may
+// name their types after what they imitate.
 func TestTypeNames(t *testing.T) {
 	packages, err := Read(os.DirFS(filepath.Join("..", "..")), module)
 	if err != nil {
@@ -63,7 +64,8 @@ func TestTypeNames(t *testing.T) {
 	}
 	homes := map[string][]string{}
 	for _, p := range packages {
-		if Public(p.Folder) || strings.HasPrefix(p.Folder, "internal/detector/") || strings.HasPrefix(p.Folder, "internal/analysis/") ||
+		if Public(p.Folder) || strings.HasPrefix(p.Folder, "internal/detector/") ||
+			strings.HasPrefix(p.Folder, "internal/analysis/") ||
 			strings.HasPrefix(p.Folder, "internal/capture/") || strings.HasPrefix(p.Folder, "internal/harness/") {
 			for _, name := range p.Types {
 				homes[name] = append(homes[name], p.Folder)
@@ -72,12 +74,12 @@ func TestTypeNames(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(homes)) {
 		if len(homes[name]) > 1 && sameName[name] == "" {
-			t.Errorf("%s is a type of %s: rename one, or say why not", name, strings.Join(homes[name], ", "))
+			t.Errorf("%s is a type of %s: rename one, or give a reason", name, strings.Join(homes[name], ", "))
 		}
 	}
 	for name := range sameName {
 		if len(homes[name]) < 2 {
-			t.Errorf("%s has one home: remove its reason", name)
+			t.Errorf("%s is in one package only: remove its reason", name)
 		}
 	}
 }
@@ -95,7 +97,7 @@ func reportChanges(t *testing.T, kept, now []string) {
 		}
 	}
 	if t.Failed() {
-		t.Log("the API differs from docs/api.txt; go test ./internal/surface -update writes it")
+		t.Log("the API differs from docs/api.txt; update it with `go test ./internal/surface -update`")
 	}
 }
 
@@ -130,9 +132,14 @@ func New[T any](o Options, more ...T) (*Count, error) { return nil, nil }
 type low struct{}
 func (low) High() {}
 `)},
-		"a/a_windows.go":  {Data: []byte("package a\nfunc New[T any](o Options, more ...T) (*Count, error) { return nil, nil }\n")},
-		"a/a_test.go":     {Data: []byte("package a\nfunc Test() {}\n")},
-		"internal/b/b.go": {Data: []byte("package b\ntype Damage struct{ Offset int64 }\nfunc (d *Damage) Error() string { return \"\" }\n")},
+		"a/a_windows.go": {
+			Data: []byte("package a\nfunc New[T any](o Options, more ...T) (*Count, error) { return nil, nil }\n"),
+		},
+		"a/a_test.go": {Data: []byte("package a\nfunc Test() {}\n")},
+		"internal/b/b.go": {
+			Data: []byte("package b\ntype Damage struct{ Offset int64 }\nfunc (d *Damage) Error() string { return " +
+				"\"\" }\n"),
+		},
 		"cmd/c/c.go":      {Data: []byte("package main\nfunc Main() {}\n")},
 		"a/testdata/d.go": {Data: []byte("not Go")},
 	}, "m")
@@ -147,7 +154,8 @@ func (low) High() {}
 		"func New[T any](o Options, more ...T) (*Count, error)",
 		"method (*Damage) Error() string", "method (Count) String() string", "method (List) Len() int",
 		"type Count int", "type Damage = b.Damage", "type Damage struct, Offset int64",
-		"type Device interface", "type Device interface, Count", "type Device interface, Exec(cmd string) error", "type Device interface, hide()",
+		"type Device interface", "type Device interface, Count", "type Device interface, Exec(cmd string) error",
+		"type Device interface, hide()",
 		"type List[T any] []T", "type Options struct", "type Options struct, Done func( n int, ) error",
 		"type Options struct, Top int `json:\"top\"`", "type Options struct, embedded Count",
 		"type Reader = other.Reader", "var Err",
@@ -163,6 +171,6 @@ func (low) High() {}
 		t.Errorf("%d names, types %q", packages[0].Names, packages[0].Types)
 	}
 	if _, err := Read(fstest.MapFS{"a.go": {Data: []byte("package")}}, "m"); err == nil {
-		t.Error("a file without a package is read")
+		t.Error("a file without a package was read")
 	}
 }

@@ -21,7 +21,8 @@ import (
 // exportData loads compiled packages of the module by their import paths.
 func exportData(t *testing.T, folders []string) map[string]*types.Package {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", module+"/...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
+		module+"/...")
 	list.Dir = filepath.Join("..", "..")
 	list.Stderr = os.Stderr
 	out, err := list.Output()
@@ -48,15 +49,15 @@ func exportData(t *testing.T, folders []string) map[string]*types.Package {
 	return packages
 }
 
-// opaque are the places of the API that a user passes on and need not name, with the
-// reason.
+// opaque are the places of the API that a user passes on and need not name,
+// with the reason.
 var opaque = map[string]string{
 	"capture.Level.Prefix": "package diagnose reads it; others pass on the Level that they were given",
 }
 
-// TestPublicTypes: whatever a signature or a field of a public package asks for or
-// returns has a name that another module can write: the type is in a public package,
-// or a public package has an alias of it.
+// TestPublicTypes: other modules can name every type in a signature or a field
+// of a public package: it is in a public package, or a public package has an
+// alias of it.
 func TestPublicTypes(t *testing.T) {
 	packages, err := Read(os.DirFS(filepath.Join("..", "..")), module)
 	if err != nil {
@@ -90,7 +91,7 @@ func TestPublicTypes(t *testing.T) {
 	}
 	for _, at := range slices.Sorted(maps.Keys(s.found)) {
 		if opaque[at] == "" {
-			t.Errorf("%s has the type %s, which no other module can name", at, s.found[at])
+			t.Errorf("%s has the type %s, which other modules cannot name", at, s.found[at])
 		}
 	}
 	for at := range opaque {
