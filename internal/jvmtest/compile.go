@@ -22,25 +22,27 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// release is the Java release of the class files: the last that Debian's ProGuard, 6.2,
-// reads and that has nest mates (JEP 181), without which inner classes need synthetic
-// methods that Android's compilers have not either.
+// release is the Java release of the class files: the latest that Debian's
+// ProGuard, 6.2, reads and that has nest mates (JEP 181). Without nest mates,
+// inner classes need synthetic methods that Android's compilers do not generate
+// either.
 const (
 	release      = 11
 	majorVersion = 55
 )
 
-// build is what a tool made once for all tests of this run.
+// build is the result of a tool, shared by all tests of this run.
 type build struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-// builds are by what they are made from.
+// builds are the builds by what they are made from.
 var builds sync.Map
 
-// built makes something, unless it was made before, by this process or another: results are
-// kept in the user's cache. A failure is not kept.
+// built returns a result that it makes unless it was made before, by this
+// process or another: results are kept in the user's cache. Failures are not
+// kept.
 func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	value, _ := builds.LoadOrStore(key, new(build))
 	b := value.(*build)
@@ -63,7 +65,8 @@ func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	return data, nil
 }
 
-// cached is where the result for a key is kept; "" where there is no cache.
+// cached returns where the result for a key is kept, or "" if there is no
+// cache.
 func cached(key string) string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -72,7 +75,8 @@ func cached(key string) string {
 	return filepath.Join(dir, "leakgate", "java", fmt.Sprintf("%x", sha256.Sum256([]byte(key))))
 }
 
-// keep writes a result as a whole. A cache that cannot be written costs time, no more.
+// keep writes a complete result. If the cache cannot be written, only time is
+// lost.
 func keep(path string, data []byte) {
 	dir := filepath.Dir(path)
 	if path == "" || os.MkdirAll(dir, 0o700) != nil {
@@ -91,7 +95,7 @@ func keep(path string, data []byte) {
 	}
 }
 
-// known reports whether something was made before.
+// known reports whether a result was made before.
 func known(key string) bool {
 	if _, err := os.Stat(cached(key)); err == nil {
 		return true
@@ -106,8 +110,8 @@ func known(key string) bool {
 	return b.data != nil
 }
 
-// Compile compiles a program and gives the path of its jar, which is there until the
-// test ends.
+// Compile compiles a program and returns the path of its jar, which exists
+// until the test ends.
 func (j *JDK) Compile(tb testing.TB, s Source) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "program.jar")
@@ -117,17 +121,19 @@ func (j *JDK) Compile(tb testing.TB, s Source) string {
 	return path
 }
 
-// CompileLibraries compiles Libraries and returns its class path, which has what it needs. The
-// test ends as recorded.Missing says where the libraries cannot be had.
+// CompileLibraries compiles Libraries and returns its class path with all
+// dependencies. If the libraries cannot be fetched, the test ends like with
+// recorded.Missing.
 func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
 	tb.Helper()
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		recorded.Missing(tb, "libraries need a folder: %v", err)
 	}
-	libraries, err := jars.App.Fetch(tb.Context(), filepath.Join(dir, "leakgate-test", jars.App.Name+"-"+jars.App.Version))
+	libraries,
+		err := jars.App.Fetch(tb.Context(), filepath.Join(dir, "leakgate-test", jars.App.Name+"-"+jars.App.Version))
 	if err != nil {
-		recorded.Missing(tb, "libraries cannot be had: %v", err)
+		recorded.Missing(tb, "fetch libraries: %v", err)
 	}
 	program, err := j.jars(tb.Context(), []Source{read("Console.java", "Libraries.java")}, libraries)
 	if err != nil {
@@ -157,8 +163,8 @@ func (j *JDK) compile(ctx context.Context, s Source, path string) error {
 	return nil
 }
 
-// compileTogether has programs ready for compile, in less time than it takes for one after
-// the other.
+// compileTogether prepares programs for compile, in less time than one after
+// the other would take.
 func (j *JDK) compileTogether(ctx context.Context, list []Source) error {
 	list = slices.DeleteFunc(list, func(s Source) bool { return known(j.key(s)) })
 	jars, err := j.jars(ctx, list, "")
@@ -173,7 +179,7 @@ func (j *JDK) compileTogether(ctx context.Context, list []Source) error {
 	return nil
 }
 
-// key names what a program is compiled to.
+// key identifies the result of compiling a program.
 func (j *JDK) key(s Source) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -182,7 +188,7 @@ func (j *JDK) key(s Source) string {
 	return fmt.Sprintf("%s %s %x", j.java, stamp(j.api), h.Sum(nil))
 }
 
-// stamp tells one installation of a tool from another, by one of its files.
+// stamp distinguishes installations of a tool, by one of its files.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -191,7 +197,7 @@ func stamp(path string) string {
 	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
 }
 
-// jars compiles programs, each for itself, with the classes of a class path.
+// jars compiles programs, each on its own, with a class path.
 func (j *JDK) jars(ctx context.Context, list []Source, classPath string) ([][]byte, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -204,7 +210,8 @@ func (j *JDK) jars(ctx context.Context, list []Source, classPath string) ([][]by
 	if err := read("Javac.java").write(dir); err != nil {
 		return nil, err
 	}
-	args := append(slices.Clone(small), "Javac.java", "-Xlint:-options", "-proc:none", "-cp", classPath, "--release", strconv.Itoa(release), "--")
+	args := append(slices.Clone(small), "Javac.java", "-Xlint:-options", "-proc:none", "-cp", classPath, "--release",
+		strconv.Itoa(release), "--")
 	for i, s := range list {
 		part := strconv.Itoa(i)
 		if err := s.write(filepath.Join(dir, part)); err != nil {
@@ -248,11 +255,12 @@ func pack(dir string) ([]byte, error) {
 	return jar.Bytes(), err
 }
 
-// library is the API of java.base in the release, as a jar of class files without code,
-// for a tool that does not read the class files of this JDK. It is made from the file
-// that javac has for --release: a folder is named after all releases that have what is
-// in it, one letter or digit each, and class files in it bear the version of the JDK
-// (OpenJDK make/langtools/src/classes/build/tools/symbolgenerator/CreateSymbols.java).
+// library returns the API of java.base in the release, as a jar of class files
+// without code, for a tool that cannot read the class files of this JDK. It is
+// made from the file that javac has for --release: folders are named after all
+// releases that have their contents, one letter or digit each, and class files
+// in them have the version of the JDK (OpenJDK
+// make/langtools/src/classes/build/tools/symbolgenerator/CreateSymbols.java).
 func (j *JDK) library() ([]byte, error) {
 	return built(stamp(j.api), func() ([]byte, error) {
 		api, err := zip.OpenReader(j.api)
@@ -274,17 +282,17 @@ func (j *JDK) library() ([]byte, error) {
 	})
 }
 
-// className gives the path of a class of java.base in the release.
+// className returns the path of a class of java.base in the release.
 func className(path string) (string, bool) {
-	const letter = "B" // 11, as the digits go on in letters
+	const letter = "B" // 11: the digits continue with letters
 	releases, path, _ := strings.Cut(path, "/")
 	module, path, _ := strings.Cut(path, "/")
 	name, ok := strings.CutSuffix(path, ".sig")
 	return name + ".class", ok && strings.Contains(releases, letter) && module == "java.base" && name != "module-info"
 }
 
-// stub adds a class with the version of the release: eight bytes, the last two of them
-// the major version (JVM Specification, section 4.1).
+// stub adds a class with the version of the release: eight bytes, the last two
+// of which are the major version (JVM Specification, section 4.1).
 func stub(z *zip.Writer, name string, f *zip.File) error {
 	in, err := f.Open()
 	if err != nil {

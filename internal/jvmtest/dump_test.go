@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// load reads a dump whole.
+// load reads a dump entirely.
 func load(t *testing.T, path string) *heap.Graph {
 	t.Helper()
 	in, err := os.Open(path)
@@ -36,7 +36,7 @@ func load(t *testing.T, path string) *heap.Graph {
 	return g
 }
 
-// counts gives the objects of each class.
+// counts returns the number of objects by class.
 func counts(g *heap.Graph) map[string]int64 {
 	m := map[string]int64{}
 	for _, row := range g.Histogram() {
@@ -45,7 +45,7 @@ func counts(g *heap.Graph) map[string]int64 {
 	return m
 }
 
-// references gives what each of some objects references.
+// references returns the references of the given objects.
 func references(t *testing.T, g *heap.Graph, objects []heap.Object) map[heap.Object][]heap.Object {
 	t.Helper()
 	m := map[heap.Object][]heap.Object{}
@@ -58,7 +58,7 @@ func references(t *testing.T, g *heap.Graph, objects []heap.Object) map[heap.Obj
 	return m
 }
 
-// held gives what a field references, in the class or in all objects of the class.
+// held returns what a field references, in the class or in all its objects.
 func held(t *testing.T, g *heap.Graph, owner, field string) []heap.Object {
 	t.Helper()
 	if o, ok := g.Static(owner, field); ok {
@@ -76,9 +76,10 @@ func held(t *testing.T, g *heap.Graph, owner, field string) []heap.Object {
 	return list
 }
 
-// checkLeaks holds a dump to its known answers; named gives the names of a class and a
-// field in it.
-func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int, named func(owner, field string) (string, string)) {
+// checkLeaks compares a dump with its known leaks; named returns the names of a
+// class and a field in the dump.
+func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int,
+	named func(owner, field string) (string, string)) {
 	t.Helper()
 	for _, leak := range leaks {
 		class, _ := named(leak.Class, "")
@@ -93,8 +94,10 @@ func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int, named
 			if g.Reachability(o) != heap.Strong {
 				t.Errorf("a %s is %v reachable", leak.Class, g.Reachability(o))
 			}
-			// A running thread has what it runs on its stack too: nothing dominates that.
-			ok := slices.ContainsFunc(holders, func(h heap.Object) bool { return dominates(g, h, o) || slices.Contains(direct[h], o) })
+			// The object of a running thread is also on its stack, so that
+			// nothing dominates it.
+			ok := slices.ContainsFunc(holders,
+				func(h heap.Object) bool { return dominates(g, h, o) || slices.Contains(direct[h], o) })
 			if !ok {
 				t.Errorf("%s.%s does not hold a %s", leak.Owner, leak.Field, leak.Class)
 			}

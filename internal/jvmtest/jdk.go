@@ -14,14 +14,15 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// JDK are the tools of Java on this machine. It may be used by several tests at once.
+// JDK are the Java tools of this machine. Several tests may use it at once.
 type JDK struct {
 	java, jcmd string
-	// api is where javac knows the class files of older releases from.
+	// api is the file with javac's class files of older releases.
 	api string
 }
 
-// New finds the JDK by PATH. Without it the test ends as recorded.Missing says.
+// New finds the JDK by PATH. Without it, the test ends like with
+// recorded.Missing.
 func New(tb testing.TB) *JDK {
 	tb.Helper()
 	javac, err := filepath.EvalSymlinks(find(tb, "javac"))
@@ -32,7 +33,7 @@ func New(tb testing.TB) *JDK {
 	j := &JDK{filepath.Join(bin, "java"), filepath.Join(bin, "jcmd"), filepath.Join(bin, "..", "lib", "ct.sym")}
 	for _, path := range []string{j.java, j.jcmd, j.api} {
 		if _, err := os.Stat(path); err != nil {
-			recorded.Missing(tb, "a whole JDK is needed: %v", err)
+			recorded.Missing(tb, "a complete JDK is needed: %v", err)
 		}
 	}
 	return j
@@ -47,20 +48,21 @@ func find(tb testing.TB, program string) string {
 	return path
 }
 
-// patience bounds every program and every answer: it ends tests that hang, it paces
-// nothing.
+// patience bounds every program and every answer: it ends tests that hang, and
+// does not delay others.
 const patience = 2 * time.Minute
 
-// small makes a JVM of one short task: no second compiler, one thread that collects. With
-// the last option it leaves no file in /tmp when it is killed.
+// small are the options of a JVM for one short task: only the first compiler,
+// one thread for collections. With the last option it leaves no file in /tmp
+// when it is killed.
 var small = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"}
 
-// environment has none of the variables that give every JVM options.
+// environment omits the variables that add options to every JVM.
 func environment(more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "LANG=C"}, more...)
 }
 
-// run runs a tool to its end in a folder and gives what it printed.
+// run runs a tool in a folder and returns its output.
 func run(ctx context.Context, dir string, env []string, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

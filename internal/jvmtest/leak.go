@@ -1,21 +1,22 @@
 package jvmtest
 
-// Leak is what must be found in a program, by the names in its source.
+// Leak is a leak that must be found in a program, by the names in its source.
 type Leak struct {
-	// Name is what ShopMain calls it, or "" in the mall.
+	// Name is the name in ShopMain, or "" in the mall.
 	Name string
-	// Class is the class of the objects that should be gone. No two leaks of a program
-	// have the same.
+	// Class is the class of the leaked objects. No two leaks of a program have
+	// the same.
 	Class string
-	// Owner and Field are the reference that is wrong: whoever clears it, in the class or
-	// in all objects of Owner, loses the leak. In the mall it may be that of a thread
-	// which runs, whose stack has another.
+	// Owner and Field are the faulty reference: clearing it, in the class or in
+	// all objects of Owner, fixes the leak. In the mall it may belong to a
+	// running thread, whose stack has another reference.
 	Owner, Field string
-	// Each is how many objects of Class an iteration adds; 0 if it replaces the only one.
+	// Each is how many objects of Class an iteration adds; 0 if it replaces the
+	// only one.
 	Each int
 }
 
-// Objects is how many objects there are after some iterations, at least one.
+// Objects returns the number of objects after n iterations, n at least 1.
 func (l Leak) Objects(iterations int) int {
 	if l.Each == 0 {
 		return 1
@@ -28,7 +29,7 @@ const (
 	mall = "com.example.mall."
 )
 
-// ShopLeaks are the leaks of Shop, of which ShopMain is told the names.
+// ShopLeaks are the leaks of Shop. ShopMain takes their names.
 func ShopLeaks() []Leak {
 	return []Leak{
 		{"image-cache", shop + "Image", shop + "ImageCache", "entries", 3},

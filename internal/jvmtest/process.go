@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// Process is a running program. It waits to be told what to do.
+// Process is a running program that waits for commands.
 type Process struct {
 	jdk *JDK
-	// dir is where it runs and where its dumps are.
+	// dir is its working directory, which contains its dumps.
 	dir    string
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
@@ -30,13 +30,14 @@ type Process struct {
 	ended  bool
 }
 
-// Start runs a program of a jar, or of a class path. It ends with the test at the latest.
+// Start runs a program of a jar or a class path. It ends with the test at the
+// latest.
 func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
 	tb.Helper()
 	return j.StartWith(tb, nil, jar, main, args...)
 }
 
-// StartWith is Start with further options of the JVM.
+// StartWith is Start with additional options of the JVM.
 func (j *JDK) StartWith(tb testing.TB, options []string, jar, main string, args ...string) *Process {
 	tb.Helper()
 	p, err := j.start(tb.Context(), tb.TempDir(), options, jar, main, args)
@@ -47,18 +48,22 @@ func (j *JDK) StartWith(tb testing.TB, options []string, jar, main string, args 
 	return p
 }
 
-// start runs a program with further options of its JVM. close must be called on it.
-func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main string, args []string) (*Process, error) {
+// start runs a program with additional options of its JVM. The caller must call
+// close.
+func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main string, args []string) (*Process,
+	error) {
 	ctx, cancel := context.WithCancel(ctx)
 	all := append([]string{"-Xmx64m"}, small...)
-	// The JVM waits for jcmd from its start. Else jcmd would have to wake it by a signal and
-	// a file, and a JVM that has not set up its signals yet would end.
+	// The JVM listens for jcmd from its start. Otherwise jcmd would wake it by
+	// a signal and a file, which ends a JVM that has not installed its signal
+	// handlers yet.
 	all = append(append(all, "-XX:+StartAttachListener"), options...)
 	all = append(append(all, "-cp", jar, main), args...)
 	p := &Process{jdk: j, dir: dir, cancel: cancel, lines: make(chan string)}
 	p.cmd = exec.CommandContext(ctx, j.java, all...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment(), &p.stderr
-	// Programs end with their input, also where the tests are killed. Only one that does not is killed.
+	// Programs end with their input, even if the tests are killed. One that
+	// does not is killed.
 	p.cmd.Cancel = func() error { return p.stdin.Close() }
 	p.cmd.WaitDelay = 30 * time.Second
 	stdout, err := p.launch()
@@ -97,10 +102,10 @@ func (p *Process) await(ctx context.Context, want string) error {
 	select {
 	case line, ok := <-p.lines:
 		if !ok {
-			return fmt.Errorf("wait for %q: it ended", want)
+			return fmt.Errorf("wait for %q: the program ended", want)
 		}
 		if line != want {
-			return fmt.Errorf("wait for %q: it said %q", want, line)
+			return fmt.Errorf("wait for %q: the output is %q", want, line)
 		}
 		return nil
 	case <-ctx.Done():
@@ -108,7 +113,7 @@ func (p *Process) await(ctx context.Context, want string) error {
 	}
 }
 
-// Do has the program do some iterations, at least one, and waits until they are done.
+// Do runs n iterations, at least one, and waits for their end.
 func (p *Process) Do(tb testing.TB, iterations int) {
 	tb.Helper()
 	if err := p.do(tb.Context(), iterations); err != nil {
@@ -126,8 +131,8 @@ func (p *Process) do(ctx context.Context, iterations int) error {
 	return nil
 }
 
-// Dump gives the path of a new dump of the live objects: the JVM collects garbage first.
-// The file is there until the test ends.
+// Dump returns the path of a new dump of the live objects: the JVM collects
+// garbage first. The file exists until the test ends.
 func (p *Process) Dump(tb testing.TB) string {
 	tb.Helper()
 	path, err := p.dump(tb.Context())
@@ -142,7 +147,7 @@ func (p *Process) dump(ctx context.Context) (string, error) {
 		return "", errors.New("dump heap: the program ended")
 	}
 	p.dumps++
-	// The JVM writes the file, in the folder where it runs.
+	// The JVM writes the file, in its working directory.
 	name := fmt.Sprintf("%d.hprof", p.dumps)
 	var args []string
 	for _, option := range small {
@@ -153,14 +158,14 @@ func (p *Process) dump(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("dump heap: %w", err)
 	}
-	// jcmd succeeds where the file cannot be written.
+	// jcmd succeeds even if the file cannot be written.
 	if !strings.Contains(out, "Heap dump file created") {
 		return "", fmt.Errorf("dump heap: %s", strings.TrimSpace(out))
 	}
 	return filepath.Join(p.dir, name), nil
 }
 
-// Stop ends the program. Its dumps stay.
+// Stop ends the program. Its dumps remain.
 func (p *Process) Stop(tb testing.TB) {
 	tb.Helper()
 	if err := p.close(); err != nil {
@@ -176,10 +181,11 @@ func (p *Process) close() error {
 	p.ended = true
 	p.cancel()
 	for range p.lines {
-		// What nobody waited for.
+		// Output that nobody waited for.
 	}
 	err := p.cmd.Wait()
-	// A JVM that is killed leaves the socket of jcmd (HotSpot attachListener_posix.cpp).
+	// A killed JVM leaves the socket of jcmd (HotSpot
+	// attachListener_posix.cpp).
 	os.Remove(fmt.Sprintf("/tmp/.java_pid%d", p.cmd.Process.Pid))
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("end program: %w: %s", err, strings.TrimSpace(p.stderr.String()))

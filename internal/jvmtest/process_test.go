@@ -25,7 +25,7 @@ func TestLeaksGrow(t *testing.T) {
 	}
 }
 
-// Each leak is there alone as well.
+// Each leak also exists on its own.
 func TestLeaksByName(t *testing.T) {
 	t.Parallel()
 	j := New(t)
@@ -54,14 +54,14 @@ func TestSteadyDoesNotGrow(t *testing.T) {
 	p.Do(t, iterations)
 	after := load(t, p.Dump(t))
 	if before["com.example.steady.Image"] == 0 {
-		t.Error("it holds no image")
+		t.Error("no image is held")
 	}
 	for class, n := range counts(after) {
 		grown := n - before[class]
 		if strings.HasPrefix(class, "com.example.") && grown != 0 {
 			t.Errorf("%+d objects of %s", grown, class)
 		}
-		// The JVM itself changes a little, but not by iterations.
+		// The JVM itself changes a little, but not per iteration.
 		if grown >= iterations {
 			t.Errorf("%+d objects of %s in %d iterations", grown, class, iterations)
 		}
@@ -81,11 +81,11 @@ func TestProcessLeavesNothing(t *testing.T) {
 		t.Errorf("the dump after the end: %v, %v", info, err)
 	}
 	if p.cmd.ProcessState == nil || p.cmd.ProcessState.ExitCode() != 0 {
-		t.Errorf("it ended with %v", p.cmd.ProcessState)
+		t.Errorf("the program ended with %v", p.cmd.ProcessState)
 	}
 	files, err := os.ReadDir(p.dir)
 	if err != nil || len(files) != 1 {
-		t.Errorf("it leaves %v, %v", files, err)
+		t.Errorf("the program leaves %v, %v", files, err)
 	}
 	pattern := "/tmp/*" + strconv.Itoa(pid)
 	if left, err := filepath.Glob(pattern); err != nil || len(left) != 0 {
@@ -107,7 +107,7 @@ func TestProcessEndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	if _, ok := <-p.lines; ok {
-		t.Error("it says something")
+		t.Error("the program has an unexpected output")
 	}
 	if err := p.close(); err != nil || !p.cmd.ProcessState.Success() {
 		t.Errorf("%v, %v", err, p.cmd.ProcessState)
@@ -118,7 +118,8 @@ func TestProcessSaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	j := New(t)
 	jar := j.Compile(t, Shop())
-	if _, err := j.start(t.Context(), t.TempDir(), nil, jar, "com.example.Nobody", nil); err == nil || !strings.Contains(err.Error(), "ClassNotFoundException") {
+	if _, err := j.start(t.Context(), t.TempDir(), nil, jar, "com.example.Nobody", nil); err == nil ||
+		!strings.Contains(err.Error(), "ClassNotFoundException") {
 		t.Errorf("no such program: %v", err)
 	}
 	p, err := j.start(t.Context(), t.TempDir(), nil, jar, ShopMain, []string{"no-such-leak"})
@@ -126,7 +127,7 @@ func TestProcessSaysWhatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.do(t.Context(), 1); err == nil {
-		t.Error("a leak that is not there was done")
+		t.Error("a leak that does not exist was run")
 	}
 	if err := p.close(); err == nil || !strings.Contains(err.Error(), "no-such-leak") {
 		t.Errorf("the end: %v", err)

@@ -14,41 +14,43 @@ import (
 	"testing"
 )
 
-// marketMain is the main class of the program that is refactored.
+// marketMain is the main class of the refactored program.
 const marketMain = "com.example.market.Market"
 
-// Refactoring is a change of Market, a program with six screens that leak.
+// Refactoring is a change of Market, a program with six leaking screens.
 type Refactoring struct {
 	Name string
-	// Added are the simple names of the screens that leak only after the change, Renamed those of
-	// others, by what they were called before.
+	// Added are the simple names of the screens that leak only after the
+	// change, Renamed the new names of others by their old ones.
 	Added   []string
 	Renamed map[string]string
-	// Joins is a screen that leaks after the change into a place where others leak.
+	// Joins is a screen that leaks after the change into the holder of others.
 	Joins string
-	// Changed are the leaks that are not the same as before, beside those of Added: each a status
-	// and the simple name of a screen, in order.
+	// Changed are the leaks, other than those of Added, that differ from
+	// before: each a status and the simple name of a screen, in order.
 	Changed []string
-	// Made is a class that has more objects after the change, "" where none has to.
+	// Made is a class that has more objects after the change, or "".
 	Made string
-	// Reached is a screen to which another of several ways of one length is found first, "" for none.
+	// Reached is a screen for which a different one of several paths of equal
+	// length is found first, or "".
 	Reached string
-	// Few tells that it is one of the few that a short test has.
+	// Few marks the changes that a short test covers.
 	Few bool
 
-	// edits are pairs of a text of the source and what stands there after the change.
+	// edits are pairs of a text of the source and its replacement.
 	edits   []string
 	visits  int
 	options []string
-	// names is the seed of ProGuard's dictionaries, 0 for a program that is not renamed.
+	// names is the seed of ProGuard's dictionaries, 0 for a program that is not
+	// renamed.
 	names uint64
 }
 
-// marketVisits is how often each screen is opened: eleven colliding keys make a tree of a bin
-// (java.util.HashMap, treeifyBin).
+// marketVisits is how often each screen is opened: eleven colliding keys turn a
+// bin into a tree (java.util.HashMap, treeifyBin).
 const marketVisits = 12
 
-// The texts of Market that are changed.
+// The changed texts of Market.
 const (
 	listOfScreens = "static final Collection<Object> screens = new ArrayList<>();"
 	addOfScreen   = "screens.add(screen);"
@@ -68,17 +70,19 @@ const (
 // wishes is a screen that leaks into a list of its own.
 var wishes = []string{
 	"//@visit", "Wishes.all.add(new WishScreen());", "//@class",
-	"static final class WishScreen { final byte[] pixels = new byte[3200]; }\nstatic final class Wishes { static final List<Object> all = new ArrayList<>(); }",
+	"static final class WishScreen { final byte[] pixels = new byte[3200]; }\nstatic final class Wishes { static " +
+		"final List<Object> all = new ArrayList<>(); }",
 }
 
 // wishInBus is a screen that registers a lambda in the bus.
 var wishInBus = []string{
 	"//@visit", "new WishScreen().open();", "//@class",
-	"static final class WishScreen { final byte[] pixels = new byte[3200]; Object seen; void open() { EventBus.listeners.add(what -> seen = what); } }",
+	"static final class WishScreen { final byte[] pixels = new byte[3200]; Object seen; void open() { " +
+		"EventBus.listeners.add(what -> seen = what); } }",
 }
 
-// Refactorings are changes of Market after which its leaks are the same ones, and some after
-// which there is one more. The first changes nothing.
+// Refactorings are changes of Market after which its leaks are the same, and
+// some after which there is one more. The first changes nothing.
 func Refactorings() []Refactoring {
 	edit := func(name string, edits ...string) Refactoring { return Refactoring{Name: name, edits: edits} }
 	moves := func(screen, name string, edits ...string) Refactoring {
@@ -87,72 +91,137 @@ func Refactorings() []Refactoring {
 	few := func(r Refactoring) Refactoring { r.Few = true; return r }
 	list := []Refactoring{
 		few(edit("nothing")),
-		{Name: "five times as many", visits: 5 * marketVisits, Changed: []string{"grown CartScreen", "grown ListScreen", "grown OrderScreen", "grown PhotoScreen", "grown ProfileScreen"}},
+		{
+			Name: "five times as many", visits: 5 * marketVisits,
+			Changed: []string{
+				"grown CartScreen", "grown ListScreen", "grown OrderScreen", "grown PhotoScreen", "grown ProfileScreen",
+			},
+		},
 		edit("a lambda before it", "//@cart", someLambda, "//@visit", someLambda),
 		edit("an anonymous class before it", "//@photo", someAnonymous, "//@visit", someAnonymous),
 		edit("a method reference for a lambda", lambdaOfCart, "EventBus.listeners.add(this::changed);"),
-		{Name: "what leaks is renamed", edits: []string{"ListScreen", "CatalogScreen"}, Renamed: map[string]string{"ListScreen": "CatalogScreen"}},
+		{
+			Name: "what leaks is renamed", edits: []string{"ListScreen", "CatalogScreen"},
+			Renamed: map[string]string{"ListScreen": "CatalogScreen"},
+		},
 		{Name: "another garbage collector", options: []string{"-XX:-UseSerialGC", "-XX:+UseG1GC"}},
-		{Name: "bins that are trees", Made: "java.util.HashMap$TreeNode", edits: []string{"return number;\n        }\n\n        @Override\n        public boolean", "return 1;\n        }\n\n        @Override\n        public boolean"}},
-		few(Refactoring{Name: "classes are loaded in another order", Reached: "HelpScreen", edits: []string{"Console.serve(", "About.last = null;\nConsole.serve("}}),
+		{
+			Name: "bins that are trees", Made: "java.util.HashMap$TreeNode",
+			edits: []string{
+				"return number;\n        }\n\n        @Override\n        public boolean",
+				"return 1;\n        }\n\n        @Override\n        public boolean",
+			},
+		},
+		few(Refactoring{
+			Name: "classes are loaded in another order", Reached: "HelpScreen",
+			edits: []string{"Console.serve(", "About.last = null;\nConsole.serve("},
+		}),
 		edit("a second anonymous class that holds the same", taskOfPhoto, taskOfPhoto+"\n"+taskOfPhoto),
-		few(Refactoring{Name: "a second anonymous class that holds more", Changed: []string{"grown PhotoScreen"}, edits: []string{
-			"int uploads;", "int uploads;\nvoid again() { Worker.tasks.add(new Runnable() { @Override public void run() { uploads--; } }); }", "//@visit", "new PhotoScreen().again();",
-		}}),
-		few(moves("CartScreen", "an anonymous class for a lambda", lambdaOfCart, "EventBus.listeners.add(new Listener() { @Override public void changed(Object what) { CartScreen.this.changed(what); } });")),
+		few(Refactoring{
+			Name: "a second anonymous class that holds more", Changed: []string{"grown PhotoScreen"}, edits: []string{
+				"int uploads;",
+				"int uploads;\nvoid again() { Worker.tasks.add(new Runnable() { @Override public void run() { " +
+					"uploads--; } }); }", "//@visit", "new PhotoScreen().again();",
+			}}),
+		few(moves("CartScreen", "an anonymous class for a lambda", lambdaOfCart,
+			"EventBus.listeners.add(new Listener() { @Override public void changed(Object what) { "+
+				"CartScreen.this.changed(what); } });")),
 		moves("PhotoScreen", "a lambda for an anonymous class", taskOfPhoto, "Worker.tasks.add(() -> uploads++);"),
 		moves("PhotoScreen", "a class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload(this));",
-			"//@class", "static final class Upload implements Runnable { final PhotoScreen of; Upload(PhotoScreen of) { this.of = of; } @Override public void run() { of.uploads++; } }"),
+			"//@class",
+			"static final class Upload implements Runnable { final PhotoScreen of; Upload(PhotoScreen of) { this.of "+
+				"= of; } @Override public void run() { of.uploads++; } }"),
 		moves("PhotoScreen", "an inner class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload());",
-			"int uploads;", "int uploads;\nfinal class Upload implements Runnable { @Override public void run() { uploads++; } }"),
-		few(Refactoring{Name: "the class around a lambda is renamed", Changed: []string{"moved BasketScreen"}, edits: []string{"CartScreen", "BasketScreen"}, Renamed: map[string]string{"CartScreen": "BasketScreen"}}),
+			"int uploads;",
+			"int uploads;\nfinal class Upload implements Runnable { @Override public void run() { uploads++; } }"),
+		few(Refactoring{
+			Name: "the class around a lambda is renamed", Changed: []string{"moved BasketScreen"},
+			edits: []string{"CartScreen", "BasketScreen"}, Renamed: map[string]string{"CartScreen": "BasketScreen"},
+		}),
 		few(moves("ListScreen", "a field is renamed", "screens", "visited")),
 		moves("ListScreen", "a holder is renamed", "Tracker", "Register"),
-		moves("ListScreen", "a field moves to another class", listOfScreens, "", addOfScreen, "Archive.screens.add(screen);", "//@class", "static final class Archive { "+listOfScreens+" }"),
-		moves("ListScreen", "a singleton for a static field", listOfScreens, "static final Tracker TRACKER = new Tracker();\nfinal Collection<Object> screens = new ArrayList<>();", addOfScreen, "TRACKER.screens.add(screen);"),
+		moves("ListScreen", "a field moves to another class", listOfScreens, "", addOfScreen,
+			"Archive.screens.add(screen);", "//@class", "static final class Archive { "+listOfScreens+" }"),
+		moves("ListScreen", "a singleton for a static field", listOfScreens,
+			"static final Tracker TRACKER = new Tracker();\nfinal Collection<Object> screens = new ArrayList<>();",
+			addOfScreen, "TRACKER.screens.add(screen);"),
 		few(moves("ProfileScreen", "a field is pulled up", mapOfProfiles, "", "//@shared", mapOfProfiles)),
-		moves("ListScreen", "an array for a list", listOfScreens, "static Object[] screens = new Object[100];\nstatic int count;", addOfScreen, "screens[count++] = screen;"),
-		few(moves("ListScreen", "a map for a list", listOfScreens, "static final Map<Integer, Object> screens = new HashMap<>();", addOfScreen, "screens.put(screens.size(), screen);")),
-		moves("ListScreen", "a priority queue for a list", "new ArrayList<>();\n\n        static void opened", "new PriorityQueue<>(Comparator.comparingInt(System::identityHashCode));\n\n        static void opened"),
-		moves("ListScreen", "a synchronized list", "new ArrayList<>();\n\n        static void opened", "Collections.synchronizedList(new ArrayList<>());\n\n        static void opened"),
-		moves("ListScreen", "an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class", "static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
+		moves("ListScreen", "an array for a list", listOfScreens,
+			"static Object[] screens = new Object[100];\nstatic int count;", addOfScreen, "screens[count++] = screen;"),
+		few(moves("ListScreen", "a map for a list", listOfScreens,
+			"static final Map<Integer, Object> screens = new HashMap<>();", addOfScreen,
+			"screens.put(screens.size(), screen);")),
+		moves("ListScreen", "a priority queue for a list", "new ArrayList<>();\n\n        static void opened",
+			"new PriorityQueue<>(Comparator.comparingInt(System::identityHashCode));\n\n        static void opened"),
+		moves("ListScreen", "a synchronized list", "new ArrayList<>();\n\n        static void opened",
+			"Collections.synchronizedList(new ArrayList<>());\n\n        static void opened"),
+		moves("ListScreen", "an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class",
+			"static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
 		few(Refactoring{Name: "other names", names: 3}),
 		few(Refactoring{Name: "other names again", names: 4}),
 		few(Refactoring{Name: "a screen with a holder of its own", Added: []string{"WishScreen"}, edits: wishes}),
 		few(Refactoring{
-			Name: "three of the others are held otherwise, and a screen with a holder of its own", Added: []string{"WishScreen"},
+			Name:    "three of the others are held otherwise, and a screen with a holder of its own",
+			Added:   []string{"WishScreen"},
 			Changed: []string{"moved CartScreen", "moved ListScreen", "moved OrderScreen"},
 			edits:   slices.Concat(wishes, []string{"Tracker", "Register", "EventBus", "Signals", "Orders", "History"}),
 		}),
-		{Name: "one leak is mended, and a screen with a holder of its own", Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"}, edits: slices.Concat(wishes, []string{lambdaOfCart, ""})},
+		{
+			Name: "one leak is mended, and a screen with a holder of its own", Added: []string{"WishScreen"},
+			Changed: []string{"gone CartScreen"}, edits: slices.Concat(wishes, []string{lambdaOfCart, ""}),
+		},
 		{Name: "a screen by a lambda in a known bus", Added: []string{"WishScreen"}, edits: wishInBus},
 		few(Refactoring{
-			Name: "one leak is fixed, and another screen registers a lambda in the same bus", Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"},
+			Name:  "one leak is fixed, and another screen registers a lambda in the same bus",
+			Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"},
 			edits: slices.Concat(wishInBus, []string{lambdaOfCart, ""}),
 		}),
-		few(Refactoring{Name: "a screen in a known list", Joins: "WishScreen", Changed: []string{"grown ListScreen"}, edits: []string{
-			"//@visit", "Tracker.opened(new WishScreen());", "//@class", "static final class WishScreen { final byte[] pixels = new byte[3200]; }",
-		}}),
 		few(Refactoring{
-			Name: "a screen takes the place of another in the bus", Renamed: map[string]string{"CartScreen": "WishScreen"}, Changed: []string{"moved WishScreen"},
+			Name: "a screen in a known list", Joins: "WishScreen", Changed: []string{"grown ListScreen"},
+			edits: []string{
+				"//@visit", "Tracker.opened(new WishScreen());", "//@class",
+				"static final class WishScreen { final byte[] pixels = new byte[3200]; }",
+			}}),
+		few(Refactoring{
+			Name:    "a screen takes the place of another in the bus",
+			Renamed: map[string]string{"CartScreen": "WishScreen"}, Changed: []string{"moved WishScreen"},
 			edits: slices.Concat(wishInBus, []string{"new CartScreen().open();", ""}),
 		}),
 		few(Refactoring{
-			Name: "what leaks is renamed, and another screen is in its list", Renamed: map[string]string{"ListScreen": "CatalogScreen"}, Joins: "WishScreen", Changed: []string{"grown CatalogScreen"},
-			edits: []string{"ListScreen", "CatalogScreen", "//@visit", "Tracker.opened(new WishScreen());\nTracker.opened(new WishScreen());", "//@class", "static final class WishScreen { final byte[] pixels = new byte[3200]; }"},
+			Name:    "what leaks is renamed, and another screen is in its list",
+			Renamed: map[string]string{"ListScreen": "CatalogScreen"}, Joins: "WishScreen",
+			Changed: []string{"grown CatalogScreen"},
+			edits: []string{
+				"ListScreen", "CatalogScreen", "//@visit",
+				"Tracker.opened(new WishScreen());\nTracker.opened(new WishScreen());", "//@class",
+				"static final class WishScreen { final byte[] pixels = new byte[3200]; }",
+			},
 		}),
-		{Name: "a second, shorter holder of the newest", Added: []string{"OrderScreen"}, Changed: []string{"shrunk OrderScreen"}, edits: []string{"first = order;", "first = order;\nHelp.newest = screen;", "static Object last;", "static Object last;\nstatic Object newest;"}},
+		{
+			Name: "a second, shorter holder of the newest", Added: []string{"OrderScreen"},
+			Changed: []string{"shrunk OrderScreen"},
+			edits: []string{
+				"first = order;", "first = order;\nHelp.newest = screen;", "static Object last;",
+				"static Object last;\nstatic Object newest;",
+			},
+		},
 	}
-	for _, kind := range []string{"LinkedList", "Vector", "CopyOnWriteArrayList", "HashSet", "LinkedHashSet", "ArrayDeque", "ConcurrentLinkedQueue"} {
-		list = append(list, moves("ListScreen", kind+" for ArrayList", "new ArrayList<>();\n\n        static void opened", "new "+kind+"<>();\n\n        static void opened"))
+	for _, kind := range []string{
+		"LinkedList", "Vector", "CopyOnWriteArrayList", "HashSet", "LinkedHashSet", "ArrayDeque",
+		"ConcurrentLinkedQueue",
+	} {
+		list = append(list,
+			moves("ListScreen", kind+" for ArrayList", "new ArrayList<>();\n\n        static void opened",
+				"new "+kind+"<>();\n\n        static void opened"))
 	}
 	for _, kind := range []string{"LinkedHashMap", "TreeMap", "ConcurrentHashMap", "Hashtable"} {
-		list = append(list, moves("ProfileScreen", kind+" for HashMap", "profiles = new HashMap<>()", "profiles = new "+kind+"<>()"))
+		list = append(list,
+			moves("ProfileScreen", kind+" for HashMap", "profiles = new HashMap<>()", "profiles = new "+kind+"<>()"))
 	}
 	return list
 }
 
-// Source is Market after the change.
+// Source returns Market after the change.
 func (r Refactoring) source(tb testing.TB) Source {
 	tb.Helper()
 	s := read("Console.java", "Market.java")
@@ -165,7 +234,7 @@ func (r Refactoring) source(tb testing.TB) Source {
 	return s
 }
 
-// Leaking are the screens, by their names in the source.
+// Leaking returns the screens, by their names in the source.
 func (r Refactoring) leaking() []string {
 	screens := []string{"CartScreen", "ListScreen", "ProfileScreen", "PhotoScreen", "HelpScreen", "OrderScreen"}
 	for i, name := range screens {
@@ -184,8 +253,9 @@ func (r Refactoring) leaking() []string {
 	return screens
 }
 
-// refactored builds and runs one.
-func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Source, loops int) (Variant, error) {
+// refactored builds and runs a change.
+func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Source, loops int) (Variant,
+	error) {
 	v := Variant{Name: r.Name, Leaking: r.leaking(), Iterations: cmp.Or(r.visits, marketVisits)}
 	of := recipe{source: program, main: marketMain, names: r.names}
 	if r.names != 0 {
@@ -198,8 +268,9 @@ func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, pr
 	return v, err
 }
 
-// Refactored builds Market after each change, and runs each build once. Each run is divided into
-// so many loops, at most marketVisits, and its heap is dumped after each.
+// Refactored builds Market after each change, and runs each build once. Each
+// run has the given number of loops, at most marketVisits, and its heap is
+// dumped after each.
 func (j *JDK) Refactored(tb testing.TB, list []Refactoring, loops int) []Variant {
 	tb.Helper()
 	proguard := j.shrinker(tb)
@@ -219,7 +290,9 @@ func (j *JDK) Refactored(tb testing.TB, list []Refactoring, loops int) []Variant
 			free <- struct{}{}
 			defer func() { <-free }()
 			var err error
-			if variants[i], err = proguard.refactored(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), r, programs[i], loops); err != nil {
+			if variants[i],
+				err = proguard.refactored(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), r, programs[i],
+				loops); err != nil {
 				failures[i] = fmt.Errorf("refactor %s: %w", r.Name, err)
 			}
 		})

@@ -1,49 +1,61 @@
 package jvmtest
 
-// Shape is one way in which memory grows in Gallery or Libraries.
+// Shape is a way in which memory grows in Gallery or Libraries.
 type Shape struct {
 	Name string
-	// Place is in the name of the place that grows, or in its path.
+	// Place is part of the name or the path of the place that grows.
 	Place string
-	// Bytes is what an iteration adds; 0 where that is all by which the heap grew, as a buffer
-	// does that doubles.
+	// Bytes is the growth per iteration; 0 if the growth of the heap is not
+	// proportional, as with a buffer that doubles.
 	Bytes int64
 }
 
 const payload = 20_000
 
-// LeakingShapes are those that leak.
+// LeakingShapes are the shapes that leak.
 func LeakingShapes() []Shape {
 	return []Shape{
 		{"thread-local", "ThreadLocal", payload}, {"thread-local-self", "ThreadLocal", payload},
 		{"class-loader", "Redeploy.LISTENERS", 10 * payload}, {"weak-map", "WeakRegistry.BY_SCREEN", payload},
-		{"no-equals", "NoEquals.CACHE", payload}, {"undo", "History.undo", payload}, {"futures", "Futures.LOGIN", payload},
-		{"delete-on-exit", "DeleteOnExitHook.files", payload}, {"shutdown-hooks", "ApplicationShutdownHooks.hooks", payload},
-		{"sub-list", "SubLists.HEADS", payload}, {"intern", "Interned.WORDS", payload}, {"soft-cache", "SoftCache.ENTRIES", payload},
-		{"deque", "BackStack.SCREENS", payload}, {"lru", "UnboundedLru.RECENT", payload}, {"concurrent-map", "Sessions.OPEN", payload},
-		{"timer", "TaskQueue.queue", payload}, {"user-history", "UserHistory.BY_USER", payload}, {"event-bus", "EventBus.LISTENERS", payload},
-		{"executor-queue", "ThreadPoolExecutor.workQueue", payload}, {"cancelled-tasks", "DelayedWorkQueue", 85}, {"message-chain", "Messages.head", 500 * 16},
-		{"disposables", "CartViewModel.DISPOSABLES", payload}, {"pending-queue", "Reports.PENDING", payload}, {"threads", "THREAD_OBJECT", payload},
+		{"no-equals", "NoEquals.CACHE", payload}, {"undo", "History.undo", payload},
+		{"futures", "Futures.LOGIN", payload},
+		{"delete-on-exit", "DeleteOnExitHook.files", payload},
+		{"shutdown-hooks", "ApplicationShutdownHooks.hooks", payload},
+		{"sub-list", "SubLists.HEADS", payload}, {"intern", "Interned.WORDS", payload},
+		{"soft-cache", "SoftCache.ENTRIES", payload},
+		{"deque", "BackStack.SCREENS", payload}, {"lru", "UnboundedLru.RECENT", payload},
+		{"concurrent-map", "Sessions.OPEN", payload},
+		{"timer", "TaskQueue.queue", payload}, {"user-history", "UserHistory.BY_USER", payload},
+		{"event-bus", "EventBus.LISTENERS", payload},
+		{"executor-queue", "ThreadPoolExecutor.workQueue", payload}, {"cancelled-tasks", "DelayedWorkQueue", 85},
+		{"message-chain", "Messages.head", 500 * 16},
+		{"disposables", "CartViewModel.DISPOSABLES", payload}, {"pending-queue", "Reports.PENDING", payload},
+		{"threads", "THREAD_OBJECT", payload},
 		{"trie", "Trie", payload}, {"statements", "Connection.statements", payload}, {"direct", "Buffers.ALL", payload},
 		{"finalizer", "finalizer queue", payload}, {"main-local", "Java Local", payload}, {"buffer", "Journal.TEXT", 0},
-		{"same", "Repeats.all", payload}, {"inner-class", "Feed.WATCHERS", payload}, {"hash-set", "Watchers.ALL", payload},
-		{"properties", "System.props", payload}, {"big-value", "Settings.VALUES", payload}, {"singleton-list", "Catalog.pages", payload},
+		{"same", "Repeats.all", payload}, {"inner-class", "Feed.WATCHERS", payload},
+		{"hash-set", "Watchers.ALL", payload},
+		{"properties", "System.props", payload}, {"big-value", "Settings.VALUES", payload},
+		{"singleton-list", "Catalog.pages", payload},
 	}
 }
 
-// SteadyShapes do not grow, FillingShapes end to.
+// SteadyShapes do not grow; FillingShapes stop growing.
 func SteadyShapes() []string {
-	return []string{"steady-lru", "steady-strings", "steady-sessions", "steady-screens", "steady-weak", "steady-proxies"}
+	return []string{
+		"steady-lru", "steady-strings", "steady-sessions", "steady-screens", "steady-weak", "steady-proxies",
+	}
 }
 
-// FillingShapes grow less and less.
+// FillingShapes grow more and more slowly.
 func FillingShapes() []string { return []string{"fills-lru", "fills-ring", "fills-keys", "fills-pool"} }
 
-// LibraryShapes leak by way of libraries; each has a field or a class of the program in its
-// place.
+// LibraryShapes leak through libraries; the Place of each has a field or a
+// class of the program.
 func LibraryShapes() []Shape {
 	return []Shape{
-		{"rx-disposables", "CartViewModel.DISPOSABLES", payload}, {"rx-subject", "Prices.CHANGES", payload}, {"rx-interval", "Clock$Tick", payload},
+		{"rx-disposables", "CartViewModel.DISPOSABLES", payload}, {"rx-subject", "Prices.CHANGES", payload},
+		{"rx-interval", "Clock$Tick", payload},
 		{"coroutine-children", "Screens.SCOPE", payload}, {"coroutine-delay", "Retry$Upload", payload},
 		{"guava-cache", "Users.CACHE", payload}, {"guava-event-bus", "Bus.BUS", payload},
 	}

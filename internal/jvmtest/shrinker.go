@@ -13,23 +13,26 @@ import (
 	"testing"
 )
 
-// shrinker is ProGuard: it removes what a program does not need and renames the rest.
+// shrinker is ProGuard: it removes what a program does not need and renames the
+// rest.
 type shrinker struct {
 	jdk     *JDK
 	program string
 }
 
-// shrinker finds ProGuard by PATH, as Debian's package proguard-cli installs it.
-// Without it the test ends as recorded.Missing says.
+// shrinker finds ProGuard by PATH, where Debian's package proguard-cli installs
+// it. Without it, the test ends like with recorded.Missing.
 func (j *JDK) shrinker(tb testing.TB) *shrinker {
 	tb.Helper()
 	return &shrinker{j, find(tb, "proguard")}
 }
 
-// shrink renames all of a jar but the name of its main class, in a folder of its own,
-// and gives the paths of the new jar and of the mapping. Optimization is off: it merges
-// classes and removes fields that are only written, and with them leaks.
-func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string, err error) {
+// shrink renames everything in a jar except its main class, in a folder of its
+// own, and returns the paths of the new jar and of the mapping. Optimization is
+// off: it merges classes and removes fields that are only written, and with
+// them leaks.
+func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
+	err error) {
 	key, err := s.key(dir, jar, main, rules)
 	if err != nil {
 		return "", "", fmt.Errorf("rename program: %w", err)
@@ -55,8 +58,8 @@ func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []st
 	return renamed, mapping, nil
 }
 
-// key names what is renamed, by which program and rules. Files of dir that the rules name
-// count with what they hold.
+// key identifies the renamed program and the rules. Files of dir that the rules
+// name are included with their contents.
 func (s *shrinker) key(dir, jar, main string, rules []string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %s", stamp(s.program), main, strings.ReplaceAll(strings.Join(rules, "\n"), dir, ""))
@@ -74,7 +77,7 @@ func (s *shrinker) key(dir, jar, main string, rules []string) (string, error) {
 	return fmt.Sprintf("renamed %x", h.Sum(nil)), nil
 }
 
-// pair is two files in one.
+// pair stores two files in one.
 func pair(first, second string) ([]byte, error) {
 	var files [2][]byte
 	for i, name := range []string{first, second} {
@@ -88,7 +91,8 @@ func pair(first, second string) ([]byte, error) {
 }
 
 // run starts ProGuard.
-func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string, err error) {
+func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
+	err error) {
 	api, err := s.jdk.library()
 	if err != nil {
 		return "", "", err
@@ -100,13 +104,15 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 	defer os.Remove(library)
 	renamed, mapping = filepath.Join(dir, "renamed.jar"), filepath.Join(dir, "mapping.txt")
 	all := append([]string{
-		"-injars '" + jar + "'", "-outjars '" + renamed + "'", "-libraryjars '" + library + "'", "-printmapping '" + mapping + "'",
-		"-keep class " + main + " { public static void main(java.lang.String[]); }", "-dontoptimize", "-allowaccessmodification",
+		"-injars '" + jar + "'", "-outjars '" + renamed + "'", "-libraryjars '" + library + "'",
+		"-printmapping '" + mapping + "'",
+		"-keep class " + main + " { public static void main(java.lang.String[]); }", "-dontoptimize",
+		"-allowaccessmodification",
 	}, rules...)
 	if err := os.WriteFile(filepath.Join(dir, "rules.pro"), []byte(strings.Join(all, "\n")), 0o600); err != nil {
 		return "", "", fmt.Errorf("rename program: %w", err)
 	}
-	// The program is a script around a JVM.
+	// The program is a script that starts a JVM.
 	env := environment("JAVA_TOOL_OPTIONS=" + strings.Join(small, " "))
 	if _, err := run(ctx, dir, env, s.program, "@rules.pro"); err != nil {
 		return "", "", fmt.Errorf("rename program: %w", err)
@@ -114,8 +120,8 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 	return renamed, mapping, nil
 }
 
-// dictionaries are rules that choose names by a seed: always the same short ones, so
-// that what is called a in one build is called so in another, and is something else.
+// dictionaries are rules that choose names by a seed. The names are always the
+// same short ones, so that a name means different things in different builds.
 func dictionaries(dir string, seed uint64) ([]string, error) {
 	var names []string
 	for c := 'a'; c <= 'z'; c++ {

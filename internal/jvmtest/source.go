@@ -10,30 +10,31 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// Source is the text of a program by the name of each file.
+// Source is the text of a program by file name.
 type Source map[string]string
 
-// Main classes of the programs. ShopMain takes the names of leaks, SteadyMain nothing,
-// MallMain a seed and a number of things beside the leaks.
+// Main classes of the programs. ShopMain takes names of leaks, SteadyMain
+// nothing, MallMain a seed and the number of objects beside the leaks.
 const (
 	ShopMain   = "com.example.shop.Leaks"
 	SteadyMain = "com.example.steady.Steady"
 	MallMain   = "com.example.mall.Mall"
 	// TwinsMain takes a seed.
 	TwinsMain = "com.example.twins.Twins"
-	// GalleryMain takes the name of one shape.
+	// GalleryMain takes the name of a shape.
 	GalleryMain = "com.example.gallery.Gallery"
-	// LibrariesMain takes the name of one shape.
+	// LibrariesMain takes the name of a shape.
 	LibrariesMain = "com.example.libraries.Libraries"
 )
 
-// Shop has the leaks of ShopLeaks, each for itself, and the program without any.
+// Shop has the leaks of ShopLeaks, each on its own, and the program without
+// any.
 func Shop() Source { return read("Console.java", "Leaks.java", "Steady.java") }
 
 // Mall has the leaks of MallLeaks, all at once.
 func Mall() Source { return read("Console.java", "Mall.java") }
 
-// Twins has objects to which several ways of one length lead, of TwinClasses.
+// Twins has objects of TwinClasses that several paths of equal length reach.
 func Twins() Source { return read("Console.java", "Twins.java") }
 
 // TwinClasses are the classes of those objects.
@@ -52,23 +53,24 @@ func read(names ...string) Source {
 	for _, name := range names {
 		text, err := programs.ReadFile("programs/" + name)
 		if err != nil {
-			panic("jvmtest: a program that is embedded is not there: " + err.Error())
+			panic("jvmtest: missing embedded program: " + err.Error())
 		}
 		s[name] = string(text)
 	}
 	return s
 }
 
-// Marks in a source. Above a member of a class, memberMark says that it may stand
-// anywhere among those that have one; both say that other code may stand here.
+// Marks in a source. A memberMark above a member of a class means that the
+// marked members may be reordered; both marks mean that code may be inserted
+// there.
 const (
 	memberMark    = "//@member"
 	statementMark = "//@statement"
 )
 
-// Rebuilt is the program some work later: its marked members stand in another order, and
-// there are other lambdas and anonymous classes between them, so that javac and the JVM
-// give other numbers to those that leak.
+// Rebuilt returns a later version of the program: its marked members are in a
+// different order, with additional lambdas and anonymous classes between them,
+// so that javac and the JVM number the leaking ones differently.
 func (s Source) Rebuilt(seed uint64) Source {
 	rebuilt := Source{}
 	for name, text := range s {
@@ -78,13 +80,13 @@ func (s Source) Rebuilt(seed uint64) Source {
 	return rebuilt
 }
 
-// builder rebuilds one file.
+// builder rebuilds a file.
 type builder struct {
 	random *rand.Rand
 	made   int
 }
 
-// file goes over the classes, which begin and end at the left edge.
+// file processes the classes, which begin and end at the left edge.
 func (b *builder) file(text string) string {
 	var out, body []string
 	inside := false
@@ -103,7 +105,7 @@ func (b *builder) file(text string) string {
 	return strings.Join(out, "")
 }
 
-// members orders the members of a class anew; what stands before the first mark stays.
+// members reorders the members of a class; text before the first mark stays.
 func (b *builder) members(body []string) []string {
 	var head []string
 	var blocks [][]string
@@ -130,7 +132,7 @@ func (b *builder) members(body []string) []string {
 	return head
 }
 
-// statement puts other code in the place of a mark.
+// statement replaces a mark by code.
 func (b *builder) statement(line string) []string {
 	if strings.TrimSpace(line) != statementMark {
 		return []string{line}
@@ -147,8 +149,8 @@ func (b *builder) statement(line string) []string {
 	return lines
 }
 
-// member is a static field that is set as its class is loaded: the JVM numbers lambdas
-// in the order in which they are first met.
+// member is a static field that is initialized when its class is loaded: the
+// JVM numbers lambdas in the order of their first use.
 func (b *builder) member() string {
 	b.made++
 	if b.random.IntN(2) == 0 {

@@ -83,7 +83,7 @@ func TestCompileOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What cannot compile gives what was compiled.
+	// A program with errors returns javac's output.
 	path := filepath.Join(t.TempDir(), "again.jar")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -94,11 +94,11 @@ func TestCompileOnce(t *testing.T) {
 		t.Errorf("compiled again: %v", err)
 	}
 	if err := j.compile(ctx, Source{"A.java": "class A {}\n"}, path); err == nil {
-		t.Error("another program was not compiled")
+		t.Error("a different program was not compiled")
 	}
 }
 
-// Programs that are compiled together are what each is alone.
+// Programs that are compiled together are the same as when compiled alone.
 func TestCompileTogether(t *testing.T) {
 	t.Parallel()
 	j := New(t)
@@ -118,11 +118,11 @@ func TestCompileTogether(t *testing.T) {
 		}
 	}
 	if err := j.compileTogether(t.Context(), []Source{a, {"A.java": "class A { Nothing field; }\n"}}); err == nil {
-		t.Error("a program that is wrong was compiled")
+		t.Error("a program with errors was compiled")
 	}
 }
 
-// classes gives the files of a jar.
+// classes returns the files of a jar.
 func classes(t *testing.T, jar []byte) map[string]string {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(jar), int64(len(jar)))
@@ -145,21 +145,23 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 	j := New(t)
 	s := Source{"A.java": "class A { Nothing field; }\n"}
 	for range 2 {
-		if err := j.compile(t.Context(), s, t.TempDir()+"/a.jar"); err == nil || !strings.Contains(err.Error(), "cannot find symbol") {
+		if err := j.compile(t.Context(), s, t.TempDir()+"/a.jar"); err == nil ||
+			!strings.Contains(err.Error(), "cannot find symbol") {
 			t.Errorf("error %v", err)
 		}
 	}
 }
 
-// A failure is not kept: the next test may have more time. What was built is, for other
-// processes too.
+// A failure is not kept: the next test may have more time. Results are kept,
+// also for other processes.
 func TestBuiltKeepsNoFailure(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	fails := func() ([]byte, error) { return []byte("half"), context.Canceled }
 	if data, err := built(t.Name(), fails); err == nil || data != nil {
 		t.Errorf("%q, %v", data, err)
 	}
-	if data, err := built(t.Name(), func() ([]byte, error) { return []byte("whole"), nil }); err != nil || string(data) != "whole" {
+	if data, err := built(t.Name(), func() ([]byte, error) { return []byte("whole"), nil }); err != nil ||
+		string(data) != "whole" {
 		t.Errorf("%q, %v", data, err)
 	}
 	for range 2 {
@@ -188,7 +190,7 @@ func TestClassName(t *testing.T) {
 	}
 }
 
-// ending is a test that notes how it ends.
+// ending is a test that records how it ends.
 type ending struct {
 	testing.TB
 	how string

@@ -16,36 +16,38 @@ import (
 // Variant is the heap of one build of Mall, in one run.
 type Variant struct {
 	Name string
-	// Dump is the path of the heap dump, Mapping that of ProGuard's mapping, or "" if
-	// nothing is renamed. The files are there until the test ends.
+	// Dump is the path of the heap dump, Mapping that of ProGuard's mapping, or
+	// "" if nothing is renamed. The files exist until the test ends.
 	Dump, Mapping string
-	// Dumps are the dumps after each loop, of which Dump is the last.
+	// Dumps are the dumps after each loop; the last one is Dump.
 	Dumps []string
 	// Leaking are the classes of MallLeaks, by their names in the source.
 	Leaking []string
-	// Iterations is how often each leak was met, for Leak.Objects.
+	// Iterations is how often each leak occurred, for Leak.Objects.
 	Iterations int
 }
 
-// plan is how a variant is made.
+// plan describes how a variant is made.
 type plan struct {
 	name string
-	// source is the seed of Source.Rebuilt, or 0 for the program as it is written.
+	// source is the seed of Source.Rebuilt, or 0 for the original program.
 	source uint64
-	// seed and others are what MallMain takes.
+	// seed and others are the arguments of MallMain.
 	seed, others, iterations int
 	options                  []string
-	// rules are ProGuard's; nil does not rename. names is the seed of its dictionaries,
-	// or 0 for none.
+	// rules are ProGuard's; nil means not renamed. names is the seed of its
+	// dictionaries, or 0 for none.
 	rules []string
 	names uint64
 }
 
-// plans are the first build and those to compare it with. The leaks are the same in all.
+// plans are the first build and those to compare with it. All have the same
+// leaks.
 func plans() []plan {
 	list := []plan{{name: "first", seed: 1, others: 20, iterations: 2}}
 	for i := range 6 {
-		list = append(list, plan{name: fmt.Sprintf("rebuilt %d", i+1), source: uint64(i + 1), seed: 1, others: 20, iterations: 2})
+		list = append(list,
+			plan{name: fmt.Sprintf("rebuilt %d", i+1), source: uint64(i + 1), seed: 1, others: 20, iterations: 2})
 	}
 	for i, options := range [][]string{
 		nil,
@@ -56,7 +58,11 @@ func plans() []plan {
 		{"-XX:ObjectAlignmentInBytes=16"},
 	} {
 		others := [...]int{0, 7, 60, 200, 500, 1000}[i]
-		list = append(list, plan{name: fmt.Sprintf("reordered %d", i+1), seed: i + 2, others: others, iterations: i%3 + 1, options: options})
+		list = append(list,
+			plan{
+				name: fmt.Sprintf("reordered %d", i+1), seed: i + 2, others: others, iterations: i%3 + 1,
+				options: options,
+			})
 	}
 	for i, rules := range [][]string{
 		{},
@@ -65,7 +71,7 @@ func plans() []plan {
 		{"-flattenpackagehierarchy"},
 		{"-useuniqueclassmembernames"},
 	} {
-		// The first two have ProGuard's own names.
+		// The first two have names chosen by ProGuard.
 		p := plan{name: fmt.Sprintf("renamed %d", i+1), seed: 1, others: 20, iterations: 2, rules: rules}
 		if i > 1 {
 			p.names = uint64(i)
@@ -74,22 +80,26 @@ func plans() []plan {
 	}
 	return append(list,
 		plan{name: "all 1", source: 1, seed: 8, others: 90, iterations: 3, rules: []string{}, names: 7},
-		plan{name: "all 2", source: 2, seed: 9, others: 300, iterations: 1, options: []string{"-Xmx80m"}, rules: []string{"-repackageclasses"}, names: 8},
+		plan{
+			name: "all 2", source: 2, seed: 9, others: 300, iterations: 1, options: []string{"-Xmx80m"},
+			rules: []string{"-repackageclasses"}, names: 8,
+		},
 	)
 }
 
-// Variants builds Mall twenty times and runs each build once. The first is the program
-// as it is written. In the rebuilt ones, javac and the JVM give other numbers to lambdas
-// and anonymous classes. The reordered ones make the objects in another order, among
-// other things, at other addresses. The renamed ones went through ProGuard. The last two
-// are all of that. It takes half a minute of one core, so tests should share the result.
-// Without ProGuard the test ends as recorded.Missing says.
+// Variants builds Mall twenty times and runs each build once. The first is the
+// original program. In the rebuilt ones, javac and the JVM number lambdas and
+// anonymous classes differently. The reordered ones make the objects in a
+// different order, between other objects, at other addresses. The renamed ones
+// were processed by ProGuard. The last two combine all of that. It takes half a
+// minute on one core, so tests should share the result. Without ProGuard, the
+// test ends like with recorded.Missing.
 func (j *JDK) Variants(tb testing.TB) []Variant {
 	tb.Helper()
 	return j.variants(tb, plans())
 }
 
-// SomeVariants is one or two of each sort of Variants, in their order.
+// SomeVariants returns one or two of each kind of Variants, in their order.
 func (j *JDK) SomeVariants(tb testing.TB) []Variant {
 	tb.Helper()
 	some := []string{"first", "rebuilt 1", "reordered 2", "renamed 1", "renamed 3", "all 1"}
@@ -120,7 +130,7 @@ func (j *JDK) variants(tb testing.TB, list []plan) []Variant {
 	return variants
 }
 
-// program is what is built.
+// program is a program to build.
 func (p plan) program() Source {
 	if p.source == 0 {
 		return Mall()
@@ -128,7 +138,7 @@ func (p plan) program() Source {
 	return Mall().Rebuilt(p.source)
 }
 
-// sources are the programs of plans, each once.
+// sources are the distinct programs of plans.
 func sources(list []plan) []Source {
 	seen := map[uint64]bool{}
 	var programs []Source
@@ -157,7 +167,7 @@ func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, er
 	return v, nil
 }
 
-// recipe is what a jar is made of: nil rules do not rename.
+// recipe describes a jar: nil rules mean not renamed.
 type recipe struct {
 	source Source
 	main   string
@@ -190,9 +200,10 @@ func (s *shrinker) build(ctx context.Context, dir string, of recipe, v *Variant)
 	return jar, err
 }
 
-// visited runs a variant for its iterations, in loops of equally many, and dumps its heap after
-// each.
-func (j *JDK) visited(ctx context.Context, dir string, options []string, jar string, v *Variant, loops int, main string, args ...string) (err error) {
+// visited runs a variant for its iterations, in loops of equal length, and
+// dumps its heap after each.
+func (j *JDK) visited(ctx context.Context, dir string, options []string, jar string, v *Variant, loops int, main string,
+	args ...string) (err error) {
 	process, err := j.start(ctx, dir, options, jar, main, args)
 	if err != nil {
 		return err

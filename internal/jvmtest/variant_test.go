@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// names is a mapping as ProGuard writes it: "original -> new:" for a class, and below it
-// "    type original -> new" for a field.
+// names is a mapping in ProGuard's form: "original -> new:" for a class, and
+// below it " type original -> new" for a field.
 type names struct {
 	classes map[string]string
 	fields  map[[2]string]string
@@ -49,8 +49,8 @@ func readNames(t *testing.T, path string) names {
 	return n
 }
 
-// of gives the names of a class and a field in a renamed program; a class of Java's own
-// keeps its name.
+// of returns the names of a class and a field in a renamed program; Java's own
+// classes keep their names.
 func (n names) of(class, field string) (string, string) {
 	renamed, ok := n.classes[class]
 	if !ok {
@@ -59,20 +59,23 @@ func (n names) of(class, field string) (string, string) {
 	return renamed, n.fields[[2]string{class, field}]
 }
 
-// traits are what variants may differ in.
+// traits are the properties in which variants may differ.
 type traits struct {
-	// holders are the classes of what references leaking objects, in order, by the
+	// holders are the classes that reference leaking objects, in order, by the
 	// leaking class in the source.
 	holders map[string][]string
-	// classes are the names of the leaking classes, addresses those of their objects.
+	// classes are the names of the leaking classes, addresses those of their
+	// objects.
 	classes   []string
 	addresses []hprof.ID
-	// order is the leaking classes in the order in which their first objects were made.
-	// The main thread makes all but one class, and the serial collector keeps their order.
+	// order is the leaking classes in the order in which their first objects
+	// were made. The main thread makes all but one class, and the serial
+	// collector keeps their order.
 	order []string
 }
 
-// address is where the JVM put a lambda class: it differs from run to run.
+// address is the part of a lambda class's name that is its address: it differs
+// between runs.
 var address = regexp.MustCompile(`[+/]0x[0-9a-f]+$`)
 
 func observe(t *testing.T, g *heap.Graph, named func(string, string) (string, string)) traits {
@@ -141,7 +144,7 @@ func TestVariants(t *testing.T) {
 		if p.rules != nil {
 			renamed = append(renamed, seen[i])
 		} else if !reflect.DeepEqual(unnumbered(seen[i]), unnumbered(first)) {
-			t.Errorf("%s does not leak as the first: %v", p.name, seen[i].holders)
+			t.Errorf("%s does not leak like the first: %v", p.name, seen[i].holders)
 		}
 	}
 	t.Run("rebuilt", func(t *testing.T) { checkRebuilt(t, first, rebuilt[:len(rebuilt)-2]) })
@@ -149,10 +152,11 @@ func TestVariants(t *testing.T) {
 	t.Run("renamed", func(t *testing.T) { checkRenamed(t, first, renamed) })
 }
 
-// number is what javac or the JVM numbers: anonymous and local classes, lambdas.
+// number is a number that javac or the JVM assigns: to anonymous and local
+// classes, and to lambdas.
 var number = regexp.MustCompile(`\$\d+`)
 
-// unnumbered gives the holders without their numbers.
+// unnumbered returns the holders without their numbers.
 func unnumbered(s traits) map[string][]string {
 	m := map[string][]string{}
 	for class, holders := range s.holders {
@@ -163,8 +167,9 @@ func unnumbered(s traits) map[string][]string {
 	return m
 }
 
-// checkRebuilt asks for other numbers of lambdas and anonymous classes: in each variant
-// of some, and of every class that other code may stand before, in some variant.
+// checkRebuilt requires other numbers of lambdas and anonymous classes: in each
+// variant for some, and in some variant for every class that may follow
+// inserted code.
 func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	other := map[string]map[string]bool{}
 	for i, v := range variants {
@@ -179,12 +184,14 @@ func checkRebuilt(t *testing.T, first traits, variants []traits) {
 			}
 			other[class][holders[0]] = true
 		}
-		// Lambdas have no numbers as of JDK 21.
+		// Lambdas have no numbers since JDK 21.
 		if changed < 3 {
-			t.Errorf("rebuilt %d: only %d holders have another name", i+1, changed)
+			t.Errorf("rebuilt %d: only %d holders have a different name", i+1, changed)
 		}
 	}
-	for _, class := range []string{"PriceScreen", "SearchScreen", "DealScreen", "CartScreen", "SyncScreen", "EditorScreen", "SettingsScreen"} {
+	for _, class := range []string{
+		"PriceScreen", "SearchScreen", "DealScreen", "CartScreen", "SyncScreen", "EditorScreen", "SettingsScreen",
+	} {
 		holders := first.holders[mall+class]
 		if len(holders) != 1 {
 			t.Fatalf("%s is held by %q", class, holders)
@@ -193,12 +200,12 @@ func checkRebuilt(t *testing.T, first traits, variants []traits) {
 			continue
 		}
 		if n := len(other[mall+class]); n < 2 {
-			t.Errorf("what holds a %s has only %d other names", class, n)
+			t.Errorf("the holder of %s has only %d different names", class, n)
 		}
 	}
 }
 
-// checkReordered asks for other addresses, in another order.
+// checkReordered requires other addresses, in a different order.
 func checkReordered(t *testing.T, first traits, variants []traits) {
 	all := append([]traits{first}, variants...)
 	for i, a := range all {
@@ -216,8 +223,8 @@ func checkReordered(t *testing.T, first traits, variants []traits) {
 	}
 }
 
-// checkRenamed asks for names that have nothing to do with each other, but that one name
-// means different classes.
+// checkRenamed requires unrelated names, and names that mean different classes
+// in different builds.
 func checkRenamed(t *testing.T, first traits, variants []traits) {
 	meanings := map[string]map[string]bool{}
 	for i, v := range variants {

@@ -9,51 +9,53 @@ import (
 	"testing"
 )
 
-// Mode is what Shark knows about the classes of a dump.
+// Mode selects what Shark knows about the classes of a dump.
 type Mode string
 
-// Android is all of AndroidReferenceMatchers, the inspectors and the metadata for
-// Android. JVM is for dumps without android.os.Build, on which those end: the matchers
-// for references, the FinalizerWatchdogDaemon and the thread main, the inspectors of
-// the JDK, and no metadata.
+// Android is all of AndroidReferenceMatchers, the inspectors and the metadata
+// for Android. JVM is for dumps without android.os.Build, on which those fail:
+// the matchers for references, the FinalizerWatchdogDaemon and the thread main,
+// the inspectors of the JDK, and no metadata.
 const (
 	Android Mode = "android"
 	JVM     Mode = "jvm"
 )
 
-// Finder says which objects are leaking.
+// Finder selects the objects that are leaking.
 type Finder string
 
-// Filter is what the filters of all inspectors of the mode find, Keyed what
-// LeakCanary's ObjectWatcher watched and retained.
+// Filter selects the objects that the filters of all inspectors of the mode
+// find, Keyed those that LeakCanary's ObjectWatcher watched and retained.
 const (
 	Filter Finder = "filter"
 	Keyed  Finder = "keyed"
 )
 
-// Class finds all objects whose class has exactly this name.
+// Class selects all objects whose class has exactly this name.
 func Class(name string) Finder { return Finder("class:" + name) }
 
-// Request is one analysis.
+// Request is an analysis.
 type Request struct {
-	// Dump is the path of a heap dump, not packed.
+	// Dump is the path of an uncompressed heap dump.
 	Dump   string
 	Mode   Mode
 	Finder Finder
 }
 
-// Answer is what Shark says.
+// Answer is Shark's result.
 type Answer struct {
 	Request Request `json:"-"`
-	// Failure is why there is no answer, or "". Then all else is empty.
+	// Failure is why there is no result, or "". If it is set, all other fields
+	// are empty.
 	Failure string `json:"failure"`
-	// Leaking are the IDs of what the finder found, in its order.
+	// Leaking are the IDs of the objects that the finder selected, in its
+	// order.
 	Leaking []uint64 `json:"leaking"`
 	// Metadata is empty for a JVM.
 	Metadata map[string]string `json:"metadata"`
-	// Leaks are the application's, then those of libraries.
+	// Leaks are those of the application, then those of libraries.
 	Leaks []Leak `json:"leaks"`
-	// Unreachable are the leaking objects to which no path leads.
+	// Unreachable are the leaking objects without a path.
 	Unreachable []Object `json:"unreachable"`
 }
 
@@ -63,12 +65,12 @@ const (
 	Library     = "library"
 )
 
-// Leak is a group of traces with one signature.
+// Leak is a group of traces with the same signature.
 type Leak struct {
 	Type             string `json:"type"`
 	Signature        string `json:"signature"`
 	ShortDescription string `json:"shortDescription"`
-	// Pattern and Description are those of a known leak of a library.
+	// Pattern and Description are those of a known library leak.
 	Pattern         string  `json:"pattern"`
 	Description     string  `json:"description"`
 	RetainedBytes   int64   `json:"retainedBytes"`
@@ -80,11 +82,11 @@ type Leak struct {
 type Trace struct {
 	// Root is the kind of the root, such as JNI_GLOBAL.
 	Root string `json:"root"`
-	// Path are the references; the first one's origin is the object of the root.
+	// Path are the references; the origin of the first is the root's object.
 	Path []Reference `json:"path"`
-	// Leaking is the object at the end.
+	// Leaking is the object at the end of the path.
 	Leaking Object `json:"leaking"`
-	// Text is the trace as Shark prints it.
+	// Text is the trace in Shark's own form.
 	Text string `json:"text"`
 }
 
@@ -93,15 +95,15 @@ type Reference struct {
 	Origin Object `json:"origin"`
 	// Kind is INSTANCE_FIELD, STATIC_FIELD, LOCAL or ARRAY_ENTRY.
 	Kind string `json:"kind"`
-	// Owner is the name of the class that declares the field, Name the field or index,
-	// Generic what the signature has instead of an index.
+	// Owner is the name of the class that declares the field, Name the field or
+	// index, Generic the text in the signature instead of an index.
 	Owner   string `json:"owner"`
 	Name    string `json:"name"`
 	Generic string `json:"generic"`
 	Suspect bool   `json:"suspect"`
 }
 
-// Object is an object with what the inspectors say about it.
+// Object is an object with the results of the inspectors.
 type Object struct {
 	ID uint64 `json:"id"`
 	// Type is CLASS, ARRAY or INSTANCE.
@@ -111,7 +113,7 @@ type Object struct {
 	Status string   `json:"status"`
 	Reason string   `json:"reason"`
 	Labels []string `json:"labels"`
-	// RetainedBytes and RetainedObjects are -1 where Shark does not compute them.
+	// RetainedBytes and RetainedObjects are -1 if Shark does not compute them.
 	RetainedBytes   int64 `json:"retainedBytes"`
 	RetainedObjects int64 `json:"retainedObjects"`
 }
@@ -119,8 +121,8 @@ type Object struct {
 //go:embed java/SharkAnswers.java
 var program string
 
-// Analyze asks Shark, and gives one answer for each request. All are answered by one
-// JVM, one after the other.
+// Analyze runs Shark and returns an answer for each request. One JVM processes
+// all requests, one after the other.
 func (s *Shark) Analyze(tb testing.TB, requests []Request) []Answer {
 	tb.Helper()
 	var lines strings.Builder

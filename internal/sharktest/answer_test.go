@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// record is a recorded answer. Its path has one line for each reference.
+// record is a recorded answer. Its path has one line per reference.
 type record struct {
 	Mode, Finder, Status string
 	LeakingObjectIDs     []string `json:"leakingObjectIds"`
@@ -32,13 +32,17 @@ type record struct {
 	UnreachableObjects []struct{ Class, Status, Reason, Labels string }
 }
 
-// lines are all that a recorded answer says, and what an answer says in its form.
+// lines are the contents of a recorded answer, and those of an answer in the
+// same form.
 func (r *record) lines() (out []string) {
 	out = append(out, fmt.Sprint(r.LeakingObjectCount), fmt.Sprint(r.LeakingObjectIDs), fmt.Sprint(r.Metadata))
 	for _, l := range r.Leaks {
-		out = append(out, fmt.Sprint(l.Type, l.Signature, l.ShortDescription, l.LeakingClass, l.TotalRetainedHeapByteSize, l.TotalRetainedObjectCount))
+		out = append(out,
+			fmt.Sprint(l.Type, l.Signature, l.ShortDescription, l.LeakingClass, l.TotalRetainedHeapByteSize,
+				l.TotalRetainedObjectCount))
 		for _, t := range l.Traces {
-			out = append(out, fmt.Sprint(t.GCRoot, t.LeakingObjectClass, t.Reason, t.RetainedHeapByteSize, t.RetainedObjectCount))
+			out = append(out,
+				fmt.Sprint(t.GCRoot, t.LeakingObjectClass, t.Reason, t.RetainedHeapByteSize, t.RetainedObjectCount))
 			out = append(out, t.Path...)
 			out = append(out, t.Text)
 		}
@@ -49,7 +53,7 @@ func (r *record) lines() (out []string) {
 	return out
 }
 
-// most is how many IDs a record has.
+// most is the number of IDs in a record.
 const most = 200
 
 func (a *Answer) lines() (out []string) {
@@ -62,11 +66,16 @@ func (a *Answer) lines() (out []string) {
 	}
 	out = append(out, fmt.Sprint(len(a.Leaking)), fmt.Sprint(ids), fmt.Sprint(a.Metadata))
 	for _, l := range a.Leaks {
-		out = append(out, fmt.Sprint(l.Type, l.Signature, l.ShortDescription, l.Traces[0].Leaking.Class, l.RetainedBytes, l.RetainedObjects))
+		out = append(out,
+			fmt.Sprint(l.Type, l.Signature, l.ShortDescription, l.Traces[0].Leaking.Class, l.RetainedBytes,
+				l.RetainedObjects))
 		for _, t := range l.Traces {
-			out = append(out, fmt.Sprint(t.Root, t.Leaking.Class, t.Leaking.Reason, t.Leaking.RetainedBytes, t.Leaking.RetainedObjects))
+			out = append(out,
+				fmt.Sprint(t.Root, t.Leaking.Class, t.Leaking.Reason, t.Leaking.RetainedBytes,
+					t.Leaking.RetainedObjects))
 			for _, p := range t.Path {
-				out = append(out, fmt.Sprintf("%s %s %s.%s [%s]", p.Origin.Class, p.Kind, p.Owner, p.Name, p.Origin.Status))
+				out = append(out,
+					fmt.Sprintf("%s %s %s.%s [%s]", p.Origin.Class, p.Kind, p.Owner, p.Name, p.Origin.Status))
 			}
 			out = append(out, t.Text)
 		}
@@ -77,7 +86,7 @@ func (a *Answer) lines() (out []string) {
 	return out
 }
 
-// request is that of a recorded answer.
+// request returns the request of a recorded answer.
 func request(t *testing.T, name string, r *record) Request {
 	t.Helper()
 	dump := ""
@@ -104,7 +113,7 @@ func request(t *testing.T, name string, r *record) Request {
 	return out
 }
 
-// TestRecorded asks Shark again what it was asked when its answers were recorded.
+// TestRecorded repeats the requests of the recorded answers.
 func TestRecorded(t *testing.T) {
 	folder := recorded.Path(t, "hprof", "shark-2.14")
 	s := New(t)
@@ -150,14 +159,15 @@ func at(lines []string, i int) string {
 	return "nothing"
 }
 
-// check looks at what the records do not have, and counts the traces.
+// check checks properties that the records do not contain, and counts the
+// traces.
 func (a *Answer) check(t *testing.T) (traces int) {
 	t.Helper()
 	for _, l := range a.Leaks {
 		for _, trace := range l.Traces {
 			traces++
 			if !slices.Contains(a.Leaking, trace.Leaking.ID) {
-				t.Errorf("%s: a trace leads to 0x%x, which is not leaking", a.Request.Dump, trace.Leaking.ID)
+				t.Errorf("%s: a trace ends at 0x%x, which is not leaking", a.Request.Dump, trace.Leaking.ID)
 			}
 			for _, p := range trace.Path {
 				if p.Origin.ID == 0 {
@@ -174,7 +184,7 @@ func (a *Answer) check(t *testing.T) (traces int) {
 	return traces
 }
 
-// TestFailures: a dump on which Shark ends does not end the others.
+// TestFailures: a dump on which Shark fails does not end the other requests.
 func TestFailures(t *testing.T) {
 	dumps := recorded.Path(t, "hprof")
 	s := New(t)

@@ -1,15 +1,18 @@
-// Package sharktest runs Shark, LeakCanary's heap analysis, as a second implementation
-// for tests: dumps in, its leaks with paths, statuses and sizes out.
+// Package sharktest runs Shark, LeakCanary's heap analysis, as a second
+// implementation for tests: it analyzes heap dumps and returns leaks with
+// paths, statuses and sizes.
 //
 //	s := sharktest.New(t)
 //	answers := s.Analyze(t, []sharktest.Request{{Dump: path, Mode: sharktest.Android, Finder: sharktest.Filter}})
 //
-// The version is jars.Shark.Version, from Maven Central. What it needs, which is mvn once,
-// java, javac and the net, is kept in the user's cache. Where something is missing the
-// test ends as recorded.Missing says.
+// The version is jars.Shark.Version, from Maven Central. Its requirements are
+// java, javac, and once mvn and network access; the result is kept in the
+// user's cache. If something is missing, the test ends like with
+// recorded.Missing.
 //
-// One JVM answers all requests of a call, because starting one takes longer than to
-// analyze a small dump. It refuses to say who is right where Shark and leakgate differ.
+// One JVM processes all requests of a call, because starting one takes longer
+// than analyzing a small dump. The package does not decide who is right if
+// Shark and leakgate differ.
 package sharktest
 
 import (
@@ -27,13 +30,13 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Shark can be run.
+// Shark is an installation that can run.
 type Shark struct {
 	java, javac, cache, classPath string
 }
 
-// New finds Shark, or fetches it. Where it cannot be had the test ends as
-// recorded.Missing says.
+// New finds Shark, or fetches it. If that is impossible, the test ends like
+// with recorded.Missing.
 func New(tb testing.TB) *Shark {
 	tb.Helper()
 	s := &Shark{}
@@ -43,8 +46,9 @@ func New(tb testing.TB) *Shark {
 		recorded.Missing(tb, "Shark needs a folder for its files: %v", err)
 	}
 	s.cache = filepath.Join(cache, "leakgate-test")
-	if s.classPath, err = jars.Shark.Fetch(tb.Context(), filepath.Join(s.cache, "shark-"+jars.Shark.Version)); err != nil {
-		recorded.Missing(tb, "Shark %s cannot be had: %v", jars.Shark.Version, err)
+	if s.classPath,
+		err = jars.Shark.Fetch(tb.Context(), filepath.Join(s.cache, "shark-"+jars.Shark.Version)); err != nil {
+		recorded.Missing(tb, "fetch Shark %s: %v", jars.Shark.Version, err)
 	}
 	return s
 }
@@ -58,20 +62,21 @@ func find(tb testing.TB, name string) string {
 	return path
 }
 
-// Program is a Java program that was compiled with Shark at hand.
+// Program is a Java program that was compiled with Shark in its class path.
 type Program struct {
 	name            string
 	java, classPath string
 }
 
-// release is the Java that programs are written in: they also run on newer ones.
+// release is the Java release of the programs; they also run on newer ones.
 const release = "11"
 
-// Compile compiles a Java program, a class with that name that has a main, unless that
-// was done before. A mistake in it fails the test.
+// Compile compiles a Java program, a class with the given name and a main
+// method, unless it is already compiled. A compile error fails the test.
 func (s *Shark) Compile(tb testing.TB, name, text string) *Program {
 	tb.Helper()
-	dir := filepath.Join(s.cache, "classes", fmt.Sprintf("%s-%x", name, sha256.Sum256([]byte(release+jars.Shark.Version+text)))[:len(name)+17])
+	dir := filepath.Join(s.cache, "classes",
+		fmt.Sprintf("%s-%x", name, sha256.Sum256([]byte(release+jars.Shark.Version+text)))[:len(name)+17])
 	if _, err := os.Stat(dir); err != nil {
 		if err := s.compile(tb.Context(), name, text, dir); err != nil {
 			tb.Fatalf("compile %s: %v", name, err)
@@ -93,7 +98,8 @@ func (s *Shark) compile(ctx context.Context, name, text, dir string) error {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, s.javac, "-encoding", "UTF-8", "-nowarn", "--release", release, "-cp", s.classPath, "-d", classes, file)
+	cmd := exec.CommandContext(ctx, s.javac, "-encoding", "UTF-8", "-nowarn", "--release", release, "-cp", s.classPath,
+		"-d", classes, file)
 	cmd.WaitDelay = 5 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -101,15 +107,17 @@ func (s *Shark) compile(ctx context.Context, name, text, dir string) error {
 	return jars.Keep(classes, dir)
 }
 
-// stack is the stack of a program. Shark goes down each path by recursion, and a list
-// in a heap may be long.
+// stack is the stack size of a program. Shark follows each path by recursion,
+// and a list in a heap may be long.
 const stack = "-Xss512m"
 
-// Run runs a program to its end and gives its standard output. One that fails fails
-// the test.
+// Run runs a program and returns its standard output. A program that fails
+// fails the test.
 func (p *Program) Run(tb testing.TB, args ...string) []byte {
 	tb.Helper()
-	argv := append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", stack, "-Dfile.encoding=UTF-8", "-cp", p.classPath, p.name}, args...)
+	argv := append([]string{
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", stack, "-Dfile.encoding=UTF-8", "-cp", p.classPath, p.name,
+	}, args...)
 	cmd := exec.CommandContext(tb.Context(), p.java, argv...)
 	cmd.WaitDelay = 5 * time.Second
 	var out, said bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ending is a test that notes how it ends.
+// ending is a test that records how it ends.
 type ending struct {
 	testing.TB
 	how string
@@ -22,7 +22,7 @@ func (e *ending) end(how, format string, args []any) {
 	runtime.Goexit()
 }
 
-// endOf runs a test and says how it ended, or "" if it ran.
+// endOf runs a test and returns how it ended, or "" if it returned.
 func endOf(t *testing.T, do func(testing.TB)) string {
 	e := &ending{TB: t}
 	done := make(chan struct{})
@@ -34,7 +34,8 @@ func endOf(t *testing.T, do func(testing.TB)) string {
 	return e.how
 }
 
-// TestMissing: without Java a test is skipped, and fails where all must be there.
+// TestMissing: without Java a test is skipped, or fails where everything is
+// required.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for require, want := range map[string]string{"": "skipped: Shark needs java", "all": "failed: Shark needs java"} {
@@ -45,17 +46,21 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestPrograms: what a program says comes back, and one with a mistake fails the test.
+// TestPrograms: the output of a program is returned, and a compile error fails
+// the test.
 func TestPrograms(t *testing.T) {
 	s := New(t)
 	good := fmt.Sprintf(echo, "shark.HprofVersion.ANDROID")
 	if out := s.Compile(t, "Echo", good).Run(t, "a b", "c"); string(out) != "ANDROID ä[a b, c]" {
 		t.Errorf("%q", out)
 	}
-	if got := endOf(t, func(tb testing.TB) { s.Compile(tb, "Echo", fmt.Sprintf(echo, "shark.Nothing")) }); !strings.Contains(got, "Nothing") || !strings.HasPrefix(got, "failed") {
-		t.Errorf("a program with a mistake: %q", got)
+	if got := endOf(t,
+		func(tb testing.TB) { s.Compile(tb, "Echo", fmt.Sprintf(echo, "shark.Nothing")) }); !strings.Contains(got,
+		"Nothing") || !strings.HasPrefix(got, "failed") {
+		t.Errorf("a program with a compile error: %q", got)
 	}
-	if got := endOf(t, func(tb testing.TB) { s.Compile(tb, "Echo", good).Run(tb) }); !strings.Contains(got, "no arguments") || !strings.HasPrefix(got, "failed") {
+	if got := endOf(t, func(tb testing.TB) { s.Compile(tb, "Echo", good).Run(tb) }); !strings.Contains(got,
+		"no arguments") || !strings.HasPrefix(got, "failed") {
 		t.Errorf("a program that fails: %q", got)
 	}
 }
