@@ -6,28 +6,29 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Phone is what an Android heap tells about its phone and process. Zero values are a
-// Pixel on Android 14 that runs com.example.
+// Phone describes the phone and the process of an Android heap. Zero values
+// select a Pixel on Android 14 that runs com.example.
 type Phone struct {
-	// SDK is the API level, 23 at least. Before 26 strings are char[] and bitmaps are
-	// in the Java heap.
+	// SDK is the API level, at least 23. Before 26, strings are char[] and
+	// bitmaps are in the Java heap.
 	SDK                          int
 	Seed                         uint64
 	Process, Manufacturer, Model string
 	// Width and Height of the screen in pixels.
 	Width, Height int
-	// Harmony gives the phone the collections of Apache Harmony, as before Android 7.
+	// Harmony selects the collections of Apache Harmony, as before Android 7.
 	Harmony bool
 }
 
 const defaultSDK = 34
 
-// androidState is what the shapes of Android go on with.
+// androidState is the state that the shapes of Android share.
 type androidState struct {
 	on bool
 	// thread is the ActivityThread.
 	thread, application, apk, resources, looper Ref
-	// queue is the MessageQueue of the main thread, last the Message at its end.
+	// queue is the MessageQueue of the main thread, last the Message at its
+	// end.
 	queue, last           Ref
 	activities, services  *arrayMap
 	views, roots, watched List
@@ -36,7 +37,7 @@ type androidState struct {
 }
 
 // Android makes the heap of an app: the classes of Java, the framework's main
-// singletons, and threads as each app has them.
+// singletons, and the threads of every app.
 func Android(p Phone) *Heap {
 	p.SDK = max(cmp.Or(p.SDK, defaultSDK), 23)
 	p.Process = cmp.Or(p.Process, "com.example")
@@ -50,7 +51,10 @@ func Android(p Phone) *Heap {
 	h.build(p)
 	h.screen(p)
 	h.application(p)
-	for _, name := range []string{"Signal Catcher", "HeapTaskDaemon", "ReferenceQueueDaemon", "FinalizerDaemon", "FinalizerWatchdogDaemon", "binder:1_1", "RenderThread"} {
+	for _, name := range []string{
+		"Signal Catcher", "HeapTaskDaemon", "ReferenceQueueDaemon", "FinalizerDaemon", "FinalizerWatchdogDaemon",
+		"binder:1_1", "RenderThread",
+	} {
 		h.Thread(name)
 	}
 	return h
@@ -60,33 +64,53 @@ func Android(p Phone) *Heap {
 func (h *Heap) framework() {
 	context := h.Declare("android.content.Context", nil, "abstract")
 	wrapper := h.Declare("android.content.ContextWrapper", context, "object mBase")
-	themed := h.Declare("android.view.ContextThemeWrapper", wrapper, "int mThemeResource", "object mTheme", "object mInflater", "object mResources")
-	h.Declare("android.app.ContextImpl", context, "object mMainThread", "object mPackageInfo", "object mOuterContext", "object mResources", "object mClassLoader", "object mBasePackageName", "int mFlags")
-	h.Declare("android.app.Activity", themed, "object mApplication", "object mWindow", "object mDecor", "object mMainThread", "object mFragments", "object mIntent", "object mToken", "object mTitle", "object mUiThread",
-		"boolean mCalled", "boolean mResumed", "boolean mStopped", "boolean mFinished", "boolean mDestroyed", "int mIdent", "int mResultCode")
+	themed := h.Declare("android.view.ContextThemeWrapper", wrapper, "int mThemeResource", "object mTheme",
+		"object mInflater", "object mResources")
+	h.Declare("android.app.ContextImpl", context, "object mMainThread", "object mPackageInfo", "object mOuterContext",
+		"object mResources", "object mClassLoader", "object mBasePackageName", "int mFlags")
+	h.Declare("android.app.Activity", themed, "object mApplication", "object mWindow", "object mDecor",
+		"object mMainThread", "object mFragments", "object mIntent", "object mToken", "object mTitle",
+		"object mUiThread",
+		"boolean mCalled", "boolean mResumed", "boolean mStopped", "boolean mFinished", "boolean mDestroyed",
+		"int mIdent", "int mResultCode")
 	h.Declare("android.app.Application", wrapper, "object mLoadedApk", "object mActivityLifecycleCallbacks")
-	h.Declare("android.app.Service", wrapper, "object mThread", "object mClassName", "object mToken", "object mApplication", "object mActivityManager")
-	h.Declare("android.app.ActivityThread", nil, "object mActivities", "object mServices", "object mBoundApplication", "object mInitialApplication", "object mLooper", "object mNewActivities", "static object sCurrentActivityThread")
+	h.Declare("android.app.Service", wrapper, "object mThread", "object mClassName", "object mToken",
+		"object mApplication", "object mActivityManager")
+	h.Declare("android.app.ActivityThread", nil, "object mActivities", "object mServices", "object mBoundApplication",
+		"object mInitialApplication", "object mLooper", "object mNewActivities", "static object sCurrentActivityThread")
 	h.Declare("android.app.ActivityThread$AppBindData", nil, "object processName", "object appInfo", "object info")
-	h.Declare("android.app.ActivityThread$ActivityClientRecord", nil, "object token", "object activity", "object window", "object intent", "boolean paused", "boolean stopped")
+	h.Declare("android.app.ActivityThread$ActivityClientRecord", nil, "object token", "object activity",
+		"object window", "object intent", "boolean paused", "boolean stopped")
 	item := h.Declare("android.content.pm.PackageItemInfo", nil, "object packageName", "object name", "int labelRes")
-	h.Declare("android.content.pm.ApplicationInfo", item, "object processName", "object className", "object sourceDir", "int flags", "int uid", "int targetSdkVersion")
-	h.Declare("android.app.LoadedApk", nil, "object mApplication", "object mClassLoader", "object mApplicationInfo", "object mPackageName", "object mResources", "object mReceivers")
+	h.Declare("android.content.pm.ApplicationInfo", item, "object processName", "object className", "object sourceDir",
+		"int flags", "int uid", "int targetSdkVersion")
+	h.Declare("android.app.LoadedApk", nil, "object mApplication", "object mClassLoader", "object mApplicationInfo",
+		"object mPackageName", "object mResources", "object mReceivers")
 	h.Declare("android.util.ArrayMap", nil, "object mArray", "object mHashes", "int mSize")
 	h.Declare("android.util.ArraySet", nil, "object mArray", "object mHashes", "int mSize")
 	h.Declare("android.os.Binder", nil, "object mDescriptor", "object mOwner", "long mObject")
-	h.Declare("android.os.Build", nil, "static object MANUFACTURER", "static object MODEL", "static object BRAND", "static object ID", "static object FINGERPRINT")
-	h.Declare("android.os.Build$VERSION", nil, "static int SDK_INT", "static object RELEASE", "static object INCREMENTAL")
+	h.Declare("android.os.Build", nil, "static object MANUFACTURER", "static object MODEL", "static object BRAND",
+		"static object ID", "static object FINGERPRINT")
+	h.Declare("android.os.Build$VERSION", nil, "static int SDK_INT", "static object RELEASE",
+		"static object INCREMENTAL")
 	h.Declare("android.os.Looper", nil, "object mQueue", "object mThread", "static object sMainLooper")
-	h.Declare("android.os.MessageQueue", nil, "object mMessages", "boolean mQuitting", "boolean mBlocked", "long mPtr", "object mIdleHandlers")
-	h.Declare("android.os.Message", nil, "int what", "int arg1", "object obj", "object target", "object callback", "object next", "long when", "int flags", "static object sPool")
+	h.Declare("android.os.MessageQueue", nil, "object mMessages", "boolean mQuitting", "boolean mBlocked", "long mPtr",
+		"object mIdleHandlers")
+	h.Declare("android.os.Message", nil, "int what", "int arg1", "object obj", "object target", "object callback",
+		"object next", "long when", "int flags", "static object sPool")
 	h.Declare("android.os.Handler", nil, "object mLooper", "object mQueue", "object mCallback", "boolean mAsynchronous")
-	h.Declare("android.util.DisplayMetrics", nil, "int widthPixels", "int heightPixels", "int densityDpi", "float density", "float scaledDensity", "float xdpi", "float ydpi")
-	h.Declare("android.content.res.ResourcesImpl", nil, "object mMetrics", "object mConfiguration", "object mAssets", "object mAppContext")
-	h.Declare("android.content.res.Resources", nil, "object mResourcesImpl", "object mClassLoader", "object mDrawableInflater", "static object mSystem")
-	view := h.Declare("android.view.View", nil, "object mContext", "object mParent", "object mAttachInfo", "object mResources", "object mListenerInfo", "object mLayoutParams", "object mTag", "object mBackground",
-		"int mID", "int mWindowAttachCount", "int mPrivateFlags", "int mViewFlags", "int mLeft", "int mTop", "int mRight", "int mBottom", "long mNativePtr")
-	group := h.Declare("android.view.ViewGroup", view, "abstract", "object mChildren", "int mChildrenCount", "object mOnHierarchyChangeListener")
+	h.Declare("android.util.DisplayMetrics", nil, "int widthPixels", "int heightPixels", "int densityDpi",
+		"float density", "float scaledDensity", "float xdpi", "float ydpi")
+	h.Declare("android.content.res.ResourcesImpl", nil, "object mMetrics", "object mConfiguration", "object mAssets",
+		"object mAppContext")
+	h.Declare("android.content.res.Resources", nil, "object mResourcesImpl", "object mClassLoader",
+		"object mDrawableInflater", "static object mSystem")
+	view := h.Declare("android.view.View", nil, "object mContext", "object mParent", "object mAttachInfo",
+		"object mResources", "object mListenerInfo", "object mLayoutParams", "object mTag", "object mBackground",
+		"int mID", "int mWindowAttachCount", "int mPrivateFlags", "int mViewFlags", "int mLeft", "int mTop",
+		"int mRight", "int mBottom", "long mNativePtr")
+	group := h.Declare("android.view.ViewGroup", view, "abstract", "object mChildren", "int mChildrenCount",
+		"object mOnHierarchyChangeListener")
 	frame := h.Declare("android.widget.FrameLayout", group, "boolean mMeasureAllChildren")
 	h.Declare("android.widget.LinearLayout", group, "int mOrientation")
 	h.Declare("android.widget.TextView", view, "object mText", "object mEditor", "object mLayout")
@@ -95,17 +119,21 @@ func (h *Heap) framework() {
 	h.Declare("android.graphics.drawable.BitmapDrawable$BitmapState", nil, "object mBitmap")
 	h.Declare("com.android.internal.policy.DecorView", frame, "object mWindow", "object mContentRoot")
 	h.Declare("com.android.internal.policy.DecorContext", themed, "object mPhoneWindow")
-	window := h.Declare("android.view.Window", nil, "abstract", "object mContext", "object mCallback", "object mAppToken", "object mWindowManager", "boolean mDestroyed")
-	h.Declare("com.android.internal.policy.PhoneWindow", window, "object mDecor", "object mContentParent", "object mLayoutInflater")
-	h.Declare("android.view.ViewRootImpl", nil, "object mContext", "object mView", "object mAttachInfo", "object mThread", "object mWindowAttributes", "boolean mAdded", "boolean mRemoved")
+	window := h.Declare("android.view.Window", nil, "abstract", "object mContext", "object mCallback",
+		"object mAppToken", "object mWindowManager", "boolean mDestroyed")
+	h.Declare("com.android.internal.policy.PhoneWindow", window, "object mDecor", "object mContentParent",
+		"object mLayoutInflater")
+	h.Declare("android.view.ViewRootImpl", nil, "object mContext", "object mView", "object mAttachInfo",
+		"object mThread", "object mWindowAttributes", "boolean mAdded", "boolean mRemoved")
 	h.Declare("android.view.View$AttachInfo", nil, "object mRootView", "object mViewRootImpl", "object mHandler")
 	h.Declare("android.view.WindowManager$LayoutParams", nil, "int type", "int flags", "object mTitle", "object token")
-	h.Declare("android.view.WindowManagerGlobal", nil, "object mLock", "object mViews", "object mRoots", "object mParams", "object mDyingViews", "static object sDefaultWindowManager")
+	h.Declare("android.view.WindowManagerGlobal", nil, "object mLock", "object mViews", "object mRoots",
+		"object mParams", "object mDyingViews", "static object sDefaultWindowManager")
 	h.nativeClasses()
 	h.bitmapClass()
 }
 
-// build sets what the phone says about itself.
+// build sets the fields of android.os.Build.
 func (h *Heap) build(p Phone) {
 	build, version := h.Class("android.os.Build"), h.Class("android.os.Build$VERSION")
 	h.SetStatic(build, "MANUFACTURER", h.Intern(p.Manufacturer))
@@ -116,17 +144,21 @@ func (h *Heap) build(p Phone) {
 	h.SetStatic(version, "RELEASE", h.Intern(map[bool]string{true: "14", false: "7.1.1"}[p.SDK >= 26]))
 }
 
-// screen makes the resources of the system, with the size of the screen.
+// screen makes the system resources, with the size of the screen.
 func (h *Heap) screen(p Phone) {
 	h.In(Zygote, func() {
-		metrics := h.New(h.Class("android.util.DisplayMetrics"), Fields{"widthPixels": p.Width, "heightPixels": p.Height, "densityDpi": 420, "density": 2.625, "scaledDensity": 2.625, "xdpi": 420.0, "ydpi": 420.0})
+		metrics := h.New(h.Class("android.util.DisplayMetrics"),
+			Fields{
+				"widthPixels": p.Width, "heightPixels": p.Height, "densityDpi": 420, "density": 2.625,
+				"scaledDensity": 2.625, "xdpi": 420.0, "ydpi": 420.0,
+			})
 		impl := h.New(h.Class("android.content.res.ResourcesImpl"), Fields{"mMetrics": metrics})
 		h.android.resources = h.New(h.Class("android.content.res.Resources"), Fields{"mResourcesImpl": impl})
 	})
 	h.SetStatic(h.Class("android.content.res.Resources"), "mSystem", h.android.resources)
 }
 
-// application makes the ActivityThread and what hangs on it.
+// application makes the ActivityThread and the objects that it references.
 func (h *Heap) application(p Phone) {
 	a := &h.android
 	queue := h.New(h.Class("android.os.MessageQueue"), Fields{"mPtr": 0x7a1000, "mIdleHandlers": h.ArrayList().Ref})
@@ -134,11 +166,24 @@ func (h *Heap) application(p Phone) {
 	a.looper = h.New(h.Class("android.os.Looper"), Fields{"mQueue": queue, "mThread": h.Main().Ref})
 	h.SetStatic(h.Class("android.os.Looper"), "sMainLooper", a.looper)
 
-	info := h.New(h.Class("android.content.pm.ApplicationInfo"), Fields{"processName": p.Process, "packageName": packageOf(p.Process), "sourceDir": "/data/app/base.apk", "flags": 2, "targetSdkVersion": p.SDK})
-	a.apk = h.New(h.Class("android.app.LoadedApk"), Fields{"mClassLoader": h.loader, "mApplicationInfo": info, "mPackageName": packageOf(p.Process), "mResources": a.resources})
+	info := h.New(h.Class("android.content.pm.ApplicationInfo"),
+		Fields{
+			"processName": p.Process, "packageName": packageOf(p.Process), "sourceDir": "/data/app/base.apk",
+			"flags": 2, "targetSdkVersion": p.SDK,
+		})
+	a.apk = h.New(h.Class("android.app.LoadedApk"),
+		Fields{
+			"mClassLoader": h.loader, "mApplicationInfo": info, "mPackageName": packageOf(p.Process),
+			"mResources": a.resources,
+		})
 	a.activities, a.services = h.arrayMap(), h.arrayMap()
-	bind := h.New(h.Class("android.app.ActivityThread$AppBindData"), Fields{"processName": p.Process, "appInfo": info, "info": a.apk})
-	a.thread = h.New(h.Class("android.app.ActivityThread"), Fields{"mActivities": a.activities.ref, "mServices": a.services.ref, "mBoundApplication": bind, "mLooper": a.looper})
+	bind := h.New(h.Class("android.app.ActivityThread$AppBindData"),
+		Fields{"processName": p.Process, "appInfo": info, "info": a.apk})
+	a.thread = h.New(h.Class("android.app.ActivityThread"),
+		Fields{
+			"mActivities": a.activities.ref, "mServices": a.services.ref, "mBoundApplication": bind,
+			"mLooper": a.looper,
+		})
 	h.SetStatic(h.Class("android.app.ActivityThread"), "sCurrentActivityThread", a.thread)
 
 	app := h.Declare(packageOf(p.Process)+".App", h.Class("android.app.Application"))
@@ -149,11 +194,12 @@ func (h *Heap) application(p Phone) {
 	h.Root(hprof.SubRootJNIGlobal, a.thread)
 
 	a.views, a.roots = h.ArrayList(), h.ArrayList()
-	global := h.New(h.Class("android.view.WindowManagerGlobal"), Fields{"mViews": a.views.Ref, "mRoots": a.roots.Ref, "mParams": h.ArrayList().Ref})
+	global := h.New(h.Class("android.view.WindowManagerGlobal"),
+		Fields{"mViews": a.views.Ref, "mRoots": a.roots.Ref, "mParams": h.ArrayList().Ref})
 	h.SetStatic(h.Class("android.view.WindowManagerGlobal"), "sDefaultWindowManager", global)
 }
 
-// packageOf is the package of a process such as com.shop:push.
+// packageOf returns the package of a process such as com.shop:push.
 func packageOf(process string) string {
 	for i, c := range process {
 		if c == ':' {
@@ -163,18 +209,20 @@ func packageOf(process string) string {
 	return process
 }
 
-// Application is the android.app.Application of the process.
+// Application returns the android.app.Application of the process.
 func (h *Heap) Application() Ref { return h.android.application }
 
 // contextImpl makes the context behind a component.
 func (h *Heap) contextImpl(outer Ref) Ref {
 	return h.New(h.Class("android.app.ContextImpl"), Fields{
-		"mMainThread": h.android.thread, "mPackageInfo": h.android.apk, "mOuterContext": outer, "mResources": h.android.resources,
+		"mMainThread": h.android.thread, "mPackageInfo": h.android.apk, "mOuterContext": outer,
+		"mResources":   h.android.resources,
 		"mClassLoader": h.loader, "mBasePackageName": h.get(h.android.apk, "mPackageName"),
 	})
 }
 
-// arrayMap is an android.util.ArrayMap that can grow: keys and values in turn.
+// arrayMap makes an android.util.ArrayMap that can grow: keys and values
+// alternate.
 type arrayMap struct {
 	heap       *Heap
 	ref, array Ref
@@ -194,28 +242,28 @@ func (m *arrayMap) put(key, value Ref) {
 	m.heap.Set(m.ref, "mSize", m.size)
 }
 
-// State of a component.
+// State is the state of a component.
 type State uint8
 
-// The states of activities, fragments and services. Attached is one that lives, and
-// is NotYet before its time.
+// The states of activities, fragments and services. Attached is alive, NotYet
+// not created yet.
 const (
 	Attached State = iota
 	Destroyed
 	NotYet
 )
 
-// Activity is an activity with what belongs to it.
+// Activity is an activity with the objects that belong to it.
 type Activity struct {
 	Ref
-	// Context is its ContextImpl, Decor the root of its views and Content the layout
-	// in it.
+	// Context is its ContextImpl, Decor the root of its views and Content the
+	// layout in it.
 	Context, Window, Decor, Content Ref
 }
 
-// Activity makes an activity of a class that extends android.app.Activity, which is
-// declared if it is not yet. One that is destroyed is forgotten by the framework, so
-// that only what is said later holds it.
+// Activity makes an activity of a class that extends android.app.Activity and
+// is declared if necessary. The framework does not reference a destroyed
+// activity, so that only later references hold it.
 func (h *Heap) Activity(class string, s State) Activity {
 	c := h.byName[class]
 	if c == nil {
@@ -224,11 +272,13 @@ func (h *Heap) Activity(class string, s State) Activity {
 	destroyed := s == Destroyed
 	a := Activity{Ref: h.New(c, Fields{
 		"mApplication": h.android.application, "mMainThread": h.android.thread, "mUiThread": h.Main().Ref,
-		"mCalled": true, "mResumed": s == Attached, "mFinished": destroyed, "mDestroyed": destroyed, "mStopped": destroyed,
+		"mCalled": true, "mResumed": s == Attached, "mFinished": destroyed, "mDestroyed": destroyed,
+		"mStopped": destroyed,
 	})}
 	a.Context = h.contextImpl(a.Ref)
 	h.Set(a.Ref, "mBase", a.Context)
-	a.Window = h.New(h.Class("com.android.internal.policy.PhoneWindow"), Fields{"mContext": a.Ref, "mCallback": a.Ref, "mDestroyed": destroyed})
+	a.Window = h.New(h.Class("com.android.internal.policy.PhoneWindow"),
+		Fields{"mContext": a.Ref, "mCallback": a.Ref, "mDestroyed": destroyed})
 	h.Set(a.Ref, "mWindow", a.Window)
 	a.Decor, a.Content = h.decor(a, destroyed)
 	if !destroyed {
@@ -239,10 +289,14 @@ func (h *Heap) Activity(class string, s State) Activity {
 
 // decor makes the views of an activity: the decor, a layout and a text.
 func (h *Heap) decor(a Activity, detached bool) (decor, content Ref) {
-	context := h.New(h.Class("com.android.internal.policy.DecorContext"), Fields{"mPhoneWindow": a.Window, "mBase": h.android.application})
-	decor = h.New(h.Class("com.android.internal.policy.DecorView"), Fields{"mContext": context, "mWindow": a.Window, "mWindowAttachCount": 1, "mID": -1})
-	content = h.New(h.Class("android.widget.LinearLayout"), Fields{"mContext": a.Ref, "mWindowAttachCount": 1, "mID": 0x7f080001})
-	text := h.New(h.Class("android.widget.TextView"), Fields{"mContext": a.Ref, "mWindowAttachCount": 1, "mID": 0x7f080002, "mText": "Hello"})
+	context := h.New(h.Class("com.android.internal.policy.DecorContext"),
+		Fields{"mPhoneWindow": a.Window, "mBase": h.android.application})
+	decor = h.New(h.Class("com.android.internal.policy.DecorView"),
+		Fields{"mContext": context, "mWindow": a.Window, "mWindowAttachCount": 1, "mID": -1})
+	content = h.New(h.Class("android.widget.LinearLayout"),
+		Fields{"mContext": a.Ref, "mWindowAttachCount": 1, "mID": 0x7f080001})
+	text := h.New(h.Class("android.widget.TextView"),
+		Fields{"mContext": a.Ref, "mWindowAttachCount": 1, "mID": 0x7f080002, "mText": "Hello"})
 	h.AddView(decor, content)
 	h.AddView(content, text)
 	h.Set(a.Window, "mDecor", decor)
@@ -271,10 +325,14 @@ func (h *Heap) AddView(group, child Ref) {
 	h.Set(child, "mAttachInfo", h.get(group, "mAttachInfo"))
 }
 
-// show attaches the window of an activity that lives.
+// show attaches the window of a live activity.
 func (h *Heap) show(a Activity) {
-	params := h.New(h.Class("android.view.WindowManager$LayoutParams"), Fields{"type": 1, "mTitle": h.objects[a.Ref].class.name})
-	root := h.New(h.Class("android.view.ViewRootImpl"), Fields{"mContext": a.Ref, "mView": a.Decor, "mThread": h.Main().Ref, "mWindowAttributes": params, "mAdded": true})
+	params := h.New(h.Class("android.view.WindowManager$LayoutParams"),
+		Fields{"type": 1, "mTitle": h.objects[a.Ref].class.name})
+	root := h.New(h.Class("android.view.ViewRootImpl"),
+		Fields{
+			"mContext": a.Ref, "mView": a.Decor, "mThread": h.Main().Ref, "mWindowAttributes": params, "mAdded": true,
+		})
 	info := h.New(h.Class("android.view.View$AttachInfo"), Fields{"mRootView": a.Decor, "mViewRootImpl": root})
 	h.Set(root, "mAttachInfo", info)
 	h.Set(a.Decor, "mParent", root)
@@ -282,7 +340,8 @@ func (h *Heap) show(a Activity) {
 	h.android.views.Add(a.Decor)
 	h.android.roots.Add(root)
 	token := h.New(h.Class("android.os.Binder"), nil)
-	record := h.New(h.Class("android.app.ActivityThread$ActivityClientRecord"), Fields{"token": token, "activity": a.Ref, "window": a.Window})
+	record := h.New(h.Class("android.app.ActivityThread$ActivityClientRecord"),
+		Fields{"token": token, "activity": a.Ref, "window": a.Window})
 	h.android.activities.put(token, record)
 }
 
@@ -298,12 +357,13 @@ func (h *Heap) attach(view, info Ref) {
 	}
 }
 
-// Post puts a Runnable at the end of the main thread's queue, as Handler.postDelayed does: it
-// runs when the phone has been up for so many milliseconds.
+// Post appends a Runnable to the main thread's queue, like Handler.postDelayed:
+// it runs at the given uptime in milliseconds.
 func (h *Heap) Post(runnable Ref, when int64) {
 	a := &h.android
 	handler := h.New(h.Class("android.os.Handler"), Fields{"mLooper": a.looper, "mQueue": a.queue})
-	message := h.New(h.Class("android.os.Message"), Fields{"callback": runnable, "target": handler, "when": when, "flags": 1})
+	message := h.New(h.Class("android.os.Message"),
+		Fields{"callback": runnable, "target": handler, "when": when, "flags": 1})
 	if a.last == 0 {
 		h.Set(a.queue, "mMessages", message)
 	} else {
@@ -312,8 +372,8 @@ func (h *Heap) Post(runnable Ref, when int64) {
 	a.last = message
 }
 
-// Service makes an android.app.Service. One that is destroyed is no longer known to
-// the ActivityThread.
+// Service makes an android.app.Service. The ActivityThread does not reference a
+// destroyed one.
 func (h *Heap) Service(class string, s State) Ref {
 	c := h.byName[class]
 	if c == nil {

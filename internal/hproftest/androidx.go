@@ -1,6 +1,6 @@
 package hproftest
 
-// enum gives the constants of an enum class, which is declared if it is not yet.
+// enum returns the constants of an enum class, which is declared if necessary.
 func (h *Heap) enum(class string, names ...string) map[string]Ref {
 	c := h.byName[class]
 	if c == nil {
@@ -20,8 +20,8 @@ func (h *Heap) enum(class string, names ...string) map[string]Ref {
 	return all
 }
 
-// Lifecycle makes an androidx.lifecycle.LifecycleRegistry in a state: DESTROYED,
-// INITIALIZED, CREATED, STARTED or RESUMED.
+// Lifecycle makes an androidx.lifecycle.LifecycleRegistry in a state:
+// DESTROYED, INITIALIZED, CREATED, STARTED or RESUMED.
 func (h *Heap) Lifecycle(state string) Ref {
 	states := h.enum("androidx.lifecycle.Lifecycle$State", "DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED")
 	if states[state] == 0 {
@@ -29,12 +29,13 @@ func (h *Heap) Lifecycle(state string) Ref {
 	}
 	c := h.byName["androidx.lifecycle.LifecycleRegistry"]
 	if c == nil {
-		c = h.Declare("androidx.lifecycle.LifecycleRegistry", nil, "object mState", "object mLifecycleOwner", "object mObserverMap", "int mAddingObserverCounter")
+		c = h.Declare("androidx.lifecycle.LifecycleRegistry", nil, "object mState", "object mLifecycleOwner",
+			"object mObserverMap", "int mAddingObserverCounter")
 	}
 	return h.New(c, Fields{"mState": states[state]})
 }
 
-// FragmentKind is whose fragment it is.
+// FragmentKind is the library that a fragment belongs to.
 type FragmentKind uint8
 
 // AndroidX has a lifecycle; Support is that of android.support.v4, Framework is
@@ -45,20 +46,20 @@ const (
 	Framework
 )
 
-// Fragment is what an analysis looks at in a fragment.
+// Fragment has the properties of a fragment that an analysis reads.
 type Fragment struct {
 	Kind  FragmentKind
 	State State
 	Tag   string
-	// Lifecycle is the state of an AndroidX fragment; "" follows from State: RESUMED,
-	// INITIALIZED for one that was reset after it was destroyed, and that is not yet
-	// attached.
+	// Lifecycle is the state of an AndroidX fragment; "" derives it from State:
+	// RESUMED, or INITIALIZED for one that was reset after it was destroyed and
+	// for one that is not attached yet.
 	Lifecycle string
 	// NoMaxState is androidx.fragment 1.0.0, which lacks the field mMaxState.
 	NoMaxState bool
 }
 
-// Fragment makes a fragment of a class, which is declared if it is not yet.
+// Fragment makes a fragment of a class, which is declared if necessary.
 func (h *Heap) Fragment(class string, f Fragment) Ref {
 	c := h.byName[class]
 	if c == nil {
@@ -81,7 +82,10 @@ func (h *Heap) Fragment(class string, f Fragment) Ref {
 	return r
 }
 
-var fragmentNames = map[FragmentKind]string{AndroidX: "androidx.fragment.app.Fragment", Support: "android.support.v4.app.Fragment", Framework: "android.app.Fragment"}
+var fragmentNames = map[FragmentKind]string{
+	AndroidX: "androidx.fragment.app.Fragment", Support: "android.support.v4.app.Fragment",
+	Framework: "android.app.Fragment",
+}
 
 func (h *Heap) fragmentClass(f Fragment) *Class {
 	name := fragmentNames[f.Kind]
@@ -89,7 +93,10 @@ func (h *Heap) fragmentClass(f Fragment) *Class {
 		return c
 	}
 	h.Declare(name+"Manager", nil, "object mFragmentStore")
-	members := []string{"object mFragmentManager", "object mTag", "object mView", "object mHost", "object mParentFragment", "boolean mCalled", "int mState"}
+	members := []string{
+		"object mFragmentManager", "object mTag", "object mView", "object mHost", "object mParentFragment",
+		"boolean mCalled", "int mState",
+	}
 	if f.Kind == AndroidX {
 		members = append(members, "object mLifecycleRegistry")
 		if !f.NoMaxState {
@@ -102,14 +109,16 @@ func (h *Heap) fragmentClass(f Fragment) *Class {
 // Recomposer makes an androidx.compose.runtime.Recomposer in a state: ShutDown,
 // ShuttingDown, Inactive, InactivePendingWork, Idle or PendingWork.
 func (h *Heap) Recomposer(state string) Ref {
-	states := h.enum("androidx.compose.runtime.Recomposer$State", "ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "Idle", "PendingWork")
+	states := h.enum("androidx.compose.runtime.Recomposer$State", "ShutDown", "ShuttingDown", "Inactive",
+		"InactivePendingWork", "Idle", "PendingWork")
 	if states[state] == 0 {
 		h.fail("a recomposer has no state %q", state)
 	}
 	c := h.byName["androidx.compose.runtime.Recomposer"]
 	if c == nil {
 		h.Declare("kotlinx.coroutines.flow.StateFlowImpl", nil, "object _state", "int sequence")
-		c = h.Declare("androidx.compose.runtime.Recomposer", nil, "object _state", "object knownCompositions", "object broadcastFrameClock")
+		c = h.Declare("androidx.compose.runtime.Recomposer", nil, "object _state", "object knownCompositions",
+			"object broadcastFrameClock")
 	}
 	flow := h.New(h.Class("kotlinx.coroutines.flow.StateFlowImpl"), Fields{"_state": states[state]})
 	return h.New(c, Fields{"_state": flow})
@@ -120,8 +129,8 @@ func (h *Heap) Composition(parent Ref, disposed bool) Ref {
 	return h.composition(parent, "boolean disposed", disposed)
 }
 
-// CompositionState is Composition as newer versions have it, with a number: 0 runs,
-// 3 is disposed. One heap has either kind.
+// CompositionState is Composition for newer versions, which have a number: 0 is
+// running, 3 is disposed. A heap has either kind.
 func (h *Heap) CompositionState(parent Ref, state int) Ref {
 	return h.composition(parent, "int state", state)
 }

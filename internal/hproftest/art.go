@@ -7,38 +7,43 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// artState is what ART keeps in mind while it writes (runtime/hprof/hprof.cc).
+// artState is the state of ART while it writes (runtime/hprof/hprof.cc).
 type artState struct {
-	// objects of the open segment, roots among them.
+	// objects in the open segment, including roots.
 	objects int
-	// heap is the one that HEAP_DUMP_INFO said last in it.
+	// heap is the heap of the latest HEAP_DUMP_INFO in it.
 	heap uint32
-	// simple are the roots without a thread that were written.
+	// simple are the written roots that have no thread.
 	simple map[hprof.Root]bool
 }
 
 const (
 	artObjects = 128
 	artBytes   = 4096
-	// The names that ART makes up.
+	// Names that ART invents.
 	classOverhead  = "$classOverhead"
 	staticOverhead = "$staticOverhead"
 	classPrefix    = "$class$"
 	runtimeObjects = "runtimeInternalObjects"
 )
 
-// artClassFields are the fields of java.lang.Class on Android 8 to 15, in their order.
+// artClassFields are the fields of java.lang.Class on Android 8 to 15, in their
+// order.
 var artClassFields = []string{
-	"int accessFlags", "int classFlags", "object classLoader", "int classSize", "int clinitThreadId", "object componentType",
-	"short copiedMethodsOffset", "object dexCache", "int dexClassDefIndex", "int dexTypeIndex", "object extData", "long iFields",
-	"object ifTable", "long methods", "object name", "int numReferenceInstanceFields", "int numReferenceStaticFields", "int objectSize",
-	"int objectSizeAllocFastPath", "int primitiveType", "int referenceInstanceOffsets", "long sFields", "int status", "object superClass",
+	"int accessFlags", "int classFlags", "object classLoader", "int classSize", "int clinitThreadId",
+	"object componentType",
+	"short copiedMethodsOffset", "object dexCache", "int dexClassDefIndex", "int dexTypeIndex", "object extData",
+	"long iFields",
+	"object ifTable", "long methods", "object name", "int numReferenceInstanceFields", "int numReferenceStaticFields",
+	"int objectSize",
+	"int objectSizeAllocFastPath", "int primitiveType", "int referenceInstanceOffsets", "long sFields", "int status",
+	"object superClass",
 	"short virtualMethodsOffset", "object vtable",
 }
 
-// artHead writes names, classes and the one empty stack trace.
+// artHead writes names, classes and the single empty stack trace.
 func (d *dump) artHead() {
-	// The tables are C++ maps: ordered by the text and by the address.
+	// The tables are C++ maps: sorted by text and by address.
 	slices.SortFunc(d.used, func(a, b *Class) int { return cmp.Compare(d.of(a.ref), d.of(b.ref)) })
 	slices.Sort(d.listed)
 	for _, s := range d.listed {
@@ -66,7 +71,7 @@ func (d *dump) artBody() []step {
 	}
 }
 
-// nextSegment begins a segment, which is in no heap yet.
+// nextSegment begins a segment, which has no heap yet.
 func (d *dump) nextSegment() {
 	if d.Segments != nil {
 		return
@@ -83,7 +88,7 @@ func (d *dump) constrain() {
 	}
 }
 
-// enter says which heap the next object is in.
+// enter writes which heap the next object is in.
 func (d *dump) enter(s Space) {
 	d.constrain()
 	heap, name := uint32('A'), "app"
@@ -100,13 +105,14 @@ func (d *dump) enter(s Space) {
 	d.w.HeapInfo(heap, d.name(name))
 }
 
-// artRoots gives all roots but those of the image, in the order in which the runtime
-// visits them: threads, JNI, the runtime's own, primitive classes, interned strings,
-// classes of the boot class loader, the rest.
+// artRoots returns all roots except those of the image, in the order in which
+// the runtime visits them: threads, JNI, the runtime's own, primitive classes,
+// interned strings, classes of the boot class loader, others.
 func (d *dump) artRoots() []hprof.Root {
 	var all []hprof.Root
 	for _, t := range d.threads {
-		all = append(all, hprof.Root{Kind: hprof.SubRootThreadObject, Object: d.of(t.Ref), Thread: t.Serial, Trace: 0xffffffff})
+		all = append(all,
+			hprof.Root{Kind: hprof.SubRootThreadObject, Object: d.of(t.Ref), Thread: t.Serial, Trace: 0xffffffff})
 	}
 	for _, r := range d.roots {
 		all = append(all, hprof.Root{Kind: r.kind, Object: d.of(r.object), Thread: r.thread, Frame: -1})
@@ -132,7 +138,10 @@ func rank(kind hprof.SubTag) int {
 	if withinThread(kind) >= 0 {
 		return 0
 	}
-	order := []hprof.SubTag{0, hprof.SubRootJNIGlobal, hprof.SubRootVMInternal, hprof.SubRootUnknown, hprof.SubRootInternedString, hprof.SubRootStickyClass, hprof.SubRootDebugger}
+	order := []hprof.SubTag{
+		0, hprof.SubRootJNIGlobal, hprof.SubRootVMInternal, hprof.SubRootUnknown, hprof.SubRootInternedString,
+		hprof.SubRootStickyClass, hprof.SubRootDebugger,
+	}
 	if i := slices.Index(order, kind); i > 0 {
 		return i
 	}
@@ -140,7 +149,10 @@ func rank(kind hprof.SubTag) int {
 }
 
 func withinThread(kind hprof.SubTag) int {
-	return slices.Index([]hprof.SubTag{hprof.SubRootThreadObject, hprof.SubRootJNILocal, hprof.SubRootNativeStack, hprof.SubRootThreadBlock, hprof.SubRootJavaFrame}, kind)
+	return slices.Index([]hprof.SubTag{
+		hprof.SubRootThreadObject, hprof.SubRootJNILocal, hprof.SubRootNativeStack, hprof.SubRootThreadBlock,
+		hprof.SubRootJavaFrame,
+	}, kind)
 }
 
 // artRoot is MarkRootObject.
@@ -149,7 +161,8 @@ func (d *dump) artRoot(r hprof.Root) {
 	d.art.objects++
 	simple := hprof.Root{Kind: r.Kind, Object: r.Object}
 	switch r.Kind {
-	case hprof.SubRootUnknown, hprof.SubRootStickyClass, hprof.SubRootMonitorUsed, hprof.SubRootInternedString, hprof.SubRootDebugger, hprof.SubRootVMInternal:
+	case hprof.SubRootUnknown, hprof.SubRootStickyClass, hprof.SubRootMonitorUsed, hprof.SubRootInternedString,
+		hprof.SubRootDebugger, hprof.SubRootVMInternal:
 		if d.art.simple[simple] {
 			return
 		}
@@ -185,7 +198,7 @@ func (d *dump) artObject(r Ref) {
 	d.art.objects++
 }
 
-// artString writes a String, whose text is an array inside of it.
+// artString writes a String with its text, an array inside it.
 func (d *dump) artString(r Ref, o *object) {
 	value := d.values[r]
 	d.stringFields(d.of(r), o.class, uint32(len(o.text)), javaHash(o.text), value)
@@ -200,8 +213,8 @@ func (d *dump) artString(r Ref, o *object) {
 	d.w.PrimitiveArray(value, 0, kind, d.buf)
 }
 
-// stringFields writes the String itself: count, hash, the text, and what each
-// object has.
+// stringFields writes the String itself: count, hash, the text, and the fields
+// of every object.
 func (d *dump) stringFields(id hprof.ID, c *Class, count, hash uint32, value hprof.ID) {
 	d.buf = d.value(d.buf[:0], hprof.Int, uint64(count))
 	d.buf = d.value(d.buf, hprof.Int, uint64(hash))
@@ -219,7 +232,8 @@ func javaHash(text []uint16) (h uint32) {
 	return h
 }
 
-// hasRuntimeObjects is AddRuntimeInternalObjectsField for any class of the chain.
+// hasRuntimeObjects is AddRuntimeInternalObjectsField for the classes of the
+// chain.
 func (d *dump) hasRuntimeObjects(c *Class) bool {
 	for ; c != nil; c = c.super {
 		if c.addsRuntimeObjects() {
@@ -233,7 +247,8 @@ func (c *Class) addsRuntimeObjects() bool {
 	return c.name == "java.lang.DexCache" || c.name == "java.lang.ClassLoader"
 }
 
-// runtimeObjects are what the runtime keeps alive for a class loader: its classes.
+// runtimeObjects are the objects that the runtime keeps alive for a class
+// loader: its classes.
 func (d *dump) runtimeObjects(loader Ref) []hprof.ID {
 	d.elements = d.elements[:0]
 	for _, c := range d.classes {
@@ -271,7 +286,9 @@ func (d *dump) artClass(c *Class) {
 	}
 	d.class(c)
 	d.class(c.super)
-	dump := hprof.Class{ID: id, Loader: d.of(c.loader), InstanceSize: d.artInstanceSize(c), Statics: d.statics, Fields: d.fields}
+	dump := hprof.Class{
+		ID: id, Loader: d.of(c.loader), InstanceSize: d.artInstanceSize(c), Statics: d.statics, Fields: d.fields,
+	}
 	if c.super != nil {
 		dump.Super = d.of(c.super.ref)
 	}
@@ -288,8 +305,9 @@ func (d *dump) artInstanceSize(c *Class) uint32 {
 	return uint32(c.artSize())
 }
 
-// artOverhead accounts for the method table of a class: as an array of its own where
-// it is longer than 4 bytes. Before Android 8 it was the memory of the static fields.
+// artOverhead writes the method table of a class as an array of its own, if it
+// is longer than 4 bytes. Before Android 8, the array was the memory of the
+// static fields.
 func (d *dump) artOverhead(c *Class, id hprof.ID) {
 	name, n := classOverhead, c.overhead()
 	if d.sdk < 26 {
@@ -317,18 +335,20 @@ func (d *dump) artOverhead(c *Class, id hprof.ID) {
 	}
 }
 
-// classStatics shows the fields of the class object as static ones.
+// classStatics writes the fields of the class object as static fields.
 func (d *dump) classStatics(c *Class) {
 	values := d.classValues(c)
 	for _, f := range d.byName[classClass].fields {
-		d.statics = append(d.statics, hprof.Static{Name: d.name(classPrefix + f.name), Type: f.kind, Value: values[f.name]})
+		d.statics = append(d.statics,
+			hprof.Static{Name: d.name(classPrefix + f.name), Type: f.kind, Value: values[f.name]})
 	}
 	for _, f := range d.byName[objectClass].fields {
-		d.statics = append(d.statics, hprof.Static{Name: d.name(classPrefix + f.name), Type: f.kind, Value: values[f.name]})
+		d.statics = append(d.statics,
+			hprof.Static{Name: d.name(classPrefix + f.name), Type: f.kind, Value: values[f.name]})
 	}
 }
 
-// classValues are those fields of a class object that are not 0.
+// classValues are the nonzero fields of a class object.
 func (d *dump) classValues(c *Class) map[string]uint64 {
 	cache := d.appCache
 	if c.loader == 0 {
@@ -338,9 +358,12 @@ func (d *dump) classValues(c *Class) map[string]uint64 {
 		cache = 0
 	}
 	v := map[string]uint64{
-		"accessFlags": 0x80001, "classLoader": uint64(d.of(c.loader)), "classSize": uint64(c.artClassSize()), "copiedMethodsOffset": uint64(c.methods),
-		"dexCache": uint64(d.of(cache)), "dexClassDefIndex": uint64(c.ref), "dexTypeIndex": uint64(c.ref) + 9, "ifTable": uint64(d.of(d.ifTable)),
-		"methods": 0x7f0000000000 + uint64(c.ref)*640, "primitiveType": 0x20000, "status": 11, "shadow$_klass_": uint64(d.of(d.byName[classClass].ref)),
+		"accessFlags": 0x80001, "classLoader": uint64(d.of(c.loader)), "classSize": uint64(c.artClassSize()),
+		"copiedMethodsOffset": uint64(c.methods),
+		"dexCache":            uint64(d.of(cache)), "dexClassDefIndex": uint64(c.ref), "dexTypeIndex": uint64(c.ref) +
+			9, "ifTable": uint64(d.of(d.ifTable)),
+		"methods": 0x7f0000000000 + uint64(c.ref)*640, "primitiveType": 0x20000, "status": 11,
+		"shadow$_klass_":       uint64(d.of(d.byName[classClass].ref)),
 		"virtualMethodsOffset": uint64(c.methods / 2),
 	}
 	if c.super != nil {

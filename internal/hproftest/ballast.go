@@ -7,18 +7,19 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Ballast is a mass of ordinary objects: strings, lists, hash maps, trees, graphs,
-// weak maps and arrays of all sizes, with links between them. A few in a hundred are
-// garbage. It is made while it is written: the memory that it takes is a few
-// kilobytes, whatever its size.
+// Ballast is a large number of ordinary objects: strings, lists, hash maps,
+// trees, graphs, weak maps and arrays of all sizes, with links between them. A
+// few percent are garbage. It is generated while it is written and needs a few
+// kilobytes of memory, whatever its size.
 type Ballast struct {
-	// Bytes is how much it adds to a dump, to within one of its structures.
+	// Bytes is how much it adds to a dump, with a tolerance of one of its
+	// structures.
 	Bytes int64
-	// Seed chooses another one of the same kind.
+	// Seed selects different ballast of the same kind.
 	Seed uint64
-	// Package is that of its own classes; "" is "ballast".
+	// Package is the package of its classes; "" is "ballast".
 	Package string
-	// Clean has no garbage.
+	// Clean omits the garbage.
 	Clean bool
 	// registry is the object that holds it.
 	registry Ref
@@ -26,7 +27,8 @@ type Ballast struct {
 	kinds map[string]*Class
 }
 
-// Fill adds ballast. A static field of the class Registry of its package holds it.
+// Fill adds ballast. A static field of the class Registry in its package holds
+// it.
 func (h *Heap) Fill(b Ballast) {
 	b.Package = cmp.Or(b.Package, "ballast")
 	registry := h.Declare(b.Package+".Registry", nil, "object first", "static object all")
@@ -36,15 +38,18 @@ func (h *Heap) Fill(b Ballast) {
 	b.registry = h.New(registry, nil)
 	h.SetStatic(registry, "all", b.registry)
 	b.kinds = map[string]*Class{"Chunk": chunk, "Row": row, "Vertex": vertex}
-	for _, name := range []string{"java.util.ArrayList", "java.util.LinkedList", "java.util.LinkedList$Node", "java.util.HashMap", "java.util.HashMap$Node",
-		"java.util.TreeMap", "java.util.TreeMap$TreeMapEntry", "java.util.WeakHashMap", "java.util.WeakHashMap$Entry", "java.lang.Integer",
+	for _, name := range []string{
+		"java.util.ArrayList", "java.util.LinkedList", "java.util.LinkedList$Node", "java.util.HashMap",
+		"java.util.HashMap$Node",
+		"java.util.TreeMap", "java.util.TreeMap$TreeMapEntry", "java.util.WeakHashMap", "java.util.WeakHashMap$Entry",
+		"java.lang.Integer",
 		"java.lang.Object[]", "java.util.HashMap$Node[]", "java.util.WeakHashMap$Entry[]"} {
 		b.kinds[name] = h.Class(name)
 	}
 	h.ballast = b
 }
 
-// chunkBytes is how much of the dump one chunk holds.
+// chunkBytes is the size of one chunk in the dump.
 const chunkBytes = 256 << 10
 
 // chunks bounds the number of chunks.
@@ -55,7 +60,7 @@ func (b *Ballast) chunks() int64 {
 	return b.Bytes/chunkBytes + 2
 }
 
-// room bounds the addresses that are taken. A record is longer than its object.
+// room bounds the address range. A record is longer than its object.
 func (b *Ballast) room() int64 {
 	if b.Bytes <= 0 {
 		return 0
@@ -63,12 +68,12 @@ func (b *Ballast) room() int64 {
 	return b.Bytes + b.Bytes/8 + 64*b.chunks() + 32<<20
 }
 
-// kind is a class as it is written many times.
+// kind is a class with many instances.
 type kind struct {
 	id     hprof.ID
 	layout []slot
 	size   hprof.ID
-	// names are those of its fields and the superclasses', slots where they stand.
+	// names are those of its fields and the superclasses', slots their places.
 	names []string
 	slots []int
 }
@@ -77,22 +82,23 @@ type kind struct {
 type mass struct {
 	*dump
 	seed, drawn uint64
-	// garbage is the percentage of structures that nothing holds.
+	// garbage is the percentage of unreferenced structures.
 	garbage uint64
 	// at is the next free address.
 	at hprof.ID
-	// start and chunkAt are where in the dump the ballast and the chunk begin.
+	// start and chunkAt are the offsets of the ballast and of the chunk in the
+	// dump.
 	start, chunkAt int64
 	number         uint64
 
 	chunk, row, vertex, list, linked, node, hashMap, entry, tree, leaf, weakMap, weak, integer kind
 	objects, entries, weaks, string                                                            *Class
 
-	// items are what the chunk holds, past some objects from before.
+	// items are the objects in the chunk, past some earlier objects.
 	items []hprof.ID
 	past  [2048]hprof.ID
 	seen  int
-	// open is what slots are the fields of.
+	// open is the kind whose fields slots are.
 	open  *kind
 	slots [16]uint64
 	ids   []hprof.ID
@@ -101,7 +107,7 @@ type mass struct {
 	numbers noise
 }
 
-// write writes the ballast behind the app's other objects.
+// write writes the ballast after the app's other objects.
 func (b *Ballast) write(d *dump) step {
 	if b.Bytes <= 0 || d.dry {
 		return each(0, nil)
@@ -120,18 +126,22 @@ func newMass(b *Ballast, d *dump) *mass {
 	if b.Clean {
 		m.garbage = 0
 	}
-	// In one order, because a class is numbered when it comes up first.
+	// In a fixed order, because classes are numbered by first use.
 	for _, k := range []struct {
 		name string
 		*kind
 	}{
-		{"Chunk", &m.chunk}, {"Row", &m.row}, {"Vertex", &m.vertex}, {"java.util.ArrayList", &m.list}, {"java.util.LinkedList", &m.linked},
-		{"java.util.LinkedList$Node", &m.node}, {"java.util.HashMap", &m.hashMap}, {"java.util.HashMap$Node", &m.entry}, {"java.util.TreeMap", &m.tree},
-		{"java.util.TreeMap$TreeMapEntry", &m.leaf}, {"java.util.WeakHashMap", &m.weakMap}, {"java.util.WeakHashMap$Entry", &m.weak}, {"java.lang.Integer", &m.integer},
+		{"Chunk", &m.chunk}, {"Row", &m.row}, {"Vertex", &m.vertex}, {"java.util.ArrayList", &m.list},
+		{"java.util.LinkedList", &m.linked},
+		{"java.util.LinkedList$Node", &m.node}, {"java.util.HashMap", &m.hashMap}, {"java.util.HashMap$Node", &m.entry},
+		{"java.util.TreeMap", &m.tree},
+		{"java.util.TreeMap$TreeMapEntry", &m.leaf}, {"java.util.WeakHashMap", &m.weakMap},
+		{"java.util.WeakHashMap$Entry", &m.weak}, {"java.lang.Integer", &m.integer},
 	} {
 		*k.kind = m.kindOf(b.kinds[k.name])
 	}
-	m.objects, m.entries, m.weaks = b.kinds["java.lang.Object[]"], b.kinds["java.util.HashMap$Node[]"], b.kinds["java.util.WeakHashMap$Entry[]"]
+	m.objects, m.entries, m.weaks = b.kinds["java.lang.Object[]"], b.kinds["java.util.HashMap$Node[]"],
+		b.kinds["java.util.WeakHashMap$Entry[]"]
 	m.string = m.byName[stringClass]
 	m.at += hprof.ID(b.chunks()) * m.chunk.size
 	return m
@@ -151,8 +161,8 @@ func (m *mass) kindOf(c *Class) kind {
 	return k
 }
 
-// part writes a structure or, when there are enough, the chunk that holds the last
-// ones. It is false behind the last chunk.
+// part writes a structure or, if there are enough, the chunk with the latest
+// ones. It returns false after the last chunk.
 func (m *mass) part() bool {
 	written := m.w.Written()
 	last := written-m.start >= m.ballast.Bytes
@@ -178,20 +188,21 @@ func (m *mass) part() bool {
 	return !last
 }
 
-// draw gives a number below n.
+// draw returns a number below n.
 func (m *mass) draw(n uint64) uint64 {
 	m.drawn++
 	high, _ := bits.Mul64(mix(m.seed, m.drawn), n)
 	return high
 }
 
-// spread gives a number between low and high, of which small ones are most frequent.
+// spread returns a number between low and high; small numbers are the most
+// frequent.
 func (m *mass) spread(low, high uint64) int {
 	f := m.draw(1 << 20)
 	return int(low + (high-low)*(f*f>>20)>>20*f>>20)
 }
 
-// take gives the next address to an object of so many bytes.
+// take allocates the next address for an object of the given size.
 func (m *mass) take(size hprof.ID) hprof.ID {
 	at := m.at
 	m.at += size
@@ -208,7 +219,7 @@ func (m *mass) remember(id hprof.ID) {
 	m.seen++
 }
 
-// link gives an object from before, at times null.
+// link returns an earlier object, sometimes null.
 func (m *mass) link() uint64 {
 	n := uint64(min(m.seen, len(m.past)))
 	if n == 0 || m.draw(4) == 0 {
@@ -217,7 +228,7 @@ func (m *mass) link() uint64 {
 	return uint64(m.past[m.draw(n)])
 }
 
-// begin begins an instance, of which set and number set the fields that are not 0.
+// begin begins an instance; set and number set its nonzero fields.
 func (m *mass) begin(k *kind) {
 	clear(m.slots[:])
 	m.open = k
@@ -246,7 +257,7 @@ func (m *mass) end(at hprof.ID) {
 	m.w.Instance(at, m.trace(), m.open.id, m.buf)
 }
 
-// next is said before each object.
+// next must be called before each object.
 func (m *mass) next() {
 	if m.Runtime == ART {
 		m.enter(App)
@@ -260,7 +271,7 @@ func (m *mass) array(at hprof.ID, class *Class, ids []hprof.ID) {
 	m.w.ObjectArray(at, m.trace(), m.class(class), ids)
 }
 
-// arraySize is what an array of n elements occupies.
+// arraySize returns the size of an array of n elements.
 func (m *mass) arraySize(element, n int) hprof.ID {
 	header := 12
 	if element == 8 || m.Runtime == HotSpot {
@@ -269,7 +280,7 @@ func (m *mass) arraySize(element, n int) hprof.ID {
 	return hprof.ID(aligned(int64(header) + int64(element)*int64(n)))
 }
 
-// textSize is what a String of n characters occupies, with its text.
+// textSize returns the size of a String of n characters, with its text.
 func (m *mass) textSize(n int) hprof.ID {
 	if m.Runtime == HotSpot {
 		return 24 + m.arraySize(1, n)
@@ -309,7 +320,7 @@ func (m *mass) text(at hprof.ID, n int) {
 	m.w.PrimitiveArray(at+stringHeader, 0, kind, m.buf)
 }
 
-// structure writes one of all kinds and gives its address.
+// structure writes a structure of any kind and returns its address.
 func (m *mass) structure() hprof.ID {
 	switch m.draw(16) {
 	case 0, 1, 2:
@@ -404,7 +415,7 @@ func (m *mass) oneRow(at, name hprof.ID) {
 	}
 }
 
-// rows writes an array of rows whose names are shared.
+// rows writes an array of rows that share names.
 func (m *mass) rows(n int) hprof.ID {
 	array, name := m.take(m.arraySize(4, n)), m.take(m.textSize(20))
 	m.text(name, 20)
@@ -485,7 +496,7 @@ func (m *mass) sorted(n int) hprof.ID {
 	return tree
 }
 
-// graph writes vertices of which few have most of the edges.
+// graph writes vertices, few of which have most of the edges.
 func (m *mass) graph(n int) hprof.ID {
 	first := m.take(hprof.ID(n) * m.vertex.size)
 	for i := range n {
@@ -502,7 +513,7 @@ func (m *mass) graph(n int) hprof.ID {
 	return first
 }
 
-// weakly writes a weak map whose keys are objects from before.
+// weakly writes a weak map whose keys are earlier objects.
 func (m *mass) weakly(n int) hprof.ID {
 	object, table := m.take(m.weakMap.size), m.take(m.arraySize(4, 2*n))
 	m.ids = m.ids[:0]
@@ -526,9 +537,11 @@ func (m *mass) weakly(n int) hprof.ID {
 	return object
 }
 
-// data writes an array of numbers of about so many bytes.
+// data writes an array of numbers of approximately the given size.
 func (m *mass) data(n int) hprof.ID {
-	kind := [...]hprof.Type{hprof.Byte, hprof.Byte, hprof.Byte, hprof.Int, hprof.Long, hprof.Char, hprof.Float, hprof.Double}[m.draw(8)]
+	kind := [...]hprof.Type{
+		hprof.Byte, hprof.Byte, hprof.Byte, hprof.Int, hprof.Long, hprof.Char, hprof.Float, hprof.Double,
+	}[m.draw(8)]
 	size := kind.Size(m.IDSize)
 	count := n / size
 	at := m.take(m.arraySize(size, count))

@@ -13,7 +13,10 @@ import (
 )
 
 func TestBallast(t *testing.T) {
-	for _, f := range []Form{{}, {IDSize: 8}, {Shuffle: true}, {HeapFirst: true, Shuffle: true}, {Runtime: HotSpot}, {Runtime: HotSpot, IDSize: 4, HeapFirst: true}} {
+	for _, f := range []Form{
+		{}, {IDSize: 8}, {Shuffle: true}, {HeapFirst: true, Shuffle: true}, {Runtime: HotSpot},
+		{Runtime: HotSpot, IDSize: 4, HeapFirst: true},
+	} {
 		const size = 1 << 20
 		h := Android(Phone{SDK: 30})
 		empty, _, err := h.Dump(f)
@@ -44,14 +47,19 @@ func TestBallast(t *testing.T) {
 		if dangling > 0 {
 			t.Errorf("%+v: %d references to nothing", f, dangling)
 		}
-		for _, class := range []string{"java.lang.String", "java.util.ArrayList", "java.util.LinkedList$Node", "java.util.HashMap$Node", "java.util.TreeMap$TreeMapEntry", "java.util.WeakHashMap$Entry", "ballast.Row", "ballast.Vertex", "ballast.Chunk"} {
+		for _, class := range []string{
+			"java.lang.String", "java.util.ArrayList", "java.util.LinkedList$Node", "java.util.HashMap$Node",
+			"java.util.TreeMap$TreeMapEntry", "java.util.WeakHashMap$Entry", "ballast.Row", "ballast.Vertex",
+			"ballast.Chunk",
+		} {
 			if instances[class] < 2 {
 				t.Errorf("%+v: %d of %s", f, instances[class], class)
 			}
 		}
 		clean := Android(Phone{SDK: 30})
 		clean.Fill(Ballast{Bytes: 100_000, Clean: true, Package: "a.b"})
-		if c, ids, _ := write(t, clean, f); !c.Reachable()[c.Path(ids.Of(clean.Class("a.b.Registry")), "all.first.items")] {
+		if c, ids,
+			_ := write(t, clean, f); !c.Reachable()[c.Path(ids.Of(clean.Class("a.b.Registry")), "all.first.items")] {
 			t.Errorf("%+v: nothing holds the ballast", f)
 		}
 		held := g.Retained(ids.Of(h.ballast.registry))
@@ -69,8 +77,8 @@ func values(m map[string]hprof.ID) (out []hprof.ID) {
 	return out
 }
 
-// TestBallastIsStreamed: a large dump takes no memory, is the same each time, and
-// can be read.
+// TestBallastIsStreamed: a large dump needs no memory, is reproducible and can
+// be read.
 func TestBallastIsStreamed(t *testing.T) {
 	size := int64(12 << 20)
 	if testing.Short() {
@@ -123,7 +131,7 @@ func TestBallastIsStreamed(t *testing.T) {
 	}
 }
 
-// summed is a sum over what was written.
+// summed is a checksum of the written bytes.
 type summed struct {
 	n   int64
 	sum uint64

@@ -8,13 +8,14 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Damage: each gives a broken copy of a dump, as real ones are broken.
+// The functions below return damaged copies of a dump, with damage that real
+// dumps have.
 
-// Cut leaves the first n bytes, as when the process died, the disk was full or a pull
-// ended early.
+// Cut returns the first n bytes, as after a crash of the process, on a full
+// disk or after an aborted pull.
 func Cut(dump []byte, n int) []byte { return slices.Clone(dump[:min(max(n, 0), len(dump))]) }
 
-// Flip changes n bits at places that the seed chooses.
+// Flip flips n bits at positions that the seed selects.
 func Flip(dump []byte, seed uint64, n int) []byte {
 	out := slices.Clone(dump)
 	for i := range n {
@@ -26,8 +27,8 @@ func Flip(dump []byte, seed uint64, n int) []byte {
 	return out
 }
 
-// Retag gives the record number n another tag. Records are counted as Parse lists
-// them, heap records among the others.
+// Retag changes the tag of record n. Records are counted like Parse lists them,
+// including heap records.
 func Retag(dump []byte, n int, tag byte) ([]byte, error) {
 	r, err := recordAt(dump, n)
 	if err != nil {
@@ -38,8 +39,8 @@ func Retag(dump []byte, n int, tag byte) ([]byte, error) {
 	return out, nil
 }
 
-// Redeclare makes the record number n, which is not a heap record, declare another
-// length.
+// Redeclare changes the declared length of record n, which must not be a heap
+// record.
 func Redeclare(dump []byte, n int, length uint32) ([]byte, error) {
 	r, err := recordAt(dump, n)
 	if err != nil {
@@ -64,9 +65,9 @@ func recordAt(dump []byte, n int) (Record, error) {
 	return records[n], nil
 }
 
-// Strip leaves the elements of primitive arrays out and the lengths of all records as
-// they were, as KOOM's fork dump does: what follows such an array is not where it
-// should be.
+// Strip removes the elements of primitive arrays and keeps the lengths of all
+// records, like KOOM's fork dump: everything after such an array is in the
+// wrong place.
 func Strip(dump []byte) ([]byte, error) {
 	_, records, err := Parse(dump)
 	if err != nil {

@@ -40,7 +40,8 @@ func TestDamage(t *testing.T) {
 		if err != nil || broken[records[n].Offset] != 0x77 {
 			t.Fatal(err)
 		}
-		if _, got, err := Parse(broken); n > 0 && n < last && err == nil && len(got) == len(records) && records[n].Sub != 0 {
+		if _, got, err := Parse(broken); n > 0 && n < last && err == nil && len(got) == len(records) &&
+			records[n].Sub != 0 {
 			t.Errorf("record %d with tag 0x77 can be read", n)
 		}
 	}
@@ -52,7 +53,8 @@ func TestDamage(t *testing.T) {
 		t.Error("a heap record has no length to declare")
 	}
 	stripped, err := Strip(dump)
-	if err != nil || len(stripped) >= len(dump) || bytes.Contains(stripped, []byte("contents")) || !bytes.Contains(dump, []byte("contents")) {
+	if err != nil || len(stripped) >= len(dump) || bytes.Contains(stripped, []byte("contents")) ||
+		!bytes.Contains(dump, []byte("contents")) {
 		t.Errorf("%d of %d bytes left, %v", len(stripped), len(dump), err)
 	}
 	if !bytes.Equal(dump, whole) {

@@ -1,5 +1,5 @@
-// Package hproftest makes heap dumps whose answers are known: a small language says
-// what is in a heap, and the heap is written as ART does it or as HotSpot does it.
+// Package hproftest makes heap dumps with known contents: a small language
+// describes a heap, which is then written like ART or HotSpot would write it.
 //
 //	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 //	a := h.Activity("com.shop.MainActivity", hproftest.Destroyed)
@@ -8,18 +8,16 @@
 //	dump, ids, err := h.Dump(hproftest.Form{})
 //
 // A Heap is declared piece by piece: classes, objects, arrays, strings, roots,
-// threads, and shapes that Android apps are made of. A Form says how it is written:
-// runtime, ID size, order, segments. The same calls with the same seed give the same
-// bytes. Ballast adds objects without end, which are written and never kept, so that
-// a dump can have any size. Cut, Flip, Retag, Redeclare and Strip break a dump in the
-// ways that real ones are broken. LeakCases are small dumps of apps with leaks of all
-// kinds that Shark knows, for whoever compares what is said about them. Parse is a plain second reader, and a Graph answers
-// by brute force what is reachable and retained.
+// threads, and shapes that Android apps are made of. A Form selects how it is
+// written: runtime, ID size, order, segments. The same calls with the same seed
+// produce the same bytes. Ballast adds any number of objects, which are written
+// without being stored, so that a dump can have any size. Cut, Flip, Retag,
+// Redeclare and Strip damage a dump in the ways in which real ones are damaged.
+// LeakCases are small dumps of apps with all kinds of leaks that Shark knows,
+// to compare analyses of them. Parse is a simple second reader, and Graph
+// computes by brute force what is reachable and retained.
 //
-// What ART writes follows AOSP's art/runtime/hprof/hprof.cc, what HotSpot writes
-// OpenJDK's services/heapDumper.cpp. The classes are those of AOSP and the JDK with
-// the fields that analyses look at, and few others.
-//
-// It refuses to read dumps for real, which is package hprof's, and to say what is
-// right in one. Tests feed on it, and so does the simulated phone.
+// The output follows AOSP's art/runtime/hprof/hprof.cc for ART and OpenJDK's
+// services/heapDumper.cpp for HotSpot. The classes are those of AOSP and the
+// JDK, with few fields beside those that analyses read.
 package hproftest

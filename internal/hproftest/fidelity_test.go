@@ -10,7 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestLikeART: what was measured on a dump of Android 8 holds for what is made here.
+// TestLikeART: properties measured on a dump of Android 8 hold for dumps made
+// here.
 func TestLikeART(t *testing.T) {
 	h := everything(Phone{SDK: 30})
 	h.Fill(Ballast{Bytes: 3 << 20})
@@ -22,14 +23,15 @@ func TestLikeART(t *testing.T) {
 	t.Run("recorded", func(t *testing.T) { likeART(t, recorded.Read(t, "hprof", "ahat-O.hprof")) })
 }
 
-// everything is a heap with all shapes that every version has.
+// everything returns a heap with all shapes that every version has.
 func everything(p Phone) *Heap {
 	h := Android(p)
 	a, b := h.Activity("com.example.Main", Attached), h.Activity("com.example.Detail", Destroyed)
 	h.Hold("com.example.Leak", "sActivities", h.ArrayList(b.Ref).Ref)
 	fragments := h.ArrayList()
 	for _, kind := range []FragmentKind{AndroidX, Support, Framework} {
-		fragments.Add(h.Fragment("com.example."+[]string{"New", "Old", "Oldest"}[kind], Fragment{Kind: kind, State: Destroyed, Tag: "t"}))
+		fragments.Add(h.Fragment("com.example."+[]string{"New", "Old", "Oldest"}[kind],
+			Fragment{Kind: kind, State: Destroyed, Tag: "t"}))
 	}
 	h.Hold("com.example.Fragments", "all", fragments.Ref)
 	r := h.Recomposer("ShutDown")
@@ -56,7 +58,10 @@ func likeART(t *testing.T, data []byte) {
 	if header.Format != hprof.Format103 || header.IDSize != 4 {
 		t.Errorf("%+v", header)
 	}
-	s := &artShape{T: t, records: records, names: map[hprof.ID]string{}, loaded: map[hprof.ID]string{}, vm: map[hprof.ID]bool{}, classes: map[hprof.ID]*hprof.Class{}}
+	s := &artShape{
+		T: t, records: records, names: map[hprof.ID]string{}, loaded: map[hprof.ID]string{}, vm: map[hprof.ID]bool{},
+		classes: map[hprof.ID]*hprof.Class{},
+	}
 	s.tables()
 	s.segments()
 	s.heap()
@@ -74,14 +79,17 @@ type artShape struct {
 	vm      map[hprof.ID]bool
 	classes map[hprof.ID]*hprof.Class
 	seen    map[string]int
-	// head is what does not count of a segment.
+	// head is the part of a segment that does not count.
 	head int
 }
 
-// tables: strings by their text, classes by address, stack traces, segments, the end.
+// tables checks strings by their text, classes by address, stack traces,
+// segments and the end.
 func (s *artShape) tables() {
 	s.seen = map[string]int{}
-	order := []hprof.Tag{hprof.TagString, hprof.TagLoadClass, hprof.TagStackTrace, hprof.TagHeapDumpSegment, hprof.TagHeapDumpEnd}
+	order := []hprof.Tag{
+		hprof.TagString, hprof.TagLoadClass, hprof.TagStackTrace, hprof.TagHeapDumpSegment, hprof.TagHeapDumpEnd,
+	}
 	at, text, class := 0, []byte(nil), []byte(nil)
 	for i := range s.records {
 		r := &s.records[i]
@@ -118,8 +126,9 @@ func id4(b []byte) hprof.ID {
 	return hprof.ID(b[0])<<24 | hprof.ID(b[1])<<16 | hprof.ID(b[2])<<8 | hprof.ID(b[3])
 }
 
-// segments: each ends after 128 objects or 4 KiB and not before. A root counts as an
-// object; the array of a class, string or loader does not.
+// segments checks that each segment ends after 128 objects or 4 KiB and not
+// before. A root counts as an object; the array of a class, string or loader
+// does not.
 func (s *artShape) segments() {
 	for i := 0; i < len(s.records); i++ {
 		head := s.records[i]
@@ -157,7 +166,7 @@ func (s *artShape) segments() {
 		if objects > 128 || last-head.Offset-s.head >= 4096 {
 			s.Fatalf("segment at %d goes on after %d objects, %d bytes", head.Offset, objects, last-head.Offset)
 		}
-		// A root that was there already counts without being written.
+		// A root that exists already counts without being written.
 		if objects+roots < 128 && end-head.Offset-s.head < 4096 && !final && roots < objects {
 			s.Fatalf("segment at %d ends after %d objects, %d bytes", head.Offset, objects, end-head.Offset)
 		}
@@ -165,8 +174,8 @@ func (s *artShape) segments() {
 	}
 }
 
-// belongs tells whether record i is an array that ART wrote for another object, and
-// not one of its own.
+// belongs reports whether record i is an array that ART wrote for a different
+// object, and not an object of its own.
 func (s *artShape) belongs(i int) bool {
 	r := s.records[i]
 	switch {
@@ -181,7 +190,7 @@ func (s *artShape) belongs(i int) bool {
 	return before.Sub == hprof.SubInstance && s.loaded[before.Class] == stringClass && r.Object-before.Object <= 16
 }
 
-// heap looks at each object.
+// heap checks each object.
 func (s *artShape) heap() {
 	last, objects, kinds := 0, false, map[hprof.SubTag]bool{}
 	for i, r := range s.records {
@@ -194,7 +203,8 @@ func (s *artShape) heap() {
 				}
 				last = rank(r.Sub)
 			}
-			if r.Sub == hprof.SubRootThreadObject && r.Root.Trace != 0xffffffff || r.Sub == hprof.SubRootJavaFrame && r.Root.Frame != -1 {
+			if r.Sub == hprof.SubRootThreadObject && r.Root.Trace != 0xffffffff || r.Sub == hprof.SubRootJavaFrame &&
+				r.Root.Frame != -1 {
 				s.Errorf("%+v", r.Root)
 			}
 			continue
@@ -240,7 +250,8 @@ func (s *artShape) class(i int) {
 		s.Fatalf("%s has %d static fields", name, len(statics))
 	}
 	for j, w := range want {
-		if got := statics[j].Type.String() + " " + s.names[statics[j].Name]; got != strings.Replace(w, " ", " "+classPrefix, 1) {
+		if got := statics[j].Type.String() + " " +
+			s.names[statics[j].Name]; got != strings.Replace(w, " ", " "+classPrefix, 1) {
 			s.Fatalf("%s: static field %d is %q, want %q", name, j, got, w)
 		}
 	}
@@ -278,7 +289,8 @@ func (s *artShape) class(i int) {
 func (s *artShape) instance(i int) {
 	r := s.records[i]
 	class := s.loaded[r.Class]
-	// The last fields are those of java.lang.Object: the class and the lock word.
+	// The last fields are those of java.lang.Object: the class and the lock
+	// word.
 	if got := id4(r.Data[len(r.Data)-8:]); got != r.Class {
 		s.Errorf("a %s says that its class is 0x%x", class, uint64(got))
 	}
@@ -292,7 +304,8 @@ func (s *artShape) instance(i int) {
 		}
 		s.seen["loader"]++
 		last := c.Fields[len(c.Fields)-1]
-		if array := s.records[i+1]; s.names[last.Name] != runtimeObjects || array.Object != r.Object+4 || array.Sub != hprof.SubObjectArray || s.loaded[array.Class] != objectClass+"[]" {
+		if array := s.records[i+1]; s.names[last.Name] != runtimeObjects || array.Object != r.Object+4 ||
+			array.Sub != hprof.SubObjectArray || s.loaded[array.Class] != objectClass+"[]" {
 			s.Errorf("a %s with %q, then 0x%x", class, s.names[last.Name], uint64(array.Object))
 		}
 	}
@@ -309,21 +322,26 @@ func (s *artShape) string(r, value Record) {
 	for i := 0; i+1 < len(value.Data) && value.Type == hprof.Char; i += 2 {
 		wide = wide || value.Data[i] != 0 || value.Data[i+1] > 0x7f || value.Data[i+1] == 0
 	}
-	if value.Sub != hprof.SubPrimitiveArray || value.Object != r.Object+offset || id != value.Object || value.Count != count || len(r.Data) != 20 {
-		s.Errorf("string 0x%x of %d characters at 0x%x, then %v 0x%x of %d", uint64(r.Object), count, uint64(id), value.Sub, uint64(value.Object), value.Count)
+	if value.Sub != hprof.SubPrimitiveArray || value.Object != r.Object+offset || id != value.Object ||
+		value.Count != count || len(r.Data) != 20 {
+		s.Errorf("string 0x%x of %d characters at 0x%x, then %v 0x%x of %d", uint64(r.Object), count, uint64(id),
+			value.Sub, uint64(value.Object), value.Count)
 	}
 	if value.Type != hprof.Byte && !wide && count > 0 {
 		s.Errorf("string 0x%x has only ASCII and %v", uint64(r.Object), value.Type)
 	}
 }
 
-// TestARTSizes: the sizes that follow from the fields are those of the dump.
+// TestARTSizes: the sizes computed from the fields match those of the dump.
 func TestARTSizes(t *testing.T) {
 	_, records, err := Parse(recorded.Read(t, "hprof", "ahat-O.hprof"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &artShape{T: t, records: records, names: map[hprof.ID]string{}, loaded: map[hprof.ID]string{}, classes: map[hprof.ID]*hprof.Class{}}
+	s := &artShape{
+		T: t, records: records, names: map[hprof.ID]string{}, loaded: map[hprof.ID]string{},
+		classes: map[hprof.ID]*hprof.Class{},
+	}
 	s.tables()
 	h := Java(0)
 	made := map[hprof.ID]*Class{0: nil}
@@ -371,8 +389,8 @@ func TestARTSizes(t *testing.T) {
 				t.Errorf("%s: instances have %d bytes, want %d", k.name, got, size)
 			}
 		}
-		// Interfaces and abstract classes have no method table, unless they are arrays.
-		// How long it is is not in the dump.
+		// Interfaces and abstract classes have no method table, unless they are
+		// arrays. Its length is not in the dump.
 		k.bare = flags&0x600 != 0 && !strings.HasSuffix(k.name, "[]")
 		for k.methods = 0; !k.bare && k.artClassSize()+8 <= classSize; {
 			k.methods++
@@ -386,20 +404,24 @@ func TestARTSizes(t *testing.T) {
 	}
 }
 
-// TestLikeDalvik: segments and heaps of an old Android are cut alike.
+// TestLikeDalvik: segments and heaps are the same as those of an old Android.
 func TestLikeDalvik(t *testing.T) {
 	_, records, err := Parse(recorded.Read(t, "hprof", "leak_service_binder.hprof"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &artShape{T: t, records: records, names: map[hprof.ID]string{}, loaded: map[hprof.ID]string{}, classes: map[hprof.ID]*hprof.Class{}, seen: map[string]int{}, head: 9}
+	s := &artShape{
+		T: t, records: records, names: map[hprof.ID]string{}, loaded: map[hprof.ID]string{},
+		classes: map[hprof.ID]*hprof.Class{}, seen: map[string]int{}, head: 9,
+	}
 	s.segments()
 	if s.seen["segments"] != 647 {
 		t.Errorf("%d segments", s.seen["segments"])
 	}
 }
 
-// TestLikeHotSpot: order, names, sizes and fields are those of a dump of JDK 11.
+// TestLikeHotSpot: order, names, sizes and fields match those of a dump of JDK
+// 11.
 func TestLikeHotSpot(t *testing.T) {
 	h := everything(Phone{SDK: 30})
 	made, _, err := h.Dump(Form{Runtime: HotSpot})
@@ -422,14 +444,18 @@ func TestLikeHotSpot(t *testing.T) {
 			classes[name] = both
 		}
 	}
-	for _, name := range []string{"java/lang/Object", "java/lang/String", "java/util/ArrayList", "java/util/HashMap$Node", "java/util/HashMap", "java/util/LinkedList$Node", "java/lang/ref/Reference", "java/lang/ref/WeakReference", "java/util/AbstractList", "[I", "[Ljava/lang/String;"} {
+	for _, name := range []string{
+		"java/lang/Object", "java/lang/String", "java/util/ArrayList", "java/util/HashMap$Node", "java/util/HashMap",
+		"java/util/LinkedList$Node", "java/lang/ref/Reference", "java/lang/ref/WeakReference", "java/util/AbstractList",
+		"[I", "[Ljava/lang/String;",
+	} {
 		if both := classes[name]; both[0] != both[1] || both[0] == "" {
 			t.Errorf("%s is %q, want %q", name, both[0], both[1])
 		}
 	}
 }
 
-// likeHotSpot checks the order of a HotSpot dump and gives what its classes are.
+// likeHotSpot checks the order of a HotSpot dump and returns its classes.
 func likeHotSpot(t *testing.T, records []Record) map[string]string {
 	t.Helper()
 	names, loaded, shapes := map[hprof.ID]string{}, map[hprof.ID]string{}, map[string]string{}

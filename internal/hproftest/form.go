@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Runtime is whose dump is written.
+// Runtime is the runtime whose format is written.
 type Runtime uint8
 
 // ART is Android's runtime since 5.0, HotSpot the JDK's.
@@ -23,27 +23,27 @@ const (
 	HotSpot
 )
 
-// Form says how a heap is written. The zero Form is ART's.
+// Form selects how a heap is written. The zero Form is ART's.
 type Form struct {
 	Runtime Runtime
 	// IDSize is 4 or 8; 0 is the runtime's own: 4 for ART, 8 for HotSpot.
 	IDSize int
-	// Format is that of the header; "" is the runtime's own.
+	// Format is the format in the header; "" is the runtime's own.
 	Format string
-	// Time is that of the header; zero is a fixed day.
+	// Time is the time in the header; zero is a fixed day.
 	Time time.Time
-	// Segments cut the heap in another way than the runtime does.
+	// Segments overrides how the runtime divides the heap into segments.
 	Segments *Segmentation
 	// Shuffle writes the objects in a random order.
 	Shuffle bool
 	// HeapFirst writes the heap before the strings and classes.
 	HeapFirst bool
-	// Converted is ART's dump after AOSP's hprof-conv: 1.0.2 without heaps, its own
-	// kinds of roots become unknown ones.
+	// Converted is ART's dump after AOSP's hprof-conv: version 1.0.2 without
+	// heaps, with ART's own kinds of roots as unknown ones.
 	Converted bool
-	// NoEnd leaves HEAP_DUMP_END out.
+	// NoEnd omits HEAP_DUMP_END.
 	NoEnd bool
-	// measure leaves the elements of large arrays as they come.
+	// measure does not generate the elements of large arrays.
 	measure bool
 }
 
@@ -66,15 +66,15 @@ func (f Form) withDefaults() Form {
 	return f
 }
 
-// IDs are those of the objects of a heap in one dump.
+// IDs are the object IDs of a heap in one dump.
 type IDs struct {
 	ids []hprof.ID
-	// values are those of the arrays that hold the text of strings.
+	// values are those of the arrays with the text of strings.
 	values []hprof.ID
 }
 
-// Of gives the ID of an object, a Ref, Thread or *Class; 0 for null and for what the
-// runtime does not have.
+// Of returns the ID of an object, a Ref, Thread or *Class; 0 for null and for
+// objects that the runtime does not have.
 func (ids IDs) Of(object any) hprof.ID {
 	switch o := object.(type) {
 	case Ref:
@@ -96,7 +96,7 @@ func (ids IDs) of(r Ref) hprof.ID {
 	return 0
 }
 
-// Value gives the ID of the array with the text of a string.
+// Value returns the ID of the array with the text of a string.
 func (ids IDs) Value(s Ref) hprof.ID {
 	if int(s) < len(ids.values) {
 		return ids.values[s]
@@ -104,7 +104,7 @@ func (ids IDs) Value(s Ref) hprof.ID {
 	return 0
 }
 
-// Write writes the heap. It can be written again, also in other forms.
+// Write writes the heap. It can be written repeatedly, also in other forms.
 func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	all, err := Write(out, f, h)
 	if len(all) == 0 {
@@ -113,15 +113,15 @@ func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	return all[0], err
 }
 
-// Dump is Write into memory. Its error is the heap's.
+// Dump writes the heap to memory. It returns the heap's error.
 func (h *Heap) Dump(f Form) ([]byte, IDs, error) {
 	var b bytes.Buffer
 	ids, err := h.Write(&b, f)
 	return b.Bytes(), ids, err
 }
 
-// Measure gives the bytes that Write writes in a form. It takes less time, because
-// the elements of large arrays are not made.
+// Measure returns the number of bytes that Write writes in a form. It is
+// faster, because the elements of large arrays are not generated.
 func (h *Heap) Measure(f Form) (int64, error) {
 	f.measure = true
 	var n counter
@@ -136,8 +136,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Write writes several heaps into one file, one after the other, as the JVM's hprof
-// agent does when it is asked more than once. IDs of different heaps may be equal.
+// Write writes several heaps to one file, one after the other, like the JVM's
+// hprof agent if it dumps more than once. Different heaps may use the same IDs.
 func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 	f = f.withDefaults()
 	w := NewWriter(out, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
@@ -159,8 +159,8 @@ func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 	return all, w.Close()
 }
 
-// Reader gives the bytes that Write writes. They are made as they are read, so that
-// nothing is kept but the description.
+// Reader returns the bytes that Write writes. They are generated as they are
+// read, so that only the description is stored.
 func (h *Heap) Reader(f Form) io.Reader {
 	f = f.withDefaults()
 	r := &reader{}
@@ -197,25 +197,25 @@ func (r *reader) Read(b []byte) (int, error) {
 	return r.buf.Read(b)
 }
 
-// dump is one heap on its way into a file.
+// dump is a heap that is being written.
 type dump struct {
 	IDs
 	*Heap
 	Form
 	w *Writer
-	// order is that of the objects in the file.
+	// order is the order of the objects in the file.
 	order []Ref
-	// free is the first address behind the app's objects.
+	// free is the first address after the app's objects.
 	free hprof.ID
-	// names are the strings by their text, in the order in which they came up.
+	// names are the strings by their text, in the order of first use.
 	names   map[string]hprof.ID
 	listed  []string
 	serials map[*Class]uint32
-	// used are the classes that came up.
+	// used are the classes in use.
 	used    []*Class
 	layouts map[*Class][]slot
 	art     artState
-	// dry tells that what is written only names what is needed.
+	// dry means that nothing is written; the pass only collects names.
 	dry bool
 	// buf and elements are for one object at a time.
 	buf      []byte
@@ -234,20 +234,23 @@ func newDump(h *Heap, f Form) (*dump, error) {
 	if f.IDSize != 4 && f.IDSize != 8 {
 		return nil, fmt.Errorf("write the heap: IDs of %d bytes", f.IDSize)
 	}
-	d := &dump{Heap: h, Form: f, names: map[string]hprof.ID{}, serials: map[*Class]uint32{}, layouts: map[*Class][]slot{}}
+	d := &dump{
+		Heap: h, Form: f, names: map[string]hprof.ID{}, serials: map[*Class]uint32{}, layouts: map[*Class][]slot{},
+	}
 	if err := d.place(); err != nil {
 		return nil, err
 	}
 	if f.Shuffle {
-		rand.New(rand.NewPCG(h.seed, 1)).Shuffle(len(d.order), func(i, j int) { d.order[i], d.order[j] = d.order[j], d.order[i] })
+		rand.New(rand.NewPCG(h.seed, 1)).
+			Shuffle(len(d.order), func(i, j int) { d.order[i], d.order[j] = d.order[j], d.order[i] })
 	}
 	return d, nil
 }
 
-// step does a part of the work, and tells whether there may be more.
+// step does a part of the work, and reports whether there may be more.
 type step func() bool
 
-// once is one part of work.
+// once is a single part of work.
 func once(do func()) step { return each(1, func(int) { do() }) }
 
 // each is n parts of work.
@@ -262,8 +265,8 @@ func each(n int, do func(i int)) step {
 	}
 }
 
-// steps are all that is to do. The heap comes last but names what comes first, so it
-// is gone through twice, as ART does (runtime/hprof/hprof.cc, Dump).
+// steps is all the work. The heap is last but determines what comes first, so
+// it is processed twice, like in ART (runtime/hprof/hprof.cc, Dump).
 func (d *dump) steps(w *Writer) []step {
 	last := once(func() {
 		if !d.NoEnd {
@@ -284,7 +287,7 @@ func (d *dump) steps(w *Writer) []step {
 	return slices.Concat([]step{names, once(d.head)}, d.body(), []step{last})
 }
 
-// body writes the heap, or with dry only names what is in it.
+// body writes the heap, or with dry only collects the names in it.
 func (d *dump) body() []step {
 	begin := once(func() {
 		d.w.Segment(d.segments())
@@ -315,7 +318,7 @@ func (d *dump) head() {
 	}
 }
 
-// name gives the ID of a name.
+// name returns the ID of a name.
 func (d *dump) name(s string) hprof.ID {
 	id, ok := d.names[s]
 	if !ok {
@@ -326,7 +329,8 @@ func (d *dump) name(s string) hprof.ID {
 	return id
 }
 
-// ART counts strings from a fixed number on; HotSpot's are addresses of symbols.
+// ART numbers strings from a fixed number on; HotSpot's are addresses of
+// symbols.
 func (d *dump) firstName() hprof.ID {
 	switch {
 	case d.Runtime == ART:
@@ -344,7 +348,7 @@ func (d *dump) nameStep() hprof.ID {
 	return 24
 }
 
-// class gives the ID of a class and sees to it that it is loaded.
+// class returns the ID of a class and makes sure that it is loaded.
 func (d *dump) class(c *Class) hprof.ID {
 	if c == nil {
 		return 0
@@ -357,27 +361,27 @@ func (d *dump) class(c *Class) hprof.ID {
 	return d.of(c.ref)
 }
 
-// isMissing tells whether the object has an ID and is not in the dump.
+// isMissing reports whether the object has an ID and is not in the dump.
 func (d *dump) isMissing(r Ref) bool { return d.objects[r].shape == ofNothing }
 
-// exists tells whether the runtime has the object.
+// exists reports whether the runtime has the object.
 func (d *dump) exists(r Ref) bool {
 	o := &d.objects[r]
 	return (o.only == 0 || o.only == d.Runtime) && (o.class.only == 0 || o.class.only == d.Runtime)
 }
 
-// slot is where the value of a field stands among an object's slots.
+// slot is the index of a field's value in the slots of an object.
 type slot struct {
 	at   int
 	kind hprof.Type
 }
 
-// made is the place of a field that ART makes up: an array behind the object's own
-// address.
+// made is the place of a field that ART invents: an array behind the object's
+// own address.
 const made = -1
 
-// layout is the order in which the values of an instance are written: the class's
-// own, then its superclass's and so on.
+// layout is the order in which the values of an instance are written: the
+// class's own, then its superclass's and so on.
 func (d *dump) layout(c *Class) []slot {
 	if l, ok := d.layouts[c]; ok {
 		return l
@@ -395,8 +399,8 @@ func (d *dump) layout(c *Class) []slot {
 	return l
 }
 
-// fieldOrder gives the fields that the runtime has of a class, in its order: ART
-// sorts them by name, as they stand in a dex file, and HotSpot goes backwards.
+// fieldOrder returns the fields of a class that the runtime has, in its order:
+// ART sorts them by name, like in a dex file, and HotSpot reverses them.
 func (d *dump) fieldOrder(c *Class) []int {
 	var order []int
 	for i, f := range c.fields {
@@ -412,7 +416,7 @@ func (d *dump) fieldOrder(c *Class) []int {
 	return order
 }
 
-// value appends a value, of which an ID is one already.
+// value appends a value; IDs are already resolved.
 func (d *dump) value(b []byte, t hprof.Type, v uint64) []byte {
 	switch t.Size(d.IDSize) {
 	case 1:
@@ -446,7 +450,7 @@ func (d *dump) slotValue(r Ref, o *object, s slot) uint64 {
 	return o.slots[s.at]
 }
 
-// trace is the serial number of the stack trace of what was allocated somewhere.
+// trace is the serial number of the stack trace of an allocation.
 func (d *dump) trace() uint32 {
 	if d.Runtime == ART {
 		return 0
@@ -470,7 +474,7 @@ func (d *dump) plain(r Ref, o *object) {
 	}
 }
 
-// refs gives the IDs of the elements of an array.
+// refs returns the IDs of the elements of an array.
 func (d *dump) refs(o *object) []hprof.ID {
 	d.elements = d.elements[:0]
 	for _, r := range o.refs {
@@ -479,12 +483,13 @@ func (d *dump) refs(o *object) []hprof.ID {
 	return d.elements
 }
 
-// noise is a stream of bytes that look like memory: most are small numbers.
+// noise is a stream of bytes that resembles memory: most are small numbers.
 type noise struct {
 	stream, at uint64
 }
 
-// Read writes 90 MB of a leak in some tests, and the race detector would look at each byte.
+// Read writes 90 MB of a leak in some tests, and the race detector would look
+// at each byte.
 //
 //go:norace
 func (n *noise) Read(b []byte) (int, error) {
@@ -506,7 +511,7 @@ func (n *noise) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// noise gives the elements of a large array.
+// noise returns the elements of a large array.
 func (d *dump) noise(n *noise) io.Reader {
 	if d.measure {
 		return anything{}
@@ -514,7 +519,7 @@ func (d *dump) noise(n *noise) io.Reader {
 	return n
 }
 
-// anything is a stream of any bytes.
+// anything is a stream of arbitrary bytes.
 type anything struct{}
 
 func (anything) Read(b []byte) (int, error) { return len(b), nil }

@@ -7,15 +7,15 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Graph is a parsed dump as a plain graph: what is held by what, by names. It is
-// made for tests that count by brute force, and for small dumps.
+// Graph is a parsed dump as a plain graph of references, by names. It is for
+// tests that count by brute force, and for small dumps.
 type Graph struct {
 	Header  hprof.Header
 	Nodes   map[hprof.ID]*Node
 	Roots   []hprof.Root
 	Strings map[hprof.ID]string
-	// Loaded are the names of classes by their LOAD_CLASS records, as the runtime
-	// writes them.
+	// Loaded are the names of classes by their LOAD_CLASS records, in the
+	// runtime's form.
 	Loaded map[hprof.ID]string
 }
 
@@ -23,16 +23,17 @@ type Graph struct {
 type Node struct {
 	ID   hprof.ID
 	Kind hprof.SubTag
-	// Class is the name of the class, for a class object its own.
+	// Class is the name of the class; for a class object, its own.
 	Class, Heap string
-	// Size is what ahat counts: the declared size of an instance, the elements of an
-	// array, the static fields of a class.
+	// Size is the size that ahat counts: the declared size of an instance, the
+	// elements of an array, the static fields of a class.
 	Size int64
-	// Fields are the values by declaring class and name, as in a.B.mField; those of a
-	// class are its static ones. IDs of objects are in Refs too.
+	// Fields are the values by declaring class and name, such as a.B.mField;
+	// those of a class are its static ones. IDs of objects are also in Refs.
 	Fields map[string]uint64
 	Refs   map[string]hprof.ID
-	// Elements are those of an array of objects, Data of one of primitives.
+	// Elements are those of an array of objects, Data those of an array of
+	// primitives.
 	Elements []hprof.ID
 	Type     hprof.Type
 	Data     []byte
@@ -41,14 +42,17 @@ type Node struct {
 	declared []hprof.Field
 }
 
-// ReadGraph reads a dump. Of several in one file it reads all as one. It fails where
-// an instance has another length than the fields of its classes.
+// ReadGraph reads a dump. Several dumps in one file are read as one. It returns
+// an error if the length of an instance does not match the fields of its
+// classes.
 func ReadGraph(data []byte) (*Graph, error) {
 	header, records, err := Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{Header: header, Nodes: map[hprof.ID]*Node{}, Strings: map[hprof.ID]string{}, Loaded: map[hprof.ID]string{}}
+	g := &Graph{
+		Header: header, Nodes: map[hprof.ID]*Node{}, Strings: map[hprof.ID]string{}, Loaded: map[hprof.ID]string{},
+	}
 	for i := range records {
 		g.name(&records[i])
 	}
@@ -81,7 +85,10 @@ func (g *Graph) name(r *Record) {
 }
 
 func (g *Graph) add(r *Record) {
-	n := &Node{ID: r.Object, Kind: r.Sub, Heap: g.Strings[r.Name], Type: r.Type, Data: r.Data, class: r.Class, Fields: map[string]uint64{}, Refs: map[string]hprof.ID{}}
+	n := &Node{
+		ID: r.Object, Kind: r.Sub, Heap: g.Strings[r.Name], Type: r.Type, Data: r.Data, class: r.Class,
+		Fields: map[string]uint64{}, Refs: map[string]hprof.ID{},
+	}
 	switch {
 	case r.Sub.IsRoot():
 		g.Roots = append(g.Roots, r.Root)
@@ -109,7 +116,7 @@ func (g *Graph) addClass(n *Node, c *hprof.Class) {
 		n.set(g.Strings[s.Name], s.Type, s.Value)
 		n.Size += int64(s.Type.Size(g.Header.IDSize))
 	}
-	// What the record itself says is held, too.
+	// References in the record itself count too.
 	n.set("<super>", hprof.Object, uint64(c.Super))
 	n.set("<loader>", hprof.Object, uint64(c.Loader))
 }
@@ -141,7 +148,8 @@ func (g *Graph) resolve(n *Node) error {
 		for _, f := range c.declared {
 			size := f.Type.Size(g.Header.IDSize)
 			if len(b) < size {
-				return fmt.Errorf("object 0x%x: the fields of %s do not fit into %d bytes", uint64(n.ID), n.Class, len(n.Data))
+				return fmt.Errorf("object 0x%x: the fields of %s do not fit into %d bytes", uint64(n.ID), n.Class,
+					len(n.Data))
 			}
 			v := uint64(0)
 			for _, x := range b[:size] {
@@ -157,8 +165,8 @@ func (g *Graph) resolve(n *Node) error {
 	return nil
 }
 
-// Field gives a field of an object by its plain name, that of the most derived class
-// first; of a class it is a static one.
+// Field returns a field of an object by its plain name, that of the most
+// derived class first; for a class it is a static field.
 func (g *Graph) Field(id hprof.ID, name string) (uint64, bool) {
 	n := g.Nodes[id]
 	if n == nil {
@@ -184,7 +192,7 @@ func (g *Graph) Path(id hprof.ID, path string) hprof.ID {
 	return id
 }
 
-// Class gives the class object of a name, 0 where there is none.
+// Class returns the class object of a name, or 0.
 func (g *Graph) Class(name string) hprof.ID {
 	for id, n := range g.Nodes {
 		if n.Kind == hprof.SubClassDump && n.Class == name {
@@ -194,7 +202,7 @@ func (g *Graph) Class(name string) hprof.ID {
 	return 0
 }
 
-// Text is that of a java.lang.String with its text in a byte[] or char[].
+// Text returns the text of a java.lang.String, from a byte[] or char[].
 func (g *Graph) Text(id hprof.ID) string {
 	v := g.Nodes[g.Path(id, "value")]
 	if v == nil {
@@ -212,9 +220,12 @@ func (g *Graph) Text(id hprof.ID) string {
 }
 
 // weakClasses hold their referent weakly. Soft references count as strong.
-var weakClasses = []string{"java.lang.ref.WeakReference", "java.lang.ref.PhantomReference", "java.lang.ref.FinalizerReference", "java.lang.ref.Finalizer"}
+var weakClasses = []string{
+	"java.lang.ref.WeakReference", "java.lang.ref.PhantomReference", "java.lang.ref.FinalizerReference",
+	"java.lang.ref.Finalizer",
+}
 
-// held gives what an object holds.
+// held returns the objects that an object references.
 func (g *Graph) held(n *Node, visit func(hprof.ID)) {
 	for _, e := range n.Elements {
 		visit(e)
@@ -232,7 +243,8 @@ func (g *Graph) held(n *Node, visit func(hprof.ID)) {
 	}
 }
 
-// Reachable is what the roots hold on paths that go through none of some objects.
+// Reachable returns the objects that roots reach on paths that avoid the given
+// objects.
 func (g *Graph) Reachable(without ...hprof.ID) map[hprof.ID]bool {
 	seen := map[hprof.ID]bool{0: true}
 	for _, id := range without {
@@ -259,8 +271,8 @@ func (g *Graph) Reachable(without ...hprof.ID) map[hprof.ID]bool {
 	return seen
 }
 
-// Retained is the bytes that would go if some objects went: what can be reached only
-// through them, and they themselves.
+// Retained returns the bytes that would be freed with the given objects: theirs
+// and those of objects that can be reached only through them.
 func (g *Graph) Retained(ids ...hprof.ID) (bytes int64) {
 	rest := g.Reachable(ids...)
 	for id := range g.Reachable() {

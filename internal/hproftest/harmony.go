@@ -1,13 +1,14 @@
 package hproftest
 
-// harmonyCollections declares those collections that Android had from Apache Harmony
-// before it took the JDK's with Android 7 (libcore, luni/src/main/java/java/util at
+// harmonyCollections declares the collections that Android had from Apache
+// Harmony before Android 7 (libcore, luni/src/main/java/java/util at
 // android-6.0.1).
 func (h *Heap) harmonyCollections(abstractList, abstractMap *Class) {
 	h.Declare("java.util.ArrayList", abstractList, "int size", "object array", "static int MIN_CAPACITY_INCREMENT")
 	h.Declare("java.util.LinkedList", abstractList, "int size", "object voidLink")
 	h.Declare("java.util.LinkedList$Link", nil, "object data", "object previous", "object next")
-	hashMap := h.Declare("java.util.HashMap", abstractMap, "object table", "object entryForNullKey", "object entrySet", "int size", "int modCount", "int threshold", "static object EMPTY_TABLE")
+	hashMap := h.Declare("java.util.HashMap", abstractMap, "object table", "object entryForNullKey", "object entrySet",
+		"int size", "int modCount", "int threshold", "static object EMPTY_TABLE")
 	entry := h.Declare("java.util.HashMap$HashMapEntry", nil, "object key", "object value", "int hash", "object next")
 	h.Declare("java.util.LinkedHashMap", hashMap, "object header", "boolean accessOrder")
 	h.Declare("java.util.LinkedHashMap$LinkedEntry", entry, "object nxt", "object prv")
@@ -29,7 +30,7 @@ func (h *Heap) harmonyLinkedList(elements []Ref) Ref {
 	return h.New(h.Class("java.util.LinkedList"), Fields{"size": len(elements), "voidLink": void})
 }
 
-// harmonyHashMap is a table of chains and an entry of its own for the key null.
+// harmonyHashMap is a table of chains, with a separate entry for the key null.
 func (h *Heap) harmonyHashMap(class, node string, pairs []Ref) Ref {
 	var named []Ref
 	nothing := Ref(0)
@@ -45,7 +46,7 @@ func (h *Heap) harmonyHashMap(class, node string, pairs []Ref) Ref {
 	return m
 }
 
-// harmonyLinkedHashMap has a ring of its entries besides.
+// harmonyLinkedHashMap also has a ring of its entries.
 func (h *Heap) harmonyLinkedHashMap(pairs []Ref) Ref {
 	const node = "java.util.LinkedHashMap$LinkedEntry"
 	m := h.harmonyHashMap("java.util.LinkedHashMap", node, pairs)

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestHarmony reads the collections of Android 6 back by their own rules.
+// TestHarmony reads the collections of Android 6 by their own rules.
 func TestHarmony(t *testing.T) {
 	h := Android(Phone{SDK: 23, Harmony: true})
 	var elements, pairs []Ref
@@ -32,7 +32,8 @@ func TestHarmony(t *testing.T) {
 	if keys := l.keys(l.Path(l.Of(set), "backingMap")); len(keys) != len(elements) {
 		t.Errorf("a set of %d elements", len(keys))
 	}
-	if keys := l.keys(l.Of(byNull)); len(keys) != len(pairs)/2 || l.Path(l.Of(byNull), "entryForNullKey.value") != l.Of(elements[0]) {
+	if keys := l.keys(l.Of(byNull)); len(keys) != len(pairs)/2 ||
+		l.Path(l.Of(byNull), "entryForNullKey.value") != l.Of(elements[0]) {
 		t.Errorf("a map of %d keys that are not null", len(keys))
 	}
 	header := l.Path(l.Of(byNull), "header")
@@ -48,7 +49,7 @@ func TestHarmony(t *testing.T) {
 	}
 }
 
-// keys are those in the table of a map, each in the bucket of its hash.
+// keys returns the keys in the table of a map, each in the bucket of its hash.
 func (l look) keys(m hprof.ID) map[hprof.ID]bool {
 	l.Helper()
 	out := map[hprof.ID]bool{}

@@ -12,33 +12,33 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Ref names an object of one Heap. The zero Ref is null.
+// Ref identifies an object of a Heap. The zero Ref is null.
 type Ref uint32
 
-// Fields are values of an instance by the names of its fields. What a value may be
-// is said at Heap.Set.
+// Fields are values of an instance by field name. Heap.Set lists the permitted
+// types.
 type Fields map[string]any
 
-// Space is where an object is in ART's memory, which is also which heap the dump
-// says it is in. HotSpot has only one.
+// Space is where an object is in ART's memory, which is also its heap in the
+// dump. HotSpot has only one.
 type Space uint8
 
-// App is where apps allocate, Image what comes with the boot image, Zygote what the
-// zygote allocated before it forked.
+// App is where apps allocate, Image contains the boot image, Zygote the objects
+// that the zygote allocated before it forked.
 const (
 	App Space = iota
 	Image
 	Zygote
 )
 
-// Heap is a heap in the making. The first mistake, such as a field that the class
-// does not have, is kept and returned when the heap is written.
+// Heap is the description of a heap. The first error, such as a field that the
+// class does not have, is kept and returned when the heap is written.
 type Heap struct {
 	sdk  int
 	seed uint64
-	// harmony tells that the collections are those of Apache Harmony.
+	// harmony selects the collections of Apache Harmony.
 	harmony bool
-	// objects has the null object at 0.
+	// objects contains the null object at 0.
 	objects []object
 	classes []*Class
 	byName  map[string]*Class
@@ -46,12 +46,13 @@ type Heap struct {
 	threads []thread
 	interns map[string]Ref
 	space   Space
-	// loader is the class loader of the app; the caches are the DexCaches of the
-	// boot class loader's classes and of the app's.
+	// loader is the class loader of the app; the caches are the DexCaches of
+	// the boot class loader's classes and of the app's.
 	loader, bootCache, appCache Ref
 	// ifTable is that of classes without interfaces.
 	ifTable Ref
-	// loaded is the list of the app's classes, by which HotSpot's loader holds them.
+	// loaded is the list of the app's classes, through which HotSpot's loader
+	// holds them.
 	loaded  List
 	java    javaState
 	android androidState
@@ -69,18 +70,20 @@ const (
 	ofData
 	ofText
 	ofFiller
-	// ofCount is an array without data, ofNothing an object that is not there.
+	// ofCount is an array without data, ofNothing an object that is not in the
+	// dump.
 	ofCount
 	ofNothing
 )
 
-// object is one of any shape.
+// object is an object of any shape.
 type object struct {
 	shape shape
 	space Space
 	// element is the type of primitive elements.
 	element hprof.Type
-	// class is what the object is an instance of; for a class object, that class.
+	// class is the class of the object; for a class object, the class that it
+	// represents.
 	class *Class
 	// slots are the values of an instance's fields, the superclass's first.
 	slots []uint64
@@ -90,26 +93,28 @@ type object struct {
 	text []uint16
 	// count is the number of elements of a filler, or of an array without data.
 	count uint32
-	// only is the runtime that has the object, 0 for each.
+	// only is the only runtime that has the object, 0 for all.
 	only Runtime
 }
 
-// Class is a class of one Heap.
+// Class is a class of a Heap.
 type Class struct {
 	ref   Ref
 	name  string
 	super *Class
-	// fields are those that it declares; the first has the slot number first.
+	// fields are the declared fields; the first has the slot number first.
 	fields  []field
 	first   int
 	statics []static
-	// component is that of an array class, primitive that of int.class.
+	// component is the element class of an array class, primitive the type of a
+	// class such as int.class.
 	component *Class
 	primitive hprof.Type
 	loader    Ref
-	// bare classes have no instances of their own: abstract, interfaces, primitives.
+	// bare classes have no instances of their own: abstract classes,
+	// interfaces, primitives.
 	bare bool
-	// only is the runtime that has the class, 0 for each.
+	// only is the only runtime that has the class, 0 for all.
 	only Runtime
 	// methods is the length of its virtual method table.
 	methods int
@@ -118,7 +123,7 @@ type Class struct {
 type field struct {
 	name string
 	kind hprof.Type
-	// only is the runtime that has the field, 0 for each.
+	// only is the only runtime that has the field, 0 for all.
 	only Runtime
 }
 
@@ -128,7 +133,7 @@ type static struct {
 	value uint64
 }
 
-// root of the heap; its object is a Ref until it is written.
+// root is a root of the heap; its object is a Ref until it is written.
 type root struct {
 	kind   hprof.SubTag
 	object Ref
@@ -136,16 +141,17 @@ type root struct {
 	frame  int32
 }
 
-// thread of the heap.
+// thread is a thread of the heap.
 type thread struct {
 	Thread
 	frames []string
 }
 
-// Ref is the class as an object.
+// Ref returns the class as an object.
 func (c *Class) Ref() Ref { return c.ref }
 
-// Name is the name of the class as Java source has it, such as int[] or a.B$C.
+// Name returns the name of the class in Java source form, such as int[] or
+// a.B$C.
 func (c *Class) Name() string { return c.name }
 
 func (h *Heap) fail(format string, args ...any) {
@@ -154,7 +160,7 @@ func (h *Heap) fail(format string, args ...any) {
 	}
 }
 
-// Err is the first mistake in the description.
+// Err returns the first error in the description.
 func (h *Heap) Err() error { return h.err }
 
 func (h *Heap) add(o object) Ref {
@@ -181,7 +187,7 @@ func (h *Heap) In(s Space, do func()) {
 	h.space = before
 }
 
-// Class finds the class that was declared last with a name.
+// Class returns the class that was declared last with a name.
 func (h *Heap) Class(name string) *Class {
 	if c := h.byName[name]; c != nil {
 		return c
@@ -199,13 +205,13 @@ const (
 	stringClass = "java.lang.String"
 )
 
-// Declare makes a class; without a superclass it extends java.lang.Object. Members
-// are fields such as "int mCount" or "static object sInstance", where a type is a
-// primitive one or object. A leading "art" or "jvm" makes an instance field that
-// only this runtime has. "abstract" alone says that the class has no instances, "art"
-// alone that HotSpot does not have it. Each call makes another class, also under a
-// name that there is. Classes of Java and
-// Android are in the boot image, all others belong to the app's class loader.
+// Declare makes a class; without a superclass it extends java.lang.Object.
+// Members are fields such as "int mCount" or "static object sInstance", whose
+// type is a primitive one or object. A leading "art" or "jvm" makes an instance
+// field that only this runtime has. "abstract" alone means that the class has
+// no instances, "art" alone that HotSpot does not have it. Each call makes a
+// new class, even with an existing name. Classes of Java and Android are in the
+// boot image, all others belong to the app's class loader.
 func (h *Heap) Declare(name string, super *Class, members ...string) *Class {
 	if super == nil && name != objectClass {
 		super = h.byName[objectClass]
@@ -228,7 +234,7 @@ func (h *Heap) Declare(name string, super *Class, members ...string) *Class {
 	return c
 }
 
-// enter gives a class its object.
+// enter creates the object of a class.
 func (h *Heap) enter(c *Class, space Space) {
 	c.ref = h.add(object{shape: ofClass, space: space, class: c})
 	if c.loader != 0 {
@@ -238,7 +244,7 @@ func (h *Heap) enter(c *Class, space Space) {
 	h.byName[c.name] = c
 }
 
-// ofBoot tells whether the boot class loader has the class.
+// ofBoot reports whether the class belongs to the boot class loader.
 func ofBoot(name string) bool {
 	for _, p := range []string{"java.", "javax.", "android.", "dalvik.", "libcore.", "sun.", "jdk.", "com.android."} {
 		if strings.HasPrefix(name, p) {
@@ -287,8 +293,10 @@ func (h *Heap) member(c *Class, text string) {
 	}
 }
 
-// types are those that fields may have.
-var types = []hprof.Type{hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int, hprof.Long}
+// types are the types that fields may have.
+var types = []hprof.Type{
+	hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int, hprof.Long,
+}
 
 func typeNamed(name string) hprof.Type {
 	for _, t := range types {
@@ -299,13 +307,16 @@ func typeNamed(name string) hprof.Type {
 	return 0
 }
 
-// Array gives the class of arrays whose elements are c.
+// Array returns the class of arrays with elements of c.
 func (h *Heap) Array(c *Class) *Class {
 	name := c.name + "[]"
 	if array := h.byName[name]; array != nil && array.component == c {
 		return array
 	}
-	array := &Class{name: name, super: h.byName[objectClass], component: c, loader: c.loader, methods: h.byName[objectClass].methods}
+	array := &Class{
+		name: name, super: h.byName[objectClass], component: c, loader: c.loader,
+		methods: h.byName[objectClass].methods,
+	}
 	h.enter(array, h.objects[c.ref].space)
 	return array
 }
@@ -314,17 +325,17 @@ func (h *Heap) Array(c *Class) *Class {
 func (h *Heap) New(c *Class, f Fields) Ref {
 	r := h.add(object{shape: ofFields, class: c, slots: make([]uint64, c.first+len(c.fields))})
 	h.objects[r].slots[0] = uint64(c.ref)
-	// Sorted, because a value may be a new string.
+	// Sorted, because a value may create a string.
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		h.Set(r, name, f[name])
 	}
 	return r
 }
 
-// Set sets a field of an instance, the one of the most derived class that declares
-// the name. A value is nil, a Ref, a *Class or a string, which makes a new
-// java.lang.String, for an object; a bool, int, int64 or float64 for the others,
-// where an int may be negative or the unsigned bits.
+// Set sets a field of an instance, that of the most derived class that declares
+// the name. The value of an object field is nil, a Ref, a *Class, or a string,
+// which makes a new java.lang.String; that of other fields is a bool, int,
+// int64 or float64, where an int may be negative or the unsigned bits.
 func (h *Heap) Set(r Ref, name string, v any) {
 	o := h.object(r)
 	if o.shape != ofFields {
@@ -342,8 +353,8 @@ func (h *Heap) Set(r Ref, name string, v any) {
 	h.fail("%s has no field %q", o.class.name, name)
 }
 
-// SetIn is Set for the field that one class declares, where another one of the same
-// name hides it.
+// SetIn is Set for the field that the given class declares, in case a field of
+// the same name hides it.
 func (h *Heap) SetIn(r Ref, c *Class, name string, v any) {
 	for i, f := range c.fields {
 		if f.name == name && h.object(r).shape == ofFields && h.object(r).class.extends(c) {
@@ -379,7 +390,7 @@ func (h *Heap) SetStatic(c *Class, name string, v any) {
 	h.fail("%s has no static field %q", c.name, name)
 }
 
-// bits are those of a value; for an object it is its Ref.
+// bits returns the bits of a value; for an object it is its Ref.
 func (h *Heap) bits(kind hprof.Type, where string, v any) uint64 {
 	size := 8 * kind.Size(8)
 	low := uint64(math.MaxUint64) >> (64 - size)
@@ -413,7 +424,7 @@ func (h *Heap) bits(kind hprof.Type, where string, v any) uint64 {
 	return 0
 }
 
-// reference makes what stands for an object one.
+// reference converts a value that denotes an object to a Ref.
 func (h *Heap) reference(v any) Ref {
 	switch v := v.(type) {
 	case Ref:
@@ -431,7 +442,7 @@ func (h *Heap) reference(v any) Ref {
 	return 0
 }
 
-// Objects makes an array of a class of elements.
+// Objects makes an array of objects of a class.
 func (h *Heap) Objects(element *Class, elements ...Ref) Ref {
 	for _, e := range elements {
 		h.object(e)
@@ -439,8 +450,8 @@ func (h *Heap) Objects(element *Class, elements ...Ref) Ref {
 	return h.add(object{shape: ofRefs, class: h.Array(element), refs: append([]Ref{}, elements...)})
 }
 
-// SetElement sets an element of an array of objects. Below the end it makes the
-// array longer.
+// SetElement sets an element of an array of objects. An index past the end
+// makes the array longer.
 func (h *Heap) SetElement(array Ref, i int, v Ref) {
 	o := h.object(array)
 	if o.shape != ofRefs || i < 0 || i > 1<<24 {
@@ -492,8 +503,8 @@ func (h *Heap) Longs(values ...int64) Ref {
 	return h.Primitives(hprof.Long, b)
 }
 
-// Filler makes a primitive array whose elements follow from the seed and are not
-// kept, so that it costs nothing until it is written.
+// Filler makes a primitive array whose elements are generated from the seed and
+// not stored, so that it uses no memory until it is written.
 func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
 		h.fail("elements of %v", t)
@@ -505,7 +516,7 @@ func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 // Padding is a Filler of bytes.
 func (h *Heap) Padding(n uint32) Ref { return h.Filler(hprof.Byte, n) }
 
-// NoData makes a primitive array whose elements old Androids left out.
+// NoData makes a primitive array whose elements old Androids omitted.
 func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
 		h.fail("elements of %v", t)
@@ -514,7 +525,8 @@ func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	return h.add(object{shape: ofCount, element: t, class: h.Array(h.Class(t.String())), count: count})
 }
 
-// Missing makes what has an ID and is not in the dump: references to it dangle.
+// Missing makes an object that has an ID and is not in the dump: references to
+// it dangle.
 func (h *Heap) Missing() Ref {
 	return h.add(object{shape: ofNothing, class: h.byName[objectClass]})
 }
@@ -524,7 +536,7 @@ func (h *Heap) String(s string) Ref {
 	return h.add(object{shape: ofText, class: h.byName[stringClass], text: utf16.Encode([]rune(s))})
 }
 
-// Intern gives the one interned string of a text. It is a root on ART.
+// Intern returns the interned string of a text. It is a root on ART.
 func (h *Heap) Intern(s string) Ref {
 	r, ok := h.interns[s]
 	if !ok {
@@ -535,11 +547,11 @@ func (h *Heap) Intern(s string) Ref {
 	return r
 }
 
-// Len is the number of objects that were described, and a mark for Shallow.
+// Len returns the number of described objects, which is a mark for Shallow.
 func (h *Heap) Len() int { return len(h.objects) }
 
-// Shallow is what ART's dump says that the objects occupy which were described since
-// a mark, strings with their text. Classes are not counted.
+// Shallow returns the size, in ART's dump, of the objects described since a
+// mark, including the text of strings. Classes are not counted.
 func (h *Heap) Shallow(mark int) (sum int64) {
 	d := &dump{Heap: h}
 	for i := max(mark, 1); i < len(h.objects); i++ {
@@ -559,14 +571,14 @@ func (h *Heap) Shallow(mark int) (sum int64) {
 	return sum
 }
 
-// Root makes an object, a Ref or *Class, a root. Kinds that have a thread take the
-// first one's, see RootOf. HotSpot leaves out the kinds that only Android has.
+// Root makes an object, a Ref or *Class, a root. Kinds with a thread use the
+// first thread, see RootOf. HotSpot omits the kinds that only Android has.
 func (h *Heap) Root(kind hprof.SubTag, object any) {
 	h.rootIn(kind, object, 1, -1)
 }
 
-// RootOf makes an object a root of a thread: a local variable of a frame, counted
-// from 0 for the innermost, or -1.
+// RootOf makes an object a root of a thread: a local variable of a frame,
+// counted from 0 for the innermost, or -1.
 func (h *Heap) RootOf(t Thread, kind hprof.SubTag, object any, frame int32) {
 	h.rootIn(kind, object, t.Serial, frame)
 }
@@ -585,11 +597,12 @@ type Thread struct {
 	Serial uint32
 }
 
-// Thread makes a java.lang.Thread that runs. Frames, innermost first, are such as
-// "com.shop.Sync.run(Sync.java:12)"; only HotSpot writes them.
+// Thread makes a running java.lang.Thread. Frames, innermost first, have the
+// form "com.shop.Sync.run(Sync.java:12)"; only HotSpot writes them.
 func (h *Heap) Thread(name string, frames ...string) Thread {
 	t := Thread{Serial: uint32(len(h.threads) + 1)}
-	t.Ref = h.New(h.Class("java.lang.Thread"), Fields{"name": name, "tid": int(t.Serial), "priority": 5, "contextClassLoader": h.loader})
+	t.Ref = h.New(h.Class("java.lang.Thread"),
+		Fields{"name": name, "tid": int(t.Serial), "priority": 5, "contextClassLoader": h.loader})
 	h.threads = append(h.threads, thread{t, frames})
 	return t
 }

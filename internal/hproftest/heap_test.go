@@ -16,8 +16,10 @@ import (
 
 // forms are all ways to write a heap.
 var forms = []Form{
-	{}, {IDSize: 8}, {Converted: true}, {Shuffle: true}, {HeapFirst: true, NoEnd: true}, {Segments: &Segmentation{Single: true}, Format: hprof.Format101},
-	{Runtime: HotSpot}, {Runtime: HotSpot, IDSize: 4, Format: hprof.Format101}, {Runtime: HotSpot, Shuffle: true}, {Runtime: HotSpot, HeapFirst: true},
+	{}, {IDSize: 8}, {Converted: true}, {Shuffle: true}, {HeapFirst: true, NoEnd: true},
+	{Segments: &Segmentation{Single: true}, Format: hprof.Format101},
+	{Runtime: HotSpot}, {Runtime: HotSpot, IDSize: 4, Format: hprof.Format101}, {Runtime: HotSpot, Shuffle: true},
+	{Runtime: HotSpot, HeapFirst: true},
 	{Runtime: HotSpot, Segments: &Segmentation{Single: true}},
 }
 
@@ -35,8 +37,8 @@ func write(t *testing.T, h *Heap, f Form) (*Graph, IDs, []byte) {
 	return g, ids, data
 }
 
-// verify checks that each object of the heap is in the dump with all that was said
-// of it, and nothing else is but what the runtime makes up.
+// verify checks that the dump contains each object of the heap as described,
+// and otherwise only objects that the runtime invents.
 func verify(t *testing.T, h *Heap, f Form, g *Graph, ids IDs) {
 	t.Helper()
 	f = f.withDefaults()
@@ -60,7 +62,8 @@ type verifier struct {
 	known map[hprof.ID]bool
 }
 
-// made tells whether ART adds the object: a method table or what a class loader holds.
+// made reports whether ART adds the object: a method table or an object that a
+// class loader holds.
 func (v *verifier) made(n *Node) bool {
 	if v.f.Runtime != ART {
 		return false
@@ -69,7 +72,8 @@ func (v *verifier) made(n *Node) bool {
 		return v.g.Nodes[n.ID-1] != nil && v.g.Nodes[n.ID-1].Kind == hprof.SubClassDump && n.Class == "byte[]"
 	}
 	owner := v.g.Nodes[n.ID-4]
-	return owner != nil && owner.Refs["java.lang.ClassLoader.runtimeInternalObjects"]+owner.Refs["java.lang.DexCache.runtimeInternalObjects"] == n.ID
+	return owner != nil && owner.Refs["java.lang.ClassLoader.runtimeInternalObjects"]+
+		owner.Refs["java.lang.DexCache.runtimeInternalObjects"] == n.ID
 }
 
 func (v *verifier) has(o *object) bool {
@@ -81,7 +85,7 @@ func (v *verifier) has(o *object) bool {
 	return true
 }
 
-// javaName undoes the JVM's names.
+// javaName converts the JVM's names to Java's.
 func javaName(s string) string {
 	depth := 0
 	for depth < len(s) && s[depth] == '[' {
@@ -147,7 +151,8 @@ func (v *verifier) object(r Ref) {
 			v.Errorf("%+v: %s has other elements", v.f, n.Class)
 		}
 	case ofFiller, ofCount:
-		if n.Size != int64(o.count)*int64(o.element.Size(4)) || (len(n.Data) > 0) != (o.shape == ofFiller && o.count > 0) {
+		if n.Size != int64(o.count)*int64(o.element.Size(4)) ||
+			(len(n.Data) > 0) != (o.shape == ofFiller && o.count > 0) {
 			v.Errorf("%+v: %s has %d bytes for %d elements", v.f, n.Class, n.Size, o.count)
 		}
 	}
@@ -183,7 +188,8 @@ func (v *verifier) value(n *Node, name string, t hprof.Type, want uint64, only R
 
 func (v *verifier) class(c *Class, n *Node) {
 	v.Helper()
-	if javaName(n.Class) != c.name || n.super != v.ids.Of(Ref(0)) && c.super == nil || c.super != nil && n.super != v.ids.Of(c.super) || n.Refs["<loader>"] != v.ids.Of(c.loader) {
+	if javaName(n.Class) != c.name || n.super != v.ids.Of(Ref(0)) && c.super == nil || c.super != nil &&
+		n.super != v.ids.Of(c.super) || n.Refs["<loader>"] != v.ids.Of(c.loader) {
 		v.Errorf("%+v: class %q, super 0x%x, want %q", v.f, n.Class, uint64(n.super), c.name)
 	}
 	own := 2 // super and loader, which Graph adds
@@ -232,7 +238,7 @@ func (v *verifier) text(r Ref, o *object, n *Node) {
 	}
 }
 
-// describe makes a heap that follows from the bytes of a script.
+// describe makes a heap that depends on the bytes of a script.
 func describe(script []byte) *Heap {
 	next := func() int {
 		if len(script) == 0 {
@@ -260,8 +266,9 @@ func describe(script []byte) *Heap {
 				m := fmt.Sprintf("%v f%d", types[next()%len(types)], i)
 				members = append(members, []string{m, m, "static " + m, "art " + m, "jvm " + m}[next()%5])
 			}
-			// Two classes may have one name, but not if one extends the other.
-			name, super := fmt.Sprintf("%s.C%d", []string{"com.app", "java.x"}[next()%2], n), classes[next()%len(classes)]
+			// Two classes may have the same name, unless one extends the other.
+			name, super := fmt.Sprintf("%s.C%d", []string{"com.app", "java.x"}[next()%2], n),
+				classes[next()%len(classes)]
 			if super == classes[0] {
 				name = "com.app.Twice"
 			}
@@ -286,11 +293,14 @@ func describe(script []byte) *Heap {
 		case 11:
 			r = h.Missing()
 		case 12:
-			h.Root([]hprof.SubTag{0xff, 1, 2, 3, 4, 5, 6, 7, 0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x8e, 0x90}[next()%15], pick())
+			h.Root([]hprof.SubTag{0xff, 1, 2, 3, 4, 5, 6, 7, 0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x8e, 0x90}[next()%15],
+				pick())
 		case 13:
 			r = h.Thread(string(rune('a'+next()%26)), "a.B.c(D.java:7)").Ref
 		case 14:
-			r = [](func(...Ref) Ref){h.HashMap, h.LinkedList, h.HashSet, h.WeakHashMap, h.ConcurrentHashMap, h.LinkedHashMap}[next()%6](pick(), pick(), pick(), pick())
+			r = [](func(...Ref) Ref){
+				h.HashMap, h.LinkedList, h.HashSet, h.WeakHashMap, h.ConcurrentHashMap, h.LinkedHashMap,
+			}[next()%6](pick(), pick(), pick(), pick())
 		case 15:
 			r = []func(Ref) Ref{h.Weak, h.Soft, h.Phantom}[next()%3](pick())
 		}
@@ -302,7 +312,7 @@ func describe(script []byte) *Heap {
 	return h
 }
 
-// assign sets the fields of an object to something.
+// assign sets the fields of an object to arbitrary values.
 func (h *Heap) assign(r Ref, next func() int, pick func() Ref) {
 	o := &h.objects[r]
 	set := func(t hprof.Type) any {
@@ -360,8 +370,8 @@ func FuzzHeap(f *testing.F) {
 	})
 }
 
-// checkRecords checks what each dump has: one record for an object, a LOAD_CLASS and
-// a name for a class, a name for a field, an end.
+// checkRecords checks the records of every dump: one per object, a LOAD_CLASS
+// and a name per class, a name per field, an end.
 func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 	t.Helper()
 	_, records, err := Parse(data)
@@ -402,7 +412,7 @@ func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 	}
 }
 
-// TestSameHeapInEachForm: what can be reached is the same graph whoever writes it.
+// TestSameHeapInEachForm: the reachable graph does not depend on the form.
 func TestSameHeapInEachForm(t *testing.T) {
 	for seed := range uint64(4) {
 		script := []byte{byte(seed), 1}
@@ -425,28 +435,36 @@ func TestSameHeapInEachForm(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for says, do := range map[string]func(h *Heap){
-		`no class "x.Y"`:                       func(h *Heap) { h.New(h.Class("x.Y"), nil) },
-		`has no field "nope"`:                  func(h *Heap) { h.New(h.Class("java.util.ArrayList"), Fields{"nope": 1}) },
-		`has no static field "nope"`:           func(h *Heap) { h.SetStatic(h.Class("java.util.ArrayList"), "nope", 1) },
-		"3000000000 of type int64 is no short": func(h *Heap) { h.Set(h.New(h.Declare("a.B", nil, "short s"), nil), "s", 3_000_000_000) },
-		"x of type string is no int":           func(h *Heap) { h.Set(h.ArrayList().Ref, "size", "x") },
-		"1 of type int64 is no object":         func(h *Heap) { h.Set(h.ArrayList().Ref, "elementData", 1) },
-		"true of type bool is no int":          func(h *Heap) { h.Set(h.ArrayList().Ref, "size", true) },
-		"{} of type struct {} is no object":    func(h *Heap) { h.Set(h.ArrayList().Ref, "elementData", struct{}{}) },
-		"no object 4000000":                    func(h *Heap) { h.Objects(h.Class(objectClass), 4_000_000) },
-		"3 bytes are no int elements":          func(h *Heap) { h.Primitives(hprof.Int, make([]byte, 3)) },
-		"elements of object":                   func(h *Heap) { h.Filler(hprof.Object, 3) },
-		"elements of type 77":                  func(h *Heap) { h.NoData(77, 3) },
-		`cannot read "final"`:                  func(h *Heap) { h.Declare("a.B", nil, "final int x") },
-		`"whatever" is no type and name`:       func(h *Heap) { h.Declare("a.B", nil, "whatever") },
-		`"void x" is no type and name`:         func(h *Heap) { h.Declare("a.B", nil, "void x") },
-		"INSTANCE_DUMP is no root":             func(h *Heap) { h.Root(hprof.SubInstance, h.Main().Ref) },
-		"has no fields":                        func(h *Heap) { h.Set(h.String("x"), "count", 1) },
-		"has no element 1":                     func(h *Heap) { h.SetElement(h.String("x"), 1, 0) },
-		"declares no field":                    func(h *Heap) { h.SetIn(h.ArrayList().Ref, h.Class("java.util.HashMap"), "size", 1) },
-		`a lifecycle has no state "BORED"`:     func(h *Heap) { h.Lifecycle("BORED") },
-		`a recomposer has no state "Bored"`:    func(h *Heap) { h.Recomposer("Bored") },
-		"from SDK 35 on, this is 34":           func(h *Heap) { h.DumpBitmaps() },
+		`no class "x.Y"`: func(h *Heap) { h.New(h.Class("x.Y"), nil) },
+		`has no field "nope"`: func(h *Heap) {
+			h.New(h.Class("java.util.ArrayList"), Fields{"nope": 1})
+		},
+		`has no static field "nope"`: func(h *Heap) {
+			h.SetStatic(h.Class("java.util.ArrayList"), "nope", 1)
+		},
+		"3000000000 of type int64 is no short": func(h *Heap) {
+			h.Set(h.New(h.Declare("a.B", nil, "short s"), nil), "s", 3_000_000_000)
+		},
+		"x of type string is no int":        func(h *Heap) { h.Set(h.ArrayList().Ref, "size", "x") },
+		"1 of type int64 is no object":      func(h *Heap) { h.Set(h.ArrayList().Ref, "elementData", 1) },
+		"true of type bool is no int":       func(h *Heap) { h.Set(h.ArrayList().Ref, "size", true) },
+		"{} of type struct {} is no object": func(h *Heap) { h.Set(h.ArrayList().Ref, "elementData", struct{}{}) },
+		"no object 4000000":                 func(h *Heap) { h.Objects(h.Class(objectClass), 4_000_000) },
+		"3 bytes are no int elements":       func(h *Heap) { h.Primitives(hprof.Int, make([]byte, 3)) },
+		"elements of object":                func(h *Heap) { h.Filler(hprof.Object, 3) },
+		"elements of type 77":               func(h *Heap) { h.NoData(77, 3) },
+		`cannot read "final"`:               func(h *Heap) { h.Declare("a.B", nil, "final int x") },
+		`"whatever" is no type and name`:    func(h *Heap) { h.Declare("a.B", nil, "whatever") },
+		`"void x" is no type and name`:      func(h *Heap) { h.Declare("a.B", nil, "void x") },
+		"INSTANCE_DUMP is no root":          func(h *Heap) { h.Root(hprof.SubInstance, h.Main().Ref) },
+		"has no fields":                     func(h *Heap) { h.Set(h.String("x"), "count", 1) },
+		"has no element 1":                  func(h *Heap) { h.SetElement(h.String("x"), 1, 0) },
+		"declares no field": func(h *Heap) {
+			h.SetIn(h.ArrayList().Ref, h.Class("java.util.HashMap"), "size", 1)
+		},
+		`a lifecycle has no state "BORED"`:  func(h *Heap) { h.Lifecycle("BORED") },
+		`a recomposer has no state "Bored"`: func(h *Heap) { h.Recomposer("Bored") },
+		"from SDK 35 on, this is 34":        func(h *Heap) { h.DumpBitmaps() },
 	} {
 		h := Android(Phone{})
 		if h.Err() != nil {
@@ -470,8 +488,13 @@ func TestMistakes(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	h := Java(0)
-	c := h.Declare("a.B", nil, "boolean z", "byte b", "short s", "char c", "int i", "long j", "float f", "double d", "object o", "object p", "object q")
-	r := h.New(c, Fields{"z": true, "b": -1, "s": -2, "c": 0xfffd, "i": 0xffffffff, "j": int64(math.MinInt64), "f": 1.5, "d": -0.5, "o": "text", "p": c, "q": nil})
+	c := h.Declare("a.B", nil, "boolean z", "byte b", "short s", "char c", "int i", "long j", "float f", "double d",
+		"object o", "object p", "object q")
+	r := h.New(c,
+		Fields{
+			"z": true, "b": -1, "s": -2, "c": 0xfffd, "i": 0xffffffff, "j": int64(math.MinInt64), "f": 1.5, "d": -0.5,
+			"o": "text", "p": c, "q": nil,
+		})
 	sub := h.Declare("a.C", c, "int i")
 	hiding := h.New(sub, Fields{"i": 7})
 	h.SetIn(hiding, c, "i", 8)
@@ -482,7 +505,10 @@ func TestValues(t *testing.T) {
 		if f.Runtime == HotSpot {
 			name = "a/B."
 		}
-		for field, want := range map[string]uint64{"z": 1, "b": 0xff, "s": 0xfffe, "c": 0xfffd, "i": 0xffffffff, "j": 1 << 63, "f": uint64(math.Float32bits(1.5)), "d": math.Float64bits(-0.5), "p": uint64(ids.Of(c)), "q": 0} {
+		for field, want := range map[string]uint64{
+			"z": 1, "b": 0xff, "s": 0xfffe, "c": 0xfffd, "i": 0xffffffff, "j": 1 << 63,
+			"f": uint64(math.Float32bits(1.5)), "d": math.Float64bits(-0.5), "p": uint64(ids.Of(c)), "q": 0,
+		} {
 			if got, ok := n.Fields[name+field]; !ok || got != want {
 				t.Errorf("%+v: %s is 0x%x, want 0x%x", f, field, got, want)
 			}
@@ -497,12 +523,15 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestShallow: sizes are those that the dump has.
+// TestShallow: sizes match those in the dump.
 func TestShallow(t *testing.T) {
 	for _, sdk := range []int{25, 30} {
 		h := Android(Phone{SDK: sdk})
 		mark := h.Len()
-		refs := []Ref{h.New(h.Class("java.util.HashMap"), nil), h.String("text"), h.String("\u20ac"), h.String(""), h.Objects(h.Class(objectClass), 0, 0, 0), h.Longs(1, 2), h.Filler(hprof.Short, 33), h.NoData(hprof.Int, 5)}
+		refs := []Ref{
+			h.New(h.Class("java.util.HashMap"), nil), h.String("text"), h.String("\u20ac"), h.String(""),
+			h.Objects(h.Class(objectClass), 0, 0, 0), h.Longs(1, 2), h.Filler(hprof.Short, 33), h.NoData(hprof.Int, 5),
+		}
 		l := lookAt(t, h)
 		want := int64(0)
 		for _, r := range refs {

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// className is the name of a class as the runtime's dumps have it: HotSpot writes
+// className returns the name of a class in the runtime's dumps: HotSpot writes
 // a/B, [I and [La/B;.
 func (d *dump) className(c *Class) string {
 	if d.Runtime == ART {
@@ -31,15 +31,17 @@ func jvmName(c *Class) string {
 	}
 }
 
-// hotSpotHead writes symbols, classes and the stack traces of threads: number 1 is
-// empty and that of all objects.
+// hotSpotHead writes symbols, classes and the stack traces of threads. Trace
+// number 1 is empty and belongs to all objects.
 func (d *dump) hotSpotHead() {
 	frames := d.hotSpotFrames()
 	for _, s := range d.listed {
 		d.w.String(d.names[s], s)
 	}
 	for _, c := range d.used {
-		d.w.LoadClass(hprof.LoadedClass{Serial: d.serials[c], Class: d.of(c.ref), Trace: 1, Name: d.names[d.className(c)]})
+		d.w.LoadClass(hprof.LoadedClass{
+			Serial: d.serials[c], Class: d.of(c.ref), Trace: 1, Name: d.names[d.className(c)],
+		})
 	}
 	d.w.Trace(hprof.Trace{Serial: 1})
 	for i, t := range d.threads {
@@ -52,7 +54,7 @@ func (d *dump) hotSpotHead() {
 	}
 }
 
-// hotSpotFrames reads the frames of threads.
+// hotSpotFrames parses the frames of threads.
 func (d *dump) hotSpotFrames() (all [][]hprof.Frame) {
 	id := hprof.ID(0)
 	for _, t := range d.threads {
@@ -66,7 +68,10 @@ func (d *dump) hotSpotFrames() (all [][]hprof.Frame) {
 			if err != nil {
 				line = -1
 			}
-			f := hprof.Frame{ID: id, Method: d.name(strings.TrimPrefix(call[dot:], ".")), Signature: d.name("()V"), Source: d.name(source), Line: int32(line)}
+			f := hprof.Frame{
+				ID: id, Method: d.name(strings.TrimPrefix(call[dot:], ".")), Signature: d.name("()V"),
+				Source: d.name(source), Line: int32(line),
+			}
 			if c := d.byName[call[:dot]]; c != nil {
 				f.Class = d.serials[c]
 			}
@@ -123,14 +128,16 @@ func (d *dump) hotSpotClass(c *Class) {
 	for _, i := range d.fieldOrder(c) {
 		d.fields = append(d.fields, hprof.Field{Name: d.name(c.fields[i].name), Type: c.fields[i].kind})
 	}
-	dump := hprof.Class{ID: d.class(c), Trace: 1, Loader: d.of(c.loader), Statics: d.statics, Fields: d.fields, Super: d.class(c.super)}
+	dump := hprof.Class{
+		ID: d.class(c), Trace: 1, Loader: d.of(c.loader), Statics: d.statics, Fields: d.fields, Super: d.class(c.super),
+	}
 	if c.component == nil {
 		dump.InstanceSize = uint32(d.dataSize(c))
 	}
 	d.w.Class(&dump)
 }
 
-// hotSpotString writes a String and the byte[] of its own.
+// hotSpotString writes a String and its byte[].
 func (d *dump) hotSpotString(r Ref, o *object) {
 	data := latinOrUTF16(o.text)
 	coder := uint64(1)
@@ -141,7 +148,7 @@ func (d *dump) hotSpotString(r Ref, o *object) {
 }
 
 func (d *dump) hotSpotText(id, class hprof.ID, hash, coder uint64, value hprof.ID, data []byte) {
-	// Its fields backwards: hash, coder, value.
+	// Its fields, reversed: hash, coder, value.
 	d.buf = d.value(d.buf[:0], hprof.Int, hash)
 	d.buf = d.value(d.buf, hprof.Byte, coder)
 	d.buf = d.value(d.buf, hprof.Object, uint64(value))
@@ -149,10 +156,13 @@ func (d *dump) hotSpotText(id, class hprof.ID, hash, coder uint64, value hprof.I
 	d.w.PrimitiveArray(value, 1, hprof.Byte, data)
 }
 
-// hotSpotRoots writes those of threads, of JNI, and the classes of the boot loader.
+// hotSpotRoots writes the roots of threads and JNI, and the classes of the boot
+// loader.
 func (d *dump) hotSpotRoots() {
 	for i, t := range d.threads {
-		d.w.Root(hprof.Root{Kind: hprof.SubRootThreadObject, Object: d.of(t.Ref), Thread: t.Serial, Trace: uint32(i + 2)})
+		d.w.Root(hprof.Root{
+			Kind: hprof.SubRootThreadObject, Object: d.of(t.Ref), Thread: t.Serial, Trace: uint32(i + 2),
+		})
 		for _, r := range d.roots {
 			if r.thread == t.Serial && withinThread(r.kind) >= 0 {
 				d.w.Root(hprof.Root{Kind: r.kind, Object: d.of(r.object), Thread: r.thread, Frame: r.frame})

@@ -6,23 +6,26 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// javaState is what the shapes of java.* go on with.
+// javaState is the state that the shapes of java.* share.
 type javaState struct {
-	// finalizers and cleaners are the newest of the lists.
+	// finalizers and cleaners are the newest elements of the lists.
 	finalizers, cleaners Ref
 	// registries are the NativeAllocationRegistries by size.
 	registries map[int64]Ref
 	main       Thread
 }
 
-// Java makes a heap with the classes of the runtime, a class loader and the thread
-// main. The seed orders what is random in it.
+// Java makes a heap with the classes of the runtime, a class loader and the
+// thread main. The seed determines everything random in it.
 func Java(seed uint64) *Heap {
 	return newHeap(defaultSDK, seed, false)
 }
 
 func newHeap(sdk int, seed uint64, harmony bool) *Heap {
-	h := &Heap{sdk: sdk, seed: seed, harmony: harmony, objects: make([]object, 1), byName: map[string]*Class{}, interns: map[string]Ref{}}
+	h := &Heap{
+		sdk: sdk, seed: seed, harmony: harmony, objects: make([]object, 1), byName: map[string]*Class{},
+		interns: map[string]Ref{},
+	}
 	h.java.registries = map[int64]Ref{}
 	h.foundation()
 	h.library()
@@ -32,10 +35,10 @@ func newHeap(sdk int, seed uint64, harmony bool) *Heap {
 	return h
 }
 
-// Main is the thread main.
+// Main returns the thread main.
 func (h *Heap) Main() Thread { return h.java.main }
 
-// foundation declares what the language itself needs.
+// foundation declares the classes that the language needs.
 func (h *Heap) foundation() {
 	object := h.Declare(objectClass, nil, "art object shadow$_klass_", "art int shadow$_monitor_")
 	object.methods = 11
@@ -44,7 +47,8 @@ func (h *Heap) foundation() {
 		members = append(members, "art "+f)
 	}
 	h.Declare(classClass, object, append(members, "static long serialVersionUID")...)
-	h.Declare(stringClass, object, "jvm object value", "jvm byte coder", "int hash", "art int count", "static long serialVersionUID", "static object CASE_INSENSITIVE_ORDER")
+	h.Declare(stringClass, object, "jvm object value", "jvm byte coder", "int hash", "art int count",
+		"static long serialVersionUID", "static object CASE_INSENSITIVE_ORDER")
 	for _, t := range types[1:] {
 		c := h.Declare(t.String(), object)
 		c.super, c.primitive, c.bare, c.only = nil, t, true, ART
@@ -56,8 +60,8 @@ func (h *Heap) foundation() {
 	h.In(Image, func() { h.ifTable = h.Objects(object) })
 }
 
-// library declares the classes of java.* that the shapes are made of, as the JDK
-// and Android since 7 have them.
+// library declares the classes of java.* that the shapes use, like the JDK and
+// Android since 7.
 func (h *Heap) library() {
 	h.collections()
 	number := h.Declare("java.lang.Number", nil, "abstract")
@@ -65,8 +69,10 @@ func (h *Heap) library() {
 	h.Declare("java.lang.Long", number, "long value")
 	h.Declare("java.lang.Boolean", nil, "boolean value", "static object TRUE", "static object FALSE")
 	h.Declare("java.lang.Enum", nil, "abstract", "object name", "int ordinal")
-	h.Declare("java.lang.Thread", nil, "object name", "long tid", "int priority", "boolean daemon", "object contextClassLoader", "object threadLocals", "object target", "long nativePeer")
-	reference := h.Declare("java.lang.ref.Reference", nil, "abstract", "object referent", "object queue", "jvm object next", "jvm object discovered", "art object pendingNext", "art object queueNext",
+	h.Declare("java.lang.Thread", nil, "object name", "long tid", "int priority", "boolean daemon",
+		"object contextClassLoader", "object threadLocals", "object target", "long nativePeer")
+	reference := h.Declare("java.lang.ref.Reference", nil, "abstract", "object referent", "object queue",
+		"jvm object next", "jvm object discovered", "art object pendingNext", "art object queueNext",
 		"static boolean disableIntrinsic", "static boolean slowPathEnabled")
 	for _, name := range []string{"Weak", "Soft", "Phantom"} {
 		members := []string{}
@@ -76,12 +82,15 @@ func (h *Heap) library() {
 		h.Declare("java.lang.ref."+name+"Reference", reference, members...)
 	}
 	h.Declare("java.lang.ref.ReferenceQueue", nil, "object head", "object tail", "object lock")
-	h.Declare("java.lang.ref.FinalizerReference", reference, "object next", "object prev", "object zombie", "static object head", "static object queue", "static object LIST_LOCK")
-	h.Declare("java.lang.ref.Finalizer", reference, "object next", "object prev", "static object unfinalized", "static object queue")
-	h.Declare("java.util.WeakHashMap$Entry", h.Class("java.lang.ref.WeakReference"), "object value", "int hash", "object next")
+	h.Declare("java.lang.ref.FinalizerReference", reference, "object next", "object prev", "object zombie",
+		"static object head", "static object queue", "static object LIST_LOCK")
+	h.Declare("java.lang.ref.Finalizer", reference, "object next", "object prev", "static object unfinalized",
+		"static object queue")
+	h.Declare("java.util.WeakHashMap$Entry", h.Class("java.lang.ref.WeakReference"), "object value", "int hash",
+		"object next")
 }
 
-// collections declares those of java.util.
+// collections declares the classes of java.util.
 func (h *Heap) collections() {
 	abstractList := h.Declare("java.util.AbstractList", nil, "abstract", "int modCount")
 	abstractMap := h.Declare("java.util.AbstractMap", nil, "abstract", "object keySet", "object values")
@@ -90,31 +99,38 @@ func (h *Heap) collections() {
 	} else {
 		h.jdkCollections(abstractList, abstractMap)
 	}
-	h.Declare("java.util.WeakHashMap", abstractMap, "object table", "int size", "int threshold", "float loadFactor", "object queue", "int modCount")
-	h.Declare("java.util.concurrent.ConcurrentHashMap", abstractMap, "object table", "object nextTable", "long baseCount", "int sizeCtl", "int transferIndex", "object counterCells")
+	h.Declare("java.util.WeakHashMap", abstractMap, "object table", "int size", "int threshold", "float loadFactor",
+		"object queue", "int modCount")
+	h.Declare("java.util.concurrent.ConcurrentHashMap", abstractMap, "object table", "object nextTable",
+		"long baseCount", "int sizeCtl", "int transferIndex", "object counterCells")
 	h.Declare("java.util.concurrent.ConcurrentHashMap$Node", nil, "int hash", "object key", "object val", "object next")
 	h.Declare("java.util.concurrent.CopyOnWriteArrayList", nil, "object lock", "object elements")
 	h.Declare("java.util.TreeMap", abstractMap, "object comparator", "object root", "int size", "int modCount")
-	h.Declare("java.util.TreeMap$TreeMapEntry", nil, "object key", "object value", "object left", "object right", "object parent", "boolean color")
+	h.Declare("java.util.TreeMap$TreeMapEntry", nil, "object key", "object value", "object left", "object right",
+		"object parent", "boolean color")
 }
 
-// jdkCollections declares those that differ from Harmony's.
+// jdkCollections declares the classes that differ from Harmony's.
 func (h *Heap) jdkCollections(abstractList, abstractMap *Class) {
-	h.Declare("java.util.ArrayList", abstractList, "object elementData", "int size", "static long serialVersionUID", "static object EMPTY_ELEMENTDATA")
+	h.Declare("java.util.ArrayList", abstractList, "object elementData", "int size", "static long serialVersionUID",
+		"static object EMPTY_ELEMENTDATA")
 	h.Declare("java.util.LinkedList", abstractList, "int size", "object first", "object last")
 	h.Declare("java.util.LinkedList$Node", nil, "object item", "object next", "object prev")
-	hashMap := h.Declare("java.util.HashMap", abstractMap, "object table", "object entrySet", "int size", "int modCount", "int threshold", "float loadFactor", "static int DEFAULT_INITIAL_CAPACITY")
+	hashMap := h.Declare("java.util.HashMap", abstractMap, "object table", "object entrySet", "int size",
+		"int modCount", "int threshold", "float loadFactor", "static int DEFAULT_INITIAL_CAPACITY")
 	node := h.Declare("java.util.HashMap$Node", nil, "int hash", "object key", "object value", "object next")
 	h.Declare("java.util.LinkedHashMap", hashMap, "object head", "object tail", "boolean accessOrder")
 	h.Declare("java.util.LinkedHashMap$Entry", node, "object before", "object after")
 	h.Declare("java.util.HashSet", nil, "object map", "static object PRESENT")
 }
 
-// loaders declares the class loader of the app. On ART the runtime keeps its classes,
-// on HotSpot a list does.
+// loaders declares the class loader of the app. On ART the runtime holds its
+// classes, on HotSpot a list does.
 func (h *Heap) loaders() {
-	dexCache := h.Declare("java.lang.DexCache", nil, "art", "object location", "long dexFile", "int numStrings", "int numResolvedTypes", "long strings", "long resolvedTypes")
-	loader := h.Declare("java.lang.ClassLoader", nil, "abstract", "object parent", "object packages", "art long allocator", "art long classTable", "jvm object classes")
+	dexCache := h.Declare("java.lang.DexCache", nil, "art", "object location", "long dexFile", "int numStrings",
+		"int numResolvedTypes", "long strings", "long resolvedTypes")
+	loader := h.Declare("java.lang.ClassLoader", nil, "abstract", "object parent", "object packages",
+		"art long allocator", "art long classTable", "jvm object classes")
 	base := h.Declare("dalvik.system.BaseDexClassLoader", loader, "object pathList", "object sharedLibraryLoaders")
 	path := h.Declare("dalvik.system.PathClassLoader", base)
 	h.Declare("java.lang.BootClassLoader", loader, "static object instance")
@@ -134,7 +150,7 @@ func (h *Heap) loaders() {
 	h.Root(hprof.SubRootVMInternal, h.loader)
 }
 
-// Loader is the class loader of the app.
+// Loader returns the class loader of the app.
 func (h *Heap) Loader() Ref { return h.loader }
 
 // List is a java.util.ArrayList that can grow.
@@ -160,7 +176,7 @@ func (h *Heap) ArrayList(elements ...Ref) List {
 	return l
 }
 
-// Add appends an element. The array grows by half, as the JDK's does.
+// Add appends an element. The array grows by half, like the JDK's.
 func (l *List) Add(e Ref) {
 	if have := len(l.heap.objects[l.array].refs); l.size == have {
 		l.heap.SetElement(l.array, max(9, have+have>>1-1), 0)
@@ -170,7 +186,7 @@ func (l *List) Add(e Ref) {
 	l.heap.Set(l.Ref, "size", l.size)
 }
 
-// Array is the array behind the list.
+// Array returns the array of the list.
 func (l *List) Array() Ref { return l.array }
 
 // LinkedList makes a java.util.LinkedList.
@@ -193,17 +209,19 @@ func (h *Heap) LinkedList(elements ...Ref) Ref {
 	return list
 }
 
-// HashMap makes a java.util.HashMap of keys and values in turn.
+// HashMap makes a java.util.HashMap; keys and values alternate.
 func (h *Heap) HashMap(pairs ...Ref) Ref {
 	if h.harmony {
 		return h.harmonyHashMap("java.util.HashMap", "java.util.HashMap$HashMapEntry", pairs)
 	}
-	return h.hashMap("java.util.HashMap", "java.util.HashMap$Node", "value", Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
+	return h.hashMap("java.util.HashMap", "java.util.HashMap$Node", "value",
+		Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 }
 
 // ConcurrentHashMap makes a java.util.concurrent.ConcurrentHashMap.
 func (h *Heap) ConcurrentHashMap(pairs ...Ref) Ref {
-	return h.hashMap("java.util.concurrent.ConcurrentHashMap", "java.util.concurrent.ConcurrentHashMap$Node", "val", Fields{"baseCount": len(pairs) / 2}, pairs)
+	return h.hashMap("java.util.concurrent.ConcurrentHashMap", "java.util.concurrent.ConcurrentHashMap$Node", "val",
+		Fields{"baseCount": len(pairs) / 2}, pairs)
 }
 
 // LinkedHashMap makes a java.util.LinkedHashMap.
@@ -211,10 +229,11 @@ func (h *Heap) LinkedHashMap(pairs ...Ref) Ref {
 	if h.harmony {
 		return h.harmonyLinkedHashMap(pairs)
 	}
-	m := h.hashMap("java.util.LinkedHashMap", "java.util.LinkedHashMap$Entry", "value", Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
+	m := h.hashMap("java.util.LinkedHashMap", "java.util.LinkedHashMap$Entry", "value",
+		Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 	last := Ref(0)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		// Entries were made one behind the other, just before this.
+		// The entries were made consecutively, just before this.
 		e := h.entryOf(m, pairs[i])
 		h.Set(e, "before", last)
 		if last == 0 {
@@ -252,7 +271,7 @@ func (h *Heap) LinkedHashSet(elements ...Ref) Ref {
 	return h.New(c, Fields{h.setField(): h.LinkedHashMap(pairs...)})
 }
 
-// setField is the field in which a HashSet has its map.
+// setField is the field of a HashSet that holds its map.
 func (h *Heap) setField() string {
 	if h.harmony {
 		return "backingMap"
@@ -262,12 +281,14 @@ func (h *Heap) setField() string {
 
 // CopyOnWriteArrayList makes a java.util.concurrent.CopyOnWriteArrayList.
 func (h *Heap) CopyOnWriteArrayList(elements ...Ref) Ref {
-	return h.New(h.Class("java.util.concurrent.CopyOnWriteArrayList"), Fields{"elements": h.Objects(h.Class(objectClass), elements...)})
+	return h.New(h.Class("java.util.concurrent.CopyOnWriteArrayList"),
+		Fields{"elements": h.Objects(h.Class(objectClass), elements...)})
 }
 
 // WeakHashMap makes a java.util.WeakHashMap.
 func (h *Heap) WeakHashMap(pairs ...Ref) Ref {
-	m := h.hashMap("java.util.WeakHashMap", "java.util.WeakHashMap$Entry", "value", Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
+	m := h.hashMap("java.util.WeakHashMap", "java.util.WeakHashMap$Entry", "value",
+		Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 	h.Set(m, "queue", h.queue())
 	return m
 }
@@ -276,7 +297,7 @@ func (h *Heap) queue() Ref {
 	return h.New(h.Class("java.lang.ref.ReferenceQueue"), Fields{"lock": h.New(h.Class(objectClass), nil)})
 }
 
-// hashMap builds any of the hash tables with chains.
+// hashMap makes any of the hash tables with chains.
 func (h *Heap) hashMap(class, node, value string, f Fields, pairs []Ref) Ref {
 	m := h.New(h.Class(class), f)
 	n := 16
@@ -292,13 +313,14 @@ func (h *Heap) hashMap(class, node, value string, f Fields, pairs []Ref) Ref {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		hash := h.hash(pairs[i])
 		bucket := int(hash) & (n - 1)
-		e := h.New(h.Class(node), Fields{"hash": int64(hash), key: pairs[i], value: pairs[i+1], "next": h.objects[table].refs[bucket]})
+		e := h.New(h.Class(node),
+			Fields{"hash": int64(hash), key: pairs[i], value: pairs[i+1], "next": h.objects[table].refs[bucket]})
 		h.SetElement(table, bucket, e)
 	}
 	return m
 }
 
-// entryOf finds the entry of a key.
+// entryOf returns the entry of a key.
 func (h *Heap) entryOf(m, key Ref) Ref {
 	for _, e := range h.objects[h.get(m, "table")].refs {
 		for ; e != 0; e = h.get(e, "next") {
@@ -310,7 +332,7 @@ func (h *Heap) entryOf(m, key Ref) Ref {
 	return 0
 }
 
-// get reads a field of an instance that holds an object.
+// get reads an object field of an instance.
 func (h *Heap) get(r Ref, name string) Ref {
 	o := h.object(r)
 	for c := o.class; c != nil && o.shape == ofFields; c = c.super {
@@ -324,7 +346,8 @@ func (h *Heap) get(r Ref, name string) Ref {
 	return 0
 }
 
-// hash is the spread hash code of a key: a string's own, for others a number.
+// hash returns the spread hash code of a key: a string's own, for others a
+// number.
 func (h *Heap) hash(key Ref) uint32 {
 	if key == 0 {
 		return 0
@@ -356,8 +379,8 @@ func (h *Heap) Phantom(referent Ref) Ref {
 	return h.New(h.Class("java.lang.ref.PhantomReference"), Fields{"referent": referent, "queue": h.queue()})
 }
 
-// Finalizable says that an object has a finalizer: a list of FinalizerReferences
-// holds it, in a heap of Java one of Finalizers.
+// Finalizable gives an object a finalizer: a list of FinalizerReferences holds
+// it, or of Finalizers in a heap of Java.
 func (h *Heap) Finalizable(object Ref) {
 	class, head := h.Class("java.lang.ref.Finalizer"), "unfinalized"
 	if h.android.on {

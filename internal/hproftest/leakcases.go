@@ -35,7 +35,11 @@ const mixes = 160
 func LeakCases() []LeakCase {
 	all := LeakSpecials()
 	for _, shape := range leakShapes() {
-		all = append(all, LeakCase{Name: "holder/" + shape.name, Classes: plainLeak, make: func(s *scene) { s.hold(shape.make(s, s.leak())) }})
+		all = append(all,
+			LeakCase{
+				Name: "holder/" + shape.name, Classes: plainLeak,
+				make: func(s *scene) { s.hold(shape.make(s, s.leak())) },
+			})
 		if shape.leaks {
 			all = append(all, LeakCase{Name: "leak/" + shape.name, make: func(s *scene) {
 				s.hold(s.node("com.example.Controller", "callback", shape.make(s, s.payload())))
@@ -43,7 +47,11 @@ func LeakCases() []LeakCase {
 		}
 	}
 	for _, shape := range collectionShapes {
-		all = append(all, LeakCase{Name: "harmony/" + shape.name, phone: Phone{SDK: 23, Harmony: true}, make: func(s *scene) { s.hold(shape.make(s, s.leak())) }})
+		all = append(all,
+			LeakCase{
+				Name: "harmony/" + shape.name, phone: Phone{SDK: 23, Harmony: true},
+				make: func(s *scene) { s.hold(shape.make(s, s.leak())) },
+			})
 	}
 	for _, root := range leakRoots {
 		all = append(all, LeakCase{Name: "root/" + root.name, make: func(s *scene) {
@@ -68,7 +76,10 @@ func LeakSpecials() []LeakCase {
 		c := LeakCase{Name: "special/" + special.name, Classes: plainLeak, phone: special.phone, make: special.make}
 		switch special.name {
 		case "nothing leaks", "watched and alive":
-			c.Classes = []string{"java.lang.Thread", "android.app.ActivityThread", "com.example.App", "com.example.MainActivity", "java.util.ArrayList"}
+			c.Classes = []string{
+				"java.lang.Thread", "android.app.ActivityThread", "com.example.App", "com.example.MainActivity",
+				"java.util.ArrayList",
+			}
 		}
 		all = append(all, c)
 	}

@@ -15,7 +15,10 @@ var (
 // mixPhone is a phone of a seed.
 func mixPhone(seed uint64) Phone {
 	rng := rand.New(rand.NewPCG(seed, 0x9807e))
-	p := Phone{SDK: mixSDKs[rng.IntN(len(mixSDKs))], Manufacturer: mixManufacturers[rng.IntN(len(mixManufacturers))], Seed: seed}
+	p := Phone{
+		SDK: mixSDKs[rng.IntN(len(mixSDKs))], Manufacturer: mixManufacturers[rng.IntN(len(mixManufacturers))],
+		Seed: seed,
+	}
 	p.Harmony = p.SDK == 23 && rng.IntN(3) > 0
 	return p
 }

@@ -33,22 +33,28 @@ func newScene(p Phone) *scene {
 
 // widgets declares what has views and contexts beside the classes that each heap has.
 func (s *scene) widgets() {
-	s.Declare("android.app.Dialog", nil, "object mContext", "object mDecor", "object mWindow", "object mOnDismissListener", "boolean mShowing")
+	s.Declare("android.app.Dialog", nil, "object mContext", "object mDecor", "object mWindow",
+		"object mOnDismissListener", "boolean mShowing")
 	s.Declare("android.widget.Editor", nil, "object mTextView", "object mUndoManager")
 	s.Declare("android.widget.Toast", nil, "object mContext", "object mTN", "object mNextView", "int mDuration")
 	s.Declare("android.widget.Toast$TN", s.Class("android.os.Binder"), "object mWM", "object mView", "object mNextView")
-	s.Declare("android.view.inputmethod.InputMethodManager", nil, "object mH", "object mNextServedView", "object mServedView", "object mCurRootView", "object mLastSrvView",
-		"object mImeInsetsConsumer", "object mCurrentInputConnection", "object mLastFocusView", "static object sInstance")
+	s.Declare("android.view.inputmethod.InputMethodManager", nil, "object mH", "object mNextServedView",
+		"object mServedView", "object mCurRootView", "object mLastSrvView",
+		"object mImeInsetsConsumer", "object mCurrentInputConnection", "object mLastFocusView",
+		"static object sInstance")
 	s.Declare("android.os.HandlerThread", s.Class("java.lang.Thread"), "object mLooper", "object mHandler")
 	s.Declare("android.app.ApplicationPackageManager", nil, "object mContext", "object mUserManager")
 	s.Declare("android.view.Choreographer$FrameDisplayEventReceiver", nil, "object mMessageQueue")
 }
 
 func (s *scene) animators() {
-	animator := s.Declare("android.animation.Animator", nil, "abstract", "object mListeners", "object mPauseListeners", "boolean mPaused")
-	value := s.Declare("android.animation.ValueAnimator", animator, "boolean mInitialized", "boolean mStarted", "boolean mRunning", "boolean mAnimationEndRequested",
+	animator := s.Declare("android.animation.Animator", nil, "abstract", "object mListeners", "object mPauseListeners",
+		"boolean mPaused")
+	value := s.Declare("android.animation.ValueAnimator", animator, "boolean mInitialized", "boolean mStarted",
+		"boolean mRunning", "boolean mAnimationEndRequested",
 		"long mDuration", "long mStartDelay", "int mRepeatCount", "int mRepeatMode", "object mUpdateListeners")
-	s.Declare("android.animation.ObjectAnimator", value, "object mTarget", "object mPropertyName", "object mProperty", "boolean mAutoCancel")
+	s.Declare("android.animation.ObjectAnimator", value, "object mTarget", "object mPropertyName", "object mProperty",
+		"boolean mAutoCancel")
 	s.Declare("android.util.Property", nil, "object mName", "object mType")
 }
 
@@ -57,9 +63,12 @@ func (s *scene) libraries() {
 	s.Declare("mortar.Presenter", nil, "object view", "object delegate")
 	s.Declare("mortar.MortarScope", nil, "object name", "object parent", "object children", "boolean dead")
 	s.Declare("com.squareup.coordinators.Coordinator", nil, "boolean attached", "object binder")
-	s.Declare("androidx.arch.core.internal.SafeIterableMap", nil, "object mStart", "object mEnd", "object mIterators", "int mSize")
-	s.Declare("androidx.arch.core.internal.SafeIterableMap$Entry", nil, "object mKey", "object mValue", "object mNext", "object mPrevious")
-	s.Declare("androidx.arch.core.internal.FastSafeIterableMap", s.Class("androidx.arch.core.internal.SafeIterableMap"), "object mHashMap")
+	s.Declare("androidx.arch.core.internal.SafeIterableMap", nil, "object mStart", "object mEnd", "object mIterators",
+		"int mSize")
+	s.Declare("androidx.arch.core.internal.SafeIterableMap$Entry", nil, "object mKey", "object mValue", "object mNext",
+		"object mPrevious")
+	s.Declare("androidx.arch.core.internal.FastSafeIterableMap", s.Class("androidx.arch.core.internal.SafeIterableMap"),
+		"object mHashMap")
 }
 
 // rename gives a class, or a field of it, the name that it has on other versions.
@@ -133,7 +142,8 @@ func (s *scene) watch(object Ref, description string, retained bool) Ref {
 		at = 3_590_000 + int64(s.watched)
 	}
 	return s.Watch(object, Watched{
-		Key: fmt.Sprintf("key-%d", s.watched), Description: description, WatchedAt: 3_580_000 + int64(s.watched), RetainedAt: at, Legacy: s.legacy,
+		Key: fmt.Sprintf("key-%d", s.watched), Description: description, WatchedAt: 3_580_000 + int64(s.watched),
+		RetainedAt: at, Legacy: s.legacy,
 	})
 }
 

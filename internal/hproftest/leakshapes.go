@@ -14,7 +14,10 @@ type leakShape struct {
 // leakShapes are all of them.
 func leakShapes() []leakShape {
 	var all []leakShape
-	for _, more := range [][]leakShape{plainShapes, collectionShapes, contextShapes, fragmentShapes, viewShapes, windowShapes, loopShapes, composeShapes, otherShapes, knownShapes} {
+	for _, more := range [][]leakShape{
+		plainShapes, collectionShapes, contextShapes, fragmentShapes, viewShapes, windowShapes, loopShapes,
+		composeShapes, otherShapes, knownShapes,
+	} {
 		all = append(all, more...)
 	}
 	return all
@@ -25,7 +28,8 @@ var plainShapes = []leakShape{
 	{"field", false, func(s *scene, held Ref) Ref { return s.node("com.example.Controller", "callback", held) }},
 	{"field of a superclass", false, func(s *scene, held Ref) Ref {
 		s.class("com.example.BaseController", "", "object listener")
-		return s.New(s.class("com.example.DetailController", "com.example.BaseController", "object unused"), Fields{"listener": held})
+		return s.New(s.class("com.example.DetailController", "com.example.BaseController", "object unused"),
+			Fields{"listener": held})
 	}},
 	{"hidden field", false, func(s *scene, held Ref) Ref {
 		base := s.class("com.example.BaseScreen", "", "object target")
@@ -34,7 +38,8 @@ var plainShapes = []leakShape{
 		return r
 	}},
 	{"two fields", false, func(s *scene, held Ref) Ref {
-		return s.New(s.class("com.example.Pair", "", "object zulu", "object alpha", "object mike"), Fields{"zulu": held, "mike": held})
+		return s.New(s.class("com.example.Pair", "", "object zulu", "object alpha", "object mike"),
+			Fields{"zulu": held, "mike": held})
 	}},
 	{"array", false, func(s *scene, held Ref) Ref {
 		return s.Objects(s.Class(objectClass), 0, s.String("first"), held)
@@ -44,7 +49,8 @@ var plainShapes = []leakShape{
 		return s.Objects(c, 0, s.New(c, Fields{"callback": held}))
 	}},
 	{"array of arrays", false, func(s *scene, held Ref) Ref {
-		return s.Objects(s.Array(s.Class(objectClass)), s.Objects(s.Class(objectClass)), s.Objects(s.Class(objectClass), held))
+		return s.Objects(s.Array(s.Class(objectClass)), s.Objects(s.Class(objectClass)),
+			s.Objects(s.Class(objectClass), held))
 	}},
 	{"class", false, func(s *scene, held Ref) Ref {
 		c := s.Declare("com.example.Holder", nil, "static object sHeld", "static int sCount")
@@ -72,14 +78,16 @@ var plainShapes = []leakShape{
 		return s.New(c, Fields{"referent": held, "tag": s.node("com.example.Controller", "callback", held)})
 	}},
 	{"finalizer reference", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("java.lang.ref.FinalizerReference"), Fields{"referent": held, "next": s.leak(), "prev": s.leak()})
+		return s.New(s.Class("java.lang.ref.FinalizerReference"),
+			Fields{"referent": held, "next": s.leak(), "prev": s.leak()})
 	}},
 	{"cleaner", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("sun.misc.Cleaner"), Fields{"thunk": held, "next": s.leak(), "referent": s.leak()})
 	}},
 	{"wrappers", false, func(s *scene, held Ref) Ref {
 		numbers := s.Objects(s.Class("java.lang.Integer"), s.Integer(1), s.Integer(2))
-		return s.New(s.class("com.example.Numbers", "", "object numbers", "object one", "object held"), Fields{"numbers": numbers, "one": s.Integer(1), "held": held})
+		return s.New(s.class("com.example.Numbers", "", "object numbers", "object one", "object held"),
+			Fields{"numbers": numbers, "one": s.Integer(1), "held": held})
 	}},
 }
 
@@ -100,12 +108,14 @@ var collectionShapes = []leakShape{
 		return s.New(s.class("com.example.Items", "java.util.ArrayList"), Fields{field: l.Array(), "size": 1})
 	}},
 	{"LinkedList", false, func(s *scene, held Ref) Ref { return s.LinkedList(s.String("x"), s.String("y"), held) }},
-	{"CopyOnWriteArrayList", false, func(s *scene, held Ref) Ref { return s.CopyOnWriteArrayList(s.String("x"), held) }},
+	{"CopyOnWriteArrayList", false,
+		func(s *scene, held Ref) Ref { return s.CopyOnWriteArrayList(s.String("x"), held) }},
 	{"HashMap", false, func(s *scene, held Ref) Ref {
 		return s.HashMap(s.String("first"), s.String("x"), s.String("key"), held)
 	}},
 	{"HashMap key", false, func(s *scene, held Ref) Ref { return s.HashMap(held, s.String("value")) }},
-	{"HashMap by object", false, func(s *scene, held Ref) Ref { return s.HashMap(s.node("com.example.Key", "name", 0), held) }},
+	{"HashMap by object", false,
+		func(s *scene, held Ref) Ref { return s.HashMap(s.node("com.example.Key", "name", 0), held) }},
 	{"HashMap by class", false, func(s *scene, held Ref) Ref { return s.HashMap(s.Class(objectClass).Ref(), held) }},
 	{"HashMap by null", false, func(s *scene, held Ref) Ref { return s.HashMap(0, held, s.String("a"), 0) }},
 	{"HashMap by number", false, func(s *scene, held Ref) Ref { return s.HashMap(s.Integer(5), held) }},
@@ -122,7 +132,8 @@ var collectionShapes = []leakShape{
 	{"HashSet", false, func(s *scene, held Ref) Ref { return s.HashSet(s.String("x"), held) }},
 	{"LinkedHashSet", false, func(s *scene, held Ref) Ref { return s.LinkedHashSet(s.String("x"), held) }},
 	{"ConcurrentHashMap", false, func(s *scene, held Ref) Ref { return s.ConcurrentHashMap(s.String("key"), held) }},
-	{"ConcurrentHashMap key", false, func(s *scene, held Ref) Ref { return s.ConcurrentHashMap(held, s.String("value")) }},
+	{"ConcurrentHashMap key", false,
+		func(s *scene, held Ref) Ref { return s.ConcurrentHashMap(held, s.String("value")) }},
 	{"WeakHashMap", false, func(s *scene, held Ref) Ref { return s.WeakHashMap(s.String("key"), held) }},
 	{"WeakHashMap key", false, func(s *scene, held Ref) Ref { return s.WeakHashMap(held, s.String("value")) }},
 	{"TreeMap", false, func(s *scene, held Ref) Ref {
@@ -141,16 +152,19 @@ var collectionShapes = []leakShape{
 	}},
 	{"ArraySet", false, func(s *scene, held Ref) Ref {
 		array := s.Objects(s.Class(objectClass), 0, held, s.String("x"), 0)
-		return s.New(s.Class("android.util.ArraySet"), Fields{"mArray": array, "mHashes": s.Ints(1, 2, 3, 0), "mSize": 2})
+		return s.New(s.Class("android.util.ArraySet"),
+			Fields{"mArray": array, "mHashes": s.Ints(1, 2, 3, 0), "mSize": 2})
 	}},
-	{"SafeIterableMap", false, func(s *scene, held Ref) Ref { return s.iterableMap("SafeIterableMap", s.String("key"), held) }},
+	{"SafeIterableMap", false,
+		func(s *scene, held Ref) Ref { return s.iterableMap("SafeIterableMap", s.String("key"), held) }},
 	{"SafeIterableMap key", false, func(s *scene, held Ref) Ref {
 		return s.iterableMap("SafeIterableMap", s.orString(held), s.String("value"))
 	}},
 	{"SafeIterableMap by object", false, func(s *scene, held Ref) Ref {
 		return s.iterableMap("SafeIterableMap", s.node("com.example.Key", "name", 0), held)
 	}},
-	{"FastSafeIterableMap", false, func(s *scene, held Ref) Ref { return s.iterableMap("FastSafeIterableMap", s.String("key"), held) }},
+	{"FastSafeIterableMap", false,
+		func(s *scene, held Ref) Ref { return s.iterableMap("FastSafeIterableMap", s.String("key"), held) }},
 }
 
 // orString is an object, or a string where there must be one.
@@ -174,12 +188,14 @@ func (s *scene) iterableMap(class string, key, value Ref) Ref {
 // contextShapes are the components of apps and what wraps them.
 var contextShapes = []leakShape{
 	{"activity", false, func(s *scene, held Ref) Ref {
-		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"), Fields{"presenter": held})
+		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
+			Fields{"presenter": held})
 		s.Set(r, "mBase", s.contextImpl(r))
 		return r
 	}},
 	{"destroyed activity", true, func(s *scene, held Ref) Ref {
-		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"), Fields{"presenter": held, "mDestroyed": true})
+		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
+			Fields{"presenter": held, "mDestroyed": true})
 		s.Set(r, "mBase", s.contextImpl(r))
 		return r
 	}},
@@ -196,12 +212,14 @@ var contextShapes = []leakShape{
 	{"service", false, func(s *scene, held Ref) Ref { return s.service(Attached, held) }},
 	{"destroyed service", true, func(s *scene, held Ref) Ref { return s.service(Destroyed, held) }},
 	{"application", false, func(s *scene, held Ref) Ref {
-		return s.New(s.class("com.example.OtherApplication", "android.app.Application", "object graph"), Fields{"graph": held, "mBase": s.get(s.application(), "mBase")})
+		return s.New(s.class("com.example.OtherApplication", "android.app.Application", "object graph"),
+			Fields{"graph": held, "mBase": s.get(s.application(), "mBase")})
 	}},
 	{"wrapper of the application", false, func(s *scene, held Ref) Ref { return s.wrapper(s.application(), held) }},
 	{"wrapper of an activity", false, func(s *scene, held Ref) Ref { return s.wrapper(s.here().Ref, held) }},
 	{"wrapper of a destroyed activity", true, func(s *scene, held Ref) Ref { return s.wrapper(s.gone().Ref, held) }},
-	{"wrapper of a wrapper of a destroyed activity", true, func(s *scene, held Ref) Ref { return s.wrapper(s.wrapper(s.gone().Ref, 0), held) }},
+	{"wrapper of a wrapper of a destroyed activity", true,
+		func(s *scene, held Ref) Ref { return s.wrapper(s.wrapper(s.gone().Ref, 0), held) }},
 	{"wrapper of a service", false, func(s *scene, held Ref) Ref { return s.wrapper(s.service(Attached, 0), held) }},
 	{"wrapper of a ContextImpl", false, func(s *scene, held Ref) Ref { return s.wrapper(s.here().Context, held) }},
 	{"wrapper of nothing", false, func(s *scene, held Ref) Ref { return s.wrapper(0, held) }},
@@ -211,25 +229,32 @@ var contextShapes = []leakShape{
 		return r
 	}},
 	{"ContextImpl of an activity", false, func(s *scene, held Ref) Ref { return s.contextOf(s.here().Ref, held) }},
-	{"ContextImpl of a destroyed activity", true, func(s *scene, held Ref) Ref { return s.contextOf(s.gone().Ref, held) }},
-	{"ContextImpl of the application", false, func(s *scene, held Ref) Ref { return s.contextOf(s.application(), held) }},
-	{"ContextImpl of a service", false, func(s *scene, held Ref) Ref { return s.contextOf(s.service(Attached, 0), held) }},
+	{"ContextImpl of a destroyed activity", true,
+		func(s *scene, held Ref) Ref { return s.contextOf(s.gone().Ref, held) }},
+	{"ContextImpl of the application", false,
+		func(s *scene, held Ref) Ref { return s.contextOf(s.application(), held) }},
+	{"ContextImpl of a service", false,
+		func(s *scene, held Ref) Ref { return s.contextOf(s.service(Attached, 0), held) }},
 	{"ContextImpl of itself", false, func(s *scene, held Ref) Ref {
 		r := s.contextOf(0, held)
 		s.Set(r, "mOuterContext", r)
 		return r
 	}},
 	{"DecorContext of an activity", false, func(s *scene, held Ref) Ref { return s.decorContext(s.here(), held) }},
-	{"DecorContext of a destroyed activity", true, func(s *scene, held Ref) Ref { return s.decorContext(s.gone(), held) }},
+	{"DecorContext of a destroyed activity", true,
+		func(s *scene, held Ref) Ref { return s.decorContext(s.gone(), held) }},
 	{"context fields", false, func(s *scene, held Ref) Ref {
-		c := s.class("com.example.Contexts", "", "object activity", "object application", "object wrapper", "object service", "object impl", "object nothing", "object held", "object gone")
+		c := s.class("com.example.Contexts", "", "object activity", "object application", "object wrapper",
+			"object service", "object impl", "object nothing", "object held", "object gone")
 		return s.New(c, Fields{
-			"activity": s.here().Ref, "application": s.application(), "wrapper": s.wrapper(s.here().Ref, 0), "service": s.service(Attached, 0),
-			"impl": s.here().Context, "nothing": s.wrapper(0, 0), "gone": s.wrapper(s.gone().Ref, 0), "held": held,
+			"activity": s.here().Ref, "application": s.application(), "wrapper": s.wrapper(s.here().Ref, 0),
+			"service": s.service(Attached, 0),
+			"impl":    s.here().Context, "nothing": s.wrapper(0, 0), "gone": s.wrapper(s.gone().Ref, 0), "held": held,
 		})
 	}},
 	{"package manager", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("android.app.ApplicationPackageManager"), Fields{"mContext": s.gone().Context, "mUserManager": held})
+		return s.New(s.Class("android.app.ApplicationPackageManager"),
+			Fields{"mContext": s.gone().Context, "mUserManager": held})
 	}},
 	{"LoadedApk", false, func(s *scene, held Ref) Ref {
 		m, receivers := s.arrayMap(), s.arrayMap()
@@ -251,7 +276,8 @@ func (s *scene) service(state State, held Ref) Ref {
 }
 
 func (s *scene) wrapper(base, held Ref) Ref {
-	return s.New(s.class("com.example.ThemedContext", "android.content.ContextWrapper", "object extra"), Fields{"mBase": base, "extra": held})
+	return s.New(s.class("com.example.ThemedContext", "android.content.ContextWrapper", "object extra"),
+		Fields{"mBase": base, "extra": held})
 }
 
 func (s *scene) contextOf(outer, held Ref) Ref {
@@ -261,23 +287,29 @@ func (s *scene) contextOf(outer, held Ref) Ref {
 }
 
 func (s *scene) decorContext(a Activity, held Ref) Ref {
-	return s.New(s.Class("com.android.internal.policy.DecorContext"), Fields{"mPhoneWindow": a.Window, "mBase": s.application(), "mTheme": held})
+	return s.New(s.Class("com.android.internal.policy.DecorContext"),
+		Fields{"mPhoneWindow": a.Window, "mBase": s.application(), "mTheme": held})
 }
 
 // fragmentShapes are fragments of all kinds in all states.
 var fragmentShapes = []leakShape{
-	{"android fragment", false, func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Framework, Tag: "main"}, held) }},
-	{"destroyed android fragment", true, func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Framework, State: Destroyed}, held) }},
-	{"support fragment", false, func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Support, Tag: "list"}, held) }},
+	{"android fragment", false,
+		func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Framework, Tag: "main"}, held) }},
+	{"destroyed android fragment", true,
+		func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Framework, State: Destroyed}, held) }},
+	{"support fragment", false,
+		func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Support, Tag: "list"}, held) }},
 	{"destroyed support fragment", true, func(s *scene, held Ref) Ref {
 		return s.fragment(Fragment{Kind: Support, State: Destroyed, Tag: "list"}, held)
 	}},
 	{"androidx fragment", false, func(s *scene, held Ref) Ref { return s.fragment(Fragment{Tag: "detail"}, held) }},
-	{"destroyed androidx fragment", true, func(s *scene, held Ref) Ref { return s.fragment(Fragment{State: Destroyed}, held) }},
+	{"destroyed androidx fragment", true,
+		func(s *scene, held Ref) Ref { return s.fragment(Fragment{State: Destroyed}, held) }},
 	{"androidx fragment that was reset", false, func(s *scene, held Ref) Ref {
 		return s.fragment(Fragment{State: Destroyed, Lifecycle: "INITIALIZED"}, held)
 	}},
-	{"androidx fragment that is not yet attached", false, func(s *scene, held Ref) Ref { return s.fragment(Fragment{State: NotYet}, held) }},
+	{"androidx fragment that is not yet attached", false,
+		func(s *scene, held Ref) Ref { return s.fragment(Fragment{State: NotYet}, held) }},
 	{"androidx fragment without a lifecycle", false, func(s *scene, held Ref) Ref {
 		r := s.fragment(Fragment{}, held)
 		s.Set(r, "mLifecycleRegistry", nil)
@@ -289,7 +321,10 @@ var fragmentShapes = []leakShape{
 
 // fragment makes a fragment whose host holds.
 func (s *scene) fragment(f Fragment, held Ref) Ref {
-	class := map[FragmentKind]string{AndroidX: "com.example.DetailFragment", Support: "com.example.ListFragment", Framework: "com.example.OldFragment"}[f.Kind]
+	class := map[FragmentKind]string{
+		AndroidX: "com.example.DetailFragment", Support: "com.example.ListFragment",
+		Framework: "com.example.OldFragment",
+	}[f.Kind]
 	r := s.Fragment(class, f)
 	s.Set(r, "mHost", held)
 	return r
@@ -304,9 +339,11 @@ func (s *scene) lifecycle(state string, held Ref) Ref {
 // viewShapes are views.
 var viewShapes = []leakShape{
 	{"attached view", false, func(s *scene, held Ref) Ref { return s.view(s.here().Content, s.here().Ref, held) }},
-	{"view of a destroyed activity", false, func(s *scene, held Ref) Ref { return s.view(s.gone().Content, s.gone().Ref, held) }},
+	{"view of a destroyed activity", false,
+		func(s *scene, held Ref) Ref { return s.view(s.gone().Content, s.gone().Ref, held) }},
 	{"root view of a destroyed activity", true, func(s *scene, held Ref) Ref { return s.view(0, s.gone().Ref, held) }},
-	{"root view of a wrapped destroyed activity", true, func(s *scene, held Ref) Ref { return s.view(0, s.wrapper(s.gone().Ref, 0), held) }},
+	{"root view of a wrapped destroyed activity", true,
+		func(s *scene, held Ref) Ref { return s.view(0, s.wrapper(s.gone().Ref, 0), held) }},
 	{"view without a parent", false, func(s *scene, held Ref) Ref { return s.view(0, s.application(), held) }},
 	{"detached view in a window", false, func(s *scene, held Ref) Ref {
 		r := s.view(s.here().Content, s.here().Ref, held)
@@ -320,16 +357,19 @@ var viewShapes = []leakShape{
 		return r
 	}},
 	{"attached view whose root is detached", false, func(s *scene, held Ref) Ref {
-		decor := s.New(s.Class("com.android.internal.policy.DecorView"), Fields{"mContext": s.application(), "mWindowAttachCount": 1, "mID": -1})
+		decor := s.New(s.Class("com.android.internal.policy.DecorView"),
+			Fields{"mContext": s.application(), "mWindowAttachCount": 1, "mID": -1})
 		r := s.view(decor, s.application(), held)
 		s.Set(r, "mAttachInfo", s.get(s.here().Decor, "mAttachInfo"))
 		return r
 	}},
 	{"detached DecorView", true, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("com.android.internal.policy.DecorView"), Fields{"mContext": s.application(), "mWindowAttachCount": 2, "mTag": held, "mID": 17})
+		return s.New(s.Class("com.android.internal.policy.DecorView"),
+			Fields{"mContext": s.application(), "mWindowAttachCount": 2, "mTag": held, "mID": 17})
 	}},
 	{"DecorView that was never attached", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("com.android.internal.policy.DecorView"), Fields{"mContext": s.application(), "mTag": held, "mID": -1})
+		return s.New(s.Class("com.android.internal.policy.DecorView"),
+			Fields{"mContext": s.application(), "mTag": held, "mID": -1})
 	}},
 	{"detached root of a window", true, func(s *scene, held Ref) Ref {
 		r := s.view(0, s.application(), held)
@@ -340,7 +380,8 @@ var viewShapes = []leakShape{
 		r := s.view(0, s.application(), held)
 		root := s.viewRoot(s.application(), r, "popup", 1000)
 		s.Set(r, "mParent", root)
-		s.Set(r, "mAttachInfo", s.New(s.Class("android.view.View$AttachInfo"), Fields{"mRootView": r, "mViewRootImpl": root}))
+		s.Set(r, "mAttachInfo",
+			s.New(s.Class("android.view.View$AttachInfo"), Fields{"mRootView": r, "mViewRootImpl": root}))
 		return r
 	}},
 	{"view in a layout alone", false, func(s *scene, held Ref) Ref {
@@ -348,18 +389,22 @@ var viewShapes = []leakShape{
 		return s.view(layout, s.application(), held)
 	}},
 	{"view group", false, func(s *scene, held Ref) Ref {
-		layout := s.New(s.Class("android.widget.LinearLayout"), Fields{"mContext": s.here().Ref, "mWindowAttachCount": 1, "mID": 0x7f080001})
+		layout := s.New(s.Class("android.widget.LinearLayout"),
+			Fields{"mContext": s.here().Ref, "mWindowAttachCount": 1, "mID": 0x7f080001})
 		s.view(layout, s.here().Ref, held)
 		return layout
 	}},
-	{"editor of a view of a destroyed activity", true, func(s *scene, held Ref) Ref { return s.editor(s.view(0, s.gone().Ref, 0), held) }},
-	{"editor of an attached view", false, func(s *scene, held Ref) Ref { return s.editor(s.view(s.here().Content, s.here().Ref, 0), held) }},
+	{"editor of a view of a destroyed activity", true,
+		func(s *scene, held Ref) Ref { return s.editor(s.view(0, s.gone().Ref, 0), held) }},
+	{"editor of an attached view", false,
+		func(s *scene, held Ref) Ref { return s.editor(s.view(s.here().Content, s.here().Ref, 0), held) }},
 	{"editor without a view", false, func(s *scene, held Ref) Ref { return s.editor(0, held) }},
 }
 
 // view makes a text in a group, or alone.
 func (s *scene) view(parent, context, held Ref) Ref {
-	r := s.New(s.Class("android.widget.TextView"), Fields{"mContext": context, "mWindowAttachCount": 1, "mID": 0x7f080002, "mTag": held})
+	r := s.New(s.Class("android.widget.TextView"),
+		Fields{"mContext": context, "mWindowAttachCount": 1, "mID": 0x7f080002, "mTag": held})
 	if parent != 0 {
 		s.AddView(parent, r)
 	}
@@ -374,7 +419,8 @@ func (s *scene) editor(view, held Ref) Ref {
 var windowShapes = []leakShape{
 	{"window", false, func(s *scene, held Ref) Ref { return s.window(s.here().Ref, false, held) }},
 	{"destroyed window", true, func(s *scene, held Ref) Ref { return s.window(s.application(), true, held) }},
-	{"dialog", false, func(s *scene, held Ref) Ref { return s.dialog(s.here().Ref, s.view(0, s.application(), 0), held) }},
+	{"dialog", false,
+		func(s *scene, held Ref) Ref { return s.dialog(s.here().Ref, s.view(0, s.application(), 0), held) }},
 	{"dialog that is not shown", false, func(s *scene, held Ref) Ref { return s.dialog(s.application(), 0, held) }},
 	{"dialog of a destroyed activity", false, func(s *scene, held Ref) Ref { return s.dialog(s.gone().Ref, 0, held) }},
 	{"ViewRootImpl", false, func(s *scene, held Ref) Ref {
@@ -401,11 +447,13 @@ var windowShapes = []leakShape{
 }
 
 func (s *scene) window(context Ref, destroyed bool, held Ref) Ref {
-	return s.New(s.Class("com.android.internal.policy.PhoneWindow"), Fields{"mContext": context, "mDestroyed": destroyed, "mCallback": held})
+	return s.New(s.Class("com.android.internal.policy.PhoneWindow"),
+		Fields{"mContext": context, "mDestroyed": destroyed, "mCallback": held})
 }
 
 func (s *scene) dialog(context, decor, held Ref) Ref {
-	return s.New(s.class("com.example.ConfirmDialog", "android.app.Dialog"), Fields{"mContext": context, "mDecor": decor, "mOnDismissListener": held})
+	return s.New(s.class("com.example.ConfirmDialog", "android.app.Dialog"),
+		Fields{"mContext": context, "mDecor": decor, "mOnDismissListener": held})
 }
 
 // viewRoot makes a ViewRootImpl. A title of "" is null.
@@ -414,7 +462,8 @@ func (s *scene) viewRoot(context, view Ref, title string, kind int) Ref {
 	if title != "" {
 		s.Set(params, "mTitle", title)
 	}
-	return s.New(s.Class("android.view.ViewRootImpl"), Fields{"mContext": context, "mView": view, "mWindowAttributes": params})
+	return s.New(s.Class("android.view.ViewRootImpl"),
+		Fields{"mContext": context, "mView": view, "mWindowAttributes": params})
 }
 
 func (s *scene) toast(shown bool, view, held Ref) Ref {
@@ -442,7 +491,8 @@ var loopShapes = []leakShape{
 		return r
 	}},
 	{"message", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("android.os.Message"), Fields{"what": -3, "when": 3_600_500, "callback": held, "target": s.handler(0)})
+		return s.New(s.Class("android.os.Message"),
+			Fields{"what": -3, "when": 3_600_500, "callback": held, "target": s.handler(0)})
 	}},
 	{"message of old", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.os.Message"), Fields{"what": 7, "when": 1000, "callback": held})
@@ -452,22 +502,27 @@ var loopShapes = []leakShape{
 	}},
 	{"handler", false, func(s *scene, held Ref) Ref { return s.handler(held) }},
 	{"handler of the app", false, func(s *scene, held Ref) Ref {
-		return s.New(s.class("com.example.Screen$Handler", "android.os.Handler", "object this$0"), Fields{"this$0": held, "mLooper": s.android.looper})
+		return s.New(s.class("com.example.Screen$Handler", "android.os.Handler", "object this$0"),
+			Fields{"this$0": held, "mLooper": s.android.looper})
 	}},
 	{"idle thread", false, func(s *scene, held Ref) Ref {
-		return s.New(s.class("com.example.Worker", "java.lang.Thread", "object task"), Fields{"name": "idle", "task": held})
+		return s.New(s.class("com.example.Worker", "java.lang.Thread", "object task"),
+			Fields{"name": "idle", "task": held})
 	}},
 	{"thread without a name", false, func(s *scene, held Ref) Ref {
 		return s.New(s.class("com.example.Worker", "java.lang.Thread", "object task"), Fields{"task": held})
 	}},
 	{"running thread", false, func(s *scene, held Ref) Ref {
-		return s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), "worker", Fields{"task": held}).Ref
+		return s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), "worker",
+			Fields{"task": held}).Ref
 	}},
 	{"another thread main", false, func(s *scene, held Ref) Ref {
-		return s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), "main", Fields{"task": held}).Ref
+		return s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), "main", Fields{"task": held}).
+			Ref
 	}},
 	{"binder", false, func(s *scene, held Ref) Ref {
-		return s.New(s.class("com.example.SyncService$Stub", "android.os.Binder", "object this$0"), Fields{"this$0": held})
+		return s.New(s.class("com.example.SyncService$Stub", "android.os.Binder", "object this$0"),
+			Fields{"this$0": held})
 	}},
 }
 
@@ -476,7 +531,8 @@ func (s *scene) queueOf(quits bool, first Ref) Ref {
 }
 
 func (s *scene) message(target, callback, next Ref) Ref {
-	return s.New(s.Class("android.os.Message"), Fields{"what": 1, "when": 3_599_000, "target": target, "callback": callback, "next": next})
+	return s.New(s.Class("android.os.Message"),
+		Fields{"what": 1, "when": 3_599_000, "target": target, "callback": callback, "next": next})
 }
 
 func (s *scene) handler(held Ref) Ref {
@@ -486,7 +542,9 @@ func (s *scene) handler(held Ref) Ref {
 // composeShapes are those of Compose.
 var composeShapes = func() []leakShape {
 	var all []leakShape
-	for _, state := range []string{"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "Idle", "PendingWork"} {
+	for _, state := range []string{
+		"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "Idle", "PendingWork",
+	} {
 		all = append(all, leakShape{"recomposer " + state, false, func(s *scene, held Ref) Ref {
 			r := s.Recomposer(state)
 			s.Set(r, "knownCompositions", held)
@@ -500,7 +558,8 @@ var composeShapes = func() []leakShape {
 			return r
 		}
 	}
-	return append(all, leakShape{"composition", false, composition(false)}, leakShape{"disposed composition", false, composition(true)})
+	return append(all, leakShape{"composition", false, composition(false)},
+		leakShape{"disposed composition", false, composition(true)})
 }()
 
 // otherShapes are those of libraries, and animators.
@@ -508,7 +567,8 @@ var otherShapes = []leakShape{
 	{"presenter of Mortar", false, func(s *scene, held Ref) Ref {
 		return s.New(s.class("com.example.ScreenPresenter", "mortar.Presenter"), Fields{"view": held})
 	}},
-	{"presenter of Mortar without a view", false, func(s *scene, held Ref) Ref { return s.New(s.Class("mortar.Presenter"), Fields{"delegate": held}) }},
+	{"presenter of Mortar without a view", false,
+		func(s *scene, held Ref) Ref { return s.New(s.Class("mortar.Presenter"), Fields{"delegate": held}) }},
 	{"scope of Mortar", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("mortar.MortarScope"), Fields{"name": "root", "children": held})
 	}},
@@ -519,26 +579,39 @@ var otherShapes = []leakShape{
 		return s.New(s.Class("com.squareup.coordinators.Coordinator"), Fields{"attached": true, "binder": held})
 	}},
 	{"coordinator", false, func(s *scene, held Ref) Ref {
-		return s.New(s.class("com.example.FormCoordinator", "com.squareup.coordinators.Coordinator"), Fields{"binder": held})
+		return s.New(s.class("com.example.FormCoordinator", "com.squareup.coordinators.Coordinator"),
+			Fields{"binder": held})
 	}},
 	{"animator", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("android.animation.ValueAnimator"), Fields{"mListeners": s.ArrayList(s.node("com.example.Controller", "callback", 0), s.String("x")).Ref, "mUpdateListeners": held})
+		return s.New(s.Class("android.animation.ValueAnimator"),
+			Fields{
+				"mListeners":       s.ArrayList(s.node("com.example.Controller", "callback", 0), s.String("x")).Ref,
+				"mUpdateListeners": held,
+			})
 	}},
 	{"animator with an empty list", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("android.animation.ValueAnimator"), Fields{"mListeners": s.ArrayList().Ref, "mUpdateListeners": held})
+		return s.New(s.Class("android.animation.ValueAnimator"),
+			Fields{"mListeners": s.ArrayList().Ref, "mUpdateListeners": held})
 	}},
 	{"object animator", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.animation.ObjectAnimator"), Fields{
-			"mTarget": s.Weak(held), "mPropertyName": "alpha", "mRepeatCount": -1, "mRepeatMode": 1, "mDuration": 300, "mStarted": true, "mRunning": true,
+			"mTarget": s.Weak(held), "mPropertyName": "alpha", "mRepeatCount": -1, "mRepeatMode": 1, "mDuration": 300,
+			"mStarted": true, "mRunning": true,
 		})
 	}},
 	{"object animator with a property", false, func(s *scene, held Ref) Ref {
-		property := s.New(s.Class("android.util.Property"), Fields{"mName": "translationX", "mType": s.Class("java.lang.Integer")})
-		return s.New(s.Class("android.animation.ObjectAnimator"), Fields{"mProperty": property, "mRepeatCount": 3, "mRepeatMode": 2, "mStartDelay": 16, "mUpdateListeners": held, "mInitialized": true})
+		property := s.New(s.Class("android.util.Property"),
+			Fields{"mName": "translationX", "mType": s.Class("java.lang.Integer")})
+		return s.New(s.Class("android.animation.ObjectAnimator"),
+			Fields{
+				"mProperty": property, "mRepeatCount": 3, "mRepeatMode": 2, "mStartDelay": 16, "mUpdateListeners": held,
+				"mInitialized": true,
+			})
 	}},
 	{"object animator of no mode", false, func(s *scene, held Ref) Ref {
 		property := s.New(s.Class("android.util.Property"), nil)
-		return s.New(s.Class("android.animation.ObjectAnimator"), Fields{"mTarget": held, "mProperty": property, "mRepeatMode": 9, "mAnimationEndRequested": true})
+		return s.New(s.Class("android.animation.ObjectAnimator"),
+			Fields{"mTarget": held, "mProperty": property, "mRepeatMode": 9, "mAnimationEndRequested": true})
 	}},
 }
 
@@ -548,14 +621,18 @@ var knownShapes = []leakShape{
 		return s.New(s.Class("android.view.inputmethod.InputMethodManager"), Fields{"mNextServedView": held})
 	}},
 	{"last views of manufacturers", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("android.view.inputmethod.InputMethodManager"), Fields{"mLastSrvView": held, "mLastFocusView": held})
+		return s.New(s.Class("android.view.inputmethod.InputMethodManager"),
+			Fields{"mLastSrvView": held, "mLastFocusView": held})
 	}},
 	{"manager with a context", false, func(s *scene, held Ref) Ref {
-		return s.New(s.class("android.permission.PermissionControllerManager", "", "object mContext", "object mHandler"), Fields{"mContext": held})
+		return s.New(s.class("android.permission.PermissionControllerManager", "", "object mContext",
+			"object mHandler"), Fields{"mContext": held})
 	}},
-	{"message obj", false, func(s *scene, held Ref) Ref { return s.New(s.Class("android.os.Message"), Fields{"obj": held}) }},
+	{"message obj", false,
+		func(s *scene, held Ref) Ref { return s.New(s.Class("android.os.Message"), Fields{"obj": held}) }},
 	{"message obj and callback", false, func(s *scene, held Ref) Ref {
-		return s.New(s.Class("android.os.Message"), Fields{"obj": held, "callback": s.node("com.example.Controller", "callback", held)})
+		return s.New(s.Class("android.os.Message"),
+			Fields{"obj": held, "callback": s.node("com.example.Controller", "callback", held)})
 	}},
 	{"static field of Huawei", false, func(s *scene, held Ref) Ref {
 		c := s.class("android.gestureboost.GestureBoostManager", "", "static object mContext")

@@ -47,17 +47,25 @@ var specialLeaks = []specialLeak{
 	{"equal paths by fields", Phone{}, func(s *scene) {
 		leak := s.leak()
 		c := s.class("com.example.Fork", "", "object right", "object left")
-		s.hold(s.New(c, Fields{"right": s.node("com.example.Alpha", "next", leak), "left": s.node("com.example.Beta", "next", leak)}))
+		s.hold(s.New(c,
+			Fields{
+				"right": s.node("com.example.Alpha", "next", leak), "left": s.node("com.example.Beta", "next", leak),
+			}))
 	}},
 	{"equal paths by inherited fields", Phone{}, func(s *scene) {
 		leak := s.leak()
 		s.class("com.example.Fork", "", "object mike", "object zulu")
 		c := s.class("com.example.LongFork", "com.example.Fork", "object november", "object alpha")
-		s.hold(s.New(c, Fields{"zulu": s.node("com.example.Alpha", "next", leak), "november": s.node("com.example.Beta", "next", leak), "mike": s.node("com.example.Gamma", "next", leak)}))
+		s.hold(s.New(c,
+			Fields{
+				"zulu": s.node("com.example.Alpha", "next", leak), "november": s.node("com.example.Beta", "next", leak),
+				"mike": s.node("com.example.Gamma", "next", leak),
+			}))
 	}},
 	{"equal paths by elements", Phone{}, func(s *scene) {
 		leak := s.leak()
-		s.hold(s.Objects(s.Class(objectClass), s.node("com.example.Beta", "next", leak), s.node("com.example.Alpha", "next", leak)))
+		s.hold(s.Objects(s.Class(objectClass), s.node("com.example.Beta", "next", leak),
+			s.node("com.example.Alpha", "next", leak)))
 	}},
 	{"equal paths by static fields", Phone{}, func(s *scene) {
 		leak := s.leak()
@@ -72,19 +80,26 @@ var specialLeaks = []specialLeak{
 	}},
 	{"equal paths by kinds of roots", Phone{}, func(s *scene) {
 		leak := s.leak()
-		for _, kind := range []hprof.SubTag{hprof.SubRootJNILocal, hprof.SubRootMonitorUsed, hprof.SubRootJNIGlobal, hprof.SubRootNativeStack, hprof.SubRootThreadBlock, hprof.SubRootJNIMonitor} {
+		for _, kind := range []hprof.SubTag{
+			hprof.SubRootJNILocal, hprof.SubRootMonitorUsed, hprof.SubRootJNIGlobal, hprof.SubRootNativeStack,
+			hprof.SubRootThreadBlock, hprof.SubRootJNIMonitor,
+		} {
 			s.Root(kind, s.node("com.example.Root"+kind.String(), "next", leak))
 		}
 	}},
 	{"equal paths by threads", Phone{}, func(s *scene) {
 		leak := s.leak()
 		for _, name := range []string{"b", "a"} {
-			s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), name, Fields{"task": s.node("com.example.Task"+name, "next", leak)})
+			s.thread(s.class("com.example.Worker", "java.lang.Thread", "object task"), name,
+				Fields{"task": s.node("com.example.Task"+name, "next", leak)})
 		}
 	}},
 	{"one object, many roots", Phone{}, func(s *scene) {
 		held := s.node("com.example.Controller", "callback", s.leak())
-		for _, kind := range []hprof.SubTag{hprof.SubRootNativeStack, hprof.SubRootJNIGlobal, hprof.SubRootStickyClass, hprof.SubRootJNILocal, hprof.SubRootJavaFrame} {
+		for _, kind := range []hprof.SubTag{
+			hprof.SubRootNativeStack, hprof.SubRootJNIGlobal, hprof.SubRootStickyClass, hprof.SubRootJNILocal,
+			hprof.SubRootJavaFrame,
+		} {
 			s.Root(kind, held)
 		}
 	}},
@@ -92,7 +107,9 @@ var specialLeaks = []specialLeak{
 	{"local and a longer path", Phone{}, func(s *scene) {
 		leak := s.leak()
 		s.local("pool-5", leak)
-		s.hold(s.node("com.example.Controller", "callback", s.node("com.example.Key", "name", s.node("com.example.Consumer", "view", s.node("com.example.Last", "next", leak)))))
+		s.hold(s.node("com.example.Controller", "callback",
+			s.node("com.example.Key", "name",
+				s.node("com.example.Consumer", "view", s.node("com.example.Last", "next", leak)))))
 	}},
 	{"local and a longer path in the middle", Phone{}, func(s *scene) {
 		between := s.node("com.example.Between", "next", s.node("com.example.Between", "next", s.leak()))
@@ -107,7 +124,8 @@ var specialLeaks = []specialLeak{
 	{"target of an animator and a longer path", Phone{}, func(s *scene) {
 		leak := s.leak()
 		s.hold(s.New(s.Class("android.animation.ObjectAnimator"), Fields{"mTarget": s.Weak(leak), "mRepeatMode": 1}))
-		s.hold(s.node("com.example.Controller", "callback", s.node("com.example.Key", "name", s.node("com.example.Consumer", "view", leak))))
+		s.hold(s.node("com.example.Controller", "callback",
+			s.node("com.example.Key", "name", s.node("com.example.Consumer", "view", leak))))
 	}},
 	{"shared by two leaks", Phone{}, func(s *scene) {
 		shared := s.payload()
@@ -122,7 +140,8 @@ var specialLeaks = []specialLeak{
 	{"diamonds below a leak", Phone{}, func(s *scene) {
 		below := s.payload()
 		for range 5 {
-			below = s.ArrayList(s.node("com.example.Left", "next", below), s.node("com.example.Right", "next", below)).Ref
+			below = s.ArrayList(s.node("com.example.Left", "next", below), s.node("com.example.Right", "next", below)).
+				Ref
 		}
 		s.hold(s.listActivity(below))
 	}},
@@ -141,7 +160,8 @@ var specialLeaks = []specialLeak{
 		s.hold(s.listActivity(s.ArrayList(bitmap, s.Bitmap(Picture{Width: 8, Height: 8, Recycled: true})).Ref))
 		s.hold(s.Bitmap(Picture{Width: 2000, Height: 2600}))
 	}},
-	{"bitmaps of old", Phone{SDK: 24}, func(s *scene) { s.hold(s.listActivity(s.Bitmap(Picture{Width: 30, Height: 20}))) }},
+	{"bitmaps of old", Phone{SDK: 24},
+		func(s *scene) { s.hold(s.listActivity(s.Bitmap(Picture{Width: 30, Height: 20}))) }},
 	{"text of many letters", Phone{SDK: 25}, func(s *scene) {
 		s.hold(s.HashMap(s.String("Schlüssel \"ä\" 鍵\n"), s.listActivity(s.String("Wert"))))
 	}},
@@ -151,7 +171,8 @@ var specialLeaks = []specialLeak{
 		s.hold(s.HashMap(s.String(""), s.leak()))
 	}},
 	{"live application, then a leak, then the application", Phone{}, func(s *scene) {
-		other := s.New(s.class("com.example.OtherApplication", "android.app.Application", "object graph"), Fields{"graph": s.leak()})
+		other := s.New(s.class("com.example.OtherApplication", "android.app.Application", "object graph"),
+			Fields{"graph": s.leak()})
 		s.hold(s.listActivity(other))
 	}},
 	{"leaks around what does not leak", Phone{}, func(s *scene) {
@@ -223,7 +244,8 @@ var specialLeaks = []specialLeak{
 	}},
 	{"queue with the old name", Phone{SDK: 23}, func(s *scene) {
 		s.rename("android.os.MessageQueue", "mQuitting", "mQuiting")
-		s.hold(s.New(s.Class("android.os.MessageQueue"), Fields{"mQuiting": true, "mMessages": s.message(0, s.leak(), 0)}))
+		s.hold(s.New(s.Class("android.os.MessageQueue"),
+			Fields{"mQuiting": true, "mMessages": s.message(0, s.leak(), 0)}))
 	}},
 	{"maps of Android 7", Phone{SDK: 24}, func(s *scene) {
 		s.hold(s.HashMap(s.String("key"), s.leak()))
@@ -263,8 +285,13 @@ var specialLeaks = []specialLeak{
 	}},
 	{"databases and version", Phone{}, func(s *scene) {
 		config := s.class("android.database.sqlite.SQLiteDatabaseConfiguration", "", "object label")
-		db := s.class("android.database.sqlite.SQLiteDatabase", "", "object mConfigurationLocked", "object mConnectionPoolLocked")
-		s.hold(s.New(db, Fields{"mConfigurationLocked": s.New(config, Fields{"label": "/data/a.db"}), "mConnectionPoolLocked": s.payload()}))
+		db := s.class("android.database.sqlite.SQLiteDatabase", "", "object mConfigurationLocked",
+			"object mConnectionPoolLocked")
+		s.hold(s.New(db,
+			Fields{
+				"mConfigurationLocked":  s.New(config, Fields{"label": "/data/a.db"}),
+				"mConnectionPoolLocked": s.payload(),
+			}))
 		s.hold(s.New(db, Fields{"mConfigurationLocked": s.New(config, Fields{"label": "/data/b.db"})}))
 		s.SetStatic(s.class("leakcanary.internal.InternalLeakCanary", "", "static object version"), "version", "2.14")
 		s.hold(s.leak())
@@ -277,12 +304,14 @@ var specialLeaks = []specialLeak{
 	{"handler of a connectivity manager", Phone{SDK: 33}, func(s *scene) {
 		c := s.class("android.net.ConnectivityManager", "", "object mContext")
 		s.class("android.net.ConnectivityManager$CallbackHandler", "android.os.Handler", "object this$0")
-		handler := s.New(s.Class("android.net.ConnectivityManager$CallbackHandler"), Fields{"this$0": s.New(c, Fields{"mContext": s.leak()})})
+		handler := s.New(s.Class("android.net.ConnectivityManager$CallbackHandler"),
+			Fields{"this$0": s.New(c, Fields{"mContext": s.leak()})})
 		s.Hold("android.net.ConnectivityManagers", "sCallbackHandler", handler)
 	}},
 	{"WebView", Phone{}, func(s *scene) {
 		s.hold(s.New(s.class("WV.R9", "", "object e"), Fields{"e": s.leak()}))
-		s.hold(s.New(s.class("WV.U4", "", "object c"), Fields{"c": s.node("com.example.Controller", "callback", s.leak())}))
+		s.hold(s.New(s.class("WV.U4", "", "object c"),
+			Fields{"c": s.node("com.example.Controller", "callback", s.leak())}))
 		s.Hold("org.chromium.android_webview.AwContents", "A0", s.HashMap(s.String("window"), s.leak()))
 	}},
 	{"stubs of services that native code holds", Phone{}, func(s *scene) {
@@ -323,7 +352,8 @@ var specialLeaks = []specialLeak{
 	}},
 	{"window with a theme of its own", Phone{}, func(s *scene) {
 		window := s.window(s.wrapper(s.gone().Ref, 0), false, 0)
-		decor := s.New(s.Class("com.android.internal.policy.DecorContext"), Fields{"mPhoneWindow": window, "mBase": s.application()})
+		decor := s.New(s.Class("com.android.internal.policy.DecorContext"),
+			Fields{"mPhoneWindow": window, "mBase": s.application()})
 		s.hold(s.node("com.example.Controller", "callback", decor))
 		s.hold(s.view(0, decor, 0))
 	}},
@@ -346,7 +376,8 @@ func (s *scene) scene(a, b Ref) Ref {
 
 // listActivity is an activity that was destroyed and holds an object.
 func (s *scene) listActivity(held Ref) Ref {
-	r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"), Fields{"presenter": held, "mDestroyed": true})
+	r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
+		Fields{"presenter": held, "mDestroyed": true})
 	s.Set(r, "mBase", s.application())
 	return r
 }

@@ -10,7 +10,8 @@ import (
 // nativeClasses declares what registers native memory with the garbage collector.
 func (h *Heap) nativeClasses() {
 	phantom := h.Class("java.lang.ref.PhantomReference")
-	h.Declare("sun.misc.Cleaner", phantom, "object next", "object prev", "object thunk", "static object first", "static object dummyQueue")
+	h.Declare("sun.misc.Cleaner", phantom, "object next", "object prev", "object thunk", "static object first",
+		"static object dummyQueue")
 	h.Declare("libcore.util.NativeAllocationRegistry", nil, "object classLoader", "long freeFunction", "long size")
 	h.Declare("libcore.util.NativeAllocationRegistry$CleanerThunk", nil, "object this$0", "long nativePtr")
 }
@@ -24,10 +25,12 @@ func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	}
 	registry := h.java.registries[size]
 	if registry == 0 {
-		registry = h.New(h.Class("libcore.util.NativeAllocationRegistry"), Fields{"classLoader": h.loader, "freeFunction": int64(0x7100004000), "size": size})
+		registry = h.New(h.Class("libcore.util.NativeAllocationRegistry"),
+			Fields{"classLoader": h.loader, "freeFunction": int64(0x7100004000), "size": size})
 		h.java.registries[size] = registry
 	}
-	thunk := h.New(h.Class("libcore.util.NativeAllocationRegistry$CleanerThunk"), Fields{"this$0": registry, "nativePtr": pointer})
+	thunk := h.New(h.Class("libcore.util.NativeAllocationRegistry$CleanerThunk"),
+		Fields{"this$0": registry, "nativePtr": pointer})
 	cleaner := h.New(h.Class("sun.misc.Cleaner"), Fields{"referent": owner, "thunk": thunk, "next": h.java.cleaners})
 	if h.java.cleaners != 0 {
 		h.Set(h.java.cleaners, "prev", cleaner)
@@ -66,7 +69,11 @@ func (p Picture) png() []byte {
 }
 
 func (h *Heap) bitmapClass() {
-	members := []string{"int mWidth", "int mHeight", "int mDensity", "boolean mIsMutable", "boolean mRecycled", "boolean mRequestPremultiplied", "object mNinePatchChunk", "object mColorSpace", "long mNativePtr", "static int sDefaultDensity"}
+	members := []string{
+		"int mWidth", "int mHeight", "int mDensity", "boolean mIsMutable", "boolean mRecycled",
+		"boolean mRequestPremultiplied", "object mNinePatchChunk", "object mColorSpace", "long mNativePtr",
+		"static int sDefaultDensity",
+	}
 	if h.sdk < 26 {
 		members = append(members, "object mBuffer")
 	}
@@ -75,7 +82,8 @@ func (h *Heap) bitmapClass() {
 	}
 	h.Declare("android.graphics.Bitmap", nil, members...)
 	if h.sdk >= 35 {
-		h.Declare("android.graphics.Bitmap$DumpData", nil, "int count", "int format", "object natives", "object buffers", "int max")
+		h.Declare("android.graphics.Bitmap$DumpData", nil, "int count", "int format", "object natives",
+			"object buffers", "int max")
 	}
 }
 
@@ -83,7 +91,11 @@ func (h *Heap) bitmapClass() {
 // its pixels in mBuffer, later in native memory that is registered.
 func (h *Heap) Bitmap(p Picture) Ref {
 	pointer := 0x7200000000 + int64(len(h.android.bitmaps))*0x100
-	b := h.New(h.Class("android.graphics.Bitmap"), Fields{"mWidth": p.Width, "mHeight": p.Height, "mDensity": 420, "mRecycled": p.Recycled, "mRequestPremultiplied": true, "mNativePtr": pointer})
+	b := h.New(h.Class("android.graphics.Bitmap"),
+		Fields{
+			"mWidth": p.Width, "mHeight": p.Height, "mDensity": 420, "mRecycled": p.Recycled,
+			"mRequestPremultiplied": true, "mNativePtr": pointer,
+		})
 	h.android.bitmaps = append(h.android.bitmaps, b)
 	h.android.pictures[b] = p
 	switch {
@@ -125,7 +137,8 @@ func (h *Heap) DumpBitmaps() {
 	}
 	// The format is that of Bitmap.CompressFormat.PNG.
 	data := h.New(h.Class("android.graphics.Bitmap$DumpData"), Fields{
-		"count": len(natives), "format": 1, "max": len(natives), "natives": h.Longs(natives...), "buffers": h.Objects(h.Class("byte[]"), buffers...),
+		"count": len(natives), "format": 1, "max": len(natives), "natives": h.Longs(natives...),
+		"buffers": h.Objects(h.Class("byte[]"), buffers...),
 	})
 	h.SetStatic(h.Class("android.graphics.Bitmap"), "dumpData", data)
 }
@@ -161,7 +174,8 @@ func (h *Heap) Watch(object Ref, w Watched) Ref {
 	case c == nil && w.Legacy:
 		c = h.Declare(name, weak, "object key", "object name")
 	case c == nil:
-		c = h.Declare(name, weak, "object key", "object description", "long watchUptimeMillis", "long retainedUptimeMillis", "static long heapDumpUptimeMillis")
+		c = h.Declare(name, weak, "object key", "object description", "long watchUptimeMillis",
+			"long retainedUptimeMillis", "static long heapDumpUptimeMillis")
 		h.SetStatic(c, "heapDumpUptimeMillis", 3_600_000)
 	}
 	r := h.New(c, Fields{"referent": object, "key": w.Key})

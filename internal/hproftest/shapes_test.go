@@ -56,16 +56,20 @@ func TestActivities(t *testing.T) {
 	leak := h.Hold("com.shop.Leak", "sLast", h.ArrayList(dead.Ref).Ref)
 	l := lookAt(t, h)
 	for a, destroyed := range map[Activity]uint64{alive: 0, dead: 1} {
-		if l.flag(a.Ref, "mDestroyed") != destroyed || l.flag(a.Window, "mDestroyed") != destroyed || l.flag(a.Context, "mOuterContext") != uint64(l.Of(a.Ref)) || l.Path(l.Of(a.Ref), "mBase") != l.Of(a.Context) {
+		if l.flag(a.Ref, "mDestroyed") != destroyed || l.flag(a.Window, "mDestroyed") != destroyed ||
+			l.flag(a.Context, "mOuterContext") != uint64(l.Of(a.Ref)) ||
+			l.Path(l.Of(a.Ref), "mBase") != l.Of(a.Context) {
 			t.Errorf("an activity with mDestroyed %d", l.flag(a.Ref, "mDestroyed"))
 		}
 		attached := l.flag(a.Decor, "mAttachInfo") != 0
 		parent := l.Nodes[l.Path(l.Of(a.Decor), "mParent")]
-		if attached == (destroyed == 1) || (parent != nil && parent.Class == "android.view.ViewRootImpl") != attached || l.flag(a.Decor, "mWindowAttachCount") != 1 {
+		if attached == (destroyed == 1) || (parent != nil && parent.Class == "android.view.ViewRootImpl") != attached ||
+			l.flag(a.Decor, "mWindowAttachCount") != 1 {
 			t.Errorf("a decor that is attached: %v, parent %v", attached, parent)
 		}
 		layout := l.Nodes[l.Path(l.Of(a.Decor), "mChildren")].Elements[0]
-		if l.Path(layout, "mContext") != l.Of(a.Ref) || l.Path(layout, "mParent") != l.Of(a.Decor) || (l.Path(layout, "mAttachInfo") != 0) != attached {
+		if l.Path(layout, "mContext") != l.Of(a.Ref) || l.Path(layout, "mParent") != l.Of(a.Decor) ||
+			(l.Path(layout, "mAttachInfo") != 0) != attached {
 			t.Errorf("the layout of %d", l.Of(a.Ref))
 		}
 	}
@@ -81,14 +85,16 @@ func TestActivities(t *testing.T) {
 	if got := l.Text(l.Path(thread, "mBoundApplication.appInfo.processName")); got != "com.shop:ui" {
 		t.Errorf("process %q", got)
 	}
-	if sdk, _ := l.Field(l.Class("android.os.Build$VERSION"), "SDK_INT"); sdk != 33 || l.Text(l.Path(l.Class("android.os.Build"), "MANUFACTURER")) != "LG" {
+	if sdk, _ := l.Field(l.Class("android.os.Build$VERSION"), "SDK_INT"); sdk != 33 ||
+		l.Text(l.Path(l.Class("android.os.Build"), "MANUFACTURER")) != "LG" {
 		t.Errorf("SDK %d", sdk)
 	}
 	metrics := l.Path(l.Class("android.content.res.Resources"), "mSystem.mResourcesImpl.mMetrics")
 	if w, _ := l.Field(metrics, "widthPixels"); w != 720 || l.Nodes[metrics].Heap != "zygote" {
 		t.Errorf("a screen %d wide in %s", w, l.Nodes[metrics].Heap)
 	}
-	if app := l.Nodes[l.Path(thread, "mInitialApplication")]; app.Class != "com.shop.App" || l.Path(app.ID, "mBase.mOuterContext") != app.ID {
+	if app := l.Nodes[l.Path(thread, "mInitialApplication")]; app.Class != "com.shop.App" ||
+		l.Path(app.ID, "mBase.mOuterContext") != app.ID {
 		t.Errorf("application %s", app.Class)
 	}
 }
@@ -100,7 +106,8 @@ func TestServices(t *testing.T) {
 	l := lookAt(t, h)
 	services := l.Path(l.Path(l.Class("android.app.ActivityThread"), "sCurrentActivityThread"), "mServices")
 	values := l.Nodes[l.Path(services, "mArray")].Elements
-	if size, _ := l.Field(services, "mSize"); size != 1 || values[1] != l.Of(alive) || slices.Contains(values, l.Of(dead)) {
+	if size, _ := l.Field(services, "mSize"); size != 1 || values[1] != l.Of(alive) ||
+		slices.Contains(values, l.Of(dead)) {
 		t.Errorf("%d services", size)
 	}
 }
@@ -111,21 +118,25 @@ func TestFragments(t *testing.T) {
 	reset := h.Fragment("com.example.Gone", Fragment{State: Destroyed, Lifecycle: "INITIALIZED"})
 	fresh := h.Fragment("com.example.Gone", Fragment{State: NotYet})
 	alive := h.Fragment("com.example.Gone", Fragment{Tag: "tag"})
-	old, oldest := h.Fragment("com.example.Old", Fragment{Kind: Support, State: Destroyed}), h.Fragment("com.example.Oldest", Fragment{Kind: Framework})
+	old, oldest := h.Fragment("com.example.Old", Fragment{Kind: Support, State: Destroyed}),
+		h.Fragment("com.example.Oldest", Fragment{Kind: Framework})
 	l := lookAt(t, h)
 	for f, want := range map[Ref]struct {
 		state           string
 		called, manager bool
-	}{gone: {"DESTROYED", true, false}, reset: {"INITIALIZED", true, false}, fresh: {"INITIALIZED", false, false}, alive: {"RESUMED", true, true}} {
+	}{gone: {"DESTROYED", true, false}, reset: {"INITIALIZED", true, false}, fresh: {"INITIALIZED", false, false},
+		alive: {"RESUMED", true, true}} {
 		state := l.Text(l.Path(l.Of(f), "mLifecycleRegistry.mState.name"))
-		if state != want.state || l.flag(f, "mCalled") == 1 != want.called || l.flag(f, "mFragmentManager") != 0 != want.manager {
+		if state != want.state || l.flag(f, "mCalled") == 1 != want.called ||
+			l.flag(f, "mFragmentManager") != 0 != want.manager {
 			t.Errorf("%s, mCalled %d, want %+v", state, l.flag(f, "mCalled"), want)
 		}
 		if _, ok := l.Field(l.Of(f), "mMaxState"); !ok {
 			t.Error("no mMaxState")
 		}
 	}
-	if l.flag(old, "mFragmentManager") != 0 || l.flag(oldest, "mFragmentManager") == 0 || l.Text(l.Path(l.Of(alive), "mTag")) != "tag" {
+	if l.flag(old, "mFragmentManager") != 0 || l.flag(oldest, "mFragmentManager") == 0 ||
+		l.Text(l.Path(l.Of(alive), "mTag")) != "tag" {
 		t.Error("fragments of old")
 	}
 	first := Android(Phone{})
@@ -167,12 +178,14 @@ func TestBitmaps(t *testing.T) {
 		}
 		h.Hold("com.example.Cache", "bitmaps", h.ArrayList(a, b, other, recycled).Ref)
 		l := lookAt(t, h)
-		if l.flag(a, "mWidth") != 16 || l.flag(a, "mHeight") != 12 || l.flag(recycled, "mRecycled") != 1 || l.flag(recycled, "mNativePtr") != 0 {
+		if l.flag(a, "mWidth") != 16 || l.flag(a, "mHeight") != 12 || l.flag(recycled, "mRecycled") != 1 ||
+			l.flag(recycled, "mNativePtr") != 0 {
 			t.Error("fields")
 		}
 		if sdk < 26 {
 			pixels := func(r Ref) []byte { return l.Nodes[l.Path(l.Of(r), "mBuffer")].Data }
-			if len(pixels(a)) != 16*12*4 || !bytes.Equal(pixels(a), pixels(b)) || bytes.Equal(pixels(a), pixels(other)) {
+			if len(pixels(a)) != 16*12*4 || !bytes.Equal(pixels(a), pixels(b)) ||
+				bytes.Equal(pixels(a), pixels(other)) {
 				t.Errorf("SDK %d: buffers of %d bytes", sdk, len(pixels(a)))
 			}
 			continue
@@ -212,11 +225,13 @@ func (l look) checkDumpData(h *Heap, bitmaps []Ref) {
 		l.Fatalf("%d pictures, %d pointers, %d buffers", count, len(natives)/8, len(buffers))
 	}
 	for i, b := range bitmaps {
-		if binary.BigEndian.Uint64(natives[8*i:]) != l.flag(b, "mNativePtr") || int64(l.flag(b, "mNativePtr")) != h.Pointer(b) {
+		if binary.BigEndian.Uint64(natives[8*i:]) != l.flag(b, "mNativePtr") ||
+			int64(l.flag(b, "mNativePtr")) != h.Pointer(b) {
 			l.Errorf("pointer %d", i)
 		}
 		picture, err := png.Decode(bytes.NewReader(l.Nodes[buffers[i]].Data))
-		if err != nil || uint64(picture.Bounds().Dx()) != l.flag(b, "mWidth") || uint64(picture.Bounds().Dy()) != l.flag(b, "mHeight") {
+		if err != nil || uint64(picture.Bounds().Dx()) != l.flag(b, "mWidth") ||
+			uint64(picture.Bounds().Dy()) != l.flag(b, "mHeight") {
 			l.Errorf("picture %d: %v", i, err)
 		}
 	}
@@ -233,10 +248,13 @@ func TestReferences(t *testing.T) {
 		weak, soft, phantom, strong, finalized, key := object(), object(), object(), object(), object(), object()
 		h.Finalizable(finalized)
 		h.Finalizable(object())
-		h.Hold("a.B", "all", h.ArrayList(h.Weak(weak), h.Soft(soft), h.Phantom(phantom), strong, h.WeakHashMap(key, object())).Ref)
+		h.Hold("a.B", "all",
+			h.ArrayList(h.Weak(weak), h.Soft(soft), h.Phantom(phantom), strong, h.WeakHashMap(key, object())).Ref)
 		g, ids, _ := write(t, h, f)
 		seen := g.Reachable()
-		for r, want := range map[Ref]bool{weak: false, soft: true, phantom: false, strong: true, finalized: false, key: false} {
+		for r, want := range map[Ref]bool{
+			weak: false, soft: true, phantom: false, strong: true, finalized: false, key: false,
+		} {
 			if seen[ids.Of(r)] != want {
 				t.Errorf("%+v: reachable %v, want %v", f, !want, want)
 			}
@@ -271,10 +289,12 @@ func TestWatched(t *testing.T) {
 	r := h.Watch(a.Ref, Watched{Key: "k", Description: "d", WatchedAt: 5, RetainedAt: -1})
 	legacy := h.Watch(a.Ref, Watched{Key: "old", Legacy: true})
 	l := lookAt(t, h)
-	if l.flag(r, "retainedUptimeMillis") != 1<<64-1 || l.Text(l.Path(l.Of(r), "key")) != "k" || l.flag(r, "referent") != uint64(l.Of(a.Ref)) || !l.Reachable()[l.Of(r)] || l.Reachable()[l.Of(a.Ref)] {
+	if l.flag(r, "retainedUptimeMillis") != 1<<64-1 || l.Text(l.Path(l.Of(r), "key")) != "k" ||
+		l.flag(r, "referent") != uint64(l.Of(a.Ref)) || !l.Reachable()[l.Of(r)] || l.Reachable()[l.Of(a.Ref)] {
 		t.Error("KeyedWeakReference")
 	}
-	if _, ok := l.Field(l.Of(legacy), "retainedUptimeMillis"); ok || l.Nodes[l.Of(legacy)].Class != "com.squareup.leakcanary.KeyedWeakReference" {
+	if _, ok := l.Field(l.Of(legacy), "retainedUptimeMillis"); ok ||
+		l.Nodes[l.Of(legacy)].Class != "com.squareup.leakcanary.KeyedWeakReference" {
 		t.Error("legacy KeyedWeakReference")
 	}
 }
@@ -288,7 +308,10 @@ func TestCollections(t *testing.T) {
 		pairs = append(pairs, h.String(string(rune('a'+i))), elements[i])
 	}
 	list, linked := h.ArrayList(elements...), h.LinkedList(elements...)
-	maps := map[Ref]string{h.HashMap(pairs...): "key", h.ConcurrentHashMap(pairs...): "key", h.LinkedHashMap(pairs...): "key", h.WeakHashMap(pairs...): "referent"}
+	maps := map[Ref]string{
+		h.HashMap(pairs...): "key", h.ConcurrentHashMap(pairs...): "key", h.LinkedHashMap(pairs...): "key",
+		h.WeakHashMap(pairs...): "referent",
+	}
 	l := lookAt(t, h)
 	array := l.Nodes[l.Path(l.Of(list.Ref), "elementData")].Elements
 	if l.flag(list.Ref, "size") != 40 || len(array) < 40 || len(array) > 64 {
@@ -348,7 +371,9 @@ func TestThreads(t *testing.T) {
 				thread = r
 			}
 		}
-		if thread.Kind != hprof.SubRootThreadObject || thread.Thread != worker.Serial || root.Kind != hprof.SubRootJavaFrame || root.Thread != worker.Serial || g.Text(g.Path(ids.Of(worker), "name")) != "worker" {
+		if thread.Kind != hprof.SubRootThreadObject || thread.Thread != worker.Serial ||
+			root.Kind != hprof.SubRootJavaFrame || root.Thread != worker.Serial ||
+			g.Text(g.Path(ids.Of(worker), "name")) != "worker" {
 			t.Errorf("%+v: %+v, %+v", f, thread, root)
 		}
 		if f.Runtime != HotSpot {
@@ -396,8 +421,11 @@ func TestGraph(t *testing.T) {
 	main := g.Class("Main")
 	fixture := g.Path(main, "a")
 	// The oracle counts 50000 native bytes of the field g besides.
-	if main != 0x12c04948 || fixture != 0x12c04c28 || g.Text(g.Path(fixture, "b")) != "hello, world" || g.Text(g.Path(fixture, "c")) != "Sigma (\u01a9) is not ASCII" || g.Retained(g.Path(fixture, "g")) != 8 || g.Retained(g.Path(fixture, "u")) != 120000 {
-		t.Errorf("0x%x 0x%x %q %d", uint64(main), uint64(fixture), g.Text(g.Path(fixture, "b")), g.Retained(g.Path(fixture, "g")))
+	if main != 0x12c04948 || fixture != 0x12c04c28 || g.Text(g.Path(fixture, "b")) != "hello, world" ||
+		g.Text(g.Path(fixture, "c")) != "Sigma (\u01a9) is not ASCII" || g.Retained(g.Path(fixture, "g")) != 8 ||
+		g.Retained(g.Path(fixture, "u")) != 120000 {
+		t.Errorf("0x%x 0x%x %q %d", uint64(main), uint64(fixture), g.Text(g.Path(fixture, "b")),
+			g.Retained(g.Path(fixture, "g")))
 	}
 }
 
@@ -413,7 +441,8 @@ func TestPost(t *testing.T) {
 	for n := range uint64(3) {
 		number, ok := g.Field(g.Path(message, "callback"), "number")
 		when, _ := g.Field(message, "when")
-		if !ok || number != n || when != 1000*n || g.Path(message, "target.mLooper") != g.Path(g.Class("android.os.Looper"), "sMainLooper") {
+		if !ok || number != n || when != 1000*n ||
+			g.Path(message, "target.mLooper") != g.Path(g.Class("android.os.Looper"), "sMainLooper") {
 			t.Errorf("message %d runs number %d at %d", n, number, when)
 		}
 		message = g.Path(message, "next")

@@ -538,7 +538,8 @@ func (w *Writer) Root(r hprof.Root) {
 // Class writes a CLASS_DUMP with an empty constant pool.
 func (w *Writer) Class(c *hprof.Class) {
 	if len(c.Statics) > math.MaxUint16 || len(c.Fields) > math.MaxUint16 {
-		w.fail("a class", fmt.Errorf("%d static and %d instance fields; 65535 of each can be written", len(c.Statics), len(c.Fields)))
+		w.fail("a class",
+			fmt.Errorf("%d static and %d instance fields; 65535 of each can be written", len(c.Statics), len(c.Fields)))
 	}
 	size := 1 + 7*w.idSize + 4 + 4 + 2 + 2 + 2 + len(c.Fields)*(w.idSize+1)
 	for _, s := range c.Statics {

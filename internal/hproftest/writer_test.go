@@ -63,7 +63,10 @@ func (a *author) id() hprof.ID {
 }
 
 func (a *author) kind() hprof.Type {
-	return [...]hprof.Type{hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int, hprof.Long}[a.byte()%9]
+	return [...]hprof.Type{
+		hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int,
+		hprof.Long,
+	}[a.byte()%9]
 }
 
 func (a *author) element() hprof.Type {
@@ -132,7 +135,9 @@ func (a *author) call() {
 		a.w.LoadClass(c)
 		a.outside(hprof.TagLoadClass, c.Serial, c.Class, c.Trace, c.Name)
 	case 3:
-		f := hprof.Frame{ID: a.id(), Method: a.id(), Signature: a.id(), Source: a.id(), Class: a.u4(), Line: int32(a.u4())}
+		f := hprof.Frame{
+			ID: a.id(), Method: a.id(), Signature: a.id(), Source: a.id(), Class: a.u4(), Line: int32(a.u4()),
+		}
 		a.w.Frame(f)
 		a.outside(hprof.TagStackFrame, f.ID, f.Method, f.Signature, f.Source, f.Class, uint32(f.Line))
 	case 4:
@@ -169,7 +174,9 @@ func (a *author) call() {
 	case 13:
 		a.class()
 	case 14, 15:
-		r := hproftest.Record{Sub: hprof.SubInstance, Object: a.id(), Trace: a.u4(), Class: a.id(), Data: a.bytes(a.size())}
+		r := hproftest.Record{
+			Sub: hprof.SubInstance, Object: a.id(), Trace: a.u4(), Class: a.id(), Data: a.bytes(a.size()),
+		}
 		r.Count = uint32(len(r.Data))
 		a.w.Instance(r.Object, r.Trace, r.Class, r.Data)
 		a.inHeap(r)
@@ -194,7 +201,9 @@ func (a *author) call() {
 		}
 		a.inHeap(r)
 	case 19:
-		r := hproftest.Record{Sub: hprof.SubPrimitiveArrayNoData, Object: a.id(), Trace: a.u4(), Type: a.element(), Count: a.u4()}
+		r := hproftest.Record{
+			Sub: hprof.SubPrimitiveArrayNoData, Object: a.id(), Trace: a.u4(), Type: a.element(), Count: a.u4(),
+		}
 		a.w.PrimitiveArrayNoData(r.Object, r.Trace, r.Type, r.Count)
 		a.inHeap(r)
 	}
@@ -215,7 +224,9 @@ func (a *author) root() {
 }
 
 func (a *author) class() {
-	c := hprof.Class{ID: a.id(), Super: a.id(), Loader: a.id(), Signers: a.id(), Domain: a.id(), Trace: a.u4(), InstanceSize: a.u4()}
+	c := hprof.Class{
+		ID: a.id(), Super: a.id(), Loader: a.id(), Signers: a.id(), Domain: a.id(), Trace: a.u4(), InstanceSize: a.u4(),
+	}
 	for range a.byte() % 8 {
 		s := hprof.Static{Name: a.id(), Type: a.kind(), Value: uint64(a.u4())<<32 | uint64(a.u4())}
 		s.Value &= 1<<(8*s.Type.Size(a.ids)) - 1
@@ -251,7 +262,8 @@ func naiveModified(s string) (out string) {
 
 // policies are all ways to cut a heap.
 var policies = []hproftest.Segmentation{
-	hproftest.ARTSegments(), hproftest.HotSpotSegments(), {}, {Single: true}, {Bytes: 300, Fit: true}, {Records: 3}, {Bytes: 200, Records: 5}, {Bytes: 100_000},
+	hproftest.ARTSegments(), hproftest.HotSpotSegments(), {}, {Single: true}, {Bytes: 300, Fit: true}, {Records: 3},
+	{Bytes: 200, Records: 5}, {Bytes: 100_000},
 }
 
 // seekable is a file in memory.
@@ -342,7 +354,10 @@ func FuzzWriter(f *testing.F) {
 		}
 		ids := 4 << (how & 1)
 		policy := policies[int(how>>1)%len(policies)]
-		h := hprof.Header{Format: [...]string{hprof.Format101, hprof.Format102, hprof.Format103}[int(how)%3], IDSize: ids, Time: time.UnixMilli(int64(how) << 33).UTC()}
+		h := hprof.Header{
+			Format: [...]string{hprof.Format101, hprof.Format102, hprof.Format103}[int(how)%3], IDSize: ids,
+			Time: time.UnixMilli(int64(how) << 33).UTC(),
+		}
 		var stream bytes.Buffer
 		var file seekable
 		var want []hproftest.Record
@@ -448,7 +463,10 @@ func TestWriterAndScanner(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, policy := range policies {
 			var out seekable
-			a := &author{script: script{data}, w: hproftest.NewWriter(&out, hprof.Header{Format: hprof.Format102, IDSize: ids}), ids: ids}
+			a := &author{
+				script: script{data}, w: hproftest.NewWriter(&out, hprof.Header{Format: hprof.Format102, IDSize: ids}),
+				ids: ids,
+			}
 			a.w.Segment(policy)
 			for len(a.rest) > 0 {
 				a.call()
@@ -555,22 +573,48 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 		do   func(w *hproftest.Writer)
 		says string
 	}{
-		"wide ID":      {func(w *hproftest.Writer) { w.Instance(1<<32, 0, 1, nil) }, "0x100000000 does not fit into 4 bytes"},
-		"wide element": {func(w *hproftest.Writer) { w.ObjectArray(1, 0, 1, []hprof.ID{1, 1 << 40}) }, "0x10000000000 does not fit"},
+		"wide ID": {
+			func(w *hproftest.Writer) { w.Instance(1<<32, 0, 1, nil) }, "0x100000000 does not fit into 4 bytes",
+		},
+		"wide element": {
+			func(w *hproftest.Writer) { w.ObjectArray(1, 0, 1, []hprof.ID{1, 1 << 40}) }, "0x10000000000 does not fit",
+		},
 		"wide static": {func(w *hproftest.Writer) {
 			w.Class(&hprof.Class{Statics: []hprof.Static{{Type: hprof.Object, Value: 1 << 33}}})
 		}, "does not fit"},
-		"no root":            {func(w *hproftest.Writer) { w.Root(hprof.Root{Kind: hprof.SubInstance}) }, "INSTANCE_DUMP is none"},
-		"half an element":    {func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Int, make([]byte, 6)) }, "6 bytes are no int elements"},
-		"array of objects":   {func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Object, nil) }, "object"},
-		"no type":            {func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, 3, 1, strings.NewReader("x")) }, "type 3"},
-		"no type, no data":   {func(w *hproftest.Writer) { w.PrimitiveArrayNoData(1, 0, 99, 1) }, "type 99"},
-		"no static type":     {func(w *hproftest.Writer) { w.Class(&hprof.Class{Statics: []hprof.Static{{Type: 1}}}) }, "a field of type 1"},
-		"no field type":      {func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: []hprof.Field{{Type: 12}}}) }, "a field of type 12"},
-		"too many fields":    {func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: make([]hprof.Field, 65536)}) }, "0 static and 65536 instance fields"},
-		"short generator":    {func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 100, strings.NewReader("x")) }, "unexpected EOF"},
-		"segment as record":  {func(w *hproftest.Writer) { w.Record(hprof.TagHeapDump, 0, nil) }, "its own methods"},
-		"too long for 0x1c":  {func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 1<<29, nil) }, "do not fit into a segment"},
+		"no root": {
+			func(w *hproftest.Writer) { w.Root(hprof.Root{Kind: hprof.SubInstance}) }, "INSTANCE_DUMP is none",
+		},
+		"half an element": {
+			func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Int, make([]byte, 6)) },
+			"6 bytes are no int elements",
+		},
+		"array of objects": {func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Object, nil) }, "object"},
+		"no type": {
+			func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, 3, 1, strings.NewReader("x")) }, "type 3",
+		},
+		"no type, no data": {func(w *hproftest.Writer) { w.PrimitiveArrayNoData(1, 0, 99, 1) }, "type 99"},
+		"no static type": {
+			func(w *hproftest.Writer) { w.Class(&hprof.Class{Statics: []hprof.Static{{Type: 1}}}) },
+			"a field of type 1",
+		},
+		"no field type": {
+			func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: []hprof.Field{{Type: 12}}}) },
+			"a field of type 12",
+		},
+		"too many fields": {
+			func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: make([]hprof.Field, 65536)}) },
+			"0 static and 65536 instance fields",
+		},
+		"short generator": {
+			func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 100, strings.NewReader("x")) },
+			"unexpected EOF",
+		},
+		"segment as record": {func(w *hproftest.Writer) { w.Record(hprof.TagHeapDump, 0, nil) }, "its own methods"},
+		"too long for 0x1c": {
+			func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 1<<29, nil) },
+			"do not fit into a segment",
+		},
 		"record after Close": {func(w *hproftest.Writer) { w.Close(); w.EndHeap() }, "closed"},
 		"heap after Close":   {func(w *hproftest.Writer) { w.Close(); w.Instance(1, 0, 1, nil) }, "closed"},
 	} {
@@ -590,7 +634,9 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 			t.Errorf("%s: then %v, and %d bytes after %d", name, w.Err(), w.Written(), n)
 		}
 	}
-	for _, h := range []hprof.Header{{Format: "JAVA PROFILE 1.0", IDSize: 4}, {Format: hprof.Format101, IDSize: 2}, {}} {
+	for _, h := range []hprof.Header{
+		{Format: "JAVA PROFILE 1.0", IDSize: 4}, {Format: hprof.Format101, IDSize: 2}, {},
+	} {
 		w := hproftest.NewWriter(io.Discard, h)
 		if w.EndHeap(); w.Close() == nil || w.Written() != 0 {
 			t.Errorf("%+v was written", h)
@@ -611,7 +657,8 @@ func TestWriterOutputFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 1, 5000, 100_000, whole.Len() - 1} {
-		if err := write(&limited{n}); !errors.Is(err, errFull) || !strings.Contains(err.Error(), fmt.Sprintf("offset %d", n)) {
+		if err := write(&limited{n}); !errors.Is(err, errFull) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("offset %d", n)) {
 			t.Errorf("after %d bytes: %v", n, err)
 		}
 	}
@@ -657,7 +704,8 @@ func TestWriterLargeArray(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, records, err := hproftest.Parse(data[len("before"):])
-	if err != nil || len(records) != 5 || records[0].Tag != hprof.TagHeapDump || len(records[2].Data) != n || !bytes.Equal(records[3].Data, []byte{1, 2}) || records[4].Tag != hprof.TagHeapDumpEnd {
+	if err != nil || len(records) != 5 || records[0].Tag != hprof.TagHeapDump || len(records[2].Data) != n ||
+		!bytes.Equal(records[3].Data, []byte{1, 2}) || records[4].Tag != hprof.TagHeapDumpEnd {
 		t.Errorf("%d records, %v", len(records), err)
 	}
 }
@@ -677,7 +725,9 @@ func (l *largest) Write(b []byte) (int, error) {
 func TestWriterAllocatesNothing(t *testing.T) {
 	w := hproftest.NewWriter(io.Discard, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	data, elements := make([]byte, 200), make([]hprof.ID, 100)
-	class := hprof.Class{ID: 1, Statics: []hprof.Static{{Name: 1, Type: hprof.Int}}, Fields: []hprof.Field{{Name: 1, Type: hprof.Int}}}
+	class := hprof.Class{
+		ID: 1, Statics: []hprof.Static{{Name: 1, Type: hprof.Int}}, Fields: []hprof.Field{{Name: 1, Type: hprof.Int}},
+	}
 	all := func() {
 		w.String(1, "name")
 		for range 50 {
