@@ -2,15 +2,15 @@ package hproftest
 
 import "fmt"
 
-// LeakCase is a small dump of an Android app with leaks of known kinds. Shark reads
-// each of them without an error; what it says about them is for whoever compares.
+// LeakCase is a small dump of an Android app with leaks of known kinds, which
+// Shark reads without an error.
 type LeakCase struct {
-	// Name is the same from run to run.
+	// Name is the same in each run.
 	Name string
-	// Classes are some whose objects may be taken for leaking too, whether they are or
-	// not.
+	// Classes are classes whose objects may be treated as leaking too, whether
+	// they leak or not.
 	Classes []string
-	// Form is how the dump is written.
+	// Form selects how the dump is written.
 	Form  Form
 	phone Phone
 	make  func(s *scene)
@@ -23,15 +23,15 @@ func (c LeakCase) Heap() *Heap {
 	return s.Heap
 }
 
-// plainLeak is the class of the plain leaks. Where all of them are asked for, paths go
-// through what leaks too.
+// plainLeak is the class of the plain leaks. If all of its objects are
+// requested, paths pass through leaking objects.
 var plainLeak = []string{"com.example.LeakedActivity"}
 
-// mixes is how many cases are put together by a seed.
+// mixes is the number of cases that are mixed by a seed.
 const mixes = 160
 
-// LeakCases are dumps in which all occurs that Shark's inspectors, matchers and
-// readers of collections know, each alone, and mixtures of it.
+// LeakCases returns dumps with everything that Shark's inspectors, matchers and
+// readers of collections know, each on its own and in mixtures.
 func LeakCases() []LeakCase {
 	all := LeakSpecials()
 	for _, shape := range leakShapes() {
@@ -68,8 +68,8 @@ func LeakCases() []LeakCase {
 	return all
 }
 
-// LeakSpecials are those of LeakCases in which one rule of leak traces decides: equal
-// paths, priorities, statuses, shared objects, watched objects.
+// LeakSpecials returns those of LeakCases in which one rule of leak traces
+// decides: equal paths, priorities, statuses, shared objects, watched objects.
 func LeakSpecials() []LeakCase {
 	var all []LeakCase
 	for _, special := range specialLeaks {
@@ -86,7 +86,7 @@ func LeakSpecials() []LeakCase {
 	return all
 }
 
-// LeakMix is a mixture of all by a seed.
+// LeakMix returns a mixture of all by a seed.
 func LeakMix(seed uint64) LeakCase {
 	return LeakCase{
 		Name: fmt.Sprint("mix/", seed), phone: mixPhone(seed), make: mixed, Form: Form{Shuffle: seed%4 == 3},

@@ -6,13 +6,13 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// mixSDKs and mixManufacturers are of those phones that known leaks ask for.
+// mixSDKs and mixManufacturers are those of the phones with known leaks.
 var (
 	mixSDKs          = []int{23, 24, 25, 26, 28, 29, 30, 31, 33, 34, 35}
 	mixManufacturers = []string{"Google", "Google", "samsung", "HUAWEI", "LGE", "Xiaomi"}
 )
 
-// mixPhone is a phone of a seed.
+// mixPhone returns the phone of a seed.
 func mixPhone(seed uint64) Phone {
 	rng := rand.New(rand.NewPCG(seed, 0x9807e))
 	p := Phone{
@@ -23,8 +23,8 @@ func mixPhone(seed uint64) Phone {
 	return p
 }
 
-// mixed fills a heap with paths of shapes in any order, which share objects and lead
-// into each other, and with a graph that no inspector knows.
+// mixed fills a heap with paths of shapes in random order, which share objects
+// and lead into each other, and with a graph that no inspector knows.
 func mixed(s *scene) {
 	m := mixer{scene: s, shapes: leakShapes(), pool: []Ref{}}
 	s.legacy = s.rng.IntN(6) == 0
@@ -47,7 +47,7 @@ type mixer struct {
 	pool []Ref
 }
 
-// any is an object that is there already, or a leak.
+// any returns an existing object, or a leak.
 func (m *mixer) any() Ref {
 	if len(m.pool) == 0 {
 		m.pool = append(m.pool, m.leak())
@@ -55,7 +55,8 @@ func (m *mixer) any() Ref {
 	return m.pool[m.rng.IntN(len(m.pool))]
 }
 
-// path makes shapes that hold each other, the last of which often leaks, and a root.
+// path makes shapes that hold each other, the last of which often leaks, and a
+// root.
 func (m *mixer) path() {
 	at := m.end()
 	m.pool = append(m.pool, at)
@@ -70,8 +71,8 @@ func (m *mixer) path() {
 	root.make(m.scene, at)
 }
 
-// end is what the path leads to: something leaking, something with a payload, or what
-// another path has already.
+// end returns the end of a path: a leaking object, an object with a payload, or
+// an object of another path.
 func (m *mixer) end() Ref {
 	switch m.rng.IntN(6) {
 	case 0:
@@ -92,8 +93,8 @@ func (m *mixer) end() Ref {
 
 func (m *mixer) shape() leakShape { return m.shapes[m.rng.IntN(len(m.shapes))] }
 
-// soup is a graph of plain objects with references anywhere, also to objects of the
-// paths, and some of them the only way to these.
+// soup makes a graph of plain objects with random references, also to objects
+// of the paths, some of which can only be reached through it.
 func (m *mixer) soup(n int) {
 	if n == 0 {
 		return

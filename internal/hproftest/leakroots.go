@@ -2,13 +2,14 @@ package hproftest
 
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
-// leakRoot makes an object reachable, or seem so.
+// leakRoot makes an object reachable, or seemingly so.
 type leakRoot struct {
 	name string
 	make func(s *scene, held Ref)
 }
 
-// leakRoots are all ways in which a path can begin, and those in which none does.
+// leakRoots are all ways in which a path can begin, and those that Shark
+// ignores.
 var leakRoots = func() []leakRoot {
 	all := []leakRoot{
 		{"static field of the app", (*scene).hold},
@@ -72,7 +73,7 @@ var leakRoots = func() []leakRoot {
 	return all
 }()
 
-// local makes an object a local variable of a thread of this name.
+// local makes an object a local variable of a thread with the given name.
 func (s *scene) local(thread string, held Ref) {
 	for _, t := range s.threads {
 		if s.threadName(t.Ref) == thread {

@@ -5,24 +5,24 @@ import (
 	"math/rand/v2"
 )
 
-// scene is the heap of an app with what leaks are made of.
+// scene is the heap of an app with the parts of leaks.
 type scene struct {
 	*Heap
 	rng *rand.Rand
-	// legacy tells that watched objects have KeyedWeakReferences of LeakCanary 1: one
-	// heap has either kind.
+	// legacy means that watched objects have KeyedWeakReferences of LeakCanary
+	// 1: a heap has either kind.
 	legacy bool
 	// watched counts the keys.
 	watched int
-	// dead is an activity that was destroyed and live one that was not, which only
+	// dead is a destroyed activity and live one that is not, which only
 	// contexts hold.
 	dead, live Activity
 }
 
-// newScene makes the heap. The seed decides what is random in it.
+// newScene makes the heap. The seed determines everything random in it.
 func newScene(p Phone) *scene {
 	s := &scene{Heap: Android(p), rng: rand.New(rand.NewPCG(p.Seed, 0x1ea4))}
-	// All that an inspector of Shark reads must be there, or Shark ends.
+	// Shark fails unless everything that its inspectors read exists.
 	s.Set(s.android.apk, "mReceivers", s.arrayMap().ref)
 	s.widgets()
 	s.animators()
@@ -31,7 +31,8 @@ func newScene(p Phone) *scene {
 	return s
 }
 
-// widgets declares what has views and contexts beside the classes that each heap has.
+// widgets declares classes with views and contexts, in addition to those of
+// every heap.
 func (s *scene) widgets() {
 	s.Declare("android.app.Dialog", nil, "object mContext", "object mDecor", "object mWindow",
 		"object mOnDismissListener", "boolean mShowing")
@@ -71,7 +72,8 @@ func (s *scene) libraries() {
 		"object mHashMap")
 }
 
-// rename gives a class, or a field of it, the name that it has on other versions.
+// rename changes the name of a class, or of one of its fields, to that of other
+// versions.
 func (s *scene) rename(class, field, to string) {
 	c := s.Class(class)
 	if field == "" {
@@ -89,7 +91,7 @@ func (s *scene) rename(class, field, to string) {
 	s.fail("%s has no field %q to rename", class, field)
 }
 
-// class finds a class, or declares it.
+// class returns a class, which is declared if necessary.
 func (s *scene) class(name, super string, members ...string) *Class {
 	if c := s.byName[name]; c != nil {
 		return c
@@ -101,12 +103,12 @@ func (s *scene) class(name, super string, members ...string) *Class {
 	return s.Declare(name, parent, members...)
 }
 
-// node is an object of a class of the app with one field, which holds another one.
+// node is an object of an app class with one field, which holds another object.
 func (s *scene) node(class, field string, held Ref) Ref {
 	return s.New(s.class(class, "", "object "+field), Fields{field: held})
 }
 
-// gone is an activity that was destroyed.
+// gone returns a destroyed activity.
 func (s *scene) gone() Activity {
 	if s.dead.Ref == 0 {
 		s.dead = s.Activity("com.example.GoneActivity", Destroyed)
@@ -114,7 +116,7 @@ func (s *scene) gone() Activity {
 	return s.dead
 }
 
-// here is an activity that was not destroyed.
+// here returns an activity that is not destroyed.
 func (s *scene) here() Activity {
 	if s.live.Ref == 0 {
 		s.live = s.Activity("com.example.MainActivity", Attached)
@@ -122,8 +124,8 @@ func (s *scene) here() Activity {
 	return s.live
 }
 
-// leak is the plain leaking object: a new activity that was destroyed. It has no views,
-// so that nothing but itself leaks.
+// leak returns the plain leaking object: a new destroyed activity. It has no
+// views, so that nothing else leaks.
 func (s *scene) leak() Ref {
 	c := s.class("com.example.LeakedActivity", "android.app.Activity")
 	r := s.New(c, Fields{"mDestroyed": true, "mFinished": true, "mApplication": s.android.application})
@@ -131,10 +133,10 @@ func (s *scene) leak() Ref {
 	return r
 }
 
-// application is the Application as a context.
+// application returns the Application as a context.
 func (s *scene) application() Ref { return s.android.application }
 
-// watch lets LeakCanary watch an object.
+// watch makes LeakCanary watch an object.
 func (s *scene) watch(object Ref, description string, retained bool) Ref {
 	s.watched++
 	at := int64(-1)
@@ -158,12 +160,12 @@ func (s *scene) thread(class *Class, name string, f Fields) Thread {
 	return t
 }
 
-// hold makes a class of the app whose static field holds an object.
+// hold makes an app class whose static field holds an object.
 func (s *scene) hold(held Ref) {
 	s.Hold(fmt.Sprintf("com.example.Registry%d", len(s.classes)), "sHeld", held)
 }
 
-// payload is what only one object holds: a list of strings and arrays.
+// payload is data that only one object holds: a list of strings and arrays.
 func (s *scene) payload() Ref {
 	l := s.ArrayList(s.String("payload"), s.Bytes(make([]byte, 100)), s.Integer(7))
 	return l.Ref

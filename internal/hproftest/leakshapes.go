@@ -2,11 +2,11 @@ package hproftest
 
 import "fmt"
 
-// leakShape is an object of a kind that says something about leaks, or that a path
-// goes through in its own way. It holds another object, which may be null.
+// leakShape is an object of a kind that determines a status, or that paths pass
+// in a special way. It holds another object, which may be null.
 type leakShape struct {
 	name string
-	// leaks tells that the object itself is one that must be gone.
+	// leaks means that the object itself must be gone.
 	leaks bool
 	make  func(s *scene, held Ref) Ref
 }
@@ -91,7 +91,8 @@ var plainShapes = []leakShape{
 	}},
 }
 
-// collectionShapes are the collections, most of which Shark shows without their insides.
+// collectionShapes are the collections, most of which Shark shows without their
+// internals.
 var collectionShapes = []leakShape{
 	{"ArrayList", false, func(s *scene, held Ref) Ref { return s.ArrayList(s.String("x"), 0, held).Ref }},
 	{"empty ArrayList", false, func(s *scene, held Ref) Ref {
@@ -167,7 +168,7 @@ var collectionShapes = []leakShape{
 		func(s *scene, held Ref) Ref { return s.iterableMap("FastSafeIterableMap", s.String("key"), held) }},
 }
 
-// orString is an object, or a string where there must be one.
+// orString returns an object, or a string if it must not be null.
 func (s *scene) orString(r Ref) Ref {
 	if r == 0 {
 		return s.String("none")
@@ -185,7 +186,7 @@ func (s *scene) iterableMap(class string, key, value Ref) Ref {
 	return s.New(s.Class(prefix+class), Fields{"mStart": first, "mEnd": last, "mSize": 2})
 }
 
-// contextShapes are the components of apps and what wraps them.
+// contextShapes are the components of apps and their wrappers.
 var contextShapes = []leakShape{
 	{"activity", false, func(s *scene, held Ref) Ref {
 		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
@@ -319,7 +320,7 @@ var fragmentShapes = []leakShape{
 	{"destroyed LifecycleRegistry", false, func(s *scene, held Ref) Ref { return s.lifecycle("DESTROYED", held) }},
 }
 
-// fragment makes a fragment whose host holds.
+// fragment makes a fragment whose mHost is held.
 func (s *scene) fragment(f Fragment, held Ref) Ref {
 	class := map[FragmentKind]string{
 		AndroidX: "com.example.DetailFragment", Support: "com.example.ListFragment",
@@ -615,7 +616,8 @@ var otherShapes = []leakShape{
 	}},
 }
 
-// knownShapes have a field by which Shark knows a leak of a library, on some phones.
+// knownShapes have a field by which Shark recognizes a library leak, on some
+// phones.
 var knownShapes = []leakShape{
 	{"served view", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.view.inputmethod.InputMethodManager"), Fields{"mNextServedView": held})

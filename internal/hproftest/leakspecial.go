@@ -296,7 +296,8 @@ var specialLeaks = []specialLeak{
 		s.SetStatic(s.class("leakcanary.internal.InternalLeakCanary", "", "static object version"), "version", "2.14")
 		s.hold(s.leak())
 	}},
-	// Where Shark 2.14 errs, or does not know what later versions of libraries have.
+	// Cases in which Shark 2.14 is wrong, or does not know later versions of
+	// libraries.
 	{"connectivity manager of old", Phone{SDK: 23}, func(s *scene) {
 		c := s.class("android.net.ConnectivityManager", "", "object mContext", "static object sInstance")
 		s.SetStatic(c, "sInstance", s.New(c, Fields{"mContext": s.leak()}))
@@ -374,7 +375,7 @@ func (s *scene) scene(a, b Ref) Ref {
 	return s.listActivity(s.ArrayList(a, b).Ref)
 }
 
-// listActivity is an activity that was destroyed and holds an object.
+// listActivity is a destroyed activity that holds an object.
 func (s *scene) listActivity(held Ref) Ref {
 	r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
 		Fields{"presenter": held, "mDestroyed": true})
@@ -382,7 +383,7 @@ func (s *scene) listActivity(held Ref) Ref {
 	return r
 }
 
-// chain holds an object at the end of a long way.
+// chain holds an object at the end of a long path.
 func (s *scene) chain(n int, end Ref) Ref {
 	for range n {
 		end = s.node("com.example.Link", "next", end)

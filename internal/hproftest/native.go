@@ -7,7 +7,8 @@ import (
 	"image/png"
 )
 
-// nativeClasses declares what registers native memory with the garbage collector.
+// nativeClasses declares the classes that register native memory with the
+// garbage collector.
 func (h *Heap) nativeClasses() {
 	phantom := h.Class("java.lang.ref.PhantomReference")
 	h.Declare("sun.misc.Cleaner", phantom, "object next", "object prev", "object thunk", "static object first",
@@ -16,9 +17,9 @@ func (h *Heap) nativeClasses() {
 	h.Declare("libcore.util.NativeAllocationRegistry$CleanerThunk", nil, "object this$0", "long nativePtr")
 }
 
-// Native says that native memory of so many bytes belongs to an object, which holds
-// it at the address pointer. Memory from malloc has the lowest bit of the size set,
-// as since Android 10.
+// Native attributes native memory of the given size to an object, which holds
+// it at the address pointer. Memory from malloc has the lowest bit of the size
+// set, as since Android 10.
 func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	if malloced {
 		size |= 1
@@ -39,7 +40,7 @@ func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	h.SetStatic(h.Class("sun.misc.Cleaner"), "first", cleaner)
 }
 
-// Picture is what a bitmap shows. Two with the same Content are equal.
+// Picture is the content of a bitmap. Two with the same Content are equal.
 type Picture struct {
 	Width, Height int
 	Content       uint64
@@ -47,8 +48,8 @@ type Picture struct {
 	Recycled bool
 }
 
-// rgba are its pixels, as Android stores ARGB_8888: red, green, blue, alpha. They are
-// plain areas, as in most pictures of apps.
+// rgba returns its pixels, as Android stores ARGB_8888: red, green, blue,
+// alpha. They are uniform areas, as in most pictures of apps.
 func (p Picture) rgba() *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, p.Width, p.Height))
 	for y := range p.Height {
@@ -87,8 +88,8 @@ func (h *Heap) bitmapClass() {
 	}
 }
 
-// Bitmap makes an android.graphics.Bitmap as the API level has them: before 26 with
-// its pixels in mBuffer, later in native memory that is registered.
+// Bitmap makes an android.graphics.Bitmap of the API level: before 26 with its
+// pixels in mBuffer, later in registered native memory.
 func (h *Heap) Bitmap(p Picture) Ref {
 	pointer := 0x7200000000 + int64(len(h.android.bitmaps))*0x100
 	b := h.New(h.Class("android.graphics.Bitmap"),
@@ -109,7 +110,7 @@ func (h *Heap) Bitmap(p Picture) Ref {
 	return b
 }
 
-// Pointer is the mNativePtr of a bitmap.
+// Pointer returns the mNativePtr of a bitmap.
 func (h *Heap) Pointer(bitmap Ref) int64 {
 	for i, b := range h.android.bitmaps {
 		if b == bitmap && !h.android.pictures[b].Recycled {
@@ -119,8 +120,9 @@ func (h *Heap) Pointer(bitmap Ref) int64 {
 	return 0
 }
 
-// DumpBitmaps does what `am dumpheap -b png` does before the dump: the pictures of
-// all bitmaps become PNGs in the static field Bitmap.dumpData. It needs SDK 35.
+// DumpBitmaps does what `am dumpheap -b png` does before the dump: it stores
+// the pictures of all bitmaps as PNGs in the static field Bitmap.dumpData. It
+// requires SDK 35.
 func (h *Heap) DumpBitmaps() {
 	if h.sdk < 35 {
 		h.fail("bitmaps are dumped from SDK 35 on, this is %d", h.sdk)
@@ -143,7 +145,7 @@ func (h *Heap) DumpBitmaps() {
 	h.SetStatic(h.Class("android.graphics.Bitmap"), "dumpData", data)
 }
 
-// Duplicates makes n strings of one text.
+// Duplicates makes n strings of the same text.
 func (h *Heap) Duplicates(s string, n int) List {
 	l := h.ArrayList()
 	for range n {
@@ -152,13 +154,13 @@ func (h *Heap) Duplicates(s string, n int) List {
 	return l
 }
 
-// Watched says what LeakCanary knows about an object.
+// Watched is LeakCanary's state of an object.
 type Watched struct {
 	Key, Description string
-	// WatchedAt and RetainedAt are uptimes in ms; RetainedAt is -1 as long as the
+	// WatchedAt and RetainedAt are uptimes in ms; RetainedAt is -1 while the
 	// object need not be gone.
 	WatchedAt, RetainedAt int64
-	// Legacy is LeakCanary 1, which has no times.
+	// Legacy selects LeakCanary 1, which has no times.
 	Legacy bool
 }
 

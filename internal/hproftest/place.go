@@ -6,16 +6,16 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Where ART has its spaces on a phone of 64 bits: the region space, large objects,
-// and behind the boot image the zygote's.
+// ART's spaces on a 64-bit phone: the region space, large objects, and behind
+// the boot image the zygote's.
 const (
 	regionSpace = 0x12c00000
 	largeSpace  = 0x40000000
 	imageSpace  = 0x70000000
-	// highLarge and highImage are for heaps that leave no room for these.
+	// highLarge and highImage are for heaps that overlap these.
 	highLarge = 0xe0000000
 	highImage = 0xf0000000
-	// largeObject is from which size on arrays of primitives are large objects
+	// largeObject is the size from which arrays of primitives are large objects
 	// (runtime/gc/heap.h, kMinLargeObjectThreshold).
 	largeObject = 3 * page
 	page        = 4096
@@ -28,7 +28,7 @@ const (
 	hotSpotHeap32 = 0x22000000
 )
 
-// place gives all objects addresses, one behind the other.
+// place assigns consecutive addresses to all objects.
 func (d *dump) place() error {
 	d.ids = make([]hprof.ID, len(d.objects))
 	d.values = make([]hprof.ID, len(d.objects))
@@ -68,14 +68,14 @@ func (d *dump) place() error {
 	return nil
 }
 
-// placeAt gives addresses from one on, and gives the end.
+// placeAt assigns addresses from the given one on, and returns the end.
 func (d *dump) placeAt(at, step hprof.ID, refs []Ref) hprof.ID {
 	for _, r := range refs {
 		o := &d.objects[r]
 		d.ids[r] = at
 		if o.shape == ofText {
-			// The text follows the header; an empty one has its ID from the next object
-			// (runtime/hprof/hprof.cc, DumpHeapInstanceObject).
+			// The text follows the header; an empty text has the ID of the next
+			// object (runtime/hprof/hprof.cc, DumpHeapInstanceObject).
 			d.values[r] = at + stringHeader
 			if len(o.text) == 0 {
 				d.values[r] = at + align
@@ -118,13 +118,14 @@ func aligned(n int64) int64 { return (n + align - 1) / align * align }
 const (
 	// stringHeader is a String without its characters (mirror/string.h).
 	stringHeader = 16
-	// classHeader is a Class without statics and embedded method table (mirror/class.h).
+	// classHeader is a Class without statics and embedded method table
+	// (mirror/class.h).
 	classHeader = 120
 	// objectHeader is the class and lock word of each object (mirror/object.h).
 	objectHeader = 8
 )
 
-// artSize is what an object occupies on ART, not aligned.
+// artSize returns the size of an object on ART, not aligned.
 func (d *dump) artSize(o *object) int64 {
 	switch o.shape {
 	case ofFields, ofNothing:
@@ -150,8 +151,8 @@ func (d *dump) artSize(o *object) int64 {
 	return header + size*int64(o.count)
 }
 
-// compressed tells whether ART keeps a string in bytes: since Android 8 what has only
-// the characters 1 to 127 (mirror/string.h, IsASCII).
+// compressed reports whether ART stores a string in bytes: since Android 8 if
+// it has only the characters 1 to 127 (mirror/string.h, IsASCII).
 func (d *dump) compressed(text []uint16) bool {
 	if d.sdk < 26 {
 		return false
@@ -167,8 +168,8 @@ func (d *dump) compressed(text []uint16) bool {
 // fieldGap is memory between two fields.
 type fieldGap struct{ at, size int }
 
-// artSize is the size of an instance on ART, which puts references first and fills
-// gaps with what fits (runtime/class_linker.cc, LinkFields).
+// artSize returns the size of an instance on ART, which puts references first
+// and fills gaps with fields that fit (runtime/class_linker.cc, LinkFields).
 func (c *Class) artSize() int {
 	if c.super == nil {
 		return objectHeader
@@ -215,7 +216,7 @@ func addGap(gaps []fieldGap, at, end int) []fieldGap {
 	return gaps
 }
 
-// artClassSize is that of the class object on ART (mirror/class-inl.h,
+// artClassSize returns the size of the class object on ART (mirror/class-inl.h,
 // ComputeClassSize).
 func (c *Class) artClassSize() int {
 	size := classHeader
@@ -242,7 +243,8 @@ func (c *Class) artClassSize() int {
 	return size + 8*number[8] + 4*number[4] + 2*number[2] + number[1]
 }
 
-// overhead is what a class object has besides its statics and what each class has.
+// overhead is the size of a class object without its statics and the part that
+// all classes have.
 func (c *Class) overhead() int {
 	n := c.artClassSize() - classHeader
 	for _, s := range c.statics {
@@ -251,7 +253,7 @@ func (c *Class) overhead() int {
 	return n
 }
 
-// hotSpotSize is what an object occupies on HotSpot, aligned.
+// hotSpotSize returns the size of an object on HotSpot, aligned.
 func (d *dump) hotSpotSize(o *object) int64 {
 	header, ref := int64(12), int64(4)
 	if d.IDSize == 4 {
@@ -272,7 +274,7 @@ func (d *dump) hotSpotSize(o *object) int64 {
 	return aligned(header + 4 + int64(o.element.Size(4))*int64(o.count))
 }
 
-// dataSize is the bytes of the values of an instance's fields in the dump.
+// dataSize returns the size of the values of an instance's fields in the dump.
 func (d *dump) dataSize(c *Class) (n int) {
 	for ; c != nil; c = c.super {
 		for _, f := range c.fields {
@@ -284,8 +286,9 @@ func (d *dump) dataSize(c *Class) (n int) {
 	return n
 }
 
-// latinOrUTF16 is the text of a string as HotSpot keeps it since JDK 9: one byte a
-// character where all are below 256, else UTF-16 in the machine's order.
+// latinOrUTF16 returns the text of a string as HotSpot stores it since JDK 9:
+// one byte per character if all are below 256, else UTF-16 in the machine's
+// byte order.
 func latinOrUTF16(text []uint16) []byte {
 	b := make([]byte, 0, 2*len(text))
 	if isLatin(text) {

@@ -8,25 +8,26 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Record is one record of a dump as Parse sees it. Heap records have a Sub and lie
-// in the segment whose own record came before them.
+// Record is a record of a dump, as read by Parse. Heap records have a Sub and
+// belong to the segment whose own record precedes them.
 type Record struct {
-	// Offset is where it begins, Length the bytes of what is not a heap record,
-	// without the head.
+	// Offset is its position, Length the size of the body of a record outside
+	// the heap.
 	Offset, Length int
 	Tag            hprof.Tag
-	// Body is that of a record outside of the heap.
+	// Body is the body of a record outside the heap.
 	Body []byte
 
 	Sub hprof.SubTag
-	// Heap is the number of the heap that HEAP_DUMP_INFO named in this segment, and
-	// Name the ID of its name.
+	// Heap is the number of the heap in the latest HEAP_DUMP_INFO of this
+	// segment, and Name the ID of its name.
 	Heap uint32
 	Name hprof.ID
 	Root hprof.Root
-	// Dump is what a CLASS_DUMP says.
+	// Dump is the content of a CLASS_DUMP.
 	Dump hprof.Class
-	// Object is an instance or array, of the class Class or with elements of Type.
+	// Object is an instance or array, of the class Class or with elements of
+	// Type.
 	Object, Class hprof.ID
 	Trace, Count  uint32
 	Type          hprof.Type
@@ -34,10 +35,10 @@ type Record struct {
 	Data []byte
 }
 
-// Parse reads a whole dump the plain way: it is the second opinion on what others
-// write and read. It takes the lengths in the file at their word, follows none of
-// the exceptions of real dumps, and stops with an error at whatever is wrong; the
-// records before that come with it.
+// Parse reads an entire dump in the simplest way, as a second implementation
+// for tests. It trusts the lengths in the file, supports none of the exceptions
+// of real dumps, and stops at the first error; it also returns the records
+// before that.
 func Parse(data []byte) (hprof.Header, []Record, error) {
 	var h hprof.Header
 	format, rest, ok := bytes.Cut(data, []byte{0})
@@ -62,7 +63,7 @@ type parser struct {
 	err     error
 }
 
-// take gives the next n bytes, zeros where there are not so many.
+// take returns the next n bytes, or zeros if there are not enough.
 func (p *parser) take(n int) []byte {
 	if n < 0 || n > p.end-p.at {
 		if p.err == nil {

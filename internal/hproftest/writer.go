@@ -12,59 +12,62 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Segmentation says how a Writer cuts the heap into segments.
+// Segmentation selects how a Writer divides the heap into segments.
 type Segmentation struct {
-	// Records and Bytes end a segment that has so many, its head included; 0 is no limit.
+	// Records and Bytes end a segment of that size, its head included; 0 is
+	// unlimited.
 	Records, Bytes int
-	// Fit begins a new segment before a record that would make the open one longer
-	// than Bytes, in the place of ending it afterwards.
+	// Fit begins a new segment before a record that would make the open one
+	// longer than Bytes, instead of ending it afterwards.
 	Fit bool
-	// Single writes one HEAP_DUMP in the place of segments. Its length is filled in
-	// at its end where the output can seek; otherwise it is kept in memory till then.
-	// More than 4 GiB declare the rest of a division by 4 GiB, as HotSpot does.
+	// Single writes one HEAP_DUMP instead of segments. Its length is filled in
+	// at its end if the output can seek; otherwise it is kept in memory until
+	// then. A length above 4 GiB is declared modulo 4 GiB, like in HotSpot.
 	Single bool
 }
 
-// ARTSegments is how ART cuts: 128 objects or 4 KiB (runtime/hprof/hprof.cc,
-// kMaxObjectsPerSegment, kMaxBytesPerSegment). A Writer begins with it.
+// ARTSegments is ART's segmentation: 128 objects or 4 KiB
+// (runtime/hprof/hprof.cc, kMaxObjectsPerSegment, kMaxBytesPerSegment). It is
+// the default of a Writer.
 func ARTSegments() Segmentation { return Segmentation{Records: 128, Bytes: 4096} }
 
-// HotSpotSegments is how HotSpot cuts since JDK 9: what fits into its buffer of
-// 1 MiB (services/heapDumper.cpp, DumpWriter).
+// HotSpotSegments is HotSpot's segmentation since JDK 9: as much as its buffer
+// of 1 MiB can hold (services/heapDumper.cpp, DumpWriter).
 func HotSpotSegments() Segmentation { return Segmentation{Bytes: 1 << 20, Fit: true} }
 
-// Writer writes a heap dump record by record, in the order of the calls: no record
-// is checked against others, so that it can write whatever a Scanner can read. Heap
-// records open a segment where none is open, all others end it.
+// Writer writes a heap dump record by record, in the order of the calls. No
+// record is checked against others, so that everything that a Scanner reads can
+// be written. Heap records open a segment if none is open, all others end it.
 //
-// The first error is kept; what is written after it is dropped. Memory is one
-// segment: a record of more than 64 KiB passes through and is the last of its
-// segment, where Segmentation.Bytes is not larger. Nothing is allocated for a
-// record once the buffer has grown. Not for concurrent use.
+// The first error is kept, and everything after it is dropped. A Writer keeps
+// one segment in memory: a record of more than 64 KiB passes through and is the
+// last of its segment, unless Segmentation.Bytes is larger. Records do not
+// allocate once the buffer has grown. A Writer is not safe for concurrent use.
 type Writer struct {
 	out    io.Writer
 	idSize int
 	policy Segmentation
 
-	// buf is what out does not have yet.
+	// buf are the bytes that are not written to out yet.
 	buf []byte
-	// written is what out has.
+	// written is the number of bytes written to out.
 	written int64
 
-	// open tells that a segment is; its head is at offset head of all bytes.
+	// open means that a segment is open; its head is at offset head of all
+	// bytes.
 	open bool
 	head int64
-	// sealed tells that the head of the open segment already declares the right
+	// sealed means that the head of the open segment already has the right
 	// length, so that it need not stay in buf.
 	sealed bool
-	// seeker is where the head of a single segment is filled in later; base is its
+	// seeker is used to fill in the head of a single segment later; base is its
 	// position before the first byte.
 	seeker  io.WriteSeeker
 	base    int64
 	records int
 
-	// inHeap tells that HeapInfo was said since the last EndSegment, told that the
-	// open segment says so.
+	// inHeap means that HeapInfo was called since the last EndSegment, told
+	// that the open segment contains it.
 	inHeap, told bool
 	heap         uint32
 	heapName     hprof.ID
@@ -74,9 +77,10 @@ type Writer struct {
 }
 
 const (
-	// spillAt is when bytes go to the output.
+	// spillAt is the size at which buf is written to the output.
 	spillAt = 64 << 10
-	// segmentHead is the bytes before the first record of a segment: tag, time and length.
+	// segmentHead is the size of a segment before its first record: tag, time
+	// and length.
 	segmentHead = 9
 )
 
@@ -106,27 +110,28 @@ func NewWriter(out io.Writer, h hprof.Header) *Writer {
 	return w
 }
 
-// Segment changes how the heap is cut, from the next segment on.
+// Segment changes the segmentation, from the next segment on.
 func (w *Writer) Segment(s Segmentation) {
 	w.EndSegment()
 	w.policy = s
 }
 
-// Err is the first error.
+// Err returns the first error.
 func (w *Writer) Err() error { return w.err }
 
-// Written is the bytes of the dump up to now, also those that are still in memory.
+// Written returns the size of the dump so far, including bytes that are still
+// in memory.
 func (w *Writer) Written() int64 { return w.written + int64(len(w.buf)) }
 
-// Flush ends the open segment and writes all to the output.
+// Flush ends the open segment and writes everything to the output.
 func (w *Writer) Flush() error {
 	w.EndSegment()
 	w.spill()
 	return w.err
 }
 
-// Close is Flush; later records are errors. It does not write HEAP_DUMP_END, and
-// does not close the output.
+// Close is Flush; later records are errors. It does not write HEAP_DUMP_END,
+// and does not close the output.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	w.closed = true
@@ -139,7 +144,7 @@ func (w *Writer) fail(record string, err error) {
 	}
 }
 
-// spill hands all of buf to the output.
+// spill writes all of buf to the output.
 func (w *Writer) spill() {
 	if w.err != nil || len(w.buf) == 0 {
 		return
@@ -155,7 +160,8 @@ func (w *Writer) spill() {
 	w.buf = w.buf[:0]
 }
 
-// relieve spills a buffer that is long enough and holds no head that must change.
+// relieve spills a buffer that is long enough and contains no head that must
+// change.
 func (w *Writer) relieve() {
 	if len(w.buf) < spillAt || w.open && !w.sealed && (!w.policy.Single || w.seeker == nil) {
 		return
@@ -181,7 +187,7 @@ func (w *Writer) id(v hprof.ID) {
 	w.u4(uint32(v))
 }
 
-// value writes the low bytes of a value of a type that exists.
+// value writes the low bytes of a value of an existing type.
 func (w *Writer) value(t hprof.Type, v uint64) {
 	if t == hprof.Object {
 		w.id(hprof.ID(v))
@@ -199,10 +205,10 @@ func (w *Writer) value(t hprof.Type, v uint64) {
 	}
 }
 
-// Records outside of the heap.
+// Records outside the heap.
 
-// Record writes a record outside of the heap as it is, such as one that was read
-// and is not understood.
+// Record writes a record outside the heap unchanged, such as one that was read
+// and is unknown.
 func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	if tag == hprof.TagHeapDump || tag == hprof.TagHeapDumpSegment {
 		w.fail("a record", errors.New("the heap is written by its own methods"))
@@ -215,7 +221,7 @@ func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	w.relieve()
 }
 
-// begin starts a record outside of the heap whose body has size bytes.
+// begin starts a record outside the heap whose body has the given size.
 func (w *Writer) begin(tag hprof.Tag, size int64) bool {
 	w.EndSegment()
 	return w.start(tag, size)
@@ -237,8 +243,8 @@ func (w *Writer) start(tag hprof.Tag, size int64) bool {
 	return true
 }
 
-// String writes a STRING in modified UTF-8 (JVM specification 4.4.7): NUL is two
-// bytes, a character beyond U+FFFF two surrogates. Bytes that are no UTF-8 become
+// String writes a STRING in modified UTF-8 (JVM specification 4.4.7): NUL is
+// two bytes, a character beyond U+FFFF two surrogates. Invalid UTF-8 becomes
 // U+FFFD.
 func (w *Writer) String(id hprof.ID, s string) {
 	if !w.begin(hprof.TagString, int64(w.idSize)+modifiedLength(s)) {
@@ -288,7 +294,7 @@ func appendModified(b []byte, s string) []byte {
 	return b
 }
 
-// appendSurrogate encodes what UTF-8 itself forbids.
+// appendSurrogate encodes a surrogate, which UTF-8 forbids.
 func appendSurrogate(b []byte, r rune) []byte {
 	return append(b, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
 }
@@ -365,7 +371,7 @@ func (w *Writer) EndHeap() {
 
 // Segments.
 
-// BeginSegment opens a segment where none is, also one that stays empty.
+// BeginSegment opens a segment if none is open, even if it stays empty.
 func (w *Writer) BeginSegment() {
 	if w.open || !w.start(w.segmentTag(), 0) {
 		return
@@ -381,7 +387,7 @@ func (w *Writer) segmentTag() hprof.Tag {
 	return hprof.TagHeapDumpSegment
 }
 
-// SegmentBytes is the length of the open segment with its head, 0 where none is open.
+// SegmentBytes returns the length of the open segment with its head, or 0.
 func (w *Writer) SegmentBytes() int64 {
 	if !w.open {
 		return 0
@@ -389,7 +395,7 @@ func (w *Writer) SegmentBytes() int64 {
 	return w.Written() - w.head
 }
 
-// EndSegment ends the open segment, and with it what HeapInfo said.
+// EndSegment ends the open segment and the effect of HeapInfo.
 func (w *Writer) EndSegment() {
 	w.cut()
 	w.inHeap = false
@@ -424,7 +430,7 @@ func (w *Writer) declare(length int64) {
 	}
 }
 
-// overwrite changes bytes that the output already has.
+// overwrite changes bytes that were already written to the output.
 func (w *Writer) overwrite(at int64, b []byte) error {
 	if _, err := w.seeker.Seek(w.base+at, io.SeekStart); err != nil {
 		return err
@@ -436,7 +442,7 @@ func (w *Writer) overwrite(at int64, b []byte) error {
 	return err
 }
 
-// full tells whether a record of size bytes must go into another segment.
+// full reports whether a record of the given size must go into a new segment.
 func (w *Writer) full(size int64) bool {
 	p := w.policy
 	switch {
@@ -452,7 +458,8 @@ func (w *Writer) full(size int64) bool {
 	return w.SegmentBytes() >= int64(p.Bytes)
 }
 
-// enter makes room for a heap record of size bytes, its tag included, in a segment.
+// enter prepares a segment for a heap record of the given size, its tag
+// included.
 func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 	if w.err != nil {
 		return false
@@ -485,8 +492,8 @@ func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 
 // Heap records.
 
-// HeapInfo says in which heap the following objects are: ART's 0 default, 'A' app,
-// 'I' image, 'Z' zygote. A segment that the Writer begins by itself says so again.
+// HeapInfo sets the heap of the following objects: ART's 0 default, 'A' app,
+// 'I' image, 'Z' zygote. A segment that the Writer begins by itself repeats it.
 func (w *Writer) HeapInfo(heap uint32, name hprof.ID) {
 	if !w.enter(hprof.SubHeapInfo, int64(5+w.idSize)) {
 		return
@@ -502,7 +509,7 @@ func (w *Writer) heapInfo() {
 	w.told = true
 }
 
-// Root writes a root. A JNI global's second ID is 0, as ART's is.
+// Root writes a root. The second ID of a JNI global is 0, like in ART.
 func (w *Writer) Root(r hprof.Root) {
 	if !r.Kind.IsRoot() {
 		w.fail("a root", fmt.Errorf("%v is none", r.Kind))
@@ -573,15 +580,15 @@ func (w *Writer) Class(c *hprof.Class) {
 	w.relieve()
 }
 
-// check fails where a type does not exist.
+// check fails for a type that does not exist.
 func (w *Writer) check(tag hprof.SubTag, t hprof.Type) {
 	if t.Size(w.idSize) == 0 {
 		w.fail(tag.String(), fmt.Errorf("a field of %v", t))
 	}
 }
 
-// Instance writes an INSTANCE_DUMP. data are the values of the class's own fields,
-// then those of its superclass and so on, big-endian.
+// Instance writes an INSTANCE_DUMP. data are the values of the class's own
+// fields, then those of its superclass and so on, big-endian.
 func (w *Writer) Instance(id hprof.ID, trace uint32, class hprof.ID, data []byte) {
 	if !w.enter(hprof.SubInstance, int64(1+2*w.idSize+8+len(data))) {
 		return
@@ -594,7 +601,7 @@ func (w *Writer) Instance(id hprof.ID, trace uint32, class hprof.ID, data []byte
 	w.relieve()
 }
 
-// ObjectArray writes an OBJECT_ARRAY_DUMP. class is that of the array.
+// ObjectArray writes an OBJECT_ARRAY_DUMP. class is the array class.
 func (w *Writer) ObjectArray(id hprof.ID, trace uint32, class hprof.ID, elements []hprof.ID) {
 	if !w.enter(hprof.SubObjectArray, int64(1+2*w.idSize+8)+int64(len(elements))*int64(w.idSize)) {
 		return
@@ -614,7 +621,8 @@ func (w *Writer) ObjectArray(id hprof.ID, trace uint32, class hprof.ID, elements
 	w.relieve()
 }
 
-// PrimitiveArray writes a PRIMITIVE_ARRAY_DUMP. data are its elements, big-endian.
+// PrimitiveArray writes a PRIMITIVE_ARRAY_DUMP. data are its elements,
+// big-endian.
 func (w *Writer) PrimitiveArray(id hprof.ID, trace uint32, t hprof.Type, data []byte) {
 	size := w.elementSize(t)
 	if size == 0 || len(data)%size != 0 {
@@ -633,8 +641,9 @@ func (w *Writer) PrimitiveArray(id hprof.ID, trace uint32, t hprof.Type, data []
 	w.relieve()
 }
 
-// PrimitiveArrayFrom writes a PRIMITIVE_ARRAY_DUMP of count elements that are read
-// from r, big-endian. One that ends early is an error, after which the dump is cut.
+// PrimitiveArrayFrom writes a PRIMITIVE_ARRAY_DUMP of count elements that are
+// read from r, big-endian. If r ends early, that is an error, and the dump is
+// truncated.
 func (w *Writer) PrimitiveArrayFrom(id hprof.ID, trace uint32, t hprof.Type, count uint32, r io.Reader) {
 	size := w.elementSize(t)
 	if !w.array(id, trace, t, int64(count), size) {
@@ -678,7 +687,7 @@ func (w *Writer) array(id hprof.ID, trace uint32, t hprof.Type, count int64, siz
 	return true
 }
 
-// elementSize is 0 for what no primitive array has.
+// elementSize is 0 for types that no primitive array has.
 func (w *Writer) elementSize(t hprof.Type) int {
 	if t == hprof.Object {
 		return 0

@@ -19,7 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// script is the source of a sequence of calls; at its end all is zero.
+// script is the source of a sequence of calls; after its end all bytes are
+// zero.
 type script struct{ rest []byte }
 
 func (s *script) byte() byte {
@@ -42,7 +43,7 @@ func (s *script) bytes(n int) []byte {
 	return b
 }
 
-// author writes what a script says and notes what must come out.
+// author makes the calls of a script and records the expected result.
 type author struct {
 	script
 	w    *hproftest.Writer
@@ -51,7 +52,7 @@ type author struct {
 	// heap and name are those of the next object.
 	heap uint32
 	name hprof.ID
-	// ends counts what must end a segment.
+	// ends counts calls that must end a segment.
 	ends int
 }
 
@@ -76,7 +77,7 @@ func (a *author) element() hprof.Type {
 	return hprof.Byte
 }
 
-// outside notes a record outside of the heap.
+// outside records a record outside the heap.
 func (a *author) outside(tag hprof.Tag, body ...any) {
 	a.heap, a.name = 0, 0
 	a.ends++
@@ -109,7 +110,7 @@ func (a *author) inHeap(r hproftest.Record) {
 	a.want = append(a.want, r)
 }
 
-// size of something, most often small.
+// size returns a size, usually a small one.
 func (a *author) size() int {
 	n := int(a.byte())
 	if n > 250 {
@@ -239,7 +240,7 @@ func (a *author) class() {
 	a.inHeap(hproftest.Record{Sub: hprof.SubClassDump, Object: c.ID, Dump: c})
 }
 
-// naiveModified encodes by hand what the JVM specification says in 4.4.7.
+// naiveModified encodes by hand as specified in JVM specification 4.4.7.
 func naiveModified(s string) (out string) {
 	for _, r := range s {
 		units := []rune{r}
@@ -260,7 +261,7 @@ func naiveModified(s string) (out string) {
 	return out
 }
 
-// policies are all ways to cut a heap.
+// policies are all segmentations.
 var policies = []hproftest.Segmentation{
 	hproftest.ARTSegments(), hproftest.HotSpotSegments(), {}, {Single: true}, {Bytes: 300, Fit: true}, {Records: 3},
 	{Bytes: 200, Records: 5}, {Bytes: 100_000},
@@ -286,7 +287,7 @@ func (f *seekable) Seek(to int64, whence int) (int64, error) {
 	return f.at, nil
 }
 
-// plain drops what the cutting of the heap adds, and what differs by it.
+// plain drops records and fields that depend on the segmentation.
 func plain(records []hproftest.Record) (out []hproftest.Record) {
 	for _, r := range records {
 		isSegment := r.Sub == 0 && (r.Tag == hprof.TagHeapDump || r.Tag == hprof.TagHeapDumpSegment)
@@ -305,7 +306,7 @@ func plain(records []hproftest.Record) (out []hproftest.Record) {
 	return out
 }
 
-// checkCut checks that the segments are what the policy says.
+// checkCut checks the segments against the segmentation.
 func checkCut(t *testing.T, p hproftest.Segmentation, records []hproftest.Record, ends int) {
 	t.Helper()
 	segments := 0
@@ -400,8 +401,8 @@ func compare(t *testing.T, got, want []hproftest.Record) {
 	}
 }
 
-// TestRewrite writes real dumps again, record by record and cut as they are: the
-// bytes are the same.
+// TestRewrite writes real dumps again, record by record and with the same
+// segments: the bytes are the same.
 func TestRewrite(t *testing.T) {
 	for _, name := range []string{"ahat-O.hprof", "leak_service_binder.hprof"} {
 		data := recorded.Read(t, "hprof", name)
@@ -454,7 +455,7 @@ func rewrite(w *hproftest.Writer, r *hproftest.Record, idSize int) {
 	}
 }
 
-// TestScanner: the package reads what it writes.
+// TestScanner: the package reads its own output.
 func TestWriterAndScanner(t *testing.T) {
 	var data []byte
 	for i := range 60_000 {
@@ -667,8 +668,8 @@ func TestWriterOutputFails(t *testing.T) {
 	}
 }
 
-// TestWriterLargeArray streams an array that is larger than any buffer, into a file
-// that seeks and into a stream, without keeping it.
+// TestWriterLargeArray streams an array that is larger than any buffer, to a
+// file that can seek and to a stream, without keeping it.
 func TestWriterLargeArray(t *testing.T) {
 	const n = 50 << 20
 	h := hprof.Header{Format: hprof.Format102, IDSize: 8}
@@ -714,7 +715,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// largest notes the most that came at once.
+// largest records the size of the largest write.
 type largest struct{ n *int }
 
 func (l *largest) Write(b []byte) (int, error) {
