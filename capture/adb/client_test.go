@@ -173,7 +173,7 @@ func TestWaitForASilentServer(t *testing.T) {
 		for answer, want := range map[time.Duration]time.Duration{
 			100 * time.Millisecond: 100 * time.Millisecond, time.Minute: serverTimeout,
 		} {
-			c := bubbled(t, func(p *peer) { p.deaf()() })
+			c := bubbled(t, func(p *peer) { p.drainInput()() })
 			c.opt.AnswerTimeout = answer
 			for name, call := range map[string]func() error{
 				"select":  func() error { return ignoreValue(c.Select(t.Context(), "")) },
@@ -228,7 +228,7 @@ func TestSilentDevice(t *testing.T) {
 		c := bubbled(t, func(p *peer) {
 			p.request()
 			p.send("OKAY")
-			p.deaf()()
+			p.drainInput()()
 		})
 		c.opt.AnswerTimeout = 30 * time.Millisecond
 		for _, call := range []struct {

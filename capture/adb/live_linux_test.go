@@ -232,10 +232,10 @@ func TestShellIsRaw(t *testing.T) {
 // command line.
 func runningWith(word string) []int { return onMachine.with(word) }
 
-// census scans all processes of this machine for all concurrent callers. If
-// many tests scanned by themselves, a machine with few cores would have no time
-// left for what they wait for.
-type census struct {
+// processScanner scans all processes of this machine for all concurrent
+// callers. If many tests scanned by themselves, a machine with few cores would
+// have no time left for what they wait for.
+type processScanner struct {
 	mu sync.Mutex
 	// next is the scan that has not started.
 	next *scan
@@ -248,10 +248,10 @@ type scan struct {
 	lines map[int][]byte
 }
 
-var onMachine = &census{next: new(scan)}
+var onMachine = &processScanner{next: new(scan)}
 
 // with uses a scan that starts after the call.
-func (c *census) with(word string) []int {
+func (c *processScanner) with(word string) []int {
 	c.mu.Lock()
 	mine := c.next
 	c.mu.Unlock()
@@ -289,8 +289,8 @@ func commandLines() map[int][]byte {
 
 var lastNap atomic.Int64
 
-// nap returns a sleep that is distinct from all others.
-func nap() string {
+// uniqueSleep returns a sleep that is distinct from all others.
+func uniqueSleep() string {
 	return fmt.Sprintf("%d.%d%06d", 300+lastNap.Add(1), 1+rand.IntN(9), os.Getpid()%1_000_000)
 }
 
@@ -354,7 +354,7 @@ func cancelOne(t *testing.T, name, command string, run func(context.Context, str
 }
 
 func cancelOnce(t *testing.T, name, command string, run func(context.Context, string) error) (sure bool) {
-	n := nap()
+	n := uniqueSleep()
 	command = strings.ReplaceAll(command, "N", n)
 	ctx, cancel := context.WithCancel(soon(t))
 	defer cancel()
@@ -388,7 +388,7 @@ func TestCapEndsCommand(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		p.signal = 0
 		c.opt.MaxStream = 1 << 20
-		n := nap()
+		n := uniqueSleep()
 		var got counter
 		_,
 			err := d.Shell(soon(t),
@@ -406,7 +406,7 @@ func TestCapEndsCommand(t *testing.T) {
 // TestUnplugged: the device disappears during a command and during a transfer.
 func TestUnplugged(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, unplug func()) {
-		n := nap()
+		n := uniqueSleep()
 		defer func() {
 			for _, pid := range runningWith(n) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)

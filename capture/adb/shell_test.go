@@ -135,8 +135,8 @@ func oneCommand(killed chan<- string, stream func(p *peer, token string)) func(p
 	}
 }
 
-// deaf reads and drops the input; wait waits for its end.
-func (p *peer) deaf() (wait func()) {
+// drainInput reads and drops the input; wait waits for its end.
+func (p *peer) drainInput() (wait func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -276,7 +276,7 @@ func TestCancel(t *testing.T) {
 				ctx, cancel := context.WithCancel(soon(t))
 				var tr trace
 				c := bubbled(t, oneCommand(killed, func(p *peer, token string) {
-					wait := p.deaf()
+					wait := p.drainInput()
 					tr = trace(token)
 					if tt.first != "" {
 						p.send(retoken(tt.first, token))
@@ -334,14 +334,14 @@ func TestCancelUnreachable(t *testing.T) {
 				ctx, cancel := context.WithCancel(soon(t))
 				c := bubbled(t, func(p *peer) {
 					if calls.Add(1) > 1 {
-						p.deaf()()
+						p.drainInput()()
 						return
 					}
 					p.request()
 					p.send("OKAY")
 					token := tokenOf(p.request())
 					p.send("OKAY")
-					wait := p.deaf()
+					wait := p.drainInput()
 					p.send(retoken(tt.first, token))
 					time.Sleep(10 * time.Millisecond)
 					start = time.Now()
@@ -377,7 +377,8 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// TestCompleteAnswerWins: a complete answer counts even if the context has ended.
+// TestCompleteAnswerWins: a complete answer counts even if the context has
+// ended.
 func TestCompleteAnswerWins(t *testing.T) {
 	ctx, cancel := context.WithCancel(soon(t))
 	// An answer that is partly in flight when the context ends is dropped, and

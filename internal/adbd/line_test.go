@@ -376,19 +376,19 @@ func TestLineAtDaemon(t *testing.T) {
 	}
 }
 
-// restless is a phone that reports its changes.
-type restless struct {
+// notifyingPhone is a phone that reports its changes.
+type notifyingPhone struct {
 	*memoryPhone
 	changed chan struct{}
 }
 
-func (p *restless) Changed() <-chan struct{} {
+func (p *notifyingPhone) Changed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.changed
 }
 
-func (p *restless) change(f func(*Identity)) {
+func (p *notifyingPhone) change(f func(*Identity)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.id)
@@ -407,7 +407,7 @@ func TestSessionEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			expectNoGoroutines(t)
 			blocked, running := blockedPhone("x")
-			phone := &restless{blocked, make(chan struct{})}
+			phone := &notifyingPhone{blocked, make(chan struct{})}
 			s := startServer(t, phone)
 			conn := dial(t, s.Addr(), "host:transport:x", "shell,v2,raw:x", "")
 			mustRead(t, conn, shellHeader+len("started"))
@@ -418,7 +418,7 @@ func TestSessionEnds(t *testing.T) {
 			}
 
 			synctest.Test(t, func(t *testing.T) {
-				phone := &restless{newMemoryPhone("x"), make(chan struct{})}
+				phone := &notifyingPhone{newMemoryPhone("x"), make(chan struct{})}
 				ours, theirs := net.Pipe()
 				ended := make(chan struct{})
 				go func() {

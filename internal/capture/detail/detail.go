@@ -117,7 +117,7 @@ func spent(before, after []byte) known.Duration {
 func (d *Detail) block(text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
-		return fmt.Errorf("read meminfo of %s: %w", d.Name, meaning(err))
+		return fmt.Errorf("read meminfo of %s: %w", d.Name, asCaptureError(err))
 	}
 	for _, b := range info.Blocks {
 		if b.PID.Known && b.PID.N != int64(d.PID) {
@@ -139,8 +139,9 @@ func brokenOff(info dumpsys.Meminfo) string {
 	return " (" + info.Interrupted.Error() + ")"
 }
 
-// meaning maps a device's error message to the error that the engine acts on.
-func meaning(err error) error {
+// asCaptureError maps a device's error message to the error that the engine
+// acts on.
+func asCaptureError(err error) error {
 	var e dumpsys.DeviceError
 	if !errors.As(err, &e) {
 		return err

@@ -468,13 +468,13 @@ func (d *puller) Pull(_ context.Context, _ string, w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// giant is a device whose dump has size bytes.
-type giant struct {
+// largeDumpDevice is a device whose dump has size bytes.
+type largeDumpDevice struct {
 	shelltest.Device
 	size int64
 }
 
-func (d *giant) Pull(_ context.Context, _ string, w io.Writer) (int64, error) {
+func (d *largeDumpDevice) Pull(_ context.Context, _ string, w io.Writer) (int64, error) {
 	return io.Copy(w, largeDump(d.size))
 }
 
@@ -484,7 +484,7 @@ func TestLargeHeapDump(t *testing.T) {
 		t.Skip("writes half a gigabyte")
 	}
 	const size = 520 << 20
-	d := &giant{
+	d := &largeDumpDevice{
 		size: size,
 		Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			return 0, play(stdout, command, map[string]string{

@@ -265,7 +265,7 @@ func (s *logScan) own(e logEntry) bool {
 		return true
 	}
 	if nameFits(e.tag, s.process) {
-		s.learn(e.pid)
+		s.recordPID(e.pid)
 	}
 	return s.knows(e.pid)
 }
@@ -279,16 +279,16 @@ func (s *logScan) knows(pid int64) bool {
 	return false
 }
 
-// learn records a pid of the process if only its name was given.
-func (s *logScan) learn(pid int64) {
+// recordPID records a pid of the process if only its name was given.
+func (s *logScan) recordPID(pid int64) {
 	if s.pid == 0 && pid > 0 && !s.knows(pid) && len(s.pids) < maxPIDs {
 		s.pids = append(s.pids, pid)
 	}
 }
 
-// meant reports whether words about a process are about this one. A name may be
-// truncated to the last or first 15 bytes.
-func (s *logScan) meant(pid int64, name string) bool {
+// isTarget reports whether words about a process are about this one. A name may
+// be truncated to the last or first 15 bytes.
+func (s *logScan) isTarget(pid int64, name string) bool {
 	if s.pid > 0 && pid != s.pid || s.process != "" && name != "" && !nameFits(name, s.process) {
 		return false
 	}
@@ -512,8 +512,8 @@ func (s *logScan) runtime(e logEntry) {
 	case s.blame:
 		s.exception(msg)
 		s.crash, s.blame = nil, false
-	case told && s.meant(pid, name):
-		s.learn(pid)
+	case told && s.isTarget(pid, name):
+		s.recordPID(pid)
 		s.mention(LogCrash, *s.crash)
 		s.blame, s.out.Cause = true, ""
 	case told, !s.own(e):
@@ -593,7 +593,7 @@ func (s *logScan) limiter(msg string) {
 	pid, okPID := wholeNumber(f["pid"])
 	memory, okMemory := wholeNumber(f["memHigh"])
 	swap, okSwap := wholeNumber(f["swapHigh"])
-	if f["type"] == "anon+swap" && okPID && okMemory && okSwap && max(memory, swap) < 1<<60 && s.meant(pid, "") {
+	if f["type"] == "anon+swap" && okPID && okMemory && okSwap && max(memory, swap) < 1<<60 && s.isTarget(pid, "") {
 		s.out.MemoryLimit = known.Of(memory + swap)
 	}
 }
@@ -604,7 +604,7 @@ func (s *logScan) limiter(msg string) {
 // and its OOM killer's "Killed process PID (COMM)" (mm/oom_kill.c).
 func (s *logScan) lowMemory(e logEntry, msg string) {
 	pid, name, rest, ok := victimOf(msg)
-	if !ok || !s.meant(pid, name) {
+	if !ok || !s.isTarget(pid, name) {
 		return
 	}
 	s.mention(LogLowMemoryKill, e)
@@ -671,7 +671,7 @@ func (s *logScan) activityManager(e logEntry, msg string) {
 	switch {
 	case strings.HasPrefix(msg, "Killing "):
 		pid, name, rest, ok := pidAndName(strings.TrimPrefix(msg, "Killing "))
-		if !ok || !s.meant(pid, name) {
+		if !ok || !s.isTarget(pid, name) {
 			return
 		}
 		s.mention(LogKill, e)
@@ -681,13 +681,13 @@ func (s *logScan) activityManager(e logEntry, msg string) {
 	case strings.HasPrefix(msg, "Start proc "):
 		if pid, name, _, ok := pidAndName(strings.TrimPrefix(msg, "Start proc ")); ok && s.process != "" &&
 			name == s.process {
-			s.learn(pid)
+			s.recordPID(pid)
 		}
 	case strings.HasPrefix(msg, "Process "):
 		name, rest, ok := strings.Cut(strings.TrimPrefix(msg, "Process "), " (pid ")
 		digits, rest, closed := strings.Cut(rest, ")")
 		pid, isNumber := wholeNumber(digits)
-		if ok && closed && isNumber && strings.Contains(clip(rest, maxClip), " has died") && s.meant(pid, name) {
+		if ok && closed && isNumber && strings.Contains(clip(rest, maxClip), " has died") && s.isTarget(pid, name) {
 			s.mention(LogDied, e)
 		}
 	case strings.HasPrefix(msg, "ANR in "):
@@ -744,14 +744,14 @@ func (s *logScan) event(e logEntry, msg string) {
 	case !ok:
 	case e.tag == "am_proc_start":
 		if s.process != "" && name == s.process {
-			s.learn(pid)
+			s.recordPID(pid)
 		}
 	case e.tag == "am_crash" && more == "Native crash":
 		// The pid is that of the system, which reports it.
 		if s.process == name || s.process == "" && s.pid == 0 {
 			s.mention(LogNativeCrash, e)
 		}
-	case s.meant(pid, name):
+	case s.isTarget(pid, name):
 		s.ended(e, more)
 	}
 }
@@ -787,7 +787,7 @@ func (s *logScan) tombstone(e logEntry, msg string) {
 	pid, isNumber := wholeNumber(digits)
 	_, rest, named := strings.Cut(rest, ">>> ")
 	name, _, closed := strings.Cut(rest, " <<<")
-	if isNumber && named && closed && s.meant(pid, name) {
+	if isNumber && named && closed && s.isTarget(pid, name) {
 		s.mention(LogNativeCrash, e)
 		s.tomb = e.pid
 	}
@@ -802,7 +802,7 @@ func (s *logScan) zygote(e logEntry, msg string) {
 		return
 	}
 	digits, rest, _ := strings.Cut(rest, " ")
-	if pid, ok := wholeNumber(digits); ok && strings.HasPrefix(rest, "exited ") && s.meant(pid, "") {
+	if pid, ok := wholeNumber(digits); ok && strings.HasPrefix(rest, "exited ") && s.isTarget(pid, "") {
 		s.mention(LogDied, e)
 	}
 }

@@ -410,7 +410,7 @@ func (p *meminfoScan) endBlock(whole bool) {
 	}
 	b, f := p.cur, &p.facts
 	b.TableComplete = f.totalRow && !f.badCell
-	p.settle()
+	p.resolveDuplicates()
 	b.EGLMtrack, b.GLMtrack = b.rowPss("EGL mtrack", "Graphics"), b.rowPss("GL mtrack", "GL")
 	b.OtherMtrack = b.rowPss("Other mtrack", "Memtrack")
 	b.GfxDev, b.OtherDev = b.rowPss("Gfx dev"), b.rowPss("Other dev")
@@ -443,8 +443,8 @@ func (b *Block) rowPss(names ...string) known.Int {
 	return known.Int{}
 }
 
-// settle resolves values that are printed twice.
-func (p *meminfoScan) settle() {
+// resolveDuplicates resolves values that are printed twice.
+func (p *meminfoScan) resolveDuplicates() {
 	b, f := p.cur, &p.facts
 	for _, v := range f.totals {
 		if !b.TotalPss.Known {

@@ -258,7 +258,7 @@ func storeAddress(text string) (string, *fault) {
 			": want file:PATH, git:BRANCH#PATH, git:REMOTE/BRANCH#PATH, artifact:NAME or command:PROGRAM ARGUMENTS",
 	}
 	if !found || !slices.Contains(stores, scheme) {
-		f.suggestion = meantStore(text)
+		f.suggestion = suggestStore(text)
 		return "", f
 	}
 	branch, path, _ := strings.Cut(rest, "#")
@@ -274,8 +274,9 @@ func storeAddress(text string) (string, *fault) {
 	return text, nil
 }
 
-// meantStore suggests an address for a text without a known scheme, or nothing.
-func meantStore(text string) string {
+// suggestStore suggests an address for a text without a known scheme, or
+// nothing.
+func suggestStore(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	switch near, ok := Nearest(scheme, stores); {
 	case strings.TrimSpace(text) == "" || strings.HasPrefix(rest, "//"):

@@ -35,7 +35,7 @@ var (
 		expression, same, form{"a regular expression of RE2", []object{freeText(notBlank)}, false},
 	}
 	roomKind = kind[time.Duration]{
-		withUnit(such(duration,
+		withUnit(restrict(duration,
 			func(d time.Duration) bool { return d > 0 && d <= longestRoom && d%time.Millisecond == 0 },
 			"whole milliseconds, more than 0 and at most 10m"),
 			func(float64) string { return "s" }),

@@ -298,7 +298,7 @@ func (w *walker) exactlyOne(at place, keys []key) {
 		name := p.key.Value
 		k, known := find(keys, name)
 		if !known {
-			k, known = meantKey(p, at, keys, pairs)
+			k, known = suggestKey(p, at, keys, pairs)
 		}
 		switch name = k.name; {
 		case !known, k.beside:

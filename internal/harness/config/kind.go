@@ -78,13 +78,13 @@ var (
 	// interval is the time between two samples. Below a second the reading
 	// itself would be the load; beyond a day there is no series.
 	interval = kind[time.Duration]{
-		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour },
+		withUnit(restrict(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour },
 			"from 1s to 1d"),
 			func(float64) string { return "s" }),
 		writeDuration, form{"a duration from 1s to 1d", []object{matching(timePattern)}, true},
 	}
 	lengthKind = kind[time.Duration]{
-		withUnit(such(duration, positive[time.Duration], "more than 0"), func(n float64) string {
+		withUnit(restrict(duration, positive[time.Duration], "more than 0"), func(n float64) string {
 			switch {
 			case n <= 24:
 				return "h"
@@ -99,7 +99,7 @@ var (
 		parseSpan, span.String, form{"a duration over 0, or two as 12m..30m", []object{matching(spanPattern)}, true},
 	}
 	pauseKind = kind[time.Duration]{
-		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"),
+		withUnit(restrict(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"),
 			func(float64) string { return "ms" }),
 		writeDuration,
 		form{
@@ -107,12 +107,13 @@ var (
 		},
 	}
 	cooldownKind = kind[time.Duration]{
-		withUnit(such(duration, func(d time.Duration) bool { return d >= 0 && d <= 30*24*time.Hour }, "from 0 to 30d"),
+		withUnit(restrict(duration, func(d time.Duration) bool { return d >= 0 && d <= 30*24*time.Hour },
+			"from 0 to 30d"),
 			func(float64) string { return "m" }),
 		writeDuration, form{"a duration from 0 to 30d", []object{{{"const", 0}}, matching(zeroTimePattern)}, true},
 	}
 	limitKind = kind[time.Duration]{
-		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 10*time.Minute },
+		withUnit(restrict(duration, func(d time.Duration) bool { return d >= time.Second && d <= 10*time.Minute },
 			"from 1s to 10m"),
 			func(float64) string { return "s" }),
 		writeDuration, form{"a duration from 1s to 10m", []object{matching(timePattern)}, true},
@@ -167,7 +168,7 @@ func parseSpan(text string) (span, *fault) {
 // rateKind is growth in bytes per hour. No run is long enough for less than 1
 // MB/h, and no app grows by a TB in an hour.
 var rateKind = kind[int64]{
-	such(rate, func(n int64) bool { return n >= 1<<20 && n <= 1<<40 }, "from 1MB/h to 1024GB/h"),
+	restrict(rate, func(n int64) bool { return n >= 1<<20 && n <= 1<<40 }, "from 1MB/h to 1024GB/h"),
 	writeRate,
 	form{"a size per hour from 1MB/h to 1024GB/h", []object{matching(ratePattern)}, true},
 }
@@ -231,7 +232,7 @@ func numberBetween(low, high float64) object {
 func percentKind(most float64) kind[float64] {
 	says := fmt.Sprintf("more than 0%% and at most %.0f%%", most)
 	return kind[float64]{
-		such(percent, func(v float64) bool { return v > 0 && v <= most }, says),
+		restrict(percent, func(v float64) bool { return v > 0 && v <= most }, says),
 		func(v float64) string { return writeNumber(v) + "%" },
 		form{"percent, " + says, []object{numberBetween(0, most), matching(percentPattern)}, true},
 	}
@@ -239,7 +240,8 @@ func percentKind(most float64) kind[float64] {
 
 // count is a whole number of things.
 func count(low, high int64) kind[int] {
-	parse := such(whole, func(n int64) bool { return n >= low && n <= high }, fmt.Sprintf("from %d to %d", low, high))
+	parse := restrict(whole, func(n int64) bool { return n >= low && n <= high },
+		fmt.Sprintf("from %d to %d", low, high))
 	return kind[int]{
 		func(text string) (int, *fault) {
 			n, f := parse(text)
@@ -300,7 +302,7 @@ func seed(text string) (*int64, *fault) {
 	if text == "auto" {
 		return nil, nil
 	}
-	n, f := such(whole, func(n int64) bool { return n >= 0 }, "auto, or 0 or more")(text)
+	n, f := restrict(whole, func(n int64) bool { return n >= 0 }, "auto, or 0 or more")(text)
 	if f != nil {
 		return nil, &fault{message: f.message + "; auto uses a new seed for each run"}
 	}

@@ -29,9 +29,9 @@ type layer struct {
 // outside reports whether the layer is not written in the file.
 func (l *layer) outside() bool { return l != nil && l.kind >= Environment }
 
-// speaker returns the source of the value at a path, or below it, as messages
+// sourceOf returns the source of the value at a path, or below it, as messages
 // name it.
-func (l *layer) speaker(path string) string {
+func (l *layer) sourceOf(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	if name, ok := l.said[path]; ok {
 		return name
@@ -45,7 +45,7 @@ func (l *layer) speaker(path string) string {
 }
 
 // supplies reports whether the layer has a value at a path or below it.
-func (l *layer) supplies(path string) bool { return l != nil && l.speaker(path) != "" }
+func (l *layer) supplies(path string) bool { return l != nil && l.sourceOf(path) != "" }
 
 // over returns what a layer has in place of a mapping.
 type over struct {

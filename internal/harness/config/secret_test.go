@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// vault is an environment with secrets.
-func vault(name string) (string, bool) {
+// secretEnv is an environment with secrets.
+func secretEnv(name string) (string, bool) {
 	v,
 		ok := map[string]string{
 		"TOKEN": "ghp_SECRET", "SPAN": "45m", "APP": "com.secretapp", "SHORT": "x1", "SERIAL": "emulator-5554",
@@ -32,7 +32,7 @@ diagnose:
 // values, unless they are requested, and means the same when it is read again.
 func TestMaskedConfigShowsReferences(t *testing.T) {
 	file := strings.Replace(secretFile, "${SPAN:-10s}", "${LIMIT:-10s}", 1)
-	c, err := Parse("run.yaml", []byte(file), vault)
+	c, err := Parse("run.yaml", []byte(file), secretEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 			t.Errorf("no %s in\n%s", line, out)
 		}
 	}
-	again, err := Parse("again.yaml", []byte(out), vault)
+	again, err := Parse("again.yaml", []byte(out), secretEnv)
 	if err != nil || string(again.YAML(false)) != string(c.YAML(false)) {
 		t.Errorf("%v; read again it means\n%s, want\n%s", err, again.YAML(false), c.YAML(false))
 	}
@@ -107,7 +107,7 @@ func TestErrorsHideTheValuesOfVariables(t *testing.T) {
 				whole += line
 			}
 		}
-		c, err := Parse("run.yaml", []byte(whole), vault)
+		c, err := Parse("run.yaml", []byte(whole), secretEnv)
 		if err == nil {
 			t.Errorf("%s: taken: %+v", file, c.Workload)
 			continue

@@ -148,30 +148,30 @@ func complaint(err error) (line int, text string) {
 // text: the first character that causes the same complaint is the place.
 func (s source) syntax(err error) *Problem {
 	line, text := complaint(err)
-	at, ok := s.culprit(text)
+	at, ok := s.locate(text)
 	if !ok {
 		if strings.HasPrefix(text, "did not find expected") {
 			line++ // these are counted from 0
 		}
 		line = min(max(line, 1), len(s.lines))
 		begin := strings.TrimLeft(s.line(line), " ")
-		return s.problem(line, len(s.line(line))-len(begin)+1, plainly(text, begin))
+		return s.problem(line, len(s.line(line))-len(begin)+1, explain(text, begin))
 	}
-	return s.problemAt(at, plainly(text, s.text[at:]))
+	return s.problemAt(at, explain(text, s.text[at:]))
 }
 
-// mostCulprit is the longest text, and patience the longest distance inside an
+// maxLocate is the longest text, and patience the longest distance inside an
 // open bracket or quote, that is searched for the place of an error: each step
 // of the search parses the text again.
 const (
-	mostCulprit = 64 << 10
+	maxLocate = 64 << 10
 	patience    = 200
 )
 
-// culprit finds the byte where a complaint begins: first the line, so that few
+// locate finds the byte where a complaint begins: first the line, so that few
 // steps are needed, then the character in it.
-func (s source) culprit(text string) (int, bool) {
-	if len(s.text) > mostCulprit {
+func (s source) locate(text string) (int, bool) {
+	if len(s.text) > maxLocate {
 		return 0, false
 	}
 	lineEnds := make([]int, len(s.lines))
@@ -241,9 +241,9 @@ func (s source) complains(end int, text string) bool {
 	return said == text || unclosed[text] != ""
 }
 
-// plainly translates a complaint of the library for the author of a file; at is
+// explain translates a complaint of the library for the author of a file; at is
 // the text that it is about.
-func plainly(text, at string) string {
+func explain(text, at string) string {
 	if unclosed[text] != "" {
 		return unclosed[text]
 	}

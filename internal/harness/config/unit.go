@@ -22,9 +22,9 @@ type fault struct {
 // parser parses the text of a value into a T.
 type parser[T any] func(text string) (T, *fault)
 
-// such restricts a parser to the values that satisfy a rule; the rule ends the
+// restrict limits a parser to the values that satisfy a rule; the rule ends the
 // sentence "must be ...".
-func such[T any](parse parser[T], obeys func(T) bool, rule string) parser[T] {
+func restrict[T any](parse parser[T], obeys func(T) bool, rule string) parser[T] {
 	return func(text string) (T, *fault) {
 		v, f := parse(text)
 		if f == nil && !obeys(v) {
@@ -46,7 +46,7 @@ func whole(text string) (int64, *fault) {
 		return 0,
 			&fault{
 				message:    quoted(text) + " is not a whole number: write digits only, such as 30",
-				suggestion: meantWhole(text),
+				suggestion: suggestWhole(text),
 			}
 	}
 	n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
@@ -61,9 +61,9 @@ var (
 	thousands  = regexp.MustCompile(`^[1-9][0-9]{0,2}([,. '][0-9]{3})+$`)
 )
 
-// meantWhole turns 026, 200k and 200,000 into digits, and returns nothing for
+// suggestWhole turns 026, 200k and 200,000 into digits, and returns nothing for
 // any other text.
-func meantWhole(text string) string {
+func suggestWhole(text string) string {
 	if len(text) > longestNumber {
 		return ""
 	}
@@ -208,7 +208,7 @@ func duration(text string) (time.Duration, *fault) {
 	if len(text) > longestNumber || !durationPattern.MatchString(text) {
 		return 0, &fault{
 			message:    quoted(text) + " is not a duration: write numbers with units, such as 90s, 1h30m or 2d",
-			suggestion: meantDuration(text),
+			suggestion: suggestDuration(text),
 		}
 	}
 	var sum time.Duration
@@ -249,9 +249,9 @@ func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[t
 	}
 }
 
-// meantDuration turns "8 hours" into "8h", and returns nothing for any other
+// suggestDuration turns "8 hours" into "8h", and returns nothing for any other
 // text.
-func meantDuration(text string) string {
+func suggestDuration(text string) string {
 	m := durationWords.FindStringSubmatch(text)
 	if m == nil || len(text) > longestNumber {
 		return ""

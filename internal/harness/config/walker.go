@@ -131,7 +131,7 @@ func (w *walker) note(at place, line, column int, f *fault) {
 		Suggestion: w.secrets.redact(f.suggestion),
 	}
 	if at.from.outside() {
-		p.File, p.Line, p.Column = at.from.speaker(at.path), 0, 0
+		p.File, p.Line, p.Column = at.from.sourceOf(at.path), 0, 0
 	}
 	w.problems = append(w.problems, noted{Problem: p, outside: at.from != nil, unset: f.unset})
 }
@@ -170,7 +170,7 @@ func (w *walker) accept(at place, names []string) {
 	}
 	switch {
 	case at.from.outside():
-		o = Origin{Layer: at.from.kind, Name: strings.TrimPrefix(at.from.speaker(at.path), environmentPlace(""))}
+		o = Origin{Layer: at.from.kind, Name: strings.TrimPrefix(at.from.sourceOf(at.path), environmentPlace(""))}
 	case at.from != nil:
 		o.Layer, o.Name = at.from.kind, at.from.name
 	}
@@ -416,7 +416,7 @@ func (w *walker) mapping(at place, keys []key) {
 		case !known:
 			w.refuseKey(p, func(p pair) place { return p.itself(at) },
 				func(at place) *fault { return unknownKey(name, keys, at) })
-			if k, ok := meantKey(p, at, keys, pairs); ok {
+			if k, ok := suggestKey(p, at, keys, pairs); ok {
 				// It is read as if it were valid, to report mistakes below it,
 				// and not that the key is missing.
 				below.path = join(at.path, k.name)
@@ -467,7 +467,7 @@ func names(keys []key) []string {
 func unknownKey(name string, keys []key, at place) *fault {
 	f := &fault{message: "unknown key " + quoted(name)}
 	possible := possibleKeys(keys, at)
-	if near, ok := meantName(name, possible); ok {
+	if near, ok := suggestName(name, possible); ok {
 		f.suggestion = near
 		return f
 	}
@@ -495,19 +495,19 @@ func possibleKeys(keys []key, at place) []string {
 	return possible
 }
 
-// meantKey returns the key that an unknown one was probably meant for, unless
+// suggestKey returns the key that an unknown one was probably meant for, unless
 // that is there too.
-func meantKey(p pair, at place, keys []key, beside []pair) (key, bool) {
-	near, ok := meantName(p.key.Value, possibleKeys(keys, p.itself(at)))
+func suggestKey(p pair, at place, keys []key, beside []pair) (key, bool) {
+	near, ok := suggestName(p.key.Value, possibleKeys(keys, p.itself(at)))
 	if !ok || slices.ContainsFunc(beside, func(p pair) bool { return p.key.Value == near }) {
 		return key{}, false
 	}
 	return find(keys, near)
 }
 
-// meantName returns the name that was probably meant by an unknown one: the
+// suggestName returns the name that was probably meant by an unknown one: the
 // only one with a dot of which it is a part, or a similar one.
-func meantName(name string, possible []string) (string, bool) {
+func suggestName(name string, possible []string) (string, bool) {
 	if whole := wholeNames(name, possible); len(whole) == 1 {
 		return whole[0], true
 	}

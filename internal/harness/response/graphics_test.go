@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// flung is a list of SurfaceFlinger: what it has allocated, and if imported is
-// not nil what it has mapped.
-func flung(allocated, imported []string) []byte {
+// surfaceFlingerText is a list of SurfaceFlinger: what it has allocated, and if
+// imported is not nil what it has mapped.
+func surfaceFlingerText(allocated, imported []string) []byte {
 	var b strings.Builder
 	b.WriteString("GraphicBufferAllocator buffers:\n")
 	for i, layer := range allocated {
@@ -85,8 +85,8 @@ func TestImportedBuffersGrow(t *testing.T) {
 
 // A truncated list is not compared.
 func TestImportedBuffersWithoutEnd(t *testing.T) {
-	whole, more := flung(layers("screen", 3), layers("VRI[Main]#0", 3)),
-		flung(layers("screen", 3), layers("VRI[Main]#0", 9))
+	whole, more := surfaceFlingerText(layers("screen", 3), layers("VRI[Main]#0", 3)),
+		surfaceFlingerText(layers("screen", 3), layers("VRI[Main]#0", 9))
 	cut := more[:bytes.Index(more, []byte("Total imported"))]
 	for _, c := range [][2][]byte{{whole, cut}, {cut, whole}, {cut, cut[:bytes.LastIndex(cut, []byte("+ name"))]}} {
 		if got, _ := graphicsOf(t, c[0], c[1]); len(got) > 0 {
@@ -106,9 +106,9 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 	for _, newer := range []bool{true, false} {
 		list := func(of ...any) []byte {
 			if newer {
-				return flung(layers(screen, 3), layers(append(of, screen, 3)...))
+				return surfaceFlingerText(layers(screen, 3), layers(append(of, screen, 3)...))
 			}
-			return flung(layers(append(of, screen, 3)...), nil)
+			return surfaceFlingerText(layers(append(of, screen, 3)...), nil)
 		}
 		got, c := graphicsOf(t, list(own, 3, other, 10, nobody, 3), list(own, 3, other, 30, nobody, 3))
 		equal(t, "findings", got, []string(nil))
@@ -122,7 +122,7 @@ func TestBuffersOfAnotherApp(t *testing.T) {
 		}
 	}
 	// If no buffer has an owner, the sum of all remains.
-	got, _ := graphicsOf(t, flung(layers("", 3), nil), flung(layers("", 9), nil))
+	got, _ := graphicsOf(t, surfaceFlingerText(layers("", 3), nil), surfaceFlingerText(layers("", 9), nil))
 	equal(t, "findings", got,
 		[]string{
 			"buffers of the whole device (dumpsys SurfaceFlinger) +61200 kB",
@@ -140,7 +140,7 @@ func TestChangedRowsAreReported(t *testing.T) {
 		for i := range 2 * toldFindings {
 			of = append(of, fmt.Sprintf("shrinking %c", 'A'+i), 2-n)
 		}
-		return flung(layers(of...), nil)
+		return surfaceFlingerText(layers(of...), nil)
 	}
 	got, c := graphicsOf(t, list(0), list(1))
 	if len(got) != toldFindings || got[0] != "shrinking A (dumpsys SurfaceFlinger): 1 (-1) -10200 kB" {
@@ -152,7 +152,9 @@ func TestChangedRowsAreReported(t *testing.T) {
 func TestGraphicsNow(t *testing.T) {
 	gpu := []byte("Memory snapshot for GPU 0:\nGlobal total: 57344000\nProc 4321 total: 37748736\n")
 	c := analysed(t, New(t.TempDir(), Options{}), "gpu", nil,
-		map[string][]byte{"surfaceflinger.txt": flung(layers("com.shop/com.shop.Main", 3), nil), "gpu.txt": gpu})
+		map[string][]byte{
+			"surfaceflinger.txt": surfaceFlingerText(layers("com.shop/com.shop.Main", 3), nil), "gpu.txt": gpu,
+		})
 	text := strings.Join(c.Record.Summary, "\n")
 	for _, want := range []string{"graphics: 36.0 MB of GPU memory", "graphics: 3 buffers of all windows, 29.9 MB"} {
 		if !strings.Contains(text, want) {

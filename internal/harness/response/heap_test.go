@@ -28,8 +28,8 @@ import (
 // secret is a text that a person has typed.
 const secret = "mail of somebody@example.org"
 
-// secretive is a dump of an app with a leak of two Activities and a text.
-func secretive(t testing.TB) []byte {
+// dumpWithSecret is a dump of an app with a leak of two Activities and a text.
+func dumpWithSecret(t testing.TB) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	draft := h.Declare("com.shop.Draft", nil, "object text", "object letters")
@@ -108,7 +108,7 @@ func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 
 // The kept form of a dump is the requested one, and the record says so.
 func TestKept(t *testing.T) {
-	dump := secretive(t)
+	dump := dumpWithSecret(t)
 	if !holds(dump, secret) {
 		t.Fatal("nothing to strip")
 	}
@@ -187,7 +187,7 @@ func TestKeptRecorded(t *testing.T) {
 // dump is kept, stripped.
 func TestKeptDamaged(t *testing.T) {
 	r := New(t.TempDir(), Options{})
-	dump := secretive(t)
+	dump := dumpWithSecret(t)
 	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": []byte("Error: " + secret)})
 	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || files["heap.hprof.zst"] != nil ||
 		files["analysis.json"] != nil || !c.Unread || c.Record.Steps[0].File != "" {
@@ -250,7 +250,7 @@ func TestKeptInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		r := New(t.TempDir(), Options{Keep: k.keep})
-		c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t)})
+		c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": dumpWithSecret(t)})
 		c.Trigger, c.Record.Trigger = k.trigger, k.trigger
 		if err := r.Analyse(ctx, c); err != nil {
 			t.Fatal(err)
@@ -446,7 +446,7 @@ func checkNames(t *testing.T, dir string, d record.Diagnosis) {
 // A dump that would need more memory than available is rejected with an error.
 func TestHeapMemory(t *testing.T) {
 	r := New(t.TempDir(), Options{Memory: func() int64 { return 1 }})
-	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t)})
+	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": dumpWithSecret(t)})
 	if !c.Unread || len(found(c, "leak")) > 0 {
 		t.Errorf("%+v", c.Record)
 	}
@@ -455,7 +455,7 @@ func TestHeapMemory(t *testing.T) {
 	if kept == nil || holds(kept, secret) {
 		t.Error("an unanalyzed dump is not stripped")
 	}
-	if _, err := hprof.Open(t.Context(), bytes.NewReader(kept), int64(len(secretive(t)))); err != nil {
+	if _, err := hprof.Open(t.Context(), bytes.NewReader(kept), int64(len(dumpWithSecret(t)))); err != nil {
 		t.Error(err)
 	}
 }

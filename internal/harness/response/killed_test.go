@@ -30,7 +30,7 @@ import (
 func killed(t *testing.T, keep Keep) (*Responder, *Case, []record.Diagnosis) {
 	t.Helper()
 	r := New(t.TempDir(), Options{Keep: keep})
-	c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t), "meminfo.txt": []byte("nothing")})
+	c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": dumpWithSecret(t), "meminfo.txt": []byte("nothing")})
 	if err := c.write(); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func put(t *testing.T, f folder, files map[string][]byte) {
 // A dump that was pulled when a run was killed, before a line about it, is left
 // in the form that is to be kept: stripped if that is unknown.
 func TestResumeOfADumpWithoutALine(t *testing.T) {
-	dump := secretive(t)
+	dump := dumpWithSecret(t)
 	leaks := leaksOf(t, dump)
 	written := func(keep Keep, analysed bool, note string) *record.Diagnosis {
 		return &record.Diagnosis{
@@ -312,7 +312,7 @@ func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 		if len(found(&Case{Record: want}, "leak")) != 1 || (dump == nil) != (keep == Nothing) {
 			t.Fatalf("%s: %+v", keep, want)
 		}
-		for form, files := range left(t, secretive(t)) {
+		for form, files := range left(t, dumpWithSecret(t)) {
 			t.Run(string(keep)+", "+form, func(t *testing.T) {
 				r, c, line := killed(t, keep)
 				if err := os.Remove(c.folder.in("heap.hprof")); err != nil {
@@ -406,7 +406,7 @@ func declaring(t *testing.T, size uint64) []byte {
 // If packing fails, raw dumps stay as before packing existed, and dumps to be
 // stripped are removed, since they are still complete. No partial file is left.
 func TestPackFails(t *testing.T) {
-	dump := secretive(t)
+	dump := dumpWithSecret(t)
 	for _, keep := range []Keep{Stripped, Raw} {
 		r := New(t.TempDir(), Options{Keep: keep})
 		c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
@@ -450,7 +450,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 
 // Wherever the disk is full while a dump is packed, it is not taken for packed.
 func TestPackOnAFullDisk(t *testing.T) {
-	data := secretive(t)
+	data := dumpWithSecret(t)
 	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}
 	for _, keep := range []Keep{Stripped, Raw} {
 		r := New("", Options{Keep: keep})
@@ -471,7 +471,7 @@ func TestPackOnAFullDisk(t *testing.T) {
 
 // A run directory is untrusted: its links are not followed.
 func TestResumeFollowsNoLink(t *testing.T) {
-	dump := secretive(t)
+	dump := dumpWithSecret(t)
 	told := func(keep Keep, file string) []record.Diagnosis {
 		step := []record.Collected{{Step: heapStep, File: file}, {Step: "logcat", File: "logcat.txt"}}
 		return []record.Diagnosis{
@@ -600,7 +600,7 @@ func TestHostPathsAreRedacted(t *testing.T) {
 		w.phone.before = nil
 		// And before it is read: a dump can be neither analysed nor stripped.
 		c = given(t, w.responder, "java", nil,
-			map[string][]byte{"heap.hprof": secretive(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})
+			map[string][]byte{"heap.hprof": dumpWithSecret(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})
 		if err := os.RemoveAll(filepath.Join(dir, Artifacts)); err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ import (
 // of ctx, and what is not analysed then is so the next time. Of the options
 // only the memory and the mapping count.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
-	warnings, err = tidy(dir, o, diagnoses)
+	warnings, err = removePartial(dir, o, diagnoses)
 	errs := []error{err}
 	for i := range diagnoses {
 		d := &diagnoses[i]
@@ -131,10 +131,10 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	return m
 }
 
-// tidy removes what was being written when a run was killed: temporary names
-// begin with a dot. Heap dumps of folders without a diagnosis are left in the
-// form that is kept. No link is followed.
-func tidy(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
+// removePartial removes what was being written when a run was killed: temporary
+// names begin with a dot. Heap dumps of folders without a diagnosis are left in
+// the form that is kept. No link is followed.
+func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {
 		known[diagnoses[i].Folder] = true
