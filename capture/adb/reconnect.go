@@ -12,8 +12,8 @@ const (
 	// reconnectEvery is the minimum interval between attempts to connect a
 	// device.
 	reconnectEvery = 5 * time.Second
-	// connectTimeout bounds one attempt of the server. It gives up after 10 s
-	// by itself (AOSP adb/client/transport_local.cpp, network_connect).
+	// connectTimeout bounds one attempt of the server. It stops after 10 s by
+	// itself (AOSP adb/client/transport_local.cpp, network_connect).
 	connectTimeout = 15 * time.Second
 )
 
@@ -108,8 +108,8 @@ func listed(list []DeviceInfo, serial string) bool {
 	return false
 }
 
-// networkSerial reports whether a serial is HOST:PORT, the name that `adb
-// connect` gives a device. mDNS names are not: the server discovers those by
+// networkSerial reports whether a serial is HOST:PORT, the name of a device
+// added by `adb connect`. mDNS names are not: the server discovers those by
 // itself.
 func networkSerial(serial string) bool {
 	host, port, err := net.SplitHostPort(serial)

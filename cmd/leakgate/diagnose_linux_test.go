@@ -363,7 +363,7 @@ func TestDiagnoseAReleasedApp(t *testing.T) {
 	of := func(name string) string { return r.Package() + ":" + name }
 	t.Run("java", func(t *testing.T) {
 		d := demand(t, r, "--process", of("java"), "--kind", "java")
-		d.assert(t, 6, "heap skipped: ", "is not debuggable: use a debuggable build of it")
+		d.assert(t, 6, "heap skipped: ", "is not debuggable: use a debuggable build")
 		assertSteps(t, d.record, "meminfo complete", "heap skipped", "logcat complete", "exit_info complete")
 	})
 	t.Run("native", func(t *testing.T) {

@@ -652,7 +652,7 @@ func (w watched) assertNoJavaDump(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
 	assertSteps(t, d, "meminfo complete", "heap skipped", "logcat complete", "exit_info complete")
-	const advice = "is not debuggable: use a debuggable build of it, a userdebug image or an emulator"
+	const advice = "is not debuggable: use a debuggable build, a userdebug image or an emulator"
 	if reasons := strings.Join(step(t, d, "heap").Reasons, "\n"); !strings.Contains(reasons, advice) {
 		t.Errorf("no heap dump because %q", reasons)
 	}

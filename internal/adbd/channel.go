@@ -99,7 +99,7 @@ func (c *channel) next() ([]byte, bool) {
 	}
 }
 
-// consumed tells the peer to continue. A failure appears in the next Read.
+// consumed lets the peer continue. A failure appears in the next Read.
 func (c *channel) consumed() {
 	select {
 	case <-c.closed:
@@ -125,7 +125,7 @@ func (c *channel) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// Close tells the peer that the service has ended.
+// Close signals to the peer that the service has ended.
 func (c *channel) Close() error {
 	c.once.Do(func() {
 		c.link.forget(c)

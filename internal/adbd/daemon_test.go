@@ -438,8 +438,8 @@ func TestDaemonLifetime(t *testing.T) {
 	}
 }
 
-// FuzzDaemon plays a hostile host. Whatever it sends, the device writes
-// complete packets that belong to opened streams, and ends with the host.
+// FuzzDaemon plays a hostile host. For any input, the device writes complete
+// packets that belong to opened streams, and ends with the host.
 func FuzzDaemon(f *testing.F) {
 	stream := func(packets ...[]byte) []byte { return bytes.Join(packets, nil) }
 	open := func(id uint32, service string) []byte { return appendPacket(nil, cmdOpen, id, 0, []byte(service), 0) }

@@ -57,8 +57,8 @@ func newLink(ctx context.Context, phone Phone, conn net.Conn) *link {
 	return l
 }
 
-// serve answers the peer until the connection ends, and returns when nothing of
-// it is left.
+// serve answers the peer until the connection ends, and returns when all its
+// streams have ended.
 func (l *link) serve() error {
 	l.work.Go(l.follow)
 	err := l.read()

@@ -353,7 +353,8 @@ type socketStream struct {
 	net.Conn
 }
 
-// Close ends the output and gives the client until linger to close its side.
+// Close ends the output and waits until linger for the client to close its
+// side.
 func (s *socketStream) Close() error {
 	half, ok := s.Conn.(interface{ CloseWrite() error })
 	if !ok {

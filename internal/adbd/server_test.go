@@ -183,7 +183,7 @@ func TestServerWaits(t *testing.T) {
 	if got := mustRead(t, gone, 4); got != "OKAY" {
 		t.Errorf("wait for the end: %s", got)
 	}
-	// A client that gives up leaves nothing behind; see expectNoGoroutines.
+	// A client that disconnects leaves nothing behind; see expectNoGoroutines.
 	dial(t, s.Addr(), "host:wait-for-any-device", "").Close()
 }
 

@@ -17,8 +17,8 @@ type stream interface {
 	Close() error
 }
 
-// service is what a peer opened; run returns when it has ended and nothing of
-// it is left.
+// service is what a peer opened; run returns when it and all it started have
+// ended.
 type service interface {
 	run(ctx context.Context, phone Phone, s stream)
 }

@@ -38,7 +38,7 @@ const filesystem = "localfilesystem:"
 // Server is a running adb server.
 type Server struct {
 	// Addr is where it listens, as host:port, or localfilesystem:PATH; Port is
-	// the port alone, 0 if there is none.
+	// the port alone, 0 without one.
 	Addr string
 	Port int
 

@@ -237,8 +237,8 @@ func (s *suite) together(t *testing.T) {
 	wg.Wait()
 }
 
-// cut: without its exit status a command has not succeeded, whatever it
-// printed.
+// cut: without its exit status a command has not succeeded, even with complete
+// output.
 func (s *suite) cut(t *testing.T) {
 	if s.Cut == nil {
 		t.Skip("this device cannot be disconnected")

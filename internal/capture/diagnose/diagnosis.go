@@ -37,8 +37,7 @@ const (
 type Outcome struct {
 	Step   string
 	Ending Ending
-	// File is the artifact's name in the folder, empty if there is none; Bytes
-	// its size.
+	// File is the artifact's name in the folder, or empty; Bytes its size.
 	File  string
 	Bytes int64
 	// Command is the command line that produced it.

@@ -272,7 +272,7 @@ func (h *heapDump) refused(e dumpsys.DeviceError) error {
 	switch e.Kind {
 	case dumpsys.NotDebuggable:
 		return notAllowed{
-			p.Package() + " is not debuggable: use a debuggable build of it, a userdebug image or an emulator",
+			p.Package() + " is not debuggable: use a debuggable build, a userdebug image or an emulator",
 		}
 	case dumpsys.NoProcess:
 		return notAllowed{fmt.Sprintf("am does not know process %d: it does not belong to an app (%v)", p.PID, e)}

@@ -388,7 +388,8 @@ func TestCheckAfterTheDump(t *testing.T) {
 	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
 	for _, c := range []struct {
 		name string
-		// looks are the answers after am: - is none; the last one stays.
+		// looks are the answers after am: - means no answer; the last one
+		// repeats.
 		looks  []string
 		ending Ending
 		words  string

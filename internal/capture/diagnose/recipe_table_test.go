@@ -187,8 +187,7 @@ func collect(t testing.TB, ctx context.Context, d *localPhone, facts capture.Fac
 }
 
 // checkDiagnosis checks each outcome: one for each step, a file exactly if
-// there is an artifact, reasons if there is none, and nothing else in the
-// folder.
+// there is an artifact, reasons otherwise, and nothing else in the folder.
 func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 	t.Helper()
 	if len(d.Steps) != len(r.Recipe.Steps) {

@@ -16,7 +16,7 @@ import (
 // rights are the other users that the shell may become for one process.
 type rights struct {
 	asked bool
-	// root and app are their prefixes; an error is why there is none.
+	// root and app are their prefixes; an error is why one is missing.
 	root, app       shell.Prefix
 	rootErr, appErr error
 }

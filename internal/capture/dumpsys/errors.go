@@ -135,9 +135,9 @@ const (
 )
 
 // ClassifyError finds an error message in the output of any command of a
-// device; false if there is none. Use it for a text that could not be parsed or
-// that came with an exit code, not for a valid answer: file names and process
-// names in one can contain any words.
+// device; false without one. Use it for a text that could not be parsed or that
+// came with an exit code, not for a valid answer: file names and process names
+// in one can contain any words.
 func ClassifyError(text []byte) (DeviceError, bool) {
 	if len(text) > maxErrorHead+maxErrorTail {
 		text = append(text[:maxErrorHead:maxErrorHead], text[len(text)-maxErrorTail:]...)

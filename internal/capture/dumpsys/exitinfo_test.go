@@ -154,7 +154,8 @@ func TestExitInfoWithoutRecords(t *testing.T) {
 		"": Empty,
 		"Bad activity command, or no activities match: exit-info\n": Unsupported,
 
-		"Unknown command: exit-info\nBad activity command, or no activities match: exit-info\nUse -h for help.\n": Unsupported,
+		"Unknown command: exit-info\nBad activity command, or no activities match: exit-info\n" +
+			"Use -h for help.\n": Unsupported,
 
 		"Can't find service: activity\n": NoService,
 		"hello\n":                        Format,

@@ -322,21 +322,37 @@ func TestTruncatedGraphics(t *testing.T) {
 }
 
 const (
-	amHelp16 = "Activity manager (activity) commands:\n  help\n      Print this help text.\n  profile stop [--user " +
-		"<USER_ID> current] <PROCESS>\n      --streaming: stream the profiling output to the specified file.\n" +
-		"  dumpheap [--user <USER_ID> current] [-n] [-g] [-b <format>] \n           <PROCESS> <FILE>\n      Dump the " +
-		"heap of a process.  The given <PROCESS> argument may\n        be either a process name or pid.  Options are:\n" +
-		"      -n: dump native heap instead of managed heap\n      -g: force GC before dumping the heap\n      -b " +
-		"<format>: dump contents of bitmaps in the format specified,\n         which can be \"png\", \"jpg\" or " +
-		"\"webp\".\n" +
-		"      --user <USER_ID> | current: When supplying a process name,\n          specify user of process to " +
-		"dump; uses current user if not specified.\n  set-debug-app [-w] [--persistent] <PACKAGE>\n      -m: not of " +
-		"dumpheap\n"
-	amHelp7 = "usage: am [subcommand] [options]\nusage: am start [-D] [-W] [-g] <INTENT>\n       am profile stop " +
-		"[--user <USER_ID> current] [<PROCESS>]\n       am dumpheap [--user <USER_ID> current] [-n] <PROCESS> <FILE>\n" +
-		"       am set-debug-app [-w] [--persistent] <PACKAGE>\n\nam start: start an Activity.  Options are:\n    " +
-		"-g: something else\n\nam dumpheap: dump the heap of a process.  Options are:\n    -n: dump native heap " +
-		"instead of managed heap\n\nam monitor: start monitoring for crashes or ANRs.\n    -b: not of dumpheap\n"
+	amHelp16 = "Activity manager (activity) commands:\n" +
+		"  help\n" +
+		"      Print this help text.\n" +
+		"  profile stop [--user <USER_ID> current] <PROCESS>\n" +
+		"      --streaming: stream the profiling output to the specified file.\n" +
+		"  dumpheap [--user <USER_ID> current] [-n] [-g] [-b <format>] \n" +
+		"           <PROCESS> <FILE>\n" +
+		"      Dump the heap of a process.  The given <PROCESS> argument may\n" +
+		"        be either a process name or pid.  Options are:\n" +
+		"      -n: dump native heap instead of managed heap\n" +
+		"      -g: force GC before dumping the heap\n" +
+		"      -b <format>: dump contents of bitmaps in the format specified,\n" +
+		"         which can be \"png\", \"jpg\" or \"webp\".\n" +
+		"      --user <USER_ID> | current: When supplying a process name,\n" +
+		"          specify user of process to dump; uses current user if not specified.\n" +
+		"  set-debug-app [-w] [--persistent] <PACKAGE>\n" +
+		"      -m: not of dumpheap\n"
+	amHelp7 = "usage: am [subcommand] [options]\n" +
+		"usage: am start [-D] [-W] [-g] <INTENT>\n" +
+		"       am profile stop [--user <USER_ID> current] [<PROCESS>]\n" +
+		"       am dumpheap [--user <USER_ID> current] [-n] <PROCESS> <FILE>\n" +
+		"       am set-debug-app [-w] [--persistent] <PACKAGE>\n" +
+		"\n" +
+		"am start: start an Activity.  Options are:\n" +
+		"    -g: something else\n" +
+		"\n" +
+		"am dumpheap: dump the heap of a process.  Options are:\n" +
+		"    -n: dump native heap instead of managed heap\n" +
+		"\n" +
+		"am monitor: start monitoring for crashes or ANRs.\n" +
+		"    -b: not of dumpheap\n"
 )
 
 func TestAmHelp(t *testing.T) {

@@ -230,7 +230,8 @@ func TestLineOwner(t *testing.T) {
 		at + "999 999 I ActivityManager: Process com.shop (pid 1234) has died":          "",
 		at + "999 999 I ActivityManager: Process com.shopper (pid 123) has died":        "",
 		at +
-			"999 999 I am_crash: [123,0,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": LogCrash,
+			"999 999 I am_crash: [123,0,com.shop,955725381,java.lang.NullPointerException,boom, x," +
+			"Main.kt,12]": LogCrash,
 
 		at + "999 999 I am_crash: [0,123,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": "",
 
@@ -642,7 +643,8 @@ func TestKillAdj(t *testing.T) {
 	const at = "11-22 15:32:47.123 300 300 I "
 	for log, want := range map[string]known.Int{
 		at +
-			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj 905 to free 9kB rss, 9kB swap; reason: low": known.Of(905),
+			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj 905 to free 9kB rss, 9kB swap; " +
+			"reason: low": known.Of(905),
 		at + "lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900":              known.Of(900),
 		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj -800 to free 9kB rss": known.Of(-800),
 		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB, UID:10123 pgtables:9kB " +

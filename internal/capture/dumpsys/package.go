@@ -30,7 +30,7 @@ const (
 // (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base):
 // versionCode and versionName have a line each, flags=[ ... ] has DEBUGGABLE.
 // The first block of the name counts: hidden system packages, which an update
-// replaced, come later. It returns false if there is none.
+// replaced, come later. It returns false without one.
 func ParsePackage(text []byte, name string) (p Package, ok bool) {
 	head := []byte("Package [" + name + "]")
 	for line := range bytes.Lines(text) {

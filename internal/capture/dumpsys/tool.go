@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// ParseUID returns the uid that `id` printed ("uid=2000(shell) gid=..."), -1 if
-// there is none.
+// ParseUID returns the uid that `id` printed ("uid=2000(shell) gid=..."), -1
+// without one.
 func ParseUID(text string) int {
 	_, rest, ok := strings.Cut(text, "uid=")
 	if !ok {

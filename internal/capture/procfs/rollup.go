@@ -14,7 +14,7 @@ const maxRollup = 64 << 10
 // filtered on the device. Present values are valid even if the text was
 // truncated; Truncated reports missing lines.
 //
-// The error is ErrEmpty or ErrFormat if there is no value at all.
+// The error is ErrEmpty or ErrFormat if the text has no value at all.
 func ParseRollup(text []byte) (Memory, error) {
 	var (
 		all     = text[:min(len(text), maxRollup)]

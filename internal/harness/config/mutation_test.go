@@ -76,7 +76,7 @@ var kinds = []func(rng *rand.Rand, lines []string, k int) []string{
 		l[k], l[j] = l[j], l[k]
 		return l
 	},
-	func(rng *rand.Rand, l []string, k int) []string { // cut off
+	func(rng *rand.Rand, l []string, k int) []string { // truncate
 		i := rng.IntN(len(l[k]) + 1)
 		return append(l[:k], l[k][:i])
 	},

@@ -84,7 +84,7 @@ func processPattern(text string) (string, *fault) {
 	return text, nil
 }
 
-// serial parses the name that adb gives a device, such as emulator-5554,
+// serial parses the name of a device in adb, such as emulator-5554,
 // 192.168.1.7:5555 or "adb-R58M (2)._adb-tls-connect._tcp".
 func serial(text string) (string, *fault) {
 	switch {

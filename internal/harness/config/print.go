@@ -18,8 +18,8 @@ const remarkColumn = 44
 
 // YAML writes the Config as a file with the same meaning: it has every value,
 // in the order of the documentation, and no reference to a variable. Profiles
-// are not part of it, as one is chosen. With origins, each value has a comment
-// with its origin.
+// are omitted, as one is chosen. With origins, each value has a comment with
+// its origin.
 func (c *Config) YAML(origins bool) []byte {
 	var b bytes.Buffer
 	for _, r := range c.rows(schema(c), "", "") {

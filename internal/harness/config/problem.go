@@ -26,7 +26,7 @@ type Problem struct {
 }
 
 // Error returns file:line:column, key, message and suggestion in one line, and
-// the excerpt in two more. All of it is printable, whatever the file contains
+// the excerpt in two more. The text is printable, whatever the file contains
 // and is called.
 func (p Problem) Error() string {
 	p = p.Printable()

@@ -165,7 +165,7 @@ func (s source) syntax(err error) *Problem {
 // of the search parses the text again.
 const (
 	maxLocate = 64 << 10
-	patience    = 200
+	patience  = 200
 )
 
 // locate finds the byte where a complaint begins: first the line, so that few

@@ -145,7 +145,7 @@ func (w *walker) wrote(path string) bool {
 }
 
 // given reports whether a key has a value in the file or in a layer that is
-// stronger than all of it, so that a file need not repeat the environment.
+// stronger than the whole file, so that a file need not repeat the environment.
 func (w *walker) given(path string) bool {
 	return w.wrote(path) || slices.ContainsFunc(w.supplied, func(l *layer) bool { return l.supplies(path) })
 }

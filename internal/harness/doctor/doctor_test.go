@@ -53,7 +53,7 @@ func (w *recordingPhone) Shell(ctx context.Context, command string, stdin io.Rea
 	w.mu.Lock()
 	w.commands = append(w.commands, command)
 	w.mu.Unlock()
-	// The client still closes the connections it gives up on.
+	// The client still closes abandoned connections.
 	if w.hangs && !strings.Contains(command, "kill") {
 		<-ctx.Done()
 		return 137

@@ -107,7 +107,7 @@ func writeNote(path string, note []byte) error {
 	return err
 }
 
-// readNote returns the note in a file, empty if there is none.
+// readNote returns the note in a file, or empty.
 func readNote(path string) string {
 	// Opening a named pipe would wait.
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {

@@ -325,7 +325,7 @@ func TestReleaseWakesWaiters(t *testing.T) {
 		release(t, first)
 		<-done
 		if len(told) != 1 || told[0].Holder != r.Holder {
-			t.Errorf("told %v", told)
+			t.Errorf("reported %v", told)
 		}
 		if after < time.Minute || after > time.Minute+2*pollEvery {
 			t.Errorf("woke after %v", after)

@@ -76,10 +76,10 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	return &dump{d, d, d.Size(), d.Truncated}, nil
 }
 
-// pack replaces a dump by its packed form, stripped unless all of it is kept,
-// and returns the name of that. The dump is removed once the other is complete
-// and on the disk. It must not be interrupted: nothing of the whole dump may
-// stay.
+// pack replaces a dump by its packed form, stripped unless the whole dump is
+// kept, and returns the name of that. The dump is removed once the other is
+// complete and on the disk. It must not be interrupted: nothing of the whole
+// dump may stay.
 func (r *Responder) pack(f folder, file string) (string, error) {
 	to := packed(file)
 	if r.options.Keep == Raw && file == to {

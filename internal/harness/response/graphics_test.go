@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// surfaceFlingerText is a list of SurfaceFlinger: what it has allocated, and if
-// imported is not nil what it has mapped.
+// surfaceFlingerText is a list of SurfaceFlinger: the allocated buffers, and
+// the mapped ones if imported is not nil.
 func surfaceFlingerText(allocated, imported []string) []byte {
 	var b strings.Builder
 	b.WriteString("GraphicBufferAllocator buffers:\n")

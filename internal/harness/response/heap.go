@@ -135,8 +135,8 @@ func (r *Responder) heapOptions() analysis.Options {
 	return o
 }
 
-// heapLines summarizes a dump: the first leaks, or where memory accumulates if
-// there is none.
+// heapLines summarizes a dump: the first leaks, or the places where
+// memory accumulates.
 func (c *Case) heapLines(r *analysis.Report) []string {
 	var lines []string
 	for _, text := range r.Warnings {

@@ -398,7 +398,7 @@ func TestSeries(t *testing.T) {
 					t.Errorf("%+v, %d files", d, len(files))
 				}
 			}
-			equal(t, "told", got, c.want)
+			equal(t, "reported", got, c.want)
 			for _, d := range list {
 				checkNames(t, r.dir, d)
 			}

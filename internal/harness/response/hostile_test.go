@@ -22,8 +22,8 @@ import (
 // hostile is a text with terminal escapes that JSON makes six times as long.
 var hostile = "\x1b]0;owned\a\u202e" + strings.Repeat("<&>", 3000)
 
-// Artifacts may contain anything: what a record and the texts have of it is
-// Printable and bounded.
+// Artifacts may contain anything: a record and the texts are Printable and
+// bounded.
 func TestHostileArtifacts(t *testing.T) {
 	var smaps, threads, logcat, exits strings.Builder
 	for i := range 300 {
@@ -96,8 +96,8 @@ func TestHostileDump(t *testing.T) {
 	}
 }
 
-// fit makes any record small enough, keeps the beginnings, and reports what it
-// has dropped.
+// fit makes any record small enough, keeps the beginnings, and reports what was
+// dropped.
 func TestFit(t *testing.T) {
 	line := strings.Repeat("<", maxText)
 	c := &Case{
@@ -139,7 +139,7 @@ func TestFit(t *testing.T) {
 	equal(t, "record", small.Record, want)
 }
 
-// A run directory is untrusted: what its lines name outside of it is not
+// A run directory is untrusted: files outside that its lines name are not
 // touched.
 func TestResumeStaysInside(t *testing.T) {
 	dir := t.TempDir()

@@ -231,8 +231,8 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	for name, c := range map[string]struct {
 		record *record.Diagnosis
 		dump   []byte
-		// stays is what is there afterwards: all of it, a stripped dump,
-		// nothing, or what was there before, unchanged.
+		// stays is the result: the whole dump, a stripped one, nothing, or what
+		// was there before, unchanged.
 		stays    string
 		warnings string
 	}{
@@ -353,7 +353,7 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 	for name, x := range map[string]struct {
 		packed []byte
 		warned string
-		// stays reports that a part of it is kept when dumps are stripped.
+		// stays reports that a part is kept when dumps are stripped.
 		stays bool
 	}{
 		"truncated": {whole[:len(whole)-100], "its zstd data end early", true},

@@ -22,9 +22,9 @@ const (
 // Keep is what is kept of a heap dump after its analysis.
 type Keep string
 
-// What is kept: the dump with the contents of its primitive arrays zeroed, all
-// of it, or nothing. Dumps contain personal data, and artifacts of a run get
-// uploaded.
+// What is kept: the dump with the contents of its primitive arrays zeroed, the
+// whole dump, or nothing. Dumps contain personal data, and artifacts of a run
+// get uploaded.
 const (
 	Stripped Keep = "stripped"
 	Raw      Keep = "raw"

@@ -63,7 +63,7 @@ type Order struct {
 	// Findings are those of the process's probe.
 	Findings []capture.Finding
 	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind
-	// the kind of the leak as verdicts name it, empty if there is none.
+	// the kind of the leak as verdicts name it, or empty.
 	Recipe string
 	Kind   detector.LeakKind
 	// Trigger is why, as in record.Diagnosis; Mark the mark's text.

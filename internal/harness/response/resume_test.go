@@ -70,7 +70,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A run directory is untrusted: no record leads out of it, and one whose folder
+// A run directory is untrusted: no record leads outside, and one whose folder
 // is gone is reported.
 func TestResumeElsewhere(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
