@@ -252,7 +252,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 
 // siblings returns the other processes of the app, whose log lines are kept.
 // Lines of a process that is not found are not kept.
-func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.Incarnation) {
+func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.KnownProcess) {
 	if of.Package() == "" {
 		return nil
 	}
@@ -264,14 +264,14 @@ func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out 
 	}
 	for _, p := range found.Processes {
 		if p.User == of.User && !p.Same(of) {
-			out = append(out, diagnose.Incarnation{Process: p})
+			out = append(out, diagnose.KnownProcess{Process: p})
 		}
 	}
 	return out
 }
 
 // before reads the process for the first time and waits.
-func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Order) (*response.Observation, error) {
+func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Order) (*response.MemorySnapshot, error) {
 	dev := p.options.Devices[0]
 	order.Recipe, order.Kind = response.Snapshot, detector.None
 	began := time.Now()

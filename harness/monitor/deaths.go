@@ -58,7 +58,7 @@ type endedProcess struct {
 // pastProcess is an incarnation that has ended, and the number of reboots until
 // then.
 type pastProcess struct {
-	diagnose.Incarnation
+	diagnose.KnownProcess
 	boots int
 }
 
@@ -195,12 +195,12 @@ func (q *deaths) incarnationsOfApp(x *subject) []diagnose.Incarnation {
 	}
 	for _, y := range q.subjects.order {
 		if y.present && same(y.Process) {
-			out = append(out, diagnose.Incarnation{Process: y.Process})
+			out = append(out, diagnose.KnownProcess{Process: y.Process})
 		}
 	}
 	for _, p := range q.past {
 		if p.boots == q.boots && same(p.Process) {
-			out = append(out, p.Incarnation)
+			out = append(out, p.KnownProcess)
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ func TestIncarnationsOfTheApp(t *testing.T) {
 		return &subject{Account: &ledger.Account{Process: p}, present: present}
 	}
 	ended := func(p capture.Process, boots int) pastProcess {
-		return pastProcess{diagnose.Incarnation{Process: p, Until: time.Hour}, boots}
+		return pastProcess{diagnose.KnownProcess{Process: p, Until: time.Hour}, boots}
 	}
 	x := running(process("com.shop", 0, 1), true)
 	watched := &subjects{order: []*subject{

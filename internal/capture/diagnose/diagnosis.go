@@ -65,7 +65,7 @@ type Request struct {
 	// Dir is the existing folder on the host for the artifacts.
 	Dir string
 	// App are other incarnations of processes of the app, running and ended.
-	App []Incarnation
+	App []KnownProcess
 	// Logcat is what is kept of the device's log; empty means LogcatApp.
 	Logcat KeptLog
 	// Run names the files on the device: letters and digits, different for each
@@ -80,9 +80,9 @@ type Request struct {
 	Paused func(bool)
 }
 
-// Incarnation is an incarnation of a process that was seen. Until is the
+// KnownProcess is an incarnation of a process that was seen. Until is the
 // device's clock when it was missed, time since boot; 0 while it runs.
-type Incarnation struct {
+type KnownProcess struct {
 	capture.Process
 	Until time.Duration
 }
@@ -253,8 +253,8 @@ const (
 // app returns the filter for the app's part of a text.
 func (d *diagnosing) app() dumpsys.AppFilter {
 	out := dumpsys.AppFilter{Package: d.req.Process.Package()}
-	for _, s := range append([]Incarnation{{Process: d.req.Process}}, d.req.App...) {
-		l := dumpsys.Incarnation{
+	for _, s := range append([]KnownProcess{{Process: d.req.Process}}, d.req.App...) {
+		l := dumpsys.Lifetime{
 			PID: int64(s.PID), Name: s.Name, From: d.wallAt(time.Duration(s.Start) * time.Second / ticks),
 		}
 		if !l.From.IsZero() {
@@ -263,7 +263,7 @@ func (d *diagnosing) app() dumpsys.AppFilter {
 		if s.Until > 0 && !d.wall.IsZero() {
 			l.To = d.wallAt(s.Until).Add(lifeSlack)
 		}
-		out.Incarnations = append(out.Incarnations, l)
+		out.Lifetimes = append(out.Lifetimes, l)
 	}
 	return out
 }

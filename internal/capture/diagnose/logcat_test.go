@@ -37,7 +37,7 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 		t.Fatal(found, err)
 	}
 	push := found.Processes[0]
-	r.App, r.Logcat = []Incarnation{{Process: push}}, mode
+	r.App, r.Logcat = []KnownProcess{{Process: push}}, mode
 	got, err := collect(t, t.Context(), d, facts, r, "thread")
 	if err != nil {
 		t.Fatal(err)

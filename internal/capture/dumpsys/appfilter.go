@@ -11,12 +11,12 @@ import (
 // AppFilter reduces a device-wide text to what is about one app.
 type AppFilter struct {
 	Package string
-	// Incarnations are the known ones of its processes.
-	Incarnations []Incarnation
+	// Lifetimes are the known ones of its processes.
+	Lifetimes []Lifetime
 }
 
-// Incarnation is one incarnation of a process.
-type Incarnation struct {
+// Lifetime is one incarnation of a process.
+type Lifetime struct {
 	PID  int64
 	Name string
 	// From and To bound the time in which the pid was this process's, on the
@@ -137,7 +137,7 @@ func (f *logFilter) own(e logEntry) bool {
 // life reports whether a pid was a process of the app at a time, and one of
 // that name unless it is empty.
 func (f *logFilter) life(pid int64, name, stamp string) bool {
-	for _, l := range f.app.Incarnations {
+	for _, l := range f.app.Lifetimes {
 		if l.PID == pid && pid > 0 && (name == "" || nameFits(name, l.Name)) && f.within(stamp, l) {
 			return true
 		}
@@ -147,7 +147,7 @@ func (f *logFilter) life(pid int64, name, stamp string) bool {
 
 // within reports whether a time of the log is in an incarnation's life. An
 // invalid time is.
-func (f *logFilter) within(stamp string, l Incarnation) bool {
+func (f *logFilter) within(stamp string, l Lifetime) bool {
 	if f.now.IsZero() {
 		return true
 	}
@@ -364,7 +364,7 @@ func (a AppFilter) GPU(text []byte) Part {
 
 // has reports whether a process of the app has this pid.
 func (a AppFilter) has(pid int64) bool {
-	for _, l := range a.Incarnations {
+	for _, l := range a.Lifetimes {
 		if l.PID == pid {
 			return true
 		}

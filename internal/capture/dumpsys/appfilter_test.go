@@ -16,7 +16,7 @@ func shopAt() (AppFilter, time.Time) {
 		t, _ := time.Parse(time.DateTime, "2026-03-01 "+clock)
 		return t
 	}
-	return AppFilter{Package: "com.shop", Incarnations: []Incarnation{
+	return AppFilter{Package: "com.shop", Lifetimes: []Lifetime{
 		{PID: 4321, Name: "com.shop", From: at("14:00:00")},
 		{PID: 4000, Name: "com.shop:push", From: at("12:00:00"), To: at("13:00:00")},
 	}}, at("15:00:00")
@@ -146,7 +146,7 @@ func firstDifference(got, want string) string {
 func TestFilterLogcatAcrossTheYear(t *testing.T) {
 	at := func(text string) time.Time { t, _ := time.Parse(time.DateTime, text); return t }
 	app := AppFilter{
-		Package: "com.shop", Incarnations: []Incarnation{{PID: 7, Name: "com.shop", From: at("2025-12-31 23:00:00")}},
+		Package: "com.shop", Lifetimes: []Lifetime{{PID: 7, Name: "com.shop", From: at("2025-12-31 23:00:00")}},
 	}
 	text := "12-31 22:59:00.000     7     7 I a: before\n12-31 23:30:00.000     7     7 I a: yes\n01-01 00:30:00.000 " +
 		"    7     7 I a: yes\n"
@@ -195,7 +195,7 @@ func TestExitInfoOfApp(t *testing.T) {
 }
 
 func TestGraphicsOfApp(t *testing.T) {
-	app := AppFilter{Package: "com.shop", Incarnations: []Incarnation{{PID: 7}}}
+	app := AppFilter{Package: "com.shop", Lifetimes: []Lifetime{{PID: 7}}}
 	gfx := "Applications Graphics Acceleration Info:\n** Graphics info for pid 8 [com.mail] **\nInbox/alice\n** " +
 		"Graphics info for pid 7 [com.shop] **\nviews\n"
 	if got := app.Gfxinfo([]byte(gfx)); string(got.Text) != "Applications Graphics Acceleration Info:\n** Graphics "+
@@ -268,7 +268,7 @@ func TestFiltersKeepRecordedNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := gpu.Processes()[0]
-	own, err := ParseGPU((AppFilter{Incarnations: []Incarnation{{PID: p.PID}}}).GPU(text).Text)
+	own, err := ParseGPU((AppFilter{Lifetimes: []Lifetime{{PID: p.PID}}}).GPU(text).Text)
 	if err != nil || own.Global() != gpu.Global() || len(own.Processes()) != 1 || own.Processes()[0] != p {
 		t.Errorf("%+v, %v", own, err)
 	}

@@ -203,17 +203,17 @@ func Starter(pkg string) ([]byte, error) {
 }
 
 const starter = `# yaml-language-server: $schema=%s
-# What leakgate does with an app while it is stressed. Every value that is not
-# here has a default: leakgate config print shows them all and where they come from.
+# What leakgate does with an app under stress. Values that are missing here have a
+# default; leakgate config print shows them all with their origin.
 version: 1
 
-# The app. The processes of the package are found by its name; processes names
+# The app. By default all processes of the package are watched; processes names
 # others, or only some.
 app:
   package: %s
   # processes: ["com.shop", "com.shop:push"]
 
-# Every phone that is attached, or those of serials.
+# All attached phones, or only those in serials.
 devices:
   # serials: [emulator-5554]
   require: 1
@@ -225,23 +225,23 @@ workload:
   # device_command: "am start -n com.shop/.Main && sleep 600"
   # instrument: com.shop.test/androidx.test.runner.AndroidJUnitRunner    # each test is checked
 
-# How long it lasts at most.
+# The maximum duration.
 duration: 8h
 
 # How often memory is read, and what that may cost in percent of one core.
 # sample: { normal: 30s, suspicious: 15s, leaking: 1m, detail: 30s, max_system_server: 25%%, max_app: 5%% }
 
-# When a heap dump is made (also at_end of the run, or at_marks), how soon after
-# another, and what stays of it: stripped of its texts, raw or none.
+# When a heap dump is made (on_leak, at_end of the run or at_marks), the minimum time
+# between two, and what is kept: stripped of its texts, raw or none.
 # diagnose: { dump: on_leak, cooldown: 30m, keep: stripped }
 
-# What must hold, in comparison with earlier runs. The default rules: no new leak, none
-# that grew, none that became heavier.
+# What the run must satisfy, compared with earlier runs. By default: no new leak, no
+# leak that grew, no leak that became heavier.
 # gate: { accepted: leaks-accepted.yaml, leak.per_loop: ["new == 0", "grown == 0"] }
 # baseline: { store: file:leak-baseline.json }
 
-# Changes of the above, chosen by leakgate run FILE --profile NAME. In less than half
-# an hour only loops with marks are judged; the longer, the slower the leaks that are proved.
+# Variants of the above, chosen by leakgate run FILE --profile NAME. A run of less than
+# half an hour judges only loops with marks; a longer run detects slower leaks.
 profiles:
   pr: { duration: 45m }
   nightly: {}

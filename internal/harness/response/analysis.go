@@ -23,7 +23,7 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	// The caller of Collect may still hold these.
 	c.Record.Steps, c.Record.Warnings = slices.Clone(c.Record.Steps), slices.Clone(c.Record.Warnings)
 	c.hide = r.hide
-	now, said := readObservation(c)
+	now, said := readSnapshot(c)
 	c.hideThreads()
 	c.Now = now.or(c.Before)
 	var errs []error

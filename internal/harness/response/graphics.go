@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-func readGfxinfo(c *Case, m *Observation, text []byte) ([]string, error) {
+func readGfxinfo(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	info, err := dumpsys.ParseGfxinfo(text)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func drawnLines(p *dumpsys.GfxProcess) []string {
 	return lines
 }
 
-func readGPU(c *Case, m *Observation, content []byte) ([]string, error) {
+func readGPU(c *Case, m *MemorySnapshot, content []byte) ([]string, error) {
 	gpu, err := dumpsys.ParseGPU(content)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func gpuLine(bytes known.Int) string {
 	return text.Size(bytes.N) + " of GPU memory"
 }
 
-func readSurfaceFlinger(_ *Case, m *Observation, text []byte) ([]string, error) {
+func readSurfaceFlinger(_ *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	s, err := dumpsys.ParseSurfaceFlinger(text)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func buffersLine(s *dumpsys.SurfaceFlinger) string {
 }
 
 // graphicsNow describes the present graphics memory.
-func graphicsNow(now *Observation) []string {
+func graphicsNow(now *MemorySnapshot) []string {
 	var lines []string
 	if now.graphics.gpu.Known {
 		lines = append(lines, "graphics: "+gpuLine(now.graphics.gpu))
@@ -113,7 +113,7 @@ func graphicsNow(now *Observation) []string {
 
 // reading returns the graphics memory at one time as package graphics compares
 // it.
-func (m *Observation) reading(why map[footprint.Source]string) footprint.GraphicsReading {
+func (m *MemorySnapshot) reading(why map[footprint.Source]string) footprint.GraphicsReading {
 	r := footprint.GraphicsReading{GPUBytes: m.graphics.gpu, Why: why}
 	if b := m.meminfo; b != nil {
 		row := func(v known.Int) known.Int {
@@ -163,7 +163,7 @@ func (c *Case) unread() map[footprint.Source]string {
 	return why
 }
 
-func graphicsGrowth(c *Case, before, now *Observation) []string {
+func graphicsGrowth(c *Case, before, now *MemorySnapshot) []string {
 	is := now.reading(c.unread())
 	is.Package = c.Process.Package()
 	g := footprint.CompareGraphics(before.reading(nil), is)

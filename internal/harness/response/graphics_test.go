@@ -148,7 +148,7 @@ func TestChangedRowsAreReported(t *testing.T) {
 	}
 }
 
-// Without an earlier observation the present state is reported.
+// Without an earlier snapshot the present state is reported.
 func TestGraphicsNow(t *testing.T) {
 	gpu := []byte("Memory snapshot for GPU 0:\nGlobal total: 57344000\nProc 4321 total: 37748736\n")
 	c := analysed(t, New(t.TempDir(), Options{}), "gpu", nil,
@@ -177,8 +177,8 @@ func TestLayersOfOtherAppsWithoutNames(t *testing.T) {
 		return s
 	}
 	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop"}}}
-	lines := graphicsGrowth(c, &Observation{graphics: graphicsState{buffers: list(1)}},
-		&Observation{graphics: graphicsState{buffers: list(9)}})
+	lines := graphicsGrowth(c, &MemorySnapshot{graphics: graphicsState{buffers: list(1)}},
+		&MemorySnapshot{graphics: graphicsState{buffers: list(9)}})
 	for _, f := range c.Record.Findings {
 		if strings.Contains(f.Name, dumpsys.OtherApp) {
 			t.Errorf("%+v is a finding", f)

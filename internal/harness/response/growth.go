@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth reports what grew between the earlier observation and now, for the
+// growth reports what grew between the earlier snapshot and now, for the
 // questions of the recipe.
-func (c *Case) growth(now *Observation) []string {
+func (c *Case) growth(now *MemorySnapshot) []string {
 	asked := questions[c.Recipe]
 	if c.Trigger == record.TriggerLast {
 		asked = everything
@@ -24,7 +24,7 @@ func (c *Case) growth(now *Observation) []string {
 		return nil
 	}
 	if c.Before == nil {
-		return append([]string{"no earlier observation to compare with: this is the present state"}, c.present(now)...)
+		return append([]string{"no earlier snapshot to compare with: this is the present state"}, c.present(now)...)
 	}
 	var lines []string
 	for _, q := range asked {
@@ -34,7 +34,7 @@ func (c *Case) growth(now *Observation) []string {
 }
 
 // questions are the comparisons of each recipe.
-var questions = map[string][]func(c *Case, before, now *Observation) []string{
+var questions = map[string][]func(c *Case, before, now *MemorySnapshot) []string{
 	"native":  {nativeGrowth},
 	"thread":  {threadGrowth},
 	"gpu":     {graphicsGrowth},
@@ -42,10 +42,10 @@ var questions = map[string][]func(c *Case, before, now *Observation) []string{
 }
 
 // everything is compared between the first snapshot and the one at the end.
-var everything = []func(c *Case, before, now *Observation) []string{nativeGrowth, threadGrowth, graphicsGrowth}
+var everything = []func(c *Case, before, now *MemorySnapshot) []string{nativeGrowth, threadGrowth, graphicsGrowth}
 
 // present describes the present state if there is nothing to compare with.
-func (c *Case) present(now *Observation) []string {
+func (c *Case) present(now *MemorySnapshot) []string {
 	var lines []string
 	switch c.Recipe {
 	case "native", "unknown":
@@ -65,7 +65,7 @@ func (c *Case) present(now *Observation) []string {
 
 // nativeGrowth is by library and kind of mapping if the maps are readable, else
 // by the rows of meminfo.
-func nativeGrowth(c *Case, before, now *Observation) []string {
+func nativeGrowth(c *Case, before, now *MemorySnapshot) []string {
 	was, is := before.smaps, now.smaps
 	if was == nil || is == nil {
 		was, is = before.showmap, now.showmap
@@ -152,7 +152,7 @@ func inBytes(kb int64) int64 {
 }
 
 // meminfoGrowth compares the rows of the App Summary, the largest growth first.
-func meminfoGrowth(c *Case, before, now *Observation) []string {
+func meminfoGrowth(c *Case, before, now *MemorySnapshot) []string {
 	if before.meminfo == nil || now.meminfo == nil {
 		return []string{"meminfo: not read both times"}
 	}
@@ -193,7 +193,7 @@ func meminfoRows(before, now *dumpsys.Block) []meminfoRow {
 	return rows
 }
 
-func threadGrowth(c *Case, before, now *Observation) []string {
+func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 	if len(before.all()) == 0 || len(now.all()) == 0 {
 		return append([]string{"threads: not read both times"}, c.threadsNow(now)...)
 	}
@@ -257,7 +257,7 @@ func unnamed(list []footprint.Thread) []footprint.Thread {
 }
 
 // threadsNow lists the groups of the present threads, the largest first.
-func (c *Case) threadsNow(now *Observation) []string {
+func (c *Case) threadsNow(now *MemorySnapshot) []string {
 	if len(now.all()) == 0 {
 		return nil
 	}

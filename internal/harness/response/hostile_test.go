@@ -51,7 +51,7 @@ func TestHostileArtifacts(t *testing.T) {
 	for recipe := range questions {
 		first := analysed(t, r, recipe, nil, nil)
 		first.Before = nil
-		for _, before := range []*Observation{nil, {}} {
+		for _, before := range []*MemorySnapshot{nil, {}} {
 			c := analysed(t, r, recipe, before, files)
 			if len(c.Record.Summary) == 0 || len(c.Record.Warnings) == 0 {
 				t.Errorf("%s has no text", recipe)
@@ -202,9 +202,9 @@ func FuzzReaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, one, two []byte) {
 		file := names[int(which)%len(names)]
 		process := capture.Process{Name: "com.shop", PID: 4321}
-		moments := []*Observation{}
+		moments := []*MemorySnapshot{}
 		for _, text := range [][]byte{one, two} {
-			m := &Observation{}
+			m := &MemorySnapshot{}
 			c := &Case{Order: Order{Process: process}}
 			lines, err := readers[file](c, m, text)
 			if (err == nil) == (len(lines) == 0) && file != "status.txt" {
@@ -217,7 +217,7 @@ func FuzzReaders(f *testing.F) {
 				moments = append(moments, m)
 			}
 		}
-		for _, before := range append(moments, nil, &Observation{}) {
+		for _, before := range append(moments, nil, &MemorySnapshot{}) {
 			for _, now := range moments {
 				for recipe := range questions {
 					c := &Case{

@@ -13,7 +13,7 @@ import (
 
 // readLogcat reports what happened to the process around that time: first
 // whether it crashed or was killed.
-func readLogcat(c *Case, _ *Observation, text []byte) ([]string, error) {
+func readLogcat(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	nothing := []string{"logcat: nothing about the process"}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nothing, nil
@@ -70,7 +70,7 @@ func collections(l dumpsys.Logcat) string {
 }
 
 // readExitInfo reports how earlier processes of the app ended.
-func readExitInfo(c *Case, _ *Observation, text []byte) ([]string, error) {
+func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	info, err := dumpsys.ParseExitInfo(text)
 	if err != nil {
 		return nil, err

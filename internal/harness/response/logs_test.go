@@ -41,7 +41,7 @@ func TestExitsOfUser(t *testing.T) {
 		11: {"exit info: no earlier exit of a process with this name"},
 	} {
 		c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: user}}}
-		got, err := readExitInfo(c, &Observation{}, []byte(text))
+		got, err := readExitInfo(c, &MemorySnapshot{}, []byte(text))
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("user %d: %v\n%s", user, err, strings.Join(got, "\n"))
 		}
@@ -49,7 +49,7 @@ func TestExitsOfUser(t *testing.T) {
 	// If the device does not say whose it was, it counts.
 	nobody := strings.ReplaceAll(exitHead+exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4), " user=0\n", "\n")
 	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: 10}}}
-	got, err := readExitInfo(c, &Observation{}, []byte(nobody))
+	got, err := readExitInfo(c, &MemorySnapshot{}, []byte(nobody))
 	if err != nil ||
 		got[0] != "exit info: 1 earlier exit of a process with this name: CRASH at 2026-01-02 09:00:00.000" {
 		t.Errorf("%q, %v", got, err)

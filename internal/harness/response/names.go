@@ -20,7 +20,7 @@ const (
 )
 
 // hideThreads replaces the names in threads.txt with what may be shown of them.
-// The observation keeps them, so that two observations are compared by the
+// The snapshot keeps them, so that two snapshots are compared by the
 // kernel's names. A file whose names cannot be hidden is removed.
 func (c *Case) hideThreads() {
 	if c.hide == nil {

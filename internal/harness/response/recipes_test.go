@@ -193,9 +193,9 @@ func mb(n *int64) int64 {
 	return (*n + 1<<19) >> 20
 }
 
-// Without an earlier observation the answer is the present state, and says that
+// Without an earlier snapshot the answer is the present state, and says that
 // it is not growth.
-func TestNoEarlierObservation(t *testing.T) {
+func TestNoEarlierSnapshot(t *testing.T) {
 	for recipe, words := range map[string][]string{
 		"native":  {"Pss + SwapPss ", "the largest:"},
 		"thread":  {"threads: 28", "  "},
@@ -206,7 +206,7 @@ func TestNoEarlierObservation(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})
 				c := w.diagnose(w.order(recipe, nil))
-				says(t, c.Record.Summary, append(words, "no earlier observation to compare with")...)
+				says(t, c.Record.Summary, append(words, "no earlier snapshot to compare with")...)
 				for _, f := range c.Record.Findings {
 					if f.BytesDelta != nil || f.CountDelta != nil {
 						t.Errorf("grown since nothing: %+v", f)

@@ -77,11 +77,11 @@ type Order struct {
 	Settled bool
 	// Expect is the approximate size of a heap dump in bytes, 0 if unknown.
 	Expect int64
-	// Before is an earlier observation of the same incarnation; nil for none.
-	Before *Observation
+	// Before is an earlier snapshot of the same incarnation; nil for none.
+	Before *MemorySnapshot
 	// App are other incarnations of processes of the app, whose log lines are
 	// kept, too.
-	App []diagnose.Incarnation
+	App []diagnose.KnownProcess
 	// Paused, if not nil, is called when the process is about to be stopped,
 	// and when it continues.
 	Paused func(bool)
@@ -92,8 +92,8 @@ type Case struct {
 	Order
 	// Record is the entry of run.json; Analyse completes it.
 	Record record.Diagnosis
-	// Now is the observation to compare with later; nil for none.
-	Now *Observation
+	// Now is the snapshot to compare with later; nil for none.
+	Now *MemorySnapshot
 	// Ended is the device's clock at the end of the collection: time since
 	// boot, 0 if unknown.
 	Ended time.Duration

@@ -102,7 +102,7 @@ func inside(name string) bool {
 }
 
 // earlier reads the latest snapshot of the same process before a diagnosis.
-func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnosis) *Observation {
+func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnosis) *MemorySnapshot {
 	var latest *record.Diagnosis
 	for i := range all {
 		s := &all[i]
@@ -124,7 +124,7 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	snapshot.Warnings = slices.Clone(snapshot.Warnings)
 	c := &Case{folder: f, Record: snapshot,
 		Order: Order{Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}}}
-	m, _ := readObservation(c)
+	m, _ := readSnapshot(c)
 	if m != nil {
 		m.hidden = true
 	}

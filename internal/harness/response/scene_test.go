@@ -126,7 +126,7 @@ var kinds = map[string]detector.LeakKind{
 }
 
 // order returns one diagnosis of the process.
-func (w *watched) order(recipe string, before *Observation) Order {
+func (w *watched) order(recipe string, before *MemorySnapshot) Order {
 	return Order{
 		Process: w.process, Level: w.level, Recipe: recipe, Kind: kinds[recipe], Trigger: record.TriggerLeak, T: 60,
 		Before: before,
@@ -308,7 +308,7 @@ func packedDump(t testing.TB, dump []byte) []byte {
 
 // given is a case with arbitrary artifacts, of the process com.shop with pid
 // 4321.
-func given(t testing.TB, r *Responder, recipe string, before *Observation, files map[string][]byte) *Case {
+func given(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
 	o := Order{
 		Process: capture.Process{Name: "com.shop", PID: 4321, Start: 77}, Recipe: recipe, Trigger: record.TriggerLeak,
@@ -336,7 +336,7 @@ func given(t testing.TB, r *Responder, recipe string, before *Observation, files
 }
 
 // analysed is given, analysed and checked.
-func analysed(t testing.TB, r *Responder, recipe string, before *Observation, files map[string][]byte) *Case {
+func analysed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
 	c := given(t, r, recipe, before, files)
 	if err := r.Analyse(t.Context(), c); err != nil {

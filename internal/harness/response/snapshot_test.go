@@ -28,7 +28,7 @@ func TestRecordedTotals(t *testing.T) {
 		if sum.PSS != c.pss || sum.SwapPSS != c.swap {
 			t.Errorf("%s: %+v", c.recorded, sum)
 		}
-		says(t, got.Record.Summary, "no earlier observation", c.line, "the largest:")
+		says(t, got.Record.Summary, "no earlier snapshot", c.line, "the largest:")
 		says(t, []string{string(contents(t, got.folder.path)[beside(c.file)])}, c.line)
 		if len(got.Record.Findings) > 0 || len(got.Record.Warnings) > 0 {
 			t.Errorf("%s: %v %v", c.recorded, got.Record.Findings, got.Record.Warnings)
@@ -135,13 +135,13 @@ func TestGrowthOfOtherSource(t *testing.T) {
 	byShowmap := analysed(t, r, Snapshot, nil, map[string][]byte{"showmap.txt": showmap}).Now
 	both := analysed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}).Now
 	for _, c := range []struct {
-		before *Observation
+		before *MemorySnapshot
 		file   string
 		words  string
 	}{
 		{bySmaps, "showmap.txt", "memory maps: smaps before, showmap now; the growing library is unknown"},
 		{byShowmap, "smaps.txt", "memory maps: showmap before, smaps now; the growing library is unknown"},
-		{&Observation{}, "smaps.txt", "memory maps: not read before, smaps now; the growing library is unknown"},
+		{&MemorySnapshot{}, "smaps.txt", "memory maps: not read before, smaps now; the growing library is unknown"},
 		{both, "showmap.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
 		{both, "smaps.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
 	} {
@@ -155,7 +155,7 @@ func TestGrowthOfOtherSource(t *testing.T) {
 }
 
 // A reading that is missing now is compared later with the one before.
-func TestObservationKeepsEarlierReadings(t *testing.T) {
+func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	threads := func(n int) []byte {
 		var b strings.Builder
@@ -233,7 +233,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 	// Named only now, and no threads before.
 	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
-	none := analysed(t, r, "thread", &Observation{}, nameless(7))
+	none := analysed(t, r, "thread", &MemorySnapshot{}, nameless(7))
 	says(t, none.Record.Summary, "threads: not read both times\nthreads: 7\n      7  (unknown name)")
 	// Other readings keep the ids.
 	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})

@@ -16,9 +16,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Observation is what was read from one incarnation of a process at one time,
+// MemorySnapshot is what was read from one incarnation of a process at one time,
 // to compare with later. Missing readings are nil, or unknown.
-type Observation struct {
+type MemorySnapshot struct {
 	// smaps and showmap are the same mappings from two sources, whose sums
 	// differ slightly.
 	smaps, showmap *footprint.Map
@@ -31,9 +31,9 @@ type Observation struct {
 	graphics graphicsState
 }
 
-// or returns the observation, with missing readings filled in from an earlier
+// or returns the snapshot, with missing readings filled in from an earlier
 // one.
-func (m *Observation) or(before *Observation) *Observation {
+func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	if m == nil || before == nil {
 		return cmp.Or(m, before)
 	}
@@ -56,10 +56,10 @@ func (m *Observation) or(before *Observation) *Observation {
 
 // maps returns the mappings from the better of the two sources, nil without
 // any.
-func (m *Observation) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
+func (m *MemorySnapshot) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
 
 // all returns the threads of the latest reading, with names or without.
-func (m *Observation) all() []footprint.Thread {
+func (m *MemorySnapshot) all() []footprint.Thread {
 	if len(m.nameless) > 0 {
 		return m.nameless
 	}
@@ -67,7 +67,7 @@ func (m *Observation) all() []footprint.Thread {
 }
 
 // mapSource names the source of maps.
-func (m *Observation) mapSource() string {
+func (m *MemorySnapshot) mapSource() string {
 	switch {
 	case m.smaps != nil:
 		return "smaps"
@@ -79,14 +79,14 @@ func (m *Observation) mapSource() string {
 
 // noted is the size of all stacks in meminfo, mapped that in smaps: the two
 // define stacks slightly differently, and those of a JVM are only in meminfo.
-func (m *Observation) noted() known.Int {
+func (m *MemorySnapshot) noted() known.Int {
 	if m.meminfo == nil {
 		return known.Int{}
 	}
 	return m.meminfo.Stack
 }
 
-func (m *Observation) mapped() known.Int {
+func (m *MemorySnapshot) mapped() known.Int {
 	if m.smaps == nil {
 		return known.Int{}
 	}
@@ -108,9 +108,9 @@ type graphicsState struct {
 // maxArtifact bounds how much of a text is read at once, in bytes.
 const maxArtifact = 32 << 20
 
-// reader parses one artifact: it adds to the observation, and returns a summary
+// reader parses one artifact: it adds to the snapshot, and returns a summary
 // in lines.
-type reader func(c *Case, m *Observation, text []byte) ([]string, error)
+type reader func(c *Case, m *MemorySnapshot, text []byte) ([]string, error)
 
 // readers are by file. A lesser method that returns another text has another
 // file name.
@@ -130,10 +130,10 @@ var readers = map[string]reader{
 	"exit_info.txt":      readExitInfo,
 }
 
-// readObservation reads the artifacts of a case and returns their summaries, by
-// file. The observation is nil if there is nothing to compare with later.
-func readObservation(c *Case) (*Observation, map[string][]string) {
-	m, said, some := &Observation{}, map[string][]string{}, false
+// readSnapshot reads the artifacts of a case and returns their summaries, by
+// file. The snapshot is nil if there is nothing to compare with later.
+func readSnapshot(c *Case) (*MemorySnapshot, map[string][]string) {
+	m, said, some := &MemorySnapshot{}, map[string][]string{}, false
 	for _, s := range c.Record.Steps {
 		if s.File == "" || s.Step == heapStep {
 			continue
@@ -155,7 +155,7 @@ func readObservation(c *Case) (*Observation, map[string][]string) {
 	return m, said
 }
 
-func (c *Case) readOne(m *Observation, file string, read reader) ([]string, error) {
+func (c *Case) readOne(m *MemorySnapshot, file string, read reader) ([]string, error) {
 	text, err := c.folder.content(file)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (f folder) content(name string) ([]byte, error) {
 
 // readSmaps sums the mappings; it is better than showmap, because it has
 // addresses.
-func readSmaps(c *Case, m *Observation, text []byte) ([]string, error) {
+func readSmaps(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	maps := footprint.NewMap()
 	sum, err := procfs.ScanSmaps(bytes.NewReader(text), func(x *procfs.Mapping) error {
 		maps.Add(footprint.Mapping{
@@ -198,7 +198,7 @@ func readSmaps(c *Case, m *Observation, text []byte) ([]string, error) {
 }
 
 // readShowmap sums the rows, each of which may be many mappings.
-func readShowmap(c *Case, m *Observation, text []byte) ([]string, error) {
+func readShowmap(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	table, err := procfs.ParseShowmap(text)
 	if err != nil {
 		return nil, err
@@ -219,13 +219,13 @@ func readShowmap(c *Case, m *Observation, text []byte) ([]string, error) {
 }
 
 // readMaps only counts: smaps shows what grows, and these are its addresses.
-func readMaps(_ *Case, _ *Observation, text []byte) ([]string, error) {
+func readMaps(_ *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
 }
 
 // readOther describes a text that only its reader understands: the output of a
 // user's step.
-func readOther(_ *Case, _ *Observation, content []byte) ([]string, error) {
+func readOther(_ *Case, _ *MemorySnapshot, content []byte) ([]string, error) {
 	lines := bytes.Count(content, []byte("\n"))
 	if len(content) > 0 && content[len(content)-1] != '\n' {
 		lines++
@@ -265,7 +265,7 @@ func composed(maps *footprint.Map) []string {
 	return lines
 }
 
-func readStatus(c *Case, m *Observation, content []byte) ([]string, error) {
+func readStatus(c *Case, m *MemorySnapshot, content []byte) ([]string, error) {
 	s, err := procfs.ParseStatus(content)
 	if err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ func readStatus(c *Case, m *Observation, content []byte) ([]string, error) {
 }
 
 // readThreads parses the output of grep: /proc/PID/task/TID/comm:NAME.
-func readThreads(c *Case, m *Observation, text []byte) ([]string, error) {
+func readThreads(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	m.threads, _ = parseThreads(text)
 	if len(m.threads) == 0 {
 		return nil, errors.New("no thread in it")
@@ -309,7 +309,7 @@ func readThreads(c *Case, m *Observation, text []byte) ([]string, error) {
 const noName = "(unknown name)"
 
 // readThreadIDs parses a list of ids without names.
-func readThreadIDs(c *Case, m *Observation, text []byte) ([]string, error) {
+func readThreadIDs(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	for word := range strings.FieldsSeq(string(text)) {
 		if tid, err := strconv.ParseInt(word, 10, 64); err == nil {
 			m.nameless = append(m.nameless, footprint.Thread{TID: tid, Name: noName})
@@ -318,7 +318,7 @@ func readThreadIDs(c *Case, m *Observation, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("%d threads, without names", len(m.nameless))}, nil
 }
 
-func readMeminfo(c *Case, m *Observation, text []byte) ([]string, error) {
+func readMeminfo(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
 		return nil, err
