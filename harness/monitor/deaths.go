@@ -74,7 +74,7 @@ func (q *deaths) note(x *subject, p capture.Process) {
 	}
 	x.rebooted = false
 	q.past = append(q.past[max(0, len(q.past)-maxPast+1):],
-		pastProcess{diagnose.Incarnation{Process: p, Until: q.part.At(now)}, q.boots})
+		pastProcess{diagnose.KnownProcess{Process: p, Until: q.part.At(now)}, q.boots})
 	if len(q.queue) == maxUnread {
 		q.record(e, record.Death{Reason: "unknown", Text: "too many processes ended at the same time to read why"})
 		return
@@ -188,8 +188,8 @@ func (q *deaths) record(e endedProcess, d record.Death) {
 
 // incarnationsOfApp returns the known incarnations of the app of a process,
 // except that of the process itself.
-func (q *deaths) incarnationsOfApp(x *subject) []diagnose.Incarnation {
-	var out []diagnose.Incarnation
+func (q *deaths) incarnationsOfApp(x *subject) []diagnose.KnownProcess {
+	var out []diagnose.KnownProcess
 	same := func(p capture.Process) bool {
 		return p.User == x.User && p.Package() == x.Package() && !p.Same(x.Process)
 	}

@@ -71,7 +71,7 @@ type responseState struct {
 	// there was none.
 	snapshotAt time.Duration
 	// latest is the latest snapshot, to determine growth later.
-	latest *response.Observation
+	latest *response.MemorySnapshot
 	// firstSampleAt is the device time of the first sample since the start of
 	// the run, 0 before it.
 	firstSampleAt time.Duration
@@ -81,7 +81,7 @@ type responseState struct {
 	// incarnation, 0 if there was none.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
-	first             *response.Observation
+	first             *response.MemorySnapshot
 	// java is the used Java heap at the latest breakdown, in bytes.
 	java known.Int
 }
