@@ -21,9 +21,8 @@ func TestShowmapOptions(t *testing.T) {
 				ProcessSpec{Models: []Model{Swap(0.3, 0, time.Second)}})
 			time.Sleep(time.Minute)
 			truth, _ := p.Memory("com.shop")
-			smaps,
-				err := procfs.ParseSmaps(
-				strings.NewReader(ask(t, p, fmt.Sprintf("su 0 cat /proc/%d/smaps", truth.PID))))
+			text := ask(t, p, fmt.Sprintf("su 0 cat /proc/%d/smaps", truth.PID))
+			smaps, err := procfs.ParseSmaps(strings.NewReader(text))
 			if err != nil {
 				t.Fatal(err)
 			}

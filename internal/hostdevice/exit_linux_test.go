@@ -86,8 +86,9 @@ func TestEnds(t *testing.T) {
 // TestExitInfoIsYoung: exit-info exists since Android 11.
 func TestExitInfoIsYoung(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{API: 29, Release: "10"})
-	if out, exit := shell(t, d, "dumpsys activity exit-info "+d.Package()); exit != 0 ||
-		out != "Unknown command: exit-info\nBad activity command, or no activities match: exit-info\nUse -h for help.\n" {
+	const want = "Unknown command: exit-info\n" +
+		"Bad activity command, or no activities match: exit-info\nUse -h for help.\n"
+	if out, exit := shell(t, d, "dumpsys activity exit-info "+d.Package()); exit != 0 || out != want {
 		t.Errorf("%q, exit %d", out, exit)
 	}
 }
@@ -98,15 +99,15 @@ func TestCollectionsInLog(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{})
 	name := d.Package() + ":java"
 	shell(t, d, "am start -n "+d.Package()+"/.Java")
-	out,
-		exit := shell(t, d, "am dumpheap -g "+name+" /data/local/tmp/x && am dumpheap -n "+name+
-		" /data/local/tmp/n && cat /data/local/tmp/n")
+	out, exit := shell(t, d, "am dumpheap -g "+name+" /data/local/tmp/x && "+
+		"am dumpheap -n "+name+" /data/local/tmp/n && cat /data/local/tmp/n")
 	if exit != 0 || !strings.Contains(out, "Native heap dump not available.") {
 		t.Fatalf("%s, exit %d", out, exit)
 	}
 	for _, want := range []string{
 		`(?m)^\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +\d+ +\d+ I \S+ *: hprof: heap dump "/data/local/tmp/x" starting\.\.\.$`,
-		`(?m)I \S+ *: Explicit concurrent copying GC freed \d+[KM]?B AllocSpace bytes, 0\(0B\) LOS objects, \d+% free, \d+[KM]?B/\d+[KM]B, paused [0-9.]+ms total [0-9.]+ms$`,
+		`(?m)I \S+ *: Explicit concurrent copying GC freed \d+[KM]?B AllocSpace bytes, 0\(0B\) LOS objects, ` +
+			`\d+% free, \d+[KM]?B/\d+[KM]B, paused [0-9.]+ms total [0-9.]+ms$`,
 		`(?m)I \S+ *: hprof: heap dump completed \(\d+[KM]B\) in [0-9.]+m?s$`,
 	} {
 		seen := regexp.MustCompile(want)

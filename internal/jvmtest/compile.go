@@ -130,8 +130,8 @@ func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
 	if err != nil {
 		recorded.Missing(tb, "libraries need a folder: %v", err)
 	}
-	libraries,
-		err := jars.App.Fetch(tb.Context(), filepath.Join(dir, "leakgate-test", jars.App.Name+"-"+jars.App.Version))
+	dir = filepath.Join(dir, "leakgate-test", jars.App.Name+"-"+jars.App.Version)
+	libraries, err := jars.App.Fetch(tb.Context(), dir)
 	if err != nil {
 		recorded.Missing(tb, "fetch libraries: %v", err)
 	}

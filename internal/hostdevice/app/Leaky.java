@@ -23,81 +23,77 @@ import java.util.concurrent.locks.LockSupport;
 import sun.misc.Signal;
 
 /**
- * An app that leaks in one way at a known rate, or not at all. It stands in for
- * an Android app on a host device: real memory of a real process grows, so that
- * nothing that reads /proc can tell the difference.
+ * An app that leaks in one way at a known rate, or not at all. It stands in for an Android app on a host
+ * device: the memory of a real process grows, as a reader of /proc sees it in a real app.
  *
  * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files|private|screens|kept|list|buffers|filling|steady [--mb-per-h N] [--for-s N]
- * [--scale N]. The rate and the duration are in device time; one real second is N
- * device seconds at scale N. After --for-s the app lives on without leaking.
+ * [--scale N]. The rate and the duration are in device time; one real second is N device seconds at
+ * scale N. After --for-s the app continues without leaking.
  *
- * <p>warmup and cache grow and leak nothing: one comes to what the rate takes in
- * --for-s, fast at first and ever slower, the other takes memory for ever and lets
- * go of what is older than --for-s.
+ * <p>warmup and cache grow without a leak: warmup approaches the memory that the rate allocates in
+ * --for-s, cache allocates for ever and releases what is older than --for-s.
  *
- * <p>busy leaks as java does and makes garbage meanwhile. files leaves files open, four for
- * each MB.
+ * <p>busy leaks like java and also makes garbage. files leaves four files open per MB.
  *
- * <p>screens opens and closes ten screens at each signal 28, which shells know as WINCH. Tasks that
- * are due in 0.1 to 2 s of device time hold half of them, and nothing holds them afterwards. kept
- * does so, too, and keeps one of them for ever.
+ * <p>screens opens and closes ten screens at each signal 28, WINCH. Half of them are held by tasks that
+ * are due in 0.1 to 2 s of device time, and by nothing afterwards. kept does the same and keeps one
+ * screen for ever.
  *
- * <p>list, buffers, filling and steady do one loop of a scenario at each signal 28: the first keeps an
- * object of each, the second 200 kB outside of the Java heap, the third 200 kB of both until its cache is
- * full after five, the last nothing.
+ * <p>list, buffers, filling and steady run one loop of a scenario at each signal 28: list keeps an object
+ * of each, buffers 200 kB outside the Java heap, filling 200 kB of both until its cache is full after
+ * five loops, steady nothing.
  *
- * <p>private leaks as java and thread do, in a map whose keys are addresses and numbers of
- * people, with threads that are named after them.
+ * <p>private leaks like java and thread, in a map whose keys are mail addresses and phone numbers, with
+ * threads named after them.
  */
 public final class Leaky {
-  /** Where a Java leak hangs: every session that was ever opened. */
+  /** The holder of the Java leak: every session that was ever opened. */
   static final List<Session> OPEN_SESSIONS = new ArrayList<>();
 
-  /** Memory outside the Java heap that nobody frees. */
+  /** Memory outside the Java heap that is never freed. */
   static final List<ByteBuffer> LOST_BUFFERS = new ArrayList<>();
 
-  /** What a cache holds, the eldest first. */
+  /** The entries of the cache, the oldest first. */
   static final ArrayDeque<Session> CACHE = new ArrayDeque<>();
 
-  /** Threads that nobody ends. */
+  /** Threads that never end. */
   static final List<Thread> FORGOTTEN_THREADS = new ArrayList<>();
 
-  /** Sessions by who they are of. */
+  /** Sessions by mail address or phone number. */
   static final Map<String, Session> SESSIONS_OF = new HashMap<>();
 
-  /** Files that nobody closes. */
+  /** Files that are never closed. */
   static final List<FileInputStream> OPEN_FILES = new ArrayList<>();
 
-  /** Keeps what the control allocates from being optimised away. */
+  /** Prevents the allocations of the control from being optimized away. */
   static volatile Object scratch;
 
   static final int SESSION_BYTES = 8 << 10;
   static final int BUFFER_BYTES = 32 << 10;
   static final int MAPPED_BYTES = 256 << 10;
 
-  /** What an open file counts for, so that there is a rate. */
+  /** The bytes that an open file counts as, to define a rate. */
   static final int FILE_BYTES = 256 << 10;
 
-  /** What a cache lets go between two collections. */
+  /** The bytes that the cache releases between two collections. */
   static final int GARBAGE_BYTES = 16 << 20;
 
-  /** What a busy app has of it before a collection. */
+  /** The garbage of a busy app at a collection, in bytes. */
   static final int BUSY_GARBAGE_BYTES = 32 << 20;
 
-  /** So much of it for each object that leaks. */
+  /** The garbage for each leaked object, in bytes. */
   static final int BUSY_GARBAGE = 4;
 
-  /** Recursion depth of a forgotten thread; gives a few hundred kB of stack. */
+  /** Recursion depth of a forgotten thread, for a few hundred kB of stack. */
   static final int STACK_DEPTH = 1400;
 
   static final long TICK_NANOS = 50_000_000L;
 
-  /** A warm-up is over after --for-s but for the 20th part. */
+  /** After --for-s, a warm-up has reached all but a twentieth of its level. */
   static final double WARMUP_PACE = 3;
 
   public static void main(String[] args) throws Exception {
-    // ART answers signal 10 with a collection (runtime/signal_catcher.cc);
-    // HotSpot would die of it.
+    // ART collects garbage at signal 10 (runtime/signal_catcher.cc); HotSpot would die.
     Signal.handle(new Signal("USR1"), signal -> System.gc());
     Plan plan = new Plan(args);
     Grower grower = grower(plan);
@@ -150,7 +146,7 @@ public final class Leaky {
     }
   }
 
-  /** Takes memory and returns how many bytes it took. */
+  /** Allocates memory and returns the number of bytes. */
   interface Grower {
     double grow() throws Exception;
   }
@@ -162,12 +158,12 @@ public final class Leaky {
   }
 
   static double loseBuffer() {
-    // allocateDirect clears the memory, so every page of it becomes real.
+    // allocateDirect clears the memory, so that every page becomes resident.
     LOST_BUFFERS.add(ByteBuffer.allocateDirect(BUFFER_BYTES));
     return BUFFER_BYTES + 16;
   }
 
-  /** Each part of the file that is mapped is real memory of the process, and the kernel names it. */
+  /** Each mapped part of the file is resident memory of the process, with a name in /proc. */
   static Grower mappedGrower() throws Exception {
     FileChannel file =
         FileChannel.open(Path.of("leak.bin"), StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE);
@@ -181,13 +177,13 @@ public final class Leaky {
     };
   }
 
-  /** Allocates as the Java leak does, but lets everything go. */
+  /** Allocates like the Java leak, but keeps nothing. */
   static double churn() {
     scratch = new Session(0);
     return SESSION_BYTES + 64;
   }
 
-  /** What an app loads when it starts is partly Java, partly native. */
+  /** An app loads both Java and native memory when it starts. */
   static double load() {
     double bytes = loseBuffer();
     for (int i = 0; i < BUFFER_BYTES / SESSION_BYTES; i++) {
@@ -197,8 +193,8 @@ public final class Leaky {
   }
 
   /**
-   * ART collects when a part of its heap is garbage; HotSpot would wait until the
-   * whole heap is touched, which looks like a leak.
+   * ART collects when a part of its heap is garbage. HotSpot would wait until the entire heap is touched,
+   * which looks like a leak.
    */
   static Grower cacheGrower(double limit) {
     final double[] held = {0, 0}; // bytes in the cache, bytes of garbage
@@ -218,11 +214,11 @@ public final class Leaky {
     };
   }
 
-  /** The use of the heap is a saw whose teeth begin ever higher. */
+  /** The use of the heap is a sawtooth with a rising floor. */
   static Grower busyGrower() {
     final List<Session> garbage = new ArrayList<>();
     return () -> {
-      // What dies young would die unseen in the young generation.
+      // Short-lived garbage would be collected in the young generation, without effect.
       for (int i = 0; i < BUSY_GARBAGE; i++) {
         garbage.add(new Session(i));
       }
@@ -234,7 +230,7 @@ public final class Leaky {
     };
   }
 
-  /** Each tenth has a thread of its own. Its number begins with what no other text has. */
+  /** Each tenth session has a thread of its own. The prefix of the phone number occurs nowhere else. */
   static double openPrivate() throws Exception {
     int n = SESSIONS_OF.size();
     String mail = "alice" + n + "@example.org", phone = "+4917612" + n;
@@ -247,12 +243,12 @@ public final class Leaky {
     return SESSION_BYTES + 64;
   }
 
-  /** Screens that were opened and never let go of. */
+  /** Screens that are never released. */
   static final List<Object> KEPT = new ArrayList<>();
 
   static final int SCREENS = 10;
 
-  /** Does nothing by itself. An analysis takes a program that has ActivityThread for an app of Android. */
+  /** Does nothing by itself. An analysis takes a program with an ActivityThread for an Android app. */
   static Grower screens(Plan plan) {
     ScheduledExecutorService later = Executors.newSingleThreadScheduledExecutor();
     Random random = new Random(1);
@@ -284,7 +280,7 @@ public final class Leaky {
     }
   }
 
-  /** What loops of a scenario keep. */
+  /** The objects that loops of a scenario keep. */
   static final List<Item> ITEMS = new ArrayList<>();
 
   static final int FULL = 5;
@@ -309,7 +305,7 @@ public final class Leaky {
     }
   }
 
-  /** What one loop keeps. */
+  /** An object that one loop keeps. */
   static final class Item {
     final int id;
     final ByteBuffer picture;
@@ -326,16 +322,16 @@ public final class Leaky {
   }
 
   /**
-   * How much of a stack a recursion touches depends on the virtual machine, so
-   * the first threads measure it.
+   * How much stack a recursion touches depends on the virtual machine, so that the first threads measure
+   * it.
    */
   static Grower threadGrower() throws Exception {
     final int probes = 8;
     for (int i = 0; i < probes; i++) {
-      forgetThread(); // loads classes and fills pools, which is no measure
+      forgetThread(); // loads classes and fills pools, which must not be measured
     }
     for (int i = 0; i < 1024; i++) {
-      churn(); // touches all of the young generation, which every thread has a share of
+      churn(); // touches the entire young generation, of which every thread has a share
     }
     long before = anonymousBytes();
     for (int i = 0; i < probes; i++) {
@@ -365,7 +361,7 @@ public final class Leaky {
     }
   }
 
-  /** Goes deep once, so that its stack is real memory, then waits for ever. */
+  /** Recurses once, so that its stack is resident, then waits for ever. */
   static final class Worker implements Runnable {
     boolean deep;
 
@@ -389,7 +385,7 @@ public final class Leaky {
     }
   }
 
-  /** Exact, unlike RssAnon in /proc/self/status, which the kernel keeps per processor. */
+  /** Exact, unlike RssAnon in /proc/self/status, which the kernel counts per processor. */
   static long anonymousBytes() throws Exception {
     for (String line : Files.readAllLines(Path.of("/proc/self/smaps_rollup"))) {
       if (line.startsWith("Anonymous:")) {
@@ -399,7 +395,7 @@ public final class Leaky {
     throw new IllegalStateException("/proc/self/smaps_rollup has no Anonymous");
   }
 
-  /** Keeps telling the device what dumpsys asks the runtime on a phone: the heap in use, in bytes. */
+  /** Repeatedly writes the used size of the heap in bytes, which dumpsys reads from the runtime on a phone. */
   static final class HeapUse {
     private final byte[] bytes = new byte[Long.BYTES];
     private final ByteBuffer number = ByteBuffer.wrap(bytes);
@@ -421,7 +417,7 @@ public final class Leaky {
     }
   }
 
-  /** What a leaked object looks like in a heap dump. */
+  /** A leaked object. */
   static final class Session {
     final int id;
     final byte[] payload = new byte[SESSION_BYTES];
@@ -431,7 +427,7 @@ public final class Leaky {
     }
   }
 
-  /** How much is to be leaked by when. */
+  /** The schedule of the leak. */
   static final class Plan {
     final String mode;
     private double mbPerHour = 300;
@@ -458,7 +454,7 @@ public final class Leaky {
       }
     }
 
-    /** How many bytes the rate takes in --for-s. */
+    /** The number of bytes that the rate allocates in --for-s. */
     double level() {
       return seconds * mbPerHour * (1 << 20) / 3600;
     }

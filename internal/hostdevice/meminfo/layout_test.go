@@ -20,8 +20,9 @@ import (
 
 // area returns one mapping of smaps, all of it private and dirty.
 func area(start, end uint64, perms, name string, kb int64) string {
-	return fmt.Sprintf("%x-%x %s 00000000 00:00 0    %s\nSize: %d kB\nRss: %d kB\nPss: %[6]d kB\nShared_Clean: 0 "+
-		"kB\nShared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %[6]d kB\nSwap: 0 kB\nSwapPss: 0 kB\nVmFlags: rd\n",
+	return fmt.Sprintf("%x-%x %s 00000000 00:00 0    %s\nSize: %d kB\nRss: %d kB\nPss: %[6]d kB\n"+
+		"Shared_Clean: 0 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %[6]d kB\n"+
+		"Swap: 0 kB\nSwapPss: 0 kB\nVmFlags: rd\n",
 		start, end, perms, name, int64(end-start)>>10, kb)
 }
 

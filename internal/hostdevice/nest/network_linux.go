@@ -59,9 +59,8 @@ func forbidVsock() error {
 		{Code: give, K: seccompAllow},
 	}
 	filter := syscall.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _,
-		errno := syscall.Syscall(syscall.SYS_PRCTL, syscall.PR_SET_SECCOMP, seccompModeFilter,
-		uintptr(unsafe.Pointer(&filter)))
+	_, _, errno := syscall.Syscall(
+		syscall.SYS_PRCTL, syscall.PR_SET_SECCOMP, seccompModeFilter, uintptr(unsafe.Pointer(&filter)))
 	runtime.KeepAlive(program)
 	if errno != 0 {
 		return errno

@@ -54,9 +54,8 @@ func TestGetprop(t *testing.T) {
 func TestMonkey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		out, errs,
-			exit := call(t, "monkey", "-p", "com.example.leaky", "-s", "7", "--throttle", "300", "--ignore-crashes",
-			"--pct-touch", "50", "-v", "1000")
+		args := strings.Fields("-p com.example.leaky -s 7 --throttle 300 --ignore-crashes --pct-touch 50 -v 1000")
+		out, errs, exit := call(t, "monkey", args...)
 		if exit != 0 || errs != "" {
 			t.Errorf("exit %d, %q", exit, errs)
 		}
