@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 	packed := zipped(t, "packed")
 	put(t, filepath.Join(dir, "device", "a.txt"), []byte("plain"))
 	put(t, filepath.Join(dir, "device", "b.txt.gz"), packed)
-	put(t, filepath.Join(dir, "cut.gz"), packed[:len(packed)-4])
+	put(t, filepath.Join(dir, "truncated.gz"), packed[:len(packed)-4])
 	put(t, filepath.Join(dir, "not.gz"), []byte("plain"))
 
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("path %s, want %s", got, want)
 	}
 	// A part that exists and is broken is not missing.
-	for name, says := range map[string]string{"cut.gz": "unpack", "not.gz": "unpack", "device": "read"} {
+	for name, says := range map[string]string{"truncated.gz": "decompress", "not.gz": "decompress", "device": "read"} {
 		if how := endOf(func(tb testing.TB) { Read(tb, name) }); !strings.HasPrefix(how, "failed: "+says) ||
 			!strings.Contains(how, name) {
 			t.Errorf("%s: %q", name, how)
