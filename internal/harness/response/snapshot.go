@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// MemorySnapshot is what was read from one incarnation of a process at one time,
-// to compare with later. Missing readings are nil, or unknown.
+// MemorySnapshot is what was read from one incarnation of a process at one
+// time, to compare with later. Missing readings are nil, or unknown.
 type MemorySnapshot struct {
 	// smaps and showmap are the same mappings from two sources, whose sums
 	// differ slightly.
@@ -31,8 +31,7 @@ type MemorySnapshot struct {
 	graphics graphicsState
 }
 
-// or returns the snapshot, with missing readings filled in from an earlier
-// one.
+// or returns the snapshot, with missing readings filled in from an earlier one.
 func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	if m == nil || before == nil {
 		return cmp.Or(m, before)
@@ -108,8 +107,8 @@ type graphicsState struct {
 // maxArtifact bounds how much of a text is read at once, in bytes.
 const maxArtifact = 32 << 20
 
-// reader parses one artifact: it adds to the snapshot, and returns a summary
-// in lines.
+// reader parses one artifact: it adds to the snapshot, and returns a summary in
+// lines.
 type reader func(c *Case, m *MemorySnapshot, text []byte) ([]string, error)
 
 // readers are by file. A lesser method that returns another text has another
