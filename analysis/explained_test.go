@@ -35,7 +35,7 @@ func TestExplainedBy(t *testing.T) {
 		}
 		pile.Trace[0].Object, pile.Trace[1].Object, pile.Trace[1].Class = c.holder, c.place, c.of
 		if got := explainedBy(&pile, []Leak{leak}) == ""; got != c.told {
-			t.Errorf("%s: told %t", name, got)
+			t.Errorf("%s: reported %t", name, got)
 		}
 	}
 }

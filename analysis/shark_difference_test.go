@@ -52,9 +52,9 @@ var sharkDifferences = []sharkDifference{
 		func(r *rules) { r.ends = true }},
 }
 
-// neverAdded are patterns of Shark whose matchers are not in its list. mended
-// are our patterns that replace Shark's if those name no existing class or
-// field, or omit new versions, together with Shark's.
+// neverAdded are patterns of Shark whose matchers are not in its list.
+// fixedPatterns are our patterns that replace Shark's if those name no existing
+// class or field, or omit new versions, together with Shark's.
 var (
 	neverAdded = []string{
 		"static field org.chromium.android_webview.AwContents#A0", "instance field WV.R9#e", "instance field WV.a6#c",

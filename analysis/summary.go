@@ -350,7 +350,7 @@ func (f *summaryFile) check() error {
 	met := map[string]bool{}
 	for _, c := range f.Classes {
 		if met[c.Class] || !counts(c.Instances, c.ShallowBytes, c.RetainedBytes, c.RetainedNative) {
-			return fmt.Errorf("class %s is listed twice, or a number of it is invalid", text.Quote(c.Class, 80))
+			return fmt.Errorf("class %s is listed twice, or has an invalid number", text.Quote(c.Class, 80))
 		}
 		met[c.Class] = true
 	}
@@ -365,7 +365,7 @@ func plausible(list []SummaryLeak) error {
 			ok = ok && counts(n)
 		}
 		if !ok || met[l.Key] {
-			return fmt.Errorf("leak %s is listed twice, or a number of it is invalid", text.Quote(l.Key, 80))
+			return fmt.Errorf("leak %s is listed twice, or has an invalid number", text.Quote(l.Key, 80))
 		}
 		met[l.Key] = true
 	}

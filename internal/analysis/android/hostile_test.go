@@ -351,7 +351,7 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 	}
 	if b.Omitted+int64(len(b.List)) != b.Count || c.Fragments.Omitted+
 		int64(len(c.Fragments.List)) != c.Fragments.Count {
-		t.Errorf("left out: %s", text(t, s))
+		t.Errorf("omitted: %s", text(t, s))
 	}
 }
 

@@ -59,7 +59,7 @@ type GraphicsGrowth struct {
 func CompareGraphics(before, after GraphicsReading) GraphicsGrowth {
 	var g GraphicsGrowth
 	l := layersBetween(&before, &after)
-	told := l != nil && l.told()
+	haveNames := l != nil && l.haveNames()
 	for _, q := range quantities {
 		b, a := q.value(&before), q.value(&after)
 		if !b.Known && !a.Known && q.newer {
@@ -73,7 +73,7 @@ func CompareGraphics(before, after GraphicsReading) GraphicsGrowth {
 		g.Rows = append(g.Rows,
 			GraphicsRow{
 				Source: q.source, Name: q.name, Unit: q.unit, Before: b, After: a, Delta: a.N - b.N, Foreign: q.whole &&
-					told,
+					haveNames,
 			})
 	}
 	if l != nil {

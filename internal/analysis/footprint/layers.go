@@ -106,8 +106,9 @@ func (l *layers) pile(side map[string]*pile, name string) pile {
 	return pile{}
 }
 
-// told reports whether the layers have names, so that each says whose it is.
-func (l *layers) told() bool {
+// haveNames reports whether the layers have names, so that each says whose it
+// is.
+func (l *layers) haveNames() bool {
 	return slices.ContainsFunc(l.names, func(name string) bool { return name != noLayer })
 }
 

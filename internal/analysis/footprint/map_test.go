@@ -94,7 +94,8 @@ func TestMappingNames(t *testing.T) {
 		"[anon:arc4random data]":     "[anon:arc4random data]",
 		"[anon:v8]":                  "[anon:v8]",
 		"[anon:buffer12]":            "[anon:buffer*]",
-		"[anon:dalvik-Jit thread pool worker thread 0]":                                  "[anon:dalvik-Jit thread pool worker thread *]",
+		"[anon:dalvik-Jit thread pool worker thread 0]": "[anon:dalvik-Jit " +
+			"thread pool worker thread *]",
 		"/dev/ashmem/memory-lab-ashmem-17 (deleted)":                                     "/dev/ashmem/memory-lab-ashmem-*",
 		"/dev/ashmem/gralloc-1332.5 (deleted)":                                           "/dev/ashmem/gralloc-*.*",
 		"/dev/ashmem/f5dea93b-5e33-4f98-a7b7-affb9e08faa1":                               "/dev/ashmem/*",
@@ -113,7 +114,9 @@ func TestMappingNames(t *testing.T) {
 		"/mnt/expand/1b2c3d4e-0000-0000-0000-000000000001/app/a-2/b.so":                  "/mnt/expand/*/app/a/b.so",
 		"/system/app/Shop-1/Shop.apk":                                                    "/system/app/Shop-1/Shop.apk",
 		"/data/app/~~XNE2QZ2lqS8WS__es9ixGg==/com.google.android.webview-5Ld8E9w9HwmKlrRxq1kQkQ==/lib/arm64/libfoo.so": "/data/app/com.google.android.webview/lib/arm64/libfoo.so",
-		"[anon:dalvik-classes2.dex extracted in memory from /data/app/~~-f==/a.b-2sB6VienT2XP9nnL4_ZFaw==/base.apk]":   "[anon:dalvik-classes2.dex extracted in memory from /data/app/a.b/base.apk]",
+		"[anon:dalvik-classes2.dex extracted in memory from " +
+			"/data/app/~~-f==/a.b-2sB6VienT2XP9nnL4_ZFaw==/base.apk]": "[anon:dalvik-classes2.dex extracted " +
+			"in memory from /data/app/a.b/base.apk]",
 		"/a\x1b[2J\u202eb\xff\xfe\u00e9": "/a?[2J?b?é",
 		"/" + strings.Repeat("ab/", 200) + "libgrowing.so": "/" + strings.Repeat("ab/", 41) + "ab…b" +
 			strings.Repeat("/ab", 37) + "/libgrowing.so",

@@ -131,7 +131,7 @@ func (a *accumulator) single(list []holding) []holding {
 			alone = alone && (rest[n].rank != h.rank || rest[n].owner == h.owner)
 		}
 		rest = rest[n:]
-		if alone && !a.tells(h.vertex) {
+		if alone && !a.hasAccumulation(h.vertex) {
 			kept = append(kept, h)
 			locals = locals || h.owner != h.vertex
 		}
@@ -163,8 +163,9 @@ func byOwner(x, y holding) int {
 	return cmp.Compare(x.vertex, y.vertex)
 }
 
-// tells reports whether there is an accumulation at or below a vertex.
-func (a *accumulator) tells(v uint32) bool {
+// hasAccumulation reports whether there is an accumulation at or below a
+// vertex.
+func (a *accumulator) hasAccumulation(v uint32) bool {
 	i, _ := slices.BinarySearchFunc(a.found, v, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i < len(a.found) && a.found[i].vertex < a.t.ends[v]
 }

@@ -29,7 +29,7 @@ const sampled = 32
 // SharedPiles finds the classes of which at least Fewest objects, none of them
 // with more than half, retain Least together, and whose immediate dominator is
 // a class, also dominates classes, or does not exist. GC roots and classes are
-// not counted. The pile that retains most comes first. What the objects hold is
+// not counted. The one that retains most comes first. What the objects hold is
 // not filled in yet. The error is ctx's.
 func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
 	a := newAccumulator(g, o)
