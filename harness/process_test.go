@@ -51,13 +51,13 @@ func TestReadReport(t *testing.T) {
 		t.Errorf("read as %s, %v\nwas %s", twice, err, text)
 	}
 	if _, err := readReport(path + ".none"); err == nil {
-		t.Error("there is none")
+		t.Error("no analysis")
 	}
 	if err := os.WriteFile(path, []byte(`{"leaks": 3}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readReport(path); err == nil {
-		t.Error("it is none")
+		t.Error("it is not a report")
 	}
 }
 

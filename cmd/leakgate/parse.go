@@ -165,7 +165,7 @@ func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), err
 
 // textOnly rejects anything but the text of a device: files that leakgate or
 // another program wrote, and binary data, of which a parser would print
-// whatever it finds.
+// anything it finds.
 func textOnly(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(in, spool.IdentifySize)
 	head, err := b.Peek(spool.IdentifySize)

@@ -120,7 +120,7 @@ func TestHold(t *testing.T) {
 		waited := 0
 		before := two.Devices()[0].Facts.Up
 		if err := two.Hold(t.Context(), dir, "second", func(InUseError) { waited++ }); err != nil || waited != 1 {
-			t.Errorf("%v, told %d times", err, waited)
+			t.Errorf("%v, reported %d times", err, waited)
 		}
 		if up := two.Devices()[0].Facts.Up; up < before+time.Minute {
 			t.Errorf("the clock of %v was not read again: %v", before, up)

@@ -109,7 +109,7 @@ internal/sim/cmd/sim: internal/sim
 gopkg.in/yaml.v3 @ harness/config
 ` + "```\nEnd.\n"
 
-// goodTree is a small project that obeys the rules of goodPage.
+// goodTree is a small project that follows the rules of goodPage.
 func goodTree() map[string]string {
 	return map[string]string{
 		"detector/detector.go": "// Package detector judges.\npackage detector\nimport (\"fmt\"; _ \"" +
@@ -125,7 +125,7 @@ func goodTree() map[string]string {
 		"internal/capture/procfs/stat.go": "// Package procfs parses.\npackage procfs\nimport (_ \"" + module +
 			"/detector\"; _ \"" + module + "/internal/text\")\n",
 		"internal/text/text.go":  "// Package text prints.\npackage text\n",
-		"reporters/reporters.go": "// Package reporters tells.\npackage reporters\n",
+		"reporters/reporters.go": "// Package reporters reports.\npackage reporters\n",
 		"harness/config/config.go": "// Package config reads YAML.\npackage config\nimport _ " +
 			"\"gopkg.in/yaml.v3\"\n",
 		"harness/monitor/doc.go":        "// Package monitor watches.\npackage monitor\n",

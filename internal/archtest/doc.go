@@ -3,6 +3,6 @@
 // the source files, of all systems and build tags together, so that page and
 // tree cannot diverge.
 //
-// All of it is test code: the page lists what each package may import, one line
+// This is test code: the page lists what each package may import, one line
 // per package, and this package has the rules that no line can override.
 package archtest

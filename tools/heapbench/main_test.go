@@ -172,7 +172,7 @@ func TestSmoke(t *testing.T) {
 		t.Errorf("%d objects of %.1f bytes", large.Objects, each)
 	}
 	again(t, dir, exe)
-	anew(t, dir)
+	remake(t, dir)
 }
 
 // made is the manifest of a dump in the cache.
@@ -201,8 +201,8 @@ func again(t *testing.T, dir, exe string) {
 	}
 }
 
-// anew: a dump with another size is made again, and is identical.
-func anew(t *testing.T, dir string) {
+// remake: a dump with another size is made again, and is identical.
+func remake(t *testing.T, dir string) {
 	t.Helper()
 	before := made(t, dir, "0.1M")
 	path := filepath.Join(dir, "dumps", "0.1M.hprof")

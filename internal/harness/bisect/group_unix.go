@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// groupOf gives a command its own process group: Ctrl-C on a terminal does not
+// groupOf puts a command into its own process group: Ctrl-C on a terminal does not
 // reach it, and it is interrupted once, with all its child processes.
 func groupOf(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 

@@ -405,7 +405,7 @@ func (s *sandbox) hide() {
 	s.hash = append(s.hash, s.git("rev-parse", "HEAD"))
 }
 
-// A search that is canceled, at an end or in the middle, interrupts the
+// A search that is canceled, at either commit or in the middle, interrupts the
 // command, and restores everything.
 func TestSearchCancelled(t *testing.T) {
 	// With two commits in the middle, git tests the second one.

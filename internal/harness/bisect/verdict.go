@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Outcome is what the runs at a commit say about it.
+// Outcome is the verdict of the runs at a commit.
 type Outcome string
 
 // The outcomes, as git bisect calls them.
@@ -28,15 +28,16 @@ const (
 	Skip Outcome = "skip"
 )
 
-// basis is what an outcome rests on. Outcomes of different bases do not answer one question: a
-// leak that is there and does not grow is bad by presence and good by growth.
+// basis is what an outcome rests on. Outcomes of different bases cannot be
+// compared: a leak that is present and does not grow is bad by presence and
+// good by growth.
 type basis int
 
 const (
-	absence  basis = iota // the leak is not there
-	growth                // it becomes more
-	flat                  // it is there and does not grow
-	presence              // it is there, in the only heap dump
+	absence  basis = iota // the leak is absent
+	growth                // it grows
+	flat                  // it is present and does not grow
+	presence              // it is present, in the only heap dump
 )
 
 // judgment is an outcome with its basis and its reason.
@@ -44,15 +45,15 @@ type judgment struct {
 	Outcome
 	basis  basis
 	reason string
-	// leaks are all leaks of the runs that were judged, by key.
+	// leaks are all leaks of the judged runs, by key.
 	leaks map[string]sighting
 }
 
-// sighting is what runs show of one leak.
+// sighting describes one leak in the runs.
 type sighting struct {
 	name    string
 	classes []string
-	// grows is set if a run proves that it has more and more objects.
+	// grows is set if a run proves that its number of objects keeps growing.
 	grows bool
 }
 
@@ -64,20 +65,22 @@ func absent(format string, args ...any) judgment {
 	return judgment{Outcome: Good, basis: absence, reason: fmt.Sprintf(format, args...)}
 }
 
-// keyForm is a key, or the beginning of one.
+// keyForm matches a key or the beginning of one.
 var keyForm = regexp.MustCompile(`^[0-9a-f]{8,40}$`)
 
 // maxRuns bounds the run directories of one run of the command.
 const maxRuns = 1000
 
-// Verdict judges the run directories in dir by the leak with this key, or whose key begins with
-// it (8 digits at least), and says why in one line:
+// Verdict judges the run directories in dir by the leak with this key, or whose
+// key begins with it (8 digits at least), and returns the reason in one line:
 //
-//   - bad: dumps at marks prove the leak, a check found more of it, a trip found that it grows, or
-//     it has more objects in each of at least 3 dumps of a process (5 of an app in use). If a
-//     process has only one heap dump, in a complete run, the leak is bad by being in it.
-//   - good: all runs are complete and have judged (exit code 0 or 1), no evidence is missing, and
-//     the leak is not there or does not become more.
+//   - bad: dumps at marks prove the leak, a check found more
+//     objects, a trip found that it grows, or it has more objects in each
+//     of at least 3 dumps of a process (5 of an app in use). If a process
+//     has only one heap dump, in a complete run, the presence of the leak
+//     is bad.
+//   - good: all runs are complete and have a verdict (exit code 0 or 1),
+//     no evidence is missing, and the leak is absent or does not grow.
 //   - skip: everything else.
 func Verdict(dir, key string) (Outcome, string) {
 	j := judge(dir, key)
@@ -108,15 +111,15 @@ func judge(dir, key string) judgment {
 		}
 	}
 	if n > 1 {
-		return skipped("key %s is that of %d leaks: give more digits", key, n)
+		return skipped("key %s matches %d leaks: give more digits", key, n)
 	}
 	j := worst(list)
 	j.leaks = leaks
 	return j
 }
 
-// worst is the judgment of several: a proof counts, then what could not be judged, then what is
-// known best.
+// worst combines several judgments: a proof counts first, then what could not
+// be judged, then what is known best.
 func worst(list []judgment) judgment {
 	return slices.MinFunc(list, func(a, b judgment) int {
 		return cmp.Or(rank(a)-rank(b), int(b.basis)-int(a.basis))
@@ -135,8 +138,8 @@ func rank(j judgment) int {
 	return 3
 }
 
-// runDirs returns the run directories in a folder, in the order of their names. Links are not
-// followed.
+// runDirs returns the run directories in a directory, sorted by name. It does
+// not follow links.
 func runDirs(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -163,7 +166,7 @@ func runDirs(dir string) ([]string, error) {
 func judgeRun(dir, key string, leaks map[string]sighting) judgment {
 	run, err := record.ReadRun(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return skipped("run %s has not come to its end", filepath.Base(dir))
+		return skipped("run %s has not ended", filepath.Base(dir))
 	}
 	if err != nil {
 		return skipped("%s", text.Head(err.Error(), maxReason))
@@ -179,7 +182,7 @@ func judgeRun(dir, key string, leaks map[string]sighting) judgment {
 // maxTrip bounds trip.json, in bytes.
 const maxTrip = 16 << 20
 
-// readTrip reads trip.json; nil where the run was no trip.
+// readTrip reads trip.json; nil if the run was not a trip.
 func readTrip(dir string) (*record.Trip, error) {
 	f, err := hostfile.Open(filepath.Join(dir, record.TripName))
 	if errors.Is(err, fs.ErrNotExist) {

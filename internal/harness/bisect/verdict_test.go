@@ -141,7 +141,7 @@ func TestVerdict(t *testing.T) {
 		reason string
 	}{
 		"nothing":               {nil, Skip, "no run directory"},
-		"a run without its end": {[]runCase{{}}, Skip, "has not come to its end"},
+		"a run without its end": {[]runCase{{}}, Skip, "has not ended"},
 		"proved at marks": {
 			[]runCase{{markedRun(true), nil}}, Bad, "1, 2, 3 objects at marks in com.shop",
 		},
@@ -288,7 +288,7 @@ func TestVerdict(t *testing.T) {
 			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes = nil }), nil}}, Skip,
 			"no process was found",
 		},
-		"one good, one not judged": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not come to its end"},
+		"one good, one not judged": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not ended"},
 		"one bad, one not judged":  {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
 	} {
 		outcome, reason := Verdict(write(t, c.runs...), theKey)

@@ -73,7 +73,7 @@ func resolve(dir string) (string, error) {
 }
 
 // topOf returns the nearest directory with a .git, which is a file in a linked
-// work tree. It does not use git, which obeys core.worktree of the checkout's
+// work tree. It does not use git, which follows core.worktree of the checkout's
 // configuration, and accepts a directory of the pull request that looks like a
 // bare repository.
 func topOf(dir string) (string, bool) {

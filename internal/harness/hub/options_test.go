@@ -182,7 +182,7 @@ func FuzzSlug(f *testing.F) {
 			strings.ContainsFunc(base[20:], func(r rune) bool {
 				return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-')
 			}) || strings.HasSuffix(base, "-") {
-			t.Errorf("%q gives %q", name, dir)
+			t.Errorf("%q becomes %q", name, dir)
 		}
 	})
 }

@@ -138,9 +138,9 @@ func TestSuiteChecks(t *testing.T) {
 			if got := len(v.Failures) > 0; got != want {
 				t.Errorf("%s, strict %v: %q", name, strict, v.Failures)
 			}
-			told := strings.Contains(strings.Join(append(v.Notes, v.Failures...), "\n"), "spec: what it shows")
-			if told != (c.check.Verdict != record.VerdictPass) {
-				t.Errorf("%s, strict %v: told %v", name, strict, told)
+			reported := strings.Contains(strings.Join(append(v.Notes, v.Failures...), "\n"), "spec: what it shows")
+			if reported != (c.check.Verdict != record.VerdictPass) {
+				t.Errorf("%s, strict %v: reported %v", name, strict, reported)
 			}
 		}
 	}

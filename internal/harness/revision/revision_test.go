@@ -73,7 +73,7 @@ func TestOfCI(t *testing.T) {
 			map[string]string{"GITLAB_CI": "true", "CI_COMMIT_SHA": "8c1d0fe", "CI_COMMIT_REF_NAME": "main"}, "",
 			&record.Revision{Commit: "8c1d0fe", Branch: "main"},
 		},
-		"nothing is said": {map[string]string{"GITLAB_CI": "true"}, "", nil},
+		"no variables": {map[string]string{"GITLAB_CI": "true"}, "", nil},
 	} {
 		of := c.variables
 		if c.event != "" {

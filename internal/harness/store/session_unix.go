@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// detach gives a program its own session: it has no terminal to prompt on, and
+// detach starts a program in its own session: it has no terminal to prompt on, and
 // its child processes can be ended with it.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

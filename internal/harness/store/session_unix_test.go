@@ -59,7 +59,7 @@ func whenReady(pids string, f func()) {
 	f()
 }
 
-// A hanging program is ended when the caller gives up, together with its child
+// A hanging program is ended when the caller cancels, together with its child
 // processes.
 func TestCommandHangs(t *testing.T) {
 	dir := t.TempDir()

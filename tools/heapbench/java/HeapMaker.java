@@ -8,7 +8,7 @@ import java.util.WeakHashMap;
 
 /**
  * HeapMaker OBJECTS SEED fills its heap with about OBJECTS live objects, prints READY, and waits
- * for the end of its input, so that it does not outlive whoever started it.
+ * for the end of its input, so that it does not outlive its parent process.
  *
  * <p>The same two numbers make the same graph: an entry of one large map in each round, elements
  * of lists, strings, a node of a graph whose links go anywhere, and now and then an entry of a
@@ -120,7 +120,7 @@ public final class HeapMaker {
     System.out.println("READY");
     System.out.flush();
     while (System.in.read() >= 0) {
-      // Whoever wants the dump closes the input once it is there.
+      // The parent process closes the input once it has the dump.
     }
   }
 

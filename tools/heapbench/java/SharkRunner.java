@@ -18,7 +18,7 @@ import shark.ReferenceMatcher;
 
 /**
  * SharkRunner DUMP analyses a heap dump with Shark 2.14, set up as it is in an app, prints how many
- * leaks it has, and ends with 1 where Shark fails. What needs android.os.Build is left out for the
+ * leaks it has, and ends with 1 where Shark fails. What needs android.os.Build is skipped for the
  * dump of a runtime without an app, where Shark would end.
  */
 public final class SharkRunner {
