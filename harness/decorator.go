@@ -150,8 +150,8 @@ func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args 
 	return text, args, nil
 }
 
-// expectedCheck returns the check that a spec will probably have, nil if none is
-// known.
+// expectedCheck returns the check that a spec will probably have, nil if none
+// is known.
 func (l *Leaks) expectedCheck(r ginkgo.SpecReport) *checkSettings {
 	if l.settings.every != nil {
 		return l.settings.every

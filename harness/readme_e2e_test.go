@@ -121,9 +121,8 @@ func TestHarnessPageFromEmptyDirectory(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if left,
-		err := exec.CommandContext(t.Context(), "pgrep", "-f", "leakgate demo --serve --port 5999").
-		Output(); err == nil {
+	pgrep := exec.CommandContext(t.Context(), "pgrep", "-f", "leakgate demo --serve --port 5999")
+	if left, err := pgrep.Output(); err == nil {
 		t.Errorf("the served phone is still running: %s", left)
 	}
 	if took := time.Since(began); took > 5*time.Minute {

@@ -39,7 +39,7 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file to use")
 	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use; overrides devices.serials (repeatable)")
-	flags.Var(lasting(&f.span, &f.longest), "for",
+	flags.Var(durationRange(&f.span, &f.longest), "for",
 		"duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
 	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")

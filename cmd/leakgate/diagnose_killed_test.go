@@ -26,7 +26,8 @@ func TestDiagnoseAfterKilledDiagnosis(t *testing.T) {
 			}
 		}
 		code, out, errOut := typed(t, env, "diagnose", "--process", "com.shop", "--kind", "thread", "--out", dir)
-		if code != 0 || strings.Contains(errOut, "artifacts/com.shop/untold belongs to an incomplete diagnosis") == run {
+		if code != 0 ||
+			strings.Contains(errOut, "artifacts/com.shop/untold belongs to an incomplete diagnosis") == run {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		for _, path := range dumps {

@@ -125,8 +125,8 @@ func span(to *time.Duration) *value {
 	return v
 }
 
-// lasting is a flag of a positive duration, or of a range of two.
-func lasting(least, most *time.Duration) *value {
+// durationRange is a flag of a positive duration, or of a range of two.
+func durationRange(least, most *time.Duration) *value {
 	return &value{placeholder: "TIME", parse: func(text string) error {
 		first, second, isRange := strings.Cut(text, "..")
 		d, err := time.ParseDuration(first)

@@ -58,10 +58,9 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 	}
 	// A file with the same meaning, unexpanded.
 	_, out, _ := typed(t, env, "config", "print", "good.yaml", "--origin=false")
-	if cfg,
-		err := config.Parse("again.yaml", []byte(out),
-		func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil ||
-		cfg.Workload.Command[1] != "--t=ghp_SECRETx" {
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	cfg, err := config.Parse("again.yaml", []byte(out), lookup)
+	if err != nil || cfg.Workload.Command[1] != "--t=ghp_SECRETx" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	if left, err := filepath.Glob("leakgate-runs/*"); err != nil || len(left) > 0 {

@@ -27,8 +27,9 @@ runs if the gate has compared them. KEY is the key that every report shows, or i
 		Example: "  leakgate show leakgate-runs/pr d97295ca\n  gh run download 9482 -n leakgate-shop && " +
 			"leakgate show leakgate-shop d97295ca",
 		Annotations: manual{
-			exits: "0 the leak was shown\n2 the command line or the run directory is wrong, or the run has no such leak",
-			page:  "docs/formats/gate.md",
+			exits: "0 the leak was shown\n" +
+				"2 the command line or the run directory is wrong, or the run has no such leak",
+			page: "docs/formats/gate.md",
 		}.annotations(),
 		ValidArgsFunction: completeFolders,
 		RunE:              c.run(func(c console, args []string) int { return show(c, args, asJSON) }),

@@ -179,8 +179,8 @@ func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out stri
 // to its end once before.
 func stream(ctx context.Context, c console, bar *bar, file *spool.File) (hprof.Stripped, error) {
 	bar.phase("check the dump")
-	if done,
-		err := hprof.Strip(ctx, &progressWriter{w: io.Discard, bar: bar, total: file.Size()}, file, file.Size()); err != nil {
+	discard := &progressWriter{w: io.Discard, bar: bar, total: file.Size()}
+	if done, err := hprof.Strip(ctx, discard, file, file.Size()); err != nil {
 		return done, err
 	}
 	bar.phase("write the stripped dump")

@@ -184,7 +184,7 @@ func TestTripUsage(t *testing.T) {
 		"an integer of at least 3":            {"--process", "com.shop", "--loops", "2", "--", "true"},
 		"--loops: invalid value \"901\"":      {"--process", "com.shop", "--loops", "901", "--", "true"},
 		"--warmup: invalid value \"91\"":      {"--process", "com.shop", "--warmup", "91", "--", "true"},
-		"invalid character":      {"--process", "$(reboot)", "--", "true"},
+		"invalid character":                   {"--process", "$(reboot)", "--", "true"},
 		"unknown flag --lops (did you mean":   {"--process", "com.shop", "--lops", "3", "--", "true"},
 		"--keep: invalid value \"something\"": {"--process", "com.shop", "--keep", "something", "--", "true"},
 	} {

@@ -35,7 +35,7 @@ gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy",
 		"policy that judges memory")
-	flags.Var(lasting(&f.span, &f.longest), "for",
+	flags.Var(durationRange(&f.span, &f.longest), "for",
 		"how long to watch, such as 30m or 2h, or 30m..2h, where a suspicion extends it; by default until Ctrl-C")
 	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage)
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps")

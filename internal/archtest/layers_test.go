@@ -32,7 +32,7 @@ func TestCheckLayers(t *testing.T) {
 		"starts a program":      {"", "", "exec.CommandContext(nil, \"\")", "//unit:program"},
 		"excused":               {"", "//unit:listen the socket is what is tested\n", "net.Listen(\"tcp\", \"\")", ""},
 		"excused for no reason": {"", "//unit:listen because\n", "net.Listen(\"tcp\", \"\")", "a unit test is pure"},
-		"excused unnecessarily":       {"", "//unit:listen the socket is what is tested\n", "", "excuses nothing"},
+		"excused unnecessarily": {"", "//unit:listen the socket is what is tested\n", "", "excuses nothing"},
 		"real":                  {"//go:build linux && realtime\n\n", "", "time.Sleep(1)", ""},
 		"e2e":                   {"//go:build realtime && e2e\n\n", "", "time.Sleep(1)", ""},
 		"either system":         {"//go:build linux || realtime\n\n", "", "time.Sleep(1)", "a unit test is pure"},

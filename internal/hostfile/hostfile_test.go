@@ -25,7 +25,8 @@ func TestPaths(t *testing.T) {
 		"stat /home/alice/runs/r12: no such file or directory":            "stat r12: no such file or directory",
 		`read "/home/alice/secret/mapping.txt", /var/tmp/ci-17/x1: gone.`: `read "mapping.txt", x1: gone.`,
 		"in /home/alice: it is full":                                      "in alice: it is full",
-		"/data/home/alice/x and /data/local/tmp/heap.hprof on the phone":  "/data/home/alice/x and /data/local/tmp/heap.hprof on the phone",
+		"/data/home/alice/x and /data/local/tmp/heap.hprof on the phone": "/data/home/alice/x and " +
+			"/data/local/tmp/heap.hprof on the phone",
 		"/home/alicebob/x":            "/home/alicebob/x",
 		"file:///home/alice/a/b.yaml": "file://b.yaml",
 	} {
@@ -34,10 +35,15 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for want, err := range map[string]error{
-		"run workload: fork/exec run.sh: no such file":   fmt.Errorf("run workload: %w", &fs.PathError{Op: "fork/exec", Path: "/opt/ci/secret/run.sh", Err: errors.New("no such file")}),
-		"rename a b: denied":                             &os.LinkError{Op: "rename", Old: "/mnt/x/a", New: "/mnt/y/b", Err: errors.New("denied")},
-		`exec: "tool": not found`:                        &exec.Error{Name: "/mnt/tool", Err: errors.New("not found")},
-		"open first.txt: gone\nopen artifacts/two: gone": errors.Join(&fs.PathError{Op: "open", Path: "/srv/first.txt", Err: errors.New("gone")}, &fs.PathError{Op: "open", Path: "/home/alice/runs/r1/artifacts/two", Err: errors.New("gone")}),
+		"run workload: fork/exec run.sh: no such file": fmt.Errorf("run workload: %w",
+			&fs.PathError{Op: "fork/exec", Path: "/opt/ci/secret/run.sh", Err: errors.New("no such file")}),
+		"rename a b: denied": &os.LinkError{
+			Op: "rename", Old: "/mnt/x/a", New: "/mnt/y/b", Err: errors.New("denied"),
+		},
+		`exec: "tool": not found`: &exec.Error{Name: "/mnt/tool", Err: errors.New("not found")},
+		"open first.txt: gone\nopen artifacts/two: gone": errors.Join(
+			&fs.PathError{Op: "open", Path: "/srv/first.txt", Err: errors.New("gone")},
+			&fs.PathError{Op: "open", Path: "/home/alice/runs/r1/artifacts/two", Err: errors.New("gone")}),
 	} {
 		if got := p.Error(err); got != want {
 			t.Errorf("%q is %q, want %q", err, got, want)
