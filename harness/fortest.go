@@ -13,8 +13,8 @@ import (
 
 // ForTest is [Watch] and [Leaks.Check] for one test of go test. It starts
 // immediately and counts objects; when the test is over, it fails the test for
-// what it has left behind. Cleanups registered after ForTest run before the
-// check: register ForTest last, or call it after the app is set up.
+// anything left behind. Cleanups registered after ForTest run before the check:
+// register ForTest last, or call it after the app is set up.
 //
 // The Expect of Gomega and the matchers of this package work without Ginkgo.
 func ForTest(t testing.TB, process string, opts ...any) *Leaks {

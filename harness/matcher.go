@@ -156,7 +156,7 @@ func (d *Dump) check() error {
 	return nil
 }
 
-// traceOf returns the trace of a leak on separate lines, "" if there is none.
+// traceOf returns the trace of a leak on separate lines, "" if none exists.
 func traceOf(d *Dump, key string) string {
 	for i := range d.Report.Leaks {
 		if d.Report.Leaks[i].Key == key {

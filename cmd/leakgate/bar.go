@@ -15,7 +15,7 @@ import (
 // goroutines, and often.
 type bar struct {
 	mu sync.Mutex
-	// out is the terminal; nil if there is none.
+	// out is the terminal; nil if none exists.
 	out   *asyncWriter
 	width func() int
 	began time.Time

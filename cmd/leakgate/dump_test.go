@@ -70,7 +70,7 @@ type findings struct {
 	Warnings   []string
 }
 
-// row returns the row of a class, an empty one if there is none.
+// row returns the row of a class, an empty one if none exists.
 func (r *findings) row(class string) analysis.Class {
 	for _, c := range r.Classes {
 		if c.Class == class {

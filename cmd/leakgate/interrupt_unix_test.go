@@ -78,7 +78,8 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 	alive := filepath.Join(dir, "alive")
 	env := []string{"ANDROID_ADB_SERVER_PORT=" + serve(t, shop("phone-a"))["ANDROID_ADB_SERVER_PORT"]}
 	config := write(t,
-		"version: 1\napp: { package: com.shop }\nworkload:\n  command: [/bin/sh, -c, \"trap '' TERM; while :; do touch "+alive+"; sleep 0.05; done\"]\n")
+		"version: 1\napp: { package: com.shop }\nworkload:\n"+
+			"  command: [/bin/sh, -c, \"trap '' TERM; while :; do touch "+alive+"; sleep 0.05; done\"]\n")
 	ctx := minute(t)
 	cmd := program(t, ctx, env, "run", config, "--out", filepath.Join(dir, "run"))
 	var text bytes.Buffer

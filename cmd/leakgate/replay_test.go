@@ -190,7 +190,8 @@ func TestReplayJSON(t *testing.T) {
 // Text from a file does not reach the terminal as commands.
 func TestReplayOfAHostileTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
-	text := "t_s,process,pss_kb,mark\n0,\x1b[2Jshop\u202e,100,\x1b]0;x\x07\n30,\x1b[2Jshop\u202e,\x1b[31m,\n60,\xff\xfe,5,\n90,\"a\tb\",7,\n"
+	text := "t_s,process,pss_kb,mark\n0,\x1b[2Jshop\u202e,100,\x1b]0;x\x07\n" +
+		"30,\x1b[2Jshop\u202e,\x1b[31m,\n60,\xff\xfe,5,\n90,\"a\tb\",7,\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

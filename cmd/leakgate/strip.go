@@ -133,8 +133,8 @@ func (f *stripFlags) streamable(c console) error {
 	return nil
 }
 
-// stripIn is strip in a context. When the user interrupts it, it removes what
-// it has written; only standard output may end in the middle of a write.
+// stripIn is strip in a context. When the user interrupts it, it removes the
+// partial copy; only standard output may end in the middle of a write.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)

@@ -24,7 +24,7 @@ func NewPaths(root string) Paths {
 	if abs, err := filepath.Abs(root); err == nil {
 		p.root = abs
 	}
-	home, _ := os.UserHomeDir() // "" if there is none
+	home, _ := os.UserHomeDir() // "" if none exists
 	cwd, _ := os.Getwd()
 	for _, dir := range []string{os.TempDir(), home, cwd} {
 		if dir = filepath.Clean(dir); deep(dir) && !slices.Contains(p.others, dir) {

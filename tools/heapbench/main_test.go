@@ -233,7 +233,8 @@ func TestCheck(t *testing.T) {
 	exe := actor(t, "fail")
 	args := []string{"-only", "^phone leakgate$", "-cache", t.TempDir(), "-testdata", android(t), "-leakgate", exe}
 	code, out, log := bench(t, t.Context(), args...)
-	if want := "| phone: less than 0.200 s | leakgate: exit status 6: read dump: it is   broken | missed |"; code != 0 || !strings.Contains(out, want) {
+	want := "| phone: less than 0.200 s | leakgate: exit status 6: read dump: it is   broken | missed |"
+	if code != 0 || !strings.Contains(out, want) {
 		t.Errorf("exit code %d:\n%s%s", code, out, log)
 	}
 	code, _, log = bench(t, t.Context(), append(args, "-check")...)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// groupOf puts a command into its own process group: Ctrl-C on a terminal does not
-// reach it, and it is interrupted once, with all its child processes.
+// groupOf puts a command into its own process group: Ctrl-C on a terminal does
+// not reach it, and it is interrupted once, with all its child processes.
 func groupOf(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // interruptGroup interrupts a command. The group may be empty.

@@ -249,7 +249,7 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 }
 
 // renamed describes a leak of objects of the same class that grows under a key
-// that Bad does not have, "" if there is none. Renaming the classes or fields
+// that Bad does not have, "" if none exists. Renaming the classes or fields
 // that hold a leak changes its key.
 func (s *search) renamed(j judgment) string {
 	var classes []string

@@ -28,7 +28,7 @@ type Checkout struct {
 }
 
 // Open returns the checkout that contains a directory: its top is the nearest
-// directory above dir with a .git, or dir itself if there is none. Without git,
+// directory above dir with a .git, or dir itself if none exists. Without git,
 // or if git refuses the checkout, it is opened all the same; then Changed and
 // Ancestors return the reason as their error.
 func Open(ctx context.Context, dir string) (*Checkout, error) {

@@ -26,9 +26,9 @@ var owner = regexp.MustCompile(
 
 // Owners returns the owners of a file according to CODEOWNERS of the checkout,
 // by GitHub's rules (docs.github.com, About code owners): "@user", "@org/team"
-// or "name@example.com"; nil if there are none. path is the slash-separated
-// path below the top directory. The file is not reviewed: a pull request may
-// have changed it.
+// or "name@example.com"; nil if none exist. path is the slash-separated path
+// below the top directory. The file is not reviewed: a pull request may have
+// changed it.
 func (c *Checkout) Owners(path string) []string {
 	if len(path) > maxOwned {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// readAccepted reads the file of accepted leaks; without a path there are none.
+// readAccepted reads the file of accepted leaks; without a path the list is
+// empty.
 func readAccepted(path string) ([]monitor.Exception, error) {
 	if path == "" {
 		return nil, nil

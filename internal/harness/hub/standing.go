@@ -19,13 +19,13 @@ type Standing struct {
 	Kind         detector.LeakKind
 	// Because is the reason for the state, in words.
 	Because string
-	// Rate and its interval are in MB/h; RateKnown is false if there is none.
+	// Rate and its interval are in MB/h; RateKnown is false if none exists.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
 	// MB is the latest value of its memory.
 	MB float64
-	// Age is the device time since the latest reading, -1 if there is none. Up
-	// to MaxAge a reading counts as present.
+	// Age is the device time since the latest reading, -1 if none exists. Up to
+	// MaxAge a reading counts as present.
 	Age, MaxAge time.Duration
 	// Present reports whether the process runs, Answers whether its device
 	// responds.

@@ -198,7 +198,7 @@ func (v *value) continues() bool {
 	return true
 }
 
-// text returns the value of a bundle as UTF-8, "" if there is none.
+// text returns the value of a bundle as UTF-8, "" if none exists.
 func text(bundle map[string]*value, key string) string {
 	v := bundle[key]
 	if v == nil {

@@ -146,7 +146,8 @@ func TestStream(t *testing.T) {
 				"output of the instrumentation ended", code: 9,
 		},
 		"ignored, no start": {
-			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c\nINSTRUMENTATION_STATUS_CODE: -3\n", want: "0/0 a.B#c\nignored", code: 9,
+			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c\n" +
+				"INSTRUMENTATION_STATUS_CODE: -3\n", want: "0/0 a.B#c\nignored", code: 9,
 		},
 		"class": {
 			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: " +

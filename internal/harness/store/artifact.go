@@ -41,9 +41,9 @@ type Upload struct {
 // artifact.
 const UploadFile = "leak-baseline/" + defaultName
 
-// artifactStore is an artifact of GitHub Actions. Each run uploads what it has
-// made of the earlier ones; concurrent runs each upload their own, so the
-// newest ones are read together.
+// artifactStore is an artifact of GitHub Actions. Each run uploads its update
+// of the earlier ones; concurrent runs each upload their own, so the newest
+// ones are read together.
 type artifactStore struct {
 	name string
 	Options

@@ -18,7 +18,7 @@ const (
 )
 
 // commandStore is a program of the user. "PROGRAM ARGUMENTS get" prints the
-// baseline, or exits with 3 if there is none; "PROGRAM ARGUMENTS put" reads the
+// baseline, or exits with 3 if none exists; "PROGRAM ARGUMENTS put" reads the
 // new one from its standard input. Any other exit code is an error. It runs in
 // Options.Dir with the environment of leakgate and
 //

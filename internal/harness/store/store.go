@@ -50,8 +50,8 @@ type Options struct {
 }
 
 // backend is one way of keeping a baseline. update calls apply with the stored
-// contents, newest first and empty if there are none, until its result is
-// written or is nil.
+// contents, newest first and empty if none exist, until its result is written
+// or is nil.
 type backend interface {
 	load(ctx context.Context) ([][]byte, error)
 	update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error
@@ -127,7 +127,7 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 // contents, newest first, which is empty if there is no baseline yet. If
 // another writer is faster, apply is called again with what that one wrote. An
 // attempt whose confirmation is lost may be repeated too, so apply must
-// recognize what it has added before. Nothing is written if apply returns nil
+// recognize its own earlier additions. Nothing is written if apply returns nil
 // or the newest content. An error of apply ends the update.
 func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	ctx, cancel := s.limited(ctx)

@@ -11,7 +11,7 @@ import (
 
 // Subject is the process of a trip.
 type Subject interface {
-	// Alive returns the running incarnation; ErrGone if there is none.
+	// Alive returns the running incarnation; ErrGone if none exists.
 	Alive(ctx context.Context) (Incarnation, error)
 	// Settle waits until the work in progress of the last loop is released. It
 	// returns false if the process does not settle.

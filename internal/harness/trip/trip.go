@@ -61,8 +61,8 @@ type RestartError struct {
 	// Loop is the number of the loop in which it happened.
 	Loop   int
 	WarmUp bool
-	// Old is the incarnation before, New the one after; its PID is 0 if there
-	// is none.
+	// Old is the incarnation before, New the one after; its PID is 0 if none
+	// exists.
 	Old, New Incarnation
 	// Reason is why it ended, "" if unknown.
 	Reason string
