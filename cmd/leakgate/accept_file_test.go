@@ -23,8 +23,8 @@ func TestAcceptFiles(t *testing.T) {
 		recorded.Missing(t, "symbolic links: %v", err)
 	}
 	accept := func(file string) (int, string) {
-		code, _,
-			errOut := typed(t, nil, "accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2999-01-01",
+		code, _, errOut := typed(t,
+			nil, "accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2999-01-01",
 			"--accepted", file)
 		return code, errOut
 	}

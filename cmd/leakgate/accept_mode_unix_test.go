@@ -28,8 +28,8 @@ func TestAcceptKeepsPermissions(t *testing.T) {
 			}
 		}
 		before := syscall.Umask(c.umask)
-		code, _,
-			errOut := typed(t, nil, "accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2999-01-01",
+		code, _, errOut := typed(t,
+			nil, "accept", "d97295ca", "--reason", "r", "--owner", "o", "--until", "2999-01-01",
 			"--accepted", file)
 		syscall.Umask(before)
 		info, err := os.Stat(file)

@@ -77,8 +77,8 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 		t.Error("a file was written for no package")
 	}
 	// The printed form is a file, and verifies to the same.
-	code, printed,
-		errOut := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "7s"}, "config", "print", "leakgate.yaml",
+	code, printed, errOut := typed(t,
+		map[string]string{"LEAKGATE_SAMPLE_NORMAL": "7s"}, "config", "print", "leakgate.yaml",
 		"--profile", "pr", "--device", "a", "--for", "2h")
 	if code != exitOK || errOut != "" {
 		t.Fatalf("print: exit %d, %s", code, errOut)
@@ -183,8 +183,8 @@ func TestConfigVerifyManyFiles(t *testing.T) {
 
 func TestConfigPrintJSON(t *testing.T) {
 	t.Chdir("testdata/config")
-	code, out,
-		errOut := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "10s"}, "config", "print", "full.yaml",
+	code, out, errOut := typed(t,
+		map[string]string{"LEAKGATE_SAMPLE_NORMAL": "10s"}, "config", "print", "full.yaml",
 		"--profile", "pr", "--json", "--for", "1h")
 	v := readConfigJSON(t, out)
 	if code != exitOK || errOut != "" || !v.Files[0].OK || v.Files[0].Profile != "pr" ||
@@ -294,8 +294,8 @@ func TestConfigSchemaIsThePublishedOne(t *testing.T) {
 }
 
 func TestSuggestsMisspelledVariables(t *testing.T) {
-	code, out,
-		errOut := typed(t, map[string]string{"LEAKGATE_SAMPEL_NORMAL": "1s"}, "config", "print",
+	code, out, errOut := typed(t,
+		map[string]string{"LEAKGATE_SAMPEL_NORMAL": "1s"}, "config", "print",
 		"testdata/config/good.yaml")
 	if code != exitOK || !strings.HasPrefix(out, "version: 1") ||
 		!strings.Contains(errOut, "did you mean LEAKGATE_SAMPLE_NORMAL?") {

@@ -51,8 +51,8 @@ func TestDemoServe(t *testing.T) {
 		t.Fatalf("%+v, %v", at, err)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	code, out,
-		text := typed(t, map[string]string{"ANDROID_ADB_SERVER_PORT": port}, "watch", "--process", "com.shop", "--for",
+	code, out, text := typed(t,
+		map[string]string{"ANDROID_ADB_SERVER_PORT": port}, "watch", "--process", "com.shop", "--for",
 		"5m", "--stand-in", "--out", dir)
 	if run, err := record.ReadRun(dir); err != nil || len(run.Processes) != 1 ||
 		run.Processes[0].Process != "com.shop" || code != record.ExitInconclusive {

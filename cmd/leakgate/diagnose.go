@@ -256,8 +256,8 @@ func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out 
 	if of.Package() == "" {
 		return nil
 	}
-	found,
-		err := capture.FindProcesses(ctx, dev,
+	found, err := capture.FindProcesses(ctx,
+		dev,
 		[]capture.Pattern{capture.Pattern(of.Package()), capture.Pattern(of.Package() + ":*")})
 	if err != nil {
 		return nil

@@ -37,8 +37,8 @@ func TestDiagnoseRemovesOldDumps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, out,
-		errOut := typed(t, serve(t, phone), "diagnose", "--process", "com.shop", "--kind", "thread", "--out",
+	code, out, errOut := typed(t,
+		serve(t, phone), "diagnose", "--process", "com.shop", "--kind", "thread", "--out",
 		filepath.Join(t.TempDir(), "now"))
 	if code != exitOK || !strings.Contains(errOut, left) || strings.Contains(errOut, other) ||
 		!strings.Contains(out, "threads: ") {
@@ -75,8 +75,8 @@ func TestDiagnoseReportsLeftovers(t *testing.T) {
 	phone := shop("phone-a")
 	env := serve(t, clinging{phone})
 	java := func() (int, string) {
-		code, _,
-			errOut := typed(t, env, "diagnose", "--process", "com.shop", "--kind", "java", "--out",
+		code, _, errOut := typed(t,
+			env, "diagnose", "--process", "com.shop", "--kind", "java", "--out",
 			filepath.Join(t.TempDir(), "now"))
 		return code, errOut
 	}

@@ -181,8 +181,8 @@ func TestGateWider(t *testing.T) {
 	if code, _, errOut := typed(t, nil, "baseline", "update", "--dump", base); code != 0 {
 		t.Fatal(errOut)
 	}
-	code, out,
-		errOut := typed(t, nil, "gate", "--dump",
+	code, out, errOut := typed(t,
+		nil, "gate", "--dump",
 		looped(t, dir, "head", false, map[string]int{"ListActivity": 3, "WishActivity": 1}), "--json")
 	var c comparison.Comparison
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 1 || c.Leaks[0].Status != comparison.Wider ||

@@ -137,8 +137,8 @@ func TestGrowthRejectsWrongInput(t *testing.T) {
 func TestGrowthInputs(t *testing.T) {
 	_, paths := series(t, 5, 10)
 	_, want, _ := ran(t, "growth", "--json", paths[0], paths[1])
-	code, out,
-		errOut := fed(t, strings.NewReader(string(packed(t, growingShop(t, 10)))), "growth", "--json", paths[0], "-")
+	code, out, errOut := fed(t,
+		strings.NewReader(string(packed(t, growingShop(t, 10)))), "growth", "--json", paths[0], "-")
 	if out = strings.ReplaceAll(out, `"name": "-"`, fmt.Sprintf(`"name": %q`, paths[1])); code != exitOK ||
 		out != want || !strings.Contains(out, "com.shop.Page") {
 		t.Errorf("exit %d, %s\n%.400s\nwant\n%.400s", code, errOut, out, want)

@@ -387,8 +387,8 @@ func TestObjectsOfClass(t *testing.T) {
 		"none":   {"--where", "owner!=null", "--where", "id=-1"},
 	} {
 		for form, flags := range map[string][]string{"txt": nil, "json": {"--json"}} {
-			code, out,
-				errOut := ran(t, slices.Concat([]string{"objects", path, "--class", "com/shop/Cart"}, args, flags)...)
+			code, out, errOut := ran(t,
+				slices.Concat([]string{"objects", path, "--class", "com/shop/Cart"}, args, flags)...)
 			if code != exitOK || errOut != "" {
 				t.Errorf("%s: exit %d, %s", name, code, errOut)
 			}

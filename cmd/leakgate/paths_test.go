@@ -72,8 +72,8 @@ func firstOf(t testing.TB, path, class string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r,
-		err := analysis.Analyze(t.Context(), strings.NewReader(string(file)), int64(len(file)),
+	r, err := analysis.Analyze(t.Context(),
+		strings.NewReader(string(file)), int64(len(file)),
 		analysis.Options{LeakingClasses: []string{class}})
 	if err != nil {
 		t.Fatal(err)

@@ -276,8 +276,8 @@ func (h *privateHost) textsOfDumps(t *testing.T, dir string) (dumps, texts int) 
 			continue
 		}
 		dumps++
-		code, out,
-			errOut := typed(t, nil, "objects", path, "--class", "java.lang.String", "--where", "hash!=0", "--json")
+		code, out, errOut := typed(t,
+			nil, "objects", path, "--class", "java.lang.String", "--where", "hash!=0", "--json")
 		if code != 0 {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}

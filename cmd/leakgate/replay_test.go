@@ -161,8 +161,8 @@ func replayed(t *testing.T, out string) map[string]any {
 // Unknown values are null, lists are lists, and times count from the first
 // sample.
 func TestReplayJSON(t *testing.T) {
-	code, out,
-		errOut := typed(t, nil, "replay", recording(t, "short.csv", 3, 0, false), "--policy", "article", "--json")
+	code, out, errOut := typed(t,
+		nil, "replay", recording(t, "short.csv", 3, 0, false), "--policy", "article", "--json")
 	if code != 0 || errOut != "" {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}

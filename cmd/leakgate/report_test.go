@@ -212,8 +212,8 @@ func TestSecondRunOnADevice(t *testing.T) {
 		var first sync.WaitGroup
 		first.Go(func() {
 			// 20 minutes of the phone take three seconds.
-			code, out,
-				errOut := phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m",
+			code, out, errOut := phones.typed(t,
+				"watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m",
 				"--out", filepath.Join(dir, "first"))
 			if code != record.ExitInconclusive {
 				t.Errorf("first: exit %d\n%s%s", code, out, errOut)

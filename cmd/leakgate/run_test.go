@@ -140,8 +140,8 @@ func TestWatchNamesItsDirectory(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, shop("phone-a"))
 		for _, args := range [][]string{{"--out", "tonight"}, {"--json"}} {
-			code, out,
-				errOut := phones.typed(t, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, args...)...)
+			code, out, errOut := phones.typed(t,
+				append([]string{"watch", "--process", "com.shop", "--for", "2m"}, args...)...)
 			at := strings.LastIndex(strings.TrimSpace(errOut), "\n") + 1
 			dir, told := strings.CutPrefix(strings.TrimSpace(errOut[at:]), "leakgate watch: the run is in ")
 			if args[0] == "--out" && dir != "tonight" || args[0] == "--json" &&
@@ -179,8 +179,8 @@ func TestRunDirectoryCannotBeCreated(t *testing.T) {
 		"a file":       {[]string{"--out", "taken"}, "; choose a writable directory with --out"},
 		"below a file": {[]string{"--out", "taken/run"}, "; choose a writable directory with --out"},
 	} {
-		code, out,
-			errOut := typed(t, env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, c.args...)...)
+		code, out, errOut := typed(t,
+			env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, c.args...)...)
 		if code != exitUsage || out != "" || !strings.HasSuffix(errOut, c.want+"\n") {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
 		}
@@ -191,8 +191,8 @@ func TestWatchStrictAndJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, shop("phone-a"))
-		code, out,
-			_ := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--dump", "at_marks", "--strict",
+		code, out, _ := phones.typed(t,
+			"watch", "--process", "com.shop", "--for", "2m", "--dump", "at_marks", "--strict",
 			"--json")
 		if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
 			t.Errorf("exit %d\n%s", code, out)
@@ -324,8 +324,8 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 							},
 						},
 					}}})
-			code, out,
-				errOut := attach(t, phone).
+			code, out, errOut := attach(t,
+				phone).
 				typed(t, "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", dir)
 			run, err := record.ReadRun(dir)
 			if err != nil {

@@ -155,8 +155,8 @@ func TestTripRestartsApp(t *testing.T) {
 		"/.Steady'"
 	p.command = []string{"sh", "-c", `[ -e "$LEAKGATE_RUN/workload-5.log" ] && ` + again + `; true`}
 	t.Chdir(t.TempDir())
-	code, out,
-		errOut := typed(t, p.env,
+	code, out, errOut := typed(t,
+		p.env,
 		append([]string{"trip", "--process", p.process, "--no-dumps", "--out", "run", "--"}, p.command...)...)
 	want := regexp.MustCompile(`leakgate trip: ` + p.process +
 		` restarted in loop 3 \(pid \d+, then \d+\): .+; a scenario must leave its process running\n`)

@@ -94,8 +94,8 @@ func TestTripWithoutALeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, keep := range [][]string{nil, {"--keep", "none"}, {"--keep", "raw"}} {
 			t.Chdir(t.TempDir())
-			r, code, out,
-				errOut := tripped(t, quietShop(androidsim.ProcessSpec{}), append(append(keep, "--json"), args...)...)
+			r, code, out, errOut := tripped(t,
+				quietShop(androidsim.ProcessSpec{}), append(append(keep, "--json"), args...)...)
 			if code != exitOK || r.Verdict != record.VerdictPass || r.Stopped != record.TripStoppedQuiet ||
 				r.Loops > 8 || r.Dumps != 3 {
 				t.Errorf("exit %d, %+v\n%s%s", code, r, out, errOut)
@@ -120,8 +120,8 @@ func TestTripCommandFails(t *testing.T) {
 	args := scenario(t, `[ -e "$LEAKGATE_RUN/workload-4.log" ] && { echo broken; exit 3; } || true`)
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		r, code, out,
-			errOut := tripped(t, quietShop(androidsim.ProcessSpec{}), append([]string{"--no-dumps"}, args...)...)
+		r, code, out, errOut := tripped(t,
+			quietShop(androidsim.ProcessSpec{}), append([]string{"--no-dumps"}, args...)...)
 		if code != record.ExitWorkload || r.Stopped != record.TripStoppedLoop || r.Loops != 1 ||
 			!strings.Contains(errOut,
 				"leakgate trip: loop 2: run workload sh: exit status 3; its output is in workload-4.log") {
@@ -159,8 +159,8 @@ func TestTripOfMissingProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, quietShop(androidsim.ProcessSpec{}))
-		code, out,
-			errOut := phones.typed(t, append([]string{"trip", "--process", "com.sho", "--out", "run"}, args...)...)
+		code, out, errOut := phones.typed(t,
+			append([]string{"trip", "--process", "com.sho", "--out", "run"}, args...)...)
 		if code != record.ExitNoDevice || out != "" ||
 			!strings.Contains(errOut,
 				"process com.sho not found, neither before nor after the command ran; running apps: com.shop") {

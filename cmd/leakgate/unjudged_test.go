@@ -92,8 +92,8 @@ func TestRunWithoutVerdictIsAnnounced(t *testing.T) {
 func TestWatchForHalfAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 1200, 0)))
-		code, out,
-			errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "30m", "--out",
+		code, out, errOut := phones.typed(t,
+			"watch", "--process", "com.shop", "--for", "30m", "--out",
 			filepath.Join(t.TempDir(), "run"))
 		if code != record.ExitLeak || !strings.Contains(out, "com.shop: LEAK") ||
 			strings.Contains(errOut, "nothing can be judged") {
@@ -108,9 +108,9 @@ func TestMustSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
-		const missed = "a leak of 2.0 MB/h must be ruled out"
-		code, out,
-			errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "45m", "--must-see", "2MB/h", "--out",
+		const missed = "must rule out a leak of 2.0 MB/h"
+		code, out, errOut := phones.typed(t,
+			"watch", "--process", "com.shop", "--for", "45m", "--must-see", "2MB/h", "--out",
 			dir)
 		if code != record.ExitInconclusive || !strings.Contains(out, missed) {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)

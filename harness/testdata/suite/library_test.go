@@ -37,15 +37,15 @@ var _ = inOrder("background", func() {
 // tests runs tests of the app.
 var _ = inOrder("tests", func() {
 	It("runs tests", func(ctx SpecContext) {
-		run,
-			err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
+		run, err := leaks.Instrument(ctx,
+			"com.cart.test/androidx.test.runner.AndroidJUnitRunner",
 			harness.Room(2*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Tests).To(HaveLen(5))
 	})
 	It("runs tests that are clean", func(ctx SpecContext) {
-		run,
-			err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
+		run, err := leaks.Instrument(ctx,
+			"com.cart.test/androidx.test.runner.AndroidJUnitRunner",
 			harness.Classes("com.cart.CartTest"), harness.Room(2*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Tests).To(HaveLen(2))

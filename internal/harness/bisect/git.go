@@ -119,8 +119,8 @@ func (r *repository) resolve(ctx context.Context, name string) (Commit, error) {
 }
 
 func (r *repository) commit(ctx context.Context, hash string) (Commit, error) {
-	out,
-		err := r.git(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8",
+	out, err := r.git(ctx,
+		"log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8",
 		"--format=%H%x00%aI%x00%s", hash, "--")
 	if err != nil {
 		return Commit{}, err

@@ -221,8 +221,8 @@ func TestRestartAtAnyTime(t *testing.T) {
 	restarts := 0
 	for at := 2; at < allCalls; at++ {
 		s := failAt(at, func(f *failing) { f.now = Incarnation{200, 9} })
-		r,
-			err := Run(t.Context(), s, s.once,
+		r, err := Run(t.Context(),
+			s, s.once,
 			Options{
 				Process: "com.shop",
 				Death:   func(_ context.Context, pid int) string { return fmt.Sprintf("crash of %d", pid) },
