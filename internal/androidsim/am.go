@@ -11,13 +11,13 @@ import (
 
 // am is the activity manager's command, as far as a memory test needs it.
 func am(c *call) int {
-	if len(c.args) > 1 && c.args[1] == "instrument" {
-		return c.instrument(c.args[2:]) // a program of its own (cmds/am/am)
+	if len(c.Args) > 1 && c.Args[1] == "instrument" {
+		return c.instrument(c.Args[2:]) // a program of its own (cmds/am/am)
 	}
 	if c.phone.server() == 0 {
 		return c.noService("activity")
 	}
-	args := c.args[1:]
+	args := c.Args[1:]
 	if len(args) == 0 {
 		args = []string{"help"}
 	}
@@ -39,18 +39,18 @@ func am(c *call) int {
 		}
 		return 0
 	case "broadcast":
-		c.printf("Broadcasting: Intent { flg=0x400000 }\nBroadcast completed: result=0\n")
+		c.Printf("Broadcasting: Intent { flg=0x400000 }\nBroadcast completed: result=0\n")
 		return 0
 	case "memory-limiter":
 		return c.memoryLimiter(args[1:])
 	case "get-current-user":
-		c.printf("0\n")
+		c.Printf("0\n")
 		return 0
 	case "help", "-h", "--help":
-		c.printf("%s", amHelp(c.phone.opt.API))
+		c.Printf("%s", amHelp(c.phone.opt.API))
 		return 0
 	}
-	fmt.Fprintf(c.errs, "Unknown command: %s\n", args[0])
+	fmt.Fprintf(c.Errs, "Unknown command: %s\n", args[0])
 	return 255
 }
 
@@ -92,14 +92,14 @@ func (p *Phone) each(pkg string, f func(*process, time.Duration)) bool {
 func (c *call) forceStop(args []string) int {
 	pkg := operand(args, "--user")
 	if pkg == "" {
-		fmt.Fprintln(c.errs, "Error: Argument expected after \"force-stop\"")
+		fmt.Fprintln(c.Errs, "Error: Argument expected after \"force-stop\"")
 		return 255
 	}
 	c.phone.mu.Lock()
 	defer c.phone.mu.Unlock()
 	up := c.phone.clock.up()
 	c.phone.advance(up)
-	c.phone.stopPackage(pkg, up, fmt.Sprintf("from pid %d", c.leader.pid))
+	c.phone.stopPackage(pkg, up, fmt.Sprintf("from pid %d", c.Leader.PID))
 	return 0
 }
 
@@ -177,16 +177,16 @@ func (c *call) startApp(args []string) int {
 	component, stop := componentIn(args)
 	pkg, class, ok := strings.Cut(component, "/")
 	if !ok {
-		fmt.Fprintln(c.errs, "Error: Activity not started, unable to resolve Intent { }")
+		fmt.Fprintln(c.Errs, "Error: Activity not started, unable to resolve Intent { }")
 		return 1
 	}
 	if stop {
 		c.forceStop([]string{pkg})
 	}
 	if !ofActivity {
-		c.printf("Starting service: Intent { cmp=%s }\n", component)
+		c.Printf("Starting service: Intent { cmp=%s }\n", component)
 	} else {
-		c.printf("Starting: Intent { cmp=%s }\n", component)
+		c.Printf("Starting: Intent { cmp=%s }\n", component)
 	}
 	found, started := c.phone.startProcesses(pkg)
 	if found && ofActivity {
@@ -197,10 +197,10 @@ func (c *call) startApp(args []string) int {
 		if strings.HasPrefix(class, ".") {
 			class = pkg + class
 		}
-		fmt.Fprintf(c.errs, "Error type 3\nError: Activity class {%s/%s} does not exist.\n", pkg, class)
+		fmt.Fprintf(c.Errs, "Error type 3\nError: Activity class {%s/%s} does not exist.\n", pkg, class)
 		return 1
 	case !started && args[0] == "start":
-		c.printf("Warning: Activity not started, its current task has been brought to the front\n")
+		c.Printf("Warning: Activity not started, its current task has been brought to the front\n")
 	}
 	return 0
 }
@@ -209,10 +209,10 @@ func (c *call) startApp(args []string) int {
 // cmds/cmd/cmd.cpp), which am, pm and settings go through since Android 8.
 func (c *call) noService(name string) int {
 	if c.phone.opt.API < 26 {
-		fmt.Fprintf(c.errs, "Error: Unable to connect to %s manager; is the system running?\n", name)
+		fmt.Fprintf(c.Errs, "Error: Unable to connect to %s manager; is the system running?\n", name)
 		return 1
 	}
-	fmt.Fprintf(c.errs, "cmd: Can't find service: %s\n", name)
+	fmt.Fprintf(c.Errs, "cmd: Can't find service: %s\n", name)
 	return 20
 }
 
@@ -221,7 +221,7 @@ func pm(c *call) int {
 	if c.phone.server() == 0 {
 		return c.noService("package")
 	}
-	args := c.args[1:]
+	args := c.Args[1:]
 	switch {
 	case len(args) >= 2 && args[0] == "list" && args[1] == "packages":
 		c.listPackages(args[2:])
@@ -232,12 +232,12 @@ func pm(c *call) int {
 	case len(args) >= 2 && args[0] == "path":
 		_, ok := c.phone.app(args[1], 0)
 		if ok || slices.Contains(c.phone.testPackages(), args[1]) {
-			c.printf("package:/data/app/%s-1/base.apk\n", args[1])
+			c.Printf("package:/data/app/%s-1/base.apk\n", args[1])
 			return 0
 		}
 		return 1
 	}
-	fmt.Fprintln(c.errs, "Error: Unknown command")
+	fmt.Fprintln(c.Errs, "Error: Unknown command")
 	return 255
 }
 
@@ -250,7 +250,7 @@ func (c *call) listPackages(args []string) {
 	filter := operand(args, "--user", "--uid")
 	show := func(pkg string) {
 		if !slices.Contains(args, "-d") && strings.Contains(pkg, filter) {
-			c.printf("package:%s\n", pkg)
+			c.Printf("package:%s\n", pkg)
 		}
 	}
 	if !slices.Contains(args, "-s") {
@@ -281,7 +281,7 @@ func (c *call) listInstrumentations(args []string) {
 	target := operand(args)
 	for _, i := range c.phone.opt.Instrumentations {
 		if target == "" || i.Target == target {
-			c.printf("instrumentation:%s (target=%s)\n", i.component(), i.Target)
+			c.Printf("instrumentation:%s (target=%s)\n", i.component(), i.Target)
 		}
 	}
 }

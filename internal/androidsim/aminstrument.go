@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // instrumentCall are the arguments of `am instrument`.
@@ -67,13 +69,13 @@ func parseInstrument(args []string, api int) (o instrumentCall, unknown, illegal
 // instrument is `am instrument` (cmds/am Instrument.java).
 func (c *call) instrument(args []string) int {
 	if c.phone.server() == 0 {
-		fmt.Fprintln(c.errs, "Error type 2")
+		fmt.Fprintln(c.Errs, "Error type 2")
 		return c.thrown("Can't connect to activity manager; is the system running?")
 	}
 	o, unknown, illegal := parseInstrument(args, c.phone.opt.API)
 	switch {
 	case unknown != "":
-		fmt.Fprintf(c.errs, "Error: Unknown option: %s\n", unknown)
+		fmt.Fprintf(c.Errs, "Error: Unknown option: %s\n", unknown)
 		return 0
 	case illegal != "":
 		return c.illegal(illegal)
@@ -211,12 +213,12 @@ func (c *call) follow(r *testRun, o instrumentCall) int {
 			out.end(reports)
 			return 0
 		}
-		c.out.Flush()
+		c.Out.Flush()
 		if !known {
 			next = math.MaxInt64
 		}
-		if p.now().wait(c.ctx, min(max(next-up, time.Millisecond), instrumentPoll)) != nil {
-			return statusOf(c.ctx)
+		if p.now().wait(c.Ctx, min(max(next-up, time.Millisecond), instrumentPoll)) != nil {
+			return ksh.Status(c.Ctx)
 		}
 	}
 }
@@ -228,10 +230,10 @@ func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool)
 	case !o.wait:
 		return
 	case o.raw && c.phone.opt.API >= 28:
-		c.printf("onError: commandError=%t message=%s\n", ofCommand, message)
+		c.Printf("onError: commandError=%t message=%s\n", ofCommand, message)
 	}
 	if !ofCommand {
-		c.printf("%s\n", message)
+		c.Printf("%s\n", message)
 	}
 }
 
@@ -265,8 +267,8 @@ func (c *call) failOnCreate(o instrumentCall, i *Instrumentation, thrown, messag
 // thrown prints an exception that ends am
 // (com.android.internal.os.BaseCommand.run).
 func (c *call) thrown(message string) int {
-	c.out.Flush()
-	fmt.Fprintf(c.errs,
+	c.Out.Flush()
+	fmt.Fprintf(c.Errs,
 		"android.util.AndroidException: %s\n\tat com.android.commands.am.Instrument.run(Instrument.java:519)\n\tat "+
 			"com.android.commands.am.Am.runInstrument(Am.java:202)\n\tat "+
 			"com.android.commands.am.Am.onRun(Am.java:80)\n\tat "+
@@ -277,8 +279,8 @@ func (c *call) thrown(message string) int {
 // illegal prints an IllegalArgumentException, which BaseCommand answers with
 // the help.
 func (c *call) illegal(message string) int {
-	c.printf("%s", amHelp(c.phone.opt.API))
-	c.out.Flush()
-	fmt.Fprintf(c.errs, "\nError: %s\n", message)
+	c.Printf("%s", amHelp(c.phone.opt.API))
+	c.Out.Flush()
+	fmt.Fprintf(c.Errs, "\nError: %s\n", message)
 	return 0
 }

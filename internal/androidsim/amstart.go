@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // startCall are the arguments of `am start`, as far as this phone supports
@@ -306,7 +308,7 @@ func (c *call) refuseStart(command, thrown string) int {
 		_, message, _ := strings.Cut(thrown, ": ")
 		return c.illegal(message)
 	}
-	fmt.Fprintf(c.errs,
+	fmt.Fprintf(c.Errs,
 		"\nException occurred while executing '%s':\n%s\n\tat "+
 			"android.content.Intent.parseCommandArgs(Intent.java:8047)\n\tat "+
 			"com.android.server.am.ActivityManagerShellCommand.makeIntent(ActivityManagerShellCommand.java:446)\n",
@@ -317,16 +319,16 @@ func (c *call) refuseStart(command, thrown string) int {
 func (c *call) startOnce(app App, o startCall) int {
 	p := c.phone
 	if o.stop {
-		c.printf("Stopping: %s\n", app.Package)
+		c.Printf("Stopping: %s\n", app.Package)
 		c.forceStop([]string{app.Package})
 		if c.pass(stopTakes) != nil {
-			return statusOf(c.ctx)
+			return ksh.Status(c.Ctx)
 		}
 	}
-	c.printf("Starting: %s\n", o.intent)
-	var out io.Writer = c.errs
+	c.Printf("Starting: %s\n", o.intent)
+	var out io.Writer = c.Errs
 	if o.wait {
-		out = c.out
+		out = c.Out
 	}
 	class := o.intent.className
 	if o.intent.component == "" {
@@ -334,12 +336,12 @@ func (c *call) startOnce(app App, o startCall) int {
 	}
 	screen := app.screen(class)
 	if screen < 0 {
-		c.out.Flush()
+		c.Out.Flush()
 		fmt.Fprintf(out, "Error type 3\nError: Activity class {%s/%s} does not exist.\n", app.Package, class)
 		return 1
 	}
 	if c.pass(startTakes) != nil {
-		return statusOf(c.ctx)
+		return ksh.Status(c.Ctx)
 	}
 	_, started := p.startProcesses(app.Package)
 	p.mu.Lock()
@@ -351,7 +353,7 @@ func (c *call) startOnce(app App, o startCall) int {
 	}
 	p.mu.Unlock()
 	if how == deliversToTop {
-		c.out.Flush()
+		c.Out.Flush()
 		fmt.Fprintln(out,
 			"Warning: Activity not started, intent has been delivered to currently running top-most instance.")
 	}
@@ -363,8 +365,8 @@ func (c *call) startOnce(app App, o startCall) int {
 
 // pass flushes the output and waits for a device time.
 func (c *call) pass(t time.Duration) error {
-	c.out.Flush()
-	return c.phone.now().wait(c.ctx, t)
+	c.Out.Flush()
+	return c.phone.now().wait(c.Ctx, t)
 }
 
 // reportLaunch prints the report of -W once the screen is drawn. After a crash
@@ -380,13 +382,13 @@ func (c *call) reportLaunch(component string, how opening, cold bool) int {
 		took, state = coldStart, "COLD"
 	}
 	if c.pass(took) != nil {
-		return statusOf(c.ctx)
+		return ksh.Status(c.Ctx)
 	}
-	c.printf("Status: ok\n")
+	c.Printf("Status: ok\n")
 	if c.phone.opt.API >= 29 {
-		c.printf("LaunchState: %s\n", state)
+		c.Printf("LaunchState: %s\n", state)
 	}
-	c.printf("Activity: %s\nTotalTime: %d\nWaitTime: %d\nComplete\n", component, took.Milliseconds(),
+	c.Printf("Activity: %s\nTotalTime: %d\nWaitTime: %d\nComplete\n", component, took.Milliseconds(),
 		(took + 3*time.Millisecond).Milliseconds())
 	return 0
 }

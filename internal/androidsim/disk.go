@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // mount is a file system as df shows it, in kB.
@@ -55,10 +57,10 @@ func mountOf(all []mount, name string) mount {
 // df prints the space of all file systems, or of those of the given paths.
 func df(c *call) int {
 	failed := 0
-	names, ok := c.args[1:], true
+	names, ok := c.Args[1:], true
 	// toolbox takes options for paths (system/core/toolbox/df.c).
 	if c.phone.opt.API >= 23 {
-		names, ok = c.getopt("Pk", func(byte, string) {})
+		names, ok = c.Getopt("Pk", func(byte, string) {})
 	}
 	if !ok {
 		return 1
@@ -69,13 +71,13 @@ func df(c *call) int {
 		list = nil
 	}
 	for _, name := range names {
-		at := clean(c.cwd, name)
-		if _, err := c.phone.stat(at, c.cred); err != nil {
+		at := clean(c.Dir, name)
+		if _, err := c.phone.stat(at, c.Cred); err != nil {
 			failed = 1
 			if c.phone.opt.API < 23 {
-				fmt.Fprintf(c.errs, "%s: %s\n", name, errorText(err))
+				fmt.Fprintf(c.Errs, "%s: %s\n", name, ksh.ErrorText(err))
 			} else {
-				c.failf("'%s': %s", name, errorText(err))
+				c.Failf("'%s': %s", name, ksh.ErrorText(err))
 			}
 			continue
 		}
@@ -112,7 +114,7 @@ func (c *call) dfTable(list []mount) {
 		if i > 0 {
 			on = list[i-1].dir
 		}
-		c.printf("%-*s %*s %*s %*s %*s %s\n", width[0], row[0], width[1], row[1], width[2], row[2], width[3], row[3],
+		c.Printf("%-*s %*s %*s %*s %*s %s\n", width[0], row[0], width[1], row[1], width[2], row[2], width[3], row[3],
 			width[4], row[4], on)
 	}
 }
@@ -120,9 +122,9 @@ func (c *call) dfTable(list []mount) {
 // oldDF prints the table of toolbox, as in the tests of AOSP's tradefed
 // (TestDeviceTest, testGetExternalStoreFreeSpace_table).
 func (c *call) oldDF(list []mount) {
-	c.printf("Filesystem             Size   Used   Free   Blksize\n")
+	c.Printf("Filesystem             Size   Used   Free   Blksize\n")
 	for _, m := range list {
-		c.printf("%-20s %6s %6s %6s   4096\n", m.dir, humanReadable(m.size), humanReadable(m.size-m.available),
+		c.Printf("%-20s %6s %6s %6s   4096\n", m.dir, humanReadable(m.size), humanReadable(m.size-m.available),
 			humanReadable(m.available))
 	}
 }

@@ -44,52 +44,18 @@
 //
 // # Screens
 //
-// An app with App.Screens can be driven by a suite: am start opens a screen,
-// the keys BACK and HOME of input close and leave it, and am force-stop ends
-// all. Its Screen says what a screen does once it is closed (becomes garbage,
-// lingers, leaks, leaves memory or threads behind), or when it opens (crashes,
-// blocks). dumpsys meminfo, gfxinfo, the memory and the heap dumps of the
-// process agree on it: in a dump ActivityThread.mActivities holds open screens,
-// a static list those that leak, and a Message of the main thread those that
-// linger.
-//
-// # Tests of an app
-//
-// am instrument runs the tests of Options.Instrumentations: it stops the app,
-// runs them in a new process, and stops it again. It prints what
-// AndroidJUnitRunner and am print for tests that pass, fail, crash or are
-// skipped. What a test leaks shows in dumpsys meminfo and in heap dumps until
-// the process ends. The tests run by the clock of the phone, even when the
-// shell that started them is gone.
-//
-// # The end of a process
-//
-// Why a process of an app ended (crash, low memory, signal, force-stop) is in
-// dumpsys activity exit-info since Android 11, across reboots, and in logcat
-// for this boot, together with the collections and heap dumps of each process.
-// All have the wording of the release. logcat keeps the latest 4096 entries.
+// An app with App.Screens can be driven by a suite: am start opens a screen, the
+// keys BACK and HOME of input close and leave it, and am force-stop ends all.
+// dumpsys meminfo, gfxinfo, the memory and the heap dumps of the process agree on
+// what screens hold: in a dump ActivityThread.mActivities holds open screens, a
+// static list those that leak, and a Message of the main thread those that linger.
 //
 // # Faults
 //
 // Everything that can go wrong with a phone can be switched on and off while it
 // runs. Each fault is a method that returns its end; several add up, and none
-// costs anything while it is off. Times are device times.
-//
-//	Become, RebootFor           states of adb: offline, unauthorized, rebooting
-//	LoseRoot, OldShell          a restarted adbd
-//	TearOutput, GarbleOutput,   the output of commands: truncated with or without
-//	FloodOutput                 a status, with wrong bytes, without an end
-//	BreakFile                   a file that is missing, denied, empty or gone
-//	DelayDumpsys, HangDumpsys,  dumpsys: times out, never returns, does not find
-//	CrashSystem                 its service
-//	DieInSample, ReusePID       processes; Kill, Restart and Freeze too
-//	StepClock, FillDisk         the wall clock, the disk
-//	CutDump                     a truncated heap dump that am reports as complete
-//	AtRequest                   any of them, and an adbd.Line unplugged, at the n-th
-//	                            request of adb or in the middle of a pull
-//
-// /dev/zero never ends. Faults of the cable are those of an
-// adbd.Line. Faults lists all of them for tests that choose at random.
+// costs anything while it is off. Times are device times. Faults of the cable are
+// those of an adbd.Line. Faults lists all of them for tests that choose at random.
 //
 // # Isolation
 //

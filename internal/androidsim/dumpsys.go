@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/androidtext"
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // services are the services that this phone can dump.
@@ -43,21 +44,21 @@ type dump struct {
 func inSystem(service string) bool { return service != "gpu" && service != "SurfaceFlinger" }
 
 func dumpsysTool(c *call) int {
-	o, problem := androidtext.ParseDumpsys(c.phone.opt.API, c.args[1:])
+	o, problem := androidtext.ParseDumpsys(c.phone.opt.API, c.Args[1:])
 	switch {
 	case problem != "":
-		fmt.Fprint(c.errs, problem)
+		fmt.Fprint(c.Errs, problem)
 		return 255
 	case o.Help:
-		c.printf("%s", androidtext.DumpsysHelp(c.phone.opt.API))
+		c.Printf("%s", androidtext.DumpsysHelp(c.phone.opt.API))
 		return 0
 	case o.List || o.Service == "":
-		c.printf("%s", androidtext.DumpsysServices(c.phone.serviceNames()))
+		c.Printf("%s", androidtext.DumpsysServices(c.phone.serviceNames()))
 		return 0
 	}
 	f := c.phone.service(o.Service)
 	if f == nil || inSystem(o.Service) && c.phone.server() == 0 {
-		fmt.Fprint(c.errs, androidtext.NoService(o.Service))
+		fmt.Fprint(c.Errs, androidtext.NoService(o.Service))
 		return 0
 	}
 	return c.dump(o.Service, o.Timeout, func(d *dump) { f(d, o.Args) })
@@ -84,10 +85,10 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	}
 	f(d)
 	if d.expired {
-		c.printf("%s", androidtext.DumpTimeout(service, given))
+		c.Printf("%s", androidtext.DumpTimeout(service, given))
 	}
-	if c.ctx.Err() != nil {
-		return statusOf(c.ctx)
+	if c.Ctx.Err() != nil {
+		return ksh.Status(c.Ctx)
 	}
 	return 0
 }
@@ -97,7 +98,7 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 // ended.
 func (d *dump) work(frozen bool) bool {
 	if d.hangs {
-		<-d.ctx.Done()
+		<-d.Ctx.Done()
 		return false
 	}
 	p := d.phone
@@ -111,14 +112,14 @@ func (d *dump) work(frozen bool) bool {
 	if frozen || took > left {
 		took, d.expired = left, true
 	}
-	if clock.wait(d.ctx, took) != nil {
+	if clock.wait(d.Ctx, took) != nil {
 		d.expired = false
 		return false
 	}
 	if d.server != 0 && p.server() != d.server {
 		d.expired = false
-		d.out.Flush()
-		fmt.Fprintf(d.errs, "Error dumping service info status_t: DEAD_OBJECT %s\n", d.service)
+		d.Out.Flush()
+		fmt.Fprintf(d.Errs, "Error dumping service info status_t: DEAD_OBJECT %s\n", d.service)
 		return false
 	}
 	return !d.expired
@@ -153,9 +154,9 @@ func dumpMeminfo(d *dump, args []string) {
 	o, problem := androidtext.ParseMeminfo(args)
 	switch {
 	case problem != "":
-		d.printf("%s", problem)
+		d.Printf("%s", problem)
 	case o.Help:
-		d.printf("%s", androidtext.MeminfoHelp(d.phone.opt.API))
+		d.Printf("%s", androidtext.MeminfoHelp(d.phone.opt.API))
 	case o.Process == "":
 		d.meminfoOfAll()
 	default:
@@ -176,10 +177,10 @@ func (d *dump) meminfoOf(o androidtext.MeminfoOptions) {
 		}
 	}
 	if blocks.Len() == 0 {
-		d.printf("%s", androidtext.NoProcess(o.Process))
+		d.Printf("%s", androidtext.NoProcess(o.Process))
 		return
 	}
-	d.printf("%s%s", androidtext.MeminfoHead(d.phone.opt.API, d.phone.Uptime()), blocks.String())
+	d.Printf("%s%s", androidtext.MeminfoHead(d.phone.opt.API, d.phone.Uptime()), blocks.String())
 }
 
 // meminfoOfAll prints the overview of the entire phone.
@@ -195,7 +196,7 @@ func (d *dump) meminfoOfAll() {
 	}
 	slices.SortStableFunc(all, func(a, b androidtext.ProcessPss) int { return cmp.Compare(b.KB, a.KB) })
 	const ramKB = 7680 << 10
-	d.printf("%s", androidtext.MeminfoOverview(d.phone.opt.API, d.phone.Uptime(), all, ramKB))
+	d.Printf("%s", androidtext.MeminfoOverview(d.phone.opt.API, d.phone.Uptime(), all, ramKB))
 }
 
 func dumpGfxinfo(d *dump, args []string) {
@@ -208,7 +209,7 @@ func dumpGfxinfo(d *dump, args []string) {
 	}
 	found := d.phone.wanted(name, false)
 	if len(found) == 0 {
-		d.printf("%s", androidtext.NoProcess(name))
+		d.Printf("%s", androidtext.NoProcess(name))
 		return
 	}
 	var b strings.Builder
@@ -223,7 +224,7 @@ func dumpGfxinfo(d *dump, args []string) {
 			b.WriteString(gfxinfoBlock(v, v.memory(), d.phone.opt.API))
 		}
 	}
-	d.printf("%s%s", gfxinfoHead(d.phone.Uptime()), b.String())
+	d.Printf("%s%s", gfxinfoHead(d.phone.Uptime()), b.String())
 }
 
 func dumpGPU(d *dump, args []string) {
@@ -231,11 +232,11 @@ func dumpGPU(d *dump, args []string) {
 		return
 	}
 	only := len(args) > 0 && args[0] == "--gpumem"
-	d.printf("%s", gpuText(d.phone.views(), d.phone.opt.API, only, !d.phone.opt.NoGPUMemory))
+	d.Printf("%s", gpuText(d.phone.views(), d.phone.opt.API, only, !d.phone.opt.NoGPUMemory))
 }
 
 func dumpSurfaceFlinger(d *dump, _ []string) {
 	if d.work(false) {
-		d.printf("%s", surfaceFlingerText(d.phone.views(), d.phone.opt.API))
+		d.Printf("%s", surfaceFlingerText(d.phone.views(), d.phone.opt.API))
 	}
 }

@@ -90,10 +90,10 @@ func dumpActivity(d *dump, args []string) {
 	api := d.phone.opt.API
 	switch pkg := ""; {
 	case len(args) == 0:
-		d.printf("ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n")
+		d.Printf("ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n")
 		for _, v := range d.phone.views() {
 			if v.app != nil {
-				d.printf("  *APP* UID %d ProcessRecord{%x %d:%s/%s}\n", v.uid, hashText(v.name)&0xfffffff, v.pid,
+				d.Printf("  *APP* UID %d ProcessRecord{%x %d:%s/%s}\n", v.uid, hashText(v.name)&0xfffffff, v.pid,
 					v.name, androidtext.ShortUser(v.uid))
 			}
 		}
@@ -101,8 +101,8 @@ func dumpActivity(d *dump, args []string) {
 		if len(args) > 1 {
 			pkg = args[1]
 		}
-		d.printf("%s", d.phone.exitInfoText(pkg))
+		d.Printf("%s", d.phone.exitInfoText(pkg))
 	default:
-		d.printf("%s", androidtext.BadActivityCommand(api, args[0]))
+		d.Printf("%s", androidtext.BadActivityCommand(api, args[0]))
 	}
 }

@@ -26,11 +26,7 @@ const (
 )
 
 // cred is who accesses a file.
-type cred struct {
-	uid int
-	// pid is the process behind /proc/self; 0 for none.
-	pid int
-}
+type cred = ksh.Cred
 
 // Limits of the files in memory.
 const (
@@ -173,9 +169,6 @@ var links = []struct{ from, to string }{
 	{"/storage/emulated/0", "/sdcard"},
 }
 
-// errorText returns what strerror of bionic returns.
-func errorText(err error) string { return ksh.ErrorText(err) }
-
 func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
@@ -271,7 +264,7 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	up := p.fileTime()
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
-	n, err := p.files.find(name, c.uid)
+	n, err := p.files.find(name, c.UID)
 	if err != nil {
 		return info{}, err
 	}
@@ -299,13 +292,13 @@ func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
 	up := p.fileTime()
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
-	n, err := p.files.find(name, c.uid)
+	n, err := p.files.find(name, c.UID)
 	switch {
 	case err != nil:
 		return nil, err
 	case n.mode.IsDir():
 		return nil, syscall.EISDIR
-	case !n.allowed(c.uid, 4):
+	case !n.allowed(c.UID, 4):
 		return nil, fs.ErrPermission
 	}
 	end := n.size(up)
@@ -335,13 +328,13 @@ func (p *Phone) listDir(name string, c cred) ([]info, error) {
 	up := p.fileTime()
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
-	n, err := p.files.find(name, c.uid)
+	n, err := p.files.find(name, c.UID)
 	switch {
 	case err != nil:
 		return nil, err
 	case !n.mode.IsDir():
 		return nil, syscall.ENOTDIR
-	case !n.allowed(c.uid, 4):
+	case !n.allowed(c.UID, 4):
 		return nil, fs.ErrPermission
 	}
 	var out []info
@@ -400,18 +393,18 @@ func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged boo
 	s := p.files
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, err := s.find(name, c.uid)
+	old, err := s.find(name, c.UID)
 	switch {
 	case err == nil && old.mode.IsDir():
 		return nil, syscall.EISDIR
-	case err == nil && !old.allowed(c.uid, 2):
+	case err == nil && !old.allowed(c.UID, 2):
 		return nil, fs.ErrPermission
 	case err == nil && strings.HasPrefix(name, "/system"):
 		return nil, syscall.EROFS
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case err != nil:
-		if err := s.place(name, c.uid); err != nil {
+		if err := s.place(name, c.UID); err != nil {
 			return nil, err
 		}
 	}
@@ -425,7 +418,7 @@ func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged boo
 		old.mod, old.until = p.wall(), 0
 		return &fileWriter{store: s, node: old, name: name}, nil
 	}
-	n := &node{mode: mode.Perm(), uid: c.uid, mod: p.wall(), counted: !staged}
+	n := &node{mode: mode.Perm(), uid: c.UID, mod: p.wall(), counted: !staged}
 	if !staged {
 		s.nodes[name] = n
 	}
@@ -557,7 +550,7 @@ func (w *fileWriter) commit(c cred) error {
 	if old != nil {
 		free += old.counts()
 	} else {
-		err = s.place(w.name, c.uid)
+		err = s.place(w.name, c.UID)
 	}
 	if err == nil && int64(len(w.node.data)) > free {
 		err = syscall.ENOSPC
@@ -588,7 +581,7 @@ func (p *Phone) remove(name string, c cred, dirs, all bool) error {
 	s := p.files
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, err := s.find(name, c.uid)
+	n, err := s.find(name, c.UID)
 	if err != nil {
 		return err
 	}
@@ -596,7 +589,7 @@ func (p *Phone) remove(name string, c cred, dirs, all bool) error {
 	if strings.HasPrefix(name, "/system") {
 		return syscall.EROFS
 	}
-	if name == "/" || !parent.allowed(c.uid, 2) {
+	if name == "/" || !parent.allowed(c.UID, 2) {
 		return fs.ErrPermission
 	}
 	if !n.mode.IsDir() {
@@ -611,7 +604,7 @@ func (p *Phone) remove(name string, c cred, dirs, all bool) error {
 		if !strings.HasPrefix(child, name+"/") {
 			continue
 		}
-		if above := s.nodes[path.Dir(child)]; !above.allowed(c.uid, 3) {
+		if above := s.nodes[path.Dir(child)]; !above.allowed(c.UID, 3) {
 			return fs.ErrPermission
 		}
 		below = append(below, child)
@@ -631,15 +624,15 @@ func (p *Phone) mkdir(name string, c cred) error {
 	s := p.files
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.find(name, c.uid); err == nil {
+	if _, err := s.find(name, c.UID); err == nil {
 		return fs.ErrExist
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := s.place(name, c.uid); err != nil {
+	if err := s.place(name, c.UID); err != nil {
 		return err
 	}
-	s.nodes[name] = &node{mode: fs.ModeDir | 0o771, uid: c.uid, mod: p.wall(), counted: true}
+	s.nodes[name] = &node{mode: fs.ModeDir | 0o771, uid: c.UID, mod: p.wall(), counted: true}
 	return nil
 }
 
@@ -660,7 +653,7 @@ func procPath(name string) ([]string, bool) {
 func (p *Phone) procView(part string, c cred) (view, error) {
 	pid, err := strconv.Atoi(part)
 	if part == "self" {
-		pid, err = c.pid, nil
+		pid, err = c.PID, nil
 	}
 	if err != nil || pid <= 0 {
 		return view{}, fs.ErrNotExist
@@ -673,11 +666,11 @@ func (p *Phone) procView(part string, c cred) (view, error) {
 }
 
 func (p *Phone) sees(c cred, v view) bool {
-	return p.opt.API < 24 || c.uid == uidRoot || c.uid == uidShell || c.uid == uidSystem || c.uid == v.uid
+	return p.opt.API < 24 || c.UID == uidRoot || c.UID == uidShell || c.UID == uidSystem || c.UID == v.uid
 }
 
 // traces reports whether c may read files that require ptrace access.
-func (c cred) traces(v view) bool { return c.uid == uidRoot || c.uid == v.uid && !v.kernel }
+func traces(c cred, v view) bool { return c.UID == uidRoot || c.UID == v.uid && !v.kernel }
 
 // thread returns the number of a thread by its tid.
 func (v view) thread(part string) (int, bool) {
@@ -719,7 +712,7 @@ func (p *Phone) procEntry(parts []string, c cred) (info, view, error) {
 	if err != nil {
 		return info{}, view{}, err
 	}
-	if len(parts) > 2 && parts[1] == "fd" && !c.traces(v) {
+	if len(parts) > 2 && parts[1] == "fd" && !traces(c, v) {
 		return info{}, view{}, fs.ErrPermission
 	}
 	i, err := p.procStatOf(v, parts)
@@ -804,7 +797,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 	if i.link != "" {
 		return nil, fs.ErrNotExist // the target does not exist
 	}
-	if whole := strings.Join(parts, "/"); p.labelled(whole) && c.uid != uidRoot {
+	if whole := strings.Join(parts, "/"); p.labelled(whole) && c.UID != uidRoot {
 		return nil, fs.ErrPermission
 	}
 	if text := globalFiles[strings.Join(parts, "/")]; text != nil {
@@ -820,7 +813,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 		}
 		return []byte(v.statText(v.pid+n, v.threadName(n), v.memory())), nil
 	}
-	if procNames[parts[1]] && !c.traces(v) {
+	if procNames[parts[1]] && !traces(c, v) {
 		return nil, fs.ErrPermission
 	}
 	text := p.procText(v, parts[1])
@@ -885,7 +878,7 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 		entry("task", true, v.uid)
 		entry("fd", true, v.uid)
 	case parts[1] == "fd":
-		if !c.traces(v) {
+		if !traces(c, v) {
 			return nil, fs.ErrPermission
 		}
 		for fd := range v.memory().files {
@@ -904,7 +897,7 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 }
 
 // syncCred is the user of the sync protocol: adbd itself.
-func (p *Phone) syncCred() cred { return cred{uid: p.shellUID()} }
+func (p *Phone) syncCred() cred { return cred{UID: p.shellUID()} }
 
 func (p *Phone) shellUID() int {
 	for _, f := range p.faults() {

@@ -8,22 +8,24 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The versions from which dumpheap knows -g and -b, and from which it waits for
-// the end of the dump.
+// The API levels since which dumpheap supports -g and -b, and since which it
+// waits for the end of the dump.
 const (
 	heapGC      = 28
 	heapBitmaps = 35
 	heapWaits   = 30
-	// heapErases is from when on ART empties a dump that it could not write whole.
+	// heapErases is the API level since which ART empties a dump that it could
+	// not complete.
 	heapErases = 23
 )
 
 // dumpTakes is the device time of a heap dump.
 const dumpTakes = 2 * time.Second
 
-// heapOptions are those of dumpheap.
+// heapOptions are the options of dumpheap.
 type heapOptions struct {
 	native, collect bool
 	bitmaps         string
@@ -45,13 +47,13 @@ func (c *call) dumpHeap(args []string) int {
 		case option == "--user" && len(args) > 1:
 			args = args[1:]
 		default:
-			fmt.Fprintf(c.errs, "Error: Unknown option: %s\n", option)
+			fmt.Fprintf(c.Errs, "Error: Unknown option: %s\n", option)
 			return 255
 		}
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		fmt.Fprintln(c.errs, "Error: Argument expected after \"dumpheap\"")
+		fmt.Fprintln(c.Errs, "Error: Argument expected after \"dumpheap\"")
 		return 255
 	}
 	name := "/data/local/tmp/heapdump-" + c.phone.wall().UTC().Format("20060102-150405") + ".prof"
@@ -59,25 +61,29 @@ func (c *call) dumpHeap(args []string) int {
 		name = args[1]
 	}
 	var w *fileWriter
-	if at := clean(c.cwd, name); strings.HasPrefix(at, "/data/local/tmp/") {
-		w, _ = c.phone.openWrite(at, c.cred, 0o666, false, false)
+	if at := clean(c.Dir, name); strings.HasPrefix(at, "/data/local/tmp/") {
+		w, _ = c.phone.openWrite(at, c.Cred, 0o666, false, false)
 	}
 	if w == nil {
-		fmt.Fprintf(c.errs, "Error: Unable to open file: %s\nConsider using a file under /data/local/tmp/\n", name)
+		fmt.Fprintf(c.Errs, "Error: Unable to open file: %s\nConsider using a file under /data/local/tmp/\n", name)
 		return 255
 	}
 	if len(args) < 2 || api >= 26 {
-		c.printf("File: %s\n", name)
+		c.Printf("File: %s\n", name)
 	}
 	found := c.phone.wanted(args[0], false)
 	if len(found) == 0 || found[0].native {
-		fmt.Fprintf(c.errs, "\nException occurred while executing 'dumpheap':\njava.lang.IllegalArgumentException: Unknown process: %s\n\tat com.android.server.am.ActivityManagerService.dumpHeap(ActivityManagerService.java:16012)\n", args[0])
+		fmt.Fprintf(c.Errs,
+			"\nException occurred while executing 'dumpheap':\njava.lang.IllegalArgumentException: Unknown process: "+
+				"%s\n\tat com.android.server.am.ActivityManagerService.dumpHeap(ActivityManagerService.java:16012)\n",
+			args[0])
 		return 255
 	}
 	v := found[0]
 	if c.phone.opt.BuildType == "user" && (v.app == nil || !v.app.Debuggable) {
-		c.out.Flush()
-		fmt.Fprintf(c.errs, "Security exception: Process not debuggable: ProcessRecord{%x %d:%s/%s}\n", hashText(v.name)&0xfffffff, v.pid, v.name, userName(v.uid))
+		c.Out.Flush()
+		fmt.Fprintf(c.Errs, "Security exception: Process not debuggable: ProcessRecord{%x %d:%s/%s}\n",
+			hashText(v.name)&0xfffffff, v.pid, v.name, userName(v.uid))
 		return 255
 	}
 	return c.writeHeap(w, v, o)
@@ -89,9 +95,10 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	}
 	server, up := c.phone.server(), c.phone.Uptime()
 	w.growing(up, up+maxWait)
-	// Whether the app could write is in its log alone: am is told that it has
-	// finished (ActivityThread.handleDumpHeap), and what is left is an empty file
-	// (art/runtime/hprof/hprof.cc, DumpToFile, FdFile::Erase) or one that is cut.
+	// Only the log of the app says whether it could write: am is notified that
+	// it has finished (ActivityThread.handleDumpHeap), and an empty file
+	// (art/runtime/hprof/hprof.cc, DumpToFile, FdFile::Erase) or a truncated
+	// one is left.
 	err := c.fillHeap(w, v, o)
 	if !o.native {
 		c.phone.logDump(v, w.name, w.length(), err)
@@ -113,22 +120,22 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	if c.phone.opt.API < heapWaits {
 		return 0 // the file grows after the command has returned
 	}
-	c.printf("Waiting for dump to finish...\n")
-	c.out.Flush()
-	if !v.frozen && c.phone.now().wait(c.ctx, dumpTakes) == nil {
+	c.Printf("Waiting for dump to finish...\n")
+	c.Out.Flush()
+	if !v.frozen && c.phone.now().wait(c.Ctx, dumpTakes) == nil {
 		now, ok := c.phone.find(v.pid)
 		switch {
 		case c.phone.server() != server:
-			// It was the server that waited (frameworks/native, cmds/cmd/cmd.cpp).
-			fmt.Fprintf(c.errs, "cmd: Failure calling service activity: Broken pipe (32)\n")
+			// The server waited (frameworks/native, cmds/cmd/cmd.cpp).
+			fmt.Fprintf(c.Errs, "cmd: Failure calling service activity: Broken pipe (32)\n")
 			return 224
 		case ok && now.start == v.start:
 			return 0
 		}
-		// A process that has died tells nobody that it has finished.
+		// A process that has died does not report that it has finished.
 	}
-	<-c.ctx.Done()
-	return statusOf(c.ctx)
+	<-c.Ctx.Done()
+	return ksh.Status(c.Ctx)
 }
 
 // collect is System.gc in a process.
@@ -144,7 +151,7 @@ func (p *Phone) collect(v view) {
 	}
 }
 
-// fillHeap gives the file the content of the dump.
+// fillHeap writes the content of the dump.
 func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 	api := c.phone.opt.API
 	if o.native {
@@ -152,7 +159,10 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 		return err
 	}
 	m := v.memory()
-	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize().JavaHeap << 10, Leaked: int64(m.leaked*(1<<20)) + v.heldBytes(), Collected: o.collect, Bitmaps: o.bitmaps}
+	h := Heap{
+		Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize().JavaHeap << 10,
+		Leaked: int64(m.leaked*(1<<20)) + v.heldBytes(), Collected: o.collect, Bitmaps: o.bitmaps,
+	}
 	if c.phone.opt.DumpHeap != nil {
 		return c.phone.opt.DumpHeap(w, h)
 	}
@@ -161,12 +171,12 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 	if err != nil {
 		return err
 	}
-	// What is kept is the question, and not even the description that answers it.
+	// Only the request is kept, not even the description that answers it.
 	return w.fill(made{open: func() io.Reader { return c.phone.describe(h, v).Reader(form) }, size: size})
 }
 
-// nativeHeap is what the file says where libc does not record allocations, which it
-// does not unless it is told to (bionic, malloc_common_dynamic.cpp,
+// nativeHeap is the text of the file if libc does not record allocations, which
+// it only does on request (bionic, malloc_common_dynamic.cpp,
 // WriteMallocLeakInfo; android_os_Debug.cpp before Android 7).
 func nativeHeap(api int) string {
 	const head = "Native heap dump not available. To enable, run these commands (requires root):\n"
@@ -176,10 +186,12 @@ func nativeHeap(api int) string {
 	return head + "# adb shell stop\n# adb shell setprop libc.debug.malloc.options backtrace\n# adb shell start\n"
 }
 
-// What a dump shows of a heap: all that leaks hold, and some of the rest.
+// The part of a heap that a dump contains: all that leaks hold, and some of the
+// rest.
 const (
 	maxBallast = 4 << 20
-	// maxShown bounds what is leaked: a heap is never larger (dalvik.vm.heapsize).
+	// maxShown bounds the leaked bytes: a heap is never larger
+	// (dalvik.vm.heapsize).
 	maxShown = 1 << 30
 	// leastShown is less than an empty Activity.
 	leastShown = 16 << 10
@@ -187,11 +199,14 @@ const (
 	photo = 256 << 10
 )
 
-// describe makes the heap of a process: an app with an Activity in front, or its screens, and
-// behind it those that have leaked, which dumpsys meminfo counts too. What the leaked ones
-// retain are h.Leaked bytes, as the dump counts them.
+// describe builds the heap of a process: an app with an Activity in front, or
+// its screens, and the leaked ones, which dumpsys meminfo counts, too. What the
+// leaked ones retain are h.Leaked bytes, as the dump counts them.
 func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
-	heap := hproftest.Android(hproftest.Phone{SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer, Model: p.opt.Model})
+	heap := hproftest.Android(hproftest.Phone{
+		SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer,
+		Model: p.opt.Model,
+	})
 	modelled := min(h.Leaked-v.heldBytes(), maxShown)
 	held := v.declare(heap, modelled >= leastShown)
 	if v.activities() > 0 {
@@ -211,7 +226,10 @@ func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	if v.spec != nil {
 		pad(heap, v.pkg(), v.spec.DumpBytes)
 	}
-	heap.Fill(hproftest.Ballast{Package: v.pkg() + ".data", Bytes: min(max(h.Java-h.Leaked, 0)/2, maxBallast), Seed: hashText(v.name), Clean: h.Collected})
+	heap.Fill(hproftest.Ballast{
+		Package: v.pkg() + ".data", Bytes: min(max(h.Java-h.Leaked, 0)/2, maxBallast), Seed: hashText(v.name),
+		Clean: h.Collected,
+	})
 	return heap
 }
 
@@ -222,8 +240,8 @@ const (
 	padding = 16 << 20
 )
 
-// pad adds arrays to the heap until its dump has so many bytes, in a cache that has
-// them in a row.
+// pad adds arrays, in a row in a cache, until the dump of the heap has so many
+// bytes.
 func pad(h *hproftest.Heap, pkg string, bytes int64) {
 	bytes = min(bytes, maxPadded) - h.Shallow(0)
 	var pages []hproftest.Ref
@@ -235,23 +253,26 @@ func pad(h *hproftest.Heap, pkg string, bytes int64) {
 	}
 }
 
-// addViews adds to the three views that an Activity begins with.
+// addViews adds to the three initial views of an Activity.
 func addViews(h *hproftest.Heap, a hproftest.Activity, n int) {
 	for range n - 3 {
-		h.AddView(a.Content, h.New(h.Class("android.widget.ImageView"), hproftest.Fields{"mContext": a.Ref, "mWindowAttachCount": 1}))
+		h.AddView(a.Content,
+			h.New(h.Class("android.widget.ImageView"), hproftest.Fields{"mContext": a.Ref, "mWindowAttachCount": 1}))
 	}
 }
 
-// images is a cache of pictures, of which two are equal.
+// images is a cache of pictures, two of which are equal.
 func images(h *hproftest.Heap, pkg string) {
 	var pairs []hproftest.Ref
-	for i, p := range []hproftest.Picture{{Width: 48, Height: 48, Content: 1}, {Width: 48, Height: 48, Content: 1}, {Width: 96, Height: 64, Content: 2}} {
+	for i, p := range []hproftest.Picture{
+		{Width: 48, Height: 48, Content: 1}, {Width: 48, Height: 48, Content: 1}, {Width: 96, Height: 64, Content: 2},
+	} {
 		pairs = append(pairs, h.String(fmt.Sprintf("https://shop.example/%d.png", i)), h.Bitmap(p))
 	}
 	h.Hold(pkg+".ImageCache", "sImages", h.LinkedHashMap(pairs...))
 }
 
-// threadsOf is how many threads a process has that does not leak any.
+// threadsOf returns how many threads of a process are not leaked.
 func threadsOf(v view) int {
 	if v.spec != nil && v.spec.Threads != 0 {
 		return v.spec.Threads
@@ -259,17 +280,18 @@ func threadsOf(v view) int {
 	return defaultThreads
 }
 
-// leak makes destroyed Activities that a static list still holds. What is older stays
-// as it is when more is leaked.
+// leak builds destroyed Activities that a static list still holds. Older ones
+// do not change when more is leaked.
 func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field staticField, bytes int64) {
 	if bytes < leastShown {
 		return
 	}
-	// The last one has what is left over.
+	// The last one has the remainder.
 	const each = bytesPerActivity
 	screens := held.list(field)
 	for n := max(bytes/each, 1); n > 0; n-- {
-		screens.Add(page(h, detail, hproftest.Destroyed, leakedViews, map[bool]int64{true: bytes, false: each}[n == 1]).Ref)
+		screens.Add(page(h, detail, hproftest.Destroyed, leakedViews, map[bool]int64{true: bytes, false: each}[n == 1]).
+			Ref)
 		bytes -= each
 	}
 }
@@ -280,8 +302,8 @@ const bytesPerActivity = mbPerActivity << 20
 // leakClass is the class of the Activities that a model leaks.
 func (v view) leakClass() string { return v.pkg() + ".DetailActivity" }
 
-// holdActivities makes the destroyed Activities that tests have leaked, which a static
-// list of their class holds.
+// holdActivities builds the destroyed Activities that tests have leaked, held
+// by a static list of their class.
 func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held []LeakedActivities) {
 	left := maxHeldActivities
 	for _, l := range held {
@@ -294,10 +316,11 @@ func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held
 	}
 }
 
-// leakedViews is how many views an Activity has that a model or a test has leaked.
+// leakedViews is the number of views of an Activity that a model or a test has
+// leaked.
 const leakedViews = leastScreenViews + 22
 
-// page makes an Activity that retains so many bytes, or what it needs at least.
+// page builds an Activity that retains so many bytes, or its minimum.
 func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views int, bytes int64) hproftest.Activity {
 	mark := h.Len()
 	a := h.Activity(class.Name(), s)
@@ -316,7 +339,7 @@ func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views in
 	return a
 }
 
-// dumping is a heap dump while its process writes it.
+// dumping is a heap dump that its process is writing.
 type dumping struct {
 	node         *node
 	since, until time.Duration
@@ -324,7 +347,7 @@ type dumping struct {
 	instance     int
 }
 
-// growing makes the file one that is being written from since until the time given.
+// growing makes the file grow from since until the given time.
 func (w *fileWriter) growing(since, until time.Duration) {
 	if w.node == nil {
 		return
@@ -334,7 +357,7 @@ func (w *fileWriter) growing(since, until time.Duration) {
 	w.node.since, w.node.until = since, until
 }
 
-// watchDump lets the file that w writes end with its process.
+// watchDump makes the file that w writes end with its process.
 func (p *Phone) watchDump(w *fileWriter, v view) {
 	if w.node == nil {
 		return
@@ -351,7 +374,7 @@ func (p *Phone) watchDump(w *fileWriter, v view) {
 	}
 }
 
-// fileTime is the device time at which a file is looked at.
+// fileTime returns the device time for looking at files.
 func (p *Phone) fileTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -363,14 +386,14 @@ func (p *Phone) fileTime() time.Duration {
 	return up
 }
 
-// endDumps cuts the dumps whose process has died, or all that are not finished, to
-// what was written by then. The caller holds the lock.
+// endDumps truncates the dumps whose process has died, or all that are
+// incomplete, to what was written by then. The caller must hold the lock.
 func (p *Phone) endDumps(up time.Duration, all bool) {
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
 	p.dumps = slices.DeleteFunc(p.dumps, func(d dumping) bool {
 		if n := d.node; n.since != d.since || n.until != d.until {
-			return true // another file by now
+			return true // another file now
 		}
 		at, died := up, all
 		if !d.proc.alive() || d.proc.instance != d.instance {
@@ -387,7 +410,7 @@ func (p *Phone) endDumps(up time.Duration, all bool) {
 	})
 }
 
-// fill makes m the content of the file, or what there is space for.
+// fill makes m the content of the file, truncated to the available space.
 func (w *fileWriter) fill(m made) error {
 	if w.node == nil {
 		return nil
@@ -400,7 +423,7 @@ func (w *fileWriter) fill(m made) error {
 	return nil
 }
 
-// cut leaves so many bytes of the file.
+// cut truncates the file.
 func (w *fileWriter) cut(size int64) {
 	if w.node == nil {
 		return
@@ -410,7 +433,7 @@ func (w *fileWriter) cut(size int64) {
 	w.store.cut(w.node, size)
 }
 
-// length is how many bytes the file will have.
+// length returns the final size of the file in bytes.
 func (w *fileWriter) length() int64 {
 	if w.node == nil {
 		return 0

@@ -31,31 +31,31 @@ func userName(uid int) string {
 
 func id(c *call) int {
 	number, name := false, false
-	_, ok := c.getopt("ungGZ", func(o byte, _ string) {
+	_, ok := c.Getopt("ungGZ", func(o byte, _ string) {
 		number, name = number || o == 'u' || o == 'g' || o == 'G', name || o == 'n'
 	})
-	user := userName(c.cred.uid)
+	user := userName(c.Cred.UID)
 	switch {
 	case !ok:
 		return 1
 	case name:
-		c.printf("%s\n", user)
+		c.Printf("%s\n", user)
 	case number:
-		c.printf("%d\n", c.cred.uid)
-	case c.cred.uid == uidShell:
+		c.Printf("%d\n", c.Cred.UID)
+	case c.Cred.UID == uidShell:
 		readproc := ",3009(readproc),3011(uhid)"
 		if c.phone.opt.API < 24 {
 			readproc = ""
 		}
-		c.printf("uid=2000(shell) gid=2000(shell) "+
+		c.Printf("uid=2000(shell) gid=2000(shell) "+
 			"groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats)%s context=u:r:shell:s0\n", readproc)
-	case c.cred.uid == uidRoot:
-		c.printf("uid=0(root) gid=0(root) " +
+	case c.Cred.UID == uidRoot:
+		c.Printf("uid=0(root) gid=0(root) " +
 			"groups=0(root),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3009(readproc) " +
 			"context=u:r:su:s0\n")
 	default:
-		c.printf("uid=%d(%s) gid=%d(%s) groups=%d(%s),9997(everybody) context=u:r:runas_app:s0\n", c.cred.uid, user,
-			c.cred.uid, user, c.cred.uid, user)
+		c.Printf("uid=%d(%s) gid=%d(%s) groups=%d(%s),9997(everybody) context=u:r:runas_app:s0\n", c.Cred.UID, user,
+			c.Cred.UID, user, c.Cred.UID, user)
 	}
 	return 0
 }
@@ -140,35 +140,35 @@ func (p *Phone) booted() bool {
 
 func getprop(c *call) int {
 	all := c.phone.properties()
-	if len(c.args) < 2 {
+	if len(c.Args) < 2 {
 		for _, kv := range all {
-			c.printf("[%s]: [%s]\n", kv.name, kv.value)
+			c.Printf("[%s]: [%s]\n", kv.name, kv.value)
 		}
 		return 0
 	}
 	value := ""
-	if len(c.args) > 2 {
-		value = c.args[2]
+	if len(c.Args) > 2 {
+		value = c.Args[2]
 	}
 	for _, kv := range all {
-		if kv.name == c.args[1] {
+		if kv.name == c.Args[1] {
 			value = kv.value
 		}
 	}
-	c.printf("%s\n", value)
+	c.Printf("%s\n", value)
 	return 0
 }
 
 // pidof requires the full name of an app's process.
 func pidof(c *call) int {
 	single := false
-	names, ok := c.getopt("so:x", func(o byte, _ string) { single = single || o == 's' })
+	names, ok := c.Getopt("so:x", func(o byte, _ string) { single = single || o == 's' })
 	if !ok {
 		return 1
 	}
 	var pids []string
 	for _, v := range c.phone.views() {
-		if slices.Contains(names, v.name) && c.phone.sees(c.cred, v) && !v.kernel {
+		if slices.Contains(names, v.name) && c.phone.sees(c.Cred, v) && !v.kernel {
 			pids = append(pids, strconv.Itoa(v.pid))
 		}
 	}
@@ -180,7 +180,7 @@ func pidof(c *call) int {
 	if single {
 		pids = pids[:1]
 	}
-	c.printf("%s\n", strings.Join(pids, " "))
+	c.Printf("%s\n", strings.Join(pids, " "))
 	return 0
 }
 
@@ -194,12 +194,10 @@ var columns = map[string]column{
 	"PID":   {5, func(v view, _ memory) string { return strconv.Itoa(v.pid) }},
 	"PPID":  {5, func(v view, _ memory) string { return strconv.Itoa(v.ppid) }},
 	"USER":  {-12, func(v view, _ memory) string { return userName(v.uid) }},
-	"UID":   {5, func(v view, _ memory) string { return strconv.Itoa(v.uid) }},
 	"VSZ":   {10, func(v view, m memory) string { return strconv.FormatInt(v.virtual(m), 10) }},
 	"RSS":   {6, func(v view, m memory) string { return strconv.FormatInt(m.mapped().rss(), 10) }},
 	"S":     {1, func(view, memory) string { return "S" }},
 	"NAME":  {-27, func(v view, _ memory) string { return psName(v) }},
-	"ARGS":  {-27, func(v view, _ memory) string { return psName(v) }},
 	"WCHAN": {-12, func(view, memory) string { return "0" }},
 	"ADDR":  {8, func(view, memory) string { return "0" }},
 }
@@ -217,7 +215,7 @@ func ps(c *call) int {
 	}
 	all := false
 	var fields []string
-	_, ok := c.getopt("Ao:", func(o byte, v string) {
+	_, ok := c.Getopt("Ao:", func(o byte, v string) {
 		if o == 'A' {
 			all = true
 		} else {
@@ -235,16 +233,16 @@ func ps(c *call) int {
 		for _, name := range fields {
 			line += fmt.Sprintf("%*s ", columns[name].width, cell(name, columns[name]))
 		}
-		c.printf("%s\n", strings.TrimRight(line, " "))
+		c.Printf("%s\n", strings.TrimRight(line, " "))
 	}
 	for _, name := range fields {
 		if columns[name].value == nil {
-			return c.failf("bad -o %s", name)
+			return c.Failf("bad -o %s", name)
 		}
 	}
 	row(func(name string, _ column) string { return name })
 	for _, v := range c.phone.views() {
-		if c.phone.sees(c.cred, v) && (all || v.shell && v.uid == c.cred.uid) {
+		if c.phone.sees(c.Cred, v) && (all || v.shell && v.uid == c.Cred.UID) {
 			m := v.memory()
 			row(func(_ string, col column) string { return col.value(v, m) })
 		}
@@ -256,23 +254,23 @@ func ps(c *call) int {
 // the argument or that have it as their pid.
 func oldPS(c *call) int {
 	filter := ""
-	for _, a := range c.args[1:] {
+	for _, a := range c.Args[1:] {
 		if !strings.HasPrefix(a, "-") {
 			filter = a
 		}
 	}
-	c.printf("USER      PID   PPID  VSIZE  RSS   WCHAN            PC  NAME\n")
+	c.Printf("USER      PID   PPID  VSIZE  RSS   WCHAN            PC  NAME\n")
 	for _, v := range c.phone.views() {
 		if filter != "" && strconv.Itoa(v.pid) != filter && !strings.HasPrefix(v.name, filter) ||
-			!c.phone.sees(c.cred, v) {
+			!c.phone.sees(c.Cred, v) {
 			continue
 		}
 		m := v.memory()
 		name := v.name
-		if v.pid == c.leader.pid {
+		if v.pid == c.Leader.PID {
 			name = "/system/bin/sh"
 		}
-		c.printf("%-9s %-5d %-5d %-6d %-5d ffffffff b6f5e2c8 S %s\n", userName(v.uid), v.pid, v.ppid, v.virtual(m),
+		c.Printf("%-9s %-5d %-5d %-6d %-5d ffffffff b6f5e2c8 S %s\n", userName(v.uid), v.pid, v.ppid, v.virtual(m),
 			m.mapped().rss(), name)
 	}
 	return 0
@@ -281,32 +279,32 @@ func oldPS(c *call) int {
 // runAs runs a command as the uid of a debuggable app (system/core
 // run-as/run-as.cpp).
 func runAs(c *call) int {
-	if c.cred.uid != uidShell && c.cred.uid != uidRoot {
-		return c.failf("only 'shell' or 'root' users can run this program")
+	if c.Cred.UID != uidShell && c.Cred.UID != uidRoot {
+		return c.Failf("only 'shell' or 'root' users can run this program")
 	}
-	args := c.args[1:]
+	args := c.Args[1:]
 	if len(args) == 0 {
-		return c.failf("usage: run-as <package-name> [--user <uid>] <command> [<args>]")
+		return c.Failf("usage: run-as <package-name> [--user <uid>] <command> [<args>]")
 	}
 	pkg, user := args[0], 0
 	args = args[1:]
 	if len(args) >= 2 && args[0] == "--user" {
 		n, err := strconv.Atoi(args[1])
 		if err != nil {
-			return c.failf("bad user id: %s", args[1])
+			return c.Failf("bad user id: %s", args[1])
 		}
 		user, args = n, args[2:]
 	}
 	app, ok := c.phone.app(pkg, user)
 	switch {
 	case !ok && c.phone.opt.API < 24:
-		return c.failf("Package '%s' is unknown", pkg)
+		return c.Failf("Package '%s' is unknown", pkg)
 	case !ok:
-		return c.failf("unknown package: %s", pkg)
+		return c.Failf("unknown package: %s", pkg)
 	case !app.Debuggable && c.phone.opt.API < 24:
-		return c.failf("Package '%s' is not debuggable", pkg)
+		return c.Failf("Package '%s' is not debuggable", pkg)
 	case !app.Debuggable:
-		return c.failf("package not debuggable: %s", pkg)
+		return c.Failf("package not debuggable: %s", pkg)
 	}
 	if len(args) == 0 {
 		args = []string{"sh"}
@@ -327,7 +325,7 @@ func (p *Phone) app(pkg string, user int) (App, bool) {
 // su accepts the syntax of AOSP, `su 0 CMD ARG`, and that of the usual root
 // tools, `su -c "CMD ARG"`.
 func su(c *call) int {
-	args, uid := c.args[1:], uidRoot
+	args, uid := c.Args[1:], uidRoot
 	for len(args) > 0 && (args[0] == "-" || args[0] == "-l") {
 		args = args[1:]
 	}
@@ -339,7 +337,7 @@ func su(c *call) int {
 		case args[0] == "shell":
 			uid = uidShell
 		case args[0] != "root":
-			return c.failf("invalid uid/gid '%s'", args[0])
+			return c.Failf("invalid uid/gid '%s'", args[0])
 		}
 		args = args[1:]
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // inputService is the API level since which input is a command of the input
@@ -33,7 +35,7 @@ func input(c *call) int {
 	if c.phone.server() == 0 {
 		return c.noService("input")
 	}
-	e := inputEvent{call: c, args: c.args[1:]}
+	e := inputEvent{call: c, args: c.Args[1:]}
 	e.command = e.next()
 	if slices.Contains(inputSources, e.command) {
 		e.command = e.required()
@@ -49,15 +51,15 @@ func input(c *call) int {
 	case e.problem != "" || c.phone.opt.API < inputService && len(e.args) > 0:
 		return e.complain()
 	}
-	if c.phone.now().wait(c.ctx, takes) != nil {
-		return statusOf(c.ctx)
+	if c.phone.now().wait(c.Ctx, takes) != nil {
+		return ksh.Status(c.Ctx)
 	}
 	for _, key := range e.keys {
 		if !c.phone.showsScreen() {
 			break
 		}
-		if c.phone.now().wait(c.ctx, keyTakes) != nil {
-			return statusOf(c.ctx)
+		if c.phone.now().wait(c.Ctx, keyTakes) != nil {
+			return ksh.Status(c.Ctx)
 		}
 		c.phone.press(key)
 	}
@@ -158,16 +160,16 @@ func (e *inputEvent) refuse() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {
 		if e.command == "" || e.command == "help" || e.command == "-h" {
-			c.printf("%s", inputUsage)
+			c.Printf("%s", inputUsage)
 			return 0
 		}
-		c.printf("Unknown command: %s\n", e.command)
+		c.Printf("Unknown command: %s\n", e.command)
 		return 0
 	}
 	if e.command != "" {
-		fmt.Fprintf(c.errs, "Error: Unknown command: %s\n", e.command)
+		fmt.Fprintf(c.Errs, "Error: Unknown command: %s\n", e.command)
 	}
-	fmt.Fprint(c.errs, inputUsage)
+	fmt.Fprint(c.Errs, inputUsage)
 	return 0
 }
 
@@ -176,14 +178,14 @@ func (e *inputEvent) refuse() int {
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {
-		fmt.Fprintf(c.errs,
+		fmt.Fprintf(c.Errs,
 			"\nException occurred while executing '%s':\njava.lang.IllegalArgumentException: %s\n\tat "+
 				"com.android.server.input.InputShellCommand.onCommand(InputShellCommand.java:267)\n\tat "+
 				"com.android.modules.utils.BasicShellCommandHandler.exec(BasicShellCommandHandler.java:97)\n",
-			c.args[1], e.problem)
+			c.Args[1], e.problem)
 		return 255
 	}
-	fmt.Fprintf(c.errs, "Error: Invalid arguments for command: %s\n%s", e.command, inputUsage)
+	fmt.Fprintf(c.Errs, "Error: Invalid arguments for command: %s\n%s", e.command, inputUsage)
 	return 0
 }
 

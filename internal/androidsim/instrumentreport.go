@@ -29,16 +29,16 @@ var (
 // there is one (cmds/am Instrument.java, TextStatusReporter).
 func (c *call) report(b bundle, raw bool, kind reportKind, code int) {
 	if stream, ok := b.value("stream"); ok && !raw {
-		c.printf("%s%s", stream, kind.end)
+		c.Printf("%s%s", stream, kind.end)
 		return
 	}
 	if c.phone.opt.API >= sortsReports {
 		slices.SortFunc(b, func(x, y [2]string) int { return strings.Compare(x[0], y[0]) })
 	}
 	for _, kv := range b {
-		c.printf("%s: %s=%s\n", kind.value, kv[0], kv[1])
+		c.Printf("%s: %s=%s\n", kind.value, kv[0], kv[1])
 	}
-	c.printf("%s: %d\n", kind.code, code)
+	c.Printf("%s: %d\n", kind.code, code)
 }
 
 func (b bundle) value(key string) (string, bool) {

@@ -8,12 +8,13 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// maxTasks is how many tasks the phone may have, half of it each user
-// (kernel/fork.c, fork_init).
+// maxTasks is the maximum number of tasks on the phone, half of which each user
+// may have (kernel/fork.c, fork_init).
 const maxTasks = 43100
 
-// fileLimit is the soft and the hard limit of open files: that of the kernel until
-// Android 8.1, and since then what init sets (system/core rootdir/init.rc).
+// fileLimit returns the soft and the hard limit of open files: that of the
+// kernel until Android 8.1, since then what init sets (system/core
+// rootdir/init.rc).
 func fileLimit(api int) (soft, hard int) {
 	if api < 28 {
 		return 1024, 4096
@@ -46,13 +47,14 @@ func (v view) limitsText(api int) string {
 	row("Max file locks", any, any, "locks")
 	count("Max pending signals", maxTasks/2, maxTasks/2, "signals")
 	count("Max msgqueue size", 819200, 819200, "bytes")
-	// These have no unit, and no blanks in its place.
-	fmt.Fprintf(&b, "%-25s %-20d %-20d \n%-25s %-20d %-20d \n", "Max nice priority", 40, 40, "Max realtime priority", 0, 0)
+	// These have no unit, and no padding for it.
+	fmt.Fprintf(&b, "%-25s %-20d %-20d \n%-25s %-20d %-20d \n", "Max nice priority", 40, 40, "Max realtime priority", 0,
+		0)
 	row("Max realtime timeout", any, any, "us")
 	return b.String()
 }
 
-// fdSize is the size of the table of open files, which everybody may read
+// fdSize returns the size of the table of open files, which every user may read
 // (fs/file.c, alloc_fdtable).
 func fdSize(files int) int {
 	const atFirst, step = 64, 128
@@ -62,7 +64,7 @@ func fdSize(files int) int {
 	return step << bits.Len(uint(files/step))
 }
 
-// fdTarget is what a file descriptor is open on. The leaked ones come last.
+// fdTarget returns the target of a file descriptor. The leaked ones come last.
 func (v view) fdTarget(fd int) string {
 	base := defaultFiles
 	if v.spec != nil && v.spec.Files != 0 {
@@ -84,11 +86,11 @@ func (v view) fdTarget(fd int) string {
 	return "/system/framework/framework-res.apk"
 }
 
-// countsFDs tells whether the kernel gives the number of open files as the size of
-// /proc/PID/fd, as Linux does since 6.2 (fs/proc/fd.c, proc_fd_getattr).
+// countsFDs reports whether the size of /proc/PID/fd is the number of open
+// files, like in Linux since 6.2 (fs/proc/fd.c, proc_fd_getattr).
 func countsFDs(api int) bool { return api >= 36 }
 
-// What a process has of address space before it holds anything, in kB. Since Android
+// The address space of a process before it holds anything, in kB. Since Android
 // 11 Scudo reserves most of it.
 func addressBase(api int, bits32 bool) int64 {
 	switch {
@@ -105,13 +107,14 @@ func addressBase(api int, bits32 bool) int64 {
 }
 
 const (
-	// stackKB is what a thread takes of the address space (bionic, pthread_create.cpp).
+	// stackKB is the address space of a thread (bionic, pthread_create.cpp).
 	stackKB = 1008 + 32
-	// maxAddresses32 is what a process of 32 bits can have, less what never fits.
+	// maxAddresses32 is the address space of a 32-bit process, less what never
+	// fits.
 	maxAddresses32 = 3840 << 10
 )
 
-// virtual is the size of the address space in kB.
+// virtual returns the size of the address space in kB.
 func (v view) virtual(m memory) int64 {
 	if v.kernel {
 		return 0
@@ -128,8 +131,8 @@ func (v view) virtual(m memory) int64 {
 	return held
 }
 
-// empty are the areas that make up what the address space has beyond those that hold
-// memory, of which there are used kB.
+// empty returns the areas without memory, which make up the rest of the address
+// space after used kB.
 func (m memory) empty(v view, used int64) []mapping {
 	var out []mapping
 	area := func(kb int64, perms string) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/androidtext"
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // logLine is an entry of the log.
@@ -284,7 +285,7 @@ func (p *Phone) logDump(v view, name string, size int64, err error) {
 		Text: androidtext.DumpEnds(size, dumpTakes, size/60),
 	}}
 	if err != nil {
-		end.Priority, end.Text = 'E', androidtext.DumpFails(name, errorText(err))
+		end.Priority, end.Text = 'E', androidtext.DumpFails(name, ksh.ErrorText(err))
 	}
 	for _, proc := range p.procs {
 		if proc.pid == v.pid && proc.start == v.start {

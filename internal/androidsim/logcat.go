@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/androidtext"
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // logPoll is the interval, in device time, at which logcat reads a log that it
@@ -14,21 +15,21 @@ import (
 const logPoll = 2 * time.Second
 
 func logcat(c *call) int {
-	q, problem := androidtext.ParseLogcat(c.phone.opt.API, c.args[1:], c.phone.wall().UTC())
+	q, problem := androidtext.ParseLogcat(c.phone.opt.API, c.Args[1:], c.phone.wall().UTC())
 	switch {
 	case problem != "":
-		c.out.Flush()
-		fmt.Fprint(c.errs, problem)
+		c.Out.Flush()
+		fmt.Fprint(c.Errs, problem)
 		return 255
 	case q.Clear:
 		c.phone.clearLog()
 		return 0
 	case q.Sizes:
-		c.printf("%s", androidtext.LogSizes())
+		c.Printf("%s", androidtext.LogSizes())
 		return 0
 	}
 	printer := androidtext.LogPrinter{Query: q, Boot: c.phone.bootTime()}
-	lines := c.phone.logged(c.cred, &q)
+	lines := c.phone.logged(c.Cred, &q)
 	if q.Newest >= 0 && len(lines) > q.Newest {
 		lines = lines[len(lines)-q.Newest:]
 	}
@@ -38,10 +39,10 @@ func logcat(c *call) int {
 				return 0
 			}
 			q.Most--
-			c.printf("%s", printer.Text(&l.LogEntry))
+			c.Printf("%s", printer.Text(&l.LogEntry))
 			q.From = l.Time.Add(1)
 		}
-		c.out.Flush()
+		c.Out.Flush()
 		if q.Dump || q.Most == 0 {
 			return 0
 		}
@@ -50,10 +51,10 @@ func logcat(c *call) int {
 		if seen := c.phone.wall().Add(-time.Second); seen.After(q.From) {
 			q.From = seen
 		}
-		if c.phone.now().wait(c.ctx, logPoll) != nil {
-			return statusOf(c.ctx)
+		if c.phone.now().wait(c.Ctx, logPoll) != nil {
+			return ksh.Status(c.Ctx)
 		}
-		lines = c.phone.logged(c.cred, &q)
+		lines = c.phone.logged(c.Cred, &q)
 	}
 }
 
@@ -67,9 +68,9 @@ func (p *Phone) bootTime() time.Time {
 // logged returns the entries that the query selects and that c may read: all,
 // or its own.
 func (p *Phone) logged(c cred, q *androidtext.LogQuery) []logLine {
-	all := c.uid == uidRoot || c.uid == uidShell || c.uid == uidSystem
+	all := c.UID == uidRoot || c.UID == uidShell || c.UID == uidSystem
 	return slices.DeleteFunc(p.log(q.From), func(l logLine) bool {
-		return !all && l.uid != c.uid || l.Buffer == "kernel" && p.opt.BuildType == "user" || !q.Shows(&l.LogEntry)
+		return !all && l.uid != c.UID || l.Buffer == "kernel" && p.opt.BuildType == "user" || !q.Shows(&l.LogEntry)
 	})
 }
 
@@ -83,7 +84,7 @@ func (p *Phone) clearLog() {
 // logTool adds an entry to the log (system/core, toolbox log; toybox since).
 func logTool(c *call) int {
 	tag, priority, valid := "log", byte('I'), true
-	words, ok := c.getopt("^t:p:", func(o byte, v string) {
+	words, ok := c.Getopt("^t:p:", func(o byte, v string) {
 		if o == 't' {
 			tag = v
 		} else {
@@ -91,14 +92,14 @@ func logTool(c *call) int {
 		}
 	})
 	if !ok || !valid || len(words) == 0 {
-		return c.failf("usage: log [-p priorityChar] [-t tag] message")
+		return c.Failf("usage: log [-p priorityChar] [-t tag] message")
 	}
 	p := c.phone
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := strings.Join(words, " ")
-	p.add(logLine{uid: c.cred.uid, LogEntry: androidtext.LogEntry{
-		Time: p.wall().UTC(), Buffer: "main", PID: c.leader.pid, TID: c.leader.pid, Priority: priority,
+	p.add(logLine{uid: c.Cred.UID, LogEntry: androidtext.LogEntry{
+		Time: p.wall().UTC(), Buffer: "main", PID: c.Leader.PID, TID: c.Leader.PID, Priority: priority,
 		Tag: tag[:min(len(tag), 128)], Text: text[:min(len(text), 4068)],
 	}})
 	return 0

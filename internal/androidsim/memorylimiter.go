@@ -7,33 +7,36 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// MemoryLimiter is how much anonymous memory and swap the phone allows an app's process, in MB: more
-// than the sum of both and it is killed half a minute later. Visible counts for a process that the user
-// sees, NotVisible for one in the background.
+// MemoryLimiter is how much anonymous memory and swap the phone allows a
+// process of an app, in MB: half a minute after the sum of both exceeds it, the
+// process is killed. Visible is the limit of a process that the user sees,
+// NotVisible that of one in the background.
 type MemoryLimiter struct {
 	Visible, VisibleSwap       int
 	NotVisible, NotVisibleSwap int
-	// OldReason has it kill with REASON_OTHER, as before API 37.2.
+	// OldReason makes it kill with REASON_OTHER, as before API 37.2.
 	OldReason bool
-	// Silent is a phone whose am does not know the command.
+	// Silent is a phone whose am does not have the command.
 	Silent bool
 }
 
 const (
 	memoryLimiterAPI = 37
-	// limiterPeriod is how often the limiter looks at a process; limiterDelay is what it leaves a
-	// profiler before it kills (MemoryLimiter.java, KILL_DELAY_MS).
+	// limiterPeriod is the time between two checks of a process; limiterDelay
+	// is the time for a profiler before it kills (MemoryLimiter.java,
+	// KILL_DELAY_MS).
 	limiterPeriod = 5 * time.Second
 	limiterDelay  = 30 * time.Second
 )
 
 // limits reports whether the phone limits the memory of a process.
 func (p *Phone) limits(proc *process) bool {
-	return p.opt.MemoryLimiter != nil && p.opt.API >= memoryLimiterAPI && proc.app != nil && !proc.native && proc.fixed == 0
+	return p.opt.MemoryLimiter != nil && p.opt.API >= memoryLimiterAPI && proc.app != nil && !proc.native &&
+		proc.fixed == 0
 }
 
-// limit is what a process may have in its present state, in kB; false for no limit
-// (MemoryLimiter.java, initializeMemoryLimits).
+// limit returns the limit of a process in its present state, in kB; false for
+// no limit (MemoryLimiter.java, initializeMemoryLimits).
 func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	switch {
 	case adj < 0 || adj >= 900:
@@ -44,8 +47,8 @@ func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	return int64(l.Visible) << 10, int64(l.VisibleSwap) << 10, true
 }
 
-// limitMemory looks at a process, and kills it where it was over its limit half a minute ago. The
-// caller holds the lock.
+// limitMemory checks a process, and kills it if it exceeded its limit half a
+// minute ago. The caller must hold the lock.
 func (p *Phone) limitMemory(proc *process, at time.Duration) {
 	if proc.overLimit != never && at >= proc.overLimit+limiterDelay {
 		why := cause{reason: androidtext.MemoryLimiter, description: "MemoryLimiter:AnonSwap"}
@@ -68,7 +71,8 @@ func (p *Phone) limitMemory(proc *process, at time.Duration) {
 	}
 	proc.overLimit = at
 	server := p.view(p.processNamed(systemServer), at)
-	p.logf(p.wallAt(at), "system", server, server.pid+11, 'I', "MemoryLimiter", "onLimitExceeded: pid=%d uid=%d type=anon+swap memHigh=%d swapHigh=%d pkg=%s",
+	p.logf(p.wallAt(at), "system", server, server.pid+11, 'I', "MemoryLimiter",
+		"onLimitExceeded: pid=%d uid=%d type=anon+swap memHigh=%d swapHigh=%d pkg=%s",
 		v.pid, v.uid, memory<<10, swap<<10, v.pkg())
 }
 
@@ -76,17 +80,19 @@ func (p *Phone) limitMemory(proc *process, at time.Duration) {
 func (c *call) memoryLimiter(args []string) int {
 	l := c.phone.opt.MemoryLimiter
 	if c.phone.opt.API < memoryLimiterAPI || l != nil && l.Silent || len(args) != 1 || args[0] != "status" {
-		fmt.Fprintf(c.errs, "Unknown command: memory-limiter\n")
+		fmt.Fprintf(c.Errs, "Unknown command: memory-limiter\n")
 		return 255
 	}
-	c.printf("Memory limiter\n")
+	c.Printf("Memory limiter\n")
 	if l == nil {
-		c.printf("  disabled\n")
+		c.Printf("  disabled\n")
 		return 0
 	}
-	c.printf("  %-24s %-24s %-24s %-24s %s\n", "enabled", "limits=true", "monitoring=true", "killing=true", "ignored=none")
-	c.printf("  %-24s %-24s %-24s %s\n", fmt.Sprintf("visibleMem=%dMB", l.Visible), fmt.Sprintf("visibleSwap=%dMB", l.VisibleSwap),
+	c.Printf("  %-24s %-24s %-24s %-24s %s\n", "enabled", "limits=true", "monitoring=true", "killing=true",
+		"ignored=none")
+	c.Printf("  %-24s %-24s %-24s %s\n", fmt.Sprintf("visibleMem=%dMB", l.Visible),
+		fmt.Sprintf("visibleSwap=%dMB", l.VisibleSwap),
 		fmt.Sprintf("notVisibleMem=%dMB", l.NotVisible), fmt.Sprintf("notVisibleSwap=%dMB", l.NotVisibleSwap))
-	c.printf("  %-24s %-24s %-24s %s\n", "started=36", "watched=36", "watch-failed=0", "events=0")
+	c.Printf("  %-24s %-24s %-24s %s\n", "started=36", "watched=36", "watch-failed=0", "events=0")
 	return 0
 }

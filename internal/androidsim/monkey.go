@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/androidtext"
+	"github.com/leakgate/leakgate/internal/ksh"
 )
 
 // eventTime is the device time of an event without a throttle.
@@ -13,16 +14,16 @@ const eventTime = time.Millisecond
 
 func monkey(c *call) int {
 	seed := int64(mix(c.phone.opt.Seed, uint64(c.phone.Uptime())) >> 20)
-	m, problem := androidtext.ParseMonkey(c.args[1:], seed)
+	m, problem := androidtext.ParseMonkey(c.Args[1:], seed)
 	if problem != "" {
-		fmt.Fprint(c.errs, problem)
+		fmt.Fprint(c.Errs, problem)
 		return 255
 	}
 	if c.phone.server() == 0 {
-		fmt.Fprintln(c.errs, "** Error: Unable to connect to activity manager; is the system running?")
+		fmt.Fprintln(c.Errs, "** Error: Unable to connect to activity manager; is the system running?")
 		return 253
 	}
-	c.printf("%s", m.Begin(c.phone.opt.API, c.args[1:]))
+	c.Printf("%s", m.Begin(c.phone.opt.API, c.Args[1:]))
 	found := len(m.Packages) == 0
 	for _, p := range m.Packages {
 		ok, _ := c.phone.startProcesses(p)
@@ -32,7 +33,7 @@ func monkey(c *call) int {
 		found = found || ok
 	}
 	if !found {
-		c.printf("%s", androidtext.MonkeyNoActivities)
+		c.Printf("%s", androidtext.MonkeyNoActivities)
 		return 252
 	}
 	return c.runMonkey(m)
@@ -67,12 +68,12 @@ func (c *call) runMonkey(m androidtext.Monkey) int {
 		// Events are counted by the clock, so that the run takes the specified
 		// time however late the host wakes up.
 		next := min(m.Events, done-done%androidtext.MonkeyChunk+androidtext.MonkeyChunk)
-		c.out.Flush()
-		if clock.wait(c.ctx, began+time.Duration(next)*each-clock.up()) != nil {
-			return statusOf(c.ctx)
+		c.Out.Flush()
+		if clock.wait(c.Ctx, began+time.Duration(next)*each-clock.up()) != nil {
+			return ksh.Status(c.Ctx)
 		}
 		done = next
-		c.printf("%s", m.Progress(done))
+		c.Printf("%s", m.Progress(done))
 		now, crashes, last := c.deaths(m.Packages)
 		if now == before {
 			continue
@@ -80,13 +81,13 @@ func (c *call) runMonkey(m androidtext.Monkey) int {
 		crash := crashes > crashesBefore
 		before, crashesBefore = now, crashes
 		if crash {
-			c.printf("%s", androidtext.MonkeyCrash(last.spec.Name, last.crashedPID))
+			c.Printf("%s", androidtext.MonkeyCrash(last.spec.Name, last.crashedPID))
 		}
 		if crash && !m.IgnoreCrashes {
 			out, errs := m.Aborted(done)
-			c.printf("%s", out)
-			c.out.Flush()
-			fmt.Fprint(c.errs, errs)
+			c.Printf("%s", out)
+			c.Out.Flush()
+			fmt.Fprint(c.Errs, errs)
 			return max(done&255, 1)
 		}
 		// Some of monkey's events start activities.
@@ -95,6 +96,6 @@ func (c *call) runMonkey(m androidtext.Monkey) int {
 			c.phone.toFront(p)
 		}
 	}
-	c.printf("%s", m.End(clock.up()-began))
+	c.Printf("%s", m.End(clock.up()-began))
 	return 0
 }

@@ -19,11 +19,11 @@ func dumpPackage(d *dump, args []string) {
 		}
 	}
 	if b.Len() > 0 {
-		d.printf("Packages:\n%s", b.String())
+		d.Printf("Packages:\n%s", b.String())
 		return
 	}
 	if d.phone.opt.API >= 24 {
-		d.printf("Unable to find package: %s\n", name)
+		d.Printf("Unable to find package: %s\n", name)
 	}
 }
 

@@ -17,61 +17,63 @@ var (
 	_ adbd.Notifier = (*Phone)(nil)
 )
 
-// Options describe a phone. The zero value is a Pixel on Android 14, a user
-// build without root, with no app.
+// Options describe a phone. The zero value is a Pixel with Android 14, a user
+// build without root and without apps.
 type Options struct {
 	Serial, Model, Manufacturer string
-	// API is the Android version, 18 (4.3) to 37 (17); 0 means 34. Others count as
-	// the nearest of these.
+	// API is the Android version, 18 (4.3) to 37 (17); 0 means 34. Others are
+	// replaced by the nearest of these.
 	API int
 	// Scale is device seconds per real second; 0 means 1.
 	Scale float64
 	Seed  uint64
-	// Root makes the shell root, as after `adb root`: it may read every smaps.
+	// Root makes the shell root, like `adb root`: it may read every smaps.
 	Root bool
-	// SU puts a su into the phone's PATH that anybody may use.
+	// SU adds a su to the phone's PATH that every user may run.
 	SU bool
-	// Bits32 makes it a phone that has no process of 64 bits.
+	// Bits32 makes it a phone without 64-bit processes.
 	Bits32 bool
-	// HeapGrowthLimit and HeapSize are dalvik.vm.heapgrowthlimit and heapsize in MB: how
-	// large the Java heap of an app may become, and of one with a large heap. 0 means
-	// 256 and 512.
+	// HeapGrowthLimit and HeapSize are dalvik.vm.heapgrowthlimit and heapsize
+	// in MB: the maximum Java heap of an app, and of one with a large heap. 0
+	// means 256 and 512.
 	HeapGrowthLimit, HeapSize int
-	// MemoryLimiter are the limits of the memory limiter, from API 37 on; nil is a phone without.
+	// MemoryLimiter are the limits of the memory limiter, from API 37 on; nil
+	// is a phone without it.
 	MemoryLimiter *MemoryLimiter
-	// NoGPUMemory is a GPU driver that does not say what processes hold.
+	// NoGPUMemory is a GPU driver that does not report the memory of processes.
 	NoGPUMemory bool
 	// BuildType is user (also if empty), userdebug or eng.
 	BuildType string
-	// SmapsRollup says if the kernel has /proc/PID/smaps_rollup; nil means from
-	// Android 10 on.
+	// SmapsRollup is whether the kernel has /proc/PID/smaps_rollup; nil means
+	// from Android 10 on.
 	SmapsRollup *bool
 	// DumpsysTime is the device time of one dumpsys; 0 means one second.
 	DumpsysTime time.Duration
-	// Uptime is the phone's uptime at New; 0 means one hour.
+	// Uptime is the uptime of the phone at New; 0 means one hour.
 	Uptime time.Duration
-	// ClockSkew is how far the phone's wall clock is ahead of the host's.
+	// ClockSkew is how far the wall clock of the phone is ahead of the host's.
 	ClockSkew time.Duration
-	// DumpHeap writes the content of `am dumpheap`; nil writes a heap in which the
-	// process's Java leak is. After an error the file is empty, or cut before Android
-	// 6, and am knows nothing of it.
+	// DumpHeap writes the content of `am dumpheap`; nil writes a heap that
+	// contains the Java leak of the process. After an error the file is empty,
+	// or truncated before Android 6, and am reports success.
 	DumpHeap func(w io.Writer, h Heap) error
 	Apps     []App
 	// Instrumentations are the tests that `am instrument` can run.
 	Instrumentations []Instrumentation
 }
 
-// Heap is what a heap dump is asked of.
+// Heap describes the heap to dump.
 type Heap struct {
 	Process string
 	PID     int
 	// Up is the device time of the dump, and Age that of the process.
 	Up, Age time.Duration
 	API     int
-	// Java is the size of the Java heap in bytes, Leaked what leaks hold of it.
+	// Java is the size of the Java heap in bytes, Leaked the part that leaks
+	// hold.
 	Java, Leaked int64
-	// Collected tells that garbage was collected first, Bitmaps the format in which
-	// their pictures are asked for, "" for not at all.
+	// Collected means that garbage was collected first. Bitmaps is the
+	// requested format of pictures, "" for none.
 	Collected bool
 	Bitmaps   string
 }
@@ -86,8 +88,8 @@ const (
 	uptimeAtReboot = 25 * time.Second
 )
 
-// Phone is a phone in memory. Its methods may be called at the same time. It has
-// no goroutine of its own: a phone that nobody uses costs nothing.
+// Phone is a phone in memory. Its methods may be called concurrently. It has no
+// goroutine of its own: a phone that is not used costs nothing.
 type Phone struct {
 	opt   Options
 	born  time.Time
@@ -105,11 +107,11 @@ type Phone struct {
 	lastTask int
 	dumpTime time.Duration
 	busy     ledger
-	// dumps are the heap dumps that are being written, runs the tests that run.
+	// dumps are the heap dumps in progress, runs the running tests.
 	dumps []dumping
 	runs  []*testRun
-	// exits are the ends of apps' processes. lines and lives make the log of this
-	// boot, from cleared on.
+	// exits are the ends of apps' processes. lines and lives make up the log of
+	// this boot, from cleared on.
 	exits   []androidtext.Exit
 	lines   []logLine
 	lives   []life
@@ -124,15 +126,15 @@ type Phone struct {
 	skew atomic.Int64
 	// session counts the starts of adbd.
 	session atomic.Uint64
-	// wrong are the faults that are on; nil for none. altering guards its changes,
-	// and changed, which is closed by each.
+	// wrong are the present faults; nil for none. altering guards its changes,
+	// and changed, which each of them closes.
 	wrong    atomic.Pointer[[]*fault]
 	altering sync.Mutex
 	changed  chan struct{}
 }
 
-// New makes a phone that has just been switched on Options.Uptime ago; the apps
-// start now.
+// New returns a phone that was switched on Options.Uptime ago; the apps start
+// now.
 func New(o Options) *Phone {
 	o.Serial = cmp.Or(o.Serial, "SIM0000000001")
 	o.Model = cmp.Or(o.Model, "Pixel 7")
@@ -149,7 +151,10 @@ func New(o Options) *Phone {
 		o.SmapsRollup = new(o.API >= 29)
 	}
 	o.Apps, o.Instrumentations = slices.Clone(o.Apps), slices.Clone(o.Instrumentations)
-	p := &Phone{opt: o, born: time.Now(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID, changed: make(chan struct{})}
+	p := &Phone{
+		opt: o, born: time.Now(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID,
+		changed: make(chan struct{}),
+	}
 	p.clock = clock{origin: p.born, offset: o.Uptime, scale: o.Scale}
 	p.install()
 	p.files = newStore(p)
@@ -195,8 +200,8 @@ func (p *Phone) install() {
 	}
 }
 
-// boot starts everything over at the uptime given. No process but init and those
-// of the kernel gets the pid that it had.
+// boot restarts everything at the given uptime. Only init and kernel threads
+// keep their pids.
 func (p *Phone) boot(up time.Duration) {
 	p.lastApp, p.runs = firstAppPID, nil
 	for _, proc := range p.procs {
@@ -221,7 +226,7 @@ func (p *Phone) boot(up time.Duration) {
 // zygotePID is the parent of every app in the first boot.
 const zygotePID = 780
 
-// systemProcesses are what runs on every phone.
+// systemProcesses returns the processes of every phone.
 func systemProcesses(o Options) []*process {
 	adbdUID := uidShell
 	if o.Root {
@@ -230,7 +235,9 @@ func systemProcesses(o Options) []*process {
 	native := func(pid, uid int, name string, mb float64) *process {
 		return &process{fixed: pid, uid: uid, ppid: min(pid-1, 1), native: true, spec: ProcessSpec{
 			Name: name, Threads: 8, StartAfter: time.Duration(pid) * 10 * time.Millisecond,
-			Models: []Model{Steady(NativeHeap, mb), Steady(Code, 2), Steady(Stack, 0.2), Steady(Other, 1), Steady(Shared, 2)},
+			Models: []Model{
+				Steady(NativeHeap, mb), Steady(Code, 2), Steady(Stack, 0.2), Steady(Other, 1), Steady(Shared, 2),
+			},
 		}}
 	}
 	kernel := func(pid int, name string) *process {
@@ -239,12 +246,14 @@ func systemProcesses(o Options) []*process {
 	java := func(pid, uid, parent int, name string, models ...Model) *process {
 		return &process{fixed: pid, uid: uid, ppid: parent, app: &App{Package: name, UID: uid}, spec: ProcessSpec{
 			Name: name, StartAfter: time.Duration(pid) * 10 * time.Millisecond, Models: append(models,
-				Steady(JavaHeap, 12), Steady(NativeHeap, 8), Steady(Code, 14), Steady(Stack, 1), Steady(Other, 6), Steady(Shared, 18)),
+				Steady(JavaHeap, 12), Steady(NativeHeap, 8), Steady(Code, 14), Steady(Stack, 1), Steady(Other, 6),
+				Steady(Shared, 18)),
 		}}
 	}
 	sleeper := native(0, uidShell, stranger, 6)
 	sleeper.ppid, sleeper.dormant = 1, true
-	server := java(1523, uidSystem, zygotePID, systemServer, Steady(JavaHeap, 90), Steady(NativeHeap, 60), Noise(3, 0.7))
+	server := java(1523, uidSystem, zygotePID, systemServer, Steady(JavaHeap, 90), Steady(NativeHeap, 60),
+		Noise(3, 0.7))
 	server.app, server.spec.Threads = nil, 180
 	zygotes := []*process{java(zygotePID, uidRoot, 1, "zygote64"), java(zygotePID+1, uidRoot, 1, "zygote")}
 	if o.Bits32 {
@@ -260,7 +269,7 @@ func systemProcesses(o Options) []*process {
 	})
 }
 
-// Packages are the packages of the apps and their tests.
+// Packages returns the packages of the apps and their tests.
 func (p *Phone) Packages() (out []string) {
 	for _, a := range p.opt.Apps {
 		if !slices.Contains(out, a.Package) {
@@ -270,7 +279,7 @@ func (p *Phone) Packages() (out []string) {
 	return append(out, p.testPackages()...)
 }
 
-// Instrumentations are what `am instrument` can run, as PACKAGE/RUNNER.
+// Instrumentations returns what `am instrument` can run, as PACKAGE/RUNNER.
 func (p *Phone) Instrumentations() (out []string) {
 	for _, i := range p.opt.Instrumentations {
 		out = append(out, i.component())
@@ -278,8 +287,8 @@ func (p *Phone) Instrumentations() (out []string) {
 	return out
 }
 
-// Identity describes the phone to adb. Phones before Android 7 know neither the
-// shell protocol nor the newer stat.
+// Identity describes the phone to adb. Phones before Android 7 support neither
+// the shell protocol nor the newer stat.
 func (p *Phone) Identity() adbd.Identity {
 	id := adbd.Identity{Serial: p.opt.Serial, Product: "androidsim", Model: p.opt.Model, Device: "androidsim"}
 	id.Session = p.session.Load()
@@ -294,43 +303,44 @@ func (p *Phone) Identity() adbd.Identity {
 	return id
 }
 
-// Uptime is the device time since boot.
+// Uptime returns the device time since boot.
 func (p *Phone) Uptime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clock.up()
 }
 
-// now is the clock of this boot.
+// now returns the clock of this boot.
 func (p *Phone) now() clock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clock
 }
 
-// wall is the phone's wall clock.
+// wall returns the phone's wall clock.
 func (p *Phone) wall() time.Time {
 	elapsed := time.Duration(float64(time.Since(p.born)) * p.opt.Scale)
 	return p.born.Add(elapsed + p.opt.ClockSkew + time.Duration(p.skew.Load()))
 }
 
-// Memory is the memory of a process at one moment, in kB.
+// Memory is a snapshot of the memory of a process, in kB.
 type Memory struct {
 	PID int
-	// Start and Up are device times since boot: the start of the process and the
-	// moment of the reading.
+	// Start and Up are device times since boot: of the start of the process and
+	// of the reading.
 	Start, Up time.Duration
-	// PSS and SwapPSS are the sums of smaps; the driver memory EGL and GL is not
-	// in them, GfxDev is.
+	// PSS and SwapPSS are the sums of smaps; the driver memory EGL and GL is
+	// not in them, GfxDev is.
 	PSS, SwapPSS    int64
 	EGL, GL, GfxDev int64
-	// The App Summary. System has the swap in it, and Total is PSS + SwapPSS + EGL
-	// + GL, as Android prints since 7.0.
+	// The App Summary. System includes the swap, and Total is PSS + SwapPSS +
+	// EGL + GL, as Android prints since 7.0.
 	JavaHeap, NativeHeap, Code, Stack, Graphics, PrivateOther, System, Total int64
 	Threads                                                                  int
 }
 
-// Memory tells the truth about a process that runs; ok is false if it does not.
+// Memory returns the true memory of a running process; ok is false if it does
+// not run.
 func (p *Phone) Memory(process string) (m Memory, ok bool) {
 	v, ok := p.running(process)
 	if !ok {
@@ -340,13 +350,14 @@ func (p *Phone) Memory(process string) (m Memory, ok bool) {
 	s, mapped := mem.summarize(), mem.mapped()
 	return Memory{
 		PID: v.pid, Start: v.start, Up: v.up, PSS: mapped.pss(), SwapPSS: mapped.swap,
-		EGL: mem.rows[androidtext.EGLMtrack].pss(), GL: mem.rows[androidtext.GLMtrack].pss(), GfxDev: mem.rows[androidtext.GfxDev].pss(),
+		EGL: mem.rows[androidtext.EGLMtrack].pss(), GL: mem.rows[androidtext.GLMtrack].pss(),
+		GfxDev:   mem.rows[androidtext.GfxDev].pss(),
 		JavaHeap: s.JavaHeap, NativeHeap: s.NativeHeap, Code: s.Code, Stack: s.Stack, Graphics: s.Graphics,
 		PrivateOther: s.PrivateOther, System: s.System, Total: s.Total, Threads: mem.threads,
 	}, true
 }
 
-// PID is the pid of a process, 0 if it does not run.
+// PID returns the pid of a process, 0 if it does not run.
 func (p *Phone) PID(process string) int {
 	v, _ := p.running(process)
 	return v.pid
@@ -361,8 +372,8 @@ func (p *Phone) running(process string) (view, bool) {
 	return view{}, false
 }
 
-// Kill ends a process, as the low memory killer does. It comes back as its
-// RestartAfter says; system_server takes all apps with it, see CrashSystem. All
+// Kill ends a process, like the low memory killer. It restarts after its
+// RestartAfter; system_server takes all apps with it, see CrashSystem. All
 // hooks return false if there is no such process.
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
@@ -372,7 +383,7 @@ func (p *Phone) Kill(name string) bool {
 	})
 }
 
-// Restart ends a process and starts it again at once.
+// Restart ends a process and restarts it immediately.
 func (p *Phone) Restart(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {
@@ -384,8 +395,8 @@ func (p *Phone) Restart(name string) bool {
 	})
 }
 
-// Freeze stops or thaws a process, as Android's freezer does with cached apps:
-// its memory stands still and it answers no dumpsys.
+// Freeze stops or thaws a process, like Android's freezer for cached apps: its
+// memory does not change and it does not answer dumpsys.
 func (p *Phone) Freeze(name string, frozen bool) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.frozen == frozen || !proc.alive() {

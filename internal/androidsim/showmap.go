@@ -12,24 +12,24 @@ const showmapEverywhere = androidtext.ShowmapEverywhere
 
 func showmap(c *call) int {
 	api := c.phone.opt.API
-	o, ok := androidtext.ParseShowmap(c.args[1:])
+	o, ok := androidtext.ParseShowmap(c.Args[1:])
 	if !ok {
-		c.out.Flush()
-		fmt.Fprint(c.errs, androidtext.ShowmapUsage(api))
+		c.Out.Flush()
+		fmt.Fprint(c.Errs, androidtext.ShowmapUsage(api))
 		return 1
 	}
 	v, found := c.phone.find(o.PID)
 	reason := "Permission denied"
 	switch {
-	case !found || !c.phone.sees(c.cred, v):
+	case !found || !c.phone.sees(c.Cred, v):
 		reason = "No such file or directory"
-	case c.cred.traces(v):
-		c.printf("%s", androidtext.Showmap(api, v.memory().mappings(v), o))
+	case traces(c.Cred, v):
+		c.Printf("%s", androidtext.Showmap(api, v.memory().mappings(v), o))
 		return 0
 	}
 	if !o.Quiet {
-		c.out.Flush()
-		fmt.Fprint(c.errs, androidtext.ShowmapError(api, o.PID, reason))
+		c.Out.Flush()
+		fmt.Fprint(c.Errs, androidtext.ShowmapError(api, o.PID, reason))
 	}
 	return 1
 }

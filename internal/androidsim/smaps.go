@@ -28,9 +28,9 @@ func (m mapping) anonymousKB() int64 {
 	return m.privateDirty + m.sharedDirty
 }
 
-// names says what a row's areas are called, so that the rules of AOSP
+// names returns the names of a row's areas, which the rules of AOSP
 // (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) sort
-// them into that row again.
+// into that row again.
 func names(r androidtext.Row, v view, api int) []string {
 	dalvik, app := "/dev/ashmem/dalvik-", appCode(v.pkg(), api)
 	if api >= 29 {
@@ -69,7 +69,10 @@ func names(r androidtext.Row, v view, api int) []string {
 	case androidtext.OtherDev:
 		return []string{"/dev/__properties__/properties_serial"}
 	case androidtext.SoMmap:
-		return []string{"/system/" + lib + "/libhwui.so", "/system/" + lib + "/libandroid_runtime.so", "/system/" + lib + "/libc.so", app + "/lib/" + isa + "/libapp.so"}
+		return []string{
+			"/system/" + lib + "/libhwui.so", "/system/" + lib + "/libandroid_runtime.so",
+			"/system/" + lib + "/libc.so", app + "/lib/" + isa + "/libapp.so",
+		}
 	case androidtext.JarMmap:
 		return []string{"/system/framework/framework.jar", "/system/framework/core-oj.jar"}
 	case androidtext.ApkMmap:
@@ -96,17 +99,17 @@ const (
 	maxArea = 64 << 10
 	// maxAreas bounds the areas of one row; the last one takes the rest.
 	maxAreas = 256
-	// areaGap is what lies between two areas, in bytes.
+	// areaGap is the distance between two areas, in bytes.
 	areaGap = 0x10000
 )
 
-// areas are the mappings of a process in the order of their addresses. Their
-// usages add up to those of the rows, to the kB.
+// areas returns the mappings of a process sorted by address. Their usages add
+// up to those of the rows, to the kB.
 func (m memory) areas(v view, api int) []mapping {
 	var out []mapping
 	at := uint64(0x12c00000)
 	if v.bits32 {
-		at = 0x8000 // there is no room to lose
+		at = 0x8000 // space is scarce
 	}
 	var used int64
 	for r := range androidtext.NumRows {
@@ -164,7 +167,8 @@ func stackNames(v view, threads, api int) []string {
 	return out
 }
 
-// cut splits a usage into n, whole pages each; the first takes what is left over.
+// cut splits a usage into n parts of whole pages; the first takes the
+// remainder.
 func (u usage) cut(n int) []usage {
 	each := func(kb, unit int64) int64 { return kb / int64(n) / unit * unit }
 	one := usage{
@@ -183,16 +187,19 @@ func (u usage) cut(n int) []usage {
 	return out
 }
 
-// kernel says which lines the kernel of an Android version prints.
+// kernel is the set of lines that the kernel of an Android version prints.
 type kernel struct {
 	swapPss, named, hugetlb, pssDirty, pssAnon, lazyFree, fileHuge bool
 }
 
 func kernelOf(api int) kernel {
-	return kernel{swapPss: api >= 24, named: api >= 21, hugetlb: api >= 26, lazyFree: api >= 29, pssAnon: api >= 31, fileHuge: api >= 31, pssDirty: api >= 34}
+	return kernel{
+		swapPss: api >= 24, named: api >= 21, hugetlb: api >= 26, lazyFree: api >= 29, pssAnon: api >= 31,
+		fileHuge: api >= 31, pssDirty: api >= 34,
+	}
 }
 
-// fields writes the lines that smaps and smaps_rollup have in common
+// fields writes the lines that smaps and smaps_rollup share
 // (fs/proc/task_mmu.c, __show_smap).
 func (k kernel) fields(b *strings.Builder, u usage, anonymous, anonymousPss int64, rollup bool) {
 	line := func(name string, kb int64) {
@@ -256,7 +263,7 @@ func (m memory) smapsText(v view, api int) string {
 	return b.String()
 }
 
-// vmFlags are what the kernel knows of an area besides its permissions.
+// vmFlags returns the flags of an area besides its permissions.
 func (m mapping) vmFlags() string {
 	if m.perms == "---p" {
 		return "VmFlags: mr mw me nr \n"
@@ -285,7 +292,7 @@ func (m mapping) header(b *strings.Builder) {
 	b.WriteString(head + "\n")
 }
 
-// anonymousPss is the part of Pss that is anonymous memory.
+// anonymousPss returns the part of Pss that is anonymous memory.
 func (m mapping) anonymousPss() int64 {
 	if !isAnonymous(m.row) {
 		return 0

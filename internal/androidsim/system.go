@@ -1,7 +1,6 @@
 package androidsim
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -66,7 +65,7 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	case spoiled != nil && spoiled.done.Load():
 		return spoiled.torn.exit
 	case ctx.Err() != nil:
-		return statusOf(ctx)
+		return ksh.Status(ctx)
 	}
 	return status
 }
@@ -79,11 +78,11 @@ var _ ksh.System = system{}
 func (s system) Clean(dir, name string) string { return clean(dir, name) }
 
 func (s system) Stat(path string, c ksh.Cred) (ksh.FileInfo, error) {
-	return s.phone.stat(path, credOf(c))
+	return s.phone.stat(path, c)
 }
 
 func (s system) ReadDir(path string, c ksh.Cred) ([]ksh.FileInfo, error) {
-	list, err := s.phone.readDir(path, credOf(c))
+	list, err := s.phone.readDir(path, c)
 	out := make([]ksh.FileInfo, len(list))
 	for i, f := range list {
 		out[i] = f
@@ -92,22 +91,22 @@ func (s system) ReadDir(path string, c ksh.Cred) ([]ksh.FileInfo, error) {
 }
 
 func (s system) Open(path string, c ksh.Cred) (io.Reader, error) {
-	return s.phone.readAll(path, credOf(c))
+	return s.phone.readAll(path, c)
 }
 
 func (s system) Create(path string, c ksh.Cred, add bool) (io.Writer, error) {
-	w, err := s.phone.openWrite(path, credOf(c), 0o666, add, false)
+	w, err := s.phone.openWrite(path, c, 0o666, add, false)
 	return w, err
 }
 
-func (s system) Mkdir(path string, c ksh.Cred) error { return s.phone.mkdir(path, credOf(c)) }
+func (s system) Mkdir(path string, c ksh.Cred) error { return s.phone.mkdir(path, c) }
 
 func (s system) Remove(path string, c ksh.Cred, all bool) error {
-	return s.phone.remove(path, credOf(c), all, all)
+	return s.phone.remove(path, c, all, all)
 }
 
 func (s system) Signal(c ksh.Cred, pid, signal int) error {
-	return s.phone.signal(credOf(c), pid, signal)
+	return s.phone.signal(c, pid, signal)
 }
 
 func (s system) UserName(uid int) string { return userName(uid) }
@@ -128,8 +127,6 @@ func (p *Phone) entry(t *task) ksh.Process {
 	}
 }
 
-func credOf(c ksh.Cred) cred { return cred{uid: c.UID, pid: c.PID} }
-
 // Program returns a program of the phone, by its name or its path.
 func (s system) Program(name string) (ksh.Program, bool) {
 	if strings.Contains(name, "/") {
@@ -145,14 +142,7 @@ func (s system) Program(name string) (ksh.Program, bool) {
 // call is a running program of Android.
 type call struct {
 	*ksh.Call
-	phone  *Phone
-	ctx    context.Context
-	leader struct{ pid int }
-	cred   cred
-	cwd    string
-	args   []string
-	out    *bufio.Writer
-	errs   io.Writer
+	phone *Phone
 }
 
 // tool is a program of Android; it returns the exit status.
@@ -160,21 +150,7 @@ type tool func(c *call) int
 
 // program adapts a program of Android to the shell.
 func (p *Phone) program(t tool) ksh.Program {
-	return func(k *ksh.Call) int {
-		c := &call{
-			Call: k, phone: p, ctx: k.Ctx, cred: credOf(k.Cred), cwd: k.Dir, args: k.Args, out: k.Out, errs: k.Errs,
-		}
-		c.leader.pid = k.Leader.PID
-		return t(c)
-	}
-}
-
-func (c *call) failf(format string, args ...any) int { return c.Failf(format, args...) }
-
-func (c *call) printf(format string, args ...any) { c.Printf(format, args...) }
-
-func (c *call) getopt(spec string, each func(opt byte, value string)) ([]string, bool) {
-	return c.Getopt(spec, each)
+	return func(k *ksh.Call) int { return t(&call{k, p}) }
 }
 
 // program is a program with the API level that added it: toolbox had few before
@@ -253,7 +229,7 @@ func (p *Phone) tools() []string {
 // oldLS is the ls of toolbox (system/core/toolbox/ls.c).
 func oldLS(c *call) int {
 	var long, all, self bool
-	names, ok := c.getopt("lad", func(o byte, _ string) {
+	names, ok := c.Getopt("lad", func(o byte, _ string) {
 		long, all, self = long || o == 'l', all || o == 'a', self || o == 'd'
 	})
 	if !ok {
@@ -264,7 +240,7 @@ func oldLS(c *call) int {
 	}
 	show := func(name string, i info) {
 		if !long {
-			c.printf("%s\n", name)
+			c.Printf("%s\n", name)
 			return
 		}
 		size := strconv.FormatInt(i.size, 10)
@@ -275,15 +251,15 @@ func oldLS(c *call) int {
 			name += " -> " + i.link
 		}
 		owner := userName(i.uid)
-		c.printf("%s %-8s %-8s %8s %s %s\n", ksh.ModeText(i.mode), owner, owner, size,
+		c.Printf("%s %-8s %-8s %8s %s %s\n", ksh.ModeText(i.mode), owner, owner, size,
 			i.mod.UTC().Format("2006-01-02 15:04"), name)
 	}
 	failed := 0
 	for _, name := range names {
-		i, err := c.phone.stat(clean(c.cwd, name), c.cred)
+		i, err := c.phone.stat(clean(c.Dir, name), c.Cred)
 		if err != nil {
-			c.out.Flush()
-			fmt.Fprintf(c.errs, "%s: %s\n", name, errorText(err))
+			c.Out.Flush()
+			fmt.Fprintf(c.Errs, "%s: %s\n", name, ksh.ErrorText(err))
 			failed = 1
 			continue
 		}
@@ -291,10 +267,10 @@ func oldLS(c *call) int {
 			show(name, i)
 			continue
 		}
-		entries, err := c.phone.readDir(clean(c.cwd, name), c.cred)
+		entries, err := c.phone.readDir(clean(c.Dir, name), c.Cred)
 		if err != nil {
-			c.out.Flush()
-			fmt.Fprintf(c.errs, "opendir failed, %s\n", errorText(err))
+			c.Out.Flush()
+			fmt.Fprintf(c.Errs, "opendir failed, %s\n", ksh.ErrorText(err))
 			failed = 1
 		}
 		for _, e := range entries {
@@ -312,7 +288,7 @@ func uname(c *call) int {
 		machine = "armv7l"
 	}
 	text := "Linux"
-	_, ok := c.getopt("asrmnvo", func(o byte, _ string) {
+	_, ok := c.Getopt("asrmnvo", func(o byte, _ string) {
 		switch o {
 		case 'a':
 			text = "Linux localhost " + release + " #1 SMP PREEMPT " + machine
@@ -324,6 +300,6 @@ func uname(c *call) int {
 			text = "localhost"
 		}
 	})
-	c.printf("%s\n", text)
+	c.Printf("%s\n", text)
 	return map[bool]int{false: 1}[ok]
 }

@@ -28,9 +28,6 @@ func harmless(signal int) bool {
 	return false
 }
 
-// statusOf returns the exit status of a command whose context has ended.
-func statusOf(ctx context.Context) int { return ksh.Status(ctx) }
-
 // task is a shell, or one of its jobs, in the process table.
 type task struct {
 	pid, group, parent, uid int
@@ -95,7 +92,7 @@ func (p *Phone) signal(c cred, pid, signal int) error {
 			continue
 		}
 		found = true
-		if c.uid != uidRoot && c.uid != t.uid {
+		if c.UID != uidRoot && c.UID != t.uid {
 			continue
 		}
 		sent = true
@@ -108,7 +105,7 @@ func (p *Phone) signal(c cred, pid, signal int) error {
 			continue
 		}
 		found = true
-		if c.uid != uidRoot && c.uid != proc.uid {
+		if c.UID != uidRoot && c.UID != proc.uid {
 			continue
 		}
 		sent = true

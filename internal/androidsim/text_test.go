@@ -26,7 +26,8 @@ func versions() (out []int) {
 // busyModels use every dimension, with numbers that divide by nothing.
 func busyModels(swapped float64) []Model {
 	models := []Model{
-		Noise(7, 0.7), GCSawtooth(13, 40*time.Second), Leak(Java, 311, 0), Leak(Native, 77, 0), Leak(Thread, 53, 0), Leak(GPU, 91, 0),
+		Noise(7, 0.7), GCSawtooth(13, 40*time.Second), Leak(Java, 311, 0), Leak(Native, 77, 0), Leak(Thread, 53, 0),
+		Leak(GPU, 91, 0),
 		Leak(GPU, 17, 0).On(GfxDev), Steady(Code, 3.3), Steady(Other, 5.7), Steady(Shared, 9.1), Steady(GL, 1.1),
 	}
 	if swapped > 0 {
@@ -40,7 +41,8 @@ func blockOf(t *testing.T, p *Phone, command string) dumpsys.Block {
 	t.Helper()
 	text := ask(t, p, command)
 	m, err := dumpsys.ParseMeminfo([]byte(text))
-	if err != nil || len(m.Blocks) != 1 || len(m.Warnings) > 0 || len(m.Blocks[0].Warnings) > 0 || m.Blocks[0].Truncated {
+	if err != nil || len(m.Blocks) != 1 || len(m.Warnings) > 0 || len(m.Blocks[0].Warnings) > 0 ||
+		m.Blocks[0].Truncated {
 		t.Fatalf("%s: %v, %+v\n%s", command, err, m, text)
 	}
 	return m.Blocks[0]
@@ -53,7 +55,8 @@ func TestIdentities(t *testing.T) {
 		for _, swapped := range []float64{0, 0.3} {
 			synctest.Test(t, func(t *testing.T) {
 				// A dump takes no time here, so that all see the same moment.
-				p := shop(Options{API: api, Root: true, SmapsRollup: new(true), DumpsysTime: 1, Seed: uint64(api)}, busyModels(swapped)...)
+				p := shop(Options{API: api, Root: true, SmapsRollup: new(true), DumpsysTime: 1, Seed: uint64(api)},
+					busyModels(swapped)...)
 				for range 3 {
 					time.Sleep(7 * time.Minute)
 					checkTexts(t, p, api)
@@ -82,7 +85,8 @@ func checkTexts(t *testing.T, p *Phone, api int) {
 	if err != nil || rollup.Truncated || len(rollup.Warnings) > 0 {
 		t.Fatalf("API %d: rollup: %v %+v", api, err, rollup)
 	}
-	if smaps.Pss.N != truth.PSS || smaps.Swap.N != truth.SwapPSS || smaps.SwapPss.Known != (api >= 24) || smaps.SwapPss.Known && smaps.SwapPss.N != truth.SwapPSS {
+	if smaps.Pss.N != truth.PSS || smaps.Swap.N != truth.SwapPSS || smaps.SwapPss.Known != (api >= 24) ||
+		smaps.SwapPss.Known && smaps.SwapPss.N != truth.SwapPSS {
 		failf("smaps %+v", smaps.Usage)
 	}
 	sums := smaps.Usage
@@ -98,7 +102,8 @@ func checkTexts(t *testing.T, p *Phone, api int) {
 	}
 
 	showmap, err := procfs.ParseShowmap([]byte(ask(t, p, fmt.Sprintf("showmap %d", truth.PID))))
-	if err != nil || showmap.Truncated || len(showmap.Warnings) > 0 || showmap.Total.PSS.N != truth.PSS || showmap.Total.RSS != smaps.Rss || showmap.Total.Count != smaps.Mappings {
+	if err != nil || showmap.Truncated || len(showmap.Warnings) > 0 || showmap.Total.PSS.N != truth.PSS ||
+		showmap.Total.RSS != smaps.Rss || showmap.Total.Count != smaps.Mappings {
 		failf("showmap: %v %+v", err, showmap.Total)
 	}
 	var pss int64
@@ -110,17 +115,20 @@ func checkTexts(t *testing.T, p *Phone, api int) {
 	}
 
 	status, err := procfs.ParseStatus([]byte(read("status")))
-	if err != nil || len(status.Warnings) > 0 || status.VmRSS != smaps.Rss || status.VmSwap.N != truth.SwapPSS || status.Threads.N != int64(truth.Threads) {
+	if err != nil || len(status.Warnings) > 0 || status.VmRSS != smaps.Rss || status.VmSwap.N != truth.SwapPSS ||
+		status.Threads.N != int64(truth.Threads) {
 		failf("status: %v %+v", err, status)
 	}
-	if status.RssAnon.Known != (api >= 26) || status.RssAnon.Known && status.RssAnon.N+status.RssFile.N+status.RssShmem.N != status.VmRSS.N {
+	if status.RssAnon.Known != (api >= 26) || status.RssAnon.Known && status.RssAnon.N+status.RssFile.N+
+		status.RssShmem.N != status.VmRSS.N {
 		failf("status %+v", status)
 	}
 	if tasks := strings.Count(ask(t, p, fmt.Sprintf("ls /proc/%d/task", truth.PID)), "\n"); tasks != truth.Threads {
 		failf("%d tasks", tasks)
 	}
 	stat, err := procfs.ParseStat([]byte(read("stat")))
-	if err != nil || len(stat.Warnings) > 0 || stat.StartTicks.N != ticksOf(truth.Start) || stat.Threads.N != int64(truth.Threads) {
+	if err != nil || len(stat.Warnings) > 0 || stat.StartTicks.N != ticksOf(truth.Start) ||
+		stat.Threads.N != int64(truth.Threads) {
 		failf("stat: %v %+v", err, stat)
 	}
 	checkMeminfo(t, p, api, truth, failf)
@@ -156,7 +164,8 @@ func checkMeminfo(t *testing.T, p *Phone, api int, truth Memory, failf func(stri
 		}
 	}
 	total, _ := b.Row("TOTAL")
-	if pss+swap != b.TotalPss.N || total.PrivateDirty.N != dirty || total.PrivateClean.N != clean || api >= 30 && b.TotalRss.N != rss {
+	if pss+swap != b.TotalPss.N || total.PrivateDirty.N != dirty || total.PrivateClean.N != clean || api >= 30 &&
+		b.TotalRss.N != rss {
 		failf("rows add up to %d %d %d %d, TOTAL %+v, RSS %v", pss, dirty, clean, rss, total, b.TotalRss)
 	}
 	if api == 30 && total.Rss != b.TotalPss {
@@ -172,7 +181,9 @@ func checkMeminfo(t *testing.T, p *Phone, api int, truth Memory, failf func(stri
 		return
 	}
 	system := truth.System - truth.SwapPSS + swap
-	want := [...]int64{truth.JavaHeap, truth.NativeHeap, truth.Code, truth.Stack, truth.Graphics, truth.PrivateOther, system}
+	want := [...]int64{
+		truth.JavaHeap, truth.NativeHeap, truth.Code, truth.Stack, truth.Graphics, truth.PrivateOther, system,
+	}
 	got := [...]int64{b.JavaHeap.N, b.NativeHeap.N, b.Code.N, b.Stack.N, b.Graphics.N, b.PrivateOther.N, b.System.N}
 	if got != want {
 		failf("App Summary %v, want %v", got, want)
@@ -181,7 +192,8 @@ func checkMeminfo(t *testing.T, p *Phone, api int, truth Memory, failf func(stri
 	full := blockOf(t, p, fmt.Sprintf("dumpsys meminfo -a %d", truth.PID))
 	details := blockOf(t, p, "dumpsys meminfo -d com.shop")
 	for _, other := range []dumpsys.Block{short, full, details} {
-		if other.TotalPss != b.TotalPss || other.JavaHeap != b.JavaHeap || other.System != b.System || other.PID != b.PID {
+		if other.TotalPss != b.TotalPss || other.JavaHeap != b.JavaHeap || other.System != b.System ||
+			other.PID != b.PID {
 			failf("with an option: %+v", other)
 		}
 	}
@@ -192,7 +204,8 @@ func checkMeminfo(t *testing.T, p *Phone, api int, truth Memory, failf func(stri
 
 func checkGraphics(t *testing.T, p *Phone, api int, truth Memory, failf func(string, ...any)) {
 	g, err := dumpsys.ParseGfxinfo([]byte(ask(t, p, "dumpsys gfxinfo com.shop")))
-	if err != nil || g.Truncated || len(g.Warnings) > 0 || len(g.Processes) != 1 || int(g.Processes[0].PID.N) != truth.PID || g.Processes[0].GPUBytes.N != (truth.GL+truth.GfxDev)<<10 {
+	if err != nil || g.Truncated || len(g.Warnings) > 0 || len(g.Processes) != 1 ||
+		int(g.Processes[0].PID.N) != truth.PID || g.Processes[0].GPUBytes.N != (truth.GL+truth.GfxDev)<<10 {
 		failf("gfxinfo: %v %+v", err, g)
 	} else if v := g.Processes[0].GrallocKB; v.Known != (api >= 31) || v.Known && v.N != truth.EGL {
 		failf("gralloc %v", v)
@@ -232,7 +245,8 @@ func fixedLines(text string) []string {
 	return out
 }
 
-// columnsOf gives the label of each row of numbers with the ends of its columns.
+// columnsOf gives the label of each row of numbers with the ends of its
+// columns.
 func columnsOf(text string) map[string][]int {
 	row := regexp.MustCompile(`^ *([.A-Za-z][A-Za-z_ .()]*:?) +([0-9]+ .*|[0-9]+)$`)
 	out := map[string][]int{}
@@ -253,8 +267,8 @@ func columnsOf(text string) map[string][]int {
 	return out
 }
 
-// The headings of real phones stand in our texts, in their order, and the columns
-// of their rows end where ours do.
+// The headings of real phones stand in our texts, in their order, and the
+// columns of their rows end where ours do.
 func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	for _, c := range []struct {
 		file, command string
@@ -267,7 +281,8 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		{file: "api23-private-gfx-meminfo.txt", api: 23},
 		{file: "api30-unity-meminfo.txt", api: 30, swapped: 0.3},
 		{file: "api36-emulator-flutter-meminfo.txt", api: 36},
-		// This phone has fewer parts of the Dalvik heap, and no native allocations.
+		// This phone has fewer parts of the Dalvik heap, and no native
+		// allocations.
 		{file: "api36-memorylab-meminfo-d.txt", api: 34, swapped: 0.3, command: "dumpsys meminfo -d com.shop"},
 	} {
 		answer := string(recorded.Read(t, "device", c.file))
@@ -326,7 +341,10 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 			}
 		}
 		var missing []string
-		for _, label := range []string{"Rss:", "Pss:", "Private_Dirty:", "Private_Clean:", "Shared_Clean:", "Shared_Dirty:", "Swap:", "SwapPss:", "Locked:"} {
+		for _, label := range []string{
+			"Rss:", "Pss:", "Private_Dirty:", "Private_Clean:", "Shared_Clean:", "Shared_Dirty:", "Swap:", "SwapPss:",
+			"Locked:",
+		} {
 			if own[label] == nil || real[label] == nil {
 				missing = append(missing, label)
 			}
@@ -337,7 +355,8 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	}
 	head := strings.SplitN(string(recorded.Read(t, "device", "api36-memorylab-showmap.txt")), "\n", 4)
 	p := shop(Options{API: 36, Root: true})
-	if ours := ask(t, p, fmt.Sprintf("showmap %d", p.PID("com.shop"))); !strings.HasPrefix(ours, strings.Join(head[:3], "\n")+"\n") {
+	if ours := ask(t, p, fmt.Sprintf("showmap %d", p.PID("com.shop"))); !strings.HasPrefix(ours,
+		strings.Join(head[:3], "\n")+"\n") {
 		t.Errorf("showmap begins with\n%s", ours)
 	}
 }
@@ -345,10 +364,13 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 // Texts of errors are those that real phones print.
 func TestErrorTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(Options{API: 30, Apps: []App{{Package: "a.b", Processes: []ProcessSpec{{Name: "a.b", Models: []Model{Typical()}}}}}})
+		p := New(Options{
+			API: 30, Apps: []App{{Package: "a.b", Processes: []ProcessSpec{{Name: "a.b", Models: []Model{Typical()}}}}},
+		})
 		pid := p.PID("a.b")
 		mask := func(text string) string {
-			text = regexp.MustCompile(`ProcessRecord\{\S+ \d+:\S+\}`).ReplaceAllString(strings.TrimSpace(text), "ProcessRecord{}")
+			text = regexp.MustCompile(`ProcessRecord\{\S+ \d+:\S+\}`).
+				ReplaceAllString(strings.TrimSpace(text), "ProcessRecord{}")
 			return regexp.MustCompile(`[0-9a-z.]+$|/proc/[0-9]+|: [0-9]+:|[0-9]+ms`).ReplaceAllString(text, "#")
 		}
 		for file, command := range map[string]string{
@@ -358,7 +380,8 @@ func TestErrorTexts(t *testing.T) {
 			"error-meminfo-no-process.txt":      "dumpsys meminfo x.y.z",
 			"error-dumpsys-timeout.txt":         "dumpsys -T 100 meminfo a.b",
 		} {
-			// The phone was asked by head, which the simulated one does not have.
+			// The phone was asked by head, which the simulated one does not
+			// have.
 			text := strings.Replace(string(recorded.Read(t, "device", file)), "head: ", "cat: ", 1)
 			if ours, real := mask(sh1(t, p, command).out), mask(text); ours != real {
 				t.Errorf("%s: %q, a real phone prints %q", command, ours, real)
@@ -373,7 +396,8 @@ func TestNativeProcess(t *testing.T) {
 		p := New(Options{Root: true})
 		text := ask(t, p, fmt.Sprintf("dumpsys meminfo %d", p.PID("surfaceflinger")))
 		m, err := dumpsys.ParseMeminfo([]byte(text))
-		if err != nil || len(m.Blocks) != 1 || m.Blocks[0].PID.Known || m.Blocks[0].NativeHeap.N != 24<<10 || strings.Contains(text, "MEMINFO") || strings.Contains(text, "Objects") {
+		if err != nil || len(m.Blocks) != 1 || m.Blocks[0].PID.Known || m.Blocks[0].NativeHeap.N != 24<<10 ||
+			strings.Contains(text, "MEMINFO") || strings.Contains(text, "Objects") {
 			t.Errorf("%v %+v\n%s", err, m, text)
 		}
 	})
@@ -383,16 +407,20 @@ func TestNativeProcess(t *testing.T) {
 func TestTwoUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := []ProcessSpec{{Name: "a.b", Models: []Model{Typical(), Noise(9, 0)}}}
-		p := New(Options{Root: true, Apps: []App{{Package: "a.b", Processes: spec}, {Package: "a.b", User: 10, Processes: spec}}})
+		p := New(Options{
+			Root: true, Apps: []App{{Package: "a.b", Processes: spec}, {Package: "a.b", User: 10, Processes: spec}},
+		})
 		m, err := dumpsys.ParseMeminfo([]byte(ask(t, p, "dumpsys meminfo a.b")))
-		if err != nil || len(m.Blocks) != 2 || m.Blocks[0].PID == m.Blocks[1].PID || m.Blocks[0].TotalPss == m.Blocks[1].TotalPss {
+		if err != nil || len(m.Blocks) != 2 || m.Blocks[0].PID == m.Blocks[1].PID ||
+			m.Blocks[0].TotalPss == m.Blocks[1].TotalPss {
 			t.Errorf("%v %+v", err, m)
 		}
 		pids := strings.Fields(ask(t, p, "pidof a.b"))
 		if len(pids) != 2 {
 			t.Errorf("pidof: %v", pids)
 		}
-		if uids := ask(t, p, "grep -h ^Uid /proc/"+pids[0]+"/status /proc/"+pids[1]+"/status"); !strings.Contains(uids, "\t10123\t") || !strings.Contains(uids, "\t1010124\t") {
+		if uids := ask(t, p, "grep -h ^Uid /proc/"+pids[0]+"/status /proc/"+pids[1]+"/status"); !strings.Contains(uids,
+			"\t10123\t") || !strings.Contains(uids, "\t1010124\t") {
 			t.Errorf("uids %q", uids)
 		}
 	})
@@ -402,7 +430,8 @@ func TestTwoUsers(t *testing.T) {
 func TestFastChannelShape(t *testing.T) {
 	p := shop(Options{Root: true, BuildType: "userdebug"})
 	pid, server := p.PID("com.shop"), p.PID(systemServer)
-	out := ask(t, p, fmt.Sprintf(`cat /proc/uptime; cd /proc && exec grep -E '^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ ' /dev/null %d/stat %d/stat %d/status %d/smaps_rollup`, server, pid, pid, pid))
+	out := ask(t, p,
+		fmt.Sprintf(`cat /proc/uptime; cd /proc && exec grep -E '^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ ' /dev/null %d/stat %d/stat %d/status %d/smaps_rollup`, server, pid, pid, pid))
 	var labels []string
 	for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
 		name, value, ok := strings.Cut(line, ":")
@@ -413,7 +442,8 @@ func TestFastChannelShape(t *testing.T) {
 	}
 	want := []string{
 		fmt.Sprintf("%d/stat", server), fmt.Sprint(server), fmt.Sprintf("%d/stat", pid), fmt.Sprint(pid),
-		fmt.Sprintf("%d/status", pid), "RssAnon:", fmt.Sprintf("%d/status", pid), "VmSwap:", fmt.Sprintf("%d/status", pid), "Threads:",
+		fmt.Sprintf("%d/status", pid), "RssAnon:", fmt.Sprintf("%d/status", pid), "VmSwap:",
+		fmt.Sprintf("%d/status", pid), "Threads:",
 		fmt.Sprintf("%d/smaps_rollup", pid), "Pss:", fmt.Sprintf("%d/smaps_rollup", pid), "SwapPss:",
 	}
 	if !slices.Equal(labels, want) {

@@ -141,10 +141,6 @@ func cd(s *shell, args []string) int {
 	if len(args) > 1 {
 		to = args[1]
 	}
-	if to == "-" {
-		to = s.vars["OLDPWD"]
-		s.say(to + "\n")
-	}
 	at := s.sys.Clean(s.dir, to)
 	i, err := s.sys.Stat(at, s.cred)
 	switch {
@@ -159,7 +155,6 @@ func cd(s *shell, args []string) int {
 		s.errorf("cd: %s: %s", to, ErrorText(err))
 		return 2
 	}
-	s.set("OLDPWD", s.dir)
 	s.set("PWD", at)
 	s.dir = at
 	return 0

@@ -186,7 +186,6 @@ func ls(c *Call) int {
 		c.Printf("%s %2d %-8s %-8s %8d %s %s\n", ModeText(i.Mode()), 1, owner, owner, i.Size(),
 			i.ModTime().UTC().Format("2006-01-02 15:04"), name)
 	}
-	first := true
 	return c.each(names, "%s", func(name string) error {
 		i, err := c.stat(name)
 		if err != nil {
@@ -201,9 +200,9 @@ func ls(c *Call) int {
 			return err
 		}
 		if len(names) > 1 {
-			c.Printf("%s%s:\n", map[bool]string{false: "\n"}[first], name)
+			c.Printf("%s:\n", name)
 		}
-		if first = false; long {
+		if long {
 			c.Printf("total %d\n", 4*len(entries))
 		}
 		for _, e := range entries {

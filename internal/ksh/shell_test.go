@@ -56,7 +56,7 @@ var posixScripts = []string{
 	`test -z "" && echo z; test -n a && echo n; [ a = a ] && echo eq; [ a != b ] && echo ne; [ 1 -lt 2 ] && [ 3 -gt 2 ] && echo and`,
 	`[ 1 = 2 ] || [ 1 = 1 ] && echo or; [ ! a = b ] && echo not; [ ! -n "" ] && echo not; [ ! "" ] && echo not; [ ! ] && echo not; [ ! ! a ] && echo yes; [ ]; echo $?; [ ! = x ]; echo $?; [ "" ]; echo $?; [ "(" = "(" ]; echo $?; [ -n ]; echo $?`,
 	`[ -d / ] && echo d; [ -e /nonexistent ] || echo ne; [ -f / ] || echo nf`,
-	`cd /; pwd; cd /dev; pwd; cd ..; pwd; cd /nonexistent 2>/dev/null || echo failed; cd -`,
+	`cd /; pwd; cd /dev; pwd; cd ..; pwd; cd /nonexistent 2>/dev/null || echo failed`,
 	`E=1 sh -c 'echo $E $0 $1' zero one`, `nosuchcommand 2>/dev/null; echo $?`,
 	`x="a\"b\\c\$d"; echo "$x"; echo "a\b"; echo 'it'"'"'s'`,
 	`echo ~ | grep -c .; echo "~" '~' a~b`, `echo [a] "*" '?' \*`,

@@ -39,14 +39,11 @@ type pipe struct {
 	closeWriter, closeReader func()
 }
 
-const (
-	pipeChunks = 4
-	maxChunk   = 32 << 10
-)
+const maxChunk = 32 << 10
 
 func newPipe() *pipe {
 	p := &pipe{
-		chunks: make(chan []byte, pipeChunks), token: make(chan struct{}, 1),
+		chunks: make(chan []byte, 4), token: make(chan struct{}, 1),
 		writerGone: make(chan struct{}), readerGone: make(chan struct{}),
 	}
 	p.closeWriter = sync.OnceFunc(func() { close(p.writerGone) })
