@@ -382,7 +382,7 @@ func (r *running) checkLeft(t *testing.T) {
 func checkPhone(t *testing.T, p adbd.Phone) {
 	t.Helper()
 	var out bytes.Buffer
-	if code := p.Shell(t.Context(), "ls -A /data/local/tmp", strings.NewReader(""), &out, &out); code != 0 ||
+	if code := p.Shell(t.Context(), "ls -a /data/local/tmp", strings.NewReader(""), &out, &out); code != 0 ||
 		strings.TrimSpace(out.String()) != "" {
 		t.Errorf("left on the phone: exit %d, %s", code, &out)
 	}
