@@ -44,18 +44,20 @@
 //
 // # Screens
 //
-// An app with App.Screens can be driven by a suite: am start opens a screen, the
-// keys BACK and HOME of input close and leave it, and am force-stop ends all.
-// dumpsys meminfo, gfxinfo, the memory and the heap dumps of the process agree on
-// what screens hold: in a dump ActivityThread.mActivities holds open screens, a
-// static list those that leak, and a Message of the main thread those that linger.
+// An app with App.Screens can be driven by a suite: am start opens a screen,
+// the keys BACK and HOME of input close and leave it, and am force-stop ends
+// all. dumpsys meminfo, gfxinfo, the memory and the heap dumps of the process
+// agree on what screens hold: in a dump ActivityThread.mActivities holds open
+// screens, a static list those that leak, and a Message of the main thread
+// those that linger.
 //
 // # Faults
 //
 // Everything that can go wrong with a phone can be switched on and off while it
 // runs. Each fault is a method that returns its end; several add up, and none
-// costs anything while it is off. Times are device times. Faults of the cable are
-// those of an adbd.Line. Faults lists all of them for tests that choose at random.
+// costs anything while it is off. Times are device times. Faults of the cable
+// are those of an adbd.Line. Faults lists all of them for tests that choose at
+// random.
 //
 // # Isolation
 //

@@ -8,27 +8,29 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// Screen is an Activity that `am start` opens and the BACK key closes. App.Screens has those of
-// an app. Its launch mode is standard: each start makes a new instance.
+// Screen is an Activity that `am start` opens and the BACK key closes, see
+// App.Screens. Its launch mode is standard: each start creates a new instance.
 type Screen struct {
-	// Class is the class of the Activity: com.shop.CartActivity, or .CartActivity for short.
+	// Class is the class of the Activity: com.shop.CartActivity, or
+	// .CartActivity for short.
 	Class string
-	// Leaks makes a static list hold each instance once it is destroyed. HeldBy names the list,
-	// such as ScreenTracker.sScreens, which it is if empty.
+	// Leaks makes a static list hold each instance once it is destroyed. HeldBy
+	// names the list; it is ScreenTracker.sScreens if empty.
 	Leaks  bool
 	HeldBy string
-	// Lingers is how long a delayed task holds an instance once it is destroyed: a Message in the
-	// queue of the main thread. Then it is garbage.
+	// Lingers is how long a delayed task holds a destroyed instance: a Message
+	// in the queue of the main thread. Then it is garbage.
 	Lingers time.Duration
-	// Views is how many views an instance has, 3 at least; 0 means 40.
+	// Views is the number of views of an instance, at least 3; 0 means 40.
 	Views int
-	// JavaKB is the Java memory that each opening leaves for ever: what a leaked instance holds
-	// if the screen Leaks, where 0 means 2 MB, or else pages in a static list of its class.
-	// NativeKB and Threads are native memory and threads that each opening leaves.
+	// JavaKB is the Java memory that each opening leaves behind: in the leaked
+	// instance if the screen Leaks, where 0 means 2 MB, else as pages in a
+	// static list of its class. NativeKB and Threads are native memory and
+	// threads that each opening leaves behind.
 	JavaKB, NativeKB int64
 	Threads          int
-	// Crashes makes the app die of a Java exception in onCreate. ANR makes it block there, until
-	// it is killed as not responding.
+	// Crashes makes the app die of a Java exception in onCreate. ANR makes it
+	// block there until it is killed because it does not respond.
 	Crashes, ANR bool
 }
 
@@ -37,14 +39,15 @@ const (
 	leastScreenViews = 3
 	// screenKB is the Java memory of an instance that does not leak.
 	screenKB = 600
-	// leastScreenKB is what an Activity without any content takes.
+	// leastScreenKB is the memory of an Activity without content.
 	leastScreenKB = leastShown >> 10
-	// anrAfter is how long an app may leave input unanswered (com.android.server.am.
-	// ActivityManagerConstants, KEY_DISPATCHING_TIMEOUT_MS).
+	// anrAfter is how long an app may leave input unanswered
+	// (com.android.server.am. ActivityManagerConstants,
+	// KEY_DISPATCHING_TIMEOUT_MS).
 	anrAfter = 5 * time.Second
 )
 
-// class is the full name of a class of the app.
+// class returns the full name of a class of the app.
 func (a App) class(name string) string {
 	switch {
 	case strings.HasPrefix(name, "."):
@@ -60,7 +63,7 @@ func (a App) screen(class string) int {
 	return slices.IndexFunc(a.Screens, func(s Screen) bool { return a.class(s.Class) == class })
 }
 
-// holder is the static field that holds leaked instances of a screen.
+// holder returns the static field that holds leaked instances of a screen.
 func (a App) holder(s Screen) (class, field string) {
 	held := s.HeldBy
 	if held == "" {
@@ -73,7 +76,7 @@ func (a App) holder(s Screen) (class, field string) {
 	return a.class(held[:dot]), held[dot+1:]
 }
 
-// usualHolder has what leaks that nobody else is said to hold.
+// usualHolder holds what leaks without a HeldBy.
 const usualHolder = "ScreenTracker.sScreens"
 
 func (s Screen) views() int {
@@ -83,7 +86,7 @@ func (s Screen) views() int {
 	return max(s.Views, leastScreenViews)
 }
 
-// instanceKB is the Java memory of one instance.
+// instanceKB returns the Java memory of one instance.
 func (s Screen) instanceKB() int64 {
 	switch {
 	case !s.Leaks:
@@ -94,18 +97,19 @@ func (s Screen) instanceKB() int64 {
 	return max(s.JavaKB, leastScreenKB)
 }
 
-// stack is what has become of the screens of a process, each by its index in App.Screens. Views
-// share its slices, so each change makes them anew.
+// stack is the state of the screens of a process, each by its index in
+// App.Screens. Views share its slices, so each change copies them.
 type stack struct {
-	// open are the screens from the bottom of the task to its top; stopped tells that another
-	// app is in front of them, or none.
+	// open are the screens from the bottom of the task to its top; stopped
+	// means that another app is in front of them, or none.
 	open    []int
 	stopped bool
-	// openings counts how often each screen was opened, leaked its instances that are held.
+	// openings counts how often each screen was opened, leaked its leaked
+	// instances.
 	openings, leaked []int
-	// closed are destroyed instances that are held for a while, or are garbage.
+	// closed are destroyed instances that linger or are garbage.
 	closed []closedScreen
-	// hung is when the main thread has blocked, in hungIn; never if it runs.
+	// hung is when the main thread blocked, in hungIn; never if it did not.
 	hung   time.Duration
 	hungIn int
 }
@@ -116,10 +120,10 @@ type closedScreen struct {
 	until  time.Duration
 }
 
-// empty is the stack of a process that has just started.
+// empty returns the stack of a process that has just started.
 func empty() stack { return stack{hung: never} }
 
-// inFront tells whether the user sees a screen of the process.
+// inFront reports whether a screen of the process is visible.
 func (s stack) inFront() bool { return len(s.open) > 0 && !s.stopped }
 
 // counted returns the counters with one more for a screen.
@@ -130,7 +134,7 @@ func counted(counts []int, screen, screens int) []int {
 	return out
 }
 
-// opened is the stack with a new instance on top.
+// opened returns the stack with a new instance on top.
 func (s stack) opened(screen, screens int) stack {
 	s.open = append(slices.Clone(s.open), screen)
 	s.openings = counted(s.openings, screen, screens)
@@ -138,7 +142,7 @@ func (s stack) opened(screen, screens int) stack {
 	return s
 }
 
-// popped is the stack without its top, which is destroyed at a time.
+// popped returns the stack without its top, which is destroyed at a time.
 func (s stack) popped(screens []Screen, at time.Duration) stack {
 	last := len(s.open) - 1
 	n := s.open[last]
@@ -147,12 +151,13 @@ func (s stack) popped(screens []Screen, at time.Duration) stack {
 		s.leaked = counted(s.leaked, n, len(screens))
 		return s
 	}
-	kept := slices.DeleteFunc(slices.Clone(s.closed), func(c closedScreen) bool { return at-c.until > collectionInterval })
+	kept := slices.DeleteFunc(slices.Clone(s.closed),
+		func(c closedScreen) bool { return at-c.until > collectionInterval })
 	s.closed = append(kept, closedScreen{n, at + max(screens[n].Lingers, 0)})
 	return s
 }
 
-// lingering are the destroyed instances that are held at a time.
+// lingering returns the destroyed instances that are held at a time.
 func (s stack) lingering(at time.Duration) (out []int) {
 	for _, c := range s.closed {
 		if c.until > at {
@@ -162,8 +167,8 @@ func (s stack) lingering(at time.Duration) (out []int) {
 	return out
 }
 
-// garbage are those that nothing holds, and that no collection has taken: neither one that was
-// forced at a time nor one that comes by itself.
+// garbage returns the instances that nothing holds and that no collection has
+// freed: neither a forced one at a time nor one of the app itself.
 func (s stack) garbage(at, forced time.Duration) (out []int) {
 	for _, c := range s.closed {
 		if c.until <= at && c.until > forced && at-c.until < collectionInterval {
@@ -173,7 +178,7 @@ func (s stack) garbage(at, forced time.Duration) (out []int) {
 	return out
 }
 
-// held are all instances that something holds at a time.
+// held returns all instances that something holds at a time.
 func (s stack) held(at time.Duration) []int {
 	out := append(slices.Clone(s.open), s.lingering(at)...)
 	for n, times := range s.leaked {
@@ -182,16 +187,16 @@ func (s stack) held(at time.Duration) []int {
 	return out
 }
 
-// shows tells whether a process of the app, by its index, is the one with the screens.
+// shows reports whether the process with an index has the screens of the app.
 func (a App) shows(process int) bool {
 	main := slices.IndexFunc(a.Processes, func(s ProcessSpec) bool { return s.Name == a.Package })
 	return a.Screens != nil && process == max(main, 0)
 }
 
-// background tells whether the process has screens of which the user sees none.
+// background reports whether the process has screens, none of which is visible.
 func (v view) background() bool { return v.screens != nil && v.hidden && !v.stack.inFront() }
 
-// addScreens adds what screens hold and have left.
+// addScreens adds the memory that screens hold and have left behind.
 func (v view) addScreens(l *levels) {
 	var java, native float64
 	for _, n := range v.stack.held(v.up) {
@@ -214,10 +219,13 @@ func (v view) addScreens(l *levels) {
 // counts are the numbers of dumpsys meminfo and gfxinfo.
 type counts struct{ activities, roots, views int }
 
-// counts adds up what the process shows, holds and leaks. Only what is not destroyed has a
-// window, and so a ViewRootImpl.
+// counts adds up what the process shows, holds and leaks. Only instances that
+// are not destroyed have a window, and so a ViewRootImpl.
 func (v view) counts(m memory) counts {
-	c := counts{activities: v.activities() + m.leakedActivities, roots: v.activities(), views: v.views() + 25*m.leakedActivities}
+	c := counts{
+		activities: v.activities() + m.leakedActivities, roots: v.activities(),
+		views: v.views() + 25*m.leakedActivities,
+	}
 	for _, n := range v.stack.held(v.up) {
 		c.activities++
 		c.views += v.screens[n].views()
@@ -226,7 +234,7 @@ func (v view) counts(m memory) counts {
 	return c
 }
 
-// window is the class of the Activity on top.
+// window returns the class of the Activity on top.
 func (v view) window() string {
 	if n := len(v.stack.open); n > 0 {
 		return v.app.class(v.screens[v.stack.open[n-1]].Class)
@@ -234,7 +242,8 @@ func (v view) window() string {
 	return v.pkg() + ".MainActivity"
 }
 
-// uiProcess is the process that has the screens of a package, nil where it has none.
+// uiProcess returns the process with the screens of a package, nil if there is
+// none.
 func (p *Phone) uiProcess(pkg string) *process {
 	for _, proc := range p.procs {
 		if proc.ui && proc.app.Package == pkg {
@@ -244,7 +253,8 @@ func (p *Phone) uiProcess(pkg string) *process {
 	return nil
 }
 
-// front is the process whose screen the user sees, nil for none. The caller holds the lock.
+// front returns the process whose screen is visible, nil for none. The caller
+// must hold the lock.
 func (p *Phone) front() *process {
 	for _, proc := range p.procs {
 		if proc.alive() && proc.stack.inFront() {
@@ -254,7 +264,8 @@ func (p *Phone) front() *process {
 	return nil
 }
 
-// leaveFront stops the screens in front, as HOME and another app do. The caller holds the lock.
+// leaveFront stops the screens in front, like HOME and other apps. The caller
+// must hold the lock.
 func (p *Phone) leaveFront() {
 	if proc := p.front(); proc != nil {
 		proc.stack.stopped = true
@@ -266,12 +277,13 @@ type opening uint8
 
 const (
 	opensNew opening = iota
-	// deliversToTop is an instance on top that gets the intent.
+	// deliversToTop is an instance on top that receives the intent.
 	deliversToTop
 	opensCrash
 )
 
-// open brings a screen of a process that runs to the front. The caller holds the lock.
+// open brings a screen of a running process to the front. The caller must hold
+// the lock.
 func (p *Phone) open(proc *process, screen int, flags uint32, up time.Duration) opening {
 	screens := proc.app.Screens
 	if p.front() != proc {
@@ -306,8 +318,8 @@ func lastIndex(s []int, v int) int {
 	return -1
 }
 
-// create is onCreate of the instance on top. The app dies in it where the screen says so, and
-// where its heap has no room for the instance.
+// create is onCreate of the instance on top. The app dies in it if the screen
+// says so, or if its heap has no room for the instance.
 func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 	s := proc.app.Screens[screen]
 	why := crashed
@@ -325,16 +337,21 @@ func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
 	return opensNew
 }
 
-// stopResponding kills a process whose main thread has blocked for too long, as somebody does
-// who is asked (com.android.server.am.AppErrors, killed by FORCE_QUIT). The caller holds the lock.
+// stopResponding kills a process whose main thread has blocked for too long, as
+// if the user had chosen that (com.android.server.am.AppErrors, killed by
+// FORCE_QUIT). The caller must hold the lock.
 func (p *Phone) stopResponding(proc *process, at time.Duration) {
 	class := proc.app.class(proc.app.Screens[proc.stack.hungIn].Class)
-	p.recordExit(proc, at, cause{reason: androidtext.ANR, description: "user request after error: Input dispatching timed out (" + proc.app.Package + "/" + class + " is not responding. Waited 5001ms for KeyEvent)", class: class})
+	p.recordExit(proc, at,
+		cause{
+			reason: androidtext.ANR, description: "user request after error: Input dispatching timed out (" +
+				proc.app.Package + "/" + class + " is not responding. Waited 5001ms for KeyEvent)", class: class,
+		})
 	proc.die(at, proc.backAfter())
 }
 
-// toFront brings an app to the front as its icon does: its screens where it has some open, or
-// else its first.
+// toFront brings an app to the front like its icon: its open screens, or else
+// its first one.
 func (p *Phone) toFront(pkg string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -353,13 +370,13 @@ func (p *Phone) toFront(pkg string) {
 	}
 }
 
-// The keys that close screens, or leave them (android.view.KeyEvent).
+// The keys that close or leave screens (android.view.KeyEvent).
 const (
 	keyBack = "BACK"
 	keyHome = "HOME"
 )
 
-// keyOf is the name of a key, which may be given by its number.
+// keyOf returns the name of a key, which may be given by its number.
 func keyOf(text string) string {
 	switch name := strings.TrimPrefix(text, "KEYCODE_"); name {
 	case "3":
@@ -371,7 +388,7 @@ func keyOf(text string) string {
 	}
 }
 
-// press is what a key does. An app that does not respond leaves it unanswered.
+// press applies a key. An app that does not respond leaves it unanswered.
 func (p *Phone) press(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -387,7 +404,7 @@ func (p *Phone) press(key string) {
 	}
 }
 
-// showsScreen tells whether there is a screen that a key could close.
+// showsScreen reports whether there is a screen that a key could close.
 func (p *Phone) showsScreen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
