@@ -251,9 +251,9 @@ func (s *GrowthSeries) finalizers() *growth.Place {
 		return nil
 	}
 	first, last := s.waiting[0], s.waiting[n-1]
-	step := growth.Step{Kind: growth.KindFinalizer, Name: "finalizer queue", Class: last.Class}
+	step := growth.PathEdge{Kind: growth.KindFinalizer, Name: "finalizer queue", Class: last.Class}
 	p := &growth.Place{
-		Path: []growth.Step{step}, Key: growth.KeyOf([]growth.Step{step}), GrowthBytes: last.Bytes - first.Bytes,
+		Path: []growth.PathEdge{step}, Key: growth.KeyOf([]growth.PathEdge{step}), GrowthBytes: last.Bytes - first.Bytes,
 		Delta: last.Objects - first.Objects, Children: []growth.Child{},
 	}
 	for i, w := range s.waiting {

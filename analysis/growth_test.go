@@ -115,14 +115,14 @@ func findChild(places []growth.Place, class string) (*growth.Place, *growth.Chil
 // fields returns those of a place, one per line, on the path and below.
 func fields(p *growth.Place) string {
 	var b strings.Builder
-	line := func(s growth.Step) { fmt.Fprintf(&b, "%s.%s\n", s.Owner, s.Name) }
+	line := func(s growth.PathEdge) { fmt.Fprintf(&b, "%s.%s\n", s.Owner, s.Name) }
 	for _, s := range p.Path {
 		line(s)
 	}
 	var below func([]growth.Child)
 	below = func(list []growth.Child) {
 		for _, c := range list {
-			line(c.Step)
+			line(c.PathEdge)
 			below(c.Children)
 		}
 	}

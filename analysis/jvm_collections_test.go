@@ -56,7 +56,7 @@ var collections = []struct{ make, class string }{
 // shelves is a program with each collection in a field, which adds an element
 // to each of them in every iteration. Half of the keys have one hash, so that
 // the tables contain trees.
-func shelves() jvmtest.Source {
+func shelves() jvmtest.Files {
 	var classes, fields, add strings.Builder
 	for i, c := range collections {
 		fmt.Fprintf(&classes, "final class Element%d extends Element { Element%[1]d(int number) { super(number); } }\n",
@@ -70,7 +70,7 @@ func shelves() jvmtest.Source {
 		fmt.Fprintf(&fields, "    static final %s c%d = %s;\n", kind, i, made)
 		fmt.Fprintf(&add, "            c%d.%snew Element%[1]d(number));\n", i, call)
 	}
-	return jvmtest.Source{"Console.java": jvmtest.Shop()["Console.java"], "Shelves.java": `package com.example.shelves;
+	return jvmtest.Files{"Console.java": jvmtest.Shop()["Console.java"], "Shelves.java": `package com.example.shelves;
 
 import java.util.*;
 import java.util.concurrent.*;

@@ -128,12 +128,12 @@ func placeText(p *analysis.GrowingPlace) string {
 
 func childrenText(list []growth.Child) (text string) {
 	for i := range list {
-		text += stepText(&list[i].Step) + childrenText(list[i].Children)
+		text += stepText(&list[i].PathEdge) + childrenText(list[i].Children)
 	}
 	return text
 }
 
-func stepText(s *growth.Step) string {
+func stepText(s *growth.PathEdge) string {
 	return "\n" + s.Owner[strings.LastIndexAny(s.Owner, ".$")+1:] + "." + s.Name + " " + s.Class
 }
 

@@ -38,7 +38,7 @@ type (
 // The parts of a Growth.
 type (
 	GrowingPlace = growth.Place
-	GrowthStep   = growth.Step
+	GrowthStep   = growth.PathEdge
 	GrowingChild = growth.Child
 )
 

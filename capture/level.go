@@ -45,8 +45,8 @@ func (a Answer) String() string {
 	return [...]string{"unclear", "refused", "available"}[a]
 }
 
-// Finding is the answer for one source, with the device's own words.
-type Finding struct {
+// ProbeResult is the answer for one source, with the device's own words.
+type ProbeResult struct {
 	Source Source
 	Answer Answer
 	Reason string
@@ -75,7 +75,7 @@ func (l Level) file() string {
 // Probe is the level of a process and the findings that led to it.
 type Probe struct {
 	Level    Level
-	Findings []Finding
+	Findings []ProbeResult
 }
 
 // conclusive reports whether every better source than the chosen one is a
@@ -363,12 +363,12 @@ func deadline(file string) time.Duration {
 
 // tryAll reads each process once, all in the same way, and returns a finding
 // for each.
-func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]Finding, error) {
-	out := make([]Finding, len(trials))
+func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]ProbeResult, error) {
+	out := make([]ProbeResult, len(trials))
 	var open []int
 	for i, t := range trials {
 		if t.skip != "" {
-			out[i] = Finding{t.Source, Refused, t.skip}
+			out[i] = ProbeResult{t.Source, Refused, t.skip}
 			continue
 		}
 		open = append(open, i)
@@ -395,7 +395,7 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]Finding, error) 
 // try reads each process of a batch once. Only a dead connection or the
 // caller's end is an error. Without an answer in time one of them may block the
 // rest: each is read alone.
-func (l *Levels) try(ctx context.Context, batch []trial) ([]Finding, error) {
+func (l *Levels) try(ctx context.Context, batch []trial) ([]ProbeResult, error) {
 	m := shell.NewMarker()
 	var parts []shell.Part
 	for _, t := range batch {
@@ -413,14 +413,14 @@ func (l *Levels) try(ctx context.Context, batch []trial) ([]Finding, error) {
 	case errors.Is(err, context.DeadlineExceeded) && len(batch) > 1:
 		return l.tryEach(ctx, batch)
 	case errors.Is(err, context.DeadlineExceeded):
-		return []Finding{{Source: batch[0].Source, Reason: fmt.Sprintf("no answer in %v", wait)}}, nil
+		return []ProbeResult{{Source: batch[0].Source, Reason: fmt.Sprintf("no answer in %v", wait)}}, nil
 	case err != nil:
 		return nil, fmt.Errorf("probe %s of %s: %w", batch[0].Source, batch[0].Name, err)
 	}
 	texts, whole := m.Split(a.Stdout)
-	out := make([]Finding, len(batch))
+	out := make([]ProbeResult, len(batch))
 	for i, t := range batch {
-		f := Finding{Source: t.Source}
+		f := ProbeResult{Source: t.Source}
 		f.Answer, f.Reason = judge(string(texts[fmt.Sprintf("read%d", t.PID)]), t.file())
 		alive := strings.HasPrefix(string(texts[fmt.Sprintf("stat%d", t.PID)]), strconv.Itoa(t.PID)+" (")
 		if f.Answer != Available && (!whole || !alive) {
@@ -431,8 +431,8 @@ func (l *Levels) try(ctx context.Context, batch []trial) ([]Finding, error) {
 	return out, nil
 }
 
-func (l *Levels) tryEach(ctx context.Context, batch []trial) ([]Finding, error) {
-	var out []Finding
+func (l *Levels) tryEach(ctx context.Context, batch []trial) ([]ProbeResult, error) {
+	var out []ProbeResult
 	for _, t := range batch {
 		f, err := l.try(ctx, []trial{t})
 		if err != nil {

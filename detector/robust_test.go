@@ -656,9 +656,9 @@ func TestSettled(t *testing.T) {
 		scenario.Scenario
 		want string
 	}{
-		{scenario.Scenario{Name: "step", Sigma: 5, Steps: []scenario.Step{{At: 120, MB: 80}}}, "settled: flat since"},
+		{scenario.Scenario{Name: "step", Sigma: 5, Steps: []scenario.Jump{{At: 120, MB: 80}}}, "settled: flat since"},
 		{scenario.Scenario{Name: "cache", Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180}, "settled"},
-		{scenario.Scenario{Name: "jump", Sigma: 5, Steps: []scenario.Step{{At: 120, MB: 300}}}, "jumped"},
+		{scenario.Scenario{Name: "jump", Sigma: 5, Steps: []scenario.Jump{{At: 120, MB: 300}}}, "jumped"},
 		{scenario.Scenario{Name: "leak that ends", Sigma: 5, Leak: 200, LeakEnd: 120}, "was LEAKING"},
 	} {
 		tt.Hours = 8
@@ -765,7 +765,7 @@ func TestNoBreakdowns(t *testing.T) {
 func TestStretches(t *testing.T) {
 	flat := scenario.Scenario{Sigma: 5, Rho: 0.7}
 	leak := scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 300}
-	step := scenario.Scenario{Sigma: 5, Rho: 0.7, Steps: []scenario.Step{{At: 60, MB: 80}}}
+	step := scenario.Scenario{Sigma: 5, Rho: 0.7, Steps: []scenario.Jump{{At: 60, MB: 80}}}
 	type part struct {
 		scenario.Scenario
 		hours float64

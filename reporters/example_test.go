@@ -35,7 +35,7 @@ func place() analysis.GrowingPlace {
 		Delta: 40, PerLoop: 10, GrowthBytes: 3 << 20,
 		Children: []analysis.GrowingChild{
 			{
-				Step: analysis.GrowthStep{
+				PathEdge: analysis.GrowthStep{
 					Kind: "array_entry", Owner: "java.util.ArrayList", Name: "[x]", Class: "com.shop.Page",
 					Objects: []int64{10, 30, 50},
 				}, RetainedBytes: []int64{1 << 20, 4 << 20}, RetainedDelta: 3 << 20,

@@ -130,7 +130,7 @@ func holder(p *growth.Place) string {
 		return fmt.Sprintf("%s (%s)", p.Path[0].Name, simpleName(p.Path[0].Class))
 	}
 	if len(p.Children) == 1 && p.ChildrenOmitted == 0 {
-		if c := &p.Children[0]; ofField(&c.Step) && !android.IsPlatform(c.Owner) {
+		if c := &p.Children[0]; ofField(&c.PathEdge) && !android.IsPlatform(c.Owner) {
 			return fmt.Sprintf("%s.%s (%s)", simpleName(c.Owner), c.Name, simpleName(c.Class))
 		}
 	}
@@ -167,12 +167,12 @@ func ofApp(list []growth.Child) string {
 	return ""
 }
 
-func ofField(s *growth.Step) bool {
+func ofField(s *growth.PathEdge) bool {
 	return s.Kind == growth.KindStatic || s.Kind == growth.KindInstance
 }
 
 // joinedStep returns a reference with the class of its target.
-func joinedStep(s growth.Step) string {
+func joinedStep(s growth.PathEdge) string {
 	linked := ""
 	if s.Linked {
 		linked = ", linked to each other"
@@ -193,7 +193,7 @@ func joinedStep(s growth.Step) string {
 
 func (out *page) grown(list []growth.Child, indent string) {
 	for _, c := range list {
-		out.line(" + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects),
+		out.line(" + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.PathEdge)), counted(c.Objects),
 			text.Size(c.RetainedBytes[len(c.RetainedBytes)-1]), text.SignedSize(c.RetainedDelta))
 		out.grown(c.Children, indent+"  ")
 		if c.ChildrenOmitted > 0 {

@@ -30,7 +30,7 @@ func TestGrowthLongPath(t *testing.T) {
 		p := growth.Place{}
 		for i := range steps {
 			p.Path = append(p.Path,
-				growth.Step{Kind: growth.KindInstance, Owner: "a.B", Name: fmt.Sprintf("f%d.", i), Class: "a.B"})
+				growth.PathEdge{Kind: growth.KindInstance, Owner: "a.B", Name: fmt.Sprintf("f%d.", i), Class: "a.B"})
 		}
 		var out page
 		out.place(&p, 1)

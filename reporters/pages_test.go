@@ -253,7 +253,7 @@ func TestGrowthPages(t *testing.T) {
 	}
 	child := func(step analysis.GrowthStep, counts int) analysis.GrowingChild {
 		step.Objects = many(counts, func(i int) int64 { return int64(1000 + i) })
-		return analysis.GrowingChild{Step: step, RetainedBytes: []int64{5, 9 << 20}, RetainedDelta: 2 << 20}
+		return analysis.GrowingChild{PathEdge: step, RetainedBytes: []int64{5, 9 << 20}, RetainedDelta: 2 << 20}
 	}
 	root := analysis.GrowthStep{Kind: "gc_root", Name: "sticky class", Class: "class com.shop.A"}
 	linked := field("java.util.LinkedList", "next", "java.util.LinkedList$Node")

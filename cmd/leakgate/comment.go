@@ -268,7 +268,7 @@ func (f *commentFlags) createCheck(ctx context.Context, c console, s *gateSettin
 	run := github.CheckRun{
 		Name: "leakgate " + o.Key, HeadSHA: s.ci.HeadSHA, Title: checkTitle(result),
 		Summary: comparison.Markdown(result, o), DetailsURL: o.RunURL,
-		Conclusion: map[comparison.Outcome]github.Conclusion{
+		Conclusion: map[comparison.Result]github.Conclusion{
 			comparison.Pass: github.Success, comparison.Fail: github.Failure,
 		}[result.Verdict],
 	}

@@ -93,7 +93,7 @@ func (f *doctorFlags) tell(w io.Writer, r doctor.Report) error {
 	return enc.Encode(r)
 }
 
-func doctorExit(o doctor.Outcome) int {
+func doctorExit(o doctor.Readiness) int {
 	switch o {
 	case doctor.Usable:
 		return exitOK

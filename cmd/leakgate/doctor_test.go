@@ -73,7 +73,7 @@ func TestDoctorJSON(t *testing.T) {
 }
 
 func TestDoctorExitOfEachOutcome(t *testing.T) {
-	for outcome, want := range map[doctor.Outcome]int{
+	for outcome, want := range map[doctor.Readiness]int{
 		doctor.Usable: 0, doctor.Misconfigured: 2, doctor.NoDevice: 3, doctor.Interrupted: 130,
 	} {
 		if got := doctorExit(outcome); got != want {

@@ -266,11 +266,11 @@ func TestLocateWithinAClass(t *testing.T) {
 }
 
 // posted writes gate.json of a comparison with one leak.
-func posted(t *testing.T, verdict comparison.Outcome, status comparison.Status) {
+func posted(t *testing.T, verdict comparison.Result, status comparison.Status) {
 	t.Helper()
 	one := 1.0
 	c := &comparison.Comparison{
-		Verdict: verdict, ExitCode: map[comparison.Outcome]int{comparison.Fail: 1}[verdict], Text: "1 leak",
+		Verdict: verdict, ExitCode: map[comparison.Result]int{comparison.Fail: 1}[verdict], Text: "1 leak",
 		Judged: true, Head: comparison.Head{App: "com.shop"}, Base: comparison.Base{Runs: 3},
 		Leaks: []comparison.Row{
 			{
@@ -293,7 +293,7 @@ func TestCommentWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
 		results := []struct {
-			verdict comparison.Outcome
+			verdict comparison.Result
 			status  comparison.Status
 		}{{comparison.Pass, comparison.Known}, {comparison.Pass, comparison.Moved}, {comparison.Fail, comparison.New}}
 		for when, want := range map[string]string{

@@ -91,7 +91,7 @@ func (s stored) assertKept(t *testing.T, h heaps) {
 		}
 		return out
 	}
-	assertVerdict := func(by commandLine, dump string, code int, want comparison.Outcome, runs int) {
+	assertVerdict := func(by commandLine, dump string, code int, want comparison.Result, runs int) {
 		t.Helper()
 		var c comparison.Comparison
 		if out := expect(by, code, "", "gate", "--dump", dump, "--json"); json.Unmarshal([]byte(out), &c) != nil ||

@@ -78,7 +78,7 @@ func (q *probing) queueFound(processes []capture.Process) {
 // its level failed, or a source did not respond when it was probed.
 func (q *probing) inDoubt(p capture.Process) bool {
 	return slices.Contains(q.forget, p) ||
-		slices.ContainsFunc(q.subjects.byKey[p.Key()].probe.Findings, func(f capture.Finding) bool {
+		slices.ContainsFunc(q.subjects.byKey[p.Key()].probe.Findings, func(f capture.ProbeResult) bool {
 			return f.Answer == capture.Unclear
 		})
 }
@@ -108,7 +108,7 @@ func (q *probing) missing(l *openScan) (n int) {
 func provisionalProbe() capture.Probe {
 	return capture.Probe{
 		Level:    capture.Level{Source: capture.Status},
-		Findings: []capture.Finding{{Source: capture.SmapsRollup, Reason: "the device has not responded yet"}},
+		Findings: []capture.ProbeResult{{Source: capture.SmapsRollup, Reason: "the device has not responded yet"}},
 	}
 }
 

@@ -39,7 +39,7 @@ func alarms(o options) table {
 // has a process of its own.
 func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 	how := robust()
-	anywhere := slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.At < 0 })
+	anywhere := slices.ContainsFunc(s.Steps, func(step scenario.Jump) bool { return step.At < 0 })
 	shorter := lengths[:len(lengths)-1]
 	if !anywhere {
 		how.hours = shorter

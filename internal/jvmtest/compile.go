@@ -112,7 +112,7 @@ func known(key string) bool {
 
 // Compile compiles a program and returns the path of its jar, which exists
 // until the test ends.
-func (j *JDK) Compile(tb testing.TB, s Source) string {
+func (j *JDK) Compile(tb testing.TB, s Files) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "program.jar")
 	if err := j.compile(tb.Context(), s, path); err != nil {
@@ -135,7 +135,7 @@ func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
 	if err != nil {
 		recorded.Missing(tb, "fetch libraries: %v", err)
 	}
-	program, err := j.jars(tb.Context(), []Source{read("Console.java", "Libraries.java")}, libraries)
+	program, err := j.jars(tb.Context(), []Files{read("Console.java", "Libraries.java")}, libraries)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -146,9 +146,9 @@ func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
 	return path + string(filepath.ListSeparator) + libraries
 }
 
-func (j *JDK) compile(ctx context.Context, s Source, path string) error {
+func (j *JDK) compile(ctx context.Context, s Files, path string) error {
 	jar, err := built(j.key(s), func() ([]byte, error) {
-		jars, err := j.jars(ctx, []Source{s}, "")
+		jars, err := j.jars(ctx, []Files{s}, "")
 		if err != nil {
 			return nil, err
 		}
@@ -165,8 +165,8 @@ func (j *JDK) compile(ctx context.Context, s Source, path string) error {
 
 // compileTogether prepares programs for compile, in less time than one after
 // the other would take.
-func (j *JDK) compileTogether(ctx context.Context, list []Source) error {
-	list = slices.DeleteFunc(list, func(s Source) bool { return known(j.key(s)) })
+func (j *JDK) compileTogether(ctx context.Context, list []Files) error {
+	list = slices.DeleteFunc(list, func(s Files) bool { return known(j.key(s)) })
 	jars, err := j.jars(ctx, list, "")
 	if err != nil {
 		return fmt.Errorf("compile programs: %w", err)
@@ -180,7 +180,7 @@ func (j *JDK) compileTogether(ctx context.Context, list []Source) error {
 }
 
 // key identifies the result of compiling a program.
-func (j *JDK) key(s Source) string {
+func (j *JDK) key(s Files) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		fmt.Fprintf(h, "%q %q\n", name, s[name])
@@ -198,7 +198,7 @@ func stamp(path string) string {
 }
 
 // jars compiles programs, each on its own, with a class path.
-func (j *JDK) jars(ctx context.Context, list []Source, classPath string) ([][]byte, error) {
+func (j *JDK) jars(ctx context.Context, list []Files, classPath string) ([][]byte, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -232,7 +232,7 @@ func (j *JDK) jars(ctx context.Context, list []Source, classPath string) ([][]by
 }
 
 // write writes the files of a program to a folder.
-func (s Source) write(dir string) error {
+func (s Files) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

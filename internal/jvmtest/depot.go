@@ -10,4 +10,4 @@ const (
 )
 
 // Depot starts threads that never end.
-func Depot() Source { return read("Console.java", "Depot.java") }
+func Depot() Files { return read("Console.java", "Depot.java") }

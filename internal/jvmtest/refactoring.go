@@ -222,7 +222,7 @@ func Refactorings() []Refactoring {
 }
 
 // Source returns Market after the change.
-func (r Refactoring) source(tb testing.TB) Source {
+func (r Refactoring) source(tb testing.TB) Files {
 	tb.Helper()
 	s := read("Console.java", "Market.java")
 	for i := 0; i < len(r.edits); i += 2 {
@@ -254,7 +254,7 @@ func (r Refactoring) leaking() []string {
 }
 
 // refactored builds and runs a change.
-func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Source, loops int) (Variant,
+func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Files, loops int) (Variant,
 	error) {
 	v := Variant{Name: r.Name, Leaking: r.leaking(), Iterations: cmp.Or(r.visits, marketVisits)}
 	of := recipe{source: program, main: marketMain, names: r.names}
@@ -274,7 +274,7 @@ func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, pr
 func (j *JDK) Refactored(tb testing.TB, list []Refactoring, loops int) []Variant {
 	tb.Helper()
 	proguard := j.shrinker(tb)
-	var programs []Source
+	var programs []Files
 	for _, r := range list {
 		programs = append(programs, r.source(tb))
 	}

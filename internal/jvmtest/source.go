@@ -10,8 +10,8 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// Source is the text of a program by file name.
-type Source map[string]string
+// Files is the text of a program by file name.
+type Files map[string]string
 
 // Main classes of the programs. ShopMain takes names of leaks, SteadyMain
 // nothing, MallMain a seed and the number of objects beside the leaks.
@@ -29,13 +29,13 @@ const (
 
 // Shop has the leaks of ShopLeaks, each on its own, and the program without
 // any.
-func Shop() Source { return read("Console.java", "Leaks.java", "Steady.java") }
+func Shop() Files { return read("Console.java", "Leaks.java", "Steady.java") }
 
 // Mall has the leaks of MallLeaks, all at once.
-func Mall() Source { return read("Console.java", "Mall.java") }
+func Mall() Files { return read("Console.java", "Mall.java") }
 
 // Twins has objects of TwinClasses that several paths of equal length reach.
-func Twins() Source { return read("Console.java", "Twins.java") }
+func Twins() Files { return read("Console.java", "Twins.java") }
 
 // TwinClasses are the classes of those objects.
 func TwinClasses() (classes []string) {
@@ -46,10 +46,10 @@ func TwinClasses() (classes []string) {
 }
 
 // Gallery has the shapes of GalleryLeaks, and programs that do not leak.
-func Gallery() Source { return read("Console.java", "Gallery.java") }
+func Gallery() Files { return read("Console.java", "Gallery.java") }
 
-func read(names ...string) Source {
-	s := Source{}
+func read(names ...string) Files {
+	s := Files{}
 	for _, name := range names {
 		text, err := programs.ReadFile("programs/" + name)
 		if err != nil {
@@ -71,8 +71,8 @@ const (
 // Rebuilt returns a later version of the program: its marked members are in a
 // different order, with additional lambdas and anonymous classes between them,
 // so that javac and the JVM number the leaking ones differently.
-func (s Source) Rebuilt(seed uint64) Source {
-	rebuilt := Source{}
+func (s Files) Rebuilt(seed uint64) Files {
+	rebuilt := Files{}
 	for name, text := range s {
 		b := builder{random: rand.New(rand.NewPCG(seed, uint64(len(name))))}
 		rebuilt[name] = b.file(text)

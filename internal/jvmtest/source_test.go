@@ -78,7 +78,7 @@ func TestLeaksAreDistinct(t *testing.T) {
 func TestCompileOnce(t *testing.T) {
 	t.Parallel()
 	j := New(t)
-	s := Source{"A.java": "final class A {}\n"}
+	s := Files{"A.java": "final class A {}\n"}
 	first, err := os.ReadFile(j.Compile(t, s))
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestCompileOnce(t *testing.T) {
 	if again, err := os.ReadFile(path); err != nil || string(again) != string(first) {
 		t.Errorf("compiled again: %v", err)
 	}
-	if err := j.compile(ctx, Source{"A.java": "class A {}\n"}, path); err == nil {
+	if err := j.compile(ctx, Files{"A.java": "class A {}\n"}, path); err == nil {
 		t.Error("a different program was not compiled")
 	}
 }
@@ -102,13 +102,13 @@ func TestCompileOnce(t *testing.T) {
 func TestCompileTogether(t *testing.T) {
 	t.Parallel()
 	j := New(t)
-	a, b := Source{"A.java": "class A { int a; }\n"}, Source{"A.java": "class A { int b; }\n", "B.java": "class B {}\n"}
-	together, err := j.jars(t.Context(), []Source{a, b}, "")
+	a, b := Files{"A.java": "class A { int a; }\n"}, Files{"A.java": "class A { int b; }\n", "B.java": "class B {}\n"}
+	together, err := j.jars(t.Context(), []Files{a, b}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range []Source{a, b} {
-		alone, err := j.jars(t.Context(), []Source{s}, "")
+	for i, s := range []Files{a, b} {
+		alone, err := j.jars(t.Context(), []Files{s}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestCompileTogether(t *testing.T) {
 			t.Errorf("program %d: %q, want %q", i, got, want)
 		}
 	}
-	if err := j.compileTogether(t.Context(), []Source{a, {"A.java": "class A { Nothing field; }\n"}}); err == nil {
+	if err := j.compileTogether(t.Context(), []Files{a, {"A.java": "class A { Nothing field; }\n"}}); err == nil {
 		t.Error("a program with errors was compiled")
 	}
 }
@@ -143,7 +143,7 @@ func classes(t *testing.T, jar []byte) map[string]string {
 func TestCompileSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	j := New(t)
-	s := Source{"A.java": "class A { Nothing field; }\n"}
+	s := Files{"A.java": "class A { Nothing field; }\n"}
 	for range 2 {
 		if err := j.compile(t.Context(), s, t.TempDir()+"/a.jar"); err == nil ||
 			!strings.Contains(err.Error(), "cannot find symbol") {

@@ -131,7 +131,7 @@ func (j *JDK) variants(tb testing.TB, list []plan) []Variant {
 }
 
 // program is a program to build.
-func (p plan) program() Source {
+func (p plan) program() Files {
 	if p.source == 0 {
 		return Mall()
 	}
@@ -139,9 +139,9 @@ func (p plan) program() Source {
 }
 
 // sources are the distinct programs of plans.
-func sources(list []plan) []Source {
+func sources(list []plan) []Files {
 	seen := map[uint64]bool{}
-	var programs []Source
+	var programs []Files
 	for _, p := range list {
 		if !seen[p.source] {
 			seen[p.source] = true
@@ -169,7 +169,7 @@ func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, er
 
 // recipe describes a jar: nil rules mean not renamed.
 type recipe struct {
-	source Source
+	source Files
 	main   string
 	rules  []string
 	// names is the seed of ProGuard's dictionaries, 0 for none.

@@ -111,7 +111,7 @@ func Nights() []Night {
 		for _, last := range []float64{20, 40} {
 			add(fmt.Sprintf("app, %g MB/h, in the background (-200 MB) for the last %g min", rate, last), rate > 0, App,
 				func(s *Scenario, _ *rand.Rand) {
-					s.Leak, s.LeakEnd, s.Steps = rate, 480-last, []Step{{480 - last, -200}}
+					s.Leak, s.LeakEnd, s.Steps = rate, 480-last, []Jump{{480 - last, -200}}
 				})
 		}
 	}
@@ -123,13 +123,13 @@ func Nights() []Night {
 	for _, n := range []int{1, 2, 3} {
 		add(fmt.Sprintf("%d steps of 40 to 80 MB anywhere", n), false, Plain, func(s *Scenario, r *rand.Rand) {
 			for range n {
-				s.Steps = append(s.Steps, Step{-1, between(r, 40, 80)})
+				s.Steps = append(s.Steps, Jump{-1, between(r, 40, 80)})
 			}
 		})
 	}
 	for _, rate := range []float64{0, 50} {
 		add(fmt.Sprintf("app, %g MB/h, one trim of 300 MB", rate), rate > 0, App, func(s *Scenario, r *rand.Rand) {
-			s.Leak, s.Steps = rate, []Step{{between(r, 60, 420), -300}}
+			s.Leak, s.Steps = rate, []Jump{{between(r, 60, 420), -300}}
 		})
 		rate := rate * 2
 		add(fmt.Sprintf("plain, %g MB/h of ashmem, source status", rate), rate > 0, Plain,
@@ -182,7 +182,7 @@ func Bases(hours float64) []Scenario {
 		{Name: "sine 60 per 20 min", Wave: 60, WavePeriod: 20}, {Name: "sine 60 per 60 min", Wave: 60, WavePeriod: 60},
 		{Name: "square 80 per 60 min", Wave: 80, WavePeriod: 60, Square: true},
 		{Name: "app", Sigma: 10, Rho: 0.8, Warm: 110, WarmTau: 8, Saw: 40, SawPeriod: 6},
-		{Name: "step +80 after 30 min", Steps: []Step{{30, 80}}},
+		{Name: "step +80 after 30 min", Steps: []Jump{{30, 80}}},
 	}
 	for i := range list {
 		list[i] = noisy(list[i])

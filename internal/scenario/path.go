@@ -60,7 +60,7 @@ type Scenario struct {
 	Wave, WavePeriod float64
 	Square           bool
 	// Steps are one-time rises; a step before 0 falls anywhere in the run.
-	Steps []Step
+	Steps []Jump
 	// Saw is the amplitude of a garbage collector's sawtooth with mean period
 	// SawPeriod.
 	Saw, SawPeriod float64
@@ -88,8 +88,8 @@ type Scenario struct {
 	WorkEnd float64
 }
 
-// Step is a rise of MB at a minute.
-type Step struct{ At, MB float64 }
+// Jump is a rise of MB at a minute.
+type Jump struct{ At, MB float64 }
 
 // Gap is a hole from a minute to another.
 type Gap struct{ From, To float64 }

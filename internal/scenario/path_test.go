@@ -83,7 +83,7 @@ func TestShapes(t *testing.T) {
 			func(m float64) float64 { return 110 - 40*math.Pow(math.E, -m/10) },
 		},
 		"cache": {Scenario{Cache: 100, CacheTime: 50}, Native, func(m float64) float64 { return min(170, 70+2*m) }},
-		"steps": {Scenario{Steps: []Step{{10, 5}, {100, 7}}}, Java, func(m float64) float64 {
+		"steps": {Scenario{Steps: []Jump{{10, 5}, {100, 7}}}, Java, func(m float64) float64 {
 			switch {
 			case m < 10:
 				return 60
@@ -100,7 +100,7 @@ func TestShapes(t *testing.T) {
 		}},
 		"trimmed": {Scenario{Trimmed: 30}, Code, func(m float64) float64 { return 45 + 90 - m/2 }},
 		"restarts": {
-			Scenario{Leak: 60, Restarts: []float64{50, 60}, Steps: []Step{{55, 3}}}, Java, func(m float64) float64 {
+			Scenario{Leak: 60, Restarts: []float64{50, 60}, Steps: []Jump{{55, 3}}}, Java, func(m float64) float64 {
 				switch {
 				case m < 50:
 					return 60 + m

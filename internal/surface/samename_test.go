@@ -18,7 +18,6 @@ var sameName = map[string]string{
 	"Evidence":     "record has the JSON form of the detector's type",
 	"Field":        "a field's declaration, and a field's value",
 	"File":         "an opened dump, and the file that it is read from",
-	"Finding":      "record has the JSON form of what was read or collected",
 	"Frame":        "a stack frame as the dump has it, and as the source has it",
 	"Header":       "the first bytes of a dump, and the first line of a record",
 	"Headroom":     "record has the JSON form of what was read or collected",
@@ -33,7 +32,6 @@ var sameName = map[string]string{
 	"Monkey":       "what runs, and its section of the YAML file",
 	"Object":       "analysis has the JSON form of what heap, hprof or trace computes",
 	"Options":      "the arguments of a package's main function",
-	"Outcome":      "how a step, an examination and a test ended",
 	"Part":         "of an object's retained memory, of a shell's answer, and of a run: one device",
 	"Pattern":      "of process names, and of references",
 	"Place":        "where a dump grows, and a reference by its field",
@@ -44,7 +42,6 @@ var sameName = map[string]string{
 	"Row":          "a line of a table: of processes, of classes, of meminfo",
 	"Sample":       "a reading, its JSON form in record and its section of the YAML file",
 	"Share":        "record has the JSON form of the detector's type",
-	"Source":       "how memory is read, and which program reports it",
 	"Standing":     "record has the JSON form of what was read or collected",
 	"Status":       "of an object, /proc/PID/status, and of a check",
 	"Step": "a reference of a path in growth and trace, an artifact of a recipe in diagnose, and its forms " +

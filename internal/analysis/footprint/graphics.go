@@ -13,15 +13,15 @@ func times(v known.Int, n int64) known.Int {
 	return known.Of(v.N * n)
 }
 
-// Source is the origin of a number.
-type Source string
+// Channel is the origin of a number.
+type Channel string
 
 // The sources.
 const (
-	Meminfo        Source = "dumpsys meminfo"
-	Gfxinfo        Source = "dumpsys gfxinfo"
-	GPU            Source = "dumpsys gpu"
-	SurfaceFlinger Source = "dumpsys SurfaceFlinger"
+	Meminfo        Channel = "dumpsys meminfo"
+	Gfxinfo        Channel = "dumpsys gfxinfo"
+	GPU            Channel = "dumpsys gpu"
+	SurfaceFlinger Channel = "dumpsys SurfaceFlinger"
 )
 
 // Buffer is one graphic buffer of SurfaceFlinger's list.
@@ -56,12 +56,12 @@ type GraphicsReading struct {
 	// counts as another app's.
 	Package string
 	// Why says why a source could not be read.
-	Why map[Source]string
+	Why map[Channel]string
 }
 
 // quantity is one number of a reading.
 type quantity struct {
-	source Source
+	source Channel
 	name   string
 	unit   Unit
 	value  func(r *GraphicsReading) known.Int

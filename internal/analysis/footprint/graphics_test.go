@@ -46,7 +46,7 @@ func TestCompareGraphics(t *testing.T) {
 	before := graphicsOf(1024, Buffer{"a#1", known.Of(100)}, Buffer{"a#2", known.Of(100)}, Buffer{"b", known.Of(7)})
 	after := graphicsOf(1024, Buffer{"a#3", known.Of(100)}, Buffer{"c", known.Int{}})
 	after.EGLMtrackKB, after.Views, after.CacheBytes = known.Of(60*1024), known.Of(4000), known.Of(100)
-	after.GPUBytes, after.Why = known.Int{}, map[Source]string{GPU: "not counted by this device\x1b"}
+	after.GPUBytes, after.Why = known.Int{}, map[Channel]string{GPU: "not counted by this device\x1b"}
 	before.GfxDevKB = known.Of(-1)
 	after.GrallocKB = known.Of(1 << 60)
 	g := CompareGraphics(before, after)
@@ -96,7 +96,7 @@ func TestCompareGraphics(t *testing.T) {
 
 // Without any reading everything is unavailable, and nothing is zero.
 func TestNoGraphics(t *testing.T) {
-	g := CompareGraphics(GraphicsReading{}, GraphicsReading{Why: map[Source]string{Gfxinfo: "it draws nothing"}})
+	g := CompareGraphics(GraphicsReading{}, GraphicsReading{Why: map[Channel]string{Gfxinfo: "it draws nothing"}})
 	older := len(slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return q.newer }))
 	if len(g.Rows) != 0 || len(g.Layers) != 0 || len(g.Unseen) != older {
 		t.Errorf("%+v", g)

@@ -19,7 +19,7 @@ const (
 
 // GraphicsRow is one number in both snapshots, both known.
 type GraphicsRow struct {
-	Source Source
+	Source Channel
 	Name   string
 	Unit   Unit
 	Before known.Int
@@ -36,7 +36,7 @@ type GraphicsRow struct {
 
 // Unseen is a number that is unknown in one or both of the snapshots.
 type Unseen struct {
-	Source Source
+	Source Channel
 	Name   string
 	// Reason is a short text for the user.
 	Reason string
@@ -95,7 +95,7 @@ func byUnit(a, b GraphicsRow) int {
 
 // whyUnseen returns why a number is unknown, in the words of its reader if
 // there are any.
-func whyUnseen(s Source, before, after *GraphicsReading, inBefore, inAfter bool) string {
+func whyUnseen(s Channel, before, after *GraphicsReading, inBefore, inAfter bool) string {
 	switch {
 	case inBefore:
 		return because("unknown after", after.Why[s])

@@ -83,7 +83,7 @@ func layerLine(what string, r GraphicsRow) string {
 // reason.
 func (g *GraphicsGrowth) unseen() (lines []string) {
 	type key struct {
-		source Source
+		source Channel
 		reason string
 	}
 	names := map[key][]string{}

@@ -14,7 +14,7 @@ import (
 type Place struct {
 	// Path goes from the GC root to the place, which is the last step; it is
 	// empty if GC roots grow.
-	Path []Step `json:"path"`
+	Path []PathEdge `json:"path"`
 	// Key is stable from build to build: a hash of the references on the path,
 	// without what compilers and runtimes number in their names.
 	Key string `json:"key"`
@@ -48,8 +48,8 @@ type Place struct {
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
 
-// Step is one reference of a path, and its target objects.
-type Step struct {
+// PathEdge is one reference of a path, and its target objects.
+type PathEdge struct {
 	// Kind is one of the constants.
 	Kind string `json:"kind"`
 	// Owner is the class that declares the field, or that of the array or
@@ -67,7 +67,7 @@ type Step struct {
 
 // Child is a group of objects that grows in number.
 type Child struct {
-	Step
+	PathEdge
 	// RetainedBytes is what they retain together, for each dump; Delta is the
 	// last minus the first.
 	RetainedBytes []int64 `json:"retained_bytes"`
@@ -165,7 +165,7 @@ func (r *reading) more(n uint32) (sum int64) {
 
 func (r *reading) place(n uint32) Place {
 	p := Place{
-		Path: []Step{}, GrowthBytes: r.growth(n), RetainedBytes: series(r.bytes, n), CreditedBytes: r.credited[n],
+		Path: []PathEdge{}, GrowthBytes: r.growth(n), RetainedBytes: series(r.bytes, n), CreditedBytes: r.credited[n],
 		Delta: r.more(n),
 	}
 	for at := n; at != top; at = r.parents[at] {
@@ -185,7 +185,7 @@ func (r *reading) place(n uint32) Place {
 }
 
 // KeyOf is the key of a place, made of its path.
-func KeyOf(path []Step) string {
+func KeyOf(path []PathEdge) string {
 	var text strings.Builder
 	for _, s := range path {
 		if s.Owner == "" {
@@ -239,9 +239,9 @@ func (s *Series) Explained() (sum int64) {
 	return sum
 }
 
-func (r *reading) step(n uint32) Step {
+func (r *reading) step(n uint32) PathEdge {
 	e := r.names.edgeList[r.edges[n]]
-	return Step{
+	return PathEdge{
 		Kind: e.kind, Owner: e.owner, Name: e.name, Class: r.names.classNames[r.classes[n]], Linked: r.linked[n],
 		Objects: series(r.counts, n),
 	}
@@ -259,7 +259,7 @@ func (r *reading) children(n uint32, level, most int, own bool) (list []Child, r
 	rest = max(len(nodes)-most, 0)
 	for i, c := range nodes[:len(nodes)-rest] {
 		child := Child{
-			Step: r.step(c), RetainedBytes: series(r.bytes, c), RetainedDelta: rise(r.bytes, c),
+			PathEdge: r.step(c), RetainedBytes: series(r.bytes, c), RetainedDelta: rise(r.bytes, c),
 			Delta: rise(r.counts, c),
 		}
 		met := own || !android.IsPlumbing(child.Class)

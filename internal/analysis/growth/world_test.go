@@ -100,12 +100,12 @@ func told(places []Place) string {
 
 func tellChildren(b *strings.Builder, list []Child, indent string) {
 	for _, c := range list {
-		fmt.Fprintf(b, "%s%s %v\n", indent, word(c.Step), c.Objects)
+		fmt.Fprintf(b, "%s%s %v\n", indent, word(c.PathEdge), c.Objects)
 		tellChildren(b, c.Children, indent+"  ")
 	}
 }
 
-func word(s Step) string {
+func word(s PathEdge) string {
 	if s.Linked {
 		return s.Name + "* " + s.Class
 	}

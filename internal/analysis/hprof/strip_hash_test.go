@@ -295,7 +295,7 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 func TestStripTakesHashesOfJVM(t *testing.T) {
 	j := jvmtest.New(t)
 	jar := j.Compile(t,
-		jvmtest.Source{"Console.java": jvmtest.Shop()["Console.java"], "Pins.java": `package com.example.pins;
+		jvmtest.Files{"Console.java": jvmtest.Shop()["Console.java"], "Pins.java": `package com.example.pins;
 
 import com.example.stage.Console;
 import java.util.*;

@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Step is an object on a path, and the reference to the next one.
-type Step struct {
+// PathNode is an object on a path, and the reference to the next one.
+type PathNode struct {
 	Object heap.Object
 	Edge   Edge
 	// Repeat is how many more objects of the same class follow, each by the
@@ -22,7 +22,7 @@ type Step struct {
 // second-last, and the object.
 type Path struct {
 	Root  Root
-	Steps []Step
+	Steps []PathNode
 	Leak  heap.Object
 }
 
@@ -128,7 +128,7 @@ func (p *paths) path(o heap.Object) Path {
 	path := Path{Leak: o}
 	// near are the steps next to the object, far is a ring of those next to the
 	// root.
-	var near, far []Step
+	var near, far []PathNode
 	n := 0
 	for {
 		from, ok := p.parent(o)
@@ -160,7 +160,7 @@ func (p *paths) path(o heap.Object) Path {
 }
 
 // step makes a step of the run that ends with an object and its reference.
-func (p *paths) step(last heap.Object, e Edge) Step {
+func (p *paths) step(last heap.Object, e Edge) PathNode {
 	r := run{first: last, edge: e}
 	for p.plain != nil && p.repeats(r.first, e) {
 		if known, ok := p.runs[r.first]; ok && known.edge.Place == e.Place {
@@ -181,7 +181,7 @@ func (p *paths) step(last heap.Object, e Edge) Step {
 	if r.repeat > 0 {
 		p.runs[last] = r
 	}
-	return Step{Object: r.first, Edge: r.edge, Repeat: r.repeat}
+	return PathNode{Object: r.first, Edge: r.edge, Repeat: r.repeat}
 }
 
 // repeats reports whether an object may be in a run that continues by a

@@ -110,7 +110,7 @@ func (w *world) checkSearch(seed uint64, targets []heap.Object, through bool, me
 		}
 		w.checkPath(seed, p)
 		met.found++
-		if len(p.Steps) > 0 && slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return s.Edge.Low }) {
+		if len(p.Steps) > 0 && slices.ContainsFunc(p.Steps, func(s trace.PathNode) bool { return s.Edge.Low }) {
 			met.low++
 		}
 	}
@@ -280,7 +280,7 @@ func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]b
 	}
 	for _, p := range paths {
 		d, high := distance[w.graph.ID(p.Leak)]
-		low := p.Root.Low || slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return s.Edge.Low })
+		low := p.Root.Low || slices.ContainsFunc(p.Steps, func(s trace.PathNode) bool { return s.Edge.Low })
 		if high == low || high && d != len(p.Steps) {
 			w.Fatalf("seed %d: a path of %d steps, low %t; the shortest of others has %d, %t", seed, len(p.Steps), low,
 				d, high)

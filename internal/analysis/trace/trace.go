@@ -151,7 +151,7 @@ func (r *Reader) super(o heap.Object) string {
 	return ""
 }
 
-func (r *Reader) element(s Step, d Describe) Element {
+func (r *Reader) element(s PathNode, d Describe) Element {
 	e := r.object(s.Object)
 	e.Kind, e.Owner, e.Field = s.Edge.Kind, r.Owner(s.Object, s.Edge), r.Field(s.Object, s.Edge)
 	e.Shown, e.Repeat, e.Omitted = e.Field, s.Repeat, s.Omitted

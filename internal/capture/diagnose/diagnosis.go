@@ -33,8 +33,8 @@ const (
 	Failed Ending = "failed"
 )
 
-// Outcome is the result of one step.
-type Outcome struct {
+// StepOutcome is the result of one step.
+type StepOutcome struct {
 	Step   string
 	Ending Ending
 	// File is the artifact's name in the folder, or empty; Bytes its size.
@@ -61,7 +61,7 @@ type Request struct {
 	// permissions.
 	Level capture.Level
 	// Findings are those of that probe: a refused su is not tried again.
-	Findings []capture.Finding
+	Findings []capture.ProbeResult
 	// Dir is the existing folder on the host for the artifacts.
 	Dir string
 	// App are other incarnations of processes of the app, running and ended.
@@ -108,7 +108,7 @@ type Diagnosis struct {
 	// Took is the real duration of the diagnosis.
 	Took time.Duration
 	// Steps are the outcomes of the recipe's steps.
-	Steps []Outcome
+	Steps []StepOutcome
 }
 
 // diagnosing is one diagnosis in progress.
@@ -277,9 +277,9 @@ func (d *diagnosing) wallAt(up time.Duration) time.Time {
 }
 
 // take returns the outcome of one step.
-func (d *diagnosing) take(ctx context.Context, s Step) Outcome {
+func (d *diagnosing) take(ctx context.Context, s Step) StepOutcome {
 	began := time.Now()
-	o := Outcome{Step: s.Name, Ending: Skipped}
+	o := StepOutcome{Step: s.Name, Ending: Skipped}
 	for _, w := range d.order(s.Methods) {
 		if why := d.over(s); why != nil {
 			if text := reasonOf(why); !slices.Contains(o.Reasons, text) {

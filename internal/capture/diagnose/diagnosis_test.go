@@ -474,7 +474,7 @@ func TestRefusedSUIsNotTriedAgain(t *testing.T) {
 	facts := capture.Facts{API: 30, UID: 2000}
 	req := Request{
 		Process: p,
-		Findings: []capture.Finding{
+		Findings: []capture.ProbeResult{
 			{Source: capture.SU, Answer: capture.Refused, Reason: "no answer in 10s; not tried again"},
 		},
 	}

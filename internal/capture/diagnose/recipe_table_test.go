@@ -232,7 +232,7 @@ func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 	}
 }
 
-func outcome(t testing.TB, d Diagnosis, step string) Outcome {
+func outcome(t testing.TB, d Diagnosis, step string) StepOutcome {
 	t.Helper()
 	for _, o := range d.Steps {
 		if o.Step == step {
@@ -240,7 +240,7 @@ func outcome(t testing.TB, d Diagnosis, step string) Outcome {
 		}
 	}
 	t.Fatalf("no step %s", step)
-	return Outcome{}
+	return StepOutcome{}
 }
 
 // allowed is the table of what Android allows a shell: the ending of each step,
@@ -366,7 +366,7 @@ func (s situation) everyRecipe(t *testing.T) {
 }
 
 // checkHeap: -g if am supports it, else the signal as a user who may send it.
-func (s situation) checkHeap(t *testing.T, d *localPhone, o Outcome, file string) {
+func (s situation) checkHeap(t *testing.T, d *localPhone, o StepOutcome, file string) {
 	t.Helper()
 	if option := strings.Contains(o.Command, " -g "); option != (s.api >= 28) {
 		t.Errorf("%q", o.Command)

@@ -66,7 +66,7 @@ func (r *reading) judge() judgment {
 	list = append(list, r.dumps()...)
 	list = append(list, r.growing()...)
 	for _, j := range list {
-		if j.Outcome == Bad && j.basis == growth {
+		if j.CommitResult == Bad && j.basis == growth {
 			return j
 		}
 	}
@@ -80,7 +80,7 @@ func (r *reading) judge() judgment {
 }
 
 func (r *reading) proved(by basis, format string, args ...any) judgment {
-	return judgment{Outcome: Bad, basis: by, reason: text.Head(r.there+": "+fmt.Sprintf(format, args...), maxReason)}
+	return judgment{CommitResult: Bad, basis: by, reason: text.Head(r.there+": "+fmt.Sprintf(format, args...), maxReason)}
 }
 
 // marks judges by the heap dumps at marks.
@@ -142,7 +142,7 @@ func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 			text.Head(name, maxReason/2))
 	case enough && slices.Max(counts) <= counts[0]:
 		return judgment{
-			Outcome: Good, basis: flat,
+			CommitResult: Good, basis: flat,
 			reason: text.Head(fmt.Sprintf("%s does not grow: %s objects in %s", r.there, text.Series(counts), name),
 				maxReason),
 		}

@@ -59,7 +59,7 @@ type Culprit struct {
 // JudgedCommit is a commit and the verdict of its runs.
 type JudgedCommit struct {
 	Commit
-	Outcome Outcome
+	Outcome CommitResult
 	Reason  string
 	// Runs counts the runs of the command.
 	Runs int
@@ -230,7 +230,7 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	if err != nil {
 		return err
 	}
-	if j.Outcome != Good {
+	if j.CommitResult != Good {
 		return fmt.Errorf("the good commit %s is not good: %s; give an older one", good, j.reason)
 	}
 	before := j
@@ -238,7 +238,7 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	if j, err = s.visit(ctx, bad); err != nil {
 		return err
 	}
-	if j.Outcome != Bad {
+	if j.CommitResult != Bad {
 		return fmt.Errorf("the bad commit %s is not bad: %s", bad, j.reason)
 	}
 	s.by, s.atBad = j.basis, j.leaks
@@ -319,8 +319,8 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 		if err != nil {
 			return err
 		}
-		word, hash = j.Outcome, at
-		s.skipped[at] = j.Outcome == Skip
+		word, hash = j.CommitResult, at
+		s.skipped[at] = j.CommitResult == Skip
 	}
 }
 
@@ -362,22 +362,22 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	var j judgment
 	leaks := map[string]sighting{}
 	runs := 0
-	for runs < s.Confirm && (runs == 0 || j.Outcome == Good) {
+	for runs < s.Confirm && (runs == 0 || j.CommitResult == Good) {
 		next, err := s.runCommand(ctx, c, runs)
 		if err != nil {
 			return judgment{}, err
 		}
 		// A leak found in any run counts as found.
 		maps.Copy(leaks, next.leaks)
-		if runs == 0 || next.Outcome != Good || next.basis > j.basis {
+		if runs == 0 || next.CommitResult != Good || next.basis > j.basis {
 			j = next
 		}
 		runs++
 	}
 	j.leaks = leaks
 	j = s.compare(j)
-	s.result.Judged = append(s.result.Judged, JudgedCommit{c, j.Outcome, j.reason, runs})
-	s.say("%s is %s: %s", c.Hash[:12], j.Outcome, j.reason)
+	s.result.Judged = append(s.result.Judged, JudgedCommit{c, j.CommitResult, j.reason, runs})
+	s.say("%s is %s: %s", c.Hash[:12], j.CommitResult, j.reason)
 	return j, nil
 }
 
@@ -385,11 +385,11 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 // commit.
 func (s *search) compare(j judgment) judgment {
 	switch {
-	case s.by == growth && j.Outcome == Bad && j.basis == presence:
+	case s.by == growth && j.CommitResult == Bad && j.basis == presence:
 		return skipped("%s; the bad commit was judged by growth", j.reason)
-	case s.by == presence && j.Outcome == Good && j.basis == flat:
+	case s.by == presence && j.CommitResult == Good && j.basis == flat:
 		return skipped("%s; the bad commit was judged by one heap dump", j.reason)
-	case j.Outcome == Good && j.basis == absence:
+	case j.CommitResult == Good && j.basis == absence:
 		if other := s.renamed(j); other != "" {
 			return skipped("%s; it may be the same leak, before a rename", other)
 		}
@@ -414,8 +414,8 @@ func (s *search) runCommand(ctx context.Context, c Commit, number int) (judgment
 		return judgment{}, err
 	}
 	j := judge(dir, s.Key)
-	if failure != "" && (j.Outcome != Bad || j.basis != growth) {
-		if j.Outcome == Skip {
+	if failure != "" && (j.CommitResult != Bad || j.basis != growth) {
+		if j.CommitResult == Skip {
 			failure += "; " + j.reason
 		}
 		return skipped("%s", text.Head(failure, maxReason)), nil

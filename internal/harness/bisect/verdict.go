@@ -18,14 +18,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Outcome is the verdict of the runs at a commit.
-type Outcome string
+// CommitResult is the verdict of the runs at a commit.
+type CommitResult string
 
 // The outcomes, as git bisect calls them.
 const (
-	Good Outcome = "good"
-	Bad  Outcome = "bad"
-	Skip Outcome = "skip"
+	Good CommitResult = "good"
+	Bad  CommitResult = "bad"
+	Skip CommitResult = "skip"
 )
 
 // basis is what an outcome rests on. Outcomes of different bases cannot be
@@ -42,7 +42,7 @@ const (
 
 // judgment is an outcome with its basis and its reason.
 type judgment struct {
-	Outcome
+	CommitResult
 	basis  basis
 	reason string
 	// leaks are all leaks of the judged runs, by key.
@@ -58,11 +58,11 @@ type sighting struct {
 }
 
 func skipped(format string, args ...any) judgment {
-	return judgment{Outcome: Skip, reason: fmt.Sprintf(format, args...)}
+	return judgment{CommitResult: Skip, reason: fmt.Sprintf(format, args...)}
 }
 
 func absent(format string, args ...any) judgment {
-	return judgment{Outcome: Good, basis: absence, reason: fmt.Sprintf(format, args...)}
+	return judgment{CommitResult: Good, basis: absence, reason: fmt.Sprintf(format, args...)}
 }
 
 // keyForm matches a key or the beginning of one.
@@ -82,9 +82,9 @@ const maxRuns = 1000
 //   - good: all runs are complete and have a verdict (exit code 0 or 1),
 //     no evidence is missing, and the leak is absent or does not grow.
 //   - skip: everything else.
-func Verdict(dir, key string) (Outcome, string) {
+func Verdict(dir, key string) (CommitResult, string) {
 	j := judge(dir, key)
-	return j.Outcome, j.reason
+	return j.CommitResult, j.reason
 }
 
 func judge(dir, key string) judgment {
@@ -128,11 +128,11 @@ func worst(list []judgment) judgment {
 
 func rank(j judgment) int {
 	switch {
-	case j.Outcome == Bad && j.basis == growth:
+	case j.CommitResult == Bad && j.basis == growth:
 		return 0
-	case j.Outcome == Bad:
+	case j.CommitResult == Bad:
 		return 1
-	case j.Outcome == Skip:
+	case j.CommitResult == Skip:
 		return 2
 	}
 	return 3

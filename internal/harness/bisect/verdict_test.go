@@ -137,7 +137,7 @@ func TestVerdict(t *testing.T) {
 		func(r *record.Run) { r.ExitCode = record.ExitInconclusive })
 	for name, c := range map[string]struct {
 		runs   []runCase
-		want   Outcome
+		want   CommitResult
 		reason string
 	}{
 		"nothing":               {nil, Skip, "no run directory"},
@@ -312,7 +312,7 @@ func TestVerdictPrefix(t *testing.T) {
 	for _, c := range []struct {
 		run  record.Run
 		key  string
-		want Outcome
+		want CommitResult
 	}{
 		{markedRun(true), theKey[:8], Bad},
 		{markedRun(true), strings.ToUpper(theKey[:12]), Bad},
@@ -367,16 +367,16 @@ func TestCompare(t *testing.T) {
 	for _, c := range []struct {
 		by   basis
 		j    judgment
-		want Outcome
+		want CommitResult
 	}{
-		{growth, judgment{Outcome: Bad, basis: growth}, Bad}, {growth, judgment{Outcome: Bad, basis: presence}, Skip},
-		{growth, judgment{Outcome: Good, basis: flat}, Good}, {growth, judgment{Outcome: Good, basis: absence}, Good},
-		{presence, judgment{Outcome: Bad, basis: presence}, Bad},
-		{presence, judgment{Outcome: Bad, basis: growth}, Bad}, {presence, judgment{Outcome: Good, basis: flat}, Skip},
-		{presence, judgment{Outcome: Good, basis: absence}, Good},
+		{growth, judgment{CommitResult: Bad, basis: growth}, Bad}, {growth, judgment{CommitResult: Bad, basis: presence}, Skip},
+		{growth, judgment{CommitResult: Good, basis: flat}, Good}, {growth, judgment{CommitResult: Good, basis: absence}, Good},
+		{presence, judgment{CommitResult: Bad, basis: presence}, Bad},
+		{presence, judgment{CommitResult: Bad, basis: growth}, Bad}, {presence, judgment{CommitResult: Good, basis: flat}, Skip},
+		{presence, judgment{CommitResult: Good, basis: absence}, Good},
 	} {
 		s := search{by: c.by}
-		if got := s.compare(c.j); got.Outcome != c.want {
+		if got := s.compare(c.j); got.CommitResult != c.want {
 			t.Errorf("%v %+v: %+v", c.by, c.j, got)
 		}
 	}

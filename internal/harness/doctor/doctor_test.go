@@ -134,7 +134,7 @@ func checkShape(t *testing.T, r Report) {
 	if r.Schema != Schema || r.Text == "" || r.Outcome != Usable && r.Action == "" {
 		t.Errorf("outcome %s: %q, %q", r.Outcome, r.Text, r.Action)
 	}
-	if !slices.Contains([]Outcome{Usable, NoDevice, Misconfigured, Interrupted}, r.Outcome) {
+	if !slices.Contains([]Readiness{Usable, NoDevice, Misconfigured, Interrupted}, r.Outcome) {
 		t.Errorf("outcome %q", r.Outcome)
 	}
 	for _, c := range r.Checks {
@@ -360,7 +360,7 @@ func TestDeviceSelection(t *testing.T) {
 		env     map[string]string
 		serial  string // ANDROID_SERIAL
 		device  string
-		outcome Outcome
+		outcome Readiness
 		devices int
 		parts   []string // of outcome and todo
 	}{

@@ -256,7 +256,7 @@ func TestAddressFromVariables(t *testing.T) {
 	for name, c := range map[string]struct {
 		env     map[string]string
 		from    string
-		outcome Outcome
+		outcome Readiness
 		parts   []string
 	}{
 		"socket": {

@@ -208,7 +208,7 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 // remedy returns what would make a source available. The texts are those of the
 // kernel, of run-as (system/core run-as/run-as.cpp), of mksh, and of capture
 // itself.
-func remedy(f capture.Finding, p capture.Process, facts capture.Facts) string {
+func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) string {
 	says := func(part string) bool { return strings.Contains(f.Reason, part) }
 	switch {
 	case f.Source == capture.SU && f.Answer == capture.Unclear && says("no answer"):

@@ -9,26 +9,26 @@ import (
 // Schema names the JSON form of a Report (docs/formats/doctor.md).
 const Schema = "leakgate.doctor/1"
 
-// Outcome is the conclusion from all checks.
-type Outcome string
+// Readiness is the conclusion from all checks.
+type Readiness string
 
 // The outcomes. Where several apply, the first in this order counts.
 const (
 	// Interrupted: the caller gave up before everything was checked.
-	Interrupted Outcome = "interrupted"
+	Interrupted Readiness = "interrupted"
 	// Misconfigured: a setting or the directory of this host stops every run.
-	Misconfigured Outcome = "misconfigured"
+	Misconfigured Readiness = "misconfigured"
 	// NoDevice: no device can be used, or not the requested one.
-	NoDevice Outcome = "no_device"
+	NoDevice Readiness = "no_device"
 	// Usable: a run can start now.
-	Usable Outcome = "usable"
+	Usable Readiness = "usable"
 )
 
 // Report is the result of Examine. Its texts are printable, whatever a device
 // sent.
 type Report struct {
-	Schema  string  `json:"schema"`
-	Outcome Outcome `json:"outcome"`
+	Schema  string    `json:"schema"`
+	Outcome Readiness `json:"outcome"`
 	// Text is the outcome in a sentence, Action the one next step.
 	Text    string   `json:"text"`
 	Action  string   `json:"action"`

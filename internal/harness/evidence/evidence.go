@@ -47,7 +47,7 @@ type moment struct {
 // series builds one process from its dumps, in the order of their moments.
 func series(o *gate.Observed, dumps []moment, lives bool) {
 	places := map[string]int{}
-	o.Heap = gate.Moments{Exposure: []float64{}, Settled: true, SeparateLives: lives}
+	o.Heap = gate.Timeline{Exposure: []float64{}, Settled: true, SeparateLives: lives}
 	for i := range dumps {
 		d := &dumps[i]
 		o.Heap.Exposure = append(o.Heap.Exposure, d.at)

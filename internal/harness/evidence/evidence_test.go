@@ -67,7 +67,7 @@ func TestFromDumps(t *testing.T) {
 	}
 	o := ev.Observations[0]
 	p := o.Processes[0]
-	if len(p.Places) != 1 || !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 2, 3}, Settled: true}) ||
+	if len(p.Places) != 1 || !reflect.DeepEqual(p.Heap, gate.Timeline{Exposure: []float64{1, 2, 3}, Settled: true}) ||
 		p.Names != "source" || p.Undecided != "" || o.Subject.API != 34 {
 		t.Fatalf("%+v", o)
 	}
@@ -183,7 +183,7 @@ func TestFromRun(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	p := o.Processes[0]
-	if !reflect.DeepEqual(p.Heap, gate.Moments{Exposure: []float64{1, 4, 7}, Settled: true}) ||
+	if !reflect.DeepEqual(p.Heap, gate.Timeline{Exposure: []float64{1, 4, 7}, Settled: true}) ||
 		!reflect.DeepEqual(p.Places[0].Counts, []int64{2, 4, 6}) || p.Reachable[0] != 1001 {
 		t.Errorf("%+v", p)
 	}
@@ -340,7 +340,7 @@ func TestChecks(t *testing.T) {
 			{
 				Subject: again.Observations[0].Subject, Unit: gate.UnitLoop,
 				Processes: []gate.Observed{
-					{Process: "com.shop", Checked: true, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}},
+					{Process: "com.shop", Checked: true, Heap: gate.Timeline{Exposure: []float64{1}, Settled: true}},
 				},
 			},
 		}, Match: gate.MatchAll(), Rules: gate.DefaultRules(),
@@ -366,7 +366,7 @@ func TestChecksFoundNothingBefore(t *testing.T) {
 		return read(t, dir, run).Observations
 	}
 	base := suite(0, record.VerdictPass)
-	for want, head := range map[comparison.Outcome][]gate.Observation{
+	for want, head := range map[comparison.Result][]gate.Observation{
 		comparison.Fail: suite(1, record.VerdictLeak,
 			record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Count: 2, Bytes: 2000}, New: 2}),
 		comparison.Pass: suite(1, record.VerdictPass),

@@ -212,7 +212,7 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 		status, _, _ := strings.Cut(s, " ")
 		return slices.Contains([]string{"new", "wider", "grown"}, status)
 	})
-	if outcome := map[bool]comparison.Outcome{
+	if outcome := map[bool]comparison.Result{
 		true: comparison.Fail, false: comparison.Pass,
 	}[fails]; c.Verdict != outcome || !c.Judged {
 		t.Errorf("%s, %d base runs: %s: %s", r.Name, runs, c.Verdict, c.Text)

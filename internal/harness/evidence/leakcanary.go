@@ -21,12 +21,12 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 		},
 	}
 	p := gate.Observed{
-		Process: out.Head.App, Heap: gate.Moments{Exposure: []float64{1}, Settled: true}, Places: []gate.Place{},
+		Process: out.Head.App, Heap: gate.Timeline{Exposure: []float64{1}, Settled: true}, Places: []gate.Place{},
 		Checked: report.Analyses > 0 || report.Tests > 0,
 		Reason:  "LeakCanary reports which leaks exist, not whether they accumulate",
 	}
 	if report.Analyses == 0 {
-		p.Heap = gate.Moments{}
+		p.Heap = gate.Timeline{}
 	}
 	for _, reason := range report.Undecided[:min(len(report.Undecided), 1)] {
 		p.Undecided = name(reason)

@@ -490,7 +490,7 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	}
 	// The dump of the last check also contains what the first ones have left:
 	// the checks count.
-	out.Heap, out.Reachable, out.Places = gate.Moments{Exposure: []float64{1}, Settled: true}, nil, []gate.Place{}
+	out.Heap, out.Reachable, out.Places = gate.Timeline{Exposure: []float64{1}, Settled: true}, nil, []gate.Place{}
 	for _, key := range keys {
 		out.Places = append(out.Places, *places[key])
 	}
@@ -613,7 +613,7 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 	if first == nil || last == nil || anotherLife(first, last) || last.Marks <= first.Marks {
 		return
 	}
-	out.Snapshots = gate.Moments{Exposure: []float64{float64(first.Marks), float64(last.Marks)}}
+	out.Snapshots = gate.Timeline{Exposure: []float64{float64(first.Marks), float64(last.Marks)}}
 	met := map[string]bool{}
 	for i := range last.Findings {
 		f := &last.Findings[i]

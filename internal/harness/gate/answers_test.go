@@ -11,7 +11,7 @@ import (
 // Incomplete evidence is not a pass, also if checks have judged.
 func TestUndecidedIsNotAPass(t *testing.T) {
 	head := observed(9)
-	head.Processes[0].Heap, head.Processes[0].Checked = Moments{Exposure: []float64{1}, Settled: true}, true
+	head.Processes[0].Heap, head.Processes[0].Checked = Timeline{Exposure: []float64{1}, Settled: true}, true
 	if c := judge([]Observation{observed(0)}, head); c.ExitCode != 0 {
 		t.Errorf("%d: %s", c.ExitCode, c.Text)
 	}

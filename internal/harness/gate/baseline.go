@@ -457,7 +457,7 @@ func (t *TrendVerdict) check() error {
 	return nil
 }
 
-func (s Moments) check() error {
+func (s Timeline) check() error {
 	if len(s.Exposure) > maxMoments {
 		return errors.New("it has too many dumps")
 	}

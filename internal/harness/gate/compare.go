@@ -205,7 +205,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	return row{r, h.Type == TypeLeak && !h.Library && (h.accumulates(c.series) || len(h.Checks) > 0)}
 }
 
-func (p *pair) unit(s Moments) string {
+func (p *pair) unit(s Timeline) string {
 	if s.exposure() == 0 {
 		return UnitRun
 	}
@@ -233,7 +233,7 @@ type contrast struct {
 	head   *Place
 	key    string
 	base   []baseRun
-	series Moments
+	series Timeline
 
 	// has are the base runs that have the place.
 	has []baseRun
@@ -253,7 +253,7 @@ type contrast struct {
 
 func (c *contrast) measure() {
 	c.rate, c.rated = measured(c.head, c.series)
-	all := []Moments{c.series}
+	all := []Timeline{c.series}
 	var withRate, withSize []baseRun
 	for _, b := range c.base {
 		s := b.series(c.head.Type)
@@ -682,7 +682,7 @@ func (p *pair) movedFrom() map[string]string {
 			inBase[b.Places[i].Key] = true
 		}
 	}
-	all := []Moments{p.head.Heap}
+	all := []Timeline{p.head.Heap}
 	for _, b := range bases {
 		all = append(all, b.Heap)
 	}
@@ -711,7 +711,7 @@ func (p *pair) movedFrom() map[string]string {
 }
 
 // summary returns a leak after so many loops.
-func (p *Place) summary(s Moments, loops float64) analysis.SummaryLeak {
+func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	n, bytes := p.instances(s, loops)
 	l := analysis.SummaryLeak{
 		Key: p.Key, KeyText: p.KeyText, Class: p.Class, Library: p.Library, Fingerprints: p.Fingerprints, Instances: n,

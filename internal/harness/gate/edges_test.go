@@ -233,7 +233,7 @@ func TestConfirmUnjudged(t *testing.T) {
 	beside := func(o Observation) Observation {
 		o.Processes = append(o.Processes,
 			Observed{
-				Process: "com.shop:push", Heap: Moments{Exposure: []float64{1, 2, 3}, Settled: true}, Names: "source",
+				Process: "com.shop:push", Heap: Timeline{Exposure: []float64{1, 2, 3}, Settled: true}, Names: "source",
 			})
 		return o
 	}

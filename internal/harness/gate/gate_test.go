@@ -49,7 +49,7 @@ func observed(n int, places ...Place) Observation {
 	if len(places) > 0 {
 		dumps = len(places[0].Counts)
 	}
-	s := Moments{Settled: true}
+	s := Timeline{Settled: true}
 	for i := range dumps {
 		s.Exposure = append(s.Exposure, float64(i+1))
 	}
@@ -333,7 +333,7 @@ func TestVerdicts(t *testing.T) {
 		base    []Observation
 		head    Observation
 		more    func(*Input)
-		verdict comparison.Outcome
+		verdict comparison.Result
 		exit    int
 		text    string
 	}{
@@ -516,7 +516,7 @@ func TestTrends(t *testing.T) {
 // loop, 0 for none.
 func tripped(n int, rate float64) Observation {
 	o := observed(n)
-	o.Processes[0].Heap = Moments{}
+	o.Processes[0].Heap = Timeline{}
 	o.Processes[0].Measures = []Measure{
 		{
 			Key: "native_heap", Name: "native heap", Unit: "kB", PerLoop: new(rate), Lower: new(rate * 0.9),
@@ -536,7 +536,7 @@ func TestMeasures(t *testing.T) {
 		base    []Observation
 		head    Observation
 		status  comparison.Status
-		verdict comparison.Outcome
+		verdict comparison.Result
 	}{
 		"new":   {[]Observation{tripped(0, 0)}, tripped(9, 200), comparison.New, comparison.Fail},
 		"known": {[]Observation{tripped(0, 200)}, tripped(9, 210), comparison.Known, comparison.Pass},

@@ -29,7 +29,7 @@ func (m measure) rate() float64 {
 
 // measured returns the measure of a place, nil for a missing one, in a series;
 // ok is false if the series does not have two moments.
-func measured(p *Place, s Moments) (m measure, ok bool) {
+func measured(p *Place, s Timeline) (m measure, ok bool) {
 	m.exposure = s.exposure()
 	if m.exposure == 0 {
 		return m, false
@@ -56,7 +56,7 @@ func measured(p *Place, s Moments) (m measure, ok bool) {
 
 // intervals returns how many objects each interval added, and how many loops it
 // had. Each life is an interval of one loop.
-func intervals(counts []int64, s Moments) (added []int64, loops []float64) {
+func intervals(counts []int64, s Timeline) (added []int64, loops []float64) {
 	if s.SeparateLives {
 		loops = make([]float64, len(counts))
 		for i := range loops {
@@ -71,16 +71,16 @@ func intervals(counts []int64, s Moments) (added []int64, loops []float64) {
 }
 
 // enough reports whether a series has as many dumps as a proof of a leak needs.
-func (s Moments) enough() bool { return len(s.Exposure) >= ledger.FewestDumps(s.Settled) }
+func (s Timeline) enough() bool { return len(s.Exposure) >= ledger.FewestDumps(s.Settled) }
 
 // accumulates reports whether there are more objects at every moment, with
 // enough moments.
-func (p *Place) accumulates(s Moments) bool {
+func (p *Place) accumulates(s Timeline) bool {
 	return !s.SeparateLives && ledger.Proves(p.Counts, s.Settled)
 }
 
 // stays reports whether the objects exist at all moments, with enough moments.
-func (p *Place) stays(s Moments) bool {
+func (p *Place) stays(s Timeline) bool {
 	for _, n := range p.Counts {
 		if n <= 0 {
 			return false
@@ -92,7 +92,7 @@ func (p *Place) stays(s Moments) bool {
 // each returns what one object retains after at most so many loops, and whether
 // it is known. Runs of different length are compared after as many loops,
 // because what one object retains may grow.
-func (p *Place) each(s Moments, loops float64) (bytes float64, known bool) {
+func (p *Place) each(s Timeline, loops float64) (bytes float64, known bool) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
 			break
@@ -105,7 +105,7 @@ func (p *Place) each(s Moments, loops float64) (bytes float64, known bool) {
 }
 
 // instances returns how many objects there are after at most so many loops.
-func (p *Place) instances(s Moments, loops float64) (count, bytes int64) {
+func (p *Place) instances(s Timeline, loops float64) (count, bytes int64) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {
 			break
@@ -116,7 +116,7 @@ func (p *Place) instances(s Moments, loops float64) (count, bytes int64) {
 }
 
 // commonExposure returns the exposure that all of some series reach.
-func commonExposure(series ...Moments) float64 {
+func commonExposure(series ...Timeline) float64 {
 	least := math.Inf(1)
 	for _, s := range series {
 		least = min(least, s.exposure())

@@ -113,8 +113,8 @@ type Observed struct {
 	Names string `json:"names,omitempty"`
 	// Heap are its heap dumps, Snapshots the times at which threads, native
 	// memory and graphics were counted.
-	Heap      Moments `json:"heap"`
-	Snapshots Moments `json:"snapshots"`
+	Heap      Timeline `json:"heap"`
+	Snapshots Timeline `json:"snapshots"`
 	// Reachable is the reachable heap in bytes at each dump.
 	Reachable []int64 `json:"reachable_bytes,omitempty"`
 	Places    []Place `json:"leaks"`
@@ -145,8 +145,8 @@ type Observed struct {
 	Unjudged string `json:"-"`
 }
 
-// Moments are the times at which something was counted.
-type Moments struct {
+// Timeline has the times at which something was counted.
+type Timeline struct {
 	// Exposure is the exposure at each: how many loops were done, or events
 	// sent.
 	Exposure []float64 `json:"exposure"`
@@ -157,7 +157,7 @@ type Moments struct {
 }
 
 // exposure returns how many loops lie between the first moment and the last.
-func (s Moments) exposure() float64 {
+func (s Timeline) exposure() float64 {
 	switch n := len(s.Exposure); {
 	case s.SeparateLives:
 		return float64(n)
@@ -329,7 +329,7 @@ func (o *Observed) place(what, key string) *Place {
 }
 
 // series returns that in which a kind of place was counted.
-func (o *Observed) series(what string) Moments {
+func (o *Observed) series(what string) Timeline {
 	if what == TypeLeak {
 		return o.Heap
 	}

@@ -85,7 +85,7 @@ func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
 		o := observed(n)
 		o.Unit = unit
 		p := &o.Processes[0]
-		p.Heap, p.Loaded = Moments{Settled: settled}, NewClassSet(loaded)
+		p.Heap, p.Loaded = Timeline{Settled: settled}, NewClassSet(loaded)
 		at := float64(random.IntN(3))
 		for range dumps {
 			p.Heap.Exposure = append(p.Heap.Exposure, at)
@@ -144,7 +144,7 @@ func newHabit(random *rand.Rand, i int) habit {
 }
 
 // place returns the leak in one run; false if it is not there.
-func (h *habit) place(random *rand.Rand, s Moments, head bool) (Place, bool) {
+func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 	side := 0
 	if head {
 		side = 1
@@ -238,11 +238,11 @@ func in(o Observation, key string) *Place {
 }
 
 // enoughDumps are three of an idle app, or five of one in use.
-func enoughDumps(m Moments) bool { return m.Settled && len(m.Exposure) >= 3 || len(m.Exposure) >= 5 }
+func enoughDumps(m Timeline) bool { return m.Settled && len(m.Exposure) >= 3 || len(m.Exposure) >= 5 }
 
 // risesAtEveryMark requires as many; in an app in use each interval has at
 // least half its share.
-func risesAtEveryMark(counts []int64, m Moments) bool {
+func risesAtEveryMark(counts []int64, m Timeline) bool {
 	if !enoughDumps(m) {
 		return false
 	}

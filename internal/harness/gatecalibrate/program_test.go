@@ -55,9 +55,9 @@ func (r *trial) build() string {
 }
 
 // source returns all programs after a change.
-func (r *trial) source(t *testing.T) jvmtest.Source {
+func (r *trial) source(t *testing.T) jvmtest.Files {
 	t.Helper()
-	s := jvmtest.Source{}
+	s := jvmtest.Files{}
 	entries, err := programs.ReadDir("programs")
 	if err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func graphicsNow(now *MemorySnapshot) []string {
 
 // reading returns the graphics memory at one time as package graphics compares
 // it.
-func (m *MemorySnapshot) reading(why map[footprint.Source]string) footprint.GraphicsReading {
+func (m *MemorySnapshot) reading(why map[footprint.Channel]string) footprint.GraphicsReading {
 	r := footprint.GraphicsReading{GPUBytes: m.graphics.gpu, Why: why}
 	if b := m.meminfo; b != nil {
 		row := func(v known.Int) known.Int {
@@ -147,14 +147,14 @@ func layered(list []dumpsys.Buffer) []footprint.Buffer {
 }
 
 // sources are the steps behind the sources of graphics memory.
-var sources = map[string]footprint.Source{
+var sources = map[string]footprint.Channel{
 	"meminfo": footprint.Meminfo, "gfxinfo": footprint.Gfxinfo, "gpu": footprint.GPU,
 	"surfaceflinger": footprint.SurfaceFlinger,
 }
 
 // unread reports why each missing source was not read.
-func (c *Case) unread() map[footprint.Source]string {
-	why := map[footprint.Source]string{}
+func (c *Case) unread() map[footprint.Channel]string {
+	why := map[footprint.Channel]string{}
 	for _, s := range c.Record.Steps {
 		if source, ok := sources[s.Step]; ok && s.File == "" && len(s.Reasons) > 0 {
 			why[source] = s.Reasons[len(s.Reasons)-1]

@@ -106,7 +106,7 @@ func TestFit(t *testing.T) {
 	var all diagnose.Diagnosis
 	for i := range 60 {
 		all.Steps = append(all.Steps,
-			diagnose.Outcome{
+			diagnose.StepOutcome{
 				Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100),
 			})
 		c.Record.Findings = append(c.Record.Findings,

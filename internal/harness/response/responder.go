@@ -61,7 +61,7 @@ type Order struct {
 	Process capture.Process
 	Level   capture.Level
 	// Findings are those of the process's probe.
-	Findings []capture.Finding
+	Findings []capture.ProbeResult
 	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind
 	// the kind of the leak as verdicts name it, or empty.
 	Recipe string

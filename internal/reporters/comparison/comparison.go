@@ -13,8 +13,8 @@ type Comparison struct {
 	Schema string `json:"schema"`
 	Tool   string `json:"tool"`
 	// Verdict is pass, fail or neutral; Text explains it in one sentence.
-	Verdict Outcome `json:"verdict"`
-	Text    string  `json:"text"`
+	Verdict Result `json:"verdict"`
+	Text    string `json:"text"`
 	// Judged reports that the run has evidence to judge, Informational that the
 	// rules are only reported and never fail.
 	Judged        bool `json:"judged"`
@@ -38,16 +38,16 @@ type Comparison struct {
 	Unfailed *Comparison `json:"-"`
 }
 
-// Outcome is the result of the gate.
-type Outcome string
+// Result is the answer of the gate.
+type Result string
 
 // The verdicts. Neutral means that no rule is violated and that the run was not
 // compared: there is no baseline, or nothing could be judged, or the rules are
 // informational.
 const (
-	Pass    Outcome = "pass"
-	Fail    Outcome = "fail"
-	Neutral Outcome = "neutral"
+	Pass    Result = "pass"
+	Fail    Result = "fail"
+	Neutral Result = "neutral"
 )
 
 // Reason is a violated rule.

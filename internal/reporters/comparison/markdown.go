@@ -214,7 +214,7 @@ func (p *page) omissions() string {
 }
 
 // icons are the signs of verdicts.
-var icons = map[Outcome]string{Pass: "✅", Fail: "❌", Neutral: "⚪"}
+var icons = map[Result]string{Pass: "✅", Fail: "❌", Neutral: "⚪"}
 
 func (p *page) heading() string {
 	app := ""

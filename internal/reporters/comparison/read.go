@@ -99,7 +99,7 @@ func encode(c *Comparison) ([]byte, error) {
 
 // check checks the words and the signs of numbers.
 func (c *Comparison) check() error {
-	if !slices.Contains([]Outcome{Pass, Fail, Neutral}, c.Verdict) {
+	if !slices.Contains([]Result{Pass, Fail, Neutral}, c.Verdict) {
 		return fmt.Errorf("invalid verdict %s: want pass, fail or neutral", text.Quote(string(c.Verdict), 40))
 	}
 	if c.ExitCode > 255 {
@@ -122,7 +122,7 @@ func (c *Comparison) checkVerdict() error {
 	if c.Verdict == Pass && len(c.Reasons) > 0 {
 		return fmt.Errorf("verdict pass has %s", text.Count(len(c.Reasons), "reason", "reasons"))
 	}
-	fits := map[Outcome]bool{
+	fits := map[Result]bool{
 		Pass: c.ExitCode == record.ExitClean, Fail: c.ExitCode == record.ExitLeak ||
 			c.ExitCode == record.ExitInterrupted, Neutral: c.ExitCode != record.ExitLeak,
 	}

@@ -198,7 +198,7 @@ func TestReadAcceptsFieldsOfLaterVersions(t *testing.T) {
 // TestReadVerdicts checks that every exit code that the gate writes with a
 // verdict is accepted.
 func TestReadVerdicts(t *testing.T) {
-	for verdict, codes := range map[Outcome][]int{Pass: {0}, Fail: {1, 130}, Neutral: {0, 3, 4, 5, 6, 130}} {
+	for verdict, codes := range map[Result][]int{Pass: {0}, Fail: {1, 130}, Neutral: {0, 3, 4, 5, 6, 130}} {
 		for _, code := range codes {
 			c := clean()
 			if c.Verdict, c.ExitCode = verdict, code; verdict != Pass {
@@ -242,7 +242,7 @@ func FuzzFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		c := &Comparison{}
 		random(rand.New(rand.NewPCG(seed, 1)), reflect.ValueOf(c).Elem(), "")
-		c.ExitCode = map[Outcome]int{Pass: 0, Fail: 1, Neutral: 5}[c.Verdict]
+		c.ExitCode = map[Result]int{Pass: 0, Fail: 1, Neutral: 5}[c.Verdict]
 		if c.Verdict == Pass {
 			c.Reasons = nil
 		}
