@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// am is the activity manager's command, as far as a memory test needs it.
+// am is the command of the activity manager, as far as memory tests need it.
 func am(c *call) int {
 	if len(c.Args) > 1 && c.Args[1] == "instrument" {
 		return c.instrument(c.Args[2:]) // a program of its own (cmds/am/am)
@@ -32,7 +32,8 @@ func am(c *call) int {
 		for _, pkg := range args[1:] {
 			c.phone.each(pkg, func(proc *process, up time.Duration) {
 				if proc.alive() {
-					c.phone.recordExit(proc, up, cause{reason: androidtext.UserRequested, subreason: 24, description: "kill background"})
+					c.phone.recordExit(proc, up,
+						cause{reason: androidtext.UserRequested, subreason: 24, description: "kill background"})
 					proc.die(up, proc.backAfter())
 				}
 			})
@@ -54,7 +55,7 @@ func am(c *call) int {
 	return 255
 }
 
-// amHelp says which options of dumpheap this version has.
+// amHelp lists the options of dumpheap in this version.
 func amHelp(api int) string {
 	options, notes := "[--user <USER_ID> current] [-n]", "      -n: dump native heap instead of managed heap\n"
 	if api >= heapGC {
@@ -63,17 +64,24 @@ func amHelp(api int) string {
 	}
 	if api >= heapBitmaps {
 		options += " [-b <format>]"
-		notes += "      -b <format>: dump contents of bitmaps in the format specified,\n         which can be \"png\", \"jpg\" or \"webp\".\n"
+		notes += "      -b <format>: dump contents of bitmaps in the format specified,\n         which can be " +
+			"\"png\", \"jpg\" or \"webp\".\n"
 	}
 	return "Activity manager (activity) commands:\n  help\n      Print this help text.\n" +
 		"  start-activity [-D] [-N] [-W] [-S] <INTENT>\n      Start an Activity.\n" +
-		"  dumpheap " + options + "\n          <PROCESS> <FILE>\n      Dump the heap of a process.  The given <PROCESS> argument may\n        be either a process name or pid.  Options are:\n" + notes +
-		"  instrument [-r] [-e <NAME> <VALUE>] [-w] [--user <USER_ID> | current] <COMPONENT>\n      Start an Instrumentation.\n" +
-		"  force-stop [--user <USER_ID> | all | current] <PACKAGE>\n      Completely stop the given application package.\n" +
-		"  kill [--user <USER_ID> | all | current] <PACKAGE>\n      Kill all background processes associated with the given application.\n"
+		"  dumpheap " + options +
+		"\n          <PROCESS> <FILE>\n      Dump the heap of a process.  The given <PROCESS> argument may\n        " +
+		"be either a process name or pid.  Options are:\n" + notes +
+		"  instrument [-r] [-e <NAME> <VALUE>] [-w] [--user <USER_ID> | current] <COMPONENT>\n      Start an " +
+		"Instrumentation.\n" +
+		"  force-stop [--user <USER_ID> | all | current] <PACKAGE>\n      Completely stop the given application " +
+		"package.\n" +
+		"  kill [--user <USER_ID> | all | current] <PACKAGE>\n      Kill all background processes associated with " +
+		"the given application.\n"
 }
 
-// each calls f with every process of a package. It is false if there is none.
+// each calls f for every process of a package. It returns false if there is
+// none.
 func (p *Phone) each(pkg string, f func(*process, time.Duration)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,8 +111,9 @@ func (c *call) forceStop(args []string) int {
 	return 0
 }
 
-// stopPackage ends the processes of a package, which stay so until they are started
-// (ActivityManagerService.forceStopPackageLocked). The caller holds the lock.
+// stopPackage ends the processes of a package, which do not restart until they
+// are started (ActivityManagerService.forceStopPackageLocked). The caller must
+// hold the lock.
 func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
 	why := cause{reason: androidtext.UserRequested, subreason: 21, description: "stop " + pkg + stopReason + reason}
 	for _, proc := range p.procs {
@@ -119,10 +128,12 @@ func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
 	}
 }
 
-// stopReason comes before the reason in the description of a process that was stopped.
+// stopReason comes before the reason in the description of a process that was
+// stopped.
 const stopReason = " due to "
 
-// operand is the first argument that is no option; valued options take the next.
+// operand returns the first argument that is not an option; options in valued
+// have a value.
 func operand(args []string, valued ...string) string {
 	for i := 0; i < len(args); i++ {
 		skip := false
@@ -139,7 +150,8 @@ func operand(args []string, valued ...string) string {
 	return ""
 }
 
-// startProcesses starts what is down of a package, if there is a system to do it.
+// startProcesses starts the processes of a package that do not run, if
+// system_server is up.
 func (p *Phone) startProcesses(pkg string) (found, started bool) {
 	system := p.server() != 0
 	found = p.each(pkg, func(proc *process, up time.Duration) {
@@ -151,7 +163,8 @@ func (p *Phone) startProcesses(pkg string) (found, started bool) {
 	return found, started
 }
 
-// componentIn is the component that arguments of am start name, and whether they have -S.
+// componentIn returns the component in the arguments of am start, and whether
+// they have -S.
 func componentIn(args []string) (component string, stop bool) {
 	for i := 1; i < len(args); i++ {
 		switch {
@@ -205,8 +218,9 @@ func (c *call) startApp(args []string) int {
 	return 0
 }
 
-// noService is what `cmd` says when system_server does not run (frameworks/native
-// cmds/cmd/cmd.cpp), which am, pm and settings go through since Android 8.
+// noService is the error of `cmd` when system_server does not run
+// (frameworks/native cmds/cmd/cmd.cpp); am and pm go through it since Android
+// 8.
 func (c *call) noService(name string) int {
 	if c.phone.opt.API < 26 {
 		fmt.Fprintf(c.Errs, "Error: Unable to connect to %s manager; is the system running?\n", name)
@@ -216,7 +230,7 @@ func (c *call) noService(name string) int {
 	return 20
 }
 
-// pm lists packages and where they are.
+// pm lists packages and their paths.
 func pm(c *call) int {
 	if c.phone.server() == 0 {
 		return c.noService("package")
@@ -241,11 +255,12 @@ func pm(c *call) int {
 	return 255
 }
 
-// systemPackages are on the system's partition; the apps of Options are not.
+// systemPackages are on the system partition; the apps of Options are not.
 var systemPackages = []string{"com.android.systemui", "com.android.phone"}
 
-// listPackages is pm list packages (PackageManagerShellCommand.runListPackages):
-// -3 leaves those of the system out, -s the others, and -d all that are enabled.
+// listPackages is pm list packages
+// (PackageManagerShellCommand.runListPackages): -3 omits those of the system,
+// -s the others, and -d all that are enabled.
 func (c *call) listPackages(args []string) {
 	filter := operand(args, "--user", "--uid")
 	show := func(pkg string) {
@@ -265,7 +280,7 @@ func (c *call) listPackages(args []string) {
 	}
 }
 
-// testPackages are the packages of instrumentations that are not apps.
+// testPackages returns the packages of instrumentations that are not apps.
 func (p *Phone) testPackages() (out []string) {
 	for _, i := range p.opt.Instrumentations {
 		if _, app := p.app(i.Package, 0); !app && !slices.Contains(out, i.Package) {
