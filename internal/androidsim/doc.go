@@ -65,7 +65,6 @@
 // host. The shell is that of package ksh, which bounds what a command line can
 // use; the size of files is bounded here.
 //
-// Unknown commands are "inaccessible or not found", like on a phone. There is
-// no network, no package installation and no display: input accepts events and
-// ignores all but the keys BACK and HOME.
+// There is no network, no package installation and no display: input only acts on
+// the keys BACK and HOME.
 package androidsim
