@@ -253,8 +253,9 @@ func (s *GrowthSeries) finalizers() *growth.Place {
 	first, last := s.waiting[0], s.waiting[n-1]
 	step := growth.PathEdge{Kind: growth.KindFinalizer, Name: "finalizer queue", Class: last.Class}
 	p := &growth.Place{
-		Path: []growth.PathEdge{step}, Key: growth.KeyOf([]growth.PathEdge{step}), GrowthBytes: last.Bytes - first.Bytes,
-		Delta: last.Objects - first.Objects, Children: []growth.Child{},
+		Path: []growth.PathEdge{step}, Key: growth.KeyOf([]growth.PathEdge{step}),
+		GrowthBytes: last.Bytes - first.Bytes,
+		Delta:       last.Objects - first.Objects, Children: []growth.Child{},
 	}
 	for i, w := range s.waiting {
 		if i > 0 {

@@ -80,9 +80,9 @@ func addFile(z *zip.Writer, name, path string) error {
 	return err
 }
 
-// TestHarnessPageFromEmptyDirectory: from an empty directory, with only the lines of
-// docs/harness.md and without a phone, a newcomer gets a failing check within
-// five minutes.
+// TestHarnessPageFromEmptyDirectory: from an empty directory, with only the
+// lines of docs/harness.md and without a phone, a newcomer gets a failing check
+// within five minutes.
 func TestHarnessPageFromEmptyDirectory(t *testing.T) {
 	page, err := os.ReadFile("../docs/harness.md")
 	if err != nil {

@@ -44,8 +44,8 @@ func readPages(t *testing.T) map[string]string {
 	return all
 }
 
-// TestPageCommands: every command line on a page has a verb and flags that exist, and every
-// verb is on some page.
+// TestPageCommands: every command line on a page has a verb and flags that
+// exist, and every verb is on some page.
 func TestPageCommands(t *testing.T) {
 	line := regexp.MustCompile("(?m)(?:^ {4,}(?:- run: )?|\\| |&& |`)(?:go run \\./cmd/)?leakgate ([a-z]+)([^`|\n#]*)")
 	seen := map[string]bool{}
@@ -103,13 +103,15 @@ func TestReadmeConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown.App.Package != example.App.Package || shown.Duration != example.Duration || *shown.Workload.Monkey != *example.Workload.Monkey || shown.Devices.Require != example.Devices.Require {
+	if shown.App.Package != example.App.Package || shown.Duration != example.Duration ||
+		*shown.Workload.Monkey != *example.Workload.Monkey || shown.Devices.Require != example.Devices.Require {
 		t.Errorf("README %+v\nexample %+v", shown, example)
 	}
 }
 
-// TestPageLeak: each line of the leak trace on docs/analyze.md is in what the program prints
-// of the recorded dump, in the same order. Omitted lines are "...".
+// TestPageLeak: each line of the leak trace on docs/analyze.md is in what the
+// program prints of the recorded dump, in the same order. Omitted lines are
+// "...".
 func TestPageLeak(t *testing.T) {
 	_, rest, ok := strings.Cut(readPages(t)["../../docs/analyze.md"], "```\nLeakyService: ")
 	sample, _, ended := strings.Cut(rest, "```")
@@ -135,13 +137,15 @@ func TestPageLeak(t *testing.T) {
 func TestReadmeExitCodes(t *testing.T) {
 	text := readme(t)
 	for code, word := range map[string]string{
-		"0": "no leak", "1": "a leak", "2": "wrong", "3": "no usable device", "4": "workload failed", "5": "--strict", "130": "interrupted",
+		"0": "no leak", "1": "a leak", "2": "wrong", "3": "no usable device", "4": "workload failed", "5": "--strict",
+		"130": "interrupted",
 	} {
 		if !regexp.MustCompile(`(?m)^\| ` + code + ` \|[^|]*` + regexp.QuoteMeta(word)).MatchString(text) {
 			t.Errorf("exit code %s is not described as %q", code, word)
 		}
 	}
-	if record.ExitClean != 0 || record.ExitLeak != 1 || exitUsage != 2 || record.ExitNoDevice != 3 || record.ExitWorkload != 4 || record.ExitInconclusive != 5 || record.ExitInterrupted != 130 {
+	if record.ExitClean != 0 || record.ExitLeak != 1 || exitUsage != 2 || record.ExitNoDevice != 3 ||
+		record.ExitWorkload != 4 || record.ExitInconclusive != 5 || record.ExitInterrupted != 130 {
 		t.Error("the exit codes have changed")
 	}
 }
@@ -162,7 +166,8 @@ func anchors(text string) []string {
 	return all
 }
 
-// TestPageLinks: every relative link leads to a file, and its anchor to a heading.
+// TestPageLinks: every relative link leads to a file, and its anchor to a
+// heading.
 func TestPageLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
 	all, checked := readPages(t), 0
@@ -202,7 +207,8 @@ func TestPageIndex(t *testing.T) {
 	}
 }
 
-// TestPageFiles: every complete file of a run on a page passes `leakgate config verify`.
+// TestPageFiles: every complete file of a run on a page passes `leakgate config
+// verify`.
 func TestPageFiles(t *testing.T) {
 	block := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\n.*?)```")
 	checked := map[string]int{}

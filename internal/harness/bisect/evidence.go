@@ -80,7 +80,9 @@ func (r *reading) judge() judgment {
 }
 
 func (r *reading) proved(by basis, format string, args ...any) judgment {
-	return judgment{CommitResult: Bad, basis: by, reason: text.Head(r.there+": "+fmt.Sprintf(format, args...), maxReason)}
+	return judgment{
+		CommitResult: Bad, basis: by, reason: text.Head(r.there+": "+fmt.Sprintf(format, args...), maxReason),
+	}
 }
 
 // marks judges by the heap dumps at marks.

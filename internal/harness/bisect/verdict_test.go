@@ -369,10 +369,13 @@ func TestCompare(t *testing.T) {
 		j    judgment
 		want CommitResult
 	}{
-		{growth, judgment{CommitResult: Bad, basis: growth}, Bad}, {growth, judgment{CommitResult: Bad, basis: presence}, Skip},
-		{growth, judgment{CommitResult: Good, basis: flat}, Good}, {growth, judgment{CommitResult: Good, basis: absence}, Good},
+		{growth, judgment{CommitResult: Bad, basis: growth}, Bad},
+		{growth, judgment{CommitResult: Bad, basis: presence}, Skip},
+		{growth, judgment{CommitResult: Good, basis: flat}, Good},
+		{growth, judgment{CommitResult: Good, basis: absence}, Good},
 		{presence, judgment{CommitResult: Bad, basis: presence}, Bad},
-		{presence, judgment{CommitResult: Bad, basis: growth}, Bad}, {presence, judgment{CommitResult: Good, basis: flat}, Skip},
+		{presence, judgment{CommitResult: Bad, basis: growth}, Bad},
+		{presence, judgment{CommitResult: Good, basis: flat}, Skip},
 		{presence, judgment{CommitResult: Good, basis: absence}, Good},
 	} {
 		s := search{by: c.by}
