@@ -65,6 +65,6 @@
 // host. The shell is that of package ksh, which bounds what a command line can
 // use; the size of files is bounded here.
 //
-// There is no network, no package installation and no display: input only acts on
-// the keys BACK and HOME.
+// There is no network, no package installation and no display: input only acts
+// on the keys BACK and HOME.
 package androidsim
