@@ -114,11 +114,11 @@ func (o Options) check() error {
 		// blank or a quote would change their meaning.
 		return fmt.Errorf("directory %q is not absolute or contains special characters of the shell", o.Dir)
 	case o.HeapMB < 16 || o.HeapMB > 31<<10:
-		return fmt.Errorf("Java heap of %d MiB is out of range 16 to %d", o.HeapMB, 31<<10)
+		return fmt.Errorf("heap of %d MiB for Java is out of range 16 to %d", o.HeapMB, 31<<10)
 	case o.FileLimit != 0 && (o.FileLimit < 64 || o.FileLimit > 1<<20):
 		return fmt.Errorf("file limit %d is out of range 64 to %d", o.FileLimit, 1<<20)
 	case o.Root && os.Getuid() != 0:
-		return errors.New("Root requires the device to be run by root")
+		return errors.New("option Root requires the device to be run by root")
 	case os.Getuid() != 0 && (o.ShellUID != os.Getuid() || o.AppUID != os.Getuid()):
 		return errors.New("separate users for shell and app require root")
 	}

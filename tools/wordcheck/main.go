@@ -59,7 +59,7 @@ func run(out io.Writer, args []string) error {
 
 // tracked lists the files that git tracks in root, in order.
 func tracked(root string) ([]string, error) {
-	cmd := exec.Command("git", "-C", root, "ls-files", "-z") //nolint:noctx // it ends by itself in milliseconds
+	cmd := exec.Command("git", "-C", root, "ls-files", "-z")
 	text, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list tracked files of %s: %w", root, err)
