@@ -33,10 +33,11 @@ export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
 test: packages check unit real fuzz-smoke
 
-# gofmt, the linters (govet and staticcheck are among them), vet for Windows, tidy modules,
+# gofmt, phrases and long lines, the linters (govet and staticcheck are among them), vet for Windows, tidy modules,
 # known vulnerabilities. make e2e vets for macOS, which has few files of its own.
 check: tools
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
+	@go -C tools run ./wordcheck ..
 	$(BIN)/golangci-lint run --allow-parallel-runners ./...
 	cd tools && $(BIN)/golangci-lint run --allow-parallel-runners ./...
 	GOOS=windows go vet ./...

@@ -236,7 +236,7 @@ func TestGrowthWithoutDate(t *testing.T) {
 	}
 }
 
-// What a dump does not say is not a difference; what it says is.
+// A value that a dump lacks is not a difference; a value in it is.
 func TestGrowthOfMixedDumps(t *testing.T) {
 	app := func(process string) []byte {
 		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: process})

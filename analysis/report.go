@@ -165,7 +165,7 @@ type Part struct {
 	RetainedBytes int64  `json:"retained_bytes"`
 }
 
-// Related is another object.
+// Related is an object that is related to a leak.
 type Related struct {
 	Object string `json:"object"`
 	Class  string `json:"class"`

@@ -22,7 +22,7 @@ type sharkDifference struct {
 
 // sharkDifferences are all of them, in the order in which they are enabled:
 // first the search for paths, then what is known, then what ends a path.
-// docs/rationale.md gives the reasons, in the same order.
+// docs/rationale.md has the reasons, in the same order.
 var sharkDifferences = []sharkDifference{
 	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint",
 		func(r *rules) { r.weakMaps = true }},

@@ -39,7 +39,8 @@ Signature: %[1]s
 	}
 	b.WriteString("====================================\n0 LIBRARY LEAKS\n\nA Library Leak is a leak caused by a " +
 		"known bug in 3rd party code that you do not have control over.\n" +
-		"See https://square.github.io/leakcanary/fundamentals-how-leakcanary-works/#4-categorizing-leaks\n====================================\n0 UNREACHABLE OBJECTS\n\n" +
+		"See https://square.github.io/leakcanary/fundamentals-how-leakcanary-works/#4-categorizing-leaks\n" +
+		"====================================\n0 UNREACHABLE OBJECTS\n\n" +
 		"An unreachable object is still in memory but LeakCanary could not find a strong reference path\nfrom GC " +
 		"roots.\n====================================\nMETADATA\n\n" +
 		"Please include this in bug reports and Stack Overflow questions.\n\nBuild.VERSION.SDK_INT: 34\nLeakCanary " +

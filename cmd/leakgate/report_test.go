@@ -57,7 +57,7 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	dir = filepath.Join(t.TempDir(), "run")
 	d := record.Diagnosis{
 		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: detector.Java, Recipe: "java",
-		Folder:  "artifacts/com.shop/told",
+		Folder:  "artifacts/com.shop/done",
 		Outcome: record.DiagnosisComplete, Keep: keep,
 		Steps:    []record.Collected{{Step: "heap", Outcome: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
 		Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
@@ -117,7 +117,7 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 				t.Errorf("%s: %s", keep, errOut)
 			}
 			files := map[string][]byte{}
-			for _, name := range []string{"run.json", "leaks.csv", "artifacts/com.shop/told/diagnosis.json"} {
+			for _, name := range []string{"run.json", "leaks.csv", "artifacts/com.shop/done/diagnosis.json"} {
 				text, err := os.ReadFile(filepath.Join(dir, name))
 				if err != nil {
 					t.Fatal(err)

@@ -20,13 +20,13 @@ import (
 // the host.
 func TestResponsesRedactHostPaths(t *testing.T) {
 	for name, c := range map[string]struct {
-		// asked is called with every request of a diagnosis, told with every
-		// event.
-		asked func(artifacts, what string) error
-		told  func(artifacts string, e record.Event) error
-		says  string
+		// asked is called with every request of a diagnosis, observed with
+		// every event.
+		asked    func(artifacts, what string) error
+		observed func(artifacts string, e record.Event) error
+		says     string
 	}{
-		"no folder can be made": {told: func(artifacts string, e record.Event) error {
+		"no folder can be made": {observed: func(artifacts string, e record.Event) error {
 			if e.Event == "start" {
 				return os.WriteFile(artifacts, nil, 0o644)
 			}
@@ -36,7 +36,7 @@ func TestResponsesRedactHostPaths(t *testing.T) {
 			asked: func(artifacts, what string) error { return moveAway(artifacts, t.TempDir()) },
 			says:  "keep meminfo.txt: rename artifacts",
 		},
-		"the folder disappears before it is read": {told: func(artifacts string, e record.Event) error {
+		"the folder disappears before it is read": {observed: func(artifacts string, e record.Event) error {
 			if e.Event == "diagnose" {
 				return moveAway(artifacts, t.TempDir())
 			}
@@ -50,8 +50,8 @@ func TestResponsesRedactHostPaths(t *testing.T) {
 				o.Duration = 26 * time.Minute
 				artifacts := filepath.Join(o.Dir, response.Artifacts)
 				var errs []error
-				if c.told != nil {
-					o.Observer = eventFunc(func(e record.Event) { errs = append(errs, c.told(artifacts, e)) })
+				if c.observed != nil {
+					o.Observer = eventFunc(func(e record.Event) { errs = append(errs, c.observed(artifacts, e)) })
 				}
 				if c.asked != nil {
 					p.listen(func(what string) {

@@ -24,10 +24,10 @@ type fault struct {
 	// files is the pattern of the files that file is about.
 	files string
 	file  FileFault
-	// torn, garbled and flood affect the output of commands.
-	torn    *tear
-	garbled *garble
-	flood   *int64
+	// truncation, garbled and flood affect the output of commands.
+	truncation *truncation
+	garbled    *garble
+	flood      *int64
 	// dumpsys is the duration of one, hangs means that none returns.
 	dumpsys time.Duration
 	hangs   bool
@@ -171,8 +171,8 @@ func (f FileFault) read() (err error, ok bool) {
 	return nil, f == FileEmpty
 }
 
-// tear truncates outputs.
-type tear struct {
+// truncation is a fault that truncates outputs.
+type truncation struct {
 	after int64
 	exit  int
 }
@@ -181,11 +181,11 @@ type tear struct {
 // on after n bytes; such a command is killed and its stream ends. The exit
 // status is lost or, with status, 0, as with phones whose adbd reads no status.
 func (p *Phone) TearOutput(n int64, status bool) (end func()) {
-	t := &tear{after: max(n, 0), exit: adbd.NoExit}
+	t := &truncation{after: max(n, 0), exit: adbd.NoExit}
 	if status {
 		t.exit = 0
 	}
-	return p.hold(&fault{torn: t})
+	return p.hold(&fault{truncation: t})
 }
 
 // garble corrupts bytes of outputs.
@@ -448,9 +448,9 @@ func (p *Phone) server() int {
 type spoiled struct {
 	w io.Writer
 	// kill ends the command.
-	kill func()
-	torn *tear
-	left int64
+	kill       func()
+	truncation *truncation
+	left       int64
 
 	garbled *garble
 	stream  uint64
@@ -465,15 +465,15 @@ type spoiled struct {
 func (p *Phone) spoil(w io.Writer, kill func()) *spoiled {
 	var s *spoiled
 	for _, f := range p.faults() {
-		if f.torn == nil && f.garbled == nil && f.flood == nil {
+		if f.truncation == nil && f.garbled == nil && f.flood == nil {
 			continue
 		}
 		if s == nil {
 			s = &spoiled{w: w, kill: kill}
 		}
 		switch {
-		case f.torn != nil:
-			s.torn, s.left = f.torn, f.torn.after
+		case f.truncation != nil:
+			s.truncation, s.left = f.truncation, f.truncation.after
 		case f.garbled != nil:
 			s.garbled, s.stream = f.garbled, mix(f.garbled.seed, f.garbled.commands.Add(1))
 		default:
@@ -489,7 +489,7 @@ func (s *spoiled) Write(b []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	out := b
-	if s.torn != nil {
+	if s.truncation != nil {
 		out = b[:min(int64(len(b)), s.left)]
 		s.left -= int64(len(out))
 	}

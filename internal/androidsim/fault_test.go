@@ -211,8 +211,8 @@ func TestCrashSystem(t *testing.T) {
 			t.Error("the app that was down does not restart")
 		}
 
-		// What waits for the end of one crash restarts with that of a second
-		// one, which started a moment later.
+		// A process that waits for the end of one crash restarts with that of a
+		// second one, which started a moment later.
 		time.Sleep(10 * time.Second)
 		p.CrashSystem(forEver)
 		time.Sleep(time.Second)
@@ -439,7 +439,8 @@ func TestFillDisk(t *testing.T) {
 	}
 	end()
 	ask(t, p,
-		"cat /data/local/tmp/old >/data/local/tmp/new; am dumpheap com.shop /data/local/tmp/d; rm /data/local/tmp/[!o]*")
+		"cat /data/local/tmp/old >/data/local/tmp/new; "+
+			"am dumpheap com.shop /data/local/tmp/d; rm /data/local/tmp/[!o]*")
 	if n := free(); n != before {
 		t.Errorf("%d kB free before, %d after", before, n)
 	}
@@ -576,8 +577,9 @@ func TestStates(t *testing.T) {
 	changed := p.Changed()
 	end := p.LoseRoot()
 	<-changed
-	if a := sh1(t, p,
-		"id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup"); a.out != "2000\nUid:\t2000\t2000\t2000\t2000\n" || !strings.Contains(a.err, "Permission denied") || p.Identity().Session == before.Session {
+	a := sh1(t, p, "id -u; grep ^Uid /proc/$PPID/status; cat /proc/1/smaps_rollup")
+	if a.out != "2000\nUid:\t2000\t2000\t2000\t2000\n" ||
+		!strings.Contains(a.err, "Permission denied") || p.Identity().Session == before.Session {
 		t.Errorf("without root: %+v", a)
 	}
 	end()

@@ -48,7 +48,8 @@ func id(c *call) int {
 			readproc = ""
 		}
 		c.Printf("uid=2000(shell) gid=2000(shell) "+
-			"groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats)%s context=u:r:shell:s0\n", readproc)
+			"groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),"+
+			"3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats)%s context=u:r:shell:s0\n", readproc)
 	case c.Cred.UID == uidRoot:
 		c.Printf("uid=0(root) gid=0(root) " +
 			"groups=0(root),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3009(readproc) " +

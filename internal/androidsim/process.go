@@ -38,7 +38,7 @@ type ProcessSpec struct {
 	// RestartAfter is how long it stays down after it died by CrashAfter or a
 	// signal; 0 means until it is started.
 	RestartAfter time.Duration
-	// Isolated gives the process its own uid, which run-as cannot take.
+	// Isolated runs the process under its own uid, which run-as cannot take.
 	Isolated bool
 	// Native makes it a program without ART: it has no Java heap, and SIGUSR1
 	// ends it.

@@ -170,11 +170,11 @@ func (b *bench) become(t *testing.T, want string) {
 // seen has a check for the effect of each fault through adb, for those that do
 // not silence the phone.
 var seen = map[string]func(b *bench) bool{
-	"output torn, status lost": func(b *bench) bool {
+	"output corrupt, status lost": func(b *bench) bool {
 		a, err := b.shell(soon, hundred)
 		return errors.Is(err, errNoStatus) && len(a.out) == 100
 	},
-	"output torn, status 0": func(b *bench) bool {
+	"output corrupt, status 0": func(b *bench) bool {
 		a, err := b.shell(soon, hundred+"; exit 3")
 		return err == nil && len(a.out) == 100 && a.exit == 0
 	},

@@ -74,7 +74,8 @@ func TestShell(t *testing.T) {
 		},
 		{
 			`pm list packages; echo; pm list packages -3; echo; pm list packages --user 0 -s phone; echo; pm list packages -s -3; pm list packages -3 android; pm list packages -d`,
-			"package:com.shop\npackage:com.android.systemui\npackage:com.android.phone\n\npackage:com.shop\n\npackage:com.android.phone\n\n", ""},
+			"package:com.shop\npackage:com.android.systemui\npackage:com.android.phone\n\n" +
+				"package:com.shop\n\npackage:com.android.phone\n\n", ""},
 		{
 			`am nosuch; echo $?; pm list packages shop; am get-current-user; am help | grep -c dumpheap`,
 			"255\npackage:com.shop\n0\n1\n", "Unknown command: nosuch\n",
@@ -172,9 +173,9 @@ func TestTornPush(t *testing.T) {
 	p := New(Options{})
 	for _, before := range []string{"", "the file before"} {
 		if before != "" {
-			ask(t, p, "echo "+before+" >/data/local/tmp/torn")
+			ask(t, p, "echo "+before+" >/data/local/tmp/partial")
 		}
-		w, err := p.Create("/data/local/tmp/torn", 0o600)
+		w, err := p.Create("/data/local/tmp/partial", 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func TestTornPush(t *testing.T) {
 		if err := a.Abort(); err != nil {
 			t.Errorf("after %q: %v", before, err)
 		}
-		if i, err := p.Stat("/data/local/tmp/torn"); !errors.Is(err, fs.ErrNotExist) || p.files.used != 0 {
+		if i, err := p.Stat("/data/local/tmp/partial"); !errors.Is(err, fs.ErrNotExist) || p.files.used != 0 {
 			t.Errorf("after %q: %v, %v, %d bytes counted", before, i, err, p.files.used)
 		}
 	}

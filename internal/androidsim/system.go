@@ -63,7 +63,7 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	case p.session.Load() != born:
 		return adbd.NoExit
 	case spoiled != nil && spoiled.done.Load():
-		return spoiled.torn.exit
+		return spoiled.truncation.exit
 	case ctx.Err() != nil:
 		return ksh.Status(ctx)
 	}

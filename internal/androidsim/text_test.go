@@ -233,8 +233,8 @@ func checkGraphics(t *testing.T, p *Phone, api int, truth Memory, failf func(str
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// lines gives the lines of a text that hold no number, without blanks at their
-// ends: what of a layout does not change from one reading to the next.
+// lines returns the lines of a text that hold no number, without blanks at
+// their ends: what of a layout does not change from one reading to the next.
 func fixedLines(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -245,7 +245,7 @@ func fixedLines(text string) []string {
 	return out
 }
 
-// columnsOf gives the label of each row of numbers with the ends of its
+// columnsOf returns the label of each row of numbers with the ends of its
 // columns.
 func columnsOf(text string) map[string][]int {
 	row := regexp.MustCompile(`^ *([.A-Za-z][A-Za-z_ .()]*:?) +([0-9]+ .*|[0-9]+)$`)

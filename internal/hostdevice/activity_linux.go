@@ -200,7 +200,7 @@ func (c *call) endApp(verb string) int {
 }
 
 // noNativeDump is the content of the file that -n writes, unless the memory
-// allocator was told to record allocations (core/jni/android_os_Debug.cpp,
+// allocator was set up to record allocations (core/jni/android_os_Debug.cpp,
 // dumpNativeHeap).
 const noNativeDump = `Native heap dump not available. To enable, run these commands (requires root):
 # adb shell stop

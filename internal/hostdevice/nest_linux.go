@@ -160,8 +160,9 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 
 func (d *Device) nestSocket() string { return filepath.Join(d.dir.Nest(), "adb", "socket") }
 
-// androidGroups are the groups that adbd gives the shell (adb/daemon/main.cpp,
-// drop_privileges), with their names in android_filesystem_config.h.
+// androidGroups are the groups of the shell that adbd starts
+// (adb/daemon/main.cpp, drop_privileges), with their names in
+// android_filesystem_config.h.
 var androidGroups = []struct {
 	id   uint32
 	name string

@@ -26,7 +26,7 @@ func TestBallast(t *testing.T) {
 		h.Fill(Ballast{Bytes: size, Seed: 5})
 		g, ids, data := write(t, h, f)
 		if again, _, err := h.Dump(f); err != nil || !bytes.Equal(again, data) {
-			t.Errorf("%+v: the second dump is another one: %v", f, err)
+			t.Errorf("%+v: the second dump differs: %v", f, err)
 		}
 		if added := len(data) - len(empty); added < size || added > size+size/2 {
 			t.Errorf("%+v: %d bytes added, want %d", f, added, size)
@@ -105,7 +105,7 @@ func TestBallastIsStreamed(t *testing.T) {
 		data, _, err := h.Dump(f)
 		again := &summed{}
 		if _, werr := again.Write(data); err != nil || werr != nil || *again != *sum {
-			t.Errorf("%+v: the second time is another one: %v", f, err)
+			t.Errorf("%+v: the second dump differs: %v", f, err)
 		}
 		file, err := hprof.Open(context.Background(), bytes.NewReader(data), int64(len(data)))
 		if err != nil || file.Truncated >= 0 {

@@ -164,7 +164,7 @@ func (s *artShape) segments() {
 		end := head.Offset + 9 + head.Length
 		final := i+1 == len(s.records)-1
 		if objects > 128 || last-head.Offset-s.head >= 4096 {
-			s.Fatalf("segment at %d goes on after %d objects, %d bytes", head.Offset, objects, last-head.Offset)
+			s.Fatalf("segment at %d continues after %d objects, %d bytes", head.Offset, objects, last-head.Offset)
 		}
 		// A root that exists already counts without being written.
 		if objects+roots < 128 && end-head.Offset-s.head < 4096 && !final && roots < objects {

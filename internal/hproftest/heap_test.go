@@ -365,7 +365,7 @@ func FuzzHeap(f *testing.F) {
 		checkRecords(t, form, g, data)
 		again, err := io.ReadAll(iotest.HalfReader(describe(script).Reader(form)))
 		if err != nil || !bytes.Equal(again, data) {
-			t.Errorf("%+v: the second dump is another one: %v", form, err)
+			t.Errorf("%+v: the second dump differs: %v", form, err)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestLeakCases(t *testing.T) {
 		}
 		if i%5 == 0 {
 			if again, _, _ := c.Heap().Dump(c.Form); !bytes.Equal(data, again) {
-				t.Errorf("%s is another dump the second time", c.Name)
+				t.Errorf("%s: the second dump differs", c.Name)
 			}
 		}
 		if twin := dumps[string(data)]; names[c.Name] || twin != "" {

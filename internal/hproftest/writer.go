@@ -66,11 +66,11 @@ type Writer struct {
 	base    int64
 	records int
 
-	// inHeap means that HeapInfo was called since the last EndSegment, told
-	// that the open segment contains it.
-	inHeap, told bool
-	heap         uint32
-	heapName     hprof.ID
+	// inHeap means that HeapInfo was called since the last EndSegment,
+	// described that the open segment contains it.
+	inHeap, described bool
+	heap              uint32
+	heapName          hprof.ID
 
 	closed bool
 	err    error
@@ -376,7 +376,7 @@ func (w *Writer) BeginSegment() {
 	if w.open || !w.start(w.segmentTag(), 0) {
 		return
 	}
-	w.open, w.sealed, w.told, w.records = true, false, false, 0
+	w.open, w.sealed, w.described, w.records = true, false, false, 0
 	w.head = w.Written() - segmentHead
 }
 
@@ -471,7 +471,7 @@ func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 	if w.err != nil {
 		return false
 	}
-	if w.inHeap && !w.told && !tag.IsRoot() && tag != hprof.SubHeapInfo {
+	if w.inHeap && !w.described && !tag.IsRoot() && tag != hprof.SubHeapInfo {
 		w.u1(uint8(hprof.SubHeapInfo))
 		w.heapInfo()
 	}
@@ -506,7 +506,7 @@ func (w *Writer) HeapInfo(heap uint32, name hprof.ID) {
 func (w *Writer) heapInfo() {
 	w.u4(w.heap)
 	w.id(w.heapName)
-	w.told = true
+	w.described = true
 }
 
 // Root writes a root. The second ID of a JNI global is 0, like in ART.

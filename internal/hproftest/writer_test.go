@@ -335,7 +335,7 @@ func checkCut(t *testing.T, p hproftest.Segmentation, records []hproftest.Record
 		case p.Fit && n > 2 && head.Length+9 > p.Bytes+9+8:
 			t.Fatalf("%+v: %d records with %d bytes at %d", p, n, head.Length, head.Offset)
 		case !p.Fit && p.Bytes > 0 && n > 2 && last.Offset-head.Offset >= p.Bytes+9+8:
-			t.Fatalf("%+v: goes on after %d bytes at %d", p, last.Offset-head.Offset, head.Offset)
+			t.Fatalf("%+v: continues after %d bytes at %d", p, last.Offset-head.Offset, head.Offset)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func Refactorings() []Refactoring {
 			edits:   slices.Concat(wishes, []string{"Tracker", "Register", "EventBus", "Signals", "Orders", "History"}),
 		}),
 		{
-			Name: "one leak is mended, and a screen with a holder of its own", Added: []string{"WishScreen"},
+			Name: "one leak is fixed, and a screen with a holder of its own", Added: []string{"WishScreen"},
 			Changed: []string{"gone CartScreen"}, edits: slices.Concat(wishes, []string{lambdaOfCart, ""}),
 		},
 		{Name: "a screen by a lambda in a known bus", Added: []string{"WishScreen"}, edits: wishInBus},

@@ -15,7 +15,7 @@ import (
 // the smaps of a process.
 type automaton struct {
 	next [][utf8.RuneSelf]uint8
-	// ends tells for each state whether the pattern is found if the line ends
+	// ends reports for each state whether the pattern is found if the line ends
 	// there.
 	ends []bool
 }

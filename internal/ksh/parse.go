@@ -243,7 +243,7 @@ func quotePattern(part syntax.WordPart) syntax.WordPart {
 
 // opaqueBase stands for byte 0, opaqueBase+255 for the last one: the end of the
 // last private use area. Code points of a script that are in it are replaced
-// byte by byte. opaqueBase+'*' and the like are globs, see markGlobs.
+// byte by byte. opaqueBase+'*' and similar runes are globs, see markGlobs.
 const opaqueBase = 0x10ff00
 
 // opaque replaces CR and each byte that is not UTF-8 with a code point.

@@ -20,7 +20,8 @@ func FuzzShellQuote(f *testing.F) {
 		f.Add([]byte(name))
 	}
 	f.Add([]byte(strings.Join(shelltest.HostileNames, "\x00")))
-	f.Add([]byte("\x81\x82\x83\x84\x85\x86\x87\x88\x00\xff\xfe\xc0\x80\x00\\\x00'\x00''\x00'\\''\x00\r\x00\n\x00\t\x00 \x00"))
+	f.Add([]byte("\x81\x82\x83\x84\x85\x86\x87\x88\x00\xff\xfe\xc0\x80\x00" +
+		"\\\x00'\x00''\x00'\\''\x00\r\x00\n\x00\t\x00 \x00"))
 	all := make([]byte, 255)
 	for i := range all {
 		all[i] = byte(i + 1)

@@ -135,9 +135,12 @@ func goPassages(fset *token.FileSet, f *ast.File) []passage {
 	return out
 }
 
+// output begins what an example prints.
+var output = regexp.MustCompile(`(?i)^(unordered )?output:`)
+
 // goColumns finds long lines: of code over 120 columns, of comments over 80. A
-// raw text, a directive and a comment of one word (an address) cannot be
-// broken.
+// raw text, the output of an example, a directive and a comment of one word (an
+// address) cannot be broken.
 func goColumns(file string, fset *token.FileSet, f *ast.File, text string) []finding {
 	raw := map[int]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -148,6 +151,13 @@ func goColumns(file string, fset *token.FileSet, f *ast.File, text string) []fin
 		}
 		return true
 	})
+	for _, g := range f.Comments {
+		if output.MatchString(g.Text()) {
+			for l := fset.Position(g.Pos()).Line; l <= fset.Position(g.End()).Line; l++ {
+				raw[l] = true
+			}
+		}
+	}
 	var found []finding
 	for i, line := range strings.Split(text, "\n") {
 		n := columns(line)

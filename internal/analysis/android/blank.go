@@ -17,8 +17,8 @@ func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 
-// told is at, but returns "" for a stripped text.
-func (t *texts) told(n int) string {
+// shown is at, but returns "" for a stripped text.
+func (t *texts) shown(n int) string {
 	if n >= 0 && n < len(t.list) && t.list[n].blank() {
 		return ""
 	}
@@ -40,7 +40,7 @@ func (i *Inspector) taken(o heap.Object, f field) bool {
 type likeness uint8
 
 const (
-	// unlike is another text, or one that was not stripped.
+	// unlike is a different text, or one that was not stripped.
 	unlike likeness = iota
 	// alike has the length of the word.
 	alike

@@ -340,7 +340,8 @@ func (t *componentsTopic) listDatabases(p *plan) {
 		if t.open[i] {
 			d.Open++
 		}
-		d.List = append(d.List, Database{p.id(o), p.texts.told(t.texts[i] - 1), t.open[i], p.graph.Retained(o).Total()})
+		d.List = append(d.List,
+			Database{p.id(o), p.texts.shown(t.texts[i] - 1), t.open[i], p.graph.Retained(o).Total()})
 	}
 	slices.SortStableFunc(d.List, func(a, b Database) int {
 		if a.Open != b.Open {

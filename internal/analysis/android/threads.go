@@ -192,7 +192,7 @@ func (t *threadsTopic) finish(p *plan) {
 	t.List = []Thread{}
 	for i := range t.objects {
 		x := &t.objects[i]
-		x.Name, x.Thread.Object, x.Class = p.texts.told(x.text), p.id(x.Object), p.class(x.Object)
+		x.Name, x.Thread.Object, x.Class = p.texts.shown(x.text), p.id(x.Object), p.class(x.Object)
 		x.RetainedBytes = p.graph.Retained(x.Object).Total()
 		x.Locals = t.held(p, x.serial)
 		x.FramesOmitted = len(stacks[i]) > mostFrames

@@ -10,7 +10,7 @@ const (
 	// Heap is what malloc manages.
 	Heap Kind = "heap"
 	// Java is the memory of the runtime: the Java heap, its tables and compiled
-	// code. Android calls some of it .dex and .art mmap.
+	// code. Android lists parts as .dex and .art mmap.
 	Java Kind = "java"
 	// Stack is the stacks of threads.
 	Stack Kind = "stack"

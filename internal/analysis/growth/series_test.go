@@ -202,7 +202,7 @@ func TestPlaces(t *testing.T) {
 				test.build(h, d)
 				load(t, h, rules).add(t, s)
 			}
-			if got := told(placesOf(s)); got != test.want {
+			if got := formatPlaces(placesOf(s)); got != test.want {
 				t.Errorf("%s\nwant\n%s", got, test.want)
 			}
 		})
@@ -258,7 +258,7 @@ func TestCredited(t *testing.T) {
 		outer := h.ArrayList(append(objects(h, "a.Outer", 7+d, nil), box)...)
 		h.Hold("a.Cache", "all", outer.Ref)
 	})
-	if got, want := told(places), classOf+"a.Cache > all java.util.ArrayList\n  [x] a.Outer [7 8 9]\n"+
+	if got, want := formatPlaces(places), classOf+"a.Cache > all java.util.ArrayList\n  [x] a.Outer [7 8 9]\n"+
 		classOf+
 		"a.Cache > all java.util.ArrayList > [x] a.Box > list java.util.ArrayList\n  [x] a.Inner [5 6 7]\n"+
 		""; got != want {
@@ -377,8 +377,8 @@ func TestDamagedDumps(t *testing.T) {
 				}
 				deltas += c.Delta
 			}
-			if strings.Contains(told([]Place{p}), "[x] [x]") {
-				t.Errorf("seed %d: %s", seed, told([]Place{p}))
+			if strings.Contains(formatPlaces([]Place{p}), "[x] [x]") {
+				t.Errorf("seed %d: %s", seed, formatPlaces([]Place{p}))
 			}
 		}
 		if credited < 0 || deltas < 0 {

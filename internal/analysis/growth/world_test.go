@@ -81,9 +81,9 @@ func placesOf(s *Series) []Place {
 	return list
 }
 
-// told formats places as lines: path, children with their counts, what grows
-// below.
-func told(places []Place) string {
+// formatPlaces formats places as lines: path, children with their counts, what
+// grows below.
+func formatPlaces(places []Place) string {
 	var b strings.Builder
 	for _, p := range places {
 		for i, s := range p.Path {

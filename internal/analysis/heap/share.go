@@ -10,7 +10,7 @@ import (
 // go, too.
 type Share struct {
 	Size Size
-	// With is the number of others that lead to some of it.
+	// With is the number of others that lead to parts of these.
 	With int
 }
 

@@ -39,7 +39,7 @@ func TestSharedPiles(t *testing.T) {
 			for _, x := range p.Sample {
 				above, ok := g.Dominator(x)
 				if g.Class(x) != p.Class || ok == p.Top || ok && above != p.Object {
-					t.Errorf("seed %d: %#x is not in the pile of %s", seed, g.ID(x), p.Class)
+					t.Errorf("seed %d: %#x is not in the accumulation of %s", seed, g.ID(x), p.Class)
 				}
 			}
 			if p.Held > 0 {

@@ -268,7 +268,7 @@ func TestWrappedLength(t *testing.T) {
 		if n := len(f.Snapshots[0].Segments); n != len(want) || len(f.Warnings) > 0 || f.Truncated != -1 {
 			t.Errorf("%d segments, want %d; truncated at %d, %v", n, len(want), f.Truncated, f.Warnings)
 		}
-		// A segment declares what it has: if no record follows, that is damage.
+		// A segment declares its length: if no record follows, that is damage.
 		h.parts[1].b[0] = 0
 		_, err := hprof.Open(context.Background(), &h, h.size)
 		checkDamage(t, err, h.parts[1].at, "a record", "unknown tag 0x00")

@@ -240,7 +240,7 @@ func TestReadTruncated(t *testing.T) {
 			t.Fatalf("%d bytes: %+v", end, r)
 		}
 		if len(r.Leaks) == 2 && len(r.Undecided)+len(r.Warnings) == 0 {
-			t.Fatalf("%d bytes: nothing is said: %+v", end, r)
+			t.Fatalf("%d bytes: no warning: %+v", end, r)
 		}
 		xml := "<testsuite><testcase name='a' classname='B'><failure>" + strings.ReplaceAll(byHand[:end], "<", "&lt;")
 		if r := mustRead(t, xml, JUnit); len(r.Undecided) == 0 ||

@@ -71,7 +71,7 @@ func (m *Mapping) methods(c *class, name string) (entries []method) {
 		}
 		entries = append(entries, e)
 	}
-	// A method is compiler-generated as a whole, wherever that is said
+	// A method is compiler-generated as a whole, wherever the comment is
 	// (doc/retrace.md).
 	for i := range entries {
 		entries[i].synthesized = slices.Contains(made, entries[i].signature)

@@ -89,8 +89,8 @@ func TestStatus(t *testing.T) {
 		says    says
 		watched bool
 		classes bool
-		// at is the element, status and reason what is said about it. "*" is
-		// any reason.
+		// at is the element, status and reason are those expected for it. "*"
+		// is any reason.
 		at             int
 		status, reason string
 	}{

@@ -37,7 +37,7 @@ type Branch struct {
 
 const (
 	// mostBranches and deepest bound a tree; what is further down counts in the
-	// branch at which it is cut.
+	// branch at which it is truncated.
 	mostBranches = 1 << 16
 	deepest      = 1 << 10
 )

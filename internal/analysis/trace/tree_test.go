@@ -156,7 +156,8 @@ func TestLongChain(t *testing.T) {
 	}
 }
 
-// TestCutTree: what is deeper than any tree may be counts where it is cut.
+// TestCutTree: objects below the greatest depth count at the branch where the
+// tree is truncated.
 func TestCutTree(t *testing.T) {
 	h := hproftest.Java(1)
 	a, b := h.Declare("a.A", nil, "object next"), h.Declare("a.B", nil, "object next")
