@@ -123,7 +123,7 @@ func TestReadRunRejectsPipe(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "run.json"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := record.ReadRun(dir); err == nil || !strings.Contains(err.Error(), "not a file") {
+	if _, err := record.ReadRun(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("%v", err)
 	}
 }
