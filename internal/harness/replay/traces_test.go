@@ -115,7 +115,7 @@ func telescope(t *testing.T) string {
 			t.Errorf("%s of %s: %s, %s", p.Process.Process, file, p.Gate, p.Reason)
 		}
 	}
-	return fmt.Sprintf("%s, %d processes of a telescope's control system under tests, at most %.1f h: `pass` %d, "+
+	return fmt.Sprintf("%s, %d processes of a telescope's control system under tests, at most %.1f h:\n`pass` %d, "+
 		"`settled` %d, `inconclusive` %d, `leak` %d.\n",
 		strings.TrimSuffix(file, ".csv"), len(r.Processes), longest/3600, gates["pass"], gates["settled"],
 		gates["inconclusive"], gates["leak"])
